@@ -1,0 +1,1131 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Generated from crates/abi; BLESS=1 cargo test -p kyozon-abi --test header writes it anew. */
+
+#ifndef KYOZON_ABI_H
+#define KYOZON_ABI_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
+#include <stdint.h>
+#endif
+
+/*
+ Version of everything in this module.
+ */
+#define KYOZON_LAYER_VERSION 1
+
+/*
+ First eight bytes of every image: "KYOZON" and two bytes that no text file has.
+ */
+#define KYOZON_IMAGE_MAGIC 1873583547710658891
+
+/*
+ [`ImageHeader::kind`]: the colocation layer.
+ */
+#define KYOZON_IMAGE_LAYER 1
+
+/*
+ [`ImageHeader::kind`]: a cokernel.
+ */
+#define KYOZON_IMAGE_COKERNEL 2
+
+/*
+ [`ImageHeader::kind`]: a user task of the cokernel, an ELF file behind the header's page.
+ */
+#define KYOZON_IMAGE_TASK 3
+
+/*
+ The layer is linked at this virtual address: below 2 GiB, where Linux keeps no global translation.
+ */
+#define KYOZON_LAYER_BASE 268435456
+
+/*
+ The cokernel is linked at this virtual address.
+ */
+#define KYOZON_COKERNEL_BASE 536870912
+
+/*
+ Task images are mapped here, one behind the other, read-only, each from a page on.
+ */
+#define KYOZON_TASKS_BASE 805306368
+
+/*
+ The cokernel's own memory is mapped here, contiguous whatever the pieces of the reserve are.
+ */
+#define KYOZON_MEMORY_BASE 1073741824
+
+/*
+ Linux's physical address `p` is readable at `WINDOW_BASE + p` where `p` is System RAM.
+ */
+#define KYOZON_WINDOW_BASE 70368744177664
+
+/*
+ [`BootBlock::mode`]: no Linux on this machine.
+ */
+#define KYOZON_MODE_ALONE 0
+
+/*
+ [`BootBlock::mode`]: beside Linux, nothing in between.
+ */
+#define KYOZON_MODE_HAL 1
+
+/*
+ [`BootBlock::mode`]: beside Linux, nested paging in between.
+ */
+#define KYOZON_MODE_VMM 2
+
+/*
+ Most pieces that a reserve, or a list of RAM ranges, may have.
+ */
+#define KYOZON_MAX_RANGES 64
+
+/*
+ Most tasks of a cokernel.
+ */
+#define KYOZON_MAX_TASKS 6
+
+/*
+ Most words of one repair transaction.
+ */
+#define KYOZON_MAX_REPAIR_WORDS 16
+
+/*
+ [`Trip::result`]: the cokernel is idle.
+ */
+#define KYOZON_TRIP_IDLE 0
+
+/*
+ [`Trip::result`]: the budget is spent; the cokernel was cut off and goes on at the next tick.
+ */
+#define KYOZON_TRIP_CUT_OFF 1
+
+/*
+ [`Trip::result`]: the cokernel is stopped for good, see [`Trip::fault`].
+ */
+#define KYOZON_TRIP_STOPPED 2
+
+/*
+ [`Trip::result`]: the layer asks that the other CPUs be parked, and to be entered again at once.
+ */
+#define KYOZON_TRIP_PARK 3
+
+/*
+ [`Trip::result`]: a machine check arrived; Linux must see it.
+ */
+#define KYOZON_TRIP_MACHINE_CHECK 4
+
+/*
+ [`Fault::reason`]: an exception that the cokernel did not handle; `vector` says which.
+ */
+#define KYOZON_FAULT_EXCEPTION 1
+
+/*
+ [`Fault::reason`]: the cokernel was cut off too many times without coming to rest.
+ */
+#define KYOZON_FAULT_OVERSTAY 2
+
+/*
+ [`Fault::reason`]: the cokernel returned from its `start`.
+ */
+#define KYOZON_FAULT_RETURNED 3
+
+/*
+ [`Fault::reason`]: the cokernel asked the layer for something that cannot be answered with an error.
+ */
+#define KYOZON_FAULT_SERVICE 4
+
+/*
+ [`Fault::reason`]: the layer failed itself.
+ */
+#define KYOZON_FAULT_LAYER 5
+
+/*
+ Code selector of user mode.
+ */
+#define KYOZON_USER_CODE_SELECTOR 51
+
+/*
+ Stack and data selector of user mode.
+ */
+#define KYOZON_USER_DATA_SELECTOR 43
+
+/*
+ All words were written.
+ */
+#define KYOZON_REPAIR_DONE 0
+
+/*
+ A word did not hold what was expected; nothing was written.
+ */
+#define KYOZON_REPAIR_CHANGED -1
+
+/*
+ The request is malformed: count, alignment, an address twice or outside System RAM; nothing was written.
+ */
+#define KYOZON_REPAIR_INVALID -2
+
+/*
+ The other CPUs could not be parked in time; nothing was written.
+ */
+#define KYOZON_REPAIR_BUSY -3
+
+/*
+ A service was called with an address that is not the cokernel's memory.
+ */
+#define KYOZON_SERVICE_BAD_ADDRESS -4
+
+/*
+ A service does not exist in this mode: there is no Linux beside a cokernel that runs alone.
+ */
+#define KYOZON_SERVICE_UNAVAILABLE -5
+
+/*
+ Version of everything in this module.
+ */
+#define KYOZON_DEVICE_VERSION 1
+
+/*
+ Most images of one load: the layer, the cokernel and its tasks.
+ */
+#define KYOZON_MAX_IMAGES 8
+
+/*
+ Bytes of the one line that says why a request failed, with the closing zero.
+ */
+#define KYOZON_MESSAGE_BYTES 256
+
+/*
+ `ioctl` request: [`Load`], `_IOWR('K', 1, struct kyozon_load)`.
+ */
+#define KYOZON_IOCTL_LOAD 3252177665
+
+/*
+ `ioctl` request without argument, `_IO('K', 2)`.
+ */
+#define KYOZON_IOCTL_UNLOAD 19202
+
+/*
+ `ioctl` request: [`Status`], `_IOR('K', 3, struct kyozon_status)`.
+ */
+#define KYOZON_IOCTL_STATUS 2168998659
+
+/*
+ [`Load::tick_source`]: the module probes in the order of the numbers.
+ */
+#define KYOZON_TICK_AUTO 0
+
+/*
+ HPET timer 2, delivered by message.
+ */
+#define KYOZON_TICK_HPET_MSI 1
+
+/*
+ HPET timer 2, delivered through an IO-APIC pin that the timer advertises.
+ */
+#define KYOZON_TICK_HPET_IOAPIC 2
+
+/*
+ The real-time clock's periodic interrupt.
+ */
+#define KYOZON_TICK_RTC 3
+
+/*
+ A kernel performance counter.
+ */
+#define KYOZON_TICK_PERF 4
+
+/*
+ [`Load::flags`]: go on although this kernel is outside the tested range.
+ */
+#define KYOZON_LOAD_UNTESTED_KERNEL 1
+
+/*
+ [`Load::flags`]: go on although this is no emulator that the tests run on.
+ */
+#define KYOZON_LOAD_UNTESTED_HARDWARE 2
+
+/*
+ [`Status::state`]: nothing is loaded.
+ */
+#define KYOZON_STATE_EMPTY 0
+
+/*
+ [`Status::state`]: the cokernel gets its ticks.
+ */
+#define KYOZON_STATE_RUNNING 1
+
+/*
+ [`Status::state`]: the cokernel was stopped after a fault or an overstay; the reason is in `message`.
+ */
+#define KYOZON_STATE_STOPPED 2
+
+/*
+ Version of everything in this module.
+ */
+#define KYOZON_EVENTS_VERSION 1
+
+/*
+ Bytes of text in one record.
+ */
+#define KYOZON_EVENT_TEXT_BYTES 216
+
+/*
+ [`EventRecord::kind`]: a line for people.
+ */
+#define KYOZON_EVENT_NOTE 1
+
+/*
+ [`EventRecord::kind`]: tampering was found.
+ */
+#define KYOZON_EVENT_FINDING 2
+
+/*
+ [`EventRecord::kind`]: tampering was undone.
+ */
+#define KYOZON_EVENT_REPAIR 3
+
+/*
+ [`EventRecord::kind`]: the cokernel or one of its tasks was stopped.
+ */
+#define KYOZON_EVENT_FAULT 4
+
+/*
+ Version of everything in this module.
+ */
+#define KYOZON_UNIKERNEL_VERSION 1
+
+/*
+ Most regions that one guest may have at once.
+ */
+#define KYOZON_MAX_REGIONS 16
+
+/*
+ [`GuestBoot::backend`]: a virtual machine.
+ */
+#define KYOZON_BACKEND_KVM 1
+
+/*
+ [`GuestBoot::backend`]: a confined process.
+ */
+#define KYOZON_BACKEND_PROCESS 2
+
+/*
+ [`SharedRegion::rights`]: the guest may read.
+ */
+#define KYOZON_REGION_READ 1
+
+/*
+ [`SharedRegion::rights`]: the guest may write.
+ */
+#define KYOZON_REGION_WRITE 2
+
+/*
+ The first bytes of an image. The rest is laid out in file order: text, read-only data, data; each starts on a page.
+ */
+struct kyozon_image_header {
+        /*
+         [`IMAGE_MAGIC`].
+         */
+        uint64_t magic;
+        /*
+         [`LAYER_VERSION`].
+         */
+        uint32_t version;
+        /*
+         `IMAGE_*`.
+         */
+        uint32_t kind;
+        /*
+         Virtual address of this header.
+         */
+        uint64_t base;
+        /*
+         Bytes of text from `base` on, a multiple of 4096: read, execute.
+         */
+        uint64_t text_bytes;
+        /*
+         Bytes of read-only data after the text, a multiple of 4096.
+         */
+        uint64_t rodata_bytes;
+        /*
+         Bytes of initialised data in the file after the read-only data: read, write.
+         */
+        uint64_t data_bytes;
+        /*
+         Bytes of memory from the start of data to the end of bss, a multiple of 4096, at least `data_bytes`.
+         */
+        uint64_t memory_bytes;
+        /*
+         Virtual address of the first instruction: the layer's tick entry
+         (`extern "C" fn(*const LayerEntry, *mut Trip)`), the cokernel's `start` (`extern "C" fn(*const BootBlock)`).
+         */
+        uint64_t entry;
+};
+
+/*
+ A piece of memory, physical where nothing else is said.
+ */
+struct kyozon_range {
+        /*
+         Address, a multiple of 4096.
+         */
+        uint64_t base;
+        /*
+         Bytes, a multiple of 4096 where it is physical.
+         */
+        uint64_t bytes;
+};
+
+/*
+ What the module tells the layer before the first entry. It lies in the layer's own memory.
+ */
+struct kyozon_layer_entry {
+        /*
+         [`LAYER_VERSION`].
+         */
+        uint32_t version;
+        /*
+         `MODE_*`.
+         */
+        uint32_t mode;
+        /*
+         Time-stamp counter ticks in a millisecond.
+         */
+        uint64_t tsc_khz;
+        /*
+         Ticks a second, 1..=2000.
+         */
+        uint32_t tick_hz;
+        /*
+         Microseconds that one stop of Linux may last before the cokernel is cut off.
+         */
+        uint32_t budget_us;
+        /*
+         Logical number (Linux's) of the CPU the cokernel runs on.
+         */
+        uint32_t cpu;
+        /*
+         4 or 5: levels of the page tables that are live while the cokernel runs.
+         */
+        uint32_t paging_levels;
+        /*
+         Virtual address of the cokernel's image, [`COKERNEL_BASE`].
+         */
+        uint64_t cokernel;
+        /*
+         Virtual address of the memory that the cokernel may use freely, [`MEMORY_BASE`].
+         */
+        uint64_t memory;
+        /*
+         Bytes of it.
+         */
+        uint64_t memory_bytes;
+        /*
+         CR3 of the cokernel's world.
+         */
+        uint64_t page_table;
+        /*
+         As in [`BootBlock`].
+         */
+        uint64_t tables;
+        /*
+         Virtual address of the trampoline's task state segment: the layer sets its ring-0 stack.
+         */
+        uint64_t tss;
+        /*
+         Virtual address of the trampoline's interrupt descriptor table: the layer fills its gates.
+         */
+        uint64_t idt;
+        /*
+         Virtual address of the event ring, 0 for none.
+         */
+        uint64_t events;
+        /*
+         Bytes of the event ring.
+         */
+        uint64_t events_bytes;
+        /*
+         I/O port of the serial line for events and reports, 0 for none.
+         */
+        uint32_t serial_port;
+        /*
+         How many of `ram` are set.
+         */
+        uint32_t ram_count;
+        /*
+         System RAM of the machine, ascending, the reserve excluded.
+         */
+        struct kyozon_range ram[KYOZON_MAX_RANGES];
+        /*
+         Virtual address of the [`Trip`] that module and layer share, the same in both worlds.
+         */
+        uint64_t trip;
+        /*
+         Virtual address of the last-level page table entry that maps `poke`: the layer points it at the page it repairs.
+         */
+        uint64_t poke_entry;
+        /*
+         Virtual address of one page without a translation of its own.
+         */
+        uint64_t poke;
+        /*
+         Virtual address of the registers of the timer that guards the budget, 0 where the source has no such timer.
+         */
+        uint64_t guard;
+        /*
+         Byte offset of the guard's comparator in them.
+         */
+        uint32_t guard_comparator;
+        /*
+         Byte offset of the main counter in them.
+         */
+        uint32_t guard_counter;
+        /*
+         Ticks of the main counter in a tick of the time-stamp counter, times 2^32.
+         */
+        uint64_t guard_per_tsc;
+        /*
+         Bytes of the cokernel's image, text only: where a kernel-mode cokernel can be cut off.
+         */
+        uint64_t cokernel_text_bytes;
+        /*
+         Bytes of the cokernel's image, with its data.
+         */
+        uint64_t cokernel_bytes;
+        /*
+         How many of `pieces` are set.
+         */
+        uint64_t piece_count;
+        /*
+         Physical pieces of the cokernel's memory, in the order of their virtual addresses.
+         */
+        struct kyozon_range pieces[KYOZON_MAX_RANGES];
+        /*
+         How many of `tasks` are set.
+         */
+        uint64_t task_count;
+        /*
+         Task images: virtual address and bytes, not rounded.
+         */
+        struct kyozon_range tasks[KYOZON_MAX_TASKS];
+};
+
+/*
+ What the layer tells the cokernel's `start`, by address in the first argument register.
+ */
+struct kyozon_boot_block {
+        /*
+         [`LAYER_VERSION`].
+         */
+        uint32_t version;
+        /*
+         `MODE_*`.
+         */
+        uint32_t mode;
+        /*
+         Time-stamp counter ticks in a millisecond.
+         */
+        uint64_t tsc_khz;
+        /*
+         Ticks a second.
+         */
+        uint32_t tick_hz;
+        /*
+         Microseconds that one stop of Linux may last.
+         */
+        uint32_t budget_us;
+        /*
+         Memory that the cokernel may use freely: virtual address.
+         */
+        uint64_t memory;
+        /*
+         Bytes of it.
+         */
+        uint64_t memory_bytes;
+        /*
+         `extern "C" fn()`: gives the CPU back; returns at a later tick. See [`TickEvent`].
+         */
+        uint64_t idle;
+        /*
+         `extern "C" fn(*mut Window) -> i64`: what of Linux's memory can be read.
+         */
+        uint64_t linux_window;
+        /*
+         `extern "C" fn(*const RepairRequest) -> i64`: `REPAIR_*`.
+         */
+        uint64_t linux_repair;
+        /*
+         `extern "C" fn(*const u8, u64) -> i64`: a line of at most 256 bytes to the layer's own output.
+         */
+        uint64_t report;
+        /*
+         `extern "C" fn(*const Handlers) -> i64`: where the cokernel wants to be entered.
+         */
+        uint64_t handlers;
+        /*
+         `extern "C" fn(*mut Frame) -> i64`: leaves for user mode; returns only to refuse. Selectors and flags of the
+         frame are set to what user mode may have.
+         */
+        uint64_t enter_user;
+        /*
+         CR3 at `start`.
+         */
+        uint64_t page_table;
+        /*
+         Virtual address, read-only, of the page table at `page_table`; where there are 5 levels, of the level-4 table
+         of its entry 0 in the next page. An address space of the cokernel's own starts as a copy of these; it uses
+         level-4 entries that are zero here, and never the global bit.
+         */
+        uint64_t tables;
+        /*
+         4 or 5: levels of the page tables.
+         */
+        uint32_t paging_levels;
+        /*
+         How many entries `pieces` has.
+         */
+        uint32_t piece_count;
+        /*
+         Virtual address of [`Range`]s: the physical pieces of `memory`, in the order of their virtual addresses.
+         */
+        uint64_t pieces;
+        /*
+         Virtual address of [`Range`]s: the task images, virtual address and bytes each.
+         */
+        uint64_t tasks;
+        /*
+         How many entries `tasks` has.
+         */
+        uint64_t task_count;
+};
+
+/*
+ Entry points of the cokernel. 0 leaves the layer's default: stop the cokernel and report.
+ */
+struct kyozon_handlers {
+        /*
+         `extern "C" fn(*const TickEvent)`, on the cokernel's stack, only while it is in `idle` or in user mode: it notes
+         the tick and returns. Ticks that come at other times wait for the next `idle`.
+         */
+        uint64_t tick;
+        /*
+         `extern "C" fn(*mut Frame)`: an exception or a tick (vector 2) that interrupted user mode, or `int 0x80`;
+         returning resumes the frame. CR2 is the exception's.
+         */
+        uint64_t user;
+        /*
+         Top of the stack that the CPU switches to when user mode is interrupted.
+         */
+        uint64_t user_stack;
+};
+
+/*
+ One tick. Ticks that fell together (the cokernel or firmware held the CPU) are one event with their number.
+ */
+struct kyozon_tick_event {
+        /*
+         Number of this tick since load, counting the ones that fell together.
+         */
+        uint64_t number;
+        /*
+         How many were missed since the last event.
+         */
+        uint64_t missed;
+        /*
+         Time-stamp counter when the tick was scheduled.
+         */
+        uint64_t scheduled_tsc;
+        /*
+         Time-stamp counter when the layer was entered.
+         */
+        uint64_t entered_tsc;
+};
+
+/*
+ Interrupted state of a user task, as [`Handlers::user`] gets it. The order is that of the pushes.
+ */
+struct kyozon_frame {
+        uint64_t r15;
+        uint64_t r14;
+        uint64_t r13;
+        uint64_t r12;
+        uint64_t rbp;
+        uint64_t rbx;
+        uint64_t r11;
+        uint64_t r10;
+        uint64_t r9;
+        uint64_t r8;
+        uint64_t rax;
+        uint64_t rcx;
+        uint64_t rdx;
+        uint64_t rsi;
+        uint64_t rdi;
+        uint64_t vector;
+        uint64_t error;
+        uint64_t rip;
+        uint64_t cs;
+        uint64_t rflags;
+        uint64_t rsp;
+        uint64_t ss;
+};
+
+/*
+ Why the cokernel was stopped, or where it was last cut off.
+ */
+struct kyozon_fault {
+        /*
+         `FAULT_*`, 0 for none.
+         */
+        uint32_t reason;
+        /*
+         Must be zero.
+         */
+        uint32_t reserved;
+        /*
+         CR2 at that time.
+         */
+        uint64_t cr2;
+        /*
+         CR3 at that time.
+         */
+        uint64_t cr3;
+        /*
+         The registers at that time.
+         */
+        struct kyozon_frame frame;
+};
+
+/*
+ State of Linux that changes only when the cokernel enters user mode. The layer saves it before the first such
+ entry of a trip; it and the trampoline put it back at the trip's end.
+ */
+struct kyozon_user_state {
+        /*
+         FS base.
+         */
+        uint64_t fs_base;
+        /*
+         GS base.
+         */
+        uint64_t gs_base;
+        /*
+         Selectors of DS, ES, FS, GS, SS and of the local descriptor table.
+         */
+        uint16_t ds;
+        uint16_t es;
+        uint16_t fs;
+        uint16_t gs;
+        uint16_t ss;
+        uint16_t ldt;
+        /*
+         1 while the state is the cokernel's.
+         */
+        uint32_t switched;
+};
+
+/*
+ One stop of Linux: what module, trampoline and layer tell each other on the way in and out.
+
+ The module's data, mapped at the same address in both worlds.
+ */
+struct kyozon_trip {
+        /*
+         Module: the tick that this trip is for; the cokernel's tick handler gets it as it stands.
+         */
+        struct kyozon_tick_event event;
+        /*
+         Module: time-stamp counter when the budget is spent.
+         */
+        uint64_t deadline_tsc;
+        /*
+         Module, then layer: time-stamp counter when the guard interrupts.
+         */
+        uint64_t guard_tsc;
+        /*
+         Module, then layer: time-stamp counter of the next tick.
+         */
+        uint64_t next_tsc;
+        /*
+         Module: time-stamp counter ticks from tick to tick.
+         */
+        uint64_t period_tsc;
+        /*
+         Layer: `TRIP_*`. The module sets [`TRIP_IDLE`] before it enters.
+         */
+        uint32_t result;
+        /*
+         Layer: ticks that were delivered while the cokernel ran.
+         */
+        uint32_t ticks_inside;
+        /*
+         Module: how many other CPUs are online.
+         */
+        uint32_t others;
+        /*
+         Module: 1 while the other CPUs are parked. The layer writes 0 to let them go.
+         */
+        uint32_t parked;
+        /*
+         Layer: non-maskable interrupts that came while the cokernel ran and are not ours.
+         */
+        uint32_t foreign;
+        /*
+         Trampoline: non-maskable interrupts that came while the worlds were being switched.
+         */
+        uint32_t in_transit;
+        /*
+         Trampoline: 1 while the cokernel's world is complete, so that the layer's code may run.
+         */
+        uint32_t inside;
+        /*
+         Trampoline: 1 after a machine check.
+         */
+        uint32_t machine_check;
+        /*
+         Layer: address of its code for non-maskable interrupts, entered as from the gate.
+         */
+        uint64_t nmi_entry;
+        /*
+         Layer: address of its code for machine checks, entered as from the gate.
+         */
+        uint64_t machine_check_entry;
+        /*
+         Layer: why it was stopped, or where it was last cut off.
+         */
+        struct kyozon_fault fault;
+        /*
+         Layer: what it has to put back before Linux runs.
+         */
+        struct kyozon_user_state user;
+};
+
+/*
+ Readable memory of Linux: [`WINDOW_BASE`] plus each range.
+ */
+struct kyozon_window {
+        /*
+         How many of `ram` are set.
+         */
+        uint64_t count;
+        /*
+         System RAM, ascending.
+         */
+        struct kyozon_range ram[KYOZON_MAX_RANGES];
+};
+
+/*
+ One word of a repair.
+ */
+struct kyozon_repair_word {
+        /*
+         Physical address in Linux's System RAM, a multiple of 8.
+         */
+        uint64_t address;
+        /*
+         What must stand there, or nothing is written.
+         */
+        uint64_t expected;
+        /*
+         What is written.
+         */
+        uint64_t value;
+};
+
+/*
+ A transaction: all words are written, or none.
+ */
+struct kyozon_repair_request {
+        /*
+         How many of `words` are meant, 1..=16.
+         */
+        uint64_t count;
+        /*
+         The words; addresses differ from each other.
+         */
+        struct kyozon_repair_word words[KYOZON_MAX_REPAIR_WORDS];
+};
+
+/*
+ One image in the caller's memory.
+ */
+struct kyozon_image {
+        /*
+         Address in the caller.
+         */
+        uint64_t address;
+        /*
+         Bytes.
+         */
+        uint64_t bytes;
+};
+
+/*
+ What to load. On failure nothing has changed and `message` says why in one line.
+ */
+struct kyozon_load {
+        /*
+         [`DEVICE_VERSION`].
+         */
+        uint32_t version;
+        /*
+         `MODE_*` of the layer module: hal or vmm.
+         */
+        uint32_t mode;
+        /*
+         Ticks a second, 1..=2000.
+         */
+        uint32_t tick_hz;
+        /*
+         Microseconds that one stop of Linux may last.
+         */
+        uint32_t budget_us;
+        /*
+         Logical number of the cokernel's CPU.
+         */
+        uint32_t cpu;
+        /*
+         `TICK_*`.
+         */
+        uint32_t tick_source;
+        /*
+         `LOAD_*`.
+         */
+        uint32_t flags;
+        /*
+         I/O port of the cokernel's serial line, 0 for none.
+         */
+        uint32_t serial_port;
+        /*
+         Bytes of memory for the cokernel beside its images.
+         */
+        uint64_t memory_bytes;
+        /*
+         How many of `images` are set; 0 is the layer, 1 the cokernel, then tasks.
+         */
+        uint64_t image_count;
+        /*
+         The images.
+         */
+        struct kyozon_image images[KYOZON_MAX_IMAGES];
+        /*
+         Why the request failed, a C string.
+         */
+        uint8_t message[KYOZON_MESSAGE_BYTES];
+        /*
+         Must be zero.
+         */
+        uint64_t reserved[5];
+};
+
+/*
+ What is loaded and what it costs.
+ */
+struct kyozon_status {
+        /*
+         [`DEVICE_VERSION`].
+         */
+        uint32_t version;
+        /*
+         `STATE_*`.
+         */
+        uint32_t state;
+        /*
+         As in [`Load`].
+         */
+        uint32_t mode;
+        /*
+         As in [`Load`].
+         */
+        uint32_t tick_hz;
+        /*
+         As in [`Load`].
+         */
+        uint32_t budget_us;
+        /*
+         As in [`Load`].
+         */
+        uint32_t cpu;
+        /*
+         The source that probing found.
+         */
+        uint32_t tick_source;
+        /*
+         Must be zero.
+         */
+        uint32_t reserved;
+        /*
+         Ticks delivered to the cokernel.
+         */
+        uint64_t ticks;
+        /*
+         Ticks that fell together with another.
+         */
+        uint64_t missed;
+        /*
+         Times that the cokernel was cut off.
+         */
+        uint64_t overruns;
+        /*
+         Longest stop of Linux, nanoseconds.
+         */
+        uint64_t longest_ns;
+        /*
+         99th percentile of the stops of Linux, nanoseconds, to the next power of two.
+         */
+        uint64_t p99_ns;
+        /*
+         Bytes taken from Linux.
+         */
+        uint64_t reserve_bytes;
+        /*
+         Bytes of the event ring, for a read-only `mmap` of `/dev/kyozon` at offset 0.
+         */
+        uint64_t events_bytes;
+        /*
+         Pieces of Linux's state that a trip changed and did not put back; counted when the module's `check` is set.
+         */
+        uint64_t differences;
+        /*
+         Why the cokernel stopped, a C string.
+         */
+        uint8_t message[232];
+};
+
+/*
+ Start of the ring's memory; the records follow at byte 64.
+ */
+struct kyozon_event_ring {
+        /*
+         [`EVENTS_VERSION`].
+         */
+        uint32_t version;
+        /*
+         Records in the ring, a power of two.
+         */
+        uint32_t records;
+        /*
+         Sequence number of the next record to be written: record `n` lies in slot `n % records`.
+         */
+        uint64_t next;
+        /*
+         Must be zero.
+         */
+        uint64_t reserved[6];
+};
+
+/*
+ One event. Its text is one line of UTF-8.
+ */
+struct kyozon_event_record {
+        /*
+         Number of this record, from 0. Written last; a reader that sees another number than it expects reads again.
+         */
+        uint64_t sequence;
+        /*
+         Time-stamp counter.
+         */
+        uint64_t tsc;
+        /*
+         Number of the tick during which it was written.
+         */
+        uint64_t tick;
+        /*
+         `EVENT_*`.
+         */
+        uint32_t kind;
+        /*
+         Kind-specific number: which check, which vector.
+         */
+        uint32_t code;
+        /*
+         Bytes used of `text`.
+         */
+        uint32_t text_bytes;
+        /*
+         1 where the text goes on in the next record, else 0.
+         */
+        uint32_t continues;
+        /*
+         The line, without a line feed.
+         */
+        uint8_t text[KYOZON_EVENT_TEXT_BYTES];
+};
+
+/*
+ A named piece of memory that several guests see at the same address.
+ */
+struct kyozon_shared_region {
+        /*
+         Name, UTF-8, zero-padded.
+         */
+        uint8_t name[32];
+        /*
+         Virtual address, the same in every guest.
+         */
+        uint64_t address;
+        /*
+         Bytes, a multiple of 4096.
+         */
+        uint64_t bytes;
+        /*
+         `REGION_*`.
+         */
+        uint32_t rights;
+        /*
+         Grows each time that the region is created anew under this name.
+         */
+        uint32_t generation;
+        /*
+         Must be zero.
+         */
+        uint64_t reserved;
+};
+
+/*
+ What a guest knows at its first instruction.
+ */
+struct kyozon_guest_boot {
+        /*
+         [`UNIKERNEL_VERSION`].
+         */
+        uint32_t version;
+        /*
+         `BACKEND_*`.
+         */
+        uint32_t backend;
+        /*
+         `extern "C" fn(number, argument block) -> i64`: the hypercall.
+         */
+        uint64_t hypercall;
+        /*
+         Start of the memory that is the guest's own: virtual address.
+         */
+        uint64_t memory;
+        /*
+         Bytes of it.
+         */
+        uint64_t memory_bytes;
+        /*
+         Top of the first stack.
+         */
+        uint64_t stack_top;
+        /*
+         Time-stamp counter ticks in a millisecond.
+         */
+        uint64_t tsc_khz;
+        /*
+         Added to the guest's time-stamp counter gives the host's.
+         */
+        uint64_t tsc_offset;
+        /*
+         How many of `regions` are set.
+         */
+        uint64_t region_count;
+        /*
+         Regions that were granted before the start.
+         */
+        struct kyozon_shared_region regions[KYOZON_MAX_REGIONS];
+};
+
+#endif  /* KYOZON_ABI_H */

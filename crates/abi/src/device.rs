@@ -1,0 +1,134 @@
+//! `/dev/kyozon`: the kernel module on one side, the `kyozon` command on the other.
+
+use crate::assert_size;
+use core::mem::size_of;
+
+/// Version of everything in this module.
+pub const DEVICE_VERSION: u32 = 1;
+
+/// Most images of one load: the layer, the cokernel and its tasks.
+pub const MAX_IMAGES: usize = 8;
+/// Bytes of the one line that says why a request failed, with the closing zero.
+pub const MESSAGE_BYTES: usize = 256;
+
+/// `ioctl` request: [`Load`], `_IOWR('K', 1, struct kyozon_load)`.
+pub const IOCTL_LOAD: u32 = 0xc1d8_4b01;
+/// `ioctl` request without argument, `_IO('K', 2)`.
+pub const IOCTL_UNLOAD: u32 = 0x4b02;
+/// `ioctl` request: [`Status`], `_IOR('K', 3, struct kyozon_status)`.
+pub const IOCTL_STATUS: u32 = 0x8148_4b03;
+
+/// [`Load::tick_source`]: the module probes in the order of the numbers.
+pub const TICK_AUTO: u32 = 0;
+/// HPET timer 2, delivered by message.
+pub const TICK_HPET_MSI: u32 = 1;
+/// HPET timer 2, delivered through an IO-APIC pin that the timer advertises.
+pub const TICK_HPET_IOAPIC: u32 = 2;
+/// The real-time clock's periodic interrupt.
+pub const TICK_RTC: u32 = 3;
+/// A kernel performance counter.
+pub const TICK_PERF: u32 = 4;
+
+/// [`Load::flags`]: go on although this kernel is outside the tested range.
+pub const LOAD_UNTESTED_KERNEL: u32 = 1;
+/// [`Load::flags`]: go on although this is no emulator that the tests run on.
+pub const LOAD_UNTESTED_HARDWARE: u32 = 2;
+
+/// [`Status::state`]: nothing is loaded.
+pub const STATE_EMPTY: u32 = 0;
+/// [`Status::state`]: the cokernel gets its ticks.
+pub const STATE_RUNNING: u32 = 1;
+/// [`Status::state`]: the cokernel was stopped after a fault or an overstay; the reason is in `message`.
+pub const STATE_STOPPED: u32 = 2;
+
+/// One image in the caller's memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Image {
+    /// Address in the caller.
+    pub address: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+assert_size!(Image, 16);
+
+/// What to load. On failure nothing has changed and `message` says why in one line.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// [`DEVICE_VERSION`].
+    pub version: u32,
+    /// `MODE_*` of the layer module: hal or vmm.
+    pub mode: u32,
+    /// Ticks a second, 1..=2000.
+    pub tick_hz: u32,
+    /// Microseconds that one stop of Linux may last.
+    pub budget_us: u32,
+    /// Logical number of the cokernel's CPU.
+    pub cpu: u32,
+    /// `TICK_*`.
+    pub tick_source: u32,
+    /// `LOAD_*`.
+    pub flags: u32,
+    /// I/O port of the cokernel's serial line, 0 for none.
+    pub serial_port: u32,
+    /// Bytes of memory for the cokernel beside its images.
+    pub memory_bytes: u64,
+    /// How many of `images` are set; 0 is the layer, 1 the cokernel, then tasks.
+    pub image_count: u64,
+    /// The images.
+    pub images: [Image; MAX_IMAGES],
+    /// Why the request failed, a C string.
+    pub message: [u8; MESSAGE_BYTES],
+    /// Must be zero.
+    pub reserved: [u64; 5],
+}
+assert_size!(Load, 472);
+
+/// What is loaded and what it costs.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Status {
+    /// [`DEVICE_VERSION`].
+    pub version: u32,
+    /// `STATE_*`.
+    pub state: u32,
+    /// As in [`Load`].
+    pub mode: u32,
+    /// As in [`Load`].
+    pub tick_hz: u32,
+    /// As in [`Load`].
+    pub budget_us: u32,
+    /// As in [`Load`].
+    pub cpu: u32,
+    /// The source that probing found.
+    pub tick_source: u32,
+    /// Must be zero.
+    pub reserved: u32,
+    /// Ticks delivered to the cokernel.
+    pub ticks: u64,
+    /// Ticks that fell together with another.
+    pub missed: u64,
+    /// Times that the cokernel was cut off.
+    pub overruns: u64,
+    /// Longest stop of Linux, nanoseconds.
+    pub longest_ns: u64,
+    /// 99th percentile of the stops of Linux, nanoseconds, to the next power of two.
+    pub p99_ns: u64,
+    /// Bytes taken from Linux.
+    pub reserve_bytes: u64,
+    /// Bytes of the event ring, for a read-only `mmap` of `/dev/kyozon` at offset 0.
+    pub events_bytes: u64,
+    /// Pieces of Linux's state that a trip changed and did not put back; counted when the module's `check` is set.
+    pub differences: u64,
+    /// Why the cokernel stopped, a C string.
+    pub message: [u8; 232],
+}
+assert_size!(Status, 328);
+
+const fn ioc(direction: u32, number: u32, bytes: usize) -> u32 {
+    direction << 30 | (bytes as u32) << 16 | 0x4b << 8 | number
+}
+const _: () = assert!(IOCTL_LOAD == ioc(3, 1, size_of::<Load>()));
+const _: () = assert!(IOCTL_UNLOAD == ioc(0, 2, 0));
+const _: () = assert!(IOCTL_STATUS == ioc(2, 3, size_of::<Status>()));

@@ -1,0 +1,109 @@
+//! `include/kyozon/abi.h` is what this crate says, and a C compiler agrees on every size and offset.
+
+use kyozon_abi::{device::*, events::*, layer::*, unikernel::*};
+use std::{fs, mem, path::Path, process::Command};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn generate() -> String {
+    let config = cbindgen::Config::from_file(root().join("cbindgen.toml")).expect("cbindgen.toml");
+    let mut text = Vec::new();
+    cbindgen::Builder::new()
+        .with_config(config)
+        .with_src(root().join("src/layer.rs"))
+        .with_src(root().join("src/device.rs"))
+        .with_src(root().join("src/events.rs"))
+        .with_src(root().join("src/unikernel.rs"))
+        .generate()
+        .expect("the crate parses")
+        .write(&mut text);
+    // The prefix that structures carry is lower case; macros are upper case by the kernel's style.
+    let text = String::from_utf8(text).expect("generated text is UTF-8");
+    let constants: Vec<&str> = text
+        .lines()
+        .filter_map(|l| l.strip_prefix("#define kyozon_"))
+        .filter_map(|l| l.split(' ').next())
+        .collect();
+    let upper = |text: String, name: &&str| {
+        text.replace(&format!("kyozon_{name}"), &format!("KYOZON_{name}"))
+    };
+    constants.iter().fold(text.clone(), upper)
+}
+
+#[test]
+fn header_is_fresh() {
+    let path = root().join("include/kyozon/abi.h");
+    let want = generate();
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &want).expect("write the header");
+    }
+    let have = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        have == want,
+        "{} is stale: BLESS=1 cargo test -p kyozon-abi --test header",
+        path.display()
+    );
+}
+
+/// Lines of C that assert size and offsets as Rust sees them.
+macro_rules! layout {
+    ($out:ident, $rust:ident, $c:literal: $($field:ident),+ $(,)?) => {
+        $out.push_str(&format!("_Static_assert(sizeof(struct {0}) == {1}, \"{0}\");\n", $c, mem::size_of::<$rust>()));
+        $($out.push_str(&format!(
+            "_Static_assert(offsetof(struct {0}, {1}) == {2}, \"{0}.{1}\");\n",
+            $c, stringify!($field), mem::offset_of!($rust, $field)
+        ));)+
+    };
+}
+
+#[test]
+fn c_compiler_agrees_on_every_layout() {
+    let mut c = String::from("#include <stddef.h>\n#include \"kyozon/abi.h\"\n");
+    layout!(c, ImageHeader, "kyozon_image_header": magic, version, kind, base, text_bytes, rodata_bytes, data_bytes,
+        memory_bytes, entry);
+    layout!(c, Range, "kyozon_range": base, bytes);
+    layout!(c, LayerEntry, "kyozon_layer_entry": version, mode, tsc_khz, tick_hz, budget_us, cpu, paging_levels, cokernel,
+        memory, memory_bytes, page_table, tables, tss, idt, events, events_bytes, serial_port, ram_count, ram,
+        trip, poke_entry, poke, guard, guard_comparator, guard_counter, guard_per_tsc, cokernel_text_bytes,
+        cokernel_bytes, piece_count, pieces, task_count, tasks);
+    layout!(c, Fault, "kyozon_fault": reason, reserved, cr2, cr3, frame);
+    layout!(c, UserState, "kyozon_user_state": fs_base, gs_base, ds, es, fs, gs, ss, ldt, switched);
+    layout!(c, Trip, "kyozon_trip": event, deadline_tsc, guard_tsc, next_tsc, period_tsc, result, ticks_inside, others,
+        parked, foreign, in_transit, inside, machine_check, nmi_entry, machine_check_entry, fault, user);
+    layout!(c, BootBlock, "kyozon_boot_block": version, mode, tsc_khz, tick_hz, budget_us, memory, memory_bytes, idle,
+        linux_window, linux_repair, report, handlers, enter_user,
+        page_table, tables, paging_levels, piece_count, pieces, tasks, task_count);
+    layout!(c, Handlers, "kyozon_handlers": tick, user, user_stack);
+    layout!(c, TickEvent, "kyozon_tick_event": number, missed, scheduled_tsc, entered_tsc);
+    layout!(c, Frame, "kyozon_frame": r15, rdi, vector, error, rip, cs, rflags, rsp, ss);
+    layout!(c, Window, "kyozon_window": count, ram);
+    layout!(c, RepairWord, "kyozon_repair_word": address, expected, value);
+    layout!(c, RepairRequest, "kyozon_repair_request": count, words);
+    layout!(c, Image, "kyozon_image": address, bytes);
+    layout!(c, Load, "kyozon_load": version, mode, tick_hz, budget_us, cpu, tick_source, flags, serial_port, memory_bytes,
+        image_count, images, message, reserved);
+    layout!(c, Status, "kyozon_status": version, state, mode, tick_hz, budget_us, cpu, tick_source, reserved, ticks, missed,
+        overruns, longest_ns, p99_ns, reserve_bytes, events_bytes, differences, message);
+    layout!(c, EventRing, "kyozon_event_ring": version, records, next, reserved);
+    layout!(c, EventRecord, "kyozon_event_record": sequence, tsc, tick, kind, code, text_bytes, continues, text);
+    layout!(c, GuestBoot, "kyozon_guest_boot": version, backend, hypercall, memory, memory_bytes, stack_top, tsc_khz,
+        tsc_offset, region_count, regions);
+    layout!(c, SharedRegion, "kyozon_shared_region": name, address, bytes, rights, generation, reserved);
+
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let file = dir.path().join("layout.c");
+    fs::write(&file, c).expect("write layout.c");
+    let out = Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Werror", "-fsyntax-only", "-I"])
+        .arg(root().join("include"))
+        .arg(&file)
+        .output()
+        .expect("a C compiler named cc");
+    assert!(
+        out.status.success(),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+}
