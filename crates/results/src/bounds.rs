@@ -1,0 +1,247 @@
+//! Promises about tables: what a ratio or a count may be at most or at least.
+
+use crate::file;
+use crate::row::{one_line, Row};
+use crate::table::Table;
+use anyhow::{anyhow, ensure, Result};
+use serde::Deserialize;
+use std::fmt::{self, Display, Formatter};
+use std::path::{Path, PathBuf};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bounds {
+    bound: Vec<Bound>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bound {
+    row: Option<String>,
+    ratio: Option<[String; 2]>,
+    #[serde(default = "median")]
+    value: String,
+    at_most: Option<f64>,
+    at_least: Option<f64>,
+    why: String,
+}
+
+fn median() -> String {
+    "median".into()
+}
+
+/// One bound, held against its table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Name of the table.
+    pub table: String,
+    /// Name of the row, or both of a ratio: `hal / alone`.
+    pub row: String,
+    /// Which figure: `median`, `p99`, `avg`, `worst`, or an extra column.
+    pub value: String,
+    /// The figure in the unit of the row, or why there is none.
+    pub measured: Result<f64, String>,
+    /// What the figure may be: `at most 250`.
+    pub bound: String,
+    /// The reason for the bound.
+    pub why: String,
+    /// Whether the bound holds. A figure that is missing never holds.
+    pub pass: bool,
+}
+
+impl Display for Line {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let verdict = if self.pass { "pass" } else { "FAIL" };
+        write!(f, "{verdict} {}: {} {}: ", self.table, self.row, self.value)?;
+        match &self.measured {
+            Ok(measured) => write!(f, "{measured}")?,
+            Err(reason) => write!(f, "{reason}")?,
+        }
+        write!(f, ", {} ({})", self.bound, self.why)
+    }
+}
+
+/// The bounds of one table or of all, in the order of tables and of their files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// A line per bound.
+    pub lines: Vec<Line>,
+}
+
+impl Report {
+    /// Whether every bound holds.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.lines.iter().all(|line| line.pass)
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.lines
+            .iter()
+            .try_for_each(|line| writeln!(f, "{line}"))?;
+        let failed = self.lines.iter().filter(|line| !line.pass).count();
+        writeln!(f, "{} bounds, {failed} failed", self.lines.len())
+    }
+}
+
+/// Holds the tables of `dir` against their bounds: all that have any, or the one called `table`.
+///
+/// # Errors
+///
+/// One line that names the file: a table or bounds file that is invalid, a bound on a time or a
+/// rate, or a `table` that has neither file.
+pub fn check(dir: &Path, table: Option<&str>) -> Result<Report> {
+    let names = match table {
+        Some(name) if !bounds_path(dir, name).exists() => {
+            Table::read(dir, name)?;
+            return Ok(Report::default());
+        }
+        Some(name) => vec![name.to_string()],
+        None => file::stems(dir, ".bounds.toml")?,
+    };
+    let mut report = Report::default();
+    for name in names {
+        report.lines.extend(check_table(dir, &name)?);
+    }
+    Ok(report)
+}
+
+fn bounds_path(dir: &Path, table: &str) -> PathBuf {
+    dir.join(format!("{table}.bounds.toml"))
+}
+
+fn check_table(dir: &Path, name: &str) -> Result<Vec<Line>> {
+    let path = bounds_path(dir, name);
+    let in_file = |error| anyhow!("{}: {error}", path.display());
+    let bounds = parse(&file::read(&path)?).map_err(in_file)?;
+    let measured = dir.join(format!("{name}.json")).exists();
+    let table = if measured {
+        Some(Table::read(dir, name)?)
+    } else {
+        None
+    };
+    let line = |(i, bound): (usize, &Bound)| {
+        bound
+            .check(name, table.as_ref())
+            .map_err(|error| in_file(anyhow!("bound[{i}].{error}")))
+    };
+    bounds.iter().enumerate().map(line).collect()
+}
+
+/// Errors are one line and start with the field.
+fn parse(text: &str) -> Result<Vec<Bound>> {
+    let toml = toml::Deserializer::new(text);
+    let bounds: Bounds = serde_path_to_error::deserialize(toml).map_err(|error| {
+        let message = error.inner().message().replace('\n', ", ");
+        anyhow!("{}: {message}", error.path())
+    })?;
+    ensure!(!bounds.bound.is_empty(), "bound: none");
+    for (i, bound) in bounds.bound.iter().enumerate() {
+        bound
+            .validate()
+            .map_err(|error| anyhow!("bound[{i}].{error}"))?;
+    }
+    Ok(bounds.bound)
+}
+
+impl Bound {
+    fn validate(&self) -> Result<()> {
+        one_line("why", &self.why)?;
+        ensure!(
+            self.row.is_some() != self.ratio.is_some(),
+            "row: needs either `row` or `ratio`"
+        );
+        let limits = [self.at_least, self.at_most];
+        ensure!(
+            limits.iter().any(Option::is_some),
+            "at_most: needs `at_most` or `at_least`"
+        );
+        let finite = limits.iter().flatten().all(|limit| limit.is_finite());
+        ensure!(finite, "at_most: `at_most` and `at_least` must be finite");
+        let [low, high] = [limits[0].unwrap_or(f64::MIN), limits[1].unwrap_or(f64::MAX)];
+        ensure!(low <= high, "at_most: below `at_least`");
+        Ok(())
+    }
+
+    /// Only a bound that must not be made is an error. What is missing fails.
+    fn check(&self, name: &str, table: Option<&Table>) -> Result<Line> {
+        let measured = match (table, &self.row, &self.ratio) {
+            (None, ..) => Err("the table is missing".into()),
+            (Some(table), Some(row), _) => match find(table, row) {
+                Ok(row) if is_time_or_rate(&row.unit) => {
+                    let (label, unit) = (row.label(), &row.unit);
+                    let rule = "bounds hold ratios and counts, not times and rates";
+                    return Err(anyhow!("row: `{label}` is in `{unit}`: {rule}"));
+                }
+                row => row.and_then(|row| self.figure(row)),
+            },
+            (Some(table), None, Some(ratio)) => self.ratio(table, ratio),
+            (Some(_), None, None) => Err("no row is named".into()),
+        };
+        let within = |figure: &f64| {
+            self.at_most.is_none_or(|limit| *figure <= limit)
+                && self.at_least.is_none_or(|limit| *figure >= limit)
+        };
+        let at_least = self.at_least.map(|limit| format!("at least {limit}"));
+        let at_most = self.at_most.map(|limit| format!("at most {limit}"));
+        let row = self.ratio.as_ref().map(|rows| rows.join(" / "));
+        Ok(Line {
+            table: name.into(),
+            row: row.or(self.row.clone()).unwrap_or_default(),
+            value: self.value.clone(),
+            pass: measured.as_ref().is_ok_and(within),
+            measured,
+            bound: at_least
+                .into_iter()
+                .chain(at_most)
+                .collect::<Vec<_>>()
+                .join(" and "),
+            why: self.why.clone(),
+        })
+    }
+
+    fn figure(&self, row: &Row) -> Result<f64, String> {
+        row.value(&self.value)
+            .ok_or_else(|| format!("`{}` has no such value", row.label()))
+    }
+
+    fn ratio(&self, table: &Table, [over, under]: &[String; 2]) -> Result<f64, String> {
+        let (over, under) = (find(table, over)?, find(table, under)?);
+        if over.unit != under.unit {
+            return Err(format!("ratio of `{}` to `{}`", over.unit, under.unit));
+        }
+        let ratio = self.figure(over)? / self.figure(under)?;
+        ratio
+            .is_finite()
+            .then_some(ratio)
+            .ok_or_else(|| "the ratio is not finite".into())
+    }
+}
+
+/// The one row that is called `name` or `group/name`.
+fn find<'a>(table: &'a Table, name: &str) -> Result<&'a Row, String> {
+    let called = |row: &&Row| row.name == name || row.label() == name;
+    let mut rows = table.rows.iter().filter(called);
+    match (rows.next(), rows.next()) {
+        (Some(row), None) => Ok(row),
+        (None, _) => Err(format!("no row `{name}`")),
+        (Some(_), Some(_)) => Err(format!("more than one row `{name}`")),
+    }
+}
+
+/// Whether a unit depends on the speed of the machine: `us`, `MB/s`, `events per second`, `cycles`
+/// other than modelled ones.
+fn is_time_or_rate(unit: &str) -> bool {
+    const WORDS: &str = "ns us µs μs ms s sec secs second seconds minute minutes hour hours \
+        nanoseconds microseconds milliseconds cycles hz khz mhz ghz bps kbps mbps gbps iops rps";
+    let unit = unit.to_lowercase().replace("modelled cycles", "");
+    let mut words = unit
+        .split(|c: char| !c.is_alphabetic())
+        .filter(|word| !word.is_empty());
+    words.any(|word| WORDS.split_whitespace().any(|time| time == word))
+}
+
+#[cfg(test)]
+mod tests;

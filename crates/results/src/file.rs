@@ -1,0 +1,82 @@
+//! Files that are whole or absent.
+
+use anyhow::{anyhow, Result};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Replaces `dir/name` by `text`: a reader sees the old file or the new one.
+pub(crate) fn write(dir: &Path, name: &str, text: &str) -> Result<PathBuf> {
+    let path = dir.join(name);
+    // A name that no listing takes for a result, in the same directory so that rename is atomic.
+    let temporary = dir.join(format!(".{name}.{}.tmp", std::process::id()));
+    let written = File::create(&temporary)
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())
+                .and_then(|()| file.sync_all())
+        })
+        .and_then(|()| fs::rename(&temporary, &path));
+    if let Err(error) = written {
+        // Absent if creating it is what failed.
+        let _ = fs::remove_file(&temporary);
+        return Err(anyhow!("{}: {error}", path.display()));
+    }
+    Ok(path)
+}
+
+/// The text of a file.
+pub(crate) fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).map_err(|error| anyhow!("{}: {error}", path.display()))
+}
+
+/// What precedes `suffix` in the names of the files of `dir` that end so, in order.
+pub(crate) fn stems(dir: &Path, suffix: &str) -> Result<Vec<String>> {
+    let failed = |error| anyhow!("{}: {error}", dir.display());
+    let mut stems = Vec::new();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        // A name that is not UTF-8 stays visible: its table is refused for it.
+        stems.extend(
+            name.to_string_lossy()
+                .strip_suffix(suffix)
+                .map(String::from),
+        );
+    }
+    stems.sort();
+    Ok(stems)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaces_and_leaves_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "b.json", "one").unwrap();
+        let path = write(dir.path(), "b.json", "two").unwrap();
+        write(dir.path(), "a.json", "").unwrap();
+        assert_eq!(read(&path).unwrap(), "two");
+        assert_eq!(stems(dir.path(), "").unwrap(), ["a.json", "b.json"]);
+        assert_eq!(stems(dir.path(), ".json").unwrap(), ["a", "b"]);
+    }
+
+    #[test]
+    fn errors_name_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let absent = dir.path().join("absent");
+        assert!(write(&absent, "a", "")
+            .unwrap_err()
+            .to_string()
+            .contains("absent/a: "));
+        assert!(read(&absent).unwrap_err().to_string().contains("absent: "));
+        assert!(stems(&absent, "")
+            .unwrap_err()
+            .to_string()
+            .contains("absent: "));
+        // The target is a directory: the rename fails, and the temporary file goes.
+        fs::create_dir(&absent).unwrap();
+        assert!(write(dir.path(), "absent", "").is_err());
+        assert_eq!(stems(dir.path(), "").unwrap(), ["absent"]);
+    }
+}

@@ -1,0 +1,218 @@
+//! One line of a table: one thing measured in one way.
+
+use crate::stats::{Sample, Stats};
+use anyhow::{anyhow, ensure, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Names that an extra column cannot have.
+const RESERVED: [&str; 6] = ["n", "median", "p99", "ci95", "avg", "worst"];
+
+/// One thing measured. Figures are in `unit`; for their meaning see [`Stats`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// What was measured. Unique within its group.
+    pub name: String,
+    /// Under which conditions, if the table compares several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Unit of the figures: `instructions`, `modelled cycles`, `us`, `ratio`, `events`, ...
+    pub unit: String,
+    /// Number of samples.
+    pub n: u64,
+    /// Median.
+    pub median: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 95 % confidence interval of the median, `[low, high]`.
+    pub ci95: [f64; 2],
+    /// Arithmetic mean.
+    pub avg: f64,
+    /// Largest sample.
+    pub worst: f64,
+    /// What a reader must know about this row alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Further columns, each with its own unit in its name or in the explanation of the table.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, f64>,
+}
+
+impl Row {
+    /// A row from samples in `unit`, in any order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Stats::of`], with the name of the row.
+    pub fn from_samples<S: Sample>(name: &str, unit: &str, samples: &[S]) -> Result<Self> {
+        let Stats {
+            n,
+            median,
+            p99,
+            ci95,
+            avg,
+            worst,
+        } = Stats::of(samples).map_err(|error| anyhow!("row `{name}`: {error}"))?;
+        Ok(Self {
+            name: name.into(),
+            group: None,
+            unit: unit.into(),
+            n,
+            median,
+            p99,
+            ci95,
+            avg,
+            worst,
+            note: None,
+            extra: BTreeMap::new(),
+        })
+    }
+
+    /// Puts the row into a group.
+    #[must_use]
+    pub fn group(mut self, group: &str) -> Self {
+        self.group = Some(group.into());
+        self
+    }
+
+    /// Sets the note.
+    #[must_use]
+    pub fn note(mut self, note: &str) -> Self {
+        self.note = Some(note.into());
+        self
+    }
+
+    /// Sets one extra column.
+    #[must_use]
+    pub fn extra(mut self, column: &str, value: f64) -> Self {
+        self.extra.insert(column.into(), value);
+        self
+    }
+
+    /// `group/name`, or the name alone.
+    pub(crate) fn label(&self) -> String {
+        match &self.group {
+            Some(group) => format!("{group}/{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// The figure that a bound calls `value`.
+    pub(crate) fn value(&self, value: &str) -> Option<f64> {
+        match value {
+            "median" => Some(self.median),
+            "p99" => Some(self.p99),
+            "avg" => Some(self.avg),
+            "worst" => Some(self.worst),
+            column => self.extra.get(column).copied(),
+        }
+    }
+
+    /// Errors start with the field.
+    pub(crate) fn validate(&self) -> Result<()> {
+        one_line("name", &self.name)?;
+        one_line("unit", &self.unit)?;
+        self.group
+            .as_deref()
+            .map_or(Ok(()), |text| one_line("group", text))?;
+        self.note
+            .as_deref()
+            .map_or(Ok(()), |text| one_line("note", text))?;
+        ensure!(self.n > 0, "n: no samples");
+        let [low, high] = self.ci95;
+        let figures = [
+            ("median", self.median),
+            ("p99", self.p99),
+            ("avg", self.avg),
+        ];
+        for (field, figure) in figures.into_iter().chain([("worst", self.worst)]) {
+            ensure!(figure.is_finite(), "{field}: not a finite number");
+            ensure!(figure <= self.worst, "{field}: above `worst`");
+        }
+        ensure!(
+            low <= self.median && self.median <= high,
+            "ci95: does not enclose `median`"
+        );
+        ensure!(
+            low.is_finite() && high <= self.worst,
+            "ci95: not finite or above `worst`"
+        );
+        for (column, figure) in &self.extra {
+            one_line("extra", column)?;
+            ensure!(
+                !RESERVED.contains(&column.as_str()),
+                "extra.{column}: reserved name"
+            );
+            ensure!(figure.is_finite(), "extra.{column}: not a finite number");
+        }
+        Ok(())
+    }
+}
+
+/// Text that is neither empty nor longer than a line, as cells and headings need it.
+pub(crate) fn one_line(field: &str, text: &str) -> Result<()> {
+    ensure!(!text.trim().is_empty(), "{field}: empty");
+    ensure!(
+        !text.contains(char::is_control),
+        "{field}: more than one line"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builder() {
+        let row = Row::from_samples("hal", "instructions", &[7u64, 5, 6]).unwrap();
+        let row = row.group("default").note("warm").extra("mmio", 2.0);
+        assert_eq!(row.label(), "default/hal");
+        assert_eq!(row.value("median"), Some(6.0));
+        assert_eq!(row.value("mmio"), Some(2.0));
+        assert_eq!(row.value("n"), None);
+        row.validate().unwrap();
+    }
+
+    #[test]
+    fn no_samples_names_the_row() {
+        let error = Row::from_samples::<f64>("hal", "us", &[]).unwrap_err();
+        assert_eq!(error.to_string(), "row `hal`: no samples");
+    }
+
+    #[test]
+    fn invalid() {
+        let row = || Row::from_samples("hal", "us", &[1.0, 2.0, 3.0]).unwrap();
+        let problem = |row: Row| row.validate().unwrap_err().to_string();
+        assert_eq!(problem(Row { n: 0, ..row() }), "n: no samples");
+        assert_eq!(
+            problem(Row {
+                unit: " ".into(),
+                ..row()
+            }),
+            "unit: empty"
+        );
+        assert_eq!(problem(row().note("a\nb")), "note: more than one line");
+        assert_eq!(problem(Row { p99: 4.0, ..row() }), "p99: above `worst`");
+        assert_eq!(
+            problem(Row {
+                avg: f64::NAN,
+                ..row()
+            }),
+            "avg: not a finite number"
+        );
+        assert_eq!(
+            problem(Row {
+                ci95: [2.5, 3.0],
+                ..row()
+            }),
+            "ci95: does not enclose `median`"
+        );
+        assert_eq!(problem(row().extra("p99", 1.0)), "extra.p99: reserved name");
+        assert_eq!(
+            problem(row().extra("x", f64::NAN)),
+            "extra.x: not a finite number"
+        );
+    }
+}

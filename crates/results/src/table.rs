@@ -1,0 +1,174 @@
+//! One benchmark: its rows and where they come from.
+
+use crate::file;
+use crate::origin::{self, Load};
+use crate::row::{one_line, Row};
+use anyhow::{anyhow, ensure, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What one benchmark measured, as `docs/results/<name>.json` holds it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// Identifier and name of the file: a lower-case letter, then also digits, `-` and `_`.
+    pub name: String,
+    /// Heading.
+    pub title: String,
+    /// One paragraph: what is measured, from where to where.
+    pub explanation: String,
+    /// Command that measures it again.
+    pub command: String,
+    /// Short commit, with `-dirty` if the tree differs from it in anything but `docs/results`.
+    pub commit: String,
+    /// Version of each tool that takes part.
+    pub versions: BTreeMap<String, String>,
+    /// When the table was begun: UTC, `YYYY-MM-DDThh:mm:ssZ`.
+    pub date: String,
+    /// Load of the machine.
+    pub load: Load,
+    /// CPU model.
+    pub machine: String,
+    /// What was measured, in the order in which it is shown.
+    pub rows: Vec<Row>,
+}
+
+impl Table {
+    /// Begins a table, before measuring: commit, date, load and machine are those of this moment
+    /// and of the current directory.
+    #[must_use]
+    pub fn new(name: &str, title: &str, explanation: &str, command: &str) -> Self {
+        let load = origin::load();
+        Self {
+            name: name.into(),
+            title: title.into(),
+            explanation: explanation.into(),
+            command: command.into(),
+            commit: origin::commit(Path::new(".")),
+            versions: BTreeMap::new(),
+            date: origin::now(),
+            load: Load {
+                start: load,
+                end: load,
+            },
+            machine: origin::machine(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Sets the version of a tool.
+    #[must_use]
+    pub fn version(mut self, tool: &str, version: &str) -> Self {
+        self.versions.insert(tool.into(), version.into());
+        self
+    }
+
+    /// Appends a row.
+    #[must_use]
+    pub fn row(mut self, row: Row) -> Self {
+        self.rows.push(row);
+        self
+    }
+
+    /// Takes the load at the end and writes `dir/<name>.json`, creating `dir` if it is absent.
+    /// Returns the path of the file.
+    ///
+    /// # Errors
+    ///
+    /// An invalid field, or the file system's.
+    pub fn write(mut self, dir: &Path) -> Result<PathBuf> {
+        self.load.end = origin::load();
+        let text = self.to_json()?;
+        fs::create_dir_all(dir).map_err(|error| anyhow!("{}: {error}", dir.display()))?;
+        file::write(dir, &format!("{}.json", self.name), &text)
+    }
+
+    /// The text of the file: fields in the order of declaration, maps in the order of their keys.
+    ///
+    /// # Errors
+    ///
+    /// An invalid field.
+    pub fn to_json(&self) -> Result<String> {
+        self.validate()
+            .map_err(|error| anyhow!("{}.json: {error}", self.name))?;
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+
+    /// Reads and validates `dir/<name>.json`.
+    ///
+    /// # Errors
+    ///
+    /// One line that names the file and the field.
+    pub fn read(dir: &Path, name: &str) -> Result<Self> {
+        let path = dir.join(format!("{name}.json"));
+        let text = file::read(&path)?;
+        let parse = || -> Result<Self> {
+            let mut json = serde_json::Deserializer::from_str(&text);
+            let table: Self = serde_path_to_error::deserialize(&mut json)?;
+            json.end()?;
+            ensure!(
+                table.name == name,
+                "name: `{}` is not the name of the file",
+                table.name
+            );
+            table.validate()?;
+            Ok(table)
+        };
+        parse().map_err(|error| anyhow!("{}: {error}", path.display()))
+    }
+
+    /// Reads every `*.json` of `dir`, in the order of their names.
+    ///
+    /// # Errors
+    ///
+    /// As [`Table::read`].
+    pub fn read_all(dir: &Path) -> Result<Vec<Self>> {
+        file::stems(dir, ".json")?
+            .iter()
+            .map(|name| Self::read(dir, name))
+            .collect()
+    }
+
+    /// Errors start with the field.
+    fn validate(&self) -> Result<()> {
+        let letter = |first: char| first.is_ascii_lowercase();
+        let other = |c: char| letter(c) || c.is_ascii_digit() || c == '-' || c == '_';
+        let identifier = self.name.starts_with(letter) && self.name.chars().all(other);
+        ensure!(identifier, "name: `{}` is not an identifier", self.name);
+        let texts = [("title", &self.title), ("explanation", &self.explanation)];
+        let texts = texts.into_iter().chain([("command", &self.command)]);
+        for (field, text) in texts.chain([("commit", &self.commit), ("machine", &self.machine)]) {
+            one_line(field, text)?;
+        }
+        for (tool, version) in &self.versions {
+            one_line("versions", tool)?;
+            one_line(&format!("versions.{tool}"), version)?;
+        }
+        ensure!(
+            origin::is_date(&self.date),
+            "date: not YYYY-MM-DDThh:mm:ssZ"
+        );
+        ensure!(
+            self.load.start.is_finite(),
+            "load.start: not a finite number"
+        );
+        ensure!(self.load.end.is_finite(), "load.end: not a finite number");
+        ensure!(!self.rows.is_empty(), "rows: none");
+        let mut seen = BTreeSet::new();
+        for (i, row) in self.rows.iter().enumerate() {
+            row.validate()
+                .map_err(|error| anyhow!("rows[{i}].{error}"))?;
+            ensure!(
+                seen.insert(row.label()),
+                "rows[{i}].name: `{}` again",
+                row.label()
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
