@@ -1,0 +1,99 @@
+//! A guest whose whole input is fixed before it starts.
+//!
+//! Under `-icount shift=0` QEMU's virtual clock advances by one nanosecond an instruction and its time-stamp counter
+//! by one tick. Nothing enters the guest from outside: requests lie in the initramfs, answers leave over a serial
+//! line into a file, the real-time clock starts at a fixed date, and random-number instructions are off. Two runs
+//! then execute the same instructions, and a difference of time-stamp counters is a count of instructions.
+
+use crate::emulator::{self, Emulator};
+use crate::guest::{collect, hello, Output};
+use crate::protocol::{receive, send, Request};
+use crate::{cache, spec::Spec};
+use anyhow::{ensure, Context, Result};
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::time::Duration;
+
+/// What a whole run gave.
+#[derive(Debug, PartialEq)]
+pub struct Finished {
+    /// Time-stamp counter at the agent's first instruction.
+    pub booted_tsc: u64,
+    /// One for each script.
+    pub outputs: Vec<Output>,
+    /// The kernel's console.
+    pub console: String,
+}
+
+/// CPU features that would bring something from outside into the guest.
+const CPU_WITHOUT_CHANCE: &str = ",rdrand=off,rdseed=off";
+
+/// Runs the scripts one after the other, at most `limit` of real time altogether, and switches the guest off.
+pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<Finished> {
+    ensure!(
+        spec.smp == 1,
+        "a repeatable run has one CPU: several are interleaved by the emulator, not by themselves"
+    );
+    ensure!(
+        spec.accel == "tcg",
+        "a repeatable run needs --accel tcg: only an interpreter counts instructions"
+    );
+    let folder = cache::scratch()?;
+    let initrd = folder.path().join("initrd");
+    let mut archive = spec.initramfs(&[])?;
+    archive.file("kyozon/batch", 0o644, requests(scripts)?)?;
+    fs::write(&initrd, archive.pack()).context("write the initramfs")?;
+    let mut spec = spec.clone();
+    spec.cpu.push_str(CPU_WITHOUT_CHANCE);
+    let mut command = emulator::qemu();
+    command.args(emulator::arguments(
+        &spec,
+        &initrd,
+        &spec.command_line("tsc=reliable random.trust_cpu=off"),
+    )?);
+    command.args([
+        "-icount",
+        "shift=0,sleep=off",
+        "-rtc",
+        "base=2026-01-01,clock=vm",
+    ]);
+    command.args(["-serial", "file:ttyS0", "-serial", "file:ttyS1"]);
+    let mut emulator = Emulator::start(command, folder, spec.name())?;
+    if emulator.wait(limit)?.is_none() {
+        return Err(emulator.fail(&format!("it did not end within {} s", limit.as_secs())));
+    }
+    match answers(&emulator, scripts.len()) {
+        Ok((booted_tsc, outputs)) => Ok(Finished {
+            booted_tsc,
+            outputs,
+            console: emulator.serial(0),
+        }),
+        Err(_) => Err(emulator.fail("it ended before its work was done")),
+    }
+}
+
+fn requests(scripts: &[&str]) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    for script in scripts {
+        send(
+            &mut out,
+            &Request::Run {
+                script: (*script).into(),
+                timeout_ms: 3_600_000,
+            },
+            b"",
+        )?;
+    }
+    send(&mut out, &Request::PowerOff, b"")?;
+    Ok(out)
+}
+
+fn answers(emulator: &Emulator, count: usize) -> Result<(u64, Vec<Output>)> {
+    let mut file = BufReader::new(File::open(emulator.folder().join("ttyS1"))?);
+    let (_, booted_tsc) = hello(&mut file)?;
+    let mut outputs = Vec::new();
+    for _ in 0..count {
+        outputs.push(collect(|| receive(&mut file))?.map_err(anyhow::Error::msg)?);
+    }
+    Ok((booted_tsc, outputs))
+}

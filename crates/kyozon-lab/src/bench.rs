@@ -1,0 +1,102 @@
+//! `make bench`: measures, writes `docs/results`, holds the figures against their bounds.
+
+use crate::kernels::{Kernel, SERIES};
+use crate::{batch, cache, emulator, module, process, spec::Spec};
+use anyhow::{ensure, Context, Result};
+use kyozon_results::{check, render, Row, Table};
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// What `kyozon-lab bench` takes.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Tables to measure; all where none is named
+    tables: Vec<String>,
+    /// Also fail where a figure is outside the bounds beside its table
+    #[arg(long)]
+    check: bool,
+}
+
+type Measure = fn(&Path) -> Result<()>;
+
+/// Every table of the laboratory, by name.
+const TABLES: [(&str, Measure); 1] = [("lab", lab)];
+
+/// Measures the named tables, writes and renders them.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let results = cache::tree()?.join("docs/results");
+    for name in &options.tables {
+        let names = TABLES.map(|(name, _)| name);
+        ensure!(
+            names.contains(&name.as_str()),
+            "no table is named {name:?}; there are: {}",
+            names.join(", ")
+        );
+    }
+    let wanted =
+        |name: &str| options.tables.is_empty() || options.tables.iter().any(|table| table == name);
+    for (name, measure) in TABLES.iter().filter(|(name, _)| wanted(name)) {
+        eprintln!("measuring {name} ...");
+        measure(&results).with_context(|| format!("table {name}"))?;
+    }
+    render(&results)?;
+    println!("{}", results.join("README.md").display());
+    if options.check {
+        let report = check(&results, None)?;
+        println!("{report}");
+        if !report.passed() {
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The emulator's name and version, as it says them.
+pub fn qemu_version() -> Result<String> {
+    let text = process::run_ok(emulator::qemu().arg("--version"), Duration::from_secs(20))?;
+    let word = text
+        .split_whitespace()
+        .skip_while(|word| *word != "version")
+        .nth(1);
+    Ok(word.context("QEMU has a version")?.to_owned())
+}
+
+/// What the laboratory itself costs: boot and module load, in instructions.
+fn lab(results: &Path) -> Result<()> {
+    const RUNS: usize = 3;
+    let mut table = Table::new(
+        "lab",
+        "Boot and module load",
+        "Instructions from reset to the first instruction of the guest's first process, and of 'insmod' of a module that \
+         prints one line, shell included, on stock kernels with their default options. Repeated boots must agree to the instruction.",
+        "make bench TABLES=lab",
+    )
+    .version("qemu", &qemu_version()?);
+    for series in SERIES {
+        let kernel = Kernel::fetch(series, "cloud", false)?;
+        let built = module::build(&cache::tree()?.join("tests/lab/hello"), &kernel)?;
+        let spec = Spec::new(&kernel).file("/m/hello.ko", 0o644, fs::read(&built.file)?);
+        let (mut boot, mut load) = (Vec::new(), Vec::new());
+        for _ in 0..RUNS {
+            let run = batch::run(&spec, &["insmod /m/hello.ko"], Duration::from_secs(300))?;
+            run.outputs[0].expect_success()?;
+            boot.push(run.booted_tsc);
+            load.push(run.outputs[0].ticks());
+        }
+        table = table.version(&format!("linux {series}"), &kernel.version);
+        table = table.row(Row::from_samples(
+            &format!("boot {series}"),
+            "instructions",
+            &boot,
+        )?);
+        table = table.row(Row::from_samples(
+            &format!("insmod {series}"),
+            "instructions",
+            &load,
+        )?);
+    }
+    table.write(results)?;
+    Ok(())
+}

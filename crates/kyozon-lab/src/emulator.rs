@@ -1,0 +1,211 @@
+//! QEMU as a process: its arguments, its console, its end.
+
+use crate::{cache, process, process::Group, spec::Spec};
+use anyhow::{bail, ensure, Context, Result};
+use serde_json::{json, Value};
+use std::env;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// A running emulator with its folder of logs and sockets. It is killed, and the folder removed, when the handle goes.
+#[derive(Debug)]
+pub struct Emulator {
+    group: Group,
+    folder: tempfile::TempDir,
+    name: String,
+}
+
+/// The program; `KYOZON_QEMU` names another.
+pub fn qemu() -> Command {
+    Command::new(env::var_os("KYOZON_QEMU").unwrap_or_else(|| "qemu-system-x86_64".into()))
+}
+
+/// Arguments that every QEMU guest has.
+pub fn arguments(spec: &Spec, initrd: &Path, command_line: &str) -> Result<Vec<String>> {
+    ensure!(
+        spec.accel != "kvm" || Path::new("/dev/kvm").exists(),
+        "--accel kvm: this machine has no /dev/kvm; use tcg"
+    );
+    let text = |path: &Path| {
+        path.to_str()
+            .map(str::to_owned)
+            .with_context(|| format!("{} is not UTF-8", path.display()))
+    };
+    let fixed = "-nodefaults -no-user-config -no-reboot -display none"
+        .split(' ')
+        .map(str::to_owned);
+    let chosen = [
+        ("-accel", spec.accel.clone()),
+        ("-machine", spec.machine.clone()),
+        ("-cpu", spec.cpu.clone()),
+        ("-smp", spec.smp.to_string()),
+        ("-m", spec.mem.to_string()),
+        ("-kernel", text(&spec.kernel.image())?),
+        ("-initrd", text(initrd)?),
+        ("-append", command_line.to_owned()),
+    ];
+    let chosen = chosen
+        .into_iter()
+        .flat_map(|(flag, value)| [flag.to_owned(), value]);
+    Ok(fixed
+        .chain(chosen)
+        .chain(spec.devices.iter().cloned())
+        .collect())
+}
+
+impl Emulator {
+    /// Starts `command` with `folder` as working directory. Its console is expected in `ttyS0` there.
+    pub fn start(mut command: Command, folder: tempfile::TempDir, name: String) -> Result<Self> {
+        let errors =
+            File::create(folder.path().join("stderr")).context("create the emulator's log")?;
+        command
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(errors.try_clone()?)
+            .stderr(errors);
+        Ok(Self {
+            group: Group::spawn(&mut command)?,
+            folder,
+            name,
+        })
+    }
+
+    /// The emulator's working directory.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What serial line `index` has carried so far.
+    pub fn serial(&self, index: usize) -> String {
+        let bytes = fs::read(self.folder.path().join(format!("ttyS{index}"))).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).replace('\r', "")
+    }
+
+    /// The status, where it has ended.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.group.ended()
+    }
+
+    /// Waits for its end, at most `limit`.
+    pub fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>> {
+        self.group.wait(limit)
+    }
+
+    /// Stops it, keeps its console in the cache, and says in one line what happened.
+    pub fn fail(&mut self, what: &str) -> anyhow::Error {
+        let ended = self.group.wait(Duration::from_millis(300)).ok().flatten();
+        let console = self.serial(0);
+        let complaint = complaints(&console).into_iter().next();
+        let said = fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default();
+        let why = match (ended, complaint) {
+            (_, Some(complaint)) => format!("the kernel says: {complaint}"),
+            (Some(status), None) => {
+                let first = said.lines().find(|line| !line.trim().is_empty());
+                format!(
+                    "the emulator ended ({status}): {}",
+                    first.unwrap_or("it gave no reason")
+                )
+            }
+            (None, None) => format!(
+                "last on the console: {}",
+                process::last_line(&console).unwrap_or("nothing")
+            ),
+        };
+        match self.keep_console(&console) {
+            Ok(path) => {
+                anyhow::anyhow!("{}: {what}: {why} (console: {})", self.name, path.display())
+            }
+            Err(_) => anyhow::anyhow!("{}: {what}: {why}", self.name),
+        }
+    }
+
+    fn keep_console(&self, console: &str) -> Result<PathBuf> {
+        let path = cache::folder("logs")?.join(format!("{}.console", self.name.replace(' ', "-")));
+        cache::write(&path, console.as_bytes())?;
+        Ok(path)
+    }
+}
+
+/// Lines in which a kernel says that something is wrong with it.
+pub fn complaints(console: &str) -> Vec<String> {
+    const SIGNS: [&str; 9] = [
+        "Kernel panic",
+        "BUG:",
+        "Oops:",
+        "WARNING:",
+        "general protection fault",
+        "soft lockup",
+        "hard LOCKUP",
+        "self-detected stall",
+        "Call Trace:",
+    ];
+    console
+        .lines()
+        .filter(|line| SIGNS.iter().any(|sign| line.contains(sign)))
+        .map(|line| line.trim().to_owned())
+        .collect()
+}
+
+/// QEMU's control channel: faults are injected here.
+#[derive(Debug)]
+pub struct Control(BufReader<UnixStream>);
+
+impl Control {
+    /// Connects to the socket at `path`.
+    pub fn connect(path: &Path) -> Result<Self> {
+        let stream = UnixStream::connect(path).context("connect to QEMU's control channel")?;
+        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        let mut control = Self(BufReader::new(stream));
+        control.read()?;
+        control.execute("qmp_capabilities", json!({}))?;
+        Ok(control)
+    }
+
+    /// Runs a QMP command and returns its result.
+    pub fn execute(&mut self, command: &str, arguments: Value) -> Result<Value> {
+        let request = json!({ "execute": command, "arguments": arguments });
+        writeln!(self.0.get_mut(), "{request}")?;
+        loop {
+            let mut answer = self.read()?;
+            if let Some(error) = answer.get("error") {
+                bail!(
+                    "QEMU refuses {command}: {}",
+                    error["desc"].as_str().unwrap_or("no reason")
+                );
+            }
+            if let Some(result) = answer.get_mut("return") {
+                return Ok(result.take());
+            }
+        }
+    }
+
+    /// Runs a command of QEMU's human monitor ("mce 0 0 0xb200000000000000 0 0 0") and returns what it prints.
+    pub fn monitor(&mut self, line: &str) -> Result<String> {
+        let printed = self.execute("human-monitor-command", json!({ "command-line": line }))?;
+        Ok(printed.as_str().unwrap_or_default().to_owned())
+    }
+
+    fn read(&mut self) -> Result<Value> {
+        let mut line = String::new();
+        self.0
+            .read_line(&mut line)
+            .context("read QEMU's control channel")?;
+        serde_json::from_str(&line).context("QEMU's control channel ended")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_complaint_is_seen() {
+        let console = "[1.0] hello\n[2.0] BUG: unable to handle page fault\n[2.1] Kernel panic - not syncing\n";
+        assert_eq!(complaints(console).len(), 2);
+        assert!(complaints("[1.0] all is well\n").is_empty());
+    }
+}

@@ -1,0 +1,253 @@
+//! A running guest: commands and files in and out over a virtio port.
+
+use crate::emulator::{self, Control, Emulator};
+use crate::protocol::{self, receive, send, Reply, Request};
+use crate::{cache, process, spec::Spec};
+use anyhow::{bail, ensure, Context, Result};
+use std::fs;
+use std::io;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+/// Modules of the channel.
+pub const CHANNEL: [&str; 2] = ["virtio_pci", "virtio_console"];
+/// How long a command may take where the caller does not say.
+pub const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+/// What an emulator on a loaded machine may add to a command's own limit.
+const SLACK: Duration = Duration::from_secs(60);
+
+/// What a command did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Output {
+    /// Exit status; 128 + signal for a command that was killed.
+    pub status: i32,
+    /// It was killed because its time was over.
+    pub timed_out: bool,
+    /// Standard output, or a file's contents.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: Vec<u8>,
+    /// Time-stamp counter before. In a repeatable run one tick is one instruction.
+    pub tsc_start: u64,
+    /// Time-stamp counter after.
+    pub tsc_end: u64,
+}
+
+impl Output {
+    /// Time-stamp counter ticks that the command took: instructions in a repeatable run.
+    pub fn ticks(&self) -> u64 {
+        self.tsc_end.saturating_sub(self.tsc_start)
+    }
+
+    /// Standard output of a command that ended with 0, else an error.
+    pub fn expect_success(&self) -> Result<String> {
+        let stderr = String::from_utf8_lossy(&self.stderr);
+        ensure!(!self.timed_out, "the command did not end in time");
+        ensure!(
+            self.status == 0,
+            "the command ended with {}: {}",
+            self.status,
+            process::last_line(&stderr).unwrap_or("no reason given")
+        );
+        Ok(String::from_utf8_lossy(&self.stdout).into_owned())
+    }
+}
+
+/// A guest that has booted. It is killed when the handle goes.
+#[derive(Debug)]
+pub struct Guest {
+    emulator: Emulator,
+    port: UnixStream,
+    /// Time-stamp counter at the agent's first instruction.
+    pub booted_tsc: u64,
+}
+
+impl Guest {
+    /// Boots and waits for the agent.
+    pub fn boot(spec: &Spec) -> Result<Self> {
+        let folder = cache::scratch()?;
+        let initrd = folder.path().join("initrd");
+        fs::write(&initrd, spec.initramfs(&CHANNEL)?.pack()).context("write the initramfs")?;
+        let listener =
+            UnixListener::bind(folder.path().join("agent")).context("create the agent's socket")?;
+        let mut command = emulator::qemu();
+        command.args(emulator::arguments(spec, &initrd, &spec.command_line(""))?);
+        command.args(["-serial", "file:ttyS0", "-serial", "file:ttyS1"]);
+        command.args(["-qmp", "unix:control,server=on,wait=off"]);
+        command.args([
+            "-chardev",
+            "socket,id=agent,path=agent",
+            "-device",
+            "virtio-serial-pci",
+        ]);
+        command.args(["-device", "virtserialport,chardev=agent,name=kyozon.agent"]);
+        let mut emulator = Emulator::start(command, folder, spec.name())?;
+        let deadline = Instant::now() + spec.boot_limit;
+        match greet(&listener, &mut emulator, deadline) {
+            Ok((port, release, booted_tsc)) if release == spec.kernel.release => Ok(Self {
+                emulator,
+                port,
+                booted_tsc,
+            }),
+            Ok((_, release, _)) => bail!("{}: it runs {release} instead", spec.name()),
+            Err(_) if Instant::now() < deadline => Err(emulator.fail("it did not boot")),
+            Err(_) => Err(emulator.fail(&format!(
+                "it did not boot within {} s",
+                spec.boot_limit.as_secs()
+            ))),
+        }
+    }
+
+    /// Runs a shell script, at most [`COMMAND_LIMIT`].
+    pub fn run(&mut self, script: &str) -> Result<Output> {
+        self.run_for(script, COMMAND_LIMIT)
+    }
+
+    /// Runs a shell script, at most `limit` of guest time.
+    pub fn run_for(&mut self, script: &str, limit: Duration) -> Result<Output> {
+        let request = Request::Run {
+            script: script.into(),
+            timeout_ms: limit.as_millis() as u64,
+        };
+        self.ask(&request, b"", limit)
+    }
+
+    /// Writes a file in the guest.
+    pub fn put(&mut self, path: &str, mode: u32, contents: &[u8]) -> Result<()> {
+        self.ask(
+            &Request::Put {
+                path: path.into(),
+                mode,
+            },
+            contents,
+            COMMAND_LIMIT,
+        )
+        .map(drop)
+    }
+
+    /// Reads a file in the guest.
+    pub fn get(&mut self, path: &str) -> Result<Vec<u8>> {
+        Ok(self
+            .ask(&Request::Get { path: path.into() }, b"", COMMAND_LIMIT)?
+            .stdout)
+    }
+
+    /// What serial line `index` has carried so far; 0 is the kernel's console.
+    pub fn serial(&self, index: usize) -> String {
+        self.emulator.serial(index)
+    }
+
+    /// QEMU's control channel.
+    pub fn control(&self) -> Result<Control> {
+        Control::connect(&self.emulator.folder().join("control"))
+    }
+
+    /// Waits until the emulator ends by itself (after a panic, a reboot); returns the console.
+    pub fn wait_for_end(mut self, limit: Duration) -> Result<String> {
+        match self.emulator.wait(limit)? {
+            Some(_) => Ok(self.emulator.serial(0)),
+            None => Err(self
+                .emulator
+                .fail(&format!("it did not end within {} s", limit.as_secs()))),
+        }
+    }
+
+    /// Switches the guest off and returns its console.
+    pub fn shutdown(mut self) -> Result<String> {
+        send(&mut self.port, &Request::PowerOff, b"").context("ask the guest to switch off")?;
+        self.wait_for_end(SLACK)
+    }
+
+    fn ask(&mut self, request: &Request, payload: &[u8], limit: Duration) -> Result<Output> {
+        let deadline = Instant::now() + limit + SLACK;
+        let answer = send(&mut self.port, request, payload).and_then(|()| {
+            collect(|| {
+                let left = deadline.saturating_duration_since(Instant::now());
+                ensure!(!left.is_zero(), "time is over");
+                self.port.set_read_timeout(Some(left))?;
+                receive(&mut self.port)
+            })
+        });
+        match answer {
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(message)) => bail!("{message}"),
+            Err(_) => Err(self.emulator.fail("it does not answer any more")),
+        }
+    }
+}
+
+/// Gathers the replies to one request: its output, or the agent's reason why there is none.
+pub(crate) fn collect(
+    mut next: impl FnMut() -> Result<Option<(Reply, Vec<u8>)>>,
+) -> Result<Result<Output, String>> {
+    let mut output = Output::default();
+    loop {
+        match next()?.context("the agent went away")? {
+            (Reply::Output { stream: 2 }, piece) => output.stderr.extend(piece),
+            (Reply::Output { .. }, piece) => output.stdout.extend(piece),
+            (
+                Reply::Done {
+                    status,
+                    timed_out,
+                    tsc_start,
+                    tsc_end,
+                },
+                _,
+            ) => {
+                return Ok(Ok(Output {
+                    status,
+                    timed_out,
+                    tsc_start,
+                    tsc_end,
+                    ..output
+                }));
+            }
+            (Reply::Failed { message }, _) => return Ok(Err(message)),
+            (Reply::Hello { .. }, _) => bail!("the guest started anew"),
+        }
+    }
+}
+
+/// Reads the agent's first word: (release, time-stamp counter).
+pub(crate) fn hello(from: &mut impl io::Read) -> Result<(String, u64)> {
+    protocol::skip_preamble(from)?;
+    match receive(from)?.context("no word from the agent")? {
+        (
+            Reply::Hello {
+                version: protocol::VERSION,
+                release,
+                tsc,
+            },
+            _,
+        ) => Ok((release, tsc)),
+        (reply, _) => bail!("the agent speaks another protocol: {reply:?}; build it anew"),
+    }
+}
+
+fn greet(
+    listener: &UnixListener,
+    emulator: &mut Emulator,
+    deadline: Instant,
+) -> Result<(UnixStream, String, u64)> {
+    listener.set_nonblocking(true)?;
+    let mut port = loop {
+        match listener.accept() {
+            Ok((port, _)) => break port,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+        ensure!(
+            emulator.ended()?.is_none() && Instant::now() < deadline,
+            "no connection"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    port.set_nonblocking(false)?;
+    port.set_read_timeout(Some(
+        deadline
+            .saturating_duration_since(Instant::now())
+            .max(Duration::from_millis(1)),
+    ))?;
+    let (release, tsc) = hello(&mut port)?;
+    Ok((port, release, tsc))
+}

@@ -1,0 +1,265 @@
+//! `kyozon-lab`: boots stock kernels in emulators, runs scenarios, measures.
+
+use anyhow::{ensure, Context, Result};
+use clap::{Args, Parser, Subcommand};
+use kyozon_lab::emulator::{arguments, qemu};
+use kyozon_lab::guest::{Guest, Output};
+use kyozon_lab::kernels::{Kernel, SERIES};
+use kyozon_lab::spec::Spec;
+use kyozon_lab::{batch, bench, cache, demo, module, suite};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use std::{fs, io};
+
+/// Boots stock Debian kernels in emulators, runs scenarios in them, measures.
+#[derive(Parser)]
+#[command(name = "kyozon-lab", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Download kernel packages and unpack them into the cache (nothing is installed)
+    Fetch {
+        /// Kernel series; all that the project is tested on where none is named
+        #[arg(long)]
+        kernel: Vec<String>,
+        /// Kernel flavour: cloud or generic
+        #[arg(long, default_value = "cloud")]
+        flavour: String,
+        /// Ask for the newest point release even if one is in the cache
+        #[arg(long)]
+        update: bool,
+    },
+    /// Build a module of this project against a kernel in the cache
+    Module {
+        /// Folder with a Kbuild file
+        source: PathBuf,
+        /// Kernel series
+        #[arg(long, default_value = SERIES[0])]
+        kernel: String,
+        /// Kernel flavour: cloud or generic
+        #[arg(long, default_value = "cloud")]
+        flavour: String,
+    },
+    /// Boot a guest, run a shell script in it, switch it off
+    Run {
+        #[command(flatten)]
+        guest: GuestArgs,
+        /// Copy a file into the guest: HOST:GUEST
+        #[arg(long, value_name = "HOST:GUEST")]
+        put: Vec<String>,
+        /// Copy a file out of the guest at the end: GUEST:HOST
+        #[arg(long, value_name = "GUEST:HOST")]
+        get: Vec<String>,
+        /// Repeatable to the instruction (one CPU); prints how many instructions the script took
+        #[arg(long)]
+        deterministic: bool,
+        /// Seconds that the script may take
+        #[arg(long, default_value_t = 60)]
+        timeout: u64,
+        /// The script, for the guest's /bin/sh
+        script: String,
+    },
+    /// Boot a guest with a shell on this terminal (leave with 'poweroff -f', or Ctrl-A X)
+    Shell {
+        #[command(flatten)]
+        guest: GuestArgs,
+    },
+    /// Run every test of the project, or the named ones
+    Test(suite::Options),
+    /// Show what the project does, on real kernels
+    Demo,
+    /// Measure, write docs/results, and with --check compare with the bounds beside each table
+    Bench(bench::Options),
+}
+
+#[derive(Args)]
+struct GuestArgs {
+    /// Kernel series
+    #[arg(long, default_value = SERIES[0])]
+    kernel: String,
+    /// Kernel flavour: cloud or generic
+    #[arg(long, default_value = "cloud")]
+    flavour: String,
+    /// CPUs
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    smp: u32,
+    /// Memory in MiB
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(96..=16384))]
+    mem: u32,
+    /// QEMU's -machine
+    #[arg(long, default_value = "q35")]
+    machine: String,
+    /// QEMU's -cpu
+    #[arg(long, default_value = "max")]
+    cpu: String,
+    /// QEMU's -accel: tcg or kvm
+    #[arg(long, default_value = "tcg")]
+    accel: String,
+    /// Words for the kernel command line
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
+    append: String,
+    /// Module of the kernel package to load at start
+    #[arg(long)]
+    module: Vec<String>,
+    /// Argument for QEMU
+    #[arg(long, allow_hyphen_values = true, value_name = "ARGUMENT")]
+    qemu: Vec<String>,
+    /// Seconds until the guest must have booted
+    #[arg(long, default_value_t = 180)]
+    boot_timeout: u64,
+}
+
+impl GuestArgs {
+    fn spec(self) -> Result<Spec> {
+        let kernel = Kernel::fetch(&self.kernel, &self.flavour, false)?;
+        Ok(Spec {
+            mem: self.mem,
+            machine: self.machine,
+            cpu: self.cpu,
+            accel: self.accel,
+            append: self.append,
+            devices: self.qemu,
+            modules: self.module,
+            boot_limit: Duration::from_secs(self.boot_timeout),
+            ..Spec::new(&kernel).smp(self.smp)
+        })
+    }
+}
+
+fn main() -> ExitCode {
+    match carry_out(Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            // One line, whatever the layers below had to say.
+            let text = format!("{error:#}")
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ");
+            eprintln!("kyozon-lab: {text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn carry_out(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Fetch {
+            kernel,
+            flavour,
+            update,
+        } => {
+            let all: Vec<String> = SERIES.map(String::from).into();
+            for series in if kernel.is_empty() { all } else { kernel } {
+                let kernel = Kernel::fetch(&series, &flavour, update)?;
+                println!(
+                    "Linux {} ({}) in {}",
+                    kernel.release,
+                    kernel.version,
+                    kernel.root.display()
+                );
+            }
+        }
+        Command::Module {
+            source,
+            kernel,
+            flavour,
+        } => {
+            let built = module::build(&source, &Kernel::fetch(&kernel, &flavour, false)?)?;
+            built
+                .warnings
+                .iter()
+                .for_each(|warning| eprintln!("{warning}"));
+            println!("{}", built.file.display());
+        }
+        Command::Run {
+            guest,
+            put,
+            get,
+            deterministic,
+            timeout,
+            script,
+        } => {
+            let mut spec = guest.spec()?;
+            for (host, guest) in pairs(&put)? {
+                let contents = fs::read(host).with_context(|| format!("--put {host}"))?;
+                spec.files.push((guest.into(), 0o755, contents));
+            }
+            let gets = pairs(&get)?;
+            ensure!(
+                !deterministic || gets.is_empty(),
+                "--get and --deterministic exclude each other: print the file instead"
+            );
+            let limit = Duration::from_secs(timeout);
+            if deterministic {
+                let run = batch::run(&spec, &[&script], spec.boot_limit + limit)?;
+                let output = &run.outputs[0];
+                print_output(output)?;
+                eprintln!(
+                    "{} instructions, after {} from reset to the agent",
+                    output.ticks(),
+                    run.booted_tsc
+                );
+                return Ok(exit_code(output, timeout));
+            }
+            let mut guest = Guest::boot(&spec)?;
+            let output = guest.run_for(&script, limit)?;
+            print_output(&output)?;
+            for (from, to) in gets {
+                fs::write(to, guest.get(from)?).with_context(|| format!("--get {from}:{to}"))?;
+            }
+            guest.shutdown()?;
+            return Ok(exit_code(&output, timeout));
+        }
+        Command::Shell { guest } => shell(&guest.spec()?)?,
+        Command::Test(options) => return suite::run(&options),
+        Command::Demo => return demo::run(),
+        Command::Bench(options) => return bench::run(&options),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn pairs(args: &[String]) -> Result<Vec<(&str, &str)>> {
+    args.iter()
+        .map(|arg| {
+            arg.split_once(':')
+                .with_context(|| format!("{arg:?} is not FROM:TO"))
+        })
+        .collect()
+}
+
+fn print_output(output: &Output) -> Result<()> {
+    io::stdout().write_all(&output.stdout)?;
+    io::stderr().write_all(&output.stderr)?;
+    Ok(())
+}
+
+fn exit_code(output: &Output, limit: u64) -> ExitCode {
+    if output.timed_out {
+        eprintln!("kyozon-lab: the script did not end within {limit} s; --timeout allows more");
+    }
+    ExitCode::from(output.status.clamp(0, 255) as u8)
+}
+
+/// QEMU in the foreground: the terminal is the guest's console.
+fn shell(spec: &Spec) -> Result<()> {
+    let folder = cache::scratch()?;
+    let initrd = folder.path().join("initrd");
+    fs::write(&initrd, spec.initramfs(&[])?.pack())?;
+    let mut command = qemu();
+    command
+        .args(arguments(
+            spec,
+            &initrd,
+            &spec.command_line("kyozon.shell"),
+        )?)
+        .args(["-serial", "mon:stdio"]);
+    let status = command.status().context("start QEMU")?;
+    ensure!(status.success(), "QEMU ended with {status}");
+    Ok(())
+}

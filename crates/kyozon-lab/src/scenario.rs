@@ -1,0 +1,524 @@
+//! A folder with a `test.toml` is a test.
+//!
+//! ```toml
+//! about = "one line: what it shows"
+//! needs = ["root"]                 # root, kvm, nightly: skipped, visibly, where that is missing
+//!
+//! [guest]                          # one run for each kernel and each number of CPUs
+//! kernels = ["6.12", "6.1"]
+//! smp = [1, 2]
+//! build = ["tests/lab/hello"]      # modules of this tree, in the guest as /m/NAME.ko
+//! deterministic = true             # run twice; everything must be the same to the instruction
+//!
+//! [[step]]                         # in the guest
+//! run = "insmod /m/hello.ko"
+//! stdout = "regular expression"
+//!
+//! [[host]]                         # on this machine, in the scenario's folder, its bin/ first in PATH
+//! run = "kyozon-lab run --smp 0 true"
+//! status = 2
+//! stderr = "regular expression"
+//! ```
+//!
+//! A guest whose kernel complains on its console has failed, whatever its steps said. After host steps no process
+//! and no temporary file of theirs may be left.
+
+use crate::emulator::complaints;
+use crate::guest::{Guest, Output};
+use crate::kernels::{Kernel, SERIES};
+use crate::{batch, cache, module, process, spec::Spec};
+use anyhow::{bail, ensure, Context, Result};
+use regex::Regex;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use std::{env, fs};
+
+/// Environment variable by which processes of one scenario are recognised.
+const MARK: &str = "KYOZON_SCENARIO";
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Description {
+    about: String,
+    #[serde(default)]
+    needs: Vec<Need>,
+    guest: Option<GuestPart>,
+    #[serde(default)]
+    step: Vec<Step>,
+    #[serde(default)]
+    host: Vec<HostStep>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Need {
+    Root,
+    Kvm,
+    Nightly,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct GuestPart {
+    kernels: Vec<String>,
+    flavour: String,
+    smp: Vec<u32>,
+    mem: u32,
+    machine: String,
+    cpu: String,
+    append: String,
+    devices: Vec<String>,
+    modules: Vec<String>,
+    build: Vec<String>,
+    deterministic: bool,
+    boot_limit: u64,
+}
+
+impl Default for GuestPart {
+    fn default() -> Self {
+        Self {
+            kernels: SERIES.map(String::from).into(),
+            flavour: "cloud".into(),
+            smp: vec![1],
+            mem: 512,
+            machine: "q35".into(),
+            cpu: "max".into(),
+            append: String::new(),
+            devices: Vec::new(),
+            modules: Vec::new(),
+            build: Vec::new(),
+            deterministic: false,
+            boot_limit: 180,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    run: String,
+    #[serde(flatten)]
+    expect: Expect,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HostStep {
+    run: String,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    #[serde(flatten)]
+    expect: Expect,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Expect {
+    #[serde(default)]
+    status: i32,
+    stdout: Option<String>,
+    stderr: Option<String>,
+    /// Standard error has this many lines.
+    stderr_lines: Option<usize>,
+    #[serde(default = "default_limit")]
+    limit: u64,
+}
+
+fn default_limit() -> u64 {
+    60
+}
+
+/// One test: a folder, and for guests the kernel and the number of CPUs.
+#[derive(Debug)]
+pub struct Case {
+    /// "lab/module [6.12, 2 CPUs]".
+    pub name: String,
+    /// What it shows.
+    pub about: String,
+    folder: PathBuf,
+    description: std::rc::Rc<Description>,
+    variant: Option<(String, u32)>,
+}
+
+/// How a test ended, where it did not fail.
+#[derive(Debug, PartialEq)]
+pub enum Ending {
+    /// As expected.
+    Passed,
+    /// It could not run here, and why.
+    Skipped(&'static str),
+}
+
+/// Every case below `tests`, in the order of names. A `test.toml` that cannot be understood is an error.
+pub fn cases(tests: &Path) -> Result<Vec<Case>> {
+    let mut folders = Vec::new();
+    find(tests, &mut folders)?;
+    folders.sort();
+    let mut all = Vec::new();
+    for folder in folders {
+        let name = folder.strip_prefix(tests)?.display().to_string();
+        let path = folder.join("test.toml");
+        let text = fs::read_to_string(&path)?;
+        let description: Description =
+            toml::from_str(&text).with_context(|| path.display().to_string())?;
+        ensure!(
+            description.guest.is_some() || description.step.is_empty(),
+            "{}: steps need a [guest]",
+            path.display()
+        );
+        ensure!(
+            !description.step.is_empty() || !description.host.is_empty(),
+            "{}: nothing is tested",
+            path.display()
+        );
+        let description = std::rc::Rc::new(description);
+        let case = |name, variant| Case {
+            name,
+            about: description.about.clone(),
+            folder: folder.clone(),
+            description: description.clone(),
+            variant,
+        };
+        if let Some(guest) = &description.guest {
+            for (kernel, cpus) in guest
+                .kernels
+                .iter()
+                .flat_map(|k| guest.smp.iter().map(move |n| (k, *n)))
+            {
+                let name = format!(
+                    "{name} [{kernel}, {cpus} CPU{}]",
+                    if cpus == 1 { "" } else { "s" }
+                );
+                all.push(case(name, Some((kernel.clone(), cpus))));
+            }
+        }
+        if !description.host.is_empty() {
+            all.push(case(name, None));
+        }
+    }
+    Ok(all)
+}
+
+fn find(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    if folder.join("test.toml").is_file() {
+        found.push(folder.to_owned());
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            find(&path, found)?;
+        }
+    }
+    Ok(())
+}
+
+impl Case {
+    /// Runs it. `nightly` also runs what takes long.
+    pub fn run(&self, nightly: bool) -> Result<Ending> {
+        for need in &self.description.needs {
+            let missing = match need {
+                Need::Root => (!rustix::process::geteuid().is_root()).then_some("needs root"),
+                Need::Kvm => (!Path::new("/dev/kvm").exists()).then_some("needs /dev/kvm"),
+                Need::Nightly => (!nightly).then_some("nightly only: 'make soak'"),
+            };
+            if let Some(why) = missing {
+                return Ok(Ending::Skipped(why));
+            }
+        }
+        match &self.variant {
+            Some((kernel, cpus)) => self.in_guest(kernel, *cpus)?,
+            None => self.on_host()?,
+        }
+        Ok(Ending::Passed)
+    }
+
+    fn in_guest(&self, series: &str, cpus: u32) -> Result<()> {
+        let part = self
+            .description
+            .guest
+            .as_ref()
+            .expect("a variant has a guest");
+        let kernel = Kernel::fetch(series, &part.flavour, false)?;
+        let mut spec = Spec {
+            mem: part.mem,
+            machine: part.machine.clone(),
+            cpu: part.cpu.clone(),
+            append: part.append.clone(),
+            devices: part.devices.clone(),
+            modules: part.modules.clone(),
+            boot_limit: Duration::from_secs(part.boot_limit),
+            ..Spec::new(&kernel).smp(cpus)
+        };
+        for source in &part.build {
+            let built = module::build(&cache::tree()?.join(source), &kernel)?;
+            ensure!(
+                built.warnings.is_empty(),
+                "{source} builds with a warning: {}",
+                built.warnings[0]
+            );
+            let name = built
+                .file
+                .file_name()
+                .expect("a module has a name")
+                .to_string_lossy()
+                .into_owned();
+            spec = spec.file(&format!("/m/{name}"), 0o644, fs::read(&built.file)?);
+        }
+        let console = if part.deterministic {
+            self.twice(&spec)?
+        } else {
+            self.live(&spec)?
+        };
+        let complaints = complaints(&console);
+        ensure!(
+            complaints.is_empty(),
+            "the kernel complains: {}",
+            complaints[0]
+        );
+        Ok(())
+    }
+
+    fn live(&self, spec: &Spec) -> Result<String> {
+        let mut guest = Guest::boot(spec)?;
+        for step in &self.description.step {
+            let output = guest.run_for(&step.run, Duration::from_secs(step.expect.limit))?;
+            step.expect.check(&step.run, &output)?;
+        }
+        guest.shutdown()
+    }
+
+    fn twice(&self, spec: &Spec) -> Result<String> {
+        let scripts: Vec<&str> = self
+            .description
+            .step
+            .iter()
+            .map(|step| step.run.as_str())
+            .collect();
+        let limit = spec.boot_limit
+            + Duration::from_secs(self.description.step.iter().map(|s| s.expect.limit).sum());
+        let first = batch::run(spec, &scripts, limit)?;
+        for (step, output) in self.description.step.iter().zip(&first.outputs) {
+            step.expect.check(&step.run, output)?;
+        }
+        let second = batch::run(spec, &scripts, limit)?;
+        let counts = |run: &batch::Finished| -> Vec<u64> {
+            std::iter::once(run.booted_tsc)
+                .chain(run.outputs.iter().map(Output::ticks))
+                .collect()
+        };
+        ensure!(
+            counts(&first) == counts(&second),
+            "instruction counts differ: {:?} and {:?}",
+            counts(&first),
+            counts(&second)
+        );
+        ensure!(
+            first == second,
+            "two runs with equal instruction counts differ in their output"
+        );
+        Ok(first.console)
+    }
+
+    fn on_host(&self) -> Result<()> {
+        let scratch = cache::scratch()?;
+        let mark = format!("{}-{}", self.name.replace('/', "-"), std::process::id());
+        let temporary = scratch.path().join("tmp");
+        fs::create_dir(&temporary)?;
+        let exe = env::current_exe()?;
+        let path = [
+            self.folder.join("bin"),
+            exe.parent().context("a program has a folder")?.to_owned(),
+        ];
+        let inherited = env::var_os("PATH").unwrap_or_default();
+        let path = env::join_paths(path.into_iter().chain(env::split_paths(&inherited)))?;
+        for step in &self.description.host {
+            let mut command = Command::new("/bin/sh");
+            command
+                .args(["-c", &step.run])
+                .current_dir(&self.folder)
+                .env("PATH", &path)
+                .env(MARK, &mark);
+            command
+                .env("TREE", cache::tree()?)
+                .env("SCRATCH", scratch.path())
+                .env("TMPDIR", &temporary)
+                .envs(&step.env);
+            let finished = process::run(&mut command, Duration::from_secs(step.expect.limit))?;
+            let output = Output {
+                status: finished.status.code().unwrap_or(-1),
+                stdout: finished.stdout.into(),
+                stderr: finished.stderr.into(),
+                ..Output::default()
+            };
+            step.expect.check(&step.run, &output)?;
+            let left = marked(&mark)?;
+            ensure!(
+                left.is_empty(),
+                "{:?} left processes running: {}",
+                step.run,
+                left.join(", ")
+            );
+            let files: Vec<_> = fs::read_dir(&temporary)?
+                .filter_map(|e| Some(e.ok()?.file_name()))
+                .collect();
+            ensure!(
+                files.is_empty(),
+                "{:?} left temporary files: {files:?}",
+                step.run
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Names of the running processes that carry the scenario's mark.
+fn marked(mark: &str) -> Result<Vec<String>> {
+    let needle = format!("{MARK}={mark}\0");
+    let mut names = Vec::new();
+    for entry in fs::read_dir("/proc")?.flatten() {
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environment
+            .windows(needle.len())
+            .any(|bytes| bytes == needle.as_bytes())
+        {
+            let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+            names.push(format!(
+                "{} ({})",
+                name.trim(),
+                entry.file_name().to_string_lossy()
+            ));
+        }
+    }
+    Ok(names)
+}
+
+impl Expect {
+    fn check(&self, what: &str, output: &Output) -> Result<()> {
+        let what = what.lines().next().unwrap_or_default();
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if output.timed_out {
+            bail!("{what:?} did not end within {} s", self.limit);
+        }
+        let said = || {
+            process::last_line(&stderr)
+                .or(process::last_line(&stdout))
+                .unwrap_or("nothing")
+                .to_owned()
+        };
+        ensure!(
+            output.status == self.status,
+            "{what:?} ended with {}, not {}; it said: {}",
+            output.status,
+            self.status,
+            said()
+        );
+        for (name, pattern, text) in [
+            ("stdout", &self.stdout, &stdout),
+            ("stderr", &self.stderr, &stderr),
+        ] {
+            if let Some(pattern) = pattern {
+                let found = Regex::new(pattern)
+                    .with_context(|| format!("{name} = {pattern:?}"))?
+                    .is_match(text);
+                ensure!(
+                    found,
+                    "{what:?}: {name} has no match for {pattern:?}: {text:?}"
+                );
+            }
+        }
+        if let Some(lines) = self.stderr_lines {
+            ensure!(
+                stderr.lines().count() == lines,
+                "{what:?}: {} lines on stderr, not {lines}: {stderr:?}",
+                stderr.lines().count()
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host_case(toml: &str) -> (tempfile::TempDir, Vec<Case>) {
+        let tests = tempfile::tempdir().unwrap();
+        fs::create_dir_all(tests.path().join("group/one")).unwrap();
+        fs::write(tests.path().join("group/one/test.toml"), toml).unwrap();
+        let cases = cases(tests.path()).unwrap();
+        (tests, cases)
+    }
+
+    fn outcome(toml: &str) -> String {
+        let (_tests, cases) = host_case(toml);
+        match cases[0].run(false) {
+            Ok(ending) => format!("{ending:?}"),
+            Err(error) => format!("{error:#}"),
+        }
+    }
+
+    #[test]
+    fn a_folder_is_a_test() {
+        let (_tests, cases) = host_case(
+            "about = 'x'\n[guest]\nsmp = [1, 2]\n[[step]]\nrun = 'true'\n[[host]]\nrun = 'true'\n",
+        );
+        let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+        let want = [
+            "group/one [6.12, 1 CPU]",
+            "group/one [6.12, 2 CPUs]",
+            "group/one [6.1, 1 CPU]",
+            "group/one [6.1, 2 CPUs]",
+            "group/one",
+        ];
+        assert_eq!(names, want);
+    }
+
+    #[test]
+    fn host_steps_are_held_to_what_they_promise() {
+        assert_eq!(
+            outcome("about = 'x'\n[[host]]\nrun = 'printf a; exit 2'\nstatus = 2\nstdout = '^a$'"),
+            "Passed"
+        );
+        assert!(outcome("about = 'x'\n[[host]]\nrun = 'exit 1'").contains("ended with 1, not 0"));
+        assert!(
+            outcome("about = 'x'\n[[host]]\nrun = 'echo a'\nstdout = 'b'").contains("no match")
+        );
+        assert!(
+            outcome("about = 'x'\n[[host]]\nrun = 'echo a >&2; echo b >&2'\nstderr-lines = 1")
+                .contains("2 lines")
+        );
+        assert!(outcome("about = 'x'\n[[host]]\nrun = 'sleep 9'\nlimit = 1")
+            .contains("did not end within 1 s"));
+    }
+
+    #[test]
+    fn what_is_left_behind_is_a_failure() {
+        assert!(outcome("about = 'x'\n[[host]]\nrun = 'touch $TMPDIR/left'")
+            .contains("left temporary files"));
+        let escaped =
+            outcome("about = 'x'\n[[host]]\nrun = 'setsid sleep 3 >/dev/null 2>&1 & sleep 0.1'");
+        assert!(
+            escaped.contains("left processes running: sleep"),
+            "{escaped}"
+        );
+    }
+
+    #[test]
+    fn a_test_that_tests_nothing_is_refused() {
+        let tests = tempfile::tempdir().unwrap();
+        let file = tests.path().join("test.toml");
+        for text in [
+            "about = 'x'",
+            "about = 'x'\nhots = 1",
+            "about = 'x'\n[[step]]\nrun = 'true'",
+        ] {
+            fs::write(&file, text).unwrap();
+            assert!(cases(tests.path()).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a guest is made of.
+
+use crate::{initramfs::Initramfs, kernels::Kernel};
+use anyhow::Result;
+use std::time::Duration;
+
+/// A guest to be. Defaults: one CPU, 512 MiB, q35, every CPU feature that the emulator has.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// What it boots.
+    pub kernel: Kernel,
+    /// CPUs.
+    pub smp: u32,
+    /// Memory in MiB.
+    pub mem: u32,
+    /// QEMU's `-machine`.
+    pub machine: String,
+    /// QEMU's `-cpu`.
+    pub cpu: String,
+    /// QEMU's `-accel`.
+    pub accel: String,
+    /// Added to the kernel command line.
+    pub append: String,
+    /// Added to the emulator's arguments.
+    pub devices: Vec<String>,
+    /// Modules of the kernel package that are loaded at start.
+    pub modules: Vec<String>,
+    /// Path, permission bits and contents.
+    pub files: Vec<(String, u32, Vec<u8>)>,
+    /// From start to the agent's first word.
+    pub boot_limit: Duration,
+}
+
+impl Spec {
+    /// A guest with the defaults.
+    pub fn new(kernel: &Kernel) -> Self {
+        Self {
+            kernel: kernel.clone(),
+            smp: 1,
+            mem: 512,
+            machine: "q35".into(),
+            cpu: "max".into(),
+            accel: "tcg".into(),
+            append: String::new(),
+            devices: Vec::new(),
+            modules: Vec::new(),
+            files: Vec::new(),
+            boot_limit: Duration::from_secs(180),
+        }
+    }
+
+    /// Sets the number of CPUs.
+    pub fn smp(mut self, cpus: u32) -> Self {
+        self.smp = cpus;
+        self
+    }
+
+    /// Adds words to the kernel command line.
+    pub fn append(mut self, words: &str) -> Self {
+        self.append = format!("{} {words}", self.append).trim().into();
+        self
+    }
+
+    /// Adds a file.
+    pub fn file(mut self, path: &str, mode: u32, contents: Vec<u8>) -> Self {
+        self.files.push((path.into(), mode, contents));
+        self
+    }
+
+    /// How a message names this guest.
+    pub fn name(&self) -> String {
+        format!("guest {}", self.kernel.release)
+    }
+
+    /// The kernel command line, with `extra` words of the caller.
+    pub fn command_line(&self, extra: &str) -> String {
+        // "panic=-1": a panic restarts at once, and QEMU's -no-reboot makes an end of it.
+        format!("console=ttyS0 panic=-1 quiet {extra} {}", self.append)
+            .trim_end()
+            .into()
+    }
+
+    /// What it boots into; `channel` are modules that the way to the agent needs.
+    pub fn initramfs(&self, channel: &[&str]) -> Result<Initramfs> {
+        let modules: Vec<&str> = channel
+            .iter()
+            .copied()
+            .chain(self.modules.iter().map(String::as_str))
+            .collect();
+        let mut archive = Initramfs::new(&self.kernel, &modules)?;
+        for (path, mode, contents) in &self.files {
+            archive.file(path, *mode, contents.clone())?;
+        }
+        Ok(archive)
+    }
+}

@@ -1,0 +1,377 @@
+//! Every test of the project, one total.
+
+use crate::scenario::{cases, Ending};
+use crate::{cache, process};
+use anyhow::{bail, ensure, Context, Result};
+use regex::Regex;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+const LIMIT: Duration = Duration::from_secs(3600);
+
+/// What `kyozon-lab test` takes.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Run only tests whose name contains one of these
+    names: Vec<String>,
+    /// Print the names and what they show, run nothing
+    #[arg(long)]
+    list: bool,
+    /// Also run what takes long
+    #[arg(long)]
+    nightly: bool,
+}
+
+/// What one entry of the suite counted.
+#[derive(Debug, Default, PartialEq)]
+struct Count {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+type Check = fn(&Path) -> Result<(Count, String)>;
+
+/// What needs no guest, cheapest first.
+const CHECKS: [(&str, &str, Check); 6] = [
+    ("format", "the source is formatted", format),
+    ("lint", "clippy finds nothing, in any crate", lint),
+    (
+        "licences",
+        "every dependency's licence is on the list, and kernel code stays apart",
+        licences,
+    ),
+    (
+        "headers",
+        "every file of kernel code says GPL-2.0-only in its first line",
+        spdx,
+    ),
+    (
+        "bare-metal",
+        "what runs beside Linux builds without an operating system",
+        bare_metal,
+    ),
+    ("unit", "unit tests of every crate", unit),
+];
+
+/// Runs the suite; the last line is the total.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let tree = cache::tree()?;
+    let wanted = |name: &str| {
+        options.names.is_empty()
+            || options
+                .names
+                .iter()
+                .any(|part| name.contains(part.as_str()))
+    };
+    let cases: Vec<_> = cases(&tree.join("tests"))?
+        .into_iter()
+        .filter(|case| wanted(&case.name))
+        .collect();
+    let checks: Vec<_> = CHECKS.iter().filter(|(name, ..)| wanted(name)).collect();
+    ensure!(
+        !cases.is_empty() || !checks.is_empty(),
+        "no test is named {:?}; --list shows the names",
+        options.names
+    );
+    if options.list {
+        checks
+            .iter()
+            .for_each(|(name, about, _)| println!("{name}: {about}"));
+        cases
+            .iter()
+            .for_each(|case| println!("{}: {}", case.name, case.about));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut total = Count::default();
+    for (name, _, check) in checks {
+        announce(name);
+        let before = Instant::now();
+        total.add(name, before, check(&tree));
+    }
+    for case in cases {
+        announce(&case.name);
+        let before = Instant::now();
+        total.add(
+            &case.name,
+            before,
+            case.run(options.nightly).map(|ending| match ending {
+                Ending::Passed => (
+                    Count {
+                        passed: 1,
+                        ..Count::default()
+                    },
+                    String::new(),
+                ),
+                Ending::Skipped(why) => skipped(why),
+            }),
+        );
+    }
+    println!(
+        "{} passed, {} failed, {} skipped",
+        total.passed, total.failed, total.skipped
+    );
+    Ok(if total.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// On a terminal, says what is running; a log has the results only.
+fn announce(name: &str) {
+    use std::io::{stderr, IsTerminal};
+    if stderr().is_terminal() {
+        eprint!("\r\x1b[K        {name} ...\r");
+    }
+}
+
+impl Count {
+    fn add(&mut self, name: &str, before: Instant, outcome: Result<(Count, String)>) {
+        let (count, note) = outcome.unwrap_or_else(|error| {
+            let text = format!("{error:#}");
+            (
+                Count {
+                    failed: 1,
+                    ..Count::default()
+                },
+                text,
+            )
+        });
+        let word = match count {
+            Count { failed: 1.., .. } => "FAILED ",
+            Count { passed: 0, .. } => "skipped",
+            _ => "ok     ",
+        };
+        let note = if note.is_empty() {
+            note
+        } else {
+            format!(": {note}")
+        };
+        println!(
+            "{word} {name} ({:.1} s){note}",
+            before.elapsed().as_secs_f64()
+        );
+        self.passed += count.passed;
+        self.failed += count.failed;
+        self.skipped += count.skipped;
+    }
+}
+
+fn skipped(why: &str) -> (Count, String) {
+    (
+        Count {
+            skipped: 1,
+            ..Count::default()
+        },
+        why.to_owned(),
+    )
+}
+
+fn cargo(tree: &Path) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .current_dir(tree)
+        .env_remove("RUSTFLAGS")
+        .env("CARGO_TERM_COLOR", "never");
+    command
+}
+
+/// Runs a tool that passes by ending with 0. Where it fails, all that it said goes to standard error.
+fn tool(command: &mut Command) -> Result<(Count, String)> {
+    let finished = process::run(command, LIMIT)?;
+    if !finished.status.success() {
+        eprint!("{}{}", finished.stdout, finished.stderr);
+        let line = finished
+            .stderr
+            .lines()
+            .find(|line| line.starts_with("error"));
+        bail!("{}", line.unwrap_or("see above"));
+    }
+    Ok((
+        Count {
+            passed: 1,
+            ..Count::default()
+        },
+        String::new(),
+    ))
+}
+
+fn installed(program: &str) -> bool {
+    env::split_paths(&env::var_os("PATH").unwrap_or_default())
+        .any(|folder| folder.join(program).is_file())
+}
+
+fn format(tree: &Path) -> Result<(Count, String)> {
+    if !installed("cargo-fmt") {
+        return Ok(skipped("rustfmt is not installed"));
+    }
+    tool(cargo(tree).args(["fmt", "--all", "--check"]))
+}
+
+fn lint(tree: &Path) -> Result<(Count, String)> {
+    if !installed("cargo-clippy") {
+        return Ok(skipped("clippy is not installed"));
+    }
+    tool(cargo(tree).args([
+        "clippy",
+        "--locked",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))
+}
+
+fn licences(tree: &Path) -> Result<(Count, String)> {
+    let Some(deny) = env::var_os("KYOZON_CARGO_DENY").filter(|path| Path::new(path).is_file())
+    else {
+        return Ok(skipped("cargo-deny could not be installed"));
+    };
+    tool(
+        Command::new(deny)
+            .args(["--offline", "check", "licenses", "bans", "sources"])
+            .current_dir(tree),
+    )
+}
+
+fn spdx(tree: &Path) -> Result<(Count, String)> {
+    let mut folders = vec![tree.join("linux")];
+    let mut passed = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if fs::read(&path)?
+                .split(|byte| *byte == b'\n')
+                .next()
+                .is_some_and(says_gpl)
+            {
+                passed += 1;
+            } else {
+                bail!(
+                    "{} does not say SPDX-License-Identifier: GPL-2.0-only in its first line",
+                    path.display()
+                );
+            }
+        }
+    }
+    Ok((
+        Count {
+            passed: passed.min(1),
+            skipped: usize::from(passed == 0),
+            failed: 0,
+        },
+        format!("{passed} files"),
+    ))
+}
+
+fn says_gpl(line: &[u8]) -> bool {
+    String::from_utf8_lossy(line).contains("SPDX-License-Identifier: GPL-2.0-only")
+}
+
+/// The crates that run without an operating system.
+const BARE: [&str; 9] = [
+    "abi",
+    "channel",
+    "colocation",
+    "microkernel",
+    "task",
+    "monitor",
+    "monitor-task",
+    "host",
+    "unikernel",
+];
+
+fn bare_metal(tree: &Path) -> Result<(Count, String)> {
+    let mut command = cargo(tree);
+    command.args([
+        "build",
+        "--locked",
+        "--release",
+        "--lib",
+        "--target",
+        "x86_64-unknown-none",
+    ]);
+    command.args(
+        env::var("KYOZON_BUILD_STD")
+            .unwrap_or_default()
+            .split_whitespace(),
+    );
+    command.args(
+        BARE.iter()
+            .flat_map(|name| ["-p".to_owned(), format!("kyozon-{name}")]),
+    );
+    tool(&mut command)
+}
+
+fn unit(tree: &Path) -> Result<(Count, String)> {
+    let finished = process::run(
+        cargo(tree).args(["test", "--locked", "--workspace", "--no-fail-fast"]),
+        LIMIT,
+    )?;
+    let count = count_results(&finished.stdout)?;
+    if !finished.status.success() {
+        eprint!("{}{}", finished.stdout, finished.stderr);
+        // A test that does not compile is counted by nobody else.
+        return Ok((
+            Count {
+                failed: count.failed.max(1),
+                ..count
+            },
+            "see above".into(),
+        ));
+    }
+    ensure!(count.passed > 0, "no unit test ran");
+    let note = format!("{} tests", count.passed);
+    Ok((count, note))
+}
+
+fn count_results(stdout: &str) -> Result<Count> {
+    let pattern = Regex::new(r"(?m)^test result: .* (\d+) passed; (\d+) failed; (\d+) ignored")?;
+    let mut count = Count::default();
+    for found in pattern.captures_iter(stdout) {
+        let number = |index: usize| found[index].parse::<usize>().context("a count");
+        count.passed += number(1)?;
+        count.failed += number(2)?;
+        count.skipped += number(3)?;
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_add_up() {
+        let text = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured\nnoise\ntest result: FAILED. 1 passed; 2 failed; 0 ignored\n";
+        assert_eq!(
+            count_results(text).unwrap(),
+            Count {
+                passed: 4,
+                failed: 2,
+                skipped: 1
+            }
+        );
+    }
+
+    #[test]
+    fn a_failure_is_counted() {
+        let mut total = Count::default();
+        total.add("x", Instant::now(), Err(anyhow::anyhow!("no")));
+        total.add("y", Instant::now(), Ok(skipped("why")));
+        assert_eq!(
+            total,
+            Count {
+                passed: 0,
+                failed: 1,
+                skipped: 1
+            }
+        );
+    }
+}
