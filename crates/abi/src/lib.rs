@@ -35,11 +35,7 @@ macro_rules! assert_size {
     ($type:ty, $bytes:expr) => {
         const _: () = assert!(
             core::mem::size_of::<$type>() == $bytes,
-            concat!(
-                "size of ",
-                stringify!($type),
-                " is part of the interface: bump VERSION"
-            )
+            concat!("size of ", stringify!($type), " is part of the interface: bump VERSION")
         );
     };
 }

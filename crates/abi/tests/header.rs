@@ -101,9 +101,5 @@ fn c_compiler_agrees_on_every_layout() {
         .arg(&file)
         .output()
         .expect("a C compiler named cc");
-    assert!(
-        out.status.success(),
-        "{}",
-        String::from_utf8_lossy(&out.stderr)
-    );
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
 }

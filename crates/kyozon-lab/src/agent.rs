@@ -45,33 +45,18 @@ fn power_off() -> ! {
 }
 
 fn serve(started: u64) -> Result<()> {
-    for (kind, target) in [
-        ("proc", "/proc"),
-        ("sysfs", "/sys"),
-        ("devtmpfs", "/dev"),
-        ("tmpfs", "/tmp"),
-    ] {
+    for (kind, target) in
+        [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp")]
+    {
         fs::create_dir_all(target)?;
         mount(kind, target, kind, MountFlags::empty(), None)
             .with_context(|| format!("mount {target}"))?;
     }
     // Absent where the kernel was built without it.
-    let _ = mount(
-        "debugfs",
-        "/sys/kernel/debug",
-        "debugfs",
-        MountFlags::empty(),
-        None,
-    );
+    let _ = mount("debugfs", "/sys/kernel/debug", "debugfs", MountFlags::empty(), None);
     load_modules()?;
-    if fs::read_to_string("/proc/cmdline")?
-        .split_whitespace()
-        .any(|word| word == "kyozon.shell")
-    {
-        Command::new("/bin/setsid")
-            .args(["-c", "/bin/sh", "-l"])
-            .env("PATH", "/bin")
-            .status()?;
+    if fs::read_to_string("/proc/cmdline")?.split_whitespace().any(|word| word == "kyozon.shell") {
+        Command::new("/bin/setsid").args(["-c", "/bin/sh", "-l"]).env("PATH", "/bin").status()?;
         return Ok(());
     }
     let (mut input, mut output): (Box<dyn Read>, File) = match File::open(BATCH) {
@@ -83,27 +68,13 @@ fn serve(started: u64) -> Result<()> {
     };
     output.write_all(PREAMBLE)?;
     let release = uname().release().to_string_lossy().into_owned();
-    send(
-        &mut output,
-        &Reply::Hello {
-            version: VERSION,
-            release,
-            tsc: started,
-        },
-        b"",
-    )?;
+    send(&mut output, &Reply::Hello { version: VERSION, release, tsc: started }, b"")?;
     while let Some((request, payload)) = receive::<Request>(&mut input)? {
         if request == Request::PowerOff {
             break;
         }
         if let Err(error) = carry_out(&request, &payload, &mut output) {
-            send(
-                &mut output,
-                &Reply::Failed {
-                    message: format!("{error:#}"),
-                },
-                b"",
-            )?;
+            send(&mut output, &Reply::Failed { message: format!("{error:#}") }, b"")?;
         }
     }
     Ok(())
@@ -131,16 +102,7 @@ fn carry_out(request: &Request, payload: &[u8], output: &mut File) -> Result<()>
         }
         Request::PowerOff => unreachable!("handled by the caller"),
     }
-    send(
-        output,
-        &Reply::Done {
-            status,
-            timed_out,
-            tsc_start,
-            tsc_end: tsc(),
-        },
-        b"",
-    )
+    send(output, &Reply::Done { status, timed_out, tsc_start, tsc_end: tsc() }, b"")
 }
 
 fn run(script: &str, stdin: &[u8], limit: Duration, output: &mut File) -> Result<(i32, bool)> {
@@ -151,11 +113,7 @@ fn run(script: &str, stdin: &[u8], limit: Duration, output: &mut File) -> Result
         .env("PATH", "/bin")
         .env("HOME", "/root")
         .current_dir("/root");
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().context("start /bin/sh")?;
     let mut pipe = child.stdin.take().expect("piped");
     if stdin.is_empty() {
@@ -169,21 +127,14 @@ fn run(script: &str, stdin: &[u8], limit: Duration, output: &mut File) -> Result
         kill_process_group(Pid::from_child(&child), Signal::KILL)?;
     }
     let status = child.wait()?;
-    Ok((
-        status
-            .code()
-            .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
-        timed_out,
-    ))
+    Ok((status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)), timed_out))
 }
 
 /// Sends on what the child writes until it ends; true where its time was over first. A process that the child
 /// left behind with its output open does not keep us: the child's own end counts.
 fn forward(child: &mut Child, deadline: Instant, output: &mut File) -> Result<bool> {
-    let (mut out, mut err) = (
-        child.stdout.take().expect("piped"),
-        child.stderr.take().expect("piped"),
-    );
+    let (mut out, mut err) =
+        (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
     let mut open = [true, true];
     let mut buffer = vec![0; 64 << 10];
     loop {
@@ -195,21 +146,9 @@ fn forward(child: &mut Child, deadline: Instant, output: &mut File) -> Result<bo
         if left.is_zero() && !ended {
             return Ok(true);
         }
-        let wait = if ended {
-            Duration::ZERO
-        } else {
-            left.min(Duration::from_millis(20))
-        };
-        let events = if open[0] {
-            PollFlags::IN
-        } else {
-            PollFlags::empty()
-        };
-        let events_err = if open[1] {
-            PollFlags::IN
-        } else {
-            PollFlags::empty()
-        };
+        let wait = if ended { Duration::ZERO } else { left.min(Duration::from_millis(20)) };
+        let events = if open[0] { PollFlags::IN } else { PollFlags::empty() };
+        let events_err = if open[1] { PollFlags::IN } else { PollFlags::empty() };
         let mut fds = [PollFd::new(&out, events), PollFd::new(&err, events_err)];
         if open == [false, false] {
             std::thread::sleep(Duration::from_millis(1));
@@ -222,20 +161,11 @@ fn forward(child: &mut Child, deadline: Instant, output: &mut File) -> Result<bo
             }
         }
         let ready = [0, 1].map(|i| open[i] && !fds[i].revents().is_empty());
-        for (index, stream) in [&mut out as &mut dyn Read, &mut err]
-            .into_iter()
-            .enumerate()
-        {
+        for (index, stream) in [&mut out as &mut dyn Read, &mut err].into_iter().enumerate() {
             if ready[index] {
                 match stream.read(&mut buffer)? {
                     0 => open[index] = false,
-                    n => send(
-                        output,
-                        &Reply::Output {
-                            stream: index as u8 + 1,
-                        },
-                        &buffer[..n],
-                    )?,
+                    n => send(output, &Reply::Output { stream: index as u8 + 1 }, &buffer[..n])?,
                 }
             }
         }
@@ -247,9 +177,7 @@ fn load_modules() -> Result<()> {
     let Ok(directory) = fs::read_dir(MODULES) else {
         return Ok(());
     };
-    let mut paths = directory
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<Vec<_>>>()?;
+    let mut paths = directory.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     paths.sort();
     for path in paths {
         let file = File::open(&path)?;
@@ -262,19 +190,11 @@ fn load_modules() -> Result<()> {
 fn open_port() -> Result<File> {
     let deadline = Instant::now() + Duration::from_secs(20);
     while Instant::now() < deadline {
-        for entry in fs::read_dir("/sys/class/virtio-ports")
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
+        for entry in fs::read_dir("/sys/class/virtio-ports").into_iter().flatten().flatten() {
             let name = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
             if name.trim_end() == PORT_NAME {
                 let path = format!("/dev/{}", entry.file_name().to_string_lossy());
-                return OpenOptions::new()
-                    .read(true)
-                    .write(true)
-                    .open(&path)
-                    .with_context(|| path);
+                return OpenOptions::new().read(true).write(true).open(&path).with_context(|| path);
             }
         }
         std::thread::sleep(Duration::from_millis(5));

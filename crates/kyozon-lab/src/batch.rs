@@ -51,23 +51,16 @@ pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<Finished> {
         &initrd,
         &spec.command_line("tsc=reliable random.trust_cpu=off"),
     )?);
-    command.args([
-        "-icount",
-        "shift=0,sleep=off",
-        "-rtc",
-        "base=2026-01-01,clock=vm",
-    ]);
+    command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"]);
     command.args(["-serial", "file:ttyS0", "-serial", "file:ttyS1"]);
     let mut emulator = Emulator::start(command, folder, spec.name())?;
     if emulator.wait(limit)?.is_none() {
         return Err(emulator.fail(&format!("it did not end within {} s", limit.as_secs())));
     }
     match answers(&emulator, scripts.len()) {
-        Ok((booted_tsc, outputs)) => Ok(Finished {
-            booted_tsc,
-            outputs,
-            console: emulator.serial(0),
-        }),
+        Ok((booted_tsc, outputs)) => {
+            Ok(Finished { booted_tsc, outputs, console: emulator.serial(0) })
+        }
         Err(_) => Err(emulator.fail("it ended before its work was done")),
     }
 }
@@ -75,14 +68,7 @@ pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<Finished> {
 fn requests(scripts: &[&str]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for script in scripts {
-        send(
-            &mut out,
-            &Request::Run {
-                script: (*script).into(),
-                timeout_ms: 3_600_000,
-            },
-            b"",
-        )?;
+        send(&mut out, &Request::Run { script: (*script).into(), timeout_ms: 3_600_000 }, b"")?;
     }
     send(&mut out, &Request::PowerOff, b"")?;
     Ok(out)

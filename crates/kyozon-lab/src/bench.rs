@@ -56,10 +56,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 /// The emulator's name and version, as it says them.
 pub fn qemu_version() -> Result<String> {
     let text = process::run_ok(emulator::qemu().arg("--version"), Duration::from_secs(20))?;
-    let word = text
-        .split_whitespace()
-        .skip_while(|word| *word != "version")
-        .nth(1);
+    let word = text.split_whitespace().skip_while(|word| *word != "version").nth(1);
     Ok(word.context("QEMU has a version")?.to_owned())
 }
 
@@ -86,16 +83,8 @@ fn lab(results: &Path) -> Result<()> {
             load.push(run.outputs[0].ticks());
         }
         table = table.version(&format!("linux {series}"), &kernel.version);
-        table = table.row(Row::from_samples(
-            &format!("boot {series}"),
-            "instructions",
-            &boot,
-        )?);
-        table = table.row(Row::from_samples(
-            &format!("insmod {series}"),
-            "instructions",
-            &load,
-        )?);
+        table = table.row(Row::from_samples(&format!("boot {series}"), "instructions", &boot)?);
+        table = table.row(Row::from_samples(&format!("insmod {series}"), "instructions", &load)?);
     }
     table.write(results)?;
     Ok(())

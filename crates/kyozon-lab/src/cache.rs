@@ -35,10 +35,7 @@ pub fn tree() -> Result<PathBuf> {
 
 /// A folder for one run. It goes when the handle goes.
 pub fn scratch() -> Result<tempfile::TempDir> {
-    tempfile::Builder::new()
-        .prefix("kyozon-")
-        .tempdir()
-        .context("create a temporary directory")
+    tempfile::Builder::new().prefix("kyozon-").tempdir().context("create a temporary directory")
 }
 
 /// Writes a file so that a reader, or a full disk, never leaves half of it.
@@ -47,8 +44,6 @@ pub fn write(path: &Path, contents: &[u8]) -> Result<()> {
     let temporary = tempfile::NamedTempFile::new_in(folder)
         .with_context(|| format!("write in {}", folder.display()))?;
     fs::write(temporary.path(), contents).with_context(|| format!("write {}", path.display()))?;
-    temporary
-        .persist(path)
-        .with_context(|| format!("write {}", path.display()))?;
+    temporary.persist(path).with_context(|| format!("write {}", path.display()))?;
     Ok(())
 }

@@ -27,11 +27,7 @@ pub fn run() -> Result<ExitCode> {
     }
     let all = SERIES.len();
     println!("\nverdict: {good} of {all} stock kernels booted and took the module; no monitor yet: detected 0/0, repaired 0/0");
-    Ok(if good == all {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if good == all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn boot_and_load(series: &str) -> Result<String> {
@@ -39,28 +35,13 @@ fn boot_and_load(series: &str) -> Result<String> {
     let built = module::build(&cache::tree()?.join("tests/lab/hello"), &kernel)?;
     let mut guest = Guest::boot(&Spec::new(&kernel))?;
     guest.put("/hello.ko", 0o644, &fs::read(&built.file)?)?;
-    guest
-        .run("insmod /hello.ko")?
-        .expect_success()
-        .context("insmod")?;
-    let said = guest
-        .run("dmesg | grep hello:")?
-        .expect_success()
-        .context("the module said nothing")?;
-    guest
-        .run("rmmod hello")?
-        .expect_success()
-        .context("rmmod")?;
+    guest.run("insmod /hello.ko")?.expect_success().context("insmod")?;
+    let said =
+        guest.run("dmesg | grep hello:")?.expect_success().context("the module said nothing")?;
+    guest.run("rmmod hello")?.expect_success().context("rmmod")?;
     let console = guest.shutdown()?;
     let complaints = crate::emulator::complaints(&console);
-    ensure!(
-        complaints.is_empty(),
-        "the kernel complains: {}",
-        complaints[0]
-    );
+    ensure!(complaints.is_empty(), "the kernel complains: {}", complaints[0]);
     let said = said.split("hello: ").last().unwrap_or_default().trim();
-    Ok(format!(
-        "Linux {} ({}): the module says {said:?}",
-        kernel.release, kernel.version
-    ))
+    Ok(format!("Linux {} ({}): the module says {said:?}", kernel.release, kernel.version))
 }

@@ -31,13 +31,10 @@ pub fn arguments(spec: &Spec, initrd: &Path, command_line: &str) -> Result<Vec<S
         "--accel kvm: this machine has no /dev/kvm; use tcg"
     );
     let text = |path: &Path| {
-        path.to_str()
-            .map(str::to_owned)
-            .with_context(|| format!("{} is not UTF-8", path.display()))
+        path.to_str().map(str::to_owned).with_context(|| format!("{} is not UTF-8", path.display()))
     };
-    let fixed = "-nodefaults -no-user-config -no-reboot -display none"
-        .split(' ')
-        .map(str::to_owned);
+    let fixed =
+        "-nodefaults -no-user-config -no-reboot -display none".split(' ').map(str::to_owned);
     let chosen = [
         ("-accel", spec.accel.clone()),
         ("-machine", spec.machine.clone()),
@@ -48,13 +45,8 @@ pub fn arguments(spec: &Spec, initrd: &Path, command_line: &str) -> Result<Vec<S
         ("-initrd", text(initrd)?),
         ("-append", command_line.to_owned()),
     ];
-    let chosen = chosen
-        .into_iter()
-        .flat_map(|(flag, value)| [flag.to_owned(), value]);
-    Ok(fixed
-        .chain(chosen)
-        .chain(spec.devices.iter().cloned())
-        .collect())
+    let chosen = chosen.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]);
+    Ok(fixed.chain(chosen).chain(spec.devices.iter().cloned()).collect())
 }
 
 impl Emulator {
@@ -67,11 +59,7 @@ impl Emulator {
             .stdin(Stdio::null())
             .stdout(errors.try_clone()?)
             .stderr(errors);
-        Ok(Self {
-            group: Group::spawn(&mut command)?,
-            folder,
-            name,
-        })
+        Ok(Self { group: Group::spawn(&mut command)?, folder, name })
     }
 
     /// The emulator's working directory.
@@ -105,10 +93,7 @@ impl Emulator {
             (_, Some(complaint)) => format!("the kernel says: {complaint}"),
             (Some(status), None) => {
                 let first = said.lines().find(|line| !line.trim().is_empty());
-                format!(
-                    "the emulator ended ({status}): {}",
-                    first.unwrap_or("it gave no reason")
-                )
+                format!("the emulator ended ({status}): {}", first.unwrap_or("it gave no reason"))
             }
             (None, None) => format!(
                 "last on the console: {}",
@@ -172,10 +157,7 @@ impl Control {
         loop {
             let mut answer = self.read()?;
             if let Some(error) = answer.get("error") {
-                bail!(
-                    "QEMU refuses {command}: {}",
-                    error["desc"].as_str().unwrap_or("no reason")
-                );
+                bail!("QEMU refuses {command}: {}", error["desc"].as_str().unwrap_or("no reason"));
             }
             if let Some(result) = answer.get_mut("return") {
                 return Ok(result.take());
@@ -191,9 +173,7 @@ impl Control {
 
     fn read(&mut self) -> Result<Value> {
         let mut line = String::new();
-        self.0
-            .read_line(&mut line)
-            .context("read QEMU's control channel")?;
+        self.0.read_line(&mut line).context("read QEMU's control channel")?;
         serde_json::from_str(&line).context("QEMU's control channel ended")
     }
 }

@@ -74,27 +74,20 @@ impl Guest {
         command.args(emulator::arguments(spec, &initrd, &spec.command_line(""))?);
         command.args(["-serial", "file:ttyS0", "-serial", "file:ttyS1"]);
         command.args(["-qmp", "unix:control,server=on,wait=off"]);
-        command.args([
-            "-chardev",
-            "socket,id=agent,path=agent",
-            "-device",
-            "virtio-serial-pci",
-        ]);
+        command.args(["-chardev", "socket,id=agent,path=agent", "-device", "virtio-serial-pci"]);
         command.args(["-device", "virtserialport,chardev=agent,name=kyozon.agent"]);
         let mut emulator = Emulator::start(command, folder, spec.name())?;
         let deadline = Instant::now() + spec.boot_limit;
         match greet(&listener, &mut emulator, deadline) {
-            Ok((port, release, booted_tsc)) if release == spec.kernel.release => Ok(Self {
-                emulator,
-                port,
-                booted_tsc,
-            }),
+            Ok((port, release, booted_tsc)) if release == spec.kernel.release => {
+                Ok(Self { emulator, port, booted_tsc })
+            }
             Ok((_, release, _)) => bail!("{}: it runs {release} instead", spec.name()),
             Err(_) if Instant::now() < deadline => Err(emulator.fail("it did not boot")),
-            Err(_) => Err(emulator.fail(&format!(
-                "it did not boot within {} s",
-                spec.boot_limit.as_secs()
-            ))),
+            Err(_) => {
+                Err(emulator
+                    .fail(&format!("it did not boot within {} s", spec.boot_limit.as_secs())))
+            }
         }
     }
 
@@ -105,31 +98,18 @@ impl Guest {
 
     /// Runs a shell script, at most `limit` of guest time.
     pub fn run_for(&mut self, script: &str, limit: Duration) -> Result<Output> {
-        let request = Request::Run {
-            script: script.into(),
-            timeout_ms: limit.as_millis() as u64,
-        };
+        let request = Request::Run { script: script.into(), timeout_ms: limit.as_millis() as u64 };
         self.ask(&request, b"", limit)
     }
 
     /// Writes a file in the guest.
     pub fn put(&mut self, path: &str, mode: u32, contents: &[u8]) -> Result<()> {
-        self.ask(
-            &Request::Put {
-                path: path.into(),
-                mode,
-            },
-            contents,
-            COMMAND_LIMIT,
-        )
-        .map(drop)
+        self.ask(&Request::Put { path: path.into(), mode }, contents, COMMAND_LIMIT).map(drop)
     }
 
     /// Reads a file in the guest.
     pub fn get(&mut self, path: &str) -> Result<Vec<u8>> {
-        Ok(self
-            .ask(&Request::Get { path: path.into() }, b"", COMMAND_LIMIT)?
-            .stdout)
+        Ok(self.ask(&Request::Get { path: path.into() }, b"", COMMAND_LIMIT)?.stdout)
     }
 
     /// What serial line `index` has carried so far; 0 is the kernel's console.
@@ -146,9 +126,9 @@ impl Guest {
     pub fn wait_for_end(mut self, limit: Duration) -> Result<String> {
         match self.emulator.wait(limit)? {
             Some(_) => Ok(self.emulator.serial(0)),
-            None => Err(self
-                .emulator
-                .fail(&format!("it did not end within {} s", limit.as_secs()))),
+            None => {
+                Err(self.emulator.fail(&format!("it did not end within {} s", limit.as_secs())))
+            }
         }
     }
 
@@ -185,22 +165,8 @@ pub(crate) fn collect(
         match next()?.context("the agent went away")? {
             (Reply::Output { stream: 2 }, piece) => output.stderr.extend(piece),
             (Reply::Output { .. }, piece) => output.stdout.extend(piece),
-            (
-                Reply::Done {
-                    status,
-                    timed_out,
-                    tsc_start,
-                    tsc_end,
-                },
-                _,
-            ) => {
-                return Ok(Ok(Output {
-                    status,
-                    timed_out,
-                    tsc_start,
-                    tsc_end,
-                    ..output
-                }));
+            (Reply::Done { status, timed_out, tsc_start, tsc_end }, _) => {
+                return Ok(Ok(Output { status, timed_out, tsc_start, tsc_end, ..output }));
             }
             (Reply::Failed { message }, _) => return Ok(Err(message)),
             (Reply::Hello { .. }, _) => bail!("the guest started anew"),
@@ -212,14 +178,7 @@ pub(crate) fn collect(
 pub(crate) fn hello(from: &mut impl io::Read) -> Result<(String, u64)> {
     protocol::skip_preamble(from)?;
     match receive(from)?.context("no word from the agent")? {
-        (
-            Reply::Hello {
-                version: protocol::VERSION,
-                release,
-                tsc,
-            },
-            _,
-        ) => Ok((release, tsc)),
+        (Reply::Hello { version: protocol::VERSION, release, tsc }, _) => Ok((release, tsc)),
         (reply, _) => bail!("the agent speaks another protocol: {reply:?}; build it anew"),
     }
 }
@@ -236,17 +195,12 @@ fn greet(
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error.into()),
         }
-        ensure!(
-            emulator.ended()?.is_none() && Instant::now() < deadline,
-            "no connection"
-        );
+        ensure!(emulator.ended()?.is_none() && Instant::now() < deadline, "no connection");
         std::thread::sleep(Duration::from_millis(5));
     };
     port.set_nonblocking(false)?;
     port.set_read_timeout(Some(
-        deadline
-            .saturating_duration_since(Instant::now())
-            .max(Duration::from_millis(1)),
+        deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)),
     ))?;
     let (release, tsc) = hello(&mut port)?;
     Ok((port, release, tsc))

@@ -33,21 +33,12 @@ impl Initramfs {
             .lines()
             .filter(|name| *name != "busybox")
         {
-            archive
-                .entries
-                .insert(format!("bin/{applet}"), (0o120_777, b"busybox".to_vec()));
+            archive.entries.insert(format!("bin/{applet}"), (0o120_777, b"busybox".to_vec()));
         }
         for (index, file) in kernel.module_files(modules)?.iter().enumerate() {
-            let name = file
-                .file_name()
-                .expect("a module has a name")
-                .to_string_lossy();
+            let name = file.file_name().expect("a module has a name").to_string_lossy();
             let name = name.trim_end_matches(".xz");
-            archive.file(
-                &format!("kyozon/modules/{index:02}-{name}"),
-                0o644,
-                module(file)?,
-            )?;
+            archive.file(&format!("kyozon/modules/{index:02}-{name}"), 0o644, module(file)?)?;
         }
         Ok(archive)
     }
@@ -59,15 +50,11 @@ impl Initramfs {
             !path.is_empty() && !path.split('/').any(|part| part == ".."),
             "{path:?} is no path in a guest"
         );
-        ensure!(
-            u32::try_from(contents.len()).is_ok(),
-            "{path} is too large for an initramfs"
-        );
+        ensure!(u32::try_from(contents.len()).is_ok(), "{path} is too large for an initramfs");
         for (at, _) in path.match_indices('/') {
             self.folder(&path[..at]);
         }
-        self.entries
-            .insert(path.into(), (0o100_000 | mode, contents));
+        self.entries.insert(path.into(), (0o100_000 | mode, contents));
         Ok(())
     }
 
@@ -82,30 +69,15 @@ impl Initramfs {
     }
 
     fn folder(&mut self, path: &str) {
-        self.entries
-            .entry(path.into())
-            .or_insert((0o40_755, Vec::new()));
+        self.entries.entry(path.into()).or_insert((0o40_755, Vec::new()));
     }
 }
 
 /// One member: a header of 13 numbers in hexadecimal, name and contents padded to 4 bytes
 /// (Documentation/driver-api/early-userspace/buffer-format.rst). No times: the same contents give the same bytes.
 fn member(out: &mut Vec<u8>, inode: u32, path: &str, mode: u32, contents: &[u8]) {
-    let numbers = [
-        inode,
-        mode,
-        0,
-        0,
-        1,
-        0,
-        contents.len() as u32,
-        0,
-        0,
-        0,
-        0,
-        path.len() as u32 + 1,
-        0,
-    ];
+    let numbers =
+        [inode, mode, 0, 0, 1, 0, contents.len() as u32, 0, 0, 0, 0, path.len() as u32 + 1, 0];
     out.extend(b"070701");
     for number in numbers {
         out.extend(format!("{number:08x}").bytes());
@@ -133,11 +105,7 @@ fn agent() -> Result<Vec<u8>> {
 
 fn module(file: &Path) -> Result<Vec<u8>> {
     if file.extension().is_some_and(|kind| kind == "xz") {
-        let out = Command::new("xz")
-            .arg("-dc")
-            .arg(file)
-            .output()
-            .context("start xz")?;
+        let out = Command::new("xz").arg("-dc").arg(file).output().context("start xz")?;
         ensure!(
             out.status.success(),
             "unpack {}: {}",
@@ -156,12 +124,8 @@ mod tests {
     #[test]
     fn cpio_reads_what_we_pack() {
         let mut archive = Initramfs::default();
-        archive
-            .file("/a/b/hello", 0o640, b"hello\n".to_vec())
-            .unwrap();
-        archive
-            .entries
-            .insert("a/link".into(), (0o120_777, b"b/hello".to_vec()));
+        archive.file("/a/b/hello", 0o640, b"hello\n".to_vec()).unwrap();
+        archive.entries.insert("a/link".into(), (0o120_777, b"b/hello".to_vec()));
         assert_eq!(archive.pack(), archive.pack());
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("x.cpio"), archive.pack()).unwrap();
@@ -170,22 +134,13 @@ mod tests {
             .current_dir(&folder)
             .output()
             .unwrap();
-        assert!(
-            out.status.success(),
-            "{}",
-            String::from_utf8_lossy(&out.stderr)
-        );
-        assert_eq!(
-            fs::read_to_string(folder.path().join("a/link")).unwrap(),
-            "hello\n"
-        );
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        assert_eq!(fs::read_to_string(folder.path().join("a/link")).unwrap(), "hello\n");
     }
 
     #[test]
     fn paths_stay_inside() {
-        assert!(Initramfs::default()
-            .file("a/../../b", 0o644, vec![])
-            .is_err());
+        assert!(Initramfs::default().file("a/../../b", 0o644, vec![]).is_err());
         assert!(Initramfs::default().file("", 0o644, vec![]).is_err());
     }
 }

@@ -60,9 +60,8 @@ impl Kernel {
         check_names(series, flavour)?;
         let release = newest_release(series, flavour)?;
         let packages = packages(&release)?;
-        let version = field(&show(&packages[0])?, "Version")
-            .context("a package has a version")?
-            .to_owned();
+        let version =
+            field(&show(&packages[0])?, "Version").context("a package has a version")?.to_owned();
         let folder = cache::folder(&format!("kernels/{series}-{flavour}"))?;
         let kernel = Self {
             series: series.into(),
@@ -75,18 +74,13 @@ impl Kernel {
             unpack(&kernel, &packages, &folder)?;
         }
         kernel.point_headers_home()?;
-        cache::write(
-            &record(series, flavour)?,
-            &serde_json::to_vec_pretty(&kernel)?,
-        )?;
+        cache::write(&record(series, flavour)?, &serde_json::to_vec_pretty(&kernel)?)?;
         Ok(kernel)
     }
 
     /// The compressed kernel image.
     pub fn image(&self) -> PathBuf {
-        self.root
-            .join("boot")
-            .join(format!("vmlinuz-{}", self.release))
+        self.root.join("boot").join(format!("vmlinuz-{}", self.release))
     }
 
     /// `/lib/modules/RELEASE` of the package.
@@ -96,9 +90,7 @@ impl Kernel {
 
     /// The folder to give to `make -C`.
     pub fn headers(&self) -> PathBuf {
-        self.root
-            .join("usr/src")
-            .join(format!("linux-headers-{}", self.release))
+        self.root.join("usr/src").join(format!("linux-headers-{}", self.release))
     }
 
     /// Files of the named modules and of what they need, in the order of loading. Built-in ones need no file.
@@ -113,9 +105,7 @@ impl Kernel {
                 .find(|line| module_name(line.split(':').next().unwrap_or(line)) == normal(name));
             let Some((module, needs)) = line.and_then(|line| line.split_once(':')) else {
                 ensure!(
-                    builtin
-                        .lines()
-                        .any(|line| module_name(line) == normal(name)),
+                    builtin.lines().any(|line| module_name(line) == normal(name)),
                     "kernel {} has no module {name}",
                     self.release
                 );
@@ -128,10 +118,7 @@ impl Kernel {
                 }
             }
         }
-        Ok(files
-            .into_iter()
-            .map(|file| self.modules().join(file))
-            .collect())
+        Ok(files.into_iter().map(|file| self.modules().join(file)).collect())
     }
 
     /// The headers' Makefile includes the common one by absolute path: say where that is now.
@@ -175,15 +162,9 @@ fn apt(tool: &str) -> Command {
 }
 
 fn newest_release(series: &str, flavour: &str) -> Result<String> {
-    let suffix = if flavour == "cloud" {
-        "-cloud-amd64"
-    } else {
-        "-amd64"
-    };
-    let pattern = format!(
-        r"^linux-image-({}\.[0-9]+(-[0-9]+|\+deb[0-9]+){suffix})$",
-        regex::escape(series)
-    );
+    let suffix = if flavour == "cloud" { "-cloud-amd64" } else { "-amd64" };
+    let pattern =
+        format!(r"^linux-image-({}\.[0-9]+(-[0-9]+|\+deb[0-9]+){suffix})$", regex::escape(series));
     let pattern = Regex::new(&pattern)?;
     let list = process::run_ok(
         apt("apt-cache").args(["pkgnames", &format!("linux-image-{series}.")]),
@@ -199,25 +180,18 @@ fn newest_release(series: &str, flavour: &str) -> Result<String> {
 /// Orders "6.1.0-9" before "6.1.0-56".
 fn compare_numbers(a: &str, b: &str) -> Ordering {
     let numbers = |text: &str| -> Vec<u64> {
-        text.split(|c: char| !c.is_ascii_digit())
-            .filter_map(|n| n.parse().ok())
-            .collect()
+        text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
     };
     numbers(a).cmp(&numbers(b))
 }
 
 fn show(package: &str) -> Result<String> {
-    process::run_ok(
-        apt("apt-cache").args(["show", "--no-all-versions", package]),
-        LIMIT,
-    )
-    .with_context(|| format!("ask apt about {package}"))
+    process::run_ok(apt("apt-cache").args(["show", "--no-all-versions", package]), LIMIT)
+        .with_context(|| format!("ask apt about {package}"))
 }
 
 fn field<'a>(stanza: &'a str, name: &str) -> Option<&'a str> {
-    stanza
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    stanza.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
 /// The image package first, then what is needed to build modules against it.
@@ -225,10 +199,8 @@ fn packages(release: &str) -> Result<Vec<String>> {
     let headers = format!("linux-headers-{release}");
     let stanza = show(&headers)?;
     let depends = field(&stanza, "Depends").context("the headers depend on their common part")?;
-    let needed = depends
-        .split(", ")
-        .filter_map(|entry| entry.split_whitespace().next())
-        .filter(|name| {
+    let needed =
+        depends.split(", ").filter_map(|entry| entry.split_whitespace().next()).filter(|name| {
             name.starts_with("linux-kbuild-")
                 || (name.starts_with("linux-headers-") && name.ends_with("-common"))
         });
@@ -273,22 +245,10 @@ fn unpack(kernel: &Kernel, packages: &[String], folder: &Path) -> Result<()> {
         );
     }
     for entry in fs::read_dir(&debs)? {
-        process::run_ok(
-            Command::new("dpkg-deb")
-                .arg("-x")
-                .arg(entry?.path())
-                .arg(&root),
-            LIMIT,
-        )
-        .context("unpack a kernel package")?;
+        process::run_ok(Command::new("dpkg-deb").arg("-x").arg(entry?.path()).arg(&root), LIMIT)
+            .context("unpack a kernel package")?;
     }
-    process::run_ok(
-        Command::new("/sbin/depmod")
-            .arg("-b")
-            .arg(&root)
-            .arg(&kernel.release),
-        LIMIT,
-    )?;
+    process::run_ok(Command::new("/sbin/depmod").arg("-b").arg(&root).arg(&kernel.release), LIMIT)?;
     fs::rename(&root, &kernel.root)
         .with_context(|| format!("move the kernel to {}", kernel.root.display()))
 }
@@ -309,10 +269,7 @@ mod tests {
 
     #[test]
     fn newest_is_by_number_not_by_letter() {
-        assert_eq!(
-            compare_numbers("6.1.0-9-cloud-amd64", "6.1.0-56-cloud-amd64"),
-            Ordering::Less
-        );
+        assert_eq!(compare_numbers("6.1.0-9-cloud-amd64", "6.1.0-56-cloud-amd64"), Ordering::Less);
         assert_eq!(
             compare_numbers("6.12.117+deb12-amd64", "6.12.9+deb12-amd64"),
             Ordering::Greater
@@ -332,32 +289,17 @@ mod tests {
         fs::create_dir_all(kernel.modules()).unwrap();
         let dep = "kernel/a/virtio.ko.xz:\nkernel/a/virtio-ring.ko: kernel/a/virtio.ko.xz\nkernel/b/con.ko: kernel/a/virtio-ring.ko kernel/a/virtio.ko.xz\n";
         fs::write(kernel.modules().join("modules.dep"), dep).unwrap();
-        fs::write(
-            kernel.modules().join("modules.builtin"),
-            "kernel/c/serial_8250.ko\n",
-        )
-        .unwrap();
-        let files = kernel
-            .module_files(&["con", "virtio_ring", "serial-8250"])
-            .unwrap();
-        let names: Vec<_> = files
-            .iter()
-            .map(|f| f.file_name().unwrap().to_str().unwrap())
-            .collect();
+        fs::write(kernel.modules().join("modules.builtin"), "kernel/c/serial_8250.ko\n").unwrap();
+        let files = kernel.module_files(&["con", "virtio_ring", "serial-8250"]).unwrap();
+        let names: Vec<_> =
+            files.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["virtio.ko.xz", "virtio-ring.ko", "con.ko"]);
-        assert!(kernel
-            .module_files(&["nope"])
-            .unwrap_err()
-            .to_string()
-            .contains("no module nope"));
+        assert!(kernel.module_files(&["nope"]).unwrap_err().to_string().contains("no module nope"));
     }
 
     #[test]
     fn unknown_names_are_refused() {
-        assert!(Kernel::cached("5.10", "cloud")
-            .unwrap_err()
-            .to_string()
-            .contains("6.12, 6.1"));
+        assert!(Kernel::cached("5.10", "cloud").unwrap_err().to_string().contains("6.12, 6.1"));
         assert!(Kernel::cached("6.1", "rt")
             .unwrap_err()
             .to_string()

@@ -137,10 +137,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // One line, whatever the layers below had to say.
-            let text = format!("{error:#}")
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ");
+            let text = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
             eprintln!("kyozon-lab: {text}");
             ExitCode::FAILURE
         }
@@ -149,11 +146,7 @@ fn main() -> ExitCode {
 
 fn carry_out(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Fetch {
-            kernel,
-            flavour,
-            update,
-        } => {
+        Command::Fetch { kernel, flavour, update } => {
             let all: Vec<String> = SERIES.map(String::from).into();
             for series in if kernel.is_empty() { all } else { kernel } {
                 let kernel = Kernel::fetch(&series, &flavour, update)?;
@@ -165,26 +158,12 @@ fn carry_out(command: Command) -> Result<ExitCode> {
                 );
             }
         }
-        Command::Module {
-            source,
-            kernel,
-            flavour,
-        } => {
+        Command::Module { source, kernel, flavour } => {
             let built = module::build(&source, &Kernel::fetch(&kernel, &flavour, false)?)?;
-            built
-                .warnings
-                .iter()
-                .for_each(|warning| eprintln!("{warning}"));
+            built.warnings.iter().for_each(|warning| eprintln!("{warning}"));
             println!("{}", built.file.display());
         }
-        Command::Run {
-            guest,
-            put,
-            get,
-            deterministic,
-            timeout,
-            script,
-        } => {
+        Command::Run { guest, put, get, deterministic, timeout, script } => {
             let mut spec = guest.spec()?;
             for (host, guest) in pairs(&put)? {
                 let contents = fs::read(host).with_context(|| format!("--put {host}"))?;
@@ -226,10 +205,7 @@ fn carry_out(command: Command) -> Result<ExitCode> {
 
 fn pairs(args: &[String]) -> Result<Vec<(&str, &str)>> {
     args.iter()
-        .map(|arg| {
-            arg.split_once(':')
-                .with_context(|| format!("{arg:?} is not FROM:TO"))
-        })
+        .map(|arg| arg.split_once(':').with_context(|| format!("{arg:?} is not FROM:TO")))
         .collect()
 }
 
@@ -253,11 +229,7 @@ fn shell(spec: &Spec) -> Result<()> {
     fs::write(&initrd, spec.initramfs(&[])?.pack())?;
     let mut command = qemu();
     command
-        .args(arguments(
-            spec,
-            &initrd,
-            &spec.command_line("kyozon.shell"),
-        )?)
+        .args(arguments(spec, &initrd, &spec.command_line("kyozon.shell"))?)
         .args(["-serial", "mon:stdio"]);
     let status = command.status().context("start QEMU")?;
     ensure!(status.success(), "QEMU ended with {status}");

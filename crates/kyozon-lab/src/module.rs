@@ -20,21 +20,13 @@ pub struct Module {
 ///
 /// The build runs in a copy in the cache: the tree stays clean, and kernels do not mix.
 pub fn build(source: &Path, kernel: &Kernel) -> Result<Module> {
-    let name = source
-        .file_name()
-        .context("a module's folder has a name")?
-        .to_string_lossy();
+    let name = source.file_name().context("a module's folder has a name")?.to_string_lossy();
     let work = cache::folder(&format!("modules/{}/{name}", kernel.release))?;
     copy_changed(source, &work)?;
     let mut make = Command::new("make");
-    make.arg("-C")
-        .arg(kernel.headers())
-        .arg(format!("M={}", work.display()));
-    make.arg(format!(
-        "KYOZON_INCLUDE={}",
-        cache::tree()?.join("crates/abi/include").display()
-    ))
-    .arg("modules");
+    make.arg("-C").arg(kernel.headers()).arg(format!("M={}", work.display()));
+    make.arg(format!("KYOZON_INCLUDE={}", cache::tree()?.join("crates/abi/include").display()))
+        .arg("modules");
     make.env_remove("MAKEFLAGS").env_remove("MFLAGS");
     let finished = process::run(&mut make, Duration::from_secs(600))?;
     if !finished.status.success() {
@@ -62,10 +54,7 @@ pub fn build(source: &Path, kernel: &Kernel) -> Result<Module> {
 fn copy_changed(from: &Path, to: &Path) -> Result<()> {
     let sources = |folder: &Path| -> Result<Vec<PathBuf>> {
         let read = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
-        Ok(read
-            .filter_map(|e| Some(e.ok()?.path()))
-            .filter(|p| is_source(p))
-            .collect())
+        Ok(read.filter_map(|e| Some(e.ok()?.path())).filter(|p| is_source(p)).collect())
     };
     for path in sources(from)? {
         let copy = to.join(path.file_name().expect("a file has a name"));
@@ -75,10 +64,7 @@ fn copy_changed(from: &Path, to: &Path) -> Result<()> {
         }
     }
     for copy in sources(to)? {
-        if !from
-            .join(copy.file_name().expect("a file has a name"))
-            .exists()
-        {
+        if !from.join(copy.file_name().expect("a file has a name")).exists() {
             fs::remove_file(copy)?;
         }
     }
@@ -106,18 +92,9 @@ mod tests {
         fs::write(to.path().join("old.c"), "gone\n").unwrap();
         fs::write(to.path().join("a.mod.c"), "generated\n").unwrap();
         copy_changed(from.path(), to.path()).unwrap();
-        let before = fs::metadata(to.path().join("a.c"))
-            .unwrap()
-            .modified()
-            .unwrap();
+        let before = fs::metadata(to.path().join("a.c")).unwrap().modified().unwrap();
         copy_changed(from.path(), to.path()).unwrap();
-        assert_eq!(
-            before,
-            fs::metadata(to.path().join("a.c"))
-                .unwrap()
-                .modified()
-                .unwrap()
-        );
+        assert_eq!(before, fs::metadata(to.path().join("a.c")).unwrap().modified().unwrap());
         assert!(to.path().join("Kbuild").exists() && to.path().join("a.mod.c").exists());
         assert!(!to.path().join("old.c").exists());
     }

@@ -75,12 +75,8 @@ fn die_with_parent(command: &mut Command) {
 /// Runs a program to its end, at most `limit`, and returns what it printed.
 pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let mut group = Group::spawn(
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped()),
-    )?;
+    let mut group =
+        Group::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let stdout = collect(group.child().stdout.take().expect("piped"));
     let stderr = collect(group.child().stderr.take().expect("piped"));
     let Some(status) = group.wait(limit)? else {
@@ -91,11 +87,7 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
     let text = |reader: thread::JoinHandle<Vec<u8>>| {
         String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned()
     };
-    Ok(Finished {
-        status,
-        stdout: text(stdout),
-        stderr: text(stderr),
-    })
+    Ok(Finished { status, stdout: text(stdout), stderr: text(stderr) })
 }
 
 /// As [`run`]; a non-zero end is an error with the last line that the program printed to standard error.
@@ -104,11 +96,7 @@ pub fn run_ok(command: &mut Command, limit: Duration) -> Result<String> {
     if !finished.status.success() {
         let name = command.get_program().to_string_lossy().into_owned();
         let why = last_line(&finished.stderr).or_else(|| last_line(&finished.stdout));
-        bail!(
-            "{name} failed ({}): {}",
-            finished.status,
-            why.unwrap_or("it printed nothing")
-        );
+        bail!("{name} failed ({}): {}", finished.status, why.unwrap_or("it printed nothing"));
     }
     Ok(finished.stdout)
 }
@@ -138,24 +126,13 @@ mod tests {
 
     #[test]
     fn output_and_status_come_back() {
-        let done = run(
-            &mut sh("echo out; echo err >&2; exit 3"),
-            Duration::from_secs(10),
-        )
-        .unwrap();
+        let done = run(&mut sh("echo out; echo err >&2; exit 3"), Duration::from_secs(10)).unwrap();
         assert_eq!(
-            (
-                done.status.code(),
-                done.stdout.as_str(),
-                done.stderr.as_str()
-            ),
+            (done.status.code(), done.stdout.as_str(), done.stderr.as_str()),
             (Some(3), "out\n", "err\n")
         );
-        let error = run_ok(
-            &mut sh("echo no space >&2; exit 1"),
-            Duration::from_secs(10),
-        )
-        .unwrap_err();
+        let error =
+            run_ok(&mut sh("echo no space >&2; exit 1"), Duration::from_secs(10)).unwrap_err();
         assert!(error.to_string().ends_with("no space"), "{error}");
     }
 
@@ -170,10 +147,7 @@ mod tests {
         thread::sleep(Duration::from_millis(50));
         let stat =
             std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-        assert!(
-            stat.is_empty() || stat.contains(") Z"),
-            "child still runs: {stat}"
-        );
+        assert!(stat.is_empty() || stat.contains(") Z"), "child still runs: {stat}");
     }
 
     #[test]

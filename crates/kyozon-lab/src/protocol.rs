@@ -81,10 +81,7 @@ pub enum Reply {
 pub fn send<T: Serialize>(to: &mut impl Write, header: &T, payload: &[u8]) -> Result<()> {
     let header = serde_json::to_vec(header)?;
     if payload.len() > MAX_PAYLOAD {
-        bail!(
-            "payload of {} bytes: at most {MAX_PAYLOAD} fit in a frame",
-            payload.len()
-        );
+        bail!("payload of {} bytes: at most {MAX_PAYLOAD} fit in a frame", payload.len());
     }
     let mut frame = Vec::with_capacity(8 + header.len() + payload.len());
     frame.extend((header.len() as u32).to_le_bytes());
@@ -101,23 +98,17 @@ pub fn receive<T: DeserializeOwned>(from: &mut impl Read) -> Result<Option<(T, V
     if from.read(&mut lengths[..1])? == 0 {
         return Ok(None);
     }
-    from.read_exact(&mut lengths[1..])
-        .context("stream ends inside a frame")?;
+    from.read_exact(&mut lengths[1..]).context("stream ends inside a frame")?;
     let length = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| lengths[at + i])) as usize;
     let (header_len, payload_len) = (length(0), length(4));
     if header_len > MAX_HEADER || payload_len > MAX_PAYLOAD {
         bail!("frame of {header_len} + {payload_len} bytes: the stream is not the agent's");
     }
     let mut header = vec![0; header_len];
-    from.read_exact(&mut header)
-        .context("stream ends inside a frame")?;
+    from.read_exact(&mut header).context("stream ends inside a frame")?;
     let mut payload = vec![0; payload_len];
-    from.read_exact(&mut payload)
-        .context("stream ends inside a frame")?;
-    Ok(Some((
-        serde_json::from_slice(&header).context("frame header")?,
-        payload,
-    )))
+    from.read_exact(&mut payload).context("stream ends inside a frame")?;
+    Ok(Some((serde_json::from_slice(&header).context("frame header")?, payload)))
 }
 
 /// Reads until [`PREAMBLE`] has passed.
@@ -140,19 +131,13 @@ mod tests {
     fn frames_survive_the_trip() {
         let mut wire = b"SeaBIOS says hello\r\n\0kyozon".to_vec();
         wire.extend(PREAMBLE);
-        let run = Request::Run {
-            script: "exit 3".into(),
-            timeout_ms: 10,
-        };
+        let run = Request::Run { script: "exit 3".into(), timeout_ms: 10 };
         send(&mut wire, &run, b"input").unwrap();
         send(&mut wire, &Request::PowerOff, b"").unwrap();
         let mut wire = wire.as_slice();
         skip_preamble(&mut wire).unwrap();
         assert_eq!(receive(&mut wire).unwrap(), Some((run, b"input".to_vec())));
-        assert_eq!(
-            receive(&mut wire).unwrap(),
-            Some((Request::PowerOff, vec![]))
-        );
+        assert_eq!(receive(&mut wire).unwrap(), Some((Request::PowerOff, vec![])));
         assert_eq!(receive::<Request>(&mut wire).unwrap(), None);
     }
 
@@ -161,10 +146,7 @@ mod tests {
         let mut wire = Vec::new();
         send(&mut wire, &Request::PowerOff, b"abc").unwrap();
         for cut in 1..wire.len() {
-            assert!(
-                receive::<Request>(&mut &wire[..cut]).is_err(),
-                "cut at {cut}"
-            );
+            assert!(receive::<Request>(&mut &wire[..cut]).is_err(), "cut at {cut}");
         }
         assert!(receive::<Request>(&mut [0xff; 64].as_slice()).is_err());
         assert!(skip_preamble(&mut b"no agent here".as_slice()).is_err());

@@ -183,15 +183,11 @@ pub fn cases(tests: &Path) -> Result<Vec<Case>> {
             variant,
         };
         if let Some(guest) = &description.guest {
-            for (kernel, cpus) in guest
-                .kernels
-                .iter()
-                .flat_map(|k| guest.smp.iter().map(move |n| (k, *n)))
+            for (kernel, cpus) in
+                guest.kernels.iter().flat_map(|k| guest.smp.iter().map(move |n| (k, *n)))
             {
-                let name = format!(
-                    "{name} [{kernel}, {cpus} CPU{}]",
-                    if cpus == 1 { "" } else { "s" }
-                );
+                let name =
+                    format!("{name} [{kernel}, {cpus} CPU{}]", if cpus == 1 { "" } else { "s" });
                 all.push(case(name, Some((kernel.clone(), cpus))));
             }
         }
@@ -237,11 +233,7 @@ impl Case {
     }
 
     fn in_guest(&self, series: &str, cpus: u32) -> Result<()> {
-        let part = self
-            .description
-            .guest
-            .as_ref()
-            .expect("a variant has a guest");
+        let part = self.description.guest.as_ref().expect("a variant has a guest");
         let kernel = Kernel::fetch(series, &part.flavour, false)?;
         let mut spec = Spec {
             mem: part.mem,
@@ -260,25 +252,13 @@ impl Case {
                 "{source} builds with a warning: {}",
                 built.warnings[0]
             );
-            let name = built
-                .file
-                .file_name()
-                .expect("a module has a name")
-                .to_string_lossy()
-                .into_owned();
+            let name =
+                built.file.file_name().expect("a module has a name").to_string_lossy().into_owned();
             spec = spec.file(&format!("/m/{name}"), 0o644, fs::read(&built.file)?);
         }
-        let console = if part.deterministic {
-            self.twice(&spec)?
-        } else {
-            self.live(&spec)?
-        };
+        let console = if part.deterministic { self.twice(&spec)? } else { self.live(&spec)? };
         let complaints = complaints(&console);
-        ensure!(
-            complaints.is_empty(),
-            "the kernel complains: {}",
-            complaints[0]
-        );
+        ensure!(complaints.is_empty(), "the kernel complains: {}", complaints[0]);
         Ok(())
     }
 
@@ -292,12 +272,8 @@ impl Case {
     }
 
     fn twice(&self, spec: &Spec) -> Result<String> {
-        let scripts: Vec<&str> = self
-            .description
-            .step
-            .iter()
-            .map(|step| step.run.as_str())
-            .collect();
+        let scripts: Vec<&str> =
+            self.description.step.iter().map(|step| step.run.as_str()).collect();
         let limit = spec.boot_limit
             + Duration::from_secs(self.description.step.iter().map(|s| s.expect.limit).sum());
         let first = batch::run(spec, &scripts, limit)?;
@@ -306,9 +282,7 @@ impl Case {
         }
         let second = batch::run(spec, &scripts, limit)?;
         let counts = |run: &batch::Finished| -> Vec<u64> {
-            std::iter::once(run.booted_tsc)
-                .chain(run.outputs.iter().map(Output::ticks))
-                .collect()
+            std::iter::once(run.booted_tsc).chain(run.outputs.iter().map(Output::ticks)).collect()
         };
         ensure!(
             counts(&first) == counts(&second),
@@ -316,23 +290,19 @@ impl Case {
             counts(&first),
             counts(&second)
         );
-        ensure!(
-            first == second,
-            "two runs with equal instruction counts differ in their output"
-        );
+        ensure!(first == second, "two runs with equal instruction counts differ in their output");
         Ok(first.console)
     }
 
     fn on_host(&self) -> Result<()> {
         let scratch = cache::scratch()?;
-        let mark = format!("{}-{}", self.name.replace('/', "-"), std::process::id());
+        // The scratch folder's name is nobody else's.
+        let mark = scratch.path().display().to_string();
         let temporary = scratch.path().join("tmp");
         fs::create_dir(&temporary)?;
         let exe = env::current_exe()?;
-        let path = [
-            self.folder.join("bin"),
-            exe.parent().context("a program has a folder")?.to_owned(),
-        ];
+        let path =
+            [self.folder.join("bin"), exe.parent().context("a program has a folder")?.to_owned()];
         let inherited = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths(path.into_iter().chain(env::split_paths(&inherited)))?;
         for step in &self.description.host {
@@ -356,20 +326,10 @@ impl Case {
             };
             step.expect.check(&step.run, &output)?;
             let left = marked(&mark)?;
-            ensure!(
-                left.is_empty(),
-                "{:?} left processes running: {}",
-                step.run,
-                left.join(", ")
-            );
-            let files: Vec<_> = fs::read_dir(&temporary)?
-                .filter_map(|e| Some(e.ok()?.file_name()))
-                .collect();
-            ensure!(
-                files.is_empty(),
-                "{:?} left temporary files: {files:?}",
-                step.run
-            );
+            ensure!(left.is_empty(), "{:?} left processes running: {}", step.run, left.join(", "));
+            let files: Vec<_> =
+                fs::read_dir(&temporary)?.filter_map(|e| Some(e.ok()?.file_name())).collect();
+            ensure!(files.is_empty(), "{:?} left temporary files: {files:?}", step.run);
         }
         Ok(())
     }
@@ -381,16 +341,9 @@ fn marked(mark: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir("/proc")?.flatten() {
         let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-        if environment
-            .windows(needle.len())
-            .any(|bytes| bytes == needle.as_bytes())
-        {
+        if environment.windows(needle.len()).any(|bytes| bytes == needle.as_bytes()) {
             let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-            names.push(format!(
-                "{} ({})",
-                name.trim(),
-                entry.file_name().to_string_lossy()
-            ));
+            names.push(format!("{} ({})", name.trim(), entry.file_name().to_string_lossy()));
         }
     }
     Ok(names)
@@ -417,18 +370,14 @@ impl Expect {
             self.status,
             said()
         );
-        for (name, pattern, text) in [
-            ("stdout", &self.stdout, &stdout),
-            ("stderr", &self.stderr, &stderr),
-        ] {
+        for (name, pattern, text) in
+            [("stdout", &self.stdout, &stdout), ("stderr", &self.stderr, &stderr)]
+        {
             if let Some(pattern) = pattern {
                 let found = Regex::new(pattern)
                     .with_context(|| format!("{name} = {pattern:?}"))?
                     .is_match(text);
-                ensure!(
-                    found,
-                    "{what:?}: {name} has no match for {pattern:?}: {text:?}"
-                );
+                ensure!(found, "{what:?}: {name} has no match for {pattern:?}: {text:?}");
             }
         }
         if let Some(lines) = self.stderr_lines {
@@ -485,13 +434,9 @@ mod tests {
             "Passed"
         );
         assert!(outcome("about = 'x'\n[[host]]\nrun = 'exit 1'").contains("ended with 1, not 0"));
-        assert!(
-            outcome("about = 'x'\n[[host]]\nrun = 'echo a'\nstdout = 'b'").contains("no match")
-        );
-        assert!(
-            outcome("about = 'x'\n[[host]]\nrun = 'echo a >&2; echo b >&2'\nstderr-lines = 1")
-                .contains("2 lines")
-        );
+        assert!(outcome("about = 'x'\n[[host]]\nrun = 'echo a'\nstdout = 'b'").contains("no match"));
+        assert!(outcome("about = 'x'\n[[host]]\nrun = 'echo a >&2; echo b >&2'\nstderr-lines = 1")
+            .contains("2 lines"));
         assert!(outcome("about = 'x'\n[[host]]\nrun = 'sleep 9'\nlimit = 1")
             .contains("did not end within 1 s"));
     }
@@ -502,21 +447,15 @@ mod tests {
             .contains("left temporary files"));
         let escaped =
             outcome("about = 'x'\n[[host]]\nrun = 'setsid sleep 3 >/dev/null 2>&1 & sleep 0.1'");
-        assert!(
-            escaped.contains("left processes running: sleep"),
-            "{escaped}"
-        );
+        assert!(escaped.contains("left processes running: sleep"), "{escaped}");
     }
 
     #[test]
     fn a_test_that_tests_nothing_is_refused() {
         let tests = tempfile::tempdir().unwrap();
         let file = tests.path().join("test.toml");
-        for text in [
-            "about = 'x'",
-            "about = 'x'\nhots = 1",
-            "about = 'x'\n[[step]]\nrun = 'true'",
-        ] {
+        for text in ["about = 'x'", "about = 'x'\nhots = 1", "about = 'x'\n[[step]]\nrun = 'true'"]
+        {
             fs::write(&file, text).unwrap();
             assert!(cases(tests.path()).is_err(), "{text}");
         }

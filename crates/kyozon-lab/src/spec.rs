@@ -75,18 +75,13 @@ impl Spec {
     /// The kernel command line, with `extra` words of the caller.
     pub fn command_line(&self, extra: &str) -> String {
         // "panic=-1": a panic restarts at once, and QEMU's -no-reboot makes an end of it.
-        format!("console=ttyS0 panic=-1 quiet {extra} {}", self.append)
-            .trim_end()
-            .into()
+        format!("console=ttyS0 panic=-1 quiet {extra} {}", self.append).trim_end().into()
     }
 
     /// What it boots into; `channel` are modules that the way to the agent needs.
     pub fn initramfs(&self, channel: &[&str]) -> Result<Initramfs> {
-        let modules: Vec<&str> = channel
-            .iter()
-            .copied()
-            .chain(self.modules.iter().map(String::as_str))
-            .collect();
+        let modules: Vec<&str> =
+            channel.iter().copied().chain(self.modules.iter().map(String::as_str)).collect();
         let mut archive = Initramfs::new(&self.kernel, &modules)?;
         for (path, mode, contents) in &self.files {
             archive.file(path, *mode, contents.clone())?;

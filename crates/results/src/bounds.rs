@@ -54,7 +54,9 @@ impl Display for Line {
         let verdict = if self.pass { "pass" } else { "FAIL" };
         write!(f, "{verdict} {}: {} {}: ", self.table, self.row, self.value)?;
         match &self.measured {
-            Ok(measured) => write!(f, "{measured}")?,
+            // Four digits after the point are more than any figure here means.
+            Ok(measured) if measured.fract() == 0.0 => write!(f, "{measured}")?,
+            Ok(measured) => write!(f, "{measured:.4}")?,
             Err(reason) => write!(f, "{reason}")?,
         }
         write!(f, ", {} ({})", self.bound, self.why)
@@ -78,9 +80,7 @@ impl Report {
 
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.lines
-            .iter()
-            .try_for_each(|line| writeln!(f, "{line}"))?;
+        self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))?;
         let failed = self.lines.iter().filter(|line| !line.pass).count();
         writeln!(f, "{} bounds, {failed} failed", self.lines.len())
     }
@@ -117,15 +117,9 @@ fn check_table(dir: &Path, name: &str) -> Result<Vec<Line>> {
     let in_file = |error| anyhow!("{}: {error}", path.display());
     let bounds = parse(&file::read(&path)?).map_err(in_file)?;
     let measured = dir.join(format!("{name}.json")).exists();
-    let table = if measured {
-        Some(Table::read(dir, name)?)
-    } else {
-        None
-    };
+    let table = if measured { Some(Table::read(dir, name)?) } else { None };
     let line = |(i, bound): (usize, &Bound)| {
-        bound
-            .check(name, table.as_ref())
-            .map_err(|error| in_file(anyhow!("bound[{i}].{error}")))
+        bound.check(name, table.as_ref()).map_err(|error| in_file(anyhow!("bound[{i}].{error}")))
     };
     bounds.iter().enumerate().map(line).collect()
 }
@@ -139,9 +133,7 @@ fn parse(text: &str) -> Result<Vec<Bound>> {
     })?;
     ensure!(!bounds.bound.is_empty(), "bound: none");
     for (i, bound) in bounds.bound.iter().enumerate() {
-        bound
-            .validate()
-            .map_err(|error| anyhow!("bound[{i}].{error}"))?;
+        bound.validate().map_err(|error| anyhow!("bound[{i}].{error}"))?;
     }
     Ok(bounds.bound)
 }
@@ -149,15 +141,9 @@ fn parse(text: &str) -> Result<Vec<Bound>> {
 impl Bound {
     fn validate(&self) -> Result<()> {
         one_line("why", &self.why)?;
-        ensure!(
-            self.row.is_some() != self.ratio.is_some(),
-            "row: needs either `row` or `ratio`"
-        );
+        ensure!(self.row.is_some() != self.ratio.is_some(), "row: needs either `row` or `ratio`");
         let limits = [self.at_least, self.at_most];
-        ensure!(
-            limits.iter().any(Option::is_some),
-            "at_most: needs `at_most` or `at_least`"
-        );
+        ensure!(limits.iter().any(Option::is_some), "at_most: needs `at_most` or `at_least`");
         let finite = limits.iter().flatten().all(|limit| limit.is_finite());
         ensure!(finite, "at_most: `at_most` and `at_least` must be finite");
         let [low, high] = [limits[0].unwrap_or(f64::MIN), limits[1].unwrap_or(f64::MAX)];
@@ -193,18 +179,13 @@ impl Bound {
             value: self.value.clone(),
             pass: measured.as_ref().is_ok_and(within),
             measured,
-            bound: at_least
-                .into_iter()
-                .chain(at_most)
-                .collect::<Vec<_>>()
-                .join(" and "),
+            bound: at_least.into_iter().chain(at_most).collect::<Vec<_>>().join(" and "),
             why: self.why.clone(),
         })
     }
 
     fn figure(&self, row: &Row) -> Result<f64, String> {
-        row.value(&self.value)
-            .ok_or_else(|| format!("`{}` has no such value", row.label()))
+        row.value(&self.value).ok_or_else(|| format!("`{}` has no such value", row.label()))
     }
 
     fn ratio(&self, table: &Table, [over, under]: &[String; 2]) -> Result<f64, String> {
@@ -213,10 +194,7 @@ impl Bound {
             return Err(format!("ratio of `{}` to `{}`", over.unit, under.unit));
         }
         let ratio = self.figure(over)? / self.figure(under)?;
-        ratio
-            .is_finite()
-            .then_some(ratio)
-            .ok_or_else(|| "the ratio is not finite".into())
+        ratio.is_finite().then_some(ratio).ok_or_else(|| "the ratio is not finite".into())
     }
 }
 
@@ -237,9 +215,7 @@ fn is_time_or_rate(unit: &str) -> bool {
     const WORDS: &str = "ns us µs μs ms s sec secs second seconds minute minutes hour hours \
         nanoseconds microseconds milliseconds cycles hz khz mhz ghz bps kbps mbps gbps iops rps";
     let unit = unit.to_lowercase().replace("modelled cycles", "");
-    let mut words = unit
-        .split(|c: char| !c.is_alphabetic())
-        .filter(|word| !word.is_empty());
+    let mut words = unit.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
     words.any(|word| WORDS.split_whitespace().any(|time| time == word))
 }
 

@@ -11,10 +11,7 @@ pub(crate) fn write(dir: &Path, name: &str, text: &str) -> Result<PathBuf> {
     // A name that no listing takes for a result, in the same directory so that rename is atomic.
     let temporary = dir.join(format!(".{name}.{}.tmp", std::process::id()));
     let written = File::create(&temporary)
-        .and_then(|mut file| {
-            file.write_all(text.as_bytes())
-                .and_then(|()| file.sync_all())
-        })
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&temporary, &path));
     if let Err(error) = written {
         // Absent if creating it is what failed.
@@ -36,11 +33,7 @@ pub(crate) fn stems(dir: &Path, suffix: &str) -> Result<Vec<String>> {
     for entry in fs::read_dir(dir).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         // A name that is not UTF-8 stays visible: its table is refused for it.
-        stems.extend(
-            name.to_string_lossy()
-                .strip_suffix(suffix)
-                .map(String::from),
-        );
+        stems.extend(name.to_string_lossy().strip_suffix(suffix).map(String::from));
     }
     stems.sort();
     Ok(stems)
@@ -65,15 +58,9 @@ mod tests {
     fn errors_name_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let absent = dir.path().join("absent");
-        assert!(write(&absent, "a", "")
-            .unwrap_err()
-            .to_string()
-            .contains("absent/a: "));
+        assert!(write(&absent, "a", "").unwrap_err().to_string().contains("absent/a: "));
         assert!(read(&absent).unwrap_err().to_string().contains("absent: "));
-        assert!(stems(&absent, "")
-            .unwrap_err()
-            .to_string()
-            .contains("absent: "));
+        assert!(stems(&absent, "").unwrap_err().to_string().contains("absent: "));
         // The target is a directory: the rename fails, and the temporary file goes.
         fs::create_dir(&absent).unwrap();
         assert!(write(dir.path(), "absent", "").is_err());

@@ -19,10 +19,7 @@ pub struct Load {
 /// The load now, or not a number where `/proc/loadavg` cannot be read: validation refuses that.
 pub(crate) fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ')
-        .next()
-        .and_then(|load| load.parse().ok())
-        .unwrap_or(f64::NAN)
+    text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(f64::NAN)
 }
 
 /// Model of the first CPU, or `unknown`.
@@ -33,10 +30,7 @@ pub(crate) fn machine() -> String {
 fn model(cpuinfo: &str) -> String {
     let fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
     let mut models = fields.filter(|(key, _)| key.trim() == "model name");
-    models
-        .next()
-        .map_or("unknown", |(_, model)| model.trim())
-        .into()
+    models.next().map_or("unknown", |(_, model)| model.trim()).into()
 }
 
 /// Short commit of the tree that holds `dir`, with `-dirty` if the tree differs from it in anything
@@ -44,10 +38,7 @@ fn model(cpuinfo: &str) -> String {
 pub(crate) fn commit(dir: &Path) -> String {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
-        git.arg("--no-optional-locks")
-            .arg("-C")
-            .arg(dir)
-            .args(arguments);
+        git.arg("--no-optional-locks").arg("-C").arg(dir).args(arguments);
         let output = git.output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
         output.status.success().then(|| text.trim().to_string())
@@ -55,13 +46,7 @@ pub(crate) fn commit(dir: &Path) -> String {
     let Some(commit) = git(&["rev-parse", "--short", "HEAD"]) else {
         return "unknown".into();
     };
-    let others = [
-        "status",
-        "--porcelain",
-        "--",
-        ":(top)",
-        ":(top,exclude)docs/results",
-    ];
+    let others = ["status", "--porcelain", "--", ":(top)", ":(top,exclude)docs/results"];
     match git(&others).as_deref() {
         Some("") => commit,
         _ => commit + "-dirty",
@@ -71,11 +56,7 @@ pub(crate) fn commit(dir: &Path) -> String {
 /// Now, as `YYYY-MM-DDThh:mm:ssZ`.
 pub(crate) fn now() -> String {
     // A clock before 1970 gives 1970: wrong either way.
-    date(
-        SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or(Duration::ZERO),
-    )
+    date(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO))
 }
 
 /// Date in the proleptic Gregorian calendar from the time since 1970, UTC.
@@ -94,11 +75,7 @@ fn date(since: Duration) -> String {
         month += 1;
     }
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!(
-        "{year:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z",
-        month + 1,
-        days + 1
-    )
+    format!("{year:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", month + 1, days + 1)
 }
 
 /// Whether `text` has the form that [`now`] gives.
@@ -137,10 +114,7 @@ mod tests {
 
     #[test]
     fn models() {
-        assert_eq!(
-            model("processor\t: 0\nmodel\t\t: 1\nmodel name\t: A: B\nx: y"),
-            "A: B"
-        );
+        assert_eq!(model("processor\t: 0\nmodel\t\t: 1\nmodel name\t: A: B\nx: y"), "A: B");
         assert_eq!(model("Features : fp"), "unknown");
         assert!(load().is_finite());
     }
@@ -152,12 +126,7 @@ mod tests {
         let git = |line: &str| {
             let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-C"];
             let mut git = Command::new("git");
-            let output = git
-                .args(identity)
-                .arg(dir.path())
-                .args(line.split(' '))
-                .output()
-                .unwrap();
+            let output = git.args(identity).arg(dir.path()).args(line.split(' ')).output().unwrap();
             assert!(output.status.success(), "{output:?}");
         };
         git("init -q");

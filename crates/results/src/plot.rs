@@ -84,13 +84,7 @@ fn panel(
 ) -> Result<i32> {
     let scale = Scale::of(rows, left, WIDTH - FIGURE);
     let kind = if scale.log { ", logarithmic" } else { "" };
-    write(
-        area,
-        &format!("{unit}{kind}"),
-        (left, top + HEADING / 2),
-        HPos::Left,
-        13,
-    )?;
+    write(area, &format!("{unit}{kind}"), (left, top + HEADING / 2), HPos::Left, 13)?;
     let first = top + HEADING;
     let end = first + rows.len() as i32 * BAR;
     for tick in scale.ticks() {
@@ -100,10 +94,7 @@ fn panel(
     }
     for (i, row) in rows.iter().enumerate() {
         let y = first + i as i32 * BAR + BAR / 2;
-        let bar = [
-            (scale.pixel(scale.base()), y - 9),
-            (scale.pixel(row.median), y + 9),
-        ];
+        let bar = [(scale.pixel(scale.base()), y - 9), (scale.pixel(row.median), y + 9)];
         area.draw(&Rectangle::new(bar, colour(row).filled()))?;
         let [low, high] = row.ci95.map(|figure| scale.pixel(figure));
         line(area, (low, y), (high, y), BLACK)?;
@@ -115,11 +106,7 @@ fn panel(
         }
         line(area, (p99, y - 5), (p99, y + 5), BLACK)?;
         write(area, &label(row), (left - 8, y), HPos::Right, 13)?;
-        let right = scale
-            .pixel(row.median)
-            .max(high)
-            .max(p99)
-            .max(scale.pixel(scale.base()));
+        let right = scale.pixel(row.median).max(high).max(p99).max(scale.pixel(scale.base()));
         write(area, &number(row.median), (right + 6, y), HPos::Left, 12)?;
     }
     Ok(end + AXIS)
@@ -142,9 +129,7 @@ fn short(tick: f64) -> String {
 }
 
 fn write(area: &Area<'_>, text: &str, at: (i32, i32), side: HPos, size: i32) -> Result<()> {
-    let style = ("sans-serif", size)
-        .into_text_style(area)
-        .pos(Pos::new(side, VPos::Center));
+    let style = ("sans-serif", size).into_text_style(area).pos(Pos::new(side, VPos::Center));
     Ok(area.draw(&Text::new(text, at, style))?)
 }
 
@@ -168,10 +153,7 @@ mod tests {
             .row(row("difference", "us", &[-5.0]))
             .row(row(&"long ".repeat(50), "ratio", &[2.75]));
         let svg = svg(&table).unwrap();
-        assert!(
-            svg.starts_with("<svg") && svg.ends_with("</svg>\n"),
-            "{svg}"
-        );
+        assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{svg}");
         assert!(svg.matches("<rect").count() > table.rows.len());
         assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
         assert!(svg.contains("a &lt; b &amp; c") && svg.contains("long …"));

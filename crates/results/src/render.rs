@@ -39,21 +39,8 @@ fn page(tables: &[Table]) -> String {
 }
 
 fn section(table: &Table) -> String {
-    let Table {
-        name,
-        title,
-        explanation,
-        command,
-        commit,
-        date,
-        load,
-        machine,
-        ..
-    } = table;
-    let versions = table
-        .versions
-        .iter()
-        .map(|(tool, version)| format!(", {tool} {version}"));
+    let Table { name, title, explanation, command, commit, date, load, machine, .. } = table;
+    let versions = table.versions.iter().map(|(tool, version)| format!(", {tool} {version}"));
     let versions: String = versions.collect();
     format!(
         "\n## {title}\n\n{explanation}\n\n{rows}\n![{title}]({name}.svg)\n\n\
@@ -73,40 +60,22 @@ type Column<'a> = (&'a str, bool, Box<dyn Fn(&Row) -> String + 'a>);
 /// Rows as a table, without the columns that no row uses.
 fn rows(rows: &[Row]) -> String {
     let mut columns: Vec<Column<'_>> = vec![
-        (
-            "group",
-            false,
-            Box::new(|row| row.group.clone().unwrap_or_default()),
-        ),
+        ("group", false, Box::new(|row| row.group.clone().unwrap_or_default())),
         ("row", false, Box::new(|row| row.name.clone())),
         ("unit", false, Box::new(|row| row.unit.clone())),
         ("n", true, Box::new(|row| row.n.to_string())),
         ("median", true, Box::new(|row| number(row.median))),
-        (
-            "interval",
-            true,
-            Box::new(|row| row.ci95.map(number).join(" to ")),
-        ),
+        ("interval", true, Box::new(|row| row.ci95.map(number).join(" to "))),
         ("p99", true, Box::new(|row| number(row.p99))),
         ("average", true, Box::new(|row| number(row.avg))),
         ("worst", true, Box::new(|row| number(row.worst))),
     ];
     let extra: BTreeSet<&String> = rows.iter().flat_map(|row| row.extra.keys()).collect();
     for column in extra {
-        let cell = |row: &Row| {
-            row.extra
-                .get(column)
-                .copied()
-                .map(number)
-                .unwrap_or_default()
-        };
+        let cell = |row: &Row| row.extra.get(column).copied().map(number).unwrap_or_default();
         columns.push((column, true, Box::new(cell)));
     }
-    columns.push((
-        "note",
-        false,
-        Box::new(|row| row.note.clone().unwrap_or_default()),
-    ));
+    columns.push(("note", false, Box::new(|row| row.note.clone().unwrap_or_default())));
     columns.retain(|(_, _, cell)| rows.iter().any(|row| !cell(row).is_empty()));
 
     let line = |cells: Vec<String>| {

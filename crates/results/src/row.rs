@@ -46,14 +46,8 @@ impl Row {
     ///
     /// As [`Stats::of`], with the name of the row.
     pub fn from_samples<S: Sample>(name: &str, unit: &str, samples: &[S]) -> Result<Self> {
-        let Stats {
-            n,
-            median,
-            p99,
-            ci95,
-            avg,
-            worst,
-        } = Stats::of(samples).map_err(|error| anyhow!("row `{name}`: {error}"))?;
+        let Stats { n, median, p99, ci95, avg, worst } =
+            Stats::of(samples).map_err(|error| anyhow!("row `{name}`: {error}"))?;
         Ok(Self {
             name: name.into(),
             group: None,
@@ -113,37 +107,20 @@ impl Row {
     pub(crate) fn validate(&self) -> Result<()> {
         one_line("name", &self.name)?;
         one_line("unit", &self.unit)?;
-        self.group
-            .as_deref()
-            .map_or(Ok(()), |text| one_line("group", text))?;
-        self.note
-            .as_deref()
-            .map_or(Ok(()), |text| one_line("note", text))?;
+        self.group.as_deref().map_or(Ok(()), |text| one_line("group", text))?;
+        self.note.as_deref().map_or(Ok(()), |text| one_line("note", text))?;
         ensure!(self.n > 0, "n: no samples");
         let [low, high] = self.ci95;
-        let figures = [
-            ("median", self.median),
-            ("p99", self.p99),
-            ("avg", self.avg),
-        ];
+        let figures = [("median", self.median), ("p99", self.p99), ("avg", self.avg)];
         for (field, figure) in figures.into_iter().chain([("worst", self.worst)]) {
             ensure!(figure.is_finite(), "{field}: not a finite number");
             ensure!(figure <= self.worst, "{field}: above `worst`");
         }
-        ensure!(
-            low <= self.median && self.median <= high,
-            "ci95: does not enclose `median`"
-        );
-        ensure!(
-            low.is_finite() && high <= self.worst,
-            "ci95: not finite or above `worst`"
-        );
+        ensure!(low <= self.median && self.median <= high, "ci95: does not enclose `median`");
+        ensure!(low.is_finite() && high <= self.worst, "ci95: not finite or above `worst`");
         for (column, figure) in &self.extra {
             one_line("extra", column)?;
-            ensure!(
-                !RESERVED.contains(&column.as_str()),
-                "extra.{column}: reserved name"
-            );
+            ensure!(!RESERVED.contains(&column.as_str()), "extra.{column}: reserved name");
             ensure!(figure.is_finite(), "extra.{column}: not a finite number");
         }
         Ok(())
@@ -153,10 +130,7 @@ impl Row {
 /// Text that is neither empty nor longer than a line, as cells and headings need it.
 pub(crate) fn one_line(field: &str, text: &str) -> Result<()> {
     ensure!(!text.trim().is_empty(), "{field}: empty");
-    ensure!(
-        !text.contains(char::is_control),
-        "{field}: more than one line"
-    );
+    ensure!(!text.contains(char::is_control), "{field}: more than one line");
     Ok(())
 }
 
@@ -186,33 +160,12 @@ mod tests {
         let row = || Row::from_samples("hal", "us", &[1.0, 2.0, 3.0]).unwrap();
         let problem = |row: Row| row.validate().unwrap_err().to_string();
         assert_eq!(problem(Row { n: 0, ..row() }), "n: no samples");
-        assert_eq!(
-            problem(Row {
-                unit: " ".into(),
-                ..row()
-            }),
-            "unit: empty"
-        );
+        assert_eq!(problem(Row { unit: " ".into(), ..row() }), "unit: empty");
         assert_eq!(problem(row().note("a\nb")), "note: more than one line");
         assert_eq!(problem(Row { p99: 4.0, ..row() }), "p99: above `worst`");
-        assert_eq!(
-            problem(Row {
-                avg: f64::NAN,
-                ..row()
-            }),
-            "avg: not a finite number"
-        );
-        assert_eq!(
-            problem(Row {
-                ci95: [2.5, 3.0],
-                ..row()
-            }),
-            "ci95: does not enclose `median`"
-        );
+        assert_eq!(problem(Row { avg: f64::NAN, ..row() }), "avg: not a finite number");
+        assert_eq!(problem(Row { ci95: [2.5, 3.0], ..row() }), "ci95: does not enclose `median`");
         assert_eq!(problem(row().extra("p99", 1.0)), "extra.p99: reserved name");
-        assert_eq!(
-            problem(row().extra("x", f64::NAN)),
-            "extra.x: not a finite number"
-        );
+        assert_eq!(problem(row().extra("x", f64::NAN)), "extra.x: not a finite number");
     }
 }

@@ -115,16 +115,7 @@ mod tests {
     /// (96.5 %).
     #[test]
     fn interval_ranks() {
-        let known = [
-            (6, 1),
-            (8, 1),
-            (9, 2),
-            (10, 2),
-            (11, 2),
-            (12, 3),
-            (20, 6),
-            (50, 18),
-        ];
+        let known = [(6, 1), (8, 1), (9, 2), (10, 2), (11, 2), (12, 3), (20, 6), (50, 18)];
         for (n, k) in known.into_iter().chain([(100, 40), (1, 1), (2, 1), (5, 1)]) {
             assert_eq!(median_rank(n), k, "n = {n}");
         }
@@ -135,14 +126,8 @@ mod tests {
     #[test]
     fn ten_samples_in_any_order() {
         let stats = Stats::of(&[70u64, 20, 30, 100, 50, 60, 10, 80, 90, 40]).unwrap();
-        let expected = Stats {
-            n: 10,
-            median: 55.0,
-            p99: 100.0,
-            ci95: [20.0, 90.0],
-            avg: 55.0,
-            worst: 100.0,
-        };
+        let expected =
+            Stats { n: 10, median: 55.0, p99: 100.0, ci95: [20.0, 90.0], avg: 55.0, worst: 100.0 };
         assert_eq!(stats, expected);
     }
 
@@ -170,10 +155,7 @@ mod tests {
     #[test]
     fn refused() {
         assert_eq!(Stats::of::<u64>(&[]).unwrap_err().to_string(), "no samples");
-        assert!(Stats::of(&[1.0, f64::NAN])
-            .unwrap_err()
-            .to_string()
-            .starts_with("sample 1 "));
+        assert!(Stats::of(&[1.0, f64::NAN]).unwrap_err().to_string().starts_with("sample 1 "));
         assert!(Stats::of(&[EXACT]).is_ok());
         assert!(Stats::of(&[EXACT + 1]).is_err());
     }

@@ -49,10 +49,7 @@ impl Table {
             commit: origin::commit(Path::new(".")),
             versions: BTreeMap::new(),
             date: origin::now(),
-            load: Load {
-                start: load,
-                end: load,
-            },
+            load: Load { start: load, end: load },
             machine: origin::machine(),
             rows: Vec::new(),
         }
@@ -91,8 +88,7 @@ impl Table {
     ///
     /// An invalid field.
     pub fn to_json(&self) -> Result<String> {
-        self.validate()
-            .map_err(|error| anyhow!("{}.json: {error}", self.name))?;
+        self.validate().map_err(|error| anyhow!("{}.json: {error}", self.name))?;
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
@@ -108,11 +104,7 @@ impl Table {
             let mut json = serde_json::Deserializer::from_str(&text);
             let table: Self = serde_path_to_error::deserialize(&mut json)?;
             json.end()?;
-            ensure!(
-                table.name == name,
-                "name: `{}` is not the name of the file",
-                table.name
-            );
+            ensure!(table.name == name, "name: `{}` is not the name of the file", table.name);
             table.validate()?;
             Ok(table)
         };
@@ -125,10 +117,7 @@ impl Table {
     ///
     /// As [`Table::read`].
     pub fn read_all(dir: &Path) -> Result<Vec<Self>> {
-        file::stems(dir, ".json")?
-            .iter()
-            .map(|name| Self::read(dir, name))
-            .collect()
+        file::stems(dir, ".json")?.iter().map(|name| Self::read(dir, name)).collect()
     }
 
     /// Errors start with the field.
@@ -146,25 +135,14 @@ impl Table {
             one_line("versions", tool)?;
             one_line(&format!("versions.{tool}"), version)?;
         }
-        ensure!(
-            origin::is_date(&self.date),
-            "date: not YYYY-MM-DDThh:mm:ssZ"
-        );
-        ensure!(
-            self.load.start.is_finite(),
-            "load.start: not a finite number"
-        );
+        ensure!(origin::is_date(&self.date), "date: not YYYY-MM-DDThh:mm:ssZ");
+        ensure!(self.load.start.is_finite(), "load.start: not a finite number");
         ensure!(self.load.end.is_finite(), "load.end: not a finite number");
         ensure!(!self.rows.is_empty(), "rows: none");
         let mut seen = BTreeSet::new();
         for (i, row) in self.rows.iter().enumerate() {
-            row.validate()
-                .map_err(|error| anyhow!("rows[{i}].{error}"))?;
-            ensure!(
-                seen.insert(row.label()),
-                "rows[{i}].name: `{}` again",
-                row.label()
-            );
+            row.validate().map_err(|error| anyhow!("rows[{i}].{error}"))?;
+            ensure!(seen.insert(row.label()), "rows[{i}].name: `{}` again", row.label());
         }
         Ok(())
     }

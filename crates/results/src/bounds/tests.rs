@@ -35,29 +35,17 @@ fn within_and_beyond() {
         ("row = 'default/hal'\nat_most = 182", true),
         ("row = 'default/hal'\nat_most = 181.9", false),
         ("row = 'default/hal'\nvalue = 'p99'\nat_most = 182", false),
-        (
-            "row = 'default/hal'\nvalue = 'avg'\nat_least = 184\nat_most = 184",
-            true,
-        ),
-        (
-            "row = 'default/hal'\nvalue = 'worst'\nat_least = 191",
-            false,
-        ),
+        ("row = 'default/hal'\nvalue = 'avg'\nat_least = 184\nat_most = 184", true),
+        ("row = 'default/hal'\nvalue = 'worst'\nat_least = 191", false),
         ("row = 'image'\nat_most = 0", true),
         ("ratio = ['vm', 'alone']\nat_most = 2.5", true),
-        (
-            "ratio = ['vm', 'alone']\nvalue = 'worst'\nat_most = 2.5",
-            false,
-        ),
+        ("ratio = ['vm', 'alone']\nvalue = 'worst'\nat_most = 2.5", false),
     ] {
         assert_eq!(only(bound).pass, pass, "{bound}");
     }
     let line = only("ratio = ['vm', 'alone']\nat_least = 3\nat_most = 4");
     assert_eq!(line.measured, Ok(2.5));
-    assert_eq!(
-        line.to_string(),
-        "FAIL boot: vm / alone median: 2.5, at least 3 and at most 4 (w)"
-    );
+    assert_eq!(line.to_string(), "FAIL boot: vm / alone median: 2.5000, at least 3 and at most 4 (w)");
 }
 
 #[test]
@@ -65,23 +53,11 @@ fn missing_fails() {
     for (bound, reason) in [
         ("row = 'absent'\nat_most = 1e9", "no row `absent`"),
         ("row = 'hal'\nat_most = 1e9", "more than one row `hal`"),
-        (
-            "row = 'image'\nvalue = 'n'\nat_least = 0",
-            "`image` has no such value",
-        ),
+        ("row = 'image'\nvalue = 'n'\nat_least = 0", "`image` has no such value"),
         ("ratio = ['vm', 'absent']\nat_most = 1e9", "no row `absent`"),
-        (
-            "ratio = ['vm', 'alone']\nvalue = 'mmio'\nat_most = 1e9",
-            "`vm` has no such value",
-        ),
-        (
-            "ratio = ['vm', 'image']\nat_most = 1e9",
-            "ratio of `us` to `bytes`",
-        ),
-        (
-            "ratio = ['image', 'image']\nat_most = 1e9",
-            "the ratio is not finite",
-        ),
+        ("ratio = ['vm', 'alone']\nvalue = 'mmio'\nat_most = 1e9", "`vm` has no such value"),
+        ("ratio = ['vm', 'image']\nat_most = 1e9", "ratio of `us` to `bytes`"),
+        ("ratio = ['image', 'image']\nat_most = 1e9", "the ratio is not finite"),
     ] {
         let line = only(bound);
         assert!(!line.pass);
@@ -95,26 +71,10 @@ fn times_and_rates_are_refused() {
         error("[[bound]]\nrow = 'vm'\nat_most = 9\nwhy = 'w'"),
         "bound[0].row: `vm` is in `us`: bounds hold ratios and counts, not times and rates"
     );
-    for unit in [
-        "ns",
-        "ms",
-        "s",
-        "µs",
-        "us (host)",
-        "MB/s",
-        "events per second",
-        "cycles/call",
-    ] {
+    for unit in ["ns", "ms", "s", "µs", "us (host)", "MB/s", "events per second", "cycles/call"] {
         assert!(is_time_or_rate(unit), "{unit}");
     }
-    for unit in [
-        "ratio",
-        "instructions",
-        "modelled cycles",
-        "events",
-        "bytes",
-        "exits/boot",
-    ] {
+    for unit in ["ratio", "instructions", "modelled cycles", "events", "bytes", "exits/boot"] {
         assert!(!is_time_or_rate(unit), "{unit}");
     }
 }
@@ -152,15 +112,9 @@ fn tables() {
     assert_eq!(check(dir.path(), Some("absent")).unwrap(), report);
 
     let row = Row::from_samples("hal", "us", &[1.0]).unwrap();
-    Table::new("boot", "t", "e", "c")
-        .row(row)
-        .write(dir.path())
-        .unwrap();
+    Table::new("boot", "t", "e", "c").row(row).write(dir.path()).unwrap();
     assert_eq!(check(dir.path(), Some("boot")).unwrap(), Report::default());
 
     fs::write(dir.path().join("absent.json"), "{").unwrap();
-    assert!(check(dir.path(), None)
-        .unwrap_err()
-        .to_string()
-        .contains("absent.json: "));
+    assert!(check(dir.path(), None).unwrap_err().to_string().contains("absent.json: "));
 }

@@ -7,17 +7,9 @@ pub(crate) fn example() -> Table {
     Table {
         commit: "0123abc".into(),
         date: "2024-12-31T23:59:59Z".into(),
-        load: Load {
-            start: 0.25,
-            end: 1.5,
-        },
+        load: Load { start: 0.25, end: 1.5 },
         machine: "Some CPU".into(),
-        ..Table::new(
-            "boot",
-            "Boot",
-            "From reset to main.",
-            "make bench TABLE=boot",
-        )
+        ..Table::new("boot", "Boot", "From reset to main.", "make bench TABLE=boot")
     }
     .version("qemu", "7.2")
     .row(hal.group("default").note("a|b").extra("mmio", 2.0))
@@ -100,38 +92,14 @@ fn errors_name_file_and_field() {
         error[error.find("boot.json: ").unwrap()..].to_string()
     };
     for (from, to, expected) in [
-        (
-            "182.0",
-            "\"182\"",
-            "boot.json: rows[0].median: invalid type: string \"182\"",
-        ),
-        (
-            "182.0",
-            "null",
-            "boot.json: rows[0].median: invalid type: null",
-        ),
-        (
-            "182.0",
-            "99.0",
-            "boot.json: rows[0].ci95: does not enclose `median`",
-        ),
+        ("182.0", "\"182\"", "boot.json: rows[0].median: invalid type: string \"182\""),
+        ("182.0", "null", "boot.json: rows[0].median: invalid type: null"),
+        ("182.0", "99.0", "boot.json: rows[0].ci95: does not enclose `median`"),
         ("\"alone\"", "\" \"", "boot.json: rows[1].name: empty"),
-        (
-            "\"avg\": 91.0",
-            "\"mean\": 91.0",
-            "boot.json: rows[1].mean: unknown field `mean`",
-        ),
-        (
-            "  \"commit\": \"0123abc\",\n",
-            "",
-            "boot.json: missing field `commit`",
-        ),
+        ("\"avg\": 91.0", "\"mean\": 91.0", "boot.json: rows[1].mean: unknown field `mean`"),
+        ("  \"commit\": \"0123abc\",\n", "", "boot.json: missing field `commit`"),
         ("31T23", "31 23", "boot.json: date: not YYYY"),
-        (
-            "\"boot\"",
-            "\"reboot\"",
-            "boot.json: name: `reboot` is not the name of the file",
-        ),
+        ("\"boot\"", "\"reboot\"", "boot.json: name: `reboot` is not the name of the file"),
         ("]\n}\n", "]\n}\n}", "boot.json: trailing characters"),
         ("]\n}\n", "]", "boot.json: EOF"),
     ] {
@@ -145,20 +113,10 @@ fn errors_name_file_and_field() {
 fn not_written() {
     let problem = |table: Table| table.to_json().unwrap_err().to_string();
     let twice = example().row(example().rows[0].clone());
-    assert_eq!(
-        problem(twice),
-        "boot.json: rows[2].name: `default/hal` again"
-    );
-    let none = Table {
-        rows: vec![],
-        ..example()
-    };
+    assert_eq!(problem(twice), "boot.json: rows[2].name: `default/hal` again");
+    let none = Table { rows: vec![], ..example() };
     assert_eq!(problem(none), "boot.json: rows: none");
     for name in ["", "../boot", "Boot", "7z", "a b"] {
-        assert!(problem(Table {
-            name: name.into(),
-            ..example()
-        })
-        .contains("identifier"));
+        assert!(problem(Table { name: name.into(), ..example() }).contains("identifier"));
     }
 }
