@@ -27,27 +27,40 @@ missing() {
 	done
 }
 
+# Sets $as to what makes a command root's; fails with the command to run by hand.
+become_root() {
+	command -v apt-get >/dev/null || fail "apt-get is not here: install by other means: $*"
+	as=
+	[ "$(id -u)" = 0 ] && return
+	sudo -n true 2>/dev/null || fail "not root, and sudo asks for a password: run as root: apt-get install $*"
+	as="sudo -n"
+}
+
 install() {
 	want=$(missing "$@" | tr '\n' ' ')
 	[ -n "$want" ] || return 0
-	command -v apt-get >/dev/null || fail "apt-get is not here: install by other means: $want"
-	as=
-	if [ "$(id -u)" != 0 ]; then
-		sudo -n true 2>/dev/null || fail "not root, and sudo asks for a password: run as root: apt-get install $want"
-		as="sudo -n"
-	fi
+	become_root $want
 	say "installing: $want"
 	log=$cache/apt.log
-	# An index that is there may still do; a fresh machine has none.
-	if ! $as env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $want >"$log" 2>&1; then
-		$as apt-get update >"$log" 2>&1 && $as env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $want >"$log" 2>&1 ||
-			fail "apt-get could not install $want($(grep '^E: ' "$log" | head -n 1)): is there a network? see $log"
-	fi
+	# Where the index cannot be renewed, the one that is there may still do.
+	$as apt-get update >"$log" 2>&1 || true
+	$as env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $want >"$log" 2>&1 ||
+		fail "apt-get could not install $want($(grep '^E: ' "$log" | head -n 1)): is there a network? see $log"
 }
 
 [ -x "$(command -v dpkg-query)" ] || fail "dpkg is not here: only Debian 12 and its kin are supported"
 # shellcheck disable=SC2086 # a list of words
 install $packages
+
+# Kernels are downloaded, not installed: apt's index must know them, unless they are in the cache.
+for series in 6.12 6.1; do
+	[ -f "$cache/kernels/$series-cloud.json" ] && continue
+	apt-cache pkgnames "linux-image-$series." | grep -q cloud-amd64 && continue
+	become_root "(apt-get update)"
+	say "renewing apt's index: it knows no kernel $series"
+	$as apt-get update >"$cache/apt.log" 2>&1 ||
+		fail "apt-get update failed ($(grep '^E: ' "$cache/apt.log" | head -n 1)): is there a network? see $cache/apt.log"
+done
 
 # --- Rust ----------------------------------------------------------------------------------------------------------
 # Wanted: cargo and rustc of at least 1.85, and 'core' for x86_64-unknown-none. Rustup's target where it is there or
