@@ -108,7 +108,7 @@ mv "$cache/env.new" "$cache/env"
 if [ "${1:-}" = test ] && [ ! -x "$bin/cargo-deny" ]; then
 	say "building cargo-deny, the licence gate (once, some minutes)"
 	"${CARGO:-cargo}" install --quiet --locked --debug --root "$cache/tools" --target-dir "$cache/target/tools" \
-		--version 0.20.2 cargo-deny >"$cache/cargo-deny.log" 2>&1 || say "cargo-deny could not be built, see $cache/cargo-deny.log: its test will be skipped"
+		--version 0.18.3 cargo-deny >"$cache/cargo-deny.log" 2>&1 || say "cargo-deny could not be built, see $cache/cargo-deny.log: its test will be skipped"
 	rm -rf "$cache/target/tools"
 fi
 

@@ -1,0 +1,219 @@
+//! Words and options.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use kyozon_abi::{device, layer};
+use std::path::PathBuf;
+
+/// Puts a cokernel beside the running Linux kernel, and takes it out again.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kyozon",
+    version,
+    after_help = "Exit status: 0 done (status: a cokernel runs), 1 failed, 2 wrong usage;\n\
+    status also: 3 nothing is loaded, 4 the cokernel was stopped."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Load a cokernel beside the running kernel (needs CAP_SYS_MODULE)
+    ///
+    /// The kernel is not patched, restarted or reconfigured. A timer that Linux does not use interrupts it with
+    /// non-maskable interrupts, and the cokernel runs in between, also while Linux has interrupts off.
+    Load(LoadOptions),
+    /// Stop the cokernel and give everything back (needs CAP_SYS_MODULE)
+    Unload,
+    /// Say what is loaded and what it costs
+    Status {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a completion script
+    Completion {
+        /// For this shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    #[command(hide = true)]
+    Man,
+}
+
+/// What stands between the cokernel and Linux.
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+pub enum Isolation {
+    /// Nothing: fastest, and Linux can reach the cokernel's memory
+    None,
+    /// Nested paging: Linux becomes a guest
+    Vmm,
+}
+
+/// Where the cokernel's ticks come from.
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+pub enum Tick {
+    /// The first that this machine has
+    Auto,
+    /// HPET timer 2, delivered by message
+    HpetMsi,
+    /// HPET timer 2, delivered through the IO-APIC
+    HpetIoapic,
+    /// The real-time clock
+    Rtc,
+    /// A performance counter
+    Perf,
+}
+
+/// What to load, and how.
+#[derive(Debug, Args)]
+pub struct LoadOptions {
+    /// What stands between the cokernel and Linux
+    #[arg(long, value_enum, default_value = "none")]
+    pub isolation: Isolation,
+    /// Ticks a second
+    #[arg(long, value_name = "HZ", default_value_t = 100)]
+    pub hz: u32,
+    /// Microseconds that one stop of Linux may last before the cokernel is cut off
+    #[arg(long, value_name = "US", default_value_t = 200)]
+    pub budget: u32,
+    /// CPU that the cokernel shares with Linux
+    #[arg(long, default_value_t = 0)]
+    pub cpu: u32,
+    /// Where ticks come from
+    #[arg(long, value_enum, default_value = "auto")]
+    pub tick: Tick,
+    /// Memory for the cokernel: bytes, or with K, M, G
+    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = size)]
+    pub memory: u64,
+    /// I/O port of a serial line for the cokernel alone, such as 0x2f8
+    #[arg(long, value_name = "PORT", default_value = "0", value_parser = port)]
+    pub serial: u32,
+    /// Cokernel image
+    #[arg(long, value_name = "FILE")]
+    pub cokernel: Option<PathBuf>,
+    /// Image of a user task of the cokernel
+    #[arg(long, value_name = "FILE")]
+    pub task: Vec<PathBuf>,
+    /// Colocation layer's image
+    #[arg(long, value_name = "FILE")]
+    pub layer: Option<PathBuf>,
+    /// Kernel module, where it is not installed for the running kernel
+    #[arg(long, value_name = "FILE")]
+    pub module: Option<PathBuf>,
+    /// Go on although the running kernel is outside the tested range
+    #[arg(long)]
+    pub untested_kernel: bool,
+    /// Go on although nobody has reported a run on such a machine
+    #[arg(long)]
+    pub untested_hardware: bool,
+}
+
+impl LoadOptions {
+    /// The request, its images still to come.
+    pub fn request(&self) -> device::Load {
+        let mode = match self.isolation {
+            Isolation::None => layer::MODE_HAL,
+            Isolation::Vmm => layer::MODE_VMM,
+        };
+        let flag = |on: bool, bit| if on { bit } else { 0 };
+        device::Load {
+            version: device::DEVICE_VERSION,
+            mode,
+            tick_hz: self.hz,
+            budget_us: self.budget,
+            cpu: self.cpu,
+            tick_source: self.tick.number(),
+            flags: flag(self.untested_kernel, device::LOAD_UNTESTED_KERNEL)
+                | flag(self.untested_hardware, device::LOAD_UNTESTED_HARDWARE),
+            serial_port: self.serial,
+            memory_bytes: self.memory,
+            image_count: 0,
+            images: [device::Image::default(); device::MAX_IMAGES],
+            message: [0; device::MESSAGE_BYTES],
+            reserved: [0; 5],
+        }
+    }
+}
+
+impl Tick {
+    /// `TICK_*` of the interface.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::Auto => device::TICK_AUTO,
+            Self::HpetMsi => device::TICK_HPET_MSI,
+            Self::HpetIoapic => device::TICK_HPET_IOAPIC,
+            Self::Rtc => device::TICK_RTC,
+            Self::Perf => device::TICK_PERF,
+        }
+    }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let shift = match &text[split..] {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        unit => return Err(format!("unknown unit {unit:?}: K, M and G are known")),
+    };
+    let number: u64 = text[..split].parse().map_err(|_| "not a number".to_owned())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
+}
+
+fn port(text: &str) -> Result<u32, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| "not a number; 0x2f8 is the second serial line of a PC".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn request(words: &[&str]) -> device::Load {
+        let words = ["kyozon", "load"].iter().chain(words);
+        match Cli::parse_from(words).command {
+            Command::Load(options) => options.request(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn words_become_a_request() {
+        Cli::command().debug_assert();
+        let plain = request(&[]);
+        assert_eq!(
+            (plain.mode, plain.tick_hz, plain.budget_us, plain.flags),
+            (layer::MODE_HAL, 100, 200, 0)
+        );
+        let full = request(&[
+            "--isolation",
+            "vmm",
+            "--hz",
+            "1000",
+            "--serial",
+            "0x2f8",
+            "--memory",
+            "64K",
+            "--untested-hardware",
+        ]);
+        assert_eq!((full.mode, full.tick_hz, full.serial_port), (layer::MODE_VMM, 1000, 0x2f8));
+        assert_eq!((full.memory_bytes, full.flags), (64 << 10, device::LOAD_UNTESTED_HARDWARE));
+    }
+
+    #[test]
+    fn sizes_are_checked() {
+        assert_eq!((size("4096"), size("3G")), (Ok(4096), Ok(3 << 30)));
+        for bad in ["", "M", "4m", "-1", "4 M", "99999999999G"] {
+            assert!(size(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! A status as text and as JSON.
+
+use crate::machine::message;
+use anyhow::Result;
+use kyozon_abi::{device, device::Status, layer};
+use serde_json::json;
+use std::process::ExitCode;
+
+/// One line after a load.
+pub fn loaded(status: &Status) -> String {
+    format!(
+        "loaded: a cokernel on CPU {} with {} ticks a second from {}, {} of memory, {}",
+        status.cpu,
+        status.tick_hz,
+        source(status),
+        bytes(status.reserve_bytes),
+        isolation(status),
+    )
+}
+
+/// Lines for people.
+pub fn text(status: &Option<Status>) -> String {
+    let Some(status) = status else { return "nothing is loaded".into() };
+    let mut lines = vec![
+        format!("state    {} on CPU {}, {}", state(status), status.cpu, isolation(status)),
+        format!(
+            "ticks    {} at {} Hz from {}, {} missed",
+            status.ticks,
+            status.tick_hz,
+            source(status),
+            status.missed
+        ),
+        format!(
+            "stops    longest {}, 99 % below {}, budget {} us, {} overruns",
+            time(status.longest_ns),
+            time(status.p99_ns),
+            status.budget_us,
+            status.overruns
+        ),
+        format!("memory   {}", bytes(status.reserve_bytes)),
+    ];
+    if status.differences > 0 {
+        lines.push(format!(
+            "damage   {} pieces of Linux's state were not put back",
+            status.differences
+        ));
+    }
+    lines.extend(message(&status.message).map(|line| format!("reason   {line}")));
+    lines.join("\n")
+}
+
+/// The same for programs. Times are nanoseconds, memory is bytes.
+pub fn json(status: &Option<Status>) -> Result<String> {
+    let value = match status {
+        None => json!({ "state": "empty" }),
+        Some(status) => json!({
+            "state": state(status),
+            "isolation": isolation_word(status),
+            "cpu": status.cpu,
+            "tick_hz": status.tick_hz,
+            "tick_source": source(status),
+            "ticks": status.ticks,
+            "missed": status.missed,
+            "budget_us": status.budget_us,
+            "overruns": status.overruns,
+            "longest_ns": status.longest_ns,
+            "p99_ns": status.p99_ns,
+            "reserve_bytes": status.reserve_bytes,
+            "differences": status.differences,
+            "message": message(&status.message),
+        }),
+    };
+    Ok(serde_json::to_string_pretty(&value)?)
+}
+
+/// 0 a cokernel runs, 3 nothing is loaded, 4 it was stopped.
+pub fn exit_code(status: &Option<Status>) -> ExitCode {
+    match status {
+        None => ExitCode::from(3),
+        Some(status) if status.state == device::STATE_RUNNING => ExitCode::SUCCESS,
+        Some(_) => ExitCode::from(4),
+    }
+}
+
+fn state(status: &Status) -> &'static str {
+    match status.state {
+        device::STATE_RUNNING => "running",
+        device::STATE_STOPPED => "stopped",
+        _ => "empty",
+    }
+}
+
+fn isolation_word(status: &Status) -> &'static str {
+    if status.mode == layer::MODE_VMM {
+        "vmm"
+    } else {
+        "none"
+    }
+}
+
+fn isolation(status: &Status) -> &'static str {
+    if status.mode == layer::MODE_VMM {
+        "behind nested paging"
+    } else {
+        "without isolation: Linux can reach its memory"
+    }
+}
+
+fn source(status: &Status) -> &'static str {
+    match status.tick_source {
+        device::TICK_HPET_MSI => "HPET (MSI)",
+        device::TICK_HPET_IOAPIC => "HPET (IO-APIC)",
+        device::TICK_RTC => "RTC",
+        device::TICK_PERF => "performance counter",
+        _ => "no source",
+    }
+}
+
+fn bytes(number: u64) -> String {
+    match number {
+        0..0x10_0000 => format!("{} KiB", number >> 10),
+        _ => format!("{:.1} MiB", number as f64 / f64::from(1 << 20)),
+    }
+}
+
+fn time(nanoseconds: u64) -> String {
+    format!("{:.1} us", nanoseconds as f64 / 1000.0)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A cokernel that runs.
+    pub(crate) fn status() -> Status {
+        Status {
+            version: device::DEVICE_VERSION,
+            state: device::STATE_RUNNING,
+            mode: layer::MODE_HAL,
+            tick_hz: 100,
+            budget_us: 200,
+            cpu: 1,
+            tick_source: device::TICK_HPET_MSI,
+            reserved: 0,
+            ticks: 12,
+            missed: 0,
+            overruns: 0,
+            longest_ns: 12_345,
+            p99_ns: 8_192,
+            reserve_bytes: 5 << 20,
+            events_bytes: 0,
+            differences: 0,
+            message: [0; 232],
+        }
+    }
+
+    #[test]
+    fn text_says_it_all() {
+        let mut stopped = Status { state: device::STATE_STOPPED, overruns: 1, ..status() };
+        stopped.message[..4].copy_from_slice(b"#UD!");
+        let text = text(&Some(stopped));
+        for part in [
+            "stopped on CPU 1",
+            "12 at 100 Hz from HPET (MSI)",
+            "longest 12.3 us",
+            "1 overruns",
+            "5.0 MiB",
+            "reason   #UD!",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert_eq!(super::text(&None), "nothing is loaded");
+    }
+
+    #[test]
+    fn json_is_json() {
+        let value: serde_json::Value =
+            serde_json::from_str(&json(&Some(status())).unwrap()).unwrap();
+        assert_eq!(
+            (&value["state"], &value["longest_ns"], &value["message"]),
+            (&json!("running"), &json!(12_345), &json!(null))
+        );
+        let value: serde_json::Value = serde_json::from_str(&json(&None).unwrap()).unwrap();
+        assert_eq!(value, json!({ "state": "empty" }));
+    }
+}
