@@ -126,9 +126,11 @@ pub struct Status {
 }
 assert_size!(Status, 328);
 
-const fn ioc(direction: u32, number: u32, bytes: usize) -> u32 {
-    direction << 30 | (bytes as u32) << 16 | 0x4b << 8 | number
-}
-const _: () = assert!(IOCTL_LOAD == ioc(3, 1, size_of::<Load>()));
-const _: () = assert!(IOCTL_UNLOAD == ioc(0, 2, 0));
-const _: () = assert!(IOCTL_STATUS == ioc(2, 3, size_of::<Status>()));
+const _: () = {
+    const fn ioc(direction: u32, number: u32, bytes: usize) -> u32 {
+        (direction << 30) | ((bytes as u32) << 16) | (0x4b << 8) | number
+    }
+    assert!(IOCTL_LOAD == ioc(3, 1, size_of::<Load>()));
+    assert!(IOCTL_UNLOAD == ioc(0, 2, 0));
+    assert!(IOCTL_STATUS == ioc(2, 3, size_of::<Status>()));
+};

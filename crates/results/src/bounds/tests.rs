@@ -45,7 +45,10 @@ fn within_and_beyond() {
     }
     let line = only("ratio = ['vm', 'alone']\nat_least = 3\nat_most = 4");
     assert_eq!(line.measured, Ok(2.5));
-    assert_eq!(line.to_string(), "FAIL boot: vm / alone median: 2.5000, at least 3 and at most 4 (w)");
+    assert_eq!(
+        line.to_string(),
+        "FAIL boot: vm / alone median: 2.5000, at least 3 and at most 4 (w)"
+    );
 }
 
 #[test]
