@@ -8,6 +8,9 @@ export KYOZON_CACHE
 ENV := . "$(KYOZON_CACHE)/env"
 LAB := $(ENV) && "$$CARGO_TARGET_DIR/debug/kyozon-lab"
 
+# Flat images that run beside Linux, CRATE:BIN; the last ones are for tests only.
+IMAGES := kyozon-colocation:layer kyozon-cokernel-test:cokernel-test
+
 .PHONY: help setup build demo test bench soak shell install clean
 
 help: ## Show these words
@@ -22,7 +25,9 @@ setup: ## Install what is missing, download kernels into the cache
 build: ## Build the host's programs
 	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet -p kyozon-lab --bin kyozon-lab
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet \
-		--target x86_64-unknown-linux-gnu -p kyozon-lab --bin kyozon-agent
+		--target x86_64-unknown-linux-gnu -p kyozon-lab --bin kyozon-agent -p kyozon --bin kyozon
+	@$(ENV) && "$(CURDIR)/scripts/images.sh" "$(KYOZON_CACHE)/product" $(IMAGES) && \
+		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/debug/kyozon" "$(KYOZON_CACHE)/product/"
 
 demo: setup ## Show what the project does, on real kernels
 	@$(LAB) demo

@@ -80,8 +80,10 @@ pub struct Load {
     pub images: [Image; MAX_IMAGES],
     /// Why the request failed, a C string.
     pub message: [u8; MESSAGE_BYTES],
+    /// A number that the cokernel finds in its boot block.
+    pub parameter: u64,
     /// Must be zero.
-    pub reserved: [u64; 5],
+    pub reserved: [u64; 4],
 }
 assert_size!(Load, 472);
 
@@ -113,7 +115,7 @@ pub struct Status {
     pub overruns: u64,
     /// Longest stop of Linux, nanoseconds.
     pub longest_ns: u64,
-    /// 99th percentile of the stops of Linux, nanoseconds, to the next power of two.
+    /// 99th percentile of the stops of Linux, nanoseconds, rounded up to a power of two of the time-stamp counter.
     pub p99_ns: u64,
     /// Bytes taken from Linux.
     pub reserve_bytes: u64,

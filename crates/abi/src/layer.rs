@@ -148,8 +148,10 @@ pub struct LayerEntry {
     pub task_count: u64,
     /// Task images: virtual address and bytes, not rounded.
     pub tasks: [Range; MAX_TASKS],
+    /// A number for the cokernel, from whoever loads it.
+    pub parameter: u64,
 }
-assert_size!(LayerEntry, 192 + 32 * MAX_RANGES + 16 * MAX_TASKS);
+assert_size!(LayerEntry, 200 + 32 * MAX_RANGES + 16 * MAX_TASKS);
 
 /// [`Trip::result`]: the cokernel is idle.
 pub const TRIP_IDLE: u32 = 0;
@@ -256,8 +258,12 @@ pub struct Trip {
     pub fault: Fault,
     /// Layer: what it has to put back before Linux runs.
     pub user: UserState,
+    /// Module: how many interrupts of the guard may come that were on their way before it was armed for this trip.
+    pub stale: u32,
+    /// Must be zero.
+    pub reserved: u32,
 }
-assert_size!(Trip, 344);
+assert_size!(Trip, 352);
 
 /// What the layer tells the cokernel's `start`, by address in the first argument register.
 #[repr(C)]
@@ -306,8 +312,10 @@ pub struct BootBlock {
     pub tasks: u64,
     /// How many entries `tasks` has.
     pub task_count: u64,
+    /// A number from whoever loads the cokernel.
+    pub parameter: u64,
 }
-assert_size!(BootBlock, 136);
+assert_size!(BootBlock, 144);
 
 /// Code selector of user mode.
 pub const USER_CODE_SELECTOR: u64 = 0x33;

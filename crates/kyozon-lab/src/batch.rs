@@ -65,7 +65,8 @@ pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<Finished> {
     }
 }
 
-fn requests(scripts: &[&str]) -> Result<Vec<u8>> {
+/// What the agent finds in the initramfs: the scripts, then the order to switch off.
+pub(crate) fn requests(scripts: &[&str]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for script in scripts {
         send(&mut out, &Request::Run { script: (*script).into(), timeout_ms: 3_600_000 }, b"")?;
@@ -74,7 +75,8 @@ fn requests(scripts: &[&str]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-fn answers(emulator: &Emulator, count: usize) -> Result<(u64, Vec<Output>)> {
+/// What the agent has written to the second serial line: its first counter, and `count` whole answers or an error.
+pub(crate) fn answers(emulator: &Emulator, count: usize) -> Result<(u64, Vec<Output>)> {
     let mut file = BufReader::new(File::open(emulator.folder().join("ttyS1"))?);
     let (_, booted_tsc) = hello(&mut file)?;
     let mut outputs = Vec::new();

@@ -102,6 +102,42 @@ impl Guest {
         self.ask(&request, b"", limit)
     }
 
+    /// As [`Guest::run_for`]; one second after the start QEMU's monitor is given `commands`.
+    pub fn run_with(
+        &mut self,
+        script: &str,
+        limit: Duration,
+        commands: &[String],
+    ) -> Result<Output> {
+        if commands.is_empty() {
+            return self.run_for(script, limit);
+        }
+        let mut control = self.control()?;
+        std::thread::scope(|scope| {
+            let injected = scope.spawn(move || {
+                std::thread::sleep(Duration::from_secs(1));
+                commands.iter().try_for_each(|line| match control.monitor(line)?.trim() {
+                    "" => Ok(()),
+                    said => bail!("QEMU's monitor answers {line:?} with {said:?}"),
+                })
+            });
+            let output = self.run_for(script, limit)?;
+            injected.join().expect("the thread returns its errors")?;
+            Ok(output)
+        })
+    }
+
+    /// Runs a script at whose end another kernel takes over (a crash kernel, say), and waits for that one's agent.
+    pub fn run_into_restart(&mut self, script: &str, limit: Duration) -> Result<()> {
+        let request = Request::Run { script: script.into(), timeout_ms: limit.as_millis() as u64 };
+        send(&mut self.port, &request, b"")?;
+        self.port.set_read_timeout(Some(limit + SLACK))?;
+        match hello(&mut self.port) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(self.emulator.fail("no other kernel took over")),
+        }
+    }
+
     /// Writes a file in the guest.
     pub fn put(&mut self, path: &str, mode: u32, contents: &[u8]) -> Result<()> {
         self.ask(&Request::Put { path: path.into(), mode }, contents, COMMAND_LIMIT).map(drop)

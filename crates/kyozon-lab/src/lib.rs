@@ -9,9 +9,11 @@
 //! | [`demo`], [`bench`] | the main job on real kernels; the figures |
 //! | [`guest`] | a running guest: commands and files in and out |
 //! | [`batch`] | a guest whose whole input is fixed before it starts: repeatable to the instruction |
+//! | [`bochs`] | the same in the second emulator, which has AMD-V and VT-x of its own |
 //! | [`emulator`] | QEMU and Bochs as processes that cannot outlive this one |
 //! | [`initramfs`], [`protocol`] | what a guest boots into, and how it is spoken to |
 //! | [`kernels`], [`module`] | Debian's kernel packages, unpacked and never installed; modules built against them |
+//! | [`product`] | the project's own module, images and command, put into a guest |
 //!
 //! A scenario in Rust is a page:
 //!
@@ -36,6 +38,7 @@
 
 pub mod batch;
 pub mod bench;
+pub mod bochs;
 pub mod cache;
 pub mod demo;
 pub mod emulator;
@@ -44,6 +47,7 @@ pub mod initramfs;
 pub mod kernels;
 pub mod module;
 pub mod process;
+pub mod product;
 pub mod protocol;
 pub mod scenario;
 pub mod spec;

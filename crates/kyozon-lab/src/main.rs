@@ -5,8 +5,8 @@ use clap::{Args, Parser, Subcommand};
 use kyozon_lab::emulator::{arguments, qemu};
 use kyozon_lab::guest::{Guest, Output};
 use kyozon_lab::kernels::{Kernel, SERIES};
-use kyozon_lab::spec::Spec;
-use kyozon_lab::{batch, bench, cache, demo, module, suite};
+use kyozon_lab::spec::{Program, Spec};
+use kyozon_lab::{batch, bench, bochs, cache, demo, module, product, suite};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,6 +48,9 @@ enum Command {
     },
     /// Boot a guest, run a shell script in it, switch it off
     Run {
+        /// The emulator
+        #[arg(long, value_enum, default_value_t)]
+        emulator: Program,
         #[command(flatten)]
         guest: GuestArgs,
         /// Copy a file into the guest: HOST:GUEST
@@ -92,43 +95,51 @@ struct GuestArgs {
     /// Memory in MiB
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(96..=16384))]
     mem: u32,
-    /// QEMU's -machine
-    #[arg(long, default_value = "q35")]
-    machine: String,
-    /// QEMU's -cpu
-    #[arg(long, default_value = "max")]
-    cpu: String,
-    /// QEMU's -accel: tcg or kvm
-    #[arg(long, default_value = "tcg")]
-    accel: String,
+    /// QEMU's -machine [default: q35]
+    #[arg(long)]
+    machine: Option<String>,
+    /// QEMU's -cpu, or a CPU model of Bochs [default: max, or trinity_apu]
+    #[arg(long)]
+    cpu: Option<String>,
+    /// QEMU's -accel: tcg or kvm [default: tcg]
+    #[arg(long)]
+    accel: Option<String>,
     /// Words for the kernel command line
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     append: String,
     /// Module of the kernel package to load at start
     #[arg(long)]
     module: Vec<String>,
+    /// Put kyozon.ko, its images and the command into the guest
+    #[arg(long)]
+    kyozon: bool,
     /// Argument for QEMU
     #[arg(long, allow_hyphen_values = true, value_name = "ARGUMENT")]
     qemu: Vec<String>,
-    /// Seconds until the guest must have booted
-    #[arg(long, default_value_t = 180)]
-    boot_timeout: u64,
+    /// Seconds until the guest must have booted [default: 180, in Bochs 600]
+    #[arg(long)]
+    boot_timeout: Option<u64>,
 }
 
 impl GuestArgs {
-    fn spec(self) -> Result<Spec> {
+    fn spec(self, emulator: Program) -> Result<Spec> {
         let kernel = Kernel::fetch(&self.kernel, &self.flavour, false)?;
-        Ok(Spec {
+        let defaults = Spec::of(emulator, &kernel).smp(self.smp);
+        let spec = Spec {
             mem: self.mem,
-            machine: self.machine,
-            cpu: self.cpu,
-            accel: self.accel,
+            machine: self.machine.unwrap_or(defaults.machine),
+            cpu: self.cpu.unwrap_or(defaults.cpu),
+            accel: self.accel.unwrap_or(defaults.accel),
             append: self.append,
             devices: self.qemu,
             modules: self.module,
-            boot_limit: Duration::from_secs(self.boot_timeout),
-            ..Spec::new(&kernel).smp(self.smp)
-        })
+            boot_limit: self.boot_timeout.map_or(defaults.boot_limit, Duration::from_secs),
+            ..defaults
+        };
+        if self.kyozon {
+            return product::install(spec);
+        }
+        Ok(spec)
     }
 }
 
@@ -163,8 +174,8 @@ fn carry_out(command: Command) -> Result<ExitCode> {
             built.warnings.iter().for_each(|warning| eprintln!("{warning}"));
             println!("{}", built.file.display());
         }
-        Command::Run { guest, put, get, deterministic, timeout, script } => {
-            let mut spec = guest.spec()?;
+        Command::Run { emulator, guest, put, get, deterministic, timeout, script } => {
+            let mut spec = guest.spec(emulator)?;
             for (host, guest) in pairs(&put)? {
                 let contents = fs::read(host).with_context(|| format!("--put {host}"))?;
                 spec.files.push((guest.into(), 0o755, contents));
@@ -174,16 +185,23 @@ fn carry_out(command: Command) -> Result<ExitCode> {
                 !deterministic || gets.is_empty(),
                 "--get and --deterministic exclude each other: print the file instead"
             );
+            ensure!(
+                emulator != Program::Bochs || gets.is_empty(),
+                "--get: nothing is asked of a guest in Bochs while it runs: print the file instead"
+            );
             let limit = Duration::from_secs(timeout);
-            if deterministic {
-                let run = batch::run(&spec, &[&script], spec.boot_limit + limit)?;
+            if deterministic || emulator == Program::Bochs {
+                let limit = spec.boot_limit + limit;
+                let run = match emulator {
+                    Program::Qemu => batch::run(&spec, &[&script], limit)?,
+                    Program::Bochs => bochs::run(&spec, &[&script], limit)?,
+                };
                 let output = &run.outputs[0];
                 print_output(output)?;
-                eprintln!(
-                    "{} instructions, after {} from reset to the agent",
-                    output.ticks(),
-                    run.booted_tsc
-                );
+                if deterministic {
+                    let (ticks, booted) = (output.ticks(), run.booted_tsc);
+                    eprintln!("{ticks} instructions, after {booted} from reset to the agent");
+                }
                 return Ok(exit_code(output, timeout));
             }
             let mut guest = Guest::boot(&spec)?;
@@ -195,7 +213,7 @@ fn carry_out(command: Command) -> Result<ExitCode> {
             guest.shutdown()?;
             return Ok(exit_code(&output, timeout));
         }
-        Command::Shell { guest } => shell(&guest.spec()?)?,
+        Command::Shell { guest } => shell(&guest.spec(Program::Qemu)?)?,
         Command::Test(options) => return suite::run(&options),
         Command::Demo => return demo::run(),
         Command::Bench(options) => return bench::run(&options),

@@ -2,6 +2,7 @@
 
 use crate::{cache, kernels::Kernel, process};
 use anyhow::{bail, Context, Result};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,9 +21,14 @@ pub struct Module {
 ///
 /// The build runs in a copy in the cache: the tree stays clean, and kernels do not mix.
 pub fn build(source: &Path, kernel: &Kernel) -> Result<Module> {
+    build_with(source, kernel, &[])
+}
+
+/// As [`build`], with generated files (name and contents) beside the sources.
+pub fn build_with(source: &Path, kernel: &Kernel, generated: &[(&str, &[u8])]) -> Result<Module> {
     let name = source.file_name().context("a module's folder has a name")?.to_string_lossy();
     let work = cache::folder(&format!("modules/{}/{name}", kernel.release))?;
-    copy_changed(source, &work)?;
+    copy_changed(source, &work, generated)?;
     let mut make = Command::new("make");
     make.arg("-C").arg(kernel.headers()).arg(format!("M={}", work.display()));
     make.arg(format!("KYOZON_INCLUDE={}", cache::tree()?.join("crates/abi/include").display()))
@@ -50,25 +56,34 @@ pub fn build(source: &Path, kernel: &Kernel) -> Result<Module> {
     Ok(Module { file, warnings })
 }
 
-/// Copies files whose contents differ, so that make sees what changed, and removes sources that are gone.
-fn copy_changed(from: &Path, to: &Path) -> Result<()> {
-    let sources = |folder: &Path| -> Result<Vec<PathBuf>> {
+/// Writes sources and generated files whose contents differ, so that make sees what changed, and removes sources
+/// that are gone.
+fn copy_changed(from: &Path, to: &Path, generated: &[(&str, &[u8])]) -> Result<()> {
+    let names = |folder: &Path| -> Result<Vec<OsString>> {
         let read = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
-        Ok(read.filter_map(|e| Some(e.ok()?.path())).filter(|p| is_source(p)).collect())
+        let paths =
+            read.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_source(path));
+        Ok(paths.filter_map(|path| Some(path.file_name()?.to_owned())).collect())
     };
-    for path in sources(from)? {
-        let copy = to.join(path.file_name().expect("a file has a name"));
-        let contents = fs::read(&path)?;
-        if fs::read(&copy).ok().as_ref() != Some(&contents) {
-            fs::write(&copy, contents).with_context(|| format!("write {}", copy.display()))?;
-        }
+    let mut wanted: Vec<OsString> = generated.iter().map(|(name, _)| name.into()).collect();
+    for (name, contents) in generated {
+        write_changed(&to.join(name), contents)?;
     }
-    for copy in sources(to)? {
-        if !from.join(copy.file_name().expect("a file has a name")).exists() {
-            fs::remove_file(copy)?;
-        }
+    for name in names(from)?.into_iter().filter(|name| !wanted.contains(name)).collect::<Vec<_>>() {
+        write_changed(&to.join(&name), &fs::read(from.join(&name))?)?;
+        wanted.push(name);
+    }
+    for name in names(to)?.iter().filter(|name| !wanted.contains(name)) {
+        fs::remove_file(to.join(name))?;
     }
     Ok(())
+}
+
+fn write_changed(path: &Path, contents: &[u8]) -> Result<()> {
+    if fs::read(path).is_ok_and(|old| old == contents) {
+        return Ok(());
+    }
+    fs::write(path, contents).with_context(|| format!("write {}", path.display()))
 }
 
 /// By name: kbuild leaves generated C files (`*.mod.c`) beside the sources.
@@ -91,11 +106,12 @@ mod tests {
         fs::write(from.path().join("a.c"), "int a;\n").unwrap();
         fs::write(to.path().join("old.c"), "gone\n").unwrap();
         fs::write(to.path().join("a.mod.c"), "generated\n").unwrap();
-        copy_changed(from.path(), to.path()).unwrap();
+        copy_changed(from.path(), to.path(), &[("h.h", b"x")]).unwrap();
         let before = fs::metadata(to.path().join("a.c")).unwrap().modified().unwrap();
-        copy_changed(from.path(), to.path()).unwrap();
+        copy_changed(from.path(), to.path(), &[("h.h", b"x")]).unwrap();
         assert_eq!(before, fs::metadata(to.path().join("a.c")).unwrap().modified().unwrap());
         assert!(to.path().join("Kbuild").exists() && to.path().join("a.mod.c").exists());
         assert!(!to.path().join("old.c").exists());
+        assert_eq!(fs::read(to.path().join("h.h")).unwrap(), b"x");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! about = "one line: what it shows"
-//! needs = ["root"]                 # root, kvm, nightly: skipped, visibly, where that is missing
+//! needs = ["root"]                 # root, kvm, bochs, nightly: skipped, visibly, where that is missing
 //!
 //! [guest]                          # one run for each kernel and each number of CPUs
 //! kernels = ["6.12", "6.1"]
@@ -26,7 +26,8 @@
 use crate::emulator::complaints;
 use crate::guest::{Guest, Output};
 use crate::kernels::{Kernel, SERIES};
-use crate::{batch, cache, module, process, spec::Spec};
+use crate::spec::{Program, Spec};
+use crate::{batch, bochs, cache, module, process};
 use anyhow::{bail, ensure, Context, Result};
 use regex::Regex;
 use serde::Deserialize;
@@ -57,41 +58,50 @@ struct Description {
 enum Need {
     Root,
     Kvm,
+    Bochs,
     Nightly,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct GuestPart {
+    emulator: Program,
     kernels: Vec<String>,
     flavour: String,
     smp: Vec<u32>,
     mem: u32,
-    machine: String,
-    cpu: String,
+    machine: Option<String>,
+    cpu: Option<String>,
     append: String,
     devices: Vec<String>,
     modules: Vec<String>,
     build: Vec<String>,
+    kyozon: bool,
+    files: BTreeMap<String, PathBuf>,
+    allow: Vec<String>,
     deterministic: bool,
-    boot_limit: u64,
+    boot_limit: Option<u64>,
 }
 
 impl Default for GuestPart {
     fn default() -> Self {
         Self {
+            emulator: Program::Qemu,
             kernels: SERIES.map(String::from).into(),
             flavour: "cloud".into(),
             smp: vec![1],
             mem: 512,
-            machine: "q35".into(),
-            cpu: "max".into(),
+            machine: None,
+            cpu: None,
             append: String::new(),
             devices: Vec::new(),
             modules: Vec::new(),
             build: Vec::new(),
+            kyozon: false,
+            files: BTreeMap::new(),
+            allow: Vec::new(),
             deterministic: false,
-            boot_limit: 180,
+            boot_limit: None,
         }
     }
 }
@@ -100,6 +110,12 @@ impl Default for GuestPart {
 #[serde(deny_unknown_fields)]
 struct Step {
     run: String,
+    /// Commands for QEMU's monitor, given one second after the script has started.
+    #[serde(default)]
+    monitor: Vec<String>,
+    /// The script does not end: another kernel takes over, and its agent reports.
+    #[serde(default)]
+    restarts: bool,
     #[serde(flatten)]
     expect: Expect,
 }
@@ -219,6 +235,7 @@ impl Case {
             let missing = match need {
                 Need::Root => (!rustix::process::geteuid().is_root()).then_some("needs root"),
                 Need::Kvm => (!Path::new("/dev/kvm").exists()).then_some("needs /dev/kvm"),
+                Need::Bochs => bochs::missing().map(|_| bochs::NEEDED),
                 Need::Nightly => (!nightly).then_some("nightly only: 'make soak'"),
             };
             if let Some(why) = missing {
@@ -235,16 +252,20 @@ impl Case {
     fn in_guest(&self, series: &str, cpus: u32) -> Result<()> {
         let part = self.description.guest.as_ref().expect("a variant has a guest");
         let kernel = Kernel::fetch(series, &part.flavour, false)?;
+        let defaults = Spec::of(part.emulator, &kernel).smp(cpus);
         let mut spec = Spec {
             mem: part.mem,
-            machine: part.machine.clone(),
-            cpu: part.cpu.clone(),
+            machine: part.machine.clone().unwrap_or(defaults.machine),
+            cpu: part.cpu.clone().unwrap_or(defaults.cpu),
             append: part.append.clone(),
             devices: part.devices.clone(),
             modules: part.modules.clone(),
-            boot_limit: Duration::from_secs(part.boot_limit),
-            ..Spec::new(&kernel).smp(cpus)
+            boot_limit: part.boot_limit.map_or(defaults.boot_limit, Duration::from_secs),
+            ..defaults
         };
+        if part.kyozon {
+            spec = crate::product::install(spec)?;
+        }
         for source in &part.build {
             let built = module::build(&cache::tree()?.join(source), &kernel)?;
             ensure!(
@@ -256,8 +277,19 @@ impl Case {
                 built.file.file_name().expect("a module has a name").to_string_lossy().into_owned();
             spec = spec.file(&format!("/m/{name}"), 0o644, fs::read(&built.file)?);
         }
-        let console = if part.deterministic { self.twice(&spec)? } else { self.live(&spec)? };
-        let complaints = complaints(&console);
+        for (path, source) in &part.files {
+            let contents =
+                fs::read(self.folder.join(source)).with_context(|| source.display().to_string())?;
+            spec = spec.file(path, 0o755, contents);
+        }
+        let console = match (part.deterministic, part.emulator) {
+            (true, emulator) => self.twice(emulator, &spec)?,
+            (false, Program::Bochs) => self.once(Program::Bochs, &spec)?.console,
+            (false, Program::Qemu) => self.live(&spec)?,
+        };
+        let allowed = part.allow.iter().map(|p| Ok(Regex::new(p)?)).collect::<Result<Vec<_>>>()?;
+        let mut complaints = complaints(&console);
+        complaints.retain(|line| !allowed.iter().any(|pattern| pattern.is_match(line)));
         ensure!(complaints.is_empty(), "the kernel complains: {}", complaints[0]);
         Ok(())
     }
@@ -265,22 +297,36 @@ impl Case {
     fn live(&self, spec: &Spec) -> Result<String> {
         let mut guest = Guest::boot(spec)?;
         for step in &self.description.step {
-            let output = guest.run_for(&step.run, Duration::from_secs(step.expect.limit))?;
+            let limit = Duration::from_secs(step.expect.limit);
+            if step.restarts {
+                guest.run_into_restart(&step.run, limit)?;
+                continue;
+            }
+            let output = guest.run_with(&step.run, limit, &step.monitor)?;
             step.expect.check(&step.run, &output)?;
         }
         guest.shutdown()
     }
 
-    fn twice(&self, spec: &Spec) -> Result<String> {
-        let scripts: Vec<&str> =
-            self.description.step.iter().map(|step| step.run.as_str()).collect();
-        let limit = spec.boot_limit
-            + Duration::from_secs(self.description.step.iter().map(|s| s.expect.limit).sum());
-        let first = batch::run(spec, &scripts, limit)?;
-        for (step, output) in self.description.step.iter().zip(&first.outputs) {
+    /// All steps at a stretch, in a guest whose whole input is fixed.
+    fn once(&self, emulator: Program, spec: &Spec) -> Result<batch::Finished> {
+        let steps = &self.description.step;
+        let scripts: Vec<&str> = steps.iter().map(|step| step.run.as_str()).collect();
+        let limit =
+            spec.boot_limit + Duration::from_secs(steps.iter().map(|s| s.expect.limit).sum());
+        let finished = match emulator {
+            Program::Qemu => batch::run(spec, &scripts, limit)?,
+            Program::Bochs => bochs::run(spec, &scripts, limit)?,
+        };
+        for (step, output) in steps.iter().zip(&finished.outputs) {
             step.expect.check(&step.run, output)?;
         }
-        let second = batch::run(spec, &scripts, limit)?;
+        Ok(finished)
+    }
+
+    fn twice(&self, emulator: Program, spec: &Spec) -> Result<String> {
+        let first = self.once(emulator, spec)?;
+        let second = self.once(emulator, spec)?;
         let counts = |run: &batch::Finished| -> Vec<u64> {
             std::iter::once(run.booted_tsc).chain(run.outputs.iter().map(Output::ticks)).collect()
         };

@@ -1,8 +1,20 @@
 //! What a guest is made of.
 
-use crate::{initramfs::Initramfs, kernels::Kernel};
+use crate::{bochs, initramfs::Initramfs, kernels::Kernel};
 use anyhow::Result;
+use serde::Deserialize;
 use std::time::Duration;
+
+/// The emulator that runs a guest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Program {
+    /// Fast, any number of CPUs, commands while the guest runs
+    #[default]
+    Qemu,
+    /// AMD-V and VT-x, one CPU; the guest's whole input is fixed before it starts
+    Bochs,
+}
 
 /// A guest to be. Defaults: one CPU, 512 MiB, q35, every CPU feature that the emulator has.
 #[derive(Debug, Clone)]
@@ -13,15 +25,15 @@ pub struct Spec {
     pub smp: u32,
     /// Memory in MiB.
     pub mem: u32,
-    /// QEMU's `-machine`.
+    /// QEMU's `-machine`; empty for Bochs.
     pub machine: String,
-    /// QEMU's `-cpu`.
+    /// QEMU's `-cpu`, or a CPU model of Bochs.
     pub cpu: String,
-    /// QEMU's `-accel`.
+    /// QEMU's `-accel`; empty for Bochs.
     pub accel: String,
     /// Added to the kernel command line.
     pub append: String,
-    /// Added to the emulator's arguments.
+    /// Added to QEMU's arguments.
     pub devices: Vec<String>,
     /// Modules of the kernel package that are loaded at start.
     pub modules: Vec<String>,
@@ -32,7 +44,26 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// A guest with the defaults.
+    /// A guest with the defaults of `program`.
+    pub fn of(program: Program, kernel: &Kernel) -> Self {
+        match program {
+            Program::Qemu => Self::new(kernel),
+            Program::Bochs => Self::bochs(kernel),
+        }
+    }
+
+    /// A guest with the defaults for Bochs: [`bochs::CPU`], ten minutes to boot.
+    pub fn bochs(kernel: &Kernel) -> Self {
+        Self {
+            machine: String::new(),
+            cpu: bochs::CPU.into(),
+            accel: String::new(),
+            boot_limit: Duration::from_secs(600),
+            ..Self::new(kernel)
+        }
+    }
+
+    /// A guest with the defaults for QEMU.
     pub fn new(kernel: &Kernel) -> Self {
         Self {
             kernel: kernel.clone(),

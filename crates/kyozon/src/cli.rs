@@ -92,6 +92,9 @@ pub struct LoadOptions {
     /// I/O port of a serial line for the cokernel alone, such as 0x2f8
     #[arg(long, value_name = "PORT", default_value = "0", value_parser = port)]
     pub serial: u32,
+    /// Number that the cokernel finds in its boot block
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub parameter: u64,
     /// Cokernel image
     #[arg(long, value_name = "FILE")]
     pub cokernel: Option<PathBuf>,
@@ -131,10 +134,11 @@ impl LoadOptions {
                 | flag(self.untested_hardware, device::LOAD_UNTESTED_HARDWARE),
             serial_port: self.serial,
             memory_bytes: self.memory,
+            parameter: self.parameter,
             image_count: 0,
             images: [device::Image::default(); device::MAX_IMAGES],
             message: [0; device::MESSAGE_BYTES],
-            reserved: [0; 5],
+            reserved: [0; 4],
         }
     }
 }

@@ -509,6 +509,10 @@ struct kyozon_layer_entry {
          Task images: virtual address and bytes, not rounded.
          */
         struct kyozon_range tasks[KYOZON_MAX_TASKS];
+        /*
+         A number for the cokernel, from whoever loads it.
+         */
+        uint64_t parameter;
 };
 
 /*
@@ -598,6 +602,10 @@ struct kyozon_boot_block {
          How many entries `tasks` has.
          */
         uint64_t task_count;
+        /*
+         A number from whoever loads the cokernel.
+         */
+        uint64_t parameter;
 };
 
 /*
@@ -798,6 +806,14 @@ struct kyozon_trip {
          Layer: what it has to put back before Linux runs.
          */
         struct kyozon_user_state user;
+        /*
+         Module: how many interrupts of the guard may come that were on their way before it was armed for this trip.
+         */
+        uint32_t stale;
+        /*
+         Must be zero.
+         */
+        uint32_t reserved;
 };
 
 /*
@@ -913,9 +929,13 @@ struct kyozon_load {
          */
         uint8_t message[KYOZON_MESSAGE_BYTES];
         /*
+         A number that the cokernel finds in its boot block.
+         */
+        uint64_t parameter;
+        /*
          Must be zero.
          */
-        uint64_t reserved[5];
+        uint64_t reserved[4];
 };
 
 /*
@@ -971,7 +991,7 @@ struct kyozon_status {
          */
         uint64_t longest_ns;
         /*
-         99th percentile of the stops of Linux, nanoseconds, to the next power of two.
+         99th percentile of the stops of Linux, nanoseconds, rounded up to a power of two of the time-stamp counter.
          */
         uint64_t p99_ns;
         /*

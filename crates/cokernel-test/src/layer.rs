@@ -1,0 +1,110 @@
+//! The boot block's functions, typed.
+
+use core::arch::global_asm;
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use kyozon_abi::layer::*;
+
+static BOOT: AtomicPtr<BootBlock> = AtomicPtr::new(core::ptr::null_mut());
+
+global_asm!(
+    ".section .header, \"a\"",
+    ".quad {magic}",
+    ".long {version}, {kind}",
+    ".quad __image_base",
+    ".quad __text_bytes",
+    ".quad __rodata_bytes",
+    ".quad __data_bytes",
+    ".quad __memory_bytes",
+    ".quad cokernel_entry",
+    magic = const IMAGE_MAGIC,
+    version = const LAYER_VERSION,
+    kind = const IMAGE_COKERNEL,
+);
+
+#[no_mangle]
+extern "C" fn cokernel_entry(boot: *mut BootBlock) {
+    BOOT.store(boot, Relaxed);
+    crate::script::run(self::boot());
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    say(format_args!("panic"));
+    loop {
+        idle();
+    }
+}
+
+/// The boot block.
+pub fn boot() -> &'static BootBlock {
+    // SAFETY: the layer keeps it as long as the cokernel runs.
+    unsafe { &*BOOT.load(Relaxed) }
+}
+
+/// Calls a service by address.
+macro_rules! service {
+    ($field:ident: fn($($type:ty),*) -> $result:ty, $($argument:expr),*) => {{
+        // SAFETY: the boot block says that this is a function of this type.
+        let f: extern "C" fn($($type),*) -> $result = unsafe { core::mem::transmute(boot().$field) };
+        f($($argument),*)
+    }};
+}
+
+/// Gives the CPU back until the next tick.
+pub fn idle() {
+    service!(idle: fn() -> (),);
+}
+
+/// What of Linux's memory can be read.
+pub fn linux_window(window: *mut Window) -> i64 {
+    service!(linux_window: fn(*mut Window) -> i64, window)
+}
+
+/// A repair transaction.
+pub fn linux_repair(request: *const RepairRequest) -> i64 {
+    service!(linux_repair: fn(*const RepairRequest) -> i64, request)
+}
+
+/// A line, raw.
+pub fn report(line: *const u8, bytes: u64) -> i64 {
+    service!(report: fn(*const u8, u64) -> i64, line, bytes)
+}
+
+/// Where the cokernel wants to be entered.
+pub fn handlers(handlers: *const Handlers) -> i64 {
+    service!(handlers: fn(*const Handlers) -> i64, handlers)
+}
+
+/// Leaves for user mode; returns only to refuse.
+pub fn enter_user(frame: *mut Frame) -> i64 {
+    service!(enter_user: fn(*mut Frame) -> i64, frame)
+}
+
+struct Line {
+    text: [u8; 200],
+    used: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        let free = &mut self.text[self.used..];
+        let n = free.len().min(s.len());
+        free[..n].copy_from_slice(&s.as_bytes()[..n]);
+        self.used += n;
+        Ok(())
+    }
+}
+
+/// A formatted line.
+pub fn say(arguments: fmt::Arguments<'_>) {
+    let mut line = Line { text: [0; 200], used: 0 };
+    let _ = line.write_fmt(arguments);
+    report(line.text.as_ptr(), line.used as u64);
+}
+
+/// The time-stamp counter.
+pub fn tsc() -> u64 {
+    // SAFETY: reads a counter.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}

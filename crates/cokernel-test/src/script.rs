@@ -1,0 +1,277 @@
+//! What the cokernel does, by number.
+
+use crate::layer::*;
+use crate::user;
+use core::hint::black_box;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use kyozon_abi::layer::*;
+
+/// The scripts. The low 8 bits of the parameter choose one; the rest is the script's argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Script {
+    /// Counts ticks; every 1000 of them says how late they came.
+    Count = 0,
+    /// Never comes to rest, in kernel mode.
+    SpinKernel = 1,
+    /// Overstays three budgets in kernel mode, then comes to rest.
+    SpinOnce = 2,
+    /// Never comes to rest, in user mode.
+    SpinUser = 3,
+    /// Executes what is no instruction.
+    InvalidInstruction = 4,
+    /// Writes where nothing is.
+    WildWrite = 5,
+    /// Calls each service with arguments that must be refused.
+    HostileArguments = 6,
+    /// Does in user mode what user mode must not.
+    HostileUser = 7,
+    /// Runs out of stack.
+    StackOverflow = 8,
+    /// Returns from `start`.
+    Return = 9,
+    /// Finds a pattern in Linux's memory and repairs it.
+    Repair = 10,
+}
+
+static TICKS: AtomicU64 = AtomicU64::new(0);
+static MISSED: AtomicU64 = AtomicU64::new(0);
+static LAST: AtomicU64 = AtomicU64::new(0);
+static GAPS: AtomicU64 = AtomicU64::new(0);
+/// T1 - T0 and T1 - entry of the module's handler, time-stamp ticks.
+static LATEST: AtomicU64 = AtomicU64::new(0);
+static EARLIEST: AtomicU64 = AtomicU64::new(u64::MAX);
+static PATH_MIN: AtomicU64 = AtomicU64::new(u64::MAX);
+static PATH_MAX: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn on_tick(event: *const TickEvent) {
+    let now = tsc();
+    // SAFETY: the layer's event, as long as the handler runs.
+    let event = unsafe { event.read() };
+    let late = now.saturating_sub(event.scheduled_tsc);
+    let path = now - event.entered_tsc;
+    TICKS.fetch_add(1, Relaxed);
+    MISSED.fetch_add(event.missed, Relaxed);
+    LATEST.fetch_max(late, Relaxed);
+    EARLIEST.fetch_min(late, Relaxed);
+    PATH_MIN.fetch_min(path, Relaxed);
+    PATH_MAX.fetch_max(path, Relaxed);
+    // Numbers must follow each other, the missed ones counted.
+    let last = LAST.swap(event.number, Relaxed);
+    if last != 0 && last + 1 + event.missed != event.number {
+        GAPS.fetch_add(1, Relaxed);
+    }
+}
+
+fn say_ticks() {
+    say(format_args!(
+        "test count: ticks {} missed {} gaps {} late {}..{} path {}..{}",
+        TICKS.load(Relaxed),
+        MISSED.load(Relaxed),
+        GAPS.load(Relaxed),
+        EARLIEST.swap(u64::MAX, Relaxed),
+        LATEST.swap(0, Relaxed),
+        PATH_MIN.swap(u64::MAX, Relaxed),
+        PATH_MAX.swap(0, Relaxed)
+    ));
+}
+
+fn rest() -> ! {
+    loop {
+        idle();
+        if TICKS.load(Relaxed) % 1000 == 0 {
+            say_ticks();
+        }
+    }
+}
+
+/// The cokernel's `start`.
+pub fn run(boot: &BootBlock) {
+    let wanted = Handlers {
+        tick: on_tick as *const () as u64,
+        user: user::on_user as *const () as u64,
+        user_stack: user::stack_top(),
+    };
+    let answer = handlers(&wanted);
+    say(format_args!(
+        "test start: mode {} memory {} tick_hz {} levels {} pieces {} handlers {answer}",
+        boot.mode, boot.memory_bytes, boot.tick_hz, boot.paging_levels, boot.piece_count
+    ));
+    let argument = boot.parameter >> 8;
+    match boot.parameter as u8 {
+        x if x == Script::Count as u8 => count(),
+        x if x == Script::SpinKernel as u8 => loop {
+            core::hint::spin_loop();
+        },
+        x if x == Script::SpinOnce as u8 => spin_once(boot),
+        x if x == Script::SpinUser as u8 => user::spin(),
+        x if x == Script::InvalidInstruction as u8 => {
+            // SAFETY: faults, and the layer ends the cokernel.
+            unsafe { core::arch::asm!("ud2") }
+        }
+        x if x == Script::WildWrite as u8 => {
+            // SAFETY: faults, and the layer ends the cokernel.
+            unsafe { black_box(0x7000_0000_0000 as *mut u64).write_volatile(1) }
+        }
+        x if x == Script::HostileArguments as u8 => hostile(boot),
+        x if x == Script::HostileUser as u8 => user::hostile(),
+        x if x == Script::StackOverflow as u8 => say(format_args!("{}", deeper(1))),
+        x if x == Script::Return as u8 => return,
+        x if x == Script::Repair as u8 => repair(argument),
+        x => say(format_args!("test unknown: script {x}")),
+    }
+    rest()
+}
+
+/// Memory is what the boot block says, and stays so; Linux's window can be read.
+fn count() {
+    let boot = boot();
+    let words = boot.memory_bytes / 8;
+    // SAFETY: the cokernel's memory.
+    let at = |i: u64| unsafe { &mut *((boot.memory + i * 8) as *mut u64) };
+    let mut dirty = 0;
+    for i in (0..words).step_by(512) {
+        dirty += u64::from(*at(i) != 0);
+        *at(i) = i;
+    }
+    let wrong = (0..words).step_by(512).filter(|&i| *at(i) != i).count();
+    say(format_args!("test memory: dirty {dirty} wrong {wrong}"));
+    rest()
+}
+
+fn spin_once(boot: &BootBlock) {
+    idle();
+    let before = TICKS.load(Relaxed);
+    let end = tsc() + 3 * u64::from(boot.budget_us) * boot.tsc_khz / 1000;
+    while tsc() < end {
+        core::hint::spin_loop();
+    }
+    idle();
+    say(format_args!("test spin_once: back, ticks {}", TICKS.load(Relaxed) - before));
+}
+
+#[inline(never)]
+fn deeper(n: u64) -> u64 {
+    let here = black_box([n; 64]);
+    if n == u64::MAX {
+        return 0;
+    }
+    deeper(n + 1) + here[3]
+}
+
+/// Static, so that its address is the cokernel's data.
+static mut WINDOW: Window = Window { count: 0, ram: [Range { base: 0, bytes: 0 }; MAX_RANGES] };
+
+fn window() -> Window {
+    let mut w = Window { count: 0, ram: [Range::default(); MAX_RANGES] };
+    let answer = linux_window(&mut w);
+    let bytes: u64 = w.ram[..w.count as usize].iter().map(|r| r.bytes).sum();
+    say(format_args!("test window: answer {answer} ranges {} bytes {bytes}", w.count));
+    w
+}
+
+fn hostile(boot: &BootBlock) {
+    let bad: [u64; 6] =
+        [0, 8, LAYER_BASE, u64::MAX - 7, WINDOW_BASE, boot.memory + boot.memory_bytes - 4];
+    let mut accepted = 0;
+    let mut calls = 0;
+    for address in bad {
+        for answer in [
+            linux_window(address as *mut Window),
+            linux_repair(address as *const RepairRequest),
+            handlers(address as *const Handlers),
+            enter_user(address as *mut Frame),
+            report(address as *const u8, 64),
+        ] {
+            calls += 1;
+            accepted += u32::from(answer != SERVICE_BAD_ADDRESS);
+        }
+    }
+    let text = run as *const () as u64;
+    for answer in [
+        linux_window(text as *mut Window),
+        report(boot.memory as *const u8, u64::MAX),
+        report(boot.memory as *const u8, 257),
+        handlers(&Handlers { tick: LAYER_BASE, ..Handlers::default() }),
+        handlers(&Handlers { user: text, user_stack: 16, ..Handlers::default() }),
+        handlers(&Handlers { user: text, user_stack: WINDOW_BASE, ..Handlers::default() }),
+    ] {
+        calls += 1;
+        accepted += u32::from(answer != SERVICE_BAD_ADDRESS);
+    }
+    // SAFETY: nobody else uses it.
+    let good = linux_window(&raw mut WINDOW);
+    // SAFETY: as above.
+    let ram = unsafe { WINDOW.ram[0] };
+    let word = |address| RepairWord { address, expected: 0, value: 0 };
+    let mut repairs = 0;
+    for (count, addresses) in [
+        (0, [ram.base, ram.base]),
+        (17, [ram.base, ram.base]),
+        (u64::MAX, [ram.base, ram.base]),
+        (2, [ram.base, ram.base]),
+        (1, [ram.base + 4, 0]),
+        (1, [0xfed0_0000, 0]),
+        (1, [u64::MAX - 7, 0]),
+        (1, [own_piece(boot), 0]),
+    ] {
+        let mut r = RepairRequest { count, words: [RepairWord::default(); MAX_REPAIR_WORDS] };
+        r.words[0] = word(addresses[0]);
+        r.words[1] = word(addresses[1]);
+        repairs += u32::from(linux_repair(&r) == REPAIR_INVALID);
+    }
+    say(format_args!(
+        "test hostile: calls {calls} accepted {accepted} good {good} invalid repairs {repairs} of 8"
+    ));
+}
+
+fn own_piece(boot: &BootBlock) -> u64 {
+    // SAFETY: the boot block's list, of at least one piece.
+    unsafe { (*(boot.pieces as *const Range)).base }
+}
+
+/// What a test program writes into a page of its own: eight words, each the one before times this, plus one.
+const PATTERN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Looks for the pattern that begins with `PATTERN ^ argument`, and repairs it: each word becomes its complement.
+fn repair(argument: u64) {
+    let w = window();
+    let first = PATTERN ^ argument;
+    let mut found = 0;
+    let mut last = 0;
+    for r in &w.ram[..w.count as usize] {
+        for page in (r.base..r.base + r.bytes).step_by(4096) {
+            // SAFETY: the window maps System RAM.
+            let at =
+                |i: u64| unsafe { ((WINDOW_BASE + page + 8 * i) as *const u64).read_volatile() };
+            if page >> 12 & 127 == 0 {
+                idle();
+            }
+            if at(0) == first && (1..8).all(|i| at(i) == at(i - 1).wrapping_mul(PATTERN) + 1) {
+                found += 1;
+                last = page;
+            }
+        }
+    }
+    if found == 0 {
+        say(format_args!("test repair: found 0"));
+        return;
+    }
+    let mut request = RepairRequest { count: 8, words: [RepairWord::default(); MAX_REPAIR_WORDS] };
+    for (i, w) in request.words[..8].iter_mut().enumerate() {
+        let address = last + 8 * i as u64;
+        // SAFETY: the window maps System RAM.
+        let value = unsafe { ((WINDOW_BASE + address) as *const u64).read_volatile() };
+        *w = RepairWord { address, expected: value, value: !value };
+    }
+    let mut wrong = request;
+    wrong.words[7].expected ^= 1;
+    let changed = linux_repair(&wrong);
+    let begin = tsc();
+    let done = linux_repair(&request);
+    let end = tsc();
+    say(format_args!(
+        "test repair: found {found} changed {changed} done {done} ticks {}",
+        end - begin
+    ));
+}

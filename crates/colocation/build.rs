@@ -1,0 +1,16 @@
+//! Links the flat image:
+//!
+//! ```text
+//! cargo build --release --target x86_64-unknown-none -p kyozon-colocation --bin layer --features image
+//! objcopy -O binary target/x86_64-unknown-none/release/layer layer.bin
+//! ```
+
+fn main() {
+    let root = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    println!("cargo:rerun-if-changed=layer.ld");
+    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
+        println!("cargo:rustc-link-arg-bin=layer=-T{root}/layer.ld");
+        // The image has a fixed address and nobody who would relocate it.
+        println!("cargo:rustc-link-arg-bin=layer=--no-pie");
+    }
+}

@@ -1,0 +1,321 @@
+//! Into the cokernel and out of it.
+//!
+//! Everything of the cokernel runs on its own stacks. A trip is a coroutine switch: `layer_entry` goes on where
+//! `layer_leave` left. What "going on" means is the address in `LAYER_RESUME`.
+//!
+//! `layer_entry` goes on by IRET: until then the CPU holds back NMIs, since it came here from Linux's NMI handler, and
+//! without NMIs there would be no guard on the budget.
+
+use core::arch::global_asm;
+use core::sync::atomic::{AtomicU32, AtomicU64};
+use kyozon_abi::layer::{Frame, IMAGE_LAYER, IMAGE_MAGIC, LAYER_VERSION};
+
+/// Bytes of the stack that the cokernel's `start` gets.
+pub const START_STACK_BYTES: usize = 16 * 1024;
+
+extern "C" {
+    /// Where the next trip goes on.
+    pub static LAYER_RESUME: AtomicU64;
+    /// And on which stack.
+    pub static LAYER_RESUME_RSP: AtomicU64;
+    /// The trampoline's stack of this trip: its return address is on top.
+    pub static LAYER_TRIP_RSP: AtomicU64;
+    /// The cokernel's tick handler.
+    pub static LAYER_TICK: AtomicU64;
+    /// The cokernel's handler of interrupted user mode.
+    pub static LAYER_USER: AtomicU64;
+    /// What `idle` has to do before it leaves: `WORK_*`.
+    pub static LAYER_WORK: AtomicU32;
+    /// How often in a row the cokernel's kernel mode was cut off.
+    pub static LAYER_CUTS: AtomicU32;
+    /// 1 while the state that user mode may change is the cokernel's.
+    pub static LAYER_USER_SWITCHED: AtomicU32;
+    /// Registers of a cokernel that was cut off in kernel mode, and its CR2.
+    pub static mut LAYER_CUT_FRAME: Frame;
+    /// See [`LAYER_CUT_FRAME`].
+    pub static LAYER_CUT_CR2: AtomicU64;
+    /// The stack of `start`.
+    pub static LAYER_START_STACK: [u8; START_STACK_BYTES];
+
+    /// A handler that does nothing.
+    pub fn layer_nothing();
+    /// `idle` of the boot block.
+    pub fn layer_idle();
+    /// `enter_user` of the boot block.
+    pub fn layer_enter_user();
+    /// Leaves the trip from a service, and returns when the module has entered again.
+    pub fn layer_yield();
+    /// Goes on with [`LAYER_CUT_FRAME`].
+    pub fn layer_resume_cut();
+    /// A tick for a user-mode frame that lies on the stack.
+    pub fn layer_resume_user();
+    /// Top of a small stack, for a trip that goes on with a frame.
+    pub fn layer_scratch_top();
+    /// Gives the CPU back, whatever the stack.
+    pub fn layer_abandon() -> !;
+}
+
+/// [`LAYER_WORK`]: ticks wait for the cokernel.
+pub const WORK_TICK: u32 = 1;
+/// [`LAYER_WORK`]: the serial line has something to say.
+pub const WORK_SERIAL: u32 = 2;
+
+global_asm!(
+    ".section .header, \"a\"",
+    ".quad {magic}",
+    ".long {version}, {kind}",
+    ".quad __image_base",
+    ".quad __text_bytes",
+    ".quad __rodata_bytes",
+    ".quad __data_bytes",
+    ".quad __memory_bytes",
+    ".quad layer_entry",
+
+    ".section .data.layer, \"aw\"",
+    ".balign 64",
+    ".globl LAYER_RESUME, LAYER_RESUME_RSP, LAYER_TRIP_RSP, LAYER_TICK, LAYER_USER, LAYER_WORK, LAYER_CUTS",
+    ".globl LAYER_USER_SWITCHED, LAYER_CUT_FRAME, LAYER_CUT_CR2, LAYER_START_STACK, layer_scratch_top",
+    "LAYER_RESUME: .quad layer_first",
+    "LAYER_RESUME_RSP: .quad LAYER_START_STACK + {start_stack}",
+    "LAYER_TRIP_RSP: .quad 0",
+    "LAYER_TICK: .quad layer_nothing",
+    "LAYER_USER: .quad layer_unhandled",
+    "LAYER_WORK: .long 0",
+    "LAYER_CUTS: .long 0",
+    "LAYER_USER_SWITCHED: .long 0, 0",
+    ".section .bss.layer, \"aw\", @nobits",
+    ".balign 64",
+    "LAYER_CUT_FRAME: .skip 176",
+    "LAYER_CUT_CR2: .skip 8",
+    ".balign 64",
+    "LAYER_SCRATCH: .skip 1024",
+    "layer_scratch_top:",
+    // Behind read-only data: a stack that overflows faults, see layer.ld.
+    ".section .data.stack, \"aw\"",
+    ".balign 4096",
+    "LAYER_START_STACK: .skip {start_stack}",
+
+    ".section .text.layer, \"ax\"",
+    ".globl layer_entry, layer_idle, layer_yield, layer_nothing, layer_resume_cut, layer_resume_user, layer_abandon",
+    ".globl layer_nmi, layer_machine_check, layer_enter_user, layer_stubs",
+
+    // (rdi: *const LayerEntry, rsi: *mut Trip), called by the trampoline, which saved all that the ABI would.
+    "layer_entry:",
+    "mov [rip + LAYER_TRIP_RSP], rsp",
+    "mov rcx, [rip + LAYER_RESUME_RSP]",
+    "mov rsp, rcx",
+    "mov edx, ss",
+    "push rdx",
+    "push rcx",
+    "push 2",
+    "mov edx, cs",
+    "push rdx",
+    "push qword ptr [rip + LAYER_RESUME]",
+    "iretq",
+
+    // The first trip: rax is the boot block, rdx the cokernel's start.
+    "layer_first:",
+    "call layer_init",
+    "mov rdi, rax",
+    "call rdx",
+    "call layer_returned",
+    "ud2",
+
+    "layer_nothing: ret",
+
+    // idle(): see WORK_* for what comes first. Eight bytes keep the stack aligned for the tick handler.
+    "layer_idle:",
+    "mov dword ptr [rip + LAYER_CUTS], 0",
+    "cmp dword ptr [rip + LAYER_WORK], 0",
+    "jne 3f",
+    "2: sub rsp, 8",
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "lea rax, [rip + layer_resume_idle]",
+    "layer_leave:",
+    "mov [rip + LAYER_RESUME], rax",
+    "mov [rip + LAYER_RESUME_RSP], rsp",
+    "cmp dword ptr [rip + LAYER_USER_SWITCHED], 0",
+    "jne 4f",
+    "layer_abandon:",
+    "mov rsp, [rip + LAYER_TRIP_RSP]",
+    "ret",
+    "3: sub rsp, 8",
+    "call layer_work",
+    "add rsp, 8",
+    "test eax, eax",
+    "jz 2b",
+    "ret",
+    "4: call layer_user_back",
+    "jmp layer_abandon",
+
+    "layer_resume_idle:",
+    "mov rdi, rsi",
+    "call [rip + LAYER_TICK]",
+    "layer_resume_yield:",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbp",
+    "pop rbx",
+    "add rsp, 8",
+    "ret",
+
+    "layer_yield:",
+    "sub rsp, 8",
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "lea rax, [rip + layer_resume_yield]",
+    "jmp layer_leave",
+
+    // A cokernel that was cut off in kernel mode goes on, as if nothing had been.
+    "layer_resume_cut:",
+    "call layer_keep_trip",
+    "mov rax, [rip + LAYER_CUT_CR2]",
+    "mov cr2, rax",
+    "lea rsp, [rip + LAYER_CUT_FRAME]",
+    "jmp layer_pop",
+
+    // User mode was cut off: its frame is on the stack, and the trip brought a tick.
+    "layer_resume_user:",
+    "mov rdi, rsi",
+    "call [rip + LAYER_TICK]",
+    "jmp layer_to_user_handler",
+    // User mode was interrupted by a tick: its frame is on the stack, the tick is kept.
+    "layer_deliver_user:",
+    "call layer_kept_tick",
+    "layer_to_user_handler:",
+    "mov rdi, rsp",
+    "call [rip + LAYER_USER]",
+    "layer_back_to_user:",
+    "mov rdi, rsp",
+    "call layer_prepare_user",
+    "layer_pop:",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbp",
+    "pop rbx",
+    "pop r11",
+    "pop r10",
+    "pop r9",
+    "pop r8",
+    "pop rax",
+    "pop rcx",
+    "pop rdx",
+    "pop rsi",
+    "pop rdi",
+    "add rsp, 16",
+    "iretq",
+
+    // enter_user(rdi: *mut Frame): the frame is copied to the top of the user stack, where an interrupt would put it.
+    "layer_enter_user:",
+    "sub rsp, 8",
+    "call layer_check_user",
+    "add rsp, 8",
+    "test rax, rax",
+    "js 2f",
+    "mov rsp, rax",
+    "jmp layer_back_to_user",
+    "2: ret",
+
+    // Registers behind a vector and an error code, as abi::layer::Frame has them.
+    ".macro LAYER_PUSH",
+    "push rdi",
+    "push rsi",
+    "push rdx",
+    "push rcx",
+    "push rax",
+    "push r8",
+    "push r9",
+    "push r10",
+    "push r11",
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    // The flags of whoever was interrupted end here: direction, alignment check, nested task.
+    "push 2",
+    "popfq",
+    ".endm",
+
+    "layer_exception:",
+    "LAYER_PUSH",
+    "test byte ptr [rsp + 18 * 8], 3", // Frame::cs
+    "jnz layer_to_user_handler",
+    "mov rdi, rsp",
+    "call layer_fault",
+    "ud2",
+
+    // Entered from the trampoline's gate, on the NMI stack.
+    "layer_nmi:",
+    "push 0",
+    "push 2",
+    "LAYER_PUSH",
+    "mov rdi, rsp",
+    "call layer_on_nmi",
+    // 0: go on. 1: leave the trip. Else: the frame was moved there, deliver the tick with NMIs open.
+    "cmp rax, 1",
+    "jb layer_pop",
+    "je layer_abandon",
+    "mov edx, ss",
+    "push rdx",
+    "push rax",
+    "push 2",
+    "mov edx, cs",
+    "push rdx",
+    "lea rdx, [rip + layer_deliver_user]",
+    "push rdx",
+    "iretq",
+
+    "layer_machine_check:",
+    "push 0",
+    "push 18",
+    "LAYER_PUSH",
+    "mov rdi, rsp",
+    "call layer_on_machine_check",
+    "test rax, rax",
+    "jz layer_pop",
+    "jmp layer_abandon",
+
+    // 32 stubs and int 0x80, 16 bytes each; the CPU pushes an error code for the vectors in the mask.
+    ".balign 16",
+    "layer_stubs:",
+    ".set vector, 0",
+    ".rept 33",
+    ".balign 16",
+    ".if vector == 32",
+    "push 0",
+    "push 0x80",
+    ".else",
+    ".if (({with_error}) >> vector) & 1 == 0",
+    "push 0",
+    ".endif",
+    "push vector",
+    ".endif",
+    "jmp layer_exception",
+    ".set vector, vector + 1",
+    ".endr",
+    magic = const IMAGE_MAGIC,
+    version = const LAYER_VERSION,
+    kind = const IMAGE_LAYER,
+    start_stack = const START_STACK_BYTES,
+    with_error = const WITH_ERROR_CODE,
+);
+
+/// Exceptions for which the CPU pushes an error code: 8, 10..=14, 17, 21, 29, 30. Intel SDM 3A 6.15, AMD APM 2 8.2.
+const WITH_ERROR_CODE: u32 = 1 << 8 | 0x1f << 10 | 1 << 17 | 1 << 21 | 1 << 29 | 1 << 30;
+
+const _: () = assert!(core::mem::offset_of!(Frame, cs) == 18 * 8);

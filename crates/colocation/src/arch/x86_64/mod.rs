@@ -1,0 +1,61 @@
+//! x86-64: entries, gates, and the state of Linux that user mode would change.
+
+pub mod entry;
+pub mod gates;
+pub mod user_state;
+
+use core::arch::asm;
+
+/// The time-stamp counter.
+pub fn tsc() -> u64 {
+    // SAFETY: reads a counter.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// Control register 2: the address of the last page fault.
+pub fn cr2() -> u64 {
+    let value;
+    // SAFETY: reads a register that only page faults change.
+    unsafe { asm!("mov {}, cr2", out(reg) value, options(nomem, nostack, preserves_flags)) };
+    value
+}
+
+/// Control register 3.
+pub fn cr3() -> u64 {
+    let value;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {}, cr3", out(reg) value, options(nomem, nostack, preserves_flags)) };
+    value
+}
+
+/// Drops this CPU's translation of the page at `address`.
+pub fn forget_translation(address: u64) {
+    // SAFETY: a translation that is dropped is made anew from the page tables.
+    unsafe { asm!("invlpg [{}]", in(reg) address, options(nostack, preserves_flags)) };
+}
+
+/// Writes a byte to an I/O port.
+///
+/// # Safety
+///
+/// The port must be one whose device the caller owns.
+pub unsafe fn out8(port: u16, value: u8) {
+    // SAFETY: the caller owns the device.
+    unsafe {
+        asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack, preserves_flags))
+    };
+}
+
+/// Reads a byte from an I/O port.
+///
+/// # Safety
+///
+/// The port must be one whose device the caller owns.
+pub unsafe fn in8(port: u16) -> u8 {
+    let value;
+    // SAFETY: the caller owns the device.
+    unsafe {
+        asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack, preserves_flags))
+    };
+    value
+}

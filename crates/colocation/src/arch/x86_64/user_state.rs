@@ -1,0 +1,205 @@
+//! State of Linux that only the cokernel's user mode can change, or use to look at or harm Linux.
+//!
+//! It is switched before the first entry into user mode of a trip, and put back at the trip's end. A trip without
+//! user mode touches none of it.
+//!
+//! | state | Linux's | while the cokernel has user mode | why |
+//! |---|---|---|---|
+//! | CR0.TS | 0 | 1 | the FPU's registers are Linux's: their use traps |
+//! | EFER.SCE | 1 | 0 | `syscall` would enter Linux's entry code |
+//! | IA32_SYSENTER_CS | set | 0 | so would `sysenter` |
+//! | PKRU | the task's | 0 | keys are Linux's |
+//! | U_CET | the task's | 0 | so are shadow stacks |
+//! | FS, GS base | Linux's | the cokernel's | `rdgsbase` would tell |
+//! | data selectors, LDT | Linux's | null | `iretq` and user mode change them; the trampoline puts them back |
+
+use core::arch::asm;
+use kyozon_abi::layer::UserState;
+
+const EFER: u32 = 0xc000_0080;
+const EFER_SCE: u64 = 1;
+const SYSENTER_CS: u32 = 0x174;
+const FS_BASE: u32 = 0xc000_0100;
+const GS_BASE: u32 = 0xc000_0101;
+const U_CET: u32 = 0x6a0;
+const CR0_TS: u64 = 1 << 3;
+const CR4_FSGSBASE: u64 = 1 << 16;
+const CR4_PKE: u64 = 1 << 22;
+const CR4_CET: u64 = 1 << 23;
+
+/// What was saved beside [`UserState`], which the trampoline puts back.
+#[derive(Clone, Copy, Default)]
+pub struct Saved {
+    cr0: u64,
+    efer: u64,
+    sysenter_cs: u64,
+    pkru: u32,
+    u_cet: u64,
+    /// The cokernel's own, from trip to trip.
+    fs_base: u64,
+    gs_base: u64,
+}
+
+fn rdmsr(msr: u32) -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: called with registers that exist on every CPU in 64-bit mode, or whose feature CR4 says is on.
+    unsafe {
+        asm!("rdmsr", in("ecx") msr, out("eax") low, out("edx") high, options(nostack, preserves_flags))
+    };
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// # Safety
+///
+/// The value must be one under which both kernels can run until it is put back.
+unsafe fn wrmsr(msr: u32, value: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!("wrmsr", in("ecx") msr, in("eax") value as u32, in("edx") (value >> 32) as u32,
+             options(nostack, preserves_flags));
+    }
+}
+
+fn cr0() -> u64 {
+    let value;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {}, cr0", out(reg) value, options(nomem, nostack, preserves_flags)) };
+    value
+}
+
+fn cr4() -> u64 {
+    let value;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {}, cr4", out(reg) value, options(nomem, nostack, preserves_flags)) };
+    value
+}
+
+/// # Safety
+///
+/// Only TS may differ from the present value.
+unsafe fn set_cr0(value: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { asm!("mov cr0, {}", in(reg) value, options(nostack, preserves_flags)) };
+}
+
+fn pkru() -> u32 {
+    let value;
+    // SAFETY: called where CR4.PKE is set; ECX must be 0.
+    unsafe {
+        asm!("rdpkru", in("ecx") 0, out("eax") value, out("edx") _, options(nomem, nostack, preserves_flags))
+    };
+    value
+}
+
+/// # Safety
+///
+/// CR4.PKE must be set.
+unsafe fn set_pkru(value: u32) {
+    // SAFETY: ECX and EDX must be 0.
+    unsafe {
+        asm!("wrpkru", in("eax") value, in("ecx") 0, in("edx") 0, options(nostack, preserves_flags))
+    };
+}
+
+fn bases(cr4: u64) -> (u64, u64) {
+    if cr4 & CR4_FSGSBASE == 0 {
+        return (rdmsr(FS_BASE), rdmsr(GS_BASE));
+    }
+    let (fs, gs);
+    // SAFETY: the feature is on.
+    unsafe {
+        asm!("rdfsbase {}", "rdgsbase {}", out(reg) fs, out(reg) gs, options(nomem, nostack, preserves_flags));
+    }
+    (fs, gs)
+}
+
+/// # Safety
+///
+/// Both must be canonical, and no code may use the segments until Linux's are back.
+unsafe fn set_bases(cr4: u64, fs: u64, gs: u64) {
+    if cr4 & CR4_FSGSBASE == 0 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            wrmsr(FS_BASE, fs);
+            wrmsr(GS_BASE, gs);
+        }
+        return;
+    }
+    // SAFETY: the feature is on; the caller's promise.
+    unsafe {
+        asm!("wrfsbase {}", "wrgsbase {}", in(reg) fs, in(reg) gs, options(nostack, preserves_flags));
+    }
+}
+
+/// Saves Linux's state and puts the cokernel's in place.
+///
+/// # Safety
+///
+/// On the cokernel's CPU, in its world, with the state Linux's.
+pub unsafe fn to_cokernel(saved: &mut Saved, linux: &mut UserState) {
+    let cr4 = cr4();
+    // SAFETY: selectors are stored and null selectors are loaded, which code in 64-bit mode does not use; SS stays.
+    // Linux's LDT is only reached through its selectors.
+    unsafe {
+        asm!(
+            "mov {0:x}, ds", "mov [{1}], {0:x}",
+            "mov {0:x}, es", "mov [{2}], {0:x}",
+            "mov {0:x}, fs", "mov [{3}], {0:x}",
+            "mov {0:x}, gs", "mov [{4}], {0:x}",
+            "mov {0:x}, ss", "mov [{5}], {0:x}",
+            "sldt {0:x}", "mov [{6}], {0:x}",
+            out(reg) _,
+            in(reg) &mut linux.ds, in(reg) &mut linux.es, in(reg) &mut linux.fs, in(reg) &mut linux.gs,
+            in(reg) &mut linux.ss, in(reg) &mut linux.ldt,
+            options(nostack, preserves_flags)
+        );
+    }
+    (linux.fs_base, linux.gs_base) = bases(cr4);
+    linux.switched = 1;
+    saved.cr0 = cr0();
+    saved.efer = rdmsr(EFER);
+    saved.sysenter_cs = rdmsr(SYSENTER_CS);
+    // SAFETY: each is put back by `to_linux` or the trampoline, and neither the layer nor a cokernel's kernel mode
+    // depends on any.
+    unsafe {
+        if linux.ldt != 0 {
+            asm!("lldt {0:x}", in(reg) 0, options(nostack, preserves_flags));
+        }
+        asm!("mov ds, {0:e}", "mov es, {0:e}", "mov fs, {0:e}", "mov gs, {0:e}", in(reg) 0,
+             options(nostack, preserves_flags));
+        set_bases(cr4, saved.fs_base, saved.gs_base);
+        set_cr0(saved.cr0 | CR0_TS);
+        wrmsr(EFER, saved.efer & !EFER_SCE);
+        wrmsr(SYSENTER_CS, 0);
+        if cr4 & CR4_PKE != 0 {
+            saved.pkru = pkru();
+            set_pkru(0);
+        }
+        if cr4 & CR4_CET != 0 {
+            saved.u_cet = rdmsr(U_CET);
+            wrmsr(U_CET, 0);
+        }
+    }
+}
+
+/// Puts back what the trampoline does not.
+///
+/// # Safety
+///
+/// After [`to_cokernel`] with the same `saved`.
+pub unsafe fn to_linux(saved: &mut Saved) {
+    let cr4 = cr4();
+    (saved.fs_base, saved.gs_base) = bases(cr4);
+    // SAFETY: these are the values that Linux ran with.
+    unsafe {
+        if cr4 & CR4_CET != 0 {
+            wrmsr(U_CET, saved.u_cet);
+        }
+        if cr4 & CR4_PKE != 0 {
+            set_pkru(saved.pkru);
+        }
+        wrmsr(SYSENTER_CS, saved.sysenter_cs);
+        wrmsr(EFER, saved.efer);
+        set_cr0(saved.cr0);
+    }
+}

@@ -1,0 +1,65 @@
+//! Frames of user mode: what a cokernel may set, and what the layer insists on.
+
+use kyozon_abi::layer::{Frame, USER_CODE_SELECTOR, USER_DATA_SELECTOR};
+
+/// Carry, parity, adjust, zero, sign, trap, direction, overflow, alignment, identification.
+const USER_FLAGS: u64 = 0x0024_0dd5;
+/// The bit of RFLAGS that is always set.
+const FLAGS_ONE: u64 = 2;
+/// First address that is not in the lower half with four levels of page tables.
+const LOWER_HALF_4: u64 = 1 << 47;
+/// The same with five levels.
+const LOWER_HALF_5: u64 = 1 << 56;
+
+/// Makes `frame` one that `iretq` takes to user mode with interrupts off and no I/O rights.
+///
+/// An address outside the lower half becomes 0, which is never mapped: the task faults, not the layer. (`iretq` to an
+/// address that is not canonical faults in kernel mode.)
+pub fn sanitize(frame: &mut Frame, paging_levels: u32) {
+    let end = if paging_levels == 5 { LOWER_HALF_5 } else { LOWER_HALF_4 };
+    if frame.rip >= end {
+        frame.rip = 0;
+    }
+    frame.cs = USER_CODE_SELECTOR;
+    frame.ss = USER_DATA_SELECTOR;
+    frame.rflags = frame.rflags & USER_FLAGS | FLAGS_ONE;
+}
+
+/// Whether `frame` was interrupted in user mode.
+pub fn is_user(frame: &Frame) -> bool {
+    frame.cs & 3 == 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_frames_become_harmless() {
+        let mut frame = Frame {
+            rip: 0x8000_0000_0000,
+            cs: 0x10,
+            ss: 0,
+            rflags: u64::MAX,
+            rsp: u64::MAX,
+            rax: 5,
+            ..Frame::default()
+        };
+        sanitize(&mut frame, 4);
+        assert_eq!((frame.rip, frame.cs, frame.ss), (0, 0x33, 0x2b));
+        assert_eq!(
+            frame.rflags & (1 << 9 | 3 << 12 | 1 << 14 | 1 << 16 | 1 << 17),
+            0,
+            "interrupts, I/O level, nested task, resume, virtual-8086"
+        );
+        assert_eq!(frame.rax, 5);
+        assert!(is_user(&frame));
+    }
+
+    #[test]
+    fn five_levels_reach_further() {
+        let mut frame = Frame { rip: 0x8000_0000_0000, ..Frame::default() };
+        sanitize(&mut frame, 5);
+        assert_eq!(frame.rip, 0x8000_0000_0000);
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Compares Linux's state before and after a trip. For tests: module parameter
+ * `check`. Counts words that differ.
+ */
+#include <linux/moduleparam.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <asm/desc.h>
+#include <asm/fpu/api.h>
+#include <asm/msr.h>
+#include <asm/special_insns.h>
+#include <asm/debugreg.h>	/* after what it uses */
+
+#include "kyozon.h"
+
+bool kyozon_check;
+module_param_named(check, kyozon_check, bool, 0644);
+MODULE_PARM_DESC(check, "compare Linux's state around every trip (slow)");
+
+static const u32 msrs[] = {
+	MSR_FS_BASE, MSR_GS_BASE, MSR_KERNEL_GS_BASE, MSR_LSTAR, MSR_CSTAR,
+	MSR_STAR, MSR_SYSCALL_MASK, MSR_EFER, MSR_IA32_CR_PAT,
+	MSR_IA32_SYSENTER_CS, MSR_IA32_SYSENTER_ESP, MSR_IA32_SYSENTER_EIP,
+	MSR_TSC_AUX,
+};
+
+struct kyozon_snapshot {
+	u64 gdt_base, gdt_limit, idt_base, idt_limit;
+	u64 tr, tr_base, ldt;
+	u64 ds, es, fs, gs, ss;
+	u64 cr0, cr2, cr3, cr4, dr7, flags, pkru;
+	u64 msr[ARRAY_SIZE(msrs)];
+	u8 fpu[512] __aligned(16);
+};
+
+static struct kyozon_snapshot before, after;
+static int first = -1;
+
+static void take(struct kyozon_snapshot *s)
+{
+	struct desc_ptr gdtr, idtr;
+	u64 *gdt, d0, d1;
+	unsigned int i;
+	u16 selector;
+
+	memset(s, 0, sizeof(*s));
+	native_store_gdt(&gdtr);
+	store_idt(&idtr);
+	s->gdt_base = gdtr.address;
+	s->gdt_limit = gdtr.size;
+	s->idt_base = idtr.address;
+	s->idt_limit = idtr.size;
+	asm volatile("str %0" : "=m"(selector));
+	s->tr = selector;
+	gdt = (u64 *)gdtr.address;
+	d0 = gdt[selector / 8];
+	d1 = gdt[selector / 8 + 1];
+	/* What the descriptor says; the hidden part shows in what still works. */
+	s->tr_base = (d0 >> 16 & 0xffffff) | (d0 >> 56) << 24 | d1 << 32;
+	asm volatile("sldt %0" : "=m"(selector));
+	s->ldt = selector;
+	savesegment(ds, s->ds);
+	savesegment(es, s->es);
+	savesegment(fs, s->fs);
+	savesegment(gs, s->gs);
+	savesegment(ss, s->ss);
+	s->cr0 = native_read_cr0();
+	s->cr2 = native_read_cr2();
+	s->cr3 = __native_read_cr3();
+	s->cr4 = native_read_cr4();
+	get_debugreg(s->dr7, 7);
+	s->flags = native_save_fl() &
+		   ~(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF |
+		     X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_OF);
+	if (s->cr4 & X86_CR4_PKE)
+		s->pkru = rdpkru();
+	for (i = 0; i < ARRAY_SIZE(msrs); i++)
+		rdmsrl_safe(msrs[i], &s->msr[i]);
+	asm volatile("fxsave64 %0" : "=m"(s->fpu));
+}
+
+void kyozon_switch_checked(void)
+{
+	const u64 *a = (const u64 *)&before, *b = (const u64 *)&after;
+	unsigned int i;
+
+	take(&before);
+	kyozon_switch();
+	take(&after);
+	for (i = 0; i < sizeof(before) / sizeof(*a); i++) {
+		if (a[i] == b[i])
+			continue;
+		kyozon.differences++;
+		first = i;
+	}
+}
+
+void kyozon_check_report(void)
+{
+	const u64 *a = (const u64 *)&before, *b = (const u64 *)&after;
+
+	if (first >= 0)
+		pr_warn("state word %d differed last: tr %d ds %d cr0 %d cr2 %d flags %d msr %d fpu %d\n", first,
+			(int)offsetof(struct kyozon_snapshot, tr) / 8, (int)offsetof(struct kyozon_snapshot, ds) / 8,
+			(int)offsetof(struct kyozon_snapshot, cr0) / 8, (int)offsetof(struct kyozon_snapshot, cr2) / 8,
+			(int)offsetof(struct kyozon_snapshot, flags) / 8, (int)offsetof(struct kyozon_snapshot, msr) / 8,
+			(int)offsetof(struct kyozon_snapshot, fpu) / 8);
+	(void)a; (void)b;
+	first = -1;
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One pin of the IO-APIC at GSI 0, delivering NMIs to the cokernel's CPU.
+ *
+ * The index register is shared with Linux, whose lock is its own. So the pin is
+ * programmed while all CPUs are stopped, and never touched from NMI context.
+ *
+ * Reference: Intel 82093AA data sheet, 3.2.4.
+ */
+#include <linux/acpi.h>
+#include <linux/bitops.h>
+#include <linux/io.h>
+#include <linux/stop_machine.h>
+#include <asm/smp.h>
+
+#include "kyozon.h"
+
+#define INDEX		0x00
+#define WINDOW		0x10
+#define VERSION		0x01
+#define PIN_LOW(pin)	(0x10 + 2 * (pin))
+#define PIN_HIGH(pin)	(0x11 + 2 * (pin))
+
+#define MASKED		BIT(16)
+#define DELIVER_NMI	(4 << 8)	/* physical, edge, active high */
+
+static struct {
+	u8 __iomem *registers;
+	u32 candidates;
+	int pin;
+	u32 saved_low;
+	u32 saved_high;
+} ioapic;
+
+static u32 get(u32 index)
+{
+	writel(index, ioapic.registers + INDEX);
+	return readl(ioapic.registers + WINDOW);
+}
+
+static void set(u32 index, u32 value)
+{
+	writel(index, ioapic.registers + INDEX);
+	writel(value, ioapic.registers + WINDOW);
+}
+
+static phys_addr_t first_ioapic(void)
+{
+	struct acpi_table_header *madt;
+	struct acpi_subtable_header *at;
+	phys_addr_t found = 0;
+	void *end;
+
+	if (ACPI_FAILURE(acpi_get_table(ACPI_SIG_MADT, 0, &madt)))
+		return 0;
+	at = (void *)madt + sizeof(struct acpi_table_madt);
+	end = (void *)madt + madt->length;
+	while ((void *)(at + 1) <= end && at->length >= sizeof(*at)) {
+		struct acpi_madt_io_apic *entry = (void *)at;
+
+		if (at->type == ACPI_MADT_TYPE_IO_APIC &&
+		    !entry->global_irq_base) {
+			found = entry->address;
+			break;
+		}
+		at = (void *)at + at->length;
+	}
+	acpi_put_table(madt);
+	return found;
+}
+
+/* The highest candidate that Linux leaves masked: low pins are ISA's. */
+static int choose(void *unused)
+{
+	u32 index = readl(ioapic.registers + INDEX);
+	int pins = (get(VERSION) >> 16 & 0xff) + 1, pin;
+
+	ioapic.pin = -1;
+	for (pin = min(pins, 32) - 1; pin >= 0; pin--) {
+		if (!(ioapic.candidates & BIT(pin)))
+			continue;
+		ioapic.saved_low = get(PIN_LOW(pin));
+		if (!(ioapic.saved_low & MASKED))
+			continue;
+		ioapic.saved_high = get(PIN_HIGH(pin));
+		ioapic.pin = pin;
+		break;
+	}
+	writel(index, ioapic.registers + INDEX);
+	return 0;
+}
+
+static int program(void *unused)
+{
+	u32 index = readl(ioapic.registers + INDEX);
+
+	set(PIN_LOW(ioapic.pin), MASKED);
+	set(PIN_HIGH(ioapic.pin), (u32)cpu_physical_id(kyozon.cpu) << 24);
+	set(PIN_LOW(ioapic.pin), DELIVER_NMI);
+	writel(index, ioapic.registers + INDEX);
+	return 0;
+}
+
+static int restore(void *unused)
+{
+	u32 index = readl(ioapic.registers + INDEX);
+
+	set(PIN_LOW(ioapic.pin), MASKED);
+	set(PIN_HIGH(ioapic.pin), ioapic.saved_high);
+	set(PIN_LOW(ioapic.pin), ioapic.saved_low);
+	writel(index, ioapic.registers + INDEX);
+	return 0;
+}
+
+/* Returns a pin among the bits of `candidates`, or why there is none. */
+int kyozon_ioapic_take(struct kyozon_load *load, u32 candidates)
+{
+	phys_addr_t physical = first_ioapic();
+
+	if (!physical)
+		return kyozon_say(load, -ENODEV, "no IO-APIC");
+	if (cpu_physical_id(kyozon.cpu) > 0xfe)
+		return kyozon_say(load, -EOPNOTSUPP,
+				  "CPU %u has an APIC number that no pin can name",
+				  kyozon.cpu);
+	ioapic.registers = ioremap(physical, PAGE_SIZE);
+	if (!ioapic.registers)
+		return kyozon_say(load, -ENOMEM, "IO-APIC registers cannot be mapped");
+	ioapic.candidates = candidates;
+	stop_machine(choose, NULL, NULL);
+	if (ioapic.pin < 0) {
+		iounmap(ioapic.registers);
+		return kyozon_say(load, -EBUSY,
+				  "Linux uses every IO-APIC pin that the timer can reach (%#x)",
+				  candidates);
+	}
+	return ioapic.pin;
+}
+
+/* Process context. The pin delivers from here on. */
+void kyozon_ioapic_open(void)
+{
+	stop_machine(program, NULL, NULL);
+}
+
+void kyozon_ioapic_give(void)
+{
+	stop_machine(restore, NULL, NULL);
+	iounmap(ioapic.registers);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * kyozon.ko: lets a cokernel run beside this Linux, ticked by NMIs.
+ *
+ * The module takes memory, maps the images, owns the timer and switches worlds.
+ * What a trip into the cokernel's world does there is the layer's business:
+ * an image of its own, mapped in that world only.
+ *
+ * One cokernel, one CPU: all state hangs off `kyozon` and `kyozon_world`, and
+ * kyozon_lock orders everything that runs in process context. NMI context reads
+ * what was complete before `armed` was set.
+ */
+#ifndef KYOZON_H
+#define KYOZON_H
+
+#include <linux/irq_work.h>
+#include <linux/mm.h>
+#include <linux/types.h>
+#include <asm/processor.h>
+#include <asm/segment.h>
+
+#include <kyozon/abi.h>
+
+#include "world.h"
+
+#undef pr_fmt
+#define pr_fmt(fmt) "kyozon: " fmt
+
+struct kyozon_table_pointer {
+	u16 limit;
+	u64 base;
+	u8 pad[6];
+} __packed;
+
+/* What the trampoline works on, mapped at the same address in both worlds. */
+struct kyozon_world {
+	struct kyozon_trip trip;
+	struct kyozon_table_pointer linux_gdtr;
+	struct kyozon_table_pointer linux_idtr;
+	struct kyozon_table_pointer gdtr;
+	struct kyozon_table_pointer idtr;
+	u64 linux_rsp;
+	u64 linux_cr3;
+	u64 linux_cr2;
+	u64 cr3;
+	u64 stack;
+	u64 entry;
+	u64 layer_entry;
+	u64 linux_cr3_keep;	/* bit 63 where Linux's TLB entries survive */
+	u64 tss_desc[2];
+	u64 linux_tss_desc[2];
+	u64 s_cet;		/* Linux's value where it checks for ENDBR */
+	u64 fsgsbase;
+	u64 pad1[6];
+	u64 gdt[16];
+	struct x86_hw_tss tss __aligned(64);
+	u64 idt[2 * 256] __aligned(PAGE_SIZE);
+	u8 trip_stack[2 * PAGE_SIZE] __aligned(PAGE_SIZE);
+	u8 nmi_stack[2 * PAGE_SIZE];
+	u8 fault_stack[2 * PAGE_SIZE];
+	u8 machine_check_stack[PAGE_SIZE];
+} __aligned(PAGE_SIZE);
+
+#define KYOZON_WORLD_ASSERT(name, field) \
+	static_assert(offsetof(struct kyozon_world, field) == W_##name)
+KYOZON_WORLD_ASSERT(RESULT, trip.result);
+KYOZON_WORLD_ASSERT(IN_TRANSIT, trip.in_transit);
+KYOZON_WORLD_ASSERT(INSIDE, trip.inside);
+KYOZON_WORLD_ASSERT(MACHINE_CHECK, trip.machine_check);
+KYOZON_WORLD_ASSERT(NMI_ENTRY, trip.nmi_entry);
+KYOZON_WORLD_ASSERT(MACHINE_CHECK_ENTRY, trip.machine_check_entry);
+KYOZON_WORLD_ASSERT(FAULT_REASON, trip.fault.reason);
+KYOZON_WORLD_ASSERT(USER_FS_BASE, trip.user.fs_base);
+KYOZON_WORLD_ASSERT(USER_GS_BASE, trip.user.gs_base);
+KYOZON_WORLD_ASSERT(USER_DS, trip.user.ds);
+KYOZON_WORLD_ASSERT(USER_ES, trip.user.es);
+KYOZON_WORLD_ASSERT(USER_FS, trip.user.fs);
+KYOZON_WORLD_ASSERT(USER_GS, trip.user.gs);
+KYOZON_WORLD_ASSERT(USER_SS, trip.user.ss);
+KYOZON_WORLD_ASSERT(USER_LDT, trip.user.ldt);
+KYOZON_WORLD_ASSERT(USER_SWITCHED, trip.user.switched);
+KYOZON_WORLD_ASSERT(LINUX_GDTR, linux_gdtr);
+KYOZON_WORLD_ASSERT(LINUX_IDTR, linux_idtr);
+KYOZON_WORLD_ASSERT(GDTR, gdtr);
+KYOZON_WORLD_ASSERT(IDTR, idtr);
+KYOZON_WORLD_ASSERT(LINUX_RSP, linux_rsp);
+KYOZON_WORLD_ASSERT(LINUX_CR3, linux_cr3);
+KYOZON_WORLD_ASSERT(LINUX_CR2, linux_cr2);
+KYOZON_WORLD_ASSERT(CR3, cr3);
+KYOZON_WORLD_ASSERT(STACK, stack);
+KYOZON_WORLD_ASSERT(ENTRY, entry);
+KYOZON_WORLD_ASSERT(LAYER_ENTRY, layer_entry);
+KYOZON_WORLD_ASSERT(LINUX_CR3_KEEP, linux_cr3_keep);
+KYOZON_WORLD_ASSERT(TSS_DESC, tss_desc);
+KYOZON_WORLD_ASSERT(LINUX_TSS_DESC, linux_tss_desc);
+KYOZON_WORLD_ASSERT(S_CET, s_cet);
+KYOZON_WORLD_ASSERT(FSGSBASE, fsgsbase);
+KYOZON_WORLD_ASSERT(GDT, gdt);
+
+extern struct kyozon_world kyozon_world;
+
+/* trampoline.S */
+void kyozon_switch(void);
+extern char kyozon_trampoline[], kyozon_trampoline_end[];
+extern char kyozon_nmi_gate[], kyozon_nmi_in_transit[];
+extern char kyozon_machine_check_gate[], kyozon_machine_check_in_transit[];
+extern char kyozon_fault_gate[];
+
+/* reserve.c: memory taken from Linux, in pieces of falling size */
+struct kyozon_piece {
+	struct page *page;
+	unsigned int order;
+};
+
+struct kyozon_reserve {
+	struct kyozon_piece pieces[KYOZON_MAX_RANGES];
+	unsigned int count;
+	u64 pages;
+	unsigned int piece;	/* next page to hand out */
+	u64 page;
+};
+
+int kyozon_reserve_take(struct kyozon_reserve *r, u64 pages);
+void kyozon_reserve_give(struct kyozon_reserve *r);
+void *kyozon_reserve_page(struct kyozon_reserve *r);
+int kyozon_ram(const struct kyozon_reserve *r, struct kyozon_range *ram,
+	       u32 *count);
+
+/* load.c: images, as the caller gave them and as they were built */
+struct kyozon_loaded_image {
+	u8 *bytes;
+	u64 size;
+	struct kyozon_image_header header;
+};
+
+struct kyozon_images {
+	u64 count;
+	struct kyozon_loaded_image image[KYOZON_MAX_IMAGES];
+};
+
+int kyozon_images_take(struct kyozon_images *images, struct kyozon_load *load);
+void kyozon_images_give(struct kyozon_images *images);
+
+/* world.c */
+u64 kyozon_world_pages(const struct kyozon_images *images, u64 memory_bytes,
+		       const struct kyozon_range *ram, u32 ram_count);
+int kyozon_world_make(struct kyozon_load *load,
+		      const struct kyozon_images *images);
+void kyozon_world_bind(void *unused);
+int kyozon_world_map_guard(phys_addr_t registers);
+
+/* refuse.c: what this machine must be before anything is changed */
+int kyozon_refuse(struct kyozon_load *load);
+__printf(3, 4) int kyozon_say(struct kyozon_load *load, int error,
+			      const char *format, ...);
+
+/* tick.c and its sources */
+struct kyozon_tick_source {
+	u32 id;
+	const char *name;
+	/* Finds and claims the hardware; says in load->message why not. */
+	int (*take)(struct kyozon_load *load);
+	/* Opens the way for interrupts, before the first is scheduled. */
+	void (*open)(void);
+	/* Schedules the first tick. On the cokernel's CPU, interrupts off. */
+	void (*start)(void);
+	/* Arms the guard for a trip that began so long after its tick. */
+	void (*watch)(u64 late_tsc);
+	/*
+	 * End of a trip: schedules the next tick, at least `rest_tsc` from now,
+	 * and returns how many passed by.
+	 */
+	u32 (*next)(u64 rest_tsc);
+	/* Silent from here on. Any context, also NMI and crash. */
+	void (*stop)(void);
+	/* Gives the hardware back as it was. */
+	void (*give)(void);
+};
+
+#define KYOZON_HISTOGRAM 40	/* stops of up to 2^39 TSC ticks */
+
+struct kyozon_tick {
+	const struct kyozon_tick_source *source;
+	u64 budget_tsc;
+	u64 late_tsc;		/* the guard stands where a trip begins earlier */
+	u64 slack_tsc;		/* how much the two clocks may disagree */
+	u64 end_tsc;		/* end of the last trip */
+	u64 wrap_tsc;		/* when a 32-bit timer interrupts once more, or 0 */
+	u32 swallow;		/* NMIs of ours that may still be on their way */
+	u32 passed;		/* ticks that fell together with the next */
+	u64 ticks;
+	u64 missed;
+	u64 overruns;
+	u64 longest_tsc;
+	u64 foreign;
+	u64 histogram[KYOZON_HISTOGRAM];
+};
+
+int kyozon_tick_take(struct kyozon_load *load);
+int kyozon_tick_start(void);
+void kyozon_tick_give(void);
+extern const struct kyozon_tick_source kyozon_hpet_msi, kyozon_hpet_ioapic;
+extern const struct kyozon_tick_source kyozon_rtc;
+
+/* ioapic.c: one pin, delivering NMIs */
+int kyozon_ioapic_take(struct kyozon_load *load, u32 candidates);
+void kyozon_ioapic_open(void);
+void kyozon_ioapic_give(void);
+
+/* nmi.c */
+int kyozon_nmi_take(void);
+void kyozon_nmi_give(void);
+void kyozon_nmi_send(int cpu);
+
+/* park.c: the other CPUs stand still while the layer repairs */
+void kyozon_park(void);
+int kyozon_park_here(void);
+
+/* leave.c: everything that must happen before Linux goes away */
+int kyozon_leave_take(struct kyozon_load *load);
+void kyozon_leave_give(void);
+
+/* check.c: compares Linux's state around a trip */
+void kyozon_switch_checked(void);
+void kyozon_check_report(void);
+extern bool kyozon_check;
+
+/* main.c */
+struct kyozon {
+	bool armed;		/* NMI context may enter the cokernel's world */
+	u32 state;
+	u32 cpu;
+	u32 mode;
+	u32 tick_hz;
+	u32 budget_us;
+	u32 levels;
+	u64 tsc_khz;
+	u64 differences;
+	struct kyozon_tick tick;
+	struct kyozon_reserve reserve;
+	struct kyozon_layer_entry *entry;
+	struct page **events;
+	u32 event_pages;
+	struct irq_work stopped;
+};
+
+extern struct kyozon kyozon;
+
+void kyozon_silence(void);
+
+#endif

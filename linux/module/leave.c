@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Everything that must happen before Linux goes away, or before the cokernel's
+ * CPU does.
+ *
+ *  - Reboot and power off: a notifier silences the timer.
+ *  - Crash kernel: __crash_kexec() runs before panic notifiers unless Linux was
+ *    told otherwise, so a kprobe sits on it. It is the one place that panic(),
+ *    oops and SysRq-c share. The NMI of a timer that goes on would reach the
+ *    crash kernel before it has a handler.
+ *  - Suspend and CPU hotplug: refused, since neither the timer's nor the
+ *    IO-APIC's state would come back, and ticks are bound to one CPU.
+ */
+#include <linux/cpuhotplug.h>
+#include <linux/delay.h>
+#include <linux/kprobes.h>
+#include <linux/panic_notifier.h>
+#include <linux/reboot.h>
+#include <linux/suspend.h>
+#include <asm/msr.h>
+
+#include "kyozon.h"
+
+#define LAST_TRIP_US	20000
+
+/* Silent, and the last trip over: its CPU is to be stopped by an NMI next. */
+static void silence_and_wait(void)
+{
+	u64 end = rdtsc() + div_u64(LAST_TRIP_US * kyozon.tsc_khz, 1000);
+
+	if (!READ_ONCE(kyozon.armed))
+		return;
+	kyozon_silence();
+	if (raw_smp_processor_id() == kyozon.cpu)
+		return;
+	while (READ_ONCE(kyozon_world.trip.inside) && (s64)(rdtsc() - end) < 0)
+		cpu_relax();
+	/* The end of that trip may have armed the timer once more. */
+	udelay(10);
+	kyozon_silence();
+}
+
+static int before_crash_kernel(struct kprobe *probe, struct pt_regs *regs)
+{
+	silence_and_wait();
+	return 0;
+}
+
+static struct kprobe crash_probe = {
+	.symbol_name = "__crash_kexec",
+	.pre_handler = before_crash_kernel,
+};
+
+static int before_reboot(struct notifier_block *nb, unsigned long action,
+			 void *data)
+{
+	silence_and_wait();
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block reboot_notifier = {
+	.notifier_call = before_reboot,
+	.priority = INT_MAX,
+};
+
+/* Where the crash kernel starts late, or there is none. */
+static struct notifier_block panic_notifier = {
+	.notifier_call = before_reboot,
+	.priority = INT_MAX,
+};
+
+static int before_suspend(struct notifier_block *nb, unsigned long action,
+			  void *data)
+{
+	switch (action) {
+	case PM_HIBERNATION_PREPARE:
+	case PM_SUSPEND_PREPARE:
+	case PM_RESTORE_PREPARE:
+		if (READ_ONCE(kyozon.state) == KYOZON_STATE_EMPTY)
+			return NOTIFY_DONE;
+		pr_warn("suspend refused: unload the cokernel first\n");
+		return notifier_from_errno(-EBUSY);
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block suspend_notifier = {
+	.notifier_call = before_suspend,
+};
+
+static int before_cpu_down(unsigned int cpu)
+{
+	if (cpu != kyozon.cpu)
+		return 0;
+	pr_warn("CPU %u stays online: unload the cokernel first\n", cpu);
+	return -EBUSY;
+}
+
+static enum cpuhp_state hotplug_state;
+
+int kyozon_leave_take(struct kyozon_load *load)
+{
+	int error;
+
+	crash_probe.flags = 0;
+	crash_probe.addr = NULL;
+	error = register_kprobe(&crash_probe);
+	if (error)
+		return kyozon_say(load, error,
+				  "the way to a crash kernel cannot be watched: enable kprobes");
+	error = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "kyozon:online",
+					  NULL, before_cpu_down);
+	if (error < 0) {
+		kyozon_say(load, error, "CPU hotplug cannot be watched");
+		goto probe;
+	}
+	hotplug_state = error;
+	error = register_pm_notifier(&suspend_notifier);
+	if (error) {
+		kyozon_say(load, error, "suspend cannot be watched");
+		goto hotplug;
+	}
+	error = register_reboot_notifier(&reboot_notifier);
+	if (error) {
+		kyozon_say(load, error, "reboot cannot be watched");
+		goto suspend;
+	}
+	atomic_notifier_chain_register(&panic_notifier_list, &panic_notifier);
+	return 0;
+
+suspend:
+	unregister_pm_notifier(&suspend_notifier);
+hotplug:
+	cpuhp_remove_state_nocalls(hotplug_state);
+probe:
+	unregister_kprobe(&crash_probe);
+	return error;
+}
+
+void kyozon_leave_give(void)
+{
+	atomic_notifier_chain_unregister(&panic_notifier_list, &panic_notifier);
+	unregister_reboot_notifier(&reboot_notifier);
+	unregister_pm_notifier(&suspend_notifier);
+	cpuhp_remove_state_nocalls(hotplug_state);
+	unregister_kprobe(&crash_probe);
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * From Linux's NMI handler into the cokernel's world.
+ *
+ * Linux calls every handler for every CPU's NMI, whatever an earlier handler
+ * returned. So this one asks two questions first: is this the cokernel's CPU,
+ * and is its tick due? Both are answered without touching the timer: what is
+ * due was written down, in TSC ticks, when the timer was armed.
+ *
+ * NMIs are unblocked again by the first IRET in the cokernel's world. Linux
+ * copes with NMIs that arrive in the rest of its handler: it repeats (entry_64.S).
+ */
+#include <linux/delay.h>
+#include <linux/log2.h>
+#include <linux/smp.h>
+#include <asm/apic.h>
+#include <asm/msr.h>
+#include <asm/nmi.h>
+
+#include "kyozon.h"
+
+/* An NMI to one CPU, from any context: the ICR is put back as it was. */
+void kyozon_nmi_send(int cpu)
+{
+	u32 id = per_cpu(x86_cpu_to_apicid, cpu);
+	u32 icr2;
+
+	if (x2apic_mode) {
+		native_x2apic_icr_write(APIC_DM_NMI, id);
+		return;
+	}
+	icr2 = native_apic_mem_read(APIC_ICR2);
+	native_apic_mem_write(APIC_ICR2, id << 24);
+	native_apic_mem_write(APIC_ICR, APIC_DM_NMI);
+	native_apic_mem_write(APIC_ICR2, icr2);
+}
+
+static void account(struct kyozon_tick *tick, u64 began)
+{
+	u64 stop = tick->end_tsc - began;
+
+	tick->histogram[min(fls64(stop), KYOZON_HISTOGRAM - 1)]++;
+	if (stop > tick->longest_tsc)
+		tick->longest_tsc = stop;
+}
+
+/* Everything but "the cokernel is idle again". */
+static noinline void unusual(struct kyozon_tick *tick, struct kyozon_trip *trip)
+{
+	while (trip->result == KYOZON_TRIP_PARK) {
+		kyozon_park();
+		trip->result = KYOZON_TRIP_IDLE;
+		kyozon_switch();
+	}
+	trip->parked = 0;
+	if (trip->machine_check) {
+		trip->machine_check = 0;
+		asm volatile("int $18" : : : "memory");
+	}
+	if (trip->foreign || trip->in_transit) {
+		/*
+		 * Handlers that follow in this walk see it; one that was
+		 * registered meanwhile does not. So it comes once more.
+		 */
+		tick->foreign += trip->foreign + trip->in_transit;
+		trip->foreign = 0;
+		trip->in_transit = 0;
+		tick->swallow++;
+		kyozon_nmi_send(kyozon.cpu);
+	}
+	tick->ticks += trip->ticks_inside;
+	if (trip->result == KYOZON_TRIP_CUT_OFF)
+		tick->overruns++;
+	if (trip->result == KYOZON_TRIP_STOPPED) {
+		kyozon_silence();
+		WRITE_ONCE(kyozon.state, KYOZON_STATE_STOPPED);
+		irq_work_queue(&kyozon.stopped);
+	}
+}
+
+/* Linux gets the CPU for at least as long as it had to do without it. */
+static u64 rest_after(const struct kyozon_trip *trip, u64 stop)
+{
+	return stop > trip->period_tsc / 2 ? stop : 0;
+}
+
+static void run(struct kyozon_tick *tick, struct kyozon_trip *trip, u64 now)
+{
+	u64 due = trip->next_tsc;
+
+	trip->event.number += 1 + tick->passed;
+	trip->event.missed = tick->passed;
+	trip->event.scheduled_tsc = due;
+	trip->event.entered_tsc = now;
+	trip->deadline_tsc = now + tick->budget_tsc;
+	trip->guard_tsc = due + tick->budget_tsc;
+	trip->next_tsc = due + trip->period_tsc;
+	trip->result = KYOZON_TRIP_IDLE;
+	trip->ticks_inside = 0;
+	trip->stale = 0;
+	tick->swallow = 0;
+	trip->others = num_online_cpus() - 1;
+	if ((s64)(now - due) >= (s64)tick->late_tsc)
+		tick->source->watch(now - due);
+	if (unlikely(kyozon_check))
+		kyozon_switch_checked();
+	else
+		kyozon_switch();
+	tick->ticks++;
+	tick->missed += tick->passed;
+	if (unlikely(trip->result | trip->foreign | trip->in_transit |
+		     trip->machine_check | trip->ticks_inside))
+		unusual(tick, trip);
+	if (!kyozon.armed) {
+		tick->end_tsc = rdtsc();
+		account(tick, now);
+		return;
+	}
+	tick->passed = tick->source->next(rest_after(trip, rdtsc() - now));
+	/* Those that the layer delivered meanwhile were not missed. */
+	tick->passed -= min(tick->passed, trip->ticks_inside);
+	trip->event.number += trip->ticks_inside;
+	if ((s64)(tick->end_tsc + tick->slack_tsc - trip->guard_tsc) >= 0)
+		tick->swallow++;
+	account(tick, now);
+}
+
+static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
+{
+	struct kyozon_tick *tick = &kyozon.tick;
+	struct kyozon_trip *trip = &kyozon_world.trip;
+	u64 now;
+
+	if (raw_smp_processor_id() != kyozon.cpu)
+		return kyozon_park_here();
+	now = rdtsc();
+	if (likely(kyozon.armed &&
+		   (s64)(now + tick->slack_tsc - trip->next_tsc) >= 0)) {
+		run(tick, trip, now);
+		return NMI_HANDLED;
+	}
+	if (tick->swallow) {
+		tick->swallow--;
+		return NMI_HANDLED;
+	}
+	if (tick->wrap_tsc &&
+	    (s64)(now + tick->slack_tsc - tick->wrap_tsc) >= 0)
+		return NMI_HANDLED;
+	return NMI_DONE;
+}
+
+/* No more trips. Any context; on another CPU a trip may still be on its way. */
+void kyozon_silence(void)
+{
+	WRITE_ONCE(kyozon.armed, false);
+	kyozon.tick.swallow = 2;
+	if (kyozon.tick.source)
+		kyozon.tick.source->stop();
+}
+
+int kyozon_nmi_take(void)
+{
+	return register_nmi_handler(NMI_LOCAL, kyozon_nmi, NMI_FLAG_FIRST,
+				    "kyozon");
+}
+
+void kyozon_nmi_give(void)
+{
+	/* What the timer sent before it fell silent arrives here. */
+	usleep_range(1000, 2000);
+	unregister_nmi_handler(NMI_LOCAL, "kyozon");
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * HPET timer 2 as tick, timer 3 as guard where there is one; else timer 2 is
+ * both, re-armed as guard when a trip begins.
+ *
+ * One-shot, 32 bits wide, scheduled absolutely: the next tick is the last one
+ * plus a period that is kept with 32 fractional bits, whatever happened
+ * meanwhile. A comparator that the counter has passed is silent for minutes, so
+ * after each write the counter is read and the tick moved on where it must be.
+ *
+ * Reference: IA-PC HPET Specification 1.0a, 2.3.8 to 2.3.10. The HPET belongs
+ * to Linux; timers 0 and 1 are its legacy timers, and it leaves a timer alone
+ * that it has not enabled.
+ */
+#include <linux/acpi.h>
+#include <linux/delay.h>
+#include <linux/hpet.h>
+#include <linux/io.h>
+#include <linux/irqflags.h>
+#include <linux/math64.h>
+#include <asm/hpet.h>
+#include <asm/msr.h>
+#include <asm/smp.h>
+
+#include "kyozon.h"
+
+#define REGISTERS_BYTES	4096
+#define TICK_TIMER	2
+#define GUARD_TIMER	3
+#define MARGIN_FS	2000000000ull	/* 2 us: a comparator this near may be missed */
+#define LEAD_MS		5
+
+#define MESSAGE_ADDRESS	0xfee00000u
+#define MESSAGE_NMI	(4u << 8)
+
+#define FSB_ROUTE(n)	(HPET_Tn_ROUTE(n))
+#define ROUTE_CAP(n)	(HPET_Tn_CFG(n) + 4)
+
+static struct {
+	phys_addr_t physical;
+	u8 __iomem *registers;
+	u32 guard_timer;
+	u32 config;		/* of both timers, interrupts off */
+	u32 saved_config[2];
+	u64 saved_route[2];
+	u64 period;		/* counter ticks, 32 fractional bits */
+	u64 next;		/* the same */
+	u32 margin;
+	u32 furthest;		/* no tick is further ahead than this */
+	u32 budget;
+	u64 tsc_per_count;	/* 32 fractional bits */
+	u64 count_per_tsc;
+} hpet;
+
+static u32 get(u32 offset)
+{
+	return readl(hpet.registers + offset);
+}
+
+static void set(u32 offset, u32 value)
+{
+	writel(value, hpet.registers + offset);
+}
+
+static int find(struct kyozon_load *load)
+{
+	struct acpi_table_header *table;
+
+	if (ACPI_FAILURE(acpi_get_table(ACPI_SIG_HPET, 0, &table)))
+		return kyozon_say(load, -ENODEV, "no HPET");
+	hpet.physical = ((struct acpi_table_hpet *)table)->address.address;
+	acpi_put_table(table);
+	hpet.registers = ioremap(hpet.physical, REGISTERS_BYTES);
+	if (!hpet.registers)
+		return kyozon_say(load, -ENOMEM, "HPET registers cannot be mapped");
+	if (get(HPET_ID) == 0xffffffff || !(get(HPET_CFG) & HPET_CFG_ENABLE)) {
+		iounmap(hpet.registers);
+		return kyozon_say(load, -ENODEV,
+				  "Linux does not run the HPET: boot without hpet=disable");
+	}
+	return 0;
+}
+
+static bool is_used(unsigned int timer)
+{
+	return get(HPET_Tn_CFG(timer)) & (HPET_TN_ENABLE | HPET_TN_FSB);
+}
+
+static u64 count_and_tsc(u32 *count)
+{
+	u64 best = ~0ull, tsc = 0;
+	unsigned int i;
+
+	for (i = 0; i < 8; i++) {
+		u64 before = rdtsc_ordered(), after;
+		u32 now = get(HPET_COUNTER);
+
+		after = rdtsc_ordered();
+		if (after - before < best) {
+			best = after - before;
+			tsc = before + best / 2;
+			*count = now;
+		}
+	}
+	return tsc;
+}
+
+/* Both clocks over 20 ms, each pair read as tightly as it can be. */
+static void calibrate(void)
+{
+	u32 count0 = 0, count1 = 0;
+	u64 tsc0, tsc1;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	tsc0 = count_and_tsc(&count0);
+	local_irq_restore(flags);
+	msleep(20);
+	local_irq_save(flags);
+	tsc1 = count_and_tsc(&count1);
+	local_irq_restore(flags);
+	hpet.tsc_per_count = mul_u64_u64_div_u64(tsc1 - tsc0, 1ull << 32,
+						 count1 - count0);
+	hpet.count_per_tsc = mul_u64_u64_div_u64(count1 - count0, 1ull << 32,
+						 tsc1 - tsc0);
+}
+
+static int take(struct kyozon_load *load, bool message)
+{
+	u32 period_fs, capability, route = 0;
+	struct kyozon_layer_entry *e = kyozon.entry;
+	unsigned int i;
+	int error, pin;
+
+	error = find(load);
+	if (error)
+		return error;
+	error = -EBUSY;
+	if (((get(HPET_ID) & HPET_ID_NUMBER) >> HPET_ID_NUMBER_SHIFT) < TICK_TIMER) {
+		kyozon_say(load, error, "the HPET has no timer 2");
+		goto unmap;
+	}
+	if (is_used(TICK_TIMER)) {
+		kyozon_say(load, error,
+			   "Linux uses HPET timer 2: close /dev/hpet");
+		goto unmap;
+	}
+	capability = get(HPET_Tn_CFG(TICK_TIMER));
+	hpet.guard_timer = TICK_TIMER;
+	if (((get(HPET_ID) & HPET_ID_NUMBER) >> HPET_ID_NUMBER_SHIFT) >= GUARD_TIMER &&
+	    !is_used(GUARD_TIMER) &&
+	    (get(HPET_Tn_CFG(GUARD_TIMER)) & HPET_TN_FSB_CAP) ==
+		    (capability & HPET_TN_FSB_CAP) &&
+	    get(ROUTE_CAP(GUARD_TIMER)) == get(ROUTE_CAP(TICK_TIMER)))
+		hpet.guard_timer = GUARD_TIMER;
+	if (message) {
+		error = -EOPNOTSUPP;
+		if (!(capability & HPET_TN_FSB_CAP)) {
+			kyozon_say(load, error,
+				   "HPET timer 2 cannot send messages");
+			goto unmap;
+		}
+		if (cpu_physical_id(kyozon.cpu) > 0xfe) {
+			kyozon_say(load, error,
+				   "CPU %u has an APIC number that no message can name",
+				   kyozon.cpu);
+			goto unmap;
+		}
+		route = HPET_TN_FSB;
+	} else {
+		pin = kyozon_ioapic_take(load, get(ROUTE_CAP(TICK_TIMER)));
+		if (pin < 0) {
+			error = pin;
+			goto unmap;
+		}
+		route = pin << HPET_TN_ROUTE_SHIFT;
+	}
+
+	period_fs = get(HPET_PERIOD);
+	hpet.config = HPET_TN_32BIT | route;
+	hpet.period = mul_u64_u64_div_u64(1000000000000000ull, 1ull << 32,
+					  (u64)period_fs * load->tick_hz);
+	hpet.margin = div_u64(MARGIN_FS, period_fs) + 1;
+	hpet.budget = div_u64(load->budget_us * 1000000000ull, period_fs);
+	calibrate();
+	for (i = 0; i < 2; i++) {
+		u32 timer = i ? hpet.guard_timer : TICK_TIMER;
+
+		hpet.saved_config[i] = get(HPET_Tn_CFG(timer));
+		hpet.saved_route[i] = get(FSB_ROUTE(timer)) |
+			(u64)get(FSB_ROUTE(timer) + 4) << 32;
+	}
+	/* A guard that stands covers a trip that begins in half the budget. */
+	kyozon.tick.late_tsc = hpet.guard_timer == TICK_TIMER ?
+		S64_MIN : kyozon.tick.budget_tsc / 2;
+
+	error = kyozon_world_map_guard(hpet.physical);
+	if (error) {
+		kyozon_say(load, error, "the HPET could not be mapped");
+		goto give_pin;
+	}
+	e->guard += offset_in_page(hpet.physical);
+	e->guard_comparator = HPET_Tn_CMP(hpet.guard_timer);
+	e->guard_counter = HPET_COUNTER;
+	e->guard_per_tsc = hpet.count_per_tsc;
+	return 0;
+
+give_pin:
+	if (!message)
+		kyozon_ioapic_give();
+unmap:
+	iounmap(hpet.registers);
+	return error;
+}
+
+static int take_msi(struct kyozon_load *load)
+{
+	return take(load, true);
+}
+
+static int take_ioapic(struct kyozon_load *load)
+{
+	return take(load, false);
+}
+
+/* Schedules hpet.next, or the first tick after it that is `rest` ahead. */
+static u32 arm_next(u32 rest)
+{
+	struct kyozon_tick *tick = &kyozon.tick;
+	u32 at, now, passed = 0;
+	s32 left;
+
+	for (;;) {
+		at = hpet.next >> 32;
+		set(HPET_Tn_CMP(TICK_TIMER), at);
+		now = get(HPET_COUNTER);
+		left = at - now;
+		if (left > (s32)rest && left <= (s32)hpet.furthest)
+			break;
+		if (left > 0 && left > (s32)hpet.furthest) {
+			/* The machine stood still for half the counter. */
+			hpet.next = (u64)now << 32;
+		}
+		/* It may have fired at once, or may fire just now. */
+		if (left <= (s32)hpet.margin)
+			tick->swallow = max(tick->swallow, 1u);
+		hpet.next += hpet.period;
+		passed++;
+	}
+	tick->end_tsc = rdtsc();
+	kyozon_world.trip.next_tsc =
+		tick->end_tsc + mul_u64_u64_shr(left, hpet.tsc_per_count, 32);
+	if (hpet.guard_timer != TICK_TIMER)
+		set(HPET_Tn_CMP(hpet.guard_timer), at + hpet.budget);
+	/* A 32-bit one-shot timer interrupts when the counter wraps, too. */
+	tick->wrap_tsc = at + hpet.budget > now ? 0 :
+		tick->end_tsc + mul_u64_u64_shr(-now, hpet.tsc_per_count, 32);
+	return passed;
+}
+
+static u32 next(u64 rest_tsc)
+{
+	hpet.next += hpet.period;
+	return arm_next(hpet.margin +
+			mul_u64_u64_shr(rest_tsc, hpet.count_per_tsc, 32));
+}
+
+static void set_up(u32 timer)
+{
+	set(HPET_Tn_CFG(timer), hpet.config);
+	if (hpet.config & HPET_TN_FSB) {
+		set(FSB_ROUTE(timer), MESSAGE_NMI);
+		set(FSB_ROUTE(timer) + 4,
+		    MESSAGE_ADDRESS | cpu_physical_id(kyozon.cpu) << 12);
+	}
+}
+
+static void start(void)
+{
+	u64 lead = mul_u64_u64_shr(LEAD_MS * kyozon.tsc_khz,
+				   hpet.count_per_tsc, 32);
+
+	set_up(TICK_TIMER);
+	if (hpet.guard_timer != TICK_TIMER)
+		set_up(hpet.guard_timer);
+	hpet.furthest = (hpet.period >> 32) + lead + 1;
+	hpet.next = (get(HPET_COUNTER) + lead) << 32;
+	arm_next(hpet.margin);
+	/* Interrupts last: a timer that is enabled first fires once at once. */
+	set(HPET_Tn_CFG(TICK_TIMER), hpet.config | HPET_TN_ENABLE);
+	if (hpet.guard_timer != TICK_TIMER)
+		set(HPET_Tn_CFG(hpet.guard_timer),
+		    hpet.config | HPET_TN_ENABLE);
+}
+
+/*
+ * The guard is due one budget after the trip began. That it was armed before it
+ * was due is seen on the TSC, so that the counter need not be read here.
+ */
+static void watch(u64 late_tsc)
+{
+	struct kyozon_tick *tick = &kyozon.tick;
+	struct kyozon_trip *trip = &kyozon_world.trip;
+	u64 began = trip->event.entered_tsc;
+
+	if ((s64)late_tsc < 0)
+		late_tsc = 0;
+	if (hpet.guard_timer != TICK_TIMER &&
+	    late_tsc + tick->slack_tsc >= tick->budget_tsc)
+		trip->stale = 1;
+	for (;;) {
+		u32 late = mul_u64_u64_shr(late_tsc, hpet.count_per_tsc, 32);
+
+		trip->guard_tsc = trip->event.scheduled_tsc + late_tsc +
+				  tick->budget_tsc;
+		set(HPET_Tn_CMP(hpet.guard_timer),
+		    (u32)(hpet.next >> 32) + late + hpet.budget);
+		if (likely(rdtsc() - began < tick->budget_tsc / 2))
+			return;
+		/* Somebody held the CPU meanwhile: the budget begins anew. */
+		began = rdtsc();
+		late_tsc = began - trip->event.scheduled_tsc;
+		trip->deadline_tsc = began + tick->budget_tsc;
+	}
+}
+
+static void stop(void)
+{
+	set(HPET_Tn_CFG(TICK_TIMER), hpet.config);
+	if (hpet.guard_timer != TICK_TIMER)
+		set(HPET_Tn_CFG(hpet.guard_timer), hpet.config);
+}
+
+static void give(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < (hpet.guard_timer == TICK_TIMER ? 1 : 2); i++) {
+		u32 timer = i ? hpet.guard_timer : TICK_TIMER;
+
+		if (hpet.config & HPET_TN_FSB) {
+			set(FSB_ROUTE(timer), hpet.saved_route[i]);
+			set(FSB_ROUTE(timer) + 4, hpet.saved_route[i] >> 32);
+		}
+		set(HPET_Tn_CFG(timer), hpet.saved_config[i]);
+	}
+	if (!(hpet.config & HPET_TN_FSB))
+		kyozon_ioapic_give();
+	iounmap(hpet.registers);
+}
+
+const struct kyozon_tick_source kyozon_hpet_msi = {
+	.id = KYOZON_TICK_HPET_MSI, .name = "hpet-msi",
+	.take = take_msi, .start = start, .watch = watch, .next = next,
+	.stop = stop, .give = give,
+};
+
+const struct kyozon_tick_source kyozon_hpet_ioapic = {
+	.id = KYOZON_TICK_HPET_IOAPIC, .name = "hpet-ioapic",
+	.take = take_ioapic, .open = kyozon_ioapic_open, .start = start, .watch = watch, .next = next,
+	.stop = stop, .give = give,
+};

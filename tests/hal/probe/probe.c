@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A test's eyes inside Linux, independent of what is tested:
+ *
+ *   /proc/kyozon_probe/state	read: IO-APIC, HPET, IDT, GDT, control registers
+ *				and MSRs of every CPU, one to a line
+ *   /proc/kyozon_probe/spin	write N: N ms with interrupts off on this CPU
+ *   /proc/kyozon_probe/delay	write 1: start a 1 kHz timer on this CPU, 0: stop;
+ *				read: how late it was at worst and on average
+ */
+#include <linux/delay.h>
+#include <linux/module.h>
+#include <linux/proc_fs.h>
+#include <linux/seq_file.h>
+#include <linux/uaccess.h>
+#include <asm/tsc.h>
+
+#include "probe.h"
+
+static struct proc_dir_entry *folder;
+
+static ssize_t number(const char __user *from, size_t bytes, unsigned int *value)
+{
+	return kstrtouint_from_user(from, bytes, 0, value);
+}
+
+/* By the time-stamp counter: jiffies stand still. */
+static ssize_t spin_write(struct file *file, const char __user *from,
+			  size_t bytes, loff_t *at)
+{
+	unsigned long flags;
+	unsigned int ms;
+	u64 end;
+	int error = number(from, bytes, &ms);
+
+	if (error)
+		return error;
+	if (ms > 10000)
+		return -ERANGE;
+	local_irq_save(flags);
+	end = rdtsc_ordered() + (u64)ms * tsc_khz;
+	while (rdtsc_ordered() < end)
+		cpu_relax();
+	local_irq_restore(flags);
+	return bytes;
+}
+
+static ssize_t delay_write(struct file *file, const char __user *from,
+			   size_t bytes, loff_t *at)
+{
+	unsigned int on;
+	int error = number(from, bytes, &on);
+
+	if (error)
+		return error;
+	probe_delay_stop();
+	if (on)
+		probe_delay_start();
+	return bytes;
+}
+
+static int delay_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, probe_delay_show, NULL);
+}
+
+static const struct proc_ops spin_ops = {
+	.proc_write	= spin_write,
+};
+
+static const struct proc_ops delay_ops = {
+	.proc_open	= delay_open,
+	.proc_read	= seq_read,
+	.proc_lseek	= seq_lseek,
+	.proc_release	= single_release,
+	.proc_write	= delay_write,
+};
+
+static int __init probe_init(void)
+{
+	folder = proc_mkdir("kyozon_probe", NULL);
+	if (!folder ||
+	    !proc_create_single("state", 0400, folder, probe_state_show) ||
+	    !proc_create("spin", 0200, folder, &spin_ops) ||
+	    !proc_create("delay", 0600, folder, &delay_ops)) {
+		proc_remove(folder);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void __exit probe_exit(void)
+{
+	proc_remove(folder);
+	probe_delay_stop();
+}
+
+module_init(probe_init);
+module_exit(probe_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Machine state, spinning and timer delay for tests");
