@@ -171,6 +171,8 @@ struct kyozon_tick_source {
 	 * and returns how many passed by.
 	 */
 	u32 (*next)(u64 rest_tsc);
+	/* Whether the tick is due by the timer's own clock. Slow. */
+	bool (*is_due)(void);
 	/* Silent from here on. Any context, also NMI and crash. */
 	void (*stop)(void);
 	/* Gives the hardware back as it was. */
@@ -182,6 +184,7 @@ struct kyozon_tick_source {
 struct kyozon_tick {
 	const struct kyozon_tick_source *source;
 	u64 budget_tsc;
+	u64 watch_tsc;		/* from a trip's begin to the guard's first look */
 	u64 late_tsc;		/* the guard stands where a trip begins earlier */
 	u64 slack_tsc;		/* how much the two clocks may disagree */
 	u64 end_tsc;		/* end of the last trip */

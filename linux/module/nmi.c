@@ -93,7 +93,7 @@ static void run(struct kyozon_tick *tick, struct kyozon_trip *trip, u64 now)
 	trip->event.scheduled_tsc = due;
 	trip->event.entered_tsc = now;
 	trip->deadline_tsc = now + tick->budget_tsc;
-	trip->guard_tsc = due + tick->budget_tsc;
+	trip->guard_tsc = due + tick->watch_tsc;
 	trip->next_tsc = due + trip->period_tsc;
 	trip->result = KYOZON_TRIP_IDLE;
 	trip->ticks_inside = 0;
@@ -146,6 +146,11 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 	if (tick->wrap_tsc &&
 	    (s64)(now + tick->slack_tsc - tick->wrap_tsc) >= 0)
 		return NMI_HANDLED;
+	/* Linux's TSC rate may be off by more than the slack. */
+	if (kyozon.armed && tick->source->is_due()) {
+		run(tick, trip, now);
+		return NMI_HANDLED;
+	}
 	return NMI_DONE;
 }
 

@@ -13,10 +13,8 @@
  * that it has not enabled.
  */
 #include <linux/acpi.h>
-#include <linux/delay.h>
 #include <linux/hpet.h>
 #include <linux/io.h>
-#include <linux/irqflags.h>
 #include <linux/math64.h>
 #include <asm/hpet.h>
 #include <asm/msr.h>
@@ -29,6 +27,7 @@
 #define GUARD_TIMER	3
 #define MARGIN_FS	2000000000ull	/* 2 us: a comparator this near may be missed */
 #define LEAD_MS		5
+#define REST_MAX	(1u << 28)	/* counts, well below half the counter */
 
 #define MESSAGE_ADDRESS	0xfee00000u
 #define MESSAGE_NMI	(4u << 8)
@@ -47,7 +46,7 @@ static struct {
 	u64 next;		/* the same */
 	u32 margin;
 	u32 furthest;		/* no tick is further ahead than this */
-	u32 budget;
+	u32 watch;		/* from a trip's begin to the guard */
 	u64 tsc_per_count;	/* 32 fractional bits */
 	u64 count_per_tsc;
 } hpet;
@@ -84,45 +83,6 @@ static int find(struct kyozon_load *load)
 static bool is_used(unsigned int timer)
 {
 	return get(HPET_Tn_CFG(timer)) & (HPET_TN_ENABLE | HPET_TN_FSB);
-}
-
-static u64 count_and_tsc(u32 *count)
-{
-	u64 best = ~0ull, tsc = 0;
-	unsigned int i;
-
-	for (i = 0; i < 8; i++) {
-		u64 before = rdtsc_ordered(), after;
-		u32 now = get(HPET_COUNTER);
-
-		after = rdtsc_ordered();
-		if (after - before < best) {
-			best = after - before;
-			tsc = before + best / 2;
-			*count = now;
-		}
-	}
-	return tsc;
-}
-
-/* Both clocks over 20 ms, each pair read as tightly as it can be. */
-static void calibrate(void)
-{
-	u32 count0 = 0, count1 = 0;
-	u64 tsc0, tsc1;
-	unsigned long flags;
-
-	local_irq_save(flags);
-	tsc0 = count_and_tsc(&count0);
-	local_irq_restore(flags);
-	msleep(20);
-	local_irq_save(flags);
-	tsc1 = count_and_tsc(&count1);
-	local_irq_restore(flags);
-	hpet.tsc_per_count = mul_u64_u64_div_u64(tsc1 - tsc0, 1ull << 32,
-						 count1 - count0);
-	hpet.count_per_tsc = mul_u64_u64_div_u64(count1 - count0, 1ull << 32,
-						 tsc1 - tsc0);
 }
 
 static int take(struct kyozon_load *load, bool message)
@@ -181,8 +141,13 @@ static int take(struct kyozon_load *load, bool message)
 	hpet.period = mul_u64_u64_div_u64(1000000000000000ull, 1ull << 32,
 					  (u64)period_fs * load->tick_hz);
 	hpet.margin = div_u64(MARGIN_FS, period_fs) + 1;
-	hpet.budget = div_u64(load->budget_us * 1000000000ull, period_fs);
-	calibrate();
+	hpet.watch = min_t(u64, hpet.period >> 32,
+			   div_u64(load->budget_us * 1000000000ull, period_fs));
+	/* A femtosecond is 10^-15 s, and the HPET states its period exactly. */
+	hpet.tsc_per_count = mul_u64_u64_div_u64(kyozon.tsc_khz * period_fs,
+						 1ull << 32, 1000000000000ull);
+	hpet.count_per_tsc = mul_u64_u64_div_u64(1000000000000ull, 1ull << 32,
+						 kyozon.tsc_khz * period_fs);
 	for (i = 0; i < 2; i++) {
 		u32 timer = i ? hpet.guard_timer : TICK_TIMER;
 
@@ -190,9 +155,9 @@ static int take(struct kyozon_load *load, bool message)
 		hpet.saved_route[i] = get(FSB_ROUTE(timer)) |
 			(u64)get(FSB_ROUTE(timer) + 4) << 32;
 	}
-	/* A guard that stands covers a trip that begins in half the budget. */
+	/* A guard that stands covers a trip that begins before half of it. */
 	kyozon.tick.late_tsc = hpet.guard_timer == TICK_TIMER ?
-		S64_MIN : kyozon.tick.budget_tsc / 2;
+		S64_MIN : kyozon.tick.watch_tsc / 2;
 
 	error = kyozon_world_map_guard(hpet.physical);
 	if (error) {
@@ -231,38 +196,43 @@ static u32 arm_next(u32 rest)
 	s32 left;
 
 	for (;;) {
+		u64 skip;
+
 		at = hpet.next >> 32;
 		set(HPET_Tn_CMP(TICK_TIMER), at);
 		now = get(HPET_COUNTER);
 		left = at - now;
-		if (left > (s32)rest && left <= (s32)hpet.furthest)
+		if (left > (s32)rest && left <= (s32)(rest + hpet.furthest))
 			break;
-		if (left > 0 && left > (s32)hpet.furthest) {
-			/* The machine stood still for half the counter. */
-			hpet.next = (u64)now << 32;
-		}
 		/* It may have fired at once, or may fire just now. */
 		if (left <= (s32)hpet.margin)
 			tick->swallow = max(tick->swallow, 1u);
-		hpet.next += hpet.period;
-		passed++;
+		if (left > 0 && left > (s32)rest) {
+			/* The machine stood still for half the counter. */
+			hpet.next = (u64)now << 32;
+			left = 0;
+		}
+		skip = div64_u64((u64)(rest - left) << 32, hpet.period) + 1;
+		hpet.next += skip * hpet.period;
+		passed += skip;
 	}
 	tick->end_tsc = rdtsc();
 	kyozon_world.trip.next_tsc =
 		tick->end_tsc + mul_u64_u64_shr(left, hpet.tsc_per_count, 32);
 	if (hpet.guard_timer != TICK_TIMER)
-		set(HPET_Tn_CMP(hpet.guard_timer), at + hpet.budget);
+		set(HPET_Tn_CMP(hpet.guard_timer), at + hpet.watch);
 	/* A 32-bit one-shot timer interrupts when the counter wraps, too. */
-	tick->wrap_tsc = at + hpet.budget > now ? 0 :
+	tick->wrap_tsc = at + hpet.watch > now ? 0 :
 		tick->end_tsc + mul_u64_u64_shr(-now, hpet.tsc_per_count, 32);
 	return passed;
 }
 
 static u32 next(u64 rest_tsc)
 {
+	u64 rest = mul_u64_u64_shr(rest_tsc, hpet.count_per_tsc, 32);
+
 	hpet.next += hpet.period;
-	return arm_next(hpet.margin +
-			mul_u64_u64_shr(rest_tsc, hpet.count_per_tsc, 32));
+	return arm_next(hpet.margin + min_t(u64, rest, REST_MAX));
 }
 
 static void set_up(u32 timer)
@@ -294,7 +264,8 @@ static void start(void)
 }
 
 /*
- * The guard is due one budget after the trip began. That it was armed before it
+ * The guard is due one budget after the trip began, or at the next tick; the
+ * layer moves it on from there. That it was armed before it
  * was due is seen on the TSC, so that the counter need not be read here.
  */
 static void watch(u64 late_tsc)
@@ -306,22 +277,28 @@ static void watch(u64 late_tsc)
 	if ((s64)late_tsc < 0)
 		late_tsc = 0;
 	if (hpet.guard_timer != TICK_TIMER &&
-	    late_tsc + tick->slack_tsc >= tick->budget_tsc)
+	    late_tsc + tick->slack_tsc >= tick->watch_tsc)
 		trip->stale = 1;
 	for (;;) {
 		u32 late = mul_u64_u64_shr(late_tsc, hpet.count_per_tsc, 32);
 
 		trip->guard_tsc = trip->event.scheduled_tsc + late_tsc +
-				  tick->budget_tsc;
+				  tick->watch_tsc;
 		set(HPET_Tn_CMP(hpet.guard_timer),
-		    (u32)(hpet.next >> 32) + late + hpet.budget);
-		if (likely(rdtsc() - began < tick->budget_tsc / 2))
+		    (u32)(hpet.next >> 32) + late + hpet.watch);
+		if (likely(rdtsc() - began < tick->watch_tsc / 2))
 			return;
 		/* Somebody held the CPU meanwhile: the budget begins anew. */
 		began = rdtsc();
 		late_tsc = began - trip->event.scheduled_tsc;
 		trip->deadline_tsc = began + tick->budget_tsc;
 	}
+}
+
+static bool is_due(void)
+{
+	return (s32)(get(HPET_COUNTER) + hpet.margin -
+		     (u32)(hpet.next >> 32)) >= 0;
 }
 
 static void stop(void)
@@ -352,11 +329,11 @@ static void give(void)
 const struct kyozon_tick_source kyozon_hpet_msi = {
 	.id = KYOZON_TICK_HPET_MSI, .name = "hpet-msi",
 	.take = take_msi, .start = start, .watch = watch, .next = next,
-	.stop = stop, .give = give,
+	.is_due = is_due, .stop = stop, .give = give,
 };
 
 const struct kyozon_tick_source kyozon_hpet_ioapic = {
 	.id = KYOZON_TICK_HPET_IOAPIC, .name = "hpet-ioapic",
 	.take = take_ioapic, .open = kyozon_ioapic_open, .start = start, .watch = watch, .next = next,
-	.stop = stop, .give = give,
+	.is_due = is_due, .stop = stop, .give = give,
 };

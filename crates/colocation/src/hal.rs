@@ -501,10 +501,14 @@ extern "C" fn layer_on_nmi(frame: &mut Frame) -> u64 {
     let t = times();
     let at = place(frame);
     match decide(&t, at) {
-        Action::Foreign => match trip!(stale) {
-            0 => trip!(foreign = trip!(foreign) + 1),
-            n => trip!(stale = n - 1),
-        },
+        Action::Foreign => {
+            match trip!(stale) {
+                0 => trip!(foreign = trip!(foreign) + 1),
+                n => trip!(stale = n - 1),
+            }
+            // It may have been the guard by a clock that goes faster than this one.
+            arm_guard(guard_at(&t));
+        }
         Action::Rearm => arm_guard(guard_at(&t)),
         Action::Keep => {
             keep_tick(t.now);

@@ -43,7 +43,11 @@ const CHECKS: [(&str, &str, Check); 6] = [
         "every dependency's licence is on the list, and kernel code stays apart",
         licences,
     ),
-    ("headers", "every file of kernel code says GPL-2.0-only at its top", spdx),
+    (
+        "headers",
+        "kernel code, and what links it, says GPL-2.0-only; all else the workspace's licence",
+        spdx,
+    ),
     ("bare-metal", "what runs beside Linux builds without an operating system", bare_metal),
     ("unit", "unit tests of every crate", unit),
 ];
@@ -176,7 +180,25 @@ fn licences(tree: &Path) -> Result<(Count, String)> {
     )
 }
 
+/// The crates that link kernel code.
+const GPL: [&str; 2] = ["liblinux", "kyozon-linux"];
+
 fn spdx(tree: &Path) -> Result<(Count, String)> {
+    for entry in fs::read_dir(tree.join("crates"))? {
+        let path = entry?.path();
+        let links_kernel_code = GPL.iter().any(|name| path.ends_with(name));
+        let wanted = if links_kernel_code {
+            "license = \"GPL-2.0-only\""
+        } else {
+            "license.workspace = true"
+        };
+        let manifest = fs::read_to_string(path.join("Cargo.toml"))?;
+        ensure!(
+            manifest.contains(wanted),
+            "{} does not say {wanted}",
+            path.join("Cargo.toml").display()
+        );
+    }
     let mut git = Command::new("git");
     git.args(["ls-files", "--cached", "--others", "--exclude-standard", "linux"]).current_dir(tree);
     let files = process::run_ok(&mut git, LIMIT)?;

@@ -25,6 +25,7 @@ pub enum Command {
     ///
     /// The kernel is not patched, restarted or reconfigured. A timer that Linux does not use interrupts it with
     /// non-maskable interrupts, and the cokernel runs in between, also while Linux has interrupts off.
+    #[command(args_override_self = true)]
     Load(LoadOptions),
     /// Stop the cokernel and give everything back (needs CAP_SYS_MODULE)
     Unload,

@@ -53,7 +53,8 @@ fn loader_config(spec: &Spec) -> String {
     )
 }
 
-/// Bochs' own configuration. Paths are below its working directory.
+/// Bochs' own configuration. Paths are below its working directory. "sync=none" and "realtime=0": time of the CPU
+/// and of the display's retrace is a number of instructions; by default the latter follows the host's clock.
 pub fn config(spec: &Spec) -> String {
     let Spec { cpu, mem, .. } = spec;
     let [bios, vga] = ROMS;
@@ -66,6 +67,7 @@ vgaromimage: file={vga}
 cpu: model={cpu}, count=1, ips={INSTRUCTIONS_PER_SECOND}, reset_on_triple_fault=0
 memory: guest={mem}, host={host}
 clock: sync=none, time0={START_OF_CLOCK}
+vga: realtime=0
 boot: cdrom
 ata0-master: type=cdrom, path=cd.iso, status=inserted
 com1: enabled=1, mode=file, dev=ttyS0

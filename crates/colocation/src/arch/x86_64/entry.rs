@@ -154,6 +154,8 @@ global_asm!(
     "jmp layer_abandon",
 
     "layer_resume_idle:",
+    "cmp dword ptr [rip + LAYER_WORK], 0",
+    "jne 5f",
     "mov rdi, rsi",
     "call [rip + LAYER_TICK]",
     "layer_resume_yield:",
@@ -165,6 +167,11 @@ global_asm!(
     "pop rbx",
     "add rsp, 8",
     "ret",
+
+    // A tick came when the last trip was on its way out: both fall together.
+    "5: call layer_keep_trip",
+    "call layer_kept_tick",
+    "jmp layer_resume_yield",
 
     "layer_yield:",
     "sub rsp, 8",

@@ -1,6 +1,7 @@
 //! The gates of the cokernel's world. The trampoline made the table, and keeps the gates of NMI and machine check.
 
 const NMI: usize = 2;
+const BREAKPOINT: usize = 3;
 const DOUBLE_FAULT: usize = 8;
 const MACHINE_CHECK: usize = 18;
 const EXCEPTIONS: usize = 32;
@@ -42,7 +43,8 @@ pub unsafe fn fill(table: *mut [u64; 2]) {
     };
     for vector in (0..EXCEPTIONS).filter(|v| ![NMI, MACHINE_CHECK].contains(v)) {
         let stack = if vector == DOUBLE_FAULT { DOUBLE_FAULT_STACK } else { 0 };
-        set(vector, vector, PRESENT_INTERRUPT_GATE, stack);
+        let kind = if vector == BREAKPOINT { USER_GATE } else { PRESENT_INTERRUPT_GATE };
+        set(vector, vector, kind, stack);
     }
     set(SYSTEM_CALL, EXCEPTIONS, USER_GATE, 0);
 }
