@@ -2,8 +2,8 @@
 //!
 //! Bochs knows neither a kernel on the command line nor virtio. The guest boots from a CD image made for the run, and
 //! its whole input is fixed before it starts, as in [`batch`]: requests in the initramfs, answers over the second
-//! serial line into a file. Every clock starts at a fixed date and follows the number of instructions: two runs are
-//! the same to the instruction.
+//! serial line into a file. Every clock starts at a fixed date and follows the number of instructions: two runs on a
+//! CPU model without RDRAND are the same to the instruction. RDRAND's numbers are others in each run.
 //!
 //! Debian's Bochs has two peculiarities. Its debugger is compiled in: a file tells it to continue, and its standard
 //! input is empty, so that Bochs ends where it would return to the prompt. And it insists on a display: `term` goes to

@@ -4,7 +4,8 @@
  *
  *   /proc/kyozon_probe/state	read: IO-APIC, HPET, IDT, GDT, control registers
  *				and MSRs of every CPU, one to a line
- *   /proc/kyozon_probe/spin	write N: N ms with interrupts off on this CPU
+ *   /proc/kyozon_probe/spin	write N: N ms with interrupts off on this CPU;
+ *				read: how many NMIs this CPU took meanwhile
  *   /proc/kyozon_probe/delay	write 1: start a 1 kHz timer on this CPU, 0: stop;
  *				read: how late it was at worst and on average
  */
@@ -13,11 +14,13 @@
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
 #include <linux/uaccess.h>
+#include <asm/hardirq.h>
 #include <asm/tsc.h>
 
 #include "probe.h"
 
 static struct proc_dir_entry *folder;
+static unsigned int spin_nmis;
 
 static ssize_t number(const char __user *from, size_t bytes, unsigned int *value)
 {
@@ -29,7 +32,7 @@ static ssize_t spin_write(struct file *file, const char __user *from,
 			  size_t bytes, loff_t *at)
 {
 	unsigned long flags;
-	unsigned int ms;
+	unsigned int ms, turn;
 	u64 end;
 	int error = number(from, bytes, &ms);
 
@@ -38,11 +41,26 @@ static ssize_t spin_write(struct file *file, const char __user *from,
 	if (ms > 10000)
 		return -ERANGE;
 	local_irq_save(flags);
+	spin_nmis = this_cpu_read(irq_stat.__nmi_count);
 	end = rdtsc_ordered() + (u64)ms * tsc_khz;
-	while (rdtsc_ordered() < end)
-		cpu_relax();
+	/* Plain turns in between: an emulator is slow at RDTSC and PAUSE. */
+	while (rdtsc() < end)
+		for (turn = 0; turn < 1000; turn++)
+			barrier();
+	spin_nmis = this_cpu_read(irq_stat.__nmi_count) - spin_nmis;
 	local_irq_restore(flags);
 	return bytes;
+}
+
+static int spin_show(struct seq_file *out, void *unused)
+{
+	seq_printf(out, "nmis %u\n", spin_nmis);
+	return 0;
+}
+
+static int spin_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, spin_show, NULL);
 }
 
 static ssize_t delay_write(struct file *file, const char __user *from,
@@ -65,6 +83,10 @@ static int delay_open(struct inode *inode, struct file *file)
 }
 
 static const struct proc_ops spin_ops = {
+	.proc_open	= spin_open,
+	.proc_read	= seq_read,
+	.proc_lseek	= seq_lseek,
+	.proc_release	= single_release,
 	.proc_write	= spin_write,
 };
 
@@ -81,7 +103,7 @@ static int __init probe_init(void)
 	folder = proc_mkdir("kyozon_probe", NULL);
 	if (!folder ||
 	    !proc_create_single("state", 0400, folder, probe_state_show) ||
-	    !proc_create("spin", 0200, folder, &spin_ops) ||
+	    !proc_create("spin", 0600, folder, &spin_ops) ||
 	    !proc_create("delay", 0600, folder, &delay_ops)) {
 		proc_remove(folder);
 		return -ENOMEM;
