@@ -3,6 +3,8 @@
 //! With `/kyozon/batch` in the initramfs, requests are read from there and answers go to the second serial line:
 //! nothing then enters the guest while it runs. Else both go over the virtio port `kyozon.agent`. With
 //! `kyozon.shell` on the kernel command line there is a shell on the console instead.
+//!
+//! `/init crash-kernel KERNEL INITRD COMMAND-LINE`, in a running guest, says which kernel takes over after a panic.
 
 use anyhow::{Context, Result};
 use kyozon_lab::protocol::{receive, send, Reply, Request, MAX_PAYLOAD, PREAMBLE, VERSION};
@@ -14,6 +16,7 @@ use rustix::termios::{tcgetattr, tcsetattr, OptionalActions};
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
@@ -25,6 +28,16 @@ const PORT_NAME: &str = "kyozon.agent";
 
 fn main() {
     let started = tsc();
+    let words: Vec<String> = std::env::args().collect();
+    if let [_, word, kernel, initrd, command_line] = words.as_slice() {
+        if word == "crash-kernel" {
+            if let Err(error) = load_crash_kernel(kernel, initrd, command_line) {
+                eprintln!("crash-kernel: {error:#}");
+                std::process::exit(1);
+            }
+            return;
+        }
+    }
     if let Err(error) = serve(started) {
         eprintln!("kyozon-agent: {error:#}");
     }
@@ -184,6 +197,27 @@ fn load_modules() -> Result<()> {
         finit_module(&file, &CString::default(), 0)
             .with_context(|| format!("load {}", path.display()))?;
     }
+    Ok(())
+}
+
+/// kexec_file_load(2): no wrapper of it is in a library that we link.
+fn load_crash_kernel(kernel: &str, initrd: &str, command_line: &str) -> Result<()> {
+    const KEXEC_FILE_ON_CRASH: libc::c_ulong = 2;
+    let (kernel, initrd) = (File::open(kernel)?, File::open(initrd)?);
+    let line = CString::new(command_line)?;
+    let bytes = line.as_bytes_with_nul().len();
+    // SAFETY: both files are open, and the line lives and has that many bytes with its closing zero.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_kexec_file_load,
+            kernel.as_raw_fd(),
+            initrd.as_raw_fd(),
+            bytes,
+            line.as_ptr(),
+            KEXEC_FILE_ON_CRASH,
+        )
+    };
+    anyhow::ensure!(answer == 0, "kexec_file_load: {}", std::io::Error::last_os_error());
     Ok(())
 }
 

@@ -77,6 +77,7 @@ struct GuestPart {
     modules: Vec<String>,
     build: Vec<String>,
     kyozon: bool,
+    crash_kernel: bool,
     files: BTreeMap<String, PathBuf>,
     allow: Vec<String>,
     deterministic: bool,
@@ -98,6 +99,7 @@ impl Default for GuestPart {
             modules: Vec::new(),
             build: Vec::new(),
             kyozon: false,
+            crash_kernel: false,
             files: BTreeMap::new(),
             allow: Vec::new(),
             deterministic: false,
@@ -276,6 +278,9 @@ impl Case {
             let name =
                 built.file.file_name().expect("a module has a name").to_string_lossy().into_owned();
             spec = spec.file(&format!("/m/{name}"), 0o644, fs::read(&built.file)?);
+        }
+        if part.crash_kernel {
+            spec = spec.with_crash_kernel()?;
         }
         for (path, source) in &part.files {
             let contents =

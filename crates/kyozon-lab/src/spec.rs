@@ -1,8 +1,9 @@
 //! What a guest is made of.
 
-use crate::{bochs, initramfs::Initramfs, kernels::Kernel};
-use anyhow::Result;
+use crate::{bochs, guest::CHANNEL, initramfs::Initramfs, kernels::Kernel};
+use anyhow::{Context, Result};
 use serde::Deserialize;
+use std::fs;
 use std::time::Duration;
 
 /// The emulator that runs a guest.
@@ -96,6 +97,20 @@ impl Spec {
     pub fn file(mut self, path: &str, mode: u32, contents: Vec<u8>) -> Self {
         self.files.push((path.into(), mode, contents));
         self
+    }
+
+    /// Reserves memory for a crash kernel, and puts the same kernel and a small initramfs into the guest as
+    /// `/boot/vmlinuz` and `/boot/initrd`: `/init crash-kernel` loads them.
+    pub fn with_crash_kernel(self) -> Result<Self> {
+        let bare = Self { files: Vec::new(), modules: Vec::new(), ..self.clone() };
+        let initrd = bare.initramfs(&CHANNEL)?.pack();
+        let image = self.kernel.image();
+        let kernel = fs::read(&image).with_context(|| image.display().to_string())?;
+        Ok(self.append("crashkernel=192M").file("/boot/vmlinuz", 0o644, kernel).file(
+            "/boot/initrd",
+            0o644,
+            initrd,
+        ))
     }
 
     /// How a message names this guest.

@@ -6,6 +6,7 @@
  *				and MSRs of every CPU, one to a line
  *   /proc/kyozon_probe/spin	write N: N ms with interrupts off on this CPU;
  *				read: how many NMIs this CPU took meanwhile
+ *   /proc/kyozon_probe/crash	write 1: panic(), 2: a null pointer in process context
  *   /proc/kyozon_probe/delay	write 1: start a 1 kHz timer on this CPU, 0: stop;
  *				read: how late it was at worst and on average
  */
@@ -77,6 +78,21 @@ static ssize_t delay_write(struct file *file, const char __user *from,
 	return bytes;
 }
 
+static ssize_t crash_write(struct file *file, const char __user *from,
+			   size_t bytes, loff_t *at)
+{
+	unsigned int how;
+	int error = number(from, bytes, &how);
+
+	if (error)
+		return error;
+	if (how == 1)
+		panic("kyozon_probe: asked to panic");
+	if (how == 2)
+		*(volatile int *)NULL = 0;
+	return -EINVAL;
+}
+
 static int delay_open(struct inode *inode, struct file *file)
 {
 	return single_open(file, probe_delay_show, NULL);
@@ -88,6 +104,10 @@ static const struct proc_ops spin_ops = {
 	.proc_lseek	= seq_lseek,
 	.proc_release	= single_release,
 	.proc_write	= spin_write,
+};
+
+static const struct proc_ops crash_ops = {
+	.proc_write	= crash_write,
 };
 
 static const struct proc_ops delay_ops = {
@@ -104,6 +124,7 @@ static int __init probe_init(void)
 	if (!folder ||
 	    !proc_create_single("state", 0400, folder, probe_state_show) ||
 	    !proc_create("spin", 0600, folder, &spin_ops) ||
+	    !proc_create("crash", 0200, folder, &crash_ops) ||
 	    !proc_create("delay", 0600, folder, &delay_ops)) {
 		proc_remove(folder);
 		return -ENOMEM;
