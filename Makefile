@@ -48,8 +48,23 @@ soak: ## Run every test, also what takes long
 shell: setup ## A guest with a shell on this terminal; ARGS="--kernel 6.1 --smp 2"
 	@$(LAB) shell $(ARGS)
 
-install: ## Install the operator's command: nothing of it exists yet
-	@echo "install: there is nothing to install yet: the operator's command is not written" >&2; exit 1
+PREFIX ?= /usr/local
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+MODULE := $(DESTDIR)/usr/src/kyozon-$(VERSION)
+PRODUCT := $(KYOZON_CACHE)/product
+
+install: build ## Install command, images, manual page and DKMS source; DESTDIR, PREFIX (/usr/local)
+	install -D -m 755 "$(PRODUCT)/kyozon" "$(DESTDIR)$(PREFIX)/bin/kyozon"
+	install -d "$(DESTDIR)$(PREFIX)/lib/kyozon" "$(MODULE)/include/kyozon"
+	install -m 644 "$(PRODUCT)"/*.bin "$(DESTDIR)$(PREFIX)/lib/kyozon"
+	install -m 644 linux/module/Kbuild linux/module/*.[chS] "$(MODULE)"
+	linux/module/image-hashes.sh "$(PRODUCT)"/*.bin >"$(MODULE)/image_hashes.h"
+	install -m 644 crates/abi/include/kyozon/abi.h "$(MODULE)/include/kyozon"
+	sed 's/@VERSION@/$(VERSION)/' packaging/dkms.conf >"$(MODULE)/dkms.conf"
+	install -D -m 644 packaging/60-kyozon.rules "$(DESTDIR)/lib/udev/rules.d/60-kyozon.rules"
+	install -d "$(DESTDIR)$(PREFIX)/share/man/man1" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
+	"$(PRODUCT)/kyozon" man >"$(DESTDIR)$(PREFIX)/share/man/man1/kyozon.1"
+	"$(PRODUCT)/kyozon" completion bash >"$(DESTDIR)$(PREFIX)/share/bash-completion/completions/kyozon"
 
 clean: ## Remove builds from the cache; downloads stay
 	@rm -rf "$(KYOZON_CACHE)/target" "$(KYOZON_CACHE)/modules" "$(KYOZON_CACHE)/logs"

@@ -6,15 +6,22 @@ use anyhow::{bail, ensure, Context, Result};
 use kyozon_abi::device::{Image, Status, MAX_IMAGES, STATE_EMPTY};
 use std::path::{Path, PathBuf};
 
-/// Where images are installed, unless `KYOZON_IMAGES` names another folder.
-const IMAGES: &str = "/usr/lib/kyozon";
+/// Where images are installed: beside this program's `bin`, or where `KYOZON_IMAGES` says.
+fn image_folder() -> PathBuf {
+    if let Some(folder) = std::env::var_os("KYOZON_IMAGES") {
+        return folder.into();
+    }
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|exe| Some(exe.parent()?.parent()?.join("lib/kyozon")));
+    beside.filter(|folder| folder.is_dir()).unwrap_or_else(|| "/usr/lib/kyozon".into())
+}
 
 /// Inserts the module if need be, loads layer, cokernel and tasks, and returns what then runs.
 ///
 /// Where the load is refused, a module that was inserted for it is taken out again.
 pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<Status> {
-    let folder =
-        std::env::var_os("KYOZON_IMAGES").map_or_else(|| PathBuf::from(IMAGES), PathBuf::from);
+    let folder = image_folder();
     let layer = options.layer.clone().unwrap_or_else(|| folder.join("layer.bin"));
     let cokernel = options.cokernel.clone().unwrap_or_else(|| folder.join("cokernel.bin"));
     let paths: Vec<PathBuf> =
