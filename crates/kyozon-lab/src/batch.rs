@@ -23,6 +23,8 @@ pub struct Finished {
     pub outputs: Vec<Output>,
     /// The kernel's console.
     pub console: String,
+    /// What the third serial line carried: the cokernel's, port 0x3e8.
+    pub cokernel: String,
 }
 
 /// CPU features that would bring something from outside into the guest.
@@ -52,15 +54,18 @@ pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<Finished> {
         &spec.command_line("tsc=reliable random.trust_cpu=off"),
     )?);
     command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"]);
-    command.args(["-serial", "file:ttyS0", "-serial", "file:ttyS1"]);
+    command.args(["-serial", "file:ttyS0", "-serial", "file:ttyS1", "-serial", "file:ttyS2"]);
     let mut emulator = Emulator::start(command, folder, spec.name())?;
     if emulator.wait(limit)?.is_none() {
         return Err(emulator.fail(&format!("it did not end within {} s", limit.as_secs())));
     }
     match answers(&emulator, scripts.len()) {
-        Ok((booted_tsc, outputs)) => {
-            Ok(Finished { booted_tsc, outputs, console: emulator.serial(0) })
-        }
+        Ok((booted_tsc, outputs)) => Ok(Finished {
+            booted_tsc,
+            outputs,
+            console: emulator.serial(0),
+            cokernel: emulator.serial(2),
+        }),
         Err(_) => Err(emulator.fail("it ended before its work was done")),
     }
 }

@@ -1,5 +1,7 @@
 //! `make bench`: measures, writes `docs/results`, holds the figures against their bounds.
 
+mod latency;
+
 use crate::kernels::{Kernel, SERIES};
 use crate::{batch, cache, emulator, module, process, spec::Spec};
 use anyhow::{ensure, Context, Result};
@@ -22,7 +24,7 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table of the laboratory, by name.
-const TABLES: [(&str, Measure); 1] = [("lab", lab)];
+const TABLES: [(&str, Measure); 2] = [("lab", lab), ("latency", latency::measure)];
 
 /// Measures the named tables, writes and renders them.
 pub fn run(options: &Options) -> Result<ExitCode> {

@@ -52,7 +52,12 @@ pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<batch::Fini
     command.env("TERM", "xterm").env("LINES", "1").env("COLUMNS", "1");
     let mut emulator = Emulator::start(command, folder, spec.name())?;
     let (booted_tsc, outputs) = follow(&mut emulator, scripts.len(), limit, GRACE)?;
-    Ok(batch::Finished { booted_tsc, outputs, console: emulator.serial(0) })
+    Ok(batch::Finished {
+        booted_tsc,
+        outputs,
+        console: emulator.serial(0),
+        cokernel: String::new(),
+    })
 }
 
 /// The first part of Bochs, or of what makes its CD, that is not installed.

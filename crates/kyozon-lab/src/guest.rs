@@ -72,7 +72,7 @@ impl Guest {
             UnixListener::bind(folder.path().join("agent")).context("create the agent's socket")?;
         let mut command = emulator::qemu();
         command.args(emulator::arguments(spec, &initrd, &spec.command_line(""))?);
-        command.args(["-serial", "file:ttyS0", "-serial", "file:ttyS1"]);
+        command.args(["-serial", "file:ttyS0", "-serial", "file:ttyS1", "-serial", "file:ttyS2"]);
         command.args(["-qmp", "unix:control,server=on,wait=off"]);
         command.args(["-chardev", "socket,id=agent,path=agent", "-device", "virtio-serial-pci"]);
         command.args(["-device", "virtserialport,chardev=agent,name=kyozon.agent"]);

@@ -1,0 +1,150 @@
+//! Table `latency`: from the timer's scheduled expiry to the cokernel's tick handler, in instructions.
+//!
+//! Under `-icount` the time-stamp counter counts instructions, and the timer's expiry is an instant on the same clock.
+//! The HPET counts 10 of them as one, so T0 is known to 10 instructions.
+
+use super::qemu_version;
+use crate::kernels::Kernel;
+use crate::{batch, product, spec::Spec};
+use anyhow::{ensure, Context, Result};
+use kyozon_results::{Row, Table};
+use std::path::Path;
+use std::time::Duration;
+
+/// Samples of a row, as in the paper that the project answers to.
+const SAMPLES: usize = 10_000;
+const TICK_HZ: u32 = 2000;
+/// `Latency` of the test cokernel's scripts.
+const SCRIPT: usize = 11;
+/// Modelled time for the telling of the samples: ticks.
+const TELLING: usize = 12_000;
+
+/// Linux works in user mode, in the kernel, with interrupts off, and is idle, in turns, until enough ticks have come.
+fn workload() -> String {
+    format!(
+        "kyozon load --cokernel /usr/lib/kyozon/cokernel-test.bin --hz {TICK_HZ} --budget 10000 --serial 0x3e8 \
+         --parameter {parameter} >/dev/null || exit 1
+         ticks() {{ kyozon status --json | sed -n 's/.*\"ticks\": \\([0-9]*\\).*/\\1/p'; }}
+         insmod /m/kyozon_probe.ko
+         while [ \"$(ticks)\" -lt {SAMPLES} ]; do
+             sha256sum /bin/busybox
+             dd if=/dev/zero of=/tmp/x bs=4k count=500
+             echo 100 >/proc/kyozon_probe/spin
+             sleep 0.3
+         done >/dev/null 2>&1
+         while [ \"$(ticks)\" -lt {end} ]; do sleep 0.5; done
+         kyozon status
+         kyozon unload",
+        parameter = SAMPLES << 8 | SCRIPT,
+        end = SAMPLES + TELLING,
+    )
+}
+
+/// One boot of `kernel` with `append`: the histograms *entry*, *path*, *late* as samples.
+fn beside_linux(kernel: &Kernel, append: &str) -> Result<Samples> {
+    let probe = crate::module::build(&crate::cache::tree()?.join("tests/hal/probe"), kernel)?;
+    let spec = product::install(Spec::new(kernel).append(append))?.file(
+        "/m/kyozon_probe.ko",
+        0o644,
+        std::fs::read(probe.file)?,
+    );
+    let spec = Spec {
+        devices: vec![
+            "-global".into(),
+            "hpet.msi=on".into(),
+            "-global".into(),
+            "hpet.timers=4".into(),
+        ],
+        ..spec
+    };
+    let run = batch::run(&spec, &[&workload()], Duration::from_secs(1500))?;
+    run.outputs[0].expect_success()?;
+    Samples::parse(&run.cokernel)
+        .with_context(|| format!("the cokernel beside Linux {}", kernel.release))
+}
+
+/// What one run told.
+#[derive(Debug, Default, PartialEq)]
+struct Samples {
+    entry: Vec<u64>,
+    path: Vec<u64>,
+    late: Vec<u64>,
+}
+
+impl Samples {
+    /// From the cokernel's lines: "test latency NAME: VALUExCOUNT ...".
+    fn parse(text: &str) -> Result<Self> {
+        let mut samples = Self::default();
+        for line in text.lines() {
+            let Some((_, told)) = line.split_once("test latency ") else { continue };
+            let Some((name, bins)) = told.split_once(':') else { continue };
+            let into = match name {
+                "entry" => &mut samples.entry,
+                "path" => &mut samples.path,
+                "late" => &mut samples.late,
+                _ => continue,
+            };
+            for bin in bins.split_whitespace().filter(|word| word.contains('x')) {
+                let (value, count) = bin.split_once('x').expect("just seen");
+                let (value, count): (u64, usize) = (value.parse()?, count.parse()?);
+                into.extend(std::iter::repeat_n(value, count));
+            }
+        }
+        for (name, all) in
+            [("entry", &samples.entry), ("path", &samples.path), ("late", &samples.late)]
+        {
+            ensure!(all.len() == SAMPLES, "{} samples of {name}, not {SAMPLES}", all.len());
+        }
+        Ok(samples)
+    }
+}
+
+/// Measures and writes the table.
+pub fn measure(results: &Path) -> Result<()> {
+    let mut table = Table::new(
+        "latency",
+        "From the timer to the cokernel",
+        "Instructions from the scheduled expiry of the timer (T0) to the first instruction of the cokernel's tick handler (T1), \
+         over ticks that land in user mode, in the kernel, with interrupts off and in the idle loop. 'entry' is the part up to \
+         the module's NMI handler, which is Linux's own NMI entry; 'path' is the rest, which is ours.",
+        "make bench TABLES=latency",
+    )
+    .version("qemu", &qemu_version()?);
+    for (series, append, group) in [
+        ("6.12", "", "default"),
+        ("6.12", "mitigations=off", "mitigations=off"),
+        ("6.1", "", "default"),
+    ] {
+        let kernel = Kernel::fetch(series, "cloud", false)?;
+        let samples = beside_linux(&kernel, append)?;
+        table = table.version(&format!("linux {series}"), &kernel.version);
+        for (name, all) in
+            [("hal", &samples.late), ("hal entry", &samples.entry), ("hal path", &samples.path)]
+        {
+            table = table.row(
+                Row::from_samples(&format!("{name} {series}"), "instructions", all)?.group(group),
+            );
+        }
+    }
+    table.write(results)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histograms_become_samples() {
+        let text = format!(
+            "[1] test latency entry: 100x{0} 7x1\r\n[2] test latency path: 5x{SAMPLES}\nnoise\ntest latency late: 1x1\ntest latency late: 2x{0}\n",
+            SAMPLES - 1
+        );
+        let samples = Samples::parse(&text).unwrap();
+        assert_eq!((samples.entry[0], samples.entry[SAMPLES - 1], samples.late[1]), (100, 7, 2));
+        assert!(Samples::parse("test latency entry: 1x1\n")
+            .unwrap_err()
+            .to_string()
+            .contains("1 samples of entry"));
+    }
+}
