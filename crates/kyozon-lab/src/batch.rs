@@ -6,7 +6,7 @@
 //! then execute the same instructions, and a difference of time-stamp counters is a count of instructions.
 
 use crate::emulator::{self, Emulator};
-use crate::guest::{collect, hello, Output};
+use crate::guest::{collect, hello, Ended, Output};
 use crate::protocol::{receive, send, Request};
 use crate::{cache, spec::Spec};
 use anyhow::{ensure, Context, Result};
@@ -25,6 +25,12 @@ pub struct Finished {
     pub console: String,
     /// What the third serial line carried: the cokernel's, port 0x3e8.
     pub cokernel: String,
+}
+
+impl From<Finished> for Ended {
+    fn from(run: Finished) -> Self {
+        Self { console: run.console, cokernel: run.cokernel }
+    }
 }
 
 /// CPU features that would bring something from outside into the guest.

@@ -39,7 +39,7 @@ fn boot_and_load(series: &str) -> Result<String> {
     let said =
         guest.run("dmesg | grep hello:")?.expect_success().context("the module said nothing")?;
     guest.run("rmmod hello")?.expect_success().context("rmmod")?;
-    let console = guest.shutdown()?;
+    let console = guest.shutdown()?.console;
     let complaints = crate::emulator::complaints(&console);
     ensure!(complaints.is_empty(), "the kernel complains: {}", complaints[0]);
     let said = said.split("hello: ").last().unwrap_or_default().trim();

@@ -53,6 +53,15 @@ impl Output {
     }
 }
 
+/// What the serial lines of a guest carried until its end.
+#[derive(Debug)]
+pub struct Ended {
+    /// The kernel's console.
+    pub console: String,
+    /// The cokernel's line, port 0x3e8.
+    pub cokernel: String,
+}
+
 /// A guest that has booted. It is killed when the handle goes.
 #[derive(Debug)]
 pub struct Guest {
@@ -158,18 +167,20 @@ impl Guest {
         Control::connect(&self.emulator.folder().join("control"))
     }
 
-    /// Waits until the emulator ends by itself (after a panic, a reboot); returns the console.
-    pub fn wait_for_end(mut self, limit: Duration) -> Result<String> {
+    /// Waits until the emulator ends by itself, after a panic or a reboot.
+    pub fn wait_for_end(mut self, limit: Duration) -> Result<Ended> {
         match self.emulator.wait(limit)? {
-            Some(_) => Ok(self.emulator.serial(0)),
+            Some(_) => {
+                Ok(Ended { console: self.emulator.serial(0), cokernel: self.emulator.serial(2) })
+            }
             None => {
                 Err(self.emulator.fail(&format!("it did not end within {} s", limit.as_secs())))
             }
         }
     }
 
-    /// Switches the guest off and returns its console.
-    pub fn shutdown(mut self) -> Result<String> {
+    /// Switches the guest off.
+    pub fn shutdown(mut self) -> Result<Ended> {
         send(&mut self.port, &Request::PowerOff, b"").context("ask the guest to switch off")?;
         self.wait_for_end(SLACK)
     }

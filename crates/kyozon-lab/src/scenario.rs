@@ -24,7 +24,7 @@
 //! and no temporary file of theirs may be left.
 
 use crate::emulator::complaints;
-use crate::guest::{Guest, Output};
+use crate::guest::{Ended, Guest, Output};
 use crate::kernels::{Kernel, SERIES};
 use crate::spec::{Program, Spec};
 use crate::{batch, bochs, cache, module, process};
@@ -80,6 +80,7 @@ struct GuestPart {
     crash_kernel: bool,
     files: BTreeMap<String, PathBuf>,
     allow: Vec<String>,
+    cokernel: Vec<String>,
     deterministic: bool,
     boot_limit: Option<u64>,
 }
@@ -102,6 +103,7 @@ impl Default for GuestPart {
             crash_kernel: false,
             files: BTreeMap::new(),
             allow: Vec::new(),
+            cokernel: Vec::new(),
             deterministic: false,
             boot_limit: None,
         }
@@ -287,11 +289,15 @@ impl Case {
                 fs::read(self.folder.join(source)).with_context(|| source.display().to_string())?;
             spec = spec.file(path, 0o755, contents);
         }
-        let console = match (part.deterministic, part.emulator) {
+        let Ended { console, cokernel } = match (part.deterministic, part.emulator) {
             (true, emulator) => self.twice(emulator, &spec)?,
-            (false, Program::Bochs) => self.once(Program::Bochs, &spec)?.console,
+            (false, Program::Bochs) => self.once(Program::Bochs, &spec)?.into(),
             (false, Program::Qemu) => self.live(&spec)?,
         };
+        for pattern in &part.cokernel {
+            let found = Regex::new(pattern)?.is_match(&cokernel);
+            ensure!(found, "the cokernel's serial line has no match for {pattern:?}: {cokernel:?}");
+        }
         let allowed = part.allow.iter().map(|p| Ok(Regex::new(p)?)).collect::<Result<Vec<_>>>()?;
         let mut complaints = complaints(&console);
         complaints.retain(|line| !allowed.iter().any(|pattern| pattern.is_match(line)));
@@ -299,7 +305,7 @@ impl Case {
         Ok(())
     }
 
-    fn live(&self, spec: &Spec) -> Result<String> {
+    fn live(&self, spec: &Spec) -> Result<Ended> {
         let mut guest = Guest::boot(spec)?;
         for step in &self.description.step {
             let limit = Duration::from_secs(step.expect.limit);
@@ -329,7 +335,7 @@ impl Case {
         Ok(finished)
     }
 
-    fn twice(&self, emulator: Program, spec: &Spec) -> Result<String> {
+    fn twice(&self, emulator: Program, spec: &Spec) -> Result<Ended> {
         let first = self.once(emulator, spec)?;
         let second = self.once(emulator, spec)?;
         let counts = |run: &batch::Finished| -> Vec<u64> {
@@ -342,7 +348,7 @@ impl Case {
             counts(&second)
         );
         ensure!(first == second, "two runs with equal instruction counts differ in their output");
-        Ok(first.console)
+        Ok(first.into())
     }
 
     fn on_host(&self) -> Result<()> {
