@@ -8,8 +8,8 @@ export KYOZON_CACHE
 ENV := . "$(KYOZON_CACHE)/env"
 LAB := $(ENV) && "$$CARGO_TARGET_DIR/debug/kyozon-lab"
 
-# Flat images that run beside Linux, CRATE:BIN; the last ones are for tests only.
-IMAGES := kyozon-colocation:layer kyozon-cokernel-test:cokernel-test
+# Images that run beside Linux, CRATE:BIN, or without it, CRATE:BIN:elf; the last ones are for tests only.
+IMAGES := kyozon-colocation:layer kyozon-colocation:alone:elf kyozon-cokernel-test:cokernel-test
 
 .PHONY: help setup build demo test bench soak shell install clean
 

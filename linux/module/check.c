@@ -35,7 +35,7 @@ struct kyozon_snapshot {
 };
 
 static struct kyozon_snapshot before, after;
-static int first = -1;
+static int last_difference = -1;
 
 static void take(struct kyozon_snapshot *s)
 {
@@ -92,20 +92,15 @@ void kyozon_switch_checked(void)
 		if (a[i] == b[i])
 			continue;
 		kyozon.differences++;
-		first = i;
+		last_difference = i * sizeof(*a);
 	}
 }
 
+/* After the last trip: which kind of state differed last. */
 void kyozon_check_report(void)
 {
-	const u64 *a = (const u64 *)&before, *b = (const u64 *)&after;
-
-	if (first >= 0)
-		pr_warn("state word %d differed last: tr %d ds %d cr0 %d cr2 %d flags %d msr %d fpu %d\n", first,
-			(int)offsetof(struct kyozon_snapshot, tr) / 8, (int)offsetof(struct kyozon_snapshot, ds) / 8,
-			(int)offsetof(struct kyozon_snapshot, cr0) / 8, (int)offsetof(struct kyozon_snapshot, cr2) / 8,
-			(int)offsetof(struct kyozon_snapshot, flags) / 8, (int)offsetof(struct kyozon_snapshot, msr) / 8,
-			(int)offsetof(struct kyozon_snapshot, fpu) / 8);
-	(void)a; (void)b;
-	first = -1;
+	if (last_difference >= 0)
+		pr_warn("%llu pieces of state differed, the last at byte %d of struct kyozon_snapshot\n",
+			kyozon.differences, last_difference);
+	last_difference = -1;
 }

@@ -15,6 +15,7 @@
 
 #include <linux/irq_work.h>
 #include <linux/mm.h>
+#include <linux/timer.h>
 #include <linux/types.h>
 #include <asm/processor.h>
 #include <asm/segment.h>
@@ -51,7 +52,8 @@ struct kyozon_world {
 	u64 linux_tss_desc[2];
 	u64 s_cet;		/* Linux's value where it checks for ENDBR */
 	u64 fsgsbase;
-	u64 pad1[6];
+	u64 linux_ss;
+	u64 pad1[5];
 	u64 gdt[16];
 	struct x86_hw_tss tss __aligned(64);
 	u64 idt[2 * 256] __aligned(PAGE_SIZE);
@@ -76,7 +78,6 @@ KYOZON_WORLD_ASSERT(USER_DS, trip.user.ds);
 KYOZON_WORLD_ASSERT(USER_ES, trip.user.es);
 KYOZON_WORLD_ASSERT(USER_FS, trip.user.fs);
 KYOZON_WORLD_ASSERT(USER_GS, trip.user.gs);
-KYOZON_WORLD_ASSERT(USER_SS, trip.user.ss);
 KYOZON_WORLD_ASSERT(USER_LDT, trip.user.ldt);
 KYOZON_WORLD_ASSERT(USER_SWITCHED, trip.user.switched);
 KYOZON_WORLD_ASSERT(LINUX_GDTR, linux_gdtr);
@@ -95,6 +96,7 @@ KYOZON_WORLD_ASSERT(TSS_DESC, tss_desc);
 KYOZON_WORLD_ASSERT(LINUX_TSS_DESC, linux_tss_desc);
 KYOZON_WORLD_ASSERT(S_CET, s_cet);
 KYOZON_WORLD_ASSERT(FSGSBASE, fsgsbase);
+KYOZON_WORLD_ASSERT(LINUX_SS, linux_ss);
 KYOZON_WORLD_ASSERT(GDT, gdt);
 
 extern struct kyozon_world kyozon_world;
@@ -162,17 +164,22 @@ struct kyozon_tick_source {
 	int (*take)(struct kyozon_load *load);
 	/* Opens the way for interrupts, before the first is scheduled. */
 	void (*open)(void);
-	/* Schedules the first tick. On the cokernel's CPU, interrupts off. */
+	/* Schedules the first tick, as next() does. On the cokernel's CPU. */
 	void (*start)(void);
 	/* Arms the guard for a trip that began so long after its tick. */
 	void (*watch)(u64 late_tsc);
 	/*
 	 * End of a trip: schedules the next tick, at least `rest_tsc` from now,
-	 * and returns how many passed by.
+	 * sets tick.due_tsc and end_tsc, and returns how many passed by.
 	 */
 	u32 (*next)(u64 rest_tsc);
-	/* Whether the tick is due by the timer's own clock. Slow. */
-	bool (*is_due)(void);
+	/*
+	 * Asks the timer itself, slowly: 1, the tick is due; -1, the NMI is the
+	 * timer's but no tick is due; 0, it is not the timer's.
+	 */
+	int (*claim)(void);
+	/* End of a trip after which no tick follows. */
+	void (*leave)(void);
 	/* Silent from here on. Any context, also NMI and crash. */
 	void (*stop)(void);
 	/* Gives the hardware back as it was. */
@@ -187,20 +194,25 @@ struct kyozon_tick {
 	u64 watch_tsc;		/* from a trip's begin to the guard's first look */
 	u64 late_tsc;		/* the guard stands where a trip begins earlier */
 	u64 slack_tsc;		/* how much the two clocks may disagree */
-	u64 end_tsc;		/* end of the last trip */
+	u64 due_tsc;		/* the next tick */
+	u64 end_tsc;		/* when the last trip had armed the timer */
 	u64 wrap_tsc;		/* when a 32-bit timer interrupts once more, or 0 */
 	u32 swallow;		/* NMIs of ours that may still be on their way */
+	u32 overdue;		/* the same, from the trip before */
 	u32 passed;		/* ticks that fell together with the next */
 	u64 ticks;
 	u64 missed;
 	u64 overruns;
 	u64 longest_tsc;
 	u64 foreign;
+	u64 revived;
+	struct timer_list revive;
 	u64 histogram[KYOZON_HISTOGRAM];
 };
 
 int kyozon_tick_take(struct kyozon_load *load);
 int kyozon_tick_start(void);
+void kyozon_tick_stop(void);
 void kyozon_tick_give(void);
 extern const struct kyozon_tick_source kyozon_hpet_msi, kyozon_hpet_ioapic;
 extern const struct kyozon_tick_source kyozon_rtc;
@@ -214,6 +226,7 @@ void kyozon_ioapic_give(void);
 int kyozon_nmi_take(void);
 void kyozon_nmi_give(void);
 void kyozon_nmi_send(int cpu);
+void kyozon_plan(void);
 
 /* park.c: the other CPUs stand still while the layer repairs */
 void kyozon_park(void);

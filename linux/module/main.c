@@ -198,6 +198,7 @@ static int do_load(struct kyozon_load *load)
 	return 0;
 
 put_module:
+	kyozon_tick_stop();
 	WRITE_ONCE(kyozon.state, KYOZON_STATE_EMPTY);
 	module_put(THIS_MODULE);
 give_nmi:
@@ -216,17 +217,11 @@ give_images:
 	return error;
 }
 
-/* Runs on the cokernel's CPU: no trip is on its way when it returns. */
-static void silence_here(void *unused)
-{
-	kyozon_silence();
-}
-
 static int do_unload(void)
 {
 	if (kyozon.state == KYOZON_STATE_EMPTY)
 		return -ENODEV;
-	smp_call_function_single(kyozon.cpu, silence_here, NULL, 1);
+	kyozon_tick_stop();
 	kyozon_nmi_give();
 	irq_work_sync(&kyozon.stopped);
 	kyozon_tick_give();

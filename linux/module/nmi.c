@@ -84,21 +84,35 @@ static u64 rest_after(const struct kyozon_trip *trip, u64 stop)
 	return stop > trip->period_tsc / 2 ? stop : 0;
 }
 
-static void run(struct kyozon_tick *tick, struct kyozon_trip *trip, u64 now)
+/* Everything about the next trip that can be known before its tick comes. */
+void kyozon_plan(void)
 {
-	u64 due = trip->next_tsc;
+	struct kyozon_tick *tick = &kyozon.tick;
+	struct kyozon_trip *trip = &kyozon_world.trip;
 
 	trip->event.number += 1 + tick->passed;
 	trip->event.missed = tick->passed;
-	trip->event.scheduled_tsc = due;
-	trip->event.entered_tsc = now;
-	trip->deadline_tsc = now + tick->budget_tsc;
-	trip->guard_tsc = due + tick->watch_tsc;
-	trip->next_tsc = due + trip->period_tsc;
+	trip->event.scheduled_tsc = tick->due_tsc;
+	trip->guard_tsc = tick->due_tsc + tick->watch_tsc;
+	trip->next_tsc = tick->due_tsc + trip->period_tsc;
 	trip->result = KYOZON_TRIP_IDLE;
 	trip->ticks_inside = 0;
-	trip->stale = 0;
-	tick->swallow = 0;
+}
+
+static void run(struct kyozon_tick *tick, struct kyozon_trip *trip, u64 now)
+{
+	u64 due = tick->due_tsc;
+
+	trip->event.entered_tsc = now;
+	trip->deadline_tsc = now + tick->budget_tsc;
+	trip->others = num_online_cpus() - 1;
+	/*
+	 * An NMI that was still expected may have come only now, and then the
+	 * timer's own follows; so it does when this one came too early.
+	 */
+	tick->overdue = tick->swallow;
+	tick->swallow = (s64)(now - due) < (s64)tick->slack_tsc;
+	trip->stale = tick->overdue + tick->swallow;
 	trip->others = num_online_cpus() - 1;
 	if ((s64)(now - due) >= (s64)tick->late_tsc)
 		tick->source->watch(now - due);
@@ -112,6 +126,8 @@ static void run(struct kyozon_tick *tick, struct kyozon_trip *trip, u64 now)
 		     trip->machine_check | trip->ticks_inside))
 		unusual(tick, trip);
 	if (!kyozon.armed) {
+		if (tick->source->leave)
+			tick->source->leave();
 		tick->end_tsc = rdtsc();
 		account(tick, now);
 		return;
@@ -122,6 +138,7 @@ static void run(struct kyozon_tick *tick, struct kyozon_trip *trip, u64 now)
 	trip->event.number += trip->ticks_inside;
 	if ((s64)(tick->end_tsc + tick->slack_tsc - trip->guard_tsc) >= 0)
 		tick->swallow++;
+	kyozon_plan();
 	account(tick, now);
 }
 
@@ -135,8 +152,12 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 		return kyozon_park_here();
 	now = rdtsc();
 	if (likely(kyozon.armed &&
-		   (s64)(now + tick->slack_tsc - trip->next_tsc) >= 0)) {
+		   (s64)(now + tick->slack_tsc - tick->due_tsc) >= 0)) {
 		run(tick, trip, now);
+		return NMI_HANDLED;
+	}
+	if (tick->overdue) {
+		tick->overdue--;
 		return NMI_HANDLED;
 	}
 	if (tick->swallow) {
@@ -147,9 +168,12 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 	    (s64)(now + tick->slack_tsc - tick->wrap_tsc) >= 0)
 		return NMI_HANDLED;
 	/* Linux's TSC rate may be off by more than the slack. */
-	if (kyozon.armed && tick->source->is_due()) {
-		run(tick, trip, now);
-		return NMI_HANDLED;
+	if (kyozon.armed) {
+		int claimed = tick->source->claim();
+
+		if (claimed > 0)
+			run(tick, trip, now);
+		return claimed ? NMI_HANDLED : NMI_DONE;
 	}
 	return NMI_DONE;
 }

@@ -2,11 +2,19 @@
 /*
  * The tick: which source, and the figures that all sources share.
  */
+#include <linux/irqflags.h>
+#include <linux/jiffies.h>
 #include <linux/math64.h>
 #include <linux/smp.h>
 #include <linux/string.h>
+#include <linux/version.h>
+#include <asm/msr.h>
 
 #include "kyozon.h"
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+#define del_timer_sync	timer_delete_sync
+#endif
 
 static const struct kyozon_tick_source *const sources[] = {
 	&kyozon_hpet_msi, &kyozon_hpet_ioapic, &kyozon_rtc,
@@ -49,17 +57,56 @@ int kyozon_tick_take(struct kyozon_load *load)
 	return kyozon_say(load, error, "no tick source: %s", reasons);
 }
 
+#define REVIVE_MS	200
+
+/*
+ * A tick that the timer did not deliver would be the last: each one schedules
+ * the next. So somebody looks now and then, and sends the NMI in its place.
+ */
+static void revive(struct timer_list *timer)
+{
+	struct kyozon_tick *tick = &kyozon.tick;
+	u64 due = READ_ONCE(tick->due_tsc);
+	unsigned long flags;
+
+	if (!READ_ONCE(kyozon.armed))
+		return;
+	if ((s64)(rdtsc() - due) > (s64)(REVIVE_MS * kyozon.tsc_khz)) {
+		tick->revived++;
+		local_irq_save(flags);
+		kyozon_nmi_send(kyozon.cpu);
+		local_irq_restore(flags);
+	}
+	mod_timer(timer, jiffies + msecs_to_jiffies(REVIVE_MS));
+}
+
 static void start_here(void *unused)
 {
-	WRITE_ONCE(kyozon.armed, true);
+	kyozon.tick.swallow = 1;
 	kyozon.tick.source->start();
+	kyozon_plan();
+	WRITE_ONCE(kyozon.armed, true);
 }
 
 int kyozon_tick_start(void)
 {
 	if (kyozon.tick.source->open)
 		kyozon.tick.source->open();
+	timer_setup(&kyozon.tick.revive, revive, 0);
+	mod_timer(&kyozon.tick.revive, jiffies + msecs_to_jiffies(REVIVE_MS));
 	return smp_call_function_single(kyozon.cpu, start_here, NULL, 1);
+}
+
+static void silence_here(void *unused)
+{
+	kyozon_silence();
+}
+
+/* No trip is on its way when this returns. */
+void kyozon_tick_stop(void)
+{
+	smp_call_function_single(kyozon.cpu, silence_here, NULL, 1);
+	del_timer_sync(&kyozon.tick.revive);
 }
 
 void kyozon_tick_give(void)

@@ -194,6 +194,7 @@ static u32 arm_next(u32 rest)
 	struct kyozon_tick *tick = &kyozon.tick;
 	u32 at, now, passed = 0;
 	s32 left;
+	u64 tsc;
 
 	for (;;) {
 		u64 skip;
@@ -206,7 +207,7 @@ static u32 arm_next(u32 rest)
 			break;
 		/* It may have fired at once, or may fire just now. */
 		if (left <= (s32)hpet.margin)
-			tick->swallow = max(tick->swallow, 1u);
+			tick->swallow++;
 		if (left > 0 && left > (s32)rest) {
 			/* The machine stood still for half the counter. */
 			hpet.next = (u64)now << 32;
@@ -216,21 +217,23 @@ static u32 arm_next(u32 rest)
 		hpet.next += skip * hpet.period;
 		passed += skip;
 	}
-	tick->end_tsc = rdtsc();
-	kyozon_world.trip.next_tsc =
-		tick->end_tsc + mul_u64_u64_shr(left, hpet.tsc_per_count, 32);
+	tsc = rdtsc();
+	tick->due_tsc = tsc + mul_u64_u64_shr(left, hpet.tsc_per_count, 32);
 	if (hpet.guard_timer != TICK_TIMER)
 		set(HPET_Tn_CMP(hpet.guard_timer), at + hpet.watch);
+	tick->end_tsc = rdtsc();
 	/* A 32-bit one-shot timer interrupts when the counter wraps, too. */
 	tick->wrap_tsc = at + hpet.watch > now ? 0 :
-		tick->end_tsc + mul_u64_u64_shr(-now, hpet.tsc_per_count, 32);
+		tsc + mul_u64_u64_shr(-now, hpet.tsc_per_count, 32);
 	return passed;
 }
 
 static u32 next(u64 rest_tsc)
 {
-	u64 rest = mul_u64_u64_shr(rest_tsc, hpet.count_per_tsc, 32);
+	u64 rest = 0;
 
+	if (unlikely(rest_tsc))
+		rest = mul_u64_u64_shr(rest_tsc, hpet.count_per_tsc, 32);
 	hpet.next += hpet.period;
 	return arm_next(hpet.margin + min_t(u64, rest, REST_MAX));
 }
@@ -278,7 +281,7 @@ static void watch(u64 late_tsc)
 		late_tsc = 0;
 	if (hpet.guard_timer != TICK_TIMER &&
 	    late_tsc + tick->slack_tsc >= tick->watch_tsc)
-		trip->stale = 1;
+		trip->stale++;
 	for (;;) {
 		u32 late = mul_u64_u64_shr(late_tsc, hpet.count_per_tsc, 32);
 
@@ -295,7 +298,7 @@ static void watch(u64 late_tsc)
 	}
 }
 
-static bool is_due(void)
+static int claim(void)
 {
 	return (s32)(get(HPET_COUNTER) + hpet.margin -
 		     (u32)(hpet.next >> 32)) >= 0;
@@ -329,11 +332,11 @@ static void give(void)
 const struct kyozon_tick_source kyozon_hpet_msi = {
 	.id = KYOZON_TICK_HPET_MSI, .name = "hpet-msi",
 	.take = take_msi, .start = start, .watch = watch, .next = next,
-	.is_due = is_due, .stop = stop, .give = give,
+	.claim = claim, .stop = stop, .give = give,
 };
 
 const struct kyozon_tick_source kyozon_hpet_ioapic = {
 	.id = KYOZON_TICK_HPET_IOAPIC, .name = "hpet-ioapic",
 	.take = take_ioapic, .open = kyozon_ioapic_open, .start = start, .watch = watch, .next = next,
-	.is_due = is_due, .stop = stop, .give = give,
+	.claim = claim, .stop = stop, .give = give,
 };

@@ -63,6 +63,7 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 	movq	%rax, W(LINUX_CR3)
 	movq	%cr2, %rax
 	movq	%rax, W(LINUX_CR2)
+	movw	%ss, W(LINUX_SS)
 	movq	%rsp, W(LINUX_RSP)
 	cmpl	$0, W(S_CET)
 	jne	.Lcet_off
@@ -97,6 +98,11 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 	movl	$GDT_ENTRY_TSS * 8, %eax
 	ltr	%ax
 	lgdt	W(LINUX_GDTR)
+	/* A gate with a stack of its own leaves a null selector behind. */
+	movl	%ss, %eax
+	cmpw	W(LINUX_SS), %ax
+	jne	.Lss_back
+.Lss_is_back:
 	cmpl	$0, W(USER_SWITCHED)
 	jne	.Luser_back
 .Lout:
@@ -124,10 +130,13 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 	movq	%rax, %cr2
 	jmp	.Llast
 
+.Lss_back:
+	movw	W(LINUX_SS), %ax
+	movw	%ax, %ss
+	jmp	.Lss_is_back
+
 /* Loading a selector replaces its base, so the bases come after. */
 .Luser_back:
-	movw	W(USER_SS), %ax
-	movw	%ax, %ss
 	movw	W(USER_DS), %ax
 	movw	%ax, %ds
 	movw	W(USER_ES), %ax

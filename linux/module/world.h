@@ -18,7 +18,6 @@
 #define W_USER_ES		330
 #define W_USER_FS		332
 #define W_USER_GS		334
-#define W_USER_SS		336
 #define W_USER_LDT		338
 #define W_USER_SWITCHED		340
 
@@ -38,6 +37,7 @@
 #define W_LINUX_TSS_DESC	496
 #define W_S_CET			512
 #define W_FSGSBASE		520
+#define W_LINUX_SS		528
 #define W_GDT			576
 
 #endif

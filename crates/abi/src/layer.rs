@@ -150,8 +150,10 @@ pub struct LayerEntry {
     pub tasks: [Range; MAX_TASKS],
     /// A number for the cokernel, from whoever loads it.
     pub parameter: u64,
+    /// 1 where the tick comes from the real-time clock, whose interrupt must be acknowledged before it gives another.
+    pub acknowledge: u64,
 }
-assert_size!(LayerEntry, 200 + 32 * MAX_RANGES + 16 * MAX_TASKS);
+assert_size!(LayerEntry, 208 + 32 * MAX_RANGES + 16 * MAX_TASKS);
 
 /// [`Trip::result`]: the cokernel is idle.
 pub const TRIP_IDLE: u32 = 0;
@@ -201,7 +203,7 @@ pub struct UserState {
     pub fs_base: u64,
     /// GS base.
     pub gs_base: u64,
-    /// Selectors of DS, ES, FS, GS, SS and of the local descriptor table.
+    /// Selectors of DS, ES, FS, GS and of the local descriptor table.
     pub ds: u16,
     #[allow(missing_docs)]
     pub es: u16,
@@ -209,8 +211,8 @@ pub struct UserState {
     pub fs: u16,
     #[allow(missing_docs)]
     pub gs: u16,
-    #[allow(missing_docs)]
-    pub ss: u16,
+    /// Must be zero.
+    pub reserved: u16,
     #[allow(missing_docs)]
     pub ldt: u16,
     /// 1 while the state is the cokernel's.
@@ -327,7 +329,8 @@ pub const USER_DATA_SELECTOR: u64 = 0x2b;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Handlers {
     /// `extern "C" fn(*const TickEvent)`, on the cokernel's stack, only while it is in `idle` or in user mode: it notes
-    /// the tick and returns. Ticks that come at other times wait for the next `idle`.
+    /// the tick and returns. Ticks that come at other times wait for the next `idle`. Alone, the CPU holds NMIs back
+    /// while it runs out of `idle`: the budget's guard follows when it has returned.
     pub tick: u64,
     /// `extern "C" fn(*mut Frame)`: an exception or a tick (vector 2) that interrupted user mode, or `int 0x80`;
     /// returning resumes the frame. CR2 is the exception's.
@@ -347,7 +350,9 @@ pub struct TickEvent {
     pub missed: u64,
     /// Time-stamp counter when the tick was scheduled.
     pub scheduled_tsc: u64,
-    /// Time-stamp counter when the layer was entered.
+    /// Time-stamp counter at the first code of ours that the tick's NMI reached. Alone: in the gate's own stub, as
+    /// soon as registers are saved. Beside Linux: in the module's NMI handler, when Linux has called it. A tick that
+    /// came while the cokernel ran: when the layer looked at the clock, in every mode.
     pub entered_tsc: u64,
 }
 assert_size!(TickEvent, 32);

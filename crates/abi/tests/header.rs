@@ -67,9 +67,9 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, LayerEntry, "kyozon_layer_entry": version, mode, tsc_khz, tick_hz, budget_us, cpu, paging_levels, cokernel,
         memory, memory_bytes, page_table, tables, tss, idt, events, events_bytes, serial_port, ram_count, ram,
         trip, poke_entry, poke, guard, guard_comparator, guard_counter, guard_per_tsc, cokernel_text_bytes,
-        cokernel_bytes, piece_count, pieces, task_count, tasks, parameter);
+        cokernel_bytes, piece_count, pieces, task_count, tasks, parameter, acknowledge);
     layout!(c, Fault, "kyozon_fault": reason, reserved, cr2, cr3, frame);
-    layout!(c, UserState, "kyozon_user_state": fs_base, gs_base, ds, es, fs, gs, ss, ldt, switched);
+    layout!(c, UserState, "kyozon_user_state": fs_base, gs_base, ds, es, fs, gs, reserved, ldt, switched);
     layout!(c, Trip, "kyozon_trip": event, deadline_tsc, guard_tsc, next_tsc, period_tsc, result, ticks_inside, others,
         parked, foreign, in_transit, inside, machine_check, nmi_entry, machine_check_entry, fault, user, stale, reserved);
     layout!(c, BootBlock, "kyozon_boot_block": version, mode, tsc_khz, tick_hz, budget_us, memory, memory_bytes, idle,

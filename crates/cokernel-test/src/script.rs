@@ -1,5 +1,6 @@
 //! What the cokernel does, by number.
 
+use crate::latency;
 use crate::layer::*;
 use crate::user;
 use core::hint::black_box;
@@ -32,12 +33,16 @@ pub enum Script {
     Return = 9,
     /// Finds a pattern in Linux's memory and repairs it.
     Repair = 10,
+    /// Measures how late ticks come; the argument is the number of samples.
+    Latency = 11,
 }
 
 static TICKS: AtomicU64 = AtomicU64::new(0);
 static MISSED: AtomicU64 = AtomicU64::new(0);
 static LAST: AtomicU64 = AtomicU64::new(0);
 static GAPS: AtomicU64 = AtomicU64::new(0);
+/// The last gap: the number before it, the number after it (24 bits each), and what was said to be missed.
+static GAP: AtomicU64 = AtomicU64::new(0);
 /// T1 - T0 and T1 - entry of the module's handler, time-stamp ticks.
 static LATEST: AtomicU64 = AtomicU64::new(0);
 static EARLIEST: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -48,6 +53,7 @@ extern "C" fn on_tick(event: *const TickEvent) {
     let now = tsc();
     // SAFETY: the layer's event, as long as the handler runs.
     let event = unsafe { event.read() };
+    latency::take(&event, now);
     let late = now.saturating_sub(event.scheduled_tsc);
     let path = now - event.entered_tsc;
     TICKS.fetch_add(1, Relaxed);
@@ -60,15 +66,19 @@ extern "C" fn on_tick(event: *const TickEvent) {
     let last = LAST.swap(event.number, Relaxed);
     if last != 0 && last + 1 + event.missed != event.number {
         GAPS.fetch_add(1, Relaxed);
+        GAP.store(last << 40 | event.number << 16 | event.missed, Relaxed);
     }
 }
 
 fn say_ticks() {
     say(format_args!(
-        "test count: ticks {} missed {} gaps {} late {}..{} path {}..{}",
+        "test count: ticks {} missed {} gaps {} last {}-{}-{} late {}..{} path {}..{}",
         TICKS.load(Relaxed),
         MISSED.load(Relaxed),
         GAPS.load(Relaxed),
+        GAP.load(Relaxed) >> 40,
+        GAP.load(Relaxed) >> 16 & 0xff_ffff,
+        GAP.load(Relaxed) & 0xffff,
         EARLIEST.swap(u64::MAX, Relaxed),
         LATEST.swap(0, Relaxed),
         PATH_MIN.swap(u64::MAX, Relaxed),
@@ -118,6 +128,7 @@ pub fn run(boot: &BootBlock) {
         x if x == Script::StackOverflow as u8 => say(format_args!("{}", deeper(1))),
         x if x == Script::Return as u8 => return,
         x if x == Script::Repair as u8 => repair(argument),
+        x if x == Script::Latency as u8 => latency::run(argument),
         x => say(format_args!("test unknown: script {x}")),
     }
     rest()
@@ -266,12 +277,20 @@ fn repair(argument: u64) {
     }
     let mut wrong = request;
     wrong.words[7].expected ^= 1;
-    let changed = linux_repair(&wrong);
-    let begin = tsc();
-    let done = linux_repair(&request);
-    let end = tsc();
-    say(format_args!(
-        "test repair: found {found} changed {changed} done {done} ticks {}",
-        end - begin
-    ));
+    let (changed, _) = patient_repair(&wrong);
+    let (done, tries) = patient_repair(&request);
+    say(format_args!("test repair: found {found} changed {changed} done {done} tries {tries}"));
+}
+
+/// The other CPUs may be late: again at the next tick, up to 200 times.
+fn patient_repair(request: &RepairRequest) -> (i64, u32) {
+    let mut tries = 1;
+    loop {
+        let answer = linux_repair(request);
+        if answer != REPAIR_BUSY || tries == 200 {
+            return (answer, tries);
+        }
+        tries += 1;
+        idle();
+    }
 }

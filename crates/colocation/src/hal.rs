@@ -9,7 +9,7 @@ use crate::events::Events;
 use crate::interrupt::{decide, guard_at, Action, At, Times};
 use crate::linux::Linux;
 use crate::space::Space;
-use crate::{repair, user};
+use crate::{repair, tick, user};
 use core::cell::UnsafeCell;
 use core::fmt::Write;
 use core::ptr;
@@ -33,13 +33,14 @@ const LAST_WORDS_MS: u64 = 5;
 const REPORT_BYTES: u64 = 256;
 
 /// A static that one kind of code owns.
-struct Owned<T>(UnsafeCell<T>);
+#[repr(transparent)]
+pub(crate) struct Owned<T>(UnsafeCell<T>);
 
 // SAFETY: one CPU; each static says who may use it, and `get` is unsafe.
 unsafe impl<T> Sync for Owned<T> {}
 
 impl<T> Owned<T> {
-    const fn new(value: T) -> Self {
+    pub(crate) const fn new(value: T) -> Self {
         Self(UnsafeCell::new(value))
     }
 
@@ -47,7 +48,7 @@ impl<T> Owned<T> {
     ///
     /// The caller is the owner, and holds no other reference.
     #[allow(clippy::mut_from_ref)]
-    unsafe fn get(&self) -> &mut T {
+    pub(crate) unsafe fn get(&self) -> &mut T {
         // SAFETY: the caller's promise.
         unsafe { &mut *self.0.get() }
     }
@@ -101,8 +102,9 @@ fn us_to_tsc(us: u64) -> u64 {
 // ---------------------------------------------------------------------------------------------------------------------
 // The first trip
 
+/// What the machine code calls after the first entry: `start` with `boot`.
 #[repr(C)]
-struct Start {
+pub(crate) struct Start {
     boot: u64,
     start: u64,
 }
@@ -115,6 +117,17 @@ fn cokernel_header() -> ImageHeader {
 
 #[no_mangle]
 extern "C" fn layer_init(from: *mut LayerEntry, trip: *mut Trip) -> Start {
+    init(from, trip, &LinuxServices { window: linux_window, repair: linux_repair })
+}
+
+/// The services about Linux, which differ from mode to mode.
+pub(crate) struct LinuxServices {
+    pub(crate) window: extern "C" fn(*mut Window) -> i64,
+    pub(crate) repair: extern "C" fn(*const RepairRequest) -> i64,
+}
+
+/// The first trip, in every mode.
+pub(crate) fn init(from: *mut LayerEntry, trip: *mut Trip, linux: &LinuxServices) -> Start {
     ENTRY.store(from, Relaxed);
     TRIP.store(trip, Relaxed);
     let e = entry();
@@ -145,8 +158,8 @@ extern "C" fn layer_init(from: *mut LayerEntry, trip: *mut Trip) -> Start {
         memory: e.memory,
         memory_bytes: e.memory_bytes,
         idle: layer_idle as *const () as u64,
-        linux_window: linux_window as *const () as u64,
-        linux_repair: linux_repair as *const () as u64,
+        linux_window: linux.window as *const () as u64,
+        linux_repair: linux.repair as *const () as u64,
         report: report as *const () as u64,
         handlers: handlers as *const () as u64,
         enter_user: layer_enter_user as *const () as u64,
@@ -177,7 +190,7 @@ extern "C" fn layer_returned() -> ! {
 // Services
 
 /// For services: what the cokernel may name.
-fn space() -> &'static Space {
+pub(crate) fn space() -> &'static Space {
     // SAFETY: services own it, and it is not written after the first trip.
     unsafe { SPACE.get() }.as_ref().expect("set before start")
 }
@@ -402,7 +415,7 @@ fn place(frame: &Frame) -> At {
     }
 }
 
-fn times() -> Times {
+pub(crate) fn times() -> Times {
     Times {
         now: arch::tsc(),
         deadline: trip!(deadline_tsc),
@@ -413,14 +426,14 @@ fn times() -> Times {
 }
 
 /// The guard interrupts at `at`, or very soon where that has passed.
-fn arm_guard(at: u64) {
+pub(crate) fn arm_guard(at: u64) {
     let e = entry();
     trip!(guard_tsc = at);
     if e.guard == 0 {
         return;
     }
     let ahead = at.saturating_sub(arch::tsc()).max(us_to_tsc(SLACK_US));
-    let counts = (u128::from(ahead) * u128::from(e.guard_per_tsc) >> 32) as u32;
+    let counts = ((u128::from(ahead) * u128::from(e.guard_per_tsc)) >> 32) as u32;
     // SAFETY: the timer's registers, of which the comparator is ours while the trip lasts.
     unsafe {
         let counter = (e.guard + u64::from(e.guard_counter)) as *const u32;
@@ -429,14 +442,16 @@ fn arm_guard(at: u64) {
     }
 }
 
-/// Keeps `event` for the cokernel's next `idle`; ticks that wait already fall together with it.
+/// Keeps `event` for the cokernel's next `idle`; a tick that waits already falls together with it.
 fn keep(event: TickEvent) {
     // SAFETY: interrupts own it, and `layer_keep_trip` runs where nothing else does; an atomic of the entry code.
     unsafe {
         let kept = KEPT.get();
-        let waits = LAYER_WORK.load(Relaxed) & WORK_TICK != 0;
-        let missed = if waits { kept.missed + 1 } else { 0 };
-        *kept = TickEvent { missed: missed + event.missed, ..event };
+        *kept = if LAYER_WORK.load(Relaxed) & WORK_TICK != 0 {
+            tick::together(kept, &event)
+        } else {
+            event
+        };
         LAYER_WORK.fetch_or(WORK_TICK, Relaxed);
     }
 }
@@ -495,12 +510,32 @@ fn cut_off(frame: &Frame, result: u32) {
     }
 }
 
+/// Acknowledges the real-time clock where it is the tick's source; whether it had interrupted.
+///
+/// The module holds Linux's lock of these ports as long as the trip lasts, or says 0.
+fn acknowledge() -> bool {
+    const INDEX: u16 = 0x70;
+    const DATA: u16 = 0x71;
+    const REGISTER_C: u8 = 0x0c;
+    const PERIODIC: u8 = 1 << 6;
+    // SAFETY: the module's page, which it may write between trips; and ports that are ours for this trip.
+    unsafe {
+        if (&raw const (*ENTRY.load(Relaxed)).acknowledge).read_volatile() == 0 {
+            return false;
+        }
+        arch::out8(INDEX, REGISTER_C);
+        arch::in8(DATA) & PERIODIC != 0
+    }
+}
+
 /// 0: go on where it was. 1: leave the trip. Else: user mode's frame, to which the tick is delivered.
 #[no_mangle]
 extern "C" fn layer_on_nmi(frame: &mut Frame) -> u64 {
     let t = times();
     let at = place(frame);
+    let ours = acknowledge();
     match decide(&t, at) {
+        Action::Foreign if ours => {}
         Action::Foreign => {
             match trip!(stale) {
                 0 => trip!(foreign = trip!(foreign) + 1),
@@ -580,6 +615,18 @@ impl Write for Line {
     }
 }
 
+/// Lets the serial line say what it can before nobody listens. Nothing of the cokernel or of a service runs again.
+pub(crate) fn last_words() {
+    // SAFETY: nobody else uses them any more.
+    let events = unsafe { EVENTS.get() };
+    let now = arch::tsc();
+    if let Ok(port @ 1..) = u16::try_from(entry().serial_port) {
+        while events.has_serial() && arch::tsc() - now < LAST_WORDS_MS * entry().tsc_khz {
+            say_while(events, port, SERIAL_BURST);
+        }
+    }
+}
+
 /// Ends the cokernel: reports, and gives the CPU back for good.
 fn stop(reason: u32, frame: &Frame) -> ! {
     note_fault(reason, frame);
@@ -596,19 +643,14 @@ fn stop(reason: u32, frame: &Frame) -> ! {
     );
     // SAFETY: nothing of the cokernel or of a service runs again.
     let events = unsafe { EVENTS.get() };
-    let now = arch::tsc();
     events.write(
         EVENT_FAULT,
         frame.vector as u32,
-        now,
+        arch::tsc(),
         trip!(event).number,
         &line.text[..line.used],
     );
-    if let Ok(port @ 1..) = u16::try_from(entry().serial_port) {
-        while events.has_serial() && arch::tsc() - now < LAST_WORDS_MS * entry().tsc_khz {
-            say_while(events, port, SERIAL_BURST);
-        }
-    }
+    last_words();
     // SAFETY: atomics of the entry code; Linux goes on from here.
     unsafe {
         if LAYER_USER_SWITCHED.load(Relaxed) != 0 {

@@ -15,15 +15,17 @@
 //!
 //! Must not know: what the cokernel does with its time, or any structure of Linux.
 //!
-//! Machine code and everything that touches the machine is in `arch` and `hal`, which exist on the bare machine only;
-//! the rest is tested on the host.
+//! Machine code and everything that touches the machine is in `arch`, `hal` and parts of [`alone`], which exist on the
+//! bare machine only; the rest is tested on the host.
 #![cfg_attr(not(test), no_std)]
 
+pub mod alone;
 pub mod events;
 pub mod interrupt;
 pub mod linux;
 pub mod repair;
 pub mod space;
+pub mod tick;
 pub mod user;
 
 #[cfg(target_os = "none")]

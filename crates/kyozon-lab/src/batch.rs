@@ -34,7 +34,11 @@ impl From<Finished> for Ended {
 }
 
 /// CPU features that would bring something from outside into the guest.
-const CPU_WITHOUT_CHANCE: &str = ",rdrand=off,rdseed=off";
+pub const CPU_WITHOUT_CHANCE: &str = ",rdrand=off,rdseed=off";
+
+/// One nanosecond an instruction, and a fixed date.
+pub const FIXED_CLOCK: [&str; 4] =
+    ["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"];
 
 /// Runs the scripts one after the other, at most `limit` of real time altogether, and switches the guest off.
 pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<Finished> {
@@ -59,7 +63,7 @@ pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<Finished> {
         &initrd,
         &spec.command_line("tsc=reliable random.trust_cpu=off"),
     )?);
-    command.args(["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"]);
+    command.args(FIXED_CLOCK);
     command.args(["-serial", "file:ttyS0", "-serial", "file:ttyS1", "-serial", "file:ttyS2"]);
     let mut emulator = Emulator::start(command, folder, spec.name())?;
     if emulator.wait(limit)?.is_none() {

@@ -15,6 +15,13 @@ fn folder() -> Result<PathBuf> {
     })
 }
 
+/// One file of the product, by name.
+pub fn file(name: &str) -> Result<PathBuf> {
+    let path = folder()?.join(name);
+    anyhow::ensure!(path.is_file(), "{}: run through make, which builds it", path.display());
+    Ok(path)
+}
+
 /// Every flat image, by name, in the order of names.
 fn images() -> Result<Vec<PathBuf>> {
     let folder = folder()?;
@@ -47,10 +54,5 @@ pub fn install(spec: Spec) -> Result<Spec> {
         let name = path.file_name().expect("an image has a name").to_string_lossy().into_owned();
         spec = spec.file(&format!("/usr/lib/kyozon/{name}"), 0o644, fs::read(&path)?);
     }
-    let command = folder()?.join("kyozon");
-    Ok(spec.file(
-        "/bin/kyozon",
-        0o755,
-        fs::read(&command).with_context(|| command.display().to_string())?,
-    ))
+    Ok(spec.file("/bin/kyozon", 0o755, fs::read(file("kyozon")?)?))
 }

@@ -513,6 +513,10 @@ struct kyozon_layer_entry {
          A number for the cokernel, from whoever loads it.
          */
         uint64_t parameter;
+        /*
+         1 where the tick comes from the real-time clock, whose interrupt must be acknowledged before it gives another.
+         */
+        uint64_t acknowledge;
 };
 
 /*
@@ -614,7 +618,8 @@ struct kyozon_boot_block {
 struct kyozon_handlers {
         /*
          `extern "C" fn(*const TickEvent)`, on the cokernel's stack, only while it is in `idle` or in user mode: it notes
-         the tick and returns. Ticks that come at other times wait for the next `idle`.
+         the tick and returns. Ticks that come at other times wait for the next `idle`. Alone, the CPU holds NMIs back
+         while it runs out of `idle`: the budget's guard follows when it has returned.
          */
         uint64_t tick;
         /*
@@ -645,7 +650,9 @@ struct kyozon_tick_event {
          */
         uint64_t scheduled_tsc;
         /*
-         Time-stamp counter when the layer was entered.
+         Time-stamp counter at the first code of ours that the tick's NMI reached. Alone: in the gate's own stub, as
+         soon as registers are saved. Beside Linux: in the module's NMI handler, when Linux has called it. A tick that
+         came while the cokernel ran: when the layer looked at the clock, in every mode.
          */
         uint64_t entered_tsc;
 };
@@ -718,13 +725,16 @@ struct kyozon_user_state {
          */
         uint64_t gs_base;
         /*
-         Selectors of DS, ES, FS, GS, SS and of the local descriptor table.
+         Selectors of DS, ES, FS, GS and of the local descriptor table.
          */
         uint16_t ds;
         uint16_t es;
         uint16_t fs;
         uint16_t gs;
-        uint16_t ss;
+        /*
+         Must be zero.
+         */
+        uint16_t reserved;
         uint16_t ldt;
         /*
          1 while the state is the cokernel's.

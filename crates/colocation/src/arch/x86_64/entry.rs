@@ -45,6 +45,8 @@ extern "C" {
     pub fn layer_enter_user();
     /// Leaves the trip from a service, and returns when the module has entered again.
     pub fn layer_yield();
+    /// Goes on after [`layer_idle`], with the trip's tick.
+    pub fn layer_resume_idle();
     /// Goes on with [`LAYER_CUT_FRAME`].
     pub fn layer_resume_cut();
     /// A tick for a user-mode frame that lies on the stack.
@@ -85,6 +87,8 @@ global_asm!(
     "LAYER_USER_SWITCHED: .long 0, 0",
     ".section .bss.layer, \"aw\", @nobits",
     ".balign 64",
+    "LAYER_EVENT: .skip 32",
+    ".balign 16",
     "LAYER_CUT_FRAME: .skip 176",
     "LAYER_CUT_CR2: .skip 8",
     ".balign 64",
@@ -98,6 +102,21 @@ global_asm!(
     ".section .text.layer, \"ax\"",
     ".globl layer_entry, layer_idle, layer_yield, layer_nothing, layer_resume_cut, layer_resume_user, layer_abandon",
     ".globl layer_nmi, layer_machine_check, layer_enter_user, layer_stubs",
+    ".globl layer_nmi_saved, layer_pop, layer_resume_idle, layer_resume_yield",
+
+    // The trip's event, rsi, to the cokernel: a copy, since the handler may be cut off and see the next trip.
+    ".macro LAYER_CALL_TICK",
+    "mov rax, [rsi]",
+    "mov rcx, [rsi + 8]",
+    "mov rdx, [rsi + 16]",
+    "mov rsi, [rsi + 24]",
+    "lea rdi, [rip + LAYER_EVENT]",
+    "mov [rdi], rax",
+    "mov [rdi + 8], rcx",
+    "mov [rdi + 16], rdx",
+    "mov [rdi + 24], rsi",
+    "call [rip + LAYER_TICK]",
+    ".endm",
 
     // (rdi: *const LayerEntry, rsi: *mut Trip), called by the trampoline, which saved all that the ABI would.
     "layer_entry:",
@@ -156,8 +175,7 @@ global_asm!(
     "layer_resume_idle:",
     "cmp dword ptr [rip + LAYER_WORK], 0",
     "jne 5f",
-    "mov rdi, rsi",
-    "call [rip + LAYER_TICK]",
+    "LAYER_CALL_TICK",
     "layer_resume_yield:",
     "pop r15",
     "pop r14",
@@ -194,8 +212,7 @@ global_asm!(
 
     // User mode was cut off: its frame is on the stack, and the trip brought a tick.
     "layer_resume_user:",
-    "mov rdi, rsi",
-    "call [rip + LAYER_TICK]",
+    "LAYER_CALL_TICK",
     "jmp layer_to_user_handler",
     // User mode was interrupted by a tick: its frame is on the stack, the tick is kept.
     "layer_deliver_user:",
@@ -271,6 +288,7 @@ global_asm!(
     "push 0",
     "push 2",
     "LAYER_PUSH",
+    "layer_nmi_saved:",
     "mov rdi, rsp",
     "call layer_on_nmi",
     // 0: go on. 1: leave the trip. Else: the frame was moved there, deliver the tick with NMIs open.

@@ -1,10 +1,16 @@
 //! x86-64: entries, gates, and the state of Linux that user mode would change.
 
+#[cfg(feature = "alone")]
+pub mod alone;
 pub mod entry;
 pub mod gates;
+#[cfg(feature = "alone")]
+pub mod pvh;
 pub mod user_state;
 
 use core::arch::asm;
+#[cfg(feature = "alone")]
+pub use pvh::power_off;
 
 /// The time-stamp counter.
 pub fn tsc() -> u64 {

@@ -138,7 +138,7 @@ unsafe fn set_bases(cr4: u64, fs: u64, gs: u64) {
 /// On the cokernel's CPU, in its world, with the state Linux's.
 pub unsafe fn to_cokernel(saved: &mut Saved, linux: &mut UserState) {
     let cr4 = cr4();
-    // SAFETY: selectors are stored and null selectors are loaded, which code in 64-bit mode does not use; SS stays.
+    // SAFETY: selectors are stored, and null selectors loaded, which code in 64-bit mode does not use; SS stays.
     // Linux's LDT is only reached through its selectors.
     unsafe {
         asm!(
@@ -146,11 +146,10 @@ pub unsafe fn to_cokernel(saved: &mut Saved, linux: &mut UserState) {
             "mov {0:x}, es", "mov [{2}], {0:x}",
             "mov {0:x}, fs", "mov [{3}], {0:x}",
             "mov {0:x}, gs", "mov [{4}], {0:x}",
-            "mov {0:x}, ss", "mov [{5}], {0:x}",
-            "sldt {0:x}", "mov [{6}], {0:x}",
+            "sldt {0:x}", "mov [{5}], {0:x}",
             out(reg) _,
             in(reg) &mut linux.ds, in(reg) &mut linux.es, in(reg) &mut linux.fs, in(reg) &mut linux.gs,
-            in(reg) &mut linux.ss, in(reg) &mut linux.ldt,
+            in(reg) &mut linux.ldt,
             options(nostack, preserves_flags)
         );
     }

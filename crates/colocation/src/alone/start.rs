@@ -1,0 +1,142 @@
+//! From the loader's hands to the first tick.
+
+use super::host::{self, ENTRY, TRIP};
+use super::hpet::{self, Hpet};
+use super::memory::Free;
+use super::pvh::{self, Physical};
+use super::serial::{line, Serial};
+use super::world::{self, Pages};
+use super::{command, image};
+use crate::arch::x86_64 as arch;
+use crate::hal::{self, LinuxServices, Owned, Start};
+use crate::linux::contains;
+use kyozon_abi::events::{EventRecord, EventRing, EVENTS_VERSION};
+use kyozon_abi::layer::*;
+
+/// What the boot page tables map: every physical address below.
+const MAPPED: u64 = 4 << 30;
+/// Memory below belongs to firmware.
+const LOW: u64 = 1 << 20;
+const RECORDS: usize = 256;
+
+#[repr(C)]
+struct EventMemory {
+    ring: EventRing,
+    records: [EventRecord; RECORDS],
+}
+
+// SAFETY: integers only, for which zeros are values.
+static EVENTS: Owned<EventMemory> = Owned::new(unsafe { core::mem::zeroed() });
+
+/// Memory as the boot page tables map it.
+struct Identity;
+
+impl Physical for Identity {
+    fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        let ours = address.checked_add(into.len() as u64).is_some_and(|end| end <= MAPPED);
+        // Page zero is left alone: nothing lies at a null pointer.
+        if !ours || address == 0 {
+            return false;
+        }
+        // SAFETY: mapped. It may be no RAM, and then what is read is of no use, but harmless on this machine.
+        unsafe {
+            into.as_mut_ptr().copy_from_nonoverlapping(address as *const u8, into.len());
+        }
+        true
+    }
+}
+
+/// Called by the boot code, on our stack, with everything below 4 GiB mapped at its physical address.
+pub extern "C" fn start(start_info: u64) -> ! {
+    Serial::set_up();
+    match boot(start_info) {
+        Ok(never) => match never {},
+        Err(why) => {
+            line!("alone: {why}");
+            arch::power_off()
+        }
+    }
+}
+
+fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
+    let start = pvh::read(&Identity, start_info)?;
+    let options = command::parse(start.command()?).map_err(|bad| {
+        line!("alone: '{}': wanted {}", bad.word, bad.wanted);
+        "the command line was not understood"
+    })?;
+    let module = start.module;
+    let own = world::image();
+    let own = Range { base: own[0], bytes: own[3] - own[0] };
+    if !contains(&[Range { base: LOW, bytes: MAPPED - LOW }], module.base, module.bytes) {
+        return Err("the cokernel's image lies outside of what is mapped: less memory may help");
+    }
+    // SAFETY: RAM, mapped, and handed to nobody until it was copied.
+    let bytes =
+        unsafe { core::slice::from_raw_parts(module.base as *const u8, module.bytes as usize) };
+    let header =
+        image::check(bytes).inspect_err(|_| line!("alone: the first module is no cokernel"))?;
+
+    arch::alone::set_features();
+    // SAFETY: mapped at the physical addresses.
+    let timer = unsafe { Hpet::take(hpet::REGISTERS) }?;
+    let rates = timer.rates();
+    let within = Range { base: LOW, bytes: MAPPED - LOW };
+    let mut pages = Pages(Free::new(start.ram.as_slice(), within, &[own, module]));
+    let (page_table, pieces) =
+        world::make(&mut pages, &header, bytes, options.memory, hpet::REGISTERS)
+            .ok_or("memory is too small, or in too many pieces")?;
+    // SAFETY: nothing else runs yet.
+    let (entry, trip, events) = unsafe { (ENTRY.get(), TRIP.get(), EVENTS.get()) };
+    events.ring.version = EVENTS_VERSION;
+    events.ring.records = RECORDS as u32;
+    host::introduce(entry, &timer, &rates, &options, &header, page_table);
+    entry.events = (&raw const *events) as u64;
+    entry.events_bytes = size_of::<EventMemory>() as u64;
+    entry.piece_count = pieces.as_slice().len() as u64;
+    entry.pieces[..pieces.as_slice().len()].copy_from_slice(pieces.as_slice());
+    trip.guard_tsc = arch::tsc();
+    line!(
+        "alone: {} guard {} hz {} budget {} parameter {:#x} memory {} tsc_khz {} period_fs {}",
+        timer.route,
+        timer.guard(),
+        options.hz,
+        options.budget_us,
+        options.parameter,
+        options.memory,
+        rates.tsc_khz,
+        rates.period_fs
+    );
+    // SAFETY: the tables map our image, and the timer at `world::TIMER`; nothing else is used from here on.
+    let timer = unsafe {
+        world::enter(page_table);
+        timer.moved(world::TIMER)
+    };
+    host::run(timer, &rates, &options)
+}
+
+/// The first trip: what the layer does, with services that say that there is no Linux.
+pub(crate) extern "C" fn alone_init(from: *mut LayerEntry, trip: *mut Trip) -> Start {
+    hal::init(from, trip, &LinuxServices { window: no_window, repair: no_repair })
+}
+
+extern "C" fn no_window(window: *mut Window) -> i64 {
+    if hal::space().can_write::<Window>(window as u64) {
+        SERVICE_UNAVAILABLE
+    } else {
+        SERVICE_BAD_ADDRESS
+    }
+}
+
+extern "C" fn no_repair(request: *const RepairRequest) -> i64 {
+    if hal::space().can_read::<RepairRequest>(request as u64) {
+        SERVICE_UNAVAILABLE
+    } else {
+        SERVICE_BAD_ADDRESS
+    }
+}
+
+/// This program failed itself.
+pub fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
+    line!("alone: {info}");
+    arch::power_off()
+}

@@ -1,0 +1,91 @@
+//! Page tables of four levels, 4 KiB pages. Intel SDM 3A 4.5; AMD APM 2 5.3.
+
+const PRESENT: u64 = 1;
+const WRITE: u64 = 1 << 1;
+const UNCACHED: u64 = 1 << 3 | 1 << 4;
+const ACCESSED_DIRTY: u64 = 1 << 5 | 1 << 6;
+const NO_EXECUTE: u64 = 1 << 63;
+const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
+
+/// Read and execute. Like all of these for the supervisor only, as every entry above it is.
+pub const TEXT: u64 = PRESENT | ACCESSED_DIRTY;
+/// Read.
+pub const RODATA: u64 = PRESENT | ACCESSED_DIRTY | NO_EXECUTE;
+/// Read and write.
+pub const DATA: u64 = RODATA | WRITE;
+/// Read and write a device's registers.
+pub const DEVICE: u64 = DATA | UNCACHED;
+
+/// Memory that page tables are made of.
+pub trait Frames {
+    /// A page of zeros: its physical address.
+    fn page(&mut self) -> Option<u64>;
+    /// Entry `index` of the table at `table`, which came from [`Frames::page`].
+    fn entry(&mut self, table: u64, index: usize) -> &mut u64;
+}
+
+/// Maps the page `va` to `pa`, in the tables under `top`. None where memory ran out.
+pub fn map(frames: &mut impl Frames, top: u64, va: u64, pa: u64, flags: u64) -> Option<()> {
+    let mut table = top;
+    for level in (2..=4).rev() {
+        let index = index(va, level);
+        if *frames.entry(table, index) == 0 {
+            let page = frames.page()?;
+            *frames.entry(table, index) = page | PRESENT | WRITE | ACCESSED_DIRTY;
+        }
+        table = *frames.entry(table, index) & ADDRESS;
+    }
+    *frames.entry(table, index(va, 1)) = pa | flags;
+    Some(())
+}
+
+fn index(va: u64, level: u32) -> usize {
+    (va >> (3 + 9 * level) & 511) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    struct Fake(BTreeMap<u64, [u64; 512]>, u64);
+
+    impl Frames for Fake {
+        fn page(&mut self) -> Option<u64> {
+            let page = (self.0.len() as u64 + 1) << 12;
+            (page >> 12 <= self.1).then(|| {
+                self.0.insert(page, [0; 512]);
+                page
+            })
+        }
+        fn entry(&mut self, table: u64, index: usize) -> &mut u64 {
+            &mut self.0.get_mut(&table).expect("a table")[index]
+        }
+    }
+
+    fn walk(f: &mut Fake, top: u64, va: u64) -> u64 {
+        (1..=4).rev().fold(top, |table, level| *f.entry(table & ADDRESS, index(va, level)))
+    }
+
+    #[test]
+    fn pages_are_found_where_they_were_mapped() {
+        let mut f = Fake(BTreeMap::new(), 64);
+        let top = f.page().unwrap();
+        for (va, flags) in [(0x2000_0000, TEXT), (0x2000_1000, DATA), (0x4000_0000_0000, RODATA)] {
+            map(&mut f, top, va, va >> 4, flags).unwrap();
+        }
+        for (va, flags) in [(0x2000_0000, TEXT), (0x2000_1000, DATA), (0x4000_0000_0000, RODATA)] {
+            assert_eq!(walk(&mut f, top, va), va >> 4 | flags);
+        }
+        assert_eq!(walk(&mut f, top, 0x2000_2000), 0);
+        assert_eq!(f.0.len(), 7, "one table of the top level, two of each other");
+        assert!(f.0.values().flatten().all(|e| e & 4 == 0), "user mode sees none");
+    }
+
+    #[test]
+    fn no_memory_is_an_answer() {
+        let mut f = Fake(BTreeMap::new(), 3);
+        let top = f.page().unwrap();
+        assert!(map(&mut f, top, 0, 0, TEXT).is_none());
+    }
+}
