@@ -1,5 +1,6 @@
 //! `make bench`: measures, writes `docs/results`, holds the figures against their bounds.
 
+mod delay;
 mod latency;
 
 use crate::kernels::{Kernel, SERIES};
@@ -24,7 +25,8 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table of the laboratory, by name.
-const TABLES: [(&str, Measure); 2] = [("lab", lab), ("latency", latency::measure)];
+const TABLES: [(&str, Measure); 3] =
+    [("lab", lab), ("latency", latency::measure), ("interrupt-delay", delay::measure)];
 
 /// Measures the named tables, writes and renders them.
 pub fn run(options: &Options) -> Result<ExitCode> {

@@ -12,6 +12,7 @@ static const ktime_t period = NSEC_PER_MSEC;
 static struct hrtimer timer;
 static bool running;
 static u64 worst, sum, count;
+static u32 sample[8192];
 
 /* In interrupt context: how much later than its time it was entered. */
 static enum hrtimer_restart fired(struct hrtimer *t)
@@ -21,6 +22,8 @@ static enum hrtimer_restart fired(struct hrtimer *t)
 
 	worst = max(worst, delay);
 	sum += delay;
+	if (count < ARRAY_SIZE(sample))
+		sample[count] = min_t(u64, delay, U32_MAX);
 	count++;
 	hrtimer_forward_now(t, period);
 	return HRTIMER_RESTART;
@@ -48,7 +51,11 @@ void probe_delay_stop(void)
 
 int probe_delay_show(struct seq_file *out, void *unused)
 {
+	u64 i;
+
 	seq_printf(out, "worst %llu average %llu count %llu\n", worst,
 		   count ? div64_u64(sum, count) : 0, count);
+	for (i = 0; i < min_t(u64, count, ARRAY_SIZE(sample)); i++)
+		seq_printf(out, "%u\n", sample[i]);
 	return 0;
 }

@@ -8,7 +8,8 @@
  *				read: how many NMIs this CPU took meanwhile
  *   /proc/kyozon_probe/crash	write 1: panic(), 2: a null pointer in process context
  *   /proc/kyozon_probe/delay	write 1: start a 1 kHz timer on this CPU, 0: stop;
- *				read: how late it was at worst and on average
+ *				read: how late it was at worst and on average,
+ *				and each time, in nanoseconds
  */
 #include <linux/delay.h>
 #include <linux/module.h>

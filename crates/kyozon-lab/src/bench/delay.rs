@@ -1,0 +1,72 @@
+//! Table `interrupt-delay`: how much later Linux's own timer interrupts come while a cokernel is loaded.
+
+use super::qemu_version;
+use crate::kernels::{Kernel, SERIES};
+use crate::{batch, cache, module, product, spec::Spec};
+use anyhow::{Context, Result};
+use kyozon_results::{Row, Table};
+use std::path::Path;
+use std::time::Duration;
+
+/// Name of the row, and the options of `kyozon load`, if any.
+const CASES: [(&str, Option<&str>); 3] = [
+    ("without", None),
+    ("cokernel at rest", Some("--hz 1000 --parameter 0")),
+    ("cokernel busy, budget 200 us", Some("--hz 1000 --parameter 3 --budget 200")),
+];
+
+/// A 1 kHz timer's delays over a fixed piece of work.
+fn script(load: Option<&str>) -> String {
+    let load = load.map_or(String::new(), |options| {
+        format!("kyozon load --cokernel /usr/lib/kyozon/cokernel-test.bin {options} >/dev/null || exit 1\n")
+    });
+    let unload = if load.is_empty() { "" } else { "kyozon unload >/dev/null || exit 1\n" };
+    format!(
+        "{load}echo 1 >/proc/kyozon_probe/delay
+         for i in 1 2 3 4; do
+             sha256sum /bin/busybox
+             dd if=/dev/zero of=/tmp/x bs=4k count=500
+             (true); (true); (true)
+             sleep 0.2
+         done >/dev/null 2>&1
+         echo 0 >/proc/kyozon_probe/delay
+         {unload}tail -n +2 /proc/kyozon_probe/delay"
+    )
+}
+
+/// Measures and writes the table.
+pub fn measure(results: &Path) -> Result<()> {
+    let mut table = Table::new(
+        "interrupt-delay",
+        "Linux's interrupt delay",
+        "Instructions from the expiry of a 1 kHz timer of Linux's own to the first instruction of its handler, over a fixed piece \
+         of work (hashing, file writes, forks, sleep). The cokernel holds Linux's interrupts up for as long as it runs; its budget \
+         bounds that.",
+        "make bench TABLES=interrupt-delay",
+    )
+    .version("qemu", &qemu_version()?);
+    for series in SERIES {
+        let kernel = Kernel::fetch(series, "cloud", false)?;
+        let probe = module::build(&cache::tree()?.join("tests/hal/probe"), &kernel)?;
+        let spec = product::install(Spec::new(&kernel))?.file(
+            "/m/kyozon_probe.ko",
+            0o644,
+            std::fs::read(probe.file)?,
+        );
+        let scripts: Vec<String> = CASES.iter().map(|(_, load)| script(*load)).collect();
+        let all: Vec<&str> = ["insmod /m/kyozon_probe.ko"]
+            .into_iter()
+            .chain(scripts.iter().map(String::as_str))
+            .collect();
+        let run = batch::run(&spec, &all, Duration::from_secs(1200))?;
+        for ((name, _), output) in CASES.iter().zip(&run.outputs[1..]) {
+            let text = output.expect_success().with_context(|| format!("{name} on {series}"))?;
+            let samples =
+                text.lines().map(|line| Ok(line.trim().parse()?)).collect::<Result<Vec<u64>>>()?;
+            table = table.row(Row::from_samples(name, "instructions", &samples)?.group(series));
+        }
+        table = table.version(&format!("linux {series}"), &kernel.version);
+    }
+    table.write(results)?;
+    Ok(())
+}
