@@ -156,6 +156,18 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 		run(tick, trip, now);
 		return NMI_HANDLED;
 	}
+	/*
+	 * Linux's TSC rate may be off by more than the slack. And a clock that
+	 * wants an acknowledgement gets it here.
+	 */
+	if (kyozon.armed) {
+		int claimed = tick->source->claim();
+
+		if (claimed > 0)
+			run(tick, trip, now);
+		if (claimed)
+			return NMI_HANDLED;
+	}
 	if (tick->overdue) {
 		tick->overdue--;
 		return NMI_HANDLED;
@@ -167,14 +179,6 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 	if (tick->wrap_tsc &&
 	    (s64)(now + tick->slack_tsc - tick->wrap_tsc) >= 0)
 		return NMI_HANDLED;
-	/* Linux's TSC rate may be off by more than the slack. */
-	if (kyozon.armed) {
-		int claimed = tick->source->claim();
-
-		if (claimed > 0)
-			run(tick, trip, now);
-		return claimed ? NMI_HANDLED : NMI_DONE;
-	}
 	return NMI_DONE;
 }
 
