@@ -1,7 +1,9 @@
 # Two commands do everything on a fresh Debian 12: 'make demo' and 'make test'. Both install what they need.
 
 SHELL := /bin/sh
-KYOZON_CACHE ?= $(HOME)/.cache/kyozon
+ifeq ($(KYOZON_CACHE),)
+override KYOZON_CACHE := $(HOME)/.cache/kyozon
+endif
 export KYOZON_CACHE
 
 # Every command runs with the toolchain that setup chose.
@@ -25,9 +27,11 @@ setup: ## Install what is missing, download kernels into the cache
 build: ## Build the host's programs
 	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet -p kyozon-lab --bin kyozon-lab
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet \
-		--target x86_64-unknown-linux-gnu -p kyozon-lab --bin kyozon-agent -p kyozon --bin kyozon
+		--target x86_64-unknown-linux-gnu -p kyozon-lab --bin kyozon-agent
+	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet --release \
+		--target x86_64-unknown-linux-gnu -p kyozon --bin kyozon
 	@$(ENV) && "$(CURDIR)/scripts/images.sh" "$(KYOZON_CACHE)/product" $(IMAGES) && \
-		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/debug/kyozon" "$(KYOZON_CACHE)/product/"
+		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon" "$(KYOZON_CACHE)/product/"
 
 demo: setup ## Show what the project does, on real kernels
 	@$(LAB) demo
@@ -53,7 +57,8 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 MODULE := $(DESTDIR)/usr/src/kyozon-$(VERSION)
 PRODUCT := $(KYOZON_CACHE)/product
 
-install: build ## Install command, images, manual page and DKMS source; DESTDIR, PREFIX (/usr/local)
+install: ## Install what 'make build' made: command, images, manual page, DKMS source; DESTDIR, PREFIX (/usr/local)
+	@test -x "$(PRODUCT)/kyozon" || { echo "install: nothing is built in $(KYOZON_CACHE): run 'make setup' first, as yourself; with sudo, pass KYOZON_CACHE" >&2; exit 1; }
 	install -D -m 755 "$(PRODUCT)/kyozon" "$(DESTDIR)$(PREFIX)/bin/kyozon"
 	install -d "$(DESTDIR)$(PREFIX)/lib/kyozon" "$(MODULE)/include/kyozon"
 	install -m 644 "$(PRODUCT)"/*.bin "$(DESTDIR)$(PREFIX)/lib/kyozon"

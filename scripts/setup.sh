@@ -12,10 +12,19 @@ tree=$(cd "$(dirname "$0")/.." && pwd)
 [ "$(uname -s)" = Linux ] || fail "this is $(uname -s): only Linux is supported"
 [ "$(uname -m)" = x86_64 ] || fail "this CPU is $(uname -m): only x86_64 is supported"
 
+case $cache$tree in
+*[[:space:]:\'\"\$]*) fail "neither the cache ($cache) nor the tree ($tree) may have a space, colon, quote or dollar in its path: set KYOZON_CACHE, or move the tree" ;;
+/*) ;;
+*) fail "KYOZON_CACHE is $cache: it must begin with /" ;;
+esac
 mkdir -p "$cache" 2>/dev/null || fail "cannot create $cache: set KYOZON_CACHE to a folder that can be written"
+# A filled cache has 4 GB; what is there already needs no more room.
+need=4500000
+[ -f "$cache/env" ] && need=300000
+need=${KYOZON_MIN_FREE_KB:-$need}
 free=$(df -Pk "$cache" | awk 'END { print $4 }')
-[ "$free" -ge "${KYOZON_MIN_FREE_KB:-3000000}" ] ||
-	fail "$cache has $((free / 1024)) MiB free: at least $((${KYOZON_MIN_FREE_KB:-3000000} / 1024)) are needed; make room or set KYOZON_CACHE"
+[ "$free" -ge "$need" ] ||
+	fail "$cache has $((free / 1024)) MiB free: at least $((need / 1024)) are needed; make room or set KYOZON_CACHE"
 
 # --- Debian packages -----------------------------------------------------------------------------------------------
 # Compilers and the kernel's build tools; the emulator; what goes into a guest; reading module archives.
@@ -29,22 +38,24 @@ missing() {
 
 # Sets $as to what makes a command root's; fails with the command to run by hand.
 become_root() {
-	command -v apt-get >/dev/null || fail "apt-get is not here: install by other means: $*"
+	command -v apt-get >/dev/null || fail "apt-get is not here: do by other means: $*"
 	as=
 	[ "$(id -u)" = 0 ] && return
-	sudo -n true 2>/dev/null || fail "not root, and sudo asks for a password: run as root: apt-get install $*"
 	as="sudo -n"
+	$as true 2>/dev/null && return
+	as=sudo
+	[ -t 0 ] && command -v sudo >/dev/null || fail "not root, and sudo asks for a password or is not here: run as root: $*"
 }
 
 install() {
 	want=$(missing "$@" | tr '\n' ' ')
 	[ -n "$want" ] || return 0
-	become_root $want
+	become_root apt-get install $want
 	say "installing: $want"
 	log=$cache/apt.log
 	# Where the index cannot be renewed, the one that is there may still do.
 	$as apt-get update >"$log" 2>&1 || true
-	$as env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $want >"$log" 2>&1 ||
+	$as env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=300 $want >"$log" 2>&1 ||
 		fail "apt-get could not install $want($(grep '^E: ' "$log" | head -n 1)): is there a network? see $log"
 }
 
@@ -56,7 +67,7 @@ install $packages
 for series in 6.12 6.1; do
 	[ -f "$cache/kernels/$series-cloud.json" ] && continue
 	apt-cache pkgnames "linux-image-$series." | grep -q cloud-amd64 && continue
-	become_root "(apt-get update)"
+	become_root apt-get update
 	say "renewing apt's index: it knows no kernel $series"
 	$as apt-get update >"$cache/apt.log" 2>&1 ||
 		fail "apt-get update failed ($(grep '^E: ' "$cache/apt.log" | head -n 1)): is there a network? see $cache/apt.log"
@@ -92,6 +103,8 @@ fi
 bin=$cache/tools/bin
 {
 	echo "# Written by scripts/setup.sh."
+	# What a user builds for his own CPU with is not for images that run beside Linux.
+	echo "unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_TARGET"
 	echo "export KYOZON_CACHE='$cache'"
 	echo "export CARGO_TARGET_DIR='$cache/target'"
 	echo "export KYOZON_AGENT='$cache/target/x86_64-unknown-linux-gnu/debug/kyozon-agent'"

@@ -21,6 +21,15 @@ field() {
 	kyozon status --json | sed -n "s/^ *\"$1\": \"*\([^\",]*\).*/\1/p"
 }
 
+# wait_for_ticks: until the first has come, at most 5 s.
+wait_for_ticks() {
+	for turn in $(seq 50); do
+		[ $(field ticks) -gt 0 ] && return
+		sleep 0.1
+	done
+	return 1
+}
+
 # work: keeps the machine busy in user mode, in the kernel and with forks, until it is killed.
 work() {
 	while :; do

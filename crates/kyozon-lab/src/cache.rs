@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::{env, fs};
 
 /// `${KYOZON_CACHE:-~/.cache/kyozon}`.
@@ -33,9 +34,28 @@ pub fn tree() -> Result<PathBuf> {
         .with_context(|| format!("{} is not inside the project's source tree", here.display()))
 }
 
+/// Temporary folders that were made, for who must remove them all at once.
+static SCRATCH: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
 /// A folder for one run. It goes when the handle goes.
 pub fn scratch() -> Result<tempfile::TempDir> {
-    tempfile::Builder::new().prefix("kyozon-").tempdir().context("create a temporary directory")
+    scratch_in(&env::temp_dir())
+}
+
+/// A folder for one run in `folder`. It goes when the handle goes.
+pub fn scratch_in(folder: &Path) -> Result<tempfile::TempDir> {
+    let made = tempfile::Builder::new().prefix("kyozon-").tempdir_in(folder);
+    let made =
+        made.with_context(|| format!("create a temporary directory in {}", folder.display()))?;
+    SCRATCH.lock().expect("no panic while it is held").push(made.path().to_owned());
+    Ok(made)
+}
+
+/// Removes the folders of all runs: this program ends.
+pub fn remove_scratch() {
+    for path in SCRATCH.lock().unwrap_or_else(|held| held.into_inner()).iter() {
+        let _ = fs::remove_dir_all(path);
+    }
 }
 
 /// Writes a file so that a reader, or a full disk, never leaves half of it.

@@ -219,10 +219,7 @@ fn packages(release: &str) -> Result<Vec<String>> {
 fn unpack(kernel: &Kernel, packages: &[String], folder: &Path) -> Result<()> {
     eprintln!("fetching Linux {} ({}) ...", kernel.release, kernel.version);
     // Unpacked beside its final place and renamed, so that a full disk or an interrupt leaves nothing half done.
-    let work = tempfile::Builder::new()
-        .prefix("unpack-")
-        .tempdir_in(folder)
-        .context("make room in the cache")?;
+    let work = cache::scratch_in(folder)?;
     let debs = work.path().join("debs");
     let root = work.path().join("root");
     fs::create_dir(&debs)?;

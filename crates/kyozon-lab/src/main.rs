@@ -6,7 +6,7 @@ use kyozon_lab::emulator::{arguments, qemu};
 use kyozon_lab::guest::{Guest, Output};
 use kyozon_lab::kernels::{Kernel, SERIES};
 use kyozon_lab::spec::{Program, Spec};
-use kyozon_lab::{batch, bench, bochs, cache, demo, module, product, suite};
+use kyozon_lab::{batch, bench, bochs, cache, demo, module, process, product, suite};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -144,7 +144,8 @@ impl GuestArgs {
 }
 
 fn main() -> ExitCode {
-    match carry_out(Cli::parse().command) {
+    let command = Cli::parse().command;
+    match process::end_all_on_signal().and_then(|()| carry_out(command)) {
         Ok(code) => code,
         Err(error) => {
             // One line, whatever the layers below had to say.

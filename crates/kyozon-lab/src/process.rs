@@ -1,10 +1,13 @@
 //! Programs that we start: each has a limit in time, its own process group, and does not outlive us.
 
+use crate::cache;
 use anyhow::{bail, Context, Result};
 use rustix::process::{kill_process_group, set_parent_process_death_signal, Pid, Signal};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +22,28 @@ pub struct Finished {
     pub stderr: String,
 }
 
+/// Process groups that run, for who must end them all at once.
+static GROUPS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// Ends this program when it is told to (Ctrl-C, hang-up, termination): with every program that it started, and with
+/// its temporary folders.
+pub fn end_all_on_signal() -> Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            // Held until the end: nothing more is started.
+            let groups = GROUPS.lock().unwrap_or_else(|held| held.into_inner());
+            for pid in groups.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+                let _ = kill_process_group(pid, Signal::KILL);
+            }
+            cache::remove_scratch();
+            std::process::exit(128 + signal);
+        }
+    });
+    Ok(())
+}
+
 /// A running program whose whole process group is killed when the handle goes.
 #[derive(Debug)]
 pub struct Group(Child);
@@ -29,8 +54,12 @@ impl Group {
         command.process_group(0);
         die_with_parent(command);
         let name = command.get_program().to_string_lossy().into_owned();
+        let mut groups = GROUPS.lock().expect("no panic while it is held");
         command
             .spawn()
+            .inspect(|child| {
+                groups.insert(child.id() as i32);
+            })
             .map(Self)
             .with_context(|| format!("start {name}: is it installed? 'make setup' installs it"))
     }
@@ -61,6 +90,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         let _ = self.0.wait();
+        GROUPS.lock().expect("no panic while it is held").remove(&(self.0.id() as i32));
     }
 }
 
@@ -82,11 +112,9 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
     let Some(status) = group.wait(limit)? else {
         bail!("{name} did not end within {} s", limit.as_secs());
     };
-    // Whoever it left behind would keep the pipes open for ever.
+    // Who was left behind in the group would keep the pipes open for ever; who left the group is waited for a little.
     let _ = kill_process_group(Pid::from_child(group.child()), Signal::KILL);
-    let text = |reader: thread::JoinHandle<Vec<u8>>| {
-        String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned()
-    };
+    let text = |output: Collected| String::from_utf8_lossy(&output.take()).into_owned();
     Ok(Finished { status, stdout: text(stdout), stderr: text(stderr) })
 }
 
@@ -106,12 +134,33 @@ pub fn last_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).rfind(|line| !line.is_empty())
 }
 
-fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut all = Vec::new();
-        let _ = from.read_to_end(&mut all);
-        all
-    })
+/// What a pipe has brought so far, gathered by a thread.
+struct Collected {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: thread::JoinHandle<()>,
+}
+
+fn collect(mut from: impl Read + Send + 'static) -> Collected {
+    let bytes = Arc::new(Mutex::new(Vec::new()));
+    let into = bytes.clone();
+    let reader = thread::spawn(move || {
+        let mut buffer = [0; 16 << 10];
+        while let Ok(n @ 1..) = from.read(&mut buffer) {
+            into.lock().expect("no panic while it is held").extend(&buffer[..n]);
+        }
+    });
+    Collected { bytes, reader }
+}
+
+impl Collected {
+    /// All of it where the pipe was closed; else what has come within a second.
+    fn take(self) -> Vec<u8> {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        while !self.reader.is_finished() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+        std::mem::take(&mut self.bytes.lock().expect("no panic while it is held"))
+    }
 }
 
 #[cfg(test)]
@@ -155,6 +204,15 @@ mod tests {
         let before = Instant::now();
         run(&mut sh("sleep 60 & exit 0"), Duration::from_secs(30)).unwrap();
         assert!(before.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn who_left_the_group_does_not_keep_us() {
+        let before = Instant::now();
+        let done =
+            run(&mut sh("echo said; setsid sleep 5 & exit 0"), Duration::from_secs(30)).unwrap();
+        assert_eq!(done.stdout, "said\n");
+        assert!(before.elapsed() < Duration::from_secs(4));
     }
 
     #[test]

@@ -189,6 +189,19 @@ pub fn cases(tests: &Path) -> Result<Vec<Case>> {
             "{}: steps need a [guest]",
             path.display()
         );
+        let guest = description.guest.as_ref();
+        ensure!(
+            guest.is_none_or(|guest| !guest.kernels.is_empty() && !guest.smp.is_empty()),
+            "{}: no kernel, or no number of CPUs",
+            path.display()
+        );
+        let live_only = |step: &Step| step.restarts || !step.monitor.is_empty();
+        ensure!(
+            !guest.is_some_and(|guest| guest.deterministic)
+                || !description.step.iter().any(live_only),
+            "{}: a repeatable run has no monitor and no restart",
+            path.display()
+        );
         ensure!(
             !description.step.is_empty() || !description.host.is_empty(),
             "{}: nothing is tested",

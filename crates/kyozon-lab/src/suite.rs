@@ -141,20 +141,20 @@ fn tool(command: &mut Command) -> Result<(Count, String)> {
     Ok((Count { passed: 1, ..Count::default() }, String::new()))
 }
 
-fn installed(program: &str) -> bool {
-    env::split_paths(&env::var_os("PATH").unwrap_or_default())
-        .any(|folder| folder.join(program).is_file())
+/// Whether a tool is there and runs: rustup has names for tools that it does not have.
+fn works(command: &mut Command) -> bool {
+    process::run(command, LIMIT).is_ok_and(|finished| finished.status.success())
 }
 
 fn format(tree: &Path) -> Result<(Count, String)> {
-    if !installed("cargo-fmt") {
+    if !works(cargo(tree).args(["fmt", "--version"])) {
         return Ok(skipped("rustfmt is not installed"));
     }
     tool(cargo(tree).args(["fmt", "--all", "--check"]))
 }
 
 fn lint(tree: &Path) -> Result<(Count, String)> {
-    if !installed("cargo-clippy") {
+    if !works(cargo(tree).args(["clippy", "--version"])) {
         return Ok(skipped("clippy is not installed"));
     }
     tool(cargo(tree).args([
@@ -165,8 +165,25 @@ fn lint(tree: &Path) -> Result<(Count, String)> {
         "--",
         "-D",
         "warnings",
-    ]))
+    ]))?;
+    // What exists on the bare machine only. An image's assembly must not be linked with another's: one at a time.
+    for (package, feature) in IMAGES {
+        let mut bare = cargo(tree);
+        bare.args(["clippy", "--locked", "--target", "x86_64-unknown-none"]);
+        bare.args(env::var("KYOZON_BUILD_STD").unwrap_or_default().split_whitespace());
+        bare.args(["-p", package, "--features", feature, "--", "-D", "warnings"]);
+        tool(&mut bare)
+            .with_context(|| format!("{package} with {feature}, on the bare machine"))?;
+    }
+    Ok((Count { passed: 1, ..Count::default() }, String::new()))
 }
+
+/// Packages with images, and the features that bring them.
+const IMAGES: [(&str, &str); 3] = [
+    ("kyozon-colocation", "image"),
+    ("kyozon-colocation", "alone"),
+    ("kyozon-cokernel-test", "image"),
+];
 
 fn licences(tree: &Path) -> Result<(Count, String)> {
     let Some(deny) = env::var_os("KYOZON_CARGO_DENY").filter(|path| Path::new(path).is_file())

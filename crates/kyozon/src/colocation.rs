@@ -2,7 +2,7 @@
 
 use crate::cli::LoadOptions;
 use crate::machine::{module_places, Machine};
-use anyhow::{bail, ensure, Context, Result};
+use anyhow::{bail, ensure, Result};
 use kyozon_abi::device::{Image, Status, MAX_IMAGES, STATE_EMPTY};
 use std::path::{Path, PathBuf};
 
@@ -43,9 +43,12 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<Status>
         let module = find_module(machine, options.module.as_deref())?;
         machine.insert(&module)?;
     }
-    let outcome = machine.load(&mut request).and_then(|()| machine.status());
-    if outcome.is_err() && inserted {
-        machine.remove().context("after a refused load")?;
+    let outcome = machine.load(&mut request).and_then(|()| {
+        // What cannot be watched is not left running.
+        machine.status().inspect_err(|_| drop(machine.unload()))
+    });
+    if let (Err(error), true) = (&outcome, inserted) {
+        machine.remove().map_err(|kept| anyhow::anyhow!("{error:#}; and then: {kept:#}"))?;
     }
     outcome
 }
@@ -101,6 +104,7 @@ mod tests {
         module: bool,
         loaded: bool,
         refuses: bool,
+        blind: bool,
         log: Vec<&'static str>,
     }
 
@@ -146,6 +150,9 @@ mod tests {
             Ok(())
         }
         fn status(&mut self) -> Result<Status> {
+            if self.blind {
+                bail!("no status");
+            }
             let state = if self.loaded { STATE_RUNNING } else { STATE_EMPTY };
             Ok(Status { version: DEVICE_VERSION, state, ..crate::report::tests::status() })
         }
@@ -179,6 +186,14 @@ mod tests {
         let mut machine = Fake { refuses: true, module: true, ..Fake::default() };
         assert!(load(&mut machine, &options(&[])).is_err());
         assert_eq!((machine.log.as_slice(), machine.module), (["load"].as_slice(), true));
+    }
+
+    #[test]
+    fn a_load_that_gives_no_status_is_undone() {
+        let mut machine = Fake { blind: true, ..Fake::default() };
+        let error = load(&mut machine, &options(&["--module", "x.ko"])).unwrap_err();
+        assert!(error.to_string().contains("no status"));
+        assert_eq!(machine.log, ["insert", "load", "unload", "remove"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! This machine: its kernel module and its `/dev/kyozon`.
 
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, ensure, Context, Result};
 use kyozon_abi::device::{Load, Status, IOCTL_LOAD, IOCTL_STATUS, IOCTL_UNLOAD};
 use rustix::io::Errno;
 use rustix::ioctl::{ioctl, Getter, NoArg, Updater};
@@ -59,7 +59,10 @@ impl Machine for ThisMachine {
     fn insert(&mut self, module: &Path) -> Result<()> {
         let file = File::open(module).with_context(|| module.display().to_string())?;
         let shown = module.display();
-        match rustix::system::finit_module(&file, c"", 0) {
+        /// MODULE_INIT_COMPRESSED_FILE of finit_module(2): the kernel unpacks, where it was built to.
+        const COMPRESSED: i32 = 4;
+        let packed = module.extension().is_some_and(|kind| kind != "ko");
+        match rustix::system::finit_module(&file, c"", if packed { COMPRESSED } else { 0 }) {
             Ok(()) => Ok(()),
             Err(Errno::PERM) if !rustix::process::geteuid().is_root() => {
                 bail!("inserting a module needs CAP_SYS_MODULE: run as root")
@@ -82,6 +85,14 @@ impl Machine for ThisMachine {
     }
 
     fn read(&self, path: &Path) -> Result<Vec<u8>> {
+        // The module takes no larger image, and a device has no end.
+        const MOST: u64 = 64 << 20;
+        let about = std::fs::metadata(path).with_context(|| path.display().to_string())?;
+        ensure!(
+            about.is_file() && about.len() <= MOST,
+            "{} is no image: a file of at most {MOST} bytes is",
+            path.display()
+        );
         std::fs::read(path).with_context(|| path.display().to_string())
     }
 
@@ -130,8 +141,10 @@ pub fn message(field: &[u8]) -> Option<String> {
     (end > 0).then(|| String::from_utf8_lossy(&field[..end]).into_owned())
 }
 
-/// Where the module for `release` may be installed, best first.
+/// Where the module for `release` may be installed, best first. DKMS packs it as the kernel's own modules are.
 pub fn module_places(release: &str) -> Vec<PathBuf> {
     let base = Path::new("/lib/modules").join(release);
-    ["updates/dkms", "updates", "extra"].map(|folder| base.join(folder).join("kyozon.ko")).into()
+    let folders = ["updates/dkms", "updates", "extra"].map(|folder| base.join(folder));
+    let names = ["kyozon.ko", "kyozon.ko.xz", "kyozon.ko.zst"];
+    folders.iter().flat_map(|folder| names.map(|name| folder.join(name))).collect()
 }

@@ -4,7 +4,7 @@ use clap::{CommandFactory, Parser};
 use kyozon::cli::{Cli, Command};
 use kyozon::machine::ThisMachine;
 use kyozon::{colocation, report};
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -19,23 +19,25 @@ fn main() -> ExitCode {
 }
 
 fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
+    let mut out = Vec::new();
+    let mut code = ExitCode::SUCCESS;
     match command {
         Command::Load(options) => {
-            let status = colocation::load(&mut ThisMachine, &options)?;
-            println!("{}", report::loaded(&status));
+            writeln!(out, "{}", report::loaded(&colocation::load(&mut ThisMachine, &options)?))?;
         }
-        Command::Unload => {
-            println!("{}", colocation::unload(&mut ThisMachine)?);
-        }
+        Command::Unload => writeln!(out, "{}", colocation::unload(&mut ThisMachine)?)?,
         Command::Status { json } => {
             let status = colocation::status(&mut ThisMachine)?;
-            println!("{}", if json { report::json(&status)? } else { report::text(&status) });
-            return Ok(report::exit_code(&status));
+            writeln!(out, "{}", if json { report::json(&status)? } else { report::text(&status) })?;
+            code = report::exit_code(&status);
         }
         Command::Completion { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "kyozon", &mut io::stdout());
+            clap_complete::generate(shell, &mut Cli::command(), "kyozon", &mut out);
         }
-        Command::Man => clap_mangen::Man::new(Cli::command()).render(&mut io::stdout())?,
+        Command::Man => clap_mangen::Man::new(Cli::command()).render(&mut out)?,
     }
-    Ok(ExitCode::SUCCESS)
+    match io::stdout().write_all(&out) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(code),
+    }
 }

@@ -84,7 +84,8 @@ global_asm!(
     "LAYER_USER: .quad layer_unhandled",
     "LAYER_WORK: .long 0",
     "LAYER_CUTS: .long 0",
-    "LAYER_USER_SWITCHED: .long 0, 0",
+    "LAYER_USER_SWITCHED: .long 0",
+    "LAYER_SECOND: .long 0",
     ".section .bss.layer, \"aw\", @nobits",
     ".balign 64",
     "LAYER_EVENT: .skip 32",
@@ -283,8 +284,25 @@ global_asm!(
     "call layer_fault",
     "ud2",
 
-    // Entered from the trampoline's gate, on the NMI stack.
+    // Entered from the trampoline's gate, at the top of the NMI stack, which every NMI starts at. The CPU holds NMIs
+    // back until an IRET; one in system-management mode opens them too (Intel SDM 3C 32.8), and an NMI that then comes
+    // in here would overwrite the frame of the first. So the frame is copied below what a second one needs, and a second
+    // one, known by its stack pointer, is only counted: the first looks again. User mode chooses its stack pointer, so
+    // only kernel mode's is believed.
     "layer_nmi:",
+    "push rax",
+    "test byte ptr [rsp + 16], 3", // cs
+    "jnz 2f",
+    "mov rax, rsp",
+    "sub rax, [rsp + 32]", // rsp of who was interrupted
+    "cmp rax, {nmi_stack}",
+    "jb 4f",
+    "2: pop rax",
+    "sub rsp, {nmi_second}",
+    // ss, rsp, rflags, cs, rip: each push moves the next one under the same offset.
+    ".rept 5",
+    "push qword ptr [rsp + {nmi_second} + 32]",
+    ".endr",
     "push 0",
     "push 2",
     "LAYER_PUSH",
@@ -293,7 +311,7 @@ global_asm!(
     "call layer_on_nmi",
     // 0: go on. 1: leave the trip. Else: the frame was moved there, deliver the tick with NMIs open.
     "cmp rax, 1",
-    "jb layer_pop",
+    "jb 3f",
     "je layer_abandon",
     "mov edx, ss",
     "push rdx",
@@ -303,6 +321,14 @@ global_asm!(
     "push rdx",
     "lea rdx, [rip + layer_deliver_user]",
     "push rdx",
+    "iretq",
+    "3: xor ecx, ecx",
+    "xchg [rip + LAYER_SECOND], ecx",
+    "test ecx, ecx",
+    "jnz layer_nmi_saved",
+    "jmp layer_pop",
+    "4: pop rax",
+    "lock inc dword ptr [rip + LAYER_SECOND]",
     "iretq",
 
     "layer_machine_check:",
@@ -338,7 +364,14 @@ global_asm!(
     kind = const IMAGE_LAYER,
     start_stack = const START_STACK_BYTES,
     with_error = const WITH_ERROR_CODE,
+    nmi_stack = const NMI_STACK_BYTES,
+    nmi_second = const NMI_SECOND_BYTES,
 );
+
+/// Bytes of the module's `nmi_stack`, or fewer: how far below its top an NMI's own code may be.
+const NMI_STACK_BYTES: u32 = 4096;
+/// Bytes below the first NMI's frame for what a second one pushes: one register, and the stack stays aligned.
+const NMI_SECOND_BYTES: u32 = 24;
 
 /// Exceptions for which the CPU pushes an error code: 8, 10..=14, 17, 21, 29, 30. Intel SDM 3A 6.15, AMD APM 2 8.2.
 const WITH_ERROR_CODE: u32 = 1 << 8 | 0x1f << 10 | 1 << 17 | 1 << 21 | 1 << 29 | 1 << 30;
