@@ -21,6 +21,7 @@
 #define PIN_LOW(pin)	(0x10 + 2 * (pin))
 #define PIN_HIGH(pin)	(0x11 + 2 * (pin))
 
+#define STATUS		(BIT(12) | BIT(14))	/* set by the device */
 #define MASKED		BIT(16)
 #define DELIVER_NMI	(4 << 8)	/* physical, edge, active high */
 
@@ -105,9 +106,12 @@ static int restore(void *unused)
 {
 	u32 index = readl(ioapic.registers + INDEX);
 
-	set(PIN_LOW(ioapic.pin), MASKED);
-	set(PIN_HIGH(ioapic.pin), ioapic.saved_high);
-	set(PIN_LOW(ioapic.pin), ioapic.saved_low);
+	/* A driver that came after us has the pin now, and keeps it. */
+	if ((get(PIN_LOW(ioapic.pin)) & ~STATUS) == DELIVER_NMI) {
+		set(PIN_LOW(ioapic.pin), MASKED);
+		set(PIN_HIGH(ioapic.pin), ioapic.saved_high);
+		set(PIN_LOW(ioapic.pin), ioapic.saved_low);
+	}
 	writel(index, ioapic.registers + INDEX);
 	return 0;
 }

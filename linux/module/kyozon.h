@@ -50,10 +50,11 @@ struct kyozon_world {
 	u64 linux_cr3_keep;	/* bit 63 where Linux's TLB entries survive */
 	u64 tss_desc[2];
 	u64 linux_tss_desc[2];
-	u64 s_cet;		/* Linux's value where it checks for ENDBR */
+	u64 cet;		/* whether CR4.CET is on */
 	u64 fsgsbase;
 	u64 linux_ss;
-	u64 pad1[5];
+	u64 linux_s_cet;
+	u64 pad1[4];
 	u64 gdt[16];
 	struct x86_hw_tss tss __aligned(64);
 	u64 idt[2 * 256] __aligned(PAGE_SIZE);
@@ -94,9 +95,10 @@ KYOZON_WORLD_ASSERT(LAYER_ENTRY, layer_entry);
 KYOZON_WORLD_ASSERT(LINUX_CR3_KEEP, linux_cr3_keep);
 KYOZON_WORLD_ASSERT(TSS_DESC, tss_desc);
 KYOZON_WORLD_ASSERT(LINUX_TSS_DESC, linux_tss_desc);
-KYOZON_WORLD_ASSERT(S_CET, s_cet);
+KYOZON_WORLD_ASSERT(CET, cet);
 KYOZON_WORLD_ASSERT(FSGSBASE, fsgsbase);
 KYOZON_WORLD_ASSERT(LINUX_SS, linux_ss);
+KYOZON_WORLD_ASSERT(LINUX_S_CET, linux_s_cet);
 KYOZON_WORLD_ASSERT(GDT, gdt);
 
 extern struct kyozon_world kyozon_world;

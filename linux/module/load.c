@@ -61,6 +61,7 @@ static int take(struct kyozon_loaded_image *image, struct kyozon_load *load,
 		   index == 1 ? KYOZON_IMAGE_COKERNEL : KYOZON_IMAGE_TASK;
 	u64 base = index == 0 ? KYOZON_LAYER_BASE : KYOZON_COKERNEL_BASE;
 
+	image->bytes = NULL;
 	if (from->bytes < sizeof(image->header) || from->bytes > IMAGE_BYTES_MAX)
 		return kyozon_say(load, -EINVAL,
 				  "image %u has %llu bytes: not an image",

@@ -295,8 +295,10 @@ static long ioctl_load(void __user *arg)
 	mutex_lock(&kyozon_lock);
 	error = do_load(load);
 	mutex_unlock(&kyozon_lock);
-	if (copy_to_user(arg, load, sizeof(*load)) && !error)
-		error = -EFAULT;
+	/* What succeeded has nothing to say: it cannot fail here. */
+	if (error)
+		(void)!copy_to_user(arg + offsetof(struct kyozon_load, message),
+				    load->message, sizeof(load->message));
 	kfree(load);
 	return error;
 }

@@ -19,6 +19,16 @@
 
 #include "kyozon.h"
 
+/* Until the local APIC has sent what it was told to; bounded. Intel SDM 3A 11.6.1, "delivery status". */
+static void icr_wait(void)
+{
+	int turn;
+
+	for (turn = 0; turn < 1000; turn++)
+		if (!(native_apic_mem_read(APIC_ICR) & APIC_ICR_BUSY))
+			return;
+}
+
 /* An NMI to one CPU, from any context: the ICR is put back as it was. */
 void kyozon_nmi_send(int cpu)
 {
@@ -29,9 +39,12 @@ void kyozon_nmi_send(int cpu)
 		native_x2apic_icr_write(APIC_DM_NMI, id);
 		return;
 	}
+	/* Linux may have been interrupted right behind a send of its own. */
+	icr_wait();
 	icr2 = native_apic_mem_read(APIC_ICR2);
 	native_apic_mem_write(APIC_ICR2, id << 24);
 	native_apic_mem_write(APIC_ICR, APIC_DM_NMI);
+	icr_wait();
 	native_apic_mem_write(APIC_ICR2, icr2);
 }
 

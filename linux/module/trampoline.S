@@ -65,7 +65,7 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 	movq	%rax, W(LINUX_CR2)
 	movw	%ss, W(LINUX_SS)
 	movq	%rsp, W(LINUX_RSP)
-	cmpl	$0, W(S_CET)
+	cmpl	$0, W(CET)
 	jne	.Lcet_off
 .Lin:
 	lidt	W(IDTR)
@@ -111,7 +111,7 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 	jne	.Lcr2_back
 .Llast:
 	lidt	W(LINUX_IDTR)
-	cmpl	$0, W(S_CET)
+	cmpl	$0, W(CET)
 	jne	.Lcet_on
 .Lreturn:
 	popfq
@@ -135,21 +135,37 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 	movw	%ax, %ss
 	jmp	.Lss_is_back
 
-/* Loading a selector replaces its base, so the bases come after. */
+/*
+ * Linux's data selectors, where the cokernel's user mode changed one. Linux may
+ * have been in the middle of a task switch, where the descriptor of a selector
+ * that is loaded is gone already: what cannot be loaded becomes null. The LDT
+ * comes first, since a selector may mean it; the bases come last, since loading
+ * a selector replaces its base.
+ */
+#define BACK(sreg, field)						\
+	movl	%sreg, %eax;						\
+	cmpw	W(field), %ax;						\
+	je	3f;							\
+	movzwl	W(field), %eax;						\
+	verr	%ax;							\
+	jnz	1f;							\
+	larl	%eax, %edx;						\
+	testl	$0x8000, %edx;		/* present */			\
+	jnz	2f;							\
+1:	xorl	%eax, %eax;						\
+2:	movl	%eax, %sreg;						\
+3:
+
 .Luser_back:
-	movw	W(USER_DS), %ax
-	movw	%ax, %ds
-	movw	W(USER_ES), %ax
-	movw	%ax, %es
-	movw	W(USER_FS), %ax
-	movw	%ax, %fs
-	movw	W(USER_GS), %ax
-	movw	%ax, %gs
 	movw	W(USER_LDT), %ax
 	testw	%ax, %ax
-	jz	1f
+	jz	4f
 	lldt	%ax
-1:	movl	$0, W(USER_SWITCHED)
+4:	BACK(ds, USER_DS)
+	BACK(es, USER_ES)
+	BACK(fs, USER_FS)
+	BACK(gs, USER_GS)
+	movl	$0, W(USER_SWITCHED)
 	cmpl	$0, W(FSGSBASE)
 	je	2f
 	movq	W(USER_FS_BASE), %rax
@@ -169,16 +185,20 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 
 /*
  * Where Linux checks for ENDBR, the layer's and the cokernel's code need not
- * have any: the check is off in between. S_CET holds nothing above bit 31 here.
+ * have any: the check is off in between. Linux itself switches it off around
+ * calls of the firmware, so that its value is this moment's. It holds nothing
+ * above bit 31 here.
  */
 .Lcet_off:
+	movl	$MSR_IA32_S_CET, %ecx
+	rdmsr
+	movl	%eax, W(LINUX_S_CET)
 	xorl	%eax, %eax
 	xorl	%edx, %edx
-	movl	$MSR_IA32_S_CET, %ecx
 	wrmsr
 	jmp	.Lin
 .Lcet_on:
-	movl	W(S_CET), %eax
+	movl	W(LINUX_S_CET), %eax
 	xorl	%edx, %edx
 	movl	$MSR_IA32_S_CET, %ecx
 	wrmsr

@@ -292,7 +292,7 @@ void kyozon_world_bind(void *unused)
 {
 	struct kyozon_world *w = &kyozon_world;
 	struct desc_ptr gdtr;
-	u64 *gdt, s_cet;
+	u64 *gdt;
 
 	native_store_gdt(&gdtr);
 	gdt = (u64 *)gdtr.address;
@@ -300,10 +300,7 @@ void kyozon_world_bind(void *unused)
 	w->linux_tss_desc[1] = gdt[GDT_ENTRY_TSS + 1];
 	w->fsgsbase = !!(__read_cr4() & X86_CR4_FSGSBASE);
 	w->linux_cr3_keep = __read_cr4() & X86_CR4_PCIDE ? BIT_ULL(63) : 0;
-	if (__read_cr4() & X86_CR4_CET) {
-		rdmsrl(MSR_IA32_S_CET, s_cet);
-		w->s_cet = s_cet & CET_ENDBR_EN ? s_cet : 0;
-	}
+	w->cet = !!(__read_cr4() & X86_CR4_CET);
 }
 
 /* The timer's registers, for the layer to arm the guard anew. */

@@ -35,9 +35,10 @@
 #define W_LINUX_CR3_KEEP	472
 #define W_TSS_DESC		480
 #define W_LINUX_TSS_DESC	496
-#define W_S_CET			512
+#define W_CET			512
 #define W_FSGSBASE		520
 #define W_LINUX_SS		528
+#define W_LINUX_S_CET		536
 #define W_GDT			576
 
 #endif

@@ -389,6 +389,9 @@ impl Linux for Hal {
         trip!(result = TRIP_PARK);
         // SAFETY: a service, on the cokernel's stack; the module enters again at once.
         unsafe { layer_yield() };
+        // While the other CPUs were waited for, an NMI was Linux's: the guard may have come and gone.
+        acknowledge();
+        arm_guard(guard_at(&times()));
         trip!(parked) != 0
     }
 

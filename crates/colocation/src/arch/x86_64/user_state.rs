@@ -138,8 +138,8 @@ unsafe fn set_bases(cr4: u64, fs: u64, gs: u64) {
 /// On the cokernel's CPU, in its world, with the state Linux's.
 pub unsafe fn to_cokernel(saved: &mut Saved, linux: &mut UserState) {
     let cr4 = cr4();
-    // SAFETY: selectors are stored, and null selectors loaded, which code in 64-bit mode does not use; SS stays.
-    // Linux's LDT is only reached through its selectors.
+    // SAFETY: selectors are stored. They stay loaded, for loading one again may fail: 64-bit mode uses only the bases
+    // of FS and GS, which are set here. IRET makes null those that user mode may not have (Intel SDM 2A, IRET).
     unsafe {
         asm!(
             "mov {0:x}, ds", "mov [{1}], {0:x}",
@@ -164,8 +164,6 @@ pub unsafe fn to_cokernel(saved: &mut Saved, linux: &mut UserState) {
         if linux.ldt != 0 {
             asm!("lldt {0:x}", in(reg) 0, options(nostack, preserves_flags));
         }
-        asm!("mov ds, {0:e}", "mov es, {0:e}", "mov fs, {0:e}", "mov gs, {0:e}", in(reg) 0,
-             options(nostack, preserves_flags));
         set_bases(cr4, saved.fs_base, saved.gs_base);
         set_cr0(saved.cr0 | CR0_TS);
         wrmsr(EFER, saved.efer & !EFER_SCE);
