@@ -53,8 +53,14 @@ pub fn scratch_in(folder: &Path) -> Result<tempfile::TempDir> {
 
 /// Removes the folders of all runs: this program ends.
 pub fn remove_scratch() {
+    // A program that was just killed may still be writing there for a moment.
     for path in SCRATCH.lock().unwrap_or_else(|held| held.into_inner()).iter() {
-        let _ = fs::remove_dir_all(path);
+        for _ in 0..100 {
+            if fs::remove_dir_all(path).is_ok() || !path.exists() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
     }
 }
 
