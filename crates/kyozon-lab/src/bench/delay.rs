@@ -42,7 +42,7 @@ pub fn measure(results: &Path) -> Result<()> {
         "Linux's interrupt delay",
         "Instructions from the expiry of a 1 kHz timer of Linux's own to the first instruction of its handler, over a fixed piece \
          of work (hashing, file writes, forks, sleep). The cokernel holds Linux's interrupts up for as long as it runs; its budget \
-         bounds that. The worst of a cokernel at rest is its start, which runs in its first ticks.",
+         bounds that.",
         "make bench TABLES=interrupt-delay",
     )
     .version("qemu", &qemu_version()?);
