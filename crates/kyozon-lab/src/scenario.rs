@@ -76,6 +76,7 @@ struct GuestPart {
     devices: Vec<String>,
     modules: Vec<String>,
     build: Vec<String>,
+    programs: Vec<PathBuf>,
     kyozon: bool,
     crash_kernel: bool,
     files: BTreeMap<String, PathBuf>,
@@ -99,6 +100,7 @@ impl Default for GuestPart {
             devices: Vec::new(),
             modules: Vec::new(),
             build: Vec::new(),
+            programs: Vec::new(),
             kyozon: false,
             crash_kernel: false,
             files: BTreeMap::new(),
@@ -294,6 +296,10 @@ impl Case {
                 built.file.file_name().expect("a module has a name").to_string_lossy().into_owned();
             spec = spec.file(&format!("/m/{name}"), 0o644, fs::read(&built.file)?);
         }
+        for source in &part.programs {
+            let (name, contents) = compile(&self.folder.join(source))?;
+            spec = spec.file(&format!("/bin/{name}"), 0o755, contents);
+        }
         if part.crash_kernel {
             spec = spec.with_crash_kernel()?;
         }
@@ -410,6 +416,17 @@ impl Case {
         }
         Ok(())
     }
+}
+
+/// A C program as a static executable, and its name.
+fn compile(source: &Path) -> Result<(String, Vec<u8>)> {
+    let scratch = cache::scratch()?;
+    let out = scratch.path().join("program");
+    let mut cc = Command::new("gcc");
+    cc.args(["-static", "-O1", "-Wall", "-Werror", "-o"]).arg(&out).arg(source);
+    process::run_ok(&mut cc, Duration::from_secs(60))?;
+    let name = source.file_stem().context("a program has a name")?.to_string_lossy();
+    Ok((name.into_owned(), fs::read(&out)?))
 }
 
 /// Names of the running processes that carry the scenario's mark.
