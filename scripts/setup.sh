@@ -112,6 +112,8 @@ bin=$cache/tools/bin
 	if [ $rust = debian ]; then
 		echo "export PATH=\"/usr/bin:\$PATH\" CARGO=/usr/bin/cargo RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1"
 		echo "export KYOZON_BUILD_STD='$build_std'"
+		# rustup brings a linker of its own; Debian's is the lld package's.
+		echo "export CARGO_TARGET_X86_64_UNKNOWN_NONE_LINKER=ld.lld"
 	fi
 } >"$cache/env.new"
 mv "$cache/env.new" "$cache/env"
