@@ -392,6 +392,9 @@ impl Case {
             let mut command = Command::new("/bin/sh");
             command
                 .args(["-c", &step.run])
+                // The flags of a make that runs the suite are not for one that a step runs.
+                .env_remove("MAKEFLAGS")
+                .env_remove("MFLAGS")
                 .current_dir(&self.folder)
                 .env("PATH", &path)
                 .env(MARK, &mark);
