@@ -19,8 +19,11 @@ help: ## Show these words
 	@echo "Kyozon: system software beside Linux"
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
+# Tests need a tool more than the rest.
+test soak: FOR := test
+
 setup: ## Install what is missing, download kernels into the cache
-	@scripts/setup.sh
+	@scripts/setup.sh $(FOR)
 	@$(MAKE) --no-print-directory build
 	@$(LAB) fetch >/dev/null
 
@@ -36,17 +39,13 @@ build: ## Build the host's programs
 demo: setup ## Show what the project does, on real kernels
 	@$(LAB) demo
 
-test: ## Run every test; NAMES="part ..." runs those whose name contains a part
-	@scripts/setup.sh test
-	@$(MAKE) --no-print-directory setup
+test: setup ## Run every test; NAMES="part ..." runs those whose name contains a part
 	@$(LAB) test $(NAMES)
 
 bench: setup ## Measure and write docs/results; TABLES="name ..." for some, CHECK=1 to hold them against their bounds
 	@$(LAB) bench $(TABLES) $(if $(CHECK),--check)
 
-soak: ## Run every test, also what takes long
-	@scripts/setup.sh test
-	@$(MAKE) --no-print-directory setup
+soak: setup ## Run every test, also what takes long
 	@$(LAB) test --nightly $(NAMES)
 
 shell: setup ## A guest with a shell on this terminal; ARGS="--kernel 6.1 --smp 2"

@@ -118,7 +118,6 @@ static void run(struct kyozon_tick *tick, struct kyozon_trip *trip, u64 now)
 
 	trip->event.entered_tsc = now;
 	trip->deadline_tsc = now + tick->budget_tsc;
-	trip->others = num_online_cpus() - 1;
 	/*
 	 * An NMI that was still expected may have come only now, and then the
 	 * timer's own follows; so it does when this one came too early.

@@ -51,13 +51,12 @@ impl Kernel {
 
     /// From the cache, or downloaded where it is not there. `update` asks for the newest point release.
     pub fn fetch(series: &str, flavour: &str, update: bool) -> Result<Self> {
+        check_names(series, flavour)?;
         if !update {
-            check_names(series, flavour)?;
             if let Ok(kernel) = Self::cached(series, flavour) {
                 return Ok(kernel);
             }
         }
-        check_names(series, flavour)?;
         let release = newest_release(series, flavour)?;
         let packages = packages(&release)?;
         let version =

@@ -16,10 +16,10 @@ const SAMPLES: usize = 10_000;
 const TICK_HZ: u32 = 2000;
 /// `Latency` of the test cokernel's scripts.
 const SCRIPT: usize = 11;
-/// Modelled time for the telling of the samples: ticks.
+/// Ticks that the cokernel needs, at most, to tell its samples over the serial line.
 const TELLING: usize = 12_000;
 
-/// A timer that sends messages, and one more as guard: the machine's best case, and most machines' case.
+/// A timer that sends messages, and one more as guard: nothing of the timer is touched on the way to the handler.
 const HPET: [&str; 4] = ["-global", "hpet.msi=on", "-global", "hpet.timers=4"];
 const LIMIT: Duration = Duration::from_secs(1500);
 
