@@ -138,6 +138,8 @@ struct kyozon_loaded_image {
 };
 
 struct kyozon_images {
+	u8 *data;		/* for the cokernel, unchecked */
+	u64 data_bytes;
 	u64 count;
 	struct kyozon_loaded_image image[KYOZON_MAX_IMAGES];
 };

@@ -19,6 +19,7 @@ struct kyozon_image_hash {
 #include "image_hashes.h"
 
 #define IMAGE_BYTES_MAX		(64ull << 20)
+#define DATA_BYTES_MAX		(64ull << 20)
 #define IMAGE_MEMORY_MAX	(128ull << 20)	/* from one base to the next */
 
 static bool is_known(const struct kyozon_loaded_image *image)
@@ -101,6 +102,30 @@ void kyozon_images_give(struct kyozon_images *images)
 {
 	while (images->count)
 		kvfree(images->image[--images->count].bytes);
+	kvfree(images->data);
+	images->data = NULL;
+	images->data_bytes = 0;
+}
+
+/* What the cokernel gets beside its images: only its size is looked at. */
+static int take_data(struct kyozon_images *images, struct kyozon_load *load)
+{
+	u64 bytes = load->data.bytes;
+	u8 *data;
+
+	if (!bytes)
+		return 0;
+	if (bytes > DATA_BYTES_MAX)
+		return kyozon_say(load, -E2BIG,
+				  "%llu bytes of data for the cokernel: at most %llu fit",
+				  bytes, DATA_BYTES_MAX);
+	data = vmemdup_user(u64_to_user_ptr(load->data.address), bytes);
+	if (IS_ERR(data))
+		return kyozon_say(load, PTR_ERR(data),
+				  "data for the cokernel cannot be read");
+	images->data = data;
+	images->data_bytes = bytes;
+	return 0;
 }
 
 int kyozon_images_take(struct kyozon_images *images, struct kyozon_load *load)
@@ -108,6 +133,8 @@ int kyozon_images_take(struct kyozon_images *images, struct kyozon_load *load)
 	int error;
 
 	images->count = 0;
+	images->data = NULL;
+	images->data_bytes = 0;
 	if (load->image_count < 2 || load->image_count > KYOZON_MAX_IMAGES)
 		return kyozon_say(load, -EINVAL,
 				  "%llu images: a layer and a cokernel are needed, and at most %u in all",
@@ -121,5 +148,8 @@ int kyozon_images_take(struct kyozon_images *images, struct kyozon_load *load)
 			return error;
 		}
 	}
-	return 0;
+	error = take_data(images, load);
+	if (error)
+		kyozon_images_give(images);
+	return error;
 }

@@ -19,7 +19,7 @@
 #include "kyozon.h"
 
 #define EVENT_RECORDS	256
-#define EVENT_PAGES	DIV_ROUND_UP(sizeof(struct kyozon_event_ring) + \
+#define EVENT_PAGES	DIV_ROUND_UP(KYOZON_RECORDS_OFFSET + \
 				     EVENT_RECORDS * sizeof(struct kyozon_event_record), \
 				     PAGE_SIZE)
 
@@ -115,6 +115,7 @@ static int events_take(struct kyozon_load *load)
 	ring = page_address(kyozon.events[0]);
 	ring->version = KYOZON_EVENTS_VERSION;
 	ring->records = EVENT_RECORDS;
+	ring->tsc_khz = kyozon.tsc_khz;
 	return 0;
 }
 

@@ -31,6 +31,7 @@
 
 #define ENTRY_P		BIT_ULL(0)
 #define ENTRY_RW	BIT_ULL(1)
+#define ENTRY_US	BIT_ULL(2)
 #define ENTRY_PCD	(BIT_ULL(3) | BIT_ULL(4))
 #define ENTRY_AD	(BIT_ULL(5) | BIT_ULL(6))
 #define ENTRY_PS	BIT_ULL(7)
@@ -148,6 +149,27 @@ static int map_tasks(struct kyozon_layer_entry *e,
 	return 0;
 }
 
+/* Behind the tasks, from a page on. */
+static int map_data(struct kyozon_layer_entry *e,
+		    const struct kyozon_images *images)
+{
+	const struct kyozon_range *last;
+	u64 va = KYOZON_TASKS_BASE;
+
+	if (!images->data_bytes)
+		return 0;
+	if (e->task_count) {
+		last = &e->tasks[e->task_count - 1];
+		va = last->base + PAGE_ALIGN(last->bytes);
+	}
+	if (PAGE_ALIGN(images->data_bytes) > KYOZON_TASKS_BASE + TASK_SPACE - va)
+		return -E2BIG;
+	e->data.base = va;
+	e->data.bytes = images->data_bytes;
+	return map_new(va, PAGE_ALIGN(images->data_bytes), images->data,
+		       images->data_bytes, RODATA);
+}
+
 static int map_memory(struct kyozon_layer_entry *e)
 {
 	u64 at;
@@ -196,8 +218,11 @@ static int map_window(const struct kyozon_range *range)
 		entry = entry_of(KYOZON_WINDOW_BASE + pa, level);
 		if (!entry)
 			return -ENOMEM;
-		*entry = pa | RODATA | (level > 1 ? ENTRY_PS : 0);
+		*entry = pa | RODATA | ENTRY_US | (level > 1 ? ENTRY_PS : 0);
 		pa += bytes;
+		/* All but the top-level entry: see KYOZON_WINDOW_BASE. */
+		for (level++; level < 4; level++)
+			*entry_of(KYOZON_WINDOW_BASE + pa - bytes, level) |= ENTRY_US;
 	}
 	return 0;
 }
@@ -225,6 +250,8 @@ u64 kyozon_world_pages(const struct kyozon_images *images, u64 memory_bytes,
 		pages += (bytes >> PAGE_SHIFT) + tables_for(bytes);
 	}
 	pages += (memory_bytes >> PAGE_SHIFT) + tables_for(memory_bytes);
+	pages += (PAGE_ALIGN(images->data_bytes) >> PAGE_SHIFT) +
+		 tables_for(images->data_bytes);
 	/*
 	 * The window: 4 KiB edges of each range, and of each hole that a piece
 	 * of the reserve leaves; 1 GiB pages are not counted on.
@@ -409,6 +436,8 @@ int kyozon_world_make(struct kyozon_load *load,
 	error = map_memory(e);
 	if (!error)
 		error = map_tasks(e, images);
+	if (!error)
+		error = map_data(e, images);
 	if (!error)
 		error = map_events(e);
 	if (!error)

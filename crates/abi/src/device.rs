@@ -82,8 +82,10 @@ pub struct Load {
     pub message: [u8; MESSAGE_BYTES],
     /// A number that the cokernel finds in its boot block.
     pub parameter: u64,
+    /// Data for the cokernel, without a hash: what it makes of it is its own affair. 0 bytes for none.
+    pub data: Image,
     /// Must be zero.
-    pub reserved: [u64; 4],
+    pub reserved: [u64; 2],
 }
 assert_size!(Load, 472);
 

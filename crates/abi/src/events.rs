@@ -21,7 +21,41 @@ pub const EVENT_REPAIR: u32 = 3;
 /// [`EventRecord::kind`]: the cokernel or one of its tasks was stopped.
 pub const EVENT_FAULT: u32 = 4;
 
-/// Start of the ring's memory; the records follow at byte 64.
+/// Most checks that [`EventRing::checks`] tells of.
+pub const MAX_CHECKS: usize = 8;
+/// Offset of the first record from the start of the ring's memory.
+pub const RECORDS_OFFSET: u64 = 4096;
+
+/// What a check has done so far.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckStatus {
+    /// Its name, UTF-8, padded with zeros; empty where there is no such check.
+    pub name: [u8; 32],
+    /// Odd while the rest is written: a reader reads again.
+    pub sequence: u64,
+    /// Complete passes.
+    pub passes: u64,
+    /// Findings that were reported.
+    pub findings: u64,
+    /// Findings that were undone.
+    pub repairs: u64,
+    /// Times that a look was put off because Linux was changing what was looked at.
+    pub retries: u64,
+    /// Time-stamp counter ticks that the last complete pass took of the CPU.
+    pub pass_tsc: u64,
+    /// Time-stamp counter ticks that all of it took.
+    pub total_tsc: u64,
+    /// Time-stamp counter at the end of the last complete pass.
+    pub last_tsc: u64,
+    /// Things (tasks, pages) that the last complete pass looked at.
+    pub items: u64,
+    /// Must be zero.
+    pub reserved: [u64; 3],
+}
+assert_size!(CheckStatus, 128);
+
+/// Start of the ring's memory; the records follow at byte [`RECORDS_OFFSET`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRing {
@@ -31,10 +65,14 @@ pub struct EventRing {
     pub records: u32,
     /// Sequence number of the next record to be written: record `n` lies in slot `n % records`.
     pub next: u64,
+    /// Time-stamp counter ticks in a millisecond.
+    pub tsc_khz: u64,
     /// Must be zero.
-    pub reserved: [u64; 6],
+    pub reserved: [u64; 5],
+    /// One for each check of the monitor.
+    pub checks: [CheckStatus; MAX_CHECKS],
 }
-assert_size!(EventRing, 64);
+assert_size!(EventRing, 64 + 128 * MAX_CHECKS);
 
 /// One event. Its text is one line of UTF-8.
 #[repr(C)]

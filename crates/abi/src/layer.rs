@@ -26,7 +26,9 @@ pub const COKERNEL_BASE: u64 = 0x2000_0000;
 pub const TASKS_BASE: u64 = 0x3000_0000;
 /// The cokernel's own memory is mapped here, contiguous whatever the pieces of the reserve are.
 pub const MEMORY_BASE: u64 = 0x4000_0000;
-/// Linux's physical address `p` is readable at `WINDOW_BASE + p` where `p` is System RAM.
+/// Linux's physical address `p` is readable at `WINDOW_BASE + p` where `p` is System RAM. The tables below the level-4
+/// entries of the window allow user mode, the entries themselves do not: a cokernel that wants a task to read Linux's
+/// memory copies them to entries of its own with the user bit.
 pub const WINDOW_BASE: u64 = 0x4000_0000_0000;
 
 /// [`BootBlock::mode`]: no Linux on this machine.
@@ -152,8 +154,10 @@ pub struct LayerEntry {
     pub parameter: u64,
     /// 1 where the tick comes from the real-time clock, whose interrupt must be acknowledged before it gives another.
     pub acknowledge: u64,
+    /// Data for the cokernel from whoever loads it: virtual address and bytes, not rounded.
+    pub data: Range,
 }
-assert_size!(LayerEntry, 208 + 32 * MAX_RANGES + 16 * MAX_TASKS);
+assert_size!(LayerEntry, 224 + 32 * MAX_RANGES + 16 * MAX_TASKS);
 
 /// [`Trip::result`]: the cokernel is idle.
 pub const TRIP_IDLE: u32 = 0;
@@ -291,8 +295,10 @@ pub struct BootBlock {
     pub linux_window: u64,
     /// `extern "C" fn(*const RepairRequest) -> i64`: `REPAIR_*`.
     pub linux_repair: u64,
-    /// `extern "C" fn(*const u8, u64) -> i64`: a line of at most 256 bytes to the layer's own output.
+    /// `extern "C" fn(*const Report) -> i64`: a line for the event ring and the serial line.
     pub report: u64,
+    /// `extern "C" fn(u64, *const CheckStatus) -> i64`: what `kyozon status` says of check number 0..[`MAX_CHECKS`].
+    pub publish: u64,
     /// `extern "C" fn(*const Handlers) -> i64`: where the cokernel wants to be entered.
     pub handlers: u64,
     /// `extern "C" fn(*mut Frame) -> i64`: leaves for user mode; returns only to refuse. Selectors and flags of the
@@ -316,8 +322,10 @@ pub struct BootBlock {
     pub task_count: u64,
     /// A number from whoever loads the cokernel.
     pub parameter: u64,
+    /// Data from whoever loads the cokernel, read-only: virtual address and bytes. Nobody has checked it.
+    pub data: Range,
 }
-assert_size!(BootBlock, 144);
+assert_size!(BootBlock, 168);
 
 /// Code selector of user mode.
 pub const USER_CODE_SELECTOR: u64 = 0x33;
@@ -387,6 +395,24 @@ pub struct Frame {
 }
 assert_size!(Frame, 176);
 
+/// Longest line of a [`Report`].
+pub const REPORT_BYTES: u64 = 256;
+
+/// A line for whoever watches.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Report {
+    /// `EVENT_*` of the event ring.
+    pub kind: u32,
+    /// Kind-specific number.
+    pub code: u32,
+    /// Virtual address of the text, in the cokernel's memory.
+    pub text: u64,
+    /// Bytes of it, at most [`REPORT_BYTES`].
+    pub bytes: u64,
+}
+assert_size!(Report, 24);
+
 /// Readable memory of Linux: [`WINDOW_BASE`] plus each range.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -430,7 +456,7 @@ pub const REPAIR_CHANGED: i64 = -1;
 pub const REPAIR_INVALID: i64 = -2;
 /// The other CPUs could not be parked in time; nothing was written.
 pub const REPAIR_BUSY: i64 = -3;
-/// A service was called with an address that is not the cokernel's memory.
+/// A service was called with an address that is not the cokernel's memory, or with a number out of its range.
 pub const SERVICE_BAD_ADDRESS: i64 = -4;
 /// A service does not exist in this mode: there is no Linux beside a cokernel that runs alone.
 pub const SERVICE_UNAVAILABLE: i64 = -5;

@@ -67,14 +67,15 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, LayerEntry, "kyozon_layer_entry": version, mode, tsc_khz, tick_hz, budget_us, cpu, paging_levels, cokernel,
         memory, memory_bytes, page_table, tables, tss, idt, events, events_bytes, serial_port, ram_count, ram,
         trip, poke_entry, poke, guard, guard_comparator, guard_counter, guard_per_tsc, cokernel_text_bytes,
-        cokernel_bytes, piece_count, pieces, task_count, tasks, parameter, acknowledge);
+        cokernel_bytes, piece_count, pieces, task_count, tasks, parameter, acknowledge, data);
     layout!(c, Fault, "kyozon_fault": reason, reserved, cr2, cr3, frame);
     layout!(c, UserState, "kyozon_user_state": fs_base, gs_base, ds, es, fs, gs, reserved, ldt, switched);
     layout!(c, Trip, "kyozon_trip": event, deadline_tsc, guard_tsc, next_tsc, period_tsc, result, ticks_inside, others,
         parked, foreign, in_transit, inside, machine_check, nmi_entry, machine_check_entry, fault, user, stale, reserved);
     layout!(c, BootBlock, "kyozon_boot_block": version, mode, tsc_khz, tick_hz, budget_us, memory, memory_bytes, idle,
-        linux_window, linux_repair, report, handlers, enter_user,
-        page_table, tables, paging_levels, piece_count, pieces, tasks, task_count, parameter);
+        linux_window, linux_repair, report, publish, handlers, enter_user,
+        page_table, tables, paging_levels, piece_count, pieces, tasks, task_count, parameter, data);
+    layout!(c, Report, "kyozon_report": kind, code, text, bytes);
     layout!(c, Handlers, "kyozon_handlers": tick, user, user_stack);
     layout!(c, TickEvent, "kyozon_tick_event": number, missed, scheduled_tsc, entered_tsc);
     layout!(c, Frame, "kyozon_frame": r15, rdi, vector, error, rip, cs, rflags, rsp, ss);
@@ -83,10 +84,12 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, RepairRequest, "kyozon_repair_request": count, words);
     layout!(c, Image, "kyozon_image": address, bytes);
     layout!(c, Load, "kyozon_load": version, mode, tick_hz, budget_us, cpu, tick_source, flags, serial_port, memory_bytes,
-        image_count, images, message, parameter, reserved);
+        image_count, images, message, parameter, data, reserved);
     layout!(c, Status, "kyozon_status": version, state, mode, tick_hz, budget_us, cpu, tick_source, reserved, ticks, missed,
         overruns, longest_ns, p99_ns, reserve_bytes, events_bytes, differences, message);
-    layout!(c, EventRing, "kyozon_event_ring": version, records, next, reserved);
+    layout!(c, CheckStatus, "kyozon_check_status": name, sequence, passes, findings, repairs, retries, pass_tsc, total_tsc,
+        last_tsc, items, reserved);
+    layout!(c, EventRing, "kyozon_event_ring": version, records, next, tsc_khz, reserved, checks);
     layout!(c, EventRecord, "kyozon_event_record": sequence, tsc, tick, kind, code, text_bytes, continues, text);
     layout!(c, GuestBoot, "kyozon_guest_boot": version, backend, hypercall, memory, memory_bytes, stack_top, tsc_khz,
         tsc_offset, region_count, regions);

@@ -3,6 +3,7 @@
 use core::arch::global_asm;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use kyozon_abi::events::{CheckStatus, EVENT_NOTE};
 use kyozon_abi::layer::*;
 
 static BOOT: AtomicPtr<BootBlock> = AtomicPtr::new(core::ptr::null_mut());
@@ -67,8 +68,13 @@ pub fn linux_repair(request: *const RepairRequest) -> i64 {
 }
 
 /// A line, raw.
-pub fn report(line: *const u8, bytes: u64) -> i64 {
-    service!(report: fn(*const u8, u64) -> i64, line, bytes)
+pub fn report(wanted: *const Report) -> i64 {
+    service!(report: fn(*const Report) -> i64, wanted)
+}
+
+/// What is said of a check.
+pub fn publish(check: u64, status: *const CheckStatus) -> i64 {
+    service!(publish: fn(u64, *const CheckStatus) -> i64, check, status)
 }
 
 /// Where the cokernel wants to be entered.
@@ -100,7 +106,12 @@ impl Write for Line {
 pub fn say(arguments: fmt::Arguments<'_>) {
     let mut line = Line { text: [0; 200], used: 0 };
     let _ = line.write_fmt(arguments);
-    report(line.text.as_ptr(), line.used as u64);
+    report(&Report {
+        kind: EVENT_NOTE,
+        code: 0,
+        text: line.text.as_ptr() as u64,
+        bytes: line.used as u64,
+    });
 }
 
 /// The time-stamp counter.

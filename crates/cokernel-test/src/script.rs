@@ -5,6 +5,7 @@ use crate::layer::*;
 use crate::user;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use kyozon_abi::events::{CheckStatus, MAX_CHECKS};
 use kyozon_abi::layer::*;
 
 /// The scripts. The low 8 bits of the parameter choose one; the rest is the script's argument.
@@ -192,7 +193,9 @@ fn hostile(boot: &BootBlock) {
             linux_repair(address as *const RepairRequest),
             handlers(address as *const Handlers),
             enter_user(address as *mut Frame),
-            report(address as *const u8, 64),
+            report(address as *const Report),
+            report(&Report { text: address, bytes: 64, ..Report::default() }),
+            publish(0, address as *const CheckStatus),
         ] {
             calls += 1;
             accepted += u32::from(answer != SERVICE_BAD_ADDRESS);
@@ -201,8 +204,10 @@ fn hostile(boot: &BootBlock) {
     let text = run as *const () as u64;
     for answer in [
         linux_window(text as *mut Window),
-        report(boot.memory as *const u8, u64::MAX),
-        report(boot.memory as *const u8, 257),
+        report(&Report { text: boot.memory, bytes: u64::MAX, ..Report::default() }),
+        report(&Report { text: boot.memory, bytes: 257, ..Report::default() }),
+        publish(MAX_CHECKS as u64, &CheckStatus::default()),
+        publish(u64::MAX, &CheckStatus::default()),
         handlers(&Handlers { tick: LAYER_BASE, ..Handlers::default() }),
         handlers(&Handlers { user: text, user_stack: 16, ..Handlers::default() }),
         handlers(&Handlers { user: text, user_stack: WINDOW_BASE, ..Handlers::default() }),

@@ -5,7 +5,9 @@
 
 use core::ptr;
 use core::sync::atomic::{fence, AtomicU64, Ordering};
-use kyozon_abi::events::{EventRecord, EventRing, EVENT_NOTE, EVENT_TEXT_BYTES};
+use kyozon_abi::events::{
+    CheckStatus, EventRecord, EventRing, EVENT_TEXT_BYTES, MAX_CHECKS, RECORDS_OFFSET,
+};
 
 /// Writer of an event ring.
 pub struct Events {
@@ -34,13 +36,13 @@ impl Events {
     ///
     /// `ring` must be null, or valid for `bytes` bytes and written by nobody else as long as the result lives.
     pub unsafe fn new(ring: *mut EventRing, bytes: u64) -> Self {
-        if ring.is_null() || bytes < size_of::<EventRing>() as u64 {
+        if ring.is_null() || bytes < RECORDS_OFFSET {
             return Self::none();
         }
         // SAFETY: valid for at least a header, as the caller promised.
         let header = unsafe { ring.read_volatile() };
         let records = u64::from(header.records);
-        let fits = (bytes - size_of::<EventRing>() as u64) / size_of::<EventRecord>() as u64;
+        let fits = (bytes - RECORDS_OFFSET) / size_of::<EventRecord>() as u64;
         if !records.is_power_of_two() || records > fits {
             return Self::none();
         }
@@ -48,8 +50,13 @@ impl Events {
     }
 
     fn slot(&self, sequence: u64) -> *mut EventRecord {
-        // SAFETY: `new` made sure that `records` records follow the header.
-        unsafe { self.ring.add(1).cast::<EventRecord>().add((sequence % self.records) as usize) }
+        // SAFETY: `new` made sure that so many records lie there.
+        unsafe {
+            self.ring
+                .byte_add(RECORDS_OFFSET as usize)
+                .cast::<EventRecord>()
+                .add((sequence % self.records) as usize)
+        }
     }
 
     /// Writes one line, in as many records as it takes. Bytes that are not UTF-8 text are written as `?`.
@@ -81,9 +88,22 @@ impl Events {
         }
     }
 
-    /// A line for people.
-    pub fn note(&mut self, tsc: u64, tick: u64, line: &[u8]) {
-        self.write(EVENT_NOTE, 0, tsc, tick, line);
+    /// Says what check number `check` has done. Its `sequence` is ours to set.
+    pub fn publish(&mut self, check: usize, status: &CheckStatus) {
+        if self.ring.is_null() || check >= MAX_CHECKS {
+            return;
+        }
+        // SAFETY: `new` made sure of the header. A reader may look at it meanwhile: the number is odd until all of it
+        // is written.
+        unsafe {
+            let slot = (&raw mut (*self.ring).checks).cast::<CheckStatus>().add(check);
+            let sequence = &*(&raw mut (*slot).sequence).cast::<AtomicU64>();
+            let writing = sequence.load(Ordering::Relaxed) | 1;
+            sequence.store(writing, Ordering::Relaxed);
+            fence(Ordering::Release);
+            slot.write_volatile(CheckStatus { sequence: writing, ..*status });
+            sequence.store(writing.wrapping_add(1), Ordering::Release);
+        }
     }
 
     fn push(&mut self, record: EventRecord) {
@@ -135,13 +155,14 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kyozon_abi::events::EVENTS_VERSION;
+    use kyozon_abi::events::{EVENTS_VERSION, EVENT_NOTE};
 
     const RECORDS: usize = 4;
 
     #[repr(C, align(8))]
     struct Memory {
         ring: EventRing,
+        gap: [u8; RECORDS_OFFSET as usize - size_of::<EventRing>()],
         records: [EventRecord; RECORDS],
     }
 
@@ -157,7 +178,15 @@ mod tests {
             text: [0; EVENT_TEXT_BYTES],
         };
         Box::new(Memory {
-            ring: EventRing { version: EVENTS_VERSION, records, next: 0, reserved: [0; 6] },
+            ring: EventRing {
+                version: EVENTS_VERSION,
+                records,
+                next: 0,
+                tsc_khz: 1000,
+                reserved: [0; 5],
+                checks: [CheckStatus::default(); MAX_CHECKS],
+            },
+            gap: [0; RECORDS_OFFSET as usize - size_of::<EventRing>()],
             records: [empty; RECORDS],
         })
     }
@@ -165,6 +194,10 @@ mod tests {
     fn events(m: &mut Memory) -> Events {
         // SAFETY: the memory outlives the writer in each test.
         unsafe { Events::new((&raw mut *m).cast(), size_of::<Memory>() as u64) }
+    }
+
+    fn note(e: &mut Events, tsc: u64, tick: u64, line: &[u8]) {
+        e.write(EVENT_NOTE, 0, tsc, tick, line);
     }
 
     fn said(e: &mut Events) -> String {
@@ -179,8 +212,8 @@ mod tests {
     fn lines_reach_ring_and_serial_line() {
         let mut m = memory(RECORDS as u32);
         let mut e = events(&mut m);
-        e.note(5, 6, b"one\x1b");
-        e.note(7, 8, b"two");
+        note(&mut e, 5, 6, b"one\x1b");
+        note(&mut e, 7, 8, b"two");
         assert_eq!(said(&mut e), "one?\ntwo\n");
         assert_eq!(m.ring.next, 2);
         assert_eq!((m.records[1].sequence, m.records[1].tsc), (1, 7));
@@ -191,7 +224,7 @@ mod tests {
     fn long_lines_continue() {
         let mut m = memory(RECORDS as u32);
         let mut e = events(&mut m);
-        e.note(0, 0, &[b'x'; EVENT_TEXT_BYTES + 10]);
+        note(&mut e, 0, 0, &[b'x'; EVENT_TEXT_BYTES + 10]);
         assert_eq!((m.records[0].continues, m.records[1].continues), (1, 0));
         assert_eq!(m.records[1].text_bytes, 10);
         assert_eq!(said(&mut e).len(), EVENT_TEXT_BYTES + 11);
@@ -202,7 +235,7 @@ mod tests {
         let mut m = memory(RECORDS as u32);
         let mut e = events(&mut m);
         for i in 0..10u8 {
-            e.note(0, 0, &[b'0' + i]);
+            note(&mut e, 0, 0, &[b'0' + i]);
         }
         assert_eq!(said(&mut e), "6\n7\n8\n9\n");
     }
@@ -212,7 +245,7 @@ mod tests {
         for records in [0, 3, 8, u32::MAX] {
             let mut m = memory(records);
             let mut e = events(&mut m);
-            e.note(0, 0, b"lost");
+            note(&mut e, 0, 0, b"lost");
             assert_eq!(said(&mut e), "");
             assert_eq!(m.ring.next, 0);
         }
@@ -222,7 +255,19 @@ mod tests {
     fn an_empty_line_is_a_line() {
         let mut m = memory(RECORDS as u32);
         let mut e = events(&mut m);
-        e.note(0, 0, b"");
+        note(&mut e, 0, 0, b"");
         assert_eq!(said(&mut e), "\n");
+    }
+
+    #[test]
+    fn a_status_is_even_when_it_is_whole() {
+        let mut m = memory(RECORDS as u32);
+        let mut e = events(&mut m);
+        for passes in 1..=3 {
+            e.publish(2, &CheckStatus { passes, sequence: 99, ..CheckStatus::default() });
+            e.publish(MAX_CHECKS, &CheckStatus::default());
+        }
+        assert_eq!((m.ring.checks[2].passes, m.ring.checks[2].sequence), (3, 6));
+        assert_eq!(m.ring.checks[1], CheckStatus::default());
     }
 }

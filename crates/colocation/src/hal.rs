@@ -14,7 +14,7 @@ use core::cell::UnsafeCell;
 use core::fmt::Write;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
-use kyozon_abi::events::EVENT_FAULT;
+use kyozon_abi::events::{CheckStatus, EVENT_FAULT, MAX_CHECKS};
 use kyozon_abi::layer::*;
 
 /// Kernel-mode cut-offs in a row after which a cokernel counts as run away: those of a second, and at least so many.
@@ -29,8 +29,6 @@ const SLACK_US: u64 = 2;
 const SERIAL_BURST: u32 = 16;
 /// Time-stamp milliseconds that the last words may take.
 const LAST_WORDS_MS: u64 = 5;
-/// Longest line of a report.
-const REPORT_BYTES: u64 = 256;
 
 /// A static that one kind of code owns.
 #[repr(transparent)]
@@ -161,6 +159,7 @@ pub(crate) fn init(from: *mut LayerEntry, trip: *mut Trip, linux: &LinuxServices
         linux_window: linux.window as *const () as u64,
         linux_repair: linux.repair as *const () as u64,
         report: report as *const () as u64,
+        publish: publish as *const () as u64,
         handlers: handlers as *const () as u64,
         enter_user: layer_enter_user as *const () as u64,
         page_table: e.page_table,
@@ -171,6 +170,7 @@ pub(crate) fn init(from: *mut LayerEntry, trip: *mut Trip, linux: &LinuxServices
         tasks: e.tasks.as_ptr() as u64,
         task_count: e.task_count,
         parameter: e.parameter,
+        data: e.data,
     };
     // SAFETY: the first trip, before any service; interrupts do not use these.
     unsafe {
@@ -207,16 +207,31 @@ extern "C" fn linux_window(window: *mut Window) -> i64 {
     0
 }
 
-extern "C" fn report(line: *const u8, bytes: u64) -> i64 {
-    if bytes > REPORT_BYTES || !space().can_read_bytes(line as u64, bytes) {
+extern "C" fn report(wanted: *const Report) -> i64 {
+    if !space().can_read::<Report>(wanted as u64) {
+        return SERVICE_BAD_ADDRESS;
+    }
+    // SAFETY: the cokernel's readable memory, aligned. Copied, so that what is checked is what is done.
+    let wanted = unsafe { wanted.read() };
+    if wanted.bytes > REPORT_BYTES || !space().can_read_bytes(wanted.text, wanted.bytes) {
         return SERVICE_BAD_ADDRESS;
     }
     // SAFETY: the cokernel's readable memory; nothing of the cokernel runs meanwhile.
-    let line = unsafe { core::slice::from_raw_parts(line, bytes as usize) };
+    let line =
+        unsafe { core::slice::from_raw_parts(wanted.text as *const u8, wanted.bytes as usize) };
     // SAFETY: a service.
     let events = unsafe { EVENTS.get() };
-    events.note(arch::tsc(), trip!(event).number, line);
+    events.write(wanted.kind, wanted.code, arch::tsc(), trip!(event).number, line);
     say(events);
+    0
+}
+
+extern "C" fn publish(check: u64, status: *const CheckStatus) -> i64 {
+    if check >= MAX_CHECKS as u64 || !space().can_read::<CheckStatus>(status as u64) {
+        return SERVICE_BAD_ADDRESS;
+    }
+    // SAFETY: the cokernel's readable memory, aligned; a service.
+    unsafe { EVENTS.get().publish(check as usize, &status.read()) };
     0
 }
 

@@ -139,7 +139,8 @@ impl LoadOptions {
             image_count: 0,
             images: [device::Image::default(); device::MAX_IMAGES],
             message: [0; device::MESSAGE_BYTES],
-            reserved: [0; 4],
+            data: device::Image::default(),
+            reserved: [0; 2],
         }
     }
 }

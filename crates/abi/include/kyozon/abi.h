@@ -56,7 +56,9 @@
 #define KYOZON_MEMORY_BASE 1073741824
 
 /*
- Linux's physical address `p` is readable at `WINDOW_BASE + p` where `p` is System RAM.
+ Linux's physical address `p` is readable at `WINDOW_BASE + p` where `p` is System RAM. The tables below the level-4
+ entries of the window allow user mode, the entries themselves do not: a cokernel that wants a task to read Linux's
+ memory copies them to entries of its own with the user bit.
  */
 #define KYOZON_WINDOW_BASE 70368744177664
 
@@ -151,6 +153,11 @@
 #define KYOZON_USER_DATA_SELECTOR 43
 
 /*
+ Longest line of a [`Report`].
+ */
+#define KYOZON_REPORT_BYTES 256
+
+/*
  All words were written.
  */
 #define KYOZON_REPAIR_DONE 0
@@ -171,7 +178,7 @@
 #define KYOZON_REPAIR_BUSY -3
 
 /*
- A service was called with an address that is not the cokernel's memory.
+ A service was called with an address that is not the cokernel's memory, or with a number out of its range.
  */
 #define KYOZON_SERVICE_BAD_ADDRESS -4
 
@@ -289,6 +296,16 @@
  [`EventRecord::kind`]: the cokernel or one of its tasks was stopped.
  */
 #define KYOZON_EVENT_FAULT 4
+
+/*
+ Most checks that [`EventRing::checks`] tells of.
+ */
+#define KYOZON_MAX_CHECKS 8
+
+/*
+ Offset of the first record from the start of the ring's memory.
+ */
+#define KYOZON_RECORDS_OFFSET 4096
 
 /*
  Version of everything in this module.
@@ -517,6 +534,10 @@ struct kyozon_layer_entry {
          1 where the tick comes from the real-time clock, whose interrupt must be acknowledged before it gives another.
          */
         uint64_t acknowledge;
+        /*
+         Data for the cokernel from whoever loads it: virtual address and bytes, not rounded.
+         */
+        struct kyozon_range data;
 };
 
 /*
@@ -564,9 +585,13 @@ struct kyozon_boot_block {
          */
         uint64_t linux_repair;
         /*
-         `extern "C" fn(*const u8, u64) -> i64`: a line of at most 256 bytes to the layer's own output.
+         `extern "C" fn(*const Report) -> i64`: a line for the event ring and the serial line.
          */
         uint64_t report;
+        /*
+         `extern "C" fn(u64, *const CheckStatus) -> i64`: what `kyozon status` says of check number 0..[`MAX_CHECKS`].
+         */
+        uint64_t publish;
         /*
          `extern "C" fn(*const Handlers) -> i64`: where the cokernel wants to be entered.
          */
@@ -610,6 +635,10 @@ struct kyozon_boot_block {
          A number from whoever loads the cokernel.
          */
         uint64_t parameter;
+        /*
+         Data from whoever loads the cokernel, read-only: virtual address and bytes. Nobody has checked it.
+         */
+        struct kyozon_range data;
 };
 
 /*
@@ -827,6 +856,28 @@ struct kyozon_trip {
 };
 
 /*
+ A line for whoever watches.
+ */
+struct kyozon_report {
+        /*
+         `EVENT_*` of the event ring.
+         */
+        uint32_t kind;
+        /*
+         Kind-specific number.
+         */
+        uint32_t code;
+        /*
+         Virtual address of the text, in the cokernel's memory.
+         */
+        uint64_t text;
+        /*
+         Bytes of it, at most [`REPORT_BYTES`].
+         */
+        uint64_t bytes;
+};
+
+/*
  Readable memory of Linux: [`WINDOW_BASE`] plus each range.
  */
 struct kyozon_window {
@@ -943,9 +994,13 @@ struct kyozon_load {
          */
         uint64_t parameter;
         /*
+         Data for the cokernel, without a hash: what it makes of it is its own affair. 0 bytes for none.
+         */
+        struct kyozon_image data;
+        /*
          Must be zero.
          */
-        uint64_t reserved[4];
+        uint64_t reserved[2];
 };
 
 /*
@@ -1023,7 +1078,57 @@ struct kyozon_status {
 };
 
 /*
- Start of the ring's memory; the records follow at byte 64.
+ What a check has done so far.
+ */
+struct kyozon_check_status {
+        /*
+         Its name, UTF-8, padded with zeros; empty where there is no such check.
+         */
+        uint8_t name[32];
+        /*
+         Odd while the rest is written: a reader reads again.
+         */
+        uint64_t sequence;
+        /*
+         Complete passes.
+         */
+        uint64_t passes;
+        /*
+         Findings that were reported.
+         */
+        uint64_t findings;
+        /*
+         Findings that were undone.
+         */
+        uint64_t repairs;
+        /*
+         Times that a look was put off because Linux was changing what was looked at.
+         */
+        uint64_t retries;
+        /*
+         Time-stamp counter ticks that the last complete pass took of the CPU.
+         */
+        uint64_t pass_tsc;
+        /*
+         Time-stamp counter ticks that all of it took.
+         */
+        uint64_t total_tsc;
+        /*
+         Time-stamp counter at the end of the last complete pass.
+         */
+        uint64_t last_tsc;
+        /*
+         Things (tasks, pages) that the last complete pass looked at.
+         */
+        uint64_t items;
+        /*
+         Must be zero.
+         */
+        uint64_t reserved[3];
+};
+
+/*
+ Start of the ring's memory; the records follow at byte [`RECORDS_OFFSET`].
  */
 struct kyozon_event_ring {
         /*
@@ -1039,9 +1144,17 @@ struct kyozon_event_ring {
          */
         uint64_t next;
         /*
+         Time-stamp counter ticks in a millisecond.
+         */
+        uint64_t tsc_khz;
+        /*
          Must be zero.
          */
-        uint64_t reserved[6];
+        uint64_t reserved[5];
+        /*
+         One for each check of the monitor.
+         */
+        struct kyozon_check_status checks[KYOZON_MAX_CHECKS];
 };
 
 /*

@@ -10,7 +10,7 @@ use super::{command, image};
 use crate::arch::x86_64 as arch;
 use crate::hal::{self, LinuxServices, Owned, Start};
 use crate::linux::contains;
-use kyozon_abi::events::{EventRecord, EventRing, EVENTS_VERSION};
+use kyozon_abi::events::{EventRecord, EventRing, EVENTS_VERSION, RECORDS_OFFSET};
 use kyozon_abi::layer::*;
 
 /// What the boot page tables map: every physical address below.
@@ -22,6 +22,7 @@ const RECORDS: usize = 256;
 #[repr(C)]
 struct EventMemory {
     ring: EventRing,
+    gap: [u8; RECORDS_OFFSET as usize - size_of::<EventRing>()],
     records: [EventRecord; RECORDS],
 }
 
@@ -89,6 +90,7 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
     let (entry, trip, events) = unsafe { (ENTRY.get(), TRIP.get(), EVENTS.get()) };
     events.ring.version = EVENTS_VERSION;
     events.ring.records = RECORDS as u32;
+    events.ring.tsc_khz = rates.tsc_khz;
     host::introduce(entry, &timer, &rates, &options, &header, page_table);
     entry.events = (&raw const *events) as u64;
     entry.events_bytes = size_of::<EventMemory>() as u64;
