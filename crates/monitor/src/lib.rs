@@ -1,6 +1,7 @@
 //! The monitor: a profile of a kernel, walkers over its structures, checks, repairs.
 //!
-//! Everything reads through the `KernelMemory` trait, so that the same checks run beside a live kernel and over a dump.
+//! Everything reads through the [`KernelMemory`](memory::KernelMemory) trait, so that the same checks run beside a live
+//! kernel and over a dump.
 //!
 //! Invariants:
 //!
@@ -11,3 +12,11 @@
 //! Must not know: how memory is read, who prints findings, which isolation it runs behind.
 #![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod check;
+pub mod finding;
+pub mod kernel;
+pub mod memory;
+pub mod profile;
