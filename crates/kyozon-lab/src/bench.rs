@@ -1,7 +1,10 @@
 //! `make bench`: measures, writes `docs/results`, holds the figures against their bounds.
 
+mod cokernel;
+mod costs;
 mod delay;
 mod latency;
+mod trip;
 
 use crate::kernels::{Kernel, SERIES};
 use crate::{batch, cache, emulator, module, process, spec::Spec};
@@ -25,8 +28,12 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table of the laboratory, by name.
-const TABLES: [(&str, Measure); 3] =
-    [("lab", lab), ("latency", latency::measure), ("interrupt-delay", delay::measure)];
+const TABLES: [(&str, Measure); 4] = [
+    ("lab", lab),
+    ("latency", latency::measure),
+    ("trip", trip::measure),
+    ("interrupt-delay", delay::measure),
+];
 
 /// Measures the named tables, writes and renders them.
 pub fn run(options: &Options) -> Result<ExitCode> {
