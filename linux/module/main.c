@@ -253,7 +253,7 @@ static u64 percentile_99(const struct kyozon_tick *tick)
 		if (seen * 100 >= total * 99)
 			break;
 	}
-	return total ? tsc_to_ns(min(1ull << i, tick->longest_tsc)) : 0;
+	return total ? tsc_to_ns(min(2ull << i, tick->longest_tsc)) : 0;
 }
 
 static void do_status(struct kyozon_status *s)

@@ -100,6 +100,10 @@ pub struct Recorder {
     returned: bool,
     /// Pages that were touched since CR3 was written in this trip, while it was `ours`.
     pages: Option<Vec<u64>>,
+    /// Where the trip that is followed began.
+    began: u64,
+    /// Where trips began. An interrupt behind a jump is known by these only: the jump may have gone there.
+    gates: Vec<u64>,
     /// How many trips of each kind there were.
     trips: BTreeMap<[Cost; STAGES.len()], u64>,
 }
@@ -117,10 +121,11 @@ impl Recorder {
         let (end, last, transferred) =
             std::mem::replace(&mut self.before, (block.end, block.last, block.transfers));
         // A string instruction is a block that follows itself.
-        let interrupted = !transferred && block.start != end && block.start != last;
+        let interrupted = !transferred && block.start != end && block.start != last
+            || self.gates.contains(&block.start);
         self.settle_return(block.start);
         if interrupted && matches!(self.stage, Stage::Outside | Stage::Entry) {
-            self.begin();
+            self.begin(block.start);
         }
         if self.stage == Stage::Outside {
             return;
@@ -148,7 +153,8 @@ impl Recorder {
         self.touch(address);
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, gate: u64) {
+        self.began = gate;
         self.costs = Default::default();
         self.tail = Cost::default();
         self.pages = None;
@@ -161,14 +167,16 @@ impl Recorder {
         if !std::mem::take(&mut self.returned) {
             return;
         }
-        let watched = self.map.is_ours(to) || self.map.cokernel.contains(&to);
-        let user = to >> 63 == 0 && !watched;
+        // A kernel's address is Linux's, also in a module: ours are left by a call's return.
+        let kernel = to >> 63 != 0;
+        let inside = !kernel && (self.map.is_ours(to) || self.map.cokernel.contains(&to));
+        let user = !kernel && !inside;
         if user {
             let cost = self.here();
             cost.events[Event::Iret as usize] -= 1;
             cost.events[Event::IretUser as usize] += 1;
         }
-        if !watched {
+        if !inside {
             self.end();
         }
     }
@@ -177,6 +185,9 @@ impl Recorder {
         if self.stage == Stage::Back {
             self.costs[4] = std::mem::take(&mut self.tail);
             *self.trips.entry(self.costs).or_default() += 1;
+            if !self.gates.contains(&self.began) {
+                self.gates.push(self.began);
+            }
         }
         self.stage = Stage::Outside;
     }
@@ -267,6 +278,10 @@ mod tests {
 
     fn trip(r: &mut Recorder, interrupted: u64, back: u64) {
         r.block(&block(interrupted, 5, false));
+        trip_from_gate(r, back);
+    }
+
+    fn trip_from_gate(r: &mut Recorder, back: u64) {
         r.block(&block(LINUX, 20, true));
         r.block(&block(MODULE, 7, true));
         r.block(&block(LINUX + 0x100, 1, true)); // a thunk
@@ -294,6 +309,20 @@ mod tests {
             r.report(),
             "2 entry 20 path 17 cr3_write=1 iretq_same_ring=1 cr3_tlb_refill=1 cokernel 9 back 15 mmio=1 \
              exit 30 iretq_same_ring=1 mmio=1\n"
+        );
+    }
+
+    #[test]
+    fn behind_a_jump_a_trip_is_known_by_its_gate() {
+        let mut r = recorder();
+        for transfers in [true, false, true] {
+            r.block(&block(LINUX + 0x1000, 5, transfers));
+            trip_from_gate(&mut r, LINUX + 0x1005);
+        }
+        assert!(
+            r.report().starts_with("2 entry"),
+            "the first one could not be known: {}",
+            r.report()
         );
     }
 

@@ -10,12 +10,14 @@ use crate::kernels::Kernel;
 use crate::{batch, cache};
 use anyhow::{ensure, Context, Result};
 use kyozon_results::{Row, Table};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Ticks of a run, at the least.
+/// Trips of a run, at the least.
 const TICKS: usize = 3000;
+/// Ticks beyond them: the plug-in must have seen one to know the others.
+const MORE: usize = 100;
 const TICK_HZ: u32 = 2000;
 /// Where the layer and the cokernel lie beside Linux, and where the kernel's modules do.
 const BESIDE: &str = "ours=10000000-20000000,ours=ffffffffc0000000-ffffffffff000000";
@@ -108,7 +110,7 @@ fn beside_linux(kernel: &Kernel, append: &str) -> Result<Vec<Trip>> {
     let mut spec = guest(kernel, append)?;
     spec.devices.extend(plugin_arguments(BESIDE, &out)?);
     let load = format!("--hz {TICK_HZ} --parameter 0");
-    let run = batch::run(&spec, &[&workload(&load, TICKS, TICKS)], LIMIT)?;
+    let run = batch::run(&spec, &[&workload(&load, TICKS + MORE, TICKS + MORE)], LIMIT)?;
     run.outputs[0].expect_success()?;
     parse(&fs::read_to_string(out)?)
         .with_context(|| format!("the cokernel beside Linux {}", kernel.release))
@@ -117,13 +119,13 @@ fn beside_linux(kernel: &Kernel, append: &str) -> Result<Vec<Trip>> {
 fn without_linux() -> Result<Vec<Trip>> {
     let folder = cache::scratch()?;
     let out = folder.path().join("trips");
-    let mut command = alone(&format!("hz={TICK_HZ} parameter=0 ticks={TICKS}"))?;
+    let mut command = alone(&format!("hz={TICK_HZ} parameter=0 ticks={}", TICKS + MORE))?;
     command.args(plugin_arguments(ALONE, &out)?);
     run_alone(command)?;
     parse(&fs::read_to_string(out)?).context("the cokernel alone")
 }
 
-/// A row of instructions, with the most of each event that one trip had as columns.
+/// A row of instructions, with each event as a column: the most that 99 of 100 trips had.
 fn row(name: &str, group: &str, trips: &[Trip], stages: &[&str]) -> Result<Row> {
     let costs: Vec<(usize, Cost)> =
         trips.iter().map(|trip| (trip.count, trip.sum(stages))).collect();
@@ -131,13 +133,21 @@ fn row(name: &str, group: &str, trips: &[Trip], stages: &[&str]) -> Result<Row> 
         .iter()
         .flat_map(|(count, cost)| std::iter::repeat_n(cost.instructions, *count))
         .collect();
-    let mut most: BTreeMap<&str, u64> = BTreeMap::new();
-    for (event, n) in costs.iter().flat_map(|(_, cost)| &cost.events) {
-        let most = most.entry(event).or_default();
-        *most = (*most).max(*n);
+    let mut row = Row::from_samples(name, "instructions", &samples)?.group(group);
+    let events: BTreeSet<&String> = costs.iter().flat_map(|(_, cost)| cost.events.keys()).collect();
+    for event in events {
+        let counts: Vec<u64> = costs
+            .iter()
+            .flat_map(|(count, cost)| {
+                std::iter::repeat_n(cost.events.get(event).copied().unwrap_or(0), *count)
+            })
+            .collect();
+        let most = Row::from_samples(event, "events", &counts)?.p99;
+        if most > 0.0 {
+            row = row.extra(event, most);
+        }
     }
-    let row = Row::from_samples(name, "instructions", &samples)?.group(group);
-    Ok(most.into_iter().fold(row, |row, (event, n)| row.extra(event, n as f64)))
+    Ok(row)
 }
 
 fn modelled(costs: &Costs, cpu: &str, trips: &[Trip], stages: &[&str]) -> Result<Vec<f64>> {
@@ -157,7 +167,7 @@ pub fn measure(results: &Path) -> Result<()> {
         "trip",
         "What a tick costs",
         "Instructions of one tick, followed one by one, and the events among them that cost more than an instruction (the most that \
-         one tick had). 'to the handler' is from the interrupt's gate to the first instruction of the cokernel's tick handler; of it, \
+         99 of 100 ticks had). 'to the handler' is from the interrupt's gate to the first instruction of the cokernel's tick handler; of it, \
          'Linux' is what the kernel runs before it calls the module. 'there and back' is all but the cokernel's own code and Linux's own \
          way in and out. Modelled cycles are those of 'to the handler': instructions at the rate of the named CPU plus each event at its \
          published cost (costs.toml, with sources); they compare rows, and are no time. Memory-mapped devices (mmio) are not in them.",
