@@ -58,6 +58,9 @@ impl memory::Store for Ring {
     }
 }
 
+/// What happens to the ring during a pause.
+pub type Pause = Box<dyn FnMut(&Ring)>;
+
 /// A machine that notes what was asked of it.
 #[derive(Default)]
 pub struct Fake {
@@ -71,7 +74,7 @@ pub struct Fake {
     pub ring: Ring,
     pub now: Now,
     /// What happens during each pause; after that nobody listens.
-    pub script: Vec<Box<dyn FnMut(&Ring)>>,
+    pub script: Vec<Pause>,
     pub pauses: usize,
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::{bail, ensure, Context, Result};
 use kyozon_abi::device::{Load, Status, IOCTL_LOAD, IOCTL_STATUS, IOCTL_UNLOAD};
-use kyozon_channel::memory::{self, shared, Load as _};
+use kyozon_channel::memory::{self, shared};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::ioctl::{ioctl, Getter, NoArg, Updater};
