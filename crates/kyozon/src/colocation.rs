@@ -83,7 +83,10 @@ pub fn unload(machine: &mut impl Machine) -> Result<&'static str> {
     if loaded {
         machine.unload()?;
     }
-    machine.remove()?;
+    machine.remove().map_err(|kept| match loaded {
+        true => anyhow::anyhow!("the cokernel is out, but {kept:#}"),
+        false => kept,
+    })?;
     Ok(if loaded {
         "unloaded: everything is given back"
     } else {
