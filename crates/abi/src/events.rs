@@ -1,8 +1,8 @@
 //! The event ring: whoever runs beside Linux writes, whoever wants to know reads.
 //!
-//! One producer, one consumer, records of one size. A reader that is too slow loses the oldest records and
-//! learns how many from the gap in [`EventRecord::sequence`]. The reader never writes to the ring, so that
-//! Linux can be given it read-only.
+//! One writer, readers that it does not wait for, records of one size. A reader that is too slow loses the oldest records
+//! and learns how many from the gap in [`EventRecord::sequence`]. A reader never writes to the ring, so that Linux can be
+//! given it read-only. The crate `kyozon-channel` is both sides of it.
 
 use crate::assert_size;
 

@@ -94,6 +94,34 @@ fn a_reader_gets_the_right_record_or_learns_of_the_loss() {
     });
 }
 
+/// A writer that does not overtake its reader: nothing is lost, whatever the reader sees of it and when.
+#[test]
+fn a_reader_that_is_in_time_loses_nothing() {
+    check(|| {
+        let memory = Modelled::new(1 + 2 * 3);
+        let shape = Shape::new(&memory, 0, 1, 3, 2).unwrap();
+        let mut writer = Writer::new(memory.clone(), shape);
+        let mut reader = Reader::new(memory, shape, 0);
+        let other = thread::spawn(move || {
+            for number in 0..2 {
+                writer.push(&body(number));
+            }
+        });
+        for _ in 0..2 {
+            let (wanted, end) = (reader.cursor(), reader.end());
+            let mut found = [0; 3];
+            match reader.read(end, &mut found) {
+                Outcome::Record(number) => {
+                    assert_eq!((number, &found[1..]), (wanted, &body(wanted)[1..]));
+                }
+                Outcome::Empty => assert_eq!(end, wanted),
+                other => panic!("an honest ring that is not full says {other:?}"),
+            }
+        }
+        other.join().unwrap();
+    });
+}
+
 /// The status of a check: two passes are published, and no look sees parts of both.
 #[test]
 fn a_status_is_never_torn() {
