@@ -83,25 +83,38 @@ struct Printer<'a, W> {
 }
 
 impl<W: Write> Printer<'_, W> {
-    /// Prints what the ring holds at this moment: a writer that goes on writing does not keep us here.
+    /// Prints what the ring holds. A writer that goes on writing does not keep us here: at most twice the ring is read.
     fn drain(&mut self, ring: &mut EventReader<impl Load>) -> Result<()> {
-        let end = ring.end();
-        loop {
+        let mut lost = 0u64;
+        let mut end = ring.end();
+        for _ in 0..2 * ring.records() {
             match ring.read(end) {
-                Outcome::Empty => return Ok(()),
-                Outcome::Record(record) => self.record(record)?,
-                Outcome::Lost(records) => {
-                    self.finish_line()?;
-                    self.remark(
-                        &format!("{records} records are lost: they were overwritten before they were read"),
-                        json!({ "kind": "lost", "records": records }),
-                    )?;
+                Outcome::Record(record) => {
+                    self.lost(std::mem::take(&mut lost))?;
+                    self.record(record)?;
                 }
+                Outcome::Lost(records) => lost = lost.saturating_add(records),
+                Outcome::Empty => match ring.end() {
+                    same if same == end => break,
+                    later => end = later,
+                },
                 Outcome::Backwards => bail!(
                     "the event ring went backwards: Linux, or whoever else can write to it, has tampered with it"
                 ),
             }
         }
+        self.lost(lost)
+    }
+
+    fn lost(&mut self, records: u64) -> Result<()> {
+        if records == 0 {
+            return Ok(());
+        }
+        self.finish_line()?;
+        self.remark(
+            &format!("{records} records are lost: they were overwritten before they were read"),
+            json!({ "kind": "lost", "records": records }),
+        )
     }
 
     fn record(&mut self, record: EventRecord) -> Result<()> {
@@ -262,6 +275,32 @@ mod tests {
         }
         let lines = printed(&mut machine, false, false);
         assert_eq!(lines.len(), 2, "{lines:?}");
+    }
+
+    #[test]
+    fn a_writer_that_never_rests_is_left() {
+        // Whenever its end is looked at, there is more than it holds.
+        struct Busy(Ring);
+        impl Load for Busy {
+            fn words(&self) -> usize {
+                self.0.words()
+            }
+            fn load(&self, at: usize) -> u64 {
+                if at == 1 {
+                    let mut writer = EventWriter::new(self.0.clone()).unwrap();
+                    (0..6).for_each(|_| writer.write(EVENT_NOTE, 0, 0, 0, b"x"));
+                }
+                self.0.load(at)
+            }
+            fn acquire(&self) {}
+        }
+        let mut out = Vec::new();
+        let mut printer = Printer { out: &mut out, json: false, khz: 1, now: NOW, begun: None };
+        let mut ring = EventReader::new(Busy(Ring::new(4))).unwrap();
+        printer.drain(&mut ring).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!((5..=8).contains(&text.lines().count()), "{text}");
+        assert!(text.starts_with("-- 2 records are lost"), "{text}");
     }
 
     #[test]
