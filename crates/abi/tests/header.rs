@@ -89,7 +89,7 @@ fn c_compiler_agrees_on_every_layout() {
         overruns, longest_ns, p99_ns, reserve_bytes, events_bytes, differences, message);
     layout!(c, CheckStatus, "kyozon_check_status": name, sequence, passes, findings, repairs, retries, pass_tsc, total_tsc,
         last_tsc, items, reserved);
-    layout!(c, EventRing, "kyozon_event_ring": version, records, next, tsc_khz, reserved, checks);
+    layout!(c, EventRing, "kyozon_event_ring": version, records, next, tsc_khz, loaded_tsc, reserved, checks);
     layout!(c, EventRecord, "kyozon_event_record": sequence, tsc, tick, kind, code, text_bytes, continues, text);
     layout!(c, GuestBoot, "kyozon_guest_boot": version, backend, hypercall, memory, memory_bytes, stack_top, tsc_khz,
         tsc_offset, region_count, regions);

@@ -1158,7 +1158,7 @@ struct kyozon_check_status {
  */
 struct kyozon_event_ring {
         /*
-         [`EVENTS_VERSION`].
+         [`EVENTS_VERSION`]; 0 once the cokernel is unloaded: a reader's mapping lives longer.
          */
         uint32_t version;
         /*
@@ -1174,9 +1174,13 @@ struct kyozon_event_ring {
          */
         uint64_t tsc_khz;
         /*
+         Time-stamp counter when the ring was made, just before the cokernel's first tick.
+         */
+        uint64_t loaded_tsc;
+        /*
          Must be zero.
          */
-        uint64_t reserved[5];
+        uint64_t reserved[4];
         /*
          One for each check of the monitor.
          */
