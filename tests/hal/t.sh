@@ -30,14 +30,25 @@ wait_for_ticks() {
 	return 1
 }
 
-# work: keeps the machine busy in user mode, in the kernel and with forks, until it is killed.
+# seed: one that no other run has; print it, so that a run can be had again.
+seed() {
+	od -A n -N 2 -t u2 /dev/urandom | tr -d ' '
+}
+
+# work SEED: keeps the machine busy in user mode, in the kernel and with forks, until it is killed.
 work() {
+	chance=$1
 	while :; do
-		dd if=/dev/zero bs=64k count=40 2>/dev/null | sha256sum
-		find /proc /sys/kernel -type f 2>/dev/null | head -n 300 | xargs ls -l
-		for i in 1 2 3 4 5 6 7 8; do (true); done
-		dd if=/dev/zero of=/tmp/work bs=4k count=200 2>/dev/null
-		awk 'BEGIN { for (i = 0; i < 20000; i++) s += i * 1.5; print s }'
+		chance=$(((chance * 1103515245 + 12345) & 0x7fffffff))
+		size=$((chance >> 8 & 63))
+		case $((chance >> 16 & 7)) in
+		0 | 1) dd if=/dev/zero bs=64k count=$size 2>/dev/null | sha256sum ;;
+		2) find /proc /sys/kernel -type f 2>/dev/null | head -n $((size * 8 + 1)) | xargs ls -l ;;
+		3 | 4) for i in $(seq $size); do (true); done ;;
+		5) dd if=/dev/zero of=/tmp/work bs=4k count=$((size * 8)) 2>/dev/null ;;
+		6) awk -v n=$size 'BEGIN { for (i = 0; i < 1000 * n; i++) s += i * 1.5; print s }' ;;
+		7) sleep 0.0$size ;;
+		esac
 	done >/dev/null 2>&1
 }
 

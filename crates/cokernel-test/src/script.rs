@@ -43,6 +43,8 @@ pub enum Script {
     Data = 13,
     /// Reports so many lines (the argument) at once, and again at every tenth tick: more than anybody reads.
     Flood = 14,
+    /// Changes something of Linux that no trip puts back, at every tick.
+    Damage = 15,
 }
 
 static TICKS: AtomicU64 = AtomicU64::new(0);
@@ -140,9 +142,23 @@ pub fn run(boot: &BootBlock) {
         x if x == Script::Events as u8 => events::every_kind(),
         x if x == Script::Data as u8 => events::data(boot),
         x if x == Script::Flood as u8 => events::flood(argument),
+        x if x == Script::Damage as u8 => damage(),
         x => say(format_args!("test unknown: script {x}")),
     }
     rest()
+}
+
+/// TSC_AUX tells user programs which CPU they run on, and nobody else.
+fn damage() -> ! {
+    const TSC_AUX: u32 = 0xc000_0103;
+    loop {
+        idle();
+        // SAFETY: what Linux's programs read there is wrong from here on, which is the purpose; nothing else changes.
+        unsafe {
+            core::arch::asm!("wrmsr", in("ecx") TSC_AUX, in("eax") TICKS.load(Relaxed) as u32, in("edx") 0,
+                             options(nostack, preserves_flags));
+        }
+    }
 }
 
 /// Memory is what the boot block says, and stays so; Linux's window can be read.

@@ -2,7 +2,9 @@
 # one that stays in kernel mode and comes to rest, one whose user task is cut off at the end of every budget.
 . /t.sh
 switches=${1:-50000}
-work &
+seed=${2:-$(seed)}
+echo "seed $seed"
+work $seed &
 worker=$!
 for cpu in $(awk '/^processor/ { print $3 }' /proc/cpuinfo); do
 	for cokernel in "--budget 10000 --parameter 0" "--budget 100 --parameter 3"; do

@@ -35,6 +35,8 @@ pub struct Saved {
     sysenter_cs: u64,
     pkru: u32,
     u_cet: u64,
+    /// What single steps of user mode leave behind.
+    dr6: u64,
     /// The cokernel's own, from trip to trip.
     fs_base: u64,
     gs_base: u64,
@@ -64,6 +66,13 @@ fn cr0() -> u64 {
     let value;
     // SAFETY: reads a register.
     unsafe { asm!("mov {}, cr0", out(reg) value, options(nomem, nostack, preserves_flags)) };
+    value
+}
+
+fn dr6() -> u64 {
+    let value;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {}, dr6", out(reg) value, options(nomem, nostack, preserves_flags)) };
     value
 }
 
@@ -156,6 +165,7 @@ pub unsafe fn to_cokernel(saved: &mut Saved, linux: &mut UserState) {
     (linux.fs_base, linux.gs_base) = bases(cr4);
     linux.switched = USER_SWITCHED;
     saved.cr0 = cr0();
+    saved.dr6 = dr6();
     saved.efer = rdmsr(EFER);
     saved.sysenter_cs = rdmsr(SYSENTER_CS);
     // SAFETY: each is put back by `to_linux` or the trampoline, and neither the layer nor a cokernel's kernel mode
@@ -198,5 +208,8 @@ pub unsafe fn to_linux(saved: &mut Saved) {
         wrmsr(SYSENTER_CS, saved.sysenter_cs);
         wrmsr(EFER, saved.efer);
         set_cr0(saved.cr0);
+        if dr6() != saved.dr6 {
+            asm!("mov dr6, {}", in(reg) saved.dr6, options(nomem, nostack, preserves_flags));
+        }
     }
 }
