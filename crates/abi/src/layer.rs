@@ -337,7 +337,7 @@ pub const USER_DATA_SELECTOR: u64 = 0x2b;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Handlers {
     /// `extern "C" fn(*const TickEvent)`, on the cokernel's stack, only while it is in `idle` or in user mode: it notes
-    /// the tick and returns. Ticks that come at other times wait for the next `idle`. Alone, the CPU holds NMIs back
+    /// the tick and returns. Ticks that come at other times wait for the next `idle`, or for user mode. Alone, the CPU holds NMIs back
     /// while it runs out of `idle`: the budget's guard follows when it has returned.
     pub tick: u64,
     /// `extern "C" fn(*mut Frame)`: an exception or a tick (vector 2) that interrupted user mode, or `int 0x80`;

@@ -222,6 +222,9 @@ global_asm!(
     "mov rdi, rsp",
     "call [rip + LAYER_USER]",
     "layer_back_to_user:",
+    // A tick that came while the cokernel served user mode: it is as if it had come right after.
+    "test dword ptr [rip + LAYER_WORK], {work_tick}",
+    "jnz 7f",
     "mov rdi, rsp",
     "call layer_prepare_user",
     "layer_pop:",
@@ -242,6 +245,9 @@ global_asm!(
     "pop rdi",
     "add rsp, 16",
     "iretq",
+
+    "7: mov qword ptr [rsp + {vector}], 2",
+    "jmp layer_deliver_user",
 
     // enter_user(rdi: *mut Frame): the frame is copied to the top of the user stack, where an interrupt would put it.
     "layer_enter_user:",
@@ -364,6 +370,8 @@ global_asm!(
     kind = const IMAGE_LAYER,
     start_stack = const START_STACK_BYTES,
     with_error = const WITH_ERROR_CODE,
+    work_tick = const WORK_TICK,
+    vector = const core::mem::offset_of!(Frame, vector),
     nmi_stack = const NMI_STACK_BYTES,
     nmi_second = const NMI_SECOND_BYTES,
 );
