@@ -49,8 +49,14 @@ impl<F: Frames> Boot<'_, F> {
         self.info.version = TASK_VERSION;
         self.info.tasks = count as u32;
         // The first comes last: it gets the memory that is left.
+        let mut entries = [0; MAX_TASKS];
         for task in (0..count).rev() {
-            self.task(kernel, task, images[task]).map_err(|why| Refusal { task, why })?;
+            entries[task] =
+                self.task(kernel, task, images[task]).map_err(|why| Refusal { task, why })?;
+        }
+        for (task, entry) in entries[..count].iter().enumerate() {
+            let priority = if task == 0 { FIRST_PRIORITY } else { OTHER_PRIORITY }.0;
+            kernel.add_thread(task, 0, *entry, TASK_INFO, priority);
         }
         for other in 1..count {
             kernel.introduce(0, other);
@@ -59,7 +65,13 @@ impl<F: Frames> Boot<'_, F> {
         Ok(())
     }
 
-    fn task(&mut self, kernel: &mut Kernel, task: usize, image: &[u8]) -> Result<(), &'static str> {
+    /// Everything of one task but its first thread: where that starts.
+    fn task(
+        &mut self,
+        kernel: &mut Kernel,
+        task: usize,
+        image: &[u8],
+    ) -> Result<u64, &'static str> {
         const MEMORY: &str = "not enough memory";
         let image = Image::read(image)?;
         let space = Space::new(self.frames, self.memory, &self.tables).ok_or(MEMORY)?;
@@ -76,7 +88,7 @@ impl<F: Frames> Boot<'_, F> {
             let top = TASK_STACK_TOP - number * TASK_STACK_STRIDE;
             self.fill(&space, top - bytes, bytes / PAGE, &[], DATA).ok_or(MEMORY)?;
         }
-        let (rights, (priority, most)) =
+        let (rights, (_, most)) =
             if task == 0 { (FIRST_RIGHTS, FIRST_PRIORITY) } else { (0, OTHER_PRIORITY) };
         let data = if task == 0 { self.data } else { &[] };
         self.fill(&space, TASK_DATA_BASE, (data.len() as u64).div_ceil(PAGE), data, RODATA)
@@ -100,8 +112,8 @@ impl<F: Frames> Boot<'_, F> {
         };
         write_info(self.frames.page(info).ok_or(MEMORY)?, &told);
         kernel.tasks[task].space = space;
-        kernel.add_task(task, image.entry, rights, priority, most);
-        Ok(())
+        kernel.add_task(task, rights, most);
+        Ok(image.entry)
     }
 
     /// Maps fresh pages that begin with `bytes`.

@@ -347,24 +347,16 @@ impl Kernel {
         Ok(answer)
     }
 
-    /// Makes a task that can run from now on, with its endpoint. Its handles to others come with [`Kernel::introduce`].
-    pub(crate) fn add_task(
-        &mut self,
-        task: usize,
-        entry: u64,
-        rights: u64,
-        priority: u8,
-        most: u8,
-    ) {
+    /// Makes a task, with its endpoint and no thread. Its handles to others come with [`Kernel::introduce`].
+    pub(crate) fn add_task(&mut self, task: usize, rights: u64, most_priority: u8) {
         let e = (task * TASK_ENDPOINTS) as u8;
         self.endpoints[usize::from(e)] = Endpoint { alive: true, ..Endpoint::NONE };
         let t = &mut self.tasks[task];
         t.alive = true;
         t.rights = rights;
-        t.most_priority = most;
+        t.most_priority = most_priority;
         t.handles[HANDLE_OWN as usize] =
             Handle { object: Object::Endpoint(e), rights: ALL, badge: 0 };
-        self.add_thread(task, 0, entry, TASK_INFO, priority);
     }
 
     /// Gives `task` a handle to send to the endpoint that `other` has at its start.

@@ -232,4 +232,4 @@ impl Kernel {
 
 #[cfg(test)]
 #[path = "kernel_tests.rs"]
-mod tests;
+pub(crate) mod tests;

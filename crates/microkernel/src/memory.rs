@@ -95,6 +95,7 @@ mod tests {
         assert_eq!([m.take(), m.take()], [Some(0x10_0000), Some(0x10_1000)]);
         assert_eq!(m.left(), 0x1000);
         assert_eq!([m.take(), m.take(), m.take()], [Some(0x8000), None, None]);
-        assert_eq!((m.left(), Memory::EMPTY.left(), Memory::EMPTY.take()), (0, 0, None));
+        let mut none = Memory::EMPTY;
+        assert_eq!((m.left(), none.left(), none.take()), (0, 0, None));
     }
 }

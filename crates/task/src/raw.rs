@@ -43,8 +43,8 @@ pub unsafe fn call(number: u64, r: &mut Registers) -> i64 {
     #[cfg(not(target_os = "none"))]
     {
         // There is no such kernel below a program of the host.
-        let _ = (a, b, c, d, e, f);
-        answer = (kyozon_abi::task::E_CALL + 0 * number as i64) as u64;
+        let _ = (number, a, b, c, d, e, f);
+        answer = kyozon_abi::task::E_CALL as u64;
     }
     answer as i64
 }
