@@ -9,12 +9,28 @@ shift
 mkdir -p "$folder"
 cd "$(dirname "$0")/.."
 
-# The page of abi::layer::ImageHeader that a task begins with: only magic, version and kind mean something.
+# A number of so many bytes, the lowest first.
+number() {
+	rest=$1 left=$2
+	while [ "$left" -gt 0 ]; do
+		printf "\\$(printf %03o $((rest & 255)))"
+		rest=$((rest >> 8)) left=$((left - 1))
+	done
+}
+
+# of_abi NAME: a number of the interface.
+of_abi() {
+	sed -n "s/^#define KYOZON_$1 //p" crates/abi/include/kyozon/abi.h
+}
+
+# The page of abi::layer::ImageHeader that a task begins with, for an ELF file of so many bytes.
 task_header() {
-	version=$(sed -n 's/^#define KYOZON_LAYER_VERSION //p' crates/abi/include/kyozon/abi.h)
-	task=$(sed -n 's/^#define KYOZON_IMAGE_TASK //p' crates/abi/include/kyozon/abi.h)
-	printf "KYOZON\\000\\032\\$(printf %03o "$version")\\000\\000\\000\\$(printf %03o "$task")"
-	head -c 4083 /dev/zero
+	number "$(of_abi IMAGE_MAGIC)" 8
+	number "$(of_abi LAYER_VERSION)" 4
+	number "$(of_abi IMAGE_TASK)" 4
+	head -c 24 /dev/zero
+	number "$1" 8
+	head -c 4048 /dev/zero
 }
 
 for image; do
@@ -32,7 +48,7 @@ for image; do
 	elf) objcopy --strip-debug "$built" "$folder/$bin.new" ;;
 	task)
 		objcopy --strip-all "$built" "$folder/$bin.new-elf"
-		{ task_header && cat "$folder/$bin.new-elf"; } >"$folder/$bin.new"
+		{ task_header "$(wc -c <"$folder/$bin.new-elf")" && cat "$folder/$bin.new-elf"; } >"$folder/$bin.new"
 		rm "$folder/$bin.new-elf"
 		;;
 	esac

@@ -15,7 +15,7 @@ pub const IMAGE_MAGIC: u64 = 0x1a00_4e4f_5a4f_594b;
 pub const IMAGE_LAYER: u32 = 1;
 /// [`ImageHeader::kind`]: a cokernel.
 pub const IMAGE_COKERNEL: u32 = 2;
-/// [`ImageHeader::kind`]: a user task of the cokernel, an ELF file behind the header's page.
+/// [`ImageHeader::kind`]: a user task of the cokernel, an ELF file of `data_bytes` behind the header's page.
 pub const IMAGE_TASK: u32 = 3;
 
 /// The layer is linked at this virtual address: below 2 GiB, where Linux keeps no global translation.

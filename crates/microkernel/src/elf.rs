@@ -53,8 +53,9 @@ impl<'a> Image<'a> {
         if !header {
             return Err("no task image");
         }
-        let file = image.get(PAGE as usize..).ok_or("too short")?;
-        Self::read_elf(file)
+        let bytes = number(image, 40, 8).and_then(|bytes| usize::try_from(bytes).ok());
+        let file = image.get(PAGE as usize..).and_then(|file| file.get(..bytes?));
+        Self::read_elf(file.ok_or("too short")?)
     }
 
     fn read_elf(file: &'a [u8]) -> Result<Self, &'static str> {

@@ -31,6 +31,7 @@ pub(crate) fn image() -> Vec<u8> {
     image[..8].copy_from_slice(&IMAGE_MAGIC.to_le_bytes());
     image[8..12].copy_from_slice(&LAYER_VERSION.to_le_bytes());
     image[12..16].copy_from_slice(&IMAGE_TASK.to_le_bytes());
+    image[40..48].copy_from_slice(&(FILE as u64).to_le_bytes());
     image.extend(file);
     image
 }
@@ -63,6 +64,9 @@ fn each_lie_is_refused() {
         (0, &[0]),
         (8, &[9]),
         (12, &[2]),
+        (40, &[0xff; 8]),
+        (40, &[1, 0x30]),
+        (40, &[0, 1]),
         (4096, &[0]),
         (4096 + 4, &[1]),
         (4096 + 16, &[3]),

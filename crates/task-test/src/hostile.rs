@@ -5,7 +5,7 @@ use crate::peer;
 use kyozon_abi::layer::*;
 use kyozon_abi::task::*;
 use kyozon_task::ipc::Endpoint;
-use kyozon_task::{linux, report, task, thread, StartInfo};
+use kyozon_task::{linux, report, task, StartInfo};
 
 /// Addresses that no call may use for a structure.
 fn bad_addresses(info: &StartInfo) -> [u64; 18] {
@@ -174,12 +174,9 @@ pub extern "C" fn fuzz(seed: u64) -> ! {
     };
     loop {
         let number = value() % 34;
-        // It would be over soon; waiting for ever is left to the others of this task.
-        if [EXIT, EXIT_THREAD, RECEIVE, WAIT, CALL].contains(&number) && value() % 8 != 0 {
-            continue;
-        }
-        if number == EXIT {
-            let _ = thread::yield_now();
+        // Whoever waits for messages that nobody sends, or ends, is of no more use.
+        let over = [EXIT, EXIT_THREAD, RECEIVE, REPLY_RECEIVE, WAIT, CALL].contains(&number);
+        if over && (number == EXIT || value() % 5000 != 1) {
             continue;
         }
         // A thread that starts anywhere would end its task at once.

@@ -31,7 +31,7 @@
 #define KYOZON_IMAGE_COKERNEL 2
 
 /*
- [`ImageHeader::kind`]: a user task of the cokernel, an ELF file behind the header's page.
+ [`ImageHeader::kind`]: a user task of the cokernel, an ELF file of `data_bytes` behind the header's page.
  */
 #define KYOZON_IMAGE_TASK 3
 
