@@ -27,6 +27,8 @@ pub const ANY: u64 = 7;
 pub const FUZZ: u64 = 8;
 /// Ends without an answer.
 pub const EXIT: u64 = 9;
+/// From then on only answers, as a server does that takes nothing but words, until a message begins with [`EXIT`].
+pub const SERVE: u64 = 10;
 /// Which priority threads of peers have.
 const PRIORITY: u64 = 8;
 
@@ -73,6 +75,16 @@ fn obey(words: Words, came: Transfer) -> Words {
             [started.filter(|t| t.is_ok()).count() as u64, 0, 0, 0, 0, 0]
         }
         EXIT => task::exit(0),
+        SERVE => {
+            let mut next = Endpoint::OWN.reply_receive([0; 6]);
+            while let Ok(message) = next {
+                if message.words[0] == EXIT {
+                    break;
+                }
+                next = Endpoint::OWN.reply_receive(message.words);
+            }
+            [0; 6]
+        }
         _ => [u64::MAX; 6],
     }
 }
