@@ -1,6 +1,8 @@
 //! `make bench`: measures, writes `docs/results`, holds the figures against their bounds.
 
+mod alone;
 mod delay;
+mod ipc;
 mod latency;
 
 use crate::kernels::{Kernel, SERIES};
@@ -25,8 +27,12 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table of the laboratory, by name.
-const TABLES: [(&str, Measure); 3] =
-    [("lab", lab), ("latency", latency::measure), ("interrupt-delay", delay::measure)];
+const TABLES: [(&str, Measure); 4] = [
+    ("lab", lab),
+    ("latency", latency::measure),
+    ("interrupt-delay", delay::measure),
+    ("ipc", ipc::measure),
+];
 
 /// Measures the named tables, writes and renders them.
 pub fn run(options: &Options) -> Result<ExitCode> {

@@ -3,9 +3,10 @@
 //! Under `-icount` the time-stamp counter counts instructions, and the timer's expiry is an instant on the same clock.
 //! The HPET counts 10 of them as one, so T0 is known to 10 instructions.
 
+use super::alone::HPET;
 use super::qemu_version;
 use crate::kernels::Kernel;
-use crate::{batch, cache, emulator, emulator::Emulator, product, spec::Spec};
+use crate::{batch, cache, product, spec::Spec};
 use anyhow::{ensure, Context, Result};
 use kyozon_results::{Row, Table};
 use std::path::Path;
@@ -19,8 +20,6 @@ const SCRIPT: usize = 11;
 /// Ticks that the cokernel needs, at most, to tell its samples over the serial line.
 const TELLING: usize = 12_000;
 
-/// A timer that sends messages, and one more as guard: nothing of the timer is touched on the way to the handler.
-const HPET: [&str; 4] = ["-global", "hpet.msi=on", "-global", "hpet.timers=4"];
 const LIMIT: Duration = Duration::from_secs(1500);
 
 /// Linux works in user mode, in the kernel, with interrupts off, and is idle, in turns, until enough ticks have come.
@@ -63,30 +62,10 @@ fn beside_linux(kernel: &Kernel, append: &str) -> Result<Samples> {
 fn alone() -> Result<Samples> {
     let parameter = SAMPLES << 8 | SCRIPT;
     let ticks = SAMPLES + TELLING;
-    let mut command = emulator::qemu();
-    command.args(
-        "-nodefaults -no-user-config -no-reboot -display none -accel tcg -machine q35 -m 128"
-            .split(' '),
-    );
-    command
-        .args(["-cpu", &format!("max{}", batch::CPU_WITHOUT_CHANCE)])
-        .args(batch::FIXED_CLOCK)
-        .args(HPET);
-    command
-        .arg("-kernel")
-        .arg(product::file("alone.elf")?)
-        .arg("-initrd")
-        .arg(product::file("cokernel-test.bin")?);
-    command.args([
-        "-append",
-        &format!("hz={TICK_HZ} budget=10000 parameter={parameter} ticks={ticks}"),
-    ]);
-    command.args(["-serial", "file:ttyS0"]);
-    let mut emulator = Emulator::start(command, cache::scratch()?, "the cokernel alone".into())?;
-    if emulator.wait(LIMIT)?.is_none() {
-        return Err(emulator.fail("it did not end in time"));
-    }
-    Samples::parse(&emulator.serial(0)).context("the cokernel alone")
+    let image = std::fs::read(product::file("cokernel-test.bin")?)?;
+    let append = format!("hz={TICK_HZ} budget=10000 parameter={parameter} ticks={ticks}");
+    let text = super::alone::run(&image, &append, LIMIT)?;
+    Samples::parse(&text).context("the cokernel alone")
 }
 
 /// What one run told.
