@@ -4,7 +4,7 @@ use crate::elf::Image;
 use crate::kernel::Kernel;
 use crate::machine::{Frames, WORDS};
 use crate::memory::{Memory, PAGE};
-use crate::space::{self, Space, DATA, RODATA, TEXT};
+use crate::space::{self, Space, DATA, RODATA, TABLE_BYTES, TEXT};
 use kyozon_abi::layer::MAX_TASKS;
 use kyozon_abi::task::*;
 
@@ -118,22 +118,35 @@ impl<F: Frames> Boot<'_, F> {
 
     /// Maps fresh pages that begin with `bytes`.
     fn fill(&mut self, space: &Space, va: u64, pages: u64, bytes: &[u8], flags: u64) -> Option<()> {
+        if pages == 0 {
+            return Some(());
+        }
+        let mut table = space.table(self.frames, self.memory, va)?;
         for i in 0..pages {
+            let at = va + i * PAGE;
+            if at % TABLE_BYTES == 0 {
+                table = space.table(self.frames, self.memory, at)?;
+            }
             let page = self.memory.take()?;
             let from = bytes.get((i * PAGE) as usize..).unwrap_or(&[]);
-            copy(self.frames.page(page)?, &from[..from.len().min(PAGE as usize)]);
-            space.map(self.frames, self.memory, va + i * PAGE, page, flags)?;
+            if !from.is_empty() {
+                copy(self.frames.page(page)?, &from[..from.len().min(PAGE as usize)]);
+            }
+            table.set(self.frames, at, page, flags)?;
             (self.breathe)(self.frames);
         }
         Some(())
     }
 
-    /// Maps `wanted` bytes of heap, or as many as there are.
+    /// Maps `wanted` bytes of heap, or as many as there are: how many.
     fn heap(&mut self, space: &Space, wanted: u64) -> Option<u64> {
         let mut bytes = 0;
         while bytes < wanted && self.memory.left() > SPARE_PAGES * PAGE {
-            self.fill(space, TASK_HEAP_BASE + bytes, 1, &[], DATA)?;
-            bytes += PAGE;
+            // As much as one table maps, so that there is always room for the next.
+            let left = self.memory.left() - SPARE_PAGES * PAGE;
+            let part = TABLE_BYTES.min(left).min(wanted - bytes);
+            self.fill(space, TASK_HEAP_BASE + bytes, part / PAGE, &[], DATA)?;
+            bytes += part;
         }
         Some(bytes)
     }

@@ -46,6 +46,21 @@ pub struct Space {
     share: u64,
 }
 
+/// What a last-level table maps.
+pub const TABLE_BYTES: u64 = 512 * PAGE;
+
+/// A last-level table, while a space is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Table(u64);
+
+impl Table {
+    /// Maps the page `va`, in the part that this table is for, to `physical`.
+    pub fn set(&self, f: &mut impl Frames, va: u64, physical: u64, flags: u64) -> Option<()> {
+        f.page(self.0)?[index(va, 1)] = physical | flags;
+        Some(())
+    }
+}
+
 fn index(va: u64, level: u32) -> usize {
     (va >> (3 + 9 * level) & 511) as usize
 }
@@ -72,7 +87,7 @@ impl Space {
             f.page(top)?[0] = level4 | TABLE;
         }
         let mut space = Self { root: top | kernel.root_bits & !ADDRESS, level4, share: 0 };
-        space.share = space.last_table(f, memory, TASK_SHARE_BASE)?;
+        space.share = space.table(f, memory, TASK_SHARE_BASE)?.0;
         Some(space)
     }
 
@@ -88,8 +103,8 @@ impl Space {
         }
     }
 
-    /// The last-level table for `va`, with tables made on the way.
-    fn last_table(&self, f: &mut impl Frames, memory: &mut Memory, va: u64) -> Option<u64> {
+    /// The last-level table for `va`, with tables made on the way. At boot only. `None` where memory ran out.
+    pub fn table(&self, f: &mut impl Frames, memory: &mut Memory, va: u64) -> Option<Table> {
         let mut table = self.level4;
         for level in (2..=4).rev() {
             let entry = f.page(table)?[index(va, level)];
@@ -101,7 +116,7 @@ impl Space {
                 entry & ADDRESS
             };
         }
-        Some(table)
+        Some(Table(table))
     }
 
     /// Maps the page `va` to `physical`. At boot only: tables are made. `None` where memory ran out.
@@ -113,9 +128,7 @@ impl Space {
         physical: u64,
         flags: u64,
     ) -> Option<()> {
-        let table = self.last_table(f, memory, va)?;
-        f.page(table)?[index(va, 1)] = physical | flags;
-        Some(())
+        self.table(f, memory, va)?.set(f, va, physical, flags)
     }
 
     /// The entry that maps `va` for the task: one of a page of 4 KiB in tables of our own.

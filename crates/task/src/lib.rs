@@ -2,7 +2,7 @@
 //!
 //! A task is a binary for `x86_64-unknown-none` that says what it does:
 //!
-//! ```ignore
+//! ```text
 //! #![no_std]
 //! #![no_main]
 //! kyozon_task::main!(run);
