@@ -47,6 +47,7 @@ impl Kernel {
                 return Ok(Outcome::Waits);
             }
             EXIT => {
+                self.tell_end(a, machine);
                 self.ending |= 1 << self.current_task();
                 return Ok(Outcome::Waits);
             }

@@ -59,6 +59,15 @@ impl Kernel {
         machine.report(EVENT_FAULT, f.vector as u32, line.text());
     }
 
+    /// The current task ends with `code`. A good end is nobody's business.
+    pub(crate) fn tell_end(&mut self, code: u64, machine: &mut impl Machine) {
+        if code != 0 {
+            let mut line = Line::new();
+            let _ = write!(line, "task {} ended: code {code}", self.current_task());
+            machine.report(EVENT_FAULT, code as u32, line.text());
+        }
+    }
+
     /// The handler of a fault has answered. `thread` is in no queue.
     pub(crate) fn after_fault(&mut self, thread: ThreadId, what: u64, rip: u64) {
         self.threads[thread].faulted = false;

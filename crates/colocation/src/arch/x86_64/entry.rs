@@ -26,7 +26,7 @@ extern "C" {
     pub static LAYER_USER: AtomicU64;
     /// What `idle` has to do before it leaves: `WORK_*`.
     pub static LAYER_WORK: AtomicU32;
-    /// How often in a row the cokernel's kernel mode was cut off.
+    /// How often in a row the cokernel's kernel mode was cut off, with no `idle` and no user mode in between.
     pub static LAYER_CUTS: AtomicU32;
     /// 1 while the state that user mode may change is the cokernel's.
     pub static LAYER_USER_SWITCHED: AtomicU32;
@@ -222,6 +222,8 @@ global_asm!(
     "mov rdi, rsp",
     "call [rip + LAYER_USER]",
     "layer_back_to_user:",
+    // The cokernel's kernel mode came to its end.
+    "mov dword ptr [rip + LAYER_CUTS], 0",
     // A tick that came while the cokernel served user mode: it is as if it had come right after.
     "test dword ptr [rip + LAYER_WORK], {work_tick}",
     "jnz 7f",
