@@ -3,8 +3,8 @@
 use crate::peer;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
-use core::arch::x86_64::_rdtsc;
 use core::fmt::Write;
+use kyozon_task::clock::tsc;
 use kyozon_task::ipc::Endpoint;
 use kyozon_task::{linux, report, task};
 
@@ -12,11 +12,6 @@ type Histogram = BTreeMap<u64, u64>;
 
 /// Samples that one tick leaves room for, in the shortest budget.
 const BATCH: usize = 50;
-
-fn tsc() -> u64 {
-    // SAFETY: reads a counter.
-    unsafe { _rdtsc() }
-}
 
 /// Takes `samples` of everything and tells them.
 pub fn run(samples: usize) {

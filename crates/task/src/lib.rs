@@ -17,11 +17,13 @@
 //! Invariants:
 //!
 //! 1. What is safe here keeps memory safe whatever the arguments; the kernel checks them, and answers with [`Error`].
-//! 2. Unsafe code is in [`mod@start`], `raw`, `heap`, [`data`] and [`mod@thread`]; each page that the kernel maps is named once.
+//! 2. Unsafe code is in [`mod@start`], `raw`, `heap`, [`data`] and [`clock`], and wherever `raw` is called: each call says what it
+//!    does to memory.
 //!
 //! Must not know: what any one task does.
 #![cfg_attr(not(test), no_std)]
 
+pub mod clock;
 pub mod data;
 mod error;
 pub mod ipc;
