@@ -10,8 +10,10 @@ export KYOZON_CACHE
 ENV := . "$(KYOZON_CACHE)/env"
 LAB := $(ENV) && "$$CARGO_TARGET_DIR/debug/kyozon-lab"
 
-# Images that run beside Linux, CRATE:BIN, or without it, CRATE:BIN:elf; the last ones are for tests only.
-IMAGES := kyozon-colocation:layer kyozon-colocation:alone:elf kyozon-cokernel-test:cokernel-test
+# Images that run beside Linux, CRATE:BIN, or without it, CRATE:BIN:elf, and tasks of the microkernel, CRATE:BIN:task;
+# the last ones are for tests only.
+IMAGES := kyozon-colocation:layer kyozon-colocation:alone:elf kyozon-microkernel:cokernel \
+	kyozon-cokernel-test:cokernel-test kyozon-task-test:task-test:task
 
 .PHONY: help setup build demo test bench soak shell install clean
 

@@ -1,22 +1,56 @@
 #!/bin/sh
-# images.sh FOLDER CRATE:BIN[:elf]...
+# images.sh FOLDER CRATE:BIN[:elf|:task]...
 # Builds what runs without an operating system, and writes each as a flat image FOLDER/BIN.bin, or where a loader wants
-# that as an ELF file FOLDER/BIN.elf. The feature `image` is for flat images, the feature BIN for ELF files.
+# that as an ELF file FOLDER/BIN.elf. A task of the microkernel is an ELF file behind a page of header, FOLDER/BIN.bin.
+# The feature `image` is for flat images and tasks, the feature BIN for ELF files.
 set -eu
 folder=$1
 shift
 mkdir -p "$folder"
 cd "$(dirname "$0")/.."
+
+# A number of so many bytes, the lowest first.
+number() {
+	rest=$1 left=$2
+	while [ "$left" -gt 0 ]; do
+		printf "\\$(printf %03o $((rest & 255)))"
+		rest=$((rest >> 8)) left=$((left - 1))
+	done
+}
+
+# of_abi NAME: a number of the interface.
+of_abi() {
+	sed -n "s/^#define KYOZON_$1 //p" crates/abi/include/kyozon/abi.h
+}
+
+# The page of abi::layer::ImageHeader that a task begins with, for an ELF file of so many bytes.
+task_header() {
+	number "$(of_abi IMAGE_MAGIC)" 8
+	number "$(of_abi LAYER_VERSION)" 4
+	number "$(of_abi IMAGE_TASK)" 4
+	head -c 24 /dev/zero
+	number "$1" 8
+	head -c 4048 /dev/zero
+}
+
 for image; do
-	crate=${image%%:*} bin=${image#*:} feature=image kind=bin
-	case $bin in *:elf) bin=${bin%:elf} feature=$bin kind=elf ;; esac
+	crate=${image%%:*} bin=${image#*:} feature=image kind=bin form=flat
+	case $bin in
+	*:elf) bin=${bin%:elf} feature=$bin kind=elf form=elf ;;
+	*:task) bin=${bin%:task} form=task ;;
+	esac
 	# shellcheck disable=SC2086 # KYOZON_BUILD_STD is a list of words, or empty
 	"${CARGO:-cargo}" build --locked --quiet --release --target x86_64-unknown-none ${KYOZON_BUILD_STD:-} \
 		-p "$crate" --bin "$bin" --features "$feature"
 	built=$CARGO_TARGET_DIR/x86_64-unknown-none/release/$bin
-	case $kind in
-	bin) objcopy -O binary "$built" "$folder/$bin.new" ;;
+	case $form in
+	flat) objcopy -O binary "$built" "$folder/$bin.new" ;;
 	elf) objcopy --strip-debug "$built" "$folder/$bin.new" ;;
+	task)
+		objcopy --strip-all "$built" "$folder/$bin.new-elf"
+		{ task_header "$(wc -c <"$folder/$bin.new-elf")" && cat "$folder/$bin.new-elf"; } >"$folder/$bin.new"
+		rm "$folder/$bin.new-elf"
+		;;
 	esac
 	# An image that did not change keeps its time, so that the module is not built anew.
 	cmp -s "$folder/$bin.new" "$folder/$bin.$kind" && rm "$folder/$bin.new" || mv "$folder/$bin.new" "$folder/$bin.$kind"

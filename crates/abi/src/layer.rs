@@ -15,7 +15,7 @@ pub const IMAGE_MAGIC: u64 = 0x1a00_4e4f_5a4f_594b;
 pub const IMAGE_LAYER: u32 = 1;
 /// [`ImageHeader::kind`]: a cokernel.
 pub const IMAGE_COKERNEL: u32 = 2;
-/// [`ImageHeader::kind`]: a user task of the cokernel, an ELF file behind the header's page.
+/// [`ImageHeader::kind`]: a user task of the cokernel, an ELF file of `data_bytes` behind the header's page.
 pub const IMAGE_TASK: u32 = 3;
 
 /// The layer is linked at this virtual address: below 2 GiB, where Linux keeps no global translation.
@@ -349,7 +349,7 @@ pub const USER_DATA_SELECTOR: u64 = 0x2b;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Handlers {
     /// `extern "C" fn(*const TickEvent)`, on the cokernel's stack, only while it is in `idle` or in user mode: it notes
-    /// the tick and returns. Ticks that come at other times wait for the next `idle`. Alone, the CPU holds NMIs back
+    /// the tick and returns. Ticks that come at other times wait for the next `idle`, or for user mode. Alone, the CPU holds NMIs back
     /// while it runs out of `idle`: the budget's guard follows when it has returned.
     pub tick: u64,
     /// `extern "C" fn(*mut Frame)`: an exception or a tick (vector 2) that interrupted user mode, or `int 0x80`;

@@ -7,6 +7,7 @@
 //! | [`layer`] | kernel module, colocation layer | cokernel and task images |
 //! | [`device`] | kernel module (`/dev/kyozon`) | the `kyozon` command |
 //! | [`events`] | cokernel, layer | whoever reads what the monitor found |
+//! | [`task`] | microkernel | its user tasks |
 //! | [`unikernel`] | tender | guest |
 //!
 //! Rules that every module keeps:
@@ -18,7 +19,7 @@
 //! 3. The size of each structure is asserted where the structure stands.
 //! 4. No behaviour: a structure here has no method that a peer's bytes could drive into a loop or a panic.
 //!
-//! `include/kyozon/abi.h` is this crate for C. It is generated, committed, and a test fails when it is stale:
+//! `include/kyozon/abi.h` is this crate for C, without [`task`]. It is generated, committed, and a test fails when it is stale:
 //! `BLESS=1 cargo test -p kyozon-abi --test header` writes it anew.
 //!
 //! This crate must not know who calls it: no dependency, no allocation, no `std`.
@@ -28,6 +29,7 @@
 pub mod device;
 pub mod events;
 pub mod layer;
+pub mod task;
 pub mod unikernel;
 
 /// Fails the build when a structure's size is not the one both sides agreed on.

@@ -1,8 +1,10 @@
 //! `make bench`: measures, writes `docs/results`, holds the figures against their bounds.
 
+mod alone;
 mod cokernel;
 mod costs;
 mod delay;
+mod ipc;
 mod latency;
 mod trip;
 
@@ -28,10 +30,11 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table of the laboratory, by name.
-const TABLES: [(&str, Measure); 4] = [
+const TABLES: [(&str, Measure); 5] = [
     ("lab", lab),
     ("latency", latency::measure),
     ("trip", trip::measure),
+    ("ipc", ipc::measure),
     ("interrupt-delay", delay::measure),
 ];
 

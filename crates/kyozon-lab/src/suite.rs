@@ -179,10 +179,12 @@ fn lint(tree: &Path) -> Result<(Count, String)> {
 }
 
 /// Packages with images, and the features that bring them.
-const IMAGES: [(&str, &str); 3] = [
+const IMAGES: [(&str, &str); 5] = [
     ("kyozon-colocation", "image"),
     ("kyozon-colocation", "alone"),
+    ("kyozon-microkernel", "image"),
     ("kyozon-cokernel-test", "image"),
+    ("kyozon-task-test", "image"),
 ];
 
 fn licences(tree: &Path) -> Result<(Count, String)> {

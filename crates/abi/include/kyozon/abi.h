@@ -31,7 +31,7 @@
 #define KYOZON_IMAGE_COKERNEL 2
 
 /*
- [`ImageHeader::kind`]: a user task of the cokernel, an ELF file behind the header's page.
+ [`ImageHeader::kind`]: a user task of the cokernel, an ELF file of `data_bytes` behind the header's page.
  */
 #define KYOZON_IMAGE_TASK 3
 
@@ -677,7 +677,7 @@ struct kyozon_boot_block {
 struct kyozon_handlers {
         /*
          `extern "C" fn(*const TickEvent)`, on the cokernel's stack, only while it is in `idle` or in user mode: it notes
-         the tick and returns. Ticks that come at other times wait for the next `idle`. Alone, the CPU holds NMIs back
+         the tick and returns. Ticks that come at other times wait for the next `idle`, or for user mode. Alone, the CPU holds NMIs back
          while it runs out of `idle`: the budget's guard follows when it has returned.
          */
         uint64_t tick;

@@ -1,6 +1,8 @@
-//! The cokernel's image, checked as the module checks it.
+//! The images, checked as the module checks them: a cokernel, and behind it, each from a page on, its tasks.
 
-use kyozon_abi::layer::{ImageHeader, COKERNEL_BASE, IMAGE_COKERNEL, IMAGE_MAGIC, LAYER_VERSION};
+use kyozon_abi::layer::{
+    ImageHeader, COKERNEL_BASE, IMAGE_COKERNEL, IMAGE_MAGIC, IMAGE_TASK, LAYER_VERSION, MAX_TASKS,
+};
 
 const PAGE: u64 = 4096;
 /// No part of a file is larger.
@@ -8,15 +10,60 @@ const BYTES_MAX: u64 = 64 << 20;
 /// From the image's base to the end of its memory.
 const MEMORY_MAX: u64 = 128 << 20;
 
-/// The header of `image`, if it is a cokernel that can be mapped; else what is wrong.
-pub fn check(image: &[u8]) -> Result<ImageHeader, &'static str> {
-    let bytes = image.len() as u64;
-    let Some(head) = image.get(..size_of::<ImageHeader>()) else {
-        return Err("it is too short to be an image");
-    };
+/// What the loader gave.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Images<'a> {
+    /// What the cokernel says of itself.
+    pub header: ImageHeader,
+    /// The cokernel, whatever follows it.
+    pub cokernel: &'a [u8],
+    tasks: [&'a [u8]; MAX_TASKS],
+    count: usize,
+}
+
+impl<'a> Images<'a> {
+    /// The tasks' images.
+    pub fn tasks(&self) -> &[&'a [u8]] {
+        &self.tasks[..self.count]
+    }
+
+    /// Reads `module`: a cokernel that can be mapped, then tasks; else what is wrong.
+    pub fn read(module: &'a [u8]) -> Result<Self, &'static str> {
+        let header = check(module)?;
+        let mut images = Self { header, cokernel: module, tasks: [&[]; MAX_TASKS], count: 0 };
+        let mut at = header.text_bytes + header.rodata_bytes + header.data_bytes;
+        loop {
+            at = at.next_multiple_of(PAGE);
+            let rest = module.get(at as usize..).unwrap_or(&[]);
+            if rest.is_empty() {
+                return Ok(images);
+            }
+            let bytes = task_bytes(rest)?;
+            let slot = images.tasks.get_mut(images.count).ok_or("there are too many tasks")?;
+            *slot = &rest[..bytes];
+            images.count += 1;
+            at += bytes as u64;
+        }
+    }
+}
+
+/// Bytes of the task's image that `rest` begins with.
+fn task_bytes(rest: &[u8]) -> Result<usize, &'static str> {
+    let head = read_header(rest).ok_or("what follows the cokernel is too short to be a task")?;
+    if head.magic != IMAGE_MAGIC || head.version != LAYER_VERSION || head.kind != IMAGE_TASK {
+        return Err("what follows the cokernel is not a task");
+    }
+    match head.data_bytes.checked_add(PAGE) {
+        Some(bytes) if bytes <= rest.len() as u64 => Ok(bytes as usize),
+        _ => Err("a task is longer than what follows the cokernel"),
+    }
+}
+
+fn read_header(image: &[u8]) -> Option<ImageHeader> {
+    let head = image.get(..size_of::<ImageHeader>())?;
     let word = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));
     let half = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
-    let h = ImageHeader {
+    Some(ImageHeader {
         magic: word(0),
         version: half(8),
         kind: half(12),
@@ -26,7 +73,13 @@ pub fn check(image: &[u8]) -> Result<ImageHeader, &'static str> {
         data_bytes: word(40),
         memory_bytes: word(48),
         entry: word(56),
-    };
+    })
+}
+
+/// The header of `image`, if it is a cokernel that can be mapped; else what is wrong.
+pub fn check(image: &[u8]) -> Result<ImageHeader, &'static str> {
+    let bytes = image.len() as u64;
+    let h = read_header(image).ok_or("it is too short to be an image")?;
     if h.magic != IMAGE_MAGIC {
         return Err("it is not a Kyozon image");
     }
@@ -128,6 +181,57 @@ mod tests {
         let whole = file(&good());
         for bytes in [0, 1, 63, 64, 0x300f] {
             assert!(check(&whole[..bytes]).is_err(), "{bytes}");
+        }
+    }
+
+    fn task(bytes: usize) -> Vec<u8> {
+        let h = ImageHeader { kind: IMAGE_TASK, data_bytes: bytes as u64, ..good() };
+        let mut task = file(&h);
+        task.resize(PAGE as usize + bytes, bytes as u8);
+        task
+    }
+
+    /// A cokernel and what follows, each from a page on.
+    fn module(parts: &[Vec<u8>]) -> Vec<u8> {
+        let mut all = file(&good());
+        for part in parts {
+            all.resize(all.len().next_multiple_of(PAGE as usize), 0);
+            all.extend(part);
+        }
+        all
+    }
+
+    #[test]
+    fn tasks_follow_the_cokernel() {
+        let alone = module(&[]);
+        assert!(Images::read(&alone).unwrap().tasks().is_empty());
+        let mut parts = vec![task(100), task(0), task(5000)];
+        let all = module(&parts);
+        assert_eq!(Images::read(&all).unwrap().tasks(), parts);
+        parts.resize(MAX_TASKS, task(1));
+        let all = module(&parts);
+        assert_eq!(Images::read(&all).unwrap().tasks().len(), MAX_TASKS);
+        parts.push(task(1));
+        assert!(Images::read(&module(&parts)).is_err());
+    }
+
+    #[test]
+    fn what_is_no_task_is_refused() {
+        let huge = {
+            let mut t = task(8);
+            t[40..48].fill(0xff);
+            t
+        };
+        let short = task(100)[..4195].to_vec();
+        let another = {
+            let mut t = task(8);
+            t[8] = 99;
+            t
+        };
+        for bad in
+            [vec![0; 4096], vec![1], task(8)[..63].to_vec(), huge, short, another, file(&good())]
+        {
+            assert!(Images::read(&module(&[task(5), bad])).is_err());
         }
     }
 }

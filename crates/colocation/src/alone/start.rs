@@ -74,8 +74,9 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
     // SAFETY: RAM, mapped, and handed to nobody until it was copied.
     let bytes =
         unsafe { core::slice::from_raw_parts(module.base as *const u8, module.bytes as usize) };
-    let header =
-        image::check(bytes).inspect_err(|_| line!("alone: the first module is no cokernel"))?;
+    let images = image::Images::read(bytes)
+        .inspect_err(|_| line!("alone: the first module is no cokernel with tasks"))?;
+    let header = images.header;
 
     arch::alone::set_features();
     // SAFETY: mapped at the physical addresses.
@@ -83,9 +84,8 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
     let rates = timer.rates();
     let within = Range { base: LOW, bytes: MAPPED - LOW };
     let mut pages = Pages(Free::new(start.ram.as_slice(), within, &[own, module]));
-    let (page_table, pieces) =
-        world::make(&mut pages, &header, bytes, options.memory, hpet::REGISTERS)
-            .ok_or("memory is too small, or in too many pieces")?;
+    let (page_table, pieces) = world::make(&mut pages, &images, options.memory, hpet::REGISTERS)
+        .ok_or("memory is too small, or in too many pieces")?;
     // SAFETY: nothing else runs yet.
     let (entry, trip, events) = unsafe { (ENTRY.get(), TRIP.get(), EVENTS.get()) };
     events.ring.version = EVENTS_VERSION;
@@ -95,6 +95,10 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
     host::introduce(entry, &timer, &rates, &options, &header, page_table);
     entry.events = (&raw const *events) as u64;
     entry.events_bytes = size_of::<EventMemory>() as u64;
+    for (slot, (base, task)) in entry.tasks.iter_mut().zip(world::tasks(&images)) {
+        *slot = Range { base, bytes: task.len() as u64 };
+        entry.task_count += 1;
+    }
     entry.piece_count = pieces.as_slice().len() as u64;
     entry.pieces[..pieces.as_slice().len()].copy_from_slice(pieces.as_slice());
     trip.guard_tsc = arch::tsc();

@@ -1,11 +1,12 @@
 //! The cokernel's world: page tables and descriptor tables, at the addresses where the module has them too.
 
+use super::image::Images;
 use super::memory::{Free, Ranges};
 use super::tables::{self, Frames, DATA, DEVICE, RODATA, TEXT};
 use crate::arch::x86_64::alone as stub;
 use crate::hal::Owned;
 use core::arch::asm;
-use kyozon_abi::layer::{ImageHeader, LAYER_BASE, MEMORY_BASE};
+use kyozon_abi::layer::{LAYER_BASE, MEMORY_BASE, TASKS_BASE};
 
 /// The top page table, read-only.
 pub const TABLES: u64 = LAYER_BASE + 0x0810_0000;
@@ -76,14 +77,32 @@ impl Frames for Pages {
     }
 }
 
+/// Where each task's image lies: one behind the other, each from a page on.
+pub fn tasks<'a>(images: &'a Images<'_>) -> impl Iterator<Item = (u64, &'a [u8])> {
+    images.tasks().iter().scan(TASKS_BASE, |next, task| {
+        let base = *next;
+        *next += (task.len() as u64).next_multiple_of(PAGE);
+        Some((base, *task))
+    })
+}
+
+/// Maps a fresh page at `va` that begins with `bytes`, at most a page of them.
+fn map_copy(pages: &mut Pages, top: u64, va: u64, bytes: &[u8], flags: u64) -> Option<()> {
+    let page = pages.page()?;
+    let bytes = &bytes[..bytes.len().min(PAGE as usize)];
+    // SAFETY: a page of ours, mapped at its physical address; the source is no longer than it.
+    unsafe { (page as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    tables::map(pages, top, va, page, flags)
+}
+
 /// Maps everything: CR3, and the pieces of the cokernel's memory. None where memory or pieces ran out.
 pub fn make(
     pages: &mut Pages,
-    header: &ImageHeader,
-    image: &[u8],
+    images: &Images<'_>,
     memory_bytes: u64,
     timer: u64,
 ) -> Option<(u64, Ranges)> {
+    let header = &images.header;
     let top = pages.page()?;
     let own = self::image();
     for (part, flags) in [(0, TEXT), (1, RODATA), (2, DATA)] {
@@ -92,21 +111,20 @@ pub fn make(
         }
     }
     let constant = header.text_bytes + header.rodata_bytes;
-    let file = constant + header.data_bytes;
+    let file = &images.cokernel[..(constant + header.data_bytes) as usize];
     for at in (0..constant + header.memory_bytes).step_by(PAGE as usize) {
-        let page = pages.page()?;
-        let end = (at + PAGE).min(file);
-        if at < end {
-            let from = &image[at as usize..end as usize];
-            // SAFETY: a page of ours, mapped at its physical address; the source is shorter.
-            unsafe { (page as *mut u8).copy_from_nonoverlapping(from.as_ptr(), from.len()) };
-        }
         let flags = match at {
             _ if at < header.text_bytes => TEXT,
             _ if at < constant => RODATA,
             _ => DATA,
         };
-        tables::map(pages, top, header.base + at, page, flags)?;
+        let bytes = file.get(at as usize..).unwrap_or(&[]);
+        map_copy(pages, top, header.base + at, bytes, flags)?;
+    }
+    for (base, task) in tasks(images) {
+        for at in (0..task.len()).step_by(PAGE as usize) {
+            map_copy(pages, top, base + at as u64, &task[at..], RODATA)?;
+        }
     }
     // First all of it, so that no table lies in between.
     let mut pieces = Ranges::default();

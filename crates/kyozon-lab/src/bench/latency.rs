@@ -3,10 +3,10 @@
 //! Under `-icount` the time-stamp counter counts instructions, and the timer's expiry is an instant on the same clock.
 //! The HPET counts 10 of them as one, so T0 is known to 10 instructions.
 
-use super::cokernel::{alone, guest, run_alone, workload, LIMIT};
-use super::qemu_version;
-use crate::batch;
+use super::cokernel::{guest, workload, LIMIT};
+use super::{alone, qemu_version};
 use crate::kernels::Kernel;
+use crate::{batch, product};
 use anyhow::{ensure, Context, Result};
 use kyozon_results::{Row, Table};
 use std::path::Path;
@@ -36,9 +36,9 @@ fn beside_linux(kernel: &Kernel, append: &str) -> Result<Samples> {
 fn without_linux() -> Result<Samples> {
     let parameter = SAMPLES << 8 | SCRIPT;
     let ticks = SAMPLES + TELLING;
-    let told = run_alone(alone(&format!(
-        "hz={TICK_HZ} budget=10000 parameter={parameter} ticks={ticks}"
-    ))?)?;
+    let image = std::fs::read(product::file("cokernel-test.bin")?)?;
+    let append = format!("hz={TICK_HZ} budget=10000 parameter={parameter} ticks={ticks}");
+    let told = alone::run(&image, &append, &[], LIMIT)?;
     Samples::parse(&told).context("the cokernel alone")
 }
 

@@ -3,11 +3,12 @@
 //! A plug-in of the emulator (`crates/kyozon-counter`) follows every instruction from the interrupt's gate to the
 //! return.
 
-use super::cokernel::{alone, guest, run_alone, workload, LIMIT};
+use super::alone;
+use super::cokernel::{guest, workload, LIMIT};
 use super::costs::Costs;
 use super::qemu_version;
 use crate::kernels::Kernel;
-use crate::{batch, cache};
+use crate::{batch, cache, product};
 use anyhow::{ensure, Context, Result};
 use kyozon_results::{Row, Table};
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,9 +120,9 @@ fn beside_linux(kernel: &Kernel, append: &str) -> Result<Vec<Trip>> {
 fn without_linux() -> Result<Vec<Trip>> {
     let folder = cache::scratch()?;
     let out = folder.path().join("trips");
-    let mut command = alone(&format!("hz={TICK_HZ} parameter=0 ticks={}", TICKS + MORE))?;
-    command.args(plugin_arguments(ALONE, &out)?);
-    run_alone(command)?;
+    let image = fs::read(product::file("cokernel-test.bin")?)?;
+    let append = format!("hz={TICK_HZ} parameter=0 ticks={}", TICKS + MORE);
+    alone::run(&image, &append, &plugin_arguments(ALONE, &out)?, LIMIT)?;
     parse(&fs::read_to_string(out)?).context("the cokernel alone")
 }
 

@@ -26,7 +26,7 @@ extern "C" {
     pub static LAYER_USER: AtomicU64;
     /// What `idle` has to do before it leaves: `WORK_*`.
     pub static LAYER_WORK: AtomicU32;
-    /// How often in a row the cokernel's kernel mode was cut off.
+    /// How often in a row the cokernel's kernel mode was cut off, with no `idle` and no user mode in between.
     pub static LAYER_CUTS: AtomicU32;
     /// 1 while the state that user mode may change is the cokernel's.
     pub static LAYER_USER_SWITCHED: AtomicU32;
@@ -217,6 +217,11 @@ global_asm!(
     "mov rdi, rsp",
     "call [rip + LAYER_USER]",
     "layer_back_to_user:",
+    // The cokernel's kernel mode came to its end.
+    "mov dword ptr [rip + LAYER_CUTS], 0",
+    // A tick that came while the cokernel served user mode: it is as if it had come right after.
+    "test dword ptr [rip + LAYER_WORK], {work_tick}",
+    "jnz 7f",
     "mov rdi, rsp",
     "call layer_prepare_user",
     "layer_pop:",
@@ -237,6 +242,9 @@ global_asm!(
     "pop rdi",
     "add rsp, 16",
     "iretq",
+
+    "7: mov qword ptr [rsp + {vector}], 2",
+    "jmp layer_deliver_user",
 
     // enter_user(rdi: *mut Frame): the frame is copied to the top of the user stack, where an interrupt would put it.
     "layer_enter_user:",
@@ -359,6 +367,8 @@ global_asm!(
     kind = const IMAGE_LAYER,
     start_stack = const START_STACK_BYTES,
     with_error = const WITH_ERROR_CODE,
+    work_tick = const WORK_TICK,
+    vector = const core::mem::offset_of!(Frame, vector),
     nmi_stack = const NMI_STACK_BYTES,
     nmi_second = const NMI_SECOND_BYTES,
     kernel_code = const KERNEL_CODE,

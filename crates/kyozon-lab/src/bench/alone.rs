@@ -1,0 +1,34 @@
+//! A cokernel without Linux, booted by PVH, on the instruction clock.
+
+use crate::{batch, cache, emulator, emulator::Emulator, product};
+use anyhow::{Context, Result};
+use std::fs;
+use std::time::Duration;
+
+/// A timer that sends messages, and one more as guard: nothing of the timer is touched on the way to the handler.
+pub const HPET: [&str; 4] = ["-global", "hpet.msi=on", "-global", "hpet.timers=4"];
+
+/// Boots `image`, a cokernel with its tasks behind it, with `append` as command line, until it switches the machine off
+/// or `limit` has passed, with `extra` arguments for the emulator. What it said.
+pub fn run(image: &[u8], append: &str, extra: &[String], limit: Duration) -> Result<String> {
+    let folder = cache::scratch()?;
+    let initrd = folder.path().join("initrd");
+    fs::write(&initrd, image).context("write the cokernel's image")?;
+    let mut command = emulator::qemu();
+    command.args(
+        "-nodefaults -no-user-config -no-reboot -display none -accel tcg -machine q35 -m 128"
+            .split(' '),
+    );
+    command
+        .args(["-cpu", &format!("max{}", batch::CPU_WITHOUT_CHANCE)])
+        .args(batch::FIXED_CLOCK)
+        .args(HPET);
+    command.arg("-kernel").arg(product::file("alone.elf")?).arg("-initrd").arg(initrd);
+    command.args(["-append", append]);
+    command.args(["-serial", "file:ttyS0"]).args(extra);
+    let mut emulator = Emulator::start(command, folder, "the cokernel alone".into())?;
+    if emulator.wait(limit)?.is_none() {
+        return Err(emulator.fail("it did not end in time"));
+    }
+    Ok(emulator.serial(0))
+}

@@ -1,0 +1,119 @@
+//! Table `ipc`: what the microkernel costs, in instructions, with and without Linux beside it.
+
+use super::alone::{self, HPET};
+use super::qemu_version;
+use crate::kernels::{Kernel, SERIES};
+use crate::{batch, product, spec::Spec};
+use anyhow::{ensure, Context, Result};
+use kyozon_results::{Row, Table};
+use std::path::Path;
+use std::time::Duration;
+
+/// Samples of a row; of ticks, a tenth.
+const SAMPLES: usize = 2000;
+const TICK_HZ: u32 = 1000;
+/// The script of the test task.
+const SCRIPT: usize = 5;
+/// Ticks until everything is measured and told.
+const TICKS: usize = 1000;
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// What the test task calls it, and the row.
+const ROWS: [(&str, &str, usize); 3] = [
+    ("nothing", "null system call", SAMPLES),
+    ("call", "IPC round trip", SAMPLES),
+    ("tick", "tick to user task", SAMPLES / 10),
+];
+
+/// One boot of `kernel`: what the tasks said.
+fn beside_linux(kernel: &Kernel) -> Result<String> {
+    let spec = product::install(Spec::new(kernel))?;
+    let spec = Spec { devices: HPET.map(String::from).into(), ..spec };
+    let script = format!(
+        "kyozon load --task /usr/lib/kyozon/task-test.bin --task /usr/lib/kyozon/task-test.bin --hz {TICK_HZ} \
+         --budget 10000 --serial 0x3e8 --parameter {parameter} >/dev/null || exit 1
+         sleep {seconds}
+         kyozon unload",
+        parameter = SAMPLES << 8 | SCRIPT,
+        seconds = TICKS / TICK_HZ as usize + 1,
+    );
+    let run = batch::run(&spec, &[&script], LIMIT)?;
+    run.outputs[0].expect_success()?;
+    Ok(run.cokernel)
+}
+
+/// The same without Linux.
+fn without_linux() -> Result<String> {
+    const PAGE: usize = 4096;
+    let mut image = std::fs::read(product::file("cokernel.bin")?)?;
+    let task = std::fs::read(product::file("task-test.bin")?)?;
+    for _ in 0..2 {
+        image.resize(image.len().next_multiple_of(PAGE), 0);
+        image.extend(&task);
+    }
+    let parameter = SAMPLES << 8 | SCRIPT;
+    let append = format!("hz={TICK_HZ} budget=10000 parameter={parameter} ticks={TICKS}");
+    alone::run(&image, &append, &[], LIMIT)
+}
+
+/// The samples of the histogram `name`, from lines of the form "test bench NAME: VALUExCOUNT ...".
+fn samples(text: &str, name: &str, wanted: usize) -> Result<Vec<u64>> {
+    let head = format!("test bench {name}:");
+    let mut all = Vec::new();
+    for (_, bins) in text.lines().filter_map(|line| line.split_once(&head)) {
+        for bin in bins.split_whitespace() {
+            let (value, count) = bin.split_once('x').with_context(|| format!("no bin: {bin}"))?;
+            all.extend(std::iter::repeat_n(value.parse::<u64>()?, count.parse()?));
+        }
+    }
+    ensure!(all.len() == wanted, "{} samples of {name}, not {wanted}: {text}", all.len());
+    ensure!(
+        text.contains("test bench: done") && text.contains(" failed 0"),
+        "calls failed: {text}"
+    );
+    Ok(all)
+}
+
+fn add(mut table: Table, group: &str, text: &str) -> Result<Table> {
+    for (name, row, wanted) in ROWS {
+        let samples = samples(text, name, wanted)?;
+        table = table.row(Row::from_samples(row, "instructions", &samples)?.group(group));
+    }
+    Ok(table)
+}
+
+/// Measures and writes the table.
+pub fn measure(results: &Path) -> Result<()> {
+    let mut table = Table::new(
+        "ipc",
+        "The microkernel",
+        "Instructions of a system call that does nothing; of a call with six words from one task to a server in another address \
+         space and its reply, both tasks' own stubs included; and from the first code of ours that a tick reaches to the task \
+         that waits for ticks, on a machine that was doing something else. 'alone' is the same image without Linux.",
+        "make bench TABLES=ipc",
+    )
+    .version("qemu", &qemu_version()?);
+    table = add(table, "alone", &without_linux()?)?;
+    for series in SERIES {
+        let kernel = Kernel::fetch(series, "cloud", false)?;
+        let text = beside_linux(&kernel).with_context(|| format!("beside Linux {series}"))?;
+        table = add(table, &format!("hal {series}"), &text)?;
+        table = table.version(&format!("linux {series}"), &kernel.version);
+    }
+    table.write(results)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histograms_become_samples() {
+        let text = "test bench call: 450x2\r\n[1] test bench call: 7x1\ntest bench tick: 1x9\ntest bench: done 3 failed 0\n";
+        assert_eq!(samples(text, "call", 3).unwrap(), [450, 450, 7]);
+        assert!(samples(text, "call", 4).is_err());
+        assert!(samples(&text.replace("failed 0", "failed 1"), "call", 3).is_err());
+        assert!(samples("test bench call: x\n", "call", 0).is_err());
+    }
+}

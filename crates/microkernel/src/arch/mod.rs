@@ -1,0 +1,3 @@
+//! What touches the machine.
+
+pub mod x86_64;

@@ -1,0 +1,183 @@
+//! A machine of vectors, for tests on the host.
+
+use crate::boot::Boot;
+use crate::elf::tests::image;
+use crate::kernel::Kernel;
+use crate::machine::{Frames, Machine, WORDS};
+use crate::memory::{Memory, PAGE};
+use crate::space;
+use kyozon_abi::events::CheckStatus;
+use kyozon_abi::layer::*;
+use kyozon_abi::task::*;
+use std::collections::VecDeque;
+
+/// Physical address of the first page, so that none is at 0.
+const BASE: u64 = 0x10_0000;
+
+/// Memory, and what was asked of the layer.
+pub struct Fake {
+    pub pages: Vec<[u64; WORDS]>,
+    pub memory: Memory,
+    pub root: u64,
+    pub ticks: VecDeque<TickEvent>,
+    pub due: Option<TickEvent>,
+    pub rests: u32,
+    pub lines: Vec<String>,
+    pub published: Vec<(u64, CheckStatus)>,
+    pub repairs: Vec<RepairRequest>,
+    pub answer: i64,
+    pub cr2: u64,
+}
+
+impl Fake {
+    /// With so many pages.
+    pub fn new(pages: usize) -> Self {
+        let range = Range { base: BASE, bytes: pages as u64 * PAGE };
+        Self {
+            pages: vec![[0; WORDS]; pages],
+            memory: Memory::new(&[range]),
+            root: 0,
+            ticks: VecDeque::new(),
+            due: None,
+            rests: 0,
+            lines: Vec::new(),
+            published: Vec::new(),
+            repairs: Vec::new(),
+            answer: 0,
+            cr2: 0,
+        }
+    }
+}
+
+impl Frames for Fake {
+    fn page(&mut self, physical: u64) -> Option<&mut [u64; WORDS]> {
+        let index = self.memory.offset(physical)? / PAGE;
+        self.pages.get_mut(index as usize)
+    }
+}
+
+impl Machine for Fake {
+    fn enter(&mut self, root: u64) {
+        self.root = root;
+    }
+    fn forget(&mut self, _: u64) {}
+    fn fault_address(&mut self) -> u64 {
+        self.cr2
+    }
+    fn tick(&mut self) -> Option<TickEvent> {
+        self.due.take()
+    }
+    fn idle(&mut self) {
+        self.rests += 1;
+        self.due = Some(self.ticks.pop_front().expect("somebody runs, or a tick is due"));
+    }
+    fn report(&mut self, _: u32, _: u32, line: &[u8]) -> i64 {
+        self.lines.push(String::from_utf8(line.to_vec()).expect("text"));
+        self.answer
+    }
+    fn publish(&mut self, check: u64, status: &CheckStatus) -> i64 {
+        self.published.push((check, *status));
+        self.answer
+    }
+    fn repair(&mut self, request: &RepairRequest) -> i64 {
+        self.repairs.push(*request);
+        self.answer
+    }
+    fn window(&mut self, window: &mut Window) -> i64 {
+        window.count = 1;
+        window.ram[0] = Range { base: 0x1000, bytes: 0x2000 };
+        self.answer
+    }
+}
+
+/// The layer's top table: the kernel in entry 0, the window in entry 128; user mode has neither.
+pub const TOP: [u64; WORDS] = {
+    let mut top = [0; WORDS];
+    top[0] = 0xaaaa_0003;
+    top[128] = 0xbbbb_0023;
+    top
+};
+
+/// `count` tasks on a machine of `pages` pages.
+pub fn boot(count: usize, pages: usize, data: &[u8]) -> (Kernel, Fake) {
+    let (mut kernel, mut fake) = (Kernel::EMPTY, Fake::new(pages));
+    let mut memory = fake.memory;
+    let image = image();
+    let tables = space::Kernel { top: &TOP, level4: None, root_bits: 0x7f0 };
+    let info = StartInfo { tick_hz: 100, mode: MODE_HAL, ..StartInfo::default() };
+    let mut boot =
+        Boot { frames: &mut fake, memory: &mut memory, tables, data, info, breathe: |_| {} };
+    boot.tasks(&mut kernel, &vec![&image[..]; count]).expect("tasks");
+    (kernel, fake)
+}
+
+/// A running system: a kernel, its machine, and the registers that are live.
+pub struct System {
+    pub kernel: Kernel,
+    pub fake: Fake,
+    pub frame: Frame,
+}
+
+impl System {
+    /// With `count` tasks.
+    pub fn new(count: usize) -> Self {
+        let (mut kernel, mut fake) = boot(count, 400 * count + 200, b"");
+        let frame = kernel.start(&mut fake);
+        Self { kernel, fake, frame }
+    }
+
+    /// The thread that runs makes a system call. What runs next is live.
+    pub fn call(&mut self, number: u64, rdi: u64, words: [u64; 6]) -> &mut Self {
+        self.call_with(number, rdi, 0, words)
+    }
+
+    /// The same, with a transfer.
+    pub fn call_with(&mut self, number: u64, rdi: u64, rcx: u64, words: [u64; 6]) -> &mut Self {
+        let f = &mut self.frame;
+        (f.vector, f.rax, f.rdi, f.rcx) = (SYSTEM_CALL_VECTOR, number, rdi, rcx);
+        [f.rsi, f.rdx, f.r8, f.r9, f.r10, f.r11] = words;
+        self.trap()
+    }
+
+    /// The thread that runs is interrupted.
+    pub fn interrupt(&mut self, vector: u64) -> &mut Self {
+        self.frame.vector = vector;
+        self.trap()
+    }
+
+    fn trap(&mut self) -> &mut Self {
+        self.kernel.trap(&mut self.frame, &mut self.fake);
+        crate::kernel::tests::check(&self.kernel);
+        assert_eq!(
+            self.fake.root,
+            self.kernel.tasks[self.kernel.current_task()].space.root,
+            "who runs has its own address space"
+        );
+        self
+    }
+
+    /// The tick after number `number - 1`.
+    pub fn tick(&mut self, number: u64) {
+        self.fake.ticks.push_back(TickEvent {
+            number,
+            scheduled_tsc: 10 * number,
+            ..TickEvent::default()
+        });
+    }
+
+    /// Who runs.
+    pub fn runs(&self) -> u8 {
+        self.kernel.current
+    }
+
+    /// The answer that the thread that runs finds.
+    pub fn answer(&self) -> i64 {
+        self.frame.rax as i64
+    }
+
+    /// The words that it finds.
+    pub fn words(&self) -> [u64; 6] {
+        let f = &self.frame;
+        [f.rsi, f.rdx, f.r8, f.r9, f.r10, f.r11]
+    }
+}

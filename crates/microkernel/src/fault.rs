@@ -1,0 +1,180 @@
+//! Threads that fault, and tasks that end.
+
+use crate::kernel::Kernel;
+use crate::line::Line;
+use crate::machine::Machine;
+use crate::queue::{ThreadId, NOBODY};
+use crate::task::{owner_of_endpoint, owner_of_notification, Endpoint, Notification};
+use crate::thread::{State, Thread, THREADS};
+use core::fmt::Write;
+use kyozon_abi::events::EVENT_FAULT;
+use kyozon_abi::layer::MAX_TASKS;
+use kyozon_abi::task::*;
+
+impl Kernel {
+    /// The current thread faulted; its registers are saved. Its handler is asked; where there is none, its task ends.
+    pub(crate) fn fault(&mut self, machine: &mut impl Machine) {
+        let thread = self.current;
+        let task = self.task_of(thread);
+        let cr2 = machine.fault_address();
+        if let Some(e) = self.tasks[task].fault_handler {
+            let t = &mut self.threads[thread];
+            let f = &t.frame;
+            let number = u64::from(thread) % TASK_THREADS;
+            t.fault = [f.vector, f.error, f.rip, cr2, f.rsp, number];
+            t.badge = BADGE_FAULT | task as u64;
+            t.faulted = true;
+            if self.send(thread, e, machine).is_ok() {
+                return;
+            }
+            self.threads[thread].faulted = false;
+        }
+        self.tell(thread, cr2, machine);
+        self.ending |= 1 << task;
+    }
+
+    /// The registers of a thread whose task ends for its fault.
+    fn tell(&mut self, thread: ThreadId, cr2: u64, machine: &mut impl Machine) {
+        let (f, task) = (&self.threads[thread].frame, self.task_of(thread));
+        let mut line = Line::new();
+        let _ = write!(
+            line,
+            "task {task} stopped: vector {} error {:#x} rip {:#x} cr2 {cr2:#x} rsp {:#x} rflags {:#x}",
+            f.vector, f.error, f.rip, f.rsp, f.rflags
+        );
+        machine.report(EVENT_FAULT, f.vector as u32, line.text());
+        let mut line = Line::new();
+        let _ = write!(
+            line,
+            "task {task}: rax {:#x} rbx {:#x} rcx {:#x} rdx {:#x} rsi {:#x} rdi {:#x} rbp {:#x}",
+            f.rax, f.rbx, f.rcx, f.rdx, f.rsi, f.rdi, f.rbp
+        );
+        machine.report(EVENT_FAULT, f.vector as u32, line.text());
+        let mut line = Line::new();
+        let _ = write!(
+            line,
+            "task {task}: r8 {:#x} r9 {:#x} r10 {:#x} r11 {:#x} r12 {:#x} r13 {:#x} r14 {:#x} r15 {:#x}",
+            f.r8, f.r9, f.r10, f.r11, f.r12, f.r13, f.r14, f.r15
+        );
+        machine.report(EVENT_FAULT, f.vector as u32, line.text());
+    }
+
+    /// The current task ends with `code`. A good end is nobody's business.
+    pub(crate) fn tell_end(&mut self, code: u64, machine: &mut impl Machine) {
+        if code != 0 {
+            let mut line = Line::new();
+            let _ = write!(line, "task {} ended: code {code}", self.current_task());
+            machine.report(EVENT_FAULT, code as u32, line.text());
+        }
+    }
+
+    /// The handler of a fault has answered. `thread` is in no queue.
+    pub(crate) fn after_fault(&mut self, thread: ThreadId, what: u64, rip: u64) {
+        self.threads[thread].faulted = false;
+        if what == FAULT_RESUME {
+            if rip != 0 {
+                self.threads[thread].frame.rip = rip;
+            }
+            self.wake(thread);
+        } else {
+            self.threads[thread].state = State::Ready;
+            self.remove(thread);
+        }
+    }
+
+    /// Ends `thread`, which is in no queue where it is [`State::Ready`]. With the last one, its task.
+    fn remove(&mut self, thread: ThreadId) {
+        let task = self.task_of(thread);
+        self.threads[thread].state = State::None;
+        self.abandon_later(thread);
+        let first = task * TASK_THREADS as usize;
+        let mine = &self.threads.0[first..first + TASK_THREADS as usize];
+        if mine.iter().all(|t| t.state == State::None) {
+            self.ending |= 1 << task;
+        }
+    }
+
+    /// Whoever waits for a reply of `thread`, which is no more, will not get one. Where that is a thread that faulted, its
+    /// task ends: nobody is left to handle it.
+    fn abandon_later(&mut self, thread: ThreadId) {
+        let caller = core::mem::replace(&mut self.threads[thread].caller, NOBODY);
+        if caller == NOBODY {
+        } else if self.threads[caller].faulted {
+            self.ending |= 1 << self.task_of(caller);
+        } else {
+            self.wake_with(caller, E_GONE);
+        }
+    }
+
+    /// The current thread ends.
+    pub(crate) fn exit_thread(&mut self) {
+        let thread = self.current;
+        self.remove(thread);
+    }
+
+    /// Ends every task whose end was asked for, and what depends on them. Each turn ends a task for good, so there are
+    /// no more than tasks.
+    pub(crate) fn end_tasks(&mut self, machine: &mut impl Machine) {
+        while self.ending != 0 {
+            let task = self.ending.trailing_zeros() as usize;
+            self.ending &= !(1 << task);
+            if task < MAX_TASKS && self.tasks[task].alive {
+                self.end_task(task, machine);
+            }
+        }
+    }
+
+    fn end_task(&mut self, task: usize, machine: &mut impl Machine) {
+        self.tasks[task].alive = false;
+        for t in
+            (0..THREADS as ThreadId).filter(|t| usize::from(*t) / TASK_THREADS as usize == task)
+        {
+            self.unqueue(t);
+            self.threads[t].state = State::None;
+        }
+        for t in 0..THREADS as ThreadId {
+            let lost = match self.threads[t].state {
+                State::Sending(e) | State::Receiving(e) => owner_of_endpoint(e) == task,
+                State::Waiting(n) => owner_of_notification(n) == task,
+                State::Replying(other) => self.threads[other].state == State::None,
+                State::None | State::Ready | State::Tick => false,
+            };
+            if !lost {
+                continue;
+            }
+            self.unqueue(t);
+            if self.threads[t].faulted {
+                // Nobody is left to handle its fault. Until its task has ended too, it waits for itself.
+                self.threads[t].state = State::Replying(t);
+                let cr2 = self.threads[t].fault[3];
+                self.tell(t, cr2, machine);
+                self.ending |= 1 << self.task_of(t);
+            } else {
+                self.wake_with(t, E_GONE);
+            }
+        }
+        // Who answered to a thread of this task, or was to, forgets it.
+        for t in &mut self.threads.0 {
+            if t.caller != NOBODY && usize::from(t.caller) / TASK_THREADS as usize == task {
+                t.caller = NOBODY;
+            }
+        }
+        let first = task * TASK_THREADS as usize;
+        self.threads.0[first..first + TASK_THREADS as usize].fill(Thread::NONE);
+        for (i, e) in self.endpoints.iter_mut().enumerate() {
+            if owner_of_endpoint(i as u8) == task {
+                *e = Endpoint::NONE;
+            }
+        }
+        for (i, n) in self.notifications.iter_mut().enumerate() {
+            if owner_of_notification(i as u8) == task {
+                *n = Notification::NONE;
+            }
+        }
+        for t in &mut self.tasks {
+            if t.fault_handler.is_some_and(|e| owner_of_endpoint(e) == task) {
+                t.fault_handler = None;
+            }
+        }
+    }
+}

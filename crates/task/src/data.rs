@@ -1,0 +1,138 @@
+//! What the kernel maps for a task beside its image: the loader's data, Linux's memory.
+
+use crate::{linux, Result};
+use kyozon_abi::layer::{Range, Window, MAX_RANGES};
+use kyozon_abi::task::{StartInfo, TASK_WINDOW_BASE, TASK_WINDOW_BYTES};
+
+/// The loader's data: empty where there is none, and for every task but the first. Nobody has checked it.
+pub fn loaded(info: &'static StartInfo) -> &'static [u8] {
+    if info.data_bytes == 0 {
+        return &[];
+    }
+    // SAFETY: the kernel maps it read-only as long as the task lives; `info` is the kernel's page, see `start`.
+    unsafe { core::slice::from_raw_parts(info.data as *const u8, info.data_bytes as usize) }
+}
+
+/// Linux's memory, by physical address: what of it is System RAM, as it is at the moment of each look.
+///
+/// Linux runs between any two ticks, and on its other CPUs all the time: two looks at one word may differ.
+pub struct LinuxMemory {
+    ram: Ram,
+}
+
+impl LinuxMemory {
+    /// Asks for the window. An error where this task may not see Linux's memory, or there is no Linux.
+    pub fn open() -> Result<Self> {
+        Ok(Self { ram: Ram::new(&linux::window()?) })
+    }
+
+    /// What can be read, ascending.
+    pub fn ram(&self) -> &[Range] {
+        self.ram.as_slice()
+    }
+
+    /// The word at `physical`, a multiple of 8; `None` where that is not Linux's RAM.
+    #[inline]
+    pub fn word(&self, physical: u64) -> Option<u64> {
+        let good = physical % 8 == 0 && self.ram.contains(physical, 8);
+        // SAFETY: in the window, aligned.
+        good.then(|| unsafe { word(physical) })
+    }
+
+    /// Copies from `physical` on, each aligned word read once. False, and `into` as it was, where that is not all Linux's
+    /// RAM.
+    pub fn read(&self, physical: u64, into: &mut [u8]) -> bool {
+        if !self.ram.contains(physical, into.len() as u64) {
+            return false;
+        }
+        let mut at = physical;
+        let mut rest = into;
+        while !rest.is_empty() {
+            let skip = (at % 8) as usize;
+            let (now, later) = rest.split_at_mut(rest.len().min(8 - skip));
+            // SAFETY: the aligned word around a byte of the window: ranges begin and end on pages.
+            let bytes = unsafe { word(at - skip as u64) }.to_le_bytes();
+            now.copy_from_slice(&bytes[skip..skip + now.len()]);
+            at += now.len() as u64;
+            rest = later;
+        }
+        true
+    }
+}
+
+/// # Safety
+///
+/// `physical` must be a multiple of 8 in the window.
+#[inline]
+unsafe fn word(physical: u64) -> u64 {
+    // SAFETY: the kernel maps it read-only, and for ever. Linux may write meanwhile: it is read once.
+    unsafe { ((TASK_WINDOW_BASE + physical) as *const u64).read_volatile() }
+}
+
+/// Ranges of RAM.
+struct Ram {
+    ranges: [Range; MAX_RANGES],
+    count: usize,
+}
+
+impl Ram {
+    /// Those that a task's window reaches.
+    fn new(window: &Window) -> Self {
+        let count = window.ram.len().min(usize::try_from(window.count).unwrap_or(0));
+        let mut ram = Self { ranges: [Range::default(); MAX_RANGES], count: 0 };
+        for range in &window.ram[..count] {
+            let bytes = range.bytes.min(TASK_WINDOW_BYTES.saturating_sub(range.base));
+            if bytes != 0 {
+                ram.ranges[ram.count] = Range { base: range.base, bytes };
+                ram.count += 1;
+            }
+        }
+        ram
+    }
+
+    fn as_slice(&self) -> &[Range] {
+        &self.ranges[..self.count]
+    }
+
+    #[inline]
+    fn contains(&self, physical: u64, bytes: u64) -> bool {
+        self.as_slice().iter().any(|range| {
+            let inside = physical.wrapping_sub(range.base);
+            inside < range.bytes && bytes <= range.bytes - inside
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ram_that_the_window_reaches() {
+        let mut window = Window { count: 3, ram: [Range::default(); MAX_RANGES] };
+        window.ram[0] = Range { base: 0x1000, bytes: 0x2000 };
+        window.ram[1] = Range { base: TASK_WINDOW_BYTES - 0x1000, bytes: 0x5000 };
+        window.ram[2] = Range { base: TASK_WINDOW_BYTES + 0x10_0000, bytes: 0x1000 };
+        let ram = Ram::new(&window);
+        for (physical, bytes, good) in [
+            (0x1000, 0x2000, true),
+            (0x1000, 0x2001, false),
+            (0xff8, 16, false),
+            (0x2ff8, 8, true),
+            (0x2ff9, 8, false),
+            (0x3000, 0, false),
+            (TASK_WINDOW_BYTES - 8, 8, true),
+            (TASK_WINDOW_BYTES - 8, 9, false),
+            (TASK_WINDOW_BYTES, 8, false),
+            (TASK_WINDOW_BYTES + 0x10_0000, 8, false),
+            (0x1000, u64::MAX, false),
+            (u64::MAX, 8, false),
+        ] {
+            assert_eq!(ram.contains(physical, bytes), good, "{physical:#x} {bytes:#x}");
+        }
+        window.count = u64::MAX;
+        assert_eq!(Ram::new(&window).as_slice().len(), 2);
+        let nothing = LinuxMemory { ram: Ram::new(&Window { count: 0, ..window }) };
+        assert!(nothing.word(0x1000).is_none() && !nothing.read(0x1000, &mut [0; 4]));
+    }
+}

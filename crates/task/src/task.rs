@@ -1,0 +1,50 @@
+//! Tasks as wholes.
+
+use crate::ipc::Endpoint;
+use crate::raw;
+use crate::Result;
+use kyozon_abi::task::{EXIT, FAULT_HANDLER, GIVE_RIGHTS, NOTHING, NO_HANDLE, STOP};
+
+/// Ends this task.
+pub fn exit(code: u64) -> ! {
+    loop {
+        // SAFETY: nothing of this task runs any more.
+        let _ = unsafe { raw::simple(EXIT, code, 0, 0) };
+    }
+}
+
+/// Where faults of the threads of `task` go; `None`: such a thread ends its task, and a line tells why.
+pub fn set_fault_handler(task: u32, endpoint: Option<Endpoint>) -> Result<()> {
+    let handle = endpoint.map_or(NO_HANDLE, |e| e.0);
+    // SAFETY: no memory is touched.
+    unsafe { raw::simple(FAULT_HANDLER, u64::from(task), handle, 0) }.map(drop)
+}
+
+/// Ends another task, or this one.
+pub fn stop(task: u32) -> Result<()> {
+    // SAFETY: no memory is touched.
+    unsafe { raw::simple(STOP, u64::from(task), 0, 0) }.map(drop)
+}
+
+/// Gives another task some of this one's rights, `RIGHT_*`, in place of those that it has.
+pub fn give_rights(task: u32, rights: u64) -> Result<()> {
+    // SAFETY: no memory is touched.
+    unsafe { raw::simple(GIVE_RIGHTS, u64::from(task), rights, 0) }.map(drop)
+}
+
+/// Enters the kernel, and does nothing there.
+pub fn nothing() -> Result<()> {
+    // SAFETY: no memory is touched.
+    unsafe { raw::simple(NOTHING, 0, 0, 0) }.map(drop)
+}
+
+/// Any system call with any arguments, for tests of the kernel.
+///
+/// # Safety
+///
+/// As the call that is made: `WINDOW` writes memory, `UNMAP` and a granted page take it away, `THREAD` runs code.
+pub unsafe fn any_call(number: u64, rdi: u64, rcx: u64, words: [u64; 6]) -> i64 {
+    let mut r = raw::Registers { rdi, rcx, words };
+    // SAFETY: the caller's promise.
+    unsafe { raw::call(number, &mut r) }
+}
