@@ -24,3 +24,5 @@ pub mod finding;
 pub mod kernel;
 pub mod memory;
 pub mod profile;
+pub mod tasks;
+pub mod walk;
