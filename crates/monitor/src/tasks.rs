@@ -188,3 +188,6 @@ impl<M: KernelMemory> Check<M> for Tasks {
         Step::Spent
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -322,3 +322,6 @@ impl XArrays {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -162,7 +162,8 @@ fn groups(profile: &Profile<'_>) -> Result<Groups, ProfileError> {
         profile.symbol(name).ok_or_else(|| ProfileError::Missing(format!("symbol {name}")))
     };
     let table = symbol("css_set_table")?;
-    let behind = profile.symbols_from(table + 1).next().map_or(table, |symbol| symbol.address);
+    let behind =
+        profile.symbols_from(table.saturating_add(1)).next().map_or(table, |symbol| symbol.address);
     let list = |name: &str| offset(profile, "css_set", name);
     Ok(Groups {
         table,

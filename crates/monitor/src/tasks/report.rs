@@ -11,7 +11,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 /// The names of `views`, with commas.
-fn names(views: u8) -> String {
+pub fn names(views: u8) -> String {
     let mut text = String::new();
     for (_, name) in view::NAMES.iter().filter(|(view, _)| views & view != 0) {
         if !text.is_empty() {

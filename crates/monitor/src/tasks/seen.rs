@@ -65,6 +65,11 @@ impl Seen {
         }
     }
 
+    /// How many addresses it holds.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
     /// How many slots there are to [`take`](Self::take) from.
     pub fn slots(&self) -> usize {
         self.table.len()

@@ -12,6 +12,8 @@ use crate::walk::{Broken, Entry, HashWalk, ListWalk};
 const WALKED: u8 = 128;
 /// Longest list that is followed.
 const LONGEST: u32 = MAX_TASKS as u32 + 1;
+/// Steps that a walk has more than the tasks that were seen account for.
+const SLACK: usize = 64;
 /// How often a walk begins anew because its place in the list is gone, before the pass does without.
 const MAX_RESTARTS: u32 = 16;
 /// Most tasks of one type at one number; Linux has one.
@@ -37,21 +39,36 @@ struct Cursor {
     view: u8,
     /// The task where the walk stands.
     standing: Option<Identity>,
+    /// Nodes since it began, or began anew.
+    steps: usize,
     restarts: u32,
 }
 
 impl Cursor {
     fn new(head: u64, node: u64, view: u8) -> Self {
-        Self { walk: ListWalk::new(head, LONGEST), node, view, standing: None, restarts: 0 }
+        Self {
+            walk: ListWalk::new(head, LONGEST),
+            node,
+            view,
+            standing: None,
+            steps: 0,
+            restarts: 0,
+        }
     }
 
-    /// The next task.
+    /// The next task, where the pass has seen `count` so far. A walk that has taken twice as many steps goes in circles:
+    /// each step adds a task, but for those whose memory was another task's a moment ago.
     fn next<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
         layout: &Layout,
+        count: usize,
     ) -> Result<Option<u64>, Broken> {
         let Some(node) = self.walk.next(kernel, &layout.lists)? else { return Ok(None) };
+        self.steps += 1;
+        if self.steps > 2 * count + SLACK {
+            return Err(Broken::TooLong);
+        }
         let task = node.wrapping_sub(self.node);
         self.standing = Some(Identity::read(kernel, layout, task).ok_or(Broken::Wild(task))?);
         Ok(Some(task))
@@ -69,6 +86,7 @@ impl Cursor {
         self.restarts += 1;
         self.walk = ListWalk::new(self.walk.head(), LONGEST);
         self.standing = None;
+        self.steps = 0;
         self.restarts <= MAX_RESTARTS
     }
 }
@@ -183,7 +201,7 @@ impl Views {
         }
         match self.stage {
             Stage::Processes(mut cursor) => {
-                self.stage = match cursor.next(kernel, layout) {
+                self.stage = match cursor.next(kernel, layout, seen.count()) {
                     Ok(Some(task)) => {
                         self.note(kernel, layout, seen, task, cursor.view);
                         Stage::Processes(cursor)
@@ -246,7 +264,7 @@ impl Views {
         at: usize,
     ) {
         let Some(mut cursor) = self.threads[at] else { return };
-        self.threads[at] = match cursor.next(kernel, layout) {
+        self.threads[at] = match cursor.next(kernel, layout, seen.count()) {
             Ok(Some(task)) => {
                 seen.add(task, cursor.view);
                 Some(cursor)
@@ -298,7 +316,7 @@ impl Views {
     ) -> Option<Place> {
         let next_bucket = Place { bucket: place.bucket + 1, set: 0, list: 0, cursor: None };
         if let Some(mut cursor) = place.cursor {
-            match cursor.next(kernel, layout) {
+            match cursor.next(kernel, layout, seen.count()) {
                 Ok(Some(task)) => {
                     self.note(kernel, layout, seen, task, cursor.view);
                     place.cursor = Some(cursor);
@@ -316,7 +334,11 @@ impl Views {
         if place.set > MAX_SETS_A_BUCKET {
             return Some(next_bucket);
         }
-        let mut walk = HashWalk::new(groups.table + 8 * place.bucket, &layout.lists, place.set + 1);
+        let mut walk = HashWalk::new(
+            groups.table.wrapping_add(8 * place.bucket),
+            &layout.lists,
+            place.set + 1,
+        );
         for _ in 0..place.set {
             if !matches!(walk.next(kernel, &layout.lists), Ok(Some(_))) {
                 return Some(next_bucket);
