@@ -4,7 +4,7 @@
 //! threads of each process, the index of numbers (`init_pid_ns.idr`) with the lists below each number, and the lists
 //! of control groups. A pass notes for each task which views have it. What lacks a view is a *suspect*; it is looked at
 //! again, by itself, in later slices, and reported after [`LOOKS`] looks in a row that found the same task still
-//! missing while the locks of the structures were free and it was neither being born nor dying.
+//! missing while the locks of the structures were free and it was neither being born nor dead.
 //!
 //! One call of [`Check::step`] is one look: it must not be called twice while Linux stands still.
 
@@ -34,8 +34,8 @@ pub const LOOKS: u32 = 3;
 /// Most suspects at a time, and how many of them one slice looks at.
 const MAX_SUSPECTS: usize = 64;
 const SUSPECTS_A_SLICE: usize = 16;
-/// Of them, most that look dead: many exits at once must not keep the others out.
-const MAX_DEAD_SUSPECTS: usize = 16;
+/// Of them, most that are dormant: many exits at once must not keep the others out.
+const MAX_DORMANT_SUSPECTS: usize = 16;
 /// How many passes in a row must find a list broken.
 const BROKEN_PASSES: u32 = 3;
 
@@ -134,9 +134,9 @@ impl Tasks {
             return known.another_pass(unreached);
         }
         let Some(suspect) = verdict else { return };
-        let dead = self.suspects.iter().filter(|suspect| suspect.dead).count();
-        let room =
-            self.suspects.len() < MAX_SUSPECTS && !(suspect.dead && dead >= MAX_DEAD_SUSPECTS);
+        let dormant = self.suspects.iter().filter(|suspect| suspect.dormant).count();
+        let room = self.suspects.len() < MAX_SUSPECTS
+            && !(suspect.dormant && dormant >= MAX_DORMANT_SUSPECTS);
         if room {
             self.suspects.push(suspect);
         }

@@ -12,10 +12,13 @@ use crate::walk::HashWalk;
 const LISTS: u8 = view::TASKS | view::THREADS | view::GROUP;
 /// How many passes in a row must not have reached a task that looks linked.
 const RING_PASSES: u32 = 3;
-/// A task that says it is dead is believed, unless it ran on at so many looks...
+/// A dormant task is let alone, unless it ran on at so many looks...
 const MOVES: u32 = 20;
 /// ... and is forgotten after so many looks.
-const DEAD_LOOKS: u32 = 256;
+const DORMANT_LOOKS: u32 = 256;
+/// How many looks in a row confirm where the task has no `pid` structure: an exit clears that, and then the memory may
+/// be in the middle of becoming another task.
+const DOUBTFUL_LOOKS: u32 = 32;
 
 /// What a look gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +39,8 @@ pub struct Suspect {
     pub identity: Identity,
     /// Lists whose walk did not reach it in the last pass, although it looks linked.
     pub unreached: u8,
-    /// Whether it said that it was dead when it was looked at last.
-    pub dead: bool,
+    /// Whether it was dormant when it was looked at last.
+    pub dormant: bool,
     /// For how many passes in a row that was so.
     passes: u32,
     /// Views that it lacked at the last look, and for how many looks in a row.
@@ -45,10 +48,10 @@ pub struct Suspect {
     looks: u32,
     /// How many looks in a row there must be before it is reported: doubled with each report.
     report_at: u32,
-    /// How long it had run at the last look, at how many looks it had run on, and how many there were, while dead.
+    /// How long it had run at the last look, at how many looks it had run on, and how many there were, while dormant.
     run_time: u64,
     moves: u32,
-    dead_looks: u32,
+    dormant_looks: u32,
 }
 
 /// Whether the list of tasks of type `kind` at the number of `pid` holds `task`.
@@ -103,6 +106,23 @@ fn missing<M: KernelMemory>(
     (0..8).map(|bit| 1 << bit).filter(|view| expected & view != 0 && !is_in(*view)).sum()
 }
 
+/// Whether the memory may hold what is left of a task, or what a fork has just copied from another: that one's number
+/// is in it then, until the copy gets its own. Neither ever runs.
+fn dormant<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &Layout,
+    identity: &Identity,
+    task: &Task,
+) -> bool {
+    let other = || {
+        let pid = indexed(kernel, layout, identity.pid)?;
+        let node =
+            kernel.u64(pid.wrapping_add(layout.pid_tasks[0]).wrapping_add(layout.lists.first))?;
+        Some(node != 0 && node != task.task.wrapping_add(layout.links[0]))
+    };
+    task.dead() || other().unwrap_or(false)
+}
+
 /// Judges a task that a pass has seen in the views `bits`; `None` where nothing is odd.
 pub fn judge<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
@@ -121,14 +141,14 @@ pub fn judge<M: KernelMemory>(
     (missing | unreached != 0).then_some(Suspect {
         identity,
         unreached,
-        dead: read.dead(),
+        dormant: dormant(kernel, layout, &identity, &read),
         passes: 1,
         missing: 0,
         looks: 0,
         report_at: LOOKS,
         run_time: read.run_time,
         moves: 0,
-        dead_looks: 0,
+        dormant_looks: 0,
     })
 }
 
@@ -146,23 +166,23 @@ impl Suspect {
         if !self.identity.holds(kernel, layout) {
             return Look::Clear;
         }
-        self.dead = task.dead();
+        self.dormant = dormant(kernel, layout, &self.identity, &task);
         if task.newborn() {
             return Look::Unsure;
         }
-        if self.dead && !self.runs_on(&task) {
-            return if self.dead_looks >= DEAD_LOOKS { Look::Clear } else { Look::Unsure };
+        if self.dormant && !self.runs_on(&task) {
+            return if self.dormant_looks >= DORMANT_LOOKS { Look::Clear } else { Look::Unsure };
         }
         let quiet = || layout.locks(layout.expected(task.leads())).all(|lock| lock.quiet(kernel));
         if !quiet() {
             return Look::Busy;
         }
         let mut missing = missing(kernel, layout, &self.identity, &task);
+        let same = |again: Task| {
+            !again.newborn() && dormant(kernel, layout, &self.identity, &again) == self.dormant
+        };
         let again = Task::read(kernel, layout, self.identity.task);
-        if !quiet()
-            || !self.identity.holds(kernel, layout)
-            || again.is_none_or(|again| again.dead() != self.dead)
-        {
+        if !quiet() || !self.identity.holds(kernel, layout) || !again.is_some_and(same) {
             return Look::Busy;
         }
         if missing | self.unreached == 0 {
@@ -177,6 +197,9 @@ impl Suspect {
         if missing != self.missing {
             (self.missing, self.looks, self.report_at) = (missing, 0, LOOKS);
         }
+        if task.number == 0 {
+            self.report_at = self.report_at.max(DOUBTFUL_LOOKS);
+        }
         self.looks = self.looks.saturating_add(1);
         if self.looks < self.report_at {
             return Look::Unsure;
@@ -185,13 +208,13 @@ impl Suspect {
         Look::Confirmed(missing)
     }
 
-    /// Whether a task that says it is dead was seen to run on, at so many looks that it cannot be its last steps.
+    /// Whether a dormant task was seen to run on, at so many looks that it cannot be its last steps.
     fn runs_on(&mut self, task: &Task) -> bool {
-        if self.dead_looks > 0 && task.run_time != self.run_time {
+        if self.dormant_looks > 0 && task.run_time != self.run_time {
             self.moves += 1;
         }
         self.run_time = task.run_time;
-        self.dead_looks = self.dead_looks.saturating_add(1);
+        self.dormant_looks = self.dormant_looks.saturating_add(1);
         self.moves >= MOVES
     }
 }

@@ -12,6 +12,7 @@ pub const MAX_PID: u64 = 4 << 20;
 const PF_EXITING: u32 = 4;
 const PF_KTHREAD: u32 = 0x20_0000;
 const TASK_NEW: u32 = 0x800;
+const TASK_DEAD: u32 = 0x80;
 const EXIT_DEAD: u32 = 0x10;
 
 /// Which task: its structure's memory may have become another's.
@@ -53,6 +54,8 @@ pub struct Task {
     pub task: u64,
     pub leader: u64,
     pub signal: u64,
+    /// Its `pid` structure; 0 after its exit.
+    pub number: u64,
     flags: u32,
     state: u32,
     exit_state: u32,
@@ -71,6 +74,7 @@ impl Task {
             task,
             leader: kernel.u64(at(layout.group_leader))?,
             signal: kernel.u64(at(layout.signal))?,
+            number: kernel.u64(at(layout.thread_pid))?,
             flags: kernel.u32(at(layout.flags))?,
             state: kernel.u32(at(layout.state))?,
             exit_state: kernel.u32(at(layout.exit_state))?,
@@ -98,9 +102,10 @@ impl Task {
         self.flags & PF_EXITING != 0 || self.exit_state != 0
     }
 
-    /// Whether it is being taken out of all structures, or is out; this is set before the first of them.
+    /// Whether it is being taken out of all structures, or is out; this is set before the first of them. A fork that
+    /// failed is dead too.
     pub fn dead(&self) -> bool {
-        self.exit_state & EXIT_DEAD != 0
+        self.exit_state & EXIT_DEAD != 0 || self.state == TASK_DEAD
     }
 }
 

@@ -22,7 +22,7 @@ fn change(linux: &Linux, numbers: &mut Numbers, spare: &[u64]) -> Vec<(u64, u64,
         let leader = (numbers.below(2) == 0)
             .then(|| linux.get(pick + LEADER))
             .filter(|leader| !spare.contains(leader));
-        linux.spawn("child", number, leader);
+        linux.spawn("child", if numbers.below(8) == 0 { 0 } else { number }, leader);
     } else if !spare.contains(&pick) && linux.get32(pick + PID) > 2 && !followers(pick) {
         linux.exit(pick);
     }

@@ -295,7 +295,7 @@ impl Linux {
         self.put32(lock, 0);
     }
 
-    /// A fork, in the order of `copy_process`; every write is in the log.
+    /// A fork, in the order of `copy_process`; every write is in the log. Number 0: it fails.
     pub fn spawn(&self, name: &str, number: u32, leader: Option<u64>) -> u64 {
         let reused = self.free.borrow_mut().pop();
         let task = reused.unwrap_or_else(|| self.alloc(TASK_BYTES));
@@ -303,7 +303,19 @@ impl Linux {
         let leads = leader.is_none();
         let leader = leader.unwrap_or(task);
         self.clock.set(self.clock.get() + 1);
+        // The copy of whoever forks, word by word, before anything in it is made its own.
+        let parent = self.live.borrow().last().copied().unwrap_or(INIT_TASK);
+        for word in (0..TASK_BYTES).step_by(8) {
+            self.put(task + word, self.get(parent + word));
+        }
+        if number == 0 {
+            // It fails.
+            self.put32(task + STATE, 0x80);
+            self.free.borrow_mut().push(task);
+            return 0;
+        }
         self.put32(task + STATE, 0x800);
+        self.put32(task + EXIT_STATE, 0);
         self.put(task + FLAGS, if number == 2 { 0x20_0000 } else { 0 });
         self.put(task + 24, self.clock.get());
         self.put32(task + PID, number);
