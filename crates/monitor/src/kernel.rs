@@ -1,8 +1,24 @@
 //! A kernel that is looked at: its profile and its memory.
+//!
+//! Linux's virtual addresses are translated by rule where a rule exists (the image, the direct map) and else by its own
+//! page tables. `Documentation/arch/x86/x86_64/mm.rst` of Linux has the map; Intel SDM volume 3A, 4.5, the tables.
 
 use crate::memory::{KernelMemory, Page, PAGE_BYTES};
 use crate::profile::Profile;
+use alloc::string::String;
 use core::sync::atomic::Ordering::Relaxed;
+
+/// Direct map and its end where Linux has no variables for them: 4-level tables, no randomized memory layout.
+const DIRECT_MAP: u64 = 0xffff_8880_0000_0000;
+const VMALLOC: u64 = 0xffff_c900_0000_0000;
+/// No virtual address below this is the kernel's.
+const KERNEL_HALF: u64 = 0xff00_0000_0000_0000;
+
+/// Present, and: this entry maps a page itself.
+const PRESENT: u64 = 1;
+const LARGE: u64 = 1 << 7;
+/// The physical address in an entry; bit 12 of a large page's entry is an attribute.
+const FRAME: u64 = 0x000f_ffff_ffff_f000;
 
 /// Linux as the checks see it. Addresses are Linux's virtual ones unless something else is said.
 pub struct Kernel<'a, M> {
@@ -24,4 +40,154 @@ impl<M: KernelMemory> Kernel<'_, M> {
         let (page, offset) = self.page_of(physical)?;
         (offset % 8 == 0).then(|| page[offset / 8].load(Relaxed))
     }
+
+    /// The physical address of `address`; `None` where nothing is mapped. It need not be readable.
+    pub fn physical(&self, address: u64) -> Option<u64> {
+        let profile = self.profile;
+        if self.in_image(address) {
+            return Some(address - profile.text_base() + profile.text_physical());
+        }
+        if address < KERNEL_HALF {
+            return None;
+        }
+        let variable = |symbol: Option<u64>, default| match symbol {
+            Some(symbol) => self.image_word(symbol),
+            None => Some(default),
+        };
+        let direct = variable(profile.anchors.page_offset_base, DIRECT_MAP)?;
+        let end = variable(profile.anchors.vmalloc_base, VMALLOC)?;
+        if (direct..end).contains(&address) {
+            return Some(address - direct);
+        }
+        self.walk(address)
+    }
+
+    /// The word at `address`, a multiple of 8 in the kernel's image.
+    fn image_word(&self, address: u64) -> Option<u64> {
+        let profile = self.profile;
+        self.in_image(address)
+            .then(|| self.physical_word(address - profile.text_base() + profile.text_physical()))?
+    }
+
+    /// Translates by the kernel's own page tables: at most five look-ups.
+    fn walk(&self, address: u64) -> Option<u64> {
+        let profile = self.profile;
+        let table = profile.anchors.top_table.filter(|&table| self.in_image(table))?;
+        let mut table = table - profile.text_base() + profile.text_physical();
+        let five = match profile.anchors.five_levels {
+            // Anywhere else it would have to be translated itself.
+            Some(flag) if self.in_image(flag) => self.u32(flag)? != 0,
+            _ => false,
+        };
+        let levels = if five { 5 } else { 4 };
+        if (address as i64) >> (12 + 9 * levels - 1) != -1 {
+            return None;
+        }
+        for level in (0..levels).rev() {
+            let shift = 12 + 9 * level;
+            let entry = self.physical_word((table & FRAME) + (address >> shift & 511) * 8)?;
+            if entry & PRESENT == 0 {
+                return None;
+            }
+            if level == 0 || (entry & LARGE != 0 && level <= 2) {
+                let inside = (1u64 << shift) - 1;
+                return Some((entry & FRAME & !inside) | (address & inside));
+            }
+            table = entry;
+        }
+        None
+    }
+
+    /// The byte at `address`.
+    pub fn u8(&self, address: u64) -> Option<u8> {
+        self.array::<1>(address).map(|[byte]| byte)
+    }
+
+    /// The two bytes at `address`.
+    pub fn u16(&self, address: u64) -> Option<u16> {
+        self.array(address).map(u16::from_le_bytes)
+    }
+
+    /// The four bytes at `address`; read at once where it is a multiple of 4.
+    pub fn u32(&self, address: u64) -> Option<u32> {
+        self.array(address).map(u32::from_le_bytes)
+    }
+
+    /// The eight bytes at `address`; read at once where it is a multiple of 8.
+    pub fn u64(&self, address: u64) -> Option<u64> {
+        if address % 8 == 0 {
+            return self.physical_word(self.physical(address)?);
+        }
+        self.array(address).map(u64::from_le_bytes)
+    }
+
+    /// A number of 1, 2, 4 or 8 bytes at `address`.
+    pub fn number(&self, address: u64, bytes: u64) -> Option<u64> {
+        match bytes {
+            1 => self.u8(address).map(u64::from),
+            2 => self.u16(address).map(u64::from),
+            4 => self.u32(address).map(u64::from),
+            8 => self.u64(address),
+            _ => None,
+        }
+    }
+
+    fn array<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
+        let mut bytes = [0; N];
+        self.bytes(address, &mut bytes)?;
+        Some(bytes)
+    }
+
+    /// Fills `into` from `address` on; `None` where part of it is not mapped or not readable.
+    pub fn bytes(&self, address: u64, into: &mut [u8]) -> Option<()> {
+        let mut at = address;
+        let mut rest = into;
+        while !rest.is_empty() {
+            let (page, offset) = self.page_of(self.physical(at)?)?;
+            let length = rest.len().min(PAGE_BYTES as usize - offset);
+            let (part, behind) = rest.split_at_mut(length);
+            copy(page, offset, part);
+            rest = behind;
+            if !rest.is_empty() {
+                at = at.checked_add(length as u64)?;
+            }
+        }
+        Some(())
+    }
+
+    /// The text at `address` up to a zero byte, at most `limit` bytes; bytes that are not printable ASCII become `?`.
+    pub fn c_string(&self, address: u64, limit: usize) -> Option<String> {
+        let mut text = String::new();
+        for at in 0..limit {
+            match self.u8(address.checked_add(at as u64)?)? {
+                0 => break,
+                byte @ b' '..=b'~' => text.push(byte.into()),
+                _ => text.push('?'),
+            }
+        }
+        Some(text)
+    }
+
+    /// Whether `address` lies in the kernel's image, between `_text` and `_end`.
+    pub fn in_image(&self, address: u64) -> bool {
+        (self.profile.text_base()..self.profile.image_end()).contains(&address)
+    }
 }
+
+/// Copies from byte `offset` of `page`, each word of it read once.
+fn copy(page: &Page, offset: usize, into: &mut [u8]) {
+    let mut at = offset;
+    let mut rest = into;
+    while !rest.is_empty() {
+        let word = page[at / 8].load(Relaxed).to_le_bytes();
+        let from = &word[at % 8..];
+        let length = from.len().min(rest.len());
+        let (part, behind) = rest.split_at_mut(length);
+        part.copy_from_slice(&from[..length]);
+        rest = behind;
+        at += length;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,8 +14,12 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 pub mod check;
+#[cfg(test)]
+pub(crate) mod fake;
 pub mod finding;
 pub mod kernel;
 pub mod memory;

@@ -1,6 +1,294 @@
 //! What a kernel looks like: symbols, structure layouts, where its image lies. Made on the target, read by the checks.
+//!
+//! The bytes are little-endian: a header, then sections that it points to; `format` says how they lie.
+
+pub mod btf;
+pub mod build;
+pub(crate) mod format;
+pub(crate) mod listing;
+#[cfg(test)]
+mod tests;
+mod wanted;
+
+use alloc::string::String;
+use core::fmt;
+use format::{Header, Section};
+
+/// Most bytes of an encoded profile.
+pub const MAX_PROFILE_BYTES: usize = 16 << 20;
+
+/// Why there is no profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProfileError {
+    /// The encoded bytes break this rule.
+    Malformed(&'static str),
+    /// The kernel's type information breaks this rule.
+    Btf(&'static str),
+    /// `/proc/kallsyms` breaks this rule.
+    Kallsyms(&'static str),
+    /// `/proc/iomem` breaks this rule.
+    Iomem(&'static str),
+    /// The kernel has no such symbol, member or constant.
+    Missing(String),
+}
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(rule) => write!(f, "the profile is malformed: {rule}"),
+            Self::Btf(rule) => write!(f, "the kernel's type information is unusable: {rule}"),
+            Self::Kallsyms(rule) => write!(f, "the kernel's symbols are unusable: {rule}"),
+            Self::Iomem(rule) => write!(f, "the list of memory is unusable: {rule}"),
+            Self::Missing(name) => write!(f, "the kernel has no {name}"),
+        }
+    }
+}
+
+impl core::error::Error for ProfileError {}
+
+/// Where a member lies in its structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Byte offset from the structure's beginning.
+    pub offset: u64,
+    /// Bytes of the member; of an array, all of it.
+    pub bytes: u64,
+}
+
+/// A symbol of the core kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symbol<'a> {
+    /// Virtual address.
+    pub address: u64,
+    /// As in `/proc/kallsyms`: `t` text, `d` data, `r` read-only data, `b` zeroed data, `a` absolute; upper case: global.
+    pub kind: u8,
+    /// Its name; not always the only symbol of that name.
+    pub name: &'a str,
+}
+
+/// Addresses that every translation needs, looked up once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Anchors {
+    pub page_offset_base: Option<u64>,
+    pub vmalloc_base: Option<u64>,
+    pub top_table: Option<u64>,
+    pub five_levels: Option<u64>,
+}
 
 /// A profile, as it lies in the bytes that carry it. Nothing is copied, nothing is believed before it was checked.
 pub struct Profile<'a> {
     bytes: &'a [u8],
+    header: Header,
+    pub(crate) anchors: Anchors,
+}
+
+impl<'a> Profile<'a> {
+    /// Checks all of `bytes` once, in time proportional to their number, so that no later look-up can fail on them.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, ProfileError> {
+        let header = Header::decode(bytes)?;
+        let mut profile = Self { bytes, header, anchors: Anchors::default() };
+        profile.check_symbols()?;
+        profile.check_layouts()?;
+        profile.anchors = Anchors {
+            page_offset_base: profile.symbol("page_offset_base"),
+            vmalloc_base: profile.symbol("vmalloc_base"),
+            top_table: profile.symbol("init_top_pgt").or_else(|| profile.symbol("swapper_pg_dir")),
+            five_levels: profile.symbol("__pgtable_l5_enabled"),
+        };
+        Ok(profile)
+    }
+
+    /// What `uname -r` says.
+    pub fn release(&self) -> &'a str {
+        self.text(self.header.release, 0, self.header.release.count)
+    }
+
+    /// Virtual address of the image's first byte, `_text`.
+    pub fn text_base(&self) -> u64 {
+        self.header.text
+    }
+
+    /// Virtual address behind the image's last byte, `_end`.
+    pub fn image_end(&self) -> u64 {
+        self.header.end
+    }
+
+    /// Physical address of `_text`. The image is contiguous.
+    pub fn text_physical(&self) -> u64 {
+        self.header.text_physical
+    }
+
+    /// Virtual address of the symbol `name`; of several, the lowest.
+    pub fn symbol(&self, name: &str) -> Option<u64> {
+        let count = self.header.by_name.count;
+        let at = partition(count, |i| self.name(self.ranked(i)) < name);
+        (at < count && self.name(self.ranked(at)) == name).then(|| self.address(self.ranked(at)))
+    }
+
+    /// All symbols called `name`, by address.
+    pub fn symbols_called<'s>(&'s self, name: &'s str) -> impl Iterator<Item = Symbol<'a>> + 's {
+        let count = self.header.by_name.count;
+        let at = partition(count, |i| self.name(self.ranked(i)) < name);
+        (at..count).map(|i| self.nth(self.ranked(i))).take_while(move |symbol| symbol.name == name)
+    }
+
+    /// The symbol at or below `address` and the byte offset from it; `None` outside the kernel's image.
+    pub fn nearest(&self, address: u64) -> Option<(&str, u64)> {
+        if address < self.header.text || address >= self.header.end {
+            return None;
+        }
+        let below =
+            partition(self.symbol_count(), |i| self.address(i) <= address).checked_sub(1)?;
+        let base = self.address(below);
+        let first = partition(below, |i| self.address(i) < base);
+        Some((self.name(first), address - base))
+    }
+
+    /// The symbols from `address` on, by address.
+    pub fn symbols_from(&self, address: u64) -> impl Iterator<Item = Symbol<'a>> + '_ {
+        let first = partition(self.symbol_count(), |i| self.address(i) < address);
+        (first..self.symbol_count()).map(|i| self.nth(i))
+    }
+
+    /// How many symbols there are.
+    pub fn symbol_count(&self) -> usize {
+        self.header.addresses.count
+    }
+
+    /// Where the member `path` lies in `structure`; `path` may lead through embedded structures: `idr_rt.xa_head`.
+    pub fn field(&self, structure: &str, path: &str) -> Option<Field> {
+        let at = self.layout(&[structure, ".", path])?;
+        Some(Field { offset: at.0, bytes: at.1 })
+    }
+
+    /// Bytes of `structure`.
+    pub fn size_of(&self, structure: &str) -> Option<u64> {
+        self.layout(&[structure]).map(|at| at.1)
+    }
+
+    /// Value of the enumeration constant `name`.
+    pub fn constant(&self, name: &str) -> Option<u64> {
+        self.layout(&["#", name]).map(|at| at.0)
+    }
+
+    /// Value and bytes of the entry whose key is the parts in a row.
+    fn layout(&self, parts: &[&str]) -> Option<(u64, u64)> {
+        let wanted = || parts.iter().flat_map(|part| part.bytes());
+        let count = self.header.layouts.count;
+        let at = partition(count, |i| self.key(i).bytes().lt(wanted()));
+        if at >= count || !self.key(at).bytes().eq(wanted()) {
+            return None;
+        }
+        Some((
+            self.u64_at(self.header.layouts, 3 * at + 1),
+            self.u64_at(self.header.layouts, 3 * at + 2),
+        ))
+    }
+
+    fn key(&self, at: usize) -> &'a str {
+        let place = self.u64_at(self.header.layouts, 3 * at);
+        self.text(self.header.keys, place as u32 as usize, (place >> 32) as usize)
+    }
+
+    fn nth(&self, at: usize) -> Symbol<'a> {
+        let kind = self.bytes.get(self.header.kinds.offset + at).copied().unwrap_or(b'?');
+        Symbol { address: self.address(at), kind, name: self.name(at) }
+    }
+
+    fn address(&self, at: usize) -> u64 {
+        self.u64_at(self.header.addresses, at)
+    }
+
+    fn name(&self, at: usize) -> &'a str {
+        let start = self.u32_at(self.header.name_ends, at) as usize;
+        let end = self.u32_at(self.header.name_ends, at + 1) as usize;
+        self.text(self.header.names, start, end.saturating_sub(start))
+    }
+
+    /// The symbol that is number `at` by name.
+    fn ranked(&self, at: usize) -> usize {
+        self.u32_at(self.header.by_name, at) as usize
+    }
+
+    fn u32_at(&self, section: Section, at: usize) -> u32 {
+        self.bytes
+            .get(section.offset + 4 * at..)
+            .and_then(|b| b.first_chunk())
+            .map_or(0, |b| u32::from_le_bytes(*b))
+    }
+
+    fn u64_at(&self, section: Section, at: usize) -> u64 {
+        self.bytes
+            .get(section.offset + 8 * at..)
+            .and_then(|b| b.first_chunk())
+            .map_or(0, |b| u64::from_le_bytes(*b))
+    }
+
+    /// Text in a section of bytes; empty where it is not inside.
+    fn text(&self, section: Section, start: usize, length: usize) -> &'a str {
+        let whole = &self.bytes[section.offset..section.offset + section.count];
+        let part =
+            start.checked_add(length).and_then(|end| whole.get(start..end)).unwrap_or_default();
+        core::str::from_utf8(part).unwrap_or_default()
+    }
+
+    fn check_symbols(&self) -> Result<(), ProfileError> {
+        let header = &self.header;
+        let count = header.addresses.count;
+        rule(header.name_ends.count == count + 1, "names and addresses differ in number")?;
+        rule(
+            header.kinds.count == count && header.by_name.count == count,
+            "an index is incomplete",
+        )?;
+        rule(
+            self.ascii(header.names) && self.ascii(header.keys) && self.ascii(header.release),
+            "a name is not ASCII",
+        )?;
+        rule(
+            (1..count).all(|i| self.address(i - 1) <= self.address(i)),
+            "symbols are not sorted by address",
+        )?;
+        rule(
+            (0..count)
+                .all(|i| self.u32_at(header.name_ends, i) <= self.u32_at(header.name_ends, i + 1))
+                && self.u32_at(header.name_ends, count) as usize <= header.names.count,
+            "a name is outside the names",
+        )?;
+        rule((0..count).all(|i| self.ranked(i) < count), "the index by name leads outside")?;
+        let key = |i| (self.name(self.ranked(i)), self.ranked(i));
+        rule((1..count).all(|i| key(i - 1) < key(i)), "the index by name is not sorted")
+    }
+
+    fn check_layouts(&self) -> Result<(), ProfileError> {
+        let count = self.header.layouts.count;
+        let inside = |i: usize| {
+            let place = self.u64_at(self.header.layouts, 3 * i);
+            (place as u32 as usize).saturating_add((place >> 32) as usize) <= self.header.keys.count
+        };
+        rule((0..count).all(inside), "a member's name is outside the names")?;
+        rule((1..count).all(|i| self.key(i - 1) < self.key(i)), "members are not sorted")
+    }
+
+    fn ascii(&self, section: Section) -> bool {
+        self.bytes[section.offset..section.offset + section.count].is_ascii()
+    }
+}
+
+/// `Ok` where `holds`.
+fn rule(holds: bool, text: &'static str) -> Result<(), ProfileError> {
+    holds.then_some(()).ok_or(ProfileError::Malformed(text))
+}
+
+/// The first of `0..count` for which `below` is false, by halving.
+fn partition(count: usize, below: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if below(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }

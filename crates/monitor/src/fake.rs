@@ -1,0 +1,108 @@
+//! For tests: a small physical memory and a profile without a kernel behind it.
+
+use crate::memory::{KernelMemory, Page, PAGE_BYTES};
+use crate::profile::build::{encode, Layout};
+use crate::profile::format::Header;
+use crate::profile::listing::Line;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::boxed::Box;
+use std::string::ToString;
+use std::vec::Vec;
+
+/// Where the fake kernel's image lies: virtual, physical, bytes.
+pub const TEXT: u64 = 0xffff_ffff_8100_0000;
+pub const TEXT_PHYSICAL: u64 = 0x10_0000;
+pub const IMAGE_BYTES: u64 = 0x10_0000;
+/// Where its direct map begins when the profile has no `page_offset_base`.
+pub const DIRECT: u64 = 0xffff_8880_0000_0000;
+
+/// Memory from physical address 0 on.
+pub struct FakeMemory {
+    pages: Vec<Box<Page>>,
+}
+
+impl FakeMemory {
+    pub fn new(bytes: u64) -> Self {
+        let page = || Box::new([const { AtomicU64::new(0) }; 512]);
+        Self { pages: (0..bytes / PAGE_BYTES).map(|_| page()).collect() }
+    }
+
+    fn word(&self, physical: u64) -> &AtomicU64 {
+        &self.pages[(physical / PAGE_BYTES) as usize][(physical % PAGE_BYTES / 8) as usize]
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.pages.len() as u64 * PAGE_BYTES
+    }
+
+    pub fn get(&self, physical: u64) -> u64 {
+        self.word(physical).load(Relaxed)
+    }
+
+    pub fn set(&self, physical: u64, value: u64) {
+        self.word(physical).store(value, Relaxed);
+    }
+
+    /// Writes bytes anywhere.
+    pub fn put(&self, physical: u64, bytes: &[u8]) {
+        for (at, byte) in (physical..).zip(bytes) {
+            let mut word = self.get(at & !7).to_le_bytes();
+            word[(at % 8) as usize] = *byte;
+            self.set(at & !7, u64::from_le_bytes(word));
+        }
+    }
+}
+
+impl KernelMemory for FakeMemory {
+    fn page(&self, physical: u64) -> Option<&Page> {
+        self.pages.get((physical / PAGE_BYTES) as usize).map(|page| &**page)
+    }
+}
+
+/// The physical address of an address in the fake image or direct map.
+#[allow(dead_code)]
+pub fn physical(address: u64) -> u64 {
+    if address >= TEXT {
+        address - TEXT + TEXT_PHYSICAL
+    } else {
+        address - DIRECT
+    }
+}
+
+/// A profile of these symbols (address, kind, name) and members (key as in the format, offset or value, bytes).
+pub fn profile(symbols: &[(u64, u8, &str)], layouts: &[(&str, u64, u64)]) -> Vec<u8> {
+    let header = Header {
+        text: TEXT,
+        end: TEXT + IMAGE_BYTES,
+        text_physical: TEXT_PHYSICAL,
+        ..Header::default()
+    };
+    let mut lines: Vec<Line<'_>> =
+        symbols.iter().map(|&(address, kind, name)| Line { address, kind, name }).collect();
+    lines.sort();
+    let mut layouts: Vec<Layout> =
+        layouts.iter().map(|&(key, value, bytes)| (key.to_string(), value, bytes)).collect();
+    layouts.sort();
+    encode(header, &lines, &layouts, "6.0.0-fake").unwrap()
+}
+
+/// Numbers that look random and are the same in each run (xorshift64*).
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// How many rounds a fuzz test does: `KYOZON_FUZZ`, or `default`.
+pub fn rounds(default: u64) -> u64 {
+    std::env::var("KYOZON_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}

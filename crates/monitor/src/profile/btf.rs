@@ -1,0 +1,247 @@
+//! The kernel's type information: structures, their members, enumeration constants.
+//!
+//! Format: `Documentation/bpf/btf.rst` of Linux. The bytes are hostile: every chain of types is followed for a bounded
+//! number of steps.
+
+use super::ProfileError;
+use alloc::vec::Vec;
+
+const MAGIC: u16 = 0xeb9f;
+/// Most types that the parser takes; a kernel has some 150,000.
+const MAX_TYPES: usize = 1 << 20;
+/// Longest chain of typedefs, qualifiers and arrays, and deepest nesting of structures without a name.
+const MAX_DEPTH: usize = 16;
+/// Most members that one look-up may look at.
+const MAX_VISITS: usize = 1 << 20;
+
+// Kinds of types, as the format numbers them.
+const INT: u32 = 1;
+const POINTER: u32 = 2;
+const ARRAY: u32 = 3;
+const STRUCT: u32 = 4;
+const UNION: u32 = 5;
+const ENUM: u32 = 6;
+const TYPEDEF: u32 = 8;
+const VOLATILE: u32 = 9;
+const CONST: u32 = 10;
+const RESTRICT: u32 = 11;
+const FUNCTION: u32 = 12;
+const FUNCTION_PROTO: u32 = 13;
+const VARIABLE: u32 = 14;
+const SECTION: u32 = 15;
+const FLOAT: u32 = 16;
+const DECLARATION_TAG: u32 = 17;
+const TYPE_TAG: u32 = 18;
+const ENUM64: u32 = 19;
+
+/// Bytes of the beginning that all types have: name, info, size or type.
+const TYPE_BYTES: usize = 12;
+
+/// Parsed type information.
+pub struct Btf<'a> {
+    types: &'a [u8],
+    strings: &'a [u8],
+    /// Where each type begins in `types`; number 0, `void`, has none.
+    places: Vec<u32>,
+}
+
+/// The beginning of a type.
+#[derive(Clone, Copy)]
+struct Type {
+    name: usize,
+    kind: u32,
+    flag: bool,
+    count: usize,
+    /// Size, or number of another type.
+    value: u32,
+    /// Where what follows begins in `types`.
+    rest: usize,
+}
+
+impl<'a> Btf<'a> {
+    /// Checks that the bytes are a run of whole types.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, ProfileError> {
+        let broken = ProfileError::Btf;
+        let header: &[u8; 24] = bytes.first_chunk().ok_or(broken("it is too short"))?;
+        if header[..2] != MAGIC.to_le_bytes() || header[2] != 1 {
+            return Err(broken("it does not begin as such"));
+        }
+        let word = |at: usize| u32_at(header, at).unwrap_or(0) as usize;
+        let body = bytes.get(word(4)..).ok_or(broken("it is too short"))?;
+        let part = |offset: usize, length: usize| body.get(offset..offset.checked_add(length)?);
+        let types = part(word(8), word(12)).ok_or(broken("the types are outside"))?;
+        let strings = part(word(16), word(20)).ok_or(broken("the names are outside"))?;
+        let mut btf = Self { types, strings, places: Vec::new() };
+        let mut at = 0;
+        while at < types.len() {
+            let (_, end) =
+                btf.type_at(at).ok_or(broken("a type is cut off or of an unknown kind"))?;
+            if btf.places.len() >= MAX_TYPES {
+                return Err(broken("there are too many types"));
+            }
+            btf.places.push(at as u32);
+            at = end;
+        }
+        Ok(btf)
+    }
+
+    /// Byte offset and bytes of the member `path` of `structure`. A path's parts lead through embedded structures;
+    /// structures without a name are looked through. Of several structures of that name, the first that has it.
+    pub fn member(&self, structure: &str, path: &str) -> Option<(u64, u64)> {
+        let mut visits = MAX_VISITS;
+        self.called(structure).find_map(|aggregate| self.member_of(aggregate, path, &mut visits))
+    }
+
+    /// Bytes of the structure or union `name`.
+    pub fn size_of(&self, name: &str) -> Option<u64> {
+        self.called(name).map(|aggregate| u64::from(aggregate.value)).next()
+    }
+
+    /// Value of the enumeration constant `name`; of several, the first.
+    pub fn constant(&self, name: &str) -> Option<u64> {
+        (0..self.places.len()).filter_map(|at| self.nth(at)).find_map(|kind| {
+            let entry = match kind.kind {
+                ENUM => 8,
+                ENUM64 => 12,
+                _ => return None,
+            };
+            (0..kind.count).map(|i| kind.rest + i * entry).find_map(|at| {
+                if !self.is_called(u32_at(self.types, at)? as usize, name) {
+                    return None;
+                }
+                let low = u32_at(self.types, at + 4)?;
+                Some(match (kind.kind, kind.flag) {
+                    (ENUM64, _) => u64::from(low) | u64::from(u32_at(self.types, at + 8)?) << 32,
+                    (_, true) => low as i32 as i64 as u64,
+                    (_, false) => u64::from(low),
+                })
+            })
+        })
+    }
+
+    /// Structures and unions called `name`.
+    fn called<'s>(&'s self, name: &'s str) -> impl Iterator<Item = Type> + 's {
+        let all = (0..self.places.len()).filter_map(|at| self.nth(at));
+        all.filter(move |kind| {
+            matches!(kind.kind, STRUCT | UNION) && self.is_called(kind.name, name)
+        })
+    }
+
+    fn member_of(&self, mut aggregate: Type, path: &str, visits: &mut usize) -> Option<(u64, u64)> {
+        let mut offset = 0u64;
+        let mut bytes = u64::from(aggregate.value);
+        for (depth, part) in path.split('.').enumerate() {
+            if depth >= MAX_DEPTH || part.is_empty() {
+                return None;
+            }
+            if depth > 0 && !matches!(aggregate.kind, STRUCT | UNION) {
+                return None;
+            }
+            let (inner, number) = self.search(aggregate, part, MAX_DEPTH, visits)?;
+            offset = offset.checked_add(inner)?;
+            bytes = self.bytes_of(number)?;
+            aggregate = self.plain(number)?;
+        }
+        Some((offset, bytes))
+    }
+
+    /// Byte offset and type number of the member `name`, through members without a name.
+    fn search(
+        &self,
+        aggregate: Type,
+        name: &str,
+        depth: usize,
+        visits: &mut usize,
+    ) -> Option<(u64, u32)> {
+        for i in 0..aggregate.count {
+            *visits = visits.checked_sub(1)?;
+            let at = aggregate.rest + 12 * i;
+            let [called, number, place] =
+                [u32_at(self.types, at)?, u32_at(self.types, at + 4)?, u32_at(self.types, at + 8)?];
+            // With the flag, the upper eight bits are the width of a bit field.
+            let bits = if aggregate.flag { place & 0xff_ffff } else { place };
+            let offset = u64::from(bits / 8);
+            if self.is_called(called as usize, name) {
+                return Some((offset, number));
+            }
+            if called == 0 && depth > 0 {
+                let inner = self.plain(number).filter(|inner| matches!(inner.kind, STRUCT | UNION));
+                if let Some((below, number)) =
+                    inner.and_then(|inner| self.search(inner, name, depth - 1, visits))
+                {
+                    return Some((offset + below, number));
+                }
+            }
+        }
+        None
+    }
+
+    /// Type number `number` without its names and qualifiers.
+    fn plain(&self, mut number: u32) -> Option<Type> {
+        for _ in 0..MAX_DEPTH {
+            let found = self.numbered(number)?;
+            match found.kind {
+                TYPEDEF | VOLATILE | CONST | RESTRICT | TYPE_TAG => number = found.value,
+                _ => return Some(found),
+            }
+        }
+        None
+    }
+
+    /// Bytes of a value of type number `number`.
+    fn bytes_of(&self, mut number: u32) -> Option<u64> {
+        let mut elements = 1u64;
+        for _ in 0..MAX_DEPTH {
+            let found = self.plain(number)?;
+            match found.kind {
+                INT | STRUCT | UNION | ENUM | ENUM64 | FLOAT => {
+                    return elements.checked_mul(u64::from(found.value))
+                }
+                POINTER => return elements.checked_mul(8),
+                ARRAY => {
+                    number = u32_at(self.types, found.rest)?;
+                    elements =
+                        elements.checked_mul(u64::from(u32_at(self.types, found.rest + 8)?))?;
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    fn numbered(&self, number: u32) -> Option<Type> {
+        self.nth((number as usize).checked_sub(1)?)
+    }
+
+    fn nth(&self, at: usize) -> Option<Type> {
+        self.type_at(*self.places.get(at)? as usize).map(|(found, _)| found)
+    }
+
+    /// The type that begins at byte `at`, and where it ends.
+    fn type_at(&self, at: usize) -> Option<(Type, usize)> {
+        let name = u32_at(self.types, at)? as usize;
+        let info = u32_at(self.types, at + 4)?;
+        let value = u32_at(self.types, at + 8)?;
+        let (kind, count, rest) = (info >> 24 & 0x1f, (info & 0xffff) as usize, at + TYPE_BYTES);
+        let more = match kind {
+            INT | VARIABLE | DECLARATION_TAG => 4,
+            ARRAY => 12,
+            STRUCT | UNION | SECTION | ENUM64 => 12 * count,
+            ENUM | FUNCTION_PROTO => 8 * count,
+            POINTER | 7 | TYPEDEF | VOLATILE | CONST | RESTRICT | FUNCTION | FLOAT | TYPE_TAG => 0,
+            _ => return None,
+        };
+        let end = rest + more;
+        (end <= self.types.len())
+            .then_some((Type { name, kind, flag: info >> 31 != 0, count, value, rest }, end))
+    }
+
+    fn is_called(&self, offset: usize, name: &str) -> bool {
+        let rest = self.strings.get(offset..).unwrap_or_default();
+        rest.get(name.len()) == Some(&0) && rest.starts_with(name.as_bytes())
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|chunk| u32::from_le_bytes(*chunk))
+}

@@ -1,0 +1,114 @@
+//! How a profile lies in its bytes.
+//!
+//! The header is 13 words: magic, version, `_text`, `_end`, physical `_text`, then offset and number of elements (32 bits
+//! each) of eight sections. The sections may lie anywhere behind it.
+
+use super::{rule, ProfileError, MAX_PROFILE_BYTES};
+use alloc::vec::Vec;
+
+/// First word: "KYOPROF" and a byte that no text file has.
+const MAGIC: u64 = u64::from_le_bytes(*b"KYOPROF\x1a");
+/// Raised with every change of the format or of what a profile must hold.
+const VERSION: u64 = 1;
+/// Bytes of the header.
+const HEADER_BYTES: usize = 8 * (5 + 8);
+
+/// A run of elements.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Section {
+    /// Bytes from the profile's beginning.
+    pub offset: usize,
+    /// Elements.
+    pub count: usize,
+}
+
+/// The header, all of whose sections are inside the bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Header {
+    /// Virtual address of `_text`.
+    pub text: u64,
+    /// Virtual address of `_end`.
+    pub end: u64,
+    /// Physical address of `_text`.
+    pub text_physical: u64,
+    /// 64 bits each: addresses of symbols, ascending.
+    pub addresses: Section,
+    /// 32 bits each: where the name of each symbol begins in `names`, and where the last one ends.
+    pub name_ends: Section,
+    /// Bytes: what kind of symbol.
+    pub kinds: Section,
+    /// 32 bits each: numbers of symbols, sorted by name and then by number.
+    pub by_name: Section,
+    /// Bytes: names of symbols.
+    pub names: Section,
+    /// Three words each, sorted by key: key (offset in `keys`, length: 32 bits each), value, bytes.
+    pub layouts: Section,
+    /// Bytes: `structure.member`, `structure`, `#CONSTANT`.
+    pub keys: Section,
+    /// Bytes: the kernel's release.
+    pub release: Section,
+}
+
+impl Header {
+    /// Sections in the order of the header, with the bytes of one element.
+    fn sections(&mut self) -> [(&mut Section, usize); 8] {
+        [
+            (&mut self.addresses, 8),
+            (&mut self.name_ends, 4),
+            (&mut self.kinds, 1),
+            (&mut self.by_name, 4),
+            (&mut self.names, 1),
+            (&mut self.layouts, 24),
+            (&mut self.keys, 1),
+            (&mut self.release, 1),
+        ]
+    }
+
+    /// Reads the header and checks that every section is inside.
+    pub fn decode(bytes: &[u8]) -> Result<Self, ProfileError> {
+        rule(bytes.len() <= MAX_PROFILE_BYTES, "it is too long")?;
+        rule(bytes.len() >= HEADER_BYTES, "it is too short")?;
+        let word = |at: usize| bytes[8 * at..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
+        rule(word(0) == MAGIC, "it does not begin as one")?;
+        rule(word(1) == VERSION, "its version is another")?;
+        let mut header =
+            Self { text: word(2), end: word(3), text_physical: word(4), ..Self::default() };
+        rule(
+            header.text < header.end && header.end - header.text <= 1 << 30,
+            "the image has no sensible size",
+        )?;
+        rule(
+            header.text % 4096 == 0 && header.text_physical % 4096 == 0,
+            "the image is not on a page",
+        )?;
+        rule(header.text_physical < 1 << 52, "the image lies beyond physical memory")?;
+        for (at, (section, element)) in header.sections().into_iter().enumerate() {
+            let place = word(5 + at);
+            *section = Section { offset: place as u32 as usize, count: (place >> 32) as usize };
+            let end = section
+                .count
+                .checked_mul(element)
+                .and_then(|length| length.checked_add(section.offset));
+            rule(end.is_some_and(|end| end <= bytes.len()), "a section is outside")?;
+        }
+        Ok(header)
+    }
+
+    /// The whole profile; `parts` are the sections' bytes in the order of the header. Counts and places are set here.
+    pub fn encode(mut self, parts: [Vec<u8>; 8]) -> Result<Vec<u8>, ProfileError> {
+        let total = HEADER_BYTES + parts.iter().map(Vec::len).sum::<usize>();
+        rule(total <= MAX_PROFILE_BYTES, "it is too long")?;
+        let mut bytes = Vec::with_capacity(total);
+        for word in [MAGIC, VERSION, self.text, self.end, self.text_physical] {
+            bytes.extend(word.to_le_bytes());
+        }
+        let mut offset = HEADER_BYTES;
+        for ((_, element), part) in self.sections().into_iter().zip(&parts) {
+            bytes.extend((offset as u32).to_le_bytes());
+            bytes.extend(((part.len() / element) as u32).to_le_bytes());
+            offset += part.len();
+        }
+        parts.iter().for_each(|part| bytes.extend(part));
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,54 @@
+//! The texts that Linux describes itself with: `/proc/kallsyms`, `/proc/iomem`.
+
+use super::ProfileError;
+use alloc::vec::Vec;
+
+/// A line of `/proc/kallsyms`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Line<'a> {
+    /// Virtual address.
+    pub address: u64,
+    /// The type's letter.
+    pub kind: u8,
+    /// Its name.
+    pub name: &'a str,
+}
+
+/// The symbols of the core kernel, modules' left out, as `text` lists them.
+pub fn symbols(text: &str) -> Result<Vec<Line<'_>>, ProfileError> {
+    let mut symbols = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next())
+        else {
+            return Err(ProfileError::Kallsyms("a line is not address, type, name"));
+        };
+        // Behind a module's symbol stands the module in brackets; `[bpf]`, `[ftrace]` are of the same kind.
+        if words.next().is_some() {
+            continue;
+        }
+        let address = u64::from_str_radix(address, 16)
+            .map_err(|_| ProfileError::Kallsyms("an address is not hexadecimal"))?;
+        let kind = match kind.as_bytes() {
+            [letter] if name.is_ascii() => *letter,
+            _ => return Err(ProfileError::Kallsyms("a type is not a letter, or a name not ASCII")),
+        };
+        symbols.push(Line { address, kind, name });
+    }
+    if symbols.iter().all(|symbol| symbol.address == 0) {
+        return Err(ProfileError::Kallsyms("addresses are hidden: it must be read by root"));
+    }
+    Ok(symbols)
+}
+
+/// The physical address where `/proc/iomem` says that the kernel's code begins: that of `_text`.
+pub fn code_start(text: &str) -> Result<u64, ProfileError> {
+    let line = text.lines().find(|line| line.ends_with(": Kernel code"));
+    let line = line.ok_or(ProfileError::Iomem("it has no Kernel code"))?;
+    let start = line.trim_start().split('-').next().unwrap_or_default();
+    match u64::from_str_radix(start, 16) {
+        Ok(0) => Err(ProfileError::Iomem("addresses are hidden: it must be read by root")),
+        Ok(start) => Ok(start),
+        Err(_) => Err(ProfileError::Iomem("an address is not hexadecimal")),
+    }
+}
