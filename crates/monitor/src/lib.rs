@@ -24,3 +24,4 @@ pub mod finding;
 pub mod kernel;
 pub mod memory;
 pub mod profile;
+pub mod text;

@@ -1,0 +1,233 @@
+//! A closer look at a page that is not as it was.
+
+use super::baseline::Baseline;
+use super::code::{INT3, JMP};
+use super::legal::{Law, Verdict};
+use super::probes;
+use super::sites::{Sites, SITE_BYTES};
+use crate::memory::{KernelMemory, PAGE_BYTES};
+use alloc::vec::Vec;
+use kyozon_abi::layer::MAX_REPAIR_WORDS;
+
+/// Bytes looked at on either side of a page: an instruction may lie across its edge.
+const MARGIN: u64 = 8;
+/// Changed bytes with at most so many unchanged ones between them are one change.
+const GAP: u64 = 8;
+/// Probes asked for in one look.
+const PROBES: usize = 256;
+
+/// Changed bytes that no record explains, as many as one transaction can undo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub address: u64,
+    pub found: Vec<u8>,
+    pub expected: Vec<u8>,
+    /// Address, what stands there and what should, for each word that has one of the bytes.
+    pub words: Vec<(u64, u64, u64)>,
+    /// It touches a site, or a breakpoint stands at its beginning: it may be a change under way.
+    pub site: bool,
+    pub breakpoint: bool,
+    /// What stands there from up to 4 bytes before: the changed bytes may be the rear of an instruction.
+    pub code: Vec<u8>,
+    pub code_at: u64,
+}
+
+impl Run {
+    pub fn end(&self) -> u64 {
+        self.address + self.found.len() as u64
+    }
+
+    pub fn overlaps(&self, other: &Run) -> bool {
+        self.address < other.end() && other.address < self.end()
+    }
+}
+
+/// A page and its margins: what stands there, and what should.
+struct Window {
+    start: u64,
+    live: Vec<u8>,
+    wanted: Vec<u8>,
+    /// Bytes of sites whose contents are not legal.
+    sites: Vec<(u64, u64)>,
+}
+
+impl Window {
+    fn read<M: KernelMemory>(
+        law: &Law<'_, '_, M>,
+        baseline: &Baseline,
+        number: usize,
+    ) -> Option<Self> {
+        let page = baseline.address(number);
+        let has = |address| baseline.word(address).is_some();
+        let start = if has(page.wrapping_sub(MARGIN)) { page - MARGIN } else { page };
+        let end = page + PAGE_BYTES + if has(page + PAGE_BYTES) { MARGIN } else { 0 };
+        let bytes = (end - start) as usize;
+        let mut window = Self {
+            start,
+            live: alloc::vec![0; bytes],
+            wanted: alloc::vec![0; bytes],
+            sites: Vec::new(),
+        };
+        // A margin that is no memory is the page's own loss only.
+        baseline.bytes(start, &mut window.wanted)?;
+        law.kernel.bytes(start, &mut window.live)?;
+        Some(window)
+    }
+
+    fn index(&self, address: u64) -> Option<usize> {
+        usize::try_from(address.checked_sub(self.start)?).ok()
+    }
+
+    fn differs(&self, at: usize) -> bool {
+        self.live.get(at) != self.wanted.get(at)
+    }
+
+    /// Lets the law decide on sites; on those that are as they were only if `all`.
+    fn judge_sites<M: KernelMemory>(
+        &mut self,
+        law: &mut Law<'_, '_, M>,
+        sites: &Sites,
+        number: usize,
+        all: bool,
+    ) {
+        for site in
+            sites.page(number).chain(number.checked_sub(1).into_iter().flat_map(|n| sites.page(n)))
+        {
+            let Some(at) = self.index(site.address) else { continue };
+            let place = at..at + SITE_BYTES;
+            let Some(live) = self.live.get(place.clone()).and_then(|live| live.try_into().ok())
+            else {
+                continue;
+            };
+            let Some(before) = self.wanted.get_mut(place) else { continue };
+            let before: &mut [u8; SITE_BYTES] = match before.try_into() {
+                Ok(before) => before,
+                Err(_) => continue,
+            };
+            if !all && live == *before {
+                continue;
+            }
+            match law.judge(site, &live, before) {
+                Verdict::Legal(bytes) => before[..bytes].copy_from_slice(&live[..bytes]),
+                Verdict::Illegal(code) => {
+                    let bytes = code.bytes();
+                    before[..bytes.len()].copy_from_slice(bytes);
+                    self.sites.push((site.address, site.address + bytes.len() as u64));
+                }
+            }
+        }
+    }
+
+    /// Lets registered probes explain what is left.
+    fn judge_probes<M: KernelMemory>(&mut self, law: &Law<'_, '_, M>) {
+        let Some(known) = &law.layout.probes else { return };
+        let mut asked = 0;
+        for at in 0..self.live.len() {
+            if !self.differs(at) {
+                continue;
+            }
+            for first in (at.saturating_sub(4)..=at).rev() {
+                let Some(live) = self
+                    .live
+                    .get(first..)
+                    .filter(|live| matches!(live.first(), Some(&(INT3 | JMP))))
+                else {
+                    continue;
+                };
+                if asked == PROBES {
+                    return;
+                }
+                asked += 1;
+                let bytes = probes::explained(law.kernel, known, self.start + first as u64, live);
+                if first + bytes > at {
+                    let (Some(to), Some(from)) = (
+                        self.wanted.get_mut(first..first + bytes),
+                        self.live.get(first..first + bytes),
+                    ) else {
+                        continue;
+                    };
+                    to.copy_from_slice(from);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// What is left, from `page` on.
+    fn runs(&self, page: u64) -> Vec<Run> {
+        let mut runs = Vec::new();
+        let Some(first) = self.index(page) else { return runs };
+        // What begins in the margin before, and reaches at most the margin's length into the page, is that page's.
+        let earlier = (0..first).any(|at| self.differs(at));
+        let mut at = if earlier { first + MARGIN as usize } else { first };
+        let end = (first + PAGE_BYTES as usize).min(self.live.len());
+        while at < end {
+            if self.differs(at) {
+                let run = self.run(at);
+                at = run.end().saturating_sub(self.start) as usize;
+                runs.push(run);
+            } else {
+                at += 1;
+            }
+        }
+        runs
+    }
+
+    fn run(&self, from: usize) -> Run {
+        let address = self.start + from as u64;
+        let limit = (address & !7) + 8 * MAX_REPAIR_WORDS as u64;
+        let mut last = from;
+        let mut at = from;
+        while at < self.live.len() && self.start + (at as u64) < limit && at - last <= GAP as usize
+        {
+            if self.differs(at) {
+                last = at;
+            }
+            at += 1;
+        }
+        let end = self.start + last as u64 + 1;
+        let site = self.sites.iter().any(|&(start, site_end)| start < end && address < site_end);
+        let bytes =
+            |from: &[u8]| from.get(self.index(address).unwrap_or(0)..=last).unwrap_or(&[]).to_vec();
+        let code = from.saturating_sub(4);
+        Run {
+            address,
+            found: bytes(&self.live),
+            expected: bytes(&self.wanted),
+            words: self.words(address & !7, end),
+            site,
+            breakpoint: self.live.get(from) == Some(&INT3),
+            code: self.live.get(code..(last + 12).min(self.live.len())).unwrap_or(&[]).to_vec(),
+            code_at: self.start + code as u64,
+        }
+    }
+
+    fn words(&self, start: u64, end: u64) -> Vec<(u64, u64, u64)> {
+        let word = |from: &[u8], at| {
+            let at = self.index(at)?;
+            Some(u64::from_le_bytes(from.get(at..at + 8)?.try_into().ok()?))
+        };
+        (start..end)
+            .step_by(8)
+            .filter_map(|at| Some((at, word(&self.live, at)?, word(&self.wanted, at)?)))
+            .filter(|(_, live, wanted)| live != wanted)
+            .collect()
+    }
+}
+
+/// What is not explained in page `number`; `None` where it cannot be read.
+pub(super) fn look<M: KernelMemory>(
+    law: &mut Law<'_, '_, M>,
+    baseline: &Baseline,
+    sites: &Sites,
+    number: usize,
+    all: bool,
+) -> Option<Vec<Run>> {
+    let page = baseline.address(number);
+    let mut window = Window::read(law, baseline, number)?;
+    if baseline.is_text(page) {
+        window.judge_sites(law, sites, number, all);
+        window.judge_probes(law);
+    }
+    Some(window.runs(page))
+}
