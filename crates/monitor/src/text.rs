@@ -139,6 +139,7 @@ impl TextCheck {
             Phase::Verify(_) => (Phase::Watch(0), true),
             Phase::Watch(page) if page < self.baseline.page_count() => {
                 match self.baseline.same(kernel, page) {
+                    Some(false) if self.suspects.seen(page, self.slice) => {}
                     Some(false) => self.look_again(law, page, found, retries),
                     _ => self.suspects.clear(page),
                 }

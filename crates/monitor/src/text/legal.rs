@@ -75,13 +75,17 @@ impl<'a, 'k, M: KernelMemory> Law<'a, 'k, M> {
     ) -> Verdict {
         let enabled =
             self.kernel.u32(key + self.layout.key_enabled).is_some_and(|count| count != 0);
-        // The length was chosen when the kernel was built.
-        let (nop, jump) =
-            if before[0] == super::code::JMP_SHORT || before[..2] == *Code::nop2().bytes() {
-                (Code::nop2(), Code::short_jump(at, to))
-            } else {
-                (Code::nop5(), Code::near(JMP, at, to))
-            };
+        // The length was chosen when the kernel was built. A breakpoint in the copy hides the first byte only.
+        let (nop, jump) = (Code::nop2(), Code::short_jump(at, to));
+        let short = |code: &Code| {
+            let first = [code.bytes()[0], super::code::INT3].contains(&before[0]);
+            first && before[1] == code.bytes()[1]
+        };
+        let (nop, jump) = if short(&nop) || short(&jump) {
+            (nop, jump)
+        } else {
+            (Code::nop5(), Code::near(JMP, at, to))
+        };
         let order = if enabled != branch { [jump, nop] } else { [nop, jump] };
         any(&order, live)
     }

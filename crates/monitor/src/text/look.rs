@@ -45,6 +45,7 @@ impl Run {
 /// A page and its margins: what stands there, and what should.
 struct Window {
     start: u64,
+    is_text: bool,
     live: Vec<u8>,
     wanted: Vec<u8>,
     /// Bytes of sites whose contents are not legal.
@@ -64,6 +65,7 @@ impl Window {
         let bytes = (end - start) as usize;
         let mut window = Self {
             start,
+            is_text: baseline.is_text(page),
             live: alloc::vec![0; bytes],
             wanted: alloc::vec![0; bytes],
             sites: Vec::new(),
@@ -185,20 +187,30 @@ impl Window {
             }
             at += 1;
         }
-        let end = self.start + last as u64 + 1;
-        let site = self.sites.iter().any(|&(start, site_end)| start < end && address < site_end);
-        let bytes =
-            |from: &[u8]| from.get(self.index(address).unwrap_or(0)..=last).unwrap_or(&[]).to_vec();
-        let code = from.saturating_sub(4);
+        let mut changed = address..self.start + last as u64 + 1;
+        // Data and sites are told of as a whole.
+        if !self.is_text {
+            changed = changed.start & !7..(changed.end + 7) & !7;
+        }
+        let sites =
+            || self.sites.iter().filter(|site| site.0 < changed.end && changed.start < site.1);
+        let address = sites().map(|site| site.0).fold(changed.start, u64::min);
+        let end = sites().map(|site| site.1).fold(changed.end, u64::max);
+        let part = |from: &[u8], start: u64, end: u64| {
+            let place = self.index(start).zip(self.index(end));
+            let bytes = place.and_then(|(start, end)| from.get(start..end.min(from.len())));
+            bytes.unwrap_or(&[]).to_vec()
+        };
+        let code_at = address.saturating_sub(4).max(self.start);
         Run {
             address,
-            found: bytes(&self.live),
-            expected: bytes(&self.wanted),
+            found: part(&self.live, address, end),
+            expected: part(&self.wanted, address, end),
             words: self.words(address & !7, end),
-            site,
+            site: sites().next().is_some(),
             breakpoint: self.live.get(from) == Some(&INT3),
-            code: self.live.get(code..(last + 12).min(self.live.len())).unwrap_or(&[]).to_vec(),
-            code_at: self.start + code as u64,
+            code: part(&self.live, code_at, end + 11),
+            code_at,
         }
     }
 
@@ -225,7 +237,7 @@ pub(super) fn look<M: KernelMemory>(
 ) -> Option<Vec<Run>> {
     let page = baseline.address(number);
     let mut window = Window::read(law, baseline, number)?;
-    if baseline.is_text(page) {
+    if window.is_text {
         window.judge_sites(law, sites, number, all);
         window.judge_probes(law);
     }

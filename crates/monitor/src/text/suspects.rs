@@ -29,7 +29,7 @@ struct Suspect {
 pub(super) struct Suspects(Vec<Suspect>);
 
 impl Suspects {
-    /// What is not explained in `page`, as seen in `slice`: of others there the suspicion is gone.
+    /// What is not explained in `page`, as seen in `slice`, once in a slice: of others there the suspicion is gone.
     pub fn note(&mut self, page: usize, runs: Vec<Run>, slice: u64) {
         let mut old: Vec<Suspect> = Vec::new();
         self.0.retain(|suspect| {
@@ -38,21 +38,23 @@ impl Suspects {
             }
             suspect.page != page
         });
+        let mut waiting = self.0.iter().filter(|suspect| suspect.again.is_none()).count();
         for run in runs {
             let known = old.iter().find(|suspect| suspect.run == run).or_else(|| {
                 old.iter().find(|suspect| suspect.again.is_none() && suspect.run.overlaps(&run))
             });
             let new = Suspect { run, page, looks: 1, seen: 1, slice, again: None };
-            let waiting = self.0.iter().filter(|suspect| suspect.again.is_none()).count();
             match known {
                 Some(known) => {
-                    let first = u32::from(known.slice != slice);
                     let same = known.run == new.run;
-                    let looks = if same { known.looks + first } else { 1 };
+                    let looks = if same { known.looks + 1 } else { 1 };
                     let again = known.again.filter(|_| same);
-                    self.0.push(Suspect { looks, seen: known.seen + first, again, ..new });
+                    self.0.push(Suspect { looks, seen: known.seen + 1, again, ..new });
                 }
-                None if waiting < LIMIT && self.0.len() < TOLD_LIMIT => self.0.push(new),
+                None if waiting < LIMIT && self.0.len() < TOLD_LIMIT => {
+                    waiting += 1;
+                    self.0.push(new);
+                }
                 None => {}
             }
         }
@@ -63,6 +65,11 @@ impl Suspects {
         if !self.0.is_empty() {
             self.0.retain(|suspect| suspect.page != page);
         }
+    }
+
+    /// Whether something in `page` was seen in `slice`.
+    pub fn seen(&self, page: usize, slice: u64) -> bool {
+        self.0.iter().any(|suspect| suspect.page == page && suspect.slice == slice)
     }
 
     /// The page that waits longest for another look in `slice`.
