@@ -85,12 +85,17 @@ impl Baseline {
         let mut at = address;
         let mut rest = into;
         while !rest.is_empty() {
-            let word = self.word(at & !7)?.to_le_bytes();
-            let from = word.get((at % 8) as usize..)?;
-            let (part, behind) = rest.split_at_mut(from.len().min(rest.len()));
-            part.copy_from_slice(from.get(..part.len())?);
-            at = at.checked_add(part.len() as u64)?;
-            rest = behind;
+            let copy = self.pages.get(self.number(at)?)?.as_deref()?;
+            let mut offset = (at % PAGE_BYTES) as usize;
+            while offset < PAGE_BYTES as usize && !rest.is_empty() {
+                let word = copy[offset / 8].to_le_bytes();
+                let from = word.get(offset % 8..)?;
+                let (part, behind) = rest.split_at_mut(from.len().min(rest.len()));
+                part.copy_from_slice(from.get(..part.len())?);
+                offset += part.len();
+                at = at.checked_add(part.len() as u64)?;
+                rest = behind;
+            }
         }
         Some(())
     }

@@ -14,6 +14,10 @@ const ENABLED: u64 = 1 << 31;
 const REGISTERS: u64 = 1 << 29;
 /// Bytes before a function's entry where a mitigation may have put code that falls into it (call depth tracking).
 const PADDING: u64 = 16;
+/// Searches in a slice that may find nothing: lists that lie must not take the monitor's time.
+const MISSES: usize = 32;
+/// Direct calls with the same hash.
+const DIRECTS: usize = 1024;
 
 /// What is said of a site's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +40,15 @@ pub(super) struct Law<'a, 'k, M> {
     pub layout: &'a Layout,
     /// Functions, trampolines and direct calls of ftrace's users; filled when it is first asked for.
     handlers: Option<Vec<(Role, u64)>>,
+    /// Functions outside the kernel's image that were found to be listed.
+    listed: Vec<u64>,
+    /// Searches that found nothing.
+    misses: usize,
 }
 
 impl<'a, 'k, M: KernelMemory> Law<'a, 'k, M> {
     pub fn new(kernel: &'a Kernel<'k, M>, layout: &'a Layout) -> Self {
-        Self { kernel, layout, handlers: None }
+        Self { kernel, layout, handlers: None, listed: Vec::new(), misses: 0 }
     }
 
     /// Judges `live`, the bytes at `site`; `before` stood there when the copy was made.
@@ -91,7 +99,7 @@ impl<'a, 'k, M: KernelMemory> Law<'a, 'k, M> {
     }
 
     fn call(
-        &self,
+        &mut self,
         at: u64,
         key: u64,
         tail: bool,
@@ -156,7 +164,7 @@ impl<'a, 'k, M: KernelMemory> Law<'a, 'k, M> {
             let legal = to == ftrace.caller
                 || to == ftrace.regs_caller
                 || self.is_handler(Role::Trampoline, to)
-                || self.is_direct(ftrace, at, to);
+                || self.try_to(|law| law.is_direct(ftrace, at, to));
             if legal {
                 return Verdict::Legal(5);
             }
@@ -195,27 +203,43 @@ impl<'a, 'k, M: KernelMemory> Law<'a, 'k, M> {
             .contains(&(role, address))
     }
 
+    /// Whether `search` finds something; without asking after too many that did not.
+    fn try_to(&mut self, search: impl FnOnce(&Self) -> bool) -> bool {
+        let found = self.misses < MISSES && search(self);
+        self.misses += usize::from(!found);
+        found
+    }
+
     /// Whether a direct call from `at` to `to` is registered.
     fn is_direct(&self, ftrace: &Ftrace, at: u64, to: u64) -> bool {
-        let hash =
-            ftrace.directs.and_then(|directs| self.kernel.u64(directs)).filter(|&hash| hash != 0);
-        let Some(hash) = hash else { return false };
-        let bits = self.kernel.u64(hash.wrapping_add(ftrace.hash_bits)).filter(|&bits| bits <= 16);
-        let buckets = self.kernel.u64(hash.wrapping_add(ftrace.hash_buckets));
-        let (Some(bits), Some(buckets)) = (bits, buckets) else { return false };
-        let entries = (0..1u64 << bits)
-            .flat_map(|bucket| walk::chain(self.kernel, buckets.wrapping_add(bucket * 8), 0))
-            .map(|link| link.wrapping_sub(ftrace.direct_link));
-        entries.take(walk::LIMIT).any(|entry| {
-            self.kernel.u64(entry.wrapping_add(ftrace.direct_ip)) == Some(at)
-                && self.kernel.u64(entry.wrapping_add(ftrace.direct)) == Some(to)
+        let word = |address: u64| self.kernel.u64(address);
+        let bucket = || {
+            let hash = word(ftrace.directs?).filter(|&hash| hash != 0)?;
+            let bits = word(hash.wrapping_add(ftrace.hash_bits)).filter(|&bits| bits <= 16)?;
+            let bucket = walk::hash(at, bits as u32);
+            Some(word(hash.wrapping_add(ftrace.hash_buckets))?.wrapping_add(bucket * 8))
+        };
+        let Some(bucket) = bucket() else { return false };
+        walk::chain(self.kernel, bucket, 0).take(DIRECTS).any(|link| {
+            let entry = link.wrapping_sub(ftrace.direct_link);
+            word(entry.wrapping_add(ftrace.direct_ip)) == Some(at)
+                && word(entry.wrapping_add(ftrace.direct)) == Some(to)
         })
     }
 
     /// Whether `address` is text of the kernel, of a module that is listed, or of a BPF program that is.
-    fn is_code(&self, address: u64) -> bool {
-        (self.layout.stext..self.layout.etext).contains(&address)
-            || owner::outside(self.kernel, &self.layout.owners, address).is_some()
+    fn is_code(&mut self, address: u64) -> bool {
+        if (self.layout.stext..self.layout.etext).contains(&address)
+            || self.listed.contains(&address)
+        {
+            return true;
+        }
+        let listed =
+            self.try_to(|law| owner::outside(law.kernel, &law.layout.owners, address).is_some());
+        if listed {
+            self.listed.push(address);
+        }
+        listed
     }
 }
 

@@ -7,14 +7,15 @@ use super::probes;
 use super::sites::{Sites, SITE_BYTES};
 use crate::memory::{KernelMemory, PAGE_BYTES};
 use alloc::vec::Vec;
+use core::ops::Range;
 use kyozon_abi::layer::MAX_REPAIR_WORDS;
 
 /// Bytes looked at on either side of a page: an instruction may lie across its edge.
 const MARGIN: u64 = 8;
 /// Changed bytes with at most so many unchanged ones between them are one change.
-const GAP: u64 = 8;
-/// Probes asked for in one look.
-const PROBES: usize = 256;
+const GAP: usize = 8;
+/// Places in a page where no probe was found, before no more are asked for.
+const MISSES: usize = 16;
 
 /// Changed bytes that no record explains, as many as one transaction can undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,8 +81,15 @@ impl Window {
         usize::try_from(address.checked_sub(self.start)?).ok()
     }
 
-    fn differs(&self, at: usize) -> bool {
-        self.live.get(at) != self.wanted.get(at)
+    /// The first byte in `places` that is not as it should be.
+    fn difference(&self, places: Range<usize>) -> Option<usize> {
+        const WORD: usize = 8;
+        let live = self.live.get(places.clone())?;
+        let wanted = self.wanted.get(places.clone())?;
+        let words = live.chunks(WORD).zip(wanted.chunks(WORD));
+        let skipped = WORD * words.take_while(|(live, wanted)| live == wanted).count();
+        let mut rest = live.iter().zip(wanted).skip(skipped);
+        Some(places.start + skipped + rest.position(|(live, wanted)| live != wanted)?)
     }
 
     /// Lets the law decide on sites; on those that are as they were only if `all`.
@@ -123,11 +131,10 @@ impl Window {
     /// Lets registered probes explain what is left.
     fn judge_probes<M: KernelMemory>(&mut self, law: &Law<'_, '_, M>) {
         let Some(known) = &law.layout.probes else { return };
-        let mut asked = 0;
-        for at in 0..self.live.len() {
-            if !self.differs(at) {
-                continue;
-            }
+        let mut misses = 0;
+        let mut next = 0;
+        while let Some(at) = self.difference(next..self.live.len()) {
+            next = at + 1;
             for first in (at.saturating_sub(4)..=at).rev() {
                 let Some(live) = self
                     .live
@@ -136,10 +143,9 @@ impl Window {
                 else {
                     continue;
                 };
-                if asked == PROBES {
+                if misses == MISSES {
                     return;
                 }
-                asked += 1;
                 let bytes = probes::explained(law.kernel, known, self.start + first as u64, live);
                 if first + bytes > at {
                     let (Some(to), Some(from)) = (
@@ -151,6 +157,7 @@ impl Window {
                     to.copy_from_slice(from);
                     break;
                 }
+                misses += 1;
             }
         }
     }
@@ -160,32 +167,24 @@ impl Window {
         let mut runs = Vec::new();
         let Some(first) = self.index(page) else { return runs };
         // What begins in the margin before, and reaches at most the margin's length into the page, is that page's.
-        let earlier = (0..first).any(|at| self.differs(at));
-        let mut at = if earlier { first + MARGIN as usize } else { first };
+        let earlier = self.difference(0..first).is_some();
         let end = (first + PAGE_BYTES as usize).min(self.live.len());
-        while at < end {
-            if self.differs(at) {
-                let run = self.run(at);
-                at = run.end().saturating_sub(self.start) as usize;
-                runs.push(run);
-            } else {
-                at += 1;
-            }
+        let mut at = if earlier { first + MARGIN as usize } else { first };
+        while let Some(from) = self.difference(at..end) {
+            let (run, behind) = self.run(from);
+            runs.push(run);
+            at = behind.min(end);
         }
         runs
     }
 
-    fn run(&self, from: usize) -> Run {
+    /// The change that begins at `from`, and the place behind it.
+    fn run(&self, from: usize) -> (Run, usize) {
         let address = self.start + from as u64;
-        let limit = (address & !7) + 8 * MAX_REPAIR_WORDS as u64;
+        let limit = self.live.len().min(from - (address % 8) as usize + 8 * MAX_REPAIR_WORDS);
         let mut last = from;
-        let mut at = from;
-        while at < self.live.len() && self.start + (at as u64) < limit && at - last <= GAP as usize
-        {
-            if self.differs(at) {
-                last = at;
-            }
-            at += 1;
+        while let Some(at) = self.difference(last + 1..limit.min(last + 1 + GAP)) {
+            last = at;
         }
         let mut changed = address..self.start + last as u64 + 1;
         // Data and sites are told of as a whole.
@@ -202,7 +201,7 @@ impl Window {
             bytes.unwrap_or(&[]).to_vec()
         };
         let code_at = address.saturating_sub(4).max(self.start);
-        Run {
+        let run = Run {
             address,
             found: part(&self.live, address, end),
             expected: part(&self.wanted, address, end),
@@ -211,7 +210,8 @@ impl Window {
             breakpoint: self.live.get(from) == Some(&INT3),
             code: part(&self.live, code_at, end + 11),
             code_at,
-        }
+        };
+        (run, last + 1)
     }
 
     fn words(&self, start: u64, end: u64) -> Vec<(u64, u64, u64)> {

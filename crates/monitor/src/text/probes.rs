@@ -6,9 +6,10 @@ use super::walk;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
 
-/// The hash table of probes (`kprobes.c`), and how an address gets into it (`hash.h`).
+/// The hash table of probes (`kprobes.c`).
 const BUCKETS_BITS: u32 = 6;
-const GOLDEN_RATIO: u64 = 0x61c8_8646_80b5_83eb;
+/// Probes in a bucket, and on their way out in a list.
+const LONGEST: usize = 1024;
 /// The probe's memory is going away; its breakpoint is off; a jump stands for the breakpoint; it is a user of ftrace.
 const GONE: u32 = 1;
 const OPTIMIZED: u32 = 4;
@@ -34,7 +35,7 @@ fn leaving<'k, M: KernelMemory>(
     let heads = probes.leaving.iter().flatten();
     heads
         .flat_map(|&head| walk::list(kernel, List { head, link: probes.leaving_link }))
-        .take(walk::LIMIT)
+        .take(LONGEST)
 }
 
 /// Calls `put` with an address and what stood there before a probe was set, for each.
@@ -101,8 +102,8 @@ fn registered<M: KernelMemory>(
     probes: &Probes,
     at: u64,
 ) -> Option<(u64, u32)> {
-    let bucket = at.wrapping_mul(GOLDEN_RATIO) >> (64 - BUCKETS_BITS);
-    let links = walk::chain(kernel, probes.table + bucket * 8, 0);
+    let bucket = walk::hash(at, BUCKETS_BITS);
+    let links = walk::chain(kernel, probes.table + bucket * 8, 0).take(LONGEST);
     let mut here = links.map(|link| link.wrapping_sub(probes.link)).filter_map(|probe| {
         let is_here = kernel.u64(probe.wrapping_add(probes.addr)) == Some(at);
         let flags = kernel.u32(probe.wrapping_add(probes.flags)).filter(|_| is_here)?;

@@ -7,6 +7,11 @@ use crate::memory::KernelMemory;
 /// More entries than any honest list has; what lies behind them is not looked at.
 pub(super) const LIMIT: usize = 4096;
 
+/// In which of `1 << bits` buckets an address lies (`hash_64` of Linux's `hash.h`).
+pub(super) fn hash(address: u64, bits: u32) -> u64 {
+    address.wrapping_mul(0x61c8_8646_80b5_83eb).checked_shr(64 - bits).unwrap_or(0)
+}
+
 /// The entries of a doubly linked list, by address.
 pub(super) fn list<'k, M: KernelMemory>(
     kernel: &'k Kernel<'_, M>,

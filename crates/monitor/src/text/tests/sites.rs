@@ -136,7 +136,8 @@ fn functions_entries() {
 #[test]
 fn a_direct_call_belongs_to_its_function() {
     let mut world = World::new();
-    world.set(BUCKETS + 16, DIRECT_ENTRY);
+    let bucket = ENTRY.wrapping_mul(0x61c8_8646_80b5_83eb) >> 62;
+    world.set(BUCKETS + 8 * bucket, DIRECT_ENTRY);
     world.set(DIRECT_ENTRY + 16, ENTRY);
     world.set(DIRECT_ENTRY + 24, OTHER + 0x40);
     world.assert_legal(ENTRY, &near(ENTRY, CALL, OTHER + 0x40));
