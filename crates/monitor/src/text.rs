@@ -22,6 +22,7 @@ mod suspects;
 #[cfg(test)]
 mod tests;
 mod walk;
+mod window;
 
 use crate::check::{Budget, Check, Step};
 use crate::finding::Finding;

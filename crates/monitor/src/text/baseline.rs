@@ -75,7 +75,7 @@ impl Baseline {
 
     /// Whether page `number` is as it was; `None` where there is nothing to compare.
     pub fn same<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, number: usize) -> Option<bool> {
-        let copy = self.pages.get(number)?.as_deref()?;
+        let copy = self.page(number)?;
         let live = kernel.memory.page(kernel.physical(self.address(number))?)?;
         Some(differences(live, copy) == 0)
     }
@@ -85,7 +85,7 @@ impl Baseline {
         let mut at = address;
         let mut rest = into;
         while !rest.is_empty() {
-            let copy = self.pages.get(self.number(at)?)?.as_deref()?;
+            let copy = self.page(self.number(at)?)?;
             let mut offset = (at % PAGE_BYTES) as usize;
             while offset < PAGE_BYTES as usize && !rest.is_empty() {
                 let word = copy[offset / 8].to_le_bytes();
@@ -114,9 +114,14 @@ impl Baseline {
         }
     }
 
+    /// The copy of page `number`.
+    pub fn page(&self, number: usize) -> Option<&[u64; PAGE_WORDS]> {
+        self.pages.get(number)?.as_deref()
+    }
+
     /// The copy of the eight bytes at `address`, a multiple of 8.
     pub fn word(&self, address: u64) -> Option<u64> {
-        let copy = self.pages.get(self.number(address)?)?.as_deref()?;
+        let copy = self.page(self.number(address)?)?;
         Some(copy[(address % PAGE_BYTES / 8) as usize])
     }
 }
