@@ -51,8 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("four files and dumps are wanted".into());
     };
     let btf = std::fs::read(btf)?;
-    let [kallsyms, iomem, release] =
-        [kallsyms, iomem, release].map(|name| std::fs::read_to_string(name));
+    let [kallsyms, iomem, release] = [kallsyms, iomem, release].map(std::fs::read_to_string);
     let (kallsyms, iomem, release) = (kallsyms?, iomem?, release?);
     let bytes =
         build(&Sources { btf: &btf, kallsyms: &kallsyms, iomem: &iomem, release: &release })?;

@@ -10,12 +10,21 @@ use alloc::string::String;
 /// No module and no BPF image is larger, in bytes.
 const LARGEST: u64 = 1 << 30;
 
+/// Of a system call's names, the one for people.
+const PREFERRED: &str = "__x64_sys_";
+
 /// `SYMBOL+0xOFFSET` in the kernel's image, or where the address is.
 pub(super) fn symbol<M: KernelMemory>(kernel: &Kernel<'_, M>, address: u64) -> String {
-    match kernel.profile.nearest(address) {
-        Some((name, 0)) => name.into(),
-        Some((name, offset)) => format!("{name}+{offset:#x}"),
-        None => format!("{address:#x}"),
+    let Some((name, offset)) = kernel.profile.nearest(address) else {
+        return format!("{address:#x}");
+    };
+    let start = address - offset;
+    let mut same = kernel.profile.symbols_from(start).take_while(|symbol| symbol.address == start);
+    let name =
+        same.find(|symbol| symbol.name.starts_with(PREFERRED)).map_or(name, |symbol| symbol.name);
+    match offset {
+        0 => name.into(),
+        _ => format!("{name}+{offset:#x}"),
     }
 }
 
