@@ -1,17 +1,56 @@
-//! Makes a profile of a kernel and says what is in it.
+//! Makes a profile of a kernel, and runs the checks over a dump of its memory.
 //!
-//! `cargo run -p kyozon-monitor --example dump -- BTF KALLSYMS IOMEM RELEASE`: files with what
-//! `/sys/kernel/btf/vmlinux`, `/proc/kallsyms`, `/proc/iomem` and `uname -r` give on the target.
+//! `cargo run -p kyozon-monitor --example dump -- BTF KALLSYMS IOMEM RELEASE [MEMORY]`: files with what
+//! `/sys/kernel/btf/vmlinux`, `/proc/kallsyms`, `/proc/iomem` and `uname -r` give on the target, and its physical memory
+//! from address 0 on, as QEMU's `pmemsave` writes it.
 
+use kyozon_monitor::check::{Budget, Check, Step};
+use kyozon_monitor::kernel::Kernel;
+use kyozon_monitor::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
 use kyozon_monitor::profile::build::{build, Sources};
 use kyozon_monitor::profile::Profile;
+use kyozon_monitor::tasks::Tasks;
 use std::error::Error;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
+
+/// How many passes are made over a dump: more than confirm a finding.
+const PASSES: usize = 5;
+
+struct Dump(Vec<Page>);
+
+impl Dump {
+    fn read(name: &str) -> std::io::Result<Self> {
+        let bytes = std::fs::read(name)?;
+        let word = |page: &[u8], i: usize| {
+            page[8 * i..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
+        };
+        let page =
+            |page| std::array::from_fn::<_, PAGE_WORDS, _>(|i| AtomicU64::new(word(page, i)));
+        Ok(Self(bytes.chunks_exact(PAGE_BYTES as usize).map(page).collect()))
+    }
+}
+
+impl KernelMemory for Dump {
+    fn page(&self, physical: u64) -> Option<&Page> {
+        self.0.get(usize::try_from(physical / PAGE_BYTES).ok()?)
+    }
+}
+
+/// Slices of so many questions.
+struct Questions(u32);
+
+impl Budget for Questions {
+    fn spent(&mut self) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.0 == 0
+    }
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let [btf, kallsyms, iomem, release] =
-        names.get(..4).and_then(|n| n.first_chunk()).ok_or("four files are wanted")?;
+        names.first_chunk().ok_or("four files are wanted, and a dump")?;
     let btf = std::fs::read(btf)?;
     let [kallsyms, iomem, release] = [kallsyms, iomem, release].map(std::fs::read_to_string);
     let (kallsyms, iomem, release) = (kallsyms?, iomem?, release?);
@@ -28,6 +67,27 @@ fn main() -> Result<(), Box<dyn Error>> {
         start.elapsed()
     );
     println!("{} symbols, image at {:#x}", profile.symbol_count(), profile.text_base());
-    println!("task_struct.tasks: {:?}", profile.field("task_struct", "tasks"));
+    let Some(memory) = names.get(4) else { return Ok(()) };
+    let memory = Dump::read(memory)?;
+    let kernel = Kernel { profile: &profile, memory: &memory };
+    let version = profile.symbol("linux_banner").and_then(|banner| kernel.c_string(banner, 60));
+    println!("its memory says: {}", version.ok_or("the dump is not this kernel's")?);
+    let mut tasks = Tasks::new(&profile)?;
+    let (mut passes, mut slices, mut retries, mut findings) = (0, 0, 0, 0);
+    let start = Instant::now();
+    while passes < PASSES {
+        let mut found = |finding: kyozon_monitor::finding::Finding| {
+            findings += 1;
+            println!("{finding:?}");
+        };
+        slices += 1;
+        if let Step::Done(count) =
+            tasks.step(&kernel, &mut Questions(200), &mut found, &mut retries)
+        {
+            passes += 1;
+            println!("tasks: {count} in pass {passes}");
+        }
+    }
+    println!("{slices} slices, {retries} retries, {findings} findings, {:?}", start.elapsed());
     Ok(())
 }

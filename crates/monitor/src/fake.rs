@@ -60,7 +60,6 @@ impl KernelMemory for FakeMemory {
 }
 
 /// The physical address of an address in the fake image or direct map.
-#[allow(dead_code)]
 pub fn physical(address: u64) -> u64 {
     if address >= TEXT {
         address - TEXT + TEXT_PHYSICAL

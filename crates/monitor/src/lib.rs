@@ -24,4 +24,6 @@ pub mod finding;
 pub mod kernel;
 pub mod memory;
 pub mod profile;
+pub mod tasks;
 pub mod text;
+pub mod walk;

@@ -16,6 +16,8 @@ use format::{Header, Section};
 
 /// Most bytes of an encoded profile.
 pub const MAX_PROFILE_BYTES: usize = 16 << 20;
+/// No offset and no size in a profile is larger: sums of some of them cannot overflow.
+pub const MAX_LAYOUT_BYTES: u64 = 1 << 32;
 
 /// Why there is no profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -266,6 +268,12 @@ impl<'a> Profile<'a> {
             (place as u32 as usize).saturating_add((place >> 32) as usize) <= self.header.keys.count
         };
         rule((0..count).all(inside), "a member's name is outside the names")?;
+        let small = |i: usize| {
+            let value = self.u64_at(self.header.layouts, 3 * i + 1);
+            let bytes = self.u64_at(self.header.layouts, 3 * i + 2);
+            self.key(i).starts_with('#') || (value <= MAX_LAYOUT_BYTES && bytes <= MAX_LAYOUT_BYTES)
+        };
+        rule((0..count).all(small), "a structure is too large")?;
         rule((1..count).all(|i| self.key(i - 1) < self.key(i)), "members are not sorted")
     }
 

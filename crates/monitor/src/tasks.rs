@@ -1,0 +1,193 @@
+//! The check `tasks`: every task is in every structure where Linux keeps tasks.
+//!
+//! A task that hides is unlinked from some of them and runs on. The views are: the list of processes, the list of
+//! threads of each process, the index of numbers (`init_pid_ns.idr`) with the lists below each number, and the lists
+//! of control groups. A pass notes for each task which views have it. What lacks a view is a *suspect*; it is looked at
+//! again, by itself, in later slices, and reported after [`LOOKS`] looks in a row that found the same task still
+//! missing while the locks of the structures were free and it was neither being born nor dead.
+//!
+//! One call of [`Check::step`] is one look: it must not be called twice while Linux stands still.
+
+mod layout;
+mod look;
+mod mend;
+mod report;
+mod seen;
+mod task;
+mod views;
+
+use crate::check::{Budget, Check, Step};
+use crate::finding::Finding;
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::profile::{Profile, ProfileError};
+use alloc::vec::Vec;
+use layout::Layout;
+use look::{Look, Suspect};
+use seen::Seen;
+use views::{Progress, Views};
+
+/// Most tasks that a pass takes note of: half a MiB to a MiB of memory. More are not judged.
+pub const MAX_TASKS: usize = 1 << 16;
+/// How many looks in a row confirm.
+pub const LOOKS: u32 = 3;
+/// Most suspects at a time, and how many of them one slice looks at.
+const MAX_SUSPECTS: usize = 64;
+const SUSPECTS_A_SLICE: usize = 16;
+/// Of them, most that are dormant: many exits at once must not keep the others out.
+const MAX_DORMANT_SUSPECTS: usize = 16;
+/// How many passes in a row must find a list broken.
+const BROKEN_PASSES: u32 = 3;
+
+/// Views, one bit each.
+pub(crate) mod view {
+    /// The list of processes.
+    pub const TASKS: u8 = 1;
+    /// The list of threads of the process's signal structure.
+    pub const THREADS: u8 = 2;
+    /// The list of threads from the process's first thread, where Linux has it (before 6.7).
+    pub const GROUP: u8 = 4;
+    /// The index of numbers, and the number's list of threads.
+    pub const PID: u8 = 8;
+    /// The number's list of processes.
+    pub const TGID: u8 = 16;
+    /// The lists of control groups.
+    pub const CGROUP: u8 = 32;
+    /// Each with its name.
+    pub const NAMES: [(u8, &str); 6] = [
+        (TASKS, "the list of processes"),
+        (THREADS, "its process's list of threads"),
+        (GROUP, "its process's ring of threads"),
+        (PID, "the index of process numbers"),
+        (TGID, "its number's list of processes"),
+        (CGROUP, "its control group"),
+    ];
+}
+
+/// The check.
+pub struct Tasks {
+    layout: Layout,
+    seen: Seen,
+    views: Views,
+    /// The slot of `seen` that is judged next, while a pass is being judged.
+    judging: Option<usize>,
+    suspects: Vec<Suspect>,
+    /// The suspect that is looked at next.
+    turn: usize,
+    /// For how many passes in a row the list of processes could not be walked.
+    broken: u32,
+}
+
+impl Tasks {
+    /// Fails where the profile lacks something that the check needs.
+    pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
+        let layout = Layout::new(profile)?;
+        Ok(Self {
+            views: Views::new(&layout),
+            layout,
+            seen: Seen::new(MAX_TASKS),
+            judging: None,
+            suspects: Vec::new(),
+            turn: 0,
+            broken: 0,
+        })
+    }
+
+    /// Looks at some of the suspects again.
+    fn look_again<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        budget: &mut dyn Budget,
+        found: &mut dyn FnMut(Finding),
+        retries: &mut u64,
+    ) {
+        for _ in 0..self.suspects.len().min(SUSPECTS_A_SLICE) {
+            if budget.spent() || self.suspects.is_empty() {
+                return;
+            }
+            if self.turn >= self.suspects.len() {
+                self.turn = 0;
+            }
+            let suspect = &mut self.suspects[self.turn];
+            match suspect.look(kernel, &self.layout) {
+                Look::Clear => {
+                    self.suspects.swap_remove(self.turn);
+                    continue;
+                }
+                Look::Busy => *retries += 1,
+                Look::Unsure => {}
+                Look::Confirmed(missing) => {
+                    found(report::finding(kernel, &self.layout, suspect.identity, missing))
+                }
+            }
+            self.turn += 1;
+        }
+    }
+
+    /// Judges one slot of what the pass has seen.
+    fn judge<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, slot: usize) {
+        let Some((task, bits)) = self.seen.take(slot) else { return };
+        let verdict = look::judge(kernel, &self.layout, task, bits | self.views.incomplete);
+        let unreached = verdict.as_ref().map_or(0, |suspect| suspect.unreached);
+        if let Some(known) = self.suspects.iter_mut().find(|suspect| suspect.identity.task == task)
+        {
+            return known.another_pass(unreached);
+        }
+        let Some(suspect) = verdict else { return };
+        let dormant = self.suspects.iter().filter(|suspect| suspect.dormant).count();
+        let room = self.suspects.len() < MAX_SUSPECTS
+            && !(suspect.dormant && dormant >= MAX_DORMANT_SUSPECTS);
+        if room {
+            self.suspects.push(suspect);
+        }
+    }
+}
+
+impl<M: KernelMemory> Check<M> for Tasks {
+    fn name(&self) -> &'static str {
+        "tasks"
+    }
+
+    fn step(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        budget: &mut dyn Budget,
+        found: &mut dyn FnMut(Finding),
+        retries: &mut u64,
+    ) -> Step {
+        self.look_again(kernel, budget, found, retries);
+        if self.judging.is_none() {
+            self.views.resume(kernel, &self.layout, retries);
+        }
+        while !budget.spent() {
+            let Some(slot) = self.judging else {
+                if self.views.advance(kernel, &self.layout, &mut self.seen) == Progress::Done {
+                    self.judging = Some(0);
+                }
+                continue;
+            };
+            if slot < self.seen.slots() {
+                self.judge(kernel, slot);
+                self.judging = Some(slot + 1);
+                continue;
+            }
+            match self.views.broken {
+                Some(broken) => {
+                    self.broken += 1;
+                    if self.broken == BROKEN_PASSES {
+                        found(report::broken_list(&self.layout, broken));
+                    }
+                }
+                None => self.broken = 0,
+            }
+            let count = self.seen.clear();
+            self.views = Views::new(&self.layout);
+            self.judging = None;
+            return Step::Done(count as u64);
+        }
+        Step::Spent
+    }
+}
+
+#[cfg(test)]
+mod tests;

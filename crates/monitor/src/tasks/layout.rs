@@ -1,0 +1,177 @@
+//! Where what the check reads lies, looked up once.
+
+use super::view;
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::profile::{Profile, ProfileError};
+use crate::walk::{offset, Lists, XArrays};
+use alloc::format;
+
+/// Longest table of control groups that is believed, in lists; Linux has 128.
+const MAX_BUCKETS: u64 = 4096;
+
+/// A lock that must be free.
+#[derive(Clone, Copy, Debug)]
+pub struct Lock {
+    /// Virtual address.
+    pub address: u64,
+    /// Bytes of it, 4 or 8, in one word.
+    pub bytes: u64,
+    /// Which of its bits say that somebody is writing.
+    writer: u64,
+}
+
+impl Lock {
+    /// The word that holds the lock: its virtual address, its value, and the lock's bits in it.
+    pub fn word<M: KernelMemory>(&self, kernel: &Kernel<'_, M>) -> Option<(u64, u64, u64)> {
+        let word = self.address & !7;
+        let mask =
+            if self.bytes == 8 { u64::MAX } else { 0xffff_ffff << (8 * (self.address - word)) };
+        Some((word, kernel.u64(word)?, mask))
+    }
+
+    /// Whether nobody changes what it guards; readers do not matter.
+    pub fn quiet<M: KernelMemory>(&self, kernel: &Kernel<'_, M>) -> bool {
+        kernel.number(self.address, self.bytes).is_some_and(|value| value & self.writer == 0)
+    }
+}
+
+/// The lists of control groups.
+#[derive(Clone, Copy, Debug)]
+pub struct Groups {
+    /// The table's address and how many lists it has.
+    pub table: u64,
+    pub buckets: u64,
+    /// In `css_set`.
+    pub hlist: u64,
+    pub lists: [u64; 3],
+    /// In `task_struct`.
+    pub of_task: u64,
+    pub node: u64,
+    pub lock: Lock,
+}
+
+/// Addresses and offsets.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    pub lists: Lists,
+    pub xarrays: XArrays,
+    pub init_task: u64,
+    /// Address of `init_pid_ns.idr`'s xarray.
+    pub pids: u64,
+    pub tasklist_lock: Lock,
+    pub pidmap_lock: Lock,
+    // In `task_struct`.
+    pub tasks: u64,
+    pub thread_node: u64,
+    pub thread_group: Option<u64>,
+    pub pid: u64,
+    pub tgid: u64,
+    pub start_time: u64,
+    pub run_time: u64,
+    pub flags: u64,
+    pub state: u64,
+    pub exit_state: u64,
+    pub comm: u64,
+    pub comm_bytes: u64,
+    pub signal: u64,
+    pub group_leader: u64,
+    pub thread_pid: u64,
+    pub links: [u64; 2],
+    // In `signal_struct`.
+    pub thread_head: u64,
+    pub signal_tgid: u64,
+    // In `pid`.
+    pub pid_tasks: [u64; 2],
+    pub pid_number: u64,
+    pub pid_count: u64,
+    pub groups: Option<Groups>,
+}
+
+impl Layout {
+    pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
+        let symbol = |name: &str| {
+            profile.symbol(name).ok_or_else(|| ProfileError::Missing(format!("symbol {name}")))
+        };
+        let constant = |name: &str| {
+            let value = profile.constant(name).filter(|value| *value < 16);
+            value.ok_or_else(|| ProfileError::Missing(format!("constant {name}")))
+        };
+        let task = |path: &str| offset(profile, "task_struct", path);
+        let types = [constant("PIDTYPE_PID")?, constant("PIDTYPE_TGID")?];
+        let (pid_links, pid_tasks) = (task("pid_links")?, offset(profile, "pid", "tasks")?);
+        let node = profile.size_of("hlist_node").unwrap_or(16);
+        let comm = profile.field("task_struct", "comm").map_or(0, |field| field.bytes.min(64));
+        if profile.size_of("qrwlock") != Some(8) || profile.size_of("qspinlock") != Some(4) {
+            return Err(ProfileError::Malformed("the kernel's locks are of another kind"));
+        }
+        Ok(Self {
+            lists: Lists::new(profile)?,
+            xarrays: XArrays::new(profile)?,
+            init_task: symbol("init_task")?,
+            pids: symbol("init_pid_ns")?
+                .wrapping_add(offset(profile, "pid_namespace", "idr")?)
+                .wrapping_add(offset(profile, "idr", "idr_rt")?),
+            // include/asm-generic/qrwlock.h: the writer's byte is the lowest.
+            tasklist_lock: Lock { address: symbol("tasklist_lock")?, bytes: 8, writer: 0xff },
+            pidmap_lock: Lock { address: symbol("pidmap_lock")?, bytes: 4, writer: u64::MAX },
+            tasks: task("tasks")?,
+            thread_node: task("thread_node")?,
+            thread_group: task("thread_group").ok(),
+            pid: task("pid")?,
+            tgid: task("tgid")?,
+            start_time: task("start_time")?,
+            run_time: task("se.sum_exec_runtime")?,
+            flags: task("flags")?,
+            state: task("__state")?,
+            exit_state: task("exit_state")?,
+            comm: task("comm")?,
+            comm_bytes: comm,
+            signal: task("signal")?,
+            group_leader: task("group_leader")?,
+            thread_pid: task("thread_pid")?,
+            links: types.map(|kind| pid_links + kind * node),
+            thread_head: offset(profile, "signal_struct", "thread_head")?,
+            signal_tgid: offset(profile, "signal_struct", "pids")? + types[1] * 8,
+            pid_tasks: types.map(|kind| pid_tasks + kind * 8),
+            pid_number: offset(profile, "pid", "numbers")? + offset(profile, "upid", "nr")?,
+            pid_count: offset(profile, "pid", "count")?,
+            groups: groups(profile).ok(),
+        })
+    }
+
+    /// The views that a task must be in.
+    pub fn expected(&self, leader: bool) -> u8 {
+        let group = if self.groups.is_some() { view::CGROUP } else { 0 };
+        let ring = if self.thread_group.is_some() && !leader { view::GROUP } else { 0 };
+        let process = if leader { view::TASKS | view::TGID } else { 0 };
+        view::THREADS | view::PID | group | ring | process
+    }
+
+    /// The locks that guard `views`.
+    pub fn locks(&self, views: u8) -> impl Iterator<Item = Lock> {
+        let groups = self.groups.filter(|_| views & view::CGROUP != 0).map(|groups| groups.lock);
+        let numbers = (views & view::PID != 0).then_some(self.pidmap_lock);
+        let lists = (views & !view::CGROUP != 0).then_some(self.tasklist_lock);
+        lists.into_iter().chain(numbers).chain(groups)
+    }
+}
+
+fn groups(profile: &Profile<'_>) -> Result<Groups, ProfileError> {
+    let symbol = |name: &str| {
+        profile.symbol(name).ok_or_else(|| ProfileError::Missing(format!("symbol {name}")))
+    };
+    let table = symbol("css_set_table")?;
+    let behind =
+        profile.symbols_from(table.saturating_add(1)).next().map_or(table, |symbol| symbol.address);
+    let list = |name: &str| offset(profile, "css_set", name);
+    Ok(Groups {
+        table,
+        buckets: ((behind - table) / 8).min(MAX_BUCKETS),
+        hlist: list("hlist")?,
+        lists: [list("tasks")?, list("mg_tasks")?, list("dying_tasks")?],
+        of_task: offset(profile, "task_struct", "cgroups")?,
+        node: offset(profile, "task_struct", "cg_list")?,
+        lock: Lock { address: symbol("css_set_lock")?, bytes: 4, writer: u64::MAX },
+    })
+}

@@ -1,0 +1,80 @@
+//! Findings of this check, in words.
+
+use super::layout::Layout;
+use super::task::{name, Identity, Task};
+use super::{mend, view};
+use crate::finding::Finding;
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::walk::Broken;
+use alloc::format;
+use alloc::string::{String, ToString};
+
+/// The names of `views`, with commas.
+pub fn names(views: u8) -> String {
+    let mut text = String::new();
+    for (_, name) in view::NAMES.iter().filter(|(view, _)| views & view != 0) {
+        if !text.is_empty() {
+            text += ", ";
+        }
+        text += name;
+    }
+    text
+}
+
+/// A task that is missing from `views`, and how it is put back.
+pub fn finding<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &Layout,
+    identity: Identity,
+    views: u8,
+) -> Finding {
+    let task = Task::read(kernel, layout, identity.task);
+    let leads = task.is_none_or(|task| task.leads());
+    let what = match task {
+        Some(task) if task.kernel_thread() => "hidden kernel thread",
+        _ if leads => "hidden process",
+        _ => "hidden thread",
+    };
+    let process = match task {
+        Some(task) if !task.leads() => {
+            let number = kernel.u32(identity.task.wrapping_add(layout.tgid)).unwrap_or(0);
+            format!(" of {}, process {number}", name(kernel, layout, task.leader))
+        }
+        _ => String::new(),
+    };
+    let others = layout.expected(leads) & !views;
+    let seen = if others == 0 { String::new() } else { format!("; in {}", names(others)) };
+    Finding {
+        what: what.to_string(),
+        address: identity.task,
+        symbol: format!(
+            "{}, number {}{process}",
+            name(kernel, layout, identity.task),
+            identity.pid
+        ),
+        owner: "nobody".to_string(),
+        expected: format!("in {}", names(views)),
+        found: format!("not there{seen}"),
+        repairs: mend::repairs(kernel, layout, &identity, views),
+    }
+}
+
+/// The list of processes cannot be followed to its end.
+pub fn broken_list(layout: &Layout, broken: Broken) -> Finding {
+    let (address, found) = match broken {
+        Broken::Wild(address) => (address, format!("a link to {address:#x}, where no process is")),
+        Broken::TooLong => {
+            (layout.init_task, "a ring that does not come back to its beginning".to_string())
+        }
+    };
+    Finding {
+        what: "damaged list of processes".to_string(),
+        address,
+        symbol: "init_task".to_string(),
+        owner: "nobody".to_string(),
+        expected: "a list that leads back to its beginning".to_string(),
+        found,
+        repairs: alloc::vec::Vec::new(),
+    }
+}

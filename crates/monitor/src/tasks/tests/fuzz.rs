@@ -1,0 +1,93 @@
+//! Memory with errors: no walk crashes, none goes on for ever, and no repair is malformed.
+
+use super::*;
+use crate::fake::{rounds, Numbers};
+
+/// A slice that counts.
+struct Counted(u64);
+
+impl Budget for Counted {
+    fn spent(&mut self) -> bool {
+        self.0 += 1;
+        false
+    }
+}
+
+#[test]
+fn no_memory_makes_a_pass_stumble() {
+    let linux = Linux::new(true);
+    for number in 3..12 {
+        linux.spawn("process", 7 * number, None);
+    }
+    let leader = linux.spawn("leader", 200, None);
+    linux.spawn("thread", 201, Some(leader));
+    let hidden = linux.spawn("hidden", 202, None);
+    hide(&linux, hidden, view::TASKS | view::PID, Leave::Stale);
+    let profile = Profile::decode(&linux.profile).unwrap();
+    let kernel = Kernel { profile: &profile, memory: &linux.memory };
+    let used = linux.used();
+    let total = used[0].1 + used[1].1;
+    let mut numbers = Numbers(0x1234_5678);
+    let place = |numbers: &mut Numbers| {
+        let at = numbers.below(total) & !7;
+        if at < used[0].1 {
+            used[0].0 + at
+        } else {
+            used[1].0 + at - used[0].1
+        }
+    };
+    // Most mutations hit words that hold something; errors in unused ones are not seen.
+    let full: Vec<u64> = (0..total / 8)
+        .map(|i| if 8 * i < used[0].1 { used[0].0 + 8 * i } else { used[1].0 + 8 * i - used[0].1 })
+        .filter(|at| linux.memory.get(*at) != 0)
+        .collect();
+    let (mut most, mut reported) = (0, 0u64);
+    for _ in 0..rounds(1500) {
+        let mut undo = Vec::new();
+        for _ in 0..=numbers.below(6) {
+            let at = match numbers.below(4) {
+                0 => place(&mut numbers),
+                _ => full[numbers.below(full.len() as u64) as usize],
+            };
+            let other = linux.memory.get(full[numbers.below(full.len() as u64) as usize]);
+            let old = linux.memory.get(at);
+            let new = match numbers.below(8) {
+                0 => 0,
+                1 => numbers.next(),
+                2 => old ^ 1 << numbers.below(64),
+                3 => crate::fake::DIRECT + place(&mut numbers),
+                4 => crate::fake::DIRECT + place(&mut numbers) + 2,
+                5 => 0xdead_0000_0000_0100,
+                6 => old.wrapping_add(numbers.below(64).wrapping_sub(32)),
+                _ => other,
+            };
+            undo.push((at, old));
+            linux.memory.set(at, new);
+        }
+        let mut tasks = Tasks::new(&profile).unwrap();
+        let mut budget = Counted(0);
+        for _ in 0..5 {
+            let mut found = |finding: Finding| {
+                reported += 1;
+                for repair in &finding.repairs {
+                    assert!((1..=16).contains(&repair.words.len()));
+                    for (i, word) in repair.words.iter().enumerate() {
+                        assert_eq!(word.address % 8, 0);
+                        assert!(repair.words[..i]
+                            .iter()
+                            .all(|other| other.address != word.address));
+                    }
+                }
+            };
+            let step = tasks.step(&kernel, &mut budget, &mut found, &mut 0);
+            assert_ne!(step, Step::Spent);
+        }
+        most = most.max(budget.0);
+        for (at, old) in undo.into_iter().rev() {
+            linux.memory.set(at, old);
+        }
+    }
+    assert!(reported > 0);
+    // Five passes, each bounded.
+    assert!(most < 5 * 16 * (MAX_TASKS as u64 + 1000), "{most}");
+}

@@ -1,0 +1,356 @@
+//! The pass: walks every view, a node at a time, and notes which tasks it has.
+
+use super::layout::{Groups, Layout};
+use super::seen::Seen;
+use super::task::{Identity, Task, MAX_PID};
+use super::{view, MAX_TASKS};
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::walk::{Broken, Entry, HashWalk, ListWalk};
+
+/// Marks in [`Seen`] that a process's threads were walked.
+const WALKED: u8 = 128;
+/// Longest list that is followed.
+const LONGEST: u32 = MAX_TASKS as u32 + 1;
+/// Steps that a walk has more than the tasks that were seen account for.
+const SLACK: usize = 64;
+/// How often a walk begins anew because its place in the list is gone, before the pass does without.
+const MAX_RESTARTS: u32 = 16;
+/// Most tasks of one type at one number; Linux has one.
+pub const MAX_TASKS_A_NUMBER: u32 = 8;
+/// Most control groups' task sets in one list of the table.
+const MAX_SETS_A_BUCKET: u32 = 256;
+/// Most nodes that a pass visits: several for each task, and the pass ends whatever the memory holds.
+const MAX_NODES: u32 = 16 * MAX_TASKS as u32;
+
+/// Whether a pass has more to walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    More,
+    Done,
+}
+
+/// A walk over a list of tasks that survives a pause.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    walk: ListWalk,
+    /// Offset of the list's node in a task.
+    node: u64,
+    view: u8,
+    /// The task where the walk stands.
+    standing: Option<Identity>,
+    /// Nodes since it began, or began anew.
+    steps: usize,
+    restarts: u32,
+}
+
+impl Cursor {
+    fn new(head: u64, node: u64, view: u8) -> Self {
+        Self {
+            walk: ListWalk::new(head, LONGEST),
+            node,
+            view,
+            standing: None,
+            steps: 0,
+            restarts: 0,
+        }
+    }
+
+    /// The next task, where the pass has seen `count` so far. A walk that has taken twice as many steps goes in circles:
+    /// each step adds a task, but for those whose memory was another task's a moment ago.
+    fn next<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &Layout,
+        count: usize,
+    ) -> Result<Option<u64>, Broken> {
+        let Some(node) = self.walk.next(kernel, &layout.lists)? else { return Ok(None) };
+        self.steps += 1;
+        if self.steps > 2 * count + SLACK {
+            return Err(Broken::TooLong);
+        }
+        let task = node.wrapping_sub(self.node);
+        self.standing = Some(Identity::read(kernel, layout, task).ok_or(Broken::Wild(task))?);
+        Ok(Some(task))
+    }
+
+    /// After a pause: whether the place where it stands is still in the list.
+    fn stands<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, layout: &Layout) -> bool {
+        self.standing.is_none_or(|standing| {
+            standing.holds(kernel, layout) && layout.lists.linked(kernel, self.walk.at())
+        })
+    }
+
+    /// Begins anew; false where it did too often.
+    fn restart(&mut self) -> bool {
+        self.restarts += 1;
+        self.walk = ListWalk::new(self.walk.head(), LONGEST);
+        self.standing = None;
+        self.steps = 0;
+        self.restarts <= MAX_RESTARTS
+    }
+}
+
+/// What is being walked.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Processes(Cursor),
+    /// From this number on.
+    Numbers(u64),
+    Groups(Place),
+    Done,
+}
+
+/// Where in the table of control groups.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    bucket: u64,
+    /// How many sets of the bucket are done.
+    set: u32,
+    /// How many lists of that set are done.
+    list: usize,
+    cursor: Option<Cursor>,
+}
+
+/// A pass over all views.
+pub struct Views {
+    stage: Stage,
+    /// The walks over a process's threads, which go first: its first thread, and the lists that remain.
+    threads: [Option<Cursor>; 2],
+    process: Option<Identity>,
+    /// How many nodes the pass may still visit.
+    left: u32,
+    /// Views that this pass could not see in full: nothing is said of who is missing there.
+    pub incomplete: u8,
+    /// Why the list of processes could not be walked.
+    pub broken: Option<Broken>,
+}
+
+impl Views {
+    pub fn new(layout: &Layout) -> Self {
+        let cursor =
+            Cursor::new(layout.init_task.wrapping_add(layout.tasks), layout.tasks, view::TASKS);
+        Self {
+            stage: Stage::Processes(cursor),
+            threads: [None; 2],
+            process: None,
+            left: MAX_NODES,
+            incomplete: 0,
+            broken: None,
+        }
+    }
+
+    /// After a pause: walks whose place is gone begin anew, or end.
+    pub fn resume<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &Layout,
+        retries: &mut u64,
+    ) {
+        let process_gone = self.process.is_some_and(|process| {
+            !process.holds(kernel, layout)
+                || Task::read(kernel, layout, process.task).is_none_or(|task| task.dead())
+        });
+        for thread in &mut self.threads {
+            let Some(cursor) = thread else { continue };
+            if process_gone {
+                self.incomplete |= cursor.view;
+                *thread = None;
+            } else if !cursor.stands(kernel, layout) {
+                *retries += 1;
+                if !cursor.restart() {
+                    self.incomplete |= cursor.view;
+                    *thread = None;
+                }
+            }
+        }
+        match &mut self.stage {
+            Stage::Processes(cursor) if !cursor.stands(kernel, layout) => {
+                *retries += 1;
+                if !cursor.restart() {
+                    self.incomplete |= view::TASKS;
+                    self.stage = Stage::Numbers(1);
+                }
+            }
+            // The set may be gone as well: its bucket again, from the first set.
+            Stage::Groups(place)
+                if place.cursor.is_some_and(|cursor| !cursor.stands(kernel, layout)) =>
+            {
+                *retries += 1;
+                *place = Place { bucket: place.bucket, set: 0, list: 0, cursor: None };
+            }
+            _ => {}
+        }
+    }
+
+    /// One node further.
+    pub fn advance<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &Layout,
+        seen: &mut Seen,
+    ) -> Progress {
+        let Some(left) = self.left.checked_sub(1) else {
+            self.incomplete = !0;
+            return Progress::Done;
+        };
+        self.left = left;
+        if let Some(at) = self.threads.iter().position(Option::is_some) {
+            self.next_thread(kernel, layout, seen, at);
+            return Progress::More;
+        }
+        match self.stage {
+            Stage::Processes(mut cursor) => {
+                self.stage = match cursor.next(kernel, layout, seen.count()) {
+                    Ok(Some(task)) => {
+                        self.note(kernel, layout, seen, task, cursor.view);
+                        Stage::Processes(cursor)
+                    }
+                    Ok(None) => Stage::Numbers(1),
+                    Err(broken) => {
+                        self.incomplete |= cursor.view;
+                        self.broken = Some(broken);
+                        Stage::Numbers(1)
+                    }
+                }
+            }
+            Stage::Numbers(index) => self.stage = self.next_number(kernel, layout, seen, index),
+            Stage::Groups(place) => {
+                let next = layout.groups.as_ref().and_then(|groups| {
+                    let next = self.next_in_group(kernel, layout, groups, seen, place)?;
+                    (next.bucket < groups.buckets).then_some(next)
+                });
+                self.stage = next.map_or(Stage::Done, Stage::Groups);
+            }
+            Stage::Done => return Progress::Done,
+        }
+        Progress::More
+    }
+
+    /// Notes that `view` has the task, and has its process's threads walked if they were not.
+    fn note<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &Layout,
+        seen: &mut Seen,
+        task: u64,
+        view: u8,
+    ) {
+        let Some(read) = Task::read(kernel, layout, task) else { return };
+        seen.add(task, view);
+        let Some(leader) = Identity::read(kernel, layout, read.leader) else { return };
+        match seen.add(leader.task, WALKED) {
+            Some(bits) if bits & WALKED == 0 => {}
+            Some(_) => return,
+            None => {
+                // No room to note that: this process's threads are not walked.
+                self.incomplete |= view::THREADS | view::GROUP;
+                return;
+            }
+        }
+        self.process = Some(leader);
+        let head = read.signal.wrapping_add(layout.thread_head);
+        self.threads[0] = Some(Cursor::new(head, layout.thread_node, view::THREADS));
+        self.threads[1] = layout
+            .thread_group
+            .map(|ring| Cursor::new(leader.task.wrapping_add(ring), ring, view::GROUP));
+    }
+
+    fn next_thread<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &Layout,
+        seen: &mut Seen,
+        at: usize,
+    ) {
+        let Some(mut cursor) = self.threads[at] else { return };
+        self.threads[at] = match cursor.next(kernel, layout, seen.count()) {
+            Ok(Some(task)) => {
+                seen.add(task, cursor.view);
+                Some(cursor)
+            }
+            // A broken list of one process: its threads' own looks decide.
+            Ok(None) | Err(_) => None,
+        };
+    }
+
+    fn next_number<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &Layout,
+        seen: &mut Seen,
+        index: u64,
+    ) -> Stage {
+        let groups = Stage::Groups(Place { bucket: 0, set: 0, list: 0, cursor: None });
+        match layout.xarrays.next(kernel, layout.pids, index) {
+            Ok(Entry::At(index, pid)) if index <= MAX_PID => {
+                for (kind, view) in [view::PID, view::TGID].into_iter().enumerate() {
+                    let head = pid.wrapping_add(layout.pid_tasks[kind]);
+                    let mut walk = HashWalk::new(head, &layout.lists, MAX_TASKS_A_NUMBER);
+                    while let Ok(Some(node)) = walk.next(kernel, &layout.lists) {
+                        let task = node.wrapping_sub(layout.links[kind]);
+                        if Identity::read(kernel, layout, task).is_some() {
+                            self.note(kernel, layout, seen, task, view);
+                        }
+                    }
+                }
+                Stage::Numbers(index + 1)
+            }
+            Ok(Entry::Gap(index)) if index <= MAX_PID => Stage::Numbers(index),
+            Ok(_) => groups,
+            Err(_) => {
+                self.incomplete |= view::PID | view::TGID;
+                groups
+            }
+        }
+    }
+
+    /// One node further in the table of control groups; `None` where it cannot be read.
+    fn next_in_group<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &Layout,
+        groups: &Groups,
+        seen: &mut Seen,
+        mut place: Place,
+    ) -> Option<Place> {
+        let next_bucket = Place { bucket: place.bucket + 1, set: 0, list: 0, cursor: None };
+        if let Some(mut cursor) = place.cursor {
+            match cursor.next(kernel, layout, seen.count()) {
+                Ok(Some(task)) => {
+                    self.note(kernel, layout, seen, task, cursor.view);
+                    place.cursor = Some(cursor);
+                }
+                Ok(None) | Err(_) => {
+                    place.cursor = None;
+                    place.list += 1;
+                }
+            }
+            return Some(place);
+        }
+        if place.list == groups.lists.len() {
+            (place.list, place.set) = (0, place.set + 1);
+        }
+        if place.set > MAX_SETS_A_BUCKET {
+            return Some(next_bucket);
+        }
+        let mut walk = HashWalk::new(
+            groups.table.wrapping_add(8 * place.bucket),
+            &layout.lists,
+            place.set + 1,
+        );
+        for _ in 0..place.set {
+            if !matches!(walk.next(kernel, &layout.lists), Ok(Some(_))) {
+                return Some(next_bucket);
+            }
+        }
+        match walk.next(kernel, &layout.lists) {
+            Ok(Some(node)) => {
+                let head = node.wrapping_sub(groups.hlist).wrapping_add(groups.lists[place.list]);
+                place.cursor = Some(Cursor::new(head, groups.node, view::CGROUP));
+                Some(place)
+            }
+            Ok(None) | Err(_) => Some(next_bucket),
+        }
+    }
+}

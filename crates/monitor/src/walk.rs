@@ -1,0 +1,327 @@
+//! Walks over Linux's data structures: each ends after a bounded number of steps, whatever the memory holds.
+
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::profile::{Profile, ProfileError};
+use alloc::format;
+
+/// Why a walk ended before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// A pointer leads to this address, which cannot be read or is no such object.
+    Wild(u64),
+    /// There are more elements than there may be; a cycle looks like this.
+    TooLong,
+}
+
+/// Byte offset of a member that the profile must have.
+pub(crate) fn offset(
+    profile: &Profile<'_>,
+    structure: &str,
+    path: &str,
+) -> Result<u64, ProfileError> {
+    let field = profile.field(structure, path);
+    field
+        .map(|field| field.offset)
+        .ok_or_else(|| ProfileError::Missing(format!("member {structure}.{path}")))
+}
+
+/// Where the pointers of list nodes lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Lists {
+    /// `list_head.next`.
+    pub next: u64,
+    /// `list_head.prev`.
+    pub prev: u64,
+    /// `hlist_head.first`.
+    pub first: u64,
+    /// `hlist_node.next`.
+    pub hash_next: u64,
+    /// `hlist_node.pprev`.
+    pub hash_prev: u64,
+}
+
+impl Lists {
+    /// Looks the members up.
+    pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
+        Ok(Self {
+            next: offset(profile, "list_head", "next")?,
+            prev: offset(profile, "list_head", "prev")?,
+            first: offset(profile, "hlist_head", "first")?,
+            hash_next: offset(profile, "hlist_node", "next")?,
+            hash_prev: offset(profile, "hlist_node", "pprev")?,
+        })
+    }
+
+    /// What the node at `node` has as its next one.
+    pub fn next<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, node: u64) -> Option<u64> {
+        kernel.u64(node.wrapping_add(self.next))
+    }
+
+    /// What the node at `node` has as its previous one.
+    pub fn prev<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, node: u64) -> Option<u64> {
+        kernel.u64(node.wrapping_add(self.prev))
+    }
+
+    /// Whether both neighbours of the node at `node` point back to it, and it is not alone.
+    pub fn linked<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, node: u64) -> bool {
+        let (Some(next), Some(prev)) = (self.next(kernel, node), self.prev(kernel, node)) else {
+            return false;
+        };
+        next != node
+            && self.prev(kernel, next) == Some(node)
+            && self.next(kernel, prev) == Some(node)
+    }
+}
+
+/// A walk over a circular `list_head` list.
+#[derive(Clone, Copy, Debug)]
+pub struct ListWalk {
+    head: u64,
+    at: u64,
+    left: u32,
+}
+
+impl ListWalk {
+    /// From `head`, which is no element itself, over at most `limit` elements.
+    pub fn new(head: u64, limit: u32) -> Self {
+        Self { head, at: head, left: limit }
+    }
+
+    /// The node that `next` gave last; before that, the head.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// The list's head.
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// The next node; `None` at the end.
+    pub fn next<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        lists: &Lists,
+    ) -> Result<Option<u64>, Broken> {
+        let next = lists.next(kernel, self.at).ok_or(Broken::Wild(self.at))?;
+        if next == self.head {
+            return Ok(None);
+        }
+        if next % 8 != 0 {
+            return Err(Broken::Wild(next));
+        }
+        self.left = self.left.checked_sub(1).ok_or(Broken::TooLong)?;
+        self.at = next;
+        Ok(Some(next))
+    }
+}
+
+/// A walk over a `hlist` list.
+#[derive(Clone, Copy, Debug)]
+pub struct HashWalk {
+    /// Address of the pointer to the next node.
+    link: u64,
+    left: u32,
+}
+
+impl HashWalk {
+    /// From the `hlist_head` at `head`, over at most `limit` elements.
+    pub fn new(head: u64, lists: &Lists, limit: u32) -> Self {
+        Self { link: head.wrapping_add(lists.first), left: limit }
+    }
+
+    /// The next node; `None` at the end.
+    pub fn next<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        lists: &Lists,
+    ) -> Result<Option<u64>, Broken> {
+        let node = kernel.u64(self.link).ok_or(Broken::Wild(self.link))?;
+        if node == 0 {
+            return Ok(None);
+        }
+        if node % 8 != 0 {
+            return Err(Broken::Wild(node));
+        }
+        self.left = self.left.checked_sub(1).ok_or(Broken::TooLong)?;
+        self.link = node.wrapping_add(lists.hash_next);
+        Ok(Some(node))
+    }
+}
+
+/// Most levels of an xarray: 64 bits of index, 6 a level; a smaller kernel has 4 a level.
+const MAX_LEVELS: usize = 16;
+/// How many times one look for the next entry may begin again at the top.
+const MAX_DESCENTS: usize = 16;
+
+/// Where an xarray's members lie. An IDR is an xarray whose mark 0 says which slots are free.
+#[derive(Clone, Copy, Debug)]
+pub struct XArrays {
+    head: u64,
+    shift: u64,
+    /// `xa_node.count`, one byte: slots that are not empty.
+    pub count: u64,
+    slots: u64,
+    /// `xa_node.marks`: the words of mark 0.
+    pub marks: u64,
+    /// Binary logarithm of the slots of a node.
+    bits: u32,
+}
+
+/// What a look for an entry gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// The pointer at this index.
+    At(u64, u64),
+    /// Nothing below this index; the look was long enough.
+    Gap(u64),
+    /// Nothing more.
+    End,
+}
+
+/// The way to a slot.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// Nodes and the number of the slot taken in each, from the top.
+    pub steps: [(u64, u32); MAX_LEVELS],
+    /// How many steps.
+    pub levels: usize,
+    /// Address of the slot, and what it holds.
+    pub slot: u64,
+    #[allow(missing_docs)]
+    pub value: u64,
+}
+
+/// The node that an entry leads to: `xa_to_node` of Linux's xarray.h.
+fn node_of(entry: u64) -> Option<u64> {
+    (entry & 3 == 2 && entry > 4096).then(|| entry - 2)
+}
+
+impl XArrays {
+    /// Looks the members up.
+    pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
+        let slots = profile.field("xa_node", "slots").map_or(0, |field| field.bytes / 8);
+        if !matches!(slots, 16 | 64) {
+            return Err(ProfileError::Malformed("a node of an xarray has neither 16 nor 64 slots"));
+        }
+        Ok(Self {
+            head: offset(profile, "xarray", "xa_head")?,
+            shift: offset(profile, "xa_node", "shift")?,
+            count: offset(profile, "xa_node", "count")?,
+            slots: offset(profile, "xa_node", "slots")?,
+            marks: offset(profile, "xa_node", "marks")?,
+            bits: slots.trailing_zeros(),
+        })
+    }
+
+    /// How many slots a node has.
+    pub fn slots(&self) -> u32 {
+        1 << self.bits
+    }
+
+    /// The address of slot number `number` of the node at `node`.
+    pub fn slot(&self, node: u64, number: u32) -> u64 {
+        node.wrapping_add(self.slots).wrapping_add(u64::from(number) * 8)
+    }
+
+    /// The shift of the node at `node`, which is below `above`.
+    fn shift_of<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        node: u64,
+        above: Option<u32>,
+    ) -> Result<u32, Broken> {
+        let shift =
+            kernel.u8(node.wrapping_add(self.shift)).map(u32::from).ok_or(Broken::Wild(node))?;
+        let fits = match above {
+            Some(above) => shift + self.bits == above,
+            None => shift % self.bits == 0 && shift + self.bits <= 64,
+        };
+        fits.then_some(shift).ok_or(Broken::Wild(node))
+    }
+
+    /// The first plain pointer at `index` or above in the xarray at `xarray`.
+    pub fn next<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        xarray: u64,
+        index: u64,
+    ) -> Result<Entry, Broken> {
+        let place = xarray.wrapping_add(self.head);
+        let head = kernel.u64(place).ok_or(Broken::Wild(place))?;
+        let Some(top) = node_of(head) else {
+            return Ok(if head != 0 && head & 3 == 0 && index == 0 {
+                Entry::At(0, head)
+            } else {
+                Entry::End
+            });
+        };
+        let mut index = index;
+        'descent: for _ in 0..MAX_DESCENTS {
+            let (mut node, mut above) = (top, None);
+            loop {
+                let shift = self.shift_of(kernel, node, above)?;
+                if above.is_none() && shift + self.bits < 64 && index >> (shift + self.bits) != 0 {
+                    return Ok(Entry::End);
+                }
+                let mask = u64::from(self.slots() - 1);
+                let found = loop {
+                    let slot = self.slot(node, (index >> shift & mask) as u32);
+                    let entry = kernel.u64(slot).ok_or(Broken::Wild(slot))?;
+                    match node_of(entry) {
+                        Some(below) if shift > 0 => break below,
+                        None if shift == 0 && entry != 0 && entry & 3 == 0 => {
+                            return Ok(Entry::At(index, entry))
+                        }
+                        _ => {}
+                    }
+                    // Nothing here: the first index of the next slot.
+                    index = match (index >> shift)
+                        .checked_add(1)
+                        .and_then(|next| next.checked_mul(1 << shift))
+                    {
+                        Some(next) => next,
+                        None => return Ok(Entry::End),
+                    };
+                    if index >> shift & mask == 0 {
+                        continue 'descent;
+                    }
+                };
+                (node, above) = (found, Some(shift));
+            }
+        }
+        Ok(Entry::Gap(index))
+    }
+
+    /// The way to the slot of `index`; `None` where there is no such slot.
+    pub fn way<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        xarray: u64,
+        index: u64,
+    ) -> Option<Way> {
+        let mut node = node_of(kernel.u64(xarray.wrapping_add(self.head))?)?;
+        let mut way = Way { steps: [(0, 0); MAX_LEVELS], levels: 0, slot: 0, value: 0 };
+        let mut above = None;
+        loop {
+            let shift = self.shift_of(kernel, node, above).ok()?;
+            if above.is_none() && shift + self.bits < 64 && index >> (shift + self.bits) != 0 {
+                return None;
+            }
+            let number = (index >> shift) as u32 & (self.slots() - 1);
+            *way.steps.get_mut(way.levels)? = (node, number);
+            way.levels += 1;
+            way.slot = self.slot(node, number);
+            way.value = kernel.u64(way.slot)?;
+            if shift == 0 {
+                return Some(way);
+            }
+            node = node_of(way.value)?;
+            above = Some(shift);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+use super::*;
+use crate::fake::{profile, FakeMemory, Numbers, DIRECT, TEXT};
+use std::vec::Vec;
+
+const LAYOUTS: &[(&str, u64, u64)] = &[
+    ("list_head.next", 0, 8),
+    ("list_head.prev", 8, 8),
+    ("hlist_head.first", 0, 8),
+    ("hlist_node.next", 0, 8),
+    ("hlist_node.pprev", 8, 8),
+    ("xarray.xa_head", 8, 8),
+    ("xa_node.shift", 0, 1),
+    ("xa_node.count", 2, 1),
+    ("xa_node.slots", 40, 512),
+    ("xa_node.marks", 552, 24),
+];
+
+/// Runs `test` over a memory of 1 MiB.
+fn with(test: impl FnOnce(&FakeMemory, &Kernel<'_, FakeMemory>)) {
+    let bytes = profile(&[(TEXT, b'T', "_text")], LAYOUTS);
+    let profile = Profile::decode(&bytes).unwrap();
+    let memory = FakeMemory::new(1 << 20);
+    test(&memory, &Kernel { profile: &profile, memory: &memory });
+}
+
+fn nodes(kernel: &Kernel<'_, FakeMemory>, limit: u32) -> (Vec<u64>, Option<Broken>) {
+    let lists = Lists::new(kernel.profile).unwrap();
+    let mut walk = ListWalk::new(DIRECT + 0x1000, limit);
+    let mut nodes = Vec::new();
+    loop {
+        match walk.next(kernel, &lists) {
+            Ok(Some(node)) => nodes.push(node.wrapping_sub(DIRECT)),
+            Ok(None) => return (nodes, None),
+            Err(broken) => return (nodes, Some(broken)),
+        }
+    }
+}
+
+#[test]
+fn lists_end_at_their_head_or_with_a_reason() {
+    with(|memory, kernel| {
+        memory.set(0x1000, DIRECT + 0x1000);
+        assert_eq!(nodes(kernel, 9), (std::vec![], None));
+        memory.set(0x1000, DIRECT + 0x2000);
+        memory.set(0x2000, DIRECT + 0x3000);
+        memory.set(0x3000, DIRECT + 0x1000);
+        assert_eq!(nodes(kernel, 2), (std::vec![0x2000, 0x3000], None));
+        assert_eq!(nodes(kernel, 1).1, Some(Broken::TooLong));
+        // A cycle without the head; a pointer between words, to nowhere, to poison.
+        memory.set(0x3000, DIRECT + 0x2000);
+        assert_eq!(nodes(kernel, 9).1, Some(Broken::TooLong));
+        for wild in [DIRECT + 0x2004, DIRECT + (1 << 20), 0xdead_0000_0000_0100, 0] {
+            memory.set(0x3000, wild);
+            assert_eq!(nodes(kernel, 9).1, Some(Broken::Wild(wild)));
+        }
+    });
+}
+
+#[test]
+fn hash_lists_end_at_null_or_with_a_reason() {
+    with(|memory, kernel| {
+        let lists = Lists::new(kernel.profile).unwrap();
+        let walk = |limit| {
+            let mut walk = HashWalk::new(DIRECT + 0x1000, &lists, limit);
+            let mut count = 0;
+            loop {
+                match walk.next(kernel, &lists) {
+                    Ok(Some(_)) => count += 1,
+                    Ok(None) => return Ok(count),
+                    Err(broken) => return Err(broken),
+                }
+            }
+        };
+        assert_eq!(walk(1), Ok(0));
+        memory.set(0x1000, DIRECT + 0x2000);
+        memory.set(0x2000, DIRECT + 0x3000);
+        assert_eq!(walk(2), Ok(2));
+        memory.set(0x3000, DIRECT + 0x3000);
+        assert_eq!(walk(50), Err(Broken::TooLong));
+        memory.set(0x3000, 0x10);
+        assert_eq!(walk(50), Err(Broken::Wild(0x10)));
+    });
+}
+
+/// An xarray of three levels at 0x800: entries at 5, 70 and 64 * 64 * 2 + 1.
+fn tree(memory: &FakeMemory) {
+    let node = |at: u64, shift: u64| memory.set(at, shift);
+    let link = |at: u64, slot: u64, value: u64| memory.set(at + 40 + 8 * slot, value);
+    memory.set(0x808, DIRECT + 0x1002);
+    node(0x1000, 12);
+    node(0x2000, 6);
+    node(0x3000, 0);
+    node(0x4000, 0);
+    node(0x5000, 6);
+    node(0x6000, 0);
+    link(0x1000, 0, DIRECT + 0x2002);
+    link(0x2000, 0, DIRECT + 0x3002);
+    link(0x2000, 1, DIRECT + 0x4002);
+    link(0x1000, 2, DIRECT + 0x5002);
+    link(0x5000, 0, DIRECT + 0x6002);
+    link(0x3000, 5, DIRECT + 0x7000);
+    link(0x3000, 6, 0x15); // a value, not a pointer
+    link(0x3000, 7, 0x402); // a retry mark
+    link(0x4000, 6, DIRECT + 0x7100);
+    link(0x6000, 1, DIRECT + 0x7200);
+}
+
+/// All entries of the xarray.
+fn entries(kernel: &Kernel<'_, FakeMemory>, most: usize) -> Result<Vec<(u64, u64)>, Broken> {
+    let xarrays = XArrays::new(kernel.profile).unwrap();
+    let (mut found, mut index) = (Vec::new(), 0);
+    for _ in 0..most {
+        match xarrays.next(kernel, DIRECT + 0x800, index)? {
+            Entry::At(at, entry) => {
+                assert!(at >= index);
+                found.push((at, entry.wrapping_sub(DIRECT)));
+                index = at + 1;
+            }
+            Entry::Gap(at) => {
+                assert!(at > index);
+                index = at;
+            }
+            Entry::End => return Ok(found),
+        }
+    }
+    Ok(found)
+}
+
+#[test]
+fn xarrays_are_walked_in_order_and_slots_are_found() {
+    with(|memory, kernel| {
+        assert_eq!(entries(kernel, 9), Ok(std::vec![]));
+        memory.set(0x808, DIRECT + 0x9000);
+        assert_eq!(entries(kernel, 9), Ok(std::vec![(0, 0x9000)]));
+        tree(memory);
+        assert_eq!(entries(kernel, 99), Ok(std::vec![(5, 0x7000), (70, 0x7100), (8193, 0x7200)]));
+        let xarrays = XArrays::new(kernel.profile).unwrap();
+        let way = |index| xarrays.way(kernel, DIRECT + 0x800, index);
+        let found = way(8193).unwrap();
+        assert_eq!((found.slot, found.value), (DIRECT + 0x6000 + 48, DIRECT + 0x7200));
+        assert_eq!(
+            found.steps[..found.levels],
+            [(DIRECT + 0x1000, 2), (DIRECT + 0x5000, 0), (DIRECT + 0x6000, 1)]
+        );
+        assert_eq!(way(9).unwrap().value, 0);
+        assert!(way(64 * 64).is_none() && way(1 << 18).is_none() && way(u64::MAX).is_none());
+    });
+}
+
+#[test]
+fn a_node_that_is_its_own_child_or_lies_nowhere_is_broken() {
+    with(|memory, kernel| {
+        tree(memory);
+        memory.set(0x2000 + 40, DIRECT + 0x2002);
+        assert_eq!(entries(kernel, 99), Err(Broken::Wild(DIRECT + 0x2000)));
+        memory.set(0x2000 + 40, DIRECT + (1 << 20) + 2);
+        assert!(entries(kernel, 99).is_err());
+        memory.set(0x1000, 13);
+        assert!(entries(kernel, 99).is_err());
+    });
+}
+
+#[test]
+fn no_memory_makes_a_walk_stumble() {
+    with(|memory, kernel| {
+        let mut numbers = Numbers(99);
+        for _ in 0..crate::fake::rounds(3000) {
+            tree(memory);
+            for _ in 0..=numbers.below(4) {
+                let at = 0x1000 * (1 + numbers.below(6))
+                    + [0, 40 + 8 * numbers.below(64)][numbers.below(2) as usize];
+                let node = DIRECT + 0x1000 * (1 + numbers.below(7)) + 2;
+                let value =
+                    [node, node, numbers.next(), numbers.below(64), 6][numbers.below(5) as usize];
+                memory.set(at, value);
+            }
+            let _ = entries(kernel, 300);
+            let xarrays = XArrays::new(kernel.profile).unwrap();
+            xarrays.way(kernel, DIRECT + 0x800, numbers.next() >> numbers.below(64));
+            for page in 1..8 {
+                for word in 0..72 {
+                    memory.set(0x1000 * page + 8 * word, 0);
+                }
+            }
+        }
+    });
+}
