@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bytes =
         build(&Sources { btf: &btf, kallsyms: &kallsyms, iomem: &iomem, release: &release })?;
     let profile = Profile::decode(&bytes)?;
-    let mut check = TextCheck::new(&profile).map_err(|missing| format!("no {}", missing.0))?;
+    let mut check = TextCheck::new(&profile)?;
     for name in dumps {
         let memory = Dump::read(name)?;
         let kernel = Kernel { profile: &profile, memory: &memory };

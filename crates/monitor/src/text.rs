@@ -28,10 +28,9 @@ use crate::check::{Budget, Check, Step};
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
-use crate::profile::Profile;
+use crate::profile::{Profile, ProfileError};
 use baseline::Baseline;
 use layout::Layout;
-pub use layout::Missing;
 use legal::Law;
 use look::look;
 use sites::{Search, Sites};
@@ -47,7 +46,7 @@ enum Phase {
     Watch(usize),
 }
 
-/// The check `text`. Its copy takes as much memory as text and read-only data, about 25 MB; the sites about 2 MB.
+/// The check `text`. Its copy takes as much memory as text and read-only data, about 25 MB; the sites about 3 MB.
 #[derive(Debug)]
 pub struct TextCheck {
     layout: Layout,
@@ -62,8 +61,9 @@ pub struct TextCheck {
 
 impl TextCheck {
     /// For a kernel with this profile. What it lacks is the error: nothing could be told from tampering.
-    pub fn new(profile: &Profile<'_>) -> Result<Self, Missing> {
-        let layout = Layout::new(profile)?;
+    pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
+        let layout =
+            Layout::new(profile).map_err(|missing| ProfileError::Missing(missing.0.into()))?;
         Ok(Self {
             baseline: Baseline::new(layout.text.clone(), layout.rodata.clone()),
             layout,

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 /// What a kernel lacks, so that its text cannot be told from tampering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missing(pub &'static str);
+pub(super) struct Missing(pub &'static str);
 
 /// A table in read-only data.
 #[derive(Clone, Debug, Default)]
