@@ -27,4 +27,5 @@ pub mod kernel;
 pub mod memory;
 pub mod profile;
 pub mod tasks;
+pub mod text;
 pub mod walk;

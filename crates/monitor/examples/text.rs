@@ -1,0 +1,89 @@
+//! Runs the check `text` over dumps of a guest's memory, one after the other.
+//!
+//! `cargo run --release -p kyozon-monitor --example text -- BTF KALLSYMS IOMEM RELEASE DUMP...`: the first four as for
+//! the example `dump`; each dump is physical memory from address 0 on (QEMU's `pmemsave`). The copy is made of the
+//! first; of each further one every finding is printed.
+
+use kyozon_monitor::check::{Budget, Check, Step};
+use kyozon_monitor::kernel::Kernel;
+use kyozon_monitor::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
+use kyozon_monitor::profile::build::{build, Sources};
+use kyozon_monitor::profile::Profile;
+use kyozon_monitor::text::TextCheck;
+use std::error::Error;
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+struct Dump(Vec<Page>);
+
+impl Dump {
+    fn read(name: &str) -> std::io::Result<Self> {
+        let bytes = std::fs::read(name)?;
+        let page = |bytes: &[u8]| -> Page {
+            let word = |i: usize| bytes.get(8 * i..8 * i + 8).and_then(|w| w.try_into().ok());
+            std::array::from_fn::<_, PAGE_WORDS, _>(|i| {
+                AtomicU64::new(word(i).map_or(0, u64::from_le_bytes))
+            })
+        };
+        Ok(Self(bytes.chunks_exact(PAGE_BYTES as usize).map(page).collect()))
+    }
+}
+
+impl KernelMemory for Dump {
+    fn page(&self, physical: u64) -> Option<&Page> {
+        self.0.get(usize::try_from(physical / PAGE_BYTES).ok()?)
+    }
+}
+
+/// So many units of work in a slice.
+struct Units(u32);
+
+impl Budget for Units {
+    fn spent(&mut self) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.0 == 0
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let names: Vec<String> = std::env::args().skip(1).collect();
+    let [btf, kallsyms, iomem, release, dumps @ ..] = names.as_slice() else {
+        return Err("four files and dumps are wanted".into());
+    };
+    let btf = std::fs::read(btf)?;
+    let [kallsyms, iomem, release] = [kallsyms, iomem, release].map(std::fs::read_to_string);
+    let (kallsyms, iomem, release) = (kallsyms?, iomem?, release?);
+    let bytes =
+        build(&Sources { btf: &btf, kallsyms: &kallsyms, iomem: &iomem, release: &release })?;
+    let profile = Profile::decode(&bytes)?;
+    let mut check = TextCheck::new(&profile)?;
+    for name in dumps {
+        let memory = Dump::read(name)?;
+        let kernel = Kernel { profile: &profile, memory: &memory };
+        // Enough passes to confirm whatever differs, however long that may be put off.
+        let passes = std::env::var("PASSES").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+        for pass in 0..passes {
+            let (start, mut slices, mut retries, mut pages) = (Instant::now(), 0, 0, 0);
+            let mut found = Vec::new();
+            while pages == 0 {
+                slices += 1;
+                let units = &mut Units(1000);
+                match check.step(&kernel, units, &mut |finding| found.push(finding), &mut retries) {
+                    Step::Done(all) => pages = all,
+                    Step::Spent => {}
+                }
+            }
+            if pass < 4 || !found.is_empty() {
+                println!(
+                    "{name} pass {pass}: {pages} pages, {} sites, {slices} slices, {retries} retries, {:?}",
+                    check.sites(),
+                    start.elapsed()
+                );
+            }
+            for finding in found {
+                println!("{finding:#x?}");
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! The check `text`: kernel text and read-only data are what they were, but for what Linux itself patches.
+//!
+//! The first pass copies both and finds the sites: jump labels, static calls, functions' entries. Later passes compare
+//! page by page; only a page that differs is looked at closer. There, a site may hold what Linux's own records allow at
+//! that moment, and a registered probe its breakpoint or jump. What is left is suspected, and reported when it stood
+//! unchanged in several slices.
+//!
+//! Sites whose bytes nothing allows are found in the first pass too; other tampering from before it is in the copy.
+//! Function pointers that records name (a registered handler of ftrace, the function of a static call) are believed
+//! where they lead to listed code.
+
+mod baseline;
+mod code;
+mod layout;
+mod legal;
+mod look;
+mod owner;
+mod probes;
+mod report;
+mod sites;
+mod suspects;
+#[cfg(test)]
+mod tests;
+mod walk;
+mod window;
+
+use crate::check::{Budget, Check, Step};
+use crate::finding::Finding;
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::profile::{Profile, ProfileError};
+use baseline::Baseline;
+use layout::Layout;
+use legal::Law;
+use look::look;
+use sites::{Search, Sites};
+use suspects::Suspects;
+
+/// What the pass is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Copy,
+    Search,
+    /// Of the copy: the next page.
+    Verify(usize),
+    Watch(usize),
+}
+
+/// The check `text`. Its copy takes as much memory as text and read-only data, about 25 MB; the sites about 3 MB.
+#[derive(Debug)]
+pub struct TextCheck {
+    layout: Layout,
+    baseline: Baseline,
+    search: Search,
+    sites: Sites,
+    suspects: Suspects,
+    phase: Phase,
+    slice: u64,
+    pass: u64,
+}
+
+impl TextCheck {
+    /// For a kernel with this profile. What it lacks is the error: nothing could be told from tampering.
+    pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
+        let layout =
+            Layout::new(profile).map_err(|missing| ProfileError::Missing(missing.0.into()))?;
+        Ok(Self {
+            baseline: Baseline::new(layout.text.clone(), layout.rodata.clone()),
+            layout,
+            search: Search::new(),
+            sites: Sites::default(),
+            suspects: Suspects::default(),
+            phase: Phase::Copy,
+            slice: 0,
+            pass: 0,
+        })
+    }
+
+    /// How many sites were found.
+    pub fn sites(&self) -> usize {
+        self.sites.len()
+    }
+
+    /// Looks at `page` again, and tells what is confirmed there.
+    fn look_again<M: KernelMemory>(
+        &mut self,
+        law: &mut Law<'_, '_, M>,
+        page: usize,
+        found: &mut dyn FnMut(Finding),
+        retries: &mut u64,
+    ) {
+        let Some(runs) = look(law, &self.baseline, &self.sites, page, false) else {
+            self.suspects.clear(page);
+            return;
+        };
+        self.suspects.note(page, runs, self.slice);
+        let (kernel, layout) = (law.kernel, law.layout);
+        let is_patching = |run: &look::Run| {
+            let now = probes::is_patching(kernel, &layout.poke, layout.stext, run.address);
+            layout.text.contains(&run.address) && (now || run.site && run.breakpoint)
+        };
+        *retries += self.suspects.confirmed(page, self.pass, is_patching, |run| {
+            found(report::finding(kernel, layout, run));
+        });
+    }
+
+    /// Makes the copy of `page` what should stand there.
+    fn verify<M: KernelMemory>(&mut self, law: &mut Law<'_, '_, M>, page: usize) {
+        for run in look(law, &self.baseline, &self.sites, page, true).unwrap_or_default() {
+            let right = if run.site { &run.expected } else { &run.found };
+            self.baseline.correct(run.address, right);
+        }
+    }
+
+    /// One unit of work; the number of pages when the pass is over.
+    fn advance<M: KernelMemory>(
+        &mut self,
+        law: &mut Law<'_, '_, M>,
+        found: &mut dyn FnMut(Finding),
+        retries: &mut u64,
+    ) -> Option<u64> {
+        let kernel = law.kernel;
+        let (phase, over) = match self.phase {
+            Phase::Copy if self.baseline.taken() < self.baseline.page_count() => {
+                self.baseline.take(kernel);
+                (Phase::Copy, false)
+            }
+            Phase::Copy => (Phase::Search, false),
+            Phase::Search => {
+                let done = self.search.go_on(kernel, law.layout, &self.baseline, &mut self.sites);
+                if done {
+                    self.correct_probes(kernel);
+                }
+                (if done { Phase::Verify(0) } else { Phase::Search }, false)
+            }
+            Phase::Verify(page) if self.baseline.is_text(self.baseline.address(page)) => {
+                self.verify(law, page);
+                (Phase::Verify(page + 1), false)
+            }
+            Phase::Verify(_) => (Phase::Watch(0), true),
+            Phase::Watch(page) if page < self.baseline.page_count() => {
+                match self.baseline.same(kernel, page) {
+                    Some(false) if self.suspects.seen(page, self.slice) => {}
+                    Some(false) => self.look_again(law, page, found, retries),
+                    _ => self.suspects.clear(page),
+                }
+                (Phase::Watch(page + 1), false)
+            }
+            Phase::Watch(_) => (Phase::Watch(0), true),
+        };
+        self.phase = phase;
+        over.then(|| self.baseline.covered())
+    }
+
+    /// Where a probe stands, the copy has what stood there before.
+    fn correct_probes<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) {
+        let Some(known) = &self.layout.probes else { return };
+        let baseline = &mut self.baseline;
+        probes::originals(kernel, known, |at, bytes| {
+            let mut stands = [0];
+            if baseline.bytes(at, &mut stands).is_some()
+                && matches!(stands, [code::INT3 | code::JMP])
+            {
+                baseline.correct(at, bytes);
+            }
+        });
+    }
+}
+
+impl<M: KernelMemory> Check<M> for TextCheck {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    fn step(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        budget: &mut dyn Budget,
+        found: &mut dyn FnMut(Finding),
+        retries: &mut u64,
+    ) -> Step {
+        self.slice += 1;
+        let layout = self.layout.clone();
+        let mut law = Law::new(kernel, &layout);
+        while let Some(page) = self.suspects.waiting(self.slice) {
+            self.look_again(&mut law, page, found, retries);
+            if budget.spent() {
+                break;
+            }
+        }
+        loop {
+            if let Some(pages) = self.advance(&mut law, found, retries) {
+                self.pass += 1;
+                return Step::Done(pages);
+            }
+            if budget.spent() {
+                return Step::Spent;
+            }
+        }
+    }
+}

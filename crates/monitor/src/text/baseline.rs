@@ -1,0 +1,146 @@
+//! The copy of text and read-only data that later passes compare with.
+
+use crate::kernel::Kernel;
+use crate::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// A page of the copy, in whole words.
+type Copy = Box<[u64; PAGE_WORDS]>;
+
+/// Pages of two ranges, numbered from the first of text on. What could not be read is not there.
+#[derive(Debug)]
+pub(super) struct Baseline {
+    ranges: [Range<u64>; 2],
+    pages: Vec<Option<Copy>>,
+}
+
+impl Baseline {
+    /// Of text and read-only data; both begin and end at pages.
+    pub fn new(text: Range<u64>, rodata: Range<u64>) -> Self {
+        Self { ranges: [text, rodata], pages: Vec::new() }
+    }
+
+    /// How many pages both ranges have.
+    pub fn page_count(&self) -> usize {
+        self.ranges.iter().map(|range| ((range.end - range.start) / PAGE_BYTES) as usize).sum()
+    }
+
+    /// How many are copied, or were passed over.
+    pub fn taken(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// How many are there to compare with.
+    pub fn covered(&self) -> u64 {
+        self.pages.iter().flatten().count() as u64
+    }
+
+    /// Virtual address of page `number`.
+    pub fn address(&self, number: usize) -> u64 {
+        let [text, rodata] = &self.ranges;
+        let behind = text.start + number as u64 * PAGE_BYTES;
+        if behind < text.end {
+            behind
+        } else {
+            rodata.start + (behind - text.end)
+        }
+    }
+
+    /// The page that `address` lies in.
+    pub fn number(&self, address: u64) -> Option<usize> {
+        let [text, rodata] = &self.ranges;
+        let at = if text.contains(&address) {
+            address - text.start
+        } else if rodata.contains(&address) {
+            address - rodata.start + (text.end - text.start)
+        } else {
+            return None;
+        };
+        Some((at / PAGE_BYTES) as usize)
+    }
+
+    pub fn is_text(&self, address: u64) -> bool {
+        self.ranges[0].contains(&address)
+    }
+
+    /// Takes the next page. Without memory for it, or without the page, it is passed over.
+    pub fn take<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) {
+        let address = self.address(self.pages.len());
+        let live = kernel.physical(address).and_then(|physical| kernel.memory.page(physical));
+        self.pages.push(live.and_then(copy));
+    }
+
+    /// Whether page `number` is as it was; `None` where there is nothing to compare.
+    pub fn same<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, number: usize) -> Option<bool> {
+        let copy = self.page(number)?;
+        let live = kernel.memory.page(kernel.physical(self.address(number))?)?;
+        Some(differences(live, copy) == 0)
+    }
+
+    /// Fills `into` with the copy from `address` on; `None` where part of it is not there.
+    pub fn bytes(&self, address: u64, into: &mut [u8]) -> Option<()> {
+        let mut at = address;
+        let mut rest = into;
+        while !rest.is_empty() {
+            let copy = self.page(self.number(at)?)?;
+            let mut offset = (at % PAGE_BYTES) as usize;
+            while offset < PAGE_BYTES as usize && !rest.is_empty() {
+                let word = copy[offset / 8].to_le_bytes();
+                let from = word.get(offset % 8..)?;
+                let (part, behind) = rest.split_at_mut(from.len().min(rest.len()));
+                part.copy_from_slice(from.get(..part.len())?);
+                offset += part.len();
+                at = at.checked_add(part.len() as u64)?;
+                rest = behind;
+            }
+        }
+        Some(())
+    }
+
+    /// Says that `bytes` should stand at `address`, as far as a copy is there.
+    pub fn correct(&mut self, address: u64, bytes: &[u8]) {
+        for (at, byte) in (address..).zip(bytes) {
+            let Some(copy) =
+                self.number(at).and_then(|page| self.pages.get_mut(page)?.as_deref_mut())
+            else {
+                continue;
+            };
+            let word = &mut copy[(at % PAGE_BYTES / 8) as usize];
+            let shift = at % 8 * 8;
+            *word = *word & !(0xff << shift) | u64::from(*byte) << shift;
+        }
+    }
+
+    /// The copy of page `number`.
+    pub fn page(&self, number: usize) -> Option<&[u64; PAGE_WORDS]> {
+        self.pages.get(number)?.as_deref()
+    }
+
+    /// The copy of the eight bytes at `address`, a multiple of 8.
+    pub fn word(&self, address: u64) -> Option<u64> {
+        let copy = self.page(self.number(address)?)?;
+        Some(copy[(address % PAGE_BYTES / 8) as usize])
+    }
+}
+
+fn copy(live: &Page) -> Option<Copy> {
+    let mut words = Vec::new();
+    words.try_reserve_exact(PAGE_WORDS).ok()?;
+    words.extend(live.iter().map(|word| word.load(Relaxed)));
+    words.into_boxed_slice().try_into().ok()
+}
+
+/// Zero where all words are equal. Three instructions a word: most of what the check costs.
+#[inline(never)]
+fn differences(live: &Page, copy: &[u64; PAGE_WORDS]) -> u64 {
+    let mut different = 0;
+    for (live, copy) in live.chunks_exact(16).zip(copy.chunks_exact(16)) {
+        for (live, copy) in live.iter().zip(copy) {
+            different |= live.load(Relaxed) ^ copy;
+        }
+    }
+    different
+}

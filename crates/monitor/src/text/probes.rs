@@ -1,0 +1,150 @@
+//! Breakpoints and jumps of registered kprobes, and patching that is under way.
+
+use super::code::{target, INT3, JMP};
+use super::layout::{List, Poke, Probes};
+use super::walk;
+use crate::kernel::Kernel;
+use crate::memory::{KernelMemory, PAGE_BYTES};
+
+/// The hash table of probes (`kprobes.c`).
+const BUCKETS_BITS: u32 = 6;
+/// Probes in a bucket, and on their way out in a list.
+const LONGEST: usize = 1024;
+/// The probe's memory is going away; its breakpoint is off; a jump stands for the breakpoint; it is a user of ftrace.
+const GONE: u32 = 1;
+const OPTIMIZED: u32 = 4;
+const FTRACE: u32 = 8;
+/// Entries that are patched in one go, at most: a page of them.
+const POKE_LIMIT: u32 = (PAGE_BYTES / 16) as u32;
+
+/// The probes in the table and those on their way out.
+fn all<'k, M: KernelMemory>(
+    kernel: &'k Kernel<'_, M>,
+    probes: &'k Probes,
+) -> impl Iterator<Item = u64> + 'k {
+    let table = (0..1u64 << BUCKETS_BITS)
+        .flat_map(|bucket| walk::chain(kernel, probes.table + bucket * 8, 0))
+        .map(|link| link.wrapping_sub(probes.link));
+    table.take(walk::LIMIT).chain(leaving(kernel, probes))
+}
+
+fn leaving<'k, M: KernelMemory>(
+    kernel: &'k Kernel<'_, M>,
+    probes: &'k Probes,
+) -> impl Iterator<Item = u64> + 'k {
+    let heads = probes.leaving.iter().flatten();
+    heads
+        .flat_map(|&head| walk::list(kernel, List { head, link: probes.leaving_link }))
+        .take(LONGEST)
+}
+
+/// Calls `put` with an address and what stood there before a probe was set, for each.
+pub(super) fn originals<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    probes: &Probes,
+    mut put: impl FnMut(u64, &[u8]),
+) {
+    for probe in all(kernel, probes) {
+        let mut put_one = || -> Option<()> {
+            let at = kernel.u64(probe.wrapping_add(probes.addr))?;
+            let flags = kernel.u32(probe.wrapping_add(probes.flags))?;
+            let mut bytes = [0; 5];
+            bytes[0] = kernel.u8(probe.wrapping_add(probes.opcode))?;
+            let mut length = 1;
+            if kernel.u8(at)? == JMP && probes.slot_pages.head != 0 {
+                kernel.bytes(probe.wrapping_add(probes.copied), &mut bytes[1..])?;
+                length = 5;
+            }
+            if flags & (GONE | FTRACE) == 0 {
+                put(at, &bytes[..length]);
+            }
+            Some(())
+        };
+        put_one();
+    }
+}
+
+/// How many bytes at `at` belong to a probe, given what stands there from `at` on: 1 for a breakpoint, 5 for a jump or
+/// for a breakpoint that is becoming a jump.
+pub(super) fn explained<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    probes: &Probes,
+    at: u64,
+    live: &[u8],
+) -> usize {
+    let first = live.first().copied().unwrap_or(0);
+    if first != INT3 && first != JMP {
+        return 0;
+    }
+    let jumps_to = |probe: u64| {
+        let [_, a, b, c, d, ..] = *live else { return false };
+        let slot = kernel.u64(probe.wrapping_add(probes.slot));
+        probes.slot_pages.head != 0
+            && target(at, &[JMP, a, b, c, d]) == slot
+            && slot.is_some_and(|slot| is_slot(kernel, probes, slot))
+    };
+    let by_jump = |probe: u64, flags: u32| match first {
+        _ if flags & OPTIMIZED != 0 && jumps_to(probe) => 5,
+        INT3 => 1,
+        _ => 0,
+    };
+    if let Some((probe, flags)) = registered(kernel, probes, at) {
+        return by_jump(probe, flags);
+    }
+    leaving(kernel, probes)
+        .find(|probe| kernel.u64(probe.wrapping_add(probes.addr)) == Some(at))
+        .map_or(0, |probe| by_jump(probe, OPTIMIZED))
+}
+
+/// The probe at `at` that is no user of ftrace, and its flags.
+fn registered<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    probes: &Probes,
+    at: u64,
+) -> Option<(u64, u32)> {
+    let bucket = walk::hash(at, BUCKETS_BITS);
+    let links = walk::chain(kernel, probes.table + bucket * 8, 0).take(LONGEST);
+    let mut here = links.map(|link| link.wrapping_sub(probes.link)).filter_map(|probe| {
+        let is_here = kernel.u64(probe.wrapping_add(probes.addr)) == Some(at);
+        let flags = kernel.u32(probe.wrapping_add(probes.flags)).filter(|_| is_here)?;
+        (flags & (GONE | FTRACE) == 0).then_some((probe, flags))
+    });
+    here.next()
+}
+
+fn is_slot<M: KernelMemory>(kernel: &Kernel<'_, M>, probes: &Probes, slot: u64) -> bool {
+    walk::list(kernel, probes.slot_pages).any(|page| {
+        let start = kernel.u64(page.wrapping_add(probes.slot_page)).unwrap_or(u64::MAX);
+        slot.checked_sub(start).is_some_and(|offset| offset < PAGE_BYTES)
+    })
+}
+
+/// Whether Linux says that it is patching: anything, or just `at`.
+pub(super) fn is_patching<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    poke: &Poke,
+    stext: u64,
+    at: u64,
+) -> bool {
+    let held = poke.owner.and_then(|owner| kernel.u64(owner)).is_some_and(|owner| owner != 0);
+    held || is_poked(kernel, poke, stext, at).unwrap_or(false)
+}
+
+fn is_poked<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    poke: &Poke,
+    stext: u64,
+    at: u64,
+) -> Option<bool> {
+    let desc = poke.desc?;
+    if kernel.u32(desc + poke.refs)? == 0 {
+        return Some(false);
+    }
+    let vec = kernel.u64(desc + poke.vec)?;
+    let count = kernel.u32(desc + poke.count)?.min(POKE_LIMIT);
+    Some((0..u64::from(count)).map(|i| vec.wrapping_add(i * poke.size)).any(|entry| {
+        let offset = kernel.u32(entry.wrapping_add(poke.addr)).unwrap_or(0);
+        let length = kernel.u8(entry.wrapping_add(poke.len)).unwrap_or(0);
+        at.wrapping_sub(stext.wrapping_add(u64::from(offset))) < u64::from(length)
+    }))
+}

@@ -1,0 +1,91 @@
+//! Words for people, and the transaction.
+
+use super::code;
+use super::layout::Layout;
+use super::look::Run;
+use super::owner;
+use crate::finding::{Finding, Repair};
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Write;
+use kyozon_abi::layer::RepairWord;
+
+/// Bytes that are printed; the transaction has them all.
+const SHOWN: usize = 16;
+
+pub(super) fn finding<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &Layout,
+    run: &Run,
+) -> Finding {
+    let is_text = layout.text.contains(&run.address);
+    let words = run.words.iter().map(|&(address, expected, value)| {
+        Some(RepairWord { address: kernel.physical(address)?, expected, value })
+    });
+    let words: Option<Vec<RepairWord>> = words.collect();
+    let (found, expected, leads) = if is_text {
+        (hex(&run.found), hex(&run.expected), leads_to(run))
+    } else {
+        let first = run.words.first().copied().unwrap_or_default();
+        (
+            pointer(kernel, layout, first.1, run),
+            pointer(kernel, layout, first.2, run),
+            Some(first.1),
+        )
+    };
+    Finding {
+        what: if is_text { "kernel text changed" } else { "read-only data changed" }.into(),
+        address: run.address,
+        symbol: owner::symbol(kernel, run.address),
+        owner: leads
+            .and_then(|to| owner::name(kernel, &layout.owners, to))
+            .unwrap_or_else(|| "nobody".into()),
+        expected,
+        found,
+        repairs: words.map(|words| vec![Repair { words }]).unwrap_or_default(),
+    }
+}
+
+/// Where a call or jump in the changed bytes leads to.
+fn leads_to(run: &Run) -> Option<u64> {
+    (0..run.code.len()).find_map(|skip| {
+        let bytes = run.code.get(skip..)?;
+        let at = run.code_at + skip as u64;
+        // Wholly before the change, or behind it: an instruction of Linux's own.
+        let length = if bytes.first() == Some(&0x48) { 12 } else { 5 };
+        (at + length > run.address && at < run.end()).then(|| code::target(at, bytes))?
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for (at, byte) in bytes.iter().take(SHOWN).enumerate() {
+        let _ = write!(text, "{}{byte:02x}", if at == 0 { "" } else { " " });
+    }
+    if bytes.len() > SHOWN {
+        let _ = write!(text, " and {} more", bytes.len() - SHOWN);
+    }
+    text
+}
+
+/// A word of data, with the symbol that it points to.
+fn pointer<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &Layout,
+    word: u64,
+    run: &Run,
+) -> String {
+    let more = run.words.len().saturating_sub(1);
+    let mut text = format!("{word:#018x}");
+    if let Some(name) = owner::name(kernel, &layout.owners, word) {
+        let _ = write!(text, " ({name})");
+    }
+    if more > 0 {
+        let _ = write!(text, " and {more} more words");
+    }
+    text
+}

@@ -1,0 +1,250 @@
+//! The places in text that Linux patches while it runs, found once, from its own tables.
+
+use super::baseline::Baseline;
+use super::layout::{Ftrace, Layout, Table};
+use super::walk;
+use crate::kernel::Kernel;
+use crate::memory::{KernelMemory, PAGE_BYTES};
+use alloc::vec::Vec;
+
+/// More sites than any kernel has, and more than a page has room for.
+const LIMIT: usize = 1 << 18;
+const PAGE_LIMIT: usize = 1024;
+/// The longest instruction at a site.
+pub(super) const SITE_BYTES: usize = 6;
+const END: u32 = u32::MAX;
+
+/// What Linux writes at a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A jump label; the address of its key, the target, whether it is a jump while the key is off.
+    Jump { key: u64, target: u64, branch: bool },
+    /// A static call; the address of its key, whether control does not come back.
+    Call { key: u64, tail: bool },
+    /// The trampoline of a static call; the address of its key.
+    Trampoline { key: u64 },
+    /// The entry of a function; the address of ftrace's record.
+    Entry { record: u64 },
+    /// A call within ftrace.
+    Ftrace,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Site {
+    pub address: u64,
+    pub kind: Kind,
+    next: u32,
+}
+
+/// All sites, by page.
+#[derive(Debug, Default)]
+pub(super) struct Sites {
+    sites: Vec<Site>,
+    /// The first site of each page of text.
+    heads: Vec<u32>,
+    text: u64,
+}
+
+impl Sites {
+    fn add(&mut self, layout: &Layout, address: u64, kind: Kind) {
+        self.text = layout.text.start;
+        if address < layout.stext || address >= layout.etext || self.sites.len() >= LIMIT {
+            return;
+        }
+        let pages = ((layout.text.end - layout.text.start) / PAGE_BYTES) as usize;
+        self.heads.resize(pages, END);
+        let Some(head) = self.heads.get_mut(((address - self.text) / PAGE_BYTES) as usize) else {
+            return;
+        };
+        let next = core::mem::replace(head, self.sites.len() as u32);
+        self.sites.push(Site { address, kind, next });
+    }
+
+    pub fn len(&self) -> usize {
+        self.sites.len()
+    }
+
+    /// The sites of page `number` of text.
+    pub fn page(&self, number: usize) -> impl Iterator<Item = &Site> {
+        let mut at = self.heads.get(number).copied().unwrap_or(END);
+        core::iter::from_fn(move || {
+            let site = self.sites.get(at as usize)?;
+            at = site.next;
+            Some(site)
+        })
+        .take(PAGE_LIMIT)
+    }
+}
+
+/// Where the search is.
+#[derive(Clone, Copy, Debug)]
+enum At {
+    Jumps(u64),
+    Calls(u64),
+    Trampolines(u64),
+    /// The `ftrace_page`, the record in it, pages so far.
+    Entries(Option<u64>, u64, usize),
+    Ftrace,
+    Done,
+}
+
+/// The search for sites.
+#[derive(Debug)]
+pub(super) struct Search(At);
+
+/// Entries looked at in a call of [`Search::go_on`].
+const BATCH: u64 = 32;
+
+impl Search {
+    pub fn new() -> Self {
+        Self(At::Jumps(0))
+    }
+
+    /// Adds some sites to `sites`; true when there are no more.
+    pub fn go_on<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &Layout,
+        baseline: &Baseline,
+        sites: &mut Sites,
+    ) -> bool {
+        self.0 = match self.0 {
+            At::Jumps(from) => match &layout.jumps {
+                Some(table) if !ended(table, from) => {
+                    jumps(layout, baseline, table, from, sites);
+                    At::Jumps(from + BATCH)
+                }
+                _ => At::Calls(0),
+            },
+            At::Calls(from) => match &layout.calls {
+                Some(table) if !ended(table, from) => {
+                    calls(layout, baseline, table, from, sites);
+                    At::Calls(from + BATCH)
+                }
+                _ => At::Trampolines(layout.trampolines.start),
+            },
+            At::Trampolines(from) => match trampolines(kernel, layout, from, sites) {
+                Some(next) => At::Trampolines(next),
+                None => At::Entries(
+                    layout.ftrace.as_ref().and_then(|ftrace| kernel.u64(ftrace.pages)),
+                    0,
+                    0,
+                ),
+            },
+            At::Entries(Some(page), from, pages) if page != 0 && pages < walk::LIMIT => {
+                match layout
+                    .ftrace
+                    .as_ref()
+                    .and_then(|f| entries(kernel, layout, f, page, from, sites))
+                {
+                    Some(Next::Record(next)) => At::Entries(Some(page), next, pages),
+                    Some(Next::Page(page)) => At::Entries(Some(page), 0, pages + 1),
+                    None => At::Ftrace,
+                }
+            }
+            At::Entries(..) => At::Ftrace,
+            At::Ftrace => {
+                for address in layout.ftrace_calls.iter().flatten() {
+                    sites.add(layout, *address, Kind::Ftrace);
+                }
+                At::Done
+            }
+            At::Done => At::Done,
+        };
+        matches!(self.0, At::Done) || sites.len() >= LIMIT
+    }
+}
+
+fn ended(table: &Table, from: u64) -> bool {
+    from * table.size >= table.at.end.saturating_sub(table.at.start)
+}
+
+/// Entries `from..from + BATCH` of `table`.
+fn batch(table: &Table, from: u64) -> impl Iterator<Item = u64> + '_ {
+    (from..from + BATCH)
+        .map(|i| table.at.start + i * table.size)
+        .take_while(|&at| at < table.at.end)
+}
+
+/// What the 4 bytes at `at` lead to, relative to themselves.
+fn relative(baseline: &Baseline, at: u64) -> Option<u64> {
+    let mut bytes = [0; 4];
+    baseline.bytes(at, &mut bytes)?;
+    Some(at.wrapping_add(i64::from(i32::from_le_bytes(bytes)) as u64))
+}
+
+fn jumps(layout: &Layout, baseline: &Baseline, table: &Table, from: u64, sites: &mut Sites) {
+    for at in batch(table, from) {
+        let mut add = || -> Option<()> {
+            let key_at = at + table.key;
+            let mut key = [0; 8];
+            baseline.bytes(key_at, &mut key)?;
+            let key = key_at.wrapping_add(u64::from_le_bytes(key));
+            let kind = Kind::Jump {
+                key: key & !3,
+                target: relative(baseline, at + table.target)?,
+                branch: key & 1 != 0,
+            };
+            sites.add(layout, relative(baseline, at + table.code)?, kind);
+            Some(())
+        };
+        add();
+    }
+}
+
+fn calls(layout: &Layout, baseline: &Baseline, table: &Table, from: u64, sites: &mut Sites) {
+    for at in batch(table, from) {
+        let mut add = || -> Option<()> {
+            let key = relative(baseline, at + table.key)?;
+            let kind = Kind::Call { key: key & !3, tail: key & 1 != 0 };
+            sites.add(layout, relative(baseline, at + table.code)?, kind);
+            Some(())
+        };
+        add();
+    }
+}
+
+/// Names of trampolines begin with `__SCT__`, of their keys with `__SCK__`. Returns where to go on.
+fn trampolines<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &Layout,
+    from: u64,
+    sites: &mut Sites,
+) -> Option<u64> {
+    let mut symbols =
+        kernel.profile.symbols_from(from).take_while(|s| s.address < layout.trampolines.end);
+    for symbol in symbols.by_ref().take(BATCH as usize) {
+        let Some(name) = symbol.name.strip_prefix("__SCT__") else { continue };
+        if let Some(key) = kernel.profile.symbol(&alloc::format!("__SCK__{name}")) {
+            sites.add(layout, symbol.address, Kind::Trampoline { key });
+        }
+    }
+    // Symbols at one address stay together, where the batch ends between them some are seen twice.
+    symbols.next().map(|symbol| symbol.address).filter(|&next| next > from)
+}
+
+enum Next {
+    Record(u64),
+    Page(u64),
+}
+
+fn entries<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &Layout,
+    ftrace: &Ftrace,
+    page: u64,
+    from: u64,
+    sites: &mut Sites,
+) -> Option<Next> {
+    let count = u64::from(kernel.u32(page.wrapping_add(ftrace.page_index))?);
+    let records = kernel.u64(page.wrapping_add(ftrace.page_records))?;
+    let end = count.min(LIMIT as u64).min(from + BATCH);
+    for record in (from..end).map(|i| records.wrapping_add(i * ftrace.record)) {
+        let address = kernel.u64(record.wrapping_add(ftrace.ip))?;
+        sites.add(layout, address, Kind::Entry { record });
+    }
+    if end < count.min(LIMIT as u64) {
+        return Some(Next::Record(end));
+    }
+    kernel.u64(page.wrapping_add(ftrace.page_next)).map(Next::Page)
+}

@@ -1,0 +1,108 @@
+//! Changes that are not explained, until they are confirmed or gone.
+
+use super::look::Run;
+use alloc::vec::Vec;
+
+/// Unchanged in so many slices, a change is no update under way.
+const LOOKS: u32 = 3;
+/// In so many, whatever Linux says of patching, and however it changes meanwhile.
+const PATIENCE: u32 = 50;
+/// Suspects at a time; more wait for the next pass.
+const LIMIT: usize = 64;
+/// Those that were told of and are still there.
+const TOLD_LIMIT: usize = 1024;
+
+#[derive(Clone, Debug)]
+struct Suspect {
+    run: Run,
+    page: usize,
+    /// Slices in which it was seen as it is, and in which it was seen at all.
+    looks: u32,
+    seen: u32,
+    /// The slice in which it was seen last.
+    slice: u64,
+    /// The pass in which it is told of again, and the passes until the time after that.
+    again: Option<(u64, u64)>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Suspects(Vec<Suspect>);
+
+impl Suspects {
+    /// What is not explained in `page`, as seen in `slice`, once in a slice: of others there the suspicion is gone.
+    pub fn note(&mut self, page: usize, runs: Vec<Run>, slice: u64) {
+        let mut old: Vec<Suspect> = Vec::new();
+        self.0.retain(|suspect| {
+            if suspect.page == page {
+                old.push(suspect.clone());
+            }
+            suspect.page != page
+        });
+        let mut waiting = self.0.iter().filter(|suspect| suspect.again.is_none()).count();
+        for run in runs {
+            let known = old.iter().find(|suspect| suspect.run == run).or_else(|| {
+                old.iter().find(|suspect| suspect.again.is_none() && suspect.run.overlaps(&run))
+            });
+            let new = Suspect { run, page, looks: 1, seen: 1, slice, again: None };
+            match known {
+                Some(known) => {
+                    let same = known.run == new.run;
+                    let looks = if same { known.looks + 1 } else { 1 };
+                    let again = known.again.filter(|_| same);
+                    self.0.push(Suspect { looks, seen: known.seen + 1, again, ..new });
+                }
+                None if waiting < LIMIT && self.0.len() < TOLD_LIMIT => {
+                    waiting += 1;
+                    self.0.push(new);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Nothing is suspected in `page`.
+    pub fn clear(&mut self, page: usize) {
+        if !self.0.is_empty() {
+            self.0.retain(|suspect| suspect.page != page);
+        }
+    }
+
+    /// Whether something in `page` was seen in `slice`.
+    pub fn seen(&self, page: usize, slice: u64) -> bool {
+        self.0.iter().any(|suspect| suspect.page == page && suspect.slice == slice)
+    }
+
+    /// The page that waits longest for another look in `slice`.
+    pub fn waiting(&self, slice: u64) -> Option<usize> {
+        let waiting =
+            self.0.iter().filter(|suspect| suspect.again.is_none() && suspect.slice != slice);
+        waiting.min_by_key(|suspect| suspect.slice).map(|suspect| suspect.page)
+    }
+
+    /// Calls `tell` for those of `page` that are confirmed in `pass`. `is_patching` says whether Linux may be at work
+    /// there; returns how many are put off for that.
+    pub fn confirmed(
+        &mut self,
+        page: usize,
+        pass: u64,
+        is_patching: impl Fn(&Run) -> bool,
+        mut tell: impl FnMut(&Run),
+    ) -> u64 {
+        let mut put_off = 0;
+        for suspect in self.0.iter_mut().filter(|suspect| suspect.page == page) {
+            let gap = match suspect.again {
+                Some((when, _)) if pass < when => continue,
+                Some((_, gap)) => gap,
+                None if suspect.looks < LOOKS && suspect.seen < PATIENCE => continue,
+                None if suspect.seen < PATIENCE && is_patching(&suspect.run) => {
+                    put_off += 1;
+                    continue;
+                }
+                None => 1,
+            };
+            suspect.again = Some((pass + gap, gap.saturating_mul(2)));
+            tell(&suspect.run);
+        }
+        put_off
+    }
+}

@@ -1,0 +1,109 @@
+//! Records that lie: nothing panics, and every slice ends.
+
+use super::*;
+use crate::fake::Numbers;
+use crate::memory::{KernelMemory, Page};
+use core::cell::Cell;
+
+/// Memory that counts how often it is asked.
+struct Counted<'a>(&'a FakeMemory, Cell<u64>);
+
+impl KernelMemory for Counted<'_> {
+    fn page(&self, physical: u64) -> Option<&Page> {
+        self.1.set(self.1.get() + 1);
+        self.0.page(physical)
+    }
+}
+
+/// Reads in one slice of 40 units, at most.
+const READS: u64 = 1_000_000;
+
+fn run(world: &mut World, slices: u64) -> u64 {
+    let profile = Profile::decode(&world.profile).unwrap();
+    let memory = Counted(&world.memory, Cell::new(0));
+    let kernel = Kernel { profile: &profile, memory: &memory };
+    let mut most = 0;
+    for _ in 0..slices {
+        memory.1.set(0);
+        let mut retries = 0;
+        let _ = world.check.step(&kernel, &mut Units(40), &mut |_| {}, &mut retries);
+        most = most.max(memory.1.get());
+    }
+    most
+}
+
+#[test]
+fn lists_that_lead_into_themselves_end() {
+    let mut world = World::new();
+    // Every list leads to an entry that leads to itself.
+    for head in [MODULES, BPF, UNOPTIMIZING, FREEING, OPS_TRAMPOLINES, SLOTS, OPS] {
+        world.set(head, USER);
+    }
+    for offset in [0, 8, 16] {
+        world.set(USER + offset, USER);
+    }
+    world.set(HASH, 16);
+    world.set(BUCKETS, USER);
+    for bucket in 0..64 {
+        world.set(TABLE + 8 * bucket, USER);
+    }
+    world.set(CALL_KEY, NOBODYS);
+    world.put(STATIC, &near(STATIC, CALL, NOBODYS));
+    world.put(ENTRY, &near(ENTRY, CALL, NOBODYS));
+    for at in (VICTIM..VICTIM + 0x80).step_by(1) {
+        world.put(at, &[INT3]);
+    }
+    let most = run(&mut world, 40);
+    assert!(most < READS, "{most}");
+}
+
+#[test]
+fn tables_of_any_length_end() {
+    let mut world = World::unseen();
+    world.set(FTRACE_PAGE, FTRACE_PAGE);
+    world.set(FTRACE_PAGE + 16, u64::MAX);
+    let most = run(&mut world, 2_000);
+    assert!(most < READS, "{most}");
+}
+
+#[test]
+fn mutated_memory_is_walked_without_harm() {
+    let mut numbers = Numbers(0x6b79_6f7a_6f6e);
+    for round in 0..crate::fake::rounds(40) {
+        let mut world = if round % 2 == 0 { World::new() } else { World::unseen() };
+        let places = [
+            KEY,
+            TABLE,
+            JUMP_TABLE,
+            CALL_TABLE,
+            RECORDS,
+            FTRACE_PAGE,
+            USER,
+            HASH,
+            BUCKETS,
+            PROBE,
+            MODULE,
+            KSYM,
+            MODULES,
+            OPS,
+            UNOPTIMIZING,
+            SLOTS,
+            POKE,
+            PAGES,
+        ];
+        let values =
+            [0, 1, u64::MAX, TEXT, DATA, RODATA, USER, TABLE, DIRECT, ENTRY, TEXT + TEXT_BYTES - 1];
+        for _ in 0..numbers.below(60) {
+            let place = places[numbers.below(places.len() as u64) as usize] + 8 * numbers.below(40);
+            let value =
+                values[numbers.below(values.len() as u64) as usize].wrapping_add(numbers.below(64));
+            world.set(place, if numbers.below(4) == 0 { numbers.next() } else { value });
+        }
+        for _ in 0..numbers.below(30) {
+            let byte = [INT3, CALL, JMP, 0x0f, 0x48][numbers.below(5) as usize];
+            world.put(TEXT + numbers.below(TEXT_BYTES), &[byte]);
+        }
+        let most = run(&mut world, 60);
+        assert!(most < READS, "round {round}: {most}");
+    }
+}

@@ -1,0 +1,80 @@
+//! Breakpoints and jumps of probes.
+
+use super::*;
+
+const AT: u64 = VICTIM + 0x23;
+const OPTIMIZED: u64 = 4;
+const FTRACE: u64 = 8;
+
+/// A probe at `AT` in its bucket.
+fn register(world: &World, flags: u64) {
+    let bucket = AT.wrapping_mul(0x61c8_8646_80b5_83eb) >> 58;
+    world.set(TABLE + bucket * 8, PROBE);
+    world.set(PROBE + 16, AT);
+    world.set(PROBE + 24, flags | u64::from(world.byte(AT)) << 32);
+    world.put(PROBE + 48, &[1, 2, 3, 4].map(|i| world.byte(AT + i)));
+    world.set(PROBE + 56, SLOT + 0x80);
+}
+
+fn unregister(world: &World) {
+    for bucket in 0..64 {
+        world.set(TABLE + bucket * 8, 0);
+    }
+}
+
+fn slots(world: &World) {
+    world.set(SLOTS, SLOT_PAGE);
+    world.set(SLOT_PAGE, SLOTS);
+    world.set(SLOT_PAGE + 16, SLOT);
+}
+
+#[test]
+fn a_breakpoint_stands_where_a_probe_is_registered() {
+    let mut world = World::new();
+    // Not reported at once, as it might be Linux's own.
+    assert_eq!(world.assert_illegal(AT, &[INT3]).len(), 2);
+    register(&world, 0);
+    world.assert_legal(AT, &[INT3]);
+    world.assert_illegal(AT + 1, &[INT3]);
+    world.assert_illegal(AT, &[0x90]);
+    register(&world, FTRACE);
+    world.assert_illegal(AT, &[INT3]);
+}
+
+#[test]
+fn a_jump_leads_to_the_slot_of_an_optimized_probe() {
+    let mut world = World::new();
+    let jump = near(AT, JMP, SLOT + 0x80);
+    register(&world, OPTIMIZED);
+    world.assert_illegal(AT, &jump);
+    slots(&world);
+    world.assert_legal(AT, &jump);
+    world.assert_illegal(AT, &near(AT, JMP, SLOT + 0x84));
+    let mut coming = jump.clone();
+    coming[0] = INT3;
+    world.assert_legal(AT, &coming);
+    register(&world, 0);
+    world.assert_illegal(AT, &jump);
+    // On its way out.
+    unregister(&world);
+    world.assert_illegal(AT, &jump);
+    world.set(FREEING, PROBE + 32);
+    world.set(PROBE + 32, FREEING);
+    world.assert_legal(AT, &jump);
+}
+
+#[test]
+fn a_probe_from_before_the_copy_may_go() {
+    for (bytes, flags) in [(vec![INT3], 0), (near(AT, JMP, SLOT + 0x80), OPTIMIZED)] {
+        let mut world = World::unseen();
+        slots(&world);
+        register(&world, flags);
+        let old: Vec<u8> = (AT..AT + 5).map(|at| world.byte(at)).collect();
+        world.put(AT, &bytes);
+        assert_eq!(world.passes(5), vec![]);
+        world.put(AT, &old);
+        unregister(&world);
+        assert_eq!(world.passes(5), vec![]);
+        assert_eq!(world.assert_illegal(AT, &bytes).len(), 3 * bytes.len() - 1);
+    }
+}

@@ -1,0 +1,181 @@
+//! What may stand at each kind of site.
+
+use super::*;
+
+#[test]
+fn jump_labels() {
+    let mut world = World::new();
+    world.assert_legal(JUMP_5, &near(JUMP_5, JMP, TARGET));
+    world.assert_legal(JUMP_2, &[0xeb, (TARGET - JUMP_2 - 2) as u8]);
+    world.assert_legal(JUMP_ON, &near(JUMP_ON, JMP, TARGET));
+    assert_eq!(world.assert_illegal(JUMP_5, &near(JUMP_5, JMP, TARGET + 1)), "0f 1f 44 00 00");
+    world.assert_illegal(JUMP_5, &near(JUMP_5, CALL, TARGET));
+    world.assert_illegal(JUMP_2, &[0xeb, (TARGET - JUMP_2 - 1) as u8]);
+    // By the state of the key, a jump should stand there.
+    world.set(KEY, 1);
+    let to = near(JUMP_5, JMP, TARGET);
+    assert_eq!(
+        world.assert_illegal(JUMP_5, &[0x90; 5]),
+        std::format!("{:02x} {:02x} 00 00 00", to[0], to[1])
+    );
+}
+
+#[test]
+fn static_calls() {
+    let mut world = World::new();
+    world.assert_illegal(STATIC, &near(STATIC, CALL, OTHER));
+    world.assert_illegal(STATIC, &near(STATIC, JMP, VICTIM));
+    world.assert_legal(STATIC, &near(STATIC, CALL, VICTIM - 10));
+    for (function, site, tail, trampoline) in [
+        (
+            OTHER,
+            near(STATIC, CALL, OTHER),
+            near(STATIC_TAIL, JMP, OTHER),
+            near(TRAMPOLINE, JMP, OTHER),
+        ),
+        (0, nop5(), vec![0xc3, 0xcc, 0xcc, 0xcc, 0xcc], near(TRAMPOLINE, JMP, THUNK)),
+        (
+            RETURN_0,
+            vec![0x2e, 0x2e, 0x2e, 0x31, 0xc0],
+            near(STATIC_TAIL, JMP, RETURN_0),
+            near(TRAMPOLINE, JMP, RETURN_0),
+        ),
+    ] {
+        world.set(CALL_KEY, function);
+        world.set(TAIL_KEY, function);
+        world.put(STATIC, &site);
+        world.put(STATIC_TAIL, &tail);
+        world.put(TRAMPOLINE, &trampoline);
+        assert_eq!(world.passes(5), vec![], "{function:#x}");
+    }
+}
+
+#[test]
+fn a_static_call_leads_to_listed_code_only() {
+    let mut world = World::new();
+    world.set(CALL_KEY, MODULE_TEXT + 4);
+    world.put(STATIC, &near(STATIC, CALL, MODULE_TEXT + 4));
+    assert_eq!(world.passes(3).len(), 1);
+    module(&world);
+    assert_eq!(world.passes(3), vec![]);
+    world.set(MODULES, MODULES);
+    ksym(&world);
+    world.set(CALL_KEY, BPF_TEXT + 4);
+    world.put(STATIC, &near(STATIC, CALL, BPF_TEXT + 4));
+    assert_eq!(world.passes(3), vec![]);
+}
+
+/// A module and a BPF program in their lists.
+fn module(world: &World) {
+    world.set(MODULES, MODULE);
+    world.set(MODULE, MODULES);
+    world.put(MODULE + 16, b"guest\0");
+    world.set(MODULE + 128 + 32, MODULE_TEXT);
+    world.set(MODULE + 128 + 40, 0x1000);
+}
+
+fn ksym(world: &World) {
+    world.set(BPF, KSYM + 16);
+    world.set(KSYM + 16, BPF);
+    world.set(KSYM, BPF_TEXT);
+    world.set(KSYM + 8, BPF_TEXT + 0x800);
+    world.put(KSYM + 32, b"bpf_prog_1\0");
+}
+
+#[test]
+fn owners_are_symbols_modules_programs_or_nobody() {
+    let mut world = World::new();
+    module(&world);
+    ksym(&world);
+    for (to, owner) in [
+        (OTHER + 1, "other+0x1"),
+        (MODULE_TEXT, "module guest"),
+        (BPF_TEXT, "bpf bpf_prog_1"),
+        (NOBODYS, "nobody"),
+    ] {
+        let mut code = vec![0x48, 0xb8];
+        code.extend(u64::to_le_bytes(to));
+        code.extend([0xff, 0xe0]);
+        assert_eq!(world.verdict(VICTIM, &code)[0].owner, owner);
+    }
+    assert_eq!(world.verdict(VICTIM, &[0x31, 0xc0, 0xc3])[0].owner, "nobody");
+}
+
+#[test]
+fn functions_entries() {
+    let mut world = World::new();
+    world.assert_legal(ENTRY, &near(ENTRY, CALL, CALLER));
+    world.assert_legal(ENTRY, &near(ENTRY, CALL, REGS_CALLER));
+    world.assert_illegal(ENTRY, &near(ENTRY, JMP, CALLER));
+    assert_eq!(world.assert_illegal(ENTRY, &near(ENTRY, CALL, OTHER)), "0f 1f 44 00 00");
+    // A registered user with a trampoline of its own; its function is no place to call.
+    world.assert_illegal(ENTRY, &near(ENTRY, CALL, NOBODYS));
+    world.set(OPS, USER);
+    world.set(USER, VICTIM);
+    world.set(USER + 8, OPS_END);
+    world.set(USER + 16, OTHER);
+    world.assert_legal(ENTRY, &near(ENTRY, CALL, OTHER));
+    world.assert_illegal(ENTRY, &near(ENTRY, CALL, VICTIM));
+    world.assert_legal(FTRACE_CALL, &near(FTRACE_CALL, CALL, VICTIM));
+    world.assert_illegal(FTRACE_CALL, &near(FTRACE_CALL, CALL, OTHER));
+    // On its way out: its trampoline is not freed yet.
+    world.set(OPS, OPS_END);
+    world.set(OPS_TRAMPOLINES, USER + 24);
+    world.set(USER + 24, OPS_TRAMPOLINES);
+    world.assert_legal(ENTRY, &near(ENTRY, CALL, OTHER));
+    // The record was enabled: what stands there should be a call.
+    world.set(RECORDS + 8, 1 << 31 | 1);
+    let call = near(ENTRY, CALL, CALLER);
+    let hex: Vec<String> = call.iter().map(|byte| std::format!("{byte:02x}")).collect();
+    assert_eq!(
+        world.assert_illegal(ENTRY, &near(ENTRY, JMP, NOBODYS + 0x1234_5678)),
+        hex.join(" ")
+    );
+}
+
+#[test]
+fn a_direct_call_belongs_to_its_function() {
+    let mut world = World::new();
+    let bucket = ENTRY.wrapping_mul(0x61c8_8646_80b5_83eb) >> 62;
+    world.set(BUCKETS + 8 * bucket, DIRECT_ENTRY);
+    world.set(DIRECT_ENTRY + 16, ENTRY);
+    world.set(DIRECT_ENTRY + 24, OTHER + 0x40);
+    world.assert_legal(ENTRY, &near(ENTRY, CALL, OTHER + 0x40));
+    world.assert_illegal(ENTRY, &near(ENTRY, CALL, OTHER + 0x48));
+    world.assert_illegal(ENTRY_EDGE, &near(ENTRY_EDGE, CALL, OTHER + 0x40));
+}
+
+#[test]
+fn an_entry_across_two_pages() {
+    let mut world = World::new();
+    world.assert_legal(ENTRY_EDGE, &near(ENTRY_EDGE, CALL, CALLER));
+    world.put(ENTRY_EDGE, &[0x90; 5]);
+    let found = world.passes(3);
+    assert_eq!(found.len(), 1, "one change: {found:?}");
+    assert_eq!(found[0].repairs[0].words.len(), 2);
+    world.repair(&found[0]);
+    assert_eq!(world.passes(3), vec![]);
+}
+
+#[test]
+fn a_repair_leaves_a_site_in_the_same_word_as_it_is_now() {
+    let mut world = World::new();
+    // The label lies at 3..8 of its word.
+    world.put(JUMP_5, &near(JUMP_5, JMP, TARGET));
+    let whole = world.get(JUMP_5 & !7);
+    world.put(JUMP_5 - 2, &[0x90, 0x90]);
+    let found = world.passes(3);
+    assert_eq!(found.len(), 1);
+    world.repair(&found[0]);
+    assert_eq!(world.get(JUMP_5 & !7), whole);
+}
+
+#[test]
+fn a_site_that_was_tampered_with_before_is_found() {
+    let mut world = World::unseen();
+    world.put(ENTRY, &near(ENTRY, CALL, NOBODYS));
+    world.put(JUMP_2, &[0xeb, (TARGET - JUMP_2 - 2) as u8]);
+    let found = world.passes(4);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].address, found[0].expected.as_str()), (ENTRY, "0f 1f 44 00 00"));
+}

