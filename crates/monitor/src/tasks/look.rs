@@ -130,9 +130,13 @@ pub fn judge<M: KernelMemory>(
     task: u64,
     bits: u8,
 ) -> Option<Suspect> {
+    let leads = kernel.u64(task.wrapping_add(layout.group_leader))? == task;
+    let lacking = layout.expected(leads) & !bits;
+    if lacking == 0 {
+        return None;
+    }
     let read = Task::read(kernel, layout, task)?;
-    let lacking = layout.expected(read.leads()) & !bits;
-    if lacking == 0 || read.newborn() {
+    if read.newborn() {
         return None;
     }
     let identity = Identity::read(kernel, layout, task)?;

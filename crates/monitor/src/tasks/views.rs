@@ -236,10 +236,12 @@ impl Views {
         task: u64,
         view: u8,
     ) {
-        let Some(read) = Task::read(kernel, layout, task) else { return };
         seen.add(task, view);
-        let Some(leader) = Identity::read(kernel, layout, read.leader) else { return };
-        match seen.add(leader.task, WALKED) {
+        let Some(leader) = kernel.u64(task.wrapping_add(layout.group_leader)) else { return };
+        if leader != task && Identity::read(kernel, layout, leader).is_none() {
+            return;
+        }
+        match seen.add(leader, WALKED) {
             Some(bits) if bits & WALKED == 0 => {}
             Some(_) => return,
             None => {
@@ -248,12 +250,13 @@ impl Views {
                 return;
             }
         }
-        self.process = Some(leader);
-        let head = read.signal.wrapping_add(layout.thread_head);
+        self.process = Identity::read(kernel, layout, leader);
+        let Some(signal) = kernel.u64(task.wrapping_add(layout.signal)) else { return };
+        let head = signal.wrapping_add(layout.thread_head);
         self.threads[0] = Some(Cursor::new(head, layout.thread_node, view::THREADS));
         self.threads[1] = layout
             .thread_group
-            .map(|ring| Cursor::new(leader.task.wrapping_add(ring), ring, view::GROUP));
+            .map(|ring| Cursor::new(leader.wrapping_add(ring), ring, view::GROUP));
     }
 
     fn next_thread<M: KernelMemory>(
