@@ -30,7 +30,7 @@ setup: ## Install what is missing, download kernels into the cache
 	@$(LAB) fetch >/dev/null
 
 build: ## Build the host's programs
-	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet -p kyozon-lab --bin kyozon-lab
+	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet -p kyozon-lab --bin kyozon-lab -p kyozon-counter --lib
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet \
 		--target x86_64-unknown-linux-gnu -p kyozon-lab --bin kyozon-agent
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet --release \

@@ -48,13 +48,10 @@ struct kyozon_world {
 	u64 entry;
 	u64 layer_entry;
 	u64 linux_cr3_keep;	/* bit 63 where Linux's TLB entries survive */
-	u64 tss_desc[2];
-	u64 linux_tss_desc[2];
 	u64 cet;		/* whether CR4.CET is on */
 	u64 fsgsbase;
 	u64 linux_ss;
 	u64 linux_s_cet;
-	u64 pad1[4];
 	u64 gdt[16];
 	struct x86_hw_tss tss __aligned(64);
 	u64 idt[2 * 256] __aligned(PAGE_SIZE);
@@ -93,8 +90,6 @@ KYOZON_WORLD_ASSERT(STACK, stack);
 KYOZON_WORLD_ASSERT(ENTRY, entry);
 KYOZON_WORLD_ASSERT(LAYER_ENTRY, layer_entry);
 KYOZON_WORLD_ASSERT(LINUX_CR3_KEEP, linux_cr3_keep);
-KYOZON_WORLD_ASSERT(TSS_DESC, tss_desc);
-KYOZON_WORLD_ASSERT(LINUX_TSS_DESC, linux_tss_desc);
 KYOZON_WORLD_ASSERT(CET, cet);
 KYOZON_WORLD_ASSERT(FSGSBASE, fsgsbase);
 KYOZON_WORLD_ASSERT(LINUX_SS, linux_ss);
@@ -173,10 +168,11 @@ struct kyozon_tick_source {
 	/* Arms the guard for a trip that began so long after its tick. */
 	void (*watch)(u64 late_tsc);
 	/*
-	 * End of a trip: schedules the next tick, at least `rest_tsc` from now,
+	 * End of a trip that stopped Linux for so long: schedules the next tick,
+	 * after a stop of more than tick.short_tsc at least that far from now,
 	 * sets tick.due_tsc and end_tsc, and returns how many passed by.
 	 */
-	u32 (*next)(u64 rest_tsc);
+	u32 (*next)(u64 stop_tsc);
 	/*
 	 * Asks the timer itself, slowly: 1, the tick is due; -1, the NMI is the
 	 * timer's but no tick is due; 0, it is not the timer's.
@@ -190,11 +186,12 @@ struct kyozon_tick_source {
 	void (*give)(void);
 };
 
-#define KYOZON_HISTOGRAM 40	/* stops of up to 2^39 TSC ticks */
+#define KYOZON_HISTOGRAM 64	/* stops of 2^n to 2^(n+1) TSC ticks */
 
 struct kyozon_tick {
 	const struct kyozon_tick_source *source;
 	u64 budget_tsc;
+	u64 short_tsc;		/* a stop that Linux need not rest after */
 	u64 watch_tsc;		/* from a trip's begin to the guard's first look */
 	u64 late_tsc;		/* the guard stands where a trip begins earlier */
 	u64 slack_tsc;		/* how much the two clocks may disagree */
@@ -203,7 +200,6 @@ struct kyozon_tick {
 	u64 wrap_tsc;		/* when a 32-bit timer interrupts once more, or 0 */
 	u32 swallow;		/* NMIs of ours that may still be on their way */
 	u32 overdue;		/* the same, from the trip before */
-	u32 passed;		/* ticks that fell together with the next */
 	u64 ticks;
 	u64 missed;
 	u64 overruns;
@@ -230,7 +226,6 @@ void kyozon_ioapic_give(void);
 int kyozon_nmi_take(void);
 void kyozon_nmi_give(void);
 void kyozon_nmi_send(int cpu);
-void kyozon_plan(void);
 
 /* park.c: the other CPUs stand still while the layer repairs */
 void kyozon_park(void);
@@ -265,6 +260,24 @@ struct kyozon {
 };
 
 extern struct kyozon kyozon;
+
+/*
+ * Everything about the next trip that can be known before its tick comes, with
+ * which `missed` others fell together.
+ */
+static inline void kyozon_plan(u32 missed)
+{
+	struct kyozon_tick *tick = &kyozon.tick;
+	struct kyozon_trip *trip = &kyozon_world.trip;
+
+	trip->event.number += 1 + missed;
+	trip->event.missed = missed;
+	trip->event.scheduled_tsc = tick->due_tsc;
+	trip->guard_tsc = tick->due_tsc + tick->watch_tsc;
+	trip->next_tsc = tick->due_tsc + trip->period_tsc;
+	trip->result = KYOZON_TRIP_IDLE;
+	trip->ticks_inside = 0;
+}
 
 void kyozon_silence(void);
 

@@ -85,8 +85,15 @@ static void report_stop(struct irq_work *work)
 	pr_warn("%s\n", line);
 }
 
+/* A reader may keep the pages: the version tells it that they are no ring. */
 static void events_give(void)
 {
+	struct kyozon_event_ring *ring;
+
+	if (kyozon.event_pages) {
+		ring = page_address(kyozon.events[0]);
+		WRITE_ONCE(ring->version, 0);
+	}
 	while (kyozon.event_pages)
 		__free_page(kyozon.events[--kyozon.event_pages]);
 	kfree(kyozon.events);
@@ -116,6 +123,7 @@ static int events_take(struct kyozon_load *load)
 	ring->version = KYOZON_EVENTS_VERSION;
 	ring->records = EVENT_RECORDS;
 	ring->tsc_khz = kyozon.tsc_khz;
+	ring->loaded_tsc = rdtsc();
 	return 0;
 }
 
@@ -253,7 +261,7 @@ static u64 percentile_99(const struct kyozon_tick *tick)
 		if (seen * 100 >= total * 99)
 			break;
 	}
-	return total ? tsc_to_ns(min(1ull << i, tick->longest_tsc)) : 0;
+	return total ? tsc_to_ns(min(2ull << i, tick->longest_tsc)) : 0;
 }
 
 static void do_status(struct kyozon_status *s)

@@ -48,12 +48,12 @@ void kyozon_nmi_send(int cpu)
 	native_apic_mem_write(APIC_ICR2, icr2);
 }
 
-static void account(struct kyozon_tick *tick, u64 began)
+static __always_inline void account(struct kyozon_tick *tick, u64 began)
 {
 	u64 stop = tick->end_tsc - began;
 
-	tick->histogram[min(fls64(stop), KYOZON_HISTOGRAM - 1)]++;
-	if (stop > tick->longest_tsc)
+	tick->histogram[__fls(stop | 1)]++;
+	if (unlikely(stop > tick->longest_tsc))
 		tick->longest_tsc = stop;
 }
 
@@ -65,7 +65,7 @@ static noinline void unusual(struct kyozon_tick *tick, struct kyozon_trip *trip)
 		trip->result = KYOZON_TRIP_IDLE;
 		kyozon_switch();
 	}
-	trip->parked = 0;
+	trip->parked &= ~KYOZON_PARKED_STATE;
 	if (trip->machine_check) {
 		trip->machine_check = 0;
 		asm volatile("int $18" : : : "memory");
@@ -91,30 +91,32 @@ static noinline void unusual(struct kyozon_tick *tick, struct kyozon_trip *trip)
 	}
 }
 
-/* Linux gets the CPU for at least as long as it had to do without it. */
-static u64 rest_after(const struct kyozon_trip *trip, u64 stop)
+/* result with ticks_inside, foreign with in_transit: asked on every trip. */
+static __always_inline u64 pair(const u32 *first)
 {
-	return stop > trip->period_tsc / 2 ? stop : 0;
+	static_assert(offsetof(struct kyozon_trip, ticks_inside) ==
+		      offsetof(struct kyozon_trip, result) + 4);
+	static_assert(offsetof(struct kyozon_trip, in_transit) ==
+		      offsetof(struct kyozon_trip, foreign) + 4);
+	return READ_ONCE(*(const u64 *)first);
 }
 
-/* Everything about the next trip that can be known before its tick comes. */
-void kyozon_plan(void)
+/* Ticks of the trip itself, or that went by: how many of them were missed. */
+static noinline u32 missed_of(struct kyozon_tick *tick,
+			      struct kyozon_trip *trip, u32 passed)
 {
-	struct kyozon_tick *tick = &kyozon.tick;
-	struct kyozon_trip *trip = &kyozon_world.trip;
-
-	trip->event.number += 1 + tick->passed;
-	trip->event.missed = tick->passed;
-	trip->event.scheduled_tsc = tick->due_tsc;
-	trip->guard_tsc = tick->due_tsc + tick->watch_tsc;
-	trip->next_tsc = tick->due_tsc + trip->period_tsc;
-	trip->result = KYOZON_TRIP_IDLE;
-	trip->ticks_inside = 0;
+	/* Those that the layer delivered meanwhile were not missed. */
+	passed -= min(passed, trip->ticks_inside);
+	trip->event.number += trip->ticks_inside;
+	tick->missed += passed;
+	return passed;
 }
 
-static void run(struct kyozon_tick *tick, struct kyozon_trip *trip, u64 now)
+static __always_inline void run(struct kyozon_tick *tick,
+				struct kyozon_trip *trip, u64 now)
 {
-	u64 due = tick->due_tsc;
+	u64 due = tick->due_tsc, stop;
+	u32 passed;
 
 	trip->event.entered_tsc = now;
 	trip->deadline_tsc = now + tick->budget_tsc;
@@ -125,7 +127,6 @@ static void run(struct kyozon_tick *tick, struct kyozon_trip *trip, u64 now)
 	tick->overdue = tick->swallow;
 	tick->swallow = (s64)(now - due) < (s64)tick->slack_tsc;
 	trip->stale = tick->overdue + tick->swallow;
-	trip->others = num_online_cpus() - 1;
 	if ((s64)(now - due) >= (s64)tick->late_tsc)
 		tick->source->watch(now - due);
 	if (unlikely(kyozon_check))
@@ -133,24 +134,23 @@ static void run(struct kyozon_tick *tick, struct kyozon_trip *trip, u64 now)
 	else
 		kyozon_switch();
 	tick->ticks++;
-	tick->missed += tick->passed;
-	if (unlikely(trip->result | trip->foreign | trip->in_transit |
-		     trip->machine_check | trip->ticks_inside))
+	if (unlikely(pair(&trip->result) | pair(&trip->foreign) |
+		     trip->machine_check))
 		unusual(tick, trip);
-	if (!kyozon.armed) {
+	if (unlikely(!kyozon.armed)) {
 		if (tick->source->leave)
 			tick->source->leave();
 		tick->end_tsc = rdtsc();
 		account(tick, now);
 		return;
 	}
-	tick->passed = tick->source->next(rest_after(trip, rdtsc() - now));
-	/* Those that the layer delivered meanwhile were not missed. */
-	tick->passed -= min(tick->passed, trip->ticks_inside);
-	trip->event.number += trip->ticks_inside;
+	stop = rdtsc() - now;
+	passed = tick->source->next(stop);
+	if (unlikely(passed | trip->ticks_inside))
+		passed = missed_of(tick, trip, passed);
 	if ((s64)(tick->end_tsc + tick->slack_tsc - trip->guard_tsc) >= 0)
 		tick->swallow++;
-	kyozon_plan();
+	kyozon_plan(passed);
 	account(tick, now);
 }
 
@@ -163,19 +163,16 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 	if (raw_smp_processor_id() != kyozon.cpu)
 		return kyozon_park_here();
 	now = rdtsc();
-	if (likely(kyozon.armed &&
-		   (s64)(now + tick->slack_tsc - tick->due_tsc) >= 0)) {
-		run(tick, trip, now);
-		return NMI_HANDLED;
-	}
-	/*
-	 * Linux's TSC rate may be off by more than the slack. And a clock that
-	 * wants an acknowledgement gets it here.
-	 */
-	if (kyozon.armed) {
-		int claimed = tick->source->claim();
+	if (likely(kyozon.armed)) {
+		int claimed = 1;
 
-		if (claimed > 0)
+		/*
+		 * Linux's TSC rate may be off by more than the slack. And a
+		 * clock that wants an acknowledgement gets it here.
+		 */
+		if (unlikely((s64)(now + tick->slack_tsc - tick->due_tsc) < 0))
+			claimed = tick->source->claim();
+		if (likely(claimed > 0))
 			run(tick, trip, now);
 		if (claimed)
 			return NMI_HANDLED;

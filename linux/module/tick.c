@@ -31,6 +31,7 @@ int kyozon_tick_take(struct kyozon_load *load)
 	memset(tick, 0, sizeof(*tick));
 	tick->budget_tsc = div_u64(load->budget_us * kyozon.tsc_khz, 1000);
 	trip->period_tsc = div_u64(kyozon.tsc_khz * 1000, load->tick_hz);
+	tick->short_tsc = trip->period_tsc / 2;
 	tick->watch_tsc = min(tick->budget_tsc, trip->period_tsc);
 	tick->slack_tsc = max(div_u64(2 * kyozon.tsc_khz, 1000),
 			      trip->period_tsc >> 6);
@@ -84,7 +85,7 @@ static void start_here(void *unused)
 {
 	kyozon.tick.swallow = 1;
 	kyozon.tick.source->start();
-	kyozon_plan();
+	kyozon_plan(0);
 	WRITE_ONCE(kyozon.armed, true);
 }
 

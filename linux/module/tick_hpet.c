@@ -47,8 +47,9 @@ static struct {
 	u32 margin;
 	u32 furthest;		/* no tick is further ahead than this */
 	u32 watch;		/* from a trip's begin to the guard */
-	u64 tsc_per_count;	/* 32 fractional bits */
-	u64 count_per_tsc;
+	u64 tsc_per_count;	/* 20 fractional bits, so that a second fits */
+	u64 count_per_tsc;	/* 32 fractional bits */
+	u8 __iomem *guard;	/* its comparator, where the guard is another timer */
 } hpet;
 
 static u32 get(u32 offset)
@@ -145,7 +146,7 @@ static int take(struct kyozon_load *load, bool message)
 			   div_u64(load->budget_us * 1000000000ull, period_fs));
 	/* A femtosecond is 10^-15 s, and the HPET states its period exactly. */
 	hpet.tsc_per_count = mul_u64_u64_div_u64(kyozon.tsc_khz * period_fs,
-						 1ull << 32, 1000000000000ull);
+						 1ull << 20, 1000000000000ull);
 	hpet.count_per_tsc = mul_u64_u64_div_u64(1000000000000ull, 1ull << 32,
 						 kyozon.tsc_khz * period_fs);
 	for (i = 0; i < 2; i++) {
@@ -188,27 +189,44 @@ static int take_ioapic(struct kyozon_load *load)
 	return take(load, false);
 }
 
-/* Schedules hpet.next, or the first tick after it that is `rest` ahead. */
-static u32 arm_next(u32 rest)
+static u64 to_tsc(u32 counts)
+{
+	return counts * hpet.tsc_per_count >> 20;
+}
+
+/* Whether a tick that far ahead, at least `rest`, will surely come. */
+static __always_inline bool is_good(s32 left, u32 rest)
+{
+	return (u32)left - rest - 1 < hpet.furthest;
+}
+
+/* The timer is set for hpet.next, which was that far ahead of `now`. */
+static __always_inline void armed(s32 left, u32 now)
 {
 	struct kyozon_tick *tick = &kyozon.tick;
-	u32 at, now, passed = 0;
-	s32 left;
-	u64 tsc;
+	u32 end = now + left + hpet.watch;
+	u64 tsc = rdtsc();
 
-	for (;;) {
+	tick->due_tsc = tsc + to_tsc(left);
+	if (likely(hpet.guard))
+		writel(end, hpet.guard);
+	tick->end_tsc = rdtsc();
+	/* A 32-bit one-shot timer interrupts when the counter wraps, too. */
+	tick->wrap_tsc = likely(end > now) ? 0 : tsc + to_tsc(-now);
+}
+
+/* Goes on from hpet.next to the first tick that is `rest` ahead. */
+static noinline u32 arm_later(s32 left, u32 now, u32 rest)
+{
+	u32 passed = 0;
+
+	while (!is_good(left, rest)) {
 		u64 skip;
 
-		at = hpet.next >> 32;
-		set(HPET_Tn_CMP(TICK_TIMER), at);
-		now = get(HPET_COUNTER);
-		left = at - now;
-		if (left > (s32)rest && left <= (s32)(rest + hpet.furthest))
-			break;
 		/* It may have fired at once, or may fire just now. */
 		if (left <= (s32)hpet.margin)
-			tick->swallow++;
-		if (left > 0 && left > (s32)rest) {
+			kyozon.tick.swallow++;
+		if (left > (s32)rest) {
 			/* The machine stood still for half the counter. */
 			hpet.next = (u64)now << 32;
 			left = 0;
@@ -216,26 +234,41 @@ static u32 arm_next(u32 rest)
 		skip = div64_u64((u64)(rest - left) << 32, hpet.period) + 1;
 		hpet.next += skip * hpet.period;
 		passed += skip;
+		set(HPET_Tn_CMP(TICK_TIMER), hpet.next >> 32);
+		now = get(HPET_COUNTER);
+		left = (hpet.next >> 32) - now;
 	}
-	tsc = rdtsc();
-	tick->due_tsc = tsc + mul_u64_u64_shr(left, hpet.tsc_per_count, 32);
-	if (hpet.guard_timer != TICK_TIMER)
-		set(HPET_Tn_CMP(hpet.guard_timer), at + hpet.watch);
-	tick->end_tsc = rdtsc();
-	/* A 32-bit one-shot timer interrupts when the counter wraps, too. */
-	tick->wrap_tsc = at + hpet.watch > now ? 0 :
-		tsc + mul_u64_u64_shr(-now, hpet.tsc_per_count, 32);
+	armed(left, now);
 	return passed;
 }
 
-static u32 next(u64 rest_tsc)
+/* Schedules hpet.next, or the first tick after it that is `rest` ahead. */
+static __always_inline u32 arm_next(u32 rest)
 {
-	u64 rest = 0;
+	u32 at = hpet.next >> 32, now;
 
-	if (unlikely(rest_tsc))
-		rest = mul_u64_u64_shr(rest_tsc, hpet.count_per_tsc, 32);
-	hpet.next += hpet.period;
+	set(HPET_Tn_CMP(TICK_TIMER), at);
+	now = get(HPET_COUNTER);
+	if (unlikely(!is_good(at - now, rest)))
+		return arm_later(at - now, now, rest);
+	armed(at - now, now);
+	return 0;
+}
+
+/* Linux gets the CPU for at least as long as it had to do without it. */
+static noinline u32 next_after_rest(u64 stop_tsc)
+{
+	u64 rest = mul_u64_u64_shr(stop_tsc, hpet.count_per_tsc, 32);
+
 	return arm_next(hpet.margin + min_t(u64, rest, REST_MAX));
+}
+
+static u32 next(u64 stop_tsc)
+{
+	hpet.next += hpet.period;
+	if (unlikely(stop_tsc > kyozon.tick.short_tsc))
+		return next_after_rest(stop_tsc);
+	return arm_next(hpet.margin);
 }
 
 static void set_up(u32 timer)
@@ -256,6 +289,8 @@ static void start(void)
 	set_up(TICK_TIMER);
 	if (hpet.guard_timer != TICK_TIMER)
 		set_up(hpet.guard_timer);
+	hpet.guard = hpet.guard_timer == TICK_TIMER ? NULL :
+		     hpet.registers + HPET_Tn_CMP(hpet.guard_timer);
 	hpet.furthest = (hpet.period >> 32) + lead + 1;
 	hpet.next = (get(HPET_COUNTER) + lead) << 32;
 	arm_next(hpet.margin);

@@ -153,10 +153,11 @@ static void leave(void)
 	}
 }
 
-static u32 next(u64 rest_tsc)
+static u32 next(u64 stop_tsc)
 {
 	struct kyozon_tick *tick = &kyozon.tick;
 	struct kyozon_trip *trip = &kyozon_world.trip;
+	u64 rest_tsc = stop_tsc > tick->short_tsc ? stop_tsc : 0;
 	u32 passed = 0;
 
 	leave();

@@ -13,8 +13,9 @@
  *    IST stacks are mapped at all times: ours lie in struct kyozon_world,
  *    which both worlds map at the same address.
  *  - Linux's GDT is read-only, so that LTR through it would fault when it sets
- *    the busy bit. TR is always loaded from our GDT, whose entry is rewritten
- *    with a descriptor that is not busy. Nothing of Linux's is written.
+ *    the busy bit. TR is always loaded from our GDT, which has both segments;
+ *    the one that is loaded is made not busy before. Nothing of Linux's is
+ *    written.
  *
  * Between the two loads of CR3 only this file, struct kyozon_world and the
  * cokernel's own low half are mapped. No thunk, no per-CPU data, no stack
@@ -41,6 +42,11 @@
 /* struct kyozon_trip's result and fault.reason, see abi.h */
 #define TRIP_STOPPED	2
 #define FAULT_LAYER	5
+/* struct kyozon_user_state's switched */
+#define USER_SWITCHED	1
+
+/* Type and rights of a 64-bit task state segment that is not busy */
+#define TSS_AVAILABLE	0x89
 
 	.text
 	.balign 4096, 0xcc
@@ -48,7 +54,6 @@ SYM_FUNC_START(kyozon_trampoline)
 
 /* void kyozon_switch(void) */
 SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
-	ENDBR
 	pushq	%rbp
 	pushq	%rbx
 	pushq	%r12
@@ -70,11 +75,8 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 .Lin:
 	lidt	W(IDTR)
 	lgdt	W(GDTR)
-	movq	W(TSS_DESC), %rax
-	movq	%rax, kyozon_world + W_GDT + GDT_ENTRY_TSS * 8(%rip)
-	movq	kyozon_world + W_TSS_DESC + 8(%rip), %rax
-	movq	%rax, kyozon_world + W_GDT + GDT_ENTRY_TSS * 8 + 8(%rip)
-	movl	$GDT_ENTRY_TSS * 8, %eax
+	movb	$TSS_AVAILABLE, kyozon_world + W_GDT + W_GDT_TSS * 8 + 5(%rip)
+	movl	$W_GDT_TSS * 8, %eax
 	ltr	%ax
 	movq	W(CR3), %rax
 	movq	%rax, %cr3
@@ -91,20 +93,12 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 	movq	W(LINUX_CR3), %rax
 	movq	%rax, %cr3
 	movq	W(LINUX_RSP), %rsp
-	movq	W(LINUX_TSS_DESC), %rax
-	movq	%rax, kyozon_world + W_GDT + GDT_ENTRY_TSS * 8(%rip)
-	movq	kyozon_world + W_LINUX_TSS_DESC + 8(%rip), %rax
-	movq	%rax, kyozon_world + W_GDT + GDT_ENTRY_TSS * 8 + 8(%rip)
+	movb	$TSS_AVAILABLE, kyozon_world + W_GDT + GDT_ENTRY_TSS * 8 + 5(%rip)
 	movl	$GDT_ENTRY_TSS * 8, %eax
 	ltr	%ax
 	lgdt	W(LINUX_GDTR)
-	/* A gate with a stack of its own leaves a null selector behind. */
-	movl	%ss, %eax
-	cmpw	W(LINUX_SS), %ax
-	jne	.Lss_back
-.Lss_is_back:
 	cmpl	$0, W(USER_SWITCHED)
-	jne	.Luser_back
+	jne	.Lselectors_back
 .Lout:
 	movq	%cr2, %rax
 	cmpq	W(LINUX_CR2), %rax
@@ -130,10 +124,16 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 	movq	%rax, %cr2
 	jmp	.Llast
 
-.Lss_back:
+/*
+ * A gate with a stack of its own may leave a null SS behind; Linux's is null
+ * too where it was interrupted in user mode.
+ */
+.Lselectors_back:
 	movw	W(LINUX_SS), %ax
 	movw	%ax, %ss
-	jmp	.Lss_is_back
+	testl	$USER_SWITCHED, W(USER_SWITCHED)
+	movl	$0, W(USER_SWITCHED)
+	jz	.Lout
 
 /*
  * Linux's data selectors, where the cokernel's user mode changed one. Linux may
@@ -156,7 +156,6 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 2:	movl	%eax, %sreg;						\
 3:
 
-.Luser_back:
 	movw	W(USER_LDT), %ax
 	testw	%ax, %ax
 	jz	4f
@@ -165,7 +164,6 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 	BACK(es, USER_ES)
 	BACK(fs, USER_FS)
 	BACK(gs, USER_GS)
-	movl	$0, W(USER_SWITCHED)
 	cmpl	$0, W(FSGSBASE)
 	je	2f
 	movq	W(USER_FS_BASE), %rax

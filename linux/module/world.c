@@ -297,7 +297,7 @@ static void make_descriptors(void)
 	w->gdtr.base = (u64)w->gdt;
 	w->idtr.limit = sizeof(w->idt) - 1;
 	w->idtr.base = (u64)w->idt;
-	fill_tss_desc(w->tss_desc);
+	fill_tss_desc(&w->gdt[W_GDT_TSS]);
 
 	/* IST numbers are Linux's, since TR may still be Linux's at a gate. */
 	for (i = 0; i < 32; i++)
@@ -323,8 +323,8 @@ void kyozon_world_bind(void *unused)
 
 	native_store_gdt(&gdtr);
 	gdt = (u64 *)gdtr.address;
-	w->linux_tss_desc[0] = gdt[GDT_ENTRY_TSS] & ~BIT_ULL(41); /* not busy */
-	w->linux_tss_desc[1] = gdt[GDT_ENTRY_TSS + 1];
+	w->gdt[GDT_ENTRY_TSS] = gdt[GDT_ENTRY_TSS];
+	w->gdt[GDT_ENTRY_TSS + 1] = gdt[GDT_ENTRY_TSS + 1];
 	w->fsgsbase = !!(__read_cr4() & X86_CR4_FSGSBASE);
 	w->linux_cr3_keep = __read_cr4() & X86_CR4_PCIDE ? BIT_ULL(63) : 0;
 	w->cet = !!(__read_cr4() & X86_CR4_CET);

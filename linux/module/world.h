@@ -33,12 +33,13 @@
 #define W_ENTRY			456
 #define W_LAYER_ENTRY		464
 #define W_LINUX_CR3_KEEP	472
-#define W_TSS_DESC		480
-#define W_LINUX_TSS_DESC	496
-#define W_CET			512
-#define W_FSGSBASE		520
-#define W_LINUX_SS		528
-#define W_LINUX_S_CET		536
-#define W_GDT			576
+#define W_CET			480
+#define W_FSGSBASE		488
+#define W_LINUX_SS		496
+#define W_LINUX_S_CET		504
+#define W_GDT			512
+
+/* Our task state segment in our GDT; Linux's is where Linux has it. */
+#define W_GDT_TSS		12
 
 #endif

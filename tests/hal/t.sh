@@ -40,3 +40,13 @@ work() {
 		awk 'BEGIN { for (i = 0; i < 20000; i++) s += i * 1.5; print s }'
 	done >/dev/null 2>&1
 }
+
+# wait_for_line PATTERN: until the event ring has it, at most 30 s.
+wait_for_line() {
+	for turn in $(seq 150); do
+		kyozon events | grep -q "$1" && return
+		sleep 0.2
+	done
+	echo "no line like $1" >&2
+	return 1
+}

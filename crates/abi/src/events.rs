@@ -1,8 +1,8 @@
 //! The event ring: whoever runs beside Linux writes, whoever wants to know reads.
 //!
-//! One producer, one consumer, records of one size. A reader that is too slow loses the oldest records and
-//! learns how many from the gap in [`EventRecord::sequence`]. The reader never writes to the ring, so that
-//! Linux can be given it read-only.
+//! One writer, readers that it does not wait for, records of one size. A reader that is too slow loses the oldest records
+//! and learns how many from the gap in [`EventRecord::sequence`]. A reader never writes to the ring, so that Linux can be
+//! given it read-only. The crate `kyozon-channel` is both sides of it.
 
 use crate::assert_size;
 
@@ -59,7 +59,7 @@ assert_size!(CheckStatus, 128);
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRing {
-    /// [`EVENTS_VERSION`].
+    /// [`EVENTS_VERSION`]; 0 once the cokernel is unloaded: a reader's mapping lives longer.
     pub version: u32,
     /// Records in the ring, a power of two.
     pub records: u32,
@@ -67,8 +67,10 @@ pub struct EventRing {
     pub next: u64,
     /// Time-stamp counter ticks in a millisecond.
     pub tsc_khz: u64,
+    /// Time-stamp counter when the ring was made, just before the cokernel's first tick.
+    pub loaded_tsc: u64,
     /// Must be zero.
-    pub reserved: [u64; 5],
+    pub reserved: [u64; 4],
     /// One for each check of the monitor.
     pub checks: [CheckStatus; MAX_CHECKS],
 }

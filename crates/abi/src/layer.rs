@@ -170,6 +170,15 @@ pub const TRIP_PARK: u32 = 3;
 /// [`Trip::result`]: a machine check arrived; Linux must see it.
 pub const TRIP_MACHINE_CHECK: u32 = 4;
 
+/// [`Trip::parked`]: the other CPUs run, or may go on.
+pub const PARKED_FREE: u32 = 0;
+/// [`Trip::parked`]: they stand still, until it is free, or until one of them has waited too long and makes it so.
+pub const PARKED_STANDING: u32 = 1;
+/// [`Trip::parked`]: the layer, which has exchanged it for [`PARKED_STANDING`], is writing: they stand still.
+pub const PARKED_WRITING: u32 = 2;
+/// [`Trip::parked`]: the bits of the state.
+pub const PARKED_STATE: u32 = 3;
+
 /// [`Fault::reason`]: an exception that the cokernel did not handle; `vector` says which.
 pub const FAULT_EXCEPTION: u32 = 1;
 /// [`Fault::reason`]: the cokernel was cut off too many times without coming to rest.
@@ -198,6 +207,11 @@ pub struct Fault {
 }
 assert_size!(Fault, 200);
 
+/// [`UserState::switched`]: the state is the cokernel's.
+pub const USER_SWITCHED: u32 = 1;
+/// [`UserState::switched`]: the trip ended in a gate, which may have changed SS.
+pub const USER_GATE: u32 = 2;
+
 /// State of Linux that changes only when the cokernel enters user mode. The layer saves it before the first such
 /// entry of a trip; it and the trampoline put it back at the trip's end.
 #[repr(C)]
@@ -219,7 +233,7 @@ pub struct UserState {
     pub reserved: u16,
     #[allow(missing_docs)]
     pub ldt: u16,
-    /// 1 while the state is the cokernel's.
+    /// `USER_*`, for the trampoline: what it puts back.
     pub switched: u32,
 }
 assert_size!(UserState, 32);
@@ -244,9 +258,9 @@ pub struct Trip {
     pub result: u32,
     /// Layer: ticks that were delivered while the cokernel ran.
     pub ticks_inside: u32,
-    /// Module: how many other CPUs are online.
-    pub others: u32,
-    /// Module: 1 while the other CPUs are parked. The layer writes 0 to let them go.
+    /// Module: how many interrupts of the guard may come that were on their way before it was armed for this trip.
+    pub stale: u32,
+    /// Whether the other CPUs stand still: a `PARKED_*` in the low 2 bits, the number of the round in the rest.
     pub parked: u32,
     /// Layer: non-maskable interrupts that came while the cokernel ran and are not ours.
     pub foreign: u32,
@@ -264,10 +278,8 @@ pub struct Trip {
     pub fault: Fault,
     /// Layer: what it has to put back before Linux runs.
     pub user: UserState,
-    /// Module: how many interrupts of the guard may come that were on their way before it was armed for this trip.
-    pub stale: u32,
     /// Must be zero.
-    pub reserved: u32,
+    pub reserved: u64,
 }
 assert_size!(Trip, 352);
 

@@ -70,8 +70,8 @@ fn c_compiler_agrees_on_every_layout() {
         cokernel_bytes, piece_count, pieces, task_count, tasks, parameter, acknowledge, data);
     layout!(c, Fault, "kyozon_fault": reason, reserved, cr2, cr3, frame);
     layout!(c, UserState, "kyozon_user_state": fs_base, gs_base, ds, es, fs, gs, reserved, ldt, switched);
-    layout!(c, Trip, "kyozon_trip": event, deadline_tsc, guard_tsc, next_tsc, period_tsc, result, ticks_inside, others,
-        parked, foreign, in_transit, inside, machine_check, nmi_entry, machine_check_entry, fault, user, stale, reserved);
+    layout!(c, Trip, "kyozon_trip": event, deadline_tsc, guard_tsc, next_tsc, period_tsc, result, ticks_inside, stale,
+        parked, foreign, in_transit, inside, machine_check, nmi_entry, machine_check_entry, fault, user, reserved);
     layout!(c, BootBlock, "kyozon_boot_block": version, mode, tsc_khz, tick_hz, budget_us, memory, memory_bytes, idle,
         linux_window, linux_repair, report, publish, handlers, enter_user,
         page_table, tables, paging_levels, piece_count, pieces, tasks, task_count, parameter, data);
@@ -89,7 +89,7 @@ fn c_compiler_agrees_on_every_layout() {
         overruns, longest_ns, p99_ns, reserve_bytes, events_bytes, differences, message);
     layout!(c, CheckStatus, "kyozon_check_status": name, sequence, passes, findings, repairs, retries, pass_tsc, total_tsc,
         last_tsc, items, reserved);
-    layout!(c, EventRing, "kyozon_event_ring": version, records, next, tsc_khz, reserved, checks);
+    layout!(c, EventRing, "kyozon_event_ring": version, records, next, tsc_khz, loaded_tsc, reserved, checks);
     layout!(c, EventRecord, "kyozon_event_record": sequence, tsc, tick, kind, code, text_bytes, continues, text);
     layout!(c, GuestBoot, "kyozon_guest_boot": version, backend, hypercall, memory, memory_bytes, stack_top, tsc_khz,
         tsc_offset, region_count, regions);

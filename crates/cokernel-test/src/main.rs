@@ -5,6 +5,8 @@
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]
+mod events;
+#[cfg(target_os = "none")]
 mod latency;
 #[cfg(target_os = "none")]
 mod layer;

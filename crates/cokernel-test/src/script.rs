@@ -1,5 +1,6 @@
 //! What the cokernel does, by number.
 
+use crate::events;
 use crate::latency;
 use crate::layer::*;
 use crate::user;
@@ -36,6 +37,12 @@ pub enum Script {
     Repair = 10,
     /// Measures how late ticks come; the argument is the number of samples.
     Latency = 11,
+    /// Reports lines of every kind, then a line every 50 ticks, and says what two checks do.
+    Events = 12,
+    /// Says what data the loader brought.
+    Data = 13,
+    /// Reports so many lines (the argument) at once, and again at every tenth tick: more than anybody reads.
+    Flood = 14,
 }
 
 static TICKS: AtomicU64 = AtomicU64::new(0);
@@ -130,6 +137,9 @@ pub fn run(boot: &BootBlock) {
         x if x == Script::Return as u8 => return,
         x if x == Script::Repair as u8 => repair(argument),
         x if x == Script::Latency as u8 => latency::run(argument),
+        x if x == Script::Events as u8 => events::every_kind(),
+        x if x == Script::Data as u8 => events::data(boot),
+        x if x == Script::Flood as u8 => events::flood(argument),
         x => say(format_args!("test unknown: script {x}")),
     }
     rest()

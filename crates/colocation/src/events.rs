@@ -1,161 +1,112 @@
 //! The event ring, and the serial line that repeats it.
 //!
-//! The ring has one writer and a reader that cannot be waited for. The serial line is slower than the ring: it follows
-//! with a cursor of its own, a few bytes at a time, so that no trip waits for it.
+//! The ring is `kyozon_channel`'s. The serial line is slower than the ring: it follows as a reader of its own, a few
+//! bytes at a time, so that no trip waits for it.
 
-use core::ptr;
-use core::sync::atomic::{fence, AtomicU64, Ordering};
-use kyozon_abi::events::{
-    CheckStatus, EventRecord, EventRing, EVENT_TEXT_BYTES, MAX_CHECKS, RECORDS_OFFSET,
-};
+use core::sync::atomic::AtomicU64;
+use kyozon_abi::events::{CheckStatus, EventRecord, EVENT_TEXT_BYTES};
+use kyozon_channel::events::{printable, EventReader, EventWriter};
+use kyozon_channel::memory::shared;
+use kyozon_channel::ring::Outcome;
+
+/// Memory of the ring, mapped as long as the layer runs.
+type Memory = &'static [AtomicU64];
 
 /// Writer of an event ring.
-pub struct Events {
-    ring: *mut EventRing,
-    records: u64,
-    next: u64,
-    cursor: Cursor,
+pub struct Events(Option<Ring>);
+
+struct Ring {
+    writer: EventWriter<Memory>,
+    /// The serial line's: it reads what the writer knows to be there, whatever Linux makes of the ring's own `next`.
+    reader: EventReader<Memory>,
+    line: Line,
 }
 
-/// What the serial line has said so far.
-#[derive(Clone, Copy, Default)]
-struct Cursor {
-    record: u64,
-    byte: usize,
+/// The record that the serial line is saying.
+struct Line {
+    text: [u8; EVENT_TEXT_BYTES + 1],
+    said: usize,
+    bytes: usize,
+}
+
+impl Line {
+    const EMPTY: Self = Self { text: [0; EVENT_TEXT_BYTES + 1], said: 0, bytes: 0 };
+
+    fn set(&mut self, record: &EventRecord) {
+        let bytes = (record.text_bytes as usize).min(EVENT_TEXT_BYTES);
+        for (to, from) in self.text.iter_mut().zip(&record.text[..bytes]) {
+            *to = printable(*from);
+        }
+        self.text[bytes] = b'\n';
+        self.said = 0;
+        self.bytes = bytes + usize::from(record.continues == 0);
+    }
 }
 
 impl Events {
     /// A ring that swallows everything.
     pub const fn none() -> Self {
-        Self { ring: ptr::null_mut(), records: 0, next: 0, cursor: Cursor { record: 0, byte: 0 } }
+        Self(None)
     }
 
     /// Writes to the ring in the `bytes` bytes at `ring`; a header that is none gives [`Events::none`].
     ///
     /// # Safety
     ///
-    /// `ring` must be null, or valid for `bytes` bytes and written by nobody else as long as the result lives.
-    pub unsafe fn new(ring: *mut EventRing, bytes: u64) -> Self {
-        if ring.is_null() || bytes < RECORDS_OFFSET {
+    /// `ring` must be null, or valid for `bytes` bytes and written by nobody else as long as the layer runs.
+    pub unsafe fn new(ring: *mut u8, bytes: u64) -> Self {
+        // SAFETY: as the caller promised.
+        let Some(memory) = (unsafe { shared(ring, bytes) }) else {
             return Self::none();
-        }
-        // SAFETY: valid for at least a header, as the caller promised.
-        let header = unsafe { ring.read_volatile() };
-        let records = u64::from(header.records);
-        let fits = (bytes - RECORDS_OFFSET) / size_of::<EventRecord>() as u64;
-        if !records.is_power_of_two() || records > fits {
-            return Self::none();
-        }
-        Self { ring, records, next: header.next, cursor: Cursor { record: header.next, byte: 0 } }
+        };
+        let both = EventWriter::new(memory).and_then(|writer| {
+            let reader = EventReader::from(memory, writer.next())?;
+            Ok(Ring { writer, reader, line: Line::EMPTY })
+        });
+        Self(both.ok())
     }
 
-    fn slot(&self, sequence: u64) -> *mut EventRecord {
-        // SAFETY: `new` made sure that so many records lie there.
-        unsafe {
-            self.ring
-                .byte_add(RECORDS_OFFSET as usize)
-                .cast::<EventRecord>()
-                .add((sequence % self.records) as usize)
-        }
-    }
-
-    /// Writes one line, in as many records as it takes. Bytes that are not UTF-8 text are written as `?`.
+    /// Writes one line, in as many records as it takes. Bytes that are not printable ASCII are written as `?`.
     pub fn write(&mut self, kind: u32, code: u32, tsc: u64, tick: u64, line: &[u8]) {
-        if self.ring.is_null() {
-            return;
-        }
-        let mut rest = line;
-        loop {
-            let (now, later) = rest.split_at(rest.len().min(EVENT_TEXT_BYTES));
-            let mut text = [0; EVENT_TEXT_BYTES];
-            for (to, from) in text.iter_mut().zip(now) {
-                *to = if (b' '..0x7f).contains(from) { *from } else { b'?' };
-            }
-            self.push(EventRecord {
-                sequence: self.next,
-                tsc,
-                tick,
-                kind,
-                code,
-                text_bytes: now.len() as u32,
-                continues: u32::from(!later.is_empty()),
-                text,
-            });
-            rest = later;
-            if rest.is_empty() {
-                break;
-            }
+        if let Some(ring) = &mut self.0 {
+            ring.writer.write(kind, code, tsc, tick, line);
         }
     }
 
     /// Says what check number `check` has done. Its `sequence` is ours to set.
     pub fn publish(&mut self, check: usize, status: &CheckStatus) {
-        if self.ring.is_null() || check >= MAX_CHECKS {
-            return;
-        }
-        // SAFETY: `new` made sure of the header. A reader may look at it meanwhile: the number is odd until all of it
-        // is written.
-        unsafe {
-            let slot = (&raw mut (*self.ring).checks).cast::<CheckStatus>().add(check);
-            let sequence = &*(&raw mut (*slot).sequence).cast::<AtomicU64>();
-            let writing = sequence.load(Ordering::Relaxed) | 1;
-            sequence.store(writing, Ordering::Relaxed);
-            fence(Ordering::Release);
-            slot.write_volatile(CheckStatus { sequence: writing, ..*status });
-            sequence.store(writing.wrapping_add(1), Ordering::Release);
+        if let Some(ring) = &mut self.0 {
+            ring.writer.publish(check, status);
         }
     }
 
-    fn push(&mut self, record: EventRecord) {
-        let slot = self.slot(self.next);
-        // SAFETY: the slot is in the ring. A reader may look at it meanwhile: the sequence number is made one that it
-        // does not expect before the body changes, and the right one last.
-        unsafe {
-            let sequence = &*ptr::addr_of!((*slot).sequence).cast::<AtomicU64>();
-            sequence.store(u64::MAX, Ordering::Relaxed);
-            fence(Ordering::Release);
-            slot.write_volatile(EventRecord { sequence: u64::MAX, ..record });
-            fence(Ordering::Release);
-            sequence.store(record.sequence, Ordering::Relaxed);
-            self.next = self.next.wrapping_add(1);
-            let next = &*ptr::addr_of!((*self.ring).next).cast::<AtomicU64>();
-            next.store(self.next, Ordering::Release);
-        }
-    }
-
-    /// Whether [`Events::serial`] has a byte.
+    /// Whether [`Events::serial`] may have a byte.
     pub fn has_serial(&self) -> bool {
-        !self.ring.is_null() && self.cursor.record != self.next
+        self.0.as_ref().is_some_and(|ring| {
+            ring.line.said < ring.line.bytes || ring.reader.cursor() != ring.writer.next()
+        })
     }
 
-    /// The next byte for the serial line; lines end with a line feed. What the ring has overwritten is left out.
+    /// The next byte for the serial line; lines end with a line feed. What the ring has overwritten is left out. `None`
+    /// where [`Events::has_serial`] is false from then on.
     pub fn serial(&mut self) -> Option<u8> {
-        if !self.has_serial() {
-            return None;
+        let ring = self.0.as_mut()?;
+        while ring.line.said >= ring.line.bytes {
+            match ring.reader.read(ring.writer.next()) {
+                Outcome::Record(record) => ring.line.set(&record),
+                Outcome::Lost(_) => {}
+                Outcome::Empty | Outcome::Backwards => return None,
+            }
         }
-        if self.next.wrapping_sub(self.cursor.record) > self.records {
-            self.cursor = Cursor { record: self.next.wrapping_sub(self.records), byte: 0 };
-        }
-        // SAFETY: the slot is in the ring, and nobody but us writes to it.
-        let record = unsafe { self.slot(self.cursor.record).read_volatile() };
-        let bytes = (record.text_bytes as usize).min(EVENT_TEXT_BYTES);
-        if self.cursor.byte < bytes {
-            self.cursor.byte += 1;
-            return Some(record.text[self.cursor.byte - 1]);
-        }
-        self.cursor = Cursor { record: self.cursor.record.wrapping_add(1), byte: 0 };
-        if record.continues != 0 {
-            self.serial()
-        } else {
-            Some(b'\n')
-        }
+        ring.line.said += 1;
+        Some(ring.line.text[ring.line.said - 1])
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kyozon_abi::events::{EVENTS_VERSION, EVENT_NOTE};
+    use kyozon_abi::events::{EventRing, EVENTS_VERSION, EVENT_NOTE, MAX_CHECKS, RECORDS_OFFSET};
 
     const RECORDS: usize = 4;
 
@@ -183,7 +134,8 @@ mod tests {
                 records,
                 next: 0,
                 tsc_khz: 1000,
-                reserved: [0; 5],
+                loaded_tsc: 0,
+                reserved: [0; 4],
                 checks: [CheckStatus::default(); MAX_CHECKS],
             },
             gap: [0; RECORDS_OFFSET as usize - size_of::<EventRing>()],

@@ -13,7 +13,10 @@ use crate::{repair, tick, user};
 use core::cell::UnsafeCell;
 use core::fmt::Write;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicPtr, AtomicU32, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 use kyozon_abi::events::{CheckStatus, EVENT_FAULT, MAX_CHECKS};
 use kyozon_abi::layer::*;
 
@@ -25,6 +28,8 @@ const MOST_LOOKS: u32 = 12;
 const LOOK_US: u64 = 20;
 /// Microseconds by which the timer's clock and the time-stamp counter may disagree.
 const SLACK_US: u64 = 2;
+/// How often the guard is armed anew where the moment had passed when it was.
+const MOST_TRIES: u32 = 10;
 /// Bytes that the serial line gets in one go: what its buffer holds.
 const SERIAL_BURST: u32 = 16;
 /// Time-stamp milliseconds that the last words may take.
@@ -87,6 +92,11 @@ macro_rules! trip {
         // SAFETY: as above.
         unsafe { (&raw mut (*TRIP.load(Relaxed)).$field).write_volatile(value) }
     }};
+}
+
+fn parked() -> &'static AtomicU32 {
+    // SAFETY: the module's structure, mapped as long as the layer is; nobody accesses this word but by atomics.
+    unsafe { AtomicU32::from_ptr(&raw mut (*TRIP.load(Relaxed)).parked) }
 }
 
 fn most_cuts() -> u32 {
@@ -398,20 +408,21 @@ impl Linux for Hal {
     }
 
     fn park(&mut self) -> bool {
-        if trip!(others) == 0 {
-            return true;
-        }
         trip!(result = TRIP_PARK);
         // SAFETY: a service, on the cokernel's stack; the module enters again at once.
         unsafe { layer_yield() };
         // While the other CPUs were waited for, an NMI was Linux's: the guard may have come and gone.
         acknowledge();
         arm_guard(guard_at(&times()));
-        trip!(parked) != 0
+        // Somebody may have held this CPU for so long that the others have given up.
+        let parked = parked();
+        let round = parked.load(Relaxed) & !PARKED_STATE;
+        let (from, to) = (round | PARKED_STANDING, round | PARKED_WRITING);
+        parked.compare_exchange(from, to, SeqCst, Relaxed).is_ok()
     }
 
     fn release(&mut self) {
-        trip!(parked = 0);
+        parked().fetch_and(!PARKED_STATE, SeqCst);
     }
 }
 
@@ -450,13 +461,22 @@ pub(crate) fn arm_guard(at: u64) {
     if e.guard == 0 {
         return;
     }
-    let ahead = at.saturating_sub(arch::tsc()).max(us_to_tsc(SLACK_US));
-    let counts = ((u128::from(ahead) * u128::from(e.guard_per_tsc)) >> 32) as u32;
-    // SAFETY: the timer's registers, of which the comparator is ours while the trip lasts.
-    unsafe {
-        let counter = (e.guard + u64::from(e.guard_counter)) as *const u32;
-        let comparator = (e.guard + u64::from(e.guard_comparator)) as *mut u32;
-        comparator.write_volatile(counter.read_volatile().wrapping_add(counts));
+    let mut ahead = at.saturating_sub(arch::tsc()).max(us_to_tsc(SLACK_US));
+    for _ in 0..MOST_TRIES {
+        let counts = ((u128::from(ahead) * u128::from(e.guard_per_tsc)) >> 32) as u32;
+        // SAFETY: the timer's registers, of which the comparator is ours while the trip lasts.
+        let left = unsafe {
+            let counter = (e.guard + u64::from(e.guard_counter)) as *const u32;
+            let comparator = (e.guard + u64::from(e.guard_comparator)) as *mut u32;
+            let then = counter.read_volatile().wrapping_add(counts);
+            comparator.write_volatile(then);
+            then.wrapping_sub(counter.read_volatile())
+        };
+        // A comparator that the counter has passed meanwhile is silent until it wraps: firmware held the CPU.
+        if (1..=counts).contains(&left) {
+            return;
+        }
+        ahead *= 2;
     }
 }
 
@@ -503,7 +523,10 @@ fn to_user_stack(frame: &Frame) -> u64 {
     to
 }
 
+/// The trip ends in a gate.
 fn note_fault(reason: u32, frame: &Frame) {
+    // SAFETY: the module's structure, mapped as long as the layer is.
+    unsafe { (*TRIP.load(Relaxed)).user.switched |= USER_GATE };
     trip!(fault = Fault { reason, reserved: 0, cr2: arch::cr2(), cr3: arch::cr3(), frame: *frame });
 }
 

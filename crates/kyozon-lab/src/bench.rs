@@ -1,9 +1,11 @@
 //! `make bench`: measures, writes `docs/results`, holds the figures against their bounds.
 
-mod alone;
+mod cokernel;
+mod costs;
 mod delay;
 mod ipc;
 mod latency;
+mod trip;
 
 use crate::kernels::{Kernel, SERIES};
 use crate::{batch, cache, emulator, module, process, spec::Spec};
@@ -27,9 +29,10 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table of the laboratory, by name.
-const TABLES: [(&str, Measure); 4] = [
+const TABLES: [(&str, Measure); 5] = [
     ("lab", lab),
     ("latency", latency::measure),
+    ("trip", trip::measure),
     ("interrupt-delay", delay::measure),
     ("ipc", ipc::measure),
 ];

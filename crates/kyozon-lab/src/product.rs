@@ -42,6 +42,12 @@ pub fn module(kernel: &Kernel) -> Result<module::Module> {
     module::build_with(&source, kernel, &[("image_hashes.h", hashes.as_bytes())])
 }
 
+/// Adds the module that looks at Linux from inside, for figures that only Linux can give: `/m/kyozon_probe.ko`.
+pub fn with_probe(spec: Spec) -> Result<Spec> {
+    let built = module::build(&cache::tree()?.join("tests/hal/probe"), &spec.kernel)?;
+    Ok(spec.file("/m/kyozon_probe.ko", 0o644, fs::read(built.file)?))
+}
+
 /// Puts module, images and command where an installation has them.
 pub fn install(spec: Spec) -> Result<Spec> {
     let built = module(&spec.kernel)?;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
     name = "kyozon",
     version,
     after_help = "Exit status: 0 done (status: a cokernel runs), 1 failed, 2 wrong usage;\n\
-    status also: 3 nothing is loaded, 4 the cokernel was stopped."
+    status and events also: 3 nothing is loaded; status also: 4 the cokernel was stopped."
 )]
 pub struct Cli {
     /// What to do.
@@ -32,6 +32,18 @@ pub enum Command {
     /// Say what is loaded and what it costs
     Status {
         /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what the cokernel and its monitor reported
+    ///
+    /// Without isolation Linux can change what is printed here: only the copy on the cokernel's serial line is beyond
+    /// its reach.
+    Events {
+        /// Go on until interrupted, or until the cokernel is unloaded
+        #[arg(long, short)]
+        follow: bool,
+        /// One JSON object a line
         #[arg(long)]
         json: bool,
     },
@@ -102,6 +114,9 @@ pub struct LoadOptions {
     /// Image of a user task of the cokernel
     #[arg(long, value_name = "FILE")]
     pub task: Vec<PathBuf>,
+    /// Data for the cokernel, as it stands: at most 64M
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
     /// Colocation layer's image
     #[arg(long, value_name = "FILE")]
     pub layer: Option<PathBuf>,

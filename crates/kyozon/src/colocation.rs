@@ -1,5 +1,6 @@
 //! What load, unload and status do.
 
+use crate::checks::{self, Check};
 use crate::cli::LoadOptions;
 use crate::machine::{module_places, Machine};
 use anyhow::{bail, ensure, Result};
@@ -33,11 +34,14 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<Status>
         MAX_IMAGES - 2
     );
     let images = paths.iter().map(|path| machine.read(path)).collect::<Result<Vec<_>>>()?;
+    let data: Option<Vec<u8>> =
+        options.data.as_deref().map(|path| machine.read(path)).transpose()?;
     let mut request = options.request();
     request.image_count = images.len() as u64;
     for (slot, image) in request.images.iter_mut().zip(&images) {
-        *slot = Image { address: image.as_ptr() as u64, bytes: image.len() as u64 };
+        *slot = in_memory(image);
     }
+    request.data = data.as_deref().map(in_memory).unwrap_or_default();
     let inserted = !machine.has_module()?;
     if inserted {
         let module = find_module(machine, options.module.as_deref())?;
@@ -51,6 +55,11 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<Status>
         machine.remove().map_err(|kept| anyhow::anyhow!("{error:#}; and then: {kept:#}"))?;
     }
     outcome
+}
+
+/// Where the kernel finds `bytes`, as long as they live.
+fn in_memory(bytes: &[u8]) -> Image {
+    Image { address: bytes.as_ptr() as u64, bytes: bytes.len() as u64 }
 }
 
 fn find_module(machine: &impl Machine, named: Option<&Path>) -> Result<PathBuf> {
@@ -74,7 +83,10 @@ pub fn unload(machine: &mut impl Machine) -> Result<&'static str> {
     if loaded {
         machine.unload()?;
     }
-    machine.remove()?;
+    machine.remove().map_err(|kept| match loaded {
+        true => anyhow::anyhow!("the cokernel is out, but {kept:#}"),
+        false => kept,
+    })?;
     Ok(if loaded {
         "unloaded: everything is given back"
     } else {
@@ -82,8 +94,27 @@ pub fn unload(machine: &mut impl Machine) -> Result<&'static str> {
     })
 }
 
+/// What is loaded, and what it does.
+#[derive(Debug)]
+pub struct Look {
+    /// As the module says.
+    pub status: Status,
+    /// Checks with a name, as the monitor says.
+    pub checks: Vec<Check>,
+}
+
 /// What is loaded; `None` where nothing is.
-pub fn status(machine: &mut impl Machine) -> Result<Option<Status>> {
+pub fn status(machine: &mut impl Machine) -> Result<Option<Look>> {
+    let Some(status) = loaded(machine)? else { return Ok(None) };
+    let checks = match machine.events(status.events_bytes)? {
+        Some(ring) => checks::read(ring, machine.now())?,
+        None => return Ok(None),
+    };
+    Ok(Some(Look { status, checks }))
+}
+
+/// What the module says is loaded; `None` where nothing is.
+pub fn loaded(machine: &mut impl Machine) -> Result<Option<Status>> {
     if !machine.has_module()? {
         return Ok(None);
     }
@@ -95,68 +126,8 @@ pub fn status(machine: &mut impl Machine) -> Result<Option<Status>> {
 mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
+    use crate::fake::Fake;
     use clap::Parser;
-    use kyozon_abi::device::{Load, DEVICE_VERSION, STATE_RUNNING};
-
-    /// A machine that notes what was asked of it.
-    #[derive(Default)]
-    struct Fake {
-        module: bool,
-        loaded: bool,
-        refuses: bool,
-        blind: bool,
-        log: Vec<&'static str>,
-    }
-
-    impl Machine for Fake {
-        fn release(&self) -> String {
-            "6.99-none".into()
-        }
-        fn has_module(&self) -> Result<bool> {
-            Ok(self.module)
-        }
-        fn insert(&mut self, _: &Path) -> Result<()> {
-            self.log.push("insert");
-            self.module = true;
-            Ok(())
-        }
-        fn remove(&mut self) -> Result<()> {
-            assert!(!self.loaded, "the module is in use");
-            self.log.push("remove");
-            self.module = false;
-            Ok(())
-        }
-        fn read(&self, path: &Path) -> Result<Vec<u8>> {
-            if path.ends_with("missing") {
-                bail!("{}: no such file", path.display());
-            }
-            Ok(vec![1; 10])
-        }
-        fn load(&mut self, request: &mut Load) -> Result<()> {
-            self.log.push("load");
-            assert_eq!(
-                (request.image_count, request.images[1].bytes, request.images[2].bytes),
-                (2, 10, 0)
-            );
-            if self.refuses {
-                bail!("interrupt remapping is active");
-            }
-            self.loaded = true;
-            Ok(())
-        }
-        fn unload(&mut self) -> Result<()> {
-            self.log.push("unload");
-            self.loaded = false;
-            Ok(())
-        }
-        fn status(&mut self) -> Result<Status> {
-            if self.blind {
-                bail!("no status");
-            }
-            let state = if self.loaded { STATE_RUNNING } else { STATE_EMPTY };
-            Ok(Status { version: DEVICE_VERSION, state, ..crate::report::tests::status() })
-        }
-    }
 
     fn options(words: &[&str]) -> LoadOptions {
         match Cli::parse_from(["kyozon", "load"].iter().chain(words)).command {
@@ -194,6 +165,17 @@ mod tests {
         let error = load(&mut machine, &options(&["--module", "x.ko"])).unwrap_err();
         assert!(error.to_string().contains("no status"));
         assert_eq!(machine.log, ["insert", "load", "unload", "remove"]);
+    }
+
+    #[test]
+    fn data_reaches_the_module() {
+        let mut machine = Fake::default();
+        load(&mut machine, &options(&["--module", "x.ko", "--data", "profile"])).unwrap();
+        assert_eq!(machine.data, [1; 10]);
+        let mut machine = Fake::default();
+        let error = load(&mut machine, &options(&["--data", "missing"])).unwrap_err();
+        assert!(error.to_string().contains("missing: no such file"));
+        assert!(machine.log.is_empty());
     }
 
     #[test]

@@ -2,17 +2,39 @@
 
 use anyhow::{bail, ensure, Context, Result};
 use kyozon_abi::device::{Load, Status, IOCTL_LOAD, IOCTL_STATUS, IOCTL_UNLOAD};
+use kyozon_channel::memory::{self, shared};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::ioctl::{ioctl, Getter, NoArg, Updater};
+use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
+use std::ffi::c_void;
 use std::fs::{File, OpenOptions};
-use std::io::ErrorKind;
+use std::io::{stdout, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime};
 
 /// The device that the module makes.
 pub const DEVICE: &str = "/dev/kyozon";
 
-/// What load, unload and status need of a machine. Tests have one without a kernel.
+/// Time between two looks at something that is waited for.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long the module may be in use after the cokernel is out: whoever follows its events looks every [`PAUSE`].
+const IN_USE: Duration = Duration::from_secs(2);
+
+/// What time it is, on the clock of events and on that of people.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Now {
+    /// Time-stamp counter.
+    pub tsc: u64,
+    /// Milliseconds since 1970, UTC.
+    pub unix_ms: u64,
+}
+
+/// What load, unload, status and events need of a machine. Tests have one without a kernel.
 pub trait Machine {
+    /// The event ring's memory, to read.
+    type Ring: memory::Load;
     /// `uname -r`.
     fn release(&self) -> String;
     /// Whether the module is in the kernel.
@@ -29,6 +51,12 @@ pub trait Machine {
     fn unload(&mut self) -> Result<()>;
     /// What is loaded.
     fn status(&mut self) -> Result<Status>;
+    /// The event ring of `bytes` bytes; `None` where the cokernel is gone. While it is held the module stays.
+    fn events(&mut self, bytes: u64) -> Result<Option<Self::Ring>>;
+    /// What time it is.
+    fn now(&self) -> Now;
+    /// Waits for a moment; `false` where nobody reads standard output any more.
+    fn pause(&mut self) -> bool;
 }
 
 /// The machine that this program runs on.
@@ -40,14 +68,60 @@ impl ThisMachine {
         OpenOptions::new().read(true).write(write).open(DEVICE).map_err(|error| match error.kind() {
             ErrorKind::NotFound => anyhow::anyhow!("the module made no {DEVICE}: is /dev a devtmpfs?"),
             ErrorKind::PermissionDenied => {
-                anyhow::anyhow!("{DEVICE}: permission denied: run as root, or for status as a member of its group")
+                anyhow::anyhow!("{DEVICE}: permission denied: run as root, or for status and events as a member of its group")
             }
             _ => anyhow::Error::new(error).context(DEVICE),
         })
     }
 }
 
+/// The event ring as the kernel maps it: read-only, and ours even when the cokernel goes.
+#[derive(Debug)]
+pub struct Mapping {
+    base: *mut c_void,
+    bytes: usize,
+}
+
+impl Mapping {
+    #[allow(unsafe_code)]
+    fn of(device: &File, bytes: usize) -> rustix::io::Result<Self> {
+        // SAFETY: the kernel chooses a place where nothing is.
+        let base = unsafe {
+            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, device, 0)?
+        };
+        Ok(Self { base, bytes })
+    }
+
+    #[allow(unsafe_code)]
+    fn memory(&self) -> &[std::sync::atomic::AtomicU64] {
+        // SAFETY: mapped as long as `self` lives; nobody writes to it in this address space, nor do we.
+        unsafe { shared(self.base.cast(), self.bytes as u64) }.unwrap_or_default()
+    }
+}
+
+impl memory::Load for Mapping {
+    fn words(&self) -> usize {
+        self.memory().words()
+    }
+    fn load(&self, at: usize) -> u64 {
+        self.memory().load(at)
+    }
+    fn acquire(&self) {
+        self.memory().acquire();
+    }
+}
+
+impl Drop for Mapping {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: our own mapping, which nobody borrows any more. What the kernel says about it changes nothing.
+        let _ = unsafe { munmap(self.base, self.bytes) };
+    }
+}
+
 impl Machine for ThisMachine {
+    type Ring = Mapping;
+
     fn release(&self) -> String {
         rustix::system::uname().release().to_string_lossy().into_owned()
     }
@@ -77,20 +151,25 @@ impl Machine for ThisMachine {
     }
 
     fn remove(&mut self) -> Result<()> {
-        match rustix::system::delete_module(c"kyozon", 0) {
-            Ok(()) => Ok(()),
-            Err(Errno::PERM) => bail!("removing a module needs CAP_SYS_MODULE: run as root"),
-            Err(error) => bail!("the kernel keeps the module: {error}"),
+        let end = Instant::now() + IN_USE;
+        loop {
+            match rustix::system::delete_module(c"kyozon", 0) {
+                Ok(()) => return Ok(()),
+                Err(Errno::AGAIN) if Instant::now() < end => sleep(PAUSE),
+                Err(Errno::AGAIN) => bail!("the module stays: another program has {DEVICE} open"),
+                Err(Errno::PERM) => bail!("removing a module needs CAP_SYS_MODULE: run as root"),
+                Err(error) => bail!("the kernel keeps the module: {error}"),
+            }
         }
     }
 
     fn read(&self, path: &Path) -> Result<Vec<u8>> {
-        // The module takes no larger image, and a device has no end.
+        // The module takes nothing larger, and a device has no end.
         const MOST: u64 = 64 << 20;
         let about = std::fs::metadata(path).with_context(|| path.display().to_string())?;
         ensure!(
             about.is_file() && about.len() <= MOST,
-            "{} is no image: a file of at most {MOST} bytes is",
+            "{} cannot be loaded: only files of at most {MOST} bytes can",
             path.display()
         );
         std::fs::read(path).with_context(|| path.display().to_string())
@@ -132,6 +211,37 @@ impl Machine for ThisMachine {
                 "the module gives no status: {error}: install module and command from one release"
             )
         })
+    }
+
+    fn events(&mut self, bytes: u64) -> Result<Option<Mapping>> {
+        let device = self.device(false)?;
+        match Mapping::of(&device, usize::try_from(bytes)?) {
+            Ok(mapping) => Ok(Some(mapping)),
+            Err(Errno::NODEV) => Ok(None),
+            Err(error) => bail!("the module does not show its event ring: {error}"),
+        }
+    }
+
+    #[allow(unsafe_code)]
+    fn now(&self) -> Now {
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // SAFETY: reads a counter.
+        let tsc = unsafe { core::arch::x86_64::_rdtsc() };
+        Now { tsc, unix_ms: u64::try_from(unix.as_millis()).unwrap_or(u64::MAX) }
+    }
+
+    fn pause(&mut self) -> bool {
+        let time = Timespec::try_from(PAUSE).expect("a short time");
+        let out = stdout();
+        // Nothing is asked for, so it ends early only where the other end is gone.
+        let mut fds = [PollFd::new(&out, PollFlags::empty())];
+        match poll(&mut fds, Some(&time)) {
+            Ok(_) => !fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP),
+            Err(_) => {
+                sleep(PAUSE);
+                true
+            }
+        }
     }
 }
 

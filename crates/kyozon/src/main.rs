@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser};
 use kyozon::cli::{Cli, Command};
 use kyozon::machine::ThisMachine;
-use kyozon::{colocation, report};
+use kyozon::{colocation, events, report};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -30,6 +30,9 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
             let status = colocation::status(&mut ThisMachine)?;
             writeln!(out, "{}", if json { report::json(&status)? } else { report::text(&status) })?;
             code = report::exit_code(&status);
+        }
+        Command::Events { follow, json } => {
+            return events::print(&mut ThisMachine, &mut io::stdout().lock(), follow, json);
         }
         Command::Completion { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "kyozon", &mut out);

@@ -1,5 +1,7 @@
 //! A status as text and as JSON.
 
+use crate::checks;
+use crate::colocation::Look;
 use crate::machine::message;
 use anyhow::Result;
 use kyozon_abi::{device, device::Status, layer};
@@ -19,8 +21,8 @@ pub fn loaded(status: &Status) -> String {
 }
 
 /// Lines for people.
-pub fn text(status: &Option<Status>) -> String {
-    let Some(status) = status else { return "nothing is loaded".into() };
+pub fn text(look: &Option<Look>) -> String {
+    let Some(Look { status, checks }) = look else { return "nothing is loaded".into() };
     let mut lines = vec![
         format!("state    {} on CPU {}, {}", state(status), status.cpu, isolation(status)),
         format!(
@@ -45,15 +47,16 @@ pub fn text(status: &Option<Status>) -> String {
             status.differences
         ));
     }
+    lines.extend(checks.iter().map(checks::text));
     lines.extend(message(&status.message).map(|line| format!("reason   {line}")));
     lines.join("\n")
 }
 
 /// The same for programs. Times are nanoseconds, memory is bytes.
-pub fn json(status: &Option<Status>) -> Result<String> {
-    let value = match status {
+pub fn json(look: &Option<Look>) -> Result<String> {
+    let value = match look {
         None => json!({ "state": "empty" }),
-        Some(status) => json!({
+        Some(Look { status, checks }) => json!({
             "state": state(status),
             "isolation": isolation_word(status),
             "cpu": status.cpu,
@@ -68,16 +71,17 @@ pub fn json(status: &Option<Status>) -> Result<String> {
             "reserve_bytes": status.reserve_bytes,
             "differences": status.differences,
             "message": message(&status.message),
+            "checks": checks.iter().map(checks::json).collect::<Vec<_>>(),
         }),
     };
     Ok(serde_json::to_string_pretty(&value)?)
 }
 
 /// 0 a cokernel runs, 3 nothing is loaded, 4 it was stopped.
-pub fn exit_code(status: &Option<Status>) -> ExitCode {
-    match status {
+pub fn exit_code(look: &Option<Look>) -> ExitCode {
+    match look {
         None => ExitCode::from(3),
-        Some(status) if status.state == device::STATE_RUNNING => ExitCode::SUCCESS,
+        Some(look) if look.status.state == device::STATE_RUNNING => ExitCode::SUCCESS,
         Some(_) => ExitCode::from(4),
     }
 }
@@ -123,7 +127,7 @@ fn bytes(number: u64) -> String {
     }
 }
 
-fn time(nanoseconds: u64) -> String {
+pub(crate) fn time(nanoseconds: u64) -> String {
     format!("{:.1} us", nanoseconds as f64 / 1000.0)
 }
 
@@ -158,7 +162,7 @@ pub(crate) mod tests {
     fn text_says_it_all() {
         let mut stopped = Status { state: device::STATE_STOPPED, overruns: 1, ..status() };
         stopped.message[..4].copy_from_slice(b"#UD!");
-        let text = text(&Some(stopped));
+        let text = text(&Some(Look { status: stopped, checks: Vec::new() }));
         for part in [
             "stopped on CPU 1",
             "12 at 100 Hz from HPET (MSI)",
@@ -174,8 +178,10 @@ pub(crate) mod tests {
 
     #[test]
     fn json_is_json() {
-        let value: serde_json::Value =
-            serde_json::from_str(&json(&Some(status())).unwrap()).unwrap();
+        let value: serde_json::Value = serde_json::from_str(
+            &json(&Some(Look { status: status(), checks: Vec::new() })).unwrap(),
+        )
+        .unwrap();
         assert_eq!(
             (&value["state"], &value["longest_ns"], &value["message"]),
             (&json!("running"), &json!(12_345), &json!(null))

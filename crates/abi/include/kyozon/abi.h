@@ -118,6 +118,26 @@
 #define KYOZON_TRIP_MACHINE_CHECK 4
 
 /*
+ [`Trip::parked`]: the other CPUs run, or may go on.
+ */
+#define KYOZON_PARKED_FREE 0
+
+/*
+ [`Trip::parked`]: they stand still, until it is free, or until one of them has waited too long and makes it so.
+ */
+#define KYOZON_PARKED_STANDING 1
+
+/*
+ [`Trip::parked`]: the layer, which has exchanged it for [`PARKED_STANDING`], is writing: they stand still.
+ */
+#define KYOZON_PARKED_WRITING 2
+
+/*
+ [`Trip::parked`]: the bits of the state.
+ */
+#define KYOZON_PARKED_STATE 3
+
+/*
  [`Fault::reason`]: an exception that the cokernel did not handle; `vector` says which.
  */
 #define KYOZON_FAULT_EXCEPTION 1
@@ -141,6 +161,16 @@
  [`Fault::reason`]: the layer failed itself.
  */
 #define KYOZON_FAULT_LAYER 5
+
+/*
+ [`UserState::switched`]: the state is the cokernel's.
+ */
+#define KYOZON_USER_SWITCHED 1
+
+/*
+ [`UserState::switched`]: the trip ended in a gate, which may have changed SS.
+ */
+#define KYOZON_USER_GATE 2
 
 /*
  Code selector of user mode.
@@ -766,7 +796,7 @@ struct kyozon_user_state {
         uint16_t reserved;
         uint16_t ldt;
         /*
-         1 while the state is the cokernel's.
+         `USER_*`, for the trampoline: what it puts back.
          */
         uint32_t switched;
 };
@@ -806,11 +836,11 @@ struct kyozon_trip {
          */
         uint32_t ticks_inside;
         /*
-         Module: how many other CPUs are online.
+         Module: how many interrupts of the guard may come that were on their way before it was armed for this trip.
          */
-        uint32_t others;
+        uint32_t stale;
         /*
-         Module: 1 while the other CPUs are parked. The layer writes 0 to let them go.
+         Whether the other CPUs stand still: a `PARKED_*` in the low 2 bits, the number of the round in the rest.
          */
         uint32_t parked;
         /*
@@ -846,13 +876,9 @@ struct kyozon_trip {
          */
         struct kyozon_user_state user;
         /*
-         Module: how many interrupts of the guard may come that were on their way before it was armed for this trip.
-         */
-        uint32_t stale;
-        /*
          Must be zero.
          */
-        uint32_t reserved;
+        uint64_t reserved;
 };
 
 /*
@@ -1132,7 +1158,7 @@ struct kyozon_check_status {
  */
 struct kyozon_event_ring {
         /*
-         [`EVENTS_VERSION`].
+         [`EVENTS_VERSION`]; 0 once the cokernel is unloaded: a reader's mapping lives longer.
          */
         uint32_t version;
         /*
@@ -1148,9 +1174,13 @@ struct kyozon_event_ring {
          */
         uint64_t tsc_khz;
         /*
+         Time-stamp counter when the ring was made, just before the cokernel's first tick.
+         */
+        uint64_t loaded_tsc;
+        /*
          Must be zero.
          */
-        uint64_t reserved[5];
+        uint64_t reserved[4];
         /*
          One for each check of the monitor.
          */

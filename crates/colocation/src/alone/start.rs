@@ -91,6 +91,7 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
     events.ring.version = EVENTS_VERSION;
     events.ring.records = RECORDS as u32;
     events.ring.tsc_khz = rates.tsc_khz;
+    events.ring.loaded_tsc = arch::tsc();
     host::introduce(entry, &timer, &rates, &options, &header, page_table);
     entry.events = (&raw const *events) as u64;
     entry.events_bytes = size_of::<EventMemory>() as u64;

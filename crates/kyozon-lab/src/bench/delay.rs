@@ -2,7 +2,7 @@
 
 use super::qemu_version;
 use crate::kernels::{Kernel, SERIES};
-use crate::{batch, cache, module, product, spec::Spec};
+use crate::{batch, product, spec::Spec};
 use anyhow::{Context, Result};
 use kyozon_results::{Row, Table};
 use std::path::Path;
@@ -48,12 +48,7 @@ pub fn measure(results: &Path) -> Result<()> {
     .version("qemu", &qemu_version()?);
     for series in SERIES {
         let kernel = Kernel::fetch(series, "cloud", false)?;
-        let probe = module::build(&cache::tree()?.join("tests/hal/probe"), &kernel)?;
-        let spec = product::install(Spec::new(&kernel))?.file(
-            "/m/kyozon_probe.ko",
-            0o644,
-            std::fs::read(probe.file)?,
-        );
+        let spec = product::with_probe(product::install(Spec::new(&kernel))?)?;
         let scripts: Vec<String> = CASES.iter().map(|(_, load)| script(*load)).collect();
         // The first work after boot is not like the later ones: it is done once for nothing.
         let warm_up = format!("insmod /m/kyozon_probe.ko; {}", script(None));

@@ -1,13 +1,12 @@
 //! Table `ipc`: what the microkernel costs, in instructions, with and without Linux beside it.
 
-use super::alone::{self, HPET};
+use super::cokernel::{alone_with, run_alone, HPET, LIMIT};
 use super::qemu_version;
 use crate::kernels::{Kernel, SERIES};
-use crate::{batch, product, spec::Spec};
+use crate::{batch, cache, product, spec::Spec};
 use anyhow::{ensure, Context, Result};
 use kyozon_results::{Row, Table};
 use std::path::Path;
-use std::time::Duration;
 
 /// Samples of a row; of ticks, a tenth.
 const SAMPLES: usize = 2000;
@@ -16,7 +15,6 @@ const TICK_HZ: u32 = 1000;
 const SCRIPT: usize = 5;
 /// Ticks until everything is measured and told.
 const TICKS: usize = 1000;
-const LIMIT: Duration = Duration::from_secs(600);
 
 /// What the test task calls it, and the row.
 const ROWS: [(&str, &str, usize); 3] = [
@@ -53,7 +51,10 @@ fn without_linux() -> Result<String> {
     }
     let parameter = SAMPLES << 8 | SCRIPT;
     let append = format!("hz={TICK_HZ} budget=10000 parameter={parameter} ticks={TICKS}");
-    alone::run(&image, &append, LIMIT)
+    let folder = cache::scratch()?;
+    let file = folder.path().join("image");
+    std::fs::write(&file, image).context("write the cokernel's image")?;
+    run_alone(alone_with(&file, &append)?)
 }
 
 /// The samples of the histogram `name`, from lines of the form "test bench NAME: VALUExCOUNT ...".

@@ -3,14 +3,13 @@
 //! Under `-icount` the time-stamp counter counts instructions, and the timer's expiry is an instant on the same clock.
 //! The HPET counts 10 of them as one, so T0 is known to 10 instructions.
 
-use super::alone::HPET;
+use super::cokernel::{alone, guest, run_alone, workload, LIMIT};
 use super::qemu_version;
+use crate::batch;
 use crate::kernels::Kernel;
-use crate::{batch, cache, product, spec::Spec};
 use anyhow::{ensure, Context, Result};
 use kyozon_results::{Row, Table};
 use std::path::Path;
-use std::time::Duration;
 
 /// Samples of a row, as in the paper that the project answers to.
 const SAMPLES: usize = 10_000;
@@ -20,52 +19,27 @@ const SCRIPT: usize = 11;
 /// Ticks that the cokernel needs, at most, to tell its samples over the serial line.
 const TELLING: usize = 12_000;
 
-const LIMIT: Duration = Duration::from_secs(1500);
-
-/// Linux works in user mode, in the kernel, with interrupts off, and is idle, in turns, until enough ticks have come.
-fn workload() -> String {
-    format!(
-        "kyozon load --cokernel /usr/lib/kyozon/cokernel-test.bin --hz {TICK_HZ} --budget 10000 --serial 0x3e8 \
-         --parameter {parameter} >/dev/null || exit 1
-         ticks() {{ kyozon status --json | sed -n 's/.*\"ticks\": \\([0-9]*\\).*/\\1/p'; }}
-         insmod /m/kyozon_probe.ko
-         while [ \"$(ticks)\" -lt {SAMPLES} ]; do
-             sha256sum /bin/busybox
-             dd if=/dev/zero of=/tmp/x bs=4k count=500
-             echo 100 >/proc/kyozon_probe/spin
-             sleep 0.3
-         done >/dev/null 2>&1
-         while [ \"$(ticks)\" -lt {end} ]; do sleep 0.5; done
-         kyozon status
-         kyozon unload",
-        parameter = SAMPLES << 8 | SCRIPT,
-        end = SAMPLES + TELLING,
-    )
-}
-
 /// One boot of `kernel` with `append`: the histograms *entry*, *path*, *late* as samples.
 fn beside_linux(kernel: &Kernel, append: &str) -> Result<Samples> {
-    let probe = crate::module::build(&cache::tree()?.join("tests/hal/probe"), kernel)?;
-    let spec = product::install(Spec::new(kernel).append(append))?.file(
-        "/m/kyozon_probe.ko",
-        0o644,
-        std::fs::read(probe.file)?,
+    let load = format!(
+        "--hz {TICK_HZ} --budget 10000 --serial 0x3e8 --parameter {}",
+        SAMPLES << 8 | SCRIPT
     );
-    let spec = Spec { devices: HPET.map(String::from).into(), ..spec };
-    let run = batch::run(&spec, &[&workload()], LIMIT)?;
+    let script = workload(&load, SAMPLES, SAMPLES + TELLING);
+    let run = batch::run(&guest(kernel, append)?, &[&script], LIMIT)?;
     run.outputs[0].expect_success()?;
     Samples::parse(&run.cokernel)
         .with_context(|| format!("the cokernel beside Linux {}", kernel.release))
 }
 
 /// The same cokernel without Linux, booted by PVH.
-fn alone() -> Result<Samples> {
+fn without_linux() -> Result<Samples> {
     let parameter = SAMPLES << 8 | SCRIPT;
     let ticks = SAMPLES + TELLING;
-    let image = std::fs::read(product::file("cokernel-test.bin")?)?;
-    let append = format!("hz={TICK_HZ} budget=10000 parameter={parameter} ticks={ticks}");
-    let text = super::alone::run(&image, &append, LIMIT)?;
-    Samples::parse(&text).context("the cokernel alone")
+    let told = run_alone(alone(&format!(
+        "hz={TICK_HZ} budget=10000 parameter={parameter} ticks={ticks}"
+    ))?)?;
+    Samples::parse(&told).context("the cokernel alone")
 }
 
 /// What one run told.
@@ -116,7 +90,7 @@ pub fn measure(results: &Path) -> Result<()> {
         "make bench TABLES=latency",
     )
     .version("qemu", &qemu_version()?);
-    let reference = alone()?;
+    let reference = without_linux()?;
     table = table.row(Row::from_samples("alone", "instructions", &reference.late)?);
     for (series, append, group) in [
         ("6.12", "", "default"),

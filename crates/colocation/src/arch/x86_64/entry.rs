@@ -88,7 +88,6 @@ global_asm!(
     "LAYER_SECOND: .long 0",
     ".section .bss.layer, \"aw\", @nobits",
     ".balign 64",
-    "LAYER_EVENT: .skip 32",
     ".balign 16",
     "LAYER_CUT_FRAME: .skip 176",
     "LAYER_CUT_CR2: .skip 8",
@@ -105,31 +104,27 @@ global_asm!(
     ".globl layer_nmi, layer_machine_check, layer_enter_user, layer_stubs",
     ".globl layer_nmi_saved, layer_pop, layer_resume_idle, layer_resume_yield",
 
-    // The trip's event, rsi, to the cokernel: a copy, since the handler may be cut off and see the next trip.
+    // The trip's event, rsi, to the cokernel: a copy on its stack, since the handler may be cut off and see the next
+    // trip. The stack is aligned.
     ".macro LAYER_CALL_TICK",
-    "mov rax, [rsi]",
-    "mov rcx, [rsi + 8]",
-    "mov rdx, [rsi + 16]",
-    "mov rsi, [rsi + 24]",
-    "lea rdi, [rip + LAYER_EVENT]",
-    "mov [rdi], rax",
-    "mov [rdi + 8], rcx",
-    "mov [rdi + 16], rdx",
-    "mov [rdi + 24], rsi",
+    "push qword ptr [rsi + 24]",
+    "push qword ptr [rsi + 16]",
+    "push qword ptr [rsi + 8]",
+    "push qword ptr [rsi]",
+    "mov rdi, rsp",
     "call [rip + LAYER_TICK]",
+    "add rsp, 32",
     ".endm",
 
     // (rdi: *const LayerEntry, rsi: *mut Trip), called by the trampoline, which saved all that the ABI would.
     "layer_entry:",
     "mov [rip + LAYER_TRIP_RSP], rsp",
-    "mov rcx, [rip + LAYER_RESUME_RSP]",
-    "mov rsp, rcx",
+    "mov rsp, [rip + LAYER_RESUME_RSP]",
     "mov edx, ss",
     "push rdx",
-    "push rcx",
+    "push qword ptr [rip + LAYER_RESUME_RSP]",
     "push 2",
-    "mov edx, cs",
-    "push rdx",
+    "push {kernel_code}",
     "push qword ptr [rip + LAYER_RESUME]",
     "iretq",
 
@@ -376,8 +371,11 @@ global_asm!(
     vector = const core::mem::offset_of!(Frame, vector),
     nmi_stack = const NMI_STACK_BYTES,
     nmi_second = const NMI_SECOND_BYTES,
+    kernel_code = const KERNEL_CODE,
 );
 
+/// Code selector of kernel mode, Linux's, in every mode.
+const KERNEL_CODE: u32 = 0x10;
 /// Bytes of the module's `nmi_stack`, or fewer: how far below its top an NMI's own code may be.
 const NMI_STACK_BYTES: u32 = 4096;
 /// Bytes below the first NMI's frame for what a second one pushes: one register, and the stack stays aligned.

@@ -14,7 +14,7 @@
 //! | data selectors, LDT | Linux's | null | `iretq` and user mode change them; the trampoline puts them back |
 
 use core::arch::asm;
-use kyozon_abi::layer::UserState;
+use kyozon_abi::layer::{UserState, USER_SWITCHED};
 
 const EFER: u32 = 0xc000_0080;
 const EFER_SCE: u64 = 1;
@@ -154,7 +154,7 @@ pub unsafe fn to_cokernel(saved: &mut Saved, linux: &mut UserState) {
         );
     }
     (linux.fs_base, linux.gs_base) = bases(cr4);
-    linux.switched = 1;
+    linux.switched = USER_SWITCHED;
     saved.cr0 = cr0();
     saved.efer = rdmsr(EFER);
     saved.sysenter_cs = rdmsr(SYSENTER_CS);

@@ -1,0 +1,261 @@
+//! The ring of [`kyozon_abi::events`]: lines, and the status of checks.
+
+use crate::memory::{Load, Store};
+use crate::ring::{Outcome, Reader, Shape, Writer};
+use crate::slot::Slot;
+use core::fmt;
+use core::mem::offset_of;
+use kyozon_abi::events::{
+    CheckStatus, EventRecord, EventRing, EVENTS_VERSION, EVENT_TEXT_BYTES, MAX_CHECKS,
+    RECORDS_OFFSET,
+};
+
+/// Words of a record, of the status of a check, of the text.
+const RECORD: usize = size_of::<EventRecord>() / 8;
+const STATUS: usize = size_of::<CheckStatus>() / 8;
+const TEXT: usize = EVENT_TEXT_BYTES / 8;
+/// Times that a status is read until it holds still. A writer takes some hundred instructions and is done for the pass.
+const PATIENCE: u32 = 64;
+
+// Words of the header; version and records share the first.
+const NEXT: usize = offset_of!(EventRing, next) / 8;
+const TSC_KHZ: usize = offset_of!(EventRing, tsc_khz) / 8;
+const LOADED_TSC: usize = offset_of!(EventRing, loaded_tsc) / 8;
+const CHECKS: usize = offset_of!(EventRing, checks) / 8;
+
+// What `pack` and `unpack` below rely on.
+const _: () = {
+    assert!(offset_of!(EventRing, version) == 0 && offset_of!(EventRing, records) == 4);
+    assert!(offset_of!(EventRecord, sequence) == 0 && offset_of!(EventRecord, tsc) == 8);
+    assert!(offset_of!(EventRecord, tick) == 16 && offset_of!(EventRecord, kind) == 24);
+    assert!(offset_of!(EventRecord, code) == 28 && offset_of!(EventRecord, text_bytes) == 32);
+    assert!(offset_of!(EventRecord, continues) == 36 && offset_of!(EventRecord, text) == 40);
+    assert!(offset_of!(CheckStatus, name) == 0 && offset_of!(CheckStatus, sequence) == 32);
+    assert!(offset_of!(CheckStatus, passes) == 40 && offset_of!(CheckStatus, findings) == 48);
+    assert!(offset_of!(CheckStatus, repairs) == 56 && offset_of!(CheckStatus, retries) == 64);
+    assert!(offset_of!(CheckStatus, pass_tsc) == 72 && offset_of!(CheckStatus, total_tsc) == 80);
+    assert!(offset_of!(CheckStatus, last_tsc) == 88 && offset_of!(CheckStatus, items) == 96);
+};
+
+/// Why memory is no event ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unusable {
+    /// Another version than [`EVENTS_VERSION`]; 0 where the cokernel that wrote it is gone.
+    Version(u32),
+    /// So many records are not a power of two, or do not fit.
+    Records(u32),
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version(version) => {
+                write!(f, "the event ring has version {version}, not {EVENTS_VERSION}")
+            }
+            Self::Records(records) => write!(f, "the event ring cannot have {records} records"),
+        }
+    }
+}
+
+impl core::error::Error for Unusable {}
+
+fn version<M: Load>(memory: &M) -> u32 {
+    memory.load(0) as u32
+}
+
+fn shape<M: Load>(memory: &M) -> Result<Shape, Unusable> {
+    let first = memory.load(0);
+    let (version, records) = (first as u32, (first >> 32) as u32);
+    if version != EVENTS_VERSION {
+        return Err(Unusable::Version(version));
+    }
+    Shape::new(memory, NEXT, RECORDS_OFFSET as usize / 8, RECORD, records.into())
+        .ok_or(Unusable::Records(records))
+}
+
+fn status_slot(check: usize) -> Slot {
+    let first = CHECKS + check * STATUS;
+    Slot { first, words: STATUS, number: first + offset_of!(CheckStatus, sequence) / 8 }
+}
+
+/// The byte itself where it is printable ASCII, else `?`.
+pub fn printable(byte: u8) -> u8 {
+    if (b' '..0x7f).contains(&byte) {
+        byte
+    } else {
+        b'?'
+    }
+}
+
+/// Writes lines and the status of checks.
+#[derive(Debug)]
+pub struct EventWriter<M> {
+    ring: Writer<M>,
+}
+
+impl<M: Store> EventWriter<M> {
+    /// Writes to a ring whose header is complete. There must be no other writer.
+    pub fn new(memory: M) -> Result<Self, Unusable> {
+        let shape = shape(&memory)?;
+        Ok(Self { ring: Writer::new(memory, shape) })
+    }
+
+    /// Writes one line, in as many records as it takes. Bytes that are not printable ASCII are written as `?`.
+    pub fn write(&mut self, kind: u32, code: u32, tsc: u64, tick: u64, line: &[u8]) {
+        let mut rest = line;
+        loop {
+            let (now, later) = rest.split_at(rest.len().min(EVENT_TEXT_BYTES));
+            let mut body = [0; RECORD];
+            body[1] = tsc;
+            body[2] = tick;
+            body[3] = u64::from(code) << 32 | u64::from(kind);
+            body[4] = u64::from(!later.is_empty()) << 32 | now.len() as u64;
+            for (word, bytes) in body[RECORD - TEXT..].iter_mut().zip(now.chunks(8)) {
+                *word = bytes.iter().rev().fold(0, |word, b| word << 8 | u64::from(printable(*b)));
+            }
+            self.ring.push(&body);
+            rest = later;
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+
+    /// Says what check number `check` has done; nothing where there is no such number. Its `sequence` is ours to set.
+    pub fn publish(&mut self, check: usize, status: &CheckStatus) {
+        if check >= MAX_CHECKS {
+            return;
+        }
+        let slot = status_slot(check);
+        let memory = self.ring.memory();
+        let writing = memory.load(slot.number) | 1;
+        slot.write(memory, &pack_status(status), writing, writing.wrapping_add(1));
+    }
+
+    /// Number of the record that comes next.
+    pub fn next(&self) -> u64 {
+        self.ring.next()
+    }
+}
+
+/// Reads lines and the status of checks. All that it returns is what a peer wrote: `text_bytes` is in range, the text
+/// is not looked at.
+#[derive(Debug)]
+pub struct EventReader<M> {
+    ring: Reader<M>,
+}
+
+impl<M: Load> EventReader<M> {
+    /// Reads from the ring's first record on: what is overwritten already is lost.
+    pub fn new(memory: M) -> Result<Self, Unusable> {
+        Self::from(memory, 0)
+    }
+
+    /// Reads from record number `cursor` on.
+    pub fn from(memory: M, cursor: u64) -> Result<Self, Unusable> {
+        let shape = shape(&memory)?;
+        Ok(Self { ring: Reader::new(memory, shape, cursor) })
+    }
+
+    /// Number of the record that is read next.
+    pub fn cursor(&self) -> u64 {
+        self.ring.cursor()
+    }
+
+    /// Number of the record that is written next, as the ring says.
+    pub fn end(&self) -> u64 {
+        self.ring.end()
+    }
+
+    /// How many records the ring holds.
+    pub fn records(&self) -> u64 {
+        self.ring.shape().records()
+    }
+
+    /// The next record below number `end`.
+    pub fn read(&mut self, end: u64) -> Outcome<EventRecord> {
+        let mut body = [0; RECORD];
+        match self.ring.read(end, &mut body) {
+            Outcome::Record(_) => Outcome::Record(unpack_record(&body)),
+            Outcome::Empty => Outcome::Empty,
+            Outcome::Lost(records) => Outcome::Lost(records),
+            Outcome::Backwards => Outcome::Backwards,
+        }
+    }
+
+    /// What check number `check` has done. `None` where there is no such number, or it does not hold still.
+    pub fn check(&self, check: usize) -> Option<CheckStatus> {
+        let mut body = [0; STATUS];
+        let slot = (check < MAX_CHECKS).then(|| status_slot(check))?;
+        (0..PATIENCE)
+            .find_map(|_| slot.read(self.ring.memory(), &mut body, |number| number % 2 == 0))?;
+        Some(unpack_status(&body))
+    }
+
+    /// Time-stamp counter ticks in a millisecond, as the ring says.
+    pub fn tsc_khz(&self) -> u64 {
+        self.ring.memory().load(TSC_KHZ)
+    }
+
+    /// Time-stamp counter when the cokernel was loaded, as the ring says.
+    pub fn loaded_tsc(&self) -> u64 {
+        self.ring.memory().load(LOADED_TSC)
+    }
+
+    /// Whether the cokernel that writes it is still loaded.
+    pub fn is_open(&self) -> bool {
+        version(self.ring.memory()) == EVENTS_VERSION
+    }
+}
+
+fn unpack_record(body: &[u64; RECORD]) -> EventRecord {
+    let (low, high) = (|word: u64| word as u32, |word: u64| (word >> 32) as u32);
+    let mut text = [0; EVENT_TEXT_BYTES];
+    for (bytes, word) in text.chunks_mut(8).zip(&body[RECORD - TEXT..]) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    EventRecord {
+        sequence: body[0],
+        tsc: body[1],
+        tick: body[2],
+        kind: low(body[3]),
+        code: high(body[3]),
+        text_bytes: low(body[4]).min(EVENT_TEXT_BYTES as u32),
+        continues: high(body[4]),
+        text,
+    }
+}
+
+fn pack_status(s: &CheckStatus) -> [u64; STATUS] {
+    let mut body = [0; STATUS];
+    for (word, bytes) in body.iter_mut().zip(s.name.chunks(8)) {
+        *word = bytes.iter().rev().fold(0, |word, b| word << 8 | u64::from(*b));
+    }
+    let counts = [s.passes, s.findings, s.repairs, s.retries, s.pass_tsc, s.total_tsc];
+    body[5..11].copy_from_slice(&counts);
+    body[11..13].copy_from_slice(&[s.last_tsc, s.items]);
+    body
+}
+
+fn unpack_status(body: &[u64; STATUS]) -> CheckStatus {
+    let mut name = [0; 32];
+    for (bytes, word) in name.chunks_mut(8).zip(body) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    CheckStatus {
+        name,
+        sequence: body[4],
+        passes: body[5],
+        findings: body[6],
+        repairs: body[7],
+        retries: body[8],
+        pass_tsc: body[9],
+        total_tsc: body[10],
+        last_tsc: body[11],
+        items: body[12],
+        reserved: [0; 3],
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+use super::*;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use kyozon_abi::events::{EVENT_FINDING, EVENT_NOTE};
+
+fn memory(records: u64) -> Vec<AtomicU64> {
+    let words = RECORDS_OFFSET / 8 + records * RECORD as u64;
+    let memory: Vec<_> = (0..words).map(|_| AtomicU64::new(0)).collect();
+    memory[0].store(records << 32 | u64::from(EVENTS_VERSION), Relaxed);
+    memory[TSC_KHZ].store(1000, Relaxed);
+    memory[LOADED_TSC].store(77, Relaxed);
+    memory
+}
+
+fn text(outcome: Outcome<EventRecord>) -> String {
+    match outcome {
+        Outcome::Record(r) => {
+            String::from_utf8_lossy(&r.text[..r.text_bytes as usize]).into_owned()
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_line_arrives_whole() {
+    let memory = memory(4);
+    let mut writer = EventWriter::new(&memory[..]).unwrap();
+    let mut reader = EventReader::new(&memory[..]).unwrap();
+    assert_eq!(reader.read(reader.end()), Outcome::Empty);
+    writer.write(EVENT_FINDING, 5, 6, 7, b"line one\x1b[2J\xff");
+    let mut expected = [0; EVENT_TEXT_BYTES];
+    expected[..13].copy_from_slice(b"line one?[2J?");
+    let record = EventRecord {
+        sequence: 0,
+        tsc: 6,
+        tick: 7,
+        kind: EVENT_FINDING,
+        code: 5,
+        text_bytes: 13,
+        continues: 0,
+        text: expected,
+    };
+    assert_eq!(reader.read(reader.end()), Outcome::Record(record));
+    assert_eq!(reader.read(reader.end()), Outcome::Empty);
+    assert_eq!((reader.tsc_khz(), reader.loaded_tsc(), reader.records()), (1000, 77, 4));
+}
+
+#[test]
+fn the_words_are_those_of_the_structures() {
+    // As the other side sees them, which knows the structures only.
+    let memory = memory(4);
+    let mut writer = EventWriter::new(&memory[..]).unwrap();
+    writer.write(0x0102_0304, 0x0506_0708, 9, 10, b"abcdefghij");
+    let bytes: Vec<u8> = memory.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
+    let record = &bytes[RECORDS_OFFSET as usize..];
+    let at = |offset: usize, n: usize| &record[offset..offset + n];
+    assert_eq!(at(offset_of!(EventRecord, kind), 4), 0x0102_0304u32.to_le_bytes());
+    assert_eq!(at(offset_of!(EventRecord, code), 4), 0x0506_0708u32.to_le_bytes());
+    assert_eq!(at(offset_of!(EventRecord, tick), 8), 10u64.to_le_bytes());
+    assert_eq!(at(offset_of!(EventRecord, text_bytes), 4), 10u32.to_le_bytes());
+    assert_eq!(at(offset_of!(EventRecord, text), 11), b"abcdefghij\0");
+    assert_eq!(bytes[offset_of!(EventRing, next)], 1);
+}
+
+#[test]
+fn long_lines_continue() {
+    let memory = memory(4);
+    let mut writer = EventWriter::new(&memory[..]).unwrap();
+    let mut reader = EventReader::new(&memory[..]).unwrap();
+    for bytes in [0, EVENT_TEXT_BYTES, EVENT_TEXT_BYTES + 10] {
+        writer.write(EVENT_NOTE, 0, 0, 0, &vec![b'x'; bytes]);
+    }
+    let mut seen = Vec::new();
+    while let Outcome::Record(r) = reader.read(writer.next()) {
+        seen.push((r.text_bytes, r.continues));
+    }
+    assert_eq!(seen, [(0, 0), (216, 0), (216, 1), (10, 0)]);
+}
+
+#[test]
+fn a_slow_reader_learns_what_it_lost() {
+    let memory = memory(4);
+    let mut writer = EventWriter::new(&memory[..]).unwrap();
+    let mut reader = EventReader::new(&memory[..]).unwrap();
+    for line in ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"] {
+        writer.write(EVENT_NOTE, 0, 0, 0, line.as_bytes());
+    }
+    let seen: Vec<_> = (0..6).map(|_| text(reader.read(reader.end()))).collect();
+    assert_eq!(seen, ["Lost(6)", "6", "7", "8", "9", "Empty"]);
+    // One that is being overwritten while all four are still due: as the writer leaves it in the middle.
+    for _ in 0..4 {
+        writer.write(EVENT_NOTE, 0, 0, 0, b"x");
+    }
+    memory[RECORDS_OFFSET as usize / 8 + 2 * RECORD].store(u64::MAX, Relaxed);
+    let seen: Vec<_> = (0..5).map(|_| text(reader.read(reader.end()))).collect();
+    assert_eq!(seen, ["Lost(1)", "x", "x", "x", "Empty"]);
+    memory[NEXT].store(3, Relaxed);
+    assert_eq!(reader.read(reader.end()), Outcome::Backwards);
+    assert_eq!(reader.read(writer.next()), Outcome::Empty);
+}
+
+#[test]
+fn a_status_is_read_as_it_was_published() {
+    let memory = memory(4);
+    let mut writer = EventWriter::new(&memory[..]).unwrap();
+    let reader = EventReader::new(&memory[..]).unwrap();
+    let mut status = CheckStatus {
+        name: *b"0123456789abcdefghijklmnopqrstuv",
+        sequence: 99,
+        passes: 1,
+        findings: 2,
+        repairs: 3,
+        retries: 4,
+        pass_tsc: 5,
+        total_tsc: 6,
+        last_tsc: 7,
+        items: 8,
+        reserved: [0; 3],
+    };
+    for turn in 1..=3 {
+        writer.publish(2, &status);
+        status.sequence = 2 * turn;
+        assert_eq!(reader.check(2), Some(status));
+    }
+    writer.publish(MAX_CHECKS, &status);
+    assert_eq!((reader.check(3), reader.check(MAX_CHECKS)), (Some(CheckStatus::default()), None));
+    // A writer that stopped in the middle.
+    memory[status_slot(2).number].store(7, Relaxed);
+    assert_eq!(reader.check(2), None);
+    writer.publish(2, &status);
+    assert_eq!(reader.check(2).unwrap().sequence, 8);
+}
+
+#[test]
+fn what_is_no_ring_is_refused() {
+    for (first, wanted) in [
+        (0, Unusable::Version(0)),
+        (2 | 4 << 32, Unusable::Version(2)),
+        (1, Unusable::Records(0)),
+        (1 | 3 << 32, Unusable::Records(3)),
+        (1 | 8 << 32, Unusable::Records(8)),
+        (1 | 1 << 63, Unusable::Records(1 << 31)),
+        (u64::MAX << 32 | 1, Unusable::Records(u32::MAX)),
+    ] {
+        let memory = memory(4);
+        memory[0].store(first, Relaxed);
+        assert_eq!(EventReader::new(&memory[..]).unwrap_err(), wanted);
+        assert_eq!(EventWriter::new(&memory[..]).unwrap_err(), wanted);
+    }
+    for words in [0, 1, 511, 512] {
+        assert!(EventReader::new(&memory(4)[..words]).is_err(), "{words}");
+    }
+}
+
+#[test]
+fn an_unloaded_ring_is_closed() {
+    let memory = memory(4);
+    let reader = EventReader::new(&memory[..]).unwrap();
+    assert!(reader.is_open());
+    memory[0].store(4 << 32, Relaxed);
+    assert!(!reader.is_open());
+}

@@ -1,0 +1,229 @@
+//! Table `trip`: what one tick of the cokernel costs, instruction by instruction and event by event.
+//!
+//! A plug-in of the emulator (`crates/kyozon-counter`) follows every instruction from the interrupt's gate to the
+//! return.
+
+use super::cokernel::{alone, guest, run_alone, workload, LIMIT};
+use super::costs::Costs;
+use super::qemu_version;
+use crate::kernels::Kernel;
+use crate::{batch, cache};
+use anyhow::{ensure, Context, Result};
+use kyozon_results::{Row, Table};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// Trips of a run, at the least.
+const TICKS: usize = 3000;
+/// Ticks beyond them: the plug-in must have seen one to know the others.
+const MORE: usize = 100;
+const TICK_HZ: u32 = 2000;
+/// Where the layer and the cokernel lie beside Linux, and where the kernel's modules do.
+const BESIDE: &str = "ours=10000000-20000000,ours=ffffffffc0000000-ffffffffff000000";
+/// Where the program lies that stands in for Linux.
+const ALONE: &str = "ours=100000-10000000";
+const COKERNEL: &str = "cokernel=20000000-30000000";
+
+/// What a stage of a trip costs.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Cost {
+    instructions: u64,
+    events: BTreeMap<String, u64>,
+}
+
+impl Cost {
+    fn add(&mut self, other: &Self) {
+        self.instructions += other.instructions;
+        for (event, n) in &other.events {
+            *self.events.entry(event.clone()).or_default() += n;
+        }
+    }
+}
+
+/// One kind of trip, and how many of it there were.
+#[derive(Debug, Default, PartialEq)]
+struct Trip {
+    count: usize,
+    stages: BTreeMap<String, Cost>,
+}
+
+impl Trip {
+    /// The sum of some stages, with the interrupt itself where the first is among them.
+    fn sum(&self, stages: &[&str]) -> Cost {
+        let mut sum = Cost::default();
+        for cost in stages.iter().filter_map(|name| self.stages.get(*name)) {
+            sum.add(cost);
+        }
+        if stages.contains(&"entry") {
+            sum.events.insert("nmi_delivery".into(), 1);
+        }
+        sum
+    }
+}
+
+/// From the plug-in's lines.
+fn parse(text: &str) -> Result<Vec<Trip>> {
+    let mut trips = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let count = words.next().context("an empty line")?.parse()?;
+        let mut trip = Trip { count, ..Trip::default() };
+        let mut stage = None;
+        while let Some(word) = words.next() {
+            match (word.split_once('='), &stage) {
+                (Some((event, n)), Some(name)) => {
+                    let cost = trip.stages.get_mut(name).expect("just inserted");
+                    cost.events.insert(event.into(), n.parse()?);
+                }
+                (None, _) => {
+                    let instructions = words.next().context("a stage without a number")?.parse()?;
+                    stage = Some(word.to_owned());
+                    trip.stages.insert(word.into(), Cost { instructions, ..Cost::default() });
+                }
+                _ => anyhow::bail!("an event before any stage: {line}"),
+            }
+        }
+        trips.push(trip);
+    }
+    let all: usize = trips.iter().map(|trip| trip.count).sum();
+    ensure!(all >= TICKS, "{all} trips were seen, not {TICKS}");
+    Ok(trips)
+}
+
+/// The plug-in, built beside this program.
+fn plugin() -> Result<PathBuf> {
+    let path = env::current_exe()?.with_file_name("libkyozon_counter.so");
+    ensure!(path.is_file(), "{}: run through make, which builds it", path.display());
+    Ok(path)
+}
+
+/// `-plugin` and its value; the plug-in writes to `out`.
+fn plugin_arguments(map: &str, out: &Path) -> Result<[String; 2]> {
+    let plugin = plugin()?;
+    Ok(["-plugin".into(), format!("{},out={},{map},{COKERNEL}", plugin.display(), out.display())])
+}
+
+fn beside_linux(kernel: &Kernel, append: &str) -> Result<Vec<Trip>> {
+    let folder = cache::scratch()?;
+    let out = folder.path().join("trips");
+    let mut spec = guest(kernel, append)?;
+    spec.devices.extend(plugin_arguments(BESIDE, &out)?);
+    let load = format!("--hz {TICK_HZ} --parameter 0");
+    let run = batch::run(&spec, &[&workload(&load, TICKS + MORE, TICKS + MORE)], LIMIT)?;
+    run.outputs[0].expect_success()?;
+    parse(&fs::read_to_string(out)?)
+        .with_context(|| format!("the cokernel beside Linux {}", kernel.release))
+}
+
+fn without_linux() -> Result<Vec<Trip>> {
+    let folder = cache::scratch()?;
+    let out = folder.path().join("trips");
+    let mut command = alone(&format!("hz={TICK_HZ} parameter=0 ticks={}", TICKS + MORE))?;
+    command.args(plugin_arguments(ALONE, &out)?);
+    run_alone(command)?;
+    parse(&fs::read_to_string(out)?).context("the cokernel alone")
+}
+
+/// A row of instructions, with each event as a column: the most that 99 of 100 trips had.
+fn row(name: &str, group: &str, trips: &[Trip], stages: &[&str]) -> Result<Row> {
+    let costs: Vec<(usize, Cost)> =
+        trips.iter().map(|trip| (trip.count, trip.sum(stages))).collect();
+    let samples: Vec<u64> = costs
+        .iter()
+        .flat_map(|(count, cost)| std::iter::repeat_n(cost.instructions, *count))
+        .collect();
+    let mut row = Row::from_samples(name, "instructions", &samples)?.group(group);
+    let events: BTreeSet<&String> = costs.iter().flat_map(|(_, cost)| cost.events.keys()).collect();
+    for event in events {
+        let counts: Vec<u64> = costs
+            .iter()
+            .flat_map(|(count, cost)| {
+                std::iter::repeat_n(cost.events.get(event).copied().unwrap_or(0), *count)
+            })
+            .collect();
+        let most = Row::from_samples(event, "events", &counts)?.p99;
+        if most > 0.0 {
+            row = row.extra(event, most);
+        }
+    }
+    Ok(row)
+}
+
+fn modelled(costs: &Costs, cpu: &str, trips: &[Trip], stages: &[&str]) -> Result<Vec<f64>> {
+    let mut samples = Vec::new();
+    for trip in trips {
+        let cost = trip.sum(stages);
+        let cycles = costs.model(cpu, cost.instructions, &cost.events)?;
+        samples.extend(std::iter::repeat_n(cycles, trip.count));
+    }
+    Ok(samples)
+}
+
+/// Measures and writes the table.
+pub fn measure(results: &Path) -> Result<()> {
+    let costs = Costs::read(results)?;
+    let mut table = Table::new(
+        "trip",
+        "What a tick costs",
+        "Instructions of one tick, followed one by one, and the events among them that cost more than an instruction (the most that \
+         99 of 100 ticks had). 'to the handler' is from the interrupt's gate to the first instruction of the cokernel's tick handler; of it, \
+         'Linux' is what the kernel runs before it calls the module. 'there and back' is all but the cokernel's own code and Linux's own \
+         way in and out. Modelled cycles are those of 'to the handler': instructions at the rate of the named CPU plus each event at its \
+         published cost (costs.toml, with sources); they compare rows, and are no time. Memory-mapped devices (mmio) are not in them.",
+        "make bench TABLES=trip",
+    )
+    .version("qemu", &qemu_version()?);
+    const TO_HANDLER: [&str; 2] = ["entry", "path"];
+    let mut add = |group: &str, trips: &[Trip], linux: bool| -> Result<()> {
+        let mut rows = vec![row("to the handler", group, trips, &TO_HANDLER)?];
+        if linux {
+            rows.push(row("Linux before the module", group, trips, &["entry"])?);
+            rows.push(row("Linux after the module", group, trips, &["exit"])?);
+        }
+        rows.push(row("there and back", group, trips, &["path", "back"])?);
+        for (cpu, order) in costs.cpus() {
+            let samples = modelled(&costs, cpu, trips, &TO_HANDLER)?;
+            let name = format!("{cpu} ({order})");
+            rows.push(Row::from_samples(&name, "modelled cycles", &samples)?.group(group));
+        }
+        table.rows.extend(rows);
+        Ok(())
+    };
+    add("alone", &without_linux()?, false)?;
+    let mut versions = Vec::new();
+    for (series, append, group) in [
+        ("6.12", "", "hal 6.12"),
+        ("6.12", "mitigations=off", "hal 6.12 mitigations=off"),
+        ("6.1", "", "hal 6.1"),
+    ] {
+        let kernel = Kernel::fetch(series, "cloud", false)?;
+        add(group, &beside_linux(&kernel, append)?, true)?;
+        versions.push((format!("linux {series}"), kernel.version));
+    }
+    for (tool, version) in versions {
+        table = table.version(&tool, &version);
+    }
+    table.write(results)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_trips() {
+        let text =
+            format!("{TICKS} entry 20 swapgs=1 path 30 lidt=1 cokernel 5 back 40 lidt=1 exit 9\n");
+        let trips = parse(&text).unwrap();
+        assert_eq!(trips[0].sum(&["path", "back"]).instructions, 70);
+        let all = trips[0].sum(&["entry", "path"]);
+        assert_eq!((all.instructions, all.events["nmi_delivery"], all.events["lidt"]), (50, 1, 1));
+        let row = row("x", "g", &trips, &["path", "back"]).unwrap();
+        assert_eq!((row.n, row.extra["lidt"]), (TICKS as u64, 2.0));
+        for bad in ["1 entry 5 exit 7\n", "9999 lidt=1\n", "9999 entry\n", "x entry 1\n"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

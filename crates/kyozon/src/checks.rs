@@ -1,0 +1,156 @@
+//! What the monitor's checks did, as text and as JSON.
+
+use crate::machine::{message, Now};
+use crate::report::time;
+use anyhow::Result;
+use kyozon_abi::events::{CheckStatus, MAX_CHECKS};
+use kyozon_channel::events::{printable, EventReader, Unusable};
+use kyozon_channel::memory::Load;
+use serde_json::{json, Value};
+
+/// One check, its times made comparable.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// Its name, printable.
+    pub name: String,
+    /// As the monitor says.
+    pub counts: CheckStatus,
+    /// What the last complete pass took of the CPU, nanoseconds.
+    pub pass_ns: u64,
+    /// What all of it took, per cent of one CPU since the load.
+    pub cpu_percent: f64,
+    /// Time since the end of the last complete pass, nanoseconds; `None` where there was none.
+    pub age_ns: Option<u64>,
+}
+
+/// Every check with a name.
+pub fn read(ring: impl Load, now: Now) -> Result<Vec<Check>> {
+    let ring = match EventReader::new(ring) {
+        Ok(ring) => ring,
+        Err(Unusable::Version(0)) => return Ok(Vec::new()), // unloaded just now
+        Err(error) => return Err(error.into()),
+    };
+    let checks = (0..MAX_CHECKS).filter_map(|number| {
+        let counts = ring.check(number)?;
+        let name = message(&counts.name.map(|b| if b == 0 { 0 } else { printable(b) }))?;
+        let since_load = now.tsc.saturating_sub(ring.loaded_tsc()).max(1);
+        Some(Check {
+            name,
+            counts,
+            pass_ns: nanoseconds(counts.pass_tsc, ring.tsc_khz()),
+            cpu_percent: counts.total_tsc as f64 * 100.0 / since_load as f64,
+            age_ns: (counts.passes > 0)
+                .then(|| nanoseconds(now.tsc.saturating_sub(counts.last_tsc), ring.tsc_khz())),
+        })
+    });
+    Ok(checks.collect())
+}
+
+/// Ticks of the time-stamp counter as nanoseconds; 0 where its rate is not known.
+pub(crate) fn nanoseconds(ticks: u64, khz: u64) -> u64 {
+    let long = u128::from(ticks) * 1_000_000;
+    long.checked_div(khz.into()).map_or(0, |ns| u64::try_from(ns).unwrap_or(u64::MAX))
+}
+
+/// A line for people.
+pub fn text(check: &Check) -> String {
+    let Check { name, counts, .. } = check;
+    let Some(age) = check.age_ns else {
+        return format!("check    {name}: no pass yet, {:.2} % of a CPU", check.cpu_percent);
+    };
+    format!(
+        "check    {name}: {} passes, {} findings, {} repairs, last pass {}, {:.2} % of a CPU, {:.1} s ago",
+        counts.passes,
+        counts.findings,
+        counts.repairs,
+        time(check.pass_ns),
+        check.cpu_percent,
+        age as f64 / 1e9
+    )
+}
+
+/// The same for programs. Times are nanoseconds.
+pub fn json(check: &Check) -> Value {
+    json!({
+        "name": check.name,
+        "passes": check.counts.passes,
+        "findings": check.counts.findings,
+        "repairs": check.counts.repairs,
+        "retries": check.counts.retries,
+        "items": check.counts.items,
+        "pass_ns": check.pass_ns,
+        "cpu_percent": check.cpu_percent,
+        "age_ns": check.age_ns,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::Ring;
+    use kyozon_channel::events::EventWriter;
+
+    fn name(text: &[u8]) -> [u8; 32] {
+        let mut name = [0; 32];
+        name[..text.len()].copy_from_slice(text);
+        name
+    }
+
+    #[test]
+    fn each_check_with_a_name_is_a_line() {
+        let ring = Ring::new(8); // 1000 ticks a millisecond, loaded at 1000
+        let mut writer = EventWriter::new(ring.clone()).unwrap();
+        let busy = CheckStatus {
+            name: name(b"hidden\x1b[2Jtask"),
+            passes: 3,
+            findings: 2,
+            repairs: 1,
+            pass_tsc: 250,
+            total_tsc: 1000,
+            last_tsc: 3000,
+            items: 44,
+            ..CheckStatus::default()
+        };
+        writer.publish(1, &busy);
+        writer.publish(3, &CheckStatus { name: name(b"text"), ..CheckStatus::default() });
+        let checks = read(ring, Now { tsc: 501_000, unix_ms: 0 }).unwrap();
+        let lines: Vec<_> = checks.iter().map(text).collect();
+        assert_eq!(
+            lines,
+            [
+                "check    hidden?[2Jtask: 3 passes, 2 findings, 1 repairs, last pass 250.0 us, 0.20 % of a CPU, 0.5 s ago",
+                "check    text: no pass yet, 0.00 % of a CPU"
+            ]
+        );
+        let value = json(&checks[0]);
+        assert_eq!((&value["pass_ns"], &value["age_ns"]), (&json!(250_000), &json!(498_000_000)));
+        assert_eq!((&value["items"], &value["cpu_percent"]), (&json!(44), &json!(0.2)));
+        assert_eq!(json(&checks[1])["age_ns"], Value::Null);
+    }
+
+    #[test]
+    fn hostile_times_are_numbers() {
+        let ring = Ring::new(8);
+        let mut writer = EventWriter::new(ring.clone()).unwrap();
+        let most = u64::MAX;
+        let status = CheckStatus { name: [b'x'; 32], ..CheckStatus::default() };
+        writer.publish(
+            0,
+            &CheckStatus {
+                passes: most,
+                pass_tsc: most,
+                total_tsc: most,
+                last_tsc: most,
+                ..status
+            },
+        );
+        for khz in [0, 1, most] {
+            ring.set_khz(khz);
+            for tsc in [0, most] {
+                let checks = read(ring.clone(), Now { tsc, unix_ms: 0 }).unwrap();
+                assert!(text(&checks[0]).contains(&"x".repeat(32)));
+                assert!(json(&checks[0])["cpu_percent"].is_number());
+            }
+        }
+    }
+}
