@@ -13,7 +13,7 @@ use kyozon_abi::task::*;
 
 const ALL: u8 = (HANDLE_SEND | HANDLE_RECEIVE | HANDLE_MINT) as u8;
 
-/// A structure of the interface, read from words: its fields, each of 64 bits, in order.
+/// Structures of the interface, in words: their fields, in order.
 const STATUS_WORDS: usize = size_of::<CheckStatus>() / 8;
 const REPAIR_WORDS: usize = size_of::<RepairRequest>() / 8;
 const WINDOW_WORDS: usize = size_of::<Window>() / 8;

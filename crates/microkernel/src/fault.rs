@@ -86,7 +86,7 @@ impl Kernel {
     fn remove(&mut self, thread: ThreadId) {
         let task = self.task_of(thread);
         self.threads[thread].state = State::None;
-        self.abandon_later(thread);
+        self.let_caller_go(thread);
         let first = task * TASK_THREADS as usize;
         let mine = &self.threads.0[first..first + TASK_THREADS as usize];
         if mine.iter().all(|t| t.state == State::None) {
@@ -96,10 +96,12 @@ impl Kernel {
 
     /// Whoever waits for a reply of `thread`, which is no more, will not get one. Where that is a thread that faulted, its
     /// task ends: nobody is left to handle it.
-    fn abandon_later(&mut self, thread: ThreadId) {
+    fn let_caller_go(&mut self, thread: ThreadId) {
         let caller = core::mem::replace(&mut self.threads[thread].caller, NOBODY);
         if caller == NOBODY {
-        } else if self.threads[caller].faulted {
+            return;
+        }
+        if self.threads[caller].faulted {
             self.ending |= 1 << self.task_of(caller);
         } else {
             self.wake_with(caller, E_GONE);

@@ -58,7 +58,7 @@ pub struct Task {
     pub space: Space,
     /// Its handles.
     pub handles: [Handle; TASK_HANDLES as usize],
-    /// Where faults of its threads go, and with what badge they are sent.
+    /// The endpoint where faults of its threads go.
     pub fault_handler: Option<u8>,
     /// Endpoints that it made.
     pub endpoints: u8,

@@ -1,6 +1,7 @@
 //! What the kernel maps for a task beside its image: the loader's data, Linux's memory.
 
 use crate::{linux, Result};
+use core::sync::atomic::AtomicU64;
 use kyozon_abi::layer::{Range, Window, MAX_RANGES};
 use kyozon_abi::task::{StartInfo, TASK_WINDOW_BASE, TASK_WINDOW_BYTES};
 
@@ -37,6 +38,16 @@ impl LinuxMemory {
         let good = physical % 8 == 0 && self.ram.contains(physical, 8);
         // SAFETY: in the window, aligned.
         good.then(|| unsafe { word(physical) })
+    }
+
+    /// The page at `physical`, a multiple of 4096; `None` where that is not Linux's RAM. Linux may write to it at any
+    /// moment; a write of ours would fault.
+    #[inline]
+    pub fn page(&self, physical: u64) -> Option<&[AtomicU64; 512]> {
+        let good = physical % 4096 == 0 && self.ram.contains(physical, 4096);
+        // SAFETY: in the window, aligned, and mapped as long as the task lives. Words that another CPU writes are
+        // atomics; loads of 8 bytes need no right to write.
+        good.then(|| unsafe { &*((TASK_WINDOW_BASE + physical) as *const [AtomicU64; 512]) })
     }
 
     /// Copies from `physical` on, each aligned word read once. False, and `into` as it was, where that is not all Linux's

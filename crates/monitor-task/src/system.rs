@@ -1,0 +1,16 @@
+//! What the server needs of the world.
+
+use kyozon_abi::events::CheckStatus;
+use kyozon_abi::layer::RepairRequest;
+
+/// The microkernel, or a test.
+pub trait System {
+    /// The time-stamp counter.
+    fn now(&self) -> u64;
+    /// A line of kind `EVENT_*` about check number `check`.
+    fn report(&mut self, kind: u32, check: u32, line: &str);
+    /// What is said of check number `check`.
+    fn publish(&mut self, check: usize, status: &CheckStatus);
+    /// A transaction: `REPAIR_*`.
+    fn repair(&mut self, request: &RepairRequest) -> i64;
+}
