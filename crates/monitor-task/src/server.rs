@@ -66,7 +66,8 @@ impl<M: KernelMemory> Server<M> {
         self.entries.push(Entry { check, share, status, pass_tsc: 0, cases: Vec::new() });
     }
 
-    /// One tick: `began` is when, `slice` how long it may take, both in time-stamp ticks.
+    /// One tick: `began` is when, `slice` how long it may take, both in time-stamp ticks. What was found at earlier ticks
+    /// is undone first: the checks take all the time there is.
     pub fn tick<S: System>(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -74,7 +75,11 @@ impl<M: KernelMemory> Server<M> {
         began: u64,
         slice: u64,
     ) {
-        let end = began.wrapping_add(slice);
+        if self.repairs {
+            for (number, entry) in self.entries.iter_mut().enumerate() {
+                entry.repair(system, number);
+            }
+        }
         let mut shares = 0;
         for (number, entry) in self.entries.iter_mut().enumerate() {
             shares += entry.share;
@@ -82,10 +87,6 @@ impl<M: KernelMemory> Server<M> {
             let findings = entry.step(kernel, system, until, number);
             for finding in findings {
                 entry.take(finding, system, number, self.repairs);
-            }
-            let late = system.now().wrapping_sub(end) as i64 >= 0;
-            if self.repairs && !late {
-                entry.repair(system, number);
             }
         }
     }
@@ -171,8 +172,7 @@ impl<M: KernelMemory> Entry<M> {
 /// A finding in one line.
 fn line(finding: &Finding) -> String {
     let Finding { what, address, symbol, owner, expected, found, .. } = finding;
-    let owner =
-        if owner == "nobody" { String::new() } else { format!("; it belongs to {owner}") };
+    let owner = if owner == "nobody" { String::new() } else { format!("; it belongs to {owner}") };
     format!("{what}: {symbol} at {address:#x}: expected {expected}, found {found}{owner}")
 }
 
