@@ -99,14 +99,15 @@ fn show(series: &str, score: &mut Score) -> Result<()> {
 
 /// Until the monitor knows what the kernel's code is.
 fn learn(stage: &mut Stage) -> Result<()> {
-    stage.ask(&format!(
-        "for i in $(seq {LEARNING}); do \
+    stage
+        .ask(&format!(
+            "for i in $(seq {LEARNING}); do \
              kyozon status | grep -q ' text: [1-9]' && exit 0; \
              sleep 0.1; \
          done; \
          kyozon status >&2; exit 1"
-    ))
-    .context("the monitor did not get to know the kernel's code")?;
+        ))
+        .context("the monitor did not get to know the kernel's code")?;
     let status = stage.status()?;
     let check = |name: &str| -> Result<Value> {
         let checks = status["checks"].as_array().context("checks in the status")?;
