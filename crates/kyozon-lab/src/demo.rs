@@ -89,7 +89,7 @@ fn show(series: &str, score: &mut Score) -> Result<()> {
             score.attacks += 1;
             let seen = attack.run(&mut stage, deaf)?;
             tell(attack, 2 * number + usize::from(deaf) + 1, deaf, &seen);
-            score.detected += usize::from(seen.found.is_some());
+            score.detected += usize::from(seen.is_in_time());
             score.repaired += usize::from(seen.is_undone);
         }
     }
@@ -126,6 +126,9 @@ fn tell(attack: &Attack, number: usize, deaf: bool, seen: &attack::Seen) {
         if deaf { "and switches Linux's interrupts off for a second" } else { "while Linux works" };
     println!("  attack {number} {}, {when}", attack.does);
     match &seen.found {
+        Some((after, line)) if !seen.is_in_time() => {
+            println!("    FOUND TOO LATE, after {after:.2} s: {line}");
+        }
         Some((after, line)) => {
             println!("    found  after {:.2} s{}: {line}", after, deafness(deaf, *after))
         }
