@@ -1,76 +1,164 @@
 //! `make demo`: what the project does, on real kernels.
 
+mod attack;
+
 use crate::emulator::complaints;
 use crate::guest::Guest;
 use crate::kernels::{Kernel, SERIES};
-use crate::{cache, module, product, spec::Spec};
-use anyhow::{ensure, Context, Result};
-use std::fs;
+use crate::{batch, product, spec::Spec};
+use anyhow::{bail, ensure, Context, Result};
+use attack::{Attack, ATTACKS};
+use serde_json::Value;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-const LOAD: &str =
-    "kyozon load --cokernel /usr/lib/kyozon/cokernel-test.bin --hz 100 --budget 10000";
-const TICKS: &str = "kyozon status --json | sed -n 's/.*\"ticks\": \\([0-9]*\\).*/\\1/p'";
-/// Linux's own timer interrupts on all CPUs.
-const LINUX_TICKS: &str = "awk '/^ *LOC:/ { print $2 }' /proc/interrupts";
+/// Longest that the first pass over the kernel's code may take, in tenths of a second of the guest.
+const LEARNING: u32 = 600;
 
-/// Shows each stock kernel with a second kernel beside it. The last line is the verdict.
+/// How often what happened.
+#[derive(Clone, Copy, Debug, Default)]
+struct Score {
+    attacks: usize,
+    detected: usize,
+    repaired: usize,
+}
+
+/// Shows each stock kernel with a monitor beside it. The last line is the verdict.
 pub fn run() -> Result<ExitCode> {
-    println!("Kyozon puts a second kernel beside a running Linux kernel, on the same CPU.");
-    println!("Each Debian kernel below is booted in an emulator, unmodified. Then a small cokernel is loaded into it,");
-    println!("which a timer of its own wakes 100 times a second, whatever Linux does.");
-    let mut good = 0;
+    println!("Kyozon puts a second kernel beside a running Linux kernel, on the same CPU. On it runs a monitor: it looks at");
+    println!("Linux's memory from outside, a fifth of a millisecond at a time, 100 times a second, whatever Linux does.");
+    println!("Each Debian kernel below is booted in an emulator, unmodified, and the monitor is loaded into it while it runs.");
+    println!("Then the kernel is attacked as malware does it: while it works, and while it has its interrupts off, when");
+    println!("nothing inside it can react. Each attack has to be found, told, and undone.");
+    let mut score = Score::default();
+    let mut good = true;
     for series in SERIES {
         println!("\nLinux {series}");
         let before = Instant::now();
-        match show(series) {
-            Ok(()) => {
-                good += 1;
-                println!("  good ({:.0} s)", before.elapsed().as_secs_f64());
-            }
-            Err(error) => println!("  FAILED: {error:#}"),
+        if let Err(error) = show(series, &mut score) {
+            println!("  FAILED   {error:#}");
+            good = false;
         }
+        println!("  ({:.0} s)", before.elapsed().as_secs_f64());
     }
-    let all = SERIES.len();
-    println!("\nWithout isolation, as here, Linux could still harm the cokernel, and no monitor runs on it yet.");
-    println!("verdict: {good} of {all} stock kernels took a cokernel and gave it up again; no monitor yet: detected 0/0, repaired 0/0");
-    Ok(if good == all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let Score { attacks, detected, repaired } = score;
+    good &=
+        attacks == 2 * ATTACKS.len() * SERIES.len() && detected == attacks && repaired == attacks;
+    println!("\nWithout isolation, as here, Linux could still harm the monitor itself.");
+    println!(
+        "verdict: {}: detected {detected}/{attacks}, repaired {repaired}/{attacks}",
+        if good { "every attack on stock kernels was found and undone" } else { "FAILED" }
+    );
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn show(series: &str) -> Result<()> {
+/// A guest with something to do, and someone to look.
+struct Stage {
+    guest: Guest,
+}
+
+impl Stage {
+    fn ask(&mut self, script: &str) -> Result<String> {
+        let output = self.guest.run_for(script, Duration::from_secs(300))?;
+        Ok(output.expect_success().with_context(|| script.to_owned())?.trim().to_owned())
+    }
+
+    fn status(&mut self) -> Result<Value> {
+        Ok(serde_json::from_str(&self.ask("kyozon status --json")?)?)
+    }
+
+    /// Time-stamp ticks in a second: instructions, since the clock counts them.
+    const HZ: f64 = 1e9;
+}
+
+fn show(series: &str, score: &mut Score) -> Result<()> {
     let kernel = Kernel::fetch(series, "cloud", false)?;
-    let probe = module::build(&cache::tree()?.join("tests/hal/probe"), &kernel)?;
-    let spec =
-        product::install(Spec::new(&kernel))?.file("/probe.ko", 0o644, fs::read(probe.file)?);
-    let mut guest = Guest::boot(&spec)?;
+    let mut spec =
+        product::with_attacks(product::with_probe(product::install(Spec::new(&kernel))?)?)?;
+    // The guest's clock counts instructions, so that a busy machine shows the same as an idle one.
+    spec.devices.extend(batch::FIXED_CLOCK.map(String::from));
+    spec = spec.append("tsc=reliable");
+    let mut stage = Stage { guest: Guest::boot(&spec)? };
     println!("  booted   Debian's {} ({})", kernel.release, kernel.version);
-    let mut ask = |script: &str| -> Result<String> {
-        let text = guest.run(script)?.expect_success().with_context(|| script.to_owned())?;
-        Ok(text.trim().to_owned())
+    stage.ask("insmod /m/kyozon_probe.ko; insmod /m/kyozon-attacks.ko; cat /proc/kyozon_probe/state >/tmp/before")?;
+    println!("  {}", stage.ask("kyozon load")?.replacen("loaded: ", "loaded   ", 1));
+    learn(&mut stage)?;
+    stage.ask("while :; do dd if=/dev/zero bs=64k count=20 | sha256sum; (true); sleep 0.05; done >/dev/null 2>&1 & echo $! >/tmp/work")?;
+    for (number, attack) in ATTACKS.iter().enumerate() {
+        for deaf in [false, true] {
+            score.attacks += 1;
+            let seen = attack.run(&mut stage, deaf)?;
+            tell(attack, 2 * number + usize::from(deaf) + 1, deaf, &seen);
+            score.detected += usize::from(seen.found.is_some());
+            score.repaired += usize::from(seen.is_undone);
+        }
+    }
+    stage.ask("kill $(cat /tmp/work)")?;
+    leave(stage)
+}
+
+/// Until the monitor knows what the kernel's code is.
+fn learn(stage: &mut Stage) -> Result<()> {
+    stage.ask(&format!(
+        "for i in $(seq {LEARNING}); do \
+             kyozon status --json | tr -d ' \\n' | grep -q '\"name\":\"text\",\"passes\":[1-9]' && exit 0; \
+             sleep 0.1; \
+         done; \
+         kyozon status >&2; exit 1"
+    ))
+    .context("the monitor did not get to know the kernel's code")?;
+    let status = stage.status()?;
+    let check = |name: &str| -> Result<Value> {
+        let checks = status["checks"].as_array().context("checks in the status")?;
+        checks.iter().find(|check| check["name"] == name).cloned().context("a check of that name")
     };
-    ask("insmod /probe.ko && cat /proc/kyozon_probe/state >/tmp/before")?;
-    println!("  {}", ask(LOAD)?.replacen("loaded: ", "loaded   ", 1));
-    // One shell for all four looks: they must lie close around the second.
-    let looks = ask(&format!(
-        "a=$({TICKS}); c=$({LINUX_TICKS}); echo 1000 >/proc/kyozon_probe/spin; d=$({LINUX_TICKS}); b=$({TICKS}); \
-         echo $((b - a)) $((d - c)); sed 's/nmis //' /proc/kyozon_probe/spin"
-    ))?;
-    let numbers = looks.split_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>()?;
-    let [_, linux, inside] = numbers[..] else { anyhow::bail!("the guest said {looks:?}") };
-    println!("  deaf     Linux switches its interrupts off for a second: the cokernel was woken {inside} times in it");
-    ensure!(inside > 0, "the cokernel slept while Linux had interrupts off");
-    println!("           (Linux's own timer came {linux} times, before and after that second)");
-    for line in ask("kyozon status")?.lines() {
+    let pages = check("text")?["items"].as_u64().unwrap_or(0);
+    println!(
+        "  learned  {:.1} MB of kernel code and read-only data; every process is looked for in every list it should be in",
+        pages as f64 * 4096.0 / 1e6
+    );
+    Ok(())
+}
+
+fn tell(attack: &Attack, number: usize, deaf: bool, seen: &attack::Seen) {
+    let when =
+        if deaf { "and switches Linux's interrupts off for a second" } else { "while Linux works" };
+    println!("  attack {number} {}, {when}", attack.does);
+    match &seen.found {
+        Some((after, line)) => {
+            println!("    found  after {:.2} s{}: {line}", after, deafness(deaf, *after))
+        }
+        None => println!("    NOT FOUND"),
+    }
+    match (seen.undone, seen.is_undone) {
+        (Some(after), true) => println!("    undone after {:.2} s: {}", after, attack.undone),
+        _ => println!("    NOT UNDONE: {}", seen.left),
+    }
+}
+
+fn deafness(deaf: bool, after: f64) -> &'static str {
+    if deaf && after < 1.0 {
+        ", while it was deaf"
+    } else {
+        ""
+    }
+}
+
+/// What was loaded goes, and nothing stays behind.
+fn leave(mut stage: Stage) -> Result<()> {
+    for line in stage.ask("kyozon status")?.lines() {
         println!("  status   {line}");
     }
-    println!("  {}", ask("kyozon unload")?.replacen("unloaded: ", "unloaded ", 1));
-    ask("cat /proc/kyozon_probe/state >/tmp/after && diff /tmp/before /tmp/after")?;
+    println!("  {}", stage.ask("kyozon unload")?.replacen("unloaded: ", "unloaded ", 1));
+    stage.ask("rmmod kyozon-attacks; cat /proc/kyozon_probe/state >/tmp/after && diff /tmp/before /tmp/after")?;
     println!(
         "  compared interrupt controller, timers, descriptor tables and CPU registers: as before"
     );
-    let console = guest.shutdown()?.console;
+    let console = stage.guest.shutdown()?.console;
     let complaints = complaints(&console);
     ensure!(complaints.is_empty(), "the kernel complains: {}", complaints[0]);
+    if console.is_empty() {
+        bail!("the guest's console is empty");
+    }
     Ok(())
 }

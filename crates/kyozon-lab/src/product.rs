@@ -48,6 +48,12 @@ pub fn with_probe(spec: Spec) -> Result<Spec> {
     Ok(spec.file("/m/kyozon_probe.ko", 0o644, fs::read(built.file)?))
 }
 
+/// Adds the module that tampers with Linux: `/m/kyozon-attacks.ko`.
+pub fn with_attacks(spec: Spec) -> Result<Spec> {
+    let built = module::build(&cache::tree()?.join("linux/attacks"), &spec.kernel)?;
+    Ok(spec.file("/m/kyozon-attacks.ko", 0o644, fs::read(built.file)?))
+}
+
 /// Puts module, images and command where an installation has them.
 pub fn install(spec: Spec) -> Result<Spec> {
     let built = module(&spec.kernel)?;
