@@ -159,9 +159,8 @@ static void sessions(int count)
 					stay(NULL);
 			stay(NULL);
 		}
-		usleep(3000);
-		kill(-leader, SIGKILL);
-		kill(leader, SIGKILL); /* where it had no session of its own yet */
+		while (kill(-leader, SIGKILL)) /* until it has a session of its own */
+			usleep(100);
 	}
 	wait_for_all();
 }
