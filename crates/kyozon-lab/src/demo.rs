@@ -101,7 +101,7 @@ fn show(series: &str, score: &mut Score) -> Result<()> {
 fn learn(stage: &mut Stage) -> Result<()> {
     stage.ask(&format!(
         "for i in $(seq {LEARNING}); do \
-             kyozon status --json | tr -d ' \\n' | grep -q '\"name\":\"text\",\"passes\":[1-9]' && exit 0; \
+             kyozon status | grep -q ' text: [1-9]' && exit 0; \
              sleep 0.1; \
          done; \
          kyozon status >&2; exit 1"
