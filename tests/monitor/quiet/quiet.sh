@@ -188,12 +188,17 @@ loads=0 traced=0 probed=0 optimized=0 attached=0 storms=0 rounds=0
 background &
 worker=$!
 end=$(($(now) + seconds))
-while [ $(now) -lt $end ]; do
-	pick modules tracer probes events programs switches storm devices
-	deed=$picked
+left=
+# All of them, in an order of chance, at least once.
+while [ $(now) -lt $end ] || [ $rounds = 0 ]; do
+	left=${left:-modules tracer probes events programs switches storm devices}
+	pick $left
+	deed=$picked rest=
+	for one in $left; do [ $one = $deed ] || rest="$rest $one"; done
+	left=$rest
 	[ -z "$show" ] || echo "$(cat /proc/uptime) $deed" >&2
 	$deed
-	rounds=$((rounds + 1))
+	[ -n "$left" ] || rounds=$((rounds + 1))
 done
 kill $worker
 wait
