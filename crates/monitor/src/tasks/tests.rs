@@ -350,9 +350,7 @@ fn what_the_profile_lacks_is_named() {
 /// A page of tasks that Linux gives to someone else holds anything; a pass may have seen a task there a moment ago.
 #[test]
 fn memory_that_was_a_task_is_no_hidden_thread() {
-    for (member, value) in
-        [(linux::SIGNAL, 0), (linux::SIGNAL, 0x1234), (linux::GROUP_LEADER, 0x5678)]
-    {
+    for (member, value) in [(linux::SIGNAL, 0), (linux::SIGNAL, 0x1234), (linux::LEADER, 0x5678)] {
         let (linux, [_, _, thread, _]) = system(true);
         hide(&linux, thread, view::THREADS | view::GROUP | view::PID, Leave::Poison);
         linux.put(thread + member, value);
