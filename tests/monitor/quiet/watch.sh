@@ -25,5 +25,5 @@ during="tasks $(($(passes tasks) - tasks)) text $(($(passes text) - text))"
 wait_for_passes $(passes tasks) $(($(passes text) + 1)) || exit 1
 kyozon status
 echo "passes meanwhile: $during"
-kyozon events | grep -v ' note ' && exit 1
+kyozon events | grep -v ' note ' >&2 && exit 1
 kyozon status | grep -q "^state *running" && kyozon unload
