@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Times that each workload is done in each phase.
-const REPETITIONS: usize = 3;
+const REPETITIONS: usize = 5;
 
 /// Name and script: nearly a second of instructions each.
 const WORKLOADS: [(&str, &str); 2] = [
