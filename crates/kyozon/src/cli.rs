@@ -1,7 +1,7 @@
 //! Words and options.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use kyozon_abi::{device, layer};
+use kyozon_abi::{device, layer, task};
 use std::path::PathBuf;
 
 /// Puts a cokernel beside the running Linux kernel, and takes it out again.
@@ -22,6 +22,10 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Load a cokernel beside the running kernel (needs CAP_SYS_MODULE)
+    ///
+    /// Where no other is named, the cokernel is the microkernel with the monitor, which watches the running kernel for
+    /// tampering and undoes it. What the kernel looks like is read from itself at this moment (needs CAP_SYSLOG and
+    /// CAP_SYS_ADMIN): what was tampered with before is not all told.
     ///
     /// The kernel is not patched, restarted or reconfigured. A timer that Linux does not use interrupts it with
     /// non-maskable interrupts, and the cokernel runs in between, also while Linux has interrupts off.
@@ -81,6 +85,20 @@ pub enum Tick {
     Perf,
 }
 
+/// What the monitor does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Watch {
+    /// It is not loaded.
+    No,
+    /// It tells what it finds.
+    Report,
+    /// It tells what it finds, and undoes it.
+    Repair,
+}
+
+/// Memory for a cokernel without the monitor, bytes.
+const MEMORY: u64 = 4 << 20;
+
 /// What to load, and how.
 #[derive(Debug, Args)]
 pub struct LoadOptions {
@@ -99,22 +117,25 @@ pub struct LoadOptions {
     /// Where ticks come from
     #[arg(long, value_enum, default_value = "auto")]
     pub tick: Tick,
-    /// Memory for the cokernel: bytes, or with K, M, G
-    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = size)]
-    pub memory: u64,
+    /// Memory for the cokernel: bytes, or with K, M, G [default: what the monitor needs; for others 4M]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
     /// I/O port of a serial line for the cokernel alone, such as 0x2f8
     #[arg(long, value_name = "PORT", default_value = "0", value_parser = port)]
     pub serial: u32,
     /// Number that the cokernel finds in its boot block
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub parameter: u64,
-    /// Cokernel image
+    /// Let the monitor tell what it finds, and repair nothing
+    #[arg(long, conflicts_with_all = ["cokernel", "task", "data"])]
+    pub report_only: bool,
+    /// Cokernel image, instead of the microkernel with the monitor
     #[arg(long, value_name = "FILE")]
     pub cokernel: Option<PathBuf>,
-    /// Image of a user task of the cokernel
+    /// Image of a user task of the cokernel, instead of the monitor
     #[arg(long, value_name = "FILE")]
     pub task: Vec<PathBuf>,
-    /// Data for the cokernel, as it stands: at most 64M
+    /// Data for the cokernel, as it stands: at most 64M. The monitor is not loaded then
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
     /// Colocation layer's image
@@ -132,6 +153,21 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
+    /// What the monitor is to do: it is loaded where nothing else was named.
+    pub fn watch(&self) -> Watch {
+        if self.cokernel.is_some() || !self.task.is_empty() || self.data.is_some() {
+            Watch::No
+        } else if self.parameter() & task::MONITOR_REPORT_ONLY != 0 {
+            Watch::Report
+        } else {
+            Watch::Repair
+        }
+    }
+
+    fn parameter(&self) -> u64 {
+        self.parameter | if self.report_only { task::MONITOR_REPORT_ONLY } else { 0 }
+    }
+
     /// The request, its images still to come.
     pub fn request(&self) -> device::Load {
         let mode = match self.isolation {
@@ -149,8 +185,8 @@ impl LoadOptions {
             flags: flag(self.untested_kernel, device::LOAD_UNTESTED_KERNEL)
                 | flag(self.untested_hardware, device::LOAD_UNTESTED_HARDWARE),
             serial_port: self.serial,
-            memory_bytes: self.memory,
-            parameter: self.parameter,
+            memory_bytes: self.memory.unwrap_or(MEMORY),
+            parameter: self.parameter(),
             image_count: 0,
             images: [device::Image::default(); device::MAX_IMAGES],
             message: [0; device::MESSAGE_BYTES],
@@ -199,12 +235,16 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
-    fn request(words: &[&str]) -> device::Load {
+    fn options(words: &[&str]) -> Result<LoadOptions, clap::Error> {
         let words = ["kyozon", "load"].iter().chain(words);
-        match Cli::parse_from(words).command {
-            Command::Load(options) => options.request(),
+        match Cli::try_parse_from(words)?.command {
+            Command::Load(options) => Ok(options),
             other => panic!("{other:?}"),
         }
+    }
+
+    fn request(words: &[&str]) -> device::Load {
+        options(words).unwrap().request()
     }
 
     #[test]
@@ -228,6 +268,23 @@ mod tests {
         ]);
         assert_eq!((full.mode, full.tick_hz, full.serial_port), (layer::MODE_VMM, 1000, 0x2f8));
         assert_eq!((full.memory_bytes, full.flags), (64 << 10, device::LOAD_UNTESTED_HARDWARE));
+    }
+
+    #[test]
+    fn the_monitor_watches_where_nothing_else_is_named() {
+        let watch = |words: &[&str]| options(words).unwrap().watch();
+        assert_eq!((watch(&[]), request(&[]).parameter), (Watch::Repair, 0));
+        let only = ["--report-only"];
+        assert_eq!(
+            (watch(&only), request(&only).parameter),
+            (Watch::Report, task::MONITOR_REPORT_ONLY)
+        );
+        assert_eq!(watch(&["--parameter", "1"]), Watch::Report);
+        for other in ["--cokernel", "--task", "--data"] {
+            assert_eq!(watch(&[other, "x", "--parameter", "1"]), Watch::No, "{other}");
+            let error = options(&[other, "x", "--report-only"]).unwrap_err();
+            assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict, "{other}");
+        }
     }
 
     #[test]

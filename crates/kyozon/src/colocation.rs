@@ -1,9 +1,10 @@
 //! What load, unload and status do.
 
 use crate::checks::{self, Check};
-use crate::cli::LoadOptions;
+use crate::cli::{LoadOptions, Watch};
 use crate::machine::{module_places, Machine};
-use anyhow::{bail, ensure, Result};
+use crate::monitor;
+use anyhow::{bail, ensure, Context, Result};
 use kyozon_abi::device::{Image, Status, MAX_IMAGES, STATE_EMPTY};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,8 @@ fn image_folder() -> PathBuf {
 
 /// Inserts the module if need be, loads layer, cokernel and tasks, and returns what then runs.
 ///
+/// Where the options name nothing else, the task is the monitor, and its data a profile of the running kernel.
+///
 /// Where the load is refused, a module that was inserted for it is taken out again.
 pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<Status> {
     let folder = image_folder();
@@ -33,10 +36,17 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<Status>
         options.task.len(),
         MAX_IMAGES - 2
     );
-    let images = paths.iter().map(|path| machine.read(path)).collect::<Result<Vec<_>>>()?;
-    let data: Option<Vec<u8>> =
+    let mut images = paths.iter().map(|path| machine.read(path)).collect::<Result<Vec<_>>>()?;
+    let mut data: Option<Vec<u8>> =
         options.data.as_deref().map(|path| machine.read(path)).transpose()?;
     let mut request = options.request();
+    if options.watch() != Watch::No {
+        let image = machine.read(&folder.join("monitor.bin"));
+        images.push(image.context("the monitor is not installed; --cokernel loads without it")?);
+        let needs = monitor::needs(machine)?;
+        request.memory_bytes = needs.memory(options.memory)?;
+        data = Some(needs.profile);
+    }
     request.image_count = images.len() as u64;
     for (slot, image) in request.images.iter_mut().zip(&images) {
         *slot = in_memory(image);
@@ -128,6 +138,9 @@ mod tests {
     use crate::cli::{Cli, Command};
     use crate::fake::Fake;
     use clap::Parser;
+    use kyozon_abi::task::MONITOR_REPORT_ONLY;
+    use kyozon_monitor::profile::build::{BTF, IOMEM, KALLSYMS};
+    use kyozon_monitor::profile::Profile;
 
     fn options(words: &[&str]) -> LoadOptions {
         match Cli::parse_from(["kyozon", "load"].iter().chain(words)).command {
@@ -176,6 +189,77 @@ mod tests {
         let error = load(&mut machine, &options(&["--data", "missing"])).unwrap_err();
         assert!(error.to_string().contains("missing: no such file"));
         assert!(machine.log.is_empty());
+    }
+
+    #[test]
+    fn the_monitor_comes_with_a_profile_and_the_memory_for_it() {
+        let mut machine = Fake::default();
+        load(&mut machine, &options(&["--module", "x.ko", "--report-only"])).unwrap();
+        let profile = Profile::decode(&machine.data).unwrap();
+        assert_eq!((profile.release(), machine.images), ("6.99-none", 3));
+        assert_eq!((machine.parameter, machine.memory), (MONITOR_REPORT_ONLY, 46 << 20));
+        let mut machine = Fake::default();
+        load(&mut machine, &options(&["--module", "x.ko", "--memory", "1G"])).unwrap();
+        assert_eq!((machine.parameter, machine.memory), (0, 1 << 30));
+        let mut machine = Fake::default();
+        load(&mut machine, &options(&["--module", "x.ko", "--cokernel", "x"])).unwrap();
+        assert_eq!((machine.images, machine.memory, machine.data.len()), (2, 4 << 20, 0));
+    }
+
+    #[test]
+    fn a_kernel_that_the_monitor_cannot_watch_is_refused_before_anything_is_changed() {
+        let error = |change: &dyn Fn(&mut Fake), words: &[&str]| {
+            let mut machine = Fake::default();
+            change(&mut machine);
+            let error = load(&mut machine, &options(&[&["--module", "x.ko"], words].concat()));
+            assert!(machine.log.is_empty());
+            format!("{:#}", error.unwrap_err())
+        };
+        let without = |file: &'static str, line: &'static str| {
+            error(&|machine| machine.files.change(file, |text| text.replace(line, "")), &[])
+        };
+        let zeros = |file: &'static str| {
+            let zero = |line: &str| {
+                let (address, rest) = line.trim_start().split_once(' ').unwrap();
+                address.replace(|c: char| c.is_ascii_hexdigit(), "0") + " " + rest + "\n"
+            };
+            error(
+                &|machine| machine.files.change(file, |text| text.lines().map(zero).collect()),
+                &[],
+            )
+        };
+        assert_eq!(
+            error(&|machine| machine.files.remove(BTF), &[]),
+            "the monitor needs a kernel that describes its types (CONFIG_DEBUG_INFO_BTF): \
+             /sys/kernel/btf/vmlinux: no such file"
+        );
+        assert_eq!(
+            zeros(KALLSYMS),
+            "the monitor cannot watch this kernel: /proc/kallsyms hides addresses: \
+             load as root, with kernel.kptr_restrict below 2"
+        );
+        assert_eq!(
+            zeros(IOMEM),
+            "the monitor cannot watch this kernel: /proc/iomem hides addresses: load with CAP_SYS_ADMIN"
+        );
+        for name in ["init_pid_ns", "modules", "_stext"] {
+            let said = error(
+                &|machine| machine.files.change(KALLSYMS, |text| text.replace(name, "other")),
+                &[],
+            );
+            let wanted = "the monitor cannot watch this kernel: the kernel has no ";
+            assert!(said.starts_with(wanted) && said.ends_with(name), "{said}");
+        }
+        assert!(without(IOMEM, "Kernel code").contains("no Kernel code"));
+        let said = error(&|machine| machine.files.hide(BTF, "sum_exec_runtime"), &[]);
+        assert!(said.ends_with("has no member task_struct.se.sum_exec_runtime"), "{said}");
+        let said = error(&|machine| machine.files.remove("monitor.bin"), &[]);
+        assert!(said.starts_with("the monitor is not installed"), "{said}");
+        assert!(said.ends_with("monitor.bin: no such file"), "{said}");
+        assert_eq!(
+            error(&|_| (), &["--memory", "45M"]),
+            "the monitor needs 46M of memory for this kernel: --memory 46M, or nothing"
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A machine without a kernel, for tests.
 
+pub mod kernel;
+
 use crate::machine::{Machine, Now};
 use anyhow::{bail, Result};
 use kyozon_abi::device::{Load, Status, DEVICE_VERSION, STATE_EMPTY, STATE_RUNNING};
@@ -69,8 +71,14 @@ pub struct Fake {
     pub refuses: bool,
     pub blind: bool,
     pub log: Vec<&'static str>,
+    /// What can be read beside images.
+    pub files: kernel::Files,
     /// What the load brought for the cokernel.
     pub data: Vec<u8>,
+    /// How many images it had, for the cokernel how much memory and which number.
+    pub images: u64,
+    pub memory: u64,
+    pub parameter: u64,
     pub ring: Ring,
     pub now: Now,
     /// What happens during each pause; after that nobody listens.
@@ -101,15 +109,19 @@ impl Machine for Fake {
         if path.ends_with("missing") {
             bail!("{}: no such file", path.display());
         }
-        Ok(vec![1; 10])
+        self.files.read(path)
     }
     #[allow(unsafe_code)]
     fn load(&mut self, request: &mut Load) -> Result<()> {
         self.log.push("load");
-        assert_eq!(
-            (request.image_count, request.images[1].bytes, request.images[2].bytes),
-            (2, 10, 0)
-        );
+        let bytes = request.images.map(|image| image.bytes);
+        assert!((2..=3).contains(&request.image_count));
+        assert!(bytes
+            .iter()
+            .zip(0..)
+            .all(|(bytes, i)| *bytes == if i < request.image_count { 10 } else { 0 }));
+        (self.images, self.memory) = (request.image_count, request.memory_bytes);
+        self.parameter = request.parameter;
         if self.refuses {
             bail!("interrupt remapping is active");
         }

@@ -7,6 +7,7 @@
 //! | [`colocation`] | what load, unload and status do, over the trait [`machine::Machine`] |
 //! | [`events`] | the event ring as text and as JSON |
 //! | [`machine`] | this machine: its module, its `/dev/kyozon`; the only `unsafe` |
+//! | [`monitor`] | what the monitor needs: the running kernel's profile, and memory |
 //! | [`report`] | a status as text and as JSON |
 //!
 //! Invariants:
@@ -25,4 +26,5 @@ pub mod events;
 #[cfg(test)]
 mod fake;
 pub mod machine;
+pub mod monitor;
 pub mod report;

@@ -23,7 +23,8 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     match command {
         Command::Load(options) => {
-            writeln!(out, "{}", report::loaded(&colocation::load(&mut ThisMachine, &options)?))?;
+            let status = colocation::load(&mut ThisMachine, &options)?;
+            writeln!(out, "{}", report::loaded(&status, options.watch()))?;
         }
         Command::Unload => writeln!(out, "{}", colocation::unload(&mut ThisMachine)?)?,
         Command::Status { json } => {

@@ -1,6 +1,7 @@
 //! A status as text and as JSON.
 
 use crate::checks;
+use crate::cli::Watch;
 use crate::colocation::Look;
 use crate::machine::message;
 use anyhow::Result;
@@ -9,9 +10,14 @@ use serde_json::json;
 use std::process::ExitCode;
 
 /// One line after a load.
-pub fn loaded(status: &Status) -> String {
+pub fn loaded(status: &Status, watch: Watch) -> String {
+    let what = match watch {
+        Watch::No => "a cokernel",
+        Watch::Report => "the monitor, which watches and repairs nothing,",
+        Watch::Repair => "the monitor, which watches and repairs,",
+    };
     format!(
-        "loaded: a cokernel on CPU {} with {} ticks a second from {}, {} of memory, {}",
+        "loaded: {what} on CPU {} with {} ticks a second from {}, {} of memory, {}",
         status.cpu,
         status.tick_hz,
         source(status),
@@ -155,6 +161,21 @@ pub(crate) mod tests {
             events_bytes: 0,
             differences: 0,
             message: [0; 232],
+        }
+    }
+
+    #[test]
+    fn a_load_says_whether_the_monitor_repairs() {
+        for (watch, part) in [
+            (Watch::No, "loaded: a cokernel on CPU 1 with 100 ticks"),
+            (
+                Watch::Report,
+                "loaded: the monitor, which watches and repairs nothing, on CPU 1 with",
+            ),
+            (Watch::Repair, "loaded: the monitor, which watches and repairs, on CPU 1 with"),
+        ] {
+            let line = loaded(&status(), watch);
+            assert!(line.starts_with(part) && !line.contains('\n'), "{line}");
         }
     }
 

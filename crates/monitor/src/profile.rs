@@ -8,7 +8,7 @@ pub(crate) mod format;
 pub(crate) mod listing;
 #[cfg(test)]
 mod tests;
-mod wanted;
+pub mod wanted;
 
 use alloc::string::String;
 use core::fmt;
@@ -30,6 +30,8 @@ pub enum ProfileError {
     Kallsyms(&'static str),
     /// `/proc/iomem` breaks this rule.
     Iomem(&'static str),
+    /// This file shows zeros for addresses: whoever read it may not see them.
+    Hidden(&'static str),
     /// The kernel has no such symbol, member or constant.
     Missing(String),
 }
@@ -41,6 +43,7 @@ impl fmt::Display for ProfileError {
             Self::Btf(rule) => write!(f, "the kernel's type information is unusable: {rule}"),
             Self::Kallsyms(rule) => write!(f, "the kernel's symbols are unusable: {rule}"),
             Self::Iomem(rule) => write!(f, "the list of memory is unusable: {rule}"),
+            Self::Hidden(file) => write!(f, "{file} hides addresses"),
             Self::Missing(name) => write!(f, "the kernel has no {name}"),
         }
     }

@@ -9,14 +9,21 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+/// Where Linux describes its types.
+pub const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// Where Linux lists its symbols.
+pub const KALLSYMS: &str = "/proc/kallsyms";
+/// Where Linux says what lies where in physical memory.
+pub const IOMEM: &str = "/proc/iomem";
+
 /// What a profile is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources<'a> {
-    /// The bytes of `/sys/kernel/btf/vmlinux`.
+    /// The bytes of [`BTF`].
     pub btf: &'a [u8],
-    /// The text of `/proc/kallsyms`, read by root.
+    /// The text of [`KALLSYMS`], read by root.
     pub kallsyms: &'a str,
-    /// The text of `/proc/iomem`, read by root.
+    /// The text of [`IOMEM`], read by root.
     pub iomem: &'a str,
     /// What `uname -r` prints.
     pub release: &'a str,

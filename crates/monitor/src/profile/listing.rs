@@ -1,5 +1,6 @@
 //! The texts that Linux describes itself with: `/proc/kallsyms`, `/proc/iomem`.
 
+use super::build::{IOMEM, KALLSYMS};
 use super::ProfileError;
 use alloc::vec::Vec;
 
@@ -36,7 +37,7 @@ pub fn symbols(text: &str) -> Result<Vec<Line<'_>>, ProfileError> {
         symbols.push(Line { address, kind, name });
     }
     if symbols.iter().all(|symbol| symbol.address == 0) {
-        return Err(ProfileError::Kallsyms("addresses are hidden: it must be read by root"));
+        return Err(ProfileError::Hidden(KALLSYMS));
     }
     Ok(symbols)
 }
@@ -47,7 +48,7 @@ pub fn code_start(text: &str) -> Result<u64, ProfileError> {
     let line = line.ok_or(ProfileError::Iomem("it has no Kernel code"))?;
     let start = line.trim_start().split('-').next().unwrap_or_default();
     match u64::from_str_radix(start, 16) {
-        Ok(0) => Err(ProfileError::Iomem("addresses are hidden: it must be read by root")),
+        Ok(0) => Err(ProfileError::Hidden(IOMEM)),
         Ok(start) => Ok(start),
         Err(_) => Err(ProfileError::Iomem("an address is not hexadecimal")),
     }
