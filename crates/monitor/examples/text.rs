@@ -1,13 +1,14 @@
 //! Runs the check `text` over dumps of a guest's memory, one after the other.
 //!
 //! `cargo run --release -p kyozon-monitor --example text -- BTF KALLSYMS IOMEM RELEASE DUMP...`: the first four as for
-//! the example `dump`; each dump is physical memory from address 0 on (QEMU's `pmemsave`). The copy is made of the
+//! the example `dump`; each dump is physical memory from address 0 on (QEMU's `pmemsave`). With `VMLINUX=FILE`, the unpacked payload of the package's
+//! image, the copy is compared with that. The copy is made of the
 //! first; of each further one every finding is printed.
 
 use kyozon_monitor::check::{Budget, Check, Step};
 use kyozon_monitor::kernel::Kernel;
 use kyozon_monitor::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
-use kyozon_monitor::profile::build::{build, Sources};
+use kyozon_monitor::profile::build::{build, Image, Sources};
 use kyozon_monitor::profile::Profile;
 use kyozon_monitor::text::TextCheck;
 use std::error::Error;
@@ -53,8 +54,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let btf = std::fs::read(btf)?;
     let [kallsyms, iomem, release] = [kallsyms, iomem, release].map(std::fs::read_to_string);
     let (kallsyms, iomem, release) = (kallsyms?, iomem?, release?);
-    let bytes =
-        build(&Sources { btf: &btf, kallsyms: &kallsyms, iomem: &iomem, release: &release })?;
+    let vmlinux = std::env::var_os("VMLINUX").map(std::fs::read).transpose()?;
+    let image =
+        vmlinux.as_deref().map(|vmlinux| Image { vmlinux, key: [1, 2], calls_changed: false });
+    let start = Instant::now();
+    let sources =
+        Sources { btf: &btf, kallsyms: &kallsyms, iomem: &iomem, release: &release, image };
+    let bytes = build(&sources)?;
+    println!("a profile of {} bytes, made in {:?}", bytes.len(), start.elapsed());
     let profile = Profile::decode(&bytes)?;
     let mut check = TextCheck::new(&profile)?;
     for name in dumps {

@@ -4,6 +4,7 @@ use crate::memory::{KernelMemory, Page, PAGE_BYTES};
 use crate::profile::build::{encode, Layout};
 use crate::profile::format::Header;
 use crate::profile::listing::Line;
+use crate::profile::prints::Parts;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::boxed::Box;
 use std::string::ToString;
@@ -82,7 +83,7 @@ pub fn profile(symbols: &[(u64, u8, &str)], layouts: &[(&str, u64, u64)]) -> Vec
     let mut layouts: Vec<Layout> =
         layouts.iter().map(|&(key, value, bytes)| (key.to_string(), value, bytes)).collect();
     layouts.sort();
-    encode(header, &lines, &layouts, "6.0.0-fake").unwrap()
+    encode(header, &lines, &layouts, "6.0.0-fake", Parts::default()).unwrap()
 }
 
 /// Numbers that look random and are the same in each run (xorshift64*).
