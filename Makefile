@@ -73,4 +73,4 @@ install: ## Install what 'make build' made: command, images, manual page, DKMS s
 	"$(PRODUCT)/kyozon" completion bash >"$(DESTDIR)$(PREFIX)/share/bash-completion/completions/kyozon"
 
 clean: ## Remove builds from the cache; downloads stay
-	@rm -rf "$(KYOZON_CACHE)/target" "$(KYOZON_CACHE)/modules" "$(KYOZON_CACHE)/logs"
+	@rm -rf "$(KYOZON_CACHE)/target" "$(KYOZON_CACHE)/modules" "$(KYOZON_CACHE)/product" "$(KYOZON_CACHE)/logs"

@@ -12,6 +12,7 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
+#include <linux/suspend.h>
 #include <linux/uaccess.h>
 #include <linux/version.h>
 #include <asm/tsc.h>
@@ -293,6 +294,7 @@ static void do_status(struct kyozon_status *s)
 static long ioctl_load(void __user *arg)
 {
 	struct kyozon_load *load;
+	unsigned int sleep;
 	long error;
 
 	if (!capable(CAP_SYS_MODULE))
@@ -301,9 +303,12 @@ static long ioctl_load(void __user *arg)
 	if (IS_ERR(load))
 		return PTR_ERR(load);
 	load->message[0] = 0;
+	/* No suspend begins before the notifier that refuses it is there. */
+	sleep = lock_system_sleep();
 	mutex_lock(&kyozon_lock);
 	error = do_load(load);
 	mutex_unlock(&kyozon_lock);
+	unlock_system_sleep(sleep);
 	/* What succeeded has nothing to say: it cannot fail here. */
 	if (error)
 		(void)!copy_to_user(arg + offsetof(struct kyozon_load, message),

@@ -2,6 +2,8 @@
 /*
  * The tick: which source, and the figures that all sources share.
  */
+#include <linux/cpu.h>
+#include <linux/cpumask.h>
 #include <linux/irqflags.h>
 #include <linux/jiffies.h>
 #include <linux/math64.h>
@@ -89,13 +91,28 @@ static void start_here(void *unused)
 	WRITE_ONCE(kyozon.armed, true);
 }
 
+/* Where there is another CPU the look is its: this one may have interrupts off. */
+static void start_reviving(void)
+{
+	unsigned int cpu;
+
+	timer_setup(&kyozon.tick.revive, revive, TIMER_PINNED);
+	kyozon.tick.revive.expires = jiffies + msecs_to_jiffies(REVIVE_MS);
+	cpus_read_lock();
+	cpu = cpumask_any_but(cpu_online_mask, kyozon.cpu);
+	add_timer_on(&kyozon.tick.revive, cpu < nr_cpu_ids ? cpu : kyozon.cpu);
+	cpus_read_unlock();
+}
+
 int kyozon_tick_start(void)
 {
+	int error;
+
 	if (kyozon.tick.source->open)
 		kyozon.tick.source->open();
-	timer_setup(&kyozon.tick.revive, revive, 0);
-	mod_timer(&kyozon.tick.revive, jiffies + msecs_to_jiffies(REVIVE_MS));
-	return smp_call_function_single(kyozon.cpu, start_here, NULL, 1);
+	error = smp_call_function_single(kyozon.cpu, start_here, NULL, 1);
+	start_reviving();
+	return error;
 }
 
 static void silence_here(void *unused)

@@ -22,9 +22,6 @@ use crate::assert_size;
 /// Version of everything in this module.
 pub const TASK_VERSION: u32 = 1;
 
-/// [`StartInfo::parameter`] of the monitor's task: it tells of findings and does not repair.
-pub const MONITOR_REPORT_ONLY: u64 = 1;
-
 /// The interrupt vector of system calls.
 pub const SYSTEM_CALL_VECTOR: u64 = 0x80;
 

@@ -89,7 +89,7 @@ fn show(series: &str, score: &mut Score) -> Result<()> {
             score.attacks += 1;
             let seen = attack.run(&mut stage, deaf)?;
             tell(attack, 2 * number + usize::from(deaf) + 1, deaf, &seen);
-            score.detected += usize::from(seen.found.is_some());
+            score.detected += usize::from(seen.is_in_time());
             score.repaired += usize::from(seen.is_undone);
         }
     }
@@ -99,14 +99,15 @@ fn show(series: &str, score: &mut Score) -> Result<()> {
 
 /// Until the monitor knows what the kernel's code is.
 fn learn(stage: &mut Stage) -> Result<()> {
-    stage.ask(&format!(
-        "for i in $(seq {LEARNING}); do \
+    stage
+        .ask(&format!(
+            "for i in $(seq {LEARNING}); do \
              kyozon status | grep -q ' text: [1-9]' && exit 0; \
              sleep 0.1; \
          done; \
          kyozon status >&2; exit 1"
-    ))
-    .context("the monitor did not get to know the kernel's code")?;
+        ))
+        .context("the monitor did not get to know the kernel's code")?;
     let status = stage.status()?;
     let check = |name: &str| -> Result<Value> {
         let checks = status["checks"].as_array().context("checks in the status")?;
@@ -125,6 +126,9 @@ fn tell(attack: &Attack, number: usize, deaf: bool, seen: &attack::Seen) {
         if deaf { "and switches Linux's interrupts off for a second" } else { "while Linux works" };
     println!("  attack {number} {}, {when}", attack.does);
     match &seen.found {
+        Some((after, line)) if !seen.is_in_time() => {
+            println!("    FOUND TOO LATE, after {after:.2} s: {line}");
+        }
         Some((after, line)) => {
             println!("    found  after {:.2} s{}: {line}", after, deafness(deaf, *after))
         }

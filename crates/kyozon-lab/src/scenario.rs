@@ -174,6 +174,20 @@ pub enum Ending {
     Skipped(&'static str),
 }
 
+/// `source`, which is to be at `path` in the guest; of a folder, every file in it.
+fn files_at(path: &str, source: &Path) -> Result<Vec<(String, PathBuf)>> {
+    if !source.is_dir() {
+        return Ok(vec![(path.to_owned(), source.to_owned())]);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(source)? {
+        let entry = entry?;
+        files.push((format!("{path}/{}", entry.file_name().to_string_lossy()), entry.path()));
+    }
+    files.sort();
+    Ok(files)
+}
+
 /// Every case below `tests`, in the order of names. A `test.toml` that cannot be understood is an error.
 pub fn cases(tests: &Path) -> Result<Vec<Case>> {
     let mut folders = Vec::new();
@@ -304,9 +318,10 @@ impl Case {
             spec = spec.with_crash_kernel()?;
         }
         for (path, source) in &part.files {
-            let contents =
-                fs::read(self.folder.join(source)).with_context(|| source.display().to_string())?;
-            spec = spec.file(path, 0o755, contents);
+            for (path, file) in files_at(path, &self.folder.join(source))? {
+                let contents = fs::read(&file).with_context(|| file.display().to_string())?;
+                spec = spec.file(&path, 0o755, contents);
+            }
         }
         let Ended { console, cokernel } = match (part.deterministic, part.emulator) {
             (true, emulator) => self.twice(emulator, &spec)?,

@@ -67,6 +67,7 @@ fn of(sources: &Sources<'_>) -> Result<Needs, ProfileError> {
         Ok(to?.saturating_sub(from?))
     };
     let copies = distance("_stext", "_etext")? + distance("__start_rodata", "__end_rodata")?;
-    let least = (copies + copies.div_ceil(8) + BESIDE).next_multiple_of(MIB);
+    // The profile is copied, too.
+    let least = (copies + copies.div_ceil(8) + bytes.len() as u64 + BESIDE).next_multiple_of(MIB);
     Ok(Needs { profile: bytes, least })
 }

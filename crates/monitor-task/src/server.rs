@@ -26,6 +26,8 @@ struct Entry<M> {
     status: CheckStatus,
     /// Time that the pass under way has taken.
     pass_tsc: u64,
+    /// Time that the last step took, from its begin to its end.
+    last_step_tsc: u64,
     cases: Vec<Case>,
 }
 
@@ -63,7 +65,24 @@ impl<M: KernelMemory> Server<M> {
         let name = check.name().as_bytes();
         let n = name.len().min(status.name.len());
         status.name[..n].copy_from_slice(&name[..n]);
-        self.entries.push(Entry { check, share, status, pass_tsc: 0, cases: Vec::new() });
+        self.entries.push(Entry {
+            check,
+            share,
+            status,
+            pass_tsc: 0,
+            last_step_tsc: 0,
+            cases: Vec::new(),
+        });
+    }
+
+    /// The last tick was not enough for what was begun at it: for `tsc` time-stamp ticks of it others had the CPU.
+    pub fn was_away(&mut self, tsc: u64) {
+        if let Some(entry) = self.entries.iter_mut().max_by_key(|entry| entry.last_step_tsc) {
+            let away = tsc.min(entry.last_step_tsc);
+            entry.last_step_tsc -= away;
+            entry.pass_tsc = entry.pass_tsc.saturating_sub(away);
+            entry.status.total_tsc = entry.status.total_tsc.saturating_sub(away);
+        }
     }
 
     /// One tick: `began` is when, `slice` how long it may take, both in time-stamp ticks. What was found at earlier ticks
@@ -111,6 +130,7 @@ impl<M: KernelMemory> Entry<M> {
         );
         let now = system.now();
         let took = now.wrapping_sub(start);
+        self.last_step_tsc = took;
         self.status.total_tsc = self.status.total_tsc.wrapping_add(took);
         self.pass_tsc = self.pass_tsc.wrapping_add(took);
         if let Step::Done(items) = step {

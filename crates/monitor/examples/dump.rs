@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{} symbols, image at {:#x}", profile.symbol_count(), profile.text_base());
     let Some(memory) = names.get(4) else { return Ok(()) };
     let memory = Dump::read(memory)?;
-    let kernel = Kernel { profile: &profile, memory: &memory };
+    let kernel = Kernel::new(&profile, &memory);
     let version = profile.symbol("linux_banner").and_then(|banner| kernel.c_string(banner, 60));
     println!("its memory says: {}", version.ok_or("the dump is not this kernel's")?);
     let mut tasks = Tasks::new(&profile)?;

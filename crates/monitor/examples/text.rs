@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut check = TextCheck::new(&profile)?;
     for name in dumps {
         let memory = Dump::read(name)?;
-        let kernel = Kernel { profile: &profile, memory: &memory };
+        let kernel = Kernel::new(&profile, &memory);
         // Enough passes to confirm whatever differs, however long that may be put off.
         let passes = std::env::var("PASSES").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
         for pass in 0..passes {

@@ -26,9 +26,24 @@ pub struct Kernel<'a, M> {
     pub profile: &'a Profile<'a>,
     /// Its physical memory.
     pub memory: &'a M,
+    /// Where all physical memory is mapped in a row; `None` where that could not be read.
+    direct: Option<(u64, u64)>,
 }
 
-impl<M: KernelMemory> Kernel<'_, M> {
+impl<'a, M: KernelMemory> Kernel<'a, M> {
+    /// The kernel with this profile in this memory. Where Linux maps all of it is looked up here, once: that is set at
+    /// boot and read for every address.
+    pub fn new(profile: &'a Profile<'a>, memory: &'a M) -> Self {
+        let mut kernel = Self { profile, memory, direct: None };
+        let variable = |symbol: Option<u64>, default| match symbol {
+            Some(symbol) => kernel.image_word(symbol),
+            None => Some(default),
+        };
+        kernel.direct = variable(profile.anchors.page_offset_base, DIRECT_MAP)
+            .zip(variable(profile.anchors.vmalloc_base, VMALLOC));
+        kernel
+    }
+
     /// The page that holds physical address `physical`, and the byte offset in it.
     fn page_of(&self, physical: u64) -> Option<(&Page, usize)> {
         let offset = physical % PAGE_BYTES;
@@ -50,12 +65,7 @@ impl<M: KernelMemory> Kernel<'_, M> {
         if address < KERNEL_HALF {
             return None;
         }
-        let variable = |symbol: Option<u64>, default| match symbol {
-            Some(symbol) => self.image_word(symbol),
-            None => Some(default),
-        };
-        let direct = variable(profile.anchors.page_offset_base, DIRECT_MAP)?;
-        let end = variable(profile.anchors.vmalloc_base, VMALLOC)?;
+        let (direct, end) = self.direct?;
         if (direct..end).contains(&address) {
             return Some(address - direct);
         }

@@ -38,6 +38,9 @@ pub const ATTACKS: [Attack; 4] = [
     },
 ];
 
+/// Seconds of the guest within which an attack must be found.
+const WITHIN: f64 = 1.0;
+
 /// What came of one attack; times are seconds from the deed.
 pub struct Seen {
     /// When it was found, and the monitor's line.
@@ -48,6 +51,13 @@ pub struct Seen {
     pub is_undone: bool,
     /// What `/proc/kyozon-attacks` said at the end.
     pub left: String,
+}
+
+impl Seen {
+    /// Found, and soon enough.
+    pub fn is_in_time(&self) -> bool {
+        self.found.as_ref().is_some_and(|(after, _)| *after <= WITHIN)
+    }
 }
 
 impl Attack {

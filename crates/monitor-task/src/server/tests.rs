@@ -103,7 +103,7 @@ impl Bench {
     fn tick(&mut self, findings: Vec<Finding>, step: Step) {
         self.script.borrow_mut().push((findings, step));
         let profile = Profile::decode(&self.profile).expect("an empty profile");
-        let kernel = Kernel { profile: &profile, memory: &Nothing };
+        let kernel = Kernel::new(&profile, &Nothing);
         let began = self.system.now();
         self.server.tick(&kernel, &mut self.system, began, 100);
     }
@@ -136,6 +136,20 @@ fn a_finding_is_told_once_and_undone() {
     assert_eq!((last.passes, last.findings, last.repairs, last.items), (1, 1, 1, 9));
     assert!(last.pass_tsc > 0 && last.pass_tsc == last.total_tsc && last.last_tsc > 0);
     assert!(!b.kinds().contains(&EVENT_FAULT));
+}
+
+#[test]
+fn time_that_others_had_is_not_counted() {
+    let mut b = Bench::new(true);
+    b.tick(vec![], Step::Spent);
+    let took = b.server.entries[0].status.total_tsc;
+    b.server.was_away(30);
+    assert_eq!(b.server.entries[0].status.total_tsc, took - 30);
+    b.server.was_away(u64::MAX);
+    b.server.was_away(u64::MAX);
+    assert_eq!(b.server.entries[0].status.total_tsc, 0);
+    b.tick(vec![], Step::Done(1));
+    assert_eq!(b.system.published[0].1.total_tsc, b.server.entries[0].last_step_tsc);
 }
 
 #[test]
@@ -203,7 +217,7 @@ fn shares_bound_each_check() {
     server.add(Box::new(Scripted(Script::default(), second.clone())), 75);
     let bytes = kyozon_monitor::profile::build::empty();
     let profile = Profile::decode(&bytes).expect("an empty profile");
-    let kernel = Kernel { profile: &profile, memory: &Nothing };
+    let kernel = Kernel::new(&profile, &Nothing);
     server.tick(&kernel, &mut Fake::default(), 0, 1000);
     assert!((200..=250).contains(&first.get()), "{}", first.get());
     assert!((700..=750).contains(&second.get()), "{}", second.get());

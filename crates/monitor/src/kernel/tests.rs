@@ -32,7 +32,7 @@ fn image_and_direct_map_are_read_by_rule() {
     let memory = memory();
     memory.put(TEXT_PHYSICAL + 0x5ffd, b"hello\x01\0");
     memory.put(0x1ffd, &[1, 2, 3, 4, 5, 6, 7, 8]);
-    let kernel = Kernel { profile: &profile, memory: &memory };
+    let kernel = Kernel::new(&profile, &memory);
     assert_eq!(kernel.c_string(TEXT + 0x5ffd, 16).unwrap(), "hello?");
     assert_eq!(kernel.c_string(TEXT + 0x5ffd, 3).unwrap(), "hel");
     assert_eq!(kernel.u64(0xffff_9000_0000_1ffd), Some(0x0807_0605_0403_0201));
@@ -54,7 +54,7 @@ fn a_kernel_without_variables_has_the_default_direct_map() {
     let profile = Profile::decode(&bytes).unwrap();
     let memory = FakeMemory::new(1 << 20);
     memory.set(0x8000, 7);
-    let kernel = Kernel { profile: &profile, memory: &memory };
+    let kernel = Kernel::new(&profile, &memory);
     assert_eq!(kernel.u64(DIRECT + 0x8000), Some(7));
     assert_eq!(kernel.u64(0xffff_c900_0000_0000), None);
 }
@@ -64,7 +64,7 @@ fn other_addresses_go_through_the_page_tables() {
     let bytes = profile(&symbols(), &[]);
     let profile = Profile::decode(&bytes).unwrap();
     let memory = memory();
-    let kernel = Kernel { profile: &profile, memory: &memory };
+    let kernel = Kernel::new(&profile, &memory);
     let top = TEXT_PHYSICAL + 0x2000;
     let address = 0xffff_c900_4060_3000u64;
     let index = |level: u64| (address >> (12 + 9 * level) & 511) * 8;
@@ -104,7 +104,7 @@ fn no_table_makes_it_stumble() {
     for page in (0x1000..memory.bytes()).step_by(8 * 37) {
         memory.set(page, (numbers.next() & 0x3f_f000) | (numbers.next() & 0xe7));
     }
-    let kernel = Kernel { profile: &profile, memory: &memory };
+    let kernel = Kernel::new(&profile, &memory);
     for _ in 0..20_000 {
         kernel.u64(numbers.next() | 0xffff_0000_0000_0000);
         kernel.c_string(numbers.next() | 0xffff_f000_0000_0000, 32);

@@ -26,7 +26,7 @@ fn run(
     mut between: impl FnMut(u32),
 ) -> (Vec<Finding>, u64, u64) {
     let profile = Profile::decode(&linux.profile).unwrap();
-    let kernel = Kernel { profile: &profile, memory: &linux.memory };
+    let kernel = Kernel::new(&profile, &linux.memory);
     let mut tasks = Tasks::new(&profile).unwrap();
     let (mut findings, mut retries, mut passes) = (Vec::new(), 0, 0);
     for step in 0..steps {
@@ -69,7 +69,7 @@ fn a_sound_system_gives_no_finding() {
             assert!(passes > 0, "{questions}");
         }
         let profile = Profile::decode(&linux.profile).unwrap();
-        let kernel = Kernel { profile: &profile, memory: &linux.memory };
+        let kernel = Kernel::new(&profile, &linux.memory);
         let mut tasks = Tasks::new(&profile).unwrap();
         let step = tasks.step(&kernel, &mut Questions(100_000), &mut |_| {}, &mut 0);
         assert_eq!(step, Step::Done(linux.live.borrow().len() as u64));
@@ -315,7 +315,7 @@ fn a_finding_comes_after_three_looks_and_then_less_and_less_often() {
     let (linux, [alone, ..]) = system(false);
     let mut at = Vec::new();
     let profile = Profile::decode(&linux.profile).unwrap();
-    let kernel = Kernel { profile: &profile, memory: &linux.memory };
+    let kernel = Kernel::new(&profile, &linux.memory);
     let mut tasks = Tasks::new(&profile).unwrap();
     hide(&linux, alone, view::TASKS, Leave::Poison);
     for step in 0..100 {

@@ -288,7 +288,7 @@ impl World {
     /// `units` of work; whether the pass is over.
     fn slice(&mut self, units: u64, found: &mut Vec<Finding>) -> bool {
         let profile = Profile::decode(&self.profile).unwrap();
-        let kernel = Kernel { profile: &profile, memory: &self.memory };
+        let kernel = Kernel::new(&profile, &self.memory);
         let mut tell = |finding| found.push(finding);
         let step = self.check.step(&kernel, &mut Units(units), &mut tell, &mut self.retries);
         matches!(step, Step::Done(_))

@@ -20,7 +20,7 @@ fn with(test: impl FnOnce(&FakeMemory, &Kernel<'_, FakeMemory>)) {
     let bytes = profile(&[(TEXT, b'T', "_text")], LAYOUTS);
     let profile = Profile::decode(&bytes).unwrap();
     let memory = FakeMemory::new(1 << 20);
-    test(&memory, &Kernel { profile: &profile, memory: &memory });
+    test(&memory, &Kernel::new(&profile, &memory));
 }
 
 fn nodes(kernel: &Kernel<'_, FakeMemory>, limit: u32) -> (Vec<u64>, Option<Broken>) {

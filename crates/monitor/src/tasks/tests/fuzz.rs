@@ -24,7 +24,7 @@ fn no_memory_makes_a_pass_stumble() {
     let hidden = linux.spawn("hidden", 202, None);
     hide(&linux, hidden, view::TASKS | view::PID, Leave::Stale);
     let profile = Profile::decode(&linux.profile).unwrap();
-    let kernel = Kernel { profile: &profile, memory: &linux.memory };
+    let kernel = Kernel::new(&profile, &linux.memory);
     let used = linux.used();
     let total = used[0].1 + used[1].1;
     let mut numbers = Numbers(0x1234_5678);

@@ -21,7 +21,7 @@ const READS: u64 = 1_000_000;
 fn run(world: &mut World, slices: u64) -> u64 {
     let profile = Profile::decode(&world.profile).unwrap();
     let memory = Counted(&world.memory, Cell::new(0));
-    let kernel = Kernel { profile: &profile, memory: &memory };
+    let kernel = Kernel::new(&profile, &memory);
     let mut most = 0;
     for _ in 0..slices {
         memory.1.set(0);
