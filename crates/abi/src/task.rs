@@ -25,6 +25,9 @@ pub const TASK_VERSION: u32 = 1;
 /// The interrupt vector of system calls.
 pub const SYSTEM_CALL_VECTOR: u64 = 0x80;
 
+/// [`StartInfo::parameter`] of the monitor: it tells what it finds and repairs nothing. Other bits mean nothing.
+pub const MONITOR_REPORT_ONLY: u64 = 1;
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Where things lie in a task's address space: all of it in one entry of the level-4 table, but the window.
 

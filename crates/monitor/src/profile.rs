@@ -9,8 +9,8 @@ pub(crate) mod listing;
 pub mod prints;
 #[cfg(test)]
 mod tests;
-pub mod vmlinux;
-mod wanted;
+mod vmlinux;
+pub mod wanted;
 
 use alloc::string::String;
 use core::fmt;

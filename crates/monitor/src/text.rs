@@ -147,7 +147,7 @@ impl TextCheck {
             }
             Phase::Verify(_) => (Phase::Compare, false),
             Phase::Compare => {
-                let done = self.package.as_mut().map_or(true, |package| {
+                let done = self.package.as_mut().is_none_or(|package| {
                     package.go_on(kernel, law.layout, &mut self.baseline, found)
                 });
                 (if done { Phase::Watch(0) } else { Phase::Compare }, done)

@@ -18,6 +18,9 @@ pub const KALLSYMS: &str = "/proc/kallsyms";
 /// Where Linux says what lies where in physical memory.
 pub const IOMEM: &str = "/proc/iomem";
 
+/// Where Linux shows the notes of its image.
+pub const NOTES: &str = "/sys/kernel/notes";
+
 /// What a profile is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources<'a> {
@@ -38,6 +41,8 @@ pub struct Sources<'a> {
 pub struct Image<'a> {
     /// The unpacked payload of a bzImage: an ELF file with relocations behind it.
     pub vmlinux: &'a [u8],
+    /// The bytes of [`NOTES`]: they say which build runs.
+    pub notes: &'a [u8],
     /// Random numbers.
     pub key: [u64; 2],
     /// The kernel tracks the depth of calls (`retbleed=stuff`): it has changed where they lead.

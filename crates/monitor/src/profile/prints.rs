@@ -103,6 +103,12 @@ impl Profile<'_> {
         (key.count == 2).then(|| [self.u64_at(key, 0), self.u64_at(key, 1)])
     }
 
+    /// How many bytes the fingerprints take of the profile.
+    pub fn prints_bytes(&self) -> u64 {
+        let [key, covered, prints, masks] = self.header.prints();
+        (8 * key.count + 16 * covered.count + 4 * prints.count + 4 * masks.count) as u64
+    }
+
     /// The chunk at `cursor`, which goes on to the next; `None` behind the last one.
     pub fn next_chunk(&self, cursor: &mut Cursor) -> Option<Chunk> {
         let [_, covered, prints, masks] = self.header.prints();

@@ -178,13 +178,45 @@ impl Elf<'_> {
             let bytes = self.number::<8>(at.checked_add(32)?)?;
             let behind = offset.checked_add(bytes).filter(|&end| end <= length)?;
             end = end.max(behind);
-            if self.number::<4>(at)? == LOAD && address >= KERNEL {
+            let kind = self.number::<4>(at)?;
+            if kind == LOAD && address >= KERNEL {
                 address.checked_add(bytes)?;
                 segments.push(Segment { address, file: offset as usize..behind as usize });
             }
         }
         // Behind the section headers come the relocations.
         Some((segments, usize::try_from(end).ok().filter(|&end| end <= self.file.len())?))
+    }
+}
+
+impl<'a> Elf<'a> {
+    /// The build ID in its notes.
+    fn build_id(&self) -> Option<&'a [u8]> {
+        /// `PT_NOTE`.
+        const NOTE: u64 = 4;
+        let (table, size) = (self.number::<8>(32)?, self.number::<2>(54)?);
+        (0..self.number::<2>(56)?).find_map(|number| {
+            let at = usize::try_from(table.checked_add(number * size)?).ok()?;
+            let start = usize::try_from(self.number::<8>(at.checked_add(8)?)?).ok()?;
+            let bytes = usize::try_from(self.number::<8>(at.checked_add(32)?)?).ok()?;
+            let notes = self.file.get(start..start.checked_add(bytes)?)?;
+            (self.number::<4>(at)? == NOTE).then(|| build_id(notes))?
+        })
+    }
+}
+
+/// The build ID (type 3 of `GNU`) among notes: bytes of name and description, type, and both, padded to words.
+fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
+    loop {
+        let (head, rest) = notes.split_first_chunk::<12>()?;
+        let number = |at: usize| head.get(at..).and_then(word).unwrap_or(0);
+        let (name, described) = (number(0) as usize, number(4) as usize);
+        let start = name.checked_next_multiple_of(4)?;
+        let description = rest.get(start..start.checked_add(described)?)?;
+        if number(8) == 3 && rest.starts_with(b"GNU\0") && name == 4 {
+            return Some(description);
+        }
+        notes = rest.get(start + described.checked_next_multiple_of(4)?..)?;
     }
 }
 
@@ -216,6 +248,12 @@ pub(super) fn prints(
     header: &Header,
 ) -> Result<Parts, ProfileError> {
     let names = Names(symbols);
+    let running = build_id(image.notes).ok_or(broken("the running kernel has no build ID"))?;
+    let elf = Elf { file: image.vmlinux };
+    elf.segments()?;
+    if elf.build_id() != Some(running) {
+        return Err(broken("it is of another build than the running kernel"));
+    }
     let loaded = Loaded::new(image.vmlinux, header.text)?;
     let covered = covered(&loaded, &names)?;
     let masks = patched::masks(&loaded, &names, btf, image.calls_changed)?;
