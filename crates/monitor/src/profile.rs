@@ -9,7 +9,7 @@ pub(crate) mod listing;
 pub mod prints;
 #[cfg(test)]
 mod tests;
-mod vmlinux;
+pub(crate) mod vmlinux;
 pub mod wanted;
 
 use alloc::string::String;

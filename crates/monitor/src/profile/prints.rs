@@ -14,6 +14,9 @@ use core::ops::Range;
 /// Bytes that have one fingerprint.
 pub const CHUNK: usize = 64;
 
+/// A mask of no bytes, to come nearer to the next one.
+const NEARER: [u8; 4] = [0xff, 0xff, 0, 0];
+
 /// What may stand at a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
@@ -59,8 +62,7 @@ pub(super) fn encode_masks(masks: &[Mask]) -> Vec<u8> {
     for mask in masks {
         let mut gap = mask.at - end;
         while gap > u64::from(u16::MAX) {
-            // One of no bytes, to come nearer.
-            bytes.extend([0xff, 0xff, 0, 0]);
+            bytes.extend(NEARER);
             gap -= u64::from(u16::MAX);
         }
         bytes.extend((gap as u16).to_le_bytes());
@@ -128,8 +130,8 @@ impl Profile<'_> {
         let end = place + CHUNK as u64;
         let by_address =
             |mask: Mask| Mask { at: address.wrapping_add(mask.at).wrapping_sub(place), ..mask };
-        let mut found: Vec<Mask> = cursor.open.take().into_iter().map(by_address).collect();
-        let mut last = cursor.open;
+        let mut last = cursor.open.take();
+        let mut found: Vec<Mask> = last.into_iter().map(by_address).collect();
         while cursor.mask < masks.count {
             let mask = self.mask(masks, cursor.mask, cursor.mask_at);
             if mask.at >= end {
@@ -178,8 +180,12 @@ impl Profile<'_> {
             behind = range.end;
         }
         rule(bytes == (prints.count * CHUNK) as u64, "fingerprints are missing")?;
+        let known = |mask: [u8; 4]| match mask {
+            [.., 0, 0] => mask == NEARER,
+            [.., kind] => kind <= Kind::Indirect as u8,
+        };
         rule(
-            (0..masks.count).all(|i| self.u32_at(masks, i) >> 24 <= 2),
+            (0..masks.count).all(|i| known(self.u32_at(masks, i).to_le_bytes())),
             "a mask is of no known kind",
         )
     }

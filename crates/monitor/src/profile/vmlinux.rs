@@ -241,7 +241,7 @@ impl<'a> Names<'a> {
 }
 
 /// Fingerprints of `image` for a kernel with these symbols, sorted by address.
-pub(super) fn prints(
+pub(crate) fn prints(
     image: &Image<'_>,
     symbols: &[Line<'_>],
     btf: &Btf<'_>,

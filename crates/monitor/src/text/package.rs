@@ -165,25 +165,32 @@ impl Package {
             found: format!(
                 "other bytes among {}{}",
                 range.end - range.start,
-                beginning(kernel.profile, &range)
+                beginning(kernel, &range)
             ),
             repairs: Vec::new(),
         });
     }
 }
 
-/// Names that begin in `range`.
-fn beginning(profile: &Profile<'_>, range: &Range<u64>) -> String {
-    let inside =
-        || profile.symbols_from(range.start).take_while(|symbol| symbol.address < range.end);
-    let names: Vec<&str> = inside().map(|symbol| symbol.name).take(NAMES).collect();
+/// What begins in `range`, by name.
+fn beginning<M: KernelMemory>(kernel: &Kernel<'_, M>, range: &Range<u64>) -> String {
+    let symbols = kernel.profile.symbols_from(range.start);
+    let inside = symbols.take_while(|symbol| symbol.address < range.end);
+    // The room before a function has a name of its own.
+    let named = inside.filter(|symbol| !symbol.name.starts_with("__pfx_"));
+    let mut names: Vec<String> = Vec::new();
+    for name in named.map(|symbol| owner::symbol(kernel, symbol.address)) {
+        if names.last() != Some(&name) {
+            names.push(name);
+        }
+        if names.len() > NAMES {
+            names[NAMES] = "...".into();
+            break;
+        }
+    }
     match names.as_slice() {
         [] => String::new(),
-        names => format!(
-            ", with {}{}",
-            names.join(", "),
-            if inside().count() > NAMES { ", ..." } else { "" }
-        ),
+        names => format!(", with {}", names.join(", ")),
     }
 }
 
