@@ -210,6 +210,26 @@ mod tests {
     }
 
     #[test]
+    fn without_the_kernels_own_image_its_code_is_taken_as_found() {
+        let code = |change: &dyn Fn(&mut Fake), words: &[&str]| {
+            let mut machine = Fake::default();
+            change(&mut machine);
+            load(&mut machine, &options(&[&["--module", "x.ko"], words].concat())).unwrap().1
+        };
+        let found = |why: &str| Some(Code::AsFound(why.into()));
+        assert_eq!(code(&|_| (), &[]), found("/boot/vmlinuz-6.99-none: it is no bzImage"));
+        let gone = code(&|machine| machine.files.remove("vmlinuz-6.99-none"), &[]);
+        assert_eq!(gone, found("/boot/vmlinuz-6.99-none: no such file"));
+        assert_eq!(code(&|_| (), &["--cokernel", "x"]), None);
+        for (file, why) in [("x", "x: it is no bzImage"), ("missing", "missing: no such file")] {
+            let mut machine = Fake::default();
+            let error = load(&mut machine, &options(&["--kernel-image", file])).unwrap_err();
+            assert_eq!(format!("{error:#}"), why);
+            assert!(machine.log.is_empty());
+        }
+    }
+
+    #[test]
     fn a_kernel_that_the_monitor_cannot_watch_is_refused_before_anything_is_changed() {
         let error = |change: &dyn Fn(&mut Fake), words: &[&str]| {
             let mut machine = Fake::default();
