@@ -91,10 +91,30 @@ static int append(struct ram_walk *w, u64 start, u64 end)
 	return 0;
 }
 
+/* A page that memory failure has taken away must not be touched. */
+static bool is_poisoned(u64 physical)
+{
+	unsigned long pfn = PHYS_PFN(physical);
+
+	return pfn_valid(pfn) && PageHWPoison(pfn_to_page(pfn));
+}
+
 static int append_resource(struct resource *res, void *walk)
 {
-	return append(walk, PAGE_ALIGN(res->start),
-			 (res->end + 1) & PAGE_MASK);
+	u64 start = PAGE_ALIGN(res->start), end = (res->end + 1) & PAGE_MASK, at;
+
+	for (at = start; IS_ENABLED(CONFIG_MEMORY_FAILURE) && at < end;
+	     at += PAGE_SIZE) {
+		int error;
+
+		if (likely(!is_poisoned(at)))
+			continue;
+		error = append(walk, start, at);
+		if (error)
+			return error;
+		start = at + PAGE_SIZE;
+	}
+	return append(walk, start, end);
 }
 
 static int by_address(const void *a, const void *b)

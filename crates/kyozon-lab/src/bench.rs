@@ -6,6 +6,7 @@ mod costs;
 mod delay;
 mod ipc;
 mod latency;
+mod overhead;
 mod trip;
 
 use crate::kernels::{Kernel, SERIES};
@@ -30,12 +31,13 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table of the laboratory, by name.
-const TABLES: [(&str, Measure); 5] = [
+const TABLES: [(&str, Measure); 6] = [
     ("lab", lab),
     ("latency", latency::measure),
     ("trip", trip::measure),
     ("ipc", ipc::measure),
     ("interrupt-delay", delay::measure),
+    ("overhead", overhead::measure),
 ];
 
 /// Measures the named tables, writes and renders them.

@@ -38,7 +38,7 @@ use legal::Law;
 use look::look;
 use package::Package;
 use sites::{Search, Sites};
-use suspects::Suspects;
+use suspects::{Suspects, Work};
 
 /// What the pass is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,14 @@ impl TextCheck {
         let (kernel, layout) = (law.kernel, law.layout);
         let is_patching = |run: &look::Run| {
             let now = probes::is_patching(kernel, &layout.poke, layout.stext, run.address);
-            layout.text.contains(&run.address) && (now || run.site && run.breakpoint)
+            if !layout.text.contains(&run.address) {
+                return Work::None;
+            }
+            match run.calls && probes::is_changing_calls(kernel, &layout.poke) {
+                true => Work::Long,
+                false if now || run.site && run.breakpoint => Work::Short,
+                false => Work::None,
+            }
         };
         *retries += self.suspects.confirmed(page, self.pass, is_patching, |run| {
             found(report::finding(kernel, layout, run));

@@ -26,6 +26,9 @@ const BESIDE: &str = "ours=10000000-20000000,ours=ffffffffc0000000-ffffffffff000
 const ALONE: &str = "ours=100000-10000000";
 const COKERNEL: &str = "cokernel=20000000-30000000";
 
+/// Events that have a bound, and so a column also where there is none of them.
+const BOUND: [&str; 6] = ["cr3_write", "lidt", "lgdt", "ltr", "wrmsr", "mmio"];
+
 /// What a stage of a trip costs.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Cost {
@@ -135,7 +138,10 @@ fn row(name: &str, group: &str, trips: &[Trip], stages: &[&str]) -> Result<Row> 
         .flat_map(|(count, cost)| std::iter::repeat_n(cost.instructions, *count))
         .collect();
     let mut row = Row::from_samples(name, "instructions", &samples)?.group(group);
-    let events: BTreeSet<&String> = costs.iter().flat_map(|(_, cost)| cost.events.keys()).collect();
+    let bound = BOUND.map(String::from);
+    let mut events: BTreeSet<&String> =
+        costs.iter().flat_map(|(_, cost)| cost.events.keys()).collect();
+    events.extend(&bound);
     for event in events {
         let counts: Vec<u64> = costs
             .iter()
@@ -144,7 +150,7 @@ fn row(name: &str, group: &str, trips: &[Trip], stages: &[&str]) -> Result<Row> 
             })
             .collect();
         let most = Row::from_samples(event, "events", &counts)?.p99;
-        if most > 0.0 {
+        if most > 0.0 || BOUND.contains(&event.as_str()) {
             row = row.extra(event, most);
         }
     }

@@ -136,7 +136,7 @@ pub fn judge<M: KernelMemory>(
         return None;
     }
     let read = Task::read(kernel, layout, task)?;
-    if read.newborn() {
+    if read.newborn() || !read.in_use(kernel, layout) {
         return None;
     }
     let identity = Identity::read(kernel, layout, task)?;
@@ -167,7 +167,7 @@ impl Suspect {
     /// Looks again. Call it once while Linux stands still.
     pub fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, layout: &Layout) -> Look {
         let Some(task) = Task::read(kernel, layout, self.identity.task) else { return Look::Clear };
-        if !self.identity.holds(kernel, layout) {
+        if !self.identity.holds(kernel, layout) || !task.in_use(kernel, layout) {
             return Look::Clear;
         }
         self.dormant = dormant(kernel, layout, &self.identity, &task);

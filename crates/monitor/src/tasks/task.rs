@@ -82,6 +82,16 @@ impl Task {
         })
     }
 
+    /// Whether the memory can be a task's that is in use: what was a task may have been given to someone else, and hold
+    /// anything. A release clears `signal`, which no task can run without; a process's threads share it, and its first
+    /// one leads itself.
+    pub fn in_use<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, layout: &Layout) -> bool {
+        let leads = |offset: u64| kernel.u64(self.leader.wrapping_add(offset));
+        self.signal != 0
+            && leads(layout.group_leader) == Some(self.leader)
+            && leads(layout.signal) == Some(self.signal)
+    }
+
     /// Whether it is the first thread of its process.
     pub fn leads(&self) -> bool {
         self.leader == self.task

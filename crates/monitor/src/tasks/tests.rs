@@ -346,3 +346,14 @@ fn what_the_profile_lacks_is_named() {
     assert!(matches!(error, ProfileError::Missing(_)), "{error}");
     let _: String = std::format!("{error}");
 }
+
+/// A page of tasks that Linux gives to someone else holds anything; a pass may have seen a task there a moment ago.
+#[test]
+fn memory_that_was_a_task_is_no_hidden_thread() {
+    for (member, value) in [(linux::SIGNAL, 0), (linux::SIGNAL, 0x1234), (linux::LEADER, 0x5678)] {
+        let (linux, [_, _, thread, _]) = system(true);
+        hide(&linux, thread, view::THREADS | view::GROUP | view::PID, Leave::Poison);
+        linux.put(thread + member, value);
+        assert_eq!(run(&linux, 400, 100_000, |_| {}).0, vec![]);
+    }
+}

@@ -84,6 +84,9 @@ pub(super) struct Poke {
     pub len: u64,
     /// The word that is not zero while someone patches.
     pub owner: Option<u64>,
+    /// The same for static calls. Their records are changed first, then the sites one by one, in between which Linux does
+    /// not patch (`__static_call_update`).
+    pub calls_owner: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -291,13 +294,14 @@ fn poke(profile: &Profile<'_>) -> Poke {
             size: entry.size()?,
             addr: entry.offset("rel_addr")?,
             len: entry.offset("len")?,
-            owner: None,
+            ..Poke::default()
         })
     };
     let owner = Members(profile, "mutex").offset("owner").ok();
-    let mutex = profile.symbol("text_mutex");
+    let held = |mutex| Some(profile.symbol(mutex)? + owner?);
     Poke {
-        owner: mutex.zip(owner).map(|(mutex, owner)| mutex + owner),
+        owner: held("text_mutex"),
+        calls_owner: held("static_call_mutex"),
         ..known().unwrap_or_default()
     }
 }

@@ -4,7 +4,7 @@ use super::baseline::Baseline;
 use super::code::{INT3, JMP};
 use super::legal::{Law, Verdict};
 use super::probes;
-use super::sites::{Sites, SITE_BYTES};
+use super::sites::{Kind, Sites, SITE_BYTES};
 use super::window::{bytes, part, Window, MARGIN};
 use crate::memory::{KernelMemory, PAGE_BYTES};
 use alloc::vec::Vec;
@@ -27,6 +27,8 @@ pub(super) struct Run {
     /// It touches a site, or a breakpoint stands at its beginning: it may be a change under way.
     pub site: bool,
     pub breakpoint: bool,
+    /// All of it is at sites of static calls.
+    pub calls: bool,
     /// What stands there from up to 4 bytes before: the changed bytes may be the rear of an instruction.
     pub code: Vec<u8>,
     pub code_at: u64,
@@ -46,8 +48,8 @@ impl Run {
 struct Look {
     window: Window,
     is_text: bool,
-    /// Bytes of sites whose contents are not legal.
-    sites: Vec<Range<u64>>,
+    /// Bytes of sites whose contents are not legal, and whether each is a static call's.
+    sites: Vec<(Range<u64>, bool)>,
 }
 
 impl Look {
@@ -72,7 +74,9 @@ impl Look {
                 Verdict::Legal(length) => self.window.accept(place..place + length),
                 Verdict::Illegal(code) => {
                     self.window.want(place, code.bytes());
-                    self.sites.push(site.address..site.address + code.bytes().len() as u64);
+                    let bytes = site.address..site.address + code.bytes().len() as u64;
+                    let is_call = matches!(site.kind, Kind::Call { .. } | Kind::Trampoline { .. });
+                    self.sites.push((bytes, is_call));
                 }
             }
         }
@@ -136,7 +140,8 @@ impl Look {
         if !self.is_text {
             changed = changed.start & !7..(changed.end + 7) & !7;
         }
-        let sites = || self.sites.iter().filter(|s| s.start < changed.end && changed.start < s.end);
+        let all = self.sites.iter().map(|(site, _)| site);
+        let sites = || all.clone().filter(|s| s.start < changed.end && changed.start < s.end);
         let start = sites().map(|site| site.start).fold(changed.start, u64::min);
         let end = sites().map(|site| site.end).fold(changed.end, u64::max);
         let code_at = start.saturating_sub(4).max(window.start);
@@ -147,11 +152,21 @@ impl Look {
             expected: part(&window.wanted, place(start)..place(end)),
             words: self.words(start, end),
             site: sites().next().is_some(),
+            calls: self.is_calls(&changed),
             breakpoint: bytes::<1>(&window.live, from) == Some([INT3]),
             code: part(&window.live, place(code_at)..place(end) + 11),
             code_at,
         };
         (run, last + 1)
+    }
+
+    /// Whether each changed byte in `range` is a static call's.
+    fn is_calls(&self, range: &Range<u64>) -> bool {
+        let is_call = |at: u64| self.sites.iter().any(|(site, call)| *call && site.contains(&at));
+        range.clone().all(|at| {
+            let place = (at - self.window.start) as usize;
+            self.window.difference(place..place + 1).is_none() || is_call(at)
+        })
     }
 
     /// The words that are not as they should be.

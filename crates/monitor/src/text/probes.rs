@@ -119,6 +119,11 @@ fn is_slot<M: KernelMemory>(kernel: &Kernel<'_, M>, probes: &Probes, slot: u64) 
     })
 }
 
+/// Whether Linux says that it changes static calls.
+pub(super) fn is_changing_calls<M: KernelMemory>(kernel: &Kernel<'_, M>, poke: &Poke) -> bool {
+    poke.calls_owner.and_then(|owner| kernel.u64(owner)).is_some_and(|owner| owner != 0)
+}
+
 /// Whether Linux says that it is patching: anything, or just `at`.
 pub(super) fn is_patching<M: KernelMemory>(
     kernel: &Kernel<'_, M>,

@@ -7,10 +7,22 @@ use alloc::vec::Vec;
 const LOOKS: u32 = 3;
 /// In so many, whatever Linux says of patching, and however it changes meanwhile.
 const PATIENCE: u32 = 50;
+/// The same where Linux changes static calls: a thousand sites, one by one, each with three interrupts to all CPUs.
+const LONG_PATIENCE: u32 = 500;
 /// Suspects at a time; more wait for the next pass.
 const LIMIT: usize = 64;
 /// Those that were told of and are still there.
 const TOLD_LIMIT: usize = 1024;
+
+/// What Linux may be doing at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    None,
+    /// One place, or one batch of them.
+    Short,
+    /// All sites of a static call.
+    Long,
+}
 
 #[derive(Clone, Debug)]
 struct Suspect {
@@ -79,13 +91,13 @@ impl Suspects {
         waiting.min_by_key(|suspect| suspect.slice).map(|suspect| suspect.page)
     }
 
-    /// Calls `tell` for those of `page` that are confirmed in `pass`. `is_patching` says whether Linux may be at work
+    /// Calls `tell` for those of `page` that are confirmed in `pass`. `work` says whether Linux may be at work
     /// there; returns how many are put off for that.
     pub fn confirmed(
         &mut self,
         page: usize,
         pass: u64,
-        is_patching: impl Fn(&Run) -> bool,
+        work: impl Fn(&Run) -> Work,
         mut tell: impl FnMut(&Run),
     ) -> u64 {
         let mut put_off = 0;
@@ -94,11 +106,18 @@ impl Suspects {
                 Some((when, _)) if pass < when => continue,
                 Some((_, gap)) => gap,
                 None if suspect.looks < LOOKS && suspect.seen < PATIENCE => continue,
-                None if suspect.seen < PATIENCE && is_patching(&suspect.run) => {
-                    put_off += 1;
-                    continue;
+                None => {
+                    let patience = match work(&suspect.run) {
+                        Work::None => 0,
+                        Work::Short => PATIENCE,
+                        Work::Long => LONG_PATIENCE,
+                    };
+                    if suspect.seen < patience {
+                        put_off += 1;
+                        continue;
+                    }
+                    1
                 }
-                None => 1,
             };
             suspect.again = Some((pass + gap, gap.saturating_mul(2)));
             tell(&suspect.run);

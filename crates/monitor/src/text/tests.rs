@@ -61,6 +61,7 @@ const UNOPTIMIZING: u64 = DATA + 0x90;
 const FREEING: u64 = DATA + 0xa0;
 const OPS_TRAMPOLINES: u64 = DATA + 0xb0;
 const MUTEX: u64 = DATA + 0xc0;
+const CALL_MUTEX: u64 = DATA + 0xc8;
 const POKE: u64 = DATA + 0xd0;
 const SLOTS: u64 = DATA + 0xe0;
 const TABLE: u64 = DATA + 0x200;
@@ -119,6 +120,7 @@ const SYMBOLS: &[(u64, u8, &str)] = &[
     (FREEING, b'D', "freeing_list"),
     (OPS_TRAMPOLINES, b'D', "ftrace_ops_trampoline_list"),
     (MUTEX, b'D', "text_mutex"),
+    (CALL_MUTEX, b'D', "static_call_mutex"),
     (POKE, b'D', "bp_desc"),
     (SLOTS, b'D', "kprobe_optinsn_slots"),
     (TABLE, b'D', "kprobe_table"),

@@ -57,6 +57,32 @@ fn while_linux_patches_a_change_is_put_off_but_not_for_ever() {
     assert_eq!(world.pass().len(), 1);
 }
 
+/// `__static_call_update` changes the key, then each site for itself: `text_mutex` is free in between.
+#[test]
+fn while_static_calls_are_changed_their_sites_are_behind() {
+    let mut world = World::new();
+    world.set(CALL_MUTEX, 1);
+    world.set(CALL_KEY, OTHER);
+    assert_eq!(world.passes(400), vec![]);
+    world.put(STATIC, &near(STATIC, CALL, OTHER));
+    world.set(CALL_MUTEX, 0);
+    assert_eq!(world.passes(20), vec![]);
+}
+
+#[test]
+fn while_static_calls_are_changed_all_else_is_told_at_once_and_they_not_never() {
+    let mut world = World::new();
+    world.set(CALL_MUTEX, 1);
+    world.put(VICTIM, &[0x90]);
+    world.put(ENTRY, &near(ENTRY, CALL, NOBODYS));
+    world.put(STATIC, &near(STATIC, CALL, OTHER));
+    let told: Vec<u64> = world.passes(3).iter().map(|finding| finding.address).collect();
+    assert_eq!(told, [VICTIM, ENTRY]);
+    let of_calls =
+        |told: Vec<Finding>| told.iter().filter(|finding| finding.address == STATIC).count();
+    assert_eq!((of_calls(world.passes(496)), of_calls(world.pass())), (0, 1));
+}
+
 #[test]
 fn a_place_that_is_being_patched_is_put_off() {
     let mut world = World::new();

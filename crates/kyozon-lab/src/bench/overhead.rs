@@ -1,0 +1,161 @@
+//! Table `overhead`: what the monitor takes of Linux's time, at the default period and budget.
+
+use super::qemu_version;
+use crate::guest::Output;
+use crate::kernels::{Kernel, SERIES};
+use crate::{batch, product, spec::Spec};
+use anyhow::{Context, Result};
+use kyozon_results::{Row, Table};
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+/// Times that each workload is done in each phase.
+const REPETITIONS: usize = 3;
+
+/// Name and script: nearly a second of instructions each.
+const WORKLOADS: [(&str, &str); 2] = [
+    ("CPU-bound", "sha256sum /bin/busybox /bin/busybox /bin/busybox >/dev/null"),
+    ("fork-bound", "i=0; while [ $i -lt 1600 ]; do (true); i=$((i + 1)); done"),
+];
+
+/// A monitor that looks through everything a second time: the first time, it learns what there is.
+const WATCHED: &str = "kyozon load && for i in $(seq 300); do \
+         kyozon status >/tmp/status; \
+         [ $(grep -cE '^check *(tasks|text): [1-9]' /tmp/status) = 2 ] && exit 0; \
+         sleep 0.1; \
+     done; \
+     cat /tmp/status >&2; exit 1";
+
+/// Name of a phase, and what begins it. All are in one boot, in this order.
+const PHASES: [(&str, &str); 3] = [("before", "true"), ("watched", WATCHED), ("after", "true")];
+
+const STATUS: &str = "kyozon status --json";
+const UNLOAD: &str = "kyozon unload";
+
+/// Measures and writes the table.
+pub fn measure(results: &Path) -> Result<()> {
+    let mut table = Table::new(
+        "overhead",
+        "What the monitor costs Linux",
+        "Time-stamp counter over a fixed piece of work, in one boot whose clock counts instructions: before a load, beside the monitor that watches (100 ticks a second, budget 200 us, its first pass \
+         done), and after. slower_percent compares medians with `before`. For each check: what all its looks took of the CPU \
+         since the load. Caches and TLBs, which an emulator lacks, are not in it.",
+        "make bench TABLES=overhead",
+    )
+    .version("qemu", &qemu_version()?);
+    for series in SERIES {
+        let kernel = Kernel::fetch(series, "cloud", false)?;
+        let spec = product::install(Spec::new(&kernel))?;
+        let scripts = scripts();
+        let run = batch::run(&spec, &scripts, Duration::from_secs(3000))?;
+        for (script, output) in scripts.iter().zip(&run.outputs) {
+            output.expect_success().with_context(|| format!("{script:?} on {series}"))?;
+        }
+        for row in rows(&scripts, &run.outputs)? {
+            table = table.row(row.group(series));
+        }
+        table = table.version(&format!("linux {series}"), &kernel.version);
+    }
+    table.write(results)?;
+    Ok(())
+}
+
+/// All of a boot.
+fn scripts() -> Vec<&'static str> {
+    // The first work after boot is not like the later ones: it is done once for nothing.
+    let mut scripts: Vec<_> = WORKLOADS.iter().map(|(_, script)| *script).collect();
+    for (_, begin) in PHASES {
+        scripts.push(begin);
+        for _ in 0..REPETITIONS {
+            scripts.extend(WORKLOADS.iter().map(|(_, script)| *script));
+            if begin == WATCHED {
+                scripts.push(STATUS);
+            }
+        }
+        if begin.contains("kyozon load") {
+            scripts.push(UNLOAD);
+        }
+    }
+    scripts
+}
+
+/// A row for each workload in each phase, and for each check.
+fn rows(scripts: &[&str], outputs: &[Output]) -> Result<Vec<Row>> {
+    let mut samples = vec![[const { Vec::new() }; WORKLOADS.len()]; PHASES.len()];
+    let mut checks: Vec<(String, Vec<f64>)> = Vec::new();
+    let mut phase = 0;
+    for (script, output) in scripts.iter().zip(outputs).skip(WORKLOADS.len()) {
+        if let Some(number) = WORKLOADS.iter().position(|(_, work)| work == script) {
+            samples[phase][number].push(output.ticks());
+            if samples[phase].iter().all(|of| of.len() == REPETITIONS) {
+                phase += 1;
+            }
+        } else if *script == STATUS {
+            shares(&output.stdout, &mut checks)?;
+        }
+    }
+    let mut rows = Vec::new();
+    for (number, (workload, _)) in WORKLOADS.iter().enumerate() {
+        let mut before = None;
+        for ((phase, _), samples) in PHASES.iter().zip(&samples) {
+            let row = Row::from_samples(
+                &format!("{workload}, {phase}"),
+                "instructions",
+                &samples[number],
+            )?;
+            let before = *before.get_or_insert(row.median);
+            let slower = (row.median / before - 1.0) * 100.0;
+            rows.push(row.extra("slower_percent", (slower * 1000.0).round() / 1000.0));
+        }
+    }
+    for (name, shares) in checks {
+        rows.push(Row::from_samples(&format!("check {name}"), "per cent of a CPU", &shares)?);
+    }
+    Ok(rows)
+}
+
+/// Adds what a status says of each check.
+fn shares(status: &[u8], checks: &mut Vec<(String, Vec<f64>)>) -> Result<()> {
+    let status: Value = serde_json::from_slice(status)?;
+    for check in status["checks"].as_array().context("checks in the status")? {
+        let name = check["name"].as_str().context("a name")?;
+        let share = check["cpu_percent"].as_f64().context("a share")?;
+        match checks.iter_mut().find(|(known, _)| known == name) {
+            Some((_, shares)) => shares.push(share),
+            None => checks.push((name.to_owned(), vec![share])),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_phase_gets_its_own_samples() {
+        let scripts = scripts();
+        let mut time = 0;
+        let mut phase = 0;
+        let outputs: Vec<Output> = scripts
+            .iter()
+            .enumerate()
+            .map(|(at, script)| {
+                phase += u64::from(at > 1 && PHASES.iter().any(|(_, begin)| begin == script));
+                let share = r#"{"checks":[{"name":"x","cpu_percent":0.5}]}"#;
+                time = if at < 2 { 9_000_000 } else { phase * 1000 };
+                Output { stdout: share.into(), tsc_start: 0, tsc_end: time, ..Output::default() }
+            })
+            .collect();
+        let rows = rows(&scripts, &outputs).unwrap();
+        assert_eq!(rows.len(), PHASES.len() * WORKLOADS.len() + 1);
+        for (row, want) in rows.iter().zip([1000.0, 2000.0, 3000.0].iter().cycle()) {
+            if row.unit == "instructions" {
+                assert_eq!((row.n, row.avg), (REPETITIONS as u64, *want), "{}", row.name);
+                assert_eq!(row.extra["slower_percent"], (want / 1000.0 - 1.0) * 100.0);
+            }
+        }
+        assert_eq!((rows[6].n, rows[6].median), (REPETITIONS as u64, 0.5));
+    }
+}

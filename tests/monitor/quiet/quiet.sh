@@ -1,0 +1,206 @@
+# sh /quiet.sh SECONDS [SEED [show]]: does to Linux, for so long, whatever changes its text or its tasks and is nothing wrong.
+# Says what was done how often. What one deed leaves on, a later one meets.
+cd /
+seconds=${1:?}
+show=$3
+seed=${2:-$(od -A n -N 2 -t u2 /dev/urandom | tr -d ' ')}
+echo "seed $seed"
+tracing=/sys/kernel/tracing
+debug=/sys/kernel/debug
+[ -d $tracing/events ] || mount -t tracefs tracefs $tracing || exit 1
+[ -d $debug/sched ] || mount -t debugfs debugfs $debug || exit 1
+ip link set lo up
+
+chance=$seed
+# roll N: a number below N, in $rolled.
+roll() {
+	chance=$(((chance * 1103515245 + 12345) & 0x7fffffff))
+	rolled=$(((chance >> 12) % $1))
+}
+
+# pick WORD...: one of them, in $picked.
+pick() {
+	roll $#
+	shift $rolled
+	picked=$1
+}
+
+# largest NAME N: the most that was seen.
+largest() {
+	eval "[ $2 -le \$$1 ]" || eval "$1=$2"
+}
+
+# A module's file is NN-NAME.ko; the number is the order in which they can be loaded.
+modules() {
+	for file in /kyozon/modules/*; do
+		case $file in *virtio*) continue ;; esac
+		name=${file##*/??-}
+		name=${name%.ko}
+		if grep -q "^$name " /proc/modules; then
+			rmmod $name 2>/dev/null # in use: the next one's turn
+		else
+			insmod $file 2>/dev/null && loads=$((loads + 1)) # what it needs was taken out before: the next turn
+		fi
+	done
+}
+
+tracer() {
+	roll 4
+	every=$rolled
+	case $rolled in
+	0) echo '*sched*' >$tracing/set_ftrace_filter ;;
+	1) echo '*lock*' >$tracing/set_ftrace_filter ;;
+	2) echo 'vfs_*' >$tracing/set_ftrace_filter ;;
+	3) echo >$tracing/set_ftrace_filter ;; # every function
+	esac
+	pick function function_graph function
+	echo $picked >$tracing/current_tracer
+	traced=$((traced + 1))
+	roll 3
+	sleep 0.$rolled
+	roll 4
+	# Every function slows an emulator down too much to be left on.
+	[ $rolled = 0 ] && [ $every != 3 ] || echo nop >$tracing/current_tracer
+	echo >$tracing/trace
+}
+
+probe_functions="vfs_read vfs_write do_sys_openat2 kernel_clone do_exit __x64_sys_getuid ip_rcv schedule_timeout wake_up_new_task"
+
+# On a function's first instruction a probe is one of ftrace's; behind it a breakpoint, which becomes a jump where one fits.
+probes() {
+	n=0
+	for function in $probe_functions; do
+		roll 3
+		case $rolled in
+		0) echo "p:k$n $function" ;;
+		1) echo "r:k$n $function" ;;
+		2)
+			for offset in $(offsets $function); do
+				echo "p:k$n $function+$offset"
+				n=$((n + 1))
+			done
+			;;
+		esac >>/tmp/probes
+		n=$((n + 1))
+	done
+	while read -r probe; do
+		echo "$probe" >>$tracing/kprobe_events
+	done </tmp/probes 2>/dev/null # an offset that is no instruction is refused
+	rm /tmp/probes
+	for turn in 1 2 3; do
+		echo 1 >$tracing/events/kprobes/enable
+		roll 4
+		[ $rolled = 0 ] && echo $((turn & 1)) >/proc/sys/debug/kprobes-optimization
+		sleep 0.$((turn * rolled))
+		work
+		largest probed $(grep -c . $debug/kprobes/list)
+		largest optimized $(grep -c OPTIMIZED $debug/kprobes/list)
+		echo 0 >$tracing/events/kprobes/enable
+	done
+	echo 1 >/proc/sys/debug/kprobes-optimization
+	echo >$tracing/kprobe_events
+}
+
+# Where an instruction may begin; Linux knows and refuses the others.
+offsets() {
+	roll 24
+	for n in 0 1 2 3 4 5; do echo $((rolled + 8 + n)); done
+}
+
+events() {
+	pick sched syscalls irq kmem timer signal task module .
+	echo 1 >$tracing/events/$picked/enable
+	work
+	echo 0 >$tracing/events/$picked/enable
+	echo >$tracing/trace
+}
+
+programs() {
+	pick sched_switch sched_process_exit sys_enter
+	bpf tracepoint $picked 30 &
+	pick entry exit both
+	how=$picked
+	pick vfs_read kernel_clone vfs_open ksys_write
+	bpf $how $picked 50 && attached=$((attached + 1))
+	wait $!
+}
+
+# Keys and calls that the kernel has by configuration; those of a kernel without them are not there.
+switches() {
+	toggle /proc/sys/kernel/sched_schedstats 1 0
+	toggle /proc/sys/kernel/bpf_stats_enabled 1 0
+	toggle /proc/sys/kernel/task_delayacct 1 0
+	toggle /sys/class/net/lo/queues/rx-0/rps_cpus 1 0
+	toggle $debug/sched/preempt none voluntary full voluntary
+	toggle $debug/sched/features NO_HRTICK NO_WAKEUP_PREEMPTION WAKEUP_PREEMPTION NO_TTWU_QUEUE TTWU_QUEUE
+	labels perf 3
+	labels stamps 5
+	labels tunnels 1
+}
+
+# toggle FILE VALUE...
+toggle() {
+	[ -w "$1" ] || return 0
+	file=$1
+	shift
+	for value; do echo $value >$file; done 2>/dev/null
+}
+
+# Virtual network devices, and file systems: modules in use, their keys and hooks turned on.
+devices() {
+	ip link add quiet0 type dummy 2>/dev/null && ip link set quiet0 up && ip link del quiet0
+	ip link add quiet1 type veth peer name quiet2 2>/dev/null && ip link set quiet1 up && ip link del quiet1
+	mkdir -p /tmp/o/l /tmp/o/u /tmp/o/w /tmp/o/m
+	mount -t tmpfs tmpfs /tmp/o/u 2>/dev/null && mkdir /tmp/o/u/u /tmp/o/u/w &&
+		mount -t overlay -o lowerdir=/bin,upperdir=/tmp/o/u/u,workdir=/tmp/o/u/w overlay /tmp/o/m 2>/dev/null &&
+		umount /tmp/o/m
+	umount /tmp/o/u 2>/dev/null
+}
+
+storm() {
+	pick forks orphans threads groups execs sessions spaces
+	roll 40
+	timeout 60 tasks $picked $((rolled + 4)) && storms=$((storms + 1))
+}
+
+work() {
+	dd if=/dev/zero bs=64k count=4 | sha256sum
+	for turn in 1 2 3; do (true); done
+	ping -c 1 -W 1 127.0.0.1
+	ls -l /proc/1/task/1
+} >/dev/null 2>&1
+
+# Tasks come and go all the time, also while text is rewritten.
+background() {
+	while :; do
+		storm
+		work
+		roll 5
+		sleep 0.$((rolled + 4))
+	done
+}
+
+now() {
+	cut -d . -f 1 /proc/uptime
+}
+
+loads=0 traced=0 probed=0 optimized=0 attached=0 storms=0 rounds=0
+background &
+worker=$!
+end=$(($(now) + seconds))
+left=
+# All of them, in an order of chance, at least once.
+while [ $(now) -lt $end ] || [ $rounds = 0 ]; do
+	left=${left:-modules tracer probes events programs switches storm devices}
+	pick $left
+	deed=$picked rest=
+	for one in $left; do [ $one = $deed ] || rest="$rest $one"; done
+	left=$rest
+	[ -z "$show" ] || echo "$(cat /proc/uptime) $deed" >&2
+	$deed
+	[ -n "$left" ] || rounds=$((rounds + 1))
+done
+kill $worker
+wait
+echo nop >$tracing/current_tracer
+echo "rounds $rounds loads $loads traced $traced probed $probed optimized $optimized attached $attached storms $storms"

@@ -1,0 +1,29 @@
+# sh /watch.sh SECONDS [SEED]: loads the monitor, does what is nothing wrong for so long, and shows what the monitor found.
+# A budget of 2 ms is to an emulator what 200 us are to a machine.
+
+# passes NAME: complete ones; 0 where there is none.
+passes() {
+	got=$(kyozon status | sed -n "s/^check *$1: \([0-9]*\) passes.*/\1/p")
+	echo ${got:-0}
+}
+
+# wait_for_passes TASKS TEXT: at most 100 s, until there are more.
+wait_for_passes() {
+	for turn in $(seq 500); do
+		[ $(passes tasks) -gt $1 ] && [ $(passes text) -gt $2 ] && return
+		sleep 0.2
+	done
+	kyozon status >&2
+	return 1
+}
+
+kyozon load --budget 2000 || exit 1
+wait_for_passes 0 0 || exit 1
+tasks=$(passes tasks) text=$(passes text)
+sh /quiet.sh "$@" || exit 1
+during="tasks $(($(passes tasks) - tasks)) text $(($(passes text) - text))"
+wait_for_passes $(passes tasks) $(($(passes text) + 1)) || exit 1
+kyozon status
+echo "passes meanwhile: $during"
+kyozon events | grep -v ' note ' >&2 && exit 1
+kyozon status | grep -q "^state *running" && kyozon unload
