@@ -80,6 +80,7 @@ struct GuestPart {
     programs: Vec<PathBuf>,
     kyozon: bool,
     crash_kernel: bool,
+    kernel_image: bool,
     files: BTreeMap<String, PathBuf>,
     allow: Vec<String>,
     cokernel: Vec<String>,
@@ -105,6 +106,7 @@ impl Default for GuestPart {
             programs: Vec::new(),
             kyozon: false,
             crash_kernel: false,
+            kernel_image: false,
             files: BTreeMap::new(),
             allow: Vec::new(),
             cokernel: Vec::new(),
@@ -319,6 +321,10 @@ impl Case {
         }
         if part.crash_kernel {
             spec = spec.with_crash_kernel()?;
+        }
+        if part.kernel_image {
+            let image = fs::read(kernel.image())?;
+            spec = spec.file(&format!("/boot/vmlinuz-{}", kernel.release), 0o644, image);
         }
         for (path, source) in &part.files {
             for (path, file) in files_at(path, &self.folder.join(source))? {

@@ -129,6 +129,9 @@ pub struct LoadOptions {
     /// Let the monitor tell what it finds, and repair nothing
     #[arg(long, conflicts_with_all = ["cokernel", "task", "data"])]
     pub report_only: bool,
+    /// Image of the running kernel, as its package brought it [default: /boot/vmlinuz-RELEASE, where it is there]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["cokernel", "task", "data"])]
+    pub kernel_image: Option<PathBuf>,
     /// Cokernel image, instead of the microkernel with the monitor
     #[arg(long, value_name = "FILE")]
     pub cokernel: Option<PathBuf>,

@@ -3,7 +3,7 @@
 use crate::checks::{self, Check};
 use crate::cli::{LoadOptions, Watch};
 use crate::machine::{module_places, Machine};
-use crate::monitor;
+use crate::monitor::{self, Code};
 use anyhow::{bail, ensure, Context, Result};
 use kyozon_abi::device::{Image, Status, MAX_IMAGES, STATE_EMPTY};
 use std::path::{Path, PathBuf};
@@ -19,12 +19,13 @@ fn image_folder() -> PathBuf {
     beside.filter(|folder| folder.is_dir()).unwrap_or_else(|| "/usr/lib/kyozon".into())
 }
 
-/// Inserts the module if need be, loads layer, cokernel and tasks, and returns what then runs.
+/// Inserts the module if need be, loads layer, cokernel and tasks, and returns what then runs, and what the monitor compares
+/// the kernel's code with at first.
 ///
 /// Where the options name nothing else, the task is the monitor, and its data a profile of the running kernel.
 ///
 /// Where the load is refused, a module that was inserted for it is taken out again.
-pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<Status> {
+pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<(Status, Option<Code>)> {
     let folder = image_folder();
     let layer = options.layer.clone().unwrap_or_else(|| folder.join("layer.bin"));
     let cokernel = options.cokernel.clone().unwrap_or_else(|| folder.join("cokernel.bin"));
@@ -40,12 +41,14 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<Status>
     let mut data: Option<Vec<u8>> =
         options.data.as_deref().map(|path| machine.read(path)).transpose()?;
     let mut request = options.request();
+    let mut code = None;
     if options.watch() != Watch::No {
         let image = machine.read(&folder.join("monitor.bin"));
         images.push(image.context("the monitor is not installed; --cokernel loads without it")?);
-        let needs = monitor::needs(machine)?;
+        let needs = monitor::needs(machine, options.kernel_image.as_deref())?;
         request.memory_bytes = needs.memory(options.memory)?;
         data = Some(needs.profile);
+        code = Some(needs.code);
     }
     request.image_count = images.len() as u64;
     for (slot, image) in request.images.iter_mut().zip(&images) {
@@ -64,7 +67,7 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<Status>
     if let (Err(error), true) = (&outcome, inserted) {
         machine.remove().map_err(|kept| anyhow::anyhow!("{error:#}; and then: {kept:#}"))?;
     }
-    outcome
+    Ok((outcome?, code))
 }
 
 /// Where the kernel finds `bytes`, as long as they live.
@@ -204,6 +207,26 @@ mod tests {
         let mut machine = Fake::default();
         load(&mut machine, &options(&["--module", "x.ko", "--cokernel", "x"])).unwrap();
         assert_eq!((machine.images, machine.memory, machine.data.len()), (2, 4 << 20, 0));
+    }
+
+    #[test]
+    fn without_the_kernels_own_image_its_code_is_taken_as_found() {
+        let code = |change: &dyn Fn(&mut Fake), words: &[&str]| {
+            let mut machine = Fake::default();
+            change(&mut machine);
+            load(&mut machine, &options(&[&["--module", "x.ko"], words].concat())).unwrap().1
+        };
+        let found = |why: &str| Some(Code::AsFound(why.into()));
+        assert_eq!(code(&|_| (), &[]), found("/boot/vmlinuz-6.99-none: it is no bzImage"));
+        let gone = code(&|machine| machine.files.remove("vmlinuz-6.99-none"), &[]);
+        assert_eq!(gone, found("/boot/vmlinuz-6.99-none: no such file"));
+        assert_eq!(code(&|_| (), &["--cokernel", "x"]), None);
+        for (file, why) in [("x", "x: it is no bzImage"), ("missing", "missing: no such file")] {
+            let mut machine = Fake::default();
+            let error = load(&mut machine, &options(&["--kernel-image", file])).unwrap_err();
+            assert_eq!(format!("{error:#}"), why);
+            assert!(machine.log.is_empty());
+        }
     }
 
     #[test]

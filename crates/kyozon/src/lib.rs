@@ -8,6 +8,7 @@
 //! | [`events`] | the event ring as text and as JSON |
 //! | [`machine`] | this machine: its module, its `/dev/kyozon`; the only `unsafe` |
 //! | [`monitor`] | what the monitor needs: the running kernel's profile, and memory |
+//! | [`payload`] | the kernel in a bzImage, unpacked |
 //! | [`report`] | a status as text and as JSON |
 //!
 //! Invariants:
@@ -27,4 +28,5 @@ pub mod events;
 mod fake;
 pub mod machine;
 pub mod monitor;
+pub mod payload;
 pub mod report;

@@ -23,8 +23,11 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     match command {
         Command::Load(options) => {
-            let status = colocation::load(&mut ThisMachine, &options)?;
+            let (status, code) = colocation::load(&mut ThisMachine, &options)?;
             writeln!(out, "{}", report::loaded(&status, options.watch()))?;
+            if let Some(code) = code {
+                writeln!(out, "{}", report::code(&code))?;
+            }
         }
         Command::Unload => writeln!(out, "{}", colocation::unload(&mut ThisMachine)?)?,
         Command::Status { json } => {

@@ -4,6 +4,7 @@ use crate::checks;
 use crate::cli::Watch;
 use crate::colocation::Look;
 use crate::machine::message;
+use crate::monitor::Code;
 use anyhow::Result;
 use kyozon_abi::{device, device::Status, layer};
 use serde_json::json;
@@ -24,6 +25,14 @@ pub fn loaded(status: &Status, watch: Watch) -> String {
         bytes(status.reserve_bytes),
         isolation(status),
     )
+}
+
+/// One more line, where the monitor was loaded.
+pub fn code(code: &Code) -> String {
+    match code {
+        Code::Package(image) => format!("the kernel's code is compared with {}", image.display()),
+        Code::AsFound(why) => format!("the kernel's code is taken as it is found: {why}"),
+    }
 }
 
 /// Lines for people.

@@ -55,8 +55,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [kallsyms, iomem, release] = [kallsyms, iomem, release].map(std::fs::read_to_string);
     let (kallsyms, iomem, release) = (kallsyms?, iomem?, release?);
     let start = Instant::now();
-    let bytes =
-        build(&Sources { btf: &btf, kallsyms: &kallsyms, iomem: &iomem, release: &release })?;
+    let bytes = build(&Sources {
+        btf: &btf,
+        kallsyms: &kallsyms,
+        iomem: &iomem,
+        release: &release,
+        image: None,
+    })?;
     let built = start.elapsed();
     let start = Instant::now();
     let profile = Profile::decode(&bytes)?;

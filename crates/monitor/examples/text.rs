@@ -1,15 +1,18 @@
 //! Runs the check `text` over dumps of a guest's memory, one after the other.
 //!
 //! `cargo run --release -p kyozon-monitor --example text -- BTF KALLSYMS IOMEM RELEASE DUMP...`: the first four as for
-//! the example `dump`; each dump is physical memory from address 0 on (QEMU's `pmemsave`). The copy is made of the
+//! the example `dump`; each dump is physical memory from address 0 on (QEMU's `pmemsave`). With `VMLINUX=FILE`, the unpacked payload of the package's
+//! image, and `NOTES=FILE`, its `/sys/kernel/notes`, the copy is compared with that. The copy is made of the
 //! first; of each further one every finding is printed.
 
 use kyozon_monitor::check::{Budget, Check, Step};
 use kyozon_monitor::kernel::Kernel;
 use kyozon_monitor::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
-use kyozon_monitor::profile::build::{build, Sources};
+use kyozon_monitor::profile::build::{build, Image, Sources};
+use kyozon_monitor::profile::prints::Cursor;
 use kyozon_monitor::profile::Profile;
 use kyozon_monitor::text::TextCheck;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
@@ -45,6 +48,23 @@ impl Budget for Units {
     }
 }
 
+/// What the fingerprints cover, and what of it is masked.
+fn describe(profile: &Profile<'_>) {
+    let (mut cursor, mut chunks, mut masked) = (Cursor::default(), 0, BTreeMap::new());
+    while let Some(chunk) = profile.next_chunk(&mut cursor) {
+        chunks += 1;
+        for mask in chunk.masks.iter().filter(|mask| mask.at >= chunk.address) {
+            let (sites, bytes): &mut (u64, u64) = masked.entry(mask.kind).or_default();
+            *sites += 1;
+            *bytes += u64::from(mask.bytes);
+        }
+    }
+    println!("{chunks} chunks, {} bytes of the profile", profile.prints_bytes());
+    for (kind, (sites, bytes)) in masked {
+        println!("masked, {kind:?}: {sites} sites, {bytes} bytes");
+    }
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let [btf, kallsyms, iomem, release, dumps @ ..] = names.as_slice() else {
@@ -53,9 +73,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let btf = std::fs::read(btf)?;
     let [kallsyms, iomem, release] = [kallsyms, iomem, release].map(std::fs::read_to_string);
     let (kallsyms, iomem, release) = (kallsyms?, iomem?, release?);
-    let bytes =
-        build(&Sources { btf: &btf, kallsyms: &kallsyms, iomem: &iomem, release: &release })?;
+    let vmlinux = std::env::var_os("VMLINUX").map(std::fs::read).transpose()?;
+    let notes = std::env::var_os("NOTES").map(std::fs::read).transpose()?.unwrap_or_default();
+    let image = vmlinux.as_deref().map(|vmlinux| Image {
+        vmlinux,
+        notes: &notes,
+        key: [1, 2],
+        calls_changed: false,
+    });
+    let start = Instant::now();
+    let sources =
+        Sources { btf: &btf, kallsyms: &kallsyms, iomem: &iomem, release: &release, image };
+    let bytes = build(&sources)?;
+    println!("a profile of {} bytes, made in {:?}", bytes.len(), start.elapsed());
     let profile = Profile::decode(&bytes)?;
+    describe(&profile);
     let mut check = TextCheck::new(&profile)?;
     for name in dumps {
         let memory = Dump::read(name)?;

@@ -1,9 +1,11 @@
 //! For tests: a small physical memory and a profile without a kernel behind it.
 
 use crate::memory::{KernelMemory, Page, PAGE_BYTES};
-use crate::profile::build::{encode, Layout};
+use crate::profile::btf::Btf;
+use crate::profile::build::{encode, Image, Layout};
 use crate::profile::format::Header;
 use crate::profile::listing::Line;
+use crate::profile::vmlinux;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::boxed::Box;
 use std::string::ToString;
@@ -70,6 +72,15 @@ pub fn physical(address: u64) -> u64 {
 
 /// A profile of these symbols (address, kind, name) and members (key as in the format, offset or value, bytes).
 pub fn profile(symbols: &[(u64, u8, &str)], layouts: &[(&str, u64, u64)]) -> Vec<u8> {
+    profile_with(symbols, layouts, None)
+}
+
+/// The same with fingerprints of an unpacked kernel image, of the build [`BUILD`].
+pub fn profile_with(
+    symbols: &[(u64, u8, &str)],
+    layouts: &[(&str, u64, u64)],
+    vmlinux: Option<&[u8]>,
+) -> Vec<u8> {
     let header = Header {
         text: TEXT,
         end: TEXT + IMAGE_BYTES,
@@ -82,7 +93,50 @@ pub fn profile(symbols: &[(u64, u8, &str)], layouts: &[(&str, u64, u64)]) -> Vec
     let mut layouts: Vec<Layout> =
         layouts.iter().map(|&(key, value, bytes)| (key.to_string(), value, bytes)).collect();
     layouts.sort();
-    encode(header, &lines, &layouts, "6.0.0-fake").unwrap()
+    let prints = vmlinux.map(|vmlinux| {
+        let image = Image { vmlinux, notes: &note(BUILD), key: [3, 4], calls_changed: false };
+        vmlinux::prints(&image, &lines, &Btf::parse(&no_types()).unwrap(), &header).unwrap()
+    });
+    encode(header, &lines, &layouts, "6.0.0-fake", prints.unwrap_or_default()).unwrap()
+}
+
+/// A build ID.
+pub const BUILD: [u8; 20] = [7; 20];
+
+/// The note that holds a build ID, behind another note.
+pub fn note(build: [u8; 20]) -> Vec<u8> {
+    let other = [6, 3, 1, 0x61_6c_6c_61, 0x73, 0xff_ff_ff];
+    let words = other.into_iter().chain([4, 20, 3, u32::from_le_bytes(*b"GNU\0")]);
+    words.flat_map(u32::to_le_bytes).chain(build).collect()
+}
+
+/// Type information without a type.
+pub fn no_types() -> Vec<u8> {
+    [0x1_eb9f, 24, 0, 0, 0, 1u32].into_iter().flat_map(u32::to_le_bytes).chain([0]).collect()
+}
+
+/// An ELF file that has `bytes` at `linked`, a build ID, and behind it these tables of relocations.
+pub fn vmlinux(linked: u64, bytes: &[u8], tables: &[&[u64]]) -> Vec<u8> {
+    let note = note(BUILD);
+    let start = 64 + 2 * 56;
+    let behind = start + note.len() as u64;
+    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+    file.resize(32, 0);
+    file.extend([64, 0].iter().flat_map(|word: &u64| word.to_le_bytes()));
+    file.extend([0, 0, 64, 56, 2, 64, 0, 0].iter().flat_map(|half: &u16| half.to_le_bytes()));
+    for (kind, offset, address, bytes) in
+        [(4u64, start, 0, note.len()), (1, behind, linked, bytes.len())]
+    {
+        let words = [kind, offset, address, address, bytes as u64, bytes as u64, 4];
+        file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+    file.extend(note);
+    file.extend(bytes);
+    for table in tables {
+        file.extend([0; 4]);
+        file.extend(table.iter().flat_map(|&at| (at as u32).to_le_bytes()));
+    }
+    file
 }
 
 /// Numbers that look random and are the same in each run (xorshift64*).

@@ -6,8 +6,10 @@ pub mod btf;
 pub mod build;
 pub(crate) mod format;
 pub(crate) mod listing;
+pub mod prints;
 #[cfg(test)]
 mod tests;
+pub(crate) mod vmlinux;
 pub mod wanted;
 
 use alloc::string::String;
@@ -32,6 +34,8 @@ pub enum ProfileError {
     Iomem(&'static str),
     /// This file shows zeros for addresses: whoever read it may not see them.
     Hidden(&'static str),
+    /// The kernel package's image breaks this rule.
+    Image(&'static str),
     /// The kernel has no such symbol, member or constant.
     Missing(String),
 }
@@ -44,6 +48,7 @@ impl fmt::Display for ProfileError {
             Self::Kallsyms(rule) => write!(f, "the kernel's symbols are unusable: {rule}"),
             Self::Iomem(rule) => write!(f, "the list of memory is unusable: {rule}"),
             Self::Hidden(file) => write!(f, "{file} hides addresses"),
+            Self::Image(rule) => write!(f, "the kernel's image is unusable: {rule}"),
             Self::Missing(name) => write!(f, "the kernel has no {name}"),
         }
     }
@@ -94,6 +99,7 @@ impl<'a> Profile<'a> {
         let mut profile = Self { bytes, header, anchors: Anchors::default() };
         profile.check_symbols()?;
         profile.check_layouts()?;
+        profile.check_prints()?;
         profile.anchors = Anchors {
             page_offset_base: profile.symbol("page_offset_base"),
             vmalloc_base: profile.symbol("vmalloc_base"),

@@ -5,7 +5,9 @@
 //! that moment, and a registered probe its breakpoint or jump. What is left is suspected, and reported when it stood
 //! unchanged in several slices.
 //!
-//! Sites whose bytes nothing allows are found in the first pass too; other tampering from before it is in the copy.
+//! Sites whose bytes nothing allows are found in the first pass too. Other tampering from before it is in the copy: where
+//! the profile has fingerprints of the kernel package's image, the copy is compared with them once, and what differs is
+//! told; without them it is taken as right.
 //! Function pointers that records name (a registered handler of ftrace, the function of a static call) are believed
 //! where they lead to listed code.
 
@@ -15,6 +17,7 @@ mod layout;
 mod legal;
 mod look;
 mod owner;
+mod package;
 mod probes;
 mod report;
 mod sites;
@@ -33,6 +36,7 @@ use baseline::Baseline;
 use layout::Layout;
 use legal::Law;
 use look::look;
+use package::Package;
 use sites::{Search, Sites};
 use suspects::{Suspects, Work};
 
@@ -43,6 +47,8 @@ enum Phase {
     Search,
     /// Of the copy: the next page.
     Verify(usize),
+    /// With the package's image.
+    Compare,
     Watch(usize),
 }
 
@@ -54,6 +60,7 @@ pub struct TextCheck {
     search: Search,
     sites: Sites,
     suspects: Suspects,
+    package: Option<Package>,
     phase: Phase,
     slice: u64,
     pass: u64,
@@ -70,6 +77,7 @@ impl TextCheck {
             search: Search::new(),
             sites: Sites::default(),
             suspects: Suspects::default(),
+            package: Package::new(profile),
             phase: Phase::Copy,
             slice: 0,
             pass: 0,
@@ -144,7 +152,13 @@ impl TextCheck {
                 self.verify(law, page);
                 (Phase::Verify(page + 1), false)
             }
-            Phase::Verify(_) => (Phase::Watch(0), true),
+            Phase::Verify(_) => (Phase::Compare, false),
+            Phase::Compare => {
+                let done = self.package.as_mut().is_none_or(|package| {
+                    package.go_on(kernel, law.layout, &mut self.baseline, found)
+                });
+                (if done { Phase::Watch(0) } else { Phase::Compare }, done)
+            }
             Phase::Watch(page) if page < self.baseline.page_count() => {
                 match self.baseline.same(kernel, page) {
                     Some(false) if self.suspects.seen(page, self.slice) => {}

@@ -3,6 +3,8 @@
 use super::btf::Btf;
 use super::format::Header;
 use super::listing::{self, Line};
+use super::prints::Parts;
+use super::vmlinux;
 use super::wanted::{Need, CONSTANTS, MEMBERS, STRUCTURES, SYMBOLS};
 use super::{Profile, ProfileError};
 use alloc::format;
@@ -16,6 +18,9 @@ pub const KALLSYMS: &str = "/proc/kallsyms";
 /// Where Linux says what lies where in physical memory.
 pub const IOMEM: &str = "/proc/iomem";
 
+/// Where Linux shows the notes of its image.
+pub const NOTES: &str = "/sys/kernel/notes";
+
 /// What a profile is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources<'a> {
@@ -27,6 +32,21 @@ pub struct Sources<'a> {
     pub iomem: &'a str,
     /// What `uname -r` prints.
     pub release: &'a str,
+    /// The image of the kernel's package, for fingerprints of it.
+    pub image: Option<Image<'a>>,
+}
+
+/// What fingerprints are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Image<'a> {
+    /// The unpacked payload of a bzImage: an ELF file with relocations behind it.
+    pub vmlinux: &'a [u8],
+    /// The bytes of [`NOTES`]: they say which build runs.
+    pub notes: &'a [u8],
+    /// Random numbers.
+    pub key: [u64; 2],
+    /// The kernel tracks the depth of calls (`retbleed=stuff`): it has changed where they lead.
+    pub calls_changed: bool,
 }
 
 /// The encoded profile. The first required symbol, member or constant that the kernel lacks is the error.
@@ -50,13 +70,18 @@ pub fn build(sources: &Sources<'_>) -> Result<Vec<u8>, ProfileError> {
         text_physical: listing::code_start(sources.iomem)?,
         ..Header::default()
     };
-    encode(header, &symbols, &layouts(&Btf::parse(sources.btf)?)?, sources.release.trim())
+    let btf = Btf::parse(sources.btf)?;
+    let prints = match &sources.image {
+        Some(image) => vmlinux::prints(image, &symbols, &btf, &header)?,
+        None => Parts::default(),
+    };
+    encode(header, &symbols, &layouts(&btf)?, sources.release.trim(), prints)
 }
 
 /// A profile of nothing, for tests of what only carries one.
 pub fn empty() -> Vec<u8> {
     let header = Header { text: 1 << 63, end: (1 << 63) + 4096, ..Header::default() };
-    encode(header, &[], &[], "none").expect("nothing breaks no rule")
+    encode(header, &[], &[], "none", Parts::default()).expect("nothing breaks no rule")
 }
 
 /// The bytes of a profile; `symbols` are sorted by address, `layouts` by key.
@@ -65,11 +90,16 @@ pub(crate) fn encode(
     symbols: &[Line<'_>],
     layouts: &[Layout],
     release: &str,
+    prints: Parts,
 ) -> Result<Vec<u8>, ProfileError> {
     let [addresses, name_ends, kinds, by_name, names] = symbol_parts(symbols)?;
     let [layouts, keys] = layout_parts(layouts);
-    let parts =
-        [addresses, name_ends, kinds, by_name, names, layouts, keys, release.as_bytes().to_vec()];
+    let release = release.as_bytes().to_vec();
+    let Parts { key, covered, prints, masks } = prints;
+    let parts = [
+        addresses, name_ends, kinds, by_name, names, layouts, keys, release, key, covered, prints,
+        masks,
+    ];
     let bytes = header.encode(parts)?;
     Profile::decode(&bytes)?;
     Ok(bytes)

@@ -1,7 +1,7 @@
 //! How a profile lies in its bytes.
 //!
-//! The header is 13 words: magic, version, `_text`, `_end`, physical `_text`, then offset and number of elements (32 bits
-//! each) of eight sections. The sections may lie anywhere behind it.
+//! The header is 17 words: magic, version, `_text`, `_end`, physical `_text`, then offset and number of elements (32 bits
+//! each) of twelve sections. The sections may lie anywhere behind it.
 
 use super::{rule, ProfileError, MAX_PROFILE_BYTES};
 use alloc::vec::Vec;
@@ -9,9 +9,11 @@ use alloc::vec::Vec;
 /// First word: "KYOPROF" and a byte that no text file has.
 const MAGIC: u64 = u64::from_le_bytes(*b"KYOPROF\x1a");
 /// Raised with every change of the format or of what a profile must hold.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+/// How many sections there are.
+pub const SECTIONS: usize = 12;
 /// Bytes of the header.
-const HEADER_BYTES: usize = 8 * (5 + 8);
+const HEADER_BYTES: usize = 8 * (5 + SECTIONS);
 
 /// A run of elements.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,11 +49,19 @@ pub struct Header {
     pub keys: Section,
     /// Bytes: the kernel's release.
     pub release: Section,
+    /// 64 bits each: the key of the fingerprints; two, or none where there are no fingerprints.
+    pub prints_key: Section,
+    /// Two words each, sorted: address and end of a range of which there are fingerprints.
+    pub covered: Section,
+    /// 32 bits each: the fingerprint of each chunk of these ranges.
+    pub prints: Section,
+    /// Four bytes each: gap (16 bits), bytes, kind of what is masked in them.
+    pub masks: Section,
 }
 
 impl Header {
     /// Sections in the order of the header, with the bytes of one element.
-    fn sections(&mut self) -> [(&mut Section, usize); 8] {
+    fn sections(&mut self) -> [(&mut Section, usize); SECTIONS] {
         [
             (&mut self.addresses, 8),
             (&mut self.name_ends, 4),
@@ -61,7 +71,16 @@ impl Header {
             (&mut self.layouts, 24),
             (&mut self.keys, 1),
             (&mut self.release, 1),
+            (&mut self.prints_key, 8),
+            (&mut self.covered, 16),
+            (&mut self.prints, 4),
+            (&mut self.masks, 4),
         ]
+    }
+
+    /// The sections of the fingerprints: key, ranges, fingerprints, masks.
+    pub fn prints(&self) -> [Section; 4] {
+        [self.prints_key, self.covered, self.prints, self.masks]
     }
 
     /// Reads the header and checks that every section is inside.
@@ -95,7 +114,7 @@ impl Header {
     }
 
     /// The whole profile; `parts` are the sections' bytes in the order of the header. Counts and places are set here.
-    pub fn encode(mut self, parts: [Vec<u8>; 8]) -> Result<Vec<u8>, ProfileError> {
+    pub fn encode(mut self, parts: [Vec<u8>; SECTIONS]) -> Result<Vec<u8>, ProfileError> {
         let total = HEADER_BYTES + parts.iter().map(Vec::len).sum::<usize>();
         rule(total <= MAX_PROFILE_BYTES, "it is too long")?;
         let mut bytes = Vec::with_capacity(total);

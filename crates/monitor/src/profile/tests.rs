@@ -245,7 +245,9 @@ fn what_a_kernel_lacks_is_named() {
     let names = names.iter().chain(&["tasklist_lock", "pidmap_lock"]);
     let mut kallsyms = std::string::String::from("ffffffff81000000 T _text\n");
     let error = |kallsyms: &str| {
-        build(&Sources { btf: &btf, kallsyms, iomem, release: "6" }).unwrap_err().to_string()
+        build(&Sources { btf: &btf, kallsyms, iomem, release: "6", image: None })
+            .unwrap_err()
+            .to_string()
     };
     for name in names {
         assert_eq!(error(&kallsyms), std::format!("the kernel has no symbol {name}"));

@@ -12,6 +12,7 @@ use std::vec;
 use std::vec::Vec;
 
 mod hostile;
+mod package;
 mod probes;
 mod sites;
 mod time;

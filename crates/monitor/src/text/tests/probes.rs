@@ -2,12 +2,12 @@
 
 use super::*;
 
-const AT: u64 = VICTIM + 0x23;
+pub(super) const AT: u64 = VICTIM + 0x23;
 const OPTIMIZED: u64 = 4;
 const FTRACE: u64 = 8;
 
 /// A probe at `AT` in its bucket.
-fn register(world: &World, flags: u64) {
+pub(super) fn register(world: &World, flags: u64) {
     let bucket = AT.wrapping_mul(0x61c8_8646_80b5_83eb) >> 58;
     world.set(TABLE + bucket * 8, PROBE);
     world.set(PROBE + 16, AT);

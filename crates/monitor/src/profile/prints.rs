@@ -1,0 +1,242 @@
+//! Fingerprints of the code and read-only data that the kernel's package brings, for a comparison at load.
+//!
+//! What is covered are ranges of addresses, a multiple of [`CHUNK`] bytes each. Laid end to end they have a place for each
+//! byte; a chunk's fingerprint is the lower half of its [`hash`] with zeros for the bytes that Linux patches when it
+//! boots. Those are the masks, by place, each given by the gap to the one before.
+//!
+//! The key is drawn when the profile is made: who tampered before that cannot have aimed at a fingerprint.
+
+use super::format::Section;
+use super::{rule, Profile, ProfileError};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Bytes that have one fingerprint.
+pub const CHUNK: usize = 64;
+
+/// A mask of no bytes, to come nearer to the next one.
+const NEARER: [u8; 4] = [0xff, 0xff, 0, 0];
+
+/// What may stand at a mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Whatever Linux chose at boot: nobody can say here what that is.
+    Any = 0,
+    /// A return, or a jump to one of the return thunks.
+    Return = 1,
+    /// A call or jump by a register, in one of the ways to do it: through a thunk, with a fence, plain.
+    Indirect = 2,
+}
+
+/// Bytes that Linux patches when it boots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mask {
+    /// Where they begin: an address, or a place.
+    pub at: u64,
+    /// How many they are.
+    pub bytes: u8,
+    /// What may stand there.
+    pub kind: Kind,
+}
+
+impl Mask {
+    /// The byte behind.
+    pub fn end(&self) -> u64 {
+        self.at.saturating_add(self.bytes.into())
+    }
+}
+
+/// The profile's sections that hold fingerprints; see [`super::format::Header`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parts {
+    pub key: Vec<u8>,
+    pub covered: Vec<u8>,
+    pub prints: Vec<u8>,
+    pub masks: Vec<u8>,
+}
+
+/// The masks' bytes; `masks` are by place, sorted, without overlaps.
+pub(super) fn encode_masks(masks: &[Mask]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut end = 0;
+    for mask in masks {
+        let mut gap = mask.at - end;
+        while gap > u64::from(u16::MAX) {
+            bytes.extend(NEARER);
+            gap -= u64::from(u16::MAX);
+        }
+        bytes.extend((gap as u16).to_le_bytes());
+        bytes.extend([mask.bytes, mask.kind as u8]);
+        end = mask.end();
+    }
+    bytes
+}
+
+/// Where a walk over the chunks is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// The range, and the place of its first byte.
+    range: usize,
+    range_at: u64,
+    /// The next chunk.
+    chunk: usize,
+    /// The next mask, and the place behind the one before.
+    mask: usize,
+    mask_at: u64,
+    /// The last mask, where it goes on in the next chunk.
+    open: Option<Mask>,
+}
+
+/// A chunk, with what of it Linux patches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Address of its first byte.
+    pub address: u64,
+    /// The lower half of its hash.
+    pub print: u32,
+    /// Its masks by address; the first may begin before it, the last may end behind it.
+    pub masks: Vec<Mask>,
+}
+
+impl Profile<'_> {
+    /// The key of the fingerprints; `None` where there are none.
+    pub fn prints_key(&self) -> Option<[u64; 2]> {
+        let [key, ..] = self.header.prints();
+        (key.count == 2).then(|| [self.u64_at(key, 0), self.u64_at(key, 1)])
+    }
+
+    /// How many bytes the fingerprints take of the profile.
+    pub fn prints_bytes(&self) -> u64 {
+        let [key, covered, prints, masks] = self.header.prints();
+        (8 * key.count + 16 * covered.count + 4 * prints.count + 4 * masks.count) as u64
+    }
+
+    /// The chunk at `cursor`, which goes on to the next; `None` behind the last one.
+    pub fn next_chunk(&self, cursor: &mut Cursor) -> Option<Chunk> {
+        let [_, covered, prints, masks] = self.header.prints();
+        let place = (cursor.chunk * CHUNK) as u64;
+        if cursor.chunk >= prints.count {
+            return None;
+        }
+        let mut range = self.range(covered, cursor.range)?;
+        while place - cursor.range_at >= range.end - range.start {
+            cursor.range += 1;
+            cursor.range_at += range.end - range.start;
+            range = self.range(covered, cursor.range)?;
+        }
+        let address = range.start + (place - cursor.range_at);
+        let print = self.u32_at(prints, cursor.chunk);
+        cursor.chunk += 1;
+        let end = place + CHUNK as u64;
+        let by_address =
+            |mask: Mask| Mask { at: address.wrapping_add(mask.at).wrapping_sub(place), ..mask };
+        let mut last = cursor.open.take();
+        let mut found: Vec<Mask> = last.into_iter().map(by_address).collect();
+        while cursor.mask < masks.count {
+            let mask = self.mask(masks, cursor.mask, cursor.mask_at);
+            if mask.at >= end {
+                break;
+            }
+            cursor.mask += 1;
+            cursor.mask_at = mask.end();
+            if mask.bytes > 0 {
+                found.push(by_address(mask));
+                last = Some(mask);
+            }
+        }
+        cursor.open = last.filter(|mask| mask.end() > end);
+        Some(Chunk { address, print, masks: found })
+    }
+
+    fn range(&self, covered: Section, at: usize) -> Option<Range<u64>> {
+        (at < covered.count).then(|| self.u64_at(covered, 2 * at)..self.u64_at(covered, 2 * at + 1))
+    }
+
+    fn mask(&self, masks: Section, number: usize, before: u64) -> Mask {
+        let [low, high, bytes, kind] = self.u32_at(masks, number).to_le_bytes();
+        let kind = match kind {
+            1 => Kind::Return,
+            2 => Kind::Indirect,
+            _ => Kind::Any,
+        };
+        Mask { at: before + u64::from(u16::from_le_bytes([low, high])), bytes, kind }
+    }
+
+    pub(super) fn check_prints(&self) -> Result<(), ProfileError> {
+        let [key, covered, prints, masks] = self.header.prints();
+        let none = [key, covered, prints, masks].iter().all(|section| section.count == 0);
+        rule(none || key.count == 2, "the fingerprints have no key")?;
+        let image = self.header.text..self.header.end;
+        let mut behind = image.start;
+        let mut bytes = 0;
+        for range in (0..covered.count).filter_map(|at| self.range(covered, at)) {
+            let inside = behind <= range.start && range.start < range.end && range.end <= image.end;
+            rule(inside, "fingerprints are not of the image, or not sorted")?;
+            rule(
+                (range.end - range.start) % CHUNK as u64 == 0,
+                "fingerprints are of half a chunk",
+            )?;
+            bytes += range.end - range.start;
+            behind = range.end;
+        }
+        rule(bytes == (prints.count * CHUNK) as u64, "fingerprints are missing")?;
+        let known = |mask: [u8; 4]| match mask {
+            [.., 0, 0] => mask == NEARER,
+            [.., kind] => kind <= Kind::Indirect as u8,
+        };
+        rule(
+            (0..masks.count).all(|i| known(self.u32_at(masks, i).to_le_bytes())),
+            "a mask is of no known kind",
+        )
+    }
+}
+
+/// SipHash-2-4 (Aumasson and Bernstein, 2012) of `words`, as 8 bytes each, little-endian.
+pub fn hash(key: [u64; 2], words: &[u64]) -> u64 {
+    let mut v = [
+        key[0] ^ 0x736f_6d65_7073_6575,
+        key[1] ^ 0x646f_7261_6e64_6f6d,
+        key[0] ^ 0x6c79_6765_6e65_7261,
+        key[1] ^ 0x7465_6462_7974_6573,
+    ];
+    for &word in words.iter().chain([&((8 * words.len() as u64) << 56)]) {
+        v[3] ^= word;
+        round(&mut v);
+        round(&mut v);
+        v[0] ^= word;
+    }
+    v[2] ^= 0xff;
+    (0..4).for_each(|_| round(&mut v));
+    v[0] ^ v[1] ^ v[2] ^ v[3]
+}
+
+fn round(v: &mut [u64; 4]) {
+    let [mut a, mut b, mut c, mut d] = *v;
+    a = a.wrapping_add(b);
+    b = b.rotate_left(13) ^ a;
+    a = a.rotate_left(32);
+    c = c.wrapping_add(d);
+    d = d.rotate_left(16) ^ c;
+    a = a.wrapping_add(d);
+    d = d.rotate_left(21) ^ a;
+    c = c.wrapping_add(b);
+    b = b.rotate_left(17) ^ c;
+    c = c.rotate_left(32);
+    *v = [a, b, c, d];
+}
+
+/// The fingerprint of a chunk's `bytes` at `address`; masked bytes count as zero.
+pub fn print(key: [u64; 2], address: u64, bytes: &[u8; CHUNK], masks: &[Mask]) -> u32 {
+    let mut bytes = *bytes;
+    for mask in masks {
+        let end = address.saturating_add(CHUNK as u64);
+        for at in mask.at.max(address)..mask.end().min(end) {
+            bytes[(at - address) as usize] = 0;
+        }
+    }
+    let mut words = [0; CHUNK / 8];
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    }
+    hash(key, &words) as u32
+}

@@ -1,0 +1,316 @@
+//! The image of the kernel's package, as it would lie in memory before Linux patches it, and fingerprints of that.
+//!
+//! A bzImage's payload is an ELF file with three tables of relocations behind it (two since Linux 6.15): addresses, four
+//! bytes each, of 64-bit words, of 32-bit words that shrink as the kernel moves up, of 32-bit words that grow. Each table
+//! begins with a zero (Linux, `Documentation/arch/x86/boot.rst` for the payload, `arch/x86/tools/relocs.c` for the
+//! tables).
+//!
+//! The image may be any file: it is an error, or its fingerprints are nonsense, but nothing else comes of it.
+
+mod patched;
+#[cfg(test)]
+mod tests;
+
+use super::btf::Btf;
+use super::build::Image;
+use super::format::Header;
+use super::listing::Line;
+use super::prints::{self, Kind, Mask, Parts, CHUNK};
+use super::ProfileError;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Where the kernel's part of the address space begins. Below it are offsets within a CPU's own data.
+const KERNEL: u64 = 0xffff_ffff_8000_0000;
+/// Most bytes of an image in memory.
+const MOST: u64 = 256 << 20;
+
+fn broken(rule: &'static str) -> ProfileError {
+    ProfileError::Image(rule)
+}
+
+/// An image in memory, at the addresses at which it runs.
+pub(super) struct Loaded {
+    base: u64,
+    bytes: Vec<u8>,
+    /// What of it comes from the file.
+    known: Vec<Range<u64>>,
+}
+
+impl Loaded {
+    /// Lays the file out so that its first byte is at `text`.
+    fn new(file: &[u8], text: u64) -> Result<Self, ProfileError> {
+        let elf = Elf { file };
+        let (segments, end) = elf.segments()?;
+        let linked = segments.iter().map(|segment| segment.address).min();
+        let linked = linked.ok_or(broken("it has nothing to load"))?;
+        let top = segments.iter().map(|s| s.address + s.file.len() as u64).max().unwrap_or(linked);
+        if top - linked > MOST {
+            return Err(broken("it is too large"));
+        }
+        let mut bytes = vec![0; (top - linked) as usize];
+        for segment in &segments {
+            let at = (segment.address - linked) as usize;
+            let from = file.get(segment.file.clone()).unwrap_or_default();
+            bytes.get_mut(at..at + from.len()).unwrap_or_default().copy_from_slice(from);
+        }
+        let moved = text.wrapping_sub(linked);
+        let known = |s: &Segment| {
+            let start = s.address.wrapping_add(moved);
+            start..start.saturating_add(s.file.len() as u64)
+        };
+        let known = segments.iter().map(known).collect();
+        let mut loaded = Self { base: linked, bytes, known };
+        if moved != 0 {
+            loaded.relocate(file.get(end..).unwrap_or_default(), moved)?;
+        }
+        loaded.base = text;
+        Ok(loaded)
+    }
+
+    /// Adds `moved` to what `tables` name.
+    fn relocate(&mut self, tables: &[u8], moved: u64) -> Result<(), ProfileError> {
+        let entries: Vec<u32> = tables.chunks_exact(4).filter_map(word).collect();
+        // Zeros may also stand before the first table: the last three, or two, begin one each.
+        let zeros =
+            || entries.iter().enumerate().filter(|(_, &entry)| entry == 0).map(|(at, _)| at);
+        let mut starts: Vec<usize> = zeros().rev().take(3).collect();
+        starts.reverse();
+        let [wide, rest @ ..] = starts.as_slice() else {
+            return Err(broken("it has no relocations"));
+        };
+        let (shrinking, growing) = match rest {
+            [shrinking, growing] => (Some(*shrinking), *growing),
+            [growing] => (None, *growing),
+            _ => return Err(broken("it has no relocations")),
+        };
+        let table = |range: Range<usize>| entries.get(range).unwrap_or_default().iter().copied();
+        let address = |entry: u32| i64::from(entry as i32) as u64;
+        for at in table(wide + 1..shrinking.unwrap_or(growing)).map(address) {
+            self.change(at, |word: [u8; 8]| {
+                u64::from_le_bytes(word).wrapping_add(moved).to_le_bytes()
+            });
+        }
+        for at in table(shrinking.unwrap_or(growing) + 1..growing).map(address) {
+            self.change(at, |word: [u8; 4]| {
+                u32::from_le_bytes(word).wrapping_sub(moved as u32).to_le_bytes()
+            });
+        }
+        for at in table(growing + 1..entries.len()).map(address) {
+            self.change(at, |word: [u8; 4]| {
+                u32::from_le_bytes(word).wrapping_add(moved as u32).to_le_bytes()
+            });
+        }
+        Ok(())
+    }
+
+    /// Changes the bytes at `at`, where they are there.
+    fn change<const N: usize>(&mut self, at: u64, to: impl Fn([u8; N]) -> [u8; N]) {
+        let place = at.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
+        let bytes = place.and_then(|place| self.bytes.get_mut(place..)?.first_chunk_mut());
+        if let Some(bytes) = bytes {
+            *bytes = to(*bytes);
+        }
+    }
+
+    /// The bytes at `address`.
+    fn at<const N: usize>(&self, address: u64) -> Option<&[u8; N]> {
+        let place = usize::try_from(address.checked_sub(self.base)?).ok()?;
+        self.bytes.get(place..)?.first_chunk()
+    }
+
+    /// What the four bytes at `at` lead to, relative to themselves.
+    fn relative(&self, at: u64) -> Option<u64> {
+        Some(at.wrapping_add(i64::from(i32::from_le_bytes(*self.at(at)?)) as u64))
+    }
+
+    fn end(&self) -> u64 {
+        self.base + self.bytes.len() as u64
+    }
+}
+
+fn word(bytes: &[u8]) -> Option<u32> {
+    bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+/// A part of the file that is loaded.
+struct Segment {
+    address: u64,
+    file: Range<usize>,
+}
+
+/// An ELF file of 64 bits (System V ABI, chapters 4 and 5).
+struct Elf<'a> {
+    file: &'a [u8],
+}
+
+impl Elf<'_> {
+    fn number<const N: usize>(&self, at: usize) -> Option<u64> {
+        let bytes: &[u8; N] = self.file.get(at..)?.first_chunk()?;
+        let mut word = [0; 8];
+        word.get_mut(..N)?.copy_from_slice(bytes);
+        Some(u64::from_le_bytes(word))
+    }
+
+    /// What is loaded into the kernel's part, and where the file ends.
+    fn segments(&self) -> Result<(Vec<Segment>, usize), ProfileError> {
+        if self.file.get(..6) != Some(b"\x7fELF\x02\x01") {
+            return Err(broken("it is no ELF file of 64 bits"));
+        }
+        self.read().ok_or(broken("its tables are outside"))
+    }
+
+    fn read(&self) -> Option<(Vec<Segment>, usize)> {
+        /// `PT_LOAD`.
+        const LOAD: u64 = 1;
+        let length = self.file.len() as u64;
+        let (table, size, count) =
+            (self.number::<8>(32)?, self.number::<2>(54)?, self.number::<2>(56)?);
+        let sections =
+            self.number::<8>(40)?.checked_add(self.number::<2>(58)? * self.number::<2>(60)?)?;
+        let mut segments = Vec::new();
+        let mut end = sections.max(table.checked_add(size * count)?);
+        for number in 0..count {
+            let at = usize::try_from(table.checked_add(number * size)?).ok()?;
+            let offset = self.number::<8>(at.checked_add(8)?)?;
+            let address = self.number::<8>(at.checked_add(16)?)?;
+            let bytes = self.number::<8>(at.checked_add(32)?)?;
+            let behind = offset.checked_add(bytes).filter(|&end| end <= length)?;
+            end = end.max(behind);
+            let kind = self.number::<4>(at)?;
+            if kind == LOAD && address >= KERNEL {
+                address.checked_add(bytes)?;
+                segments.push(Segment { address, file: offset as usize..behind as usize });
+            }
+        }
+        // Behind the section headers come the relocations.
+        Some((segments, usize::try_from(end).ok().filter(|&end| end <= self.file.len())?))
+    }
+}
+
+impl<'a> Elf<'a> {
+    /// The build ID in its notes.
+    fn build_id(&self) -> Option<&'a [u8]> {
+        /// `PT_NOTE`.
+        const NOTE: u64 = 4;
+        let (table, size) = (self.number::<8>(32)?, self.number::<2>(54)?);
+        (0..self.number::<2>(56)?).find_map(|number| {
+            let at = usize::try_from(table.checked_add(number * size)?).ok()?;
+            let start = usize::try_from(self.number::<8>(at.checked_add(8)?)?).ok()?;
+            let bytes = usize::try_from(self.number::<8>(at.checked_add(32)?)?).ok()?;
+            let notes = self.file.get(start..start.checked_add(bytes)?)?;
+            (self.number::<4>(at)? == NOTE).then(|| build_id(notes))?
+        })
+    }
+}
+
+/// The build ID (type 3 of `GNU`) among notes: bytes of name and description, type, and both, padded to words.
+fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
+    loop {
+        let (head, rest) = notes.split_first_chunk::<12>()?;
+        let number = |at: usize| head.get(at..).and_then(word).unwrap_or(0);
+        let (name, described) = (number(0) as usize, number(4) as usize);
+        let start = name.checked_next_multiple_of(4)?;
+        let description = rest.get(start..start.checked_add(described)?)?;
+        if number(8) == 3 && rest.starts_with(b"GNU\0") && name == 4 {
+            return Some(description);
+        }
+        notes = rest.get(start + described.checked_next_multiple_of(4)?..)?;
+    }
+}
+
+/// Symbols by name.
+pub(super) struct Names<'a>(pub &'a [Line<'a>]);
+
+impl<'a> Names<'a> {
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.0.iter().find(|symbol| symbol.name == name).map(|symbol| symbol.address)
+    }
+
+    pub fn range(&self, start: &str, end: &str) -> Option<Range<u64>> {
+        Some(self.get(start)?..self.get(end)?)
+    }
+
+    /// Names that begin so, without that.
+    pub fn beginning(&self, with: &'a str) -> impl Iterator<Item = (u64, &'a str)> + '_ {
+        self.0
+            .iter()
+            .filter_map(move |symbol| Some((symbol.address, symbol.name.strip_prefix(with)?)))
+    }
+}
+
+/// Fingerprints of `image` for a kernel with these symbols, sorted by address.
+pub(crate) fn prints(
+    image: &Image<'_>,
+    symbols: &[Line<'_>],
+    btf: &Btf<'_>,
+    header: &Header,
+) -> Result<Parts, ProfileError> {
+    let names = Names(symbols);
+    let running = build_id(image.notes).ok_or(broken("the running kernel has no build ID"))?;
+    let elf = Elf { file: image.vmlinux };
+    elf.segments()?;
+    if elf.build_id() != Some(running) {
+        return Err(broken("it is of another build than the running kernel"));
+    }
+    let loaded = Loaded::new(image.vmlinux, header.text)?;
+    let covered = covered(&loaded, &names)?;
+    let masks = patched::masks(&loaded, &names, btf, image.calls_changed)?;
+    Ok(encode(&loaded, image.key, &covered, &masks))
+}
+
+/// Text, and what of the read-only data is not written at boot.
+fn covered(loaded: &Loaded, names: &Names<'_>) -> Result<Vec<Range<u64>>, ProfileError> {
+    let range = |start, end| names.range(start, end).ok_or(broken("the kernel has no such ranges"));
+    let text = range("_stext", "_etext")?;
+    let rodata = range("__start_rodata", "__end_rodata")?;
+    let written = range("__start_ro_after_init", "__end_ro_after_init")?;
+    let mut whole: Vec<Range<u64>> = Vec::new();
+    for part in [text, rodata.start..written.start, written.end..rodata.end] {
+        for known in &loaded.known {
+            let (start, end) = (part.start.max(known.start), part.end.min(known.end));
+            let chunk = CHUNK as u64;
+            let range = start.next_multiple_of(chunk)..end / chunk * chunk;
+            whole.extend(Some(range).filter(|range| range.start < range.end));
+        }
+    }
+    let sorted = whole.windows(2).all(|pair| pair[0].end <= pair[1].start);
+    (sorted && !whole.is_empty())
+        .then_some(whole)
+        .ok_or(broken("the kernel's text and read-only data are not in it"))
+}
+
+/// The sections of the profile; `masks` are by address, sorted, without overlaps.
+fn encode(loaded: &Loaded, key: [u64; 2], covered: &[Range<u64>], masks: &[Mask]) -> Parts {
+    let mut parts =
+        Parts { key: key.iter().flat_map(|word| word.to_le_bytes()).collect(), ..Parts::default() };
+    let mut placed: Vec<Mask> = Vec::new();
+    let mut place = 0;
+    for range in covered {
+        parts.covered.extend([range.start, range.end].iter().flat_map(|word| word.to_le_bytes()));
+        let mut rest = masks
+            .get(masks.partition_point(|mask| mask.end() <= range.start)..)
+            .unwrap_or_default();
+        let mine = rest.iter().take_while(|mask| mask.at < range.end);
+        placed.extend(mine.filter_map(|mask| {
+            // Of one across an edge only the part inside, where nothing can be told.
+            let (at, end) = (mask.at.max(range.start), mask.end().min(range.end));
+            let kind = if (at, end) == (mask.at, mask.end()) { mask.kind } else { Kind::Any };
+            Some(Mask { at: at - range.start + place, bytes: u8::try_from(end - at).ok()?, kind })
+        }));
+        for address in range.clone().step_by(CHUNK) {
+            let end = address + CHUNK as u64;
+            while rest.first().is_some_and(|mask| mask.end() <= address) {
+                rest = rest.get(1..).unwrap_or_default();
+            }
+            let count = rest.iter().take_while(|mask| mask.at < end).count();
+            let own = rest.get(..count).unwrap_or_default();
+            let bytes = loaded.at(address).copied().unwrap_or([0; CHUNK]);
+            parts.prints.extend(prints::print(key, address, &bytes, own).to_le_bytes());
+        }
+        place += range.end - range.start;
+    }
+    parts.masks = prints::encode_masks(&placed);
+    parts
+}

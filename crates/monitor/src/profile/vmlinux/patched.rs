@@ -1,0 +1,185 @@
+//! What Linux patches in its own code when it boots, from the tables that it does so by. They lie in the image; the
+//! kernel itself gives their memory back when it is done.
+
+use super::{Loaded, Names};
+use crate::profile::btf::Btf;
+use crate::profile::prints::{Kind, Mask};
+use crate::profile::ProfileError;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// A near call or jump; one on a condition.
+const NEAR: u8 = 5;
+const NEAR_CONDITIONAL: u8 = 6;
+/// Bytes before a function's entry, where code to count calls is put, and before that which a call is led to.
+const PADDING: u8 = 16;
+/// An `ENDBR64`.
+const LANDING: u8 = 4;
+
+/// Masks by address, sorted, without overlaps.
+pub(super) fn masks(
+    loaded: &Loaded,
+    names: &Names<'_>,
+    btf: &Btf<'_>,
+    calls_changed: bool,
+) -> Result<Vec<Mask>, ProfileError> {
+    let mut all = All { loaded, masks: Vec::new() };
+    let table = |start, end| names.range(start, end).unwrap_or_default();
+    all.alternatives(table("__alt_instructions", "__alt_instructions_end"), btf)?;
+    all.paravirt(table("__parainstructions", "__parainstructions_end"), btf)?;
+    all.sites(table("__return_sites", "__return_sites_end"), Kind::Return);
+    all.sites(table("__retpoline_sites", "__retpoline_sites_end"), Kind::Indirect);
+    all.relative(table("__smp_locks", "__smp_locks_end"), 4, |_| 1);
+    all.relative(table("__ibt_endbr_seal", "__ibt_endbr_seal_end"), 4, |_| LANDING);
+    all.entries(table("__start_mcount_loc", "__stop_mcount_loc"));
+    all.relative(table("__start___jump_table", "__stop___jump_table"), 16, |code| match code {
+        [0xeb, ..] | [0x66, 0x90, ..] => 2,
+        _ => NEAR,
+    });
+    all.relative(table("__start_static_call_sites", "__stop_static_call_sites"), 8, near);
+    for (address, _) in names.beginning("__SCT__") {
+        all.any(address, NEAR);
+    }
+    for name in ["ftrace_call", "ftrace_regs_call", "ftrace_graph_call"] {
+        names.get(name).into_iter().for_each(|address| all.any(address, NEAR));
+    }
+    // Numbers that are known at boot only, within instructions: pointers, and how far to shift.
+    for (start, stop, bytes) in [
+        ("__start_runtime_ptr_", "__stop_runtime_ptr_", 8),
+        ("__start_runtime_shift_", "__stop_runtime_shift_", 1),
+    ] {
+        for (from, name) in names.beginning(start) {
+            let to = names.beginning(stop).find(|(_, other)| *other == name);
+            all.relative(from..to.map_or(from, |(to, _)| to), 4, |_| bytes);
+        }
+    }
+    if calls_changed {
+        all.relative(table("__call_sites", "__call_sites_end"), 4, near);
+        let entries = names.beginning("__pfx_").map(|(address, _)| address);
+        entries.for_each(|address| all.any(address, PADDING));
+    }
+    Ok(tidy(all.masks))
+}
+
+fn near(code: &[u8; 2]) -> u8 {
+    if matches!(code, [0x0f, 0x80..=0x8f]) {
+        NEAR_CONDITIONAL
+    } else {
+        NEAR
+    }
+}
+
+struct All<'a> {
+    loaded: &'a Loaded,
+    masks: Vec<Mask>,
+}
+
+impl All<'_> {
+    fn any(&mut self, at: u64, bytes: u8) {
+        self.masks.push(Mask { at, bytes, kind: Kind::Any });
+    }
+
+    /// A table whose entries, of `size` bytes, begin with the distance to the code.
+    fn relative(&mut self, table: Range<u64>, size: usize, bytes: impl Fn(&[u8; 2]) -> u8) {
+        for entry in self.inside(table).step_by(size) {
+            let Some(at) = self.loaded.relative(entry) else { continue };
+            let Some(code) = self.loaded.at(at) else { continue };
+            self.any(at, bytes(code));
+        }
+    }
+
+    /// Returns, or calls and jumps by a register.
+    fn sites(&mut self, table: Range<u64>, kind: Kind) {
+        for entry in self.inside(table).step_by(4) {
+            let Some(at) = self.loaded.relative(entry) else { continue };
+            let Some(code) = self.loaded.at::<2>(at) else { continue };
+            let mask = match code {
+                // The prefix of one through a register that is new in 64 bits.
+                [0x2e, _] if kind == Kind::Indirect => Mask { at, bytes: NEAR_CONDITIONAL, kind },
+                [0xe8 | 0xe9, _] => Mask { at, bytes: NEAR, kind },
+                _ => Mask { at, bytes: near(code), kind: Kind::Any },
+            };
+            self.masks.push(mask);
+        }
+    }
+
+    fn entries(&mut self, table: Range<u64>) {
+        for entry in self.inside(table).step_by(8) {
+            if let Some(at) = self.loaded.at(entry) {
+                self.any(u64::from_le_bytes(*at), NEAR);
+            }
+        }
+    }
+
+    fn alternatives(&mut self, table: Range<u64>, btf: &Btf<'_>) -> Result<(), ProfileError> {
+        let table = self.inside(table);
+        if table.is_empty() {
+            return Ok(());
+        }
+        let size = size(btf, "alt_instr")?;
+        let (code, length) =
+            (offset(btf, "alt_instr", "instr_offset")?, offset(btf, "alt_instr", "instrlen")?);
+        for entry in table.step_by(size) {
+            let (at, bytes) =
+                (self.loaded.relative(entry + code), self.loaded.at::<1>(entry + length));
+            if let (Some(at), Some(&[bytes])) = (at, bytes) {
+                self.any(at, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn paravirt(&mut self, table: Range<u64>, btf: &Btf<'_>) -> Result<(), ProfileError> {
+        let table = self.inside(table);
+        if table.is_empty() {
+            return Ok(());
+        }
+        let size = size(btf, "paravirt_patch_site")?;
+        let code = offset(btf, "paravirt_patch_site", "instr")?;
+        let length = offset(btf, "paravirt_patch_site", "len")?;
+        for entry in table.step_by(size) {
+            let (at, bytes) = (self.loaded.at(entry + code), self.loaded.at::<1>(entry + length));
+            if let (Some(at), Some(&[bytes])) = (at, bytes) {
+                self.any(u64::from_le_bytes(*at), bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// The part of `table` that is in the image.
+    fn inside(&self, table: Range<u64>) -> Range<u64> {
+        table.start.max(self.loaded.base)..table.end.min(self.loaded.end())
+    }
+}
+
+fn offset(btf: &Btf<'_>, structure: &str, member: &str) -> Result<u64, ProfileError> {
+    let found = btf.member(structure, member).map(|(offset, _)| offset);
+    found.ok_or_else(|| ProfileError::Missing(alloc::format!("member {structure}.{member}")))
+}
+
+fn size(btf: &Btf<'_>, structure: &str) -> Result<usize, ProfileError> {
+    let found = btf.size_of(structure).filter(|&size| size > 0);
+    let found = found.and_then(|size| usize::try_from(size).ok());
+    found.ok_or_else(|| ProfileError::Missing(alloc::format!("structure {structure}")))
+}
+
+/// Sorted; where some overlap, one of them all, where anything may stand.
+fn tidy(mut masks: Vec<Mask>) -> Vec<Mask> {
+    masks.retain(|mask| mask.bytes > 0);
+    masks.sort();
+    masks.dedup();
+    let mut tidy: Vec<Mask> = Vec::new();
+    for mut mask in masks {
+        if let Some(last) = tidy.last_mut().filter(|last| mask.at < last.end()) {
+            let end = last.end().max(mask.end());
+            last.kind = Kind::Any;
+            last.bytes = (end - last.at).min(u8::MAX.into()) as u8;
+            if last.end() == end {
+                continue;
+            }
+            mask = Mask { at: last.end(), bytes: (end - last.end()) as u8, kind: Kind::Any };
+        }
+        tidy.push(mask);
+    }
+    tidy
+}

@@ -1,0 +1,243 @@
+//! The copy, against the fingerprints of the kernel package's image: what was tampered with before the load.
+//!
+//! Only that something differs can be told, not what stood there: there is nothing to undo it with.
+
+use super::baseline::Baseline;
+use super::code::{self, CALL, INT3, JMP};
+use super::layout::Layout;
+use super::owner;
+use crate::finding::Finding;
+use crate::kernel::Kernel;
+use crate::memory::{KernelMemory, PAGE_BYTES};
+use crate::profile::prints::{print, Chunk, Cursor, Kind, Mask, CHUNK};
+use crate::profile::Profile;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Chunks in a unit of work.
+const BATCH: usize = PAGE_BYTES as usize / CHUNK;
+/// Findings, and bytes that are told of as one: where more differs the image is another.
+const FINDINGS: usize = 64;
+const TOGETHER: u64 = 4096;
+/// Names of functions in a finding.
+const NAMES: usize = 4;
+
+/// Where a return may lead instead.
+const RETURN_THUNKS: [&str; 6] = [
+    "__x86_return_thunk",
+    "retbleed_return_thunk",
+    "srso_return_thunk",
+    "srso_alias_return_thunk",
+    "call_depth_return_thunk",
+    "its_return_thunk",
+];
+/// Names of the thunks that calls and jumps by a register go through begin so.
+const INDIRECT_THUNK: &str = "__x86_indirect_";
+
+/// The comparison, where it is.
+#[derive(Debug, Default)]
+pub(super) struct Package {
+    cursor: Cursor,
+    key: [u64; 2],
+    return_thunks: Vec<u64>,
+    /// What differs, as far as it goes without a gap.
+    open: Option<Range<u64>>,
+    told: usize,
+}
+
+impl Package {
+    /// `None` where the profile has no fingerprints.
+    pub fn new(profile: &Profile<'_>) -> Option<Self> {
+        let return_thunks = RETURN_THUNKS.iter().filter_map(|name| profile.symbol(name)).collect();
+        Some(Self { key: profile.prints_key()?, return_thunks, ..Self::default() })
+    }
+
+    /// Compares some chunks; true when there are no more.
+    pub fn go_on<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &Layout,
+        baseline: &mut Baseline,
+        found: &mut dyn FnMut(Finding),
+    ) -> bool {
+        for _ in 0..BATCH {
+            let chunk =
+                kernel.profile.next_chunk(&mut self.cursor).filter(|_| self.told < FINDINGS);
+            let Some(chunk) = chunk else {
+                self.tell(kernel, layout, baseline, found);
+                return true;
+            };
+            if self.same(kernel, baseline, &chunk) {
+                continue;
+            }
+            let end = chunk.address + CHUNK as u64;
+            match &mut self.open {
+                Some(open) if open.end == chunk.address && end - open.start <= TOGETHER => {
+                    open.end = end
+                }
+                _ => {
+                    self.tell(kernel, layout, baseline, found);
+                    self.open = Some(chunk.address..end);
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether the copy of `chunk` is as the package has it, as far as that can be told. A copy that was made while
+    /// Linux was patching is made good.
+    fn same<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        baseline: &mut Baseline,
+        chunk: &Chunk,
+    ) -> bool {
+        let mut bytes = [0; CHUNK];
+        if baseline.bytes(chunk.address, &mut bytes).is_none() {
+            return true;
+        }
+        let copied = |at, into: &mut [u8]| baseline.bytes(at, into);
+        if self.is_right(kernel.profile, chunk, &bytes, copied) {
+            return true;
+        }
+        let live = |at, into: &mut [u8]| kernel.bytes(at, into);
+        let right = live(chunk.address, &mut bytes).is_some()
+            && self.is_right(kernel.profile, chunk, &bytes, live);
+        if right {
+            baseline.correct(chunk.address, &bytes);
+        }
+        right
+    }
+
+    /// Whether `bytes` are those of `chunk`. `read` reads there, and a little before and behind.
+    fn is_right(
+        &self,
+        profile: &Profile<'_>,
+        chunk: &Chunk,
+        bytes: &[u8; CHUNK],
+        read: impl Fn(u64, &mut [u8]) -> Option<()>,
+    ) -> bool {
+        let is_legal = |mask: &Mask| {
+            let mut code = [0; 8];
+            let Some(code) = code.get_mut(..mask.bytes.into()) else {
+                return mask.kind == Kind::Any;
+            };
+            match mask.kind {
+                Kind::Any => true,
+                _ if read(mask.at, code).is_none() => true,
+                Kind::Return => self.is_return(mask.at, code),
+                Kind::Indirect => is_indirect(profile, mask.at, code),
+            }
+        };
+        print(self.key, chunk.address, bytes, &chunk.masks) == chunk.print
+            && chunk.masks.iter().all(is_legal)
+    }
+
+    fn is_return(&self, at: u64, bytes: &[u8]) -> bool {
+        match bytes {
+            [0xc3, rest @ ..] => rest.iter().all(|&byte| byte == INT3),
+            [JMP, ..] => code::target(at, bytes).is_some_and(|to| self.return_thunks.contains(&to)),
+            _ => false,
+        }
+    }
+
+    /// Tells of what differs.
+    fn tell<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &Layout,
+        baseline: &Baseline,
+        found: &mut dyn FnMut(Finding),
+    ) {
+        let Some(range) = self.open.take() else { return };
+        self.told += 1;
+        let is_text = layout.text.contains(&range.start);
+        let what = if is_text { "kernel text" } else { "read-only data" };
+        found(Finding {
+            what: format!("{what} differs from the package's image"),
+            address: range.start,
+            symbol: owner::symbol(kernel, range.start),
+            owner: leads_to(kernel, layout, baseline, &range).unwrap_or_else(|| "nobody".into()),
+            expected: "what the package has".into(),
+            found: format!(
+                "other bytes among {}{}",
+                range.end - range.start,
+                beginning(kernel, &range)
+            ),
+            repairs: Vec::new(),
+        });
+    }
+}
+
+/// What begins in `range`, by name.
+fn beginning<M: KernelMemory>(kernel: &Kernel<'_, M>, range: &Range<u64>) -> String {
+    let symbols = kernel.profile.symbols_from(range.start);
+    let inside = symbols.take_while(|symbol| symbol.address < range.end);
+    // The room before a function has a name of its own.
+    let named = inside.filter(|symbol| !symbol.name.starts_with("__pfx_"));
+    let mut names: Vec<String> = Vec::new();
+    for name in named.map(|symbol| owner::symbol(kernel, symbol.address)) {
+        if names.last() != Some(&name) {
+            names.push(name);
+        }
+        if names.len() > NAMES {
+            names[NAMES] = "...".into();
+            break;
+        }
+    }
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!(", with {}", names.join(", ")),
+    }
+}
+
+/// Whose code a call or jump in `range` leads to, out of the kernel's image.
+fn leads_to<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &Layout,
+    baseline: &Baseline,
+    range: &Range<u64>,
+) -> Option<String> {
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    baseline.bytes(range.start, &mut bytes)?;
+    (0..bytes.len()).find_map(|skip| {
+        let to = code::target(range.start + skip as u64, bytes.get(skip..)?)?;
+        let outside = !kernel.in_image(to);
+        outside.then(|| owner::name(kernel, &layout.owners, to))?
+    })
+}
+
+/// Whether `bytes` at `at` call or jump by a register: through a thunk, or without one, and then what fills up.
+fn is_indirect(profile: &Profile<'_>, at: u64, bytes: &[u8]) -> bool {
+    let (at, direct) = match bytes {
+        [0x2e, rest @ ..] => (at.wrapping_add(1), rest),
+        _ => (at, bytes),
+    };
+    if let [CALL | JMP, ..] = direct {
+        let to = code::target(at, direct).and_then(|to| profile.nearest(to));
+        return to.is_some_and(|(name, offset)| name.starts_with(INDIRECT_THUNK) && offset < 64);
+    }
+    let plain = bytes.strip_prefix(&[0x0f, 0xae, 0xe8]).unwrap_or(bytes);
+    let plain = plain.strip_prefix(&[0x41]).unwrap_or(plain);
+    match plain {
+        [0xff, 0xd0..=0xd7 | 0xe0..=0xe7, rest @ ..] => is_filler(rest),
+        _ => false,
+    }
+}
+
+/// Whether there are only breakpoints and no-operations.
+fn is_filler(mut bytes: &[u8]) -> bool {
+    loop {
+        bytes = match bytes {
+            [] => return true,
+            [INT3 | 0x90, rest @ ..] => rest,
+            [0x66, 0x90, rest @ ..]
+            | [0x0f, 0x1f, 0x00, rest @ ..]
+            | [0x0f, 0x1f, 0x40, 0x00, rest @ ..] => rest,
+            _ => return false,
+        };
+    }
+}
