@@ -77,11 +77,13 @@ fn show(series: &str, score: &mut Score) -> Result<()> {
         product::with_attacks(product::with_probe(product::install(Spec::new(&kernel))?)?)?;
     // The guest's clock counts instructions, so that a busy machine shows the same as an idle one.
     spec.devices.extend(batch::FIXED_CLOCK.map(String::from));
-    spec = spec.append("tsc=reliable");
+    spec = spec.append("tsc=reliable").with_kernel_image()?;
     let mut stage = Stage { guest: Guest::boot(&spec)? };
     println!("  booted   Debian's {} ({})", kernel.release, kernel.version);
     stage.ask("insmod /m/kyozon_probe.ko; insmod /m/kyozon-attacks.ko; cat /proc/kyozon_probe/state >/tmp/before")?;
-    println!("  {}", stage.ask("kyozon load")?.replacen("loaded: ", "loaded   ", 1));
+    for line in stage.ask("kyozon load")?.replacen("loaded: ", "", 1).lines() {
+        println!("  loaded   {line}");
+    }
     learn(&mut stage)?;
     stage.ask("while :; do dd if=/dev/zero bs=64k count=20 | sha256sum; (true); sleep 0.05; done >/dev/null 2>&1 & echo $! >/tmp/work")?;
     for (number, attack) in ATTACKS.iter().enumerate() {

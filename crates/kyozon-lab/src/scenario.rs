@@ -323,8 +323,7 @@ impl Case {
             spec = spec.with_crash_kernel()?;
         }
         if part.kernel_image {
-            let image = fs::read(kernel.image())?;
-            spec = spec.file(&format!("/boot/vmlinuz-{}", kernel.release), 0o644, image);
+            spec = spec.with_kernel_image()?;
         }
         for (path, source) in &part.files {
             for (path, file) in files_at(path, &self.folder.join(source))? {

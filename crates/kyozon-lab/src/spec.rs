@@ -99,6 +99,14 @@ impl Spec {
         self
     }
 
+    /// Puts the kernel's own image where its package has it.
+    pub fn with_kernel_image(self) -> Result<Self> {
+        let image = self.kernel.image();
+        let contents = fs::read(&image).with_context(|| image.display().to_string())?;
+        let path = format!("/boot/vmlinuz-{}", self.kernel.release);
+        Ok(self.file(&path, 0o644, contents))
+    }
+
     /// Reserves memory for a crash kernel, and puts the same kernel and a small initramfs into the guest as
     /// `/boot/vmlinuz` and `/boot/initrd`: `/init crash-kernel` loads them.
     pub fn with_crash_kernel(self) -> Result<Self> {
