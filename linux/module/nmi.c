@@ -19,7 +19,10 @@
 
 #include "kyozon.h"
 
-/* Until the local APIC has sent what it was told to; bounded. Intel SDM 3A 11.6.1, "delivery status". */
+/*
+ * Until the local APIC has sent what it was told to; bounded. Intel SDM 3A
+ * 11.6.1, "delivery status".
+ */
 static void icr_wait(void)
 {
 	int turn;

@@ -91,7 +91,10 @@ static void start_here(void *unused)
 	WRITE_ONCE(kyozon.armed, true);
 }
 
-/* Where there is another CPU the look is its: this one may have interrupts off. */
+/*
+ * Where there is another CPU the look is its: this one may have interrupts
+ * off.
+ */
 static void start_reviving(void)
 {
 	unsigned int cpu;

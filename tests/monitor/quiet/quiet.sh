@@ -30,9 +30,10 @@ largest() {
 	eval "[ $2 -le \$$1 ]" || eval "$1=$2"
 }
 
-# A module's file is NN-NAME.ko; the number is the order in which they can be loaded.
+# A module's file is NN-NAME.ko; the number is the order in which they can be loaded. Twice: what one turn takes out, the
+# next puts in.
 modules() {
-	for file in /kyozon/modules/*; do
+	for file in /kyozon/modules/* /kyozon/modules/*; do
 		case $file in *virtio*) continue ;; esac
 		name=${file##*/??-}
 		name=${name%.ko}
