@@ -1,5 +1,7 @@
 //! Page tables of four levels, 4 KiB pages. Intel SDM 3A 4.5; AMD APM 2 5.3.
 
+use crate::frames::Frames;
+
 const PRESENT: u64 = 1;
 const WRITE: u64 = 1 << 1;
 const UNCACHED: u64 = 1 << 3 | 1 << 4;
@@ -15,14 +17,6 @@ pub const RODATA: u64 = PRESENT | ACCESSED_DIRTY | NO_EXECUTE;
 pub const DATA: u64 = RODATA | WRITE;
 /// Read and write a device's registers.
 pub const DEVICE: u64 = DATA | UNCACHED;
-
-/// Memory that page tables are made of.
-pub trait Frames {
-    /// A page of zeros: its physical address.
-    fn page(&mut self) -> Option<u64>;
-    /// Entry `index` of the table at `table`, which came from [`Frames::page`].
-    fn entry(&mut self, table: u64, index: usize) -> &mut u64;
-}
 
 /// Maps the page `va` to `pa`, in the tables under `top`. None where memory ran out.
 pub fn map(frames: &mut impl Frames, top: u64, va: u64, pa: u64, flags: u64) -> Option<()> {
@@ -46,22 +40,7 @@ fn index(va: u64, level: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
-
-    struct Fake(BTreeMap<u64, [u64; 512]>, u64);
-
-    impl Frames for Fake {
-        fn page(&mut self) -> Option<u64> {
-            let page = (self.0.len() as u64 + 1) << 12;
-            (page >> 12 <= self.1).then(|| {
-                self.0.insert(page, [0; 512]);
-                page
-            })
-        }
-        fn entry(&mut self, table: u64, index: usize) -> &mut u64 {
-            &mut self.0.get_mut(&table).expect("a table")[index]
-        }
-    }
+    use crate::frames::fake::Fake;
 
     fn walk(f: &mut Fake, top: u64, va: u64) -> u64 {
         (1..=4).rev().fold(top, |table, level| *f.entry(table & ADDRESS, index(va, level)))
@@ -69,7 +48,7 @@ mod tests {
 
     #[test]
     fn pages_are_found_where_they_were_mapped() {
-        let mut f = Fake(BTreeMap::new(), 64);
+        let mut f = Fake::new(64);
         let top = f.page().unwrap();
         for (va, flags) in [(0x2000_0000, TEXT), (0x2000_1000, DATA), (0x4000_0000_0000, RODATA)] {
             map(&mut f, top, va, va >> 4, flags).unwrap();
@@ -84,7 +63,7 @@ mod tests {
 
     #[test]
     fn no_memory_is_an_answer() {
-        let mut f = Fake(BTreeMap::new(), 3);
+        let mut f = Fake::new(3);
         let top = f.page().unwrap();
         assert!(map(&mut f, top, 0, 0, TEXT).is_none());
     }

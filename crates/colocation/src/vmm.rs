@@ -1,0 +1,19 @@
+//! Linux as a guest: a small hypervisor under a Linux that runs already. AMD SVM.
+//!
+//! What is here decides and keeps tables; it touches no machine, has no unsafe code and allocates nothing but pages of
+//! page tables, and is tested on the host:
+//!
+//! - [`nested`]: which memory the guest reaches, and how.
+//! - [`step`]: one instruction of one CPU sees other pages than the rest of the machine.
+//! - [`filter`]: what an instruction wrote to a device of the tick's, and whether that may pass.
+//! - [`blocked`]: when the guest can take an NMI.
+//!
+//! Must not know: what the cokernel does, or any structure of Linux.
+//!
+//! Reference: AMD APM 2, chapter 15.
+
+pub mod blocked;
+pub mod filter;
+pub mod nested;
+pub mod step;
+pub mod svm;

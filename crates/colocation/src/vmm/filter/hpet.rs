@@ -1,0 +1,152 @@
+//! Linux's writes to the registers of the HPET, of which some timers are ours.
+//!
+//! Reference: IA-PC HPET Specification 1.0a, 2.3. Registers have 8 bytes each and are written by 4 or 8, aligned.
+
+use super::Verdict::{self, Changed, Pass, Refuse};
+
+const PAGE: u32 = 4096;
+const REGISTER: u32 = 8;
+const CONFIG: u32 = 0x10;
+const STATUS: u32 = 0x20;
+const COUNTER: u32 = 0xf0;
+const TIMERS: u32 = 0x100;
+const TIMERS_END: u32 = TIMERS + 32 * TIMER;
+const TIMER: u32 = 0x20;
+/// Configuration, comparator, route. What follows up to the next timer is reserved.
+const TIMER_USED: u32 = 0x18;
+
+/// The counter runs, and timers interrupt.
+const ENABLE: u64 = 1;
+/// Timers 0 and 1 interrupt where the PIT and the RTC do, whatever their own routes say.
+const LEGACY: u64 = 1 << 1;
+const LEGACY_TIMERS: u32 = 0b11;
+
+/// What of the HPET is not Linux's.
+#[derive(Clone, Copy, Debug)]
+pub struct Ours {
+    /// A bit for each timer.
+    pub timers: u32,
+}
+
+/// Judges a write of `bytes` bytes, 1 to 8, at `offset` in the page of registers. `current` reads the register of 4
+/// bytes at an offset.
+pub fn write(
+    ours: Ours,
+    offset: u32,
+    bytes: usize,
+    value: u64,
+    current: impl Fn(u32) -> u32,
+) -> Verdict {
+    if !matches!(bytes, 4 | 8) || offset as usize % bytes != 0 || offset >= PAGE {
+        return Refuse;
+    }
+    match offset {
+        CONFIG => changed(value, config(ours, value, current)),
+        // A one clears.
+        STATUS => changed(value, value & !u64::from(ours.timers)),
+        COUNTER.. if offset < COUNTER + REGISTER => Refuse,
+        TIMERS..TIMERS_END => {
+            let ours = ours.timers >> ((offset - TIMERS) / TIMER) & 1 != 0;
+            if ours && offset % TIMER < TIMER_USED {
+                Refuse
+            } else {
+                Pass(value)
+            }
+        }
+        _ => Pass(value),
+    }
+}
+
+/// The general configuration, with which our timers go on as they are.
+fn config(ours: Ours, value: u64, current: impl Fn(u32) -> u32) -> u64 {
+    let value = value | ENABLE;
+    if ours.timers & LEGACY_TIMERS == 0 {
+        return value;
+    }
+    value & !LEGACY | u64::from(current(CONFIG)) & LEGACY
+}
+
+fn changed(from: u64, to: u64) -> Verdict {
+    if from == to {
+        Pass(to)
+    } else {
+        Changed(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: Ours = Ours { timers: 0b1100 };
+
+    fn judge(offset: u32, bytes: usize, value: u64) -> Verdict {
+        write(OURS, offset, bytes, value, |_| panic!("timers 2 and 3 do not need it"))
+    }
+
+    #[test]
+    fn the_counter_cannot_be_stopped() {
+        assert_eq!(judge(0x10, 4, 3), Pass(3));
+        assert_eq!(judge(0x10, 4, 2), Changed(3));
+        assert_eq!(judge(0x10, 8, 0), Changed(1));
+        assert_eq!(judge(0x14, 4, 0), Pass(0), "reserved");
+        for (offset, bytes) in [(0xf0, 4), (0xf4, 4), (0xf0, 8)] {
+            assert_eq!(judge(offset, bytes, 0), Refuse);
+        }
+        assert_eq!(judge(0xf8, 4, 1), Pass(1));
+        assert_eq!(judge(0xe8, 8, 1), Pass(1));
+    }
+
+    #[test]
+    fn our_interrupts_are_not_acknowledged() {
+        assert_eq!(judge(0x20, 4, 0b0011), Pass(0b0011));
+        assert_eq!(judge(0x20, 4, 0b1111), Changed(0b0011));
+        assert_eq!(judge(0x20, 8, 0b0100), Changed(0));
+        assert_eq!(judge(0x24, 4, 0b1111), Pass(0b1111), "reserved");
+    }
+
+    #[test]
+    fn our_timers_are_ours_and_others_linuxs() {
+        for n in 0..32 {
+            for at in (0..0x20).step_by(4) {
+                let offset = 0x100 + 0x20 * n + at;
+                let want = if (n == 2 || n == 3) && at < 0x18 { Refuse } else { Pass(7) };
+                assert_eq!(judge(offset, 4, 7), want, "{offset:#x}");
+                if at % 8 == 0 {
+                    assert_eq!(judge(offset, 8, 7), want, "{offset:#x}, 8 bytes");
+                }
+            }
+        }
+        let all = Ours { timers: u32::MAX };
+        assert_eq!(write(all, 0x4f0, 4, 0, |_| 0), Refuse, "the last timer that there can be");
+        assert_eq!(write(all, 0x500, 4, 0, |_| 0), Pass(0));
+    }
+
+    #[test]
+    fn odd_writes_are_refused() {
+        for offset in (0..0x1000).filter(|o| o % 4 != 0) {
+            assert_eq!(judge(offset, 4, 0), Refuse);
+        }
+        for offset in [0x0c, 0x14, 0xec, 0xf4, 0x13c, 0x15c] {
+            assert_eq!(judge(offset, 8, 0), Refuse, "straddles");
+        }
+        for bytes in [0, 1, 2, 3, 5, 6, 7, 9, 16] {
+            assert_eq!(judge(0, bytes, 0), Refuse);
+        }
+        assert_eq!(judge(0x1000, 4, 0), Refuse, "not of the page");
+        assert_eq!(judge(u32::MAX - 3, 4, 0), Refuse);
+        assert_eq!(judge(0xffc, 4, 9), Pass(9));
+    }
+
+    #[test]
+    fn timers_0_and_1_keep_their_route() {
+        let judge = |value, now: u32| {
+            let read = |offset| if offset == 0x10 { now } else { panic!("another register") };
+            write(Ours { timers: 0b10 }, 0x10, 4, value, read)
+        };
+        assert_eq!(judge(1, 1), Pass(1));
+        assert_eq!(judge(3, 3), Pass(3));
+        assert_eq!(judge(3, 1), Changed(1));
+        assert_eq!(judge(0, 3), Changed(3));
+    }
+}

@@ -1,0 +1,93 @@
+//! One CPU's own view of a guest's memory, in which a few pages are others than in the tables that all CPUs share.
+//!
+//! One instruction runs in it, on decoys, while other CPUs go on with the real pages. The tables on the way to each
+//! such page are copied into pages that were got at the start, and all else is shared.
+//!
+//! The copies do not follow the shared tables: while a view is in use nobody may take anything away in those, and what
+//! is mapped there in the meantime must be shown here too, or the view begun anew. Before a CPU runs the guest with a
+//! view, and before it runs it without, it flushes the guest (APM 2, 15.16) or uses another ASID. What is shown in
+//! addition to an active view needs that as well.
+
+use super::nested::{self, Nested, Rights, ADDRESS};
+use crate::frames::Frames;
+
+/// Tables of a view: the top one, and those of four levels for four pages that share no more than it.
+pub const TABLES: usize = 1 + 4 * 4;
+
+/// A view of one CPU.
+#[derive(Debug)]
+pub struct Step {
+    tables: [u64; TABLES],
+    used: usize,
+}
+
+impl Step {
+    /// A view that shows nothing yet. None where memory ran out.
+    pub fn new(frames: &mut impl Frames) -> Option<Self> {
+        let mut tables = [0; TABLES];
+        for table in &mut tables {
+            *table = frames.page()?;
+        }
+        Some(Self { tables, used: 0 })
+    }
+
+    /// Physical address of the view's top table, for nCR3; None where nothing is shown since the beginning.
+    pub fn root(&self) -> Option<u64> {
+        (self.used > 0).then_some(self.tables[0])
+    }
+
+    /// Begins anew. The tables are overwritten when they are used again.
+    pub fn reset(&mut self) {
+        self.used = 0;
+    }
+
+    /// Shows the page at `to_page` where `gpa`'s 4 KiB page is, in addition to what is shown already. All else is as
+    /// in `shared`, which must be the same until [`Step::reset`] and has its tables in `frames` too.
+    ///
+    /// False where tables have run out, `to_page` is no page's address or `gpa` is beyond the limit; what is shown
+    /// stays right then.
+    pub fn show(
+        &mut self,
+        frames: &mut impl Frames,
+        shared: &Nested,
+        gpa: u64,
+        to_page: u64,
+        rights: Rights,
+    ) -> bool {
+        if to_page & !ADDRESS != 0 || gpa >= shared.limit() {
+            return false;
+        }
+        let Some(table) = self.path(frames, shared, gpa) else { return false };
+        *frames.entry(table, nested::index(gpa, 1)) = nested::leaf(to_page, Some(rights), 1);
+        true
+    }
+
+    /// The view's own table of the lowest level for `gpa`.
+    fn path(&mut self, frames: &mut impl Frames, shared: &Nested, gpa: u64) -> Option<u64> {
+        if self.used == 0 {
+            nested::copy_table(frames, self.tables[0], shared.root());
+            self.used = 1;
+        }
+        let mut table = self.tables[0];
+        for level in (2..=shared.levels()).rev() {
+            table = self.below(frames, table, gpa, level)?;
+        }
+        Some(table)
+    }
+
+    /// The view's own table below its `table`.
+    fn below(&mut self, f: &mut impl Frames, table: u64, gpa: u64, level: u32) -> Option<u64> {
+        let entry = *f.entry(table, nested::index(gpa, level));
+        if nested::is_table(entry, level) && self.tables.contains(&(entry & ADDRESS)) {
+            return Some(entry & ADDRESS);
+        }
+        let page = *self.tables.get(self.used)?;
+        self.used += 1;
+        nested::copy(f, page, entry, level);
+        nested::link(f, table, gpa, level, page);
+        Some(page)
+    }
+}
+
+#[cfg(test)]
+mod tests;
