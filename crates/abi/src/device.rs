@@ -1,10 +1,11 @@
 //! `/dev/kyozon`: the kernel module on one side, the `kyozon` command on the other.
 
 use crate::assert_size;
+use crate::vmm::EXIT_REASONS;
 use core::mem::size_of;
 
 /// Version of everything in this module.
-pub const DEVICE_VERSION: u32 = 1;
+pub const DEVICE_VERSION: u32 = 2;
 
 /// Most images of one load: the layer, the cokernel and its tasks.
 pub const MAX_IMAGES: usize = 8;
@@ -16,7 +17,7 @@ pub const IOCTL_LOAD: u32 = 0xc1d8_4b01;
 /// `ioctl` request without argument, `_IO('K', 2)`.
 pub const IOCTL_UNLOAD: u32 = 0x4b02;
 /// `ioctl` request: [`Status`], `_IOR('K', 3, struct kyozon_status)`.
-pub const IOCTL_STATUS: u32 = 0x8148_4b03;
+pub const IOCTL_STATUS: u32 = 0x81e0_4b03;
 
 /// [`Load::tick_source`]: the module probes in the order of the numbers.
 pub const TICK_AUTO: u32 = 0;
@@ -40,6 +41,11 @@ pub const STATE_EMPTY: u32 = 0;
 pub const STATE_RUNNING: u32 = 1;
 /// [`Status::state`]: the cokernel was stopped after a fault or an overstay; the reason is in `message`.
 pub const STATE_STOPPED: u32 = 2;
+
+/// [`Status::iommu`]: none in the firmware's tables: every device can reach all memory.
+pub const IOMMU_NONE: u32 = 0;
+/// [`Status::iommu`]: one is described; it is Linux's.
+pub const IOMMU_LINUX: u32 = 1;
 
 /// One image in the caller's memory.
 #[repr(C)]
@@ -84,8 +90,8 @@ pub struct Load {
     pub parameter: u64,
     /// Data for the cokernel, without a hash: what it makes of it is its own affair. 0 bytes for none.
     pub data: Image,
-    /// Must be zero.
-    pub reserved: [u64; 2],
+    /// The hypervisor's image, for mode vmm. 0 bytes for none.
+    pub hypervisor: Image,
 }
 assert_size!(Load, 472);
 
@@ -127,8 +133,18 @@ pub struct Status {
     pub differences: u64,
     /// Why the cokernel stopped, a C string.
     pub message: [u8; 232],
+    /// Mode vmm: exits of Linux to the hypervisor on all CPUs, `vmm::EXIT_*`.
+    pub exits: [u64; EXIT_REASONS],
+    /// Mode vmm: attempts of Linux that the wall stopped.
+    pub wall_findings: u64,
+    /// Mode vmm: bytes of nested page tables.
+    pub nested_bytes: u64,
+    /// Mode vmm: `IOMMU_*`.
+    pub iommu: u32,
+    /// Must be zero.
+    pub reserved2: u32,
 }
-assert_size!(Status, 328);
+assert_size!(Status, 480);
 
 const _: () = {
     const fn ioc(direction: u32, number: u32, bytes: usize) -> u32 {

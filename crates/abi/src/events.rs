@@ -20,6 +20,8 @@ pub const EVENT_FINDING: u32 = 2;
 pub const EVENT_REPAIR: u32 = 3;
 /// [`EventRecord::kind`]: the cokernel or one of its tasks was stopped.
 pub const EVENT_FAULT: u32 = 4;
+/// [`EventRecord::kind`]: an attempt of Linux against the cokernel was stopped.
+pub const EVENT_WALL: u32 = 5;
 
 /// Most checks that [`EventRing::checks`] tells of.
 pub const MAX_CHECKS: usize = 8;

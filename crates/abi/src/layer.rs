@@ -17,6 +17,8 @@ pub const IMAGE_LAYER: u32 = 1;
 pub const IMAGE_COKERNEL: u32 = 2;
 /// [`ImageHeader::kind`]: a user task of the cokernel, an ELF file of `data_bytes` behind the header's page.
 pub const IMAGE_TASK: u32 = 3;
+/// [`ImageHeader::kind`]: the hypervisor of mode vmm.
+pub const IMAGE_HYPERVISOR: u32 = 4;
 
 /// The layer is linked at this virtual address: below 2 GiB, where Linux keeps no global translation.
 pub const LAYER_BASE: u64 = 0x1000_0000;
@@ -156,8 +158,12 @@ pub struct LayerEntry {
     pub acknowledge: u64,
     /// Data for the cokernel from whoever loads it: virtual address and bytes, not rounded.
     pub data: Range,
+    /// Virtual address of the `vmm::Mailbox`, 0 where there is no hypervisor.
+    pub mailbox: u64,
+    /// Must be zero.
+    pub reserved: u64,
 }
-assert_size!(LayerEntry, 224 + 32 * MAX_RANGES + 16 * MAX_TASKS);
+assert_size!(LayerEntry, 240 + 32 * MAX_RANGES + 16 * MAX_TASKS);
 
 /// [`Trip::result`]: the cokernel is idle.
 pub const TRIP_IDLE: u32 = 0;
@@ -189,6 +195,9 @@ pub const FAULT_RETURNED: u32 = 3;
 pub const FAULT_SERVICE: u32 = 4;
 /// [`Fault::reason`]: the layer failed itself.
 pub const FAULT_LAYER: u32 = 5;
+/// [`Fault::reason`]: behind nested paging: the cokernel reached for what is not its own, or its CPU shut down. `vector` is
+/// the hypervisor's exit code, `error` and `cr2` are its information.
+pub const FAULT_WALL: u32 = 6;
 
 /// Why the cokernel was stopped, or where it was last cut off.
 #[repr(C)]

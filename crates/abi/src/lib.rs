@@ -9,6 +9,7 @@
 //! | [`events`] | cokernel, layer | whoever reads what the monitor found |
 //! | [`task`] | microkernel | its user tasks |
 //! | [`unikernel`] | tender | guest |
+//! | [`vmm`] | kernel module, layer | hypervisor |
 //!
 //! Rules that every module keeps:
 //!
@@ -31,6 +32,7 @@ pub mod events;
 pub mod layer;
 pub mod task;
 pub mod unikernel;
+pub mod vmm;
 
 /// Fails the build when a structure's size is not the one both sides agreed on.
 macro_rules! assert_size {

@@ -1,6 +1,6 @@
 //! `include/kyozon/abi.h` is what this crate says, and a C compiler agrees on every size and offset.
 
-use kyozon_abi::{device::*, events::*, layer::*, unikernel::*};
+use kyozon_abi::{device::*, events::*, layer::*, unikernel::*, vmm::*};
 use std::{fs, mem, path::Path, process::Command};
 
 fn root() -> &'static Path {
@@ -16,6 +16,7 @@ fn generate() -> String {
         .with_src(root().join("src/device.rs"))
         .with_src(root().join("src/events.rs"))
         .with_src(root().join("src/unikernel.rs"))
+        .with_src(root().join("src/vmm.rs"))
         .generate()
         .expect("the crate parses")
         .write(&mut text);
@@ -67,7 +68,7 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, LayerEntry, "kyozon_layer_entry": version, mode, tsc_khz, tick_hz, budget_us, cpu, paging_levels, cokernel,
         memory, memory_bytes, page_table, tables, tss, idt, events, events_bytes, serial_port, ram_count, ram,
         trip, poke_entry, poke, guard, guard_comparator, guard_counter, guard_per_tsc, cokernel_text_bytes,
-        cokernel_bytes, piece_count, pieces, task_count, tasks, parameter, acknowledge, data);
+        cokernel_bytes, piece_count, pieces, task_count, tasks, parameter, acknowledge, data, mailbox, reserved);
     layout!(c, Fault, "kyozon_fault": reason, reserved, cr2, cr3, frame);
     layout!(c, UserState, "kyozon_user_state": fs_base, gs_base, ds, es, fs, gs, reserved, ldt, switched);
     layout!(c, Trip, "kyozon_trip": event, deadline_tsc, guard_tsc, next_tsc, period_tsc, result, ticks_inside, stale,
@@ -84,13 +85,23 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, RepairRequest, "kyozon_repair_request": count, words);
     layout!(c, Image, "kyozon_image": address, bytes);
     layout!(c, Load, "kyozon_load": version, mode, tick_hz, budget_us, cpu, tick_source, flags, serial_port, memory_bytes,
-        image_count, images, message, parameter, data, reserved);
+        image_count, images, message, parameter, data, hypervisor);
     layout!(c, Status, "kyozon_status": version, state, mode, tick_hz, budget_us, cpu, tick_source, reserved, ticks, missed,
-        overruns, longest_ns, p99_ns, reserve_bytes, events_bytes, differences, message);
+        overruns, longest_ns, p99_ns, reserve_bytes, events_bytes, differences, message, exits, wall_findings, nested_bytes, iommu, reserved2);
     layout!(c, CheckStatus, "kyozon_check_status": name, sequence, passes, findings, repairs, retries, pass_tsc, total_tsc,
         last_tsc, items, reserved);
     layout!(c, EventRing, "kyozon_event_ring": version, records, next, tsc_khz, loaded_tsc, reserved, checks);
     layout!(c, EventRecord, "kyozon_event_record": sequence, tsc, tick, kind, code, text_bytes, continues, text);
+    layout!(c, HostTimer, "kyozon_host_timer": registers, config, guard, message, ioapic, pin, period_fs);
+    layout!(c, HostNames, "kyozon_host_names": running, pid, comm);
+    layout!(c, HostEntry, "kyozon_host_entry": version, operation, cpu, result, cpu_count, cokernel_cpu, paging_levels,
+        largest_leaf, physical_bits, tick_hz, budget_us, serial_port, tsc_khz, guest_page_table, guest_entry,
+        guest_argument, guest_trip, guest_stack, guest_exit, guest_gdt, guest_idt, guest_tss, trip, mailbox, status,
+        events, events_bytes, permissions, local_apic, timer, names, ram_count, guest_count, host_count, shown_count,
+        pool_count, reserved, ram, guest, host, shown, pool, apic_ids);
+    layout!(c, HostStatus, "kyozon_host_status": version, state, ticks, missed, overruns, longest_tsc, due_tsc,
+        nested_bytes, findings, exits, histogram, fault);
+    layout!(c, Mailbox, "kyozon_mailbox": kind, code, bytes, text, check);
     layout!(c, GuestBoot, "kyozon_guest_boot": version, backend, hypercall, memory, memory_bytes, stack_top, tsc_khz,
         tsc_offset, region_count, regions);
     layout!(c, SharedRegion, "kyozon_shared_region": name, address, bytes, rights, generation, reserved);

@@ -36,6 +36,11 @@
 #define KYOZON_IMAGE_TASK 3
 
 /*
+ [`ImageHeader::kind`]: the hypervisor of mode vmm.
+ */
+#define KYOZON_IMAGE_HYPERVISOR 4
+
+/*
  The layer is linked at this virtual address: below 2 GiB, where Linux keeps no global translation.
  */
 #define KYOZON_LAYER_BASE 268435456
@@ -163,6 +168,12 @@
 #define KYOZON_FAULT_LAYER 5
 
 /*
+ [`Fault::reason`]: behind nested paging: the cokernel reached for what is not its own, or its CPU shut down. `vector` is
+ the hypervisor's exit code, `error` and `cr2` are its information.
+ */
+#define KYOZON_FAULT_WALL 6
+
+/*
  [`UserState::switched`]: the state is the cokernel's.
  */
 #define KYOZON_USER_SWITCHED 1
@@ -220,7 +231,7 @@
 /*
  Version of everything in this module.
  */
-#define KYOZON_DEVICE_VERSION 1
+#define KYOZON_DEVICE_VERSION 2
 
 /*
  Most images of one load: the layer, the cokernel and its tasks.
@@ -245,7 +256,7 @@
 /*
  `ioctl` request: [`Status`], `_IOR('K', 3, struct kyozon_status)`.
  */
-#define KYOZON_IOCTL_STATUS 2168998659
+#define KYOZON_IOCTL_STATUS 2178960131
 
 /*
  [`Load::tick_source`]: the module probes in the order of the numbers.
@@ -298,6 +309,16 @@
 #define KYOZON_STATE_STOPPED 2
 
 /*
+ [`Status::iommu`]: none in the firmware's tables: every device can reach all memory.
+ */
+#define KYOZON_IOMMU_NONE 0
+
+/*
+ [`Status::iommu`]: one is described; it is Linux's.
+ */
+#define KYOZON_IOMMU_LINUX 1
+
+/*
  Version of everything in this module.
  */
 #define KYOZON_EVENTS_VERSION 1
@@ -326,6 +347,11 @@
  [`EventRecord::kind`]: the cokernel or one of its tasks was stopped.
  */
 #define KYOZON_EVENT_FAULT 4
+
+/*
+ [`EventRecord::kind`]: an attempt of Linux against the cokernel was stopped.
+ */
+#define KYOZON_EVENT_WALL 5
 
 /*
  Most checks that [`EventRing::checks`] tells of.
@@ -366,6 +392,177 @@
  [`SharedRegion::rights`]: the guest may write.
  */
 #define KYOZON_REGION_WRITE 2
+
+/*
+ Version of everything in this module.
+ */
+#define KYOZON_VMM_VERSION 1
+
+/*
+ The hypervisor is linked at this virtual address, which nothing of the cokernel's world uses.
+ */
+#define KYOZON_HYPERVISOR_BASE 134217728
+
+/*
+ In the hypervisor's world physical address `p` is at `HOST_WINDOW_BASE + p`, readable and writable: System RAM, the
+ reserve, and the pages of devices that [`HostEntry`] names.
+ */
+#define KYOZON_HOST_WINDOW_BASE 70368744177664
+
+/*
+ CPU number `n` has its stack of [`HOST_STACK_BYTES`] below `HOST_STACKS + (n + 1) * HOST_STACK_STRIDE`.
+ */
+#define KYOZON_HOST_STACKS 167772160
+
+/*
+ From stack to stack; what lies in between is not mapped.
+ */
+#define KYOZON_HOST_STACK_STRIDE 65536
+
+/*
+ Bytes of a CPU's stack.
+ */
+#define KYOZON_HOST_STACK_BYTES 16384
+
+/*
+ Most CPUs.
+ */
+#define KYOZON_HOST_MAX_CPUS 64
+
+/*
+ [`HostEntry::operation`]: make this CPU's present state a guest. Returns to the caller as one.
+ */
+#define KYOZON_HOST_LAUNCH 1
+
+/*
+ [`HostEntry::operation`]: give this CPU back. Only after [`CALL_OPEN`] on it.
+ */
+#define KYOZON_HOST_LEAVE 2
+
+/*
+ Linux: hide what is hidden, on this CPU, from here on.
+ */
+#define KYOZON_CALL_SEAL 1264123905
+
+/*
+ Linux: on this CPU everything is visible again.
+ */
+#define KYOZON_CALL_OPEN 1264123906
+
+/*
+ Linux, on the cokernel's CPU: ticks from here on.
+ */
+#define KYOZON_CALL_START 1264123907
+
+/*
+ Linux: no tick from here on. On another CPU a trip may still be on its way.
+ */
+#define KYOZON_CALL_STOP 1264123908
+
+/*
+ Linux, in the hypervisor's world: give this CPU back. Not called from outside of the hypervisor's own code.
+ */
+#define KYOZON_CALL_LEAVE 1264123909
+
+/*
+ Cokernel: write the word RSI at physical address RDI of Linux's System RAM. 0, or -1 where that is not allowed.
+ */
+#define KYOZON_CALL_WRITE 1264123920
+
+/*
+ Cokernel: a line from the [`Mailbox`] for the event ring and the serial line.
+ */
+#define KYOZON_CALL_REPORT 1264123921
+
+/*
+ Cokernel: what the [`Mailbox`] says of check number RDI.
+ */
+#define KYOZON_CALL_PUBLISH 1264123922
+
+/*
+ [`HostEntry::result`]: done.
+ */
+#define KYOZON_HOST_DONE 0
+
+/*
+ [`HostEntry::result`]: the entry is of another version, or memory ran out.
+ */
+#define KYOZON_HOST_REFUSED 1
+
+/*
+ Number of counters in [`HostStatus::exits`].
+ */
+#define KYOZON_EXIT_REASONS 16
+
+/*
+ Non-maskable interrupts of the tick and its guard.
+ */
+#define KYOZON_EXIT_TICK 0
+
+/*
+ Non-maskable interrupts that are Linux's own, handed on.
+ */
+#define KYOZON_EXIT_NMI 1
+
+/*
+ IRETs and single steps that end Linux's own handler of a non-maskable interrupt.
+ */
+#define KYOZON_EXIT_NMI_END 2
+
+/*
+ Accesses to hidden memory.
+ */
+#define KYOZON_EXIT_HIDDEN 3
+
+/*
+ Writes to the tick's devices, or to memory that Linux may only read.
+ */
+#define KYOZON_EXIT_WRITE 4
+
+/*
+ Steps over such an access.
+ */
+#define KYOZON_EXIT_STEP 5
+
+/*
+ Addresses that were mapped on their first use.
+ */
+#define KYOZON_EXIT_MAP 6
+
+/*
+ Writes of registers that could undo the isolation.
+ */
+#define KYOZON_EXIT_MSR 7
+
+/*
+ Calls of the module.
+ */
+#define KYOZON_EXIT_CALL 8
+
+/*
+ SVM instructions, which this machine does not offer Linux.
+ */
+#define KYOZON_EXIT_SVM 9
+
+/*
+ INIT signals.
+ */
+#define KYOZON_EXIT_INIT 10
+
+/*
+ Non-maskable interrupts by which the cokernel's CPU made the others stand still.
+ */
+#define KYOZON_EXIT_PARK 11
+
+/*
+ Anything else.
+ */
+#define KYOZON_EXIT_OTHER 12
+
+/*
+ Bytes of text in a [`Mailbox`].
+ */
+#define KYOZON_MAILBOX_BYTES 256
 
 /*
  The first bytes of an image. The rest is laid out in file order: text, read-only data, data; each starts on a page.
@@ -568,6 +765,14 @@ struct kyozon_layer_entry {
          Data for the cokernel from whoever loads it: virtual address and bytes, not rounded.
          */
         struct kyozon_range data;
+        /*
+         Virtual address of the `vmm::Mailbox`, 0 where there is no hypervisor.
+         */
+        uint64_t mailbox;
+        /*
+         Must be zero.
+         */
+        uint64_t reserved;
 };
 
 /*
@@ -1024,9 +1229,9 @@ struct kyozon_load {
          */
         struct kyozon_image data;
         /*
-         Must be zero.
+         The hypervisor's image, for mode vmm. 0 bytes for none.
          */
-        uint64_t reserved[2];
+        struct kyozon_image hypervisor;
 };
 
 /*
@@ -1101,6 +1306,26 @@ struct kyozon_status {
          Why the cokernel stopped, a C string.
          */
         uint8_t message[232];
+        /*
+         Mode vmm: exits of Linux to the hypervisor on all CPUs, `vmm::EXIT_*`.
+         */
+        uint64_t exits[KYOZON_EXIT_REASONS];
+        /*
+         Mode vmm: attempts of Linux that the wall stopped.
+         */
+        uint64_t wall_findings;
+        /*
+         Mode vmm: bytes of nested page tables.
+         */
+        uint64_t nested_bytes;
+        /*
+         Mode vmm: `IOMMU_*`.
+         */
+        uint32_t iommu;
+        /*
+         Must be zero.
+         */
+        uint32_t reserved2;
 };
 
 /*
@@ -1299,6 +1524,289 @@ struct kyozon_guest_boot {
          Regions that were granted before the start.
          */
         struct kyozon_shared_region regions[KYOZON_MAX_REGIONS];
+};
+
+/*
+ The tick's timer, as the module claimed it.
+ */
+struct kyozon_host_timer {
+        /*
+         Physical address of the HPET's registers.
+         */
+        uint64_t registers;
+        /*
+         Configuration of both timers, interrupts off.
+         */
+        uint32_t config;
+        /*
+         Number of the timer that guards the budget; 2, the tick's, where there is no other.
+         */
+        uint32_t guard;
+        /*
+         Where a message goes: data and address.
+         */
+        uint32_t message[2];
+        /*
+         Physical address of the IO-APIC that delivers the tick, 0 where messages do.
+         */
+        uint64_t ioapic;
+        /*
+         Its pin.
+         */
+        uint32_t pin;
+        /*
+         Femtoseconds of one count.
+         */
+        uint32_t period_fs;
+};
+
+/*
+ Where Linux keeps the name of the task that runs.
+ */
+struct kyozon_host_names {
+        /*
+         Offset of the pointer to it from Linux's GS base.
+         */
+        uint64_t running;
+        /*
+         Offset of its number in it.
+         */
+        uint64_t pid;
+        /*
+         Offset of its name in it, 16 bytes.
+         */
+        uint64_t comm;
+};
+
+/*
+ What the module tells the hypervisor. It lies in the hypervisor's own memory.
+ */
+struct kyozon_host_entry {
+        /*
+         [`VMM_VERSION`].
+         */
+        uint32_t version;
+        /*
+         Module, for each entry: `HOST_*`.
+         */
+        uint32_t operation;
+        /*
+         Module, for each entry: which of the CPUs this is, 0.. in the order of `apic_ids`.
+         */
+        uint32_t cpu;
+        /*
+         Hypervisor: `HOST_DONE` or why not.
+         */
+        uint32_t result;
+        /*
+         How many CPUs there are.
+         */
+        uint32_t cpu_count;
+        /*
+         The cokernel's.
+         */
+        uint32_t cokernel_cpu;
+        /*
+         4 or 5: levels of the page tables of the hypervisor's world.
+         */
+        uint32_t paging_levels;
+        /*
+         3 where pages of 1 GiB exist, else 2.
+         */
+        uint32_t largest_leaf;
+        /*
+         Bits of a physical address.
+         */
+        uint32_t physical_bits;
+        /*
+         Ticks a second.
+         */
+        uint32_t tick_hz;
+        /*
+         Microseconds that one stop of Linux may last.
+         */
+        uint32_t budget_us;
+        /*
+         I/O port of the serial line for events and reports, 0 for none.
+         */
+        uint32_t serial_port;
+        /*
+         Time-stamp counter ticks in a millisecond.
+         */
+        uint64_t tsc_khz;
+        /*
+         CR3 of the cokernel's guest.
+         */
+        uint64_t guest_page_table;
+        /*
+         Its first instruction in each trip, and what it finds in RDI, RSI and RSP. The word at RSP is `guest_exit`.
+         */
+        uint64_t guest_entry;
+        uint64_t guest_argument;
+        uint64_t guest_trip;
+        uint64_t guest_stack;
+        /*
+         Where it calls the hypervisor to end a trip.
+         */
+        uint64_t guest_exit;
+        /*
+         Virtual addresses and limits of its descriptor tables and its task state segment.
+         */
+        uint64_t guest_gdt;
+        uint64_t guest_idt;
+        uint64_t guest_tss;
+        /*
+         Physical address of the page that begins with the `Trip`.
+         */
+        uint64_t trip;
+        /*
+         Physical address of the [`Mailbox`].
+         */
+        uint64_t mailbox;
+        /*
+         Physical address of the [`HostStatus`], which Linux may read.
+         */
+        uint64_t status;
+        /*
+         Virtual address of the event ring.
+         */
+        uint64_t events;
+        /*
+         Bytes of it.
+         */
+        uint64_t events_bytes;
+        /*
+         Physical address of seven pages in a row: the port map and the two register maps.
+         */
+        uint64_t permissions;
+        /*
+         Physical address of the local APIC's registers, mapped in the window.
+         */
+        uint64_t local_apic;
+        /*
+         The tick's timer.
+         */
+        struct kyozon_host_timer timer;
+        /*
+         Names of Linux's tasks.
+         */
+        struct kyozon_host_names names;
+        /*
+         How many of each list are set.
+         */
+        uint32_t ram_count;
+        uint32_t guest_count;
+        uint32_t host_count;
+        uint32_t shown_count;
+        uint32_t pool_count;
+        /*
+         Must be zero.
+         */
+        uint32_t reserved;
+        /*
+         System RAM of the machine, ascending, the reserve excluded.
+         */
+        struct kyozon_range ram[KYOZON_MAX_RANGES];
+        /*
+         Of the reserve: what is the cokernel's.
+         */
+        struct kyozon_range guest[KYOZON_MAX_RANGES];
+        /*
+         Of the reserve: what is the hypervisor's.
+         */
+        struct kyozon_range host[KYOZON_MAX_RANGES];
+        /*
+         Of Linux's memory: what Linux may read only (event ring, status).
+         */
+        struct kyozon_range shown[KYOZON_MAX_RANGES];
+        /*
+         Of `host`: free pages.
+         */
+        struct kyozon_range pool[KYOZON_MAX_RANGES];
+        /*
+         Local APIC numbers.
+         */
+        uint32_t apic_ids[KYOZON_HOST_MAX_CPUS];
+};
+
+/*
+ What the hypervisor tells Linux: read-only for it.
+ */
+struct kyozon_host_status {
+        /*
+         [`VMM_VERSION`].
+         */
+        uint32_t version;
+        /*
+         As `device::STATE_*`: running or stopped.
+         */
+        uint32_t state;
+        /*
+         Ticks delivered.
+         */
+        uint64_t ticks;
+        /*
+         Ticks that fell together with another.
+         */
+        uint64_t missed;
+        /*
+         Times that the cokernel was cut off.
+         */
+        uint64_t overruns;
+        /*
+         Longest stop of Linux, time-stamp counter ticks.
+         */
+        uint64_t longest_tsc;
+        /*
+         Time-stamp counter when the next tick is due.
+         */
+        uint64_t due_tsc;
+        /*
+         Bytes of nested page tables.
+         */
+        uint64_t nested_bytes;
+        /*
+         Reports of the wall: attempts of Linux that were stopped.
+         */
+        uint64_t findings;
+        /*
+         Exits of Linux on all CPUs: `EXIT_*`.
+         */
+        uint64_t exits[KYOZON_EXIT_REASONS];
+        /*
+         Stops of 2^n to 2^(n+1) time-stamp counter ticks.
+         */
+        uint64_t histogram[64];
+        /*
+         Why the cokernel was stopped.
+         */
+        struct kyozon_fault fault;
+};
+
+/*
+ One page that the layer in the cokernel's guest shares with the hypervisor.
+ */
+struct kyozon_mailbox {
+        /*
+         As in `layer::Report`.
+         */
+        uint32_t kind;
+        /*
+         As in `layer::Report`.
+         */
+        uint32_t code;
+        /*
+         Bytes used of `text`.
+         */
+        uint64_t bytes;
+        /*
+         The line.
+         */
+        uint8_t text[KYOZON_MAILBOX_BYTES];
+        /*
+         What a check did: an `events::CheckStatus`.
+         */
+        uint64_t check[16];
 };
 
 #endif  /* KYOZON_ABI_H */
