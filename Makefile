@@ -12,7 +12,7 @@ LAB := $(ENV) && "$$CARGO_TARGET_DIR/debug/kyozon-lab"
 
 # Images that run beside Linux, CRATE:BIN, or without it, CRATE:BIN:elf, and tasks of the microkernel, CRATE:BIN:task;
 # the last ones are for tests only.
-IMAGES := kyozon-colocation:layer kyozon-colocation:alone:elf kyozon-microkernel:cokernel \
+IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:alone:elf kyozon-microkernel:cokernel \
 	kyozon-monitor-task:monitor:task kyozon-cokernel-test:cokernel-test kyozon-task-test:task-test:task
 
 .PHONY: help setup build demo test bench soak shell install clean

@@ -1,8 +1,8 @@
 #!/bin/sh
-# images.sh FOLDER CRATE:BIN[:elf|:task]...
+# images.sh FOLDER CRATE:BIN[:elf|:task|:own]...
 # Builds what runs without an operating system, and writes each as a flat image FOLDER/BIN.bin, or where a loader wants
 # that as an ELF file FOLDER/BIN.elf. A task of the microkernel is an ELF file behind a page of header, FOLDER/BIN.bin.
-# The feature `image` is for flat images and tasks, the feature BIN for ELF files.
+# The feature `image` is for flat images and tasks, the feature BIN for ELF files and for flat images with :own.
 set -eu
 folder=$1
 shift
@@ -37,6 +37,7 @@ for image; do
 	crate=${image%%:*} bin=${image#*:} feature=image kind=bin form=flat
 	case $bin in
 	*:elf) bin=${bin%:elf} feature=$bin kind=elf form=elf ;;
+	*:own) bin=${bin%:own} feature=$bin ;;
 	*:task) bin=${bin%:task} form=task ;;
 	esac
 	# shellcheck disable=SC2086 # KYOZON_BUILD_STD is a list of words, or empty

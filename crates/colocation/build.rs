@@ -5,7 +5,7 @@
 //! objcopy -O binary target/x86_64-unknown-none/release/layer layer.bin
 //! ```
 //!
-//! and the ELF file that boots a cokernel without Linux:
+//! the hypervisor in the same way, with `svm` for `layer` and for `image`, and the ELF file that boots a cokernel without Linux:
 //!
 //! ```text
 //! cargo build --release --target x86_64-unknown-none -p kyozon-colocation --bin alone --features alone
@@ -15,6 +15,7 @@ fn main() {
     let root = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     println!("cargo:rerun-if-changed=layer.ld");
     println!("cargo:rerun-if-changed=alone.ld");
+    println!("cargo:rerun-if-changed=svm.ld");
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
         println!("cargo:rustc-link-arg-bin=layer=-T{root}/layer.ld");
         if std::env::var_os("CARGO_FEATURE_ALONE").is_some() {
@@ -23,5 +24,9 @@ fn main() {
         }
         // The image has a fixed address and nobody who would relocate it.
         println!("cargo:rustc-link-arg-bin=layer=--no-pie");
+        if std::env::var_os("CARGO_FEATURE_SVM").is_some() {
+            println!("cargo:rustc-link-arg-bin=svm=-T{root}/svm.ld");
+            println!("cargo:rustc-link-arg-bin=svm=--no-pie");
+        }
     }
 }

@@ -22,19 +22,18 @@ pub mod command;
 pub mod image;
 pub mod memory;
 pub mod pvh;
-pub mod schedule;
 pub mod tables;
 
 #[cfg(all(target_os = "none", feature = "alone"))]
 mod host;
-#[cfg(all(target_os = "none", feature = "alone"))]
-mod hpet;
 #[cfg(all(target_os = "none", feature = "alone"))]
 mod ioapic;
 #[cfg(all(target_os = "none", feature = "alone"))]
 mod serial;
 #[cfg(all(target_os = "none", feature = "alone"))]
 pub mod start;
+#[cfg(all(target_os = "none", feature = "alone"))]
+mod timer;
 #[cfg(all(target_os = "none", feature = "alone"))]
 mod world;
 

@@ -7,11 +7,11 @@
 use crate::arch::x86_64::{self as arch, entry::*, gates, user_state};
 use crate::events::Events;
 use crate::interrupt::{decide, guard_at, Action, At, Times};
+use crate::line::Line;
 use crate::linux::Linux;
+use crate::owned::Owned;
 use crate::space::Space;
-use crate::{repair, tick, user};
-use core::cell::UnsafeCell;
-use core::fmt::Write;
+use crate::{behind, repair, serial, tick, user};
 use core::ptr;
 use core::sync::atomic::{
     AtomicPtr, AtomicU32, AtomicU64,
@@ -30,32 +30,6 @@ const LOOK_US: u64 = 20;
 const SLACK_US: u64 = 2;
 /// How often the guard is armed anew where the moment had passed when it was.
 const MOST_TRIES: u32 = 10;
-/// Bytes that the serial line gets in one go: what its buffer holds.
-const SERIAL_BURST: u32 = 16;
-/// Time-stamp milliseconds that the last words may take.
-const LAST_WORDS_MS: u64 = 5;
-
-/// A static that one kind of code owns.
-#[repr(transparent)]
-pub(crate) struct Owned<T>(UnsafeCell<T>);
-
-// SAFETY: one CPU; each static says who may use it, and `get` is unsafe.
-unsafe impl<T> Sync for Owned<T> {}
-
-impl<T> Owned<T> {
-    pub(crate) const fn new(value: T) -> Self {
-        Self(UnsafeCell::new(value))
-    }
-
-    /// # Safety
-    ///
-    /// The caller is the owner, and holds no other reference.
-    #[allow(clippy::mut_from_ref)]
-    pub(crate) unsafe fn get(&self) -> &mut T {
-        // SAFETY: the caller's promise.
-        unsafe { &mut *self.0.get() }
-    }
-}
 
 static ENTRY: AtomicPtr<LayerEntry> = AtomicPtr::new(ptr::null_mut());
 static TRIP: AtomicPtr<Trip> = AtomicPtr::new(ptr::null_mut());
@@ -70,13 +44,14 @@ static EVENTS: Owned<Events> = Owned::new(Events::none());
 static SPACE: Owned<Option<Space>> = Owned::new(None);
 /// Written once, before the cokernel starts.
 static BOOT: Owned<Option<BootBlock>> = Owned::new(None);
-/// Whoever switches the user state: a service on its way to user mode, or whoever leaves the trip.
+/// Whoever switches the user state: a service on its way to user mode, or whoever leaves the trip. None where there is
+/// nothing to switch.
 static SAVED: Owned<Option<user_state::Saved>> = Owned::new(None);
 /// The tick that waits. Interrupts write it; services copy it after they have taken its `WORK_TICK`.
 static KEPT: Owned<TickEvent> =
     Owned::new(TickEvent { number: 0, missed: 0, scheduled_tsc: 0, entered_tsc: 0 });
 
-fn entry() -> &'static LayerEntry {
+pub(crate) fn entry() -> &'static LayerEntry {
     // SAFETY: set before anything else runs, and never written again: the module maps it read-only.
     unsafe { &*ENTRY.load(Relaxed) }
 }
@@ -125,17 +100,32 @@ fn cokernel_header() -> ImageHeader {
 
 #[no_mangle]
 extern "C" fn layer_init(from: *mut LayerEntry, trip: *mut Trip) -> Start {
-    init(from, trip, &LinuxServices { window: linux_window, repair: linux_repair })
+    // SAFETY: the module's structure.
+    let services = match unsafe { (*from).mode } {
+        MODE_VMM => &behind::SERVICES,
+        _ => &Services { window: linux_window, repair: linux_repair, ..Services::OWN },
+    };
+    init(from, trip, services)
 }
 
-/// The services about Linux, which differ from mode to mode.
-pub(crate) struct LinuxServices {
+/// What differs from mode to mode.
+pub(crate) struct Services {
     pub(crate) window: extern "C" fn(*mut Window) -> i64,
     pub(crate) repair: extern "C" fn(*const RepairRequest) -> i64,
+    pub(crate) report: extern "C" fn(*const Report) -> i64,
+    pub(crate) publish: extern "C" fn(u64, *const CheckStatus) -> i64,
+    /// Whether what user mode can change is in this CPU's registers when a trip begins, and has to be put back.
+    pub(crate) keeps_user_state: bool,
+}
+
+impl Services {
+    /// There is no Linux; the ring and the serial line are ours.
+    pub(crate) const OWN: Self =
+        Self { window: no_window, repair: no_repair, report, publish, keeps_user_state: true };
 }
 
 /// The first trip, in every mode.
-pub(crate) fn init(from: *mut LayerEntry, trip: *mut Trip, linux: &LinuxServices) -> Start {
+pub(crate) fn init(from: *mut LayerEntry, trip: *mut Trip, services: &Services) -> Start {
     ENTRY.store(from, Relaxed);
     TRIP.store(trip, Relaxed);
     let e = entry();
@@ -166,10 +156,10 @@ pub(crate) fn init(from: *mut LayerEntry, trip: *mut Trip, linux: &LinuxServices
         memory: e.memory,
         memory_bytes: e.memory_bytes,
         idle: layer_idle as *const () as u64,
-        linux_window: linux.window as *const () as u64,
-        linux_repair: linux.repair as *const () as u64,
-        report: report as *const () as u64,
-        publish: publish as *const () as u64,
+        linux_window: services.window as *const () as u64,
+        linux_repair: services.repair as *const () as u64,
+        report: services.report as *const () as u64,
+        publish: services.publish as *const () as u64,
         handlers: handlers as *const () as u64,
         enter_user: layer_enter_user as *const () as u64,
         page_table: e.page_table,
@@ -186,7 +176,7 @@ pub(crate) fn init(from: *mut LayerEntry, trip: *mut Trip, linux: &LinuxServices
     unsafe {
         *EVENTS.get() = Events::new(e.events as *mut _, e.events_bytes);
         *SPACE.get() = Some(space);
-        *SAVED.get() = Some(user_state::Saved::default());
+        *SAVED.get() = services.keeps_user_state.then(user_state::Saved::default);
         Start { boot: ptr::from_ref(BOOT.get().insert(boot)) as u64, start: image.entry }
     }
 }
@@ -205,7 +195,23 @@ pub(crate) fn space() -> &'static Space {
     unsafe { SPACE.get() }.as_ref().expect("set before start")
 }
 
-extern "C" fn linux_window(window: *mut Window) -> i64 {
+extern "C" fn no_window(window: *mut Window) -> i64 {
+    if space().can_write::<Window>(window as u64) {
+        SERVICE_UNAVAILABLE
+    } else {
+        SERVICE_BAD_ADDRESS
+    }
+}
+
+extern "C" fn no_repair(request: *const RepairRequest) -> i64 {
+    if space().can_read::<RepairRequest>(request as u64) {
+        SERVICE_UNAVAILABLE
+    } else {
+        SERVICE_BAD_ADDRESS
+    }
+}
+
+pub(crate) extern "C" fn linux_window(window: *mut Window) -> i64 {
     if !space().can_write::<Window>(window as u64) {
         return SERVICE_BAD_ADDRESS;
     }
@@ -217,18 +223,24 @@ extern "C" fn linux_window(window: *mut Window) -> i64 {
     0
 }
 
-extern "C" fn report(wanted: *const Report) -> i64 {
+/// What a report names, if it is the cokernel's to read.
+pub(crate) fn reported(wanted: *const Report) -> Option<(Report, &'static [u8])> {
     if !space().can_read::<Report>(wanted as u64) {
-        return SERVICE_BAD_ADDRESS;
+        return None;
     }
     // SAFETY: the cokernel's readable memory, aligned. Copied, so that what is checked is what is done.
     let wanted = unsafe { wanted.read() };
     if wanted.bytes > REPORT_BYTES || !space().can_read_bytes(wanted.text, wanted.bytes) {
-        return SERVICE_BAD_ADDRESS;
+        return None;
     }
     // SAFETY: the cokernel's readable memory; nothing of the cokernel runs meanwhile.
     let line =
         unsafe { core::slice::from_raw_parts(wanted.text as *const u8, wanted.bytes as usize) };
+    Some((wanted, line))
+}
+
+extern "C" fn report(wanted: *const Report) -> i64 {
+    let Some((wanted, line)) = reported(wanted) else { return SERVICE_BAD_ADDRESS };
     // SAFETY: a service.
     let events = unsafe { EVENTS.get() };
     events.write(wanted.kind, wanted.code, arch::tsc(), trip!(event).number, line);
@@ -236,12 +248,17 @@ extern "C" fn report(wanted: *const Report) -> i64 {
     0
 }
 
+/// What a check says of itself, if it is the cokernel's to read.
+pub(crate) fn published(check: u64, status: *const CheckStatus) -> Option<CheckStatus> {
+    let good = check < MAX_CHECKS as u64 && space().can_read::<CheckStatus>(status as u64);
+    // SAFETY: the cokernel's readable memory, aligned.
+    good.then(|| unsafe { status.read() })
+}
+
 extern "C" fn publish(check: u64, status: *const CheckStatus) -> i64 {
-    if check >= MAX_CHECKS as u64 || !space().can_read::<CheckStatus>(status as u64) {
-        return SERVICE_BAD_ADDRESS;
-    }
-    // SAFETY: the cokernel's readable memory, aligned; a service.
-    unsafe { EVENTS.get().publish(check as usize, &status.read()) };
+    let Some(status) = published(check, status) else { return SERVICE_BAD_ADDRESS };
+    // SAFETY: a service.
+    unsafe { EVENTS.get() }.publish(check as usize, &status);
     0
 }
 
@@ -272,13 +289,18 @@ extern "C" fn handlers(wanted: *const Handlers) -> i64 {
     0
 }
 
-extern "C" fn linux_repair(request: *const RepairRequest) -> i64 {
+/// Repairs in `linux` what the cokernel asks for.
+pub(crate) fn repair_in(linux: &mut impl Linux, request: *const RepairRequest) -> i64 {
     if !space().can_read::<RepairRequest>(request as u64) {
         return SERVICE_BAD_ADDRESS;
     }
     // SAFETY: the cokernel's readable memory, aligned. Copied, so that what is checked is what is done.
     let request = unsafe { request.read() };
-    repair::repair(&request, &mut Hal)
+    repair::repair(&request, linux)
+}
+
+extern "C" fn linux_repair(request: *const RepairRequest) -> i64 {
+    repair_in(&mut Hal, request)
 }
 
 /// Where the frame of user mode has to lie, with the frame there; or why not.
@@ -301,9 +323,10 @@ extern "C" fn layer_prepare_user(frame: &mut Frame) {
     // SAFETY: an atomic of the entry code; the state is Linux's as long as it is 0, and we are on the way to user mode.
     unsafe {
         if LAYER_USER_SWITCHED.load(Relaxed) == 0 {
-            let linux = &mut (*TRIP.load(Relaxed)).user;
-            user_state::to_cokernel(SAVED.get().get_or_insert_default(), linux);
-            LAYER_USER_SWITCHED.store(1, Relaxed);
+            if let Some(saved) = SAVED.get() {
+                user_state::to_cokernel(saved, &mut (*TRIP.load(Relaxed)).user);
+                LAYER_USER_SWITCHED.store(1, Relaxed);
+            }
         }
     }
 }
@@ -314,7 +337,9 @@ extern "C" fn layer_user_back() {
     // SAFETY: we are leaving: nobody else is on the way to user mode.
     unsafe {
         LAYER_USER_SWITCHED.store(0, Relaxed);
-        user_state::to_linux(SAVED.get().get_or_insert_default());
+        if let Some(saved) = SAVED.get() {
+            user_state::to_linux(saved);
+        }
     }
 }
 
@@ -350,7 +375,7 @@ fn say(events: &mut Events) {
     let Ok(port @ 1..) = u16::try_from(entry().serial_port) else {
         return;
     };
-    say_while(events, port, SERIAL_BURST);
+    serial::say(events, port);
     // SAFETY: an atomic of the entry code.
     unsafe {
         if events.has_serial() {
@@ -361,25 +386,8 @@ fn say(events: &mut Events) {
     }
 }
 
-/// Line status register of a 16550, and its bit "transmitter buffer empty".
-const LINE_STATUS: u16 = 5;
-const BUFFER_EMPTY: u8 = 1 << 5;
-
-fn say_while(events: &mut Events, port: u16, burst: u32) {
-    // SAFETY: the operator gave this port to the cokernel.
-    while events.has_serial() && unsafe { arch::in8(port + LINE_STATUS) } & BUFFER_EMPTY != 0 {
-        for _ in 0..burst {
-            match events.serial() {
-                // SAFETY: as above.
-                Some(byte) => unsafe { arch::out8(port, byte) },
-                None => break,
-            }
-        }
-    }
-}
-
 /// The Linux beside us: its memory is mapped, its other CPUs are a call of the module away.
-struct Hal;
+pub(crate) struct Hal;
 
 impl Linux for Hal {
     fn ram(&self) -> &[Range] {
@@ -640,31 +648,12 @@ extern "C" fn layer_unhandled(frame: &Frame) -> ! {
     stop(FAULT_EXCEPTION, frame)
 }
 
-/// A line in fixed memory; what does not fit is left out.
-struct Line {
-    text: [u8; 160],
-    used: usize,
-}
-
-impl Write for Line {
-    fn write_str(&mut self, s: &str) -> core::fmt::Result {
-        let free = &mut self.text[self.used..];
-        let n = free.len().min(s.len());
-        free[..n].copy_from_slice(&s.as_bytes()[..n]);
-        self.used += n;
-        Ok(())
-    }
-}
-
 /// Lets the serial line say what it can before nobody listens. Nothing of the cokernel or of a service runs again.
 pub(crate) fn last_words() {
     // SAFETY: nobody else uses them any more.
     let events = unsafe { EVENTS.get() };
-    let now = arch::tsc();
     if let Ok(port @ 1..) = u16::try_from(entry().serial_port) {
-        while events.has_serial() && arch::tsc() - now < LAST_WORDS_MS * entry().tsc_khz {
-            say_while(events, port, SERIAL_BURST);
-        }
+        serial::last_words(events, port, entry().tsc_khz);
     }
 }
 
@@ -672,25 +661,10 @@ pub(crate) fn last_words() {
 fn stop(reason: u32, frame: &Frame) -> ! {
     note_fault(reason, frame);
     trip!(result = TRIP_STOPPED);
-    let mut line = Line { text: [0; 160], used: 0 };
-    let _ = write!(
-        line,
-        "cokernel stopped: reason {reason}, vector {}, error {:#x}, rip {:#x}, cr2 {:#x}, rsp {:#x}",
-        frame.vector,
-        frame.error,
-        frame.rip,
-        arch::cr2(),
-        frame.rsp
-    );
+    let line = Line::of_fault(&trip!(fault));
     // SAFETY: nothing of the cokernel or of a service runs again.
     let events = unsafe { EVENTS.get() };
-    events.write(
-        EVENT_FAULT,
-        frame.vector as u32,
-        arch::tsc(),
-        trip!(event).number,
-        &line.text[..line.used],
-    );
+    events.write(EVENT_FAULT, frame.vector as u32, arch::tsc(), trip!(event).number, line.bytes());
     last_words();
     // SAFETY: atomics of the entry code; Linux goes on from here.
     unsafe {

@@ -21,14 +21,28 @@
 
 pub mod alone;
 pub mod events;
+pub mod frames;
 pub mod interrupt;
+pub mod line;
 pub mod linux;
 pub mod repair;
+pub mod schedule;
 pub mod space;
 pub mod tick;
 pub mod user;
+pub mod vmm;
 
 #[cfg(target_os = "none")]
 pub mod arch;
-#[cfg(target_os = "none")]
+#[cfg(all(target_os = "none", not(feature = "svm")))]
+mod behind;
+#[cfg(all(target_os = "none", not(feature = "svm")))]
 pub mod hal;
+#[cfg(all(target_os = "none", any(feature = "alone", feature = "svm")))]
+mod hpet;
+#[cfg(target_os = "none")]
+mod owned;
+#[cfg(target_os = "none")]
+mod serial;
+#[cfg(all(target_os = "none", any(feature = "alone", feature = "svm")))]
+mod ticks;

@@ -1,15 +1,16 @@
 //! From the loader's hands to the first tick.
 
 use super::host::{self, ENTRY, TRIP};
-use super::hpet::{self, Hpet};
 use super::memory::Free;
 use super::pvh::{self, Physical};
 use super::serial::{line, Serial};
+use super::timer;
 use super::world::{self, Pages};
 use super::{command, image};
 use crate::arch::x86_64 as arch;
-use crate::hal::{self, LinuxServices, Owned, Start};
+use crate::hal::{self, Services, Start};
 use crate::linux::contains;
+use crate::owned::Owned;
 use kyozon_abi::events::{EventRecord, EventRing, EVENTS_VERSION, RECORDS_OFFSET};
 use kyozon_abi::layer::*;
 
@@ -80,11 +81,11 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
 
     arch::alone::set_features();
     // SAFETY: mapped at the physical addresses.
-    let timer = unsafe { Hpet::take(hpet::REGISTERS) }?;
+    let (timer, route) = unsafe { timer::take(timer::REGISTERS) }?;
     let rates = timer.rates();
     let within = Range { base: LOW, bytes: MAPPED - LOW };
     let mut pages = Pages(Free::new(start.ram.as_slice(), within, &[own, module]));
-    let (page_table, pieces) = world::make(&mut pages, &images, options.memory, hpet::REGISTERS)
+    let (page_table, pieces) = world::make(&mut pages, &images, options.memory, timer::REGISTERS)
         .ok_or("memory is too small, or in too many pieces")?;
     // SAFETY: nothing else runs yet.
     let (entry, trip, events) = unsafe { (ENTRY.get(), TRIP.get(), EVENTS.get()) };
@@ -104,7 +105,7 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
     trip.guard_tsc = arch::tsc();
     line!(
         "alone: {} guard {} hz {} budget {} parameter {:#x} memory {} tsc_khz {} period_fs {}",
-        timer.route,
+        route,
         timer.guard(),
         options.hz,
         options.budget_us,
@@ -123,23 +124,7 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
 
 /// The first trip: what the layer does, with services that say that there is no Linux.
 pub(crate) extern "C" fn alone_init(from: *mut LayerEntry, trip: *mut Trip) -> Start {
-    hal::init(from, trip, &LinuxServices { window: no_window, repair: no_repair })
-}
-
-extern "C" fn no_window(window: *mut Window) -> i64 {
-    if hal::space().can_write::<Window>(window as u64) {
-        SERVICE_UNAVAILABLE
-    } else {
-        SERVICE_BAD_ADDRESS
-    }
-}
-
-extern "C" fn no_repair(request: *const RepairRequest) -> i64 {
-    if hal::space().can_read::<RepairRequest>(request as u64) {
-        SERVICE_UNAVAILABLE
-    } else {
-        SERVICE_BAD_ADDRESS
-    }
+    hal::init(from, trip, &Services::OWN)
 }
 
 /// This program failed itself.

@@ -2,9 +2,10 @@
 
 use super::image::Images;
 use super::memory::{Free, Ranges};
-use super::tables::{self, Frames, DATA, DEVICE, RODATA, TEXT};
+use super::tables::{self, DATA, DEVICE, RODATA, TEXT};
 use crate::arch::x86_64::alone as stub;
-use crate::hal::Owned;
+use crate::frames::Frames;
+use crate::owned::Owned;
 use core::arch::asm;
 use kyozon_abi::layer::{LAYER_BASE, MEMORY_BASE, TASKS_BASE};
 

@@ -2,10 +2,15 @@
 
 #[cfg(feature = "alone")]
 pub mod alone;
+#[cfg(not(feature = "svm"))]
 pub mod entry;
+#[cfg(not(feature = "svm"))]
 pub mod gates;
 #[cfg(feature = "alone")]
 pub mod pvh;
+#[cfg(feature = "svm")]
+pub mod svm;
+#[cfg(not(feature = "svm"))]
 pub mod user_state;
 
 use core::arch::asm;

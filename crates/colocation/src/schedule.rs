@@ -52,6 +52,14 @@ pub fn scale(value: u32, rate: u64) -> u64 {
     ((u128::from(value) * u128::from(rate)) >> 32) as u64
 }
 
+/// Most counts of a rest, well below half the counter.
+const REST_MAX: u64 = 1 << 28;
+
+/// The same for any number of ticks; no more than a rest may be.
+pub fn scale_long(value: u64, rate: u64) -> u32 {
+    ((u128::from(value) * u128::from(rate)) >> 32).min(u128::from(REST_MAX)) as u32
+}
+
 /// The tick's schedule, in counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
@@ -59,6 +67,8 @@ pub struct Schedule {
     next: u64,
     margin: u32,
     furthest: u32,
+    /// The next tick is at least so far from now.
+    pub rest: u32,
 }
 
 /// A tick that was armed.
@@ -85,6 +95,7 @@ impl Schedule {
             next: u64::from(now.wrapping_add(lead)) << 32,
             margin: (MARGIN_FS / u64::from(rates.period_fs)) as u32 + 1,
             furthest: (period >> 32) as u32 + lead + 1,
+            rest: 0,
         }
     }
 
@@ -107,21 +118,22 @@ impl Schedule {
 
     fn arm(&mut self, counter: &mut impl Counter) -> Armed {
         let mut passed = 0;
+        let least = i64::from(self.margin) + i64::from(self.rest);
         loop {
             let at = (self.next >> 32) as u32;
             counter.set_tick(at);
             let now = counter.now();
             let tsc = counter.tsc();
             let mut left = i64::from(at.wrapping_sub(now) as i32);
-            if left > i64::from(self.margin) {
-                if left <= i64::from(self.margin) + i64::from(self.furthest) {
+            if left > least {
+                if left <= least + i64::from(self.furthest) {
                     return Armed { at, left: left as u32, tsc, passed };
                 }
                 // The machine stood still for half the counter.
                 self.next = u64::from(now) << 32;
                 left = 0;
             }
-            let behind = (i64::from(self.margin) - left) as u64;
+            let behind = (least - left) as u64;
             let skip = (behind << 32) / self.period + 1;
             self.next = self.next.wrapping_add(skip.wrapping_mul(self.period));
             passed += skip as u32;
@@ -180,6 +192,18 @@ mod tests {
             let exact = (i * 100_000_000 / 300) as u32;
             assert!(first.wrapping_add(exact).wrapping_sub(f.tick) <= 1, "tick {i}");
         }
+    }
+
+    #[test]
+    fn a_rest_puts_the_next_tick_off() {
+        let (mut s, mut f) = started(1000, 5);
+        let first = f.tick;
+        f.now = first + 60_000;
+        s.rest = scale_long(600_000, RATES.count_per_tsc());
+        assert_eq!(s.rest, 59_999);
+        let armed = s.next(&mut f);
+        assert_eq!((armed.at, armed.passed), (first + 200_000, 1));
+        assert_eq!(scale_long(u64::MAX, u64::MAX), REST_MAX as u32);
     }
 
     #[test]

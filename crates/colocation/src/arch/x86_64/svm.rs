@@ -1,0 +1,412 @@
+//! Machine code of the hypervisor for AMD SVM.
+
+use crate::vmm::svm::entries;
+use core::arch::{asm, global_asm};
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use kyozon_abi::layer::{IMAGE_HYPERVISOR, IMAGE_MAGIC, LAYER_VERSION};
+use kyozon_abi::vmm::{HostEntry, CALL_LEAVE, HOST_LAUNCH};
+
+/// General registers of a guest that the processor does not switch.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // the names are the registers'
+pub struct Registers {
+    pub rbx: u64,
+    pub rcx: u64,
+    pub rdx: u64,
+    pub rsi: u64,
+    pub rdi: u64,
+    pub rbp: u64,
+    pub r8: u64,
+    pub r9: u64,
+    pub r10: u64,
+    pub r11: u64,
+    pub r12: u64,
+    pub r13: u64,
+    pub r14: u64,
+    pub r15: u64,
+}
+
+/// What a CPU goes on with when it is given back: its general registers, then RAX, RFLAGS, RIP and RSP.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bare {
+    /// As the guest had them.
+    pub registers: Registers,
+    #[allow(missing_docs)]
+    pub rax: u64,
+    #[allow(missing_docs)]
+    pub rflags: u64,
+    #[allow(missing_docs)]
+    pub rip: u64,
+    #[allow(missing_docs)]
+    pub rsp: u64,
+}
+
+/// A descriptor table's place, as LGDT and LIDT want it.
+#[repr(C, packed)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Table {
+    /// Bytes, less one.
+    pub limit: u16,
+    /// Virtual address.
+    pub base: u64,
+}
+
+extern "C" {
+    /// Runs the guest whose control block is at physical address `block` until it exits.
+    fn host_run(registers: *mut Registers, block: u64);
+    /// Goes on as `bare` says, without a hypervisor.
+    fn host_give_back(bare: *const Bare) -> !;
+    /// First instruction of a CPU that has become a guest.
+    fn host_guest_start();
+    fn host_nmi();
+    fn host_machine_check();
+    fn host_stubs();
+    static HOST_MACHINE_CHECK: AtomicU32;
+}
+
+global_asm!(
+    ".section .header, \"a\"",
+    ".quad {magic}",
+    ".long {version}, {kind}",
+    ".quad __image_base",
+    ".quad __text_bytes",
+    ".quad __rodata_bytes",
+    ".quad __data_bytes",
+    ".quad __memory_bytes",
+    ".quad host_entry",
+
+    ".section .data.host, \"aw\"",
+    ".balign 8",
+    ".globl HOST_MACHINE_CHECK",
+    "HOST_MACHINE_CHECK: .long 0",
+
+    ".section .text.host, \"ax\"",
+    ".globl host_entry, host_guest_start, host_run, host_give_back, host_nmi, host_machine_check, host_stubs",
+
+    // (rdi: *mut HostEntry), called by the trampoline on a stack that the guest keeps, with interrupts off. NMIs that
+    // come before CLGI meet the trampoline's gate, which counts them. After a launch the caller goes on as a guest at
+    // host_guest_start, with the stack as it is here.
+    "host_entry:",
+    "cmp dword ptr [rdi + {operation}], {launch_operation}",
+    "jne 2f",
+    "lea rsi, [rsp]",
+    "sub rsp, 8",
+    "call {launch}",
+    "test rax, rax",
+    "jz 1f",
+    "clgi",
+    "mov rsp, rax",
+    "call {run}",
+    "ud2",
+    "1: add rsp, 8",
+    "host_guest_start:",
+    "ret",
+    // The hypervisor answers this one in its own way: what follows runs without it.
+    "2: mov eax, {leave}",
+    "vmmcall",
+    "sub rsp, 8",
+    "call {left}",
+    "add rsp, 8",
+    "ret",
+
+    // (rdi: *mut Registers, rsi: block). GIF is 0 before and after. VMRUN keeps RSP, RIP, RFLAGS and RAX of the host.
+    "host_run:",
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "push rdi",
+    "mov rax, rsi",
+    "mov rbx, [rdi]",
+    "mov rcx, [rdi + 8]",
+    "mov rdx, [rdi + 16]",
+    "mov rsi, [rdi + 24]",
+    "mov rbp, [rdi + 40]",
+    "mov r8, [rdi + 48]",
+    "mov r9, [rdi + 56]",
+    "mov r10, [rdi + 64]",
+    "mov r11, [rdi + 72]",
+    "mov r12, [rdi + 80]",
+    "mov r13, [rdi + 88]",
+    "mov r14, [rdi + 96]",
+    "mov r15, [rdi + 104]",
+    "mov rdi, [rdi + 32]",
+    "vmrun rax",
+    "xchg rdi, [rsp]",
+    "mov [rdi], rbx",
+    "mov [rdi + 8], rcx",
+    "mov [rdi + 16], rdx",
+    "mov [rdi + 24], rsi",
+    "mov [rdi + 40], rbp",
+    "mov [rdi + 48], r8",
+    "mov [rdi + 56], r9",
+    "mov [rdi + 64], r10",
+    "mov [rdi + 72], r11",
+    "mov [rdi + 80], r12",
+    "mov [rdi + 88], r13",
+    "mov [rdi + 96], r14",
+    "mov [rdi + 104], r15",
+    "pop rax",
+    "mov [rdi + 32], rax",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbp",
+    "pop rbx",
+    "ret",
+
+    // (rdi: *const Bare). Descriptor tables and control registers are the guest's already, and the page tables map this
+    // code as well as the guest's stack. The guest's interrupts are off.
+    "host_give_back:",
+    "mov rsp, [rdi + 136]",
+    "push qword ptr [rdi + 128]",
+    "push qword ptr [rdi + 120]",
+    "mov rax, [rdi + 112]",
+    "mov rbx, [rdi]",
+    "mov rcx, [rdi + 8]",
+    "mov rdx, [rdi + 16]",
+    "mov rsi, [rdi + 24]",
+    "mov rbp, [rdi + 40]",
+    "mov r8, [rdi + 48]",
+    "mov r9, [rdi + 56]",
+    "mov r10, [rdi + 64]",
+    "mov r11, [rdi + 72]",
+    "mov r12, [rdi + 80]",
+    "mov r13, [rdi + 88]",
+    "mov r14, [rdi + 96]",
+    "mov r15, [rdi + 104]",
+    "mov rdi, [rdi + 32]",
+    "stgi",
+    "popfq",
+    "ret",
+
+    // The gates. An NMI is taken where it is waited for, and nowhere else.
+    "host_nmi: iretq",
+    "host_machine_check:",
+    "lock inc dword ptr [rip + HOST_MACHINE_CHECK]",
+    "iretq",
+    ".balign 16",
+    "host_stubs:",
+    ".set vector, 0",
+    ".rept 32",
+    ".balign 16",
+    "mov edi, vector",
+    "mov rsi, rsp",
+    "jmp host_fault",
+    ".set vector, vector + 1",
+    ".endr",
+    "host_fault:",
+    "and rsp, -16",
+    "call {fault}",
+    "ud2",
+    magic = const IMAGE_MAGIC,
+    version = const LAYER_VERSION,
+    kind = const IMAGE_HYPERVISOR,
+    operation = const offset_of!(HostEntry, operation),
+    launch_operation = const HOST_LAUNCH,
+    leave = const CALL_LEAVE,
+    launch = sym entries::launch,
+    left = sym entries::left,
+    run = sym entries::run,
+    fault = sym entries::fault,
+);
+
+const _: () = assert!(offset_of!(Bare, rax) == 112 && offset_of!(Registers, rdi) == 32);
+
+/// Code selector of the hypervisor, Linux's, so that nothing has to be reloaded.
+pub const KERNEL_CODE: u16 = 0x10;
+/// Its stack selector.
+pub const KERNEL_DATA: u16 = 0x18;
+
+/// Where a CPU that has become a guest goes on.
+pub fn guest_start() -> u64 {
+    host_guest_start as *const () as u64
+}
+
+/// Runs a guest until it exits.
+///
+/// # Safety
+///
+/// `block` is the physical address of a control block whose guest cannot reach the hypervisor's memory, and GIF is 0.
+pub unsafe fn run_guest(registers: &mut Registers, block: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { host_run(registers, block) }
+}
+
+/// Goes on as `bare` says.
+///
+/// # Safety
+///
+/// All other state must be the guest's.
+pub unsafe fn give_back(bare: &Bare) -> ! {
+    // SAFETY: the caller's promise.
+    unsafe { host_give_back(bare) }
+}
+
+/// Lets the NMI that waits come, to a gate that does nothing.
+///
+/// # Safety
+///
+/// The hypervisor's descriptor tables are live.
+pub unsafe fn take_nmi() {
+    // SAFETY: maskable interrupts are off in the host. The window is as long as it takes.
+    unsafe { asm!("stgi", "nop", "clgi") };
+}
+
+/// Machine checks that came while the hypervisor ran, since the last call.
+pub fn machine_checks() -> u32 {
+    // SAFETY: an atomic of the machine code.
+    let counter = unsafe { &HOST_MACHINE_CHECK };
+    if counter.load(Relaxed) == 0 {
+        return 0;
+    }
+    counter.swap(0, Relaxed)
+}
+
+/// FS, GS, TR, LDTR, KernelGSBase, STAR, LSTAR, CSTAR, SFMASK, SYSENTER_*: to a control block.
+///
+/// # Safety
+///
+/// `block` is the physical address of a control block.
+pub unsafe fn save(block: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { asm!("vmsave rax", in("rax") block, options(nostack, preserves_flags)) };
+}
+
+/// The same, from a control block.
+///
+/// # Safety
+///
+/// As for [`save`], and what it says is a guest's that runs next.
+pub unsafe fn load(block: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { asm!("vmload rax", in("rax") block, options(nostack, preserves_flags)) };
+}
+
+/// A model-specific register.
+///
+/// # Safety
+///
+/// It must exist.
+pub unsafe fn rdmsr(msr: u32) -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!("rdmsr", in("ecx") msr, out("eax") low, out("edx") high, options(nostack, preserves_flags))
+    };
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// Sets a model-specific register.
+///
+/// # Safety
+///
+/// The hypervisor and Linux must be able to go on with the value.
+pub unsafe fn wrmsr(msr: u32, value: u64) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!("wrmsr", in("ecx") msr, in("eax") value as u32, in("edx") (value >> 32) as u32,
+             options(nostack, preserves_flags));
+    }
+}
+
+macro_rules! control {
+    ($($get:ident $set:ident $name:literal)*) => {$(
+        /// The register.
+        pub fn $get() -> u64 {
+            let value;
+            // SAFETY: reads a register that exists.
+            unsafe { asm!(concat!("mov {}, ", $name), out(reg) value, options(nomem, nostack, preserves_flags)) };
+            value
+        }
+        /// Sets the register.
+        ///
+        /// # Safety
+        ///
+        /// The code that follows must be able to run with the value.
+        #[allow(dead_code)]
+        pub unsafe fn $set(value: u64) {
+            // SAFETY: the caller's promise.
+            unsafe { asm!(concat!("mov ", $name, ", {}"), in(reg) value, options(nostack, preserves_flags)) };
+        }
+    )*};
+}
+control!(cr0 set_cr0 "cr0" cr2 set_cr2 "cr2" cr4 set_cr4 "cr4" dr6 set_dr6 "dr6" dr7 set_dr7 "dr7");
+
+/// Selectors of ES and DS.
+pub fn data_selectors() -> (u16, u16) {
+    let (es, ds): (u32, u32);
+    // SAFETY: reads registers.
+    unsafe {
+        asm!("mov {0:e}, es", "mov {1:e}, ds", out(reg) es, out(reg) ds, options(nomem, nostack, preserves_flags));
+    }
+    (es as u16, ds as u16)
+}
+
+/// Loads SS, ES and DS.
+///
+/// # Safety
+///
+/// The descriptor table that is live has them.
+pub unsafe fn set_data_selectors(ss: u16, es: u16, ds: u16) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!("mov ss, {0:e}", "mov es, {1:e}", "mov ds, {2:e}", in(reg) u32::from(ss), in(reg) u32::from(es),
+             in(reg) u32::from(ds), options(nostack, preserves_flags));
+    }
+}
+
+/// The live global and interrupt descriptor tables.
+pub fn tables() -> (Table, Table) {
+    let (mut gdt, mut idt) = (Table::default(), Table::default());
+    // SAFETY: stores registers.
+    unsafe {
+        asm!("sgdt [{}]", "sidt [{}]", in(reg) &mut gdt, in(reg) &mut idt, options(nostack, preserves_flags));
+    }
+    (gdt, idt)
+}
+
+/// Makes descriptor tables live.
+///
+/// # Safety
+///
+/// They must be such, for as long as they are live, with the selectors that are loaded.
+pub unsafe fn set_tables(gdt: Table, idt: Table) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!("lgdt [{}]", "lidt [{}]", in(reg) &gdt, in(reg) &idt, options(nostack, preserves_flags));
+    }
+}
+
+const NMI: usize = 2;
+const MACHINE_CHECK: usize = 18;
+const STUB_BYTES: u64 = 16;
+
+/// The gate of `vector` in the hypervisor's table: on the stack that is live, as GIF is 0 nearly always.
+pub fn gate(vector: usize) -> [u64; 2] {
+    let at = match vector {
+        NMI => host_nmi as *const () as u64,
+        MACHINE_CHECK => host_machine_check as *const () as u64,
+        _ => host_stubs as *const () as u64 + vector as u64 * STUB_BYTES,
+    };
+    let low = at & 0xffff | u64::from(KERNEL_CODE) << 16 | 0x8e00 << 32 | (at >> 16 & 0xffff) << 48;
+    [low, at >> 32]
+}
+
+/// Writes a doubleword to an I/O port.
+///
+/// # Safety
+///
+/// As for [`super::out8`].
+pub unsafe fn halt_forever() -> ! {
+    loop {
+        // SAFETY: GIF is 0: nothing wakes this CPU.
+        unsafe { asm!("hlt", options(nomem, nostack)) };
+    }
+}

@@ -1,0 +1,146 @@
+//! How a CPU becomes a guest under its running Linux, and how it is given back.
+//!
+//! The state that becomes the guest's is the one at the entry: the trampoline's world, with the hypervisor's page tables.
+//! The trampoline's own way back then leads to Linux, with no hypervisor code in between. On the way out it is the same:
+//! the trampoline leads into this world, which the CPU is in when it is given back.
+
+use super::cpu::Cpu;
+use super::machine::{self, VM_HSAVE_PA};
+use super::vmcb::*;
+use crate::arch::x86_64::svm::{self, Bare, Table};
+use crate::owned::Owned;
+use kyozon_abi::vmm::*;
+
+/// The hypervisor's descriptor tables, the same for every CPU: no stack of theirs, no task state segment.
+static GATES: Owned<[[u64; 2]; 256]> = Owned::new([[0; 2]; 256]);
+static SEGMENTS: Owned<[u64; 8]> =
+    Owned::new([0, 0, 0x00af_9b00_0000_ffff, 0x00cf_9300_0000_ffff, 0, 0, 0, 0]);
+
+/// Makes this CPU's state that of a guest. The top of the stack on which it is run, or 0 where it cannot be.
+pub extern "C" fn launch(from: *mut HostEntry, stack: u64) -> u64 {
+    // SAFETY: the module's structure, for this entry.
+    let (version, index) = unsafe { ((*from).version, (*from).cpu) };
+    let refuse = || {
+        // SAFETY: as above.
+        unsafe { (*from).result = HOST_REFUSED };
+        0
+    };
+    if version != VMM_VERSION || index as usize >= HOST_MAX_CPUS {
+        return refuse();
+    }
+    if index == 0 && machine::make(from).is_none() {
+        return refuse();
+    }
+    let Some(cpu) = Cpu::make(index) else { return refuse() };
+    // SAFETY: this CPU, which has no reference; EFER, VM_HSAVE_PA and the page exist.
+    unsafe {
+        svm::wrmsr(machine::EFER, svm::rdmsr(machine::EFER) | EFER_SVME);
+        svm::wrmsr(VM_HSAVE_PA, cpu.host_save);
+        let cpu = machine::cpu(index as usize).insert(cpu);
+        capture(cpu.vmcb(), stack);
+        (*from).result = HOST_DONE;
+    }
+    HOST_STACKS + (u64::from(index) + 1) * HOST_STACK_STRIDE
+}
+
+/// Makes the hypervisor's descriptor tables live on this CPU.
+pub fn enter_host() {
+    // SAFETY: every CPU writes the same; the selectors that are loaded mean the same in both tables.
+    unsafe {
+        let gates = GATES.get();
+        for (vector, gate) in gates.iter_mut().enumerate().take(32) {
+            *gate = svm::gate(vector);
+        }
+        let table = |base: u64, bytes: usize| Table { limit: bytes as u16 - 1, base };
+        let segments = SEGMENTS.get();
+        svm::set_tables(
+            table(segments.as_ptr() as u64, size_of_val(segments)),
+            table(gates.as_ptr() as u64, size_of_val(gates)),
+        );
+    }
+}
+
+/// A data segment as it is loaded in 64-bit mode: null, or Linux's flat ones.
+pub fn data_segment(selector: u16) -> Segment {
+    match selector & !3 {
+        0 => Segment { selector, ..Segment::default() },
+        _ => Segment {
+            selector,
+            attributes: if selector & 3 == 3 { 0xcf3 } else { 0xc93 },
+            limit: u32::MAX,
+            base: 0,
+        },
+    }
+}
+
+/// Kernel code of 64 bits.
+pub const CODE: Segment =
+    Segment { selector: svm::KERNEL_CODE, attributes: 0xa9b, limit: u32::MAX, base: 0 };
+
+fn capture(vmcb: &mut Vmcb, stack: u64) {
+    const PAT: u32 = 0x277;
+    let (gdt, idt) = svm::tables();
+    let (es, ds) = svm::data_selectors();
+    let table =
+        |t: Table| Segment { limit: u32::from(t.limit), base: t.base, ..Segment::default() };
+    vmcb.es = data_segment(es);
+    vmcb.ds = data_segment(ds);
+    vmcb.cs = CODE;
+    vmcb.ss = data_segment(svm::KERNEL_DATA);
+    vmcb.gdtr = table(gdt);
+    vmcb.idtr = table(idt);
+    vmcb.cpl = 0;
+    // SAFETY: these exist on every CPU with nested paging.
+    unsafe {
+        vmcb.efer = svm::rdmsr(machine::EFER);
+        vmcb.pat = svm::rdmsr(PAT);
+    }
+    vmcb.cr0 = svm::cr0();
+    vmcb.cr2 = svm::cr2();
+    vmcb.cr3 = crate::arch::x86_64::cr3();
+    vmcb.cr4 = svm::cr4();
+    vmcb.dr6 = svm::dr6();
+    vmcb.dr7 = svm::dr7();
+    vmcb.rflags = 2;
+    vmcb.rip = svm::guest_start();
+    vmcb.rsp = stack;
+    vmcb.rax = 0;
+}
+
+/// This CPU goes on as the guest that it was, without us: behind the VMMCALL that asked for it.
+pub fn give_back(cpu: &mut Cpu) -> ! {
+    const VMMCALL_BYTES: u64 = 3;
+    let registers = cpu.registers;
+    let vmcb = cpu.vmcb();
+    let bare = Bare {
+        registers,
+        rax: vmcb.rax,
+        rflags: vmcb.rflags,
+        rip: vmcb.rip + VMMCALL_BYTES,
+        rsp: vmcb.rsp,
+    };
+    let table = |s: Segment| Table { limit: s.limit as u16, base: s.base };
+    // Those that the table has which is live now; a selector of a local table cannot be loaded from here.
+    let known = |s: Segment| if matches!(s.selector, 0x18 | 0x2b) { s.selector } else { 0 };
+    // SAFETY: the guest is in this world, in kernel mode, with interrupts off: its page tables map what it and this code
+    // need; its tables are the trampoline's.
+    unsafe {
+        svm::set_cr0(vmcb.cr0);
+        svm::set_cr4(vmcb.cr4);
+        svm::set_cr2(vmcb.cr2);
+        svm::set_dr6(vmcb.dr6);
+        svm::set_dr7(vmcb.dr7);
+        svm::set_tables(table(vmcb.gdtr), table(vmcb.idtr));
+        svm::set_data_selectors(svm::KERNEL_DATA, known(vmcb.es), known(vmcb.ds));
+        svm::give_back(&bare)
+    }
+}
+
+/// Runs without the hypervisor, on the CPU that it has left.
+pub extern "C" fn left() {
+    // SAFETY: nobody uses either any more.
+    unsafe {
+        svm::wrmsr(VM_HSAVE_PA, 0);
+        svm::wrmsr(machine::EFER, svm::rdmsr(machine::EFER) & !EFER_SVME);
+    }
+}

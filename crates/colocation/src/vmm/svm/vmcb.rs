@@ -1,0 +1,223 @@
+//! The virtual machine control block. AMD APM 2, appendix B.
+
+use core::mem::offset_of;
+
+/// A segment register, table B-2.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Segment {
+    /// Selector.
+    pub selector: u16,
+    /// Bits 40..47 and 52..55 of a descriptor.
+    pub attributes: u16,
+    /// Limit in bytes.
+    pub limit: u32,
+    /// Base.
+    pub base: u64,
+}
+
+/// The block: control area, then the guest's state.
+#[repr(C, align(4096))]
+#[allow(missing_docs)] // the names are the manual's
+pub struct Vmcb {
+    pub intercept_cr: u32,
+    pub intercept_dr: u32,
+    pub intercept_exceptions: u32,
+    pub intercept_1: u32,
+    pub intercept_2: u32,
+    pub intercept_3: u32,
+    _reserved_018: [u8; 0x28],
+    pub iopm: u64,
+    pub msrpm: u64,
+    pub tsc_offset: u64,
+    pub asid: u32,
+    pub tlb_control: u32,
+    pub virtual_interrupt: u64,
+    pub interrupt_shadow: u64,
+    pub exit_code: u64,
+    pub exit_info_1: u64,
+    pub exit_info_2: u64,
+    pub exit_int_info: u64,
+    pub nested_control: u64,
+    _reserved_098: [u8; 0x10],
+    pub event_inj: u64,
+    pub nested_cr3: u64,
+    pub lbr_control: u64,
+    pub clean: u64,
+    pub next_rip: u64,
+    _reserved_0d0: [u8; 0x330],
+
+    pub es: Segment,
+    pub cs: Segment,
+    pub ss: Segment,
+    pub ds: Segment,
+    pub fs: Segment,
+    pub gs: Segment,
+    pub gdtr: Segment,
+    pub ldtr: Segment,
+    pub idtr: Segment,
+    pub tr: Segment,
+    _reserved_4a0: [u8; 0x2b],
+    pub cpl: u8,
+    _reserved_4cc: [u8; 4],
+    pub efer: u64,
+    _reserved_4d8: [u8; 0x70],
+    pub cr4: u64,
+    pub cr3: u64,
+    pub cr0: u64,
+    pub dr7: u64,
+    pub dr6: u64,
+    pub rflags: u64,
+    pub rip: u64,
+    _reserved_580: [u8; 0x58],
+    pub rsp: u64,
+    pub s_cet: u64,
+    pub ssp: u64,
+    pub isst: u64,
+    pub rax: u64,
+    pub star: u64,
+    pub lstar: u64,
+    pub cstar: u64,
+    pub sfmask: u64,
+    pub kernel_gs_base: u64,
+    pub sysenter_cs: u64,
+    pub sysenter_esp: u64,
+    pub sysenter_eip: u64,
+    pub cr2: u64,
+    _reserved_648: [u8; 0x20],
+    pub pat: u64,
+    pub debug_control: u64,
+    _reserved_678: [u8; 0x988],
+}
+
+const _: () = {
+    assert!(size_of::<Vmcb>() == 4096);
+    assert!(offset_of!(Vmcb, iopm) == 0x40 && offset_of!(Vmcb, exit_code) == 0x70);
+    assert!(offset_of!(Vmcb, event_inj) == 0xa8 && offset_of!(Vmcb, next_rip) == 0xc8);
+    assert!(offset_of!(Vmcb, es) == 0x400 && offset_of!(Vmcb, cpl) == 0x4cb);
+    assert!(offset_of!(Vmcb, efer) == 0x4d0 && offset_of!(Vmcb, cr4) == 0x548);
+    assert!(offset_of!(Vmcb, rip) == 0x578 && offset_of!(Vmcb, rsp) == 0x5d8);
+    assert!(offset_of!(Vmcb, rax) == 0x5f8 && offset_of!(Vmcb, cr2) == 0x640);
+    assert!(offset_of!(Vmcb, pat) == 0x668);
+};
+
+/// [`Vmcb::intercept_1`]. 15.9, table B-1.
+pub const INTERCEPT_NMI: u32 = 1 << 1;
+#[allow(missing_docs)]
+pub const INTERCEPT_INIT: u32 = 1 << 3;
+#[allow(missing_docs)]
+pub const INTERCEPT_IRET: u32 = 1 << 20;
+#[allow(missing_docs)]
+pub const INTERCEPT_HLT: u32 = 1 << 24;
+#[allow(missing_docs)]
+pub const INTERCEPT_PORTS: u32 = 1 << 27;
+#[allow(missing_docs)]
+pub const INTERCEPT_MSRS: u32 = 1 << 28;
+#[allow(missing_docs)]
+pub const INTERCEPT_SHUTDOWN: u32 = 1 << 31;
+/// [`Vmcb::intercept_2`]: VMRUN, which must be set, VMMCALL, VMLOAD, VMSAVE, STGI, CLGI, SKINIT.
+pub const INTERCEPT_SVM: u32 = 0x7f;
+/// WBINVD, MONITOR, MWAIT, XSETBV.
+pub const INTERCEPT_REST: u32 = 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 13;
+
+/// [`Vmcb::exit_code`]. Appendix C.
+pub const VMEXIT_EXCEPTION: u64 = 0x40;
+#[allow(missing_docs)]
+pub const VMEXIT_NMI: u64 = 0x61;
+#[allow(missing_docs)]
+pub const VMEXIT_INIT: u64 = 0x63;
+#[allow(missing_docs)]
+pub const VMEXIT_IRET: u64 = 0x74;
+#[allow(missing_docs)]
+pub const VMEXIT_MSR: u64 = 0x7c;
+#[allow(missing_docs)]
+pub const VMEXIT_SHUTDOWN: u64 = 0x7f;
+#[allow(missing_docs)]
+pub const VMEXIT_VMRUN: u64 = 0x80;
+#[allow(missing_docs)]
+pub const VMEXIT_VMMCALL: u64 = 0x81;
+#[allow(missing_docs)]
+pub const VMEXIT_SKINIT: u64 = 0x86;
+#[allow(missing_docs)]
+pub const VMEXIT_NESTED_FAULT: u64 = 0x400;
+#[allow(missing_docs)]
+pub const VMEXIT_INVALID: u64 = u64::MAX;
+
+/// [`Vmcb::event_inj`] and [`Vmcb::exit_int_info`], 15.20: valid.
+pub const EVENT_VALID: u64 = 1 << 31;
+/// An error code is in the upper half.
+pub const EVENT_ERROR: u64 = 1 << 11;
+/// Mask of the type.
+pub const EVENT_TYPE: u64 = 7 << 8;
+/// Non-maskable interrupt.
+pub const EVENT_NMI: u64 = 2 << 8;
+/// Exception.
+pub const EVENT_EXCEPTION: u64 = 3 << 8;
+
+/// [`Vmcb::virtual_interrupt`]: maskable interrupts are held back by the host's flag.
+pub const VIRTUAL_MASKING: u64 = 1 << 24;
+/// [`Vmcb::tlb_control`]: everything of every guest.
+pub const FLUSH_ALL: u32 = 1;
+
+/// Vectors.
+pub const DEBUG: u64 = 1;
+#[allow(missing_docs)]
+pub const INVALID_OPCODE: u64 = 6;
+#[allow(missing_docs)]
+pub const GENERAL_PROTECTION: u64 = 13;
+#[allow(missing_docs)]
+pub const PAGE_FAULT: u64 = 14;
+#[allow(missing_docs)]
+pub const MACHINE_CHECK: u64 = 18;
+
+/// Exceptions with an error code: 8, 10..=14, 17, 21, 29, 30. APM 2 8.2.
+const WITH_ERROR: u32 = 1 << 8 | 0x1f << 10 | 1 << 17 | 1 << 21 | 1 << 29 | 1 << 30;
+
+/// The event that gives the guest exception `vector`.
+pub const fn exception(vector: u64, error: u64) -> u64 {
+    let event = EVENT_VALID | EVENT_EXCEPTION | vector;
+    if WITH_ERROR >> vector & 1 != 0 {
+        event | EVENT_ERROR | error << 32
+    } else {
+        event
+    }
+}
+
+/// RFLAGS.TF, RF and IF.
+pub const FLAG_TRAP: u64 = 1 << 8;
+#[allow(missing_docs)]
+pub const FLAG_RESUME: u64 = 1 << 16;
+/// DR6.BS: a single step.
+pub const DEBUG_STEP: u64 = 1 << 14;
+/// EFER.SVME.
+pub const EFER_SVME: u64 = 1 << 12;
+
+/// First bit of a register in a permission map of two pages: reads, and the next one writes. 15.11.
+pub const fn msr_bit(msr: u32) -> Option<usize> {
+    let (base, at) = match msr {
+        0..=0x1fff => (0, msr),
+        0xc000_0000..=0xc000_1fff => (0x800, msr - 0xc000_0000),
+        0xc001_0000..=0xc001_1fff => (0x1000, msr - 0xc001_0000),
+        _ => return None,
+    };
+    Some(base * 8 + at as usize * 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exceptions_carry_an_error_code_where_they_have_one() {
+        assert_eq!(exception(INVALID_OPCODE, 7), 0x8000_0306);
+        assert_eq!(exception(PAGE_FAULT, 7), 7 << 32 | 0x8000_0b0e);
+    }
+
+    #[test]
+    fn registers_have_their_place_in_the_map() {
+        assert_eq!(msr_bit(0x1b), Some(0x36));
+        assert_eq!(msr_bit(0xc000_0080), Some(0x800 * 8 + 0x100));
+        assert_eq!(msr_bit(0xc001_0117), Some(0x1000 * 8 + 0x22e));
+        assert_eq!(msr_bit(0x4000_0000), None);
+    }
+}

@@ -1,0 +1,241 @@
+//! Accesses of Linux to what is hidden, and writes to what is guarded.
+//!
+//! The instruction is let run once, on a page of no meaning, in a view of memory that only its CPU has: so nothing has
+//! to be decoded, and it cannot be told from one that found no memory there. What it wrote to a device is found by
+//! comparison, and passed on where that is harmless.
+
+use super::cpu::{Cpu, Or};
+use super::machine::{self, at, count, entry, lies_in, list, tables, POOL};
+use super::names;
+use super::vmcb::*;
+use crate::arch::x86_64 as arch;
+use crate::vmm::filter::{self, hpet, ioapic, Verdict, WINDOW};
+use crate::vmm::nested::{Rights, PAGE, PRESENT};
+use kyozon_abi::vmm::*;
+
+/// [`Vmcb::exit_info_1`] of a nested page fault: the access was a write; it was a fetch. 15.25.6.
+const WRITE: u64 = 1 << 1;
+const FETCH: u64 = 1 << 4;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Hidden,
+    Shown,
+    Timer,
+    IoApic,
+}
+
+/// An access that a CPU is stepped over.
+pub struct Access {
+    /// The guest's own TF.
+    pub trap: bool,
+    /// DR6 before.
+    pub dr6: u64,
+    what: What,
+    gpa: u64,
+    decoy: usize,
+    marked: [u8; WINDOW],
+    used: usize,
+}
+
+fn page(address: u64) -> u64 {
+    address & !(PAGE - 1)
+}
+
+fn what(gpa: u64) -> Option<What> {
+    let e = entry();
+    let timer = &e.timer;
+    if lies_in(list(&e.guest, e.guest_count), gpa) || lies_in(list(&e.host, e.host_count), gpa) {
+        Some(What::Hidden)
+    } else if lies_in(list(&e.shown, e.shown_count), gpa) {
+        Some(What::Shown)
+    } else if page(gpa) == page(timer.registers) {
+        Some(What::Timer)
+    } else if timer.ioapic != 0 && page(gpa) == page(timer.ioapic) {
+        Some(What::IoApic)
+    } else {
+        None
+    }
+}
+
+/// A nested page fault of Linux.
+pub fn on_fault(cpu: &mut Cpu) {
+    let vmcb = cpu.vmcb();
+    let (gpa, info) = (vmcb.exit_info_2, vmcb.exit_info_1);
+    match what(gpa).filter(|_| cpu.sealed) {
+        Some(what) => begin(cpu, what, gpa, info),
+        None => map(cpu, gpa),
+    }
+}
+
+/// A first access: memory and devices are what they are.
+fn map(cpu: &mut Cpu, gpa: u64) {
+    count(EXIT_MAP);
+    let tables = tables();
+    let nested = if cpu.sealed { &tables.sealed } else { &tables.open };
+    let mut pool = POOL.lock();
+    let known = match nested.ensure(&mut *pool, gpa, Rights::ALL) {
+        Some(true) => true,
+        // Another CPU was faster, or a view is older than the tables.
+        Some(false) => {
+            nested.lookup(&mut *pool, gpa).is_some_and(|(_, entry)| entry & PRESENT != 0)
+        }
+        None => false,
+    };
+    drop(pool);
+    if !known {
+        cpu.give(exception(GENERAL_PROTECTION, 0));
+    } else if cpu.access.is_none() {
+        cpu.show_shared();
+    }
+}
+
+fn begin(cpu: &mut Cpu, what: What, gpa: u64, info: u64) {
+    count(if what == What::Hidden { EXIT_HIDDEN } else { EXIT_WRITE });
+    if matches!(what, What::Hidden | What::Shown) {
+        tell(cpu, what, gpa, info);
+    }
+    let used = cpu.access.as_ref().map_or(0, |access| access.used);
+    let shown = cpu.decoys.get(used).copied().is_some_and(|decoy| {
+        let rights = if what == What::Hidden { Rights::ALL } else { Rights::DATA };
+        cpu.step.show(&mut *POOL.lock(), &tables().sealed, gpa, decoy, rights)
+    });
+    let vmcb = cpu.vmcb();
+    if !shown {
+        // One instruction that reaches for so many pages is no honest one.
+        if let Some(access) = cpu.access.take() {
+            vmcb.rflags &= !if access.trap { 0 } else { FLAG_TRAP };
+        }
+        cpu.show_shared();
+        return cpu.give(exception(GENERAL_PROTECTION, 0));
+    }
+    let marked = fill(cpu.decoys[used], what, gpa);
+    let access = cpu.access.get_or_insert(Access {
+        trap: vmcb.rflags & FLAG_TRAP != 0,
+        dr6: vmcb.dr6,
+        what,
+        gpa,
+        decoy: used,
+        marked,
+        used: 0,
+    });
+    access.used = used + 1;
+    vmcb.nested_cr3 = cpu.step.root().expect("shown");
+    vmcb.tlb_control = FLUSH_ALL;
+    vmcb.rflags |= FLAG_TRAP;
+    vmcb.interrupt_shadow |= 1;
+}
+
+/// What the instruction finds in the page at `decoy`, and how a device's registers are marked in it.
+fn fill(decoy: u64, what: What, gpa: u64) -> [u8; WINDOW] {
+    // SAFETY: a page of this CPU's.
+    let bytes = unsafe { core::slice::from_raw_parts_mut(at::<u8>(decoy), PAGE as usize) };
+    match what {
+        What::Hidden => bytes.fill(0xff),
+        // SAFETY: a page of Linux's that the window maps.
+        What::Shown => unsafe {
+            bytes.as_mut_ptr().copy_from_nonoverlapping(at::<u8>(page(gpa)), PAGE as usize);
+        },
+        What::Timer | What::IoApic => {
+            let first = window(gpa);
+            let mut actual = [0; WINDOW];
+            for (i, four) in actual.chunks_mut(4).enumerate() {
+                let address = first + 4 * i as u64;
+                if page(address) == page(gpa) {
+                    // SAFETY: a device's registers, in the window; reading them changes nothing.
+                    let value = unsafe { at::<u32>(address).read_volatile() };
+                    four.copy_from_slice(&value.to_le_bytes());
+                }
+            }
+            let marked = filter::mark(&actual, arch::tsc());
+            bytes.fill(0);
+            let offset = (first - page(gpa)) as usize;
+            let end = (offset + WINDOW).min(bytes.len());
+            bytes[offset..end].copy_from_slice(&marked[..end - offset]);
+            return marked;
+        }
+    }
+    [0; WINDOW]
+}
+
+/// Where the marks around `gpa` begin.
+fn window(gpa: u64) -> u64 {
+    gpa & !7
+}
+
+fn tell(cpu: &mut Cpu, what: What, gpa: u64, info: u64) {
+    let rip = cpu.vmcb().rip;
+    let deed = match info {
+        _ if info & FETCH != 0 => "execution",
+        _ if info & WRITE != 0 => "write",
+        _ => "read",
+    };
+    let of = if what == What::Hidden { "the cokernel's memory" } else { "the event ring" };
+    let task = names::current(cpu);
+    machine::report(format_args!(
+        "wall: {deed} of {of} refused: {gpa:#x}, CPU {}, rip {rip:#x}, task {}",
+        cpu.index,
+        Or(task)
+    ));
+}
+
+impl Access {
+    /// The instruction has run.
+    pub fn finish(self, cpu: &mut Cpu) {
+        if !matches!(self.what, What::Timer | What::IoApic) {
+            return;
+        }
+        let first = window(self.gpa);
+        let mut after = self.marked;
+        let offset = (first - page(self.gpa)) as usize;
+        for (i, byte) in after.iter_mut().enumerate().take(PAGE as usize - offset) {
+            // SAFETY: a page of this CPU's.
+            *byte = unsafe { at::<u8>(cpu.decoys[self.decoy] + (offset + i) as u64).read() };
+        }
+        let Some(written) = filter::written(&self.marked, &after, (self.gpa - first) as usize)
+        else {
+            return;
+        };
+        let register = (offset + written.offset) as u32;
+        let timer = &entry().timer;
+        let (device, name, verdict) = match self.what {
+            What::Timer => {
+                let ours = hpet::Ours { timers: 1 << crate::hpet::TICK | 1 << timer.guard };
+                let current = |offset: u32| read(page(timer.registers) + u64::from(offset));
+                let verdict = hpet::write(ours, register, written.bytes, written.value, current);
+                (timer.registers, "timer", verdict)
+            }
+            _ => {
+                let ours = ioapic::Ours { pin: Some(timer.pin) };
+                let select = read(page(timer.ioapic) + u64::from(ioapic::SELECT));
+                let verdict = ioapic::write(ours, select, register, written.bytes, written.value);
+                (timer.ioapic, "IO-APIC", verdict)
+            }
+        };
+        let to = page(device) + u64::from(register);
+        if let Verdict::Pass(value) | Verdict::Changed(value) = verdict {
+            // SAFETY: what the filter passes, to the device, in the width of the write.
+            unsafe {
+                match written.bytes {
+                    8 => at::<u64>(to).write_volatile(value),
+                    _ => at::<u32>(to).write_volatile(value as u32),
+                }
+            }
+        }
+        if !matches!(verdict, Verdict::Pass(_)) {
+            let task = names::current(cpu);
+            machine::report(format_args!(
+                "wall: write to the tick's {name} refused: {:#x} at {register:#x}, CPU {}, rip {:#x}, task {}",
+                written.value,
+                cpu.index,
+                cpu.vmcb().rip,
+                Or(task)
+            ));
+        }
+    }
+}
+
+fn read(register: u64) -> u32 {
+    // SAFETY: a device's register, in the window.
+    unsafe { at::<u32>(register).read_volatile() }
+}
