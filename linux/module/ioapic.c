@@ -27,6 +27,7 @@
 
 static struct {
 	u8 __iomem *registers;
+	phys_addr_t physical;
 	u32 candidates;
 	int pin;
 	u32 saved_low;
@@ -127,6 +128,7 @@ int kyozon_ioapic_take(struct kyozon_load *load, u32 candidates)
 		return kyozon_say(load, -EOPNOTSUPP,
 				  "CPU %u has an APIC number that no pin can name",
 				  kyozon.cpu);
+	ioapic.physical = physical;
 	ioapic.registers = ioremap(physical, PAGE_SIZE);
 	if (!ioapic.registers)
 		return kyozon_say(load, -ENOMEM, "IO-APIC registers cannot be mapped");
@@ -151,4 +153,9 @@ void kyozon_ioapic_give(void)
 {
 	stop_machine(restore, NULL, NULL);
 	iounmap(ioapic.registers);
+}
+
+phys_addr_t kyozon_ioapic_physical(void)
+{
+	return ioapic.physical;
 }

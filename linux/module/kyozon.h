@@ -15,6 +15,7 @@
 
 #include <linux/irq_work.h>
 #include <linux/mm.h>
+#include <linux/smp.h>
 #include <linux/timer.h>
 #include <linux/types.h>
 #include <asm/processor.h>
@@ -103,7 +104,7 @@ void kyozon_switch(void);
 extern char kyozon_trampoline[], kyozon_trampoline_end[];
 extern char kyozon_nmi_gate[], kyozon_nmi_in_transit[];
 extern char kyozon_machine_check_gate[], kyozon_machine_check_in_transit[];
-extern char kyozon_fault_gate[];
+extern char kyozon_fault_gate[], kyozon_guest_exit[];
 
 /* reserve.c: memory taken from Linux, in pieces of falling size */
 struct kyozon_piece {
@@ -122,6 +123,9 @@ struct kyozon_reserve {
 int kyozon_reserve_take(struct kyozon_reserve *r, u64 pages);
 void kyozon_reserve_give(struct kyozon_reserve *r);
 void *kyozon_reserve_page(struct kyozon_reserve *r);
+void *kyozon_reserve_run(struct kyozon_reserve *r, unsigned int pages);
+int kyozon_reserve_parts(const struct kyozon_reserve *r, bool used,
+			 struct kyozon_range *parts, u32 *count);
 int kyozon_ram(const struct kyozon_reserve *r, struct kyozon_range *ram,
 	       u32 *count);
 
@@ -137,10 +141,34 @@ struct kyozon_images {
 	u64 data_bytes;
 	u64 count;
 	struct kyozon_loaded_image image[KYOZON_MAX_IMAGES];
+	struct kyozon_loaded_image hypervisor;	/* no bytes for none */
 };
 
 int kyozon_images_take(struct kyozon_images *images, struct kyozon_load *load);
 void kyozon_images_give(struct kyozon_images *images);
+
+/* space.c: page tables in the reserve's memory, AMD APM vol. 2 5.3 */
+#define ENTRY_P		BIT_ULL(0)
+#define ENTRY_RW	BIT_ULL(1)
+#define ENTRY_US	BIT_ULL(2)
+#define ENTRY_PCD	(BIT_ULL(3) | BIT_ULL(4))
+#define ENTRY_AD	(BIT_ULL(5) | BIT_ULL(6))
+#define ENTRY_NX	BIT_ULL(63)
+#define ENTRY_ADDRESS	0x000ffffffffff000ull
+
+#define ENTRY_TEXT	(ENTRY_P | ENTRY_AD)
+#define ENTRY_RODATA	(ENTRY_P | ENTRY_AD | ENTRY_NX)
+#define ENTRY_DATA	(ENTRY_RODATA | ENTRY_RW)
+
+u64 *kyozon_entry(u64 *top, u64 va, unsigned int level);
+int kyozon_map(u64 *top, u64 va, phys_addr_t pa, u64 flags);
+int kyozon_map_own(u64 *top, const void *from, const void *to, u64 flags);
+int kyozon_map_new(u64 *top, u64 va, u64 bytes, const void *from,
+		   u64 from_bytes, u64 flags);
+int kyozon_map_image(u64 *top, const struct kyozon_loaded_image *image);
+int kyozon_map_window(u64 *top, u64 base, const struct kyozon_range *range,
+		      u64 flags);
+unsigned int kyozon_largest_level(void);
 
 /* world.c */
 u64 kyozon_world_pages(const struct kyozon_images *images, u64 memory_bytes,
@@ -184,6 +212,8 @@ struct kyozon_tick_source {
 	void (*stop)(void);
 	/* Gives the hardware back as it was. */
 	void (*give)(void);
+	/* For a hypervisor that drives it; NULL where that is impossible. */
+	void (*describe)(struct kyozon_host_timer *timer);
 };
 
 #define KYOZON_HISTOGRAM 64	/* stops of 2^n to 2^(n+1) TSC ticks */
@@ -211,8 +241,8 @@ struct kyozon_tick {
 };
 
 int kyozon_tick_take(struct kyozon_load *load);
-int kyozon_tick_start(void);
-void kyozon_tick_stop(void);
+int kyozon_tick_start_on(smp_call_func_t start);
+void kyozon_tick_stop_on(smp_call_func_t stop);
 void kyozon_tick_give(void);
 extern const struct kyozon_tick_source kyozon_hpet_msi, kyozon_hpet_ioapic;
 extern const struct kyozon_tick_source kyozon_rtc;
@@ -221,10 +251,9 @@ extern const struct kyozon_tick_source kyozon_rtc;
 int kyozon_ioapic_take(struct kyozon_load *load, u32 candidates);
 void kyozon_ioapic_open(void);
 void kyozon_ioapic_give(void);
+phys_addr_t kyozon_ioapic_physical(void);
 
 /* nmi.c */
-int kyozon_nmi_take(void);
-void kyozon_nmi_give(void);
 void kyozon_nmi_send(int cpu);
 
 /* park.c: the other CPUs stand still while the layer repairs */
@@ -240,8 +269,44 @@ void kyozon_switch_checked(void);
 void kyozon_check_report(void);
 extern bool kyozon_check;
 
+/*
+ * What stands between Linux and the cokernel: nothing (nmi.c) or nested paging
+ * (vmm.c). The rest of the module does not know which.
+ */
+struct kyozon_mode {
+	/* Beyond kyozon_refuse(): says in load->message why not. */
+	int (*refuse)(struct kyozon_load *load);
+	/* Pages of the reserve beyond the cokernel's world, at most. */
+	u64 (*pages)(const struct kyozon_images *images,
+		     const struct kyozon_range *ram, u32 ram_count);
+	/* World and tick source are there. On failure all is as before. */
+	int (*take)(struct kyozon_load *load, const struct kyozon_images *images);
+	/* Ticks from here on; none from there on, and no trip on its way. */
+	int (*start)(void);
+	void (*stop)(void);
+	/* After stop(): everything of take() is undone. */
+	void (*give)(void);
+	/*
+	 * Linux goes away: no tick, and no trip. Any context; `all`: process
+	 * context.
+	 */
+	void (*abandon)(bool all);
+	/* When the next tick is due, TSC. */
+	u64 (*due)(void);
+	/* Why the cokernel was stopped. */
+	const struct kyozon_fault *(*fault)(void);
+	/* Adds what only this mode knows. */
+	void (*status)(struct kyozon_status *status, struct kyozon_tick *tick);
+	/* Whether this CPU has to stay online. */
+	bool (*needs_cpu)(unsigned int cpu);
+};
+
+extern const struct kyozon_mode kyozon_mode_hal, kyozon_mode_vmm;
+const struct kyozon_mode *kyozon_mode(u32 mode);
+
 /* main.c */
 struct kyozon {
+	const struct kyozon_mode *as;
 	bool armed;		/* NMI context may enter the cokernel's world */
 	u32 state;
 	u32 cpu;

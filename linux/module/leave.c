@@ -12,37 +12,16 @@
  *    IO-APIC's state would come back, and ticks are bound to one CPU.
  */
 #include <linux/cpuhotplug.h>
-#include <linux/delay.h>
 #include <linux/kprobes.h>
 #include <linux/panic_notifier.h>
 #include <linux/reboot.h>
 #include <linux/suspend.h>
-#include <asm/msr.h>
 
 #include "kyozon.h"
 
-#define LAST_TRIP_US	20000
-
-/* Silent, and the last trip over: its CPU is to be stopped by an NMI next. */
-static void silence_and_wait(void)
-{
-	u64 end = rdtsc() + div_u64(LAST_TRIP_US * kyozon.tsc_khz, 1000);
-
-	if (!READ_ONCE(kyozon.armed))
-		return;
-	kyozon_silence();
-	if (raw_smp_processor_id() == kyozon.cpu)
-		return;
-	while (READ_ONCE(kyozon_world.trip.inside) && (s64)(rdtsc() - end) < 0)
-		cpu_relax();
-	/* The end of that trip may have armed the timer once more. */
-	udelay(10);
-	kyozon_silence();
-}
-
 static int before_crash_kernel(struct kprobe *probe, struct pt_regs *regs)
 {
-	silence_and_wait();
+	kyozon.as->abandon(false);
 	return 0;
 }
 
@@ -54,7 +33,14 @@ static struct kprobe crash_probe = {
 static int before_reboot(struct notifier_block *nb, unsigned long action,
 			 void *data)
 {
-	silence_and_wait();
+	kyozon.as->abandon(true);
+	return NOTIFY_DONE;
+}
+
+static int before_panic(struct notifier_block *nb, unsigned long action,
+			void *data)
+{
+	kyozon.as->abandon(false);
 	return NOTIFY_DONE;
 }
 
@@ -65,7 +51,7 @@ static struct notifier_block reboot_notifier = {
 
 /* Where the crash kernel starts late, or there is none. */
 static struct notifier_block panic_notifier = {
-	.notifier_call = before_reboot,
+	.notifier_call = before_panic,
 	.priority = INT_MAX,
 };
 
@@ -90,7 +76,7 @@ static struct notifier_block suspend_notifier = {
 
 static int before_cpu_down(unsigned int cpu)
 {
-	if (cpu != kyozon.cpu)
+	if (!kyozon.as->needs_cpu(cpu))
 		return 0;
 	pr_warn("CPU %u stays online: unload the cokernel first\n", cpu);
 	return -EBUSY;

@@ -54,13 +54,21 @@ static bool is_well_formed(const struct kyozon_loaded_image *image, u64 base)
 	       h->entry >= base && h->entry < base + h->text_bytes;
 }
 
-static int take(struct kyozon_loaded_image *image, struct kyozon_load *load,
-		unsigned int index)
+static u64 base_of(u32 kind)
 {
-	const struct kyozon_image *from = &load->images[index];
-	u32 kind = index == 0 ? KYOZON_IMAGE_LAYER :
-		   index == 1 ? KYOZON_IMAGE_COKERNEL : KYOZON_IMAGE_TASK;
-	u64 base = index == 0 ? KYOZON_LAYER_BASE : KYOZON_COKERNEL_BASE;
+	switch (kind) {
+	case KYOZON_IMAGE_LAYER:
+		return KYOZON_LAYER_BASE;
+	case KYOZON_IMAGE_COKERNEL:
+		return KYOZON_COKERNEL_BASE;
+	default:
+		return KYOZON_HYPERVISOR_BASE;
+	}
+}
+
+static int take(struct kyozon_loaded_image *image, struct kyozon_load *load,
+		const struct kyozon_image *from, unsigned int index, u32 kind)
+{
 
 	image->bytes = NULL;
 	if (from->bytes < sizeof(image->header) || from->bytes > IMAGE_BYTES_MAX)
@@ -92,7 +100,7 @@ static int take(struct kyozon_loaded_image *image, struct kyozon_load *load,
 		return kyozon_say(load, -EKEYREJECTED,
 				  "image %u is not one that this module was built with: install both from one release",
 				  index);
-	if (kind != KYOZON_IMAGE_TASK && !is_well_formed(image, base))
+	if (kind != KYOZON_IMAGE_TASK && !is_well_formed(image, base_of(kind)))
 		return kyozon_say(load, -ENOEXEC,
 				  "image %u has a malformed header", index);
 	return 0;
@@ -102,6 +110,8 @@ void kyozon_images_give(struct kyozon_images *images)
 {
 	while (images->count)
 		kvfree(images->image[--images->count].bytes);
+	kvfree(images->hypervisor.bytes);
+	images->hypervisor.bytes = NULL;
 	kvfree(images->data);
 	images->data = NULL;
 	images->data_bytes = 0;
@@ -130,9 +140,10 @@ static int take_data(struct kyozon_images *images, struct kyozon_load *load)
 
 int kyozon_images_take(struct kyozon_images *images, struct kyozon_load *load)
 {
-	int error;
+	int error = 0;
 
 	images->count = 0;
+	images->hypervisor.bytes = NULL;
 	images->data = NULL;
 	images->data_bytes = 0;
 	if (load->image_count < 2 || load->image_count > KYOZON_MAX_IMAGES)
@@ -140,15 +151,23 @@ int kyozon_images_take(struct kyozon_images *images, struct kyozon_load *load)
 				  "%llu images: a layer and a cokernel are needed, and at most %u in all",
 				  load->image_count, (u32)KYOZON_MAX_IMAGES);
 	while (images->count < load->image_count) {
-		error = take(&images->image[images->count], load,
-			     images->count);
+		unsigned int index = images->count;
+
+		error = take(&images->image[index], load, &load->images[index],
+			     index, index == 0 ? KYOZON_IMAGE_LAYER :
+				    index == 1 ? KYOZON_IMAGE_COKERNEL :
+						 KYOZON_IMAGE_TASK);
 		images->count++;
 		if (error) {
 			kyozon_images_give(images);
 			return error;
 		}
 	}
-	error = take_data(images, load);
+	if (load->mode == KYOZON_MODE_VMM)
+		error = take(&images->hypervisor, load, &load->hypervisor,
+			     images->count, KYOZON_IMAGE_HYPERVISOR);
+	if (!error)
+		error = take_data(images, load);
 	if (error)
 		kyozon_images_give(images);
 	return error;

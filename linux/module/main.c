@@ -45,7 +45,7 @@ static const char *const exceptions[] = {
 /* One line about the cokernel's end. */
 static void describe_stop(char *line, size_t bytes)
 {
-	const struct kyozon_fault *f = &kyozon_world.trip.fault;
+	const struct kyozon_fault *f = kyozon.as->fault();
 	const struct kyozon_frame *r = &f->frame;
 
 	switch (f->reason) {
@@ -69,6 +69,11 @@ static void describe_stop(char *line, size_t bytes)
 		snprintf(line, bytes,
 			 "cokernel stopped: bad use of a service, rip %#llx, rdi %#llx",
 			 r->rip, r->rdi);
+		break;
+	case KYOZON_FAULT_WALL:
+		snprintf(line, bytes,
+			 "cokernel stopped: it reached for what is not its own, exit %#llx, information %#llx and %#llx, rip %#llx, rsp %#llx",
+			 r->vector, r->error, f->cr2, r->rip, r->rsp);
 		break;
 	default:
 		snprintf(line, bytes,
@@ -149,6 +154,7 @@ static int do_load(struct kyozon_load *load)
 
 	kyozon.cpu = load->cpu;
 	kyozon.mode = load->mode;
+	kyozon.as = kyozon_mode(load->mode);
 	kyozon.tick_hz = load->tick_hz;
 	kyozon.budget_us = load->budget_us;
 	kyozon.tsc_khz = tsc_khz;
@@ -160,7 +166,8 @@ static int do_load(struct kyozon_load *load)
 			   (u32)KYOZON_MAX_RANGES);
 		goto give_images;
 	}
-	pages = kyozon_world_pages(&images, load->memory_bytes, ram, ram_count);
+	pages = kyozon_world_pages(&images, load->memory_bytes, ram, ram_count) +
+		kyozon.as->pages(&images, ram, ram_count);
 	error = kyozon_reserve_take(&kyozon.reserve, pages);
 	if (error) {
 		kyozon_say(load, error,
@@ -186,17 +193,15 @@ static int do_load(struct kyozon_load *load)
 	error = kyozon_tick_take(load);
 	if (error)
 		goto give_leave;
-	error = kyozon_nmi_take();
-	if (error) {
-		kyozon_say(load, error, "the NMI handler was refused");
+	error = kyozon.as->take(load, &images);
+	if (error)
 		goto give_tick;
-	}
 	if (!try_module_get(THIS_MODULE)) {
 		error = kyozon_say(load, -ENODEV, "the module is being unloaded");
-		goto give_nmi;
+		goto give_mode;
 	}
 	WRITE_ONCE(kyozon.state, KYOZON_STATE_RUNNING);
-	error = kyozon_tick_start();
+	error = kyozon.as->start();
 	if (error) {
 		kyozon_say(load, error, "CPU %u is not online", load->cpu);
 		goto put_module;
@@ -208,12 +213,11 @@ static int do_load(struct kyozon_load *load)
 	return 0;
 
 put_module:
-	kyozon_tick_stop();
+	kyozon.as->stop();
 	WRITE_ONCE(kyozon.state, KYOZON_STATE_EMPTY);
 	module_put(THIS_MODULE);
-give_nmi:
-	kyozon_silence();
-	kyozon_nmi_give();
+give_mode:
+	kyozon.as->give();
 give_tick:
 	kyozon_tick_give();
 give_leave:
@@ -231,8 +235,8 @@ static int do_unload(void)
 {
 	if (kyozon.state == KYOZON_STATE_EMPTY)
 		return -ENODEV;
-	kyozon_tick_stop();
-	kyozon_nmi_give();
+	kyozon.as->stop();
+	kyozon.as->give();
 	irq_work_sync(&kyozon.stopped);
 	kyozon_tick_give();
 	kyozon_leave_give();
@@ -267,12 +271,13 @@ static u64 percentile_99(const struct kyozon_tick *tick)
 
 static void do_status(struct kyozon_status *s)
 {
-	const struct kyozon_tick *tick = &kyozon.tick;
+	struct kyozon_tick *tick = &kyozon.tick;
 
 	s->version = KYOZON_DEVICE_VERSION;
 	s->state = kyozon.state;
 	if (s->state == KYOZON_STATE_EMPTY)
 		return;
+	kyozon.as->status(s, tick);
 	s->mode = kyozon.mode;
 	s->tick_hz = kyozon.tick_hz;
 	s->budget_us = kyozon.budget_us;

@@ -12,6 +12,7 @@
  */
 #include <linux/delay.h>
 #include <linux/log2.h>
+#include <linux/math64.h>
 #include <linux/smp.h>
 #include <asm/apic.h>
 #include <asm/msr.h>
@@ -203,15 +204,98 @@ void kyozon_silence(void)
 		kyozon.tick.source->stop();
 }
 
-int kyozon_nmi_take(void)
+static int refuse(struct kyozon_load *load)
 {
-	return register_nmi_handler(NMI_LOCAL, kyozon_nmi, NMI_FLAG_FIRST,
-				    "kyozon");
+	return 0;
 }
 
-void kyozon_nmi_give(void)
+static u64 pages(const struct kyozon_images *images,
+		 const struct kyozon_range *ram, u32 ram_count)
 {
+	return 0;
+}
+
+static int take(struct kyozon_load *load, const struct kyozon_images *images)
+{
+	int error = register_nmi_handler(NMI_LOCAL, kyozon_nmi, NMI_FLAG_FIRST,
+					 "kyozon");
+
+	return error ? kyozon_say(load, error, "the NMI handler was refused") : 0;
+}
+
+static void give(void)
+{
+	kyozon_silence();
 	/* What the timer sent before it fell silent arrives here. */
 	usleep_range(1000, 2000);
 	unregister_nmi_handler(NMI_LOCAL, "kyozon");
 }
+
+static void start_here(void *unused)
+{
+	kyozon.tick.swallow = 1;
+	kyozon.tick.source->start();
+	kyozon_plan(0);
+	WRITE_ONCE(kyozon.armed, true);
+}
+
+static void stop_here(void *unused)
+{
+	kyozon_silence();
+}
+
+static int start(void)
+{
+	if (kyozon.tick.source->open)
+		kyozon.tick.source->open();
+	return kyozon_tick_start_on(start_here);
+}
+
+static void stop(void)
+{
+	kyozon_tick_stop_on(stop_here);
+}
+
+#define LAST_TRIP_US	20000
+
+/* Silent, and the last trip over: its CPU is to be stopped by an NMI next. */
+static void abandon(bool all)
+{
+	u64 end = rdtsc() + div_u64(LAST_TRIP_US * kyozon.tsc_khz, 1000);
+
+	if (!READ_ONCE(kyozon.armed))
+		return;
+	kyozon_silence();
+	if (raw_smp_processor_id() == kyozon.cpu)
+		return;
+	while (READ_ONCE(kyozon_world.trip.inside) && (s64)(rdtsc() - end) < 0)
+		cpu_relax();
+	/* The end of that trip may have armed the timer once more. */
+	udelay(10);
+	kyozon_silence();
+}
+
+static u64 due(void)
+{
+	return READ_ONCE(kyozon.tick.due_tsc);
+}
+
+static const struct kyozon_fault *fault(void)
+{
+	return &kyozon_world.trip.fault;
+}
+
+static void status(struct kyozon_status *status, struct kyozon_tick *tick)
+{
+}
+
+static bool needs_cpu(unsigned int cpu)
+{
+	return cpu == kyozon.cpu;
+}
+
+const struct kyozon_mode kyozon_mode_hal = {
+	.refuse = refuse, .pages = pages, .take = take, .start = start,
+	.stop = stop, .give = give, .abandon = abandon, .due = due,
+	.fault = fault, .status = status, .needs_cpu = needs_cpu,
+};

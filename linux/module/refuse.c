@@ -23,6 +23,18 @@
 #define MEMORY_MIN	(64ull << 10)
 #define MEMORY_MAX	(1ull << 30)
 
+const struct kyozon_mode *kyozon_mode(u32 mode)
+{
+	switch (mode) {
+	case KYOZON_MODE_HAL:
+		return &kyozon_mode_hal;
+	case KYOZON_MODE_VMM:
+		return &kyozon_mode_vmm;
+	default:
+		return NULL;
+	}
+}
+
 int kyozon_say(struct kyozon_load *load, int error, const char *format, ...)
 {
 	va_list args;
@@ -70,15 +82,13 @@ static bool has_interrupt_remapping(void)
 
 static int refuse_request(struct kyozon_load *load)
 {
-	unsigned int i;
-
 	if (load->version != KYOZON_DEVICE_VERSION)
 		return kyozon_say(load, -EPROTO,
 				  "interface version %u, the module speaks %u: install both from one release",
 				  load->version, KYOZON_DEVICE_VERSION);
-	if (load->mode != KYOZON_MODE_HAL)
+	if (!kyozon_mode(load->mode))
 		return kyozon_say(load, -EOPNOTSUPP,
-				  "mode %u is not built into this module: use hal",
+				  "mode %u is not built into this module: use hal or vmm",
 				  load->mode);
 	if (!load->tick_hz || load->tick_hz > TICK_HZ_MAX)
 		return kyozon_say(load, -ERANGE,
@@ -100,10 +110,6 @@ static int refuse_request(struct kyozon_load *load)
 	if (load->flags & ~(KYOZON_LOAD_UNTESTED_KERNEL |
 			    KYOZON_LOAD_UNTESTED_HARDWARE))
 		return kyozon_say(load, -EINVAL, "unknown flags %#x", load->flags);
-	for (i = 0; i < ARRAY_SIZE(load->reserved); i++)
-		if (load->reserved[i])
-			return kyozon_say(load, -EINVAL,
-					  "reserved fields are not zero");
 	if (load->cpu >= nr_cpu_ids || !cpu_online(load->cpu))
 		return kyozon_say(load, -ENODEV, "CPU %u is not online",
 				  load->cpu);
@@ -142,5 +148,7 @@ int kyozon_refuse(struct kyozon_load *load)
 {
 	int error = refuse_request(load);
 
-	return error ? error : refuse_machine(load);
+	if (!error)
+		error = refuse_machine(load);
+	return error ? error : kyozon_mode(load->mode)->refuse(load);
 }

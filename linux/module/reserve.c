@@ -70,6 +70,50 @@ void *kyozon_reserve_page(struct kyozon_reserve *r)
 	return page_address(page);
 }
 
+/* So many pages in a row, zeroed; those before them are left out. */
+void *kyozon_reserve_run(struct kyozon_reserve *r, unsigned int pages)
+{
+	unsigned int piece = r->count;
+	void *page, *first = NULL;
+	unsigned int run = 0;
+
+	while (run < pages) {
+		bool same = piece == r->piece;
+
+		piece = r->piece;
+		page = kyozon_reserve_page(r);
+		if (!page)
+			return NULL;
+		run = same ? run + 1 : 1;
+		if (run == 1)
+			first = page;
+	}
+	return first;
+}
+
+/* What has been handed out, or what has not. */
+int kyozon_reserve_parts(const struct kyozon_reserve *r, bool used,
+			 struct kyozon_range *parts, u32 *count)
+{
+	unsigned int i;
+
+	*count = 0;
+	for (i = 0; i < r->count; i++) {
+		u64 base = page_to_phys(r->pieces[i].page);
+		u64 bytes = PAGE_SIZE << r->pieces[i].order;
+		u64 out = i < r->piece ? bytes :
+			  i == r->piece ? r->page << PAGE_SHIFT : 0;
+
+		if (!(used ? out : bytes - out))
+			continue;
+		if (*count == KYOZON_MAX_RANGES)
+			return -E2BIG;
+		parts[*count].base = used ? base : base + out;
+		parts[(*count)++].bytes = used ? out : bytes - out;
+	}
+	return 0;
+}
+
 struct ram_walk {
 	struct kyozon_range *ram;
 	u32 count;

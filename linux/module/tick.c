@@ -69,7 +69,7 @@ int kyozon_tick_take(struct kyozon_load *load)
 static void revive(struct timer_list *timer)
 {
 	struct kyozon_tick *tick = &kyozon.tick;
-	u64 due = READ_ONCE(tick->due_tsc);
+	u64 due = kyozon.as->due();
 	unsigned long flags;
 
 	if (!READ_ONCE(kyozon.armed))
@@ -81,14 +81,6 @@ static void revive(struct timer_list *timer)
 		local_irq_restore(flags);
 	}
 	mod_timer(timer, jiffies + msecs_to_jiffies(REVIVE_MS));
-}
-
-static void start_here(void *unused)
-{
-	kyozon.tick.swallow = 1;
-	kyozon.tick.source->start();
-	kyozon_plan(0);
-	WRITE_ONCE(kyozon.armed, true);
 }
 
 /*
@@ -107,26 +99,19 @@ static void start_reviving(void)
 	cpus_read_unlock();
 }
 
-int kyozon_tick_start(void)
+int kyozon_tick_start_on(smp_call_func_t start)
 {
 	int error;
 
-	if (kyozon.tick.source->open)
-		kyozon.tick.source->open();
-	error = smp_call_function_single(kyozon.cpu, start_here, NULL, 1);
+	error = smp_call_function_single(kyozon.cpu, start, NULL, 1);
 	start_reviving();
 	return error;
 }
 
-static void silence_here(void *unused)
-{
-	kyozon_silence();
-}
-
 /* No trip is on its way when this returns. */
-void kyozon_tick_stop(void)
+void kyozon_tick_stop_on(smp_call_func_t stop)
 {
-	smp_call_function_single(kyozon.cpu, silence_here, NULL, 1);
+	smp_call_function_single(kyozon.cpu, stop, NULL, 1);
 	del_timer_sync(&kyozon.tick.revive);
 }
 

@@ -339,6 +339,20 @@ static int claim(void)
 		     (u32)(hpet.next >> 32)) >= 0;
 }
 
+static void describe(struct kyozon_host_timer *timer)
+{
+	timer->registers = hpet.physical;
+	timer->config = hpet.config;
+	timer->guard = hpet.guard_timer;
+	timer->message[0] = MESSAGE_NMI;
+	timer->message[1] = MESSAGE_ADDRESS | cpu_physical_id(kyozon.cpu) << 12;
+	timer->period_fs = get(HPET_PERIOD);
+	if (hpet.config & HPET_TN_FSB)
+		return;
+	timer->ioapic = kyozon_ioapic_physical();
+	timer->pin = hpet.config >> HPET_TN_ROUTE_SHIFT & 31;
+}
+
 static void stop(void)
 {
 	set(HPET_Tn_CFG(TICK_TIMER), hpet.config);
@@ -367,11 +381,11 @@ static void give(void)
 const struct kyozon_tick_source kyozon_hpet_msi = {
 	.id = KYOZON_TICK_HPET_MSI, .name = "hpet-msi",
 	.take = take_msi, .start = start, .watch = watch, .next = next,
-	.claim = claim, .stop = stop, .give = give,
+	.claim = claim, .stop = stop, .give = give, .describe = describe,
 };
 
 const struct kyozon_tick_source kyozon_hpet_ioapic = {
 	.id = KYOZON_TICK_HPET_IOAPIC, .name = "hpet-ioapic",
 	.take = take_ioapic, .open = kyozon_ioapic_open, .start = start, .watch = watch, .next = next,
-	.claim = claim, .stop = stop, .give = give,
+	.claim = claim, .stop = stop, .give = give, .describe = describe,
 };

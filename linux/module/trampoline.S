@@ -236,6 +236,10 @@ SYM_INNER_LABEL(kyozon_fault_gate, SYM_L_GLOBAL)
 	movl	$FAULT_LAYER, W(FAULT_REASON)
 	jmp	.Lleave
 
+/* Behind nested paging, where the layer's trips end. */
+SYM_INNER_LABEL(kyozon_guest_exit, SYM_L_GLOBAL)
+	ENDBR
+	vmmcall
 	.balign 4096, 0xcc
 SYM_INNER_LABEL(kyozon_trampoline_end, SYM_L_GLOBAL)
 SYM_FUNC_END(kyozon_trampoline)

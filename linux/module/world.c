@@ -29,102 +29,12 @@
 
 #define TASK_SPACE	(KYOZON_MEMORY_BASE - KYOZON_TASKS_BASE)
 
-#define ENTRY_P		BIT_ULL(0)
-#define ENTRY_RW	BIT_ULL(1)
-#define ENTRY_US	BIT_ULL(2)
-#define ENTRY_PCD	(BIT_ULL(3) | BIT_ULL(4))
-#define ENTRY_AD	(BIT_ULL(5) | BIT_ULL(6))
-#define ENTRY_PS	BIT_ULL(7)
-#define ENTRY_NX	BIT_ULL(63)
-#define ENTRY_ADDRESS	0x000ffffffffff000ull
-
-#define TEXT		(ENTRY_P | ENTRY_AD)
-#define RODATA		(ENTRY_P | ENTRY_AD | ENTRY_NX)
-#define DATA		(ENTRY_P | ENTRY_AD | ENTRY_NX | ENTRY_RW)
-
 /* A PCID that Linux does not use: it numbers from 1, bit 11 marks user halves. */
 #define OUR_PCID	0x7f0
 
 struct kyozon_world kyozon_world;
 
 static u64 *top;
-
-/* The entry that maps `va` at `level` (1: 4 KiB), with tables made on the way. */
-static u64 *entry_of(u64 va, unsigned int level)
-{
-	u64 *table = top;
-	unsigned int l;
-
-	for (l = kyozon.levels; l > level; l--) {
-		u64 *entry = &table[va >> (3 + 9 * l) & 511];
-
-		if (!*entry) {
-			void *page = kyozon_reserve_page(&kyozon.reserve);
-
-			if (!page)
-				return NULL;
-			*entry = __pa(page) | ENTRY_P | ENTRY_RW | ENTRY_AD;
-		}
-		table = __va(*entry & ENTRY_ADDRESS);
-	}
-	return &table[va >> (3 + 9 * level) & 511];
-}
-
-static int map(u64 va, phys_addr_t pa, u64 flags)
-{
-	u64 *entry = entry_of(va, 1);
-
-	if (!entry)
-		return -ENOMEM;
-	*entry = pa | flags;
-	return 0;
-}
-
-/* The module's own page: the same address in both worlds. */
-static int map_own(const void *va, u64 flags)
-{
-	struct page *page = vmalloc_to_page(va);
-
-	return page ? map((u64)va, page_to_phys(page), flags) : -EFAULT;
-}
-
-/* Fresh pages at `va`, filled from `from`. */
-static int map_new(u64 va, u64 bytes, const void *from, u64 from_bytes,
-		   u64 flags)
-{
-	u64 at;
-
-	for (at = 0; at < bytes; at += PAGE_SIZE) {
-		void *page = kyozon_reserve_page(&kyozon.reserve);
-		int error;
-
-		if (!page)
-			return -ENOMEM;
-		if (at < from_bytes)
-			memcpy(page, from + at, min_t(u64, PAGE_SIZE, from_bytes - at));
-		error = map(va + at, __pa(page), flags);
-		if (error)
-			return error;
-	}
-	return 0;
-}
-
-static int map_image(const struct kyozon_loaded_image *image)
-{
-	const struct kyozon_image_header *h = &image->header;
-	u64 rodata = h->text_bytes, data = rodata + h->rodata_bytes;
-	int error;
-
-	error = map_new(h->base, h->text_bytes, image->bytes, h->text_bytes,
-			TEXT);
-	if (!error)
-		error = map_new(h->base + rodata, h->rodata_bytes,
-				image->bytes + rodata, h->rodata_bytes, RODATA);
-	if (!error)
-		error = map_new(h->base + data, h->memory_bytes,
-				image->bytes + data, h->data_bytes, DATA);
-	return error;
-}
 
 static int map_tasks(struct kyozon_layer_entry *e,
 		     const struct kyozon_images *images)
@@ -138,8 +48,8 @@ static int map_tasks(struct kyozon_layer_entry *e,
 
 		if (PAGE_ALIGN(task->size) > KYOZON_TASKS_BASE + TASK_SPACE - va)
 			return -E2BIG;
-		error = map_new(va, PAGE_ALIGN(task->size), task->bytes,
-				task->size, RODATA);
+		error = kyozon_map_new(top, va, PAGE_ALIGN(task->size), task->bytes,
+				task->size, ENTRY_RODATA);
 		if (error)
 			return error;
 		e->tasks[e->task_count].base = va;
@@ -166,8 +76,8 @@ static int map_data(struct kyozon_layer_entry *e,
 		return -E2BIG;
 	e->data.base = va;
 	e->data.bytes = images->data_bytes;
-	return map_new(va, PAGE_ALIGN(images->data_bytes), images->data,
-		       images->data_bytes, RODATA);
+	return kyozon_map_new(top, va, PAGE_ALIGN(images->data_bytes), images->data,
+		       images->data_bytes, ENTRY_RODATA);
 }
 
 static int map_memory(struct kyozon_layer_entry *e)
@@ -181,7 +91,7 @@ static int map_memory(struct kyozon_layer_entry *e)
 
 		if (!page)
 			return -ENOMEM;
-		error = map(e->memory + at, __pa(page), DATA);
+		error = kyozon_map(top, e->memory + at, __pa(page), ENTRY_DATA);
 		if (error)
 			return error;
 		last = e->piece_count ? &e->pieces[e->piece_count - 1] : NULL;
@@ -193,36 +103,6 @@ static int map_memory(struct kyozon_layer_entry *e)
 			return -E2BIG;
 		e->pieces[e->piece_count].base = __pa(page);
 		e->pieces[e->piece_count++].bytes = PAGE_SIZE;
-	}
-	return 0;
-}
-
-static unsigned int largest_level(void)
-{
-	return boot_cpu_has(X86_FEATURE_GBPAGES) ? 3 : 2;
-}
-
-static int map_window(const struct kyozon_range *range)
-{
-	u64 pa = range->base, end = pa + range->bytes;
-
-	while (pa < end) {
-		unsigned int level = largest_level();
-		u64 bytes, *entry;
-
-		for (;; level--) {
-			bytes = 1ull << (3 + 9 * level);
-			if (level == 1 || (IS_ALIGNED(pa, bytes) && end - pa >= bytes))
-				break;
-		}
-		entry = entry_of(KYOZON_WINDOW_BASE + pa, level);
-		if (!entry)
-			return -ENOMEM;
-		*entry = pa | RODATA | ENTRY_US | (level > 1 ? ENTRY_PS : 0);
-		pa += bytes;
-		/* All but the top-level entry: see KYOZON_WINDOW_BASE. */
-		for (level++; level < 4; level++)
-			*entry_of(KYOZON_WINDOW_BASE + pa - bytes, level) |= ENTRY_US;
 	}
 	return 0;
 }
@@ -334,7 +214,7 @@ void kyozon_world_bind(void *unused)
 int kyozon_world_map_guard(phys_addr_t registers)
 {
 	kyozon.entry->guard = GUARD_VA;
-	return map(GUARD_VA, registers & PAGE_MASK, DATA | ENTRY_PCD);
+	return kyozon_map(top, GUARD_VA, registers & PAGE_MASK, ENTRY_DATA | ENTRY_PCD);
 }
 
 static int map_events(struct kyozon_layer_entry *e)
@@ -345,21 +225,21 @@ static int map_events(struct kyozon_layer_entry *e)
 	e->events = EVENTS_VA;
 	e->events_bytes = (u64)kyozon.event_pages << PAGE_SHIFT;
 	for (i = 0; i < kyozon.event_pages && !error; i++)
-		error = map(EVENTS_VA + i * PAGE_SIZE,
-			    page_to_phys(kyozon.events[i]), DATA);
+		error = kyozon_map(top, EVENTS_VA + i * PAGE_SIZE,
+			    page_to_phys(kyozon.events[i]), ENTRY_DATA);
 	return error;
 }
 
 /* The layer's repair slot, and the page table that holds it. */
 static int map_poke(struct kyozon_layer_entry *e)
 {
-	u64 *entry = entry_of(POKE_VA, 1);
+	u64 *entry = kyozon_entry(top, POKE_VA, 1);
 
 	if (!entry)
 		return -ENOMEM;
 	e->poke = POKE_VA;
 	e->poke_entry = POKE_ENTRIES_VA + offset_in_page(entry);
-	return map(POKE_ENTRIES_VA, __pa((u64)entry & PAGE_MASK), DATA);
+	return kyozon_map(top, POKE_ENTRIES_VA, __pa((u64)entry & PAGE_MASK), ENTRY_DATA);
 }
 
 static int map_tables(struct kyozon_layer_entry *e)
@@ -367,10 +247,10 @@ static int map_tables(struct kyozon_layer_entry *e)
 	int error;
 
 	e->tables = TABLES_VA;
-	error = map(TABLES_VA, __pa(top), RODATA);
+	error = kyozon_map(top, TABLES_VA, __pa(top), ENTRY_RODATA);
 	if (!error && kyozon.levels == 5)
-		error = map(TABLES_VA + PAGE_SIZE, top[0] & ENTRY_ADDRESS,
-			    RODATA);
+		error = kyozon_map(top, TABLES_VA + PAGE_SIZE, top[0] & ENTRY_ADDRESS,
+			    ENTRY_RODATA);
 	return error;
 }
 
@@ -380,7 +260,6 @@ int kyozon_world_make(struct kyozon_load *load,
 	struct kyozon_world *w = &kyozon_world;
 	struct kyozon_layer_entry *e;
 	unsigned int i;
-	char *at;
 	int error = -ENOMEM;
 
 	BUILD_BUG_ON(sizeof(*e) > PAGE_SIZE);
@@ -391,25 +270,18 @@ int kyozon_world_make(struct kyozon_load *load,
 	if (!top || !e)
 		goto out;
 	kyozon.entry = e;
-	error = map(LAYER_ENTRY_VA, __pa(e), RODATA);
+	error = kyozon_map(top, LAYER_ENTRY_VA, __pa(e), ENTRY_RODATA);
 	if (error)
 		goto out;
 	make_descriptors();
-	for (at = kyozon_trampoline; at < kyozon_trampoline_end; at += PAGE_SIZE) {
-		error = map_own(at, TEXT);
-		if (error)
-			goto out;
-	}
-	for (at = (char *)w; at < (char *)(w + 1); at += PAGE_SIZE) {
-		error = map_own(at, DATA);
-		if (error)
-			goto out;
-	}
-	for (i = 0; i < 2; i++) {
-		error = map_image(&images->image[i]);
-		if (error)
-			goto out;
-	}
+	error = kyozon_map_own(top, kyozon_trampoline, kyozon_trampoline_end,
+			       ENTRY_TEXT);
+	if (!error)
+		error = kyozon_map_own(top, w, w + 1, ENTRY_DATA);
+	for (i = 0; i < 2 && !error; i++)
+		error = kyozon_map_image(top, &images->image[i]);
+	if (error)
+		goto out;
 
 	e->version = KYOZON_LAYER_VERSION;
 	e->mode = load->mode;
@@ -443,7 +315,8 @@ int kyozon_world_make(struct kyozon_load *load,
 	if (!error)
 		error = map_poke(e);
 	for (i = 0; i < e->ram_count && !error; i++)
-		error = map_window(&e->ram[i]);
+		error = kyozon_map_window(top, KYOZON_WINDOW_BASE, &e->ram[i],
+					  ENTRY_RODATA | ENTRY_US);
 	if (!error)
 		error = map_tables(e);
 	if (error)
