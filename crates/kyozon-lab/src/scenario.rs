@@ -7,6 +7,8 @@
 //! [guest]                          # one run for each kernel and each number of CPUs
 //! kernels = ["6.12", "6.1"]
 //! smp = [1, 2]
+//! isolation = ["none", "vmm"]       # with kyozon: what `kyozon load` does where nothing else is said. Where the key is
+//!                                  # missing it is both, and vmm nightly only
 //! build = ["tests/lab/hello"]      # modules of this tree, in the guest as /m/NAME.ko
 //! deterministic = true             # run twice; everything must be the same to the instruction
 //!
@@ -79,6 +81,7 @@ struct GuestPart {
     build: Vec<String>,
     programs: Vec<PathBuf>,
     kyozon: bool,
+    isolation: Option<Vec<Isolation>>,
     crash_kernel: bool,
     kernel_image: bool,
     files: BTreeMap<String, PathBuf>,
@@ -86,6 +89,25 @@ struct GuestPart {
     cokernel: Vec<String>,
     deterministic: bool,
     boot_limit: Option<u64>,
+}
+
+/// What stands between the cokernel and Linux.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Isolation {
+    None,
+    Vmm,
+}
+
+impl GuestPart {
+    /// Each isolation, and whether it is for the nightly run only.
+    fn isolations(&self) -> Vec<(Isolation, bool)> {
+        match &self.isolation {
+            Some(list) => list.iter().map(|isolation| (*isolation, false)).collect(),
+            None if self.kyozon => vec![(Isolation::None, false), (Isolation::Vmm, true)],
+            None => vec![(Isolation::None, false)],
+        }
+    }
 }
 
 impl Default for GuestPart {
@@ -105,6 +127,7 @@ impl Default for GuestPart {
             build: Vec::new(),
             programs: Vec::new(),
             kyozon: false,
+            isolation: None,
             crash_kernel: false,
             kernel_image: false,
             files: BTreeMap::new(),
@@ -166,7 +189,25 @@ pub struct Case {
     pub about: String,
     folder: PathBuf,
     description: std::rc::Rc<Description>,
-    variant: Option<(String, u32)>,
+    variant: Option<Variant>,
+}
+
+/// One run of a guest's scenario.
+#[derive(Debug)]
+struct Variant {
+    kernel: String,
+    cpus: u32,
+    isolation: Isolation,
+    nightly: bool,
+}
+
+impl Variant {
+    fn name(&self) -> String {
+        let Self { kernel, cpus, .. } = self;
+        let many = if *cpus == 1 { "" } else { "s" };
+        let isolation = if self.isolation == Isolation::Vmm { ", vmm" } else { "" };
+        format!("[{kernel}, {cpus} CPU{many}{isolation}]")
+    }
 }
 
 /// How a test ended, where it did not fail.
@@ -236,12 +277,15 @@ pub fn cases(tests: &Path) -> Result<Vec<Case>> {
             variant,
         };
         if let Some(guest) = &description.guest {
-            for (kernel, cpus) in
-                guest.kernels.iter().flat_map(|k| guest.smp.iter().map(move |n| (k, *n)))
-            {
-                let name =
-                    format!("{name} [{kernel}, {cpus} CPU{}]", if cpus == 1 { "" } else { "s" });
-                all.push(case(name, Some((kernel.clone(), cpus))));
+            for kernel in &guest.kernels {
+                for (cpus, (isolation, nightly)) in guest
+                    .smp
+                    .iter()
+                    .flat_map(|n| guest.isolations().into_iter().map(move |i| (*n, i)))
+                {
+                    let variant = Variant { kernel: kernel.clone(), cpus, isolation, nightly };
+                    all.push(case(format!("{name} {}", variant.name()), Some(variant)));
+                }
             }
         }
         if !description.host.is_empty() {
@@ -266,6 +310,11 @@ fn find(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 impl Case {
+    /// Whether it is for the nightly run only, and nothing else of its scenario is.
+    pub fn is_extra(&self) -> bool {
+        self.variant.as_ref().is_some_and(|variant| variant.nightly)
+    }
+
     /// Runs it. `nightly` also runs what takes long.
     pub fn run(&self, nightly: bool) -> Result<Ending> {
         for need in &self.description.needs {
@@ -280,22 +329,26 @@ impl Case {
             }
         }
         match &self.variant {
-            Some((kernel, cpus)) => self.in_guest(kernel, *cpus)?,
+            Some(variant) => self.in_guest(variant)?,
             None => self.on_host()?,
         }
         Ok(Ending::Passed)
     }
 
-    fn in_guest(&self, series: &str, cpus: u32) -> Result<()> {
+    fn in_guest(&self, variant: &Variant) -> Result<()> {
         let part = self.description.guest.as_ref().expect("a variant has a guest");
-        let kernel = Kernel::fetch(series, &part.flavour, false)?;
-        let defaults = Spec::of(part.emulator, &kernel).smp(cpus);
+        let kernel = Kernel::fetch(&variant.kernel, &part.flavour, false)?;
+        let defaults = Spec::of(part.emulator, &kernel).smp(variant.cpus);
         let mut spec = Spec {
             mem: part.mem,
             machine: part.machine.clone().unwrap_or(defaults.machine),
             cpu: part.cpu.clone().unwrap_or(defaults.cpu),
             accel: part.accel.clone().unwrap_or(defaults.accel),
-            append: part.append.clone(),
+            append: match variant.isolation {
+                Isolation::None => part.append.clone(),
+                // The kernel hands on what it does not know as environment, and the command reads it there.
+                Isolation::Vmm => format!("{} KYOZON_ISOLATION=vmm", part.append),
+            },
             devices: part.devices.clone(),
             modules: part.modules.clone(),
             boot_limit: part.boot_limit.map_or(defaults.boot_limit, Duration::from_secs),
@@ -545,6 +598,20 @@ mod tests {
             "group/one",
         ];
         assert_eq!(names, want);
+    }
+
+    #[test]
+    fn isolation_is_for_the_nightly_run_where_nothing_else_is_said() {
+        let runs = |isolation: &str| {
+            let (_tests, cases) = host_case(&format!(
+                "about = 'x'\n[guest]\nkernels = ['6.1']\nkyozon = true\n{isolation}\n[[step]]\nrun = 'true'\n"
+            ));
+            cases.iter().map(|case| (case.name.clone(), case.is_extra())).collect::<Vec<_>>()
+        };
+        let name = |rest: &str, extra| (format!("group/one [6.1, 1 CPU{rest}]"), extra);
+        assert_eq!(runs(""), [name("", false), name(", vmm", true)]);
+        assert_eq!(runs("isolation = ['none']"), [name("", false)]);
+        assert_eq!(runs("isolation = ['vmm']"), [name(", vmm", false)]);
     }
 
     #[test]

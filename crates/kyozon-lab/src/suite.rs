@@ -58,8 +58,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let wanted = |name: &str| {
         options.names.is_empty() || options.names.iter().any(|part| name.contains(part.as_str()))
     };
-    let cases: Vec<_> =
-        cases(&tree.join("tests"))?.into_iter().filter(|case| wanted(&case.name)).collect();
+    let mut cases = cases(&tree.join("tests"))?;
+    cases.retain(|case| wanted(&case.name) && (options.nightly || !case.is_extra()));
     let checks: Vec<_> = CHECKS.iter().filter(|(name, ..)| wanted(name)).collect();
     ensure!(
         !cases.is_empty() || !checks.is_empty(),
@@ -179,8 +179,9 @@ fn lint(tree: &Path) -> Result<(Count, String)> {
 }
 
 /// Packages with images, and the features that bring them.
-const IMAGES: [(&str, &str); 5] = [
+const IMAGES: [(&str, &str); 6] = [
     ("kyozon-colocation", "image"),
+    ("kyozon-colocation", "svm"),
     ("kyozon-colocation", "alone"),
     ("kyozon-microkernel", "image"),
     ("kyozon-cokernel-test", "image"),

@@ -103,7 +103,7 @@ const MEMORY: u64 = 4 << 20;
 #[derive(Debug, Args)]
 pub struct LoadOptions {
     /// What stands between the cokernel and Linux
-    #[arg(long, value_enum, default_value = "none")]
+    #[arg(long, value_enum, default_value = "none", env = "KYOZON_ISOLATION")]
     pub isolation: Isolation,
     /// Ticks a second
     #[arg(long, value_name = "HZ", default_value_t = 100)]
@@ -194,7 +194,7 @@ impl LoadOptions {
             images: [device::Image::default(); device::MAX_IMAGES],
             message: [0; device::MESSAGE_BYTES],
             data: device::Image::default(),
-            reserved: [0; 2],
+            hypervisor: device::Image::default(),
         }
     }
 }

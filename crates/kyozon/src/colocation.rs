@@ -1,7 +1,7 @@
 //! What load, unload and status do.
 
 use crate::checks::{self, Check};
-use crate::cli::{LoadOptions, Watch};
+use crate::cli::{Isolation, LoadOptions, Watch};
 use crate::machine::{module_places, Machine};
 use crate::monitor::{self, Code};
 use anyhow::{bail, ensure, Context, Result};
@@ -38,6 +38,10 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<(Status
         MAX_IMAGES - 2
     );
     let mut images = paths.iter().map(|path| machine.read(path)).collect::<Result<Vec<_>>>()?;
+    let hypervisor = match options.isolation {
+        Isolation::None => None,
+        Isolation::Vmm => Some(machine.read(&folder.join("svm.bin"))?),
+    };
     let mut data: Option<Vec<u8>> =
         options.data.as_deref().map(|path| machine.read(path)).transpose()?;
     let mut request = options.request();
@@ -54,6 +58,7 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<(Status
     for (slot, image) in request.images.iter_mut().zip(&images) {
         *slot = in_memory(image);
     }
+    request.hypervisor = hypervisor.as_deref().map(in_memory).unwrap_or_default();
     request.data = data.as_deref().map(in_memory).unwrap_or_default();
     let inserted = !machine.has_module()?;
     if inserted {

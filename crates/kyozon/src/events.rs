@@ -5,7 +5,7 @@ use crate::colocation::loaded;
 use crate::machine::{Machine, Now};
 use anyhow::{bail, Result};
 use kyozon_abi::events::{
-    EventRecord, EVENT_FAULT, EVENT_FINDING, EVENT_NOTE, EVENT_REPAIR, EVENT_TEXT_BYTES,
+    EventRecord, EVENT_FAULT, EVENT_FINDING, EVENT_NOTE, EVENT_REPAIR, EVENT_TEXT_BYTES, EVENT_WALL,
 };
 use kyozon_channel::events::{printable, EventReader, Unusable};
 use kyozon_channel::memory::Load;
@@ -170,6 +170,7 @@ fn kind(number: u32) -> String {
         EVENT_FINDING => "finding".into(),
         EVENT_REPAIR => "repair".into(),
         EVENT_FAULT => "fault".into(),
+        EVENT_WALL => "wall".into(),
         _ => format!("kind {number}"),
     }
 }

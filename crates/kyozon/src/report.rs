@@ -62,6 +62,7 @@ pub fn text(look: &Option<Look>) -> String {
             status.differences
         ));
     }
+    lines.extend(isolated(status));
     lines.extend(checks.iter().map(checks::text));
     lines.extend(message(&status.message).map(|line| format!("reason   {line}")));
     lines.join("\n")
@@ -87,9 +88,66 @@ pub fn json(look: &Option<Look>) -> Result<String> {
             "differences": status.differences,
             "message": message(&status.message),
             "checks": checks.iter().map(checks::json).collect::<Vec<_>>(),
+            "wall": wall(status),
         }),
     };
     Ok(serde_json::to_string_pretty(&value)?)
+}
+
+/// Names of the reasons for exits of Linux, in their order.
+const EXITS: [&str; 13] = [
+    "tick", "nmi", "nmi_end", "hidden", "write", "step", "map", "register", "call", "svm", "init",
+    "park", "other",
+];
+
+/// Nested paging, for people.
+fn isolated(status: &Status) -> Vec<String> {
+    if status.mode != layer::MODE_VMM {
+        return Vec::new();
+    }
+    let exits: Vec<String> = EXITS
+        .iter()
+        .zip(status.exits)
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    vec![
+        format!("exits    {}", exits.join(", ")),
+        format!(
+            "wall     {} attempts stopped, {} of nested tables",
+            status.wall_findings,
+            bytes(status.nested_bytes)
+        ),
+        "enforced memory, the tick's timer, registers of isolation, on every CPU".into(),
+        format!("not      {}, system management mode, firmware", dma(status)),
+    ]
+}
+
+fn dma(status: &Status) -> &'static str {
+    match status.iommu {
+        device::IOMMU_NONE => "DMA (this machine has no IOMMU)",
+        _ => "DMA (the IOMMU is Linux's)",
+    }
+}
+
+/// Nested paging, for programs; null without it.
+fn wall(status: &Status) -> serde_json::Value {
+    if status.mode != layer::MODE_VMM {
+        return serde_json::Value::Null;
+    }
+    let exits: serde_json::Map<_, _> = EXITS
+        .iter()
+        .zip(status.exits)
+        .map(|(name, count)| ((*name).into(), count.into()))
+        .collect();
+    json!({
+        "exits": exits,
+        "stopped": status.wall_findings,
+        "nested_bytes": status.nested_bytes,
+        "enforced": ["memory", "timer", "registers"],
+        "not_enforced": [if status.iommu == device::IOMMU_NONE { "dma, no IOMMU" } else { "dma, the IOMMU is Linux's" },
+                         "system management mode", "firmware"],
+    })
 }
 
 /// 0 a cokernel runs, 3 nothing is loaded, 4 it was stopped.
@@ -170,6 +228,11 @@ pub(crate) mod tests {
             events_bytes: 0,
             differences: 0,
             message: [0; 232],
+            exits: [0; kyozon_abi::vmm::EXIT_REASONS],
+            wall_findings: 0,
+            nested_bytes: 0,
+            iommu: device::IOMMU_NONE,
+            reserved2: 0,
         }
     }
 
