@@ -1,0 +1,108 @@
+# root.sh MODE [CASE]: every attempt below /cases, or CASE alone, against a cokernel that was loaded with
+# --isolation MODE. Without isolation the attempt must work, or else it would prove nothing of the wall.
+#
+# A case says:
+#   attempt()        what the attacker does; where it fails, that is a refusal
+#   works()          whether the cokernel was harmed, or could have been
+#   control=WORD     what comes of it without a wall: works (where nothing is said), survived or refused
+#   wall=WORD        what comes of it with one: refused, survived, reported, or stated (it works, and status says so)
+#   report=PATTERN   what the wall says: a line of the events, or of the status where it is "stated"
+#   options, cpus    for load; how many CPUs it needs (1)
+. /t.sh
+insmod /m/kyozon-attacks.ko 2>/dev/null
+
+mode=$1
+machine_cpus=$(grep -c ^processor /proc/cpuinfo)
+cpu=$((machine_cpus - 1)) # the cokernel's; the attacker has the first
+
+# root WORD...: a word of root.c.
+root() {
+	taskset 1 sh -c 'echo "root $*" >/proc/kyozon-attacks' root "$@"
+}
+
+# answer: what that came to.
+answer() {
+	tail -n 1 /proc/kyozon-attacks
+}
+
+# ticks_during COMMAND...: how many ticks came meanwhile.
+ticks_during() {
+	ticks_before=$(field ticks)
+	"$@" || return 1
+	echo $(($(field ticks) - ticks_before))
+}
+
+# tell_changes: whether the cokernel found its memory changed.
+is_changed() {
+	kyozon events | grep -q 'test keep: word .* was changed'
+}
+
+is_stopped() {
+	[ "$(field state)" = stopped ]
+}
+
+# ticks_stay_away COMMAND...: as attempt, of a second; harmed_ticks says how it went.
+stop_ticks() {
+	usual=$(ticks_during root hold 1000)
+	during=$(ticks_during root "$@" 1000) || return 1
+	echo "ticks $during, usually $usual" >/tmp/ticks
+}
+
+ticks_stopped() {
+	[ $((4 * during)) -lt $usual ]
+}
+
+# is_alive: it runs and has ticks.
+is_alive() {
+	[ "$(field state)" = running ] && [ "$(ticks_during sleep 1)" -gt 10 ]
+}
+
+outcome() {
+	attempt >/tmp/attempt 2>&1 || {
+		echo refused
+		return
+	}
+	for turn in $(seq 20); do
+		works && break
+		[ -n "$report" ] && kyozon events | sed 1,${seen}d | grep -qE "$report" && break
+		sleep 0.1
+	done
+	if works; then
+		[ "$wall" = stated ] && [ "$mode" != none ] && kyozon status | grep -qE "$report" && echo stated || echo works
+	elif [ "$wall" = reported ] && kyozon events | sed 1,${seen}d | grep -qE "$report"; then
+		echo reported
+	elif is_alive; then
+		echo survived
+	else
+		echo lost
+	fi
+}
+
+try() {
+	name=$(basename "$1" .sh)
+	control=works wall= report= options= cpus=1
+	works() { false; }
+	. "$1"
+	if [ $machine_cpus -lt $cpus ]; then
+		echo "case $name: needs $cpus CPUs"
+		return
+	fi
+	rm -f /tmp/ticks
+	load --isolation $mode --hz 200 --cpu $cpu --serial 0x3e8 --parameter 16 $options >/dev/null && wait_for_line 'test keep: begin' || exit 1
+	root find
+	answer >/tmp/found
+	seen=$(kyozon events | wc -l)
+	came=$(outcome)
+	echo "case $name: $came"
+	[ $mode = none ] && wanted=$control || wanted=$wall
+	if [ "$came" != $wanted ]; then
+		echo "case $name: $came, expected $wanted" >&2
+		cat /tmp/found /tmp/attempt /tmp/ticks /proc/kyozon-attacks >&2 2>/dev/null
+		kyozon events | tail -n 5 >&2
+	fi
+	kyozon unload >/dev/null || exit 1
+}
+
+for case in ${2:-/cases/*.sh}; do
+	try "$case"
+done
