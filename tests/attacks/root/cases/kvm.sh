@@ -1,4 +1,5 @@
 # Another hypervisor is loaded.
 attempt() { insmod /kyozon/modules/*-kvm-amd.ko; }
-works() { [ -e /dev/kvm ] && rmmod kvm_amd; }
+works() { [ -e /dev/kvm ]; }
+after() { rmmod kvm_amd 2>/dev/null; }
 wall=refused
