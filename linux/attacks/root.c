@@ -8,6 +8,7 @@
  *				direct, memremap, ioremap, vmap, entry
  *	root read HOW		the first bytes of its image and of its memory
  *	root break HOW		overwrites its text with invalid instructions
+ *	root table		makes its memory one of Linux's page tables
  *	root dma		as write, by a device (QEMU's edu)
  *	root timer HOW MS	for MS ms: counter, enable, comparator, route, pin
  *	root disarm MS		for MS ms kyozon.ko believes that no tick is due
@@ -35,6 +36,7 @@
 #include <linux/smp.h>
 #include <linux/stop_machine.h>
 #include <linux/string.h>
+#include <linux/uaccess.h>
 #include <linux/version.h>
 #include <linux/vmalloc.h>
 #include <asm/apic.h>
@@ -290,6 +292,64 @@ static int break_text(struct kyozon *k, char *how)
 	}
 	snprintf(said, sizeof(said), "break %s %u pages at %pa", how, i, &victim.text[0]);
 	return 0;
+}
+
+/* The entry of Linux's page tables that maps @va at @wanted (1: 4 KiB). */
+static u64 *linux_entry_of(unsigned long va, int wanted)
+{
+	u64 *table = __va(__read_cr3() & ENTRY_ADDRESS);
+	int level = __read_cr4() & X86_CR4_LA57 ? 5 : 4;
+
+	for (;; level--) {
+		u64 *entry = &table[va >> (3 + 9 * level) & 511];
+
+		if (level == wanted)
+			return entry;
+		if (!(*entry & ENTRY_P) || *entry & _PAGE_PSE)
+			return NULL;
+		table = __va(*entry & ENTRY_ADDRESS);
+	}
+}
+
+#define LAST		511	/* the entry, and the word, that is used */
+#define TABLE_MARK	0x656c626174ull
+
+/* The cokernel's memory as a page table of Linux: the CPU itself goes there. */
+static int table(struct kyozon *k, char *unused)
+{
+	void *area = vmalloc(2 * PMD_SIZE), *at;
+	u64 *own = (u64 *)get_zeroed_page(GFP_KERNEL);
+	u64 *entry, *word, old, found = 0;
+	unsigned long flags;
+	int error = -ENOMEM, turn;
+
+	if (!area || !own || !victim.memory)
+		goto out;
+	at = (void *)ALIGN((unsigned long)area, PMD_SIZE) + LAST * PAGE_SIZE;
+	entry = linux_entry_of((unsigned long)at, 2);
+	error = -EFAULT;
+	if (!entry)
+		goto out;
+	*own = TABLE_MARK;
+	word = (u64 *)__va(victim.memory) + LAST;
+	local_irq_save(flags);
+	old = *entry;
+	/* The cokernel may put its word back in between. */
+	for (turn = 0; turn < 3 && found != TABLE_MARK; turn++) {
+		WRITE_ONCE(*word, __pa(own) | pgprot_val(PAGE_KERNEL));
+		WRITE_ONCE(*entry, victim.memory | (old & ~ENTRY_ADDRESS));
+		asm volatile("invlpg (%0)" : : "r" (at) : "memory");
+		error = copy_from_kernel_nofault(&found, at, sizeof(found));
+		WRITE_ONCE(*entry, old);
+		asm volatile("invlpg (%0)" : : "r" (at) : "memory");
+	}
+	local_irq_restore(flags);
+	snprintf(said, sizeof(said), "table at %pa %s", &victim.memory,
+		 found == TABLE_MARK ? "is used" : "is not used");
+out:
+	free_page((unsigned long)own);
+	vfree(area);
+	return error;
 }
 
 int root_mmap(struct file *file, struct vm_area_struct *vma)
@@ -703,7 +763,7 @@ static const struct {
 	int (*try)(struct kyozon *k, char *argument);
 } attempts[] = {
 	{ "find", find }, { "write", write }, { "read", read }, { "break", break_text },
-	{ "dma", dma }, { "timer", timer }, { "disarm", disarm }, { "hold", hold_only },
+	{ "table", table }, { "dma", dma }, { "timer", timer }, { "disarm", disarm }, { "hold", hold_only },
 	{ "msr", msr }, { "nmis", nmis }, { "init", init }, { "hotplug", hotplug },
 };
 

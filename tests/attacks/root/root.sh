@@ -11,10 +11,9 @@
 #   options, cpus    for load; how many CPUs it needs (1)
 . /t.sh
 insmod /m/kyozon-attacks.ko 2>/dev/null
-
 mode=$1
 machine_cpus=$(grep -c ^processor /proc/cpuinfo)
-cpu=$((machine_cpus - 1)) # the cokernel's; the attacker has the first
+cpu=$((machine_cpus - 1)) # the cokernel's, the last; the attacker has the first
 
 # root WORD...: a word of root.c.
 root() {
@@ -65,12 +64,12 @@ is_reported() {
 
 outcome() {
 	attempt >/tmp/attempt 2>&1 || {
-		echo refused
+		is_alive && echo refused || echo lost
 		return
 	}
 	for turn in $(seq 20); do
 		works && {
-			[ $wall = stated ] && kyozon status | grep -qE "$report" && echo stated || echo works
+			[ "$wall" = stated ] && [ $mode != none ] && kyozon status | grep -qE "$report" && echo stated || echo works
 			return
 		}
 		is_reported && break

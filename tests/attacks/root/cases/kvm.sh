@@ -1,5 +1,5 @@
-# Another hypervisor is loaded.
-attempt() { insmod /kyozon/modules/*-kvm-amd.ko; }
-works() { [ -e /dev/kvm ]; }
+# Another hypervisor is loaded, and wants to run a virtual machine.
+attempt() { insmod /kyozon/modules/*-kvm-amd.ko && vm; }
+works() { true; }
 after() { rmmod kvm_amd 2>/dev/null; }
 wall=refused
