@@ -49,7 +49,7 @@ stop_ticks() {
 }
 
 ticks_stopped() {
-	[ $((4 * during)) -lt $usual ]
+	[ $((2 * during)) -lt $usual ]
 }
 
 # is_alive: it runs and has ticks.
