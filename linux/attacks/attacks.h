@@ -4,7 +4,9 @@
 
 #include <linux/types.h>
 
+struct file;
 struct seq_file;
+struct vm_area_struct;
 
 /*
  * An attack: tampers with Linux in one way, and takes it back. One of a kind
@@ -31,6 +33,11 @@ extern struct attack patch_text, patch_rodata;
  * spins for as long as was asked. @attack->tsc is the time before.
  */
 void attack_done(struct attack *attack);
+
+/* root.c: attempts against a cokernel, the line behind the word "root" */
+int root_try(char *line);
+int root_mmap(struct file *file, struct vm_area_struct *vma);
+void root_show(struct seq_file *out);
 
 /* The address of @name, exported or not; 0 where there is none. */
 unsigned long symbol(const char *name);

@@ -7,9 +7,11 @@
  *				write undo [ATTACK]: take back this one, or all
  *				write spin MS: attacks that follow keep interrupts
  *				off for MS ms on their CPU, right after the deed
+ *				write root ATTEMPT: against a cokernel, see root.c
  *				read: one line for each active attack: its name, the TSC
  *				at the deed, whether it is still "present" or "gone"
- *				(somebody repaired it), to whom it was done
+ *				(somebody repaired it), to whom it was done; then
+ *				what the last root ATTEMPT came to
  */
 #define pr_fmt(fmt) "kyozon-attacks: " fmt
 
@@ -110,6 +112,8 @@ static int obey(char *line)
 		undo(attack);
 		return 0;
 	}
+	if (!strcmp(word, "root"))
+		return root_try(argument);
 	if (strcmp(word, "spin") || kstrtouint(argument, 0, &ms))
 		return -EINVAL;
 	if (ms > SPIN_MAX_MS)
@@ -147,6 +151,7 @@ static int attacks_show(struct seq_file *out, void *unused)
 			seq_printf(out, "%s tsc %llu %s %s\n", a->name, a->tsc,
 				   a->present(a) ? "present" : "gone", a->about);
 	}
+	root_show(out);
 	mutex_unlock(&lock);
 	return 0;
 }
@@ -162,6 +167,7 @@ static const struct proc_ops attacks_ops = {
 	.proc_lseek	= seq_lseek,
 	.proc_release	= single_release,
 	.proc_write	= attacks_write,
+	.proc_mmap	= root_mmap,
 };
 
 static int __init attacks_init(void)

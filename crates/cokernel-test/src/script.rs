@@ -45,6 +45,8 @@ pub enum Script {
     Flood = 14,
     /// Changes something of Linux that no trip puts back, at every tick.
     Damage = 15,
+    /// Keeps words in the first page of its memory, looks at them at every tick, and says which somebody changed.
+    Keep = 16,
 }
 
 static TICKS: AtomicU64 = AtomicU64::new(0);
@@ -143,6 +145,7 @@ pub fn run(boot: &BootBlock) {
         x if x == Script::Data as u8 => events::data(boot),
         x if x == Script::Flood as u8 => events::flood(argument),
         x if x == Script::Damage as u8 => damage(),
+        x if x == Script::Keep as u8 => keep(boot),
         x => say(format_args!("test unknown: script {x}")),
     }
     rest()
@@ -175,6 +178,29 @@ fn count() {
     let wrong = (0..words).step_by(512).filter(|&i| *at(i) != i).count();
     say(format_args!("test memory: dirty {dirty} wrong {wrong}"));
     rest()
+}
+
+/// "KEEP", and the word's number.
+const KEPT: u64 = 0x5045_454b << 32;
+
+/// A word that is not what it was is told and put back.
+fn keep(boot: &BootBlock) -> ! {
+    let at = |number: u64| (boot.memory + 8 * number) as *mut u64;
+    // SAFETY: here and below, the first page of the cokernel's memory.
+    (0..512).for_each(|number| unsafe { at(number).write_volatile(KEPT | number) });
+    say(format_args!("test keep: begin"));
+    loop {
+        idle();
+        for number in 0..512 {
+            // SAFETY: as above.
+            let found = unsafe { at(number).read_volatile() };
+            if found != KEPT | number {
+                say(format_args!("test keep: word {number} was changed to {found:#x}"));
+                // SAFETY: as above.
+                unsafe { at(number).write_volatile(KEPT | number) };
+            }
+        }
+    }
 }
 
 fn spin_once(boot: &BootBlock) {

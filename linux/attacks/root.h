@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Between the files of root.c: each attempt gets what kyozon.ko keeps, and its
+ * argument, and says what came of it.
+ */
+#ifndef KYOZON_ATTACKS_ROOT_H
+#define KYOZON_ATTACKS_ROOT_H
+
+#include "kyozon.h"		/* the module's */
+
+#include "attacks.h"
+
+#define HOLD_MAX_MS	10000
+
+__printf(1, 2) void root_say(const char *format, ...);
+
+/* For @ms ms, with @again, where it is not NULL, every now and then. */
+void root_wait(unsigned int ms, void (*again)(struct kyozon *k), struct kyozon *k);
+
+int root_find(struct kyozon *k, char *argument);
+int root_write(struct kyozon *k, char *argument);
+int root_read(struct kyozon *k, char *argument);
+int root_break(struct kyozon *k, char *argument);
+int root_table(struct kyozon *k, char *argument);
+int root_dma(struct kyozon *k, char *argument);
+int root_timer(struct kyozon *k, char *argument);
+int root_disarm(struct kyozon *k, char *argument);
+int root_hold(struct kyozon *k, char *argument);
+int root_msr(struct kyozon *k, char *argument);
+int root_nmis(struct kyozon *k, char *argument);
+int root_init(struct kyozon *k, char *argument);
+int root_hotplug(struct kyozon *k, char *argument);
+
+#endif

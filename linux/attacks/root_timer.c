@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A cokernel's tick: its timer, the way that the timer's interrupt takes, and
+ * what kyozon.ko thinks of it. Each lasts for some time and is then put back.
+ */
+#include <linux/delay.h>
+#include <linux/io.h>
+#include <linux/kernel.h>
+#include <linux/sched.h>
+#include <linux/stop_machine.h>
+#include <linux/string.h>
+#include <linux/version.h>
+#include <asm/apicdef.h>
+#include <asm/hpet.h>
+#include <asm/io_apic.h>
+#include <asm/msr.h>
+#include <asm/tsc.h>
+
+#include "root.h"
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+#define del_timer_sync	timer_delete_sync
+#endif
+
+/* The one that would send the tick in the timer's place goes first. */
+static void no_rescue(struct kyozon *k)
+{
+	del_timer_sync(&k->tick.revive);
+}
+
+void root_wait(unsigned int ms, void (*again)(struct kyozon *k), struct kyozon *k)
+{
+	u64 end = rdtsc() + (u64)ms * tsc_khz;
+
+	while ((s64)(rdtsc() - end) < 0) {
+		if (again)
+			again(k);
+		udelay(100);
+		cond_resched();
+	}
+}
+
+#define TICK_TIMER	2
+
+static u8 __iomem *hpet;
+static u32 hpet_timers, saved[32], saved_route[32];
+
+static u32 hpet_get(u32 offset)
+{
+	return readl(hpet + offset);
+}
+
+static void hpet_set(u32 offset, u32 value)
+{
+	writel(value, hpet + offset);
+}
+
+static void stop_counter(struct kyozon *k)
+{
+	hpet_set(HPET_CFG, hpet_get(HPET_CFG) & ~HPET_CFG_ENABLE);
+}
+
+static void start_counter(struct kyozon *k)
+{
+	hpet_set(HPET_CFG, hpet_get(HPET_CFG) | HPET_CFG_ENABLE);
+}
+
+static void disable_timers(struct kyozon *k)
+{
+	u32 n;
+
+	for (n = TICK_TIMER; n < hpet_timers; n++)
+		hpet_set(HPET_Tn_CFG(n), saved[n] & ~HPET_TN_ENABLE);
+}
+
+static void enable_timers(struct kyozon *k)
+{
+	u32 n;
+
+	for (n = TICK_TIMER; n < hpet_timers; n++)
+		hpet_set(HPET_Tn_CFG(n), saved[n]);
+}
+
+static void far_comparators(struct kyozon *k)
+{
+	u32 n;
+
+	for (n = TICK_TIMER; n < hpet_timers; n++)
+		hpet_set(HPET_Tn_CMP(n), hpet_get(HPET_COUNTER) + 0x7fffffff);
+}
+
+static void away_routes(struct kyozon *k)
+{
+	u32 n;
+
+	/* To an APIC that nobody has. */
+	for (n = TICK_TIMER; n < hpet_timers; n++)
+		hpet_set(HPET_Tn_ROUTE(n) + 4, 0xfeefe000);
+}
+
+static void restore_routes(struct kyozon *k)
+{
+	u32 n;
+
+	for (n = TICK_TIMER; n < hpet_timers; n++)
+		hpet_set(HPET_Tn_ROUTE(n) + 4, saved_route[n]);
+}
+
+/* Every pin that delivers NMIs, of the IO-APIC at GSI 0. */
+static void set_pins(u32 from, u32 to)
+{
+	u8 __iomem *ioapic = ioremap(IO_APIC_DEFAULT_PHYS_BASE, PAGE_SIZE);
+	u32 index, pin, pins, low;
+
+	if (!ioapic)
+		return;
+	index = readl(ioapic);
+	writel(1, ioapic);
+	pins = (readl(ioapic + 0x10) >> 16 & 0xff) + 1;
+	for (pin = 0; pin < pins; pin++) {
+		writel(0x10 + 2 * pin, ioapic);
+		low = readl(ioapic + 0x10);
+		if ((low & (7 << 8 | BIT(16))) == (4 << 8 | from))
+			writel((low & ~BIT(16)) | to, ioapic + 0x10);
+	}
+	writel(index, ioapic);
+	iounmap(ioapic);
+}
+
+static int mask_stopped(void *unused)
+{
+	set_pins(0, BIT(16));
+	return 0;
+}
+
+static int unmask_stopped(void *unused)
+{
+	set_pins(BIT(16), 0);
+	return 0;
+}
+
+static void mask_pins(struct kyozon *k)
+{
+	stop_machine(mask_stopped, NULL, NULL);
+}
+
+static void unmask_pins(struct kyozon *k)
+{
+	stop_machine(unmask_stopped, NULL, NULL);
+}
+
+/* Once, as long as it lasts, and back. */
+static const struct {
+	const char *name;
+	void (*once)(struct kyozon *k);
+	void (*again)(struct kyozon *k);
+	void (*back)(struct kyozon *k);
+} timer_attacks[] = {
+	{ "counter", NULL, stop_counter, start_counter },
+	{ "enable", NULL, disable_timers, enable_timers },
+	{ "comparator", NULL, far_comparators, NULL },
+	{ "route", NULL, away_routes, restore_routes },
+	{ "pin", mask_pins, NULL, unmask_pins },
+};
+
+int root_timer(struct kyozon *k, char *argument)
+{
+	const char *how = strsep(&argument, " ");
+	unsigned long *physical = (void *)symbol("hpet_address");
+	unsigned int ms;
+	size_t i;
+	u32 n;
+
+	if (!argument || kstrtouint(argument, 0, &ms) || ms > HOLD_MAX_MS)
+		return -EINVAL;
+	for (i = 0; i < ARRAY_SIZE(timer_attacks); i++)
+		if (!strcmp(timer_attacks[i].name, how))
+			break;
+	if (i == ARRAY_SIZE(timer_attacks))
+		return -EINVAL;
+	hpet = physical && *physical ? ioremap(*physical, PAGE_SIZE) : NULL;
+	if (!hpet)
+		return -ENODEV;
+	hpet_timers = ((hpet_get(HPET_ID) & HPET_ID_NUMBER) >> HPET_ID_NUMBER_SHIFT) + 1;
+	for (n = TICK_TIMER; n < hpet_timers; n++) {
+		saved[n] = hpet_get(HPET_Tn_CFG(n));
+		saved_route[n] = hpet_get(HPET_Tn_ROUTE(n) + 4);
+	}
+	no_rescue(k);
+	if (timer_attacks[i].once)
+		timer_attacks[i].once(k);
+	root_wait(ms, timer_attacks[i].again, k);
+	if (timer_attacks[i].back)
+		timer_attacks[i].back(k);
+	/* A tick that was missed is the last one: one more, in 10 ms. */
+	hpet_set(HPET_Tn_CMP(TICK_TIMER), hpet_get(HPET_COUNTER) +
+		 (u32)(10000000000000ull / hpet_get(HPET_PERIOD)));
+	iounmap(hpet);
+	root_say("timer %s for %u ms", how, ms);
+	return 0;
+}
+
+static void set_disarmed(struct kyozon *k)
+{
+	WRITE_ONCE(k->armed, false);
+}
+
+int root_disarm(struct kyozon *k, char *argument)
+{
+	unsigned int ms;
+
+	if (kstrtouint(argument, 0, &ms) || ms > HOLD_MAX_MS)
+		return -EINVAL;
+	no_rescue(k);
+	root_wait(ms, set_disarmed, k);
+	WRITE_ONCE(k->armed, true);
+	root_say("disarm for %u ms", ms);
+	return 0;
+}
+
+int root_hold(struct kyozon *k, char *argument)
+{
+	unsigned int ms;
+
+	if (kstrtouint(argument, 0, &ms) || ms > HOLD_MAX_MS)
+		return -EINVAL;
+	root_say("hold for %u ms", ms);
+	root_wait(ms, NULL, k);
+	return 0;
+}

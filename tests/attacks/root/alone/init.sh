@@ -1,0 +1,6 @@
+# The cokernel's CPU is reset and started with the attacker's code. Linux has lost that CPU, too: a boot of its own.
+cpus=2
+attempt() { root init && came_of=$(answer) && during=$(ticks_during root hold 1000); }
+works() { [ $during = 0 ] && echo "$came_of" | grep -q 'our code runs'; }
+after() { [ $mode != none ] || exit 0; }
+wall=reported report='wall: INIT to CPU [0-9]+'

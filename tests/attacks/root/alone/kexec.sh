@@ -1,0 +1,2 @@
+# Another kernel takes over, in order: the cokernel is gone, and nothing says so. This case does not return.
+attempt() { again; }

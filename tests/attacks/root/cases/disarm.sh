@@ -1,0 +1,4 @@
+# kyozon.ko is told that no tick is due.
+attempt() { stop_ticks disarm; }
+works() { ticks_stopped; }
+wall=survived

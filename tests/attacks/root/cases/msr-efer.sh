@@ -1,0 +1,4 @@
+# SVM is switched off, or on, on the cokernel's CPU.
+attempt() { root msr efer; }
+works() { answer | grep -q changes; }
+wall=reported report='wall: write of MSR 0x[0-9a-f]+ from CPU [0-9]+, rip 0x[0-9a-f]+'

@@ -1,0 +1,4 @@
+# The timer's counter is stopped.
+attempt() { stop_ticks timer counter; }
+works() { ticks_stopped; }
+wall=reported report='wall: write to the timer from CPU 0, rip 0x[0-9a-f]+'

@@ -1,0 +1,10 @@
+# The same, when kyozon.ko was kept from refusing.
+cpus=2
+online=/sys/devices/system/cpu/cpu1/online
+attempt() {
+	root hotplug && echo 0 >$online || return 1
+	usual=$(ticks_during root hold 1000)
+	echo 1 >$online
+}
+works() { [ $usual = 0 ]; }
+wall=survived

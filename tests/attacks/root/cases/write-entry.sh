@@ -1,0 +1,4 @@
+# The same, through an entry of Linux's page tables that was changed by hand.
+attempt() { root write entry; }
+works() { is_changed; }
+wall=reported report='wall: write to 0x[0-9a-f]+ from CPU 0, rip 0x[0-9a-f]+'
