@@ -293,10 +293,14 @@ struct kyozon_mode {
 	void (*abandon)(bool all);
 	/* When the next tick is due, TSC. */
 	u64 (*due)(void);
+	/* No tick came for long; NULL where nobody is to be told. */
+	void (*miss)(void);
 	/* Why the cokernel was stopped. */
 	const struct kyozon_fault *(*fault)(void);
 	/* Adds what only this mode knows. */
 	void (*status)(struct kyozon_status *status, struct kyozon_tick *tick);
+	/* The tick source is described to whoever drives it. */
+	bool drives_timer;
 	/* Whether this CPU has to stay online. */
 	bool (*needs_cpu)(unsigned int cpu);
 };

@@ -42,7 +42,10 @@ int kyozon_tick_take(struct kyozon_load *load)
 		    load->tick_source != sources[i]->id)
 			continue;
 		load->message[0] = 0;
-		error = sources[i]->take(load);
+		error = kyozon.as->drives_timer && !sources[i]->describe ?
+			kyozon_say(load, -EOPNOTSUPP,
+				   "cannot tick behind nested paging, an HPET can") :
+			sources[i]->take(load);
 		if (!error) {
 			tick->source = sources[i];
 			return 0;
@@ -76,6 +79,8 @@ static void revive(struct timer_list *timer)
 		return;
 	if ((s64)(rdtsc() - due) > (s64)(REVIVE_MS * kyozon.tsc_khz)) {
 		tick->revived++;
+		if (kyozon.as->miss)
+			kyozon.as->miss();
 		local_irq_save(flags);
 		kyozon_nmi_send(kyozon.cpu);
 		local_irq_restore(flags);

@@ -18,6 +18,7 @@
 #include <linux/smp.h>
 #include <linux/version.h>
 #include <asm/apic.h>
+#include <asm/asm.h>
 #include <asm/cpufeature.h>
 #include <asm/current.h>
 #include <asm/msr.h>
@@ -44,11 +45,14 @@ static struct {
 	bool launched;
 } host;
 
-static u64 call(u64 number)
+/* False where nobody answers: a CPU that was reset is no guest any more. */
+static bool call(u64 number)
 {
-	asm volatile(".byte 0x0f, 0x01, 0xd9"	/* vmmcall */
+	asm volatile("1: .byte 0x0f, 0x01, 0xd9\n"	/* vmmcall */
+		     "2:\n"
+		     _ASM_EXTABLE(1b, 2b)
 		     : "+a"(number) : : "memory");
-	return number;
+	return !number;
 }
 
 static void look_for_owner(void *found)
@@ -336,8 +340,8 @@ static void seal_here(void *unused)
 
 static void leave_here(void *unused)
 {
-	call(KYOZON_CALL_OPEN);
-	enter(KYOZON_HOST_LEAVE);
+	if (call(KYOZON_CALL_OPEN))
+		enter(KYOZON_HOST_LEAVE);
 }
 
 /* One CPU after the other: they share the trampoline's data. */
@@ -369,10 +373,6 @@ static int take(struct kyozon_load *load, const struct kyozon_images *images)
 	unsigned int i;
 	int cpu, error;
 
-	if (!tick->source->describe)
-		return kyozon_say(load, -EOPNOTSUPP,
-				  "%s cannot tick behind nested paging: --tick hpet-msi or hpet-ioapic",
-				  tick->source->name);
 	host.status = (void *)get_zeroed_page(GFP_KERNEL);
 	if (!host.status)
 		return kyozon_say(load, -ENOMEM, "no memory for the status");
@@ -495,6 +495,11 @@ static u32 iommu(void)
 	return KYOZON_IOMMU_NONE;
 }
 
+static void miss(void)
+{
+	call(KYOZON_CALL_LOOK);
+}
+
 static const struct kyozon_fault *fault(void)
 {
 	return &host.status->fault;
@@ -524,5 +529,7 @@ static bool needs_cpu(unsigned int cpu)
 const struct kyozon_mode kyozon_mode_vmm = {
 	.refuse = refuse, .pages = pages, .take = take, .start = start,
 	.stop = stop, .give = give, .abandon = abandon, .due = due,
+	.miss = miss,
 	.fault = fault, .status = status, .needs_cpu = needs_cpu,
+	.drives_timer = true,
 };

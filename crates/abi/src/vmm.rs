@@ -39,6 +39,8 @@ pub const CALL_START: u64 = 0x4b59_0003;
 pub const CALL_STOP: u64 = 0x4b59_0004;
 /// Linux, in the hypervisor's world: give this CPU back. Not called from outside of the hypervisor's own code.
 pub const CALL_LEAVE: u64 = 0x4b59_0005;
+/// Linux: no tick seems to come; look whether that is so.
+pub const CALL_LOOK: u64 = 0x4b59_0006;
 /// Cokernel: write the word RSI at physical address RDI of Linux's System RAM. 0, or -1 where that is not allowed.
 pub const CALL_WRITE: u64 = 0x4b59_0010;
 /// Cokernel: a line from the [`Mailbox`] for the event ring and the serial line.

@@ -13,6 +13,8 @@ pub struct Ticks {
     /// The timer.
     pub timer: Hpet,
     schedule: Schedule,
+    #[cfg_attr(not(feature = "svm"), allow(dead_code))]
+    tsc_khz: u64,
     tsc_per_count: u64,
     count_per_tsc: u64,
     budget_tsc: u64,
@@ -42,6 +44,7 @@ impl Ticks {
         Self {
             timer,
             schedule,
+            tsc_khz: rates.tsc_khz,
             tsc_per_count: rates.tsc_per_count(),
             count_per_tsc: rates.count_per_tsc(),
             budget_tsc,
@@ -126,6 +129,11 @@ impl Ticks {
     /// Time-stamp counter ticks of so many counts.
     pub fn to_tsc(&self, counts: u32) -> u64 {
         scale(counts, self.tsc_per_count)
+    }
+
+    /// Counts of so many microseconds.
+    pub fn counts(&self, us: u64) -> u32 {
+        scale_long(us * self.tsc_khz / 1000, self.count_per_tsc)
     }
 
     /// Counts from a tick to its guard.

@@ -125,6 +125,8 @@ fn run(script: &str, stdin: &[u8], limit: Duration, output: &mut File) -> Result
         .env_clear()
         .env("PATH", "/bin")
         .env("HOME", "/root")
+        // Words for the command under test, from the kernel's command line.
+        .envs(std::env::vars().filter(|(name, _)| name.starts_with("KYOZON_")))
         .current_dir("/root");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().context("start /bin/sh")?;

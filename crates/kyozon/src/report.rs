@@ -118,8 +118,8 @@ fn isolated(status: &Status) -> Vec<String> {
             status.wall_findings,
             bytes(status.nested_bytes)
         ),
-        "enforced memory, the tick's timer, registers of isolation, on every CPU".into(),
-        format!("not      {}, system management mode, firmware", dma(status)),
+        "enforced memory, the tick's timer, the registers of isolation, on every CPU".into(),
+        format!("not enforced: {}, system management mode, firmware", dma(status)),
     ]
 }
 

@@ -5,7 +5,8 @@
 #   attempt()        what the attacker does; where it fails, that is a refusal
 #   works()          whether the cokernel was harmed, or could have been
 #   control=WORD     what comes of it without a wall: works (where nothing is said), survived or refused
-#   wall=WORD        what comes of it with one: refused, survived, reported, or stated (it works, and status says so)
+#   wall=WORD        what comes of it with one: refused, survived, reported, stated (it works, and status says so), or
+#                    emulated (reported, and then it works all the same in this emulator: docs/limits.md)
 #   report=PATTERN   what the wall says: a line of the events, or of the status where it is "stated"
 #   after()          puts back what the attempt left behind
 #   options, cpus    for load; how many CPUs it needs (1)
@@ -62,11 +63,24 @@ is_reported() {
 	[ -n "$report" ] && kyozon events | sed 1,${seen}d | grep -qE "$report"
 }
 
+# is_told: the same, within a second and a half.
+is_told() {
+	for turn in $(seq 15); do
+		is_reported && return
+		sleep 0.1
+	done
+	return 1
+}
+
 outcome() {
 	attempt >/tmp/attempt 2>&1 || {
 		is_alive && echo refused || echo lost
 		return
 	}
+	if [ $mode != none ] && [ "$wall" = emulated ]; then
+		is_told && echo emulated || echo silent
+		return
+	fi
 	for turn in $(seq 20); do
 		works && {
 			[ "$wall" = stated ] && [ $mode != none ] && kyozon status | grep -qE "$report" && echo stated || echo works

@@ -465,6 +465,11 @@
 #define KYOZON_CALL_LEAVE 1264123909
 
 /*
+ Linux: no tick seems to come; look whether that is so.
+ */
+#define KYOZON_CALL_LOOK 1264123910
+
+/*
  Cokernel: write the word RSI at physical address RDI of Linux's System RAM. 0, or -1 where that is not allowed.
  */
 #define KYOZON_CALL_WRITE 1264123920

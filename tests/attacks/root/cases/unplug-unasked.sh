@@ -7,4 +7,4 @@ attempt() {
 	echo 1 >$online
 }
 works() { [ $usual = 0 ]; }
-wall=survived
+wall=emulated report='wall: (INIT to CPU [0-9]+|no tick for [0-9]+ ms)'

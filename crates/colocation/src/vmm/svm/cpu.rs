@@ -165,7 +165,7 @@ impl Cpu {
                 count(EXIT_SVM);
                 let task = names::current(self);
                 machine::report(format_args!(
-                    "wall: SVM instruction refused: CPU {}, rip {:#x}, task {}",
+                    "wall: SVM instruction from CPU {}, rip {:#x}, task {}",
                     self.index,
                     vmcb.rip,
                     Or(task)
@@ -174,7 +174,7 @@ impl Cpu {
             }
             VMEXIT_INIT => {
                 count(EXIT_INIT);
-                machine::report(format_args!("wall: INIT signal refused: CPU {}", self.index));
+                machine::report(format_args!("wall: INIT to CPU {}", self.index));
                 // It becomes an exception of ours, which does nothing: VM_CR.R_INIT.
                 // SAFETY: the hypervisor's tables are live.
                 unsafe { svm::take_nmi() };
@@ -261,7 +261,7 @@ impl Cpu {
         if !same {
             let task = names::current(self);
             machine::report(format_args!(
-                "wall: write of register {register:#x} refused: {value:#x}, CPU {}, rip {:#x}, task {}",
+                "wall: write of MSR {register:#x} from CPU {}, rip {:#x}, task {}: {value:#x}",
                 self.index,
                 vmcb.rip,
                 Or(task)
@@ -288,7 +288,7 @@ impl Cpu {
                 if !OPEN.swap(true, Relaxed) {
                     let task = names::current(self);
                     let line = Line::new(format_args!(
-                        "wall: opened for the unload: CPU {}, task {}",
+                        "wall: opened for the unload from CPU {}, task {}",
                         self.index,
                         Or(task)
                     ));
@@ -297,6 +297,7 @@ impl Cpu {
             }
             CALL_START if cokernels => trip::start(),
             CALL_STOP => trip::stop(cokernels),
+            CALL_LOOK => trip::look(),
             CALL_LEAVE if !self.sealed && vmcb.rip < COKERNEL_BASE => launch::give_back(self),
             _ => return self.give(exception(INVALID_OPCODE, 0)),
         }

@@ -27,6 +27,10 @@ const VMMCALL_BYTES: u64 = 3;
 const EXIT_BYTES: u64 = 8;
 /// How long a trip on another CPU is waited for.
 const LAST_TRIP_US: u64 = 20_000;
+/// A layer that works ends every trip sooner than that; so long may one last whose layer was destroyed.
+const LAYER_LIMIT_MS: u64 = 200;
+/// So late is no tick by itself.
+const LATE_MS: i64 = 150;
 /// The trampoline's task state segment in its descriptor table, and its bytes.
 const TSS_SELECTOR: u16 = 12 * 8;
 const TSS_LIMIT: u32 = 0x67;
@@ -123,6 +127,7 @@ impl Cokernel {
         self.registers.rsi = e.guest_trip;
         // A trip may have ended in the handler of an NMI.
         self.nmis = Nmis::new();
+        let last = arch::tsc() + LAYER_LIMIT_MS * e.tsc_khz;
         let mut event = 0;
         loop {
             vmcb.event_inj = event;
@@ -162,6 +167,10 @@ impl Cokernel {
                 VMEXIT_NMI => {
                     // SAFETY: the hypervisor's tables are live.
                     unsafe { svm::take_nmi() };
+                    if arch::tsc() >= last {
+                        return false;
+                    }
+                    self.watch_layer();
                     self.nmis.want();
                 }
                 VMEXIT_IRET => self.nmis.on_iret(),
@@ -181,6 +190,16 @@ impl Cokernel {
                 }
                 _ => return false,
             }
+        }
+    }
+
+    /// The layer has something to do about its budget; where it does not come to that, there will be one more NMI. The
+    /// tick's comparator is free as long as the trip lasts.
+    fn watch_layer(&mut self) {
+        let Some(ticks) = &mut self.ticks else { return };
+        if ticks.timer.has_own_guard() {
+            let at = ticks.timer.now().wrapping_add(ticks.counts(LAYER_LIMIT_MS * 1000 + 1000));
+            ticks.timer.set_tick(at);
         }
     }
 
@@ -362,7 +381,7 @@ fn account(cokernel: &Cokernel, trip: &Trip, stop: u64) {
 fn fault(cokernel: &Cokernel) -> Fault {
     let (v, r) = (cokernel.vmcb(), &cokernel.registers);
     Fault {
-        reason: FAULT_WALL,
+        reason: if v.exit_code == VMEXIT_NMI { FAULT_OVERSTAY } else { FAULT_WALL },
         reserved: 0,
         cr2: v.exit_info_2,
         cr3: v.cr3,
@@ -411,6 +430,17 @@ fn end(cokernel: &mut Cokernel, trip: &Trip) {
         trip.fault.frame.vector as u32,
         Line::of_fault(&trip.fault).bytes(),
     );
+}
+
+/// Tells of ticks that do not come: the cokernel's CPU may have been taken away. From any CPU.
+pub fn look() {
+    let e = entry();
+    // SAFETY: a field of the status, which the cokernel's CPU writes.
+    let due = unsafe { (&raw const (*status()).due_tsc).read_volatile() };
+    let late = arch::tsc().wrapping_sub(due) as i64 / e.tsc_khz.max(1) as i64;
+    if !SILENT.load(SeqCst) && !INSIDE.load(SeqCst) && late > LATE_MS {
+        machine::report(format_args!("wall: no tick for {late} ms, CPU {}", e.cokernel_cpu));
+    }
 }
 
 fn timer() -> Hpet {

@@ -166,14 +166,14 @@ fn window(gpa: u64) -> u64 {
 fn tell(cpu: &mut Cpu, what: What, gpa: u64, info: u64) {
     let rip = cpu.vmcb().rip;
     let deed = match info {
-        _ if info & FETCH != 0 => "execution",
-        _ if info & WRITE != 0 => "write",
-        _ => "read",
+        _ if info & FETCH != 0 => "execution of",
+        _ if info & WRITE != 0 => "write to",
+        _ => "read of",
     };
     let of = if what == What::Hidden { "the cokernel's memory" } else { "the event ring" };
     let task = names::current(cpu);
     machine::report(format_args!(
-        "wall: {deed} of {of} refused: {gpa:#x}, CPU {}, rip {rip:#x}, task {}",
+        "wall: {deed} {gpa:#x} from CPU {}, rip {rip:#x}, task {}: {of}",
         cpu.index,
         Or(task)
     ));
@@ -225,11 +225,11 @@ impl Access {
         if !matches!(verdict, Verdict::Pass(_)) {
             let task = names::current(cpu);
             machine::report(format_args!(
-                "wall: write to the tick's {name} refused: {:#x} at {register:#x}, CPU {}, rip {:#x}, task {}",
-                written.value,
+                "wall: write to the {name} from CPU {}, rip {:#x}, task {}: {:#x} at {register:#x}",
                 cpu.index,
                 cpu.vmcb().rip,
-                Or(task)
+                Or(task),
+                written.value
             ));
         }
     }
