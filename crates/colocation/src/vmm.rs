@@ -1,12 +1,15 @@
 //! Linux as a guest: a small hypervisor under a Linux that runs already. AMD SVM.
 //!
-//! What is here decides and keeps tables; it touches no machine, has no unsafe code and allocates nothing but pages of
-//! page tables, and is tested on the host:
+//! What decides and keeps tables touches no machine, has no unsafe code, allocates nothing but pages of page tables, and
+//! is tested on the host:
 //!
 //! - [`nested`]: which memory the guest reaches, and how.
 //! - [`step`]: one instruction of one CPU sees other pages than the rest of the machine.
 //! - [`filter`]: what an instruction wrote to a device of the tick's, and whether that may pass.
 //! - [`blocked`]: when the guest can take an NMI.
+//! - [`flood`]: how many lines the attempts of a second are worth.
+//!
+//! What touches the machine is [`svm`], on the bare machine only.
 //!
 //! Must not know: what the cokernel does, or any structure of Linux.
 //!
@@ -14,6 +17,7 @@
 
 pub mod blocked;
 pub mod filter;
+pub mod flood;
 pub mod nested;
 pub mod step;
 pub mod svm;

@@ -63,6 +63,7 @@ extern "C" {
     fn host_guest_start();
     fn host_nmi();
     fn host_machine_check();
+    fn host_init();
     fn host_stubs();
     static HOST_MACHINE_CHECK: AtomicU32;
 }
@@ -84,7 +85,7 @@ global_asm!(
     "HOST_MACHINE_CHECK: .long 0",
 
     ".section .text.host, \"ax\"",
-    ".globl host_entry, host_guest_start, host_run, host_give_back, host_nmi, host_machine_check, host_stubs",
+    ".globl host_entry, host_guest_start, host_run, host_give_back, host_nmi, host_machine_check, host_init, host_stubs",
 
     // (rdi: *mut HostEntry), called by the trampoline on a stack that the guest keeps, with interrupts off. NMIs that
     // come before CLGI meet the trampoline's gate, which counts them. After a launch the caller goes on as a guest at
@@ -188,6 +189,9 @@ global_asm!(
 
     // The gates. An NMI is taken where it is waited for, and nowhere else.
     "host_nmi: iretq",
+    // An INIT that was made an exception (VM_CR.R_INIT): its error code goes.
+    "host_init: add rsp, 8",
+    "iretq",
     "host_machine_check:",
     "lock inc dword ptr [rip + HOST_MACHINE_CHECK]",
     "iretq",
@@ -249,7 +253,7 @@ pub unsafe fn give_back(bare: &Bare) -> ! {
     unsafe { host_give_back(bare) }
 }
 
-/// Lets the NMI that waits come, to a gate that does nothing.
+/// Lets the NMI that waits come, or the INIT, to a gate that does nothing.
 ///
 /// # Safety
 ///
@@ -386,6 +390,8 @@ pub unsafe fn set_tables(gdt: Table, idt: Table) {
 
 const NMI: usize = 2;
 const MACHINE_CHECK: usize = 18;
+/// #SX.
+const SECURITY: usize = 30;
 const STUB_BYTES: u64 = 16;
 
 /// The gate of `vector` in the hypervisor's table: on the stack that is live, as GIF is 0 nearly always.
@@ -393,17 +399,18 @@ pub fn gate(vector: usize) -> [u64; 2] {
     let at = match vector {
         NMI => host_nmi as *const () as u64,
         MACHINE_CHECK => host_machine_check as *const () as u64,
+        SECURITY => host_init as *const () as u64,
         _ => host_stubs as *const () as u64 + vector as u64 * STUB_BYTES,
     };
     let low = at & 0xffff | u64::from(KERNEL_CODE) << 16 | 0x8e00 << 32 | (at >> 16 & 0xffff) << 48;
     [low, at >> 32]
 }
 
-/// Writes a doubleword to an I/O port.
+/// Stops this CPU.
 ///
 /// # Safety
 ///
-/// As for [`super::out8`].
+/// GIF is 0, and nobody waits for this CPU.
 pub unsafe fn halt_forever() -> ! {
     loop {
         // SAFETY: GIF is 0: nothing wakes this CPU.

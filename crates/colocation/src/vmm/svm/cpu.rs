@@ -175,7 +175,7 @@ impl Cpu {
             VMEXIT_INIT => {
                 count(EXIT_INIT);
                 machine::report(format_args!("wall: INIT to CPU {}", self.index));
-                // It becomes an exception of ours, which does nothing: VM_CR.R_INIT.
+                // It becomes an exception of ours, which does nothing: see `launch`.
                 // SAFETY: the hypervisor's tables are live.
                 unsafe { svm::take_nmi() };
             }

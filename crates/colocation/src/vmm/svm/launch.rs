@@ -5,11 +5,14 @@
 //! the trampoline leads into this world, which the CPU is in when it is given back.
 
 use super::cpu::Cpu;
-use super::machine::{self, VM_HSAVE_PA};
+use super::machine::{self, VM_CR, VM_HSAVE_PA};
 use super::vmcb::*;
 use crate::arch::x86_64::svm::{self, Bare, Table};
 use crate::owned::Owned;
 use kyozon_abi::vmm::*;
+
+/// An INIT becomes an exception, which can be taken where nobody is harmed. APM 2 15.30.1.
+const VM_CR_R_INIT: u64 = 1 << 1;
 
 /// The hypervisor's descriptor tables, the same for every CPU: no stack of theirs, no task state segment.
 static GATES: Owned<[[u64; 2]; 256]> = Owned::new([[0; 2]; 256]);
@@ -36,6 +39,7 @@ pub extern "C" fn launch(from: *mut HostEntry, stack: u64) -> u64 {
     unsafe {
         svm::wrmsr(machine::EFER, svm::rdmsr(machine::EFER) | EFER_SVME);
         svm::wrmsr(VM_HSAVE_PA, cpu.host_save);
+        svm::wrmsr(VM_CR, svm::rdmsr(VM_CR) | VM_CR_R_INIT);
         let cpu = machine::cpu(index as usize).insert(cpu);
         capture(cpu.vmcb(), stack);
         (*from).result = HOST_DONE;
@@ -140,6 +144,7 @@ pub fn give_back(cpu: &mut Cpu) -> ! {
 pub extern "C" fn left() {
     // SAFETY: nobody uses either any more.
     unsafe {
+        svm::wrmsr(VM_CR, svm::rdmsr(VM_CR) & !VM_CR_R_INIT);
         svm::wrmsr(VM_HSAVE_PA, 0);
         svm::wrmsr(machine::EFER, svm::rdmsr(machine::EFER) & !EFER_SVME);
     }

@@ -9,6 +9,7 @@ use crate::frames::Frames;
 use crate::line::Line;
 use crate::owned::Owned;
 use crate::serial;
+use crate::vmm::flood::{Flood, Say};
 use crate::vmm::nested::{Nested, Rights, PAGE};
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -114,6 +115,8 @@ static TABLES: Owned<Option<Tables>> = Owned::new(None);
 static CPUS: [Owned<Option<Cpu>>; HOST_MAX_CPUS] = [const { Owned::new(None) }; HOST_MAX_CPUS];
 /// The cokernel's CPU's, and made by the first one.
 static COKERNEL: Owned<Option<Cokernel>> = Owned::new(None);
+/// Lines of the wall: who makes many attempts must not push everything else out of the ring.
+static FLOOD: Lock<Flood> = Lock::new(Flood::new());
 /// No tick from here on.
 pub static SILENT: AtomicBool = AtomicBool::new(true);
 
@@ -195,6 +198,14 @@ pub fn count(reason: usize) {
 pub fn report(arguments: core::fmt::Arguments<'_>) {
     // SAFETY: as in `count`.
     unsafe { AtomicU64::from_ptr(&raw mut (*status()).findings) }.fetch_add(1, Relaxed);
+    match FLOOD.lock().next(arch::tsc(), entry().tsc_khz * 1000) {
+        Say::Nothing => return,
+        Say::Line => {}
+        Say::AndMissed(lines) => {
+            let line = Line::new(format_args!("wall: {lines} more attempts in a second"));
+            write(EVENT_WALL, 0, line.bytes());
+        }
+    }
     write(EVENT_WALL, 0, Line::new(arguments).bytes());
 }
 
