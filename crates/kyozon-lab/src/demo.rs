@@ -61,11 +61,19 @@ pub fn run() -> Result<ExitCode> {
     let mut score = Score::default();
     let mut good = true;
     for series in SERIES {
+        let spec = match prepare(series) {
+            Ok(spec) => spec,
+            Err(error) => {
+                println!("\nLinux {series}\n  FAILED   {error:#}");
+                good = false;
+                continue;
+            }
+        };
         // Both at once: the first speaks as it goes, the second when the first is done.
         std::thread::scope(|scope| {
             let shows = MODES.map(|mode| {
-                let live = mode == MODES[0];
-                scope.spawn(move || present(series, mode, live))
+                let (spec, live) = (&spec, mode == MODES[0]);
+                scope.spawn(move || present(series, spec, mode, live))
             });
             for show in shows {
                 let (told, part) = show.join().expect("a show does not panic");
@@ -96,12 +104,12 @@ pub fn run() -> Result<ExitCode> {
 }
 
 /// One kernel in one mode: what was told where it did not speak at once, and the score where nothing went wrong.
-fn present(series: &str, mode: Mode, live: bool) -> (String, Option<Score>) {
+fn present(series: &str, spec: &Spec, mode: Mode, live: bool) -> (String, Option<Score>) {
     let mut voice = Voice { live, told: String::new() };
     voice.say(format_args!("\nLinux {series}, {}", mode.title()));
     let before = Instant::now();
     let mut score = Score::default();
-    let outcome = show(series, mode, &mut score, &mut voice);
+    let outcome = show(spec, mode, &mut score, &mut voice);
     if let Err(error) = &outcome {
         voice.say(format_args!("  FAILED   {error:#}"));
     }
@@ -144,14 +152,19 @@ impl Stage {
     const HZ: f64 = 1e9;
 }
 
-fn show(series: &str, mode: Mode, score: &mut Score, voice: &mut Voice) -> Result<()> {
+/// A guest with everything that is shown in it.
+fn prepare(series: &str) -> Result<Spec> {
     let kernel = Kernel::fetch(series, "cloud", false)?;
     let mut spec =
         product::with_attacks(product::with_probe(product::install(Spec::new(&kernel))?)?)?;
     // The guest's clock counts instructions, so that a busy machine shows the same as an idle one.
     spec.devices.extend(batch::FIXED_CLOCK.map(String::from));
-    spec = spec.append("tsc=reliable").with_kernel_image()?;
-    let mut stage = Stage { guest: Guest::boot(&spec)? };
+    spec.append("tsc=reliable").with_kernel_image()
+}
+
+fn show(spec: &Spec, mode: Mode, score: &mut Score, voice: &mut Voice) -> Result<()> {
+    let mut stage = Stage { guest: Guest::boot(spec)? };
+    let kernel = &spec.kernel;
     voice.say(format_args!("  booted   Debian's {} ({})", kernel.release, kernel.version));
     stage.ask("insmod /m/kyozon_probe.ko; insmod /m/kyozon-attacks.ko; cat /proc/kyozon_probe/state >/tmp/before")?;
     let load = format!("kyozon load --isolation {}", mode.word());
