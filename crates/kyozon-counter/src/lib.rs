@@ -7,8 +7,8 @@
 //!
 //! A *trip* begins where the CPU takes an interrupt or exception (control goes elsewhere than the last instruction
 //! says) that leads to code in `cokernel`. Where Linux is a guest, it begins where that is left (control comes to the
-//! instruction behind a VMRUN) and ends at the VMRUN that goes back to it; stages `entry` and `exit` are empty then. Its
-//! stages:
+//! instruction behind a VMRUN) and ends at the VMRUN that goes back to it; stages `entry` and `exit` are empty then.
+//! Its stages:
 //!
 //! | stage | from | to |
 //! |---|---|---|

@@ -78,8 +78,8 @@ impl Map {
         address >> 63 != 0 || self.is_ours(address) || self.cokernel.contains(&address)
     }
 
-    /// Whether a return to `address` stays in the trip. A kernel's address is Linux's, also in a module: ours are left by a
-    /// call's return.
+    /// Whether a return to `address` stays in the trip. A kernel's address is Linux's, also in a module: ours are left
+    /// by a call's return.
     fn is_inside(&self, address: u64) -> bool {
         address >> 63 == 0 && (self.is_ours(address) || self.cokernel.contains(&address))
     }
@@ -143,7 +143,7 @@ impl Recorder {
     pub fn block(&mut self, block: &Block) {
         let Block { start, last, end, transfers, .. } = *block;
         let before = std::mem::replace(&mut self.before, Before { start, last, end, transfers });
-        // Under the instruction clock QEMU leaves a block at an access to a device, and goes on with the rest as another one.
+        // Under the instruction clock QEMU leaves a block at an access to a device, and goes on with the rest as another.
         let rest = std::mem::take(&mut self.device)
             && (before.start + 1..before.end).contains(&start)
             && end == before.end;

@@ -29,8 +29,8 @@ struct Price {
     cycles: f64,
 }
 
-/// What is not charged: memory-mapped devices are a column of their own, since what they cost is the chipset's affair; what
-/// a VMEXIT costs is in the figure of the VMRUN, of which there is one for each.
+/// What is not charged: memory-mapped devices are a column of their own, since what they cost is the chipset's affair;
+/// what a VMEXIT costs is in the figure of the VMRUN, of which there is one for each.
 const LEFT_OUT: [&str; 2] = ["mmio", "vmexit"];
 
 impl Costs {
