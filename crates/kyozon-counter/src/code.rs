@@ -37,35 +37,19 @@ pub enum Event {
     Mmio,
     /// A page that is touched for the first time after CR3 was written.
     Refill,
+    /// An interrupt or exception that comes to a gate.
+    Delivery,
+    Vmrun,
+    /// A guest is left, for whatever reason.
+    Vmexit,
+    Vmload,
+    Vmsave,
+    Stgi,
+    Clgi,
 }
 
 /// Names, in the order of [`Event`].
-pub const EVENTS: [&str; 24] = [
-    "cr3_write",
-    "cr2_write",
-    "cr0_write",
-    "cr4_write",
-    "lidt",
-    "lgdt",
-    "sidt",
-    "sgdt",
-    "ltr",
-    "mov_segment",
-    "swapgs",
-    "rdfsbase",
-    "wrfsbase",
-    "rdmsr",
-    "wrmsr",
-    "rdtsc",
-    "cpuid",
-    "iretq_same_ring",
-    "iretq_user",
-    "int_gate",
-    "pio",
-    "invlpg",
-    "mmio",
-    "cr3_tlb_refill",
-];
+pub const EVENTS: [&str; 31] = include!("events.in");
 
 /// Prefixes, opcode and what follows it.
 struct Parts<'a> {
@@ -116,6 +100,14 @@ pub fn event(bytes: &[u8]) -> Option<Event> {
         (0x01, 2, true) => Some(Event::Lgdt),
         (0x01, 3, true) => Some(Event::Lidt),
         (0x01, 7, true) => Some(Event::Invalidate),
+        (0x01, 3, false) => match modrm {
+            0xd8 => Some(Event::Vmrun),
+            0xda => Some(Event::Vmload),
+            0xdb => Some(Event::Vmsave),
+            0xdc => Some(Event::Stgi),
+            0xdd => Some(Event::Clgi),
+            _ => None,
+        },
         (0x01, 7, false) if modrm == 0xf8 => Some(Event::Swapgs),
         (0x01, 7, false) if modrm == 0xf9 => Some(Event::Rdtsc),
         (0x30, ..) => Some(Event::Wrmsr),
@@ -130,11 +122,17 @@ pub fn event(bytes: &[u8]) -> Option<Event> {
     }
 }
 
+/// Whether the instruction `bytes` is a VMMCALL. A guest does not get behind it before its host has entered it again.
+pub fn is_call_of_host(bytes: &[u8]) -> bool {
+    bytes == [0x0f, 0x01, 0xd9]
+}
+
 /// Whether control may go elsewhere than behind the instruction `bytes` without an interrupt.
 pub fn is_transfer(bytes: &[u8]) -> bool {
     let Some(Parts { two_bytes, opcode, rest, .. }) = parts(bytes) else { return false };
     if two_bytes {
-        return matches!(opcode, 0x80..=0x8f | 0x05 | 0x07 | 0x34 | 0x35);
+        let svm = opcode == 1 && matches!(rest.first(), Some(0xd8 | 0xd9));
+        return svm || matches!(opcode, 0x80..=0x8f | 0x05 | 0x07 | 0x34 | 0x35);
     }
     match opcode {
         0x70..=0x7f | 0xe0..=0xe3 | 0xe8 | 0xe9 | 0xeb | 0xc2 | 0xc3 | 0xca | 0xcb | 0xcf => true,
@@ -159,6 +157,12 @@ mod tests {
             (&[0x0f, 0x01, 0x05, 0, 0, 0, 0], Some(Event::Sgdt)),
             (&[0x0f, 0x01, 0xf8], Some(Event::Swapgs)),
             (&[0x0f, 0x01, 0xca], None), // CLAC
+            (&[0x0f, 0x01, 0xd8], Some(Event::Vmrun)),
+            (&[0x0f, 0x01, 0xd9], None), // VMMCALL: what costs is the exit
+            (&[0x0f, 0x01, 0xda], Some(Event::Vmload)),
+            (&[0x0f, 0x01, 0xdb], Some(Event::Vmsave)),
+            (&[0x0f, 0x01, 0xdc], Some(Event::Stgi)),
+            (&[0x0f, 0x01, 0xdd], Some(Event::Clgi)),
             (&[0x0f, 0x00, 0xd8], Some(Event::Ltr)),
             (&[0x0f, 0x00, 0xe0], None), // VERR
             (&[0x0f, 0x30], Some(Event::Wrmsr)),
@@ -180,18 +184,35 @@ mod tests {
 
     #[test]
     fn transfers_by_their_bytes() {
-        for bytes in [&[0x75, 0][..], &[0x0f, 0x84], &[0xff, 0xe0], &[0x48, 0xcf], &[0xc3], &[0xe8]]
-        {
+        for bytes in [
+            &[0x75, 0][..],
+            &[0x0f, 0x84],
+            &[0xff, 0xe0],
+            &[0x48, 0xcf],
+            &[0xc3],
+            &[0xe8],
+            &[0x0f, 0x01, 0xd8],
+            &[0x0f, 0x01, 0xd9],
+        ] {
             assert!(is_transfer(bytes), "{bytes:02x?}");
         }
-        for bytes in [&[0x90][..], &[0xf4], &[0xff, 0xc0], &[0x0f, 0x22, 0xd8], &[0xf3, 0xa4], &[]]
-        {
+        for bytes in [
+            &[0x90][..],
+            &[0xf4],
+            &[0xff, 0xc0],
+            &[0x0f, 0x22, 0xd8],
+            &[0xf3, 0xa4],
+            &[],
+            &[0x0f, 0x01, 0xdc],
+        ] {
             assert!(!is_transfer(bytes), "{bytes:02x?}");
         }
     }
 
     #[test]
     fn every_event_has_a_name() {
-        assert_eq!(Event::Refill as usize, EVENTS.len() - 1);
+        assert_eq!(Event::Clgi as usize, EVENTS.len() - 1);
+        assert_eq!(EVENTS[Event::Refill as usize], "cr3_tlb_refill");
+        assert_eq!(EVENTS[Event::Vmexit as usize], "vmexit");
     }
 }

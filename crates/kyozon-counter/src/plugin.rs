@@ -1,6 +1,6 @@
 //! The border to QEMU: its plug-in interface, version 1 (docs/devel/tcg-plugins.rst in QEMU's sources).
 
-use crate::code::{event, is_transfer};
+use crate::code::{event, is_call_of_host, is_transfer};
 use crate::trip::{Block, Map, Recorder};
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use std::ops::Range;
@@ -163,6 +163,9 @@ extern "C" fn translated(_: Id, tb: Tb) {
                 block.events[event as usize] += 1;
             }
             instructions.push(insn);
+            if is_call_of_host(bytes) {
+                break;
+            }
         }
     }
     let mut watched = false;

@@ -78,6 +78,12 @@ impl Map {
         address >> 63 != 0 || self.is_ours(address) || self.cokernel.contains(&address)
     }
 
+    /// Whether a return to `address` stays in the trip. A kernel's address is Linux's, also in a module: ours are left
+    /// by a call's return.
+    fn is_inside(&self, address: u64) -> bool {
+        address >> 63 == 0 && (self.is_ours(address) || self.cokernel.contains(&address))
+    }
+
     fn is_ours(&self, address: u64) -> bool {
         self.ours.iter().any(|range| range.contains(&address))
     }
@@ -94,18 +100,35 @@ pub struct Recorder {
     ours: bool,
     /// What came after the last block of ours: it is `back` if one of ours follows, `exit` if not.
     tail: Cost,
-    /// End and last instruction of the last block, and whether it could go elsewhere.
-    before: (u64, u64, bool),
+    /// The last block, its counts aside.
+    before: Before,
+    /// A device was touched since that began.
+    device: bool,
     /// The last block ended in an IRET.
     returned: bool,
     /// Pages that were touched since CR3 was written in this trip, while it was `ours`.
     pages: Option<Vec<u64>>,
     /// Where the trip that is followed began.
     began: u64,
+    /// Addresses behind VMRUNs: control comes there from a guest that is left.
+    exits: Vec<u64>,
+    /// The last block ended in a VMRUN.
+    entered: bool,
+    /// Whether the guest that was entered last is the cokernel's.
+    inside: bool,
     /// Where trips began. An interrupt behind a jump is known by these only: the jump may have gone there.
     gates: Vec<u64>,
     /// How many trips of each kind there were.
     trips: BTreeMap<[Cost; STAGES.len()], u64>,
+}
+
+/// Where a block was, and whether it could go elsewhere by itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    start: u64,
+    last: u64,
+    end: u64,
+    transfers: bool,
 }
 
 const PAGE_SHIFT: u32 = 12;
@@ -118,19 +141,43 @@ impl Recorder {
 
     /// A block begins.
     pub fn block(&mut self, block: &Block) {
-        let (end, last, transferred) =
-            std::mem::replace(&mut self.before, (block.end, block.last, block.transfers));
+        let Block { start, last, end, transfers, .. } = *block;
+        let before = std::mem::replace(&mut self.before, Before { start, last, end, transfers });
+        // Under the instruction clock QEMU leaves a block at an access to a device, and goes on with the rest as another.
+        let rest = std::mem::take(&mut self.device)
+            && (before.start + 1..before.end).contains(&start)
+            && end == before.end;
+        if rest {
+            return;
+        }
         // A string instruction is a block that follows itself.
-        let interrupted = !transferred && block.start != end && block.start != last
+        let interrupted = !before.transfers && start != before.end && start != before.last
             || self.gates.contains(&block.start);
+        let exit = self.exits.contains(&block.start);
         self.settle_return(block.start);
-        if interrupted && matches!(self.stage, Stage::Outside | Stage::Entry) {
+        self.settle_entry(block.start, exit);
+        self.entered = block.events[Event::Vmrun as usize] > 0;
+        if self.entered && !self.exits.contains(&block.end) {
+            self.exits.push(block.end);
+        }
+        let begins = match exit {
+            true => !self.inside,
+            false => interrupted && matches!(self.stage, Stage::Outside | Stage::Entry),
+        };
+        if begins {
             self.begin(block.start);
         }
         if self.stage == Stage::Outside {
             return;
         }
+        let came = match exit {
+            true => Some(Event::Vmexit),
+            false => interrupted.then_some(Event::Delivery),
+        };
         self.place(block);
+        if let Some(came) = came {
+            self.here().events[came as usize] += 1;
+        }
         if block.events[Event::Cr3Write as usize] > 0 {
             self.pages = (self.stage == Stage::Path).then(Vec::new);
         } else {
@@ -148,6 +195,7 @@ impl Recorder {
             return;
         }
         if mmio {
+            self.device = true;
             self.here().events[Event::Mmio as usize] += 1;
         }
         self.touch(address);
@@ -162,15 +210,24 @@ impl Recorder {
         self.stage = Stage::Entry;
     }
 
+    /// After a VMRUN: to the cokernel's guest, or out of the trip. A guest that is left at once shows no address.
+    fn settle_entry(&mut self, to: u64, exit: bool) {
+        if !std::mem::take(&mut self.entered) || exit {
+            return;
+        }
+        self.inside = self.map.is_inside(to);
+        if !self.inside {
+            self.end();
+        }
+    }
+
     /// After an IRET: to where it was, or out of the trip.
     fn settle_return(&mut self, to: u64) {
         if !std::mem::take(&mut self.returned) {
             return;
         }
-        // A kernel's address is Linux's, also in a module: ours are left by a call's return.
-        let kernel = to >> 63 != 0;
-        let inside = !kernel && (self.map.is_ours(to) || self.map.cokernel.contains(&to));
-        let user = !kernel && !inside;
+        let inside = self.map.is_inside(to);
+        let user = to >> 63 == 0 && !inside;
         if user {
             let cost = self.here();
             cost.events[Event::Iret as usize] -= 1;
@@ -307,9 +364,27 @@ mod tests {
         trip(&mut r, LINUX + 0x1000, LINUX + 0x1005);
         assert_eq!(
             r.report(),
-            "2 entry 20 path 17 cr3_write=1 iretq_same_ring=1 cr3_tlb_refill=1 cokernel 9 back 15 mmio=1 \
+            "2 entry 20 nmi_delivery=1 path 17 cr3_write=1 iretq_same_ring=1 cr3_tlb_refill=1 cokernel 9 back 15 mmio=1 \
              exit 30 iretq_same_ring=1 mmio=1\n"
         );
+    }
+
+    #[test]
+    fn what_follows_an_access_to_a_device_is_counted_once() {
+        for device in [true, false] {
+            let mut r = recorder();
+            r.block(&block(LINUX + 0x1000, 5, false));
+            r.block(&block(LINUX, 20, true));
+            r.block(&block(MODULE, 7, true));
+            r.block(&block(COKERNEL, 9, true));
+            r.block(&block(MODULE + 0x200, 8, true));
+            r.access(0, device);
+            r.block(&block(MODULE + 0x203, 5, true)); // the rest, or a loop
+            r.block(&with(block(LINUX + 0x200, 28, true), Event::Iret));
+            r.block(&block(LINUX + 0x1005, 5, true));
+            let back = if device { "back 8 mmio=1 exit" } else { "back 13 exit" };
+            assert!(r.report().contains(back), "{}", r.report());
+        }
     }
 
     #[test]
@@ -344,7 +419,94 @@ mod tests {
             r.block(&with(block(LAYER + 0x200, 6, true), Event::Iret));
             r.block(&wait);
         }
-        assert_eq!(r.report(), "3 entry 0 path 20 cokernel 9 back 7 iretq_same_ring=1 exit 0\n");
+        assert_eq!(
+            r.report(),
+            "3 entry 0 path 20 nmi_delivery=1 cokernel 9 back 7 iretq_same_ring=1 exit 0\n"
+        );
+    }
+
+    const HOST: u64 = 0x800_0000;
+
+    /// Linux and the cokernel are guests; the cokernel's calls its host at the end.
+    fn guest_trip(r: &mut Recorder, interrupted: u64, back: u64) {
+        r.block(&block(interrupted, 5, false));
+        guest_trip_from_exit(r);
+        r.block(&block(back, 5, true));
+    }
+
+    fn guest_trip_from_exit(r: &mut Recorder) {
+        r.block(&with(block(HOST + 0x8a, 30, false), Event::Stgi));
+        r.block(&with(block(HOST + 0x40, 1, true), Event::Iret)); // an NMI's gate
+        r.block(&with(block(HOST + 0xa8, 2, true), Event::Vmsave));
+        r.block(&with(block(HOST + 0x80, 10, true), Event::Vmrun));
+        r.block(&block(LAYER, 4, true));
+        r.block(&block(COKERNEL, 9, true));
+        r.block(&block(MODULE + 0x100, 2, true)); // VMMCALL
+        r.block(&block(HOST + 0x8a, 40, true));
+        r.block(&with(block(HOST + 0x80, 10, true), Event::Vmrun));
+    }
+
+    fn host() -> Recorder {
+        let ours = vec![HOST..LAYER, LAYER..COKERNEL];
+        let mut r = Recorder::new(Map { ours, cokernel: COKERNEL..COKERNEL + 0x1000 });
+        // The launch.
+        r.block(&with(block(HOST + 0x80, 10, true), Event::Vmrun));
+        r
+    }
+
+    #[test]
+    fn a_trip_to_another_guest_begins_with_an_exit_and_ends_with_an_entry() {
+        let mut r = host();
+        // In a kernel, in a module that was called from an interrupt, in user mode.
+        guest_trip(&mut r, LINUX + 0x1000, LINUX + 0x1005);
+        r.block(&block(LINUX + 0x2000, 20, true));
+        guest_trip(&mut r, MODULE, MODULE + 5);
+        guest_trip(&mut r, 0x40_1000, 0x40_1005);
+        // Exits behind anything that jumps are known at once.
+        r.block(&block(0x40_1000, 5, true));
+        guest_trip_from_exit(&mut r);
+        r.block(&block(0x40_1005, 5, true));
+        assert_eq!(
+            r.report(),
+            "4 entry 0 path 47 iretq_same_ring=1 nmi_delivery=1 vmrun=1 vmexit=1 vmsave=1 stgi=1 cokernel 9 \
+             back 52 vmrun=1 vmexit=1 exit 0\n"
+        );
+    }
+
+    #[test]
+    fn other_exits_are_no_trips() {
+        let mut r = host();
+        for at in [LINUX, MODULE, 0x40_1000] {
+            r.block(&block(at, 5, false));
+            r.block(&block(HOST + 0x8a, 40, true));
+            r.block(&with(block(HOST + 0x80, 10, true), Event::Vmrun));
+            r.block(&block(at + 5, 5, true));
+        }
+        assert_eq!(r.report(), "");
+    }
+
+    #[test]
+    fn the_cokernels_own_exits_belong_to_its_trip() {
+        let mut r = host();
+        r.block(&block(LINUX, 5, false));
+        r.block(&block(HOST + 0x8a, 40, true));
+        r.block(&with(block(HOST + 0x80, 10, true), Event::Vmrun));
+        for _ in 0..2 {
+            r.block(&block(LAYER, 4, true));
+            r.block(&block(HOST + 0x8a, 20, true));
+            r.block(&with(block(HOST + 0x80, 10, true), Event::Vmrun));
+        }
+        r.block(&block(COKERNEL, 9, true));
+        r.block(&block(HOST + 0x8a, 20, true));
+        r.block(&with(block(HOST + 0x80, 10, true), Event::Vmrun));
+        // Left before it ran an instruction.
+        r.block(&block(HOST + 0x8a, 20, true));
+        r.block(&with(block(HOST + 0x80, 10, true), Event::Vmrun));
+        r.block(&block(LINUX + 5, 5, true));
+        assert_eq!(
+            r.report(),
+            "1 entry 0 path 118 vmrun=3 vmexit=3 cokernel 9 back 60 vmrun=2 vmexit=2 exit 0\n"
+        );
     }
 
     #[test]

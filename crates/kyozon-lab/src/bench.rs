@@ -1,6 +1,7 @@
 //! `make bench`: measures, writes `docs/results`, holds the figures against their bounds.
 
 mod alone;
+mod as_guest;
 mod cokernel;
 mod costs;
 mod delay;
@@ -31,13 +32,14 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table of the laboratory, by name.
-const TABLES: [(&str, Measure); 6] = [
+const TABLES: [(&str, Measure); 7] = [
     ("lab", lab),
     ("latency", latency::measure),
     ("trip", trip::measure),
     ("ipc", ipc::measure),
     ("interrupt-delay", delay::measure),
     ("overhead", overhead::measure),
+    ("guest", as_guest::measure),
 ];
 
 /// Measures the named tables, writes and renders them.

@@ -49,6 +49,16 @@ pub fn arguments(spec: &Spec, initrd: &Path, command_line: &str) -> Result<Vec<S
     Ok(fixed.chain(chosen).chain(spec.devices.iter().cloned()).collect())
 }
 
+/// User and system time of a process from its `/proc/PID/stat`. The name may have blanks and parentheses in it.
+fn cpu_time(stat: &str) -> Option<Duration> {
+    /// `USER_HZ`, the same on every x86.
+    const TICK: Duration = Duration::from_millis(10);
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u32>().ok();
+    Some(TICK * (ticks()? + ticks()?))
+}
+
 impl Emulator {
     /// Starts `command` with `folder` as working directory. Its console is expected in `ttyS0` there.
     pub fn start(mut command: Command, folder: tempfile::TempDir, name: String) -> Result<Self> {
@@ -81,6 +91,13 @@ impl Emulator {
     /// Waits for its end, at most `limit`.
     pub fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>> {
         self.group.wait(limit)
+    }
+
+    /// CPU time that it has taken so far, in steps of 10 ms.
+    pub fn cpu_time(&mut self) -> Result<Duration> {
+        let path = format!("/proc/{}/stat", self.group.child().id());
+        let stat = fs::read_to_string(&path).with_context(|| path.clone())?;
+        cpu_time(&stat).with_context(|| format!("{path}: not as proc_pid_stat(5) says"))
     }
 
     /// Stops it, keeps its console in the cache, and says in one line what happened.
@@ -181,6 +198,13 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpu_time_is_user_and_system_time() {
+        let stat = "12 (a ) b) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0 4 0 99";
+        assert_eq!(cpu_time(stat), Some(Duration::from_secs(3)));
+        assert_eq!(cpu_time("12 (a) S 1 2"), None);
+    }
 
     #[test]
     fn a_kernel_complaint_is_seen() {

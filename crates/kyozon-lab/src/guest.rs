@@ -180,6 +180,11 @@ impl Guest {
         Control::connect(&self.emulator.folder().join("control"))
     }
 
+    /// Time of this machine's CPUs that the emulator has taken so far, in steps of 10 ms.
+    pub fn emulator_time(&mut self) -> Result<Duration> {
+        self.emulator.cpu_time()
+    }
+
     /// Waits until the emulator ends by itself, after a panic or a reboot.
     pub fn wait_for_end(mut self, limit: Duration) -> Result<Ended> {
         match self.emulator.wait(limit)? {

@@ -6,6 +6,16 @@ use crate::{product, spec::Spec};
 use anyhow::Result;
 use std::time::Duration;
 
+/// The modes beside Linux: as a row is named, and as the command is told.
+pub const MODES: [(&str, &str); 2] = [("hal", "none"), ("vmm", "vmm")];
+
+/// The Linuxes that a cokernel is measured beside: series, what is added to the kernel's command line, and its name.
+pub const LINUXES: [(&str, &str, &str); 3] = [
+    ("6.12", "", "default"),
+    ("6.12", "mitigations=off", "mitigations=off"),
+    ("6.1", "", "default"),
+];
+
 /// Real time that one run may take.
 pub const LIMIT: Duration = Duration::from_secs(1500);
 

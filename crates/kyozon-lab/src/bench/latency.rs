@@ -3,7 +3,7 @@
 //! Under `-icount` the time-stamp counter counts instructions, and the timer's expiry is an instant on the same clock.
 //! The HPET counts 10 of them as one, so T0 is known to 10 instructions.
 
-use super::cokernel::{guest, workload, LIMIT};
+use super::cokernel::{guest, workload, LIMIT, LINUXES, MODES};
 use super::{alone, qemu_version};
 use crate::kernels::Kernel;
 use crate::{batch, product};
@@ -20,9 +20,9 @@ const SCRIPT: usize = 11;
 const TELLING: usize = 12_000;
 
 /// One boot of `kernel` with `append`: the histograms *entry*, *path*, *late* as samples.
-fn beside_linux(kernel: &Kernel, append: &str) -> Result<Samples> {
+fn beside_linux(kernel: &Kernel, append: &str, isolation: &str) -> Result<Samples> {
     let load = format!(
-        "--hz {TICK_HZ} --budget 10000 --serial 0x3e8 --parameter {}",
+        "--isolation {isolation} --hz {TICK_HZ} --budget 10000 --serial 0x3e8 --parameter {}",
         SAMPLES << 8 | SCRIPT
     );
     let script = workload(&load, SAMPLES, SAMPLES + TELLING);
@@ -85,27 +85,24 @@ pub fn measure(results: &Path) -> Result<()> {
         "From the timer to the cokernel",
         "Instructions from the scheduled expiry of the timer (T0) to the first instruction of the cokernel's tick handler (T1), \
          over ticks that land in user mode, in the kernel, with interrupts off and in the idle loop. 'alone' is the same cokernel \
-         without Linux. 'entry' is the part up to the module's NMI handler, which is Linux's own NMI entry; 'path' is the \
-         rest, which is ours. T0 is known to 10 instructions: the timer's clock is that coarse.",
+         without Linux, 'hal' the one beside Linux without isolation, 'vmm' the one behind nested paging. 'entry' is the part up to \
+         our look at the clock: in hal Linux's own NMI entry before the module's handler, in vmm the hypervisor's exit. 'path' is the \
+         rest. T0 is known to 10 instructions: the timer's clock is that coarse.",
         "make bench TABLES=latency",
     )
     .version("qemu", &qemu_version()?);
     let reference = without_linux()?;
     table = table.row(Row::from_samples("alone", "instructions", &reference.late)?);
-    for (series, append, group) in [
-        ("6.12", "", "default"),
-        ("6.12", "mitigations=off", "mitigations=off"),
-        ("6.1", "", "default"),
-    ] {
+    for (series, append, group) in LINUXES {
         let kernel = Kernel::fetch(series, "cloud", false)?;
-        let samples = beside_linux(&kernel, append)?;
         table = table.version(&format!("linux {series}"), &kernel.version);
-        for (name, all) in
-            [("hal", &samples.late), ("hal entry", &samples.entry), ("hal path", &samples.path)]
-        {
-            table = table.row(
-                Row::from_samples(&format!("{name} {series}"), "instructions", all)?.group(group),
-            );
+        for (mode, isolation) in MODES {
+            let Samples { entry, path, late } = beside_linux(&kernel, append, isolation)
+                .with_context(|| format!("isolation {isolation}"))?;
+            for (part, all) in [("", late), (" entry", entry), (" path", path)] {
+                let name = format!("{mode}{part} {series}");
+                table = table.row(Row::from_samples(&name, "instructions", &all)?.group(group));
+            }
         }
     }
     table.write(results)?;

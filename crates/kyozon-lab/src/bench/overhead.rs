@@ -15,7 +15,7 @@ const REPETITIONS: usize = 7;
 
 /// Name and script: about a second of instructions each. Waiting for a child ends at a tick of Linux's own now and then, so
 /// that shorter work would be measured in steps of its 4 ms.
-const WORKLOADS: [(&str, &str); 2] = [
+pub const WORKLOADS: [(&str, &str); 2] = [
     ("CPU-bound", "for i in 1 2 3 4; do sha256sum /bin/busybox; done >/dev/null"),
     ("fork-bound", "i=0; while [ $i -lt 2000 ]; do (true); i=$((i + 1)); done"),
 ];

@@ -4,7 +4,7 @@
 //! return.
 
 use super::alone;
-use super::cokernel::{guest, workload, LIMIT};
+use super::cokernel::{guest, workload, LIMIT, LINUXES, MODES};
 use super::costs::Costs;
 use super::qemu_version;
 use crate::kernels::Kernel;
@@ -22,6 +22,8 @@ const MORE: usize = 100;
 const TICK_HZ: u32 = 2000;
 /// Where the layer and the cokernel lie beside Linux, and where the kernel's modules do.
 const BESIDE: &str = "ours=10000000-20000000,ours=ffffffffc0000000-ffffffffff000000";
+/// Where the hypervisor lies as well, with Linux as a guest, whose modules are not on the way then.
+const BEHIND: &str = "ours=8000000-20000000";
 /// Where the program lies that stands in for Linux.
 const ALONE: &str = "ours=100000-10000000";
 const COKERNEL: &str = "cokernel=20000000-30000000";
@@ -53,14 +55,11 @@ struct Trip {
 }
 
 impl Trip {
-    /// The sum of some stages, with the interrupt itself where the first is among them.
+    /// The sum of some stages.
     fn sum(&self, stages: &[&str]) -> Cost {
         let mut sum = Cost::default();
         for cost in stages.iter().filter_map(|name| self.stages.get(*name)) {
             sum.add(cost);
-        }
-        if stages.contains(&"entry") {
-            sum.events.insert("nmi_delivery".into(), 1);
         }
         sum
     }
@@ -108,12 +107,13 @@ fn plugin_arguments(map: &str, out: &Path) -> Result<[String; 2]> {
     Ok(["-plugin".into(), format!("{},out={},{map},{COKERNEL}", plugin.display(), out.display())])
 }
 
-fn beside_linux(kernel: &Kernel, append: &str) -> Result<Vec<Trip>> {
+fn beside_linux(kernel: &Kernel, append: &str, isolation: &str) -> Result<Vec<Trip>> {
     let folder = cache::scratch()?;
     let out = folder.path().join("trips");
+    let map = if isolation == "none" { BESIDE } else { BEHIND };
     let mut spec = guest(kernel, append)?;
-    spec.devices.extend(plugin_arguments(BESIDE, &out)?);
-    let load = format!("--hz {TICK_HZ} --parameter 0");
+    spec.devices.extend(plugin_arguments(map, &out)?);
+    let load = format!("--isolation {isolation} --hz {TICK_HZ} --parameter 0");
     let run = batch::run(&spec, &[&workload(&load, TICKS + MORE, TICKS + MORE)], LIMIT)?;
     run.outputs[0].expect_success()?;
     parse(&fs::read_to_string(out)?)
@@ -167,6 +167,42 @@ fn modelled(costs: &Costs, cpu: &str, trips: &[Trip], stages: &[&str]) -> Result
     Ok(samples)
 }
 
+/// Stages up to the cokernel's tick handler.
+const TO_HANDLER: [&str; 2] = ["entry", "path"];
+
+/// The rows of `group`, with the modelled cycles as multiples of those of the groups in `than`, with their short names.
+fn add(
+    table: &mut Table,
+    costs: &Costs,
+    group: &str,
+    trips: &[Trip],
+    than: &[(&str, String)],
+) -> Result<()> {
+    table.rows.push(row("to the handler", group, trips, &TO_HANDLER)?);
+    if group.starts_with("hal") {
+        table.rows.push(row("Linux before the module", group, trips, &["entry"])?);
+        table.rows.push(row("Linux after the module", group, trips, &["exit"])?);
+    }
+    table.rows.push(row("there and back", group, trips, &["path", "back"])?);
+    for (cpu, order) in costs.cpus() {
+        if group.starts_with("vmm") && !costs.has(cpu, "vmrun") {
+            continue;
+        }
+        let name = format!("{cpu} ({order})");
+        let samples = modelled(costs, cpu, trips, &TO_HANDLER)?;
+        let mut row = Row::from_samples(&name, "modelled cycles", &samples)?.group(group);
+        for (short, other) in than {
+            let of = |row: &&Row| row.group.as_deref() == Some(other) && row.name == name;
+            if let Some(other) = table.rows.iter().find(of) {
+                let times = (row.median / other.median * 100.0).round() / 100.0;
+                row = row.extra(&format!("times_{short}"), times);
+            }
+        }
+        table.rows.push(row);
+    }
+    Ok(())
+}
+
 /// Measures and writes the table.
 pub fn measure(results: &Path) -> Result<()> {
     let costs = Costs::read(results)?;
@@ -176,40 +212,27 @@ pub fn measure(results: &Path) -> Result<()> {
         "Instructions of one tick, followed one by one, and the events among them that cost more than an instruction (the most that \
          99 of 100 ticks had). 'to the handler' is from the interrupt's gate to the first instruction of the cokernel's tick handler; of it, \
          'Linux' is what the kernel runs before it calls the module. 'there and back' is all but the cokernel's own code and Linux's own \
-         way in and out. Modelled cycles are those of 'to the handler': instructions at the rate of the named CPU plus each event at its \
-         published cost (costs.toml, with sources); they compare rows, and are no time. Memory-mapped devices (mmio) are not in them.",
+         way in and out. In vmm Linux is a guest: the way is from its exit through the hypervisor, which takes the NMI from the processor \
+         (stgi, nmi_delivery, iretq, clgi), into the cokernel's guest (vmrun), and back to Linux's next entry; no code of Linux's is on it. \
+         Modelled cycles are those of 'to the handler': instructions at the rate of the named CPU plus each event at its \
+         published cost (costs.toml, with sources); they compare rows, and are no time; for vmm, of the CPUs with a figure for VMRUN. \
+         times_alone and times_hal are ratios of medians. Memory-mapped devices (mmio) are not in them, nor what nested page tables add to \
+         a TLB miss.",
         "make bench TABLES=trip",
     )
     .version("qemu", &qemu_version()?);
-    const TO_HANDLER: [&str; 2] = ["entry", "path"];
-    let mut add = |group: &str, trips: &[Trip], linux: bool| -> Result<()> {
-        let mut rows = vec![row("to the handler", group, trips, &TO_HANDLER)?];
-        if linux {
-            rows.push(row("Linux before the module", group, trips, &["entry"])?);
-            rows.push(row("Linux after the module", group, trips, &["exit"])?);
-        }
-        rows.push(row("there and back", group, trips, &["path", "back"])?);
-        for (cpu, order) in costs.cpus() {
-            let samples = modelled(&costs, cpu, trips, &TO_HANDLER)?;
-            let name = format!("{cpu} ({order})");
-            rows.push(Row::from_samples(&name, "modelled cycles", &samples)?.group(group));
-        }
-        table.rows.extend(rows);
-        Ok(())
-    };
-    add("alone", &without_linux()?, false)?;
-    let mut versions = Vec::new();
-    for (series, append, group) in [
-        ("6.12", "", "hal 6.12"),
-        ("6.12", "mitigations=off", "hal 6.12 mitigations=off"),
-        ("6.1", "", "hal 6.1"),
-    ] {
+    add(&mut table, &costs, "alone", &without_linux()?, &[])?;
+    for (series, append, boot) in LINUXES {
         let kernel = Kernel::fetch(series, "cloud", false)?;
-        add(group, &beside_linux(&kernel, append)?, true)?;
-        versions.push((format!("linux {series}"), kernel.version));
-    }
-    for (tool, version) in versions {
-        table = table.version(&tool, &version);
+        let mut than = vec![("alone", "alone".to_owned())];
+        for (mode, isolation) in MODES {
+            let suffix = if append.is_empty() { "" } else { boot };
+            let group = format!("{mode} {series} {suffix}").trim_end().to_owned();
+            let trips = beside_linux(&kernel, append, isolation)?;
+            add(&mut table, &costs, &group, &trips, &than)?;
+            than.push((mode, group));
+        }
+        table = table.version(&format!("linux {series}"), &kernel.version);
     }
     table.write(results)?;
     Ok(())
@@ -222,7 +245,7 @@ mod tests {
     #[test]
     fn lines_become_trips() {
         let text =
-            format!("{TICKS} entry 20 swapgs=1 path 30 lidt=1 cokernel 5 back 40 lidt=1 exit 9\n");
+            format!("{TICKS} entry 20 nmi_delivery=1 swapgs=1 path 30 lidt=1 cokernel 5 back 40 lidt=1 exit 9\n");
         let trips = parse(&text).unwrap();
         assert_eq!(trips[0].sum(&["path", "back"]).instructions, 70);
         let all = trips[0].sum(&["entry", "path"]);
@@ -232,5 +255,39 @@ mod tests {
         for bad in ["1 entry 5 exit 7\n", "9999 lidt=1\n", "9999 entry\n", "x entry 1\n"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn modelled_cycles_are_compared_with_those_of_other_groups() {
+        let costs: Costs = toml::from_str(
+            "[substitute]\n\
+             [cpu.a]\norder = \"in-order\"\ninstructions_per_cycle = { value = 1.0 }\nevent.vmrun.cycles = 60\n\
+             [cpu.b]\norder = \"in-order\"\ninstructions_per_cycle = { value = 1.0 }\nevent.lidt.cycles = 1\n",
+        )
+        .unwrap();
+        let mut table = Table::new("trip", "t", "e", "c");
+        let short = parse(&format!("{TICKS} entry 10 path 10 back 5 exit 0\n")).unwrap();
+        let long = parse(&format!("{TICKS} entry 0 path 20 vmrun=1 back 5 exit 0\n")).unwrap();
+        let than = [("alone", "alone".to_owned())];
+        add(&mut table, &costs, "alone", &short, &[]).unwrap();
+        add(&mut table, &costs, "hal x", &short, &than).unwrap();
+        add(&mut table, &costs, "vmm x", &long, &than).unwrap();
+        let rows: Vec<&Row> =
+            table.rows.iter().filter(|row| row.unit == "modelled cycles").collect();
+        let names: Vec<_> = rows.iter().map(|row| (row.group.as_deref(), &*row.name)).collect();
+        let [a, b] = ["a (in-order)", "b (in-order)"];
+        assert_eq!(
+            names,
+            [
+                (Some("alone"), a),
+                (Some("alone"), b),
+                (Some("hal x"), a),
+                (Some("hal x"), b),
+                (Some("vmm x"), a)
+            ],
+            "the second CPU has no figure for VMRUN"
+        );
+        assert_eq!((rows[0].extra.len(), rows[2].extra["times_alone"]), (0, 1.0));
+        assert_eq!((rows[4].median, rows[4].extra["times_alone"]), (80.0, 4.0));
     }
 }

@@ -1,0 +1,239 @@
+//! Table `guest`: what being a guest costs Linux. Nothing is loaded but a cokernel with one tick a second.
+//!
+//! Two runs do the same: one on the instruction clock, one on the machine's, where the emulator's own time is taken.
+
+use super::overhead::WORKLOADS;
+use super::qemu_version;
+use crate::guest::Guest;
+use crate::kernels::{Kernel, SERIES};
+use crate::{batch, product, spec::Spec};
+use anyhow::{ensure, Context, Result};
+use kyozon_results::{Row, Table};
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+/// Times that each workload is done in each phase.
+const ROUNDS: usize = 7;
+/// How often a workload is done for one sample of the emulator's time, which is known to 10 ms.
+const TURNS: [usize; WORKLOADS.len()] = [6, 1];
+/// Bare and guest, in turns.
+const PHASES: [(&str, &str); 2] = [
+    ("bare", "if kyozon status >/dev/null; then kyozon unload; fi"),
+    (
+        "guest",
+        "kyozon load --isolation vmm --cokernel /usr/lib/kyozon/cokernel-test.bin --hz 1 >/dev/null",
+    ),
+];
+const STATUS: &str = "kyozon status --json";
+/// All of a run in real time.
+const LIMIT: Duration = Duration::from_secs(3000);
+
+/// What is done in a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Step {
+    /// Number of the phase that begins.
+    Begin(usize),
+    /// Numbers of the phase and of the workload.
+    Work(usize, usize),
+    Status,
+}
+
+impl Step {
+    fn script(self) -> &'static str {
+        match self {
+            Self::Begin(phase) => PHASES[phase].1,
+            Self::Work(_, workload) => WORKLOADS[workload].1,
+            Self::Status => STATUS,
+        }
+    }
+}
+
+/// A run. Its first round is for nothing: a workload's first time is not like the later ones, in either phase.
+fn steps() -> Vec<Step> {
+    let mut steps = Vec::new();
+    for _ in 0..=ROUNDS {
+        for phase in 0..PHASES.len() {
+            steps.push(Step::Begin(phase));
+            steps.extend((phase == 1).then_some(Step::Status));
+            steps.extend((0..WORKLOADS.len()).map(|workload| Step::Work(phase, workload)));
+            steps.extend((phase == 1).then_some(Step::Status));
+        }
+    }
+    steps.push(Step::Begin(0));
+    steps
+}
+
+/// What the first phase's and the second's rounds took, for each workload, without the first round.
+type Taken = [[Vec<u64>; PHASES.len()]; WORKLOADS.len()];
+
+fn gather(steps: &[Step], taken: impl Iterator<Item = u64>) -> Taken {
+    let mut all = Taken::default();
+    for (step, taken) in steps.iter().zip(taken) {
+        if let Step::Work(phase, workload) = *step {
+            all[workload][phase].push(taken);
+        }
+    }
+    all.iter_mut().flatten().for_each(|taken| {
+        taken.remove(0);
+    });
+    all
+}
+
+/// What a status says of the wall: bytes of nested tables, and exits of Linux other than ticks.
+fn wall(status: &[u8]) -> Result<(u64, u64)> {
+    let status: Value = serde_json::from_slice(status)?;
+    let wall = &status["wall"];
+    let exits = wall["exits"].as_object().context("exits in the status")?;
+    let other = exits.iter().filter(|(reason, _)| *reason != "tick");
+    let sum = other.map(|(_, count)| count.as_u64()).sum::<Option<u64>>();
+    Ok((wall["nested_bytes"].as_u64().context("nested_bytes")?, sum.context("counts of exits")?))
+}
+
+/// Rows of instructions, of exits and of memory.
+fn rows(steps: &[Step], ticks: &[u64], statuses: &[&[u8]]) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for ((workload, _), taken) in WORKLOADS.iter().zip(&gather(steps, ticks.iter().copied())) {
+        let mut bare = None;
+        for ((phase, _), taken) in PHASES.iter().zip(taken) {
+            let row = Row::from_samples(&format!("{workload}, {phase}"), "instructions", taken)?;
+            let bare = *bare.get_or_insert(row.median);
+            let slower = (row.median / bare - 1.0) * 100.0;
+            rows.push(row.extra("slower_percent", (slower * 1000.0).round() / 1000.0));
+        }
+    }
+    let walls = statuses.iter().map(|status| wall(status)).collect::<Result<Vec<_>>>()?;
+    let exits: Vec<u64> = walls.chunks_exact(2).map(|pair| pair[1].1 - pair[0].1).collect();
+    rows.push(Row::from_samples("exits other than ticks, in both workloads", "exits", &exits)?);
+    let bytes: Vec<u64> = walls.iter().map(|(bytes, _)| *bytes).collect();
+    rows.push(Row::from_samples("nested tables", "bytes", &bytes)?);
+    Ok(rows)
+}
+
+/// For each workload, the emulator's time as a guest by its time bare in the same round; and the least by the least.
+fn ratios(steps: &[Step], ms: &[u64]) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for ((workload, _), [bare, guest]) in WORKLOADS.iter().zip(&gather(steps, ms.iter().copied())) {
+        ensure!(bare.iter().all(|ms| *ms > 0), "{workload}: too short to be measured");
+        let ratio = |(bare, guest): (&u64, &u64)| *guest as f64 / *bare as f64;
+        let ratios: Vec<f64> = bare.iter().zip(guest).map(ratio).collect();
+        let least = bare.iter().min().zip(guest.iter().min()).map_or(0.0, ratio);
+        let name = format!("{workload}, emulator's time, guest : bare");
+        let row = Row::from_samples(&name, "ratio", &ratios)?;
+        rows.push(row.extra("ratio_of_least", (least * 1000.0).round() / 1000.0));
+    }
+    Ok(rows)
+}
+
+fn counted(spec: &Spec) -> Result<Vec<Row>> {
+    let steps = steps();
+    let scripts: Vec<&str> = steps.iter().map(|step| step.script()).collect();
+    let run = batch::run(spec, &scripts, LIMIT)?;
+    for (script, output) in scripts.iter().zip(&run.outputs) {
+        output.expect_success().with_context(|| format!("{script:?}"))?;
+    }
+    let ticks: Vec<u64> = run.outputs.iter().map(|output| output.ticks()).collect();
+    let said = steps.iter().zip(&run.outputs).filter(|(step, _)| **step == Step::Status);
+    let statuses: Vec<&[u8]> = said.map(|(_, output)| &*output.stdout).collect();
+    rows(&steps, &ticks, &statuses)
+}
+
+fn timed(spec: &Spec) -> Result<Vec<Row>> {
+    let steps = steps();
+    let mut guest = Guest::boot(spec)?;
+    let mut taken = Vec::new();
+    for step in &steps {
+        let before = guest.emulator_time()?;
+        let script = match *step {
+            Step::Work(_, workload) => vec![step.script(); TURNS[workload]].join("\n"),
+            _ => step.script().into(),
+        };
+        guest.run(&script)?.expect_success().context(script)?;
+        taken.push((guest.emulator_time()? - before).as_millis() as u64);
+    }
+    guest.shutdown()?;
+    ratios(&steps, &taken)
+}
+
+/// Measures and writes the table.
+pub fn measure(results: &Path) -> Result<()> {
+    let mut table = Table::new(
+        "guest",
+        "What being a guest costs Linux",
+        "A fixed piece of work, bare and as a guest of the hypervisor in turns, in one boot: the module with \
+         --isolation vmm and a cokernel that has one tick a second and nothing to do. Instructions are those of Linux, \
+         hypervisor and cokernel together; slower_percent compares medians with `bare`. An emulator that counts \
+         instructions counts none for a walk through nested page tables, so what these cost a processor at each TLB miss \
+         is not in them. The emulator does walk them, by its own code: the ratio is that of the CPU time that it took for \
+         the work, round by round, in a boot without instruction clock; it says that there is a cost, and not how large \
+         it is on a processor. On a machine that others use too such time varies by some tenths; ratio_of_least is that \
+         of the least times of each. 'nested tables' is their memory in a guest of 512 MiB; they map all below 4 GiB, and \
+         their size differs with the places of what they hide.",
+        "make bench TABLES=guest",
+    )
+    .version("qemu", &qemu_version()?);
+    for series in SERIES {
+        let kernel = Kernel::fetch(series, "cloud", false)?;
+        let spec = product::install(Spec::new(&kernel))?;
+        let rows = [counted(&spec)?, timed(&spec)?].concat();
+        table.rows.extend(rows.into_iter().map(|row| row.group(series)));
+        table = table.version(&format!("linux {series}"), &kernel.version);
+    }
+    table.write(results)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each step takes: 1000 for work on the bare machine and 1100 in a guest, ten times that in the first round.
+    fn taken(steps: &[Step]) -> Vec<u64> {
+        let mut seen = Vec::new();
+        let mut take = |step: &Step| {
+            let Step::Work(phase, _) = step else { return 7 };
+            let first = !seen.contains(step);
+            seen.push(*step);
+            (1000 + 100 * *phase as u64) * if first { 10 } else { 1 }
+        };
+        steps.iter().map(&mut take).collect()
+    }
+
+    #[test]
+    fn rounds_are_compared_without_the_first() {
+        let steps = steps();
+        let statuses: Vec<String> = (0..2 * (ROUNDS + 1))
+            .map(|at| {
+                format!(
+                    r#"{{"wall":{{"exits":{{"tick":{},"nmi":{at}}},"nested_bytes":4096}}}}"#,
+                    at * 5
+                )
+            })
+            .collect();
+        let statuses: Vec<&[u8]> = statuses.iter().map(|status| status.as_bytes()).collect();
+        let rows = rows(&steps, &taken(&steps), &statuses).unwrap();
+        let names: Vec<_> = rows.iter().map(|row| (&*row.name, row.n, row.median)).collect();
+        let n = ROUNDS as u64;
+        assert_eq!(names[..2], [("CPU-bound, bare", n, 1000.0), ("CPU-bound, guest", n, 1100.0)]);
+        assert_eq!((rows[0].extra["slower_percent"], rows[3].extra["slower_percent"]), (0.0, 10.0));
+        assert_eq!((rows[4].n, rows[4].worst, rows[4].avg), (n + 1, 1.0, 1.0));
+        assert_eq!((rows[5].median, rows[5].unit.as_str()), (4096.0, "bytes"));
+    }
+
+    #[test]
+    fn the_emulators_time_is_compared_round_by_round() {
+        let steps = steps();
+        let mut ms = taken(&steps);
+        let rows = ratios(&steps, &ms).unwrap();
+        assert!(rows.iter().all(|row| row.n == ROUNDS as u64 && row.worst == 1.1), "{rows:?}");
+        assert!(rows.iter().all(|row| row.extra["ratio_of_least"] == 1.1));
+        ms.fill(0);
+        assert!(ratios(&steps, &ms).unwrap_err().to_string().contains("too short"));
+    }
+
+    #[test]
+    fn a_status_without_a_wall_is_an_error() {
+        assert!(wall(br#"{"wall":null}"#).unwrap_err().to_string().contains("exits"));
+        assert!(wall(br#"{"wall":{"exits":{"nmi":"?"},"nested_bytes":1}}"#).is_err());
+    }
+}
