@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Longest that the first pass over the kernel's code may take, in tenths of a second of the guest.
-const LEARNING: u32 = 600;
+const LEARNING: u32 = 1200;
 
 /// How often what happened.
 #[derive(Clone, Copy, Debug, Default)]

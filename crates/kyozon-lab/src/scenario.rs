@@ -6,6 +6,7 @@
 //!
 //! [guest]                          # one run for each kernel and each number of CPUs
 //! kernels = ["6.12", "6.1"]
+//! nightly-kernels = ["6.1"]         # of these, the ones that are for the nightly run
 //! smp = [1, 2]
 //! isolation = ["none", "vmm"]       # with kyozon: what `kyozon load` does where nothing else is said. Where the key is
 //!                                  # missing it is both, and vmm nightly only
@@ -69,6 +70,7 @@ enum Need {
 struct GuestPart {
     emulator: Program,
     kernels: Vec<String>,
+    nightly_kernels: Vec<String>,
     flavour: String,
     smp: Vec<u32>,
     mem: u32,
@@ -115,6 +117,7 @@ impl Default for GuestPart {
         Self {
             emulator: Program::Qemu,
             kernels: SERIES.map(String::from).into(),
+            nightly_kernels: Vec::new(),
             flavour: "cloud".into(),
             smp: vec![1],
             mem: 512,
@@ -283,6 +286,7 @@ pub fn cases(tests: &Path) -> Result<Vec<Case>> {
                     .iter()
                     .flat_map(|n| guest.isolations().into_iter().map(move |i| (*n, i)))
                 {
+                    let nightly = nightly || guest.nightly_kernels.contains(kernel);
                     let variant = Variant { kernel: kernel.clone(), cpus, isolation, nightly };
                     all.push(case(format!("{name} {}", variant.name()), Some(variant)));
                 }
@@ -612,6 +616,8 @@ mod tests {
         assert_eq!(runs(""), [name("", false), name(", vmm", true)]);
         assert_eq!(runs("isolation = ['none']"), [name("", false)]);
         assert_eq!(runs("isolation = ['vmm']"), [name(", vmm", false)]);
+        let nightly = "isolation = ['vmm']\nnightly-kernels = ['6.1']";
+        assert_eq!(runs(nightly), [name(", vmm", true)]);
     }
 
     #[test]

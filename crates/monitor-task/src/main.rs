@@ -22,9 +22,9 @@ mod image {
     use kyozon_task::{clock, linux, report, StartInfo};
 
     /// Parts of 100 of the budget that a slice takes; the rest is for the way in and out, and for a page that has begun.
-    const SLICE: u64 = 80;
+    const SLICE: u64 = 90;
     /// Parts of 100 of a slice for the tasks; text gets the rest.
-    const TASKS_SHARE: u64 = 13;
+    const TASKS_SHARE: u64 = 25;
 
     kyozon_task::main!(run);
 
