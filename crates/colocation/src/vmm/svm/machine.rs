@@ -245,10 +245,9 @@ pub fn last_words() {
     }
 }
 
-/// The hypervisor itself failed: this CPU stands still, and says why where it can.
-pub extern "C" fn fault(vector: u64, frame: *const u64) -> ! {
-    // SAFETY: the stack at the exception. Three words are there in every case.
-    let (first, second) = unsafe { (frame.read(), frame.add(1).read()) };
+/// The hypervisor itself failed: this CPU stands still, and says why where it can. `frame`: what the exception pushed last.
+pub extern "C" fn fault(vector: u64, frame: &[u64; 2]) -> ! {
+    let [first, second] = *frame;
     failed(format_args!(
         "hypervisor failed: vector {vector}, {first:#x} {second:#x}, cr2 {:#x}",
         svm::cr2()
