@@ -131,6 +131,12 @@ impl Ticks {
         scale(counts, self.tsc_per_count)
     }
 
+    /// Whether the guard of the tick that this trip is for may have interrupted before the trip began.
+    pub fn guard_may_have_come(&self, trip: &Trip) -> bool {
+        let late = trip.event.entered_tsc.wrapping_sub(trip.event.scheduled_tsc);
+        (late.wrapping_add(self.slack_tsc).wrapping_sub(self.watch_tsc) as i64) >= 0
+    }
+
     /// Counts of so many microseconds.
     pub fn counts(&self, us: u64) -> u32 {
         scale_long(us * self.tsc_khz / 1000, self.count_per_tsc)

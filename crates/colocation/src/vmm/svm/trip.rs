@@ -321,7 +321,7 @@ fn guard(ticks: &mut Ticks, trip: &mut Trip, now: u64) {
         ticks.timer.set_up();
         ticks.timer.enable();
     }
-    trip.stale += 1;
+    trip.stale += u32::from(ticks.guard_may_have_come(trip));
     trip.guard_tsc = now + (trip.deadline_tsc - now).min(trip.period_tsc);
     let at = ticks.timer.now().wrapping_add(ticks.watch());
     ticks.timer.set_guard(at);
