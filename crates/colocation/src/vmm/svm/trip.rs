@@ -260,8 +260,7 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
     if due {
         count(EXIT_TICK);
         INSIDE.store(true, SeqCst);
-        // SAFETY: as above; the layer has the other end while its guest runs.
-        run(cokernel, cpu, unsafe { &mut *trip }, now);
+        run(cokernel, cpu, trip, now);
         INSIDE.store(false, SeqCst);
         return true;
     }
@@ -282,7 +281,31 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
     ours
 }
 
-fn run(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: &mut Trip, now: u64) {
+/// `trip` is a pointer: while its guest runs, the layer has the other end.
+fn run(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: *mut Trip, now: u64) {
+    // SAFETY: the guest does not run yet.
+    begin(cokernel, unsafe { &mut *trip }, now);
+    // SAFETY: Linux's block and the cokernel's.
+    unsafe {
+        svm::save(cpu.block());
+        svm::load(cokernel.block);
+    }
+    let mut good = cokernel.round();
+    // SAFETY: a field of the trip, between two rounds.
+    while good && unsafe { (&raw const (*trip).result).read_volatile() } == TRIP_PARK {
+        park::park(cpu.index);
+        // SAFETY: as above.
+        unsafe { (&raw mut (*trip).result).write_volatile(TRIP_IDLE) };
+        good = cokernel.round();
+    }
+    // SAFETY: Linux's block.
+    unsafe { svm::load(cpu.block()) };
+    park::release();
+    // SAFETY: the guest does not run any more.
+    finish(cokernel, cpu, unsafe { &mut *trip }, now, good);
+}
+
+fn begin(cokernel: &mut Cokernel, trip: &mut Trip, now: u64) {
     let Some(ticks) = &mut cokernel.ticks else { return };
     let due = trip.next_tsc;
     ticks.begin(trip, now);
@@ -292,26 +315,6 @@ fn run(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: &mut Trip, now: u64) {
     if ticks.needs_guard(trip) {
         guard(ticks, trip, now);
     }
-    // SAFETY: Linux's block and the cokernel's.
-    unsafe {
-        svm::save(cpu.block());
-        svm::load(cokernel.block);
-    }
-    let mut good = cokernel.round();
-    while good && trip_result(trip) == TRIP_PARK {
-        park::park(cpu.index);
-        trip.result = TRIP_IDLE;
-        good = cokernel.round();
-    }
-    // SAFETY: Linux's block.
-    unsafe { svm::load(cpu.block()) };
-    finish(cokernel, cpu, trip, now, good);
-}
-
-/// As the layer left it, in memory.
-fn trip_result(trip: &Trip) -> u32 {
-    // SAFETY: a field of the trip, which the layer may have written.
-    unsafe { (&raw const trip.result).read_volatile() }
 }
 
 /// Arms the guard for a trip that begins too late for the one that stands; and looks whether somebody is to blame.
@@ -328,22 +331,19 @@ fn guard(ticks: &mut Ticks, trip: &mut Trip, now: u64) {
 }
 
 fn finish(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: &mut Trip, now: u64, good: bool) {
-    // SAFETY: the guest does not run; what it wrote is read from memory.
-    let said = unsafe { (&raw const *trip).read_volatile() };
-    park::release();
-    if said.machine_check != 0 {
+    if trip.machine_check != 0 {
         trip.machine_check = 0;
         cpu.give(exception(MACHINE_CHECK, 0));
     }
     // Those that come before the layer listens are the guard's.
     trip.in_transit = 0;
-    if said.foreign != 0 {
+    if trip.foreign != 0 {
         trip.foreign = 0;
         cpu.give_nmi();
     }
     let Some(ticks) = &mut cokernel.ticks else { return };
     ticks.count(trip);
-    if !good || said.result == TRIP_STOPPED {
+    if !good || trip.result == TRIP_STOPPED {
         if !good {
             trip.fault = fault(cokernel);
         }
