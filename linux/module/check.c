@@ -29,7 +29,7 @@ struct kyozon_snapshot {
 	u64 gdt_base, gdt_limit, idt_base, idt_limit;
 	u64 tr, tr_base, ldt;
 	u64 ds, es, fs, gs, ss;
-	u64 cr0, cr2, cr3, cr4, dr6, dr7, flags, pkru;
+	u64 cr0, cr2, cr3, cr4, dr[8], flags, pkru;
 	u64 msr[ARRAY_SIZE(msrs)];
 	u8 fpu[512] __aligned(16);
 };
@@ -69,8 +69,12 @@ static void take(struct kyozon_snapshot *s)
 	s->cr2 = native_read_cr2();
 	s->cr3 = __native_read_cr3();
 	s->cr4 = native_read_cr4();
-	get_debugreg(s->dr6, 6);
-	get_debugreg(s->dr7, 7);
+	get_debugreg(s->dr[0], 0);
+	get_debugreg(s->dr[1], 1);
+	get_debugreg(s->dr[2], 2);
+	get_debugreg(s->dr[3], 3);
+	get_debugreg(s->dr[6], 6);
+	get_debugreg(s->dr[7], 7);
 	s->flags = native_save_fl() &
 		   ~(X86_EFLAGS_CF | X86_EFLAGS_PF | X86_EFLAGS_AF |
 		     X86_EFLAGS_ZF | X86_EFLAGS_SF | X86_EFLAGS_OF);

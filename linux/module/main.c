@@ -277,6 +277,7 @@ static void do_status(struct kyozon_status *s)
 	s->state = kyozon.state;
 	if (s->state == KYOZON_STATE_EMPTY)
 		return;
+	s->differences = kyozon.differences;
 	kyozon.as->status(s, tick);
 	s->mode = kyozon.mode;
 	s->tick_hz = kyozon.tick_hz;
@@ -291,7 +292,6 @@ static void do_status(struct kyozon_status *s)
 	s->reserve_bytes = (kyozon.reserve.pages + kyozon.event_pages)
 			   << PAGE_SHIFT;
 	s->events_bytes = (u64)kyozon.event_pages << PAGE_SHIFT;
-	s->differences = kyozon.differences;
 	if (s->state == KYOZON_STATE_STOPPED)
 		describe_stop(s->message, sizeof(s->message));
 }

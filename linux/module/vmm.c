@@ -385,6 +385,7 @@ static int take(struct kyozon_load *load, const struct kyozon_images *images)
 	e.budget_us = load->budget_us;
 	e.serial_port = load->serial_port;
 	e.tsc_khz = kyozon.tsc_khz;
+	e.check = kyozon_check;
 	e.status = __pa(host.status);
 	e.events = EVENTS_VA;
 	e.events_bytes = (u64)kyozon.event_pages << PAGE_SHIFT;
@@ -517,6 +518,7 @@ static void status(struct kyozon_status *s, struct kyozon_tick *tick)
 	memcpy(tick->histogram, from->histogram, sizeof(tick->histogram));
 	memcpy(s->exits, from->exits, sizeof(s->exits));
 	s->wall_findings = from->findings;
+	s->differences = from->differences;
 	s->nested_bytes = from->nested_bytes;
 	s->iommu = iommu();
 }

@@ -192,8 +192,8 @@ pub struct HostEntry {
     pub shown_count: u32,
     #[allow(missing_docs)]
     pub pool_count: u32,
-    /// Must be zero.
-    pub reserved: u32,
+    /// 1: Linux's state is compared around every trip (for tests).
+    pub check: u32,
     /// System RAM of the machine, ascending, the reserve excluded.
     pub ram: [Range; MAX_RANGES],
     /// Of the reserve: what is the cokernel's.
@@ -231,6 +231,8 @@ pub struct HostStatus {
     pub nested_bytes: u64,
     /// Reports of the wall: attempts of Linux that were stopped.
     pub findings: u64,
+    /// Words of Linux's state that a trip has changed, where that is looked at.
+    pub differences: u64,
     /// Exits of Linux on all CPUs: `EXIT_*`.
     pub exits: [u64; EXIT_REASONS],
     /// Stops of 2^n to 2^(n+1) time-stamp counter ticks.
@@ -238,7 +240,7 @@ pub struct HostStatus {
     /// Why the cokernel was stopped.
     pub fault: Fault,
 }
-assert_size!(HostStatus, 64 + 8 * EXIT_REASONS + 8 * 64 + 200);
+assert_size!(HostStatus, 72 + 8 * EXIT_REASONS + 8 * 64 + 200);
 
 /// Bytes of text in a [`Mailbox`].
 pub const MAILBOX_BYTES: usize = 256;

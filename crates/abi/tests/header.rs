@@ -98,9 +98,9 @@ fn c_compiler_agrees_on_every_layout() {
         largest_leaf, physical_bits, tick_hz, budget_us, serial_port, tsc_khz, guest_page_table, guest_entry,
         guest_argument, guest_trip, guest_stack, guest_exit, guest_gdt, guest_idt, guest_tss, trip, mailbox, status,
         events, events_bytes, permissions, local_apic, timer, names, ram_count, guest_count, host_count, shown_count,
-        pool_count, reserved, ram, guest, host, shown, pool, apic_ids);
+        pool_count, check, ram, guest, host, shown, pool, apic_ids);
     layout!(c, HostStatus, "kyozon_host_status": version, state, ticks, missed, overruns, longest_tsc, due_tsc,
-        nested_bytes, findings, exits, histogram, fault);
+        nested_bytes, findings, differences, exits, histogram, fault);
     layout!(c, Mailbox, "kyozon_mailbox": kind, code, bytes, text, check);
     layout!(c, GuestBoot, "kyozon_guest_boot": version, backend, hypercall, memory, memory_bytes, stack_top, tsc_khz,
         tsc_offset, region_count, regions);

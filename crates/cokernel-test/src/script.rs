@@ -151,16 +151,15 @@ pub fn run(boot: &BootBlock) {
     rest()
 }
 
-/// TSC_AUX tells user programs which CPU they run on, and nobody else.
+/// An address for a breakpoint, which is switched off.
 fn damage() -> ! {
-    const TSC_AUX: u32 = 0xc000_0103;
     loop {
         idle();
-        // SAFETY: what Linux's programs read there is wrong from here on, which is the purpose; nothing else changes.
+        let value = TICKS.load(Relaxed);
+        // SAFETY: Linux's register has another value from here on, which is the purpose; nothing else changes.
         unsafe {
-            core::arch::asm!("wrmsr", in("ecx") TSC_AUX, in("eax") TICKS.load(Relaxed) as u32, in("edx") 0,
-                             options(nostack, preserves_flags));
-        }
+            core::arch::asm!("mov dr0, {}", in(reg) value, options(nostack, preserves_flags))
+        };
     }
 }
 

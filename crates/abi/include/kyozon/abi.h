@@ -1705,9 +1705,9 @@ struct kyozon_host_entry {
         uint32_t shown_count;
         uint32_t pool_count;
         /*
-         Must be zero.
+         1: Linux's state is compared around every trip (for tests).
          */
-        uint32_t reserved;
+        uint32_t check;
         /*
          System RAM of the machine, ascending, the reserve excluded.
          */
@@ -1774,6 +1774,10 @@ struct kyozon_host_status {
          Reports of the wall: attempts of Linux that were stopped.
          */
         uint64_t findings;
+        /*
+         Words of Linux's state that a trip has changed, where that is looked at.
+         */
+        uint64_t differences;
         /*
          Exits of Linux on all CPUs: `EXIT_*`.
          */

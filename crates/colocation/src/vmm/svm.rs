@@ -13,12 +13,15 @@
 //! | `wall` | accesses to what is hidden or guarded |
 //! | `trip` | the cokernel's trips |
 //! | `park` | the other CPUs stand still |
+//! | `check` | compares Linux's state around a trip, for tests |
 //! | `names` | which task of Linux it was |
 //!
 //! Reference: AMD APM 2, chapter 15.
 
 pub mod vmcb;
 
+#[cfg(all(target_os = "none", feature = "svm"))]
+mod check;
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod cpu;
 #[cfg(all(target_os = "none", feature = "svm"))]

@@ -9,7 +9,7 @@ use kyozon_abi::vmm::{HostEntry, CALL_LEAVE, HOST_LAUNCH};
 
 /// General registers of a guest that the processor does not switch.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs)] // the names are the registers'
 pub struct Registers {
     pub rbx: u64,
@@ -291,6 +291,41 @@ pub unsafe fn save(block: u64) {
 pub unsafe fn load(block: u64) {
     // SAFETY: the caller's promise.
     unsafe { asm!("vmload rax", in("rax") block, options(nostack, preserves_flags)) };
+}
+
+/// What Linux has in registers that the processor does not switch at an exit.
+#[repr(C, align(16))]
+pub struct Live {
+    /// The x87 unit's and the vector registers, as FXSAVE writes them.
+    pub fpu: [u64; 64],
+    /// Debug registers 0 to 3, CR8, XCR0, TSC_AUX.
+    pub registers: [u64; 7],
+}
+
+impl Live {
+    /// As they are; those that this CPU does not have are 0.
+    pub fn take() -> Self {
+        const TSC_AUX: u32 = 0xc000_0103;
+        const RDTSCP: u32 = 1 << 27;
+        const CR4_OSXSAVE: u64 = 1 << 18;
+        let mut live = Self { fpu: [0; 64], registers: [0; 7] };
+        let r = &mut live.registers;
+        // SAFETY: reads registers that exist, some of them where the CPU says so; 512 bytes, aligned to 16.
+        unsafe {
+            asm!("mov {}, dr0", "mov {}, dr1", "mov {}, dr2", "mov {}, dr3", "mov {}, cr8", out(reg) r[0], out(reg) r[1],
+                 out(reg) r[2], out(reg) r[3], out(reg) r[4], options(nomem, nostack, preserves_flags));
+            if cr4() & CR4_OSXSAVE != 0 {
+                let (low, high): (u32, u32);
+                asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high, options(nomem, nostack, preserves_flags));
+                r[5] = u64::from(high) << 32 | u64::from(low);
+            }
+            if core::arch::x86_64::__cpuid(0x8000_0001).edx & RDTSCP != 0 {
+                r[6] = rdmsr(TSC_AUX);
+            }
+            asm!("fxsave64 [{}]", in(reg) &mut live.fpu, options(nostack, preserves_flags));
+        }
+        live
+    }
 }
 
 /// A model-specific register.

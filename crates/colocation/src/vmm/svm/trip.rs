@@ -3,6 +3,7 @@
 //! What the layer in that guest knows of a trip is the same as beside Linux without isolation; what the module and the
 //! trampoline do there is done here.
 
+use super::check::State;
 use super::cpu::Cpu;
 use super::launch::{data_segment, CODE};
 use super::machine::{self, at, cokernel, count, entry, lies_in, list, status, tables, SILENT};
@@ -285,6 +286,7 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
 fn run(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: *mut Trip, now: u64) {
     // SAFETY: the guest does not run yet.
     begin(cokernel, unsafe { &mut *trip }, now);
+    let before = (entry().check != 0).then(|| State::take(cpu));
     // SAFETY: Linux's block and the cokernel's.
     unsafe {
         svm::save(cpu.block());
@@ -300,6 +302,9 @@ fn run(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: *mut Trip, now: u64) {
     }
     // SAFETY: Linux's block.
     unsafe { svm::load(cpu.block()) };
+    if let Some(before) = before {
+        differ(before.differences(&State::take(cpu)));
+    }
     park::release();
     // SAFETY: the guest does not run any more.
     finish(cokernel, cpu, unsafe { &mut *trip }, now, good);
@@ -358,6 +363,13 @@ fn finish(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: &mut Trip, now: u64, goo
     cokernel.armed(armed);
     account(cokernel, trip, end - now);
     machine::say();
+}
+
+fn differ(words: u64) {
+    // SAFETY: a field of the status, which this CPU alone writes.
+    let sum = unsafe { &raw mut (*status()).differences };
+    // SAFETY: as above.
+    unsafe { sum.write_volatile(sum.read_volatile() + words) };
 }
 
 /// What Linux may read of the last trip.
