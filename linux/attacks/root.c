@@ -57,6 +57,7 @@ static const struct {
 	{ "break", root_break },
 	{ "table", root_table },
 	{ "dma", root_dma },
+	{ "iommu", root_iommu },
 	{ "timer", root_timer },
 	{ "disarm", root_disarm },
 	{ "hold", root_hold },

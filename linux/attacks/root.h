@@ -23,6 +23,7 @@ int root_read(struct kyozon *k, char *argument);
 int root_break(struct kyozon *k, char *argument);
 int root_table(struct kyozon *k, char *argument);
 int root_dma(struct kyozon *k, char *argument);
+int root_iommu(struct kyozon *k, char *argument);
 int root_timer(struct kyozon *k, char *argument);
 int root_disarm(struct kyozon *k, char *argument);
 int root_hold(struct kyozon *k, char *argument);

@@ -305,6 +305,11 @@ struct kyozon_mode {
 	bool (*needs_cpu)(unsigned int cpu);
 };
 
+/* iommu.c: KYOZON_IOMMU_*, and what of it the hypervisor is to drive. */
+u32 kyozon_iommu_find(struct kyozon_host_iommu *iommu);
+unsigned int kyozon_iommu_pages(const struct kyozon_host_iommu *iommu);
+int kyozon_iommu_take(struct kyozon_host_iommu *iommu);
+
 extern const struct kyozon_mode kyozon_mode_hal, kyozon_mode_vmm;
 const struct kyozon_mode *kyozon_mode(u32 mode);
 

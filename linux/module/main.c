@@ -158,6 +158,7 @@ static int do_load(struct kyozon_load *load)
 	kyozon.tick_hz = load->tick_hz;
 	kyozon.budget_us = load->budget_us;
 	kyozon.tsc_khz = tsc_khz;
+	kyozon.levels = __read_cr4() & X86_CR4_LA57 ? 5 : 4;
 	kyozon.differences = 0;
 
 	error = kyozon_ram(NULL, ram, &ram_count);

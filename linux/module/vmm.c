@@ -12,7 +12,6 @@
  * While the reserve is hidden, nothing here touches it: what the hypervisor has
  * to say lies in a page of Linux's that Linux may only read.
  */
-#include <linux/acpi.h>
 #include <linux/cpu.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
@@ -42,6 +41,8 @@ static struct {
 	u64 entry;		/* the hypervisor's first instruction */
 	struct kyozon_host_entry *shared;	/* its first page; hidden later */
 	struct kyozon_host_status *status;
+	struct kyozon_host_iommu iommu;
+	u32 iommu_state;
 	bool launched;
 } host;
 
@@ -101,7 +102,10 @@ static u64 pages(const struct kyozon_images *images,
 {
 	const struct kyozon_image_header *h = &images->hypervisor.header;
 	u64 pages = 64 + TABLE_PAGES + 2 * PERMISSION_PAGES;
-	unsigned int i;
+	unsigned int i, devices;
+
+	host.iommu_state = kyozon_iommu_find(&host.iommu);
+	devices = kyozon_iommu_pages(&host.iommu);
 
 	pages += (h->text_bytes + h->rodata_bytes + h->memory_bytes) >> PAGE_SHIFT;
 	pages += sizeof(kyozon_world) >> PAGE_SHIFT;
@@ -110,7 +114,8 @@ static u64 pages(const struct kyozon_images *images,
 	/* The window, and nested tables of 2 MiB pages, once and a half. */
 	for (i = 0; i < ram_count; i++)
 		pages += 2 * (ram[i].bytes >> 30) + 16;
-	return pages;
+	/* In a row: what is before it may be left out. */
+	return pages + 2 * devices;
 }
 
 /* The trampoline and its data at the same addresses, out of Linux's reach. */
@@ -216,6 +221,8 @@ static int map_window(const struct kyozon_range *ranges, u32 count, u64 flags)
 
 static int map_devices(struct kyozon_host_entry *e)
 {
+	unsigned int i;
+	int error;
 	u64 base;
 	struct kyozon_range devices[] = {
 		{ e->timer.registers & PAGE_MASK, PAGE_SIZE },
@@ -229,7 +236,17 @@ static int map_devices(struct kyozon_host_entry *e)
 	/* No IO-APIC: the timer's page once more. */
 	if (!e->timer.ioapic)
 		devices[1] = devices[0];
-	return map_window(devices, ARRAY_SIZE(devices), ENTRY_DATA | ENTRY_PCD);
+	error = map_window(devices, ARRAY_SIZE(devices), ENTRY_DATA | ENTRY_PCD);
+	for (i = 0; i < ARRAY_SIZE(e->iommu.registers) && !error; i++) {
+		struct kyozon_range registers = {
+			e->iommu.registers[i], KYOZON_HOST_IOMMU_BYTES
+		};
+
+		if (registers.base)
+			error = map_window(&registers, 1,
+					   ENTRY_DATA | ENTRY_PCD);
+	}
+	return error;
 }
 
 static int make_host(struct kyozon_host_entry *e,
@@ -250,6 +267,10 @@ static int make_host(struct kyozon_host_entry *e,
 	permissions = kyozon_reserve_run(&kyozon.reserve, PERMISSION_PAGES);
 	if (!host.top || !permissions)
 		return -ENOMEM;
+	error = kyozon_iommu_take(&host.iommu);
+	if (error)
+		return error;
+	e->iommu = host.iommu;
 	e->permissions = __pa(permissions);
 	host.entry = image->header.entry;
 	host.cr3 = __pa(host.top) | (w->cr3 & ~ENTRY_ADDRESS);
@@ -481,21 +502,6 @@ static u64 due(void)
 		READ_ONCE(host.status->due_tsc) : rdtsc();
 }
 
-static u32 iommu(void)
-{
-	static const char *const tables[] = { ACPI_SIG_DMAR, ACPI_SIG_IVRS };
-	struct acpi_table_header *table;
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(tables); i++) {
-		if (ACPI_FAILURE(acpi_get_table((char *)tables[i], 0, &table)))
-			continue;
-		acpi_put_table(table);
-		return KYOZON_IOMMU_LINUX;
-	}
-	return KYOZON_IOMMU_NONE;
-}
-
 static void miss(void)
 {
 	call(KYOZON_CALL_LOOK);
@@ -520,7 +526,7 @@ static void status(struct kyozon_status *s, struct kyozon_tick *tick)
 	s->wall_findings = from->findings;
 	s->differences = from->differences;
 	s->nested_bytes = from->nested_bytes;
-	s->iommu = iommu();
+	s->iommu = host.iommu_state;
 }
 
 static bool needs_cpu(unsigned int cpu)

@@ -264,7 +264,6 @@ int kyozon_world_make(struct kyozon_load *load,
 
 	BUILD_BUG_ON(sizeof(*e) > PAGE_SIZE);
 	memset(w, 0, sizeof(*w));
-	kyozon.levels = __read_cr4() & X86_CR4_LA57 ? 5 : 4;
 	top = kyozon_reserve_page(&kyozon.reserve);
 	e = kyozon_reserve_page(&kyozon.reserve);
 	if (!top || !e)

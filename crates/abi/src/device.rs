@@ -46,6 +46,10 @@ pub const STATE_STOPPED: u32 = 2;
 pub const IOMMU_NONE: u32 = 0;
 /// [`Status::iommu`]: one is described; it is Linux's.
 pub const IOMMU_LINUX: u32 = 1;
+/// [`Status::iommu`]: what is described is driven by the hypervisor: no device reaches the cokernel's memory.
+pub const IOMMU_DRIVEN: u32 = 2;
+/// [`Status::iommu`]: one is described that nobody uses, and it is of a kind that the hypervisor does not drive.
+pub const IOMMU_UNUSED: u32 = 3;
 
 /// One image in the caller's memory.
 #[repr(C)]

@@ -116,6 +116,26 @@ pub struct HostNames {
 }
 assert_size!(HostNames, 24);
 
+/// How many IOMMUs are driven at most.
+pub const HOST_MAX_IOMMUS: usize = 8;
+/// Bytes of an IOMMU's registers that are used.
+pub const HOST_IOMMU_BYTES: u64 = 0x4000;
+
+/// IOMMUs that Linux does not use: the hypervisor does.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostIommu {
+    /// Physical addresses of their registers, page-aligned; 0 behind the last.
+    pub registers: [u64; HOST_MAX_IOMMUS],
+    /// Physical address of the device table, for all of them: zeroed pages in a row.
+    pub devices: u64,
+    /// Bytes of it.
+    pub devices_bytes: u64,
+    /// Physical address of zeroed pages in a row, two for each: commands and events.
+    pub buffers: u64,
+}
+assert_size!(HostIommu, 8 * HOST_MAX_IOMMUS + 24);
+
 /// What the module tells the hypervisor. It lies in the hypervisor's own memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -182,6 +202,8 @@ pub struct HostEntry {
     pub timer: HostTimer,
     /// Names of Linux's tasks.
     pub names: HostNames,
+    /// What devices go through.
+    pub iommu: HostIommu,
     /// How many of each list are set.
     pub ram_count: u32,
     #[allow(missing_docs)]
@@ -207,7 +229,7 @@ pub struct HostEntry {
     /// Local APIC numbers.
     pub apic_ids: [u32; HOST_MAX_CPUS],
 }
-assert_size!(HostEntry, 272 + 5 * 16 * MAX_RANGES + 4 * HOST_MAX_CPUS);
+assert_size!(HostEntry, 272 + 8 * HOST_MAX_IOMMUS + 24 + 5 * 16 * MAX_RANGES + 4 * HOST_MAX_CPUS);
 
 /// What the hypervisor tells Linux: read-only for it.
 #[repr(C)]

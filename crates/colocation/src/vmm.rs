@@ -6,6 +6,7 @@
 //! - [`nested`]: which memory the guest reaches, and how.
 //! - [`step`]: one instruction of one CPU sees other pages than the rest of the machine.
 //! - [`filter`]: what an instruction wrote to a device of the tick's, and whether that may pass.
+//! - [`device_event`]: what an IOMMU tells of a device.
 //! - [`blocked`]: when the guest can take an NMI.
 //! - [`flood`]: how many lines the attempts of a second are worth.
 //!
@@ -16,6 +17,7 @@
 //! Reference: AMD APM 2, chapter 15.
 
 pub mod blocked;
+pub mod device_event;
 pub mod filter;
 pub mod flood;
 pub mod nested;

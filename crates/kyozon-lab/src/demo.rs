@@ -91,7 +91,7 @@ pub fn run() -> Result<ExitCode> {
     let shows = SERIES.len() * MODES.len();
     good &= attacks == 2 * ATTACKS.len() * shows && detected == attacks && repaired == attacks;
     good &= attempts == shows;
-    println!("\nAgainst devices that write to memory by themselves the wall would need an IOMMU, which it does not drive.");
+    println!("\nAgainst devices that write to memory by themselves the wall needs an IOMMU, which this machine does not have.");
     println!(
         "verdict: {}: detected {detected}/{attacks}, repaired {repaired}/{attacks}",
         if good {

@@ -118,15 +118,24 @@ fn isolated(status: &Status) -> Vec<String> {
             status.wall_findings,
             bytes(status.nested_bytes)
         ),
-        "enforced memory, the tick's timer, the registers of isolation, on every CPU".into(),
-        format!("not enforced: {}, system management mode, firmware", dma(status)),
+        format!(
+            "enforced memory, the tick's timer, the registers of isolation, on every CPU{}",
+            if status.iommu == device::IOMMU_DRIVEN { "; memory against DMA" } else { "" }
+        ),
+        format!(
+            "not enforced: {}system management mode, firmware",
+            dma(status).map_or(String::new(), |why| format!("DMA ({why}), "))
+        ),
     ]
 }
 
-fn dma(status: &Status) -> &'static str {
+/// Why devices reach the cokernel's memory; None where they do not.
+fn dma(status: &Status) -> Option<&'static str> {
     match status.iommu {
-        device::IOMMU_NONE => "DMA (this machine has no IOMMU)",
-        _ => "DMA (the IOMMU is Linux's)",
+        device::IOMMU_NONE => Some("this machine has no IOMMU"),
+        device::IOMMU_LINUX => Some("the IOMMU is Linux's"),
+        device::IOMMU_DRIVEN => None,
+        _ => Some("the IOMMU is of a kind that is not driven"),
     }
 }
 
@@ -144,10 +153,13 @@ fn wall(status: &Status) -> serde_json::Value {
         "exits": exits,
         "stopped": status.wall_findings,
         "nested_bytes": status.nested_bytes,
-        "enforced": ["memory", "timer", "registers"],
-        "not_enforced": [if status.iommu == device::IOMMU_NONE { "dma, no IOMMU" } else { "dma, the IOMMU is Linux's" },
-                         "system management mode", "firmware"],
+        "enforced": with_dma(&["memory", "timer", "registers"], dma(status).is_none().then(|| "dma".into())),
+        "not_enforced": with_dma(&["system management mode", "firmware"], dma(status).map(|why| format!("dma: {why}"))),
     })
+}
+
+fn with_dma(words: &[&str], dma: Option<String>) -> Vec<String> {
+    words.iter().map(|word| (*word).into()).chain(dma).collect()
 }
 
 /// 0 a cokernel runs, 3 nothing is loaded, 4 it was stopped.

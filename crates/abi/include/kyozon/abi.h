@@ -319,6 +319,16 @@
 #define KYOZON_IOMMU_LINUX 1
 
 /*
+ [`Status::iommu`]: what is described is driven by the hypervisor: no device reaches the cokernel's memory.
+ */
+#define KYOZON_IOMMU_DRIVEN 2
+
+/*
+ [`Status::iommu`]: one is described that nobody uses, and it is of a kind that the hypervisor does not drive.
+ */
+#define KYOZON_IOMMU_UNUSED 3
+
+/*
  Version of everything in this module.
  */
 #define KYOZON_EVENTS_VERSION 1
@@ -563,6 +573,16 @@
  Anything else.
  */
 #define KYOZON_EXIT_OTHER 12
+
+/*
+ How many IOMMUs are driven at most.
+ */
+#define KYOZON_HOST_MAX_IOMMUS 8
+
+/*
+ Bytes of an IOMMU's registers that are used.
+ */
+#define KYOZON_HOST_IOMMU_BYTES 16384
 
 /*
  Bytes of text in a [`Mailbox`].
@@ -1584,6 +1604,28 @@ struct kyozon_host_names {
 };
 
 /*
+ IOMMUs that Linux does not use: the hypervisor does.
+ */
+struct kyozon_host_iommu {
+        /*
+         Physical addresses of their registers, page-aligned; 0 behind the last.
+         */
+        uint64_t registers[KYOZON_HOST_MAX_IOMMUS];
+        /*
+         Physical address of the device table, for all of them: zeroed pages in a row.
+         */
+        uint64_t devices;
+        /*
+         Bytes of it.
+         */
+        uint64_t devices_bytes;
+        /*
+         Physical address of zeroed pages in a row, two for each: commands and events.
+         */
+        uint64_t buffers;
+};
+
+/*
  What the module tells the hypervisor. It lies in the hypervisor's own memory.
  */
 struct kyozon_host_entry {
@@ -1696,6 +1738,10 @@ struct kyozon_host_entry {
          Names of Linux's tasks.
          */
         struct kyozon_host_names names;
+        /*
+         What devices go through.
+         */
+        struct kyozon_host_iommu iommu;
         /*
          How many of each list are set.
          */

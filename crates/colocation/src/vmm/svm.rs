@@ -10,6 +10,7 @@
 //! | `machine` | what all CPUs share: memory, tables, timer, reports |
 //! | `cpu` | Linux on one CPU: entry, exit, events |
 //! | `launch` | how a CPU becomes a guest, and how it is given back |
+//! | `iommu` | what devices may reach |
 //! | `wall` | accesses to what is hidden or guarded |
 //! | `trip` | the cokernel's trips |
 //! | `park` | the other CPUs stand still |
@@ -24,6 +25,8 @@ pub mod vmcb;
 mod check;
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod cpu;
+#[cfg(all(target_os = "none", feature = "svm"))]
+mod iommu;
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod launch;
 #[cfg(all(target_os = "none", feature = "svm"))]

@@ -1,4 +1,7 @@
 //! What an entry says, and tables that say the same as others.
+//!
+//! An entry says the same to an IOMMU, which walks the same tables: in bits that are software's for a processor whose
+//! CR4.PKE is 0, it finds the level of the table that follows, and its rights. AMD IOMMU specification (48882), 2.2.3.
 
 use crate::frames::Frames;
 use core::sync::atomic::{fence, Ordering};
@@ -16,6 +19,11 @@ const DIRTY: u64 = 1 << 6;
 pub(in crate::vmm) const LARGE: u64 = 1 << 7;
 /// In an entry that is not present: taken away on purpose. A bit that is software's.
 pub const ABSENT: u64 = 1 << 9;
+/// Devices may read; they may write.
+const DEVICE_READS: u64 = 1 << 61;
+const DEVICE_WRITES: u64 = 1 << 62;
+/// Where an entry has the level of the table that it leads to, 0 for none.
+const NEXT_LEVEL: u32 = 9;
 /// The guest may not execute.
 pub const NO_EXECUTE: u64 = 1 << 63;
 /// The address in an entry.
@@ -56,7 +64,8 @@ impl Rights {
             | USER
             | ACCESSED
             | DIRTY
-            | if self.write { WRITE } else { 0 }
+            | DEVICE_READS
+            | if self.write { WRITE | DEVICE_WRITES } else { 0 }
             | if self.execute { 0 } else { NO_EXECUTE }
             | if self.uncached { UNCACHED } else { 0 }
     }
@@ -111,5 +120,12 @@ pub(in crate::vmm) fn copy_table(frames: &mut impl Frames, page: u64, from: u64)
 pub(in crate::vmm) fn link(frames: &mut impl Frames, table: u64, gpa: u64, level: u32, page: u64) {
     // Stores of x86 are seen in their order; the compiler must keep it too.
     fence(Ordering::Release);
-    *frames.entry(table, index(gpa, level)) = page | PRESENT | WRITE | USER | ACCESSED;
+    *frames.entry(table, index(gpa, level)) = page
+        | PRESENT
+        | WRITE
+        | USER
+        | ACCESSED
+        | DEVICE_READS
+        | DEVICE_WRITES
+        | u64::from(level - 1) << NEXT_LEVEL;
 }

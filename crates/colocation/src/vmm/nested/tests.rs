@@ -16,23 +16,66 @@ fn range(base: u64, end: u64) -> Range {
     Range { base, bytes: end - base }
 }
 
+/// IR and IW of an IOMMU's entry.
+const DEVICES: u64 = 3 << 61;
+
 #[test]
 fn the_entries_are_the_manuals() {
     let (mut f, n) = tables(4, 3);
     n.map(&mut f, range(0, G1), Some(Rights::ALL)).unwrap();
     n.map(&mut f, range(G1, G1 + M2), Some(Rights::DEVICE)).unwrap();
     n.map(&mut f, range(G1 + M2, G1 + M2 + PAGE), Some(Rights::READ)).unwrap();
-    // P, RW, US, A, D, PS; the spike's value.
-    assert_eq!(n.lookup(&mut f, 0), Some((3, 0xe7)));
-    assert_eq!(n.lookup(&mut f, G1), Some((2, G1 | 1 << 63 | 0xff)));
-    assert_eq!(n.lookup(&mut f, G1 + M2), Some((1, (G1 + M2) | 1 << 63 | 0x65)));
+    // P, RW, US, A, D, PS; for devices IR and IW.
+    assert_eq!(n.lookup(&mut f, 0), Some((3, DEVICES | 0xe7)));
+    assert_eq!(n.lookup(&mut f, G1), Some((2, G1 | 1 << 63 | DEVICES | 0xff)));
+    assert_eq!(n.lookup(&mut f, G1 + M2), Some((1, (G1 + M2) | 1 << 63 | 1 << 61 | 0x65)));
     assert_eq!(n.lookup(&mut f, G1 + M2 + PAGE), None);
     n.map(&mut f, range(0, PAGE), None).unwrap();
     assert_eq!(n.lookup(&mut f, 0xfff), Some((1, ABSENT)));
-    assert_eq!(n.lookup(&mut f, M2), Some((2, M2 | 0xe7)));
-    assert_eq!(n.lookup(&mut f, PAGE), Some((1, PAGE | 0x67)), "no PS, which is PAT there");
+    assert_eq!(n.lookup(&mut f, M2), Some((2, M2 | DEVICES | 0xe7)));
+    assert_eq!(
+        n.lookup(&mut f, PAGE),
+        Some((1, PAGE | DEVICES | 0x67)),
+        "no PS, which is PAT there"
+    );
     for entry in f.0.values().flatten() {
         assert!(entry & PRESENT == 0 || entry & USER != 0, "{entry:#x}");
+    }
+}
+
+/// Where an IOMMU's walk for `gpa` ends, with the rights there. 48882, 2.2.3.
+fn device_walk(f: &mut Fake, n: &Nested, gpa: u64) -> Option<(u64, u64)> {
+    let (mut table, mut level, mut rights) = (n.root(), n.levels(), DEVICES);
+    loop {
+        let entry = *f.entry(table, index(gpa, level));
+        rights &= entry;
+        let next = (entry >> 9 & 7) as u32;
+        match (entry & PRESENT, next) {
+            (0, _) => return None,
+            (_, 0) => {
+                return Some(((entry & ADDRESS) + (gpa & (span(level) - 1) & !(PAGE - 1)), rights))
+            }
+            _ => {
+                assert_eq!(next, level - 1, "no level is left out");
+                (table, level) = (entry & ADDRESS, next);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_device_sees_the_same() {
+    for levels in [4, 5] {
+        let (mut f, n) = tables(levels, 3);
+        n.map(&mut f, range(0, 4 * G1), Some(Rights::ALL)).unwrap();
+        n.map(&mut f, range(G1, G1 + PAGE), None).unwrap();
+        n.map(&mut f, range(2 * G1, 2 * G1 + M2), Some(Rights::READ)).unwrap();
+        for gpa in [0, G1 - PAGE, G1 + PAGE, G1 + M2, 2 * G1 + M2, 4 * G1 - PAGE] {
+            assert_eq!(device_walk(&mut f, &n, gpa), Some((gpa, DEVICES)), "{gpa:#x}");
+        }
+        assert_eq!(device_walk(&mut f, &n, 2 * G1 + PAGE), Some((2 * G1 + PAGE, 1 << 61)));
+        assert_eq!(device_walk(&mut f, &n, G1), None);
+        assert_eq!(device_walk(&mut f, &n, 4 * G1), None);
     }
 }
 
@@ -80,16 +123,16 @@ fn a_page_can_be_another() {
     let (mut f, n) = tables(4, 3);
     n.map(&mut f, range(0, G1), Some(Rights::ALL)).unwrap();
     n.remap(&mut f, 5 * PAGE + 123, 0x7_7777_7000, Rights::DATA).unwrap();
-    assert_eq!(n.lookup(&mut f, 5 * PAGE), Some((1, 0x7_7777_7000 | 1 << 63 | 0x67)));
-    assert_eq!(n.lookup(&mut f, 4 * PAGE), Some((1, (4 * PAGE) | 0x67)));
-    assert_eq!(n.lookup(&mut f, 6 * PAGE), Some((1, (6 * PAGE) | 0x67)));
+    assert_eq!(n.lookup(&mut f, 5 * PAGE), Some((1, 0x7_7777_7000 | 1 << 63 | DEVICES | 0x67)));
+    assert_eq!(n.lookup(&mut f, 4 * PAGE), Some((1, (4 * PAGE) | DEVICES | 0x67)));
+    assert_eq!(n.lookup(&mut f, 6 * PAGE), Some((1, (6 * PAGE) | DEVICES | 0x67)));
     for bad in [1, 0x800, 1 << 52, 1 << 63] {
         assert_eq!(n.remap(&mut f, 0, bad, Rights::DATA), None);
     }
     assert_eq!(n.remap(&mut f, 1 << 48, 0, Rights::DATA), None);
     // Back to itself.
     n.map(&mut f, range(5 * PAGE, 6 * PAGE), Some(Rights::ALL)).unwrap();
-    assert_eq!(n.lookup(&mut f, 5 * PAGE), Some((1, (5 * PAGE) | 0x67)));
+    assert_eq!(n.lookup(&mut f, 5 * PAGE), Some((1, (5 * PAGE) | DEVICES | 0x67)));
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn one_page_is_another_and_all_else_is_shared() {
     assert!(step.show(&mut f, &n, 0xfed0_00f0, 0x7000, Rights::DATA));
     let root = step.root().unwrap();
     assert_ne!(root, n.root());
-    assert_eq!(walk(&mut f, root, 4, 0xfed0_0000), (1, 0x7000 | 1 << 63 | 0x67));
+    assert_eq!(walk(&mut f, root, 4, 0xfed0_0000), (1, 0x7000 | 1 << 63 | 3 << 61 | 0x67));
     assert_eq!(n.lookup(&mut f, 0xfed0_0000).unwrap().1 & 0xfff, 0x7d, "read-only, uncached");
     for gpa in
         [0, 0xfecf_f000, 0xfed0_1000, 0xfee0_0000, 3 * G1 / 2, 9 * G1, (1 << 47) - PAGE, 1 << 46]
@@ -65,7 +65,7 @@ fn more_pages_share_what_is_copied() {
     for (gpa, used) in [(9 * G1 + PAGE, 5), (9 * G1, 5), (9 * G1 + (1 << 21), 6), (8 * G1, 8)] {
         assert!(step.show(&mut f, &n, gpa, 0x8000, Rights::READ));
         assert_eq!((step.used, step.root()), (used, root), "{gpa:#x}");
-        assert_eq!(seen(&mut f, root.unwrap(), 5, gpa), (0x8000, 1 << 63 | 0x65));
+        assert_eq!(seen(&mut f, root.unwrap(), 5, gpa), (0x8000, 1 << 63 | 1 << 61 | 0x65));
     }
     assert_eq!(f.0.len(), pages, "no page is got after the start");
 }
@@ -152,7 +152,7 @@ fn as_shared_with_pages_put_over_it() {
             let far: Vec<_> = (0..100).map(|_| random(20 * G1)).collect();
             for gpa in near.chain(far).filter(|g| *g < 1 << 48) {
                 let want = match over.get(&(gpa / PAGE)) {
-                    Some(to) => (*to, 1 << 63 | 0x67),
+                    Some(to) => (*to, 1 << 63 | 3 << 61 | 0x67),
                     None => seen(&mut f, n.root(), levels, gpa),
                 };
                 assert_eq!(seen(&mut f, root, levels, gpa), want, "{gpa:#x}");

@@ -1,9 +1,9 @@
 //! Linux on one CPU: what its guest needs at an entry, and what an exit means.
 
-use super::launch;
 use super::machine::{self, count, entry, tables, POOL};
 use super::vmcb::*;
 use super::wall::{self, Access};
+use super::{iommu, launch};
 use super::{names, park, trip};
 use crate::arch::x86_64::svm::{self, Registers};
 use crate::frames::Frames;
@@ -279,13 +279,16 @@ impl Cpu {
         match vmcb.rax {
             CALL_SEAL => {
                 self.sealed = true;
-                OPEN.store(false, Relaxed);
+                if OPEN.swap(false, Relaxed) {
+                    iommu::start();
+                }
                 self.show_shared();
             }
             CALL_OPEN => {
                 self.sealed = false;
                 self.show_shared();
                 if !OPEN.swap(true, Relaxed) {
+                    iommu::stop();
                     let task = names::current(self);
                     let line = Line::new(format_args!(
                         "wall: opened for the unload from CPU {}, task {}",

@@ -14,6 +14,8 @@ use kyozon_abi::vmm::*;
 /// An INIT becomes an exception, which can be taken where nobody is harmed. APM 2 15.30.1.
 const VM_CR_R_INIT: u64 = 1 << 1;
 
+const CR4_PKE: u64 = 1 << 22;
+
 /// The hypervisor's descriptor tables, the same for every CPU: no stack of theirs, no task state segment.
 static GATES: Owned<[[u64; 2]; 256]> = Owned::new([[0; 2]; 256]);
 static SEGMENTS: Owned<[u64; 8]> =
@@ -61,6 +63,8 @@ pub fn enter_host() {
             table(segments.as_ptr() as u64, size_of_val(segments)),
             table(gates.as_ptr() as u64, size_of_val(gates)),
         );
+        // Those bits of nested entries are an IOMMU's.
+        svm::set_cr4(svm::cr4() & !CR4_PKE);
     }
 }
 

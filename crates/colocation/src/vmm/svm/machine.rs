@@ -40,7 +40,8 @@ unsafe impl<T> Sync for Lock<T> {}
 pub struct Guard<'a, T>(&'a Lock<T>);
 
 impl<T> Lock<T> {
-    const fn new(value: T) -> Self {
+    /// Nobody has it.
+    pub const fn new(value: T) -> Self {
         Self { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
@@ -280,6 +281,10 @@ pub fn make(from: *mut HostEntry) -> Option<()> {
     sealed.map(&mut *pool, all, Some(Rights::ALL))?;
     for range in list(&e.guest, e.guest_count).iter().chain(list(&e.host, e.host_count)) {
         sealed.map(&mut *pool, *range, None)?;
+    }
+    for registers in e.iommu.registers.into_iter().filter(|r| *r != 0) {
+        let range = Range { base: registers, bytes: HOST_IOMMU_BYTES };
+        sealed.map(&mut *pool, range, None)?;
     }
     for range in list(&e.shown, e.shown_count) {
         sealed.map(&mut *pool, *range, Some(Rights::READ))?;

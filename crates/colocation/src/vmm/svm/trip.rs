@@ -5,6 +5,7 @@
 
 use super::check::State;
 use super::cpu::Cpu;
+use super::iommu;
 use super::launch::{data_segment, CODE};
 use super::machine::{self, at, cokernel, count, entry, lies_in, list, status, tables, SILENT};
 use super::park;
@@ -362,6 +363,7 @@ fn finish(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: &mut Trip, now: u64, goo
     }
     cokernel.armed(armed);
     account(cokernel, trip, end - now);
+    iommu::look();
     machine::say();
 }
 

@@ -20,6 +20,7 @@ const FETCH: u64 = 1 << 4;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Hidden,
+    Iommu,
     Shown,
     Timer,
     IoApic,
@@ -47,6 +48,8 @@ fn what(gpa: u64) -> Option<What> {
     let timer = &e.timer;
     if lies_in(list(&e.guest, e.guest_count), gpa) || lies_in(list(&e.host, e.host_count), gpa) {
         Some(What::Hidden)
+    } else if e.iommu.registers.iter().any(|r| *r != 0 && gpa.wrapping_sub(*r) < HOST_IOMMU_BYTES) {
+        Some(What::Iommu)
     } else if lies_in(list(&e.shown, e.shown_count), gpa) {
         Some(What::Shown)
     } else if page(gpa) == page(timer.registers) {
@@ -92,7 +95,7 @@ fn map(cpu: &mut Cpu, gpa: u64) {
 
 fn begin(cpu: &mut Cpu, what: What, gpa: u64, info: u64) {
     count(if what == What::Hidden { EXIT_HIDDEN } else { EXIT_WRITE });
-    if matches!(what, What::Hidden | What::Shown) {
+    if matches!(what, What::Hidden | What::Iommu | What::Shown) {
         tell(cpu, what, gpa, info);
     }
     let used = cpu.access.as_ref().map_or(0, |access| access.used);
@@ -131,7 +134,7 @@ fn fill(decoy: u64, what: What, gpa: u64) -> [u8; WINDOW] {
     // SAFETY: a page of this CPU's.
     let bytes = unsafe { core::slice::from_raw_parts_mut(at::<u8>(decoy), PAGE as usize) };
     match what {
-        What::Hidden => bytes.fill(0xff),
+        What::Hidden | What::Iommu => bytes.fill(0xff),
         // SAFETY: a page of Linux's that the window maps.
         What::Shown => unsafe {
             bytes.as_mut_ptr().copy_from_nonoverlapping(at::<u8>(page(gpa)), PAGE as usize);
@@ -170,7 +173,11 @@ fn tell(cpu: &mut Cpu, what: What, gpa: u64, info: u64) {
         _ if info & WRITE != 0 => "write to",
         _ => "read of",
     };
-    let of = if what == What::Hidden { "the cokernel's memory" } else { "the event ring" };
+    let of = match what {
+        What::Hidden => "the cokernel's memory",
+        What::Iommu => "the IOMMU",
+        _ => "the event ring",
+    };
     let task = names::current(cpu);
     machine::report(format_args!(
         "wall: {deed} {gpa:#x} from CPU {}, rip {rip:#x}, task {}: {of}",

@@ -1,0 +1,189 @@
+//! What devices may reach by themselves: the same memory as Linux.
+//!
+//! An IOMMU that Linux does not use is given Linux's nested tables for every device. It is driven while what is hidden
+//! is hidden, and switched off again when the wall opens. Its registers are hidden, too.
+//!
+//! Reference: AMD I/O Virtualization Technology (IOMMU) Specification, 48882.
+
+use super::machine::{self, at, entry, lies_in, list, tables, Lock};
+use crate::arch::x86_64 as arch;
+use crate::vmm::device_event::DeviceEvent;
+use crate::vmm::nested::PAGE;
+use kyozon_abi::vmm::{HOST_IOMMU_BYTES, HOST_MAX_IOMMUS};
+
+/// Offsets of registers, 3.4.
+const DEVICE_TABLE: u64 = 0;
+const COMMANDS: u64 = 0x8;
+const EVENTS: u64 = 0x10;
+const CONTROL: u64 = 0x18;
+const COMMAND_HEAD: u64 = 0x2000;
+const COMMAND_TAIL: u64 = 0x2008;
+const EVENT_HEAD: u64 = 0x2010;
+const EVENT_TAIL: u64 = 0x2018;
+const STATUS: u64 = 0x2020;
+
+const CONTROL_ON: u64 = 1;
+const CONTROL_EVENTS: u64 = 1 << 2;
+const CONTROL_COHERENT: u64 = 1 << 10;
+const CONTROL_COMMANDS: u64 = 1 << 12;
+const STATUS_OVERFLOW: u64 = 1;
+const STATUS_EVENTS_RUN: u64 = 1 << 3;
+
+/// Length of a buffer of one page: 2^8 entries of 16 bytes.
+const PAGE_OF_ENTRIES: u64 = 8 << 56;
+const ENTRIES: usize = 256;
+const ENTRY_BYTES: usize = 16;
+
+/// A device table entry, 2.2.2.1: valid, with tables that are valid, of so many levels, for reading and writing.
+const DEVICE_VALID: u64 = 3;
+const DEVICE_LEVELS: u32 = 9;
+const DEVICE_RIGHTS: u64 = 3 << 61;
+const DOMAIN: u64 = 1;
+/// Interrupts pass as they are, NMIs too, since a timer's NMI is the tick; an INIT does not.
+const DEVICE_INTERRUPTS: u64 = 1 | 1 << 57 | 1 << 58 | 1 << 60 | 3 << 62;
+
+const COMMAND_WAIT: u64 = 1 << 60 | 1;
+const COMMAND_FORGET_ALL: u64 = 8 << 60;
+/// So long is an answer waited for.
+const PATIENCE_MS: u64 = 20;
+
+/// The next event of each.
+static NEXT: Lock<[usize; HOST_MAX_IOMMUS]> = Lock::new([0; HOST_MAX_IOMMUS]);
+
+#[derive(Clone, Copy)]
+struct Iommu {
+    registers: u64,
+    commands: u64,
+    events: u64,
+}
+
+fn iommus() -> impl Iterator<Item = (usize, Iommu)> {
+    let e = &entry().iommu;
+    e.registers.iter().take_while(|registers| **registers != 0).enumerate().map(|(i, registers)| {
+        let commands = e.buffers + 2 * i as u64 * PAGE;
+        (i, Iommu { registers: *registers, commands, events: commands + PAGE })
+    })
+}
+
+impl Iommu {
+    fn read(self, register: u64) -> u64 {
+        debug_assert!(register < HOST_IOMMU_BYTES);
+        // SAFETY: its registers, which the window maps.
+        unsafe { at::<u64>(self.registers + register).read_volatile() }
+    }
+
+    fn write(self, register: u64, value: u64) {
+        debug_assert!(register < HOST_IOMMU_BYTES);
+        // SAFETY: as above; what is written keeps devices away from what is not Linux's.
+        unsafe { at::<u64>(self.registers + register).write_volatile(value) }
+    }
+
+    fn start(self) {
+        let e = &entry().iommu;
+        // Sizes are in pages, less one.
+        self.write(DEVICE_TABLE, e.devices | (e.devices_bytes / PAGE - 1));
+        self.write(COMMANDS, self.commands | PAGE_OF_ENTRIES);
+        self.write(COMMAND_HEAD, 0);
+        self.write(COMMAND_TAIL, 0);
+        self.write(CONTROL, CONTROL_ON | CONTROL_COHERENT | CONTROL_COMMANDS);
+        self.log();
+        self.forget();
+    }
+
+    /// The log of events is empty.
+    fn log(self) {
+        let on = CONTROL_ON | CONTROL_COHERENT | CONTROL_COMMANDS;
+        self.write(CONTROL, on);
+        wait(|| self.read(STATUS) & STATUS_EVENTS_RUN == 0);
+        // SAFETY: its page.
+        unsafe { at::<u8>(self.events).write_bytes(0, PAGE as usize) };
+        self.write(EVENTS, self.events | PAGE_OF_ENTRIES);
+        self.write(EVENT_HEAD, 0);
+        self.write(EVENT_TAIL, 0);
+        self.write(STATUS, STATUS_OVERFLOW);
+        self.write(CONTROL, on | CONTROL_EVENTS);
+    }
+
+    /// What it may have kept of other tables is forgotten.
+    fn forget(self) {
+        // The answer lies behind the commands.
+        let answer = self.commands + PAGE - 8;
+        let commands = [[COMMAND_FORGET_ALL, 0], [COMMAND_WAIT | answer, 1]];
+        // SAFETY: its page.
+        unsafe {
+            at::<u64>(answer).write_volatile(0);
+            at::<[[u64; 2]; 2]>(self.commands).write_volatile(commands);
+        }
+        self.write(COMMAND_TAIL, (commands.len() * ENTRY_BYTES) as u64);
+        // SAFETY: as above.
+        if !wait(|| unsafe { at::<u64>(answer).read_volatile() } == 1) {
+            machine::report(format_args!(
+                "wall: the IOMMU at {:#x} does not answer: devices may reach the cokernel's memory",
+                self.registers
+            ));
+        }
+    }
+}
+
+fn wait(done: impl Fn() -> bool) -> bool {
+    let end = arch::tsc() + PATIENCE_MS * entry().tsc_khz;
+    while !done() {
+        if arch::tsc() >= end {
+            return false;
+        }
+        core::hint::spin_loop();
+    }
+    true
+}
+
+/// Devices see what Linux sees from here on.
+pub fn start() {
+    let sealed = &tables().sealed;
+    let e = &entry().iommu;
+    let levels = u64::from(sealed.levels()) << DEVICE_LEVELS;
+    let device =
+        [DEVICE_VALID | levels | sealed.root() | DEVICE_RIGHTS, DOMAIN, DEVICE_INTERRUPTS, 0];
+    for i in 0..e.devices_bytes as usize / size_of_val(&device) {
+        // SAFETY: an entry of the module's table, which no IOMMU has yet.
+        unsafe { at::<[u64; 4]>(e.devices).add(i).write_volatile(device) };
+    }
+    *NEXT.lock() = [0; HOST_MAX_IOMMUS];
+    iommus().for_each(|(_, iommu)| iommu.start());
+}
+
+/// They see all memory again, as they did before.
+pub fn stop() {
+    iommus().for_each(|(_, iommu)| iommu.write(CONTROL, 0));
+}
+
+/// Tells what devices tried. Reads memory only, as long as there is nothing.
+pub fn look() {
+    let mut next = NEXT.lock();
+    for (i, iommu) in iommus() {
+        let first = next[i];
+        while next[i] < ENTRIES {
+            // SAFETY: its page.
+            let event = unsafe { at::<[u64; 2]>(iommu.events).add(next[i]).read_volatile() };
+            if event == [0; 2] {
+                break;
+            }
+            tell(DeviceEvent(event));
+            next[i] += 1;
+        }
+        if next[i] != first {
+            next[i] = 0;
+            iommu.log();
+        }
+    }
+}
+
+fn tell(event: DeviceEvent) {
+    let e = entry();
+    let hidden =
+        |at| lies_in(list(&e.guest, e.guest_count), at) || lies_in(list(&e.host, e.host_count), at);
+    let of = match event.stopped_at() {
+        Some(at) if hidden(at) => ": the cokernel's memory",
+        _ => "",
+    };
+    machine::report(format_args!("wall: {event}{of}"));
+}
