@@ -21,6 +21,7 @@
 #include <asm/cpufeature.h>
 #include <asm/current.h>
 #include <asm/msr.h>
+#include <asm/nmi.h>
 #include <asm/smp.h>
 
 #include "kyozon.h"
@@ -43,7 +44,8 @@ static struct {
 	struct kyozon_host_status *status;
 	struct kyozon_host_iommu iommu;
 	u32 iommu_state;
-	bool launched;
+	u64 doubts;		/* so many of the status's were taken */
+	bool launched, watched;
 } host;
 
 /* False where nobody answers: a CPU that was reset is no guest any more. */
@@ -379,10 +381,27 @@ static void leave_all(void)
 	host.launched = false;
 }
 
+/* An NMI that the hypervisor let through only in case that it is Linux's. */
+static int take_doubtful(unsigned int type, struct pt_regs *regs)
+{
+	u64 doubts;
+
+	if (raw_smp_processor_id() != kyozon.cpu)
+		return NMI_DONE;
+	doubts = READ_ONCE(host.status->doubts);
+	if (doubts == host.doubts)
+		return NMI_DONE;
+	host.doubts = doubts;
+	return NMI_HANDLED;
+}
+
 static void give(void)
 {
 	if (host.launched)
 		leave_all();
+	if (host.watched)
+		unregister_nmi_handler(NMI_LOCAL, "kyozon-vmm");
+	host.watched = false;
 	free_page((unsigned long)host.status);
 	host.status = NULL;
 }
@@ -438,6 +457,13 @@ static int take(struct kyozon_load *load, const struct kyozon_images *images)
 	/* From the seal on the way is guarded. */
 	if (tick->source->open)
 		tick->source->open();
+	host.doubts = 0;
+	error = register_nmi_handler(NMI_LOCAL, take_doubtful, 0, "kyozon-vmm");
+	if (error) {
+		kyozon_say(load, error, "Linux's NMIs cannot be watched");
+		goto give_status;
+	}
+	host.watched = true;
 	host.launched = true;
 	for_each_online_cpu(cpu) {
 		smp_call_function_single(cpu, launch_here, &error, 1);

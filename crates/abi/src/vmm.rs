@@ -255,6 +255,8 @@ pub struct HostStatus {
     pub findings: u64,
     /// Words of Linux's state that a trip has changed, where that is looked at.
     pub differences: u64,
+    /// NMIs that the cokernel's CPU was given in case that one of Linux's fell together with one of the tick's.
+    pub doubts: u64,
     /// Exits of Linux on all CPUs: `EXIT_*`.
     pub exits: [u64; EXIT_REASONS],
     /// Stops of 2^n to 2^(n+1) time-stamp counter ticks.
@@ -262,7 +264,7 @@ pub struct HostStatus {
     /// Why the cokernel was stopped.
     pub fault: Fault,
 }
-assert_size!(HostStatus, 72 + 8 * EXIT_REASONS + 8 * 64 + 200);
+assert_size!(HostStatus, 80 + 8 * EXIT_REASONS + 8 * 64 + 200);
 
 /// Bytes of text in a [`Mailbox`].
 pub const MAILBOX_BYTES: usize = 256;

@@ -101,7 +101,7 @@ fn c_compiler_agrees_on_every_layout() {
         events, events_bytes, permissions, local_apic, timer, names, iommu, ram_count, guest_count, host_count, shown_count,
         pool_count, check, ram, guest, host, shown, pool, apic_ids);
     layout!(c, HostStatus, "kyozon_host_status": version, state, ticks, missed, overruns, longest_tsc, due_tsc,
-        nested_bytes, findings, differences, exits, histogram, fault);
+        nested_bytes, findings, differences, doubts, exits, histogram, fault);
     layout!(c, Mailbox, "kyozon_mailbox": kind, code, bytes, text, check);
     layout!(c, GuestBoot, "kyozon_guest_boot": version, backend, hypercall, memory, memory_bytes, stack_top, tsc_khz,
         tsc_offset, region_count, regions);

@@ -135,6 +135,8 @@ pub(crate) fn init(from: *mut LayerEntry, trip: *mut Trip, services: &Services) 
     trip!(nmi_entry = gates::layer_nmi as *const () as u64);
     // An NMI before this moment was only counted, and may have been the guard's.
     arm_guard(guard_at(&times()));
+    // SAFETY: an atomic of the entry code.
+    unsafe { LAYER_GUARD_SLACK.store(times().slack, Relaxed) };
 
     let image = cokernel_header();
     let constant = image.text_bytes + image.rodata_bytes;
@@ -624,6 +626,13 @@ extern "C" fn layer_on_nmi(frame: &mut Frame) -> u64 {
         }
     }
     0
+}
+
+/// A trip begins whose guard was due before: its NMI was Linux's, or was only counted, or is still on its way.
+#[no_mangle]
+extern "C" fn layer_guard_passed() {
+    trip!(stale = trip!(stale) + 1);
+    arm_guard(guard_at(&times()));
 }
 
 /// 0: go on where it was, Linux hears of it at the trip's end. 1: leave the trip.

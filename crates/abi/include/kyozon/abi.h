@@ -1825,6 +1825,10 @@ struct kyozon_host_status {
          */
         uint64_t differences;
         /*
+         NMIs that the cokernel's CPU was given in case that one of Linux's fell together with one of the tick's.
+         */
+        uint64_t doubts;
+        /*
          Exits of Linux on all CPUs: `EXIT_*`.
          */
         uint64_t exits[KYOZON_EXIT_REASONS];

@@ -8,7 +8,7 @@ const LOOKS: u32 = 3;
 /// In so many, whatever Linux says of patching, and however it changes meanwhile.
 const PATIENCE: u32 = 50;
 /// The same where Linux changes static calls: a thousand sites, one by one, each with three interrupts to all CPUs.
-const LONG_PATIENCE: u32 = 500;
+const LONG_PATIENCE: u32 = 3000;
 /// Suspects at a time; more wait for the next pass.
 const LIMIT: usize = 64;
 /// Those that were told of and are still there.

@@ -8,7 +8,7 @@
 
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU32, AtomicU64};
-use kyozon_abi::layer::{Frame, IMAGE_LAYER, IMAGE_MAGIC, LAYER_VERSION};
+use kyozon_abi::layer::{Frame, Trip, IMAGE_LAYER, IMAGE_MAGIC, LAYER_VERSION};
 
 /// Bytes of the stack that the cokernel's `start` gets.
 pub const START_STACK_BYTES: usize = 16 * 1024;
@@ -28,6 +28,8 @@ extern "C" {
     pub static LAYER_WORK: AtomicU32;
     /// How often in a row the cokernel's kernel mode was cut off, with no `idle` and no user mode in between.
     pub static LAYER_CUTS: AtomicU32;
+    /// What is added to the time-stamp counter before it is compared with the guard's time at the begin of a trip.
+    pub static LAYER_GUARD_SLACK: AtomicU64;
     /// 1 while the state that user mode may change is the cokernel's.
     pub static LAYER_USER_SWITCHED: AtomicU32;
     /// Registers of a cokernel that was cut off in kernel mode, and its CR2.
@@ -77,11 +79,14 @@ global_asm!(
     ".balign 64",
     ".globl LAYER_RESUME, LAYER_RESUME_RSP, LAYER_TRIP_RSP, LAYER_TICK, LAYER_USER, LAYER_WORK, LAYER_CUTS",
     ".globl LAYER_USER_SWITCHED, LAYER_CUT_FRAME, LAYER_CUT_CR2, LAYER_START_STACK, layer_scratch_top",
+    ".globl LAYER_GUARD_SLACK",
     "LAYER_RESUME: .quad layer_first",
     "LAYER_RESUME_RSP: .quad LAYER_START_STACK + {start_stack}",
     "LAYER_TRIP_RSP: .quad 0",
     "LAYER_TICK: .quad layer_nothing",
     "LAYER_USER: .quad layer_unhandled",
+    // No guard has passed before there is one.
+    "LAYER_GUARD_SLACK: .quad -(1 << 62)",
     "LAYER_WORK: .long 0",
     "LAYER_CUTS: .long 0",
     "LAYER_USER_SWITCHED: .long 0",
@@ -119,7 +124,14 @@ global_asm!(
     // (rdi: *const LayerEntry, rsi: *mut Trip), called by the trampoline, which saved all that the ABI would.
     "layer_entry:",
     "mov [rip + LAYER_TRIP_RSP], rsp",
-    "mov rsp, [rip + LAYER_RESUME_RSP]",
+    // A guard whose NMI came before this code could see it would be the last: somebody held the CPU that long.
+    "rdtsc",
+    "shl rdx, 32",
+    "or rax, rdx",
+    "add rax, [rip + LAYER_GUARD_SLACK]",
+    "sub rax, [rsi + {guard_tsc}]",
+    "jns 8f",
+    "9: mov rsp, [rip + LAYER_RESUME_RSP]",
     "mov edx, ss",
     "push rdx",
     "push qword ptr [rip + LAYER_RESUME_RSP]",
@@ -127,6 +139,15 @@ global_asm!(
     "push {kernel_code}",
     "push qword ptr [rip + LAYER_RESUME]",
     "iretq",
+
+    "8: push rdi",
+    "push rsi",
+    "sub rsp, 8",
+    "call layer_guard_passed",
+    "add rsp, 8",
+    "pop rsi",
+    "pop rdi",
+    "jmp 9b",
 
     // The first trip: rax is the boot block, rdx the cokernel's start.
     "layer_first:",
@@ -368,6 +389,7 @@ global_asm!(
     start_stack = const START_STACK_BYTES,
     with_error = const WITH_ERROR_CODE,
     work_tick = const WORK_TICK,
+    guard_tsc = const core::mem::offset_of!(Trip, guard_tsc),
     vector = const core::mem::offset_of!(Frame, vector),
     nmi_stack = const NMI_STACK_BYTES,
     nmi_second = const NMI_SECOND_BYTES,

@@ -99,6 +99,12 @@ impl Cpu {
         self.nmis.want();
     }
 
+    /// An NMI may be Linux's: if it is not, kyozon.ko takes it.
+    pub fn give_nmi_in_doubt(&mut self) {
+        machine::doubt();
+        self.give_nmi();
+    }
+
     /// The guest sees what it is to see when nothing is stepped over.
     pub fn show_shared(&mut self) {
         self.step.reset();

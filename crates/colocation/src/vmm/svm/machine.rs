@@ -195,6 +195,12 @@ pub fn count(reason: usize) {
     unsafe { AtomicU64::from_ptr(&raw mut (*status()).exits[reason]) }.fetch_add(1, Relaxed);
 }
 
+/// Counts an NMI of which nobody knows whose it is.
+pub fn doubt() {
+    // SAFETY: as above.
+    unsafe { AtomicU64::from_ptr(&raw mut (*status()).doubts) }.fetch_add(1, Relaxed);
+}
+
 /// An attempt of Linux was stopped.
 pub fn report(arguments: core::fmt::Arguments<'_>) {
     // SAFETY: as in `count`.

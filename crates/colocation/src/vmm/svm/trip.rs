@@ -31,6 +31,10 @@ const EXIT_BYTES: u64 = 8;
 const LAST_TRIP_US: u64 = 20_000;
 /// A layer that works ends every trip sooner than that; so long may one last whose layer was destroyed.
 const LAYER_LIMIT_MS: u64 = 200;
+/// A tick that comes within this part of its period leaves hardly any time for another NMI to fall together with it.
+const PROMPT: u64 = 16;
+/// Linux is asked at most that often.
+const ASK_MS: u64 = 10;
 /// So late is no tick by itself.
 const LATE_MS: i64 = 150;
 /// The trampoline's task state segment in its descriptor table, and its bytes.
@@ -58,6 +62,9 @@ pub struct Cokernel {
     overdue: u32,
     /// When a timer of 32 bits interrupts once more.
     wrap_tsc: Option<u64>,
+    /// Whether an NMI of Linux's may have fallen together with one of the tick's; and when it was last asked in vain.
+    doubt: bool,
+    asked_tsc: u64,
 }
 
 impl Cokernel {
@@ -107,6 +114,8 @@ impl Cokernel {
             swallow: 0,
             overdue: 0,
             wrap_tsc: None,
+            doubt: false,
+            asked_tsc: 0,
         })
     }
 
@@ -205,6 +214,16 @@ impl Cokernel {
         }
     }
 
+    /// Two NMIs that come at once are one. Where the tick's was late, another may have been in it: Linux, which looks at all
+    /// its sources at each, gets one that nobody needs, now and then.
+    fn ask(&mut self, cpu: &mut Cpu) {
+        let now = arch::tsc();
+        if self.doubt && now.wrapping_sub(self.asked_tsc) > ASK_MS * entry().tsc_khz {
+            (self.doubt, self.asked_tsc) = (false, now);
+            cpu.give_nmi_in_doubt();
+        }
+    }
+
     /// What the layer asks for.
     fn call(&mut self, number: u64) -> u64 {
         let e = entry();
@@ -260,10 +279,14 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
     let due = !SILENT.load(SeqCst) && ticks.is_due(unsafe { &*trip }, now);
     let slack = ticks.slack_tsc;
     if due {
+        // SAFETY: no trip is on its way.
+        let (scheduled, period) = unsafe { ((*trip).next_tsc, (*trip).period_tsc) };
+        cokernel.doubt |= now.wrapping_sub(scheduled) as i64 > (period / PROMPT) as i64;
         count(EXIT_TICK);
         INSIDE.store(true, SeqCst);
         run(cokernel, cpu, trip, now);
         INSIDE.store(false, SeqCst);
+        cokernel.ask(cpu);
         return true;
     }
     let ours = if cokernel.overdue > 0 {
@@ -279,6 +302,7 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
     };
     if ours {
         count(EXIT_TICK);
+        cokernel.doubt = true;
     }
     ours
 }
@@ -345,7 +369,7 @@ fn finish(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: &mut Trip, now: u64, goo
     trip.in_transit = 0;
     if trip.foreign != 0 {
         trip.foreign = 0;
-        cpu.give_nmi();
+        cpu.give_nmi_in_doubt();
     }
     let Some(ticks) = &mut cokernel.ticks else { return };
     ticks.count(trip);
