@@ -1,0 +1,121 @@
+//! Structures in a region.
+
+use super::{Bytes, Mutex, RwLock};
+use crate::wait::Waiters;
+use crate::{mpmc, spsc, sync};
+use core::cell::UnsafeCell;
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Types of which any bytes are a value, and zero bytes the first one.
+///
+/// # Safety
+///
+/// So it must be; the layout must be stated (`repr(C)`, `repr(transparent)` or a primitive), without pointers. Where the
+/// type is [`Sync`], peers in other address spaces must be able to do no more than change such values.
+pub unsafe trait Plain {}
+
+macro_rules! plain {
+    ($($type:ty)*) => { $(
+        // SAFETY: any bytes are a number.
+        unsafe impl Plain for $type {}
+    )* };
+}
+plain!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 AtomicU32 AtomicU64);
+
+macro_rules! plain_words {
+    ($($type:ty)*) => { $(
+        // SAFETY: `repr(C)` structures of atomic words, whose code takes any value.
+        unsafe impl Plain for $type {}
+    )* };
+}
+plain_words!(sync::RawMutex sync::Semaphore sync::Barrier sync::Condvar Waiters<AtomicU64>);
+plain_words!(spsc::Control mpmc::Control mpmc::Slot);
+
+// SAFETY: as above.
+unsafe impl<const PEERS: usize> Plain for sync::RawRwLock<AtomicU64, PEERS> {}
+// SAFETY: an array is its elements.
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+// SAFETY: `repr(C)`: words, and a value of which any bytes are one.
+unsafe impl<T: Plain> Plain for Mutex<T> {}
+// SAFETY: as above.
+unsafe impl<T: Plain, const PEERS: usize> Plain for RwLock<T, AtomicU64, PEERS> {}
+
+/// A piece of memory that peers share, and in which structures are found by their offset.
+#[derive(Clone, Copy, Debug)]
+pub struct Region<'a> {
+    base: *mut u8,
+    bytes: usize,
+    life: PhantomData<&'a UnsafeCell<u8>>,
+}
+
+// SAFETY: it gives out what may be shared only: `Sync` structures, and bytes that are accessed atomically.
+unsafe impl Send for Region<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Region<'_> {}
+
+impl<'a> Region<'a> {
+    /// The region of `bytes` bytes at `base`.
+    ///
+    /// # Safety
+    ///
+    /// It must be mapped, readable and writable, as long as `'a`, and not wrap around. In this address space it must be
+    /// accessed through regions only, and by different types at one place only where that is atomic words or [`Bytes`].
+    pub unsafe fn new(base: *mut u8, bytes: usize) -> Self {
+        Self { base, bytes, life: PhantomData }
+    }
+
+    /// How many bytes it has.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The structure at `offset`; `None` where it is not all inside, or not aligned.
+    pub fn get<T: Plain + Sync>(&self, offset: usize) -> Option<&'a T> {
+        self.array(offset, 1)?.first()
+    }
+
+    /// `count` structures at `offset`; `None` as for [`Region::get`].
+    pub fn array<T: Plain + Sync>(&self, offset: usize, count: usize) -> Option<&'a [T]> {
+        let bytes = count.checked_mul(size_of::<T>())?;
+        let first = self.part(offset, bytes)?.cast::<T>();
+        // SAFETY: inside mapped memory, aligned, any bytes are a value, and `Sync` values change only inside cells.
+        first.is_aligned().then(|| unsafe { core::slice::from_raw_parts(first, count) })
+    }
+
+    /// `bytes` bytes at `offset`, a multiple of 8 in memory; `None` where they are not all inside, or not aligned.
+    pub fn data(&self, offset: usize, bytes: usize) -> Option<Bytes<'a>> {
+        let base = self.part(offset, bytes)?;
+        // SAFETY: inside mapped memory, which is accessed atomically.
+        base.cast::<u64>().is_aligned().then(|| unsafe { Bytes::new(base, bytes) })
+    }
+
+    fn part(&self, offset: usize, bytes: usize) -> Option<*mut u8> {
+        let inside = crate::data::inside(self.bytes, offset, bytes);
+        inside.then(|| self.base.wrapping_add(offset)).filter(|base| !base.is_null())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn only_what_is_inside_and_aligned_is_found() {
+        let words: [AtomicU64; 8] = Default::default();
+        // SAFETY: the array, atomically.
+        let region = unsafe { Region::new(words.as_ptr() as *mut u8, 64) };
+        region.get::<AtomicU64>(8).unwrap().store(7, Relaxed);
+        assert_eq!(words[1].load(Relaxed), 7);
+        assert_eq!(region.array::<AtomicU64>(0, 8).unwrap().len(), 8);
+        assert!(region.array::<AtomicU64>(0, 9).is_none());
+        assert!(region.array::<AtomicU64>(8, usize::MAX / 4).is_none());
+        assert!(region.get::<AtomicU64>(64).is_none() && region.get::<AtomicU64>(57).is_none());
+        assert!(
+            region.get::<AtomicU64>(4).is_none() && region.get::<AtomicU64>(usize::MAX).is_none()
+        );
+        assert!(region.data(4, 8).is_none() && region.data(56, 9).is_none());
+        assert!(region.data(0, 64).is_some());
+    }
+}

@@ -1,0 +1,217 @@
+//! Words, payload and peers whose every step the checker sees.
+#![allow(dead_code)] // each test uses some of it
+
+use kyozon_channel::data::Data;
+use kyozon_channel::park::{Park, Peer, Peers};
+use kyozon_channel::word::Word;
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering};
+use loom::sync::Arc;
+use loom::thread::{self, Thread};
+use std::sync::Mutex;
+
+/// Every order with at most `preemptions` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says.
+pub fn check(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound.get_or_insert(preemptions);
+    model.check(body);
+}
+
+/// A word. The checker knows no sequentially consistent accesses, but fences: a read-modify-write or store is followed
+/// by one, a load is preceded by one. That is how compilers make such accesses (C. Batty et al., Clarifying and
+/// compiling C/C++ concurrency, POPL 2012), and not stronger.
+#[derive(Debug, Default)]
+pub struct Strong(AtomicU64);
+
+/// A word whose sequentially consistent accesses are not: to see that the checker would find it.
+#[derive(Debug, Default)]
+pub struct Weak(AtomicU64);
+
+fn weaker(order: Ordering, then: Ordering) -> Ordering {
+    if order == Ordering::SeqCst {
+        then
+    } else {
+        order
+    }
+}
+
+macro_rules! word {
+    ($type:ty, $fence:expr) => {
+        impl Word for $type {
+            fn load(&self, order: Ordering) -> u64 {
+                $fence(order);
+                self.0.load(weaker(order, Ordering::Acquire))
+            }
+            fn store(&self, value: u64, order: Ordering) {
+                self.0.store(value, weaker(order, Ordering::Release));
+                $fence(order);
+            }
+            fn replace(&self, current: u64, new: u64, order: Ordering) -> Result<u64, u64> {
+                let order_or_weaker = weaker(order, Ordering::AcqRel);
+                let old =
+                    self.0.compare_exchange(current, new, order_or_weaker, Ordering::Relaxed)?;
+                $fence(order);
+                Ok(old)
+            }
+            fn swap(&self, value: u64, order: Ordering) -> u64 {
+                let old = self.0.swap(value, weaker(order, Ordering::AcqRel));
+                $fence(order);
+                old
+            }
+            fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
+                let old = self.0.fetch_add(value, weaker(order, Ordering::AcqRel));
+                $fence(order);
+                old
+            }
+            fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
+                let old = self.0.fetch_or(bits, weaker(order, Ordering::AcqRel));
+                $fence(order);
+                old
+            }
+            fn fetch_and(&self, bits: u64, order: Ordering) -> u64 {
+                let old = self.0.fetch_and(bits, weaker(order, Ordering::AcqRel));
+                $fence(order);
+                old
+            }
+            fn fence(order: Ordering) {
+                $fence(order);
+            }
+        }
+    };
+}
+
+word!(Strong, |order| if order == Ordering::SeqCst {
+    fence(order);
+});
+word!(Weak, |_| {});
+
+/// Peers, each a thread of the checker.
+pub struct Village {
+    seats: Vec<Seat>,
+}
+
+struct Seat {
+    alive: AtomicBool,
+    token: AtomicBool,
+    /// Of the thread and only while it sleeps; the checker runs one thread at a time, and sees the token.
+    asleep: Mutex<Option<Thread>>,
+    now: std::sync::atomic::AtomicU64,
+}
+
+/// One of them.
+pub struct Villager {
+    village: Arc<Village>,
+    number: u8,
+}
+
+impl Village {
+    pub fn new(peers: usize) -> Arc<Self> {
+        let seat = |_| Seat {
+            alive: AtomicBool::new(true),
+            token: AtomicBool::new(false),
+            asleep: Mutex::new(None),
+            now: Default::default(),
+        };
+        Arc::new(Self { seats: (0..peers).map(seat).collect() })
+    }
+}
+
+pub fn villager(village: &Arc<Village>, number: u8) -> Villager {
+    Villager { village: village.clone(), number }
+}
+
+impl Villager {
+    fn seat(&self) -> &Seat {
+        &self.village.seats[usize::from(self.number)]
+    }
+
+    /// Dies, and all who sleep look who it was, as they do at a heartbeat.
+    pub fn die(self) {
+        self.seat().alive.store(false, Ordering::Release);
+        for number in 0..self.village.seats.len() as u8 {
+            self.unpark(number);
+        }
+    }
+}
+
+impl Park for Villager {
+    fn me(&self) -> Peer {
+        Peer::new(self.number, 1).unwrap()
+    }
+
+    fn now(&self) -> u64 {
+        self.seat().now.load(Ordering::Relaxed)
+    }
+
+    /// A sleep with a deadline ends at the deadline; the checker tries all that others do before.
+    fn park(&self, deadline: Option<u64>) {
+        while !self.seat().token.swap(false, Ordering::AcqRel) {
+            if let Some(deadline) = deadline {
+                self.seat().now.store(deadline, Ordering::Relaxed);
+                return thread::yield_now();
+            }
+            *self.seat().asleep.lock().unwrap() = Some(thread::current());
+            thread::park();
+        }
+    }
+
+    fn unpark(&self, number: u8) {
+        let seat = &self.village.seats[usize::from(number)];
+        seat.token.swap(true, Ordering::AcqRel);
+        // Not one that is awake: that would show it all that we have written.
+        let asleep = seat.asleep.lock().unwrap().take();
+        if let Some(thread) = asleep {
+            thread.unpark();
+        }
+    }
+
+    fn spins(&self) -> u32 {
+        0
+    }
+
+    fn heartbeat(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+impl Peers for Villager {
+    fn generation(&self, number: u8) -> Option<u32> {
+        let seat = self.village.seats.get(usize::from(number))?;
+        seat.alive.load(Ordering::Acquire).then_some(1)
+    }
+}
+
+/// Payload of which the checker says when two touch a word at once. Of each copy it takes the first word only: the
+/// others would be the same again.
+#[derive(Clone)]
+pub struct Payload(Arc<Vec<UnsafeCell<u64>>>);
+
+impl Payload {
+    pub fn new(words: usize) -> Self {
+        Self(Arc::new((0..words).map(|_| UnsafeCell::new(0)).collect()))
+    }
+}
+
+impl Data for Payload {
+    fn bytes(&self) -> usize {
+        self.0.len() * 8
+    }
+    fn load_word(&self, at: usize) -> u64 {
+        // SAFETY: the checker runs one thread at a time, and complains of races.
+        self.0[at / 8].with(|word| unsafe { *word })
+    }
+    fn store_word(&self, at: usize, value: u64) {
+        // SAFETY: as above.
+        self.0[at / 8].with_mut(|word| unsafe { *word = value });
+    }
+    fn read(&self, at: usize, to: &mut [u8]) {
+        if !to.is_empty() {
+            to[..8].copy_from_slice(&self.load_word(at).to_le_bytes());
+        }
+    }
+    fn write(&self, at: usize, from: &[u8]) {
+        if !from.is_empty() {
+            self.store_word(at, u64::from_le_bytes(from[..8].try_into().unwrap()));
+        }
+    }
+}
