@@ -17,6 +17,18 @@ pub fn check(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
     model.check(body);
 }
 
+/// That `body`, which is all of `test`, ends in a deadlock. The checker aborts the process then, so it runs in a child.
+pub fn deadlocks(test: &str, body: impl FnOnce()) {
+    const CHILD: &str = "KYOZON_MODEL_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        return body();
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = child.args(["--exact", test, "--nocapture"]).env(CHILD, "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("deadlock; threads"), "{text}");
+}
+
 /// A word. The checker knows no sequentially consistent accesses, but fences: a read-modify-write or store is followed
 /// by one, a load is preceded by one. That is how compilers make such accesses (C. Batty et al., Clarifying and
 /// compiling C/C++ concurrency, POPL 2012), and not stronger.
