@@ -1,5 +1,5 @@
 //! A fuzzer's input as operations on a ring and what a hostile peer does to it. A target of cargo-fuzz is one line:
-//! `fuzz_target!(|input: &[u8]| kyozon_channel::fuzz::spsc(input));`
+//! `fuzz_target!(|input: &[u8]| { kyozon_channel::fuzz::spsc(input); });`
 //!
 //! As long as the script has nobody write against the rules, records must arrive whole, once and in order.
 
@@ -140,6 +140,7 @@ impl Data for Strict<'_> {
 struct Count {
     sent: u8,
     received: u8,
+    arrived: u64,
     /// Somebody wrote against the rules.
     spoilt: bool,
 }
@@ -159,6 +160,7 @@ impl Count {
                 let right = buffer[..len].iter().all(|byte| *byte == self.received);
                 assert!(self.spoilt || (right && self.received != self.sent), "a wrong record");
                 self.received = self.received.wrapping_add(1);
+                self.arrived += 1;
             }
             Ok(None) => assert!(self.spoilt || self.sent == self.received, "a record is missing"),
             Err(Error::TimedOut) => {
@@ -172,8 +174,9 @@ impl Count {
 /// Data bytes of the ring between two.
 const BYTES: usize = 256;
 
-/// Runs `input` as a script on a ring between two. Panics where the ring does what it must not.
-pub fn spsc(input: &[u8]) {
+/// Runs `input` as a script on a ring between two. How many records arrived. Panics where the ring does
+/// what it must not.
+pub fn spsc(input: &[u8]) -> u64 {
     let mut script = Script(input);
     let world = World::new();
     let (one, other) = (world.peer(0), world.peer(1));
@@ -244,10 +247,12 @@ pub fn spsc(input: &[u8]) {
             }
         }
     }
+    count.arrived
 }
 
-/// Runs `input` as a script on a ring between many. Panics where the ring does what it must not.
-pub fn mpmc(input: &[u8]) {
+/// Runs `input` as a script on a ring between many. How many records arrived. Panics where the ring does
+/// what it must not.
+pub fn mpmc(input: &[u8]) -> u64 {
     const SLOTS: usize = 4;
     const ROOM: usize = 16;
     let mut script = Script(input);
@@ -294,6 +299,7 @@ pub fn mpmc(input: &[u8]) {
             }
         }
     }
+    count.arrived
 }
 
 #[cfg(test)]
