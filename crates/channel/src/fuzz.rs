@@ -5,7 +5,7 @@
 
 use crate::data::{inside, Data};
 use crate::error::Error;
-use crate::park::{Park, Peer, Peers};
+use crate::park::{Life, Park, Peer, Peers};
 use crate::{mpmc, spsc};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -79,8 +79,12 @@ impl Park for Solo<'_> {
 }
 
 impl Peers for Solo<'_> {
-    fn generation(&self, number: u8) -> Option<u32> {
-        (self.world.dead.get() & 1 << number == 0).then_some(1)
+    fn life(&self, number: u8) -> Life {
+        assert!(number < 64, "asks about peer {number}");
+        match self.world.dead.get() & 1 << number {
+            0 => Life::Alive(1),
+            _ => Life::Dead,
+        }
     }
 }
 

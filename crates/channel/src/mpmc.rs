@@ -14,7 +14,7 @@
 
 use crate::data::Data;
 use crate::error::Error;
-use crate::park::{Group, Look, Park, Peer};
+use crate::park::{Group, Life, Look, Park, Peer};
 use crate::wait::Waiters;
 use crate::word::Word;
 use core::ops::Deref;
@@ -79,8 +79,13 @@ fn owner(peer: Peer) -> u64 {
 /// Whether the owner in `state` will never be done.
 fn gone<G: Group + ?Sized>(state: u64, group: &G) -> bool {
     let number = (state as u8).wrapping_sub(1);
-    let alive = (number < 64).then(|| group.generation(number)).flatten();
-    alive.map(|generation| generation & 0xff_ffff) != Some((state as u32) >> 8)
+    match number {
+        0..64 => match group.life(number) {
+            Life::Alive(generation) => generation & 0xff_ffff != state as u32 >> 8,
+            _ => true,
+        },
+        _ => true,
+    }
 }
 
 /// A ring. `C` leads to its [`Control`], `S` to its slots, `D` is their data, the first slot's first.

@@ -90,14 +90,25 @@ pub trait Park {
     }
 }
 
+/// What became of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// Nobody had it yet.
+    NotYet,
+    /// The peer of this generation has it.
+    Alive(u32),
+    /// The last who had it is dead.
+    Dead,
+}
+
 /// Who lives.
 pub trait Peers {
-    /// The generation of the peer that has this number; `None` where it is dead, or there is none.
-    fn generation(&self, number: u8) -> Option<u32>;
+    /// What became of `number`, below [`MAX_PEERS`].
+    fn life(&self, number: u8) -> Life;
 
     /// Whether this very peer lives.
     fn alive(&self, peer: Peer) -> bool {
-        self.generation(peer.number()) == Some(peer.generation())
+        self.life(peer.number()) == Life::Alive(peer.generation())
     }
 }
 

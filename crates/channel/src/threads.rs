@@ -1,7 +1,7 @@
 //! A group of threads in one process: what a group of virtual machines is measured against, and tests run in.
 
 use crate::border::Faithful;
-use crate::park::{Park, Peer, Peers, MAX_PEERS};
+use crate::park::{Life, Park, Peer, Peers, MAX_PEERS};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,10 +16,13 @@ pub struct Threads {
     seats: [Seat; MAX_PEERS],
 }
 
+/// No peer's word.
+const DEAD: u64 = u64::MAX;
+
 /// A number, and who has it.
 #[derive(Debug, Default)]
 struct Seat {
-    /// [`Peer::word`]; 0 where nobody lives under this number.
+    /// [`Peer::word`]; 0 where nobody had this number yet, [`DEAD`] where he is gone.
     peer: AtomicU64,
     /// The thread, and how many sat here before.
     thread: Mutex<(Option<Thread>, u32)>,
@@ -59,7 +62,7 @@ impl Drop for Member {
     fn drop(&mut self) {
         let seat = &self.group.seats[usize::from(self.peer.number())];
         let mut thread = seat.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        seat.peer.store(0, Ordering::Release);
+        seat.peer.store(DEAD, Ordering::Release);
         *thread = (None, thread.1.wrapping_add(1));
     }
 }
@@ -99,9 +102,14 @@ impl Park for Member {
 }
 
 impl Peers for Member {
-    fn generation(&self, number: u8) -> Option<u32> {
-        let seat = self.group.seats.get(usize::from(number))?;
-        Peer::from_word(seat.peer.load(Ordering::Acquire)).map(Peer::generation)
+    fn life(&self, number: u8) -> Life {
+        let seat = self.group.seats.get(usize::from(number));
+        match seat.map(|seat| seat.peer.load(Ordering::Acquire)) {
+            None | Some(0) => Life::NotYet,
+            Some(word) => {
+                Peer::from_word(word).map_or(Life::Dead, |peer| Life::Alive(peer.generation()))
+            }
+        }
     }
 }
 
@@ -119,12 +127,12 @@ mod tests {
         let group = Threads::new(0);
         let first = group.join(3).unwrap();
         assert!(group.join(3).is_none() && group.join(64).is_none());
-        assert_eq!((first.generation(3), first.generation(4)), (Some(0), None));
+        assert_eq!((first.life(3), first.life(4)), (Life::Alive(0), Life::NotYet));
         let observer = group.join(0).unwrap();
         let peer = first.me();
         assert!(observer.alive(peer));
         drop(first);
-        assert!(!observer.alive(peer));
+        assert!(!observer.alive(peer) && observer.life(3) == Life::Dead);
         let second = group.join(3).unwrap();
         assert_eq!(second.me().generation(), 1);
         assert!(!observer.alive(peer) && observer.alive(second.me()));

@@ -9,7 +9,7 @@
 
 use crate::park::{nap, passed, spin, Look, Park};
 use crate::word::Word;
-use core::sync::atomic::Ordering::SeqCst;
+use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// The word with the bits.
 #[derive(Debug, Default)]
@@ -23,6 +23,13 @@ pub(crate) struct Waited<R> {
     pub found: Option<R>,
     /// Somebody woke it, or is about to.
     pub woken: bool,
+}
+
+impl Waiters<AtomicU64> {
+    /// Nobody waits.
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
 }
 
 impl<W: Word> Waiters<W> {

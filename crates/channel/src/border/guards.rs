@@ -15,7 +15,7 @@ use core::sync::atomic::AtomicU64;
 /// # Safety
 ///
 /// [`crate::park::Park::me`] is the same for all calls from one thread of execution, and no two that live have the same;
-/// [`crate::park::Peers::generation`] calls a peer dead only where it will never touch the memory again.
+/// [`crate::park::Peers::life`] calls a peer dead only where it will never touch the memory again.
 pub unsafe trait Faithful: Group {}
 
 /// Why a lock with data was not taken in order.
@@ -79,12 +79,14 @@ pub struct MutexGuard<'a, T, G: Faithful + ?Sized, W: Word = AtomicU64> {
     here: PhantomData<*const ()>,
 }
 
-impl<T, W: Word> Mutex<T, W> {
+impl<T> Mutex<T> {
     /// With this data.
-    pub fn new(data: T) -> Self {
-        Self { raw: RawMutex::default(), data: UnsafeCell::new(data) }
+    pub const fn new(data: T) -> Self {
+        Self { raw: RawMutex::new(), data: UnsafeCell::new(data) }
     }
+}
 
+impl<T, W: Word> Mutex<T, W> {
     /// Takes it, as [`RawMutex::lock`].
     #[inline]
     pub fn lock<'a, G: Faithful + ?Sized>(
@@ -181,12 +183,14 @@ pub struct WriteGuard<'a, T, G: Faithful + ?Sized, W: Word = AtomicU64, const PE
     here: PhantomData<*const ()>,
 }
 
-impl<T, W: Word, const PEERS: usize> RwLock<T, W, PEERS> {
+impl<T, const PEERS: usize> RwLock<T, AtomicU64, PEERS> {
     /// With this data.
-    pub fn new(data: T) -> Self {
-        Self { raw: RawRwLock::default(), data: UnsafeCell::new(data) }
+    pub const fn new(data: T) -> Self {
+        Self { raw: RawRwLock::new(), data: UnsafeCell::new(data) }
     }
+}
 
+impl<T, W: Word, const PEERS: usize> RwLock<T, W, PEERS> {
     /// Takes it to read, as [`RawRwLock::read`].
     #[inline]
     pub fn read<'a, G: Faithful + ?Sized>(

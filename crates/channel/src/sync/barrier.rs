@@ -1,7 +1,7 @@
 //! All or none go on.
 
 use crate::error::Error;
-use crate::park::{Group, Look, MAX_PEERS};
+use crate::park::{Group, Life, Look, MAX_PEERS};
 use crate::wait::Waiters;
 use crate::word::Word;
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -25,12 +25,19 @@ pub struct Barrier<W = AtomicU64> {
 
 const _: () = assert!(size_of::<Barrier>() == 24);
 
+impl Barrier {
+    /// Nobody is here yet.
+    pub const fn new() -> Self {
+        Self { phase: AtomicU64::new(0), arrived: AtomicU64::new(0), waiters: Waiters::new() }
+    }
+}
+
 impl<W: Word> Barrier<W> {
     /// Waits until all `members` (one bit a peer, the caller's among them) have called; whether this call was the last.
     /// One of them, and only one, gets `true`.
     ///
     /// Fails with [`Error::TimedOut`] at the deadline, or with [`Error::Poisoned`] where a member died that was not
-    /// here. The barrier is broken then: this phase fails for everyone, those to come get [`Error::Poisoned`], until
+    /// here; one that was never there yet is waited for. The barrier is broken then: this phase fails for everyone, those to come get [`Error::Poisoned`], until
     /// [`Barrier::reset`]. Fails with [`Error::Stranger`] where the caller is no member.
     pub fn wait<G>(&self, group: &G, members: u64, deadline: Option<u64>) -> Result<bool, Error>
     where
@@ -72,7 +79,7 @@ impl<W: Word> Barrier<W> {
         if missing == 0 {
             return Some(self.end(group, phase, phase + 1));
         }
-        let dead = |number: u8| missing & 1 << number != 0 && group.generation(number).is_none();
+        let dead = |number: u8| missing & 1 << number != 0 && group.life(number) == Life::Dead;
         if how == Look::Thorough && (0..MAX_PEERS as u8).any(dead) {
             let ended = self.end(group, phase, phase | BROKEN);
             return Some(

@@ -25,6 +25,13 @@ pub enum Woken {
     TimedOut,
 }
 
+impl Condvar {
+    /// Nobody waits.
+    pub const fn new() -> Self {
+        Self { waiters: Waiters::new() }
+    }
+}
+
 impl<W: Word> Condvar<W> {
     /// Gives `mutex` back, which the caller holds as `held`, sleeps until somebody notifies or `deadline`, and takes it
     /// again. Returns for no reason at times, at the latest after a heartbeat: where the notification went to one who

@@ -19,6 +19,13 @@ pub struct RawMutex<W = AtomicU64> {
 
 const _: () = assert!(size_of::<RawMutex>() == 16);
 
+impl RawMutex {
+    /// A free one.
+    pub const fn new() -> Self {
+        Self { owner: AtomicU64::new(0), waiters: Waiters::new() }
+    }
+}
+
 impl<W: Word> RawMutex<W> {
     /// Takes it. Fails with [`Error::TimedOut`] or [`Error::Deadlock`]; it is not taken then.
     #[inline]

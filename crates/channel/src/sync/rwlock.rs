@@ -28,6 +28,18 @@ pub struct RawRwLock<W = AtomicU64, const PEERS: usize = 64> {
 
 const _: () = assert!(size_of::<RawRwLock>() == 24 + 8 * 64);
 
+impl<const PEERS: usize> RawRwLock<AtomicU64, PEERS> {
+    /// A free one.
+    pub const fn new() -> Self {
+        Self {
+            writer: AtomicU64::new(0),
+            writers: Waiters::new(),
+            readers: Waiters::new(),
+            slots: [const { AtomicU64::new(0) }; PEERS],
+        }
+    }
+}
+
 impl<W: Word, const PEERS: usize> Default for RawRwLock<W, PEERS> {
     fn default() -> Self {
         Self {

@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::{Acquire, SeqCst};
 /// of honest peers does not come near it.
 const ATTEMPTS: u32 = 1 << 12;
 
-/// A counting semaphore. It begins without permits. It has no owner: nobody learns that a peer died with a permit.
+/// A counting semaphore. Zero bytes are one without permits. It has no owner: nobody learns that a peer died with a permit.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Semaphore<W = AtomicU64> {
@@ -20,6 +20,13 @@ pub struct Semaphore<W = AtomicU64> {
 }
 
 const _: () = assert!(size_of::<Semaphore>() == 16);
+
+impl Semaphore {
+    /// With so many permits.
+    pub const fn new(permits: u64) -> Self {
+        Self { permits: AtomicU64::new(permits), waiters: Waiters::new() }
+    }
+}
 
 impl<W: Word> Semaphore<W> {
     /// Takes a permit. Fails with [`Error::TimedOut`].

@@ -2,7 +2,7 @@
 #![allow(dead_code)] // each test uses some of it
 
 use kyozon_channel::data::Data;
-use kyozon_channel::park::{Park, Peer, Peers};
+use kyozon_channel::park::{Life, Park, Peer, Peers};
 use kyozon_channel::word::Word;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering};
@@ -187,9 +187,12 @@ impl Park for Villager {
 }
 
 impl Peers for Villager {
-    fn generation(&self, number: u8) -> Option<u32> {
-        let seat = self.village.seats.get(usize::from(number))?;
-        seat.alive.load(Ordering::Acquire).then_some(1)
+    fn life(&self, number: u8) -> Life {
+        match self.village.seats.get(usize::from(number)) {
+            None => Life::NotYet,
+            Some(seat) if seat.alive.load(Ordering::Acquire) => Life::Alive(1),
+            Some(_) => Life::Dead,
+        }
     }
 }
 
