@@ -20,7 +20,8 @@
 //! - **Data in locks** is Rust data, reached through the guard only, by peers who keep the lock's protocol. A peer that
 //!   does not can write to it at any time. So locks with data are for groups that trust each other like threads do.
 //!
-//! Miri sees all of it but `rep movsb`, in whose place it runs the loop of relaxed atomics that the assembly stands for.
+//! Miri sees all of it but words and `rep movsb` in payload: in their place it runs the loop of relaxed atomic bytes that
+//! they stand for.
 #![allow(unsafe_code)]
 
 mod bytes;

@@ -41,7 +41,8 @@ fn records_of_all_lengths_arrive_in_order() {
     assert_eq!(writer.limit(), 248);
     let text: Vec<u8> = (0..=255).collect();
     let mut buffer = [0; 248];
-    for len in (0..=248).chain([1, 248, 3, 248, 248]) {
+    let lengths = (0..=248).step_by(if cfg!(miri) { 23 } else { 1 });
+    for len in lengths.chain([1, 248, 3, 248, 248]) {
         assert_eq!(writer.try_send(&text[..len], &one), Ok(true));
         assert_eq!(reader.try_recv(&mut buffer, &other), Ok(Some(len)));
         assert_eq!(buffer[..len], text[..len]);
@@ -80,7 +81,7 @@ fn records_are_written_and_read_in_place() {
     let (memory, world) = (Memory::new(), World::new());
     let (mut writer, mut reader) = memory.pair(&world);
     let (one, other) = (world.peer(0), world.peer(1));
-    drop(writer.try_reserve(100).unwrap().unwrap());
+    assert_eq!(writer.try_reserve(100).unwrap().unwrap().limit(), 100, "and no more of it");
     assert!(reader.try_peek().unwrap().is_none());
     let grant = writer.try_reserve(100).unwrap().unwrap();
     let (data, at) = grant.place();
@@ -91,7 +92,6 @@ fn records_are_written_and_read_in_place() {
     let view = reader.try_peek().unwrap().unwrap();
     assert_eq!((view.len(), view.is_empty()), (21, false));
     assert_eq!(view.read(&mut [0; 20]), Err(Error::TooShort { needed: 21 }));
-    drop(view);
     let view = reader.peek(&other, None).unwrap();
     let mut text = [0; 21];
     let (data, at) = view.place();
@@ -131,11 +131,10 @@ fn control_of(memory: &Memory) -> &Control {
 fn who_comes_later_goes_on_where_one_was() {
     let (memory, world) = (Memory::new(), World::new());
     let (one, other) = (world.peer(0), world.peer(1));
-    let (mut writer, reader) = memory.pair(&world);
+    let (mut writer, _) = memory.pair(&world);
     for number in 0..5 {
         assert_eq!(writer.try_send(&[number; 40], &one), Ok(true));
     }
-    drop((writer, reader));
     let (mut writer, mut reader) = memory.pair(&world);
     assert_eq!(writer.try_send(&[5; 40], &one), Ok(true));
     let mut buffer = [0; 40];
