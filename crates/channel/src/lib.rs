@@ -37,8 +37,8 @@
 //!    looks at each heartbeat who has died.
 //! 2. Shared memory is read and written by atomic accesses only: two sides never race in the sense of the memory model
 //!    ([`border`] says how payload keeps to that). In the event ring order comes from fences, and a reader only ever
-//!    loads, relaxed: that is what is allowed on pages without write permission. Elsewhere, where a side writes and then
-//!    looks whether another sleeps, both do so in the one total order of sequentially consistent operations.
+//!    loads, relaxed: that is what is allowed on pages without write permission. Elsewhere, where a side writes and
+//!    then looks whether another sleeps, both do so in the one total order of sequentially consistent operations.
 //! 3. Memory stands behind traits, so that the same code is checked under a model checker (`tests/model*.rs`), and with
 //!    a peer that changes it between two loads (`tests/hostile*.rs`).
 //! 4. Zero bytes are how each structure begins, its layout is asserted, and it holds no pointer: it may lie in any

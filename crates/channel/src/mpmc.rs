@@ -7,10 +7,10 @@
 //! Where an owner died, his slot is skipped by whom it stops: a record that was not complete, or that a dead reader had
 //! taken, is lost, and nothing else.
 //!
-//! Hostile peers write anywhere, so there is no telling them apart: they cause wrong or lost data, [`Error::Corrupt`] or
-//! a wait until the deadline. The number of slots, and so the mask, is not in the ring; a length is checked after it was
-//! read once; no call tries for ever. After [`limit`] attempts, more than honest peers can cause, it is as if the
-//! ring were full or empty.
+//! Hostile peers write anywhere, so there is no telling them apart: they cause wrong or lost data, [`Error::Corrupt`]
+//! or a wait until the deadline. The number of slots, and so the mask, is not in the ring; a length is checked after
+//! it was read once; no call tries for ever. After more attempts than honest peers can cause it is as if the ring were
+//! full or empty.
 
 use crate::data::Data;
 use crate::error::Error;
@@ -65,6 +65,12 @@ impl<W: Word> Slot<W> {
     pub fn words(&self) -> [&W; 2] {
         [&self.state, &self.len]
     }
+}
+
+/// Bytes of a ring with so many slots of `room` bytes; `None` where there is no such number.
+pub fn bytes(slots: usize, room: usize) -> Option<usize> {
+    let slot = room.checked_add(size_of::<Slot>())?;
+    slots.checked_mul(slot)?.checked_add(size_of::<Control>())
 }
 
 /// Attempts at a slot.

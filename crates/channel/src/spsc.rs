@@ -42,6 +42,9 @@ const SKIP: u64 = 2;
 /// Bytes of a record's word.
 const WORD: u64 = 8;
 
+/// Bytes before a ring's data.
+pub const HEADER: usize = size_of::<Control>();
+
 /// Fewest bytes of a ring's data.
 pub const MIN_BYTES: usize = 64;
 

@@ -1,5 +1,5 @@
-//! A peer is killed before each of its steps, one after the other; the next ones get on within their deadlines, and learn
-//! of it where something may be half done.
+//! A peer is killed before each of its steps, one after the other; the next ones get on within their deadlines, and
+//! learn of it where something may be half done.
 
 mod peer_support;
 

@@ -1,5 +1,5 @@
-//! Rings under a model checker: every record arrives once and whole, in order, no wake-up is lost, and who waits for one
-//! that went away learns of it.
+//! Rings under a model checker: every record arrives once and whole, in order, no wake-up is lost, and who waits for
+//! one that went away learns of it.
 
 mod model_support;
 

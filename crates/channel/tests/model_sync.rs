@@ -1,5 +1,5 @@
-//! Locks, semaphore, barrier and condition variable under a model checker: they exclude, no wake-up is lost (the checker
-//! says where all that are left sleep), a time-out takes nothing from others, and a dead owner stops nobody.
+//! Locks, semaphore, barrier and condition variable under a model checker: they exclude, no wake-up is lost (the
+//! checker says where all that are left sleep), a time-out takes nothing from others, and a dead owner stops nobody.
 
 mod model_support;
 

@@ -1,7 +1,7 @@
-//! Locks and rings between threads of this process, in raw memory, as they are used. `KYOZON_STRESS` multiplies how much
-//! goes through.
+//! Locks and rings between threads of this process, in raw memory, as they are used. `KYOZON_STRESS` multiplies how
+//! much goes through.
 
-use kyozon_channel::border::{Bytes, Faithful, LockError, Mutex, Plain, Region, RwLock};
+use kyozon_channel::border::{Faithful, LockError, Mutex, Plain, Region, RwLock};
 use kyozon_channel::error::Error;
 use kyozon_channel::park::Park;
 use kyozon_channel::sync::{Barrier, Condvar, RawMutex, Semaphore, Woken};
@@ -158,15 +158,11 @@ fn a_barrier_keeps_all_in_step() {
     assert_eq!(last.load(Relaxed), times);
 }
 
-fn ring(memory: &Memory, bytes: usize) -> (&spsc::Control, Bytes<'_>) {
-    (memory.region().get(0).unwrap(), memory.region().data(256, bytes).unwrap())
-}
-
 #[test]
 fn a_ring_between_two_passes_everything_on() {
     const BYTES: usize = 1 << 16;
-    let memory = Memory::new(BYTES + 256);
-    let (control, data) = ring(&memory, BYTES);
+    let memory = Memory::new(BYTES + spsc::HEADER);
+    let (control, data) = memory.region().spsc(0, BYTES).unwrap();
     let times = rounds(20_000);
     let len = |number: usize| number.wrapping_mul(0x9e37_79b9) >> 7 & [63, 1023, 16383][number % 3];
     let group = Threads::new(SPINS);
@@ -196,11 +192,8 @@ fn a_ring_between_two_passes_everything_on() {
 #[test]
 fn a_ring_between_many_passes_everything_on() {
     const SLOTS: usize = 8;
-    let memory = Memory::new(512 + SLOTS * (64 + 32));
-    let region = memory.region();
-    let slots: &[mpmc::Slot] = region.array(512, SLOTS).unwrap();
-    let data = region.data(512 + SLOTS * 64, SLOTS * 32).unwrap();
-    let ring = mpmc::Ring::new(region.get::<mpmc::Control>(0).unwrap(), slots, data).unwrap();
+    let memory = Memory::new(mpmc::bytes(SLOTS, 32).unwrap());
+    let ring = memory.region().mpmc(0, SLOTS, 32).unwrap();
     let (times, total) = (rounds(10_000) as u64, Mutex::<u64>::new(0));
     each(4, |me| {
         let mut sum = 0;

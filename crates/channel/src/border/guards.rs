@@ -14,8 +14,8 @@ use core::sync::atomic::AtomicU64;
 ///
 /// # Safety
 ///
-/// [`crate::park::Park::me`] is the same for all calls from one thread of execution, and no two that live have the same;
-/// [`crate::park::Peers::life`] calls a peer dead only where it will never touch the memory again.
+/// [`crate::park::Park::me`] is the same for all calls from one thread of execution, and no two that live have the
+/// same; [`crate::park::Peers::life`] calls a peer dead only where it will never touch the memory again.
 pub unsafe trait Faithful: Group {}
 
 /// Why a lock with data was not taken in order.

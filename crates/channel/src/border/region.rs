@@ -11,8 +11,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 ///
 /// # Safety
 ///
-/// So it must be; the layout must be stated (`repr(C)`, `repr(transparent)` or a primitive), without pointers. Where the
-/// type is [`Sync`], peers in other address spaces must be able to do no more than change such values.
+/// So it must be; the layout must be stated (`repr(C)`, `repr(transparent)` or a primitive), without pointers. Where
+/// the type is [`Sync`], peers in other address spaces must be able to do no more than change such values.
 pub unsafe trait Plain {}
 
 macro_rules! plain {
@@ -88,6 +88,27 @@ impl<'a> Region<'a> {
         let base = self.part(offset, bytes)?;
         // SAFETY: inside mapped memory, which is accessed atomically.
         base.cast::<u64>().is_aligned().then(|| unsafe { Bytes::new(base, bytes) })
+    }
+
+    /// The words and the data of a ring between two at `offset`, a multiple of 128 in memory, with `bytes` bytes of
+    /// data; it takes [`spsc::HEADER`] more. `None` where it is not all inside, or not aligned.
+    pub fn spsc(&self, offset: usize, bytes: usize) -> Option<(&'a spsc::Control, Bytes<'a>)> {
+        Some((self.get(offset)?, self.data(offset.checked_add(spsc::HEADER)?, bytes)?))
+    }
+
+    /// The ring between many at `offset`, a multiple of 128 in memory, with so many slots, a power of two and at least
+    /// two, of `room` bytes each, a multiple of 8. It takes [`mpmc::bytes`]. `None` where it is not all inside, not
+    /// aligned, or no such ring.
+    pub fn mpmc(
+        &self,
+        offset: usize,
+        slots: usize,
+        room: usize,
+    ) -> Option<mpmc::Ring<&'a mpmc::Control, &'a [mpmc::Slot], Bytes<'a>>> {
+        let first = offset.checked_add(size_of::<mpmc::Control>())?;
+        let data = first.checked_add(slots.checked_mul(size_of::<mpmc::Slot>())?)?;
+        let bytes = slots.checked_mul(room)?;
+        mpmc::Ring::new(self.get(offset)?, self.array(first, slots)?, self.data(data, bytes)?)
     }
 
     fn part(&self, offset: usize, bytes: usize) -> Option<*mut u8> {

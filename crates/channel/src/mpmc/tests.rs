@@ -24,8 +24,12 @@ impl Memory {
     fn ring(&self) -> Raw<'_> {
         // SAFETY: this structure, atomically.
         let region = unsafe { Region::new(self as *const Self as *mut u8, size_of::<Self>()) };
-        let data = region.data(512 + SLOTS * 64, SLOTS * 24).unwrap();
-        Ring::new(region.get(0).unwrap(), region.array(512, SLOTS).unwrap(), data).unwrap()
+        assert_eq!(bytes(SLOTS, 24), Some(BYTES));
+        assert!(region.mpmc(0, SLOTS, 4096).is_none() && region.mpmc(64, SLOTS, 8).is_none());
+        assert!(
+            region.mpmc(0, usize::MAX, 24).is_none() && region.mpmc(usize::MAX, 4, 24).is_none()
+        );
+        region.mpmc(0, SLOTS, 24).unwrap()
     }
 }
 

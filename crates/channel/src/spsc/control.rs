@@ -3,7 +3,7 @@
 use crate::park::{nap, passed, spin, Group, Look, Park, Peer};
 use crate::word::Word;
 use core::sync::atomic::AtomicU64;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 /// In [`Side::waits`]: it sleeps. Below are its number (6 bits), how often it slept (26) and its generation (31).
 const ASLEEP: u64 = 1 << 63;
@@ -81,7 +81,7 @@ impl<W: Word> Side<W> {
     }
 
     pub(super) fn partner<G: Group + ?Sized>(&self, group: &G) -> Partner {
-        match self.who.load(Acquire) {
+        match self.who.load(SeqCst) {
             0 => Partner::Expected,
             word if word & CLOSED != 0 => Partner::Closed,
             word if Peer::from_word(word).is_some_and(|peer| group.alive(peer)) => {
@@ -91,7 +91,8 @@ impl<W: Word> Side<W> {
         }
     }
 
-    /// Wakes this side where it sleeps. What it shall see was stored before.
+    /// Wakes this side where it sleeps. What it shall see was stored before. Its number is its own word: a hostile side
+    /// may have a third peer woken, for nothing, and once a call.
     #[inline]
     pub(super) fn wake<G: Park + ?Sized>(&self, group: &G, sleep: &mut Sleep) {
         W::fence(SeqCst);

@@ -20,7 +20,8 @@ impl Memory {
     fn ring(&self) -> (&Control, Bytes<'_>) {
         // SAFETY: this structure, atomically.
         let region = unsafe { Region::new(self as *const Self as *mut u8, size_of::<Self>()) };
-        (region.get(0).unwrap(), region.data(size_of::<Control>(), 512).unwrap())
+        assert!(region.spsc(64, 512).is_none() && region.spsc(0, 4096).is_none());
+        region.spsc(0, 512).unwrap()
     }
 
     fn pair<'a>(

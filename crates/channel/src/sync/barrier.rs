@@ -25,6 +25,15 @@ pub struct Barrier<W = AtomicU64> {
 
 const _: () = assert!(size_of::<Barrier>() == 24);
 
+/// The members' bits when all are here.
+fn goal(members: u64, phase: u64) -> u64 {
+    if phase % 2 == 0 {
+        members
+    } else {
+        0
+    }
+}
+
 impl Barrier {
     /// Nobody is here yet.
     pub const fn new() -> Self {
@@ -37,8 +46,9 @@ impl<W: Word> Barrier<W> {
     /// One of them, and only one, gets `true`.
     ///
     /// Fails with [`Error::TimedOut`] at the deadline, or with [`Error::Poisoned`] where a member died that was not
-    /// here; one that was never there yet is waited for. The barrier is broken then: this phase fails for everyone, those to come get [`Error::Poisoned`], until
-    /// [`Barrier::reset`]. Fails with [`Error::Stranger`] where the caller is no member.
+    /// here; one that nobody has seen yet is waited for. The barrier is broken then: this phase fails for everyone, and
+    /// who comes later gets [`Error::Poisoned`], until [`Barrier::reset`]. Fails with [`Error::Stranger`] where the
+    /// caller is no member.
     pub fn wait<G>(&self, group: &G, members: u64, deadline: Option<u64>) -> Result<bool, Error>
     where
         G: Group + ?Sized,
@@ -51,7 +61,7 @@ impl<W: Word> Barrier<W> {
         if phase & BROKEN != 0 {
             return Err(Error::Poisoned);
         }
-        let goal = if phase % 2 == 0 { members } else { 0 };
+        let goal = goal(members, phase);
         let before = match goal {
             0 => self.arrived.fetch_and(!bit, SeqCst),
             _ => self.arrived.fetch_or(bit, SeqCst),
@@ -74,8 +84,7 @@ impl<W: Word> Barrier<W> {
         if self.phase.load(SeqCst) != phase {
             return Some(self.end(group, phase, phase));
         }
-        let goal = if phase % 2 == 0 { members } else { 0 };
-        let missing = (self.arrived.load(SeqCst) ^ goal) & members;
+        let missing = (self.arrived.load(SeqCst) ^ goal(members, phase)) & members;
         if missing == 0 {
             return Some(self.end(group, phase, phase + 1));
         }
@@ -91,7 +100,7 @@ impl<W: Word> Barrier<W> {
 
     /// Ends `phase` by `then`, unless somebody else has ended it: one word decides for all. Whether it was us.
     fn end<G: Group + ?Sized>(&self, group: &G, phase: u64, then: u64) -> Result<bool, Error> {
-        match self.phase.replace(phase, then & !(1 << 62), SeqCst) {
+        match self.phase.replace(phase, then, SeqCst) {
             Ok(_) => {
                 self.waiters.wake_all(group);
                 Ok(true)

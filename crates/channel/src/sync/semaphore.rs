@@ -11,7 +11,8 @@ use core::sync::atomic::Ordering::{Acquire, SeqCst};
 /// of honest peers does not come near it.
 const ATTEMPTS: u32 = 1 << 12;
 
-/// A counting semaphore. Zero bytes are one without permits. It has no owner: nobody learns that a peer died with a permit.
+/// A counting semaphore. Zero bytes are one without permits. It has no owner: nobody learns that a peer died with a
+/// permit.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Semaphore<W = AtomicU64> {

@@ -8,13 +8,24 @@ use loom::cell::UnsafeCell;
 use loom::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering};
 use loom::sync::Arc;
 use loom::thread::{self, Thread};
+use std::cell::Cell;
 use std::sync::Mutex;
+
+thread_local! {
+    /// How this run makes sequentially consistent accesses; see [`Strong`].
+    static TRAILING: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Every order with at most `preemptions` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says.
 pub fn check(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound.get_or_insert(preemptions);
-    model.check(body);
+    let body = std::sync::Arc::new(body);
+    for trailing in [false, true] {
+        TRAILING.set(trailing);
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound.get_or_insert(preemptions);
+        let body = body.clone();
+        model.check(move || body());
+    }
 }
 
 /// That `body`, which is all of `test`, ends in a deadlock. The checker aborts the process then, so it runs in a child.
@@ -29,9 +40,10 @@ pub fn deadlocks(test: &str, body: impl FnOnce()) {
     assert!(!output.status.success() && text.contains("deadlock; threads"), "{text}");
 }
 
-/// A word. The checker knows no sequentially consistent accesses, but fences: a read-modify-write or store is followed
-/// by one, a load is preceded by one. That is how compilers make such accesses (C. Batty et al., Clarifying and
-/// compiling C/C++ concurrency, POPL 2012), and not stronger.
+/// A word. The checker knows no sequentially consistent accesses, but fences. There are two ways to make the former of
+/// the latter: a fence before each, or one after each that writes (C. Batty et al., Clarifying and compiling C/C++
+/// concurrency: from C++11 to POWER, POPL 2012). Each also orders other accesses, the one earlier and the other later
+/// ones, which is more than the memory model promises; so everything is checked both ways.
 #[derive(Debug, Default)]
 pub struct Strong(AtomicU64);
 
@@ -48,54 +60,69 @@ fn weaker(order: Ordering, then: Ordering) -> Ordering {
 }
 
 macro_rules! word {
-    ($type:ty, $fence:expr) => {
+    ($type:ty, $strong:expr) => {
+        impl $type {
+            /// Does `access` with its order as the checker takes it, and the fences for it.
+            fn with<T>(
+                &self,
+                order: Ordering,
+                access: impl FnOnce(&AtomicU64) -> T,
+                writes: bool,
+            ) -> T {
+                let consistent = order == Ordering::SeqCst && $strong;
+                if consistent && !TRAILING.get() {
+                    fence(Ordering::SeqCst);
+                }
+                let result = access(&self.0);
+                if consistent && TRAILING.get() && writes {
+                    fence(Ordering::SeqCst);
+                }
+                result
+            }
+        }
+
         impl Word for $type {
             fn load(&self, order: Ordering) -> u64 {
-                $fence(order);
-                self.0.load(weaker(order, Ordering::Acquire))
+                let weak = weaker(order, Ordering::Acquire);
+                self.with(order, |word| word.load(weak), false)
             }
             fn store(&self, value: u64, order: Ordering) {
-                self.0.store(value, weaker(order, Ordering::Release));
-                $fence(order);
+                let weak = weaker(order, Ordering::Release);
+                self.with(order, |word| word.store(value, weak), true);
             }
             fn replace(&self, current: u64, new: u64, order: Ordering) -> Result<u64, u64> {
-                let order_or_weaker = weaker(order, Ordering::AcqRel);
-                let old =
-                    self.0.compare_exchange(current, new, order_or_weaker, Ordering::Relaxed)?;
-                $fence(order);
-                Ok(old)
+                let weak = weaker(order, Ordering::AcqRel);
+                let replace =
+                    |word: &AtomicU64| word.compare_exchange(current, new, weak, Ordering::Relaxed);
+                self.with(order, replace, true)
             }
             fn swap(&self, value: u64, order: Ordering) -> u64 {
-                let old = self.0.swap(value, weaker(order, Ordering::AcqRel));
-                $fence(order);
-                old
+                let weak = weaker(order, Ordering::AcqRel);
+                self.with(order, |word| word.swap(value, weak), true)
             }
             fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
-                let old = self.0.fetch_add(value, weaker(order, Ordering::AcqRel));
-                $fence(order);
-                old
+                let weak = weaker(order, Ordering::AcqRel);
+                self.with(order, |word| word.fetch_add(value, weak), true)
             }
             fn fetch_or(&self, bits: u64, order: Ordering) -> u64 {
-                let old = self.0.fetch_or(bits, weaker(order, Ordering::AcqRel));
-                $fence(order);
-                old
+                let weak = weaker(order, Ordering::AcqRel);
+                self.with(order, |word| word.fetch_or(bits, weak), true)
             }
             fn fetch_and(&self, bits: u64, order: Ordering) -> u64 {
-                let old = self.0.fetch_and(bits, weaker(order, Ordering::AcqRel));
-                $fence(order);
-                old
+                let weak = weaker(order, Ordering::AcqRel);
+                self.with(order, |word| word.fetch_and(bits, weak), true)
             }
             fn fence(order: Ordering) {
-                $fence(order);
+                if order != Ordering::SeqCst || $strong {
+                    fence(order);
+                }
             }
         }
     };
 }
 
-word!(Strong, |order| if order == Ordering::SeqCst {
-    fence(order);
-});
-word!(Weak, |_| {});
+word!(Strong, true);
+word!(Weak, false);
 
 /// Peers, each a thread of the checker.
 pub struct Village {
