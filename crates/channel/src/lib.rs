@@ -14,6 +14,7 @@
 //! | [`spsc`] | ring of records between two; the writer waits for the reader; written and read in place |
 //! | [`mpmc`] | ring of records between any number |
 //! | [`border`] | structures, payload and data with locks in raw memory: unsafe code |
+//! | [`error`] | why something could not be done |
 //! | [`fuzz`] | bytes in, ring operations and a hostile peer out: for a fuzzer, and a test |
 //! | `threads` | a group of threads in one process (feature `std`) |
 //!

@@ -73,10 +73,8 @@ pub fn bytes(slots: usize, room: usize) -> Option<usize> {
     slots.checked_mul(slot)?.checked_add(size_of::<Control>())
 }
 
-/// Attempts at a slot.
-const fn limit(slots: usize) -> usize {
-    2 * slots + 1024
-}
+/// Attempts at a slot. Each that fails was another peer's success, and there are at most 64 of them.
+const ATTEMPTS: u32 = 1024;
 
 fn owner(peer: Peer) -> u64 {
     (u64::from(peer.generation()) & 0xff_ffff) << 8 | (u64::from(peer.number()) + 1)
@@ -260,7 +258,7 @@ where
     /// Takes the next slot whose turn it is.
     fn claim<G: Group + ?Sized>(&self, side: Side, group: &G, how: Look) -> Option<Claim> {
         let position = self.position(side);
-        for _ in 0..limit(self.slots.len()) {
+        for _ in 0..ATTEMPTS {
             let Next { at, index, state, ahead } = self.next(side);
             let slot = &self.slots[index];
             let owned = state as u32 != 0;

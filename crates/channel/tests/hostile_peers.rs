@@ -19,7 +19,7 @@ const BYTES: usize = 256;
 /// A call sleeps at most so many heartbeats of 10, and takes some ten steps for each.
 const PATIENCE: u64 = 55;
 const STEPS: u64 = 400;
-/// The ring between many tries up to 1032 slots each time that it looks.
+/// The ring between many tries up to 1024 slots each time that it looks.
 const MANY_STEPS: u64 = 40_000;
 
 type Control = spsc::Control<Hooked>;
@@ -153,6 +153,7 @@ fn a_word_set_at_any_step_costs_a_ring_between_two_no_more_than_an_error() {
 fn a_hostile_side_costs_a_ring_between_two_no_more_than_an_error() {
     let mut outcomes = Outcomes::default();
     for seed in 1..=rounds(300) {
+        println!("seed {seed}"); // the last one that is shown is the one that failed
         let world = World::new();
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         for _ in 0..20 {
@@ -203,6 +204,7 @@ type Many = mpmc::Ring<Rc<mpmc::Control<Hooked>>, Rc<[mpmc::Slot<Hooked>]>, Byte
 fn hostile_peers_cost_a_ring_between_many_no_more_than_data_and_time() {
     let mut outcomes = Outcomes::default();
     for seed in 1..=rounds(300) {
+        println!("seed {seed}"); // the last one that is shown is the one that failed
         let world = World::new();
         let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1);
         let control = Rc::new(mpmc::Control::default());
@@ -245,6 +247,7 @@ fn hostile_peers_cost_those_who_lock_no_more_than_an_error() {
     let mut outcomes = Outcomes::default();
     let (mut clean, mut poisoned) = (0, 0);
     for seed in 1..=rounds(300) {
+        println!("seed {seed}"); // the last one that is shown is the one that failed
         let world = World::new();
         let mut random = Random(seed.wrapping_mul(0xd134_2543_de82_ef95) | 1);
         let mutex = RawMutex::<Hooked>::default();

@@ -57,7 +57,13 @@ fn three<W: kyozon_channel::word::Word + 'static>() {
 
 #[test]
 fn each_waits_for_the_other() {
-    check(4, three::<Strong>);
+    check(3, three::<Strong>);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn each_waits_for_the_other_deep() {
+    check(5, three::<Strong>);
 }
 
 /// The checker does see what is wrong: without the full fences a wake-up is lost.

@@ -29,7 +29,8 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Reader<C, D> {
     /// Waits for a record, copies it to `to`, gives its room back and wakes the writer. Bytes of the record.
     ///
     /// Fails with [`Error::TimedOut`]; with [`Error::TooShort`], and the record stays; with [`Error::Closed`] or
-    /// [`Error::PeerDied`] where there is none and none will come; with [`Error::Corrupt`].
+    /// [`Error::PeerDied`] where there is none and none will come, unless another writer takes over: who expects one
+    /// tries again; with [`Error::Corrupt`].
     #[inline]
     pub fn recv<G>(
         &mut self,

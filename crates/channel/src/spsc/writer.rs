@@ -36,7 +36,7 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
     /// Sends a record: waits for room, copies, wakes the reader.
     ///
     /// Fails with [`Error::TimedOut`]; with [`Error::TooLong`]; with [`Error::Closed`] or [`Error::PeerDied`] where
-    /// there is no room and never will be; with [`Error::Corrupt`].
+    /// there is no room and will be none, unless another reader takes over; with [`Error::Corrupt`].
     #[inline]
     pub fn send<G>(&mut self, bytes: &[u8], group: &G, deadline: Option<u64>) -> Result<(), Error>
     where
