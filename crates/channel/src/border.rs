@@ -3,7 +3,7 @@
 //! | type | what is unsafe about it |
 //! |---|---|
 //! | [`Region`] | that memory is mapped and stays so: promised once, in [`Region::new`] |
-//! | [`Plain`] | that any bytes are a value of a type: promised where it is implemented |
+//! | [`Plain`], [`Shared`] | that any bytes are a value, and may change: promised where it is implemented |
 //! | [`Bytes`] | payload is copied from and to memory that a peer may change meanwhile |
 //! | [`Mutex`], [`RwLock`] | data that lies beside its lock: the group must be [`Faithful`] |
 //!
@@ -31,4 +31,4 @@ mod region;
 
 pub use bytes::Bytes;
 pub use guards::{Faithful, LockError, Mutex, MutexGuard, ReadGuard, RwLock, WriteGuard};
-pub use region::{Plain, Region};
+pub use region::{Plain, Region, Shared};

@@ -1,7 +1,7 @@
 //! Locks and rings between threads of this process, in raw memory, as they are used. `KYOZON_STRESS` multiplies how
 //! much goes through.
 
-use kyozon_channel::border::{Faithful, LockError, Mutex, Plain, Region, RwLock};
+use kyozon_channel::border::{Faithful, LockError, Mutex, Plain, Region, RwLock, Shared};
 use kyozon_channel::error::Error;
 use kyozon_channel::park::Park;
 use kyozon_channel::sync::{Barrier, Condvar, RawMutex, Semaphore, Woken};
@@ -282,8 +282,10 @@ fn a_deadline_is_kept() {
 fn what_is_placed_is_plain() {
     fn plain<T: Plain>() {}
     fn faithful<T: Faithful>() {}
-    plain::<Mutex<[u64; 4]>>();
-    plain::<RwLock<u32>>();
-    plain::<[RawMutex; 3]>();
+    fn shared<T: Shared>() {}
+    plain::<[u64; 4]>();
+    shared::<Mutex<[u64; 4]>>();
+    shared::<RwLock<u32>>();
+    shared::<[RawMutex; 3]>();
     faithful::<Member>();
 }

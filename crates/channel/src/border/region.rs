@@ -7,39 +7,44 @@ use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Types of which any bytes are a value, and zero bytes the first one.
+/// Types of which any bytes are a value, and zero bytes the first one: what may lie in a lock in a region.
 ///
 /// # Safety
 ///
-/// So it must be; the layout must be stated (`repr(C)`, `repr(transparent)` or a primitive), without pointers. Where
-/// the type is [`Sync`], peers in other address spaces must be able to do no more than change such values.
+/// So it must be; the layout must be stated (`repr(C)`, `repr(transparent)` or a primitive), without pointers.
 pub unsafe trait Plain {}
 
-macro_rules! plain {
-    ($($type:ty)*) => { $(
-        // SAFETY: any bytes are a number.
-        unsafe impl Plain for $type {}
+/// Types that may lie in a region as they are: any bytes are a value, and a peer may write to any of them at any time
+/// while there are references.
+///
+/// # Safety
+///
+/// So it must be: all of it is atomic words, or lies in a lock and is [`Plain`]. The layout must be stated, without
+/// pointers.
+pub unsafe trait Shared: Sync {}
+
+macro_rules! implement {
+    ($trait:ident: $($type:ty)*) => { $(
+        // SAFETY: numbers, of which any bytes are one; for `Shared` atomic ones, and `repr(C)` structures of these,
+        // whose code takes any value.
+        unsafe impl $trait for $type {}
     )* };
 }
-plain!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 AtomicU32 AtomicU64);
+implement!(Plain: u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 AtomicU32 AtomicU64);
+implement!(Shared: AtomicU32 AtomicU64 Waiters<AtomicU64>);
+implement!(Shared: sync::RawMutex sync::Semaphore sync::Barrier sync::Condvar);
+implement!(Shared: spsc::Control mpmc::Control mpmc::Slot);
 
-macro_rules! plain_words {
-    ($($type:ty)*) => { $(
-        // SAFETY: `repr(C)` structures of atomic words, whose code takes any value.
-        unsafe impl Plain for $type {}
-    )* };
-}
-plain_words!(sync::RawMutex sync::Semaphore sync::Barrier sync::Condvar Waiters<AtomicU64>);
-plain_words!(spsc::Control mpmc::Control mpmc::Slot);
-
-// SAFETY: as above.
-unsafe impl<const PEERS: usize> Plain for sync::RawRwLock<AtomicU64, PEERS> {}
+// SAFETY: atomic words, whose code takes any value.
+unsafe impl<const PEERS: usize> Shared for sync::RawRwLock<AtomicU64, PEERS> {}
 // SAFETY: an array is its elements.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
-// SAFETY: `repr(C)`: words, and a value of which any bytes are one.
-unsafe impl<T: Plain> Plain for Mutex<T> {}
+// SAFETY: an array is its elements.
+unsafe impl<T: Shared, const N: usize> Shared for [T; N] {}
+// SAFETY: `repr(C)`: atomic words, and plain data that is reached through the lock only.
+unsafe impl<T: Plain + Send> Shared for Mutex<T> {}
 // SAFETY: as above.
-unsafe impl<T: Plain, const PEERS: usize> Plain for RwLock<T, AtomicU64, PEERS> {}
+unsafe impl<T: Plain + Send + Sync, const PEERS: usize> Shared for RwLock<T, AtomicU64, PEERS> {}
 
 /// A piece of memory that peers share, and in which structures are found by their offset.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +66,7 @@ impl<'a> Region<'a> {
     ///
     /// It must be mapped, readable and writable, as long as `'a`, and not wrap around. In this address space it must be
     /// accessed through regions only, and by different types at one place only where that is atomic words or [`Bytes`].
+    /// Other address spaces may write what they like, but where [`Mutex`] or [`RwLock`] lies they must keep its protocol.
     pub unsafe fn new(base: *mut u8, bytes: usize) -> Self {
         Self { base, bytes, life: PhantomData }
     }
@@ -71,15 +77,15 @@ impl<'a> Region<'a> {
     }
 
     /// The structure at `offset`; `None` where it is not all inside, or not aligned.
-    pub fn get<T: Plain + Sync>(&self, offset: usize) -> Option<&'a T> {
+    pub fn get<T: Shared>(&self, offset: usize) -> Option<&'a T> {
         self.array(offset, 1)?.first()
     }
 
     /// `count` structures at `offset`; `None` as for [`Region::get`].
-    pub fn array<T: Plain + Sync>(&self, offset: usize, count: usize) -> Option<&'a [T]> {
+    pub fn array<T: Shared>(&self, offset: usize, count: usize) -> Option<&'a [T]> {
         let bytes = count.checked_mul(size_of::<T>())?;
         let first = self.part(offset, bytes)?.cast::<T>();
-        // SAFETY: inside mapped memory, aligned, any bytes are a value, and `Sync` values change only inside cells.
+        // SAFETY: inside mapped memory, aligned; any bytes are a value, and may change.
         first.is_aligned().then(|| unsafe { core::slice::from_raw_parts(first, count) })
     }
 
