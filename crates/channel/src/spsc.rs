@@ -8,6 +8,9 @@
 //!    256  data: a power of two bytes
 //! ```
 //!
+//! Who sleeps says so in its own line, with its number, rather than in a bitmap that both would write. The value is
+//! another one at each sleep, so that the other side wakes it once and not at each record until it is awake.
+//!
 //! Positions count bytes and never go back. A record is a word with its length, then its bytes, then up to 7 bytes of
 //! padding; it never wraps: where it does not fit before the end, a word there says so and it lies at the beginning. So
 //! a record can be written and read in place, and has at most half of the data, less 8 bytes.
