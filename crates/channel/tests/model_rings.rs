@@ -253,7 +253,7 @@ fn who_gives_up_on_a_ring_hands_the_wake_up_on() {
 #[test]
 #[ignore = "minutes"]
 fn two_write_and_one_reads_deep() {
-    check(3, || {
+    check(2, || {
         group(&[
             |ring, me| (1..=2).for_each(|number| send(ring, &me, number)),
             |ring, me| send(ring, &me, 3),
