@@ -1,0 +1,275 @@
+//! Data that lies beside its lock.
+
+use crate::error::Error;
+use crate::park::Group;
+use crate::sync::{Acquired, Condvar, RawMutex, RawRwLock, Woken};
+use crate::word::Word;
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::AtomicU64;
+
+/// A group on whose word references to data are made.
+///
+/// # Safety
+///
+/// [`crate::park::Park::me`] is the same for all calls from one thread of execution, and no two that live have the
+/// same; [`crate::park::Peers::life`] calls a peer dead only where it will never touch the memory again.
+pub unsafe trait Faithful: Group {}
+
+/// Why a lock with data was not taken in order.
+pub enum LockError<G> {
+    /// It is taken, but somebody died in it: the data may be half done. [`MutexGuard::clear_poison`] says that it is in
+    /// order again; else the next one gets this, too.
+    Poisoned(G),
+    /// It is not taken.
+    Failed(Error),
+}
+
+/// A guard, and the lock was in order; or why not.
+pub type Locked<Guard> = Result<Guard, LockError<Guard>>;
+
+impl<G> LockError<G> {
+    /// The guard, if it is taken.
+    pub fn into_guard(self) -> Option<G> {
+        match self {
+            Self::Poisoned(guard) => Some(guard),
+            Self::Failed(_) => None,
+        }
+    }
+}
+
+impl<G> fmt::Debug for LockError<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl<G> fmt::Display for LockError<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Poisoned(_) => f.write_str("a peer died while it held this lock"),
+            Self::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<G> core::error::Error for LockError<G> {}
+
+/// Data that one peer at a time can reach. See [`RawMutex`].
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Mutex<T, W = AtomicU64> {
+    raw: RawMutex<W>,
+    data: UnsafeCell<T>,
+}
+
+// SAFETY: the data goes from one thread to another, and only one at a time has it.
+unsafe impl<T: Send, W: Sync> Sync for Mutex<T, W> {}
+
+/// The data, until it is dropped.
+pub struct MutexGuard<'a, T, G: Faithful + ?Sized, W: Word = AtomicU64> {
+    mutex: &'a Mutex<T, W>,
+    group: &'a G,
+    then: Acquired,
+    /// Whether the caller unwound already when it took it.
+    unwinding: bool,
+    /// Not to be sent: the lock belongs to the peer.
+    here: PhantomData<*const ()>,
+}
+
+impl<T> Mutex<T> {
+    /// With this data.
+    pub const fn new(data: T) -> Self {
+        Self { raw: RawMutex::new(), data: UnsafeCell::new(data) }
+    }
+}
+
+impl<T, W: Word> Mutex<T, W> {
+    /// Takes it, as [`RawMutex::lock`].
+    #[inline]
+    pub fn lock<'a, G: Faithful + ?Sized>(
+        &'a self,
+        group: &'a G,
+        deadline: Option<u64>,
+    ) -> Locked<MutexGuard<'a, T, G, W>> {
+        self.guard(group, self.raw.lock(group, deadline).map_err(LockError::Failed)?)
+    }
+
+    fn guard<'a, G: Faithful + ?Sized>(
+        &'a self,
+        group: &'a G,
+        then: Acquired,
+    ) -> Locked<MutexGuard<'a, T, G, W>> {
+        let unwinding = group.panicking();
+        let here = PhantomData;
+        let guard = MutexGuard { mutex: self, group, then, unwinding, here };
+        match then {
+            Acquired::Clean => Ok(guard),
+            Acquired::Poisoned => Err(LockError::Poisoned(guard)),
+        }
+    }
+}
+
+impl<'a, T, G: Faithful + ?Sized, W: Word> MutexGuard<'a, T, G, W> {
+    /// Says that the data is in order again.
+    pub fn clear_poison(&mut self) {
+        self.then = Acquired::Clean;
+    }
+
+    /// Waits on `condvar`, as [`Condvar::wait`].
+    pub fn wait(self, condvar: &Condvar<W>, deadline: Option<u64>) -> Locked<(Self, Woken)> {
+        let (mutex, group, then) = (self.mutex, self.group, self.then);
+        core::mem::forget(self);
+        let (then, woken) =
+            condvar.wait(group, &mutex.raw, then, deadline).map_err(LockError::Failed)?;
+        match mutex.guard(group, then) {
+            Ok(guard) => Ok((guard, woken)),
+            Err(LockError::Poisoned(guard)) => Err(LockError::Poisoned((guard, woken))),
+            Err(LockError::Failed(error)) => Err(LockError::Failed(error)),
+        }
+    }
+}
+
+impl<T, G: Faithful + ?Sized, W: Word> Deref for MutexGuard<'_, T, G, W> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: the lock is ours, and every other reference comes through it.
+        unsafe { &*self.mutex.data.get() }
+    }
+}
+
+impl<T, G: Faithful + ?Sized, W: Word> DerefMut for MutexGuard<'_, T, G, W> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { &mut *self.mutex.data.get() }
+    }
+}
+
+impl<T, G: Faithful + ?Sized, W: Word> Drop for MutexGuard<'_, T, G, W> {
+    #[inline]
+    fn drop(&mut self) {
+        let unwinds = self.group.panicking() && !self.unwinding;
+        let then = if unwinds { Acquired::Poisoned } else { self.then };
+        self.mutex.raw.unlock(self.group, then);
+    }
+}
+
+/// Data that many peers read or one writes. See [`RawRwLock`].
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct RwLock<T, W: Word = AtomicU64, const PEERS: usize = 64> {
+    raw: RawRwLock<W, PEERS>,
+    data: UnsafeCell<T>,
+}
+
+// SAFETY: several threads have the data at a time to read, or one to write.
+unsafe impl<T: Send + Sync, W: Word + Sync, const PEERS: usize> Sync for RwLock<T, W, PEERS> {}
+
+/// The data to read, until it is dropped.
+pub struct ReadGuard<'a, T, G: Faithful + ?Sized, W: Word = AtomicU64, const PEERS: usize = 64> {
+    lock: &'a RwLock<T, W, PEERS>,
+    group: &'a G,
+    here: PhantomData<*const ()>,
+}
+
+/// The data to write, until it is dropped.
+pub struct WriteGuard<'a, T, G: Faithful + ?Sized, W: Word = AtomicU64, const PEERS: usize = 64> {
+    lock: &'a RwLock<T, W, PEERS>,
+    group: &'a G,
+    then: Acquired,
+    unwinding: bool,
+    here: PhantomData<*const ()>,
+}
+
+impl<T, const PEERS: usize> RwLock<T, AtomicU64, PEERS> {
+    /// With this data.
+    pub const fn new(data: T) -> Self {
+        Self { raw: RawRwLock::new(), data: UnsafeCell::new(data) }
+    }
+}
+
+impl<T, W: Word, const PEERS: usize> RwLock<T, W, PEERS> {
+    /// Takes it to read, as [`RawRwLock::read`].
+    #[inline]
+    pub fn read<'a, G: Faithful + ?Sized>(
+        &'a self,
+        group: &'a G,
+        deadline: Option<u64>,
+    ) -> Locked<ReadGuard<'a, T, G, W, PEERS>> {
+        let acquired = self.raw.read(group, deadline).map_err(LockError::Failed)?;
+        let guard = ReadGuard { lock: self, group, here: PhantomData };
+        match acquired {
+            Acquired::Clean => Ok(guard),
+            Acquired::Poisoned => Err(LockError::Poisoned(guard)),
+        }
+    }
+
+    /// Takes it to write, as [`RawRwLock::write`].
+    #[inline]
+    pub fn write<'a, G: Faithful + ?Sized>(
+        &'a self,
+        group: &'a G,
+        deadline: Option<u64>,
+    ) -> Locked<WriteGuard<'a, T, G, W, PEERS>> {
+        let then = self.raw.write(group, deadline).map_err(LockError::Failed)?;
+        let unwinding = group.panicking();
+        let here = PhantomData;
+        let guard = WriteGuard { lock: self, group, then, unwinding, here };
+        match then {
+            Acquired::Clean => Ok(guard),
+            Acquired::Poisoned => Err(LockError::Poisoned(guard)),
+        }
+    }
+}
+
+impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> WriteGuard<'_, T, G, W, PEERS> {
+    /// Says that the data is in order again.
+    pub fn clear_poison(&mut self) {
+        self.then = Acquired::Clean;
+    }
+}
+
+impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> Deref for ReadGuard<'_, T, G, W, PEERS> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: it is taken to read, so nobody writes.
+        unsafe { &*self.lock.data.get() }
+    }
+}
+
+impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> Deref
+    for WriteGuard<'_, T, G, W, PEERS>
+{
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: it is taken to write, so nobody else has a reference.
+        unsafe { &*self.lock.data.get() }
+    }
+}
+
+impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> DerefMut
+    for WriteGuard<'_, T, G, W, PEERS>
+{
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { &mut *self.lock.data.get() }
+    }
+}
+
+impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> Drop for ReadGuard<'_, T, G, W, PEERS> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.raw.unlock_read(self.group);
+    }
+}
+
+impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> Drop for WriteGuard<'_, T, G, W, PEERS> {
+    #[inline]
+    fn drop(&mut self) {
+        let unwinds = self.group.panicking() && !self.unwinding;
+        let then = if unwinds { Acquired::Poisoned } else { self.then };
+        self.lock.raw.unlock_write(self.group, then);
+    }
+}

@@ -1,0 +1,192 @@
+//! A ring between two in raw memory, as it is used.
+
+use super::*;
+use crate::border::{Bytes, Region};
+use crate::fuzz::{Solo, World};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::boxed::Box;
+use std::vec::Vec;
+
+/// Memory for a ring, aligned as a page is.
+#[repr(C, align(4096))]
+struct Memory([AtomicU64; 32 + 64]);
+
+impl Memory {
+    fn new() -> Box<Self> {
+        Box::new(Self([const { AtomicU64::new(0) }; 96]))
+    }
+
+    #[allow(unsafe_code)]
+    fn ring(&self) -> (&Control, Bytes<'_>) {
+        // SAFETY: this structure, atomically.
+        let region = unsafe { Region::new(self as *const Self as *mut u8, size_of::<Self>()) };
+        assert!(region.spsc(64, 512).is_none() && region.spsc(0, 4096).is_none());
+        region.spsc(0, 512).unwrap()
+    }
+
+    fn pair<'a>(
+        &'a self,
+        world: &World,
+    ) -> (Writer<&'a Control, Bytes<'a>>, Reader<&'a Control, Bytes<'a>>) {
+        let (control, data) = self.ring();
+        let writer = Writer::attach(control, data, &world.peer(0)).unwrap();
+        (writer, Reader::attach(control, data, &world.peer(1)).unwrap())
+    }
+}
+
+#[test]
+fn records_of_all_lengths_arrive_in_order() {
+    let (memory, world) = (Memory::new(), World::new());
+    let (mut writer, mut reader) = memory.pair(&world);
+    let (one, other) = (world.peer(0), world.peer(1));
+    assert_eq!(writer.limit(), 248);
+    let text: Vec<u8> = (0..=255).collect();
+    let mut buffer = [0; 248];
+    let lengths = (0..=248).step_by(if cfg!(miri) { 23 } else { 1 });
+    for len in lengths.chain([1, 248, 3, 248, 248]) {
+        assert_eq!(writer.try_send(&text[..len], &one), Ok(true));
+        assert_eq!(reader.try_recv(&mut buffer, &other), Ok(Some(len)));
+        assert_eq!(buffer[..len], text[..len]);
+    }
+    assert_eq!(reader.try_recv(&mut buffer, &other), Ok(None));
+    assert_eq!(writer.try_send(&[0; 249], &one), Err(Error::TooLong { limit: 248 }));
+}
+
+#[test]
+fn a_full_ring_takes_nothing_until_there_is_room() {
+    let (memory, world) = (Memory::new(), World::new());
+    let (mut writer, mut reader) = memory.pair(&world);
+    let (one, other) = (world.peer(0), world.peer(1));
+    let mut sent = 0u8;
+    while writer.try_send(&[sent; 56], &one).unwrap() {
+        sent += 1;
+    }
+    assert_eq!(sent, 8);
+    assert_eq!(writer.send(&[sent; 56], &one, Some(one_later(&one))), Err(Error::TimedOut));
+    let mut buffer = [0; 56];
+    for number in 0..sent {
+        assert_eq!(reader.try_recv(&mut buffer, &other), Ok(Some(56)));
+        assert_eq!(buffer, [number; 56]);
+        assert_eq!(writer.try_send(&[sent + number; 56], &one), Ok(true));
+        assert_eq!(writer.try_send(&[sent + number; 56], &one), Ok(false));
+    }
+}
+
+fn one_later(peer: &Solo<'_>) -> u64 {
+    use crate::park::Park;
+    peer.now() + 1
+}
+
+#[test]
+fn records_are_written_and_read_in_place() {
+    let (memory, world) = (Memory::new(), World::new());
+    let (mut writer, mut reader) = memory.pair(&world);
+    let (one, other) = (world.peer(0), world.peer(1));
+    assert_eq!(writer.try_reserve(100).unwrap().unwrap().limit(), 100, "and no more of it");
+    assert!(reader.try_peek().unwrap().is_none());
+    let grant = writer.try_reserve(100).unwrap().unwrap();
+    let (data, at) = grant.place();
+    data.write(at, b"in place, ");
+    grant.write(10, b"and shorter").unwrap();
+    assert_eq!(grant.write(95, b"beyond"), Err(Error::TooLong { limit: 100 }));
+    grant.commit(21, &one);
+    let view = reader.try_peek().unwrap().unwrap();
+    assert_eq!((view.len(), view.is_empty()), (21, false));
+    assert_eq!(view.read(&mut [0; 20]), Err(Error::TooShort { needed: 21 }));
+    let view = reader.peek(&other, None).unwrap();
+    let mut text = [0; 21];
+    let (data, at) = view.place();
+    data.read(at, &mut text);
+    assert_eq!(&text, b"in place, and shorter");
+    view.release(&other);
+    assert!(reader.try_peek().unwrap().is_none());
+}
+
+#[test]
+fn a_sleeper_is_woken_once_a_sleep_and_nobody_else_is() {
+    let (memory, world) = (Memory::new(), World::new());
+    let (mut writer, mut reader) = memory.pair(&world);
+    let (one, other) = (world.peer(0), world.peer(1));
+    let mut buffer = [0; 8];
+    assert_eq!(writer.try_send(&[1; 8], &one), Ok(true));
+    assert_eq!(reader.recv(&mut buffer, &other, None), Ok(8));
+    assert_eq!(world.take_woken(), 0);
+    let waits = &control_of(&memory).words()[4];
+    waits.store(waits.load(Relaxed) | 1 << 63, Relaxed);
+    writer.try_reserve(8).unwrap().unwrap().commit_quietly(8);
+    assert_eq!(world.take_woken(), 0);
+    writer.notify(&one);
+    assert_eq!(world.take_woken(), 1 << 1);
+    assert_eq!(writer.try_send(&[1; 8], &one), Ok(true));
+    assert_eq!(world.take_woken(), 0, "once is enough");
+    waits.store(waits.load(Relaxed) + (1 << 6), Relaxed);
+    assert_eq!(writer.try_send(&[1; 8], &one), Ok(true));
+    assert_eq!(world.take_woken(), 1 << 1);
+}
+
+fn control_of(memory: &Memory) -> &Control {
+    memory.ring().0
+}
+
+#[test]
+fn who_comes_later_goes_on_where_one_was() {
+    let (memory, world) = (Memory::new(), World::new());
+    let (one, other) = (world.peer(0), world.peer(1));
+    let (mut writer, _) = memory.pair(&world);
+    for number in 0..5 {
+        assert_eq!(writer.try_send(&[number; 40], &one), Ok(true));
+    }
+    let (mut writer, mut reader) = memory.pair(&world);
+    assert_eq!(writer.try_send(&[5; 40], &one), Ok(true));
+    let mut buffer = [0; 40];
+    for number in 0..6 {
+        assert_eq!(reader.try_recv(&mut buffer, &other), Ok(Some(40)));
+        assert_eq!(buffer, [number; 40]);
+    }
+}
+
+#[test]
+fn the_other_side_closes_or_dies() {
+    let (memory, world) = (Memory::new(), World::new());
+    let (one, other) = (world.peer(0), world.peer(1));
+    let (mut writer, mut reader) = memory.pair(&world);
+    assert_eq!(writer.try_send(&[1; 8], &one), Ok(true));
+    writer.close(&one);
+    let mut buffer = [0; 8];
+    assert_eq!(reader.recv(&mut buffer, &other, None), Ok(8));
+    assert_eq!(reader.recv(&mut buffer, &other, None), Err(Error::Closed));
+    let (mut writer, reader) = memory.pair(&world);
+    reader.close(&other);
+    let results: Vec<_> = (0..3).map(|_| writer.send(&[1; 200], &one, None)).collect();
+    assert_eq!(results, [Ok(()), Ok(()), Err(Error::Closed)]);
+    let (mut writer, mut reader) = memory.pair(&world);
+    world.set_dead(0b11);
+    assert_eq!(writer.send(&[1; 200], &one, None), Err(Error::PeerDied));
+    assert_eq!(reader.try_recv(&mut [0; 248], &other), Ok(Some(200)));
+    assert_eq!(reader.try_recv(&mut [0; 248], &other), Ok(Some(200)));
+    assert_eq!(reader.recv(&mut buffer, &other, None), Err(Error::PeerDied));
+}
+
+#[test]
+fn what_is_no_ring_is_refused() {
+    let (memory, world) = (Memory::new(), World::new());
+    let (control, data) = memory.ring();
+    let words = [const { AtomicU64::new(0) }; 24];
+    for count in [0, 4, 24] {
+        let refused = Writer::attach(control, &words[..count], &world.peer(0)).err();
+        assert_eq!(refused, Some(Error::Corrupt), "{count} words");
+    }
+    for (word, value) in [(0, 1), (0, 520), (3, 8), (3, 4), (0, u64::MAX - 7)] {
+        control.words()[word].store(value, Relaxed);
+        assert!(Writer::attach(control, data, &world.peer(0)).is_err(), "{word} {value}");
+        assert!(Reader::attach(control, data, &world.peer(1)).is_err(), "{word} {value}");
+        control.words()[word].store(0, Relaxed);
+    }
+    // Positions wrap where 64 bits end.
+    for word in [0, 3] {
+        control.words()[word].store(u64::MAX - 7, Relaxed);
+    }
+    let (mut writer, mut reader) = memory.pair(&world);
+    assert_eq!(writer.try_send(&[3; 100], &world.peer(0)), Ok(true));
+    assert_eq!(reader.try_recv(&mut [0; 100], &world.peer(1)), Ok(Some(100)));
+}

@@ -1,0 +1,152 @@
+//! A group of threads in one process: what a group of virtual machines is measured against, and tests run in.
+
+use crate::border::Faithful;
+use crate::park::{Life, Park, Peer, Peers, MAX_PEERS};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+/// The threads of a group.
+#[derive(Debug)]
+pub struct Threads {
+    start: Instant,
+    spins: u32,
+    seats: [Seat; MAX_PEERS],
+}
+
+/// No peer's word.
+const DEAD: u64 = u64::MAX;
+
+/// A number, and who has it.
+#[derive(Debug, Default)]
+struct Seat {
+    /// [`Peer::word`]; 0 where nobody had this number yet, [`DEAD`] where he is gone.
+    peer: AtomicU64,
+    /// The thread, and how many sat here before.
+    thread: Mutex<(Option<Thread>, u32)>,
+}
+
+/// One thread of a group. It dies for the others when this is dropped.
+#[derive(Debug)]
+pub struct Member {
+    group: Arc<Threads>,
+    peer: Peer,
+    /// Not to be sent: it is this thread that sleeps.
+    here: PhantomData<*const ()>,
+}
+
+impl Threads {
+    /// An empty group, whose threads look `spins` times before they sleep.
+    pub fn new(spins: u32) -> Arc<Self> {
+        let seats = std::array::from_fn(|_| Seat::default());
+        Arc::new(Self { start: Instant::now(), spins, seats })
+    }
+
+    /// The calling thread becomes peer `number`; `None` where another thread is, or there is no such number.
+    pub fn join(self: &Arc<Self>, number: u8) -> Option<Member> {
+        let seat = self.seats.get(usize::from(number))?;
+        let mut thread = seat.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.0.is_some() {
+            return None;
+        }
+        let peer = Peer::new(number, thread.1)?;
+        thread.0 = Some(thread::current());
+        seat.peer.store(peer.word(), Ordering::Release);
+        Some(Member { group: self.clone(), peer, here: PhantomData })
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let seat = &self.group.seats[usize::from(self.peer.number())];
+        let mut thread = seat.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        seat.peer.store(DEAD, Ordering::Release);
+        *thread = (None, thread.1.wrapping_add(1));
+    }
+}
+
+impl Park for Member {
+    fn me(&self) -> Peer {
+        self.peer
+    }
+
+    fn now(&self) -> u64 {
+        self.group.start.elapsed().as_nanos() as u64
+    }
+
+    fn park(&self, deadline: Option<u64>) {
+        match deadline.map(|at| at.saturating_sub(self.now())) {
+            None => thread::park(),
+            Some(0) => {}
+            Some(nanoseconds) => thread::park_timeout(Duration::from_nanos(nanoseconds)),
+        }
+    }
+
+    fn unpark(&self, number: u8) {
+        let Some(seat) = self.group.seats.get(usize::from(number)) else { return };
+        let thread = seat.thread.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
+        if let Some(thread) = thread {
+            thread.unpark();
+        }
+    }
+
+    fn spins(&self) -> u32 {
+        self.group.spins
+    }
+
+    fn panicking(&self) -> bool {
+        thread::panicking()
+    }
+}
+
+impl Peers for Member {
+    fn life(&self, number: u8) -> Life {
+        let seat = self.group.seats.get(usize::from(number));
+        match seat.map(|seat| seat.peer.load(Ordering::Acquire)) {
+            None | Some(0) => Life::NotYet,
+            Some(word) => {
+                Peer::from_word(word).map_or(Life::Dead, |peer| Life::Alive(peer.generation()))
+            }
+        }
+    }
+}
+
+// SAFETY: a seat has one thread at a time, and a member cannot leave its thread. A thread that is dead for the others
+// has no member any more, and so no guard, which borrows it.
+#[allow(unsafe_code)]
+unsafe impl Faithful for Member {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_has_one_thread_at_a_time_and_a_new_generation_each_time() {
+        let group = Threads::new(0);
+        let first = group.join(3).unwrap();
+        assert!(group.join(3).is_none() && group.join(64).is_none());
+        assert_eq!((first.life(3), first.life(4)), (Life::Alive(0), Life::NotYet));
+        let observer = group.join(0).unwrap();
+        let peer = first.me();
+        assert!(observer.alive(peer));
+        drop(first);
+        assert!(!observer.alive(peer) && observer.life(3) == Life::Dead);
+        let second = group.join(3).unwrap();
+        assert_eq!(second.me().generation(), 1);
+        assert!(!observer.alive(peer) && observer.alive(second.me()));
+    }
+
+    #[test]
+    fn a_wake_up_that_comes_first_is_not_lost() {
+        let group = Threads::new(0);
+        let me = group.join(0).unwrap();
+        me.unpark(0);
+        me.park(None);
+        let at = me.now() + 1_000_000;
+        while me.now() < at {
+            me.park(Some(at));
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Locks and rings between threads of this process, in raw memory, as they are used. `KYOZON_STRESS` multiplies how
+//! much goes through.
+
+use kyozon_channel::border::{Faithful, LockError, Mutex, Plain, Region, RwLock, Shared};
+use kyozon_channel::error::Error;
+use kyozon_channel::park::Park;
+use kyozon_channel::sync::{Barrier, Condvar, RawMutex, Semaphore, Woken};
+use kyozon_channel::threads::{Member, Threads};
+use kyozon_channel::{mpmc, spsc};
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::thread;
+
+/// Zeros, aligned as pages are.
+struct Memory(Box<[Page]>);
+
+#[repr(C, align(4096))]
+struct Page(UnsafeCell<[u8; 4096]>);
+
+impl Memory {
+    fn new(bytes: usize) -> Self {
+        let page = |_| Page(UnsafeCell::new([0; 4096]));
+        Self((0..bytes.div_ceil(4096)).map(page).collect())
+    }
+
+    fn region(&self) -> Region<'_> {
+        // SAFETY: the pages, which are accessed through this only.
+        unsafe { Region::new(self.0.as_ptr() as *mut u8, self.0.len() * 4096) }
+    }
+}
+
+fn rounds(default: usize) -> usize {
+    let times = std::env::var("KYOZON_STRESS").ok().and_then(|text| text.parse().ok());
+    let default = if cfg!(miri) { default.min(20) } else { default };
+    default * times.unwrap_or(1)
+}
+
+const SPINS: u32 = if cfg!(miri) { 1 } else { 100 };
+
+/// Longer than any of this takes: nobody hangs, not even where there is an error.
+fn limit(me: &Member) -> Option<u64> {
+    Some(me.now() + 120_000_000_000)
+}
+
+/// `body` in `count` threads of a group, each with its member.
+fn each<'a>(count: u8, body: impl Fn(&Member) + Send + Sync + 'a) {
+    let group = Threads::new(SPINS);
+    thread::scope(|scope| {
+        for number in 0..count {
+            let (group, body) = (group.clone(), &body);
+            scope.spawn(move || body(&group.join(number).unwrap()));
+        }
+    });
+}
+
+#[test]
+fn a_mutex_counts_right() {
+    let memory = Memory::new(4096);
+    let counter: &Mutex<u64> = memory.region().get(64).unwrap();
+    let times = rounds(20_000);
+    each(4, |me| {
+        for _ in 0..times {
+            *counter.lock(me, limit(me)).unwrap() += 1;
+        }
+    });
+    each(1, |me| assert_eq!(*counter.lock(me, None).unwrap(), 4 * times as u64));
+}
+
+#[test]
+fn a_reader_writer_lock_never_shows_half() {
+    let memory = Memory::new(4096);
+    let both: &RwLock<[u64; 2]> = memory.region().get(0).unwrap();
+    let times = rounds(5_000);
+    each(4, |me| {
+        for round in 0..times {
+            if round % 4 == usize::from(me.me().number()) {
+                let mut both = both.write(me, limit(me)).unwrap();
+                both[0] += 1;
+                both[1] += 1;
+            } else {
+                let both = both.read(me, limit(me)).unwrap();
+                assert_eq!(both[0], both[1]);
+            }
+        }
+    });
+    each(1, |me| assert_eq!(both.read(me, None).unwrap()[0] as usize, times.div_ceil(4) * 4));
+}
+
+#[test]
+fn a_queue_of_mutex_and_condition_variable_passes_all_on() {
+    #[derive(Default)]
+    struct Queue {
+        items: Mutex<Vec<u64>>,
+        filled: Condvar,
+        drained: Condvar,
+    }
+    let (queue, total) = (Queue::default(), Mutex::<u64>::new(0));
+    let times = rounds(2_000) as u64;
+    each(4, |me| {
+        let makes = me.me().number() < 2;
+        let mut sum = 0;
+        for number in 1..=times {
+            let mut items = queue.items.lock(me, limit(me)).unwrap();
+            while if makes { items.len() == 3 } else { items.is_empty() } {
+                let wanted = if makes { &queue.drained } else { &queue.filled };
+                let (again, woken) = items.wait(wanted, limit(me)).unwrap();
+                assert_eq!(woken, Woken::Perhaps);
+                items = again;
+            }
+            if makes {
+                items.push(number);
+                drop(items);
+                queue.filled.notify_one(me);
+            } else {
+                sum += items.pop().unwrap();
+                drop(items);
+                queue.drained.notify_one(me);
+            }
+        }
+        *total.lock(me, limit(me)).unwrap() += sum;
+    });
+    each(1, |me| assert_eq!(*total.lock(me, None).unwrap(), times * (times + 1)));
+}
+
+#[test]
+fn a_semaphore_lets_in_two_at_a_time() {
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+    let (semaphore, inside) = (Semaphore::new(2), AtomicU32::new(0));
+    let times = rounds(5_000);
+    each(4, |me| {
+        for _ in 0..times {
+            semaphore.acquire(me, limit(me)).unwrap();
+            assert!(inside.fetch_add(1, SeqCst) < 2);
+            inside.fetch_sub(1, SeqCst);
+            semaphore.release(me, 1);
+        }
+    });
+    assert_eq!(semaphore.permits(), 2);
+}
+
+#[test]
+fn a_barrier_keeps_all_in_step() {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    let barrier = Barrier::new();
+    let (steps, last) = ([const { AtomicUsize::new(0) }; 4], AtomicUsize::new(0));
+    let times = rounds(500);
+    each(4, |me| {
+        for step in 1..=times {
+            steps[usize::from(me.me().number())].store(step, Relaxed);
+            if barrier.wait(me, 0b1111, limit(me)).unwrap() {
+                last.fetch_add(1, Relaxed);
+            }
+            assert!(steps
+                .iter()
+                .all(|at| at.load(Relaxed) >= step && at.load(Relaxed) <= step + 1));
+        }
+    });
+    assert_eq!(last.load(Relaxed), times);
+}
+
+#[test]
+fn a_ring_between_two_passes_everything_on() {
+    const BYTES: usize = 1 << 16;
+    let memory = Memory::new(BYTES + spsc::HEADER);
+    let (control, data) = memory.region().spsc(0, BYTES).unwrap();
+    let times = rounds(20_000);
+    let len = |number: usize| number.wrapping_mul(0x9e37_79b9) >> 7 & [63, 1023, 16383][number % 3];
+    let group = Threads::new(SPINS);
+    let text: Vec<u8> = (0..16384 + 256).map(|i| (i % 251) as u8).collect();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let me = group.join(0).unwrap();
+            let mut writer = spsc::Writer::attach(control, data, &me).unwrap();
+            for number in 0..times {
+                let at = number % 256;
+                writer.send(&text[at..at + len(number)], &me, limit(&me)).unwrap();
+            }
+            writer.close(&me);
+        });
+        let me = group.join(1).unwrap();
+        let mut reader = spsc::Reader::attach(control, data, &me).unwrap();
+        let mut buffer = vec![0; 16384];
+        for number in 0..times {
+            let at = number % 256;
+            assert_eq!(reader.recv(&mut buffer, &me, limit(&me)), Ok(len(number)));
+            assert!(buffer[..len(number)] == text[at..at + len(number)], "record {number}");
+        }
+        assert_eq!(reader.recv(&mut buffer, &me, limit(&me)), Err(Error::Closed));
+    });
+}
+
+#[test]
+fn a_ring_between_many_passes_everything_on() {
+    const SLOTS: usize = 8;
+    let memory = Memory::new(mpmc::bytes(SLOTS, 32).unwrap());
+    let ring = memory.region().mpmc(0, SLOTS, 32).unwrap();
+    let (times, total) = (rounds(10_000) as u64, Mutex::<u64>::new(0));
+    each(4, |me| {
+        let mut sum = 0;
+        let mut last = [0; 2];
+        for number in 1..=times {
+            if me.me().number() < 2 {
+                let mut record = [me.me().number(); 32];
+                record[..8].copy_from_slice(&number.to_le_bytes());
+                ring.send(&record[..9 + number as usize % 24], me, limit(me)).unwrap();
+            } else {
+                let mut record = [0; 32];
+                let len = ring.recv(&mut record, me, limit(me)).unwrap();
+                let number = u64::from_le_bytes(record[..8].try_into().unwrap());
+                assert_eq!(len, 9 + number as usize % 24);
+                assert!(record[8..len].iter().all(|byte| *byte == record[8]));
+                // What one peer sent comes in order, whoever gets it.
+                let last = &mut last[usize::from(record[8])];
+                assert!(number > *last);
+                *last = number;
+                sum += number;
+            }
+        }
+        *total.lock(me, limit(me)).unwrap() += sum;
+    });
+    each(1, |me| assert_eq!(*total.lock(me, None).unwrap(), times * (times + 1)));
+}
+
+#[test]
+fn who_leaves_with_a_lock_poisons_it() {
+    let group = Threads::new(0);
+    let shared = Arc::new(Mutex::<u64>::new(1));
+    let (leaving, leaver) = (shared.clone(), group.clone());
+    let left = thread::spawn(move || {
+        let me = leaver.join(1).unwrap();
+        std::mem::forget(leaving.lock(&me, None).unwrap());
+    });
+    left.join().unwrap();
+    let me = group.join(0).unwrap();
+    let error = shared.lock(&me, None).err().unwrap();
+    assert_eq!(error.to_string(), "a peer died while it held this lock");
+    drop(error);
+    let mut guard = shared.lock(&me, None).err().unwrap().into_guard().unwrap();
+    *guard = 2;
+    guard.clear_poison();
+    drop(guard);
+    assert_eq!(*shared.lock(&me, None).unwrap(), 2);
+}
+
+#[test]
+fn who_panics_with_a_lock_poisons_it_as_stds() {
+    let (group, shared) = (Threads::new(0), Arc::new(Mutex::new(1)));
+    let lock = Arc::new(<RwLock<u64>>::new(1));
+    let (theirs, readers, leaver) = (shared.clone(), lock.clone(), group.clone());
+    let panicked = thread::spawn(move || {
+        let me = leaver.join(1).unwrap();
+        let _reads = readers.read(&me, None).unwrap();
+        let _guard = theirs.lock(&me, None).unwrap();
+        std::panic::resume_unwind(Box::new("as a test wants"));
+    });
+    assert!(panicked.join().is_err());
+    let me = group.join(0).unwrap();
+    assert!(matches!(shared.lock(&me, Some(0)), Err(LockError::Poisoned(_))));
+    assert_eq!(*lock.write(&me, Some(0)).unwrap(), 1, "who reads leaves no poison");
+}
+
+#[test]
+fn a_deadline_is_kept() {
+    let group = Threads::new(0);
+    let (me, other) = (group.join(0).unwrap(), Threads::new(0));
+    let mutex = Mutex::<u64>::new(1);
+    let _held = mutex.lock(&me, None).unwrap();
+    assert!(matches!(mutex.lock(&me, None), Err(LockError::Failed(Error::Deadlock))));
+    drop(other);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let me = group.join(1).unwrap();
+            let at = me.now() + 5_000_000;
+            assert!(matches!(mutex.lock(&me, Some(at)), Err(LockError::Failed(Error::TimedOut))));
+            assert!(me.now() >= at);
+        });
+    });
+}
+
+/// What lies in regions is plain.
+#[test]
+fn what_is_placed_is_plain() {
+    fn plain<T: Plain>() {}
+    fn faithful<T: Faithful>() {}
+    fn shared<T: Shared>() {}
+    plain::<[u64; 4]>();
+    shared::<Mutex<[u64; 4]>>();
+    shared::<RwLock<u32>>();
+    shared::<[RawMutex; 3]>();
+    faithful::<Member>();
+}
