@@ -1,8 +1,9 @@
 #!/bin/sh
-# images.sh FOLDER CRATE:BIN[:elf|:task|:own]...
+# images.sh FOLDER CRATE:BIN[:elf|:task|:own|:unikernel]...
 # Builds what runs without an operating system, and writes each as a flat image FOLDER/BIN.bin, or where a loader wants
 # that as an ELF file FOLDER/BIN.elf. A task of the microkernel is an ELF file behind a page of header, FOLDER/BIN.bin.
-# The feature `image` is for flat images and tasks, the feature BIN for ELF files and for flat images with :own.
+# A unikernel is an ELF file, FOLDER/BIN.elf, with symbols for its crash reports.
+# The feature `image` is for flat images, tasks and unikernels, the feature BIN for ELF files and for flat images with :own.
 set -eu
 folder=$1
 shift
@@ -34,14 +35,17 @@ task_header() {
 }
 
 for image; do
-	crate=${image%%:*} bin=${image#*:} feature=image kind=bin form=flat
+	crate=${image%%:*} bin=${image#*:} feature=image kind=bin form=flat flags=
 	case $bin in
 	*:elf) bin=${bin%:elf} feature=$bin kind=elf form=elf ;;
 	*:own) bin=${bin%:own} feature=$bin ;;
 	*:task) bin=${bin%:task} form=task ;;
+	# A backtrace follows frame pointers.
+	*:unikernel) bin=${bin%:unikernel} kind=elf form=elf flags=-Cforce-frame-pointers=yes ;;
 	esac
 	# shellcheck disable=SC2086 # KYOZON_BUILD_STD is a list of words, or empty
-	"${CARGO:-cargo}" build --locked --quiet --release --target x86_64-unknown-none ${KYOZON_BUILD_STD:-} \
+	CARGO_TARGET_X86_64_UNKNOWN_NONE_RUSTFLAGS=$flags \
+		"${CARGO:-cargo}" build --locked --quiet --release --target x86_64-unknown-none ${KYOZON_BUILD_STD:-} \
 		-p "$crate" --bin "$bin" --features "$feature"
 	built=$CARGO_TARGET_DIR/x86_64-unknown-none/release/$bin
 	case $form in

@@ -179,13 +179,15 @@ fn lint(tree: &Path) -> Result<(Count, String)> {
 }
 
 /// Packages with images, and the features that bring them.
-const IMAGES: [(&str, &str); 6] = [
+const IMAGES: [(&str, &str); 8] = [
     ("kyozon-colocation", "image"),
     ("kyozon-colocation", "svm"),
     ("kyozon-colocation", "alone"),
     ("kyozon-microkernel", "image"),
     ("kyozon-cokernel-test", "image"),
     ("kyozon-task-test", "image"),
+    ("kyozon-unikernel-examples", "image"),
+    ("kyozon-unikernel-test", "image"),
 ];
 
 fn licences(tree: &Path) -> Result<(Count, String)> {

@@ -126,12 +126,17 @@ fn without_files(core: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Gives it all up, for the calling thread and those that it will make. `children` are the tender's own.
-pub fn confine(children: &[i32], core: Option<&Path>) -> Result<()> {
+/// Gives up files, for the calling thread and its children. Children that it is to trace must be made after this: a process traces
+/// only what is confined as it is.
+pub fn give_up_files(core: Option<&Path>) -> Result<()> {
     // SAFETY: sets a flag of this thread.
     unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-    without_files(core).context("landlock")?;
-    for program in [without_clone3()?, filter(children, core.is_some())?] {
+    without_files(core).context("landlock")
+}
+
+/// Gives up all calls but those that it needs, for the calling thread and those that it will make. `children` are the tender's own.
+pub fn give_up_calls(children: &[i32], core: bool) -> Result<()> {
+    for program in [without_clone3()?, filter(children, core)?] {
         apply_filter(&program).context("seccomp")?;
     }
     Ok(())
@@ -147,7 +152,8 @@ mod tests {
         // allocator, which glibc's fork takes care of.
         match unsafe { libc::fork() } {
             0 => {
-                let code = if confine(&[], core).is_ok() { with() } else { 99 };
+                let done = give_up_files(core).and_then(|()| give_up_calls(&[], core.is_some()));
+                let code = if done.is_ok() { with() } else { 99 };
                 // SAFETY: ends the child.
                 unsafe { libc::_exit(code) }
             }

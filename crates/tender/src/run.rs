@@ -401,19 +401,23 @@ pub fn run(options: &Options) -> Result<Summary> {
         group.add(&region.name, region.bytes, region.at, region.write)?;
     }
     let words = arguments(options)?;
+    for peer in 0..options.vms {
+        boot(&group, peer, backend, &words, options.arguments.len())?;
+    }
+    drop(host);
+    let done = EventFd::new(libc::EFD_CLOEXEC).context("eventfd")?;
+    let core = options.core.as_deref();
+    confine::give_up_files(core)?;
     let mut cpus = Vec::new();
     for (peer, start) in starters.into_iter().enumerate() {
-        boot(&group, peer, backend, &words, options.arguments.len())?;
         cpus.push(start(&group.peers[peer].memory, &group.tokens)?);
     }
     let children: Vec<i32> = cpus.iter().filter_map(|cpu| cpu.child()).collect();
-    drop(host);
-    let core = options.core.as_deref();
-    confine::confine(&children, core)?;
+    confine::give_up_calls(&children, core.is_some())?;
 
     let start = began.elapsed();
     let until = options.time_limit.map(|limit| Instant::now() + limit);
-    let (ends, woken) = execute(&group, cpus, &file, core, &signals, until)?;
+    let (ends, woken) = execute(&group, cpus, &file, core, (&signals, &done), until)?;
     summary(backend, ends, woken, options, start, began.elapsed() - start)
 }
 
@@ -423,15 +427,14 @@ fn execute(
     cpus: Vec<Box<dyn Cpu>>,
     file: &[u8],
     core: Option<&Path>,
-    signals: &OwnedFd,
+    (signals, done): (&OwnedFd, &EventFd),
     until: Option<Instant>,
 ) -> Result<(Vec<End>, Woken)> {
-    let done = EventFd::new(libc::EFD_CLOEXEC).context("eventfd")?;
     let (sender, ended) = mpsc::channel();
     let count = cpus.len();
     std::thread::scope(|scope| {
         for (peer, mut cpu) in cpus.into_iter().enumerate() {
-            let (sender, done) = (sender.clone(), &done);
+            let sender = sender.clone();
             scope.spawn(move || {
                 let _ = group.peers[peer].kick.set(cpu.kick());
                 // Of several core files, the last guest's would stand: only the first has one.
@@ -447,7 +450,7 @@ fn execute(
         let mut ends: Vec<Option<End>> = (0..count).map(|_| None).collect();
         let mut why = Woken::Done;
         while ends.iter().any(Option::is_none) {
-            match wait(signals, &done, until.filter(|_| matches!(why, Woken::Done)))? {
+            match wait(signals, done, until.filter(|_| matches!(why, Woken::Done)))? {
                 Woken::Done => {}
                 woken => {
                     why = woken;

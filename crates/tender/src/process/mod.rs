@@ -33,7 +33,8 @@ const DOORBELLS: i32 = 64;
 
 /// A guest's space, before and after its process begins.
 pub struct ProcessSpace {
-    before: Mutex<Vec<Mapping>>,
+    /// Regions, and for each a descriptor that cannot write.
+    before: Mutex<Vec<(Mapping, File)>>,
 }
 
 /// What the loader maps: a piece of a file at an address of the guest's.
@@ -90,11 +91,7 @@ impl ProcessSpace {
             let (base, bytes, offset) = (piece.base, piece.bytes, piece.offset);
             pieces.push(Piece { base, bytes, offset, prot, file: own });
         }
-        let mut readers = Vec::new();
-        for region in regions.iter() {
-            readers.push(read_only(file(&region.block)?)?);
-        }
-        for (region, reader) in regions.iter().zip(&readers) {
+        for (region, reader) in regions.iter() {
             let Mapping { address, bytes, .. } = *region;
             let header = reader.as_fd();
             let data = if region.write { file(&region.block)? } else { header };
@@ -117,7 +114,8 @@ impl Space for ProcessSpace {
     }
 
     fn map(&self, mapping: &Mapping) -> Result<()> {
-        self.before.lock().unwrap_or_else(|e| e.into_inner()).push(mapping.clone());
+        let reader = read_only(file(&mapping.block)?)?;
+        self.before.lock().unwrap_or_else(|e| e.into_inner()).push((mapping.clone(), reader));
         Ok(())
     }
 
