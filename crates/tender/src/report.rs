@@ -5,7 +5,7 @@
 use crate::backend::Registers;
 use crate::elf;
 use crate::memory::Memory;
-use kyozon_abi::unikernel::GUEST_STACK_TOP;
+use kyozon_abi::unikernel::{GUEST_IMAGE_BASE, GUEST_STACK_TOP, GUEST_SYSTEM_BASE};
 use std::fmt::Write;
 
 /// Frames of a backtrace, at most.
@@ -13,6 +13,9 @@ const FRAMES: usize = 32;
 
 /// A name for an address: `function+0x12`, or the number.
 pub fn place(file: &[u8], address: u64) -> String {
+    if (GUEST_SYSTEM_BASE..GUEST_IMAGE_BASE).contains(&address) {
+        return "(the tender's pages)".to_owned();
+    }
     match elf::symbol(file, address) {
         Some(symbol) => {
             let name = format!("{:#}", rustc_demangle::demangle(&symbol.name));
