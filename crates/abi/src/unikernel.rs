@@ -28,7 +28,7 @@
 //! | `fs` base | [`GuestBoot::thread`], where thread-local data end and a word holds this same address |
 //! | `rflags` | what a guest MUST NOT rely on, but for DF = 0 |
 //!
-//! The guest runs at CPL 3 in 64-bit mode, with SSE2, and x87 and `MXCSR` as after reset. It MAY use a red zone.
+//! The guest runs at CPL 3 in 64-bit mode, with SSE2; the x87 control word is 0x37f and `MXCSR` is 0x1f80. It MAY use a red zone.
 //!
 //! # Memory
 //!
@@ -249,7 +249,8 @@ pub const ASK_REGION_GRANT: u64 = 20;
 /// `region`, `peer`: the peer has no right any more. Where it has the region mapped, it loses the mapping before the answer; a guest that cannot
 /// lose it ends. Only its owner may.
 pub const ASK_REGION_REVOKE: u64 = 21;
-/// `region`, `count`, `deadline`: waits until so many peers have it mapped. The answer is how many have, or [`ERROR_TIMEOUT`].
+/// `region`, `count`, `deadline`: waits until so many peers have mapped it, at the same time or not: what has become of them stands in the
+/// header. The answer is how many have, or [`ERROR_TIMEOUT`].
 pub const ASK_RENDEZVOUS: u64 = 22;
 
 /// A deadline that never comes.

@@ -159,6 +159,7 @@ impl Group {
         memory.add(region.address, &region.block, 0, PAGE, false);
         memory.add(region.address + PAGE, &region.block, PAGE, region.bytes - PAGE, mapping.write);
         region.mapped[peer] = rights;
+        region.came |= 1 << peer;
         region.tell(peer, PEER_HERE);
         Ok(())
     }
@@ -294,9 +295,9 @@ impl Group {
         let mut regions = self.lock();
         loop {
             let (_, region) = self.of(&mut regions, number, peer)?;
-            let here = region.here() as u64;
-            if here >= count || self.is_over(peer) {
-                return Ok(here);
+            let came = u64::from(region.came.count_ones());
+            if came >= count || self.is_over(peer) {
+                return Ok(came);
             }
             if deadline != NO_DEADLINE && self.clock.now() >= deadline {
                 return Err(ERROR_TIMEOUT);

@@ -26,6 +26,8 @@ pub struct Region {
     pub granted: [u32; MAX_PEERS],
     /// `REGION_*` that each peer has now; 0 where it is not mapped.
     pub mapped: [u32; MAX_PEERS],
+    /// Peers that have mapped it at some time, a bit for each.
+    pub came: u64,
 }
 
 /// All rights.
@@ -94,7 +96,7 @@ impl Region {
         };
         wire::put_header(&block, header)?;
         let mapped = [0; MAX_PEERS];
-        Ok(Self { name: name.to_owned(), address, bytes, block, owner, granted, mapped })
+        Ok(Self { name: name.to_owned(), address, bytes, block, owner, granted, mapped, came: 0 })
     }
 
     /// As a backend maps it.
@@ -114,11 +116,6 @@ impl Region {
         name[..self.name.len()].copy_from_slice(self.name.as_bytes());
         let (address, bytes) = (self.address, self.bytes);
         SharedRegion { name, address, bytes, rights, generation: 1, number: number as u64 }
-    }
-
-    /// How many peers have it mapped.
-    pub fn here(&self) -> usize {
-        self.mapped.iter().filter(|rights| **rights != 0).count()
     }
 
     fn word(&self, peer: usize, field: usize) -> Option<&AtomicU32> {

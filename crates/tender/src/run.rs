@@ -303,6 +303,10 @@ fn crash(
     } else {
         text.push('\n');
     }
+    if registers.rip == 0 {
+        let at = report::place(file, registers.rcx);
+        text += &format!("  on some hosts the instruction `syscall` leads here, and leaves its place in rcx: {at}\n");
+    }
     text += &report::calls(file, &frames);
     if let Some(path) = core {
         let written = File::create(path)

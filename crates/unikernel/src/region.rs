@@ -128,11 +128,11 @@ impl Region {
         unsafe { raw::ask(ASK_REGION_REVOKE, &[self.shared.number, peer as u64]) }.map(drop)
     }
 
-    /// Waits until so many peers have it mapped; how many have.
+    /// Waits until so many peers have mapped it, some of which may be gone; how many have.
     pub fn rendezvous(&self, count: usize, deadline: Option<u64>) -> Result<usize> {
         let arguments = [self.shared.number, count as u64, deadline.unwrap_or(NO_DEADLINE)];
         // SAFETY: the call touches no memory.
-        unsafe { raw::ask(ASK_RENDEZVOUS, &arguments) }.map(|here| here as usize)
+        unsafe { raw::ask(ASK_RENDEZVOUS, &arguments) }.map(|came| came as usize)
     }
 }
 
