@@ -4,6 +4,7 @@ use crate::memory::Block;
 use anyhow::Result;
 use kyozon_abi::unikernel::VECTORS_WITH_ERROR;
 use std::fmt;
+use vmm_sys_util::eventfd::EventFd;
 
 /// Registers of a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,6 +122,8 @@ impl fmt::Display for Reason {
 pub enum Event {
     /// The guest called the door.
     Call,
+    /// It rang a peer's doorbell, whose number this may be.
+    Doorbell(u32),
     /// It cannot go on.
     Crash(Reason),
     /// It was kicked, or the kernel had something else to do.
@@ -166,6 +169,10 @@ pub struct Mapping {
 pub trait Space: Send + Sync {
     /// `FEATURE_*` of the backend.
     fn features(&self) -> u64;
+    /// From now on the doorbell of a peer is this descriptor, and the guest rings it without an event.
+    fn doorbell(&self, _peer: usize, _token: &EventFd) -> Result<()> {
+        Ok(())
+    }
     /// Maps a region.
     fn map(&self, mapping: &Mapping) -> Result<()>;
     /// Takes a region away, and returns when the guest cannot reach it any more. `false`: it cannot be taken away from this guest,

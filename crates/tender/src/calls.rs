@@ -45,14 +45,14 @@ struct Refusal(i64);
 /// Answers the call in a peer's call block. `console` is where its words go.
 pub fn answer(group: &Group, peer: usize, console: &mut dyn FnMut(&[u8])) -> Result<Outcome> {
     let memory = &group.peers[peer].memory;
-    let call = wire::get_call(&memory.system, system::CALL)?;
+    let call = wire::get_call(&memory.block, system::CALL)?;
     let result = match outcome(memory, &call) {
         Ok(Some(outcome)) => return Ok(outcome),
         Ok(None) => other(group, peer, memory, &call, console),
         Err(refusal) => Err(refusal),
     };
     let result = result.map_or_else(|Refusal(error)| error, |value| value as i64);
-    wire::put_result(&memory.system, system::CALL, result)?;
+    wire::put_result(&memory.block, system::CALL, result)?;
     Ok(Outcome::Answered)
 }
 

@@ -59,8 +59,9 @@ const ALWAYS: [i64; 38] = [
     libc::SYS_membarrier,
 ];
 
-/// `KVM_RUN`, `KVM_GET_REGS`, `KVM_GET_SREGS`, `KVM_SET_USER_MEMORY_REGION` (linux/kvm.h), and what `isatty` asks.
-const IOCTLS: [u64; 5] = [0xae80, 0x8090_ae81, 0x8138_ae83, 0x4020_ae46, libc::TCGETS];
+/// `KVM_RUN`, `KVM_GET_REGS`, `KVM_GET_SREGS`, `KVM_SET_USER_MEMORY_REGION`, `KVM_IOEVENTFD` (linux/kvm.h), and what `isatty`
+/// asks.
+const IOCTLS: [u64; 6] = [0xae80, 0x8090_ae81, 0x8138_ae83, 0x4020_ae46, 0x4040_ae79, libc::TCGETS];
 
 fn when(argument: u8, op: SeccompCmpOp, value: u64) -> Result<SeccompRule> {
     let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Qword, op, value)?;
@@ -118,11 +119,12 @@ fn without_files(core: Option<&Path>) -> Result<()> {
         .create()?;
     if let Some(core) = core {
         let folder = core.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = PathFd::new(folder)?;
+        let folder = PathFd::new(folder)
+            .with_context(|| format!("there is no folder {} for a core file", folder.display()))?;
         let write = AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::Truncate;
         rules = rules.add_rule(PathBeneath::new(folder, write))?;
     }
-    rules.restrict_self()?;
+    rules.restrict_self().context("landlock")?;
     Ok(())
 }
 
@@ -131,7 +133,7 @@ fn without_files(core: Option<&Path>) -> Result<()> {
 pub fn give_up_files(core: Option<&Path>) -> Result<()> {
     // SAFETY: sets a flag of this thread.
     unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-    without_files(core).context("landlock")
+    without_files(core)
 }
 
 /// Gives up all calls but those that it needs, for the calling thread and those that it will make. `children` are the tender's own.

@@ -1,7 +1,7 @@
 //! Where everything lies in the guest's address space.
 //!
-//! A guest's own memory is one block on the host: the heap first, so that its large pages are aligned, then the image, thread-local
-//! data and the stack. The tender's pages are another block.
+//! A guest's memory is one block on the host, and one memory slot of KVM, as each slot costs a grace period of the kernel: the tender's
+//! pages first, then the heap, whose large pages are aligned, then the image, thread-local data and the stack.
 
 use crate::elf::Image;
 use anyhow::{ensure, Result};
@@ -16,7 +16,7 @@ const STACK_BYTES: u64 = 1 << 20;
 /// Bytes behind the thread pointer, for whoever keeps something there.
 const THREAD_BYTES: u64 = 64;
 
-/// Offsets in the block of the tender's pages, of [`SYSTEM_BYTES`]. What is not named here is not mapped in the guest.
+/// Offsets of the tender's pages in the block, which begins with [`SYSTEM_BYTES`] of them. What is not named here is not mapped in the guest.
 pub mod system {
     /// The boot block: the guest reads.
     pub const BOOT: u64 = 0x1000;
@@ -49,7 +49,7 @@ pub struct Piece {
     pub base: u64,
     /// Bytes, a multiple of a page.
     pub bytes: u64,
-    /// Offset in the guest's block.
+    /// Offset in the block.
     pub offset: u64,
     /// May be written.
     pub write: bool,
@@ -60,9 +60,9 @@ pub struct Piece {
 /// Where everything lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// What the guest's block holds; the first is the heap.
+    /// What the block holds behind the tender's pages; the first is the heap.
     pub pieces: Vec<Piece>,
-    /// Bytes of the guest's block.
+    /// Bytes of all pieces.
     pub bytes: u64,
     /// Address of the first instruction.
     pub entry: u64,
@@ -102,7 +102,7 @@ impl Layout {
         let stack = Area { base: GUEST_STACK_TOP - stack_bytes, bytes: stack_bytes };
 
         let mut pieces = Vec::new();
-        let mut offset = 0;
+        let mut offset = SYSTEM_BYTES;
         let mut add = |area: Area, write, execute| {
             pieces.push(Piece { base: area.base, bytes: area.bytes, offset, write, execute });
             offset += area.bytes;
@@ -119,7 +119,8 @@ impl Layout {
         let last = image.segments.last().map_or(0, |s| s.pages().end);
         let area = Area { base: first, bytes: last - first };
         let entry = image.entry;
-        Ok(Self { pieces, bytes: offset, entry, thread, image: area, stack, tls, heap })
+        let bytes = offset - SYSTEM_BYTES;
+        Ok(Self { pieces, bytes, entry, thread, image: area, stack, tls, heap })
     }
 
     /// Where the template of thread-local data goes.
@@ -141,13 +142,13 @@ mod tests {
             assert!(memory - layout.bytes < PAGE);
             let mut pieces = layout.pieces.clone();
             assert_eq!(pieces[0].base % LARGE_PAGE, 0);
-            let mut end = 0;
+            let mut end = SYSTEM_BYTES;
             for piece in &pieces {
                 assert_eq!((piece.offset, piece.base % PAGE, piece.bytes % PAGE), (end, 0, 0));
                 assert!(!(piece.write && piece.execute) && piece.bytes > 0);
                 end += piece.bytes;
             }
-            assert_eq!(end, layout.bytes);
+            assert_eq!(end, SYSTEM_BYTES + layout.bytes);
             pieces.sort_by_key(|piece| piece.base);
             assert!(pieces.windows(2).all(|p| p[0].base + p[0].bytes <= p[1].base));
             assert!(pieces.iter().all(|p| p.base >= GUEST_IMAGE_BASE && p.base < REGION_BASE));

@@ -67,10 +67,8 @@ struct Window {
 /// What one guest can reach, as the tender sees it.
 #[derive(Debug)]
 pub struct Memory {
-    /// The guest's own block.
-    pub own: Block,
-    /// The tender's pages.
-    pub system: Block,
+    /// The tender's pages, and behind them the guest's own memory.
+    pub block: Block,
     /// See [`Layout`].
     pub layout: Layout,
     windows: RwLock<Vec<Window>>,
@@ -83,18 +81,18 @@ pub struct NotTheGuests;
 impl Memory {
     /// Makes a guest's memory and puts the image there. With `files`, other processes can map it.
     pub fn new(image: &Image, file: &[u8], layout: Layout, files: bool) -> Result<Self> {
-        let memory_file = |name, bytes| files.then(|| memory_file(name, bytes)).transpose();
-        let own = block(layout.bytes, memory_file(c"kyozon-guest", layout.bytes)?)?;
-        let system = block(SYSTEM_BYTES, memory_file(c"kyozon-system", SYSTEM_BYTES)?)?;
+        let bytes = SYSTEM_BYTES + layout.bytes;
+        let file_of = files.then(|| memory_file(c"kyozon-guest", bytes)).transpose()?;
+        let block = block(bytes, file_of)?;
         let window = |piece: &Piece| Window {
             base: piece.base,
             bytes: piece.bytes,
             write: piece.write,
-            block: own.clone(),
+            block: block.clone(),
             offset: piece.offset,
         };
         let windows = layout.pieces.iter().map(window).collect();
-        let memory = Self { own, system, layout, windows: RwLock::new(windows) };
+        let memory = Self { block, layout, windows: RwLock::new(windows) };
         for segment in &image.segments {
             memory.load(segment.base, &file[segment.file.clone()])?;
         }
@@ -108,7 +106,7 @@ impl Memory {
         let inside = |p: &&Piece| address >= p.base && address - p.base < p.bytes;
         let piece = self.layout.pieces.iter().find(inside).context("an address of the layout")?;
         let offset = piece.offset + (address - piece.base);
-        self.own.get_slice(offset as usize, bytes.len())?.copy_from(bytes);
+        self.block.get_slice(offset as usize, bytes.len())?.copy_from(bytes);
         Ok(())
     }
 
@@ -179,16 +177,17 @@ impl Memory {
     /// Gives pages of the heap back to the host. Both numbers are multiples of a page.
     pub fn discard(&self, address: u64, bytes: u64) -> Result<(), NotTheGuests> {
         let heap = self.layout.heap;
-        let offset = address.checked_sub(heap.base).ok_or(NotTheGuests)?;
-        if offset.checked_add(bytes).is_none_or(|end| end > heap.bytes) {
+        let inside = address.checked_sub(heap.base).ok_or(NotTheGuests)?;
+        if inside.checked_add(bytes).is_none_or(|end| end > heap.bytes) {
             return Err(NotTheGuests);
         }
-        let advice = match self.own.file_offset() {
+        let advice = match self.block.file_offset() {
             Some(_) => libc::MADV_REMOVE,
             None => libc::MADV_DONTNEED,
         };
+        let offset = self.layout.pieces[0].offset + inside;
         let slice =
-            self.own.get_slice(offset as usize, bytes as usize).map_err(|_| NotTheGuests)?;
+            self.block.get_slice(offset as usize, bytes as usize).map_err(|_| NotTheGuests)?;
         // SAFETY: the pages are this block's, to which no reference exists; they stay mapped and become zero.
         unsafe { libc::madvise(slice.ptr_guard_mut().as_ptr().cast(), slice.len(), advice) };
         Ok(())
@@ -202,14 +201,14 @@ impl Memory {
 
     /// A structure's bytes at an offset of the tender's pages.
     pub fn put_system(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.system.get_slice(offset as usize, bytes.len())?.copy_from(bytes);
+        self.block.get_slice(offset as usize, bytes.len())?.copy_from(bytes);
         Ok(())
     }
 
     /// Bytes at an offset of the tender's pages, copied once.
     pub fn get_system<const N: usize>(&self, offset: u64) -> [u8; N] {
         let mut bytes = [0; N];
-        if let Ok(slice) = self.system.get_slice(offset as usize, N) {
+        if let Ok(slice) = self.block.get_slice(offset as usize, N) {
             slice.copy_to(&mut bytes);
         }
         bytes

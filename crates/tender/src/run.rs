@@ -154,13 +154,7 @@ fn host(backend: Option<Backend>) -> Result<Option<kvm::Host>> {
     }
 }
 
-fn machine(
-    host: Option<&kvm::Host>,
-    image: &Image,
-    file: &[u8],
-    memory: u64,
-    tokens: &[EventFd],
-) -> Result<Machine> {
+fn machine(host: Option<&kvm::Host>, image: &Image, file: &[u8], memory: u64) -> Result<Machine> {
     let layout = Layout::new(image, memory)?;
     let memory = Arc::new(Memory::new(image, file, layout, host.is_none())?);
     let Some(host) = host else {
@@ -170,7 +164,7 @@ fn machine(
             Box::new(move |memory, tokens| Ok(Box::new(process.start(memory, tokens)?)));
         return Ok(Machine { memory, space, start, khz: None });
     };
-    let (space, cpu) = KvmSpace::new(host, &memory, tokens)?;
+    let (space, cpu) = KvmSpace::new(host, &memory)?;
     let khz = cpu.khz();
     Ok(Machine { memory, space, start: Box::new(|_, _| Ok(Box::new(cpu))), khz })
 }
@@ -231,7 +225,7 @@ fn boot(
         region_count: mapped.len() as u64,
         regions,
     };
-    wire::put_boot(&memory.system, system::BOOT, boot)
+    wire::put_boot(&memory.block, system::BOOT, boot)
 }
 
 /// Standard output is the console. Whoever closed it does not listen.
@@ -254,6 +248,10 @@ fn guest(
         }
         let reason = match cpu.enter()? {
             Event::Interrupted => continue,
+            Event::Doorbell(to) => {
+                rung(group, peer, to as usize)?;
+                continue;
+            }
             Event::Crash(reason) => reason,
             Event::Call => match calls::answer(group, peer, &mut console)? {
                 Outcome::Answered => continue,
@@ -278,6 +276,13 @@ fn guest(
         }
         return crash(group, peer, cpu, file, core, STATUS_CRASH, &format!("crashed: {reason}"));
     }
+}
+
+/// A guest rang, and the backend did not: this time it is done here, from now on there.
+fn rung(group: &Group, peer: usize, to: usize) -> Result<()> {
+    let Some(token) = group.tokens.get(to) else { return Ok(()) };
+    group.ring(to);
+    group.peers[peer].space.doorbell(to, token)
 }
 
 /// The report of a crash, and a core file where one is wanted.
@@ -377,6 +382,9 @@ fn wait(signals: &OwnedFd, done: &EventFd, until: Option<Instant>) -> Result<Wok
 pub fn run(options: &Options) -> Result<Summary> {
     let began = Instant::now();
     let clock_began = crate::clock::Moment::now();
+    // Threads allocate little here: an arena for each would cost more to make than it saves.
+    // SAFETY: a number of the allocator's, before there are threads.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
     ensure!((1..=MAX_PEERS).contains(&options.vms), "a group has 1 to {MAX_PEERS} guests");
     let name = options.image.display();
     let file = read(&options.image)?;
@@ -391,7 +399,7 @@ pub fn run(options: &Options) -> Result<Summary> {
         (0..options.vms).map(new_token).collect::<Result<Vec<_>, _>>().context("eventfd")?;
     let mut machines = Vec::new();
     for _ in 0..options.vms {
-        machines.push(machine(host.as_ref(), &image, &file, options.memory, &tokens)?);
+        machines.push(machine(host.as_ref(), &image, &file, options.memory)?);
     }
     let clock = Clock::new(clock_began, machines[0].khz);
     let mut starters = Vec::new();

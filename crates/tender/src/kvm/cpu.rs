@@ -1,12 +1,13 @@
 //! The processor of a virtual machine.
 
+use super::cpuid::Processor;
 use super::tables::{self, CODE, DATA, GDT_LIMIT, IDT_LIMIT, TASK, TSS_LIMIT};
 use crate::backend::{Cpu, Event, Kick, Reason, Registers};
 use crate::layout::{system, PAGE};
-use crate::memory::{system_address, Memory};
+use crate::memory::{system_address, Block, Memory};
 use anyhow::{Context, Result};
 use kvm_bindings::{
-    kvm_device_attr, kvm_msr_entry, kvm_regs, kvm_segment, kvm_xcr, kvm_xcrs, CpuId, Msrs,
+    kvm_device_attr, kvm_msr_entry, kvm_regs, kvm_segment, kvm_xcr, kvm_xcrs, Msrs,
     KVM_VCPU_TSC_CTRL, KVM_VCPU_TSC_OFFSET,
 };
 use kvm_ioctls::{VcpuExit, VcpuFd};
@@ -35,8 +36,7 @@ const KVM_SET_DEVICE_ATTR: libc::c_ulong = 0x4018_aee1;
 /// A processor, and the frames that its stubs leave.
 pub struct KvmCpu {
     fd: VcpuFd,
-    system: crate::memory::Block,
-    features: u64,
+    block: Block,
     /// Set where the last event was an exception.
     frame: Option<Frame>,
     kick: Arc<KvmKick>,
@@ -81,29 +81,22 @@ impl Drop for KvmCpu {
     }
 }
 
-fn has(
-    cpuid: &CpuId,
-    function: u32,
-    bit: u32,
-    register: fn(&kvm_bindings::kvm_cpuid_entry2) -> u32,
-) -> bool {
-    let entry = cpuid.as_slice().iter().find(|e| e.function == function && e.index == 0);
-    entry.is_some_and(|entry| register(entry) >> bit & 1 != 0)
-}
-
 impl KvmCpu {
-    pub(super) fn new(mut fd: VcpuFd, cpuid: &CpuId, memory: &Memory, root: u64) -> Result<Self> {
-        fd.set_cpuid2(cpuid).context("KVM_SET_CPUID2")?;
-        let xsave = has(cpuid, 1, 26, |e| e.ecx);
-        let avx2 = xsave && has(cpuid, 1, 28, |e| e.ecx) && has(cpuid, 7, 5, |e| e.ebx);
-        let fsgsbase = has(cpuid, 7, 0, |e| e.ebx);
-        let cr4 =
-            CR4 | if xsave { CR4_OSXSAVE } else { 0 } | if fsgsbase { CR4_FSGSBASE } else { 0 };
+    pub(super) fn new(
+        mut fd: VcpuFd,
+        processor: &Processor,
+        memory: &Memory,
+        root: u64,
+    ) -> Result<Self> {
+        fd.set_cpuid2(&processor.cpuid).context("KVM_SET_CPUID2")?;
+        let bit = |on: bool, bit| if on { bit } else { 0 };
+        let cr4 = CR4
+            | bit(processor.xcr0 != 0, CR4_OSXSAVE)
+            | bit(processor.features & FEATURE_FSGSBASE != 0, CR4_FSGSBASE);
         set_special(&fd, cr4, root, memory.layout.thread)?;
-        if xsave {
-            let xcr = kvm_xcr { xcr: 0, value: if avx2 { 7 } else { 3 }, ..Default::default() };
+        if processor.xcr0 != 0 {
             let mut xcrs = kvm_xcrs { nr_xcrs: 1, ..Default::default() };
-            xcrs.xcrs[0] = xcr;
+            xcrs.xcrs[0] = kvm_xcr { xcr: 0, value: processor.xcr0, ..Default::default() };
             fd.set_xcrs(&xcrs).context("KVM_SET_XCRS")?;
         }
         fd.set_regs(&kvm_regs {
@@ -115,15 +108,9 @@ impl KvmCpu {
         })
         .context("KVM_SET_REGS")?;
         same_counter(&fd)?;
-        let features =
-            if avx2 { FEATURE_AVX2 } else { 0 } | if fsgsbase { FEATURE_FSGSBASE } else { 0 };
         let exit = std::ptr::from_mut(&mut fd.get_kvm_run().immediate_exit) as usize;
         let kick = Arc::new(KvmKick { exit: exit.into(), thread: AtomicI32::new(0) });
-        Ok(Self { fd, system: memory.system.clone(), features, frame: None, kick })
-    }
-
-    pub(super) fn features(&self) -> u64 {
-        self.features
+        Ok(Self { fd, block: memory.block.clone(), frame: None, kick })
     }
 
     /// Ticks of the counter in a millisecond.
@@ -139,7 +126,7 @@ impl KvmCpu {
         }
         let top = system::FAULT_STACK + PAGE;
         let word =
-            |back: u64| self.system.get_ref::<u64>((top - back * 8) as usize).map(|r| r.load());
+            |back: u64| self.block.get_ref::<u64>((top - back * 8) as usize).map(|r| r.load());
         let error = if words == 6 { word(6).ok()? } else { 0 };
         Some(Frame { error, rip: word(5).ok()?, rflags: word(3).ok()?, rsp: word(2).ok()? })
     }
@@ -212,31 +199,29 @@ fn same_counter(fd: &VcpuFd) -> Result<()> {
 
 impl Cpu for KvmCpu {
     fn enter(&mut self) -> Result<Event> {
-        loop {
-            let exit = match self.fd.run() {
-                Ok(exit) => exit,
-                Err(error) if matches!(error.errno(), libc::EINTR | libc::EAGAIN) => {
-                    return Ok(Event::Interrupted);
-                }
-                Err(error) => {
-                    return Err(std::io::Error::from_raw_os_error(error.errno()))
-                        .context("KVM_RUN");
-                }
-            };
-            let reason = match exit {
-                VcpuExit::IoOut(PORT_CALL, _) => return Ok(Event::Call),
-                // Of a peer that does not exist.
-                VcpuExit::IoOut(PORT_DOORBELL..PORT_END, _) => continue,
-                VcpuExit::IoOut(port @ 0..=255, _) => return self.exception(u32::from(port)),
-                VcpuExit::IoOut(port, _) | VcpuExit::IoIn(port, _) => Reason::Port(port),
-                VcpuExit::MmioRead(address, _) | VcpuExit::MmioWrite(address, _) => {
-                    Reason::Gone(address)
-                }
-                VcpuExit::Intr => return Ok(Event::Interrupted),
-                _ => Reason::Exit(self.fd.get_kvm_run().exit_reason),
-            };
-            return Ok(Event::Crash(reason));
-        }
+        let exit = match self.fd.run() {
+            Ok(exit) => exit,
+            Err(error) if matches!(error.errno(), libc::EINTR | libc::EAGAIN) => {
+                return Ok(Event::Interrupted);
+            }
+            Err(error) => {
+                return Err(std::io::Error::from_raw_os_error(error.errno())).context("KVM_RUN");
+            }
+        };
+        let reason = match exit {
+            VcpuExit::IoOut(PORT_CALL, _) => return Ok(Event::Call),
+            VcpuExit::IoOut(PORT_DOORBELL, &[a, b, c, d]) => {
+                return Ok(Event::Doorbell(u32::from_le_bytes([a, b, c, d])));
+            }
+            VcpuExit::IoOut(port @ 0..=255, _) => return self.exception(u32::from(port)),
+            VcpuExit::IoOut(port, _) | VcpuExit::IoIn(port, _) => Reason::Port(port),
+            VcpuExit::MmioRead(address, _) | VcpuExit::MmioWrite(address, _) => {
+                Reason::Gone(address)
+            }
+            VcpuExit::Intr => return Ok(Event::Interrupted),
+            _ => Reason::Exit(self.fd.get_kvm_run().exit_reason),
+        };
+        Ok(Event::Crash(reason))
     }
 
     fn registers(&mut self) -> Result<Registers> {

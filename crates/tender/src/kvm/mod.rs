@@ -9,6 +9,7 @@
 //! CPUID may not be maskable.
 
 mod cpu;
+mod cpuid;
 mod pages;
 mod tables;
 
@@ -16,10 +17,12 @@ use crate::backend::{Mapping, Space};
 use crate::layout::{system, Layout, LARGE_PAGE, PAGE, SYSTEM_BYTES};
 use crate::memory::{system_address, Block, Memory};
 use anyhow::{bail, Context, Result};
-use kvm_bindings::{kvm_userspace_memory_region, CpuId, KVM_MAX_CPUID_ENTRIES};
+use cpuid::Processor;
+use kvm_bindings::kvm_userspace_memory_region;
 use kvm_ioctls::{IoEventAddress, Kvm, VmFd};
 use kyozon_abi::unikernel::*;
 use pages::{PageTables, Right};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use vm_memory::VolatileMemory;
 use vmm_sys_util::eventfd::EventFd;
@@ -27,17 +30,15 @@ use vmm_sys_util::eventfd::EventFd;
 pub use cpu::KvmCpu;
 pub use tables::{DOOR, DOORBELL};
 
-/// Physical address of the guest's own block. A region's is its virtual address.
-const OWN_BASE: u64 = 1 << 32;
-/// Memory slots: the tender's pages, the guest's own, and from here on regions.
-const REGION_SLOT: u32 = 2;
+/// Memory slots: the guest's block, whose offsets are physical addresses, and from here on regions, whose virtual addresses are.
+const REGION_SLOT: u32 = 1;
 /// A heap of this many bytes is worth large pages of the host, behind its beginning, which small programs stay in.
 const DENSE_HEAP: u64 = 16 << 20;
 
 /// `/dev/kvm`, opened once for a group.
 pub struct Host {
     kvm: Kvm,
-    cpuid: CpuId,
+    processor: Processor,
 }
 
 impl Host {
@@ -49,9 +50,7 @@ impl Host {
         if version != 12 {
             bail!("/dev/kvm speaks version {version} of its interface, not 12");
         }
-        let cpuid =
-            kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES).context("KVM_GET_SUPPORTED_CPUID")?;
-        Ok(Self { kvm, cpuid })
+        Ok(Self { kvm, processor: Processor::new()? })
     }
 }
 
@@ -60,27 +59,32 @@ pub struct KvmSpace {
     vm: VmFd,
     tables: Mutex<PageTables>,
     features: u64,
+    /// Peers whose doorbells KVM rings.
+    doorbells: AtomicU64,
 }
 
 impl KvmSpace {
-    /// A machine with this memory, in which nothing has run. `doorbells` are those of all peers.
-    pub fn new(host: &Host, memory: &Memory, doorbells: &[EventFd]) -> Result<(Arc<Self>, KvmCpu)> {
+    /// A machine with this memory, in which nothing has run.
+    pub fn new(host: &Host, memory: &Memory) -> Result<(Arc<Self>, KvmCpu)> {
         let vm = host.kvm.create_vm().context("KVM_CREATE_VM")?;
         let cpu = vm.create_vcpu(0).context("KVM_CREATE_VCPU")?;
-        let mut tables = PageTables::new(memory.system.clone());
+        let mut tables = PageTables::new(memory.block.clone());
         map_system(&mut tables)?;
         map_own(&mut tables, &memory.layout)?;
         tables::fill(memory)?;
-        advise(&memory.own, &memory.layout);
-        set_slot(&vm, 0, 0, &memory.system)?;
-        set_slot(&vm, 1, OWN_BASE, &memory.own)?;
-        for (peer, doorbell) in doorbells.iter().enumerate() {
-            let port = IoEventAddress::Pio(u64::from(PORT_DOORBELL));
-            vm.register_ioevent(doorbell, &port, peer as u32).context("KVM_IOEVENTFD")?;
-        }
-        let cpu = KvmCpu::new(cpu, &host.cpuid, memory, tables.root())?;
-        let features = FEATURE_REGIONS | cpu.features();
-        Ok((Arc::new(Self { vm, tables: Mutex::new(tables), features }), cpu))
+        advise(&memory.block, &memory.layout);
+        set_slot(&vm, 0, 0, &memory.block)?;
+        let cpu = KvmCpu::new(cpu, &host.processor, memory, tables.root())?;
+        let features = FEATURE_REGIONS | host.processor.features;
+        Ok((
+            Arc::new(Self {
+                vm,
+                tables: Mutex::new(tables),
+                features,
+                doorbells: AtomicU64::new(0),
+            }),
+            cpu,
+        ))
     }
 }
 
@@ -124,18 +128,18 @@ fn map_own(tables: &mut PageTables, layout: &Layout) -> Result<()> {
             (_, true) => Right::Execute,
             _ => Right::Read,
         };
-        tables.map(piece.base, OWN_BASE + piece.offset, piece.bytes, right)?;
+        tables.map(piece.base, piece.offset, piece.bytes, right)?;
     }
     Ok(())
 }
 
 /// Asks for large pages of the host where the heap is dense. It works without.
-fn advise(own: &Block, layout: &Layout) {
+fn advise(block: &Block, layout: &Layout) {
     if layout.heap.bytes < DENSE_HEAP {
         return;
     }
     let bytes = (layout.heap.bytes - LARGE_PAGE) as usize;
-    if let Ok(slice) = own.get_slice(LARGE_PAGE as usize, bytes) {
+    if let Ok(slice) = block.get_slice((SYSTEM_BYTES + LARGE_PAGE) as usize, bytes) {
         // SAFETY: advice about this block's pages, whose content does not change.
         unsafe { libc::madvise(slice.ptr_guard_mut().as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
     }
@@ -144,6 +148,15 @@ fn advise(own: &Block, layout: &Layout) {
 impl Space for KvmSpace {
     fn features(&self) -> u64 {
         self.features
+    }
+
+    /// Not before the first time that it is rung: a machine in which KVM rings any takes milliseconds longer to end.
+    fn doorbell(&self, peer: usize, token: &EventFd) -> Result<()> {
+        if self.doorbells.fetch_or(1 << peer, Ordering::Relaxed) >> peer & 1 == 0 {
+            let port = IoEventAddress::Pio(u64::from(PORT_DOORBELL));
+            self.vm.register_ioevent(token, &port, peer as u32).context("KVM_IOEVENTFD")?;
+        }
+        Ok(())
     }
 
     fn map(&self, mapping: &Mapping) -> Result<()> {
@@ -165,4 +178,5 @@ impl Space for KvmSpace {
     }
 }
 
-const _: () = assert!(SYSTEM_BYTES <= OWN_BASE);
+const _: () =
+    assert!(SYSTEM_BYTES % LARGE_PAGE == 0 && SYSTEM_BYTES + GUEST_MAX_MEMORY <= REGION_BASE);

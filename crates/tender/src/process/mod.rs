@@ -71,8 +71,7 @@ impl ProcessSpace {
         let regions = self.before.lock().unwrap_or_else(|e| e.into_inner());
         let read = libc::PROT_READ;
         let write = read | libc::PROT_WRITE;
-        let system = file(&memory.system)?;
-        let own = file(&memory.own)?;
+        let own = file(&memory.block)?;
         let at = |offset| GUEST_SYSTEM_BASE + offset;
         let mut pieces = Vec::new();
         for (offset, bytes, prot) in [
@@ -80,7 +79,7 @@ impl ProcessSpace {
             (system::CALL, PAGE, write),
             (system::ARGUMENTS, system::ARGUMENTS_BYTES, read),
         ] {
-            pieces.push(Piece { base: at(offset), bytes, offset, prot, file: system });
+            pieces.push(Piece { base: at(offset), bytes, offset, prot, file: own });
         }
         for piece in &memory.layout.pieces {
             let prot = match (piece.write, piece.execute) {
