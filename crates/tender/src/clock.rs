@@ -76,7 +76,7 @@ impl Clock {
     /// What the clock shows at a value of the counter.
     fn at(&self, tsc: u64) -> u64 {
         let ticks = tsc.wrapping_sub(self.tsc);
-        self.ns.wrapping_add((u128::from(ticks) * u128::from(self.scale) >> 32) as u64)
+        self.ns.wrapping_add(((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64)
     }
 
     /// Nanoseconds.

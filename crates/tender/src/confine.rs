@@ -3,19 +3,14 @@
 //! A system call that the tender has no use for fails with `EPERM`. The list is of what the standard library, KVM and ptrace need while
 //! guests run. Landlock is a second wall, where the kernel has it.
 
+use crate::bpf::{self, fails, Filter, When, ALLOW};
 use anyhow::{Context, Result};
 use landlock::{
     Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreatedAttr, ABI,
 };
-use seccompiler::{
-    apply_filter, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
-    SeccompFilter, SeccompRule, TargetArch,
-};
-use std::collections::BTreeMap;
+use libc::sock_filter;
 use std::path::Path;
-
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Calls that take no other condition.
 const ALWAYS: [i64; 38] = [
@@ -61,53 +56,53 @@ const ALWAYS: [i64; 38] = [
 
 /// `KVM_RUN`, `KVM_GET_REGS`, `KVM_GET_SREGS`, `KVM_SET_USER_MEMORY_REGION`, `KVM_IOEVENTFD` (linux/kvm.h), and what `isatty`
 /// asks.
-const IOCTLS: [u64; 6] = [0xae80, 0x8090_ae81, 0x8138_ae83, 0x4020_ae46, 0x4040_ae79, libc::TCGETS];
-
-fn when(argument: u8, op: SeccompCmpOp, value: u64) -> Result<SeccompRule> {
-    let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Qword, op, value)?;
-    Ok(SeccompRule::new(vec![condition])?)
-}
+const IOCTLS: [u32; 6] =
+    [0xae80, 0x8090_ae81, 0x8138_ae83, 0x4020_ae46, 0x4040_ae79, libc::TCGETS as u32];
 
 /// The filter. `children` are the processes that may be signalled; with `core`, a file may be opened.
-fn filter(children: &[i32], core: bool) -> Result<BpfProgram> {
-    let mut rules: Rules = ALWAYS.iter().map(|call| (*call, vec![])).collect();
-    // Memory, but none that is executed.
-    let prot = libc::PROT_EXEC as u64;
-    let plain = || when(2, SeccompCmpOp::MaskedEq(prot), 0);
-    rules.insert(libc::SYS_mmap, vec![plain()?]);
-    rules.insert(libc::SYS_mprotect, vec![plain()?]);
-    // Threads, but no processes.
-    let thread = libc::CLONE_THREAD as u64;
-    rules.insert(libc::SYS_clone, vec![when(0, SeccompCmpOp::MaskedEq(thread), thread)?]);
-    let ioctls: Result<Vec<_>> = IOCTLS
-        .iter()
-        .map(|request| {
-            let op = SeccompCmpOp::Eq;
-            let condition = SeccompCondition::new(1, SeccompCmpArgLen::Dword, op, *request)?;
-            Ok(SeccompRule::new(vec![condition])?)
-        })
-        .collect();
-    rules.insert(libc::SYS_ioctl, ioctls?);
-    if !children.is_empty() {
-        let kill: Result<Vec<_>> =
-            children.iter().map(|pid| when(0, SeccompCmpOp::Eq, *pid as u64)).collect();
-        rules.insert(libc::SYS_kill, kill?);
+fn filter(children: &[i32], core: bool) -> Result<Vec<sock_filter>> {
+    let (yes, no) = (Some("yes"), Some("no"));
+    let is = |call: i64| When::Equal(call as u32);
+    let mut filter = Filter::new("no");
+    for call in ALWAYS {
+        filter.jump(is(call), yes, None);
     }
     if core {
-        rules.insert(libc::SYS_openat, vec![]);
+        filter.jump(is(libc::SYS_openat), yes, None);
     }
-    // The other filter has an answer to it.
-    rules.insert(libc::SYS_clone3, vec![]);
-    let denied = SeccompAction::Errno(libc::EPERM as u32);
-    let filter = SeccompFilter::new(rules, denied, SeccompAction::Allow, TargetArch::x86_64)?;
-    Ok(filter.try_into()?)
-}
-
-/// What clone3 wants lies in memory, where a filter cannot look: it is a call that this kernel does not have, and the library uses clone.
-fn without_clone3() -> Result<BpfProgram> {
-    let rules = Rules::from([(libc::SYS_clone3, vec![])]);
-    let missing = SeccompAction::Errno(libc::ENOSYS as u32);
-    Ok(SeccompFilter::new(rules, SeccompAction::Allow, missing, TargetArch::x86_64)?.try_into()?)
+    filter.jump(is(libc::SYS_ioctl), Some("ioctl"), None);
+    filter.jump(is(libc::SYS_mmap), Some("memory"), None);
+    filter.jump(is(libc::SYS_mprotect), Some("memory"), None);
+    filter.jump(is(libc::SYS_clone), Some("thread"), None);
+    filter.jump(is(libc::SYS_clone3), Some("missing"), None);
+    filter.jump(is(libc::SYS_kill), None, no);
+    filter.low(0);
+    for child in children {
+        filter.jump(When::Equal(*child as u32), yes, None);
+    }
+    filter.end(fails(libc::EPERM));
+    filter.label("ioctl");
+    filter.low(1);
+    for request in IOCTLS {
+        filter.jump(When::Equal(request), yes, None);
+    }
+    filter.end(fails(libc::EPERM));
+    // Memory, but none that is executed.
+    filter.label("memory");
+    filter.low(2);
+    filter.jump(When::AnyOf(libc::PROT_EXEC as u32), no, yes);
+    // Threads, but no processes.
+    filter.label("thread");
+    filter.low(0);
+    filter.jump(When::AnyOf(libc::CLONE_THREAD as u32), yes, None);
+    filter.label("no");
+    filter.end(fails(libc::EPERM));
+    // What clone3 wants lies in memory, where a filter cannot look: the library uses clone where it is missing.
+    filter.label("missing");
+    filter.end(fails(libc::ENOSYS));
+    filter.label("yes");
+    filter.end(ALLOW);
+    filter.finish()
 }
 
 /// Keeps the file system away, but for the folder where a core file may be written.
@@ -138,10 +133,7 @@ pub fn give_up_files(core: Option<&Path>) -> Result<()> {
 
 /// Gives up all calls but those that it needs, for the calling thread and those that it will make. `children` are the tender's own.
 pub fn give_up_calls(children: &[i32], core: bool) -> Result<()> {
-    for program in [without_clone3()?, filter(children, core)?] {
-        apply_filter(&program).context("seccomp")?;
-    }
-    Ok(())
+    bpf::install(&filter(children, core)?)
 }
 
 #[cfg(test)]
@@ -177,6 +169,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::undocumented_unsafe_blocks)] // One comment for all.
     fn files_programs_and_the_network_are_out_of_reach() {
         // SAFETY, of all: system calls that fail, or change nothing.
         let calls: [fn() -> bool; 6] = [

@@ -27,6 +27,7 @@
 //! Must not know: what a guest computes.
 
 pub mod backend;
+mod bpf;
 pub mod calls;
 pub mod clock;
 pub mod confine;

@@ -1,7 +1,7 @@
 //! All of it, from an image to an exit status.
 //!
-//! The calling thread builds everything, gives up what it does not need any more, and then waits: for guests to end, for signals, for
-//! the time to be over. Each guest has a thread that runs its processor. Nothing of a guest outlives [`run`].
+//! The calling thread builds everything, and gives up what it does not need any more. Another waits for signals, and for the time to
+//! be over. Each guest has a thread that runs its processor, the first the calling one. Nothing of a guest outlives [`run`].
 
 use crate::backend::{Cpu, Event, Reason, Space};
 use crate::calls::{self, Outcome};
@@ -14,14 +14,14 @@ use crate::layout::{system, Layout};
 use crate::memory::{system_address, Memory};
 use crate::process::{self, ProcessSpace};
 use crate::{core_file, report, wire};
-use anyhow::{bail, ensure, Context, Result};
+use anyhow::{anyhow, bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
 use std::fs::File;
 use std::io::{Error, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{mpsc, Arc, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use vmm_sys_util::eventfd::EventFd;
 use vmm_sys_util::signal::{register_signal_handler, SIGRTMIN};
@@ -129,7 +129,8 @@ struct Machine {
 fn read(path: &Path) -> Result<Vec<u8>> {
     let name = path.display();
     let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
-    let mut bytes = Vec::new();
+    let size = file.metadata().map_or(0, |about| about.len());
+    let mut bytes = Vec::with_capacity(size.min(IMAGE_BYTES) as usize + 1);
     file.take(IMAGE_BYTES + 1)
         .read_to_end(&mut bytes)
         .with_context(|| format!("cannot read {name}"))?;
@@ -370,7 +371,6 @@ fn wait(signals: &OwnedFd, done: &EventFd, until: Option<Instant>) -> Result<Wok
             unsafe { libc::read(signals.as_raw_fd(), info.as_mut_ptr().cast(), info.len()) };
             return Ok(Woken::Signal(info[0]));
         } else if polls[1].revents != 0 {
-            let _ = done.read();
             return Ok(Woken::Done);
         } else if ready == 0 && until.is_some_and(|until| Instant::now() >= until) {
             return Ok(Woken::TimeOver);
@@ -433,7 +433,29 @@ pub fn run(options: &Options) -> Result<Summary> {
     summary(backend, ends, woken, options, start, began.elapsed() - start)
 }
 
-/// Gives each guest a thread, and waits for all of them.
+/// What a guest's thread does.
+fn work(
+    group: &Group,
+    peer: usize,
+    mut cpu: Box<dyn Cpu>,
+    file: &[u8],
+    core: Option<&Path>,
+) -> End {
+    let _ = group.peers[peer].kick.set(cpu.kick());
+    // Of several core files, the last guest's would stand: only the first has one.
+    let core = core.filter(|_| peer == 0);
+    let end = guest(group, peer, &mut *cpu, file, core).unwrap_or_else(End::Failed);
+    drop(cpu);
+    let state = if matches!(end, End::Exit(_)) { PEER_LEFT } else { PEER_DEAD };
+    group.gone(peer, state);
+    if let End::Crash { text, .. } = &end {
+        eprint!("{text}");
+    }
+    end
+}
+
+/// Runs all guests to their ends: the first on this thread, as a thread takes time to begin, each other on one of its own. One more
+/// thread watches for signals and the time.
 fn execute(
     group: &Group,
     cpus: Vec<Box<dyn Cpu>>,
@@ -442,41 +464,28 @@ fn execute(
     (signals, done): (&OwnedFd, &EventFd),
     until: Option<Instant>,
 ) -> Result<(Vec<End>, Woken)> {
-    let (sender, ended) = mpsc::channel();
-    let count = cpus.len();
     std::thread::scope(|scope| {
-        for (peer, mut cpu) in cpus.into_iter().enumerate() {
-            let sender = sender.clone();
-            scope.spawn(move || {
-                let _ = group.peers[peer].kick.set(cpu.kick());
-                // Of several core files, the last guest's would stand: only the first has one.
-                let core = core.filter(|_| peer == 0);
-                let end = guest(group, peer, &mut *cpu, file, core).unwrap_or_else(End::Failed);
-                drop(cpu);
-                let well = matches!(end, End::Exit(_));
-                group.gone(peer, if well { PEER_LEFT } else { PEER_DEAD });
-                let _ = sender.send((peer, end));
-                let _ = done.write(1);
-            });
-        }
-        let mut ends: Vec<Option<End>> = (0..count).map(|_| None).collect();
-        let mut why = Woken::Done;
-        while ends.iter().any(Option::is_none) {
-            match wait(signals, done, until.filter(|_| matches!(why, Woken::Done)))? {
-                Woken::Done => {}
-                woken => {
-                    why = woken;
-                    group.stop();
-                }
+        let watch = scope.spawn(|| {
+            let woken = wait(signals, done, until);
+            if !matches!(woken, Ok(Woken::Done)) {
+                group.stop();
             }
-            for (peer, end) in ended.try_iter() {
-                if let End::Crash { text, .. } = &end {
-                    eprint!("{text}");
-                }
-                ends[peer] = Some(end);
-            }
+            woken
+        });
+        let mut cpus = cpus.into_iter().enumerate();
+        let first = cpus.next();
+        let others: Vec<_> = cpus
+            .map(|(peer, cpu)| scope.spawn(move || work(group, peer, cpu, file, core)))
+            .collect();
+        let mut ends: Vec<_> =
+            first.map(|(peer, cpu)| work(group, peer, cpu, file, core)).into_iter().collect();
+        for other in others {
+            let broke = |_| End::Failed(anyhow!("the thread of a guest broke"));
+            ends.push(other.join().unwrap_or_else(broke));
         }
-        Ok((ends.into_iter().flatten().collect(), why))
+        done.write(1).context("eventfd")?;
+        let woken = watch.join().map_err(|_| anyhow!("the watching thread broke"))??;
+        Ok((ends, woken))
     })
 }
 

@@ -58,8 +58,8 @@ fn steps(memory: &Memory, pieces: &[Piece<'_>], descriptors: &[RawFd], peers: us
 }
 
 /// `struct sock_fprog` and the program behind it, for this address.
-fn filter_data(at: u64) -> Vec<u8> {
-    let program = filter::program();
+fn filter_data(at: u64) -> Result<Vec<u8>> {
+    let program = filter::program()?;
     let mut data = (program.len() as u64).to_le_bytes().to_vec();
     data.extend((at + 16).to_le_bytes());
     for i in program {
@@ -67,7 +67,7 @@ fn filter_data(at: u64) -> Vec<u8> {
         data.extend([i.jt, i.jf]);
         data.extend(i.k.to_le_bytes());
     }
-    data
+    Ok(data)
 }
 
 /// A file in memory that can be executed, also where the administrator wants that to be said.
@@ -109,7 +109,7 @@ pub fn start(memory: &Memory, pieces: &[Piece<'_>], doorbells: &[EventFd]) -> Re
     }
     let peers = doorbells.len().min(MAX_PEERS);
     let steps = steps(memory, pieces, &descriptors, peers);
-    let data = filter_data(loader::filter_address(steps.len()));
+    let data = filter_data(loader::filter_address(steps.len()))?;
     let boot = system_address(system::BOOT);
     let file = loader::file(&steps, GUEST_STACK_TOP - 8, boot, memory.layout.entry, &data)?;
     let loader = executable(&file)?;
