@@ -567,7 +567,8 @@
 #define KYOZON_ASK_REGION_REVOKE 21
 
 /*
- `region`, `count`, `deadline`: waits until so many peers have it mapped. The answer is how many have, or [`ERROR_TIMEOUT`].
+ `region`, `count`, `deadline`: waits until so many peers have mapped it, at the same time or not: what has become of them stands in the
+ header. The answer is how many have, or [`ERROR_TIMEOUT`].
  */
 #define KYOZON_ASK_RENDEZVOUS 22
 
