@@ -22,22 +22,24 @@ pub mod system {
     pub const BOOT: u64 = 0x1000;
     /// The call block: the guest reads and writes.
     pub const CALL: u64 = 0x3000;
+    /// The stack on which exceptions are reported: the guest reads and writes.
+    pub const FAULT_STACK: u64 = 0x5000;
+    /// Interrupt descriptors: not for the guest.
+    pub const IDT: u64 = 0x7000;
+    /// Segment descriptors: not for the guest.
+    pub const GDT: u64 = 0x8000;
+    /// Task state with the bitmap of ports: not for the guest.
+    pub const TSS: u64 = 0x9000;
+    /// The door, and what else of the tender's code the guest executes; two pages.
+    pub const DOOR: u64 = 0x1_0000;
+    /// What every guest has ends here.
+    pub const USED: u64 = 0x1_2000;
     /// Arguments: the guest reads.
-    pub const ARGUMENTS: u64 = 0x1_0000;
+    pub const ARGUMENTS: u64 = 0x2_0000;
     /// Bytes of arguments, at most.
     pub const ARGUMENTS_BYTES: u64 = 0x1_0000;
-    /// The door, and what else of the tender's code the guest executes; two pages.
-    pub const DOOR: u64 = 0x2_0000;
-    /// Interrupt descriptors: not for the guest.
-    pub const IDT: u64 = 0x3_0000;
-    /// Segment descriptors: not for the guest.
-    pub const GDT: u64 = 0x3_1000;
-    /// Task state with the bitmap of ports: not for the guest.
-    pub const TSS: u64 = 0x3_2000;
-    /// The stack on which exceptions are reported: the guest reads and writes.
-    pub const FAULT_STACK: u64 = 0x4_1000;
     /// Page tables, up to the end: not mapped at all.
-    pub const TABLES: u64 = 0x8_0000;
+    pub const TABLES: u64 = 0x3_0000;
 }
 /// Bytes of the tender's pages.
 pub const SYSTEM_BYTES: u64 = 2 << 20;

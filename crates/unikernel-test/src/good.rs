@@ -18,7 +18,6 @@ pub const CASES: &[Case] = &[
     ("arguments", words),
     ("panic", panic),
     ("deep-panic", deep_panic),
-    ("start-time", start_time),
     ("exit-high", exit_high),
 ];
 
@@ -185,11 +184,6 @@ fn deeper(left: u32) -> u32 {
 
 fn deep_panic() {
     println!("{}", deeper(5));
-}
-
-/// Nanoseconds from the group's beginning to the first instruction, for measurements.
-fn start_time() {
-    println!("{}", clock::first_instruction().unwrap_or(0) - boot().clock_ns);
 }
 
 fn exit_high() {

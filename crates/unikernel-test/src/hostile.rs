@@ -17,9 +17,9 @@ pub const CASES: &[Case] = &[
     ("boot-write", || write(core::ptr::from_ref(boot()) as u64)),
     ("door-write", || write(boot().door)),
     ("arguments-write", || write(boot().arguments.base)),
-    ("descriptors-read", || read(GUEST_SYSTEM_BASE + 0x3_0000)),
-    ("task-state-write", || write(GUEST_SYSTEM_BASE + 0x3_2000)),
-    ("tables-read", || read(GUEST_SYSTEM_BASE + 0x8_0000)),
+    ("descriptors-read", || read(GUEST_SYSTEM_BASE + 0x7000)),
+    ("task-state-write", || write(GUEST_SYSTEM_BASE + 0x9000)),
+    ("tables-read", || read(GUEST_SYSTEM_BASE + 0x3_0000)),
     ("stack-guard-above", || read(boot().stack.base + boot().stack.bytes)),
     ("heap-end", || read(boot().heap.base + boot().heap.bytes)),
     ("header-write", header_write),
@@ -154,7 +154,7 @@ fn forged_fault() {
 
 /// The same, with a frame to match where the tender looks for one.
 fn forged_frame() {
-    let top = GUEST_SYSTEM_BASE + 0x4_2000;
+    let top = GUEST_SYSTEM_BASE + 0x6000;
     // SAFETY: none; that is the point.
     unsafe {
         asm!(

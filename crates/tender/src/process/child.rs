@@ -142,7 +142,7 @@ pub fn start(memory: &Memory, pieces: &[Piece<'_>], doorbells: &[EventFd]) -> Re
 unsafe fn become_loader(moves: &mut [(RawFd, RawFd, bool)], wait: RawFd, loader: RawFd) -> ! {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // Above every target, so that no move covers a source.
-    let high = 1000;
+    let high = 200;
     // SAFETY: system calls, on this function's data; descriptors are the caller's promise. Failures end in an
     // error of execveat, or of the loader's first steps.
     unsafe {
