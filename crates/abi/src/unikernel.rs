@@ -244,7 +244,8 @@ pub const ASK_REGION_OPEN: u64 = 17;
 pub const ASK_REGION_MAP: u64 = 18;
 /// `region`: unmaps it.
 pub const ASK_REGION_UNMAP: u64 = 19;
-/// `region`, `peer`, `rights`: the peer may map it with these rights from now on. Only its owner may. Rights that it had in addition are revoked.
+/// `region`, `peer`, `rights`: the peer may map it with these rights from now on. Only its owner may. A peer that has it mapped with more rights
+/// loses the mapping, as by [`ASK_REGION_REVOKE`], and MAY map it anew.
 pub const ASK_REGION_GRANT: u64 = 20;
 /// `region`, `peer`: the peer has no right any more. Where it has the region mapped, it loses the mapping before the answer; a guest that cannot
 /// lose it ends. Only its owner may.

@@ -141,6 +141,7 @@ impl Group {
         region.granted = [rights; MAX_PEERS];
         for peer in 0..self.peers.len() {
             self.map_in(region, number, peer, rights)?;
+            region.tell(peer, PEER_HERE);
         }
         Ok(())
     }
@@ -160,12 +161,11 @@ impl Group {
         memory.add(region.address + PAGE, &region.block, PAGE, region.bytes - PAGE, mapping.write);
         region.mapped[peer] = rights;
         region.came |= 1 << peer;
-        region.tell(peer, PEER_HERE);
         Ok(())
     }
 
-    /// Takes a mapping away, and says so in the header with `state`.
-    fn unmap_in(&self, region: &mut Region, number: usize, peer: usize, state: u32) -> Result<()> {
+    /// Takes a mapping away.
+    fn unmap_in(&self, region: &mut Region, number: usize, peer: usize) -> Result<()> {
         let Peer { memory, space, lost, kick } = &self.peers[peer];
         let mapping = region.mapping(number, region.mapped[peer]);
         memory.remove(region.address, region.bytes);
@@ -176,7 +176,6 @@ impl Group {
                 kick.kick();
             }
         }
-        region.tell(peer, state);
         Ok(())
     }
 
@@ -243,10 +242,15 @@ impl Group {
         if self.peers[peer].space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
-        if region.mapped[peer] != 0 {
-            self.unmap_in(region, number, peer, PEER_LEFT).map_err(|_| ERROR_FULL)?;
+        // With other rights it is still the same peer, for those who look at the header.
+        let comes = region.mapped[peer] == 0;
+        if !comes {
+            self.unmap_in(region, number, peer).map_err(|_| ERROR_FULL)?;
         }
         self.map_in(region, number, peer, rights).map_err(|_| ERROR_FULL)?;
+        if comes {
+            region.tell(peer, PEER_HERE);
+        }
         self.changed.notify_all();
         Ok(0)
     }
@@ -261,7 +265,8 @@ impl Group {
         if self.peers[peer].space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
-        self.unmap_in(region, number, peer, PEER_LEFT).map_err(|_| ERROR_FULL)?;
+        self.unmap_in(region, number, peer).map_err(|_| ERROR_FULL)?;
+        region.tell(peer, PEER_LEFT);
         Ok(0)
     }
 
@@ -274,13 +279,9 @@ impl Group {
             return Err(ERROR_RIGHT);
         }
         region.granted[to] = rights;
-        let had = region.mapped[to];
-        if had & !rights != 0 {
-            let state = if rights == 0 { PEER_DEAD } else { PEER_LEFT };
-            self.unmap_in(region, number, to, state).map_err(|_| ERROR_FULL)?;
-            if rights != 0 && !self.peers[to].lost.load(Ordering::SeqCst) {
-                self.map_in(region, number, to, rights).map_err(|_| ERROR_FULL)?;
-            }
+        if region.mapped[to] & !rights != 0 {
+            self.unmap_in(region, number, to).map_err(|_| ERROR_FULL)?;
+            region.tell(to, PEER_DEAD);
             drop(regions);
             self.tell_others(to);
         }

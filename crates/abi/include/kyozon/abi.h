@@ -556,7 +556,8 @@
 #define KYOZON_ASK_REGION_UNMAP 19
 
 /*
- `region`, `peer`, `rights`: the peer may map it with these rights from now on. Only its owner may. Rights that it had in addition are revoked.
+ `region`, `peer`, `rights`: the peer may map it with these rights from now on. Only its owner may. A peer that has it mapped with more rights
+ loses the mapping, as by [`ASK_REGION_REVOKE`], and MAY map it anew.
  */
 #define KYOZON_ASK_REGION_GRANT 20
 
