@@ -1,21 +1,23 @@
 //! Tender on one side, guest on the other: the guest interface.
 //!
 //! MUST, MUST NOT and MAY are meant as in RFC 2119. A *guest* is one image in one address space with one thread of
-//! execution; a *group* is up to [`MAX_PEERS`] guests and host processes that share regions, its *peers*, numbered from 0.
+//! execution; a *group* is up to [`MAX_PEERS`] guests and host processes that share regions, its *peers*, numbered
+//! from 0.
 //!
 //! # The image
 //!
-//! 1. An image MUST be an ELF64 file for x86-64, little endian, of type `ET_EXEC`, with at most [`MAX_SEGMENTS`] loadable
-//!    segments and neither an interpreter nor dynamic relocations.
-//! 2. Each segment MUST lie in [`GUEST_IMAGE_BASE`]..[`GUEST_IMAGE_END`]. No two may share a page of 4096 bytes, and none
-//!    may be writable and executable. The entry MUST lie in an executable segment.
+//! 1. An image MUST be an ELF64 file for x86-64, little endian, of type `ET_EXEC`, with at most [`MAX_SEGMENTS`]
+//!    loadable segments and neither an interpreter nor dynamic relocations.
+//! 2. Each segment MUST lie in [`GUEST_IMAGE_BASE`]..[`GUEST_IMAGE_END`]. No two may share a page of 4096 bytes, and
+//!    none may be writable and executable. The entry MUST lie in an executable segment.
 //! 3. It MUST have a note of the name `Kyozon` and the type [`NOTE_VERSION`], whose 4 bytes are [`UNIKERNEL_VERSION`].
 //! 4. It MAY have one `PT_TLS` segment, of at most [`MAX_TLS_BYTES`], aligned to at most 4096.
-//! 5. It MUST NOT use the instructions `syscall`, `sysenter`, `int`, `hlt`, `in` and `out`, nor load segment registers: what they
-//!    do differs between backends. It SHOULD take features of the processor from [`GuestBoot::features`], not from `cpuid`.
+//! 5. It MUST NOT use the instructions `syscall`, `sysenter`, `int`, `hlt`, `in` and `out`, nor load segment
+//!    registers: what they do differs between backends. It SHOULD take features of the processor from
+//!    [`GuestBoot::features`], not from `cpuid`.
 //!
-//! A tender MUST refuse every other image before the first instruction, and MAY ignore sections and symbols; where there
-//! are symbols, it SHOULD name functions in a crash report.
+//! A tender MUST refuse every other image before the first instruction, and MAY ignore sections and symbols; where
+//! there are symbols, it SHOULD name functions in a crash report.
 //!
 //! # The first instruction
 //!
@@ -28,40 +30,48 @@
 //! | `fs` base | [`GuestBoot::thread`], where thread-local data end and a word holds this same address |
 //! | `rflags` | what a guest MUST NOT rely on, but for DF = 0 |
 //!
-//! The guest runs at CPL 3 in 64-bit mode, with SSE2; the x87 control word is 0x37f and `MXCSR` is 0x1f80. It MAY use a red zone.
+//! The guest runs at CPL 3 in 64-bit mode, with SSE2; the x87 control word is 0x37f and `MXCSR` is 0x1f80. It MAY use
+//! a red zone.
 //!
 //! # Memory
 //!
-//! Everything lies below 512 GiB. Pages that no [`Area`], region or segment covers are not there; the page at 0 and those before
-//! and behind each stack never are. No page is writable and executable. Memory that no file fills is zero.
-//! Reaching what is not there, or not allowed, ends the guest with a crash report.
+//! Everything lies below 512 GiB. Pages that no [`Area`], region or segment covers are not there; the page at 0 and
+//! those before and behind each stack never are. No page is writable and executable. Memory that no file fills is
+//! zero. Reaching what is not there, or not allowed, ends the guest with a crash report.
 //!
 //! # Calls
 //!
-//! To ask the tender, a guest writes a number `ASK_*` and arguments into its [`CallBlock`] and calls [`GuestBoot::door`], a function
-//! of the System V ABI without arguments. The answer is in [`CallBlock::result`]: 0 or more, or one of `ERROR_*`. A tender MUST
-//! copy the block once, before it looks at anything in it, and MUST NOT fail, wait without need, or end another guest whatever the
-//! block says. Unused arguments MUST be 0. Calls are slow (microseconds, on some hosts tens of them): the data path never asks.
+//! To ask the tender, a guest writes a number `ASK_*` and arguments into its [`CallBlock`] and calls
+//! [`GuestBoot::door`], a function of the System V ABI without arguments. The answer is in [`CallBlock::result`]: 0
+//! or more, or one of `ERROR_*`. A tender MUST copy the block once, before it looks at anything in it, and MUST NOT
+//! fail, wait without need, or end another guest whatever the block says. Unused arguments MUST be 0. Calls are slow
+//! (microseconds, on some hosts tens of them): the data path never asks.
 //!
-//! Addresses in arguments are the guest's. The tender reads or writes `bytes` bytes there, all of which MUST be the guest's
-//! with the right to read or write; otherwise nothing happens and the answer is [`ERROR_ADDRESS`].
+//! Addresses in arguments are the guest's. The tender reads or writes `bytes` bytes there, all of which MUST be the
+//! guest's with the right to read or write; otherwise nothing happens and the answer is [`ERROR_ADDRESS`].
 //!
 //! # Time
 //!
-//! With [`FEATURE_TSC`], nanoseconds of the group's monotonic clock are
-//! `clock_ns + (((rdtsc() + tsc_offset - clock_tsc) * clock_scale) >> 32)`, the product being of 128 bits. The clock is the same for all peers of a group.
-//! Its rate is as exact as the tender knows the counter's (better than 0.1 %). Without that feature it is read by [`ASK_CLOCK`].
+//! With [`FEATURE_TSC`], the group's monotonic clock shows, in nanoseconds and with a product of 128 bits,
+//!
+//! ```text
+//! clock_ns + (((rdtsc() + tsc_offset - clock_tsc) * clock_scale) >> 32)
+//! ```
+//!
+//! It is the same for all peers of a group. Its rate is as exact as the tender knows the counter's, better than 0.1 %.
+//! Without that feature it is read by [`ASK_CLOCK`].
 //!
 //! # Sleeping
 //!
 //! Each peer has a token. [`ASK_PARK`] sleeps until the token is there or a deadline has passed, and takes it;
-//! [`GuestBoot::doorbell`] gives it, and never waits. It MAY return early. A token that was given before is not lost, two are one.
-//! When a peer goes, every other peer of its group gets a token.
+//! [`GuestBoot::doorbell`] gives it, and never waits. It MAY return early. A token that was given before is not lost,
+//! two are one. When a peer goes, every other peer of its group gets a token.
 //!
 //! # Regions
 //!
-//! A region is named memory that several peers see at the same address, each with the rights that it was granted. Its first page is a
-//! [`RegionHeader`], which guests can only read; data begin at the second. A region is the tender's: it lives as long as its group.
+//! A region is named memory that several peers see at the same address, each with the rights that it was granted. Its
+//! first page is a [`RegionHeader`], which guests can only read; data begin at the second. A region is the tender's:
+//! it lives as long as its group.
 
 use crate::assert_size;
 
@@ -210,15 +220,16 @@ pub struct CallBlock {
 }
 assert_size!(CallBlock, 64);
 
-/// `address`, `bytes`: writes to the console. The answer is how many bytes were written, which MAY be fewer, but are never
-/// none where `bytes` is not 0.
+/// `address`, `bytes`: writes to the console. The answer is how many bytes were written, which MAY be fewer, but are
+/// never none where `bytes` is not 0.
 pub const ASK_CONSOLE: u64 = 1;
 /// `status`, at most [`MAX_STATUS`]: the guest ends. There is no answer but an error.
 pub const ASK_EXIT: u64 = 2;
-/// `address`, `bytes`: the guest gives up for a reason that it says in so many bytes of UTF-8, which the tender MAY cut. It ends with a crash
-/// report and the status [`STATUS_PANIC`]. There is no answer but an error.
+/// `address`, `bytes`: the guest gives up for a reason that it says in so many bytes of UTF-8, which the tender MAY
+/// cut. It ends with a crash report and the status [`STATUS_PANIC`]. There is no answer but an error.
 pub const ASK_PANIC: u64 = 3;
-/// `deadline`, nanoseconds of the clock, or [`NO_DEADLINE`]: sleeps. The answer is 0, or 1 where the deadline had passed.
+/// `deadline`, nanoseconds of the clock, or [`NO_DEADLINE`]: sleeps. The answer is 0, or 1 where the deadline had
+/// passed.
 pub const ASK_PARK: u64 = 4;
 /// Nanoseconds of the group's clock.
 pub const ASK_CLOCK: u64 = 5;
@@ -228,30 +239,31 @@ pub const ASK_TIME_OF_DAY: u64 = 6;
 pub const ASK_RANDOM: u64 = 7;
 /// `address`, `bytes`, both multiples of 4096, in the heap: gives pages back to the host. They are zero when next read.
 pub const ASK_DISCARD: u64 = 8;
-/// `entry`, `argument`, `stack top`: starts a peer in this group that shares this peer's image, heap and stacks. The answer is its number.
-/// Without [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
+/// `entry`, `argument`, `stack top`: starts a peer in this group that shares this peer's image, heap and stacks. The
+/// answer is its number. Without [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
 pub const ASK_SPAWN: u64 = 9;
 
-/// `name`, `name bytes`, `bytes`, `address`: makes a region of so many bytes, a multiple of 4096 with the header's page, at this
-/// address, or where it is 0 at one that the tender chooses. The answer is its number. Its creator owns it: it may do everything
-/// with it. The region is not mapped. Without [`FEATURE_REGIONS`] the answer is [`ERROR_UNSUPPORTED`].
+/// `name`, `name bytes`, `bytes`, `address`: makes a region of so many bytes, a multiple of 4096 with the header's
+/// page, at this address, or where it is 0 at one that the tender chooses. The answer is its number. Its creator owns
+/// it: it may do everything with it. The region is not mapped. Without [`FEATURE_REGIONS`] the answer is
+/// [`ERROR_UNSUPPORTED`].
 pub const ASK_REGION_CREATE: u64 = 16;
-/// `name`, `name bytes`, `info`: the number of a region of this name that this peer was granted; the tender writes a [`SharedRegion`]
-/// to `info`, whose rights are those granted.
+/// `name`, `name bytes`, `info`: the number of a region of this name that this peer was granted; the tender writes a
+/// [`SharedRegion`] to `info`, whose rights are those granted.
 pub const ASK_REGION_OPEN: u64 = 17;
-/// `region`, `rights`: maps it at its address with `REGION_*`, which MUST be granted. The answer to a region that is mapped with
-/// these rights is 0; other rights replace those it had.
+/// `region`, `rights`: maps it at its address with `REGION_*`, which MUST be granted. The answer to a region that is
+/// mapped with these rights is 0; other rights replace those it had.
 pub const ASK_REGION_MAP: u64 = 18;
 /// `region`: unmaps it.
 pub const ASK_REGION_UNMAP: u64 = 19;
-/// `region`, `peer`, `rights`: the peer may map it with these rights from now on. Only its owner may. A peer that has it mapped with more rights
-/// loses the mapping, as by [`ASK_REGION_REVOKE`], and MAY map it anew.
+/// `region`, `peer`, `rights`: the peer may map it with these rights from now on. Only its owner may. A peer that has
+/// it mapped with more rights loses the mapping, as by [`ASK_REGION_REVOKE`], and MAY map it anew.
 pub const ASK_REGION_GRANT: u64 = 20;
-/// `region`, `peer`: the peer has no right any more. Where it has the region mapped, it loses the mapping before the answer; a guest that cannot
-/// lose it ends. Only its owner may.
+/// `region`, `peer`: the peer has no right any more. Where it has the region mapped, it loses the mapping before the
+/// answer; a guest that cannot lose it ends. Only its owner may.
 pub const ASK_REGION_REVOKE: u64 = 21;
-/// `region`, `count`, `deadline`: waits until so many peers have mapped it, at the same time or not: what has become of them stands in the
-/// header. The answer is how many have, or [`ERROR_TIMEOUT`].
+/// `region`, `count`, `deadline`: waits until so many peers have mapped it, at the same time or not: what has become
+/// of them stands in the header. The answer is how many have, or [`ERROR_TIMEOUT`].
 pub const ASK_RENDEZVOUS: u64 = 22;
 
 /// A deadline that never comes.
@@ -364,8 +376,8 @@ pub struct RegionHeader {
 assert_size!(RegionHeader, REGION_HEADER_BYTES as usize);
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Between the tender's code in a virtual machine and the tender. A guest MUST NOT use these ports; one that does has said
-// something about itself only.
+// Between the tender's code in a virtual machine and the tender. A guest MUST NOT use these ports; one that does has
+// said something about itself only.
 
 /// Port `PORT_FAULT + v`, v below 256: exception `v` was delivered, its frame is at `rsp`.
 pub const PORT_FAULT: u16 = 0;

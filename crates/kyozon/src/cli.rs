@@ -56,9 +56,9 @@ pub enum Command {
     },
     /// Run a unikernel, in a virtual machine or in a confined process
     ///
-    /// The image is a static ELF file made with the crate kyozon-unikernel. It runs in user mode only, and reaches its own memory, its
-    /// regions and what it asks for: its console is the standard output. Before its first instruction this command gives up
-    /// files, programs and the network for itself.
+    /// The image is a static ELF file made with the crate kyozon-unikernel. It runs in user mode only, and reaches
+    /// its own memory, its regions and what it asks for: its console is the standard output. Before its first
+    /// instruction this command gives up files, programs and the network for itself.
     Run(RunOptions),
     /// Print a completion script
     Completion {

@@ -175,8 +175,8 @@ pub trait Space: Send + Sync {
     }
     /// Maps a region.
     fn map(&self, mapping: &Mapping) -> Result<()>;
-    /// Takes a region away, and returns when the guest cannot reach it any more. `false`: it cannot be taken away from this guest,
-    /// which has to end.
+    /// Takes a region away, and returns when the guest cannot reach it any more. `false`: it cannot be taken away
+    /// from this guest, which has to end.
     fn unmap(&self, mapping: &Mapping) -> Result<bool>;
 }
 

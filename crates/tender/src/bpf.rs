@@ -44,7 +44,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// A filter that has loaded the call's number; on another architecture, where numbers mean something else, it ends with `other`.
+    /// A filter that has loaded the call's number; on another architecture, where numbers mean something else, it
+    /// ends with `other`.
     pub fn new(other: &'static str) -> Self {
         let mut filter = Self::default();
         filter.load(ARCHITECTURE);

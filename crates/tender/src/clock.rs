@@ -18,7 +18,8 @@ pub struct Clock {
     pub steady: bool,
 }
 
-/// How long the counter is compared with the clock, at least, where nobody knows its rate: a moment is known to some 50 ns.
+/// How long the counter is compared with the clock, at least, where nobody knows its rate: a moment is known to some
+/// 50 ns.
 const COMPARE: Duration = Duration::from_millis(1);
 
 fn monotonic() -> u64 {

@@ -1,7 +1,7 @@
 //! What the tender gives up before the first instruction of a guest: new privileges, files, programs, the network.
 //!
-//! A system call that the tender has no use for fails with `EPERM`. The list is of what the standard library, KVM and ptrace need while
-//! guests run. Landlock is a second wall, where the kernel has it.
+//! A system call that the tender has no use for fails with `EPERM`. The list is of what the standard library, KVM and
+//! ptrace need while guests run. Landlock is a second wall, where the kernel has it.
 
 use crate::bpf::{self, fails, Filter, When, ALLOW};
 use anyhow::{Context, Result};
@@ -54,8 +54,8 @@ const ALWAYS: [i64; 38] = [
     libc::SYS_membarrier,
 ];
 
-/// `KVM_RUN`, `KVM_GET_REGS`, `KVM_GET_SREGS`, `KVM_SET_USER_MEMORY_REGION`, `KVM_IOEVENTFD` (linux/kvm.h), and what `isatty`
-/// asks.
+/// `KVM_RUN`, `KVM_GET_REGS`, `KVM_GET_SREGS`, `KVM_SET_USER_MEMORY_REGION`, `KVM_IOEVENTFD` (linux/kvm.h), and what
+/// `isatty` asks.
 const IOCTLS: [u32; 6] =
     [0xae80, 0x8090_ae81, 0x8138_ae83, 0x4020_ae46, 0x4040_ae79, libc::TCGETS as u32];
 
@@ -123,15 +123,16 @@ fn without_files(core: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Gives up files, for the calling thread and its children. Children that it is to trace must be made after this: a process traces
-/// only what is confined as it is.
+/// Gives up files, for the calling thread and its children. Children that it is to trace must be made after this: a
+/// process traces only what is confined as it is.
 pub fn give_up_files(core: Option<&Path>) -> Result<()> {
     // SAFETY: sets a flag of this thread.
     unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     without_files(core)
 }
 
-/// Gives up all calls but those that it needs, for the calling thread and those that it will make. `children` are the tender's own.
+/// Gives up all calls but those that it needs, for the calling thread and those that it will make. `children` are the
+/// tender's own.
 pub fn give_up_calls(children: &[i32], core: bool) -> Result<()> {
     bpf::install(&filter(children, core)?)
 }

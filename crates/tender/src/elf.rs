@@ -1,8 +1,8 @@
 //! An image's headers, checked: ELF64 (System V ABI, chapters 4 and 5; x86-64 psABI) with the rules of
 //! [`kyozon_abi::unikernel`].
 //!
-//! The bytes are a stranger's. Every number is read through [`number`], which cannot reach outside; sums are checked; the number of
-//! segments and symbols that are looked at has a bound. There is no unsafe code here.
+//! The bytes are a stranger's. Every number is read through [`number`], which cannot reach outside; sums are checked;
+//! the number of segments and symbols that are looked at has a bound. There is no unsafe code here.
 
 use anyhow::{bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;

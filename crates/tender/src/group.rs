@@ -1,7 +1,8 @@
 //! Peers, their tokens, their regions.
 //!
-//! One lock guards all regions: of the list, the rights and what backends map, so that a right that was taken away is away when the call
-//! that took it returns. Nothing waits while it holds the lock, but for a rendezvous, which gives it up meanwhile.
+//! One lock guards all regions: of the list, the rights and what backends map, so that a right that was taken away is
+//! away when the call that took it returns. Nothing waits while it holds the lock, but for a rendezvous, which gives
+//! it up meanwhile.
 
 use crate::backend::{Kick, Space};
 use crate::clock::Clock;

@@ -1,7 +1,8 @@
 //! Where everything lies in the guest's address space.
 //!
-//! A guest's memory is one block on the host, and one memory slot of KVM, as each slot costs a grace period of the kernel: the tender's
-//! pages first, then the heap, whose large pages are aligned, then the image, thread-local data and the stack.
+//! A guest's memory is one block on the host, and one memory slot of KVM, as each slot costs a grace period of the
+//! kernel: the tender's pages first, then the heap, whose large pages are aligned, then the image, thread-local data
+//! and the stack.
 
 use crate::elf::Image;
 use anyhow::{ensure, Result};
@@ -16,7 +17,8 @@ const STACK_BYTES: u64 = 1 << 20;
 /// Bytes behind the thread pointer, for whoever keeps something there.
 const THREAD_BYTES: u64 = 64;
 
-/// Offsets of the tender's pages in the block, which begins with [`SYSTEM_BYTES`] of them. What is not named here is not mapped in the guest.
+/// Offsets of the tender's pages in the block, which begins with [`SYSTEM_BYTES`] of them. What is not named here is
+/// not mapped in the guest.
 pub mod system {
     /// The boot block: the guest reads.
     pub const BOOT: u64 = 0x1000;

@@ -20,8 +20,8 @@
 //!
 //! 1. A guest reaches its own memory and the regions it was granted, nothing else.
 //! 2. What a guest says is a stranger's word: it is copied once, then checked, then used.
-//! 3. However a guest or the tender ends, nothing is left behind: all that the tender makes are memory, descriptors and children
-//!    that the kernel ends with it.
+//! 3. However a guest or the tender ends, nothing is left behind: all that the tender makes are memory, descriptors
+//!    and children that the kernel ends with it.
 //! 4. After [`confine`], the tender opens nothing, executes nothing and connects to nothing.
 //!
 //! Must not know: what a guest computes.

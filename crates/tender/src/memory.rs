@@ -1,7 +1,7 @@
 //! The guest's memory, and every access of the tender's to it.
 //!
-//! The guest may change every byte at any time. The tender therefore never makes a reference to it: `vm-memory` copies by volatile
-//! accesses, and what was copied is the tender's own.
+//! The guest may change every byte at any time. The tender therefore never makes a reference to it: `vm-memory`
+//! copies by volatile accesses, and what was copied is the tender's own.
 
 use crate::elf::Image;
 use crate::layout::{system, Layout, Piece, SYSTEM_BYTES};

@@ -1,7 +1,8 @@
 //! All of it, from an image to an exit status.
 //!
-//! The calling thread builds everything, and gives up what it does not need any more. Another waits for signals, and for the time to
-//! be over. Each guest has a thread that runs its processor, the first the calling one. Nothing of a guest outlives [`run`].
+//! The calling thread builds everything, and gives up what it does not need any more. Another waits for signals, and
+//! for the time to be over. Each guest has a thread that runs its processor, the first the calling one. Nothing of a
+//! guest outlives [`run`].
 
 use crate::backend::{Cpu, Event, Reason, Space};
 use crate::calls::{self, Outcome};
@@ -454,8 +455,8 @@ fn work(
     end
 }
 
-/// Runs all guests to their ends: the first on this thread, as a thread takes time to begin, each other on one of its own. One more
-/// thread watches for signals and the time.
+/// Runs all guests to their ends: the first on this thread, as a thread takes time to begin, each other on one of its
+/// own. One more thread watches for signals and the time.
 fn execute(
     group: &Group,
     cpus: Vec<Box<dyn Cpu>>,

@@ -10,7 +10,8 @@ use vm_memory::{ByteValued, VolatileMemory};
 #[repr(transparent)]
 struct Wire<T>(T);
 
-// SAFETY: `repr(C)`, integers only, and without padding: the interface asserts their sizes, which are the sums of their fields'.
+// SAFETY: `repr(C)`, integers only, and without padding: the interface asserts their sizes, which are the sums of
+// their fields'.
 unsafe impl ByteValued for Wire<GuestBoot> {}
 // SAFETY: as above.
 unsafe impl ByteValued for Wire<CallBlock> {}

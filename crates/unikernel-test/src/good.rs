@@ -123,7 +123,8 @@ fn registers() {
     let ones = [0x1111_2222_3333_4444_u64; 4];
     let mut back = [0_u64; 4];
     for _ in 0..50 {
-        // SAFETY: vector registers are nobody's here, as this target's code does not use them; memory is this function's.
+        // SAFETY: vector registers are nobody's here, as this target's code does not use them; memory is this
+        // function's.
         unsafe {
             if features & FEATURE_AVX2 != 0 {
                 asm!("vmovdqu ymm7, [{}]", in(reg) &raw const ones, options(nostack));

@@ -1,4 +1,5 @@
-//! Cases that crash, or try to. What happens to the guest is its own fault; what is tested is that nothing else happens.
+//! Cases that crash, or try to. What happens to the guest is its own fault; what is tested is that nothing else
+//! happens.
 
 use crate::Case;
 use core::arch::asm;

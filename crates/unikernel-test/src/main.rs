@@ -1,5 +1,5 @@
-//! A unikernel that uses, and misuses, everything the tender offers. Its first argument is the name of a case; what is expected of
-//! each stands in `tests/unikernel/cases.txt`.
+//! A unikernel that uses, and misuses, everything the tender offers. Its first argument is the name of a case; what
+//! is expected of each stands in `tests/unikernel/cases.txt`.
 //!
 //! | module | what it does |
 //! |---|---|

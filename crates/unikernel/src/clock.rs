@@ -1,4 +1,5 @@
-//! Time, in nanoseconds. The group's clock is the same for all peers, and costs no call where the time-stamp counter is one.
+//! Time, in nanoseconds. The group's clock is the same for all peers, and costs no call where the time-stamp counter
+//! is one.
 
 use crate::{boot, raw, start};
 use core::sync::atomic::Ordering;

@@ -13,20 +13,20 @@
 //! }
 //! ```
 //!
-//! and whose `build.rs` links it with this crate's `unikernel.ld`. `kyozon run` runs it; what `run` returns is its status.
-//! A panic ends it with a backtrace.
+//! and whose `build.rs` links it with this crate's `unikernel.ld`. `kyozon run` runs it; what `run` returns is its
+//! status. A panic ends it with a backtrace.
 //!
 //! Decisions:
 //!
-//! - Images are static and linked at a fixed address: nothing is relocated at the start, text is the same in every guest, and an address
-//!   in a report is one in the file.
+//! - Images are static and linked at a fixed address: nothing is relocated at the start, text is the same in every
+//!   guest, and an address in a report is one in the file.
 //! - Code is position-independent all the same, as addresses are above 2 GiB.
 //!
 //! Invariants:
 //!
 //! 1. What is safe here keeps memory safe whatever the arguments: the tender checks them, and answers with [`Error`].
-//! 2. A guest has one thread of execution. Memory that others change meanwhile is in regions, and is reached through atomics
-//!    or raw pointers only.
+//! 2. A guest has one thread of execution. Memory that others change meanwhile is in regions, and is reached through
+//!    atomics or raw pointers only.
 //! 3. Reading the clock, ringing a doorbell and working on regions never ask the tender.
 //!
 //! Must not know: which back end runs it. It sees `abi::unikernel` only.

@@ -13,8 +13,8 @@ pub unsafe fn ask(number: u64, arguments: &[u64]) -> Result<u64> {
     let mut all = [0; 6];
     all[..arguments.len()].copy_from_slice(arguments);
     let block = boot.call as *mut CallBlock;
-    // SAFETY: the block is this peer's page, and this its only thread; `door` is code of the tender's of this type. Volatile, as
-    // the other side reads and writes between these lines.
+    // SAFETY: the block is this peer's page, and this its only thread; `door` is code of the tender's of this type.
+    // Volatile, as the other side reads and writes between these lines.
     let result = unsafe {
         block.write_volatile(CallBlock { number, arguments: all, result: 0 });
         let door = core::mem::transmute::<usize, extern "C" fn()>(boot.door as usize);

@@ -72,7 +72,8 @@ pub fn find(name: &str) -> Option<Mapped> {
 }
 
 impl Region {
-    /// Makes a region of so many bytes, a multiple of 4096 with the header's page, at an address, or anywhere. It is not mapped.
+    /// Makes a region of so many bytes, a multiple of 4096 with the header's page, at an address, or anywhere. It is
+    /// not mapped.
     pub fn create(name: &str, bytes: u64, at: Option<u64>) -> Result<Self> {
         let arguments = [name.as_ptr() as u64, name.len() as u64, bytes, at.unwrap_or(0)];
         // SAFETY: the tender reads the name.
@@ -112,8 +113,8 @@ impl Region {
 
     /// Lets a peer map it.
     pub fn grant(&self, peer: usize, rights: Rights) -> Result<()> {
-        // SAFETY: the call touches no memory of this guest's, but where it takes its own right to write away: nobody has
-        // a reference to words of a region that is not shared.
+        // SAFETY: the call touches no memory of this guest's, but where it takes its own right to write away: nobody
+        // has a reference to words of a region that is not shared.
         unsafe { raw::ask(ASK_REGION_GRANT, &[self.shared.number, peer as u64, rights.bits()]) }
             .map(drop)
     }
@@ -162,8 +163,8 @@ impl Mapped {
         if self.rights != Rights::Write {
             return Err(Error::Right);
         }
-        // SAFETY: mapped, aligned, and zero or whatever peers wrote, which atomics may hold. A mapping ends by `unmap`, which is
-        // unsafe, or by a peer that revokes it: then the next access ends the guest.
+        // SAFETY: mapped, aligned, and zero or whatever peers wrote, which atomics may hold. A mapping ends by
+        // `unmap`, which is unsafe, or by a peer that revokes it: then the next access ends the guest.
         Ok(unsafe { core::slice::from_raw_parts(self.data().cast(), self.bytes() / 8) })
     }
 
@@ -172,7 +173,8 @@ impl Mapped {
         if word >= self.bytes() / 8 {
             return None;
         }
-        // SAFETY: inside the data, as was checked; volatile, as peers write meanwhile. A read of 8 aligned bytes is one access.
+        // SAFETY: inside the data, as was checked; volatile, as peers write meanwhile. A read of 8 aligned bytes is
+        // one access.
         let value = unsafe { self.data().cast::<u64>().add(word).read_volatile() };
         fence(Ordering::Acquire);
         Some(value)
@@ -184,8 +186,8 @@ impl Mapped {
             return (State::Absent, 0);
         }
         let header = self.region.shared.address as *const RegionHeader;
-        // SAFETY: the header is mapped, and its words are written by atomic stores; a relaxed load is allowed on pages that cannot
-        // be written.
+        // SAFETY: the header is mapped, and its words are written by atomic stores; a relaxed load is allowed on
+        // pages that cannot be written.
         let (state, generation) = unsafe {
             let peer = (&raw const (*header).peers).cast::<RegionPeer>().add(peer);
             let load =

@@ -484,8 +484,8 @@
 #define KYOZON_FEATURE_REGIONS 16
 
 /*
- `address`, `bytes`: writes to the console. The answer is how many bytes were written, which MAY be fewer, but are never
- none where `bytes` is not 0.
+ `address`, `bytes`: writes to the console. The answer is how many bytes were written, which MAY be fewer, but are
+ never none where `bytes` is not 0.
  */
 #define KYOZON_ASK_CONSOLE 1
 
@@ -495,13 +495,14 @@
 #define KYOZON_ASK_EXIT 2
 
 /*
- `address`, `bytes`: the guest gives up for a reason that it says in so many bytes of UTF-8, which the tender MAY cut. It ends with a crash
- report and the status [`STATUS_PANIC`]. There is no answer but an error.
+ `address`, `bytes`: the guest gives up for a reason that it says in so many bytes of UTF-8, which the tender MAY
+ cut. It ends with a crash report and the status [`STATUS_PANIC`]. There is no answer but an error.
  */
 #define KYOZON_ASK_PANIC 3
 
 /*
- `deadline`, nanoseconds of the clock, or [`NO_DEADLINE`]: sleeps. The answer is 0, or 1 where the deadline had passed.
+ `deadline`, nanoseconds of the clock, or [`NO_DEADLINE`]: sleeps. The answer is 0, or 1 where the deadline had
+ passed.
  */
 #define KYOZON_ASK_PARK 4
 
@@ -526,27 +527,28 @@
 #define KYOZON_ASK_DISCARD 8
 
 /*
- `entry`, `argument`, `stack top`: starts a peer in this group that shares this peer's image, heap and stacks. The answer is its number.
- Without [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
+ `entry`, `argument`, `stack top`: starts a peer in this group that shares this peer's image, heap and stacks. The
+ answer is its number. Without [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
  */
 #define KYOZON_ASK_SPAWN 9
 
 /*
- `name`, `name bytes`, `bytes`, `address`: makes a region of so many bytes, a multiple of 4096 with the header's page, at this
- address, or where it is 0 at one that the tender chooses. The answer is its number. Its creator owns it: it may do everything
- with it. The region is not mapped. Without [`FEATURE_REGIONS`] the answer is [`ERROR_UNSUPPORTED`].
+ `name`, `name bytes`, `bytes`, `address`: makes a region of so many bytes, a multiple of 4096 with the header's
+ page, at this address, or where it is 0 at one that the tender chooses. The answer is its number. Its creator owns
+ it: it may do everything with it. The region is not mapped. Without [`FEATURE_REGIONS`] the answer is
+ [`ERROR_UNSUPPORTED`].
  */
 #define KYOZON_ASK_REGION_CREATE 16
 
 /*
- `name`, `name bytes`, `info`: the number of a region of this name that this peer was granted; the tender writes a [`SharedRegion`]
- to `info`, whose rights are those granted.
+ `name`, `name bytes`, `info`: the number of a region of this name that this peer was granted; the tender writes a
+ [`SharedRegion`] to `info`, whose rights are those granted.
  */
 #define KYOZON_ASK_REGION_OPEN 17
 
 /*
- `region`, `rights`: maps it at its address with `REGION_*`, which MUST be granted. The answer to a region that is mapped with
- these rights is 0; other rights replace those it had.
+ `region`, `rights`: maps it at its address with `REGION_*`, which MUST be granted. The answer to a region that is
+ mapped with these rights is 0; other rights replace those it had.
  */
 #define KYOZON_ASK_REGION_MAP 18
 
@@ -556,20 +558,20 @@
 #define KYOZON_ASK_REGION_UNMAP 19
 
 /*
- `region`, `peer`, `rights`: the peer may map it with these rights from now on. Only its owner may. A peer that has it mapped with more rights
- loses the mapping, as by [`ASK_REGION_REVOKE`], and MAY map it anew.
+ `region`, `peer`, `rights`: the peer may map it with these rights from now on. Only its owner may. A peer that has
+ it mapped with more rights loses the mapping, as by [`ASK_REGION_REVOKE`], and MAY map it anew.
  */
 #define KYOZON_ASK_REGION_GRANT 20
 
 /*
- `region`, `peer`: the peer has no right any more. Where it has the region mapped, it loses the mapping before the answer; a guest that cannot
- lose it ends. Only its owner may.
+ `region`, `peer`: the peer has no right any more. Where it has the region mapped, it loses the mapping before the
+ answer; a guest that cannot lose it ends. Only its owner may.
  */
 #define KYOZON_ASK_REGION_REVOKE 21
 
 /*
- `region`, `count`, `deadline`: waits until so many peers have mapped it, at the same time or not: what has become of them stands in the
- header. The answer is how many have, or [`ERROR_TIMEOUT`].
+ `region`, `count`, `deadline`: waits until so many peers have mapped it, at the same time or not: what has become
+ of them stands in the header. The answer is how many have, or [`ERROR_TIMEOUT`].
  */
 #define KYOZON_ASK_RENDEZVOUS 22
 

@@ -30,7 +30,8 @@ const EFER: u64 = 0xd00;
 const RFLAGS: u64 = 0x3002;
 /// The time-stamp counter (Intel SDM volume 4, table 2-2).
 const MSR_TSC: u32 = 0x10;
-/// `_IOW(KVMIO, 0xe1, struct kvm_device_attr)` of linux/kvm.h: the crate has it for other architectures' processors only.
+/// `_IOW(KVMIO, 0xe1, struct kvm_device_attr)` of linux/kvm.h: the crate has it for other architectures' processors
+/// only.
 const KVM_SET_DEVICE_ATTR: libc::c_ulong = 0x4018_aee1;
 
 /// A processor, and the frames that its stubs leave.
@@ -118,7 +119,8 @@ impl KvmCpu {
         self.fd.get_tsc_khz().ok().map(u64::from)
     }
 
-    /// The frame of an exception. It lies where the guest can write: it is read only where it must be, and is the guest's word.
+    /// The frame of an exception. It lies where the guest can write: it is read only where it must be, and is the
+    /// guest's word.
     fn frame(&self, vector: u32, rsp: u64) -> Option<Frame> {
         let words = if vector < 32 && VECTORS_WITH_ERROR & 1 << vector != 0 { 6 } else { 5 };
         if rsp != (tables::fault_stack_top() & !15) - words * 8 {
@@ -175,8 +177,8 @@ fn set_special(fd: &VcpuFd, cr4: u64, root: u64, thread: u64) -> Result<()> {
     fd.set_sregs(&special).context("KVM_SET_SREGS")
 }
 
-/// Lets the guest read the host's counter: all peers then have the same clock. Where KVM has no way to set the offset, the
-/// counter itself is set, which is off by the microseconds that the call takes.
+/// Lets the guest read the host's counter: all peers then have the same clock. Where KVM has no way to set the
+/// offset, the counter itself is set, which is off by the microseconds that the call takes.
 fn same_counter(fd: &VcpuFd) -> Result<()> {
     let offset = 0_u64;
     let attribute = kvm_device_attr {

@@ -1,8 +1,8 @@
 //! What the processor says of itself to a guest: little, as guests take features from the boot block.
 //!
-//! KVM checks control registers against it, so what the tender sets there must be in it. To ask KVM for all that it can do costs
-//! half a millisecond where `cpuid` exits; a handful of leaves is read from the processor instead, reduced to what every
-//! KVM passes on where the processor has it.
+//! KVM checks control registers against it, so what the tender sets there must be in it. To ask KVM for all that it
+//! can do costs half a millisecond where `cpuid` exits; a handful of leaves is read from the processor instead,
+//! reduced to what every KVM passes on where the processor has it.
 
 use anyhow::{Context, Result};
 use kvm_bindings::{kvm_cpuid_entry2, CpuId, KVM_CPUID_FLAG_SIGNIFCANT_INDEX};

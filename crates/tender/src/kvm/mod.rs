@@ -1,12 +1,12 @@
 //! A virtual machine without any code at CPL 0.
 //!
-//! The guest begins in 64-bit mode at CPL 3. Descriptors, task state and page tables are the tender's; the first three are mapped
-//! for the processor alone, the last not at all. The gates of all exceptions lead to code at CPL 3, one `out` each: the tender learns
-//! the vector from the port and the rest from the frame on a stack of its own.
+//! The guest begins in 64-bit mode at CPL 3. Descriptors, task state and page tables are the tender's; the first
+//! three are mapped for the processor alone, the last not at all. The gates of all exceptions lead to code at CPL 3,
+//! one `out` each: the tender learns the vector from the port and the rest from the frame on a stack of its own.
 //!
-//! What differs between hosts, and is therefore not relied on: IOPL is dropped where KVM has no hardware virtualization, and TSS
-//! bitmaps are not looked at by some emulators, so both allow ports; `rip` at an exit by `out` is before or behind the instruction;
-//! CPUID may not be maskable.
+//! What differs between hosts, and is therefore not relied on: IOPL is dropped where KVM has no hardware
+//! virtualization, and TSS bitmaps are not looked at by some emulators, so both allow ports; `rip` at an exit by
+//! `out` is before or behind the instruction; CPUID may not be maskable.
 
 mod cpu;
 mod cpuid;
@@ -30,7 +30,8 @@ use vmm_sys_util::eventfd::EventFd;
 pub use cpu::KvmCpu;
 pub use tables::{DOOR, DOORBELL};
 
-/// Memory slots: the guest's block, whose offsets are physical addresses, and from here on regions, whose virtual addresses are.
+/// Memory slots: the guest's block, whose offsets are physical addresses, and from here on regions, whose virtual
+/// addresses are.
 const REGION_SLOT: u32 = 1;
 /// A heap of this many bytes is worth large pages of the host, behind its beginning, which small programs stay in.
 const DENSE_HEAP: u64 = 16 << 20;
@@ -172,7 +173,8 @@ impl Space for KvmSpace {
         let mut tables = self.tables.lock().unwrap_or_else(|e| e.into_inner());
         let Mapping { number, address, bytes, .. } = *mapping;
         tables.unmap(address, bytes)?;
-        // With the slot KVM forgets, on every processor, what it derived from the tables before: on return nothing leads there.
+        // With the slot KVM forgets, on every processor, what it derived from the tables before: on return nothing
+        // leads there.
         slot_of(&self.vm, REGION_SLOT + number as u32, address, 0, 0)?;
         Ok(true)
     }

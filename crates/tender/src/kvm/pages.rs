@@ -83,8 +83,8 @@ impl PageTables {
         Ok(new)
     }
 
-    /// Maps `bytes` bytes at the virtual address `base` to the physical address `physical`; all are multiples of a page and below
-    /// 512 GiB. Where all is aligned to it, by large pages.
+    /// Maps `bytes` bytes at the virtual address `base` to the physical address `physical`; all are multiples of a
+    /// page and below 512 GiB. Where all is aligned to it, by large pages.
     pub fn map(&mut self, base: u64, physical: u64, bytes: u64, right: Right) -> Result<()> {
         let mut done = 0;
         while done < bytes {

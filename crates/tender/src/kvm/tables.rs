@@ -1,7 +1,7 @@
 //! What the processor of a guest looks up: segments, gates, task state, and the code behind gates and door.
 //!
-//! Selectors (Intel SDM volume 3, 3.4.2): 0x1b is 64-bit code and 0x23 data, both for CPL 3; 0x28 is the task state. There
-//! are no segments for CPL 0.
+//! Selectors (Intel SDM volume 3, 3.4.2): 0x1b is 64-bit code and 0x23 data, both for CPL 3; 0x28 is the task state.
+//! There are no segments for CPL 0.
 
 use crate::layout::{system, PAGE};
 use crate::memory::{system_address, Memory};
@@ -20,7 +20,8 @@ pub const GDT_LIMIT: u16 = 0x37;
 pub const IDT_LIMIT: u16 = 0xfff;
 /// Where the bitmap of ports begins in the task state.
 const BITMAP: u16 = 0x68;
-/// Last byte of the task state: a bitmap for all ports below [`PORT_END`], and a byte of ones (Intel SDM volume 1, 19.5.2).
+/// Last byte of the task state: a bitmap for all ports below [`PORT_END`], and a byte of ones (Intel SDM volume 1,
+/// 19.5.2).
 pub const TSS_LIMIT: u32 = BITMAP as u32 + PORT_END as u32 / 8;
 /// Bytes between the stubs of two vectors.
 const STUB: u64 = 16;

@@ -147,6 +147,8 @@ unsafe fn become_loader(moves: &mut [(RawFd, RawFd, bool)], wait: RawFd, loader:
     // error of execveat, or of the loader's first steps.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // What a terminal sends is for the tender.
+        libc::setpgid(0, 0);
         libc::setrlimit(libc::RLIMIT_CORE, &none);
         let mut signals = std::mem::zeroed();
         libc::sigemptyset(&mut signals);

@@ -99,6 +99,14 @@ impl ProcessCpu {
         Ok(info)
     }
 
+    /// Whether a signal came from what the guest did. Others, of whoever may send them, are dropped: a guest has no signals.
+    fn is_exception(&self, signal: i32) -> Result<bool> {
+        let kinds =
+            [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
+        // The kernel's own codes are above 0 (linux/siginfo.h).
+        Ok(kinds.contains(&signal) && self.signal()?.si_code > 0)
+    }
+
     /// What a signal means, in the words of the processor.
     fn exception(&self, signal: i32) -> Result<Reason> {
         let info = self.signal()?;
@@ -167,7 +175,7 @@ impl Cpu for ProcessCpu {
                 debug_assert_eq!(number, u64::from(DOOR_NUMBER));
                 Ok(Event::Call)
             }
-            0 if signal != libc::SIGSTOP => {
+            0 if self.is_exception(signal)? => {
                 if signal == libc::SIGILL {
                     if let Some(why) = self.failed_step()? {
                         bail!("{why}");

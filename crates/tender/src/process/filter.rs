@@ -1,4 +1,5 @@
-//! The filter of a guest's process: doorbells may be rung, the door is the tracer's, all else is an error of the guest's.
+//! The filter of a guest's process: doorbells may be rung, the door is the tracer's, all else is an error of the
+//! guest's.
 
 use super::DOORBELLS;
 use crate::bpf::{Filter, When, ALLOW, TRACE, TRAP};

@@ -1,4 +1,5 @@
-//! The loader: an ELF file of one segment, which holds the door, a loop, and the table of system calls that the loop makes.
+//! The loader: an ELF file of one segment, which holds the door, a loop, and the table of system calls that the loop
+//! makes.
 
 use super::filter::DOOR_NUMBER;
 use super::DOORBELLS;
@@ -111,7 +112,8 @@ pub fn filter_address(steps: usize) -> u64 {
     row(steps + 1)
 }
 
-/// The loader's file: makes `steps`, then jumps to `entry` with this stack and argument. `data` lies at [`filter_address`].
+/// The loader's file: makes `steps`, then jumps to `entry` with this stack and argument. `data` lies at
+/// [`filter_address`].
 pub fn file(steps: &[Step], stack: u64, argument: u64, entry: u64, data: &[u8]) -> Result<Vec<u8>> {
     let mut segment = code().to_vec();
     ensure!(segment.len() as u64 <= PAGE, "the loader's code fits a page");
