@@ -12,6 +12,8 @@ pub const CASES: &[Case] = &[
     ("heap", heap),
     ("all-memory", all_memory),
     ("clock", time),
+    ("memory", memory),
+    ("floats", floats),
     ("random", random),
     ("registers", registers),
     ("big-output", big_output),
@@ -106,6 +108,67 @@ fn time() {
     let (first, second) = (clock::time_of_day(), clock::time_of_day());
     assert!(first > 1_700_000_000_000_000_000 && second - first < 5_000_000_000);
     assert!(clock::first_instruction().is_none_or(|first| first < before && first > 0));
+}
+
+/// Copying, filling and comparing, of all lengths and overlaps, against what a byte at a time does.
+fn memory() {
+    const ROOM: usize = 200;
+    let mut state = 1_u32;
+    let mut fill = |bytes: &mut [u8]| {
+        for byte in bytes {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            *byte = (state >> 24) as u8;
+        }
+    };
+    let by_byte = |to: &mut [u8], from: &[u8]| {
+        for (to, from) in to.iter_mut().zip(from) {
+            // SAFETY: a byte of the slice's; volatile, so that this does not become a call of what is tested.
+            unsafe { core::ptr::from_mut(to).write_volatile(*from) };
+        }
+    };
+    let (mut ours, mut want, mut copy) = ([0_u8; ROOM], [0_u8; ROOM], [0_u8; ROOM]);
+    for length in 0..70 {
+        for distance in 0..70_usize {
+            fill(&mut ours);
+            by_byte(&mut want, &ours);
+            by_byte(&mut copy, &ours);
+            let (from, to) =
+                if length % 2 == 0 { (60, 60 + distance) } else { (60 + distance, 60) };
+            by_byte(&mut want[to..to + length], &copy[from..from + length]);
+            ours.copy_within(from..from + length, to);
+            assert!(ours.iter().eq(want.iter()), "copy {length} {distance}");
+            assert_eq!(ours, want);
+        }
+        ours[10..10 + length].fill(length as u8);
+        assert!(ours[10..10 + length].iter().all(|byte| *byte == length as u8));
+        let mut other = ours;
+        for at in 0..length {
+            other[10 + at] = other[10 + at].wrapping_add(1);
+            let (a, b) = (&ours[10..10 + length], &other[10..10 + length]);
+            assert!(a != b && a.cmp(b) == a[at].cmp(&b[at]), "compare {length} {at}");
+            other[10 + at] = ours[10 + at];
+        }
+        assert_eq!(ours, other);
+    }
+    let big: Vec<u8> = (0..1_000_003_u32).map(|i| (i % 251) as u8).collect();
+    let copy = big.clone();
+    assert!(copy.iter().enumerate().all(|(i, byte)| usize::from(*byte) == i % 251));
+}
+
+/// Floating point, also beside calls.
+fn floats() {
+    let mut sum = 0.0_f64;
+    for i in 1..=10_000_u32 {
+        sum += 1.0 / f64::from(core::hint::black_box(i));
+        if i % 1000 == 0 {
+            let _ = clock::time_of_day();
+        }
+    }
+    // The harmonic number of 10000.
+    assert!((sum - 9.787_606_036_044_348).abs() < 1e-10, "{sum}");
+    assert_eq!(format!("{sum:.6} {:e}", 1.5e300_f64), "9.787606 1.5e300");
+    // Exceptions are masked, as they are at the start of a program.
+    assert!((core::hint::black_box(1.0_f64) / core::hint::black_box(0.0)).is_infinite());
 }
 
 fn random() {

@@ -1,6 +1,6 @@
 //! Guest side of a unikernel: entry, calls, console, heap, clock, sleeping and waking, regions.
 //!
-//! A unikernel is a binary for `x86_64-unknown-none` that says what it does:
+//! A unikernel is a binary that says what it does:
 //!
 //! ```text
 //! #![no_std]
@@ -13,14 +13,17 @@
 //! }
 //! ```
 //!
-//! and whose `build.rs` links it with this crate's `unikernel.ld`. `kyozon run` runs it; what `run` returns is its
-//! status. A panic ends it with a backtrace.
+//! and whose `build.rs` links it with this crate's `unikernel.ld`, as that of `kyozon-unikernel-examples` does.
+//! `kyozon run` runs it; what `run` returns is its status. A panic ends it with a backtrace.
 //!
 //! Decisions:
 //!
 //! - Images are static and linked at a fixed address: nothing is relocated at the start, text is the same in every
 //!   guest, and an address in a report is one in the file.
 //! - Code is position-independent all the same, as addresses are above 2 GiB.
+//! - The target is the host's (`x86_64-unknown-linux-gnu`), linked without a C library and with the module `memory`
+//!   in its stead: `x86_64-unknown-none` works too, but computes floating point in software and has no vector
+//!   registers, so that the same source would be another program than beside Linux.
 //!
 //! Invariants:
 //!
@@ -42,9 +45,11 @@ pub mod sleep;
 mod start;
 pub mod system;
 
-#[cfg(target_os = "none")]
+#[cfg(feature = "guest")]
 mod heap;
-#[cfg(target_os = "none")]
+#[cfg(all(feature = "guest", not(target_os = "none")))]
+mod memory;
+#[cfg(feature = "guest")]
 mod panic;
 
 pub use error::{Error, Result};

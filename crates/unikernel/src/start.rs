@@ -25,7 +25,7 @@ struct Note {
     version: u32,
 }
 
-#[cfg_attr(target_os = "none", link_section = ".note.kyozon")]
+#[cfg_attr(feature = "guest", link_section = ".note.kyozon")]
 #[used]
 static NOTE: Note = Note {
     name_bytes: 7,
@@ -48,7 +48,7 @@ pub unsafe fn start(boot: &'static GuestBoot, run: fn() -> u8) -> ! {
     FIRST.store(crate::clock::counter(), Ordering::Relaxed);
     BOOT.store(core::ptr::from_ref(boot).cast_mut(), Ordering::Relaxed);
     // A tender of another version refused the image, by its note.
-    #[cfg(target_os = "none")]
+    #[cfg(feature = "guest")]
     // SAFETY: the heap is nobody else's, and nothing was allocated before.
     unsafe {
         crate::heap::set_up(boot)
