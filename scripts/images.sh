@@ -2,9 +2,9 @@
 # images.sh FOLDER CRATE:BIN[:elf|:task|:own|:unikernel]...
 # Builds what runs without an operating system, and writes each as a flat image FOLDER/BIN.bin, or where a loader wants
 # that as an ELF file FOLDER/BIN.elf. A task of the microkernel is an ELF file behind a page of header, FOLDER/BIN.bin.
-# A unikernel is an ELF file, FOLDER/BIN.elf, with symbols for its crash reports. It is compiled for the host's target, without
-# anything of the host's in it: so it computes with vector registers, as a program beside it would.
-# The feature `image` is for flat images, tasks and unikernels, the feature BIN for ELF files and for flat images with :own.
+# A unikernel is an ELF file, FOLDER/BIN.elf, with symbols for its crash reports. It is compiled for the host's target,
+# without anything of the host's in it: so it computes with vector registers, as a program beside it would.
+# The feature `image` is for flat images, tasks and unikernels, the feature BIN for ELF files and flat images with :own.
 set -eu
 folder=$1
 shift

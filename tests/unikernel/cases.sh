@@ -17,7 +17,8 @@ while read -r name guests for status pattern; do
 	# shellcheck disable=SC2046 # arguments are words
 	set -- $(echo "$name" | tr '(),' ' ')
 	code=0
-	"$product/kyozon" run --backend "$backend" --vms "$guests" --region name=board,size=1M --time-limit "$limit" \
+	"$product/kyozon" run --backend "$backend" --vms "$guests" --time-limit "$limit" \
+		--region name=board,size=1M --region name=read,size=8K,ro \
 		"$product/unikernel-test.elf" -- "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || code=$?
 	# The report comes first, whatever was printed before.
 	line=$(cat "$SCRATCH/err" "$SCRATCH/out" | head -n 1)

@@ -67,8 +67,9 @@ fn header_write() {
     write(boot().regions[0].address + 8);
 }
 
+/// In the region that is for reading.
 fn region_write() {
-    write(boot().regions[0].address + REGION_HEADER_BYTES);
+    write(boot().regions[1].address + REGION_HEADER_BYTES);
 }
 
 /// `ret`, where it must not run.
