@@ -19,10 +19,10 @@ use vmm_sys_util::eventfd::EventFd;
 
 /// One guest, as the others' threads see it.
 pub struct Peer {
+    /// Its address space, which goes before its memory does.
+    pub space: Arc<dyn Space>,
     /// Its memory.
     pub memory: Arc<Memory>,
-    /// Its address space.
-    pub space: Arc<dyn Space>,
     /// Interrupts its processor, once that has a thread.
     pub kick: OnceLock<Box<dyn Kick>>,
     /// It has to end, for no fault of its own.

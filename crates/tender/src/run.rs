@@ -129,9 +129,11 @@ struct Machine {
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     let name = path.display();
+    // Looked at before it is opened: to open a pipe would wait for somebody.
+    let about = std::fs::metadata(path).with_context(|| format!("cannot open {name}"))?;
+    ensure!(about.is_file(), "{name} is no file");
     let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
-    let size = file.metadata().map_or(0, |about| about.len());
-    let mut bytes = Vec::with_capacity(size.min(IMAGE_BYTES) as usize + 1);
+    let mut bytes = Vec::with_capacity(about.len().min(IMAGE_BYTES) as usize + 1);
     file.take(IMAGE_BYTES + 1)
         .read_to_end(&mut bytes)
         .with_context(|| format!("cannot read {name}"))?;

@@ -102,7 +102,8 @@ fn slot_of(vm: &VmFd, slot: u32, base: u64, host: u64, bytes: u64) -> Result<()>
         userspace_addr: host,
         flags: 0,
     };
-    // SAFETY: the block lives as long as the machine: the group keeps both, and drops machines first.
+    // SAFETY: the block lives as long as the machine: a peer drops its space before its memory, a group its peers
+    // before its regions.
     unsafe { vm.set_user_memory_region(region) }.context("KVM_SET_USER_MEMORY_REGION")
 }
 
