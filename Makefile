@@ -10,10 +10,11 @@ export KYOZON_CACHE
 ENV := . "$(KYOZON_CACHE)/env"
 LAB := $(ENV) && "$$CARGO_TARGET_DIR/debug/kyozon-lab"
 
-# Images that run beside Linux, CRATE:BIN, or without it, CRATE:BIN:elf, and tasks of the microkernel, CRATE:BIN:task;
-# the last ones are for tests only.
+# Images that run beside Linux, CRATE:BIN, or without it, CRATE:BIN:elf, tasks of the microkernel, CRATE:BIN:task, and
+# unikernels, CRATE:BIN:unikernel; those whose name ends with -test are for tests only.
 IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:alone:elf kyozon-microkernel:cokernel \
-	kyozon-monitor-task:monitor:task kyozon-cokernel-test:cokernel-test kyozon-task-test:task-test:task
+	kyozon-monitor-task:monitor:task kyozon-cokernel-test:cokernel-test kyozon-task-test:task-test:task \
+	kyozon-unikernel-examples:hello:unikernel kyozon-unikernel-examples:start:unikernel kyozon-unikernel-test:unikernel-test:unikernel
 
 .PHONY: help setup build demo test bench soak shell install clean
 

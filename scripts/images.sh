@@ -1,8 +1,10 @@
 #!/bin/sh
-# images.sh FOLDER CRATE:BIN[:elf|:task|:own]...
+# images.sh FOLDER CRATE:BIN[:elf|:task|:own|:unikernel]...
 # Builds what runs without an operating system, and writes each as a flat image FOLDER/BIN.bin, or where a loader wants
 # that as an ELF file FOLDER/BIN.elf. A task of the microkernel is an ELF file behind a page of header, FOLDER/BIN.bin.
-# The feature `image` is for flat images and tasks, the feature BIN for ELF files and for flat images with :own.
+# A unikernel is an ELF file, FOLDER/BIN.elf, with symbols for its crash reports. It is compiled for the host's target,
+# without anything of the host's in it: so it computes with vector registers, as a program beside it would.
+# The feature `image` is for flat images, tasks and unikernels, the feature BIN for ELF files and flat images with :own.
 set -eu
 folder=$1
 shift
@@ -34,16 +36,22 @@ task_header() {
 }
 
 for image; do
-	crate=${image%%:*} bin=${image#*:} feature=image kind=bin form=flat
+	crate=${image%%:*} bin=${image#*:} feature=image kind=bin form=flat target=x86_64-unknown-none
 	case $bin in
 	*:elf) bin=${bin%:elf} feature=$bin kind=elf form=elf ;;
 	*:own) bin=${bin%:own} feature=$bin ;;
 	*:task) bin=${bin%:task} form=task ;;
+	# A backtrace follows frame pointers.
+	*:unikernel) bin=${bin%:unikernel} kind=elf form=elf target=x86_64-unknown-linux-gnu ;;
 	esac
-	# shellcheck disable=SC2086 # KYOZON_BUILD_STD is a list of words, or empty
-	"${CARGO:-cargo}" build --locked --quiet --release --target x86_64-unknown-none ${KYOZON_BUILD_STD:-} \
+	case $target in
+	*-none) std=${KYOZON_BUILD_STD:-} flags= ;;
+	*) std= flags=-Cforce-frame-pointers=yes ;;
+	esac
+	# shellcheck disable=SC2086 # std is a list of words, or empty
+	RUSTFLAGS=$flags "${CARGO:-cargo}" build --locked --quiet --release --target "$target" $std \
 		-p "$crate" --bin "$bin" --features "$feature"
-	built=$CARGO_TARGET_DIR/x86_64-unknown-none/release/$bin
+	built=$CARGO_TARGET_DIR/$target/release/$bin
 	case $form in
 	flat) objcopy -O binary "$built" "$folder/$bin.new" ;;
 	elf) objcopy --strip-debug "$built" "$folder/$bin.new" ;;

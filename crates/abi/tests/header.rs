@@ -103,9 +103,14 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, HostStatus, "kyozon_host_status": version, state, ticks, missed, overruns, longest_tsc, due_tsc,
         nested_bytes, findings, differences, doubts, exits, histogram, fault);
     layout!(c, Mailbox, "kyozon_mailbox": kind, code, bytes, text, check);
-    layout!(c, GuestBoot, "kyozon_guest_boot": version, backend, hypercall, memory, memory_bytes, stack_top, tsc_khz,
-        tsc_offset, region_count, regions);
-    layout!(c, SharedRegion, "kyozon_shared_region": name, address, bytes, rights, generation, reserved);
+    layout!(c, Area, "kyozon_area": base, bytes);
+    layout!(c, GuestBoot, "kyozon_guest_boot": magic, version, backend, features, peer, peers, door, doorbell, call, thread,
+        image, stack, tls, heap, tsc_khz, tsc_offset, clock_tsc, clock_ns, clock_scale, arguments, argument_count,
+        region_count, regions);
+    layout!(c, CallBlock, "kyozon_call_block": number, arguments, result);
+    layout!(c, SharedRegion, "kyozon_shared_region": name, address, bytes, rights, generation, number);
+    layout!(c, RegionPeer, "kyozon_region_peer": state, generation);
+    layout!(c, RegionHeader, "kyozon_region_header": magic, version, generation, name, address, bytes, peers, reserved);
 
     let dir = tempfile::tempdir().expect("temporary directory");
     let file = dir.path().join("layout.c");

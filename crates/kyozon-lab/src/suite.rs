@@ -175,8 +175,18 @@ fn lint(tree: &Path) -> Result<(Count, String)> {
         tool(&mut bare)
             .with_context(|| format!("{package} with {feature}, on the bare machine"))?;
     }
+    for package in UNIKERNELS {
+        let mut guest = cargo(tree);
+        // As images are: without a C library nothing can unwind.
+        guest.args(["clippy", "--locked", "--release", "--target", "x86_64-unknown-linux-gnu"]);
+        tool(guest.args(["-p", package, "--features", "image", "--", "-D", "warnings"]))
+            .with_context(|| format!("{package} as a unikernel"))?;
+    }
     Ok((Count { passed: 1, ..Count::default() }, String::new()))
 }
+
+/// Packages of unikernels, which are compiled for the host's target.
+const UNIKERNELS: [&str; 2] = ["kyozon-unikernel-examples", "kyozon-unikernel-test"];
 
 /// Packages with images, and the features that bring them.
 const IMAGES: [(&str, &str); 6] = [

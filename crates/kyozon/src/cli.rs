@@ -2,15 +2,18 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kyozon_abi::{device, layer, task};
+use kyozon_tender::run::RegionOption;
 use std::path::PathBuf;
+use std::time::Duration;
 
-/// Puts a cokernel beside the running Linux kernel, and takes it out again.
+/// Puts a cokernel beside the running Linux kernel, and takes it out again; runs unikernels.
 #[derive(Debug, Parser)]
 #[command(
     name = "kyozon",
     version,
     after_help = "Exit status: 0 done (status: a cokernel runs), 1 failed, 2 wrong usage;\n\
-    status and events also: 3 nothing is loaded; status also: 4 the cokernel was stopped."
+    status and events also: 3 nothing is loaded; status also: 4 the cokernel was stopped;\n\
+    run: the unikernel's own, 0 to 119; 120 it crashed, 124 its time was over, 128+N signal N."
 )]
 pub struct Cli {
     /// What to do.
@@ -51,6 +54,12 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Run a unikernel, in a virtual machine or in a confined process
+    ///
+    /// The image is a static ELF file made with the crate kyozon-unikernel. It runs in user mode only, and reaches
+    /// its own memory, its regions and what it asks for: its console is the standard output. Before its first
+    /// instruction this command gives up files, programs and the network for itself.
+    Run(RunOptions),
     /// Print a completion script
     Completion {
         /// For this shell
@@ -212,6 +221,101 @@ impl Tick {
     }
 }
 
+/// What runs a unikernel.
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+pub enum Backend {
+    /// A virtual machine where /dev/kvm can be used, else a process
+    Auto,
+    /// A virtual machine
+    Kvm,
+    /// A confined process: no /dev/kvm is needed, and the wall is thinner
+    Process,
+}
+
+/// Which unikernel to run, and how.
+#[derive(Debug, Args)]
+pub struct RunOptions {
+    /// The image
+    pub image: PathBuf,
+    /// What runs it
+    #[arg(long, value_enum, default_value = "auto", env = "KYOZON_BACKEND")]
+    pub backend: Backend,
+    /// Memory of each guest: image, stack and heap; bytes, or with K, M, G
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
+    pub memory: u64,
+    /// Seconds after which all guests are ended, such as 0.5
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub time_limit: Option<Duration>,
+    /// Write a core file for a debugger when the (first) guest crashes
+    #[arg(long, value_name = "FILE")]
+    pub core: Option<PathBuf>,
+    /// Memory that all guests share: name=NAME,size=SIZE and, where wanted, at=ADDRESS and ro
+    #[arg(long, value_name = "REGION", value_parser = region)]
+    pub region: Vec<RegionOption>,
+    /// How many guests of this image, numbered from 0
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub vms: u8,
+    /// At the end, say in a line of JSON on standard error how it went
+    #[arg(long)]
+    pub json: bool,
+    /// Arguments for the guests
+    #[arg(last = true, value_name = "ARGS")]
+    pub arguments: Vec<String>,
+}
+
+impl RunOptions {
+    /// As the tender wants them.
+    pub fn options(&self) -> kyozon_tender::run::Options {
+        use kyozon_tender::run;
+        run::Options {
+            image: self.image.clone(),
+            backend: match self.backend {
+                Backend::Auto => None,
+                Backend::Kvm => Some(run::Backend::Kvm),
+                Backend::Process => Some(run::Backend::Process),
+            },
+            memory: self.memory,
+            time_limit: self.time_limit,
+            core: self.core.clone(),
+            regions: self.region.clone(),
+            vms: self.vms.into(),
+            arguments: self.arguments.clone(),
+        }
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
+    time.ok_or_else(|| "not more than 0 seconds, or far too many".to_owned())
+}
+
+fn address(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+fn region(text: &str) -> Result<RegionOption, String> {
+    let mut region = RegionOption { name: String::new(), bytes: 0, at: None, write: true };
+    for word in text.split(',') {
+        match word.split_once('=') {
+            Some(("name", name)) => region.name = name.to_owned(),
+            Some(("size", bytes)) => region.bytes = size(bytes)?,
+            Some(("at", at)) => {
+                region.at = Some(address(at).ok_or_else(|| format!("{at:?} is no address"))?);
+            }
+            None if word == "ro" => region.write = false,
+            _ => return Err(format!("{word:?} is none of name=, size=, at=, ro")),
+        }
+    }
+    if region.name.is_empty() || region.bytes == 0 {
+        return Err("a region has a name and a size: name=board,size=4M".to_owned());
+    }
+    Ok(region)
+}
+
 fn size(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let shift = match &text[split..] {
@@ -288,6 +392,48 @@ mod tests {
             let error = options(&[other, "x", "--report-only"]).unwrap_err();
             assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict, "{other}");
         }
+    }
+
+    fn run(words: &[&str]) -> Result<RunOptions, clap::Error> {
+        let words = ["kyozon", "run"].iter().chain(words);
+        match Cli::try_parse_from(words)?.command {
+            Command::Run(options) => Ok(options),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn regions_and_arguments_of_a_unikernel() {
+        let plain = run(&["x.elf"]).unwrap().options();
+        assert_eq!((plain.backend, plain.memory, plain.vms), (None, 64 << 20, 1));
+        assert!(plain.regions.is_empty() && plain.arguments.is_empty());
+        let board = "name=board,size=4M,at=0x4000000000,ro";
+        let words =
+            ["--region", board, "--time-limit", "0.5", "--vms", "2", "x.elf", "--", "--a", "b"];
+        let full = run(&words).unwrap().options();
+        let want = RegionOption {
+            name: "board".into(),
+            bytes: 4 << 20,
+            at: Some(0x40_0000_0000),
+            write: false,
+        };
+        assert_eq!((full.regions, full.arguments), (vec![want], vec!["--a".into(), "b".into()]));
+        assert_eq!(full.time_limit, Some(Duration::from_millis(500)));
+        for bad in [
+            ["--region", "name=x"],
+            ["--region", "size=4M"],
+            ["--region", "name=x,size=4M,rw"],
+            ["--region", "name=x,size=4M,at=board"],
+            ["--time-limit", "0"],
+            ["--time-limit", "-1"],
+            ["--time-limit", "1e99"],
+            ["--vms", "0"],
+            ["--vms", "65"],
+            ["--backend", "none"],
+        ] {
+            assert!(run(&[bad[0], bad[1], "x.elf"]).is_err(), "{bad:?}");
+        }
+        assert!(run(&[]).is_err());
     }
 
     #[test]

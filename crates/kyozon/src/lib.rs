@@ -1,4 +1,4 @@
-//! The operator's command: `kyozon load`, `unload`, `status`, `events`.
+//! The operator's command: `kyozon load`, `unload`, `status`, `events`, `run`.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -10,6 +10,7 @@
 //! | [`monitor`] | what the monitor needs: the running kernel's profile, and memory |
 //! | [`payload`] | the kernel in a bzImage, unpacked |
 //! | [`report`] | a status as text and as JSON |
+//! | [`unikernel`] | what run does, by the tender |
 //!
 //! Invariants:
 //!
@@ -30,3 +31,4 @@ pub mod machine;
 pub mod monitor;
 pub mod payload;
 pub mod report;
+pub mod unikernel;

@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser};
 use kyozon::cli::{Cli, Command};
 use kyozon::machine::ThisMachine;
-use kyozon::{colocation, events, report};
+use kyozon::{colocation, events, report, unikernel};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -38,6 +38,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Events { follow, json } => {
             return events::print(&mut ThisMachine, &mut io::stdout().lock(), follow, json);
         }
+        Command::Run(options) => return unikernel::run(&options),
         Command::Completion { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "kyozon", &mut out);
         }

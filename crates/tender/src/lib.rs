@@ -1,8 +1,44 @@
 //! Host side of a unikernel: builds its address space, runs it at CPL 3 under KVM or in a confined process.
 //!
+//! | module | what it does |
+//! |---|---|
+//! | [`elf`] | an image's headers, checked |
+//! | [`layout`] | where everything lies in the guest's address space |
+//! | [`memory`] | the guest's memory, and every access of the tender's to it |
+//! | [`backend`] | what a backend is: it runs a guest until that asks for something, or cannot go on |
+//! | [`kvm`] | a virtual machine without any code at CPL 0 |
+//! | [`process`] | a process with nothing but the guest in it |
+//! | [`calls`] | what a guest may ask, whichever backend it has |
+//! | [`group`] | peers, their tokens, their regions |
+//! | [`region`] | named memory that peers share |
+//! | [`clock`] | the time-stamp counter as a clock |
+//! | [`report`], [`core_file`] | how a guest crashed |
+//! | [`confine`] | what the tender gives up before the first instruction of a guest |
+//! | [`run`] | all of it, from an image to an exit status |
+//!
 //! Invariants:
 //!
 //! 1. A guest reaches its own memory and the regions it was granted, nothing else.
-//! 2. However a guest or the tender ends, nothing is left behind.
+//! 2. What a guest says is a stranger's word: it is copied once, then checked, then used.
+//! 3. However a guest or the tender ends, nothing is left behind: all that the tender makes are memory, descriptors
+//!    and children that the kernel ends with it.
+//! 4. After [`confine`], the tender opens nothing, executes nothing and connects to nothing.
 //!
 //! Must not know: what a guest computes.
+
+pub mod backend;
+mod bpf;
+pub mod calls;
+pub mod clock;
+pub mod confine;
+pub mod core_file;
+pub mod elf;
+pub mod group;
+pub mod kvm;
+pub mod layout;
+pub mod memory;
+pub mod process;
+pub mod region;
+pub mod report;
+pub mod run;
+mod wire;

@@ -1,4 +1,58 @@
-//! Guest side of a unikernel: entry, hypercalls, heaps, threads across virtual machines.
+//! Guest side of a unikernel: entry, calls, console, heap, clock, sleeping and waking, regions.
+//!
+//! A unikernel is a binary that says what it does:
+//!
+//! ```text
+//! #![no_std]
+//! #![no_main]
+//! use kyozon_unikernel::println;
+//! kyozon_unikernel::main!(run);
+//! fn run() -> u8 {
+//!     println!("Hello from peer {}", kyozon_unikernel::me());
+//!     0
+//! }
+//! ```
+//!
+//! and whose `build.rs` links it with this crate's `unikernel.ld`, as that of `kyozon-unikernel-examples` does.
+//! `kyozon run` runs it; what `run` returns is its status. A panic ends it with a backtrace.
+//!
+//! Decisions:
+//!
+//! - Images are static and linked at a fixed address: nothing is relocated at the start, text is the same in every
+//!   guest, and an address in a report is one in the file.
+//! - Code is position-independent all the same, as addresses are above 2 GiB.
+//! - The target is the host's (`x86_64-unknown-linux-gnu`), linked without a C library and with the module `memory`
+//!   in its stead: `x86_64-unknown-none` works too, but computes floating point in software and has no vector
+//!   registers, so that the same source would be another program than beside Linux.
+//!
+//! Invariants:
+//!
+//! 1. What is safe here keeps memory safe whatever the arguments: the tender checks them, and answers with [`Error`].
+//! 2. A guest has one thread of execution. Memory that others change meanwhile is in regions, and is reached through
+//!    atomics or raw pointers only.
+//! 3. Reading the clock, ringing a doorbell and working on regions never ask the tender.
 //!
 //! Must not know: which back end runs it. It sees `abi::unikernel` only.
 #![no_std]
+
+pub mod arguments;
+pub mod clock;
+pub mod console;
+mod error;
+mod raw;
+pub mod region;
+pub mod sleep;
+mod start;
+pub mod system;
+
+#[cfg(feature = "guest")]
+mod heap;
+#[cfg(all(feature = "guest", not(target_os = "none")))]
+mod memory;
+#[cfg(feature = "guest")]
+mod panic;
+
+pub use error::{Error, Result};
+pub use kyozon_abi::unikernel::GuestBoot;
+pub use start::{boot, me, peers, start};
+pub use system::exit;

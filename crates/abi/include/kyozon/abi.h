@@ -376,12 +376,87 @@
 /*
  Version of everything in this module.
  */
-#define KYOZON_UNIKERNEL_VERSION 1
+#define KYOZON_UNIKERNEL_VERSION 2
 
 /*
- Most regions that one guest may have at once.
+ Images are linked from here on: 64 GiB.
+ */
+#define KYOZON_GUEST_IMAGE_BASE 68719476736
+
+/*
+ An image ends below.
+ */
+#define KYOZON_GUEST_IMAGE_END 68987912192
+
+/*
+ Loadable segments of an image, at most.
+ */
+#define KYOZON_MAX_SEGMENTS 16
+
+/*
+ Bytes of thread-local data, at most.
+ */
+#define KYOZON_MAX_TLS_BYTES (1 << 20)
+
+/*
+ Type of the note, of the name `Kyozon`, that says the version.
+ */
+#define KYOZON_NOTE_VERSION 1
+
+/*
+ The tender's pages: boot block, call block, door.
+ */
+#define KYOZON_GUEST_SYSTEM_BASE 64424509440
+
+/*
+ Top of the stack.
+ */
+#define KYOZON_GUEST_STACK_TOP 103079215104
+
+/*
+ Thread-local data.
+ */
+#define KYOZON_GUEST_THREAD_BASE 120259084288
+
+/*
+ The heap.
+ */
+#define KYOZON_GUEST_HEAP_BASE 137438953472
+
+/*
+ Bytes that one guest may have, at most.
+ */
+#define KYOZON_GUEST_MAX_MEMORY 68719476736
+
+/*
+ Regions lie from here on: where their creator says,
+ */
+#define KYOZON_REGION_BASE 274877906944
+
+/*
+ or from here on, where the tender places them.
+ */
+#define KYOZON_REGION_AUTO_BASE 412316860416
+
+/*
+ Regions end below.
+ */
+#define KYOZON_REGION_END 481036337152
+
+/*
+ Peers of a group, at most: a set of them is a word of 64 bits.
+ */
+#define KYOZON_MAX_PEERS 64
+
+/*
+ Regions of a group, at most.
  */
 #define KYOZON_MAX_REGIONS 16
+
+/*
+ [`GuestBoot::magic`], "KYOZUNI" in memory.
+ */
+#define KYOZON_BOOT_MAGIC 20633801794214219
 
 /*
  [`GuestBoot::backend`]: a virtual machine.
@@ -394,6 +469,203 @@
 #define KYOZON_BACKEND_PROCESS 2
 
 /*
+ [`GuestBoot::features`]: the time-stamp counter is a clock.
+ */
+#define KYOZON_FEATURE_TSC 1
+
+/*
+ [`GuestBoot::features`]: AVX and AVX2, with their registers.
+ */
+#define KYOZON_FEATURE_AVX2 2
+
+/*
+ [`GuestBoot::features`]: `rdfsbase`, `wrfsbase`, `rdgsbase`, `wrgsbase`.
+ */
+#define KYOZON_FEATURE_FSGSBASE 4
+
+/*
+ [`GuestBoot::features`]: [`ASK_SPAWN`].
+ */
+#define KYOZON_FEATURE_SPAWN 8
+
+/*
+ [`GuestBoot::features`]: regions can be created, mapped and revoked while the guest runs.
+ */
+#define KYOZON_FEATURE_REGIONS 16
+
+/*
+ `address`, `bytes`: writes to the console. The answer is how many bytes were written, which MAY be fewer, but are
+ never none where `bytes` is not 0.
+ */
+#define KYOZON_ASK_CONSOLE 1
+
+/*
+ `status`, at most [`MAX_STATUS`]: the guest ends. There is no answer but an error.
+ */
+#define KYOZON_ASK_EXIT 2
+
+/*
+ `address`, `bytes`: the guest gives up for a reason that it says in so many bytes of UTF-8, which the tender MAY
+ cut. It ends with a crash report and the status [`STATUS_PANIC`]. There is no answer but an error.
+ */
+#define KYOZON_ASK_PANIC 3
+
+/*
+ `deadline`, nanoseconds of the clock, or [`NO_DEADLINE`]: sleeps. The answer is 0, or 1 where the deadline had
+ passed.
+ */
+#define KYOZON_ASK_PARK 4
+
+/*
+ Nanoseconds of the group's clock.
+ */
+#define KYOZON_ASK_CLOCK 5
+
+/*
+ Nanoseconds since 1970 by the host's clock, which MAY jump.
+ */
+#define KYOZON_ASK_TIME_OF_DAY 6
+
+/*
+ `address`, `bytes`: fills with random bytes that are fit for keys; at most [`MAX_RANDOM_BYTES`].
+ */
+#define KYOZON_ASK_RANDOM 7
+
+/*
+ `address`, `bytes`, both multiples of 4096, in the heap: gives pages back to the host. They are zero when next read.
+ */
+#define KYOZON_ASK_DISCARD 8
+
+/*
+ `entry`, `argument`, `stack top`: starts a peer in this group that shares this peer's image, heap and stacks. The
+ answer is its number. Without [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
+ */
+#define KYOZON_ASK_SPAWN 9
+
+/*
+ `name`, `name bytes`, `bytes`, `address`: makes a region of so many bytes, a multiple of 4096 with the header's
+ page, at this address, or where it is 0 at one that the tender chooses. The answer is its number. Its creator owns
+ it: it may do everything with it. The region is not mapped. Without [`FEATURE_REGIONS`] the answer is
+ [`ERROR_UNSUPPORTED`].
+ */
+#define KYOZON_ASK_REGION_CREATE 16
+
+/*
+ `name`, `name bytes`, `info`: the number of a region of this name that this peer was granted; the tender writes a
+ [`SharedRegion`] to `info`, whose rights are those granted.
+ */
+#define KYOZON_ASK_REGION_OPEN 17
+
+/*
+ `region`, `rights`: maps it at its address with `REGION_*`, which MUST be granted. The answer to a region that is
+ mapped with these rights is 0; other rights replace those it had.
+ */
+#define KYOZON_ASK_REGION_MAP 18
+
+/*
+ `region`: unmaps it.
+ */
+#define KYOZON_ASK_REGION_UNMAP 19
+
+/*
+ `region`, `peer`, `rights`: the peer may map it with these rights from now on. Only its owner may. A peer that has
+ it mapped with more rights loses the mapping, as by [`ASK_REGION_REVOKE`], and MAY map it anew.
+ */
+#define KYOZON_ASK_REGION_GRANT 20
+
+/*
+ `region`, `peer`: the peer has no right any more. Where it has the region mapped, it loses the mapping before the
+ answer; a guest that cannot lose it ends. Only its owner may.
+ */
+#define KYOZON_ASK_REGION_REVOKE 21
+
+/*
+ `region`, `count`, `deadline`: waits until so many peers have mapped it, at the same time or not: what has become
+ of them stands in the header. The answer is how many have, or [`ERROR_TIMEOUT`].
+ */
+#define KYOZON_ASK_RENDEZVOUS 22
+
+/*
+ A deadline that never comes.
+ */
+#define KYOZON_NO_DEADLINE 18446744073709551615ull
+
+/*
+ Bytes of one [`ASK_RANDOM`], at most.
+ */
+#define KYOZON_MAX_RANDOM_BYTES 4096
+
+/*
+ Highest status that a guest may end with; those above are the tender's.
+ */
+#define KYOZON_MAX_STATUS 119
+
+/*
+ The tender's status for a guest that gave up.
+ */
+#define KYOZON_STATUS_PANIC 101
+
+/*
+ The tender's status for a guest that crashed.
+ */
+#define KYOZON_STATUS_CRASH 120
+
+/*
+ The tender's status for a guest whose time was over.
+ */
+#define KYOZON_STATUS_TIME 124
+
+/*
+ There is no such call.
+ */
+#define KYOZON_ERROR_CALL -1
+
+/*
+ An address is not the guest's, not aligned, or has not the right.
+ */
+#define KYOZON_ERROR_ADDRESS -2
+
+/*
+ A number is out of its range, or an argument that must be 0 is not.
+ */
+#define KYOZON_ERROR_ARGUMENT -3
+
+/*
+ There is no region or peer of this name or number.
+ */
+#define KYOZON_ERROR_NAME -4
+
+/*
+ There is one already, or something else lies there.
+ */
+#define KYOZON_ERROR_EXISTS -5
+
+/*
+ Not granted, or not the owner.
+ */
+#define KYOZON_ERROR_RIGHT -6
+
+/*
+ There is no room: regions, peers, the host's memory.
+ */
+#define KYOZON_ERROR_FULL -7
+
+/*
+ The deadline has passed.
+ */
+#define KYOZON_ERROR_TIMEOUT -8
+
+/*
+ This backend cannot.
+ */
+#define KYOZON_ERROR_UNSUPPORTED -9
+
+/*
+ Bytes of a region's name, at most; it is of letters, digits, `-`, `_` and `.`.
+ */
+#define KYOZON_REGION_NAME_BYTES 32
+
+/*
  [`SharedRegion::rights`]: the guest may read.
  */
 #define KYOZON_REGION_READ 1
@@ -402,6 +674,86 @@
  [`SharedRegion::rights`]: the guest may write.
  */
 #define KYOZON_REGION_WRITE 2
+
+/*
+ [`RegionHeader::magic`], "KYOZREG" in memory.
+ */
+#define KYOZON_REGION_MAGIC 20060943351241035
+
+/*
+ Bytes before a region's data.
+ */
+#define KYOZON_REGION_HEADER_BYTES 4096
+
+/*
+ [`RegionPeer::state`]: never had the region mapped.
+ */
+#define KYOZON_PEER_ABSENT 0
+
+/*
+ [`RegionPeer::state`]: has it mapped.
+ */
+#define KYOZON_PEER_HERE 1
+
+/*
+ [`RegionPeer::state`]: unmapped it, or ended by its own will.
+ */
+#define KYOZON_PEER_LEFT 2
+
+/*
+ [`RegionPeer::state`]: crashed, was ended, or lost its right: what it held is in an unknown state.
+ */
+#define KYOZON_PEER_DEAD 3
+
+/*
+ Port `PORT_FAULT + v`, v below 256: exception `v` was delivered, its frame is at `rsp`.
+ */
+#define KYOZON_PORT_FAULT 0
+
+/*
+ The door.
+ */
+#define KYOZON_PORT_CALL 1280
+
+/*
+ The doorbell: the peer's number, 4 bytes.
+ */
+#define KYOZON_PORT_DOORBELL 1284
+
+/*
+ Ports that a guest can reach are below.
+ */
+#define KYOZON_PORT_END 1288
+
+/*
+ Exceptions that have an error code in their frame: a bit for each vector (Intel SDM volume 3, table 7-1).
+ */
+#define KYOZON_VECTORS_WITH_ERROR 1612872960
+
+/*
+ #DE.
+ */
+#define KYOZON_VECTOR_DIVIDE 0
+
+/*
+ #BP.
+ */
+#define KYOZON_VECTOR_BREAKPOINT 3
+
+/*
+ #UD.
+ */
+#define KYOZON_VECTOR_INVALID_OPCODE 6
+
+/*
+ #GP.
+ */
+#define KYOZON_VECTOR_PROTECTION 13
+
+/*
+ #PF.
+ */
+#define KYOZON_VECTOR_PAGE 14
 
 /*
  Version of everything in this module.
@@ -1476,19 +1828,33 @@ struct kyozon_event_record {
 };
 
 /*
- A named piece of memory that several guests see at the same address.
+ A piece of the guest's address space.
+ */
+struct kyozon_area {
+        /*
+         First virtual address.
+         */
+        uint64_t base;
+        /*
+         Bytes.
+         */
+        uint64_t bytes;
+};
+
+/*
+ A named piece of memory that several peers see at the same address.
  */
 struct kyozon_shared_region {
         /*
-         Name, UTF-8, zero-padded.
+         Name, zero-padded.
          */
-        uint8_t name[32];
+        uint8_t name[KYOZON_REGION_NAME_BYTES];
         /*
-         Virtual address, the same in every guest.
+         Virtual address of the header, the same in every guest.
          */
         uint64_t address;
         /*
-         Bytes, a multiple of 4096.
+         Bytes with the header, a multiple of 4096.
          */
         uint64_t bytes;
         /*
@@ -1500,55 +1866,177 @@ struct kyozon_shared_region {
          */
         uint32_t generation;
         /*
-         Must be zero.
+         Number of the region, for calls.
          */
-        uint64_t reserved;
+        uint64_t number;
 };
 
 /*
- What a guest knows at its first instruction.
+ What a guest knows at its first instruction. It lies in a page that the guest can only read.
  */
 struct kyozon_guest_boot {
+        /*
+         [`BOOT_MAGIC`].
+         */
+        uint64_t magic;
         /*
          [`UNIKERNEL_VERSION`].
          */
         uint32_t version;
         /*
-         `BACKEND_*`.
+         `BACKEND_*`. A guest SHOULD NOT need it.
          */
         uint32_t backend;
         /*
-         `extern "C" fn(number, argument block) -> i64`: the hypercall.
+         `FEATURE_*`. Unknown bits mean nothing.
          */
-        uint64_t hypercall;
+        uint64_t features;
         /*
-         Start of the memory that is the guest's own: virtual address.
+         Number of this peer in its group.
          */
-        uint64_t memory;
+        uint32_t peer;
         /*
-         Bytes of it.
+         Peers that the group has at its start: 0 to this, exclusive.
          */
-        uint64_t memory_bytes;
+        uint32_t peers;
         /*
-         Top of the first stack.
+         `extern "C" fn()`: makes the call in the call block.
          */
-        uint64_t stack_top;
+        uint64_t door;
+        /*
+         `extern "C" fn(peer: u32)`: gives a peer its token. A number that is no peer's does nothing.
+         */
+        uint64_t doorbell;
+        /*
+         Address of this peer's [`CallBlock`].
+         */
+        uint64_t call;
+        /*
+         The `fs` base of the first instruction.
+         */
+        uint64_t thread;
+        /*
+         From the first page of the image to behind its last.
+         */
+        struct kyozon_area image;
+        /*
+         The stack; nothing is below and above.
+         */
+        struct kyozon_area stack;
+        /*
+         Thread-local data and the word behind them.
+         */
+        struct kyozon_area tls;
+        /*
+         The heap, zero at the start.
+         */
+        struct kyozon_area heap;
         /*
          Time-stamp counter ticks in a millisecond.
          */
         uint64_t tsc_khz;
         /*
-         Added to the guest's time-stamp counter gives the host's.
+         Added to the counter that the guest reads gives the host's, modulo 2^64.
          */
         uint64_t tsc_offset;
+        /*
+         The host's counter when the group's clock showed `clock_ns`.
+         */
+        uint64_t clock_tsc;
+        /*
+         See `clock_tsc`.
+         */
+        uint64_t clock_ns;
+        /*
+         Nanoseconds a tick, times 2^32.
+         */
+        uint64_t clock_scale;
+        /*
+         Arguments: strings, each with a zero byte at its end, one behind the other.
+         */
+        struct kyozon_area arguments;
+        /*
+         How many there are.
+         */
+        uint64_t argument_count;
         /*
          How many of `regions` are set.
          */
         uint64_t region_count;
         /*
-         Regions that were granted before the start.
+         Regions that are mapped at the start.
          */
         struct kyozon_shared_region regions[KYOZON_MAX_REGIONS];
+};
+
+/*
+ What a guest asks, and the answer.
+ */
+struct kyozon_call_block {
+        /*
+         `ASK_*`.
+         */
+        uint64_t number;
+        /*
+         Arguments, in the order in which the calls name them.
+         */
+        uint64_t arguments[6];
+        /*
+         0 or more, or `ERROR_*`.
+         */
+        int64_t result;
+};
+
+/*
+ One peer, as a region's header tells of it. Both words change by atomic stores of the tender.
+ */
+struct kyozon_region_peer {
+        /*
+         `PEER_*`.
+         */
+        uint32_t state;
+        /*
+         Grows by one each time that a peer of this number comes, so that a successor is not taken for its predecessor.
+         */
+        uint32_t generation;
+};
+
+/*
+ The first page of a region.
+ */
+struct kyozon_region_header {
+        /*
+         [`REGION_MAGIC`].
+         */
+        uint64_t magic;
+        /*
+         [`UNIKERNEL_VERSION`].
+         */
+        uint32_t version;
+        /*
+         As in [`SharedRegion`].
+         */
+        uint32_t generation;
+        /*
+         As in [`SharedRegion`].
+         */
+        uint8_t name[KYOZON_REGION_NAME_BYTES];
+        /*
+         As in [`SharedRegion`].
+         */
+        uint64_t address;
+        /*
+         As in [`SharedRegion`].
+         */
+        uint64_t bytes;
+        /*
+         The peers, by number.
+         */
+        struct kyozon_region_peer peers[KYOZON_MAX_PEERS];
+        /*
+         Zero.
+         */
+        uint64_t reserved[440];
 };
 
 /*

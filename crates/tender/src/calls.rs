@@ -1,0 +1,270 @@
+//! What a guest may ask, whichever backend it has.
+
+use crate::group::Group;
+use crate::layout::{system, PAGE};
+use crate::memory::{Memory, NotTheGuests};
+use crate::region;
+use crate::wire;
+use anyhow::Result;
+use kyozon_abi::unikernel::*;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Bytes of one write to the console.
+const CONSOLE_BYTES: u64 = 64 << 10;
+/// Bytes of a guest's last words.
+const PANIC_BYTES: u64 = 4096;
+
+/// What becomes of the guest.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It goes on.
+    Answered,
+    /// It ends with this status.
+    Exit(u8),
+    /// It gave up, and said why.
+    Panic(String),
+}
+
+type Answer = Result<u64, i64>;
+
+impl From<NotTheGuests> for Refusal {
+    fn from(_: NotTheGuests) -> Self {
+        Self(ERROR_ADDRESS)
+    }
+}
+
+impl From<i64> for Refusal {
+    fn from(error: i64) -> Self {
+        Self(error)
+    }
+}
+
+/// `ERROR_*`.
+struct Refusal(i64);
+
+/// Answers the call in a peer's call block. `console` is where its words go.
+pub fn answer(group: &Group, peer: usize, console: &mut dyn FnMut(&[u8])) -> Result<Outcome> {
+    let memory = &group.peers[peer].memory;
+    let call = wire::get_call(&memory.block, system::CALL)?;
+    let result = match outcome(memory, &call) {
+        Ok(Some(outcome)) => return Ok(outcome),
+        Ok(None) => other(group, peer, memory, &call, console),
+        Err(refusal) => Err(refusal),
+    };
+    let result = result.map_or_else(|Refusal(error)| error, |value| value as i64);
+    wire::put_result(&memory.block, system::CALL, result)?;
+    Ok(Outcome::Answered)
+}
+
+/// The calls that end a guest.
+fn outcome(memory: &Memory, call: &CallBlock) -> Result<Option<Outcome>, Refusal> {
+    let [first, second, ..] = call.arguments;
+    match call.number {
+        ASK_EXIT if first <= MAX_STATUS => Ok(Some(Outcome::Exit(first as u8))),
+        ASK_EXIT => Err(Refusal(ERROR_ARGUMENT)),
+        ASK_PANIC => {
+            let mut text = vec![0; second.min(PANIC_BYTES) as usize];
+            memory.read(first, &mut text)?;
+            Ok(Some(Outcome::Panic(String::from_utf8_lossy(&text).into_owned())))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// How many arguments a call has; the others must be 0.
+fn arity(number: u64) -> Option<usize> {
+    Some(match number {
+        ASK_CLOCK | ASK_TIME_OF_DAY => 0,
+        ASK_PARK | ASK_REGION_UNMAP => 1,
+        ASK_CONSOLE | ASK_RANDOM | ASK_DISCARD | ASK_REGION_MAP | ASK_REGION_REVOKE => 2,
+        ASK_SPAWN | ASK_REGION_OPEN | ASK_REGION_GRANT | ASK_RENDEZVOUS => 3,
+        ASK_REGION_CREATE => 4,
+        _ => return None,
+    })
+}
+
+fn other(
+    group: &Group,
+    peer: usize,
+    memory: &Memory,
+    call: &CallBlock,
+    console: &mut dyn FnMut(&[u8]),
+) -> Result<u64, Refusal> {
+    let [a, b, c, d, ..] = call.arguments;
+    let arity = arity(call.number).ok_or(ERROR_CALL)?;
+    if call.arguments[arity..].iter().any(|argument| *argument != 0) {
+        return Err(Refusal(ERROR_ARGUMENT));
+    }
+    let answer: Answer = match call.number {
+        ASK_CONSOLE => {
+            let mut text = vec![0; b.min(CONSOLE_BYTES) as usize];
+            memory.read(a, &mut text)?;
+            console(&text);
+            Ok(text.len() as u64)
+        }
+        ASK_PARK => Ok(u64::from(group.park(peer, a))),
+        ASK_CLOCK => Ok(group.clock.now()),
+        ASK_TIME_OF_DAY => {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            Ok(since.as_nanos() as u64)
+        }
+        ASK_RANDOM => random(memory, a, b)?,
+        ASK_DISCARD if (a | b) % PAGE != 0 => Err(ERROR_ADDRESS),
+        ASK_DISCARD => {
+            memory.discard(a, b)?;
+            Ok(0)
+        }
+        ASK_SPAWN => Err(ERROR_UNSUPPORTED),
+        ASK_REGION_CREATE => group.create(peer, &name(memory, a, b)?, c, (d != 0).then_some(d)),
+        ASK_REGION_OPEN => open(group, peer, memory, &name(memory, a, b)?, c)?,
+        ASK_REGION_MAP => group.map(peer, a, b),
+        ASK_REGION_UNMAP => group.unmap(peer, a),
+        ASK_REGION_GRANT => {
+            let rights = region::rights(c).ok_or(ERROR_ARGUMENT)?;
+            group.grant(peer, a, b, rights)
+        }
+        ASK_REGION_REVOKE => group.grant(peer, a, b, 0),
+        ASK_RENDEZVOUS => group.rendezvous(peer, a, b, c),
+        _ => Err(ERROR_CALL),
+    };
+    Ok(answer?)
+}
+
+fn name(memory: &Memory, address: u64, bytes: u64) -> Result<Vec<u8>, Refusal> {
+    if bytes > REGION_NAME_BYTES as u64 {
+        return Err(Refusal(ERROR_ARGUMENT));
+    }
+    let mut name = vec![0; bytes as usize];
+    memory.read(address, &mut name)?;
+    Ok(name)
+}
+
+fn open(
+    group: &Group,
+    peer: usize,
+    memory: &Memory,
+    name: &[u8],
+    info: u64,
+) -> Result<Answer, Refusal> {
+    let shared = group.open(peer, name)?;
+    let mut bytes = Vec::with_capacity(size_of::<SharedRegion>());
+    bytes.extend(shared.name);
+    bytes.extend(shared.address.to_le_bytes());
+    bytes.extend(shared.bytes.to_le_bytes());
+    bytes.extend(shared.rights.to_le_bytes());
+    bytes.extend(shared.generation.to_le_bytes());
+    bytes.extend(shared.number.to_le_bytes());
+    memory.write(info, &bytes)?;
+    Ok(Ok(shared.number))
+}
+
+fn random(memory: &Memory, address: u64, bytes: u64) -> Result<Answer, Refusal> {
+    if bytes > MAX_RANDOM_BYTES {
+        return Err(Refusal(ERROR_ARGUMENT));
+    }
+    let mut buffer = vec![0; bytes as usize];
+    let mut done = 0;
+    while done < buffer.len() {
+        let rest = &mut buffer[done..];
+        // SAFETY: the kernel fills at most so many bytes.
+        let got = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
+        match usize::try_from(got) {
+            Ok(got) => done += got,
+            // A signal came first; nothing else can go wrong with these arguments.
+            Err(_) => continue,
+        }
+    }
+    memory.write(address, &buffer)?;
+    Ok(Ok(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::tests::group;
+
+    fn ask(group: &Group, number: u64, arguments: &[u64]) -> (Outcome, i64, Vec<u8>) {
+        let memory = &group.peers[0].memory;
+        let words = [&[number], arguments, &[0; 6][arguments.len()..], &[77]].concat();
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        memory.put_system(system::CALL, &bytes).unwrap();
+        let mut said = Vec::new();
+        let outcome = answer(group, 0, &mut |text| said.extend_from_slice(text)).unwrap();
+        let result = i64::from_le_bytes(memory.get_system(system::CALL + 56));
+        (outcome, result, said)
+    }
+
+    fn result(group: &Group, number: u64, arguments: &[u64]) -> i64 {
+        let (outcome, result, _) = ask(group, number, arguments);
+        assert_eq!(outcome, Outcome::Answered);
+        result
+    }
+
+    #[test]
+    fn good_arguments_are_answered() {
+        let group = group(2, true);
+        let at = GUEST_HEAP_BASE;
+        group.peers[0].memory.write(at, b"hello").unwrap();
+        assert_eq!(ask(&group, ASK_CONSOLE, &[at, 5]), (Outcome::Answered, 5, b"hello".to_vec()));
+        assert_eq!(result(&group, ASK_CONSOLE, &[at, 100_000]), CONSOLE_BYTES as i64);
+        assert_eq!(ask(&group, ASK_EXIT, &[119]).0, Outcome::Exit(119));
+        assert_eq!(ask(&group, ASK_PANIC, &[at, 5]).0, Outcome::Panic("hello".into()));
+        assert_eq!(result(&group, ASK_PARK, &[0]), 1);
+        assert!(result(&group, ASK_CLOCK, &[]) > 0);
+        assert!(result(&group, ASK_TIME_OF_DAY, &[]) > 1_600_000_000_000_000_000);
+        assert_eq!(result(&group, ASK_RANDOM, &[at, 16]), 0);
+        assert_ne!(group.peers[0].memory.word(at + 8), Ok(0));
+        assert_eq!(result(&group, ASK_DISCARD, &[at, 4096]), 0);
+        assert_eq!(group.peers[0].memory.word(at + 8), Ok(0));
+        group.peers[0].memory.write(at, b"name").unwrap();
+        assert_eq!(result(&group, ASK_REGION_CREATE, &[at, 4, 8192, REGION_BASE]), 0);
+        assert_eq!(result(&group, ASK_REGION_MAP, &[0, 3]), 0);
+        assert_eq!(result(&group, ASK_REGION_OPEN, &[at, 4, at + 64]), 0);
+        assert_eq!(group.peers[0].memory.word(at + 96), Ok(REGION_BASE));
+        assert_eq!(result(&group, ASK_REGION_GRANT, &[0, 1, 1]), 0);
+        assert_eq!(result(&group, ASK_REGION_REVOKE, &[0, 1]), 0);
+        assert_eq!(result(&group, ASK_RENDEZVOUS, &[0, 1, 0]), 1);
+        assert_eq!(result(&group, ASK_REGION_UNMAP, &[0]), 0);
+    }
+
+    #[test]
+    fn hostile_arguments_are_refused() {
+        let group = group(1, true);
+        let text = GUEST_IMAGE_BASE;
+        let wild = [
+            0,
+            1,
+            text - 1,
+            GUEST_SYSTEM_BASE,
+            GUEST_STACK_TOP - 4,
+            1 << 47,
+            u64::MAX,
+            u64::MAX - 7,
+        ];
+        for at in wild {
+            for call in [ASK_CONSOLE, ASK_PANIC, ASK_RANDOM] {
+                assert_eq!(result(&group, call, &[at, 8]), ERROR_ADDRESS, "{call} {at:#x}");
+            }
+            assert_eq!(result(&group, ASK_CONSOLE, &[at, u64::MAX]), ERROR_ADDRESS);
+            assert_eq!(result(&group, ASK_DISCARD, &[at, 4096]), ERROR_ADDRESS);
+            assert_eq!(result(&group, ASK_REGION_CREATE, &[at, 8, 8192]), ERROR_ADDRESS);
+        }
+        // What can be read, but not written.
+        assert_eq!(result(&group, ASK_RANDOM, &[text, 8]), ERROR_ADDRESS);
+        assert_eq!(result(&group, ASK_RANDOM, &[GUEST_HEAP_BASE, u64::MAX]), ERROR_ARGUMENT);
+        assert_eq!(result(&group, ASK_EXIT, &[120]), ERROR_ARGUMENT);
+        assert_eq!(result(&group, ASK_PARK, &[0, 1]), ERROR_ARGUMENT);
+        for number in [0, 10, 15, 23, 1 << 32 | 1, u64::MAX] {
+            assert_eq!(result(&group, number, &[]), ERROR_CALL, "{number}");
+        }
+        for number in [1, u64::MAX, 1 << 32] {
+            assert_eq!(result(&group, ASK_REGION_MAP, &[number, 1]), ERROR_NAME);
+            assert_eq!(result(&group, ASK_REGION_UNMAP, &[number]), ERROR_NAME);
+            assert_eq!(result(&group, ASK_REGION_GRANT, &[number, 0, 1]), ERROR_NAME);
+            assert_eq!(result(&group, ASK_REGION_REVOKE, &[0, number]), ERROR_NAME);
+            assert_eq!(result(&group, ASK_RENDEZVOUS, &[number, 0, 0]), ERROR_NAME);
+        }
+        assert_eq!(result(&group, ASK_REGION_CREATE, &[text, u64::MAX, 8192]), ERROR_ARGUMENT);
+        assert_eq!(result(&group, ASK_SPAWN, &[text, 0, 0]), ERROR_UNSUPPORTED);
+    }
+}

@@ -1,0 +1,121 @@
+//! The time-stamp counter as a clock: one for a group, the same in each of its guests and in the tender.
+
+use std::arch::x86_64::{__cpuid, _rdtsc};
+use std::time::Duration;
+
+/// A monotonic clock; its fields are those of [`kyozon_abi::unikernel::GuestBoot`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// Ticks in a millisecond.
+    pub khz: u64,
+    /// The counter when the clock showed `ns`.
+    pub tsc: u64,
+    /// Nanoseconds of `CLOCK_MONOTONIC` then.
+    pub ns: u64,
+    /// Nanoseconds a tick, times 2^32.
+    pub scale: u64,
+    /// The counter can be a clock: it never stops and never changes its rate.
+    pub steady: bool,
+}
+
+/// How long the counter is compared with the clock, at least, where nobody knows its rate: a moment is known to some
+/// 50 ns.
+const COMPARE: Duration = Duration::from_millis(1);
+
+fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is this function's; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn counter() -> u64 {
+    // SAFETY: reads a counter, which Linux leaves to user mode.
+    unsafe { _rdtsc() }
+}
+
+/// The counter and the clock at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    tsc: u64,
+    ns: u64,
+}
+
+impl Moment {
+    /// Of several readings, the one in which least time passed.
+    pub fn now() -> Self {
+        let one = || {
+            let before = counter();
+            let ns = monotonic();
+            let took = counter().wrapping_sub(before);
+            (took, before.wrapping_add(took / 2), ns)
+        };
+        let (_, tsc, ns) = (0..8).map(|_| one()).min().unwrap_or_default();
+        Self { tsc, ns }
+    }
+}
+
+/// The counter neither stops nor changes its rate (AMD APM volume 3, function 8000_0007; Intel SDM volume 3, 18.17.1).
+fn steady() -> bool {
+    __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
+}
+
+impl Clock {
+    /// A clock that began at a moment. `khz` is the counter's rate where it is known, as KVM knows it.
+    pub fn new(began: Moment, khz: Option<u64>) -> Self {
+        let khz = khz.filter(|khz| *khz != 0).unwrap_or_else(|| {
+            let passed = Duration::from_nanos(monotonic().saturating_sub(began.ns));
+            std::thread::sleep(COMPARE.saturating_sub(passed));
+            let now = Moment::now();
+            let ns = u128::from((now.ns - began.ns).max(1));
+            (u128::from(now.tsc - began.tsc) * 1_000_000 / ns) as u64
+        });
+        let khz = khz.max(1);
+        let scale = ((1_000_000_u128 << 32) / u128::from(khz)) as u64;
+        Self { khz, tsc: began.tsc, ns: began.ns, scale, steady: steady() }
+    }
+
+    /// What the clock shows at a value of the counter.
+    fn at(&self, tsc: u64) -> u64 {
+        let ticks = tsc.wrapping_sub(self.tsc);
+        self.ns.wrapping_add(((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64)
+    }
+
+    /// Nanoseconds.
+    pub fn now(&self) -> u64 {
+        if self.steady {
+            self.at(counter())
+        } else {
+            monotonic()
+        }
+    }
+
+    /// How long it is until `deadline`.
+    pub fn until(&self, deadline: u64) -> Duration {
+        Duration::from_nanos(deadline.saturating_sub(self.now()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_become_nanoseconds() {
+        let clock = Clock { khz: 2_000_000, tsc: 100, ns: 7, scale: 1 << 31, steady: true };
+        assert_eq!((clock.at(100), clock.at(300)), (7, 107));
+        // A year is far from an overflow.
+        assert_eq!(clock.at(100 + 2_000_000_000 * 31_536_000), 7 + 1_000_000_000 * 31_536_000);
+    }
+
+    #[test]
+    fn an_unknown_rate_is_measured() {
+        let (measured, before) = (Clock::new(Moment::now(), None), monotonic());
+        let now = measured.now();
+        let after = monotonic();
+        // The machine may have been elsewhere between any two lines.
+        let slack = 5_000_000;
+        assert!(now + slack > before && now < after + slack, "{before} {now} {after}");
+        assert_eq!(measured.until(0), Duration::ZERO);
+    }
+}

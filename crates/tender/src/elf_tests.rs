@@ -1,0 +1,167 @@
+//! Images made by hand, whole and broken.
+
+use super::*;
+
+/// Offset in the file of the program headers of [`image`].
+const HEADERS: usize = 64;
+
+fn put(file: &mut [u8], at: usize, bytes: usize, value: u64) {
+    file[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+}
+
+/// A file with text, data with zeros behind, a note and thread-local data.
+pub fn image() -> Vec<u8> {
+    let mut file = vec![0; 0x3000];
+    file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    put(&mut file, 16, 2, 2);
+    put(&mut file, 18, 2, 62);
+    put(&mut file, 24, 8, GUEST_IMAGE_BASE + 0x10);
+    put(&mut file, 0x20, 8, HEADERS as u64);
+    put(&mut file, 0x36, 2, 56);
+    put(&mut file, 0x38, 2, 4);
+    let mut header = |n: usize, kind, flags, offset, address, in_file, bytes| {
+        let at = HEADERS + n * 56;
+        for (field, width, value) in [
+            (0, 4, kind),
+            (4, 4, flags),
+            (8, 8, offset),
+            (16, 8, address),
+            (32, 8, in_file),
+            (40, 8, bytes),
+            (48, 8, 8),
+        ] {
+            put(&mut file, at + field, width, value);
+        }
+    };
+    header(0, PT_LOAD, 5, 0x1000, GUEST_IMAGE_BASE, 0x800, 0x800);
+    header(1, PT_LOAD, 6, 0x2000, GUEST_IMAGE_BASE + 0x1000, 0x10, 0x2345);
+    header(2, PT_NOTE, 4, 0x400, 0, 24, 24);
+    header(3, PT_TLS, 4, 0x2000, GUEST_IMAGE_BASE + 0x1000, 8, 0x20);
+    put(&mut file, 0x400, 4, 7);
+    put(&mut file, 0x404, 4, 4);
+    put(&mut file, 0x408, 4, u64::from(NOTE_VERSION));
+    file[0x40c..0x412].copy_from_slice(b"Kyozon");
+    put(&mut file, 0x414, 4, u64::from(UNIKERNEL_VERSION));
+    file
+}
+
+#[test]
+fn a_whole_image_is_accepted() {
+    let image = parse(&image()).unwrap();
+    assert_eq!(image.entry, GUEST_IMAGE_BASE + 0x10);
+    let [text, data] = &image.segments[..] else { panic!("{image:?}") };
+    assert!(text.execute && !text.write && data.write && !data.execute);
+    assert_eq!((text.file.clone(), data.bytes), (0x1000..0x1800, 0x2345));
+    assert_eq!(data.pages(), GUEST_IMAGE_BASE + 0x1000..GUEST_IMAGE_BASE + 0x4000);
+    assert_eq!(image.tls, Tls { file: 0x2000..0x2008, bytes: 0x20, align: 8 });
+}
+
+#[test]
+fn each_rule_is_a_line() {
+    let header = |n: usize, field: usize| HEADERS + n * 56 + field;
+    let far = GUEST_IMAGE_END - 0x1000;
+    // Where, how many bytes, what, and a part of the answer.
+    let cases: &[(usize, usize, u64, &str)] = &[
+        (0, 1, 0, "no ELF file"),
+        (4, 1, 1, "no ELF64 file for x86-64"),
+        (5, 1, 2, "no ELF64 file for x86-64"),
+        (18, 2, 183, "no ELF64 file for x86-64"),
+        (16, 2, 3, "not linked at a fixed address"),
+        (0x20, 8, u64::MAX - 8, "a program header lies behind"),
+        (0x20, 8, 0x2ff0, "a program header lies behind"),
+        (0x36, 2, 32, "32 bytes instead of 56"),
+        (0x38, 2, 0xffff, "65535 program headers"),
+        (0x38, 2, 0, "no note"),
+        (24, 8, GUEST_IMAGE_BASE + 0x800, "is no code"),
+        (24, 8, GUEST_IMAGE_BASE + 0x1000, "is no code"),
+        (header(0, 0), 4, PT_INTERP, "a program for an operating system"),
+        (header(0, 4), 4, 7, "writable and executable"),
+        (header(0, 8), 8, u64::MAX, "lies behind the end of the file"),
+        (header(0, 8), 8, 0x2900, "lies behind the end of the file"),
+        (header(0, 16), 8, GUEST_IMAGE_BASE - 0x1000, "is outside"),
+        (header(0, 32), 8, 0x801, "longer in the file than in memory"),
+        (header(0, 40), 8, 0x1001, "share a page"),
+        (header(1, 16), 8, GUEST_IMAGE_BASE + 0xfff, "share a page"),
+        (header(1, 16), 8, far, "is outside"),
+        (header(1, 40), 8, u64::MAX, "is outside"),
+        (header(2, 8), 8, 0x2ff8, "a note lies behind"),
+        (header(2, 32), 8, 20, "before byte 0x14"),
+        (header(3, 32), 8, 0x21, "thread-local data are longer"),
+        (header(3, 40), 8, MAX_TLS_BYTES + 1, "more than 1048576 bytes"),
+        (header(3, 48), 8, 12, "aligned to 12"),
+        (header(3, 48), 8, 8192, "aligned to 8192"),
+        (header(1, 0), 4, PT_TLS, "more than one segment of thread-local data"),
+        (0x400, 4, u64::from(u32::MAX), "no note"),
+        (0x40c, 1, 0x21, "no note"),
+        (0x414, 4, 99, "version 99"),
+    ];
+    for (at, bytes, value, want) in cases {
+        let mut file = image();
+        put(&mut file, *at, *bytes, *value);
+        let error = format!("{:#}", parse(&file).expect_err(want));
+        assert!(error.contains(want), "{want}: {error}");
+    }
+    assert!(parse(&[]).is_err());
+}
+
+#[test]
+fn whatever_the_bytes_are_nothing_breaks() {
+    // xorshift64*, as deterministic as the seed.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = |below: usize| {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % below
+    };
+    let whole = image();
+    for length in 0..0x420 {
+        fuzz(&whole[..length]);
+    }
+    let interesting =
+        [0, 1, 0x7f, 0xff, 0x1000, 0x7fff_ffff, u64::MAX, GUEST_IMAGE_BASE, GUEST_IMAGE_END];
+    for _ in 0..20_000 {
+        let mut file = whole.clone();
+        for _ in 0..=random(4) {
+            let (at, bytes) = (random(0x418), [1, 2, 4, 8][random(4)]);
+            let value = match random(2) {
+                0 => interesting[random(interesting.len())],
+                _ => random(1 << 30) as u64 * 37,
+            };
+            put(&mut file, at, bytes, value);
+        }
+        fuzz(&file);
+    }
+}
+
+#[test]
+fn a_symbol_is_found_by_an_address_inside() {
+    let mut file = image();
+    let (sections, symbols, names) = (0x500, 0x700, 0x780);
+    put(&mut file, 0x28, 8, sections as u64);
+    put(&mut file, 0x3a, 2, 64);
+    put(&mut file, 0x3c, 2, 2);
+    let mut section = |n: usize, kind, offset: usize, bytes, link| {
+        put(&mut file, sections + n * 64 + 4, 4, kind);
+        put(&mut file, sections + n * 64 + 24, 8, offset as u64);
+        put(&mut file, sections + n * 64 + 32, 8, bytes);
+        put(&mut file, sections + n * 64 + 40, 4, link);
+    };
+    section(0, SHT_SYMTAB, symbols, 48, 1);
+    section(1, 3, names, 32, 0);
+    file[names..names + 16].copy_from_slice(b"\0main\0_ZN1a1bE\0x");
+    for (n, name, base, bytes) in [(0, 1, 0x10, 0x20), (1, 6, 0x30, 8)] {
+        put(&mut file, symbols + n * 24, 4, name);
+        put(&mut file, symbols + n * 24 + 4, 1, 2);
+        put(&mut file, symbols + n * 24 + 8, 8, GUEST_IMAGE_BASE + base);
+        put(&mut file, symbols + n * 24 + 16, 8, bytes);
+    }
+    let at = |offset: u64| symbol(&file, GUEST_IMAGE_BASE + offset).map(|s| (s.name, s.offset));
+    assert_eq!(at(0x1f), Some(("main".into(), 15)));
+    assert_eq!(at(0x37), Some(("_ZN1a1bE".into(), 7)));
+    assert_eq!((at(0x38), at(0xf)), (None, None));
+    fuzz(&file);
+    // Names that lie nowhere are no names.
+    put(&mut file, symbols, 4, 0xffff_ffff);
+    assert_eq!(symbol(&file, GUEST_IMAGE_BASE + 0x10), None);
+}

@@ -1,0 +1,128 @@
+//! A group whose guests never run.
+
+use super::*;
+use crate::backend::Mapping;
+use crate::clock::Moment;
+use crate::elf;
+use crate::layout::Layout;
+
+/// A space that can take regions away, or cannot.
+struct Still(bool);
+
+impl Space for Still {
+    fn features(&self) -> u64 {
+        if self.0 {
+            FEATURE_REGIONS
+        } else {
+            0
+        }
+    }
+    fn map(&self, _: &Mapping) -> Result<()> {
+        Ok(())
+    }
+    fn unmap(&self, _: &Mapping) -> Result<bool> {
+        Ok(self.0)
+    }
+}
+
+pub fn group(peers: usize, regions: bool) -> Group {
+    let file = elf::tests::image();
+    let image = elf::parse(&file).unwrap();
+    let peer = |_| {
+        let layout = Layout::new(&image, 1 << 20).unwrap();
+        Peer {
+            memory: Arc::new(Memory::new(&image, &file, layout, false).unwrap()),
+            space: Arc::new(Still(regions)),
+            kick: OnceLock::new(),
+            lost: AtomicBool::new(false),
+        }
+    };
+    let tokens = (0..peers).map(|_| EventFd::new(libc::EFD_NONBLOCK).unwrap()).collect();
+    Group::new((0..peers).map(peer).collect(), tokens, Clock::new(Moment::now(), Some(1_000_000)))
+}
+
+#[test]
+fn a_token_is_not_lost_and_two_are_one() {
+    let group = group(2, true);
+    group.ring(1);
+    group.ring(1);
+    group.ring(64);
+    assert!(!group.park(1, NO_DEADLINE));
+    assert!(group.park(1, 0));
+    assert!(group.park(0, group.clock.now() + 1_000_000));
+    group.gone(0, PEER_DEAD);
+    assert!(!group.park(1, NO_DEADLINE));
+    group.stop();
+    assert!(!group.park(0, NO_DEADLINE) && group.is_over(0));
+}
+
+#[test]
+fn a_region_is_for_those_who_were_granted_it() {
+    let group = group(3, true);
+    let number = group.create(0, b"x", 4 * PAGE, None).unwrap();
+    assert_eq!(group.create(1, b"x", 4 * PAGE, None), Err(ERROR_EXISTS));
+    assert_eq!(group.open(1, b"x"), Err(ERROR_NAME));
+    assert_eq!(group.map(1, number, 1), Err(ERROR_NAME));
+    assert_eq!(group.map(0, number, 3), Ok(0));
+    assert_eq!(group.grant(0, number, 1, REGION_READ), Ok(0));
+    assert_eq!(group.grant(1, number, 2, REGION_READ), Err(ERROR_RIGHT));
+    assert_eq!(group.grant(0, number, 3, REGION_READ), Err(ERROR_NAME));
+    let shared = group.open(1, b"x").unwrap();
+    assert_eq!((shared.rights, shared.number, shared.bytes), (REGION_READ, number, 4 * PAGE));
+    assert_eq!(group.map(1, number, 3), Err(ERROR_RIGHT));
+    assert_eq!(group.map(1, number, 2), Err(ERROR_ARGUMENT));
+    assert_eq!(group.map(1, number, 1), Ok(0));
+    let data = shared.address + PAGE;
+    assert!(group.peers[0].memory.write(data, &[7]).is_ok());
+    assert_eq!(group.peers[1].memory.word(data), Ok(7));
+    assert!(group.peers[1].memory.write(data, &[8]).is_err());
+    assert!(
+        group.peers[0].memory.write(shared.address, &[8]).is_err(),
+        "the header is the tender's"
+    );
+    assert!(group.peers[2].memory.word(data).is_err());
+    assert_eq!(group.rendezvous(0, number, 2, 0), Ok(2));
+    assert_eq!(group.rendezvous(0, number, 3, 0), Err(ERROR_TIMEOUT));
+    assert_eq!(group.rendezvous(0, number, 4, 0), Err(ERROR_ARGUMENT));
+    // With other rights it is the same peer; where it has more than it may, it loses the mapping.
+    assert_eq!(group.grant(0, number, 1, ALL), Ok(0));
+    assert_eq!(group.map(1, number, 3), Ok(0));
+    assert_eq!(group.lock()[0].told(1), (PEER_HERE, 1));
+    assert_eq!(group.grant(0, number, 1, REGION_READ), Ok(0));
+    assert_eq!(group.lock()[0].told(1), (PEER_DEAD, 1));
+    assert!(group.peers[1].memory.word(data).is_err());
+    assert_eq!(group.map(1, number, 1), Ok(0));
+    // Revoked: gone from its memory, and the header says so.
+    assert_eq!(group.grant(0, number, 1, 0), Ok(0));
+    assert!(group.peers[1].memory.word(data).is_err());
+    assert_eq!(group.lock()[0].told(1), (PEER_DEAD, 2));
+    assert_eq!(group.map(1, number, 1), Err(ERROR_NAME));
+    group.gone(0, PEER_LEFT);
+    assert_eq!(group.lock()[0].told(0), (PEER_LEFT, 1));
+}
+
+#[test]
+fn a_guest_that_cannot_lose_a_region_is_lost() {
+    let group = group(2, false);
+    group.add("a", 2 * PAGE, None, true).unwrap();
+    assert_eq!(group.create(0, b"b", 2 * PAGE, None), Err(ERROR_UNSUPPORTED));
+    assert_eq!(group.map(0, 0, 3), Ok(0));
+    assert_eq!(group.map(0, 0, 1), Err(ERROR_UNSUPPORTED));
+    assert_eq!(group.grant(0, 0, 1, 0), Err(ERROR_RIGHT));
+    group.lock()[0].owner = Some(0);
+    assert_eq!(group.grant(0, 0, 1, 0), Ok(0));
+    assert!(group.is_over(1) && !group.is_over(0));
+}
+
+#[test]
+fn limits_hold() {
+    let group = group(1, true);
+    let budget = group.peers[0].memory.layout.bytes;
+    assert_eq!(group.create(0, b"big", budget + PAGE, None), Err(ERROR_FULL));
+    for i in 0..MAX_REGIONS {
+        assert_eq!(group.create(0, format!("r{i}").as_bytes(), 2 * PAGE, None), Ok(i as u64));
+    }
+    assert_eq!(group.create(0, b"more", 2 * PAGE, None), Err(ERROR_FULL));
+    assert!(group.add("more", 2 * PAGE, None, true).is_err());
+    assert_eq!(group.create(0, b"no name", 2 * PAGE, None), Err(ERROR_ARGUMENT));
+}

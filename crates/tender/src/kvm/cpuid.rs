@@ -1,0 +1,121 @@
+//! What the processor says of itself to a guest: little, as guests take features from the boot block.
+//!
+//! KVM checks control registers against it, so what the tender sets there must be in it. To ask KVM for all that it
+//! can do costs half a millisecond where `cpuid` exits; a handful of leaves is read from the processor instead,
+//! reduced to what every KVM passes on where the processor has it.
+
+use anyhow::{Context, Result};
+use kvm_bindings::{kvm_cpuid_entry2, CpuId, KVM_CPUID_FLAG_SIGNIFCANT_INDEX};
+use kyozon_abi::unikernel::{FEATURE_AVX2, FEATURE_FSGSBASE};
+use std::arch::x86_64::__cpuid_count;
+
+/// Bits of leaf 1, ECX: SSE3, PCLMULQDQ, SSSE3, FMA, CMPXCHG16B, SSE4.1, SSE4.2, MOVBE, POPCNT, AES, AVX, F16C, RDRAND.
+const PLAIN: u32 =
+    1 | 1 << 1 | 1 << 9 | 1 << 12 | 1 << 13 | 3 << 19 | 1 << 22 | 1 << 23 | 1 << 25 | 7 << 28;
+/// XSAVE, of leaf 1, ECX.
+const XSAVE: u32 = 1 << 26;
+const AVX: u32 = 1 << 28;
+/// Leaf 1, EDX: FPU, DE, PSE, TSC, MSR, PAE, CX8, PGE, CMOV, PAT, PSE-36, CLFSH, MMX, FXSR, SSE, SSE2.
+const OLD: u32 = 1
+    | 1 << 2
+    | 1 << 3
+    | 1 << 4
+    | 1 << 5
+    | 1 << 6
+    | 1 << 8
+    | 1 << 13
+    | 1 << 15
+    | 3 << 16
+    | 1 << 19
+    | 0xf << 23;
+/// Leaf 7, EBX: FSGSBASE, BMI1, AVX2, BMI2, ERMS, RDSEED, ADX, CLFLUSHOPT, CLWB, SHA.
+const FSGSBASE: u32 = 1;
+const AVX2: u32 = 1 << 5;
+const STRUCTURED: u32 =
+    FSGSBASE | 1 << 3 | AVX2 | 1 << 8 | 1 << 9 | 1 << 18 | 1 << 19 | 1 << 23 | 1 << 24 | 1 << 29;
+/// Leaf 8000_0001: LAHF, LZCNT in ECX; NX, 1 GiB pages, RDTSCP, LM in EDX, with those of leaf 1 that AMD repeats.
+const LONG_ECX: u32 = 1 | 1 << 5;
+const LONG_EDX: u32 = 1 << 20 | 1 << 26 | 1 << 27 | 1 << 29;
+
+/// The leaves, and what follows for control registers and the boot block.
+pub struct Processor {
+    /// For KVM.
+    pub cpuid: CpuId,
+    /// `FEATURE_*`.
+    pub features: u64,
+    /// XCR0; 0 without XSAVE.
+    pub xcr0: u64,
+}
+
+fn leaf(function: u32, index: u32, flags: u32, mask: [u32; 4]) -> kvm_cpuid_entry2 {
+    let has = __cpuid_count(function, index);
+    let [eax, ebx, ecx, edx] = mask;
+    let (eax, ebx, ecx, edx) = (has.eax & eax, has.ebx & ebx, has.ecx & ecx, has.edx & edx);
+    kvm_cpuid_entry2 { function, index, flags, eax, ebx, ecx, edx, ..Default::default() }
+}
+
+impl Processor {
+    /// This machine's.
+    pub fn new() -> Result<Self> {
+        let all = [u32::MAX; 4];
+        let indexed = KVM_CPUID_FLAG_SIGNIFCANT_INDEX;
+        let mut first = leaf(0, 0, 0, all);
+        first.eax = first.eax.min(0xd);
+        let mut basic = leaf(1, 0, 0, [u32::MAX, 0xff00, PLAIN | XSAVE, OLD]);
+        let mut structured = leaf(7, 0, indexed, [0, STRUCTURED, 0, 0]);
+        let mut state = leaf(0xd, 0, indexed, [7, u32::MAX, u32::MAX, 0]);
+        // KVM wants all of a leaf's numbers to fit each other: x87, SSE and AVX lie in the first 832 bytes.
+        let xsave = basic.ecx & XSAVE != 0 && state.eax & 3 == 3 && first.eax >= 0xd;
+        let avx = xsave && basic.ecx & AVX != 0 && state.eax & 4 != 0;
+        if !xsave {
+            basic.ecx &= !XSAVE;
+        }
+        if !avx {
+            basic.ecx &= !(AVX | 1 << 12 | 1 << 29);
+            structured.ebx &= !AVX2;
+            state.eax &= 3;
+        }
+        (state.ebx, state.ecx) = if avx { (832, 832) } else { (576, 576) };
+        let mut long = leaf(0x8000_0000, 0, 0, all);
+        long.eax = long.eax.min(0x8000_0008);
+        let mut leaves = vec![first, basic, structured];
+        if xsave {
+            leaves.push(state);
+            leaves.push(leaf(0xd, 2, indexed, if avx { [u32::MAX; 4] } else { [0; 4] }));
+        }
+        leaves.push(long);
+        leaves.push(leaf(0x8000_0001, 0, 0, [u32::MAX, 0, LONG_ECX, OLD | LONG_EDX]));
+        leaves.push(leaf(0x8000_0007, 0, 0, [0, 0, 0, 1 << 8]));
+        leaves.push(leaf(0x8000_0008, 0, 0, [0xffff, 0, 0, 0]));
+        let bit = |on: bool, bit| if on { bit } else { 0 };
+        let features = bit(avx && structured.ebx & AVX2 != 0, FEATURE_AVX2)
+            | bit(structured.ebx & FSGSBASE != 0, FEATURE_FSGSBASE);
+        let xcr0 = bit(xsave, 3) | bit(avx, 4);
+        let cpuid = CpuId::from_entries(&leaves).context("a few leaves")?;
+        Ok(Self { cpuid, features, xcr0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_in_registers_is_in_the_leaves() {
+        let processor = Processor::new().unwrap();
+        let leaves = processor.cpuid.as_slice();
+        let find =
+            |function| leaves.iter().find(|l| l.function == function && l.index == 0).unwrap();
+        assert_eq!(find(0x8000_0001).edx & 1 << 29, 1 << 29, "64-bit mode");
+        assert!((32..=52).contains(&(find(0x8000_0008).eax & 0xff)));
+        assert_eq!(processor.xcr0 != 0, find(1).ecx & XSAVE != 0);
+        assert_eq!(processor.xcr0 & 4 != 0, find(1).ecx & AVX != 0);
+        assert_eq!(processor.features & FEATURE_AVX2 != 0, find(7).ebx & AVX2 != 0);
+        assert_eq!(processor.features & FEATURE_FSGSBASE != 0, find(7).ebx & FSGSBASE != 0);
+        if processor.xcr0 != 0 {
+            assert_eq!(u64::from(find(0xd).eax) & processor.xcr0, processor.xcr0);
+        }
+        // Nothing of hypervisors, debugging, monitoring or the APIC.
+        assert_eq!(find(1).ecx & (1 << 31 | 1 << 21 | 1 << 3 | 1 << 5), 0);
+    }
+}

@@ -1,0 +1,185 @@
+//! A virtual machine without any code at CPL 0.
+//!
+//! The guest begins in 64-bit mode at CPL 3. Descriptors, task state and page tables are the tender's; the first
+//! three are mapped for the processor alone, the last not at all. The gates of all exceptions lead to code at CPL 3,
+//! one `out` each: the tender learns the vector from the port and the rest from the frame on a stack of its own.
+//!
+//! What differs between hosts, and is therefore not relied on: IOPL is dropped where KVM has no hardware
+//! virtualization, and TSS bitmaps are not looked at by some emulators, so both allow ports; `rip` at an exit by
+//! `out` is before or behind the instruction; CPUID may not be maskable.
+
+mod cpu;
+mod cpuid;
+mod pages;
+mod tables;
+
+use crate::backend::{Mapping, Space};
+use crate::layout::{system, Layout, LARGE_PAGE, PAGE, SYSTEM_BYTES};
+use crate::memory::{system_address, Block, Memory};
+use anyhow::{bail, Context, Result};
+use cpuid::Processor;
+use kvm_bindings::kvm_userspace_memory_region;
+use kvm_ioctls::{IoEventAddress, Kvm, VmFd};
+use kyozon_abi::unikernel::*;
+use pages::{PageTables, Right};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use vm_memory::VolatileMemory;
+use vmm_sys_util::eventfd::EventFd;
+
+pub use cpu::KvmCpu;
+pub use tables::{DOOR, DOORBELL};
+
+/// Memory slots: the guest's block, whose offsets are physical addresses, and from here on regions, whose virtual
+/// addresses are.
+const REGION_SLOT: u32 = 1;
+/// A heap of this many bytes is worth large pages of the host, behind its beginning, which small programs stay in.
+const DENSE_HEAP: u64 = 16 << 20;
+
+/// `/dev/kvm`, opened once for a group.
+pub struct Host {
+    kvm: Kvm,
+    processor: Processor,
+}
+
+impl Host {
+    /// Opens it.
+    pub fn open() -> Result<Self> {
+        let kvm = Kvm::new().map_err(|e| std::io::Error::from_raw_os_error(e.errno()));
+        let kvm = kvm.context("cannot open /dev/kvm")?;
+        let version = kvm.get_api_version();
+        if version != 12 {
+            bail!("/dev/kvm speaks version {version} of its interface, not 12");
+        }
+        Ok(Self { kvm, processor: Processor::new()? })
+    }
+}
+
+/// A virtual machine, but for its processor.
+pub struct KvmSpace {
+    vm: VmFd,
+    tables: Mutex<PageTables>,
+    features: u64,
+    /// Peers whose doorbells KVM rings.
+    doorbells: AtomicU64,
+}
+
+impl KvmSpace {
+    /// A machine with this memory, in which nothing has run.
+    pub fn new(host: &Host, memory: &Memory) -> Result<(Arc<Self>, KvmCpu)> {
+        let vm = host.kvm.create_vm().context("KVM_CREATE_VM")?;
+        let cpu = vm.create_vcpu(0).context("KVM_CREATE_VCPU")?;
+        let mut tables = PageTables::new(memory.block.clone());
+        map_system(&mut tables)?;
+        map_own(&mut tables, &memory.layout)?;
+        tables::fill(memory)?;
+        advise(&memory.block, &memory.layout);
+        set_slot(&vm, 0, 0, &memory.block)?;
+        let cpu = KvmCpu::new(cpu, &host.processor, memory, tables.root())?;
+        let features = FEATURE_REGIONS | host.processor.features;
+        Ok((
+            Arc::new(Self {
+                vm,
+                tables: Mutex::new(tables),
+                features,
+                doorbells: AtomicU64::new(0),
+            }),
+            cpu,
+        ))
+    }
+}
+
+fn set_slot(vm: &VmFd, slot: u32, base: u64, block: &Block) -> Result<()> {
+    slot_of(vm, slot, base, block.as_ptr() as u64, block.size() as u64)
+}
+
+/// Sets a memory slot; of no bytes, it goes, and with it all that KVM remembers of mappings there.
+fn slot_of(vm: &VmFd, slot: u32, base: u64, host: u64, bytes: u64) -> Result<()> {
+    let region = kvm_userspace_memory_region {
+        slot,
+        guest_phys_addr: base,
+        memory_size: bytes,
+        userspace_addr: host,
+        flags: 0,
+    };
+    // SAFETY: the block lives as long as the machine: a peer drops its space before its memory, a group its peers
+    // before its regions.
+    unsafe { vm.set_user_memory_region(region) }.context("KVM_SET_USER_MEMORY_REGION")
+}
+
+fn map_system(tables: &mut PageTables) -> Result<()> {
+    for (offset, bytes, right) in [
+        (system::BOOT, PAGE, Right::Read),
+        (system::CALL, PAGE, Right::Write),
+        (system::ARGUMENTS, system::ARGUMENTS_BYTES, Right::Read),
+        (system::DOOR, 2 * PAGE, Right::Execute),
+        (system::IDT, PAGE, Right::Hidden),
+        (system::GDT, PAGE, Right::Hidden),
+        (system::TSS, PAGE, Right::Hidden),
+        (system::FAULT_STACK, PAGE, Right::Write),
+    ] {
+        tables.map(system_address(offset), offset, bytes, right)?;
+    }
+    Ok(())
+}
+
+fn map_own(tables: &mut PageTables, layout: &Layout) -> Result<()> {
+    for piece in &layout.pieces {
+        let right = match (piece.write, piece.execute) {
+            (true, _) => Right::Write,
+            (_, true) => Right::Execute,
+            _ => Right::Read,
+        };
+        tables.map(piece.base, piece.offset, piece.bytes, right)?;
+    }
+    Ok(())
+}
+
+/// Asks for large pages of the host where the heap is dense. It works without.
+fn advise(block: &Block, layout: &Layout) {
+    if layout.heap.bytes < DENSE_HEAP {
+        return;
+    }
+    let bytes = (layout.heap.bytes - LARGE_PAGE) as usize;
+    if let Ok(slice) = block.get_slice((SYSTEM_BYTES + LARGE_PAGE) as usize, bytes) {
+        // SAFETY: advice about this block's pages, whose content does not change.
+        unsafe { libc::madvise(slice.ptr_guard_mut().as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+    }
+}
+
+impl Space for KvmSpace {
+    fn features(&self) -> u64 {
+        self.features
+    }
+
+    /// Not before the first time that it is rung: a machine in which KVM rings any takes milliseconds longer to end.
+    fn doorbell(&self, peer: usize, token: &EventFd) -> Result<()> {
+        if self.doorbells.fetch_or(1 << peer, Ordering::Relaxed) >> peer & 1 == 0 {
+            let port = IoEventAddress::Pio(u64::from(PORT_DOORBELL));
+            self.vm.register_ioevent(token, &port, peer as u32).context("KVM_IOEVENTFD")?;
+        }
+        Ok(())
+    }
+
+    fn map(&self, mapping: &Mapping) -> Result<()> {
+        let mut tables = self.tables.lock().unwrap_or_else(|e| e.into_inner());
+        let Mapping { number, address, bytes, .. } = *mapping;
+        set_slot(&self.vm, REGION_SLOT + number as u32, address, &mapping.block)?;
+        let right = if mapping.write { Right::Write } else { Right::Read };
+        tables.map(address, address, PAGE, Right::Read)?;
+        tables.map(address + PAGE, address + PAGE, bytes - PAGE, right)
+    }
+
+    fn unmap(&self, mapping: &Mapping) -> Result<bool> {
+        let mut tables = self.tables.lock().unwrap_or_else(|e| e.into_inner());
+        let Mapping { number, address, bytes, .. } = *mapping;
+        tables.unmap(address, bytes)?;
+        // With the slot KVM forgets, on every processor, what it derived from the tables before: on return nothing
+        // leads there.
+        slot_of(&self.vm, REGION_SLOT + number as u32, address, 0, 0)?;
+        Ok(true)
+    }
+}
+
+const _: () =
+    assert!(SYSTEM_BYTES % LARGE_PAGE == 0 && SYSTEM_BYTES + GUEST_MAX_MEMORY <= REGION_BASE);

@@ -1,0 +1,178 @@
+//! Where everything lies in the guest's address space.
+//!
+//! A guest's memory is one block on the host, and one memory slot of KVM, as each slot costs a grace period of the
+//! kernel: the tender's pages first, then the heap, whose large pages are aligned, then the image, thread-local data
+//! and the stack.
+
+use crate::elf::Image;
+use anyhow::{ensure, Result};
+use kyozon_abi::unikernel::*;
+
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
+/// Bytes of a large page.
+pub const LARGE_PAGE: u64 = 2 << 20;
+/// Bytes of the stack, where memory is not scarce.
+const STACK_BYTES: u64 = 1 << 20;
+/// Bytes behind the thread pointer, for whoever keeps something there.
+const THREAD_BYTES: u64 = 64;
+
+/// Offsets of the tender's pages in the block, which begins with [`SYSTEM_BYTES`] of them. What is not named here is
+/// not mapped in the guest.
+pub mod system {
+    /// The boot block: the guest reads.
+    pub const BOOT: u64 = 0x1000;
+    /// The call block: the guest reads and writes.
+    pub const CALL: u64 = 0x3000;
+    /// The stack on which exceptions are reported: the guest reads and writes.
+    pub const FAULT_STACK: u64 = 0x5000;
+    /// Interrupt descriptors: not for the guest.
+    pub const IDT: u64 = 0x7000;
+    /// Segment descriptors: not for the guest.
+    pub const GDT: u64 = 0x8000;
+    /// Task state with the bitmap of ports: not for the guest.
+    pub const TSS: u64 = 0x9000;
+    /// The door, and what else of the tender's code the guest executes; two pages.
+    pub const DOOR: u64 = 0x1_0000;
+    /// What every guest has ends here.
+    pub const USED: u64 = 0x1_2000;
+    /// Arguments: the guest reads.
+    pub const ARGUMENTS: u64 = 0x2_0000;
+    /// Bytes of arguments, at most.
+    pub const ARGUMENTS_BYTES: u64 = 0x1_0000;
+    /// Page tables, up to the end: not mapped at all.
+    pub const TABLES: u64 = 0x3_0000;
+}
+/// Bytes of the tender's pages.
+pub const SYSTEM_BYTES: u64 = 2 << 20;
+
+/// A piece of the guest's address space that has one kind of right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// First virtual address, a multiple of a page.
+    pub base: u64,
+    /// Bytes, a multiple of a page.
+    pub bytes: u64,
+    /// Offset in the block.
+    pub offset: u64,
+    /// May be written.
+    pub write: bool,
+    /// May be executed.
+    pub execute: bool,
+}
+
+/// Where everything lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// What the block holds behind the tender's pages; the first is the heap.
+    pub pieces: Vec<Piece>,
+    /// Bytes of all pieces.
+    pub bytes: u64,
+    /// Address of the first instruction.
+    pub entry: u64,
+    /// The thread pointer.
+    pub thread: u64,
+    /// See [`GuestBoot`].
+    pub image: Area,
+    /// See [`GuestBoot`].
+    pub stack: Area,
+    /// See [`GuestBoot`].
+    pub tls: Area,
+    /// See [`GuestBoot`].
+    pub heap: Area,
+}
+
+impl Layout {
+    /// Lays out an image in `memory` bytes, which are all that the guest gets.
+    pub fn new(image: &Image, memory: u64) -> Result<Self> {
+        let top = GUEST_MAX_MEMORY >> 30;
+        ensure!(memory <= GUEST_MAX_MEMORY, "a guest has at most {top}G of memory");
+        let align = image.tls.align.max(16);
+        let thread = GUEST_THREAD_BASE + image.tls.bytes.next_multiple_of(align);
+        let tls = Area {
+            base: GUEST_THREAD_BASE,
+            bytes: (thread + THREAD_BYTES - GUEST_THREAD_BASE).next_multiple_of(PAGE),
+        };
+        let image_bytes: u64 = image.segments.iter().map(|s| s.pages().end - s.pages().start).sum();
+        let stack_bytes = (memory / 4).clamp(16 * PAGE, STACK_BYTES) & !(PAGE - 1);
+        let fixed = image_bytes + tls.bytes + stack_bytes;
+        let least = (fixed + PAGE) >> 10;
+        ensure!(
+            memory >= fixed + PAGE,
+            "{}K of memory are too few: this image, its stack and a heap need at least {least}K",
+            memory >> 10
+        );
+        let heap = Area { base: GUEST_HEAP_BASE, bytes: (memory - fixed) & !(PAGE - 1) };
+        let stack = Area { base: GUEST_STACK_TOP - stack_bytes, bytes: stack_bytes };
+
+        let mut pieces = Vec::new();
+        let mut offset = SYSTEM_BYTES;
+        let mut add = |area: Area, write, execute| {
+            pieces.push(Piece { base: area.base, bytes: area.bytes, offset, write, execute });
+            offset += area.bytes;
+        };
+        add(heap, true, false);
+        for segment in &image.segments {
+            let pages = segment.pages();
+            let area = Area { base: pages.start, bytes: pages.end - pages.start };
+            add(area, segment.write, segment.execute);
+        }
+        add(tls, true, false);
+        add(stack, true, false);
+        let first = image.segments.first().map_or(0, |s| s.pages().start);
+        let last = image.segments.last().map_or(0, |s| s.pages().end);
+        let area = Area { base: first, bytes: last - first };
+        let entry = image.entry;
+        let bytes = offset - SYSTEM_BYTES;
+        Ok(Self { pieces, bytes, entry, thread, image: area, stack, tls, heap })
+    }
+
+    /// Where the template of thread-local data goes.
+    pub fn tls_template(&self, image: &Image) -> u64 {
+        self.thread - image.tls.bytes.next_multiple_of(image.tls.align.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf;
+
+    #[test]
+    fn nothing_overlaps_and_all_memory_is_used() {
+        let image = elf::parse(&elf::tests::image()).unwrap();
+        for memory in [1 << 20, 64 << 20, (3 << 30) + 5000] {
+            let layout = Layout::new(&image, memory).unwrap();
+            assert!(memory - layout.bytes < PAGE);
+            let mut pieces = layout.pieces.clone();
+            assert_eq!(pieces[0].base % LARGE_PAGE, 0);
+            let mut end = SYSTEM_BYTES;
+            for piece in &pieces {
+                assert_eq!((piece.offset, piece.base % PAGE, piece.bytes % PAGE), (end, 0, 0));
+                assert!(!(piece.write && piece.execute) && piece.bytes > 0);
+                end += piece.bytes;
+            }
+            assert_eq!(end, SYSTEM_BYTES + layout.bytes);
+            pieces.sort_by_key(|piece| piece.base);
+            assert!(pieces.windows(2).all(|p| p[0].base + p[0].bytes <= p[1].base));
+            assert!(pieces.iter().all(|p| p.base >= GUEST_IMAGE_BASE && p.base < REGION_BASE));
+            let inside = |area: Area, a: u64| (area.base..area.base + area.bytes).contains(&a);
+            assert!(
+                inside(layout.tls, layout.thread)
+                    && inside(layout.tls, layout.tls_template(&image))
+            );
+        }
+    }
+
+    #[test]
+    fn too_little_memory_says_how_much_is_needed() {
+        let image = elf::parse(&elf::tests::image()).unwrap();
+        let error = Layout::new(&image, 64 << 10).unwrap_err().to_string();
+        let least: u64 = error.rsplit(' ').next().unwrap().trim_end_matches('K').parse().unwrap();
+        assert!(
+            Layout::new(&image, least << 10).is_ok()
+                && Layout::new(&image, (least - 4) << 10).is_err()
+        );
+        assert!(Layout::new(&image, GUEST_MAX_MEMORY + 1).is_err());
+    }
+}

@@ -1,0 +1,178 @@
+//! From a copy of the tender to a process of the guest's.
+
+use super::loader::{self, Step};
+use super::{filter, Piece, ProcessCpu, DOORBELLS};
+use crate::layout::system;
+use crate::memory::{memory_file, system_address, Memory};
+use anyhow::{Context, Result};
+use kyozon_abi::unikernel::{GUEST_STACK_TOP, GUEST_SYSTEM_BASE, MAX_PEERS};
+use std::fs::File;
+use std::io::{Error, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use vmm_sys_util::eventfd::EventFd;
+
+/// End of what user programs can map, with 4 levels of page tables.
+const USER_END: u64 = 0x7fff_ffff_f000;
+/// Descriptors in the child, below those of doorbells: what is mapped, the loader, and the pipe that it waits for.
+const FIRST: RawFd = 3;
+
+/// The loader's work. `descriptors` is where the child has the files of `pieces`.
+fn steps(memory: &Memory, pieces: &[Piece<'_>], descriptors: &[RawFd], peers: usize) -> Vec<Step> {
+    let step = |number, what, arguments: &[u64]| {
+        let mut all = [0; 6];
+        all[..arguments.len()].copy_from_slice(arguments);
+        Step { number, arguments: all, optional: false, what }
+    };
+    let here = GUEST_SYSTEM_BASE + system::DOOR;
+    let behind = here + loader::BYTES;
+    let mut steps = vec![
+        step(libc::SYS_munmap, "unmap what is below", &[0, here]),
+        // Kernels may keep their own pages there, of code and clocks, and refuse.
+        Step {
+            optional: true,
+            ..step(libc::SYS_munmap, "unmap what is above", &[behind, USER_END - behind])
+        },
+    ];
+    for (piece, fd) in pieces.iter().zip(descriptors) {
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE | libc::MAP_NORESERVE;
+        let Piece { base, bytes, offset, prot, .. } = *piece;
+        let arguments = [base, bytes, prot as u64, flags as u64, *fd as u64, offset];
+        steps.push(step(libc::SYS_mmap, "map memory", &arguments));
+    }
+    // ARCH_SET_FS
+    steps.push(step(
+        libc::SYS_arch_prctl,
+        "set the thread pointer",
+        &[0x1002, memory.layout.thread],
+    ));
+    let last = DOORBELLS as u64 + peers as u64;
+    let close = libc::SYS_close_range;
+    steps.push(step(close, "close files", &[0, DOORBELLS as u64 - 1]));
+    steps.push(step(close, "close files", &[last, u64::from(u32::MAX)]));
+    let no_new_privileges = libc::PR_SET_NO_NEW_PRIVS as u64;
+    steps.push(step(libc::SYS_prctl, "give up new privileges", &[no_new_privileges, 1]));
+    let program = loader::filter_address(steps.len() + 1);
+    let filter = libc::SECCOMP_SET_MODE_FILTER.into();
+    steps.push(step(libc::SYS_seccomp, "install a filter", &[filter, 0, program]));
+    steps
+}
+
+/// `struct sock_fprog` and the program behind it, for this address.
+fn filter_data(at: u64) -> Result<Vec<u8>> {
+    let program = filter::program()?;
+    let mut data = (program.len() as u64).to_le_bytes().to_vec();
+    data.extend((at + 16).to_le_bytes());
+    for i in program {
+        data.extend(i.code.to_le_bytes());
+        data.extend([i.jt, i.jf]);
+        data.extend(i.k.to_le_bytes());
+    }
+    Ok(data)
+}
+
+/// A file in memory that can be executed, also where the administrator wants that to be said.
+fn executable(bytes: &[u8]) -> Result<File> {
+    const MFD_EXEC: u32 = 16;
+    // SAFETY: the name is a string; the result is checked.
+    let fd = unsafe { libc::memfd_create(c"kyozon-loader".as_ptr(), libc::MFD_CLOEXEC | MFD_EXEC) };
+    let mut file = if fd >= 0 {
+        // SAFETY: the descriptor is new, and this file's alone.
+        unsafe { File::from_raw_fd(fd) }
+    } else {
+        memory_file(c"kyozon-loader", bytes.len() as u64)?
+    };
+    file.write_all(bytes).context("cannot write the loader")?;
+    Ok(file)
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: the array has room for both.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
+        return Err(Error::last_os_error()).context("cannot make a pipe");
+    }
+    // SAFETY: the descriptors are new, and each is its owner's alone.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+/// Starts a process that waits to be traced.
+pub fn start(memory: &Memory, pieces: &[Piece<'_>], doorbells: &[EventFd]) -> Result<ProcessCpu> {
+    let mut sources: Vec<RawFd> = Vec::new();
+    let mut descriptors = Vec::new();
+    for piece in pieces {
+        let fd = piece.file.as_raw_fd();
+        let at = sources.iter().position(|s| *s == fd).unwrap_or_else(|| {
+            sources.push(fd);
+            sources.len() - 1
+        });
+        descriptors.push(FIRST + at as RawFd);
+    }
+    let peers = doorbells.len().min(MAX_PEERS);
+    let steps = steps(memory, pieces, &descriptors, peers);
+    let data = filter_data(loader::filter_address(steps.len()))?;
+    let boot = system_address(system::BOOT);
+    let file = loader::file(&steps, GUEST_STACK_TOP - 8, boot, memory.layout.entry, &data)?;
+    let loader = executable(&file)?;
+    let (wait, go) = pipe()?;
+    let (wait_at, loader_at) = (FIRST + sources.len() as RawFd, FIRST + sources.len() as RawFd + 1);
+    // What goes where, and which of them stays open beyond execve.
+    let mut moves: Vec<(RawFd, RawFd, bool)> =
+        sources.iter().enumerate().map(|(i, fd)| (*fd, FIRST + i as RawFd, true)).collect();
+    moves.push((wait.as_raw_fd(), wait_at, false));
+    moves.push((loader.as_raw_fd(), loader_at, false));
+    let doorbells = doorbells.iter().take(peers).enumerate();
+    moves.extend(doorbells.map(|(i, d)| (d.as_raw_fd(), DOORBELLS + i as RawFd, true)));
+
+    // SAFETY: what the child does until it executes the loader are system calls, on memory that was prepared before.
+    match unsafe { libc::fork() } {
+        -1 => Err(Error::last_os_error()).context("cannot make a process"),
+        0 => {
+            // SAFETY: this is the child, with one thread.
+            unsafe { become_loader(&mut moves, wait_at, loader_at) }
+        }
+        pid => Ok(ProcessCpu::new(pid, go, steps)),
+    }
+}
+
+/// What the child does. It uses no allocation and no lock.
+///
+/// # Safety
+///
+/// In a child of fork, where nobody relies on descriptors.
+unsafe fn become_loader(moves: &mut [(RawFd, RawFd, bool)], wait: RawFd, loader: RawFd) -> ! {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // Above every target, so that no move covers a source.
+    let high = 200;
+    // SAFETY: system calls, on this function's data; descriptors are the caller's promise. Failures end in an
+    // error of execveat, or of the loader's first steps.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // What a terminal sends is for the tender.
+        libc::setpgid(0, 0);
+        libc::setrlimit(libc::RLIMIT_CORE, &none);
+        let mut signals = std::mem::zeroed();
+        libc::sigemptyset(&mut signals);
+        libc::sigprocmask(libc::SIG_SETMASK, &signals, std::ptr::null_mut());
+        for (from, ..) in moves.iter_mut() {
+            *from = libc::fcntl(*from, libc::F_DUPFD_CLOEXEC, high);
+        }
+        for (from, to, keep) in moves.iter() {
+            libc::dup3(*from, *to, if *keep { 0 } else { libc::O_CLOEXEC });
+        }
+        libc::close_range(high as u32, u32::MAX, 0);
+        let mut byte = 0_u8;
+        if libc::read(wait, (&raw mut byte).cast(), 1) == 1 {
+            let empty = [std::ptr::null::<libc::c_char>()];
+            let path = c"".as_ptr();
+            libc::syscall(
+                libc::SYS_execveat,
+                loader,
+                path,
+                empty.as_ptr(),
+                empty.as_ptr(),
+                libc::AT_EMPTY_PATH,
+            );
+        }
+        libc::_exit(127)
+    }
+}

@@ -1,0 +1,238 @@
+//! The processor of a process: the tender's thread that traces it.
+
+use super::filter::DOOR_NUMBER;
+use super::loader::{self, Step};
+use crate::backend::{Cpu, Event, Kick, Reason, Registers, UNKNOWN_ACCESS};
+use anyhow::{bail, ensure, Context, Result};
+use kyozon_abi::unikernel::*;
+use std::io::Error;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+/// `si_code` of a signal that the kernel made for an exception without an address (linux/siginfo.h).
+const SI_KERNEL: i32 = 0x80;
+const SEGV_MAPERR: i32 = 1;
+const FPE_INTDIV: i32 = 1;
+const TRAP_TRACE: i32 = 2;
+const BUS_ADRALN: i32 = 1;
+
+/// The process of a guest. It ends with this.
+pub struct ProcessCpu {
+    pid: i32,
+    /// Lets the child execute the loader, once it is traced.
+    go: Option<OwnedFd>,
+    steps: Vec<Step>,
+    /// It stands still, for this thread.
+    stopped: bool,
+    kick: Arc<ProcessKick>,
+}
+
+struct ProcessKick {
+    pid: i32,
+    gone: AtomicBool,
+}
+
+impl Kick for ProcessKick {
+    fn kick(&self) {
+        if !self.gone.load(Ordering::SeqCst) {
+            // SAFETY: a signal to the tender's child, which is not waited for before `gone` is set.
+            unsafe { libc::kill(self.pid, libc::SIGSTOP) };
+        }
+    }
+}
+
+struct KickHandle(Arc<ProcessKick>);
+
+impl Kick for KickHandle {
+    fn kick(&self) {
+        self.0.kick();
+    }
+}
+
+/// A request of ptrace that has no result but success.
+fn ptrace(request: libc::c_uint, pid: i32, address: usize, data: usize) -> Result<()> {
+    // SAFETY: the requests that are made here read and write memory of the tracee, or `data` where that is a buffer of
+    // the caller's.
+    let done = unsafe { libc::ptrace(request, pid, address, data) };
+    ensure!(done >= 0, "ptrace: {}", Error::last_os_error());
+    Ok(())
+}
+
+impl ProcessCpu {
+    pub(super) fn new(pid: i32, go: OwnedFd, steps: Vec<Step>) -> Self {
+        let kick = Arc::new(ProcessKick { pid, gone: AtomicBool::new(false) });
+        Self { pid, go: Some(go), steps, stopped: false, kick }
+    }
+
+    /// Traces it from this thread, and lets it begin.
+    fn begin(&mut self, go: OwnedFd) -> Result<()> {
+        let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESECCOMP;
+        ptrace(libc::PTRACE_SEIZE, self.pid, 0, options as usize)
+            .context("cannot trace the guest's process (see /proc/sys/kernel/yama/ptrace_scope)")?;
+        // SAFETY: writes a byte of this function's.
+        let written = unsafe { libc::write(go.as_raw_fd(), c"g".as_ptr().cast(), 1) };
+        ensure!(written == 1, "the guest's process is gone");
+        Ok(())
+    }
+
+    /// Waits until it stops, or is no more.
+    fn wait(&mut self) -> Result<i32> {
+        let mut status = 0;
+        loop {
+            // SAFETY: waits for this process's child.
+            let got = unsafe { libc::waitpid(self.pid, &mut status, libc::__WALL) };
+            if got == self.pid {
+                return Ok(status);
+            }
+            let error = Error::last_os_error();
+            if error.raw_os_error() != Some(libc::EINTR) {
+                return Err(error).context("waitpid");
+            }
+        }
+    }
+
+    fn signal(&self) -> Result<libc::siginfo_t> {
+        // SAFETY: zeros are a value of this structure.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        ptrace(libc::PTRACE_GETSIGINFO, self.pid, 0, &raw mut info as usize)?;
+        Ok(info)
+    }
+
+    /// Whether a signal came from what the guest did. Others, of whoever may send them, are dropped: a guest has no signals.
+    fn is_exception(&self, signal: i32) -> Result<bool> {
+        let kinds =
+            [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
+        // The kernel's own codes are above 0 (linux/siginfo.h).
+        Ok(kinds.contains(&signal) && self.signal()?.si_code > 0)
+    }
+
+    /// What a signal means, in the words of the processor.
+    fn exception(&self, signal: i32) -> Result<Reason> {
+        let info = self.signal()?;
+        let code = info.si_code;
+        let exception = |vector| Reason::Exception { vector, error: 0, address: 0 };
+        Ok(match (signal, code) {
+            (libc::SIGSEGV, SI_KERNEL) => exception(VECTOR_PROTECTION),
+            (libc::SIGSEGV | libc::SIGBUS, _) if (signal, code) != (libc::SIGBUS, BUS_ADRALN) => {
+                // SAFETY: these signals of the kernel's have an address.
+                let address = unsafe { info.si_addr() } as u64;
+                let present = u64::from(code != SEGV_MAPERR);
+                let access = if address == self.registers_now()?.rip { 16 } else { UNKNOWN_ACCESS };
+                Reason::Exception { vector: VECTOR_PAGE, error: present | access | 4, address }
+            }
+            (libc::SIGBUS, _) => exception(17),
+            (libc::SIGILL, _) => exception(VECTOR_INVALID_OPCODE),
+            (libc::SIGFPE, FPE_INTDIV) => exception(VECTOR_DIVIDE),
+            (libc::SIGFPE, _) => exception(19),
+            (libc::SIGTRAP, TRAP_TRACE) => exception(1),
+            (libc::SIGTRAP, _) => exception(VECTOR_BREAKPOINT),
+            (libc::SIGSYS, _) => Reason::SystemCall(self.registers_now()?.orig_rax),
+            _ => Reason::Killed(signal),
+        })
+    }
+
+    fn registers_now(&self) -> Result<libc::user_regs_struct> {
+        // SAFETY: zeros are a value of this structure.
+        let mut r: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+        ptrace(libc::PTRACE_GETREGS, self.pid, 0, &raw mut r as usize)?;
+        Ok(r)
+    }
+
+    /// The loader stopped at its `ud2`: which step failed, and why.
+    fn failed_step(&self) -> Result<Option<String>> {
+        let r = self.registers_now()?;
+        let first = loader::row(0);
+        let inside = r.rip >= GUEST_SYSTEM_BASE && r.rip < first && r.rbx >= first;
+        let step = self.steps.get(((r.rbx.wrapping_sub(first)) / 64) as usize);
+        Ok(step.filter(|_| inside).map(|step| {
+            let error = Error::from_raw_os_error((r.rax as i64).wrapping_neg() as i32);
+            format!("the guest's process cannot {}: {error}", step.what)
+        }))
+    }
+}
+
+impl Cpu for ProcessCpu {
+    fn enter(&mut self) -> Result<Event> {
+        if let Some(go) = self.go.take() {
+            self.begin(go)?;
+        } else if std::mem::take(&mut self.stopped) {
+            ptrace(libc::PTRACE_CONT, self.pid, 0, 0)?;
+        }
+        let status = self.wait()?;
+        if !libc::WIFSTOPPED(status) {
+            self.kick.gone.store(true, Ordering::SeqCst);
+            if libc::WIFEXITED(status) {
+                bail!("the guest's process could not begin (status {})", libc::WEXITSTATUS(status));
+            }
+            return Ok(Event::Crash(Reason::Killed(libc::WTERMSIG(status))));
+        }
+        self.stopped = true;
+        let signal = libc::WSTOPSIG(status);
+        match status >> 16 {
+            libc::PTRACE_EVENT_SECCOMP => {
+                let number = self.registers_now()?.orig_rax;
+                debug_assert_eq!(number, u64::from(DOOR_NUMBER));
+                Ok(Event::Call)
+            }
+            0 if self.is_exception(signal)? => {
+                if signal == libc::SIGILL {
+                    if let Some(why) = self.failed_step()? {
+                        bail!("{why}");
+                    }
+                }
+                Ok(Event::Crash(self.exception(signal)?))
+            }
+            _ => Ok(Event::Interrupted),
+        }
+    }
+
+    fn registers(&mut self) -> Result<Registers> {
+        if self.kick.gone.load(Ordering::SeqCst) {
+            return Ok(Registers::default());
+        }
+        let r = self.registers_now()?;
+        Ok(Registers {
+            rax: r.rax,
+            rbx: r.rbx,
+            rcx: r.rcx,
+            rdx: r.rdx,
+            rsi: r.rsi,
+            rdi: r.rdi,
+            rbp: r.rbp,
+            rsp: r.rsp,
+            r8: r.r8,
+            r9: r.r9,
+            r10: r.r10,
+            r11: r.r11,
+            r12: r.r12,
+            r13: r.r13,
+            r14: r.r14,
+            r15: r.r15,
+            rip: r.rip,
+            rflags: r.eflags,
+            fs_base: r.fs_base,
+            gs_base: r.gs_base,
+        })
+    }
+
+    fn child(&self) -> Option<i32> {
+        Some(self.pid)
+    }
+
+    fn kick(&mut self) -> Box<dyn Kick> {
+        Box::new(KickHandle(self.kick.clone()))
+    }
+}
+
+impl Drop for ProcessCpu {
+    fn drop(&mut self) {
+        if !self.kick.gone.swap(true, Ordering::SeqCst) {
+            // SAFETY: the child is this tender's, and was not waited for.
+            unsafe {
+                libc::kill(self.pid, libc::SIGKILL);
+                libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL);
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The filter of a guest's process: doorbells may be rung, the door is the tracer's, all else is an error of the
+//! guest's.
+
+use super::DOORBELLS;
+use crate::bpf::{Filter, When, ALLOW, TRACE, TRAP};
+use anyhow::Result;
+use kyozon_abi::unikernel::MAX_PEERS;
+use libc::sock_filter;
+
+/// Number of the system call that is the door. No kernel has it: without a tracer it would fail.
+pub const DOOR_NUMBER: u32 = 0x4b59;
+
+/// The filter. Doorbells of peers that do not exist are descriptors that are not open: ringing them does nothing.
+pub fn program() -> Result<Vec<sock_filter>> {
+    let first = DOORBELLS as u32;
+    let bad = Some("bad");
+    let mut filter = Filter::new("bad");
+    filter.jump(When::Equal(DOOR_NUMBER), Some("door"), None);
+    filter.jump(When::Equal(libc::SYS_write as u32), None, bad);
+    filter.low(0);
+    filter.jump(When::AtLeast(first), None, bad);
+    filter.jump(When::AtLeast(first + MAX_PEERS as u32), bad, None);
+    filter.low(2);
+    filter.jump(When::Equal(8), None, bad);
+    for argument in [0, 2] {
+        filter.high(argument);
+        filter.jump(When::Equal(0), None, bad);
+    }
+    filter.end(ALLOW);
+    filter.label("door");
+    filter.end(TRACE);
+    filter.label("bad");
+    filter.end(TRAP);
+    filter.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bpf::judge;
+
+    const ARCH: u32 = 0xc000_003e;
+
+    #[test]
+    fn a_guest_can_ring_and_call_and_nothing_else() {
+        let program = program().unwrap();
+        let first = DOORBELLS as u64;
+        let write = libc::SYS_write as u32;
+        assert_eq!(judge(&program, ARCH, DOOR_NUMBER, &[]), TRACE);
+        for peer in 0..MAX_PEERS as u64 {
+            assert_eq!(judge(&program, ARCH, write, &[first + peer, 5, 8]), ALLOW);
+        }
+        let high = 1 << 32;
+        for arguments in [
+            [first - 1, 0, 8],
+            [first + MAX_PEERS as u64, 0, 8],
+            [1, 0, 8],
+            [first | high, 0, 8],
+            [first, 0, 9],
+            [first, 0, 0],
+            [first, 0, 8 | high],
+        ] {
+            assert_eq!(judge(&program, ARCH, write, &arguments), TRAP, "{arguments:?}");
+        }
+        // Other architectures' numbers mean other calls; x32 is a bit of the number.
+        assert_eq!(judge(&program, 0x4000_0003, DOOR_NUMBER, &[]), TRAP);
+        assert_eq!(judge(&program, ARCH, write | 0x4000_0000, &[first, 0, 8]), TRAP);
+        for number in (0..600).filter(|n| *n != write) {
+            assert_eq!(judge(&program, ARCH, number, &[first, 0, 8]), TRAP, "{number}");
+        }
+    }
+}

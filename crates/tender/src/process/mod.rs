@@ -1,0 +1,124 @@
+//! A process with nothing but the guest in it.
+//!
+//! A child of the tender executes a loader of two hundred bytes, which the tender makes: a table of system calls, and
+//! a loop that makes them. They map the guest's memory where a virtual machine would have it, unmap all else, close
+//! every descriptor but those of doorbells, and install a filter. From then on the process can do two things: ring a
+//! doorbell, and stop for the tender, which traces it. The door is a system call that no kernel has: the filter hands
+//! it to the tracer. Exceptions are signals, which stop for the tracer, too.
+//!
+//! Weaker than a virtual machine: page tables are the host's, and the filter stands before the host's system calls.
+
+mod child;
+mod cpu;
+mod filter;
+mod loader;
+
+use crate::backend::{Mapping, Space};
+use crate::layout::{system, PAGE};
+use crate::memory::{Block, Memory};
+use anyhow::{Context, Result};
+use kyozon_abi::unikernel::*;
+use std::arch::is_x86_feature_detected;
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::{Arc, Mutex};
+use vmm_sys_util::eventfd::EventFd;
+
+pub use cpu::ProcessCpu;
+pub use loader::{DOOR, DOORBELL};
+
+/// Doorbells of peers are descriptors from here on.
+const DOORBELLS: i32 = 64;
+
+/// A guest's space, before and after its process begins.
+pub struct ProcessSpace {
+    /// Regions, and for each a descriptor that cannot write.
+    before: Mutex<Vec<(Mapping, File)>>,
+}
+
+/// What the loader maps: a piece of a file at an address of the guest's.
+struct Piece<'a> {
+    base: u64,
+    bytes: u64,
+    offset: u64,
+    prot: i32,
+    file: BorrowedFd<'a>,
+}
+
+fn file(block: &Block) -> Result<BorrowedFd<'_>> {
+    Ok(block.file_offset().context("memory with a file")?.file().as_fd())
+}
+
+/// The same file, by a descriptor that cannot write.
+fn read_only(file: BorrowedFd<'_>) -> Result<File> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let mut options = File::options();
+    options.read(true).custom_flags(libc::O_CLOEXEC);
+    options
+        .open(path)
+        .context("cannot open a region without the right to write (is /proc mounted?)")
+}
+
+impl ProcessSpace {
+    /// A space that maps what the guest was granted before the start.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self { before: Mutex::default() })
+    }
+
+    /// Starts the process. It waits until a thread traces it.
+    pub fn start(&self, memory: &Memory, doorbells: &[EventFd]) -> Result<ProcessCpu> {
+        let regions = self.before.lock().unwrap_or_else(|e| e.into_inner());
+        let read = libc::PROT_READ;
+        let write = read | libc::PROT_WRITE;
+        let own = file(&memory.block)?;
+        let at = |offset| GUEST_SYSTEM_BASE + offset;
+        let mut pieces = Vec::new();
+        for (offset, bytes, prot) in [
+            (system::BOOT, PAGE, read),
+            (system::CALL, PAGE, write),
+            (system::ARGUMENTS, system::ARGUMENTS_BYTES, read),
+        ] {
+            pieces.push(Piece { base: at(offset), bytes, offset, prot, file: own });
+        }
+        for piece in &memory.layout.pieces {
+            let prot = match (piece.write, piece.execute) {
+                (true, _) => write,
+                (_, true) => read | libc::PROT_EXEC,
+                _ => read,
+            };
+            let (base, bytes, offset) = (piece.base, piece.bytes, piece.offset);
+            pieces.push(Piece { base, bytes, offset, prot, file: own });
+        }
+        for (region, reader) in regions.iter() {
+            let Mapping { address, bytes, .. } = *region;
+            let header = reader.as_fd();
+            let data = if region.write { file(&region.block)? } else { header };
+            let prot = if region.write { write } else { read };
+            pieces.push(Piece { base: address, bytes: PAGE, offset: 0, prot: read, file: header });
+            let (base, bytes) = (address + PAGE, bytes - PAGE);
+            pieces.push(Piece { base, bytes, offset: PAGE, prot, file: data });
+        }
+        child::start(memory, &pieces, doorbells)
+    }
+}
+
+impl Space for ProcessSpace {
+    fn features(&self) -> u64 {
+        let bit = |on: bool, bit| if on { bit } else { 0 };
+        // HWCAP2_FSGSBASE: the kernel says whether it allows the instructions.
+        // SAFETY: asks for a number.
+        let fsgsbase = unsafe { libc::getauxval(libc::AT_HWCAP2) } & 2 != 0;
+        bit(is_x86_feature_detected!("avx2"), FEATURE_AVX2) | bit(fsgsbase, FEATURE_FSGSBASE)
+    }
+
+    fn map(&self, mapping: &Mapping) -> Result<()> {
+        let reader = read_only(file(&mapping.block)?)?;
+        self.before.lock().unwrap_or_else(|e| e.into_inner()).push((mapping.clone(), reader));
+        Ok(())
+    }
+
+    fn unmap(&self, _: &Mapping) -> Result<bool> {
+        Ok(false)
+    }
+}

@@ -1,0 +1,136 @@
+//! How a guest crashed, for its author: one line, registers, a backtrace with names.
+//!
+//! All that stands here comes from the guest: it is bounded, and printed with everything but printable ASCII replaced.
+
+use crate::backend::Registers;
+use crate::elf;
+use crate::memory::Memory;
+use kyozon_abi::unikernel::{GUEST_IMAGE_BASE, GUEST_STACK_TOP, GUEST_SYSTEM_BASE};
+use std::fmt::Write;
+
+/// Frames of a backtrace, at most.
+const FRAMES: usize = 32;
+
+/// A name for an address: `function+0x12`, or the number.
+pub fn place(file: &[u8], address: u64) -> String {
+    if (GUEST_SYSTEM_BASE..GUEST_IMAGE_BASE).contains(&address) {
+        return "(the tender's pages)".to_owned();
+    }
+    match elf::symbol(file, address) {
+        Some(symbol) => {
+            let name = format!("{:#}", rustc_demangle::demangle(&symbol.name));
+            format!("{}+{:#x}", printable(&name), symbol.offset)
+        }
+        None => format!("{address:#x}"),
+    }
+}
+
+/// Text without anything that a terminal would act on.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c == ' ' || c.is_ascii_graphic() { c } else { '?' }).collect()
+}
+
+/// Return addresses, innermost first, by the chain of frame pointers, as far as that goes up the stack.
+pub fn backtrace(memory: &Memory, registers: &Registers) -> Vec<u64> {
+    let mut frames = vec![registers.rip];
+    let (mut frame, mut low) = (registers.rbp, memory.layout.stack.base);
+    while frames.len() < FRAMES && frame % 8 == 0 && (low..GUEST_STACK_TOP).contains(&frame) {
+        let Ok(back) = memory.word(frame.saturating_add(8)) else { break };
+        if back == 0 {
+            break;
+        }
+        frames.push(back);
+        // A chain that does not go up is no chain.
+        low = frame + 8;
+        let Ok(next) = memory.word(frame) else { break };
+        frame = next;
+    }
+    frames
+}
+
+/// The functions that were being executed, a line each.
+pub fn calls(file: &[u8], frames: &[u64]) -> String {
+    let mut text = String::new();
+    for (i, address) in frames.iter().enumerate() {
+        // A return address is behind its call, and may be in the next function.
+        let inside = if i == 0 { *address } else { address.saturating_sub(1) };
+        let _ = writeln!(text, "  {i:2}: {address:#014x} {}", place(file, inside));
+    }
+    text
+}
+
+/// All registers, four to a line.
+pub fn registers(r: &Registers) -> String {
+    let all = [
+        ("rax", r.rax),
+        ("rbx", r.rbx),
+        ("rcx", r.rcx),
+        ("rdx", r.rdx),
+        ("rsi", r.rsi),
+        ("rdi", r.rdi),
+        ("rbp", r.rbp),
+        ("rsp", r.rsp),
+        ("r8", r.r8),
+        ("r9", r.r9),
+        ("r10", r.r10),
+        ("r11", r.r11),
+        ("r12", r.r12),
+        ("r13", r.r13),
+        ("r14", r.r14),
+        ("r15", r.r15),
+        ("rip", r.rip),
+        ("flags", r.rflags),
+        ("fs", r.fs_base),
+        ("gs", r.gs_base),
+    ];
+    let line = |four: &[(&str, u64)]| {
+        let words: Vec<_> =
+            four.iter().map(|(name, value)| format!("{name:>5} {value:016x}")).collect();
+        words.join(" ") + "\n"
+    };
+    all.chunks(4).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Layout;
+
+    #[test]
+    fn a_backtrace_ends() {
+        let file = elf::tests::image();
+        let image = elf::parse(&file).unwrap();
+        let layout = Layout::new(&image, 1 << 20).unwrap();
+        let memory = Memory::new(&image, &file, layout, false).unwrap();
+        let top = GUEST_STACK_TOP;
+        let trace = |rbp| backtrace(&memory, &Registers { rip: 1, rbp, ..Registers::default() });
+        for rbp in [0, 3, top, top - 8, u64::MAX - 7, memory.layout.stack.base] {
+            assert_eq!(trace(rbp), [1], "{rbp:#x}");
+        }
+        let put = |at: u64, word: u64| memory.write(at, &word.to_le_bytes()).unwrap();
+        put(top - 64, top - 32);
+        put(top - 56, 0x11);
+        put(top - 32, 0);
+        put(top - 24, 0x22);
+        assert_eq!(trace(top - 64), [1, 0x11, 0x22]);
+        // Downwards, and in a circle.
+        put(top - 32, top - 64);
+        assert_eq!(trace(top - 64), [1, 0x11, 0x22]);
+        put(top - 64, top - 64);
+        assert_eq!(trace(top - 64), [1, 0x11]);
+        for i in 0..200 {
+            put(top - 8000 + i * 16, top - 8000 + i * 16 + 16);
+            put(top - 8000 + i * 16 + 8, 0x33);
+        }
+        assert_eq!(trace(top - 8000).len(), FRAMES);
+    }
+
+    #[test]
+    fn what_is_printed_cannot_act_on_a_terminal() {
+        assert_eq!(printable("a b\x1b[1m\n\u{202e}"), "a b?[1m??");
+        assert_eq!(place(&elf::tests::image(), 0x1234), "0x1234");
+        let lines = registers(&Registers { rax: 1, gs_base: 2, ..Registers::default() });
+        assert_eq!(lines.lines().count(), 5);
+        assert!(lines.starts_with("  rax 0000000000000001   rbx"));
+    }
+}

@@ -1,0 +1,15 @@
+//! Says hello: with an argument, to that.
+#![no_std]
+#![no_main]
+
+use kyozon_unikernel::{arguments, main, me, peers, println};
+
+main!(run);
+
+fn run() -> u8 {
+    match arguments::strings().next() {
+        Some(name) => println!("Hello, {name}!"),
+        None => println!("Hello from peer {} of {}", me(), peers()),
+    }
+    0
+}

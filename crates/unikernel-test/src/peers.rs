@@ -1,0 +1,155 @@
+//! Cases of several guests.
+
+use crate::Case;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use kyozon_abi::unikernel::FEATURE_REGIONS;
+use kyozon_unikernel::region::{self, Mapped, Region, Rights, State};
+use kyozon_unikernel::{boot, clock, me, peers, println, sleep, Error};
+
+pub const CASES: &[Case] = &[
+    ("ping-pong", ping_pong),
+    ("death", death),
+    ("leave", leave),
+    ("regions", regions),
+    ("revoked", revoked),
+    ("rendezvous", rendezvous),
+];
+
+/// The group's region, which every case of several guests has.
+fn board() -> Mapped {
+    region::find("board").expect("kyozon run --region name=board,size=1M")
+}
+
+/// Waits until something holds, asleep, for ten seconds.
+fn wait(what: &str, holds: impl Fn() -> bool) {
+    let end = clock::now() + 10_000_000_000;
+    while !holds() {
+        assert!(clock::now() < end, "{what} did not come");
+        sleep::park(Some(clock::now() + 50_000_000));
+    }
+}
+
+/// Peers wake each other in a circle, each asleep until it is its turn.
+fn ping_pong() {
+    let turn = &board().words().unwrap()[0];
+    let (me, all) = (me() as u64, peers() as u64);
+    for round in 0..200 {
+        let mine = round * all + me;
+        while turn.load(Ordering::Acquire) != mine {
+            sleep::park(None);
+        }
+        turn.store(mine + 1, Ordering::Release);
+        sleep::unpark(((me + 1) % all) as usize);
+    }
+}
+
+/// The last peer crashes; the others see it, also those that sleep without a deadline.
+fn death() {
+    let (board, last) = (board(), peers() - 1);
+    board.region().rendezvous(peers(), None).unwrap();
+    if me() == last {
+        sleep::sleep(Duration::from_millis(50));
+        // SAFETY: none; that is the point.
+        unsafe { core::ptr::null_mut::<u8>().write_volatile(0) };
+    }
+    while board.peer(last).0 == State::Here {
+        sleep::park(None);
+    }
+    assert_eq!(board.peer(last), (State::Dead, 1));
+}
+
+/// The last peer ends by its own will.
+fn leave() {
+    let (board, last) = (board(), peers() - 1);
+    board.region().rendezvous(peers(), None).unwrap();
+    if me() != last {
+        wait("the last peer's end", || board.peer(last).0 != State::Here);
+        assert_eq!(board.peer(last), (State::Left, 1));
+        assert_eq!(board.peer(peers()), (State::Absent, 0));
+    }
+}
+
+fn regions() {
+    let board = board();
+    let step = &board.words().unwrap()[0];
+    if boot().features & FEATURE_REGIONS == 0 {
+        assert_eq!(Region::create("x", 8192, None), Err(Error::Unsupported));
+        return;
+    }
+    if me() == 0 {
+        let made = Region::create("x", 3 << 20, None).unwrap();
+        assert_eq!(Region::create("x", 8192, None), Err(Error::Exists));
+        let mapped = made.map(Rights::Write).unwrap();
+        mapped.words().unwrap()[100_000].store(42, Ordering::Relaxed);
+        made.grant(1, Rights::Read).unwrap();
+        step.store(1, Ordering::Release);
+        sleep::unpark(1);
+        assert_eq!(made.rendezvous(2, Some(clock::now() + 10_000_000_000)), Ok(2));
+        wait("the reader", || step.load(Ordering::Acquire) == 2);
+        // More rights, then none.
+        made.grant(1, Rights::Write).unwrap();
+        step.store(3, Ordering::Release);
+        wait("the writer", || step.load(Ordering::Acquire) == 4);
+        assert_eq!(mapped.load(7), Some(77));
+        made.revoke(1).unwrap();
+        assert_eq!(mapped.peer(1).0, State::Dead);
+        step.store(5, Ordering::Release);
+        // SAFETY: nobody uses it any more.
+        unsafe { mapped.unmap() }.unwrap();
+        assert_eq!(made.rendezvous(2, Some(0)), Ok(2));
+    } else {
+        wait("the grant", || step.load(Ordering::Acquire) == 1);
+        assert_eq!(Region::open("y"), Err(Error::Name));
+        let found = Region::open("x").unwrap();
+        assert_eq!(found.map(Rights::Write).map(drop), Err(Error::Right));
+        let mapped = found.map(Rights::Read).unwrap();
+        assert_eq!(
+            (mapped.load(100_000), mapped.load(0), mapped.load(1 << 40)),
+            (Some(42), Some(0), None)
+        );
+        assert!(mapped.words().is_err());
+        assert_eq!(found.grant(0, Rights::Read), Err(Error::Right));
+        step.store(2, Ordering::Release);
+        wait("the right to write", || step.load(Ordering::Acquire) == 3);
+        let mapped = found.map(Rights::Write).unwrap();
+        assert_eq!(mapped.load(100_000), Some(42));
+        mapped.words().unwrap()[7].store(77, Ordering::Release);
+        step.store(4, Ordering::Release);
+        wait("the end", || step.load(Ordering::Acquire) == 5);
+        assert_eq!(found.map(Rights::Read).map(drop), Err(Error::Name));
+        assert_eq!(Region::open("x"), Err(Error::Name));
+    }
+}
+
+/// A peer uses a region that is taken away from it meanwhile.
+fn revoked() {
+    let step = &board().words().unwrap()[0];
+    if me() == 0 {
+        let made = Region::create("x", 4 << 20, None).unwrap();
+        made.map(Rights::Write).unwrap();
+        made.grant(1, Rights::Write).unwrap();
+        step.store(1, Ordering::Release);
+        wait("the writer", || step.load(Ordering::Acquire) > 1000);
+        made.revoke(1).unwrap();
+        let seen = step.load(Ordering::Acquire);
+        sleep::sleep(Duration::from_millis(50));
+        // On return of revoke the other could not write any more; one increment may have been on its way.
+        assert!(step.load(Ordering::Acquire) <= seen + 1);
+    } else {
+        wait("the grant", || step.load(Ordering::Acquire) == 1);
+        let mapped = Region::open("x").unwrap().map(Rights::Write).unwrap();
+        let words = mapped.words().unwrap();
+        for i in 0.. {
+            words[i % words.len()].fetch_add(1, Ordering::Relaxed);
+            step.fetch_add(1, Ordering::Release);
+        }
+    }
+}
+
+fn rendezvous() {
+    let board = board();
+    assert_eq!(board.region().rendezvous(peers() + 1, None), Err(Error::Argument));
+    assert_eq!(board.region().rendezvous(peers(), None), Ok(peers()));
+    println!("peer {} met {}", me(), peers());
+}

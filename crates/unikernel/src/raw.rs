@@ -1,0 +1,25 @@
+//! The door.
+
+use crate::{boot, Error, Result};
+use kyozon_abi::unikernel::CallBlock;
+
+/// Asks the tender. Arguments that are not named are 0.
+///
+/// # Safety
+///
+/// What the call does to this guest's memory must be what the caller owns.
+pub unsafe fn ask(number: u64, arguments: &[u64]) -> Result<u64> {
+    let boot = boot();
+    let mut all = [0; 6];
+    all[..arguments.len()].copy_from_slice(arguments);
+    let block = boot.call as *mut CallBlock;
+    // SAFETY: the block is this peer's page, and this its only thread; `door` is code of the tender's of this type.
+    // Volatile, as the other side reads and writes between these lines.
+    let result = unsafe {
+        block.write_volatile(CallBlock { number, arguments: all, result: 0 });
+        let door = core::mem::transmute::<usize, extern "C" fn()>(boot.door as usize);
+        door();
+        (&raw const (*block).result).read_volatile()
+    };
+    Error::check(result)
+}

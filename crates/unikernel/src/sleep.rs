@@ -1,0 +1,31 @@
+//! Sleeping and waking, by tokens: as `std::thread::park` does, for peers.
+
+use crate::{boot, clock, raw};
+use core::time::Duration;
+use kyozon_abi::unikernel::*;
+
+/// Sleeps until this peer's token is there or the deadline, in nanoseconds of [`clock::now`], has passed; takes the
+/// token. May return early. A token that was given before is not lost.
+pub fn park(deadline: Option<u64>) {
+    // SAFETY: the call touches no memory.
+    let _ = unsafe { raw::ask(ASK_PARK, &[deadline.unwrap_or(NO_DEADLINE)]) };
+}
+
+/// Gives a peer its token. Never waits; a number that is no peer's does nothing.
+#[inline]
+pub fn unpark(peer: usize) {
+    let boot = boot();
+    let Ok(peer) = u32::try_from(peer) else { return };
+    // SAFETY: code of the tender's of this type, as long as the guest lives.
+    let doorbell =
+        unsafe { core::mem::transmute::<usize, extern "C" fn(u32)>(boot.doorbell as usize) };
+    doorbell(peer);
+}
+
+/// Sleeps for at least this long.
+pub fn sleep(time: Duration) {
+    let end = clock::now().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    while clock::now() < end {
+        park(Some(end));
+    }
+}

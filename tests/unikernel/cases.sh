@@ -1,0 +1,36 @@
+#!/bin/sh
+# cases.sh BACKEND: runs each case of cases.txt that is for this backend, and says which are not as they should be.
+set -eu
+backend=$1
+product=${KYOZON_PRODUCT:-$KYOZON_CACHE/product}
+count=0 bad=0
+while read -r name guests for status pattern; do
+	case $name:$for in
+	'#'* | :) continue ;;
+	*:any | *:"$backend") ;;
+	*) continue ;;
+	esac
+	case $status in
+	*124) limit=0.5 ;;
+	*) limit=20 ;;
+	esac
+	# shellcheck disable=SC2046 # arguments are words
+	set -- $(echo "$name" | tr '(),' ' ')
+	code=0
+	"$product/kyozon" run --backend "$backend" --vms "$guests" --time-limit "$limit" \
+		--region name=board,size=1M --region name=read,size=8K,ro \
+		"$product/unikernel-test.elf" -- "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || code=$?
+	# The report comes first, whatever was printed before.
+	line=$(cat "$SCRATCH/err" "$SCRATCH/out" | head -n 1)
+	count=$((count + 1))
+	case /$status/ in
+	*/"$code"/*) right=yes ;;
+	*) right=no ;;
+	esac
+	if [ $right = no ] || ! printf '%s\n' "$line" | grep -qE -- "$pattern"; then
+		bad=$((bad + 1))
+		echo "$name with $guests on $backend: status $code instead of $status, or not /$pattern/: $line"
+	fi
+done <"$TREE/tests/unikernel/cases.txt"
+echo "$backend: $count cases, $bad not as they should be"
+[ "$count" -gt 40 ] && [ "$bad" = 0 ]
