@@ -39,8 +39,8 @@ const DEVICE_VALID: u64 = 3;
 const DEVICE_LEVELS: u32 = 9;
 const DEVICE_RIGHTS: u64 = 3 << 61;
 const DOMAIN: u64 = 1;
-/// Interrupts pass as they are, NMIs too, since a timer's NMI is the tick; an INIT does not.
-const DEVICE_INTERRUPTS: u64 = 1 | 1 << 57 | 1 << 58 | 1 << 60 | 3 << 62;
+/// Interrupts pass as they are, since their map is not valid (IV is 0); NMIs too, since a timer's NMI is the tick.
+const DEVICE_INTERRUPTS: u64 = 1 << 57 | 1 << 58 | 3 << 62;
 
 const COMMAND_WAIT: u64 = 1 << 60 | 1;
 const COMMAND_FORGET_ALL: u64 = 8 << 60;
