@@ -588,10 +588,7 @@ extern "C" fn layer_on_nmi(frame: &mut Frame) -> u64 {
     match decide(&t, at) {
         Action::Foreign if ours => {}
         Action::Foreign => {
-            match trip!(stale) {
-                0 => trip!(foreign = trip!(foreign) + 1),
-                n => trip!(stale = n - 1),
-            }
+            not_ours();
             // It may have been the guard by a clock that goes faster than this one.
             arm_guard(guard_at(&t));
         }
@@ -626,6 +623,24 @@ extern "C" fn layer_on_nmi(frame: &mut Frame) -> u64 {
         }
     }
     0
+}
+
+/// An NMI came while another one was looked at, which has delivered a tick since.
+#[no_mangle]
+extern "C" fn layer_on_second_nmi() {
+    let t = times();
+    if decide(&t, At::Layer) == Action::Foreign {
+        not_ours();
+    }
+    arm_guard(guard_at(&t));
+}
+
+/// An NMI that is neither the tick's nor the guard's, or one of these that was expected earlier.
+fn not_ours() {
+    match trip!(stale) {
+        0 => trip!(foreign = trip!(foreign) + 1),
+        n => trip!(stale = n - 1),
+    }
 }
 
 /// A trip begins whose guard was due before: its NMI was Linux's, or was only counted, or is still on its way.

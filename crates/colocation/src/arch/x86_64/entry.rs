@@ -121,6 +121,26 @@ global_asm!(
     "add rsp, 32",
     ".endm",
 
+    // All that LAYER_PUSH has pushed, and the vector and the error code before it.
+    ".macro LAYER_POP",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbp",
+    "pop rbx",
+    "pop r11",
+    "pop r10",
+    "pop r9",
+    "pop r8",
+    "pop rax",
+    "pop rcx",
+    "pop rdx",
+    "pop rsi",
+    "pop rdi",
+    "add rsp, 16",
+    ".endm",
+
     // (rdi: *const LayerEntry, rsi: *mut Trip), called by the trampoline, which saved all that the ABI would.
     "layer_entry:",
     "mov [rip + LAYER_TRIP_RSP], rsp",
@@ -231,9 +251,14 @@ global_asm!(
     "layer_resume_user:",
     "LAYER_CALL_TICK",
     "jmp layer_to_user_handler",
-    // User mode was interrupted by a tick: its frame is on the stack, the tick is kept.
+    // User mode was interrupted by a tick: its frame is on the stack, the tick is kept. NMIs are open.
     "layer_deliver_user:",
-    "call layer_kept_tick",
+    "xor ecx, ecx",
+    "xchg [rip + LAYER_SECOND], ecx",
+    "test ecx, ecx",
+    "jz 6f",
+    "call layer_on_second_nmi",
+    "6: call layer_kept_tick",
     "layer_to_user_handler:",
     "mov rdi, rsp",
     "call [rip + LAYER_USER]",
@@ -246,22 +271,7 @@ global_asm!(
     "mov rdi, rsp",
     "call layer_prepare_user",
     "layer_pop:",
-    "pop r15",
-    "pop r14",
-    "pop r13",
-    "pop r12",
-    "pop rbp",
-    "pop rbx",
-    "pop r11",
-    "pop r10",
-    "pop r9",
-    "pop r8",
-    "pop rax",
-    "pop rcx",
-    "pop rdx",
-    "pop rsi",
-    "pop rdi",
-    "add rsp, 16",
+    "LAYER_POP",
     "iretq",
 
     "7: mov qword ptr [rsp + {vector}], 2",
@@ -310,9 +320,10 @@ global_asm!(
 
     // Entered from the trampoline's gate, at the top of the NMI stack, which every NMI starts at. The CPU holds NMIs
     // back until an IRET; one in system-management mode opens them too (Intel SDM 3C 32.8), and an NMI that then comes
-    // in here would overwrite the frame of the first. So the frame is copied below what a second one needs, and a second
-    // one, known by its stack pointer, is only counted: the first looks again. User mode chooses its stack pointer, so
-    // only kernel mode's is believed.
+    // in here would overwrite the frame of the first; so does the IRET of a machine check. So the frame is copied below
+    // what a second one needs, and a second one, known by its stack pointer, is only counted: the first looks again. Where
+    // the first has looked for the last time, the second sends it back. User mode chooses its stack pointer, so only kernel
+    // mode's is believed.
     "layer_nmi:",
     "push rax",
     "test byte ptr [rsp + 16], 3", // cs
@@ -350,8 +361,23 @@ global_asm!(
     "xchg [rip + LAYER_SECOND], ecx",
     "test ecx, ecx",
     "jnz layer_nmi_saved",
-    "jmp layer_pop",
-    "4: pop rax",
+    "LAYER_POP",
+    "layer_last_look:",
+    "cmp dword ptr [rip + LAYER_SECOND], 0",
+    "jne layer_once_more",
+    "iretq",
+    // What was popped is still there.
+    "layer_once_more:",
+    "sub rsp, {registers}",
+    "jmp 3b",
+    "4: lea rax, [rip + layer_last_look]",
+    "cmp [rsp + 8], rax", // rip of who was interrupted
+    "jb 5f",
+    "lea rax, [rip + layer_once_more]",
+    "cmp [rsp + 8], rax",
+    "jae 5f",
+    "mov [rsp + 8], rax",
+    "5: pop rax",
     "lock inc dword ptr [rip + LAYER_SECOND]",
     "iretq",
 
@@ -391,6 +417,7 @@ global_asm!(
     work_tick = const WORK_TICK,
     guard_tsc = const core::mem::offset_of!(Trip, guard_tsc),
     vector = const core::mem::offset_of!(Frame, vector),
+    registers = const core::mem::offset_of!(Frame, rip),
     nmi_stack = const NMI_STACK_BYTES,
     nmi_second = const NMI_SECOND_BYTES,
     kernel_code = const KERNEL_CODE,
