@@ -367,17 +367,27 @@ static void leave_here(void *unused)
 		enter(KYOZON_HOST_LEAVE);
 }
 
-/* One CPU after the other: they share the trampoline's data. */
-static void leave_all(void)
+static void leave_on(int cpu)
 {
 	u64 efer;
+
+	rdmsrl_on_cpu(cpu, MSR_EFER, &efer);
+	if (efer & EFER_SVME)
+		smp_call_function_single(cpu, leave_here, NULL, 1);
+}
+
+/*
+ * One CPU after the other: they share the trampoline's data. The caller's first:
+ * the hypervisor reports the task that it finds there.
+ */
+static void leave_all(void)
+{
 	int cpu;
 
-	for_each_online_cpu(cpu) {
-		rdmsrl_on_cpu(cpu, MSR_EFER, &efer);
-		if (efer & EFER_SVME)
-			smp_call_function_single(cpu, leave_here, NULL, 1);
-	}
+	leave_on(get_cpu());
+	put_cpu();
+	for_each_online_cpu(cpu)
+		leave_on(cpu);
 	host.launched = false;
 }
 
