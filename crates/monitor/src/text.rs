@@ -98,7 +98,7 @@ impl TextCheck {
         retries: &mut u64,
     ) {
         let Some(runs) = look(law, &self.baseline, &self.sites, page, false) else {
-            self.suspects.clear(page);
+            self.suspects.clear(page, self.slice);
             return;
         };
         self.suspects.note(page, runs, self.slice);
@@ -163,7 +163,7 @@ impl TextCheck {
                 match self.baseline.same(kernel, page) {
                     Some(false) if self.suspects.seen(page, self.slice) => {}
                     Some(false) => self.look_again(law, page, found, retries),
-                    _ => self.suspects.clear(page),
+                    _ => self.suspects.clear(page, self.slice),
                 }
                 (Phase::Watch(page + 1), false)
             }

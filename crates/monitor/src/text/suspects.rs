@@ -1,14 +1,18 @@
 //! Changes that are not explained, until they are confirmed or gone.
 
 use super::look::Run;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// Unchanged in so many slices, a change is no update under way.
 const LOOKS: u32 = 3;
 /// In so many, whatever Linux says of patching, and however it changes meanwhile.
 const PATIENCE: u32 = 50;
-/// The same where Linux changes static calls: a thousand sites, one by one, each with three interrupts to all CPUs.
-const LONG_PATIENCE: u32 = 3000;
+/// The same where Linux changes static calls: a thousand sites, one by one, each with three interrupts to all CPUs. As
+/// long as sites become right it may take longer,
+const LONG_PATIENCE: u32 = 500;
+/// but no longer than this: an attacker, too, can put sites right.
+const LONGEST_PATIENCE: u32 = 30_000;
 /// Suspects at a time; more wait for the next pass.
 const LIMIT: usize = 64;
 /// Those that were told of and are still there.
@@ -38,19 +42,26 @@ struct Suspect {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Suspects(Vec<Suspect>);
+pub(super) struct Suspects {
+    all: Vec<Suspect>,
+    /// Changes at sites of static calls, by page, as last seen.
+    behind: BTreeMap<usize, usize>,
+    /// The slice in which there were fewer in a page than before.
+    progress: u64,
+}
 
 impl Suspects {
     /// What is not explained in `page`, as seen in `slice`, once in a slice: of others there the suspicion is gone.
     pub fn note(&mut self, page: usize, runs: Vec<Run>, slice: u64) {
+        self.count(page, runs.iter().filter(|run| run.calls).count(), slice);
         let mut old: Vec<Suspect> = Vec::new();
-        self.0.retain(|suspect| {
+        self.all.retain(|suspect| {
             if suspect.page == page {
                 old.push(suspect.clone());
             }
             suspect.page != page
         });
-        let mut waiting = self.0.iter().filter(|suspect| suspect.again.is_none()).count();
+        let mut waiting = self.all.iter().filter(|suspect| suspect.again.is_none()).count();
         for run in runs {
             let known = old.iter().find(|suspect| suspect.run == run).or_else(|| {
                 old.iter().find(|suspect| suspect.again.is_none() && suspect.run.overlaps(&run))
@@ -61,33 +72,45 @@ impl Suspects {
                     let same = known.run == new.run;
                     let looks = if same { known.looks + 1 } else { 1 };
                     let again = known.again.filter(|_| same);
-                    self.0.push(Suspect { looks, seen: known.seen + 1, again, ..new });
+                    self.all.push(Suspect { looks, seen: known.seen + 1, again, ..new });
                 }
-                None if waiting < LIMIT && self.0.len() < TOLD_LIMIT => {
+                None if waiting < LIMIT && self.all.len() < TOLD_LIMIT => {
                     waiting += 1;
-                    self.0.push(new);
+                    self.all.push(new);
                 }
                 None => {}
             }
         }
     }
 
-    /// Nothing is suspected in `page`.
-    pub fn clear(&mut self, page: usize) {
-        if !self.0.is_empty() {
-            self.0.retain(|suspect| suspect.page != page);
+    /// Nothing is suspected in `page`, as seen in `slice`.
+    pub fn clear(&mut self, page: usize, slice: u64) {
+        self.count(page, 0, slice);
+        if !self.all.is_empty() {
+            self.all.retain(|suspect| suspect.page != page);
+        }
+    }
+
+    /// There are so many changes at sites of static calls in `page`.
+    fn count(&mut self, page: usize, changes: usize, slice: u64) {
+        let before = match changes {
+            0 => self.behind.remove(&page),
+            _ => self.behind.insert(page, changes),
+        };
+        if before.is_some_and(|before| changes < before) {
+            self.progress = slice;
         }
     }
 
     /// Whether something in `page` was seen in `slice`.
     pub fn seen(&self, page: usize, slice: u64) -> bool {
-        self.0.iter().any(|suspect| suspect.page == page && suspect.slice == slice)
+        self.all.iter().any(|suspect| suspect.page == page && suspect.slice == slice)
     }
 
     /// The page that waits longest for another look in `slice`.
     pub fn waiting(&self, slice: u64) -> Option<usize> {
         let waiting =
-            self.0.iter().filter(|suspect| suspect.again.is_none() && suspect.slice != slice);
+            self.all.iter().filter(|suspect| suspect.again.is_none() && suspect.slice != slice);
         waiting.min_by_key(|suspect| suspect.slice).map(|suspect| suspect.page)
     }
 
@@ -101,7 +124,8 @@ impl Suspects {
         mut tell: impl FnMut(&Run),
     ) -> u64 {
         let mut put_off = 0;
-        for suspect in self.0.iter_mut().filter(|suspect| suspect.page == page) {
+        let progress = self.progress;
+        for suspect in self.all.iter_mut().filter(|suspect| suspect.page == page) {
             let gap = match suspect.again {
                 Some((when, _)) if pass < when => continue,
                 Some((_, gap)) => gap,
@@ -110,6 +134,9 @@ impl Suspects {
                     let patience = match work(&suspect.run) {
                         Work::None => 0,
                         Work::Short => PATIENCE,
+                        Work::Long if suspect.slice - progress < LONG_PATIENCE.into() => {
+                            LONGEST_PATIENCE
+                        }
                         Work::Long => LONG_PATIENCE,
                     };
                     if suspect.seen < patience {
