@@ -337,27 +337,33 @@ static int edu_copy(u8 __iomem *edu, u64 from, u64 to, u64 command)
 int root_dma(struct kyozon *k, char *unused)
 {
 	struct pci_dev *pci = pci_get_device(0x1234, 0x11e8, NULL);
-	u64 *source = kmalloc(sizeof(*source), GFP_KERNEL);
+	u64 *words = kcalloc(2, sizeof(*words), GFP_KERNEL);
 	u8 __iomem *edu = NULL;
 	int error = -ENODEV;
 
-	if (!pci || !source || !victim.memory || pci_enable_device(pci))
+	if (!pci || !words || !victim.memory || pci_enable_device(pci))
 		goto out;
 	edu = pci_ioremap_bar(pci, 0);
 	if (!edu)
 		goto disable;
 	pci_set_master(pci);
-	*source = rdtsc() | 1;
-	error = edu_copy(edu, __pa(source), EDU_BUFFER, 0);
+	words[0] = rdtsc() | 1;
+	error = edu_copy(edu, __pa(&words[0]), EDU_BUFFER, 0);
+	if (!error)
+		error = edu_copy(edu, EDU_BUFFER, __pa(&words[1]),
+				 EDU_TO_RAM);
+	/* Linux's own memory is the device's to read and write. */
+	if (!error && READ_ONCE(words[1]) != words[0])
+		error = -EIO;
 	if (!error)
 		error = edu_copy(edu, EDU_BUFFER, victim.memory, EDU_TO_RAM);
-	root_say("dma %pa %#llx", &victim.memory, *source);
+	root_say("dma %pa %#llx", &victim.memory, words[0]);
 	iounmap(edu);
 	pci_clear_master(pci);
 disable:
 	pci_disable_device(pci);
 out:
-	kfree(source);
+	kfree(words);
 	pci_dev_put(pci);
 	return error;
 }

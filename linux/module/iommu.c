@@ -10,6 +10,7 @@
 
 #include "kyozon.h"
 
+/* AMD I/O Virtualization Technology (IOMMU) Specification, 48882, 3.4. */
 #define CONTROL		0x18
 #define CONTROL_ON	BIT_ULL(0)
 #define FEATURES	0x30
@@ -126,17 +127,36 @@ unsigned int kyozon_iommu_pages(const struct kyozon_host_iommu *iommu)
 	return device_pages() + 2 * ARRAY_SIZE(iommu->registers);
 }
 
+/*
+ * An empty device table for the time after the unload. It is never freed, and
+ * taken again by the next load.
+ */
+static u64 idle_table(unsigned int pages)
+{
+	static unsigned int has_pages;
+	static void *table;
+
+	if (has_pages < pages) {
+		table = alloc_pages_exact((size_t)pages << PAGE_SHIFT,
+					  GFP_KERNEL | __GFP_ZERO);
+		has_pages = table ? pages : 0;
+	}
+	return table ? __pa(table) : 0;
+}
+
 int kyozon_iommu_take(struct kyozon_host_iommu *iommu)
 {
-	unsigned int pages = device_pages();
 	void *devices, *buffers;
+	unsigned int pages;
 
 	if (!iommu->registers[0])
 		return 0;
+	pages = device_pages();
 	devices = kyozon_reserve_run(&kyozon.reserve, pages);
 	buffers = kyozon_reserve_run(&kyozon.reserve,
 				     2 * ARRAY_SIZE(iommu->registers));
-	if (!devices || !buffers)
+	iommu->idle = idle_table(pages);
+	if (!devices || !buffers || !iommu->idle)
 		return -ENOMEM;
 	iommu->devices = __pa(devices);
 	iommu->devices_bytes = (u64)pages << PAGE_SHIFT;

@@ -133,8 +133,11 @@ pub struct HostIommu {
     pub devices_bytes: u64,
     /// Physical address of zeroed pages in a row, two for each: commands and events.
     pub buffers: u64,
+    /// Physical address of an empty table of the same size, which stays Linux's and is never freed: QEMU's IOMMU reads its
+    /// table even when it is off.
+    pub idle: u64,
 }
-assert_size!(HostIommu, 8 * HOST_MAX_IOMMUS + 24);
+assert_size!(HostIommu, 8 * HOST_MAX_IOMMUS + 32);
 
 /// What the module tells the hypervisor. It lies in the hypervisor's own memory.
 #[repr(C)]
@@ -229,7 +232,7 @@ pub struct HostEntry {
     /// Local APIC numbers.
     pub apic_ids: [u32; HOST_MAX_CPUS],
 }
-assert_size!(HostEntry, 272 + 8 * HOST_MAX_IOMMUS + 24 + 5 * 16 * MAX_RANGES + 4 * HOST_MAX_CPUS);
+assert_size!(HostEntry, 272 + 8 * HOST_MAX_IOMMUS + 32 + 5 * 16 * MAX_RANGES + 4 * HOST_MAX_CPUS);
 
 /// What the hypervisor tells Linux: read-only for it.
 #[repr(C)]

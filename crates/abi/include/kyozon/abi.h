@@ -2111,6 +2111,11 @@ struct kyozon_host_iommu {
          Physical address of zeroed pages in a row, two for each: commands and events.
          */
         uint64_t buffers;
+        /*
+         Physical address of an empty table of the same size, which stays Linux's and is never freed: QEMU's IOMMU reads its
+         table even when it is off.
+         */
+        uint64_t idle;
 };
 
 /*

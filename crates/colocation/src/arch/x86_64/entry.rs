@@ -160,6 +160,7 @@ global_asm!(
     "push qword ptr [rip + LAYER_RESUME]",
     "iretq",
 
+    // On the trampoline's stack still, two pages that hold one frame of its own and are aligned for a call.
     "8: push rdi",
     "push rsi",
     "sub rsp, 8",
@@ -366,7 +367,7 @@ global_asm!(
     "cmp dword ptr [rip + LAYER_SECOND], 0",
     "jne layer_once_more",
     "iretq",
-    // What was popped is still there.
+    // What was popped is still there: a second NMI's frame lies above it, and a machine check has a stack of its own.
     "layer_once_more:",
     "sub rsp, {registers}",
     "jmp 3b",

@@ -17,6 +17,9 @@ use core::arch::asm;
 #[cfg(feature = "alone")]
 pub use pvh::power_off;
 
+/// CR4: protection keys for user pages. Intel SDM volume 3, 2.5.
+pub const CR4_PKE: u64 = 1 << 22;
+
 /// The time-stamp counter.
 pub fn tsc() -> u64 {
     // SAFETY: reads a counter.

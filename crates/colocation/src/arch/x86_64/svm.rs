@@ -303,7 +303,8 @@ pub struct Live {
 }
 
 impl Live {
-    /// As they are; those that this CPU does not have are 0.
+    /// As they are; those that this CPU does not have are 0. CR0.TS is clear, as Linux's is, whose CR0 the hypervisor
+    /// keeps: FXSAVE would fault.
     pub fn take() -> Self {
         const TSC_AUX: u32 = 0xc000_0103;
         const RDTSCP: u32 = 1 << 27;

@@ -13,6 +13,7 @@
 //! | FS, GS base | Linux's | the cokernel's | `rdgsbase` would tell |
 //! | data selectors, LDT | Linux's | null | `iretq` and user mode change them; the trampoline puts them back |
 
+use super::CR4_PKE;
 use core::arch::asm;
 use kyozon_abi::layer::{UserState, USER_SWITCHED};
 
@@ -24,7 +25,6 @@ const GS_BASE: u32 = 0xc000_0101;
 const U_CET: u32 = 0x6a0;
 const CR0_TS: u64 = 1 << 3;
 const CR4_FSGSBASE: u64 = 1 << 16;
-const CR4_PKE: u64 = 1 << 22;
 const CR4_CET: u64 = 1 << 23;
 
 /// What was saved beside [`UserState`], which the trampoline puts back.

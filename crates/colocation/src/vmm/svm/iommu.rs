@@ -47,8 +47,21 @@ const COMMAND_FORGET_ALL: u64 = 8 << 60;
 /// So long is an answer waited for.
 const PATIENCE_MS: u64 = 20;
 
-/// The next event of each.
-static NEXT: Lock<[usize; HOST_MAX_IOMMUS]> = Lock::new([0; HOST_MAX_IOMMUS]);
+/// What is set while it is driven, and before its log is.
+const CONTROL_DRIVEN: u64 = CONTROL_ON | CONTROL_COHERENT | CONTROL_COMMANDS;
+/// Registers that are as they were when it is no longer driven; the control register, which is written last, first.
+const KEPT: [u64; 4] = [CONTROL, DEVICE_TABLE, COMMANDS, EVENTS];
+
+#[derive(Clone, Copy)]
+struct State {
+    /// The next event.
+    next: usize,
+    /// What was found in [`KEPT`].
+    kept: [u64; KEPT.len()],
+}
+
+static STATES: Lock<[State; HOST_MAX_IOMMUS]> =
+    Lock::new([State { next: 0, kept: [0; KEPT.len()] }; HOST_MAX_IOMMUS]);
 
 #[derive(Clone, Copy)]
 struct Iommu {
@@ -59,10 +72,15 @@ struct Iommu {
 
 fn iommus() -> impl Iterator<Item = (usize, Iommu)> {
     let e = &entry().iommu;
-    e.registers.iter().take_while(|registers| **registers != 0).enumerate().map(|(i, registers)| {
+    machine::iommus().enumerate().map(|(i, registers)| {
         let commands = e.buffers + 2 * i as u64 * PAGE;
-        (i, Iommu { registers: *registers, commands, events: commands + PAGE })
+        (i, Iommu { registers: registers.base, commands, events: commands + PAGE })
     })
+}
+
+/// The value of [`DEVICE_TABLE`] for the table at `address`: its size is in pages, less one.
+fn table(address: u64) -> u64 {
+    address | (entry().iommu.devices_bytes / PAGE - 1)
 }
 
 impl Iommu {
@@ -79,21 +97,27 @@ impl Iommu {
     }
 
     fn start(self) {
-        let e = &entry().iommu;
-        // Sizes are in pages, less one.
-        self.write(DEVICE_TABLE, e.devices | (e.devices_bytes / PAGE - 1));
+        self.write(DEVICE_TABLE, table(entry().iommu.devices));
         self.write(COMMANDS, self.commands | PAGE_OF_ENTRIES);
         self.write(COMMAND_HEAD, 0);
         self.write(COMMAND_TAIL, 0);
-        self.write(CONTROL, CONTROL_ON | CONTROL_COHERENT | CONTROL_COMMANDS);
+        self.write(CONTROL, CONTROL_DRIVEN);
         self.log();
         self.forget();
     }
 
+    fn stop(self, kept: [u64; KEPT.len()]) {
+        // Off, before its tables go.
+        self.write(CONTROL, 0);
+        for (register, value) in KEPT.into_iter().zip(kept).rev() {
+            let none = register == DEVICE_TABLE && value == 0;
+            self.write(register, if none { table(entry().iommu.idle) } else { value });
+        }
+    }
+
     /// The log of events is empty.
     fn log(self) {
-        let on = CONTROL_ON | CONTROL_COHERENT | CONTROL_COMMANDS;
-        self.write(CONTROL, on);
+        self.write(CONTROL, CONTROL_DRIVEN);
         wait(|| self.read(STATUS) & STATUS_EVENTS_RUN == 0);
         // SAFETY: its page.
         unsafe { at::<u8>(self.events).write_bytes(0, PAGE as usize) };
@@ -101,7 +125,7 @@ impl Iommu {
         self.write(EVENT_HEAD, 0);
         self.write(EVENT_TAIL, 0);
         self.write(STATUS, STATUS_OVERFLOW);
-        self.write(CONTROL, on | CONTROL_EVENTS);
+        self.write(CONTROL, CONTROL_DRIVEN | CONTROL_EVENTS);
     }
 
     /// What it may have kept of other tables is forgotten.
@@ -147,31 +171,36 @@ pub fn start() {
         // SAFETY: an entry of the module's table, which no IOMMU has yet.
         unsafe { at::<[u64; 4]>(e.devices).add(i).write_volatile(device) };
     }
-    *NEXT.lock() = [0; HOST_MAX_IOMMUS];
-    iommus().for_each(|(_, iommu)| iommu.start());
+    let mut states = STATES.lock();
+    for (i, iommu) in iommus() {
+        states[i] = State { next: 0, kept: KEPT.map(|register| iommu.read(register)) };
+        iommu.start();
+    }
 }
 
 /// They see all memory again, as they did before.
 pub fn stop() {
-    iommus().for_each(|(_, iommu)| iommu.write(CONTROL, 0));
+    let states = STATES.lock();
+    iommus().for_each(|(i, iommu)| iommu.stop(states[i].kept));
 }
 
 /// Tells what devices tried. Reads memory only, as long as there is nothing.
 pub fn look() {
-    let mut next = NEXT.lock();
+    let mut states = STATES.lock();
     for (i, iommu) in iommus() {
-        let first = next[i];
-        while next[i] < ENTRIES {
+        let next = &mut states[i].next;
+        let first = *next;
+        while *next < ENTRIES {
             // SAFETY: its page.
-            let event = unsafe { at::<[u64; 2]>(iommu.events).add(next[i]).read_volatile() };
+            let event = unsafe { at::<[u64; 2]>(iommu.events).add(*next).read_volatile() };
             if event == [0; 2] {
                 break;
             }
             tell(DeviceEvent(event));
-            next[i] += 1;
+            *next += 1;
         }
-        if next[i] != first {
-            next[i] = 0;
+        if *next != first {
+            *next = 0;
             iommu.log();
         }
     }

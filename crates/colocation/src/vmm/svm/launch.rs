@@ -8,13 +8,12 @@ use super::cpu::Cpu;
 use super::machine::{self, VM_CR, VM_HSAVE_PA};
 use super::vmcb::*;
 use crate::arch::x86_64::svm::{self, Bare, Table};
+use crate::arch::x86_64::CR4_PKE;
 use crate::owned::Owned;
 use kyozon_abi::vmm::*;
 
 /// An INIT becomes an exception, which can be taken where nobody is harmed. APM 2 15.30.1.
 const VM_CR_R_INIT: u64 = 1 << 1;
-
-const CR4_PKE: u64 = 1 << 22;
 
 /// The hypervisor's descriptor tables, the same for every CPU: no stack of theirs, no task state segment.
 static GATES: Owned<[[u64; 2]; 256]> = Owned::new([[0; 2]; 256]);

@@ -153,6 +153,12 @@ pub fn lies_in(ranges: &[Range], address: u64) -> bool {
     ranges.iter().any(|r| address.wrapping_sub(r.base) < r.bytes)
 }
 
+/// The registers of each IOMMU that is driven.
+pub fn iommus() -> impl Iterator<Item = Range> {
+    let registers = entry().iommu.registers.into_iter().take_while(|registers| *registers != 0);
+    registers.map(|base| Range { base, bytes: HOST_IOMMU_BYTES })
+}
+
 /// The tables.
 pub fn tables() -> &'static Tables {
     // SAFETY: written once, before there is a second CPU.
@@ -288,8 +294,7 @@ pub fn make(from: *mut HostEntry) -> Option<()> {
     for range in list(&e.guest, e.guest_count).iter().chain(list(&e.host, e.host_count)) {
         sealed.map(&mut *pool, *range, None)?;
     }
-    for registers in e.iommu.registers.into_iter().filter(|r| *r != 0) {
-        let range = Range { base: registers, bytes: HOST_IOMMU_BYTES };
+    for range in iommus() {
         sealed.map(&mut *pool, range, None)?;
     }
     for range in list(&e.shown, e.shown_count) {

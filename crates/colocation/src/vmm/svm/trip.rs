@@ -44,7 +44,6 @@ const GDT_LIMIT: u32 = 16 * 8 - 1;
 const IDT_LIMIT: u32 = 4095;
 
 const CR0_TS: u64 = 1 << 3;
-const CR4_PKE: u64 = 1 << 22;
 const CR4_CET: u64 = 1 << 23;
 const EFER_SCE: u64 = 1;
 
@@ -103,7 +102,7 @@ impl Cokernel {
         }
         vmcb.cr0 = svm::cr0() | CR0_TS;
         vmcb.cr3 = e.guest_page_table;
-        vmcb.cr4 = svm::cr4() & !(CR4_PKE | CR4_CET);
+        vmcb.cr4 = svm::cr4() & !(arch::CR4_PKE | CR4_CET);
         vmcb.dr6 = 0xffff_0ff0;
         vmcb.dr7 = 0x400;
         Some(Self {

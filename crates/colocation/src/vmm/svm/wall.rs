@@ -5,7 +5,7 @@
 //! comparison, and passed on where that is harmless.
 
 use super::cpu::{Cpu, Or};
-use super::machine::{self, at, count, entry, lies_in, list, tables, POOL};
+use super::machine::{self, at, count, entry, iommus, lies_in, list, tables, POOL};
 use super::names;
 use super::vmcb::*;
 use crate::arch::x86_64 as arch;
@@ -48,7 +48,7 @@ fn what(gpa: u64) -> Option<What> {
     let timer = &e.timer;
     if lies_in(list(&e.guest, e.guest_count), gpa) || lies_in(list(&e.host, e.host_count), gpa) {
         Some(What::Hidden)
-    } else if e.iommu.registers.iter().any(|r| *r != 0 && gpa.wrapping_sub(*r) < HOST_IOMMU_BYTES) {
+    } else if iommus().any(|registers| lies_in(&[registers], gpa)) {
         Some(What::Iommu)
     } else if lies_in(list(&e.shown, e.shown_count), gpa) {
         Some(What::Shown)
