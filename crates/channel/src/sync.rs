@@ -28,7 +28,10 @@ pub use mutex::RawMutex;
 pub use rwlock::RawRwLock;
 pub use semaphore::Semaphore;
 
-use crate::park::{Group, Peer, POISON};
+use crate::error::Error;
+use crate::park::{Group, Look, Peer, POISON};
+use crate::word::Word;
+use core::sync::atomic::Ordering::{self, SeqCst};
 
 /// How a lock was when it was taken, or shall be when it is given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +75,31 @@ impl Owner {
             word if word == me.word() => Self::Me,
             word => Self::Other(Peer::from_word(word)),
         }
+    }
+
+    /// Makes the caller the owner of the lock whose word this is, if it is free or its owner dead.
+    fn take<W, G>(
+        lock: &W,
+        group: &G,
+        how: Look,
+        order: Ordering,
+    ) -> Option<Result<Acquired, Error>>
+    where
+        W: Word,
+        G: Group + ?Sized,
+    {
+        let me = group.me();
+        let word = lock.load(SeqCst);
+        // Somebody else who gets it in between sees that we wait when he gives it back.
+        let then = match Self::of(word, me) {
+            Self::Nobody => Acquired::of(word),
+            Self::Me => return Some(Err(Error::Deadlock)),
+            Self::Other(peer) if how == Look::Thorough && Self::gone(peer, group) => {
+                Acquired::Poisoned
+            }
+            Self::Other(_) => return None,
+        };
+        lock.replace(word, me.word() | then.flag(), order).ok().map(|_| Ok(then))
     }
 
     /// Whether nobody will ever give the lock back.

@@ -1,5 +1,6 @@
 //! The words that both sides see.
 
+use crate::error::Error;
 use crate::park::{nap, passed, spin, Group, Look, Park, Peer};
 use crate::word::Word;
 use core::sync::atomic::AtomicU64;
@@ -103,8 +104,32 @@ impl<W: Word> Side<W> {
         }
     }
 
+    /// Spins, then sleeps, until there is what `next` looks for, or nothing more to come from `other`.
+    pub(super) fn wait<G: Group + ?Sized, R>(
+        &self,
+        other: &Self,
+        group: &G,
+        sleep: &mut Sleep,
+        deadline: Option<u64>,
+        mut next: impl FnMut() -> Result<Option<R>, Error>,
+    ) -> Result<R, Error> {
+        let look = |how| {
+            // First: what it did before it went away is there then.
+            let partner = match how {
+                Look::Quick => Partner::Expected,
+                Look::Thorough => other.partner(group),
+            };
+            next().transpose().or(match partner {
+                Partner::Expected => None,
+                Partner::Closed => Some(Err(Error::Closed)),
+                Partner::Dead => Some(Err(Error::PeerDied)),
+            })
+        };
+        self.wait_until(group, sleep, deadline, look).unwrap_or(Err(Error::TimedOut))
+    }
+
     /// Spins, then sleeps, until `look` finds something; `None` where the deadline passed.
-    pub(super) fn wait<G: Park + ?Sized, R>(
+    fn wait_until<G: Park + ?Sized, R>(
         &self,
         group: &G,
         sleep: &mut Sleep,

@@ -1,10 +1,10 @@
 //! The side that reads.
 
-use super::control::{Control, Partner, Sleep};
+use super::control::{Control, Sleep};
 use super::{limit, room, Window, RECORD, SKIP, WORD};
 use crate::data::Data;
 use crate::error::Error;
-use crate::park::{Group, Look, Park};
+use crate::park::{Group, Park};
 use crate::word::Word;
 use core::ops::Deref;
 use core::sync::atomic::Ordering::{Release, SeqCst};
@@ -88,22 +88,8 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Reader<C, D> {
     {
         let control: &Control<W> = &self.control;
         let window = &mut self.window;
-        let look = |how| {
-            // First: what it sent before it went away is there then.
-            let partner = match how {
-                Look::Quick => Partner::Expected,
-                Look::Thorough => control.writer.partner(group),
-            };
-            match (next(window, control), partner) {
-                (Ok(Some(len)), _) => Some(Ok(len)),
-                (Err(error), _) => Some(Err(error)),
-                (Ok(None), Partner::Expected) => None,
-                (Ok(None), Partner::Closed) => Some(Err(Error::Closed)),
-                (Ok(None), Partner::Dead) => Some(Err(Error::PeerDied)),
-            }
-        };
-        let found = control.reader.wait(group, &mut self.sleep, deadline, look);
-        found.unwrap_or(Err(Error::TimedOut))
+        let next = || next(window, control);
+        control.reader.wait(&control.writer, group, &mut self.sleep, deadline, next)
     }
 
     /// Wakes the writer where it sleeps; needed after [`View::release_quietly`] only.

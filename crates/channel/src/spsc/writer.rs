@@ -1,10 +1,10 @@
 //! The side that writes.
 
-use super::control::{Control, Partner, Sleep};
+use super::control::{Control, Sleep};
 use super::{limit, room, Window, RECORD, SKIP, WORD};
 use crate::data::Data;
 use crate::error::Error;
-use crate::park::{Group, Look, Park};
+use crate::park::{Group, Park};
 use crate::word::Word;
 use core::ops::Deref;
 use core::sync::atomic::Ordering::{Release, SeqCst};
@@ -102,21 +102,8 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
     {
         let control: &Control<W> = &self.control;
         let window = &mut self.window;
-        let look = |how| {
-            let partner = match how {
-                Look::Quick => Partner::Expected,
-                Look::Thorough => control.reader.partner(group),
-            };
-            match (has_room(window, control, need), partner) {
-                (Ok(true), _) => Some(Ok(())),
-                (Err(error), _) => Some(Err(error)),
-                (Ok(false), Partner::Expected) => None,
-                (Ok(false), Partner::Closed) => Some(Err(Error::Closed)),
-                (Ok(false), Partner::Dead) => Some(Err(Error::PeerDied)),
-            }
-        };
-        let found = control.writer.wait(group, &mut self.sleep, deadline, look);
-        found.unwrap_or(Err(Error::TimedOut))
+        let next = || Ok(has_room(window, control, need)?.then_some(()));
+        control.writer.wait(&control.reader, group, &mut self.sleep, deadline, next)
     }
 
     /// Wakes the reader where it sleeps; needed after [`Grant::commit_quietly`] only.

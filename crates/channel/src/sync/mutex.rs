@@ -41,7 +41,7 @@ impl<W: Word> RawMutex<W> {
 
     /// Takes it if it is free at this moment, or its owner dead.
     pub fn try_lock<G: Group + ?Sized>(&self, group: &G) -> Option<Acquired> {
-        self.look(group, Look::Thorough).and_then(Result::ok)
+        Owner::take(&self.owner, group, Look::Thorough, Acquire).and_then(Result::ok)
     }
 
     #[cold]
@@ -49,30 +49,12 @@ impl<W: Word> RawMutex<W> {
     where
         G: Group + ?Sized,
     {
-        let waited = self.waiters.wait(group, deadline, |how| self.look(group, how));
+        let look = |how| Owner::take(&self.owner, group, how, Acquire);
+        let waited = self.waiters.wait(group, deadline, look);
         if waited.woken && !matches!(waited.found, Some(Ok(_))) {
             self.waiters.wake_one(group);
         }
         waited.found.unwrap_or(Err(Error::TimedOut))
-    }
-
-    fn look<G>(&self, group: &G, how: Look) -> Option<Result<Acquired, Error>>
-    where
-        G: Group + ?Sized,
-    {
-        let me = group.me();
-        let word = self.owner.load(SeqCst);
-        // Somebody else who gets it in between sees that we wait when he gives it back.
-        let then = match Owner::of(word, me) {
-            Owner::Nobody => Acquired::of(word),
-            Owner::Me => return Some(Err(Error::Deadlock)),
-            Owner::Other(peer) if how == Look::Thorough && Owner::gone(peer, group) => {
-                Acquired::Poisoned
-            }
-            Owner::Other(_) => return None,
-        };
-        let taken = self.owner.replace(word, me.word() | then.flag(), Acquire);
-        taken.ok().map(|_| Ok(then))
     }
 
     /// Gives it back, in order or not. `false` where it was not the caller's, and nothing was done: the others took

@@ -137,7 +137,7 @@ impl<W: Word, const PEERS: usize> RawRwLock<W, PEERS> {
         let acquired = match self.writer.replace(0, me.word(), SeqCst) {
             Ok(_) => Acquired::Clean,
             Err(_) => {
-                let look = |how| self.look_write(group, how);
+                let look = |how| Owner::take(&self.writer, group, how, SeqCst);
                 let waited = self.writers.wait(group, deadline, look);
                 if waited.woken && !matches!(waited.found, Some(Ok(_))) {
                     self.hand_on(group);
@@ -154,24 +154,6 @@ impl<W: Word, const PEERS: usize> RawRwLock<W, PEERS> {
             return Err(Error::TimedOut);
         }
         Ok(acquired)
-    }
-
-    fn look_write<G>(&self, group: &G, how: Look) -> Option<Result<Acquired, Error>>
-    where
-        G: Group + ?Sized,
-    {
-        let me = group.me();
-        let word = self.writer.load(SeqCst);
-        let then = match Owner::of(word, me) {
-            Owner::Nobody => Acquired::of(word),
-            Owner::Me => return Some(Err(Error::Deadlock)),
-            Owner::Other(peer) if how == Look::Thorough && Owner::gone(peer, group) => {
-                Acquired::Poisoned
-            }
-            Owner::Other(_) => return None,
-        };
-        let taken = self.writer.replace(word, me.word() | then.flag(), SeqCst);
-        taken.ok().map(|_| Ok(then))
     }
 
     fn nobody_reads<G: Group + ?Sized>(&self, group: &G, how: Look) -> Option<()> {
