@@ -117,19 +117,20 @@ impl Emulator {
                 process::last_line(&console).unwrap_or("nothing")
             ),
         };
-        match self.keep_console(&console) {
+        match keep_console(&self.name, &console) {
             Ok(path) => {
                 anyhow::anyhow!("{}: {what}: {why} (console: {})", self.name, path.display())
             }
             Err(_) => anyhow::anyhow!("{}: {what}: {why}", self.name),
         }
     }
+}
 
-    fn keep_console(&self, console: &str) -> Result<PathBuf> {
-        let path = cache::folder("logs")?.join(format!("{}.console", self.name.replace(' ', "-")));
-        cache::write(&path, console.as_bytes())?;
-        Ok(path)
-    }
+/// Keeps a console in the cache, under the name of what wrote it.
+pub fn keep_console(name: &str, console: &str) -> Result<PathBuf> {
+    let path = cache::folder("logs")?.join(format!("{}.console", name.replace([' ', '/'], "-")));
+    cache::write(&path, console.as_bytes())?;
+    Ok(path)
 }
 
 /// Lines in which a kernel says that something is wrong with it.

@@ -26,7 +26,7 @@
 //! A guest whose kernel complains on its console has failed, whatever its steps said. After host steps no process
 //! and no temporary file of theirs may be left.
 
-use crate::emulator::complaints;
+use crate::emulator::{complaints, keep_console};
 use crate::guest::{Ended, Guest, Output};
 use crate::kernels::{Kernel, SERIES};
 use crate::spec::{Program, Spec};
@@ -400,7 +400,10 @@ impl Case {
         let allowed = part.allow.iter().map(|p| Ok(Regex::new(p)?)).collect::<Result<Vec<_>>>()?;
         let mut complaints = complaints(&console);
         complaints.retain(|line| !allowed.iter().any(|pattern| pattern.is_match(line)));
-        ensure!(complaints.is_empty(), "the kernel complains: {}", complaints[0]);
+        if let Some(complaint) = complaints.first() {
+            let path = keep_console(&self.name, &console)?;
+            bail!("the kernel complains: {complaint} (console: {})", path.display());
+        }
         Ok(())
     }
 
