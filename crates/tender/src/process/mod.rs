@@ -51,7 +51,7 @@ fn file(block: &Block) -> Result<BorrowedFd<'_>> {
 }
 
 /// The same file, by a descriptor that cannot write.
-fn read_only(file: BorrowedFd<'_>) -> Result<File> {
+pub(crate) fn read_only(file: BorrowedFd<'_>) -> Result<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let mut options = File::options();
     options.read(true).custom_flags(libc::O_CLOEXEC);
