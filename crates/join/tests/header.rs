@@ -15,9 +15,9 @@ fn generate() -> String {
         .generate()
         .expect("the module parses")
         .write(&mut text);
-    // What is for readers of Rust.
+    // What is for readers of Rust; a comment does not know the prefix.
     let text = String::from_utf8(text).expect("generated text is UTF-8");
-    text.replace(" # Safety\n\n", " Callers keep to this:\n\n")
+    text.replace("`JOIN_", "`KYOZON_JOIN_").replace(" # Safety\n\n", " Callers keep to this:\n\n")
 }
 
 #[test]
@@ -37,13 +37,10 @@ fn header_is_fresh() {
 
 #[test]
 fn a_c_compiler_takes_it() {
-    for language in [["-std=c11", "-xc"], ["-std=c++17", "-xc++"]] {
-        let out = Command::new("cc")
-            .args(language)
-            .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only"])
-            .arg(root().join("include/kyozon/join.h"))
-            .output()
-            .expect("a C compiler named cc");
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    }
+    let out = Command::new("cc")
+        .args(["-std=c11", "-xc", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"])
+        .arg(root().join("include/kyozon/join.h"))
+        .output()
+        .expect("a C compiler named cc");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
 }

@@ -218,11 +218,11 @@ impl Group {
 
     /// [`ASK_REGION_CREATE`].
     pub fn create(&self, peer: usize, name: &[u8], bytes: u64, at: Option<u64>) -> Answer {
-        if let Some(member) = &self.member {
-            return member.create(self, peer, name, bytes, at);
-        }
         if self.local(peer).space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
+        }
+        if let Some(member) = &self.member {
+            return member.create(self, peer, name, bytes, at);
         }
         let name = region::name(name).ok_or(ERROR_ARGUMENT)?;
         let mut regions = self.lock();

@@ -17,7 +17,7 @@ use kyozon_join::place::{Met, Place};
 use kyozon_join::socket::Socket;
 use kyozon_join::Error;
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -168,6 +168,11 @@ impl Member {
     /// For the filter of system calls.
     pub fn descriptor(&self) -> i32 {
         self.socket.as_fd().as_raw_fd()
+    }
+
+    /// What hangs up when this run is no more.
+    pub fn lifeline(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

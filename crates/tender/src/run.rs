@@ -489,6 +489,9 @@ fn join(
     let joined =
         Joined::new(socket, meeting, group.clock, (&image, backend.name()), guests, regions)?;
     (group.first, group.tokens, group.clock) = (joined.first, joined.tokens, joined.clock);
+    for peer in &group.peers {
+        peer.space.hold(joined.member.lifeline())?;
+    }
     let mut mapped = Vec::new();
     for (known, block) in &joined.regions {
         for peer in group.first..group.first + options.vms {

@@ -112,7 +112,7 @@ struct kyozon_join_wanted {
          */
         const char *name;
         /*
-         `JOIN_READ` or `JOIN_WRITE`.
+         `KYOZON_JOIN_READ` or `KYOZON_JOIN_WRITE`.
          */
         uint32_t rights;
 };
@@ -130,7 +130,7 @@ struct kyozon_join_place {
          */
         uint64_t bytes;
         /*
-         `JOIN_READ` or `JOIN_WRITE`.
+         `KYOZON_JOIN_READ` or `KYOZON_JOIN_WRITE`.
          */
         uint32_t rights;
 };
@@ -140,7 +140,7 @@ struct kyozon_join_place {
  */
 struct kyozon_join_life {
         /*
-         `JOIN_ABSENT` to `JOIN_DEAD`.
+         `KYOZON_JOIN_ABSENT` to `KYOZON_JOIN_DEAD`.
          */
         uint32_t state;
         /*
@@ -222,7 +222,7 @@ void kyozon_join_park(const struct kyozon_join_host *host, uint64_t until);
 void kyozon_join_unpark(const struct kyozon_join_host *host, uint32_t peer);
 
 /*
- Where a region is. 0, or `JOIN_ARGUMENT`.
+ Where a region is. 0, or `KYOZON_JOIN_ARGUMENT`.
 
  Callers keep to this:
 
@@ -233,7 +233,7 @@ int64_t kyozon_join_region(const struct kyozon_join_host *host,
                            struct kyozon_join_place *to);
 
 /*
- What has become of a peer, as a region tells. 0, or `JOIN_ARGUMENT`.
+ What has become of a peer, as a region tells. 0, or `KYOZON_JOIN_ARGUMENT`.
 
  Callers keep to this:
 
@@ -316,7 +316,7 @@ int64_t kyozon_join_lock(const struct kyozon_join_host *host,
                          uint64_t until);
 
 /*
- Gives the lock back; `poisoned` where what it guards is not in order. 0, or `JOIN_ARGUMENT`.
+ Gives the lock back; `poisoned` where what it guards is not in order. 0, or `KYOZON_JOIN_ARGUMENT`.
 
  Callers keep to this:
 
