@@ -145,6 +145,8 @@ pub enum Tell {
 pub struct Listing {
     /// Its name.
     pub group: String,
+    /// The process that keeps it.
+    pub keeper: i32,
     /// Bytes of all guests and regions.
     pub memory: u64,
     /// How many they may be.

@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// How long a keeper may take to say who is there.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a keeper is waited for whose group is over.
+const LAST: Duration = Duration::from_secs(1);
 /// How long guests may take to end.
 const END: Duration = Duration::from_secs(20);
 
@@ -132,6 +134,7 @@ fn json(listings: &[Listing], resident: impl Fn(i32) -> Option<u64>) -> String {
             regions.map(|r| json!({"name": r.name, "address": r.address, "bytes": r.bytes}));
         json!({
             "group": listing.group,
+            "keeper": listing.keeper,
             "memory": listing.memory,
             "memory_limit": listing.memory_limit,
             "peers_limit": listing.peers_limit,
@@ -156,6 +159,7 @@ pub fn kill(target: &Target) -> Result<()> {
     let pids = before.peers.iter().filter(hit).map(|peer| peer.pid).filter(|pid| !stays(*pid));
     let open = |pid: i32| pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok();
     let processes: Vec<OwnedFd> = pids.filter_map(open).collect();
+    let keeper = target.peer.is_none().then(|| open(before.keeper)).flatten();
     match ask(&socket, &Ask::Kill { peer: target.peer }, END) {
         // A group whose last run ended by itself meanwhile.
         Ok(Tell::Ended(_)) | Err(Error::Gone) => {}
@@ -168,6 +172,10 @@ pub fn kill(target: &Target) -> Result<()> {
         if poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit))? == 0 {
             bail!("a process of the group {} has not ended in {} s", target.group, END.as_secs());
         }
+    }
+    if let Some(keeper) = keeper {
+        // It goes on for those who have come meanwhile.
+        let _ = poll(&mut [PollFd::new(&keeper, PollFlags::IN)], Some(&Timespec::try_from(LAST)?));
     }
     Ok(())
 }
@@ -192,6 +200,7 @@ mod tests {
             Known { name: "board".into(), address: 1 << 38, bytes: 8192, ..Known::default() };
         let group = Listing {
             group: "g".into(),
+            keeper: 70,
             memory: 65 << 20,
             memory_limit: None,
             peers_limit: 64,

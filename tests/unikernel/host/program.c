@@ -24,6 +24,13 @@ static uint64_t soon(void)
 	return kyozon_join_now(host) + 20000000000;
 }
 
+static void leave(void)
+{
+	kyozon_join_leave(host);
+	puts("left");
+	exit(0);
+}
+
 /* Sends `count` records and expects each back; 0 are without end. */
 static void ask(unsigned count)
 {
@@ -41,13 +48,13 @@ static void ask(unsigned count)
 		bytes = kyozon_join_send(there, sent, len, soon());
 		if (bytes == KYOZON_JOIN_PEER_DIED) {
 			puts("the other died");
-			exit(0);
+			leave();
 		}
 		need(bytes == 0, "send", bytes);
 		bytes = kyozon_join_receive(back, got, sizeof(got), soon());
 		if (bytes == KYOZON_JOIN_PEER_DIED) {
 			puts("the other died");
-			exit(0);
+			leave();
 		}
 		need(bytes == (int64_t)len && !memcmp(sent, got, len), "receive", bytes);
 		if (i == 100) {
@@ -110,7 +117,5 @@ int main(int argc, char **argv)
 			pause();
 	}
 done:
-	kyozon_join_leave(host);
-	puts("left");
-	return 0;
+	leave();
 }

@@ -74,6 +74,8 @@ struct Meeting {
 struct Killing {
     asker: Id,
     left: Vec<(usize, Id)>,
+    /// Their connections: who has no peers any more is about to leave.
+    members: Vec<Id>,
     count: usize,
 }
 
@@ -370,8 +372,8 @@ impl State {
                 self.tell(*id, &Tell::Stop { peer: only.map(|_| *peer) }, &[]);
             }
         }
-        let count = left.len();
-        self.killings.push(Killing { asker, left, count });
+        let (count, members) = (left.len(), left.iter().map(|target| target.1).collect());
+        self.killings.push(Killing { asker, left, members, count });
     }
 
     /// How long until something is late.
@@ -407,17 +409,17 @@ impl State {
         self.killed();
     }
 
-    /// The group's folder is gone.
+    /// The group's folder is gone. Who left, or waits for that, sees the socket hang up when this process ends.
     pub fn finish(&mut self) {
         self.killed();
-        self.leaving.clear();
-        self.connections.clear();
     }
 
     fn killed(&mut self) {
-        let (done, left) = std::mem::take(&mut self.killings)
-            .into_iter()
-            .partition(|killing| killing.left.is_empty());
+        let leaves =
+            |id: &Id| self.connections.contains_key(id) && !self.seats.contains(&Some(*id));
+        let over =
+            |killing: &Killing| killing.left.is_empty() && !killing.members.iter().any(leaves);
+        let (done, left) = std::mem::take(&mut self.killings).into_iter().partition(over);
         self.killings = left;
         let done: Vec<Killing> = done;
         for killing in done {
@@ -455,6 +457,7 @@ impl State {
         }
         Listing {
             group: self.name.clone(),
+            keeper: std::process::id() as i32,
             memory: self.memory(),
             memory_limit: self.memory_limit,
             peers_limit: self.peers_limit,
