@@ -61,7 +61,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 MODULE := $(DESTDIR)/usr/src/kyozon-$(VERSION)
 PRODUCT := $(KYOZON_CACHE)/product
 
-install: ## Install what 'make build' made: command, images, manual page, DKMS source; DESTDIR, PREFIX (/usr/local)
+install: ## Install what 'make build' made: command, library, images, manual page, DKMS source; DESTDIR, PREFIX (/usr/local)
 	@test -x "$(PRODUCT)/kyozon" || { echo "install: nothing is built in $(KYOZON_CACHE): run 'make setup' first, as yourself; with sudo, pass KYOZON_CACHE" >&2; exit 1; }
 	install -D -m 755 "$(PRODUCT)/kyozon" "$(DESTDIR)$(PREFIX)/bin/kyozon"
 	install -d "$(DESTDIR)$(PREFIX)/lib/kyozon" "$(MODULE)/include/kyozon"

@@ -66,7 +66,10 @@ impl State {
                     let region = &mut self.regions[number];
                     match std::mem::take(&mut region.mapped[peer]) {
                         0 => Err(ERROR_NAME),
-                        _ => Ok(region.tell(peer, PEER_LEFT)),
+                        _ => {
+                            region.tell(peer, PEER_LEFT);
+                            Ok(())
+                        }
                     }
                 });
                 self.answer(asker, id, result.map(|()| 0), None);

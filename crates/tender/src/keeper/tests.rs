@@ -115,7 +115,7 @@ fn two_runs_meet_and_one_dies() {
     assert_eq!((zero, regions[0].rights, regions[0].address), (0, 3, REGION_AUTO_BASE));
     let second = test.connect();
     let board = wanted("board", 1 << 20, false);
-    let (one, again, readers) = welcome(&second, join(2, &[board.clone()])).unwrap();
+    let (one, again, readers) = welcome(&second, join(2, std::slice::from_ref(&board))).unwrap();
     assert_eq!((one, again[0].address, again[0].rights), (1, REGION_AUTO_BASE, REGION_READ));
     assert_eq!(told(&files[0], 2), (PEER_HERE, 1));
     // Who only reads has a descriptor that only reads.
@@ -130,7 +130,7 @@ fn two_runs_meet_and_one_dies() {
     });
     // Numbers that nobody had come first.
     let third = test.connect();
-    assert_eq!(welcome(&third, join(1, &[board.clone()])).unwrap().0, 3);
+    assert_eq!(welcome(&third, join(1, std::slice::from_ref(&board))).unwrap().0, 3);
     third.send(&Ask::Gone { peer: 3, state: PEER_LEFT }, &[]).unwrap();
     third.send(&Ask::Leave, &[]).unwrap();
     assert!(matches!(third.receive::<Tell>(), Err(Error::Gone)));
