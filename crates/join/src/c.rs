@@ -271,6 +271,30 @@ pub unsafe extern "C" fn kyozon_join_region(
     0
 }
 
+/// Maps a region that a guest has granted this peer meanwhile. 0, or `JOIN_ARGUMENT` where it was not granted, or not
+/// with these rights.
+///
+/// # Safety
+///
+/// A host that has not left.
+#[no_mangle]
+pub unsafe extern "C" fn kyozon_join_map(
+    host: *const JoinHost,
+    name: *const c_char,
+    rights: u32,
+) -> i64 {
+    // SAFETY: the caller's promise.
+    let (Some(host), Some(name)) = (unsafe { host.as_ref() }, unsafe { text(name) }) else {
+        return JOIN_ARGUMENT;
+    };
+    let rights = match rights {
+        JOIN_READ => Rights::Read,
+        JOIN_WRITE => Rights::Write,
+        _ => return JOIN_ARGUMENT,
+    };
+    host.0.map(name, rights).map_or(JOIN_ARGUMENT, |_| 0)
+}
+
 /// What has become of a peer, as a region tells. 0, or `JOIN_ARGUMENT`.
 ///
 /// # Safety

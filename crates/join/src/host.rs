@@ -32,10 +32,11 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use rustix::time::Timespec;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::sync::atomic::{fence, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -73,7 +74,7 @@ pub struct Host {
     number: usize,
     tokens: Vec<OwnedFd>,
     clock: Clock,
-    regions: Vec<Memory>,
+    regions: RefCell<Vec<Rc<Memory>>>,
     /// The keeper is gone, and with it whoever was there.
     orphan: Cell<bool>,
 }
@@ -94,10 +95,10 @@ impl Drop for Memory {
 }
 
 /// A region of a host's, mapped.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Mapped<'a> {
     host: &'a Host,
-    memory: &'a Memory,
+    memory: Rc<Memory>,
     /// Not to be sent: it is this thread that is the peer.
     here: PhantomData<*const ()>,
 }
@@ -139,8 +140,8 @@ impl Host {
             return Err(Error::Gone);
         }
         let files = tokens.split_off(MAX_PEERS);
-        let regions =
-            known.into_iter().zip(files).map(|(k, f)| Memory::new(k, &f)).collect::<Result<_>>()?;
+        let regions = known.into_iter().zip(files).map(|(k, f)| Memory::new(k, &f).map(Rc::new));
+        let regions = RefCell::new(regions.collect::<Result<_>>()?);
         Ok(Self { socket, number, tokens, clock, regions, orphan: Cell::new(false) })
     }
 
@@ -149,10 +150,43 @@ impl Host {
         self.number
     }
 
-    /// A region that was named when it joined.
+    /// A region that was named when it joined, or mapped since.
     pub fn region(&self, name: &str) -> Option<Mapped<'_>> {
-        let memory = self.regions.iter().find(|memory| memory.known.name == name)?;
+        let regions = self.regions.borrow();
+        let memory = regions.iter().find(|memory| memory.known.name == name)?.clone();
         Some(Mapped { host: self, memory, here: PhantomData })
+    }
+
+    /// Maps a region that a guest has granted this peer meanwhile.
+    pub fn map(&self, name: &str, rights: Rights) -> Result<Mapped<'_>> {
+        let (id, peer) = (0, self.number);
+        if self.region(name).is_some() {
+            return Err(Error::Refused(format!("the region {name} is mapped already")));
+        }
+        let (known, _) = self.ask(&Ask::Open { id, peer, name: name.to_owned() })?;
+        let rights = match rights {
+            Rights::Read => REGION_READ,
+            Rights::Write => REGION_READ | REGION_WRITE,
+        };
+        let (known, files) = self.ask(&Ask::Map { id, peer, number: known.number, rights })?;
+        let memory = Memory::new(known, files.first().ok_or(Error::Gone)?)?;
+        self.regions.borrow_mut().push(Rc::new(memory));
+        self.region(name).ok_or(Error::Gone)
+    }
+
+    /// Asks about a region.
+    fn ask(&self, ask: &Ask) -> Result<(Known, Vec<OwnedFd>)> {
+        self.socket.send(ask, &[])?;
+        match self.socket.receive_within(PATIENCE)? {
+            (Tell::Answer { result: 0.., region: Some(known), .. }, files) => Ok((known, files)),
+            (Tell::Answer { result: ERROR_RIGHT, .. }, _) => {
+                Err(Error::Refused("the region was granted with fewer rights".into()))
+            }
+            (Tell::Answer { .. }, _) => {
+                Err(Error::Refused("no such region was granted to this peer".into()))
+            }
+            _ => Err(Error::Gone),
+        }
     }
 
     /// Nanoseconds of the group's clock.
@@ -204,7 +238,7 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         // Unmapped first: who is said to have left does not write any more.
-        self.regions.clear();
+        self.regions.borrow_mut().clear();
         let (peer, state) = (self.number, PEER_LEFT);
         let said = self.socket.send(&Ask::Gone { peer, state }, &[]);
         if said.and_then(|()| self.socket.send(&Ask::Leave, &[])).is_ok() {

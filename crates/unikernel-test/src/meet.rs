@@ -3,17 +3,24 @@
 
 use crate::peers::board;
 use crate::Case;
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 use kyozon_channel::border::Region;
 use kyozon_channel::error::Error;
 use kyozon_channel::park::{Life, Park, Peer, Peers};
 use kyozon_channel::spsc::{Reader, Writer};
 use kyozon_channel::sync::{Acquired, RawMutex};
-use kyozon_unikernel::region::{Mapped, Rights, State};
+use kyozon_unikernel::region::{Mapped, Region as RegionOf, Rights, State};
 use kyozon_unikernel::{arguments, clock, me, println, sleep};
 
-pub const CASES: &[Case] =
-    &[("echo", echo), ("ask", ask), ("see-end", see_end), ("lock", lock), ("read-only", read_only)];
+pub const CASES: &[Case] = &[
+    ("echo", echo),
+    ("ask", ask),
+    ("see-end", see_end),
+    ("lock", lock),
+    ("read-only", read_only),
+    ("lend", lend),
+];
 
 /// Where the rings and the lock lie in the board's data; a host program has these numbers, too.
 const THERE: usize = 0;
@@ -128,6 +135,26 @@ fn lock() {
     let how = lock.lock(&seat, None).unwrap();
     println!("lock: {how:?}");
     lock.unlock(&seat, Acquired::Clean);
+}
+
+/// Makes a region for a host program, peer 1, and takes it away while that writes to it.
+fn lend() {
+    let board = board();
+    while board.peer(1).0 != State::Here {
+        sleep::park(Some(clock::now() + 10_000_000));
+    }
+    let made = RegionOf::create("x", 1 << 20, None).unwrap();
+    let mapped = made.map(Rights::Write).unwrap();
+    made.grant(1, Rights::Write).unwrap();
+    let word = &mapped.words().unwrap()[0];
+    while word.load(Ordering::Acquire) < 1000 {
+        sleep::park(Some(clock::now() + 1_000_000));
+    }
+    made.revoke(1).unwrap();
+    let seen = word.load(Ordering::Acquire);
+    assert_eq!(mapped.peer(1), (State::Dead, 1));
+    sleep::sleep(Duration::from_millis(50));
+    assert_eq!(word.load(Ordering::Acquire), seen);
 }
 
 /// Reads what a peer wrote, and has no way to write.

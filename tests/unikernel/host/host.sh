@@ -79,4 +79,13 @@ until kyozon ps | grep -q host; do sleep 0.02; done
 kyozon kill g
 wait $program
 echo "program: $?"
+if [ "$backend" = kvm ]; then
+	echo '== what is lent is taken away'
+	guest --region $board "$image" -- lend
+	"$SCRATCH/program" g borrow &
+	program=$!
+	wait $guest
+	wait $program
+	echo "program: $?"
+fi
 ls -A "$SCRATCH/run"

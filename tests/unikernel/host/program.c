@@ -112,6 +112,14 @@ int main(int argc, char **argv)
 				kyozon_join_park(host, soon());
 		} while (life.state == KYOZON_JOIN_HERE);
 		printf("%s, %s\n", life.state == KYOZON_JOIN_DEAD ? "dead" : "left", kyozon_join_is_over(host) ? "over" : "goes on");
+	} else if (!strcmp(what, "borrow")) {
+		/* Writes to what the guest lends until that takes it away. */
+		need(kyozon_join_map(host, "board", KYOZON_JOIN_WRITE) == KYOZON_JOIN_ARGUMENT, "the same twice", 0);
+		while (kyozon_join_map(host, "x", KYOZON_JOIN_WRITE) != 0)
+			kyozon_join_park(host, kyozon_join_now(host) + 1000000);
+		need(kyozon_join_region(host, "x", &place) == 0, "x", 0);
+		for (;;)
+			__atomic_fetch_add((uint64_t *)place.data, 1, __ATOMIC_SEQ_CST);
 	} else if (!strcmp(what, "stay")) {
 		for (;;)
 			pause();

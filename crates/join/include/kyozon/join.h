@@ -233,6 +233,18 @@ int64_t kyozon_join_region(const struct kyozon_join_host *host,
                            struct kyozon_join_place *to);
 
 /*
+ Maps a region that a guest has granted this peer meanwhile. 0, or `KYOZON_JOIN_ARGUMENT` where it was not granted, or not
+ with these rights.
+
+ Callers keep to this:
+
+ A host that has not left.
+ */
+int64_t kyozon_join_map(const struct kyozon_join_host *host,
+                        const char *name,
+                        uint32_t rights);
+
+/*
  What has become of a peer, as a region tells. 0, or `KYOZON_JOIN_ARGUMENT`.
 
  Callers keep to this:

@@ -2,12 +2,15 @@
 
 use super::*;
 use kyozon_abi::unikernel::*;
+use kyozon_channel::park::{Life, Park, Peers};
 use kyozon_join::clock::Clock;
+use kyozon_join::host::State as Told;
 use kyozon_join::message::{Ask, Join, Known, Tell, Wanted, VERSION};
 use kyozon_join::place::Met;
 use kyozon_join::socket::Socket;
-use kyozon_join::Error;
+use kyozon_join::{Error, Host, Rights};
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -183,6 +186,62 @@ fn a_region_is_granted_and_revoked_across_runs() {
     third.send(&grant(1, 3), &[]).unwrap();
     assert!(matches!(third.receive::<Tell>(), Err(Error::Gone)));
     drop(first);
+    test.end();
+}
+
+#[test]
+fn a_host_program_is_a_peer() {
+    let (test, first) = Test::new("host");
+    let none = Host::join_at(&test.place, "g", &[]).unwrap_err();
+    assert_eq!(none.to_string(), "the group g has no guest yet");
+    let (_, _, files) =
+        welcome(&first, join(1, &[wanted("a", 1 << 20, true), wanted("b", 8192, true)])).unwrap();
+    let regions = [("a", Rights::Write), ("b", Rights::Read)];
+    let host = Host::join_at(&test.place, "g", &regions).unwrap();
+    let (a, b) = (host.region("a").unwrap(), host.region("b").unwrap());
+    assert_eq!((host.number(), a.address(), a.bytes()), (1, REGION_AUTO_BASE, (1 << 20) - 4096));
+    assert!(host.region("c").is_none() && a.shared().is_ok() && b.shared().is_err());
+    assert_eq!(
+        (a.me().number(), a.me().generation(), a.life(0), a.life(2)),
+        (1, 1, Life::Alive(1), Life::NotYet)
+    );
+    // The same memory, at that address.
+    let word = a.shared().unwrap().get::<AtomicU64>(64).unwrap();
+    word.store(77, std::sync::atomic::Ordering::SeqCst);
+    let mut bytes = [0; 8];
+    std::fs::File::from(files[0].try_clone().unwrap())
+        .read_exact_at(&mut bytes, 4096 + 64)
+        .unwrap();
+    assert_eq!(u64::from_le_bytes(bytes), 77);
+    // Its address is taken in this process.
+    assert!(Host::join_at(&test.place, "g", &regions).is_err());
+    host.unpark(1);
+    host.unpark(64);
+    host.park(None);
+    let end = host.now() + 1_000_000;
+    while host.now() < end {
+        host.park(Some(end));
+    }
+    // What a guest grants later.
+    assert!(host.map("x", Rights::Read).is_err());
+    let create = Ask::Create { id: 1, peer: 0, name: "x".into(), bytes: 8192, at: None };
+    let grant = |rights| Ask::Grant { id: 2, peer: 0, number: 2, to: 1, rights };
+    assert_eq!((ask(&first, create), ask(&first, grant(REGION_READ))), (2, 0));
+    assert!(host.map("x", Rights::Write).unwrap_err().to_string().contains("fewer rights"));
+    let x = host.map("x", Rights::Read).unwrap();
+    assert_eq!((x.peer(1), x.rights()), ((Told::Here, 1), Rights::Read));
+    assert!(host.map("x", Rights::Read).is_err());
+    // It leaves of its own will, and sees the others go.
+    drop((a, b, x));
+    drop(host);
+    wait("the host's end", || told(&files[0], 1) == (PEER_LEFT, 1));
+    let host = Host::join_at(&test.place, "g", &[("a", Rights::Read)]).unwrap();
+    drop(first);
+    let a = host.region("a").unwrap();
+    wait("a death", || a.life(0) == Life::Dead);
+    assert!(!host.is_over());
+    drop(a);
+    drop(host);
     test.end();
 }
 
