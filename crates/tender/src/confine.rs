@@ -254,6 +254,21 @@ mod tests {
     }
 
     #[test]
+    fn messages_go_by_one_socket_only() {
+        const ARCH: u32 = 0xc000_003e;
+        let judge = |socket, call: i64, fd: u64| {
+            let filter = filter(&[], false, socket).unwrap();
+            bpf::judge(&filter, ARCH, call as u32, &[fd])
+        };
+        for call in [libc::SYS_sendmsg, libc::SYS_recvmsg] {
+            assert_eq!(judge(Some(9), call, 9), ALLOW);
+            assert_eq!(judge(Some(9), call, 8), fails(libc::EPERM));
+            assert_eq!(judge(None, call, 9), fails(libc::EPERM));
+        }
+        assert_eq!(judge(Some(9), libc::SYS_connect, 9), fails(libc::EPERM));
+    }
+
+    #[test]
     fn threads_and_memory_still_work() {
         let work = || {
             let thread = std::thread::spawn(|| vec![1_u8; 1 << 20].len());
