@@ -165,7 +165,8 @@ pub struct GuestBoot {
     pub features: u64,
     /// Number of this peer in its group.
     pub peer: u32,
-    /// Peers that the group has at its start: 0 to this, exclusive.
+    /// Peers that the group has at this guest's start: 0 to this, exclusive. Where others may join it, some of these may
+    /// be gone, and more may come: a region's header tells.
     pub peers: u32,
     /// `extern "C" fn()`: makes the call in the call block.
     pub door: u64,

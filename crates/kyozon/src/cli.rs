@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kyozon_abi::{device, layer, task};
+use kyozon_tender::member::Meeting;
 use kyozon_tender::run::RegionOption;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,7 +60,27 @@ pub enum Command {
     /// The image is a static ELF file made with the crate kyozon-unikernel. It runs in user mode only, and reaches
     /// its own memory, its regions and what it asks for: its console is the standard output. Before its first
     /// instruction this command gives up files, programs and the network for itself.
+    ///
+    /// With --group, guests of several runs meet: they share regions by name, each with its own rights. The first run
+    /// of a group makes it, under $XDG_RUNTIME_DIR/kyozon, for root /run/kyozon; it goes with the last.
     Run(RunOptions),
+    /// Show groups and their guests
+    ///
+    /// MEMORY is what a guest may have, RESIDENT what the process that runs it has now.
+    Ps {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a group's guests, or one of them
+    ///
+    /// Each is ended by the command that runs it, whose status is then 143. A host program gets SIGTERM. Returns when
+    /// they have ended.
+    Kill {
+        /// The group, or one of its peers by number
+        #[arg(value_name = "GROUP[/PEER]", value_parser = target)]
+        target: Target,
+    },
     /// Print a completion script
     Completion {
         /// For this shell
@@ -221,6 +242,34 @@ impl Tick {
     }
 }
 
+/// Whom to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The group.
+    pub group: String,
+    /// One of its peers, or all.
+    pub peer: Option<usize>,
+}
+
+fn target(text: &str) -> Result<Target, String> {
+    let (name, peer) = match text.split_once('/') {
+        Some((group, peer)) => {
+            let number = peer.parse().ok().filter(|peer| *peer < kyozon_abi::unikernel::MAX_PEERS);
+            (
+                group,
+                Some(number.ok_or_else(|| format!("{peer:?} is no number of a peer: 0 to 63"))?),
+            )
+        }
+        None => (text, None),
+    };
+    Ok(Target { group: group(name)?, peer })
+}
+
+fn group(text: &str) -> Result<String, String> {
+    let name = kyozon_join::place::is_name(text).then(|| text.to_owned());
+    name.ok_or_else(|| "a name has 1 to 32 letters, digits, '-', '_', '.', no '.' first".to_owned())
+}
+
 /// What runs a unikernel.
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 pub enum Backend {
@@ -249,12 +298,22 @@ pub struct RunOptions {
     /// Write a core file for a debugger when the (first) guest crashes
     #[arg(long, value_name = "FILE")]
     pub core: Option<PathBuf>,
-    /// Memory that all guests share: name=NAME,size=SIZE and, where wanted, at=ADDRESS and ro
+    /// Memory that all guests share, with --group also those of other runs that name it: name=NAME,size=SIZE and, where
+    /// wanted, at=ADDRESS and ro
     #[arg(long, value_name = "REGION", value_parser = region)]
     pub region: Vec<RegionOption>,
     /// How many guests of this image, numbered from 0
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub vms: u8,
+    /// Join the group of this name, or make it: guests of several runs meet in it
+    #[arg(long, value_name = "NAME", value_parser = group)]
+    pub group: Option<String>,
+    /// Memory of all guests and regions together, at most; of a group, its first run says it
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub group_memory: Option<u64>,
+    /// Peers of the group, at most [default: 64]; its first run says it
+    #[arg(long, value_name = "N", requires = "group", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub group_peers: Option<u8>,
     /// At the end, say in a line of JSON on standard error how it went
     #[arg(long)]
     pub json: bool,
@@ -279,6 +338,12 @@ impl RunOptions {
             core: self.core.clone(),
             regions: self.region.clone(),
             vms: self.vms.into(),
+            group: self.group.clone().map(|name| Meeting {
+                name,
+                memory: self.group_memory,
+                peers: self.group_peers.map(Into::into),
+            }),
+            group_memory: self.group_memory,
             arguments: self.arguments.clone(),
         }
     }
@@ -430,10 +495,28 @@ mod tests {
             ["--vms", "0"],
             ["--vms", "65"],
             ["--backend", "none"],
+            ["--group", "a/b"],
+            ["--group", ""],
+            ["--group-memory", "x"],
+            // Without a group.
+            ["--group-peers", "3"],
         ] {
             assert!(run(&[bad[0], bad[1], "x.elf"]).is_err(), "{bad:?}");
         }
         assert!(run(&[]).is_err());
+    }
+
+    #[test]
+    fn groups_and_their_peers() {
+        let words = ["--group", "g", "--group-memory", "1G", "--group-peers", "8", "x.elf"];
+        let meeting = Meeting { name: "g".into(), memory: Some(1 << 30), peers: Some(8) };
+        assert_eq!(run(&words).unwrap().options().group, Some(meeting));
+        let all = Target { group: "a.b".into(), peer: None };
+        assert_eq!(target("a.b"), Ok(all.clone()));
+        assert_eq!(target("a.b/63"), Ok(Target { peer: Some(63), ..all }));
+        for bad in ["", "/", "/1", "a/", "a/64", "a/-1", "a/b", "a/1/2", ".a", "a b"] {
+            assert!(target(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

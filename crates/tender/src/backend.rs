@@ -4,6 +4,7 @@ use crate::memory::Block;
 use anyhow::Result;
 use kyozon_abi::unikernel::VECTORS_WITH_ERROR;
 use std::fmt;
+use std::os::fd::BorrowedFd;
 use vmm_sys_util::eventfd::EventFd;
 
 /// Registers of a guest.
@@ -171,6 +172,11 @@ pub trait Space: Send + Sync {
     fn features(&self) -> u64;
     /// From now on the doorbell of a peer is this descriptor, and the guest rings it without an event.
     fn doorbell(&self, _peer: usize, _token: &EventFd) -> Result<()> {
+        Ok(())
+    }
+    /// Whoever is to learn of this guest's end learns of it when all copies of this descriptor are closed: where the
+    /// guest can outlive the tender by a moment, it holds one.
+    fn hold(&self, _lifeline: BorrowedFd<'_>) -> Result<()> {
         Ok(())
     }
     /// Maps a region.

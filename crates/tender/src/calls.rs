@@ -44,7 +44,7 @@ struct Refusal(i64);
 
 /// Answers the call in a peer's call block. `console` is where its words go.
 pub fn answer(group: &Group, peer: usize, console: &mut dyn FnMut(&[u8])) -> Result<Outcome> {
-    let memory = &group.peers[peer].memory;
+    let memory = &group.local(peer).memory;
     let call = wire::get_call(&memory.block, system::CALL)?;
     let result = match outcome(memory, &call) {
         Ok(Some(outcome)) => return Ok(outcome),

@@ -59,8 +59,9 @@ const ALWAYS: [i64; 38] = [
 const IOCTLS: [u32; 6] =
     [0xae80, 0x8090_ae81, 0x8138_ae83, 0x4020_ae46, 0x4040_ae79, libc::TCGETS as u32];
 
-/// The filter. `children` are the processes that may be signalled; with `core`, a file may be opened.
-fn filter(children: &[i32], core: bool) -> Result<Vec<sock_filter>> {
+/// The filter. `children` are the processes that may be signalled; with `core`, a file may be opened; with a `socket`,
+/// by that messages may be sent and received.
+fn filter(children: &[i32], core: bool, socket: Option<i32>) -> Result<Vec<sock_filter>> {
     let (yes, no) = (Some("yes"), Some("no"));
     let is = |call: i64| When::Equal(call as u32);
     let mut filter = Filter::new("no");
@@ -69,6 +70,10 @@ fn filter(children: &[i32], core: bool) -> Result<Vec<sock_filter>> {
     }
     if core {
         filter.jump(is(libc::SYS_openat), yes, None);
+    }
+    if socket.is_some() {
+        filter.jump(is(libc::SYS_sendmsg), Some("socket"), None);
+        filter.jump(is(libc::SYS_recvmsg), Some("socket"), None);
     }
     filter.jump(is(libc::SYS_ioctl), Some("ioctl"), None);
     filter.jump(is(libc::SYS_mmap), Some("memory"), None);
@@ -95,6 +100,10 @@ fn filter(children: &[i32], core: bool) -> Result<Vec<sock_filter>> {
     filter.label("thread");
     filter.low(0);
     filter.jump(When::AnyOf(libc::CLONE_THREAD as u32), yes, None);
+    filter.end(fails(libc::EPERM));
+    filter.label("socket");
+    filter.low(0);
+    filter.jump(When::Equal(socket.unwrap_or(-1) as u32), yes, None);
     filter.label("no");
     filter.end(fails(libc::EPERM));
     // What clone3 wants lies in memory, where a filter cannot look: the library uses clone where it is missing.
@@ -133,8 +142,60 @@ pub fn give_up_files(core: Option<&Path>) -> Result<()> {
 
 /// Gives up all calls but those that it needs, for the calling thread and those that it will make. `children` are the
 /// tender's own.
-pub fn give_up_calls(children: &[i32], core: bool) -> Result<()> {
-    bpf::install(&filter(children, core)?)
+pub fn give_up_calls(children: &[i32], core: bool, socket: Option<i32>) -> Result<()> {
+    bpf::install(&filter(children, core, socket)?)
+}
+
+/// Calls that the keeper of a group needs beside [`ALWAYS`].
+const KEEPERS: [i64; 20] = [
+    libc::SYS_accept4,
+    libc::SYS_sendmsg,
+    libc::SYS_recvmsg,
+    libc::SYS_getsockopt,
+    libc::SYS_geteuid,
+    libc::SYS_openat,
+    libc::SYS_newfstatat,
+    libc::SYS_lstat,
+    libc::SYS_statx,
+    libc::SYS_flock,
+    libc::SYS_mkdir,
+    libc::SYS_mkdirat,
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+    libc::SYS_rmdir,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_dup,
+    libc::SYS_mmap,
+    libc::SYS_mprotect,
+];
+
+/// Gives up, for the keeper of groups below this folder, all calls but those that it needs, and all files but the
+/// folders that it takes away. Regions are opened once more, to read, by `/proc/self/fd`: what lies in memory only is
+/// no file to landlock.
+pub fn keeper(base: &Path) -> Result<()> {
+    // SAFETY: sets a flag of this thread.
+    unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    let (all, remove) = (AccessFs::from_all(ABI::V5), AccessFs::RemoveFile | AccessFs::RemoveDir);
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?
+        .create()?
+        .add_rule(PathBeneath::new(PathFd::new(base)?, remove | AccessFs::ReadDir))?;
+    if let Some(above) = base.parent() {
+        rules = rules.add_rule(PathBeneath::new(PathFd::new(above)?, AccessFs::RemoveDir))?;
+    }
+    rules.restrict_self().context("landlock")?;
+    let yes = Some("yes");
+    let mut filter = Filter::new("no");
+    for call in ALWAYS.into_iter().chain(KEEPERS).filter(|call| *call != libc::SYS_ptrace) {
+        filter.jump(When::Equal(call as u32), yes, None);
+    }
+    filter.label("no");
+    filter.end(fails(libc::EPERM));
+    filter.label("yes");
+    filter.end(ALLOW);
+    bpf::install(&filter.finish()?)
 }
 
 #[cfg(test)]
@@ -147,7 +208,8 @@ mod tests {
         // allocator, which glibc's fork takes care of.
         match unsafe { libc::fork() } {
             0 => {
-                let done = give_up_files(core).and_then(|()| give_up_calls(&[], core.is_some()));
+                let done =
+                    give_up_files(core).and_then(|()| give_up_calls(&[], core.is_some(), None));
                 let code = if done.is_ok() { with() } else { 99 };
                 // SAFETY: ends the child.
                 unsafe { libc::_exit(code) }
@@ -189,6 +251,21 @@ mod tests {
             let outcome = confined(None, || i32::from(call() && errno() == libc::EPERM));
             assert_eq!(outcome, 1, "call {i}");
         }
+    }
+
+    #[test]
+    fn messages_go_by_one_socket_only() {
+        const ARCH: u32 = 0xc000_003e;
+        let judge = |socket, call: i64, fd: u64| {
+            let filter = filter(&[], false, socket).unwrap();
+            bpf::judge(&filter, ARCH, call as u32, &[fd])
+        };
+        for call in [libc::SYS_sendmsg, libc::SYS_recvmsg] {
+            assert_eq!(judge(Some(9), call, 9), ALLOW);
+            assert_eq!(judge(Some(9), call, 8), fails(libc::EPERM));
+            assert_eq!(judge(None, call, 9), fails(libc::EPERM));
+        }
+        assert_eq!(judge(Some(9), libc::SYS_connect, 9), fails(libc::EPERM));
     }
 
     #[test]

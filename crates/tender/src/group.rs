@@ -4,13 +4,15 @@
 //! away when the call that took it returns. Nothing waits while it holds the lock, but for a rendezvous, which gives
 //! it up meanwhile.
 
-use crate::backend::{Kick, Space};
+use crate::backend::{Kick, Mapping, Space};
 use crate::clock::Clock;
 use crate::layout::PAGE;
+use crate::member::Member;
 use crate::memory::Memory;
 use crate::region::{self, Region, ALL};
-use anyhow::{ensure, Result};
+use anyhow::Result;
 use kyozon_abi::unikernel::*;
+use kyozon_join::message::Ask;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
@@ -29,15 +31,44 @@ pub struct Peer {
     pub lost: AtomicBool,
 }
 
+impl Peer {
+    /// Maps a region.
+    pub fn map(&self, mapping: &Mapping) -> Result<()> {
+        let Mapping { address, bytes, write, ref block, .. } = *mapping;
+        self.space.map(mapping)?;
+        self.memory.add(address, block, 0, PAGE, false);
+        self.memory.add(address + PAGE, block, PAGE, bytes - PAGE, write);
+        Ok(())
+    }
+
+    /// Takes a region away; a guest that cannot lose it has to end.
+    pub fn unmap(&self, mapping: &Mapping) -> Result<()> {
+        self.memory.remove(mapping.address, mapping.bytes);
+        if !self.space.unmap(mapping)? {
+            self.lost.store(true, Ordering::SeqCst);
+            if let Some(kick) = self.kick.get() {
+                kick.kick();
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What a call about regions answers: a number, or `ERROR_*`.
 type Answer = Result<u64, i64>;
 
 /// Peers that belong together.
 pub struct Group {
-    /// By number.
+    /// Those that this run has, by number, from [`Group::first`] on.
     pub peers: Vec<Peer>,
-    /// Their tokens.
+    /// Number of the first of them.
+    pub first: usize,
+    /// Tokens of all peers of the group, by number.
     pub tokens: Vec<EventFd>,
+    /// Where others have joined the group, or can: who speaks to its keeper, which then has all regions.
+    pub member: Option<Member>,
+    /// Bytes of all guests and regions, at most, where there is no keeper to see to that.
+    pub limit: u64,
     /// Their clock.
     pub clock: Clock,
     regions: Mutex<Vec<Region>>,
@@ -50,7 +81,10 @@ impl Group {
     pub fn new(peers: Vec<Peer>, tokens: Vec<EventFd>, clock: Clock) -> Self {
         Self {
             peers,
+            first: 0,
             tokens,
+            member: None,
+            limit: u64::MAX,
             clock,
             regions: Mutex::default(),
             changed: Condvar::new(),
@@ -70,18 +104,41 @@ impl Group {
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         for (number, peer) in self.peers.iter().enumerate() {
-            self.ring(number);
+            self.ring(self.first + number);
             if let Some(kick) = peer.kick.get() {
                 kick.kick();
             }
         }
         drop(self.lock());
         self.changed.notify_all();
+        if let Some(member) = &self.member {
+            member.wake();
+        }
+    }
+
+    /// Whether a peer is one of this run's.
+    pub fn has(&self, peer: usize) -> bool {
+        peer.checked_sub(self.first).is_some_and(|number| number < self.peers.len())
+    }
+
+    /// One of this run's peers.
+    pub fn local(&self, peer: usize) -> &Peer {
+        &self.peers[peer - self.first]
+    }
+
+    /// Ends one of this run's peers.
+    pub fn end(&self, peer: usize) {
+        let local = self.local(peer);
+        local.lost.store(true, Ordering::SeqCst);
+        self.ring(peer);
+        if let Some(kick) = local.kick.get() {
+            kick.kick();
+        }
     }
 
     /// Whether a peer has to end.
     pub fn is_over(&self, peer: usize) -> bool {
-        self.stopped.load(Ordering::SeqCst) || self.peers[peer].lost.load(Ordering::SeqCst)
+        self.stopped.load(Ordering::SeqCst) || self.local(peer).lost.load(Ordering::SeqCst)
     }
 
     /// Sleeps until a peer has its token, or until the deadline. Whether it was the deadline.
@@ -116,25 +173,7 @@ impl Group {
     /// Before the start: a region of the group's, mapped by all peers.
     pub fn add(&self, name: &str, bytes: u64, at: Option<u64>, write: bool) -> Result<()> {
         let mut regions = self.lock();
-        ensure!(
-            region::name(name.as_bytes()).is_some(),
-            "{name:?} is no name of a region: 1 to {REGION_NAME_BYTES} letters, digits, '-', '_', '.'"
-        );
-        ensure!(regions.iter().all(|r| r.name != name), "the region {name} is named twice");
-        ensure!(regions.len() < MAX_REGIONS, "more than {MAX_REGIONS} regions");
-        let address = region::place(&regions, bytes, at).map_err(|error| {
-            let range = format!("{REGION_BASE:#x}..{REGION_END:#x}");
-            match error {
-                ERROR_EXISTS => anyhow::anyhow!("the region {name} overlaps another"),
-                ERROR_ARGUMENT => {
-                    anyhow::anyhow!("the region {name}: a size is a multiple of 4K, at least 8K")
-                }
-                ERROR_FULL => anyhow::anyhow!("there is no room for the region {name} in {range}"),
-                _ => anyhow::anyhow!(
-                    "the region {name} is not in {range}, or not at a multiple of 4K"
-                ),
-            }
-        })?;
+        let address = region::check(&regions, name, bytes, at)?;
         regions.push(Region::new(name, address, bytes, None)?);
         let number = regions.len() - 1;
         let region = &mut regions[number];
@@ -155,11 +194,7 @@ impl Group {
     }
 
     fn map_in(&self, region: &mut Region, number: usize, peer: usize, rights: u32) -> Result<()> {
-        let Peer { memory, space, .. } = &self.peers[peer];
-        let mapping = region.mapping(number, rights);
-        space.map(&mapping)?;
-        memory.add(region.address, &region.block, 0, PAGE, false);
-        memory.add(region.address + PAGE, &region.block, PAGE, region.bytes - PAGE, mapping.write);
+        self.local(peer).map(&region.mapping(number, rights))?;
         region.mapped[peer] = rights;
         region.came |= 1 << peer;
         Ok(())
@@ -167,29 +202,27 @@ impl Group {
 
     /// Takes a mapping away.
     fn unmap_in(&self, region: &mut Region, number: usize, peer: usize) -> Result<()> {
-        let Peer { memory, space, lost, kick } = &self.peers[peer];
         let mapping = region.mapping(number, region.mapped[peer]);
-        memory.remove(region.address, region.bytes);
         region.mapped[peer] = 0;
-        if !space.unmap(&mapping)? {
-            lost.store(true, Ordering::SeqCst);
-            if let Some(kick) = kick.get() {
-                kick.kick();
-            }
-        }
-        Ok(())
+        self.local(peer).unmap(&mapping)
     }
 
     /// A guest's memory for regions of its own is as much as its memory.
     fn budget(&self, regions: &[Region], peer: usize) -> u64 {
         let own = regions.iter().filter(|r| r.owner == Some(peer)).map(|r| r.bytes).sum();
-        self.peers[peer].memory.layout.bytes.saturating_sub(own)
+        let guests: u64 = self.peers.iter().map(|peer| peer.memory.layout.bytes).sum();
+        let all = regions.iter().map(|r| r.bytes).fold(guests, u64::saturating_add);
+        let left = self.local(peer).memory.layout.bytes.saturating_sub(own);
+        left.min(self.limit.saturating_sub(all))
     }
 
     /// [`ASK_REGION_CREATE`].
     pub fn create(&self, peer: usize, name: &[u8], bytes: u64, at: Option<u64>) -> Answer {
-        if self.peers[peer].space.features() & FEATURE_REGIONS == 0 {
+        if self.local(peer).space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
+        }
+        if let Some(member) = &self.member {
+            return member.create(self, peer, name, bytes, at);
         }
         let name = region::name(name).ok_or(ERROR_ARGUMENT)?;
         let mut regions = self.lock();
@@ -206,6 +239,9 @@ impl Group {
 
     /// [`ASK_REGION_OPEN`].
     pub fn open(&self, peer: usize, name: &[u8]) -> Result<SharedRegion, i64> {
+        if let Some(member) = &self.member {
+            return member.open(self, peer, name);
+        }
         let regions = self.lock();
         let named = |r: &&Region| r.name.as_bytes() == name && r.granted[peer] != 0;
         let number = regions.iter().position(|r| named(&r)).ok_or(ERROR_NAME)?;
@@ -232,6 +268,9 @@ impl Group {
     /// [`ASK_REGION_MAP`].
     pub fn map(&self, peer: usize, number: u64, rights: u64) -> Answer {
         let rights = region::rights(rights).ok_or(ERROR_ARGUMENT)?;
+        if let Some(member) = &self.member {
+            return member.map_again(self, peer, number, rights);
+        }
         let mut regions = self.lock();
         let (number, region) = self.of(&mut regions, number, peer)?;
         if rights & !region.granted[peer] != 0 {
@@ -240,7 +279,7 @@ impl Group {
         if region.mapped[peer] == rights {
             return Ok(0);
         }
-        if self.peers[peer].space.features() & FEATURE_REGIONS == 0 {
+        if self.local(peer).space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         // With other rights it is still the same peer, for those who look at the header.
@@ -258,12 +297,15 @@ impl Group {
 
     /// [`ASK_REGION_UNMAP`].
     pub fn unmap(&self, peer: usize, number: u64) -> Answer {
+        if let Some(member) = &self.member {
+            return member.unmap(self, peer, number);
+        }
         let mut regions = self.lock();
         let (number, region) = self.of(&mut regions, number, peer)?;
         if region.mapped[peer] == 0 {
             return Err(ERROR_NAME);
         }
-        if self.peers[peer].space.features() & FEATURE_REGIONS == 0 {
+        if self.local(peer).space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         self.unmap_in(region, number, peer).map_err(|_| ERROR_FULL)?;
@@ -273,6 +315,9 @@ impl Group {
 
     /// [`ASK_REGION_GRANT`], and with rights 0 [`ASK_REGION_REVOKE`].
     pub fn grant(&self, peer: usize, number: u64, to: u64, rights: u32) -> Answer {
+        if let Some(member) = &self.member {
+            return member.grant(self, peer, number, to, rights);
+        }
         let mut regions = self.lock();
         let (number, region) = self.of(&mut regions, number, peer)?;
         let to = usize::try_from(to).ok().filter(|to| *to < self.peers.len()).ok_or(ERROR_NAME)?;
@@ -291,6 +336,9 @@ impl Group {
 
     /// [`ASK_RENDEZVOUS`].
     pub fn rendezvous(&self, peer: usize, number: u64, count: u64, deadline: u64) -> Answer {
+        if let Some(member) = &self.member {
+            return member.rendezvous(self, peer, number, count, deadline);
+        }
         if count > self.peers.len() as u64 {
             return Err(ERROR_ARGUMENT);
         }
@@ -320,6 +368,9 @@ impl Group {
 
     /// A peer is gone, by its own will or not: every header says so, and everybody looks.
     pub fn gone(&self, peer: usize, state: u32) {
+        if let Some(member) = &self.member {
+            return member.say(&Ask::Gone { peer, state });
+        }
         let mut regions = self.lock();
         for region in regions.iter_mut().filter(|r| r.mapped[peer] != 0) {
             region.mapped[peer] = 0;

@@ -10,6 +10,8 @@
 //! | [`process`] | a process with nothing but the guest in it |
 //! | [`calls`] | what a guest may ask, whichever backend it has |
 //! | [`group`] | peers, their tokens, their regions |
+//! | [`member`] | a run that shares its group with other runs |
+//! | [`keeper`] | the process that keeps such a group together |
 //! | [`region`] | named memory that peers share |
 //! | [`clock`] | the time-stamp counter as a clock |
 //! | [`report`], [`core_file`] | how a guest crashed |
@@ -34,8 +36,10 @@ pub mod confine;
 pub mod core_file;
 pub mod elf;
 pub mod group;
+pub mod keeper;
 pub mod kvm;
 pub mod layout;
+pub mod member;
 pub mod memory;
 pub mod process;
 pub mod region;

@@ -54,6 +54,17 @@ pub fn block(bytes: u64, file: Option<File>) -> Result<Block> {
     Ok(Arc::new(region.build().with_context(|| format!("no {}M of memory", bytes >> 20))?))
 }
 
+/// A block of a file that somebody else made, perhaps only to read.
+pub fn shared_block(bytes: u64, file: File, write: bool) -> Result<Block> {
+    let prot = if write { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+    let region = MmapRegionBuilder::new(bytes as usize)
+        .with_mmap_prot(prot)
+        .with_file_offset(FileOffset::new(file, 0))
+        .with_mmap_flags(libc::MAP_SHARED | libc::MAP_NORESERVE)
+        .build();
+    Ok(Arc::new(region.with_context(|| format!("no {}M for a region", bytes >> 20))?))
+}
+
 /// Bytes of page tables that the smallest guest needs.
 const POPULATED_TABLES: u64 = 12 * 4096;
 

@@ -4,7 +4,7 @@ use crate::backend::Mapping;
 use crate::layout::{LARGE_PAGE, PAGE};
 use crate::memory::{block, memory_file, Block};
 use crate::wire;
-use anyhow::Result;
+use anyhow::{anyhow, ensure, Result};
 use kyozon_abi::unikernel::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 use vm_memory::VolatileMemory;
@@ -72,6 +72,27 @@ pub fn place(regions: &[Region], bytes: u64, at: Option<u64>) -> Result<u64, i64
             found.ok_or(ERROR_FULL)
         }
     }
+}
+
+/// Where a region that an operator asks for goes, or one line that says why it cannot be.
+pub fn check(regions: &[Region], name: &str, bytes: u64, at: Option<u64>) -> Result<u64> {
+    ensure!(
+        self::name(name.as_bytes()).is_some(),
+        "{name:?} is no name of a region: 1 to {REGION_NAME_BYTES} letters, digits, '-', '_', '.'"
+    );
+    ensure!(regions.iter().all(|r| r.name != name), "the region {name} is named twice");
+    ensure!(regions.len() < MAX_REGIONS, "more than {MAX_REGIONS} regions");
+    place(regions, bytes, at).map_err(|error| {
+        let range = format!("{REGION_BASE:#x}..{REGION_END:#x}");
+        match error {
+            ERROR_EXISTS => anyhow!("the region {name} overlaps another"),
+            ERROR_ARGUMENT => {
+                anyhow!("the region {name}: a size is a multiple of 4K, at least 8K")
+            }
+            ERROR_FULL => anyhow!("there is no room for the region {name} in {range}"),
+            _ => anyhow!("the region {name} is not in {range}, or not at a multiple of 4K"),
+        }
+    })
 }
 
 impl Region {

@@ -12,16 +12,19 @@ use crate::elf::{self, Image};
 use crate::group::{Group, Peer};
 use crate::kvm::{self, KvmSpace};
 use crate::layout::{system, Layout};
+use crate::member::{self, Joined, Meeting};
 use crate::memory::{system_address, Memory};
 use crate::process::{self, ProcessSpace};
 use crate::{core_file, report, wire};
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
+use kyozon_join::message::{Ask, Wanted};
+use kyozon_join::socket::Socket;
 use std::fs::File;
 use std::io::{Error, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use vmm_sys_util::eventfd::EventFd;
@@ -79,6 +82,10 @@ pub struct Options {
     pub regions: Vec<RegionOption>,
     /// How many guests.
     pub vms: usize,
+    /// The group that this run shares with others.
+    pub group: Option<Meeting>,
+    /// Bytes of all guests and regions, at most.
+    pub group_memory: Option<u64>,
     /// Their arguments.
     pub arguments: Vec<String>,
 }
@@ -192,17 +199,17 @@ fn boot(
     backend: Backend,
     arguments: &[u8],
     count: usize,
+    (peers, mapped): (usize, &[SharedRegion]),
 ) -> Result<()> {
-    let Peer { memory, space, .. } = &group.peers[peer];
+    let Peer { memory, space, .. } = group.local(peer);
     let Layout { image, stack, tls, heap, thread, .. } = memory.layout;
     let (door, doorbell) = match backend {
         Backend::Kvm => (kvm::DOOR, kvm::DOORBELL),
         Backend::Process => (process::DOOR, process::DOORBELL),
     };
     let clock = &group.clock;
-    let mapped = group.mapped_by(peer);
     let mut regions = [SharedRegion::default(); MAX_REGIONS];
-    regions[..mapped.len()].copy_from_slice(&mapped);
+    regions[..mapped.len()].copy_from_slice(mapped);
     memory.put_system(system::ARGUMENTS, arguments)?;
     let boot = GuestBoot {
         magic: BOOT_MAGIC,
@@ -210,7 +217,7 @@ fn boot(
         backend: if backend == Backend::Kvm { BACKEND_KVM } else { BACKEND_PROCESS },
         features: space.features() | if clock.steady { FEATURE_TSC } else { 0 },
         peer: peer as u32,
-        peers: group.peers.len() as u32,
+        peers: peers as u32,
         door: system_address(door),
         doorbell: system_address(doorbell),
         call: system_address(system::CALL),
@@ -286,7 +293,7 @@ fn guest(
 fn rung(group: &Group, peer: usize, to: usize) -> Result<()> {
     let Some(token) = group.tokens.get(to) else { return Ok(()) };
     group.ring(to);
-    group.peers[peer].space.doorbell(to, token)
+    group.local(peer).space.doorbell(to, token)
 }
 
 /// The report of a crash, and a core file where one is wanted.
@@ -300,7 +307,7 @@ fn crash(
     what: &str,
 ) -> Result<End> {
     let registers = cpu.registers()?;
-    let memory = &group.peers[peer].memory;
+    let memory = &group.local(peer).memory;
     let frames = report::backtrace(memory, &registers);
     let mut text = format!("kyozon: guest {peer} {what}");
     if status == STATUS_CRASH {
@@ -392,6 +399,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     let name = options.image.display();
     let file = read(&options.image)?;
     let image = elf::parse(&file).with_context(|| format!("cannot run {name}"))?;
+    let socket = options.group.as_ref().map(member::meet).transpose()?;
     let host = host(options.backend)?;
     let backend = if host.is_some() { Backend::Kvm } else { Backend::Process };
     let signals = signals()?;
@@ -411,13 +419,14 @@ pub fn run(options: &Options) -> Result<Summary> {
         peers.push(Peer { memory, space, kick: OnceLock::new(), lost: AtomicBool::new(false) });
         starters.push(start);
     }
-    let group = Group::new(peers, tokens, clock);
-    for region in &options.regions {
-        group.add(&region.name, region.bytes, region.at, region.write)?;
-    }
+    let mut group = Group::new(peers, tokens, clock);
     let words = arguments(options)?;
-    for peer in 0..options.vms {
-        boot(&group, peer, backend, &words, options.arguments.len())?;
+    let (count, mapped) = match (socket, &options.group) {
+        (Some(socket), Some(meeting)) => join(&mut group, socket, meeting, backend, options)?,
+        _ => alone(&mut group, options)?,
+    };
+    for peer in group.first..group.first + options.vms {
+        boot(&group, peer, backend, &words, options.arguments.len(), (count, &mapped))?;
     }
     drop(host);
     let done = EventFd::new(libc::EFD_CLOEXEC).context("eventfd")?;
@@ -428,12 +437,70 @@ pub fn run(options: &Options) -> Result<Summary> {
         cpus.push(start(&group.peers[peer].memory, &group.tokens)?);
     }
     let children: Vec<i32> = cpus.iter().filter_map(|cpu| cpu.child()).collect();
-    confine::give_up_calls(&children, core.is_some())?;
+    let socket = group.member.as_ref().map(|member| member.descriptor());
+    confine::give_up_calls(&children, core.is_some(), socket)?;
 
     let start = began.elapsed();
     let until = options.time_limit.map(|limit| Instant::now() + limit);
     let (ends, woken) = execute(&group, cpus, &file, core, (&signals, &done), until)?;
+    if let Some(member) = &group.member {
+        member.leave();
+    }
+    let killed = group.member.as_ref().is_some_and(|m| m.killed.load(Ordering::SeqCst));
+    let woken = if killed { Woken::Signal(libc::SIGTERM as u8) } else { woken };
     summary(backend, ends, woken, options, start, began.elapsed() - start)
+}
+
+/// A group that nobody joins: its regions are this run's.
+fn alone(group: &mut Group, options: &Options) -> Result<(usize, Vec<SharedRegion>)> {
+    if let Some(limit) = options.group_memory {
+        let guests = options.memory.saturating_mul(options.vms as u64);
+        let all = options.regions.iter().map(|r| r.bytes).fold(guests, u64::saturating_add);
+        let (all, most) = (all.div_ceil(1 << 10), limit >> 10);
+        ensure!(
+            all <= most,
+            "guests and regions have {all}K, more than the {most}K of --group-memory"
+        );
+        group.limit = limit;
+    }
+    for region in &options.regions {
+        group.add(&region.name, region.bytes, region.at, region.write)?;
+    }
+    Ok((options.vms, group.mapped_by(0)))
+}
+
+/// A group that other runs have joined, or will: its regions are the keeper's.
+fn join(
+    group: &mut Group,
+    socket: Socket,
+    meeting: &Meeting,
+    backend: Backend,
+    options: &Options,
+) -> Result<(usize, Vec<SharedRegion>)> {
+    let wanted = |r: &RegionOption| Wanted {
+        name: r.name.clone(),
+        bytes: r.bytes,
+        at: r.at,
+        write: r.write,
+    };
+    let regions = options.regions.iter().map(wanted).collect();
+    let image = options.image.display().to_string();
+    let guests = (options.vms, options.memory);
+    let joined =
+        Joined::new(socket, meeting, group.clock, (&image, backend.name()), guests, regions)?;
+    (group.first, group.tokens, group.clock) = (joined.first, joined.tokens, joined.clock);
+    for peer in &group.peers {
+        peer.space.hold(joined.member.lifeline())?;
+    }
+    let mut mapped = Vec::new();
+    for (known, block) in &joined.regions {
+        for peer in group.first..group.first + options.vms {
+            joined.member.map(group, peer, known, block)?;
+        }
+        mapped.push(member::shared(known));
+    }
+    group.member = Some(joined.member);
+    Ok((joined.peers, mapped))
 }
 
 /// What a guest's thread does.
@@ -444,9 +511,9 @@ fn work(
     file: &[u8],
     core: Option<&Path>,
 ) -> End {
-    let _ = group.peers[peer].kick.set(cpu.kick());
+    let _ = group.local(peer).kick.set(cpu.kick());
     // Of several core files, the last guest's would stand: only the first has one.
-    let core = core.filter(|_| peer == 0);
+    let core = core.filter(|_| peer == group.first);
     let end = guest(group, peer, &mut *cpu, file, core).unwrap_or_else(End::Failed);
     drop(cpu);
     let state = if matches!(end, End::Exit(_)) { PEER_LEFT } else { PEER_DEAD };
@@ -475,7 +542,11 @@ fn execute(
             }
             woken
         });
-        let mut cpus = cpus.into_iter().enumerate();
+        if let Some(member) = &group.member {
+            member.say(&Ask::Started);
+            scope.spawn(|| member.serve(group, done));
+        }
+        let mut cpus = (group.first..).zip(cpus);
         let first = cpus.next();
         let others: Vec<_> = cpus
             .map(|(peer, cpu)| scope.spawn(move || work(group, peer, cpu, file, core)))

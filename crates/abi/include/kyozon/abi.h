@@ -1896,7 +1896,8 @@ struct kyozon_guest_boot {
          */
         uint32_t peer;
         /*
-         Peers that the group has at its start: 0 to this, exclusive.
+         Peers that the group has at this guest's start: 0 to this, exclusive. Where others may join it, some of these may
+         be gone, and more may come: a region's header tells.
          */
         uint32_t peers;
         /*

@@ -1,14 +1,14 @@
 //! From a copy of the tender to a process of the guest's.
 
 use super::loader::{self, Step};
-use super::{filter, Piece, ProcessCpu, DOORBELLS};
+use super::{filter, Piece, ProcessCpu, DOORBELLS, LIFELINE};
 use crate::layout::system;
 use crate::memory::{memory_file, system_address, Memory};
 use anyhow::{Context, Result};
 use kyozon_abi::unikernel::{GUEST_STACK_TOP, GUEST_SYSTEM_BASE, MAX_PEERS};
 use std::fs::File;
 use std::io::{Error, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use vmm_sys_util::eventfd::EventFd;
 
 /// End of what user programs can map, with 4 levels of page tables.
@@ -17,7 +17,13 @@ const USER_END: u64 = 0x7fff_ffff_f000;
 const FIRST: RawFd = 3;
 
 /// The loader's work. `descriptors` is where the child has the files of `pieces`.
-fn steps(memory: &Memory, pieces: &[Piece<'_>], descriptors: &[RawFd], peers: usize) -> Vec<Step> {
+fn steps(
+    memory: &Memory,
+    pieces: &[Piece<'_>],
+    descriptors: &[RawFd],
+    peers: usize,
+    lifeline: bool,
+) -> Vec<Step> {
     let step = |number, what, arguments: &[u64]| {
         let mut all = [0; 6];
         all[..arguments.len()].copy_from_slice(arguments);
@@ -45,10 +51,20 @@ fn steps(memory: &Memory, pieces: &[Piece<'_>], descriptors: &[RawFd], peers: us
         "set the thread pointer",
         &[0x1002, memory.layout.thread],
     ));
-    let last = DOORBELLS as u64 + peers as u64;
     let close = libc::SYS_close_range;
-    steps.push(step(close, "close files", &[0, DOORBELLS as u64 - 1]));
-    steps.push(step(close, "close files", &[last, u64::from(u32::MAX)]));
+    let mut closes = |from: RawFd, to: u32| {
+        if from as u32 <= to {
+            steps.push(step(close, "close files", &[from as u64, u64::from(to)]));
+        }
+    };
+    closes(0, DOORBELLS as u32 - 1);
+    let last = DOORBELLS + peers as RawFd;
+    if lifeline {
+        closes(last, LIFELINE as u32 - 1);
+        closes(LIFELINE + 1, u32::MAX);
+    } else {
+        closes(last, u32::MAX);
+    }
     let no_new_privileges = libc::PR_SET_NO_NEW_PRIVS as u64;
     steps.push(step(libc::SYS_prctl, "give up new privileges", &[no_new_privileges, 1]));
     let program = loader::filter_address(steps.len() + 1);
@@ -96,7 +112,12 @@ fn pipe() -> Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Starts a process that waits to be traced.
-pub fn start(memory: &Memory, pieces: &[Piece<'_>], doorbells: &[EventFd]) -> Result<ProcessCpu> {
+pub fn start(
+    memory: &Memory,
+    pieces: &[Piece<'_>],
+    doorbells: &[EventFd],
+    lifeline: Option<BorrowedFd<'_>>,
+) -> Result<ProcessCpu> {
     let mut sources: Vec<RawFd> = Vec::new();
     let mut descriptors = Vec::new();
     for piece in pieces {
@@ -108,7 +129,7 @@ pub fn start(memory: &Memory, pieces: &[Piece<'_>], doorbells: &[EventFd]) -> Re
         descriptors.push(FIRST + at as RawFd);
     }
     let peers = doorbells.len().min(MAX_PEERS);
-    let steps = steps(memory, pieces, &descriptors, peers);
+    let steps = steps(memory, pieces, &descriptors, peers, lifeline.is_some());
     let data = filter_data(loader::filter_address(steps.len()))?;
     let boot = system_address(system::BOOT);
     let file = loader::file(&steps, GUEST_STACK_TOP - 8, boot, memory.layout.entry, &data)?;
@@ -122,6 +143,7 @@ pub fn start(memory: &Memory, pieces: &[Piece<'_>], doorbells: &[EventFd]) -> Re
     moves.push((loader.as_raw_fd(), loader_at, false));
     let doorbells = doorbells.iter().take(peers).enumerate();
     moves.extend(doorbells.map(|(i, d)| (d.as_raw_fd(), DOORBELLS + i as RawFd, true)));
+    moves.extend(lifeline.map(|fd| (fd.as_raw_fd(), LIFELINE, true)));
 
     // SAFETY: what the child does until it executes the loader are system calls, on memory that was prepared before.
     match unsafe { libc::fork() } {

@@ -2,9 +2,9 @@
 //!
 //! A child of the tender executes a loader of two hundred bytes, which the tender makes: a table of system calls, and
 //! a loop that makes them. They map the guest's memory where a virtual machine would have it, unmap all else, close
-//! every descriptor but those of doorbells, and install a filter. From then on the process can do two things: ring a
-//! doorbell, and stop for the tender, which traces it. The door is a system call that no kernel has: the filter hands
-//! it to the tracer. Exceptions are signals, which stop for the tracer, too.
+//! every descriptor but those of doorbells and one that it cannot use, and install a filter. From then on the process
+//! can do two things: ring a doorbell, and stop for the tender, which traces it. The door is a system call that no
+//! kernel has: the filter hands it to the tracer. Exceptions are signals, which stop for the tracer, too.
 //!
 //! Weaker than a virtual machine: page tables are the host's, and the filter stands before the host's system calls.
 
@@ -20,9 +20,9 @@ use anyhow::{Context, Result};
 use kyozon_abi::unikernel::*;
 use std::arch::is_x86_feature_detected;
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use vmm_sys_util::eventfd::EventFd;
 
 pub use cpu::ProcessCpu;
@@ -31,8 +31,12 @@ pub use loader::{DOOR, DOORBELL};
 /// Doorbells of peers are descriptors from here on.
 const DOORBELLS: i32 = 64;
 
+/// The descriptor that tells others of the process's end. The filter lets the guest do nothing with it.
+const LIFELINE: i32 = DOORBELLS + MAX_PEERS as i32;
+
 /// A guest's space, before and after its process begins.
 pub struct ProcessSpace {
+    lifeline: OnceLock<OwnedFd>,
     /// Regions, and for each a descriptor that cannot write.
     before: Mutex<Vec<(Mapping, File)>>,
 }
@@ -51,7 +55,7 @@ fn file(block: &Block) -> Result<BorrowedFd<'_>> {
 }
 
 /// The same file, by a descriptor that cannot write.
-fn read_only(file: BorrowedFd<'_>) -> Result<File> {
+pub(crate) fn read_only(file: BorrowedFd<'_>) -> Result<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let mut options = File::options();
     options.read(true).custom_flags(libc::O_CLOEXEC);
@@ -63,7 +67,7 @@ fn read_only(file: BorrowedFd<'_>) -> Result<File> {
 impl ProcessSpace {
     /// A space that maps what the guest was granted before the start.
     pub fn new() -> Arc<Self> {
-        Arc::new(Self { before: Mutex::default() })
+        Arc::new(Self { lifeline: OnceLock::new(), before: Mutex::default() })
     }
 
     /// Starts the process. It waits until a thread traces it.
@@ -99,7 +103,7 @@ impl ProcessSpace {
             let (base, bytes) = (address + PAGE, bytes - PAGE);
             pieces.push(Piece { base, bytes, offset: PAGE, prot, file: data });
         }
-        child::start(memory, &pieces, doorbells)
+        child::start(memory, &pieces, doorbells, self.lifeline.get().map(AsFd::as_fd))
     }
 }
 
@@ -110,6 +114,11 @@ impl Space for ProcessSpace {
         // SAFETY: asks for a number.
         let fsgsbase = unsafe { libc::getauxval(libc::AT_HWCAP2) } & 2 != 0;
         bit(is_x86_feature_detected!("avx2"), FEATURE_AVX2) | bit(fsgsbase, FEATURE_FSGSBASE)
+    }
+
+    fn hold(&self, lifeline: BorrowedFd<'_>) -> Result<()> {
+        let _ = self.lifeline.set(lifeline.try_clone_to_owned().context("too many open files")?);
+        Ok(())
     }
 
     fn map(&self, mapping: &Mapping) -> Result<()> {
