@@ -252,9 +252,12 @@ pub struct RunOptions {
     /// Memory that all guests share: name=NAME,size=SIZE and, where wanted, at=ADDRESS and ro
     #[arg(long, value_name = "REGION", value_parser = region)]
     pub region: Vec<RegionOption>,
-    /// How many guests of this image, numbered from 0
+    /// How many guests of this image at the start, numbered from 0
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub vms: u8,
+    /// How many guests at once, with those that guests spawn as their threads
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub peers: u8,
     /// At the end, say in a line of JSON on standard error how it went
     #[arg(long)]
     pub json: bool,
@@ -279,6 +282,7 @@ impl RunOptions {
             core: self.core.clone(),
             regions: self.region.clone(),
             vms: self.vms.into(),
+            peers: self.peers.into(),
             arguments: self.arguments.clone(),
         }
     }

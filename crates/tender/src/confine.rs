@@ -4,6 +4,7 @@
 //! ptrace need while guests run. Landlock is a second wall, where the kernel has it.
 
 use crate::bpf::{self, fails, Filter, When, ALLOW};
+use crate::process::DOOR_NUMBER;
 use anyhow::{Context, Result};
 use landlock::{
     Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
@@ -59,19 +60,69 @@ const ALWAYS: [i64; 38] = [
 const IOCTLS: [u32; 6] =
     [0xae80, 0x8090_ae81, 0x8138_ae83, 0x4020_ae46, 0x4040_ae79, libc::TCGETS as u32];
 
+/// `KVM_CREATE_VM`, `KVM_CHECK_EXTENSION`, `KVM_GET_VCPU_MMAP_SIZE`, `KVM_CREATE_VCPU`, `KVM_SET_CPUID2`, `KVM_SET_SREGS`,
+/// `KVM_SET_XCRS`, `KVM_SET_REGS`, `KVM_SET_DEVICE_ATTR`, `KVM_SET_MSRS` and `KVM_GET_TSC_KHZ`: what makes one more
+/// virtual machine.
+const MACHINE_IOCTLS: [u32; 11] = [
+    0xae01,
+    0xae03,
+    0xae04,
+    0xae41,
+    0x4008_ae90,
+    0x4138_ae84,
+    0x4188_aea7,
+    0x4090_ae82,
+    0x4018_aee1,
+    0x4008_ae89,
+    0xaea3,
+];
+
+/// What makes a process, and what that does until it is the guest's: it executes a loader, whose steps pass this filter
+/// before they pass that of the guest.
+const PROCESS_CALLS: [i64; 9] = [
+    libc::SYS_execveat,
+    libc::SYS_prctl,
+    libc::SYS_setpgid,
+    libc::SYS_prlimit64,
+    libc::SYS_dup3,
+    libc::SYS_close_range,
+    libc::SYS_pipe2,
+    libc::SYS_arch_prctl,
+    libc::SYS_seccomp,
+];
+/// What the library's `fork` asks `clone` for: a process, whose number is written to its memory.
+const FORK: u32 = (libc::CLONE_CHILD_SETTID | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD) as u32;
+
+/// What the tender will make after it gave up calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Later {
+    /// Nothing.
+    Nothing,
+    /// Virtual machines, of `/dev/kvm` that is open.
+    Machines,
+    /// Processes, which are confined as it is, and then more.
+    Processes,
+}
+
 /// The filter. `children` are the processes that may be signalled; with `core`, a file may be opened.
-fn filter(children: &[i32], core: bool) -> Result<Vec<sock_filter>> {
+fn filter(children: &[i32], core: bool, later: Later) -> Result<Vec<sock_filter>> {
     let (yes, no) = (Some("yes"), Some("no"));
     let is = |call: i64| When::Equal(call as u32);
     let mut filter = Filter::new("no");
     for call in ALWAYS {
         filter.jump(is(call), yes, None);
     }
+    if later == Later::Processes {
+        for call in PROCESS_CALLS {
+            filter.jump(is(call), yes, None);
+        }
+        filter.jump(When::Equal(DOOR_NUMBER), yes, None);
+    }
     if core {
         filter.jump(is(libc::SYS_openat), yes, None);
     }
     filter.jump(is(libc::SYS_ioctl), Some("ioctl"), None);
-    filter.jump(is(libc::SYS_mmap), Some("memory"), None);
+    filter.jump(is(libc::SYS_mmap), Some("map"), None);
     filter.jump(is(libc::SYS_mprotect), Some("memory"), None);
     filter.jump(is(libc::SYS_clone), Some("thread"), None);
     filter.jump(is(libc::SYS_clone3), Some("missing"), None);
@@ -86,8 +137,18 @@ fn filter(children: &[i32], core: bool) -> Result<Vec<sock_filter>> {
     for request in IOCTLS {
         filter.jump(When::Equal(request), yes, None);
     }
+    if later == Later::Machines {
+        for request in MACHINE_IOCTLS {
+            filter.jump(When::Equal(request), yes, None);
+        }
+    }
     filter.end(fails(libc::EPERM));
-    // Memory, but none that is executed.
+    // Memory, but none that is executed; a guest's process has code, which cannot be written.
+    filter.label("map");
+    if later == Later::Processes {
+        filter.low(2);
+        filter.jump(When::AnyOf(libc::PROT_WRITE as u32), Some("memory"), yes);
+    }
     filter.label("memory");
     filter.low(2);
     filter.jump(When::AnyOf(libc::PROT_EXEC as u32), no, yes);
@@ -95,6 +156,9 @@ fn filter(children: &[i32], core: bool) -> Result<Vec<sock_filter>> {
     filter.label("thread");
     filter.low(0);
     filter.jump(When::AnyOf(libc::CLONE_THREAD as u32), yes, None);
+    if later == Later::Processes {
+        filter.jump(When::Equal(FORK), yes, None);
+    }
     filter.label("no");
     filter.end(fails(libc::EPERM));
     // What clone3 wants lies in memory, where a filter cannot look: the library uses clone where it is missing.
@@ -133,8 +197,8 @@ pub fn give_up_files(core: Option<&Path>) -> Result<()> {
 
 /// Gives up all calls but those that it needs, for the calling thread and those that it will make. `children` are the
 /// tender's own.
-pub fn give_up_calls(children: &[i32], core: bool) -> Result<()> {
-    bpf::install(&filter(children, core)?)
+pub fn give_up_calls(children: &[i32], core: bool, later: Later) -> Result<()> {
+    bpf::install(&filter(children, core, later)?)
 }
 
 #[cfg(test)]
@@ -147,7 +211,7 @@ mod tests {
         // allocator, which glibc's fork takes care of.
         match unsafe { libc::fork() } {
             0 => {
-                let done = give_up_files(core).and_then(|()| give_up_calls(&[], core.is_some()));
+                let done = give_up_files(core).and_then(|()| give_up_calls(&[], core.is_some(), Later::Nothing));
                 let code = if done.is_ok() { with() } else { 99 };
                 // SAFETY: ends the child.
                 unsafe { libc::_exit(code) }

@@ -9,6 +9,8 @@ use crate::clock::Clock;
 use crate::layout::PAGE;
 use crate::memory::Memory;
 use crate::region::{self, Region, ALL};
+use crate::seats::Seats;
+use crate::spawn::Spawner;
 use anyhow::{ensure, Result};
 use kyozon_abi::unikernel::*;
 use std::os::fd::AsRawFd;
@@ -27,6 +29,12 @@ pub struct Peer {
     pub kick: OnceLock<Box<dyn Kick>>,
     /// It has to end, for no fault of its own.
     pub lost: AtomicBool,
+    /// The guest that was there at the start with whose end it ends; its own number, where it was there.
+    pub family: usize,
+    /// Which of those that had its number it is, from 1 on.
+    pub generation: u32,
+    /// Number and generation of the peer that it does not outlive.
+    pub bound: Option<(usize, u32)>,
 }
 
 /// What a call about regions answers: a number, or `ERROR_*`.
@@ -35,8 +43,10 @@ type Answer = Result<u64, i64>;
 /// Peers that belong together.
 pub struct Group {
     /// By number.
-    pub peers: Vec<Peer>,
-    /// Their tokens.
+    pub seats: Seats,
+    /// What makes more of them, where there can be more.
+    pub spawner: OnceLock<Spawner>,
+    /// The tokens of all that there can be.
     pub tokens: Vec<EventFd>,
     /// Their clock.
     pub clock: Clock,
@@ -49,7 +59,8 @@ impl Group {
     /// Puts peers together, with no regions.
     pub fn new(peers: Vec<Peer>, tokens: Vec<EventFd>, clock: Clock) -> Self {
         Self {
-            peers,
+            seats: Seats::new(peers, tokens.len()),
+            spawner: OnceLock::new(),
             tokens,
             clock,
             regions: Mutex::default(),
@@ -69,19 +80,42 @@ impl Group {
     /// Ends everything: processors come back, nobody sleeps.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        for (number, peer) in self.peers.iter().enumerate() {
-            self.ring(number);
-            if let Some(kick) = peer.kick.get() {
-                kick.kick();
-            }
+        for (number, peer) in self.seats.all() {
+            self.interrupt(number, &peer);
         }
         drop(self.lock());
         self.changed.notify_all();
     }
 
+    /// Its processor comes back, also from sleep.
+    fn interrupt(&self, number: usize, peer: &Peer) {
+        self.ring(number);
+        if let Some(kick) = peer.kick.get() {
+            kick.kick();
+        }
+    }
+
+    /// Ends some peers.
+    fn end_all(&self, peers: &[(usize, Arc<Peer>)]) {
+        for (number, peer) in peers {
+            peer.lost.store(true, Ordering::SeqCst);
+            self.interrupt(*number, peer);
+        }
+        if !peers.is_empty() {
+            drop(self.lock());
+            self.changed.notify_all();
+        }
+    }
+
     /// Whether a peer has to end.
     pub fn is_over(&self, peer: usize) -> bool {
-        self.stopped.load(Ordering::SeqCst) || self.peers[peer].lost.load(Ordering::SeqCst)
+        self.stopped.load(Ordering::SeqCst)
+            || self.seats.get(peer).is_none_or(|peer| peer.lost.load(Ordering::SeqCst))
+    }
+
+    /// Who has this number, and asks.
+    fn peer(&self, number: usize) -> Result<Arc<Peer>, i64> {
+        self.seats.get(number).ok_or(ERROR_NAME)
     }
 
     /// Sleeps until a peer has its token, or until the deadline. Whether it was the deadline.
@@ -140,9 +174,9 @@ impl Group {
         let region = &mut regions[number];
         let rights = if write { ALL } else { REGION_READ };
         region.granted = [rights; MAX_PEERS];
-        for peer in 0..self.peers.len() {
-            self.map_in(region, number, peer, rights)?;
-            region.tell(peer, PEER_HERE);
+        for (at, peer) in self.seats.all() {
+            self.map_in(region, number, at, &peer, rights)?;
+            region.tell(at, PEER_HERE);
         }
         Ok(())
     }
@@ -154,20 +188,28 @@ impl Group {
         here.map(|(number, r)| r.shared(number, r.mapped[peer])).collect()
     }
 
-    fn map_in(&self, region: &mut Region, number: usize, peer: usize, rights: u32) -> Result<()> {
-        let Peer { memory, space, .. } = &self.peers[peer];
+    fn map_in(
+        &self,
+        region: &mut Region,
+        number: usize,
+        at: usize,
+        peer: &Peer,
+        rights: u32,
+    ) -> Result<()> {
+        let Peer { memory, space, .. } = peer;
         let mapping = region.mapping(number, rights);
         space.map(&mapping)?;
         memory.add(region.address, &region.block, 0, PAGE, false);
         memory.add(region.address + PAGE, &region.block, PAGE, region.bytes - PAGE, mapping.write);
-        region.mapped[peer] = rights;
-        region.came |= 1 << peer;
+        region.mapped[at] = rights;
+        region.came |= 1 << at;
         Ok(())
     }
 
     /// Takes a mapping away.
     fn unmap_in(&self, region: &mut Region, number: usize, peer: usize) -> Result<()> {
-        let Peer { memory, space, lost, kick } = &self.peers[peer];
+        let Some(at) = self.seats.get(peer) else { return Ok(()) };
+        let Peer { memory, space, lost, kick, .. } = &*at;
         let mapping = region.mapping(number, region.mapped[peer]);
         memory.remove(region.address, region.bytes);
         region.mapped[peer] = 0;
@@ -180,15 +222,16 @@ impl Group {
         Ok(())
     }
 
-    /// A guest's memory for regions of its own is as much as its memory.
-    fn budget(&self, regions: &[Region], peer: usize) -> u64 {
-        let own = regions.iter().filter(|r| r.owner == Some(peer)).map(|r| r.bytes).sum();
-        self.peers[peer].memory.layout.bytes.saturating_sub(own)
+    /// A family's memory for regions of its own is as much as its memory.
+    fn budget(&self, regions: &[Region], peer: &Peer) -> u64 {
+        let own = regions.iter().filter(|r| r.payer == Some(peer.family)).map(|r| r.bytes).sum();
+        peer.memory.origin.bytes.saturating_sub(own)
     }
 
     /// [`ASK_REGION_CREATE`].
     pub fn create(&self, peer: usize, name: &[u8], bytes: u64, at: Option<u64>) -> Answer {
-        if self.peers[peer].space.features() & FEATURE_REGIONS == 0 {
+        let asks = self.peer(peer)?;
+        if asks.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         let name = region::name(name).ok_or(ERROR_ARGUMENT)?;
@@ -197,10 +240,12 @@ impl Group {
             return Err(ERROR_EXISTS);
         }
         let address = region::place(&regions, bytes, at)?;
-        if regions.len() == MAX_REGIONS || bytes > self.budget(&regions, peer) {
+        if regions.len() == MAX_REGIONS || bytes > self.budget(&regions, &asks) {
             return Err(ERROR_FULL);
         }
-        regions.push(Region::new(name, address, bytes, Some(peer)).map_err(|_| ERROR_FULL)?);
+        let mut made = Region::new(name, address, bytes, Some(peer)).map_err(|_| ERROR_FULL)?;
+        made.payer = Some(asks.family);
+        regions.push(made);
         Ok(regions.len() as u64 - 1)
     }
 
@@ -240,7 +285,8 @@ impl Group {
         if region.mapped[peer] == rights {
             return Ok(0);
         }
-        if self.peers[peer].space.features() & FEATURE_REGIONS == 0 {
+        let asks = self.peer(peer)?;
+        if asks.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         // With other rights it is still the same peer, for those who look at the header.
@@ -248,7 +294,7 @@ impl Group {
         if !comes {
             self.unmap_in(region, number, peer).map_err(|_| ERROR_FULL)?;
         }
-        self.map_in(region, number, peer, rights).map_err(|_| ERROR_FULL)?;
+        self.map_in(region, number, peer, &asks, rights).map_err(|_| ERROR_FULL)?;
         if comes {
             region.tell(peer, PEER_HERE);
         }
@@ -263,7 +309,7 @@ impl Group {
         if region.mapped[peer] == 0 {
             return Err(ERROR_NAME);
         }
-        if self.peers[peer].space.features() & FEATURE_REGIONS == 0 {
+        if self.peer(peer)?.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         self.unmap_in(region, number, peer).map_err(|_| ERROR_FULL)?;
@@ -275,23 +321,39 @@ impl Group {
     pub fn grant(&self, peer: usize, number: u64, to: u64, rights: u32) -> Answer {
         let mut regions = self.lock();
         let (number, region) = self.of(&mut regions, number, peer)?;
-        let to = usize::try_from(to).ok().filter(|to| *to < self.peers.len()).ok_or(ERROR_NAME)?;
+        let to = usize::try_from(to).ok().filter(|to| *to < self.seats.limit()).ok_or(ERROR_NAME)?;
+        if rights != 0 {
+            self.peer(to)?;
+        }
         if region.owner != Some(peer) {
             return Err(ERROR_RIGHT);
         }
         region.granted[to] = rights;
-        if region.mapped[to] & !rights != 0 {
-            self.unmap_in(region, number, to).map_err(|_| ERROR_FULL)?;
-            region.tell(to, PEER_DEAD);
-            drop(regions);
-            self.tell_others(to);
+        // What a peer loses, its family loses: they are one program.
+        let mut losers = vec![to];
+        if let Some(family) = self.seats.get(to).map(|peer| peer.family) {
+            let all = self.seats.all();
+            let owners = all.iter().any(|(at, other)| *at == peer && other.family == family);
+            let others = all.iter().filter(|(at, other)| *at != to && other.family == family);
+            losers.extend(others.filter(|_| !owners).map(|(at, _)| *at));
         }
+        let mut lost = Vec::new();
+        for at in losers {
+            region.granted[at] &= rights;
+            if region.mapped[at] & !rights != 0 {
+                self.unmap_in(region, number, at).map_err(|_| ERROR_FULL)?;
+                region.tell(at, PEER_DEAD);
+                lost.push(at);
+            }
+        }
+        drop(regions);
+        lost.into_iter().for_each(|at| self.tell_others(at));
         Ok(0)
     }
 
     /// [`ASK_RENDEZVOUS`].
     pub fn rendezvous(&self, peer: usize, number: u64, count: u64, deadline: u64) -> Answer {
-        if count > self.peers.len() as u64 {
+        if count > self.seats.limit() as u64 {
             return Err(ERROR_ARGUMENT);
         }
         let mut regions = self.lock();
@@ -314,19 +376,94 @@ impl Group {
     }
 
     fn tell_others(&self, peer: usize) {
-        (0..self.tokens.len()).filter(|other| *other != peer).for_each(|other| self.ring(other));
+        let others = self.seats.all().into_iter().filter(|(other, _)| *other != peer);
+        others.for_each(|(other, _)| self.ring(other));
         self.changed.notify_all();
     }
 
-    /// A peer is gone, by its own will or not: every header says so, and everybody looks.
-    pub fn gone(&self, peer: usize, state: u32) {
-        let mut regions = self.lock();
-        for region in regions.iter_mut().filter(|r| r.mapped[peer] != 0) {
-            region.mapped[peer] = 0;
-            region.tell(peer, state);
+    /// Nobody has this number in any region; with its rights goes what it owned.
+    fn leave_regions(&self, number: usize, state: u32) {
+        for region in self.lock().iter_mut() {
+            if region.mapped[number] != 0 {
+                region.mapped[number] = 0;
+                region.tell(number, state);
+            }
+            if region.owner == Some(number) {
+                region.owner = Some(region::NOBODY);
+            }
         }
-        drop(regions);
+    }
+
+    /// A peer is gone, by its own will or not: every header says so, and everybody looks. It must not run again.
+    pub fn gone(&self, peer: usize, state: u32) {
+        self.end_bound(peer);
+        self.leave_regions(peer, state);
+        let family = self.seats.leave(peer, state);
+        self.end_all(&family);
+        if let Some(spawner) = self.spawner.get() {
+            spawner.look();
+        }
         self.tell_others(peer);
+    }
+
+    /// A peer that was to be is not: its number is free again.
+    pub fn forget(&self, number: usize) {
+        self.leave_regions(number, PEER_DEAD);
+        self.seats.give_back(number);
+    }
+
+    /// Before the start of a spawned peer: it gets the regions that its parent has mapped.
+    pub fn inherit(&self, parent: usize, number: usize, peer: &Peer) -> Result<()> {
+        for (i, region) in self.lock().iter_mut().enumerate() {
+            let rights = region.mapped[parent];
+            region.granted[number] = rights;
+            if rights != 0 {
+                self.map_in(region, i, number, peer, rights)?;
+                region.tell(number, PEER_HERE);
+            }
+        }
+        Ok(())
+    }
+
+    /// [`ASK_SPAWN`].
+    pub fn spawn(
+        &self,
+        peer: usize,
+        entry: u64,
+        argument: u64,
+        stack: Area,
+        bound: bool,
+    ) -> Answer {
+        self.spawner.get().ok_or(ERROR_UNSUPPORTED)?.spawn(peer, entry, argument, stack, bound)
+    }
+
+    /// Before a peer is said to be gone: those are whom it bound to itself.
+    fn end_bound(&self, peer: usize) {
+        let Some(spawner) = self.spawner.get() else { return };
+        let Some(generation) = self.seats.get(peer).map(|peer| peer.generation) else { return };
+        let here = || {
+            let mut all = self.seats.all();
+            all.retain(|(_, other)| other.bound == Some((peer, generation)));
+            all
+        };
+        self.end_all(&here());
+        spawner.wait_until(|| here().is_empty());
+    }
+
+    /// [`ASK_END`].
+    pub fn end(&self, peer: usize, number: u64, generation: u64) -> Answer {
+        let number = usize::try_from(number).map_err(|_| ERROR_NAME)?;
+        let known = self.seats.life(number).generation;
+        if generation == 0 || generation > u64::from(known) {
+            return Err(ERROR_NAME);
+        }
+        let there = self.seats.get(number).filter(|p| u64::from(p.generation) == generation);
+        let Some(there) = there else { return Ok(0) };
+        if there.family == number || there.family != self.peer(peer)?.family {
+            return Err(ERROR_RIGHT);
+        }
+        self.end_all(&[(number, there)]);
+        Ok(0)
     }
 }
 

@@ -10,6 +10,8 @@
 //! | [`process`] | a process with nothing but the guest in it |
 //! | [`calls`] | what a guest may ask, whichever backend it has |
 //! | [`group`] | peers, their tokens, their regions |
+//! | [`seats`] | who has which number of a group |
+//! | [`spawn`] | peers that join a family while it runs |
 //! | [`region`] | named memory that peers share |
 //! | [`clock`] | the time-stamp counter as a clock |
 //! | [`report`], [`core_file`] | how a guest crashed |
@@ -22,7 +24,8 @@
 //! 2. What a guest says is a stranger's word: it is copied once, then checked, then used.
 //! 3. However a guest or the tender ends, nothing is left behind: all that the tender makes are memory, descriptors
 //!    and children that the kernel ends with it.
-//! 4. After [`confine`], the tender opens nothing, executes nothing and connects to nothing.
+//! 4. After [`confine`], the tender opens nothing and connects to nothing; what it executes are guests that are
+//!    spawned, confined as it is.
 //!
 //! Must not know: what a guest computes.
 
@@ -41,4 +44,6 @@ pub mod process;
 pub mod region;
 pub mod report;
 pub mod run;
+pub mod seats;
+pub mod spawn;
 mod wire;

@@ -7,13 +7,14 @@
 use crate::backend::{Cpu, Event, Reason, Space};
 use crate::calls::{self, Outcome};
 use crate::clock::Clock;
-use crate::confine;
+use crate::confine::{self, Later};
 use crate::elf::{self, Image};
 use crate::group::{Group, Peer};
 use crate::kvm::{self, KvmSpace};
 use crate::layout::{system, Layout};
 use crate::memory::{system_address, Memory};
 use crate::process::{self, ProcessSpace};
+use crate::spawn::Spawner;
 use crate::{core_file, report, wire};
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
@@ -77,8 +78,10 @@ pub struct Options {
     pub core: Option<PathBuf>,
     /// The group's regions.
     pub regions: Vec<RegionOption>,
-    /// How many guests.
+    /// How many guests at the start.
     pub vms: usize,
+    /// How many peers at once, with those that guests spawn; not fewer than `vms`.
+    pub peers: usize,
     /// Their arguments.
     pub arguments: Vec<String>,
 }
@@ -106,7 +109,7 @@ pub fn kick_signal() -> i32 {
 extern "C" fn interrupted(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 
 /// How one guest ended.
-enum End {
+pub(crate) enum End {
     /// By its own will.
     Exit(u8),
     /// It gave up, or crashed: what there is to say.
@@ -115,6 +118,16 @@ enum End {
     Stopped,
     /// The tender could not go on.
     Failed(anyhow::Error),
+}
+
+impl End {
+    /// Why the tender could not go on with it.
+    pub(crate) fn failure(self) -> Result<()> {
+        match self {
+            Self::Failed(error) => Err(error),
+            _ => Ok(()),
+        }
+    }
 }
 
 type Starter = Box<dyn FnOnce(&Memory, &[EventFd]) -> Result<Box<dyn Cpu>>>;
@@ -185,51 +198,69 @@ fn arguments(options: &Options) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a guest's boot block.
-fn boot(
-    group: &Group,
-    peer: usize,
-    backend: Backend,
-    arguments: &[u8],
-    count: usize,
-) -> Result<()> {
-    let Peer { memory, space, .. } = &group.peers[peer];
-    let Layout { image, stack, tls, heap, thread, .. } = memory.layout;
-    let (door, doorbell) = match backend {
-        Backend::Kvm => (kvm::DOOR, kvm::DOORBELL),
-        Backend::Process => (process::DOOR, process::DOORBELL),
-    };
-    let clock = &group.clock;
-    let mapped = group.mapped_by(peer);
-    let mut regions = [SharedRegion::default(); MAX_REGIONS];
-    regions[..mapped.len()].copy_from_slice(&mapped);
-    memory.put_system(system::ARGUMENTS, arguments)?;
-    let boot = GuestBoot {
-        magic: BOOT_MAGIC,
-        version: UNIKERNEL_VERSION,
-        backend: if backend == Backend::Kvm { BACKEND_KVM } else { BACKEND_PROCESS },
-        features: space.features() | if clock.steady { FEATURE_TSC } else { 0 },
-        peer: peer as u32,
-        peers: group.peers.len() as u32,
-        door: system_address(door),
-        doorbell: system_address(doorbell),
-        call: system_address(system::CALL),
-        thread,
-        image,
-        stack,
-        tls,
-        heap,
-        tsc_khz: clock.khz,
-        tsc_offset: 0,
-        clock_tsc: clock.tsc,
-        clock_ns: clock.ns,
-        clock_scale: clock.scale,
-        arguments: Area { base: system_address(system::ARGUMENTS), bytes: arguments.len() as u64 },
-        argument_count: count as u64,
-        region_count: mapped.len() as u64,
-        regions,
-    };
-    wire::put_boot(&memory.block, system::BOOT, boot)
+/// What boot blocks say, whosever they are.
+pub struct Boot {
+    /// What runs guests.
+    pub backend: Backend,
+    /// Guests at the start.
+    pub peers: usize,
+    /// Arguments, as guests find them.
+    pub arguments: Vec<u8>,
+    /// How many they are.
+    pub argument_count: usize,
+    /// Whether there can be more peers than at the start.
+    pub spawn: bool,
+}
+
+impl Boot {
+    /// Writes a guest's boot block.
+    pub fn write(&self, group: &Group, number: usize, peer: &Peer) -> Result<()> {
+        let Peer { memory, space, generation, .. } = peer;
+        let Layout { image, stack, tls, heap, thread, argument, .. } = memory.layout;
+        let (door, doorbell) = match self.backend {
+            Backend::Kvm => (kvm::DOOR, kvm::DOORBELL),
+            Backend::Process => (process::DOOR, process::DOORBELL),
+        };
+        let clock = &group.clock;
+        let bit = |on: bool, bit| if on { bit } else { 0 };
+        let mapped = group.mapped_by(number);
+        let mut regions = [SharedRegion::default(); MAX_REGIONS];
+        regions[..mapped.len()].copy_from_slice(&mapped);
+        memory.put_system(system::ARGUMENTS, &self.arguments)?;
+        let base = system_address(system::ARGUMENTS);
+        let boot = GuestBoot {
+            magic: BOOT_MAGIC,
+            version: UNIKERNEL_VERSION,
+            backend: if self.backend == Backend::Kvm { BACKEND_KVM } else { BACKEND_PROCESS },
+            features: space.features()
+                | bit(clock.steady, FEATURE_TSC)
+                | bit(self.spawn, FEATURE_SPAWN),
+            peer: number as u32,
+            peers: self.peers as u32,
+            door: system_address(door),
+            doorbell: system_address(doorbell),
+            call: system_address(system::CALL),
+            thread,
+            image,
+            stack,
+            tls,
+            heap,
+            tsc_khz: clock.khz,
+            tsc_offset: 0,
+            clock_tsc: clock.tsc,
+            clock_ns: clock.ns,
+            clock_scale: clock.scale,
+            arguments: Area { base, bytes: self.arguments.len() as u64 },
+            argument_count: self.argument_count as u64,
+            region_count: mapped.len() as u64,
+            regions,
+            argument,
+            life: system_address(system::LIFE),
+            generation: *generation,
+            limit: group.seats.limit() as u32,
+        };
+        wire::put_boot(&memory.block, system::BOOT, boot)
+    }
 }
 
 /// Standard output is the console. Whoever closed it does not listen.
@@ -242,6 +273,7 @@ fn console(text: &[u8]) {
 fn guest(
     group: &Group,
     peer: usize,
+    at: &Peer,
     cpu: &mut dyn Cpu,
     file: &[u8],
     core: Option<&Path>,
@@ -253,7 +285,7 @@ fn guest(
         let reason = match cpu.enter()? {
             Event::Interrupted => continue,
             Event::Doorbell(to) => {
-                rung(group, peer, to as usize)?;
+                rung(group, at, to as usize)?;
                 continue;
             }
             Event::Crash(reason) => reason,
@@ -262,15 +294,8 @@ fn guest(
                 Outcome::Exit(status) => return Ok(End::Exit(status)),
                 Outcome::Panic(why) => {
                     let why = report::printable(&why);
-                    return crash(
-                        group,
-                        peer,
-                        cpu,
-                        file,
-                        core,
-                        STATUS_PANIC,
-                        &format!("gave up: {why}"),
-                    );
+                    let why = format!("gave up: {why}");
+                    return crash(at, peer, cpu, file, core, STATUS_PANIC, &why);
                 }
             },
         };
@@ -278,20 +303,20 @@ fn guest(
         if group.is_over(peer) && matches!(reason, Reason::Killed(_)) {
             return Ok(End::Stopped);
         }
-        return crash(group, peer, cpu, file, core, STATUS_CRASH, &format!("crashed: {reason}"));
+        return crash(at, peer, cpu, file, core, STATUS_CRASH, &format!("crashed: {reason}"));
     }
 }
 
 /// A guest rang, and the backend did not: this time it is done here, from now on there.
-fn rung(group: &Group, peer: usize, to: usize) -> Result<()> {
+fn rung(group: &Group, peer: &Peer, to: usize) -> Result<()> {
     let Some(token) = group.tokens.get(to) else { return Ok(()) };
     group.ring(to);
-    group.peers[peer].space.doorbell(to, token)
+    peer.space.doorbell(to, token)
 }
 
 /// The report of a crash, and a core file where one is wanted.
 fn crash(
-    group: &Group,
+    at: &Peer,
     peer: usize,
     cpu: &mut dyn Cpu,
     file: &[u8],
@@ -300,7 +325,7 @@ fn crash(
     what: &str,
 ) -> Result<End> {
     let registers = cpu.registers()?;
-    let memory = &group.peers[peer].memory;
+    let memory = &at.memory;
     let frames = report::backtrace(memory, &registers);
     let mut text = format!("kyozon: guest {peer} {what}");
     if status == STATUS_CRASH {
@@ -388,7 +413,8 @@ pub fn run(options: &Options) -> Result<Summary> {
     // Threads allocate little here: an arena for each would cost more to make than it saves.
     // SAFETY: a number of the allocator's, before there are threads.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
-    ensure!((1..=MAX_PEERS).contains(&options.vms), "a group has 1 to {MAX_PEERS} guests");
+    let most = options.vms.max(options.peers);
+    ensure!(options.vms > 0 && most <= MAX_PEERS, "a group has 1 to {MAX_PEERS} guests");
     let name = options.image.display();
     let file = read(&options.image)?;
     let image = elf::parse(&file).with_context(|| format!("cannot run {name}"))?;
@@ -398,8 +424,9 @@ pub fn run(options: &Options) -> Result<Summary> {
     register_signal_handler(kick_signal(), interrupted).context("sigaction")?;
 
     let new_token = |_| EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
+    let limit = options.peers.max(options.vms);
     let tokens =
-        (0..options.vms).map(new_token).collect::<Result<Vec<_>, _>>().context("eventfd")?;
+        (0..limit).map(new_token).collect::<Result<Vec<_>, _>>().context("eventfd")?;
     let mut machines = Vec::new();
     for _ in 0..options.vms {
         machines.push(machine(host.as_ref(), &image, &file, options.memory)?);
@@ -407,28 +434,44 @@ pub fn run(options: &Options) -> Result<Summary> {
     let clock = Clock::new(clock_began, machines[0].khz);
     let mut starters = Vec::new();
     let mut peers = Vec::new();
-    for Machine { memory, space, start, .. } in machines {
-        peers.push(Peer { memory, space, kick: OnceLock::new(), lost: AtomicBool::new(false) });
+    for (family, Machine { memory, space, start, .. }) in machines.into_iter().enumerate() {
+        let (kick, lost, generation) = (OnceLock::new(), AtomicBool::new(false), 1);
+        peers.push(Peer { memory, space, kick, lost, family, generation, bound: None });
         starters.push(start);
     }
-    let group = Group::new(peers, tokens, clock);
+    let group = Arc::new(Group::new(peers, tokens, clock));
     for region in &options.regions {
         group.add(&region.name, region.bytes, region.at, region.write)?;
     }
-    let words = arguments(options)?;
-    for peer in 0..options.vms {
-        boot(&group, peer, backend, &words, options.arguments.len())?;
+    let boot = Boot {
+        backend,
+        peers: options.vms,
+        arguments: arguments(options)?,
+        argument_count: options.arguments.len(),
+        spawn: limit > options.vms,
+    };
+    for (number, peer) in group.seats.all() {
+        boot.write(&group, number, &peer)?;
     }
-    drop(host);
+    let file = Arc::new(file);
+    let later = match backend {
+        _ if !boot.spawn => Later::Nothing,
+        Backend::Kvm => Later::Machines,
+        Backend::Process => Later::Processes,
+    };
+    if boot.spawn {
+        let spawner = Spawner::new(Arc::downgrade(&group), image, file.clone(), host, boot);
+        let _ = group.spawner.set(spawner);
+    }
     let done = EventFd::new(libc::EFD_CLOEXEC).context("eventfd")?;
     let core = options.core.as_deref();
     confine::give_up_files(core)?;
     let mut cpus = Vec::new();
-    for (peer, start) in starters.into_iter().enumerate() {
-        cpus.push(start(&group.peers[peer].memory, &group.tokens)?);
+    for ((_, peer), start) in group.seats.all().iter().zip(starters) {
+        cpus.push(start(&peer.memory, &group.tokens)?);
     }
     let children: Vec<i32> = cpus.iter().filter_map(|cpu| cpu.child()).collect();
-    confine::give_up_calls(&children, core.is_some())?;
+    confine::give_up_calls(&children, core.is_some(), later)?;
 
     let start = began.elapsed();
     let until = options.time_limit.map(|limit| Instant::now() + limit);
@@ -436,24 +479,26 @@ pub fn run(options: &Options) -> Result<Summary> {
     summary(backend, ends, woken, options, start, began.elapsed() - start)
 }
 
-/// What a guest's thread does.
-fn work(
+/// What a guest's thread does. `at` is its peer.
+pub(crate) fn work(
     group: &Group,
     peer: usize,
+    at: &Peer,
     mut cpu: Box<dyn Cpu>,
     file: &[u8],
     core: Option<&Path>,
 ) -> End {
-    let _ = group.peers[peer].kick.set(cpu.kick());
+    let _ = at.kick.set(cpu.kick());
     // Of several core files, the last guest's would stand: only the first has one.
     let core = core.filter(|_| peer == 0);
-    let end = guest(group, peer, &mut *cpu, file, core).unwrap_or_else(End::Failed);
-    drop(cpu);
-    let state = if matches!(end, End::Exit(_)) { PEER_LEFT } else { PEER_DEAD };
-    group.gone(peer, state);
+    let end = guest(group, peer, at, &mut *cpu, file, core).unwrap_or_else(End::Failed);
     if let End::Crash { text, .. } = &end {
         eprint!("{text}");
     }
+    // Nobody enters its processor any more, so it can be said that it is gone before all of it is.
+    let state = if matches!(end, End::Exit(_)) { PEER_LEFT } else { PEER_DEAD };
+    group.gone(peer, state);
+    drop(cpu);
     end
 }
 
@@ -475,16 +520,19 @@ fn execute(
             }
             woken
         });
-        let mut cpus = cpus.into_iter().enumerate();
-        let first = cpus.next();
-        let others: Vec<_> = cpus
-            .map(|(peer, cpu)| scope.spawn(move || work(group, peer, cpu, file, core)))
-            .collect();
-        let mut ends: Vec<_> =
-            first.map(|(peer, cpu)| work(group, peer, cpu, file, core)).into_iter().collect();
+        let mut guests = group.seats.all().into_iter().zip(cpus);
+        let run = move |((peer, at), cpu): ((usize, Arc<Peer>), _)| {
+            work(group, peer, &at, cpu, file, core)
+        };
+        let first = guests.next();
+        let others: Vec<_> = guests.map(|guest| scope.spawn(move || run(guest))).collect();
+        let mut ends: Vec<_> = first.map(run).into_iter().collect();
         for other in others {
             let broke = |_| End::Failed(anyhow!("the thread of a guest broke"));
             ends.push(other.join().unwrap_or_else(broke));
+        }
+        if let Some(spawner) = group.spawner.get() {
+            spawner.wait();
         }
         done.write(1).context("eventfd")?;
         let woken = watch.join().map_err(|_| anyhow!("the watching thread broke"))??;

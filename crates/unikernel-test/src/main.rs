@@ -6,6 +6,7 @@
 //! | [`good`] | cases that end with status 0, or what they say |
 //! | [`hostile`] | cases that crash, or try to |
 //! | [`peers`] | cases of several guests |
+//! | [`threads`] | cases of guests that spawn others |
 #![no_std]
 #![no_main]
 
@@ -14,6 +15,7 @@ extern crate alloc;
 mod good;
 mod hostile;
 mod peers;
+mod threads;
 
 use kyozon_unikernel::{arguments, main, println};
 
@@ -31,7 +33,7 @@ fn run() -> u8 {
     if name == "status" {
         return words.next().and_then(|word| word.parse().ok()).unwrap_or(2);
     }
-    let all = [good::CASES, hostile::CASES, peers::CASES];
+    let all = [good::CASES, hostile::CASES, peers::CASES, threads::CASES];
     match all.iter().flat_map(|cases| cases.iter()).find(|case| case.0 == name) {
         Some((_, case)) => {
             case();

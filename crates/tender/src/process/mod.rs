@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex};
 use vmm_sys_util::eventfd::EventFd;
 
 pub use cpu::ProcessCpu;
+pub use filter::DOOR_NUMBER;
 pub use loader::{DOOR, DOORBELL};
 
 /// Doorbells of peers are descriptors from here on.
@@ -88,7 +89,8 @@ impl ProcessSpace {
                 _ => read,
             };
             let (base, bytes, offset) = (piece.base, piece.bytes, piece.offset);
-            pieces.push(Piece { base, bytes, offset, prot, file: own });
+            let file = file(memory.block_of(piece))?;
+            pieces.push(Piece { base, bytes, offset, prot, file });
         }
         for (region, reader) in regions.iter() {
             let Mapping { address, bytes, .. } = *region;
