@@ -13,7 +13,7 @@ use crate::group::{Group, Peer};
 use crate::kvm::{self, KvmSpace};
 use crate::layout::{system, Layout};
 use crate::memory::{system_address, Memory};
-use crate::process::{self, ProcessSpace};
+use crate::process::{self, ProcessSpace, Readers};
 use crate::spawn::Spawner;
 use crate::{core_file, report, wire};
 use anyhow::{anyhow, bail, ensure, Context, Result};
@@ -171,11 +171,17 @@ fn host(backend: Option<Backend>) -> Result<Option<kvm::Host>> {
     }
 }
 
-fn machine(host: Option<&kvm::Host>, image: &Image, file: &[u8], memory: u64) -> Result<Machine> {
+fn machine(
+    host: Option<&kvm::Host>,
+    readers: &Readers,
+    image: &Image,
+    file: &[u8],
+    memory: u64,
+) -> Result<Machine> {
     let layout = Layout::new(image, memory)?;
     let memory = Arc::new(Memory::new(image, file, layout, host.is_none())?);
     let Some(host) = host else {
-        let space = ProcessSpace::new();
+        let space = ProcessSpace::new(readers);
         let process = space.clone();
         let start: Starter =
             Box::new(move |memory, tokens| Ok(Box::new(process.start(memory, tokens)?)));
@@ -427,9 +433,10 @@ pub fn run(options: &Options) -> Result<Summary> {
     let limit = options.peers.max(options.vms);
     let tokens =
         (0..limit).map(new_token).collect::<Result<Vec<_>, _>>().context("eventfd")?;
+    let readers = Readers::default();
     let mut machines = Vec::new();
     for _ in 0..options.vms {
-        machines.push(machine(host.as_ref(), &image, &file, options.memory)?);
+        machines.push(machine(host.as_ref(), &readers, &image, &file, options.memory)?);
     }
     let clock = Clock::new(clock_began, machines[0].khz);
     let mut starters = Vec::new();
@@ -460,7 +467,7 @@ pub fn run(options: &Options) -> Result<Summary> {
         Backend::Process => Later::Processes,
     };
     if boot.spawn {
-        let spawner = Spawner::new(Arc::downgrade(&group), image, file.clone(), host, boot);
+        let spawner = Spawner::new(Arc::downgrade(&group), image, file.clone(), host, readers, boot);
         let _ = group.spawner.set(spawner);
     }
     let done = EventFd::new(libc::EFD_CLOEXEC).context("eventfd")?;

@@ -6,7 +6,7 @@
 use crate::group::{Group, Peer};
 use crate::kvm::{self, KvmSpace};
 use crate::layout::Layout;
-use crate::process::ProcessSpace;
+use crate::process::{ProcessSpace, Readers};
 use crate::run::{self, Boot};
 use crate::backend::{Cpu, Space};
 use crate::elf::Image;
@@ -26,6 +26,8 @@ pub struct Spawner {
     pub file: Arc<Vec<u8>>,
     /// Where virtual machines come from; none where guests run in processes.
     pub host: Option<kvm::Host>,
+    /// What processes map of regions.
+    pub readers: Readers,
     /// What boot blocks say.
     pub boot: Boot,
     running: Mutex<usize>,
@@ -55,10 +57,11 @@ impl Spawner {
         image: Image,
         file: Arc<Vec<u8>>,
         host: Option<kvm::Host>,
+        readers: Readers,
         boot: Boot,
     ) -> Self {
         let (running, ended) = (Mutex::new(0), Condvar::new());
-        Self { group, image, file, host, boot, running, ended }
+        Self { group, image, file, host, readers, boot, running, ended }
     }
 
     /// [`ASK_SPAWN`].
@@ -163,7 +166,7 @@ impl Spawner {
                 (space, Some(Box::new(cpu) as Box<dyn Cpu>), None)
             }
             None => {
-                let space = ProcessSpace::new();
+                let space = ProcessSpace::new(&self.readers);
                 (space.clone(), None, Some(space))
             }
         };

@@ -35,8 +35,13 @@ const DOORBELLS: i32 = 64;
 /// A guest's space, before and after its process begins.
 pub struct ProcessSpace {
     /// Regions, and for each a descriptor that cannot write.
-    before: Mutex<Vec<(Mapping, File)>>,
+    before: Mutex<Vec<(Mapping, Arc<File>)>>,
+    readers: Readers,
 }
+
+/// Descriptors of regions, by number, that cannot write: opened before the tender gives up to open, for peers that come
+/// later, too.
+pub type Readers = Arc<Mutex<Vec<(usize, Arc<File>)>>>;
 
 /// What the loader maps: a piece of a file at an address of the guest's.
 struct Piece<'a> {
@@ -63,8 +68,19 @@ fn read_only(file: BorrowedFd<'_>) -> Result<File> {
 
 impl ProcessSpace {
     /// A space that maps what the guest was granted before the start.
-    pub fn new() -> Arc<Self> {
-        Arc::new(Self { before: Mutex::default() })
+    pub fn new(readers: &Readers) -> Arc<Self> {
+        Arc::new(Self { before: Mutex::default(), readers: readers.clone() })
+    }
+
+    /// A descriptor of a region's that cannot write.
+    fn reader(&self, mapping: &Mapping) -> Result<Arc<File>> {
+        let mut readers = self.readers.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some((_, reader)) = readers.iter().find(|(number, _)| *number == mapping.number) {
+            return Ok(reader.clone());
+        }
+        let reader = Arc::new(read_only(file(&mapping.block)?)?);
+        readers.push((mapping.number, reader.clone()));
+        Ok(reader)
     }
 
     /// Starts the process. It waits until a thread traces it.
@@ -115,7 +131,7 @@ impl Space for ProcessSpace {
     }
 
     fn map(&self, mapping: &Mapping) -> Result<()> {
-        let reader = read_only(file(&mapping.block)?)?;
+        let reader = self.reader(mapping)?;
         self.before.lock().unwrap_or_else(|e| e.into_inner()).push((mapping.clone(), reader));
         Ok(())
     }
