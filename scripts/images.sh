@@ -50,7 +50,7 @@ for image; do
 	esac
 	# shellcheck disable=SC2086 # std is a list of words, or empty
 	RUSTFLAGS=$flags "${CARGO:-cargo}" build --locked --quiet --release --target "$target" $std \
-		-p "$crate" --bin "$bin" --features "$feature"
+		-p "$crate" --bin "$bin" --no-default-features --features "$feature"
 	built=$CARGO_TARGET_DIR/$target/release/$bin
 	case $form in
 	flat) objcopy -O binary "$built" "$folder/$bin.new" ;;
