@@ -32,12 +32,15 @@ const WORDS: usize = 512;
 const RUNNING: u32 = 0;
 const DONE: u32 = 1;
 const PANICKED: u32 = 2;
+const LEFT_EARLY: u32 = 3;
 
 /// Why a thread has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// It panicked: with these words, and where.
     Panicked(String),
+    /// It left by [`leave`].
+    Left,
     /// It crashed, was ended, or left by [`crate::exit`].
     Died,
 }
@@ -46,6 +49,7 @@ impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Panicked(words) => write!(f, "the thread panicked: {words}"),
+            Self::Left => f.write_str("the thread left"),
             Self::Died => f.write_str("the thread died"),
         }
     }
@@ -114,8 +118,10 @@ impl Progress {
     }
 
     fn why(&self) -> Ended {
-        if self.state.load(Ordering::SeqCst) != PANICKED {
-            return Ended::Died;
+        match self.state.load(Ordering::SeqCst) {
+            PANICKED => {}
+            LEFT_EARLY => return Ended::Left,
+            _ => return Ended::Died,
         }
         let used = self.used.load(Ordering::Relaxed).min(WORDS);
         // SAFETY: written before the state was set.
@@ -202,7 +208,7 @@ fn sweep() -> bool {
         match (gone(*peer), progress.state.load(Ordering::SeqCst)) {
             (true, state) => {
                 let Running { stack, .. } = list.swap_remove(i);
-                if state == DONE {
+                if matches!(state, DONE | LEFT_EARLY) {
                     // SAFETY: it came to its end, so nobody borrows from it, and it is gone.
                     unsafe { stack.free() };
                 }
@@ -236,6 +242,19 @@ extern "C" fn entry(boot: &'static GuestBoot) -> ! {
     unsafe { &*start.progress }.first.store(first, Ordering::Relaxed);
     (start.run)();
     CURRENT.set(core::ptr::null());
+    crate::exit(0)
+}
+
+/// Ends the calling thread, which has no result; the first thread of a family, and all of it.
+///
+/// # Safety
+///
+/// Nobody has borrowed from this thread, as its stack is given back.
+pub unsafe fn leave() -> ! {
+    // SAFETY: null, or kept alive by the thread's own closure, which never ends now.
+    if let Some(progress) = unsafe { CURRENT.get().as_ref() } {
+        progress.state.store(LEFT_EARLY, Ordering::SeqCst);
+    }
     crate::exit(0)
 }
 
@@ -384,9 +403,10 @@ impl<T> JoinHandle<T> {
     /// Waits until the thread has ended; what it came to.
     pub fn join(mut self) -> core::result::Result<T, Ended> {
         let Some(running) = self.running.take() else { return Err(Ended::Died) };
-        let done = running.progress.wait(running.peer);
-        if !done {
-            return Err(running.progress.why());
+        if !running.progress.wait(running.peer) {
+            let why = running.progress.why();
+            running.leave();
+            return Err(why);
         }
         // SAFETY: the thread is done with it, and this is its only joiner.
         let value = unsafe { (*self.packet.0.get()).take() };

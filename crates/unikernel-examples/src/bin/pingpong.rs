@@ -5,7 +5,7 @@ extern crate alloc;
 
 use alloc::vec;
 use kyozon_channel::border::Region;
-use kyozon_channel::park::Group;
+use kyozon_channel::park::{Group, Park};
 use kyozon_channel::spsc::{Reader, Writer, HEADER};
 use kyozon_unikernel_examples::{fingerprint, machine, program, Numbers, Wishes};
 
@@ -16,13 +16,22 @@ const BYTES: usize = NUMBERS * 4;
 /// Bytes of a ring: a record takes less than half.
 const RING: usize = 128 << 10;
 
+/// As rings are aligned.
+#[derive(Clone, Copy)]
+#[repr(align(128))]
+struct Lines(#[allow(dead_code)] [u8; 128]);
+
+/// A record that does not come for so many nanoseconds never does.
+const PATIENCE: u64 = 10_000_000_000;
+
 fn run() -> u8 {
     let wishes = Wishes::new();
     let rounds = wishes.number(0, 1 << 30, 100);
-    // Zero words are how rings begin; no reference to the memory but through the rings is used below.
-    let mut memory = vec![0_u64; 2 * (HEADER + RING) / 8];
+    // Zeros are how rings begin; no reference to the memory but through the rings is used below.
+    let mut memory = vec![Lines([0; 128]); 2 * (HEADER + RING) / size_of::<Lines>()];
     // SAFETY: the vector outlives both threads, which end with the scope.
-    let region = unsafe { Region::new(memory.as_mut_ptr().cast(), memory.len() * 8) };
+    let region =
+        unsafe { Region::new(memory.as_mut_ptr().cast(), memory.len() * size_of::<Lines>()) };
     let (Some(there), Some(back)) = (region.spsc(0, RING), region.spsc(HEADER + RING, RING)) else {
         return 1;
     };
@@ -41,8 +50,9 @@ fn run() -> u8 {
         let mut numbers: vec::Vec<u8> =
             Numbers::new(7).take(NUMBERS).flat_map(u32::to_le_bytes).collect();
         for _ in 0..rounds {
-            let sent = to.send(&numbers, me, None);
-            if sent.is_err() || from.recv(&mut numbers, me, None) != Ok(BYTES) {
+            let limit = Some(me.now() + PATIENCE);
+            let sent = to.send(&numbers, me, limit);
+            if sent.is_err() || from.recv(&mut numbers, me, limit) != Ok(BYTES) {
                 return 3;
             }
         }
@@ -70,11 +80,12 @@ fn answer<G: Group>(from: Ring<'_>, to: Ring<'_>, rounds: usize, me: &G) -> bool
     };
     let mut bytes = vec![0_u8; BYTES];
     (0..rounds).all(|_| {
-        let got = from.recv(&mut bytes, me, None) == Ok(BYTES);
+        let limit = Some(me.now() + PATIENCE);
+        let got = from.recv(&mut bytes, me, limit) == Ok(BYTES);
         for word in bytes.chunks_exact_mut(4) {
             let number = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
             word.copy_from_slice(&number.wrapping_add(1).to_le_bytes());
         }
-        got && to.send(&bytes, me, None).is_ok()
+        got && to.send(&bytes, me, limit).is_ok()
     })
 }
