@@ -96,8 +96,8 @@
 //! What became of each number stands in [`GuestBoot::life`]. A spawned peer ends as every guest does: by
 //! [`ASK_EXIT`], whose status nobody asks for, by [`ASK_PANIC`], by a crash, which is reported, or by [`ASK_END`]. From
 //! the moment that its word is [`PEER_LEFT`] or [`PEER_DEAD`] it never touches memory again, and then every other peer
-//! gets a token. Its end ends those whom it spawned with [`SPAWN_BOUND`], who are gone before its word says that it is,
-//! and nobody else. With the guest that was there at the start,
+//! gets a token. Its end ends those who are bound to it, and they are gone before its word says that it is; it ends
+//! nobody else, not those whom it spawned either. With the guest that was there at the start,
 //! however that ends, all of its family end.
 //!
 //! # Regions
@@ -287,8 +287,10 @@ pub const ASK_TIME_OF_DAY: u64 = 6;
 pub const ASK_RANDOM: u64 = 7;
 /// `address`, `bytes`, both multiples of 4096, in the heap: gives pages back to the host. They are zero when next read.
 pub const ASK_DISCARD: u64 = 8;
-/// `entry`, `argument`, `stack`, `bytes`, `flags`, of `SPAWN_*`: starts a peer that shares this peer's image, heap and stacks, as "Spawning"
-/// says. The answer is its number and, times 2^32, its generation modulo 2^31; [`ERROR_ADDRESS`] where entry or stack are not as they must be. Without
+/// `entry`, `argument`, `stack`, `bytes`, `bound`: starts a peer that shares this peer's image, heap and stacks, as "Spawning"
+/// says. The answer is its number and, times 2^32, its generation modulo 2^31; [`ERROR_ADDRESS`] where entry or stack are not as they must be. Where `bound`
+/// is not 0, it is 1 more than the number of a peer of the same family, perhaps the one that asks, which the new peer
+/// does not outlive; [`ERROR_NAME`] where there is none, [`ERROR_RIGHT`] where it is of another family. Without
 /// [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
 pub const ASK_SPAWN: u64 = 9;
 /// `peer`, `generation`: ends a peer of the same family that was spawned, wherever it is; its word becomes
@@ -319,8 +321,6 @@ pub const ASK_REGION_REVOKE: u64 = 21;
 /// of them stands in the header. The answer is how many have, or [`ERROR_TIMEOUT`].
 pub const ASK_RENDEZVOUS: u64 = 22;
 
-/// Flag of [`ASK_SPAWN`]: the spawned peer does not outlive the one that asks. Where that ends, it ends first.
-pub const SPAWN_BOUND: u64 = 1;
 /// A deadline that never comes.
 pub const NO_DEADLINE: u64 = 0xffff_ffff_ffff_ffff;
 /// Bytes of one [`ASK_RANDOM`], at most.

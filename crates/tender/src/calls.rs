@@ -116,8 +116,7 @@ fn other(
             memory.discard(a, b)?;
             Ok(0)
         }
-        ASK_SPAWN if e & !SPAWN_BOUND != 0 => Err(ERROR_ARGUMENT),
-        ASK_SPAWN => group.spawn(peer, a, b, Area { base: c, bytes: d }, e & SPAWN_BOUND != 0),
+        ASK_SPAWN => group.spawn(peer, a, b, Area { base: c, bytes: d }, e),
         ASK_END => group.end(peer, a, b),
         ASK_REGION_CREATE => group.create(peer, &name(memory, a, b)?, c, (d != 0).then_some(d)),
         ASK_REGION_OPEN => open(group, peer, memory, &name(memory, a, b)?, c)?,

@@ -80,6 +80,7 @@ impl Group {
     /// Ends everything: processors come back, nobody sleeps.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
+        (0..self.tokens.len()).for_each(|number| self.ring(number));
         for (number, peer) in self.seats.all() {
             self.interrupt(number, &peer);
         }
@@ -432,7 +433,7 @@ impl Group {
         entry: u64,
         argument: u64,
         stack: Area,
-        bound: bool,
+        bound: u64,
     ) -> Answer {
         self.spawner.get().ok_or(ERROR_UNSUPPORTED)?.spawn(peer, entry, argument, stack, bound)
     }
@@ -441,13 +442,13 @@ impl Group {
     fn end_bound(&self, peer: usize) {
         let Some(spawner) = self.spawner.get() else { return };
         let Some(generation) = self.seats.get(peer).map(|peer| peer.generation) else { return };
-        let here = || {
-            let mut all = self.seats.all();
-            all.retain(|(_, other)| other.bound == Some((peer, generation)));
-            all
-        };
-        self.end_all(&here());
-        spawner.wait_until(|| here().is_empty());
+        // One of them may have been making another.
+        spawner.wait_until(|| {
+            let mut here = self.seats.all();
+            here.retain(|(_, other)| other.bound == Some((peer, generation)));
+            self.end_all(&here);
+            here.is_empty()
+        });
     }
 
     /// [`ASK_END`].

@@ -117,10 +117,14 @@ impl Seats {
         self.write().seats[number] = Seat::Free;
     }
 
-    /// A spawned peer takes the number that was reserved. `false`, and it stays reserved, where its family has ended.
+    /// A spawned peer takes the number that was reserved. `false`, and it stays reserved, where its family has
+    /// ended, or whom it is bound to.
     pub fn take(&self, number: usize, peer: Arc<Peer>) -> bool {
         let mut table = self.write();
-        if !matches!(table.seats.get(peer.family), Some(Seat::Taken(_))) {
+        let here = |number: usize, generation| {
+            matches!(table.seats.get(number), Some(Seat::Taken(p)) if p.generation == generation)
+        };
+        if !here(peer.family, 1) || peer.bound.is_some_and(|(to, of)| !here(to, of)) {
             return false;
         }
         for (other, row) in table.life.iter().enumerate() {
@@ -140,9 +144,10 @@ impl Seats {
         table.seats[number] = if first { Seat::Left } else { Seat::Free };
         table.tell(number, state, peer.generation);
         drop(table);
-        let mut family = if first { self.all() } else { Vec::new() };
-        family.retain(|(_, other)| other.family == number);
-        family
+        let bound = Some((number, peer.generation));
+        let mut others = self.all();
+        others.retain(|(_, other)| first && other.family == number || other.bound == bound);
+        others
     }
 }
 

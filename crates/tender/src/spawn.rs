@@ -71,13 +71,23 @@ impl Spawner {
         entry: u64,
         argument: u64,
         stack: Area,
-        bound: bool,
+        bound: u64,
     ) -> Result<u64, i64> {
         let group = self.group.upgrade().ok_or(ERROR_FULL)?;
         let asking = group.seats.get(parent).ok_or(ERROR_FULL)?;
         let layout = asking.memory.origin.spawned(entry, argument, stack)?;
+        let bound = match bound.checked_sub(1) {
+            None => None,
+            Some(to) => {
+                let to = usize::try_from(to).map_err(|_| ERROR_NAME)?;
+                let peer = group.seats.get(to).ok_or(ERROR_NAME)?;
+                if peer.family != asking.family {
+                    return Err(ERROR_RIGHT);
+                }
+                Some((to, peer.generation))
+            }
+        };
         let (number, generation) = group.seats.reserve().ok_or(ERROR_FULL)?;
-        let bound = bound.then_some((parent, asking.generation));
         let new = New { number, generation, parent, bound, layout };
         let (ready, made) = sync_channel(1);
         *self.running.lock().unwrap_or_else(|e| e.into_inner()) += 1;

@@ -35,6 +35,7 @@ pub const CASES: &[Case] = &[
     ("thread-guard", guard),
     ("thread-overflow", || drop(thread::spawn(|| deep(1)).join())),
     ("thread-orphans", orphans),
+    ("thread-endless", endless),
     ("thread-bound", bound),
     ("thread-grandchild", grandchild),
     ("thread-spawn-hostile", hostile),
@@ -130,7 +131,11 @@ fn scope() {
             .collect();
         scope.spawn(|| sum.fetch_add(1, Ordering::Relaxed));
         scope.spawn(|| {
-            scope.spawn(|| sum.fetch_add(2, Ordering::Relaxed));
+            // It is the scope's, and outlives who started it.
+            scope.spawn(|| {
+                sleep::sleep(Duration::from_millis(20));
+                sum.fetch_add(2, Ordering::Relaxed)
+            });
         });
         parts.into_iter().map(|part| part.join().unwrap()).collect::<Vec<_>>()
     });
@@ -368,6 +373,18 @@ fn orphans() {
     }
 }
 
+/// Nobody ends, until the tender ends all.
+fn endless() {
+    thread::scope(|scope| {
+        scope.spawn(|| loop {
+            core::hint::spin_loop();
+        });
+        scope.spawn(|| loop {
+            sleep::park(None);
+        });
+    });
+}
+
 /// Threads of a scope do not outlive who started them, however that ends: what they borrow is there until then.
 fn bound() {
     static SEEN: AtomicU64 = AtomicU64::new(0);
@@ -461,8 +478,8 @@ fn hostile() {
             "{stack:#x} {bytes:#x}"
         );
     }
-    for flags in [2, 3, 1 << 63, u64::MAX] {
-        assert_eq!(ask(ASK_SPAWN, &[code, 0, stack, 65536, flags]), Err(ERROR_ARGUMENT));
+    for bound in [2, 64, 65, 1 << 32, 1 << 63, u64::MAX] {
+        assert_eq!(ask(ASK_SPAWN, &[code, 0, stack, 65536, bound]), Err(ERROR_NAME), "{bound}");
     }
     assert_eq!(ask(ASK_SPAWN, &[code, 0, stack, 65536, 0, 1]), Err(ERROR_ARGUMENT));
     for number in [0, 1, 63, 64, u64::MAX] {

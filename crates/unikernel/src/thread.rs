@@ -313,15 +313,15 @@ impl Builder {
         T: Send + 'scope,
     {
         let mut list = scope.threads.lock(&Vm, None).map_err(|_| Error::Full)?;
-        let (running, packet) = begin(self.stack, SPAWN_BOUND, work)?;
+        let (running, packet) = begin(self.stack, u64::from(scope.owner.number()) + 1, work)?;
         let (peer, progress) = (running.peer, running.progress.clone());
         list.push(running);
         Ok(ScopedJoinHandle { peer, progress, packet, scope: PhantomData })
     }
 }
 
-/// Starts a machine that does `work`. Who calls sees to it that what it borrows lives until it is gone.
-fn begin<'a, F, T>(stack: usize, flags: u64, work: F) -> Result<(Running, Arc<Packet<T>>)>
+/// Starts a machine that does `work`, bound as [`ASK_SPAWN`] has it. Who calls sees to it that what it borrows lives until it is gone.
+fn begin<'a, F, T>(stack: usize, bound: u64, work: F) -> Result<(Running, Arc<Packet<T>>)>
 where
     F: FnOnce() -> T + Send + 'a,
     T: Send + 'a,
@@ -345,7 +345,7 @@ where
         start as u64,
         stack.base as u64,
         stack.layout.size() as u64,
-        flags,
+        bound,
     ];
     // SAFETY: the new peer runs `entry` on a stack that is nobody else's, with a box that is its own.
     let mut answer = unsafe { raw::ask(ASK_SPAWN, &arguments) };
@@ -459,6 +459,8 @@ where
 
 /// Threads that may borrow what outlives `'scope`. See [`scope`].
 pub struct Scope<'scope, 'env: 'scope> {
+    /// Whose frames are lent.
+    owner: Peer,
     threads: Mutex<Vec<Running>>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
@@ -482,7 +484,8 @@ pub fn scope<'env, F, T>(work: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
 {
-    let scope = Scope { threads: Mutex::new(Vec::new()), scope: PhantomData, env: PhantomData };
+    let threads = Mutex::new(Vec::new());
+    let scope = Scope { owner: Vm.me(), threads, scope: PhantomData, env: PhantomData };
     let value = work(&scope);
     let mut failed = false;
     // Threads may start more, until they have ended.
