@@ -211,7 +211,8 @@ mod tests {
         // allocator, which glibc's fork takes care of.
         match unsafe { libc::fork() } {
             0 => {
-                let done = give_up_files(core).and_then(|()| give_up_calls(&[], core.is_some(), Later::Nothing));
+                let done = give_up_files(core)
+                    .and_then(|()| give_up_calls(&[], core.is_some(), Later::Nothing));
                 let code = if done.is_ok() { with() } else { 99 };
                 // SAFETY: ends the child.
                 unsafe { libc::_exit(code) }

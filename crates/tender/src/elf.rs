@@ -142,7 +142,11 @@ pub fn parse(file: &[u8]) -> Result<Image> {
         );
     }
     let private: u64 = segments.iter().filter(|s| s.private).map(|s| s.bytes).sum();
-    ensure!(private <= MAX_PRIVATE_BYTES, "private segments have more than {}M", MAX_PRIVATE_BYTES >> 20);
+    ensure!(
+        private <= MAX_PRIVATE_BYTES,
+        "private segments have more than {}M",
+        MAX_PRIVATE_BYTES >> 20
+    );
     let entry = number::<8>(file, 24)?;
     let inside = |s: &&Segment| s.execute && (s.base..s.base + s.bytes).contains(&entry);
     segments.iter().find(inside).with_context(|| format!("the entry {entry:#x} is no code"))?;

@@ -322,7 +322,8 @@ impl Group {
     pub fn grant(&self, peer: usize, number: u64, to: u64, rights: u32) -> Answer {
         let mut regions = self.lock();
         let (number, region) = self.of(&mut regions, number, peer)?;
-        let to = usize::try_from(to).ok().filter(|to| *to < self.seats.limit()).ok_or(ERROR_NAME)?;
+        let to =
+            usize::try_from(to).ok().filter(|to| *to < self.seats.limit()).ok_or(ERROR_NAME)?;
         if rights != 0 {
             self.peer(to)?;
         }
@@ -427,14 +428,7 @@ impl Group {
     }
 
     /// [`ASK_SPAWN`].
-    pub fn spawn(
-        &self,
-        peer: usize,
-        entry: u64,
-        argument: u64,
-        stack: Area,
-        bound: u64,
-    ) -> Answer {
+    pub fn spawn(&self, peer: usize, entry: u64, argument: u64, stack: Area, bound: u64) -> Answer {
         self.spawner.get().ok_or(ERROR_UNSUPPORTED)?.spawn(peer, entry, argument, stack, bound)
     }
 

@@ -145,9 +145,10 @@ impl Layout {
         };
         let code = self.pieces.iter().any(|p| p.execute && inside(p, entry, 1));
         let aligned = (stack.base | stack.bytes) % PAGE == 0 && stack.bytes >= MIN_STACK_BYTES;
-        let of = self.pieces.iter().position(|p| {
-            p.write && !p.private && inside(p, stack.base, stack.bytes)
-        });
+        let of = self
+            .pieces
+            .iter()
+            .position(|p| p.write && !p.private && inside(p, stack.base, stack.bytes));
         let of = of.filter(|_| code && aligned).ok_or(ERROR_ADDRESS)?;
         let mut pieces = Vec::new();
         let mut own = SYSTEM_BYTES;

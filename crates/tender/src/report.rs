@@ -34,7 +34,10 @@ pub fn printable(text: &str) -> String {
 pub fn backtrace(memory: &Memory, registers: &Registers) -> Vec<u64> {
     let mut frames = vec![registers.rip];
     let (mut frame, mut low) = (registers.rbp, memory.layout.stack.base);
-    while frames.len() < FRAMES && frame % 8 == 0 && (low..memory.layout.stack_top()).contains(&frame) {
+    while frames.len() < FRAMES
+        && frame % 8 == 0
+        && (low..memory.layout.stack_top()).contains(&frame)
+    {
         let Ok(back) = memory.word(frame.saturating_add(8)) else { break };
         if back == 0 {
             break;

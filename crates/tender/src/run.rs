@@ -431,8 +431,7 @@ pub fn run(options: &Options) -> Result<Summary> {
 
     let new_token = |_| EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
     let limit = options.peers.max(options.vms);
-    let tokens =
-        (0..limit).map(new_token).collect::<Result<Vec<_>, _>>().context("eventfd")?;
+    let tokens = (0..limit).map(new_token).collect::<Result<Vec<_>, _>>().context("eventfd")?;
     let readers = Readers::default();
     let mut machines = Vec::new();
     for _ in 0..options.vms {
@@ -467,7 +466,8 @@ pub fn run(options: &Options) -> Result<Summary> {
         Backend::Process => Later::Processes,
     };
     if boot.spawn {
-        let spawner = Spawner::new(Arc::downgrade(&group), image, file.clone(), host, readers, boot);
+        let spawner =
+            Spawner::new(Arc::downgrade(&group), image, file.clone(), host, readers, boot);
         let _ = group.spawner.set(spawner);
     }
     let done = EventFd::new(libc::EFD_CLOEXEC).context("eventfd")?;

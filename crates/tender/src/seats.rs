@@ -121,9 +121,7 @@ impl Seats {
     /// ended, or whom it is bound to.
     pub fn take(&self, number: usize, peer: Arc<Peer>) -> bool {
         let mut table = self.write();
-        let here = |number: usize, generation| {
-            matches!(table.seats.get(number), Some(Seat::Taken(p)) if p.generation == generation)
-        };
+        let here = |number: usize, generation| matches!(table.seats.get(number), Some(Seat::Taken(p)) if p.generation == generation);
         if !here(peer.family, 1) || peer.bound.is_some_and(|(to, of)| !here(to, of)) {
             return false;
         }

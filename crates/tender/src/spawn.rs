@@ -3,13 +3,13 @@
 //! The new peer's thread makes everything that is its own, as what is made there need not move to another processor
 //! afterwards; who asked waits until it is ready to run. A process is made by the thread that will trace it.
 
+use crate::backend::{Cpu, Space};
+use crate::elf::Image;
 use crate::group::{Group, Peer};
 use crate::kvm::{self, KvmSpace};
 use crate::layout::Layout;
 use crate::process::{ProcessSpace, Readers};
 use crate::run::{self, Boot};
-use crate::backend::{Cpu, Space};
-use crate::elf::Image;
 use anyhow::{ensure, Result};
 use kyozon_abi::unikernel::*;
 use std::sync::atomic::AtomicBool;

@@ -61,7 +61,9 @@ pub unsafe extern "C" fn pthread_create(
     // SAFETY: null, or the caller's.
     let attributes = unsafe { attributes.as_ref() };
     let builder = match attributes {
-        Some(Attributes { stack: 1.., .. }) => Builder::new().stack_size(attributes.map_or(0, |a| a.stack)),
+        Some(Attributes { stack: 1.., .. }) => {
+            Builder::new().stack_size(attributes.map_or(0, |a| a.stack))
+        }
         _ => Builder::new(),
     };
     let record = Arc::new(Thread::default());
@@ -203,4 +205,3 @@ pub extern "C" fn pthread_attr_setdetachstate(to: &mut Attributes, detached: c_i
 pub extern "C" fn pthread_attr_destroy(_: &mut Attributes) -> c_int {
     0
 }
-

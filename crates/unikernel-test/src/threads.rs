@@ -125,10 +125,8 @@ fn scope() {
     let data: Vec<u64> = (0..1000).collect();
     let sum = AtomicU64::new(0);
     let parts = thread::scope(|scope| {
-        let parts: Vec<_> = data
-            .chunks(250)
-            .map(|part| scope.spawn(|| part.iter().sum::<u64>()))
-            .collect();
+        let parts: Vec<_> =
+            data.chunks(250).map(|part| scope.spawn(|| part.iter().sum::<u64>())).collect();
         scope.spawn(|| sum.fetch_add(1, Ordering::Relaxed));
         scope.spawn(|| {
             // It is the scope's, and outlives who started it.
@@ -216,8 +214,7 @@ fn limit() {
         let go = AtomicBool::new(false);
         thread::scope(|scope| {
             let wait = || wait("the signal", || go.load(Ordering::Acquire));
-            let made: Vec<_> =
-                (before..limit).map(|_| scope.spawn(wait)).collect();
+            let made: Vec<_> = (before..limit).map(|_| scope.spawn(wait)).collect();
             let more = Builder::new().spawn(|| ()).map(drop);
             assert_eq!(more, Err(Error::Full));
             go.store(true, Ordering::Release);
@@ -290,7 +287,10 @@ fn end() {
     busy.end();
     asleep.end();
     let (first, second) = (busy.peer(), asleep.peer());
-    assert_eq!((busy.join(), asleep.join()), (Err::<(), _>(Ended::Died), Err::<(), _>(Ended::Died)));
+    assert_eq!(
+        (busy.join(), asleep.join()),
+        (Err::<(), _>(Ended::Died), Err::<(), _>(Ended::Died))
+    );
     assert!(!Vm.alive(first) && !Vm.alive(second));
 }
 
@@ -336,10 +336,7 @@ fn poison() {
         panic!("with a lock");
     });
     assert!(child.join().is_err());
-    assert!(matches!(
-        WORDS.lock(&Vm, None),
-        Err(kyozon_channel::border::LockError::Poisoned(_))
-    ));
+    assert!(matches!(WORDS.lock(&Vm, None), Err(kyozon_channel::border::LockError::Poisoned(_))));
 }
 
 /// Below its stack a thread has nothing, where another has memory.
@@ -458,7 +455,7 @@ fn hostile() {
         (stack, 4096),
         (stack, 65536 + 1),
         (stack, u64::MAX),
-        (stack, u64::MAX & !4095),
+        (stack, !4095),
         (stack, 1 << 63),
         (code & !4095, 65536),
         (boot.heap.base - 4096, 65536),
@@ -468,8 +465,8 @@ fn hostile() {
         (GUEST_SYSTEM_BASE, 8192),
         (boot.call & !4095, 8192),
         (boot.regions[0].address + 4096, 65536),
-        (u64::MAX & !4095, 4096),
-        (u64::MAX & !4095, 8192),
+        (!4095, 4096),
+        (!4095, 8192),
     ];
     for (stack, bytes) in no_stacks {
         assert_eq!(
@@ -530,7 +527,7 @@ fn wild_stack() {
     core::mem::forget(area);
     extern "C" fn recurse() -> ! {
         deep(1);
-        loop {}
+        kyozon_unikernel::exit(1)
     }
     let entry = recurse as *const () as u64;
     let names: Vec<_> =

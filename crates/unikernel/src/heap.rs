@@ -9,7 +9,7 @@ use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use kyozon_abi::unikernel::GuestBoot;
 use kyozon_channel::sync::{Acquired, RawMutex};
-use talc::{base::Talc, base::binning::DefaultBinning, source::Manual};
+use talc::{base::binning::DefaultBinning, base::Talc, source::Manual};
 
 /// An allocator, and who is in it.
 struct Heap {

@@ -111,7 +111,10 @@ macro_rules! private {
     ($($(#[$about:meta])* $shown:vis static $name:ident: $kind:ty = $value:expr;)*) => {$(
         $(#[$about])*
         #[link_section = ".private"]
-        // SAFETY: it lies in that section.
-        $shown static $name: $crate::private::PerVm<$kind> = unsafe { $crate::private::PerVm::new($value) };
+        $shown static $name: $crate::private::PerVm<$kind> = {
+            const VALUE: $kind = $value;
+            // SAFETY: it lies in that section.
+            unsafe { $crate::private::PerVm::new(VALUE) }
+        };
     )*};
 }

@@ -20,7 +20,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use kyozon_abi::unikernel::*;
-use kyozon_channel::border::{LockError, Mutex};
+use kyozon_channel::border::{Mutex, MutexGuard};
 use kyozon_channel::park::{Park, Peer};
 
 /// Bytes of a stack where nobody says otherwise, and its guard.
@@ -150,7 +150,8 @@ unsafe impl Send for Stack {}
 impl Stack {
     fn new(bytes: usize) -> Result<Self> {
         let bytes = bytes.checked_next_multiple_of(PAGE).and_then(|bytes| bytes.checked_add(PAGE));
-        let layout = bytes.and_then(|bytes| Layout::from_size_align(bytes.max(4 * PAGE), PAGE).ok());
+        let layout =
+            bytes.and_then(|bytes| Layout::from_size_align(bytes.max(4 * PAGE), PAGE).ok());
         let layout = layout.ok_or(Error::Argument)?;
         // SAFETY: not of no bytes.
         let base = unsafe { alloc(layout) };
@@ -182,11 +183,8 @@ struct Running {
 static LEFT: Mutex<Vec<Running>> = Mutex::new(Vec::new());
 
 /// The list, unless somebody died while he had it: then what is there stays, and nothing is added.
-fn left() -> Option<kyozon_channel::border::MutexGuard<'static, Vec<Running>, Vm>> {
-    match LEFT.lock(&Vm, None) {
-        Ok(list) => Some(list),
-        Err(LockError::Poisoned(_) | LockError::Failed(_)) => None,
-    }
+fn left() -> Option<MutexGuard<'static, Vec<Running>, Vm>> {
+    LEFT.lock(&Vm, None).ok()
 }
 
 impl Running {
@@ -259,6 +257,7 @@ pub unsafe fn leave() -> ! {
 }
 
 /// Keeps a panic's words for who joins this thread.
+#[cfg_attr(not(feature = "guest"), allow(dead_code))]
 pub(crate) fn panicked(words: &[u8]) {
     // SAFETY: null, or kept alive by the thread's own closure, which never ends now.
     let Some(progress) = (unsafe { CURRENT.get().as_ref() }) else { return };

@@ -21,7 +21,8 @@ pub(crate) fn row(number: usize) -> (u32, u32) {
     let row = boot().life as *const RegionPeer;
     // SAFETY: a table of so many rows in a page of the tender's, whose words are written by atomic stores; a load is
     // allowed on pages that cannot be written.
-    let load = |word: *const u32| unsafe { AtomicU32::from_ptr(word.cast_mut()) }.load(Ordering::Acquire);
+    let load =
+        |word: *const u32| unsafe { AtomicU32::from_ptr(word.cast_mut()) }.load(Ordering::Acquire);
     // SAFETY: inside the table, as was checked.
     unsafe {
         let row = row.add(number);
@@ -38,7 +39,8 @@ impl Park for Vm {
     fn me(&self) -> Peer {
         let boot = boot();
         // The tender's numbers are below the limit.
-        Peer::new((boot.peer % MAX_PEERS as u32) as u8, boot.generation).unwrap_or_else(|| unreachable!())
+        Peer::new((boot.peer % MAX_PEERS as u32) as u8, boot.generation)
+            .unwrap_or_else(|| unreachable!())
     }
 
     fn now(&self) -> u64 {

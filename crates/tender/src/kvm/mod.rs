@@ -193,5 +193,6 @@ impl Space for KvmSpace {
     }
 }
 
-const _: () = assert!(SYSTEM_BYTES % LARGE_PAGE == 0 && SYSTEM_BYTES + GUEST_MAX_MEMORY <= SHARED_BASE);
+const _: () =
+    assert!(SYSTEM_BYTES % LARGE_PAGE == 0 && SYSTEM_BYTES + GUEST_MAX_MEMORY <= SHARED_BASE);
 const _: () = assert!(SHARED_BASE + SYSTEM_BYTES + GUEST_MAX_MEMORY <= REGION_BASE);

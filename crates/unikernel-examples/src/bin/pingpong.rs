@@ -57,7 +57,8 @@ fn run() -> u8 {
             }
         }
         let took = machine::now() - began;
-        let words = numbers.chunks(4).map(|b| u64::from(u32::from_le_bytes([b[0], b[1], b[2], b[3]])));
+        let words =
+            numbers.chunks(4).map(|b| u64::from(u32::from_le_bytes([b[0], b[1], b[2], b[3]])));
         let print = fingerprint(words);
         machine::say(format_args!("{rounds} rounds of {NUMBERS} numbers: {print:016x}"));
         wishes.say_time(took);
