@@ -269,5 +269,9 @@ mod tests {
         }
         assert_eq!(result(&group, ASK_REGION_CREATE, &[text, u64::MAX, 8192]), ERROR_ARGUMENT);
         assert_eq!(result(&group, ASK_SPAWN, &[text, 0, 0]), ERROR_UNSUPPORTED);
+        assert_eq!(result(&group, ASK_END, &[0, 1]), ERROR_RIGHT);
+        for (number, generation) in [(0, 0), (0, 2), (1, 1), (64, 1), (u64::MAX, u64::MAX)] {
+            assert_eq!(result(&group, ASK_END, &[number, generation]), ERROR_NAME, "{number}");
+        }
     }
 }

@@ -257,6 +257,41 @@ mod tests {
     }
 
     #[test]
+    fn what_makes_peers_is_allowed_where_peers_can_come() {
+        const ARCH: u32 = 0xc000_003e;
+        let of = |later| filter(&[77], false, later).unwrap();
+        let (none, machines, processes) =
+            (of(Later::Nothing), of(Later::Machines), of(Later::Processes));
+        let judge = |program: &[sock_filter], number: i64, arguments: &[u64]| {
+            bpf::judge(program, ARCH, number as u32, arguments) == ALLOW
+        };
+        let thread = (libc::CLONE_VM | libc::CLONE_THREAD) as u64;
+        for program in [&none, &machines, &processes] {
+            assert!(judge(program, libc::SYS_clone, &[thread]));
+            assert!(judge(program, libc::SYS_ioctl, &[5, 0xae80]));
+            assert!(judge(program, libc::SYS_kill, &[77, 9]));
+            assert!(!judge(program, libc::SYS_kill, &[78, 9]));
+            assert!(!judge(program, libc::SYS_clone, &[libc::SIGCHLD as u64]));
+            assert!(!judge(program, libc::SYS_mmap, &[0, 4096, 7]), "writable and executable");
+            assert!(!judge(program, libc::SYS_mprotect, &[0, 4096, 5]));
+            for call in [libc::SYS_openat, libc::SYS_socket, libc::SYS_execve, libc::SYS_fork] {
+                assert!(!judge(program, call, &[]), "{call}");
+            }
+        }
+        for (call, arguments, machine, process) in [
+            (libc::SYS_ioctl, [5, 0xae01, 0], true, false),
+            (libc::SYS_ioctl, [5, 0xae41, 0], true, false),
+            (libc::SYS_clone, [FORK.into(), 0, 0], false, true),
+            (libc::SYS_execveat, [5, 0, 0], false, true),
+            (libc::SYS_mmap, [0, 4096, 5], false, true),
+            (DOOR_NUMBER.into(), [0, 0, 0], false, true),
+        ] {
+            let found = [&none, &machines, &processes].map(|p| judge(p, call, &arguments));
+            assert_eq!(found, [false, machine, process], "{call} {arguments:x?}");
+        }
+    }
+
+    #[test]
     fn threads_and_memory_still_work() {
         let work = || {
             let thread = std::thread::spawn(|| vec![1_u8; 1 << 20].len());

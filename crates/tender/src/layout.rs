@@ -214,6 +214,59 @@ mod tests {
     }
 
     #[test]
+    fn a_spawned_peer_has_all_but_a_guard_and_its_own_private_data() {
+        let image = elf::parse(&elf::tests::image()).unwrap();
+        let first = Layout::new(&image, 1 << 20).unwrap();
+        let entry = GUEST_IMAGE_BASE + 0x20;
+        let data = Area { base: GUEST_IMAGE_BASE + 0x1000, bytes: 2 * PAGE };
+        let heap = Area { base: first.heap.base + 5 * PAGE, bytes: 4 * PAGE };
+        let start = Area { base: first.heap.base, bytes: first.heap.bytes };
+        for stack in [heap, start, data, first.stack] {
+            let layout = first.spawned(entry, 7, stack).unwrap();
+            let at = |layout: &Layout, address: u64| {
+                let inside = |p: &&Piece| (p.base..p.base + p.bytes).contains(&address);
+                layout
+                    .pieces
+                    .iter()
+                    .find(inside)
+                    .map(|p| (p.offset + (address - p.base), p.private))
+            };
+            assert_eq!((layout.entry, layout.argument), (entry, 7));
+            assert_eq!(layout.stack_top(), stack.base + stack.bytes);
+            let mut own = SYSTEM_BYTES;
+            for piece in &first.pieces {
+                for address in (piece.base..piece.base + piece.bytes).step_by(PAGE as usize) {
+                    let want = match piece.private {
+                        _ if address == stack.base => None,
+                        true => Some((own + (address - piece.base), true)),
+                        false => at(&first, address),
+                    };
+                    assert_eq!(at(&layout, address), want, "{address:#x}");
+                }
+                own += if piece.private { piece.bytes } else { 0 };
+            }
+            assert_eq!(layout.bytes, own - SYSTEM_BYTES);
+        }
+        let bad = |entry, base, bytes| first.spawned(entry, 0, Area { base, bytes }).is_err();
+        assert!(bad(data.base, heap.base, heap.bytes), "data are no code");
+        assert!(bad(0, heap.base, heap.bytes) && bad(u64::MAX, heap.base, heap.bytes));
+        for (base, bytes) in [
+            (0, 4 * PAGE),
+            (heap.base, 0),
+            (heap.base, PAGE),
+            (heap.base + 8, 4 * PAGE),
+            (heap.base, !(PAGE - 1)),
+            (first.heap.base - PAGE, 4 * PAGE),
+            (first.heap.base + first.heap.bytes - PAGE, 2 * PAGE),
+            (first.tls.base, 2 * PAGE),
+            (GUEST_IMAGE_BASE, 2 * PAGE),
+            (GUEST_SYSTEM_BASE, 2 * PAGE),
+        ] {
+            assert!(bad(entry, base, bytes), "{base:#x} {bytes:#x}");
+        }
+    }
+
+    #[test]
     fn too_little_memory_says_how_much_is_needed() {
         let image = elf::parse(&elf::tests::image()).unwrap();
         let error = Layout::new(&image, 64 << 10).unwrap_err().to_string();
