@@ -16,10 +16,14 @@ while read -r name guests for status pattern; do
 	esac
 	# shellcheck disable=SC2046 # arguments are words
 	set -- $(echo "$name" | tr '(),' ' ')
+	case $1 in
+	*.elf) image=$1 && shift ;;
+	*) image=unikernel-test.elf ;;
+	esac
 	code=0
 	"$product/kyozon" run --backend "$backend" --vms "$guests" --time-limit "$limit" \
 		--region name=board,size=1M --region name=read,size=8K,ro \
-		"$product/unikernel-test.elf" -- "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || code=$?
+		"$product/$image" -- "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || code=$?
 	# The report comes first, whatever was printed before.
 	line=$(cat "$SCRATCH/err" "$SCRATCH/out" | head -n 1)
 	count=$((count + 1))

@@ -2,7 +2,8 @@
 //!
 //! MUST, MUST NOT and MAY are meant as in RFC 2119. A *guest* is one image in one address space with one thread of
 //! execution; a *group* is up to [`MAX_PEERS`] guests and host processes that share regions, its *peers*, numbered
-//! from 0.
+//! from 0. A *family* is a guest that was there at the start and all that it, and those it spawned, have spawned: one
+//! image and one memory with several threads of execution, each a guest of its own.
 //!
 //! # The image
 //!
@@ -12,7 +13,8 @@
 //!    none may be writable and executable. The entry MUST lie in an executable segment.
 //! 3. It MUST have a note of the name `Kyozon` and the type [`NOTE_VERSION`], whose 4 bytes are [`UNIKERNEL_VERSION`].
 //! 4. It MAY have one `PT_TLS` segment, of at most [`MAX_TLS_BYTES`], aligned to at most 4096.
-//! 5. It MUST NOT use the instructions `syscall`, `sysenter`, `int`, `hlt`, `in` and `out`, nor load segment
+//! 5. A writable segment with the flag [`SEGMENT_PRIVATE`] is *private*, see "Spawning".
+//! 6. It MUST NOT use the instructions `syscall`, `sysenter`, `int`, `hlt`, `in` and `out`, nor load segment
 //!    registers: what they do differs between backends. It SHOULD take features of the processor from
 //!    [`GuestBoot::features`], not from `cpuid`.
 //!
@@ -25,6 +27,7 @@
 //! |---|---|
 //! | `rip` | the entry |
 //! | `rdi` | address of the [`GuestBoot`] |
+//! | `rsi` | [`GuestBoot::argument`]: 0, but in a spawned peer |
 //! | `rsp` | top of the stack minus 8, so that the entry is a function of the System V ABI; the word there is 0 |
 //! | `rbp` | 0 |
 //! | `fs` base | [`GuestBoot::thread`], where thread-local data end and a word holds this same address |
@@ -67,6 +70,39 @@
 //! [`GuestBoot::doorbell`] gives it, and never waits. It MAY return early. A token that was given before is not lost,
 //! two are one. When a peer goes, every other peer of its group gets a token.
 //!
+//! # Spawning
+//!
+//! [`ASK_SPAWN`] adds a peer to the family of the one that asks: a thread of execution in an address space that has
+//!
+//! - *the same* memory at the same addresses: text, constants and data of the image, the heap, and all stacks, as they
+//!   are at each moment;
+//! - *its own* memory at the same addresses: boot block, call block, thread-local data, and private segments. The last
+//!   two begin as the image's file has them, not as the asking peer has them. An address there means something else in
+//!   each peer, so it SHOULD NOT be handed from one to another;
+//! - the regions that the asking peer has mapped at that moment, with the same rights, and no grants beyond them.
+//!
+//! Its first instruction is `entry`, which MUST lie in an executable segment, with registers as in "The first
+//! instruction": `rdi` its boot block, `rsi` the argument, `rsp` the end of its stack minus 8, `fs` base its own
+//! thread-local data. Its stack is memory of the family's, which the asking peer chooses: `bytes` from `stack` on, both
+//! multiples of 4096, at least [`MIN_STACK_BYTES`], in one writable piece that is not private. The first page is a
+//! guard: in the spawned peer it is not there. The tender sets the word at `rsp` to 0 and touches nothing else. It MUST
+//! NOT be used for anything else before the spawned peer is gone.
+//!
+//! The answer names the peer: its number is the lowest that is free. It comes when the peer is ready to run, which it MAY have
+//! done already. A number is free where nobody has had it, or who had it was spawned and is gone; each has its own generation. A
+//! group has at most [`GuestBoot::limit`] peers at once: beyond, the answer is [`ERROR_FULL`], as it is where the host
+//! has no room. A spawned peer counts as any other for everything: doorbell, regions, spawning.
+//!
+//! What became of each number stands in [`GuestBoot::life`]. A spawned peer ends as every guest does: by
+//! [`ASK_EXIT`], whose status nobody asks for, by [`ASK_PANIC`], by a crash, which is reported, or by [`ASK_END`]. From
+//! the moment that its word is [`PEER_LEFT`] or [`PEER_DEAD`] it never touches memory again, and then every other peer
+//! gets a token. Its end ends those who are bound to it, and they are gone before its word says that it is; it ends
+//! nobody else, not those whom it spawned either. With the guest that was there at the start,
+//! however that ends, all of its family end.
+//!
+//! In a group that commands or host programs can join while it is there, whose regions a keeper has, peers cannot be
+//! spawned: [`FEATURE_SPAWN`] is not set, the answer of [`ASK_SPAWN`] is [`ERROR_UNSUPPORTED`].
+//!
 //! # Regions
 //!
 //! A region is named memory that several peers see at the same address, each with the rights that it was granted. Its
@@ -76,7 +112,7 @@
 use crate::assert_size;
 
 /// Version of everything in this module.
-pub const UNIKERNEL_VERSION: u32 = 2;
+pub const UNIKERNEL_VERSION: u32 = 3;
 
 // ---------------------------------------------------------------------------------------------------------------------
 // The image
@@ -89,6 +125,12 @@ pub const GUEST_IMAGE_END: u64 = 0x10_1000_0000;
 pub const MAX_SEGMENTS: usize = 16;
 /// Bytes of thread-local data, at most.
 pub const MAX_TLS_BYTES: u64 = 1 << 20;
+/// Flag of a segment that is private: of those that ELF leaves to operating systems (`PF_MASKOS`).
+pub const SEGMENT_PRIVATE: u32 = 0x10_0000;
+/// Bytes of all private segments together, at most.
+pub const MAX_PRIVATE_BYTES: u64 = 16 << 20;
+/// Bytes of a spawned peer's stack, at least, with the guard.
+pub const MIN_STACK_BYTES: u64 = 8192;
 /// Type of the note, of the name `Kyozon`, that says the version.
 pub const NOTE_VERSION: u32 = 1;
 
@@ -135,7 +177,7 @@ pub const FEATURE_TSC: u64 = 1;
 pub const FEATURE_AVX2: u64 = 2;
 /// [`GuestBoot::features`]: `rdfsbase`, `wrfsbase`, `rdgsbase`, `wrgsbase`.
 pub const FEATURE_FSGSBASE: u64 = 4;
-/// [`GuestBoot::features`]: [`ASK_SPAWN`].
+/// [`GuestBoot::features`]: [`ASK_SPAWN`] and [`ASK_END`].
 pub const FEATURE_SPAWN: u64 = 8;
 /// [`GuestBoot::features`]: regions can be created, mapped and revoked while the guest runs.
 pub const FEATURE_REGIONS: u64 = 16;
@@ -202,8 +244,19 @@ pub struct GuestBoot {
     pub region_count: u64,
     /// Regions that are mapped at the start.
     pub regions: [SharedRegion; MAX_REGIONS],
+    /// What [`ASK_SPAWN`] was given; 0 in a guest that was there at the start.
+    pub argument: u64,
+    /// Address of [`MAX_PEERS`] times [`RegionPeer`], by number, which the guest can only read: what became of the
+    /// peers of the group. [`PEER_ABSENT`] with generation 0 is a number that nobody had. Where others may join the
+    /// group, only peers of the same command are in it: of all others a region's header tells, with generations of its
+    /// own.
+    pub life: u64,
+    /// Generation of this peer in that table: the first of a number has 1.
+    pub generation: u32,
+    /// Peers that the group can have at once, at most.
+    pub limit: u32,
 }
-assert_size!(GuestBoot, 200 + 64 * MAX_REGIONS);
+assert_size!(GuestBoot, 224 + 64 * MAX_REGIONS);
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Calls
@@ -240,9 +293,16 @@ pub const ASK_TIME_OF_DAY: u64 = 6;
 pub const ASK_RANDOM: u64 = 7;
 /// `address`, `bytes`, both multiples of 4096, in the heap: gives pages back to the host. They are zero when next read.
 pub const ASK_DISCARD: u64 = 8;
-/// `entry`, `argument`, `stack top`: starts a peer in this group that shares this peer's image, heap and stacks. The
-/// answer is its number. Without [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
+/// `entry`, `argument`, `stack`, `bytes`, `bound`: starts a peer that shares this peer's image, heap and stacks, as "Spawning"
+/// says. The answer is its number and, times 2^32, its generation modulo 2^31; [`ERROR_ADDRESS`] where entry or stack are not as they must be. Where `bound`
+/// is not 0, it is 1 more than the number of a peer of the same family, perhaps the one that asks, which the new peer
+/// does not outlive; [`ERROR_NAME`] where there is none, [`ERROR_RIGHT`] where it is of another family. Without
+/// [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
 pub const ASK_SPAWN: u64 = 9;
+/// `peer`, `generation`: ends a peer of the same family that was spawned, wherever it is; its word becomes
+/// [`PEER_DEAD`], which the caller does not wait for. The answer is 0, also where this very peer is gone already;
+/// [`ERROR_RIGHT`] where it is of another family or was not spawned, [`ERROR_NAME`] where it never was.
+pub const ASK_END: u64 = 10;
 
 /// `name`, `name bytes`, `bytes`, `address`: makes a region of so many bytes, a multiple of 4096 with the header's
 /// page, at this address, or where it is 0 at one that the tender chooses. The answer is its number. Its creator owns

@@ -302,7 +302,7 @@ pub struct RunOptions {
     /// wanted, at=ADDRESS and ro
     #[arg(long, value_name = "REGION", value_parser = region)]
     pub region: Vec<RegionOption>,
-    /// How many guests of this image, numbered from 0
+    /// How many guests of this image at the start, numbered from 0
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub vms: u8,
     /// Join the group of this name, or make it: guests of several runs meet in it
@@ -314,6 +314,9 @@ pub struct RunOptions {
     /// Peers of the group, at most [default: 64]; its first run says it
     #[arg(long, value_name = "N", requires = "group", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub group_peers: Option<u8>,
+    /// How many guests at once, with those that guests spawn as their threads, which in a group of --group they cannot
+    #[arg(long, value_name = "N", default_value_t = 64, conflicts_with = "group", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub peers: u8,
     /// At the end, say in a line of JSON on standard error how it went
     #[arg(long)]
     pub json: bool,
@@ -344,6 +347,7 @@ impl RunOptions {
                 peers: self.group_peers.map(Into::into),
             }),
             group_memory: self.group_memory,
+            peers: self.peers.into(),
             arguments: self.arguments.clone(),
         }
     }

@@ -10,9 +10,10 @@ use crate::layout::PAGE;
 use crate::member::Member;
 use crate::memory::Memory;
 use crate::region::{self, Region, ALL};
+use crate::seats::Seats;
+use crate::spawn::Spawner;
 use anyhow::Result;
 use kyozon_abi::unikernel::*;
-use kyozon_join::message::Ask;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
@@ -29,6 +30,12 @@ pub struct Peer {
     pub kick: OnceLock<Box<dyn Kick>>,
     /// It has to end, for no fault of its own.
     pub lost: AtomicBool,
+    /// The guest that was there at the start with whose end it ends; its own number, where it was there.
+    pub family: usize,
+    /// Which of those that had its number it is, from 1 on.
+    pub generation: u32,
+    /// Number and generation of the peer that it does not outlive.
+    pub bound: Option<(usize, u32)>,
 }
 
 impl Peer {
@@ -59,11 +66,13 @@ type Answer = Result<u64, i64>;
 
 /// Peers that belong together.
 pub struct Group {
-    /// Those that this run has, by number, from [`Group::first`] on.
-    pub peers: Vec<Peer>,
+    /// Those that this run has, by number.
+    pub seats: Seats,
     /// Number of the first of them.
     pub first: usize,
-    /// Tokens of all peers of the group, by number.
+    /// What makes more of them, where there can be more.
+    pub spawner: OnceLock<Spawner>,
+    /// Tokens of all peers that the group can have, by number.
     pub tokens: Vec<EventFd>,
     /// Where others have joined the group, or can: who speaks to its keeper, which then has all regions.
     pub member: Option<Member>,
@@ -77,11 +86,12 @@ pub struct Group {
 }
 
 impl Group {
-    /// Puts peers together, with no regions.
-    pub fn new(peers: Vec<Peer>, tokens: Vec<EventFd>, clock: Clock) -> Self {
+    /// Puts peers together, numbered from `first` on, with no regions.
+    pub fn new(first: usize, peers: Vec<Peer>, tokens: Vec<EventFd>, clock: Clock) -> Self {
         Self {
-            peers,
-            first: 0,
+            seats: Seats::new(first, peers, tokens.len()),
+            first,
+            spawner: OnceLock::new(),
             tokens,
             member: None,
             limit: u64::MAX,
@@ -103,11 +113,8 @@ impl Group {
     /// Ends everything: processors come back, nobody sleeps.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        for (number, peer) in self.peers.iter().enumerate() {
-            self.ring(self.first + number);
-            if let Some(kick) = peer.kick.get() {
-                kick.kick();
-            }
+        for (number, peer) in self.seats.all() {
+            self.interrupt(number, &peer);
         }
         drop(self.lock());
         self.changed.notify_all();
@@ -116,29 +123,41 @@ impl Group {
         }
     }
 
-    /// Whether a peer is one of this run's.
-    pub fn has(&self, peer: usize) -> bool {
-        peer.checked_sub(self.first).is_some_and(|number| number < self.peers.len())
+    /// Ends one of this run's peers, where that is still there.
+    pub fn lose(&self, number: usize) {
+        let there = self.seats.get(number).map(|peer| (number, peer));
+        self.end_all(there.as_slice());
     }
 
-    /// One of this run's peers.
-    pub fn local(&self, peer: usize) -> &Peer {
-        &self.peers[peer - self.first]
-    }
-
-    /// Ends one of this run's peers.
-    pub fn end(&self, peer: usize) {
-        let local = self.local(peer);
-        local.lost.store(true, Ordering::SeqCst);
-        self.ring(peer);
-        if let Some(kick) = local.kick.get() {
+    /// Its processor comes back, also from sleep.
+    fn interrupt(&self, number: usize, peer: &Peer) {
+        self.ring(number);
+        if let Some(kick) = peer.kick.get() {
             kick.kick();
+        }
+    }
+
+    /// Ends some peers.
+    fn end_all(&self, peers: &[(usize, Arc<Peer>)]) {
+        for (number, peer) in peers {
+            peer.lost.store(true, Ordering::SeqCst);
+            self.interrupt(*number, peer);
+        }
+        if !peers.is_empty() {
+            drop(self.lock());
+            self.changed.notify_all();
         }
     }
 
     /// Whether a peer has to end.
     pub fn is_over(&self, peer: usize) -> bool {
-        self.stopped.load(Ordering::SeqCst) || self.local(peer).lost.load(Ordering::SeqCst)
+        self.stopped.load(Ordering::SeqCst)
+            || self.seats.get(peer).is_none_or(|peer| peer.lost.load(Ordering::SeqCst))
+    }
+
+    /// Who of this run has this number, and asks.
+    pub fn peer(&self, number: usize) -> Result<Arc<Peer>, i64> {
+        self.seats.get(number).ok_or(ERROR_NAME)
     }
 
     /// Sleeps until a peer has its token, or until the deadline. Whether it was the deadline.
@@ -179,9 +198,9 @@ impl Group {
         let region = &mut regions[number];
         let rights = if write { ALL } else { REGION_READ };
         region.granted = [rights; MAX_PEERS];
-        for peer in 0..self.peers.len() {
-            self.map_in(region, number, peer, rights)?;
-            region.tell(peer, PEER_HERE);
+        for (at, peer) in self.seats.all() {
+            self.map_in(region, number, at, &peer, rights)?;
+            region.tell(at, PEER_HERE);
         }
         Ok(())
     }
@@ -193,32 +212,53 @@ impl Group {
         here.map(|(number, r)| r.shared(number, r.mapped[peer])).collect()
     }
 
-    fn map_in(&self, region: &mut Region, number: usize, peer: usize, rights: u32) -> Result<()> {
-        self.local(peer).map(&region.mapping(number, rights))?;
-        region.mapped[peer] = rights;
-        region.came |= 1 << peer;
+    fn map_in(
+        &self,
+        region: &mut Region,
+        number: usize,
+        at: usize,
+        peer: &Peer,
+        rights: u32,
+    ) -> Result<()> {
+        peer.map(&region.mapping(number, rights))?;
+        region.mapped[at] = rights;
+        region.came |= 1 << at;
         Ok(())
     }
 
     /// Takes a mapping away.
     fn unmap_in(&self, region: &mut Region, number: usize, peer: usize) -> Result<()> {
+        let Some(at) = self.seats.get(peer) else { return Ok(()) };
         let mapping = region.mapping(number, region.mapped[peer]);
         region.mapped[peer] = 0;
-        self.local(peer).unmap(&mapping)
+        at.unmap(&mapping)
     }
 
-    /// A guest's memory for regions of its own is as much as its memory.
-    fn budget(&self, regions: &[Region], peer: usize) -> u64 {
-        let own = regions.iter().filter(|r| r.owner == Some(peer)).map(|r| r.bytes).sum();
-        let guests: u64 = self.peers.iter().map(|peer| peer.memory.layout.bytes).sum();
-        let all = regions.iter().map(|r| r.bytes).fold(guests, u64::saturating_add);
-        let left = self.local(peer).memory.layout.bytes.saturating_sub(own);
-        left.min(self.limit.saturating_sub(all))
+    /// A family's memory for regions of its own is as much as its memory.
+    fn budget(&self, regions: &[Region], peer: &Peer) -> u64 {
+        let own = regions.iter().filter(|r| r.payer == Some(peer.family)).map(|r| r.bytes).sum();
+        peer.memory.origin.bytes.saturating_sub(own).min(self.left(regions))
+    }
+
+    /// What is left of [`Group::limit`] beside guests, also those that are being made, and regions.
+    fn left(&self, regions: &[Region]) -> u64 {
+        let all = regions.iter().map(|r| r.bytes).fold(self.seats.bytes(), u64::saturating_add);
+        self.limit.saturating_sub(all)
+    }
+
+    /// The number and the generation for a peer with so many bytes of its own, until it takes its seat or is forgotten.
+    pub fn reserve(&self, bytes: u64) -> Option<(usize, u32)> {
+        let regions = self.lock();
+        if bytes > self.left(&regions) {
+            return None;
+        }
+        self.seats.reserve(bytes)
     }
 
     /// [`ASK_REGION_CREATE`].
     pub fn create(&self, peer: usize, name: &[u8], bytes: u64, at: Option<u64>) -> Answer {
-        if self.local(peer).space.features() & FEATURE_REGIONS == 0 {
+        let asks = self.peer(peer)?;
+        if asks.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         if let Some(member) = &self.member {
@@ -230,10 +270,12 @@ impl Group {
             return Err(ERROR_EXISTS);
         }
         let address = region::place(&regions, bytes, at)?;
-        if regions.len() == MAX_REGIONS || bytes > self.budget(&regions, peer) {
+        if regions.len() == MAX_REGIONS || bytes > self.budget(&regions, &asks) {
             return Err(ERROR_FULL);
         }
-        regions.push(Region::new(name, address, bytes, Some(peer)).map_err(|_| ERROR_FULL)?);
+        let mut made = Region::new(name, address, bytes, Some(peer)).map_err(|_| ERROR_FULL)?;
+        made.payer = Some(asks.family);
+        regions.push(made);
         Ok(regions.len() as u64 - 1)
     }
 
@@ -279,7 +321,8 @@ impl Group {
         if region.mapped[peer] == rights {
             return Ok(0);
         }
-        if self.local(peer).space.features() & FEATURE_REGIONS == 0 {
+        let asks = self.peer(peer)?;
+        if asks.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         // With other rights it is still the same peer, for those who look at the header.
@@ -287,7 +330,7 @@ impl Group {
         if !comes {
             self.unmap_in(region, number, peer).map_err(|_| ERROR_FULL)?;
         }
-        self.map_in(region, number, peer, rights).map_err(|_| ERROR_FULL)?;
+        self.map_in(region, number, peer, &asks, rights).map_err(|_| ERROR_FULL)?;
         if comes {
             region.tell(peer, PEER_HERE);
         }
@@ -305,7 +348,7 @@ impl Group {
         if region.mapped[peer] == 0 {
             return Err(ERROR_NAME);
         }
-        if self.local(peer).space.features() & FEATURE_REGIONS == 0 {
+        if self.peer(peer)?.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         self.unmap_in(region, number, peer).map_err(|_| ERROR_FULL)?;
@@ -320,17 +363,34 @@ impl Group {
         }
         let mut regions = self.lock();
         let (number, region) = self.of(&mut regions, number, peer)?;
-        let to = usize::try_from(to).ok().filter(|to| *to < self.peers.len()).ok_or(ERROR_NAME)?;
+        let to =
+            usize::try_from(to).ok().filter(|to| *to < self.seats.limit()).ok_or(ERROR_NAME)?;
+        if rights != 0 {
+            self.peer(to)?;
+        }
         if region.owner != Some(peer) {
             return Err(ERROR_RIGHT);
         }
         region.granted[to] = rights;
-        if region.mapped[to] & !rights != 0 {
-            self.unmap_in(region, number, to).map_err(|_| ERROR_FULL)?;
-            region.tell(to, PEER_DEAD);
-            drop(regions);
-            self.tell_others(to);
+        // What a peer loses, its family loses: they are one program.
+        let mut losers = vec![to];
+        if let Some(family) = self.seats.get(to).map(|peer| peer.family) {
+            let all = self.seats.all();
+            let owners = all.iter().any(|(at, other)| *at == peer && other.family == family);
+            let others = all.iter().filter(|(at, other)| *at != to && other.family == family);
+            losers.extend(others.filter(|_| !owners).map(|(at, _)| *at));
         }
+        let mut lost = Vec::new();
+        for at in losers {
+            region.granted[at] &= rights;
+            if region.mapped[at] & !rights != 0 {
+                self.unmap_in(region, number, at).map_err(|_| ERROR_FULL)?;
+                region.tell(at, PEER_DEAD);
+                lost.push(at);
+            }
+        }
+        drop(regions);
+        lost.into_iter().for_each(|at| self.tell_others(at));
         Ok(0)
     }
 
@@ -339,7 +399,7 @@ impl Group {
         if let Some(member) = &self.member {
             return member.rendezvous(self, peer, number, count, deadline);
         }
-        if count > self.peers.len() as u64 {
+        if count > self.seats.limit() as u64 {
             return Err(ERROR_ARGUMENT);
         }
         let mut regions = self.lock();
@@ -362,22 +422,92 @@ impl Group {
     }
 
     fn tell_others(&self, peer: usize) {
-        (0..self.tokens.len()).filter(|other| *other != peer).for_each(|other| self.ring(other));
+        let others = self.seats.all().into_iter().filter(|(other, _)| *other != peer);
+        others.for_each(|(other, _)| self.ring(other));
         self.changed.notify_all();
     }
 
-    /// A peer is gone, by its own will or not: every header says so, and everybody looks.
+    /// Nobody has this number in any region; with its rights goes what it owned.
+    fn leave_regions(&self, number: usize, state: u32) {
+        for region in self.lock().iter_mut() {
+            if region.mapped[number] != 0 {
+                region.mapped[number] = 0;
+                region.tell(number, state);
+            }
+            if region.owner == Some(number) {
+                region.owner = Some(region::NOBODY);
+            }
+        }
+    }
+
+    /// A peer is gone, by its own will or not: every header says so, and everybody looks. It must not run again.
     pub fn gone(&self, peer: usize, state: u32) {
         if let Some(member) = &self.member {
-            return member.say(&Ask::Gone { peer, state });
+            // Nothing was spawned here. The keeper writes the headers, and gives everybody a token.
+            self.seats.leave(peer, state);
+            return member.gone(peer, state);
         }
-        let mut regions = self.lock();
-        for region in regions.iter_mut().filter(|r| r.mapped[peer] != 0) {
-            region.mapped[peer] = 0;
-            region.tell(peer, state);
+        self.end_bound(peer);
+        self.leave_regions(peer, state);
+        let family = self.seats.leave(peer, state);
+        self.end_all(&family);
+        if let Some(spawner) = self.spawner.get() {
+            spawner.look();
         }
-        drop(regions);
         self.tell_others(peer);
+    }
+
+    /// A peer that was to be is not: its number is free again.
+    pub fn forget(&self, number: usize) {
+        self.leave_regions(number, PEER_DEAD);
+        self.seats.give_back(number);
+    }
+
+    /// Before the start of a spawned peer: it gets the regions that its parent has mapped.
+    pub fn inherit(&self, parent: usize, number: usize, peer: &Peer) -> Result<()> {
+        for (i, region) in self.lock().iter_mut().enumerate() {
+            let rights = region.mapped[parent];
+            region.granted[number] = rights;
+            if rights != 0 {
+                self.map_in(region, i, number, peer, rights)?;
+                region.tell(number, PEER_HERE);
+            }
+        }
+        Ok(())
+    }
+
+    /// [`ASK_SPAWN`].
+    pub fn spawn(&self, peer: usize, entry: u64, argument: u64, stack: Area, bound: u64) -> Answer {
+        self.spawner.get().ok_or(ERROR_UNSUPPORTED)?.spawn(peer, entry, argument, stack, bound)
+    }
+
+    /// Before a peer is said to be gone: those are whom it bound to itself.
+    fn end_bound(&self, peer: usize) {
+        let Some(spawner) = self.spawner.get() else { return };
+        let Some(generation) = self.seats.get(peer).map(|peer| peer.generation) else { return };
+        // One of them may have been making another.
+        spawner.wait_until(|| {
+            let mut here = self.seats.all();
+            here.retain(|(_, other)| other.bound == Some((peer, generation)));
+            self.end_all(&here);
+            here.is_empty()
+        });
+    }
+
+    /// [`ASK_END`].
+    pub fn end(&self, peer: usize, number: u64, generation: u64) -> Answer {
+        let number = usize::try_from(number).map_err(|_| ERROR_NAME)?;
+        let known = self.seats.life(number).generation;
+        if generation == 0 || generation > u64::from(known) {
+            return Err(ERROR_NAME);
+        }
+        let there = self.seats.get(number).filter(|p| u64::from(p.generation) == generation);
+        let Some(there) = there else { return Ok(0) };
+        if there.family == number || there.family != self.peer(peer)?.family {
+            return Err(ERROR_RIGHT);
+        }
+        self.end_all(&[(number, there)]);
+        Ok(0)
     }
 }
 

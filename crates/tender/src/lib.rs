@@ -12,6 +12,8 @@
 //! | [`group`] | peers, their tokens, their regions |
 //! | [`member`] | a run that shares its group with other runs |
 //! | [`keeper`] | the process that keeps such a group together |
+//! | [`seats`] | who has which number of a group |
+//! | [`spawn`] | peers that join a family while it runs |
 //! | [`region`] | named memory that peers share |
 //! | [`clock`] | the time-stamp counter as a clock |
 //! | [`report`], [`core_file`] | how a guest crashed |
@@ -24,7 +26,8 @@
 //! 2. What a guest says is a stranger's word: it is copied once, then checked, then used.
 //! 3. However a guest or the tender ends, nothing is left behind: all that the tender makes are memory, descriptors
 //!    and children that the kernel ends with it.
-//! 4. After [`confine`], the tender opens nothing, executes nothing and connects to nothing.
+//! 4. After [`confine`], the tender opens nothing and connects to nothing; what it executes are guests that are
+//!    spawned, confined as it is.
 //!
 //! Must not know: what a guest computes.
 
@@ -45,4 +48,6 @@ pub mod process;
 pub mod region;
 pub mod report;
 pub mod run;
+pub mod seats;
+pub mod spawn;
 mod wire;

@@ -7,7 +7,7 @@
 
 use crate::backend::Mapping;
 use crate::clock::Clock;
-use crate::group::Group;
+use crate::group::{Group, Peer};
 use crate::keeper;
 use crate::memory::{shared_block, Block};
 use anyhow::{bail, ensure, Context, Result};
@@ -19,7 +19,7 @@ use kyozon_join::Error;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use vmm_sys_util::eventfd::EventFd;
 
@@ -95,6 +95,16 @@ pub fn meet(meeting: &Meeting) -> Result<Socket> {
             Ok(socket)
         }
     }
+}
+
+/// One of this run's peers, where it is not gone.
+fn peer_of(group: &Group, peer: usize) -> Result<Arc<Peer>> {
+    group.seats.get(peer).context("a peer that is gone")
+}
+
+/// Takes a region away from a peer; from one that is gone there is nothing to take.
+fn unmap(group: &Group, peer: usize, mapping: &Mapping) -> Result<()> {
+    group.seats.get(peer).map_or(Ok(()), |peer| peer.unmap(mapping))
 }
 
 fn known_mapping(known: &Known, block: Block) -> Mapping {
@@ -180,10 +190,10 @@ impl Member {
     }
 
     /// Before the start: a peer maps a region that it was granted when it joined.
-    pub fn map(&self, group: &Group, peer: usize, known: &Known, block: &Block) -> Result<()> {
+    pub fn map(&self, number: usize, peer: &Peer, known: &Known, block: &Block) -> Result<()> {
         let mapping = known_mapping(known, block.clone());
-        group.local(peer).map(&mapping)?;
-        self.lock().mapped.insert((known.number, peer), mapping);
+        peer.map(&mapping)?;
+        self.lock().mapped.insert((known.number, number), mapping);
         Ok(())
     }
 
@@ -273,7 +283,7 @@ impl Member {
         if there == Some(rights & REGION_WRITE != 0) {
             return Ok(0);
         }
-        if group.local(peer).space.features() & FEATURE_REGIONS == 0 {
+        if group.peer(peer)?.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         self.ask(group, peer, Then::Map { peer }, NO_DEADLINE, |id| Ask::Map {
@@ -290,7 +300,7 @@ impl Member {
         if !self.lock().mapped.contains_key(&(number, peer)) {
             return Err(ERROR_NAME);
         }
-        if group.local(peer).space.features() & FEATURE_REGIONS == 0 {
+        if group.peer(peer)?.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         let then = Then::Unmap { peer, number };
@@ -331,6 +341,12 @@ impl Member {
         self.ask(group, peer, Then::Nothing, deadline, meet(count)).map(|answer| answer.0)
     }
 
+    /// A peer of this run's is gone.
+    pub fn gone(&self, peer: usize, state: u32) {
+        self.lock().mapped.retain(|(_, of), _| *of != peer);
+        self.say(&Ask::Gone { peer, state });
+    }
+
     /// Receives until `done` is signalled, or the run ends for what the keeper said.
     pub fn serve(&self, group: &Group, done: &EventFd) {
         loop {
@@ -361,18 +377,17 @@ impl Member {
             Tell::Answer { id, result, region } => self.answered(group, id, result, region, fds),
             Tell::Take { serial, peer, number } => {
                 let mapping = self.lock().mapped.remove(&(number, peer));
-                let gone = mapping.is_none_or(|m| group.local(peer).unmap(&m).is_ok());
+                let gone = mapping.is_none_or(|mapping| unmap(group, peer, &mapping).is_ok());
                 if gone {
                     self.say(&Ask::Taken { serial });
                 } else {
-                    group.end(peer);
+                    group.lose(peer);
                 }
             }
             Tell::Stop { peer } => {
                 self.killed.store(true, Ordering::SeqCst);
                 match peer {
-                    Some(peer) if group.has(peer) => group.end(peer),
-                    Some(_) => {}
+                    Some(peer) => group.lose(peer),
                     None => group.stop(),
                 }
                 self.wake();
@@ -396,7 +411,7 @@ impl Member {
                 Then::Map { peer } => self.remap(group, peer, known.as_ref(), fds),
                 Then::Unmap { peer, number } => {
                     let mapping = self.lock().mapped.remove(&(number, peer));
-                    mapping.map_or(Ok(()), |mapping| group.local(peer).unmap(&mapping))
+                    mapping.map_or(Ok(()), |mapping| unmap(group, peer, &mapping))
                 }
             };
             if done.is_err() {
@@ -418,14 +433,14 @@ impl Member {
         let known = known.context("a region")?;
         let fd = fds.into_iter().next().context("a descriptor")?;
         let block = shared_block(known.bytes, fd.into(), known.rights & REGION_WRITE != 0);
-        let key = (known.number, peer);
+        let (key, at) = ((known.number, peer), peer_of(group, peer)?);
         let before = self.lock().mapped.remove(&key);
         if let Some(before) = before {
-            group.local(peer).unmap(&before)?;
+            at.unmap(&before)?;
         }
         let mapped = block.and_then(|block| {
             let mapping = known_mapping(known, block);
-            group.local(peer).map(&mapping).map(|()| mapping)
+            at.map(&mapping).map(|()| mapping)
         });
         match mapped {
             Ok(mapping) => {

@@ -20,8 +20,10 @@ pub struct Region {
     pub bytes: u64,
     /// The memory.
     pub block: Block,
-    /// The peer that made it; none for the group's own.
+    /// The peer that made it; none for the group's own. [`NOBODY`] where that is gone.
     pub owner: Option<usize>,
+    /// The family of that peer, of whose memory it is.
+    pub payer: Option<usize>,
     /// `REGION_*` that each peer may have.
     pub granted: [u32; MAX_PEERS],
     /// `REGION_*` that each peer has now; 0 where it is not mapped.
@@ -29,6 +31,9 @@ pub struct Region {
     /// Peers that have mapped it at some time, a bit for each.
     pub came: u64,
 }
+
+/// No peer's number.
+pub const NOBODY: usize = usize::MAX;
 
 /// All rights.
 pub const ALL: u32 = REGION_READ | REGION_WRITE;
@@ -117,7 +122,8 @@ impl Region {
         };
         wire::put_header(&block, header)?;
         let mapped = [0; MAX_PEERS];
-        Ok(Self { name: name.to_owned(), address, bytes, block, owner, granted, mapped, came: 0 })
+        let (name, payer) = (name.to_owned(), owner);
+        Ok(Self { name, address, bytes, block, owner, payer, granted, mapped, came: 0 })
     }
 
     /// As a backend maps it.

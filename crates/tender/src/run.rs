@@ -7,14 +7,15 @@
 use crate::backend::{Cpu, Event, Reason, Space};
 use crate::calls::{self, Outcome};
 use crate::clock::Clock;
-use crate::confine;
+use crate::confine::{self, Later, Needs};
 use crate::elf::{self, Image};
 use crate::group::{Group, Peer};
 use crate::kvm::{self, KvmSpace};
 use crate::layout::{system, Layout};
 use crate::member::{self, Joined, Meeting};
 use crate::memory::{system_address, Memory};
-use crate::process::{self, ProcessSpace};
+use crate::process::{self, ProcessSpace, Readers};
+use crate::spawn::Spawner;
 use crate::{core_file, report, wire};
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
@@ -80,12 +81,14 @@ pub struct Options {
     pub core: Option<PathBuf>,
     /// The group's regions.
     pub regions: Vec<RegionOption>,
-    /// How many guests.
+    /// How many guests at the start.
     pub vms: usize,
     /// The group that this run shares with others.
     pub group: Option<Meeting>,
     /// Bytes of all guests and regions, at most.
     pub group_memory: Option<u64>,
+    /// How many peers at once, with those that guests spawn; not fewer than `vms`.
+    pub peers: usize,
     /// Their arguments.
     pub arguments: Vec<String>,
 }
@@ -113,7 +116,7 @@ pub fn kick_signal() -> i32 {
 extern "C" fn interrupted(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 
 /// How one guest ended.
-enum End {
+pub(crate) enum End {
     /// By its own will.
     Exit(u8),
     /// It gave up, or crashed: what there is to say.
@@ -122,6 +125,16 @@ enum End {
     Stopped,
     /// The tender could not go on.
     Failed(anyhow::Error),
+}
+
+impl End {
+    /// Why the tender could not go on with it.
+    pub(crate) fn failure(self) -> Result<()> {
+        match self {
+            Self::Failed(error) => Err(error),
+            _ => Ok(()),
+        }
+    }
 }
 
 type Starter = Box<dyn FnOnce(&Memory, &[EventFd]) -> Result<Box<dyn Cpu>>>;
@@ -165,11 +178,17 @@ fn host(backend: Option<Backend>) -> Result<Option<kvm::Host>> {
     }
 }
 
-fn machine(host: Option<&kvm::Host>, image: &Image, file: &[u8], memory: u64) -> Result<Machine> {
+fn machine(
+    host: Option<&kvm::Host>,
+    readers: &Readers,
+    image: &Image,
+    file: &[u8],
+    memory: u64,
+) -> Result<Machine> {
     let layout = Layout::new(image, memory)?;
     let memory = Arc::new(Memory::new(image, file, layout, host.is_none())?);
     let Some(host) = host else {
-        let space = ProcessSpace::new();
+        let space = ProcessSpace::new(readers);
         let process = space.clone();
         let start: Starter =
             Box::new(move |memory, tokens| Ok(Box::new(process.start(memory, tokens)?)));
@@ -192,51 +211,74 @@ fn arguments(options: &Options) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a guest's boot block.
-fn boot(
-    group: &Group,
-    peer: usize,
-    backend: Backend,
-    arguments: &[u8],
-    count: usize,
-    (peers, mapped): (usize, &[SharedRegion]),
-) -> Result<()> {
-    let Peer { memory, space, .. } = group.local(peer);
-    let Layout { image, stack, tls, heap, thread, .. } = memory.layout;
-    let (door, doorbell) = match backend {
-        Backend::Kvm => (kvm::DOOR, kvm::DOORBELL),
-        Backend::Process => (process::DOOR, process::DOORBELL),
-    };
-    let clock = &group.clock;
-    let mut regions = [SharedRegion::default(); MAX_REGIONS];
-    regions[..mapped.len()].copy_from_slice(mapped);
-    memory.put_system(system::ARGUMENTS, arguments)?;
-    let boot = GuestBoot {
-        magic: BOOT_MAGIC,
-        version: UNIKERNEL_VERSION,
-        backend: if backend == Backend::Kvm { BACKEND_KVM } else { BACKEND_PROCESS },
-        features: space.features() | if clock.steady { FEATURE_TSC } else { 0 },
-        peer: peer as u32,
-        peers: peers as u32,
-        door: system_address(door),
-        doorbell: system_address(doorbell),
-        call: system_address(system::CALL),
-        thread,
-        image,
-        stack,
-        tls,
-        heap,
-        tsc_khz: clock.khz,
-        tsc_offset: 0,
-        clock_tsc: clock.tsc,
-        clock_ns: clock.ns,
-        clock_scale: clock.scale,
-        arguments: Area { base: system_address(system::ARGUMENTS), bytes: arguments.len() as u64 },
-        argument_count: count as u64,
-        region_count: mapped.len() as u64,
-        regions,
-    };
-    wire::put_boot(&memory.block, system::BOOT, boot)
+/// What boot blocks say, whosever they are.
+pub struct Boot {
+    /// What runs guests.
+    pub backend: Backend,
+    /// Highest number that a peer of the group has at the start, and 1.
+    pub peers: usize,
+    /// Arguments, as guests find them.
+    pub arguments: Vec<u8>,
+    /// How many they are.
+    pub argument_count: usize,
+    /// Whether there can be more peers than at the start.
+    pub spawn: bool,
+}
+
+impl Boot {
+    /// Writes a guest's boot block.
+    pub fn write(
+        &self,
+        group: &Group,
+        number: usize,
+        peer: &Peer,
+        mapped: &[SharedRegion],
+    ) -> Result<()> {
+        let Peer { memory, space, generation, .. } = peer;
+        let Layout { image, stack, tls, heap, thread, argument, .. } = memory.layout;
+        let (door, doorbell) = match self.backend {
+            Backend::Kvm => (kvm::DOOR, kvm::DOORBELL),
+            Backend::Process => (process::DOOR, process::DOORBELL),
+        };
+        let clock = &group.clock;
+        let bit = |on: bool, bit| if on { bit } else { 0 };
+        let mut regions = [SharedRegion::default(); MAX_REGIONS];
+        regions[..mapped.len()].copy_from_slice(mapped);
+        memory.put_system(system::ARGUMENTS, &self.arguments)?;
+        let base = system_address(system::ARGUMENTS);
+        let boot = GuestBoot {
+            magic: BOOT_MAGIC,
+            version: UNIKERNEL_VERSION,
+            backend: if self.backend == Backend::Kvm { BACKEND_KVM } else { BACKEND_PROCESS },
+            features: space.features()
+                | bit(clock.steady, FEATURE_TSC)
+                | bit(self.spawn, FEATURE_SPAWN),
+            peer: number as u32,
+            peers: self.peers as u32,
+            door: system_address(door),
+            doorbell: system_address(doorbell),
+            call: system_address(system::CALL),
+            thread,
+            image,
+            stack,
+            tls,
+            heap,
+            tsc_khz: clock.khz,
+            tsc_offset: 0,
+            clock_tsc: clock.tsc,
+            clock_ns: clock.ns,
+            clock_scale: clock.scale,
+            arguments: Area { base, bytes: self.arguments.len() as u64 },
+            argument_count: self.argument_count as u64,
+            region_count: mapped.len() as u64,
+            regions,
+            argument,
+            life: system_address(system::LIFE),
+            generation: *generation,
+            limit: group.seats.limit() as u32,
+        };
+        wire::put_boot(&memory.block, system::BOOT, boot)
+    }
 }
 
 /// Standard output is the console. Whoever closed it does not listen.
@@ -249,6 +291,7 @@ fn console(text: &[u8]) {
 fn guest(
     group: &Group,
     peer: usize,
+    at: &Peer,
     cpu: &mut dyn Cpu,
     file: &[u8],
     core: Option<&Path>,
@@ -260,7 +303,7 @@ fn guest(
         let reason = match cpu.enter()? {
             Event::Interrupted => continue,
             Event::Doorbell(to) => {
-                rung(group, peer, to as usize)?;
+                rung(group, at, to as usize)?;
                 continue;
             }
             Event::Crash(reason) => reason,
@@ -269,15 +312,8 @@ fn guest(
                 Outcome::Exit(status) => return Ok(End::Exit(status)),
                 Outcome::Panic(why) => {
                     let why = report::printable(&why);
-                    return crash(
-                        group,
-                        peer,
-                        cpu,
-                        file,
-                        core,
-                        STATUS_PANIC,
-                        &format!("gave up: {why}"),
-                    );
+                    let why = format!("gave up: {why}");
+                    return crash(at, peer, cpu, file, core, STATUS_PANIC, &why);
                 }
             },
         };
@@ -285,20 +321,20 @@ fn guest(
         if group.is_over(peer) && matches!(reason, Reason::Killed(_)) {
             return Ok(End::Stopped);
         }
-        return crash(group, peer, cpu, file, core, STATUS_CRASH, &format!("crashed: {reason}"));
+        return crash(at, peer, cpu, file, core, STATUS_CRASH, &format!("crashed: {reason}"));
     }
 }
 
 /// A guest rang, and the backend did not: this time it is done here, from now on there.
-fn rung(group: &Group, peer: usize, to: usize) -> Result<()> {
+fn rung(group: &Group, peer: &Peer, to: usize) -> Result<()> {
     let Some(token) = group.tokens.get(to) else { return Ok(()) };
     group.ring(to);
-    group.local(peer).space.doorbell(to, token)
+    peer.space.doorbell(to, token)
 }
 
 /// The report of a crash, and a core file where one is wanted.
 fn crash(
-    group: &Group,
+    at: &Peer,
     peer: usize,
     cpu: &mut dyn Cpu,
     file: &[u8],
@@ -307,7 +343,7 @@ fn crash(
     what: &str,
 ) -> Result<End> {
     let registers = cpu.registers()?;
-    let memory = &group.local(peer).memory;
+    let memory = &at.memory;
     let frames = report::backtrace(memory, &registers);
     let mut text = format!("kyozon: guest {peer} {what}");
     if status == STATUS_CRASH {
@@ -395,7 +431,8 @@ pub fn run(options: &Options) -> Result<Summary> {
     // Threads allocate little here: an arena for each would cost more to make than it saves.
     // SAFETY: a number of the allocator's, before there are threads.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
-    ensure!((1..=MAX_PEERS).contains(&options.vms), "a group has 1 to {MAX_PEERS} guests");
+    let most = options.vms.max(options.peers);
+    ensure!(options.vms > 0 && most <= MAX_PEERS, "a group has 1 to {MAX_PEERS} guests");
     let name = options.image.display();
     let file = read(&options.image)?;
     let image = elf::parse(&file).with_context(|| format!("cannot run {name}"))?;
@@ -405,40 +442,67 @@ pub fn run(options: &Options) -> Result<Summary> {
     let signals = signals()?;
     register_signal_handler(kick_signal(), interrupted).context("sigaction")?;
 
-    let new_token = |_| EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
-    let tokens =
-        (0..options.vms).map(new_token).collect::<Result<Vec<_>, _>>().context("eventfd")?;
+    let readers = Readers::default();
     let mut machines = Vec::new();
     for _ in 0..options.vms {
-        machines.push(machine(host.as_ref(), &image, &file, options.memory)?);
+        machines.push(machine(host.as_ref(), &readers, &image, &file, options.memory)?);
     }
     let clock = Clock::new(clock_began, machines[0].khz);
+    let mut joined = match (socket, &options.group) {
+        (Some(socket), Some(meeting)) => Some(join(socket, meeting, clock, backend, options)?),
+        _ => None,
+    };
+    let (first, tokens, clock) = match &mut joined {
+        Some(joined) => (joined.first, std::mem::take(&mut joined.tokens), joined.clock),
+        None => (0, tokens(options.peers.max(options.vms))?, clock),
+    };
     let mut starters = Vec::new();
     let mut peers = Vec::new();
-    for Machine { memory, space, start, .. } in machines {
-        peers.push(Peer { memory, space, kick: OnceLock::new(), lost: AtomicBool::new(false) });
+    for (family, Machine { memory, space, start, .. }) in (first..).zip(machines) {
+        let (kick, lost, generation) = (OnceLock::new(), AtomicBool::new(false), 1);
+        peers.push(Peer { memory, space, kick, lost, family, generation, bound: None });
         starters.push(start);
     }
-    let mut group = Group::new(peers, tokens, clock);
-    let words = arguments(options)?;
-    let (count, mapped) = match (socket, &options.group) {
-        (Some(socket), Some(meeting)) => join(&mut group, socket, meeting, backend, options)?,
-        _ => alone(&mut group, options)?,
+    let mut group = Group::new(first, peers, tokens, clock);
+    let (count, mapped) = match joined {
+        Some(joined) => member(&mut group, joined)?,
+        None => alone(&mut group, options)?,
     };
-    for peer in group.first..group.first + options.vms {
-        boot(&group, peer, backend, &words, options.arguments.len(), (count, &mapped))?;
+    let group = Arc::new(group);
+    let boot = Boot {
+        backend,
+        peers: count,
+        arguments: arguments(options)?,
+        argument_count: options.arguments.len(),
+        // A keeper gives a run its numbers when it joins, and no more.
+        spawn: group.member.is_none() && group.seats.limit() > options.vms,
+    };
+    for (number, peer) in group.seats.all() {
+        boot.write(&group, number, &peer, &mapped)?;
     }
-    drop(host);
+    let file = Arc::new(file);
+    let later = match backend {
+        _ if !boot.spawn => Later::Nothing,
+        Backend::Kvm => Later::Machines,
+        Backend::Process => Later::Processes,
+    };
+    if boot.spawn {
+        let spawner =
+            Spawner::new(Arc::downgrade(&group), image, file.clone(), host, readers, boot);
+        let _ = group.spawner.set(spawner);
+    } else {
+        drop((host, readers));
+    }
     let done = EventFd::new(libc::EFD_CLOEXEC).context("eventfd")?;
     let core = options.core.as_deref();
     confine::give_up_files(core)?;
     let mut cpus = Vec::new();
-    for (peer, start) in starters.into_iter().enumerate() {
-        cpus.push(start(&group.peers[peer].memory, &group.tokens)?);
+    for ((_, peer), start) in group.seats.all().iter().zip(starters) {
+        cpus.push(start(&peer.memory, &group.tokens)?);
     }
     let children: Vec<i32> = cpus.iter().filter_map(|cpu| cpu.child()).collect();
     let socket = group.member.as_ref().map(|member| member.descriptor());
-    confine::give_up_calls(&children, core.is_some(), socket)?;
+    confine::give_up_calls(&Needs { children: &children, core: core.is_some(), socket, later })?;
 
     let start = began.elapsed();
     let until = options.time_limit.map(|limit| Instant::now() + limit);
@@ -449,6 +513,12 @@ pub fn run(options: &Options) -> Result<Summary> {
     let killed = group.member.as_ref().is_some_and(|m| m.killed.load(Ordering::SeqCst));
     let woken = if killed { Woken::Signal(libc::SIGTERM as u8) } else { woken };
     summary(backend, ends, woken, options, start, began.elapsed() - start)
+}
+
+/// Tokens of so many peers.
+fn tokens(count: usize) -> Result<Vec<EventFd>> {
+    let token = |_| EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
+    (0..count).map(token).collect::<Result<_, _>>().context("eventfd")
 }
 
 /// A group that nobody joins: its regions are this run's.
@@ -469,14 +539,14 @@ fn alone(group: &mut Group, options: &Options) -> Result<(usize, Vec<SharedRegio
     Ok((options.vms, group.mapped_by(0)))
 }
 
-/// A group that other runs have joined, or will: its regions are the keeper's.
+/// Joins a group that other runs have joined, or will.
 fn join(
-    group: &mut Group,
     socket: Socket,
     meeting: &Meeting,
+    clock: Clock,
     backend: Backend,
     options: &Options,
-) -> Result<(usize, Vec<SharedRegion>)> {
+) -> Result<Joined> {
     let wanted = |r: &RegionOption| Wanted {
         name: r.name.clone(),
         bytes: r.bytes,
@@ -486,16 +556,19 @@ fn join(
     let regions = options.regions.iter().map(wanted).collect();
     let image = options.image.display().to_string();
     let guests = (options.vms, options.memory);
-    let joined =
-        Joined::new(socket, meeting, group.clock, (&image, backend.name()), guests, regions)?;
-    (group.first, group.tokens, group.clock) = (joined.first, joined.tokens, joined.clock);
-    for peer in &group.peers {
+    Joined::new(socket, meeting, clock, (&image, backend.name()), guests, regions)
+}
+
+/// A group that was joined: its regions are the keeper's.
+fn member(group: &mut Group, joined: Joined) -> Result<(usize, Vec<SharedRegion>)> {
+    let peers = group.seats.all();
+    for (_, peer) in &peers {
         peer.space.hold(joined.member.lifeline())?;
     }
     let mut mapped = Vec::new();
     for (known, block) in &joined.regions {
-        for peer in group.first..group.first + options.vms {
-            joined.member.map(group, peer, known, block)?;
+        for (number, peer) in &peers {
+            joined.member.map(*number, peer, known, block)?;
         }
         mapped.push(member::shared(known));
     }
@@ -503,24 +576,26 @@ fn join(
     Ok((joined.peers, mapped))
 }
 
-/// What a guest's thread does.
-fn work(
+/// What a guest's thread does. `at` is its peer.
+pub(crate) fn work(
     group: &Group,
     peer: usize,
+    at: &Peer,
     mut cpu: Box<dyn Cpu>,
     file: &[u8],
     core: Option<&Path>,
 ) -> End {
-    let _ = group.local(peer).kick.set(cpu.kick());
+    let _ = at.kick.set(cpu.kick());
     // Of several core files, the last guest's would stand: only the first has one.
     let core = core.filter(|_| peer == group.first);
-    let end = guest(group, peer, &mut *cpu, file, core).unwrap_or_else(End::Failed);
-    drop(cpu);
-    let state = if matches!(end, End::Exit(_)) { PEER_LEFT } else { PEER_DEAD };
-    group.gone(peer, state);
+    let end = guest(group, peer, at, &mut *cpu, file, core).unwrap_or_else(End::Failed);
     if let End::Crash { text, .. } = &end {
         eprint!("{text}");
     }
+    // Nobody enters its processor any more, so it can be said that it is gone before all of it is.
+    let state = if matches!(end, End::Exit(_)) { PEER_LEFT } else { PEER_DEAD };
+    group.gone(peer, state);
+    drop(cpu);
     end
 }
 
@@ -546,16 +621,19 @@ fn execute(
             member.say(&Ask::Started);
             scope.spawn(|| member.serve(group, done));
         }
-        let mut cpus = (group.first..).zip(cpus);
-        let first = cpus.next();
-        let others: Vec<_> = cpus
-            .map(|(peer, cpu)| scope.spawn(move || work(group, peer, cpu, file, core)))
-            .collect();
-        let mut ends: Vec<_> =
-            first.map(|(peer, cpu)| work(group, peer, cpu, file, core)).into_iter().collect();
+        let mut guests = group.seats.all().into_iter().zip(cpus);
+        let run = move |((peer, at), cpu): ((usize, Arc<Peer>), _)| {
+            work(group, peer, &at, cpu, file, core)
+        };
+        let first = guests.next();
+        let others: Vec<_> = guests.map(|guest| scope.spawn(move || run(guest))).collect();
+        let mut ends: Vec<_> = first.map(run).into_iter().collect();
         for other in others {
             let broke = |_| End::Failed(anyhow!("the thread of a guest broke"));
             ends.push(other.join().unwrap_or_else(broke));
+        }
+        if let Some(spawner) = group.spawner.get() {
+            spawner.wait();
         }
         done.write(1).context("eventfd")?;
         let woken = watch.join().map_err(|_| anyhow!("the watching thread broke"))??;

@@ -7,6 +7,7 @@
 //! | [`hostile`] | cases that crash, or try to |
 //! | [`meet`] | cases of guests that different commands run, and of host programs |
 //! | [`peers`] | cases of several guests |
+//! | [`threads`] | cases of guests that spawn others |
 #![no_std]
 #![no_main]
 
@@ -16,6 +17,7 @@ mod good;
 mod hostile;
 mod meet;
 mod peers;
+mod threads;
 
 use kyozon_unikernel::{arguments, main, println};
 
@@ -33,7 +35,7 @@ fn run() -> u8 {
     if name == "status" {
         return words.next().and_then(|word| word.parse().ok()).unwrap_or(2);
     }
-    let all = [good::CASES, hostile::CASES, peers::CASES, meet::CASES];
+    let all = [good::CASES, hostile::CASES, peers::CASES, meet::CASES, threads::CASES];
     match all.iter().flat_map(|cases| cases.iter()).find(|case| case.0 == name) {
         Some((_, case)) => {
             case();

@@ -157,7 +157,8 @@ fn revoked() {
 
 fn rendezvous() {
     let board = board();
-    assert_eq!(board.region().rendezvous(peers() + 1, None), Err(Error::Argument));
+    let limit = boot().limit as usize;
+    assert_eq!(board.region().rendezvous(limit + 1, None), Err(Error::Argument));
     assert_eq!(board.region().rendezvous(peers(), None), Ok(peers()));
     println!("peer {} met {}", me(), peers());
 }

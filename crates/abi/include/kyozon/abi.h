@@ -376,7 +376,7 @@
 /*
  Version of everything in this module.
  */
-#define KYOZON_UNIKERNEL_VERSION 2
+#define KYOZON_UNIKERNEL_VERSION 3
 
 /*
  Images are linked from here on: 64 GiB.
@@ -397,6 +397,21 @@
  Bytes of thread-local data, at most.
  */
 #define KYOZON_MAX_TLS_BYTES (1 << 20)
+
+/*
+ Flag of a segment that is private: of those that ELF leaves to operating systems (`PF_MASKOS`).
+ */
+#define KYOZON_SEGMENT_PRIVATE 1048576
+
+/*
+ Bytes of all private segments together, at most.
+ */
+#define KYOZON_MAX_PRIVATE_BYTES (16 << 20)
+
+/*
+ Bytes of a spawned peer's stack, at least, with the guard.
+ */
+#define KYOZON_MIN_STACK_BYTES 8192
 
 /*
  Type of the note, of the name `Kyozon`, that says the version.
@@ -484,7 +499,7 @@
 #define KYOZON_FEATURE_FSGSBASE 4
 
 /*
- [`GuestBoot::features`]: [`ASK_SPAWN`].
+ [`GuestBoot::features`]: [`ASK_SPAWN`] and [`ASK_END`].
  */
 #define KYOZON_FEATURE_SPAWN 8
 
@@ -537,10 +552,20 @@
 #define KYOZON_ASK_DISCARD 8
 
 /*
- `entry`, `argument`, `stack top`: starts a peer in this group that shares this peer's image, heap and stacks. The
- answer is its number. Without [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
+ `entry`, `argument`, `stack`, `bytes`, `bound`: starts a peer that shares this peer's image, heap and stacks, as "Spawning"
+ says. The answer is its number and, times 2^32, its generation modulo 2^31; [`ERROR_ADDRESS`] where entry or stack are not as they must be. Where `bound`
+ is not 0, it is 1 more than the number of a peer of the same family, perhaps the one that asks, which the new peer
+ does not outlive; [`ERROR_NAME`] where there is none, [`ERROR_RIGHT`] where it is of another family. Without
+ [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
  */
 #define KYOZON_ASK_SPAWN 9
+
+/*
+ `peer`, `generation`: ends a peer of the same family that was spawned, wherever it is; its word becomes
+ [`PEER_DEAD`], which the caller does not wait for. The answer is 0, also where this very peer is gone already;
+ [`ERROR_RIGHT`] where it is of another family or was not spawned, [`ERROR_NAME`] where it never was.
+ */
+#define KYOZON_ASK_END 10
 
 /*
  `name`, `name bytes`, `bytes`, `address`: makes a region of so many bytes, a multiple of 4096 with the header's
@@ -1968,6 +1993,25 @@ struct kyozon_guest_boot {
          Regions that are mapped at the start.
          */
         struct kyozon_shared_region regions[KYOZON_MAX_REGIONS];
+        /*
+         What [`ASK_SPAWN`] was given; 0 in a guest that was there at the start.
+         */
+        uint64_t argument;
+        /*
+         Address of [`MAX_PEERS`] times [`RegionPeer`], by number, which the guest can only read: what became of the
+         peers of the group. [`PEER_ABSENT`] with generation 0 is a number that nobody had. Where others may join the
+         group, only peers of the same command are in it: of all others a region's header tells, with generations of its
+         own.
+         */
+        uint64_t life;
+        /*
+         Generation of this peer in that table: the first of a number has 1.
+         */
+        uint32_t generation;
+        /*
+         Peers that the group can have at once, at most.
+         */
+        uint32_t limit;
 };
 
 /*

@@ -1,11 +1,11 @@
 //! From a copy of the tender to a process of the guest's.
 
-use super::loader::{self, Step};
+use super::loader::{self, Start, Step};
 use super::{filter, Piece, ProcessCpu, DOORBELLS, LIFELINE};
 use crate::layout::system;
 use crate::memory::{memory_file, system_address, Memory};
 use anyhow::{Context, Result};
-use kyozon_abi::unikernel::{GUEST_STACK_TOP, GUEST_SYSTEM_BASE, MAX_PEERS};
+use kyozon_abi::unikernel::{GUEST_SYSTEM_BASE, MAX_PEERS};
 use std::fs::File;
 use std::io::{Error, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -132,7 +132,13 @@ pub fn start(
     let steps = steps(memory, pieces, &descriptors, peers, lifeline.is_some());
     let data = filter_data(loader::filter_address(steps.len()))?;
     let boot = system_address(system::BOOT);
-    let file = loader::file(&steps, GUEST_STACK_TOP - 8, boot, memory.layout.entry, &data)?;
+    let layout = &memory.layout;
+    let start = Start {
+        entry: layout.entry,
+        stack: layout.stack_top() - 8,
+        arguments: [boot, layout.argument],
+    };
+    let file = loader::file(&steps, start, &data)?;
     let loader = executable(&file)?;
     let (wait, go) = pipe()?;
     let (wait_at, loader_at) = (FIRST + sources.len() as RawFd, FIRST + sources.len() as RawFd + 1);

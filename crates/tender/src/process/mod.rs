@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use vmm_sys_util::eventfd::EventFd;
 
 pub use cpu::ProcessCpu;
+pub use filter::DOOR_NUMBER;
 pub use loader::{DOOR, DOORBELL};
 
 /// Doorbells of peers are descriptors from here on.
@@ -38,8 +39,13 @@ const LIFELINE: i32 = DOORBELLS + MAX_PEERS as i32;
 pub struct ProcessSpace {
     lifeline: OnceLock<OwnedFd>,
     /// Regions, and for each a descriptor that cannot write.
-    before: Mutex<Vec<(Mapping, File)>>,
+    before: Mutex<Vec<(Mapping, Arc<File>)>>,
+    readers: Readers,
 }
+
+/// Descriptors of regions, by number, that cannot write: opened before the tender gives up to open, for peers that come
+/// later, too.
+pub type Readers = Arc<Mutex<Vec<(usize, Arc<File>)>>>;
 
 /// What the loader maps: a piece of a file at an address of the guest's.
 struct Piece<'a> {
@@ -66,8 +72,20 @@ pub(crate) fn read_only(file: BorrowedFd<'_>) -> Result<File> {
 
 impl ProcessSpace {
     /// A space that maps what the guest was granted before the start.
-    pub fn new() -> Arc<Self> {
-        Arc::new(Self { lifeline: OnceLock::new(), before: Mutex::default() })
+    pub fn new(readers: &Readers) -> Arc<Self> {
+        let (lifeline, before) = (OnceLock::new(), Mutex::default());
+        Arc::new(Self { lifeline, before, readers: readers.clone() })
+    }
+
+    /// A descriptor of a region's that cannot write.
+    fn reader(&self, mapping: &Mapping) -> Result<Arc<File>> {
+        let mut readers = self.readers.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some((_, reader)) = readers.iter().find(|(number, _)| *number == mapping.number) {
+            return Ok(reader.clone());
+        }
+        let reader = Arc::new(read_only(file(&mapping.block)?)?);
+        readers.push((mapping.number, reader.clone()));
+        Ok(reader)
     }
 
     /// Starts the process. It waits until a thread traces it.
@@ -92,7 +110,8 @@ impl ProcessSpace {
                 _ => read,
             };
             let (base, bytes, offset) = (piece.base, piece.bytes, piece.offset);
-            pieces.push(Piece { base, bytes, offset, prot, file: own });
+            let file = file(memory.block_of(piece))?;
+            pieces.push(Piece { base, bytes, offset, prot, file });
         }
         for (region, reader) in regions.iter() {
             let Mapping { address, bytes, .. } = *region;
@@ -122,7 +141,7 @@ impl Space for ProcessSpace {
     }
 
     fn map(&self, mapping: &Mapping) -> Result<()> {
-        let reader = read_only(file(&mapping.block)?)?;
+        let reader = self.reader(mapping)?;
         self.before.lock().unwrap_or_else(|e| e.into_inner()).push((mapping.clone(), reader));
         Ok(())
     }
