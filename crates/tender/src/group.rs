@@ -113,6 +113,7 @@ impl Group {
     /// Ends everything: processors come back, nobody sleeps.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
+        (0..self.tokens.len()).for_each(|number| self.ring(number));
         for (number, peer) in self.seats.all() {
             self.interrupt(number, &peer);
         }
