@@ -130,6 +130,10 @@ impl Space for ProcessSpace {
         bit(is_x86_feature_detected!("avx2"), FEATURE_AVX2) | bit(fsgsbase, FEATURE_FSGSBASE)
     }
 
+    fn can_vanish(&self) -> bool {
+        true
+    }
+
     fn map(&self, mapping: &Mapping) -> Result<()> {
         let reader = self.reader(mapping)?;
         self.before.lock().unwrap_or_else(|e| e.into_inner()).push((mapping.clone(), reader));
