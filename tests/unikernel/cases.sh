@@ -21,7 +21,7 @@ while read -r name guests for status pattern; do
 	*) image=unikernel-test.elf ;;
 	esac
 	code=0
-	"$product/kyozon" run --backend "$backend" --vms "$guests" --time-limit "$limit" \
+	"$product/kyozon" run --backend "$backend" --vms "$guests" --peers 24 --time-limit "$limit" \
 		--region name=board,size=1M --region name=read,size=8K,ro \
 		"$product/$image" -- "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || code=$?
 	# The report comes first, whatever was printed before.

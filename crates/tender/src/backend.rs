@@ -179,6 +179,10 @@ pub trait Space: Send + Sync {
     fn hold(&self, _lifeline: BorrowedFd<'_>) -> Result<()> {
         Ok(())
     }
+    /// Others than the tender can end the guest, which is noticed only when it is entered: it must not sleep for long.
+    fn can_vanish(&self) -> bool {
+        false
+    }
     /// Maps a region.
     fn map(&self, mapping: &Mapping) -> Result<()>;
     /// Takes a region away, and returns when the guest cannot reach it any more. `false`: it cannot be taken away

@@ -20,6 +20,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 use vmm_sys_util::eventfd::EventFd;
 
+/// How long a guest sleeps at once, where others can end it meanwhile.
+const LONG_SLEEP: Duration = Duration::from_secs(1);
+
 /// One guest, as the others' threads see it.
 pub struct Peer {
     /// Its address space, which goes before its memory does.
@@ -164,6 +167,7 @@ impl Group {
     /// Sleeps until a peer has its token, or until the deadline. Whether it was the deadline.
     pub fn park(&self, peer: usize, deadline: u64) -> bool {
         let token = &self.tokens[peer];
+        let vanishes = self.seats.get(peer).is_some_and(|peer| peer.space.can_vanish());
         loop {
             if token.read().is_ok() {
                 return false;
@@ -172,15 +176,21 @@ impl Group {
                 return true;
             }
             let left = self.clock.until(deadline);
+            let left = if vanishes { left.min(LONG_SLEEP) } else { left };
             let time = libc::timespec {
                 tv_sec: left.as_secs().min(1 << 32) as libc::time_t,
                 tv_nsec: left.subsec_nanos().into(),
             };
-            let limit = if deadline == NO_DEADLINE { std::ptr::null() } else { &raw const time };
+            let for_ever = deadline == NO_DEADLINE && !vanishes;
+            let limit = if for_ever { std::ptr::null() } else { &raw const time };
             let mut poll = libc::pollfd { fd: token.as_raw_fd(), events: libc::POLLIN, revents: 0 };
             // SAFETY: both structures live in this function.
             let woken = unsafe { libc::ppoll(&mut poll, 1, limit, std::ptr::null()) };
             if woken < 0 && self.is_over(peer) {
+                return false;
+            }
+            // It may sleep on, where it still is.
+            if woken == 0 && left == LONG_SLEEP {
                 return false;
             }
         }

@@ -36,6 +36,7 @@ pub const CASES: &[Case] = &[
     ("thread-overflow", || drop(thread::spawn(|| deep(1)).join())),
     ("thread-orphans", orphans),
     ("thread-endless", endless),
+    ("thread-killed", killed),
     ("thread-bound", bound),
     ("thread-grandchild", grandchild),
     ("thread-spawn-hostile", hostile),
@@ -380,6 +381,14 @@ fn endless() {
             sleep::park(None);
         });
     });
+}
+
+/// Somebody outside kills it.
+fn killed() {
+    let child = thread::spawn(|| loop {
+        sleep::park(None);
+    });
+    assert_eq!(child.join(), Err::<(), _>(Ended::Died));
 }
 
 /// Threads of a scope do not outlive who started them, however that ends: what they borrow is there until then.

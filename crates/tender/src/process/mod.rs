@@ -139,6 +139,9 @@ impl Space for ProcessSpace {
         let _ = self.lifeline.set(lifeline.try_clone_to_owned().context("too many open files")?);
         Ok(())
     }
+    fn can_vanish(&self) -> bool {
+        true
+    }
 
     fn map(&self, mapping: &Mapping) -> Result<()> {
         let reader = self.reader(mapping)?;
