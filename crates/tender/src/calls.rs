@@ -76,6 +76,8 @@ fn arity(number: u64) -> Option<usize> {
     Some(match number {
         ASK_CLOCK | ASK_TIME_OF_DAY => 0,
         ASK_PARK | ASK_REGION_UNMAP => 1,
+        ASK_DEVICE | ASK_QUEUE_STOP | ASK_QUEUE_STATE => 2,
+        ASK_QUEUE_START => 6,
         ASK_CONSOLE | ASK_RANDOM | ASK_DISCARD | ASK_REGION_MAP | ASK_REGION_REVOKE => 2,
         ASK_SPAWN | ASK_REGION_OPEN | ASK_REGION_GRANT | ASK_RENDEZVOUS => 3,
         ASK_REGION_CREATE => 4,
@@ -125,6 +127,13 @@ fn other(
         }
         ASK_REGION_REVOKE => group.grant(peer, a, b, 0),
         ASK_RENDEZVOUS => group.rendezvous(peer, a, b, c),
+        ASK_DEVICE => {
+            memory.write(b, &group.peers[peer].devices.info(a)?)?;
+            Ok(0)
+        }
+        ASK_QUEUE_START => group.peers[peer].devices.start(call.arguments),
+        ASK_QUEUE_STOP => group.peers[peer].devices.stop(a, b),
+        ASK_QUEUE_STATE => group.peers[peer].devices.state(a, b),
         _ => Err(ERROR_CALL),
     };
     Ok(answer?)

@@ -13,7 +13,7 @@ use libc::sock_filter;
 use std::path::Path;
 
 /// Calls that take no other condition.
-const ALWAYS: [i64; 38] = [
+const ALWAYS: [i64; 39] = [
     libc::SYS_read,
     libc::SYS_write,
     libc::SYS_writev,
@@ -52,6 +52,7 @@ const ALWAYS: [i64; 38] = [
     libc::SYS_wait4,
     libc::SYS_ptrace,
     libc::SYS_membarrier,
+    libc::SYS_fdatasync,
 ];
 
 /// `KVM_RUN`, `KVM_GET_REGS`, `KVM_GET_SREGS`, `KVM_SET_USER_MEMORY_REGION`, `KVM_IOEVENTFD` (linux/kvm.h), and what

@@ -6,6 +6,7 @@
 
 use crate::backend::{Kick, Space};
 use crate::clock::Clock;
+use crate::device::Devices;
 use crate::layout::PAGE;
 use crate::memory::Memory;
 use crate::region::{self, Region, ALL};
@@ -27,6 +28,8 @@ pub struct Peer {
     pub kick: OnceLock<Box<dyn Kick>>,
     /// It has to end, for no fault of its own.
     pub lost: AtomicBool,
+    /// Its devices.
+    pub devices: Devices,
 }
 
 /// What a call about regions answers: a number, or `ERROR_*`.
@@ -167,7 +170,7 @@ impl Group {
 
     /// Takes a mapping away.
     fn unmap_in(&self, region: &mut Region, number: usize, peer: usize) -> Result<()> {
-        let Peer { memory, space, lost, kick } = &self.peers[peer];
+        let Peer { memory, space, lost, kick, .. } = &self.peers[peer];
         let mapping = region.mapping(number, region.mapped[peer]);
         memory.remove(region.address, region.bytes);
         region.mapped[peer] = 0;

@@ -35,6 +35,7 @@ pub fn group(peers: usize, regions: bool) -> Group {
             space: Arc::new(Still(regions)),
             kick: OnceLock::new(),
             lost: AtomicBool::new(false),
+            devices: Devices::default(),
         }
     };
     let tokens = (0..peers).map(|_| EventFd::new(libc::EFD_NONBLOCK).unwrap()).collect();

@@ -11,6 +11,7 @@
 //! | [`calls`] | what a guest may ask, whichever backend it has |
 //! | [`group`] | peers, their tokens, their regions |
 //! | [`region`] | named memory that peers share |
+//! | [`device`] | virtio devices of guests, with a thread each |
 //! | [`clock`] | the time-stamp counter as a clock |
 //! | [`report`], [`core_file`] | how a guest crashed |
 //! | [`confine`] | what the tender gives up before the first instruction of a guest |
@@ -32,6 +33,7 @@ pub mod calls;
 pub mod clock;
 pub mod confine;
 pub mod core_file;
+pub mod device;
 pub mod elf;
 pub mod group;
 pub mod kvm;

@@ -8,6 +8,8 @@ use crate::backend::{Cpu, Event, Reason, Space};
 use crate::calls::{self, Outcome};
 use crate::clock::Clock;
 use crate::confine;
+use crate::device::options::DeviceOptions;
+use crate::device::{network::Network, Devices};
 use crate::elf::{self, Image};
 use crate::group::{Group, Peer};
 use crate::kvm::{self, KvmSpace};
@@ -77,6 +79,8 @@ pub struct Options {
     pub core: Option<PathBuf>,
     /// The group's regions.
     pub regions: Vec<RegionOption>,
+    /// Its guests' devices.
+    pub devices: DeviceOptions,
     /// How many guests.
     pub vms: usize,
     /// Their arguments.
@@ -117,7 +121,8 @@ enum End {
     Failed(anyhow::Error),
 }
 
-type Starter = Box<dyn FnOnce(&Memory, &[EventFd]) -> Result<Box<dyn Cpu>>>;
+/// Doorbells of peers, then those of queues.
+type Starter = Box<dyn FnOnce(&Memory, &[EventFd], &[&EventFd]) -> Result<Box<dyn Cpu>>>;
 
 /// A guest that has not begun.
 struct Machine {
@@ -164,13 +169,14 @@ fn machine(host: Option<&kvm::Host>, image: &Image, file: &[u8], memory: u64) ->
     let Some(host) = host else {
         let space = ProcessSpace::new();
         let process = space.clone();
-        let start: Starter =
-            Box::new(move |memory, tokens| Ok(Box::new(process.start(memory, tokens)?)));
+        let start: Starter = Box::new(move |memory, tokens, queues| {
+            Ok(Box::new(process.start(memory, tokens, queues)?))
+        });
         return Ok(Machine { memory, space, start, khz: None });
     };
     let (space, cpu) = KvmSpace::new(host, &memory)?;
     let khz = cpu.khz();
-    Ok(Machine { memory, space, start: Box::new(|_, _| Ok(Box::new(cpu))), khz })
+    Ok(Machine { memory, space, start: Box::new(|_, _, _| Ok(Box::new(cpu))), khz })
 }
 
 /// Arguments as the guest finds them.
@@ -284,9 +290,16 @@ fn guest(
 
 /// A guest rang, and the backend did not: this time it is done here, from now on there.
 fn rung(group: &Group, peer: usize, to: usize) -> Result<()> {
-    let Some(token) = group.tokens.get(to) else { return Ok(()) };
-    group.ring(to);
-    group.peers[peer].space.doorbell(to, token)
+    let Peer { space, devices, .. } = &group.peers[peer];
+    let queue = to.checked_sub(QUEUE_DOORBELL as usize);
+    let bell = match queue {
+        Some(queue) => devices.bells().nth(queue),
+        None => group.tokens.get(to),
+    };
+    let Some(bell) = bell else { return Ok(()) };
+    // A counter that is full was rung.
+    let _ = bell.write(1);
+    space.doorbell(to, bell)
 }
 
 /// The report of a crash, and a core file where one is wanted.
@@ -408,9 +421,17 @@ pub fn run(options: &Options) -> Result<Summary> {
     let mut starters = Vec::new();
     let mut peers = Vec::new();
     for Machine { memory, space, start, .. } in machines {
-        peers.push(Peer { memory, space, kick: OnceLock::new(), lost: AtomicBool::new(false) });
+        let devices = Devices::default();
+        peers.push(Peer {
+            memory,
+            space,
+            kick: OnceLock::new(),
+            lost: AtomicBool::new(false),
+            devices,
+        });
         starters.push(start);
     }
+    let networks = options.devices.make(&mut peers, &tokens)?;
     let group = Group::new(peers, tokens, clock);
     for region in &options.regions {
         group.add(&region.name, region.bytes, region.at, region.write)?;
@@ -425,14 +446,17 @@ pub fn run(options: &Options) -> Result<Summary> {
     confine::give_up_files(core)?;
     let mut cpus = Vec::new();
     for (peer, start) in starters.into_iter().enumerate() {
-        cpus.push(start(&group.peers[peer].memory, &group.tokens)?);
+        let Peer { memory, devices, .. } = &group.peers[peer];
+        let queues: Vec<_> = devices.bells().collect();
+        cpus.push(start(memory, &group.tokens, &queues)?);
     }
     let children: Vec<i32> = cpus.iter().filter_map(|cpu| cpu.child()).collect();
     confine::give_up_calls(&children, core.is_some())?;
 
     let start = began.elapsed();
     let until = options.time_limit.map(|limit| Instant::now() + limit);
-    let (ends, woken) = execute(&group, cpus, &file, core, (&signals, &done), until)?;
+    let run = || execute(&group, cpus, &file, core, (&signals, &done), until);
+    let (ends, woken) = with_devices(&group, &networks, run)??;
     summary(backend, ends, woken, options, start, began.elapsed() - start)
 }
 
@@ -455,6 +479,24 @@ fn work(
         eprint!("{text}");
     }
     end
+}
+
+/// Does something while devices and networks have threads, which end with it.
+fn with_devices<T>(group: &Group, networks: &[Arc<Network>], run: impl FnOnce() -> T) -> Result<T> {
+    let stop = EventFd::new(libc::EFD_CLOEXEC).context("eventfd")?;
+    std::thread::scope(|scope| {
+        for device in group.peers.iter().flat_map(|peer| peer.devices.iter()) {
+            scope.spawn(|| device.work(&stop));
+        }
+        for network in networks {
+            if let Some(host) = network.host() {
+                scope.spawn(|| host.work(&stop, |frame| network.send(None, frame)));
+            }
+        }
+        let done = run();
+        stop.write(1).context("eventfd")?;
+        Ok(done)
+    })
 }
 
 /// Runs all guests to their ends: the first on this thread, as a thread takes time to begin, each other on one of its

@@ -5,7 +5,9 @@ use super::{filter, Piece, ProcessCpu, DOORBELLS};
 use crate::layout::system;
 use crate::memory::{memory_file, system_address, Memory};
 use anyhow::{Context, Result};
-use kyozon_abi::unikernel::{GUEST_STACK_TOP, GUEST_SYSTEM_BASE, MAX_PEERS};
+use kyozon_abi::unikernel::{
+    GUEST_STACK_TOP, GUEST_SYSTEM_BASE, MAX_PEERS, MAX_QUEUES, QUEUE_DOORBELL,
+};
 use std::fs::File;
 use std::io::{Error, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -15,9 +17,16 @@ use vmm_sys_util::eventfd::EventFd;
 const USER_END: u64 = 0x7fff_ffff_f000;
 /// Descriptors in the child, below those of doorbells: what is mapped, the loader, and the pipe that it waits for.
 const FIRST: RawFd = 3;
+/// Doorbells of queues are descriptors from here on.
+const FIRST_QUEUE: RawFd = DOORBELLS + QUEUE_DOORBELL as RawFd;
 
 /// The loader's work. `descriptors` is where the child has the files of `pieces`.
-fn steps(memory: &Memory, pieces: &[Piece<'_>], descriptors: &[RawFd], peers: usize) -> Vec<Step> {
+fn steps(
+    memory: &Memory,
+    pieces: &[Piece<'_>],
+    descriptors: &[RawFd],
+    (peers, queues): (usize, usize),
+) -> Vec<Step> {
     let step = |number, what, arguments: &[u64]| {
         let mut all = [0; 6];
         all[..arguments.len()].copy_from_slice(arguments);
@@ -45,10 +54,13 @@ fn steps(memory: &Memory, pieces: &[Piece<'_>], descriptors: &[RawFd], peers: us
         "set the thread pointer",
         &[0x1002, memory.layout.thread],
     ));
-    let last = DOORBELLS as u64 + peers as u64;
+    let (last, first_queue) = (DOORBELLS as u64 + peers as u64, FIRST_QUEUE as u64);
     let close = libc::SYS_close_range;
     steps.push(step(close, "close files", &[0, DOORBELLS as u64 - 1]));
-    steps.push(step(close, "close files", &[last, u64::from(u32::MAX)]));
+    if last < first_queue {
+        steps.push(step(close, "close files", &[last, first_queue - 1]));
+    }
+    steps.push(step(close, "close files", &[first_queue + queues as u64, u64::from(u32::MAX)]));
     let no_new_privileges = libc::PR_SET_NO_NEW_PRIVS as u64;
     steps.push(step(libc::SYS_prctl, "give up new privileges", &[no_new_privileges, 1]));
     let program = loader::filter_address(steps.len() + 1);
@@ -96,7 +108,12 @@ fn pipe() -> Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Starts a process that waits to be traced.
-pub fn start(memory: &Memory, pieces: &[Piece<'_>], doorbells: &[EventFd]) -> Result<ProcessCpu> {
+pub fn start(
+    memory: &Memory,
+    pieces: &[Piece<'_>],
+    doorbells: &[EventFd],
+    queues: &[&EventFd],
+) -> Result<ProcessCpu> {
     let mut sources: Vec<RawFd> = Vec::new();
     let mut descriptors = Vec::new();
     for piece in pieces {
@@ -108,7 +125,8 @@ pub fn start(memory: &Memory, pieces: &[Piece<'_>], doorbells: &[EventFd]) -> Re
         descriptors.push(FIRST + at as RawFd);
     }
     let peers = doorbells.len().min(MAX_PEERS);
-    let steps = steps(memory, pieces, &descriptors, peers);
+    let count = queues.len().min(MAX_QUEUES);
+    let steps = steps(memory, pieces, &descriptors, (peers, count));
     let data = filter_data(loader::filter_address(steps.len()))?;
     let boot = system_address(system::BOOT);
     let file = loader::file(&steps, GUEST_STACK_TOP - 8, boot, memory.layout.entry, &data)?;
@@ -122,6 +140,8 @@ pub fn start(memory: &Memory, pieces: &[Piece<'_>], doorbells: &[EventFd]) -> Re
     moves.push((loader.as_raw_fd(), loader_at, false));
     let doorbells = doorbells.iter().take(peers).enumerate();
     moves.extend(doorbells.map(|(i, d)| (d.as_raw_fd(), DOORBELLS + i as RawFd, true)));
+    let queues = queues.iter().take(count).enumerate();
+    moves.extend(queues.map(|(i, q)| (q.as_raw_fd(), FIRST_QUEUE + i as RawFd, true)));
 
     // SAFETY: what the child does until it executes the loader are system calls, on memory that was prepared before.
     match unsafe { libc::fork() } {

@@ -28,8 +28,10 @@ use vmm_sys_util::eventfd::EventFd;
 pub use cpu::ProcessCpu;
 pub use loader::{DOOR, DOORBELL};
 
-/// Doorbells of peers are descriptors from here on.
+/// Doorbells are descriptors from here on.
 const DOORBELLS: i32 = 64;
+/// Doorbells: of peers, then of queues.
+const DOORBELL_COUNT: usize = QUEUE_DOORBELL as usize + MAX_QUEUES;
 
 /// A guest's space, before and after its process begins.
 pub struct ProcessSpace {
@@ -67,7 +69,12 @@ impl ProcessSpace {
     }
 
     /// Starts the process. It waits until a thread traces it.
-    pub fn start(&self, memory: &Memory, doorbells: &[EventFd]) -> Result<ProcessCpu> {
+    pub fn start(
+        &self,
+        memory: &Memory,
+        doorbells: &[EventFd],
+        queues: &[&EventFd],
+    ) -> Result<ProcessCpu> {
         let regions = self.before.lock().unwrap_or_else(|e| e.into_inner());
         let read = libc::PROT_READ;
         let write = read | libc::PROT_WRITE;
@@ -99,7 +106,7 @@ impl ProcessSpace {
             let (base, bytes) = (address + PAGE, bytes - PAGE);
             pieces.push(Piece { base, bytes, offset: PAGE, prot, file: data });
         }
-        child::start(memory, &pieces, doorbells)
+        child::start(memory, &pieces, doorbells, queues)
     }
 }
 
