@@ -176,7 +176,7 @@ fn forged_frame() {
 }
 
 /// Makes a call, whatever it is.
-fn ask(number: u64, arguments: [u64; 6]) -> i64 {
+pub fn ask(number: u64, arguments: [u64; 6]) -> i64 {
     let block = boot().call as *mut CallBlock;
     // SAFETY: the block is this guest's; what the calls do is the point.
     unsafe {

@@ -6,14 +6,18 @@
 //! | [`good`] | cases that end with status 0, or what they say |
 //! | [`hostile`] | cases that crash, or try to |
 //! | [`peers`] | cases of several guests |
+//! | [`devices`] | disks and networks |
+//! | [`rings`] | hostile queues |
 #![no_std]
 #![no_main]
 
 extern crate alloc;
 
+mod devices;
 mod good;
 mod hostile;
 mod peers;
+mod rings;
 
 use kyozon_unikernel::{arguments, main, println};
 
@@ -31,7 +35,7 @@ fn run() -> u8 {
     if name == "status" {
         return words.next().and_then(|word| word.parse().ok()).unwrap_or(2);
     }
-    let all = [good::CASES, hostile::CASES, peers::CASES];
+    let all = [good::CASES, hostile::CASES, peers::CASES, devices::CASES, rings::CASES];
     match all.iter().flat_map(|cases| cases.iter()).find(|case| case.0 == name) {
         Some((_, case)) => {
             case();
