@@ -441,7 +441,8 @@ pub fn run(options: &Options) -> Result<Summary> {
         boot(&group, peer, backend, &words, options.arguments.len())?;
     }
     drop(host);
-    let done = EventFd::new(libc::EFD_CLOEXEC).context("eventfd")?;
+    let event = || EventFd::new(libc::EFD_CLOEXEC).context("eventfd");
+    let (done, stop) = (event()?, event()?);
     let core = options.core.as_deref();
     confine::give_up_files(core)?;
     let mut cpus = Vec::new();
@@ -456,7 +457,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     let start = began.elapsed();
     let until = options.time_limit.map(|limit| Instant::now() + limit);
     let run = || execute(&group, cpus, &file, core, (&signals, &done), until);
-    let (ends, woken) = with_devices(&group, &networks, run)??;
+    let (ends, woken) = with_devices(&group, &networks, &stop, run)??;
     summary(backend, ends, woken, options, start, began.elapsed() - start)
 }
 
@@ -482,15 +483,19 @@ fn work(
 }
 
 /// Does something while devices and networks have threads, which end with it.
-fn with_devices<T>(group: &Group, networks: &[Arc<Network>], run: impl FnOnce() -> T) -> Result<T> {
-    let stop = EventFd::new(libc::EFD_CLOEXEC).context("eventfd")?;
+fn with_devices<T>(
+    group: &Group,
+    networks: &[Arc<Network>],
+    stop: &EventFd,
+    run: impl FnOnce() -> T,
+) -> Result<T> {
     std::thread::scope(|scope| {
         for device in group.peers.iter().flat_map(|peer| peer.devices.iter()) {
-            scope.spawn(|| device.work(&stop));
+            scope.spawn(|| device.work(stop));
         }
         for network in networks {
             if let Some(host) = network.host() {
-                scope.spawn(|| host.work(&stop, |frame| network.send(None, frame)));
+                scope.spawn(|| host.work(stop, |frame| network.send(None, frame)));
             }
         }
         let done = run();

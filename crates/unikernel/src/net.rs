@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::queue::{Queue, Shared};
-use crate::{sleep, Result};
+use crate::{clock, sleep, Result};
 use kyozon_abi::unikernel::DEVICE_NET;
 
 /// Bytes before a frame.
@@ -21,12 +21,13 @@ struct Buffers {
     queue: Queue,
     memory: Shared,
     bytes: usize,
+    size: u16,
 }
 
 impl Buffers {
     fn new(size: u16, bytes: usize) -> Result<Self> {
         let memory = Shared::new(bytes * usize::from(size))?;
-        Ok(Self { queue: Queue::new(size)?, memory, bytes })
+        Ok(Self { queue: Queue::new(size)?, memory, bytes, size })
     }
 
     fn at(&self, number: u16) -> *mut u8 {
@@ -156,8 +157,25 @@ impl Port {
     }
 }
 
+impl Port {
+    /// Waits until the frames that were sent are the network's, or a second has passed: a device that is stopped takes
+    /// no more of them, and a guest that ends has none.
+    pub fn flush(&mut self) {
+        let end = clock::now() + 1_000_000_000;
+        let Some(buffers) = &mut self.transmit else { return };
+        while buffers.queue.room() < buffers.size && clock::now() < end {
+            if buffers.queue.wants_wake(true) {
+                sleep::park(Some(end));
+            }
+            buffers.queue.wants_wake(false);
+            while buffers.queue.take().is_some() {}
+        }
+    }
+}
+
 impl Drop for Port {
     fn drop(&mut self) {
+        self.flush();
         for (number, buffers) in [(RECEIVE, &mut self.receive), (TRANSMIT, &mut self.transmit)] {
             if buffers.is_some() && !self.device.stop(number) {
                 buffers.take().map(Buffers::leak);
