@@ -52,3 +52,4 @@ pub mod protocol;
 pub mod scenario;
 pub mod spec;
 pub mod suite;
+pub mod wire;

@@ -6,6 +6,8 @@
 extern crate alloc;
 
 use kyozon_unikernel::net::Port;
+use kyozon_unikernel::tcp::smoltcp::socket::tcp::State;
+use kyozon_unikernel::tcp::smoltcp::time::Duration;
 use kyozon_unikernel::tcp::smoltcp::wire::IpCidr;
 use kyozon_unikernel::tcp::Stack;
 use kyozon_unikernel::{arguments, main, println};
@@ -31,8 +33,12 @@ fn run() -> u8 {
         return 1;
     };
     let Ok(mut stack) = Stack::new(port, address, None) else { return 1 };
-    let sockets = [(); CLIENTS].map(|()| (stack.socket(BUFFER), false));
-    let mut sockets = sockets;
+    let mut sockets = [(); CLIENTS].map(|()| (stack.socket(BUFFER), false));
+    for (handle, _) in sockets {
+        // A client that is silent is asked, and one that is gone makes room.
+        stack.tcp(handle).set_keep_alive(Some(Duration::from_secs(5)));
+        stack.tcp(handle).set_timeout(Some(Duration::from_secs(15)));
+    }
     println!("echo at {address}, port {tcp}");
     loop {
         stack.poll();
@@ -54,7 +60,7 @@ fn run() -> u8 {
                 busy = true;
             }
             // The client said all that it had to say, and got it back.
-            if socket.state() == CLOSE_WAIT && !socket.can_recv() {
+            if socket.state() == State::CloseWait && !socket.can_recv() {
                 socket.close();
                 busy = true;
             }
@@ -67,5 +73,3 @@ fn run() -> u8 {
         }
     }
 }
-
-use kyozon_unikernel::tcp::smoltcp::socket::tcp::State::CloseWait as CLOSE_WAIT;
