@@ -42,6 +42,7 @@ pub mod bochs;
 pub mod cache;
 pub mod demo;
 pub mod emulator;
+pub mod fuzz;
 pub mod guest;
 pub mod initramfs;
 pub mod kernels;
