@@ -47,7 +47,8 @@ fn ending(descriptors: &[(u64, u32, u16, u16)], head: u16) -> State {
 #[test]
 fn every_bad_descriptor_ends_the_queue() {
     let end = BASE + BYTES as u64;
-    let cases: [(&[(u64, u32, u16, u16)], u16, Bad); 13] = [
+    type Case<'a> = (&'a [(u64, u32, u16, u16)], u16, Bad);
+    let cases: [Case<'_>; 13] = [
         // Addresses: before, behind, across the end, across the end of all numbers.
         (&[(BASE - 1, 1, 0, 0)], 0, Bad::Address),
         (&[(end, 1, 0, 0)], 0, Bad::Address),

@@ -325,9 +325,7 @@ impl Case {
         for need in &self.description.needs {
             let missing = match need {
                 Need::Root => (!rustix::process::geteuid().is_root()).then_some("needs root"),
-                Need::Tun => {
-                    (!Path::new("/dev/net/tun").exists()).then_some("needs /dev/net/tun")
-                }
+                Need::Tun => (!Path::new("/dev/net/tun").exists()).then_some("needs /dev/net/tun"),
                 Need::Kvm => (!Path::new("/dev/kvm").exists()).then_some("needs /dev/kvm"),
                 Need::Bochs => bochs::missing().map(|_| bochs::NEEDED),
                 Need::Nightly => (!nightly).then_some("nightly only: 'make soak'"),

@@ -172,7 +172,9 @@ fn in_heap(bytes: &[u8]) -> bool {
 impl Drop for Disk {
     fn drop(&mut self) {
         if !self.device.stop(0) {
-            self.queue.take().map(Queue::leak);
+            if let Some(queue) = self.queue.take() {
+                queue.leak();
+            }
             core::mem::forget(self.request.take());
         }
     }

@@ -177,8 +177,10 @@ impl Drop for Port {
     fn drop(&mut self) {
         self.flush();
         for (number, buffers) in [(RECEIVE, &mut self.receive), (TRANSMIT, &mut self.transmit)] {
-            if buffers.is_some() && !self.device.stop(number) {
-                buffers.take().map(Buffers::leak);
+            // A queue that was never started is nobody's.
+            let Some(started) = buffers.take() else { continue };
+            if !self.device.stop(number) {
+                started.leak();
             }
         }
     }
