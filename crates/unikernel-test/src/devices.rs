@@ -41,7 +41,7 @@ fn disks() {
     assert!(piece[..SECTOR] == all[99 * SECTOR..100 * SECTOR]);
     assert!(piece[SECTOR..].iter().all(|byte| *byte == 0x77));
     // SAFETY: nobody else uses it.
-    let fixed = unsafe { &mut *&raw mut STATIC };
+    let fixed = unsafe { (&raw mut STATIC).as_mut() }.unwrap();
     disk.read(2045, fixed).unwrap();
     assert!(fixed[..] == all[2045 * SECTOR..]);
     disk.write(0, &all).unwrap();
