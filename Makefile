@@ -14,7 +14,8 @@ LAB := $(ENV) && "$$CARGO_TARGET_DIR/debug/kyozon-lab"
 # unikernels, CRATE:BIN:unikernel; those whose name ends with -test are for tests only.
 IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:alone:elf kyozon-microkernel:cokernel \
 	kyozon-monitor-task:monitor:task kyozon-cokernel-test:cokernel-test kyozon-task-test:task-test:task \
-	kyozon-unikernel-examples:hello:unikernel kyozon-unikernel-examples:start:unikernel kyozon-unikernel-test:unikernel-test:unikernel \
+	kyozon-unikernel-examples:hello:unikernel kyozon-unikernel-examples:start:unikernel \
+	kyozon-unikernel-examples:echo:unikernel kyozon-unikernel-test:unikernel-test:unikernel \
 	kyozon-unikernel-examples:pingpong:unikernel kyozon-unikernel-examples:sort:unikernel \
 	kyozon-unikernel-examples:matmul:unikernel kyozon-unikernel-c:primes:c
 

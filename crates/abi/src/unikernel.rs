@@ -108,6 +108,35 @@
 //! A region is named memory that several peers see at the same address, each with the rights that it was granted. Its
 //! first page is a [`RegionHeader`], which guests can only read; data begin at the second. A region is the tender's:
 //! it lives as long as its group.
+//!
+//! # Devices
+//!
+//! A guest that was there at the start MAY have devices, a spawned peer has none: those of Virtual I/O Device (VIRTIO) version 1.2, whose sections are named here. They are
+//! numbered from 0; [`ASK_DEVICE`] tells of each, and that is all discovery there is. There is no transport, no reset
+//! and no status: what section 2.1 has a driver negotiate is settled, as [`DeviceInfo::features`] are what the device
+//! does, and a guest that cannot do with one of them MUST NOT start the device's queues. The configuration space is
+//! [`DeviceInfo::config`], and never changes.
+//!
+//! 1. Queues are split virtqueues (section 2.7). A queue MUST have a power of two of entries, at most
+//!    [`DeviceInfo::max_size`].
+//! 2. Addresses are the guest's. The three parts of a queue, and all memory that its descriptors name, MUST lie in
+//!    [`GuestBoot::heap`]: nothing else of the guest's is read or written.
+//! 3. [`ASK_QUEUE_START`] starts a queue, whose rings MUST be empty: both indices 0. From then on the memory belongs
+//!    to both sides, until [`ASK_QUEUE_STOP`] has answered or the guest ends. The device then touches none of it.
+//! 4. To say that there are entries, the guest calls [`GuestBoot::doorbell`] with [`DeviceInfo::doorbell`] plus the
+//!    queue's number. That never waits. It SHOULD NOT where the device said so by `VIRTQ_USED_F_NO_NOTIFY`. The
+//!    device looks only after a ring, but MAY take more entries than there were then.
+//! 5. To say that it gave entries back, the device gives the guest its token, as peers do, unless the guest said
+//!    `VIRTQ_AVAIL_F_NO_INTERRUPT` before. It MAY do so without need. A guest that parks MUST look at the used ring
+//!    once more after it has cleared that flag, and after a full fence.
+//! 6. A queue that breaks a rule ends, and nothing else: the guest gets its token, [`ASK_QUEUE_STATE`] says so, and
+//!    nothing of the queue is touched any more. It MAY be stopped, and started anew. What was asked by entries that
+//!    did not come back is done or not.
+//! 7. A request that is whole, but makes no sense to its device, fails as the device's section says.
+//!
+//! A network device (section 5.1) has the receive queue as queue 0 and the transmit queue as queue 1, and is one port
+//! of a network: frames of one guest go to the others, and to the host where the network has a port there, by their
+//! destination address. Frames are lost where their receiver has no room. A block device (section 5.2) has queue 0.
 
 use crate::assert_size;
 
@@ -212,7 +241,8 @@ pub struct GuestBoot {
     pub peers: u32,
     /// `extern "C" fn()`: makes the call in the call block.
     pub door: u64,
-    /// `extern "C" fn(peer: u32)`: gives a peer its token. A number that is no peer's does nothing.
+    /// `extern "C" fn(number: u32)`: gives a peer its token, or from [`QUEUE_DOORBELL`] on tells a device that there
+    /// are entries in a queue. A number that is nobody's does nothing.
     pub doorbell: u64,
     /// Address of this peer's [`CallBlock`].
     pub call: u64,
@@ -327,6 +357,18 @@ pub const ASK_REGION_REVOKE: u64 = 21;
 /// of them stands in the header. The answer is how many have, or [`ERROR_TIMEOUT`].
 pub const ASK_RENDEZVOUS: u64 = 22;
 
+/// `device`, `info`: the tender writes a [`DeviceInfo`] to `info`. [`ERROR_NAME`] where there are not so many.
+pub const ASK_DEVICE: u64 = 32;
+/// `device`, `queue`, `entries`, `descriptor table`, `available ring`, `used ring`: starts a queue. [`ERROR_EXISTS`]
+/// where it runs, [`ERROR_ARGUMENT`] to a bad number of entries, [`ERROR_ADDRESS`] to a place that is outside of the
+/// heap or not aligned as section 2.7 says.
+pub const ASK_QUEUE_START: u64 = 33;
+/// `device`, `queue`: stops it, whatever its state. The answer comes when the device touches no memory of the queue
+/// any more. Entries that were not taken stay where they are.
+pub const ASK_QUEUE_STOP: u64 = 34;
+/// `device`, `queue`: the answer is `QUEUE_*`.
+pub const ASK_QUEUE_STATE: u64 = 35;
+
 /// A deadline that never comes.
 pub const NO_DEADLINE: u64 = 0xffff_ffff_ffff_ffff;
 /// Bytes of one [`ASK_RANDOM`], at most.
@@ -437,6 +479,53 @@ pub struct RegionHeader {
 assert_size!(RegionHeader, REGION_HEADER_BYTES as usize);
 
 // ---------------------------------------------------------------------------------------------------------------------
+// Devices
+
+/// Doorbells of queues are numbered from here on.
+pub const QUEUE_DOORBELL: u32 = MAX_PEERS as u32;
+/// Queues of all devices of a guest, at most.
+pub const MAX_QUEUES: usize = 32;
+/// Bytes of a device's name, at most; it is of the same characters as a region's.
+pub const DEVICE_NAME_BYTES: usize = 32;
+/// Bytes of a configuration space, at most.
+pub const DEVICE_CONFIG_BYTES: usize = 64;
+
+/// [`DeviceInfo::kind`]: a network device (section 5).
+pub const DEVICE_NET: u32 = 1;
+/// [`DeviceInfo::kind`]: a block device (section 5).
+pub const DEVICE_BLOCK: u32 = 2;
+
+/// The answer to [`ASK_QUEUE_STATE`]: it was not started, or was stopped.
+pub const QUEUE_STOPPED: u64 = 0;
+/// The answer to [`ASK_QUEUE_STATE`]: the device takes entries.
+pub const QUEUE_RUNS: u64 = 1;
+/// The answer to [`ASK_QUEUE_STATE`]: it broke a rule.
+pub const QUEUE_ENDED: u64 = 2;
+
+/// A device.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Name, zero-padded.
+    pub name: [u8; DEVICE_NAME_BYTES],
+    /// `DEVICE_*`, by the numbers of section 5.
+    pub kind: u32,
+    /// How many queues it has.
+    pub queues: u32,
+    /// Feature bits of its section and of section 6.
+    pub features: u64,
+    /// Number for [`GuestBoot::doorbell`] of its first queue; the others' follow.
+    pub doorbell: u32,
+    /// Entries of a queue, at most.
+    pub max_size: u32,
+    /// How much of `config` means something.
+    pub config_bytes: u64,
+    /// The configuration space.
+    pub config: [u8; DEVICE_CONFIG_BYTES],
+}
+assert_size!(DeviceInfo, 128);
+
+// ---------------------------------------------------------------------------------------------------------------------
 // Between the tender's code in a virtual machine and the tender. A guest MUST NOT use these ports; one that does has
 // said something about itself only.
 
@@ -444,7 +533,7 @@ assert_size!(RegionHeader, REGION_HEADER_BYTES as usize);
 pub const PORT_FAULT: u16 = 0;
 /// The door.
 pub const PORT_CALL: u16 = 0x500;
-/// The doorbell: the peer's number, 4 bytes.
+/// The doorbell: the number of the peer or queue, 4 bytes.
 pub const PORT_DOORBELL: u16 = 0x504;
 /// Ports that a guest can reach are below.
 pub const PORT_END: u16 = 0x508;

@@ -2,6 +2,8 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kyozon_abi::{device, layer, task};
+use kyozon_tender::device::host::HostOption;
+use kyozon_tender::device::options::{BlockOption, DeviceOptions, NetOption};
 use kyozon_tender::member::Meeting;
 use kyozon_tender::run::RegionOption;
 use std::path::PathBuf;
@@ -302,7 +304,14 @@ pub struct RunOptions {
     /// wanted, at=ADDRESS and ro
     #[arg(long, value_name = "REGION", value_parser = region)]
     pub region: Vec<RegionOption>,
-    /// How many guests of this image at the start, numbered from 0
+    /// A disk of the guests': name=NAME,file=FILE and, where wanted, ro, and vm=N for the guest that has it
+    #[arg(long, value_name = "DISK", value_parser = block)]
+    pub block: Vec<BlockOption>,
+    /// A network of the guests': name=NAME and, where the host has a port there, socket=PATH (of passt, or whoever
+    /// listens) or tap=DEVICE; mtu=BYTES
+    #[arg(long, value_name = "NETWORK", value_parser = net)]
+    pub net: Vec<NetOption>,
+    /// How many guests of this image, numbered from 0
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub vms: u8,
     /// Join the group of this name, or make it: guests of several runs meet in it
@@ -340,6 +349,7 @@ impl RunOptions {
             time_limit: self.time_limit,
             core: self.core.clone(),
             regions: self.region.clone(),
+            devices: DeviceOptions { blocks: self.block.clone(), nets: self.net.clone() },
             vms: self.vms.into(),
             group: self.group.clone().map(|name| Meeting {
                 name,
@@ -383,6 +393,56 @@ fn region(text: &str) -> Result<RegionOption, String> {
         return Err("a region has a name and a size: name=board,size=4M".to_owned());
     }
     Ok(region)
+}
+
+fn block(text: &str) -> Result<BlockOption, String> {
+    let (name, file) = (String::new(), PathBuf::new());
+    let mut block = BlockOption { name, file, write: true, guest: None };
+    for word in text.split(',') {
+        match word.split_once('=') {
+            Some(("name", name)) => block.name = name.to_owned(),
+            Some(("file", file)) => block.file = file.into(),
+            Some(("vm", guest)) => {
+                let number =
+                    guest.parse().map_err(|_| format!("{guest:?} is no guest's number"))?;
+                block.guest = Some(number);
+            }
+            None if word == "ro" => block.write = false,
+            _ => return Err(format!("{word:?} is none of name=, file=, vm=, ro")),
+        }
+    }
+    if block.name.is_empty() || block.file.as_os_str().is_empty() {
+        return Err("a disk has a name and a file: name=disk,file=disk.img".to_owned());
+    }
+    Ok(block)
+}
+
+fn net(text: &str) -> Result<NetOption, String> {
+    let mut net = NetOption { name: String::new(), host: None, mtu: 1500 };
+    let mtus = kyozon_tender::device::MTU;
+    for word in text.split(',') {
+        let host = match word.split_once('=') {
+            Some(("name", name)) => {
+                net.name = name.to_owned();
+                continue;
+            }
+            Some(("mtu", mtu)) => {
+                let mtu = mtu.parse().ok().filter(|mtu| mtus.contains(mtu));
+                net.mtu = mtu.ok_or(format!("mtu is {} to {}", mtus.start(), mtus.end()))?;
+                continue;
+            }
+            Some(("socket", path)) => HostOption::Socket(path.into()),
+            Some(("tap", name)) => HostOption::Tap(name.to_owned()),
+            _ => return Err(format!("{word:?} is none of name=, socket=, tap=, mtu=")),
+        };
+        if net.host.replace(host).is_some() {
+            return Err("a network has one port on the host".to_owned());
+        }
+    }
+    if net.name.is_empty() {
+        return Err("a network has a name: name=lan".to_owned());
+    }
+    Ok(net)
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -468,6 +528,31 @@ mod tests {
         match Cli::try_parse_from(words)?.command {
             Command::Run(options) => Ok(options),
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn disks_and_networks_of_a_unikernel() {
+        let disk = "name=disk,file=/x.img,ro,vm=1";
+        let words =
+            ["--block", disk, "--net", "name=lan", "--net", "name=up,tap=t0,mtu=9000", "x.elf"];
+        let devices = run(&words).unwrap().options().devices;
+        let (name, file) = ("disk".to_owned(), "/x.img".into());
+        assert_eq!(devices.blocks, [BlockOption { name, file, write: false, guest: Some(1) }]);
+        assert_eq!(devices.nets[0], NetOption { name: "lan".into(), host: None, mtu: 1500 });
+        assert_eq!(devices.nets[1].host, Some(HostOption::Tap("t0".into())));
+        for bad in [
+            ["--block", "name=disk"],
+            ["--block", "file=x"],
+            ["--block", "name=a,file=x,rw"],
+            ["--block", "name=a,file=x,vm=one"],
+            ["--net", "socket=x"],
+            ["--net", "name=a,socket=x,tap=y"],
+            ["--net", "name=a,mtu=67"],
+            ["--net", "name=a,mtu=65536"],
+            ["--net", "name=a,bridge=x"],
+        ] {
+            assert!(run(&[bad[0], bad[1], "x.elf"]).is_err(), "{bad:?}");
         }
     }
 

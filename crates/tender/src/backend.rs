@@ -123,7 +123,7 @@ impl fmt::Display for Reason {
 pub enum Event {
     /// The guest called the door.
     Call,
-    /// It rang a peer's doorbell, whose number this may be.
+    /// It rang a doorbell, whose number this may be.
     Doorbell(u32),
     /// It cannot go on.
     Crash(Reason),
@@ -170,8 +170,8 @@ pub struct Mapping {
 pub trait Space: Send + Sync {
     /// `FEATURE_*` of the backend.
     fn features(&self) -> u64;
-    /// From now on the doorbell of a peer is this descriptor, and the guest rings it without an event.
-    fn doorbell(&self, _peer: usize, _token: &EventFd) -> Result<()> {
+    /// From now on the doorbell of this number is this descriptor, and the guest rings it without an event.
+    fn doorbell(&self, _number: usize, _bell: &EventFd) -> Result<()> {
         Ok(())
     }
     /// Whoever is to learn of this guest's end learns of it when all copies of this descriptor are closed: where the

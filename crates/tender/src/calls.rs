@@ -77,6 +77,8 @@ fn arity(number: u64) -> Option<usize> {
     Some(match number {
         ASK_CLOCK | ASK_TIME_OF_DAY => 0,
         ASK_PARK | ASK_REGION_UNMAP => 1,
+        ASK_DEVICE | ASK_QUEUE_STOP | ASK_QUEUE_STATE => 2,
+        ASK_QUEUE_START => 6,
         ASK_CONSOLE | ASK_RANDOM | ASK_DISCARD | ASK_END | ASK_REGION_MAP | ASK_REGION_REVOKE => 2,
         ASK_REGION_OPEN | ASK_REGION_GRANT | ASK_RENDEZVOUS => 3,
         ASK_REGION_CREATE => 4,
@@ -128,6 +130,13 @@ fn other(
         }
         ASK_REGION_REVOKE => group.grant(peer, a, b, 0),
         ASK_RENDEZVOUS => group.rendezvous(peer, a, b, c),
+        ASK_DEVICE => {
+            memory.write(b, &group.peer(peer)?.devices.info(a)?)?;
+            Ok(0)
+        }
+        ASK_QUEUE_START => group.peer(peer)?.devices.start(call.arguments),
+        ASK_QUEUE_STOP => group.peer(peer)?.devices.stop(a, b),
+        ASK_QUEUE_STATE => group.peer(peer)?.devices.state(a, b),
         _ => Err(ERROR_CALL),
     };
     Ok(answer?)

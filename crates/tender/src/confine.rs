@@ -111,6 +111,8 @@ pub struct Needs<'a> {
     pub children: &'a [i32],
     /// It opens a file.
     pub core: bool,
+    /// It writes what disks have to where that lasts.
+    pub disks: bool,
     /// It sends and receives messages by this one.
     pub socket: Option<i32>,
     /// What it makes.
@@ -119,7 +121,7 @@ pub struct Needs<'a> {
 
 /// The filter.
 fn filter(needs: &Needs<'_>) -> Result<Vec<sock_filter>> {
-    let Needs { children, core, socket, later } = *needs;
+    let Needs { children, core, disks, socket, later } = *needs;
     let (yes, no) = (Some("yes"), Some("no"));
     let is = |call: i64| When::Equal(call as u32);
     let mut filter = Filter::new("no");
@@ -134,6 +136,9 @@ fn filter(needs: &Needs<'_>) -> Result<Vec<sock_filter>> {
     }
     if core {
         filter.jump(is(libc::SYS_openat), yes, None);
+    }
+    if disks {
+        filter.jump(is(libc::SYS_fdatasync), yes, None);
     }
     if socket.is_some() {
         filter.jump(is(libc::SYS_sendmsg), Some("socket"), None);
@@ -279,7 +284,7 @@ mod tests {
     use super::*;
 
     const NOTHING: Needs<'static> =
-        Needs { children: &[], core: false, socket: None, later: Later::Nothing };
+        Needs { children: &[], core: false, disks: false, socket: None, later: Later::Nothing };
 
     /// What `with` returns, in a child that was confined.
     fn confined(core: Option<&Path>, with: impl FnOnce() -> i32) -> i32 {
@@ -329,6 +334,15 @@ mod tests {
         for (i, call) in calls.into_iter().enumerate() {
             let outcome = confined(None, || i32::from(call() && errno() == libc::EPERM));
             assert_eq!(outcome, 1, "call {i}");
+        }
+    }
+
+    #[test]
+    fn what_disks_need_is_allowed_where_there_are_disks() {
+        for disks in [false, true] {
+            let filter = filter(&Needs { disks, ..NOTHING }).unwrap();
+            let found = bpf::judge(&filter, 0xc000_003e, libc::SYS_fdatasync as u32, &[9]);
+            assert_eq!(found == ALLOW, disks);
         }
     }
 

@@ -6,6 +6,7 @@
 
 use crate::backend::{Kick, Mapping, Space};
 use crate::clock::Clock;
+use crate::device::Devices;
 use crate::layout::PAGE;
 use crate::member::Member;
 use crate::memory::Memory;
@@ -39,6 +40,8 @@ pub struct Peer {
     pub generation: u32,
     /// Number and generation of the peer that it does not outlive.
     pub bound: Option<(usize, u32)>,
+    /// Its devices; a spawned peer has none.
+    pub devices: Devices,
 }
 
 impl Peer {

@@ -31,7 +31,8 @@ pub fn peer(regions: bool, family: usize, generation: u32) -> Peer {
     let layout = Layout::new(&image, 1 << 20).unwrap();
     let memory = Arc::new(Memory::new(&image, &file, layout, false).unwrap());
     let (space, kick, lost) = (Arc::new(Still(regions)), OnceLock::new(), AtomicBool::new(false));
-    Peer { memory, space, kick, lost, family, generation, bound: None }
+    let devices = Devices::default();
+    Peer { memory, space, kick, lost, family, generation, bound: None, devices }
 }
 
 pub fn group(peers: usize, regions: bool) -> Group {

@@ -15,6 +15,7 @@
 //! | [`seats`] | who has which number of a group |
 //! | [`spawn`] | peers that join a family while it runs |
 //! | [`region`] | named memory that peers share |
+//! | [`device`] | virtio devices of guests, with a thread each |
 //! | [`clock`] | the time-stamp counter as a clock |
 //! | [`report`], [`core_file`] | how a guest crashed |
 //! | [`confine`] | what the tender gives up before the first instruction of a guest |
@@ -37,6 +38,7 @@ pub mod calls;
 pub mod clock;
 pub mod confine;
 pub mod core_file;
+pub mod device;
 pub mod elf;
 pub mod group;
 pub mod keeper;

@@ -8,6 +8,8 @@ use crate::backend::{Cpu, Event, Reason, Space};
 use crate::calls::{self, Outcome};
 use crate::clock::Clock;
 use crate::confine::{self, Later, Needs};
+use crate::device::options::DeviceOptions;
+use crate::device::{network::Network, Devices};
 use crate::elf::{self, Image};
 use crate::group::{Group, Peer};
 use crate::kvm::{self, KvmSpace};
@@ -81,6 +83,8 @@ pub struct Options {
     pub core: Option<PathBuf>,
     /// The group's regions.
     pub regions: Vec<RegionOption>,
+    /// Its guests' devices.
+    pub devices: DeviceOptions,
     /// How many guests at the start.
     pub vms: usize,
     /// The group that this run shares with others.
@@ -137,7 +141,8 @@ impl End {
     }
 }
 
-type Starter = Box<dyn FnOnce(&Memory, &[EventFd]) -> Result<Box<dyn Cpu>>>;
+/// Doorbells of peers, then those of queues.
+type Starter = Box<dyn FnOnce(&Memory, &[EventFd], &[&EventFd]) -> Result<Box<dyn Cpu>>>;
 
 /// A guest that has not begun.
 struct Machine {
@@ -190,13 +195,14 @@ fn machine(
     let Some(host) = host else {
         let space = ProcessSpace::new(readers);
         let process = space.clone();
-        let start: Starter =
-            Box::new(move |memory, tokens| Ok(Box::new(process.start(memory, tokens)?)));
+        let start: Starter = Box::new(move |memory, tokens, queues| {
+            Ok(Box::new(process.start(memory, tokens, queues)?))
+        });
         return Ok(Machine { memory, space, start, khz: None });
     };
     let (space, cpu) = KvmSpace::new(host, &memory)?;
     let khz = cpu.khz();
-    Ok(Machine { memory, space, start: Box::new(|_, _| Ok(Box::new(cpu))), khz })
+    Ok(Machine { memory, space, start: Box::new(|_, _, _| Ok(Box::new(cpu))), khz })
 }
 
 /// Arguments as the guest finds them.
@@ -327,9 +333,16 @@ fn guest(
 
 /// A guest rang, and the backend did not: this time it is done here, from now on there.
 fn rung(group: &Group, peer: &Peer, to: usize) -> Result<()> {
-    let Some(token) = group.tokens.get(to) else { return Ok(()) };
-    group.ring(to);
-    peer.space.doorbell(to, token)
+    let Peer { space, devices, .. } = peer;
+    let queue = to.checked_sub(QUEUE_DOORBELL as usize);
+    let bell = match queue {
+        Some(queue) => devices.bells().nth(queue),
+        None => group.tokens.get(to),
+    };
+    let Some(bell) = bell else { return Ok(()) };
+    // A counter that is full was rung.
+    let _ = bell.write(1);
+    space.doorbell(to, bell)
 }
 
 /// The report of a crash, and a core file where one is wanted.
@@ -460,9 +473,11 @@ pub fn run(options: &Options) -> Result<Summary> {
     let mut peers = Vec::new();
     for (family, Machine { memory, space, start, .. }) in (first..).zip(machines) {
         let (kick, lost, generation) = (OnceLock::new(), AtomicBool::new(false), 1);
-        peers.push(Peer { memory, space, kick, lost, family, generation, bound: None });
+        let devices = Devices::default();
+        peers.push(Peer { memory, space, kick, lost, family, generation, bound: None, devices });
         starters.push(start);
     }
+    let networks = options.devices.make(&mut peers, &tokens[first..])?;
     let mut group = Group::new(first, peers, tokens, clock);
     let (count, mapped) = match joined {
         Some(joined) => member(&mut group, joined)?,
@@ -493,20 +508,25 @@ pub fn run(options: &Options) -> Result<Summary> {
     } else {
         drop((host, readers));
     }
-    let done = EventFd::new(libc::EFD_CLOEXEC).context("eventfd")?;
+    let event = || EventFd::new(libc::EFD_CLOEXEC).context("eventfd");
+    let (done, stop) = (event()?, event()?);
     let core = options.core.as_deref();
     confine::give_up_files(core)?;
     let mut cpus = Vec::new();
     for ((_, peer), start) in group.seats.all().iter().zip(starters) {
-        cpus.push(start(&peer.memory, &group.tokens)?);
+        let queues: Vec<_> = peer.devices.bells().collect();
+        cpus.push(start(&peer.memory, &group.tokens, &queues)?);
     }
     let children: Vec<i32> = cpus.iter().filter_map(|cpu| cpu.child()).collect();
     let socket = group.member.as_ref().map(|member| member.descriptor());
-    confine::give_up_calls(&Needs { children: &children, core: core.is_some(), socket, later })?;
+    let (core_file, disks) = (core.is_some(), !options.devices.blocks.is_empty());
+    let needs = Needs { children: &children, core: core_file, disks, socket, later };
+    confine::give_up_calls(&needs)?;
 
     let start = began.elapsed();
     let until = options.time_limit.map(|limit| Instant::now() + limit);
-    let (ends, woken) = execute(&group, cpus, &file, core, (&signals, &done), until)?;
+    let run = || execute(&group, cpus, &file, core, (&signals, &done), until);
+    let (ends, woken) = with_devices(&group, &networks, &stop, run)??;
     if let Some(member) = &group.member {
         member.leave();
     }
@@ -597,6 +617,31 @@ pub(crate) fn work(
     group.gone(peer, state);
     drop(cpu);
     end
+}
+
+/// Does something while devices and networks have threads, which end with it.
+fn with_devices<T>(
+    group: &Group,
+    networks: &[Arc<Network>],
+    stop: &EventFd,
+    run: impl FnOnce() -> T,
+) -> Result<T> {
+    // Who has no device is not kept here.
+    let mut peers = group.seats.all();
+    peers.retain(|(_, peer)| peer.devices.iter().next().is_some());
+    std::thread::scope(|scope| {
+        for device in peers.iter().flat_map(|(_, peer)| peer.devices.iter()) {
+            scope.spawn(|| device.work(stop));
+        }
+        for network in networks {
+            if let Some(host) = network.host() {
+                scope.spawn(|| host.work(stop, |frame| network.send(None, frame)));
+            }
+        }
+        let done = run();
+        stop.write(1).context("eventfd")?;
+        Ok(done)
+    })
 }
 
 /// Runs all guests to their ends: the first on this thread, as a thread takes time to begin, each other on one of its

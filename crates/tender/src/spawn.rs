@@ -4,6 +4,7 @@
 //! afterwards; who asked waits until it is ready to run. A process is made by the thread that will trace it.
 
 use crate::backend::{Cpu, Space};
+use crate::device::Devices;
 use crate::elf::Image;
 use crate::group::{Group, Peer};
 use crate::kvm::{self, KvmSpace};
@@ -188,6 +189,7 @@ impl Spawner {
             family: asked.family,
             generation,
             bound,
+            devices: Devices::default(),
         });
         group.inherit(parent, number, &peer)?;
         Ok(Made { peer, cpu, process })
@@ -198,7 +200,7 @@ impl Spawner {
         self.boot.write(group, number, &peer, &group.mapped_by(number))?;
         let cpu = match (cpu, process) {
             (Some(cpu), _) => cpu,
-            (None, Some(process)) => Box::new(process.start(&peer.memory, &group.tokens)?),
+            (None, Some(process)) => Box::new(process.start(&peer.memory, &group.tokens, &[])?),
             (None, None) => anyhow::bail!("a peer without a processor"),
         };
         Ok((peer, cpu))

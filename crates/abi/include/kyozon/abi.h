@@ -611,6 +611,29 @@
 #define KYOZON_ASK_RENDEZVOUS 22
 
 /*
+ `device`, `info`: the tender writes a [`DeviceInfo`] to `info`. [`ERROR_NAME`] where there are not so many.
+ */
+#define KYOZON_ASK_DEVICE 32
+
+/*
+ `device`, `queue`, `entries`, `descriptor table`, `available ring`, `used ring`: starts a queue. [`ERROR_EXISTS`]
+ where it runs, [`ERROR_ARGUMENT`] to a bad number of entries, [`ERROR_ADDRESS`] to a place that is outside of the
+ heap or not aligned as section 2.7 says.
+ */
+#define KYOZON_ASK_QUEUE_START 33
+
+/*
+ `device`, `queue`: stops it, whatever its state. The answer comes when the device touches no memory of the queue
+ any more. Entries that were not taken stay where they are.
+ */
+#define KYOZON_ASK_QUEUE_STOP 34
+
+/*
+ `device`, `queue`: the answer is `QUEUE_*`.
+ */
+#define KYOZON_ASK_QUEUE_STATE 35
+
+/*
  A deadline that never comes.
  */
 #define KYOZON_NO_DEADLINE 18446744073709551615ull
@@ -731,6 +754,51 @@
 #define KYOZON_PEER_DEAD 3
 
 /*
+ Doorbells of queues are numbered from here on.
+ */
+#define KYOZON_QUEUE_DOORBELL (uint32_t)KYOZON_MAX_PEERS
+
+/*
+ Queues of all devices of a guest, at most.
+ */
+#define KYOZON_MAX_QUEUES 32
+
+/*
+ Bytes of a device's name, at most; it is of the same characters as a region's.
+ */
+#define KYOZON_DEVICE_NAME_BYTES 32
+
+/*
+ Bytes of a configuration space, at most.
+ */
+#define KYOZON_DEVICE_CONFIG_BYTES 64
+
+/*
+ [`DeviceInfo::kind`]: a network device (section 5).
+ */
+#define KYOZON_DEVICE_NET 1
+
+/*
+ [`DeviceInfo::kind`]: a block device (section 5).
+ */
+#define KYOZON_DEVICE_BLOCK 2
+
+/*
+ The answer to [`ASK_QUEUE_STATE`]: it was not started, or was stopped.
+ */
+#define KYOZON_QUEUE_STOPPED 0
+
+/*
+ The answer to [`ASK_QUEUE_STATE`]: the device takes entries.
+ */
+#define KYOZON_QUEUE_RUNS 1
+
+/*
+ The answer to [`ASK_QUEUE_STATE`]: it broke a rule.
+ */
+#define KYOZON_QUEUE_ENDED 2
+
+/*
  Port `PORT_FAULT + v`, v below 256: exception `v` was delivered, its frame is at `rsp`.
  */
 #define KYOZON_PORT_FAULT 0
@@ -741,7 +809,7 @@
 #define KYOZON_PORT_CALL 1280
 
 /*
- The doorbell: the peer's number, 4 bytes.
+ The doorbell: the number of the peer or queue, 4 bytes.
  */
 #define KYOZON_PORT_DOORBELL 1284
 
@@ -1930,7 +1998,8 @@ struct kyozon_guest_boot {
          */
         uint64_t door;
         /*
-         `extern "C" fn(peer: u32)`: gives a peer its token. A number that is no peer's does nothing.
+         `extern "C" fn(number: u32)`: gives a peer its token, or from [`QUEUE_DOORBELL`] on tells a device that there
+         are entries in a queue. A number that is nobody's does nothing.
          */
         uint64_t doorbell;
         /*
@@ -2082,6 +2151,44 @@ struct kyozon_region_header {
          Zero.
          */
         uint64_t reserved[440];
+};
+
+/*
+ A device.
+ */
+struct kyozon_device_info {
+        /*
+         Name, zero-padded.
+         */
+        uint8_t name[KYOZON_DEVICE_NAME_BYTES];
+        /*
+         `DEVICE_*`, by the numbers of section 5.
+         */
+        uint32_t kind;
+        /*
+         How many queues it has.
+         */
+        uint32_t queues;
+        /*
+         Feature bits of its section and of section 6.
+         */
+        uint64_t features;
+        /*
+         Number for [`GuestBoot::doorbell`] of its first queue; the others' follow.
+         */
+        uint32_t doorbell;
+        /*
+         Entries of a queue, at most.
+         */
+        uint32_t max_size;
+        /*
+         How much of `config` means something.
+         */
+        uint64_t config_bytes;
+        /*
+         The configuration space.
+         */
+        uint8_t config[KYOZON_DEVICE_CONFIG_BYTES];
 };
 
 /*

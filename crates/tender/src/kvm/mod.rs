@@ -64,8 +64,8 @@ pub struct KvmSpace {
     vm: VmFd,
     tables: Mutex<PageTables>,
     features: u64,
-    /// Peers whose doorbells KVM rings.
-    doorbells: AtomicU64,
+    /// Doorbells that KVM rings: of peers, of queues.
+    doorbells: [AtomicU64; 2],
 }
 
 impl KvmSpace {
@@ -92,7 +92,7 @@ impl KvmSpace {
                 vm,
                 tables: Mutex::new(tables),
                 features,
-                doorbells: AtomicU64::new(0),
+                doorbells: Default::default(),
             }),
             cpu,
         ))
@@ -165,10 +165,11 @@ impl Space for KvmSpace {
     }
 
     /// Not before the first time that it is rung: a machine in which KVM rings any takes milliseconds longer to end.
-    fn doorbell(&self, peer: usize, token: &EventFd) -> Result<()> {
-        if self.doorbells.fetch_or(1 << peer, Ordering::Relaxed) >> peer & 1 == 0 {
+    fn doorbell(&self, number: usize, bell: &EventFd) -> Result<()> {
+        let Some(rings) = self.doorbells.get(number / 64) else { return Ok(()) };
+        if rings.fetch_or(1 << (number % 64), Ordering::Relaxed) >> (number % 64) & 1 == 0 {
             let port = IoEventAddress::Pio(u64::from(PORT_DOORBELL));
-            self.vm.register_ioevent(token, &port, peer as u32).context("KVM_IOEVENTFD")?;
+            self.vm.register_ioevent(bell, &port, number as u32).context("KVM_IOEVENTFD")?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::{filter, Piece, ProcessCpu, DOORBELLS, LIFELINE};
 use crate::layout::system;
 use crate::memory::{memory_file, system_address, Memory};
 use anyhow::{Context, Result};
-use kyozon_abi::unikernel::{GUEST_SYSTEM_BASE, MAX_PEERS};
+use kyozon_abi::unikernel::{GUEST_SYSTEM_BASE, MAX_PEERS, MAX_QUEUES, QUEUE_DOORBELL};
 use std::fs::File;
 use std::io::{Error, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -15,13 +15,15 @@ use vmm_sys_util::eventfd::EventFd;
 const USER_END: u64 = 0x7fff_ffff_f000;
 /// Descriptors in the child, below those of doorbells: what is mapped, the loader, and the pipe that it waits for.
 const FIRST: RawFd = 3;
+/// Doorbells of queues are descriptors from here on.
+const FIRST_QUEUE: RawFd = DOORBELLS + QUEUE_DOORBELL as RawFd;
 
 /// The loader's work. `descriptors` is where the child has the files of `pieces`.
 fn steps(
     memory: &Memory,
     pieces: &[Piece<'_>],
     descriptors: &[RawFd],
-    peers: usize,
+    (peers, queues): (usize, usize),
     lifeline: bool,
 ) -> Vec<Step> {
     let step = |number, what, arguments: &[u64]| {
@@ -52,19 +54,17 @@ fn steps(
         &[0x1002, memory.layout.thread],
     ));
     let close = libc::SYS_close_range;
-    let mut closes = |from: RawFd, to: u32| {
-        if from as u32 <= to {
-            steps.push(step(close, "close files", &[from as u64, u64::from(to)]));
+    let mut from = 0;
+    let mut keep = |first: RawFd, count: usize| {
+        if from < first as u64 {
+            steps.push(step(close, "close files", &[from, first as u64 - 1]));
         }
+        from = first as u64 + count as u64;
     };
-    closes(0, DOORBELLS as u32 - 1);
-    let last = DOORBELLS + peers as RawFd;
-    if lifeline {
-        closes(last, LIFELINE as u32 - 1);
-        closes(LIFELINE + 1, u32::MAX);
-    } else {
-        closes(last, u32::MAX);
-    }
+    keep(DOORBELLS, peers);
+    keep(FIRST_QUEUE, queues);
+    keep(LIFELINE, lifeline.into());
+    steps.push(step(close, "close files", &[from, u64::from(u32::MAX)]));
     let no_new_privileges = libc::PR_SET_NO_NEW_PRIVS as u64;
     steps.push(step(libc::SYS_prctl, "give up new privileges", &[no_new_privileges, 1]));
     let program = loader::filter_address(steps.len() + 1);
@@ -111,25 +111,26 @@ fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// Starts a process that waits to be traced.
+/// Starts a process that waits to be traced. `doorbells` are of peers and of queues.
 pub fn start(
     memory: &Memory,
     pieces: &[Piece<'_>],
-    doorbells: &[EventFd],
+    (doorbells, queues): (&[EventFd], &[&EventFd]),
     lifeline: Option<BorrowedFd<'_>>,
 ) -> Result<ProcessCpu> {
     let mut sources: Vec<RawFd> = Vec::new();
     let mut descriptors = Vec::new();
     for piece in pieces {
         let fd = piece.file.as_raw_fd();
-        let at = sources.iter().position(|s| *s == fd).unwrap_or_else(|| {
+        let at = sources.iter().position(|source| *source == fd).unwrap_or_else(|| {
             sources.push(fd);
             sources.len() - 1
         });
         descriptors.push(FIRST + at as RawFd);
     }
-    let peers = doorbells.len().min(MAX_PEERS);
-    let steps = steps(memory, pieces, &descriptors, peers, lifeline.is_some());
+    let counts = (doorbells.len().min(MAX_PEERS), queues.len().min(MAX_QUEUES));
+    let (peers, count) = counts;
+    let steps = steps(memory, pieces, &descriptors, counts, lifeline.is_some());
     let data = filter_data(loader::filter_address(steps.len()))?;
     let boot = system_address(system::BOOT);
     let layout = &memory.layout;
@@ -150,6 +151,8 @@ pub fn start(
     let doorbells = doorbells.iter().take(peers).enumerate();
     moves.extend(doorbells.map(|(i, d)| (d.as_raw_fd(), DOORBELLS + i as RawFd, true)));
     moves.extend(lifeline.map(|fd| (fd.as_raw_fd(), LIFELINE, true)));
+    let queues = queues.iter().take(count).enumerate();
+    moves.extend(queues.map(|(i, q)| (q.as_raw_fd(), FIRST_QUEUE + i as RawFd, true)));
 
     // SAFETY: what the child does until it executes the loader are system calls, on memory that was prepared before.
     match unsafe { libc::fork() } {

@@ -2,10 +2,10 @@
 //! makes.
 
 use super::filter::DOOR_NUMBER;
-use super::DOORBELLS;
+use super::{DOORBELLS, DOORBELL_COUNT};
 use crate::layout::{system, PAGE};
 use anyhow::{ensure, Result};
-use kyozon_abi::unikernel::{GUEST_SYSTEM_BASE, MAX_PEERS};
+use kyozon_abi::unikernel::GUEST_SYSTEM_BASE;
 use std::arch::global_asm;
 
 /// Offset of the door in the tender's pages.
@@ -29,8 +29,8 @@ global_asm!(
     "syscall",
     "ret",
     ".balign 32, 0xcc",
-    // The doorbell of the peer in edi: adds 1 to its counter.
-    "cmp edi, {peers}",
+    // The doorbell of the number in edi: adds 1 to its counter.
+    "cmp edi, {count}",
     "jae 1f",
     "add edi, {doorbells}",
     "lea rsi, [rip + 2f]",
@@ -72,7 +72,7 @@ global_asm!(
     "kyozon_loader_end:",
     ".popsection",
     door = const DOOR_NUMBER,
-    peers = const MAX_PEERS,
+    count = const DOORBELL_COUNT,
     doorbells = const DOORBELLS,
     write = const libc::SYS_write,
     table = const PAGE,
@@ -173,7 +173,7 @@ mod tests {
         // mov eax, imm32; cmp edi, imm8; lea rbx, [rip + ...]
         assert_eq!(at(DOOR)[0], 0xb8);
         assert_eq!(at(DOOR)[1..5], DOOR_NUMBER.to_le_bytes());
-        assert_eq!(at(DOORBELL)[..3], [0x83, 0xff, MAX_PEERS as u8]);
+        assert_eq!(at(DOORBELL)[..3], [0x83, 0xff, DOORBELL_COUNT as u8]);
         assert_eq!(at(LOOP)[..3], [0x48, 0x8d, 0x1d]);
         let to = i32::from_le_bytes(at(LOOP)[3..7].try_into().unwrap());
         assert_eq!(LOOP + 7 + to as u64, TABLE);

@@ -29,11 +29,13 @@ pub use cpu::ProcessCpu;
 pub use filter::DOOR_NUMBER;
 pub use loader::{DOOR, DOORBELL};
 
-/// Doorbells of peers are descriptors from here on.
+/// Doorbells are descriptors from here on.
 const DOORBELLS: i32 = 64;
+/// Doorbells: of peers, then of queues.
+const DOORBELL_COUNT: usize = QUEUE_DOORBELL as usize + MAX_QUEUES;
 
 /// The descriptor that tells others of the process's end. The filter lets the guest do nothing with it.
-const LIFELINE: i32 = DOORBELLS + MAX_PEERS as i32;
+const LIFELINE: i32 = DOORBELLS + DOORBELL_COUNT as i32;
 
 /// A guest's space, before and after its process begins.
 pub struct ProcessSpace {
@@ -89,7 +91,12 @@ impl ProcessSpace {
     }
 
     /// Starts the process. It waits until a thread traces it.
-    pub fn start(&self, memory: &Memory, doorbells: &[EventFd]) -> Result<ProcessCpu> {
+    pub fn start(
+        &self,
+        memory: &Memory,
+        doorbells: &[EventFd],
+        queues: &[&EventFd],
+    ) -> Result<ProcessCpu> {
         let regions = self.before.lock().unwrap_or_else(|e| e.into_inner());
         let read = libc::PROT_READ;
         let write = read | libc::PROT_WRITE;
@@ -122,7 +129,8 @@ impl ProcessSpace {
             let (base, bytes) = (address + PAGE, bytes - PAGE);
             pieces.push(Piece { base, bytes, offset: PAGE, prot, file: data });
         }
-        child::start(memory, &pieces, doorbells, self.lifeline.get().map(AsFd::as_fd))
+        let lifeline = self.lifeline.get().map(AsFd::as_fd);
+        child::start(memory, &pieces, (doorbells, queues), lifeline)
     }
 }
 
