@@ -126,3 +126,32 @@ fn limits_hold() {
     assert!(group.add("more", 2 * PAGE, None, true).is_err());
     assert_eq!(group.create(0, b"no name", 2 * PAGE, None), Err(ERROR_ARGUMENT));
 }
+
+#[test]
+fn guests_to_come_and_regions_share_one_limit() {
+    let tokens = (0..4).map(|_| EventFd::new(libc::EFD_NONBLOCK).unwrap()).collect();
+    let clock = Clock::new(Moment::now(), Some(1_000_000));
+    let mut group = Group::new(0, vec![peer(true, 0, 1)], tokens, clock);
+    let own = group.seats.get(0).unwrap().memory.layout.bytes;
+    group.limit = own + 5 * PAGE;
+    assert_eq!(group.create(0, b"a", 2 * PAGE, None), Ok(0));
+    assert_eq!(group.reserve(4 * PAGE), None);
+    assert_eq!(group.reserve(2 * PAGE), Some((1, 1)));
+    assert_eq!(group.create(0, b"b", 2 * PAGE, None), Err(ERROR_FULL));
+    group.forget(1);
+    assert_eq!(group.create(0, b"b", 2 * PAGE, None), Ok(1));
+}
+
+#[test]
+fn numbers_of_other_runs_are_not_this_runs() {
+    let tokens = (0..MAX_PEERS).map(|_| EventFd::new(libc::EFD_NONBLOCK).unwrap()).collect();
+    let clock = Clock::new(Moment::now(), Some(1_000_000));
+    let peers = vec![peer(true, 5, 1), peer(true, 6, 1)];
+    let group = Group::new(5, peers, tokens, clock);
+    let numbers: Vec<_> = group.seats.all().iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, [5, 6]);
+    assert!(group.peer(4).is_err() && group.is_over(4) && !group.is_over(5));
+    group.lose(4);
+    group.lose(6);
+    assert!(group.is_over(6) && !group.is_over(5));
+}

@@ -8,6 +8,7 @@ use core::time::Duration;
 use kyozon_abi::unikernel::*;
 use kyozon_channel::border::Mutex;
 use kyozon_channel::park::{Life, Park, Peers};
+use kyozon_unikernel::block::{Disk, SECTOR};
 use kyozon_unikernel::region::{self, State};
 use kyozon_unikernel::thread::{self, Builder, Ended};
 use kyozon_unikernel::vm::Vm;
@@ -43,6 +44,8 @@ pub const CASES: &[Case] = &[
     ("thread-wild-code", || wild_start(crate::run as *const () as u64 + 1)),
     ("thread-wild-stack", wild_stack),
     ("thread-start", start),
+    ("thread-devices", devices),
+    ("thread-none", none),
 ];
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -60,6 +63,26 @@ fn wait(what: &str, holds: impl Fn() -> bool) {
         assert!(clock::now() < end, "{what} did not come");
         sleep::park(Some(clock::now() + 5_000_000));
     }
+}
+
+/// Devices are of the guest that was there at the start; it uses them while its threads run.
+fn devices() {
+    let mut disk = Disk::open("disk").unwrap();
+    let thread = thread::spawn(|| {
+        let asked = crate::hostile::ask(ASK_QUEUE_STOP, [0; 6]);
+        (Disk::open("disk").err(), asked)
+    });
+    disk.write(0, &[7; SECTOR]).unwrap();
+    assert_eq!(thread.join(), Ok((Some(Error::Name), ERROR_NAME)));
+    let mut back = [0; SECTOR];
+    disk.read(0, &mut back).unwrap();
+    assert_eq!(back, [7; SECTOR]);
+}
+
+/// Where there can be none, that is an answer.
+fn none() {
+    assert_eq!(boot().features & FEATURE_SPAWN, 0);
+    assert_eq!(Builder::new().spawn(|| ()).err(), Some(Error::Unsupported));
 }
 
 fn one() {
