@@ -14,7 +14,10 @@ LAB := $(ENV) && "$$CARGO_TARGET_DIR/debug/kyozon-lab"
 # unikernels, CRATE:BIN:unikernel; those whose name ends with -test are for tests only.
 IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:alone:elf kyozon-microkernel:cokernel \
 	kyozon-monitor-task:monitor:task kyozon-cokernel-test:cokernel-test kyozon-task-test:task-test:task \
-	kyozon-unikernel-examples:hello:unikernel kyozon-unikernel-examples:start:unikernel kyozon-unikernel-test:unikernel-test:unikernel
+	kyozon-unikernel-examples:hello:unikernel kyozon-unikernel-examples:start:unikernel \
+	kyozon-unikernel-examples:echo:unikernel kyozon-unikernel-test:unikernel-test:unikernel \
+	kyozon-unikernel-examples:pingpong:unikernel kyozon-unikernel-examples:sort:unikernel \
+	kyozon-unikernel-examples:matmul:unikernel kyozon-unikernel-c:primes:c
 
 .PHONY: help setup build demo test bench soak shell install clean
 
@@ -36,8 +39,10 @@ build: ## Build the host's programs
 		--target x86_64-unknown-linux-gnu -p kyozon-lab --bin kyozon-agent
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet --release \
 		--target x86_64-unknown-linux-gnu -p kyozon --bin kyozon
+	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet --release -p kyozon-join
 	@$(ENV) && "$(CURDIR)/scripts/images.sh" "$(KYOZON_CACHE)/product" $(IMAGES) && \
-		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon" "$(KYOZON_CACHE)/product/"
+		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon" "$(KYOZON_CACHE)/product/" && \
+		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_join.a" "$(KYOZON_CACHE)/product/libkyozon_join.a"
 
 demo: setup ## Show what the project does, on real kernels
 	@$(LAB) demo
@@ -59,11 +64,13 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 MODULE := $(DESTDIR)/usr/src/kyozon-$(VERSION)
 PRODUCT := $(KYOZON_CACHE)/product
 
-install: ## Install what 'make build' made: command, images, manual page, DKMS source; DESTDIR, PREFIX (/usr/local)
+install: ## Install what 'make build' made: command, library, images, manual page, DKMS source; DESTDIR, PREFIX (/usr/local)
 	@test -x "$(PRODUCT)/kyozon" || { echo "install: nothing is built in $(KYOZON_CACHE): run 'make setup' first, as yourself; with sudo, pass KYOZON_CACHE" >&2; exit 1; }
 	install -D -m 755 "$(PRODUCT)/kyozon" "$(DESTDIR)$(PREFIX)/bin/kyozon"
 	install -d "$(DESTDIR)$(PREFIX)/lib/kyozon" "$(MODULE)/include/kyozon"
 	install -m 644 "$(PRODUCT)"/*.bin "$(DESTDIR)$(PREFIX)/lib/kyozon"
+	install -m 644 "$(PRODUCT)/libkyozon_join.a" "$(DESTDIR)$(PREFIX)/lib"
+	install -D -m 644 crates/join/include/kyozon/join.h "$(DESTDIR)$(PREFIX)/include/kyozon/join.h"
 	install -m 644 linux/module/Kbuild linux/module/*.[chS] "$(MODULE)"
 	linux/module/image-hashes.sh "$(PRODUCT)"/*.bin >"$(MODULE)/image_hashes.h"
 	install -m 644 crates/abi/include/kyozon/abi.h "$(MODULE)/include/kyozon"

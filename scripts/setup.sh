@@ -120,6 +120,10 @@ mv "$cache/env.new" "$cache/env"
 . "$cache/env"
 
 # --- what cargo brings ---------------------------------------------------------------------------------------------
+# Fuzzers are linked with libFuzzer, which is C++.
+if [ "${1:-}" = test ] && ! command -v c++ >/dev/null; then
+	(install g++) || say "g++ could not be installed: the fuzzers will be skipped"
+fi
 if [ "${1:-}" = test ] && [ ! -x "$bin/cargo-deny" ]; then
 	say "building cargo-deny, the licence gate (once, some minutes)"
 	"${CARGO:-cargo}" install --quiet --locked --debug --root "$cache/tools" --target-dir "$cache/target/tools" \

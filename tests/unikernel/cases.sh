@@ -4,6 +4,9 @@ set -eu
 backend=$1
 product=${KYOZON_PRODUCT:-$KYOZON_CACHE/product}
 count=0 bad=0
+# Devices: a disk that one guest writes, one that all read, a network.
+head -c 1048576 /dev/zero >"$SCRATCH/disk"
+head -c 65536 /dev/zero | tr '\0' R >"$SCRATCH/read"
 while read -r name guests for status pattern; do
 	case $name:$for in
 	'#'* | :) continue ;;
@@ -16,10 +19,15 @@ while read -r name guests for status pattern; do
 	esac
 	# shellcheck disable=SC2046 # arguments are words
 	set -- $(echo "$name" | tr '(),' ' ')
+	case $1 in
+	*.elf) image=$1 && shift ;;
+	*) image=unikernel-test.elf ;;
+	esac
 	code=0
-	"$product/kyozon" run --backend "$backend" --vms "$guests" --time-limit "$limit" \
+	"$product/kyozon" run --backend "$backend" --vms "$guests" --peers 24 --time-limit "$limit" \
 		--region name=board,size=1M --region name=read,size=8K,ro \
-		"$product/unikernel-test.elf" -- "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || code=$?
+		--block "name=disk,file=$SCRATCH/disk,vm=0" --block "name=read,file=$SCRATCH/read,ro" --net name=lan \
+		"$product/$image" -- "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || code=$?
 	# The report comes first, whatever was printed before.
 	line=$(cat "$SCRATCH/err" "$SCRATCH/out" | head -n 1)
 	count=$((count + 1))

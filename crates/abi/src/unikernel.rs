@@ -2,7 +2,8 @@
 //!
 //! MUST, MUST NOT and MAY are meant as in RFC 2119. A *guest* is one image in one address space with one thread of
 //! execution; a *group* is up to [`MAX_PEERS`] guests and host processes that share regions, its *peers*, numbered
-//! from 0.
+//! from 0. A *family* is a guest that was there at the start and all that it, and those it spawned, have spawned: one
+//! image and one memory with several threads of execution, each a guest of its own.
 //!
 //! # The image
 //!
@@ -12,7 +13,8 @@
 //!    none may be writable and executable. The entry MUST lie in an executable segment.
 //! 3. It MUST have a note of the name `Kyozon` and the type [`NOTE_VERSION`], whose 4 bytes are [`UNIKERNEL_VERSION`].
 //! 4. It MAY have one `PT_TLS` segment, of at most [`MAX_TLS_BYTES`], aligned to at most 4096.
-//! 5. It MUST NOT use the instructions `syscall`, `sysenter`, `int`, `hlt`, `in` and `out`, nor load segment
+//! 5. A writable segment with the flag [`SEGMENT_PRIVATE`] is *private*, see "Spawning".
+//! 6. It MUST NOT use the instructions `syscall`, `sysenter`, `int`, `hlt`, `in` and `out`, nor load segment
 //!    registers: what they do differs between backends. It SHOULD take features of the processor from
 //!    [`GuestBoot::features`], not from `cpuid`.
 //!
@@ -25,6 +27,7 @@
 //! |---|---|
 //! | `rip` | the entry |
 //! | `rdi` | address of the [`GuestBoot`] |
+//! | `rsi` | [`GuestBoot::argument`]: 0, but in a spawned peer |
 //! | `rsp` | top of the stack minus 8, so that the entry is a function of the System V ABI; the word there is 0 |
 //! | `rbp` | 0 |
 //! | `fs` base | [`GuestBoot::thread`], where thread-local data end and a word holds this same address |
@@ -67,16 +70,78 @@
 //! [`GuestBoot::doorbell`] gives it, and never waits. It MAY return early. A token that was given before is not lost,
 //! two are one. When a peer goes, every other peer of its group gets a token.
 //!
+//! # Spawning
+//!
+//! [`ASK_SPAWN`] adds a peer to the family of the one that asks: a thread of execution in an address space that has
+//!
+//! - *the same* memory at the same addresses: text, constants and data of the image, the heap, and all stacks, as they
+//!   are at each moment;
+//! - *its own* memory at the same addresses: boot block, call block, thread-local data, and private segments. The last
+//!   two begin as the image's file has them, not as the asking peer has them. An address there means something else in
+//!   each peer, so it SHOULD NOT be handed from one to another;
+//! - the regions that the asking peer has mapped at that moment, with the same rights, and no grants beyond them.
+//!
+//! Its first instruction is `entry`, which MUST lie in an executable segment, with registers as in "The first
+//! instruction": `rdi` its boot block, `rsi` the argument, `rsp` the end of its stack minus 8, `fs` base its own
+//! thread-local data. Its stack is memory of the family's, which the asking peer chooses: `bytes` from `stack` on, both
+//! multiples of 4096, at least [`MIN_STACK_BYTES`], in one writable piece that is not private. The first page is a
+//! guard: in the spawned peer it is not there. The tender sets the word at `rsp` to 0 and touches nothing else. It MUST
+//! NOT be used for anything else before the spawned peer is gone.
+//!
+//! The answer names the peer: its number is the lowest that is free. It comes when the peer is ready to run, which it MAY have
+//! done already. A number is free where nobody has had it, or who had it was spawned and is gone; each has its own generation. A
+//! group has at most [`GuestBoot::limit`] peers at once: beyond, the answer is [`ERROR_FULL`], as it is where the host
+//! has no room. A spawned peer counts as any other for everything: doorbell, regions, spawning.
+//!
+//! What became of each number stands in [`GuestBoot::life`]. A spawned peer ends as every guest does: by
+//! [`ASK_EXIT`], whose status nobody asks for, by [`ASK_PANIC`], by a crash, which is reported, or by [`ASK_END`]. From
+//! the moment that its word is [`PEER_LEFT`] or [`PEER_DEAD`] it never touches memory again, and then every other peer
+//! gets a token. Its end ends those who are bound to it, and they are gone before its word says that it is; it ends
+//! nobody else, not those whom it spawned either. With the guest that was there at the start,
+//! however that ends, all of its family end.
+//!
+//! In a group that commands or host programs can join while it is there, whose regions a keeper has, peers cannot be
+//! spawned: [`FEATURE_SPAWN`] is not set, the answer of [`ASK_SPAWN`] is [`ERROR_UNSUPPORTED`].
+//!
 //! # Regions
 //!
 //! A region is named memory that several peers see at the same address, each with the rights that it was granted. Its
 //! first page is a [`RegionHeader`], which guests can only read; data begin at the second. A region is the tender's:
 //! it lives as long as its group.
+//!
+//! # Devices
+//!
+//! A guest that was there at the start MAY have devices, a spawned peer has none: those of Virtual I/O Device (VIRTIO) version 1.2, whose sections are named here. They are
+//! numbered from 0; [`ASK_DEVICE`] tells of each, and that is all discovery there is. There is no transport, no reset
+//! and no status: what section 2.1 has a driver negotiate is settled, as [`DeviceInfo::features`] are what the device
+//! does, and a guest that cannot do with one of them MUST NOT start the device's queues. The configuration space is
+//! [`DeviceInfo::config`], and never changes.
+//!
+//! 1. Queues are split virtqueues (section 2.7). A queue MUST have a power of two of entries, at most
+//!    [`DeviceInfo::max_size`].
+//! 2. Addresses are the guest's. The three parts of a queue, and all memory that its descriptors name, MUST lie in
+//!    [`GuestBoot::heap`]: nothing else of the guest's is read or written.
+//! 3. [`ASK_QUEUE_START`] starts a queue, whose rings MUST be empty: both indices 0. From then on the memory belongs
+//!    to both sides, until [`ASK_QUEUE_STOP`] has answered or the guest ends. The device then touches none of it.
+//! 4. To say that there are entries, the guest calls [`GuestBoot::doorbell`] with [`DeviceInfo::doorbell`] plus the
+//!    queue's number. That never waits. It SHOULD NOT where the device said so by `VIRTQ_USED_F_NO_NOTIFY`. The
+//!    device looks only after a ring, but MAY take more entries than there were then.
+//! 5. To say that it gave entries back, the device gives the guest its token, as peers do, unless the guest said
+//!    `VIRTQ_AVAIL_F_NO_INTERRUPT` before. It MAY do so without need. A guest that parks MUST look at the used ring
+//!    once more after it has cleared that flag, and after a full fence.
+//! 6. A queue that breaks a rule ends, and nothing else: the guest gets its token, [`ASK_QUEUE_STATE`] says so, and
+//!    nothing of the queue is touched any more. It MAY be stopped, and started anew. What was asked by entries that
+//!    did not come back is done or not.
+//! 7. A request that is whole, but makes no sense to its device, fails as the device's section says.
+//!
+//! A network device (section 5.1) has the receive queue as queue 0 and the transmit queue as queue 1, and is one port
+//! of a network: frames of one guest go to the others, and to the host where the network has a port there, by their
+//! destination address. Frames are lost where their receiver has no room. A block device (section 5.2) has queue 0.
 
 use crate::assert_size;
 
 /// Version of everything in this module.
-pub const UNIKERNEL_VERSION: u32 = 2;
+pub const UNIKERNEL_VERSION: u32 = 3;
 
 // ---------------------------------------------------------------------------------------------------------------------
 // The image
@@ -89,6 +154,12 @@ pub const GUEST_IMAGE_END: u64 = 0x10_1000_0000;
 pub const MAX_SEGMENTS: usize = 16;
 /// Bytes of thread-local data, at most.
 pub const MAX_TLS_BYTES: u64 = 1 << 20;
+/// Flag of a segment that is private: of those that ELF leaves to operating systems (`PF_MASKOS`).
+pub const SEGMENT_PRIVATE: u32 = 0x10_0000;
+/// Bytes of all private segments together, at most.
+pub const MAX_PRIVATE_BYTES: u64 = 16 << 20;
+/// Bytes of a spawned peer's stack, at least, with the guard.
+pub const MIN_STACK_BYTES: u64 = 8192;
 /// Type of the note, of the name `Kyozon`, that says the version.
 pub const NOTE_VERSION: u32 = 1;
 
@@ -135,7 +206,7 @@ pub const FEATURE_TSC: u64 = 1;
 pub const FEATURE_AVX2: u64 = 2;
 /// [`GuestBoot::features`]: `rdfsbase`, `wrfsbase`, `rdgsbase`, `wrgsbase`.
 pub const FEATURE_FSGSBASE: u64 = 4;
-/// [`GuestBoot::features`]: [`ASK_SPAWN`].
+/// [`GuestBoot::features`]: [`ASK_SPAWN`] and [`ASK_END`].
 pub const FEATURE_SPAWN: u64 = 8;
 /// [`GuestBoot::features`]: regions can be created, mapped and revoked while the guest runs.
 pub const FEATURE_REGIONS: u64 = 16;
@@ -165,11 +236,13 @@ pub struct GuestBoot {
     pub features: u64,
     /// Number of this peer in its group.
     pub peer: u32,
-    /// Peers that the group has at its start: 0 to this, exclusive.
+    /// Peers that the group has at this guest's start: 0 to this, exclusive. Where others may join it, some of these may
+    /// be gone, and more may come: a region's header tells.
     pub peers: u32,
     /// `extern "C" fn()`: makes the call in the call block.
     pub door: u64,
-    /// `extern "C" fn(peer: u32)`: gives a peer its token. A number that is no peer's does nothing.
+    /// `extern "C" fn(number: u32)`: gives a peer its token, or from [`QUEUE_DOORBELL`] on tells a device that there
+    /// are entries in a queue. A number that is nobody's does nothing.
     pub doorbell: u64,
     /// Address of this peer's [`CallBlock`].
     pub call: u64,
@@ -201,8 +274,19 @@ pub struct GuestBoot {
     pub region_count: u64,
     /// Regions that are mapped at the start.
     pub regions: [SharedRegion; MAX_REGIONS],
+    /// What [`ASK_SPAWN`] was given; 0 in a guest that was there at the start.
+    pub argument: u64,
+    /// Address of [`MAX_PEERS`] times [`RegionPeer`], by number, which the guest can only read: what became of the
+    /// peers of the group. [`PEER_ABSENT`] with generation 0 is a number that nobody had. Where others may join the
+    /// group, only peers of the same command are in it: of all others a region's header tells, with generations of its
+    /// own.
+    pub life: u64,
+    /// Generation of this peer in that table: the first of a number has 1.
+    pub generation: u32,
+    /// Peers that the group can have at once, at most.
+    pub limit: u32,
 }
-assert_size!(GuestBoot, 200 + 64 * MAX_REGIONS);
+assert_size!(GuestBoot, 224 + 64 * MAX_REGIONS);
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Calls
@@ -239,9 +323,16 @@ pub const ASK_TIME_OF_DAY: u64 = 6;
 pub const ASK_RANDOM: u64 = 7;
 /// `address`, `bytes`, both multiples of 4096, in the heap: gives pages back to the host. They are zero when next read.
 pub const ASK_DISCARD: u64 = 8;
-/// `entry`, `argument`, `stack top`: starts a peer in this group that shares this peer's image, heap and stacks. The
-/// answer is its number. Without [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
+/// `entry`, `argument`, `stack`, `bytes`, `bound`: starts a peer that shares this peer's image, heap and stacks, as "Spawning"
+/// says. The answer is its number and, times 2^32, its generation modulo 2^31; [`ERROR_ADDRESS`] where entry or stack are not as they must be. Where `bound`
+/// is not 0, it is 1 more than the number of a peer of the same family, perhaps the one that asks, which the new peer
+/// does not outlive; [`ERROR_NAME`] where there is none, [`ERROR_RIGHT`] where it is of another family. Without
+/// [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
 pub const ASK_SPAWN: u64 = 9;
+/// `peer`, `generation`: ends a peer of the same family that was spawned, wherever it is; its word becomes
+/// [`PEER_DEAD`], which the caller does not wait for. The answer is 0, also where this very peer is gone already;
+/// [`ERROR_RIGHT`] where it is of another family or was not spawned, [`ERROR_NAME`] where it never was.
+pub const ASK_END: u64 = 10;
 
 /// `name`, `name bytes`, `bytes`, `address`: makes a region of so many bytes, a multiple of 4096 with the header's
 /// page, at this address, or where it is 0 at one that the tender chooses. The answer is its number. Its creator owns
@@ -265,6 +356,18 @@ pub const ASK_REGION_REVOKE: u64 = 21;
 /// `region`, `count`, `deadline`: waits until so many peers have mapped it, at the same time or not: what has become
 /// of them stands in the header. The answer is how many have, or [`ERROR_TIMEOUT`].
 pub const ASK_RENDEZVOUS: u64 = 22;
+
+/// `device`, `info`: the tender writes a [`DeviceInfo`] to `info`. [`ERROR_NAME`] where there are not so many.
+pub const ASK_DEVICE: u64 = 32;
+/// `device`, `queue`, `entries`, `descriptor table`, `available ring`, `used ring`: starts a queue. [`ERROR_EXISTS`]
+/// where it runs, [`ERROR_ARGUMENT`] to a bad number of entries, [`ERROR_ADDRESS`] to a place that is outside of the
+/// heap or not aligned as section 2.7 says.
+pub const ASK_QUEUE_START: u64 = 33;
+/// `device`, `queue`: stops it, whatever its state. The answer comes when the device touches no memory of the queue
+/// any more. Entries that were not taken stay where they are.
+pub const ASK_QUEUE_STOP: u64 = 34;
+/// `device`, `queue`: the answer is `QUEUE_*`.
+pub const ASK_QUEUE_STATE: u64 = 35;
 
 /// A deadline that never comes.
 pub const NO_DEADLINE: u64 = 0xffff_ffff_ffff_ffff;
@@ -376,6 +479,53 @@ pub struct RegionHeader {
 assert_size!(RegionHeader, REGION_HEADER_BYTES as usize);
 
 // ---------------------------------------------------------------------------------------------------------------------
+// Devices
+
+/// Doorbells of queues are numbered from here on.
+pub const QUEUE_DOORBELL: u32 = MAX_PEERS as u32;
+/// Queues of all devices of a guest, at most.
+pub const MAX_QUEUES: usize = 32;
+/// Bytes of a device's name, at most; it is of the same characters as a region's.
+pub const DEVICE_NAME_BYTES: usize = 32;
+/// Bytes of a configuration space, at most.
+pub const DEVICE_CONFIG_BYTES: usize = 64;
+
+/// [`DeviceInfo::kind`]: a network device (section 5).
+pub const DEVICE_NET: u32 = 1;
+/// [`DeviceInfo::kind`]: a block device (section 5).
+pub const DEVICE_BLOCK: u32 = 2;
+
+/// The answer to [`ASK_QUEUE_STATE`]: it was not started, or was stopped.
+pub const QUEUE_STOPPED: u64 = 0;
+/// The answer to [`ASK_QUEUE_STATE`]: the device takes entries.
+pub const QUEUE_RUNS: u64 = 1;
+/// The answer to [`ASK_QUEUE_STATE`]: it broke a rule.
+pub const QUEUE_ENDED: u64 = 2;
+
+/// A device.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Name, zero-padded.
+    pub name: [u8; DEVICE_NAME_BYTES],
+    /// `DEVICE_*`, by the numbers of section 5.
+    pub kind: u32,
+    /// How many queues it has.
+    pub queues: u32,
+    /// Feature bits of its section and of section 6.
+    pub features: u64,
+    /// Number for [`GuestBoot::doorbell`] of its first queue; the others' follow.
+    pub doorbell: u32,
+    /// Entries of a queue, at most.
+    pub max_size: u32,
+    /// How much of `config` means something.
+    pub config_bytes: u64,
+    /// The configuration space.
+    pub config: [u8; DEVICE_CONFIG_BYTES],
+}
+assert_size!(DeviceInfo, 128);
+
+// ---------------------------------------------------------------------------------------------------------------------
 // Between the tender's code in a virtual machine and the tender. A guest MUST NOT use these ports; one that does has
 // said something about itself only.
 
@@ -383,7 +533,7 @@ assert_size!(RegionHeader, REGION_HEADER_BYTES as usize);
 pub const PORT_FAULT: u16 = 0;
 /// The door.
 pub const PORT_CALL: u16 = 0x500;
-/// The doorbell: the peer's number, 4 bytes.
+/// The doorbell: the number of the peer or queue, 4 bytes.
 pub const PORT_DOORBELL: u16 = 0x504;
 /// Ports that a guest can reach are below.
 pub const PORT_END: u16 = 0x508;

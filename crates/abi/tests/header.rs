@@ -111,6 +111,7 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, SharedRegion, "kyozon_shared_region": name, address, bytes, rights, generation, number);
     layout!(c, RegionPeer, "kyozon_region_peer": state, generation);
     layout!(c, RegionHeader, "kyozon_region_header": magic, version, generation, name, address, bytes, peers, reserved);
+    layout!(c, DeviceInfo, "kyozon_device_info": name, kind, queues, features, doorbell, max_size, config_bytes, config);
 
     let dir = tempfile::tempdir().expect("temporary directory");
     let file = dir.path().join("layout.c");

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! about = "one line: what it shows"
-//! needs = ["root"]                 # root, kvm, bochs, nightly: skipped, visibly, where that is missing
+//! needs = ["root"]                 # root, kvm, tun, bochs, nightly: skipped, visibly, where that is missing
 //!
 //! [guest]                          # one run for each kernel and each number of CPUs
 //! kernels = ["6.12", "6.1"]
@@ -61,6 +61,7 @@ struct Description {
 enum Need {
     Root,
     Kvm,
+    Tun,
     Bochs,
     Nightly,
 }
@@ -324,6 +325,7 @@ impl Case {
         for need in &self.description.needs {
             let missing = match need {
                 Need::Root => (!rustix::process::geteuid().is_root()).then_some("needs root"),
+                Need::Tun => (!Path::new("/dev/net/tun").exists()).then_some("needs /dev/net/tun"),
                 Need::Kvm => (!Path::new("/dev/kvm").exists()).then_some("needs /dev/kvm"),
                 Need::Bochs => bochs::missing().map(|_| bochs::NEEDED),
                 Need::Nightly => (!nightly).then_some("nightly only: 'make soak'"),

@@ -1,7 +1,7 @@
 //! Every test of the project, one total.
 
 use crate::scenario::{cases, Ending};
-use crate::{cache, process};
+use crate::{cache, fuzz, process};
 use anyhow::{bail, ensure, Context, Result};
 use regex::Regex;
 use std::path::Path;
@@ -52,6 +52,9 @@ const CHECKS: [(&str, &str, Check); 6] = [
     ("unit", "unit tests of every crate", unit),
 ];
 
+/// What takes a minute, and with `--nightly` an hour.
+const FUZZ: (&str, &str) = ("fuzz", "no input breaks what parses bytes of strangers");
+
 /// Runs the suite; the last line is the total.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let tree = cache::tree()?;
@@ -61,13 +64,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let mut cases = cases(&tree.join("tests"))?;
     cases.retain(|case| wanted(&case.name) && (options.nightly || !case.is_extra()));
     let checks: Vec<_> = CHECKS.iter().filter(|(name, ..)| wanted(name)).collect();
+    let fuzzes = wanted(FUZZ.0);
     ensure!(
-        !cases.is_empty() || !checks.is_empty(),
+        !cases.is_empty() || !checks.is_empty() || fuzzes,
         "no test is named {:?}; --list shows the names",
         options.names
     );
     if options.list {
         checks.iter().for_each(|(name, about, _)| println!("{name}: {about}"));
+        [FUZZ].iter().filter(|_| fuzzes).for_each(|(name, about)| println!("{name}: {about}"));
         cases.iter().for_each(|case| println!("{}: {}", case.name, case.about));
         return Ok(ExitCode::SUCCESS);
     }
@@ -76,6 +81,11 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         announce(name);
         let before = Instant::now();
         total.add(name, before, check(&tree));
+    }
+    if fuzzes {
+        announce(FUZZ.0);
+        let before = Instant::now();
+        total.add(FUZZ.0, before, fuzzers(&tree, options.nightly));
     }
     for case in cases {
         announce(&case.name);
@@ -179,14 +189,16 @@ fn lint(tree: &Path) -> Result<(Count, String)> {
         let mut guest = cargo(tree);
         // As images are: without a C library nothing can unwind.
         guest.args(["clippy", "--locked", "--release", "--target", "x86_64-unknown-linux-gnu"]);
-        tool(guest.args(["-p", package, "--features", "image", "--", "-D", "warnings"]))
+        guest.args(["-p", package, "--no-default-features", "--features", "image"]);
+        tool(guest.args(["--", "-D", "warnings"]))
             .with_context(|| format!("{package} as a unikernel"))?;
     }
     Ok((Count { passed: 1, ..Count::default() }, String::new()))
 }
 
 /// Packages of unikernels, which are compiled for the host's target.
-const UNIKERNELS: [&str; 2] = ["kyozon-unikernel-examples", "kyozon-unikernel-test"];
+const UNIKERNELS: [&str; 3] =
+    ["kyozon-unikernel-c", "kyozon-unikernel-examples", "kyozon-unikernel-test"];
 
 /// Packages with images, and the features that bring them.
 const IMAGES: [(&str, &str); 6] = [
@@ -281,6 +293,17 @@ fn unit(tree: &Path) -> Result<(Count, String)> {
     ensure!(count.passed > 0, "no unit test ran");
     let note = format!("{} tests", count.passed);
     Ok((count, note))
+}
+
+/// A minute, and longer where that is wanted.
+fn fuzzers(tree: &Path, long: bool) -> Result<(Count, String)> {
+    if !works(Command::new("c++").arg("--version")) {
+        return Ok(skipped(
+            "libFuzzer needs a C++ compiler; the unit tests run its targets on inputs of their own",
+        ));
+    }
+    let said = fuzz::check(tree, cargo(tree), long)?;
+    Ok((Count { passed: 1, ..Count::default() }, said))
 }
 
 fn count_results(stdout: &str) -> Result<Count> {

@@ -2,6 +2,9 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use kyozon_abi::{device, layer, task};
+use kyozon_tender::device::host::HostOption;
+use kyozon_tender::device::options::{BlockOption, DeviceOptions, NetOption};
+use kyozon_tender::member::Meeting;
 use kyozon_tender::run::RegionOption;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -59,7 +62,27 @@ pub enum Command {
     /// The image is a static ELF file made with the crate kyozon-unikernel. It runs in user mode only, and reaches
     /// its own memory, its regions and what it asks for: its console is the standard output. Before its first
     /// instruction this command gives up files, programs and the network for itself.
+    ///
+    /// With --group, guests of several runs meet: they share regions by name, each with its own rights. The first run
+    /// of a group makes it, under $XDG_RUNTIME_DIR/kyozon, for root /run/kyozon; it goes with the last.
     Run(RunOptions),
+    /// Show groups and their guests
+    ///
+    /// MEMORY is what a guest may have, RESIDENT what the process that runs it has now.
+    Ps {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a group's guests, or one of them
+    ///
+    /// Each is ended by the command that runs it, whose status is then 143. A host program gets SIGTERM. Returns when
+    /// they have ended.
+    Kill {
+        /// The group, or one of its peers by number
+        #[arg(value_name = "GROUP[/PEER]", value_parser = target)]
+        target: Target,
+    },
     /// Print a completion script
     Completion {
         /// For this shell
@@ -221,6 +244,34 @@ impl Tick {
     }
 }
 
+/// Whom to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The group.
+    pub group: String,
+    /// One of its peers, or all.
+    pub peer: Option<usize>,
+}
+
+fn target(text: &str) -> Result<Target, String> {
+    let (name, peer) = match text.split_once('/') {
+        Some((group, peer)) => {
+            let number = peer.parse().ok().filter(|peer| *peer < kyozon_abi::unikernel::MAX_PEERS);
+            (
+                group,
+                Some(number.ok_or_else(|| format!("{peer:?} is no number of a peer: 0 to 63"))?),
+            )
+        }
+        None => (text, None),
+    };
+    Ok(Target { group: group(name)?, peer })
+}
+
+fn group(text: &str) -> Result<String, String> {
+    let name = kyozon_join::place::is_name(text).then(|| text.to_owned());
+    name.ok_or_else(|| "a name has 1 to 32 letters, digits, '-', '_', '.', no '.' first".to_owned())
+}
+
 /// What runs a unikernel.
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 pub enum Backend {
@@ -249,12 +300,32 @@ pub struct RunOptions {
     /// Write a core file for a debugger when the (first) guest crashes
     #[arg(long, value_name = "FILE")]
     pub core: Option<PathBuf>,
-    /// Memory that all guests share: name=NAME,size=SIZE and, where wanted, at=ADDRESS and ro
+    /// Memory that all guests share, with --group also those of other runs that name it: name=NAME,size=SIZE and, where
+    /// wanted, at=ADDRESS and ro
     #[arg(long, value_name = "REGION", value_parser = region)]
     pub region: Vec<RegionOption>,
+    /// A disk of the guests': name=NAME,file=FILE and, where wanted, ro, and vm=N for the guest that has it
+    #[arg(long, value_name = "DISK", value_parser = block)]
+    pub block: Vec<BlockOption>,
+    /// A network of the guests': name=NAME and, where the host has a port there, socket=PATH (of passt, or whoever
+    /// listens) or tap=DEVICE; mtu=BYTES
+    #[arg(long, value_name = "NETWORK", value_parser = net)]
+    pub net: Vec<NetOption>,
     /// How many guests of this image, numbered from 0
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub vms: u8,
+    /// Join the group of this name, or make it: guests of several runs meet in it
+    #[arg(long, value_name = "NAME", value_parser = group)]
+    pub group: Option<String>,
+    /// Memory of all guests and regions together, at most; of a group, its first run says it
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub group_memory: Option<u64>,
+    /// Peers of the group, at most [default: 64]; its first run says it
+    #[arg(long, value_name = "N", requires = "group", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub group_peers: Option<u8>,
+    /// How many guests at once, with those that guests spawn as their threads, which in a group of --group they cannot
+    #[arg(long, value_name = "N", default_value_t = 64, conflicts_with = "group", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub peers: u8,
     /// At the end, say in a line of JSON on standard error how it went
     #[arg(long)]
     pub json: bool,
@@ -278,7 +349,15 @@ impl RunOptions {
             time_limit: self.time_limit,
             core: self.core.clone(),
             regions: self.region.clone(),
+            devices: DeviceOptions { blocks: self.block.clone(), nets: self.net.clone() },
             vms: self.vms.into(),
+            group: self.group.clone().map(|name| Meeting {
+                name,
+                memory: self.group_memory,
+                peers: self.group_peers.map(Into::into),
+            }),
+            group_memory: self.group_memory,
+            peers: self.peers.into(),
             arguments: self.arguments.clone(),
         }
     }
@@ -314,6 +393,56 @@ fn region(text: &str) -> Result<RegionOption, String> {
         return Err("a region has a name and a size: name=board,size=4M".to_owned());
     }
     Ok(region)
+}
+
+fn block(text: &str) -> Result<BlockOption, String> {
+    let (name, file) = (String::new(), PathBuf::new());
+    let mut block = BlockOption { name, file, write: true, guest: None };
+    for word in text.split(',') {
+        match word.split_once('=') {
+            Some(("name", name)) => block.name = name.to_owned(),
+            Some(("file", file)) => block.file = file.into(),
+            Some(("vm", guest)) => {
+                let number =
+                    guest.parse().map_err(|_| format!("{guest:?} is no guest's number"))?;
+                block.guest = Some(number);
+            }
+            None if word == "ro" => block.write = false,
+            _ => return Err(format!("{word:?} is none of name=, file=, vm=, ro")),
+        }
+    }
+    if block.name.is_empty() || block.file.as_os_str().is_empty() {
+        return Err("a disk has a name and a file: name=disk,file=disk.img".to_owned());
+    }
+    Ok(block)
+}
+
+fn net(text: &str) -> Result<NetOption, String> {
+    let mut net = NetOption { name: String::new(), host: None, mtu: 1500 };
+    let mtus = kyozon_tender::device::MTU;
+    for word in text.split(',') {
+        let host = match word.split_once('=') {
+            Some(("name", name)) => {
+                net.name = name.to_owned();
+                continue;
+            }
+            Some(("mtu", mtu)) => {
+                let mtu = mtu.parse().ok().filter(|mtu| mtus.contains(mtu));
+                net.mtu = mtu.ok_or(format!("mtu is {} to {}", mtus.start(), mtus.end()))?;
+                continue;
+            }
+            Some(("socket", path)) => HostOption::Socket(path.into()),
+            Some(("tap", name)) => HostOption::Tap(name.to_owned()),
+            _ => return Err(format!("{word:?} is none of name=, socket=, tap=, mtu=")),
+        };
+        if net.host.replace(host).is_some() {
+            return Err("a network has one port on the host".to_owned());
+        }
+    }
+    if net.name.is_empty() {
+        return Err("a network has a name: name=lan".to_owned());
+    }
+    Ok(net)
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -403,6 +532,31 @@ mod tests {
     }
 
     #[test]
+    fn disks_and_networks_of_a_unikernel() {
+        let disk = "name=disk,file=/x.img,ro,vm=1";
+        let words =
+            ["--block", disk, "--net", "name=lan", "--net", "name=up,tap=t0,mtu=9000", "x.elf"];
+        let devices = run(&words).unwrap().options().devices;
+        let (name, file) = ("disk".to_owned(), "/x.img".into());
+        assert_eq!(devices.blocks, [BlockOption { name, file, write: false, guest: Some(1) }]);
+        assert_eq!(devices.nets[0], NetOption { name: "lan".into(), host: None, mtu: 1500 });
+        assert_eq!(devices.nets[1].host, Some(HostOption::Tap("t0".into())));
+        for bad in [
+            ["--block", "name=disk"],
+            ["--block", "file=x"],
+            ["--block", "name=a,file=x,rw"],
+            ["--block", "name=a,file=x,vm=one"],
+            ["--net", "socket=x"],
+            ["--net", "name=a,socket=x,tap=y"],
+            ["--net", "name=a,mtu=67"],
+            ["--net", "name=a,mtu=65536"],
+            ["--net", "name=a,bridge=x"],
+        ] {
+            assert!(run(&[bad[0], bad[1], "x.elf"]).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
     fn regions_and_arguments_of_a_unikernel() {
         let plain = run(&["x.elf"]).unwrap().options();
         assert_eq!((plain.backend, plain.memory, plain.vms), (None, 64 << 20, 1));
@@ -430,10 +584,28 @@ mod tests {
             ["--vms", "0"],
             ["--vms", "65"],
             ["--backend", "none"],
+            ["--group", "a/b"],
+            ["--group", ""],
+            ["--group-memory", "x"],
+            // Without a group.
+            ["--group-peers", "3"],
         ] {
             assert!(run(&[bad[0], bad[1], "x.elf"]).is_err(), "{bad:?}");
         }
         assert!(run(&[]).is_err());
+    }
+
+    #[test]
+    fn groups_and_their_peers() {
+        let words = ["--group", "g", "--group-memory", "1G", "--group-peers", "8", "x.elf"];
+        let meeting = Meeting { name: "g".into(), memory: Some(1 << 30), peers: Some(8) };
+        assert_eq!(run(&words).unwrap().options().group, Some(meeting));
+        let all = Target { group: "a.b".into(), peer: None };
+        assert_eq!(target("a.b"), Ok(all.clone()));
+        assert_eq!(target("a.b/63"), Ok(Target { peer: Some(63), ..all }));
+        for bad in ["", "/", "/1", "a/", "a/64", "a/-1", "a/b", "a/1/2", ".a", "a b"] {
+            assert!(target(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The operator's command: `kyozon load`, `unload`, `status`, `events`, `run`.
+//! The operator's command: `kyozon load`, `unload`, `status`, `events`, `run`, `ps`, `kill`.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -6,6 +6,7 @@
 //! | [`cli`] | words and options |
 //! | [`colocation`] | what load, unload and status do, over the trait [`machine::Machine`] |
 //! | [`events`] | the event ring as text and as JSON |
+//! | [`groups`] | what ps and kill do: they ask the groups' keepers |
 //! | [`machine`] | this machine: its module, its `/dev/kyozon`; the only `unsafe` |
 //! | [`monitor`] | what the monitor needs: the running kernel's profile, and memory |
 //! | [`payload`] | the kernel in a bzImage, unpacked |
@@ -27,6 +28,7 @@ pub mod colocation;
 pub mod events;
 #[cfg(test)]
 mod fake;
+pub mod groups;
 pub mod machine;
 pub mod monitor;
 pub mod payload;

@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser};
 use kyozon::cli::{Cli, Command};
 use kyozon::machine::ThisMachine;
-use kyozon::{colocation, events, report, unikernel};
+use kyozon::{colocation, events, groups, report, unikernel};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -39,6 +39,8 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
             return events::print(&mut ThisMachine, &mut io::stdout().lock(), follow, json);
         }
         Command::Run(options) => return unikernel::run(&options),
+        Command::Ps { json } => write!(out, "{}", groups::show(json)?)?,
+        Command::Kill { target } => groups::kill(&target)?,
         Command::Completion { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "kyozon", &mut out);
         }

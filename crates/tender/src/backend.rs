@@ -4,6 +4,7 @@ use crate::memory::Block;
 use anyhow::Result;
 use kyozon_abi::unikernel::VECTORS_WITH_ERROR;
 use std::fmt;
+use std::os::fd::BorrowedFd;
 use vmm_sys_util::eventfd::EventFd;
 
 /// Registers of a guest.
@@ -122,7 +123,7 @@ impl fmt::Display for Reason {
 pub enum Event {
     /// The guest called the door.
     Call,
-    /// It rang a peer's doorbell, whose number this may be.
+    /// It rang a doorbell, whose number this may be.
     Doorbell(u32),
     /// It cannot go on.
     Crash(Reason),
@@ -169,9 +170,18 @@ pub struct Mapping {
 pub trait Space: Send + Sync {
     /// `FEATURE_*` of the backend.
     fn features(&self) -> u64;
-    /// From now on the doorbell of a peer is this descriptor, and the guest rings it without an event.
-    fn doorbell(&self, _peer: usize, _token: &EventFd) -> Result<()> {
+    /// From now on the doorbell of this number is this descriptor, and the guest rings it without an event.
+    fn doorbell(&self, _number: usize, _bell: &EventFd) -> Result<()> {
         Ok(())
+    }
+    /// Whoever is to learn of this guest's end learns of it when all copies of this descriptor are closed: where the
+    /// guest can outlive the tender by a moment, it holds one.
+    fn hold(&self, _lifeline: BorrowedFd<'_>) -> Result<()> {
+        Ok(())
+    }
+    /// Others than the tender can end the guest, which is noticed only when it is entered: it must not sleep for long.
+    fn can_vanish(&self) -> bool {
+        false
     }
     /// Maps a region.
     fn map(&self, mapping: &Mapping) -> Result<()>;

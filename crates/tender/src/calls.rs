@@ -5,7 +5,7 @@ use crate::layout::{system, PAGE};
 use crate::memory::{Memory, NotTheGuests};
 use crate::region;
 use crate::wire;
-use anyhow::Result;
+use anyhow::{bail, Result};
 use kyozon_abi::unikernel::*;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -44,7 +44,8 @@ struct Refusal(i64);
 
 /// Answers the call in a peer's call block. `console` is where its words go.
 pub fn answer(group: &Group, peer: usize, console: &mut dyn FnMut(&[u8])) -> Result<Outcome> {
-    let memory = &group.peers[peer].memory;
+    let Some(asks) = group.seats.get(peer) else { bail!("a peer that is gone asks") };
+    let memory = &asks.memory;
     let call = wire::get_call(&memory.block, system::CALL)?;
     let result = match outcome(memory, &call) {
         Ok(Some(outcome)) => return Ok(outcome),
@@ -76,9 +77,12 @@ fn arity(number: u64) -> Option<usize> {
     Some(match number {
         ASK_CLOCK | ASK_TIME_OF_DAY => 0,
         ASK_PARK | ASK_REGION_UNMAP => 1,
-        ASK_CONSOLE | ASK_RANDOM | ASK_DISCARD | ASK_REGION_MAP | ASK_REGION_REVOKE => 2,
-        ASK_SPAWN | ASK_REGION_OPEN | ASK_REGION_GRANT | ASK_RENDEZVOUS => 3,
+        ASK_DEVICE | ASK_QUEUE_STOP | ASK_QUEUE_STATE => 2,
+        ASK_QUEUE_START => 6,
+        ASK_CONSOLE | ASK_RANDOM | ASK_DISCARD | ASK_END | ASK_REGION_MAP | ASK_REGION_REVOKE => 2,
+        ASK_REGION_OPEN | ASK_REGION_GRANT | ASK_RENDEZVOUS => 3,
         ASK_REGION_CREATE => 4,
+        ASK_SPAWN => 5,
         _ => return None,
     })
 }
@@ -90,7 +94,7 @@ fn other(
     call: &CallBlock,
     console: &mut dyn FnMut(&[u8]),
 ) -> Result<u64, Refusal> {
-    let [a, b, c, d, ..] = call.arguments;
+    let [a, b, c, d, e, _] = call.arguments;
     let arity = arity(call.number).ok_or(ERROR_CALL)?;
     if call.arguments[arity..].iter().any(|argument| *argument != 0) {
         return Err(Refusal(ERROR_ARGUMENT));
@@ -114,7 +118,8 @@ fn other(
             memory.discard(a, b)?;
             Ok(0)
         }
-        ASK_SPAWN => Err(ERROR_UNSUPPORTED),
+        ASK_SPAWN => group.spawn(peer, a, b, Area { base: c, bytes: d }, e),
+        ASK_END => group.end(peer, a, b),
         ASK_REGION_CREATE => group.create(peer, &name(memory, a, b)?, c, (d != 0).then_some(d)),
         ASK_REGION_OPEN => open(group, peer, memory, &name(memory, a, b)?, c)?,
         ASK_REGION_MAP => group.map(peer, a, b),
@@ -125,6 +130,13 @@ fn other(
         }
         ASK_REGION_REVOKE => group.grant(peer, a, b, 0),
         ASK_RENDEZVOUS => group.rendezvous(peer, a, b, c),
+        ASK_DEVICE => {
+            memory.write(b, &group.peer(peer)?.devices.info(a)?)?;
+            Ok(0)
+        }
+        ASK_QUEUE_START => group.peer(peer)?.devices.start(call.arguments),
+        ASK_QUEUE_STOP => group.peer(peer)?.devices.stop(a, b),
+        ASK_QUEUE_STATE => group.peer(peer)?.devices.state(a, b),
         _ => Err(ERROR_CALL),
     };
     Ok(answer?)
@@ -184,7 +196,7 @@ mod tests {
     use crate::group::tests::group;
 
     fn ask(group: &Group, number: u64, arguments: &[u64]) -> (Outcome, i64, Vec<u8>) {
-        let memory = &group.peers[0].memory;
+        let memory = &group.seats.get(0).unwrap().memory;
         let words = [&[number], arguments, &[0; 6][arguments.len()..], &[77]].concat();
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         memory.put_system(system::CALL, &bytes).unwrap();
@@ -204,7 +216,7 @@ mod tests {
     fn good_arguments_are_answered() {
         let group = group(2, true);
         let at = GUEST_HEAP_BASE;
-        group.peers[0].memory.write(at, b"hello").unwrap();
+        group.seats.get(0).unwrap().memory.write(at, b"hello").unwrap();
         assert_eq!(ask(&group, ASK_CONSOLE, &[at, 5]), (Outcome::Answered, 5, b"hello".to_vec()));
         assert_eq!(result(&group, ASK_CONSOLE, &[at, 100_000]), CONSOLE_BYTES as i64);
         assert_eq!(ask(&group, ASK_EXIT, &[119]).0, Outcome::Exit(119));
@@ -213,14 +225,14 @@ mod tests {
         assert!(result(&group, ASK_CLOCK, &[]) > 0);
         assert!(result(&group, ASK_TIME_OF_DAY, &[]) > 1_600_000_000_000_000_000);
         assert_eq!(result(&group, ASK_RANDOM, &[at, 16]), 0);
-        assert_ne!(group.peers[0].memory.word(at + 8), Ok(0));
+        assert_ne!(group.seats.get(0).unwrap().memory.word(at + 8), Ok(0));
         assert_eq!(result(&group, ASK_DISCARD, &[at, 4096]), 0);
-        assert_eq!(group.peers[0].memory.word(at + 8), Ok(0));
-        group.peers[0].memory.write(at, b"name").unwrap();
+        assert_eq!(group.seats.get(0).unwrap().memory.word(at + 8), Ok(0));
+        group.seats.get(0).unwrap().memory.write(at, b"name").unwrap();
         assert_eq!(result(&group, ASK_REGION_CREATE, &[at, 4, 8192, REGION_BASE]), 0);
         assert_eq!(result(&group, ASK_REGION_MAP, &[0, 3]), 0);
         assert_eq!(result(&group, ASK_REGION_OPEN, &[at, 4, at + 64]), 0);
-        assert_eq!(group.peers[0].memory.word(at + 96), Ok(REGION_BASE));
+        assert_eq!(group.seats.get(0).unwrap().memory.word(at + 96), Ok(REGION_BASE));
         assert_eq!(result(&group, ASK_REGION_GRANT, &[0, 1, 1]), 0);
         assert_eq!(result(&group, ASK_REGION_REVOKE, &[0, 1]), 0);
         assert_eq!(result(&group, ASK_RENDEZVOUS, &[0, 1, 0]), 1);
@@ -254,7 +266,7 @@ mod tests {
         assert_eq!(result(&group, ASK_RANDOM, &[GUEST_HEAP_BASE, u64::MAX]), ERROR_ARGUMENT);
         assert_eq!(result(&group, ASK_EXIT, &[120]), ERROR_ARGUMENT);
         assert_eq!(result(&group, ASK_PARK, &[0, 1]), ERROR_ARGUMENT);
-        for number in [0, 10, 15, 23, 1 << 32 | 1, u64::MAX] {
+        for number in [0, 11, 15, 23, 1 << 32 | 1, u64::MAX] {
             assert_eq!(result(&group, number, &[]), ERROR_CALL, "{number}");
         }
         for number in [1, u64::MAX, 1 << 32] {
@@ -266,5 +278,9 @@ mod tests {
         }
         assert_eq!(result(&group, ASK_REGION_CREATE, &[text, u64::MAX, 8192]), ERROR_ARGUMENT);
         assert_eq!(result(&group, ASK_SPAWN, &[text, 0, 0]), ERROR_UNSUPPORTED);
+        assert_eq!(result(&group, ASK_END, &[0, 1]), ERROR_RIGHT);
+        for (number, generation) in [(0, 0), (0, 2), (1, 1), (64, 1), (u64::MAX, u64::MAX)] {
+            assert_eq!(result(&group, ASK_END, &[number, generation]), ERROR_NAME, "{number}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! ptrace need while guests run. Landlock is a second wall, where the kernel has it.
 
 use crate::bpf::{self, fails, Filter, When, ALLOW};
+use crate::process::DOOR_NUMBER;
 use anyhow::{Context, Result};
 use landlock::{
     Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
@@ -59,19 +60,92 @@ const ALWAYS: [i64; 38] = [
 const IOCTLS: [u32; 6] =
     [0xae80, 0x8090_ae81, 0x8138_ae83, 0x4020_ae46, 0x4040_ae79, libc::TCGETS as u32];
 
-/// The filter. `children` are the processes that may be signalled; with `core`, a file may be opened.
-fn filter(children: &[i32], core: bool) -> Result<Vec<sock_filter>> {
+/// `KVM_CREATE_VM`, `KVM_CHECK_EXTENSION`, `KVM_GET_VCPU_MMAP_SIZE`, `KVM_CREATE_VCPU`, `KVM_SET_CPUID2`, `KVM_SET_SREGS`,
+/// `KVM_SET_XCRS`, `KVM_SET_REGS`, `KVM_SET_DEVICE_ATTR`, `KVM_SET_MSRS` and `KVM_GET_TSC_KHZ`: what makes one more
+/// virtual machine.
+const MACHINE_IOCTLS: [u32; 11] = [
+    0xae01,
+    0xae03,
+    0xae04,
+    0xae41,
+    0x4008_ae90,
+    0x4138_ae84,
+    0x4188_aea7,
+    0x4090_ae82,
+    0x4018_aee1,
+    0x4008_ae89,
+    0xaea3,
+];
+
+/// What makes a process, and what that does until it is the guest's: it executes a loader, whose steps pass this filter
+/// before they pass that of the guest.
+const PROCESS_CALLS: [i64; 9] = [
+    libc::SYS_execveat,
+    libc::SYS_prctl,
+    libc::SYS_setpgid,
+    libc::SYS_prlimit64,
+    libc::SYS_dup3,
+    libc::SYS_close_range,
+    libc::SYS_pipe2,
+    libc::SYS_arch_prctl,
+    libc::SYS_seccomp,
+];
+/// What the library's `fork` asks `clone` for: a process, whose number is written to its memory.
+const FORK: u32 = (libc::CLONE_CHILD_SETTID | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD) as u32;
+
+/// What the tender will make after it gave up calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Later {
+    /// Nothing.
+    Nothing,
+    /// Virtual machines, of `/dev/kvm` that is open.
+    Machines,
+    /// Processes, which are confined as it is, and then more.
+    Processes,
+}
+
+/// What the tender does after it gave up calls.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs<'a> {
+    /// Processes that it signals.
+    pub children: &'a [i32],
+    /// It opens a file.
+    pub core: bool,
+    /// It writes what disks have to where that lasts.
+    pub disks: bool,
+    /// It sends and receives messages by this one.
+    pub socket: Option<i32>,
+    /// What it makes.
+    pub later: Later,
+}
+
+/// The filter.
+fn filter(needs: &Needs<'_>) -> Result<Vec<sock_filter>> {
+    let Needs { children, core, disks, socket, later } = *needs;
     let (yes, no) = (Some("yes"), Some("no"));
     let is = |call: i64| When::Equal(call as u32);
     let mut filter = Filter::new("no");
     for call in ALWAYS {
         filter.jump(is(call), yes, None);
     }
+    if later == Later::Processes {
+        for call in PROCESS_CALLS {
+            filter.jump(is(call), yes, None);
+        }
+        filter.jump(When::Equal(DOOR_NUMBER), yes, None);
+    }
     if core {
         filter.jump(is(libc::SYS_openat), yes, None);
     }
+    if disks {
+        filter.jump(is(libc::SYS_fdatasync), yes, None);
+    }
+    if socket.is_some() {
+        filter.jump(is(libc::SYS_sendmsg), Some("socket"), None);
+        filter.jump(is(libc::SYS_recvmsg), Some("socket"), None);
+    }
     filter.jump(is(libc::SYS_ioctl), Some("ioctl"), None);
-    filter.jump(is(libc::SYS_mmap), Some("memory"), None);
+    filter.jump(is(libc::SYS_mmap), Some("map"), None);
     filter.jump(is(libc::SYS_mprotect), Some("memory"), None);
     filter.jump(is(libc::SYS_clone), Some("thread"), None);
     filter.jump(is(libc::SYS_clone3), Some("missing"), None);
@@ -86,8 +160,18 @@ fn filter(children: &[i32], core: bool) -> Result<Vec<sock_filter>> {
     for request in IOCTLS {
         filter.jump(When::Equal(request), yes, None);
     }
+    if later == Later::Machines {
+        for request in MACHINE_IOCTLS {
+            filter.jump(When::Equal(request), yes, None);
+        }
+    }
     filter.end(fails(libc::EPERM));
-    // Memory, but none that is executed.
+    // Memory, but none that is executed; a guest's process has code, which cannot be written.
+    filter.label("map");
+    if later == Later::Processes {
+        filter.low(2);
+        filter.jump(When::AnyOf(libc::PROT_WRITE as u32), Some("memory"), yes);
+    }
     filter.label("memory");
     filter.low(2);
     filter.jump(When::AnyOf(libc::PROT_EXEC as u32), no, yes);
@@ -95,6 +179,13 @@ fn filter(children: &[i32], core: bool) -> Result<Vec<sock_filter>> {
     filter.label("thread");
     filter.low(0);
     filter.jump(When::AnyOf(libc::CLONE_THREAD as u32), yes, None);
+    if later == Later::Processes {
+        filter.jump(When::Equal(FORK), yes, None);
+    }
+    filter.end(fails(libc::EPERM));
+    filter.label("socket");
+    filter.low(0);
+    filter.jump(When::Equal(socket.unwrap_or(-1) as u32), yes, None);
     filter.label("no");
     filter.end(fails(libc::EPERM));
     // What clone3 wants lies in memory, where a filter cannot look: the library uses clone where it is missing.
@@ -131,15 +222,69 @@ pub fn give_up_files(core: Option<&Path>) -> Result<()> {
     without_files(core)
 }
 
-/// Gives up all calls but those that it needs, for the calling thread and those that it will make. `children` are the
-/// tender's own.
-pub fn give_up_calls(children: &[i32], core: bool) -> Result<()> {
-    bpf::install(&filter(children, core)?)
+/// Gives up all calls but those that it needs, for the calling thread and those that it will make.
+pub fn give_up_calls(needs: &Needs<'_>) -> Result<()> {
+    bpf::install(&filter(needs)?)
+}
+
+/// Calls that the keeper of a group needs beside [`ALWAYS`].
+const KEEPERS: [i64; 20] = [
+    libc::SYS_accept4,
+    libc::SYS_sendmsg,
+    libc::SYS_recvmsg,
+    libc::SYS_getsockopt,
+    libc::SYS_geteuid,
+    libc::SYS_openat,
+    libc::SYS_newfstatat,
+    libc::SYS_lstat,
+    libc::SYS_statx,
+    libc::SYS_flock,
+    libc::SYS_mkdir,
+    libc::SYS_mkdirat,
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+    libc::SYS_rmdir,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_dup,
+    libc::SYS_mmap,
+    libc::SYS_mprotect,
+];
+
+/// Gives up, for the keeper of groups below this folder, all calls but those that it needs, and all files but the
+/// folders that it takes away. Regions are opened once more, to read, by `/proc/self/fd`: what lies in memory only is
+/// no file to landlock.
+pub fn keeper(base: &Path) -> Result<()> {
+    // SAFETY: sets a flag of this thread.
+    unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    let (all, remove) = (AccessFs::from_all(ABI::V5), AccessFs::RemoveFile | AccessFs::RemoveDir);
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?
+        .create()?
+        .add_rule(PathBeneath::new(PathFd::new(base)?, remove | AccessFs::ReadDir))?;
+    if let Some(above) = base.parent() {
+        rules = rules.add_rule(PathBeneath::new(PathFd::new(above)?, AccessFs::RemoveDir))?;
+    }
+    rules.restrict_self().context("landlock")?;
+    let yes = Some("yes");
+    let mut filter = Filter::new("no");
+    for call in ALWAYS.into_iter().chain(KEEPERS).filter(|call| *call != libc::SYS_ptrace) {
+        filter.jump(When::Equal(call as u32), yes, None);
+    }
+    filter.label("no");
+    filter.end(fails(libc::EPERM));
+    filter.label("yes");
+    filter.end(ALLOW);
+    bpf::install(&filter.finish()?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NOTHING: Needs<'static> =
+        Needs { children: &[], core: false, disks: false, socket: None, later: Later::Nothing };
 
     /// What `with` returns, in a child that was confined.
     fn confined(core: Option<&Path>, with: impl FnOnce() -> i32) -> i32 {
@@ -147,7 +292,8 @@ mod tests {
         // allocator, which glibc's fork takes care of.
         match unsafe { libc::fork() } {
             0 => {
-                let done = give_up_files(core).and_then(|()| give_up_calls(&[], core.is_some()));
+                let needs = Needs { core: core.is_some(), ..NOTHING };
+                let done = give_up_files(core).and_then(|()| give_up_calls(&needs));
                 let code = if done.is_ok() { with() } else { 99 };
                 // SAFETY: ends the child.
                 unsafe { libc::_exit(code) }
@@ -188,6 +334,65 @@ mod tests {
         for (i, call) in calls.into_iter().enumerate() {
             let outcome = confined(None, || i32::from(call() && errno() == libc::EPERM));
             assert_eq!(outcome, 1, "call {i}");
+        }
+    }
+
+    #[test]
+    fn what_disks_need_is_allowed_where_there_are_disks() {
+        for disks in [false, true] {
+            let filter = filter(&Needs { disks, ..NOTHING }).unwrap();
+            let found = bpf::judge(&filter, 0xc000_003e, libc::SYS_fdatasync as u32, &[9]);
+            assert_eq!(found == ALLOW, disks);
+        }
+    }
+
+    #[test]
+    fn messages_go_by_one_socket_only() {
+        const ARCH: u32 = 0xc000_003e;
+        let judge = |socket, call: i64, fd: u64| {
+            let filter = filter(&Needs { socket, ..NOTHING }).unwrap();
+            bpf::judge(&filter, ARCH, call as u32, &[fd])
+        };
+        for call in [libc::SYS_sendmsg, libc::SYS_recvmsg] {
+            assert_eq!(judge(Some(9), call, 9), ALLOW);
+            assert_eq!(judge(Some(9), call, 8), fails(libc::EPERM));
+            assert_eq!(judge(None, call, 9), fails(libc::EPERM));
+        }
+        assert_eq!(judge(Some(9), libc::SYS_connect, 9), fails(libc::EPERM));
+    }
+
+    #[test]
+    fn what_makes_peers_is_allowed_where_peers_can_come() {
+        const ARCH: u32 = 0xc000_003e;
+        let of = |later| filter(&Needs { children: &[77], later, ..NOTHING }).unwrap();
+        let (none, machines, processes) =
+            (of(Later::Nothing), of(Later::Machines), of(Later::Processes));
+        let judge = |program: &[sock_filter], number: i64, arguments: &[u64]| {
+            bpf::judge(program, ARCH, number as u32, arguments) == ALLOW
+        };
+        let thread = (libc::CLONE_VM | libc::CLONE_THREAD) as u64;
+        for program in [&none, &machines, &processes] {
+            assert!(judge(program, libc::SYS_clone, &[thread]));
+            assert!(judge(program, libc::SYS_ioctl, &[5, 0xae80]));
+            assert!(judge(program, libc::SYS_kill, &[77, 9]));
+            assert!(!judge(program, libc::SYS_kill, &[78, 9]));
+            assert!(!judge(program, libc::SYS_clone, &[libc::SIGCHLD as u64]));
+            assert!(!judge(program, libc::SYS_mmap, &[0, 4096, 7]), "writable and executable");
+            assert!(!judge(program, libc::SYS_mprotect, &[0, 4096, 5]));
+            for call in [libc::SYS_openat, libc::SYS_socket, libc::SYS_execve, libc::SYS_fork] {
+                assert!(!judge(program, call, &[]), "{call}");
+            }
+        }
+        for (call, arguments, machine, process) in [
+            (libc::SYS_ioctl, [5, 0xae01, 0], true, false),
+            (libc::SYS_ioctl, [5, 0xae41, 0], true, false),
+            (libc::SYS_clone, [FORK.into(), 0, 0], false, true),
+            (libc::SYS_execveat, [5, 0, 0], false, true),
+            (libc::SYS_mmap, [0, 4096, 5], false, true),
+            (DOOR_NUMBER.into(), [0, 0, 0], false, true),
+        ] {
+            let found = [&none, &machines, &processes].map(|p| judge(p, call, &arguments));
+            assert_eq!(found, [false, machine, process], "{call} {arguments:x?}");
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Segment {
     pub write: bool,
     /// May be executed.
     pub execute: bool,
+    /// Writable, and each peer of a family has its own.
+    pub private: bool,
 }
 
 impl Segment {
@@ -139,6 +141,12 @@ pub fn parse(file: &[u8]) -> Result<Image> {
             pair[1].base
         );
     }
+    let private: u64 = segments.iter().filter(|s| s.private).map(|s| s.bytes).sum();
+    ensure!(
+        private <= MAX_PRIVATE_BYTES,
+        "private segments have more than {}M",
+        MAX_PRIVATE_BYTES >> 20
+    );
     let entry = number::<8>(file, 24)?;
     let inside = |s: &&Segment| s.execute && (s.base..s.base + s.bytes).contains(&entry);
     segments.iter().find(inside).with_context(|| format!("the entry {entry:#x} is no code"))?;
@@ -159,7 +167,9 @@ fn segment(file: &[u8], header: &Header) -> Result<Segment> {
     ensure!(file_bytes <= bytes, "the segment at {base:#x} is longer in the file than in memory");
     ensure!(flags & 3 != 3, "the segment at {base:#x} is writable and executable");
     let file = extent(file, header.offset, file_bytes, &format!("the segment at {base:#x}"))?;
-    Ok(Segment { base, bytes, file, write: flags & 2 != 0, execute: flags & 1 != 0 })
+    let (write, execute) = (flags & 2 != 0, flags & 1 != 0);
+    let private = write && flags & u64::from(SEGMENT_PRIVATE) != 0;
+    Ok(Segment { base, bytes, file, write, execute, private })
 }
 
 fn tls(file: &[u8], header: &Header) -> Result<Tls> {

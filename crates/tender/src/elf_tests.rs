@@ -57,6 +57,19 @@ fn a_whole_image_is_accepted() {
 }
 
 #[test]
+fn what_is_writable_can_be_private() {
+    let flags = |n: usize| HEADERS + n * 56 + 4;
+    let mut file = image();
+    put(&mut file, flags(0), 4, 5 | u64::from(SEGMENT_PRIVATE));
+    put(&mut file, flags(1), 4, 6 | u64::from(SEGMENT_PRIVATE));
+    let image = parse(&file).unwrap();
+    assert_eq!(image.segments.iter().map(|s| s.private).collect::<Vec<_>>(), [false, true]);
+    put(&mut file, HEADERS + 56 + 40, 8, MAX_PRIVATE_BYTES + 1);
+    let error = format!("{:#}", parse(&file).unwrap_err());
+    assert!(error.contains("private segments have more than 16M"), "{error}");
+}
+
+#[test]
 fn each_rule_is_a_line() {
     let header = |n: usize, field: usize| HEADERS + n * 56 + field;
     let far = GUEST_IMAGE_END - 0x1000;

@@ -4,18 +4,25 @@
 //! away when the call that took it returns. Nothing waits while it holds the lock, but for a rendezvous, which gives
 //! it up meanwhile.
 
-use crate::backend::{Kick, Space};
+use crate::backend::{Kick, Mapping, Space};
 use crate::clock::Clock;
+use crate::device::Devices;
 use crate::layout::PAGE;
+use crate::member::Member;
 use crate::memory::Memory;
 use crate::region::{self, Region, ALL};
-use anyhow::{ensure, Result};
+use crate::seats::Seats;
+use crate::spawn::Spawner;
+use anyhow::Result;
 use kyozon_abi::unikernel::*;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 use vmm_sys_util::eventfd::EventFd;
+
+/// How long a guest sleeps at once, where others can end it meanwhile.
+const LONG_SLEEP: Duration = Duration::from_secs(1);
 
 /// One guest, as the others' threads see it.
 pub struct Peer {
@@ -27,6 +34,37 @@ pub struct Peer {
     pub kick: OnceLock<Box<dyn Kick>>,
     /// It has to end, for no fault of its own.
     pub lost: AtomicBool,
+    /// The guest that was there at the start with whose end it ends; its own number, where it was there.
+    pub family: usize,
+    /// Which of those that had its number it is, from 1 on.
+    pub generation: u32,
+    /// Number and generation of the peer that it does not outlive.
+    pub bound: Option<(usize, u32)>,
+    /// Its devices; a spawned peer has none.
+    pub devices: Devices,
+}
+
+impl Peer {
+    /// Maps a region.
+    pub fn map(&self, mapping: &Mapping) -> Result<()> {
+        let Mapping { address, bytes, write, ref block, .. } = *mapping;
+        self.space.map(mapping)?;
+        self.memory.add(address, block, 0, PAGE, false);
+        self.memory.add(address + PAGE, block, PAGE, bytes - PAGE, write);
+        Ok(())
+    }
+
+    /// Takes a region away; a guest that cannot lose it has to end.
+    pub fn unmap(&self, mapping: &Mapping) -> Result<()> {
+        self.memory.remove(mapping.address, mapping.bytes);
+        if !self.space.unmap(mapping)? {
+            self.lost.store(true, Ordering::SeqCst);
+            if let Some(kick) = self.kick.get() {
+                kick.kick();
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What a call about regions answers: a number, or `ERROR_*`.
@@ -34,10 +72,18 @@ type Answer = Result<u64, i64>;
 
 /// Peers that belong together.
 pub struct Group {
-    /// By number.
-    pub peers: Vec<Peer>,
-    /// Their tokens.
+    /// Those that this run has, by number.
+    pub seats: Seats,
+    /// Number of the first of them.
+    pub first: usize,
+    /// What makes more of them, where there can be more.
+    pub spawner: OnceLock<Spawner>,
+    /// Tokens of all peers that the group can have, by number.
     pub tokens: Vec<EventFd>,
+    /// Where others have joined the group, or can: who speaks to its keeper, which then has all regions.
+    pub member: Option<Member>,
+    /// Bytes of all guests and regions, at most, where there is no keeper to see to that.
+    pub limit: u64,
     /// Their clock.
     pub clock: Clock,
     regions: Mutex<Vec<Region>>,
@@ -46,11 +92,15 @@ pub struct Group {
 }
 
 impl Group {
-    /// Puts peers together, with no regions.
-    pub fn new(peers: Vec<Peer>, tokens: Vec<EventFd>, clock: Clock) -> Self {
+    /// Puts peers together, numbered from `first` on, with no regions.
+    pub fn new(first: usize, peers: Vec<Peer>, tokens: Vec<EventFd>, clock: Clock) -> Self {
         Self {
-            peers,
+            seats: Seats::new(first, peers, tokens.len()),
+            first,
+            spawner: OnceLock::new(),
             tokens,
+            member: None,
+            limit: u64::MAX,
             clock,
             regions: Mutex::default(),
             changed: Condvar::new(),
@@ -69,24 +119,58 @@ impl Group {
     /// Ends everything: processors come back, nobody sleeps.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        for (number, peer) in self.peers.iter().enumerate() {
-            self.ring(number);
-            if let Some(kick) = peer.kick.get() {
-                kick.kick();
-            }
+        (0..self.tokens.len()).for_each(|number| self.ring(number));
+        for (number, peer) in self.seats.all() {
+            self.interrupt(number, &peer);
         }
         drop(self.lock());
         self.changed.notify_all();
+        if let Some(member) = &self.member {
+            member.wake();
+        }
+    }
+
+    /// Ends one of this run's peers, where that is still there.
+    pub fn lose(&self, number: usize) {
+        let there = self.seats.get(number).map(|peer| (number, peer));
+        self.end_all(there.as_slice());
+    }
+
+    /// Its processor comes back, also from sleep.
+    fn interrupt(&self, number: usize, peer: &Peer) {
+        self.ring(number);
+        if let Some(kick) = peer.kick.get() {
+            kick.kick();
+        }
+    }
+
+    /// Ends some peers.
+    fn end_all(&self, peers: &[(usize, Arc<Peer>)]) {
+        for (number, peer) in peers {
+            peer.lost.store(true, Ordering::SeqCst);
+            self.interrupt(*number, peer);
+        }
+        if !peers.is_empty() {
+            drop(self.lock());
+            self.changed.notify_all();
+        }
     }
 
     /// Whether a peer has to end.
     pub fn is_over(&self, peer: usize) -> bool {
-        self.stopped.load(Ordering::SeqCst) || self.peers[peer].lost.load(Ordering::SeqCst)
+        self.stopped.load(Ordering::SeqCst)
+            || self.seats.get(peer).is_none_or(|peer| peer.lost.load(Ordering::SeqCst))
+    }
+
+    /// Who of this run has this number, and asks.
+    pub fn peer(&self, number: usize) -> Result<Arc<Peer>, i64> {
+        self.seats.get(number).ok_or(ERROR_NAME)
     }
 
     /// Sleeps until a peer has its token, or until the deadline. Whether it was the deadline.
     pub fn park(&self, peer: usize, deadline: u64) -> bool {
         let token = &self.tokens[peer];
+        let vanishes = self.seats.get(peer).is_some_and(|peer| peer.space.can_vanish());
         loop {
             if token.read().is_ok() {
                 return false;
@@ -95,15 +179,21 @@ impl Group {
                 return true;
             }
             let left = self.clock.until(deadline);
+            let left = if vanishes { left.min(LONG_SLEEP) } else { left };
             let time = libc::timespec {
                 tv_sec: left.as_secs().min(1 << 32) as libc::time_t,
                 tv_nsec: left.subsec_nanos().into(),
             };
-            let limit = if deadline == NO_DEADLINE { std::ptr::null() } else { &raw const time };
+            let for_ever = deadline == NO_DEADLINE && !vanishes;
+            let limit = if for_ever { std::ptr::null() } else { &raw const time };
             let mut poll = libc::pollfd { fd: token.as_raw_fd(), events: libc::POLLIN, revents: 0 };
             // SAFETY: both structures live in this function.
             let woken = unsafe { libc::ppoll(&mut poll, 1, limit, std::ptr::null()) };
             if woken < 0 && self.is_over(peer) {
+                return false;
+            }
+            // It may sleep on, where it still is.
+            if woken == 0 && left == LONG_SLEEP {
                 return false;
             }
         }
@@ -116,33 +206,15 @@ impl Group {
     /// Before the start: a region of the group's, mapped by all peers.
     pub fn add(&self, name: &str, bytes: u64, at: Option<u64>, write: bool) -> Result<()> {
         let mut regions = self.lock();
-        ensure!(
-            region::name(name.as_bytes()).is_some(),
-            "{name:?} is no name of a region: 1 to {REGION_NAME_BYTES} letters, digits, '-', '_', '.'"
-        );
-        ensure!(regions.iter().all(|r| r.name != name), "the region {name} is named twice");
-        ensure!(regions.len() < MAX_REGIONS, "more than {MAX_REGIONS} regions");
-        let address = region::place(&regions, bytes, at).map_err(|error| {
-            let range = format!("{REGION_BASE:#x}..{REGION_END:#x}");
-            match error {
-                ERROR_EXISTS => anyhow::anyhow!("the region {name} overlaps another"),
-                ERROR_ARGUMENT => {
-                    anyhow::anyhow!("the region {name}: a size is a multiple of 4K, at least 8K")
-                }
-                ERROR_FULL => anyhow::anyhow!("there is no room for the region {name} in {range}"),
-                _ => anyhow::anyhow!(
-                    "the region {name} is not in {range}, or not at a multiple of 4K"
-                ),
-            }
-        })?;
+        let address = region::check(&regions, name, bytes, at)?;
         regions.push(Region::new(name, address, bytes, None)?);
         let number = regions.len() - 1;
         let region = &mut regions[number];
         let rights = if write { ALL } else { REGION_READ };
         region.granted = [rights; MAX_PEERS];
-        for peer in 0..self.peers.len() {
-            self.map_in(region, number, peer, rights)?;
-            region.tell(peer, PEER_HERE);
+        for (at, peer) in self.seats.all() {
+            self.map_in(region, number, at, &peer, rights)?;
+            region.tell(at, PEER_HERE);
         }
         Ok(())
     }
@@ -154,42 +226,57 @@ impl Group {
         here.map(|(number, r)| r.shared(number, r.mapped[peer])).collect()
     }
 
-    fn map_in(&self, region: &mut Region, number: usize, peer: usize, rights: u32) -> Result<()> {
-        let Peer { memory, space, .. } = &self.peers[peer];
-        let mapping = region.mapping(number, rights);
-        space.map(&mapping)?;
-        memory.add(region.address, &region.block, 0, PAGE, false);
-        memory.add(region.address + PAGE, &region.block, PAGE, region.bytes - PAGE, mapping.write);
-        region.mapped[peer] = rights;
-        region.came |= 1 << peer;
+    fn map_in(
+        &self,
+        region: &mut Region,
+        number: usize,
+        at: usize,
+        peer: &Peer,
+        rights: u32,
+    ) -> Result<()> {
+        peer.map(&region.mapping(number, rights))?;
+        region.mapped[at] = rights;
+        region.came |= 1 << at;
         Ok(())
     }
 
     /// Takes a mapping away.
     fn unmap_in(&self, region: &mut Region, number: usize, peer: usize) -> Result<()> {
-        let Peer { memory, space, lost, kick } = &self.peers[peer];
+        let Some(at) = self.seats.get(peer) else { return Ok(()) };
         let mapping = region.mapping(number, region.mapped[peer]);
-        memory.remove(region.address, region.bytes);
         region.mapped[peer] = 0;
-        if !space.unmap(&mapping)? {
-            lost.store(true, Ordering::SeqCst);
-            if let Some(kick) = kick.get() {
-                kick.kick();
-            }
-        }
-        Ok(())
+        at.unmap(&mapping)
     }
 
-    /// A guest's memory for regions of its own is as much as its memory.
-    fn budget(&self, regions: &[Region], peer: usize) -> u64 {
-        let own = regions.iter().filter(|r| r.owner == Some(peer)).map(|r| r.bytes).sum();
-        self.peers[peer].memory.layout.bytes.saturating_sub(own)
+    /// A family's memory for regions of its own is as much as its memory.
+    fn budget(&self, regions: &[Region], peer: &Peer) -> u64 {
+        let own = regions.iter().filter(|r| r.payer == Some(peer.family)).map(|r| r.bytes).sum();
+        peer.memory.origin.bytes.saturating_sub(own).min(self.left(regions))
+    }
+
+    /// What is left of [`Group::limit`] beside guests, also those that are being made, and regions.
+    fn left(&self, regions: &[Region]) -> u64 {
+        let all = regions.iter().map(|r| r.bytes).fold(self.seats.bytes(), u64::saturating_add);
+        self.limit.saturating_sub(all)
+    }
+
+    /// The number and the generation for a peer with so many bytes of its own, until it takes its seat or is forgotten.
+    pub fn reserve(&self, bytes: u64) -> Option<(usize, u32)> {
+        let regions = self.lock();
+        if bytes > self.left(&regions) {
+            return None;
+        }
+        self.seats.reserve(bytes)
     }
 
     /// [`ASK_REGION_CREATE`].
     pub fn create(&self, peer: usize, name: &[u8], bytes: u64, at: Option<u64>) -> Answer {
-        if self.peers[peer].space.features() & FEATURE_REGIONS == 0 {
+        let asks = self.peer(peer)?;
+        if asks.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
+        }
+        if let Some(member) = &self.member {
+            return member.create(self, peer, name, bytes, at);
         }
         let name = region::name(name).ok_or(ERROR_ARGUMENT)?;
         let mut regions = self.lock();
@@ -197,15 +284,20 @@ impl Group {
             return Err(ERROR_EXISTS);
         }
         let address = region::place(&regions, bytes, at)?;
-        if regions.len() == MAX_REGIONS || bytes > self.budget(&regions, peer) {
+        if regions.len() == MAX_REGIONS || bytes > self.budget(&regions, &asks) {
             return Err(ERROR_FULL);
         }
-        regions.push(Region::new(name, address, bytes, Some(peer)).map_err(|_| ERROR_FULL)?);
+        let mut made = Region::new(name, address, bytes, Some(peer)).map_err(|_| ERROR_FULL)?;
+        made.payer = Some(asks.family);
+        regions.push(made);
         Ok(regions.len() as u64 - 1)
     }
 
     /// [`ASK_REGION_OPEN`].
     pub fn open(&self, peer: usize, name: &[u8]) -> Result<SharedRegion, i64> {
+        if let Some(member) = &self.member {
+            return member.open(self, peer, name);
+        }
         let regions = self.lock();
         let named = |r: &&Region| r.name.as_bytes() == name && r.granted[peer] != 0;
         let number = regions.iter().position(|r| named(&r)).ok_or(ERROR_NAME)?;
@@ -232,6 +324,9 @@ impl Group {
     /// [`ASK_REGION_MAP`].
     pub fn map(&self, peer: usize, number: u64, rights: u64) -> Answer {
         let rights = region::rights(rights).ok_or(ERROR_ARGUMENT)?;
+        if let Some(member) = &self.member {
+            return member.map_again(self, peer, number, rights);
+        }
         let mut regions = self.lock();
         let (number, region) = self.of(&mut regions, number, peer)?;
         if rights & !region.granted[peer] != 0 {
@@ -240,7 +335,8 @@ impl Group {
         if region.mapped[peer] == rights {
             return Ok(0);
         }
-        if self.peers[peer].space.features() & FEATURE_REGIONS == 0 {
+        let asks = self.peer(peer)?;
+        if asks.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         // With other rights it is still the same peer, for those who look at the header.
@@ -248,7 +344,7 @@ impl Group {
         if !comes {
             self.unmap_in(region, number, peer).map_err(|_| ERROR_FULL)?;
         }
-        self.map_in(region, number, peer, rights).map_err(|_| ERROR_FULL)?;
+        self.map_in(region, number, peer, &asks, rights).map_err(|_| ERROR_FULL)?;
         if comes {
             region.tell(peer, PEER_HERE);
         }
@@ -258,12 +354,15 @@ impl Group {
 
     /// [`ASK_REGION_UNMAP`].
     pub fn unmap(&self, peer: usize, number: u64) -> Answer {
+        if let Some(member) = &self.member {
+            return member.unmap(self, peer, number);
+        }
         let mut regions = self.lock();
         let (number, region) = self.of(&mut regions, number, peer)?;
         if region.mapped[peer] == 0 {
             return Err(ERROR_NAME);
         }
-        if self.peers[peer].space.features() & FEATURE_REGIONS == 0 {
+        if self.peer(peer)?.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         self.unmap_in(region, number, peer).map_err(|_| ERROR_FULL)?;
@@ -273,25 +372,48 @@ impl Group {
 
     /// [`ASK_REGION_GRANT`], and with rights 0 [`ASK_REGION_REVOKE`].
     pub fn grant(&self, peer: usize, number: u64, to: u64, rights: u32) -> Answer {
+        if let Some(member) = &self.member {
+            return member.grant(self, peer, number, to, rights);
+        }
         let mut regions = self.lock();
         let (number, region) = self.of(&mut regions, number, peer)?;
-        let to = usize::try_from(to).ok().filter(|to| *to < self.peers.len()).ok_or(ERROR_NAME)?;
+        let to =
+            usize::try_from(to).ok().filter(|to| *to < self.seats.limit()).ok_or(ERROR_NAME)?;
+        if rights != 0 {
+            self.peer(to)?;
+        }
         if region.owner != Some(peer) {
             return Err(ERROR_RIGHT);
         }
         region.granted[to] = rights;
-        if region.mapped[to] & !rights != 0 {
-            self.unmap_in(region, number, to).map_err(|_| ERROR_FULL)?;
-            region.tell(to, PEER_DEAD);
-            drop(regions);
-            self.tell_others(to);
+        // What a peer loses, its family loses: they are one program.
+        let mut losers = vec![to];
+        if let Some(family) = self.seats.get(to).map(|peer| peer.family) {
+            let all = self.seats.all();
+            let owners = all.iter().any(|(at, other)| *at == peer && other.family == family);
+            let others = all.iter().filter(|(at, other)| *at != to && other.family == family);
+            losers.extend(others.filter(|_| !owners).map(|(at, _)| *at));
         }
+        let mut lost = Vec::new();
+        for at in losers {
+            region.granted[at] &= rights;
+            if region.mapped[at] & !rights != 0 {
+                self.unmap_in(region, number, at).map_err(|_| ERROR_FULL)?;
+                region.tell(at, PEER_DEAD);
+                lost.push(at);
+            }
+        }
+        drop(regions);
+        lost.into_iter().for_each(|at| self.tell_others(at));
         Ok(0)
     }
 
     /// [`ASK_RENDEZVOUS`].
     pub fn rendezvous(&self, peer: usize, number: u64, count: u64, deadline: u64) -> Answer {
-        if count > self.peers.len() as u64 {
+        if let Some(member) = &self.member {
+            return member.rendezvous(self, peer, number, count, deadline);
+        }
+        if count > self.seats.limit() as u64 {
             return Err(ERROR_ARGUMENT);
         }
         let mut regions = self.lock();
@@ -314,19 +436,92 @@ impl Group {
     }
 
     fn tell_others(&self, peer: usize) {
-        (0..self.tokens.len()).filter(|other| *other != peer).for_each(|other| self.ring(other));
+        let others = self.seats.all().into_iter().filter(|(other, _)| *other != peer);
+        others.for_each(|(other, _)| self.ring(other));
         self.changed.notify_all();
     }
 
-    /// A peer is gone, by its own will or not: every header says so, and everybody looks.
-    pub fn gone(&self, peer: usize, state: u32) {
-        let mut regions = self.lock();
-        for region in regions.iter_mut().filter(|r| r.mapped[peer] != 0) {
-            region.mapped[peer] = 0;
-            region.tell(peer, state);
+    /// Nobody has this number in any region; with its rights goes what it owned.
+    fn leave_regions(&self, number: usize, state: u32) {
+        for region in self.lock().iter_mut() {
+            if region.mapped[number] != 0 {
+                region.mapped[number] = 0;
+                region.tell(number, state);
+            }
+            if region.owner == Some(number) {
+                region.owner = Some(region::NOBODY);
+            }
         }
-        drop(regions);
+    }
+
+    /// A peer is gone, by its own will or not: every header says so, and everybody looks. It must not run again.
+    pub fn gone(&self, peer: usize, state: u32) {
+        if let Some(member) = &self.member {
+            // Nothing was spawned here. The keeper writes the headers, and gives everybody a token.
+            self.seats.leave(peer, state);
+            return member.gone(peer, state);
+        }
+        self.end_bound(peer);
+        self.leave_regions(peer, state);
+        let family = self.seats.leave(peer, state);
+        self.end_all(&family);
+        if let Some(spawner) = self.spawner.get() {
+            spawner.look();
+        }
         self.tell_others(peer);
+    }
+
+    /// A peer that was to be is not: its number is free again.
+    pub fn forget(&self, number: usize) {
+        self.leave_regions(number, PEER_DEAD);
+        self.seats.give_back(number);
+    }
+
+    /// Before the start of a spawned peer: it gets the regions that its parent has mapped.
+    pub fn inherit(&self, parent: usize, number: usize, peer: &Peer) -> Result<()> {
+        for (i, region) in self.lock().iter_mut().enumerate() {
+            let rights = region.mapped[parent];
+            region.granted[number] = rights;
+            if rights != 0 {
+                self.map_in(region, i, number, peer, rights)?;
+                region.tell(number, PEER_HERE);
+            }
+        }
+        Ok(())
+    }
+
+    /// [`ASK_SPAWN`].
+    pub fn spawn(&self, peer: usize, entry: u64, argument: u64, stack: Area, bound: u64) -> Answer {
+        self.spawner.get().ok_or(ERROR_UNSUPPORTED)?.spawn(peer, entry, argument, stack, bound)
+    }
+
+    /// Before a peer is said to be gone: those are whom it bound to itself.
+    fn end_bound(&self, peer: usize) {
+        let Some(spawner) = self.spawner.get() else { return };
+        let Some(generation) = self.seats.get(peer).map(|peer| peer.generation) else { return };
+        // One of them may have been making another.
+        spawner.wait_until(|| {
+            let mut here = self.seats.all();
+            here.retain(|(_, other)| other.bound == Some((peer, generation)));
+            self.end_all(&here);
+            here.is_empty()
+        });
+    }
+
+    /// [`ASK_END`].
+    pub fn end(&self, peer: usize, number: u64, generation: u64) -> Answer {
+        let number = usize::try_from(number).map_err(|_| ERROR_NAME)?;
+        let known = self.seats.life(number).generation;
+        if generation == 0 || generation > u64::from(known) {
+            return Err(ERROR_NAME);
+        }
+        let there = self.seats.get(number).filter(|p| u64::from(p.generation) == generation);
+        let Some(there) = there else { return Ok(0) };
+        if there.family == number || there.family != self.peer(peer)?.family {
+            return Err(ERROR_RIGHT);
+        }
+        self.end_all(&[(number, there)]);
+        Ok(0)
     }
 }
 

@@ -25,20 +25,20 @@ impl Space for Still {
     }
 }
 
-pub fn group(peers: usize, regions: bool) -> Group {
+pub fn peer(regions: bool, family: usize, generation: u32) -> Peer {
     let file = elf::tests::image();
     let image = elf::parse(&file).unwrap();
-    let peer = |_| {
-        let layout = Layout::new(&image, 1 << 20).unwrap();
-        Peer {
-            memory: Arc::new(Memory::new(&image, &file, layout, false).unwrap()),
-            space: Arc::new(Still(regions)),
-            kick: OnceLock::new(),
-            lost: AtomicBool::new(false),
-        }
-    };
+    let layout = Layout::new(&image, 1 << 20).unwrap();
+    let memory = Arc::new(Memory::new(&image, &file, layout, false).unwrap());
+    let (space, kick, lost) = (Arc::new(Still(regions)), OnceLock::new(), AtomicBool::new(false));
+    let devices = Devices::default();
+    Peer { memory, space, kick, lost, family, generation, bound: None, devices }
+}
+
+pub fn group(peers: usize, regions: bool) -> Group {
     let tokens = (0..peers).map(|_| EventFd::new(libc::EFD_NONBLOCK).unwrap()).collect();
-    Group::new((0..peers).map(peer).collect(), tokens, Clock::new(Moment::now(), Some(1_000_000)))
+    let first = (0..peers).map(|number| peer(regions, number, 1)).collect();
+    Group::new(0, first, tokens, Clock::new(Moment::now(), Some(1_000_000)))
 }
 
 #[test]
@@ -73,14 +73,14 @@ fn a_region_is_for_those_who_were_granted_it() {
     assert_eq!(group.map(1, number, 2), Err(ERROR_ARGUMENT));
     assert_eq!(group.map(1, number, 1), Ok(0));
     let data = shared.address + PAGE;
-    assert!(group.peers[0].memory.write(data, &[7]).is_ok());
-    assert_eq!(group.peers[1].memory.word(data), Ok(7));
-    assert!(group.peers[1].memory.write(data, &[8]).is_err());
+    assert!(group.seats.get(0).unwrap().memory.write(data, &[7]).is_ok());
+    assert_eq!(group.seats.get(1).unwrap().memory.word(data), Ok(7));
+    assert!(group.seats.get(1).unwrap().memory.write(data, &[8]).is_err());
     assert!(
-        group.peers[0].memory.write(shared.address, &[8]).is_err(),
+        group.seats.get(0).unwrap().memory.write(shared.address, &[8]).is_err(),
         "the header is the tender's"
     );
-    assert!(group.peers[2].memory.word(data).is_err());
+    assert!(group.seats.get(2).unwrap().memory.word(data).is_err());
     assert_eq!(group.rendezvous(0, number, 2, 0), Ok(2));
     assert_eq!(group.rendezvous(0, number, 3, 0), Err(ERROR_TIMEOUT));
     assert_eq!(group.rendezvous(0, number, 4, 0), Err(ERROR_ARGUMENT));
@@ -90,11 +90,11 @@ fn a_region_is_for_those_who_were_granted_it() {
     assert_eq!(group.lock()[0].told(1), (PEER_HERE, 1));
     assert_eq!(group.grant(0, number, 1, REGION_READ), Ok(0));
     assert_eq!(group.lock()[0].told(1), (PEER_DEAD, 1));
-    assert!(group.peers[1].memory.word(data).is_err());
+    assert!(group.seats.get(1).unwrap().memory.word(data).is_err());
     assert_eq!(group.map(1, number, 1), Ok(0));
     // Revoked: gone from its memory, and the header says so.
     assert_eq!(group.grant(0, number, 1, 0), Ok(0));
-    assert!(group.peers[1].memory.word(data).is_err());
+    assert!(group.seats.get(1).unwrap().memory.word(data).is_err());
     assert_eq!(group.lock()[0].told(1), (PEER_DEAD, 2));
     assert_eq!(group.map(1, number, 1), Err(ERROR_NAME));
     group.gone(0, PEER_LEFT);
@@ -117,7 +117,7 @@ fn a_guest_that_cannot_lose_a_region_is_lost() {
 #[test]
 fn limits_hold() {
     let group = group(1, true);
-    let budget = group.peers[0].memory.layout.bytes;
+    let budget = group.seats.get(0).unwrap().memory.layout.bytes;
     assert_eq!(group.create(0, b"big", budget + PAGE, None), Err(ERROR_FULL));
     for i in 0..MAX_REGIONS {
         assert_eq!(group.create(0, format!("r{i}").as_bytes(), 2 * PAGE, None), Ok(i as u64));
@@ -125,4 +125,33 @@ fn limits_hold() {
     assert_eq!(group.create(0, b"more", 2 * PAGE, None), Err(ERROR_FULL));
     assert!(group.add("more", 2 * PAGE, None, true).is_err());
     assert_eq!(group.create(0, b"no name", 2 * PAGE, None), Err(ERROR_ARGUMENT));
+}
+
+#[test]
+fn guests_to_come_and_regions_share_one_limit() {
+    let tokens = (0..4).map(|_| EventFd::new(libc::EFD_NONBLOCK).unwrap()).collect();
+    let clock = Clock::new(Moment::now(), Some(1_000_000));
+    let mut group = Group::new(0, vec![peer(true, 0, 1)], tokens, clock);
+    let own = group.seats.get(0).unwrap().memory.layout.bytes;
+    group.limit = own + 5 * PAGE;
+    assert_eq!(group.create(0, b"a", 2 * PAGE, None), Ok(0));
+    assert_eq!(group.reserve(4 * PAGE), None);
+    assert_eq!(group.reserve(2 * PAGE), Some((1, 1)));
+    assert_eq!(group.create(0, b"b", 2 * PAGE, None), Err(ERROR_FULL));
+    group.forget(1);
+    assert_eq!(group.create(0, b"b", 2 * PAGE, None), Ok(1));
+}
+
+#[test]
+fn numbers_of_other_runs_are_not_this_runs() {
+    let tokens = (0..MAX_PEERS).map(|_| EventFd::new(libc::EFD_NONBLOCK).unwrap()).collect();
+    let clock = Clock::new(Moment::now(), Some(1_000_000));
+    let peers = vec![peer(true, 5, 1), peer(true, 6, 1)];
+    let group = Group::new(5, peers, tokens, clock);
+    let numbers: Vec<_> = group.seats.all().iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, [5, 6]);
+    assert!(group.peer(4).is_err() && group.is_over(4) && !group.is_over(5));
+    group.lose(4);
+    group.lose(6);
+    assert!(group.is_over(6) && !group.is_over(5));
 }

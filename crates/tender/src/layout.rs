@@ -16,12 +16,16 @@ pub const LARGE_PAGE: u64 = 2 << 20;
 const STACK_BYTES: u64 = 1 << 20;
 /// Bytes behind the thread pointer, for whoever keeps something there.
 const THREAD_BYTES: u64 = 64;
+const _: () = assert!(size_of::<GuestBoot>() <= (system::LIFE - system::BOOT) as usize);
+const _: () = assert!(MAX_PEERS * size_of::<RegionPeer>() <= (PAGE - 0x800) as usize);
 
 /// Offsets of the tender's pages in the block, which begins with [`SYSTEM_BYTES`] of them. What is not named here is
 /// not mapped in the guest.
 pub mod system {
     /// The boot block: the guest reads.
     pub const BOOT: u64 = 0x1000;
+    /// What became of the group's peers, in the page of the boot block.
+    pub const LIFE: u64 = BOOT + 0x800;
     /// The call block: the guest reads and writes.
     pub const CALL: u64 = 0x3000;
     /// The stack on which exceptions are reported: the guest reads and writes.
@@ -59,6 +63,8 @@ pub struct Piece {
     pub write: bool,
     /// May be executed.
     pub execute: bool,
+    /// Each peer of a family has its own.
+    pub private: bool,
 }
 
 /// Where everything lies.
@@ -70,6 +76,8 @@ pub struct Layout {
     pub bytes: u64,
     /// Address of the first instruction.
     pub entry: u64,
+    /// See [`GuestBoot`].
+    pub argument: u64,
     /// The thread pointer.
     pub thread: u64,
     /// See [`GuestBoot`].
@@ -107,24 +115,65 @@ impl Layout {
 
         let mut pieces = Vec::new();
         let mut offset = SYSTEM_BYTES;
-        let mut add = |area: Area, write, execute| {
-            pieces.push(Piece { base: area.base, bytes: area.bytes, offset, write, execute });
+        let mut add = |area: Area, write, execute, private| {
+            let Area { base, bytes } = area;
+            pieces.push(Piece { base, bytes, offset, write, execute, private });
             offset += area.bytes;
         };
-        add(heap, true, false);
+        add(heap, true, false, false);
         for segment in &image.segments {
             let pages = segment.pages();
             let area = Area { base: pages.start, bytes: pages.end - pages.start };
-            add(area, segment.write, segment.execute);
+            add(area, segment.write, segment.execute, segment.private);
         }
-        add(tls, true, false);
-        add(stack, true, false);
+        add(tls, true, false, true);
+        add(stack, true, false, false);
         let first = image.segments.first().map_or(0, |s| s.pages().start);
         let last = image.segments.last().map_or(0, |s| s.pages().end);
         let area = Area { base: first, bytes: last - first };
         let entry = image.entry;
         let bytes = offset - SYSTEM_BYTES;
-        Ok(Self { pieces, bytes, entry, thread, image: area, stack, tls, heap })
+        Ok(Self { pieces, bytes, entry, argument: 0, thread, image: area, stack, tls, heap })
+    }
+
+    /// The layout of a peer that is spawned into the family of this guest's, which was there at the start: shared
+    /// pieces have their offsets in its block, private ones in the new peer's own. [`ERROR_ADDRESS`] where entry or
+    /// stack are not as [`ASK_SPAWN`] wants them.
+    pub fn spawned(&self, entry: u64, argument: u64, stack: Area) -> Result<Self, i64> {
+        let inside = |p: &Piece, base: u64, bytes: u64| {
+            base >= p.base && base - p.base < p.bytes && bytes <= p.bytes - (base - p.base)
+        };
+        let code = self.pieces.iter().any(|p| p.execute && inside(p, entry, 1));
+        let aligned = (stack.base | stack.bytes) % PAGE == 0 && stack.bytes >= MIN_STACK_BYTES;
+        let of = self
+            .pieces
+            .iter()
+            .position(|p| p.write && !p.private && inside(p, stack.base, stack.bytes));
+        let of = of.filter(|_| code && aligned).ok_or(ERROR_ADDRESS)?;
+        let mut pieces = Vec::new();
+        let mut own = SYSTEM_BYTES;
+        for (i, piece) in self.pieces.iter().enumerate() {
+            if piece.private {
+                pieces.push(Piece { offset: own, ..*piece });
+                own += piece.bytes;
+            } else if i == of {
+                let below = stack.base - piece.base;
+                let above = below + PAGE;
+                let (base, offset) = (piece.base + above, piece.offset + above);
+                pieces.push(Piece { bytes: below, ..*piece });
+                pieces.push(Piece { base, offset, bytes: piece.bytes - above, ..*piece });
+            } else {
+                pieces.push(*piece);
+            }
+        }
+        pieces.retain(|piece| piece.bytes != 0);
+        let stack = Area { base: stack.base + PAGE, bytes: stack.bytes - PAGE };
+        Ok(Self { pieces, bytes: own - SYSTEM_BYTES, entry, argument, stack, ..self.clone() })
+    }
+
+    /// Where the stack ends.
+    pub fn stack_top(&self) -> u64 {
+        self.stack.base + self.stack.bytes
     }
 
     /// Where the template of thread-local data goes.
@@ -161,6 +210,59 @@ mod tests {
                 inside(layout.tls, layout.thread)
                     && inside(layout.tls, layout.tls_template(&image))
             );
+        }
+    }
+
+    #[test]
+    fn a_spawned_peer_has_all_but_a_guard_and_its_own_private_data() {
+        let image = elf::parse(&elf::tests::image()).unwrap();
+        let first = Layout::new(&image, 1 << 20).unwrap();
+        let entry = GUEST_IMAGE_BASE + 0x20;
+        let data = Area { base: GUEST_IMAGE_BASE + 0x1000, bytes: 2 * PAGE };
+        let heap = Area { base: first.heap.base + 5 * PAGE, bytes: 4 * PAGE };
+        let start = Area { base: first.heap.base, bytes: first.heap.bytes };
+        for stack in [heap, start, data, first.stack] {
+            let layout = first.spawned(entry, 7, stack).unwrap();
+            let at = |layout: &Layout, address: u64| {
+                let inside = |p: &&Piece| (p.base..p.base + p.bytes).contains(&address);
+                layout
+                    .pieces
+                    .iter()
+                    .find(inside)
+                    .map(|p| (p.offset + (address - p.base), p.private))
+            };
+            assert_eq!((layout.entry, layout.argument), (entry, 7));
+            assert_eq!(layout.stack_top(), stack.base + stack.bytes);
+            let mut own = SYSTEM_BYTES;
+            for piece in &first.pieces {
+                for address in (piece.base..piece.base + piece.bytes).step_by(PAGE as usize) {
+                    let want = match piece.private {
+                        _ if address == stack.base => None,
+                        true => Some((own + (address - piece.base), true)),
+                        false => at(&first, address),
+                    };
+                    assert_eq!(at(&layout, address), want, "{address:#x}");
+                }
+                own += if piece.private { piece.bytes } else { 0 };
+            }
+            assert_eq!(layout.bytes, own - SYSTEM_BYTES);
+        }
+        let bad = |entry, base, bytes| first.spawned(entry, 0, Area { base, bytes }).is_err();
+        assert!(bad(data.base, heap.base, heap.bytes), "data are no code");
+        assert!(bad(0, heap.base, heap.bytes) && bad(u64::MAX, heap.base, heap.bytes));
+        for (base, bytes) in [
+            (0, 4 * PAGE),
+            (heap.base, 0),
+            (heap.base, PAGE),
+            (heap.base + 8, 4 * PAGE),
+            (heap.base, !(PAGE - 1)),
+            (first.heap.base - PAGE, 4 * PAGE),
+            (first.heap.base + first.heap.bytes - PAGE, 2 * PAGE),
+            (first.tls.base, 2 * PAGE),
+            (GUEST_IMAGE_BASE, 2 * PAGE),
+            (GUEST_SYSTEM_BASE, 2 * PAGE),
+        ] {
+            assert!(bad(entry, base, bytes), "{base:#x} {bytes:#x}");
         }
     }
 

@@ -54,6 +54,17 @@ pub fn block(bytes: u64, file: Option<File>) -> Result<Block> {
     Ok(Arc::new(region.build().with_context(|| format!("no {}M of memory", bytes >> 20))?))
 }
 
+/// A block of a file that somebody else made, perhaps only to read.
+pub fn shared_block(bytes: u64, file: File, write: bool) -> Result<Block> {
+    let prot = if write { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+    let region = MmapRegionBuilder::new(bytes as usize)
+        .with_mmap_prot(prot)
+        .with_file_offset(FileOffset::new(file, 0))
+        .with_mmap_flags(libc::MAP_SHARED | libc::MAP_NORESERVE)
+        .build();
+    Ok(Arc::new(region.with_context(|| format!("no {}M for a region", bytes >> 20))?))
+}
+
 /// Bytes of page tables that the smallest guest needs.
 const POPULATED_TABLES: u64 = 12 * 4096;
 
@@ -81,8 +92,12 @@ struct Window {
 pub struct Memory {
     /// The tender's pages, and behind them the guest's own memory.
     pub block: Block,
+    /// Where what is not private lies: the block of the guest of this family that was there at the start.
+    pub shared: Block,
     /// See [`Layout`].
     pub layout: Layout,
+    /// That of the guest of this family that was there at the start.
+    pub origin: Arc<Layout>,
     windows: RwLock<Vec<Window>>,
 }
 
@@ -104,21 +119,64 @@ impl Memory {
             populate(&block, system::TABLES, POPULATED_TABLES);
         }
         populate(&block, layout.pieces[1].offset, image_bytes);
+        let origin = Arc::new(layout.clone());
+        let memory = Self::with(block.clone(), block, layout, origin);
+        for segment in &image.segments {
+            memory.load(segment.base, &file[segment.file.clone()])?;
+        }
+        memory.load_thread(image, file)?;
+        Ok(memory)
+    }
+
+    /// The memory of a peer that is spawned, with the image's private data as they are in its file.
+    pub fn spawned(&self, image: &Image, file: &[u8], layout: Layout) -> Result<Self> {
+        let bytes = SYSTEM_BYTES + layout.bytes;
+        let files = self.shared.file_offset().is_some();
+        let file_of = files.then(|| memory_file(c"kyozon-peer", bytes)).transpose()?;
+        let block = block(bytes, file_of)?;
+        populate(&block, 0, system::USED);
+        if !files {
+            populate(&block, system::TABLES, POPULATED_TABLES);
+        }
+        let memory = Self::with(block, self.shared.clone(), layout, self.origin.clone());
+        for segment in image.segments.iter().filter(|s| s.private) {
+            memory.load(segment.base, &file[segment.file.clone()])?;
+        }
+        memory.load_thread(image, file)?;
+        Ok(memory)
+    }
+
+    fn with(block: Block, shared: Block, layout: Layout, origin: Arc<Layout>) -> Self {
         let window = |piece: &Piece| Window {
             base: piece.base,
             bytes: piece.bytes,
             write: piece.write,
-            block: block.clone(),
+            block: if piece.private { block.clone() } else { shared.clone() },
             offset: piece.offset,
         };
-        let windows = layout.pieces.iter().map(window).collect();
-        let memory = Self { block, layout, windows: RwLock::new(windows) };
-        for segment in &image.segments {
-            memory.load(segment.base, &file[segment.file.clone()])?;
+        let windows = RwLock::new(layout.pieces.iter().map(window).collect());
+        Self { block, shared, layout, origin, windows }
+    }
+
+    /// Whether it is of a peer that was spawned.
+    pub fn is_spawned(&self) -> bool {
+        !Arc::ptr_eq(&self.block, &self.shared)
+    }
+
+    /// The block in which a piece lies.
+    pub fn block_of(&self, piece: &Piece) -> &Block {
+        if piece.private {
+            &self.block
+        } else {
+            &self.shared
         }
-        memory.load(memory.layout.tls_template(image), &file[image.tls.file.clone()])?;
-        memory.load(memory.layout.thread, &memory.layout.thread.to_le_bytes())?;
-        Ok(memory)
+    }
+
+    /// Thread-local data as they are in the file, and the word behind them.
+    fn load_thread(&self, image: &Image, file: &[u8]) -> Result<()> {
+        let thread = self.layout.thread;
+        self.load(self.layout.tls_template(image), &file[image.tls.file.clone()])?;
+        self.load(thread, &thread.to_le_bytes())
     }
 
     /// Writes before the start, also where the guest cannot.
@@ -126,7 +184,7 @@ impl Memory {
         let inside = |p: &&Piece| address >= p.base && address - p.base < p.bytes;
         let piece = self.layout.pieces.iter().find(inside).context("an address of the layout")?;
         let offset = piece.offset + (address - piece.base);
-        self.block.get_slice(offset as usize, bytes.len())?.copy_from(bytes);
+        self.block_of(piece).get_slice(offset as usize, bytes.len())?.copy_from(bytes);
         Ok(())
     }
 
@@ -201,13 +259,13 @@ impl Memory {
         if inside.checked_add(bytes).is_none_or(|end| end > heap.bytes) {
             return Err(NotTheGuests);
         }
-        let advice = match self.block.file_offset() {
+        let advice = match self.shared.file_offset() {
             Some(_) => libc::MADV_REMOVE,
             None => libc::MADV_DONTNEED,
         };
-        let offset = self.layout.pieces[0].offset + inside;
+        let offset = self.origin.pieces[0].offset + inside;
         let slice =
-            self.block.get_slice(offset as usize, bytes as usize).map_err(|_| NotTheGuests)?;
+            self.shared.get_slice(offset as usize, bytes as usize).map_err(|_| NotTheGuests)?;
         // SAFETY: the pages are this block's, to which no reference exists; they stay mapped and become zero.
         unsafe { libc::madvise(slice.ptr_guard_mut().as_ptr().cast(), slice.len(), advice) };
         Ok(())

@@ -4,7 +4,7 @@ use crate::backend::Mapping;
 use crate::layout::{LARGE_PAGE, PAGE};
 use crate::memory::{block, memory_file, Block};
 use crate::wire;
-use anyhow::Result;
+use anyhow::{anyhow, ensure, Result};
 use kyozon_abi::unikernel::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 use vm_memory::VolatileMemory;
@@ -20,8 +20,10 @@ pub struct Region {
     pub bytes: u64,
     /// The memory.
     pub block: Block,
-    /// The peer that made it; none for the group's own.
+    /// The peer that made it; none for the group's own. [`NOBODY`] where that is gone.
     pub owner: Option<usize>,
+    /// The family of that peer, of whose memory it is.
+    pub payer: Option<usize>,
     /// `REGION_*` that each peer may have.
     pub granted: [u32; MAX_PEERS],
     /// `REGION_*` that each peer has now; 0 where it is not mapped.
@@ -29,6 +31,9 @@ pub struct Region {
     /// Peers that have mapped it at some time, a bit for each.
     pub came: u64,
 }
+
+/// No peer's number.
+pub const NOBODY: usize = usize::MAX;
 
 /// All rights.
 pub const ALL: u32 = REGION_READ | REGION_WRITE;
@@ -74,6 +79,27 @@ pub fn place(regions: &[Region], bytes: u64, at: Option<u64>) -> Result<u64, i64
     }
 }
 
+/// Where a region that an operator asks for goes, or one line that says why it cannot be.
+pub fn check(regions: &[Region], name: &str, bytes: u64, at: Option<u64>) -> Result<u64> {
+    ensure!(
+        self::name(name.as_bytes()).is_some(),
+        "{name:?} is no name of a region: 1 to {REGION_NAME_BYTES} letters, digits, '-', '_', '.'"
+    );
+    ensure!(regions.iter().all(|r| r.name != name), "the region {name} is named twice");
+    ensure!(regions.len() < MAX_REGIONS, "more than {MAX_REGIONS} regions");
+    place(regions, bytes, at).map_err(|error| {
+        let range = format!("{REGION_BASE:#x}..{REGION_END:#x}");
+        match error {
+            ERROR_EXISTS => anyhow!("the region {name} overlaps another"),
+            ERROR_ARGUMENT => {
+                anyhow!("the region {name}: a size is a multiple of 4K, at least 8K")
+            }
+            ERROR_FULL => anyhow!("there is no room for the region {name} in {range}"),
+            _ => anyhow!("the region {name} is not in {range}, or not at a multiple of 4K"),
+        }
+    })
+}
+
 impl Region {
     /// Makes one, which nobody has mapped.
     pub fn new(name: &str, address: u64, bytes: u64, owner: Option<usize>) -> Result<Self> {
@@ -96,7 +122,8 @@ impl Region {
         };
         wire::put_header(&block, header)?;
         let mapped = [0; MAX_PEERS];
-        Ok(Self { name: name.to_owned(), address, bytes, block, owner, granted, mapped, came: 0 })
+        let (name, payer) = (name.to_owned(), owner);
+        Ok(Self { name, address, bytes, block, owner, payer, granted, mapped, came: 0 })
     }
 
     /// As a backend maps it.

@@ -5,7 +5,7 @@
 use crate::backend::Registers;
 use crate::elf;
 use crate::memory::Memory;
-use kyozon_abi::unikernel::{GUEST_IMAGE_BASE, GUEST_STACK_TOP, GUEST_SYSTEM_BASE};
+use kyozon_abi::unikernel::{GUEST_IMAGE_BASE, GUEST_SYSTEM_BASE};
 use std::fmt::Write;
 
 /// Frames of a backtrace, at most.
@@ -34,7 +34,10 @@ pub fn printable(text: &str) -> String {
 pub fn backtrace(memory: &Memory, registers: &Registers) -> Vec<u64> {
     let mut frames = vec![registers.rip];
     let (mut frame, mut low) = (registers.rbp, memory.layout.stack.base);
-    while frames.len() < FRAMES && frame % 8 == 0 && (low..GUEST_STACK_TOP).contains(&frame) {
+    while frames.len() < FRAMES
+        && frame % 8 == 0
+        && (low..memory.layout.stack_top()).contains(&frame)
+    {
         let Ok(back) = memory.word(frame.saturating_add(8)) else { break };
         if back == 0 {
             break;
@@ -95,6 +98,7 @@ pub fn registers(r: &Registers) -> String {
 mod tests {
     use super::*;
     use crate::layout::Layout;
+    use kyozon_abi::unikernel::GUEST_STACK_TOP;
 
     #[test]
     fn a_backtrace_ends() {

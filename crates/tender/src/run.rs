@@ -7,21 +7,27 @@
 use crate::backend::{Cpu, Event, Reason, Space};
 use crate::calls::{self, Outcome};
 use crate::clock::Clock;
-use crate::confine;
+use crate::confine::{self, Later, Needs};
+use crate::device::options::DeviceOptions;
+use crate::device::{network::Network, Devices};
 use crate::elf::{self, Image};
 use crate::group::{Group, Peer};
 use crate::kvm::{self, KvmSpace};
 use crate::layout::{system, Layout};
+use crate::member::{self, Joined, Meeting};
 use crate::memory::{system_address, Memory};
-use crate::process::{self, ProcessSpace};
+use crate::process::{self, ProcessSpace, Readers};
+use crate::spawn::Spawner;
 use crate::{core_file, report, wire};
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
+use kyozon_join::message::{Ask, Wanted};
+use kyozon_join::socket::Socket;
 use std::fs::File;
 use std::io::{Error, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use vmm_sys_util::eventfd::EventFd;
@@ -77,8 +83,16 @@ pub struct Options {
     pub core: Option<PathBuf>,
     /// The group's regions.
     pub regions: Vec<RegionOption>,
-    /// How many guests.
+    /// Its guests' devices.
+    pub devices: DeviceOptions,
+    /// How many guests at the start.
     pub vms: usize,
+    /// The group that this run shares with others.
+    pub group: Option<Meeting>,
+    /// Bytes of all guests and regions, at most.
+    pub group_memory: Option<u64>,
+    /// How many peers at once, with those that guests spawn; not fewer than `vms`.
+    pub peers: usize,
     /// Their arguments.
     pub arguments: Vec<String>,
 }
@@ -106,7 +120,7 @@ pub fn kick_signal() -> i32 {
 extern "C" fn interrupted(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 
 /// How one guest ended.
-enum End {
+pub(crate) enum End {
     /// By its own will.
     Exit(u8),
     /// It gave up, or crashed: what there is to say.
@@ -117,7 +131,18 @@ enum End {
     Failed(anyhow::Error),
 }
 
-type Starter = Box<dyn FnOnce(&Memory, &[EventFd]) -> Result<Box<dyn Cpu>>>;
+impl End {
+    /// Why the tender could not go on with it.
+    pub(crate) fn failure(self) -> Result<()> {
+        match self {
+            Self::Failed(error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Doorbells of peers, then those of queues.
+type Starter = Box<dyn FnOnce(&Memory, &[EventFd], &[&EventFd]) -> Result<Box<dyn Cpu>>>;
 
 /// A guest that has not begun.
 struct Machine {
@@ -158,19 +183,26 @@ fn host(backend: Option<Backend>) -> Result<Option<kvm::Host>> {
     }
 }
 
-fn machine(host: Option<&kvm::Host>, image: &Image, file: &[u8], memory: u64) -> Result<Machine> {
+fn machine(
+    host: Option<&kvm::Host>,
+    readers: &Readers,
+    image: &Image,
+    file: &[u8],
+    memory: u64,
+) -> Result<Machine> {
     let layout = Layout::new(image, memory)?;
     let memory = Arc::new(Memory::new(image, file, layout, host.is_none())?);
     let Some(host) = host else {
-        let space = ProcessSpace::new();
+        let space = ProcessSpace::new(readers);
         let process = space.clone();
-        let start: Starter =
-            Box::new(move |memory, tokens| Ok(Box::new(process.start(memory, tokens)?)));
+        let start: Starter = Box::new(move |memory, tokens, queues| {
+            Ok(Box::new(process.start(memory, tokens, queues)?))
+        });
         return Ok(Machine { memory, space, start, khz: None });
     };
     let (space, cpu) = KvmSpace::new(host, &memory)?;
     let khz = cpu.khz();
-    Ok(Machine { memory, space, start: Box::new(|_, _| Ok(Box::new(cpu))), khz })
+    Ok(Machine { memory, space, start: Box::new(|_, _, _| Ok(Box::new(cpu))), khz })
 }
 
 /// Arguments as the guest finds them.
@@ -185,51 +217,74 @@ fn arguments(options: &Options) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a guest's boot block.
-fn boot(
-    group: &Group,
-    peer: usize,
-    backend: Backend,
-    arguments: &[u8],
-    count: usize,
-) -> Result<()> {
-    let Peer { memory, space, .. } = &group.peers[peer];
-    let Layout { image, stack, tls, heap, thread, .. } = memory.layout;
-    let (door, doorbell) = match backend {
-        Backend::Kvm => (kvm::DOOR, kvm::DOORBELL),
-        Backend::Process => (process::DOOR, process::DOORBELL),
-    };
-    let clock = &group.clock;
-    let mapped = group.mapped_by(peer);
-    let mut regions = [SharedRegion::default(); MAX_REGIONS];
-    regions[..mapped.len()].copy_from_slice(&mapped);
-    memory.put_system(system::ARGUMENTS, arguments)?;
-    let boot = GuestBoot {
-        magic: BOOT_MAGIC,
-        version: UNIKERNEL_VERSION,
-        backend: if backend == Backend::Kvm { BACKEND_KVM } else { BACKEND_PROCESS },
-        features: space.features() | if clock.steady { FEATURE_TSC } else { 0 },
-        peer: peer as u32,
-        peers: group.peers.len() as u32,
-        door: system_address(door),
-        doorbell: system_address(doorbell),
-        call: system_address(system::CALL),
-        thread,
-        image,
-        stack,
-        tls,
-        heap,
-        tsc_khz: clock.khz,
-        tsc_offset: 0,
-        clock_tsc: clock.tsc,
-        clock_ns: clock.ns,
-        clock_scale: clock.scale,
-        arguments: Area { base: system_address(system::ARGUMENTS), bytes: arguments.len() as u64 },
-        argument_count: count as u64,
-        region_count: mapped.len() as u64,
-        regions,
-    };
-    wire::put_boot(&memory.block, system::BOOT, boot)
+/// What boot blocks say, whosever they are.
+pub struct Boot {
+    /// What runs guests.
+    pub backend: Backend,
+    /// Highest number that a peer of the group has at the start, and 1.
+    pub peers: usize,
+    /// Arguments, as guests find them.
+    pub arguments: Vec<u8>,
+    /// How many they are.
+    pub argument_count: usize,
+    /// Whether there can be more peers than at the start.
+    pub spawn: bool,
+}
+
+impl Boot {
+    /// Writes a guest's boot block.
+    pub fn write(
+        &self,
+        group: &Group,
+        number: usize,
+        peer: &Peer,
+        mapped: &[SharedRegion],
+    ) -> Result<()> {
+        let Peer { memory, space, generation, .. } = peer;
+        let Layout { image, stack, tls, heap, thread, argument, .. } = memory.layout;
+        let (door, doorbell) = match self.backend {
+            Backend::Kvm => (kvm::DOOR, kvm::DOORBELL),
+            Backend::Process => (process::DOOR, process::DOORBELL),
+        };
+        let clock = &group.clock;
+        let bit = |on: bool, bit| if on { bit } else { 0 };
+        let mut regions = [SharedRegion::default(); MAX_REGIONS];
+        regions[..mapped.len()].copy_from_slice(mapped);
+        memory.put_system(system::ARGUMENTS, &self.arguments)?;
+        let base = system_address(system::ARGUMENTS);
+        let boot = GuestBoot {
+            magic: BOOT_MAGIC,
+            version: UNIKERNEL_VERSION,
+            backend: if self.backend == Backend::Kvm { BACKEND_KVM } else { BACKEND_PROCESS },
+            features: space.features()
+                | bit(clock.steady, FEATURE_TSC)
+                | bit(self.spawn, FEATURE_SPAWN),
+            peer: number as u32,
+            peers: self.peers as u32,
+            door: system_address(door),
+            doorbell: system_address(doorbell),
+            call: system_address(system::CALL),
+            thread,
+            image,
+            stack,
+            tls,
+            heap,
+            tsc_khz: clock.khz,
+            tsc_offset: 0,
+            clock_tsc: clock.tsc,
+            clock_ns: clock.ns,
+            clock_scale: clock.scale,
+            arguments: Area { base, bytes: self.arguments.len() as u64 },
+            argument_count: self.argument_count as u64,
+            region_count: mapped.len() as u64,
+            regions,
+            argument,
+            life: system_address(system::LIFE),
+            generation: *generation,
+            limit: group.seats.limit() as u32,
+        };
+        wire::put_boot(&memory.block, system::BOOT, boot)
+    }
 }
 
 /// Standard output is the console. Whoever closed it does not listen.
@@ -242,6 +297,7 @@ fn console(text: &[u8]) {
 fn guest(
     group: &Group,
     peer: usize,
+    at: &Peer,
     cpu: &mut dyn Cpu,
     file: &[u8],
     core: Option<&Path>,
@@ -253,7 +309,7 @@ fn guest(
         let reason = match cpu.enter()? {
             Event::Interrupted => continue,
             Event::Doorbell(to) => {
-                rung(group, peer, to as usize)?;
+                rung(group, at, to as usize)?;
                 continue;
             }
             Event::Crash(reason) => reason,
@@ -262,15 +318,8 @@ fn guest(
                 Outcome::Exit(status) => return Ok(End::Exit(status)),
                 Outcome::Panic(why) => {
                     let why = report::printable(&why);
-                    return crash(
-                        group,
-                        peer,
-                        cpu,
-                        file,
-                        core,
-                        STATUS_PANIC,
-                        &format!("gave up: {why}"),
-                    );
+                    let why = format!("gave up: {why}");
+                    return crash(at, peer, cpu, file, core, STATUS_PANIC, &why);
                 }
             },
         };
@@ -278,20 +327,27 @@ fn guest(
         if group.is_over(peer) && matches!(reason, Reason::Killed(_)) {
             return Ok(End::Stopped);
         }
-        return crash(group, peer, cpu, file, core, STATUS_CRASH, &format!("crashed: {reason}"));
+        return crash(at, peer, cpu, file, core, STATUS_CRASH, &format!("crashed: {reason}"));
     }
 }
 
 /// A guest rang, and the backend did not: this time it is done here, from now on there.
-fn rung(group: &Group, peer: usize, to: usize) -> Result<()> {
-    let Some(token) = group.tokens.get(to) else { return Ok(()) };
-    group.ring(to);
-    group.peers[peer].space.doorbell(to, token)
+fn rung(group: &Group, peer: &Peer, to: usize) -> Result<()> {
+    let Peer { space, devices, .. } = peer;
+    let queue = to.checked_sub(QUEUE_DOORBELL as usize);
+    let bell = match queue {
+        Some(queue) => devices.bells().nth(queue),
+        None => group.tokens.get(to),
+    };
+    let Some(bell) = bell else { return Ok(()) };
+    // A counter that is full was rung.
+    let _ = bell.write(1);
+    space.doorbell(to, bell)
 }
 
 /// The report of a crash, and a core file where one is wanted.
 fn crash(
-    group: &Group,
+    at: &Peer,
     peer: usize,
     cpu: &mut dyn Cpu,
     file: &[u8],
@@ -300,7 +356,7 @@ fn crash(
     what: &str,
 ) -> Result<End> {
     let registers = cpu.registers()?;
-    let memory = &group.peers[peer].memory;
+    let memory = &at.memory;
     let frames = report::backtrace(memory, &registers);
     let mut text = format!("kyozon: guest {peer} {what}");
     if status == STATUS_CRASH {
@@ -388,73 +444,204 @@ pub fn run(options: &Options) -> Result<Summary> {
     // Threads allocate little here: an arena for each would cost more to make than it saves.
     // SAFETY: a number of the allocator's, before there are threads.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
-    ensure!((1..=MAX_PEERS).contains(&options.vms), "a group has 1 to {MAX_PEERS} guests");
+    let most = options.vms.max(options.peers);
+    ensure!(options.vms > 0 && most <= MAX_PEERS, "a group has 1 to {MAX_PEERS} guests");
     let name = options.image.display();
     let file = read(&options.image)?;
     let image = elf::parse(&file).with_context(|| format!("cannot run {name}"))?;
+    let socket = options.group.as_ref().map(member::meet).transpose()?;
     let host = host(options.backend)?;
     let backend = if host.is_some() { Backend::Kvm } else { Backend::Process };
     let signals = signals()?;
     register_signal_handler(kick_signal(), interrupted).context("sigaction")?;
 
-    let new_token = |_| EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
-    let tokens =
-        (0..options.vms).map(new_token).collect::<Result<Vec<_>, _>>().context("eventfd")?;
+    let readers = Readers::default();
     let mut machines = Vec::new();
     for _ in 0..options.vms {
-        machines.push(machine(host.as_ref(), &image, &file, options.memory)?);
+        machines.push(machine(host.as_ref(), &readers, &image, &file, options.memory)?);
     }
     let clock = Clock::new(clock_began, machines[0].khz);
+    let mut joined = match (socket, &options.group) {
+        (Some(socket), Some(meeting)) => Some(join(socket, meeting, clock, backend, options)?),
+        _ => None,
+    };
+    let (first, tokens, clock) = match &mut joined {
+        Some(joined) => (joined.first, std::mem::take(&mut joined.tokens), joined.clock),
+        None => (0, tokens(options.peers.max(options.vms))?, clock),
+    };
     let mut starters = Vec::new();
     let mut peers = Vec::new();
-    for Machine { memory, space, start, .. } in machines {
-        peers.push(Peer { memory, space, kick: OnceLock::new(), lost: AtomicBool::new(false) });
+    for (family, Machine { memory, space, start, .. }) in (first..).zip(machines) {
+        let (kick, lost, generation) = (OnceLock::new(), AtomicBool::new(false), 1);
+        let devices = Devices::default();
+        peers.push(Peer { memory, space, kick, lost, family, generation, bound: None, devices });
         starters.push(start);
     }
-    let group = Group::new(peers, tokens, clock);
-    for region in &options.regions {
-        group.add(&region.name, region.bytes, region.at, region.write)?;
+    let networks = options.devices.make(&mut peers, &tokens[first..])?;
+    let mut group = Group::new(first, peers, tokens, clock);
+    let (count, mapped) = match joined {
+        Some(joined) => member(&mut group, joined)?,
+        None => alone(&mut group, options)?,
+    };
+    let group = Arc::new(group);
+    let boot = Boot {
+        backend,
+        peers: count,
+        arguments: arguments(options)?,
+        argument_count: options.arguments.len(),
+        // A keeper gives a run its numbers when it joins, and no more.
+        spawn: group.member.is_none() && group.seats.limit() > options.vms,
+    };
+    for (number, peer) in group.seats.all() {
+        boot.write(&group, number, &peer, &mapped)?;
     }
-    let words = arguments(options)?;
-    for peer in 0..options.vms {
-        boot(&group, peer, backend, &words, options.arguments.len())?;
+    let file = Arc::new(file);
+    let later = match backend {
+        _ if !boot.spawn => Later::Nothing,
+        Backend::Kvm => Later::Machines,
+        Backend::Process => Later::Processes,
+    };
+    if boot.spawn {
+        let spawner =
+            Spawner::new(Arc::downgrade(&group), image, file.clone(), host, readers, boot);
+        let _ = group.spawner.set(spawner);
+    } else {
+        drop((host, readers));
     }
-    drop(host);
-    let done = EventFd::new(libc::EFD_CLOEXEC).context("eventfd")?;
+    let event = || EventFd::new(libc::EFD_CLOEXEC).context("eventfd");
+    let (done, stop) = (event()?, event()?);
     let core = options.core.as_deref();
     confine::give_up_files(core)?;
     let mut cpus = Vec::new();
-    for (peer, start) in starters.into_iter().enumerate() {
-        cpus.push(start(&group.peers[peer].memory, &group.tokens)?);
+    for ((_, peer), start) in group.seats.all().iter().zip(starters) {
+        let queues: Vec<_> = peer.devices.bells().collect();
+        cpus.push(start(&peer.memory, &group.tokens, &queues)?);
     }
     let children: Vec<i32> = cpus.iter().filter_map(|cpu| cpu.child()).collect();
-    confine::give_up_calls(&children, core.is_some())?;
+    let socket = group.member.as_ref().map(|member| member.descriptor());
+    let (core_file, disks) = (core.is_some(), !options.devices.blocks.is_empty());
+    let needs = Needs { children: &children, core: core_file, disks, socket, later };
+    confine::give_up_calls(&needs)?;
 
     let start = began.elapsed();
     let until = options.time_limit.map(|limit| Instant::now() + limit);
-    let (ends, woken) = execute(&group, cpus, &file, core, (&signals, &done), until)?;
+    let run = || execute(&group, cpus, &file, core, (&signals, &done), until);
+    let (ends, woken) = with_devices(&group, &networks, &stop, run)??;
+    if let Some(member) = &group.member {
+        member.leave();
+    }
+    let killed = group.member.as_ref().is_some_and(|m| m.killed.load(Ordering::SeqCst));
+    let woken = if killed { Woken::Signal(libc::SIGTERM as u8) } else { woken };
     summary(backend, ends, woken, options, start, began.elapsed() - start)
 }
 
-/// What a guest's thread does.
-fn work(
+/// Tokens of so many peers.
+fn tokens(count: usize) -> Result<Vec<EventFd>> {
+    let token = |_| EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
+    (0..count).map(token).collect::<Result<_, _>>().context("eventfd")
+}
+
+/// A group that nobody joins: its regions are this run's.
+fn alone(group: &mut Group, options: &Options) -> Result<(usize, Vec<SharedRegion>)> {
+    if let Some(limit) = options.group_memory {
+        let guests = options.memory.saturating_mul(options.vms as u64);
+        let all = options.regions.iter().map(|r| r.bytes).fold(guests, u64::saturating_add);
+        let (all, most) = (all.div_ceil(1 << 10), limit >> 10);
+        ensure!(
+            all <= most,
+            "guests and regions have {all}K, more than the {most}K of --group-memory"
+        );
+        group.limit = limit;
+    }
+    for region in &options.regions {
+        group.add(&region.name, region.bytes, region.at, region.write)?;
+    }
+    Ok((options.vms, group.mapped_by(0)))
+}
+
+/// Joins a group that other runs have joined, or will.
+fn join(
+    socket: Socket,
+    meeting: &Meeting,
+    clock: Clock,
+    backend: Backend,
+    options: &Options,
+) -> Result<Joined> {
+    let wanted = |r: &RegionOption| Wanted {
+        name: r.name.clone(),
+        bytes: r.bytes,
+        at: r.at,
+        write: r.write,
+    };
+    let regions = options.regions.iter().map(wanted).collect();
+    let image = options.image.display().to_string();
+    let guests = (options.vms, options.memory);
+    Joined::new(socket, meeting, clock, (&image, backend.name()), guests, regions)
+}
+
+/// A group that was joined: its regions are the keeper's.
+fn member(group: &mut Group, joined: Joined) -> Result<(usize, Vec<SharedRegion>)> {
+    let peers = group.seats.all();
+    for (_, peer) in &peers {
+        peer.space.hold(joined.member.lifeline())?;
+    }
+    let mut mapped = Vec::new();
+    for (known, block) in &joined.regions {
+        for (number, peer) in &peers {
+            joined.member.map(*number, peer, known, block)?;
+        }
+        mapped.push(member::shared(known));
+    }
+    group.member = Some(joined.member);
+    Ok((joined.peers, mapped))
+}
+
+/// What a guest's thread does. `at` is its peer.
+pub(crate) fn work(
     group: &Group,
     peer: usize,
+    at: &Peer,
     mut cpu: Box<dyn Cpu>,
     file: &[u8],
     core: Option<&Path>,
 ) -> End {
-    let _ = group.peers[peer].kick.set(cpu.kick());
+    let _ = at.kick.set(cpu.kick());
     // Of several core files, the last guest's would stand: only the first has one.
-    let core = core.filter(|_| peer == 0);
-    let end = guest(group, peer, &mut *cpu, file, core).unwrap_or_else(End::Failed);
-    drop(cpu);
-    let state = if matches!(end, End::Exit(_)) { PEER_LEFT } else { PEER_DEAD };
-    group.gone(peer, state);
+    let core = core.filter(|_| peer == group.first);
+    let end = guest(group, peer, at, &mut *cpu, file, core).unwrap_or_else(End::Failed);
     if let End::Crash { text, .. } = &end {
         eprint!("{text}");
     }
+    // Nobody enters its processor any more, so it can be said that it is gone before all of it is.
+    let state = if matches!(end, End::Exit(_)) { PEER_LEFT } else { PEER_DEAD };
+    group.gone(peer, state);
+    drop(cpu);
     end
+}
+
+/// Does something while devices and networks have threads, which end with it.
+fn with_devices<T>(
+    group: &Group,
+    networks: &[Arc<Network>],
+    stop: &EventFd,
+    run: impl FnOnce() -> T,
+) -> Result<T> {
+    // Who has no device is not kept here.
+    let mut peers = group.seats.all();
+    peers.retain(|(_, peer)| peer.devices.iter().next().is_some());
+    std::thread::scope(|scope| {
+        for device in peers.iter().flat_map(|(_, peer)| peer.devices.iter()) {
+            scope.spawn(|| device.work(stop));
+        }
+        for network in networks {
+            if let Some(host) = network.host() {
+                scope.spawn(|| host.work(stop, |frame| network.send(None, frame)));
+            }
+        }
+        let done = run();
+        stop.write(1).context("eventfd")?;
+        Ok(done)
+    })
 }
 
 /// Runs all guests to their ends: the first on this thread, as a thread takes time to begin, each other on one of its
@@ -475,16 +662,23 @@ fn execute(
             }
             woken
         });
-        let mut cpus = cpus.into_iter().enumerate();
-        let first = cpus.next();
-        let others: Vec<_> = cpus
-            .map(|(peer, cpu)| scope.spawn(move || work(group, peer, cpu, file, core)))
-            .collect();
-        let mut ends: Vec<_> =
-            first.map(|(peer, cpu)| work(group, peer, cpu, file, core)).into_iter().collect();
+        if let Some(member) = &group.member {
+            member.say(&Ask::Started);
+            scope.spawn(|| member.serve(group, done));
+        }
+        let mut guests = group.seats.all().into_iter().zip(cpus);
+        let run = move |((peer, at), cpu): ((usize, Arc<Peer>), _)| {
+            work(group, peer, &at, cpu, file, core)
+        };
+        let first = guests.next();
+        let others: Vec<_> = guests.map(|guest| scope.spawn(move || run(guest))).collect();
+        let mut ends: Vec<_> = first.map(run).into_iter().collect();
         for other in others {
             let broke = |_| End::Failed(anyhow!("the thread of a guest broke"));
             ends.push(other.join().unwrap_or_else(broke));
+        }
+        if let Some(spawner) = group.spawner.get() {
+            spawner.wait();
         }
         done.write(1).context("eventfd")?;
         let woken = watch.join().map_err(|_| anyhow!("the watching thread broke"))??;

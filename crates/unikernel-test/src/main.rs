@@ -5,15 +5,23 @@
 //! |---|---|
 //! | [`good`] | cases that end with status 0, or what they say |
 //! | [`hostile`] | cases that crash, or try to |
+//! | [`meet`] | cases of guests that different commands run, and of host programs |
 //! | [`peers`] | cases of several guests |
+//! | [`threads`] | cases of guests that spawn others |
+//! | [`devices`] | disks and networks |
+//! | [`rings`] | hostile queues |
 #![no_std]
 #![no_main]
 
 extern crate alloc;
 
+mod devices;
 mod good;
 mod hostile;
+mod meet;
 mod peers;
+mod rings;
+mod threads;
 
 use kyozon_unikernel::{arguments, main, println};
 
@@ -31,7 +39,15 @@ fn run() -> u8 {
     if name == "status" {
         return words.next().and_then(|word| word.parse().ok()).unwrap_or(2);
     }
-    let all = [good::CASES, hostile::CASES, peers::CASES];
+    let all = [
+        good::CASES,
+        hostile::CASES,
+        peers::CASES,
+        meet::CASES,
+        threads::CASES,
+        devices::CASES,
+        rings::CASES,
+    ];
     match all.iter().flat_map(|cases| cases.iter()).find(|case| case.0 == name) {
         Some((_, case)) => {
             case();

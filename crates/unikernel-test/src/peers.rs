@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use kyozon_abi::unikernel::FEATURE_REGIONS;
 use kyozon_unikernel::region::{self, Mapped, Region, Rights, State};
-use kyozon_unikernel::{boot, clock, me, peers, println, sleep, Error};
+use kyozon_unikernel::{arguments, boot, clock, me, peers, println, sleep, Error};
 
 pub const CASES: &[Case] = &[
     ("ping-pong", ping_pong),
@@ -17,8 +17,13 @@ pub const CASES: &[Case] = &[
 ];
 
 /// The group's region, which every case of several guests has.
-fn board() -> Mapped {
+pub fn board() -> Mapped {
     region::find("board").expect("kyozon run --region name=board,size=1M")
+}
+
+/// How many guests there are: the argument, where different commands run them.
+fn all() -> usize {
+    arguments::strings().nth(1).and_then(|word| word.parse().ok()).unwrap_or(peers())
 }
 
 /// Waits until something holds, asleep, for ten seconds.
@@ -32,8 +37,9 @@ fn wait(what: &str, holds: impl Fn() -> bool) {
 
 /// Peers wake each other in a circle, each asleep until it is its turn.
 fn ping_pong() {
+    board().region().rendezvous(all(), None).unwrap();
     let turn = &board().words().unwrap()[0];
-    let (me, all) = (me() as u64, peers() as u64);
+    let (me, all) = (me() as u64, all() as u64);
     for round in 0..200 {
         let mine = round * all + me;
         while turn.load(Ordering::Acquire) != mine {
@@ -46,8 +52,8 @@ fn ping_pong() {
 
 /// The last peer crashes; the others see it, also those that sleep without a deadline.
 fn death() {
-    let (board, last) = (board(), peers() - 1);
-    board.region().rendezvous(peers(), None).unwrap();
+    let (board, last) = (board(), all() - 1);
+    board.region().rendezvous(all(), None).unwrap();
     if me() == last {
         sleep::sleep(Duration::from_millis(50));
         // SAFETY: none; that is the point.
@@ -61,18 +67,19 @@ fn death() {
 
 /// The last peer ends by its own will.
 fn leave() {
-    let (board, last) = (board(), peers() - 1);
-    board.region().rendezvous(peers(), None).unwrap();
+    let (board, last) = (board(), all() - 1);
+    board.region().rendezvous(all(), None).unwrap();
     if me() != last {
         wait("the last peer's end", || board.peer(last).0 != State::Here);
         assert_eq!(board.peer(last), (State::Left, 1));
-        assert_eq!(board.peer(peers()), (State::Absent, 0));
+        assert_eq!(board.peer(all()), (State::Absent, 0));
     }
 }
 
 fn regions() {
     let board = board();
     let step = &board.words().unwrap()[0];
+    board.region().rendezvous(2, None).unwrap();
     if boot().features & FEATURE_REGIONS == 0 {
         assert_eq!(Region::create("x", 8192, None), Err(Error::Unsupported));
         return;
@@ -124,6 +131,7 @@ fn regions() {
 
 /// A peer uses a region that is taken away from it meanwhile.
 fn revoked() {
+    board().region().rendezvous(2, None).unwrap();
     let step = &board().words().unwrap()[0];
     if me() == 0 {
         let made = Region::create("x", 4 << 20, None).unwrap();
@@ -149,7 +157,8 @@ fn revoked() {
 
 fn rendezvous() {
     let board = board();
-    assert_eq!(board.region().rendezvous(peers() + 1, None), Err(Error::Argument));
+    let limit = boot().limit as usize;
+    assert_eq!(board.region().rendezvous(limit + 1, None), Err(Error::Argument));
     assert_eq!(board.region().rendezvous(peers(), None), Ok(peers()));
     println!("peer {} met {}", me(), peers());
 }

@@ -35,6 +35,12 @@ pub fn first_instruction() -> Option<u64> {
     (boot.features & FEATURE_TSC != 0).then(|| at(boot, start::FIRST.load(Ordering::Relaxed)))
 }
 
+/// What the clock showed at a value of this guest's counter; `None` where the counter is no clock.
+pub fn at_counter(counter: u64) -> Option<u64> {
+    let boot = boot();
+    (boot.features & FEATURE_TSC != 0).then(|| at(boot, counter))
+}
+
 /// Since 1970, by the host's clock, which may jump.
 pub fn time_of_day() -> u64 {
     // SAFETY: a call without arguments, which touches no memory.

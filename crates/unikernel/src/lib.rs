@@ -1,4 +1,5 @@
-//! Guest side of a unikernel: entry, calls, console, heap, clock, sleeping and waking, regions.
+//! Guest side of a unikernel: entry, calls, console, heap, clock, sleeping and waking, regions, threads,
+//! disks and networks.
 //!
 //! A unikernel is a binary that says what it does:
 //!
@@ -28,22 +29,34 @@
 //! Invariants:
 //!
 //! 1. What is safe here keeps memory safe whatever the arguments: the tender checks them, and answers with [`Error`].
-//! 2. A guest has one thread of execution. Memory that others change meanwhile is in regions, and is reached through
-//!    atomics or raw pointers only.
-//! 3. Reading the clock, ringing a doorbell and working on regions never ask the tender.
+//! 2. A guest has one thread of execution. What the guests of a family share, they share by Rust's rules for threads;
+//!    what strangers change meanwhile is in regions, and is reached through atomics or raw pointers only.
+//! 3. Memory that a device uses is of the heap, and is not freed before the device was stopped.
+//! 4. Reading the clock, ringing a doorbell and working on regions never ask the tender.
 //!
 //! Must not know: which back end runs it. It sees `abi::unikernel` only.
 #![no_std]
 
+extern crate alloc;
+
 pub mod arguments;
+pub mod block;
 pub mod clock;
 pub mod console;
+pub mod device;
 mod error;
+pub mod net;
+pub mod private;
+mod queue;
 mod raw;
 pub mod region;
 pub mod sleep;
 mod start;
 pub mod system;
+#[cfg(feature = "tcp")]
+pub mod tcp;
+pub mod thread;
+pub mod vm;
 
 #[cfg(feature = "guest")]
 mod heap;

@@ -28,6 +28,7 @@ fn panic(info: &PanicInfo<'_>) -> ! {
         Some(at) => write!(words, "{}, at {}:{}", info.message(), at.file(), at.line()),
         None => write!(words, "{}", info.message()),
     };
+    crate::thread::panicked(&words.bytes[..words.used]);
     // SAFETY: the tender reads these bytes. It does not come back.
     let _ = unsafe { raw::ask(ASK_PANIC, &[words.bytes.as_ptr() as u64, words.used as u64]) };
     crate::exit(101)

@@ -23,3 +23,12 @@ pub unsafe fn ask(number: u64, arguments: &[u64]) -> Result<u64> {
     };
     Error::check(result)
 }
+
+/// Rings a doorbell: of a peer, or of a queue.
+#[inline]
+pub fn ring(number: u32) {
+    // SAFETY: code of the tender's of this type, as long as the guest lives.
+    let doorbell =
+        unsafe { core::mem::transmute::<usize, extern "C" fn(u32)>(boot().doorbell as usize) };
+    doorbell(number);
+}

@@ -1,6 +1,6 @@
 //! Sleeping and waking, by tokens: as `std::thread::park` does, for peers.
 
-use crate::{boot, clock, raw};
+use crate::{clock, raw};
 use core::time::Duration;
 use kyozon_abi::unikernel::*;
 
@@ -14,12 +14,9 @@ pub fn park(deadline: Option<u64>) {
 /// Gives a peer its token. Never waits; a number that is no peer's does nothing.
 #[inline]
 pub fn unpark(peer: usize) {
-    let boot = boot();
-    let Ok(peer) = u32::try_from(peer) else { return };
-    // SAFETY: code of the tender's of this type, as long as the guest lives.
-    let doorbell =
-        unsafe { core::mem::transmute::<usize, extern "C" fn(u32)>(boot.doorbell as usize) };
-    doorbell(peer);
+    if peer < MAX_PEERS {
+        raw::ring(peer as u32);
+    }
 }
 
 /// Sleeps for at least this long.

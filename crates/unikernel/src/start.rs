@@ -71,7 +71,7 @@ pub fn me() -> usize {
     boot().peer as usize
 }
 
-/// Peers that the group had at its start: 0 to this, exclusive.
+/// Peers that the group had at this guest's start: 0 to this, exclusive. Others may join it later.
 pub fn peers() -> usize {
     boot().peers as usize
 }

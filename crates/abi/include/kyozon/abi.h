@@ -376,7 +376,7 @@
 /*
  Version of everything in this module.
  */
-#define KYOZON_UNIKERNEL_VERSION 2
+#define KYOZON_UNIKERNEL_VERSION 3
 
 /*
  Images are linked from here on: 64 GiB.
@@ -397,6 +397,21 @@
  Bytes of thread-local data, at most.
  */
 #define KYOZON_MAX_TLS_BYTES (1 << 20)
+
+/*
+ Flag of a segment that is private: of those that ELF leaves to operating systems (`PF_MASKOS`).
+ */
+#define KYOZON_SEGMENT_PRIVATE 1048576
+
+/*
+ Bytes of all private segments together, at most.
+ */
+#define KYOZON_MAX_PRIVATE_BYTES (16 << 20)
+
+/*
+ Bytes of a spawned peer's stack, at least, with the guard.
+ */
+#define KYOZON_MIN_STACK_BYTES 8192
 
 /*
  Type of the note, of the name `Kyozon`, that says the version.
@@ -484,7 +499,7 @@
 #define KYOZON_FEATURE_FSGSBASE 4
 
 /*
- [`GuestBoot::features`]: [`ASK_SPAWN`].
+ [`GuestBoot::features`]: [`ASK_SPAWN`] and [`ASK_END`].
  */
 #define KYOZON_FEATURE_SPAWN 8
 
@@ -537,10 +552,20 @@
 #define KYOZON_ASK_DISCARD 8
 
 /*
- `entry`, `argument`, `stack top`: starts a peer in this group that shares this peer's image, heap and stacks. The
- answer is its number. Without [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
+ `entry`, `argument`, `stack`, `bytes`, `bound`: starts a peer that shares this peer's image, heap and stacks, as "Spawning"
+ says. The answer is its number and, times 2^32, its generation modulo 2^31; [`ERROR_ADDRESS`] where entry or stack are not as they must be. Where `bound`
+ is not 0, it is 1 more than the number of a peer of the same family, perhaps the one that asks, which the new peer
+ does not outlive; [`ERROR_NAME`] where there is none, [`ERROR_RIGHT`] where it is of another family. Without
+ [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
  */
 #define KYOZON_ASK_SPAWN 9
+
+/*
+ `peer`, `generation`: ends a peer of the same family that was spawned, wherever it is; its word becomes
+ [`PEER_DEAD`], which the caller does not wait for. The answer is 0, also where this very peer is gone already;
+ [`ERROR_RIGHT`] where it is of another family or was not spawned, [`ERROR_NAME`] where it never was.
+ */
+#define KYOZON_ASK_END 10
 
 /*
  `name`, `name bytes`, `bytes`, `address`: makes a region of so many bytes, a multiple of 4096 with the header's
@@ -584,6 +609,29 @@
  of them stands in the header. The answer is how many have, or [`ERROR_TIMEOUT`].
  */
 #define KYOZON_ASK_RENDEZVOUS 22
+
+/*
+ `device`, `info`: the tender writes a [`DeviceInfo`] to `info`. [`ERROR_NAME`] where there are not so many.
+ */
+#define KYOZON_ASK_DEVICE 32
+
+/*
+ `device`, `queue`, `entries`, `descriptor table`, `available ring`, `used ring`: starts a queue. [`ERROR_EXISTS`]
+ where it runs, [`ERROR_ARGUMENT`] to a bad number of entries, [`ERROR_ADDRESS`] to a place that is outside of the
+ heap or not aligned as section 2.7 says.
+ */
+#define KYOZON_ASK_QUEUE_START 33
+
+/*
+ `device`, `queue`: stops it, whatever its state. The answer comes when the device touches no memory of the queue
+ any more. Entries that were not taken stay where they are.
+ */
+#define KYOZON_ASK_QUEUE_STOP 34
+
+/*
+ `device`, `queue`: the answer is `QUEUE_*`.
+ */
+#define KYOZON_ASK_QUEUE_STATE 35
 
 /*
  A deadline that never comes.
@@ -706,6 +754,51 @@
 #define KYOZON_PEER_DEAD 3
 
 /*
+ Doorbells of queues are numbered from here on.
+ */
+#define KYOZON_QUEUE_DOORBELL (uint32_t)KYOZON_MAX_PEERS
+
+/*
+ Queues of all devices of a guest, at most.
+ */
+#define KYOZON_MAX_QUEUES 32
+
+/*
+ Bytes of a device's name, at most; it is of the same characters as a region's.
+ */
+#define KYOZON_DEVICE_NAME_BYTES 32
+
+/*
+ Bytes of a configuration space, at most.
+ */
+#define KYOZON_DEVICE_CONFIG_BYTES 64
+
+/*
+ [`DeviceInfo::kind`]: a network device (section 5).
+ */
+#define KYOZON_DEVICE_NET 1
+
+/*
+ [`DeviceInfo::kind`]: a block device (section 5).
+ */
+#define KYOZON_DEVICE_BLOCK 2
+
+/*
+ The answer to [`ASK_QUEUE_STATE`]: it was not started, or was stopped.
+ */
+#define KYOZON_QUEUE_STOPPED 0
+
+/*
+ The answer to [`ASK_QUEUE_STATE`]: the device takes entries.
+ */
+#define KYOZON_QUEUE_RUNS 1
+
+/*
+ The answer to [`ASK_QUEUE_STATE`]: it broke a rule.
+ */
+#define KYOZON_QUEUE_ENDED 2
+
+/*
  Port `PORT_FAULT + v`, v below 256: exception `v` was delivered, its frame is at `rsp`.
  */
 #define KYOZON_PORT_FAULT 0
@@ -716,7 +809,7 @@
 #define KYOZON_PORT_CALL 1280
 
 /*
- The doorbell: the peer's number, 4 bytes.
+ The doorbell: the number of the peer or queue, 4 bytes.
  */
 #define KYOZON_PORT_DOORBELL 1284
 
@@ -1896,7 +1989,8 @@ struct kyozon_guest_boot {
          */
         uint32_t peer;
         /*
-         Peers that the group has at its start: 0 to this, exclusive.
+         Peers that the group has at this guest's start: 0 to this, exclusive. Where others may join it, some of these may
+         be gone, and more may come: a region's header tells.
          */
         uint32_t peers;
         /*
@@ -1904,7 +1998,8 @@ struct kyozon_guest_boot {
          */
         uint64_t door;
         /*
-         `extern "C" fn(peer: u32)`: gives a peer its token. A number that is no peer's does nothing.
+         `extern "C" fn(number: u32)`: gives a peer its token, or from [`QUEUE_DOORBELL`] on tells a device that there
+         are entries in a queue. A number that is nobody's does nothing.
          */
         uint64_t doorbell;
         /*
@@ -1967,6 +2062,25 @@ struct kyozon_guest_boot {
          Regions that are mapped at the start.
          */
         struct kyozon_shared_region regions[KYOZON_MAX_REGIONS];
+        /*
+         What [`ASK_SPAWN`] was given; 0 in a guest that was there at the start.
+         */
+        uint64_t argument;
+        /*
+         Address of [`MAX_PEERS`] times [`RegionPeer`], by number, which the guest can only read: what became of the
+         peers of the group. [`PEER_ABSENT`] with generation 0 is a number that nobody had. Where others may join the
+         group, only peers of the same command are in it: of all others a region's header tells, with generations of its
+         own.
+         */
+        uint64_t life;
+        /*
+         Generation of this peer in that table: the first of a number has 1.
+         */
+        uint32_t generation;
+        /*
+         Peers that the group can have at once, at most.
+         */
+        uint32_t limit;
 };
 
 /*
@@ -2037,6 +2151,44 @@ struct kyozon_region_header {
          Zero.
          */
         uint64_t reserved[440];
+};
+
+/*
+ A device.
+ */
+struct kyozon_device_info {
+        /*
+         Name, zero-padded.
+         */
+        uint8_t name[KYOZON_DEVICE_NAME_BYTES];
+        /*
+         `DEVICE_*`, by the numbers of section 5.
+         */
+        uint32_t kind;
+        /*
+         How many queues it has.
+         */
+        uint32_t queues;
+        /*
+         Feature bits of its section and of section 6.
+         */
+        uint64_t features;
+        /*
+         Number for [`GuestBoot::doorbell`] of its first queue; the others' follow.
+         */
+        uint32_t doorbell;
+        /*
+         Entries of a queue, at most.
+         */
+        uint32_t max_size;
+        /*
+         How much of `config` means something.
+         */
+        uint64_t config_bytes;
+        /*
+         The configuration space.
+         */
+        uint8_t config[KYOZON_DEVICE_CONFIG_BYTES];
 };
 
 /*

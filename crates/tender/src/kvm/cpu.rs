@@ -102,8 +102,9 @@ impl KvmCpu {
         }
         fd.set_regs(&kvm_regs {
             rip: memory.layout.entry,
-            rsp: GUEST_STACK_TOP - 8,
+            rsp: memory.layout.stack_top() - 8,
             rdi: system_address(system::BOOT),
+            rsi: memory.layout.argument,
             rflags: RFLAGS,
             ..Default::default()
         })

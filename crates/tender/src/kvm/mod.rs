@@ -33,6 +33,10 @@ pub use tables::{DOOR, DOORBELL};
 /// Memory slots: the guest's block, whose offsets are physical addresses, and from here on regions, whose virtual
 /// addresses are.
 const REGION_SLOT: u32 = 1;
+/// The slot of what a spawned peer shares with its family, and the physical address of its family's block, of which
+/// the tender's pages are left out.
+const SHARED_SLOT: u32 = REGION_SLOT + MAX_REGIONS as u32;
+const SHARED_BASE: u64 = 0x20_0000_0000;
 /// A heap of this many bytes is worth large pages of the host, behind its beginning, which small programs stay in.
 const DENSE_HEAP: u64 = 16 << 20;
 
@@ -60,8 +64,8 @@ pub struct KvmSpace {
     vm: VmFd,
     tables: Mutex<PageTables>,
     features: u64,
-    /// Peers whose doorbells KVM rings.
-    doorbells: AtomicU64,
+    /// Doorbells that KVM rings: of peers, of queues.
+    doorbells: [AtomicU64; 2],
 }
 
 impl KvmSpace {
@@ -71,10 +75,16 @@ impl KvmSpace {
         let cpu = vm.create_vcpu(0).context("KVM_CREATE_VCPU")?;
         let mut tables = PageTables::new(memory.block.clone());
         map_system(&mut tables)?;
-        map_own(&mut tables, &memory.layout)?;
+        map_own(&mut tables, memory)?;
         tables::fill(memory)?;
-        advise(&memory.block, &memory.layout);
         set_slot(&vm, 0, 0, &memory.block)?;
+        if memory.is_spawned() {
+            let (host, bytes) = (memory.shared.as_ptr() as u64, memory.shared.size() as u64);
+            let left_out = SYSTEM_BYTES;
+            slot_of(&vm, SHARED_SLOT, SHARED_BASE + left_out, host + left_out, bytes - left_out)?;
+        } else {
+            advise(&memory.block, &memory.layout);
+        }
         let cpu = KvmCpu::new(cpu, &host.processor, memory, tables.root())?;
         let features = FEATURE_REGIONS | host.processor.features;
         Ok((
@@ -82,7 +92,7 @@ impl KvmSpace {
                 vm,
                 tables: Mutex::new(tables),
                 features,
-                doorbells: AtomicU64::new(0),
+                doorbells: Default::default(),
             }),
             cpu,
         ))
@@ -123,14 +133,16 @@ fn map_system(tables: &mut PageTables) -> Result<()> {
     Ok(())
 }
 
-fn map_own(tables: &mut PageTables, layout: &Layout) -> Result<()> {
-    for piece in &layout.pieces {
+fn map_own(tables: &mut PageTables, memory: &Memory) -> Result<()> {
+    for piece in &memory.layout.pieces {
         let right = match (piece.write, piece.execute) {
             (true, _) => Right::Write,
             (_, true) => Right::Execute,
             _ => Right::Read,
         };
-        tables.map(piece.base, piece.offset, piece.bytes, right)?;
+        let elsewhere = memory.is_spawned() && !piece.private;
+        let physical = piece.offset + if elsewhere { SHARED_BASE } else { 0 };
+        tables.map(piece.base, physical, piece.bytes, right)?;
     }
     Ok(())
 }
@@ -153,10 +165,11 @@ impl Space for KvmSpace {
     }
 
     /// Not before the first time that it is rung: a machine in which KVM rings any takes milliseconds longer to end.
-    fn doorbell(&self, peer: usize, token: &EventFd) -> Result<()> {
-        if self.doorbells.fetch_or(1 << peer, Ordering::Relaxed) >> peer & 1 == 0 {
+    fn doorbell(&self, number: usize, bell: &EventFd) -> Result<()> {
+        let Some(rings) = self.doorbells.get(number / 64) else { return Ok(()) };
+        if rings.fetch_or(1 << (number % 64), Ordering::Relaxed) >> (number % 64) & 1 == 0 {
             let port = IoEventAddress::Pio(u64::from(PORT_DOORBELL));
-            self.vm.register_ioevent(token, &port, peer as u32).context("KVM_IOEVENTFD")?;
+            self.vm.register_ioevent(bell, &port, number as u32).context("KVM_IOEVENTFD")?;
         }
         Ok(())
     }
@@ -182,4 +195,5 @@ impl Space for KvmSpace {
 }
 
 const _: () =
-    assert!(SYSTEM_BYTES % LARGE_PAGE == 0 && SYSTEM_BYTES + GUEST_MAX_MEMORY <= REGION_BASE);
+    assert!(SYSTEM_BYTES % LARGE_PAGE == 0 && SYSTEM_BYTES + GUEST_MAX_MEMORY <= SHARED_BASE);
+const _: () = assert!(SHARED_BASE + SYSTEM_BYTES + GUEST_MAX_MEMORY <= REGION_BASE);

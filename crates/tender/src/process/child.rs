@@ -1,23 +1,31 @@
 //! From a copy of the tender to a process of the guest's.
 
-use super::loader::{self, Step};
-use super::{filter, Piece, ProcessCpu, DOORBELLS};
+use super::loader::{self, Start, Step};
+use super::{filter, Piece, ProcessCpu, DOORBELLS, LIFELINE};
 use crate::layout::system;
 use crate::memory::{memory_file, system_address, Memory};
 use anyhow::{Context, Result};
-use kyozon_abi::unikernel::{GUEST_STACK_TOP, GUEST_SYSTEM_BASE, MAX_PEERS};
+use kyozon_abi::unikernel::{GUEST_SYSTEM_BASE, MAX_PEERS, MAX_QUEUES, QUEUE_DOORBELL};
 use std::fs::File;
 use std::io::{Error, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use vmm_sys_util::eventfd::EventFd;
 
 /// End of what user programs can map, with 4 levels of page tables.
 const USER_END: u64 = 0x7fff_ffff_f000;
 /// Descriptors in the child, below those of doorbells: what is mapped, the loader, and the pipe that it waits for.
 const FIRST: RawFd = 3;
+/// Doorbells of queues are descriptors from here on.
+const FIRST_QUEUE: RawFd = DOORBELLS + QUEUE_DOORBELL as RawFd;
 
 /// The loader's work. `descriptors` is where the child has the files of `pieces`.
-fn steps(memory: &Memory, pieces: &[Piece<'_>], descriptors: &[RawFd], peers: usize) -> Vec<Step> {
+fn steps(
+    memory: &Memory,
+    pieces: &[Piece<'_>],
+    descriptors: &[RawFd],
+    (peers, queues): (usize, usize),
+    lifeline: bool,
+) -> Vec<Step> {
     let step = |number, what, arguments: &[u64]| {
         let mut all = [0; 6];
         all[..arguments.len()].copy_from_slice(arguments);
@@ -45,10 +53,18 @@ fn steps(memory: &Memory, pieces: &[Piece<'_>], descriptors: &[RawFd], peers: us
         "set the thread pointer",
         &[0x1002, memory.layout.thread],
     ));
-    let last = DOORBELLS as u64 + peers as u64;
     let close = libc::SYS_close_range;
-    steps.push(step(close, "close files", &[0, DOORBELLS as u64 - 1]));
-    steps.push(step(close, "close files", &[last, u64::from(u32::MAX)]));
+    let mut from = 0;
+    let mut keep = |first: RawFd, count: usize| {
+        if from < first as u64 {
+            steps.push(step(close, "close files", &[from, first as u64 - 1]));
+        }
+        from = first as u64 + count as u64;
+    };
+    keep(DOORBELLS, peers);
+    keep(FIRST_QUEUE, queues);
+    keep(LIFELINE, lifeline.into());
+    steps.push(step(close, "close files", &[from, u64::from(u32::MAX)]));
     let no_new_privileges = libc::PR_SET_NO_NEW_PRIVS as u64;
     steps.push(step(libc::SYS_prctl, "give up new privileges", &[no_new_privileges, 1]));
     let program = loader::filter_address(steps.len() + 1);
@@ -95,23 +111,35 @@ fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// Starts a process that waits to be traced.
-pub fn start(memory: &Memory, pieces: &[Piece<'_>], doorbells: &[EventFd]) -> Result<ProcessCpu> {
+/// Starts a process that waits to be traced. `doorbells` are of peers and of queues.
+pub fn start(
+    memory: &Memory,
+    pieces: &[Piece<'_>],
+    (doorbells, queues): (&[EventFd], &[&EventFd]),
+    lifeline: Option<BorrowedFd<'_>>,
+) -> Result<ProcessCpu> {
     let mut sources: Vec<RawFd> = Vec::new();
     let mut descriptors = Vec::new();
     for piece in pieces {
         let fd = piece.file.as_raw_fd();
-        let at = sources.iter().position(|s| *s == fd).unwrap_or_else(|| {
+        let at = sources.iter().position(|source| *source == fd).unwrap_or_else(|| {
             sources.push(fd);
             sources.len() - 1
         });
         descriptors.push(FIRST + at as RawFd);
     }
-    let peers = doorbells.len().min(MAX_PEERS);
-    let steps = steps(memory, pieces, &descriptors, peers);
+    let counts = (doorbells.len().min(MAX_PEERS), queues.len().min(MAX_QUEUES));
+    let (peers, count) = counts;
+    let steps = steps(memory, pieces, &descriptors, counts, lifeline.is_some());
     let data = filter_data(loader::filter_address(steps.len()))?;
     let boot = system_address(system::BOOT);
-    let file = loader::file(&steps, GUEST_STACK_TOP - 8, boot, memory.layout.entry, &data)?;
+    let layout = &memory.layout;
+    let start = Start {
+        entry: layout.entry,
+        stack: layout.stack_top() - 8,
+        arguments: [boot, layout.argument],
+    };
+    let file = loader::file(&steps, start, &data)?;
     let loader = executable(&file)?;
     let (wait, go) = pipe()?;
     let (wait_at, loader_at) = (FIRST + sources.len() as RawFd, FIRST + sources.len() as RawFd + 1);
@@ -122,6 +150,9 @@ pub fn start(memory: &Memory, pieces: &[Piece<'_>], doorbells: &[EventFd]) -> Re
     moves.push((loader.as_raw_fd(), loader_at, false));
     let doorbells = doorbells.iter().take(peers).enumerate();
     moves.extend(doorbells.map(|(i, d)| (d.as_raw_fd(), DOORBELLS + i as RawFd, true)));
+    moves.extend(lifeline.map(|fd| (fd.as_raw_fd(), LIFELINE, true)));
+    let queues = queues.iter().take(count).enumerate();
+    moves.extend(queues.map(|(i, q)| (q.as_raw_fd(), FIRST_QUEUE + i as RawFd, true)));
 
     // SAFETY: what the child does until it executes the loader are system calls, on memory that was prepared before.
     match unsafe { libc::fork() } {

@@ -37,7 +37,7 @@ impl Kick for ProcessKick {
     fn kick(&self) {
         if !self.gone.load(Ordering::SeqCst) {
             // SAFETY: a signal to the tender's child, which is not waited for before `gone` is set.
-            unsafe { libc::kill(self.pid, libc::SIGSTOP) };
+            unsafe { send(self.pid, libc::SIGSTOP) };
         }
     }
 }
@@ -48,6 +48,17 @@ impl Kick for KickHandle {
     fn kick(&self) {
         self.0.kick();
     }
+}
+
+/// Sends a signal to a child, also one that was spawned: when the filter of `confine` was written, which allows `kill`
+/// for those who were there, nobody knew its number.
+///
+/// # Safety
+///
+/// The number is a child's that was not waited for.
+unsafe fn send(pid: i32, signal: i32) {
+    // SAFETY: a signal to the first thread of a child. Stopping and killing act on all of a process.
+    unsafe { libc::syscall(libc::SYS_tgkill, pid, pid, signal) };
 }
 
 /// A request of ptrace that has no result but success.
@@ -157,7 +168,8 @@ impl Cpu for ProcessCpu {
         if let Some(go) = self.go.take() {
             self.begin(go)?;
         } else if std::mem::take(&mut self.stopped) {
-            ptrace(libc::PTRACE_CONT, self.pid, 0, 0)?;
+            // It fails where somebody has killed the process; then that is what it is waited for.
+            let _ = ptrace(libc::PTRACE_CONT, self.pid, 0, 0);
         }
         let status = self.wait()?;
         if !libc::WIFSTOPPED(status) {
@@ -230,7 +242,7 @@ impl Drop for ProcessCpu {
         if !self.kick.gone.swap(true, Ordering::SeqCst) {
             // SAFETY: the child is this tender's, and was not waited for.
             unsafe {
-                libc::kill(self.pid, libc::SIGKILL);
+                send(self.pid, libc::SIGKILL);
                 libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL);
             }
         }

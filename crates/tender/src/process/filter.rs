@@ -1,16 +1,15 @@
 //! The filter of a guest's process: doorbells may be rung, the door is the tracer's, all else is an error of the
 //! guest's.
 
-use super::DOORBELLS;
+use super::{DOORBELLS, DOORBELL_COUNT};
 use crate::bpf::{Filter, When, ALLOW, TRACE, TRAP};
 use anyhow::Result;
-use kyozon_abi::unikernel::MAX_PEERS;
 use libc::sock_filter;
 
 /// Number of the system call that is the door. No kernel has it: without a tracer it would fail.
 pub const DOOR_NUMBER: u32 = 0x4b59;
 
-/// The filter. Doorbells of peers that do not exist are descriptors that are not open: ringing them does nothing.
+/// The filter. Doorbells of peers and queues that do not exist are descriptors that are not open: ringing them does nothing.
 pub fn program() -> Result<Vec<sock_filter>> {
     let first = DOORBELLS as u32;
     let bad = Some("bad");
@@ -19,7 +18,7 @@ pub fn program() -> Result<Vec<sock_filter>> {
     filter.jump(When::Equal(libc::SYS_write as u32), None, bad);
     filter.low(0);
     filter.jump(When::AtLeast(first), None, bad);
-    filter.jump(When::AtLeast(first + MAX_PEERS as u32), bad, None);
+    filter.jump(When::AtLeast(first + DOORBELL_COUNT as u32), bad, None);
     filter.low(2);
     filter.jump(When::Equal(8), None, bad);
     for argument in [0, 2] {
@@ -47,13 +46,13 @@ mod tests {
         let first = DOORBELLS as u64;
         let write = libc::SYS_write as u32;
         assert_eq!(judge(&program, ARCH, DOOR_NUMBER, &[]), TRACE);
-        for peer in 0..MAX_PEERS as u64 {
-            assert_eq!(judge(&program, ARCH, write, &[first + peer, 5, 8]), ALLOW);
+        for number in 0..DOORBELL_COUNT as u64 {
+            assert_eq!(judge(&program, ARCH, write, &[first + number, 5, 8]), ALLOW);
         }
         let high = 1 << 32;
         for arguments in [
             [first - 1, 0, 8],
-            [first + MAX_PEERS as u64, 0, 8],
+            [first + DOORBELL_COUNT as u64, 0, 8],
             [1, 0, 8],
             [first | high, 0, 8],
             [first, 0, 9],

@@ -2,10 +2,10 @@
 //! makes.
 
 use super::filter::DOOR_NUMBER;
-use super::DOORBELLS;
+use super::{DOORBELLS, DOORBELL_COUNT};
 use crate::layout::{system, PAGE};
 use anyhow::{ensure, Result};
-use kyozon_abi::unikernel::{GUEST_SYSTEM_BASE, MAX_PEERS};
+use kyozon_abi::unikernel::GUEST_SYSTEM_BASE;
 use std::arch::global_asm;
 
 /// Offset of the door in the tender's pages.
@@ -29,8 +29,8 @@ global_asm!(
     "syscall",
     "ret",
     ".balign 32, 0xcc",
-    // The doorbell of the peer in edi: adds 1 to its counter.
-    "cmp edi, {peers}",
+    // The doorbell of the number in edi: adds 1 to its counter.
+    "cmp edi, {count}",
     "jae 1f",
     "add edi, {doorbells}",
     "lea rsi, [rip + 2f]",
@@ -64,15 +64,15 @@ global_asm!(
     "4: mov rsp, [rbx + 8]",
     "mov rdi, [rbx + 16]",
     "mov rax, [rbx + 24]",
+    "mov rsi, [rbx + 32]",
     "xor ebx, ebx",
     "xor ebp, ebp",
-    "xor esi, esi",
     "xor edx, edx",
     "jmp rax",
     "kyozon_loader_end:",
     ".popsection",
     door = const DOOR_NUMBER,
-    peers = const MAX_PEERS,
+    count = const DOORBELL_COUNT,
     doorbells = const DOORBELLS,
     write = const libc::SYS_write,
     table = const PAGE,
@@ -112,9 +112,19 @@ pub fn filter_address(steps: usize) -> u64 {
     row(steps + 1)
 }
 
-/// The loader's file: makes `steps`, then jumps to `entry` with this stack and argument. `data` lies at
-/// [`filter_address`].
-pub fn file(steps: &[Step], stack: u64, argument: u64, entry: u64, data: &[u8]) -> Result<Vec<u8>> {
+/// Where the loader goes in the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Start {
+    /// The first instruction.
+    pub entry: u64,
+    /// `rsp` there.
+    pub stack: u64,
+    /// `rdi` and `rsi` there.
+    pub arguments: [u64; 2],
+}
+
+/// The loader's file: makes `steps`, then goes to `start`. `data` lies at [`filter_address`].
+pub fn file(steps: &[Step], start: Start, data: &[u8]) -> Result<Vec<u8>> {
     let mut segment = code().to_vec();
     ensure!(segment.len() as u64 <= PAGE, "the loader's code fits a page");
     segment.resize(PAGE as usize, 0xcc);
@@ -124,7 +134,8 @@ pub fn file(steps: &[Step], stack: u64, argument: u64, entry: u64, data: &[u8]) 
         rows.extend(step.arguments);
         rows.push(step.optional.into());
     }
-    rows.extend([u64::MAX, stack, argument, entry, 0, 0, 0, 0]);
+    let [first, second] = start.arguments;
+    rows.extend([u64::MAX, start.stack, first, start.entry, second, 0, 0, 0]);
     segment.extend(rows.iter().flat_map(|word| word.to_le_bytes()));
     segment.extend(data);
     ensure!(segment.len() as u64 <= BYTES, "the loader has too much to do");
@@ -162,7 +173,7 @@ mod tests {
         // mov eax, imm32; cmp edi, imm8; lea rbx, [rip + ...]
         assert_eq!(at(DOOR)[0], 0xb8);
         assert_eq!(at(DOOR)[1..5], DOOR_NUMBER.to_le_bytes());
-        assert_eq!(at(DOORBELL)[..3], [0x83, 0xff, MAX_PEERS as u8]);
+        assert_eq!(at(DOORBELL)[..3], [0x83, 0xff, DOORBELL_COUNT as u8]);
         assert_eq!(at(LOOP)[..3], [0x48, 0x8d, 0x1d]);
         let to = i32::from_le_bytes(at(LOOP)[3..7].try_into().unwrap());
         assert_eq!(LOOP + 7 + to as u64, TABLE);
@@ -171,7 +182,7 @@ mod tests {
     #[test]
     fn too_many_steps_are_refused() {
         let step = Step { number: 0, arguments: [0; 6], optional: false, what: "" };
-        assert!(file(&[step; 400], 0, 0, 0, &[]).is_ok());
-        assert!(file(&[step; 500], 0, 0, 0, &[]).is_err());
+        assert!(file(&[step; 400], Start::default(), &[]).is_ok());
+        assert!(file(&[step; 500], Start::default(), &[]).is_err());
     }
 }

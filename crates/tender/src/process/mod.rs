@@ -2,9 +2,9 @@
 //!
 //! A child of the tender executes a loader of two hundred bytes, which the tender makes: a table of system calls, and
 //! a loop that makes them. They map the guest's memory where a virtual machine would have it, unmap all else, close
-//! every descriptor but those of doorbells, and install a filter. From then on the process can do two things: ring a
-//! doorbell, and stop for the tender, which traces it. The door is a system call that no kernel has: the filter hands
-//! it to the tracer. Exceptions are signals, which stop for the tracer, too.
+//! every descriptor but those of doorbells and one that it cannot use, and install a filter. From then on the process
+//! can do two things: ring a doorbell, and stop for the tender, which traces it. The door is a system call that no
+//! kernel has: the filter hands it to the tracer. Exceptions are signals, which stop for the tracer, too.
 //!
 //! Weaker than a virtual machine: page tables are the host's, and the filter stands before the host's system calls.
 
@@ -20,22 +20,34 @@ use anyhow::{Context, Result};
 use kyozon_abi::unikernel::*;
 use std::arch::is_x86_feature_detected;
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use vmm_sys_util::eventfd::EventFd;
 
 pub use cpu::ProcessCpu;
+pub use filter::DOOR_NUMBER;
 pub use loader::{DOOR, DOORBELL};
 
-/// Doorbells of peers are descriptors from here on.
+/// Doorbells are descriptors from here on.
 const DOORBELLS: i32 = 64;
+/// Doorbells: of peers, then of queues.
+const DOORBELL_COUNT: usize = QUEUE_DOORBELL as usize + MAX_QUEUES;
+
+/// The descriptor that tells others of the process's end. The filter lets the guest do nothing with it.
+const LIFELINE: i32 = DOORBELLS + DOORBELL_COUNT as i32;
 
 /// A guest's space, before and after its process begins.
 pub struct ProcessSpace {
+    lifeline: OnceLock<OwnedFd>,
     /// Regions, and for each a descriptor that cannot write.
-    before: Mutex<Vec<(Mapping, File)>>,
+    before: Mutex<Vec<(Mapping, Arc<File>)>>,
+    readers: Readers,
 }
+
+/// Descriptors of regions, by number, that cannot write: opened before the tender gives up to open, for peers that come
+/// later, too.
+pub type Readers = Arc<Mutex<Vec<(usize, Arc<File>)>>>;
 
 /// What the loader maps: a piece of a file at an address of the guest's.
 struct Piece<'a> {
@@ -51,7 +63,7 @@ fn file(block: &Block) -> Result<BorrowedFd<'_>> {
 }
 
 /// The same file, by a descriptor that cannot write.
-fn read_only(file: BorrowedFd<'_>) -> Result<File> {
+pub(crate) fn read_only(file: BorrowedFd<'_>) -> Result<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let mut options = File::options();
     options.read(true).custom_flags(libc::O_CLOEXEC);
@@ -62,12 +74,29 @@ fn read_only(file: BorrowedFd<'_>) -> Result<File> {
 
 impl ProcessSpace {
     /// A space that maps what the guest was granted before the start.
-    pub fn new() -> Arc<Self> {
-        Arc::new(Self { before: Mutex::default() })
+    pub fn new(readers: &Readers) -> Arc<Self> {
+        let (lifeline, before) = (OnceLock::new(), Mutex::default());
+        Arc::new(Self { lifeline, before, readers: readers.clone() })
+    }
+
+    /// A descriptor of a region's that cannot write.
+    fn reader(&self, mapping: &Mapping) -> Result<Arc<File>> {
+        let mut readers = self.readers.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some((_, reader)) = readers.iter().find(|(number, _)| *number == mapping.number) {
+            return Ok(reader.clone());
+        }
+        let reader = Arc::new(read_only(file(&mapping.block)?)?);
+        readers.push((mapping.number, reader.clone()));
+        Ok(reader)
     }
 
     /// Starts the process. It waits until a thread traces it.
-    pub fn start(&self, memory: &Memory, doorbells: &[EventFd]) -> Result<ProcessCpu> {
+    pub fn start(
+        &self,
+        memory: &Memory,
+        doorbells: &[EventFd],
+        queues: &[&EventFd],
+    ) -> Result<ProcessCpu> {
         let regions = self.before.lock().unwrap_or_else(|e| e.into_inner());
         let read = libc::PROT_READ;
         let write = read | libc::PROT_WRITE;
@@ -88,7 +117,8 @@ impl ProcessSpace {
                 _ => read,
             };
             let (base, bytes, offset) = (piece.base, piece.bytes, piece.offset);
-            pieces.push(Piece { base, bytes, offset, prot, file: own });
+            let file = file(memory.block_of(piece))?;
+            pieces.push(Piece { base, bytes, offset, prot, file });
         }
         for (region, reader) in regions.iter() {
             let Mapping { address, bytes, .. } = *region;
@@ -99,7 +129,8 @@ impl ProcessSpace {
             let (base, bytes) = (address + PAGE, bytes - PAGE);
             pieces.push(Piece { base, bytes, offset: PAGE, prot, file: data });
         }
-        child::start(memory, &pieces, doorbells)
+        let lifeline = self.lifeline.get().map(AsFd::as_fd);
+        child::start(memory, &pieces, (doorbells, queues), lifeline)
     }
 }
 
@@ -112,8 +143,16 @@ impl Space for ProcessSpace {
         bit(is_x86_feature_detected!("avx2"), FEATURE_AVX2) | bit(fsgsbase, FEATURE_FSGSBASE)
     }
 
+    fn hold(&self, lifeline: BorrowedFd<'_>) -> Result<()> {
+        let _ = self.lifeline.set(lifeline.try_clone_to_owned().context("too many open files")?);
+        Ok(())
+    }
+    fn can_vanish(&self) -> bool {
+        true
+    }
+
     fn map(&self, mapping: &Mapping) -> Result<()> {
-        let reader = read_only(file(&mapping.block)?)?;
+        let reader = self.reader(mapping)?;
         self.before.lock().unwrap_or_else(|e| e.into_inner()).push((mapping.clone(), reader));
         Ok(())
     }

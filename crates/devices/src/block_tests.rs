@@ -1,0 +1,146 @@
+use super::*;
+use crate::disk::{FileDisk, MemoryDisk};
+use crate::fake::{Guest, FREE};
+use crate::ring::State;
+use std::fs::File;
+
+const DATA: u64 = FREE + 0x1000;
+const STATUS: u64 = FREE + 0x8000;
+
+struct Setting {
+    guest: Guest,
+    ring: Ring,
+    block: Block,
+}
+
+fn setting(disk: Box<dyn Disk>, read_only: bool) -> Setting {
+    let (guest, mut ring) = (Guest::default(), Ring::default());
+    ring.start(&guest.memory, guest.place()).unwrap();
+    Setting { guest, ring, block: Block::new(disk, read_only, "disk") }
+}
+
+impl Setting {
+    /// Makes a request: its status, and how many bytes were written.
+    fn request(&mut self, kind: u32, sector: u64, bytes: u32) -> (u8, u32) {
+        let header = [kind.to_le_bytes(), [0; 4]].concat();
+        self.guest.poke(FREE, &[&header[..], &sector.to_le_bytes()].concat());
+        self.guest.poke(STATUS, &[99]);
+        let write = kind != VIRTIO_BLK_T_OUT;
+        self.guest.ask(&[(FREE, 16, false), (DATA, bytes, write), (STATUS, 1, true)]);
+        assert_eq!(self.block.serve(&mut self.ring, &self.guest.memory).count, 1);
+        let (_, written) = self.guest.answer().unwrap();
+        (self.guest.peek::<1>(STATUS)[0], written)
+    }
+}
+
+const OK: u8 = VIRTIO_BLK_S_OK as u8;
+const IOERR: u8 = VIRTIO_BLK_S_IOERR as u8;
+const UNSUPP: u8 = VIRTIO_BLK_S_UNSUPP as u8;
+
+fn file_disk(bytes: u64) -> (File, Box<dyn Disk>) {
+    let path = std::env::temp_dir().join(format!("kyozon-disk-{}-{bytes}", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    std::fs::remove_file(path).unwrap();
+    file.set_len(bytes).unwrap();
+    (file.try_clone().unwrap(), Box::new(FileDisk::new(file).unwrap()))
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let memory: Box<dyn Disk> = Box::new(MemoryDisk::new(vec![0; 8192 + 100]));
+    for disk in [memory, file_disk(8192 + 3).1] {
+        let mut s = setting(disk, false);
+        assert_eq!(s.block.config(), 16_u64.to_le_bytes());
+        assert_eq!(s.request(VIRTIO_BLK_T_IN, 0, 512), (OK, 513));
+        s.guest.poke(DATA, &[7; 1024]);
+        assert_eq!(s.request(VIRTIO_BLK_T_OUT, 3, 1024), (OK, 1));
+        assert_eq!(s.request(VIRTIO_BLK_T_FLUSH, 0, 0), (OK, 1));
+        s.guest.poke(DATA, &[0; 2048]);
+        assert_eq!(s.request(VIRTIO_BLK_T_IN, 2, 2048), (OK, 2049));
+        let mut want = [0; 2048];
+        want[512..1536].fill(7);
+        assert_eq!(s.guest.peek(DATA), want);
+        assert_eq!(s.request(VIRTIO_BLK_T_GET_ID, 0, 20), (OK, 21));
+        assert_eq!(s.guest.peek(DATA), *b"disk\0\0\0\0");
+    }
+}
+
+#[test]
+fn requests_that_make_no_sense_fail_and_nothing_else() {
+    let mut s = setting(Box::new(MemoryDisk::new(vec![5; 8192])), false);
+    for (kind, sector, bytes) in [
+        (VIRTIO_BLK_T_IN, 16, 512),
+        (VIRTIO_BLK_T_IN, 15, 1024),
+        (VIRTIO_BLK_T_IN, 0, 100),
+        (VIRTIO_BLK_T_IN, u64::MAX / 512, 512),
+        (VIRTIO_BLK_T_IN, 1 << 55, 512),
+        (VIRTIO_BLK_T_IN, u64::MAX, 512),
+        (VIRTIO_BLK_T_OUT, 16, 512),
+        (VIRTIO_BLK_T_OUT, 0, 513),
+        (VIRTIO_BLK_T_OUT, u64::MAX - 3, 512),
+    ] {
+        assert_eq!(s.request(kind, sector, bytes).0, IOERR, "{kind} {sector:#x} {bytes}");
+    }
+    assert_eq!(s.request(11, 0, 512), (UNSUPP, 0));
+    assert_eq!(s.request(u32::MAX, 0, 512), (UNSUPP, 0));
+    assert_eq!(s.request(VIRTIO_BLK_T_IN, 15, 512), (OK, 513));
+    assert_eq!(s.ring.state(), State::Running);
+}
+
+#[test]
+fn a_read_only_disk_stays_as_it_is() {
+    let mut s = setting(Box::new(MemoryDisk::new(vec![5; 8192])), true);
+    assert!(s.block.features() >> VIRTIO_BLK_F_RO & 1 == 1);
+    s.guest.poke(DATA, &[7; 512]);
+    assert_eq!(s.request(VIRTIO_BLK_T_OUT, 0, 512), (IOERR, 1));
+    assert_eq!(s.request(VIRTIO_BLK_T_IN, 0, 512), (OK, 513));
+    assert_eq!(s.guest.peek(DATA), [5; 512]);
+}
+
+#[test]
+fn a_file_that_was_shortened_is_an_error_of_the_disk() {
+    let (file, disk) = file_disk(1 << 16);
+    let mut s = setting(disk, false);
+    file.set_len(512).unwrap();
+    assert_eq!(s.request(VIRTIO_BLK_T_IN, 0, 512).0, OK);
+    assert_eq!(s.request(VIRTIO_BLK_T_IN, 1, 512).0, IOERR);
+    assert!(FileDisk::new(File::open("/dev/null").unwrap()).is_err());
+}
+
+#[test]
+fn a_request_that_is_none_ends_the_queue() {
+    let pieces: [&[(u64, u32, bool)]; 4] = [
+        // No header, half a header, no room for the status.
+        &[(STATUS, 1, true)],
+        &[(FREE, 15, false), (STATUS, 1, true)],
+        &[(FREE, 16, false)],
+        &[(FREE, 16, false), (DATA, 0, true)],
+    ];
+    for pieces in pieces {
+        let mut s = setting(Box::new(MemoryDisk::new(vec![0; 8192])), false);
+        s.guest.ask(pieces);
+        let served = s.block.serve(&mut s.ring, &s.guest.memory);
+        assert_eq!((s.ring.state(), served.wake), (State::Ended(Bad::Short), true), "{pieces:?}");
+    }
+}
+
+#[test]
+fn a_request_may_be_in_any_pieces() {
+    let mut s = setting(Box::new(MemoryDisk::new((0..=255).cycle().take(8192).collect())), false);
+    s.guest.poke(FREE, &VIRTIO_BLK_T_IN.to_le_bytes());
+    s.guest.poke(FREE + 8, &1_u64.to_le_bytes());
+    // The header in three, one of them empty; data and status in two.
+    s.guest.ask(&[
+        (FREE, 5, false),
+        (FREE, 0, false),
+        (FREE + 5, 11, false),
+        (DATA, 500, true),
+        (DATA + 600, 13, true),
+    ]);
+    assert_eq!(s.block.serve(&mut s.ring, &s.guest.memory).count, 1);
+    assert_eq!(s.guest.answer().unwrap().1, 513);
+    assert_eq!(
+        s.guest.peek::<13>(DATA + 600),
+        [244, 245, 246, 247, 248, 249, 250, 251, 252, 253, 254, 255, OK]
+    );
+}

@@ -1,0 +1,167 @@
+//! What a guest asks with one entry of its queue, checked.
+
+use crate::ring::Bad;
+use crate::Memory;
+use vm_memory::{GuestAddress, Permissions, VolatileSlice};
+
+/// A piece of the guest's memory: address, and bytes that lie there.
+type Piece = (GuestAddress, usize);
+
+/// One entry: memory that the device reads, and memory that it writes, each consumed from the front.
+#[derive(Debug, Default)]
+pub struct Chain {
+    reads: Cursor,
+    writes: Cursor,
+}
+
+/// Pieces, of which some bytes were used.
+#[derive(Debug, Default)]
+struct Cursor {
+    pieces: Vec<Piece>,
+    /// The first piece that is not used up.
+    piece: usize,
+    /// Bytes of it that are.
+    used: usize,
+    left: u64,
+}
+
+impl Cursor {
+    fn clear(&mut self) {
+        self.pieces.clear();
+        (self.piece, self.used, self.left) = (0, 0, 0);
+    }
+
+    /// The next at most `most` bytes that lie together.
+    fn next(&mut self, most: usize) -> Option<Piece> {
+        loop {
+            let (address, bytes) = *self.pieces.get(self.piece)?;
+            if self.used == bytes {
+                (self.piece, self.used) = (self.piece + 1, 0);
+                continue;
+            }
+            let count = most.min(bytes - self.used);
+            // Within what was checked when the piece came.
+            let at = GuestAddress(address.0 + self.used as u64);
+            self.used += count;
+            self.left -= count as u64;
+            return Some((at, count));
+        }
+    }
+
+    /// Does something with the next `bytes` bytes, in order.
+    fn walk<M: Memory, E: From<Bad>>(
+        &mut self,
+        memory: &M,
+        bytes: usize,
+        right: Permissions,
+        mut with: impl FnMut(VolatileSlice<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut left = bytes;
+        while left > 0 {
+            let (address, count) = self.next(left).ok_or(Bad::Short)?;
+            for slice in memory.get_slices(address, count, right).map_err(|_| Bad::Address)? {
+                with(slice.map_err(|_| Bad::Address)?)?;
+            }
+            left -= count;
+        }
+        Ok(())
+    }
+}
+
+impl Chain {
+    pub(crate) fn clear(&mut self) {
+        self.reads.clear();
+        self.writes.clear();
+    }
+
+    /// Pieces so far.
+    pub(crate) fn pieces(&self) -> usize {
+        self.reads.pieces.len() + self.writes.pieces.len()
+    }
+
+    /// Adds a piece as the guest described it.
+    pub(crate) fn push<M: Memory>(
+        &mut self,
+        memory: &M,
+        address: GuestAddress,
+        bytes: u32,
+        write: bool,
+    ) -> Result<(), Bad> {
+        let (cursor, right) = if write {
+            (&mut self.writes, Permissions::Write)
+        } else {
+            // Section 2.7.4.2: what the device writes comes behind what it reads.
+            if !self.writes.pieces.is_empty() {
+                return Err(Bad::Order);
+            }
+            (&mut self.reads, Permissions::Read)
+        };
+        if bytes > 0 && !memory.check_range(address, bytes as usize, right) {
+            return Err(Bad::Address);
+        }
+        cursor.pieces.push((address, bytes as usize));
+        // A chain has fewer than 2^16 pieces of fewer than 2^32 bytes.
+        cursor.left += u64::from(bytes);
+        Ok(())
+    }
+
+    /// Bytes that the device can still read.
+    pub fn to_read(&self) -> u64 {
+        self.reads.left
+    }
+
+    /// Bytes that the device can still write.
+    pub fn to_write(&self) -> u64 {
+        self.writes.left
+    }
+
+    /// Copies the next bytes that the guest wrote; there must be as many.
+    pub fn read<M: Memory>(&mut self, memory: &M, to: &mut [u8]) -> Result<(), Bad> {
+        let mut done = 0;
+        let bytes = to.len();
+        self.read_with(memory, bytes, |slice| {
+            done += slice.copy_to(&mut to[done..]);
+            Ok(())
+        })
+    }
+
+    /// Copies bytes to where the guest reads them next; there must be room.
+    pub fn write<M: Memory>(&mut self, memory: &M, from: &[u8]) -> Result<(), Bad> {
+        let mut done = 0;
+        self.write_with(memory, from.len(), |slice| {
+            slice.copy_from(&from[done..done + slice.len()]);
+            done += slice.len();
+            Ok(())
+        })
+    }
+
+    /// Does something with the next bytes that the guest wrote.
+    pub fn read_with<M: Memory, E: From<Bad>>(
+        &mut self,
+        memory: &M,
+        bytes: usize,
+        with: impl FnMut(VolatileSlice<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.reads.walk(memory, bytes, Permissions::Read, with)
+    }
+
+    /// Does something with the next memory that the device may write.
+    pub fn write_with<M: Memory, E: From<Bad>>(
+        &mut self,
+        memory: &M,
+        bytes: usize,
+        with: impl FnMut(VolatileSlice<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.writes.walk(memory, bytes, Permissions::Write, with)
+    }
+
+    /// Leaves out memory that could be written, but for the last `bytes` bytes.
+    pub fn skip_writes_but(&mut self, bytes: u64) {
+        while self.writes.left > bytes {
+            let most = usize::try_from(self.writes.left - bytes).unwrap_or(usize::MAX);
+            if self.writes.next(most).is_none() {
+                return;
+            }
+        }
+    }
+}

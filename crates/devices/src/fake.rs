@@ -1,0 +1,119 @@
+//! A guest with one queue, in memory of its own: for tests, and for fuzzers.
+//!
+//! Everything lies where constants say, so that somebody can write over it.
+
+use crate::ring::Place;
+use std::sync::atomic::Ordering;
+use virtio_bindings::virtio_ring::{VRING_DESC_F_NEXT, VRING_DESC_F_WRITE};
+use virtio_queue::desc::{split::Descriptor, RawDescriptor};
+use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
+
+/// Where the guest's memory begins.
+pub const BASE: u64 = 0x10_0000;
+/// Bytes of it.
+pub const BYTES: usize = 0x1_0000;
+/// The descriptor table.
+pub const DESCRIPTORS: u64 = BASE + 0x1000;
+/// The ring of available entries.
+pub const AVAILABLE: u64 = BASE + 0x2000;
+/// The ring of used entries.
+pub const USED: u64 = BASE + 0x3000;
+/// From here on nothing of the queue lies.
+pub const FREE: u64 = BASE + 0x4000;
+/// Entries of the queue.
+pub const SIZE: u16 = 8;
+
+/// The guest.
+#[derive(Debug)]
+pub struct Guest {
+    /// Its memory.
+    pub memory: GuestMemoryMmap,
+    /// The next descriptor to be used.
+    descriptor: u16,
+    available: u16,
+    used: u16,
+}
+
+/// A piece of memory: address, bytes, whether the device writes.
+pub type Piece = (u64, u32, bool);
+
+impl Default for Guest {
+    fn default() -> Self {
+        let ranges = [(GuestAddress(BASE), BYTES)];
+        let Ok(memory) = GuestMemoryMmap::from_ranges(&ranges) else { panic!("64K of memory") };
+        Self::anew(memory)
+    }
+}
+
+impl Guest {
+    /// A guest that begins in this memory, which may be another's too.
+    pub fn anew(memory: GuestMemoryMmap) -> Self {
+        Self { memory, descriptor: 0, available: 0, used: 0 }
+    }
+
+    /// Where its queue lies.
+    pub fn place(&self) -> Place {
+        Place { size: SIZE, descriptors: DESCRIPTORS, available: AVAILABLE, used: USED }
+    }
+
+    /// Writes where it wants; what is not its memory stays as it is.
+    pub fn poke(&self, at: u64, bytes: &[u8]) {
+        let _ = self.memory.write_slice(bytes, GuestAddress(at));
+    }
+
+    /// Reads so many bytes.
+    pub fn peek<const N: usize>(&self, at: u64) -> [u8; N] {
+        let mut bytes = [0; N];
+        let _ = self.memory.read_slice(&mut bytes, GuestAddress(at));
+        bytes
+    }
+
+    fn half(&self, at: u64) -> u16 {
+        u16::from_le_bytes(self.peek(at))
+    }
+
+    /// Writes one descriptor.
+    pub fn describe(&self, index: u16, address: u64, bytes: u32, flags: u16, next: u16) {
+        let descriptor = RawDescriptor::from(Descriptor::new(address, bytes, flags, next));
+        let at = DESCRIPTORS + 16 * u64::from(index);
+        let _ = self.memory.write_obj(descriptor, GuestAddress(at));
+    }
+
+    /// Makes an entry of these pieces available; the number of its first descriptor.
+    pub fn ask(&mut self, pieces: &[Piece]) -> u16 {
+        let head = self.descriptor;
+        for (i, (address, bytes, write)) in pieces.iter().enumerate() {
+            let index = (head + i as u16) % SIZE;
+            let next = if i + 1 < pieces.len() { VRING_DESC_F_NEXT } else { 0 };
+            let flags = next | if *write { VRING_DESC_F_WRITE } else { 0 };
+            self.describe(index, *address, *bytes, flags as u16, (index + 1) % SIZE);
+        }
+        self.descriptor = (head + pieces.len() as u16) % SIZE;
+        self.offer(head);
+        head
+    }
+
+    /// Makes the entry that begins with this descriptor available.
+    pub fn offer(&mut self, head: u16) {
+        let slot = AVAILABLE + 4 + 2 * u64::from(self.available % SIZE);
+        self.poke(slot, &head.to_le_bytes());
+        self.available = self.available.wrapping_add(1);
+        let index = GuestAddress(AVAILABLE + 2);
+        let _ = self.memory.store(self.available.to_le(), index, Ordering::Release);
+    }
+
+    /// The next entry that the device gave back: its first descriptor, and bytes that it wrote.
+    pub fn answer(&mut self) -> Option<(u32, u32)> {
+        if self.half(USED + 2) == self.used {
+            return None;
+        }
+        let slot = USED + 4 + 8 * u64::from(self.used % SIZE);
+        self.used = self.used.wrapping_add(1);
+        Some((u32::from_le_bytes(self.peek(slot)), u32::from_le_bytes(self.peek(slot + 4))))
+    }
+
+    /// Whether the device wants to be rung.
+    pub fn is_asked_to_ring(&self) -> bool {
+        self.half(USED) & 1 == 0
+    }
+}

@@ -1,0 +1,51 @@
+//! The group's clock, as `abi::unikernel` has it.
+
+use core::arch::x86_64::_rdtsc;
+use rustix::time::{clock_gettime, ClockId};
+use serde::{Deserialize, Serialize};
+
+/// A monotonic clock; its fields are those of [`kyozon_abi::unikernel::GuestBoot`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clock {
+    /// Ticks in a millisecond.
+    pub khz: u64,
+    /// The counter when the clock showed `ns`.
+    pub tsc: u64,
+    /// Nanoseconds of `CLOCK_MONOTONIC` then.
+    pub ns: u64,
+    /// Nanoseconds a tick, times 2^32.
+    pub scale: u64,
+    /// The counter can be a clock. Where it cannot, `CLOCK_MONOTONIC` is the group's.
+    pub steady: bool,
+}
+
+impl Clock {
+    /// Nanoseconds.
+    pub fn now(&self) -> u64 {
+        if !self.steady {
+            let now = clock_gettime(ClockId::Monotonic);
+            return now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        }
+        #[allow(unsafe_code)]
+        // SAFETY: reads a counter, which Linux leaves to user mode.
+        let counter = unsafe { _rdtsc() };
+        self.at(counter)
+    }
+
+    fn at(&self, counter: u64) -> u64 {
+        let ticks = counter.wrapping_sub(self.tsc);
+        self.ns.wrapping_add(((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_become_nanoseconds() {
+        let clock = Clock { khz: 2_000_000, tsc: 100, ns: 7, scale: 1 << 31, steady: true };
+        assert_eq!((clock.at(100), clock.at(300)), (7, 107));
+        assert!(Clock::default().now() > 0);
+    }
+}

@@ -1,0 +1,154 @@
+//! Messages with descriptors, over a `SOCK_SEQPACKET` socket (unix(7)): one message is one packet, JSON.
+
+use crate::error::What;
+use crate::message::MESSAGE_BYTES;
+use crate::{Error, Result};
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::net::{
+    recvmsg, sendmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+};
+use rustix::time::Timespec;
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// Descriptors of a message, at most: all tokens and all regions.
+const DESCRIPTORS: usize = 96;
+
+/// One end.
+#[derive(Debug)]
+pub struct Socket(OwnedFd);
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<OwnedFd> for Socket {
+    fn from(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+}
+
+impl Socket {
+    /// Sends a message, and does not wait for room.
+    pub fn send<T: Serialize>(&self, message: &T, descriptors: &[BorrowedFd<'_>]) -> Result<()> {
+        let bytes = serde_json::to_vec(message).map_err(io::Error::from).what("write a message")?;
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut room);
+        if !descriptors.is_empty() {
+            let fits = ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+            fits.then_some(()).ok_or(io::Error::other("too many descriptors")).what("send")?;
+        }
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        loop {
+            match sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut ancillary, flags) {
+                Ok(_) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => {
+                    return Err(Error::Gone);
+                }
+                Err(error) => return Err(error).what("send a message to the group"),
+            }
+        }
+    }
+
+    /// The next message; waits for it as long as `limit`.
+    pub fn receive_within<T: DeserializeOwned>(
+        &self,
+        limit: Duration,
+    ) -> Result<(T, Vec<OwnedFd>)> {
+        if !self.readable(Some(limit))? {
+            return Err(io::Error::from(io::ErrorKind::TimedOut)).what("reach the group");
+        }
+        self.receive()
+    }
+
+    /// Whether there is something to receive, or the end, before `limit` is over.
+    pub fn readable(&self, limit: Option<Duration>) -> Result<bool> {
+        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+        loop {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            let time = left.and_then(|left| Timespec::try_from(left).ok());
+            let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+            match poll(&mut fds, time.as_ref()) {
+                Ok(ready) => return Ok(ready != 0),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error).what("wait for the group"),
+            }
+        }
+    }
+
+    /// The next message, and its descriptors. Waits for it.
+    pub fn receive<T: DeserializeOwned>(&self) -> Result<(T, Vec<OwnedFd>)> {
+        let mut bytes = vec![0; MESSAGE_BYTES];
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut room);
+        let got = loop {
+            let to = &mut [IoSliceMut::new(&mut bytes)];
+            match recvmsg(&self.0, to, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+                Ok(got) => break got,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::CONNRESET) => return Err(Error::Gone),
+                Err(error) => return Err(error).what("receive from the group"),
+            }
+        };
+        let mut descriptors = Vec::new();
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(fds) = message {
+                descriptors.extend(fds);
+            }
+        }
+        if got.bytes == 0 {
+            return Err(Error::Gone);
+        }
+        if got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+            return Err(io::Error::other("too long, or too many open files"))
+                .what("read a message");
+        }
+        let message = serde_json::from_slice(&bytes[..got.bytes]);
+        Ok((message.map_err(io::Error::from).what("read a message")?, descriptors))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Ask;
+    use rustix::net::{send, socketpair, AddressFamily, SocketFlags, SocketType};
+
+    fn pair() -> (Socket, Socket) {
+        let (a, b) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .unwrap();
+        (a.into(), b.into())
+    }
+
+    #[test]
+    fn messages_and_descriptors_arrive() {
+        let (a, b) = pair();
+        let (x, _y) = pair();
+        a.send(&Ask::Taken { serial: 7 }, &[x.as_fd(), a.as_fd()]).unwrap();
+        a.send(&Ask::List, &[]).unwrap();
+        let (first, fds) = b.receive::<Ask>().unwrap();
+        assert_eq!((first, fds.len()), (Ask::Taken { serial: 7 }, 2));
+        assert_eq!(b.receive::<Ask>().unwrap().0, Ask::List);
+        assert!(b.receive_within::<Ask>(Duration::from_millis(1)).is_err());
+        drop((a, fds));
+        assert!(matches!(b.receive::<Ask>(), Err(Error::Gone)));
+    }
+
+    #[test]
+    fn what_is_no_message_is_an_error() {
+        let (a, b) = pair();
+        for bytes in [&b"{"[..], b"\"Nothing\"", b"\xff", &[b' '; MESSAGE_BYTES + 1]] {
+            send(a.as_fd(), bytes, SendFlags::DONTWAIT).unwrap();
+            assert!(matches!(b.receive::<Ask>(), Err(Error::System(..))));
+        }
+    }
+}

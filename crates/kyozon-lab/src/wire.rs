@@ -1,0 +1,219 @@
+//! The other end of a unikernel's network, `kyozon run --net name=lan,socket=PATH`: a TCP client with a stack of its
+//! own, so that neither the host's network nor a privilege is needed.
+
+use anyhow::{bail, ensure, Context, Result};
+use smoltcp::iface::{Config, Interface, SocketSet};
+use smoltcp::phy::{self, DeviceCapabilities, Medium};
+use smoltcp::socket::tcp::{Socket, SocketBuffer};
+use smoltcp::time::Instant;
+use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What `kyozon-lab echo` takes.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Where to listen for the network
+    #[arg(long)]
+    socket: PathBuf,
+    /// This end's address
+    #[arg(long, default_value = "10.0.0.1/24", value_parser = cidr)]
+    address: IpCidr,
+    /// The server's address
+    #[arg(value_parser = address)]
+    server: IpAddress,
+    /// The server's port
+    port: u16,
+    /// Bytes to be sent and got back, a connection each
+    #[arg(required = true)]
+    bytes: Vec<usize>,
+}
+
+fn cidr(text: &str) -> Result<IpCidr, String> {
+    text.parse().map_err(|()| "not an address such as 10.0.0.1/24".to_owned())
+}
+
+fn address(text: &str) -> Result<IpAddress, String> {
+    text.parse().map_err(|()| "not an address such as 10.0.0.2".to_owned())
+}
+
+/// All of it takes no longer.
+const LIMIT: Duration = Duration::from_secs(30);
+/// How long it sleeps where there is nothing.
+const NAP: Duration = Duration::from_millis(1);
+/// How long it stays after the last byte.
+const LINGER: Duration = Duration::from_millis(100);
+/// Bytes of a frame.
+const FRAME: usize = 1514;
+
+/// Frames over a stream, each behind its length, 4 bytes, highest first.
+struct Wire {
+    stream: UnixStream,
+    came: Vec<u8>,
+}
+
+struct Sending<'a>(&'a UnixStream);
+
+struct Received(Vec<u8>);
+
+impl phy::RxToken for Received {
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, with: F) -> R {
+        with(&self.0)
+    }
+}
+
+impl phy::TxToken for Sending<'_> {
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, bytes: usize, with: F) -> R {
+        let mut frame = (bytes as u32).to_be_bytes().to_vec();
+        frame.resize(4 + bytes, 0);
+        let done = with(&mut frame[4..]);
+        let (mut stream, mut rest) = (self.0, &frame[..]);
+        while !rest.is_empty() {
+            match stream.write(rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(NAP),
+                // The network is gone, as the next look at it will say.
+                Err(_) => break,
+            }
+        }
+        done
+    }
+}
+
+impl Wire {
+    /// Takes what came; whether more can come.
+    fn fill(&mut self) -> bool {
+        let mut piece = [0; 1 << 16];
+        match self.stream.read(&mut piece) {
+            Ok(0) => false,
+            Ok(count) => {
+                self.came.extend(&piece[..count]);
+                true
+            }
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+        }
+    }
+}
+
+impl phy::Device for Wire {
+    type RxToken<'a> = Received;
+    type TxToken<'a> = Sending<'a>;
+
+    fn receive(&mut self, _: Instant) -> Option<(Received, Sending<'_>)> {
+        let (length, behind) = self.came.split_first_chunk::<4>()?;
+        let frame = behind.get(..u32::from_be_bytes(*length) as usize)?.to_vec();
+        self.came.drain(..4 + frame.len());
+        Some((Received(frame), Sending(&self.stream)))
+    }
+
+    fn transmit(&mut self, _: Instant) -> Option<Sending<'_>> {
+        Some(Sending(&self.stream))
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut all = DeviceCapabilities::default();
+        all.medium = Medium::Ethernet;
+        all.max_transmission_unit = FRAME;
+        all
+    }
+}
+
+/// Waits for the network, and returns its stream.
+fn accept(path: &Path) -> Result<UnixStream> {
+    let listener = UnixListener::bind(path).with_context(|| path.display().to_string())?;
+    listener.set_nonblocking(true)?;
+    let end = std::time::Instant::now() + LIMIT;
+    let accepted = loop {
+        match listener.accept() {
+            Ok((stream, _)) => break Ok(stream),
+            Err(error) if error.kind() != ErrorKind::WouldBlock => break Err(error.into()),
+            Err(_) if std::time::Instant::now() > end => {
+                break Err(anyhow::anyhow!("no network came to {}", path.display()));
+            }
+            Err(_) => std::thread::sleep(NAP),
+        }
+    };
+    std::fs::remove_file(path)?;
+    let stream = accepted?;
+    stream.set_nonblocking(true)?;
+    Ok(stream)
+}
+
+/// Sends bytes to a server that sends them back, and compares.
+pub fn echo(options: &Options) -> Result<()> {
+    let mut wire = Wire { stream: accept(&options.socket)?, came: Vec::new() };
+    let config = Config::new(EthernetAddress([2, 0, 0, 0, 0, 1]).into());
+    let mut interface = Interface::new(config, &mut wire, Instant::now());
+    interface.update_ip_addrs(|list| {
+        let _ = list.push(options.address);
+    });
+    for (number, bytes) in options.bytes.iter().enumerate() {
+        connection(options, &mut wire, &mut interface, number, *bytes)
+            .with_context(|| format!("connection {number}, {bytes} bytes"))?;
+        println!("{bytes} bytes came back");
+    }
+    Ok(())
+}
+
+fn connection(
+    options: &Options,
+    wire: &mut Wire,
+    interface: &mut Interface,
+    number: usize,
+    bytes: usize,
+) -> Result<()> {
+    let buffer = || SocketBuffer::new(vec![0; 1 << 16]);
+    let mut sockets = SocketSet::new(Vec::new());
+    let handle = sockets.add(Socket::new(buffer(), buffer()));
+    let at = 50_000 + number as u16;
+    let server = (options.server, options.port);
+    let socket = sockets.get_mut::<Socket>(handle);
+    socket.connect(interface.context(), server, at).map_err(|error| anyhow::anyhow!("{error}"))?;
+    let byte = |i: usize| (i * 31 + i / 257) as u8;
+    let (mut sent, mut got) = (0, 0);
+    let end = std::time::Instant::now() + LIMIT;
+    loop {
+        let alive = wire.fill();
+        interface.poll(Instant::now(), wire, &mut sockets);
+        let socket = sockets.get_mut::<Socket>(handle);
+        if socket.may_send() && sent < bytes {
+            let piece: Vec<u8> = (sent..bytes.min(sent + (1 << 14))).map(byte).collect();
+            sent += socket.send_slice(&piece).unwrap_or(0);
+        } else if socket.may_send() && sent == bytes {
+            socket.close();
+        }
+        let mut wrong = None;
+        while socket.can_recv() {
+            let check = |piece: &mut [u8]| {
+                let differs = piece.iter().enumerate().find(|(i, b)| byte(got + i) != **b);
+                wrong = wrong.or(differs.map(|(i, _)| got + i));
+                (piece.len(), piece.len())
+            };
+            got += socket.recv(check).map_err(|error| anyhow::anyhow!("{error}"))?;
+        }
+        if let Some(at) = wrong {
+            bail!("byte {at} is not the one that was sent");
+        }
+        if !socket.is_active() || !socket.may_recv() && sent == bytes && got > 0 {
+            ensure!(got == bytes, "{got} of {bytes} bytes came back");
+            // The last acknowledgement is said late; the other end waits for it.
+            let end = std::time::Instant::now() + LINGER;
+            while std::time::Instant::now() < end {
+                wire.fill();
+                interface.poll(Instant::now(), wire, &mut sockets);
+                std::thread::sleep(NAP);
+            }
+            return Ok(());
+        }
+        ensure!(alive, "the network is gone: {sent} bytes were sent, {got} came back");
+        ensure!(
+            std::time::Instant::now() < end,
+            "time is over: {sent} bytes were sent, {got} came back"
+        );
+        if wire.came.is_empty() {
+            std::thread::sleep(NAP);
+        }
+    }
+}

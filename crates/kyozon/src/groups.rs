@@ -1,0 +1,246 @@
+//! What `kyozon ps` and `kyozon kill` do: they ask the groups' keepers.
+//!
+//! A keeper's and a guest's words are shown: names are letters and digits, an image's name is printable ASCII, as the
+//! keeper sees to.
+
+use crate::cli::Target;
+use anyhow::{bail, Context, Result};
+use kyozon_join::message::{Ask, Listing, Seen, Tell};
+use kyozon_join::place::Place;
+use kyozon_join::socket::Socket;
+use kyozon_join::Error;
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::process::{pidfd_open, Pid, PidfdFlags};
+use rustix::time::Timespec;
+use serde_json::json;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// How long a keeper may take to say who is there.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a keeper is waited for whose group is over.
+const LAST: Duration = Duration::from_secs(1);
+/// How long guests may take to end.
+const END: Duration = Duration::from_secs(20);
+
+fn ask(socket: &Socket, ask: &Ask, limit: Duration) -> Result<Tell, Error> {
+    socket.send(ask, &[])?;
+    Ok(socket.receive_within::<Tell>(limit)?.0)
+}
+
+fn list(socket: &Socket) -> Result<Listing, Error> {
+    match ask(socket, &Ask::List, PATIENCE)? {
+        Tell::List(listing) => Ok(listing),
+        _ => Err(Error::Refused("the group's keeper says something else than it should".into())),
+    }
+}
+
+/// All groups, as text or as JSON. One that ends meanwhile is not shown.
+pub fn show(as_json: bool) -> Result<String> {
+    let place = Place::find()?;
+    let mut listings = Vec::new();
+    for name in place.groups()? {
+        match place.connect(&name).and_then(|socket| list(&socket)) {
+            Ok(listing) => listings.push(listing),
+            Err(Error::NoGroup(_) | Error::Gone) => {}
+            Err(error) => return Err(error).with_context(|| format!("the group {name}")),
+        }
+    }
+    Ok(if as_json { json(&listings, resident) } else { text(&listings, resident) })
+}
+
+/// Bytes of a process in memory; `None` where it is gone.
+fn resident(pid: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        b if b >= 10 << 30 => format!("{}G", b >> 30),
+        b if b >= 10 << 20 => format!("{}M", b >> 20),
+        b => format!("{}K", b >> 10),
+    }
+}
+
+fn age(milliseconds: u64) -> String {
+    let seconds = milliseconds / 1000;
+    match seconds {
+        0..=99 => format!("{seconds}s"),
+        100..=5999 => format!("{}m", seconds / 60),
+        6000..=172_799 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn regions(peer: &Seen) -> String {
+    let words: Vec<_> =
+        peer.regions.iter().map(|(name, rights)| format!("{name}:{rights}")).collect();
+    words.join(",")
+}
+
+fn text(listings: &[Listing], resident: impl Fn(i32) -> Option<u64>) -> String {
+    let mut rows = vec![[
+        "GROUP", "PEER", "PID", "BACKEND", "STATE", "MEMORY", "RESIDENT", "AGE", "IMAGE", "REGIONS",
+    ]
+    .map(str::to_owned)];
+    for listing in listings {
+        for peer in &listing.peers {
+            rows.push([
+                listing.group.clone(),
+                peer.peer.to_string(),
+                peer.pid.to_string(),
+                peer.backend.clone(),
+                peer.state.clone(),
+                size(peer.memory),
+                resident(peer.pid).map_or("-".into(), size),
+                age(peer.age_ms),
+                peer.image.clone(),
+                regions(peer),
+            ]);
+        }
+    }
+    let widths: Vec<usize> = (0..rows[0].len())
+        .map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
+        .collect();
+    let line = |row: &[String; 10]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        let cells: Vec<_> = cells.collect();
+        cells.join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+fn json(listings: &[Listing], resident: impl Fn(i32) -> Option<u64>) -> String {
+    let peer = |peer: &Seen| {
+        let regions =
+            peer.regions.iter().map(|(name, rights)| json!({"name": name, "rights": rights}));
+        json!({
+            "peer": peer.peer,
+            "pid": peer.pid,
+            "image": peer.image,
+            "backend": peer.backend,
+            "state": peer.state,
+            "memory": peer.memory,
+            "resident": resident(peer.pid),
+            "regions": regions.collect::<Vec<_>>(),
+            "age_ms": peer.age_ms,
+        })
+    };
+    let group = |listing: &Listing| {
+        let regions = listing.regions.iter();
+        let regions =
+            regions.map(|r| json!({"name": r.name, "address": r.address, "bytes": r.bytes}));
+        json!({
+            "group": listing.group,
+            "keeper": listing.keeper,
+            "memory": listing.memory,
+            "memory_limit": listing.memory_limit,
+            "peers_limit": listing.peers_limit,
+            "regions": regions.collect::<Vec<_>>(),
+            "peers": listing.peers.iter().map(peer).collect::<Vec<_>>(),
+        })
+    };
+    let groups: Vec<_> = listings.iter().map(group).collect();
+    json!(groups).to_string() + "\n"
+}
+
+/// Ends peers, and waits until they have, and with the last of a run's the process that ran it.
+pub fn kill(target: &Target) -> Result<()> {
+    let socket = Place::find()?.connect(&target.group)?;
+    let gone = || Error::NoGroup(target.group.clone());
+    let before = match list(&socket) {
+        Err(Error::Gone) => return Err(gone().into()),
+        listing => listing?,
+    };
+    let hit = |peer: &&Seen| target.peer.is_none_or(|number| number == peer.peer);
+    let stays = |pid: i32| before.peers.iter().any(|peer| peer.pid == pid && !hit(&peer));
+    let pids = before.peers.iter().filter(hit).map(|peer| peer.pid).filter(|pid| !stays(*pid));
+    let open = |pid: i32| pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok();
+    let processes: Vec<OwnedFd> = pids.filter_map(open).collect();
+    let keeper = target.peer.is_none().then(|| open(before.keeper)).flatten();
+    match ask(&socket, &Ask::Kill { peer: target.peer }, END) {
+        // A group whose last run ended by itself meanwhile.
+        Ok(Tell::Ended(_)) | Err(Error::Gone) => {}
+        Ok(Tell::Refused(why)) => bail!(why),
+        Ok(_) => bail!("the group's keeper says something else than it should"),
+        Err(error) => return Err(error).context("not all have ended (kyozon ps shows who)"),
+    }
+    for process in &processes {
+        let limit = Timespec::try_from(END)?;
+        if poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit))? == 0 {
+            bail!("a process of the group {} has not ended in {} s", target.group, END.as_secs());
+        }
+    }
+    if let Some(keeper) = keeper {
+        // It goes on for those who have come meanwhile.
+        let _ = poll(&mut [PollFd::new(&keeper, PollFlags::IN)], Some(&Timespec::try_from(LAST)?));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kyozon_join::message::Known;
+
+    fn listings() -> Vec<Listing> {
+        let peer = Seen {
+            peer: 3,
+            pid: 77,
+            image: "hello.elf".into(),
+            backend: "kvm".into(),
+            state: "running".into(),
+            memory: 64 << 20,
+            regions: vec![("board".into(), "rw".into()), ("read".into(), "r".into())],
+            age_ms: 61_000,
+        };
+        let board =
+            Known { name: "board".into(), address: 1 << 38, bytes: 8192, ..Known::default() };
+        let group = Listing {
+            group: "g".into(),
+            keeper: 70,
+            memory: 65 << 20,
+            memory_limit: None,
+            peers_limit: 64,
+            regions: vec![board],
+            peers: vec![peer],
+        };
+        vec![group]
+    }
+
+    #[test]
+    fn a_row_a_peer() {
+        let lines = text(&listings(), |_| Some(3 << 20));
+        let words: Vec<Vec<_>> = lines.lines().map(|l| l.split_whitespace().collect()).collect();
+        let want = [
+            "g",
+            "3",
+            "77",
+            "kvm",
+            "running",
+            "64M",
+            "3072K",
+            "61s",
+            "hello.elf",
+            "board:rw,read:r",
+        ];
+        assert_eq!((words[0].len(), &words[1][..]), (10, &want[..]));
+        assert_eq!(text(&[], |_| None).lines().count(), 1);
+    }
+
+    #[test]
+    fn the_same_as_json() {
+        let value: serde_json::Value = serde_json::from_str(&json(&listings(), |_| None)).unwrap();
+        assert_eq!(value[0]["peers"][0]["regions"][1]["rights"], "r");
+        assert_eq!(value[0]["peers"][0]["resident"], json!(null));
+        assert_eq!(value[0]["regions"][0]["address"], json!(1_u64 << 38));
+    }
+
+    #[test]
+    fn ages_are_short() {
+        let ages = [0, 99, 100, 6000, 200_000].map(|s| age(s * 1000));
+        assert_eq!(ages, ["0s", "99s", "1m", "1h", "2d"]);
+    }
+}

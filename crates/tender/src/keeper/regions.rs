@@ -1,0 +1,167 @@
+//! Calls about regions: the rules of `abi::unikernel`, for peers that different tenders run.
+
+use super::state::{Id, State};
+use crate::process::read_only;
+use crate::region::{self, Region, ALL};
+use anyhow::{Context, Result};
+use kyozon_abi::unikernel::*;
+use kyozon_join::message::{Ask, Tell};
+use std::os::fd::{AsFd, OwnedFd};
+
+impl State {
+    /// Makes a region, which nobody was granted but its owner.
+    pub(super) fn make(
+        &mut self,
+        name: &str,
+        address: u64,
+        bytes: u64,
+        owner: Option<usize>,
+    ) -> Result<usize> {
+        let mut region = Region::new(name, address, bytes, owner)?;
+        if owner.is_none() {
+            region.granted = [0; MAX_PEERS];
+        }
+        let file = region.block.file_offset().context("a region with a file")?;
+        self.readers.push(read_only(file.file().as_fd())?);
+        self.regions.push(region);
+        Ok(self.regions.len() - 1)
+    }
+
+    /// A region's descriptor, which writes only where that is a right.
+    pub(super) fn file(&self, number: usize, rights: u32) -> Result<OwnedFd> {
+        let file = if rights & REGION_WRITE != 0 {
+            self.regions[number].block.file_offset().context("a region with a file")?.file().as_fd()
+        } else {
+            self.readers[number].as_fd()
+        };
+        file.try_clone_to_owned().context("too many open files")
+    }
+
+    pub(super) fn about_regions(&mut self, asker: Id, ask: Ask) {
+        match ask {
+            Ask::Create { id, peer, name, bytes, at } => {
+                let result = self.create(asker, peer, &name, bytes, at);
+                self.answer(asker, id, result, None);
+            }
+            Ask::Open { id, peer, name } => {
+                let named = |r: &Region| r.name == name && r.granted[peer] != 0;
+                match self.regions.iter().position(named) {
+                    Some(number) => {
+                        let known = self.known(number, self.regions[number].granted[peer]);
+                        self.answer(asker, id, Ok(number as u64), Some(known));
+                    }
+                    None => self.answer(asker, id, Err(ERROR_NAME), None),
+                }
+            }
+            Ask::Map { id, peer, number, rights } => match self.map(peer, number, rights) {
+                Ok((number, file)) => {
+                    let region = Some(self.known(number, rights));
+                    self.tell(asker, &Tell::Answer { id, result: 0, region }, &[file.as_fd()]);
+                    self.met();
+                }
+                Err(error) => self.answer(asker, id, Err(error), None),
+            },
+            Ask::Unmap { id, peer, number } => {
+                let result = self.of(number, peer).and_then(|number| {
+                    let region = &mut self.regions[number];
+                    match std::mem::take(&mut region.mapped[peer]) {
+                        0 => Err(ERROR_NAME),
+                        _ => {
+                            region.tell(peer, PEER_LEFT);
+                            Ok(())
+                        }
+                    }
+                });
+                self.answer(asker, id, result.map(|()| 0), None);
+            }
+            Ask::Grant { id, peer, number, to, rights } => {
+                match self.grant(peer, number, to, rights) {
+                    Ok(Some((to, number))) => self.take(asker, id, to, number),
+                    Ok(None) => self.answer(asker, id, Ok(0), None),
+                    Err(error) => self.answer(asker, id, Err(error), None),
+                }
+            }
+            Ask::Meet { id, peer, number, count } => match self.of(number, peer) {
+                Ok(_) if count > MAX_PEERS as u64 => {
+                    self.answer(asker, id, Err(ERROR_ARGUMENT), None);
+                }
+                Ok(number) => self.meet(asker, id, peer, number, count),
+                Err(error) => self.answer(asker, id, Err(error), None),
+            },
+            _ => {}
+        }
+    }
+
+    /// A region by its number, where the peer has to do with it.
+    fn of(&self, number: u64, peer: usize) -> Result<usize, i64> {
+        let number = usize::try_from(number).map_err(|_| ERROR_NAME)?;
+        let region = self.regions.get(number).ok_or(ERROR_NAME)?;
+        let known = region.granted[peer] != 0 || region.owner == Some(peer);
+        known.then_some(number).ok_or(ERROR_NAME)
+    }
+
+    fn create(
+        &mut self,
+        asker: Id,
+        peer: usize,
+        name: &str,
+        bytes: u64,
+        at: Option<u64>,
+    ) -> Result<u64, i64> {
+        let name = region::name(name.as_bytes()).ok_or(ERROR_ARGUMENT)?;
+        if self.regions.iter().any(|region| region.name == name) {
+            return Err(ERROR_EXISTS);
+        }
+        let address = region::place(&self.regions, bytes, at)?;
+        // A guest's memory for regions of its own is as much as its memory.
+        let budget = self.member(asker).map_or(0, |member| member.memory);
+        let own: u64 = self.regions.iter().filter(|r| r.owner == Some(peer)).map(|r| r.bytes).sum();
+        let limit = self.memory_limit.unwrap_or(u64::MAX);
+        if self.regions.len() == MAX_REGIONS
+            || own.saturating_add(bytes) > budget
+            || self.memory().saturating_add(bytes) > limit
+        {
+            return Err(ERROR_FULL);
+        }
+        let number = self.make(name, address, bytes, Some(peer)).map_err(|_| ERROR_FULL)?;
+        Ok(number as u64)
+    }
+
+    fn map(&mut self, peer: usize, number: u64, rights: u32) -> Result<(usize, OwnedFd), i64> {
+        let number = self.of(number, peer)?;
+        if rights == 0 || rights & !ALL != 0 {
+            return Err(ERROR_ARGUMENT);
+        }
+        if rights & !self.regions[number].granted[peer] != 0 {
+            return Err(ERROR_RIGHT);
+        }
+        let file = self.file(number, rights).map_err(|_| ERROR_FULL)?;
+        let region = &mut self.regions[number];
+        // With other rights it is still the same peer, for those who look at the header.
+        if std::mem::replace(&mut region.mapped[peer], rights) == 0 {
+            region.tell(peer, PEER_HERE);
+        }
+        region.came |= 1 << peer;
+        Ok((number, file))
+    }
+
+    /// Changes rights. A peer that has to lose a mapping for that is returned.
+    fn grant(
+        &mut self,
+        peer: usize,
+        number: u64,
+        to: u64,
+        rights: u32,
+    ) -> Result<Option<(usize, usize)>, i64> {
+        let number = self.of(number, peer)?;
+        let to =
+            usize::try_from(to).ok().filter(|to| self.seats.get(*to).is_some_and(Option::is_some));
+        let to = to.ok_or(ERROR_NAME)?;
+        let region = &mut self.regions[number];
+        if region.owner != Some(peer) {
+            return Err(ERROR_RIGHT);
+        }
+        region.granted[to] = rights & ALL;
+        Ok((region.mapped[to] & !rights != 0).then_some((to, number)))
+    }
+}

@@ -1,0 +1,480 @@
+//! Who is connected, which peers he has, and what waits for something.
+
+use crate::region::Region;
+use anyhow::{Context, Result};
+use kyozon_abi::unikernel::*;
+use kyozon_join::clock::Clock;
+use kyozon_join::message::{Ask, Known, Listing, Seen, Tell};
+use kyozon_join::socket::Socket;
+use kyozon_join::Error;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags, Signal};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+use vmm_sys_util::eventfd::EventFd;
+
+/// How long a tender may take to unmap a region. Then it is killed.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A connection.
+pub(super) type Id = u64;
+
+/// Whoever is connected.
+struct Connection {
+    socket: Socket,
+    pid: i32,
+    process: Option<OwnedFd>,
+    member: Option<Member>,
+}
+
+/// One who joined.
+pub(super) struct Member {
+    pub image: String,
+    pub backend: String,
+    pub memory: u64,
+    pub since: Instant,
+    pub running: bool,
+}
+
+impl Member {
+    /// A host program, whose memory nobody can take regions from.
+    pub fn is_host(&self) -> bool {
+        self.backend == "host"
+    }
+
+    /// Whose mappings can be taken away while it runs.
+    fn can_lose(&self) -> bool {
+        self.backend == "kvm"
+    }
+}
+
+/// A peer that has to lose a region before somebody gets his answer.
+struct Taking {
+    asker: Id,
+    id: u64,
+    from: Id,
+    serial: u64,
+    peer: usize,
+    number: usize,
+    end: Instant,
+}
+
+/// A peer that waits until so many have come to a region.
+struct Meeting {
+    asker: Id,
+    id: u64,
+    peer: usize,
+    number: usize,
+    count: u64,
+}
+
+/// Somebody who waits until peers have ended.
+struct Killing {
+    asker: Id,
+    left: Vec<(usize, Id)>,
+    /// Their connections: who has no peers any more is about to leave.
+    members: Vec<Id>,
+    count: usize,
+}
+
+/// A group.
+pub(super) struct State {
+    pub name: String,
+    pub clock: Option<Clock>,
+    pub memory_limit: Option<u64>,
+    pub peers_limit: usize,
+    pub regions: Vec<Region>,
+    /// Of each region, a descriptor that cannot write.
+    pub readers: Vec<File>,
+    pub tokens: Vec<EventFd>,
+    /// Who has which number.
+    pub seats: [Option<Id>; MAX_PEERS],
+    /// Numbers that somebody had, a bit for each.
+    pub used: u64,
+    /// Somebody has joined.
+    pub joined: bool,
+    connections: BTreeMap<Id, Connection>,
+    /// Told to go, once it is known whether the group goes, too.
+    leaving: Vec<Connection>,
+    next: Id,
+    takings: Vec<Taking>,
+    /// Requests that wait for the end of a taking.
+    deferred: Vec<(Id, Ask)>,
+    meetings: Vec<Meeting>,
+    killings: Vec<Killing>,
+}
+
+impl State {
+    pub fn new(name: &str) -> Result<Self> {
+        let token = |_| EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
+        let tokens = (0..MAX_PEERS).map(token).collect::<Result<_, _>>().context("eventfd")?;
+        Ok(Self {
+            name: name.to_owned(),
+            clock: None,
+            memory_limit: None,
+            peers_limit: MAX_PEERS,
+            regions: Vec::new(),
+            readers: Vec::new(),
+            tokens,
+            seats: [None; MAX_PEERS],
+            used: 0,
+            joined: false,
+            connections: BTreeMap::new(),
+            leaving: Vec::new(),
+            next: 0,
+            takings: Vec::new(),
+            deferred: Vec::new(),
+            meetings: Vec::new(),
+            killings: Vec::new(),
+        })
+    }
+
+    /// What must stay open.
+    pub fn descriptors(&self) -> Vec<i32> {
+        self.tokens.iter().map(AsRawFd::as_raw_fd).collect()
+    }
+
+    pub fn connections(&self) -> Vec<Id> {
+        self.connections.keys().copied().collect()
+    }
+
+    pub fn socket(&self, id: Id) -> Option<&Socket> {
+        self.connections.get(&id).map(|c| &c.socket)
+    }
+
+    pub fn member(&mut self, id: Id) -> Option<&mut Member> {
+        self.connections.get_mut(&id)?.member.as_mut()
+    }
+
+    pub fn join(&mut self, id: Id, member: Member) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.member = Some(member);
+            self.joined = true;
+        }
+    }
+
+    /// Takes a connection of ours, or root's.
+    pub fn accept(&mut self, socket: OwnedFd) {
+        let Ok(who) = socket_peercred(&socket) else { return };
+        if who.uid != rustix::process::geteuid() && !who.uid.is_root() {
+            return;
+        }
+        let process = pidfd_open(who.pid, PidfdFlags::empty()).ok();
+        let pid = who.pid.as_raw_nonzero().get();
+        self.next += 1;
+        let connection = Connection { socket: socket.into(), pid, process, member: None };
+        self.connections.insert(self.next, connection);
+    }
+
+    /// Says something. A member that does not listen is killed: others rely on what it is told. Whoever hung up is
+    /// found out when he is listened to.
+    pub fn tell(&mut self, id: Id, tell: &Tell, descriptors: &[BorrowedFd<'_>]) {
+        let Some(connection) = self.connections.get(&id) else { return };
+        let said = connection.socket.send(tell, descriptors);
+        if connection.member.is_some() && matches!(said, Err(Error::System(..))) {
+            self.signal(id, Signal::KILL);
+        }
+    }
+
+    pub fn answer(&mut self, asker: Id, id: u64, result: Result<u64, i64>, region: Option<Known>) {
+        let result = result.map_or_else(|error| error, |value| value as i64);
+        self.tell(asker, &Tell::Answer { id, result, region }, &[]);
+    }
+
+    fn signal(&self, id: Id, signal: Signal) {
+        if let Some(process) = self.connections.get(&id).and_then(|c| c.process.as_ref()) {
+            let _ = pidfd_send_signal(process, signal);
+        }
+    }
+
+    /// One message. Whoever hung up, or says what is no message, is out.
+    pub fn receive(&mut self, id: Id) {
+        let Some(connection) = self.connections.get(&id) else { return };
+        match connection.socket.receive::<Ask>() {
+            Ok((ask, _)) => self.carry_out(id, ask),
+            Err(_) => self.out(id),
+        }
+    }
+
+    fn carry_out(&mut self, id: Id, ask: Ask) {
+        let asks_for = match ask {
+            Ask::Gone { peer, .. }
+            | Ask::Create { peer, .. }
+            | Ask::Open { peer, .. }
+            | Ask::Map { peer, .. }
+            | Ask::Unmap { peer, .. }
+            | Ask::Grant { peer, .. }
+            | Ask::Meet { peer, .. } => Some(peer),
+            _ => None,
+        };
+        // Nobody speaks for the peers of others.
+        if asks_for.is_some_and(|peer| self.seats.get(peer) != Some(&Some(id))) {
+            return self.out(id);
+        }
+        match ask {
+            Ask::Join(join) => self.welcome(id, &join),
+            Ask::Started => {
+                if let Some(member) = self.member(id) {
+                    member.running = true;
+                }
+            }
+            Ask::Gone { peer, state } => {
+                self.gone(peer, if state == PEER_LEFT { PEER_LEFT } else { PEER_DEAD });
+            }
+            Ask::Taken { serial } => {
+                let at = self.takings.iter().position(|t| t.serial == serial && t.from == id);
+                if let Some(at) = at {
+                    let taking = self.takings.remove(at);
+                    self.taken(taking);
+                }
+            }
+            Ask::Leave => {
+                self.all_gone(id);
+                self.leaving.extend(self.connections.remove(&id));
+            }
+            Ask::List => {
+                let listing = self.listing();
+                self.tell(id, &Tell::List(listing), &[]);
+            }
+            Ask::Kill { peer } => self.kill(id, peer),
+            Ask::Map { peer, number, .. } if self.is_taking(peer, number) => {
+                self.deferred.push((id, ask));
+            }
+            other => self.about_regions(id, other),
+        }
+    }
+
+    fn is_taking(&self, peer: usize, number: u64) -> bool {
+        self.takings.iter().any(|t| t.peer == peer && t.number as u64 == number)
+    }
+
+    /// A connection is no more. What it had is dead.
+    fn out(&mut self, id: Id) {
+        self.all_gone(id);
+        self.connections.remove(&id);
+    }
+
+    fn all_gone(&mut self, id: Id) {
+        for peer in 0..MAX_PEERS {
+            if self.seats[peer] == Some(id) {
+                self.gone(peer, PEER_DEAD);
+            }
+        }
+        self.deferred.retain(|(asker, _)| *asker != id);
+        self.meetings.retain(|meeting| meeting.asker != id);
+        self.killings.retain(|killing| killing.asker != id);
+    }
+
+    /// A peer is no more: every header says so, its rights end, and everybody looks.
+    fn gone(&mut self, peer: usize, state: u32) {
+        let Some(seat) = self.seats[peer].take() else { return };
+        for region in &mut self.regions {
+            if std::mem::take(&mut region.mapped[peer]) != 0 {
+                region.tell(peer, state);
+            }
+            region.granted[peer] = 0;
+            region.owner = region.owner.filter(|owner| *owner != peer);
+        }
+        self.meetings.retain(|meeting| meeting.peer != peer);
+        let (done, left) =
+            std::mem::take(&mut self.takings).into_iter().partition(|t| t.peer == peer);
+        self.takings = left;
+        for taking in done {
+            self.taken(taking);
+        }
+        self.ring_others(peer);
+        for killing in &mut self.killings {
+            killing.left.retain(|target| *target != (peer, seat));
+        }
+    }
+
+    pub fn ring_others(&self, peer: usize) {
+        for (other, token) in self.tokens.iter().enumerate() {
+            if other != peer && self.seats[other].is_some() {
+                // A counter that is full has a token.
+                let _ = token.write(1);
+            }
+        }
+    }
+
+    /// A peer loses a region that it has mapped; then the asker has his answer.
+    pub fn take(&mut self, asker: Id, id: u64, peer: usize, number: usize) {
+        let Some(from) = self.seats[peer] else { return };
+        self.next += 1;
+        let (serial, end) = (self.next, Instant::now() + PATIENCE);
+        self.takings.push(Taking { asker, id, from, serial, peer, number, end });
+        match self.member(from) {
+            Some(member) if member.can_lose() => {
+                self.tell(from, &Tell::Take { serial, peer, number: number as u64 }, &[]);
+            }
+            // It cannot lose it, and ends; a host program has nobody who would end it.
+            Some(member) if member.is_host() => self.signal(from, Signal::KILL),
+            _ => self.tell(from, &Tell::Stop { peer: Some(peer) }, &[]),
+        }
+    }
+
+    fn taken(&mut self, taking: Taking) {
+        let Taking { asker, id, peer, number, .. } = taking;
+        let region = &mut self.regions[number];
+        if std::mem::take(&mut region.mapped[peer]) != 0 {
+            region.tell(peer, PEER_DEAD);
+            self.ring_others(peer);
+        }
+        self.answer(asker, id, Ok(0), None);
+        let again = |(_, ask): &(Id, Ask)| matches!(ask, Ask::Map { peer: p, number: n, .. } if *p == peer && *n == number as u64);
+        let (now, later) = std::mem::take(&mut self.deferred).into_iter().partition(again);
+        self.deferred = later;
+        for (asker, ask) in now {
+            self.carry_out(asker, ask);
+        }
+    }
+
+    /// [`Ask::Meet`].
+    pub fn meet(&mut self, asker: Id, id: u64, peer: usize, number: usize, count: u64) {
+        // Who asks anew does not wait for the former answer any more.
+        self.meetings.retain(|meeting| meeting.peer != peer);
+        self.meetings.push(Meeting { asker, id, peer, number, count });
+        self.met();
+    }
+
+    /// Answers those whose wait is over.
+    pub fn met(&mut self) {
+        let came = |regions: &[Region], number: usize| u64::from(regions[number].came.count_ones());
+        let (done, left) = std::mem::take(&mut self.meetings)
+            .into_iter()
+            .partition(|meeting| came(&self.regions, meeting.number) >= meeting.count);
+        self.meetings = left;
+        let done: Vec<Meeting> = done;
+        for meeting in done {
+            self.answer(meeting.asker, meeting.id, Ok(came(&self.regions, meeting.number)), None);
+        }
+    }
+
+    fn kill(&mut self, asker: Id, only: Option<usize>) {
+        let seats = self.seats.iter().enumerate();
+        let left: Vec<_> = seats
+            .filter(|(peer, _)| only.is_none_or(|only| only == *peer))
+            .filter_map(|(peer, seat)| Some((peer, (*seat)?)))
+            .collect();
+        if let (true, Some(peer)) = (left.is_empty(), only) {
+            let name = &self.name;
+            let refused = Tell::Refused(format!("the group {name} has no peer {peer}"));
+            return self.tell(asker, &refused, &[]);
+        }
+        let mut told = Vec::new();
+        for (peer, id) in &left {
+            if self.member(*id).is_some_and(|member| member.is_host()) {
+                self.signal(*id, Signal::TERM);
+            } else if only.is_some() || !told.contains(id) {
+                told.push(*id);
+                self.tell(*id, &Tell::Stop { peer: only.map(|_| *peer) }, &[]);
+            }
+        }
+        let (count, members) = (left.len(), left.iter().map(|target| target.1).collect());
+        self.killings.push(Killing { asker, left, members, count });
+    }
+
+    /// How long until something is late.
+    pub fn deadline(&self) -> Option<Duration> {
+        let first = self.takings.iter().map(|taking| taking.end).min()?;
+        Some(first.saturating_duration_since(Instant::now()))
+    }
+
+    /// Kills tenders that did not take a region away in time; their sockets hang up then.
+    pub fn expire(&mut self) {
+        let now = Instant::now();
+        for at in 0..self.takings.len() {
+            if self.takings[at].end <= now {
+                self.signal(self.takings[at].from, Signal::KILL);
+                self.takings[at].end = now + PATIENCE;
+            }
+        }
+    }
+
+    /// Nobody is here, but for those who wait for just that.
+    pub fn is_over(&self) -> bool {
+        let waits = |id: &Id| self.killings.iter().any(|killing| killing.asker == *id);
+        self.connections.iter().all(|(id, c)| c.member.is_none() && waits(id))
+            && self.seats.iter().all(Option::is_none)
+    }
+
+    /// Answers those whose peers have ended, and lets go who wants to.
+    pub fn settle(&mut self) {
+        self.leaving.clear();
+        if self.is_over() {
+            return;
+        }
+        self.killed();
+    }
+
+    /// The group's folder is gone. Who left, or waits for that, sees the socket hang up when this process ends.
+    pub fn finish(&mut self) {
+        self.killed();
+    }
+
+    fn killed(&mut self) {
+        let leaves =
+            |id: &Id| self.connections.contains_key(id) && !self.seats.contains(&Some(*id));
+        let over =
+            |killing: &Killing| killing.left.is_empty() && !killing.members.iter().any(leaves);
+        let (done, left) = std::mem::take(&mut self.killings).into_iter().partition(over);
+        self.killings = left;
+        let done: Vec<Killing> = done;
+        for killing in done {
+            self.tell(killing.asker, &Tell::Ended(killing.count), &[]);
+        }
+    }
+
+    /// Bytes of all guests and regions.
+    pub fn memory(&self) -> u64 {
+        let member = |id: &Id| self.connections.get(id).and_then(|c| c.member.as_ref());
+        let guests: u64 = self.seats.iter().flatten().filter_map(member).map(|m| m.memory).sum();
+        guests + self.regions.iter().map(|region| region.bytes).sum::<u64>()
+    }
+
+    fn listing(&self) -> Listing {
+        let mut peers = Vec::new();
+        for (peer, id) in self.seats.iter().enumerate() {
+            let Some(connection) = id.and_then(|id| self.connections.get(&id)) else { continue };
+            let Some(member) = &connection.member else { continue };
+            let mapped = self.regions.iter().filter(|region| region.mapped[peer] != 0);
+            let rights = |region: &Region| match region.mapped[peer] & REGION_WRITE {
+                0 => "r".to_owned(),
+                _ => "rw".to_owned(),
+            };
+            peers.push(Seen {
+                peer,
+                pid: connection.pid,
+                image: member.image.clone(),
+                backend: member.backend.clone(),
+                state: if member.running { "running" } else { "starting" }.to_owned(),
+                memory: member.memory,
+                regions: mapped.map(|region| (region.name.clone(), rights(region))).collect(),
+                age_ms: member.since.elapsed().as_millis() as u64,
+            });
+        }
+        Listing {
+            group: self.name.clone(),
+            keeper: std::process::id() as i32,
+            memory: self.memory(),
+            memory_limit: self.memory_limit,
+            peers_limit: self.peers_limit,
+            regions: (0..self.regions.len()).map(|number| self.known(number, 0)).collect(),
+            peers,
+        }
+    }
+
+    /// A region, as others are told of it.
+    pub fn known(&self, number: usize, rights: u32) -> Known {
+        let Region { name, address, bytes, .. } = &self.regions[number];
+        Known {
+            number: number as u64,
+            name: name.clone(),
+            address: *address,
+            bytes: *bytes,
+            rights,
+        }
+    }
+}

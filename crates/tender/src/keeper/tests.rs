@@ -1,0 +1,305 @@
+//! A keeper in a thread, and tenders that are this test.
+
+use super::*;
+use kyozon_abi::unikernel::*;
+use kyozon_channel::park::{Life, Park, Peers};
+use kyozon_join::clock::Clock;
+use kyozon_join::host::State as Told;
+use kyozon_join::message::{Ask, Join, Known, Tell, Wanted, VERSION};
+use kyozon_join::place::Met;
+use kyozon_join::socket::Socket;
+use kyozon_join::{Error, Host, Rights};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicU64;
+use std::thread::JoinHandle;
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+struct Test {
+    place: Place,
+    keeper: Option<JoinHandle<()>>,
+    folder: std::path::PathBuf,
+}
+
+impl Test {
+    fn new(name: &str) -> (Self, Socket) {
+        let folder = std::env::temp_dir().join(format!("kyozon-{name}-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let place = Place::at(&folder.join("kyozon"));
+        let Met::Made { socket, listener, lock } = place.meet("g").unwrap() else {
+            panic!("there?")
+        };
+        drop(lock);
+        let at = place.clone();
+        let keeper = std::thread::spawn(move || {
+            let mut state = State::new("g").unwrap();
+            serve(&at, &mut state, &listener).unwrap();
+        });
+        (Self { place, keeper: Some(keeper), folder }, socket)
+    }
+
+    fn connect(&self) -> Socket {
+        self.place.connect("g").unwrap()
+    }
+
+    /// The group is over, and nothing is left.
+    fn end(mut self) {
+        self.keeper.take().unwrap().join().unwrap();
+        assert!(!self.place.base().exists());
+        std::fs::remove_dir(&self.folder).unwrap();
+    }
+}
+
+fn wanted(name: &str, bytes: u64, write: bool) -> Wanted {
+    Wanted { name: name.into(), bytes, at: None, write }
+}
+
+fn join(peers: usize, regions: &[Wanted]) -> Join {
+    Join {
+        version: VERSION,
+        image: "x".into(),
+        backend: "kvm".into(),
+        peers,
+        memory: 1 << 20,
+        clock: Some(Clock::default()),
+        regions: regions.to_vec(),
+        group_memory: None,
+        group_peers: None,
+    }
+}
+
+/// Number of the first peer, regions, and their descriptors.
+fn welcome(socket: &Socket, join: Join) -> Result<(usize, Vec<Known>, Vec<OwnedFd>), String> {
+    socket.send(&Ask::Join(join), &[]).unwrap();
+    match socket.receive_within(LIMIT).unwrap() {
+        (Tell::Welcome { first, regions, .. }, mut fds) => {
+            let files = fds.split_off(MAX_PEERS);
+            Ok((first, regions, files))
+        }
+        (Tell::Refused(why), _) => Err(why),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ask(socket: &Socket, ask: Ask) -> i64 {
+    socket.send(&ask, &[]).unwrap();
+    answer(socket)
+}
+
+fn answer(socket: &Socket) -> i64 {
+    match socket.receive_within(LIMIT).unwrap().0 {
+        Tell::Answer { result, .. } => result,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn told(header: &OwnedFd, peer: usize) -> (u32, u32) {
+    let file = std::fs::File::from(header.try_clone().unwrap());
+    let mut words = [0; 8];
+    let at = std::mem::offset_of!(RegionHeader, peers) + peer * size_of::<RegionPeer>();
+    file.read_exact_at(&mut words, at as u64).unwrap();
+    let word = |at: usize| u32::from_le_bytes(words[at..at + 4].try_into().unwrap());
+    (word(0), word(4))
+}
+
+fn wait(what: &str, holds: impl Fn() -> bool) {
+    let end = std::time::Instant::now() + LIMIT;
+    while !holds() {
+        assert!(std::time::Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn two_runs_meet_and_one_dies() {
+    let (test, first) = Test::new("meet");
+    let (zero, regions, files) =
+        welcome(&first, join(1, &[wanted("board", 1 << 20, true)])).unwrap();
+    assert_eq!((zero, regions[0].rights, regions[0].address), (0, 3, REGION_AUTO_BASE));
+    let second = test.connect();
+    let board = wanted("board", 1 << 20, false);
+    let (one, again, readers) = welcome(&second, join(2, std::slice::from_ref(&board))).unwrap();
+    assert_eq!((one, again[0].address, again[0].rights), (1, REGION_AUTO_BASE, REGION_READ));
+    assert_eq!(told(&files[0], 2), (PEER_HERE, 1));
+    // Who only reads has a descriptor that only reads.
+    let reader = std::fs::File::from(readers[0].try_clone().unwrap());
+    assert!(reader.write_at(b"x", 4096).is_err());
+    assert!(std::fs::File::from(files[0].try_clone().unwrap()).write_at(b"x", 4096).is_ok());
+    let meet = |count| Ask::Meet { id: 7, peer: 0, number: 0, count };
+    assert_eq!((ask(&first, meet(3)), ask(&first, meet(65))), (3, ERROR_ARGUMENT));
+    drop(second);
+    wait("a death", || {
+        told(&files[0], 1) == (PEER_DEAD, 1) && told(&files[0], 2) == (PEER_DEAD, 1)
+    });
+    // Numbers that nobody had come first.
+    let third = test.connect();
+    assert_eq!(welcome(&third, join(1, std::slice::from_ref(&board))).unwrap().0, 3);
+    third.send(&Ask::Gone { peer: 3, state: PEER_LEFT }, &[]).unwrap();
+    third.send(&Ask::Leave, &[]).unwrap();
+    assert!(matches!(third.receive::<Tell>(), Err(Error::Gone)));
+    assert_eq!(told(&files[0], 3), (PEER_LEFT, 1));
+    let fourth = test.connect();
+    assert_eq!(welcome(&fourth, join(60, &[board])).unwrap().0, 4);
+    drop(fourth);
+    wait("deaths", || told(&files[0], 63) == (PEER_DEAD, 1));
+    let fifth = test.connect();
+    assert_eq!(welcome(&fifth, join(1, &[wanted("board", 0, true)])).unwrap().0, 1);
+    assert_eq!(told(&files[0], 1), (PEER_HERE, 2));
+    drop((first, fifth));
+    test.end();
+}
+
+#[test]
+fn a_region_is_granted_and_revoked_across_runs() {
+    let (test, first) = Test::new("revoke");
+    welcome(&first, join(1, &[])).unwrap();
+    let second = test.connect();
+    welcome(&second, join(1, &[])).unwrap();
+    let create =
+        |name: &str, bytes| Ask::Create { id: 1, peer: 0, name: name.into(), bytes, at: None };
+    assert_eq!(ask(&first, create("x", 8192)), 0);
+    assert_eq!(ask(&first, create("x", 8192)), ERROR_EXISTS);
+    assert_eq!(ask(&first, create("y", 1 << 20)), ERROR_FULL);
+    let map = |rights| Ask::Map { id: 2, peer: 1, number: 0, rights };
+    let grant = |to, rights| Ask::Grant { id: 3, peer: 0, number: 0, to, rights };
+    assert_eq!(ask(&second, map(1)), ERROR_NAME);
+    assert_eq!((ask(&first, grant(1, 3)), ask(&first, grant(2, 1))), (0, ERROR_NAME));
+    assert_eq!(ask(&second, map(3)), 0);
+    // A revoke waits for the other run, and what that asks meanwhile waits for the revoke.
+    first.send(&grant(1, 1), &[]).unwrap();
+    let (take, _) = second.receive_within::<Tell>(LIMIT).unwrap();
+    let Tell::Take { serial, peer: 1, number: 0 } = take else { panic!("{take:?}") };
+    second.send(&map(1), &[]).unwrap();
+    assert!(!first.readable(Some(Duration::from_millis(50))).unwrap());
+    assert!(!second.readable(Some(Duration::from_millis(50))).unwrap());
+    second.send(&Ask::Taken { serial: serial + 1 }, &[]).unwrap();
+    second.send(&Ask::Taken { serial }, &[]).unwrap();
+    assert_eq!((answer(&first), answer(&second)), (0, 0));
+    // One who dies meanwhile has lost it, too.
+    first.send(&grant(1, 0), &[]).unwrap();
+    assert!(matches!(second.receive_within::<Tell>(LIMIT).unwrap().0, Tell::Take { .. }));
+    drop(second);
+    assert_eq!(answer(&first), 0);
+    // Nobody speaks for others.
+    let third = test.connect();
+    welcome(&third, join(1, &[])).unwrap();
+    third.send(&grant(1, 3), &[]).unwrap();
+    assert!(matches!(third.receive::<Tell>(), Err(Error::Gone)));
+    drop(first);
+    test.end();
+}
+
+#[test]
+fn a_host_program_is_a_peer() {
+    let (test, first) = Test::new("host");
+    let none = Host::join_at(&test.place, "g", &[]).unwrap_err();
+    assert_eq!(none.to_string(), "the group g has no guest yet");
+    let (_, _, files) =
+        welcome(&first, join(1, &[wanted("a", 1 << 20, true), wanted("b", 8192, true)])).unwrap();
+    let regions = [("a", Rights::Write), ("b", Rights::Read)];
+    let host = Host::join_at(&test.place, "g", &regions).unwrap();
+    let (a, b) = (host.region("a").unwrap(), host.region("b").unwrap());
+    assert_eq!((host.number(), a.address(), a.bytes()), (1, REGION_AUTO_BASE, (1 << 20) - 4096));
+    assert!(host.region("c").is_none() && a.shared().is_ok() && b.shared().is_err());
+    assert_eq!(
+        (a.me().number(), a.me().generation(), a.life(0), a.life(2)),
+        (1, 1, Life::Alive(1), Life::NotYet)
+    );
+    // The same memory, at that address.
+    let word = a.shared().unwrap().get::<AtomicU64>(64).unwrap();
+    word.store(77, std::sync::atomic::Ordering::SeqCst);
+    let mut bytes = [0; 8];
+    std::fs::File::from(files[0].try_clone().unwrap())
+        .read_exact_at(&mut bytes, 4096 + 64)
+        .unwrap();
+    assert_eq!(u64::from_le_bytes(bytes), 77);
+    // Its address is taken in this process.
+    assert!(Host::join_at(&test.place, "g", &regions).is_err());
+    host.unpark(1);
+    host.unpark(64);
+    host.park(None);
+    let end = host.now() + 1_000_000;
+    while host.now() < end {
+        host.park(Some(end));
+    }
+    // What a guest grants later.
+    assert!(host.map("x", Rights::Read).is_err());
+    let create = Ask::Create { id: 1, peer: 0, name: "x".into(), bytes: 8192, at: None };
+    let grant = |rights| Ask::Grant { id: 2, peer: 0, number: 2, to: 1, rights };
+    assert_eq!((ask(&first, create), ask(&first, grant(REGION_READ))), (2, 0));
+    assert!(host.map("x", Rights::Write).unwrap_err().to_string().contains("fewer rights"));
+    let x = host.map("x", Rights::Read).unwrap();
+    assert_eq!((x.peer(1), x.rights()), ((Told::Here, 1), Rights::Read));
+    assert!(host.map("x", Rights::Read).is_err());
+    // It leaves of its own will, and sees the others go.
+    drop((a, b, x));
+    drop(host);
+    wait("the host's end", || told(&files[0], 1) == (PEER_LEFT, 1));
+    let host = Host::join_at(&test.place, "g", &[("a", Rights::Read)]).unwrap();
+    drop(first);
+    let a = host.region("a").unwrap();
+    wait("a death", || a.life(0) == Life::Dead);
+    assert!(!host.is_over());
+    drop(a);
+    drop(host);
+    test.end();
+}
+
+#[test]
+fn limits_and_differences_are_refused_in_one_line() {
+    let (test, first) = Test::new("limits");
+    let limits = Join { group_memory: Some(8 << 20), group_peers: Some(3), ..join(1, &[]) };
+    let regions = [wanted("a", 1 << 20, true)];
+    welcome(&first, Join { regions: regions.to_vec(), ..limits }).unwrap();
+    let no = |join: Join| {
+        let why = welcome(&test.connect(), join).unwrap_err();
+        assert!(!why.contains('\n'));
+        why
+    };
+    assert!(no(join(3, &[])).contains("has 1 peers of at most 3: 3 more do not fit"));
+    assert!(no(Join { memory: 7 << 20, ..join(1, &[]) })
+        .contains("may have 8M of memory: 2M are used, 7M more"));
+    assert!(no(join(1, &[wanted("b", 6 << 20, true)])).contains("8M of memory"));
+    assert!(no(join(1, &[wanted("a", 2 << 20, true)])).contains("has 1M, not 2M"));
+    assert!(no(join(1, &[wanted("b", 0, true)])).contains("no region b"));
+    assert!(no(join(1, &[regions[0].clone(), regions[0].clone()])).contains("named twice"));
+    let elsewhere = Wanted { at: Some(REGION_BASE), ..regions[0].clone() };
+    assert!(no(join(1, &[elsewhere])).contains("is at 0x6000000000, not 0x4000000000"));
+    let overlap = Wanted { at: Some(REGION_AUTO_BASE), ..wanted("c", 8192, true) };
+    assert!(no(join(1, &[overlap])).contains("overlaps"));
+    assert!(no(Join { group_memory: Some(1 << 30), ..join(1, &[]) }).contains("8M, not 1G"));
+    assert!(no(Join { group_peers: Some(4), ..join(1, &[]) }).contains("3, not 4"));
+    assert!(no(Join { version: 0, ..join(1, &[]) }).contains("another version"));
+    assert!(no(Join { peers: 0, ..join(1, &[]) }).contains("do not fit"));
+    drop(first);
+    test.end();
+}
+
+#[test]
+fn those_who_look_see_and_kill() {
+    let (test, first) = Test::new("kill");
+    welcome(&first, join(2, &[wanted("a", 8192, false)])).unwrap();
+    first.send(&Ask::Started, &[]).unwrap();
+    let looker = test.connect();
+    wait("the start", || {
+        looker.send(&Ask::List, &[]).unwrap();
+        let Tell::List(list) = looker.receive_within(LIMIT).unwrap().0 else { panic!("no list") };
+        assert_eq!((list.peers.len(), list.memory), (2, (2 << 20) + 8192));
+        assert_eq!(list.peers[1].regions, [("a".to_owned(), "r".to_owned())]);
+        list.peers[1].state == "running"
+    });
+    looker.send(&Ask::Kill { peer: Some(9) }, &[]).unwrap();
+    let refused = Tell::Refused("the group g has no peer 9".into());
+    assert_eq!(looker.receive_within::<Tell>(LIMIT).unwrap().0, refused);
+    looker.send(&Ask::Kill { peer: Some(1) }, &[]).unwrap();
+    assert_eq!(first.receive_within::<Tell>(LIMIT).unwrap().0, Tell::Stop { peer: Some(1) });
+    first.send(&Ask::Gone { peer: 1, state: PEER_DEAD }, &[]).unwrap();
+    assert_eq!(looker.receive_within::<Tell>(LIMIT).unwrap().0, Tell::Ended(1));
+    looker.send(&Ask::Kill { peer: None }, &[]).unwrap();
+    assert_eq!(first.receive_within::<Tell>(LIMIT).unwrap().0, Tell::Stop { peer: None });
+    first.send(&Ask::Leave, &[]).unwrap();
+    // The folder is gone before the answer.
+    assert_eq!(looker.receive_within::<Tell>(LIMIT).unwrap().0, Tell::Ended(1));
+    assert!(!test.place.base().exists());
+    test.end();
+}

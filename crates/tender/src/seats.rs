@@ -1,0 +1,209 @@
+//! Who has which number of a group, and what became of those who had it.
+//!
+//! A guest that was there at the start keeps its number for ever. A number that a spawned peer had is free again when
+//! that is gone; who gets it next is of another generation. Each peer reads the table of all of them in a page of its
+//! own: it is written to every one of these pages whenever it changes.
+
+use crate::group::Peer;
+use crate::layout::system;
+use crate::memory::Memory;
+use kyozon_abi::unikernel::*;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use vm_memory::VolatileMemory;
+
+/// One number.
+#[derive(Clone, Default)]
+enum Seat {
+    #[default]
+    Free,
+    /// For a peer that is being made, with so many bytes of its own.
+    Reserved(u64),
+    Taken(Arc<Peer>),
+    /// For nobody any more, or of another run.
+    Left,
+}
+
+struct Table {
+    seats: Vec<Seat>,
+    life: [RegionPeer; MAX_PEERS],
+}
+
+/// All numbers of a group.
+pub struct Seats(RwLock<Table>);
+
+/// Writes one row of the table into a peer's page, the generation first: who sees that somebody is here sees who.
+fn show(memory: &Memory, number: usize, row: RegionPeer) {
+    let at = system::LIFE as usize + number * size_of::<RegionPeer>();
+    for (field, value) in [(4, row.generation), (0, row.state)] {
+        if let Ok(word) = memory.block.get_atomic_ref::<AtomicU32>(at + field) {
+            word.store(value, Ordering::Release);
+        }
+    }
+}
+
+impl Table {
+    fn tell(&mut self, number: usize, state: u32, generation: u32) {
+        self.life[number] = RegionPeer { state, generation };
+        for seat in &self.seats {
+            if let Seat::Taken(peer) = seat {
+                show(&peer.memory, number, self.life[number]);
+            }
+        }
+    }
+}
+
+impl Seats {
+    /// The peers that are there at the start, from number `first` on, and room for so many in all.
+    pub fn new(first: usize, peers: Vec<Peer>, limit: usize) -> Self {
+        let mut seats = vec![Seat::Left; first];
+        seats.extend(peers.into_iter().map(|p| Seat::Taken(Arc::new(p))));
+        seats.resize(limit.min(MAX_PEERS).max(seats.len()), Seat::Free);
+        let mut table = Table { seats, life: [RegionPeer::default(); MAX_PEERS] };
+        for number in 0..table.seats.len() {
+            if matches!(table.seats[number], Seat::Taken(_)) {
+                table.tell(number, PEER_HERE, 1);
+            }
+        }
+        Self(RwLock::new(table))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Table> {
+        self.0.read().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Table> {
+        self.0.write().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// How many peers there can be at once.
+    pub fn limit(&self) -> usize {
+        self.read().seats.len()
+    }
+
+    /// Who has a number.
+    pub fn get(&self, number: usize) -> Option<Arc<Peer>> {
+        match self.read().seats.get(number) {
+            Some(Seat::Taken(peer)) => Some(peer.clone()),
+            _ => None,
+        }
+    }
+
+    /// All who are here.
+    pub fn all(&self) -> Vec<(usize, Arc<Peer>)> {
+        let table = self.read();
+        let here = |(number, seat): (usize, &Seat)| match seat {
+            Seat::Taken(peer) => Some((number, peer.clone())),
+            _ => None,
+        };
+        table.seats.iter().enumerate().filter_map(here).collect()
+    }
+
+    /// What became of a number.
+    pub fn life(&self, number: usize) -> RegionPeer {
+        self.read().life.get(number).copied().unwrap_or_default()
+    }
+
+    /// Bytes of all who are here, or are being made: each has its own, and the first of a family what it shares.
+    pub fn bytes(&self) -> u64 {
+        let bytes = |seat: &Seat| match seat {
+            Seat::Taken(peer) => peer.memory.layout.bytes,
+            Seat::Reserved(bytes) => *bytes,
+            Seat::Free | Seat::Left => 0,
+        };
+        self.read().seats.iter().map(bytes).fold(0, u64::saturating_add)
+    }
+
+    /// The lowest free number, and the generation that its next peer is of, with so many bytes of its own. It is kept
+    /// until [`Seats::take`] or [`Seats::give_back`].
+    pub fn reserve(&self, bytes: u64) -> Option<(usize, u32)> {
+        let mut table = self.write();
+        let number = table.seats.iter().position(|seat| matches!(seat, Seat::Free))?;
+        table.seats[number] = Seat::Reserved(bytes);
+        Some((number, table.life[number].generation.wrapping_add(1)))
+    }
+
+    /// The number was not needed.
+    pub fn give_back(&self, number: usize) {
+        self.write().seats[number] = Seat::Free;
+    }
+
+    /// A spawned peer takes the number that was reserved. `false`, and it stays reserved, where its family has
+    /// ended, or whom it is bound to.
+    pub fn take(&self, number: usize, peer: Arc<Peer>) -> bool {
+        let mut table = self.write();
+        let here = |number: usize, generation| matches!(table.seats.get(number), Some(Seat::Taken(p)) if p.generation == generation);
+        if !here(peer.family, 1) || peer.bound.is_some_and(|(to, of)| !here(to, of)) {
+            return false;
+        }
+        for (other, row) in table.life.iter().enumerate() {
+            show(&peer.memory, other, *row);
+        }
+        let generation = peer.generation;
+        table.seats[number] = Seat::Taken(peer);
+        table.tell(number, PEER_HERE, generation);
+        true
+    }
+
+    /// Whoever has a number is gone. Who has to end with it.
+    pub fn leave(&self, number: usize, state: u32) -> Vec<(usize, Arc<Peer>)> {
+        let mut table = self.write();
+        let Some(Seat::Taken(peer)) = table.seats.get(number).cloned() else { return Vec::new() };
+        let first = peer.family == number;
+        table.seats[number] = if first { Seat::Left } else { Seat::Free };
+        table.tell(number, state, peer.generation);
+        drop(table);
+        let bound = Some((number, peer.generation));
+        let mut others = self.all();
+        others.retain(|(_, other)| first && other.family == number || other.bound == bound);
+        others
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::group::tests::{group, peer};
+    use crate::layout::system;
+    use kyozon_abi::unikernel::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_number_is_used_again_by_another_generation() {
+        let group = group(2, true);
+        let seats = super::Seats::new(0, vec![peer(true, 0, 1), peer(true, 1, 1)], 4);
+        assert_eq!((seats.limit(), group.seats.limit()), (4, 2));
+        assert_eq!(group.seats.reserve(0), None);
+        assert_eq!(seats.reserve(0), Some((2, 1)));
+        assert_eq!(seats.reserve(0), Some((3, 1)));
+        assert_eq!(seats.reserve(0), None);
+        seats.give_back(2);
+        assert_eq!(seats.reserve(0), Some((2, 1)));
+        assert!(seats.take(2, Arc::new(peer(true, 0, 1))));
+        // Every page tells of it, its own too.
+        let told = |reader: usize, number: u64| {
+            let memory = &seats.get(reader).unwrap().memory;
+            let row = memory.get_system::<8>(system::LIFE + number * 8);
+            (row[0].into(), row[4].into())
+        };
+        for reader in 0..3 {
+            assert_eq!(told(reader, 2), (PEER_HERE, 1));
+            assert_eq!(told(reader, 1), (PEER_HERE, 1));
+            assert_eq!(told(reader, 3), (PEER_ABSENT, 0));
+        }
+        assert!(seats.leave(2, PEER_LEFT).is_empty());
+        assert_eq!((told(0, 2), told(1, 2)), ((PEER_LEFT, 1), (PEER_LEFT, 1)));
+        assert!(seats.get(2).is_none());
+        assert_eq!(seats.reserve(0), Some((2, 2)));
+        assert!(seats.take(2, Arc::new(peer(true, 0, 2))));
+        assert_eq!(told(2, 2), (PEER_HERE, 2));
+        // With the first of a family go all, and nobody joins it any more; its number is for nobody.
+        let ended = seats.leave(0, PEER_LEFT);
+        assert_eq!(ended.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2]);
+        assert!(!seats.take(3, Arc::new(peer(true, 0, 1))));
+        assert!(seats.leave(2, PEER_DEAD).is_empty());
+        assert_eq!(seats.reserve(0), Some((2, 3)));
+        seats.give_back(3);
+        assert_eq!(seats.reserve(0), Some((3, 1)));
+        assert_eq!(seats.reserve(0), None);
+    }
+}

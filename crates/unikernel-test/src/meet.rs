@@ -1,0 +1,171 @@
+//! Cases of guests that different commands run, and of host programs: over the channel's ring and lock in the region
+//! `board`.
+
+use crate::peers::board;
+use crate::Case;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use kyozon_channel::border::Region;
+use kyozon_channel::error::Error;
+use kyozon_channel::park::{Life, Park, Peer, Peers};
+use kyozon_channel::spsc::{Reader, Writer};
+use kyozon_channel::sync::{Acquired, RawMutex};
+use kyozon_unikernel::region::{Mapped, Region as RegionOf, Rights, State};
+use kyozon_unikernel::{arguments, clock, me, println, sleep};
+
+pub const CASES: &[Case] = &[
+    ("echo", echo),
+    ("ask", ask),
+    ("see-end", see_end),
+    ("lock", lock),
+    ("read-only", read_only),
+    ("lend", lend),
+];
+
+/// Where the rings and the lock lie in the board's data; a host program has these numbers, too.
+const THERE: usize = 0;
+const BACK: usize = 8192;
+const RING: usize = 4096;
+const LOCK: usize = 65536;
+
+/// This guest, for the channel.
+struct Seat(Mapped);
+
+impl Park for Seat {
+    fn me(&self) -> Peer {
+        Peer::new(me() as u8, self.0.peer(me()).1).expect("a number below 64")
+    }
+    fn now(&self) -> u64 {
+        clock::now()
+    }
+    fn park(&self, deadline: Option<u64>) {
+        sleep::park(deadline);
+    }
+    fn unpark(&self, number: u8) {
+        sleep::unpark(number.into());
+    }
+    fn spins(&self) -> u32 {
+        200
+    }
+}
+
+impl Peers for Seat {
+    fn life(&self, number: u8) -> Life {
+        match self.0.peer(number.into()) {
+            (State::Absent, _) => Life::NotYet,
+            (State::Here, generation) => Life::Alive(generation),
+            _ => Life::Dead,
+        }
+    }
+}
+
+fn seat() -> (Seat, Region<'static>) {
+    let board = board();
+    assert_eq!(board.rights(), Rights::Write);
+    // SAFETY: mapped as long as the guest lives, and accessed by the channel only.
+    let region = unsafe { Region::new(board.data(), board.bytes()) };
+    (Seat(board), region)
+}
+
+/// Sends back what comes, until nobody sends any more.
+fn echo() {
+    let (seat, region) = seat();
+    let (control, data) = region.spsc(THERE, RING).unwrap();
+    let mut reader = Reader::attach(control, data, &seat).unwrap();
+    let (control, data) = region.spsc(BACK, RING).unwrap();
+    let mut writer = Writer::attach(control, data, &seat).unwrap();
+    let mut buffer = [0; 2048];
+    let mut count = 0_u64;
+    let end = loop {
+        let sent = reader
+            .recv(&mut buffer, &seat, None)
+            .and_then(|bytes| writer.send(&buffer[..bytes], &seat, None));
+        match sent {
+            Ok(()) => count += 1,
+            Err(error) => break error,
+        }
+    };
+    println!("echo: {} records, {end:?}", if count == 0 { "no" } else { "some" });
+}
+
+/// Sends records, and expects them back.
+fn ask() {
+    let (seat, region) = seat();
+    let (control, data) = region.spsc(THERE, RING).unwrap();
+    let mut writer = Writer::attach(control, data, &seat).unwrap();
+    let (control, data) = region.spsc(BACK, RING).unwrap();
+    let mut reader = Reader::attach(control, data, &seat).unwrap();
+    let mut buffer = [0; 2048];
+    for i in 0..500_usize {
+        let record = [i as u8; 2048];
+        let record = &record[..i * 7 % 2000];
+        writer.send(record, &seat, Some(clock::now() + 20_000_000_000)).unwrap();
+        let bytes = reader.recv(&mut buffer, &seat, Some(clock::now() + 20_000_000_000)).unwrap();
+        assert_eq!(&buffer[..bytes], record);
+    }
+    writer.close(&seat);
+    // The other ends without a word.
+    assert_eq!(reader.recv(&mut buffer, &seat, None), Err(Error::PeerDied));
+}
+
+/// Waits until a peer is here, then until it is not.
+fn see_end() {
+    let number = arguments::strings().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1);
+    let board = board();
+    while board.peer(number).0 == State::Absent {
+        sleep::park(Some(clock::now() + 10_000_000));
+    }
+    println!("peer {number} is here");
+    while board.peer(number).0 == State::Here {
+        sleep::park(None);
+    }
+    println!("peer {number} is {:?}", board.peer(number).0);
+}
+
+/// Waits for a lock that a peer holds who dies.
+fn lock() {
+    let (seat, region) = seat();
+    let lock = region.get::<RawMutex>(LOCK).unwrap();
+    // Until somebody else has it.
+    while let Ok(how) = lock.lock(&seat, Some(clock::now() + 1_000_000)) {
+        lock.unlock(&seat, how);
+        sleep::sleep(Duration::from_millis(5));
+    }
+    println!("lock: somebody has it");
+    let how = lock.lock(&seat, None).unwrap();
+    println!("lock: {how:?}");
+    lock.unlock(&seat, Acquired::Clean);
+}
+
+/// Makes a region for a host program, peer 1, and takes it away while that writes to it.
+fn lend() {
+    let board = board();
+    while board.peer(1).0 != State::Here {
+        sleep::park(Some(clock::now() + 10_000_000));
+    }
+    let made = RegionOf::create("x", 1 << 20, None).unwrap();
+    let mapped = made.map(Rights::Write).unwrap();
+    made.grant(1, Rights::Write).unwrap();
+    let word = &mapped.words().unwrap()[0];
+    while word.load(Ordering::Acquire) < 1000 {
+        sleep::park(Some(clock::now() + 1_000_000));
+    }
+    made.revoke(1).unwrap();
+    let seen = word.load(Ordering::Acquire);
+    assert_eq!(mapped.peer(1), (State::Dead, 1));
+    sleep::sleep(Duration::from_millis(50));
+    assert_eq!(word.load(Ordering::Acquire), seen);
+}
+
+/// Reads what a peer wrote, and has no way to write.
+fn read_only() {
+    let board = board();
+    assert_eq!(board.rights(), Rights::Read);
+    assert!(board.words().is_err());
+    while board.load(0) != Some(42) {
+        sleep::park(Some(clock::now() + 10_000_000));
+    }
+    println!("read-only: 42");
+    // SAFETY: none; that is the point.
+    unsafe { board.data().write_volatile(1) };
+}

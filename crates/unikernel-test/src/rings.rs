@@ -1,0 +1,358 @@
+//! Cases of hostile queues: every field of every ring, by a guest that writes what it likes. Devices as in
+//! [`devices`](crate::devices).
+
+use crate::hostile::ask;
+use crate::Case;
+use alloc::alloc::{alloc_zeroed, Layout};
+use kyozon_abi::unikernel::*;
+use kyozon_unikernel::block::{Disk, SECTOR};
+use kyozon_unikernel::net::Port;
+use kyozon_unikernel::{boot, clock, me, println, sleep};
+
+pub const CASES: &[Case] = &[
+    ("ring-fields", fields),
+    ("ring-frames", frames),
+    ("ring-places", places),
+    ("ring-calls", calls),
+    ("ring-noise", noise),
+    ("ring-storm", storm),
+    ("ring-killed", killed),
+    ("ring-neighbour", neighbour),
+];
+
+/// Entries.
+const SIZE: u64 = 8;
+/// Where in its memory the rings lie, and what its requests need.
+const AVAILABLE: u64 = 0x1000;
+const USED: u64 = 0x2000;
+const HEADER: u64 = 0x3000;
+const DATA: u64 = 0x4000;
+const BYTES: usize = 0x1_0000;
+
+const NEXT: u64 = 1;
+const WRITE: u64 = 2;
+const INDIRECT: u64 = 4;
+
+/// A queue that does not keep to any rule.
+struct Queue {
+    device: u64,
+    index: u64,
+    base: u64,
+}
+
+impl Queue {
+    fn new(device: u64, index: u64) -> Self {
+        let layout = Layout::from_size_align(BYTES, 4096).unwrap();
+        // SAFETY: of more than 0 bytes. It is never freed: the device may use it as long as it runs.
+        let base = unsafe { alloc_zeroed(layout) } as u64;
+        assert!(base != 0);
+        Self { device, index, base }
+    }
+
+    fn put(&self, at: u64, bytes: u64, value: u64) {
+        let at = (self.base + at) as *mut u8;
+        for (i, byte) in value.to_le_bytes().iter().enumerate().take(bytes as usize) {
+            // SAFETY: inside the queue's memory; the device may read it meanwhile.
+            unsafe { at.add(i).write_volatile(*byte) };
+        }
+    }
+
+    fn get(&self, at: u64) -> u16 {
+        // SAFETY: inside the queue's memory, aligned.
+        unsafe { ((self.base + at) as *const u16).read_volatile() }
+    }
+
+    fn describe(&self, index: u64, address: u64, bytes: u64, flags: u64, next: u64) {
+        self.put(16 * index, 8, address);
+        self.put(16 * index + 8, 4, bytes);
+        self.put(16 * index + 12, 2, flags);
+        self.put(16 * index + 14, 2, next);
+    }
+
+    /// With rings that are empty, and one good request that is not yet available: sector 3 is read.
+    fn start(&self) {
+        ask(ASK_QUEUE_STOP, [self.device, self.index, 0, 0, 0, 0]);
+        for at in (0..HEADER).step_by(8) {
+            self.put(at, 8, 0);
+        }
+        self.put(HEADER, 8, 0);
+        self.put(HEADER + 8, 8, 3);
+        self.describe(0, self.base + HEADER, 16, NEXT, 1);
+        self.describe(1, self.base + DATA, 512, NEXT | WRITE, 2);
+        self.describe(2, self.base + HEADER + 64, 1, WRITE, 0);
+        let place = [SIZE, self.base, self.base + AVAILABLE, self.base + USED];
+        let [size, descriptors, available, used] = place;
+        let answer =
+            ask(ASK_QUEUE_START, [self.device, self.index, size, descriptors, available, used]);
+        assert_eq!(answer, 0);
+    }
+
+    fn offer(&self, index: u64) {
+        self.put(AVAILABLE + 2, 2, index);
+        self.ring();
+    }
+
+    fn ring(&self) {
+        ring(QUEUE_DOORBELL + self.device as u32 + self.index as u32);
+    }
+
+    fn state(&self) -> u64 {
+        ask(ASK_QUEUE_STATE, [self.device, self.index, 0, 0, 0, 0]) as u64
+    }
+
+    /// Waits until the queue ended, or so many entries were used: whether it ended.
+    fn ends(&self, used: u16) -> bool {
+        let end = clock::now() + 10_000_000_000;
+        loop {
+            if self.state() == QUEUE_ENDED {
+                return true;
+            }
+            if self.get(USED + 2) == used {
+                return false;
+            }
+            assert!(clock::now() < end, "neither did the queue end nor is there an answer");
+            sleep::park(Some(clock::now() + 5_000_000));
+        }
+    }
+}
+
+fn ring(number: u32) {
+    // SAFETY: code of the tender's of this type.
+    let doorbell =
+        unsafe { core::mem::transmute::<usize, extern "C" fn(u32)>(boot().doorbell as usize) };
+    doorbell(number);
+}
+
+/// Descriptors: field by field, each bad value ends the queue, and the next start finds everything as it was.
+fn fields() {
+    let queue = Queue::new(0, 0);
+    let heap = boot().heap;
+    let wild = [
+        0,
+        1,
+        heap.base - 1,
+        heap.base + heap.bytes - 15,
+        heap.base + heap.bytes,
+        boot().stack.base,
+        boot().image.base,
+        GUEST_SYSTEM_BASE,
+        1 << 47,
+        0xffff_8000_0000_0000,
+        u64::MAX - 14,
+        u64::MAX,
+    ];
+    let mut count = 0;
+    let mut check = |what: &str, breaks: &dyn Fn(&Queue)| {
+        queue.start();
+        breaks(&queue);
+        queue.offer(1);
+        assert!(queue.ends(1), "{what}");
+        // Ended is ended: nothing is taken any more.
+        queue.offer(2);
+        assert_eq!((queue.state(), queue.get(USED + 2)), (QUEUE_ENDED, 0), "{what}");
+        count += 1;
+    };
+    for address in wild {
+        check("header's address", &|q| q.put(0, 8, address));
+        check("data's address", &|q| q.put(16, 8, address));
+    }
+    for bytes in [heap.bytes + 1, 0x7fff_ffff, 0xffff_ffff] {
+        check("data's length", &|q| q.put(16 + 8, 4, bytes));
+    }
+    check("header's length", &|q| q.put(8, 4, 15));
+    check("no header", &|q| q.put(8, 4, 0));
+    check("no status", &|q| q.describe(1, q.base + DATA, 512, 0, 0));
+    check("reads behind writes", &|q| q.put(32 + 12, 2, 0));
+    check("writes first", &|q| q.put(12, 2, NEXT | WRITE));
+    check("a table inside", &|q| q.put(16 + 12, 2, INDIRECT));
+    check("a table outside", &|q| q.describe(0, 0, 32, INDIRECT, 0));
+    check("a table of itself", &|q| q.describe(0, q.base, 16, INDIRECT, 0));
+    for next in [0, 1, SIZE, 0x8000, 0xffff] {
+        check("the second's next", &|q| q.put(16 + 14, 2, next));
+        check("the first's next", &|q| q.put(14, 2, if next == 1 { 0 } else { next }));
+    }
+    for head in [SIZE, 0x100, 0xffff] {
+        check("the head", &|q| q.put(AVAILABLE + 4, 2, head));
+    }
+    for index in [SIZE + 1, 0x7fff, 0x8000, 0xffff] {
+        queue.start();
+        queue.offer(index);
+        assert!(queue.ends(0x5555), "index {index:#x}");
+        count += 1;
+    }
+    // Everything is as it was.
+    queue.start();
+    queue.offer(1);
+    assert!(!queue.ends(1));
+    assert_eq!(ask(ASK_QUEUE_STOP, [0; 6]), 0);
+    Disk::open("disk").unwrap().write(0, &[1; SECTOR]).unwrap();
+    println!("{count} bad queues");
+}
+
+/// The same for queues of frames.
+fn frames() {
+    for index in 0..2 {
+        let queue = Queue::new(2, index);
+        let write = if index == 0 { WRITE } else { 0 };
+        let other = |q: &Queue| {
+            q.start();
+            q.describe(0, q.base + DATA, 2000, write, 0);
+        };
+        let breaks: [&dyn Fn(&Queue); 6] = [
+            &|q| q.put(0, 8, 0),
+            &|q| q.put(8, 4, 0xffff_ffff),
+            &|q| q.put(12, 2, write ^ WRITE),
+            &|q| q.put(12, 2, write | NEXT),
+            &|q| q.put(AVAILABLE + 4, 2, 0xffff),
+            &|q| q.put(AVAILABLE + 2, 2, 0xffff),
+        ];
+        for (i, breaks) in breaks.iter().enumerate() {
+            other(&queue);
+            queue.put(AVAILABLE + 2, 2, 1);
+            breaks(&queue);
+            queue.ring();
+            // A receive queue is looked at when a frame comes; here nobody sends.
+            assert!(index == 0 || queue.ends(1), "{i}");
+        }
+        assert_eq!(ask(ASK_QUEUE_STOP, [2, index, 0, 0, 0, 0]), 0);
+    }
+    let mut port = Port::open("lan").unwrap();
+    assert_eq!(port.send(60, |frame| frame.fill(0xff)), Some(()));
+    assert!(port.runs());
+}
+
+/// Queues that lie where none can lie.
+fn places() {
+    let queue = Queue::new(0, 0);
+    let heap = boot().heap;
+    let good = [SIZE, queue.base, queue.base + AVAILABLE, queue.base + USED];
+    let start = |[size, descriptors, available, used]: [u64; 4]| {
+        ask(ASK_QUEUE_START, [0, 0, size, descriptors, available, used])
+    };
+    for at in [0, heap.base - 16, heap.base + heap.bytes - 16, boot().call, boot().stack.base, !15]
+    {
+        for part in 1..4 {
+            let mut place = good;
+            place[part] = at;
+            assert_eq!(start(place), ERROR_ADDRESS, "{part} at {at:#x}");
+        }
+    }
+    for (part, shift) in [(1, 8), (2, 1), (3, 2)] {
+        let mut place = good;
+        place[part] += shift;
+        assert_eq!(start(place), ERROR_ADDRESS);
+    }
+    for size in [0, 3, 7, 512, 0x1_0000, 0x1_0008, u64::MAX] {
+        assert_eq!(start([size, good[1], good[2], good[3]]), ERROR_ARGUMENT, "{size:#x}");
+    }
+    // All in one place: the device writes over what it reads, and nothing else happens.
+    assert_eq!(start([SIZE, queue.base, queue.base, queue.base]), 0);
+    for i in 0..200 {
+        queue.put(2, 2, i);
+        queue.ring();
+        sleep::park(Some(clock::now() + 100_000));
+    }
+    assert_eq!(ask(ASK_QUEUE_STOP, [0; 6]), 0);
+    Disk::open("disk").unwrap().read(0, &mut [0; SECTOR]).unwrap();
+}
+
+/// Calls with numbers that mean nothing.
+fn calls() {
+    let info = boot().heap.base;
+    for device in [3, 99, 1 << 32, u64::MAX] {
+        assert_eq!(ask(ASK_DEVICE, [device, info, 0, 0, 0, 0]), ERROR_NAME);
+        assert_eq!(ask(ASK_QUEUE_START, [device, 0, 8, info, info, info]), ERROR_NAME);
+        assert_eq!(ask(ASK_QUEUE_STOP, [device, 0, 0, 0, 0, 0]), ERROR_NAME);
+        assert_eq!(ask(ASK_QUEUE_STATE, [device, 0, 0, 0, 0, 0]), ERROR_NAME);
+    }
+    for queue in [1, 2, 1 << 32, u64::MAX] {
+        assert_eq!(ask(ASK_QUEUE_STATE, [0, queue, 0, 0, 0, 0]), ERROR_NAME);
+        assert_eq!(ask(ASK_QUEUE_STOP, [0, queue, 0, 0, 0, 0]), ERROR_NAME);
+    }
+    let text = crate::run as *const () as u64;
+    for at in [0, text, core::ptr::from_ref(boot()) as u64, 1 << 47, u64::MAX] {
+        assert_eq!(ask(ASK_DEVICE, [0, at, 0, 0, 0, 0]), ERROR_ADDRESS, "{at:#x}");
+    }
+    for number in [ASK_DEVICE, ASK_QUEUE_STOP, ASK_QUEUE_STATE] {
+        assert_eq!(ask(number, [0, 0, 1, 0, 0, 0]), ERROR_ARGUMENT);
+    }
+}
+
+/// Writes numbers into everything while the device works, for a while.
+fn noise() {
+    let queue = Queue::new(0, 0);
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move || {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    };
+    let mut ended = 0;
+    for _ in 0..100 {
+        queue.start();
+        for i in 1..50 {
+            queue.offer(i);
+            let (at, value) = (random() % (HEADER + 16), random());
+            match random() % 4 {
+                0 => queue.put(at, 1 + random() % 8, value),
+                1 => queue.put(at & !7, 8, queue.base + value % 0x5000),
+                2 => queue.put(at & 0x7f, 2, value % 16),
+                _ => queue.put(AVAILABLE + 4 + at % 16, 2, value % 10),
+            }
+        }
+        ended += u32::from(queue.state() == QUEUE_ENDED);
+    }
+    // The device may have written all over the heap, as it was told: nothing more is allocated.
+    queue.start();
+    queue.offer(1);
+    assert!(!queue.ends(1) && ended > 10);
+    assert_eq!(ask(ASK_QUEUE_STOP, [0; 6]), 0);
+}
+
+/// Rings every doorbell there is, and those that are not there, as fast as it can.
+fn storm() {
+    let queue = Queue::new(0, 0);
+    queue.start();
+    for i in 0..20_000 {
+        ring(QUEUE_DOORBELL + i % 40);
+        queue.ring();
+    }
+    queue.offer(1);
+    assert!(!queue.ends(1));
+    for number in [127, 128, 0xffff, 0x8000_0000, u32::MAX] {
+        ring(number);
+    }
+}
+
+/// Ends itself with requests on their way, sooner or later.
+fn killed() {
+    let queue = Queue::new(0, 0);
+    queue.start();
+    for i in 0..SIZE {
+        queue.put(AVAILABLE + 4 + 2 * i, 2, 0);
+    }
+    queue.offer(SIZE);
+    // SAFETY: none; that is the point.
+    unsafe { core::ptr::null_mut::<u8>().write_volatile(0) };
+}
+
+/// The first guest does everything of the above to its ports, and crashes; the others send frames to each other.
+fn neighbour() {
+    if me() == 0 {
+        frames();
+        let queue = Queue::new(2, 0);
+        // Broken when the next frame comes.
+        queue.start();
+        queue.describe(0, 0, 2000, WRITE, 0);
+        queue.offer(1);
+        assert!(queue.ends(1));
+        let sends = Queue::new(2, 1);
+        sends.start();
+        sends.describe(0, sends.base + DATA, 100, 0, 0);
+        sends.offer(SIZE);
+        // SAFETY: none; that is the point.
+        unsafe { core::ptr::null_mut::<u8>().write_volatile(0) };
+    }
+    crate::devices::exchange(&mut crate::devices::port_of(2), 1, 2);
+}

@@ -1,0 +1,95 @@
+//! The queue against the model of a device that the tender has, in one process.
+
+extern crate std;
+use super::*;
+use kyozon_devices::ring::{Place, Ring, Served, State};
+use vm_memory::{GuestAddress, GuestMemoryMmap, GuestRegionMmap, MmapRegion};
+
+/// All of a queue's memory and of a buffer, at the addresses that they have here.
+fn memory(queue: &Queue, buffer: &Shared) -> GuestMemoryMmap {
+    let region = |shared: &Shared| {
+        let bytes = shared.layout.size().next_multiple_of(4096);
+        // SAFETY: memory that outlives the test's use of it, of which only raw pointers exist.
+        let region = unsafe { MmapRegion::build_raw(shared.at(0), bytes, 0, 0) }.unwrap();
+        GuestRegionMmap::new(region, GuestAddress(shared.at(0) as u64)).unwrap()
+    };
+    let mut regions = std::vec![region(&queue.memory), region(buffer)];
+    regions.sort_by_key(|region| vm_memory::GuestMemoryRegion::start_addr(region).0);
+    GuestMemoryMmap::from_regions(regions).unwrap()
+}
+
+fn setting(size: u16) -> (Queue, Shared, GuestMemoryMmap, Ring) {
+    // Whole pages, as a region has.
+    let (mut queue, buffer) = (Queue::new(size).unwrap(), Shared::new(4096).unwrap());
+    let bytes = queue.memory.layout.size().next_multiple_of(4096);
+    queue.memory = Shared::new(bytes).unwrap();
+    let memory = memory(&queue, &buffer);
+    let [size, descriptors, available, used] = queue.place();
+    let mut ring = Ring::default();
+    let place = Place { size: size as u16, descriptors, available, used };
+    ring.start(&memory, place).unwrap();
+    (queue, buffer, memory, ring)
+}
+
+#[test]
+fn entries_come_back_and_room_with_them() {
+    for size in [1_u16, 4, 256] {
+        let (mut queue, buffer, memory, mut ring) = setting(size);
+        let at = buffer.at(0) as u64;
+        for round in 0..500_u32 {
+            let pieces = [(at, 4, false), (at + 8, 4, true), (at + 16, 4, true)];
+            let pieces = &pieces[..3.min(usize::from(size))];
+            let mut heads = Vec::new();
+            // SAFETY: nobody else uses the buffer.
+            while let Some(head) = unsafe { queue.add(pieces) } {
+                heads.push(head);
+            }
+            assert_eq!(heads.len(), usize::from(size) / pieces.len());
+            assert!(queue.wants_ring());
+            let mut serve = || ring.serve(&memory, |_, chain| Ok(chain.to_write() as u32 + round));
+            let served = serve();
+            assert_eq!(served.count, heads.len());
+            // A device that took as many as it may at once looks again.
+            assert!(!served.more || serve() == Served::default());
+            for head in heads {
+                let written = 4 * (pieces.len() as u32 - 1);
+                assert_eq!(queue.take(), Some((head, written + round)));
+            }
+            assert_eq!((queue.take(), queue.room()), (None, size));
+        }
+        assert_eq!(ring.state(), State::Running);
+    }
+}
+
+#[test]
+fn who_sleeps_is_woken_and_who_does_not_is_not() {
+    let (mut queue, buffer, memory, mut ring) = setting(4);
+    let piece = [(buffer.at(0) as u64, 1, false)];
+    for wake in [true, false, true] {
+        assert!(queue.wants_wake(wake));
+        // SAFETY: nobody else uses the buffer.
+        unsafe { queue.add(&piece) }.unwrap();
+        assert!(queue.wants_wake(wake));
+        let served = ring.serve(&memory, |_, _| Ok(0));
+        assert_eq!(served, Served { count: 1, wake, more: false });
+        assert!(!queue.wants_wake(wake) && queue.take().is_some());
+    }
+    // The device asks not to be rung while it is busy.
+    ring.listen(&memory, false);
+    assert!(!queue.wants_ring());
+    ring.listen(&memory, true);
+    assert!(queue.wants_ring());
+}
+
+#[test]
+fn there_is_no_room_for_more_than_there_is() {
+    let (mut queue, buffer, ..) = setting(2);
+    let piece = (buffer.at(0) as u64, 1, false);
+    // SAFETY: nobody uses the buffer.
+    unsafe {
+        assert_eq!(queue.add(&[]), None);
+        assert_eq!(queue.add(&[piece; 3]), None);
+        assert_eq!(queue.add(&[piece; 2]), Some(0));
+        assert_eq!(queue.add(&[piece]), None);
+    }
+}

@@ -1,0 +1,6 @@
+//! What the other end of a network's socket sends.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    kyozon_tender::device::host::fuzz(input);
+});

@@ -1,0 +1,91 @@
+#!/bin/sh
+# host.sh BACKEND: a host program in C and a guest in one group, over the channel's ring and lock; either of them killed.
+set -u
+backend=$1
+product=${KYOZON_PRODUCT:-$KYOZON_CACHE/product}
+cc -std=c11 -Wall -Wextra -Werror -I "$TREE/crates/join/include" "$TREE/tests/unikernel/host/program.c" \
+	"$product/libkyozon_join.a" -o "$SCRATCH/program" || exit 1
+export XDG_RUNTIME_DIR="$SCRATCH/run"
+
+# guest OPTIONS -- CASE: begins one, and waits until it runs.
+guest() {
+	kyozon run --backend "$backend" --time-limit 30 --group g "$@" &
+	guest=$!
+	until kyozon ps | grep -q '^g .*running'; do sleep 0.02; done
+}
+board=name=board,size=1M image=$product/unikernel-test.elf
+
+echo '== there and back'
+guest --region $board "$image" -- echo
+"$SCRATCH/program" g ask
+wait $guest
+echo '== the program is killed'
+for after in 0.05 0.1 0.15; do
+	guest --region $board "$image" -- echo
+	"$SCRATCH/program" g ask-on >"$SCRATCH/said" &
+	program=$!
+	until grep -q going "$SCRATCH/said"; do sleep 0.02; done
+	sleep $after
+	kill -9 $program
+	wait $guest
+	echo "guest: $?"
+done
+echo '== with a lock'
+guest --region $board "$image" -- lock
+"$SCRATCH/program" g lock >"$SCRATCH/said" &
+program=$!
+until grep -q locked "$SCRATCH/said"; do sleep 0.02; done
+sleep 0.1
+kill -9 $program
+wait $guest
+echo '== the tender is killed'
+guest --region $board "$image" -- echo
+"$SCRATCH/program" g ask-on &
+program=$!
+sleep 0.2
+kill -9 $guest
+wait $program
+echo "program: $?"
+echo '== the guest is killed'
+guest --region $board "$image" -- sleep-forever
+"$SCRATCH/program" g see-end &
+program=$!
+until kyozon ps | grep -q host; do sleep 0.02; done
+kyozon kill g/0
+wait $program
+wait $guest
+echo "guest: $?"
+echo '== rights'
+guest --region $board,ro "$image" -- read-only
+"$SCRATCH/program" g read
+"$SCRATCH/program" g nothing
+"$SCRATCH/program" g write
+wait $guest 2>/dev/null
+echo "guest: $?"
+echo '== no group'
+"$SCRATCH/program" g read 2>&1
+echo "program: $?"
+guest "$image" -- sleep-forever
+"$SCRATCH/program" g read 2>&1
+echo '== kill ends a program, too'
+"$SCRATCH/program" g nothing
+"$SCRATCH/program" g stay 2>&1
+kyozon kill g
+wait $guest
+guest --region $board "$image" -- sleep-forever
+"$SCRATCH/program" g stay &
+program=$!
+until kyozon ps | grep -q host; do sleep 0.02; done
+kyozon kill g
+wait $program
+echo "program: $?"
+if [ "$backend" = kvm ]; then
+	echo '== what is lent is taken away'
+	guest --region $board "$image" -- lend
+	"$SCRATCH/program" g borrow &
+	program=$!
+	wait $guest
+	wait $program
+	echo "program: $?"
+fi
+ls -A "$SCRATCH/run"
