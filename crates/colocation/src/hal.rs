@@ -6,7 +6,7 @@
 
 use crate::arch::x86_64::{self as arch, entry::*, gates, user_state};
 use crate::events::Events;
-use crate::interrupt::{decide, guard_at, Action, At, Times};
+use crate::interrupt::{decide, guard_at, Action, At, Looks, Times};
 use crate::line::Line;
 use crate::linux::Linux;
 use crate::owned::Owned;
@@ -22,9 +22,7 @@ use kyozon_abi::layer::*;
 
 /// Kernel-mode cut-offs in a row after which a cokernel counts as run away: those of a second, and at least so many.
 const LEAST_CUTS: u32 = 64;
-/// How often the layer's own code is given more time before it counts as stuck.
-const MOST_LOOKS: u32 = 12;
-/// Microseconds until the first look; each further one takes twice as long, so that the looks cannot take all the time.
+/// Microseconds until the first look at the layer's own code.
 const LOOK_US: u64 = 20;
 /// Microseconds by which the timer's clock and the time-stamp counter may disagree.
 const SLACK_US: u64 = 2;
@@ -34,9 +32,8 @@ const MOST_TRIES: u32 = 10;
 static ENTRY: AtomicPtr<LayerEntry> = AtomicPtr::new(ptr::null_mut());
 static TRIP: AtomicPtr<Trip> = AtomicPtr::new(ptr::null_mut());
 static USER_STACK: AtomicU64 = AtomicU64::new(0);
-/// Looks at the layer's own code in one trip, and the number of that trip's tick.
-static LOOKS: AtomicU32 = AtomicU32::new(0);
-static LOOKS_TRIP: AtomicU64 = AtomicU64::new(0);
+/// Interrupts.
+static LOOKS: Owned<Looks> = Owned::new(Looks::new());
 
 /// Services; interrupts only when they stop the cokernel for good.
 static EVENTS: Owned<Events> = Owned::new(Events::none());
@@ -603,15 +600,12 @@ extern "C" fn layer_on_nmi(frame: &mut Frame) -> u64 {
             return to_user_stack(frame);
         }
         Action::LookAgain => {
-            let trip = trip!(event).number;
-            if LOOKS_TRIP.swap(trip, Relaxed) != trip {
-                LOOKS.store(0, Relaxed);
+            // SAFETY: interrupts own it; a second one is only counted.
+            let looks = unsafe { LOOKS.get() };
+            match looks.next(trip!(event).number, &t, us_to_tsc(LOOK_US)) {
+                Some(due) => arm_guard(due),
+                None => stop(FAULT_LAYER, frame),
             }
-            let looks = LOOKS.fetch_add(1, Relaxed);
-            if looks >= MOST_LOOKS {
-                stop(FAULT_LAYER, frame);
-            }
-            arm_guard(arch::tsc() + us_to_tsc(LOOK_US << looks));
         }
         Action::CutOff => {
             // SAFETY: an atomic of the entry code.

@@ -75,6 +75,41 @@ pub fn guard_at(t: &Times) -> u64 {
     }
 }
 
+/// How often the layer's own code is given more time before it counts as stuck.
+const MOST_LOOKS: u32 = 12;
+
+/// The looks at the layer's own code in one trip.
+#[derive(Debug, Default)]
+pub struct Looks {
+    trip: u64,
+    count: u32,
+    due: u64,
+}
+
+impl Looks {
+    /// None so far.
+    pub const fn new() -> Self {
+        Self { trip: 0, count: 0, due: 0 }
+    }
+
+    /// When to look again in the trip of this number, whose budget is spent; `None`: that code is stuck. The first time
+    /// it gets `first` more, then twice as much each time, so that the looks cannot take all the time. An interrupt that
+    /// comes before a look is due is none: the code that was interrupted may have armed the guard for an earlier moment.
+    pub fn next(&mut self, trip: u64, t: &Times, first: u64) -> Option<u64> {
+        if self.trip != trip {
+            *self = Self { trip, count: 0, due: t.now };
+        }
+        if reached(t.now, self.due, t.slack) {
+            if self.count == MOST_LOOKS {
+                return None;
+            }
+            self.due = t.now.wrapping_add(first << self.count);
+            self.count += 1;
+        }
+        Some(self.due)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +141,29 @@ mod tests {
         assert_eq!(guard_at(&times(0)), 1000);
         let short = Times { deadline: 300, ..times(0) };
         assert_eq!(guard_at(&short), 300);
+    }
+
+    #[test]
+    fn the_layer_is_stuck_after_twelve_looks_each_in_its_time() {
+        let mut looks = Looks::new();
+        let mut now = 0;
+        for count in 0..12 {
+            let due = looks.next(7, &times(now), 100).unwrap();
+            assert_eq!(due, now + (100 << count));
+            now = due;
+        }
+        assert_eq!(looks.next(7, &times(now), 100), None);
+        assert_eq!(looks.next(8, &times(now), 100), Some(now + 100));
+    }
+
+    #[test]
+    fn an_interrupt_before_a_look_is_due_is_no_look() {
+        let mut looks = Looks::new();
+        let due = looks.next(7, &times(1000), 100);
+        for now in 1000..1090 {
+            assert_eq!(looks.next(7, &times(now), 100), due);
+        }
+        assert_eq!(looks.next(7, &times(1090), 100), Some(1290));
     }
 
     #[test]
