@@ -3,6 +3,7 @@
 use core::arch::x86_64::_rdtsc;
 use rustix::time::{clock_gettime, ClockId};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A monotonic clock; its fields are those of [`kyozon_abi::unikernel::GuestBoot`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +16,8 @@ pub struct Clock {
     pub ns: u64,
     /// Nanoseconds a tick, times 2^32.
     pub scale: u64,
-    /// The counter can be a clock. Where it cannot, `CLOCK_MONOTONIC` is the group's.
+    /// The counter can be a clock: it never stops and never changes its rate. Where it cannot, `CLOCK_MONOTONIC` is the
+    /// group's.
     pub steady: bool,
 }
 
@@ -32,6 +34,12 @@ impl Clock {
         self.at(counter)
     }
 
+    /// How long it is until `deadline`.
+    pub fn until(&self, deadline: u64) -> Duration {
+        Duration::from_nanos(deadline.saturating_sub(self.now()))
+    }
+
+    /// What the clock shows at a value of the counter.
     fn at(&self, counter: u64) -> u64 {
         let ticks = counter.wrapping_sub(self.tsc);
         self.ns.wrapping_add(((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64)
@@ -46,6 +54,8 @@ mod tests {
     fn ticks_become_nanoseconds() {
         let clock = Clock { khz: 2_000_000, tsc: 100, ns: 7, scale: 1 << 31, steady: true };
         assert_eq!((clock.at(100), clock.at(300)), (7, 107));
+        // A year is far from an overflow.
+        assert_eq!(clock.at(100 + 2_000_000_000 * 31_536_000), 7 + 1_000_000_000 * 31_536_000);
         assert!(Clock::default().now() > 0);
     }
 }

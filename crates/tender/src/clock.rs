@@ -1,22 +1,8 @@
 //! The time-stamp counter as a clock: one for a group, the same in each of its guests and in the tender.
 
+pub use kyozon_join::clock::Clock;
 use std::arch::x86_64::{__cpuid, _rdtsc};
 use std::time::Duration;
-
-/// A monotonic clock; its fields are those of [`kyozon_abi::unikernel::GuestBoot`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clock {
-    /// Ticks in a millisecond.
-    pub khz: u64,
-    /// The counter when the clock showed `ns`.
-    pub tsc: u64,
-    /// Nanoseconds of `CLOCK_MONOTONIC` then.
-    pub ns: u64,
-    /// Nanoseconds a tick, times 2^32.
-    pub scale: u64,
-    /// The counter can be a clock: it never stops and never changes its rate.
-    pub steady: bool,
-}
 
 /// How long the counter is compared with the clock, at least, where nobody knows its rate: a moment is known to some
 /// 50 ns.
@@ -60,40 +46,18 @@ fn steady() -> bool {
     __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
 }
 
-impl Clock {
-    /// A clock that began at a moment. `khz` is the counter's rate where it is known, as KVM knows it.
-    pub fn new(began: Moment, khz: Option<u64>) -> Self {
-        let khz = khz.filter(|khz| *khz != 0).unwrap_or_else(|| {
-            let passed = Duration::from_nanos(monotonic().saturating_sub(began.ns));
-            std::thread::sleep(COMPARE.saturating_sub(passed));
-            let now = Moment::now();
-            let ns = u128::from((now.ns - began.ns).max(1));
-            (u128::from(now.tsc - began.tsc) * 1_000_000 / ns) as u64
-        });
-        let khz = khz.max(1);
-        let scale = ((1_000_000_u128 << 32) / u128::from(khz)) as u64;
-        Self { khz, tsc: began.tsc, ns: began.ns, scale, steady: steady() }
-    }
-
-    /// What the clock shows at a value of the counter.
-    fn at(&self, tsc: u64) -> u64 {
-        let ticks = tsc.wrapping_sub(self.tsc);
-        self.ns.wrapping_add(((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64)
-    }
-
-    /// Nanoseconds.
-    pub fn now(&self) -> u64 {
-        if self.steady {
-            self.at(counter())
-        } else {
-            monotonic()
-        }
-    }
-
-    /// How long it is until `deadline`.
-    pub fn until(&self, deadline: u64) -> Duration {
-        Duration::from_nanos(deadline.saturating_sub(self.now()))
-    }
+/// A clock that began at a moment. `khz` is the counter's rate where it is known, as KVM knows it.
+pub fn since(began: Moment, khz: Option<u64>) -> Clock {
+    let khz = khz.filter(|khz| *khz != 0).unwrap_or_else(|| {
+        let passed = Duration::from_nanos(monotonic().saturating_sub(began.ns));
+        std::thread::sleep(COMPARE.saturating_sub(passed));
+        let now = Moment::now();
+        let ns = u128::from((now.ns - began.ns).max(1));
+        (u128::from(now.tsc - began.tsc) * 1_000_000 / ns) as u64
+    });
+    let khz = khz.max(1);
+    let scale = ((1_000_000_u128 << 32) / u128::from(khz)) as u64;
+    Clock { khz, tsc: began.tsc, ns: began.ns, scale, steady: steady() }
 }
 
 #[cfg(test)]
@@ -101,16 +65,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_become_nanoseconds() {
-        let clock = Clock { khz: 2_000_000, tsc: 100, ns: 7, scale: 1 << 31, steady: true };
-        assert_eq!((clock.at(100), clock.at(300)), (7, 107));
-        // A year is far from an overflow.
-        assert_eq!(clock.at(100 + 2_000_000_000 * 31_536_000), 7 + 1_000_000_000 * 31_536_000);
-    }
-
-    #[test]
     fn an_unknown_rate_is_measured() {
-        let (measured, before) = (Clock::new(Moment::now(), None), monotonic());
+        let (measured, before) = (since(Moment::now(), None), monotonic());
         let now = measured.now();
         let after = monotonic();
         // The machine may have been elsewhere between any two lines.

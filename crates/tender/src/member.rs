@@ -127,14 +127,13 @@ impl Joined {
         (guests, memory): (usize, u64),
         regions: Vec<Wanted>,
     ) -> Result<Self> {
-        let Clock { khz, tsc, ns, scale, steady } = clock;
         let join = Join {
             version: VERSION,
             image: image.into(),
             backend: backend.into(),
             peers: guests,
             memory,
-            clock: Some(kyozon_join::clock::Clock { khz, tsc, ns, scale, steady }),
+            clock: Some(clock),
             regions,
             group_memory: meeting.memory,
             group_peers: meeting.peers,
@@ -158,8 +157,6 @@ impl Joined {
             Ok((known, block))
         };
         let regions = regions.into_iter().zip(descriptors).map(block).collect::<Result<_>>()?;
-        let kyozon_join::clock::Clock { khz, tsc, ns, scale, steady } = clock;
-        let clock = Clock { khz, tsc, ns, scale, steady };
         Ok(Self { member: Member::new(socket), first, peers, tokens, clock, regions })
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::backend::{Cpu, Event, Reason, Space};
 use crate::calls::{self, Outcome};
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::confine::{self, Later, Needs};
 use crate::device::options::DeviceOptions;
 use crate::device::{network::Network, Devices};
@@ -460,7 +460,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     for _ in 0..options.vms {
         machines.push(machine(host.as_ref(), &readers, &image, &file, options.memory)?);
     }
-    let clock = Clock::new(clock_began, machines[0].khz);
+    let clock = clock::since(clock_began, machines[0].khz);
     let mut joined = match (socket, &options.group) {
         (Some(socket), Some(meeting)) => Some(join(socket, meeting, clock, backend, options)?),
         _ => None,
