@@ -134,6 +134,9 @@ fn filter(needs: &Needs<'_>) -> Result<Vec<sock_filter>> {
         }
         filter.jump(When::Equal(DOOR_NUMBER), yes, None);
     }
+    if later == Later::Machines {
+        filter.jump(is(libc::SYS_eventfd2), yes, None);
+    }
     if core {
         filter.jump(is(libc::SYS_openat), yes, None);
     }
@@ -386,6 +389,7 @@ mod tests {
         for (call, arguments, machine, process) in [
             (libc::SYS_ioctl, [5, 0xae01, 0], true, false),
             (libc::SYS_ioctl, [5, 0xae41, 0], true, false),
+            (libc::SYS_eventfd2, [0, 0, 0], true, false),
             (libc::SYS_clone, [FORK.into(), 0, 0], false, true),
             (libc::SYS_execveat, [5, 0, 0], false, true),
             (libc::SYS_mmap, [0, 4096, 5], false, true),

@@ -13,13 +13,13 @@ use crate::memory::Memory;
 use crate::region::{self, Region, ALL};
 use crate::seats::Seats;
 use crate::spawn::Spawner;
+use crate::tokens::Tokens;
 use anyhow::Result;
 use kyozon_abi::unikernel::*;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
-use vmm_sys_util::eventfd::EventFd;
 
 /// How long a guest sleeps at once, where others can end it meanwhile.
 const LONG_SLEEP: Duration = Duration::from_secs(1);
@@ -78,8 +78,8 @@ pub struct Group {
     pub first: usize,
     /// What makes more of them, where there can be more.
     pub spawner: OnceLock<Spawner>,
-    /// Tokens of all peers that the group can have, by number.
-    pub tokens: Vec<EventFd>,
+    /// Tokens of all peers that the group can have.
+    pub tokens: Tokens,
     /// Where others have joined the group, or can: who speaks to its keeper, which then has all regions.
     pub member: Option<Member>,
     /// Bytes of all guests and regions, at most, where there is no keeper to see to that.
@@ -93,9 +93,9 @@ pub struct Group {
 
 impl Group {
     /// Puts peers together, numbered from `first` on, with no regions.
-    pub fn new(first: usize, peers: Vec<Peer>, tokens: Vec<EventFd>, clock: Clock) -> Self {
+    pub fn new(first: usize, peers: Vec<Peer>, tokens: Tokens, clock: Clock) -> Self {
         Self {
-            seats: Seats::new(first, peers, tokens.len()),
+            seats: Seats::new(first, peers, tokens.room()),
             first,
             spawner: OnceLock::new(),
             tokens,
@@ -119,7 +119,7 @@ impl Group {
     /// Ends everything: processors come back, nobody sleeps.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-        (0..self.tokens.len()).for_each(|number| self.ring(number));
+        (0..self.tokens.room()).for_each(|number| self.ring(number));
         for (number, peer) in self.seats.all() {
             self.interrupt(number, &peer);
         }
@@ -169,7 +169,7 @@ impl Group {
 
     /// Sleeps until a peer has its token, or until the deadline. Whether it was the deadline.
     pub fn park(&self, peer: usize, deadline: u64) -> bool {
-        let token = &self.tokens[peer];
+        let Some(token) = self.tokens.get(peer) else { return false };
         let vanishes = self.seats.get(peer).is_some_and(|peer| peer.space.can_vanish());
         loop {
             if token.read().is_ok() {

@@ -36,7 +36,7 @@ pub fn peer(regions: bool, family: usize, generation: u32) -> Peer {
 }
 
 pub fn group(peers: usize, regions: bool) -> Group {
-    let tokens = (0..peers).map(|_| EventFd::new(libc::EFD_NONBLOCK).unwrap()).collect();
+    let tokens = Tokens::new(peers, peers).unwrap();
     let first = (0..peers).map(|number| peer(regions, number, 1)).collect();
     Group::new(0, first, tokens, since(Moment::now(), Some(1_000_000)))
 }
@@ -129,7 +129,7 @@ fn limits_hold() {
 
 #[test]
 fn guests_to_come_and_regions_share_one_limit() {
-    let tokens = (0..4).map(|_| EventFd::new(libc::EFD_NONBLOCK).unwrap()).collect();
+    let tokens = Tokens::new(4, 4).unwrap();
     let clock = since(Moment::now(), Some(1_000_000));
     let mut group = Group::new(0, vec![peer(true, 0, 1)], tokens, clock);
     let own = group.seats.get(0).unwrap().memory.layout.bytes;
@@ -144,7 +144,7 @@ fn guests_to_come_and_regions_share_one_limit() {
 
 #[test]
 fn numbers_of_other_runs_are_not_this_runs() {
-    let tokens = (0..MAX_PEERS).map(|_| EventFd::new(libc::EFD_NONBLOCK).unwrap()).collect();
+    let tokens = Tokens::new(MAX_PEERS, MAX_PEERS).unwrap();
     let clock = since(Moment::now(), Some(1_000_000));
     let peers = vec![peer(true, 5, 1), peer(true, 6, 1)];
     let group = Group::new(5, peers, tokens, clock);

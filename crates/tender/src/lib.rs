@@ -13,6 +13,7 @@
 //! | [`member`] | a run that shares its group with other runs |
 //! | [`keeper`] | the process that keeps such a group together |
 //! | [`seats`] | who has which number of a group |
+//! | [`tokens`] | what a sleeping guest is woken by |
 //! | [`spawn`] | peers that join a family while it runs |
 //! | [`region`] | named memory that peers share |
 //! | [`device`] | virtio devices of guests, with a thread each |
@@ -52,4 +53,5 @@ pub mod report;
 pub mod run;
 pub mod seats;
 pub mod spawn;
+pub mod tokens;
 mod wire;

@@ -18,6 +18,7 @@ use crate::member::{self, Joined, Meeting};
 use crate::memory::{system_address, Memory};
 use crate::process::{self, ProcessSpace, Readers};
 use crate::spawn::Spawner;
+use crate::tokens::Tokens;
 use crate::{core_file, report, wire};
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
@@ -142,7 +143,7 @@ impl End {
 }
 
 /// Doorbells of peers, then those of queues.
-type Starter = Box<dyn FnOnce(&Memory, &[EventFd], &[&EventFd]) -> Result<Box<dyn Cpu>>>;
+type Starter = Box<dyn FnOnce(&Memory, &[&EventFd], &[&EventFd]) -> Result<Box<dyn Cpu>>>;
 
 /// A guest that has not begun.
 struct Machine {
@@ -466,8 +467,8 @@ pub fn run(options: &Options) -> Result<Summary> {
         _ => None,
     };
     let (first, tokens, clock) = match &mut joined {
-        Some(joined) => (joined.first, std::mem::take(&mut joined.tokens), joined.clock),
-        None => (0, tokens(options.peers.max(options.vms))?, clock),
+        Some(joined) => (joined.first, std::mem::take(&mut joined.tokens).into(), joined.clock),
+        None => (0, tokens(options, backend)?, clock),
     };
     let mut starters = Vec::new();
     let mut peers = Vec::new();
@@ -477,7 +478,8 @@ pub fn run(options: &Options) -> Result<Summary> {
         peers.push(Peer { memory, space, kick, lost, family, generation, bound: None, devices });
         starters.push(start);
     }
-    let networks = options.devices.make(&mut peers, &tokens[first..])?;
+    let own: Vec<_> = tokens.all().into_iter().skip(first).collect();
+    let networks = options.devices.make(&mut peers, &own)?;
     let mut group = Group::new(first, peers, tokens, clock);
     let (count, mapped) = match joined {
         Some(joined) => member(&mut group, joined)?,
@@ -515,7 +517,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     let mut cpus = Vec::new();
     for ((_, peer), start) in group.seats.all().iter().zip(starters) {
         let queues: Vec<_> = peer.devices.bells().collect();
-        cpus.push(start(&peer.memory, &group.tokens, &queues)?);
+        cpus.push(start(&peer.memory, &group.tokens.all(), &queues)?);
     }
     let children: Vec<i32> = cpus.iter().filter_map(|cpu| cpu.child()).collect();
     let socket = group.member.as_ref().map(|member| member.descriptor());
@@ -535,10 +537,11 @@ pub fn run(options: &Options) -> Result<Summary> {
     summary(backend, ends, woken, options, start, began.elapsed() - start)
 }
 
-/// Tokens of so many peers.
-fn tokens(count: usize) -> Result<Vec<EventFd>> {
-    let token = |_| EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
-    (0..count).map(token).collect::<Result<_, _>>().context("eventfd")
+/// Tokens of a group that nobody joins.
+fn tokens(options: &Options, backend: Backend) -> Result<Tokens> {
+    let room = options.peers.max(options.vms);
+    // A process can ring whom it has the descriptor of.
+    Tokens::new(room, if backend == Backend::Process { room } else { options.vms })
 }
 
 /// A group that nobody joins: its regions are this run's.

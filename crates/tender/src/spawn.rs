@@ -191,6 +191,7 @@ impl Spawner {
             bound,
             devices: Devices::default(),
         });
+        group.tokens.make(number)?;
         group.inherit(parent, number, &peer)?;
         Ok(Made { peer, cpu, process })
     }
@@ -200,7 +201,9 @@ impl Spawner {
         self.boot.write(group, number, &peer, &group.mapped_by(number))?;
         let cpu = match (cpu, process) {
             (Some(cpu), _) => cpu,
-            (None, Some(process)) => Box::new(process.start(&peer.memory, &group.tokens, &[])?),
+            (None, Some(process)) => {
+                Box::new(process.start(&peer.memory, &group.tokens.all(), &[])?)
+            }
             (None, None) => anyhow::bail!("a peer without a processor"),
         };
         Ok((peer, cpu))

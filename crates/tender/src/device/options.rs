@@ -82,7 +82,7 @@ fn net(
     option: &NetOption,
     number: usize,
     peers: &mut [Peer],
-    tokens: &[EventFd],
+    tokens: &[&EventFd],
     run: [u8; 2],
 ) -> Result<Arc<Network>> {
     let of = || format!("the network {}", option.name);
@@ -93,7 +93,7 @@ fn net(
         let port = Net::new(mac(run, number, guest), option.mtu);
         let (receive, transmit) = (Arc::new(Line::new()?), Arc::new(Line::new()?));
         let heap = Heap::of(&peer.memory);
-        ports.push((port.clone(), receive.clone(), heap.clone(), token));
+        ports.push((port.clone(), receive.clone(), heap.clone(), *token));
         let model = Model::Net(port, network.clone(), guest);
         let lines = vec![receive, transmit];
         peer.devices.add(Device::new(&option.name, model, lines, heap, token)?)?;
@@ -104,7 +104,7 @@ fn net(
 
 impl DeviceOptions {
     /// Gives guests their devices; the networks.
-    pub fn make(&self, peers: &mut [Peer], tokens: &[EventFd]) -> Result<Vec<Arc<Network>>> {
+    pub fn make(&self, peers: &mut [Peer], tokens: &[&EventFd]) -> Result<Vec<Arc<Network>>> {
         for option in &self.blocks {
             let name = &option.name;
             let many = option.write && option.guest.is_none() && peers.len() > 1;

@@ -115,7 +115,7 @@ fn pipe() -> Result<(OwnedFd, OwnedFd)> {
 pub fn start(
     memory: &Memory,
     pieces: &[Piece<'_>],
-    (doorbells, queues): (&[EventFd], &[&EventFd]),
+    (doorbells, queues): (&[&EventFd], &[&EventFd]),
     lifeline: Option<BorrowedFd<'_>>,
 ) -> Result<ProcessCpu> {
     let mut sources: Vec<RawFd> = Vec::new();

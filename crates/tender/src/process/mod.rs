@@ -94,7 +94,7 @@ impl ProcessSpace {
     pub fn start(
         &self,
         memory: &Memory,
-        doorbells: &[EventFd],
+        doorbells: &[&EventFd],
         queues: &[&EventFd],
     ) -> Result<ProcessCpu> {
         let regions = self.before.lock().unwrap_or_else(|e| e.into_inner());
