@@ -83,6 +83,27 @@ pub enum Command {
         #[arg(value_name = "GROUP[/PEER]", value_parser = target)]
         target: Target,
     },
+    /// Measure what shared memory costs and brings
+    ///
+    /// Two virtual machines, two threads, and ways without shared memory do the same in turns. Needs /dev/kvm, and is
+    /// worth something on a machine that does nothing else, with two CPUs or more.
+    Bench {
+        /// What to measure
+        #[arg(value_enum)]
+        what: Bench,
+        /// How often each is done
+        #[arg(long, value_name = "N", default_value_t = crate::bench::ROUNDS, value_parser = clap::value_parser!(u16).range(1..=1000))]
+        rounds: u16,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// One experiment of a measurement, on threads of this process
+    #[command(hide = true)]
+    BenchPart {
+        /// Its name, how many samples, and its number
+        words: Vec<String>,
+    },
     /// Print a completion script
     Completion {
         /// For this shell
@@ -91,6 +112,13 @@ pub enum Command {
     /// Print the manual page
     #[command(hide = true)]
     Man,
+}
+
+/// What can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+pub enum Bench {
+    /// Shared memory: the same work between two virtual machines and between two threads, messages beside them
+    Shm,
 }
 
 /// What stands between the cokernel and Linux.
@@ -326,6 +354,9 @@ pub struct RunOptions {
     /// How many guests at once, with those that guests spawn as their threads, which in a group of --group they cannot
     #[arg(long, value_name = "N", default_value_t = 64, conflicts_with = "group", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub peers: u8,
+    /// CPUs that guests run on: guest 0 on the first, guest 1 on the next, and so on, from the first again
+    #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
+    pub pin: Vec<usize>,
     /// At the end, say in a line of JSON on standard error how it went
     #[arg(long)]
     pub json: bool,
@@ -358,6 +389,7 @@ impl RunOptions {
             }),
             group_memory: self.group_memory,
             peers: self.peers.into(),
+            pin: self.pin.clone(),
             arguments: self.arguments.clone(),
         }
     }

@@ -9,7 +9,7 @@ use kyozon_abi::device::{Image, Status, MAX_IMAGES, STATE_EMPTY};
 use std::path::{Path, PathBuf};
 
 /// Where images are installed: beside this program's `bin`, or where `KYOZON_IMAGES` says.
-fn image_folder() -> PathBuf {
+pub fn image_folder() -> PathBuf {
     if let Some(folder) = std::env::var_os("KYOZON_IMAGES") {
         return folder.into();
     }

@@ -1,7 +1,8 @@
-//! The operator's command: `kyozon load`, `unload`, `status`, `events`, `run`, `ps`, `kill`.
+//! The operator's command: `kyozon load`, `unload`, `status`, `events`, `run`, `ps`, `kill`, `bench`.
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`bench`] | what shared memory costs: experiments in turns, and their figures |
 //! | [`checks`] | what the monitor's checks did, as text and as JSON |
 //! | [`cli`] | words and options |
 //! | [`colocation`] | what load, unload and status do, over the trait [`machine::Machine`] |
@@ -22,6 +23,7 @@
 //! Must not know: how anything below it works; it speaks to `/dev/kyozon` and to the tender.
 #![deny(unsafe_code)]
 
+pub mod bench;
 pub mod checks;
 pub mod cli;
 pub mod colocation;

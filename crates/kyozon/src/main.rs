@@ -1,9 +1,9 @@
 //! `kyozon`.
 
 use clap::{CommandFactory, Parser};
-use kyozon::cli::{Cli, Command};
+use kyozon::cli::{Bench, Cli, Command};
 use kyozon::machine::ThisMachine;
-use kyozon::{colocation, events, groups, report, unikernel};
+use kyozon::{bench, colocation, events, groups, report, unikernel};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -41,6 +41,17 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Run(options) => return unikernel::run(&options),
         Command::Ps { json } => write!(out, "{}", groups::show(json)?)?,
         Command::Kill { target } => groups::kill(&target)?,
+        Command::Bench { what: Bench::Shm, rounds, json } => {
+            let figures = bench::shm(&bench::image(), rounds, |round| {
+                if round % 5 == 0 {
+                    eprintln!("kyozon: round {round} of {rounds}");
+                }
+            })?;
+            let text = if json { figures.json() } else { figures.text() };
+            write!(out, "{}", text.trim_end())?;
+            writeln!(out)?;
+        }
+        Command::BenchPart { words } => return Ok(ExitCode::from(kyozon_shm::run_words(&words))),
         Command::Completion { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "kyozon", &mut out);
         }

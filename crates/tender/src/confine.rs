@@ -113,6 +113,8 @@ pub struct Needs<'a> {
     pub core: bool,
     /// It writes what disks have to where that lasts.
     pub disks: bool,
+    /// It says where its threads and processes run.
+    pub pin: bool,
     /// It sends and receives messages by this one.
     pub socket: Option<i32>,
     /// What it makes.
@@ -121,7 +123,7 @@ pub struct Needs<'a> {
 
 /// The filter.
 fn filter(needs: &Needs<'_>) -> Result<Vec<sock_filter>> {
-    let Needs { children, core, disks, socket, later } = *needs;
+    let Needs { children, core, disks, pin, socket, later } = *needs;
     let (yes, no) = (Some("yes"), Some("no"));
     let is = |call: i64| When::Equal(call as u32);
     let mut filter = Filter::new("no");
@@ -142,6 +144,9 @@ fn filter(needs: &Needs<'_>) -> Result<Vec<sock_filter>> {
     }
     if disks {
         filter.jump(is(libc::SYS_fdatasync), yes, None);
+    }
+    if pin {
+        filter.jump(is(libc::SYS_sched_setaffinity), yes, None);
     }
     if socket.is_some() {
         filter.jump(is(libc::SYS_sendmsg), Some("socket"), None);
@@ -286,8 +291,14 @@ pub fn keeper(base: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    const NOTHING: Needs<'static> =
-        Needs { children: &[], core: false, disks: false, socket: None, later: Later::Nothing };
+    const NOTHING: Needs<'static> = Needs {
+        children: &[],
+        core: false,
+        disks: false,
+        pin: false,
+        socket: None,
+        later: Later::Nothing,
+    };
 
     /// What `with` returns, in a child that was confined.
     fn confined(core: Option<&Path>, with: impl FnOnce() -> i32) -> i32 {

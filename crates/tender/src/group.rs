@@ -10,6 +10,7 @@ use crate::device::Devices;
 use crate::layout::PAGE;
 use crate::member::Member;
 use crate::memory::Memory;
+use crate::pins::Pins;
 use crate::region::{self, Region, ALL};
 use crate::seats::Seats;
 use crate::spawn::Spawner;
@@ -84,6 +85,8 @@ pub struct Group {
     pub member: Option<Member>,
     /// Bytes of all guests and regions, at most, where there is no keeper to see to that.
     pub limit: u64,
+    /// Where they run.
+    pub pins: Pins,
     /// Their clock.
     pub clock: Clock,
     regions: Mutex<Vec<Region>>,
@@ -101,6 +104,7 @@ impl Group {
             tokens,
             member: None,
             limit: u64::MAX,
+            pins: Pins::default(),
             clock,
             regions: Mutex::default(),
             changed: Condvar::new(),

@@ -12,6 +12,7 @@
 //! | [`group`] | peers, their tokens, their regions |
 //! | [`member`] | a run that shares its group with other runs |
 //! | [`keeper`] | the process that keeps such a group together |
+//! | [`pins`] | which CPU a guest runs on |
 //! | [`seats`] | who has which number of a group |
 //! | [`tokens`] | what a sleeping guest is woken by |
 //! | [`spawn`] | peers that join a family while it runs |
@@ -47,6 +48,7 @@ pub mod kvm;
 pub mod layout;
 pub mod member;
 pub mod memory;
+pub mod pins;
 pub mod process;
 pub mod region;
 pub mod report;

@@ -16,6 +16,7 @@ use crate::kvm::{self, KvmSpace};
 use crate::layout::{system, Layout};
 use crate::member::{self, Joined, Meeting};
 use crate::memory::{system_address, Memory};
+use crate::pins::Pins;
 use crate::process::{self, ProcessSpace, Readers};
 use crate::spawn::Spawner;
 use crate::tokens::Tokens;
@@ -94,6 +95,8 @@ pub struct Options {
     pub group_memory: Option<u64>,
     /// How many peers at once, with those that guests spawn; not fewer than `vms`.
     pub peers: usize,
+    /// CPUs, one for each guest in turn; none: wherever the kernel likes.
+    pub pin: Vec<usize>,
     /// Their arguments.
     pub arguments: Vec<String>,
 }
@@ -447,6 +450,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
     let most = options.vms.max(options.peers);
     ensure!(options.vms > 0 && most <= MAX_PEERS, "a group has 1 to {MAX_PEERS} guests");
+    let pins = Pins::new(&options.pin).context("--pin")?;
     let name = options.image.display();
     let file = read(&options.image)?;
     let image = elf::parse(&file).with_context(|| format!("cannot run {name}"))?;
@@ -481,6 +485,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     let own: Vec<_> = tokens.all().into_iter().skip(first).collect();
     let networks = options.devices.make(&mut peers, &own)?;
     let mut group = Group::new(first, peers, tokens, clock);
+    group.pins = pins;
     let (count, mapped) = match joined {
         Some(joined) => member(&mut group, joined)?,
         None => alone(&mut group, options)?,
@@ -522,7 +527,8 @@ pub fn run(options: &Options) -> Result<Summary> {
     let children: Vec<i32> = cpus.iter().filter_map(|cpu| cpu.child()).collect();
     let socket = group.member.as_ref().map(|member| member.descriptor());
     let (core_file, disks) = (core.is_some(), !options.devices.blocks.is_empty());
-    let needs = Needs { children: &children, core: core_file, disks, socket, later };
+    let pin = !group.pins.is_empty();
+    let needs = Needs { children: &children, core: core_file, disks, pin, socket, later };
     confine::give_up_calls(&needs)?;
 
     let start = began.elapsed();
@@ -611,7 +617,10 @@ pub(crate) fn work(
     let _ = at.kick.set(cpu.kick());
     // Of several core files, the last guest's would stand: only the first has one.
     let core = core.filter(|_| peer == group.first);
-    let end = guest(group, peer, at, &mut *cpu, file, core).unwrap_or_else(End::Failed);
+    let pinned = group.pins.pin(peer.checked_sub(group.first).unwrap_or(peer), cpu.child());
+    let end = pinned
+        .and_then(|()| guest(group, peer, at, &mut *cpu, file, core))
+        .unwrap_or_else(End::Failed);
     if let End::Crash { text, .. } = &end {
         eprint!("{text}");
     }

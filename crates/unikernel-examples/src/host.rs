@@ -8,7 +8,7 @@ pub use std::thread;
 use std::time::Instant;
 
 /// As in a virtual machine.
-const SPINS: u32 = 2000;
+const SPINS: u32 = 8000;
 
 /// The calling thread as one of a group, as long as it keeps this.
 ///

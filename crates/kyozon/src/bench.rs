@@ -1,0 +1,242 @@
+//! What shared memory costs and brings: the experiments of `kyozon-shm`, in virtual machines, in confined processes and
+//! on threads, in turns, so that what the machine does meanwhile meets all of them.
+
+use anyhow::{bail, ensure, Context, Result};
+use kyozon_results::{Row, Stats};
+use serde_json::json;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// How often each experiment is done.
+pub const ROUNDS: u16 = 31;
+
+/// On what an experiment is done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum On {
+    /// Two virtual machines.
+    Machines,
+    /// Two virtual machines with a network.
+    Network,
+    /// Two guests in processes.
+    Processes,
+    /// Two threads of one process.
+    Threads,
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    group: Option<&'static str>,
+    name: &'static str,
+    on: On,
+    experiment: &'static str,
+    samples: u32,
+    number: u32,
+}
+
+const fn exchange(name: &'static str, on: On, experiment: &'static str, samples: u32) -> Way {
+    Way { group: None, name, on, experiment, samples, number: 0 }
+}
+
+/// The experiment of the paper, on each.
+const EXCHANGES: [Way; 7] = [
+    exchange("vm", On::Machines, "exchange", 100),
+    exchange("threads", On::Threads, "exchange", 100),
+    exchange("vm-message", On::Network, "frames", 30),
+    exchange("process", On::Processes, "exchange", 100),
+    exchange("tcp", On::Threads, "tcp", 30),
+    exchange("unix", On::Threads, "unix", 30),
+    exchange("pipe", On::Threads, "pipe", 30),
+];
+
+/// Group, experiment, samples of a round, the experiment's number. Each on machines and on threads.
+const FURTHER: [(&str, &str, u32, u32); 14] = [
+    ("line there and back", "line", 10, 0),
+    ("wake-up, awake", "wake", 100, 5),
+    ("wake-up, asleep", "wake", 10, 2000),
+    ("thread start", "spawn", 10, 0),
+    ("ring, 64 B", "ring", 3, 64),
+    ("ring, 1 KiB", "ring", 5, 1 << 10),
+    ("ring, 4 KiB", "ring", 5, 4 << 10),
+    ("ring, 64 KiB", "ring", 5, 64 << 10),
+    ("ring, 1 MiB", "ring", 5, 1 << 20),
+    ("in place, 4 KiB", "place", 5, 4 << 10),
+    ("in place, 64 KiB", "place", 5, 64 << 10),
+    ("in place, 1 MiB", "place", 5, 1 << 20),
+    ("one copy, 64 KiB", "copy", 5, 64 << 10),
+    ("one copy, 1 MiB", "copy", 5, 1 << 20),
+];
+
+fn further() -> Vec<Way> {
+    let both = |(group, experiment, samples, number)| {
+        [("vm", On::Machines), ("threads", On::Threads)].map(|(name, on)| Way {
+            group: Some(group),
+            name,
+            on,
+            experiment,
+            samples,
+            number,
+        })
+    };
+    FURTHER.into_iter().flat_map(both).collect()
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Figures {
+    exchanges: Vec<Row>,
+    further: Vec<Row>,
+}
+
+/// Samples by round, nanoseconds.
+type Rounds = Vec<Vec<u64>>;
+
+/// Does all experiments so many times, and tells of it.
+///
+/// # Errors
+///
+/// An image that is not there, an experiment that failed, a machine without `/dev/kvm` or with one CPU.
+pub fn shm(image: &Path, rounds: u16, mut tell: impl FnMut(u16)) -> Result<Figures> {
+    let program = std::env::current_exe().context("where this program is")?;
+    ensure!(
+        image.is_file(),
+        "{} is not there: it comes with kyozon; KYOZON_IMAGES says where",
+        image.display()
+    );
+    let cpus = kyozon_tender::pins::allowed();
+    ensure!(cpus.len() >= 2, "two CPUs are needed; this command may use {}", cpus.len());
+    let pin = format!("{},{}", cpus[0], cpus[1]);
+    let ways: Vec<Way> = EXCHANGES.into_iter().chain(further()).collect();
+    let mut taken = vec![Rounds::new(); ways.len()];
+    for round in 0..rounds {
+        tell(round);
+        // What comes first, and after what, is not always the same.
+        for at in (0..ways.len()).map(|at| (at + usize::from(round) * 5) % ways.len()) {
+            taken[at].push(measure(&program, image, &pin, &ways[at])?);
+        }
+    }
+    figures(&ways, &taken)
+}
+
+/// The words of a command that does it.
+fn words(way: &Way, image: &Path, pin: &str) -> Vec<String> {
+    let image = image.display().to_string();
+    let run: &[&str] = match way.on {
+        On::Threads => &["bench-part"],
+        On::Machines => &["--backend", "kvm"],
+        On::Processes => &["--backend", "process"],
+        On::Network => &["--backend", "kvm", "--vms", "2", "--net", "name=lan,mtu=65520"],
+    };
+    let guests = ["run", "--time-limit", "60", "--pin", pin];
+    let (before, after) = match way.on {
+        On::Threads => (&[][..], &[][..]),
+        _ => (&guests[..], &[image.as_str(), "--"][..]),
+    };
+    let own = [way.experiment.to_owned(), way.samples.to_string(), way.number.to_string()];
+    let words = before.iter().chain(run).chain(after);
+    words.map(|word| (*word).to_owned()).chain(own).collect()
+}
+
+/// One round of one experiment.
+fn measure(program: &Path, image: &Path, pin: &str, way: &Way) -> Result<Vec<u64>> {
+    let mut command = Command::new(program);
+    command.args(words(way, image, pin)).stdin(Stdio::null());
+    let done = command.output().context("cannot start this program once more")?;
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    if !done.status.success() {
+        let why = err.lines().chain(out.lines()).next().unwrap_or("no word of why");
+        bail!("{} {} on {:?}: {why}", way.experiment, way.number, way.on);
+    }
+    let samples: Vec<u64> = out
+        .split_whitespace()
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("{}: what it said is no number", way.experiment))?;
+    ensure!(samples.len() == way.samples as usize, "{}: {} samples", way.experiment, samples.len());
+    Ok(samples)
+}
+
+/// Median of each round, over the median of the same round of another.
+fn ratio(of: &Rounds, to: &Rounds) -> Result<Stats> {
+    let median = |samples: &Vec<u64>| Stats::of(samples).map(|stats| stats.median);
+    let each = of.iter().zip(to).map(|(of, to)| Ok(median(of)? / median(to)?));
+    Stats::of(&each.collect::<Result<Vec<f64>>>()?)
+}
+
+fn figures(ways: &[Way], taken: &[Rounds]) -> Result<Figures> {
+    let find = |group: Option<&str>, name: &str| {
+        let at = ways.iter().position(|way| way.group == group && way.name == name);
+        at.map(|at| &taken[at]).context("no such row")
+    };
+    let (mut exchanges, mut further) = (Vec::new(), Vec::new());
+    for (way, rounds) in ways.iter().zip(taken) {
+        let micro: Vec<f64> = rounds.iter().flatten().map(|ns| *ns as f64 / 1000.0).collect();
+        let mut row = Row::from_samples(way.name, "us", &micro)?;
+        match way.group {
+            None => {
+                let (column, to) =
+                    if way.name == "vm" { ("to_threads", "threads") } else { ("to_vm", "vm") };
+                let ratio = ratio(rounds, find(None, to)?)?;
+                row = row.extra(column, ratio.median);
+                row = row.extra(&format!("{column}_low"), ratio.ci95[0]);
+                row = row.extra(&format!("{column}_high"), ratio.ci95[1]);
+                exchanges.push(row);
+            }
+            Some(group) => {
+                row = row.group(group);
+                let moves = ["ring", "place", "copy"].contains(&way.experiment);
+                if moves {
+                    row = row.clone().extra("MB_per_s", kyozon_shm::VOLUME as f64 / row.median);
+                }
+                if way.on == On::Machines {
+                    let ratio = ratio(rounds, find(Some(group), "threads")?)?;
+                    row = row.extra("to_threads", ratio.median);
+                }
+                // A time as a part of another: how fast it is beside a copy of the same records.
+                if let (true, Some(size)) = (way.experiment == "ring", group.strip_prefix("ring, "))
+                {
+                    if let Ok(copy) = find(Some(&format!("one copy, {size}")), way.name) {
+                        row = row.extra("speed_to_copy", ratio(copy, rounds)?.median);
+                    }
+                }
+                further.push(row);
+            }
+        }
+    }
+    Ok(Figures { exchanges, further })
+}
+
+impl Figures {
+    /// As JSON: rows of the exchange, and further ones.
+    pub fn json(&self) -> String {
+        json!({ "rows": self.exchanges, "further": self.further }).to_string()
+    }
+
+    /// As lines of text.
+    pub fn text(&self) -> String {
+        let mut text =
+            String::from("8192 integers there and back, us: median, 95 % interval, p99\n");
+        for row in self.exchanges.iter().chain(&self.further) {
+            let Row { name, median, ci95, p99, .. } = row;
+            let label =
+                row.group.as_ref().map_or_else(|| name.clone(), |group| format!("{group}: {name}"));
+            // Into memory.
+            let _ = write!(
+                text,
+                "{label:<28} {median:>10.3} {:>10.3} {:>10.3} {p99:>10.3}",
+                ci95[0], ci95[1]
+            );
+            for (column, value) in &row.extra {
+                let _ = write!(text, "  {column} {value:.3}");
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// The image of the experiments, in the folder of images.
+pub fn image() -> PathBuf {
+    crate::colocation::image_folder().join("shm.elf")
+}
