@@ -51,7 +51,7 @@ const EXCHANGES: [Way; 7] = [
 ];
 
 /// Group, experiment, samples of a round, the experiment's number. Each on machines and on threads.
-const FURTHER: [(&str, &str, u32, u32); 14] = [
+const FURTHER: [(&str, &str, u32, u32); 16] = [
     ("line there and back", "line", 10, 0),
     ("wake-up, awake", "wake", 100, 5),
     ("wake-up, asleep", "wake", 10, 2000),
@@ -64,6 +64,8 @@ const FURTHER: [(&str, &str, u32, u32); 14] = [
     ("in place, 4 KiB", "place", 5, 4 << 10),
     ("in place, 64 KiB", "place", 5, 64 << 10),
     ("in place, 1 MiB", "place", 5, 1 << 20),
+    ("copy across, 64 KiB", "across", 5, 64 << 10),
+    ("copy across, 1 MiB", "across", 5, 1 << 20),
     ("one copy, 64 KiB", "copy", 5, 64 << 10),
     ("one copy, 1 MiB", "copy", 5, 1 << 20),
 ];
@@ -185,7 +187,7 @@ fn figures(ways: &[Way], taken: &[Rounds]) -> Result<Figures> {
             }
             Some(group) => {
                 row = row.group(group);
-                let moves = ["ring", "place", "copy"].contains(&way.experiment);
+                let moves = ["ring", "place", "across", "copy"].contains(&way.experiment);
                 if moves {
                     row = row.clone().extra("MB_per_s", kyozon_shm::VOLUME as f64 / row.median);
                 }
@@ -193,11 +195,13 @@ fn figures(ways: &[Way], taken: &[Rounds]) -> Result<Figures> {
                     let ratio = ratio(rounds, find(Some(group), "threads")?)?;
                     row = row.extra("to_threads", ratio.median);
                 }
-                // A time as a part of another: how fast it is beside a copy of the same records.
-                if let (true, Some(size)) = (way.experiment == "ring", group.strip_prefix("ring, "))
-                {
-                    if let Ok(copy) = find(Some(&format!("one copy, {size}")), way.name) {
-                        row = row.extra("speed_to_copy", ratio(copy, rounds)?.median);
+                // How fast it is beside copies of the same records.
+                for (column, copy) in [("speed_to_across", "across"), ("speed_to_copy", "copy")] {
+                    let same =
+                        |w: &&Way| (w.experiment, w.number, w.on) == (copy, way.number, way.on);
+                    if let (true, Some(same)) = (way.experiment == "ring", ways.iter().find(same)) {
+                        let copy = find(same.group, same.name)?;
+                        row = row.extra(column, ratio(copy, rounds)?.median);
                     }
                 }
                 further.push(row);

@@ -8,7 +8,8 @@
 //! | `wake N` | a permit's way to who waits for it, N microseconds after that began to wait |
 //! | `ring N` | [`VOLUME`] bytes through a ring, in records of N |
 //! | `place N` | the same, written and read where they lie |
-//! | `copy N` | the same bytes copied once, by one |
+//! | `across N` | the same bytes copied once, by one, after the other wrote them |
+//! | `copy N` | the same bytes copied once, from one place |
 //! | `spawn` | a thread's start, up to its first instruction |
 //! | `frames` | the exchange by two machines' network, in frames through the tender (`image`) |
 //! | `tcp`, `unix`, `pipe` | the exchange by the host's kernel (`host`) |
@@ -60,6 +61,7 @@ const ALL: &[(&str, Experiment)] = &[
     ("spawn", wake::spawn),
     ("ring", ring::through),
     ("place", ring::in_place),
+    ("across", ring::across),
     ("copy", ring::copy),
     #[cfg(feature = "image")]
     ("frames", frames::measure),
@@ -138,6 +140,7 @@ mod tests {
             "ring 2 1048576",
             "place 2 4096",
             "copy 2 4096",
+            "across 2 4096",
             "tcp 5",
             "unix 5",
             "pipe 5",

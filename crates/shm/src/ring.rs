@@ -1,19 +1,22 @@
 //! Bytes through a ring in shared memory, copied in and out, or written and read where they lie; and the same bytes
 //! copied once, to compare with.
 
+use crate::exchange::Apart;
 use crate::{deadline, place, Samples};
 use alloc::vec;
 use alloc::vec::Vec;
-use kyozon_channel::border::{Bytes, Region};
+use kyozon_channel::border::{Bytes, Mutex, Region};
 use kyozon_channel::data::Data;
 use kyozon_channel::spsc::{Control, Reader, Writer, HEADER};
+use kyozon_channel::sync::Semaphore;
 use kyozon_unikernel_examples::machine::{self, Member};
 
 /// Bytes of a sample.
-pub const VOLUME: usize = 4 << 20;
-/// Bytes of a ring, at least.
-const RING: usize = 64 << 10;
-/// Bytes of a record: more than the smallest has in it, and less than half of the largest ring.
+pub const VOLUME: usize = 16 << 20;
+/// Bytes of a ring: more than a core's own cache has, so that what one core wrote has left its cache, for one that they
+/// share, before the other reads it. A record takes less than half of it.
+const RING: usize = 4 << 20;
+/// Bytes of a record.
 const RECORD: core::ops::RangeInclusive<usize> = 64..=1 << 20;
 
 /// As rings are aligned.
@@ -21,13 +24,13 @@ const RECORD: core::ops::RangeInclusive<usize> = 64..=1 << 20;
 #[repr(align(128))]
 struct Lines(#[allow(dead_code)] [u8; 128]);
 
-/// A ring for records of so many bytes.
-fn size(record: usize) -> Option<usize> {
+fn fits(record: usize) -> Result<(), &'static str> {
     let fits = RECORD.contains(&record) && record % 8 == 0;
-    fits.then(|| (4 * record).next_power_of_two().max(RING))
+    fits.then_some(()).ok_or(NO_RECORD)
 }
 
 const NO_RECORD: &str = "a record has 64 bytes to 1 MiB, a multiple of 8";
+const WRONG: &str = "a copy is not what it is of";
 const BROKEN: &str = "the ring did not take a record, or gave none";
 
 /// Records copied in, and out.
@@ -78,17 +81,68 @@ pub fn in_place(count: usize, record: usize) -> Samples {
 
 /// The same bytes from one place, one after another into memory as large as the ring.
 pub fn copy(count: usize, record: usize) -> Samples {
-    let bytes = size(record).ok_or(NO_RECORD)?;
+    fits(record)?;
     let mut from = vec![0; record];
-    let mut to = vec![0; bytes];
-    let mut places = (0..bytes / record).cycle();
+    let mut to = vec![0; RING];
+    let mut places = (0..RING / record).cycle();
     timed(count, VOLUME / record, |number| {
         mark(&mut from, number);
         let at = places.next().unwrap_or(0) * record;
         to[at..at + record].copy_from_slice(core::hint::black_box(&from));
         is_marked(core::hint::black_box(&to[at..at + record]), number)
     })
-    .ok_or("a copy is not what it is of")
+    .ok_or(WRONG)
+}
+
+/// The same bytes, copied once by one, out of memory that the other has just written: what a message must cost at least,
+/// and no ring is needed for.
+pub fn across(count: usize, record: usize) -> Samples {
+    fits(record)?;
+    let shared = &Mutex::new(vec![0; RING]);
+    let (full, empty) = (&Apart(Semaphore::new(0)), &Apart(Semaphore::new(1)));
+    let turns = (count + 1) * (VOLUME / RING);
+    machine::thread::scope(|scope| {
+        let other = scope.spawn(move || {
+            place::take(1);
+            let me = &machine::member();
+            let mut from = vec![0; record];
+            (0..turns).all(|turn| {
+                let came = empty.0.acquire(me, deadline()).is_ok();
+                let Ok(mut to) = shared.lock(me, deadline()) else { return false };
+                for (number, to) in to.chunks_exact_mut(record).enumerate() {
+                    mark(&mut from, turn + number);
+                    to.copy_from_slice(core::hint::black_box(&from));
+                }
+                drop(to);
+                full.0.release(me, 1);
+                came
+            })
+        });
+        place::take(0);
+        let me = &machine::member();
+        let mut to = vec![0; record];
+        let mut samples = Vec::new();
+        for turn in 0..turns {
+            full.0.acquire(me, deadline()).map_err(|_| BROKEN)?;
+            let from = shared.lock(me, deadline()).map_err(|_| BROKEN)?;
+            let began = machine::now();
+            for (number, from) in from.chunks_exact(record).enumerate() {
+                to.copy_from_slice(from);
+                if !is_marked(core::hint::black_box(&to), turn + number) {
+                    return Err(WRONG);
+                }
+            }
+            samples.push(machine::now() - began);
+            drop(from);
+            empty.0.release(me, 1);
+        }
+        let samples: Vec<_> =
+            samples.chunks(VOLUME / RING).skip(1).map(|s| s.iter().sum()).collect();
+        match other.join() {
+            Ok(true) => Ok(samples),
+            _ => Err(BROKEN),
+        }
+    })
 }
 
 type To<'a> = Writer<&'a Control, Bytes<'a>>;
@@ -124,13 +178,13 @@ fn stream(
     send: impl FnOnce(To<'_>, &Member, usize) -> bool + Send,
     receive: impl FnOnce(From<'_>, &Member, usize) -> Option<Vec<u64>>,
 ) -> Samples {
-    let bytes = size(record).ok_or(NO_RECORD)?;
+    fits(record)?;
     let records = VOLUME / record;
     // Zeros are how a ring begins.
-    let mut memory = vec![Lines([0; 128]); (HEADER + bytes) / size_of::<Lines>()];
+    let mut memory = vec![Lines([0; 128]); (HEADER + RING) / size_of::<Lines>()];
     // SAFETY: the vector outlives both threads, which end with the scope; no other reference to it is used.
-    let region = unsafe { Region::new(memory.as_mut_ptr().cast(), HEADER + bytes) };
-    let (control, data) = region.spsc(0, bytes).ok_or(BROKEN)?;
+    let region = unsafe { Region::new(memory.as_mut_ptr().cast(), HEADER + RING) };
+    let (control, data) = region.spsc(0, RING).ok_or(BROKEN)?;
     machine::thread::scope(|scope| {
         let other = scope.spawn(move || {
             place::take(1);
