@@ -8,15 +8,18 @@ mod delay;
 mod ipc;
 mod latency;
 mod overhead;
+mod parallel;
+mod shm;
+mod start;
 mod trip;
 
 use crate::kernels::{Kernel, SERIES};
-use crate::{batch, cache, emulator, module, process, spec::Spec};
+use crate::{batch, cache, emulator, module, process, product, spec::Spec};
 use anyhow::{ensure, Context, Result};
 use kyozon_results::{check, render, Row, Table};
 use std::fs;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 /// What `kyozon-lab bench` takes.
@@ -32,7 +35,7 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table of the laboratory, by name.
-const TABLES: [(&str, Measure); 7] = [
+const TABLES: [(&str, Measure); 10] = [
     ("lab", lab),
     ("latency", latency::measure),
     ("trip", trip::measure),
@@ -40,6 +43,9 @@ const TABLES: [(&str, Measure); 7] = [
     ("interrupt-delay", delay::measure),
     ("overhead", overhead::measure),
     ("guest", as_guest::measure),
+    ("shm", shm::measure),
+    ("start", start::measure),
+    ("parallel", parallel::measure),
 ];
 
 /// Measures the named tables, writes and renders them.
@@ -69,6 +75,14 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The operator's command, and where its images are.
+fn kyozon() -> Result<Command> {
+    let program = product::file("kyozon")?;
+    let mut command = Command::new(&program);
+    command.env("KYOZON_IMAGES", program.parent().context("a folder")?);
+    Ok(command)
 }
 
 /// The emulator's name and version, as it says them.

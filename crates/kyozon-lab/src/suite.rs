@@ -197,8 +197,8 @@ fn lint(tree: &Path) -> Result<(Count, String)> {
 }
 
 /// Packages of unikernels, which are compiled for the host's target.
-const UNIKERNELS: [&str; 3] =
-    ["kyozon-unikernel-c", "kyozon-unikernel-examples", "kyozon-unikernel-test"];
+const UNIKERNELS: [&str; 4] =
+    ["kyozon-shm", "kyozon-unikernel-c", "kyozon-unikernel-examples", "kyozon-unikernel-test"];
 
 /// Packages with images, and the features that bring them.
 const IMAGES: [(&str, &str); 6] = [

@@ -1,0 +1,116 @@
+//! Table `parallel`: the examples that compute, each with one thread of execution and with two, as virtual machines and
+//! as threads of the same source.
+
+use super::kyozon;
+use crate::{cache, process, product};
+use anyhow::{ensure, Context, Result};
+use kyozon_results::{Row, Table};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use std::{env, fs};
+
+const ROUNDS: usize = 21;
+const LIMIT: Duration = Duration::from_secs(120);
+/// Example, what it works on, how it is told so.
+const WORK: [(&str, &str, &str); 2] =
+    [("sort", "2000000 numbers", "2000000"), ("matmul", "700 x 700", "700")];
+const WAYS: [&str; 2] = ["vm", "threads"];
+const COUNTS: [usize; 2] = [1, 2];
+
+pub fn measure(results: &Path) -> Result<()> {
+    let host = host_programs()?;
+    let mut table = Table::new(
+        "parallel",
+        "The same work by one and by two",
+        "Microseconds of the work itself, as the program measures it. 'vm' is one or two virtual machines, 'threads' the same source as threads of Linux; \
+         in turns, in one run. to_threads is the median of the ratios to the threads' time in the same round, low and high its interval; speed_up \
+         that of one's time to two's.",
+        "make bench TABLES=parallel",
+    );
+    for (example, work, number) in WORK {
+        let mut taken: [[Vec<f64>; COUNTS.len()]; WAYS.len()] = Default::default();
+        for round in 0..ROUNDS {
+            for at in 0..4 {
+                // What comes first is not always the same.
+                let at = (at + round) % 4;
+                let (way, count) = (at / 2, at % 2);
+                let mut command = match WAYS[way] {
+                    "vm" => {
+                        let mut command = kyozon()?;
+                        let image = product::file(&format!("{example}.elf"))?;
+                        command.args(["run", "--backend", "kvm", "--memory", "256M"]);
+                        command.arg(image).arg("--");
+                        command
+                    }
+                    _ => Command::new(host.join(example)),
+                };
+                command.args([&COUNTS[count].to_string(), number, "time"]);
+                taken[way][count].push(time(&process::run_ok(&mut command, LIMIT)?)?);
+            }
+        }
+        for (way, name) in WAYS.iter().enumerate() {
+            for (count, threads) in COUNTS.iter().enumerate() {
+                let samples = &taken[way][count];
+                let name = format!("{threads} x {name}");
+                let mut row =
+                    Row::from_samples(&name, "us", samples)?.group(&format!("{example}, {work}"));
+                if way == 0 {
+                    let ratio = ratio(samples, &taken[1][count])?;
+                    row = row.extra("to_threads", ratio.median);
+                    row = row.extra("to_threads_low", ratio.ci95[0]);
+                    row = row.extra("to_threads_high", ratio.ci95[1]);
+                }
+                if count == 1 {
+                    row = row.extra("speed_up", ratio(&taken[way][0], samples)?.median);
+                }
+                table = table.row(row);
+            }
+        }
+    }
+    table.write(results)?;
+    Ok(())
+}
+
+/// Round by round.
+fn ratio(of: &[f64], to: &[f64]) -> Result<Row> {
+    let each: Vec<f64> = of.iter().zip(to).map(|(of, to)| of / to).collect();
+    Row::from_samples("ratio", "ratio", &each)
+}
+
+/// `time N us`, the last line.
+fn time(said: &str) -> Result<f64> {
+    let last = said.lines().last().unwrap_or_default();
+    let number = last.strip_prefix("time ").and_then(|rest| rest.strip_suffix(" us"));
+    number.and_then(|number| number.parse().ok()).with_context(|| format!("it said {last:?}"))
+}
+
+/// The folder of the examples as programs of threads, built as images are.
+fn host_programs() -> Result<PathBuf> {
+    let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let mut build = Command::new(cargo);
+    build.current_dir(cache::tree()?).env("RUSTFLAGS", "-Cforce-frame-pointers=yes");
+    build.args([
+        "build",
+        "--locked",
+        "--quiet",
+        "--release",
+        "--target",
+        "x86_64-unknown-linux-gnu",
+    ]);
+    build.args(["-p", "kyozon-unikernel-examples", "--bins"]);
+    process::run_ok(&mut build, Duration::from_secs(600))?;
+    let target = env::var_os("CARGO_TARGET_DIR").context("CARGO_TARGET_DIR: run through make")?;
+    let folder = PathBuf::from(target).join("x86_64-unknown-linux-gnu/release");
+    ensure!(fs::metadata(folder.join("sort")).is_ok(), "{}: no programs", folder.display());
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_last_line_says_the_time() {
+        assert_eq!(super::time("sorted\ntime 250 us\n").unwrap(), 250.0);
+        assert!(super::time("time 250\n").is_err() && super::time("").is_err());
+    }
+}

@@ -1,0 +1,48 @@
+//! Table `start`: how long it takes until a unikernel runs, and until it has.
+
+use super::kyozon;
+use crate::{process, product};
+use anyhow::{ensure, Context, Result};
+use kyozon_results::{Row, Table};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Starts of each kind.
+const STARTS: usize = 100;
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub fn measure(results: &Path) -> Result<()> {
+    let mut table = Table::new(
+        "start",
+        "Starts of unikernels",
+        "From the beginning of 'kyozon run' to the first instruction of the guest; from before that command is started to after it has ended, for \
+         an image that prints a line; and from the call that makes a thread to the thread's first instruction, where each thread is a guest.",
+        "make bench TABLES=start",
+    );
+    for backend in ["kvm", "process"] {
+        let run = |image: &str, words: &[&str]| -> Result<String> {
+            let mut command = kyozon()?;
+            command.args(["run", "--backend", backend]).arg(product::file(image)?).args(words);
+            process::run_ok(&mut command, LIMIT)
+        };
+        let (mut first, mut whole) = (Vec::new(), Vec::new());
+        for _ in 0..STARTS {
+            let said = run("start.elf", &[])?;
+            first.push(said.trim().parse::<f64>().context("nanoseconds")? / 1000.0);
+            let before = Instant::now();
+            let said = run("hello.elf", &[])?;
+            whole.push(before.elapsed().as_nanos() as f64 / 1000.0);
+            ensure!(said.starts_with("Hello"), "hello.elf said {said:?}");
+        }
+        let said = run("shm.elf", &["--", "spawn", &STARTS.to_string()])?;
+        let threads = said.split_whitespace().map(|ns| Ok(ns.parse::<f64>()? / 1000.0));
+        let threads = threads.collect::<Result<Vec<_>>>()?;
+        for (name, samples) in
+            [("first instruction", first), ("hello, to its end", whole), ("thread", threads)]
+        {
+            table = table.row(Row::from_samples(name, "us", &samples)?.group(backend));
+        }
+    }
+    table.write(results)?;
+    Ok(())
+}
