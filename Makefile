@@ -68,7 +68,7 @@ install: ## Install what 'make build' made: command, library, images, manual pag
 	@test -x "$(PRODUCT)/kyozon" || { echo "install: nothing is built in $(KYOZON_CACHE): run 'make setup' first, as yourself; with sudo, pass KYOZON_CACHE" >&2; exit 1; }
 	install -D -m 755 "$(PRODUCT)/kyozon" "$(DESTDIR)$(PREFIX)/bin/kyozon"
 	install -d "$(DESTDIR)$(PREFIX)/lib/kyozon" "$(MODULE)/include/kyozon"
-	install -m 644 "$(PRODUCT)"/*.bin "$(DESTDIR)$(PREFIX)/lib/kyozon"
+	install -m 644 "$(PRODUCT)"/*.bin "$(PRODUCT)/shm.elf" "$(DESTDIR)$(PREFIX)/lib/kyozon"
 	install -m 644 "$(PRODUCT)/libkyozon_join.a" "$(DESTDIR)$(PREFIX)/lib"
 	install -D -m 644 crates/join/include/kyozon/join.h "$(DESTDIR)$(PREFIX)/include/kyozon/join.h"
 	install -m 644 linux/module/Kbuild linux/module/*.[chS] "$(MODULE)"

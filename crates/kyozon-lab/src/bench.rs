@@ -78,7 +78,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// The operator's command, and where its images are.
-fn kyozon() -> Result<Command> {
+pub fn kyozon() -> Result<Command> {
     let program = product::file("kyozon")?;
     let mut command = Command::new(&program);
     command.env("KYOZON_IMAGES", program.parent().context("a folder")?);

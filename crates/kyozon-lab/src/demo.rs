@@ -1,6 +1,7 @@
 //! `make demo`: what the project does, on real kernels.
 
 mod attack;
+mod unikernels;
 
 use crate::emulator::complaints;
 use crate::guest::Guest;
@@ -50,7 +51,7 @@ impl Mode {
     }
 }
 
-/// Shows each stock kernel with a monitor beside it, with and without a wall. The last line is the verdict.
+/// Shows each stock kernel with a monitor beside it, with and without a wall, then unikernels. The last line is the verdict.
 pub fn run() -> Result<ExitCode> {
     println!("Kyozon puts a second kernel beside a running Linux kernel, on the same CPU. On it runs a monitor: it looks at");
     println!("Linux's memory from outside, a fifth of a millisecond at a time, 100 times a second, whatever Linux does.");
@@ -92,10 +93,15 @@ pub fn run() -> Result<ExitCode> {
     good &= attacks == 2 * ATTACKS.len() * shows && detected == attacks && repaired == attacks;
     good &= attempts == shows;
     println!("\nAgainst devices that write to memory by themselves the wall needs an IOMMU, which this machine does not have.");
+    let unikernels = unikernels::show();
+    if let Err(error) = &unikernels {
+        println!("  FAILED   {error:#}");
+    }
+    good &= unikernels.is_ok();
     println!(
-        "verdict: {}: detected {detected}/{attacks}, repaired {repaired}/{attacks}",
+        "\nverdict: {}: detected {detected}/{attacks}, repaired {repaired}/{attacks}",
         if good {
-            "every attack on stock kernels was found and undone, and the wall held"
+            "every attack on stock kernels was found and undone, the walls held, and unikernels ran"
         } else {
             "FAILED"
         }

@@ -214,7 +214,7 @@ fn figures(ways: &[Way], taken: &[Rounds]) -> Result<Figures> {
 impl Figures {
     /// As JSON: rows of the exchange, and further ones.
     pub fn json(&self) -> String {
-        json!({ "rows": self.exchanges, "further": self.further }).to_string()
+        format!("{{\"rows\":{},\"further\":{}}}", json!(self.exchanges), json!(self.further))
     }
 
     /// As lines of text.
@@ -243,4 +243,59 @@ impl Figures {
 /// The image of the experiments, in the folder of images.
 pub fn image() -> PathBuf {
     crate::colocation::image_folder().join("shm.elf")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_for_each_way() {
+        let ways: Vec<Way> = EXCHANGES.into_iter().chain(further()).collect();
+        let line = |name: &str, group: Option<&str>| {
+            let way = ways.iter().find(|way| way.name == name && way.group == group).unwrap();
+            words(way, Path::new("/i/shm.elf"), "0,1").join(" ")
+        };
+        let vm = "run --time-limit 60 --pin 0,1 --backend kvm /i/shm.elf -- exchange 100 0";
+        assert_eq!(line("vm", None), vm);
+        assert_eq!(line("threads", None), "bench-part exchange 100 0");
+        assert_eq!(line("tcp", None), "bench-part tcp 30 0");
+        assert_eq!(line("threads", Some("ring, 64 KiB")), "bench-part ring 5 65536");
+        assert!(line("vm-message", None)
+            .contains("--vms 2 --net name=lan,mtu=65520 /i/shm.elf -- frames"));
+        assert!(line("process", None).contains("--backend process"));
+    }
+
+    #[test]
+    fn a_ratio_is_of_the_same_round() {
+        let ways: Vec<Way> = EXCHANGES.into_iter().chain(further()).collect();
+        // The machine is twice as slow in each round; machines take a tenth longer than threads, messages ten times.
+        let takes = |way: &Way| match (way.name, way.experiment) {
+            (_, "copy") => 500,
+            ("vm", _) => 1100,
+            ("threads", _) => 1000,
+            _ => 11_000,
+        };
+        let rounds = |way: &Way| (0..8).map(|round| vec![takes(way) << round; 3]).collect();
+        let taken: Vec<Rounds> = ways.iter().map(rounds).collect();
+        let figures = figures(&ways, &taken).unwrap();
+        let names: Vec<_> = figures.exchanges.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["vm", "threads", "vm-message", "process", "tcp", "unix", "pipe"]);
+        let near = |value: f64, want: f64| assert!((value - want).abs() < 1e-9, "{value} {want}");
+        near(figures.exchanges[0].extra["to_threads_high"], 1.1);
+        near(figures.exchanges[2].extra["to_vm_low"], 10.0);
+        let ring =
+            |row: &&Row| row.group.as_deref() == Some("ring, 1 MiB") && row.name == "threads";
+        near(figures.further.iter().find(ring).unwrap().extra["speed_to_copy"], 0.5);
+        assert!(figures.text().contains("ring, 1 MiB: threads"));
+        assert!(
+            serde_json::from_str::<serde_json::Value>(&figures.json()).unwrap()["rows"].is_array()
+        );
+    }
+
+    #[test]
+    fn an_image_that_is_not_there() {
+        let error = shm(Path::new("/nowhere/shm.elf"), 1, |_| ()).unwrap_err().to_string();
+        assert!(error.contains("/nowhere/shm.elf") && error.contains("KYOZON_IMAGES"), "{error}");
+    }
 }
