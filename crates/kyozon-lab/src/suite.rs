@@ -55,6 +55,9 @@ const CHECKS: [(&str, &str, Check); 6] = [
 /// What takes a minute, and with `--nightly` an hour.
 const FUZZ: (&str, &str) = ("fuzz", "no input breaks what parses bytes of strangers");
 
+/// What takes minutes, and a toolchain that few have: with `--nightly`.
+const MIRI: (&str, &str) = ("miri", "rings and locks do nothing that Rust leaves undefined");
+
 /// Runs the suite; the last line is the total.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let tree = cache::tree()?;
@@ -65,14 +68,18 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     cases.retain(|case| wanted(&case.name) && (options.nightly || !case.is_extra()));
     let checks: Vec<_> = CHECKS.iter().filter(|(name, ..)| wanted(name)).collect();
     let fuzzes = wanted(FUZZ.0);
+    let interprets = options.nightly && wanted(MIRI.0);
     ensure!(
-        !cases.is_empty() || !checks.is_empty() || fuzzes,
+        !cases.is_empty() || !checks.is_empty() || fuzzes || interprets,
         "no test is named {:?}; --list shows the names",
         options.names
     );
     if options.list {
         checks.iter().for_each(|(name, about, _)| println!("{name}: {about}"));
-        [FUZZ].iter().filter(|_| fuzzes).for_each(|(name, about)| println!("{name}: {about}"));
+        for ((name, about), _) in [(FUZZ, fuzzes), (MIRI, interprets)].iter().filter(|(_, on)| *on)
+        {
+            println!("{name}: {about}");
+        }
         cases.iter().for_each(|case| println!("{}: {}", case.name, case.about));
         return Ok(ExitCode::SUCCESS);
     }
@@ -86,6 +93,11 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         announce(FUZZ.0);
         let before = Instant::now();
         total.add(FUZZ.0, before, fuzzers(&tree, options.nightly));
+    }
+    if interprets {
+        announce(MIRI.0);
+        let before = Instant::now();
+        total.add(MIRI.0, before, miri(&tree));
     }
     for case in cases {
         announce(&case.name);
@@ -304,6 +316,32 @@ fn fuzzers(tree: &Path, long: bool) -> Result<(Count, String)> {
     }
     let said = fuzz::check(tree, cargo(tree), long)?;
     Ok((Count { passed: 1, ..Count::default() }, said))
+}
+
+/// The unit tests of what is shared, interpreted.
+fn miri(tree: &Path) -> Result<(Count, String)> {
+    if !works(Command::new("cargo").args(["+nightly", "miri", "--version"])) {
+        return Ok(skipped(
+            "there is no Miri: rustup toolchain install nightly -c miri -c rust-src",
+        ));
+    }
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| tree.join("target"), Into::into);
+    let mut command = Command::new("cargo");
+    command.args([
+        "+nightly",
+        "miri",
+        "test",
+        "--locked",
+        "--quiet",
+        "-p",
+        "kyozon-channel",
+        "--lib",
+    ]);
+    command.arg("--target-dir").arg(target.join("miri")).current_dir(tree);
+    // Locks look at the clock.
+    command.env("MIRIFLAGS", "-Zmiri-disable-isolation");
+    let said = process::run_ok(&mut command, LIMIT)?;
+    Ok((count_results(&said)?, String::new()))
 }
 
 fn count_results(stdout: &str) -> Result<Count> {
