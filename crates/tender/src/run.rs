@@ -227,6 +227,8 @@ pub struct Boot {
     pub arguments: Vec<u8>,
     /// How many they are.
     pub argument_count: usize,
+    /// Peers that the group can have at once.
+    pub limit: usize,
     /// Whether there can be more peers than at the start.
     pub spawn: bool,
 }
@@ -281,7 +283,7 @@ impl Boot {
             argument,
             life: system_address(system::LIFE),
             generation: *generation,
-            limit: group.seats.limit() as u32,
+            limit: self.limit as u32,
         };
         wire::put_boot(&memory.block, system::BOOT, boot)
     }
@@ -465,9 +467,12 @@ pub fn run(options: &Options) -> Result<Summary> {
         (Some(socket), Some(meeting)) => Some(join(socket, meeting, clock, backend, options)?),
         _ => None,
     };
-    let (first, tokens, clock) = match &mut joined {
-        Some(joined) => (joined.first, std::mem::take(&mut joined.tokens), joined.clock),
-        None => (0, tokens(options.peers.max(options.vms))?, clock),
+    let (first, tokens, clock, limit) = match &mut joined {
+        Some(joined) => {
+            let tokens = std::mem::take(&mut joined.tokens);
+            (joined.first, tokens, joined.clock, joined.limit)
+        }
+        None => (0, tokens(most)?, clock, most),
     };
     let mut starters = Vec::new();
     let mut peers = Vec::new();
@@ -489,8 +494,8 @@ pub fn run(options: &Options) -> Result<Summary> {
         peers: count,
         arguments: arguments(options)?,
         argument_count: options.arguments.len(),
-        // A keeper gives a run its numbers when it joins, and no more.
-        spawn: group.member.is_none() && group.seats.limit() > options.vms,
+        limit,
+        spawn: limit > options.vms,
     };
     for (number, peer) in group.seats.all() {
         boot.write(&group, number, &peer, &mapped)?;
