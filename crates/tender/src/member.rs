@@ -527,3 +527,7 @@ pub fn shared(known: &Known) -> SharedRegion {
     let Known { number, address, bytes, rights, .. } = *known;
     SharedRegion { name, address, bytes, rights, generation: 1, number }
 }
+
+#[cfg(test)]
+#[path = "member_tests.rs"]
+mod tests;

@@ -44,7 +44,7 @@ any     leave     2  0,0      ^leave: done$
 any     death     3  0,0,120  ^death: done$
 any     regions   2  0,0      ^regions: done$
 kvm     revoked   2  0,120    ^kyozon: guest 1 crashed: page fault: (read|write to) 0x600
-kvm     crowd-revoked 2 0,120 ^kyozon: guest 2 crashed: page fault: (read|write to) 0x600
+kvm     crowd-revoked 2 0,120 ^kyozon: guest [12] crashed: page fault: (read|write to) 0x600
 END
 left=$(ls "$SCRATCH/run/kyozon" 2>/dev/null)
 [ -z "$left" ] || echo "left: $left"
