@@ -137,10 +137,6 @@ pub trait Cpu: Send {
     fn enter(&mut self) -> Result<Event>;
     /// Registers: after [`Event::Crash`] with an exception, those at the exception.
     fn registers(&mut self) -> Result<Registers>;
-    /// The process that it is in, where it is in one.
-    fn child(&self) -> Option<i32> {
-        None
-    }
     /// Something that any thread may use to interrupt [`Cpu::enter`], once this thread runs it.
     fn kick(&mut self) -> Box<dyn Kick>;
 }

@@ -506,6 +506,7 @@ pub fn run(options: &Options) -> Result<Summary> {
         Backend::Kvm => Later::Machines,
         Backend::Process => Later::Processes,
     };
+    let processes = backend == Backend::Process;
     if boot.spawn {
         let spawner =
             Spawner::new(Arc::downgrade(&group), image, file.clone(), host, readers, boot);
@@ -522,10 +523,9 @@ pub fn run(options: &Options) -> Result<Summary> {
         let queues: Vec<_> = peer.devices.bells().collect();
         cpus.push(start(&peer.memory, &group.tokens, &queues)?);
     }
-    let children: Vec<i32> = cpus.iter().filter_map(|cpu| cpu.child()).collect();
     let socket = group.member.as_ref().map(|member| member.descriptor());
     let (core_file, disks) = (core.is_some(), !options.devices.blocks.is_empty());
-    let needs = Needs { children: &children, core: core_file, disks, socket, later };
+    let needs = Needs { processes, core: core_file, disks, socket, later };
     confine::give_up_calls(&needs)?;
 
     let start = began.elapsed();
