@@ -141,6 +141,8 @@
 
 use crate::assert_size;
 
+pub mod region;
+
 /// Version of everything in this module.
 pub const UNIKERNEL_VERSION: u32 = 3;
 
