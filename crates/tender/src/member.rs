@@ -433,6 +433,8 @@ impl Member {
             return self.say(&Ask::Gone { peer, state: PEER_DEAD });
         };
         group.seats.reserve_at(peer, memory);
+        // Who had the number before may have been answered when it was gone already.
+        inner.mapped.retain(|(_, of), _| *of != peer);
         for known in regions {
             let number = known.number;
             match inner.mapped.get(&(number, parent)).map(|held| held.1.clone()) {

@@ -198,8 +198,8 @@ impl Seats {
         first: impl FnOnce(),
     ) -> Vec<(usize, Arc<Peer>)> {
         let mut table = self.write();
-        first();
         let Some(Seat::Taken(peer)) = table.seats.get(number).cloned() else { return Vec::new() };
+        first();
         let first = peer.family == number;
         table.seats[number] = if first { Seat::Left } else { Seat::Free };
         table.tell(number, state, peer.generation);

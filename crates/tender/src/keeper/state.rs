@@ -303,6 +303,9 @@ impl State {
             region.payer = region.payer.filter(|payer| *payer != peer);
         }
         self.meetings.retain(|meeting| meeting.peer != peer);
+        // Nobody asks any more.
+        self.deferred
+            .retain(|(_, ask)| !matches!(ask, Ask::Map { peer: asks, .. } if *asks == peer));
         let (done, left) =
             std::mem::take(&mut self.takings).into_iter().partition(|t| t.peer == peer);
         self.takings = left;
