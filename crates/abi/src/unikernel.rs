@@ -89,7 +89,8 @@
 //! NOT be used for anything else before the spawned peer is gone.
 //!
 //! The answer names the peer: its number is the lowest that is free. It comes when the peer is ready to run, which it MAY have
-//! done already. A number is free where nobody has had it, or who had it was spawned and is gone; each has its own generation. A
+//! done already. A number is free where nobody has had it, or who had it was spawned and is gone; each has its own generation.
+//! Where others can join the group, numbers of all that are gone are free in the end, those that were there at a start last. A
 //! group has at most [`GuestBoot::limit`] peers at once: beyond, the answer is [`ERROR_FULL`], as it is where the host
 //! has no room. A spawned peer counts as any other for everything: doorbell, regions, spawning.
 //!
@@ -100,8 +101,8 @@
 //! nobody else, not those whom it spawned either. With the guest that was there at the start,
 //! however that ends, all of its family end.
 //!
-//! In a group that commands or host programs can join while it is there, whose regions a keeper has, peers cannot be
-//! spawned: [`FEATURE_SPAWN`] is not set, the answer of [`ASK_SPAWN`] is [`ERROR_UNSUPPORTED`].
+//! A group can allow no more peers than a command has at its start: then [`FEATURE_SPAWN`] is not set, and the answer of
+//! [`ASK_SPAWN`] is [`ERROR_UNSUPPORTED`].
 //!
 //! # Regions
 //!
@@ -139,6 +140,8 @@
 //! destination address. Frames are lost where their receiver has no room. A block device (section 5.2) has queue 0.
 
 use crate::assert_size;
+
+pub mod region;
 
 /// Version of everything in this module.
 pub const UNIKERNEL_VERSION: u32 = 3;
@@ -283,7 +286,7 @@ pub struct GuestBoot {
     pub life: u64,
     /// Generation of this peer in that table: the first of a number has 1.
     pub generation: u32,
-    /// Peers that the group can have at once, at most.
+    /// Peers that the group can have at once, at most. Their numbers are any below [`MAX_PEERS`].
     pub limit: u32,
 }
 assert_size!(GuestBoot, 224 + 64 * MAX_REGIONS);

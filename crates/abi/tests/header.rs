@@ -1,5 +1,7 @@
 //! `include/kyozon/abi.h` is what this crate says, and a C compiler agrees on every size and offset.
 
+mod common;
+
 use kyozon_abi::{device::*, events::*, layer::*, unikernel::*, vmm::*};
 use std::{fs, mem, path::Path, process::Command};
 
@@ -8,20 +10,9 @@ fn root() -> &'static Path {
 }
 
 fn generate() -> String {
-    let config = cbindgen::Config::from_file(root().join("cbindgen.toml")).expect("cbindgen.toml");
-    let mut text = Vec::new();
-    cbindgen::Builder::new()
-        .with_config(config)
-        .with_src(root().join("src/layer.rs"))
-        .with_src(root().join("src/device.rs"))
-        .with_src(root().join("src/events.rs"))
-        .with_src(root().join("src/unikernel.rs"))
-        .with_src(root().join("src/vmm.rs"))
-        .generate()
-        .expect("the crate parses")
-        .write(&mut text);
+    let sources = ["layer.rs", "device.rs", "events.rs", "unikernel.rs", "vmm.rs"];
+    let text = common::generate(root(), &sources);
     // The prefix that structures carry is lower case; macros are upper case by the kernel's style.
-    let text = String::from_utf8(text).expect("generated text is UTF-8");
     let constants: Vec<&str> = text
         .lines()
         .filter_map(|l| l.strip_prefix("#define kyozon_"))
@@ -35,17 +26,7 @@ fn generate() -> String {
 
 #[test]
 fn header_is_fresh() {
-    let path = root().join("include/kyozon/abi.h");
-    let want = generate();
-    if std::env::var_os("BLESS").is_some() {
-        fs::write(&path, &want).expect("write the header");
-    }
-    let have = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        have == want,
-        "{} is stale: BLESS=1 cargo test -p kyozon-abi --test header",
-        path.display()
-    );
+    common::assert_fresh(&root().join("include/kyozon/abi.h"), "kyozon-abi", &generate());
 }
 
 /// Lines of C that assert size and offsets as Rust sees them.

@@ -25,6 +25,7 @@ use crate::message::{Ask, Join, Known, Tell, Wanted, VERSION};
 use crate::place::Place;
 use crate::socket::Socket;
 use crate::{Error, Result};
+pub use kyozon_abi::unikernel::region::{Rights, State};
 use kyozon_abi::unikernel::*;
 use kyozon_channel::border::Region;
 use kyozon_channel::park::{Life, Park, Peer, Peers};
@@ -44,28 +45,6 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Looks before a sleep: some microseconds, as a wake-up takes.
 const SPINS: u32 = 2000;
-
-/// What this program may do with a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rights {
-    /// Read.
-    Read,
-    /// Read and write.
-    Write,
-}
-
-/// What has become of a peer, as a region's header tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// It never had the region mapped.
-    Absent,
-    /// It has it mapped.
-    Here,
-    /// It unmapped it, or ended by its own will.
-    Left,
-    /// It crashed, was ended, or lost its right: what it held is in an unknown state.
-    Dead,
-}
 
 /// The program in its group. It leaves when this is dropped, and dies when it ends before.
 #[derive(Debug)]
@@ -164,10 +143,7 @@ impl Host {
             return Err(Error::Refused(format!("the region {name} is mapped already")));
         }
         let (known, _) = self.ask(&Ask::Open { id, peer, name: name.to_owned() })?;
-        let rights = match rights {
-            Rights::Read => REGION_READ,
-            Rights::Write => REGION_READ | REGION_WRITE,
-        };
+        let rights = rights.bits();
         let (known, files) = self.ask(&Ask::Map { id, peer, number: known.number, rights })?;
         let memory = Memory::new(known, files.first().ok_or(Error::Gone)?)?;
         self.regions.borrow_mut().push(Rc::new(memory));
@@ -284,10 +260,7 @@ impl<'a> Mapped<'a> {
 
     /// What this program may do.
     pub fn rights(&self) -> Rights {
-        match self.memory.known.rights & REGION_WRITE {
-            0 => Rights::Read,
-            _ => Rights::Write,
-        }
+        Rights::of(self.memory.known.rights)
     }
 
     /// The data, for the channel's structures. For those who may write.
@@ -319,10 +292,7 @@ impl<'a> Mapped<'a> {
         fence(Ordering::Acquire);
         let state = match state {
             PEER_HERE if peer != self.host.number && self.host.orphan.get() => State::Dead,
-            PEER_HERE => State::Here,
-            PEER_LEFT => State::Left,
-            PEER_DEAD => State::Dead,
-            _ => State::Absent,
+            word => State::of(word),
         };
         (state, generation)
     }

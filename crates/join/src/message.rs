@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use serde::{Deserialize, Serialize};
 
 /// Version of everything in this module.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Bytes of a message, at most.
 pub const MESSAGE_BYTES: usize = 128 << 10;
@@ -71,7 +71,9 @@ pub enum Ask {
     Join(Join),
     /// The joiner's guests run from now on.
     Started,
-    /// A guest has ended.
+    /// `ASK_SPAWN`, of a peer with so many bytes of its own. The answer is [`Tell::Seat`], or an error.
+    Spawn { id: u64, peer: usize, memory: u64 },
+    /// A guest has ended, or one that was to be spawned is not.
     Gone { peer: usize, state: u32 },
     /// `ASK_REGION_CREATE`.
     Create { id: u64, peer: usize, name: String, bytes: u64, at: Option<u64> },
@@ -104,6 +106,8 @@ pub enum Tell {
         first: usize,
         /// Highest number that a peer of the group has, and 1.
         peers: usize,
+        /// Peers that the group can have at once, at most.
+        limit: usize,
         /// The group's clock.
         clock: Clock,
         /// The regions that were wanted, in that order. They are granted.
@@ -119,6 +123,16 @@ pub enum Tell {
         result: i64,
         /// The region that was asked for.
         region: Option<Known>,
+    },
+    /// To [`Ask::Spawn`]: the new peer has this number, and the regions that the peer that asked has mapped. It counts as
+    /// a peer from then on, until [`Ask::Gone`].
+    Seat {
+        /// The request's.
+        id: u64,
+        /// Its number.
+        peer: usize,
+        /// Its regions, with its rights.
+        regions: Vec<Known>,
     },
     /// A peer loses a region, at once; then [`Ask::Taken`].
     Take {
@@ -176,6 +190,6 @@ pub struct Seen {
     pub memory: u64,
     /// Regions that it has mapped: name and rights, `r` or `rw`.
     pub regions: Vec<(String, String)>,
-    /// Milliseconds since it joined.
+    /// Milliseconds since it joined, or was spawned.
     pub age_ms: u64,
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{env, fs};
 
 /// Folder of the images and of the static command. Make builds them; `KYOZON_PRODUCT` names another.
-fn folder() -> Result<PathBuf> {
+pub fn folder() -> Result<PathBuf> {
     Ok(match env::var_os("KYOZON_PRODUCT") {
         Some(path) => path.into(),
         None => cache::root()?.join("product"),

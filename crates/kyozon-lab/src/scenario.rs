@@ -17,7 +17,8 @@
 //! run = "insmod /m/hello.ko"
 //! stdout = "regular expression"
 //!
-//! [[host]]                         # on this machine, in the scenario's folder, its bin/ first in PATH
+//! [[host]]                         # on this machine, in the scenario's folder, its bin/ first in PATH, then the product's
+//!                                  # folder, which is $KYOZON_PRODUCT; the groups of `kyozon run` are in $SCRATCH/run
 //! run = "kyozon-lab run --smp 0 true"
 //! status = 2
 //! stderr = "regular expression"
@@ -30,11 +31,12 @@ use crate::emulator::{complaints, keep_console};
 use crate::guest::{Ended, Guest, Output};
 use crate::kernels::{Kernel, SERIES};
 use crate::spec::{Program, Spec};
-use crate::{batch, bochs, cache, module, process};
+use crate::{batch, bochs, cache, module, process, product};
 use anyhow::{bail, ensure, Context, Result};
 use regex::Regex;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -468,9 +470,12 @@ impl Case {
         let mark = scratch.path().display().to_string();
         let temporary = scratch.path().join("tmp");
         fs::create_dir(&temporary)?;
+        let runtime = scratch.path().join("run");
+        fs::DirBuilder::new().mode(0o700).create(&runtime)?;
+        let product = product::folder()?;
         let exe = env::current_exe()?;
-        let path =
-            [self.folder.join("bin"), exe.parent().context("a program has a folder")?.to_owned()];
+        let own = exe.parent().context("a program has a folder")?.to_owned();
+        let path = [self.folder.join("bin"), product.clone(), own];
         let inherited = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths(path.into_iter().chain(env::split_paths(&inherited)))?;
         for step in &self.description.host {
@@ -487,6 +492,8 @@ impl Case {
                 .env("TREE", cache::tree()?)
                 .env("SCRATCH", scratch.path())
                 .env("TMPDIR", &temporary)
+                .env("XDG_RUNTIME_DIR", &runtime)
+                .env("KYOZON_PRODUCT", &product)
                 .envs(&step.env);
             let finished = process::run(&mut command, Duration::from_secs(step.expect.limit))?;
             let output = Output {

@@ -351,7 +351,7 @@ pub struct RunOptions {
     /// Peers of the group, at most [default: 64]; its first run says it
     #[arg(long, value_name = "N", requires = "group", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub group_peers: Option<u8>,
-    /// How many guests at once, with those that guests spawn as their threads, which in a group of --group they cannot
+    /// How many guests at once, with those that guests spawn as their threads; of a group, --group-peers says it
     #[arg(long, value_name = "N", default_value_t = 64, conflicts_with = "group", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub peers: u8,
     /// CPUs that guests run on: guest 0 on the first, guest 1 on the next, and so on, from the first again

@@ -4,7 +4,7 @@
 //! ptrace need while guests run. Landlock is a second wall, where the kernel has it.
 
 use crate::bpf::{self, fails, Filter, When, ALLOW};
-use crate::process::DOOR_NUMBER;
+use crate::process::{CLONE, DOOR_NUMBER};
 use anyhow::{Context, Result};
 use landlock::{
     Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
@@ -14,7 +14,7 @@ use libc::sock_filter;
 use std::path::Path;
 
 /// Calls that take no other condition.
-const ALWAYS: [i64; 38] = [
+const ALWAYS: [i64; 37] = [
     libc::SYS_read,
     libc::SYS_write,
     libc::SYS_writev,
@@ -38,7 +38,6 @@ const ALWAYS: [i64; 38] = [
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigaction,
     libc::SYS_sigaltstack,
-    libc::SYS_tgkill,
     libc::SYS_getpid,
     libc::SYS_gettid,
     libc::SYS_sched_getaffinity,
@@ -90,8 +89,6 @@ const PROCESS_CALLS: [i64; 9] = [
     libc::SYS_arch_prctl,
     libc::SYS_seccomp,
 ];
-/// What the library's `fork` asks `clone` for: a process, whose number is written to its memory.
-const FORK: u32 = (libc::CLONE_CHILD_SETTID | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD) as u32;
 
 /// What the tender will make after it gave up calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,9 +103,9 @@ pub enum Later {
 
 /// What the tender does after it gave up calls.
 #[derive(Clone, Copy, Debug)]
-pub struct Needs<'a> {
-    /// Processes that it signals.
-    pub children: &'a [i32],
+pub struct Needs {
+    /// It has guests' processes, which it signals.
+    pub processes: bool,
     /// It opens a file.
     pub core: bool,
     /// It writes what disks have to where that lasts.
@@ -121,9 +118,16 @@ pub struct Needs<'a> {
     pub later: Later,
 }
 
-/// The filter.
-fn filter(needs: &Needs<'_>) -> Result<Vec<sock_filter>> {
-    let Needs { children, core, disks, pin, socket, later } = *needs;
+/// Signals to threads of the calling process, and to no others.
+fn own_threads(filter: &mut Filter) {
+    filter.label("signal");
+    filter.low(0);
+    filter.jump(When::Equal(std::process::id()), Some("yes"), Some("no"));
+}
+
+/// The filter, of the calling process.
+fn filter(needs: &Needs) -> Result<Vec<sock_filter>> {
+    let Needs { processes, core, disks, pin, socket, later } = *needs;
     let (yes, no) = (Some("yes"), Some("no"));
     let is = |call: i64| When::Equal(call as u32);
     let mut filter = Filter::new("no");
@@ -142,6 +146,10 @@ fn filter(needs: &Needs<'_>) -> Result<Vec<sock_filter>> {
     if core {
         filter.jump(is(libc::SYS_openat), yes, None);
     }
+    if processes {
+        // By descriptors of processes, which only who makes one has.
+        filter.jump(is(libc::SYS_pidfd_send_signal), yes, None);
+    }
     if disks {
         filter.jump(is(libc::SYS_fdatasync), yes, None);
     }
@@ -157,12 +165,7 @@ fn filter(needs: &Needs<'_>) -> Result<Vec<sock_filter>> {
     filter.jump(is(libc::SYS_mprotect), Some("memory"), None);
     filter.jump(is(libc::SYS_clone), Some("thread"), None);
     filter.jump(is(libc::SYS_clone3), Some("missing"), None);
-    filter.jump(is(libc::SYS_kill), None, no);
-    filter.low(0);
-    for child in children {
-        filter.jump(When::Equal(*child as u32), yes, None);
-    }
-    filter.end(fails(libc::EPERM));
+    filter.jump(is(libc::SYS_tgkill), Some("signal"), no);
     filter.label("ioctl");
     filter.low(1);
     for request in IOCTLS {
@@ -188,9 +191,10 @@ fn filter(needs: &Needs<'_>) -> Result<Vec<sock_filter>> {
     filter.low(0);
     filter.jump(When::AnyOf(libc::CLONE_THREAD as u32), yes, None);
     if later == Later::Processes {
-        filter.jump(When::Equal(FORK), yes, None);
+        filter.jump(When::Equal(CLONE as u32), yes, None);
     }
     filter.end(fails(libc::EPERM));
+    own_threads(&mut filter);
     filter.label("socket");
     filter.low(0);
     filter.jump(When::Equal(socket.unwrap_or(-1) as u32), yes, None);
@@ -231,7 +235,7 @@ pub fn give_up_files(core: Option<&Path>) -> Result<()> {
 }
 
 /// Gives up all calls but those that it needs, for the calling thread and those that it will make.
-pub fn give_up_calls(needs: &Needs<'_>) -> Result<()> {
+pub fn give_up_calls(needs: &Needs) -> Result<()> {
     bpf::install(&filter(needs)?)
 }
 
@@ -280,6 +284,8 @@ pub fn keeper(base: &Path) -> Result<()> {
     for call in ALWAYS.into_iter().chain(KEEPERS).filter(|call| *call != libc::SYS_ptrace) {
         filter.jump(When::Equal(call as u32), yes, None);
     }
+    filter.jump(When::Equal(libc::SYS_tgkill as u32), None, Some("no"));
+    own_threads(&mut filter);
     filter.label("no");
     filter.end(fails(libc::EPERM));
     filter.label("yes");
@@ -291,8 +297,8 @@ pub fn keeper(base: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    const NOTHING: Needs<'static> = Needs {
-        children: &[],
+    const NOTHING: Needs = Needs {
+        processes: false,
         core: false,
         disks: false,
         pin: false,
@@ -333,12 +339,16 @@ mod tests {
     #[allow(clippy::undocumented_unsafe_blocks)] // One comment for all.
     fn files_programs_and_the_network_are_out_of_reach() {
         // SAFETY, of all: system calls that fail, or change nothing.
-        let calls: [fn() -> bool; 6] = [
+        let calls: [fn() -> bool; 7] = [
             || unsafe { libc::open(c"/etc/passwd".as_ptr(), libc::O_RDONLY) < 0 },
             || unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) < 0 },
             || unsafe { libc::execv(c"/bin/true".as_ptr(), [std::ptr::null()].as_ptr()) < 0 },
             || unsafe { libc::kill(libc::getppid(), 0) < 0 },
             || unsafe { libc::fork() < 0 },
+            || unsafe {
+                let parent = libc::getppid();
+                libc::syscall(libc::SYS_tgkill, parent, parent, 0) < 0
+            },
             || unsafe {
                 let prot = libc::PROT_EXEC | libc::PROT_READ;
                 let flags = libc::MAP_ANONYMOUS | libc::MAP_PRIVATE;
@@ -378,7 +388,7 @@ mod tests {
     #[test]
     fn what_makes_peers_is_allowed_where_peers_can_come() {
         const ARCH: u32 = 0xc000_003e;
-        let of = |later| filter(&Needs { children: &[77], later, ..NOTHING }).unwrap();
+        let of = |later| filter(&Needs { later, ..NOTHING }).unwrap();
         let (none, machines, processes) =
             (of(Later::Nothing), of(Later::Machines), of(Later::Processes));
         let judge = |program: &[sock_filter], number: i64, arguments: &[u64]| {
@@ -388,8 +398,7 @@ mod tests {
         for program in [&none, &machines, &processes] {
             assert!(judge(program, libc::SYS_clone, &[thread]));
             assert!(judge(program, libc::SYS_ioctl, &[5, 0xae80]));
-            assert!(judge(program, libc::SYS_kill, &[77, 9]));
-            assert!(!judge(program, libc::SYS_kill, &[78, 9]));
+            assert!(!judge(program, libc::SYS_kill, &[77, 9]));
             assert!(!judge(program, libc::SYS_clone, &[libc::SIGCHLD as u64]));
             assert!(!judge(program, libc::SYS_mmap, &[0, 4096, 7]), "writable and executable");
             assert!(!judge(program, libc::SYS_mprotect, &[0, 4096, 5]));
@@ -401,7 +410,7 @@ mod tests {
             (libc::SYS_ioctl, [5, 0xae01, 0], true, false),
             (libc::SYS_ioctl, [5, 0xae41, 0], true, false),
             (libc::SYS_eventfd2, [0, 0, 0], true, false),
-            (libc::SYS_clone, [FORK.into(), 0, 0], false, true),
+            (libc::SYS_clone, [CLONE as u64, 0, 0], false, true),
             (libc::SYS_execveat, [5, 0, 0], false, true),
             (libc::SYS_mmap, [0, 4096, 5], false, true),
             (DOOR_NUMBER.into(), [0, 0, 0], false, true),
@@ -409,6 +418,27 @@ mod tests {
             let found = [&none, &machines, &processes].map(|p| judge(p, call, &arguments));
             assert_eq!(found, [false, machine, process], "{call} {arguments:x?}");
         }
+    }
+
+    #[test]
+    fn signals_are_for_own_threads() {
+        let filter = filter(&NOTHING).unwrap();
+        let own = u64::from(std::process::id());
+        let judge =
+            |pid: u64| bpf::judge(&filter, 0xc000_003e, libc::SYS_tgkill as u32, &[pid, pid, 9]);
+        assert_eq!(judge(own), ALLOW);
+        for other in [0, 1, own - 1, own + 1, u64::MAX] {
+            assert_eq!(judge(other), fails(libc::EPERM), "{other}");
+        }
+        // Guests' processes are signalled by their descriptors, which nobody else's can be had for.
+        let of = |processes, call: i64| {
+            let filter = super::filter(&Needs { processes, later: Later::Processes, ..NOTHING });
+            bpf::judge(&filter.unwrap(), 0xc000_003e, call as u32, &[9]) == ALLOW
+        };
+        assert!(of(true, libc::SYS_pidfd_send_signal) && !of(false, libc::SYS_pidfd_send_signal));
+        assert!(!of(true, libc::SYS_pidfd_open) && !of(true, libc::SYS_kill));
+        // SAFETY: no signal, to this thread.
+        assert_eq!(confined(None, || i32::from(unsafe { libc::raise(0) } == 0)), 1);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::spawn::Spawner;
 use crate::tokens::Tokens;
 use anyhow::Result;
 use kyozon_abi::unikernel::*;
+use kyozon_join::message::Ask;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
@@ -136,6 +137,7 @@ impl Group {
 
     /// Ends one of this run's peers, where that is still there.
     pub fn lose(&self, number: usize) {
+        self.seats.lose(number);
         let there = self.seats.get(number).map(|peer| (number, peer));
         self.end_all(there.as_slice());
     }
@@ -225,6 +227,9 @@ impl Group {
 
     /// Regions that are mapped by a peer, for its boot block.
     pub fn mapped_by(&self, peer: usize) -> Vec<SharedRegion> {
+        if let Some(member) = &self.member {
+            return member.mapped_by(peer);
+        }
         let regions = self.lock();
         let here = regions.iter().enumerate().filter(|(_, r)| r.mapped[peer] != 0);
         here.map(|(number, r)| r.shared(number, r.mapped[peer])).collect()
@@ -264,8 +269,13 @@ impl Group {
         self.limit.saturating_sub(all)
     }
 
-    /// The number and the generation for a peer with so many bytes of its own, until it takes its seat or is forgotten.
-    pub fn reserve(&self, bytes: u64) -> Option<(usize, u32)> {
+    /// The number and the generation for a peer of `parent`'s with so many bytes of its own, until it takes its seat or is
+    /// forgotten.
+    pub fn reserve(&self, parent: usize, bytes: u64) -> Option<(usize, u32)> {
+        if let Some(member) = &self.member {
+            let number = member.seat(self, parent, bytes).ok()?;
+            return Some((number, self.seats.life(number).generation.wrapping_add(1)));
+        }
         let regions = self.lock();
         if bytes > self.left(&regions) {
             return None;
@@ -460,14 +470,18 @@ impl Group {
 
     /// A peer is gone, by its own will or not: every header says so, and everybody looks. It must not run again.
     pub fn gone(&self, peer: usize, state: u32) {
-        if let Some(member) = &self.member {
-            // Nothing was spawned here. The keeper writes the headers, and gives everybody a token.
-            self.seats.leave(peer, state);
-            return member.gone(peer, state);
-        }
         self.end_bound(peer);
-        self.leave_regions(peer, state);
-        let family = self.seats.leave(peer, state);
+        match &self.member {
+            Some(member) => member.forget(peer),
+            None => self.leave_regions(peer, state),
+        }
+        let family = self.seats.leave(peer, state, || {
+            // A keeper writes the headers, and gives other runs' peers their tokens. It knows that the number is free
+            // before anybody asks it for one because this peer is seen to be gone.
+            if let Some(member) = &self.member {
+                member.say(&Ask::Gone { peer, state });
+            }
+        });
         self.end_all(&family);
         if let Some(spawner) = self.spawner.get() {
             spawner.look();
@@ -477,12 +491,20 @@ impl Group {
 
     /// A peer that was to be is not: its number is free again.
     pub fn forget(&self, number: usize) {
-        self.leave_regions(number, PEER_DEAD);
+        let Some(member) = &self.member else {
+            self.leave_regions(number, PEER_DEAD);
+            return self.seats.give_back(number);
+        };
+        member.forget(number);
         self.seats.give_back(number);
+        member.say(&Ask::Gone { peer: number, state: PEER_DEAD });
     }
 
     /// Before the start of a spawned peer: it gets the regions that its parent has mapped.
-    pub fn inherit(&self, parent: usize, number: usize, peer: &Peer) -> Result<()> {
+    pub fn inherit(&self, parent: usize, number: usize, peer: &Arc<Peer>) -> Result<()> {
+        if let Some(member) = &self.member {
+            return member.inherit(self, number, peer);
+        }
         for (i, region) in self.lock().iter_mut().enumerate() {
             let rights = region.mapped[parent];
             region.granted[number] = rights;

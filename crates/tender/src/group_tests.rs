@@ -135,8 +135,8 @@ fn guests_to_come_and_regions_share_one_limit() {
     let own = group.seats.get(0).unwrap().memory.layout.bytes;
     group.limit = own + 5 * PAGE;
     assert_eq!(group.create(0, b"a", 2 * PAGE, None), Ok(0));
-    assert_eq!(group.reserve(4 * PAGE), None);
-    assert_eq!(group.reserve(2 * PAGE), Some((1, 1)));
+    assert_eq!(group.reserve(0, 4 * PAGE), None);
+    assert_eq!(group.reserve(0, 2 * PAGE), Some((1, 1)));
     assert_eq!(group.create(0, b"b", 2 * PAGE, None), Err(ERROR_FULL));
     group.forget(1);
     assert_eq!(group.create(0, b"b", 2 * PAGE, None), Ok(1));

@@ -43,6 +43,7 @@ enum Then {
     Nothing,
     Map { peer: usize },
     Unmap { peer: usize, number: u64 },
+    Spawn { parent: usize, memory: u64 },
 }
 
 /// A request.
@@ -55,8 +56,8 @@ enum Wait {
 #[derive(Default)]
 struct Inner {
     waits: BTreeMap<u64, Wait>,
-    /// What each peer has mapped.
-    mapped: BTreeMap<(u64, usize), Mapping>,
+    /// What each peer has mapped, or will have when it is made.
+    mapped: BTreeMap<(u64, usize), (Known, Block)>,
 }
 
 /// The run as a member.
@@ -77,6 +78,8 @@ pub struct Joined {
     pub first: usize,
     /// Highest number that a peer of the group has, and 1.
     pub peers: usize,
+    /// Peers that the group can have at once.
+    pub limit: usize,
     /// Of all peers that the group can have.
     pub tokens: Vec<EventFd>,
     /// The group's.
@@ -102,18 +105,19 @@ fn peer_of(group: &Group, peer: usize) -> Result<Arc<Peer>> {
     group.seats.get(peer).context("a peer that is gone")
 }
 
-/// Takes a region away from a peer; from one that is gone there is nothing to take.
-fn unmap(group: &Group, peer: usize, mapping: &Mapping) -> Result<()> {
-    group.seats.get(peer).map_or(Ok(()), |peer| peer.unmap(mapping))
+/// Takes a region away from a peer, also from one that is being made; from one that is gone there is nothing to take.
+fn unmap(group: &Group, peer: usize, (known, block): &(Known, Block)) -> Result<()> {
+    let mapping = known_mapping(known, block);
+    group.seats.made(peer).map_or(Ok(()), |peer| peer.unmap(&mapping))
 }
 
-fn known_mapping(known: &Known, block: Block) -> Mapping {
+fn known_mapping(known: &Known, block: &Block) -> Mapping {
     Mapping {
         number: known.number as usize,
         address: known.address,
         bytes: known.bytes,
         write: known.rights & REGION_WRITE != 0,
-        block,
+        block: block.clone(),
     }
 }
 
@@ -139,11 +143,12 @@ impl Joined {
             group_peers: meeting.peers,
         };
         socket.send(&Ask::Join(join), &[])?;
-        let (first, peers, clock, regions, descriptors) = match socket.receive_within(PATIENCE)? {
-            (Tell::Welcome { first, peers, clock, regions }, fds) => {
-                (first, peers, clock, regions, fds)
+        let (welcome, descriptors) = socket.receive_within(PATIENCE)?;
+        let (first, peers, limit, clock, regions) = match welcome {
+            Tell::Welcome { first, peers, limit, clock, regions } => {
+                (first, peers, limit, clock, regions)
             }
-            (Tell::Refused(why), _) => bail!(why),
+            Tell::Refused(why) => bail!(why),
             _ => bail!("the group's keeper says something else than it should"),
         };
         ensure!(descriptors.len() == MAX_PEERS + regions.len(), "descriptors are missing");
@@ -157,7 +162,8 @@ impl Joined {
             Ok((known, block))
         };
         let regions = regions.into_iter().zip(descriptors).map(block).collect::<Result<_>>()?;
-        Ok(Self { member: Member::new(socket), first, peers, tokens, clock, regions })
+        let member = Member::new(socket);
+        Ok(Self { member, first, peers, limit, tokens, clock, regions })
     }
 }
 
@@ -188,10 +194,33 @@ impl Member {
 
     /// Before the start: a peer maps a region that it was granted when it joined.
     pub fn map(&self, number: usize, peer: &Peer, known: &Known, block: &Block) -> Result<()> {
-        let mapping = known_mapping(known, block.clone());
-        peer.map(&mapping)?;
-        self.lock().mapped.insert((known.number, number), mapping);
+        peer.map(&known_mapping(known, block))?;
+        self.lock().mapped.insert((known.number, number), (known.clone(), block.clone()));
         Ok(())
+    }
+
+    /// The number of a peer that `parent` spawns, with so many bytes of its own.
+    pub fn seat(&self, group: &Group, parent: usize, memory: u64) -> Result<usize, i64> {
+        let then = Then::Spawn { parent, memory };
+        let spawn = |id| Ask::Spawn { id, peer: parent, memory };
+        self.ask(group, parent, then, NO_DEADLINE, spawn).map(|answer| answer.0 as usize)
+    }
+
+    /// A peer that is being made maps what it has; from then on it can lose it.
+    pub fn inherit(&self, group: &Group, number: usize, peer: &Arc<Peer>) -> Result<()> {
+        let inner = self.lock();
+        for (_, (known, block)) in inner.mapped.iter().filter(|(key, _)| key.1 == number) {
+            peer.map(&known_mapping(known, block))?;
+        }
+        group.seats.prepare(number, peer);
+        Ok(())
+    }
+
+    /// Regions that a peer has mapped, for its boot block.
+    pub fn mapped_by(&self, number: usize) -> Vec<SharedRegion> {
+        let inner = self.lock();
+        let here = inner.mapped.iter().filter(|(key, _)| key.1 == number);
+        here.map(|(_, (known, _))| shared(known)).collect()
     }
 
     /// Says something that has no answer. One who is gone is found out by [`Member::serve`].
@@ -276,8 +305,8 @@ impl Member {
         number: u64,
         rights: u32,
     ) -> Result<u64, i64> {
-        let there = self.lock().mapped.get(&(number, peer)).map(|m| m.write);
-        if there == Some(rights & REGION_WRITE != 0) {
+        let there = self.lock().mapped.get(&(number, peer)).map(|held| held.0.rights);
+        if there == Some(rights) {
             return Ok(0);
         }
         if group.peer(peer)?.space.features() & FEATURE_REGIONS == 0 {
@@ -338,10 +367,9 @@ impl Member {
         self.ask(group, peer, Then::Nothing, deadline, meet(count)).map(|answer| answer.0)
     }
 
-    /// A peer of this run's is gone.
-    pub fn gone(&self, peer: usize, state: u32) {
+    /// A peer of this run's has nothing any more.
+    pub fn forget(&self, peer: usize) {
         self.lock().mapped.retain(|(_, of), _| *of != peer);
-        self.say(&Ask::Gone { peer, state });
     }
 
     /// Receives until `done` is signalled, or the run ends for what the keeper said.
@@ -372,9 +400,10 @@ impl Member {
     fn carry_out(&self, group: &Group, tell: Tell, fds: Vec<OwnedFd>) {
         match tell {
             Tell::Answer { id, result, region } => self.answered(group, id, result, region, fds),
+            Tell::Seat { id, peer, regions } => self.seated(group, id, peer, regions),
             Tell::Take { serial, peer, number } => {
-                let mapping = self.lock().mapped.remove(&(number, peer));
-                let gone = mapping.is_none_or(|mapping| unmap(group, peer, &mapping).is_ok());
+                let held = self.lock().mapped.remove(&(number, peer));
+                let gone = held.is_none_or(|held| unmap(group, peer, &held).is_ok());
                 if gone {
                     self.say(&Ask::Taken { serial });
                 } else {
@@ -382,7 +411,11 @@ impl Member {
                 }
             }
             Tell::Stop { peer } => {
-                self.killed.store(true, Ordering::SeqCst);
+                // A thread that is killed is nothing that the run is asked about.
+                let spawned = |peer| group.seats.made(peer).is_none_or(|at| at.family != peer);
+                if !peer.is_some_and(spawned) {
+                    self.killed.store(true, Ordering::SeqCst);
+                }
                 match peer {
                     Some(peer) => group.lose(peer),
                     None => group.stop(),
@@ -391,6 +424,28 @@ impl Member {
             }
             _ => {}
         }
+    }
+
+    /// A peer is to be made, with what the peer that asked has mapped; nobody's where that does not wait any more.
+    fn seated(&self, group: &Group, id: u64, peer: usize, regions: Vec<Known>) {
+        let mut inner = self.lock();
+        let Some(Wait::Asked(Then::Spawn { parent, memory })) = inner.waits.remove(&id) else {
+            return self.say(&Ask::Gone { peer, state: PEER_DEAD });
+        };
+        group.seats.reserve_at(peer, memory);
+        // Who had the number before may have been answered when it was gone already.
+        inner.mapped.retain(|(_, of), _| *of != peer);
+        for known in regions {
+            let number = known.number;
+            match inner.mapped.get(&(number, parent)).map(|held| held.1.clone()) {
+                Some(block) => drop(inner.mapped.insert((number, peer), (known, block))),
+                // It could not be mapped there, and the answer to this is nobody's.
+                None => self.say(&Ask::Unmap { id: u64::MAX, peer, number }),
+            }
+        }
+        inner.waits.insert(id, Wait::Answered(peer as i64, None));
+        drop(inner);
+        self.changed.notify_all();
     }
 
     fn answered(
@@ -404,11 +459,12 @@ impl Member {
         let Some(Wait::Asked(then)) = self.lock().waits.remove(&id) else { return };
         if result >= 0 {
             let done = match then {
-                Then::Nothing => Ok(()),
+                // To a spawn, the good answer is another.
+                Then::Nothing | Then::Spawn { .. } => Ok(()),
                 Then::Map { peer } => self.remap(group, peer, known.as_ref(), fds),
                 Then::Unmap { peer, number } => {
-                    let mapping = self.lock().mapped.remove(&(number, peer));
-                    mapping.map_or(Ok(()), |mapping| unmap(group, peer, &mapping))
+                    let held = self.lock().mapped.remove(&(number, peer));
+                    held.map_or(Ok(()), |held| unmap(group, peer, &held))
                 }
             };
             if done.is_err() {
@@ -432,16 +488,13 @@ impl Member {
         let block = shared_block(known.bytes, fd.into(), known.rights & REGION_WRITE != 0);
         let (key, at) = ((known.number, peer), peer_of(group, peer)?);
         let before = self.lock().mapped.remove(&key);
-        if let Some(before) = before {
-            at.unmap(&before)?;
+        if let Some((before, block)) = before {
+            at.unmap(&known_mapping(&before, &block))?;
         }
-        let mapped = block.and_then(|block| {
-            let mapping = known_mapping(known, block);
-            at.map(&mapping).map(|()| mapping)
-        });
+        let mapped = block.and_then(|block| at.map(&known_mapping(known, &block)).map(|()| block));
         match mapped {
-            Ok(mapping) => {
-                self.lock().mapped.insert(key, mapping);
+            Ok(block) => {
+                self.lock().mapped.insert(key, (known.clone(), block));
                 Ok(())
             }
             Err(error) => {
@@ -476,3 +529,7 @@ pub fn shared(known: &Known) -> SharedRegion {
     let Known { number, address, bytes, rights, .. } = *known;
     SharedRegion { name, address, bytes, rights, generation: 1, number }
 }
+
+#[cfg(test)]
+#[path = "member_tests.rs"]
+mod tests;

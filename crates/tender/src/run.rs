@@ -231,6 +231,8 @@ pub struct Boot {
     pub arguments: Vec<u8>,
     /// How many they are.
     pub argument_count: usize,
+    /// Peers that the group can have at once.
+    pub limit: usize,
     /// Whether there can be more peers than at the start.
     pub spawn: bool,
 }
@@ -285,7 +287,7 @@ impl Boot {
             argument,
             life: system_address(system::LIFE),
             generation: *generation,
-            limit: group.seats.limit() as u32,
+            limit: self.limit as u32,
         };
         wire::put_boot(&memory.block, system::BOOT, boot)
     }
@@ -470,9 +472,12 @@ pub fn run(options: &Options) -> Result<Summary> {
         (Some(socket), Some(meeting)) => Some(join(socket, meeting, clock, backend, options)?),
         _ => None,
     };
-    let (first, tokens, clock) = match &mut joined {
-        Some(joined) => (joined.first, std::mem::take(&mut joined.tokens).into(), joined.clock),
-        None => (0, tokens(options, backend)?, clock),
+    let (first, tokens, clock, limit) = match &mut joined {
+        Some(joined) => {
+            let tokens = std::mem::take(&mut joined.tokens).into();
+            (joined.first, tokens, joined.clock, joined.limit)
+        }
+        None => (0, tokens(options, backend)?, clock, most),
     };
     let mut starters = Vec::new();
     let mut peers = Vec::new();
@@ -496,8 +501,8 @@ pub fn run(options: &Options) -> Result<Summary> {
         peers: count,
         arguments: arguments(options)?,
         argument_count: options.arguments.len(),
-        // A keeper gives a run its numbers when it joins, and no more.
-        spawn: group.member.is_none() && group.seats.limit() > options.vms,
+        limit,
+        spawn: limit > options.vms,
     };
     for (number, peer) in group.seats.all() {
         boot.write(&group, number, &peer, &mapped)?;
@@ -508,6 +513,7 @@ pub fn run(options: &Options) -> Result<Summary> {
         Backend::Kvm => Later::Machines,
         Backend::Process => Later::Processes,
     };
+    let processes = backend == Backend::Process;
     if boot.spawn {
         let spawner =
             Spawner::new(Arc::downgrade(&group), image, file.clone(), host, readers, boot);
@@ -524,11 +530,10 @@ pub fn run(options: &Options) -> Result<Summary> {
         let queues: Vec<_> = peer.devices.bells().collect();
         cpus.push(start(&peer.memory, &group.tokens.all(), &queues)?);
     }
-    let children: Vec<i32> = cpus.iter().filter_map(|cpu| cpu.child()).collect();
     let socket = group.member.as_ref().map(|member| member.descriptor());
     let (core_file, disks) = (core.is_some(), !options.devices.blocks.is_empty());
     let pin = !group.pins.is_empty();
-    let needs = Needs { children: &children, core: core_file, disks, pin, socket, later };
+    let needs = Needs { processes, core: core_file, disks, pin, socket, later };
     confine::give_up_calls(&needs)?;
 
     let start = began.elapsed();

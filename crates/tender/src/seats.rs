@@ -17,11 +17,21 @@ use vm_memory::VolatileMemory;
 enum Seat {
     #[default]
     Free,
-    /// For a peer that is being made, with so many bytes of its own.
-    Reserved(u64),
+    Reserved(Coming),
     Taken(Arc<Peer>),
     /// For nobody any more, or of another run.
     Left,
+}
+
+/// A peer that is being made.
+#[derive(Clone, Default)]
+struct Coming {
+    /// Bytes of its own.
+    bytes: u64,
+    /// Itself, where it has something that it can lose.
+    peer: Option<Arc<Peer>>,
+    /// It has to end as soon as it has begun.
+    lost: bool,
 }
 
 struct Table {
@@ -108,7 +118,7 @@ impl Seats {
     pub fn bytes(&self) -> u64 {
         let bytes = |seat: &Seat| match seat {
             Seat::Taken(peer) => peer.memory.layout.bytes,
-            Seat::Reserved(bytes) => *bytes,
+            Seat::Reserved(coming) => coming.bytes,
             Seat::Free | Seat::Left => 0,
         };
         self.read().seats.iter().map(bytes).fold(0, u64::saturating_add)
@@ -119,8 +129,39 @@ impl Seats {
     pub fn reserve(&self, bytes: u64) -> Option<(usize, u32)> {
         let mut table = self.write();
         let number = table.seats.iter().position(|seat| matches!(seat, Seat::Free))?;
-        table.seats[number] = Seat::Reserved(bytes);
+        table.seats[number] = Seat::Reserved(Coming { bytes, ..Coming::default() });
         Some((number, table.life[number].generation.wrapping_add(1)))
+    }
+
+    /// As [`Seats::reserve`], where somebody else knows which number is free.
+    pub fn reserve_at(&self, number: usize, bytes: u64) {
+        if let Some(seat) = self.write().seats.get_mut(number) {
+            *seat = Seat::Reserved(Coming { bytes, ..Coming::default() });
+        }
+    }
+
+    /// The peer that is being made for a number has regions from now on, which it can lose.
+    pub fn prepare(&self, number: usize, peer: &Arc<Peer>) {
+        if let Seat::Reserved(coming) = &mut self.write().seats[number] {
+            coming.peer = Some(peer.clone());
+        }
+    }
+
+    /// Who has a number, or will have it.
+    pub fn made(&self, number: usize) -> Option<Arc<Peer>> {
+        match self.read().seats.get(number) {
+            Some(Seat::Taken(peer) | Seat::Reserved(Coming { peer: Some(peer), .. })) => {
+                Some(peer.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// Who is being made for this number has to end, once it has begun.
+    pub fn lose(&self, number: usize) {
+        if let Some(Seat::Reserved(coming)) = self.write().seats.get_mut(number) {
+            coming.lost = true;
+        }
     }
 
     /// The number was not needed.
@@ -136,6 +177,9 @@ impl Seats {
         if !here(peer.family, 1) || peer.bound.is_some_and(|(to, of)| !here(to, of)) {
             return false;
         }
+        if matches!(&table.seats[number], Seat::Reserved(coming) if coming.lost) {
+            peer.lost.store(true, Ordering::SeqCst);
+        }
         for (other, row) in table.life.iter().enumerate() {
             show(&peer.memory, other, *row);
         }
@@ -145,10 +189,17 @@ impl Seats {
         true
     }
 
-    /// Whoever has a number is gone. Who has to end with it.
-    pub fn leave(&self, number: usize, state: u32) -> Vec<(usize, Arc<Peer>)> {
+    /// Whoever has a number is gone. Who has to end with it. `first` is done before anybody sees that it is gone, and
+    /// before its number is anybody's.
+    pub fn leave(
+        &self,
+        number: usize,
+        state: u32,
+        first: impl FnOnce(),
+    ) -> Vec<(usize, Arc<Peer>)> {
         let mut table = self.write();
         let Some(Seat::Taken(peer)) = table.seats.get(number).cloned() else { return Vec::new() };
+        first();
         let first = peer.family == number;
         table.seats[number] = if first { Seat::Left } else { Seat::Free };
         table.tell(number, state, peer.generation);
@@ -190,17 +241,17 @@ mod tests {
             assert_eq!(told(reader, 1), (PEER_HERE, 1));
             assert_eq!(told(reader, 3), (PEER_ABSENT, 0));
         }
-        assert!(seats.leave(2, PEER_LEFT).is_empty());
+        assert!(seats.leave(2, PEER_LEFT, || {}).is_empty());
         assert_eq!((told(0, 2), told(1, 2)), ((PEER_LEFT, 1), (PEER_LEFT, 1)));
         assert!(seats.get(2).is_none());
         assert_eq!(seats.reserve(0), Some((2, 2)));
         assert!(seats.take(2, Arc::new(peer(true, 0, 2))));
         assert_eq!(told(2, 2), (PEER_HERE, 2));
         // With the first of a family go all, and nobody joins it any more; its number is for nobody.
-        let ended = seats.leave(0, PEER_LEFT);
+        let ended = seats.leave(0, PEER_LEFT, || {});
         assert_eq!(ended.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2]);
         assert!(!seats.take(3, Arc::new(peer(true, 0, 1))));
-        assert!(seats.leave(2, PEER_DEAD).is_empty());
+        assert!(seats.leave(2, PEER_DEAD, || {}).is_empty());
         assert_eq!(seats.reserve(0), Some((2, 3)));
         seats.give_back(3);
         assert_eq!(seats.reserve(0), Some((3, 1)));

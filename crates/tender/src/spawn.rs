@@ -88,7 +88,7 @@ impl Spawner {
                 Some((to, peer.generation))
             }
         };
-        let (number, generation) = group.reserve(layout.bytes).ok_or(ERROR_FULL)?;
+        let (number, generation) = group.reserve(parent, layout.bytes).ok_or(ERROR_FULL)?;
         let new = New { number, generation, parent, bound, layout };
         let (ready, made) = sync_channel(1);
         *self.running.lock().unwrap_or_else(|e| e.into_inner()) += 1;
@@ -99,7 +99,7 @@ impl Spawner {
             spawner.ended();
         });
         if thread.is_err() {
-            group.seats.give_back(number);
+            group.forget(number);
             self.ended();
             return Err(ERROR_FULL);
         }
@@ -192,6 +192,9 @@ impl Spawner {
             devices: Devices::default(),
         });
         group.tokens.make(number)?;
+        if let Some(member) = &group.member {
+            peer.space.hold(member.lifeline())?;
+        }
         group.inherit(parent, number, &peer)?;
         Ok(Made { peer, cpu, process })
     }

@@ -15,6 +15,7 @@
 
 extern crate alloc;
 
+mod crowd;
 mod devices;
 mod good;
 mod hostile;
@@ -45,6 +46,7 @@ fn run() -> u8 {
         peers::CASES,
         meet::CASES,
         threads::CASES,
+        crowd::CASES,
         devices::CASES,
         rings::CASES,
     ];

@@ -26,10 +26,10 @@ pub const CASES: &[Case] = &[
 const THERE: usize = 0;
 const BACK: usize = 8192;
 const RING: usize = 4096;
-const LOCK: usize = 65536;
+pub const LOCK: usize = 65536;
 
 /// This guest, for the channel.
-struct Seat(Mapped);
+pub struct Seat(Mapped);
 
 impl Park for Seat {
     fn me(&self) -> Peer {
@@ -59,7 +59,7 @@ impl Peers for Seat {
     }
 }
 
-fn seat() -> (Seat, Region<'static>) {
+pub fn seat() -> (Seat, Region<'static>) {
     let board = board();
     assert_eq!(board.rights(), Rights::Write);
     // SAFETY: mapped as long as the guest lives, and accessed by the channel only.

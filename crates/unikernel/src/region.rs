@@ -2,46 +2,8 @@
 
 use crate::{boot, raw, Error, Result};
 use core::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
+pub use kyozon_abi::unikernel::region::{Rights, State};
 use kyozon_abi::unikernel::*;
-
-/// What a peer may do with a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rights {
-    /// Read.
-    Read,
-    /// Read and write.
-    Write,
-}
-
-impl Rights {
-    fn bits(self) -> u64 {
-        match self {
-            Self::Read => u64::from(REGION_READ),
-            Self::Write => u64::from(REGION_READ | REGION_WRITE),
-        }
-    }
-
-    fn of(bits: u32) -> Self {
-        if bits & REGION_WRITE != 0 {
-            Self::Write
-        } else {
-            Self::Read
-        }
-    }
-}
-
-/// What has become of a peer, as a region's header tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// It never had the region mapped.
-    Absent,
-    /// It has it mapped.
-    Here,
-    /// It unmapped it, or ended by its own will.
-    Left,
-    /// It crashed, was ended, or lost its right: what it held is in an unknown state.
-    Dead,
-}
 
 /// A region that this guest knows, mapped or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,16 +69,16 @@ impl Region {
     /// Maps it.
     pub fn map(&self, rights: Rights) -> Result<Mapped> {
         // SAFETY: the call adds memory where this guest has none, by the rules of the interface.
-        unsafe { raw::ask(ASK_REGION_MAP, &[self.shared.number, rights.bits()]) }?;
+        unsafe { raw::ask(ASK_REGION_MAP, &[self.shared.number, rights.bits().into()]) }?;
         Ok(Mapped { region: *self, rights })
     }
 
     /// Lets a peer map it.
     pub fn grant(&self, peer: usize, rights: Rights) -> Result<()> {
+        let arguments = [self.shared.number, peer as u64, rights.bits().into()];
         // SAFETY: the call touches no memory of this guest's, but where it takes its own right to write away: nobody
         // has a reference to words of a region that is not shared.
-        unsafe { raw::ask(ASK_REGION_GRANT, &[self.shared.number, peer as u64, rights.bits()]) }
-            .map(drop)
+        unsafe { raw::ask(ASK_REGION_GRANT, &arguments) }.map(drop)
     }
 
     /// Takes a peer's rights away, and the mapping if it has one. It is gone on return.
@@ -195,13 +157,7 @@ impl Mapped {
             (load(&raw const (*peer).state), load(&raw const (*peer).generation))
         };
         fence(Ordering::Acquire);
-        let state = match state {
-            PEER_HERE => State::Here,
-            PEER_LEFT => State::Left,
-            PEER_DEAD => State::Dead,
-            _ => State::Absent,
-        };
-        (state, generation)
+        (State::of(state), generation)
     }
 
     /// Unmaps it.

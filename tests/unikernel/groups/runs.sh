@@ -3,7 +3,7 @@
 # A line: case, guests, statuses in the order in which they join, and what one of them prints.
 set -u
 backend=$1
-image=${KYOZON_PRODUCT:-$KYOZON_CACHE/product}/unikernel-test.elf
+image=$KYOZON_PRODUCT/unikernel-test.elf
 bad=0 count=0
 
 # in_order N GROUP: waits until so many peers are there.
@@ -44,6 +44,7 @@ any     leave     2  0,0      ^leave: done$
 any     death     3  0,0,120  ^death: done$
 any     regions   2  0,0      ^regions: done$
 kvm     revoked   2  0,120    ^kyozon: guest 1 crashed: page fault: (read|write to) 0x600
+kvm     crowd-revoked 2 0,120 ^kyozon: guest [12] crashed: page fault: (read|write to) 0x600
 END
 left=$(ls "$SCRATCH/run/kyozon" 2>/dev/null)
 [ -z "$left" ] || echo "left: $left"

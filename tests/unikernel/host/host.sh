@@ -2,10 +2,8 @@
 # host.sh BACKEND: a host program in C and a guest in one group, over the channel's ring and lock; either of them killed.
 set -u
 backend=$1
-product=${KYOZON_PRODUCT:-$KYOZON_CACHE/product}
 cc -std=c11 -Wall -Wextra -Werror -I "$TREE/crates/join/include" "$TREE/tests/unikernel/host/program.c" \
-	"$product/libkyozon_join.a" -o "$SCRATCH/program" || exit 1
-export XDG_RUNTIME_DIR="$SCRATCH/run"
+	"$KYOZON_PRODUCT/libkyozon_join.a" -o "$SCRATCH/program" || exit 1
 
 # guest OPTIONS -- CASE: begins one, and waits until it runs.
 guest() {
@@ -13,7 +11,7 @@ guest() {
 	guest=$!
 	until kyozon ps | grep -q '^g .*running'; do sleep 0.02; done
 }
-board=name=board,size=1M image=$product/unikernel-test.elf
+board=name=board,size=1M image=$KYOZON_PRODUCT/unikernel-test.elf
 
 echo '== there and back'
 guest --region $board "$image" -- echo

@@ -3,7 +3,7 @@
 # them, and looks what is left.
 set -u
 count=$1 backend=${2:-kvm} each=50
-image=${KYOZON_PRODUCT:-$KYOZON_CACHE/product}/unikernel-test.elf
+image=$KYOZON_PRODUCT/unikernel-test.elf
 run=$SCRATCH/run/kyozon
 
 seconds() {

@@ -2078,7 +2078,7 @@ struct kyozon_guest_boot {
          */
         uint32_t generation;
         /*
-         Peers that the group can have at once, at most.
+         Peers that the group can have at once, at most. Their numbers are any below [`MAX_PEERS`].
          */
         uint32_t limit;
 };

@@ -1,7 +1,7 @@
 //! Who may join, and what he gets.
 
-use super::state::{Id, Member, State};
-use crate::region::ALL;
+use super::state::{Id, Member, Seat, State};
+use crate::region::{ALL, NOBODY};
 use anyhow::{bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::{Join, Known, Tell, Wanted, IMAGE_BYTES, VERSION};
@@ -32,7 +32,8 @@ impl State {
                 let clock = self.clock.unwrap_or_default();
                 let rights: Vec<_> =
                     regions.iter().map(|r| (r.number as usize, r.rights)).collect();
-                let welcome = Tell::Welcome { first, peers, clock, regions };
+                let limit = self.peers_limit;
+                let welcome = Tell::Welcome { first, peers, limit, clock, regions };
                 // A descriptor each that the tell does not outlive, nor borrow what it changes.
                 let tokens = self.tokens.iter().map(|token| token.try_clone().map(Some));
                 let Ok(tokens) = tokens.collect::<Result<Vec<_>, _>>() else { return };
@@ -88,8 +89,10 @@ impl State {
             numbers.push(self.wanted(wanted)?);
         }
         for peer in first..first + count {
-            self.seats[peer] = Some(id);
+            let (memory, since) = (join.memory, Instant::now());
+            self.seats[peer] = Some(Seat { of: id, family: peer, memory, since });
             self.used |= 1 << peer;
+            self.spent |= 1 << peer;
             // What was meant for one who had the number before.
             let _ = self.tokens[peer].read();
             for (number, wanted) in numbers.iter().zip(&join.regions) {
@@ -107,7 +110,6 @@ impl State {
                 image: printable(&join.image),
                 backend: printable(&join.backend),
                 memory: join.memory,
-                since: Instant::now(),
                 running: host,
             },
         );
@@ -167,7 +169,11 @@ impl State {
             return Ok(());
         };
         if let Some(owner) = region.owner {
-            bail!("the region {name} of the group {group} is peer {owner}'s, who did not grant it");
+            let whose = match owner {
+                NOBODY => "a peer's, who is gone and".to_owned(),
+                owner => format!("peer {owner}'s, who"),
+            };
+            bail!("the region {name} of the group {group} is {whose} did not grant it");
         }
         let has = region.bytes;
         ensure!(

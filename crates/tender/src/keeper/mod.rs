@@ -7,6 +7,9 @@
 
 mod joining;
 mod regions;
+mod spawning;
+#[cfg(test)]
+mod spawning_tests;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -76,8 +76,10 @@ impl State {
             }
             Ask::Grant { id, peer, number, to, rights } => {
                 match self.grant(peer, number, to, rights) {
-                    Ok(Some((to, number))) => self.take(asker, id, to, number),
-                    Ok(None) => self.answer(asker, id, Ok(0), None),
+                    Ok((_, losers)) if losers.is_empty() => self.answer(asker, id, Ok(0), None),
+                    Ok((number, losers)) => {
+                        losers.into_iter().for_each(|at| self.take(asker, id, at, number));
+                    }
                     Err(error) => self.answer(asker, id, Err(error), None),
                 }
             }
@@ -113,9 +115,10 @@ impl State {
             return Err(ERROR_EXISTS);
         }
         let address = region::place(&self.regions, bytes, at)?;
-        // A guest's memory for regions of its own is as much as its memory.
+        // A family's memory for regions of its own is as much as its memory.
         let budget = self.member(asker).map_or(0, |member| member.memory);
-        let own: u64 = self.regions.iter().filter(|r| r.owner == Some(peer)).map(|r| r.bytes).sum();
+        let family = self.seats[peer].map(|seat| seat.family);
+        let own: u64 = self.regions.iter().filter(|r| r.payer == family).map(|r| r.bytes).sum();
         let limit = self.memory_limit.unwrap_or(u64::MAX);
         if self.regions.len() == MAX_REGIONS
             || own.saturating_add(bytes) > budget
@@ -124,6 +127,7 @@ impl State {
             return Err(ERROR_FULL);
         }
         let number = self.make(name, address, bytes, Some(peer)).map_err(|_| ERROR_FULL)?;
+        self.regions[number].payer = family;
         Ok(number as u64)
     }
 
@@ -145,23 +149,28 @@ impl State {
         Ok((number, file))
     }
 
-    /// Changes rights. A peer that has to lose a mapping for that is returned.
+    /// Changes rights. Peers that have to lose a mapping of the region for that are returned.
     fn grant(
         &mut self,
         peer: usize,
         number: u64,
         to: u64,
         rights: u32,
-    ) -> Result<Option<(usize, usize)>, i64> {
+    ) -> Result<(usize, Vec<usize>), i64> {
         let number = self.of(number, peer)?;
-        let to =
-            usize::try_from(to).ok().filter(|to| self.seats.get(*to).is_some_and(Option::is_some));
+        let to = usize::try_from(to).ok().filter(|to| self.whose(*to).is_some());
         let to = to.ok_or(ERROR_NAME)?;
+        let others = if self.are_family(peer, to) { Vec::new() } else { self.family_of(to) };
         let region = &mut self.regions[number];
         if region.owner != Some(peer) {
             return Err(ERROR_RIGHT);
         }
         region.granted[to] = rights & ALL;
-        Ok((region.mapped[to] & !rights != 0).then_some((to, number)))
+        // What a peer loses, its family loses: they are one program.
+        others.iter().for_each(|at| region.granted[*at] &= rights);
+        let mut losers = vec![to];
+        losers.extend(others);
+        losers.retain(|at| region.mapped[*at] & !rights != 0);
+        Ok((number, losers))
     }
 }

@@ -1,6 +1,6 @@
 //! Who is connected, which peers he has, and what waits for something.
 
-use crate::region::Region;
+use crate::region::{Region, NOBODY};
 use anyhow::{Context, Result};
 use kyozon_abi::unikernel::*;
 use kyozon_join::clock::Clock;
@@ -33,9 +33,21 @@ struct Connection {
 pub(super) struct Member {
     pub image: String,
     pub backend: String,
+    /// Bytes of each of its guests that were there at the start.
+    pub memory: u64,
+    pub running: bool,
+}
+
+/// Who has a number.
+#[derive(Clone, Copy)]
+pub(super) struct Seat {
+    /// Whose peer it is.
+    pub of: Id,
+    /// The guest that was there at the start with whose end it ends; its own number, where it was there.
+    pub family: usize,
+    /// Bytes of its own.
     pub memory: u64,
     pub since: Instant,
-    pub running: bool,
 }
 
 impl Member {
@@ -90,9 +102,11 @@ pub(super) struct State {
     pub readers: Vec<File>,
     pub tokens: Vec<EventFd>,
     /// Who has which number.
-    pub seats: [Option<Id>; MAX_PEERS],
+    pub seats: [Option<Seat>; MAX_PEERS],
     /// Numbers that somebody had, a bit for each.
     pub used: u64,
+    /// Those of them that the last had from its start on.
+    pub spent: u64,
     /// Somebody has joined.
     pub joined: bool,
     connections: BTreeMap<Id, Connection>,
@@ -120,6 +134,7 @@ impl State {
             tokens,
             seats: [None; MAX_PEERS],
             used: 0,
+            spent: 0,
             joined: false,
             connections: BTreeMap::new(),
             leaving: Vec::new(),
@@ -153,6 +168,11 @@ impl State {
             connection.member = Some(member);
             self.joined = true;
         }
+    }
+
+    /// Whose peer has a number.
+    pub fn whose(&self, peer: usize) -> Option<Id> {
+        self.seats.get(peer)?.map(|seat| seat.of)
     }
 
     /// Takes a connection of ours, or root's.
@@ -206,11 +226,12 @@ impl State {
             | Ask::Map { peer, .. }
             | Ask::Unmap { peer, .. }
             | Ask::Grant { peer, .. }
-            | Ask::Meet { peer, .. } => Some(peer),
+            | Ask::Meet { peer, .. }
+            | Ask::Spawn { peer, .. } => Some(peer),
             _ => None,
         };
         // Nobody speaks for the peers of others.
-        if asks_for.is_some_and(|peer| self.seats.get(peer) != Some(&Some(id))) {
+        if asks_for.is_some_and(|peer| self.whose(peer) != Some(id)) {
             return self.out(id);
         }
         match ask {
@@ -220,6 +241,7 @@ impl State {
                     member.running = true;
                 }
             }
+            Ask::Spawn { id: request, peer, memory } => self.spawn(id, request, peer, memory),
             Ask::Gone { peer, state } => {
                 self.gone(peer, if state == PEER_LEFT { PEER_LEFT } else { PEER_DEAD });
             }
@@ -246,7 +268,7 @@ impl State {
         }
     }
 
-    fn is_taking(&self, peer: usize, number: u64) -> bool {
+    pub fn is_taking(&self, peer: usize, number: u64) -> bool {
         self.takings.iter().any(|t| t.peer == peer && t.number as u64 == number)
     }
 
@@ -258,7 +280,7 @@ impl State {
 
     fn all_gone(&mut self, id: Id) {
         for peer in 0..MAX_PEERS {
-            if self.seats[peer] == Some(id) {
+            if self.whose(peer) == Some(id) {
                 self.gone(peer, PEER_DEAD);
             }
         }
@@ -275,9 +297,15 @@ impl State {
                 region.tell(peer, state);
             }
             region.granted[peer] = 0;
-            region.owner = region.owner.filter(|owner| *owner != peer);
+            // What a thread made stays what its family may have, and nobody else.
+            let heir = if seat.family == peer { None } else { Some(NOBODY) };
+            region.owner = if region.owner == Some(peer) { heir } else { region.owner };
+            region.payer = region.payer.filter(|payer| *payer != peer);
         }
         self.meetings.retain(|meeting| meeting.peer != peer);
+        // Nobody asks any more.
+        self.deferred
+            .retain(|(_, ask)| !matches!(ask, Ask::Map { peer: asks, .. } if *asks == peer));
         let (done, left) =
             std::mem::take(&mut self.takings).into_iter().partition(|t| t.peer == peer);
         self.takings = left;
@@ -286,7 +314,7 @@ impl State {
         }
         self.ring_others(peer);
         for killing in &mut self.killings {
-            killing.left.retain(|target| *target != (peer, seat));
+            killing.left.retain(|target| *target != (peer, seat.of));
         }
     }
 
@@ -301,7 +329,7 @@ impl State {
 
     /// A peer loses a region that it has mapped; then the asker has his answer.
     pub fn take(&mut self, asker: Id, id: u64, peer: usize, number: usize) {
-        let Some(from) = self.seats[peer] else { return };
+        let Some(from) = self.whose(peer) else { return };
         self.next += 1;
         let (serial, end) = (self.next, Instant::now() + PATIENCE);
         self.takings.push(Taking { asker, id, from, serial, peer, number, end });
@@ -322,7 +350,9 @@ impl State {
             region.tell(peer, PEER_DEAD);
             self.ring_others(peer);
         }
-        self.answer(asker, id, Ok(0), None);
+        if !self.takings.iter().any(|other| (other.asker, other.id) == (asker, id)) {
+            self.answer(asker, id, Ok(0), None);
+        }
         let again = |(_, ask): &(Id, Ask)| matches!(ask, Ask::Map { peer: p, number: n, .. } if *p == peer && *n == number as u64);
         let (now, later) = std::mem::take(&mut self.deferred).into_iter().partition(again);
         self.deferred = later;
@@ -355,10 +385,12 @@ impl State {
     fn kill(&mut self, asker: Id, only: Option<usize>) {
         let seats = self.seats.iter().enumerate();
         let left: Vec<_> = seats
-            .filter(|(peer, _)| only.is_none_or(|only| only == *peer))
             .filter_map(|(peer, seat)| Some((peer, (*seat)?)))
+            // With the first of a family go all.
+            .filter(|(peer, seat)| only.is_none_or(|only| [*peer, seat.family].contains(&only)))
+            .map(|(peer, seat)| (peer, seat.of))
             .collect();
-        if let (true, Some(peer)) = (left.is_empty(), only) {
+        if let Some(peer) = only.filter(|only| self.whose(*only).is_none()) {
             let name = &self.name;
             let refused = Tell::Refused(format!("the group {name} has no peer {peer}"));
             return self.tell(asker, &refused, &[]);
@@ -367,13 +399,18 @@ impl State {
         for (peer, id) in &left {
             if self.member(*id).is_some_and(|member| member.is_host()) {
                 self.signal(*id, Signal::TERM);
-            } else if only.is_some() || !told.contains(id) {
+            } else if only.map_or(!told.contains(id), |only| only == *peer) {
                 told.push(*id);
-                self.tell(*id, &Tell::Stop { peer: only.map(|_| *peer) }, &[]);
+                self.tell(*id, &Tell::Stop { peer: only }, &[]);
             }
         }
         let (count, members) = (left.len(), left.iter().map(|target| target.1).collect());
         self.killings.push(Killing { asker, left, members, count });
+    }
+
+    /// Whether somebody waits for the end of a peer.
+    pub fn is_ending(&self, peer: usize, of: Id) -> bool {
+        self.killings.iter().any(|killing| killing.left.contains(&(peer, of)))
     }
 
     /// How long until something is late.
@@ -415,8 +452,10 @@ impl State {
     }
 
     fn killed(&mut self) {
-        let leaves =
-            |id: &Id| self.connections.contains_key(id) && !self.seats.contains(&Some(*id));
+        let leaves = |id: &Id| {
+            self.connections.contains_key(id)
+                && !self.seats.iter().flatten().any(|seat| seat.of == *id)
+        };
         let over =
             |killing: &Killing| killing.left.is_empty() && !killing.members.iter().any(leaves);
         let (done, left) = std::mem::take(&mut self.killings).into_iter().partition(over);
@@ -429,15 +468,15 @@ impl State {
 
     /// Bytes of all guests and regions.
     pub fn memory(&self) -> u64 {
-        let member = |id: &Id| self.connections.get(id).and_then(|c| c.member.as_ref());
-        let guests: u64 = self.seats.iter().flatten().filter_map(member).map(|m| m.memory).sum();
-        guests + self.regions.iter().map(|region| region.bytes).sum::<u64>()
+        let guests = self.seats.iter().flatten().map(|seat| seat.memory);
+        guests.chain(self.regions.iter().map(|region| region.bytes)).fold(0, u64::saturating_add)
     }
 
     fn listing(&self) -> Listing {
         let mut peers = Vec::new();
-        for (peer, id) in self.seats.iter().enumerate() {
-            let Some(connection) = id.and_then(|id| self.connections.get(&id)) else { continue };
+        for (peer, seat) in self.seats.iter().enumerate() {
+            let Some(seat) = seat else { continue };
+            let Some(connection) = self.connections.get(&seat.of) else { continue };
             let Some(member) = &connection.member else { continue };
             let mapped = self.regions.iter().filter(|region| region.mapped[peer] != 0);
             let rights = |region: &Region| match region.mapped[peer] & REGION_WRITE {
@@ -450,9 +489,9 @@ impl State {
                 image: member.image.clone(),
                 backend: member.backend.clone(),
                 state: if member.running { "running" } else { "starting" }.to_owned(),
-                memory: member.memory,
+                memory: seat.memory,
                 regions: mapped.map(|region| (region.name.clone(), rights(region))).collect(),
-                age_ms: member.since.elapsed().as_millis() as u64,
+                age_ms: seat.since.elapsed().as_millis() as u64,
             });
         }
         Listing {

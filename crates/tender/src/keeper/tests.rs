@@ -13,16 +13,16 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 
-const LIMIT: Duration = Duration::from_secs(10);
+pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
-struct Test {
+pub(super) struct Test {
     place: Place,
     keeper: Option<JoinHandle<()>>,
     folder: std::path::PathBuf,
 }
 
 impl Test {
-    fn new(name: &str) -> (Self, Socket) {
+    pub fn new(name: &str) -> (Self, Socket) {
         let folder = std::env::temp_dir().join(format!("kyozon-{name}-{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let place = Place::at(&folder.join("kyozon"));
@@ -38,23 +38,23 @@ impl Test {
         (Self { place, keeper: Some(keeper), folder }, socket)
     }
 
-    fn connect(&self) -> Socket {
+    pub fn connect(&self) -> Socket {
         self.place.connect("g").unwrap()
     }
 
     /// The group is over, and nothing is left.
-    fn end(mut self) {
+    pub fn end(mut self) {
         self.keeper.take().unwrap().join().unwrap();
         assert!(!self.place.base().exists());
         std::fs::remove_dir(&self.folder).unwrap();
     }
 }
 
-fn wanted(name: &str, bytes: u64, write: bool) -> Wanted {
+pub(super) fn wanted(name: &str, bytes: u64, write: bool) -> Wanted {
     Wanted { name: name.into(), bytes, at: None, write }
 }
 
-fn join(peers: usize, regions: &[Wanted]) -> Join {
+pub(super) fn join(peers: usize, regions: &[Wanted]) -> Join {
     Join {
         version: VERSION,
         image: "x".into(),
@@ -69,7 +69,10 @@ fn join(peers: usize, regions: &[Wanted]) -> Join {
 }
 
 /// Number of the first peer, regions, and their descriptors.
-fn welcome(socket: &Socket, join: Join) -> Result<(usize, Vec<Known>, Vec<OwnedFd>), String> {
+pub(super) fn welcome(
+    socket: &Socket,
+    join: Join,
+) -> Result<(usize, Vec<Known>, Vec<OwnedFd>), String> {
     socket.send(&Ask::Join(join), &[]).unwrap();
     match socket.receive_within(LIMIT).unwrap() {
         (Tell::Welcome { first, regions, .. }, mut fds) => {
@@ -81,19 +84,19 @@ fn welcome(socket: &Socket, join: Join) -> Result<(usize, Vec<Known>, Vec<OwnedF
     }
 }
 
-fn ask(socket: &Socket, ask: Ask) -> i64 {
+pub(super) fn ask(socket: &Socket, ask: Ask) -> i64 {
     socket.send(&ask, &[]).unwrap();
     answer(socket)
 }
 
-fn answer(socket: &Socket) -> i64 {
+pub(super) fn answer(socket: &Socket) -> i64 {
     match socket.receive_within(LIMIT).unwrap().0 {
         Tell::Answer { result, .. } => result,
         other => panic!("{other:?}"),
     }
 }
 
-fn told(header: &OwnedFd, peer: usize) -> (u32, u32) {
+pub(super) fn told(header: &OwnedFd, peer: usize) -> (u32, u32) {
     let file = std::fs::File::from(header.try_clone().unwrap());
     let mut words = [0; 8];
     let at = std::mem::offset_of!(RegionHeader, peers) + peer * size_of::<RegionPeer>();
@@ -102,7 +105,7 @@ fn told(header: &OwnedFd, peer: usize) -> (u32, u32) {
     (word(0), word(4))
 }
 
-fn wait(what: &str, holds: impl Fn() -> bool) {
+pub(super) fn wait(what: &str, holds: impl Fn() -> bool) {
     let end = std::time::Instant::now() + LIMIT;
     while !holds() {
         assert!(std::time::Instant::now() < end, "{what}");

@@ -101,6 +101,9 @@ fn executable(bytes: &[u8]) -> Result<File> {
     Ok(file)
 }
 
+/// What the child is: a process that says when it ends, and whose descriptor its parent has (clone(2)).
+pub const CLONE: libc::c_int = libc::CLONE_PIDFD | libc::SIGCHLD;
+
 fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: the array has room for both.
@@ -154,14 +157,20 @@ pub fn start(
     let queues = queues.iter().take(count).enumerate();
     moves.extend(queues.map(|(i, q)| (q.as_raw_fd(), FIRST_QUEUE + i as RawFd, true)));
 
-    // SAFETY: what the child does until it executes the loader are system calls, on memory that was prepared before.
-    match unsafe { libc::fork() } {
+    let mut handle: RawFd = -1;
+    // SAFETY: as fork does it, but that the library does not know of the child: what that does until it executes the
+    // loader are system calls, on memory that was prepared before.
+    match unsafe { libc::syscall(libc::SYS_clone, CLONE, 0, &raw mut handle, 0, 0) } {
         -1 => Err(Error::last_os_error()).context("cannot make a process"),
         0 => {
             // SAFETY: this is the child, with one thread.
             unsafe { become_loader(&mut moves, wait_at, loader_at) }
         }
-        pid => Ok(ProcessCpu::new(pid, go, steps)),
+        pid => {
+            // SAFETY: the descriptor is new, and its owner's alone.
+            let handle = unsafe { OwnedFd::from_raw_fd(handle) };
+            Ok(ProcessCpu::new(pid as i32, handle, go, steps))
+        }
     }
 }
 

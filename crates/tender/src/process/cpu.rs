@@ -7,7 +7,6 @@ use anyhow::{bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
 use std::io::Error;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// `si_code` of a signal that the kernel made for an exception without an address (linux/siginfo.h).
@@ -25,40 +24,30 @@ pub struct ProcessCpu {
     steps: Vec<Step>,
     /// It stands still, for this thread.
     stopped: bool,
-    kick: Arc<ProcessKick>,
+    /// It was waited for.
+    gone: bool,
+    handle: Arc<Handle>,
 }
 
-struct ProcessKick {
-    pid: i32,
-    gone: AtomicBool,
-}
+/// The process as a descriptor (clone(2), `CLONE_PIDFD`), by which it gets signals: the filter of `confine` allows them
+/// by descriptor only, and there is no other way to one than to make a process.
+struct Handle(OwnedFd);
 
-impl Kick for ProcessKick {
-    fn kick(&self) {
-        if !self.gone.load(Ordering::SeqCst) {
-            // SAFETY: a signal to the tender's child, which is not waited for before `gone` is set.
-            unsafe { send(self.pid, libc::SIGSTOP) };
-        }
+impl Handle {
+    /// Sends a signal. To a process that is gone it does nothing.
+    fn send(&self, signal: i32) {
+        let fd = self.0.as_raw_fd();
+        // SAFETY: a signal to a child of the tender's, without more about it.
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, 0, 0) };
     }
 }
 
-struct KickHandle(Arc<ProcessKick>);
+struct KickHandle(Arc<Handle>);
 
 impl Kick for KickHandle {
     fn kick(&self) {
-        self.0.kick();
+        self.0.send(libc::SIGSTOP);
     }
-}
-
-/// Sends a signal to a child, also one that was spawned: when the filter of `confine` was written, which allows `kill`
-/// for those who were there, nobody knew its number.
-///
-/// # Safety
-///
-/// The number is a child's that was not waited for.
-unsafe fn send(pid: i32, signal: i32) {
-    // SAFETY: a signal to the first thread of a child. Stopping and killing act on all of a process.
-    unsafe { libc::syscall(libc::SYS_tgkill, pid, pid, signal) };
 }
 
 /// A request of ptrace that has no result but success.
@@ -71,9 +60,9 @@ fn ptrace(request: libc::c_uint, pid: i32, address: usize, data: usize) -> Resul
 }
 
 impl ProcessCpu {
-    pub(super) fn new(pid: i32, go: OwnedFd, steps: Vec<Step>) -> Self {
-        let kick = Arc::new(ProcessKick { pid, gone: AtomicBool::new(false) });
-        Self { pid, go: Some(go), steps, stopped: false, kick }
+    pub(super) fn new(pid: i32, handle: OwnedFd, go: OwnedFd, steps: Vec<Step>) -> Self {
+        let handle = Arc::new(Handle(handle));
+        Self { pid, go: Some(go), steps, stopped: false, gone: false, handle }
     }
 
     /// Traces it from this thread, and lets it begin.
@@ -173,7 +162,7 @@ impl Cpu for ProcessCpu {
         }
         let status = self.wait()?;
         if !libc::WIFSTOPPED(status) {
-            self.kick.gone.store(true, Ordering::SeqCst);
+            self.gone = true;
             if libc::WIFEXITED(status) {
                 bail!("the guest's process could not begin (status {})", libc::WEXITSTATUS(status));
             }
@@ -200,7 +189,7 @@ impl Cpu for ProcessCpu {
     }
 
     fn registers(&mut self) -> Result<Registers> {
-        if self.kick.gone.load(Ordering::SeqCst) {
+        if self.gone {
             return Ok(Registers::default());
         }
         let r = self.registers_now()?;
@@ -233,18 +222,16 @@ impl Cpu for ProcessCpu {
     }
 
     fn kick(&mut self) -> Box<dyn Kick> {
-        Box::new(KickHandle(self.kick.clone()))
+        Box::new(KickHandle(self.handle.clone()))
     }
 }
 
 impl Drop for ProcessCpu {
     fn drop(&mut self) {
-        if !self.kick.gone.swap(true, Ordering::SeqCst) {
+        if !self.gone {
+            self.handle.send(libc::SIGKILL);
             // SAFETY: the child is this tender's, and was not waited for.
-            unsafe {
-                send(self.pid, libc::SIGKILL);
-                libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL);
-            }
+            unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL) };
         }
     }
 }

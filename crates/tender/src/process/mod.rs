@@ -25,6 +25,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::{Arc, Mutex, OnceLock};
 use vmm_sys_util::eventfd::EventFd;
 
+pub use child::CLONE;
 pub use cpu::ProcessCpu;
 pub use filter::DOOR_NUMBER;
 pub use loader::{DOOR, DOORBELL};

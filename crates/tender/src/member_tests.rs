@@ -1,0 +1,172 @@
+//! A run whose keeper is this test.
+
+use super::*;
+use crate::group::tests::peer;
+use crate::layout::PAGE;
+use crate::memory::memory_file;
+use crate::tokens::Tokens;
+use kyozon_join::clock::Clock;
+use rustix::net::{socketpair, AddressFamily, SocketFlags, SocketType};
+use std::sync::OnceLock;
+
+const LIMIT: Duration = Duration::from_secs(10);
+const BYTES: u64 = 2 * PAGE;
+
+/// A group with peer 3, which has the region 0 mapped, and its keeper's end.
+fn group() -> (Arc<Group>, Socket) {
+    let (ours, keepers) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    let tokens = Tokens::new(MAX_PEERS, MAX_PEERS).unwrap();
+    let mut group = Group::new(3, vec![peer(true, 3, 1)], tokens, Clock::default());
+    let member = Member::new(ours.into());
+    let block = shared_block(BYTES, memory_file(c"region", BYTES).unwrap(), true).unwrap();
+    member
+        .map(3, &group.seats.get(3).unwrap(), &known(REGION_WRITE | REGION_READ), &block)
+        .unwrap();
+    group.member = Some(member);
+    (Arc::new(group), keepers.into())
+}
+
+fn known(rights: u32) -> Known {
+    Known { number: 0, name: "a".into(), address: REGION_AUTO_BASE, bytes: BYTES, rights }
+}
+
+/// The next thing that the keeper is asked.
+fn asked(keeper: &Socket) -> Ask {
+    keeper.receive_within(LIMIT).unwrap().0
+}
+
+/// What follows happens while the run's thread for the keeper serves.
+fn served(group: &Group, work: impl FnOnce(&Member)) {
+    let done = EventFd::new(0).unwrap();
+    let member = group.member.as_ref().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| member.serve(group, &done));
+        work(member);
+        done.write(1).unwrap();
+    });
+}
+
+/// The keeper gives a number to the peer that 3 spawns.
+fn seat(group: &Group, keeper: &Socket, number: usize) -> Option<(usize, u32)> {
+    std::thread::scope(|scope| {
+        let spawned = scope.spawn(|| group.reserve(3, 4096));
+        let Ask::Spawn { id, peer: 3, memory: 4096 } = asked(keeper) else { panic!("no spawn") };
+        let regions = vec![known(REGION_READ | REGION_WRITE)];
+        keeper.send(&Tell::Seat { id, peer: number, regions }, &[]).unwrap();
+        spawned.join().unwrap()
+    })
+}
+
+fn gone(number: usize, state: u32) -> Ask {
+    Ask::Gone { peer: number, state }
+}
+
+/// Has the keeper take the region from a peer, and waits until that is done.
+fn take(keeper: &Socket, number: usize) {
+    keeper.send(&Tell::Take { serial: 9, peer: number, number: 0 }, &[]).unwrap();
+    assert_eq!(asked(keeper), Ask::Taken { serial: 9 });
+}
+
+const DATA: u64 = REGION_AUTO_BASE + PAGE;
+
+#[test]
+fn a_peer_comes_and_goes_under_the_keepers_number() {
+    let (group, keeper) = group();
+    served(&group, |_| {
+        assert_eq!(seat(&group, &keeper, 7), Some((7, 1)));
+        let made = Arc::new(peer(true, 3, 1));
+        group.inherit(3, 7, &made).unwrap();
+        assert!(made.memory.write(DATA, &[5]).is_ok());
+        assert_eq!(group.mapped_by(7), group.mapped_by(3));
+        assert!(group.seats.take(7, made));
+        assert!(!group.is_over(7));
+        group.gone(7, PEER_LEFT);
+        assert_eq!(asked(&keeper), gone(7, PEER_LEFT));
+        assert_eq!((group.seats.life(7).state, group.mapped_by(7).len()), (PEER_LEFT, 0));
+        // Those of this run are woken by it, as the keeper may have been faster.
+        assert!(group.tokens.get(3).unwrap().read().is_ok());
+        // Of another run meanwhile, then its again.
+        assert_eq!(seat(&group, &keeper, 7), Some((7, 2)));
+        group.forget(7);
+        assert_eq!(asked(&keeper), gone(7, PEER_DEAD));
+        assert_eq!(group.seats.life(7).state, PEER_LEFT);
+    });
+}
+
+#[test]
+fn what_is_taken_from_a_peer_in_the_making_is_gone() {
+    let (group, keeper) = group();
+    served(&group, |_| {
+        // Before it has anything.
+        seat(&group, &keeper, 7).unwrap();
+        take(&keeper, 7);
+        let made = Arc::new(peer(true, 3, 1));
+        group.inherit(3, 7, &made).unwrap();
+        assert!(made.memory.word(DATA).is_err() && group.mapped_by(7).is_empty());
+        // When it has it, and is not yet what anybody sees.
+        seat(&group, &keeper, 8).unwrap();
+        let made = Arc::new(peer(true, 3, 1));
+        group.inherit(3, 8, &made).unwrap();
+        assert!(made.memory.word(DATA).is_ok() && group.seats.get(8).is_none());
+        take(&keeper, 8);
+        assert!(made.memory.word(DATA).is_err());
+        assert!(group.seats.get(3).unwrap().memory.word(DATA).is_ok());
+        // One that cannot lose it has to end.
+        seat(&group, &keeper, 9).unwrap();
+        let made = Arc::new(peer(false, 3, 1));
+        group.inherit(3, 9, &made).unwrap();
+        take(&keeper, 9);
+        assert!(group.seats.take(9, made) && group.is_over(9) && !group.is_over(3));
+    });
+}
+
+#[test]
+fn a_peer_in_the_making_can_be_killed() {
+    let (group, keeper) = group();
+    served(&group, |member| {
+        seat(&group, &keeper, 7).unwrap();
+        keeper.send(&Tell::Stop { peer: Some(7) }, &[]).unwrap();
+        // What was said before it is done.
+        take(&keeper, 3);
+        assert!(group.seats.take(7, Arc::new(peer(true, 3, 1))));
+        assert!(group.is_over(7) && !group.is_over(3));
+        // The run was not asked to end, until its first is.
+        assert!(!member.killed.load(Ordering::SeqCst));
+        keeper.send(&Tell::Stop { peer: Some(3) }, &[]).unwrap();
+        take(&keeper, 3);
+        assert!(group.is_over(3) && member.killed.load(Ordering::SeqCst));
+    });
+}
+
+#[test]
+fn a_number_that_nobody_waits_for_any_more_is_given_back() {
+    let (group, keeper) = group();
+    let late = OnceLock::new();
+    served(&group, |_| {
+        std::thread::scope(|scope| {
+            let spawned = scope.spawn(|| group.reserve(3, 4096));
+            let Ask::Spawn { id, .. } = asked(&keeper) else { panic!("no spawn") };
+            late.set(id).unwrap();
+            group.stop();
+            assert_eq!(spawned.join().unwrap(), None);
+        });
+        let seat = Tell::Seat { id: late.get().copied().unwrap(), peer: 7, regions: vec![] };
+        keeper.send(&seat, &[]).unwrap();
+        assert_eq!(asked(&keeper), gone(7, PEER_DEAD));
+        assert!(group.seats.made(7).is_none());
+    });
+}
+
+#[test]
+fn what_the_parent_could_not_map_is_not_inherited() {
+    let (group, keeper) = group();
+    served(&group, |member| {
+        member.forget(3);
+        seat(&group, &keeper, 7).unwrap();
+        assert_eq!(asked(&keeper), Ask::Unmap { id: u64::MAX, peer: 7, number: 0 });
+        let made = Arc::new(peer(true, 3, 1));
+        group.inherit(3, 7, &made).unwrap();
+        assert!(made.memory.word(DATA).is_err());
+    });
+}

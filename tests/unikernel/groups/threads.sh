@@ -1,0 +1,104 @@
+#!/bin/sh
+# threads.sh BACKEND: guests with threads in a group of several commands, whichever of them ends, and how.
+set -u
+backend=$1 image=$KYOZON_PRODUCT/unikernel-test.elf
+
+# To be run in a subshell or the background, whose process it becomes.
+run() {
+	exec kyozon run --backend "$backend" --time-limit 60 --group g --region name=board,size=1M "$@"
+}
+# peers N: waits until so many of the group run.
+peers() {
+	for _ in $(seq 500); do
+		[ "$(kyozon ps | grep -c '^g .*running')" = "$1" ] && return
+		sleep 0.02
+	done
+	echo "not $1 peers: $(kyozon ps)"
+}
+# said FILE WORDS: waits until a command has said so.
+said() {
+	for _ in $(seq 500); do
+		grep -qs "$2" "$SCRATCH/$1" && return
+		sleep 0.02
+	done
+	echo "$1 did not say $2"
+}
+numbers() {
+	kyozon ps | awk 'NR > 1 { printf "%s:%s:%s ", $2, $5, $NF } END { print "" }'
+}
+
+echo '== threads are listed, and killed'
+run --group-peers 4 "$image" -- crowd &
+crowd=$!
+peers 4
+numbers
+(run "$image" -- thread) 2>&1
+kyozon kill g/2 && peers 3
+numbers
+(run "$image" -- status 0)
+kyozon kill g && wait $crowd
+echo "crowd: $?"
+
+echo '== a command is killed: its threads leave room'
+run --group-peers 6 "$image" -- crowd-room >"$SCRATCH/room" &
+room=$!
+peers 1
+run "$image" -- crowd &
+crowd=$!
+said room none
+numbers
+kill -9 $crowd
+wait $room
+cat "$SCRATCH/room"
+
+echo '== a command is killed, whose thread has a lock'
+run "$image" -- crowd-hold >"$SCRATCH/hold" &
+hold=$!
+said hold 'has it'
+run "$image" -- lock >"$SCRATCH/lock" &
+lock=$!
+said lock 'somebody has it'
+kill -9 $hold
+wait $lock
+cat "$SCRATCH/lock"
+
+echo '== a thread is killed that has a lock'
+run "$image" -- crowd-hold >"$SCRATCH/hold-2" &
+hold=$!
+said hold-2 'has it'
+run "$image" -- lock >"$SCRATCH/lock-2" &
+lock=$!
+said lock-2 'somebody has it'
+kyozon kill g/1
+wait $lock
+cat "$SCRATCH/lock-2"
+wait $hold
+echo "hold: $?"
+cat "$SCRATCH/hold-2"
+
+echo '== a storm of three commands'
+storms=
+for _ in 1 2 3; do
+	run --group-peers 9 "$image" -- crowd-storm 3 100 &
+	storms="$storms $!"
+done
+for storm in $storms; do
+	wait "$storm" || echo "storm: $?"
+done
+
+echo '== memory'
+run --group-memory 65M "$image" -- crowd &
+crowd=$!
+peers 1
+sleep 0.3
+kyozon kill g && wait $crowd
+
+echo '== the keeper is killed'
+run --group-peers 5 "$image" -- crowd &
+crowd=$!
+peers 5
+kill -9 "$(kyozon ps --json | sed 's/.*"keeper":\([0-9]*\).*/\1/')"
+wait $crowd
+echo "crowd: $?"
+(run "$KYOZON_PRODUCT/hello.elf")
+ls -A "$SCRATCH/run"
