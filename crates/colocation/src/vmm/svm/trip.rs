@@ -424,7 +424,11 @@ fn account(cokernel: &Cokernel, trip: &Trip, stop: u64) {
 fn fault(cokernel: &Cokernel) -> Fault {
     let (v, r) = (cokernel.vmcb(), &cokernel.registers);
     Fault {
-        reason: if v.exit_code == VMEXIT_NMI { FAULT_OVERSTAY } else { FAULT_WALL },
+        reason: match v.exit_code {
+            VMEXIT_NMI => FAULT_OVERSTAY,
+            _ if svm::is_hosts(v.rip, v.cr3) => FAULT_PROCESSOR,
+            _ => FAULT_WALL,
+        },
         reserved: 0,
         cr2: v.exit_info_2,
         cr3: v.cr3,
