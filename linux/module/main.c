@@ -75,6 +75,10 @@ static void describe_stop(char *line, size_t bytes)
 			 "cokernel stopped: it reached for what is not its own, exit %#llx, information %#llx and %#llx, rip %#llx, rsp %#llx",
 			 r->vector, r->error, f->cr2, r->rip, r->rsp);
 		break;
+	case KYOZON_FAULT_PROCESSOR:
+		snprintf(line, bytes,
+			 "cokernel stopped: the processor lost its state at an exit and stored the hypervisor's, as QEMU's emulation does now and then");
+		break;
 	default:
 		snprintf(line, bytes,
 			 "cokernel stopped: the layer failed, rip %#llx, cr2 %#llx",

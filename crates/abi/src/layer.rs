@@ -198,6 +198,9 @@ pub const FAULT_LAYER: u32 = 5;
 /// [`Fault::reason`]: behind nested paging: the cokernel reached for what is not its own, or its CPU shut down. `vector` is
 /// the hypervisor's exit code, `error` and `cr2` are its information.
 pub const FAULT_WALL: u32 = 6;
+/// [`Fault::reason`]: behind nested paging: an exit has stored the hypervisor's state in place of the cokernel's, which is
+/// lost. No processor does that; an emulator may.
+pub const FAULT_PROCESSOR: u32 = 7;
 
 /// Why the cokernel was stopped, or where it was last cut off.
 #[repr(C)]

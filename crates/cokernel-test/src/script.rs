@@ -47,6 +47,9 @@ pub enum Script {
     Damage = 15,
     /// Keeps words in the first page of its memory, looks at them at every tick, and says which somebody changed.
     Keep = 16,
+    /// Never comes to rest, with an interrupt table of its own in place of the layer's. Argument 0: its handlers go back
+    /// to where they came from; else they stay, and with them what the processor holds back until they return.
+    Deaf = 17,
 }
 
 static TICKS: AtomicU64 = AtomicU64::new(0);
@@ -146,9 +149,46 @@ pub fn run(boot: &BootBlock) {
         x if x == Script::Flood as u8 => events::flood(argument),
         x if x == Script::Damage as u8 => damage(),
         x if x == Script::Keep as u8 => keep(boot),
+        x if x == Script::Deaf as u8 => deaf(argument != 0),
         x => say(format_args!("test unknown: script {x}")),
     }
     rest()
+}
+
+extern "C" {
+    fn deaf_returns();
+    fn deaf_stays();
+}
+
+core::arch::global_asm!(
+    ".globl deaf_returns, deaf_stays",
+    "deaf_returns: iretq",
+    "deaf_stays: jmp deaf_stays",
+);
+
+static mut DEAF: [[u64; 2]; 32] = [[0; 2]; 32];
+
+/// What only a wall survives.
+fn deaf(stays: bool) -> ! {
+    const INTERRUPT_GATE: u64 = 0x8e00 << 32;
+    #[repr(C, packed)]
+    struct Table {
+        limit: u16,
+        base: u64,
+    }
+    let handler = if stays { deaf_stays } else { deaf_returns } as *const () as u64;
+    let table = Table { limit: 32 * 16 - 1, base: (&raw const DEAF) as u64 };
+    // SAFETY: nobody else uses the table; the layer's is not needed any more.
+    unsafe {
+        let code: u64;
+        core::arch::asm!("mov {}, cs", out(reg) code, options(nomem, nostack, preserves_flags));
+        let low = handler & 0xffff | code << 16 | INTERRUPT_GATE | (handler >> 16 & 0xffff) << 48;
+        (&raw mut DEAF).write([[low, handler >> 32]; 32]);
+        core::arch::asm!("lidt [{}]", in(reg) &table, options(nostack, preserves_flags));
+    }
+    loop {
+        core::hint::spin_loop();
+    }
 }
 
 /// An address for a breakpoint, which is switched off.

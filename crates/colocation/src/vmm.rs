@@ -8,6 +8,7 @@
 //! - [`filter`]: what an instruction wrote to a device of the tick's, and whether that may pass.
 //! - [`device_event`]: what an IOMMU tells of a device.
 //! - [`blocked`]: when the guest can take an NMI.
+//! - [`stay`]: when the cokernel has stayed for too long.
 //! - [`flood`]: how many lines the attempts of a second are worth.
 //!
 //! What touches the machine is [`svm`], on the bare machine only.
@@ -21,5 +22,6 @@ pub mod device_event;
 pub mod filter;
 pub mod flood;
 pub mod nested;
+pub mod stay;
 pub mod step;
 pub mod svm;

@@ -98,6 +98,9 @@ impl Guest {
         command.args(["-qmp", "unix:control,server=on,wait=off"]);
         command.args(["-chardev", "socket,id=agent,path=agent", "-device", "virtio-serial-pci"]);
         command.args(["-device", "virtserialport,chardev=agent,name=kyozon.agent"]);
+        if spec.one_host_cpu {
+            process::on_one_cpu(&mut command);
+        }
         let mut emulator = Emulator::start(command, folder, spec.name())?;
         let deadline = Instant::now() + spec.boot_limit;
         match greet(&listener, &mut emulator, deadline) {

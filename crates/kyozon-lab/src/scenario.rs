@@ -93,6 +93,7 @@ struct GuestPart {
     allow: Vec<String>,
     cokernel: Vec<String>,
     deterministic: bool,
+    one_host_cpu: bool,
     boot_limit: Option<u64>,
 }
 
@@ -140,6 +141,7 @@ impl Default for GuestPart {
             allow: Vec::new(),
             cokernel: Vec::new(),
             deterministic: false,
+            one_host_cpu: false,
             boot_limit: None,
         }
     }
@@ -360,6 +362,9 @@ impl Case {
             devices: part.devices.clone(),
             modules: part.modules.clone(),
             boot_limit: part.boot_limit.map_or(defaults.boot_limit, Duration::from_secs),
+            one_host_cpu: part.one_host_cpu
+                && variant.cpus > 1
+                && variant.isolation == Isolation::Vmm,
             ..defaults
         };
         if part.kyozon {

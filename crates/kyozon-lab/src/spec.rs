@@ -42,6 +42,8 @@ pub struct Spec {
     pub files: Vec<(String, u32, Vec<u8>)>,
     /// From start to the agent's first word.
     pub boot_limit: Duration,
+    /// Its emulator has one CPU of the host, see [`crate::process::on_one_cpu`].
+    pub one_host_cpu: bool,
 }
 
 impl Spec {
@@ -78,6 +80,7 @@ impl Spec {
             modules: Vec::new(),
             files: Vec::new(),
             boot_limit: Duration::from_secs(180),
+            one_host_cpu: false,
         }
     }
 

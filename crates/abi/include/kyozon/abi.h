@@ -174,6 +174,12 @@
 #define KYOZON_FAULT_WALL 6
 
 /*
+ [`Fault::reason`]: behind nested paging: an exit has stored the hypervisor's state in place of the cokernel's, which is
+ lost. No processor does that; an emulator may.
+ */
+#define KYOZON_FAULT_PROCESSOR 7
+
+/*
  [`UserState::switched`]: the state is the cokernel's.
  */
 #define KYOZON_USER_SWITCHED 1

@@ -57,6 +57,8 @@ pub struct Table {
 extern "C" {
     /// Runs the guest whose control block is at physical address `block` until it exits.
     fn host_run(registers: *mut Registers, block: u64);
+    /// Where that goes on at an exit.
+    fn host_run_exit();
     /// Goes on as `bare` says, without a hypervisor.
     fn host_give_back(bare: *const Bare) -> !;
     /// First instruction of a CPU that has become a guest.
@@ -85,7 +87,8 @@ global_asm!(
     "HOST_MACHINE_CHECK: .long 0",
 
     ".section .text.host, \"ax\"",
-    ".globl host_entry, host_guest_start, host_run, host_give_back, host_nmi, host_machine_check, host_init, host_stubs",
+    ".globl host_entry, host_guest_start, host_run, host_run_exit, host_give_back",
+    ".globl host_nmi, host_machine_check, host_init, host_stubs",
 
     // (rdi: *mut HostEntry), called by the trampoline on a stack that the guest keeps, with interrupts off. NMIs that
     // come before CLGI meet the trampoline's gate, which counts them. After a launch the caller goes on as a guest at
@@ -138,6 +141,7 @@ global_asm!(
     "mov r15, [rdi + 104]",
     "mov rdi, [rdi + 32]",
     "vmrun rax",
+    "host_run_exit:",
     "xchg rdi, [rsp]",
     "mov [rdi], rbx",
     "mov [rdi + 8], rcx",
@@ -241,6 +245,13 @@ pub fn guest_start() -> u64 {
 pub unsafe fn run_guest(registers: &mut Registers, block: u64) {
     // SAFETY: the caller's promise.
     unsafe { host_run(registers, block) }
+}
+
+/// Whether the state of a control block, whose RIP and CR3 these are, is the hypervisor's own, behind VMRUN. A guest does
+/// not have both. Its state is lost then: an exit has stored the host's in its place, and has loaded it all the same.
+/// No processor does that; QEMU does (docs/limits.md).
+pub fn is_hosts(rip: u64, cr3: u64) -> bool {
+    rip == host_run_exit as *const () as u64 && cr3 == super::cr3()
 }
 
 /// Goes on as `bare` says.

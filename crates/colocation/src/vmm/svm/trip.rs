@@ -17,6 +17,7 @@ use crate::line::Line;
 use crate::schedule::{Armed, Counter, Rates};
 use crate::ticks::Ticks;
 use crate::vmm::blocked::Nmis;
+use crate::vmm::stay::Stay;
 use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use kyozon_abi::device::{STATE_RUNNING, STATE_STOPPED};
 use kyozon_abi::events::{CheckStatus, EVENT_FAULT, EVENT_WALL};
@@ -29,7 +30,7 @@ const VMMCALL_BYTES: u64 = 3;
 const EXIT_BYTES: u64 = 8;
 /// How long a trip on another CPU is waited for.
 const LAST_TRIP_US: u64 = 20_000;
-/// A layer that works ends every trip sooner than that; so long may one last whose layer was destroyed.
+/// A layer that works ends every trip sooner than that; one that was destroyed has it twice ([`Stay`]).
 const LAYER_LIMIT_MS: u64 = 200;
 /// A tick that comes within this part of its period leaves hardly any time for another NMI to fall together with it.
 const PROMPT: u64 = 16;
@@ -137,7 +138,7 @@ impl Cokernel {
         self.registers.rsi = e.guest_trip;
         // A trip may have ended in the handler of an NMI.
         self.nmis = Nmis::new();
-        let last = arch::tsc() + LAYER_LIMIT_MS * e.tsc_khz;
+        let mut stay = Stay::new(arch::tsc(), LAYER_LIMIT_MS * e.tsc_khz);
         let mut event = 0;
         loop {
             vmcb.event_inj = event;
@@ -145,6 +146,7 @@ impl Cokernel {
             let say = self.nmis.on_entry(vmcb.event_inj != 0 || vmcb.interrupt_shadow & 1 != 0);
             if say.inject {
                 vmcb.event_inj = EVENT_VALID | EVENT_NMI | 2;
+                stay.on_given(arch::tsc());
             }
             vmcb.intercept_1 &= !INTERCEPT_IRET;
             if say.intercept_iret {
@@ -177,10 +179,11 @@ impl Cokernel {
                 VMEXIT_NMI => {
                     // SAFETY: the hypervisor's tables are live.
                     unsafe { svm::take_nmi() };
-                    if arch::tsc() >= last {
+                    let now = arch::tsc();
+                    if !stay.on_nmi(now) {
                         return false;
                     }
-                    self.watch_layer();
+                    self.watch_layer(now);
                     self.nmis.want();
                 }
                 VMEXIT_IRET => self.nmis.on_iret(),
@@ -203,11 +206,14 @@ impl Cokernel {
         }
     }
 
-    /// The layer has something to do about its budget; where it does not come to that, there will be one more NMI. The
-    /// tick's comparator is free as long as the trip lasts.
-    fn watch_layer(&mut self) {
+    /// The layer has something to do about its budget; where it does not come to that, there will be one more NMI, and
+    /// another after that. The tick's comparator is free as long as the trip lasts; where it is the guard too, it is free
+    /// once that was due: at every NMI the layer arms it anew.
+    fn watch_layer(&mut self, now: u64) {
         let Some(ticks) = &mut self.ticks else { return };
-        if ticks.timer.has_own_guard() {
+        // SAFETY: a field of the trip; the layer does not run meanwhile.
+        let guard = unsafe { (&raw const (*machine::trip()).guard_tsc).read_volatile() };
+        if ticks.timer.has_own_guard() || (now.wrapping_sub(guard) as i64) >= 0 {
             let at = ticks.timer.now().wrapping_add(ticks.counts(LAYER_LIMIT_MS * 1000 + 1000));
             ticks.timer.set_tick(at);
         }
@@ -418,7 +424,11 @@ fn account(cokernel: &Cokernel, trip: &Trip, stop: u64) {
 fn fault(cokernel: &Cokernel) -> Fault {
     let (v, r) = (cokernel.vmcb(), &cokernel.registers);
     Fault {
-        reason: if v.exit_code == VMEXIT_NMI { FAULT_OVERSTAY } else { FAULT_WALL },
+        reason: match v.exit_code {
+            VMEXIT_NMI => FAULT_OVERSTAY,
+            _ if svm::is_hosts(v.rip, v.cr3) => FAULT_PROCESSOR,
+            _ => FAULT_WALL,
+        },
         reserved: 0,
         cr2: v.exit_info_2,
         cr3: v.cr3,
