@@ -17,7 +17,8 @@ IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:al
 	kyozon-unikernel-examples:hello:unikernel kyozon-unikernel-examples:start:unikernel \
 	kyozon-unikernel-examples:echo:unikernel kyozon-unikernel-test:unikernel-test:unikernel \
 	kyozon-unikernel-examples:pingpong:unikernel kyozon-unikernel-examples:sort:unikernel \
-	kyozon-unikernel-examples:matmul:unikernel kyozon-unikernel-c:primes:c
+	kyozon-unikernel-examples:matmul:unikernel kyozon-unikernel-examples:kv:unikernel \
+	kyozon-unikernel-c:primes:c
 
 .PHONY: help setup build demo test bench soak shell install clean
 
