@@ -12,8 +12,9 @@ use kyozon_unikernel::tcp::smoltcp::socket::tcp::State;
 use kyozon_unikernel::tcp::smoltcp::time::Duration;
 use kyozon_unikernel::tcp::{Frames, Stack};
 
-/// Clients at a time.
-pub const CLIENTS: usize = 64;
+/// Clients at a time, and those that are to come: as many as frames can wait may come at once, while as many others are
+/// about to leave. One for whom there is no connection left is refused.
+pub const CLIENTS: usize = 128;
 /// Bytes of a connection on their way, each way.
 const BUFFER: usize = 16 << 10;
 /// How long clients get what is left when the store ends, in nanoseconds.
