@@ -12,6 +12,9 @@ use kyozon_channel::spsc::{Control, Reader, Writer};
 /// A worker that has not said that it is there after so many nanoseconds is not.
 const PATIENCE: u64 = 10_000_000_000;
 
+/// Batches that a worker has before another gets some: to wake one that sleeps takes as long as it takes to do several.
+const CROWD: usize = 8;
+
 /// A worker, as the front has it.
 struct Hand<C, D> {
     batches: Writer<C, D>,
@@ -54,8 +57,6 @@ impl Client {
 pub struct Front<'a, C, D, G> {
     clients: Vec<Client>,
     hands: Vec<Hand<C, D>>,
-    /// Whose turn it is among those who have equally much.
-    next: usize,
     stop: bool,
     buffer: Vec<u8>,
     me: &'a G,
@@ -73,7 +74,7 @@ where
         let clients = (0..clients).map(|_| Client::default()).collect();
         let hands = rings.into_iter().map(hand).collect();
         let buffer = alloc::vec![0; kyozon_channel::spsc::limit(super::RING)];
-        Self { clients, hands, next: 0, stop: false, buffer, me }
+        Self { clients, hands, stop: false, buffer, me }
     }
 
     /// Waits until every worker has said that it is there: how many are.
@@ -176,13 +177,11 @@ where
         }
     }
 
-    /// Gives the first bytes of a client's input to the worker that has least to do.
+    /// Gives the first bytes of a client's input to the first worker that has not much to do.
     fn give(&mut self, number: usize, bytes: usize, commands: usize) -> bool {
-        let count = self.hands.len();
-        let order = (0..count).map(|i| (self.next + i) % count.max(1));
-        let alive = order.filter(|hand| self.hands[*hand].alive);
+        let alive = (0..self.hands.len()).filter(|hand| self.hands[*hand].alive);
         let client = &mut self.clients[number];
-        let Some(hand) = alive.min_by_key(|hand| self.hands[*hand].has) else {
+        let Some(hand) = alive.min_by_key(|hand| self.hands[*hand].has / CROWD) else {
             client.answer(commands, "ERR no worker is left");
             client.input.drain(..bytes);
             return true;
@@ -206,7 +205,6 @@ where
         client.number = batch;
         client.batch = Some(Batch { hand, bytes, commands });
         self.hands[hand].has += 1;
-        self.next = hand + 1;
         true
     }
 
