@@ -11,7 +11,7 @@ use std::time::Duration;
 use vmm_sys_util::eventfd::EventFd;
 
 /// Frames that wait, at most, as in a unikernel. More of them are lost.
-const FRAMES: usize = 64;
+const FRAMES: usize = 256;
 /// Bytes of a frame, at most.
 const MOST: usize = 1514;
 /// An address that is no manufacturer's (IEEE 802, 8.2.2).

@@ -10,7 +10,7 @@ const HEADER: usize = 12;
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 /// Entries of each queue, at most: frames that can be on their way.
-const ENTRIES: u16 = 64;
+const ENTRIES: u16 = 256;
 
 const RECEIVE: u64 = 0;
 const TRANSMIT: u64 = 1;

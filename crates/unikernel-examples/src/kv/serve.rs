@@ -12,8 +12,8 @@ use kyozon_unikernel::tcp::smoltcp::socket::tcp::State;
 use kyozon_unikernel::tcp::smoltcp::time::Duration;
 use kyozon_unikernel::tcp::{Frames, Stack};
 
-/// Clients at a time, and those that are to come: as many as frames can wait may come at once, while as many others are
-/// about to leave. One for whom there is no connection left is refused.
+/// Connections, of clients and for clients to come. One for whom there is none is refused, so these are twice as many as
+/// the clients that are expected at a time: all may be about to leave while as many come.
 pub const CLIENTS: usize = 128;
 /// Bytes of a connection on their way, each way.
 const BUFFER: usize = 16 << 10;
