@@ -47,6 +47,8 @@ pub fn serve<P, C, D, G>(
         // A client that is silent is asked, and one that is gone makes room.
         socket.set_keep_alive(Some(Duration::from_secs(5)));
         socket.set_timeout(Some(Duration::from_secs(15)));
+        // Before the first frame is looked at. A port that is not 0 can be listened at.
+        let _ = socket.listen(tcp);
         connections.push(Connection { handle, open: false });
     }
     while !front.is_over() {
@@ -81,7 +83,6 @@ where
         if core::mem::take(&mut connection.open) {
             front.forget(number);
         }
-        // A port that is not 0 can be listened at.
         let _ = socket.listen(tcp);
         return false;
     }
