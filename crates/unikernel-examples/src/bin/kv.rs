@@ -10,6 +10,7 @@ use kyozon_channel::park::Park;
 use kyozon_channel::spsc::{Reader, Writer};
 use kyozon_unikernel::tcp::smoltcp::wire::IpCidr;
 use kyozon_unikernel::tcp::Stack;
+use kyozon_unikernel_examples::kv::brief::Brief;
 use kyozon_unikernel_examples::kv::command::Store;
 use kyozon_unikernel_examples::kv::front::Front;
 use kyozon_unikernel_examples::kv::serve::{serve, CLIENTS};
@@ -61,7 +62,7 @@ fn start(
     address: &IpCidr,
 ) -> u8 {
     let memory = Memory::new(2 * workers, RING);
-    let me = machine::member();
+    let me = Brief(machine::member());
     let bell = Bell::new(me.me().number());
     machine::thread::scope(|scope| {
         let mut rings = Vec::new();
@@ -73,7 +74,7 @@ fn start(
             rings.push((batches, answers));
             let bell = &bell;
             threads.push(scope.spawn(move || {
-                let me = machine::member();
+                let me = Brief(machine::member());
                 let ends = (Reader::attach(to.0, to.1, &me), Writer::attach(from.0, from.1, &me));
                 let (Ok(batches), Ok(answers)) = ends else { return false };
                 work(batches, answers, store, bell, &me).is_ok()

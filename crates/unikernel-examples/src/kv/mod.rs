@@ -5,6 +5,7 @@
 //! | [`resp`] | commands and answers as bytes |
 //! | [`table`] | the table, in shards, each behind a lock |
 //! | [`command`] | what each command does |
+//! | [`brief`] | how long they look before they sleep |
 //! | [`work`] | a worker: batches of commands in, answers out |
 //! | [`front`] | clients, their batches, and which worker has them; no network |
 //! | [`serve`] | the front at a network |
@@ -23,6 +24,7 @@
 //!
 //! Must not know: whether a worker is a thread or a virtual machine.
 
+pub mod brief;
 pub mod command;
 pub mod front;
 pub mod fuzz;
