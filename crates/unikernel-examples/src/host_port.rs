@@ -103,6 +103,8 @@ impl Frames for Port {
         self.host.send(frame);
     }
 
+    fn notify(&mut self) {}
+
     fn wait(&mut self, deadline: Option<u64>) {
         self.came.asleep.store(true, Ordering::SeqCst);
         if self.came.frames().is_empty() {

@@ -22,8 +22,10 @@ pub trait Frames {
     fn receive(&mut self) -> Option<Vec<u8>>;
     /// Whether a frame can be sent.
     fn can_send(&mut self) -> bool;
-    /// Sends a frame. One that is too long, or when none can be sent, goes nowhere.
+    /// Sends a frame, by [`Frames::notify`] at the latest. One that is too long, or when none can be sent, goes nowhere.
     fn send(&mut self, frame: &[u8]);
+    /// Sends what is still to be sent.
+    fn notify(&mut self);
     /// Sleeps until a frame came or the deadline, in nanoseconds of [`Frames::now`], has passed. May return early.
     fn wait(&mut self, deadline: Option<u64>);
     /// Nanoseconds of a clock that never goes back.
@@ -50,7 +52,11 @@ impl Frames for Port {
     }
 
     fn send(&mut self, frame: &[u8]) {
-        let _ = self.send(frame.len(), |to| to.copy_from_slice(frame));
+        let _ = self.send_quietly(frame.len(), |to| to.copy_from_slice(frame));
+    }
+
+    fn notify(&mut self) {
+        Port::notify(self);
     }
 
     fn wait(&mut self, deadline: Option<u64>) {
@@ -116,6 +122,8 @@ impl<P: Frames> Stack<P> {
     /// Takes and sends what there is.
     pub fn poll(&mut self) {
         self.interface.poll(now(&self.port.0), &mut self.port, &mut self.sockets);
+        // Once for all frames.
+        self.port.0.notify();
     }
 
     /// The port's clock, in nanoseconds.
