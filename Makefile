@@ -42,10 +42,10 @@ build: ## Build the host's programs
 		--target x86_64-unknown-linux-gnu -p kyozon --bin kyozon
 	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet --release -p kyozon-join
 	@$(ENV) && RUSTFLAGS=-Cforce-frame-pointers=yes "$${CARGO:-cargo}" build --locked --quiet --release \
-		--target x86_64-unknown-linux-gnu -p kyozon-unikernel-examples --bin kv
+		--target x86_64-unknown-linux-gnu -p kyozon-unikernel-examples --bin kv && mkdir -p "$(KYOZON_CACHE)/product" && \
+		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kv" "$(KYOZON_CACHE)/product/kv-threads"
 	@$(ENV) && "$(CURDIR)/scripts/images.sh" "$(KYOZON_CACHE)/product" $(IMAGES) && \
 		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon" "$(KYOZON_CACHE)/product/" && \
-		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kv" "$(KYOZON_CACHE)/product/kv-threads" && \
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_join.a" "$(KYOZON_CACHE)/product/libkyozon_join.a"
 
 demo: setup ## Show what the project does, on real kernels
