@@ -24,8 +24,8 @@ pub struct Options {
     server: IpAddress,
     /// The server's port
     port: u16,
-    /// Files to be sent, a connection each, one after another; those with a comma between them at one time. What comes back
-    /// until the server closes is written to FILE.out
+    /// Files to be sent, a connection each, one after another; those with a comma between them at one time. What comes
+    /// back until the server closes is written to FILE.out
     #[arg(required = true, value_name = "FILE[,FILE]")]
     files: Vec<String>,
 }

@@ -22,7 +22,8 @@ pub trait Frames {
     fn receive(&mut self) -> Option<Vec<u8>>;
     /// Whether a frame can be sent.
     fn can_send(&mut self) -> bool;
-    /// Sends a frame, by [`Frames::notify`] at the latest. One that is too long, or when none can be sent, goes nowhere.
+    /// Sends a frame, by [`Frames::notify`] at the latest. One that is too long, or when none can be sent, goes
+    /// nowhere.
     fn send(&mut self, frame: &[u8]);
     /// Sends what is still to be sent.
     fn notify(&mut self);

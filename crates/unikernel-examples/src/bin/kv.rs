@@ -1,6 +1,6 @@
-//! A key-value store that speaks the Redis protocol over TCP. Arguments: its address, as 10.0.0.2/24, a port, workers, and
-//! `debug` where clients may end a worker by DEBUG PANIC. As a program of the host's threads: before these `tap=DEVICE` or
-//! `socket=PATH`, as with `kyozon run --net`.
+//! A key-value store that speaks the Redis protocol over TCP. Arguments: its address, as 10.0.0.2/24, a port, workers,
+//! and `debug` where clients may end a worker by DEBUG PANIC. As a program of the host's threads: before these
+//! `tap=DEVICE` or `socket=PATH`, as with `kyozon run --net`.
 #![cfg_attr(feature = "image", no_std, no_main)]
 
 extern crate alloc;

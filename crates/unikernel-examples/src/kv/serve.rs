@@ -12,8 +12,8 @@ use kyozon_unikernel::tcp::smoltcp::socket::tcp::State;
 use kyozon_unikernel::tcp::smoltcp::time::Duration;
 use kyozon_unikernel::tcp::{Frames, Stack};
 
-/// Connections, of clients and for clients to come. One for whom there is none is refused, so these are twice as many as
-/// the clients that are expected at a time: all may be about to leave while as many come.
+/// Connections, of clients and for clients to come. One for whom there is none is refused, so these are twice as many
+/// as the clients that are expected at a time: all may be about to leave while as many come.
 pub const CLIENTS: usize = 128;
 /// Bytes of a connection on their way, each way.
 const BUFFER: usize = 16 << 10;
