@@ -17,7 +17,8 @@ IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:al
 	kyozon-unikernel-examples:hello:unikernel kyozon-unikernel-examples:start:unikernel \
 	kyozon-unikernel-examples:echo:unikernel kyozon-unikernel-test:unikernel-test:unikernel \
 	kyozon-unikernel-examples:pingpong:unikernel kyozon-unikernel-examples:sort:unikernel \
-	kyozon-unikernel-examples:matmul:unikernel kyozon-shm:shm:unikernel kyozon-unikernel-c:primes:c
+	kyozon-unikernel-examples:matmul:unikernel kyozon-unikernel-examples:kv:unikernel \
+	kyozon-shm:shm:unikernel kyozon-unikernel-c:primes:c
 
 .PHONY: help setup build demo test bench soak shell install clean
 
@@ -40,6 +41,9 @@ build: ## Build the host's programs
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet --release \
 		--target x86_64-unknown-linux-gnu -p kyozon --bin kyozon
 	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet --release -p kyozon-join
+	@$(ENV) && RUSTFLAGS=-Cforce-frame-pointers=yes "$${CARGO:-cargo}" build --locked --quiet --release \
+		--target x86_64-unknown-linux-gnu -p kyozon-unikernel-examples --bin kv && mkdir -p "$(KYOZON_CACHE)/product" && \
+		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kv" "$(KYOZON_CACHE)/product/kv-threads"
 	@$(ENV) && "$(CURDIR)/scripts/images.sh" "$(KYOZON_CACHE)/product" $(IMAGES) && \
 		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon" "$(KYOZON_CACHE)/product/" && \
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_join.a" "$(KYOZON_CACHE)/product/libkyozon_join.a"

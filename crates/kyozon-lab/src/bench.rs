@@ -6,6 +6,7 @@ mod cokernel;
 mod costs;
 mod delay;
 mod ipc;
+mod kv;
 mod latency;
 mod overhead;
 mod parallel;
@@ -35,7 +36,7 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table of the laboratory, by name.
-const TABLES: [(&str, Measure); 10] = [
+const TABLES: [(&str, Measure); 11] = [
     ("lab", lab),
     ("latency", latency::measure),
     ("trip", trip::measure),
@@ -46,6 +47,7 @@ const TABLES: [(&str, Measure); 10] = [
     ("shm", shm::measure),
     ("start", start::measure),
     ("parallel", parallel::measure),
+    ("kv", kv::measure),
 ];
 
 /// Measures the named tables, writes and renders them.
@@ -62,6 +64,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let wanted =
         |name: &str| options.tables.is_empty() || options.tables.iter().any(|table| table == name);
     for (name, measure) in TABLES.iter().filter(|(name, _)| wanted(name)) {
+        if let (true, "kv", Some(what)) = (options.tables.is_empty(), *name, kv::missing()) {
+            eprintln!("not measuring {name}: it needs {what}");
+            continue;
+        }
         eprintln!("measuring {name} ...");
         measure(&results).with_context(|| format!("table {name}"))?;
     }

@@ -14,8 +14,8 @@ use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Targets, by the names of their binaries.
-const TARGETS: [&str; 6] = ["elf", "spsc", "mpmc", "block", "net", "frames"];
-/// Seconds of each, in every run of the suite: a minute in all.
+const TARGETS: [&str; 7] = ["elf", "spsc", "mpmc", "block", "net", "frames", "commands"];
+/// Seconds of each, in every run of the suite: a minute or so in all.
 const SHORT: u64 = 10;
 /// Seconds of each, in a run that may take long.
 const LONG: u64 = 600;

@@ -13,6 +13,7 @@
 //! | [`emulator`] | QEMU and Bochs as processes that cannot outlive this one |
 //! | [`initramfs`], [`protocol`] | what a guest boots into, and how it is spoken to |
 //! | [`kernels`], [`module`] | Debian's kernel packages, unpacked and never installed; modules built against them |
+//! | [`wire`], [`talk`] | the other end of a unikernel's network: a TCP client there |
 //! | [`product`] | the project's own module, images and command, put into a guest |
 //!
 //! A scenario in Rust is a page:
@@ -53,4 +54,5 @@ pub mod protocol;
 pub mod scenario;
 pub mod spec;
 pub mod suite;
+pub mod talk;
 pub mod wire;

@@ -6,7 +6,7 @@ use kyozon_lab::emulator::{arguments, qemu};
 use kyozon_lab::guest::{Guest, Output};
 use kyozon_lab::kernels::{Kernel, SERIES};
 use kyozon_lab::spec::{Program, Spec};
-use kyozon_lab::{batch, bench, bochs, cache, demo, module, process, product, suite, wire};
+use kyozon_lab::{batch, bench, bochs, cache, demo, module, process, product, suite, talk, wire};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,6 +81,8 @@ enum Command {
     Bench(bench::Options),
     /// Be the other end of a unikernel's network, and a TCP client there that wants its bytes back
     Echo(wire::Options),
+    /// Be the other end of a unikernel's network, and a TCP client there that sends files and keeps what comes back
+    Talk(talk::Options),
 }
 
 #[derive(Args)]
@@ -161,6 +163,7 @@ fn main() -> ExitCode {
 fn carry_out(command: Command) -> Result<ExitCode> {
     match command {
         Command::Echo(options) => wire::echo(&options)?,
+        Command::Talk(options) => talk::talk(&options)?,
         Command::Fetch { kernel, flavour, update } => {
             let all: Vec<String> = SERIES.map(String::from).into();
             for series in if kernel.is_empty() { all } else { kernel } {

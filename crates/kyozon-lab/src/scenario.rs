@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! about = "one line: what it shows"
-//! needs = ["root"]                 # root, kvm, tun, bochs, nightly: skipped, visibly, where that is missing
+//! needs = ["root"]                 # root, kvm, tun, bochs, redis, nightly: skipped, visibly, where that is missing
 //!
 //! [guest]                          # one run for each kernel and each number of CPUs
 //! kernels = ["6.12", "6.1"]
@@ -65,6 +65,7 @@ enum Need {
     Kvm,
     Tun,
     Bochs,
+    Redis,
     Nightly,
 }
 
@@ -332,6 +333,11 @@ impl Case {
                 Need::Tun => (!Path::new("/dev/net/tun").exists()).then_some("needs /dev/net/tun"),
                 Need::Kvm => (!Path::new("/dev/kvm").exists()).then_some("needs /dev/kvm"),
                 Need::Bochs => bochs::missing().map(|_| bochs::NEEDED),
+                Need::Redis => {
+                    let mut client = Command::new("redis-benchmark");
+                    let found = process::run(client.arg("--version"), Duration::from_secs(20));
+                    found.err().map(|_| "needs redis-tools")
+                }
                 Need::Nightly => (!nightly).then_some("nightly only: 'make soak'"),
             };
             if let Some(why) = missing {

@@ -31,11 +31,11 @@ pub struct Options {
     bytes: Vec<usize>,
 }
 
-fn cidr(text: &str) -> Result<IpCidr, String> {
+pub(crate) fn cidr(text: &str) -> Result<IpCidr, String> {
     text.parse().map_err(|()| "not an address such as 10.0.0.1/24".to_owned())
 }
 
-fn address(text: &str) -> Result<IpAddress, String> {
+pub(crate) fn address(text: &str) -> Result<IpAddress, String> {
     text.parse().map_err(|()| "not an address such as 10.0.0.2".to_owned())
 }
 
@@ -49,14 +49,14 @@ const LINGER: Duration = Duration::from_millis(100);
 const FRAME: usize = 1514;
 
 /// Frames over a stream, each behind its length, 4 bytes, highest first.
-struct Wire {
+pub(crate) struct Wire {
     stream: UnixStream,
     came: Vec<u8>,
 }
 
-struct Sending<'a>(&'a UnixStream);
+pub(crate) struct Sending<'a>(&'a UnixStream);
 
-struct Received(Vec<u8>);
+pub(crate) struct Received(Vec<u8>);
 
 impl phy::RxToken for Received {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, with: F) -> R {
@@ -83,8 +83,18 @@ impl phy::TxToken for Sending<'_> {
 }
 
 impl Wire {
+    /// Over this stream, from its beginning.
+    pub fn new(stream: UnixStream) -> Self {
+        Self { stream, came: Vec::new() }
+    }
+
+    /// Whether all that came was taken.
+    pub fn is_empty(&self) -> bool {
+        self.came.is_empty()
+    }
+
     /// Takes what came; whether more can come.
-    fn fill(&mut self) -> bool {
+    pub fn fill(&mut self) -> bool {
         let mut piece = [0; 1 << 16];
         match self.stream.read(&mut piece) {
             Ok(0) => false,
@@ -121,7 +131,7 @@ impl phy::Device for Wire {
 }
 
 /// Waits for the network, and returns its stream.
-fn accept(path: &Path) -> Result<UnixStream> {
+pub(crate) fn accept(path: &Path) -> Result<UnixStream> {
     let listener = UnixListener::bind(path).with_context(|| path.display().to_string())?;
     listener.set_nonblocking(true)?;
     let end = std::time::Instant::now() + LIMIT;
@@ -143,7 +153,7 @@ fn accept(path: &Path) -> Result<UnixStream> {
 
 /// Sends bytes to a server that sends them back, and compares.
 pub fn echo(options: &Options) -> Result<()> {
-    let mut wire = Wire { stream: accept(&options.socket)?, came: Vec::new() };
+    let mut wire = Wire::new(accept(&options.socket)?);
     let config = Config::new(EthernetAddress([2, 0, 0, 0, 0, 1]).into());
     let mut interface = Interface::new(config, &mut wire, Instant::now());
     interface.update_ip_addrs(|list| {
@@ -212,7 +222,7 @@ fn connection(
             std::time::Instant::now() < end,
             "time is over: {sent} bytes were sent, {got} came back"
         );
-        if wire.came.is_empty() {
+        if wire.is_empty() {
             std::thread::sleep(NAP);
         }
     }

@@ -1,7 +1,11 @@
 //! A machine of the host's threads.
 
+#[path = "host_port.rs"]
+mod port;
+
 pub use kyozon_channel::threads::Member;
 use kyozon_channel::threads::Threads;
+pub use port::{port, Port};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 pub use std::thread;
@@ -21,9 +25,15 @@ pub fn member() -> Member {
     (0..64).find_map(|number| all.join(number)).expect("a group has at most 64 threads")
 }
 
-/// The program's arguments.
+/// The program's arguments, without that of its network.
 pub fn arguments() -> impl Iterator<Item = String> {
-    std::env::args().skip(1)
+    std::env::args().skip(1).filter(|word| port::option(word).is_none())
+}
+
+/// Numbers that nobody can guess.
+pub fn random() -> [u64; 2] {
+    use std::hash::{BuildHasher, RandomState};
+    [(); 2].map(|()| RandomState::new().hash_one(0))
 }
 
 /// Nanoseconds since the first call.

@@ -6,11 +6,14 @@
 
 extern crate alloc;
 
+pub mod kv;
 #[cfg_attr(feature = "image", path = "image.rs")]
 #[cfg_attr(not(feature = "image"), path = "host.rs")]
 pub mod machine;
+mod memory;
 mod numbers;
 
+pub use memory::Memory;
 pub use numbers::{fingerprint, Numbers};
 
 use alloc::string::String;

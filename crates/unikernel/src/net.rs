@@ -10,7 +10,7 @@ const HEADER: usize = 12;
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 /// Entries of each queue, at most: frames that can be on their way.
-const ENTRIES: u16 = 64;
+const ENTRIES: u16 = 256;
 
 const RECEIVE: u64 = 0;
 const TRANSMIT: u64 = 1;
@@ -120,6 +120,17 @@ impl Port {
     /// Sends a frame of so many bytes, at most [`Port::most`], which `fill` writes. `None`: not now, as all are on
     /// their way, or not at all.
     pub fn send<R>(&mut self, bytes: usize, fill: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
+        let done = self.send_quietly(bytes, fill);
+        self.notify();
+        done
+    }
+
+    /// As [`Port::send`], but the device may not see it before [`Port::notify`], which is called after the last frame.
+    pub fn send_quietly<R>(
+        &mut self,
+        bytes: usize,
+        fill: impl FnOnce(&mut [u8]) -> R,
+    ) -> Option<R> {
         if bytes > self.most() || !self.can_send() {
             return None;
         }
@@ -130,8 +141,14 @@ impl Port {
         let frame = unsafe { core::slice::from_raw_parts_mut(buffer.add(HEADER), bytes) };
         let done = fill(frame);
         buffers.add(HEADER + bytes, false);
-        self.device.ring(TRANSMIT as u32, &buffers.queue);
         Some(done)
+    }
+
+    /// Says that there are frames to be sent, where the device wants that said.
+    pub fn notify(&self) {
+        if let Some(buffers) = &self.transmit {
+            self.device.ring(TRANSMIT as u32, &buffers.queue);
+        }
     }
 
     /// Sleeps until a frame came or the deadline, in nanoseconds of [`clock::now`](crate::clock::now), has passed. May

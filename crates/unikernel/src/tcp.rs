@@ -1,4 +1,5 @@
-//! TCP/IP over a port, by smoltcp.
+//! TCP/IP over a port, by smoltcp. The port is this machine's, or whatever else takes and gives frames: so the same
+//! stack runs in a program of the host's.
 
 use crate::net::Port;
 use crate::{clock, system, Result};
@@ -11,27 +12,89 @@ use smoltcp::wire::{EthernetAddress, IpCidr, Ipv4Address};
 
 pub use smoltcp;
 
+/// What a stack asks of a port, and of the machine that has it.
+pub trait Frames {
+    /// The port's address.
+    fn mac(&self) -> [u8; 6];
+    /// Bytes of a frame, at most.
+    fn most(&self) -> usize;
+    /// The next frame that came.
+    fn receive(&mut self) -> Option<Vec<u8>>;
+    /// Whether a frame can be sent.
+    fn can_send(&mut self) -> bool;
+    /// Sends a frame, by [`Frames::notify`] at the latest. One that is too long, or when none can be sent, goes
+    /// nowhere.
+    fn send(&mut self, frame: &[u8]);
+    /// Sends what is still to be sent.
+    fn notify(&mut self);
+    /// Sleeps until a frame came or the deadline, in nanoseconds of [`Frames::now`], has passed. May return early.
+    fn wait(&mut self, deadline: Option<u64>);
+    /// Nanoseconds of a clock that never goes back.
+    fn now(&self) -> u64;
+    /// A number that nobody can guess.
+    fn random(&self) -> Result<u64>;
+}
+
+impl Frames for Port {
+    fn mac(&self) -> [u8; 6] {
+        self.mac()
+    }
+
+    fn most(&self) -> usize {
+        self.most()
+    }
+
+    fn receive(&mut self) -> Option<Vec<u8>> {
+        self.receive(<[u8]>::to_vec)
+    }
+
+    fn can_send(&mut self) -> bool {
+        self.can_send()
+    }
+
+    fn send(&mut self, frame: &[u8]) {
+        let _ = self.send_quietly(frame.len(), |to| to.copy_from_slice(frame));
+    }
+
+    fn notify(&mut self) {
+        Port::notify(self);
+    }
+
+    fn wait(&mut self, deadline: Option<u64>) {
+        self.wait(deadline);
+    }
+
+    fn now(&self) -> u64 {
+        clock::now()
+    }
+
+    fn random(&self) -> Result<u64> {
+        let mut bytes = [0; 8];
+        system::random(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+}
+
 /// A network stack of one port. It does nothing but in [`Stack::poll`].
-pub struct Stack {
-    port: Wire,
+pub struct Stack<P: Frames = Port> {
+    port: Wire<P>,
     interface: Interface,
     /// Its sockets.
     pub sockets: SocketSet<'static>,
 }
 
-fn now() -> Instant {
-    Instant::from_micros((clock::now() / 1000) as i64)
+fn now<P: Frames>(port: &P) -> Instant {
+    Instant::from_micros((port.now() / 1000) as i64)
 }
 
-impl Stack {
+impl<P: Frames> Stack<P> {
     /// A stack with this address, as in `10.0.0.2/24`, and a way to other networks.
-    pub fn new(port: Port, address: IpCidr, gateway: Option<Ipv4Address>) -> Result<Self> {
-        let mut seed = [0; 8];
-        system::random(&mut seed)?;
+    pub fn new(port: P, address: IpCidr, gateway: Option<Ipv4Address>) -> Result<Self> {
         let mut config = Config::new(EthernetAddress(port.mac()).into());
-        config.random_seed = u64::from_le_bytes(seed);
+        config.random_seed = port.random()?;
         let mut port = Wire(port);
-        let mut interface = Interface::new(config, &mut port, now());
+        let now = now(&port.0);
+        let mut interface = Interface::new(config, &mut port, now);
         // Of a list that has room for one.
         interface.update_ip_addrs(|list| {
             let _ = list.push(address);
@@ -59,24 +122,31 @@ impl Stack {
 
     /// Takes and sends what there is.
     pub fn poll(&mut self) {
-        self.interface.poll(now(), &mut self.port, &mut self.sockets);
+        self.interface.poll(now(&self.port.0), &mut self.port, &mut self.sockets);
+        // Once for all frames.
+        self.port.0.notify();
+    }
+
+    /// The port's clock, in nanoseconds.
+    pub fn now(&self) -> u64 {
+        self.port.0.now()
     }
 
     /// Sleeps until there may be something to do, or the deadline.
     pub fn wait(&mut self, deadline: Option<u64>) {
-        let delay = self.interface.poll_delay(now(), &self.sockets);
-        let until = delay.map(|delay| clock::now() + delay.total_micros() * 1000);
+        let delay = self.interface.poll_delay(now(&self.port.0), &self.sockets);
+        let until = delay.map(|delay| self.now() + delay.total_micros() * 1000);
         let until = until.into_iter().chain(deadline).min();
         self.port.0.wait(until);
     }
 }
 
 /// The port, as smoltcp has it.
-struct Wire(Port);
+struct Wire<P>(P);
 
 struct Received(Vec<u8>);
 
-struct Sending<'a>(&'a mut Port);
+struct Sending<'a, P>(&'a mut P);
 
 impl phy::RxToken for Received {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, with: F) -> R {
@@ -84,29 +154,35 @@ impl phy::RxToken for Received {
     }
 }
 
-impl phy::TxToken for Sending<'_> {
+impl<P: Frames> phy::TxToken for Sending<'_, P> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, bytes: usize, with: F) -> R {
-        // A token is given where there is room. A frame that is too long for the port goes nowhere.
+        // A token is given where there is room.
         let mut frame = alloc::vec![0; bytes];
         let done = with(&mut frame);
-        let _ = self.0.send(bytes, |to| to.copy_from_slice(&frame));
+        self.0.send(&frame);
         done
     }
 }
 
-impl phy::Device for Wire {
-    type RxToken<'a> = Received;
-    type TxToken<'a> = Sending<'a>;
+impl<P: Frames> phy::Device for Wire<P> {
+    type RxToken<'a>
+        = Received
+    where
+        P: 'a;
+    type TxToken<'a>
+        = Sending<'a, P>
+    where
+        P: 'a;
 
-    fn receive(&mut self, _: Instant) -> Option<(Received, Sending<'_>)> {
+    fn receive(&mut self, _: Instant) -> Option<(Received, Sending<'_, P>)> {
         if !self.0.can_send() {
             return None;
         }
-        let frame = self.0.receive(<[u8]>::to_vec)?;
+        let frame = self.0.receive()?;
         Some((Received(frame), Sending(&mut self.0)))
     }
 
-    fn transmit(&mut self, _: Instant) -> Option<Sending<'_>> {
+    fn transmit(&mut self, _: Instant) -> Option<Sending<'_, P>> {
         self.0.can_send().then_some(Sending(&mut self.0))
     }
 

@@ -1,0 +1,232 @@
+//! Table `kv`: the key-value store in virtual machines, in processes and as host threads, by a stock client.
+//!
+//! Each has a network namespace of its own, in which the client is the other end of a TAP device. All run at the same
+//! time, and the client asks one after the other, round by round.
+
+use crate::process::{self, Group};
+use crate::product;
+use anyhow::{bail, ensure, Context, Result};
+use kyozon_results::{Row, Stats, Table};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+/// Rounds: in each, every machine does everything once, every second time in the opposite order.
+const ROUNDS: usize = 25;
+/// Commands that the client sends before it looks for answers, and how many it sends in all for a figure.
+const PIPELINES: [(usize, usize); 2] = [(1, 8_000), (16, 100_000)];
+/// What the client sends.
+const COMMANDS: [&str; 2] = ["SET", "GET"];
+/// Workers of the store.
+const WORKERS: &str = "2";
+/// Keys that the client chooses from.
+const KEYS: &str = "10000";
+/// The store's address.
+const SERVER: &str = "10.9.0.2";
+/// One run of the client takes no longer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Starts the store, gives the host an address on its network, waits for its end.
+const SCRIPT: &str = "\"$@\" & store=$!
+for i in $(seq 100); do busybox ip addr add 10.9.0.1/24 dev kv0 2>/dev/null && break; sleep 0.1; done
+busybox ip link set kv0 up
+wait $store";
+
+/// What cannot be done without.
+pub fn missing() -> Option<String> {
+    let found = |program: &str| {
+        process::run(Command::new(program).arg("--version"), Duration::from_secs(20)).is_ok()
+    };
+    if !rustix::process::geteuid().is_root() {
+        return Some("root: a TAP device is made".into());
+    }
+    if !Path::new("/dev/net/tun").exists() {
+        return Some("/dev/net/tun".into());
+    }
+    let programs =
+        [("redis-benchmark", "redis-tools"), ("nsenter", "util-linux"), ("busybox", "busybox")];
+    let missing = programs.iter().find(|(program, _)| !found(program));
+    missing.map(|(program, package)| format!("{program}: apt-get install {package}"))
+}
+
+/// The store, running.
+struct Store {
+    name: &'static str,
+    group: Group,
+}
+
+impl Store {
+    fn start(name: &'static str) -> Result<Self> {
+        let mut command = Command::new("unshare");
+        command.args(["-n", "sh", "-c", SCRIPT, "sh"]);
+        if name == "threads" {
+            command.arg(product::file("kv-threads")?).arg("tap=kv0");
+        } else {
+            let backend = if name == "vm" { "kvm" } else { name };
+            command.arg(product::file("kyozon")?).args(["run", "--backend", backend]);
+            command.args(["--net", "name=lan,tap=kv0"]).arg(product::file("kv.elf")?).arg("--");
+        }
+        command.args(["10.9.0.2/24", "6379", WORKERS]);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let mut store = Self { name, group: Group::spawn(&mut command)? };
+        let end = Instant::now() + Duration::from_secs(30);
+        while !store.client("redis-cli", &["-h", SERVER, "ping"]).is_ok_and(|said| said == "PONG\n")
+        {
+            ensure!(store.group.ended()?.is_none(), "{name}: the store has ended");
+            ensure!(Instant::now() < end, "{name}: the store does not answer");
+            thread::sleep(Duration::from_millis(100));
+        }
+        Ok(store)
+    }
+
+    /// Runs a program where the store can be reached: what it printed.
+    fn client(&mut self, program: &str, arguments: &[&str]) -> Result<String> {
+        let network = format!("--net=/proc/{}/ns/net", self.group.child().id());
+        process::run_ok(Command::new("nsenter").arg(network).arg(program).args(arguments), LIMIT)
+    }
+
+    /// Microseconds for a request, of each of the commands.
+    fn measure(&mut self, pipeline: usize, requests: usize) -> Result<Vec<f64>> {
+        let numbers = [requests.to_string(), pipeline.to_string()];
+        let said = self.client(
+            "redis-benchmark",
+            &[
+                "-h",
+                SERVER,
+                "-t",
+                "set,get",
+                "-r",
+                KEYS,
+                "-n",
+                &numbers[0],
+                "-P",
+                &numbers[1],
+                "-q",
+                "--csv",
+            ],
+        )?;
+        let rates = rates(&said).with_context(|| format!("{}: {said}", self.name))?;
+        Ok(rates.iter().map(|rate| 1e6 / rate).collect())
+    }
+
+    fn stop(mut self) -> Result<()> {
+        // The connection ends without an answer.
+        let _ = self.client("redis-cli", &["-h", SERVER, "shutdown", "nosave"]);
+        match self.group.wait(Duration::from_secs(20))? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => bail!("{}: the store ended with {status}", self.name),
+            None => bail!("{}: the store does not end", self.name),
+        }
+    }
+}
+
+/// Requests in a second, of each of the commands, by what the client printed.
+fn rates(said: &str) -> Result<Vec<f64>> {
+    let rate = |command: &&str| {
+        let start = format!("\"{command}\",\"");
+        let line = said.lines().find_map(|line| line.strip_prefix(&start));
+        let rate: f64 = line.and_then(|line| line.split('"').next()).context("no rate")?.parse()?;
+        ensure!(rate > 0.0, "nothing was done");
+        Ok(rate)
+    };
+    COMMANDS.iter().map(rate).collect()
+}
+
+/// Samples of one machine: by pipeline, then command.
+type Taken = [[Vec<f64>; COMMANDS.len()]; PIPELINES.len()];
+
+/// Rows of one command with one pipeline.
+fn rows(table: Table, group: &str, taken: &[(&str, &[f64])]) -> Result<Table> {
+    let mut table = table;
+    for (name, samples) in taken {
+        table = table.row(Row::from_samples(name, "us", samples)?.group(group));
+    }
+    let Some((_, threads)) = taken.iter().find(|(name, _)| *name == "threads") else {
+        return Ok(table);
+    };
+    for (name, samples) in taken.iter().filter(|(name, _)| *name != "threads") {
+        let ratios: Vec<f64> =
+            samples.iter().zip(*threads).map(|(one, other)| one / other).collect();
+        let high = Stats::of(&ratios)?.ci95[1];
+        let row = Row::from_samples(&format!("{name} : threads"), "ratio", &ratios)?;
+        table = table.row(row.group(group).extra("high", (high * 1000.0).round() / 1000.0));
+    }
+    Ok(table)
+}
+
+/// Measures it.
+pub fn measure(results: &Path) -> Result<()> {
+    if let Some(what) = missing() {
+        bail!("it needs {what}");
+    }
+    let version = process::run_ok(Command::new("redis-benchmark").arg("--version"), LIMIT)?;
+    let mut table = Table::new(
+        "kv",
+        "The key-value store, by a stock client",
+        "Microseconds for a request: redis-benchmark with 50 connections and 10000 keys, over a TAP device, which sends 1 or 16 \
+         commands before it looks for their answers. The same source, with the same TCP stack, one front and two workers: as \
+         virtual machines, as confined processes, as threads of a host's program. All run at one time, each on a network of \
+         its own, and the client asks them in turn; a ratio is that of one round, 'high' is the upper end of its interval. Client \
+         and store share the machine's CPUs.",
+        "make bench TABLES=kv",
+    )
+    .version("redis-benchmark", version.split_whitespace().nth(1).unwrap_or("unknown"));
+    let mut names = vec!["threads", "process"];
+    // In machines where the host can.
+    if fs::File::options().read(true).write(true).open("/dev/kvm").is_ok() {
+        names.insert(0, "vm");
+    }
+    let mut stores = names.iter().map(|name| Store::start(name)).collect::<Result<Vec<_>>>()?;
+    let mut taken: Vec<Taken> = names.iter().map(|_| Taken::default()).collect();
+    for round in 0..=ROUNDS {
+        for (at, (pipeline, requests)) in PIPELINES.into_iter().enumerate() {
+            let mut order: Vec<usize> = (0..stores.len()).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for store in order {
+                let samples = stores[store].measure(pipeline, requests)?;
+                // The first time is not like the later ones.
+                for (command, sample) in samples.into_iter().enumerate().filter(|_| round > 0) {
+                    taken[store][at][command].push(sample);
+                }
+            }
+        }
+    }
+    for (at, (pipeline, _)) in PIPELINES.into_iter().enumerate() {
+        for (number, command) in COMMANDS.into_iter().enumerate() {
+            let samples: Vec<_> = names
+                .iter()
+                .zip(&taken)
+                .map(|(name, taken)| (*name, &*taken[at][number]))
+                .collect();
+            table = rows(table, &format!("{command}, pipeline {pipeline}"), &samples)?;
+        }
+    }
+    stores.into_iter().try_for_each(Store::stop)?;
+    table.write(results)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_those_of_the_client() {
+        let said = "\"test\",\"rps\",\"avg_latency_ms\"\n\"SET\",\"20964.36\",\"0.853\"\n\"GET\",\"50000.00\",\"1.1\"\n";
+        assert_eq!(rates(said).unwrap(), [20964.36, 50000.0]);
+        assert!(rates("\"test\",\"rps\"\n\"SET\",\"1.0\"\n").is_err());
+        assert!(rates("\"SET\",\"0.00\"\n\"GET\",\"1.00\"\n").is_err());
+    }
+
+    #[test]
+    fn ratios_are_those_of_each_round() {
+        let table = Table::new("kv", "t", "e", "c");
+        let taken: [(&str, &[f64]); 2] = [("vm", &[2.0, 6.0, 3.0]), ("threads", &[1.0, 2.0, 3.0])];
+        let table = rows(table, "GET", &taken).unwrap();
+        let row = table.rows.iter().find(|row| row.name == "vm : threads").unwrap();
+        assert_eq!((row.median, row.extra["high"]), (2.0, 3.0));
+    }
+}

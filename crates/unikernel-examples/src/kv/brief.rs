@@ -1,0 +1,53 @@
+//! A group whose peers look only briefly before they sleep.
+//!
+//! Front and workers share the CPUs with each other, with their network's threads and often with the clients: who looks
+//! for long keeps those from running whom he waits for. A batch that is being worked on is done in a few microseconds.
+
+use kyozon_channel::border::Faithful;
+use kyozon_channel::park::{Life, Park, Peer, Peers};
+
+/// Looks before a sleep: some microseconds.
+const SPINS: u32 = 200;
+
+/// The group, as one of its peers has it.
+#[derive(Debug)]
+pub struct Brief<G>(pub G);
+
+impl<G: Park> Park for Brief<G> {
+    fn me(&self) -> Peer {
+        self.0.me()
+    }
+
+    fn now(&self) -> u64 {
+        self.0.now()
+    }
+
+    fn park(&self, deadline: Option<u64>) {
+        self.0.park(deadline);
+    }
+
+    fn unpark(&self, number: u8) {
+        self.0.unpark(number);
+    }
+
+    fn spins(&self) -> u32 {
+        self.0.spins().min(SPINS)
+    }
+
+    fn heartbeat(&self) -> u64 {
+        self.0.heartbeat()
+    }
+
+    fn panicking(&self) -> bool {
+        self.0.panicking()
+    }
+}
+
+impl<G: Peers> Peers for Brief<G> {
+    fn life(&self, number: u8) -> Life {
+        self.0.life(number)
+    }
+}
+
+// SAFETY: who is who, and who is dead, is as the group itself says.
+unsafe impl<G: Faithful> Faithful for Brief<G> {}

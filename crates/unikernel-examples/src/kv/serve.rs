@@ -1,0 +1,160 @@
+//! The front at a network: TCP connections of clients.
+
+use super::front::Front;
+use super::work::Bell;
+use alloc::vec::Vec;
+use core::ops::Deref;
+use kyozon_channel::border::Faithful;
+use kyozon_channel::data::Data;
+use kyozon_channel::spsc::Control;
+use kyozon_unikernel::tcp::smoltcp::iface::SocketHandle;
+use kyozon_unikernel::tcp::smoltcp::socket::tcp::State;
+use kyozon_unikernel::tcp::smoltcp::time::Duration;
+use kyozon_unikernel::tcp::{Frames, Stack};
+
+/// Connections, of clients and for clients to come. One for whom there is none is refused, so these are twice as many
+/// as the clients that are expected at a time: all may be about to leave while as many come.
+pub const CLIENTS: usize = 128;
+/// Bytes of a connection on their way, each way.
+const BUFFER: usize = 16 << 10;
+/// How long clients get what is left when the store ends, in nanoseconds.
+const LINGER: u64 = 1_000_000_000;
+
+/// A connection, or one that is waited for.
+struct Connection {
+    handle: SocketHandle,
+    /// There is, or was, a client.
+    open: bool,
+}
+
+/// Serves clients at a TCP port, which is not 0, until one of them wants the store to end.
+pub fn serve<P, C, D, G>(
+    stack: &mut Stack<P>,
+    front: &mut Front<'_, C, D, G>,
+    bell: &Bell,
+    tcp: u16,
+    me: &G,
+) where
+    P: Frames,
+    C: Deref<Target = Control>,
+    D: Data,
+    G: Faithful,
+{
+    let mut connections = Vec::new();
+    for _ in 0..CLIENTS {
+        let handle = stack.socket(BUFFER);
+        let socket = stack.tcp(handle);
+        // A client that is silent is asked, and one that is gone makes room.
+        socket.set_keep_alive(Some(Duration::from_secs(5)));
+        socket.set_timeout(Some(Duration::from_secs(15)));
+        // Before the first frame is looked at. A port that is not 0 can be listened at.
+        let _ = socket.listen(tcp);
+        connections.push(Connection { handle, open: false });
+    }
+    while !front.is_over() {
+        stack.poll();
+        let mut busy = front.collect();
+        for (number, connection) in connections.iter_mut().enumerate() {
+            busy |= attend(stack, front, number, connection, tcp);
+        }
+        if !busy && !answers(front, me) {
+            sleep(stack, front, bell, me);
+        }
+    }
+    end(stack, &connections);
+}
+
+/// Moves a client's bytes to the front and back. Whether there were some.
+fn attend<P, C, D, G>(
+    stack: &mut Stack<P>,
+    front: &mut Front<'_, C, D, G>,
+    number: usize,
+    connection: &mut Connection,
+    tcp: u16,
+) -> bool
+where
+    P: Frames,
+    C: Deref<Target = Control>,
+    D: Data,
+    G: Faithful,
+{
+    let socket = stack.tcp(connection.handle);
+    if !socket.is_open() {
+        if core::mem::take(&mut connection.open) {
+            front.forget(number);
+        }
+        let _ = socket.listen(tcp);
+        return false;
+    }
+    if !socket.is_active() {
+        return false;
+    }
+    connection.open = true;
+    let mut busy = false;
+    while socket.can_recv() && front.room(number) > 0 {
+        let taken = socket.recv(|bytes| {
+            let count = front.take(number, bytes);
+            (count, count)
+        });
+        busy |= taken.is_ok_and(|count| count > 0);
+    }
+    busy |= front.dispatch(number);
+    while socket.can_send() && !front.output(number).is_empty() {
+        let count = socket.send_slice(front.output(number)).unwrap_or(0);
+        front.sent(number, count);
+        busy = true;
+    }
+    let silent = socket.state() == State::CloseWait && !socket.can_recv();
+    if (silent || front.is_closing(number)) && socket.may_send() && front.is_done(number) {
+        socket.close();
+        busy = true;
+    }
+    busy
+}
+
+/// Looks for answers that are to come as long as that is cheaper than a sleep. Whether some came.
+fn answers<C, D, G>(front: &mut Front<'_, C, D, G>, me: &G) -> bool
+where
+    C: Deref<Target = Control>,
+    D: Data,
+    G: Faithful,
+{
+    let spins = if front.waits() { me.spins() } else { 0 };
+    (0..spins).any(|_| {
+        me.spin_hint();
+        front.collect()
+    })
+}
+
+/// Sleeps until there is something to do.
+fn sleep<P, C, D, G>(stack: &mut Stack<P>, front: &mut Front<'_, C, D, G>, bell: &Bell, me: &G)
+where
+    P: Frames,
+    C: Deref<Target = Control>,
+    D: Data,
+    G: Faithful,
+{
+    bell.listen();
+    if !front.collect() {
+        let waits = front.waits();
+        if waits {
+            front.look();
+        }
+        // Who waits for a worker looks from time to time whether it lives.
+        stack.wait(waits.then(|| stack.now() + me.heartbeat()));
+    }
+    bell.ignore();
+}
+
+/// Closes what is open, and waits until clients have what was sent.
+fn end<P: Frames>(stack: &mut Stack<P>, connections: &[Connection]) {
+    for connection in connections {
+        stack.tcp(connection.handle).close();
+    }
+    let end = stack.now() + LINGER;
+    stack.poll();
+    while stack.now() < end && connections.iter().any(|c| stack.tcp(c.handle).is_active()) {
+        stack.wait(Some(end));
+        stack.poll();
+    }
+}

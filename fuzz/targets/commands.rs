@@ -1,0 +1,6 @@
+//! What a client of the key-value store sends.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    kyozon_unikernel_examples::kv::fuzz::commands(input);
+});
