@@ -41,10 +41,10 @@ const fn exchange(name: &'static str, on: On, experiment: &'static str, samples:
 
 /// The experiment of the paper, on each.
 const EXCHANGES: [Way; 7] = [
-    exchange("vm", On::Machines, "exchange", 100),
-    exchange("threads", On::Threads, "exchange", 100),
+    exchange("vm", On::Machines, "exchange", 200),
+    exchange("threads", On::Threads, "exchange", 200),
     exchange("vm-message", On::Network, "frames", 30),
-    exchange("process", On::Processes, "exchange", 100),
+    exchange("process", On::Processes, "exchange", 200),
     exchange("tcp", On::Threads, "tcp", 30),
     exchange("unix", On::Threads, "unix", 30),
     exchange("pipe", On::Threads, "pipe", 30),
@@ -256,9 +256,9 @@ mod tests {
             let way = ways.iter().find(|way| way.name == name && way.group == group).unwrap();
             words(way, Path::new("/i/shm.elf"), "0,1").join(" ")
         };
-        let vm = "run --time-limit 60 --pin 0,1 --backend kvm /i/shm.elf -- exchange 100 0";
+        let vm = "run --time-limit 60 --pin 0,1 --backend kvm /i/shm.elf -- exchange 200 0";
         assert_eq!(line("vm", None), vm);
-        assert_eq!(line("threads", None), "bench-part exchange 100 0");
+        assert_eq!(line("threads", None), "bench-part exchange 200 0");
         assert_eq!(line("tcp", None), "bench-part tcp 30 0");
         assert_eq!(line("threads", Some("ring, 64 KiB")), "bench-part ring 5 65536");
         assert!(line("vm-message", None)

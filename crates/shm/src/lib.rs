@@ -46,6 +46,8 @@ pub use ring::VOLUME;
 const PATIENCE: u64 = 10_000_000_000;
 /// Samples of a run, at most.
 const MOST: usize = 100_000;
+/// Samples before the first: of memory that nobody touched, and a processor that has not found out.
+const WARM: usize = 20;
 /// Numbers of a line.
 const LINE: usize = 32;
 
@@ -110,7 +112,11 @@ pub fn samples(words: &[String]) -> Samples {
     let name = words.first().map(String::as_str);
     let experiment = ALL.iter().find(|(known, _)| Some(*known) == name);
     match (experiment, number(1), number(2)) {
-        (Some((_, measure)), Ok(count @ 1..=MOST), Ok(number)) => measure(count, number),
+        (Some((_, measure)), Ok(count @ 1..=MOST), Ok(number)) => {
+            let mut samples = measure(WARM + count, number)?;
+            samples.drain(..WARM.min(samples.len()));
+            Ok(samples)
+        }
         _ => Err("arguments: an experiment, how many samples, and its number"),
     }
 }

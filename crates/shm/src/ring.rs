@@ -100,7 +100,7 @@ pub fn across(count: usize, record: usize) -> Samples {
     fits(record)?;
     let shared = &Mutex::new(vec![0; RING]);
     let (full, empty) = (&Apart(Semaphore::new(0)), &Apart(Semaphore::new(1)));
-    let turns = (count + 1) * (VOLUME / RING);
+    let turns = count * (VOLUME / RING);
     machine::thread::scope(|scope| {
         let other = scope.spawn(move || {
             place::take(1);
@@ -136,8 +136,7 @@ pub fn across(count: usize, record: usize) -> Samples {
             drop(from);
             empty.0.release(me, 1);
         }
-        let samples: Vec<_> =
-            samples.chunks(VOLUME / RING).skip(1).map(|s| s.iter().sum()).collect();
+        let samples: Vec<_> = samples.chunks(VOLUME / RING).map(|s| s.iter().sum()).collect();
         match other.join() {
             Ok(true) => Ok(samples),
             _ => Err(BROKEN),
@@ -157,17 +156,16 @@ fn is_marked(bytes: &[u8], number: usize) -> bool {
     (bytes[0], bytes[bytes.len() - 1]) == (number as u8, !number as u8)
 }
 
-/// So many samples of so many records each; one before, which is none. `None` where one was not right.
+/// So many samples of so many records each. `None` where one was not right.
 fn timed(count: usize, records: usize, mut one: impl FnMut(usize) -> bool) -> Option<Vec<u64>> {
     let mut samples = Vec::new();
-    for sample in 0..=count {
+    for sample in 0..count {
         let began = machine::now();
         if !(0..records).all(|record| one(sample * records + record)) {
             return None;
         }
         samples.push(machine::now() - began);
     }
-    samples.remove(0);
     Some(samples)
 }
 
@@ -190,7 +188,7 @@ fn stream(
             place::take(1);
             let me = &machine::member();
             let writer = Writer::attach(control, data, me);
-            writer.is_ok_and(|writer| send(writer, me, records * (count + 1)))
+            writer.is_ok_and(|writer| send(writer, me, records * count))
         });
         place::take(0);
         let me = &machine::member();

@@ -1,29 +1,33 @@
 //! Table `start`: how long it takes until a unikernel runs, and until it has.
 
 use super::kyozon;
-use crate::{process, product};
+use crate::product;
 use anyhow::{ensure, Context, Result};
 use kyozon_results::{Row, Table};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Starts of each kind.
 const STARTS: usize = 100;
-const LIMIT: Duration = Duration::from_secs(60);
+/// Seconds that a guest may take.
+const LIMIT: &str = "60";
 
 pub fn measure(results: &Path) -> Result<()> {
     let mut table = Table::new(
         "start",
         "Starts of unikernels",
-        "From the beginning of 'kyozon run' to the first instruction of the guest; from before that command is started to after it has ended, for \
+        "From the beginning of 'kyozon run', before it makes anything, to the first instruction of the guest; from before that command is started to after it has ended, for \
          an image that prints a line; and from the call that makes a thread to the thread's first instruction, where each thread is a guest.",
         "make bench TABLES=start",
     );
     for backend in ["kvm", "process"] {
         let run = |image: &str, words: &[&str]| -> Result<String> {
             let mut command = kyozon()?;
-            command.args(["run", "--backend", backend]).arg(product::file(image)?).args(words);
-            process::run_ok(&mut command, LIMIT)
+            command.args(["run", "--time-limit", LIMIT, "--backend", backend]);
+            // Directly, as a shell does it: the laboratory's own way to run a program takes milliseconds.
+            let done = command.arg(product::file(image)?).args(words).output()?;
+            ensure!(done.status.success(), "{image}: {}", String::from_utf8_lossy(&done.stderr));
+            Ok(String::from_utf8(done.stdout)?)
         };
         let (mut first, mut whole) = (Vec::new(), Vec::new());
         for _ in 0..STARTS {
