@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// How often each experiment is done.
-pub const ROUNDS: u16 = 31;
+pub const ROUNDS: u16 = 61;
 
 /// On what an experiment is done.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -159,12 +159,17 @@ fn measure(program: &Path, image: &Path, pin: &str, way: &Way) -> Result<Vec<u64
     Ok(samples)
 }
 
-/// Median of each round, over the median of the same round of another.
-fn ratio(of: &Rounds, to: &Rounds) -> Result<Stats> {
+/// Medians of each round over those of the same round of another, and the interval's ends as columns, for bounds.
+fn ratio(group: &str, name: &str, of: &Rounds, to: &Rounds) -> Result<Row> {
     let median = |samples: &Vec<u64>| Stats::of(samples).map(|stats| stats.median);
     let each = of.iter().zip(to).map(|(of, to)| Ok(median(of)? / median(to)?));
-    Stats::of(&each.collect::<Result<Vec<f64>>>()?)
+    let row = Row::from_samples(name, "ratio", &each.collect::<Result<Vec<f64>>>()?)?.group(group);
+    let [low, high] = row.ci95;
+    Ok(row.extra("low", low).extra("high", high))
 }
+
+/// The group of the exchange's ratios.
+const EXCHANGE: &str = "8192 numbers";
 
 fn figures(ways: &[Way], taken: &[Rounds]) -> Result<Figures> {
     let find = |group: Option<&str>, name: &str| {
@@ -174,37 +179,34 @@ fn figures(ways: &[Way], taken: &[Rounds]) -> Result<Figures> {
     let (mut exchanges, mut further) = (Vec::new(), Vec::new());
     for (way, rounds) in ways.iter().zip(taken) {
         let micro: Vec<f64> = rounds.iter().flatten().map(|ns| *ns as f64 / 1000.0).collect();
-        let mut row = Row::from_samples(way.name, "us", &micro)?;
-        match way.group {
-            None => {
-                let (column, to) =
-                    if way.name == "vm" { ("to_threads", "threads") } else { ("to_vm", "vm") };
-                let ratio = ratio(rounds, find(None, to)?)?;
-                row = row.extra(column, ratio.median);
-                row = row.extra(&format!("{column}_low"), ratio.ci95[0]);
-                row = row.extra(&format!("{column}_high"), ratio.ci95[1]);
-                exchanges.push(row);
+        let row = Row::from_samples(way.name, "us", &micro)?;
+        let Some(group) = way.group else {
+            exchanges.push(row);
+            let (of, to) = if way.name == "vm" { ("vm", "threads") } else { (way.name, "vm") };
+            if of != "threads" {
+                let name = format!("{of} : {to}");
+                further.push(ratio(EXCHANGE, &name, find(None, of)?, find(None, to)?)?);
             }
-            Some(group) => {
-                row = row.group(group);
-                let moves = ["ring", "place", "across", "copy"].contains(&way.experiment);
-                if moves {
-                    row = row.clone().extra("MB_per_s", kyozon_shm::VOLUME as f64 / row.median);
-                }
-                if way.on == On::Machines {
-                    let ratio = ratio(rounds, find(Some(group), "threads")?)?;
-                    row = row.extra("to_threads", ratio.median);
-                }
-                // How fast it is beside copies of the same records.
-                for (column, copy) in [("speed_to_across", "across"), ("speed_to_copy", "copy")] {
-                    let same =
-                        |w: &&Way| (w.experiment, w.number, w.on) == (copy, way.number, way.on);
-                    if let (true, Some(same)) = (way.experiment == "ring", ways.iter().find(same)) {
-                        let copy = find(same.group, same.name)?;
-                        row = row.extra(column, ratio(copy, rounds)?.median);
-                    }
-                }
-                further.push(row);
+            continue;
+        };
+        let rate = kyozon_shm::VOLUME as f64 / row.median;
+        let moves = ["ring", "place", "across", "copy"].contains(&way.experiment);
+        let row = row.group(group);
+        further.push(if moves { row.extra("MB_per_s", rate) } else { row });
+        if way.on == On::Machines {
+            continue;
+        }
+        // Both have been: machines come first.
+        let machines = find(Some(group), "vm")?;
+        further.push(ratio(group, "vm : threads", machines, rounds)?);
+        for copy in ["across", "copy"] {
+            let same =
+                |w: &&Way| (w.experiment, w.number, w.on) == (copy, way.number, On::Machines);
+            if let (true, Some(same)) = (way.experiment == "ring", ways.iter().find(same)) {
+                let name =
+                    if copy == "copy" { "speed, vm : one copy" } else { "speed, vm : copy across" };
+                // Speeds: the copy's time comes first.
+                further.push(ratio(group, name, find(same.group, same.name)?, machines)?);
             }
         }
     }
@@ -282,11 +284,14 @@ mod tests {
         let names: Vec<_> = figures.exchanges.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["vm", "threads", "vm-message", "process", "tcp", "unix", "pipe"]);
         let near = |value: f64, want: f64| assert!((value - want).abs() < 1e-9, "{value} {want}");
-        near(figures.exchanges[0].extra["to_threads_high"], 1.1);
-        near(figures.exchanges[2].extra["to_vm_low"], 10.0);
-        let ring =
-            |row: &&Row| row.group.as_deref() == Some("ring, 1 MiB") && row.name == "threads";
-        near(figures.further.iter().find(ring).unwrap().extra["speed_to_copy"], 0.5);
+        let find = |group: &str, name: &str| {
+            let row = |row: &&Row| row.group.as_deref() == Some(group) && row.name == name;
+            figures.further.iter().find(row).unwrap()
+        };
+        near(find(EXCHANGE, "vm : threads").extra["high"], 1.1);
+        near(find(EXCHANGE, "vm-message : vm").extra["low"], 10.0);
+        near(find("ring, 1 MiB", "vm : threads").median, 1.1);
+        near(find("ring, 1 MiB", "speed, vm : one copy").median, 500.0 / 1100.0);
         assert!(figures.text().contains("ring, 1 MiB: threads"));
         assert!(
             serde_json::from_str::<serde_json::Value>(&figures.json()).unwrap()["rows"].is_array()

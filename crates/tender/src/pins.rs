@@ -22,7 +22,7 @@ pub fn allowed() -> Vec<usize> {
 impl Pins {
     /// These, which this thread may run on.
     pub fn new(cpus: &[usize]) -> Result<Self> {
-        let allowed = allowed();
+        let allowed = if cpus.is_empty() { Vec::new() } else { allowed() };
         for cpu in cpus {
             ensure!(allowed.contains(cpu), "CPU {cpu} cannot be used; these can: {allowed:?}");
         }

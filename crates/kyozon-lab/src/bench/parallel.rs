@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-const ROUNDS: usize = 21;
+const ROUNDS: usize = 61;
 const LIMIT: Duration = Duration::from_secs(120);
 /// Example, what it works on, how it is told so.
 const WORK: [(&str, &str, &str); 2] =
@@ -24,8 +24,7 @@ pub fn measure(results: &Path) -> Result<()> {
         "parallel",
         "The same work by one and by two",
         "Microseconds of the work itself, as the program measures it. 'vm' is one or two virtual machines, 'threads' the same source as threads of Linux; \
-         in turns, in one run. to_threads is the median of the ratios to the threads' time in the same round, low and high its interval; speed_up \
-         that of one's time to two's.",
+         in turns, in one run. A ratio is that of the times of each round, low and high its interval.",
         "make bench TABLES=parallel",
     );
     for (example, work, number) in WORK {
@@ -49,23 +48,22 @@ pub fn measure(results: &Path) -> Result<()> {
                 taken[way][count].push(time(&process::run_ok(&mut command, LIMIT)?)?);
             }
         }
+        let group = format!("{example}, {work}");
         for (way, name) in WAYS.iter().enumerate() {
             for (count, threads) in COUNTS.iter().enumerate() {
-                let samples = &taken[way][count];
                 let name = format!("{threads} x {name}");
-                let mut row =
-                    Row::from_samples(&name, "us", samples)?.group(&format!("{example}, {work}"));
-                if way == 0 {
-                    let ratio = ratio(samples, &taken[1][count])?;
-                    row = row.extra("to_threads", ratio.median);
-                    row = row.extra("to_threads_low", ratio.ci95[0]);
-                    row = row.extra("to_threads_high", ratio.ci95[1]);
-                }
-                if count == 1 {
-                    row = row.extra("speed_up", ratio(&taken[way][0], samples)?.median);
-                }
-                table = table.row(row);
+                table =
+                    table.row(Row::from_samples(&name, "us", &taken[way][count])?.group(&group));
             }
+        }
+        let [vm, threads] = &taken;
+        for (name, of, to) in [
+            ("1 x vm : 1 x threads", &vm[0], &threads[0]),
+            ("2 x vm : 2 x threads", &vm[1], &threads[1]),
+            ("speed-up, vm", &vm[0], &vm[1]),
+            ("speed-up, threads", &threads[0], &threads[1]),
+        ] {
+            table = table.row(ratio(name, of, to)?.group(&group));
         }
     }
     table.write(results)?;
@@ -73,9 +71,11 @@ pub fn measure(results: &Path) -> Result<()> {
 }
 
 /// Round by round.
-fn ratio(of: &[f64], to: &[f64]) -> Result<Row> {
+fn ratio(name: &str, of: &[f64], to: &[f64]) -> Result<Row> {
     let each: Vec<f64> = of.iter().zip(to).map(|(of, to)| of / to).collect();
-    Row::from_samples("ratio", "ratio", &each)
+    let row = Row::from_samples(name, "ratio", &each)?;
+    let [low, high] = row.ci95;
+    Ok(row.extra("low", low).extra("high", high))
 }
 
 /// `time N us`, the last line.

@@ -26,8 +26,7 @@ pub fn measure(results: &Path) -> Result<()> {
          116 us by shared memory, 14978 us by messages, 129 times that): written by one, each raised by one by the other, checked by the first. \
          'vm' two virtual machines with the memory in common, 'process' the same image in two confined processes, 'threads' the same source as two \
          threads of Linux; 'vm-message' one Ethernet frame each way between two virtual machines, carried by the tender; 'tcp', 'unix', 'pipe' between \
-         two threads by the kernel. In turns, in one run, each side on a CPU of its own. to_threads and to_vm are the medians of the ratios of each \
-         round's medians, low and high the interval of that.",
+         two threads by the kernel. In turns, in one run, each side on a CPU of its own. Their ratios are in the table of the parts.",
         COMMAND,
     );
     let paths = Table::new(
@@ -37,7 +36,7 @@ pub fn measure(results: &Path) -> Result<()> {
          back, and one way: from release to the return of acquire, of who waits for 5 us and looks, and of who waits for 2 ms and sleeps. \
          A thread's start is from the call to its first instruction: in a virtual machine, it is one. ring, in place and copies: the time of 16 MiB \
          in records of that size through a ring of 4 MiB; copied in and out, written and read where they lie by 8 bytes, copied once by one out of what the other CPU has \
-         just written (across), and copied once by one with nobody else. speed_to_across and speed_to_copy: the ring's speed in these.",
+         just written (across), and copied once by one with nobody else. A ratio is that of the medians of each round, low and high its interval; of speeds, it is the ring's speed in that of the copy.",
         COMMAND,
     );
     let said = process::run_ok(kyozon()?.args(["bench", "shm", "--json"]), LIMIT)?;
