@@ -43,8 +43,8 @@ use std::time::Duration;
 
 /// How long the keeper may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Looks before a sleep: some microseconds, as a wake-up takes.
-const SPINS: u32 = 2000;
+/// Looks before a sleep, as guests have them: longer than a wake-up takes.
+const SPINS: u32 = 8000;
 
 /// The program in its group. It leaves when this is dropped, and dies when it ends before.
 #[derive(Debug)]

@@ -159,13 +159,12 @@ fn measure(program: &Path, image: &Path, pin: &str, way: &Way) -> Result<Vec<u64
     Ok(samples)
 }
 
-/// Medians of each round over those of the same round of another, and the interval's ends as columns, for bounds.
+/// Medians of each round over those of the same round of another.
 fn ratio(group: &str, name: &str, of: &Rounds, to: &Rounds) -> Result<Row> {
-    let median = |samples: &Vec<u64>| Stats::of(samples).map(|stats| stats.median);
-    let each = of.iter().zip(to).map(|(of, to)| Ok(median(of)? / median(to)?));
-    let row = Row::from_samples(name, "ratio", &each.collect::<Result<Vec<f64>>>()?)?.group(group);
-    let [low, high] = row.ci95;
-    Ok(row.extra("low", low).extra("high", high))
+    let medians = |rounds: &Rounds| -> Result<Vec<f64>> {
+        rounds.iter().map(|samples| Ok(Stats::of(samples)?.median)).collect()
+    };
+    Ok(Row::ratio(name, &medians(of)?, &medians(to)?)?.group(group))
 }
 
 /// The group of the exchange's ratios.

@@ -354,7 +354,7 @@ pub struct RunOptions {
     /// How many guests at once, with those that guests spawn as their threads; of a group, --group-peers says it
     #[arg(long, value_name = "N", default_value_t = 64, conflicts_with = "group", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub peers: u8,
-    /// CPUs that guests run on: guest 0 on the first, guest 1 on the next, and so on, from the first again
+    /// CPUs that guests run on: the first guest on the first, and so on, from the first again; then threads that they spawn
     #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
     pub pin: Vec<usize>,
     /// At the end, say in a line of JSON on standard error how it went

@@ -63,6 +63,19 @@ impl Row {
         })
     }
 
+    /// A row of ratios, of what was measured together: the first of `of` to the first of `to`, and so on. The ends of its
+    /// interval are columns, too, `low` and `high`, for bounds.
+    ///
+    /// # Errors
+    ///
+    /// As [`Row::from_samples`].
+    pub fn ratio(name: &str, of: &[f64], to: &[f64]) -> Result<Self> {
+        let each: Vec<f64> = of.iter().zip(to).map(|(of, to)| of / to).collect();
+        let row = Self::from_samples(name, "ratio", &each)?;
+        let [low, high] = row.ci95;
+        Ok(row.extra("low", low).extra("high", high))
+    }
+
     /// Puts the row into a group.
     #[must_use]
     pub fn group(mut self, group: &str) -> Self {
@@ -147,6 +160,13 @@ mod tests {
         assert_eq!(row.value("mmio"), Some(2.0));
         assert_eq!(row.value("n"), None);
         row.validate().unwrap();
+    }
+
+    #[test]
+    fn ratios_are_of_what_was_measured_together() {
+        let row = Row::ratio("vm : threads", &[2.0, 6.0, 3.0], &[1.0, 2.0, 3.0]).unwrap();
+        assert_eq!((row.median, row.extra["low"], row.extra["high"]), (2.0, 1.0, 3.0));
+        assert!(Row::ratio("x", &[1.0], &[0.0]).is_err());
     }
 
     #[test]

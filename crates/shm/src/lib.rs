@@ -20,6 +20,7 @@
 //!
 //! Must not know: who compares what with what.
 #![cfg_attr(feature = "image", no_std)]
+#![forbid(unsafe_code)]
 
 extern crate alloc;
 

@@ -5,11 +5,12 @@ use crate::exchange::Apart;
 use crate::{deadline, place, Samples};
 use alloc::vec;
 use alloc::vec::Vec;
-use kyozon_channel::border::{Bytes, Mutex, Region};
+use kyozon_channel::border::{Bytes, Mutex};
 use kyozon_channel::data::Data;
-use kyozon_channel::spsc::{Control, Reader, Writer, HEADER};
+use kyozon_channel::spsc::{Control, Reader, Writer};
 use kyozon_channel::sync::Semaphore;
 use kyozon_unikernel_examples::machine::{self, Member};
+use kyozon_unikernel_examples::Memory;
 
 /// Bytes of a sample.
 pub const VOLUME: usize = 16 << 20;
@@ -18,11 +19,6 @@ pub const VOLUME: usize = 16 << 20;
 const RING: usize = 4 << 20;
 /// Bytes of a record.
 const RECORD: core::ops::RangeInclusive<usize> = 64..=1 << 20;
-
-/// As rings are aligned.
-#[derive(Clone, Copy)]
-#[repr(align(128))]
-struct Lines(#[allow(dead_code)] [u8; 128]);
 
 fn fits(record: usize) -> Result<(), &'static str> {
     let fits = RECORD.contains(&record) && record % 8 == 0;
@@ -178,11 +174,8 @@ fn stream(
 ) -> Samples {
     fits(record)?;
     let records = VOLUME / record;
-    // Zeros are how a ring begins.
-    let mut memory = vec![Lines([0; 128]); (HEADER + RING) / size_of::<Lines>()];
-    // SAFETY: the vector outlives both threads, which end with the scope; no other reference to it is used.
-    let region = unsafe { Region::new(memory.as_mut_ptr().cast(), HEADER + RING) };
-    let (control, data) = region.spsc(0, RING).ok_or(BROKEN)?;
+    let memory = Memory::new(1, RING);
+    let (control, data) = memory.ring(0);
     machine::thread::scope(|scope| {
         let other = scope.spawn(move || {
             place::take(1);

@@ -58,9 +58,17 @@ pub fn measure(count: usize, pause: usize) -> Samples {
 
 /// From the call that makes a thread to the thread's first instruction of its own.
 pub fn spawn(count: usize, _: usize) -> Samples {
+    place::take(0);
     let start = |_| {
         let before = machine::now();
-        let first = machine::thread::scope(|scope| scope.spawn(machine::now).join());
+        let first = machine::thread::scope(|scope| {
+            let first = || {
+                let first = machine::now();
+                place::take(1);
+                first
+            };
+            scope.spawn(first).join()
+        });
         first.map(|first| first.saturating_sub(before).max(1)).map_err(|_| "a thread did not start")
     };
     (0..count).map(start).collect()

@@ -2,10 +2,15 @@
 
 use anyhow::{ensure, Result};
 use std::io::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// CPUs, one for each guest in turn; none: wherever the kernel likes.
 #[derive(Debug, Default)]
-pub struct Pins(Vec<usize>);
+pub struct Pins {
+    cpus: Vec<usize>,
+    /// Guests that have one.
+    given: AtomicUsize,
+}
 
 /// CPUs that this thread may run on.
 pub fn allowed() -> Vec<usize> {
@@ -20,23 +25,28 @@ pub fn allowed() -> Vec<usize> {
 }
 
 impl Pins {
-    /// These, which this thread may run on.
-    pub fn new(cpus: &[usize]) -> Result<Self> {
+    /// These, which this thread may run on; the first are for so many guests that are there at the start.
+    pub fn new(cpus: &[usize], guests: usize) -> Result<Self> {
         let allowed = if cpus.is_empty() { Vec::new() } else { allowed() };
         for cpu in cpus {
             ensure!(allowed.contains(cpu), "CPU {cpu} cannot be used; these can: {allowed:?}");
         }
-        Ok(Self(cpus.to_vec()))
+        Ok(Self { cpus: cpus.to_vec(), given: AtomicUsize::new(guests) })
     }
 
     /// Whether there are any.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.cpus.is_empty()
     }
 
-    /// Puts this thread, and the guest's process where it has one, onto the CPU of the `number`th guest.
-    pub fn pin(&self, number: usize, child: Option<i32>) -> Result<()> {
-        let Some(cpu) = self.0.get(number % self.0.len().max(1)) else { return Ok(()) };
+    /// Puts this thread, and the guest's process where it has one, onto the CPU of the `number`th guest of the start, or
+    /// of the next one that was made later.
+    pub fn pin(&self, number: Option<usize>, child: Option<i32>) -> Result<()> {
+        if self.cpus.is_empty() {
+            return Ok(());
+        }
+        let number = number.unwrap_or_else(|| self.given.fetch_add(1, Ordering::Relaxed));
+        let cpu = &self.cpus[number % self.cpus.len()];
         // SAFETY: a set of this function's, with a number below its size.
         let set = unsafe {
             let mut set: libc::cpu_set_t = std::mem::zeroed();
@@ -59,16 +69,16 @@ mod tests {
     #[test]
     fn a_thread_is_where_it_was_put() {
         let all = allowed();
-        let pins = Pins::new(&all).unwrap();
-        for number in 0..3 {
+        let pins = Pins::new(&all, 2).unwrap();
+        for (at, number) in [Some(0), Some(1), None, None].into_iter().enumerate() {
             let here = std::thread::scope(|scope| {
                 scope.spawn(|| pins.pin(number, None).map(|()| allowed())).join().unwrap()
             });
-            assert_eq!(here.unwrap(), [all[number % all.len()]]);
+            assert_eq!(here.unwrap(), [all[at % all.len()]]);
         }
         assert_eq!(allowed(), all);
-        assert!(Pins::new(&[]).unwrap().pin(7, None).is_ok());
-        let error = Pins::new(&[1 << 20]).unwrap_err().to_string();
+        assert!(Pins::new(&[], 1).unwrap().pin(Some(7), None).is_ok());
+        let error = Pins::new(&[1 << 20], 1).unwrap_err().to_string();
         assert!(error.starts_with("CPU 1048576 cannot be used; these can: "), "{error}");
     }
 }

@@ -452,7 +452,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
     let most = options.vms.max(options.peers);
     ensure!(options.vms > 0 && most <= MAX_PEERS, "a group has 1 to {MAX_PEERS} guests");
-    let pins = Pins::new(&options.pin).context("--pin")?;
+    let pins = Pins::new(&options.pin, options.vms).context("--pin")?;
     let name = options.image.display();
     let file = read(&options.image)?;
     let image = elf::parse(&file).with_context(|| format!("cannot run {name}"))?;
@@ -622,7 +622,9 @@ pub(crate) fn work(
     let _ = at.kick.set(cpu.kick());
     // Of several core files, the last guest's would stand: only the first has one.
     let core = core.filter(|_| peer == group.first);
-    let pinned = group.pins.pin(peer.checked_sub(group.first).unwrap_or(peer), cpu.child());
+    // A family's first is one of the start, in the order of their numbers.
+    let number = (at.family == peer).then(|| peer - group.first);
+    let pinned = group.pins.pin(number, cpu.child());
     let end = pinned
         .and_then(|()| guest(group, peer, at, &mut *cpu, file, core))
         .unwrap_or_else(End::Failed);

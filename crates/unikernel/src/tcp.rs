@@ -4,7 +4,7 @@
 use crate::net::Port;
 use crate::{clock, system, Result};
 use alloc::vec::Vec;
-use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
+use smoltcp::iface::{Config, Interface, PollIngressSingleResult, SocketHandle, SocketSet};
 use smoltcp::phy::{self, ChecksumCapabilities, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp;
 use smoltcp::time::Instant;
@@ -75,6 +75,9 @@ impl Frames for Port {
     }
 }
 
+/// Frames that are taken before what they said is looked at.
+const TURN: usize = 256;
+
 /// A network stack of one port. It does nothing but in [`Stack::poll`].
 pub struct Stack<P: Frames = Port> {
     port: Wire<P>,
@@ -120,9 +123,17 @@ impl<P: Frames> Stack<P> {
         self.sockets.get_mut(handle)
     }
 
-    /// Takes and sends what there is.
+    /// Takes what there is, but no more than a turn's frames, however fast they come; sends what there is.
     pub fn poll(&mut self) {
-        self.interface.poll(now(&self.port.0), &mut self.port, &mut self.sockets);
+        let now = now(&self.port.0);
+        let Self { port, interface, sockets } = self;
+        for _ in 0..TURN {
+            let taken = interface.poll_ingress_single(now, port, sockets);
+            if taken == PollIngressSingleResult::None {
+                break;
+            }
+        }
+        interface.poll_egress(now, port, sockets);
         // Once for all frames.
         self.port.0.notify();
     }

@@ -40,7 +40,7 @@ pub(crate) fn gone(peer: Peer) -> bool {
 impl Park for Vm {
     fn me(&self) -> Peer {
         let boot = boot();
-        // The tender's numbers are below the limit.
+        // The tender's numbers are below this.
         Peer::new((boot.peer % MAX_PEERS as u32) as u8, boot.generation)
             .unwrap_or_else(|| unreachable!())
     }

@@ -3,7 +3,6 @@
 # sends files, some at one time, and what comes back is compared.
 set -eu
 machine=$1
-product=${KYOZON_PRODUCT:-$KYOZON_CACHE/product}
 cd "$SCRATCH"
 
 # Commands as arrays of words, one a line here.
@@ -57,9 +56,9 @@ for _ in $(seq 100); do test -S lan && break; sleep 0.1; done
 if [ "$machine" = threads ]; then
 	# There, a thread that panics ends the program.
 	status=0 died=
-	"$product/kv-threads" socket=lan 10.0.0.2/24 6379 3 debug || code=$?
+	"$KYOZON_PRODUCT/kv-threads" socket=lan 10.0.0.2/24 6379 3 debug || code=$?
 else
-	kyozon run --backend "$machine" --time-limit 100 --net name=lan,socket=lan "$product/kv.elf" -- 10.0.0.2/24 6379 3 debug || code=$?
+	kyozon run --backend "$machine" --time-limit 100 --net name=lan,socket=lan "$KYOZON_PRODUCT/kv.elf" -- 10.0.0.2/24 6379 3 debug || code=$?
 fi
 wait $client
 [ "${code:-0}" = $status ] || echo "status ${code:-0} instead of $status"

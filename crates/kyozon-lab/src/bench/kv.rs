@@ -6,7 +6,7 @@
 use crate::process::{self, Group};
 use crate::product;
 use anyhow::{bail, ensure, Context, Result};
-use kyozon_results::{Row, Stats, Table};
+use kyozon_results::{Row, Table};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -146,11 +146,8 @@ fn rows(table: Table, group: &str, taken: &[(&str, &[f64])]) -> Result<Table> {
         return Ok(table);
     };
     for (name, samples) in taken.iter().filter(|(name, _)| *name != "threads") {
-        let ratios: Vec<f64> =
-            samples.iter().zip(*threads).map(|(one, other)| one / other).collect();
-        let high = Stats::of(&ratios)?.ci95[1];
-        let row = Row::from_samples(&format!("{name} : threads"), "ratio", &ratios)?;
-        table = table.row(row.group(group).extra("high", (high * 1000.0).round() / 1000.0));
+        let row = Row::ratio(&format!("{name} : threads"), samples, threads)?;
+        table = table.row(row.group(group));
     }
     Ok(table)
 }
@@ -167,7 +164,7 @@ pub fn measure(results: &Path) -> Result<()> {
         "Microseconds for a request: redis-benchmark with 50 connections and 10000 keys, over a TAP device, which sends 1 or 16 \
          commands before it looks for their answers. The same source, with the same TCP stack, one front and two workers: as \
          virtual machines, as confined processes, as threads of a host's program. All run at one time, each on a network of \
-         its own, and the client asks them in turn; a ratio is that of one round, 'high' is the upper end of its interval. Client \
+         its own, and the client asks them in turn; a ratio is that of one round, low and high are its interval. Client \
          and store share the machine's CPUs.",
         "make bench TABLES=kv",
     )

@@ -63,19 +63,11 @@ pub fn measure(results: &Path) -> Result<()> {
             ("speed-up, vm", &vm[0], &vm[1]),
             ("speed-up, threads", &threads[0], &threads[1]),
         ] {
-            table = table.row(ratio(name, of, to)?.group(&group));
+            table = table.row(Row::ratio(name, of, to)?.group(&group));
         }
     }
     table.write(results)?;
     Ok(())
-}
-
-/// Round by round.
-fn ratio(name: &str, of: &[f64], to: &[f64]) -> Result<Row> {
-    let each: Vec<f64> = of.iter().zip(to).map(|(of, to)| of / to).collect();
-    let row = Row::from_samples(name, "ratio", &each)?;
-    let [low, high] = row.ci95;
-    Ok(row.extra("low", low).extra("high", high))
 }
 
 /// `time N us`, the last line.

@@ -38,6 +38,7 @@ const ROUNDS: &str = "3";
 pub fn show() -> Result<()> {
     println!("\nUnikernels: programs without an operating system, whose threads are virtual machines that share memory");
     let hello = run("auto", "hello", &[])?;
+    ensure!(hello.status.success(), "hello: {:?}", hello.stderr.lines().next());
     let virtual_machines = hello.stderr.contains("\"backend\":\"kvm\"");
     if !virtual_machines {
         println!("  skipped  virtual machines: /dev/kvm cannot be used here; confined processes take their place");

@@ -15,6 +15,9 @@ const PATIENCE: u64 = 10_000_000_000;
 /// Batches that a worker has before another gets some: to wake one that sleeps takes as long as it takes to do several.
 const CROWD: usize = 8;
 
+/// Commands of a batch, at most: all of them get an error where its worker dies.
+const COMMANDS: usize = 1024;
+
 /// A worker, as the front has it.
 struct Hand<C, D> {
     batches: Writer<C, D>,
@@ -41,6 +44,8 @@ struct Client {
     /// Bytes of the output that the client has.
     sent: usize,
     batch: Option<Batch>,
+    /// What was found in so many bytes of input: bytes of whole commands, and how many of these have an answer.
+    found: Option<(usize, usize, usize)>,
     /// Number of the batch that it has, or had last.
     number: u32,
     /// Nothing more is taken from it.
@@ -48,6 +53,12 @@ struct Client {
 }
 
 impl Client {
+    /// So many bytes of the input are done with.
+    fn done(&mut self, bytes: usize) {
+        self.input.drain(..bytes);
+        self.found = None;
+    }
+
     fn answer(&mut self, count: usize, what: &str) {
         (0..count).for_each(|_| resp::error(&mut self.output, format_args!("{what}")));
     }
@@ -153,8 +164,17 @@ where
         if client.batch.is_some() || !client.output.is_empty() || client.closing {
             return false;
         }
+        // Nothing came since, and that was not to be given, or could not be.
+        if let Some((_, bytes, commands)) =
+            client.found.filter(|found| found.0 == client.input.len())
+        {
+            return bytes > 0 && self.give(number, bytes, commands);
+        }
         let (mut bytes, mut commands) = (0, 0);
         let bad = loop {
+            if commands == COMMANDS {
+                break None;
+            }
             match resp::parse(&client.input[bytes..]) {
                 Ok(Some(command)) => {
                     bytes += command.bytes;
@@ -164,6 +184,7 @@ where
                 Err(bad) => break Some(bad),
             }
         };
+        client.found = Some((client.input.len(), bytes, commands));
         match bad {
             // What stands before it has answers first.
             Some(bad) if bytes == 0 => {
@@ -183,7 +204,7 @@ where
         let client = &mut self.clients[number];
         let Some(hand) = alive.min_by_key(|hand| self.hands[*hand].has / CROWD) else {
             client.answer(commands, "ERR no worker is left");
-            client.input.drain(..bytes);
+            client.done(bytes);
             return true;
         };
         let batch = client.number.wrapping_add(1);
@@ -253,7 +274,7 @@ where
         }
         client.batch = None;
         client.output.extend(&self.buffer[HEADER..bytes]);
-        client.input.drain(..done);
+        client.done(done);
         client.closing |= header.then != Then::Next as u32;
         self.stop |= header.then == Then::Stop as u32;
     }
@@ -263,14 +284,18 @@ where
         self.hands[hand].alive = false;
         for client in &mut self.clients {
             let Some(batch) = client.batch.take_if(|batch| batch.hand == hand) else { continue };
-            client.input.drain(..batch.bytes);
+            client.done(batch.bytes);
             client.answer(batch.commands, "ERR the worker died that had this command");
         }
     }
 
     /// Lets the workers end.
     pub fn close(self) {
-        self.hands.into_iter().for_each(|hand| hand.batches.close(self.me));
+        for hand in self.hands {
+            hand.batches.close(self.me);
+            // Answers to what it still has are nobody's: it does not wait for room for them.
+            hand.answers.close(self.me);
+        }
     }
 }
 

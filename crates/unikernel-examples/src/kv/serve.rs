@@ -51,9 +51,15 @@ pub fn serve<P, C, D, G>(
         let _ = socket.listen(tcp);
         connections.push(Connection { handle, open: false });
     }
+    let mut looked = me.now();
     while !front.is_over() {
         stack.poll();
         let mut busy = front.collect();
+        // Who never sleeps looks, too.
+        if me.now().saturating_sub(looked) >= me.heartbeat() {
+            front.look();
+            looked = me.now();
+        }
         for (number, connection) in connections.iter_mut().enumerate() {
             busy |= attend(stack, front, number, connection, tcp);
         }

@@ -77,7 +77,10 @@ where
         let (done, then) = serve(&batch[HEADER..bytes], store, me, &mut out);
         (header.done, header.then) = (done as u32, then as u32);
         out[..HEADER].copy_from_slice(&header.bytes());
-        let grant = answers.reserve(out.len(), me, None)?;
+        let grant = match answers.reserve(out.len(), me, None) {
+            Err(Error::Closed | Error::PeerDied) => return Ok(()),
+            result => result?,
+        };
         grant.write(0, &out)?;
         grant.commit_quietly(out.len());
         bell.ring(me);

@@ -159,10 +159,6 @@ impl Cpu {
         }
         match vmcb.exit_code {
             VMEXIT_NMI => self.on_nmi(),
-            VMEXIT_NESTED_FAULT if svm::is_hosts(vmcb.rip, vmcb.cr3) => machine::failed(format_args!(
-                "hypervisor: the processor lost the state of CPU {} at an exit and stored the hypervisor's",
-                self.index
-            )),
             VMEXIT_NESTED_FAULT => wall::on_fault(self),
             VMEXIT_IRET => {
                 count(EXIT_NMI_END);

@@ -7,7 +7,7 @@ use crate::memory::Memory;
 use std::string::String;
 use std::thread;
 
-/// A store with so many workers and two clients, for a test.
+/// A store with so many workers and eight clients, for a test.
 fn with<R>(
     workers: usize,
     test: impl FnOnce(&mut Front<'_, &Control, kyozon_channel::border::Bytes<'_>, machine::Member>) -> R,
@@ -36,7 +36,7 @@ fn with<R>(
                 drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)));
             });
         }
-        let mut front = Front::new(2, rings, &me);
+        let mut front = Front::new(8, rings, &me);
         assert_eq!(front.meet(), workers);
         let result = test(&mut front);
         front.close();
@@ -78,7 +78,7 @@ where
 
 #[test]
 fn answers_are_in_the_order_of_commands_whatever_the_pieces() {
-    let count = if cfg!(miri) { 30 } else { 3000 };
+    let count = 3000;
     let bytes: String =
         (0..count).map(|n| std::format!("SET k{} {n}\r\nGET k{}\r\n", n % 7, n % 7)).collect();
     let answers: String = (0..count)
@@ -157,5 +157,45 @@ fn a_worker_that_dies_costs_an_error_for_what_it_had() {
             let wanted = if left > 0 { "+PONG\r\n" } else { "-ERR no worker is left\r\n" };
             assert_eq!(String::from_utf8(got).unwrap(), wanted);
         }
+    });
+}
+
+#[test]
+fn a_worker_whose_answers_nobody_takes_ends_with_the_front() {
+    let value = std::vec![b'v'; 60_000];
+    let set = [&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$60000\r\n"[..], &value, b"\r\n"].concat();
+    with(1, |front| {
+        assert_eq!(exchange(front, 0, &set, 100_000, 1), b"+OK\r\n");
+        // More than the ring of answers holds; that the worker has come to its end shows that the front's was seen.
+        for client in 0..8 {
+            front.take(client, b"GET k\r\n");
+            assert!(front.dispatch(client));
+        }
+        thread::sleep(std::time::Duration::from_millis(50));
+    });
+}
+
+#[test]
+fn what_is_no_command_yet_is_looked_at_once() {
+    with(1, |front| {
+        front.take(0, &std::vec![b'x'; 60_000]);
+        assert!(!front.dispatch(0));
+        let found = front.clients[0].found;
+        assert_eq!(found, Some((60_000, 0, 0)));
+        assert!(!front.dispatch(0) && front.clients[0].found == found);
+        front.take(0, b"\r\n");
+        assert!(front.dispatch(0));
+    });
+}
+
+#[test]
+fn a_batch_has_so_many_commands_and_no_more() {
+    let bytes = "a\n".repeat(2 * COMMANDS + 1);
+    with(1, |front| {
+        front.take(0, bytes.as_bytes());
+        assert!(front.dispatch(0));
+        assert_eq!(front.clients[0].batch.map(|batch| batch.commands), Some(COMMANDS));
+        let answers = exchange(front, 0, b"", 1, 2 * COMMANDS + 1);
+        assert_eq!(resp::answers(&answers), Some(2 * COMMANDS + 1));
     });
 }
