@@ -35,6 +35,7 @@ setup: ## Install what is missing, download kernels into the cache
 	@$(LAB) fetch >/dev/null
 
 build: ## Build the host's programs
+	@test -e "$(KYOZON_CACHE)/product/kyozon" || echo "build: programs and images (the first time takes some minutes)" >&2
 	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet -p kyozon-lab --bin kyozon-lab -p kyozon-counter --lib
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet \
 		--target x86_64-unknown-linux-gnu -p kyozon-lab --bin kyozon-agent
