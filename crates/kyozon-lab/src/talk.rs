@@ -1,29 +1,19 @@
 //! A client of a TCP server in a unikernel, at the other end of its network: sends files, keeps what comes back.
 
-use crate::wire::{accept, address, cidr, Wire};
+use crate::wire::{Server, Wire};
 use anyhow::{anyhow, ensure, Context, Result};
-use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
-use smoltcp::socket::tcp::{Socket, SocketBuffer};
+use smoltcp::iface::{Interface, SocketHandle, SocketSet};
+use smoltcp::socket::tcp::Socket;
 use smoltcp::time::Instant;
-use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 /// What `kyozon-lab talk` takes.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Where to listen for the network
-    #[arg(long)]
-    socket: PathBuf,
-    /// This end's address
-    #[arg(long, default_value = "10.0.0.1/24", value_parser = cidr)]
-    address: IpCidr,
-    /// The server's address
-    #[arg(value_parser = address)]
-    server: IpAddress,
-    /// The server's port
-    port: u16,
+    #[command(flatten)]
+    server: Server,
     /// Files to be sent, a connection each, one after another; those with a comma between them at one time. What comes
     /// back until the server closes is written to FILE.out
     #[arg(required = true, value_name = "FILE[,FILE]")]
@@ -88,23 +78,13 @@ pub fn talk(options: &Options) -> Result<()> {
         .iter()
         .map(|files| files.split(',').map(|path| Ok((path.to_owned(), read(path)?))).collect())
         .collect::<Result<_>>()?;
-    let mut wire = Wire::new(accept(&options.socket)?);
-    let config = Config::new(EthernetAddress([2, 0, 0, 0, 0, 1]).into());
-    let mut interface = Interface::new(config, &mut wire, Instant::now());
-    interface.update_ip_addrs(|list| {
-        let _ = list.push(options.address);
-    });
+    let (mut wire, mut interface) = options.server.meet()?;
     let mut port = 50_000;
     for files in rounds {
         let mut sockets = SocketSet::new(Vec::new());
         let mut talks = Vec::new();
         for (path, said) in files {
-            let buffer = || SocketBuffer::new(vec![0; 1 << 16]);
-            let handle = sockets.add(Socket::new(buffer(), buffer()));
-            let socket = sockets.get_mut::<Socket>(handle);
-            let server = (options.server, options.port);
-            let connected = socket.connect(interface.context(), server, port);
-            connected.map_err(|error| anyhow!("{error}"))?;
+            let handle = options.server.connect(&mut interface, &mut sockets, port)?;
             port += 1;
             talks.push(Talk { path, handle, said, sent: 0, got: Vec::new(), done: false });
         }

@@ -1,8 +1,8 @@
 //! The other end of a unikernel's network, `kyozon run --net name=lan,socket=PATH`: a TCP client with a stack of its
 //! own, so that neither the host's network nor a privilege is needed.
 
-use anyhow::{bail, ensure, Context, Result};
-use smoltcp::iface::{Config, Interface, SocketSet};
+use anyhow::{anyhow, bail, ensure, Context, Result};
+use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{self, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp::{Socket, SocketBuffer};
 use smoltcp::time::Instant;
@@ -12,9 +12,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What `kyozon-lab echo` takes.
+/// Where a server is, and the network that leads to it.
 #[derive(Debug, clap::Args)]
-pub struct Options {
+pub struct Server {
     /// Where to listen for the network
     #[arg(long)]
     socket: PathBuf,
@@ -26,16 +26,23 @@ pub struct Options {
     server: IpAddress,
     /// The server's port
     port: u16,
+}
+
+/// What `kyozon-lab echo` takes.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    #[command(flatten)]
+    server: Server,
     /// Bytes to be sent and got back, a connection each
     #[arg(required = true)]
     bytes: Vec<usize>,
 }
 
-pub(crate) fn cidr(text: &str) -> Result<IpCidr, String> {
+fn cidr(text: &str) -> Result<IpCidr, String> {
     text.parse().map_err(|()| "not an address such as 10.0.0.1/24".to_owned())
 }
 
-pub(crate) fn address(text: &str) -> Result<IpAddress, String> {
+fn address(text: &str) -> Result<IpAddress, String> {
     text.parse().map_err(|()| "not an address such as 10.0.0.2".to_owned())
 }
 
@@ -131,7 +138,7 @@ impl phy::Device for Wire {
 }
 
 /// Waits for the network, and returns its stream.
-pub(crate) fn accept(path: &Path) -> Result<UnixStream> {
+fn accept(path: &Path) -> Result<UnixStream> {
     let listener = UnixListener::bind(path).with_context(|| path.display().to_string())?;
     listener.set_nonblocking(true)?;
     let end = std::time::Instant::now() + LIMIT;
@@ -140,7 +147,7 @@ pub(crate) fn accept(path: &Path) -> Result<UnixStream> {
             Ok((stream, _)) => break Ok(stream),
             Err(error) if error.kind() != ErrorKind::WouldBlock => break Err(error.into()),
             Err(_) if std::time::Instant::now() > end => {
-                break Err(anyhow::anyhow!("no network came to {}", path.display()));
+                break Err(anyhow!("no network came to {}", path.display()));
             }
             Err(_) => std::thread::sleep(NAP),
         }
@@ -151,16 +158,40 @@ pub(crate) fn accept(path: &Path) -> Result<UnixStream> {
     Ok(stream)
 }
 
+impl Server {
+    /// Waits for the network, and takes this end's address on it.
+    pub(crate) fn meet(&self) -> Result<(Wire, Interface)> {
+        let mut wire = Wire::new(accept(&self.socket)?);
+        let config = Config::new(EthernetAddress([2, 0, 0, 0, 0, 1]).into());
+        let mut interface = Interface::new(config, &mut wire, Instant::now());
+        // Of a list that has room for one.
+        interface.update_ip_addrs(|list| {
+            let _ = list.push(self.address);
+        });
+        Ok((wire, interface))
+    }
+
+    /// Begins a connection, from this port of ours.
+    pub(crate) fn connect(
+        &self,
+        interface: &mut Interface,
+        sockets: &mut SocketSet<'_>,
+        port: u16,
+    ) -> Result<SocketHandle> {
+        let buffer = || SocketBuffer::new(vec![0; 1 << 16]);
+        let handle = sockets.add(Socket::new(buffer(), buffer()));
+        let socket = sockets.get_mut::<Socket>(handle);
+        let connected = socket.connect(interface.context(), (self.server, self.port), port);
+        connected.map_err(|error| anyhow!("{error}"))?;
+        Ok(handle)
+    }
+}
+
 /// Sends bytes to a server that sends them back, and compares.
 pub fn echo(options: &Options) -> Result<()> {
-    let mut wire = Wire::new(accept(&options.socket)?);
-    let config = Config::new(EthernetAddress([2, 0, 0, 0, 0, 1]).into());
-    let mut interface = Interface::new(config, &mut wire, Instant::now());
-    interface.update_ip_addrs(|list| {
-        let _ = list.push(options.address);
-    });
+    let (mut wire, mut interface) = options.server.meet()?;
     for (number, bytes) in options.bytes.iter().enumerate() {
-        connection(options, &mut wire, &mut interface, number, *bytes)
+        connection(&options.server, &mut wire, &mut interface, number, *bytes)
             .with_context(|| format!("connection {number}, {bytes} bytes"))?;
         println!("{bytes} bytes came back");
     }
@@ -168,19 +199,14 @@ pub fn echo(options: &Options) -> Result<()> {
 }
 
 fn connection(
-    options: &Options,
+    server: &Server,
     wire: &mut Wire,
     interface: &mut Interface,
     number: usize,
     bytes: usize,
 ) -> Result<()> {
-    let buffer = || SocketBuffer::new(vec![0; 1 << 16]);
     let mut sockets = SocketSet::new(Vec::new());
-    let handle = sockets.add(Socket::new(buffer(), buffer()));
-    let at = 50_000 + number as u16;
-    let server = (options.server, options.port);
-    let socket = sockets.get_mut::<Socket>(handle);
-    socket.connect(interface.context(), server, at).map_err(|error| anyhow::anyhow!("{error}"))?;
+    let handle = server.connect(interface, &mut sockets, 50_000 + number as u16)?;
     let byte = |i: usize| (i * 31 + i / 257) as u8;
     let (mut sent, mut got) = (0, 0);
     let end = std::time::Instant::now() + LIMIT;
@@ -201,7 +227,7 @@ fn connection(
                 wrong = wrong.or(differs.map(|(i, _)| got + i));
                 (piece.len(), piece.len())
             };
-            got += socket.recv(check).map_err(|error| anyhow::anyhow!("{error}"))?;
+            got += socket.recv(check).map_err(|error| anyhow!("{error}"))?;
         }
         if let Some(at) = wrong {
             bail!("byte {at} is not the one that was sent");

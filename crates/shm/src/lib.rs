@@ -40,7 +40,6 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use kyozon_unikernel_examples::machine;
 
-pub use numbers::NUMBERS;
 pub use ring::VOLUME;
 
 /// Who waits longer, in nanoseconds, waits for nobody.

@@ -7,18 +7,11 @@ pub fn take(_: usize) {}
 /// The calling thread takes a side, 0 or 1.
 #[cfg(not(feature = "image"))]
 pub fn take(side: usize) {
-    use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
+    use kyozon_tender::pins::{allowed, Pins};
     use std::sync::OnceLock;
     // As it was before the first side was taken.
-    static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
-    let allowed = ALLOWED.get_or_init(|| {
-        let set = sched_getaffinity(None).unwrap_or_default();
-        (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
-    });
-    if let Some(cpu) = allowed.get(side % allowed.len().max(1)) {
-        let mut set = CpuSet::new();
-        set.set(*cpu);
-        // Where that cannot be, it runs where it is.
-        let _ = sched_setaffinity(None, &set);
-    }
+    static PINS: OnceLock<Pins> = OnceLock::new();
+    let pins = PINS.get_or_init(|| Pins::new(&allowed(), 2).unwrap_or_default());
+    // Where that cannot be, it runs where it is.
+    let _ = pins.pin(Some(side), None);
 }

@@ -147,7 +147,7 @@ fn filter(needs: &Needs) -> Result<Vec<sock_filter>> {
         filter.jump(is(libc::SYS_openat), yes, None);
     }
     if processes {
-        // By descriptors of processes, which only who makes one has.
+        // By descriptors of processes, which only who makes one has, where files are out of reach.
         filter.jump(is(libc::SYS_pidfd_send_signal), yes, None);
     }
     if disks {

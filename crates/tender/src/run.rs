@@ -477,7 +477,7 @@ pub fn run(options: &Options) -> Result<Summary> {
             let tokens = std::mem::take(&mut joined.tokens).into();
             (joined.first, tokens, joined.clock, joined.limit)
         }
-        None => (0, tokens(options, backend)?, clock, most),
+        None => (0, tokens(most, options.vms, backend)?, clock, most),
     };
     let mut starters = Vec::new();
     let mut peers = Vec::new();
@@ -548,11 +548,10 @@ pub fn run(options: &Options) -> Result<Summary> {
     summary(backend, ends, woken, options, start, began.elapsed() - start)
 }
 
-/// Tokens of a group that nobody joins.
-fn tokens(options: &Options, backend: Backend) -> Result<Tokens> {
-    let room = options.peers.max(options.vms);
+/// Tokens of a group that nobody joins, with so many peers at most and at the start.
+fn tokens(room: usize, vms: usize, backend: Backend) -> Result<Tokens> {
     // A process can ring whom it has the descriptor of.
-    Tokens::new(room, if backend == Backend::Process { room } else { options.vms })
+    Tokens::new(room, if backend == Backend::Process { room } else { vms })
 }
 
 /// A group that nobody joins: its regions are this run's.

@@ -1,7 +1,7 @@
 //! Tokens of peers: a sleeper is woken by its own.
 //!
-//! One is made when a peer gets its number, as each costs the kernel some 10 us; guests in processes have to have all
-//! of them at their start.
+//! One is made when a peer gets its number, so that a start does not wait for 64 of them; guests in processes have to
+//! have all at theirs.
 
 use anyhow::{Context, Result};
 use std::sync::OnceLock;

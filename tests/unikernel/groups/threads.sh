@@ -23,6 +23,15 @@ said() {
 	done
 	echo "$1 did not say $2"
 }
+# held N: a thread of one command has a lock, and another command waits for it; what they say goes to files of this number.
+held() {
+	run "$image" -- crowd-hold >"$SCRATCH/hold-$1" &
+	hold=$!
+	said "hold-$1" 'has it'
+	run "$image" -- lock >"$SCRATCH/lock-$1" &
+	lock=$!
+	said "lock-$1" 'somebody has it'
+}
 numbers() {
 	kyozon ps | awk 'NR > 1 { printf "%s:%s:%s ", $2, $5, $NF } END { print "" }'
 }
@@ -52,23 +61,13 @@ wait $room
 cat "$SCRATCH/room"
 
 echo '== a command is killed, whose thread has a lock'
-run "$image" -- crowd-hold >"$SCRATCH/hold" &
-hold=$!
-said hold 'has it'
-run "$image" -- lock >"$SCRATCH/lock" &
-lock=$!
-said lock 'somebody has it'
+held 1
 kill -9 $hold
 wait $lock
-cat "$SCRATCH/lock"
+cat "$SCRATCH/lock-1"
 
 echo '== a thread is killed that has a lock'
-run "$image" -- crowd-hold >"$SCRATCH/hold-2" &
-hold=$!
-said hold-2 'has it'
-run "$image" -- lock >"$SCRATCH/lock-2" &
-lock=$!
-said lock-2 'somebody has it'
+held 2
 kyozon kill g/1
 wait $lock
 cat "$SCRATCH/lock-2"

@@ -4,10 +4,9 @@
 extern crate alloc;
 
 use alloc::vec;
-use kyozon_channel::border::Region;
 use kyozon_channel::park::{Group, Park};
-use kyozon_channel::spsc::{Reader, Writer, HEADER};
-use kyozon_unikernel_examples::{fingerprint, machine, program, Numbers, Wishes};
+use kyozon_channel::spsc::{Reader, Writer};
+use kyozon_unikernel_examples::{fingerprint, machine, program, Memory, Numbers, Wishes};
 
 program!(run);
 
@@ -16,25 +15,14 @@ const BYTES: usize = NUMBERS * 4;
 /// Bytes of a ring: a record takes less than half.
 const RING: usize = 128 << 10;
 
-/// As rings are aligned.
-#[derive(Clone, Copy)]
-#[repr(align(128))]
-struct Lines(#[allow(dead_code)] [u8; 128]);
-
 /// A record that does not come for so many nanoseconds never does.
 const PATIENCE: u64 = 10_000_000_000;
 
 fn run() -> u8 {
     let wishes = Wishes::new();
     let rounds = wishes.number(0, 1 << 30, 100);
-    // Zeros are how rings begin; no reference to the memory but through the rings is used below.
-    let mut memory = vec![Lines([0; 128]); 2 * (HEADER + RING) / size_of::<Lines>()];
-    // SAFETY: the vector outlives both threads, which end with the scope.
-    let region =
-        unsafe { Region::new(memory.as_mut_ptr().cast(), memory.len() * size_of::<Lines>()) };
-    let (Some(there), Some(back)) = (region.spsc(0, RING), region.spsc(HEADER + RING, RING)) else {
-        return 1;
-    };
+    let memory = Memory::new(2, RING);
+    let (there, back) = (memory.ring(0), memory.ring(1));
     machine::thread::scope(|scope| {
         let other = scope.spawn(|| {
             let me = &machine::member();
