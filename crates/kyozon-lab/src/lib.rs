@@ -46,6 +46,7 @@ pub mod emulator;
 pub mod fuzz;
 pub mod guest;
 pub mod initramfs;
+pub mod jobs;
 pub mod kernels;
 pub mod module;
 pub mod process;

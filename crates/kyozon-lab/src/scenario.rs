@@ -39,6 +39,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{env, fs};
 
@@ -197,7 +198,7 @@ pub struct Case {
     /// What it shows.
     pub about: String,
     folder: PathBuf,
-    description: std::rc::Rc<Description>,
+    description: Arc<Description>,
     variant: Option<Variant>,
 }
 
@@ -277,7 +278,7 @@ pub fn cases(tests: &Path) -> Result<Vec<Case>> {
             "{}: nothing is tested",
             path.display()
         );
-        let description = std::rc::Rc::new(description);
+        let description = Arc::new(description);
         let case = |name, variant| Case {
             name,
             about: description.about.clone(),
@@ -325,6 +326,12 @@ impl Case {
         self.variant.as_ref().is_some_and(|variant| variant.nightly)
     }
 
+    /// CPUs of this machine that it takes: a guest's are threads of its emulator, and a step on this machine may be
+    /// about time.
+    pub fn cpus(&self) -> usize {
+        self.variant.as_ref().map_or(usize::MAX, |variant| variant.cpus as usize)
+    }
+
     /// Runs it. `nightly` also runs what takes long.
     pub fn run(&self, nightly: bool) -> Result<Ending> {
         for need in &self.description.needs {
@@ -353,6 +360,31 @@ impl Case {
 
     fn in_guest(&self, variant: &Variant) -> Result<()> {
         let part = self.description.guest.as_ref().expect("a variant has a guest");
+        let spec = self.spec(part, variant)?;
+        let Ended { console, cokernel } = match (part.deterministic, part.emulator) {
+            (true, emulator) => self.twice(emulator, &spec)?,
+            (false, Program::Bochs) => self.once(Program::Bochs, &spec)?.into(),
+            (false, Program::Qemu) => self.live(&spec)?,
+        };
+        for pattern in &part.cokernel {
+            let found = Regex::new(pattern)?.is_match(&cokernel);
+            ensure!(found, "the cokernel's serial line has no match for {pattern:?}: {cokernel:?}");
+        }
+        let allowed = part.allow.iter().map(|p| Ok(Regex::new(p)?)).collect::<Result<Vec<_>>>()?;
+        let mut complaints = complaints(&console);
+        complaints.retain(|line| !allowed.iter().any(|pattern| pattern.is_match(line)));
+        if let Some(complaint) = complaints.first() {
+            let path = keep_console(&self.name, &console)?;
+            bail!("the kernel complains: {complaint} (console: {})", path.display());
+        }
+        Ok(())
+    }
+
+    /// The guest, with all that goes into it.
+    fn spec(&self, part: &GuestPart, variant: &Variant) -> Result<Spec> {
+        /// Held by who fetches a kernel or builds a module.
+        static CACHE: Mutex<()> = Mutex::new(());
+        let _alone = CACHE.lock().unwrap_or_else(|held| held.into_inner());
         let kernel = Kernel::fetch(&variant.kernel, &part.flavour, false)?;
         let defaults = Spec::of(part.emulator, &kernel).smp(variant.cpus);
         let mut spec = Spec {
@@ -403,23 +435,7 @@ impl Case {
                 spec = spec.file(&path, 0o755, contents);
             }
         }
-        let Ended { console, cokernel } = match (part.deterministic, part.emulator) {
-            (true, emulator) => self.twice(emulator, &spec)?,
-            (false, Program::Bochs) => self.once(Program::Bochs, &spec)?.into(),
-            (false, Program::Qemu) => self.live(&spec)?,
-        };
-        for pattern in &part.cokernel {
-            let found = Regex::new(pattern)?.is_match(&cokernel);
-            ensure!(found, "the cokernel's serial line has no match for {pattern:?}: {cokernel:?}");
-        }
-        let allowed = part.allow.iter().map(|p| Ok(Regex::new(p)?)).collect::<Result<Vec<_>>>()?;
-        let mut complaints = complaints(&console);
-        complaints.retain(|line| !allowed.iter().any(|pattern| pattern.is_match(line)));
-        if let Some(complaint) = complaints.first() {
-            let path = keep_console(&self.name, &console)?;
-            bail!("the kernel complains: {complaint} (console: {})", path.display());
-        }
-        Ok(())
+        Ok(spec)
     }
 
     fn live(&self, spec: &Spec) -> Result<Ended> {

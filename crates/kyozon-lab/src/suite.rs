@@ -1,15 +1,18 @@
 //! Every test of the project, one total.
 
-use crate::scenario::{cases, Ending};
-use crate::{cache, fuzz, process};
-use anyhow::{bail, ensure, Context, Result};
+use crate::scenario::{cases, Case, Ending};
+use crate::{cache, fuzz, jobs, process};
+use anyhow::{anyhow, bail, ensure, Context, Result};
 use regex::Regex;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use std::{env, fs};
+use std::{env, fs, thread};
 
 const LIMIT: Duration = Duration::from_secs(3600);
+
+/// The most CPUs that guests have at a time: each guest also takes up to 1 GiB of memory.
+const MOST_CPUS: usize = 4;
 
 /// What `kyozon-lab test` takes.
 #[derive(Debug, clap::Args)]
@@ -99,27 +102,42 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         let before = Instant::now();
         total.add(MIRI.0, before, miri(&tree));
     }
-    for case in cases {
-        announce(&case.name);
-        let before = Instant::now();
-        total.add(
-            &case.name,
-            before,
-            case.run(options.nightly).map(|ending| match ending {
+    // Those that take few CPUs first: a wide one waits until all are free.
+    cases.sort_by_key(Case::cpus);
+    jobs::run(
+        &cases,
+        thread::available_parallelism().map_or(1, usize::from).min(MOST_CPUS),
+        Case::cpus,
+        |case| (Instant::now(), case.run(options.nightly)),
+        |running| match running {
+            [one] => announce(&one.name),
+            [first, rest @ ..] => announce(&format!("{} and {} more", first.name, rest.len())),
+            [] => (),
+        },
+        |case, returned| {
+            let (before, outcome) =
+                returned.unwrap_or_else(|| (Instant::now(), Err(anyhow!("it panicked"))));
+            let outcome = outcome.map(|ending| match ending {
                 Ending::Passed => (Count { passed: 1, ..Count::default() }, String::new()),
                 Ending::Skipped(why) => skipped(why),
-            }),
-        );
-    }
+            });
+            total.add(&case.name, before, outcome);
+        },
+    );
     println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// On a terminal, says what is running; a log has the results only.
 fn announce(name: &str) {
+    on_terminal(&format!("        {name} ..."));
+}
+
+/// Puts `text` in place of the line at the cursor.
+fn on_terminal(text: &str) {
     use std::io::{stderr, IsTerminal};
     if stderr().is_terminal() {
-        eprint!("\r\x1b[K        {name} ...\r");
+        eprint!("\r\x1b[K{text}\r");
     }
 }
 
@@ -135,6 +153,7 @@ impl Count {
             _ => "ok     ",
         };
         let note = if note.is_empty() { note } else { format!(": {note}") };
+        on_terminal("");
         println!("{word} {name} ({:.1} s){note}", before.elapsed().as_secs_f64());
         self.passed += count.passed;
         self.failed += count.failed;
