@@ -60,7 +60,9 @@ pub mod vm;
 
 #[cfg(feature = "guest")]
 mod heap;
-#[cfg(all(feature = "guest", not(target_os = "none")))]
+#[cfg(any(feature = "guest", test))]
+mod magazines;
+#[cfg(any(all(feature = "guest", not(target_os = "none")), test))]
 mod memory;
 #[cfg(feature = "guest")]
 mod panic;
