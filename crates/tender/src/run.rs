@@ -9,7 +9,7 @@ use crate::calls::{self, Outcome};
 use crate::clock::{self, Clock};
 use crate::confine::{self, Later, Needs};
 use crate::device::options::DeviceOptions;
-use crate::device::{network::Network, Devices};
+use crate::device::Devices;
 use crate::elf::{self, Image};
 use crate::group::{Group, Peer};
 use crate::kvm::{self, KvmSpace};
@@ -204,7 +204,7 @@ fn machine(
         });
         return Ok(Machine { memory, space, start, khz: None });
     };
-    let (space, cpu) = KvmSpace::new(host, &memory)?;
+    let (space, cpu) = KvmSpace::new(host, host.bare()?, &memory)?;
     let khz = cpu.khz();
     Ok(Machine { memory, space, start: Box::new(|_, _, _| Ok(Box::new(cpu))), khz })
 }
@@ -488,7 +488,7 @@ pub fn run(options: &Options) -> Result<Summary> {
         starters.push(start);
     }
     let own: Vec<_> = tokens.all().into_iter().skip(first).collect();
-    let networks = options.devices.make(&mut peers, &own)?;
+    options.devices.make(&mut peers, &own)?;
     let mut group = Group::new(first, peers, tokens, clock);
     group.pins = pins;
     let (count, mapped) = match joined {
@@ -539,7 +539,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     let start = began.elapsed();
     let until = options.time_limit.map(|limit| Instant::now() + limit);
     let run = || execute(&group, cpus, &file, core, (&signals, &done), until);
-    let (ends, woken) = with_devices(&group, &networks, &stop, run)??;
+    let (ends, woken) = with_devices(&group, &stop, run)??;
     if let Some(member) = &group.member {
         member.leave();
     }
@@ -637,24 +637,14 @@ pub(crate) fn work(
     end
 }
 
-/// Does something while devices and networks have threads, which end with it.
-fn with_devices<T>(
-    group: &Group,
-    networks: &[Arc<Network>],
-    stop: &EventFd,
-    run: impl FnOnce() -> T,
-) -> Result<T> {
+/// Does something while devices have threads, which end with it.
+fn with_devices<T>(group: &Group, stop: &EventFd, run: impl FnOnce() -> T) -> Result<T> {
     // Who has no device is not kept here.
     let mut peers = group.seats.all();
     peers.retain(|(_, peer)| peer.devices.iter().next().is_some());
     std::thread::scope(|scope| {
         for device in peers.iter().flat_map(|(_, peer)| peer.devices.iter()) {
             scope.spawn(|| device.work(stop));
-        }
-        for network in networks {
-            if let Some(host) = network.host() {
-                scope.spawn(|| host.work(stop, |frame| network.send(None, frame)));
-            }
         }
         let done = run();
         stop.write(1).context("eventfd")?;

@@ -1,20 +1,20 @@
 //! Threads of execution that join a family: peers of the same image and the same memory.
 //!
-//! The new peer's thread makes everything that is its own, as what is made there need not move to another processor
-//! afterwards; who asked waits until it is ready to run. A process is made by the thread that will trace it.
+//! The new peer's thread makes what is its own; who asked waits until that is ready to run, and meanwhile asks KVM for
+//! a machine. A process is made by the thread that will trace it.
 
 use crate::backend::{Cpu, Space};
 use crate::device::Devices;
 use crate::elf::Image;
 use crate::group::{Group, Peer};
-use crate::kvm::{self, KvmSpace};
+use crate::kvm::{self, Bare, KvmSpace};
 use crate::layout::Layout;
 use crate::process::{ProcessSpace, Readers};
 use crate::run::{self, Boot};
 use anyhow::{ensure, Result};
 use kyozon_abi::unikernel::*;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{sync_channel, SyncSender};
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, Weak};
 
 /// What peers are made of.
@@ -42,6 +42,8 @@ struct New {
     parent: usize,
     bound: Option<(usize, u32)>,
     layout: Layout,
+    /// Where its machine comes from, if it is one.
+    machine: Receiver<Result<Bare>>,
 }
 
 /// A made one, but for its start.
@@ -89,7 +91,8 @@ impl Spawner {
             }
         };
         let (number, generation) = group.reserve(parent, layout.bytes).ok_or(ERROR_FULL)?;
-        let new = New { number, generation, parent, bound, layout };
+        let (give, machine) = sync_channel(1);
+        let new = New { number, generation, parent, bound, layout, machine };
         let (ready, made) = sync_channel(1);
         *self.running.lock().unwrap_or_else(|e| e.into_inner()) += 1;
         let of = group.clone();
@@ -102,6 +105,10 @@ impl Spawner {
             group.forget(number);
             self.ended();
             return Err(ERROR_FULL);
+        }
+        if let Some(host) = &self.host {
+            // Nobody takes it where the new thread could not go on.
+            let _ = give.send(host.bare());
         }
         match made.recv() {
             Ok(true) => Ok(u64::from(generation & 0x7fff_ffff) << 32 | number as u64),
@@ -165,7 +172,7 @@ impl Spawner {
     }
 
     fn make(&self, group: &Group, new: New) -> Result<Made> {
-        let New { number, generation, parent, bound, layout } = new;
+        let New { number, generation, parent, bound, layout, machine } = new;
         let asked = group.seats.get(parent);
         let Some(asked) = asked else { anyhow::bail!("whoever asked is gone") };
         let memory = Arc::new(asked.memory.spawned(&self.image, &self.file, layout)?);
@@ -173,7 +180,7 @@ impl Spawner {
         ensure!(memory.write(word, &[0; 8]).is_ok(), "the stack is not the guest's");
         let (space, cpu, process): (Arc<dyn Space>, _, _) = match &self.host {
             Some(host) => {
-                let (space, cpu) = KvmSpace::new(host, &memory)?;
+                let (space, cpu) = KvmSpace::new(host, machine.recv()??, &memory)?;
                 (space, Some(Box::new(cpu) as Box<dyn Cpu>), None)
             }
             None => {

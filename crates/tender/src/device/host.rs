@@ -12,7 +12,7 @@ use anyhow::{bail, ensure, Context, Result};
 use kyozon_devices::net::{ETHERNET, MTU};
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -22,6 +22,8 @@ use vmm_sys_util::eventfd::EventFd;
 const MOST: usize = ETHERNET + *MTU.end() as usize;
 /// Bytes before a frame in a stream.
 const LENGTH: usize = 4;
+/// Reads before something else has its turn. With a TAP device each is a frame.
+const TURN: usize = 64;
 
 /// Which port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,82 +138,105 @@ impl Host {
 
     /// What the port's thread does, until `stop` can be read or the other end is gone: gives each frame to `to`.
     pub fn work(&self, stop: &EventFd, mut to: impl FnMut(&[u8])) {
-        let mut buffer = Buffer { bytes: vec![0; 1 << 17], used: 0 };
+        let mut inward = Inward::default();
         loop {
-            let rest = !self.rest().is_empty();
-            let poll = |fd, events| libc::pollfd { fd, events, revents: 0 };
-            let mut polls = [
-                poll(stop.as_raw_fd(), libc::POLLIN),
-                poll(self.left.as_raw_fd(), libc::POLLIN),
-                poll(self.file.as_raw_fd(), libc::POLLIN | if rest { libc::POLLOUT } else { 0 }),
-            ];
+            let [left, file] = self.waits_for();
+            let mut polls = [poll(stop.as_raw_fd(), libc::POLLIN), left, file];
             // SAFETY: an array of this function's, of this length.
             unsafe { libc::poll(polls.as_mut_ptr(), 3, -1) };
-            if polls[0].revents != 0 {
+            let [stop, left, file] = polls;
+            if stop.revents != 0 || !self.turn(&mut inward, [left, file], &mut to) {
                 return;
             }
+        }
+    }
+
+    /// What a thread that serves the port polls for.
+    pub fn waits_for(&self) -> [libc::pollfd; 2] {
+        let out = if self.rest().is_empty() { 0 } else { libc::POLLOUT };
+        [poll(self.left.as_raw_fd(), libc::POLLIN), poll(self.file.as_raw_fd(), libc::POLLIN | out)]
+    }
+
+    /// Serves the port after a poll, and gives frames that came to `to`. `false`: nothing will come any more.
+    pub fn turn(
+        &self,
+        inward: &mut Inward,
+        [left, file]: [libc::pollfd; 2],
+        to: &mut impl FnMut(&[u8]),
+    ) -> bool {
+        if left.revents != 0 {
             let _ = self.left.read();
-            if rest {
-                self.send_rest(&mut self.rest());
-            }
-            if polls[2].revents & !libc::POLLOUT != 0 && !self.receive(&mut buffer, &mut to) {
-                return;
-            }
         }
+        if file.revents & libc::POLLOUT != 0 {
+            self.send_rest(&mut self.rest());
+        }
+        file.revents & !libc::POLLOUT == 0 || self.receive(inward, to)
     }
 
-    /// Takes what is there. `false`: nothing will come any more.
-    fn receive(&self, buffer: &mut Buffer, to: &mut impl FnMut(&[u8])) -> bool {
-        match (&self.file).read(&mut buffer.bytes[buffer.used..]) {
-            Ok(0) => false,
-            Ok(count) if !self.stream => {
-                to(&buffer.bytes[..count]);
-                true
+    /// Takes what is there, a turn's reads at most. `false`: nothing will come any more.
+    fn receive(&self, Inward { bytes, used }: &mut Inward, to: &mut impl FnMut(&[u8])) -> bool {
+        for _ in 0..TURN {
+            match (&self.file).read(&mut bytes[*used..]) {
+                Ok(0) => return false,
+                Ok(count) if !self.stream => to(&bytes[..count]),
+                Ok(count) => {
+                    *used += count;
+                    if !frames(bytes, used, to) {
+                        return false;
+                    }
+                }
+                Err(error) => {
+                    return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
+                }
             }
-            Ok(count) => {
-                buffer.used += count;
-                buffer.frames(to)
-            }
-            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
-    }
-}
-
-/// The beginning of a stream that was not taken apart yet. It has room for a frame.
-struct Buffer {
-    bytes: Vec<u8>,
-    used: usize,
-}
-
-impl Buffer {
-    /// Gives each frame that is whole to `to`. `false`: this is no stream of frames.
-    fn frames(&mut self, to: &mut impl FnMut(&[u8])) -> bool {
-        let mut at = 0;
-        while let Some((length, behind)) = self.bytes[at..self.used].split_first_chunk::<LENGTH>() {
-            let length = u32::from_be_bytes(*length) as usize;
-            if length > MOST {
-                return false;
-            }
-            let Some(frame) = behind.get(..length) else { break };
-            to(frame);
-            at += LENGTH + length;
-        }
-        self.bytes.copy_within(at..self.used, 0);
-        self.used -= at;
         true
     }
 }
 
+fn poll(fd: RawFd, events: libc::c_short) -> libc::pollfd {
+    libc::pollfd { fd, events, revents: 0 }
+}
+
+/// What came and was not taken apart yet: the beginning of a frame. It has room for a whole one.
+pub struct Inward {
+    bytes: Vec<u8>,
+    used: usize,
+}
+
+impl Default for Inward {
+    fn default() -> Self {
+        Self { bytes: vec![0; 1 << 17], used: 0 }
+    }
+}
+
+/// Gives each frame of a stream that is whole to `to`. `false`: this is no stream of frames.
+fn frames(bytes: &mut [u8], used: &mut usize, to: &mut impl FnMut(&[u8])) -> bool {
+    let mut at = 0;
+    while let Some((length, behind)) = bytes[at..*used].split_first_chunk::<LENGTH>() {
+        let length = u32::from_be_bytes(*length) as usize;
+        if length > MOST {
+            return false;
+        }
+        let Some(frame) = behind.get(..length) else { break };
+        to(frame);
+        at += LENGTH + length;
+    }
+    bytes.copy_within(at..*used, 0);
+    *used -= at;
+    true
+}
+
 /// What a fuzzer drives: a stream of the other end's, in pieces.
 pub fn fuzz(input: &[u8]) {
-    let mut buffer = Buffer { bytes: vec![0; 1 << 17], used: 0 };
+    let Inward { mut bytes, mut used } = Inward::default();
     for piece in input.chunks(7) {
-        buffer.bytes[buffer.used..][..piece.len()].copy_from_slice(piece);
-        buffer.used += piece.len();
-        if !buffer.frames(&mut |frame| assert!(frame.len() <= MOST)) {
+        bytes[used..][..piece.len()].copy_from_slice(piece);
+        used += piece.len();
+        if !frames(&mut bytes, &mut used, &mut |frame| assert!(frame.len() <= MOST)) {
             return;
         }
-        assert!(buffer.used < LENGTH + MOST);
+        assert!(used < LENGTH + MOST);
     }
 }
 

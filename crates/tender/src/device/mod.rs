@@ -7,8 +7,9 @@
 //! | [`host`] | a network's port on the host: a UNIX socket or a TAP device |
 //! | [`options`] | what the operator asked for |
 //!
-//! A device is its model, its queues, and a thread that waits for their doorbells. A queue is used by one thread at a
-//! time: its lock is held while entries are served, and while the guest starts or stops it.
+//! A device is its model, its queues, and a thread that waits for their doorbells; the thread of a network's first port
+//! has its port on the host, too. A queue is used by one thread at a time: its lock is held while entries are served, and
+//! while the guest starts or stops it.
 
 pub mod heap;
 pub mod host;
@@ -18,6 +19,7 @@ pub mod options;
 use crate::region;
 use anyhow::{ensure, Context, Result};
 use heap::Heap;
+use host::{Host, Inward};
 use kyozon_abi::unikernel::*;
 use kyozon_devices::block::Block;
 pub use kyozon_devices::net::MTU;
@@ -106,30 +108,56 @@ impl Device {
         }
     }
 
+    /// The host's port of the network whose first port this is: one thread serves both, as most frames go from one to
+    /// the other.
+    fn host(&self) -> Option<(&Network, &Host)> {
+        match &self.model {
+            Model::Net(_, network, 0) => Some((network, network.host()?)),
+            _ => None,
+        }
+    }
+
     /// What the device's thread does, until `stop` can be read.
     pub fn work(&self, stop: &EventFd) {
         let poll = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut polls: Vec<_> = self.lines.iter().map(|line| poll(line.bell.as_raw_fd())).collect();
+        let (queues, mut host, mut inward) = (polls.len(), self.host(), Inward::default());
         polls.push(poll(stop.as_raw_fd()));
         loop {
+            polls.truncate(queues + 1);
+            polls.extend(host.iter().flat_map(|(_, host)| host.waits_for()));
             // SAFETY: an array of this function's, of this length.
             unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, -1) };
-            if polls.last().is_none_or(|poll| poll.revents != 0) {
+            let (bells, [stop, port @ ..]) = polls.split_at(queues) else { return };
+            if stop.revents != 0 {
                 return;
             }
-            for (queue, line) in self.lines.iter().enumerate() {
-                // Not blocking: it was rung or not.
-                if line.bell.read().is_ok() {
-                    let served = self.serve(queue);
-                    if served.wake {
-                        // A counter that is full has a token.
-                        let _ = self.token.write(1);
-                    }
-                    if served.more {
-                        let _ = line.bell.write(1);
-                    }
+            for (queue, _) in bells.iter().enumerate().filter(|(_, bell)| bell.revents != 0) {
+                self.rung(queue);
+            }
+            if let (Some((network, port_of_host)), &[left, file]) = (host, port) {
+                let to = &mut |frame: &[u8]| network.send(None, frame);
+                if !port_of_host.turn(&mut inward, [left, file], to) {
+                    host = None;
                 }
             }
+        }
+    }
+
+    /// A doorbell was rung.
+    fn rung(&self, queue: usize) {
+        let bell = &self.lines[queue].bell;
+        // Not blocking: somebody else may have read it.
+        if bell.read().is_err() {
+            return;
+        }
+        let served = self.serve(queue);
+        if served.wake {
+            // A counter that is full has a token.
+            let _ = self.token.write(1);
+        }
+        if served.more {
+            let _ = bell.write(1);
         }
     }
 }

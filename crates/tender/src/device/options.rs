@@ -84,7 +84,7 @@ fn net(
     peers: &mut [Peer],
     tokens: &[&EventFd],
     run: [u8; 2],
-) -> Result<Arc<Network>> {
+) -> Result<()> {
     let of = || format!("the network {}", option.name);
     let host = option.host.as_ref().map(Host::open).transpose().with_context(of)?;
     let network = Arc::new(Network::new(host));
@@ -98,13 +98,12 @@ fn net(
         let lines = vec![receive, transmit];
         peer.devices.add(Device::new(&option.name, model, lines, heap, token)?)?;
     }
-    network.connect(ports)?;
-    Ok(network)
+    network.connect(ports)
 }
 
 impl DeviceOptions {
-    /// Gives guests their devices; the networks.
-    pub fn make(&self, peers: &mut [Peer], tokens: &[&EventFd]) -> Result<Vec<Arc<Network>>> {
+    /// Gives guests their devices.
+    pub fn make(&self, peers: &mut [Peer], tokens: &[&EventFd]) -> Result<()> {
         for option in &self.blocks {
             let name = &option.name;
             let many = option.write && option.guest.is_none() && peers.len() > 1;
@@ -121,7 +120,7 @@ impl DeviceOptions {
         let mut run = [0; 2];
         // SAFETY: the kernel fills these bytes; without them addresses are the same in each run.
         unsafe { libc::getrandom(run.as_mut_ptr().cast(), run.len(), 0) };
-        let nets = self.nets.iter().enumerate();
-        nets.map(|(number, option)| net(option, number, peers, tokens, run)).collect()
+        let mut nets = self.nets.iter().enumerate();
+        nets.try_for_each(|(number, option)| net(option, number, peers, tokens, run))
     }
 }

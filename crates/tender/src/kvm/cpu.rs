@@ -83,23 +83,18 @@ impl Drop for KvmCpu {
 }
 
 impl KvmCpu {
+    /// A processor that was prepared, before the first instruction of a guest.
     pub(super) fn new(
         mut fd: VcpuFd,
         processor: &Processor,
         memory: &Memory,
         root: u64,
     ) -> Result<Self> {
-        fd.set_cpuid2(&processor.cpuid).context("KVM_SET_CPUID2")?;
         let bit = |on: bool, bit| if on { bit } else { 0 };
         let cr4 = CR4
             | bit(processor.xcr0 != 0, CR4_OSXSAVE)
             | bit(processor.features & FEATURE_FSGSBASE != 0, CR4_FSGSBASE);
         set_special(&fd, cr4, root, memory.layout.thread)?;
-        if processor.xcr0 != 0 {
-            let mut xcrs = kvm_xcrs { nr_xcrs: 1, ..Default::default() };
-            xcrs.xcrs[0] = kvm_xcr { xcr: 0, value: processor.xcr0, ..Default::default() };
-            fd.set_xcrs(&xcrs).context("KVM_SET_XCRS")?;
-        }
         fd.set_regs(&kvm_regs {
             rip: memory.layout.entry,
             rsp: memory.layout.stack_top() - 8,
@@ -109,7 +104,6 @@ impl KvmCpu {
             ..Default::default()
         })
         .context("KVM_SET_REGS")?;
-        same_counter(&fd)?;
         let exit = std::ptr::from_mut(&mut fd.get_kvm_run().immediate_exit) as usize;
         let kick = Arc::new(KvmKick { exit: exit.into(), thread: AtomicI32::new(0) });
         Ok(Self { fd, block: memory.block.clone(), frame: None, kick })
@@ -144,6 +138,17 @@ impl KvmCpu {
         self.frame = Some(frame);
         Ok(Event::Crash(Reason::Exception { vector, error: frame.error, address }))
     }
+}
+
+/// Gives a new processor what all have.
+pub(super) fn prepare(fd: &VcpuFd, processor: &Processor) -> Result<()> {
+    fd.set_cpuid2(&processor.cpuid).context("KVM_SET_CPUID2")?;
+    if processor.xcr0 != 0 {
+        let mut xcrs = kvm_xcrs { nr_xcrs: 1, ..Default::default() };
+        xcrs.xcrs[0] = kvm_xcr { xcr: 0, value: processor.xcr0, ..Default::default() };
+        fd.set_xcrs(&xcrs).context("KVM_SET_XCRS")?;
+    }
+    same_counter(fd)
 }
 
 /// Segments, control registers and tables.

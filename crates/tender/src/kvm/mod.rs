@@ -19,7 +19,7 @@ use crate::memory::{system_address, Block, Memory};
 use anyhow::{bail, Context, Result};
 use cpuid::Processor;
 use kvm_bindings::kvm_userspace_memory_region;
-use kvm_ioctls::{IoEventAddress, Kvm, VmFd};
+use kvm_ioctls::{IoEventAddress, Kvm, VcpuFd, VmFd};
 use kyozon_abi::unikernel::*;
 use pages::{PageTables, Right};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,6 +57,20 @@ impl Host {
         }
         Ok(Self { kvm, processor: Processor::new()? })
     }
+
+    /// A new machine.
+    pub fn bare(&self) -> Result<Bare> {
+        let vm = self.kvm.create_vm().context("KVM_CREATE_VM")?;
+        let cpu = vm.create_vcpu(0).context("KVM_CREATE_VCPU")?;
+        cpu::prepare(&cpu, &self.processor)?;
+        Ok(Bare { vm, cpu })
+    }
+}
+
+/// A machine without memory and state: what takes KVM longest to make.
+pub struct Bare {
+    vm: VmFd,
+    cpu: VcpuFd,
 }
 
 /// A virtual machine, but for its processor.
@@ -70,9 +84,8 @@ pub struct KvmSpace {
 
 impl KvmSpace {
     /// A machine with this memory, in which nothing has run.
-    pub fn new(host: &Host, memory: &Memory) -> Result<(Arc<Self>, KvmCpu)> {
-        let vm = host.kvm.create_vm().context("KVM_CREATE_VM")?;
-        let cpu = vm.create_vcpu(0).context("KVM_CREATE_VCPU")?;
+    pub fn new(host: &Host, bare: Bare, memory: &Memory) -> Result<(Arc<Self>, KvmCpu)> {
+        let Bare { vm, cpu } = bare;
         let mut tables = PageTables::new(memory.block.clone());
         map_system(&mut tables)?;
         map_own(&mut tables, memory)?;
