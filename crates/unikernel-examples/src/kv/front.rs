@@ -158,7 +158,15 @@ where
         self.clients[client] = Client { number, ..Client::default() };
     }
 
-    /// Gives what a client sent to a worker, where that can be done at this moment. Whether something was done.
+    /// Wakes the workers that sleep and have something to do.
+    pub fn notify(&mut self) {
+        for hand in self.hands.iter_mut().filter(|hand| hand.alive && hand.has > 0) {
+            hand.batches.notify(self.me);
+        }
+    }
+
+    /// Gives what a client sent to a worker, where that can be done at this moment; by [`Front::notify`] at the latest,
+    /// the worker has it. Whether something was done.
     pub fn dispatch(&mut self, number: usize) -> bool {
         let client = &mut self.clients[number];
         if client.batch.is_some() || !client.output.is_empty() || client.closing {
@@ -222,7 +230,7 @@ where
         // Both are inside.
         let _ = grant.write(0, &header);
         let _ = grant.write(HEADER, &client.input[..bytes]);
-        grant.commit(HEADER + bytes, self.me);
+        grant.commit_quietly(HEADER + bytes);
         client.number = batch;
         client.batch = Some(Batch { hand, bytes, commands });
         self.hands[hand].has += 1;

@@ -63,6 +63,8 @@ pub fn serve<P, C, D, G>(
         for (number, connection) in connections.iter_mut().enumerate() {
             busy |= attend(stack, front, number, connection, tcp);
         }
+        // Once for all clients: who is woken for each may sleep again in between.
+        front.notify();
         if !busy && !answers(front, me) {
             sleep(stack, front, bell, me);
         }

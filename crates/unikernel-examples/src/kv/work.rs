@@ -13,6 +13,9 @@ use kyozon_channel::spsc::{Control, Reader, Writer};
 /// After so many bytes of answers the rest of a batch is left for another time.
 pub const ANSWERS: usize = 32 << 10;
 
+/// Bytes of answers of which nobody was told, at most.
+const QUIET: usize = super::RING / 8;
+
 /// Who waits for answers, of all workers.
 #[derive(Debug)]
 pub struct Bell {
@@ -66,8 +69,19 @@ where
     let hello = Header { client: u32::MAX, batch: 0, done: 0, then: Then::Next as u32 };
     answers.send(&hello.bytes(), me, None)?;
     bell.ring(me);
+    let mut quiet = 0;
     loop {
-        let bytes = match batches.recv(&mut batch, me, None) {
+        let next = match batches.try_recv(&mut batch, me) {
+            // Not for each answer: who is woken for one soon sleeps again, and waits for the next.
+            Ok(None) => {
+                bell.ring(me);
+                quiet = 0;
+                batches.recv(&mut batch, me, None)
+            }
+            Ok(Some(bytes)) => Ok(bytes),
+            Err(error) => Err(error),
+        };
+        let bytes = match next {
             Err(Error::Closed | Error::PeerDied) => return Ok(()),
             result => result?,
         };
@@ -77,13 +91,18 @@ where
         let (done, then) = serve(&batch[HEADER..bytes], store, me, &mut out);
         (header.done, header.then) = (done as u32, then as u32);
         out[..HEADER].copy_from_slice(&header.bytes());
+        quiet += out.len();
+        if quiet > QUIET {
+            // Else there might be no room, and nobody who makes some.
+            bell.ring(me);
+            quiet = out.len();
+        }
         let grant = match answers.reserve(out.len(), me, None) {
             Err(Error::Closed | Error::PeerDied) => return Ok(()),
             result => result?,
         };
         grant.write(0, &out)?;
         grant.commit_quietly(out.len());
-        bell.ring(me);
     }
 }
 

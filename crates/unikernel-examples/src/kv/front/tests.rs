@@ -63,6 +63,7 @@ where
         let count = front.take(client, &rest[..piece.min(rest.len())]);
         rest = &rest[count..];
         front.dispatch(client);
+        front.notify();
         if !front.collect() {
             front.look();
         }
@@ -104,6 +105,7 @@ fn long_values_come_in_parts_and_hold_up_nobody() {
         let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while front.output(0).is_empty() && std::time::Instant::now() < end {
             front.dispatch(0);
+            front.notify();
             front.collect();
         }
         for _ in 0..10 {
@@ -130,6 +132,7 @@ fn what_is_no_command_ends_the_client_after_the_answers_before_it() {
         front.take(1, b"SHUTDOWN\r\n");
         while !front.is_over() {
             front.dispatch(1);
+            front.notify();
             front.collect();
         }
     });
@@ -171,6 +174,7 @@ fn a_worker_whose_answers_nobody_takes_ends_with_the_front() {
             front.take(client, b"GET k\r\n");
             assert!(front.dispatch(client));
         }
+        front.notify();
         thread::sleep(std::time::Duration::from_millis(50));
     });
 }
