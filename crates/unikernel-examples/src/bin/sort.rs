@@ -99,17 +99,21 @@ fn split(first: &[u32], second: &[u32], count: usize) -> usize {
     low
 }
 
-/// Merges as much as there is room for.
-fn merge<'a>(mut first: &'a [u32], mut second: &'a [u32], to: &mut [u32]) {
-    for to in to {
-        let of_first = match (first.first(), second.first()) {
-            (Some(a), Some(b)) => a <= b,
-            (a, _) => a.is_some(),
-        };
-        let from = if of_first { &mut first } else { &mut second };
-        let Some((number, rest)) = from.split_first() else { return };
-        (*to, *from) = (*number, rest);
+/// Merges as much as there is room for, which is not more than there is.
+fn merge(first: &[u32], second: &[u32], to: &mut [u32]) {
+    let (mut a, mut b, mut done) = (0, 0, 0);
+    // Of which of them the next is cannot be foretold: there is no jump that depends on it.
+    while done < to.len() && a < first.len() && b < second.len() {
+        let (of_first, of_second) = (first[a], second[b]);
+        let takes_first = of_first <= of_second;
+        to[done] = if takes_first { of_first } else { of_second };
+        a += usize::from(takes_first);
+        b += usize::from(!takes_first);
+        done += 1;
     }
+    let rest = if a < first.len() { &first[a..] } else { &second[b..] };
+    let room = &mut to[done..];
+    room.copy_from_slice(&rest[..room.len()]);
 }
 
 #[cfg(test)]
