@@ -1,7 +1,7 @@
 //! Numbers there and back in shared memory: nothing is copied, two semaphores say whose turn it is, and a lock guards
 //! the numbers.
 
-use crate::numbers::{check, fill, raise, NUMBERS};
+use crate::numbers::{check, fill, raise, Numbers, NUMBERS};
 use crate::{deadline, place, Samples};
 use alloc::boxed::Box;
 use kyozon_channel::border::{Faithful, Mutex};
@@ -14,7 +14,7 @@ use kyozon_unikernel_examples::machine;
 pub struct Apart<T>(pub T);
 
 struct Board {
-    numbers: Apart<Mutex<[u32; NUMBERS]>>,
+    numbers: Apart<Mutex<Numbers>>,
     there: Apart<Semaphore>,
     back: Apart<Semaphore>,
 }
@@ -57,7 +57,7 @@ fn answer<G: Faithful>(board: &Board, me: &G) -> bool {
         return false;
     }
     let Ok(mut numbers) = board.numbers.0.lock(me, deadline()) else { return false };
-    raise(&mut *numbers);
+    raise(&mut numbers);
     drop(numbers);
     board.back.0.release(me, 1);
     true

@@ -1,9 +1,9 @@
 //! The exchange by messages: both machines have a port of one network, and the tender carries each frame. Two guests of
 //! a run, `--vms 2 --net name=lan,mtu=65520`.
 
-use crate::numbers::{check, fill, raise, NUMBERS};
+use crate::numbers::{check, fill, raise, Numbers, NUMBERS};
 use crate::{Samples, PATIENCE};
-use alloc::{vec, vec::Vec};
+use alloc::{boxed::Box, vec::Vec};
 use kyozon_unikernel::net::Port;
 use kyozon_unikernel::{clock, me, peers};
 
@@ -21,7 +21,7 @@ pub fn measure(count: usize, _: usize) -> Samples {
     if port.most() < HEADER + BYTES {
         return Err("the network's frames are too short: mtu=65520");
     }
-    let mut numbers = vec![0; NUMBERS];
+    let mut numbers = Box::new([0; NUMBERS]);
     if me() == 0 {
         meet(&mut port, &mut numbers)?;
         (1..=count as u32).map(|round| ask(&mut port, &mut numbers, round)).collect()
@@ -32,7 +32,7 @@ pub fn measure(count: usize, _: usize) -> Samples {
 }
 
 /// Asks until the other guest is there.
-fn meet(port: &mut Port, numbers: &mut [u32]) -> Result<(), &'static str> {
+fn meet(port: &mut Port, numbers: &mut Numbers) -> Result<(), &'static str> {
     let end = clock::now() + PATIENCE;
     while clock::now() < end {
         fill(numbers, 0);
@@ -44,7 +44,7 @@ fn meet(port: &mut Port, numbers: &mut [u32]) -> Result<(), &'static str> {
     Err("the other guest did not come")
 }
 
-fn ask(port: &mut Port, numbers: &mut [u32], round: u32) -> Result<u64, &'static str> {
+fn ask(port: &mut Port, numbers: &mut Numbers, round: u32) -> Result<u64, &'static str> {
     let began = clock::now();
     fill(numbers, round);
     send(port, numbers)?;
@@ -62,20 +62,20 @@ fn ask(port: &mut Port, numbers: &mut [u32], round: u32) -> Result<u64, &'static
 }
 
 /// Answers up to the last question.
-fn answer(port: &mut Port, numbers: &mut [u32], last: u32) -> Result<(), &'static str> {
+fn answer(port: &mut Port, numbers: &mut Numbers, last: u32) -> Result<(), &'static str> {
     let mut round = None;
     while round != Some(last) {
         if !receive(port, numbers, clock::now() + PATIENCE) {
             return Err("no question came");
         }
-        round = numbers.first().copied();
+        round = Some(numbers[0]);
         raise(numbers);
         send(port, numbers)?;
     }
     Ok(())
 }
 
-fn send(port: &mut Port, numbers: &[u32]) -> Result<(), &'static str> {
+fn send(port: &mut Port, numbers: &Numbers) -> Result<(), &'static str> {
     let mac = port.mac();
     let end = clock::now() + PATIENCE;
     while !port.can_send() {
@@ -88,18 +88,18 @@ fn send(port: &mut Port, numbers: &[u32]) -> Result<(), &'static str> {
         frame[..6].fill(0xff);
         frame[6..12].copy_from_slice(&mac);
         frame[12..14].copy_from_slice(&KIND);
-        frame[HEADER..].copy_from_slice(bytemuck::cast_slice(numbers));
+        frame[HEADER..].copy_from_slice(bytemuck::cast_slice(&numbers[..]));
     });
     sent.ok_or("the network takes no frame")
 }
 
 /// The next frame of the experiment; whether one came in time.
-fn receive(port: &mut Port, numbers: &mut [u32], end: u64) -> bool {
+fn receive(port: &mut Port, numbers: &mut Numbers, end: u64) -> bool {
     loop {
         let came = port.receive(|frame| {
             let ours = frame.len() == HEADER + BYTES && frame[12..14] == KIND;
             if ours {
-                bytemuck::cast_slice_mut(numbers).copy_from_slice(&frame[HEADER..]);
+                bytemuck::cast_slice_mut(&mut numbers[..]).copy_from_slice(&frame[HEADER..]);
             }
             ours
         });

@@ -1,20 +1,27 @@
-//! What goes there and back: all ways do the same to it.
+//! What goes there and back: all ways do the same to it, by the same instructions, as nothing of it is compiled into its
+//! callers.
 
 /// Integers, as in the experiment of the paper on shared memory between unikernels.
 pub const NUMBERS: usize = 8192;
 
+/// All of them.
+pub type Numbers = [u32; NUMBERS];
+
 /// The numbers of a round.
-pub fn fill(numbers: &mut [u32], round: u32) {
+#[inline(never)]
+pub fn fill(numbers: &mut Numbers, round: u32) {
     (round..).zip(numbers).for_each(|(value, number)| *number = value);
 }
 
 /// What the other side does: it reads each and writes each.
-pub fn raise(numbers: &mut [u32]) {
+#[inline(never)]
+pub fn raise(numbers: &mut Numbers) {
     numbers.iter_mut().for_each(|number| *number = number.wrapping_add(1));
 }
 
 /// Whether they are those of the round, raised by one.
-pub fn check(numbers: &[u32], round: u32) -> bool {
+#[inline(never)]
+pub fn check(numbers: &Numbers, round: u32) -> bool {
     let differ = |differ, (value, number): (u32, &u32)| differ | (value.wrapping_add(1) ^ number);
     (round..).zip(numbers).fold(0, differ) == 0
 }

@@ -1,6 +1,6 @@
 //! The exchange by the host's kernel, between two threads: what it costs between two processes is no less.
 
-use crate::numbers::{check, fill, raise, NUMBERS};
+use crate::numbers::{check, fill, raise, Numbers, NUMBERS};
 use crate::{place, Samples};
 use std::fs::File;
 use std::io::{Read, Result, Write};
@@ -47,17 +47,17 @@ fn exchange(count: usize, open: impl FnOnce() -> Result<[End; 2]>) -> Samples {
     thread::scope(|scope| {
         scope.spawn(move || {
             place::take(1);
-            let mut numbers = vec![0_u32; NUMBERS];
+            let mut numbers = Box::new([0; NUMBERS]);
             // It ends with the other side, which tells why.
-            while far.0.read_exact(bytemuck::cast_slice_mut(&mut numbers)).is_ok() {
+            while far.0.read_exact(bytemuck::cast_slice_mut(&mut numbers[..])).is_ok() {
                 raise(&mut numbers);
-                if far.1.write_all(bytemuck::cast_slice(&numbers)).is_err() {
+                if far.1.write_all(bytemuck::cast_slice(&numbers[..])).is_err() {
                     break;
                 }
             }
         });
         place::take(0);
-        let mut numbers = vec![0; NUMBERS];
+        let mut numbers = Box::new([0; NUMBERS]);
         let samples = (0..count as u32).map(|round| ask(&mut near, &mut numbers, round)).collect();
         // Both go, so that the other side sees an end.
         drop(near);
@@ -65,11 +65,11 @@ fn exchange(count: usize, open: impl FnOnce() -> Result<[End; 2]>) -> Samples {
     })
 }
 
-fn ask(end: &mut End, numbers: &mut [u32], round: u32) -> std::result::Result<u64, &'static str> {
+fn ask(end: &mut End, numbers: &mut Numbers, round: u32) -> std::result::Result<u64, &'static str> {
     let began = Instant::now();
     fill(numbers, round);
-    end.1.write_all(bytemuck::cast_slice(numbers)).map_err(|_| "cannot send")?;
-    end.0.read_exact(bytemuck::cast_slice_mut(numbers)).map_err(|_| "no answer came")?;
+    end.1.write_all(bytemuck::cast_slice(&numbers[..])).map_err(|_| "cannot send")?;
+    end.0.read_exact(bytemuck::cast_slice_mut(&mut numbers[..])).map_err(|_| "no answer came")?;
     let right = check(numbers, round);
     let took = began.elapsed().as_nanos() as u64;
     right.then_some(took).ok_or("a number came back wrong")
