@@ -3,8 +3,8 @@
 //! What cargo-fuzz does is a handful of flags, which stable compilers take, as long as no sanitizer is wanted. So it is
 //! not needed here; `cargo fuzz run TARGET -s none` works all the same.
 
-use crate::{cache, process};
-use anyhow::{ensure, Context, Result};
+use crate::{cache, jobs, process};
+use anyhow::{anyhow, ensure, Context, Result};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -97,18 +97,31 @@ pub fn check(tree: &Path, mut cargo: Command, long: bool) -> Result<String> {
     let seconds = if long { LONG } else { SHORT };
     let mut all = totals(&folder)?;
     let mut broken = Vec::new();
-    for name in TARGETS {
-        let done = run(&target.join(HOST).join("release").join(name), &folder, name, seconds)?;
-        if done.broken > 0 {
-            broken.push(name);
-        }
-        let total = all.entry(name.to_owned()).or_default();
-        total.seconds += done.seconds;
-        total.inputs += done.inputs;
-        total.broken += done.broken;
-        total.seeds.extend(done.seeds);
-        fs::write(folder.join("totals.json"), serde_json::to_string_pretty(&all)?)?;
-    }
+    let mut failed = Ok(());
+    jobs::run(
+        &TARGETS,
+        jobs::cpus(),
+        |_| 1,
+        |name| run(&target.join(HOST).join("release").join(name), &folder, name, seconds),
+        |_| (),
+        |name, returned| {
+            let done = match returned.unwrap_or_else(|| Err(anyhow!("it panicked"))) {
+                Ok(done) => done,
+                Err(error) => return failed = Err(error.context(*name)),
+            };
+            if done.broken > 0 {
+                broken.push(*name);
+            }
+            let total = all.entry((*name).to_owned()).or_default();
+            total.seconds += done.seconds;
+            total.inputs += done.inputs;
+            total.broken += done.broken;
+            total.seeds.extend(done.seeds);
+        },
+    );
+    // What was done counts, also where something else failed.
+    fs::write(folder.join("totals.json"), serde_json::to_string_pretty(&all)?)?;
+    failed?;
     let at = folder.display();
     ensure!(broken.is_empty(), "{}: broken by what lies in {at}/broken", broken.join(", "));
     let least = all.values().map(|total| total.seconds).min().unwrap_or(0);

@@ -4,6 +4,11 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc;
 use std::thread;
 
+/// CPUs that this program may use.
+pub fn cpus() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Runs `jobs` in their order, as many at a time as `cpus` are enough for; one that takes more has them all.
 ///
 /// `started` is told what runs whenever that changes, `ended` what each job has returned: `None` where it panicked.

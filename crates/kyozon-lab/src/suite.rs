@@ -7,7 +7,7 @@ use regex::Regex;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{env, fs};
 
 const LIMIT: Duration = Duration::from_secs(3600);
 
@@ -106,7 +106,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     cases.sort_by_key(Case::cpus);
     jobs::run(
         &cases,
-        thread::available_parallelism().map_or(1, usize::from).min(MOST_CPUS),
+        jobs::cpus().min(MOST_CPUS),
         Case::cpus,
         |case| (Instant::now(), case.run(options.nightly)),
         |running| match running {
