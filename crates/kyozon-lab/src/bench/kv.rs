@@ -15,7 +15,7 @@ use std::{fs, thread};
 /// Rounds: in each, every machine does everything once, every second time in the opposite order.
 const ROUNDS: usize = 25;
 /// Commands that the client sends before it looks for answers, and how many it sends in all for a figure.
-const PIPELINES: [(usize, usize); 2] = [(1, 8_000), (16, 100_000)];
+const PIPELINES: [(usize, usize); 2] = [(1, 30_000), (16, 400_000)];
 /// What the client sends.
 const COMMANDS: [&str; 2] = ["SET", "GET"];
 /// Workers of the store.
