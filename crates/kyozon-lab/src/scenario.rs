@@ -2,6 +2,7 @@
 //!
 //! ```toml
 //! about = "one line: what it shows"
+//! cpus = 1                         # that host steps take; without it all, and nothing runs beside them
 //! needs = ["root"]                 # root, kvm, tun, bochs, redis, nightly: skipped, visibly, where that is missing
 //!
 //! [guest]                          # one run for each kernel and each number of CPUs
@@ -52,6 +53,7 @@ struct Description {
     about: String,
     #[serde(default)]
     needs: Vec<Need>,
+    cpus: Option<usize>,
     guest: Option<GuestPart>,
     #[serde(default)]
     step: Vec<Step>,
@@ -327,9 +329,10 @@ impl Case {
     }
 
     /// CPUs of this machine that it takes: a guest's are threads of its emulator, and a step on this machine may be
-    /// about time.
+    /// about time, where it does not say that it takes no more than so many.
     pub fn cpus(&self) -> usize {
-        self.variant.as_ref().map_or(usize::MAX, |variant| variant.cpus as usize)
+        let guests = self.variant.as_ref().map(|variant| variant.cpus as usize);
+        guests.or(self.description.cpus).unwrap_or(usize::MAX).max(1)
     }
 
     /// Runs it. `nightly` also runs what takes long.
@@ -641,6 +644,15 @@ mod tests {
             "group/one",
         ];
         assert_eq!(names, want);
+    }
+
+    #[test]
+    fn a_case_takes_the_cpus_of_its_guest_or_all() {
+        let cpus = |toml: &str| host_case(toml).1.iter().map(Case::cpus).collect::<Vec<_>>();
+        let host = "[[host]]\nrun = 'true'\n";
+        assert_eq!(cpus(&format!("about = 'x'\n{host}")), [usize::MAX]);
+        let both = "[guest]\nkernels = ['6.1']\nsmp = [1, 2]\n[[step]]\nrun = 'true'\n";
+        assert_eq!(cpus(&format!("about = 'x'\ncpus = 3\n{both}{host}")), [1, 2, 3]);
     }
 
     #[test]
