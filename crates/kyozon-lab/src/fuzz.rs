@@ -52,6 +52,10 @@ fn totals(folder: &Path) -> Result<BTreeMap<String, Total>> {
     }
 }
 
+fn write_totals(folder: &Path, all: &BTreeMap<String, Total>) -> Result<()> {
+    cache::write(&folder.join("totals.json"), &serde_json::to_vec_pretty(all)?)
+}
+
 /// How many inputs there were, by what libFuzzer said at the end.
 fn inputs(said: &str) -> Option<u64> {
     let done = Regex::new(r"(?m)^Done (\d+) runs in \d+ second").ok()?;
@@ -117,10 +121,11 @@ pub fn check(tree: &Path, mut cargo: Command, long: bool) -> Result<String> {
             total.inputs += done.inputs;
             total.broken += done.broken;
             total.seeds.extend(done.seeds);
+            if let Err(error) = write_totals(&folder, &all) {
+                failed = Err(error);
+            }
         },
     );
-    // What was done counts, also where something else failed.
-    fs::write(folder.join("totals.json"), serde_json::to_string_pretty(&all)?)?;
     failed?;
     let at = folder.display();
     ensure!(broken.is_empty(), "{}: broken by what lies in {at}/broken", broken.join(", "));

@@ -245,8 +245,12 @@ fn unpack(kernel: &Kernel, packages: &[String], folder: &Path) -> Result<()> {
             .context("unpack a kernel package")?;
     }
     process::run_ok(Command::new("/sbin/depmod").arg("-b").arg(&root).arg(&kernel.release), LIMIT)?;
-    fs::rename(&root, &kernel.root)
-        .with_context(|| format!("move the kernel to {}", kernel.root.display()))
+    let moved = fs::rename(&root, &kernel.root);
+    // Another of us may have been faster.
+    if moved.is_err() && kernel.image().is_file() {
+        return Ok(());
+    }
+    moved.with_context(|| format!("move the kernel to {}", kernel.root.display()))
 }
 
 fn module_name(path: &str) -> String {

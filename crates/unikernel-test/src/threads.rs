@@ -20,6 +20,7 @@ pub const CASES: &[Case] = &[
     ("thread-private", own),
     ("thread-scope", scope),
     ("thread-heap", heap),
+    ("thread-heap-back", heap_back),
     ("thread-locks", locks),
     ("thread-regions", regions),
     ("thread-nested", nested),
@@ -165,7 +166,7 @@ fn scope() {
     assert_eq!(sum.load(Ordering::Relaxed), 3);
 }
 
-/// Allocations of several machines at once, which free what others allocated, too.
+/// Allocations of several machines at once.
 fn heap() {
     let work = |seed: u64| {
         let mut state = seed;
@@ -186,6 +187,34 @@ fn heap() {
         }
         work(9);
     });
+}
+
+/// What machines keep of the heap comes back: when they end, also at the same time, and when all of it is wanted.
+fn heap_back() {
+    for round in 0..30_u8 {
+        let outer = thread::spawn(move || {
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    drop((1..60).map(|size| vec![round; 30 * size]).collect::<Vec<_>>());
+                });
+            });
+        });
+        outer.join().unwrap();
+    }
+    // All of it in small pieces, of which one from the middle comes back first, and is kept.
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    loop {
+        let mut piece = Vec::new();
+        if piece.try_reserve_exact(2000).is_err() || all.try_reserve(1).is_err() {
+            break;
+        }
+        all.push(piece);
+    }
+    assert!(all.len() > 10_000, "{}", all.len());
+    drop(all.swap_remove(all.len() / 2));
+    drop(all);
+    let mut most: Vec<u8> = Vec::new();
+    most.try_reserve_exact(boot().heap.bytes as usize / 10 * 9).unwrap();
 }
 
 fn locks() {

@@ -72,19 +72,25 @@ fn kept() -> &'static mut Magazines {
     unsafe { &mut *KEPT.pointer().get() }
 }
 
-/// This machine goes: what it kept is for others.
-pub fn leave() {
-    HEAP.give(kept(), Class::all(), usize::MAX);
+/// What this machine has kept is for others again. Whether there was something.
+pub fn give_back() -> bool {
+    let some = !kept().is_empty();
+    if some {
+        HEAP.give(kept(), Class::all(), usize::MAX);
+    }
+    some
 }
 
 // SAFETY: the allocator's own promises, under a lock; a piece is kept by one machine, and nobody else's meanwhile.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let found = match Class::of(layout) {
+        let find = || match Class::of(layout) {
             Some(class) => kept().take(class).or_else(|| self.refill(kept(), class)),
             // SAFETY: of some bytes, as the caller promises.
             None => self.with(|talc| unsafe { talc.allocate(layout) }).flatten(),
         };
+        // What is kept may be all that is left, or lie in the middle of it.
+        let found = find().or_else(|| give_back().then(find).flatten());
         found.map_or(core::ptr::null_mut(), NonNull::as_ptr)
     }
 

@@ -82,11 +82,17 @@ impl Magazines {
     #[inline]
     pub fn take(&mut self, class: Class) -> Option<NonNull<u8>> {
         let magazine = &mut self.0[usize::from(class.0)];
+        // Not by the last piece's `next`: one that a program in C freed twice has none.
+        magazine.count = magazine.count.checked_sub(1)?;
         let piece = NonNull::new(magazine.first)?;
         // SAFETY: a piece that was put here, and is nobody's.
         magazine.first = unsafe { piece.as_ref() }.next;
-        magazine.count -= 1;
         Some(piece.cast())
+    }
+
+    /// Whether nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|magazine| magazine.count == 0)
     }
 
     /// Keeps a piece. Whether there are so many now that a batch should go.
@@ -144,7 +150,9 @@ mod tests {
                 let full = unsafe { magazines.put(class, *piece) };
                 assert_eq!(full, count == 2 * class.batch());
             }
+            assert!(!magazines.is_empty());
             let mut back: Vec<_> = std::iter::from_fn(|| magazines.take(class)).collect();
+            assert!(magazines.is_empty());
             back.sort();
             pieces.sort();
             assert_eq!(back, pieces);

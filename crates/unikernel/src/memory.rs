@@ -3,10 +3,11 @@
 //!
 //! Short pieces are copied and filled by a few words or vectors, of which the last may overlap others. `rep movsb` and
 //! `rep stosb` are as fast as anything for long pieces, on processors of the last ten years (Intel's optimization manual,
-//! 3.7.6). There are no loops that the compiler could take for a copy, and make a call of itself.
+//! 3.7.6). There is no loop that the compiler could take for a copy, and make a call of itself.
 
 use core::arch::asm;
 use core::arch::x86_64::{__m128i, _mm_set1_epi8, _mm_storeu_si128};
+use core::sync::atomic::{compiler_fence, Ordering};
 
 /// Below this many bytes, starting `rep` costs more than it gains.
 const SHORT: usize = 128;
@@ -91,6 +92,8 @@ pub unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, bytes: usize) -> 
                 left -= 8;
                 let word = from.add(left).cast::<u64>().read_unaligned();
                 to.add(left).cast::<u64>().write_unaligned(word);
+                // This is no copy that could be made in another way.
+                compiler_fence(Ordering::SeqCst);
             }
             to.cast::<u64>().write_unaligned(first);
         }

@@ -5,8 +5,6 @@ use kyozon_abi::unikernel::*;
 
 /// Ends the guest. A status above [`MAX_STATUS`] is none of a guest's, and becomes [`MAX_STATUS`].
 pub fn exit(status: u8) -> ! {
-    #[cfg(feature = "guest")]
-    crate::heap::leave();
     let status = u64::from(status).min(MAX_STATUS);
     loop {
         // SAFETY: the call touches no memory, and does not come back.

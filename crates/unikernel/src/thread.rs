@@ -223,7 +223,7 @@ fn sweep() -> bool {
 /// What a new machine is told.
 struct Start<'a> {
     run: Box<dyn FnOnce() + Send + 'a>,
-    progress: *const Progress,
+    progress: Arc<Progress>,
 }
 
 crate::private! {
@@ -234,13 +234,25 @@ crate::private! {
 extern "C" fn entry(boot: &'static GuestBoot) -> ! {
     let first = clock::counter();
     // SAFETY: the argument is the box that `begin` made for this thread alone.
-    let start = unsafe { Box::from_raw(boot.argument as *mut Start<'static>) };
-    CURRENT.set(start.progress);
-    // SAFETY: what `run` holds keeps it alive until it has said that it is done.
-    unsafe { &*start.progress }.first.store(first, Ordering::Relaxed);
-    (start.run)();
+    let Start { run, progress } = *unsafe { Box::from_raw(boot.argument as *mut Start<'static>) };
+    CURRENT.set(Arc::as_ptr(&progress));
+    progress.first.store(first, Ordering::Relaxed);
+    run();
     CURRENT.set(core::ptr::null());
+    // Before the end is told, after which whoever waited may go, and this thread with him, wherever it is: inside the
+    // heap that would be the end of that, too.
+    give_back();
+    progress.finish();
+    drop(progress);
+    // Where nobody waits any more, that was one more piece.
+    give_back();
     crate::exit(0)
+}
+
+/// What this machine has kept of the heap is for others again.
+fn give_back() {
+    #[cfg(feature = "guest")]
+    crate::heap::give_back();
 }
 
 /// Ends the calling thread, which has no result; the first thread of a family, and all of it.
@@ -249,6 +261,7 @@ extern "C" fn entry(boot: &'static GuestBoot) -> ! {
 ///
 /// Nobody has borrowed from this thread, as its stack is given back.
 pub unsafe fn leave() -> ! {
+    give_back();
     // SAFETY: null, or kept alive by the thread's own closure, which never ends now.
     if let Some(progress) = unsafe { CURRENT.get().as_ref() } {
         progress.state.store(LEFT_EARLY, Ordering::SeqCst);
@@ -329,16 +342,13 @@ where
     let stack = Stack::new(stack)?;
     let progress = Arc::new(Progress::new());
     let packet = Arc::new(Packet(UnsafeCell::new(None)));
-    let (own, result) = (progress.clone(), packet.clone());
+    let result = packet.clone();
     let run = Box::new(move || {
         let value = work();
         // SAFETY: nobody reads it before it is said that it is done.
         unsafe { *result.0.get() = Some(value) };
-        // Before the end is told: after it, what it was lent may be gone.
-        drop(result);
-        own.finish();
     });
-    let start = Box::into_raw(Box::new(Start { run, progress: Arc::as_ptr(&progress) }));
+    let start = Box::into_raw(Box::new(Start { run, progress: progress.clone() }));
     let arguments = [
         entry as *const () as u64,
         start as u64,

@@ -40,6 +40,9 @@ const SHARED_BASE: u64 = 0x20_0000_0000;
 /// A heap of this many bytes is worth large pages of the host, behind its beginning, which small programs stay in.
 const DENSE_HEAP: u64 = 16 << 20;
 
+/// How often KVM is asked for a machine, where a signal comes meanwhile.
+const TRIES: usize = 5;
+
 /// `/dev/kvm`, opened once for a group.
 pub struct Host {
     kvm: Kvm,
@@ -58,9 +61,21 @@ impl Host {
         Ok(Self { kvm, processor: Processor::new()? })
     }
 
+    fn vm(&self) -> Result<VmFd> {
+        let mut tries = TRIES;
+        loop {
+            tries -= 1;
+            match self.kvm.create_vm() {
+                // A signal is under way: whoever is to end is ended later.
+                Err(error) if error.errno() == libc::EINTR && tries > 0 => {}
+                made => return made.context("KVM_CREATE_VM"),
+            }
+        }
+    }
+
     /// A new machine.
     pub fn bare(&self) -> Result<Bare> {
-        let vm = self.kvm.create_vm().context("KVM_CREATE_VM")?;
+        let vm = self.vm()?;
         let cpu = vm.create_vcpu(0).context("KVM_CREATE_VCPU")?;
         cpu::prepare(&cpu, &self.processor)?;
         Ok(Bare { vm, cpu })
