@@ -243,9 +243,8 @@ extern "C" fn entry(boot: &'static GuestBoot) -> ! {
     // heap that would be the end of that, too.
     give_back();
     progress.finish();
+    // Not the last to have it: that is who gives back the stack, when this thread is gone.
     drop(progress);
-    // Where nobody waits any more, that was one more piece.
-    give_back();
     crate::exit(0)
 }
 
