@@ -38,7 +38,7 @@ struct Count {
 type Check = fn(&Path) -> Result<(Count, String)>;
 
 /// What needs no guest, cheapest first.
-const CHECKS: [(&str, &str, Check); 6] = [
+const CHECKS: [(&str, &str, Check); 7] = [
     ("format", "the source is formatted", format),
     ("lint", "clippy finds nothing, in any crate", lint),
     (
@@ -51,6 +51,7 @@ const CHECKS: [(&str, &str, Check); 6] = [
         "kernel code, and what links it, says GPL-2.0-only; all else the workspace's licence",
         spdx,
     ),
+    ("text", "what is kept can be read: no program and no result of a build is among it", text),
     ("bare-metal", "what runs beside Linux builds without an operating system", bare_metal),
     ("unit", "unit tests of every crate", unit),
 ];
@@ -272,12 +273,8 @@ fn spdx(tree: &Path) -> Result<(Count, String)> {
             path.join("Cargo.toml").display()
         );
     }
-    let mut git = Command::new("git");
-    git.args(["ls-files", "--cached", "--others", "--exclude-standard", "linux"]).current_dir(tree);
-    let files = process::run_ok(&mut git, LIMIT)?;
     let mut passed = 0;
-    for file in files.lines().filter(|file| tree.join(file).exists()) {
-        let text = fs::read(tree.join(file))?;
+    for (file, text) in kept(tree, "linux")? {
         let top = String::from_utf8_lossy(&text).lines().take(2).collect::<String>();
         ensure!(
             top.contains("SPDX-License-Identifier: GPL-2.0-only"),
@@ -285,8 +282,29 @@ fn spdx(tree: &Path) -> Result<(Count, String)> {
         );
         passed += 1;
     }
+    Ok(of_files(passed))
+}
+
+/// Files below a folder that git keeps, or would, and what they say.
+fn kept(tree: &Path, folder: &str) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut git = Command::new("git");
+    git.args(["ls-files", "--cached", "--others", "--exclude-standard", folder]).current_dir(tree);
+    let files = process::run_ok(&mut git, LIMIT)?;
+    let there = files.lines().filter(|file| tree.join(file).exists());
+    there.map(|file| Ok((file.to_owned(), fs::read(tree.join(file))?))).collect()
+}
+
+fn of_files(passed: usize) -> (Count, String) {
     let count = Count { passed: passed.min(1), skipped: usize::from(passed == 0), failed: 0 };
-    Ok((count, format!("{passed} files")))
+    (count, format!("{passed} files"))
+}
+
+fn text(tree: &Path) -> Result<(Count, String)> {
+    let files = kept(tree, ".")?;
+    for (file, text) in &files {
+        ensure!(!text.contains(&0), "{file} is no text");
+    }
+    Ok(of_files(files.len()))
 }
 
 /// The crates that run without an operating system.
