@@ -13,8 +13,11 @@ use std::{env, fs};
 const ROUNDS: usize = 61;
 const LIMIT: Duration = Duration::from_secs(120);
 /// Example, what it works on, how it is told so.
-const WORK: [(&str, &str, &str); 2] =
-    [("sort", "20000000 numbers", "20000000"), ("matmul", "700 x 700", "700")];
+const WORK: [(&str, &str, &str); 3] = [
+    ("sort", "2000000 numbers", "2000000"),
+    ("sort", "20000000 numbers", "20000000"),
+    ("matmul", "700 x 700", "700"),
+];
 const WAYS: [&str; 2] = ["vm", "threads"];
 const COUNTS: [usize; 2] = [1, 2];
 
