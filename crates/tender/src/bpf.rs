@@ -33,8 +33,23 @@ pub enum When {
     AnyOf(u32),
 }
 
-/// Where a jump goes: to what is called so, or to the next instruction.
-type To = Option<&'static str>;
+/// Where a jump goes.
+#[derive(Clone, Copy, Debug)]
+enum To {
+    /// To what is called so.
+    Label(&'static str),
+    /// Over so many instructions.
+    Over(usize),
+}
+
+impl From<Option<&'static str>> for To {
+    fn from(label: Option<&'static str>) -> Self {
+        label.map_or(Self::Over(0), Self::Label)
+    }
+}
+
+/// Up to so many numbers are compared one after another.
+const FEW: usize = 3;
 
 /// A filter that is being written.
 #[derive(Debug, Default)]
@@ -54,8 +69,8 @@ impl Filter {
         filter
     }
 
-    fn push(&mut self, code: u16, k: u32, yes: To, no: To) {
-        self.rows.push((sock_filter { code, jt: 0, jf: 0, k }, yes, no));
+    fn push(&mut self, code: u16, k: u32, yes: impl Into<To>, no: impl Into<To>) {
+        self.rows.push((sock_filter { code, jt: 0, jf: 0, k }, yes.into(), no.into()));
     }
 
     fn load(&mut self, offset: u32) {
@@ -72,14 +87,37 @@ impl Filter {
         self.load(ARGUMENTS + argument * 8 + 4);
     }
 
-    /// Goes on at one of two places.
-    pub fn jump(&mut self, when: When, yes: To, no: To) {
+    /// Goes on at what is called so, or with the next instruction.
+    pub fn jump(&mut self, when: When, yes: Option<&'static str>, no: Option<&'static str>) {
         let (code, k) = match when {
             When::Equal(k) => (0x15, k),
             When::AtLeast(k) => (0x35, k),
             When::AnyOf(k) => (0x45, k),
         };
         self.push(code, k, yes, no);
+    }
+
+    /// Goes on where what was loaded leads, `other` for a number that is not there, by few steps for each: to learn which
+    /// calls are always allowed, the kernel tries a new program with all of them.
+    pub fn dispatch(&mut self, mut cases: Vec<(u32, &'static str)>, other: &'static str) {
+        cases.sort_unstable();
+        self.halves(&cases, other);
+    }
+
+    fn halves(&mut self, cases: &[(u32, &'static str)], other: &'static str) {
+        let (low, high) = cases.split_at(cases.len() / 2);
+        if cases.len() <= FEW {
+            for (at, (number, to)) in cases.iter().enumerate() {
+                let no = (at + 1 == cases.len()).then_some(other);
+                self.jump(When::Equal(*number), Some(to), no);
+            }
+            return;
+        }
+        let branch = self.rows.len();
+        self.jump(When::AtLeast(high[0].0), None, None);
+        self.halves(low, other);
+        self.rows[branch].1 = To::Over(self.rows.len() - branch - 1);
+        self.halves(high, other);
     }
 
     /// The next instruction is called so.
@@ -96,11 +134,15 @@ impl Filter {
     pub fn finish(self) -> Result<Vec<sock_filter>> {
         let labels = self.labels;
         let distance = |from: usize, to: To| -> Result<u8> {
-            let Some(name) = to else { return Ok(0) };
-            let at =
-                labels.iter().find(|label| label.0 == name).context("a label of the filter")?;
-            // Jumps count from the next instruction, and go forward only.
-            let distance = at.1.checked_sub(from + 1).context("a jump of the filter goes back")?;
+            let distance = match to {
+                To::Over(count) => count,
+                To::Label(name) => {
+                    let at = labels.iter().find(|label| label.0 == name);
+                    let at = at.context("a label of the filter")?.1;
+                    // Jumps count from the next instruction, and go forward only.
+                    at.checked_sub(from + 1).context("a jump of the filter goes back")?
+                }
+            };
             u8::try_from(distance).context("a jump of the filter is too long")
         };
         let rows = self.rows.into_iter().enumerate();
@@ -166,6 +208,30 @@ mod tests {
         assert_eq!(judge(7, 0), ALLOW);
         assert_eq!((judge(8, 1), judge(8, 4), judge(8, 2 << 32)), (ALLOW, TRAP, TRAP));
         assert_eq!(super::judge(&program, 0x4000_0003, 7, &[]), TRAP);
+    }
+
+    #[test]
+    fn each_number_leads_where_it_should() {
+        for count in 1..40 {
+            let mut filter = Filter::new("other");
+            let label = |i: u32| if i % 3 == 0 { "trap" } else { "allow" };
+            filter.dispatch((0..count).rev().map(|i| (10 + 2 * i, label(i))).collect(), "other");
+            for (name, action) in [("trap", TRAP), ("allow", ALLOW), ("other", TRACE)] {
+                filter.label(name);
+                filter.end(action);
+            }
+            let program = filter.finish().unwrap();
+            for number in 0..100 {
+                let want = match number {
+                    10.. if number % 2 == 0 && number < 10 + 2 * count => match (number - 10) / 2 {
+                        i if i % 3 == 0 => TRAP,
+                        _ => ALLOW,
+                    },
+                    _ => TRACE,
+                };
+                assert_eq!(judge(&program, ARCH, number, &[]), want, "{number} of {count}");
+            }
+        }
     }
 
     #[test]

@@ -59,26 +59,24 @@ const ALWAYS: [i64; 37] = [
 const IOCTLS: [u32; 6] =
     [0xae80, 0x8090_ae81, 0x8138_ae83, 0x4020_ae46, 0x4040_ae79, libc::TCGETS as u32];
 
-/// `KVM_CREATE_VM`, `KVM_CHECK_EXTENSION`, `KVM_GET_VCPU_MMAP_SIZE`, `KVM_CREATE_VCPU`, `KVM_SET_CPUID2`, `KVM_SET_SREGS`,
-/// `KVM_SET_XCRS`, `KVM_SET_REGS`, `KVM_SET_DEVICE_ATTR`, `KVM_SET_MSRS` and `KVM_GET_TSC_KHZ`: what makes one more
-/// virtual machine.
-const MACHINE_IOCTLS: [u32; 11] = [
+/// `KVM_CREATE_VM`, `KVM_CHECK_EXTENSION`, `KVM_GET_VCPU_MMAP_SIZE`, `KVM_ENABLE_CAP`, `KVM_CREATE_VCPU`,
+/// `KVM_SET_CPUID2`, `KVM_SET_XCRS`, `KVM_SET_DEVICE_ATTR` and `KVM_SET_MSRS`: what makes one more virtual machine.
+const MACHINE_IOCTLS: [u32; 9] = [
     0xae01,
     0xae03,
     0xae04,
+    0x4068_aea3,
     0xae41,
     0x4008_ae90,
-    0x4138_ae84,
     0x4188_aea7,
-    0x4090_ae82,
     0x4018_aee1,
     0x4008_ae89,
-    0xaea3,
 ];
 
 /// What makes a process, and what that does until it is the guest's: it executes a loader, whose steps pass this filter
 /// before they pass that of the guest.
-const PROCESS_CALLS: [i64; 9] = [
+const PROCESS_CALLS: [i64; 10] = [
+    DOOR_NUMBER as i64,
     libc::SYS_execveat,
     libc::SYS_prctl,
     libc::SYS_setpgid,
@@ -129,43 +127,39 @@ fn own_threads(filter: &mut Filter) {
 fn filter(needs: &Needs) -> Result<Vec<sock_filter>> {
     let Needs { processes, core, disks, pin, socket, later } = *needs;
     let (yes, no) = (Some("yes"), Some("no"));
-    let is = |call: i64| When::Equal(call as u32);
-    let mut filter = Filter::new("no");
-    for call in ALWAYS {
-        filter.jump(is(call), yes, None);
-    }
-    if later == Later::Processes {
-        for call in PROCESS_CALLS {
-            filter.jump(is(call), yes, None);
-        }
-        filter.jump(When::Equal(DOOR_NUMBER), yes, None);
-    }
-    if later == Later::Machines {
-        filter.jump(is(libc::SYS_eventfd2), yes, None);
+    let mut calls = vec![
+        (libc::SYS_ioctl, "ioctl"),
+        (libc::SYS_mmap, "map"),
+        (libc::SYS_mprotect, "memory"),
+        (libc::SYS_clone, "thread"),
+        (libc::SYS_clone3, "missing"),
+        (libc::SYS_tgkill, "signal"),
+    ];
+    let mut allow = |more: &[i64]| calls.extend(more.iter().map(|call| (*call, "yes")));
+    allow(&ALWAYS);
+    match later {
+        Later::Nothing => {}
+        Later::Machines => allow(&[libc::SYS_eventfd2]),
+        Later::Processes => allow(&PROCESS_CALLS),
     }
     if core {
-        filter.jump(is(libc::SYS_openat), yes, None);
+        allow(&[libc::SYS_openat]);
     }
     if processes {
         // By descriptors of processes, which only who makes one has, where files are out of reach.
-        filter.jump(is(libc::SYS_pidfd_send_signal), yes, None);
+        allow(&[libc::SYS_pidfd_send_signal]);
     }
     if disks {
-        filter.jump(is(libc::SYS_fdatasync), yes, None);
+        allow(&[libc::SYS_fdatasync]);
     }
     if pin {
-        filter.jump(is(libc::SYS_sched_setaffinity), yes, None);
+        allow(&[libc::SYS_sched_setaffinity]);
     }
     if socket.is_some() {
-        filter.jump(is(libc::SYS_sendmsg), Some("socket"), None);
-        filter.jump(is(libc::SYS_recvmsg), Some("socket"), None);
+        calls.extend([(libc::SYS_sendmsg, "socket"), (libc::SYS_recvmsg, "socket")]);
     }
-    filter.jump(is(libc::SYS_ioctl), Some("ioctl"), None);
-    filter.jump(is(libc::SYS_mmap), Some("map"), None);
-    filter.jump(is(libc::SYS_mprotect), Some("memory"), None);
-    filter.jump(is(libc::SYS_clone), Some("thread"), None);
-    filter.jump(is(libc::SYS_clone3), Some("missing"), None);
-    filter.jump(is(libc::SYS_tgkill), Some("signal"), no);
+    let mut filter = Filter::new("no");
+    filter.dispatch(calls.iter().map(|(call, to)| (*call as u32, *to)).collect(), "no");
     filter.label("ioctl");
     filter.low(1);
     for request in IOCTLS {
@@ -279,12 +273,11 @@ pub fn keeper(base: &Path) -> Result<()> {
         rules = rules.add_rule(PathBeneath::new(PathFd::new(above)?, AccessFs::RemoveDir))?;
     }
     rules.restrict_self().context("landlock")?;
-    let yes = Some("yes");
+    let calls = ALWAYS.into_iter().chain(KEEPERS).filter(|call| *call != libc::SYS_ptrace);
+    let mut calls: Vec<_> = calls.map(|call| (call as u32, "yes")).collect();
+    calls.push((libc::SYS_tgkill as u32, "signal"));
     let mut filter = Filter::new("no");
-    for call in ALWAYS.into_iter().chain(KEEPERS).filter(|call| *call != libc::SYS_ptrace) {
-        filter.jump(When::Equal(call as u32), yes, None);
-    }
-    filter.jump(When::Equal(libc::SYS_tgkill as u32), None, Some("no"));
+    filter.dispatch(calls, "no");
     own_threads(&mut filter);
     filter.label("no");
     filter.end(fails(libc::EPERM));
