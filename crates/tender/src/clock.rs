@@ -2,6 +2,7 @@
 
 pub use kyozon_join::clock::Clock;
 use std::arch::x86_64::{__cpuid, _rdtsc};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// How long the counter is compared with the clock, at least, where nobody knows its rate: a moment is known to some
@@ -42,8 +43,11 @@ impl Moment {
 }
 
 /// The counter neither stops nor changes its rate (AMD APM volume 3, function 8000_0007; Intel SDM volume 3, 18.17.1).
-fn steady() -> bool {
-    __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
+/// Every processor with 64-bit mode has this leaf.
+pub(crate) fn steady() -> bool {
+    // To ask the processor exits where the host is itself a guest.
+    static STEADY: LazyLock<bool> = LazyLock::new(|| __cpuid(0x8000_0007).edx & 1 << 8 != 0);
+    *STEADY
 }
 
 /// A clock that began at a moment. `khz` is the counter's rate where it is known, as KVM knows it.

@@ -7,10 +7,10 @@ use crate::layout::{system, PAGE};
 use crate::memory::{system_address, Block, Memory};
 use anyhow::{Context, Result};
 use kvm_bindings::{
-    kvm_device_attr, kvm_msr_entry, kvm_regs, kvm_segment, kvm_xcr, kvm_xcrs, Msrs,
-    KVM_VCPU_TSC_CTRL, KVM_VCPU_TSC_OFFSET,
+    kvm_device_attr, kvm_dtable, kvm_msr_entry, kvm_regs, kvm_segment, kvm_sregs, kvm_xcr,
+    kvm_xcrs, Msrs, KVM_VCPU_TSC_CTRL, KVM_VCPU_TSC_OFFSET,
 };
-use kvm_ioctls::{VcpuExit, VcpuFd};
+use kvm_ioctls::{SyncReg, VcpuExit, VcpuFd};
 use kyozon_abi::unikernel::*;
 use std::arch::x86_64::_rdtsc;
 use std::os::fd::AsRawFd;
@@ -26,6 +26,8 @@ const CR4_FSGSBASE: u64 = 1 << 16;
 const CR4_OSXSAVE: u64 = 1 << 18;
 /// LME, LMA, NXE. Without SCE there is no `syscall`.
 const EFER: u64 = 0xd00;
+/// What it is after a reset, of the first processor (Intel SDM volume 3, 11.4.4): nothing is mapped there.
+const APIC_BASE: u64 = 0xfee0_0900;
 /// IOPL 3, beside the bitmap of ports: see the module above.
 const RFLAGS: u64 = 0x3002;
 /// The time-stamp counter (Intel SDM volume 4, table 2-2).
@@ -84,29 +86,27 @@ impl Drop for KvmCpu {
 
 impl KvmCpu {
     /// A processor that was prepared, before the first instruction of a guest.
-    pub(super) fn new(
-        mut fd: VcpuFd,
-        processor: &Processor,
-        memory: &Memory,
-        root: u64,
-    ) -> Result<Self> {
+    pub(super) fn new(mut fd: VcpuFd, processor: &Processor, memory: &Memory, root: u64) -> Self {
         let bit = |on: bool, bit| if on { bit } else { 0 };
         let cr4 = CR4
             | bit(processor.xcr0 != 0, CR4_OSXSAVE)
             | bit(processor.features & FEATURE_FSGSBASE != 0, CR4_FSGSBASE);
-        set_special(&fd, cr4, root, memory.layout.thread)?;
-        fd.set_regs(&kvm_regs {
+        // KVM takes all registers with the first KVM_RUN: each call about a processor loads it.
+        let first = fd.sync_regs_mut();
+        first.sregs = special(cr4, root, memory.layout.thread);
+        first.regs = kvm_regs {
             rip: memory.layout.entry,
             rsp: memory.layout.stack_top() - 8,
             rdi: system_address(system::BOOT),
             rsi: memory.layout.argument,
             rflags: RFLAGS,
             ..Default::default()
-        })
-        .context("KVM_SET_REGS")?;
+        };
+        fd.set_sync_dirty_reg(SyncReg::Register);
+        fd.set_sync_dirty_reg(SyncReg::SystemRegister);
         let exit = std::ptr::from_mut(&mut fd.get_kvm_run().immediate_exit) as usize;
         let kick = Arc::new(KvmKick { exit: exit.into(), thread: AtomicI32::new(0) });
-        Ok(Self { fd, block: memory.block.clone(), frame: None, kick })
+        Self { fd, block: memory.block.clone(), frame: None, kick }
     }
 
     /// Ticks of the counter in a millisecond.
@@ -152,8 +152,7 @@ pub(super) fn prepare(fd: &VcpuFd, processor: &Processor) -> Result<()> {
 }
 
 /// Segments, control registers and tables.
-fn set_special(fd: &VcpuFd, cr4: u64, root: u64, thread: u64) -> Result<()> {
-    let mut special = fd.get_sregs().context("KVM_GET_SREGS")?;
+fn special(cr4: u64, root: u64, thread: u64) -> kvm_sregs {
     let data = kvm_segment {
         limit: u32::MAX,
         selector: DATA,
@@ -165,10 +164,7 @@ fn set_special(fd: &VcpuFd, cr4: u64, root: u64, thread: u64) -> Result<()> {
         g: 1,
         ..Default::default()
     };
-    special.cs = kvm_segment { selector: CODE, type_: 11, db: 0, l: 1, ..data };
-    (special.ds, special.es, special.ss, special.gs) = (data, data, data, data);
-    special.fs = kvm_segment { base: thread, ..data };
-    special.tr = kvm_segment {
+    let task = kvm_segment {
         base: system_address(system::TSS),
         limit: TSS_LIMIT,
         selector: TASK,
@@ -176,11 +172,25 @@ fn set_special(fd: &VcpuFd, cr4: u64, root: u64, thread: u64) -> Result<()> {
         present: 1,
         ..Default::default()
     };
-    special.ldt = kvm_segment { type_: 2, unusable: 1, ..Default::default() };
-    (special.gdt.base, special.gdt.limit) = (system_address(system::GDT), GDT_LIMIT);
-    (special.idt.base, special.idt.limit) = (system_address(system::IDT), IDT_LIMIT);
-    (special.cr0, special.cr3, special.cr4, special.efer) = (CR0, root, cr4, EFER);
-    fd.set_sregs(&special).context("KVM_SET_SREGS")
+    let table = |at, limit| kvm_dtable { base: system_address(at), limit, ..Default::default() };
+    kvm_sregs {
+        cs: kvm_segment { selector: CODE, type_: 11, db: 0, l: 1, ..data },
+        ds: data,
+        es: data,
+        fs: kvm_segment { base: thread, ..data },
+        gs: data,
+        ss: data,
+        tr: task,
+        ldt: kvm_segment { type_: 2, unusable: 1, ..Default::default() },
+        gdt: table(system::GDT, GDT_LIMIT),
+        idt: table(system::IDT, IDT_LIMIT),
+        cr0: CR0,
+        cr3: root,
+        cr4,
+        efer: EFER,
+        apic_base: APIC_BASE,
+        ..Default::default()
+    }
 }
 
 /// Lets the guest read the host's counter: all peers then have the same clock. Where KVM has no way to set the

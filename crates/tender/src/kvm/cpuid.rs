@@ -1,19 +1,21 @@
 //! What the processor says of itself to a guest: little, as guests take features from the boot block.
 //!
 //! KVM checks control registers against it, so what the tender sets there must be in it. To ask KVM for all that it
-//! can do costs half a millisecond where `cpuid` exits; a handful of leaves is read from the processor instead,
-//! reduced to what every KVM passes on where the processor has it.
+//! can do executes `cpuid` a hundred times, which is slow where that exits; a handful of leaves is read from the
+//! processor instead, reduced to what every KVM passes on where the processor has it.
 
+use crate::clock::steady;
 use anyhow::{Context, Result};
 use kvm_bindings::{kvm_cpuid_entry2, CpuId, KVM_CPUID_FLAG_SIGNIFCANT_INDEX};
 use kyozon_abi::unikernel::{FEATURE_AVX2, FEATURE_FSGSBASE};
-use std::arch::x86_64::__cpuid_count;
+use std::arch::x86_64::{__cpuid, _xgetbv};
 
 /// Bits of leaf 1, ECX: SSE3, PCLMULQDQ, SSSE3, FMA, CMPXCHG16B, SSE4.1, SSE4.2, MOVBE, POPCNT, AES, AVX, F16C, RDRAND.
 const PLAIN: u32 =
     1 | 1 << 1 | 1 << 9 | 1 << 12 | 1 << 13 | 3 << 19 | 1 << 22 | 1 << 23 | 1 << 25 | 7 << 28;
-/// XSAVE, of leaf 1, ECX.
+/// XSAVE, of leaf 1, ECX, and that it is in use.
 const XSAVE: u32 = 1 << 26;
+const OSXSAVE: u32 = 1 << 27;
 const AVX: u32 = 1 << 28;
 /// Leaf 1, EDX: FPU, DE, PSE, TSC, MSR, PAE, CX8, PGE, CMOV, PAT, PSE-36, CLFSH, MMX, FXSR, SSE, SSE2.
 const OLD: u32 = 1
@@ -47,49 +49,69 @@ pub struct Processor {
     pub xcr0: u64,
 }
 
-fn leaf(function: u32, index: u32, flags: u32, mask: [u32; 4]) -> kvm_cpuid_entry2 {
-    let has = __cpuid_count(function, index);
-    let [eax, ebx, ecx, edx] = mask;
-    let (eax, ebx, ecx, edx) = (has.eax & eax, has.ebx & ebx, has.ecx & ecx, has.edx & edx);
-    kvm_cpuid_entry2 { function, index, flags, eax, ebx, ecx, edx, ..Default::default() }
+/// A leaf that says this.
+fn leaf(function: u32, [eax, ebx, ecx, edx]: [u32; 4]) -> kvm_cpuid_entry2 {
+    kvm_cpuid_entry2 { function, eax, ebx, ecx, edx, ..Default::default() }
+}
+
+/// One of several leaves with this number.
+fn indexed(function: u32, index: u32, says: [u32; 4]) -> kvm_cpuid_entry2 {
+    let flags = KVM_CPUID_FLAG_SIGNIFCANT_INDEX;
+    kvm_cpuid_entry2 { index, flags, ..leaf(function, says) }
+}
+
+/// What the processor says, of these bits.
+fn has(function: u32, [eax, ebx, ecx, edx]: [u32; 4]) -> [u32; 4] {
+    let has = __cpuid(function);
+    [has.eax & eax, has.ebx & ebx, has.ecx & ecx, has.edx & edx]
+}
+
+/// XCR0 as Linux has set it.
+///
+/// # Safety
+///
+/// CPUID says OSXSAVE.
+#[target_feature(enable = "xsave")]
+unsafe fn enabled_states() -> u32 {
+    // SAFETY: the caller's promise; register 0 exists (Intel SDM volume 2, XGETBV).
+    unsafe { _xgetbv(0) as u32 }
 }
 
 impl Processor {
     /// This machine's.
     pub fn new() -> Result<Self> {
-        let all = [u32::MAX; 4];
-        let indexed = KVM_CPUID_FLAG_SIGNIFCANT_INDEX;
-        let mut first = leaf(0, 0, 0, all);
-        first.eax = first.eax.min(0xd);
-        let mut basic = leaf(1, 0, 0, [u32::MAX, 0xff00, PLAIN | XSAVE, OLD]);
-        let mut structured = leaf(7, 0, indexed, [0, STRUCTURED, 0, 0]);
-        let mut state = leaf(0xd, 0, indexed, [7, u32::MAX, u32::MAX, 0]);
-        // KVM wants all of a leaf's numbers to fit each other: x87, SSE and AVX lie in the first 832 bytes.
-        let xsave = basic.ecx & XSAVE != 0 && state.eax & 3 == 3 && first.eax >= 0xd;
-        let avx = xsave && basic.ecx & AVX != 0 && state.eax & 4 != 0;
+        let mut first = has(0, [u32::MAX; 4]);
+        first[0] = first[0].min(0xd);
+        let mut basic = has(1, [u32::MAX, 0xff00, PLAIN | XSAVE | OSXSAVE, OLD]);
+        // SAFETY: as it says.
+        let states = if basic[2] & OSXSAVE == 0 { 0 } else { unsafe { enabled_states() } };
+        basic[2] &= !OSXSAVE;
+        let mut structured = has(7, [0, STRUCTURED, 0, 0]);
+        let xsave = basic[2] & XSAVE != 0 && states & 3 == 3 && first[0] >= 0xd;
+        let avx = xsave && basic[2] & AVX != 0 && states & 4 != 0;
         if !xsave {
-            basic.ecx &= !XSAVE;
+            basic[2] &= !XSAVE;
         }
         if !avx {
-            basic.ecx &= !(AVX | 1 << 12 | 1 << 29);
-            structured.ebx &= !AVX2;
-            state.eax &= 3;
+            basic[2] &= !(AVX | 1 << 12 | 1 << 29);
+            structured[1] &= !AVX2;
         }
-        (state.ebx, state.ecx) = if avx { (832, 832) } else { (576, 576) };
-        let mut long = leaf(0x8000_0000, 0, 0, all);
-        long.eax = long.eax.min(0x8000_0008);
-        let mut leaves = vec![first, basic, structured];
+        let mut leaves = vec![leaf(0, first), leaf(1, basic), indexed(7, 0, structured)];
         if xsave {
-            leaves.push(state);
-            leaves.push(leaf(0xd, 2, indexed, if avx { [u32::MAX; 4] } else { [0; 4] }));
+            // KVM wants all numbers to fit each other: x87, SSE and the header have 576 bytes, AVX the next 256 (Intel
+            // SDM volume 1, 13.4 and 13.5.1).
+            let (states, bytes) = if avx { (7, 832) } else { (3, 576) };
+            leaves.push(indexed(0xd, 0, [states, bytes, bytes, 0]));
+            leaves.push(indexed(0xd, 2, if avx { [256, 576, 0, 0] } else { [0; 4] }));
         }
-        leaves.push(long);
-        leaves.push(leaf(0x8000_0001, 0, 0, [u32::MAX, 0, LONG_ECX, OLD | LONG_EDX]));
-        leaves.push(leaf(0x8000_0007, 0, 0, [0, 0, 0, 1 << 8]));
-        leaves.push(leaf(0x8000_0008, 0, 0, [0xffff, 0, 0, 0]));
+        // Every processor with 64-bit mode has these.
+        leaves.push(leaf(0x8000_0000, [0x8000_0008, 0, 0, 0]));
+        leaves.push(leaf(0x8000_0001, has(0x8000_0001, [u32::MAX, 0, LONG_ECX, OLD | LONG_EDX])));
+        leaves.push(leaf(0x8000_0007, [0, 0, 0, u32::from(steady()) << 8]));
+        leaves.push(leaf(0x8000_0008, has(0x8000_0008, [0xffff, 0, 0, 0])));
         let bit = |on: bool, bit| if on { bit } else { 0 };
-        let features = bit(avx && structured.ebx & AVX2 != 0, FEATURE_AVX2)
-            | bit(structured.ebx & FSGSBASE != 0, FEATURE_FSGSBASE);
+        let features = bit(avx && structured[1] & AVX2 != 0, FEATURE_AVX2)
+            | bit(structured[1] & FSGSBASE != 0, FEATURE_FSGSBASE);
         let xcr0 = bit(xsave, 3) | bit(avx, 4);
         let cpuid = CpuId::from_entries(&leaves).context("a few leaves")?;
         Ok(Self { cpuid, features, xcr0 })

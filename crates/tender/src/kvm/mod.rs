@@ -18,10 +18,10 @@ use crate::layout::{system, Layout, LARGE_PAGE, PAGE, SYSTEM_BYTES};
 use crate::memory::{system_address, Block, Memory};
 use anyhow::{bail, Context, Result};
 use cpuid::Processor;
-use kvm_bindings::kvm_userspace_memory_region;
-use kvm_ioctls::{IoEventAddress, Kvm, VcpuFd, VmFd};
+use kvm_bindings::{kvm_enable_cap, kvm_userspace_memory_region, KVM_CAP_SPLIT_IRQCHIP};
+use kvm_ioctls::{Cap, IoEventAddress, Kvm, VcpuFd, VmFd};
 use kyozon_abi::unikernel::*;
-use pages::{PageTables, Right};
+use pages::{PageTables, Right, BLOCK_BASE};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use vm_memory::VolatileMemory;
@@ -30,8 +30,8 @@ use vmm_sys_util::eventfd::EventFd;
 pub use cpu::KvmCpu;
 pub use tables::{DOOR, DOORBELL};
 
-/// Memory slots: the guest's block, whose offsets are physical addresses, and from here on regions, whose virtual
-/// addresses are.
+/// Memory slots: the guest's block, at [`BLOCK_BASE`], and from here on regions, whose virtual addresses are physical ones,
+/// too.
 const REGION_SLOT: u32 = 1;
 /// The slot of what a spawned peer shares with its family, and the physical address of its family's block, of which
 /// the tender's pages are left out.
@@ -58,6 +58,9 @@ impl Host {
         if version != 12 {
             bail!("/dev/kvm speaks version {version} of its interface, not 12");
         }
+        if !kvm.check_extension(Cap::SyncRegs) {
+            bail!("/dev/kvm does not take registers at an entry (Linux 4.17 and newer do)");
+        }
         Ok(Self { kvm, processor: Processor::new()? })
     }
 
@@ -76,6 +79,11 @@ impl Host {
     /// A new machine.
     pub fn bare(&self) -> Result<Bare> {
         let vm = self.vm()?;
+        // The guest has no use for a local APIC, but a processor without one makes Linux change its own code and tell
+        // all CPUs, which is a tenth of a start. Without the other interrupt controllers, of which no CPU is told. It
+        // works without.
+        let apic = kvm_enable_cap { cap: KVM_CAP_SPLIT_IRQCHIP, ..Default::default() };
+        let _ = vm.enable_cap(&apic);
         let cpu = vm.create_vcpu(0).context("KVM_CREATE_VCPU")?;
         cpu::prepare(&cpu, &self.processor)?;
         Ok(Bare { vm, cpu })
@@ -105,7 +113,7 @@ impl KvmSpace {
         map_system(&mut tables)?;
         map_own(&mut tables, memory)?;
         tables::fill(memory)?;
-        set_slot(&vm, 0, 0, &memory.block)?;
+        set_slot(&vm, 0, BLOCK_BASE, &memory.block)?;
         if memory.is_spawned() {
             let (host, bytes) = (memory.shared.as_ptr() as u64, memory.shared.size() as u64);
             let left_out = SYSTEM_BYTES;
@@ -113,7 +121,7 @@ impl KvmSpace {
         } else {
             advise(&memory.block, &memory.layout);
         }
-        let cpu = KvmCpu::new(cpu, &host.processor, memory, tables.root())?;
+        let cpu = KvmCpu::new(cpu, &host.processor, memory, tables.root());
         let features = FEATURE_REGIONS | host.processor.features;
         Ok((
             Arc::new(Self {
@@ -156,7 +164,7 @@ fn map_system(tables: &mut PageTables) -> Result<()> {
         (system::TSS, PAGE, Right::Hidden),
         (system::FAULT_STACK, PAGE, Right::Write),
     ] {
-        tables.map(system_address(offset), offset, bytes, right)?;
+        tables.map(system_address(offset), BLOCK_BASE + offset, bytes, right)?;
     }
     Ok(())
 }
@@ -169,7 +177,7 @@ fn map_own(tables: &mut PageTables, memory: &Memory) -> Result<()> {
             _ => Right::Read,
         };
         let elsewhere = memory.is_spawned() && !piece.private;
-        let physical = piece.offset + if elsewhere { SHARED_BASE } else { 0 };
+        let physical = piece.offset + if elsewhere { SHARED_BASE } else { BLOCK_BASE };
         tables.map(piece.base, physical, piece.bytes, right)?;
     }
     Ok(())
@@ -222,6 +230,6 @@ impl Space for KvmSpace {
     }
 }
 
-const _: () =
-    assert!(SYSTEM_BYTES % LARGE_PAGE == 0 && SYSTEM_BYTES + GUEST_MAX_MEMORY <= SHARED_BASE);
+const _: () = assert!(SYSTEM_BYTES % LARGE_PAGE == 0);
+const _: () = assert!(BLOCK_BASE + SYSTEM_BYTES + GUEST_MAX_MEMORY <= SHARED_BASE);
 const _: () = assert!(SHARED_BASE + SYSTEM_BYTES + GUEST_MAX_MEMORY <= REGION_BASE);

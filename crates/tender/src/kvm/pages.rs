@@ -42,6 +42,16 @@ impl Right {
     }
 }
 
+/// Physical address of the guest's block. Below 4 GiB lie pages that KVM itself adds to a machine where the processor
+/// virtualizes accesses to the local APIC, or cannot run real mode (linux: arch/x86/kvm, `APIC_ACCESS_PAGE_PRIVATE_MEMSLOT`
+/// and `TSS_PRIVATE_MEMSLOT`).
+pub const BLOCK_BASE: u64 = 1 << 32;
+
+/// Where an entry of a table lies in the block.
+fn offset(table: u64, index: u64) -> usize {
+    (table - BLOCK_BASE + index * 8) as usize
+}
+
 /// The tables of one guest.
 #[derive(Debug)]
 pub struct PageTables {
@@ -50,22 +60,22 @@ pub struct PageTables {
 }
 
 impl PageTables {
-    /// Tables that map nothing. The tender's pages are the guest's physical memory from 0 on.
+    /// Tables that map nothing. The tender's pages are the guest's physical memory from [`BLOCK_BASE`] on.
     pub fn new(system: Block) -> Self {
         Self { system, next: system::TABLES + PAGE }
     }
 
     /// Physical address of the top table, for CR3.
     pub fn root(&self) -> u64 {
-        system::TABLES
+        BLOCK_BASE + system::TABLES
     }
 
     fn entry(&self, table: u64, index: u64) -> Result<u64> {
-        Ok(self.system.get_ref::<u64>((table + index * 8) as usize)?.load())
+        Ok(self.system.get_ref::<u64>(offset(table, index))?.load())
     }
 
     fn set(&self, table: u64, index: u64, value: u64) -> Result<()> {
-        self.system.get_ref::<u64>((table + index * 8) as usize)?.store(value);
+        self.system.get_ref::<u64>(offset(table, index))?.store(value);
         Ok(())
     }
 
@@ -77,7 +87,7 @@ impl PageTables {
             return Ok(entry & ADDRESS);
         }
         ensure!(self.next < SYSTEM_BYTES, "no room for page tables: use fewer or smaller regions");
-        let new = self.next;
+        let new = BLOCK_BASE + self.next;
         self.next += PAGE;
         self.set(table, index, new | PRESENT | WRITE | USER | ACCESSED_DIRTY)?;
         Ok(new)
