@@ -96,8 +96,9 @@ pub struct Group {
 }
 
 impl Group {
-    /// Puts peers together, numbered from `first` on, with no regions.
-    pub fn new(first: usize, peers: Vec<Peer>, tokens: Tokens, clock: Clock) -> Self {
+    /// Puts peers together, numbered from `first` on, with no regions. Until it has its clock, it goes by the
+    /// system's.
+    pub fn new(first: usize, peers: Vec<Peer>, tokens: Tokens) -> Self {
         Self {
             seats: Seats::new(first, peers, tokens.room()),
             first,
@@ -106,7 +107,7 @@ impl Group {
             member: None,
             limit: u64::MAX,
             pins: Pins::default(),
-            clock,
+            clock: Clock::default(),
             regions: Mutex::default(),
             changed: Condvar::new(),
             stopped: AtomicBool::new(false),

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::backend::Mapping;
-use crate::clock::{since, Moment};
 use crate::elf;
 use crate::layout::Layout;
 
@@ -38,7 +37,7 @@ pub fn peer(regions: bool, family: usize, generation: u32) -> Peer {
 pub fn group(peers: usize, regions: bool) -> Group {
     let tokens = Tokens::new(peers, peers).unwrap();
     let first = (0..peers).map(|number| peer(regions, number, 1)).collect();
-    Group::new(0, first, tokens, since(Moment::now(), Some(1_000_000)))
+    Group::new(0, first, tokens)
 }
 
 #[test]
@@ -130,8 +129,7 @@ fn limits_hold() {
 #[test]
 fn guests_to_come_and_regions_share_one_limit() {
     let tokens = Tokens::new(4, 4).unwrap();
-    let clock = since(Moment::now(), Some(1_000_000));
-    let mut group = Group::new(0, vec![peer(true, 0, 1)], tokens, clock);
+    let mut group = Group::new(0, vec![peer(true, 0, 1)], tokens);
     let own = group.seats.get(0).unwrap().memory.layout.bytes;
     group.limit = own + 5 * PAGE;
     assert_eq!(group.create(0, b"a", 2 * PAGE, None), Ok(0));
@@ -145,9 +143,8 @@ fn guests_to_come_and_regions_share_one_limit() {
 #[test]
 fn numbers_of_other_runs_are_not_this_runs() {
     let tokens = Tokens::new(MAX_PEERS, MAX_PEERS).unwrap();
-    let clock = since(Moment::now(), Some(1_000_000));
     let peers = vec![peer(true, 5, 1), peer(true, 6, 1)];
-    let group = Group::new(5, peers, tokens, clock);
+    let group = Group::new(5, peers, tokens);
     let numbers: Vec<_> = group.seats.all().iter().map(|(number, _)| *number).collect();
     assert_eq!(numbers, [5, 6]);
     assert!(group.peer(4).is_err() && group.is_over(4) && !group.is_over(5));

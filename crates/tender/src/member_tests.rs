@@ -5,7 +5,6 @@ use crate::group::tests::peer;
 use crate::layout::PAGE;
 use crate::memory::memory_file;
 use crate::tokens::Tokens;
-use kyozon_join::clock::Clock;
 use rustix::net::{socketpair, AddressFamily, SocketFlags, SocketType};
 use std::sync::OnceLock;
 
@@ -17,7 +16,7 @@ fn group() -> (Arc<Group>, Socket) {
     let (ours, keepers) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     let tokens = Tokens::new(MAX_PEERS, MAX_PEERS).unwrap();
-    let mut group = Group::new(3, vec![peer(true, 3, 1)], tokens, Clock::default());
+    let mut group = Group::new(3, vec![peer(true, 3, 1)], tokens);
     let member = Member::new(ours.into());
     let block = shared_block(BYTES, memory_file(c"region", BYTES).unwrap(), true).unwrap();
     member

@@ -467,17 +467,18 @@ pub fn run(options: &Options) -> Result<Summary> {
     for _ in 0..options.vms {
         machines.push(machine(host.as_ref(), &readers, &image, &file, options.memory)?);
     }
-    let clock = clock::since(clock_began, machines[0].khz);
+    let khz = machines[0].khz;
+    let clock = || clock::since(clock_began, khz);
     let mut joined = match (socket, &options.group) {
-        (Some(socket), Some(meeting)) => Some(join(socket, meeting, clock, backend, options)?),
+        (Some(socket), Some(meeting)) => Some(join(socket, meeting, clock(), backend, options)?),
         _ => None,
     };
-    let (first, tokens, clock, limit) = match &mut joined {
+    let (first, tokens, group_clock, limit) = match &mut joined {
         Some(joined) => {
             let tokens = std::mem::take(&mut joined.tokens).into();
-            (joined.first, tokens, joined.clock, joined.limit)
+            (joined.first, tokens, Some(joined.clock), joined.limit)
         }
-        None => (0, tokens(most, options.vms, backend)?, clock, most),
+        None => (0, tokens(most, options.vms, backend)?, None, most),
     };
     let mut starters = Vec::new();
     let mut peers = Vec::new();
@@ -489,17 +490,29 @@ pub fn run(options: &Options) -> Result<Summary> {
     }
     let own: Vec<_> = tokens.all().into_iter().skip(first).collect();
     options.devices.make(&mut peers, &own)?;
-    let mut group = Group::new(first, peers, tokens, clock);
+    let arguments = arguments(options)?;
+    let mut group = Group::new(first, peers, tokens);
     group.pins = pins;
     let (count, mapped) = match joined {
         Some(joined) => member(&mut group, joined)?,
         None => alone(&mut group, options)?,
     };
+    let event = || EventFd::new(libc::EFD_CLOEXEC).context("eventfd");
+    let (done, stop) = (event()?, event()?);
+    let core = options.core.as_deref();
+    confine::give_up_files(core)?;
+    let mut cpus = Vec::new();
+    for ((_, peer), start) in group.seats.all().iter().zip(starters) {
+        let queues: Vec<_> = peer.devices.bells().collect();
+        cpus.push(start(&peer.memory, &group.tokens.all(), &queues)?);
+    }
+    // As late as can be: to learn an unknown rate takes time, which has passed in part.
+    group.clock = group_clock.unwrap_or_else(clock);
     let group = Arc::new(group);
     let boot = Boot {
         backend,
         peers: count,
-        arguments: arguments(options)?,
+        arguments,
         argument_count: options.arguments.len(),
         limit,
         spawn: limit > options.vms,
@@ -520,15 +533,6 @@ pub fn run(options: &Options) -> Result<Summary> {
         let _ = group.spawner.set(spawner);
     } else {
         drop((host, readers));
-    }
-    let event = || EventFd::new(libc::EFD_CLOEXEC).context("eventfd");
-    let (done, stop) = (event()?, event()?);
-    let core = options.core.as_deref();
-    confine::give_up_files(core)?;
-    let mut cpus = Vec::new();
-    for ((_, peer), start) in group.seats.all().iter().zip(starters) {
-        let queues: Vec<_> = peer.devices.bells().collect();
-        cpus.push(start(&peer.memory, &group.tokens.all(), &queues)?);
     }
     let socket = group.member.as_ref().map(|member| member.descriptor());
     let (core_file, disks) = (core.is_some(), !options.devices.blocks.is_empty());
