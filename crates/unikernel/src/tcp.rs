@@ -125,6 +125,12 @@ impl<P: Frames> Stack<P> {
 
     /// Takes what there is, but no more than a turn's frames, however fast they come; sends what there is.
     pub fn poll(&mut self) {
+        self.poll_quietly();
+        self.notify();
+    }
+
+    /// As [`Stack::poll`], but what is sent may stay here up to [`Stack::notify`].
+    pub fn poll_quietly(&mut self) {
         let now = now(&self.port.0);
         let Self { port, interface, sockets } = self;
         for _ in 0..TURN {
@@ -134,7 +140,10 @@ impl<P: Frames> Stack<P> {
             }
         }
         interface.poll_egress(now, port, sockets);
-        // Once for all frames.
+    }
+
+    /// Says that there are frames to be sent: once for all of them.
+    pub fn notify(&mut self) {
         self.port.0.notify();
     }
 

@@ -2,6 +2,7 @@
 
 use super::command::Then;
 use super::{resp, Header, HEADER};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Deref;
 use kyozon_channel::border::Faithful;
@@ -12,8 +13,8 @@ use kyozon_channel::spsc::{Control, Reader, Writer};
 /// A worker that has not said that it is there after so many nanoseconds is not.
 const PATIENCE: u64 = 10_000_000_000;
 
-/// Batches that a worker has before another gets some: to wake one that sleeps takes as long as it takes to do several.
-const CROWD: usize = 8;
+/// Commands that a worker has before another gets some: to wake one that sleeps takes as long as it takes to do dozens.
+const CROWD: usize = 64;
 
 /// Commands of a batch, at most: all of them get an error where its worker dies.
 const COMMANDS: usize = 1024;
@@ -22,9 +23,17 @@ const COMMANDS: usize = 1024;
 struct Hand<C, D> {
     batches: Writer<C, D>,
     answers: Reader<C, D>,
-    /// Batches that it has.
-    has: usize,
+    /// Commands of each batch that it has, and of all.
+    has: VecDeque<usize>,
+    commands: usize,
     alive: bool,
+}
+
+impl<C, D> Hand<C, D> {
+    /// Whether it lives and has something to do.
+    fn is_busy(&self) -> bool {
+        self.alive && !self.has.is_empty()
+    }
 }
 
 /// A batch that a worker has: the first bytes of a client's input.
@@ -81,7 +90,13 @@ where
 {
     /// A front for so many clients, and a worker at each pair of rings: of batches, and of answers.
     pub fn new(clients: usize, rings: Vec<(Writer<C, D>, Reader<C, D>)>, me: &'a G) -> Self {
-        let hand = |(batches, answers)| Hand { batches, answers, has: 0, alive: true };
+        let hand = |(batches, answers)| Hand {
+            batches,
+            answers,
+            has: VecDeque::new(),
+            commands: 0,
+            alive: true,
+        };
         let clients = (0..clients).map(|_| Client::default()).collect();
         let hands = rings.into_iter().map(hand).collect();
         let buffer = alloc::vec![0; kyozon_channel::spsc::limit(super::RING)];
@@ -149,7 +164,7 @@ where
 
     /// Whether workers have something to do.
     pub fn waits(&self) -> bool {
-        self.hands.iter().any(|hand| hand.alive && hand.has > 0)
+        self.hands.iter().any(Hand::is_busy)
     }
 
     /// Forgets a client, for another one in its place.
@@ -160,7 +175,7 @@ where
 
     /// Wakes the workers that sleep and have something to do.
     pub fn notify(&mut self) {
-        for hand in self.hands.iter_mut().filter(|hand| hand.alive && hand.has > 0) {
+        for hand in self.hands.iter_mut().filter(|hand| hand.is_busy()) {
             hand.batches.notify(self.me);
         }
     }
@@ -210,7 +225,7 @@ where
     fn give(&mut self, number: usize, bytes: usize, commands: usize) -> bool {
         let alive = (0..self.hands.len()).filter(|hand| self.hands[*hand].alive);
         let client = &mut self.clients[number];
-        let Some(hand) = alive.min_by_key(|hand| self.hands[*hand].has / CROWD) else {
+        let Some(hand) = alive.min_by_key(|hand| self.hands[*hand].commands / CROWD) else {
             client.answer(commands, "ERR no worker is left");
             client.done(bytes);
             return true;
@@ -233,7 +248,8 @@ where
         grant.commit_quietly(HEADER + bytes);
         client.number = batch;
         client.batch = Some(Batch { hand, bytes, commands });
-        self.hands[hand].has += 1;
+        self.hands[hand].has.push_back(commands);
+        self.hands[hand].commands += commands;
         true
     }
 
@@ -257,11 +273,12 @@ where
     /// Looks who has died of those that have something to do.
     pub fn look(&mut self) {
         for hand in 0..self.hands.len() {
-            let Hand { answers, alive: true, has: 1.., .. } = &mut self.hands[hand] else {
+            let by = &mut self.hands[hand];
+            if !by.is_busy() {
                 continue;
-            };
+            }
             // With a deadline that has passed, it is only looked.
-            let found = answers.peek(self.me, Some(0)).map(drop);
+            let found = by.answers.peek(self.me, Some(0)).map(drop);
             if !matches!(found, Ok(()) | Err(Error::TimedOut)) {
                 self.bury(hand);
             }
@@ -270,8 +287,8 @@ where
 
     /// Answers came from a worker, in so many bytes of the buffer.
     fn answered(&mut self, hand: usize, bytes: usize) {
-        let has = &mut self.hands[hand].has;
-        *has = has.saturating_sub(1);
+        let by = &mut self.hands[hand];
+        by.commands -= by.has.pop_front().unwrap_or(0);
         let Some(header) = Header::of(&self.buffer[..bytes]) else { return };
         let Some(client) = self.clients.get_mut(header.client as usize) else { return };
         let done = header.done as usize;

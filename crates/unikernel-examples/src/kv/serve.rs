@@ -20,6 +20,10 @@ const BUFFER: usize = 16 << 10;
 /// How long clients get what is left when the store ends, in nanoseconds.
 const LINGER: u64 = 1_000_000_000;
 
+/// So many turns after each other with something to do, frames are kept: to tell the network of them is an exit, which
+/// takes as long as several requests.
+const TURNS: u32 = 4;
+
 /// A connection, or one that is waited for.
 struct Connection {
     handle: SocketHandle,
@@ -51,9 +55,9 @@ pub fn serve<P, C, D, G>(
         let _ = socket.listen(tcp);
         connections.push(Connection { handle, open: false });
     }
-    let mut looked = me.now();
+    let (mut looked, mut turns) = (me.now(), 0_u32);
     while !front.is_over() {
-        stack.poll();
+        stack.poll_quietly();
         let mut busy = front.collect();
         // Who never sleeps looks, too.
         if me.now().saturating_sub(looked) >= me.heartbeat() {
@@ -65,6 +69,10 @@ pub fn serve<P, C, D, G>(
         }
         // Once for all clients: who is woken for each may sleep again in between.
         front.notify();
+        turns = turns.wrapping_add(1);
+        if !busy || turns % TURNS == 0 {
+            stack.notify();
+        }
         if !busy && !answers(front, me) {
             sleep(stack, front, bell, me);
         }
