@@ -83,6 +83,13 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What a guest said, nanoseconds, as microseconds.
+fn micros(said: &str) -> Result<Vec<f64>> {
+    let one =
+        |ns: &str| Ok(ns.parse::<f64>().with_context(|| format!("no number: {ns}"))? / 1000.0);
+    said.split_whitespace().map(one).collect()
+}
+
 /// The operator's command, and where its images are.
 pub fn kyozon() -> Result<Command> {
     let program = product::file("kyozon")?;

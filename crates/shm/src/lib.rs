@@ -6,6 +6,8 @@
 //! | `exchange` | 8192 integers there and back in shared memory, under a lock: written, each raised by one, checked |
 //! | `line` | a cache line there and back |
 //! | `wake N` | a permit's way to who waits for it, N microseconds after that began to wait |
+//! | `token` | the call that gives a token: a doorbell of the tender's, in machines |
+//! | `nap` | the call that sleeps, where its time has come: there and back to who looks after sleepers |
 //! | `ring N` | [`VOLUME`] bytes through a ring, in records of N |
 //! | `place N` | the same, written and read where they lie |
 //! | `across N` | the same bytes copied once, by one, after the other wrote them |
@@ -60,6 +62,8 @@ const ALL: &[(&str, Experiment)] = &[
     ("exchange", exchange::measure),
     ("line", line::measure),
     ("wake", wake::measure),
+    ("token", wake::token),
+    ("nap", wake::nap),
     ("spawn", wake::spawn),
     ("ring", ring::through),
     ("place", ring::in_place),
@@ -138,6 +142,8 @@ mod tests {
     fn every_experiment_gives_its_samples() {
         for words in [
             "exchange 20",
+            "token 20",
+            "nap 20",
             "line 5",
             "wake 10 5",
             "wake 3 2000",

@@ -5,6 +5,7 @@ use crate::{deadline, place, Samples};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
+use kyozon_channel::park::Park;
 use kyozon_channel::sync::Semaphore;
 use kyozon_unikernel_examples::machine;
 
@@ -54,6 +55,27 @@ pub fn measure(count: usize, pause: usize) -> Samples {
             _ => Err("the waiter was not woken"),
         }
     })
+}
+
+/// Until a token is given, of one who does not sleep: the caller.
+pub fn token(count: usize, _: usize) -> Samples {
+    let me = &machine::member();
+    Ok(timed(count, || me.unpark(me.me().number())))
+}
+
+/// Until a sleep is over whose time had come before it began.
+pub fn nap(count: usize, _: usize) -> Samples {
+    let me = &machine::member();
+    Ok(timed(count, || me.park(Some(0))))
+}
+
+fn timed(count: usize, what: impl Fn()) -> Vec<u64> {
+    let one = |_| {
+        let before = machine::now();
+        what();
+        (machine::now() - before).max(1)
+    };
+    (0..count).map(one).collect()
 }
 
 /// From the call that makes a thread to the thread's first instruction of its own.

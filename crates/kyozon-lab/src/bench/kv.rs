@@ -20,6 +20,8 @@ const PIPELINES: [(usize, usize); 2] = [(1, 30_000), (16, 400_000)];
 const COMMANDS: [&str; 2] = ["SET", "GET"];
 /// Workers of the store.
 const WORKERS: &str = "2";
+/// Samples of what a call takes.
+const CALLS: &str = "1000";
 /// Keys that the client chooses from.
 const KEYS: &str = "10000";
 /// The store's address.
@@ -152,6 +154,19 @@ fn rows(table: Table, group: &str, taken: &[(&str, &[f64])]) -> Result<Table> {
     Ok(table)
 }
 
+/// What front and workers wait for: to wake somebody, and to go to sleep, without the time that they sleep.
+fn exits(table: Table, name: &str) -> Result<Table> {
+    let backend = if name == "vm" { "kvm" } else { name };
+    let mut table = table;
+    for (row, experiment) in [("to wake somebody", "token"), ("to go to sleep", "nap")] {
+        let mut command = super::kyozon()?;
+        command.args(["run", "--backend", backend]).arg(product::file("shm.elf")?);
+        let said = process::run_ok(command.args(["--", experiment, CALLS]), LIMIT)?;
+        table = table.row(Row::from_samples(row, "us", &super::micros(&said)?)?.group(name));
+    }
+    Ok(table)
+}
+
 /// Measures it.
 pub fn measure(results: &Path) -> Result<()> {
     if let Some(what) = missing() {
@@ -165,7 +180,8 @@ pub fn measure(results: &Path) -> Result<()> {
          commands before it looks for their answers. The same source, with the same TCP stack, one front and two workers: as \
          virtual machines, as confined processes, as threads of a host's program. All run at one time, each on a network of \
          its own, and the client asks them in turn; a ratio is that of one round, low and high are its interval. Client \
-         and store share the machine's CPUs.",
+         and store share the machine's CPUs. At the end, what \
+         front and workers do beside their work: waking somebody, and going to sleep, without the time that it lasts.",
         "make bench TABLES=kv",
     )
     .version("redis-benchmark", version.split_whitespace().nth(1).unwrap_or("unknown"));
@@ -202,6 +218,9 @@ pub fn measure(results: &Path) -> Result<()> {
         }
     }
     stores.into_iter().try_for_each(Store::stop)?;
+    for backend in names.iter().filter(|name| **name != "threads") {
+        table = exits(table, backend)?;
+    }
     table.write(results)?;
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Table `start`: how long it takes until a unikernel runs, and until it has.
 
-use super::kyozon;
+use super::{kyozon, micros};
 use crate::product;
-use anyhow::{ensure, Context, Result};
+use anyhow::{ensure, Result};
 use kyozon_results::{Row, Table};
 use std::path::Path;
 use std::time::Instant;
@@ -32,15 +32,14 @@ pub fn measure(results: &Path) -> Result<()> {
         let (mut first, mut whole) = (Vec::new(), Vec::new());
         for _ in 0..STARTS {
             let said = run("start.elf", &[])?;
-            first.push(said.trim().parse::<f64>().context("nanoseconds")? / 1000.0);
+            first.extend(micros(&said)?);
             let before = Instant::now();
             let said = run("hello.elf", &[])?;
             whole.push(before.elapsed().as_nanos() as f64 / 1000.0);
             ensure!(said.starts_with("Hello"), "hello.elf said {said:?}");
         }
         let said = run("shm.elf", &["--", "spawn", &STARTS.to_string()])?;
-        let threads = said.split_whitespace().map(|ns| Ok(ns.parse::<f64>()? / 1000.0));
-        let threads = threads.collect::<Result<Vec<_>>>()?;
+        let threads = micros(&said)?;
         for (name, samples) in
             [("first instruction", first), ("hello, to its end", whole), ("thread", threads)]
         {
