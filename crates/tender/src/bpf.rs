@@ -99,13 +99,24 @@ impl Filter {
 
     /// Goes on where what was loaded leads, `other` for a number that is not there, by few steps for each: to learn which
     /// calls are always allowed, the kernel tries a new program with all of them.
-    pub fn dispatch(&mut self, mut cases: Vec<(u32, &'static str)>, other: &'static str) {
+    ///
+    /// # Errors
+    ///
+    /// There are no cases, or two for one number.
+    pub fn dispatch(
+        &mut self,
+        mut cases: Vec<(u32, &'static str)>,
+        other: &'static str,
+    ) -> Result<()> {
         cases.sort_unstable();
+        ensure!(!cases.is_empty(), "a filter for no call");
+        let twice = cases.windows(2).find(|pair| pair[0].0 == pair[1].0);
+        ensure!(twice.is_none(), "a filter has a call twice: {twice:?}");
         self.halves(&cases, other);
+        Ok(())
     }
 
     fn halves(&mut self, cases: &[(u32, &'static str)], other: &'static str) {
-        let (low, high) = cases.split_at(cases.len() / 2);
         if cases.len() <= FEW {
             for (at, (number, to)) in cases.iter().enumerate() {
                 let no = (at + 1 == cases.len()).then_some(other);
@@ -113,6 +124,7 @@ impl Filter {
             }
             return;
         }
+        let (low, high) = cases.split_at(cases.len() / 2);
         let branch = self.rows.len();
         self.jump(When::AtLeast(high[0].0), None, None);
         self.halves(low, other);
@@ -215,7 +227,8 @@ mod tests {
         for count in 1..40 {
             let mut filter = Filter::new("other");
             let label = |i: u32| if i % 3 == 0 { "trap" } else { "allow" };
-            filter.dispatch((0..count).rev().map(|i| (10 + 2 * i, label(i))).collect(), "other");
+            let cases = (0..count).rev().map(|i| (10 + 2 * i, label(i))).collect();
+            filter.dispatch(cases, "other").unwrap();
             for (name, action) in [("trap", TRAP), ("allow", ALLOW), ("other", TRACE)] {
                 filter.label(name);
                 filter.end(action);
@@ -246,5 +259,9 @@ mod tests {
         far.end(TRAP);
         assert!(far.finish().is_err());
         assert!(Filter::new("nowhere").finish().is_err());
+        assert!(Filter::new("other").dispatch(Vec::new(), "other").is_err());
+        assert!(Filter::new("other")
+            .dispatch(vec![(1, "a"), (2, "b"), (1, "c")], "other")
+            .is_err());
     }
 }

@@ -59,19 +59,11 @@ const ALWAYS: [i64; 37] = [
 const IOCTLS: [u32; 6] =
     [0xae80, 0x8090_ae81, 0x8138_ae83, 0x4020_ae46, 0x4040_ae79, libc::TCGETS as u32];
 
-/// `KVM_CREATE_VM`, `KVM_CHECK_EXTENSION`, `KVM_GET_VCPU_MMAP_SIZE`, `KVM_ENABLE_CAP`, `KVM_CREATE_VCPU`,
-/// `KVM_SET_CPUID2`, `KVM_SET_XCRS`, `KVM_SET_DEVICE_ATTR` and `KVM_SET_MSRS`: what makes one more virtual machine.
-const MACHINE_IOCTLS: [u32; 9] = [
-    0xae01,
-    0xae03,
-    0xae04,
-    0x4068_aea3,
-    0xae41,
-    0x4008_ae90,
-    0x4188_aea7,
-    0x4018_aee1,
-    0x4008_ae89,
-];
+/// `KVM_CREATE_VM`, `KVM_GET_VCPU_MMAP_SIZE`, `KVM_ENABLE_CAP`, `KVM_CREATE_VCPU`, `KVM_SET_CPUID2`, `KVM_SET_XCRS`,
+/// `KVM_SET_DEVICE_ATTR` and `KVM_SET_MSRS`: what makes one more virtual machine. Which capability lies in memory, where a
+/// filter cannot look: of its own machines a tender may enable any.
+const MACHINE_IOCTLS: [u32; 8] =
+    [0xae01, 0xae04, 0x4068_aea3, 0xae41, 0x4008_ae90, 0x4188_aea7, 0x4018_aee1, 0x4008_ae89];
 
 /// What makes a process, and what that does until it is the guest's: it executes a loader, whose steps pass this filter
 /// before they pass that of the guest.
@@ -159,7 +151,7 @@ fn filter(needs: &Needs) -> Result<Vec<sock_filter>> {
         calls.extend([(libc::SYS_sendmsg, "socket"), (libc::SYS_recvmsg, "socket")]);
     }
     let mut filter = Filter::new("no");
-    filter.dispatch(calls.iter().map(|(call, to)| (*call as u32, *to)).collect(), "no");
+    filter.dispatch(calls.iter().map(|(call, to)| (*call as u32, *to)).collect(), "no")?;
     filter.label("ioctl");
     filter.low(1);
     for request in IOCTLS {
@@ -277,7 +269,7 @@ pub fn keeper(base: &Path) -> Result<()> {
     let mut calls: Vec<_> = calls.map(|call| (call as u32, "yes")).collect();
     calls.push((libc::SYS_tgkill as u32, "signal"));
     let mut filter = Filter::new("no");
-    filter.dispatch(calls, "no");
+    filter.dispatch(calls, "no")?;
     own_threads(&mut filter);
     filter.label("no");
     filter.end(fails(libc::EPERM));
@@ -402,6 +394,12 @@ mod tests {
         for (call, arguments, machine, process) in [
             (libc::SYS_ioctl, [5, 0xae01, 0], true, false),
             (libc::SYS_ioctl, [5, 0xae41, 0], true, false),
+            (libc::SYS_ioctl, [5, 0x4068_aea3, 0], true, false),
+            // Registers, and what was asked before the calls were given up.
+            (libc::SYS_ioctl, [5, 0x4138_ae84, 0], false, false),
+            (libc::SYS_ioctl, [5, 0x4090_ae82, 0], false, false),
+            (libc::SYS_ioctl, [5, 0xae03, 0], false, false),
+            (libc::SYS_ioctl, [5, 0xaea3, 0], false, false),
             (libc::SYS_eventfd2, [0, 0, 0], true, false),
             (libc::SYS_clone, [CLONE as u64, 0, 0], false, true),
             (libc::SYS_execveat, [5, 0, 0], false, true),

@@ -223,7 +223,10 @@ impl Cpu for KvmCpu {
                 return Ok(Event::Interrupted);
             }
             Err(error) => {
-                return Err(std::io::Error::from_raw_os_error(error.errno())).context("KVM_RUN");
+                // KVM clears what it has taken.
+                let first = self.fd.get_kvm_run().kvm_dirty_regs != 0;
+                let what = if first { "KVM_RUN, with the first registers" } else { "KVM_RUN" };
+                return Err(std::io::Error::from_raw_os_error(error.errno())).context(what);
             }
         };
         let reason = match exit {
