@@ -54,6 +54,8 @@ pub struct Port {
     /// None once they were stopped.
     receive: Option<Buffers>,
     transmit: Option<Buffers>,
+    /// Frames of which the device was not told.
+    quiet: bool,
 }
 
 impl Port {
@@ -61,7 +63,7 @@ impl Port {
     pub fn open(name: &str) -> Result<Self> {
         let device = Device::find(DEVICE_NET, name)?;
         let size = device.size(ENTRIES);
-        let mut port = Self { device, receive: None, transmit: None };
+        let mut port = Self { device, receive: None, transmit: None, quiet: false };
         let bytes = (HEADER + port.most()).next_multiple_of(64);
         let mut receive = Buffers::new(size, bytes)?;
         let transmit = Buffers::new(size, bytes)?;
@@ -141,12 +143,13 @@ impl Port {
         let frame = unsafe { core::slice::from_raw_parts_mut(buffer.add(HEADER), bytes) };
         let done = fill(frame);
         buffers.add(HEADER + bytes, false);
+        self.quiet = true;
         Some(done)
     }
 
     /// Says that there are frames to be sent, where the device wants that said.
-    pub fn notify(&self) {
-        if let Some(buffers) = &self.transmit {
+    pub fn notify(&mut self) {
+        if let (true, Some(buffers)) = (core::mem::take(&mut self.quiet), &self.transmit) {
             self.device.ring(TRANSMIT as u32, &buffers.queue);
         }
     }

@@ -13,8 +13,11 @@ use kyozon_channel::spsc::{Control, Reader, Writer};
 /// A worker that has not said that it is there after so many nanoseconds is not.
 const PATIENCE: u64 = 10_000_000_000;
 
-/// Commands that a worker has before another gets some: to wake one that sleeps takes as long as it takes to do dozens.
+/// Work that a worker has before another gets some: to wake one that sleeps takes as long as it takes to do dozens of
+/// commands.
 const CROWD: usize = 64;
+/// Bytes of commands that are as much work as one more.
+const LONG: usize = 256;
 
 /// Commands of a batch, at most: all of them get an error where its worker dies.
 const COMMANDS: usize = 1024;
@@ -23,9 +26,9 @@ const COMMANDS: usize = 1024;
 struct Hand<C, D> {
     batches: Writer<C, D>,
     answers: Reader<C, D>,
-    /// Commands of each batch that it has, and of all.
+    /// The work of each batch that it has, and of all.
     has: VecDeque<usize>,
-    commands: usize,
+    work: usize,
     alive: bool,
 }
 
@@ -94,7 +97,7 @@ where
             batches,
             answers,
             has: VecDeque::new(),
-            commands: 0,
+            work: 0,
             alive: true,
         };
         let clients = (0..clients).map(|_| Client::default()).collect();
@@ -221,36 +224,46 @@ where
         }
     }
 
-    /// Gives the first bytes of a client's input to the first worker that has not much to do.
+    /// Gives the first bytes of a client's input to the first worker that has not much to do, and has room.
     fn give(&mut self, number: usize, bytes: usize, commands: usize) -> bool {
-        let alive = (0..self.hands.len()).filter(|hand| self.hands[*hand].alive);
         let client = &mut self.clients[number];
-        let Some(hand) = alive.min_by_key(|hand| self.hands[*hand].commands / CROWD) else {
-            client.answer(commands, "ERR no worker is left");
-            client.done(bytes);
-            return true;
-        };
         let batch = client.number.wrapping_add(1);
         let header = Header { client: number as u32, batch, done: 0, then: 0 }.bytes();
-        let writer = &mut self.hands[hand].batches;
-        let grant = match writer.try_reserve(HEADER + bytes) {
-            Ok(Some(grant)) => grant,
-            // Its answers to what it has will be seen.
-            Ok(None) => return false,
-            Err(_) => {
-                self.bury(hand);
-                return true;
-            }
-        };
-        // Both are inside.
-        let _ = grant.write(0, &header);
-        let _ = grant.write(HEADER, &client.input[..bytes]);
-        grant.commit_quietly(HEADER + bytes);
-        client.number = batch;
-        client.batch = Some(Batch { hand, bytes, commands });
-        self.hands[hand].has.push_back(commands);
-        self.hands[hand].commands += commands;
-        true
+        // Those without room, a bit for each: there are fewer workers than peers.
+        let mut full = 0_u64;
+        loop {
+            let open = |at: &usize| self.hands[*at].alive && full >> at & 1 == 0;
+            let open = (0..self.hands.len()).filter(open);
+            let Some(at) = open.min_by_key(|at| self.hands[*at].work / CROWD) else { break };
+            let hand = &mut self.hands[at];
+            let grant = match hand.batches.try_reserve(HEADER + bytes) {
+                Ok(Some(grant)) => grant,
+                Ok(None) => {
+                    full |= 1 << at;
+                    continue;
+                }
+                Err(_) => {
+                    self.bury(at);
+                    return true;
+                }
+            };
+            // Both are inside.
+            let _ = grant.write(0, &header);
+            let _ = grant.write(HEADER, &client.input[..bytes]);
+            grant.commit_quietly(HEADER + bytes);
+            client.number = batch;
+            client.batch = Some(Batch { hand: at, bytes, commands });
+            let work = commands + bytes / LONG;
+            hand.has.push_back(work);
+            hand.work += work;
+            return true;
+        }
+        // Answers to what they have will be seen.
+        if full == 0 {
+            client.answer(commands, "ERR no worker is left");
+            client.done(bytes);
+        }
+        full == 0
     }
 
     /// Takes what answers there are. Whether there were some.
@@ -288,7 +301,7 @@ where
     /// Answers came from a worker, in so many bytes of the buffer.
     fn answered(&mut self, hand: usize, bytes: usize) {
         let by = &mut self.hands[hand];
-        by.commands -= by.has.pop_front().unwrap_or(0);
+        by.work -= by.has.pop_front().unwrap_or(0);
         let Some(header) = Header::of(&self.buffer[..bytes]) else { return };
         let Some(client) = self.clients.get_mut(header.client as usize) else { return };
         let done = header.done as usize;

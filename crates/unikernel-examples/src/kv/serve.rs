@@ -69,9 +69,10 @@ pub fn serve<P, C, D, G>(
         }
         // Once for all clients: who is woken for each may sleep again in between.
         front.notify();
-        turns = turns.wrapping_add(1);
-        if !busy || turns % TURNS == 0 {
+        turns = if busy { turns + 1 } else { TURNS };
+        if turns >= TURNS {
             stack.notify();
+            turns = 0;
         }
         if !busy && !answers(front, me) {
             sleep(stack, front, bell, me);

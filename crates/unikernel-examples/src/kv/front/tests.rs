@@ -95,6 +95,28 @@ fn answers_are_in_the_order_of_commands_whatever_the_pieces() {
 }
 
 #[test]
+fn a_second_worker_gets_what_the_first_has_no_time_for() {
+    let long =
+        [&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$60000\r\n"[..], &[b'v'; 60_000], b"\r\n"].concat();
+    for (bytes, first) in [(b"GET k\r\n".to_vec(), 8), (b"GET k\r\n".repeat(20), 4), (long, 4)] {
+        with(2, |front| {
+            for client in 0..8 {
+                front.take(client, &bytes);
+                assert!(front.dispatch(client));
+            }
+            let has = [0, 1].map(|hand: usize| front.hands[hand].has.len());
+            assert_eq!(has, [first, 8 - first]);
+            front.notify();
+            let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+            while front.waits() && std::time::Instant::now() < end {
+                front.collect();
+            }
+            assert_eq!([0, 1].map(|hand: usize| front.hands[hand].work), [0, 0]);
+        });
+    }
+}
+
+#[test]
 fn long_values_come_in_parts_and_hold_up_nobody() {
     let value = std::vec![b'v'; 60_000];
     let set = [&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$60000\r\n"[..], &value, b"\r\n"].concat();
