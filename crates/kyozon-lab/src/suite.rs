@@ -51,7 +51,7 @@ const CHECKS: [(&str, &str, Check); 7] = [
         "kernel code, and what links it, says GPL-2.0-only; all else the workspace's licence",
         spdx,
     ),
-    ("text", "what is kept can be read: no program and no result of a build is among it", text),
+    ("text", "every file that is kept is text: no program is among them", text),
     ("bare-metal", "what runs beside Linux builds without an operating system", bare_metal),
     ("unit", "unit tests of every crate", unit),
 ];
@@ -288,10 +288,13 @@ fn spdx(tree: &Path) -> Result<(Count, String)> {
 /// Files below a folder that git keeps, or would, and what they say.
 fn kept(tree: &Path, folder: &str) -> Result<Vec<(String, Vec<u8>)>> {
     let mut git = Command::new("git");
-    git.args(["ls-files", "--cached", "--others", "--exclude-standard", folder]).current_dir(tree);
-    let files = process::run_ok(&mut git, LIMIT)?;
-    let there = files.lines().filter(|file| tree.join(file).exists());
-    there.map(|file| Ok((file.to_owned(), fs::read(tree.join(file))?))).collect()
+    let which = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", folder];
+    let files = process::run_ok(git.args(which).current_dir(tree), LIMIT)?;
+    let is_file = |name: &&str| tree.join(name).symlink_metadata().is_ok_and(|m| m.is_file());
+    let there = files.split_terminator('\0').filter(is_file);
+    there
+        .map(|file| Ok((file.to_owned(), fs::read(tree.join(file)).context(file.to_owned())?)))
+        .collect()
 }
 
 fn of_files(passed: usize) -> (Count, String) {
@@ -299,10 +302,14 @@ fn of_files(passed: usize) -> (Count, String) {
     (count, format!("{passed} files"))
 }
 
+fn is_text(bytes: &[u8]) -> bool {
+    !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok()
+}
+
 fn text(tree: &Path) -> Result<(Count, String)> {
     let files = kept(tree, ".")?;
     for (file, text) in &files {
-        ensure!(!text.contains(&0), "{file} is no text");
+        ensure!(is_text(text), "{file} is no text");
     }
     Ok(of_files(files.len()))
 }
@@ -401,6 +408,15 @@ mod tests {
     fn results_add_up() {
         let text = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured\nnoise\ntest result: FAILED. 1 passed; 2 failed; 0 ignored\n";
         assert_eq!(count_results(text).unwrap(), Count { passed: 4, failed: 2, skipped: 1 });
+    }
+
+    #[test]
+    fn a_program_is_no_text() {
+        assert!(is_text("共存\n".as_bytes()) && is_text(b""));
+        assert!(!is_text(b"\x7fELF\x02\x01\x01\0") && !is_text(b"caf\xe9"));
+        let tree = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let files = kept(tree, "src").unwrap();
+        assert!(files.iter().any(|(name, text)| name == "src/suite.rs" && is_text(text)));
     }
 
     #[test]
