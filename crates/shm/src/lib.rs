@@ -7,7 +7,7 @@
 //! | `line` | a cache line there and back |
 //! | `wake N` | a permit's way to who waits for it, N microseconds after that began to wait |
 //! | `token` | the call that gives a token: a doorbell of the tender's, in machines |
-//! | `nap` | the call that sleeps, where its time has come: there and back to who looks after sleepers |
+//! | `nap` | the call that sleeps, where its time has come: there and back to the tender, in machines |
 //! | `ring N` | [`VOLUME`] bytes through a ring, in records of N |
 //! | `place N` | the same, written and read where they lie |
 //! | `across N` | the same bytes copied once, by one, after the other wrote them |

@@ -154,11 +154,12 @@ fn rows(table: Table, group: &str, taken: &[(&str, &[f64])]) -> Result<Table> {
     Ok(table)
 }
 
-/// What front and workers wait for: to wake somebody, and to go to sleep, without the time that they sleep.
+/// What front and workers do beside their work: a token is given to nobody who sleeps, and the time of a sleep is over
+/// when it begins, so that neither waits for anybody.
 fn exits(table: Table, name: &str) -> Result<Table> {
     let backend = if name == "vm" { "kvm" } else { name };
     let mut table = table;
-    for (row, experiment) in [("to wake somebody", "token"), ("to go to sleep", "nap")] {
+    for (row, experiment) in [("to give a token", "token"), ("to go to sleep", "nap")] {
         let mut command = super::kyozon()?;
         command.args(["run", "--backend", backend]).arg(product::file("shm.elf")?);
         let said = process::run_ok(command.args(["--", experiment, CALLS]), LIMIT)?;
@@ -177,11 +178,11 @@ pub fn measure(results: &Path) -> Result<()> {
         "kv",
         "The key-value store, by a stock client",
         "Microseconds for a request: redis-benchmark with 50 connections and 10000 keys, over a TAP device, which sends 1 or 16 \
-         commands before it looks for their answers. The same source, with the same TCP stack, one front and two workers: as \
+         commands before it looks for their answers. The same source, with the same TCP stack, one front and two workers, of which the second gets what the first has no time for: as \
          virtual machines, as confined processes, as threads of a host's program. All run at one time, each on a network of \
          its own, and the client asks them in turn; a ratio is that of one round, low and high are its interval. Client \
          and store share the machine's CPUs. At the end, what \
-         front and workers do beside their work: waking somebody, and going to sleep, without the time that it lasts.",
+         front and workers do beside their work: giving a token to one who does not sleep, and a sleep that is over at once.",
         "make bench TABLES=kv",
     )
     .version("redis-benchmark", version.split_whitespace().nth(1).unwrap_or("unknown"));
