@@ -18,7 +18,7 @@ struct Board {
 }
 
 /// From `Semaphore::release` to the return of `Semaphore::acquire`, this long after that was called, in microseconds:
-/// a waiter looks for some 200 us, and sleeps then.
+/// a waiter looks for a while, and sleeps then.
 pub fn measure(count: usize, pause: usize) -> Samples {
     let board = &*Box::<Board>::default();
     machine::thread::scope(|scope| {

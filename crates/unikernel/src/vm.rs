@@ -11,7 +11,7 @@ use kyozon_channel::park::{Life, Park, Peer, Peers};
 pub struct Vm;
 
 /// How often a lock looks before it sleeps: for about as long as Linux's KVM polls for a processor that halts
-/// (`halt_poll_ns`, 200 us), where PAUSE takes some 65 cycles. Two that wait for each other in turn must look for longer
+/// (`halt_poll_ns`, 200 us), by what PAUSE takes there. Two that wait for each other in turn must look for longer
 /// than a wake-up takes (docs/results, shm-paths): else each sleep makes the other one sleep, too, and both sleep in
 /// every turn.
 const SPINS: u32 = 8000;

@@ -52,6 +52,15 @@ pub fn missing() -> Option<String> {
     missing.map(|(program, package)| format!("{program}: apt-get install {package}"))
 }
 
+/// What runs a machine that the table calls so.
+fn backend(name: &str) -> &str {
+    if name == "vm" {
+        "kvm"
+    } else {
+        name
+    }
+}
+
 /// The store, running.
 struct Store {
     name: &'static str,
@@ -65,8 +74,7 @@ impl Store {
         if name == "threads" {
             command.arg(product::file("kv-threads")?).arg("tap=kv0");
         } else {
-            let backend = if name == "vm" { "kvm" } else { name };
-            command.arg(product::file("kyozon")?).args(["run", "--backend", backend]);
+            command.arg(product::file("kyozon")?).args(["run", "--backend", backend(name)]);
             command.args(["--net", "name=lan,tap=kv0"]).arg(product::file("kv.elf")?).arg("--");
         }
         command.args(["10.9.0.2/24", "6379", WORKERS]);
@@ -157,11 +165,10 @@ fn rows(table: Table, group: &str, taken: &[(&str, &[f64])]) -> Result<Table> {
 /// What front and workers do beside their work: a token is given to nobody who sleeps, and the time of a sleep is over
 /// when it begins, so that neither waits for anybody.
 fn exits(table: Table, name: &str) -> Result<Table> {
-    let backend = if name == "vm" { "kvm" } else { name };
     let mut table = table;
     for (row, experiment) in [("to give a token", "token"), ("to go to sleep", "nap")] {
         let mut command = super::kyozon()?;
-        command.args(["run", "--backend", backend]).arg(product::file("shm.elf")?);
+        command.args(["run", "--backend", backend(name)]).arg(product::file("shm.elf")?);
         let said = process::run_ok(command.args(["--", experiment, CALLS]), LIMIT)?;
         table = table.row(Row::from_samples(row, "us", &super::micros(&said)?)?.group(name));
     }
@@ -178,8 +185,8 @@ pub fn measure(results: &Path) -> Result<()> {
         "kv",
         "The key-value store, by a stock client",
         "Microseconds for a request: redis-benchmark with 50 connections and 10000 keys, over a TAP device, which sends 1 or 16 \
-         commands before it looks for their answers. The same source, with the same TCP stack, one front and two workers, of which the second gets what the first has no time for: as \
-         virtual machines, as confined processes, as threads of a host's program. All run at one time, each on a network of \
+         commands before it looks for their answers. The same source, with the same TCP stack, one front and two workers, of which the \
+         second gets what the first has no time for: as virtual machines, as confined processes, as threads of a host's program. All run at one time, each on a network of \
          its own, and the client asks them in turn; a ratio is that of one round, low and high are its interval. Client \
          and store share the machine's CPUs. At the end, what \
          front and workers do beside their work: giving a token to one who does not sleep, and a sleep that is over at once.",

@@ -83,7 +83,7 @@ impl Processor {
         let mut first = has(0, [u32::MAX; 4]);
         first[0] = first[0].min(0xd);
         let mut basic = has(1, [u32::MAX, 0xff00, PLAIN | XSAVE | OSXSAVE, OLD]);
-        // SAFETY: as it says.
+        // SAFETY: CPUID says OSXSAVE where it is called.
         let states = if basic[2] & OSXSAVE == 0 { 0 } else { unsafe { enabled_states() } };
         basic[2] &= !OSXSAVE;
         let mut structured = has(7, [0, STRUCTURED, 0, 0]);
@@ -104,7 +104,8 @@ impl Processor {
             leaves.push(indexed(0xd, 0, [states, bytes, bytes, 0]));
             leaves.push(indexed(0xd, 2, if avx { [256, 576, 0, 0] } else { [0; 4] }));
         }
-        // Every processor with 64-bit mode has these.
+        // Every processor with 64-bit mode has these: the last tells how wide its addresses are (AMD APM volume 3, E.4;
+        // Intel SDM volume 2, CPUID).
         leaves.push(leaf(0x8000_0000, [0x8000_0008, 0, 0, 0]));
         leaves.push(leaf(0x8000_0001, has(0x8000_0001, [u32::MAX, 0, LONG_ECX, OLD | LONG_EDX])));
         leaves.push(leaf(0x8000_0007, [0, 0, 0, u32::from(steady()) << 8]));

@@ -21,7 +21,7 @@ const BUFFER: usize = 16 << 10;
 const LINGER: u64 = 1_000_000_000;
 
 /// So many turns after each other with something to do, frames are kept: to tell the network of them is an exit, which
-/// takes as long as several requests.
+/// can take longer than a request (docs/results, kv).
 const TURNS: u32 = 4;
 
 /// A connection, or one that is waited for.
