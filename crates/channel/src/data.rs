@@ -16,6 +16,8 @@ pub trait Data {
     fn read(&self, at: usize, to: &mut [u8]);
     /// Copies `from` to `at`; does nothing where that is not all inside.
     fn write(&self, at: usize, from: &[u8]);
+    /// These bytes are written soon: a hint, which changes nothing.
+    fn expect_write(&self, _at: usize, _bytes: usize) {}
 }
 
 /// Whether `bytes` bytes at `at` are all inside `room`.
@@ -38,6 +40,9 @@ impl<D: Data + ?Sized> Data for &D {
     }
     fn write(&self, at: usize, from: &[u8]) {
         (**self).write(at, from);
+    }
+    fn expect_write(&self, at: usize, bytes: usize) {
+        (**self).expect_write(at, bytes);
     }
 }
 

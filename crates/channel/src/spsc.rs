@@ -16,7 +16,8 @@
 //! a record can be written and read in place, and has at most half of the data, less 8 bytes.
 //!
 //! Who sends does one store to a line of its own, and looks at the reader's only when the free bytes that it knows of
-//! are used up; the other way round the same. After that comes one full fence, and a load of a line that changes only
+//! are used up; the other way round the same. Who finds a ring full then waits for more room than it needs, as long as
+//! the reader is quick: to go on with each record that the other has read costs both of them more than the record. After that comes one full fence, and a load of a line that changes only
 //! when the other side falls asleep. Who has many small records spares the fence: [`Grant::commit_quietly`], and
 //! [`Writer::notify`] after the last.
 //!
@@ -95,6 +96,10 @@ impl<D: Data> Window<D> {
 
     fn used(&self) -> u64 {
         self.head.wrapping_sub(self.tail)
+    }
+
+    fn free(&self) -> u64 {
+        self.capacity - self.used()
     }
 
     /// Offset of a position, and bytes from there to the end.

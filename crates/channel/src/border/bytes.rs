@@ -8,6 +8,9 @@ use core::sync::atomic::{AtomicU64, AtomicU8, Ordering::Relaxed};
 /// From so many bytes on `rep movsb` is faster than a loop of words.
 const LONG: usize = if cfg!(miri) { usize::MAX } else { 512 };
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// Whether short copies go by words where they can. Miri has no model of accesses of different widths to one place.
 const WORDS: bool = !cfg!(miri);
 
@@ -110,6 +113,28 @@ impl Data for Bytes<'_> {
             // SAFETY: inside.
             unsafe { AtomicU8::from_ptr(place.add(whole + i)).store(*byte, Relaxed) };
         }
+    }
+
+    /// Has the lines that begin in there fetched, as one's own.
+    #[inline]
+    fn expect_write(&self, at: usize, bytes: usize) {
+        let Some(place) = self.part(at, bytes) else { return };
+        for line in (place.align_offset(LINE)..bytes).step_by(LINE) {
+            prefetch_to_write(place.wrapping_add(line));
+        }
+    }
+}
+
+/// Fetches a cache line to be written.
+#[inline]
+fn prefetch_to_write(line: *const u8) {
+    if cfg!(miri) {
+        return;
+    }
+    // SAFETY: a hint, which never faults (AMD APM volume 3, PREFETCH; Intel SDM volume 2, PREFETCHW): processors with
+    // 64-bit mode have it, or do nothing.
+    unsafe {
+        core::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
     }
 }
 

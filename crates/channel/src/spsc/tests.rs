@@ -3,6 +3,8 @@
 use super::*;
 use crate::border::{Bytes, Region};
 use crate::fuzz::{Solo, World};
+use crate::park::{Life, Park, Peer, Peers};
+use core::cell::RefCell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::boxed::Box;
 use std::vec::Vec;
@@ -189,4 +191,116 @@ fn what_is_no_ring_is_refused() {
     let (mut writer, mut reader) = memory.pair(&world);
     assert_eq!(writer.try_send(&[3; 100], &world.peer(0)), Ok(true));
     assert_eq!(reader.try_recv(&mut [0; 100], &world.peer(1)), Ok(Some(100)));
+}
+
+/// Words that remember what of them is expected to be written, from where on and how many bytes.
+struct Expecting {
+    words: Vec<AtomicU64>,
+    expected: RefCell<Vec<(usize, usize)>>,
+}
+
+impl Data for Expecting {
+    fn bytes(&self) -> usize {
+        self.words.bytes()
+    }
+    fn load_word(&self, at: usize) -> u64 {
+        self.words.load_word(at)
+    }
+    fn store_word(&self, at: usize, value: u64) {
+        self.words.store_word(at, value);
+    }
+    fn read(&self, at: usize, to: &mut [u8]) {
+        self.words.read(at, to);
+    }
+    fn write(&self, at: usize, from: &[u8]) {
+        self.words.write(at, from);
+    }
+    fn expect_write(&self, at: usize, bytes: usize) {
+        self.expected.borrow_mut().push((at, bytes));
+    }
+}
+
+#[test]
+fn lines_of_short_records_are_fetched_ahead_where_they_are_read() {
+    let words = (0..2048).map(|_| AtomicU64::new(0)).collect();
+    let data = Expecting { words, expected: RefCell::default() };
+    let (control, world) = (Control::<AtomicU64>::default(), World::new());
+    let (one, other) = (world.peer(0), world.peer(1));
+    let mut writer = Writer::attach(&control, &data, &one).unwrap();
+    let mut reader = Reader::attach(&control, &data, &other).unwrap();
+    let expected = || data.expected.take();
+    const AHEAD: usize = 4608;
+    for at in (AHEAD..16384).step_by(64) {
+        assert_eq!(writer.try_send(&[1; 56], &one), Ok(true));
+        assert_eq!(expected(), [(at, 64)]);
+    }
+    assert_eq!(writer.try_send(&[1; 56], &one), Ok(true));
+    assert_eq!(expected(), [], "nobody has read what is there");
+    for _ in (AHEAD..16384).step_by(64) {
+        assert_eq!(reader.try_recv(&mut [0; 56], &other), Ok(Some(56)));
+    }
+    // The writer knows of no more room than before; it looks again when it has none.
+    for _ in 0..AHEAD / 64 - 1 {
+        assert_eq!(writer.try_send(&[1; 56], &one), Ok(true));
+        assert_eq!(expected(), []);
+    }
+    assert_eq!(writer.try_send(&[1; 120], &one), Ok(true));
+    assert_eq!(expected(), [(AHEAD, 128)]);
+    assert_eq!(writer.try_send(&[1; 512], &one), Ok(true));
+    assert_eq!(expected(), [], "it is not short");
+}
+
+/// One for whom the other side reads a record for each hint, so many of them.
+struct Behind<'a, F>(Solo<'a>, RefCell<F>);
+
+impl<F: FnMut()> Park for Behind<'_, F> {
+    fn me(&self) -> Peer {
+        self.0.me()
+    }
+    fn now(&self) -> u64 {
+        self.0.now()
+    }
+    fn park(&self, deadline: Option<u64>) {
+        self.0.park(deadline);
+    }
+    fn unpark(&self, number: u8) {
+        self.0.unpark(number);
+    }
+    fn spins(&self) -> u32 {
+        1000
+    }
+    fn spin_hint(&self) {
+        (self.1.borrow_mut())();
+    }
+}
+
+impl<F> Peers for Behind<'_, F> {
+    fn life(&self, number: u8) -> Life {
+        self.0.life(number)
+    }
+}
+
+#[test]
+fn who_finds_no_room_waits_for_a_quarter_while_the_other_reads() {
+    // Records that are read, one for a hint, and those that are sent then without a look at the reader's position.
+    for (reads, sends) in [(1, 1), (5, 5), (1000, 129)] {
+        let words: Vec<_> = (0..1024 * 4).map(|_| AtomicU64::new(0)).collect();
+        let (control, world) = (Control::<AtomicU64>::default(), World::new());
+        let (one, other) = (world.peer(0), world.peer(1));
+        let mut writer = Writer::attach(&control, &words[..], &one).unwrap();
+        let mut reader = Reader::attach(&control, &words[..], &other).unwrap();
+        while writer.try_send(&[1; 56], &one).unwrap() {}
+        let mut left = reads;
+        let read = move || {
+            if left > 0 {
+                left -= 1;
+                assert_eq!(reader.try_recv(&mut [0; 56], &other), Ok(Some(56)));
+            }
+        };
+        let behind = Behind(one, RefCell::new(read));
+        assert_eq!(writer.send(&[2; 56], &behind, None), Ok(()));
+        control.words()[3].store(1, Relaxed);
+        let known = (1..).take_while(|_| writer.try_send(&[2; 56], &one) == Ok(true)).count();
+        assert_eq!(known + 1, sends, "{reads} are read");
+    }
 }

@@ -9,6 +9,24 @@ use crate::word::Word;
 use core::ops::Deref;
 use core::sync::atomic::Ordering::{Release, SeqCst};
 
+/// Records of fewer bytes are short: as a fence ends each, what a line costs that is not here yet is not hidden behind
+/// the next one's.
+const SHORT: usize = 512;
+
+/// So far ahead the lines of short records are fetched. The reader's processor fetches lines before they are read, too,
+/// and takes them away from here, but not past the end of a page; and some bytes more, as an access with the page offset
+/// of a store before it waits for that.
+const AHEAD: u64 = 4096 + 512;
+
+/// Who found no room waits for so much of it, or a quarter of the ring,
+const ROOM: u64 = 16 << 10;
+
+/// but not for more than so many looks,
+const LOOKS: u32 = 64;
+
+/// each after so many hints to the processor, and only where the reader has gone on meanwhile.
+const HINTS: u32 = 64;
+
 /// Writes records. `C` leads to the ring's [`Control`], `D` is its data.
 #[derive(Debug)]
 pub struct Writer<C, D> {
@@ -71,8 +89,8 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
         G: Group + ?Sized,
     {
         let (skip, need) = self.need(len)?;
-        if !has_room(&mut self.window, &self.control, need)? {
-            self.wait(need, group, deadline)?;
+        if self.window.corrupt || self.window.free() < need {
+            self.find_room(need, group, deadline)?;
         }
         Ok(Grant { writer: self, skip, len })
     }
@@ -95,15 +113,38 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
         Ok((skip, skip + room(len)))
     }
 
+    /// Waits for room; then for more of it while the reader is quick. One that follows the other from record to record
+    /// takes from it, each time, the line that the other writes next.
     #[cold]
-    fn wait<G>(&mut self, need: u64, group: &G, deadline: Option<u64>) -> Result<(), Error>
+    fn find_room<G>(&mut self, need: u64, group: &G, deadline: Option<u64>) -> Result<(), Error>
     where
         G: Group + ?Sized,
     {
         let control: &Control<W> = &self.control;
         let window = &mut self.window;
         let next = || Ok(has_room(window, control, need)?.then_some(()));
-        control.writer.wait(&control.reader, group, &mut self.sleep, deadline, next)
+        control.writer.wait(&control.reader, group, &mut self.sleep, deadline, next)?;
+        let enough = ROOM.min(window.capacity / 4).max(need);
+        for _ in 0..group.spins().min(LOOKS) {
+            let tail = window.tail;
+            for _ in 0..HINTS {
+                group.spin_hint();
+            }
+            if has_room(window, control, enough)? || window.tail == tail {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has lines fetched that are written later, where the reader has left them: as many as the last record took.
+    #[inline]
+    fn look_ahead(&self, bytes: u64) {
+        let window = &self.window;
+        if window.free() >= AHEAD {
+            let (offset, to_end) = window.place(window.head.wrapping_add(AHEAD - bytes));
+            window.data.expect_write(offset, bytes.min(to_end) as usize);
+        }
     }
 
     /// Wakes the reader where it sleeps; needed after [`Grant::commit_quietly`] only.
@@ -129,7 +170,7 @@ fn has_room<W: Word, D: Data>(
     if window.corrupt {
         return Err(Error::Corrupt);
     }
-    if window.capacity - window.used() >= need {
+    if window.free() >= need {
         return Ok(true);
     }
     let tail = control.reader.position.load(SeqCst);
@@ -138,7 +179,7 @@ fn has_room<W: Word, D: Data>(
         return window.refuse();
     }
     window.tail = tail;
-    Ok(window.capacity - window.used() >= need)
+    Ok(window.free() >= need)
 }
 
 /// Room for one record. Dropped, it is as if it had not been asked for.
@@ -196,6 +237,9 @@ impl<'a, W: Word, C: Deref<Target = Control<W>>, D: Data> Grant<'a, C, D> {
         data.store_word(self.writer.window.place(start).0, RECORD << 32 | len as u64);
         let end = start.wrapping_add(room(len));
         self.writer.window.head = end;
+        if len < SHORT {
+            self.writer.look_ahead(room(len));
+        }
         self.writer.control.writer.position.store(end, Release);
         self.writer
     }
