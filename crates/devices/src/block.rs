@@ -2,10 +2,9 @@
 
 use crate::chain::Chain;
 use crate::disk::{Disk, SECTOR};
-use crate::ring::{Bad, Ring, Served};
+use crate::ring::{Bad, Ring, Served, FEATURES};
 use crate::Memory;
 use virtio_bindings::virtio_blk::*;
-use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 
 /// Bytes of one request's data, at most; a longer one fails.
 pub const MAX_REQUEST: u64 = 4 << 20;
@@ -52,7 +51,7 @@ impl Block {
     /// Feature bits (section 5.2.3).
     pub fn features(&self) -> u64 {
         let read_only = if self.read_only { 1 << VIRTIO_BLK_F_RO } else { 0 };
-        1 << VIRTIO_F_VERSION_1 | 1 << VIRTIO_BLK_F_FLUSH | read_only
+        FEATURES | 1 << VIRTIO_BLK_F_FLUSH | read_only
     }
 
     /// The configuration space (section 5.2.4): sectors, and nothing that has no feature bit.

@@ -102,18 +102,25 @@ impl Guest {
         let _ = self.memory.store(self.available.to_le(), index, Ordering::Release);
     }
 
-    /// The next entry that the device gave back: its first descriptor, and bytes that it wrote.
+    /// The next entry that the device gave back: its first descriptor, and bytes that it wrote. It wants to be woken for
+    /// the one after that.
     pub fn answer(&mut self) -> Option<(u32, u32)> {
         if self.half(USED + 2) == self.used {
             return None;
         }
         let slot = USED + 4 + 8 * u64::from(self.used % SIZE);
         self.used = self.used.wrapping_add(1);
+        self.wake_at(self.used);
         Some((u32::from_le_bytes(self.peek(slot)), u32::from_le_bytes(self.peek(slot + 4))))
     }
 
-    /// Whether the device wants to be rung.
+    /// Wants to be woken when so many entries, and one more, have come back.
+    pub fn wake_at(&self, used: u16) {
+        self.poke(AVAILABLE + 4 + 2 * u64::from(SIZE), &used.to_le_bytes());
+    }
+
+    /// Whether the device wants to be rung for the next entry.
     pub fn is_asked_to_ring(&self) -> bool {
-        self.half(USED) & 1 == 0
+        self.half(USED + 4 + 8 * u64::from(SIZE)) == self.available
     }
 }

@@ -1,8 +1,7 @@
 //! A network device (section 5.1), as a port: it takes frames from its guest, and gives frames to it.
 
-use crate::ring::{Bad, Ring, Served, State};
+use crate::ring::{Bad, Ring, Served, State, FEATURES};
 use crate::Memory;
-use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_net::{VIRTIO_NET_F_MAC, VIRTIO_NET_F_MTU};
 
 /// Bytes before a frame in a guest's memory (section 5.1.6).
@@ -28,7 +27,7 @@ pub enum Given {
         /// Whether.
         wake: bool,
     },
-    /// The guest has no room. It rings when it has.
+    /// The guest has no room.
     NoRoom,
     /// The frame is lost: the queue does not run, or what the guest has for it is too short.
     Lost {
@@ -65,7 +64,7 @@ impl Net {
 
     /// Feature bits (section 5.1.3).
     pub fn features(&self) -> u64 {
-        1 << VIRTIO_F_VERSION_1 | 1 << VIRTIO_NET_F_MAC | 1 << VIRTIO_NET_F_MTU
+        FEATURES | 1 << VIRTIO_NET_F_MAC | 1 << VIRTIO_NET_F_MTU
     }
 
     /// The configuration space (section 5.1.4): address, status, pairs of queues, MTU; the middle two have no feature
@@ -104,17 +103,12 @@ impl Net {
         if !matches!(ring.state(), State::Running) || frame.len() > self.most() {
             return Given::Lost { wake: false };
         }
-        let mut next = ring.next(memory);
-        if next.is_none() && ring.listen(memory, true) {
-            next = ring.next(memory);
-        }
-        let Some((head, mut chain)) = next else {
+        let Some((head, mut chain)) = ring.next(memory) else {
             return match ring.state() {
                 State::Running => Given::NoRoom,
                 _ => Given::Lost { wake: true },
             };
         };
-        ring.listen(memory, false);
         if chain.to_read() > 0 {
             ring.fail(Bad::Kind);
             return Given::Lost { wake: true };

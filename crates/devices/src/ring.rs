@@ -6,11 +6,14 @@
 use crate::chain::Chain;
 use crate::Memory;
 use std::fmt;
-use std::sync::atomic::{fence, Ordering};
-use virtio_bindings::virtio_ring::VRING_AVAIL_F_NO_INTERRUPT;
+use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
+use virtio_bindings::virtio_ring::VIRTIO_RING_F_EVENT_IDX;
 use virtio_queue::desc::split::Descriptor;
 use virtio_queue::{Error, Queue, QueueOwnedT, QueueT};
-use vm_memory::{Bytes, GuestAddress};
+use vm_memory::GuestAddress;
+
+/// Feature bits of every device (section 6): each side says for which entry it wants to be told, by its index.
+pub const FEATURES: u64 = 1 << VIRTIO_F_VERSION_1 | 1 << VIRTIO_RING_F_EVENT_IDX;
 
 /// Entries of a queue, at most.
 pub const MAX_SIZE: u16 = 256;
@@ -96,8 +99,6 @@ pub struct Served {
 pub struct Ring {
     queue: Queue,
     state: State,
-    /// The guest was asked to ring, or not to.
-    listening: bool,
     chain: Chain,
 }
 
@@ -105,7 +106,7 @@ impl Default for Ring {
     fn default() -> Self {
         // `MAX_SIZE` is a power of two.
         let Ok(queue) = Queue::new(MAX_SIZE) else { unreachable!("a size that queues can have") };
-        Self { queue, state: State::Stopped, listening: true, chain: Chain::default() }
+        Self { queue, state: State::Stopped, chain: Chain::default() }
     }
 }
 
@@ -138,13 +139,13 @@ impl Ring {
                 .and_then(|()| queue.try_set_used_ring_address(GuestAddress(place.used)))
                 .map_err(|_| Refused::Address)
         });
+        queue.set_event_idx(true);
         queue.set_ready(true);
         let placed =
             placed.and(if queue.is_valid(memory) { Ok(()) } else { Err(Refused::Address) });
         self.state = if placed.is_ok() { State::Running } else { State::Stopped };
         // What the guest wrote there may say otherwise, and is made what it is.
-        self.listening = false;
-        self.listen(memory, true);
+        self.listen(memory);
         placed
     }
 
@@ -208,31 +209,23 @@ impl Ring {
         }
     }
 
-    /// Whether the guest wants to be woken for entries that were given back.
+    /// Whether the guest wants to be woken for what was given back since this was asked last.
     pub fn wants_wake<M: Memory>(&mut self, memory: &M) -> bool {
         if self.state != State::Running {
             return false;
         }
-        // Section 2.7.10: the index of used entries is written before the flag is read.
-        fence(Ordering::SeqCst);
-        let flags = GuestAddress(self.queue.avail_ring());
-        match memory.load::<u16>(flags, Ordering::Relaxed) {
-            Ok(flags) => u32::from(u16::from_le(flags)) & VRING_AVAIL_F_NO_INTERRUPT == 0,
-            Err(_) => self.end::<()>(Bad::Address).is_some(),
+        match self.queue.needs_notification(memory) {
+            Ok(wake) => wake,
+            Err(error) => self.end::<()>(error.into()).is_some(),
         }
     }
 
-    /// Asks the guest to ring, or not to. Asked to ring, whether it has entries already.
-    pub fn listen<M: Memory>(&mut self, memory: &M, ring: bool) -> bool {
+    /// Asks the guest to ring for its next entry. Whether that is there already, and no ring will come.
+    pub fn listen<M: Memory>(&mut self, memory: &M) -> bool {
         if self.state != State::Running {
             return false;
         }
-        let more = match (ring, std::mem::replace(&mut self.listening, ring)) {
-            (true, _) => self.queue.enable_notification(memory),
-            (false, true) => self.queue.disable_notification(memory).map(|()| false),
-            (false, false) => Ok(false),
-        };
-        match more {
+        match self.queue.enable_notification(memory) {
             Ok(more) => more,
             Err(error) => self.end::<()>(error.into()).is_some(),
         }
@@ -248,7 +241,6 @@ impl Ring {
         if self.state != State::Running {
             return Served::default();
         }
-        self.listen(memory, false);
         let most = usize::from(self.queue.size());
         let mut count = 0;
         let mut more = true;
@@ -261,7 +253,7 @@ impl Ring {
                     }
                     Err(bad) => return self.ended(count, bad),
                 },
-                None => more = self.listen(memory, true),
+                None => more = self.listen(memory),
             }
         }
         let ended = matches!(self.state, State::Ended(_));

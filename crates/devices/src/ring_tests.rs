@@ -115,7 +115,7 @@ fn an_ended_queue_is_not_touched() {
     guest.ask(&[(FREE, 1, false)]);
     let served = ring.serve(&guest.memory, |_, _| panic!("a queue that ended"));
     assert_eq!((served, ring.next(&guest.memory).is_none()), (Served::default(), true));
-    assert!(!ring.wants_wake(&guest.memory) && !ring.listen(&guest.memory, true));
+    assert!(!ring.wants_wake(&guest.memory) && !ring.listen(&guest.memory));
     assert_eq!(guest.peek::<256>(USED), before);
     // Started anew, it begins anew.
     let mut guest = Guest::default();
@@ -161,19 +161,31 @@ fn nobody_is_woken_or_rung_without_need() {
     // Nothing there.
     assert_eq!(ring.serve(&guest.memory, |_, _| Ok(0)), Served::default());
     assert!(guest.is_asked_to_ring());
-    // VIRTQ_AVAIL_F_NO_INTERRUPT.
-    guest.poke(AVAILABLE, &1_u16.to_le_bytes());
+    // Across the end of all indices, three entries at a time, of which the second is waited for, or none.
+    for round in 0..40_000_u16 {
+        let waits = round % 2 == 0;
+        let before = round.wrapping_mul(3);
+        guest.wake_at(before.wrapping_add(if waits { 1 } else { u16::MAX }));
+        for entry in 0..3 {
+            guest.ask(&[(FREE, 1, false)]);
+            assert!(!guest.is_asked_to_ring());
+            let (head, chain) = ring.next(&guest.memory).unwrap();
+            assert!(!guest.is_asked_to_ring(), "it has not seen that there is no other");
+            ring.put(&guest.memory, head, chain, 0);
+            assert_eq!(ring.wants_wake(&guest.memory), waits && entry == 1, "{before} {entry}");
+            assert!(!ring.wants_wake(&guest.memory), "once is enough");
+        }
+        assert_eq!(ring.serve(&guest.memory, |_, _| Ok(0)), Served::default());
+        assert!(guest.is_asked_to_ring());
+    }
+}
+
+#[test]
+fn who_listens_too_late_is_told() {
+    let (mut guest, mut ring) = started();
+    assert!(!ring.listen(&guest.memory));
     guest.ask(&[(FREE, 1, false)]);
-    let memory = guest.memory.clone();
-    let served = ring.serve(&guest.memory, |_, _| {
-        assert_eq!(
-            vm_memory::Bytes::load::<u16>(&memory, GuestAddress(USED), Ordering::Relaxed).unwrap(),
-            1
-        );
-        Ok(0)
-    });
-    assert_eq!(served, Served { count: 1, wake: false, more: false });
-    assert!(guest.is_asked_to_ring());
+    assert!(ring.listen(&guest.memory));
 }
 
 #[test]

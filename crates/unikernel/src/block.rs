@@ -38,7 +38,7 @@ impl Disk {
         let device = Device::find(DEVICE_BLOCK, name)?;
         let queue = Queue::new(device.size(4).max(4))?;
         let request = Some(Shared::new(DATA + BOUNCE)?);
-        queue.wants_wake(false);
+        queue.ignore();
         device.start(0, &queue)?;
         Ok(Self { device, queue: Some(queue), request })
     }
@@ -150,10 +150,11 @@ impl Disk {
             core::hint::spin_loop();
         }
         while queue.take().is_none() {
-            if queue.wants_wake(true) {
+            if queue.listen() {
                 sleep::park(None);
             }
-            if queue.wants_wake(false) && !self.device.runs(0) {
+            queue.ignore();
+            if queue.is_empty() && !self.device.runs(0) {
                 // Nothing of it is touched any more.
                 return Err(Error::Unsupported);
             }

@@ -80,7 +80,7 @@ impl Device {
     }
 
     /// Says that there are entries in a queue, where the device wants that said.
-    pub(crate) fn ring(&self, index: u32, queue: &Queue) {
+    pub(crate) fn ring(&self, index: u32, queue: &mut Queue) {
         if queue.wants_ring() {
             raw::ring(self.info.doorbell + index);
         }

@@ -67,8 +67,8 @@ impl Port {
         let bytes = (HEADER + port.most()).next_multiple_of(64);
         let mut receive = Buffers::new(size, bytes)?;
         let transmit = Buffers::new(size, bytes)?;
-        transmit.queue.wants_wake(false);
-        receive.queue.wants_wake(false);
+        transmit.queue.ignore();
+        receive.queue.ignore();
         port.device.start(RECEIVE, &receive.queue)?;
         while receive.queue.room() > 0 {
             receive.add(bytes, true);
@@ -108,7 +108,7 @@ impl Port {
         let done = with(&frame[HEADER..]);
         let all = buffers.bytes;
         buffers.add(all, true);
-        self.device.ring(RECEIVE as u32, &buffers.queue);
+        self.device.ring(RECEIVE as u32, &mut buffers.queue);
         Some(done)
     }
 
@@ -149,8 +149,8 @@ impl Port {
 
     /// Says that there are frames to be sent, where the device wants that said.
     pub fn notify(&mut self) {
-        if let (true, Some(buffers)) = (core::mem::take(&mut self.quiet), &self.transmit) {
-            self.device.ring(TRANSMIT as u32, &buffers.queue);
+        if let (true, Some(buffers)) = (core::mem::take(&mut self.quiet), &mut self.transmit) {
+            self.device.ring(TRANSMIT as u32, &mut buffers.queue);
         }
     }
 
@@ -161,14 +161,12 @@ impl Port {
         // For frames to be sent, only where there is no room.
         let nothing = queues().enumerate().fold(true, |nothing, (number, queue)| {
             let wanted = number == 0 || queue.room() == 0;
-            (!wanted || queue.wants_wake(true)) && nothing
+            (!wanted || queue.listen()) && nothing
         });
         if nothing {
             sleep::park(deadline);
         }
-        queues().for_each(|queue| {
-            queue.wants_wake(false);
-        });
+        queues().for_each(Queue::ignore);
     }
 
     /// Whether the device takes and gives frames: it does not where it found something bad.
@@ -184,10 +182,10 @@ impl Port {
         let end = clock::now() + 1_000_000_000;
         let Some(buffers) = &mut self.transmit else { return };
         while buffers.queue.room() < buffers.size && clock::now() < end {
-            if buffers.queue.wants_wake(true) {
+            if buffers.queue.listen() {
                 sleep::park(Some(end));
             }
-            buffers.queue.wants_wake(false);
+            buffers.queue.ignore();
             while buffers.queue.take().is_some() {}
         }
     }

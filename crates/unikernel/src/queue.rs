@@ -13,10 +13,6 @@ use core::sync::atomic::{fence, AtomicU16, AtomicU32, Ordering};
 const NEXT: u16 = 1;
 /// `VIRTQ_DESC_F_WRITE`.
 const WRITE: u16 = 2;
-/// `VIRTQ_AVAIL_F_NO_INTERRUPT`.
-const NO_INTERRUPT: u16 = 1;
-/// `VIRTQ_USED_F_NO_NOTIFY`.
-const NO_NOTIFY: u16 = 1;
 /// No descriptor.
 const NONE: u16 = u16::MAX;
 
@@ -66,6 +62,8 @@ pub(crate) struct Queue {
     free_count: u16,
     /// Index of the next available entry.
     available: u16,
+    /// The same, when it was last looked whether the device wants to be told.
+    told: u16,
     /// Index of the next used entry.
     used: u16,
 }
@@ -76,7 +74,7 @@ impl Queue {
         assert!(size.is_power_of_two());
         let memory = Shared::new(Self::used_offset(size) + 6 + 8 * usize::from(size))?;
         let next = (1..size).chain([NONE]).collect();
-        Ok(Self { memory, size, next, free: 0, free_count: size, available: 0, used: 0 })
+        Ok(Self { memory, size, next, free: 0, free_count: size, available: 0, told: 0, used: 0 })
     }
 
     fn available_offset(size: u16) -> usize {
@@ -152,22 +150,40 @@ impl Queue {
         Some(head)
     }
 
-    /// Whether the device wants to be told of entries.
-    pub fn wants_ring(&self) -> bool {
+    /// Whether the device wants to be told of entries that were added since this was asked last (section 2.7.10).
+    pub fn wants_ring(&mut self) -> bool {
         fence(Ordering::SeqCst);
-        self.used_ring(0).load(Ordering::Relaxed) & NO_NOTIFY == 0
+        let event = self.used_ring(2 + 4 * usize::from(self.size)).load(Ordering::Relaxed);
+        let new = self.available.wrapping_sub(core::mem::replace(&mut self.told, self.available));
+        self.available.wrapping_sub(event).wrapping_sub(1) < new
     }
 
-    /// Says whether this side wants to be woken; then, whether there is nothing to take, so that it can sleep.
-    pub fn wants_wake(&self, wake: bool) -> bool {
-        self.available_ring(0).store(if wake { 0 } else { NO_INTERRUPT }, Ordering::Relaxed);
+    /// Asks to be woken for the next entry that comes back (section 2.7.7). Whether none is there yet, so that this side
+    /// can sleep.
+    pub fn listen(&self) -> bool {
+        self.ask_wake(self.used);
         fence(Ordering::SeqCst);
+        self.is_empty()
+    }
+
+    /// Asks not to be woken, for all but 65,536 entries.
+    pub fn ignore(&self) {
+        self.ask_wake(self.used.wrapping_sub(1));
+    }
+
+    /// Asks to be woken when the entry of this index has come back.
+    fn ask_wake(&self, event: u16) {
+        self.available_ring(2 + usize::from(self.size)).store(event, Ordering::Relaxed);
+    }
+
+    /// Whether there is no entry to take.
+    pub fn is_empty(&self) -> bool {
         self.used_ring(1).load(Ordering::Acquire) == self.used
     }
 
     /// An entry that the device gave back: its number, and how many bytes the device wrote.
     pub fn take(&mut self) -> Option<(u16, u32)> {
-        if self.used_ring(1).load(Ordering::Acquire) == self.used {
+        if self.is_empty() {
             return None;
         }
         let slot = Self::used_offset(self.size) + 4 + 8 * usize::from(self.used % self.size);

@@ -65,20 +65,41 @@ fn entries_come_back_and_room_with_them() {
 fn who_sleeps_is_woken_and_who_does_not_is_not() {
     let (mut queue, buffer, memory, mut ring) = setting(4);
     let piece = [(buffer.at(0) as u64, 1, false)];
-    for wake in [true, false, true] {
-        assert!(queue.wants_wake(wake));
+    // Across the end of all indices.
+    for round in 0..40_000 {
+        let wake = round % 3 != 0;
+        if wake {
+            assert!(queue.listen());
+        } else {
+            queue.ignore();
+        }
         // SAFETY: nobody else uses the buffer.
-        unsafe { queue.add(&piece) }.unwrap();
-        assert!(queue.wants_wake(wake));
+        let mut add = || unsafe { queue.add(&piece) }.unwrap();
+        (add(), add());
+        assert!(queue.is_empty());
         let served = ring.serve(&memory, |_, _| Ok(0));
-        assert_eq!(served, Served { count: 1, wake, more: false });
-        assert!(!queue.wants_wake(wake) && queue.take().is_some());
+        assert_eq!(served, Served { count: 2, wake, more: false });
+        assert!(!queue.listen() && queue.take().is_some());
+        assert!(!queue.listen() && queue.take().is_some() && queue.is_empty());
     }
-    // The device asks not to be rung while it is busy.
-    ring.listen(&memory, false);
-    assert!(!queue.wants_ring());
-    ring.listen(&memory, true);
-    assert!(queue.wants_ring());
+}
+
+#[test]
+fn a_device_is_told_once_of_entries_that_it_waits_for() {
+    let (mut queue, buffer, memory, mut ring) = setting(4);
+    let piece = [(buffer.at(0) as u64, 1, false)];
+    for _ in 0..40_000 {
+        // SAFETY: nobody else uses the buffer.
+        let mut add = || unsafe { queue.add(&piece) }.unwrap();
+        (add(), add());
+        assert!(queue.wants_ring());
+        assert!(!queue.wants_ring(), "there is nothing new");
+        // SAFETY: as above.
+        unsafe { queue.add(&piece) }.unwrap();
+        assert!(!queue.wants_ring(), "it has not looked since");
+        assert_eq!(ring.serve(&memory, |_, _| Ok(0)).count, 3);
+        assert!((0..3).all(|_| queue.take().is_some()));
+    }
 }
 
 #[test]

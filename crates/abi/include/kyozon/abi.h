@@ -382,7 +382,7 @@
 /*
  Version of everything in this module.
  */
-#define KYOZON_UNIKERNEL_VERSION 3
+#define KYOZON_UNIKERNEL_VERSION 4
 
 /*
  Images are linked from here on: 64 GiB.
