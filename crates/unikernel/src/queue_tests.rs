@@ -75,7 +75,8 @@ fn who_sleeps_is_woken_and_who_does_not_is_not() {
         }
         // SAFETY: nobody else uses the buffer.
         let mut add = || unsafe { queue.add(&piece) }.unwrap();
-        (add(), add());
+        add();
+        add();
         assert!(queue.is_empty());
         let served = ring.serve(&memory, |_, _| Ok(0));
         assert_eq!(served, Served { count: 2, wake, more: false });
@@ -91,7 +92,8 @@ fn a_device_is_told_once_of_entries_that_it_waits_for() {
     for _ in 0..40_000 {
         // SAFETY: nobody else uses the buffer.
         let mut add = || unsafe { queue.add(&piece) }.unwrap();
-        (add(), add());
+        add();
+        add();
         assert!(queue.wants_ring());
         assert!(!queue.wants_ring(), "there is nothing new");
         // SAFETY: as above.
