@@ -16,10 +16,14 @@
 //! a record can be written and read in place, and has at most half of the data, less 8 bytes.
 //!
 //! Who sends does one store to a line of its own, and looks at the reader's only when the free bytes that it knows of
-//! are used up; the other way round the same. Who finds a ring full then waits for more room than it needs, as long as
-//! the reader is quick: to go on with each record that the other has read costs both of them more than the record. After that comes one full fence, and a load of a line that changes only
+//! are used up; the other way round the same. After that comes one full fence, and a load of a line that changes only
 //! when the other side falls asleep. Who has many small records spares the fence: [`Grant::commit_quietly`], and
 //! [`Writer::notify`] after the last.
+//!
+//! Who finds a ring full, or one of short records empty, then waits for more than one record as long as the other side
+//! is fast: to go on with each that the other has read or written costs both of them more than the record. Where records
+//! come one by one, a reader tries that, for some hundred nanoseconds, at one wait of 64, then ever more seldom, down to
+//! one of 4096.
 //!
 //! A hostile side causes wrong data, [`Error::Corrupt`] or a wait until the deadline, and nothing else. Each side keeps
 //! its own position where the other cannot write, reads a foreign word once, checks it, and uses what it checked. Ring
@@ -37,6 +41,7 @@ pub use writer::{Grant, Writer};
 
 use crate::data::Data;
 use crate::error::Error;
+use crate::park::Park;
 
 /// Kinds of a record's word, in its high half; the length is in the low half.
 const RECORD: u64 = 1;
@@ -65,6 +70,40 @@ pub const fn limit(bytes: usize) -> usize {
 /// Bytes that a record of `len` bytes takes.
 fn room(len: usize) -> u64 {
     WORD + (len as u64).next_multiple_of(WORD)
+}
+
+/// Records of fewer bytes are short: as a fence ends each, what a line costs that is not here yet is not hidden behind
+/// the next one's.
+const SHORT: usize = 512;
+
+/// Looks at the other side, at most.
+const LOOKS: u32 = 64;
+/// Hints to the processor before each.
+const HINTS: u32 = 64;
+
+/// Looks at what the other side does until there is `enough` for this one, as long as it does something between two
+/// looks. Whether it did. A side that shares its processor does not look.
+fn follow<G: Park + ?Sized>(
+    group: &G,
+    enough: u64,
+    mut look: impl FnMut() -> Result<u64, Error>,
+) -> Result<bool, Error> {
+    let first = look()?;
+    let mut last = first;
+    for _ in 0..group.spins().min(LOOKS) {
+        if last >= enough {
+            break;
+        }
+        for _ in 0..HINTS {
+            group.spin_hint();
+        }
+        let now = look()?;
+        if now == last {
+            break;
+        }
+        last = now;
+    }
+    Ok(last != first)
 }
 
 /// A ring as one side sees it: both positions as they were last checked.

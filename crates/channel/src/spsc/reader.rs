@@ -1,7 +1,7 @@
 //! The side that reads.
 
 use super::control::{Control, Sleep};
-use super::{limit, room, Window, RECORD, SKIP, WORD};
+use super::{follow, limit, room, Window, RECORD, SHORT, SKIP, WORD};
 use crate::data::Data;
 use crate::error::Error;
 use crate::park::{Group, Park};
@@ -9,12 +9,53 @@ use crate::word::Word;
 use core::ops::Deref;
 use core::sync::atomic::Ordering::{Release, SeqCst};
 
+/// Who waited for a short record lets so many bytes gather, or a quarter of the ring, where they come fast: a processor
+/// that reads what was just written fetches what is written next, too, and takes it away from the writer.
+const GATHERED: u64 = 4096;
+
+/// When a reader lets records gather: for one who gets them one by one it would be a delay.
+#[derive(Debug)]
+struct Gathering {
+    /// Waits until it is tried.
+    waits: u32,
+    /// Waits until it is tried anew, where it was for nothing.
+    pause: u32,
+}
+
+/// Of [`Gathering::pause`], at least and at most.
+const PAUSES: core::ops::RangeInclusive<u32> = 64..=4096;
+
+impl Default for Gathering {
+    fn default() -> Self {
+        Self { waits: 0, pause: *PAUSES.start() }
+    }
+}
+
+impl Gathering {
+    /// Whether this wait is one to try it.
+    fn is_due(&mut self) -> bool {
+        let due = self.waits == 0;
+        self.waits = self.waits.saturating_sub(1);
+        due
+    }
+
+    /// It was tried: whether records came.
+    fn went(&mut self, came: bool) {
+        if came {
+            *self = Self::default();
+        } else {
+            *self = Self { waits: self.pause, pause: (2 * self.pause).min(*PAUSES.end()) };
+        }
+    }
+}
+
 /// Reads records. `C` leads to the ring's [`Control`], `D` is its data.
 #[derive(Debug)]
 pub struct Reader<C, D> {
     control: C,
     window: Window<D>,
     sleep: Sleep,
+    gathering: Gathering,
 }
 
 impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Reader<C, D> {
@@ -23,7 +64,7 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Reader<C, D> {
     pub fn attach<G: Park + ?Sized>(control: C, data: D, group: &G) -> Result<Self, Error> {
         let window = Window::new(&control, data)?;
         let sleep = control.reader.attach(group.me());
-        Ok(Self { control, window, sleep })
+        Ok(Self { control, window, sleep, gathering: Gathering::default() })
     }
 
     /// Waits for a record, copies it to `to`, gives its room back and wakes the writer. Bytes of the record.
@@ -88,8 +129,17 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Reader<C, D> {
     {
         let control: &Control<W> = &self.control;
         let window = &mut self.window;
-        let next = || next(window, control);
-        control.reader.wait(&control.writer, group, &mut self.sleep, deadline, next)
+        let first = || next(window, control);
+        let len = control.reader.wait(&control.writer, group, &mut self.sleep, deadline, first)?;
+        if len < SHORT && self.gathering.is_due() {
+            let enough = GATHERED.min(window.capacity / 4);
+            let grew = follow(group, enough, || {
+                arrived(window, control)?;
+                Ok(window.used())
+            })?;
+            self.gathering.went(grew);
+        }
+        Ok(len)
     }
 
     /// Wakes the writer where it sleeps; needed after [`View::release_quietly`] only.
@@ -105,6 +155,18 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Reader<C, D> {
     }
 }
 
+/// Looks at the writer's position.
+fn arrived<W: Word, D: Data>(window: &mut Window<D>, control: &Control<W>) -> Result<(), Error> {
+    let head = control.writer.position.load(SeqCst);
+    let used = head.wrapping_sub(window.tail);
+    // It only ever goes away from ours.
+    if head % WORD != 0 || used > window.capacity || used < window.used() {
+        return window.refuse();
+    }
+    window.head = head;
+    Ok(())
+}
+
 /// Bytes of the next record. Looks at the writer's position only where all that we know of has been read.
 #[inline]
 fn next<W: Word, D: Data>(
@@ -115,11 +177,7 @@ fn next<W: Word, D: Data>(
         return Err(Error::Corrupt);
     }
     if window.used() == 0 {
-        let head = control.writer.position.load(SeqCst);
-        if head % WORD != 0 || head.wrapping_sub(window.tail) > window.capacity {
-            return window.refuse();
-        }
-        window.head = head;
+        arrived(window, control)?;
         if window.used() == 0 {
             return Ok(None);
         }

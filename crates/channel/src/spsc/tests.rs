@@ -4,7 +4,7 @@ use super::*;
 use crate::border::{Bytes, Region};
 use crate::fuzz::{Solo, World};
 use crate::park::{Life, Park, Peer, Peers};
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::boxed::Box;
 use std::vec::Vec;
@@ -302,5 +302,56 @@ fn who_finds_no_room_waits_for_a_quarter_while_the_other_reads() {
         control.words()[3].store(1, Relaxed);
         let known = (1..).take_while(|_| writer.try_send(&[2; 56], &one) == Ok(true)).count();
         assert_eq!(known + 1, sends, "{reads} are read");
+    }
+}
+
+#[test]
+fn who_waited_lets_short_records_gather_while_the_other_writes() {
+    // Bytes of a record, how many are sent, one for a hint, and how many are known then without another look.
+    for (bytes, sends, knows) in [(56, 1, 1), (56, 5, 5), (56, 1000, 65), (512, 1000, 1)] {
+        let words: Vec<_> = (0..4096).map(|_| AtomicU64::new(0)).collect();
+        let (control, world) = (Control::<AtomicU64>::default(), World::new());
+        let (one, other) = (world.peer(0), world.peer(1));
+        let mut writer = Writer::attach(&control, &words[..], &one).unwrap();
+        let mut reader = Reader::attach(&control, &words[..], &other).unwrap();
+        let mut left = sends;
+        let send = move || {
+            if left > 0 {
+                left -= 1;
+                assert_eq!(writer.try_send(&vec![1; bytes], &one), Ok(true));
+            }
+        };
+        let behind = Behind(other, RefCell::new(send));
+        assert_eq!(reader.recv(&mut [0; 512], &behind, None), Ok(bytes));
+        control.words()[0].store(1, Relaxed);
+        let known = (1..).take_while(|_| reader.try_recv(&mut [0; 512], &other).is_ok()).count();
+        assert_eq!(known + 1, knows, "{sends} of {bytes} bytes");
+    }
+}
+
+#[test]
+fn who_gets_records_one_by_one_seldom_waits_for_more() {
+    let words: Vec<_> = (0..4096).map(|_| AtomicU64::new(0)).collect();
+    let (control, world) = (Control::<AtomicU64>::default(), World::new());
+    let (one, other) = (world.peer(0), world.peer(1));
+    let mut writer = Writer::attach(&control, &words[..], &one).unwrap();
+    let mut reader = Reader::attach(&control, &words[..], &other).unwrap();
+    let (sent, hints) = (Cell::new(0), Cell::new(0));
+    let send = || {
+        hints.set(hints.get() + 1);
+        if sent.replace(1) == 0 {
+            assert_eq!(writer.try_send(&[1; 56], &one), Ok(true));
+        }
+    };
+    let behind = Behind(other, RefCell::new(send));
+    let mut waits = || {
+        sent.set(0);
+        hints.set(0);
+        assert_eq!(reader.recv(&mut [0; 56], &behind, None), Ok(56));
+        hints.get()
+    };
+    for pause in [64, 128, 256, 512, 1024, 2048, 4096, 4096] {
+        assert_eq!(waits(), 65, "it looked once more");
+        assert!((0..pause).all(|_| waits() == 1), "within {pause}");
     }
 }

@@ -1,7 +1,7 @@
 //! The side that writes.
 
 use super::control::{Control, Sleep};
-use super::{limit, room, Window, RECORD, SKIP, WORD};
+use super::{follow, limit, room, Window, RECORD, SHORT, SKIP, WORD};
 use crate::data::Data;
 use crate::error::Error;
 use crate::park::{Group, Park};
@@ -9,23 +9,14 @@ use crate::word::Word;
 use core::ops::Deref;
 use core::sync::atomic::Ordering::{Release, SeqCst};
 
-/// Records of fewer bytes are short: as a fence ends each, what a line costs that is not here yet is not hidden behind
-/// the next one's.
-const SHORT: usize = 512;
-
 /// So far ahead the lines of short records are fetched. The reader's processor fetches lines before they are read, too,
 /// and takes them away from here, but not past the end of a page; and some bytes more, as an access with the page offset
 /// of a store before it waits for that.
 const AHEAD: u64 = 4096 + 512;
 
-/// Who found no room waits for so much of it, or a quarter of the ring,
+/// Who found no room waits for so much of it, or a quarter of the ring, where the reader is fast: to follow it from record
+/// to record would take from it, each time, the line that it writes next.
 const ROOM: u64 = 16 << 10;
-
-/// but not for more than so many looks,
-const LOOKS: u32 = 64;
-
-/// each after so many hints to the processor, and only where the reader has gone on meanwhile.
-const HINTS: u32 = 64;
 
 /// Writes records. `C` leads to the ring's [`Control`], `D` is its data.
 #[derive(Debug)]
@@ -113,8 +104,7 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
         Ok((skip, skip + room(len)))
     }
 
-    /// Waits for room; then for more of it while the reader is quick. One that follows the other from record to record
-    /// takes from it, each time, the line that the other writes next.
+    /// Waits for room; then for more of it.
     #[cold]
     fn find_room<G>(&mut self, need: u64, group: &G, deadline: Option<u64>) -> Result<(), Error>
     where
@@ -125,15 +115,10 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
         let next = || Ok(has_room(window, control, need)?.then_some(()));
         control.writer.wait(&control.reader, group, &mut self.sleep, deadline, next)?;
         let enough = ROOM.min(window.capacity / 4).max(need);
-        for _ in 0..group.spins().min(LOOKS) {
-            let tail = window.tail;
-            for _ in 0..HINTS {
-                group.spin_hint();
-            }
-            if has_room(window, control, enough)? || window.tail == tail {
-                break;
-            }
-        }
+        follow(group, enough, || {
+            has_room(window, control, enough)?;
+            Ok(window.free())
+        })?;
         Ok(())
     }
 
