@@ -125,11 +125,12 @@
 //! 3. [`ASK_QUEUE_START`] starts a queue, whose rings MUST be empty: both indices 0. From then on the memory belongs
 //!    to both sides, until [`ASK_QUEUE_STOP`] has answered or the guest ends. The device then touches none of it.
 //! 4. To say that there are entries, the guest calls [`GuestBoot::doorbell`] with [`DeviceInfo::doorbell`] plus the
-//!    queue's number. That never waits. All devices have `VIRTIO_F_EVENT_IDX`: the guest MUST do so where
-//!    the new entries reach `avail_event` of the used ring (section 2.7.10), and SHOULD NOT elsewhere. The device looks
-//!    only after a ring, but MAY take more entries than there were then.
-//! 5. To say that it gave entries back, the device gives the guest its token, as peers do, where these reach
-//!    `used_event` of the available ring (section 2.7.7). It MAY do so without need. A guest that parks MUST look at the
+//!    queue's number. That never waits. All devices have `VIRTIO_F_EVENT_IDX`: the guest MUST do so where one of the new
+//!    entries has the index that `avail_event` of the used ring says (section 2.7.10), of which a queue's first entry has
+//!    0, and SHOULD NOT elsewhere. The device looks only after a ring, but MAY take more entries than there were then. At
+//!    the receive queue of a network it looks when a frame comes: there the guest need not ring.
+//! 5. To say that it gave entries back, the device gives the guest its token, as peers do, where one of them has the
+//!    index that `used_event` of the available ring says (section 2.7.7). It MAY do so without need. A guest that parks MUST look at the
 //!    used ring once more after it has written `used_event`, and after a full fence. Flags of both rings say nothing.
 //! 6. A queue that breaks a rule ends, and nothing else: the guest gets its token, [`ASK_QUEUE_STATE`] says so, and
 //!    nothing of the queue is touched any more. It MAY be stopped, and started anew. What was asked by entries that

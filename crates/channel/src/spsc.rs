@@ -22,8 +22,8 @@
 //!
 //! Who finds a ring full, or one of short records empty, then waits for more than one record as long as the other side
 //! is fast: to go on with each that the other has read or written costs both of them more than the record. Where records
-//! come one by one, a reader tries that, for some hundred nanoseconds, at one wait of 64, then ever more seldom, down to
-//! one of 4096.
+//! come one by one, a reader tries that, for a microsecond or two, at one wait of 64, then ever more seldom, down to one
+//! of 4096.
 //!
 //! A hostile side causes wrong data, [`Error::Corrupt`] or a wait until the deadline, and nothing else. Each side keeps
 //! its own position where the other cannot write, reads a foreign word once, checks it, and uses what it checked. Ring
@@ -41,7 +41,7 @@ pub use writer::{Grant, Writer};
 
 use crate::data::Data;
 use crate::error::Error;
-use crate::park::Park;
+use crate::park::{passed, Park};
 
 /// Kinds of a record's word, in its high half; the length is in the low half.
 const RECORD: u64 = 1;
@@ -76,27 +76,26 @@ fn room(len: usize) -> u64 {
 /// the next one's.
 const SHORT: usize = 512;
 
-/// Looks at the other side, at most.
-const LOOKS: u32 = 64;
-/// Hints to the processor before each.
+/// Hints to the processor between two looks at the other side,
 const HINTS: u32 = 64;
+/// and looks, at most.
+const LOOKS: u32 = 64;
 
 /// Looks at what the other side does until there is `enough` for this one, as long as it does something between two
-/// looks. Whether it did. A side that shares its processor does not look.
+/// looks, and not for longer than a wait looks before it sleeps. Whether it did.
 fn follow<G: Park + ?Sized>(
     group: &G,
+    deadline: Option<u64>,
     enough: u64,
     mut look: impl FnMut() -> Result<u64, Error>,
 ) -> Result<bool, Error> {
     let first = look()?;
     let mut last = first;
-    for _ in 0..group.spins().min(LOOKS) {
-        if last >= enough {
+    for _ in 0..(group.spins() / HINTS).min(LOOKS) {
+        if last >= enough || passed(group, deadline) {
             break;
         }
-        for _ in 0..HINTS {
-            group.spin_hint();
-        }
+        (0..HINTS).for_each(|_| group.spin_hint());
         let now = look()?;
         if now == last {
             break;

@@ -56,14 +56,18 @@ impl Script<'_> {
 
     /// Writes over something of the guest's.
     fn poke(&mut self, guest: &Guest) {
-        let slot = u64::from(self.byte()) % u64::from(SIZE);
+        let place = u64::from(self.byte());
+        let slot = place % u64::from(SIZE);
         let (at, bytes) = match self.byte() % 8 {
             0 => (DESCRIPTORS + 16 * slot, 8),
             1 => (DESCRIPTORS + 16 * slot + 8, 4),
             2 => (DESCRIPTORS + 16 * slot + 12, 2),
             3 => (DESCRIPTORS + 16 * slot + 14, 2),
-            4 => (AVAILABLE + 2 * slot, 2),
+            // With the index behind the entries.
+            4 => (AVAILABLE + 2 * (place % u64::from(SIZE + 3)), 2),
             5 => (USED + 2 * slot, 2),
+            // The index behind the entries.
+            6 if place >= 128 => (USED + 4 + 8 * u64::from(SIZE), 2),
             6 => (FREE + slot, 8),
             _ => (self.address(), 4),
         };

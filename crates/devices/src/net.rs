@@ -31,7 +31,7 @@ pub enum Given {
     NoRoom,
     /// The frame is lost: the queue does not run, or what the guest has for it is too short.
     Lost {
-        /// The queue ended with this frame: its guest is to be woken.
+        /// The guest wants to be woken for what it had for the frame, or the queue ended with this.
         wake: bool,
     },
 }

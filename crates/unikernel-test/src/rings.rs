@@ -180,6 +180,13 @@ fn fields() {
         assert!(queue.ends(0x5555), "index {index:#x}");
         count += 1;
     }
+    // Any number is one for which the guest wants to be told.
+    for event in [0, 1, SIZE, 0x8000, 0xffff] {
+        queue.start();
+        queue.put(AVAILABLE + 4 + 2 * SIZE, 2, event);
+        queue.offer(1);
+        assert!(!queue.ends(1), "event {event:#x}");
+    }
     // Everything is as it was.
     queue.start();
     queue.offer(1);

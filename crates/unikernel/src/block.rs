@@ -153,7 +153,6 @@ impl Disk {
             if queue.listen() {
                 sleep::park(None);
             }
-            queue.ignore();
             if queue.is_empty() && !self.device.runs(0) {
                 // Nothing of it is touched any more.
                 return Err(Error::Unsupported);

@@ -108,7 +108,6 @@ impl Port {
         let done = with(&frame[HEADER..]);
         let all = buffers.bytes;
         buffers.add(all, true);
-        self.device.ring(RECEIVE as u32, &mut buffers.queue);
         Some(done)
     }
 
@@ -179,13 +178,13 @@ impl Port {
     /// Waits until the frames that were sent are the network's, or a second has passed: a device that is stopped takes
     /// no more of them, and a guest that ends has none.
     pub fn flush(&mut self) {
+        self.notify();
         let end = clock::now() + 1_000_000_000;
         let Some(buffers) = &mut self.transmit else { return };
         while buffers.queue.room() < buffers.size && clock::now() < end {
             if buffers.queue.listen() {
                 sleep::park(Some(end));
             }
-            buffers.queue.ignore();
             while buffers.queue.take().is_some() {}
         }
     }

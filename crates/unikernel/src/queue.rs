@@ -166,9 +166,10 @@ impl Queue {
         self.is_empty()
     }
 
-    /// Asks not to be woken, for all but 65,536 entries.
+    /// Asks not to be woken. One entry in 65,536 wakes all the same: the one that is as far from all that the device may
+    /// be about to give back as can be.
     pub fn ignore(&self) {
-        self.ask_wake(self.used.wrapping_sub(1));
+        self.ask_wake(self.used.wrapping_add(1 << 15));
     }
 
     /// Asks to be woken when the entry of this index has come back.

@@ -133,7 +133,7 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Reader<C, D> {
         let len = control.reader.wait(&control.writer, group, &mut self.sleep, deadline, first)?;
         if len < SHORT && self.gathering.is_due() {
             let enough = GATHERED.min(window.capacity / 4);
-            let grew = follow(group, enough, || {
+            let grew = follow(group, deadline, enough, || {
                 arrived(window, control)?;
                 Ok(window.used())
             })?;

@@ -216,6 +216,7 @@ impl Data for Expecting {
         self.words.write(at, from);
     }
     fn expect_write(&self, at: usize, bytes: usize) {
+        assert!(crate::data::inside(self.bytes(), at, bytes), "{at} {bytes}");
         self.expected.borrow_mut().push((at, bytes));
     }
 }
@@ -250,6 +251,24 @@ fn lines_of_short_records_are_fetched_ahead_where_they_are_read() {
     assert_eq!(expected(), [], "it is not short");
 }
 
+#[test]
+fn nothing_behind_the_end_of_a_ring_is_fetched() {
+    let words = (0..1024).map(|_| AtomicU64::new(0)).collect();
+    let data = Expecting { words, expected: RefCell::default() };
+    let (control, world) = (Control::<AtomicU64>::default(), World::new());
+    let (one, other) = (world.peer(0), world.peer(1));
+    let mut writer = Writer::attach(&control, &data, &one).unwrap();
+    let mut reader = Reader::attach(&control, &data, &other).unwrap();
+    for number in 0..2000 {
+        let record = &[1; 480][..8 * (number * 7 % 60)];
+        assert_eq!(writer.try_send(record, &one), Ok(true));
+        assert_eq!(reader.try_recv(&mut [0; 480], &other), Ok(Some(record.len())));
+    }
+    let fetched = data.expected.take();
+    let cut = fetched.iter().filter(|(at, bytes)| at + bytes == 8192).count();
+    assert!(fetched.len() > 500 && cut > 3, "{} pieces, {cut} at the end", fetched.len());
+}
+
 /// One for whom the other side reads a record for each hint, so many of them.
 struct Behind<'a, F>(Solo<'a>, RefCell<F>);
 
@@ -267,7 +286,7 @@ impl<F: FnMut()> Park for Behind<'_, F> {
         self.0.unpark(number);
     }
     fn spins(&self) -> u32 {
-        1000
+        10_000
     }
     fn spin_hint(&self) {
         (self.1.borrow_mut())();
@@ -281,18 +300,26 @@ impl<F> Peers for Behind<'_, F> {
 }
 
 #[test]
-fn who_finds_no_room_waits_for_a_quarter_while_the_other_reads() {
-    // Records that are read, one for a hint, and those that are sent then without a look at the reader's position.
-    for (reads, sends) in [(1, 1), (5, 5), (1000, 129)] {
-        let words: Vec<_> = (0..1024 * 4).map(|_| AtomicU64::new(0)).collect();
+fn who_finds_no_room_waits_for_more_while_the_other_reads() {
+    // Bytes of the ring, hints for each record that is read, how many are, and how many are sent then without a look.
+    for (bytes, hints, reads, sends) in [
+        (32 << 10, 1, 1, 1),
+        (32 << 10, 1, 5, 5),
+        // A quarter of the ring, then 16 KiB, as a look comes at 64 hints; then as much as comes at so many looks.
+        (32 << 10, 1, 1000, 129),
+        (128 << 10, 1, 1000, 257),
+        (128 << 10, 64, 1000, 65),
+    ] {
+        let words: Vec<_> = (0..bytes / 8).map(|_| AtomicU64::new(0)).collect();
         let (control, world) = (Control::<AtomicU64>::default(), World::new());
         let (one, other) = (world.peer(0), world.peer(1));
         let mut writer = Writer::attach(&control, &words[..], &one).unwrap();
         let mut reader = Reader::attach(&control, &words[..], &other).unwrap();
         while writer.try_send(&[1; 56], &one).unwrap() {}
-        let mut left = reads;
+        let (mut left, mut hint) = (reads, 0);
         let read = move || {
-            if left > 0 {
+            hint += 1;
+            if left > 0 && hint % hints == 0 {
                 left -= 1;
                 assert_eq!(reader.try_recv(&mut [0; 56], &other), Ok(Some(56)));
             }
@@ -301,8 +328,27 @@ fn who_finds_no_room_waits_for_a_quarter_while_the_other_reads() {
         assert_eq!(writer.send(&[2; 56], &behind, None), Ok(()));
         control.words()[3].store(1, Relaxed);
         let known = (1..).take_while(|_| writer.try_send(&[2; 56], &one) == Ok(true)).count();
-        assert_eq!(known + 1, sends, "{reads} are read");
+        assert_eq!(known + 1, sends, "{bytes} {hints} {reads}");
     }
+}
+
+#[test]
+fn who_has_no_time_does_not_wait_for_more() {
+    let words: Vec<_> = (0..4096).map(|_| AtomicU64::new(0)).collect();
+    let (control, world) = (Control::<AtomicU64>::default(), World::new());
+    let (one, other) = (world.peer(0), world.peer(1));
+    let mut writer = Writer::attach(&control, &words[..], &one).unwrap();
+    let mut reader = Reader::attach(&control, &words[..], &other).unwrap();
+    while writer.try_send(&[1; 56], &one).unwrap() {}
+    assert_eq!(reader.try_recv(&mut [0; 56], &other), Ok(Some(56)));
+    let behind = Behind(one, RefCell::new(|| panic!("the deadline has passed")));
+    assert_eq!(writer.send(&[2; 56], &behind, Some(0)), Ok(()));
+    // Nor who shares a processor: he looks at the reader's position, and does not say that he sleeps.
+    assert_eq!(reader.try_recv(&mut [0; 56], &other), Ok(Some(56)));
+    let waits = || control.words()[1].load(Relaxed);
+    let before = waits();
+    assert_eq!(writer.send(&[2; 56], &one, None), Ok(()));
+    assert_eq!(waits(), before);
 }
 
 #[test]

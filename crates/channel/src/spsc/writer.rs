@@ -112,17 +112,20 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
     {
         let control: &Control<W> = &self.control;
         let window = &mut self.window;
-        let next = || Ok(has_room(window, control, need)?.then_some(()));
-        control.writer.wait(&control.reader, group, &mut self.sleep, deadline, next)?;
+        if !has_room(window, control, need)? {
+            let next = || Ok(has_room(window, control, need)?.then_some(()));
+            control.writer.wait(&control.reader, group, &mut self.sleep, deadline, next)?;
+        }
         let enough = ROOM.min(window.capacity / 4).max(need);
-        follow(group, enough, || {
+        follow(group, deadline, enough, || {
             has_room(window, control, enough)?;
             Ok(window.free())
         })?;
         Ok(())
     }
 
-    /// Has lines fetched that are written later, where the reader has left them: as many as the last record took.
+    /// Has lines fetched that are written later, where the reader has left them: as many as the last record took, none of
+    /// them behind the ring's end.
     #[inline]
     fn look_ahead(&self, bytes: u64) {
         let window = &self.window;
