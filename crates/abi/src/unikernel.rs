@@ -130,8 +130,9 @@
 //!    0, and SHOULD NOT elsewhere. The device looks only after a ring, but MAY take more entries than there were then. At
 //!    the receive queue of a network it looks when a frame comes: there the guest need not ring.
 //! 5. To say that it gave entries back, the device gives the guest its token, as peers do, where one of them has the
-//!    index that `used_event` of the available ring says (section 2.7.7). It MAY do so without need. A guest that parks MUST look at the
-//!    used ring once more after it has written `used_event`, and after a full fence. Flags of both rings say nothing.
+//!    index that `used_event` of the available ring says (section 2.7.7). It MAY do so without need. A guest that parks
+//!    MUST look at the used ring once more after it has written `used_event`, and after a full fence. Flags of both rings
+//!    say nothing.
 //! 6. A queue that breaks a rule ends, and nothing else: the guest gets its token, [`ASK_QUEUE_STATE`] says so, and
 //!    nothing of the queue is touched any more. It MAY be stopped, and started anew. What was asked by entries that
 //!    did not come back is done or not.

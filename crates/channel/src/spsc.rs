@@ -22,8 +22,8 @@
 //!
 //! Who finds a ring full, or one of short records empty, then waits for more than one record as long as the other side
 //! is fast: to go on with each that the other has read or written costs both of them more than the record. Where records
-//! come one by one, a reader tries that, for a microsecond or two, at one wait of 64, then ever more seldom, down to one
-//! of 4096.
+//! come one by one, a reader tries that, for 64 hints to the processor, at one wait of 64, then ever more seldom, down to
+//! one of 4096.
 //!
 //! A hostile side causes wrong data, [`Error::Corrupt`] or a wait until the deadline, and nothing else. Each side keeps
 //! its own position where the other cannot write, reads a foreign word once, checks it, and uses what it checked. Ring

@@ -63,11 +63,9 @@ impl Script<'_> {
             1 => (DESCRIPTORS + 16 * slot + 8, 4),
             2 => (DESCRIPTORS + 16 * slot + 12, 2),
             3 => (DESCRIPTORS + 16 * slot + 14, 2),
-            // With the index behind the entries.
+            // Each half of the rings, with the index behind the entries.
             4 => (AVAILABLE + 2 * (place % u64::from(SIZE + 3)), 2),
-            5 => (USED + 2 * slot, 2),
-            // The index behind the entries.
-            6 if place >= 128 => (USED + 4 + 8 * u64::from(SIZE), 2),
+            5 => (USED + 2 * (place % u64::from(4 * SIZE + 3)), 2),
             6 => (FREE + slot, 8),
             _ => (self.address(), 4),
         };

@@ -10,10 +10,9 @@ use kyozon_channel::park::{Life, Park, Peer, Peers};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vm;
 
-/// How often a lock looks before it sleeps: for about as long as Linux's KVM polls for a processor that halts
-/// (`halt_poll_ns`, 200 us), by what PAUSE takes there. Two that wait for each other in turn must look for longer
-/// than a wake-up takes (docs/results, shm-paths): else each sleep makes the other one sleep, too, and both sleep in
-/// every turn.
+/// How often a lock looks before it sleeps. Two that wait for each other in turn should look for longer than a wake-up
+/// takes (docs/results, shm-paths): else each sleep makes the other one sleep, too, and both sleep in every turn. How
+/// long it is depends on what PAUSE takes, which differs between processors.
 const SPINS: u32 = 8000;
 
 /// A row of the tender's table of peers: what became of a number, and the generation of the last that had it.

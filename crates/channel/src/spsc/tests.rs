@@ -31,9 +31,18 @@ impl Memory {
         world: &World,
     ) -> (Writer<&'a Control, Bytes<'a>>, Reader<&'a Control, Bytes<'a>>) {
         let (control, data) = self.ring();
-        let writer = Writer::attach(control, data, &world.peer(0)).unwrap();
-        (writer, Reader::attach(control, data, &world.peer(1)).unwrap())
+        sides(control, data, world)
     }
+}
+
+/// Both sides of a ring: peer 0 writes, peer 1 reads.
+fn sides<'a, D: Data + Copy>(
+    control: &'a Control,
+    data: D,
+    world: &World,
+) -> (Writer<&'a Control, D>, Reader<&'a Control, D>) {
+    let writer = Writer::attach(control, data, &world.peer(0)).unwrap();
+    (writer, Reader::attach(control, data, &world.peer(1)).unwrap())
 }
 
 #[test]
@@ -227,8 +236,7 @@ fn lines_of_short_records_are_fetched_ahead_where_they_are_read() {
     let data = Expecting { words, expected: RefCell::default() };
     let (control, world) = (Control::<AtomicU64>::default(), World::new());
     let (one, other) = (world.peer(0), world.peer(1));
-    let mut writer = Writer::attach(&control, &data, &one).unwrap();
-    let mut reader = Reader::attach(&control, &data, &other).unwrap();
+    let (mut writer, mut reader) = sides(&control, &data, &world);
     let expected = || data.expected.take();
     const AHEAD: usize = 4608;
     for at in (AHEAD..16384).step_by(64) {
@@ -257,8 +265,7 @@ fn nothing_behind_the_end_of_a_ring_is_fetched() {
     let data = Expecting { words, expected: RefCell::default() };
     let (control, world) = (Control::<AtomicU64>::default(), World::new());
     let (one, other) = (world.peer(0), world.peer(1));
-    let mut writer = Writer::attach(&control, &data, &one).unwrap();
-    let mut reader = Reader::attach(&control, &data, &other).unwrap();
+    let (mut writer, mut reader) = sides(&control, &data, &world);
     for number in 0..2000 {
         let record = &[1; 480][..8 * (number * 7 % 60)];
         assert_eq!(writer.try_send(record, &one), Ok(true));
@@ -313,8 +320,7 @@ fn who_finds_no_room_waits_for_more_while_the_other_reads() {
         let words: Vec<_> = (0..bytes / 8).map(|_| AtomicU64::new(0)).collect();
         let (control, world) = (Control::<AtomicU64>::default(), World::new());
         let (one, other) = (world.peer(0), world.peer(1));
-        let mut writer = Writer::attach(&control, &words[..], &one).unwrap();
-        let mut reader = Reader::attach(&control, &words[..], &other).unwrap();
+        let (mut writer, mut reader) = sides(&control, &words[..], &world);
         while writer.try_send(&[1; 56], &one).unwrap() {}
         let (mut left, mut hint) = (reads, 0);
         let read = move || {
@@ -337,8 +343,7 @@ fn who_has_no_time_does_not_wait_for_more() {
     let words: Vec<_> = (0..4096).map(|_| AtomicU64::new(0)).collect();
     let (control, world) = (Control::<AtomicU64>::default(), World::new());
     let (one, other) = (world.peer(0), world.peer(1));
-    let mut writer = Writer::attach(&control, &words[..], &one).unwrap();
-    let mut reader = Reader::attach(&control, &words[..], &other).unwrap();
+    let (mut writer, mut reader) = sides(&control, &words[..], &world);
     while writer.try_send(&[1; 56], &one).unwrap() {}
     assert_eq!(reader.try_recv(&mut [0; 56], &other), Ok(Some(56)));
     let behind = Behind(one, RefCell::new(|| panic!("the deadline has passed")));
@@ -358,8 +363,7 @@ fn who_waited_lets_short_records_gather_while_the_other_writes() {
         let words: Vec<_> = (0..4096).map(|_| AtomicU64::new(0)).collect();
         let (control, world) = (Control::<AtomicU64>::default(), World::new());
         let (one, other) = (world.peer(0), world.peer(1));
-        let mut writer = Writer::attach(&control, &words[..], &one).unwrap();
-        let mut reader = Reader::attach(&control, &words[..], &other).unwrap();
+        let (mut writer, mut reader) = sides(&control, &words[..], &world);
         let mut left = sends;
         let send = move || {
             if left > 0 {
@@ -380,8 +384,7 @@ fn who_gets_records_one_by_one_seldom_waits_for_more() {
     let words: Vec<_> = (0..4096).map(|_| AtomicU64::new(0)).collect();
     let (control, world) = (Control::<AtomicU64>::default(), World::new());
     let (one, other) = (world.peer(0), world.peer(1));
-    let mut writer = Writer::attach(&control, &words[..], &one).unwrap();
-    let mut reader = Reader::attach(&control, &words[..], &other).unwrap();
+    let (mut writer, mut reader) = sides(&control, &words[..], &world);
     let (sent, hints) = (Cell::new(0), Cell::new(0));
     let send = || {
         hints.set(hints.get() + 1);

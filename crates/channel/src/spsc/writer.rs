@@ -11,7 +11,8 @@ use core::sync::atomic::Ordering::{Release, SeqCst};
 
 /// So far ahead the lines of short records are fetched. The reader's processor fetches lines before they are read, too,
 /// and takes them away from here, but not past the end of a page; and some bytes more, as an access with the page offset
-/// of a store before it waits for that.
+/// of a store before it waits for that (Intel 64 and IA-32 Architectures Optimization Reference Manual, on data
+/// prefetching to the L2 cache and on 4-KByte aliasing).
 const AHEAD: u64 = 4096 + 512;
 
 /// Who found no room waits for so much of it, or a quarter of the ring, where the reader is fast: to follow it from record
