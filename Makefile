@@ -17,7 +17,7 @@ IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:al
 	kyozon-unikernel-examples:hello:unikernel kyozon-unikernel-examples:start:unikernel \
 	kyozon-unikernel-examples:echo:unikernel kyozon-unikernel-test:unikernel-test:unikernel \
 	kyozon-unikernel-examples:pingpong:unikernel kyozon-unikernel-examples:sort:unikernel \
-	kyozon-unikernel-examples:matmul:unikernel kyozon-unikernel-examples:kv:unikernel \
+	kyozon-unikernel-examples:matmul:unikernel kyozon-kv:kv:unikernel \
 	kyozon-shm:shm:unikernel kyozon-unikernel-c:primes:c
 
 .PHONY: help setup build demo test bench soak shell install clean
@@ -43,7 +43,7 @@ build: ## Build the host's programs
 		--target x86_64-unknown-linux-gnu -p kyozon --bin kyozon
 	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet --release -p kyozon-join
 	@$(ENV) && RUSTFLAGS=-Cforce-frame-pointers=yes "$${CARGO:-cargo}" build --locked --quiet --release \
-		--target x86_64-unknown-linux-gnu -p kyozon-unikernel-examples --bin kv && mkdir -p "$(KYOZON_CACHE)/product" && \
+		--target x86_64-unknown-linux-gnu -p kyozon-kv --bin kv && mkdir -p "$(KYOZON_CACHE)/product" && \
 		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kv" "$(KYOZON_CACHE)/product/kv-threads"
 	@$(ENV) && "$(CURDIR)/scripts/images.sh" "$(KYOZON_CACHE)/product" $(IMAGES) && \
 		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon" "$(KYOZON_CACHE)/product/" && \
@@ -75,10 +75,10 @@ install: ## Install what 'make build' made: command, library, images, manual pag
 	install -d "$(DESTDIR)$(PREFIX)/lib/kyozon" "$(MODULE)/include/kyozon"
 	install -m 644 "$(PRODUCT)"/*.bin "$(PRODUCT)/shm.elf" "$(DESTDIR)$(PREFIX)/lib/kyozon"
 	install -m 644 "$(PRODUCT)/libkyozon_join.a" "$(DESTDIR)$(PREFIX)/lib"
-	install -D -m 644 crates/join/include/kyozon/join.h "$(DESTDIR)$(PREFIX)/include/kyozon/join.h"
+	install -D -m 644 crates/unikernel/join/include/kyozon/join.h "$(DESTDIR)$(PREFIX)/include/kyozon/join.h"
 	install -m 644 linux/module/Kbuild linux/module/*.[chS] "$(MODULE)"
 	linux/module/image-hashes.sh "$(PRODUCT)"/*.bin >"$(MODULE)/image_hashes.h"
-	install -m 644 crates/abi/include/kyozon/abi.h "$(MODULE)/include/kyozon"
+	install -m 644 crates/base/abi/include/kyozon/abi.h "$(MODULE)/include/kyozon"
 	sed 's/@VERSION@/$(VERSION)/' packaging/dkms.conf >"$(MODULE)/dkms.conf"
 	install -D -m 644 packaging/60-kyozon.rules "$(DESTDIR)/lib/udev/rules.d/60-kyozon.rules"
 	install -d "$(DESTDIR)$(PREFIX)/share/man/man1" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"

@@ -23,7 +23,7 @@ number() {
 
 # of_abi NAME: a number of the interface.
 of_abi() {
-	sed -n "s/^#define KYOZON_$1 //p" crates/abi/include/kyozon/abi.h
+	sed -n "s/^#define KYOZON_$1 //p" crates/base/abi/include/kyozon/abi.h
 }
 
 # The page of abi::layer::ImageHeader that a task begins with, for an ELF file of so many bytes.
@@ -61,11 +61,11 @@ for image; do
 	case $form in
 	flat) objcopy -O binary "$built" "$folder/$bin.new" ;;
 	c)
-		folder_of=crates/${crate#kyozon-} library=$(echo "$crate" | tr - _)
+		folder_of=crates/unikernel/${crate#kyozon-unikernel-} library=$(echo "$crate" | tr - _)
 		# Code is for any address, as images lie above 2 GiB, and keeps frame pointers for backtraces.
 		"${CC:-cc}" -std=c11 -O2 -Wall -Wextra -Werror -ffreestanding -fpie -fno-stack-protector -fno-omit-frame-pointer \
 			-I "$folder_of/include" -nostdlib -nostartfiles -static -no-pie -Wl,--build-id=none -Wl,--gc-sections \
-			-T crates/unikernel/unikernel.ld "$folder_of/examples/$bin.c" \
+			-T crates/unikernel/guest/unikernel.ld "$folder_of/examples/$bin.c" \
 			"$CARGO_TARGET_DIR/$target/release/lib$library.a" -o "$folder/$bin.new-elf"
 		objcopy --strip-debug "$folder/$bin.new-elf" "$folder/$bin.new"
 		rm "$folder/$bin.new-elf"

@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
-    kyozon_unikernel_examples::kv::fuzz::commands(input);
+    kyozon_kv::fuzz::commands(input);
 });

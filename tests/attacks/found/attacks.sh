@@ -1,5 +1,5 @@
 # attacks.sh [OPTION]: loads the monitor, carries out every attack below /cases, and says what became of each.
-. /t.sh
+. /lib.sh
 insmod /m/kyozon-attacks.ko 2>/dev/null
 # On a live clock an emulator on a busy machine stops for long: much budget, many ticks.
 kyozon load --hz 1000 --budget 10000 --serial 0x3e8 "$@" >/dev/null || exit 1

@@ -10,7 +10,7 @@
 #   report=PATTERN   what the wall says: a line of the events, or of the status where it is "stated"
 #   after()          puts back what the attempt left behind
 #   options, cpus    for load; how many CPUs it needs (1)
-. /t.sh
+. /lib.sh
 insmod /m/kyozon-attacks.ko 2>/dev/null
 mode=$1
 machine_cpus=$(grep -c ^processor /proc/cpuinfo)

@@ -2,7 +2,7 @@
 # host.sh BACKEND: a host program in C and a guest in one group, over the channel's ring and lock; either of them killed.
 set -u
 backend=$1
-cc -std=c11 -Wall -Wextra -Werror -I "$TREE/crates/join/include" "$TREE/tests/unikernel/host/program.c" \
+cc -std=c11 -Wall -Wextra -Werror -I "$TREE/crates/unikernel/join/include" "$TREE/tests/unikernel/host/program.c" \
 	"$KYOZON_PRODUCT/libkyozon_join.a" -o "$SCRATCH/program" || exit 1
 
 # guest OPTIONS -- CASE: begins one, and waits until it runs.

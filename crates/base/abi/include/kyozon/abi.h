@@ -1,0 +1,2522 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Generated from crates/base/abi; BLESS=1 cargo test -p kyozon-abi --test header writes it anew. */
+
+#ifndef KYOZON_ABI_H
+#define KYOZON_ABI_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
+#include <stdint.h>
+#endif
+
+/*
+ Version of everything in this module.
+ */
+#define KYOZON_LAYER_VERSION 1
+
+/*
+ First eight bytes of every image: "KYOZON" and two bytes that no text file has.
+ */
+#define KYOZON_IMAGE_MAGIC 1873583547710658891
+
+/*
+ [`ImageHeader::kind`]: the colocation layer.
+ */
+#define KYOZON_IMAGE_LAYER 1
+
+/*
+ [`ImageHeader::kind`]: a cokernel.
+ */
+#define KYOZON_IMAGE_COKERNEL 2
+
+/*
+ [`ImageHeader::kind`]: a user task of the cokernel, an ELF file of `data_bytes` behind the header's page.
+ */
+#define KYOZON_IMAGE_TASK 3
+
+/*
+ [`ImageHeader::kind`]: the hypervisor of mode vmm.
+ */
+#define KYOZON_IMAGE_HYPERVISOR 4
+
+/*
+ The layer is linked at this virtual address: below 2 GiB, where Linux keeps no global translation.
+ */
+#define KYOZON_LAYER_BASE 268435456
+
+/*
+ The cokernel is linked at this virtual address.
+ */
+#define KYOZON_COKERNEL_BASE 536870912
+
+/*
+ Task images are mapped here, one behind the other, read-only, each from a page on.
+ */
+#define KYOZON_TASKS_BASE 805306368
+
+/*
+ The cokernel's own memory is mapped here, contiguous whatever the pieces of the reserve are.
+ */
+#define KYOZON_MEMORY_BASE 1073741824
+
+/*
+ Linux's physical address `p` is readable at `WINDOW_BASE + p` where `p` is System RAM. The tables below the level-4
+ entries of the window allow user mode, the entries themselves do not: a cokernel that wants a task to read Linux's
+ memory copies them to entries of its own with the user bit.
+ */
+#define KYOZON_WINDOW_BASE 70368744177664
+
+/*
+ [`BootBlock::mode`]: no Linux on this machine.
+ */
+#define KYOZON_MODE_ALONE 0
+
+/*
+ [`BootBlock::mode`]: beside Linux, nothing in between.
+ */
+#define KYOZON_MODE_HAL 1
+
+/*
+ [`BootBlock::mode`]: beside Linux, nested paging in between.
+ */
+#define KYOZON_MODE_VMM 2
+
+/*
+ Most pieces that a reserve, or a list of RAM ranges, may have.
+ */
+#define KYOZON_MAX_RANGES 64
+
+/*
+ Most tasks of a cokernel.
+ */
+#define KYOZON_MAX_TASKS 6
+
+/*
+ Most words of one repair transaction.
+ */
+#define KYOZON_MAX_REPAIR_WORDS 16
+
+/*
+ [`Trip::result`]: the cokernel is idle.
+ */
+#define KYOZON_TRIP_IDLE 0
+
+/*
+ [`Trip::result`]: the budget is spent; the cokernel was cut off and goes on at the next tick.
+ */
+#define KYOZON_TRIP_CUT_OFF 1
+
+/*
+ [`Trip::result`]: the cokernel is stopped for good, see [`Trip::fault`].
+ */
+#define KYOZON_TRIP_STOPPED 2
+
+/*
+ [`Trip::result`]: the layer asks that the other CPUs be parked, and to be entered again at once.
+ */
+#define KYOZON_TRIP_PARK 3
+
+/*
+ [`Trip::result`]: a machine check arrived; Linux must see it.
+ */
+#define KYOZON_TRIP_MACHINE_CHECK 4
+
+/*
+ [`Trip::parked`]: the other CPUs run, or may go on.
+ */
+#define KYOZON_PARKED_FREE 0
+
+/*
+ [`Trip::parked`]: they stand still, until it is free, or until one of them has waited too long and makes it so.
+ */
+#define KYOZON_PARKED_STANDING 1
+
+/*
+ [`Trip::parked`]: the layer, which has exchanged it for [`PARKED_STANDING`], is writing: they stand still.
+ */
+#define KYOZON_PARKED_WRITING 2
+
+/*
+ [`Trip::parked`]: the bits of the state.
+ */
+#define KYOZON_PARKED_STATE 3
+
+/*
+ [`Fault::reason`]: an exception that the cokernel did not handle; `vector` says which.
+ */
+#define KYOZON_FAULT_EXCEPTION 1
+
+/*
+ [`Fault::reason`]: the cokernel was cut off too many times without coming to rest.
+ */
+#define KYOZON_FAULT_OVERSTAY 2
+
+/*
+ [`Fault::reason`]: the cokernel returned from its `start`.
+ */
+#define KYOZON_FAULT_RETURNED 3
+
+/*
+ [`Fault::reason`]: the cokernel asked the layer for something that cannot be answered with an error.
+ */
+#define KYOZON_FAULT_SERVICE 4
+
+/*
+ [`Fault::reason`]: the layer failed itself.
+ */
+#define KYOZON_FAULT_LAYER 5
+
+/*
+ [`Fault::reason`]: behind nested paging: the cokernel reached for what is not its own, or its CPU shut down. `vector` is
+ the hypervisor's exit code, `error` and `cr2` are its information.
+ */
+#define KYOZON_FAULT_WALL 6
+
+/*
+ [`Fault::reason`]: behind nested paging: an exit has stored the hypervisor's state in place of the cokernel's, which is
+ lost. No processor does that; an emulator may.
+ */
+#define KYOZON_FAULT_PROCESSOR 7
+
+/*
+ [`UserState::switched`]: the state is the cokernel's.
+ */
+#define KYOZON_USER_SWITCHED 1
+
+/*
+ [`UserState::switched`]: the trip ended in a gate, which may have changed SS.
+ */
+#define KYOZON_USER_GATE 2
+
+/*
+ Code selector of user mode.
+ */
+#define KYOZON_USER_CODE_SELECTOR 51
+
+/*
+ Stack and data selector of user mode.
+ */
+#define KYOZON_USER_DATA_SELECTOR 43
+
+/*
+ Longest line of a [`Report`].
+ */
+#define KYOZON_REPORT_BYTES 256
+
+/*
+ All words were written.
+ */
+#define KYOZON_REPAIR_DONE 0
+
+/*
+ A word did not hold what was expected; nothing was written.
+ */
+#define KYOZON_REPAIR_CHANGED -1
+
+/*
+ The request is malformed: count, alignment, an address twice or outside System RAM; nothing was written.
+ */
+#define KYOZON_REPAIR_INVALID -2
+
+/*
+ The other CPUs could not be parked in time; nothing was written.
+ */
+#define KYOZON_REPAIR_BUSY -3
+
+/*
+ A service was called with an address that is not the cokernel's memory, or with a number out of its range.
+ */
+#define KYOZON_SERVICE_BAD_ADDRESS -4
+
+/*
+ A service does not exist in this mode: there is no Linux beside a cokernel that runs alone.
+ */
+#define KYOZON_SERVICE_UNAVAILABLE -5
+
+/*
+ Version of everything in this module.
+ */
+#define KYOZON_DEVICE_VERSION 2
+
+/*
+ Most images of one load: the layer, the cokernel and its tasks.
+ */
+#define KYOZON_MAX_IMAGES 8
+
+/*
+ Bytes of the one line that says why a request failed, with the closing zero.
+ */
+#define KYOZON_MESSAGE_BYTES 256
+
+/*
+ `ioctl` request: [`Load`], `_IOWR('K', 1, struct kyozon_load)`.
+ */
+#define KYOZON_IOCTL_LOAD 3252177665
+
+/*
+ `ioctl` request without argument, `_IO('K', 2)`.
+ */
+#define KYOZON_IOCTL_UNLOAD 19202
+
+/*
+ `ioctl` request: [`Status`], `_IOR('K', 3, struct kyozon_status)`.
+ */
+#define KYOZON_IOCTL_STATUS 2178960131
+
+/*
+ [`Load::tick_source`]: the module probes in the order of the numbers.
+ */
+#define KYOZON_TICK_AUTO 0
+
+/*
+ HPET timer 2, delivered by message.
+ */
+#define KYOZON_TICK_HPET_MSI 1
+
+/*
+ HPET timer 2, delivered through an IO-APIC pin that the timer advertises.
+ */
+#define KYOZON_TICK_HPET_IOAPIC 2
+
+/*
+ The real-time clock's periodic interrupt.
+ */
+#define KYOZON_TICK_RTC 3
+
+/*
+ A kernel performance counter.
+ */
+#define KYOZON_TICK_PERF 4
+
+/*
+ [`Load::flags`]: go on although this kernel is outside the tested range.
+ */
+#define KYOZON_LOAD_UNTESTED_KERNEL 1
+
+/*
+ [`Load::flags`]: go on although this is no emulator that the tests run on.
+ */
+#define KYOZON_LOAD_UNTESTED_HARDWARE 2
+
+/*
+ [`Status::state`]: nothing is loaded.
+ */
+#define KYOZON_STATE_EMPTY 0
+
+/*
+ [`Status::state`]: the cokernel gets its ticks.
+ */
+#define KYOZON_STATE_RUNNING 1
+
+/*
+ [`Status::state`]: the cokernel was stopped after a fault or an overstay; the reason is in `message`.
+ */
+#define KYOZON_STATE_STOPPED 2
+
+/*
+ [`Status::iommu`]: none in the firmware's tables: every device can reach all memory.
+ */
+#define KYOZON_IOMMU_NONE 0
+
+/*
+ [`Status::iommu`]: one is described; it is Linux's.
+ */
+#define KYOZON_IOMMU_LINUX 1
+
+/*
+ [`Status::iommu`]: what is described is driven by the hypervisor: no device reaches the cokernel's memory.
+ */
+#define KYOZON_IOMMU_DRIVEN 2
+
+/*
+ [`Status::iommu`]: one is described that nobody uses, and it is of a kind that the hypervisor does not drive.
+ */
+#define KYOZON_IOMMU_UNUSED 3
+
+/*
+ Version of everything in this module.
+ */
+#define KYOZON_EVENTS_VERSION 1
+
+/*
+ Bytes of text in one record.
+ */
+#define KYOZON_EVENT_TEXT_BYTES 216
+
+/*
+ [`EventRecord::kind`]: a line for people.
+ */
+#define KYOZON_EVENT_NOTE 1
+
+/*
+ [`EventRecord::kind`]: tampering was found.
+ */
+#define KYOZON_EVENT_FINDING 2
+
+/*
+ [`EventRecord::kind`]: tampering was undone.
+ */
+#define KYOZON_EVENT_REPAIR 3
+
+/*
+ [`EventRecord::kind`]: the cokernel or one of its tasks was stopped.
+ */
+#define KYOZON_EVENT_FAULT 4
+
+/*
+ [`EventRecord::kind`]: an attempt of Linux against the cokernel was stopped.
+ */
+#define KYOZON_EVENT_WALL 5
+
+/*
+ Most checks that [`EventRing::checks`] tells of.
+ */
+#define KYOZON_MAX_CHECKS 8
+
+/*
+ Offset of the first record from the start of the ring's memory.
+ */
+#define KYOZON_RECORDS_OFFSET 4096
+
+/*
+ Version of everything in this module.
+ */
+#define KYOZON_UNIKERNEL_VERSION 4
+
+/*
+ Images are linked from here on: 64 GiB.
+ */
+#define KYOZON_GUEST_IMAGE_BASE 68719476736
+
+/*
+ An image ends below.
+ */
+#define KYOZON_GUEST_IMAGE_END 68987912192
+
+/*
+ Loadable segments of an image, at most.
+ */
+#define KYOZON_MAX_SEGMENTS 16
+
+/*
+ Bytes of thread-local data, at most.
+ */
+#define KYOZON_MAX_TLS_BYTES (1 << 20)
+
+/*
+ Flag of a segment that is private: of those that ELF leaves to operating systems (`PF_MASKOS`).
+ */
+#define KYOZON_SEGMENT_PRIVATE 1048576
+
+/*
+ Bytes of all private segments together, at most.
+ */
+#define KYOZON_MAX_PRIVATE_BYTES (16 << 20)
+
+/*
+ Bytes of a spawned peer's stack, at least, with the guard.
+ */
+#define KYOZON_MIN_STACK_BYTES 8192
+
+/*
+ Type of the note, of the name `Kyozon`, that says the version.
+ */
+#define KYOZON_NOTE_VERSION 1
+
+/*
+ The tender's pages: boot block, call block, door.
+ */
+#define KYOZON_GUEST_SYSTEM_BASE 64424509440
+
+/*
+ Top of the stack.
+ */
+#define KYOZON_GUEST_STACK_TOP 103079215104
+
+/*
+ Thread-local data.
+ */
+#define KYOZON_GUEST_THREAD_BASE 120259084288
+
+/*
+ The heap.
+ */
+#define KYOZON_GUEST_HEAP_BASE 137438953472
+
+/*
+ Bytes that one guest may have, at most.
+ */
+#define KYOZON_GUEST_MAX_MEMORY 68719476736
+
+/*
+ Regions lie from here on: where their creator says,
+ */
+#define KYOZON_REGION_BASE 274877906944
+
+/*
+ or from here on, where the tender places them.
+ */
+#define KYOZON_REGION_AUTO_BASE 412316860416
+
+/*
+ Regions end below.
+ */
+#define KYOZON_REGION_END 481036337152
+
+/*
+ Peers of a group, at most: a set of them is a word of 64 bits.
+ */
+#define KYOZON_MAX_PEERS 64
+
+/*
+ Regions of a group, at most.
+ */
+#define KYOZON_MAX_REGIONS 16
+
+/*
+ [`GuestBoot::magic`], "KYOZUNI" in memory.
+ */
+#define KYOZON_BOOT_MAGIC 20633801794214219
+
+/*
+ [`GuestBoot::backend`]: a virtual machine.
+ */
+#define KYOZON_BACKEND_KVM 1
+
+/*
+ [`GuestBoot::backend`]: a confined process.
+ */
+#define KYOZON_BACKEND_PROCESS 2
+
+/*
+ [`GuestBoot::features`]: the time-stamp counter is a clock.
+ */
+#define KYOZON_FEATURE_TSC 1
+
+/*
+ [`GuestBoot::features`]: AVX and AVX2, with their registers.
+ */
+#define KYOZON_FEATURE_AVX2 2
+
+/*
+ [`GuestBoot::features`]: `rdfsbase`, `wrfsbase`, `rdgsbase`, `wrgsbase`.
+ */
+#define KYOZON_FEATURE_FSGSBASE 4
+
+/*
+ [`GuestBoot::features`]: [`ASK_SPAWN`] and [`ASK_END`].
+ */
+#define KYOZON_FEATURE_SPAWN 8
+
+/*
+ [`GuestBoot::features`]: regions can be created, mapped and revoked while the guest runs.
+ */
+#define KYOZON_FEATURE_REGIONS 16
+
+/*
+ `address`, `bytes`: writes to the console. The answer is how many bytes were written, which MAY be fewer, but are
+ never none where `bytes` is not 0.
+ */
+#define KYOZON_ASK_CONSOLE 1
+
+/*
+ `status`, at most [`MAX_STATUS`]: the guest ends. There is no answer but an error.
+ */
+#define KYOZON_ASK_EXIT 2
+
+/*
+ `address`, `bytes`: the guest gives up for a reason that it says in so many bytes of UTF-8, which the tender MAY
+ cut. It ends with a crash report and the status [`STATUS_PANIC`]. There is no answer but an error.
+ */
+#define KYOZON_ASK_PANIC 3
+
+/*
+ `deadline`, nanoseconds of the clock, or [`NO_DEADLINE`]: sleeps. The answer is 0, or 1 where the deadline had
+ passed.
+ */
+#define KYOZON_ASK_PARK 4
+
+/*
+ Nanoseconds of the group's clock.
+ */
+#define KYOZON_ASK_CLOCK 5
+
+/*
+ Nanoseconds since 1970 by the host's clock, which MAY jump.
+ */
+#define KYOZON_ASK_TIME_OF_DAY 6
+
+/*
+ `address`, `bytes`: fills with random bytes that are fit for keys; at most [`MAX_RANDOM_BYTES`].
+ */
+#define KYOZON_ASK_RANDOM 7
+
+/*
+ `address`, `bytes`, both multiples of 4096, in the heap: gives pages back to the host. They are zero when next read.
+ */
+#define KYOZON_ASK_DISCARD 8
+
+/*
+ `entry`, `argument`, `stack`, `bytes`, `bound`: starts a peer that shares this peer's image, heap and stacks, as "Spawning"
+ says. The answer is its number and, times 2^32, its generation modulo 2^31; [`ERROR_ADDRESS`] where entry or stack are not as they must be. Where `bound`
+ is not 0, it is 1 more than the number of a peer of the same family, perhaps the one that asks, which the new peer
+ does not outlive; [`ERROR_NAME`] where there is none, [`ERROR_RIGHT`] where it is of another family. Without
+ [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
+ */
+#define KYOZON_ASK_SPAWN 9
+
+/*
+ `peer`, `generation`: ends a peer of the same family that was spawned, wherever it is; its word becomes
+ [`PEER_DEAD`], which the caller does not wait for. The answer is 0, also where this very peer is gone already;
+ [`ERROR_RIGHT`] where it is of another family or was not spawned, [`ERROR_NAME`] where it never was.
+ */
+#define KYOZON_ASK_END 10
+
+/*
+ `name`, `name bytes`, `bytes`, `address`: makes a region of so many bytes, a multiple of 4096 with the header's
+ page, at this address, or where it is 0 at one that the tender chooses. The answer is its number. Its creator owns
+ it: it may do everything with it. The region is not mapped. Without [`FEATURE_REGIONS`] the answer is
+ [`ERROR_UNSUPPORTED`].
+ */
+#define KYOZON_ASK_REGION_CREATE 16
+
+/*
+ `name`, `name bytes`, `info`: the number of a region of this name that this peer was granted; the tender writes a
+ [`SharedRegion`] to `info`, whose rights are those granted.
+ */
+#define KYOZON_ASK_REGION_OPEN 17
+
+/*
+ `region`, `rights`: maps it at its address with `REGION_*`, which MUST be granted. The answer to a region that is
+ mapped with these rights is 0; other rights replace those it had.
+ */
+#define KYOZON_ASK_REGION_MAP 18
+
+/*
+ `region`: unmaps it.
+ */
+#define KYOZON_ASK_REGION_UNMAP 19
+
+/*
+ `region`, `peer`, `rights`: the peer may map it with these rights from now on. Only its owner may. A peer that has
+ it mapped with more rights loses the mapping, as by [`ASK_REGION_REVOKE`], and MAY map it anew.
+ */
+#define KYOZON_ASK_REGION_GRANT 20
+
+/*
+ `region`, `peer`: the peer has no right any more. Where it has the region mapped, it loses the mapping before the
+ answer; a guest that cannot lose it ends. Only its owner may.
+ */
+#define KYOZON_ASK_REGION_REVOKE 21
+
+/*
+ `region`, `count`, `deadline`: waits until so many peers have mapped it, at the same time or not: what has become
+ of them stands in the header. The answer is how many have, or [`ERROR_TIMEOUT`].
+ */
+#define KYOZON_ASK_RENDEZVOUS 22
+
+/*
+ `device`, `info`: the tender writes a [`DeviceInfo`] to `info`. [`ERROR_NAME`] where there are not so many.
+ */
+#define KYOZON_ASK_DEVICE 32
+
+/*
+ `device`, `queue`, `entries`, `descriptor table`, `available ring`, `used ring`: starts a queue. [`ERROR_EXISTS`]
+ where it runs, [`ERROR_ARGUMENT`] to a bad number of entries, [`ERROR_ADDRESS`] to a place that is outside of the
+ heap or not aligned as section 2.7 says.
+ */
+#define KYOZON_ASK_QUEUE_START 33
+
+/*
+ `device`, `queue`: stops it, whatever its state. The answer comes when the device touches no memory of the queue
+ any more. Entries that were not taken stay where they are.
+ */
+#define KYOZON_ASK_QUEUE_STOP 34
+
+/*
+ `device`, `queue`: the answer is `QUEUE_*`.
+ */
+#define KYOZON_ASK_QUEUE_STATE 35
+
+/*
+ A deadline that never comes.
+ */
+#define KYOZON_NO_DEADLINE 18446744073709551615ull
+
+/*
+ Bytes of one [`ASK_RANDOM`], at most.
+ */
+#define KYOZON_MAX_RANDOM_BYTES 4096
+
+/*
+ Highest status that a guest may end with; those above are the tender's.
+ */
+#define KYOZON_MAX_STATUS 119
+
+/*
+ The tender's status for a guest that gave up.
+ */
+#define KYOZON_STATUS_PANIC 101
+
+/*
+ The tender's status for a guest that crashed.
+ */
+#define KYOZON_STATUS_CRASH 120
+
+/*
+ The tender's status for a guest whose time was over.
+ */
+#define KYOZON_STATUS_TIME 124
+
+/*
+ There is no such call.
+ */
+#define KYOZON_ERROR_CALL -1
+
+/*
+ An address is not the guest's, not aligned, or has not the right.
+ */
+#define KYOZON_ERROR_ADDRESS -2
+
+/*
+ A number is out of its range, or an argument that must be 0 is not.
+ */
+#define KYOZON_ERROR_ARGUMENT -3
+
+/*
+ There is no region or peer of this name or number.
+ */
+#define KYOZON_ERROR_NAME -4
+
+/*
+ There is one already, or something else lies there.
+ */
+#define KYOZON_ERROR_EXISTS -5
+
+/*
+ Not granted, or not the owner.
+ */
+#define KYOZON_ERROR_RIGHT -6
+
+/*
+ There is no room: regions, peers, the host's memory.
+ */
+#define KYOZON_ERROR_FULL -7
+
+/*
+ The deadline has passed.
+ */
+#define KYOZON_ERROR_TIMEOUT -8
+
+/*
+ This backend cannot.
+ */
+#define KYOZON_ERROR_UNSUPPORTED -9
+
+/*
+ Bytes of a region's name, at most; it is of letters, digits, `-`, `_` and `.`.
+ */
+#define KYOZON_REGION_NAME_BYTES 32
+
+/*
+ [`SharedRegion::rights`]: the guest may read.
+ */
+#define KYOZON_REGION_READ 1
+
+/*
+ [`SharedRegion::rights`]: the guest may write.
+ */
+#define KYOZON_REGION_WRITE 2
+
+/*
+ [`RegionHeader::magic`], "KYOZREG" in memory.
+ */
+#define KYOZON_REGION_MAGIC 20060943351241035
+
+/*
+ Bytes before a region's data.
+ */
+#define KYOZON_REGION_HEADER_BYTES 4096
+
+/*
+ [`RegionPeer::state`]: never had the region mapped.
+ */
+#define KYOZON_PEER_ABSENT 0
+
+/*
+ [`RegionPeer::state`]: has it mapped.
+ */
+#define KYOZON_PEER_HERE 1
+
+/*
+ [`RegionPeer::state`]: unmapped it, or ended by its own will.
+ */
+#define KYOZON_PEER_LEFT 2
+
+/*
+ [`RegionPeer::state`]: crashed, was ended, or lost its right: what it held is in an unknown state.
+ */
+#define KYOZON_PEER_DEAD 3
+
+/*
+ Doorbells of queues are numbered from here on.
+ */
+#define KYOZON_QUEUE_DOORBELL (uint32_t)KYOZON_MAX_PEERS
+
+/*
+ Queues of all devices of a guest, at most.
+ */
+#define KYOZON_MAX_QUEUES 32
+
+/*
+ Bytes of a device's name, at most; it is of the same characters as a region's.
+ */
+#define KYOZON_DEVICE_NAME_BYTES 32
+
+/*
+ Bytes of a configuration space, at most.
+ */
+#define KYOZON_DEVICE_CONFIG_BYTES 64
+
+/*
+ [`DeviceInfo::kind`]: a network device (section 5).
+ */
+#define KYOZON_DEVICE_NET 1
+
+/*
+ [`DeviceInfo::kind`]: a block device (section 5).
+ */
+#define KYOZON_DEVICE_BLOCK 2
+
+/*
+ The answer to [`ASK_QUEUE_STATE`]: it was not started, or was stopped.
+ */
+#define KYOZON_QUEUE_STOPPED 0
+
+/*
+ The answer to [`ASK_QUEUE_STATE`]: the device takes entries.
+ */
+#define KYOZON_QUEUE_RUNS 1
+
+/*
+ The answer to [`ASK_QUEUE_STATE`]: it broke a rule.
+ */
+#define KYOZON_QUEUE_ENDED 2
+
+/*
+ Port `PORT_FAULT + v`, v below 256: exception `v` was delivered, its frame is at `rsp`.
+ */
+#define KYOZON_PORT_FAULT 0
+
+/*
+ The door.
+ */
+#define KYOZON_PORT_CALL 1280
+
+/*
+ The doorbell: the number of the peer or queue, 4 bytes.
+ */
+#define KYOZON_PORT_DOORBELL 1284
+
+/*
+ Ports that a guest can reach are below.
+ */
+#define KYOZON_PORT_END 1288
+
+/*
+ Exceptions that have an error code in their frame: a bit for each vector (Intel SDM volume 3, table 7-1).
+ */
+#define KYOZON_VECTORS_WITH_ERROR 1612872960
+
+/*
+ #DE.
+ */
+#define KYOZON_VECTOR_DIVIDE 0
+
+/*
+ #BP.
+ */
+#define KYOZON_VECTOR_BREAKPOINT 3
+
+/*
+ #UD.
+ */
+#define KYOZON_VECTOR_INVALID_OPCODE 6
+
+/*
+ #GP.
+ */
+#define KYOZON_VECTOR_PROTECTION 13
+
+/*
+ #PF.
+ */
+#define KYOZON_VECTOR_PAGE 14
+
+/*
+ Version of everything in this module.
+ */
+#define KYOZON_VMM_VERSION 1
+
+/*
+ The hypervisor is linked at this virtual address, which nothing of the cokernel's world uses.
+ */
+#define KYOZON_HYPERVISOR_BASE 134217728
+
+/*
+ In the hypervisor's world physical address `p` is at `HOST_WINDOW_BASE + p`, readable and writable: System RAM, the
+ reserve, and the pages of devices that [`HostEntry`] names.
+ */
+#define KYOZON_HOST_WINDOW_BASE 70368744177664
+
+/*
+ CPU number `n` has its stack of [`HOST_STACK_BYTES`] below `HOST_STACKS + (n + 1) * HOST_STACK_STRIDE`.
+ */
+#define KYOZON_HOST_STACKS 167772160
+
+/*
+ From stack to stack; what lies in between is not mapped.
+ */
+#define KYOZON_HOST_STACK_STRIDE 65536
+
+/*
+ Bytes of a CPU's stack.
+ */
+#define KYOZON_HOST_STACK_BYTES 16384
+
+/*
+ Most CPUs.
+ */
+#define KYOZON_HOST_MAX_CPUS 64
+
+/*
+ [`HostEntry::operation`]: make this CPU's present state a guest. Returns to the caller as one.
+ */
+#define KYOZON_HOST_LAUNCH 1
+
+/*
+ [`HostEntry::operation`]: give this CPU back. Only after [`CALL_OPEN`] on it.
+ */
+#define KYOZON_HOST_LEAVE 2
+
+/*
+ Linux: hide what is hidden, on this CPU, from here on.
+ */
+#define KYOZON_CALL_SEAL 1264123905
+
+/*
+ Linux: on this CPU everything is visible again.
+ */
+#define KYOZON_CALL_OPEN 1264123906
+
+/*
+ Linux, on the cokernel's CPU: ticks from here on.
+ */
+#define KYOZON_CALL_START 1264123907
+
+/*
+ Linux: no tick from here on. On another CPU a trip may still be on its way.
+ */
+#define KYOZON_CALL_STOP 1264123908
+
+/*
+ Linux, in the hypervisor's world: give this CPU back. Not called from outside of the hypervisor's own code.
+ */
+#define KYOZON_CALL_LEAVE 1264123909
+
+/*
+ Linux: no tick seems to come; look whether that is so.
+ */
+#define KYOZON_CALL_LOOK 1264123910
+
+/*
+ Cokernel: write the word RSI at physical address RDI of Linux's System RAM. 0, or -1 where that is not allowed.
+ */
+#define KYOZON_CALL_WRITE 1264123920
+
+/*
+ Cokernel: a line from the [`Mailbox`] for the event ring and the serial line.
+ */
+#define KYOZON_CALL_REPORT 1264123921
+
+/*
+ Cokernel: what the [`Mailbox`] says of check number RDI.
+ */
+#define KYOZON_CALL_PUBLISH 1264123922
+
+/*
+ [`HostEntry::result`]: done.
+ */
+#define KYOZON_HOST_DONE 0
+
+/*
+ [`HostEntry::result`]: the entry is of another version, or memory ran out.
+ */
+#define KYOZON_HOST_REFUSED 1
+
+/*
+ Number of counters in [`HostStatus::exits`].
+ */
+#define KYOZON_EXIT_REASONS 16
+
+/*
+ Non-maskable interrupts of the tick and its guard.
+ */
+#define KYOZON_EXIT_TICK 0
+
+/*
+ Non-maskable interrupts that are Linux's own, handed on.
+ */
+#define KYOZON_EXIT_NMI 1
+
+/*
+ IRETs and single steps that end Linux's own handler of a non-maskable interrupt.
+ */
+#define KYOZON_EXIT_NMI_END 2
+
+/*
+ Accesses to hidden memory.
+ */
+#define KYOZON_EXIT_HIDDEN 3
+
+/*
+ Writes to the tick's devices, or to memory that Linux may only read.
+ */
+#define KYOZON_EXIT_WRITE 4
+
+/*
+ Steps over such an access.
+ */
+#define KYOZON_EXIT_STEP 5
+
+/*
+ Addresses that were mapped on their first use.
+ */
+#define KYOZON_EXIT_MAP 6
+
+/*
+ Writes of registers that could undo the isolation.
+ */
+#define KYOZON_EXIT_MSR 7
+
+/*
+ Calls of the module.
+ */
+#define KYOZON_EXIT_CALL 8
+
+/*
+ SVM instructions, which this machine does not offer Linux.
+ */
+#define KYOZON_EXIT_SVM 9
+
+/*
+ INIT signals.
+ */
+#define KYOZON_EXIT_INIT 10
+
+/*
+ Non-maskable interrupts by which the cokernel's CPU made the others stand still.
+ */
+#define KYOZON_EXIT_PARK 11
+
+/*
+ Anything else.
+ */
+#define KYOZON_EXIT_OTHER 12
+
+/*
+ How many IOMMUs are driven at most.
+ */
+#define KYOZON_HOST_MAX_IOMMUS 8
+
+/*
+ Bytes of an IOMMU's registers that are used.
+ */
+#define KYOZON_HOST_IOMMU_BYTES 16384
+
+/*
+ Bytes of text in a [`Mailbox`].
+ */
+#define KYOZON_MAILBOX_BYTES 256
+
+/*
+ The first bytes of an image. The rest is laid out in file order: text, read-only data, data; each starts on a page.
+ */
+struct kyozon_image_header {
+        /*
+         [`IMAGE_MAGIC`].
+         */
+        uint64_t magic;
+        /*
+         [`LAYER_VERSION`].
+         */
+        uint32_t version;
+        /*
+         `IMAGE_*`.
+         */
+        uint32_t kind;
+        /*
+         Virtual address of this header.
+         */
+        uint64_t base;
+        /*
+         Bytes of text from `base` on, a multiple of 4096: read, execute.
+         */
+        uint64_t text_bytes;
+        /*
+         Bytes of read-only data after the text, a multiple of 4096.
+         */
+        uint64_t rodata_bytes;
+        /*
+         Bytes of initialised data in the file after the read-only data: read, write.
+         */
+        uint64_t data_bytes;
+        /*
+         Bytes of memory from the start of data to the end of bss, a multiple of 4096, at least `data_bytes`.
+         */
+        uint64_t memory_bytes;
+        /*
+         Virtual address of the first instruction: the layer's tick entry
+         (`extern "C" fn(*const LayerEntry, *mut Trip)`), the cokernel's `start` (`extern "C" fn(*const BootBlock)`).
+         */
+        uint64_t entry;
+};
+
+/*
+ A piece of memory, physical where nothing else is said.
+ */
+struct kyozon_range {
+        /*
+         Address, a multiple of 4096.
+         */
+        uint64_t base;
+        /*
+         Bytes, a multiple of 4096 where it is physical.
+         */
+        uint64_t bytes;
+};
+
+/*
+ What the module tells the layer before the first entry. It lies in the layer's own memory.
+ */
+struct kyozon_layer_entry {
+        /*
+         [`LAYER_VERSION`].
+         */
+        uint32_t version;
+        /*
+         `MODE_*`.
+         */
+        uint32_t mode;
+        /*
+         Time-stamp counter ticks in a millisecond.
+         */
+        uint64_t tsc_khz;
+        /*
+         Ticks a second, 1..=2000.
+         */
+        uint32_t tick_hz;
+        /*
+         Microseconds that one stop of Linux may last before the cokernel is cut off.
+         */
+        uint32_t budget_us;
+        /*
+         Logical number (Linux's) of the CPU the cokernel runs on.
+         */
+        uint32_t cpu;
+        /*
+         4 or 5: levels of the page tables that are live while the cokernel runs.
+         */
+        uint32_t paging_levels;
+        /*
+         Virtual address of the cokernel's image, [`COKERNEL_BASE`].
+         */
+        uint64_t cokernel;
+        /*
+         Virtual address of the memory that the cokernel may use freely, [`MEMORY_BASE`].
+         */
+        uint64_t memory;
+        /*
+         Bytes of it.
+         */
+        uint64_t memory_bytes;
+        /*
+         CR3 of the cokernel's world.
+         */
+        uint64_t page_table;
+        /*
+         As in [`BootBlock`].
+         */
+        uint64_t tables;
+        /*
+         Virtual address of the trampoline's task state segment: the layer sets its ring-0 stack.
+         */
+        uint64_t tss;
+        /*
+         Virtual address of the trampoline's interrupt descriptor table: the layer fills its gates.
+         */
+        uint64_t idt;
+        /*
+         Virtual address of the event ring, 0 for none.
+         */
+        uint64_t events;
+        /*
+         Bytes of the event ring.
+         */
+        uint64_t events_bytes;
+        /*
+         I/O port of the serial line for events and reports, 0 for none.
+         */
+        uint32_t serial_port;
+        /*
+         How many of `ram` are set.
+         */
+        uint32_t ram_count;
+        /*
+         System RAM of the machine, ascending, the reserve excluded.
+         */
+        struct kyozon_range ram[KYOZON_MAX_RANGES];
+        /*
+         Virtual address of the [`Trip`] that module and layer share, the same in both worlds.
+         */
+        uint64_t trip;
+        /*
+         Virtual address of the last-level page table entry that maps `poke`: the layer points it at the page it repairs.
+         */
+        uint64_t poke_entry;
+        /*
+         Virtual address of one page without a translation of its own.
+         */
+        uint64_t poke;
+        /*
+         Virtual address of the registers of the timer that guards the budget, 0 where the source has no such timer.
+         */
+        uint64_t guard;
+        /*
+         Byte offset of the guard's comparator in them.
+         */
+        uint32_t guard_comparator;
+        /*
+         Byte offset of the main counter in them.
+         */
+        uint32_t guard_counter;
+        /*
+         Ticks of the main counter in a tick of the time-stamp counter, times 2^32.
+         */
+        uint64_t guard_per_tsc;
+        /*
+         Bytes of the cokernel's image, text only: where a kernel-mode cokernel can be cut off.
+         */
+        uint64_t cokernel_text_bytes;
+        /*
+         Bytes of the cokernel's image, with its data.
+         */
+        uint64_t cokernel_bytes;
+        /*
+         How many of `pieces` are set.
+         */
+        uint64_t piece_count;
+        /*
+         Physical pieces of the cokernel's memory, in the order of their virtual addresses.
+         */
+        struct kyozon_range pieces[KYOZON_MAX_RANGES];
+        /*
+         How many of `tasks` are set.
+         */
+        uint64_t task_count;
+        /*
+         Task images: virtual address and bytes, not rounded.
+         */
+        struct kyozon_range tasks[KYOZON_MAX_TASKS];
+        /*
+         A number for the cokernel, from whoever loads it.
+         */
+        uint64_t parameter;
+        /*
+         1 where the tick comes from the real-time clock, whose interrupt must be acknowledged before it gives another.
+         */
+        uint64_t acknowledge;
+        /*
+         Data for the cokernel from whoever loads it: virtual address and bytes, not rounded.
+         */
+        struct kyozon_range data;
+        /*
+         Virtual address of the `vmm::Mailbox`, 0 where there is no hypervisor.
+         */
+        uint64_t mailbox;
+        /*
+         Must be zero.
+         */
+        uint64_t reserved;
+};
+
+/*
+ What the layer tells the cokernel's `start`, by address in the first argument register.
+ */
+struct kyozon_boot_block {
+        /*
+         [`LAYER_VERSION`].
+         */
+        uint32_t version;
+        /*
+         `MODE_*`.
+         */
+        uint32_t mode;
+        /*
+         Time-stamp counter ticks in a millisecond.
+         */
+        uint64_t tsc_khz;
+        /*
+         Ticks a second.
+         */
+        uint32_t tick_hz;
+        /*
+         Microseconds that one stop of Linux may last.
+         */
+        uint32_t budget_us;
+        /*
+         Memory that the cokernel may use freely: virtual address.
+         */
+        uint64_t memory;
+        /*
+         Bytes of it.
+         */
+        uint64_t memory_bytes;
+        /*
+         `extern "C" fn()`: gives the CPU back; returns at a later tick. See [`TickEvent`].
+         */
+        uint64_t idle;
+        /*
+         `extern "C" fn(*mut Window) -> i64`: what of Linux's memory can be read.
+         */
+        uint64_t linux_window;
+        /*
+         `extern "C" fn(*const RepairRequest) -> i64`: `REPAIR_*`.
+         */
+        uint64_t linux_repair;
+        /*
+         `extern "C" fn(*const Report) -> i64`: a line for the event ring and the serial line.
+         */
+        uint64_t report;
+        /*
+         `extern "C" fn(u64, *const CheckStatus) -> i64`: what `kyozon status` says of check number 0..[`MAX_CHECKS`].
+         */
+        uint64_t publish;
+        /*
+         `extern "C" fn(*const Handlers) -> i64`: where the cokernel wants to be entered.
+         */
+        uint64_t handlers;
+        /*
+         `extern "C" fn(*mut Frame) -> i64`: leaves for user mode; returns only to refuse. Selectors and flags of the
+         frame are set to what user mode may have.
+         */
+        uint64_t enter_user;
+        /*
+         CR3 at `start`.
+         */
+        uint64_t page_table;
+        /*
+         Virtual address, read-only, of the page table at `page_table`; where there are 5 levels, of the level-4 table
+         of its entry 0 in the next page. An address space of the cokernel's own starts as a copy of these; it uses
+         level-4 entries that are zero here, and never the global bit.
+         */
+        uint64_t tables;
+        /*
+         4 or 5: levels of the page tables.
+         */
+        uint32_t paging_levels;
+        /*
+         How many entries `pieces` has.
+         */
+        uint32_t piece_count;
+        /*
+         Virtual address of [`Range`]s: the physical pieces of `memory`, in the order of their virtual addresses.
+         */
+        uint64_t pieces;
+        /*
+         Virtual address of [`Range`]s: the task images, virtual address and bytes each.
+         */
+        uint64_t tasks;
+        /*
+         How many entries `tasks` has.
+         */
+        uint64_t task_count;
+        /*
+         A number from whoever loads the cokernel.
+         */
+        uint64_t parameter;
+        /*
+         Data from whoever loads the cokernel, read-only: virtual address and bytes. Nobody has checked it.
+         */
+        struct kyozon_range data;
+};
+
+/*
+ Entry points of the cokernel. 0 leaves the layer's default: stop the cokernel and report.
+ */
+struct kyozon_handlers {
+        /*
+         `extern "C" fn(*const TickEvent)`, on the cokernel's stack, only while it is in `idle` or in user mode: it notes
+         the tick and returns. Ticks that come at other times wait for the next `idle`, or for user mode. Alone, the CPU holds NMIs back
+         while it runs out of `idle`: the budget's guard follows when it has returned.
+         */
+        uint64_t tick;
+        /*
+         `extern "C" fn(*mut Frame)`: an exception or a tick (vector 2) that interrupted user mode, or `int 0x80`;
+         returning resumes the frame. CR2 is the exception's.
+         */
+        uint64_t user;
+        /*
+         Top of the stack that the CPU switches to when user mode is interrupted.
+         */
+        uint64_t user_stack;
+};
+
+/*
+ One tick. Ticks that fell together (the cokernel or firmware held the CPU) are one event with their number.
+ */
+struct kyozon_tick_event {
+        /*
+         Number of this tick since load, counting the ones that fell together.
+         */
+        uint64_t number;
+        /*
+         How many were missed since the last event.
+         */
+        uint64_t missed;
+        /*
+         Time-stamp counter when the tick was scheduled.
+         */
+        uint64_t scheduled_tsc;
+        /*
+         Time-stamp counter at the first code of ours that the tick's NMI reached. Alone: in the gate's own stub, as
+         soon as registers are saved. Beside Linux: in the module's NMI handler, when Linux has called it. A tick that
+         came while the cokernel ran: when the layer looked at the clock, in every mode.
+         */
+        uint64_t entered_tsc;
+};
+
+/*
+ Interrupted state of a user task, as [`Handlers::user`] gets it. The order is that of the pushes.
+ */
+struct kyozon_frame {
+        uint64_t r15;
+        uint64_t r14;
+        uint64_t r13;
+        uint64_t r12;
+        uint64_t rbp;
+        uint64_t rbx;
+        uint64_t r11;
+        uint64_t r10;
+        uint64_t r9;
+        uint64_t r8;
+        uint64_t rax;
+        uint64_t rcx;
+        uint64_t rdx;
+        uint64_t rsi;
+        uint64_t rdi;
+        uint64_t vector;
+        uint64_t error;
+        uint64_t rip;
+        uint64_t cs;
+        uint64_t rflags;
+        uint64_t rsp;
+        uint64_t ss;
+};
+
+/*
+ Why the cokernel was stopped, or where it was last cut off.
+ */
+struct kyozon_fault {
+        /*
+         `FAULT_*`, 0 for none.
+         */
+        uint32_t reason;
+        /*
+         Must be zero.
+         */
+        uint32_t reserved;
+        /*
+         CR2 at that time.
+         */
+        uint64_t cr2;
+        /*
+         CR3 at that time.
+         */
+        uint64_t cr3;
+        /*
+         The registers at that time.
+         */
+        struct kyozon_frame frame;
+};
+
+/*
+ State of Linux that changes only when the cokernel enters user mode. The layer saves it before the first such
+ entry of a trip; it and the trampoline put it back at the trip's end.
+ */
+struct kyozon_user_state {
+        /*
+         FS base.
+         */
+        uint64_t fs_base;
+        /*
+         GS base.
+         */
+        uint64_t gs_base;
+        /*
+         Selectors of DS, ES, FS, GS and of the local descriptor table.
+         */
+        uint16_t ds;
+        uint16_t es;
+        uint16_t fs;
+        uint16_t gs;
+        /*
+         Must be zero.
+         */
+        uint16_t reserved;
+        uint16_t ldt;
+        /*
+         `USER_*`, for the trampoline: what it puts back.
+         */
+        uint32_t switched;
+};
+
+/*
+ One stop of Linux: what module, trampoline and layer tell each other on the way in and out.
+
+ The module's data, mapped at the same address in both worlds.
+ */
+struct kyozon_trip {
+        /*
+         Module: the tick that this trip is for; the cokernel's tick handler gets it as it stands.
+         */
+        struct kyozon_tick_event event;
+        /*
+         Module: time-stamp counter when the budget is spent.
+         */
+        uint64_t deadline_tsc;
+        /*
+         Module, then layer: time-stamp counter when the guard interrupts.
+         */
+        uint64_t guard_tsc;
+        /*
+         Module, then layer: time-stamp counter of the next tick.
+         */
+        uint64_t next_tsc;
+        /*
+         Module: time-stamp counter ticks from tick to tick.
+         */
+        uint64_t period_tsc;
+        /*
+         Layer: `TRIP_*`. The module sets [`TRIP_IDLE`] before it enters.
+         */
+        uint32_t result;
+        /*
+         Layer: ticks that were delivered while the cokernel ran.
+         */
+        uint32_t ticks_inside;
+        /*
+         Module: how many interrupts of the guard may come that were on their way before it was armed for this trip.
+         */
+        uint32_t stale;
+        /*
+         Whether the other CPUs stand still: a `PARKED_*` in the low 2 bits, the number of the round in the rest.
+         */
+        uint32_t parked;
+        /*
+         Layer: non-maskable interrupts that came while the cokernel ran and are not ours.
+         */
+        uint32_t foreign;
+        /*
+         Trampoline: non-maskable interrupts that came while the worlds were being switched.
+         */
+        uint32_t in_transit;
+        /*
+         Trampoline: 1 while the cokernel's world is complete, so that the layer's code may run.
+         */
+        uint32_t inside;
+        /*
+         Trampoline: 1 after a machine check.
+         */
+        uint32_t machine_check;
+        /*
+         Layer: address of its code for non-maskable interrupts, entered as from the gate.
+         */
+        uint64_t nmi_entry;
+        /*
+         Layer: address of its code for machine checks, entered as from the gate.
+         */
+        uint64_t machine_check_entry;
+        /*
+         Layer: why it was stopped, or where it was last cut off.
+         */
+        struct kyozon_fault fault;
+        /*
+         Layer: what it has to put back before Linux runs.
+         */
+        struct kyozon_user_state user;
+        /*
+         Must be zero.
+         */
+        uint64_t reserved;
+};
+
+/*
+ A line for whoever watches.
+ */
+struct kyozon_report {
+        /*
+         `EVENT_*` of the event ring.
+         */
+        uint32_t kind;
+        /*
+         Kind-specific number.
+         */
+        uint32_t code;
+        /*
+         Virtual address of the text, in the cokernel's memory.
+         */
+        uint64_t text;
+        /*
+         Bytes of it, at most [`REPORT_BYTES`].
+         */
+        uint64_t bytes;
+};
+
+/*
+ Readable memory of Linux: [`WINDOW_BASE`] plus each range.
+ */
+struct kyozon_window {
+        /*
+         How many of `ram` are set.
+         */
+        uint64_t count;
+        /*
+         System RAM, ascending.
+         */
+        struct kyozon_range ram[KYOZON_MAX_RANGES];
+};
+
+/*
+ One word of a repair.
+ */
+struct kyozon_repair_word {
+        /*
+         Physical address in Linux's System RAM, a multiple of 8.
+         */
+        uint64_t address;
+        /*
+         What must stand there, or nothing is written.
+         */
+        uint64_t expected;
+        /*
+         What is written.
+         */
+        uint64_t value;
+};
+
+/*
+ A transaction: all words are written, or none.
+ */
+struct kyozon_repair_request {
+        /*
+         How many of `words` are meant, 1..=16.
+         */
+        uint64_t count;
+        /*
+         The words; addresses differ from each other.
+         */
+        struct kyozon_repair_word words[KYOZON_MAX_REPAIR_WORDS];
+};
+
+/*
+ One image in the caller's memory.
+ */
+struct kyozon_image {
+        /*
+         Address in the caller.
+         */
+        uint64_t address;
+        /*
+         Bytes.
+         */
+        uint64_t bytes;
+};
+
+/*
+ What to load. On failure nothing has changed and `message` says why in one line.
+ */
+struct kyozon_load {
+        /*
+         [`DEVICE_VERSION`].
+         */
+        uint32_t version;
+        /*
+         `MODE_*` of the layer module: hal or vmm.
+         */
+        uint32_t mode;
+        /*
+         Ticks a second, 1..=2000.
+         */
+        uint32_t tick_hz;
+        /*
+         Microseconds that one stop of Linux may last.
+         */
+        uint32_t budget_us;
+        /*
+         Logical number of the cokernel's CPU.
+         */
+        uint32_t cpu;
+        /*
+         `TICK_*`.
+         */
+        uint32_t tick_source;
+        /*
+         `LOAD_*`.
+         */
+        uint32_t flags;
+        /*
+         I/O port of the cokernel's serial line, 0 for none.
+         */
+        uint32_t serial_port;
+        /*
+         Bytes of memory for the cokernel beside its images.
+         */
+        uint64_t memory_bytes;
+        /*
+         How many of `images` are set; 0 is the layer, 1 the cokernel, then tasks.
+         */
+        uint64_t image_count;
+        /*
+         The images.
+         */
+        struct kyozon_image images[KYOZON_MAX_IMAGES];
+        /*
+         Why the request failed, a C string.
+         */
+        uint8_t message[KYOZON_MESSAGE_BYTES];
+        /*
+         A number that the cokernel finds in its boot block.
+         */
+        uint64_t parameter;
+        /*
+         Data for the cokernel, without a hash: what it makes of it is its own affair. 0 bytes for none.
+         */
+        struct kyozon_image data;
+        /*
+         The hypervisor's image, for mode vmm. 0 bytes for none.
+         */
+        struct kyozon_image hypervisor;
+};
+
+/*
+ What is loaded and what it costs.
+ */
+struct kyozon_status {
+        /*
+         [`DEVICE_VERSION`].
+         */
+        uint32_t version;
+        /*
+         `STATE_*`.
+         */
+        uint32_t state;
+        /*
+         As in [`Load`].
+         */
+        uint32_t mode;
+        /*
+         As in [`Load`].
+         */
+        uint32_t tick_hz;
+        /*
+         As in [`Load`].
+         */
+        uint32_t budget_us;
+        /*
+         As in [`Load`].
+         */
+        uint32_t cpu;
+        /*
+         The source that probing found.
+         */
+        uint32_t tick_source;
+        /*
+         Must be zero.
+         */
+        uint32_t reserved;
+        /*
+         Ticks delivered to the cokernel.
+         */
+        uint64_t ticks;
+        /*
+         Ticks that fell together with another.
+         */
+        uint64_t missed;
+        /*
+         Times that the cokernel was cut off.
+         */
+        uint64_t overruns;
+        /*
+         Longest stop of Linux, nanoseconds.
+         */
+        uint64_t longest_ns;
+        /*
+         99th percentile of the stops of Linux, nanoseconds, rounded up to a power of two of the time-stamp counter.
+         */
+        uint64_t p99_ns;
+        /*
+         Bytes taken from Linux.
+         */
+        uint64_t reserve_bytes;
+        /*
+         Bytes of the event ring, for a read-only `mmap` of `/dev/kyozon` at offset 0.
+         */
+        uint64_t events_bytes;
+        /*
+         Pieces of Linux's state that a trip changed and did not put back; counted when the module's `check` is set.
+         */
+        uint64_t differences;
+        /*
+         Why the cokernel stopped, a C string.
+         */
+        uint8_t message[232];
+        /*
+         Mode vmm: exits of Linux to the hypervisor on all CPUs, `vmm::EXIT_*`.
+         */
+        uint64_t exits[KYOZON_EXIT_REASONS];
+        /*
+         Mode vmm: attempts of Linux that the wall stopped.
+         */
+        uint64_t wall_findings;
+        /*
+         Mode vmm: bytes of nested page tables.
+         */
+        uint64_t nested_bytes;
+        /*
+         Mode vmm: `IOMMU_*`.
+         */
+        uint32_t iommu;
+        /*
+         Must be zero.
+         */
+        uint32_t reserved2;
+};
+
+/*
+ What a check has done so far.
+ */
+struct kyozon_check_status {
+        /*
+         Its name, UTF-8, padded with zeros; empty where there is no such check.
+         */
+        uint8_t name[32];
+        /*
+         Odd while the rest is written: a reader reads again.
+         */
+        uint64_t sequence;
+        /*
+         Complete passes.
+         */
+        uint64_t passes;
+        /*
+         Findings that were reported.
+         */
+        uint64_t findings;
+        /*
+         Findings that were undone.
+         */
+        uint64_t repairs;
+        /*
+         Times that a look was put off because Linux was changing what was looked at.
+         */
+        uint64_t retries;
+        /*
+         Time-stamp counter ticks that the last complete pass took of the CPU.
+         */
+        uint64_t pass_tsc;
+        /*
+         Time-stamp counter ticks that all of it took.
+         */
+        uint64_t total_tsc;
+        /*
+         Time-stamp counter at the end of the last complete pass.
+         */
+        uint64_t last_tsc;
+        /*
+         Things (tasks, pages) that the last complete pass looked at.
+         */
+        uint64_t items;
+        /*
+         Must be zero.
+         */
+        uint64_t reserved[3];
+};
+
+/*
+ Start of the ring's memory; the records follow at byte [`RECORDS_OFFSET`].
+ */
+struct kyozon_event_ring {
+        /*
+         [`EVENTS_VERSION`]; 0 once the cokernel is unloaded: a reader's mapping lives longer.
+         */
+        uint32_t version;
+        /*
+         Records in the ring, a power of two.
+         */
+        uint32_t records;
+        /*
+         Sequence number of the next record to be written: record `n` lies in slot `n % records`.
+         */
+        uint64_t next;
+        /*
+         Time-stamp counter ticks in a millisecond.
+         */
+        uint64_t tsc_khz;
+        /*
+         Time-stamp counter when the ring was made, just before the cokernel's first tick.
+         */
+        uint64_t loaded_tsc;
+        /*
+         Must be zero.
+         */
+        uint64_t reserved[4];
+        /*
+         One for each check of the monitor.
+         */
+        struct kyozon_check_status checks[KYOZON_MAX_CHECKS];
+};
+
+/*
+ One event. Its text is one line of UTF-8.
+ */
+struct kyozon_event_record {
+        /*
+         Number of this record, from 0. Written last; a reader that sees another number than it expects reads again.
+         */
+        uint64_t sequence;
+        /*
+         Time-stamp counter.
+         */
+        uint64_t tsc;
+        /*
+         Number of the tick during which it was written.
+         */
+        uint64_t tick;
+        /*
+         `EVENT_*`.
+         */
+        uint32_t kind;
+        /*
+         Kind-specific number: which check, which vector.
+         */
+        uint32_t code;
+        /*
+         Bytes used of `text`.
+         */
+        uint32_t text_bytes;
+        /*
+         1 where the text goes on in the next record, else 0.
+         */
+        uint32_t continues;
+        /*
+         The line, without a line feed.
+         */
+        uint8_t text[KYOZON_EVENT_TEXT_BYTES];
+};
+
+/*
+ A piece of the guest's address space.
+ */
+struct kyozon_area {
+        /*
+         First virtual address.
+         */
+        uint64_t base;
+        /*
+         Bytes.
+         */
+        uint64_t bytes;
+};
+
+/*
+ A named piece of memory that several peers see at the same address.
+ */
+struct kyozon_shared_region {
+        /*
+         Name, zero-padded.
+         */
+        uint8_t name[KYOZON_REGION_NAME_BYTES];
+        /*
+         Virtual address of the header, the same in every guest.
+         */
+        uint64_t address;
+        /*
+         Bytes with the header, a multiple of 4096.
+         */
+        uint64_t bytes;
+        /*
+         `REGION_*`.
+         */
+        uint32_t rights;
+        /*
+         Grows each time that the region is created anew under this name.
+         */
+        uint32_t generation;
+        /*
+         Number of the region, for calls.
+         */
+        uint64_t number;
+};
+
+/*
+ What a guest knows at its first instruction. It lies in a page that the guest can only read.
+ */
+struct kyozon_guest_boot {
+        /*
+         [`BOOT_MAGIC`].
+         */
+        uint64_t magic;
+        /*
+         [`UNIKERNEL_VERSION`].
+         */
+        uint32_t version;
+        /*
+         `BACKEND_*`. A guest SHOULD NOT need it.
+         */
+        uint32_t backend;
+        /*
+         `FEATURE_*`. Unknown bits mean nothing.
+         */
+        uint64_t features;
+        /*
+         Number of this peer in its group.
+         */
+        uint32_t peer;
+        /*
+         Peers that the group has at this guest's start: 0 to this, exclusive. Where others may join it, some of these may
+         be gone, and more may come: a region's header tells.
+         */
+        uint32_t peers;
+        /*
+         `extern "C" fn()`: makes the call in the call block.
+         */
+        uint64_t door;
+        /*
+         `extern "C" fn(number: u32)`: gives a peer its token, or from [`QUEUE_DOORBELL`] on tells a device that there
+         are entries in a queue. A number that is nobody's does nothing.
+         */
+        uint64_t doorbell;
+        /*
+         Address of this peer's [`CallBlock`].
+         */
+        uint64_t call;
+        /*
+         The `fs` base of the first instruction.
+         */
+        uint64_t thread;
+        /*
+         From the first page of the image to behind its last.
+         */
+        struct kyozon_area image;
+        /*
+         The stack; nothing is below and above.
+         */
+        struct kyozon_area stack;
+        /*
+         Thread-local data and the word behind them.
+         */
+        struct kyozon_area tls;
+        /*
+         The heap, zero at the start.
+         */
+        struct kyozon_area heap;
+        /*
+         Time-stamp counter ticks in a millisecond.
+         */
+        uint64_t tsc_khz;
+        /*
+         Added to the counter that the guest reads gives the host's, modulo 2^64.
+         */
+        uint64_t tsc_offset;
+        /*
+         The host's counter when the group's clock showed `clock_ns`.
+         */
+        uint64_t clock_tsc;
+        /*
+         See `clock_tsc`.
+         */
+        uint64_t clock_ns;
+        /*
+         Nanoseconds a tick, times 2^32.
+         */
+        uint64_t clock_scale;
+        /*
+         Arguments: strings, each with a zero byte at its end, one behind the other.
+         */
+        struct kyozon_area arguments;
+        /*
+         How many there are.
+         */
+        uint64_t argument_count;
+        /*
+         How many of `regions` are set.
+         */
+        uint64_t region_count;
+        /*
+         Regions that are mapped at the start.
+         */
+        struct kyozon_shared_region regions[KYOZON_MAX_REGIONS];
+        /*
+         What [`ASK_SPAWN`] was given; 0 in a guest that was there at the start.
+         */
+        uint64_t argument;
+        /*
+         Address of [`MAX_PEERS`] times [`RegionPeer`], by number, which the guest can only read: what became of the
+         peers of the group. [`PEER_ABSENT`] with generation 0 is a number that nobody had. Where others may join the
+         group, only peers of the same command are in it: of all others a region's header tells, with generations of its
+         own.
+         */
+        uint64_t life;
+        /*
+         Generation of this peer in that table: the first of a number has 1.
+         */
+        uint32_t generation;
+        /*
+         Peers that the group can have at once, at most. Their numbers are any below [`MAX_PEERS`].
+         */
+        uint32_t limit;
+};
+
+/*
+ What a guest asks, and the answer.
+ */
+struct kyozon_call_block {
+        /*
+         `ASK_*`.
+         */
+        uint64_t number;
+        /*
+         Arguments, in the order in which the calls name them.
+         */
+        uint64_t arguments[6];
+        /*
+         0 or more, or `ERROR_*`.
+         */
+        int64_t result;
+};
+
+/*
+ One peer, as a region's header tells of it. Both words change by atomic stores of the tender.
+ */
+struct kyozon_region_peer {
+        /*
+         `PEER_*`.
+         */
+        uint32_t state;
+        /*
+         Grows by one each time that a peer of this number comes, so that a successor is not taken for its predecessor.
+         */
+        uint32_t generation;
+};
+
+/*
+ The first page of a region.
+ */
+struct kyozon_region_header {
+        /*
+         [`REGION_MAGIC`].
+         */
+        uint64_t magic;
+        /*
+         [`UNIKERNEL_VERSION`].
+         */
+        uint32_t version;
+        /*
+         As in [`SharedRegion`].
+         */
+        uint32_t generation;
+        /*
+         As in [`SharedRegion`].
+         */
+        uint8_t name[KYOZON_REGION_NAME_BYTES];
+        /*
+         As in [`SharedRegion`].
+         */
+        uint64_t address;
+        /*
+         As in [`SharedRegion`].
+         */
+        uint64_t bytes;
+        /*
+         The peers, by number.
+         */
+        struct kyozon_region_peer peers[KYOZON_MAX_PEERS];
+        /*
+         Zero.
+         */
+        uint64_t reserved[440];
+};
+
+/*
+ A device.
+ */
+struct kyozon_device_info {
+        /*
+         Name, zero-padded.
+         */
+        uint8_t name[KYOZON_DEVICE_NAME_BYTES];
+        /*
+         `DEVICE_*`, by the numbers of section 5.
+         */
+        uint32_t kind;
+        /*
+         How many queues it has.
+         */
+        uint32_t queues;
+        /*
+         Feature bits of its section and of section 6.
+         */
+        uint64_t features;
+        /*
+         Number for [`GuestBoot::doorbell`] of its first queue; the others' follow.
+         */
+        uint32_t doorbell;
+        /*
+         Entries of a queue, at most.
+         */
+        uint32_t max_size;
+        /*
+         How much of `config` means something.
+         */
+        uint64_t config_bytes;
+        /*
+         The configuration space.
+         */
+        uint8_t config[KYOZON_DEVICE_CONFIG_BYTES];
+};
+
+/*
+ The tick's timer, as the module claimed it.
+ */
+struct kyozon_host_timer {
+        /*
+         Physical address of the HPET's registers.
+         */
+        uint64_t registers;
+        /*
+         Configuration of both timers, interrupts off.
+         */
+        uint32_t config;
+        /*
+         Number of the timer that guards the budget; 2, the tick's, where there is no other.
+         */
+        uint32_t guard;
+        /*
+         Where a message goes: data and address.
+         */
+        uint32_t message[2];
+        /*
+         Physical address of the IO-APIC that delivers the tick, 0 where messages do.
+         */
+        uint64_t ioapic;
+        /*
+         Its pin.
+         */
+        uint32_t pin;
+        /*
+         Femtoseconds of one count.
+         */
+        uint32_t period_fs;
+};
+
+/*
+ Where Linux keeps the name of the task that runs.
+ */
+struct kyozon_host_names {
+        /*
+         Offset of the pointer to it from Linux's GS base.
+         */
+        uint64_t running;
+        /*
+         Offset of its number in it.
+         */
+        uint64_t pid;
+        /*
+         Offset of its name in it, 16 bytes.
+         */
+        uint64_t comm;
+};
+
+/*
+ IOMMUs that Linux does not use: the hypervisor does.
+ */
+struct kyozon_host_iommu {
+        /*
+         Physical addresses of their registers, page-aligned; 0 behind the last.
+         */
+        uint64_t registers[KYOZON_HOST_MAX_IOMMUS];
+        /*
+         Physical address of the device table, for all of them: zeroed pages in a row.
+         */
+        uint64_t devices;
+        /*
+         Bytes of it.
+         */
+        uint64_t devices_bytes;
+        /*
+         Physical address of zeroed pages in a row, two for each: commands and events.
+         */
+        uint64_t buffers;
+        /*
+         Physical address of an empty table of the same size, which stays Linux's and is never freed: QEMU's IOMMU reads its
+         table even when it is off.
+         */
+        uint64_t idle;
+};
+
+/*
+ What the module tells the hypervisor. It lies in the hypervisor's own memory.
+ */
+struct kyozon_host_entry {
+        /*
+         [`VMM_VERSION`].
+         */
+        uint32_t version;
+        /*
+         Module, for each entry: `HOST_*`.
+         */
+        uint32_t operation;
+        /*
+         Module, for each entry: which of the CPUs this is, 0.. in the order of `apic_ids`.
+         */
+        uint32_t cpu;
+        /*
+         Hypervisor: `HOST_DONE` or why not.
+         */
+        uint32_t result;
+        /*
+         How many CPUs there are.
+         */
+        uint32_t cpu_count;
+        /*
+         The cokernel's.
+         */
+        uint32_t cokernel_cpu;
+        /*
+         4 or 5: levels of the page tables of the hypervisor's world.
+         */
+        uint32_t paging_levels;
+        /*
+         3 where pages of 1 GiB exist, else 2.
+         */
+        uint32_t largest_leaf;
+        /*
+         Bits of a physical address.
+         */
+        uint32_t physical_bits;
+        /*
+         Ticks a second.
+         */
+        uint32_t tick_hz;
+        /*
+         Microseconds that one stop of Linux may last.
+         */
+        uint32_t budget_us;
+        /*
+         I/O port of the serial line for events and reports, 0 for none.
+         */
+        uint32_t serial_port;
+        /*
+         Time-stamp counter ticks in a millisecond.
+         */
+        uint64_t tsc_khz;
+        /*
+         CR3 of the cokernel's guest.
+         */
+        uint64_t guest_page_table;
+        /*
+         Its first instruction in each trip, and what it finds in RDI, RSI and RSP. The word at RSP is `guest_exit`.
+         */
+        uint64_t guest_entry;
+        uint64_t guest_argument;
+        uint64_t guest_trip;
+        uint64_t guest_stack;
+        /*
+         Where it calls the hypervisor to end a trip.
+         */
+        uint64_t guest_exit;
+        /*
+         Virtual addresses and limits of its descriptor tables and its task state segment.
+         */
+        uint64_t guest_gdt;
+        uint64_t guest_idt;
+        uint64_t guest_tss;
+        /*
+         Physical address of the page that begins with the `Trip`.
+         */
+        uint64_t trip;
+        /*
+         Physical address of the [`Mailbox`].
+         */
+        uint64_t mailbox;
+        /*
+         Physical address of the [`HostStatus`], which Linux may read.
+         */
+        uint64_t status;
+        /*
+         Virtual address of the event ring.
+         */
+        uint64_t events;
+        /*
+         Bytes of it.
+         */
+        uint64_t events_bytes;
+        /*
+         Physical address of seven pages in a row: the port map and the two register maps.
+         */
+        uint64_t permissions;
+        /*
+         Physical address of the local APIC's registers, mapped in the window.
+         */
+        uint64_t local_apic;
+        /*
+         The tick's timer.
+         */
+        struct kyozon_host_timer timer;
+        /*
+         Names of Linux's tasks.
+         */
+        struct kyozon_host_names names;
+        /*
+         What devices go through.
+         */
+        struct kyozon_host_iommu iommu;
+        /*
+         How many of each list are set.
+         */
+        uint32_t ram_count;
+        uint32_t guest_count;
+        uint32_t host_count;
+        uint32_t shown_count;
+        uint32_t pool_count;
+        /*
+         1: Linux's state is compared around every trip (for tests).
+         */
+        uint32_t check;
+        /*
+         System RAM of the machine, ascending, the reserve excluded.
+         */
+        struct kyozon_range ram[KYOZON_MAX_RANGES];
+        /*
+         Of the reserve: what is the cokernel's.
+         */
+        struct kyozon_range guest[KYOZON_MAX_RANGES];
+        /*
+         Of the reserve: what is the hypervisor's.
+         */
+        struct kyozon_range host[KYOZON_MAX_RANGES];
+        /*
+         Of Linux's memory: what Linux may read only (event ring, status).
+         */
+        struct kyozon_range shown[KYOZON_MAX_RANGES];
+        /*
+         Of `host`: free pages.
+         */
+        struct kyozon_range pool[KYOZON_MAX_RANGES];
+        /*
+         Local APIC numbers.
+         */
+        uint32_t apic_ids[KYOZON_HOST_MAX_CPUS];
+};
+
+/*
+ What the hypervisor tells Linux: read-only for it.
+ */
+struct kyozon_host_status {
+        /*
+         [`VMM_VERSION`].
+         */
+        uint32_t version;
+        /*
+         As `device::STATE_*`: running or stopped.
+         */
+        uint32_t state;
+        /*
+         Ticks delivered.
+         */
+        uint64_t ticks;
+        /*
+         Ticks that fell together with another.
+         */
+        uint64_t missed;
+        /*
+         Times that the cokernel was cut off.
+         */
+        uint64_t overruns;
+        /*
+         Longest stop of Linux, time-stamp counter ticks.
+         */
+        uint64_t longest_tsc;
+        /*
+         Time-stamp counter when the next tick is due.
+         */
+        uint64_t due_tsc;
+        /*
+         Bytes of nested page tables.
+         */
+        uint64_t nested_bytes;
+        /*
+         Reports of the wall: attempts of Linux that were stopped.
+         */
+        uint64_t findings;
+        /*
+         Words of Linux's state that a trip has changed, where that is looked at.
+         */
+        uint64_t differences;
+        /*
+         NMIs that the cokernel's CPU was given in case that one of Linux's fell together with one of the tick's.
+         */
+        uint64_t doubts;
+        /*
+         Exits of Linux on all CPUs: `EXIT_*`.
+         */
+        uint64_t exits[KYOZON_EXIT_REASONS];
+        /*
+         Stops of 2^n to 2^(n+1) time-stamp counter ticks.
+         */
+        uint64_t histogram[64];
+        /*
+         Why the cokernel was stopped.
+         */
+        struct kyozon_fault fault;
+};
+
+/*
+ One page that the layer in the cokernel's guest shares with the hypervisor.
+ */
+struct kyozon_mailbox {
+        /*
+         As in `layer::Report`.
+         */
+        uint32_t kind;
+        /*
+         As in `layer::Report`.
+         */
+        uint32_t code;
+        /*
+         Bytes used of `text`.
+         */
+        uint64_t bytes;
+        /*
+         The line.
+         */
+        uint8_t text[KYOZON_MAILBOX_BYTES];
+        /*
+         What a check did: an `events::CheckStatus`.
+         */
+        uint64_t check[16];
+};
+
+#endif  /* KYOZON_ABI_H */

@@ -1,0 +1,189 @@
+//! Tasks, from their images: address spaces, stacks, heaps, and who knows whom. Then no memory is allocated any more.
+
+use crate::elf::Image;
+use crate::kernel::Kernel;
+use crate::machine::{Frames, WORDS};
+use crate::memory::{Memory, PAGE};
+use crate::space::{self, Space, DATA, RODATA, TABLE_BYTES, TEXT};
+use kyozon_abi::layer::MAX_TASKS;
+use kyozon_abi::task::*;
+
+/// Heap of every task but the first, which gets what is left.
+const HEAP_BYTES: u64 = 256 << 10;
+/// Pages that are left over, so that the last mapping never fails half done: a table of each level.
+const SPARE_PAGES: u64 = 4;
+const FIRST_RIGHTS: u64 = RIGHT_LINUX | RIGHT_TICK | RIGHT_MANAGE;
+/// Priorities, at the start and at most. The first task goes before all others.
+const FIRST_PRIORITY: (u8, u8) = (24, 31);
+const OTHER_PRIORITY: (u8, u8) = (8, 15);
+
+/// Why a task cannot be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Which.
+    pub task: usize,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// What all tasks are made from.
+pub struct Boot<'a, F: Frames> {
+    /// The cokernel's memory.
+    pub frames: &'a mut F,
+    /// What of it is free.
+    pub memory: &'a mut Memory,
+    /// The tables of the layer.
+    pub tables: space::Kernel<'a>,
+    /// The loader's data, for the first task.
+    pub data: &'a [u8],
+    /// What is the same in every task's information.
+    pub info: StartInfo,
+    /// Called for every page that is copied: may give the CPU back for a while.
+    pub breathe: fn(&mut F),
+}
+
+impl<F: Frames> Boot<'_, F> {
+    /// Makes a task of each image; they run when the kernel starts.
+    pub fn tasks(&mut self, kernel: &mut Kernel, images: &[&[u8]]) -> Result<(), Refusal> {
+        let count = images.len().min(MAX_TASKS);
+        self.info.version = TASK_VERSION;
+        self.info.tasks = count as u32;
+        // The first comes last: it gets the memory that is left.
+        let mut entries = [0; MAX_TASKS];
+        for task in (0..count).rev() {
+            entries[task] =
+                self.task(kernel, task, images[task]).map_err(|why| Refusal { task, why })?;
+        }
+        for (task, entry) in entries[..count].iter().enumerate() {
+            let priority = if task == 0 { FIRST_PRIORITY } else { OTHER_PRIORITY }.0;
+            kernel.add_thread(task, 0, *entry, TASK_INFO, priority);
+        }
+        for other in 1..count {
+            kernel.introduce(0, other);
+            kernel.introduce(other, 0);
+        }
+        Ok(())
+    }
+
+    /// Everything of one task but its first thread: where that starts.
+    fn task(
+        &mut self,
+        kernel: &mut Kernel,
+        task: usize,
+        image: &[u8],
+    ) -> Result<u64, &'static str> {
+        const MEMORY: &str = "not enough memory";
+        let image = Image::read(image)?;
+        let space = Space::new(self.frames, self.memory, &self.tables).ok_or(MEMORY)?;
+        for s in image.segments() {
+            let flags = match (s.write, s.execute) {
+                (true, _) => DATA,
+                (_, true) => TEXT,
+                _ => RODATA,
+            };
+            self.fill(&space, s.address, s.pages, s.bytes, flags).ok_or(MEMORY)?;
+        }
+        for number in 0..TASK_THREADS {
+            let bytes = if number == 0 { TASK_STACK_BYTES } else { THREAD_STACK_BYTES };
+            let top = TASK_STACK_TOP - number * TASK_STACK_STRIDE;
+            self.fill(&space, top - bytes, bytes / PAGE, &[], DATA).ok_or(MEMORY)?;
+        }
+        let (rights, (_, most)) =
+            if task == 0 { (FIRST_RIGHTS, FIRST_PRIORITY) } else { (0, OTHER_PRIORITY) };
+        let data = if task == 0 { self.data } else { &[] };
+        self.fill(&space, TASK_DATA_BASE, (data.len() as u64).div_ceil(PAGE), data, RODATA)
+            .ok_or(MEMORY)?;
+        let info = self.memory.take().ok_or(MEMORY)?;
+        space.map(self.frames, self.memory, TASK_INFO, info, RODATA).ok_or(MEMORY)?;
+        if rights & RIGHT_LINUX != 0 {
+            space.open_window(self.frames);
+        }
+        let wanted = if task == 0 { u64::MAX } else { HEAP_BYTES };
+        let heap_bytes = self.heap(&space, wanted).ok_or(MEMORY)?;
+        let told = StartInfo {
+            task: task as u32,
+            rights,
+            data: TASK_DATA_BASE,
+            data_bytes: data.len() as u64,
+            heap: TASK_HEAP_BASE,
+            heap_bytes,
+            most_priority: u64::from(most),
+            ..self.info
+        };
+        write_info(self.frames.page(info).ok_or(MEMORY)?, &told);
+        kernel.tasks[task].space = space;
+        kernel.add_task(task, rights, most);
+        Ok(image.entry)
+    }
+
+    /// Maps fresh pages that begin with `bytes`.
+    fn fill(&mut self, space: &Space, va: u64, pages: u64, bytes: &[u8], flags: u64) -> Option<()> {
+        if pages == 0 {
+            return Some(());
+        }
+        let mut table = space.table(self.frames, self.memory, va)?;
+        for i in 0..pages {
+            let at = va + i * PAGE;
+            if at % TABLE_BYTES == 0 {
+                table = space.table(self.frames, self.memory, at)?;
+            }
+            let page = self.memory.take()?;
+            let from = bytes.get((i * PAGE) as usize..).unwrap_or(&[]);
+            if !from.is_empty() {
+                copy(self.frames.page(page)?, &from[..from.len().min(PAGE as usize)]);
+            }
+            table.set(self.frames, at, page, flags)?;
+            (self.breathe)(self.frames);
+        }
+        Some(())
+    }
+
+    /// Maps `wanted` bytes of heap, or as many as there are: how many.
+    fn heap(&mut self, space: &Space, wanted: u64) -> Option<u64> {
+        let mut bytes = 0;
+        while bytes < wanted && self.memory.left() > SPARE_PAGES * PAGE {
+            // As much as one table maps, so that there is always room for the next.
+            let left = self.memory.left() - SPARE_PAGES * PAGE;
+            let part = TABLE_BYTES.min(left).min(wanted - bytes);
+            self.fill(space, TASK_HEAP_BASE + bytes, part / PAGE, &[], DATA)?;
+            bytes += part;
+        }
+        Some(bytes)
+    }
+}
+
+/// Copies up to a page to the start of a page of zeros.
+fn copy(to: &mut [u64; WORDS], from: &[u8]) {
+    let whole = from.chunks_exact(8);
+    let rest = whole.remainder();
+    let last = from.len() / 8;
+    for (word, bytes) in to.iter_mut().zip(whole) {
+        *word = u64::from_le_bytes(bytes.try_into().unwrap_or([0; 8]));
+    }
+    if !rest.is_empty() {
+        to[last] = rest.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+    }
+}
+
+fn write_info(page: &mut [u64; WORDS], info: &StartInfo) {
+    let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+    let words = [
+        pair(info.version, info.mode),
+        pair(info.task, info.tasks),
+        info.rights,
+        info.tsc_khz,
+        pair(info.tick_hz, info.budget_us),
+        info.parameter,
+        info.data,
+        info.data_bytes,
+        info.heap,
+        info.heap_bytes,
+        info.most_priority,
+        info.reserved,
+    ];
+    const _: () = assert!(size_of::<StartInfo>() == 12 * 8);
+    page[..words.len()].copy_from_slice(&words);
+}
+
+#[cfg(test)]
+mod tests;

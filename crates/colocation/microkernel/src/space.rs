@@ -1,0 +1,253 @@
+//! Address spaces: page tables of a task, and its memory as the kernel reaches it.
+//!
+//! The kernel never uses an address that a task gave. It walks the task's tables and touches the page where the kernel
+//! has it; tables and pages that are not the cokernel's own (Linux's, in the window) end the walk. Intel SDM 3A 4.5.
+
+use crate::machine::{Frames, WORDS};
+use crate::memory::{Memory, PAGE};
+use kyozon_abi::layer::WINDOW_BASE;
+use kyozon_abi::task::{TASK_SHARE_BASE, TASK_SHARE_BYTES, TASK_WINDOW_BASE, TASK_WINDOW_BYTES};
+
+const PRESENT: u64 = 1;
+const WRITE: u64 = 1 << 1;
+const USER: u64 = 1 << 2;
+const ACCESSED_DIRTY: u64 = 1 << 5 | 1 << 6;
+const LARGE: u64 = 1 << 7;
+const NO_EXECUTE: u64 = 1 << 63;
+const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
+const TABLE: u64 = PRESENT | WRITE | USER | ACCESSED_DIRTY;
+
+/// A task may read and execute.
+pub const TEXT: u64 = PRESENT | USER | ACCESSED_DIRTY;
+/// A task may read.
+pub const RODATA: u64 = TEXT | NO_EXECUTE;
+/// A task may read and write.
+pub const DATA: u64 = RODATA | WRITE;
+
+/// What every address space begins with: the tables that the layer made.
+#[derive(Clone, Copy)]
+pub struct Kernel<'a> {
+    /// The top table.
+    pub top: &'a [u64; WORDS],
+    /// With 5 levels, the level-4 table of its entry 0.
+    pub level4: Option<&'a [u64; WORDS]>,
+    /// The bits of CR3 below the address.
+    pub root_bits: u64,
+}
+
+/// One address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// CR3.
+    pub root: u64,
+    /// Physical address of the level-4 table.
+    level4: u64,
+    /// Physical address of the last-level table of the share window.
+    share: u64,
+}
+
+/// What a last-level table maps.
+pub const TABLE_BYTES: u64 = 512 * PAGE;
+
+/// A last-level table, while a space is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Table(u64);
+
+impl Table {
+    /// Maps the page `va`, in the part that this table is for, to `physical`.
+    pub fn set(&self, f: &mut impl Frames, va: u64, physical: u64, flags: u64) -> Option<()> {
+        f.page(self.0)?[index(va, 1)] = physical | flags;
+        Some(())
+    }
+}
+
+fn index(va: u64, level: u32) -> usize {
+    (va >> (3 + 9 * level) & 511) as usize
+}
+
+/// Entry of the level-4 table where the kernel's window is, and where a task's is.
+const KERNEL_WINDOW: usize = (WINDOW_BASE >> 39) as usize;
+const TASK_WINDOW: usize = (TASK_WINDOW_BASE >> 39) as usize;
+const WINDOW_ENTRIES: usize = (TASK_WINDOW_BYTES >> 39) as usize;
+const _: () =
+    assert!(KERNEL_WINDOW + WINDOW_ENTRIES <= TASK_WINDOW && TASK_WINDOW + WINDOW_ENTRIES <= 256);
+
+impl Space {
+    /// None.
+    pub const NONE: Self = Self { root: 0, level4: 0, share: 0 };
+
+    /// A space with the kernel in it, and the share window's tables. `None` where memory ran out.
+    pub fn new(f: &mut impl Frames, memory: &mut Memory, kernel: &Kernel<'_>) -> Option<Self> {
+        let top = memory.take()?;
+        *f.page(top)? = *kernel.top;
+        let mut level4 = top;
+        if let Some(below) = kernel.level4 {
+            level4 = memory.take()?;
+            *f.page(level4)? = *below;
+            f.page(top)?[0] = level4 | TABLE;
+        }
+        let mut space = Self { root: top | kernel.root_bits & !ADDRESS, level4, share: 0 };
+        space.share = space.table(f, memory, TASK_SHARE_BASE)?.0;
+        Some(space)
+    }
+
+    /// Lets the task read what the kernel's window shows: the same tables, by entries with the user bit.
+    pub fn open_window(&self, f: &mut impl Frames) {
+        let Some(table) = f.page(self.level4) else { return };
+        for i in 0..WINDOW_ENTRIES {
+            let entry = table[KERNEL_WINDOW + i];
+            // The kernel's window on a machine with very much memory reaches into the task's: the kernel keeps it.
+            if entry & PRESENT != 0 && table[TASK_WINDOW + i] == 0 {
+                table[TASK_WINDOW + i] = (entry | USER | NO_EXECUTE) & !WRITE;
+            }
+        }
+    }
+
+    /// The last-level table for `va`, with tables made on the way. At boot only. `None` where memory ran out.
+    pub fn table(&self, f: &mut impl Frames, memory: &mut Memory, va: u64) -> Option<Table> {
+        let mut table = self.level4;
+        for level in (2..=4).rev() {
+            let entry = f.page(table)?[index(va, level)];
+            table = if entry & PRESENT == 0 {
+                let new = memory.take()?;
+                f.page(table)?[index(va, level)] = new | TABLE;
+                new
+            } else {
+                entry & ADDRESS
+            };
+        }
+        Some(Table(table))
+    }
+
+    /// Maps the page `va` to `physical`. At boot only: tables are made. `None` where memory ran out.
+    pub fn map(
+        &self,
+        f: &mut impl Frames,
+        memory: &mut Memory,
+        va: u64,
+        physical: u64,
+        flags: u64,
+    ) -> Option<()> {
+        self.table(f, memory, va)?.set(f, va, physical, flags)
+    }
+
+    /// The entry that maps `va` for the task: one of a page of 4 KiB in tables of our own.
+    fn leaf<'a>(&self, f: &'a mut impl Frames, va: u64) -> Option<&'a mut u64> {
+        if va >> 47 != 0 {
+            return None;
+        }
+        let mut table = self.level4;
+        for level in (2..=4).rev() {
+            let entry = f.page(table)?[index(va, level)];
+            if entry & (PRESENT | USER | LARGE) != PRESENT | USER {
+                return None;
+            }
+            table = entry & ADDRESS;
+        }
+        let entry = &mut f.page(table)?[index(va, 1)];
+        (*entry & (PRESENT | USER) == PRESENT | USER).then_some(entry)
+    }
+
+    /// The page of our own memory that the task has at `va`, if it may read it, or write it.
+    fn physical(&self, f: &mut impl Frames, va: u64, write: bool) -> Option<u64> {
+        let entry = *self.leaf(f, va)?;
+        (!write || entry & WRITE != 0).then_some(entry & ADDRESS)
+    }
+
+    /// Calls `part` with each page's part of the `bytes` bytes at `va`, in order. False where one is not the task's.
+    fn walk<F: Frames>(
+        &self,
+        f: &mut F,
+        va: u64,
+        bytes: usize,
+        write: bool,
+        mut part: impl FnMut(&mut [u64; WORDS], usize, usize, usize),
+    ) -> bool {
+        let mut done = 0;
+        while done < bytes {
+            let Some(at) = va.checked_add(done as u64) else { return false };
+            let start = (at % PAGE) as usize;
+            let end = (start + bytes - done).min(PAGE as usize);
+            let page = self.physical(f, at, write).and_then(|physical| f.page(physical));
+            let Some(page) = page else { return false };
+            part(page, start, end, done);
+            done += end - start;
+        }
+        true
+    }
+
+    /// Copies words from the task's memory. False where it may not read all of it, or it is not aligned.
+    pub fn read(&self, f: &mut impl Frames, va: u64, into: &mut [u64]) -> bool {
+        va % 8 == 0
+            && self.walk(f, va, into.len() * 8, false, |page, start, end, done| {
+                let to = &mut into[done / 8..done / 8 + (end - start) / 8];
+                to.copy_from_slice(&page[start / 8..end / 8]);
+            })
+    }
+
+    /// Copies bytes from the task's memory. False where it may not read all of it.
+    pub fn read_bytes(&self, f: &mut impl Frames, va: u64, into: &mut [u8]) -> bool {
+        self.walk(f, va, into.len(), false, |page, start, end, done| {
+            for (i, at) in (start..end).enumerate() {
+                into[done + i] = (page[at / 8] >> (8 * (at % 8))) as u8;
+            }
+        })
+    }
+
+    /// Copies words to the task's memory: all, or none where it may not write all of it, or it is not aligned.
+    pub fn write(&self, f: &mut impl Frames, va: u64, from: &[u64]) -> bool {
+        va % 8 == 0
+            && self.walk(f, va, from.len() * 8, true, |_, _, _, _| {})
+            && self.walk(f, va, from.len() * 8, true, |page, start, end, done| {
+                page[start / 8..end / 8]
+                    .copy_from_slice(&from[done / 8..done / 8 + (end - start) / 8]);
+            })
+    }
+
+    /// The page of our own memory that the task has at `va`, to be shared: its entry.
+    pub fn shareable(&self, f: &mut impl Frames, va: u64) -> Option<u64> {
+        let entry = *self.leaf(f, va)?;
+        f.page(entry & ADDRESS)?;
+        (va % PAGE == 0).then_some(entry)
+    }
+
+    /// Takes away the page at `va`.
+    pub fn unmap(&self, f: &mut impl Frames, va: u64) {
+        if let Some(entry) = self.leaf(f, va) {
+            *entry = 0;
+        }
+    }
+
+    fn share_slot<'a>(&self, f: &'a mut impl Frames, va: u64) -> Option<&'a mut u64> {
+        if !is_share_page(va) {
+            return None;
+        }
+        f.page(self.share).map(|table| &mut table[index(va, 1)])
+    }
+
+    /// Whether a page can come to `va`: a page of the share window where nothing is.
+    pub fn is_free(&self, f: &mut impl Frames, va: u64) -> bool {
+        self.share_slot(f, va).is_some_and(|slot| *slot == 0)
+    }
+
+    /// Maps the page of `entry`, which came from [`Space::shareable`], at a free page of the share window.
+    pub fn share(&self, f: &mut impl Frames, va: u64, entry: u64, write: bool) {
+        let flags = if write && entry & WRITE != 0 { DATA } else { RODATA };
+        if let Some(slot) = self.share_slot(f, va) {
+            *slot = entry & ADDRESS | flags;
+        }
+    }
+}
+
+/// Whether `entry` of [`Space::shareable`] may be written.
+pub fn is_writable(entry: u64) -> bool {
+    entry & WRITE != 0
+}
+
+/// Whether `va` is a page of the share window.
+pub fn is_share_page(va: u64) -> bool {
+    va % PAGE == 0 && (TASK_SHARE_BASE..TASK_SHARE_BASE + TASK_SHARE_BYTES).contains(&va)
+}
+
+#[cfg(test)]
+mod tests;

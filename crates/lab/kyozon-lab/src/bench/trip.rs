@@ -1,0 +1,293 @@
+//! Table `trip`: what one tick of the cokernel costs, instruction by instruction and event by event.
+//!
+//! A plug-in of the emulator (`crates/lab/counter`) follows every instruction from the interrupt's gate to the
+//! return.
+
+use super::alone;
+use super::cokernel::{guest, workload, LIMIT, LINUXES, MODES};
+use super::costs::Costs;
+use super::qemu_version;
+use crate::kernels::Kernel;
+use crate::{batch, cache, product};
+use anyhow::{ensure, Context, Result};
+use kyozon_results::{Row, Table};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// Trips of a run, at the least.
+const TICKS: usize = 3000;
+/// Ticks beyond them: the plug-in must have seen one to know the others.
+const MORE: usize = 100;
+const TICK_HZ: u32 = 2000;
+/// Where the layer and the cokernel lie beside Linux, and where the kernel's modules do.
+const BESIDE: &str = "ours=10000000-20000000,ours=ffffffffc0000000-ffffffffff000000";
+/// Where the hypervisor lies as well, with Linux as a guest, whose modules are not on the way then.
+const BEHIND: &str = "ours=8000000-20000000";
+/// Where the program lies that stands in for Linux.
+const ALONE: &str = "ours=100000-10000000";
+const COKERNEL: &str = "cokernel=20000000-30000000";
+
+/// Events that have a bound, and so a column also where there is none of them.
+const BOUND: [&str; 6] = ["cr3_write", "lidt", "lgdt", "ltr", "wrmsr", "mmio"];
+
+/// What a stage of a trip costs.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Cost {
+    instructions: u64,
+    events: BTreeMap<String, u64>,
+}
+
+impl Cost {
+    fn add(&mut self, other: &Self) {
+        self.instructions += other.instructions;
+        for (event, n) in &other.events {
+            *self.events.entry(event.clone()).or_default() += n;
+        }
+    }
+}
+
+/// One kind of trip, and how many of it there were.
+#[derive(Debug, Default, PartialEq)]
+struct Trip {
+    count: usize,
+    stages: BTreeMap<String, Cost>,
+}
+
+impl Trip {
+    /// The sum of some stages.
+    fn sum(&self, stages: &[&str]) -> Cost {
+        let mut sum = Cost::default();
+        for cost in stages.iter().filter_map(|name| self.stages.get(*name)) {
+            sum.add(cost);
+        }
+        sum
+    }
+}
+
+/// From the plug-in's lines.
+fn parse(text: &str) -> Result<Vec<Trip>> {
+    let mut trips = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let count = words.next().context("an empty line")?.parse()?;
+        let mut trip = Trip { count, ..Trip::default() };
+        let mut stage = None;
+        while let Some(word) = words.next() {
+            match (word.split_once('='), &stage) {
+                (Some((event, n)), Some(name)) => {
+                    let cost = trip.stages.get_mut(name).expect("just inserted");
+                    cost.events.insert(event.into(), n.parse()?);
+                }
+                (None, _) => {
+                    let instructions = words.next().context("a stage without a number")?.parse()?;
+                    stage = Some(word.to_owned());
+                    trip.stages.insert(word.into(), Cost { instructions, ..Cost::default() });
+                }
+                _ => anyhow::bail!("an event before any stage: {line}"),
+            }
+        }
+        trips.push(trip);
+    }
+    let all: usize = trips.iter().map(|trip| trip.count).sum();
+    ensure!(all >= TICKS, "{all} trips were seen, not {TICKS}");
+    Ok(trips)
+}
+
+/// The plug-in, built beside this program.
+fn plugin() -> Result<PathBuf> {
+    let path = env::current_exe()?.with_file_name("libkyozon_counter.so");
+    ensure!(path.is_file(), "{}: run through make, which builds it", path.display());
+    Ok(path)
+}
+
+/// `-plugin` and its value; the plug-in writes to `out`.
+fn plugin_arguments(map: &str, out: &Path) -> Result<[String; 2]> {
+    let plugin = plugin()?;
+    Ok(["-plugin".into(), format!("{},out={},{map},{COKERNEL}", plugin.display(), out.display())])
+}
+
+fn beside_linux(kernel: &Kernel, append: &str, isolation: &str) -> Result<Vec<Trip>> {
+    let folder = cache::scratch()?;
+    let out = folder.path().join("trips");
+    let map = if isolation == "none" { BESIDE } else { BEHIND };
+    let mut spec = guest(kernel, append)?;
+    spec.devices.extend(plugin_arguments(map, &out)?);
+    let load = format!("--isolation {isolation} --hz {TICK_HZ} --parameter 0");
+    let run = batch::run(&spec, &[&workload(&load, TICKS + MORE, TICKS + MORE)], LIMIT)?;
+    run.outputs[0].expect_success()?;
+    parse(&fs::read_to_string(out)?)
+        .with_context(|| format!("the cokernel beside Linux {}", kernel.release))
+}
+
+fn without_linux() -> Result<Vec<Trip>> {
+    let folder = cache::scratch()?;
+    let out = folder.path().join("trips");
+    let image = fs::read(product::file("cokernel-test.bin")?)?;
+    let append = format!("hz={TICK_HZ} parameter=0 ticks={}", TICKS + MORE);
+    alone::run(&image, &append, &plugin_arguments(ALONE, &out)?, LIMIT)?;
+    parse(&fs::read_to_string(out)?).context("the cokernel alone")
+}
+
+/// A row of instructions, with each event as a column: the most that 99 of 100 trips had.
+fn row(name: &str, group: &str, trips: &[Trip], stages: &[&str]) -> Result<Row> {
+    let costs: Vec<(usize, Cost)> =
+        trips.iter().map(|trip| (trip.count, trip.sum(stages))).collect();
+    let samples: Vec<u64> = costs
+        .iter()
+        .flat_map(|(count, cost)| std::iter::repeat_n(cost.instructions, *count))
+        .collect();
+    let mut row = Row::from_samples(name, "instructions", &samples)?.group(group);
+    let bound = BOUND.map(String::from);
+    let mut events: BTreeSet<&String> =
+        costs.iter().flat_map(|(_, cost)| cost.events.keys()).collect();
+    events.extend(&bound);
+    for event in events {
+        let counts: Vec<u64> = costs
+            .iter()
+            .flat_map(|(count, cost)| {
+                std::iter::repeat_n(cost.events.get(event).copied().unwrap_or(0), *count)
+            })
+            .collect();
+        let most = Row::from_samples(event, "events", &counts)?.p99;
+        if most > 0.0 || BOUND.contains(&event.as_str()) {
+            row = row.extra(event, most);
+        }
+    }
+    Ok(row)
+}
+
+fn modelled(costs: &Costs, cpu: &str, trips: &[Trip], stages: &[&str]) -> Result<Vec<f64>> {
+    let mut samples = Vec::new();
+    for trip in trips {
+        let cost = trip.sum(stages);
+        let cycles = costs.model(cpu, cost.instructions, &cost.events)?;
+        samples.extend(std::iter::repeat_n(cycles, trip.count));
+    }
+    Ok(samples)
+}
+
+/// Stages up to the cokernel's tick handler.
+const TO_HANDLER: [&str; 2] = ["entry", "path"];
+
+/// The rows of `group`, with the modelled cycles as multiples of those of the groups in `than`, with their short names.
+fn add(
+    table: &mut Table,
+    costs: &Costs,
+    group: &str,
+    trips: &[Trip],
+    than: &[(&str, String)],
+) -> Result<()> {
+    table.rows.push(row("to the handler", group, trips, &TO_HANDLER)?);
+    if group.starts_with("hal") {
+        table.rows.push(row("Linux before the module", group, trips, &["entry"])?);
+        table.rows.push(row("Linux after the module", group, trips, &["exit"])?);
+    }
+    table.rows.push(row("there and back", group, trips, &["path", "back"])?);
+    for (cpu, order) in costs.cpus() {
+        if group.starts_with("vmm") && !costs.has(cpu, "vmrun") {
+            continue;
+        }
+        let name = format!("{cpu} ({order})");
+        let samples = modelled(costs, cpu, trips, &TO_HANDLER)?;
+        let mut row = Row::from_samples(&name, "modelled cycles", &samples)?.group(group);
+        for (short, other) in than {
+            let of = |row: &&Row| row.group.as_deref() == Some(other) && row.name == name;
+            if let Some(other) = table.rows.iter().find(of) {
+                let times = (row.median / other.median * 100.0).round() / 100.0;
+                row = row.extra(&format!("times_{short}"), times);
+            }
+        }
+        table.rows.push(row);
+    }
+    Ok(())
+}
+
+/// Measures and writes the table.
+pub fn measure(results: &Path) -> Result<()> {
+    let costs = Costs::read(results)?;
+    let mut table = Table::new(
+        "trip",
+        "What a tick costs",
+        "Instructions of one tick, followed one by one, and the events among them that cost more than an instruction (the most that \
+         99 of 100 ticks had). 'to the handler' is from the interrupt's gate to the first instruction of the cokernel's tick handler; of it, \
+         'Linux' is what the kernel runs before it calls the module. 'there and back' is all but the cokernel's own code and Linux's own \
+         way in and out. In vmm Linux is a guest: the way is from its exit through the hypervisor, which takes the NMI from the processor \
+         (stgi, nmi_delivery, iretq, clgi), into the cokernel's guest (vmrun), and back to Linux's next entry; no code of Linux's is on it. \
+         Modelled cycles are those of 'to the handler': instructions at the rate of the named CPU plus each event at its \
+         published cost (costs.toml, with sources); they compare rows, and are no time; for vmm, of the CPUs with a figure for VMRUN. \
+         times_alone and times_hal are ratios of medians. Memory-mapped devices (mmio) are not in them, nor what nested page tables add to \
+         a TLB miss.",
+        "make bench TABLES=trip",
+    )
+    .version("qemu", &qemu_version()?);
+    add(&mut table, &costs, "alone", &without_linux()?, &[])?;
+    for (series, append, boot) in LINUXES {
+        let kernel = Kernel::fetch(series, "cloud", false)?;
+        let mut than = vec![("alone", "alone".to_owned())];
+        for (mode, isolation) in MODES {
+            let suffix = if append.is_empty() { "" } else { boot };
+            let group = format!("{mode} {series} {suffix}").trim_end().to_owned();
+            let trips = beside_linux(&kernel, append, isolation)?;
+            add(&mut table, &costs, &group, &trips, &than)?;
+            than.push((mode, group));
+        }
+        table = table.version(&format!("linux {series}"), &kernel.version);
+    }
+    table.write(results)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_become_trips() {
+        let text =
+            format!("{TICKS} entry 20 nmi_delivery=1 swapgs=1 path 30 lidt=1 cokernel 5 back 40 lidt=1 exit 9\n");
+        let trips = parse(&text).unwrap();
+        assert_eq!(trips[0].sum(&["path", "back"]).instructions, 70);
+        let all = trips[0].sum(&["entry", "path"]);
+        assert_eq!((all.instructions, all.events["nmi_delivery"], all.events["lidt"]), (50, 1, 1));
+        let row = row("x", "g", &trips, &["path", "back"]).unwrap();
+        assert_eq!((row.n, row.extra["lidt"]), (TICKS as u64, 2.0));
+        for bad in ["1 entry 5 exit 7\n", "9999 lidt=1\n", "9999 entry\n", "x entry 1\n"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn modelled_cycles_are_compared_with_those_of_other_groups() {
+        let costs: Costs = toml::from_str(
+            "[substitute]\n\
+             [cpu.a]\norder = \"in-order\"\ninstructions_per_cycle = { value = 1.0 }\nevent.vmrun.cycles = 60\n\
+             [cpu.b]\norder = \"in-order\"\ninstructions_per_cycle = { value = 1.0 }\nevent.lidt.cycles = 1\n",
+        )
+        .unwrap();
+        let mut table = Table::new("trip", "t", "e", "c");
+        let short = parse(&format!("{TICKS} entry 10 path 10 back 5 exit 0\n")).unwrap();
+        let long = parse(&format!("{TICKS} entry 0 path 20 vmrun=1 back 5 exit 0\n")).unwrap();
+        let than = [("alone", "alone".to_owned())];
+        add(&mut table, &costs, "alone", &short, &[]).unwrap();
+        add(&mut table, &costs, "hal x", &short, &than).unwrap();
+        add(&mut table, &costs, "vmm x", &long, &than).unwrap();
+        let rows: Vec<&Row> =
+            table.rows.iter().filter(|row| row.unit == "modelled cycles").collect();
+        let names: Vec<_> = rows.iter().map(|row| (row.group.as_deref(), &*row.name)).collect();
+        let [a, b] = ["a (in-order)", "b (in-order)"];
+        assert_eq!(
+            names,
+            [
+                (Some("alone"), a),
+                (Some("alone"), b),
+                (Some("hal x"), a),
+                (Some("hal x"), b),
+                (Some("vmm x"), a)
+            ],
+            "the second CPU has no figure for VMRUN"
+        );
+        assert_eq!((rows[0].extra.len(), rows[2].extra["times_alone"]), (0, 1.0));
+        assert_eq!((rows[4].median, rows[4].extra["times_alone"]), (80.0, 4.0));
+    }
+}

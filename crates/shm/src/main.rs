@@ -1,5 +1,0 @@
-//! The experiments as a unikernel. Arguments: as [`kyozon_shm::run`].
-#![no_std]
-#![no_main]
-
-kyozon_unikernel_examples::program!(kyozon_shm::run);

@@ -1,0 +1,195 @@
+//! Bytes through a ring in shared memory, copied in and out, or written and read where they lie; and the same bytes
+//! copied once, to compare with.
+
+use crate::exchange::Apart;
+use crate::{deadline, place, Samples};
+use alloc::vec;
+use alloc::vec::Vec;
+use kyozon_channel::border::{Bytes, Mutex};
+use kyozon_channel::data::Data;
+use kyozon_channel::spsc::{Control, Reader, Writer};
+use kyozon_channel::sync::Semaphore;
+use kyozon_portable::machine::{self, Member};
+use kyozon_portable::Memory;
+
+/// Bytes of a sample.
+pub const VOLUME: usize = 16 << 20;
+/// Bytes of a ring: more than a core's own cache has, so that what one core wrote has left its cache, for one that they
+/// share, before the other reads it. A record takes less than half of it.
+const RING: usize = 4 << 20;
+/// Bytes of a record.
+const RECORD: core::ops::RangeInclusive<usize> = 64..=1 << 20;
+
+fn fits(record: usize) -> Result<(), &'static str> {
+    let fits = RECORD.contains(&record) && record % 8 == 0;
+    fits.then_some(()).ok_or(NO_RECORD)
+}
+
+const NO_RECORD: &str = "a record has 64 bytes to 1 MiB, a multiple of 8";
+const WRONG: &str = "a copy is not what it is of";
+const BROKEN: &str = "the ring did not take a record, or gave none";
+
+/// Records copied in, and out.
+pub fn through(count: usize, record: usize) -> Samples {
+    let send = |mut to: To<'_>, me: &Member, records: usize| {
+        let mut bytes = vec![0; record];
+        (0..records).all(|number| {
+            mark(&mut bytes, number);
+            to.send(&bytes, me, deadline()).is_ok()
+        })
+    };
+    let receive = |mut from: From<'_>, me: &Member, records: usize| {
+        let mut bytes = vec![0; record];
+        timed(count, records, |number| {
+            from.recv(&mut bytes, me, deadline()) == Ok(record) && is_marked(&bytes, number)
+        })
+    };
+    stream(record, count, send, receive)
+}
+
+/// Records written and read in the ring itself, each word of them.
+pub fn in_place(count: usize, record: usize) -> Samples {
+    let words = record / 8;
+    let send = |mut to: To<'_>, me: &Member, records: usize| {
+        (0..records as u64).all(|number| {
+            let Ok(grant) = to.reserve(record, me, deadline()) else { return false };
+            let (data, at) = grant.place();
+            for word in 0..words {
+                data.store_word(at + 8 * word, number + word as u64);
+            }
+            grant.commit(record, me);
+            true
+        })
+    };
+    // 0 + 1 + 2 + ..., and the record's number as often as it has words.
+    let all = |number: u64| words as u64 * number + (words as u64 * (words as u64 - 1)) / 2;
+    let receive = |mut from: From<'_>, me: &Member, records: usize| {
+        timed(count, records, |number| {
+            let Ok(view) = from.peek(me, deadline()) else { return false };
+            let (data, at) = view.place();
+            let sum: u64 = (0..words).map(|word| data.load_word(at + 8 * word)).sum();
+            view.release(me);
+            sum == all(number as u64)
+        })
+    };
+    stream(record, count, send, receive)
+}
+
+/// The same bytes from one place, one after another into memory as large as the ring.
+pub fn copy(count: usize, record: usize) -> Samples {
+    fits(record)?;
+    let mut from = vec![0; record];
+    let mut to = vec![0; RING];
+    let mut places = (0..RING / record).cycle();
+    timed(count, VOLUME / record, |number| {
+        mark(&mut from, number);
+        let at = places.next().unwrap_or(0) * record;
+        to[at..at + record].copy_from_slice(core::hint::black_box(&from));
+        is_marked(core::hint::black_box(&to[at..at + record]), number)
+    })
+    .ok_or(WRONG)
+}
+
+/// The same bytes, copied once by one, out of memory that the other has just written: what a message must cost at least,
+/// and no ring is needed for.
+pub fn across(count: usize, record: usize) -> Samples {
+    fits(record)?;
+    let shared = &Mutex::new(vec![0; RING]);
+    let (full, empty) = (&Apart(Semaphore::new(0)), &Apart(Semaphore::new(1)));
+    let turns = count * (VOLUME / RING);
+    machine::thread::scope(|scope| {
+        let other = scope.spawn(move || {
+            place::take(1);
+            let me = &machine::member();
+            let mut from = vec![0; record];
+            (0..turns).all(|turn| {
+                let came = empty.0.acquire(me, deadline()).is_ok();
+                let Ok(mut to) = shared.lock(me, deadline()) else { return false };
+                for (number, to) in to.chunks_exact_mut(record).enumerate() {
+                    mark(&mut from, turn + number);
+                    to.copy_from_slice(core::hint::black_box(&from));
+                }
+                drop(to);
+                full.0.release(me, 1);
+                came
+            })
+        });
+        place::take(0);
+        let me = &machine::member();
+        let mut to = vec![0; record];
+        let mut samples = Vec::new();
+        for turn in 0..turns {
+            full.0.acquire(me, deadline()).map_err(|_| BROKEN)?;
+            let from = shared.lock(me, deadline()).map_err(|_| BROKEN)?;
+            let began = machine::now();
+            for (number, from) in from.chunks_exact(record).enumerate() {
+                to.copy_from_slice(from);
+                if !is_marked(core::hint::black_box(&to), turn + number) {
+                    return Err(WRONG);
+                }
+            }
+            samples.push(machine::now() - began);
+            drop(from);
+            empty.0.release(me, 1);
+        }
+        let samples: Vec<_> = samples.chunks(VOLUME / RING).map(|s| s.iter().sum()).collect();
+        match other.join() {
+            Ok(true) => Ok(samples),
+            _ => Err(BROKEN),
+        }
+    })
+}
+
+type To<'a> = Writer<&'a Control, Bytes<'a>>;
+type From<'a> = Reader<&'a Control, Bytes<'a>>;
+
+fn mark(bytes: &mut [u8], number: usize) {
+    let last = bytes.len() - 1;
+    (bytes[0], bytes[last]) = (number as u8, !number as u8);
+}
+
+fn is_marked(bytes: &[u8], number: usize) -> bool {
+    (bytes[0], bytes[bytes.len() - 1]) == (number as u8, !number as u8)
+}
+
+/// So many samples of so many records each. `None` where one was not right.
+fn timed(count: usize, records: usize, mut one: impl FnMut(usize) -> bool) -> Option<Vec<u64>> {
+    let mut samples = Vec::new();
+    for sample in 0..count {
+        let began = machine::now();
+        if !(0..records).all(|record| one(sample * records + record)) {
+            return None;
+        }
+        samples.push(machine::now() - began);
+    }
+    Some(samples)
+}
+
+/// Both sides of a ring, each on its thread.
+fn stream(
+    record: usize,
+    count: usize,
+    send: impl FnOnce(To<'_>, &Member, usize) -> bool + Send,
+    receive: impl FnOnce(From<'_>, &Member, usize) -> Option<Vec<u64>>,
+) -> Samples {
+    fits(record)?;
+    let records = VOLUME / record;
+    let memory = Memory::new(1, RING);
+    let (control, data) = memory.ring(0);
+    machine::thread::scope(|scope| {
+        let other = scope.spawn(move || {
+            place::take(1);
+            let me = &machine::member();
+            let writer = Writer::attach(control, data, me);
+            writer.is_ok_and(|writer| send(writer, me, records * count))
+        });
+        place::take(0);
+        let me = &machine::member();
+        let reader = Reader::attach(control, data, me);
+        let samples = reader.ok().and_then(|reader| receive(reader, me, records));
+        match other.join() {
+            Ok(true) => samples.ok_or(BROKEN),
+            _ => Err(BROKEN),
+        }
+    })
+}

@@ -1,0 +1,284 @@
+//! An image's headers, checked: ELF64 (System V ABI, chapters 4 and 5; x86-64 psABI) with the rules of
+//! [`kyozon_abi::unikernel`].
+//!
+//! The bytes are a stranger's. Every number is read through [`number`], which cannot reach outside; sums are checked;
+//! the number of segments and symbols that are looked at has a bound. There is no unsafe code here.
+
+use anyhow::{bail, ensure, Context, Result};
+use kyozon_abi::unikernel::*;
+use std::ops::Range;
+
+const PAGE: u64 = 4096;
+const PT_LOAD: u64 = 1;
+const PT_DYNAMIC: u64 = 2;
+const PT_INTERP: u64 = 3;
+const PT_NOTE: u64 = 4;
+const PT_TLS: u64 = 7;
+const SHT_SYMTAB: u64 = 2;
+/// Program headers that are looked at, at most: some say nothing about memory.
+const MAX_HEADERS: u64 = 64;
+/// Symbols that are looked at, at most.
+const MAX_SYMBOLS: usize = 1 << 20;
+
+/// A loadable segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// First virtual address.
+    pub base: u64,
+    /// Bytes in memory; those behind the file's are zero.
+    pub bytes: u64,
+    /// Where its bytes lie in the file.
+    pub file: Range<usize>,
+    /// May be written.
+    pub write: bool,
+    /// May be executed.
+    pub execute: bool,
+    /// Writable, and each peer of a family has its own.
+    pub private: bool,
+}
+
+impl Segment {
+    /// The pages it touches.
+    pub fn pages(&self) -> Range<u64> {
+        self.base & !(PAGE - 1)..(self.base + self.bytes).next_multiple_of(PAGE)
+    }
+}
+
+/// The template of thread-local data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Where its bytes lie in the file.
+    pub file: Range<usize>,
+    /// Bytes in memory.
+    pub bytes: u64,
+    /// A power of two, at most a page.
+    pub align: u64,
+}
+
+/// An image that keeps the rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// By address, none of which share a page. At least one.
+    pub segments: Vec<Segment>,
+    /// Address of the first instruction.
+    pub entry: u64,
+    /// Thread-local data.
+    pub tls: Tls,
+}
+
+/// The little-endian number of `N` bytes at `at`.
+fn number<const N: usize>(bytes: &[u8], at: u64) -> Result<u64> {
+    let short = || format!("the file ends before byte {at:#x} plus {N}");
+    let at = usize::try_from(at).with_context(short)?;
+    let field = at.checked_add(N).and_then(|end| bytes.get(at..end)).with_context(short)?;
+    Ok(field.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+}
+
+/// `count` bytes at `at` of the file.
+fn extent(file: &[u8], at: u64, count: u64, what: &str) -> Result<Range<usize>> {
+    let end = at.checked_add(count).filter(|end| *end <= file.len() as u64);
+    let end = end.with_context(|| format!("{what} lies behind the end of the file"))?;
+    Ok(at as usize..end as usize)
+}
+
+/// One program header (figure 5-1 of the System V ABI).
+struct Header {
+    kind: u64,
+    flags: u64,
+    offset: u64,
+    address: u64,
+    file_bytes: u64,
+    bytes: u64,
+    align: u64,
+}
+
+fn headers(file: &[u8]) -> Result<Vec<Header>> {
+    let (table, size, count) =
+        (number::<8>(file, 0x20)?, number::<2>(file, 0x36)?, number::<2>(file, 0x38)?);
+    ensure!(size == 56, "a program header has {size} bytes instead of 56");
+    ensure!(count <= MAX_HEADERS, "{count} program headers are more than {MAX_HEADERS}");
+    (0..count)
+        .map(|i| {
+            let at = table.checked_add(i * size).context("program headers lie nowhere")?;
+            extent(file, at, size, "a program header")?;
+            Ok(Header {
+                kind: number::<4>(file, at)?,
+                flags: number::<4>(file, at + 4)?,
+                offset: number::<8>(file, at + 8)?,
+                address: number::<8>(file, at + 16)?,
+                file_bytes: number::<8>(file, at + 32)?,
+                bytes: number::<8>(file, at + 40)?,
+                align: number::<8>(file, at + 48)?,
+            })
+        })
+        .collect()
+}
+
+/// Checks an image.
+pub fn parse(file: &[u8]) -> Result<Image> {
+    ensure!(file.starts_with(b"\x7fELF"), "this is no ELF file");
+    let kind = (number::<1>(file, 4)?, number::<1>(file, 5)?, number::<2>(file, 18)?);
+    ensure!(kind == (2, 1, 62), "this is no ELF64 file for x86-64");
+    let headers = headers(file)?;
+    let other = "this is a program for an operating system, no unikernel";
+    ensure!(headers.iter().all(|h| h.kind != PT_INTERP && h.kind != PT_DYNAMIC), "{other}");
+    ensure!(number::<2>(file, 16)? == 2, "{other}: it is not linked at a fixed address");
+    version(file, &headers)?;
+
+    let mut segments = Vec::new();
+    for header in headers.iter().filter(|h| h.kind == PT_LOAD && h.bytes != 0) {
+        segments.push(segment(file, header)?);
+        ensure!(segments.len() <= MAX_SEGMENTS, "more than {MAX_SEGMENTS} segments");
+    }
+    ensure!(!segments.is_empty(), "there is no segment to load");
+    segments.sort_by_key(|segment| segment.base);
+    for pair in segments.windows(2) {
+        let (first, second) = (pair[0].pages(), pair[1].pages());
+        ensure!(
+            first.end <= second.start,
+            "the segments at {:#x} and {:#x} share a page",
+            pair[0].base,
+            pair[1].base
+        );
+    }
+    let private: u64 = segments.iter().filter(|s| s.private).map(|s| s.bytes).sum();
+    ensure!(
+        private <= MAX_PRIVATE_BYTES,
+        "private segments have more than {}M",
+        MAX_PRIVATE_BYTES >> 20
+    );
+    let entry = number::<8>(file, 24)?;
+    let inside = |s: &&Segment| s.execute && (s.base..s.base + s.bytes).contains(&entry);
+    segments.iter().find(inside).with_context(|| format!("the entry {entry:#x} is no code"))?;
+
+    let mut templates = headers.iter().filter(|h| h.kind == PT_TLS);
+    let tls = templates.next().map(|header| tls(file, header)).transpose()?.unwrap_or_default();
+    ensure!(templates.next().is_none(), "more than one segment of thread-local data");
+    Ok(Image { segments, entry, tls })
+}
+
+fn segment(file: &[u8], header: &Header) -> Result<Segment> {
+    let Header { address: base, bytes, file_bytes, flags, .. } = *header;
+    let end = base.checked_add(bytes).filter(|end| *end <= GUEST_IMAGE_END);
+    ensure!(
+        base >= GUEST_IMAGE_BASE && end.is_some(),
+        "the segment at {base:#x} is outside {GUEST_IMAGE_BASE:#x}..{GUEST_IMAGE_END:#x}"
+    );
+    ensure!(file_bytes <= bytes, "the segment at {base:#x} is longer in the file than in memory");
+    ensure!(flags & 3 != 3, "the segment at {base:#x} is writable and executable");
+    let file = extent(file, header.offset, file_bytes, &format!("the segment at {base:#x}"))?;
+    let (write, execute) = (flags & 2 != 0, flags & 1 != 0);
+    let private = write && flags & u64::from(SEGMENT_PRIVATE) != 0;
+    Ok(Segment { base, bytes, file, write, execute, private })
+}
+
+fn tls(file: &[u8], header: &Header) -> Result<Tls> {
+    let align = header.align.max(1);
+    ensure!(
+        header.bytes <= MAX_TLS_BYTES,
+        "thread-local data have more than {MAX_TLS_BYTES} bytes"
+    );
+    ensure!(
+        header.file_bytes <= header.bytes,
+        "thread-local data are longer in the file than in memory"
+    );
+    ensure!(
+        align.is_power_of_two() && align <= PAGE,
+        "thread-local data cannot be aligned to {align}"
+    );
+    let file = extent(file, header.offset, header.file_bytes, "thread-local data")?;
+    Ok(Tls { file, bytes: header.bytes, align })
+}
+
+/// Finds the note that says the version, and compares.
+fn version(file: &[u8], headers: &[Header]) -> Result<()> {
+    for header in headers.iter().filter(|h| h.kind == PT_NOTE) {
+        let notes = &file[extent(file, header.offset, header.file_bytes, "a note")?];
+        let mut at = 0;
+        // Each turn goes on by 12 bytes or more.
+        while let (Ok(name), Ok(desc), Ok(kind)) =
+            (number::<4>(notes, at), number::<4>(notes, at + 4), number::<4>(notes, at + 8))
+        {
+            let content = at + 12 + name.next_multiple_of(4);
+            if name == 7
+                && notes[at as usize + 12..].starts_with(b"Kyozon\0")
+                && kind == u64::from(NOTE_VERSION)
+            {
+                let built = number::<4>(notes, content)?;
+                ensure!(
+                    desc == 4 && built == u64::from(UNIKERNEL_VERSION),
+                    "the image was built for version {built} of the guest interface, this is {UNIKERNEL_VERSION}: build it anew"
+                );
+                return Ok(());
+            }
+            at = content + desc.next_multiple_of(4);
+        }
+    }
+    bail!("the image does not say that it is a unikernel (it has no note of the name Kyozon)")
+}
+
+/// A function or object of the image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its name, as it stands in the file.
+    pub name: String,
+    /// Bytes from its start.
+    pub offset: u64,
+}
+
+/// The function that `address` is in, where the image tells.
+///
+/// Whatever is wrong with symbols, there is none: they are for reading only.
+pub fn symbol(file: &[u8], address: u64) -> Option<Symbol> {
+    let (table, size, count) = (
+        number::<8>(file, 0x28).ok()?,
+        number::<2>(file, 0x3a).ok()?,
+        number::<2>(file, 0x3c).ok()?,
+    );
+    let section = |i: u64| {
+        let at = table.checked_add(i.checked_mul(size)?)?;
+        (i < count && size == 64 && extent(file, at, 64, "").is_ok()).then_some(at)
+    };
+    let content = |at: u64| {
+        let (offset, bytes) = (number::<8>(file, at + 24).ok()?, number::<8>(file, at + 32).ok()?);
+        file.get(extent(file, offset, bytes, "").ok()?)
+    };
+    let at = (0..count)
+        .filter_map(section)
+        .find(|at| number::<4>(file, at + 4).is_ok_and(|kind| kind == SHT_SYMTAB))?;
+    let names = content(section(number::<4>(file, at + 40).ok()?)?)?;
+    // A symbol has 24 bytes (figure 4-15); functions are of type 2, without a type there are labels of assembly.
+    let best = content(at)?
+        .chunks_exact(24)
+        .take(MAX_SYMBOLS)
+        .filter(|symbol| matches!(symbol[4] & 15, 0 | 2))
+        .filter_map(|symbol| {
+            let (value, bytes) = (number::<8>(symbol, 8).ok()?, number::<8>(symbol, 16).ok()?);
+            let inside = address.checked_sub(value)? < bytes.max(1);
+            inside.then(|| (value, number::<4>(symbol, 0).unwrap_or(0)))
+        })
+        .max()?;
+    let name = names.get(best.1 as usize..)?.split(|byte| *byte == 0).next()?;
+    let name = String::from_utf8_lossy(name.get(..name.len().min(1024))?).into_owned();
+    (!name.is_empty()).then_some(Symbol { name, offset: address - best.0 })
+}
+
+/// What a fuzzer drives: whatever the bytes are, an image that is accepted keeps every promise that others rely on.
+pub fn fuzz(file: &[u8]) {
+    if let Ok(image) = parse(file) {
+        let mut end = GUEST_IMAGE_BASE;
+        for segment in &image.segments {
+            assert!(segment.pages().start >= end, "in order, and no shared page");
+            end = segment.pages().end;
+            assert!(file[segment.file.clone()].len() as u64 <= segment.bytes);
+            assert!(!(segment.write && segment.execute));
+        }
+        assert!(end <= GUEST_IMAGE_END);
+        assert!(file[image.tls.file].len() as u64 <= image.tls.bytes);
+        let _ = symbol(file, image.entry);
+    }
+    let _ = symbol(file, GUEST_IMAGE_BASE);
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,556 @@
+//! Peers, their tokens, their regions.
+//!
+//! One lock guards all regions: of the list, the rights and what backends map, so that a right that was taken away is
+//! away when the call that took it returns. Nothing waits while it holds the lock, but for a rendezvous, which gives
+//! it up meanwhile.
+
+use crate::backend::{Kick, Mapping, Space};
+use crate::clock::Clock;
+use crate::device::Devices;
+use crate::layout::PAGE;
+use crate::member::Member;
+use crate::memory::Memory;
+use crate::pins::Pins;
+use crate::region::{self, Region, ALL};
+use crate::seats::Seats;
+use crate::spawn::Spawner;
+use crate::tokens::Tokens;
+use anyhow::Result;
+use kyozon_abi::unikernel::*;
+use kyozon_join::message::Ask;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+/// How long a guest sleeps at once, where others can end it meanwhile.
+const LONG_SLEEP: Duration = Duration::from_secs(1);
+
+/// One guest, as the others' threads see it.
+pub struct Peer {
+    /// Its address space, which goes before its memory does.
+    pub space: Arc<dyn Space>,
+    /// Its memory.
+    pub memory: Arc<Memory>,
+    /// Interrupts its processor, once that has a thread.
+    pub kick: OnceLock<Box<dyn Kick>>,
+    /// It has to end, for no fault of its own.
+    pub lost: AtomicBool,
+    /// The guest that was there at the start with whose end it ends; its own number, where it was there.
+    pub family: usize,
+    /// Which of those that had its number it is, from 1 on.
+    pub generation: u32,
+    /// Number and generation of the peer that it does not outlive.
+    pub bound: Option<(usize, u32)>,
+    /// Its devices; a spawned peer has none.
+    pub devices: Devices,
+}
+
+impl Peer {
+    /// Maps a region.
+    pub fn map(&self, mapping: &Mapping) -> Result<()> {
+        let Mapping { address, bytes, write, ref block, .. } = *mapping;
+        self.space.map(mapping)?;
+        self.memory.add(address, block, 0, PAGE, false);
+        self.memory.add(address + PAGE, block, PAGE, bytes - PAGE, write);
+        Ok(())
+    }
+
+    /// Takes a region away; a guest that cannot lose it has to end.
+    pub fn unmap(&self, mapping: &Mapping) -> Result<()> {
+        self.memory.remove(mapping.address, mapping.bytes);
+        if !self.space.unmap(mapping)? {
+            self.lost.store(true, Ordering::SeqCst);
+            if let Some(kick) = self.kick.get() {
+                kick.kick();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a call about regions answers: a number, or `ERROR_*`.
+type Answer = Result<u64, i64>;
+
+/// Peers that belong together.
+pub struct Group {
+    /// Those that this run has, by number.
+    pub seats: Seats,
+    /// Number of the first of them.
+    pub first: usize,
+    /// What makes more of them, where there can be more.
+    pub spawner: OnceLock<Spawner>,
+    /// Tokens of all peers that the group can have.
+    pub tokens: Tokens,
+    /// Where others have joined the group, or can: who speaks to its keeper, which then has all regions.
+    pub member: Option<Member>,
+    /// Bytes of all guests and regions, at most, where there is no keeper to see to that.
+    pub limit: u64,
+    /// Where they run.
+    pub pins: Pins,
+    /// Their clock.
+    pub clock: Clock,
+    regions: Mutex<Vec<Region>>,
+    changed: Condvar,
+    stopped: AtomicBool,
+}
+
+impl Group {
+    /// Puts peers together, numbered from `first` on, with no regions. Until it has its clock, it goes by the
+    /// system's.
+    pub fn new(first: usize, peers: Vec<Peer>, tokens: Tokens) -> Self {
+        Self {
+            seats: Seats::new(first, peers, tokens.room()),
+            first,
+            spawner: OnceLock::new(),
+            tokens,
+            member: None,
+            limit: u64::MAX,
+            pins: Pins::default(),
+            clock: Clock::default(),
+            regions: Mutex::default(),
+            changed: Condvar::new(),
+            stopped: AtomicBool::new(false),
+        }
+    }
+
+    /// Gives a peer its token.
+    pub fn ring(&self, peer: usize) {
+        if let Some(token) = self.tokens.get(peer) {
+            // A counter that is full has a token.
+            let _ = token.write(1);
+        }
+    }
+
+    /// Ends everything: processors come back, nobody sleeps.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        (0..self.tokens.room()).for_each(|number| self.ring(number));
+        for (number, peer) in self.seats.all() {
+            self.interrupt(number, &peer);
+        }
+        drop(self.lock());
+        self.changed.notify_all();
+        if let Some(member) = &self.member {
+            member.wake();
+        }
+    }
+
+    /// Ends one of this run's peers, where that is still there.
+    pub fn lose(&self, number: usize) {
+        self.seats.lose(number);
+        let there = self.seats.get(number).map(|peer| (number, peer));
+        self.end_all(there.as_slice());
+    }
+
+    /// Its processor comes back, also from sleep.
+    fn interrupt(&self, number: usize, peer: &Peer) {
+        self.ring(number);
+        if let Some(kick) = peer.kick.get() {
+            kick.kick();
+        }
+    }
+
+    /// Ends some peers.
+    fn end_all(&self, peers: &[(usize, Arc<Peer>)]) {
+        for (number, peer) in peers {
+            peer.lost.store(true, Ordering::SeqCst);
+            self.interrupt(*number, peer);
+        }
+        if !peers.is_empty() {
+            drop(self.lock());
+            self.changed.notify_all();
+        }
+    }
+
+    /// Whether a peer has to end.
+    pub fn is_over(&self, peer: usize) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+            || self.seats.get(peer).is_none_or(|peer| peer.lost.load(Ordering::SeqCst))
+    }
+
+    /// Who of this run has this number, and asks.
+    pub fn peer(&self, number: usize) -> Result<Arc<Peer>, i64> {
+        self.seats.get(number).ok_or(ERROR_NAME)
+    }
+
+    /// Sleeps until a peer has its token, or until the deadline. Whether it was the deadline.
+    pub fn park(&self, peer: usize, deadline: u64) -> bool {
+        let Some(token) = self.tokens.get(peer) else { return false };
+        let vanishes = self.seats.get(peer).is_some_and(|peer| peer.space.can_vanish());
+        loop {
+            if token.read().is_ok() {
+                return false;
+            }
+            if deadline != NO_DEADLINE && self.clock.now() >= deadline {
+                return true;
+            }
+            let left = self.clock.until(deadline);
+            let left = if vanishes { left.min(LONG_SLEEP) } else { left };
+            let time = libc::timespec {
+                tv_sec: left.as_secs().min(1 << 32) as libc::time_t,
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            let for_ever = deadline == NO_DEADLINE && !vanishes;
+            let limit = if for_ever { std::ptr::null() } else { &raw const time };
+            let mut poll = libc::pollfd { fd: token.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: both structures live in this function.
+            let woken = unsafe { libc::ppoll(&mut poll, 1, limit, std::ptr::null()) };
+            if woken < 0 && self.is_over(peer) {
+                return false;
+            }
+            // It may sleep on, where it still is.
+            if woken == 0 && left == LONG_SLEEP {
+                return false;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Region>> {
+        self.regions.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Before the start: a region of the group's, mapped by all peers.
+    pub fn add(&self, name: &str, bytes: u64, at: Option<u64>, write: bool) -> Result<()> {
+        let mut regions = self.lock();
+        let address = region::check(&regions, name, bytes, at)?;
+        regions.push(Region::new(name, address, bytes, None)?);
+        let number = regions.len() - 1;
+        let region = &mut regions[number];
+        let rights = if write { ALL } else { REGION_READ };
+        region.granted = [rights; MAX_PEERS];
+        for (at, peer) in self.seats.all() {
+            self.map_in(region, number, at, &peer, rights)?;
+            region.tell(at, PEER_HERE);
+        }
+        Ok(())
+    }
+
+    /// Regions that are mapped by a peer, for its boot block.
+    pub fn mapped_by(&self, peer: usize) -> Vec<SharedRegion> {
+        if let Some(member) = &self.member {
+            return member.mapped_by(peer);
+        }
+        let regions = self.lock();
+        let here = regions.iter().enumerate().filter(|(_, r)| r.mapped[peer] != 0);
+        here.map(|(number, r)| r.shared(number, r.mapped[peer])).collect()
+    }
+
+    fn map_in(
+        &self,
+        region: &mut Region,
+        number: usize,
+        at: usize,
+        peer: &Peer,
+        rights: u32,
+    ) -> Result<()> {
+        peer.map(&region.mapping(number, rights))?;
+        region.mapped[at] = rights;
+        region.came |= 1 << at;
+        Ok(())
+    }
+
+    /// Takes a mapping away.
+    fn unmap_in(&self, region: &mut Region, number: usize, peer: usize) -> Result<()> {
+        let Some(at) = self.seats.get(peer) else { return Ok(()) };
+        let mapping = region.mapping(number, region.mapped[peer]);
+        region.mapped[peer] = 0;
+        at.unmap(&mapping)
+    }
+
+    /// A family's memory for regions of its own is as much as its memory.
+    fn budget(&self, regions: &[Region], peer: &Peer) -> u64 {
+        let own = regions.iter().filter(|r| r.payer == Some(peer.family)).map(|r| r.bytes).sum();
+        peer.memory.origin.bytes.saturating_sub(own).min(self.left(regions))
+    }
+
+    /// What is left of [`Group::limit`] beside guests, also those that are being made, and regions.
+    fn left(&self, regions: &[Region]) -> u64 {
+        let all = regions.iter().map(|r| r.bytes).fold(self.seats.bytes(), u64::saturating_add);
+        self.limit.saturating_sub(all)
+    }
+
+    /// The number and the generation for a peer of `parent`'s with so many bytes of its own, until it takes its seat or is
+    /// forgotten.
+    pub fn reserve(&self, parent: usize, bytes: u64) -> Option<(usize, u32)> {
+        if let Some(member) = &self.member {
+            let number = member.seat(self, parent, bytes).ok()?;
+            return Some((number, self.seats.life(number).generation.wrapping_add(1)));
+        }
+        let regions = self.lock();
+        if bytes > self.left(&regions) {
+            return None;
+        }
+        self.seats.reserve(bytes)
+    }
+
+    /// [`ASK_REGION_CREATE`].
+    pub fn create(&self, peer: usize, name: &[u8], bytes: u64, at: Option<u64>) -> Answer {
+        let asks = self.peer(peer)?;
+        if asks.space.features() & FEATURE_REGIONS == 0 {
+            return Err(ERROR_UNSUPPORTED);
+        }
+        if let Some(member) = &self.member {
+            return member.create(self, peer, name, bytes, at);
+        }
+        let name = region::name(name).ok_or(ERROR_ARGUMENT)?;
+        let mut regions = self.lock();
+        if regions.iter().any(|r| r.name == name) {
+            return Err(ERROR_EXISTS);
+        }
+        let address = region::place(&regions, bytes, at)?;
+        if regions.len() == MAX_REGIONS || bytes > self.budget(&regions, &asks) {
+            return Err(ERROR_FULL);
+        }
+        let mut made = Region::new(name, address, bytes, Some(peer)).map_err(|_| ERROR_FULL)?;
+        made.payer = Some(asks.family);
+        regions.push(made);
+        Ok(regions.len() as u64 - 1)
+    }
+
+    /// [`ASK_REGION_OPEN`].
+    pub fn open(&self, peer: usize, name: &[u8]) -> Result<SharedRegion, i64> {
+        if let Some(member) = &self.member {
+            return member.open(self, peer, name);
+        }
+        let regions = self.lock();
+        let named = |r: &&Region| r.name.as_bytes() == name && r.granted[peer] != 0;
+        let number = regions.iter().position(|r| named(&r)).ok_or(ERROR_NAME)?;
+        Ok(regions[number].shared(number, regions[number].granted[peer]))
+    }
+
+    /// A region by its number, where the peer has to do with it.
+    fn of<'a>(
+        &self,
+        regions: &'a mut [Region],
+        number: u64,
+        peer: usize,
+    ) -> Result<(usize, &'a mut Region), i64> {
+        let number = usize::try_from(number).map_err(|_| ERROR_NAME)?;
+        let region = regions.get_mut(number).ok_or(ERROR_NAME)?;
+        let known = region.granted[peer] != 0 || region.owner == Some(peer);
+        if known {
+            Ok((number, region))
+        } else {
+            Err(ERROR_NAME)
+        }
+    }
+
+    /// [`ASK_REGION_MAP`].
+    pub fn map(&self, peer: usize, number: u64, rights: u64) -> Answer {
+        let rights = region::rights(rights).ok_or(ERROR_ARGUMENT)?;
+        if let Some(member) = &self.member {
+            return member.map_again(self, peer, number, rights);
+        }
+        let mut regions = self.lock();
+        let (number, region) = self.of(&mut regions, number, peer)?;
+        if rights & !region.granted[peer] != 0 {
+            return Err(ERROR_RIGHT);
+        }
+        if region.mapped[peer] == rights {
+            return Ok(0);
+        }
+        let asks = self.peer(peer)?;
+        if asks.space.features() & FEATURE_REGIONS == 0 {
+            return Err(ERROR_UNSUPPORTED);
+        }
+        // With other rights it is still the same peer, for those who look at the header.
+        let comes = region.mapped[peer] == 0;
+        if !comes {
+            self.unmap_in(region, number, peer).map_err(|_| ERROR_FULL)?;
+        }
+        self.map_in(region, number, peer, &asks, rights).map_err(|_| ERROR_FULL)?;
+        if comes {
+            region.tell(peer, PEER_HERE);
+        }
+        self.changed.notify_all();
+        Ok(0)
+    }
+
+    /// [`ASK_REGION_UNMAP`].
+    pub fn unmap(&self, peer: usize, number: u64) -> Answer {
+        if let Some(member) = &self.member {
+            return member.unmap(self, peer, number);
+        }
+        let mut regions = self.lock();
+        let (number, region) = self.of(&mut regions, number, peer)?;
+        if region.mapped[peer] == 0 {
+            return Err(ERROR_NAME);
+        }
+        if self.peer(peer)?.space.features() & FEATURE_REGIONS == 0 {
+            return Err(ERROR_UNSUPPORTED);
+        }
+        self.unmap_in(region, number, peer).map_err(|_| ERROR_FULL)?;
+        region.tell(peer, PEER_LEFT);
+        Ok(0)
+    }
+
+    /// [`ASK_REGION_GRANT`], and with rights 0 [`ASK_REGION_REVOKE`].
+    pub fn grant(&self, peer: usize, number: u64, to: u64, rights: u32) -> Answer {
+        if let Some(member) = &self.member {
+            return member.grant(self, peer, number, to, rights);
+        }
+        let mut regions = self.lock();
+        let (number, region) = self.of(&mut regions, number, peer)?;
+        let to =
+            usize::try_from(to).ok().filter(|to| *to < self.seats.limit()).ok_or(ERROR_NAME)?;
+        if rights != 0 {
+            self.peer(to)?;
+        }
+        if region.owner != Some(peer) {
+            return Err(ERROR_RIGHT);
+        }
+        region.granted[to] = rights;
+        // What a peer loses, its family loses: they are one program.
+        let mut losers = vec![to];
+        if let Some(family) = self.seats.get(to).map(|peer| peer.family) {
+            let all = self.seats.all();
+            let owners = all.iter().any(|(at, other)| *at == peer && other.family == family);
+            let others = all.iter().filter(|(at, other)| *at != to && other.family == family);
+            losers.extend(others.filter(|_| !owners).map(|(at, _)| *at));
+        }
+        let mut lost = Vec::new();
+        for at in losers {
+            region.granted[at] &= rights;
+            if region.mapped[at] & !rights != 0 {
+                self.unmap_in(region, number, at).map_err(|_| ERROR_FULL)?;
+                region.tell(at, PEER_DEAD);
+                lost.push(at);
+            }
+        }
+        drop(regions);
+        lost.into_iter().for_each(|at| self.tell_others(at));
+        Ok(0)
+    }
+
+    /// [`ASK_RENDEZVOUS`].
+    pub fn rendezvous(&self, peer: usize, number: u64, count: u64, deadline: u64) -> Answer {
+        if let Some(member) = &self.member {
+            return member.rendezvous(self, peer, number, count, deadline);
+        }
+        if count > self.seats.limit() as u64 {
+            return Err(ERROR_ARGUMENT);
+        }
+        let mut regions = self.lock();
+        loop {
+            let (_, region) = self.of(&mut regions, number, peer)?;
+            let came = u64::from(region.came.count_ones());
+            if came >= count || self.is_over(peer) {
+                return Ok(came);
+            }
+            if deadline != NO_DEADLINE && self.clock.now() >= deadline {
+                return Err(ERROR_TIMEOUT);
+            }
+            // An hour at a time: a condition variable counts from now, and may not have room for more.
+            let left = self.clock.until(deadline).min(Duration::from_secs(3600));
+            let until = Instant::now() + left;
+            let wait = until.saturating_duration_since(Instant::now());
+            regions =
+                self.changed.wait_timeout(regions, wait).map_or_else(|e| e.into_inner().0, |r| r.0);
+        }
+    }
+
+    fn tell_others(&self, peer: usize) {
+        let others = self.seats.all().into_iter().filter(|(other, _)| *other != peer);
+        others.for_each(|(other, _)| self.ring(other));
+        self.changed.notify_all();
+    }
+
+    /// Nobody has this number in any region; with its rights goes what it owned.
+    fn leave_regions(&self, number: usize, state: u32) {
+        for region in self.lock().iter_mut() {
+            if region.mapped[number] != 0 {
+                region.mapped[number] = 0;
+                region.tell(number, state);
+            }
+            if region.owner == Some(number) {
+                region.owner = Some(region::NOBODY);
+            }
+        }
+    }
+
+    /// A peer is gone, by its own will or not: every header says so, and everybody looks. It must not run again.
+    pub fn gone(&self, peer: usize, state: u32) {
+        self.end_bound(peer);
+        match &self.member {
+            Some(member) => member.forget(peer),
+            None => self.leave_regions(peer, state),
+        }
+        let family = self.seats.leave(peer, state, || {
+            // A keeper writes the headers, and gives other runs' peers their tokens. It knows that the number is free
+            // before anybody asks it for one because this peer is seen to be gone.
+            if let Some(member) = &self.member {
+                member.say(&Ask::Gone { peer, state });
+            }
+        });
+        self.end_all(&family);
+        if let Some(spawner) = self.spawner.get() {
+            spawner.look();
+        }
+        self.tell_others(peer);
+    }
+
+    /// A peer that was to be is not: its number is free again.
+    pub fn forget(&self, number: usize) {
+        let Some(member) = &self.member else {
+            self.leave_regions(number, PEER_DEAD);
+            return self.seats.give_back(number);
+        };
+        member.forget(number);
+        self.seats.give_back(number);
+        member.say(&Ask::Gone { peer: number, state: PEER_DEAD });
+    }
+
+    /// Before the start of a spawned peer: it gets the regions that its parent has mapped.
+    pub fn inherit(&self, parent: usize, number: usize, peer: &Arc<Peer>) -> Result<()> {
+        if let Some(member) = &self.member {
+            return member.inherit(self, number, peer);
+        }
+        for (i, region) in self.lock().iter_mut().enumerate() {
+            let rights = region.mapped[parent];
+            region.granted[number] = rights;
+            if rights != 0 {
+                self.map_in(region, i, number, peer, rights)?;
+                region.tell(number, PEER_HERE);
+            }
+        }
+        Ok(())
+    }
+
+    /// [`ASK_SPAWN`].
+    pub fn spawn(&self, peer: usize, entry: u64, argument: u64, stack: Area, bound: u64) -> Answer {
+        self.spawner.get().ok_or(ERROR_UNSUPPORTED)?.spawn(peer, entry, argument, stack, bound)
+    }
+
+    /// Before a peer is said to be gone: those are whom it bound to itself.
+    fn end_bound(&self, peer: usize) {
+        let Some(spawner) = self.spawner.get() else { return };
+        let Some(generation) = self.seats.get(peer).map(|peer| peer.generation) else { return };
+        // One of them may have been making another.
+        spawner.wait_until(|| {
+            let mut here = self.seats.all();
+            here.retain(|(_, other)| other.bound == Some((peer, generation)));
+            self.end_all(&here);
+            here.is_empty()
+        });
+    }
+
+    /// [`ASK_END`].
+    pub fn end(&self, peer: usize, number: u64, generation: u64) -> Answer {
+        let number = usize::try_from(number).map_err(|_| ERROR_NAME)?;
+        let known = self.seats.life(number).generation;
+        if generation == 0 || generation > u64::from(known) {
+            return Err(ERROR_NAME);
+        }
+        let there = self.seats.get(number).filter(|p| u64::from(p.generation) == generation);
+        let Some(there) = there else { return Ok(0) };
+        if there.family == number || there.family != self.peer(peer)?.family {
+            return Err(ERROR_RIGHT);
+        }
+        self.end_all(&[(number, there)]);
+        Ok(0)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

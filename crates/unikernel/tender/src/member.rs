@@ -1,0 +1,534 @@
+//! A run that is a member of a group which others have joined: its requests to the group's keeper, and what that
+//! wants of it.
+//!
+//! A guest's thread sends a request and waits. One thread receives, and does what has to be done in the order in which
+//! the keeper said it: so a region that was granted, then revoked, is mapped, then unmapped. Whatever the keeper does
+//! not answer ends with the run.
+
+use crate::backend::Mapping;
+use crate::clock::Clock;
+use crate::group::{Group, Peer};
+use crate::keeper;
+use crate::memory::{shared_block, Block};
+use anyhow::{bail, ensure, Context, Result};
+use kyozon_abi::unikernel::*;
+use kyozon_join::message::{Ask, Join, Known, Tell, Wanted, VERSION};
+use kyozon_join::place::{Met, Place};
+use kyozon_join::socket::Socket;
+use kyozon_join::Error;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use vmm_sys_util::eventfd::EventFd;
+
+/// How long a keeper may take that has nothing to wait for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Which group, and what its first joiner says of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meeting {
+    /// Its name.
+    pub name: String,
+    /// Bytes of all guests and regions, at most.
+    pub memory: Option<u64>,
+    /// Peers, at most.
+    pub peers: Option<usize>,
+}
+
+/// What is done where the answer is good.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    Nothing,
+    Map { peer: usize },
+    Unmap { peer: usize, number: u64 },
+    Spawn { parent: usize, memory: u64 },
+}
+
+/// A request.
+enum Wait {
+    Asked(Then),
+    Answered(i64, Option<Known>),
+}
+
+/// What threads of the run share.
+#[derive(Default)]
+struct Inner {
+    waits: BTreeMap<u64, Wait>,
+    /// What each peer has mapped, or will have when it is made.
+    mapped: BTreeMap<(u64, usize), (Known, Block)>,
+}
+
+/// The run as a member.
+pub struct Member {
+    socket: Socket,
+    inner: Mutex<Inner>,
+    changed: Condvar,
+    next: AtomicU64,
+    /// The run was ended by `kyozon kill`.
+    pub killed: AtomicBool,
+}
+
+/// What the keeper said to one who joined.
+pub struct Joined {
+    /// The run as a member.
+    pub member: Member,
+    /// Number of its first peer.
+    pub first: usize,
+    /// Highest number that a peer of the group has, and 1.
+    pub peers: usize,
+    /// Peers that the group can have at once.
+    pub limit: usize,
+    /// Of all peers that the group can have.
+    pub tokens: Vec<EventFd>,
+    /// The group's.
+    pub clock: Clock,
+    /// What was wanted, in that order.
+    pub regions: Vec<(Known, Block)>,
+}
+
+/// Connects to a group, or makes it and its keeper. To be called by a process of one thread.
+pub fn meet(meeting: &Meeting) -> Result<Socket> {
+    let place = Place::find()?;
+    match place.meet(&meeting.name)? {
+        Met::Joined(socket) => Ok(socket),
+        Met::Made { socket, listener, lock } => {
+            keeper::start(&place, &meeting.name, listener, lock)?;
+            Ok(socket)
+        }
+    }
+}
+
+/// One of this run's peers, where it is not gone.
+fn peer_of(group: &Group, peer: usize) -> Result<Arc<Peer>> {
+    group.seats.get(peer).context("a peer that is gone")
+}
+
+/// Takes a region away from a peer, also from one that is being made; from one that is gone there is nothing to take.
+fn unmap(group: &Group, peer: usize, (known, block): &(Known, Block)) -> Result<()> {
+    let mapping = known_mapping(known, block);
+    group.seats.made(peer).map_or(Ok(()), |peer| peer.unmap(&mapping))
+}
+
+fn known_mapping(known: &Known, block: &Block) -> Mapping {
+    Mapping {
+        number: known.number as usize,
+        address: known.address,
+        bytes: known.bytes,
+        write: known.rights & REGION_WRITE != 0,
+        block: block.clone(),
+    }
+}
+
+impl Joined {
+    /// Joins with so many guests of so many bytes each.
+    pub fn new(
+        socket: Socket,
+        meeting: &Meeting,
+        clock: Clock,
+        (image, backend): (&str, &str),
+        (guests, memory): (usize, u64),
+        regions: Vec<Wanted>,
+    ) -> Result<Self> {
+        let join = Join {
+            version: VERSION,
+            image: image.into(),
+            backend: backend.into(),
+            peers: guests,
+            memory,
+            clock: Some(clock),
+            regions,
+            group_memory: meeting.memory,
+            group_peers: meeting.peers,
+        };
+        socket.send(&Ask::Join(join), &[])?;
+        let (welcome, descriptors) = socket.receive_within(PATIENCE)?;
+        let (first, peers, limit, clock, regions) = match welcome {
+            Tell::Welcome { first, peers, limit, clock, regions } => {
+                (first, peers, limit, clock, regions)
+            }
+            Tell::Refused(why) => bail!(why),
+            _ => bail!("the group's keeper says something else than it should"),
+        };
+        ensure!(descriptors.len() == MAX_PEERS + regions.len(), "descriptors are missing");
+        let mut descriptors = descriptors.into_iter();
+        // SAFETY: each descriptor is an eventfd's, and was its owner's alone.
+        let token = |fd: OwnedFd| unsafe { EventFd::from_raw_fd(fd.into_raw_fd()) };
+        let tokens = descriptors.by_ref().take(MAX_PEERS).map(token).collect();
+        let block = |(known, fd): (Known, OwnedFd)| {
+            let write = known.rights & REGION_WRITE != 0;
+            let block = shared_block(known.bytes, fd.into(), write)?;
+            Ok((known, block))
+        };
+        let regions = regions.into_iter().zip(descriptors).map(block).collect::<Result<_>>()?;
+        let member = Member::new(socket);
+        Ok(Self { member, first, peers, limit, tokens, clock, regions })
+    }
+}
+
+impl Member {
+    fn new(socket: Socket) -> Self {
+        Self {
+            socket,
+            inner: Mutex::default(),
+            changed: Condvar::new(),
+            next: AtomicU64::new(0),
+            killed: AtomicBool::new(false),
+        }
+    }
+
+    /// For the filter of system calls.
+    pub fn descriptor(&self) -> i32 {
+        self.socket.as_fd().as_raw_fd()
+    }
+
+    /// What hangs up when this run is no more.
+    pub fn lifeline(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Before the start: a peer maps a region that it was granted when it joined.
+    pub fn map(&self, number: usize, peer: &Peer, known: &Known, block: &Block) -> Result<()> {
+        peer.map(&known_mapping(known, block))?;
+        self.lock().mapped.insert((known.number, number), (known.clone(), block.clone()));
+        Ok(())
+    }
+
+    /// The number of a peer that `parent` spawns, with so many bytes of its own.
+    pub fn seat(&self, group: &Group, parent: usize, memory: u64) -> Result<usize, i64> {
+        let then = Then::Spawn { parent, memory };
+        let spawn = |id| Ask::Spawn { id, peer: parent, memory };
+        self.ask(group, parent, then, NO_DEADLINE, spawn).map(|answer| answer.0 as usize)
+    }
+
+    /// A peer that is being made maps what it has; from then on it can lose it.
+    pub fn inherit(&self, group: &Group, number: usize, peer: &Arc<Peer>) -> Result<()> {
+        let inner = self.lock();
+        for (_, (known, block)) in inner.mapped.iter().filter(|(key, _)| key.1 == number) {
+            peer.map(&known_mapping(known, block))?;
+        }
+        group.seats.prepare(number, peer);
+        Ok(())
+    }
+
+    /// Regions that a peer has mapped, for its boot block.
+    pub fn mapped_by(&self, number: usize) -> Vec<SharedRegion> {
+        let inner = self.lock();
+        let here = inner.mapped.iter().filter(|(key, _)| key.1 == number);
+        here.map(|(_, (known, _))| shared(known)).collect()
+    }
+
+    /// Says something that has no answer. One who is gone is found out by [`Member::serve`].
+    pub fn say(&self, ask: &Ask) {
+        let _ = self.socket.send(ask, &[]);
+    }
+
+    /// Asks, and waits for the answer until a deadline, or until the peer has to end.
+    fn ask(
+        &self,
+        group: &Group,
+        peer: usize,
+        then: Then,
+        deadline: u64,
+        ask: impl FnOnce(u64) -> Ask,
+    ) -> Result<(u64, Option<Known>), i64> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        self.lock().waits.insert(id, Wait::Asked(then));
+        self.say(&ask(id));
+        let mut inner = self.lock();
+        loop {
+            if let Some(Wait::Answered(..)) = inner.waits.get(&id) {
+                break;
+            }
+            let late = deadline != NO_DEADLINE && group.clock.now() >= deadline;
+            if late || group.is_over(peer) {
+                // An answer that comes now is nobody's, but for a mapping, which has no deadline.
+                inner.waits.remove(&id);
+                return Err(ERROR_TIMEOUT);
+            }
+            let left = group.clock.until(deadline).min(Duration::from_millis(200));
+            inner =
+                self.changed.wait_timeout(inner, left).map_or_else(|e| e.into_inner().0, |r| r.0);
+        }
+        match inner.waits.remove(&id) {
+            Some(Wait::Answered(result, known)) => {
+                u64::try_from(result).map(|value| (value, known)).map_err(|_| result)
+            }
+            _ => Err(ERROR_TIMEOUT),
+        }
+    }
+
+    /// Wakes all who wait for an answer, to look whether they have to end.
+    pub fn wake(&self) {
+        drop(self.lock());
+        self.changed.notify_all();
+    }
+
+    /// [`ASK_REGION_CREATE`].
+    pub fn create(
+        &self,
+        group: &Group,
+        peer: usize,
+        name: &[u8],
+        bytes: u64,
+        at: Option<u64>,
+    ) -> Result<u64, i64> {
+        let name = crate::region::name(name).ok_or(ERROR_ARGUMENT)?.to_owned();
+        self.ask(group, peer, Then::Nothing, NO_DEADLINE, |id| Ask::Create {
+            id,
+            peer,
+            name,
+            bytes,
+            at,
+        })
+        .map(|answer| answer.0)
+    }
+
+    /// [`ASK_REGION_OPEN`].
+    pub fn open(&self, group: &Group, peer: usize, name: &[u8]) -> Result<SharedRegion, i64> {
+        let name = crate::region::name(name).ok_or(ERROR_NAME)?.to_owned();
+        let answer =
+            self.ask(group, peer, Then::Nothing, NO_DEADLINE, |id| Ask::Open { id, peer, name })?;
+        Ok(shared(&answer.1.ok_or(ERROR_NAME)?))
+    }
+
+    /// [`ASK_REGION_MAP`].
+    pub fn map_again(
+        &self,
+        group: &Group,
+        peer: usize,
+        number: u64,
+        rights: u32,
+    ) -> Result<u64, i64> {
+        let there = self.lock().mapped.get(&(number, peer)).map(|held| held.0.rights);
+        if there == Some(rights) {
+            return Ok(0);
+        }
+        if group.peer(peer)?.space.features() & FEATURE_REGIONS == 0 {
+            return Err(ERROR_UNSUPPORTED);
+        }
+        self.ask(group, peer, Then::Map { peer }, NO_DEADLINE, |id| Ask::Map {
+            id,
+            peer,
+            number,
+            rights,
+        })
+        .map(|_| 0)
+    }
+
+    /// [`ASK_REGION_UNMAP`].
+    pub fn unmap(&self, group: &Group, peer: usize, number: u64) -> Result<u64, i64> {
+        if !self.lock().mapped.contains_key(&(number, peer)) {
+            return Err(ERROR_NAME);
+        }
+        if group.peer(peer)?.space.features() & FEATURE_REGIONS == 0 {
+            return Err(ERROR_UNSUPPORTED);
+        }
+        let then = Then::Unmap { peer, number };
+        self.ask(group, peer, then, NO_DEADLINE, |id| Ask::Unmap { id, peer, number }).map(|_| 0)
+    }
+
+    /// [`ASK_REGION_GRANT`], and with rights 0 [`ASK_REGION_REVOKE`].
+    pub fn grant(
+        &self,
+        group: &Group,
+        peer: usize,
+        number: u64,
+        to: u64,
+        rights: u32,
+    ) -> Result<u64, i64> {
+        let ask = |id| Ask::Grant { id, peer, number, to, rights };
+        self.ask(group, peer, Then::Nothing, NO_DEADLINE, ask).map(|answer| answer.0)
+    }
+
+    /// [`ASK_RENDEZVOUS`].
+    pub fn rendezvous(
+        &self,
+        group: &Group,
+        peer: usize,
+        number: u64,
+        count: u64,
+        deadline: u64,
+    ) -> Result<u64, i64> {
+        if count > MAX_PEERS as u64 {
+            return Err(ERROR_ARGUMENT);
+        }
+        // First how many there are, whatever the deadline is.
+        let meet = |count| move |id| Ask::Meet { id, peer, number, count };
+        let now = self.ask(group, peer, Then::Nothing, NO_DEADLINE, meet(0))?.0;
+        if now >= count {
+            return Ok(now);
+        }
+        self.ask(group, peer, Then::Nothing, deadline, meet(count)).map(|answer| answer.0)
+    }
+
+    /// A peer of this run's has nothing any more.
+    pub fn forget(&self, peer: usize) {
+        self.lock().mapped.retain(|(_, of), _| *of != peer);
+    }
+
+    /// Receives until `done` is signalled, or the run ends for what the keeper said.
+    pub fn serve(&self, group: &Group, done: &EventFd) {
+        loop {
+            let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            let mut polls = [poll(self.descriptor()), poll(done.as_raw_fd())];
+            // SAFETY: structures of this function's.
+            unsafe { libc::ppoll(polls.as_mut_ptr(), 2, std::ptr::null(), std::ptr::null()) };
+            if polls[0].revents != 0 {
+                match self.socket.receive::<Tell>() {
+                    Ok((tell, fds)) => self.carry_out(group, tell, fds),
+                    Err(error) => {
+                        let why = match error {
+                            Error::Gone => "the group's keeper is gone".to_owned(),
+                            other => other.to_string(),
+                        };
+                        eprintln!("kyozon: {why}: the guests end");
+                        return group.stop();
+                    }
+                }
+            } else if polls[1].revents != 0 {
+                return;
+            }
+        }
+    }
+
+    fn carry_out(&self, group: &Group, tell: Tell, fds: Vec<OwnedFd>) {
+        match tell {
+            Tell::Answer { id, result, region } => self.answered(group, id, result, region, fds),
+            Tell::Seat { id, peer, regions } => self.seated(group, id, peer, regions),
+            Tell::Take { serial, peer, number } => {
+                let held = self.lock().mapped.remove(&(number, peer));
+                let gone = held.is_none_or(|held| unmap(group, peer, &held).is_ok());
+                if gone {
+                    self.say(&Ask::Taken { serial });
+                } else {
+                    group.lose(peer);
+                }
+            }
+            Tell::Stop { peer } => {
+                // A thread that is killed is nothing that the run is asked about.
+                let spawned = |peer| group.seats.made(peer).is_none_or(|at| at.family != peer);
+                if !peer.is_some_and(spawned) {
+                    self.killed.store(true, Ordering::SeqCst);
+                }
+                match peer {
+                    Some(peer) => group.lose(peer),
+                    None => group.stop(),
+                }
+                self.wake();
+            }
+            _ => {}
+        }
+    }
+
+    /// A peer is to be made, with what the peer that asked has mapped; nobody's where that does not wait any more.
+    fn seated(&self, group: &Group, id: u64, peer: usize, regions: Vec<Known>) {
+        let mut inner = self.lock();
+        let Some(Wait::Asked(Then::Spawn { parent, memory })) = inner.waits.remove(&id) else {
+            return self.say(&Ask::Gone { peer, state: PEER_DEAD });
+        };
+        group.seats.reserve_at(peer, memory);
+        // Who had the number before may have been answered when it was gone already.
+        inner.mapped.retain(|(_, of), _| *of != peer);
+        for known in regions {
+            let number = known.number;
+            match inner.mapped.get(&(number, parent)).map(|held| held.1.clone()) {
+                Some(block) => drop(inner.mapped.insert((number, peer), (known, block))),
+                // It could not be mapped there, and the answer to this is nobody's.
+                None => self.say(&Ask::Unmap { id: u64::MAX, peer, number }),
+            }
+        }
+        inner.waits.insert(id, Wait::Answered(peer as i64, None));
+        drop(inner);
+        self.changed.notify_all();
+    }
+
+    fn answered(
+        &self,
+        group: &Group,
+        id: u64,
+        mut result: i64,
+        known: Option<Known>,
+        fds: Vec<OwnedFd>,
+    ) {
+        let Some(Wait::Asked(then)) = self.lock().waits.remove(&id) else { return };
+        if result >= 0 {
+            let done = match then {
+                // To a spawn, the good answer is another.
+                Then::Nothing | Then::Spawn { .. } => Ok(()),
+                Then::Map { peer } => self.remap(group, peer, known.as_ref(), fds),
+                Then::Unmap { peer, number } => {
+                    let held = self.lock().mapped.remove(&(number, peer));
+                    held.map_or(Ok(()), |held| unmap(group, peer, &held))
+                }
+            };
+            if done.is_err() {
+                result = ERROR_FULL;
+            }
+        }
+        self.lock().waits.insert(id, Wait::Answered(result, known));
+        self.changed.notify_all();
+    }
+
+    /// Maps a region, in place of what is mapped there.
+    fn remap(
+        &self,
+        group: &Group,
+        peer: usize,
+        known: Option<&Known>,
+        fds: Vec<OwnedFd>,
+    ) -> Result<()> {
+        let known = known.context("a region")?;
+        let fd = fds.into_iter().next().context("a descriptor")?;
+        let block = shared_block(known.bytes, fd.into(), known.rights & REGION_WRITE != 0);
+        let (key, at) = ((known.number, peer), peer_of(group, peer)?);
+        let before = self.lock().mapped.remove(&key);
+        if let Some((before, block)) = before {
+            at.unmap(&known_mapping(&before, &block))?;
+        }
+        let mapped = block.and_then(|block| at.map(&known_mapping(known, &block)).map(|()| block));
+        match mapped {
+            Ok(block) => {
+                self.lock().mapped.insert(key, (known.clone(), block));
+                Ok(())
+            }
+            Err(error) => {
+                // The answer to this is nobody's.
+                let (id, number) = (u64::MAX, known.number);
+                self.say(&Ask::Unmap { id, peer, number });
+                Err(error)
+            }
+        }
+    }
+
+    /// All guests have ended: waits until the keeper knows, and has taken the group's folder away where this was the
+    /// last member.
+    pub fn leave(&self) {
+        self.say(&Ask::Leave);
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            let left = end.saturating_duration_since(Instant::now());
+            if self.socket.receive_within::<Tell>(left).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// As a guest is told of a region.
+pub fn shared(known: &Known) -> SharedRegion {
+    let mut name = [0; REGION_NAME_BYTES];
+    let bytes = known.name.as_bytes();
+    let count = bytes.len().min(REGION_NAME_BYTES);
+    name[..count].copy_from_slice(&bytes[..count]);
+    let Known { number, address, bytes, rights, .. } = *known;
+    SharedRegion { name, address, bytes, rights, generation: 1, number }
+}
+
+#[cfg(test)]
+mod tests;
