@@ -65,11 +65,6 @@ static void describe_stop(char *line, size_t bytes)
 	case KYOZON_FAULT_RETURNED:
 		snprintf(line, bytes, "cokernel stopped: it returned from start");
 		break;
-	case KYOZON_FAULT_SERVICE:
-		snprintf(line, bytes,
-			 "cokernel stopped: bad use of a service, rip %#llx, rdi %#llx",
-			 r->rip, r->rdi);
-		break;
 	case KYOZON_FAULT_WALL:
 		snprintf(line, bytes,
 			 "cokernel stopped: it reached for what is not its own, exit %#llx, information %#llx and %#llx, rip %#llx, rsp %#llx",

@@ -26,7 +26,7 @@
 const struct kyozon_mode *kyozon_mode(u32 mode)
 {
 	switch (mode) {
-	case KYOZON_MODE_HAL:
+	case KYOZON_MODE_NONE:
 		return &kyozon_mode_hal;
 	case KYOZON_MODE_VMM:
 		return &kyozon_mode_vmm;
@@ -88,7 +88,7 @@ static int refuse_request(struct kyozon_load *load)
 				  load->version, KYOZON_DEVICE_VERSION);
 	if (!kyozon_mode(load->mode))
 		return kyozon_say(load, -EOPNOTSUPP,
-				  "mode %u is not built into this module: use hal or vmm",
+				  "mode %u is not built into this module: use none or vmm",
 				  load->mode);
 	if (!load->tick_hz || load->tick_hz > TICK_HZ_MAX)
 		return kyozon_say(load, -ERANGE,

@@ -141,8 +141,6 @@ pub enum Tick {
     HpetIoapic,
     /// The real-time clock
     Rtc,
-    /// A performance counter
-    Perf,
 }
 
 /// What the monitor does.
@@ -234,7 +232,7 @@ impl LoadOptions {
     /// The request, its images still to come.
     pub fn request(&self) -> device::Load {
         let mode = match self.isolation {
-            Isolation::None => layer::MODE_HAL,
+            Isolation::None => layer::MODE_NONE,
             Isolation::Vmm => layer::MODE_VMM,
         };
         let flag = |on: bool, bit| if on { bit } else { 0 };
@@ -267,7 +265,6 @@ impl Tick {
             Self::HpetMsi => device::TICK_HPET_MSI,
             Self::HpetIoapic => device::TICK_HPET_IOAPIC,
             Self::Rtc => device::TICK_RTC,
-            Self::Perf => device::TICK_PERF,
         }
     }
 }
@@ -521,7 +518,7 @@ mod tests {
         let plain = request(&[]);
         assert_eq!(
             (plain.mode, plain.tick_hz, plain.budget_us, plain.flags),
-            (layer::MODE_HAL, 100, 200, 0)
+            (layer::MODE_NONE, 100, 200, 0)
         );
         let full = request(&[
             "--isolation",

@@ -200,7 +200,6 @@ fn source(status: &Status) -> &'static str {
         device::TICK_HPET_MSI => "HPET (MSI)",
         device::TICK_HPET_IOAPIC => "HPET (IO-APIC)",
         device::TICK_RTC => "RTC",
-        device::TICK_PERF => "performance counter",
         _ => "no source",
     }
 }
@@ -225,7 +224,7 @@ pub(crate) mod tests {
         Status {
             version: device::DEVICE_VERSION,
             state: device::STATE_RUNNING,
-            mode: layer::MODE_HAL,
+            mode: layer::MODE_NONE,
             tick_hz: 100,
             budget_us: 200,
             cpu: 1,

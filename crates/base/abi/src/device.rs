@@ -27,8 +27,6 @@ pub const TICK_HPET_MSI: u32 = 1;
 pub const TICK_HPET_IOAPIC: u32 = 2;
 /// The real-time clock's periodic interrupt.
 pub const TICK_RTC: u32 = 3;
-/// A kernel performance counter.
-pub const TICK_PERF: u32 = 4;
 
 /// [`Load::flags`]: go on although this kernel is outside the tested range.
 pub const LOAD_UNTESTED_KERNEL: u32 = 1;
@@ -68,7 +66,7 @@ assert_size!(Image, 16);
 pub struct Load {
     /// [`DEVICE_VERSION`].
     pub version: u32,
-    /// `MODE_*` of the layer module: hal or vmm.
+    /// `MODE_*` of the layer module: none or vmm.
     pub mode: u32,
     /// Ticks a second, 1..=2000.
     pub tick_hz: u32,

@@ -2,7 +2,7 @@
 //!
 //! The module loads flat images that begin with an [`ImageHeader`], enters the layer with a [`LayerEntry`] and a
 //! [`Trip`], and the layer starts the cokernel with a [`BootBlock`]. The same structures serve *alone* (booted by
-//! PVH), *hal* (beside Linux without isolation) and *vmm* (behind nested paging).
+//! PVH), *none* (beside Linux without isolation) and *vmm* (behind nested paging).
 
 use crate::assert_size;
 
@@ -36,7 +36,7 @@ pub const WINDOW_BASE: u64 = 0x4000_0000_0000;
 /// [`BootBlock::mode`]: no Linux on this machine.
 pub const MODE_ALONE: u32 = 0;
 /// [`BootBlock::mode`]: beside Linux, nothing in between.
-pub const MODE_HAL: u32 = 1;
+pub const MODE_NONE: u32 = 1;
 /// [`BootBlock::mode`]: beside Linux, nested paging in between.
 pub const MODE_VMM: u32 = 2;
 
@@ -191,8 +191,6 @@ pub const FAULT_EXCEPTION: u32 = 1;
 pub const FAULT_OVERSTAY: u32 = 2;
 /// [`Fault::reason`]: the cokernel returned from its `start`.
 pub const FAULT_RETURNED: u32 = 3;
-/// [`Fault::reason`]: the cokernel asked the layer for something that cannot be answered with an error.
-pub const FAULT_SERVICE: u32 = 4;
 /// [`Fault::reason`]: the layer failed itself.
 pub const FAULT_LAYER: u32 = 5;
 /// [`Fault::reason`]: behind nested paging: the cokernel reached for what is not its own, or its CPU shut down. `vector` is

@@ -104,7 +104,7 @@ pub fn boot(count: usize, pages: usize, data: &[u8]) -> (Kernel, Fake) {
     let mut memory = fake.memory;
     let image = image();
     let tables = space::Kernel { top: &TOP, level4: None, root_bits: 0x7f0 };
-    let info = StartInfo { tick_hz: 100, mode: MODE_HAL, ..StartInfo::default() };
+    let info = StartInfo { tick_hz: 100, mode: MODE_NONE, ..StartInfo::default() };
     let mut boot =
         Boot { frames: &mut fake, memory: &mut memory, tables, data, info, breathe: |_| {} };
     boot.tasks(&mut kernel, &vec![&image[..]; count]).expect("tasks");

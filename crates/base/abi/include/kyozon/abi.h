@@ -75,7 +75,7 @@
 /*
  [`BootBlock::mode`]: beside Linux, nothing in between.
  */
-#define KYOZON_MODE_HAL 1
+#define KYOZON_MODE_NONE 1
 
 /*
  [`BootBlock::mode`]: beside Linux, nested paging in between.
@@ -156,11 +156,6 @@
  [`Fault::reason`]: the cokernel returned from its `start`.
  */
 #define KYOZON_FAULT_RETURNED 3
-
-/*
- [`Fault::reason`]: the cokernel asked the layer for something that cannot be answered with an error.
- */
-#define KYOZON_FAULT_SERVICE 4
 
 /*
  [`Fault::reason`]: the layer failed itself.
@@ -283,11 +278,6 @@
  The real-time clock's periodic interrupt.
  */
 #define KYOZON_TICK_RTC 3
-
-/*
- A kernel performance counter.
- */
-#define KYOZON_TICK_PERF 4
 
 /*
  [`Load::flags`]: go on although this kernel is outside the tested range.
@@ -1653,7 +1643,7 @@ struct kyozon_load {
          */
         uint32_t version;
         /*
-         `MODE_*` of the layer module: hal or vmm.
+         `MODE_*` of the layer module: none or vmm.
          */
         uint32_t mode;
         /*

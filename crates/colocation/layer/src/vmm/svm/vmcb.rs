@@ -140,8 +140,6 @@ pub const VMEXIT_VMMCALL: u64 = 0x81;
 pub const VMEXIT_SKINIT: u64 = 0x86;
 #[allow(missing_docs)]
 pub const VMEXIT_NESTED_FAULT: u64 = 0x400;
-#[allow(missing_docs)]
-pub const VMEXIT_INVALID: u64 = u64::MAX;
 
 /// [`Vmcb::event_inj`] and [`Vmcb::exit_int_info`], 15.20: valid.
 pub const EVENT_VALID: u64 = 1 << 31;
