@@ -35,7 +35,7 @@ fn median() -> String {
 pub struct Line {
     /// Name of the table.
     pub table: String,
-    /// Name of the row, or both of a ratio: `hal / alone`.
+    /// Name of the row, or both of a ratio: `none / alone`.
     pub row: String,
     /// Which figure: `median`, `p99`, `avg`, `worst`, or an extra column.
     pub value: String,

@@ -127,7 +127,7 @@ From reset to main.
 
 | group | row | unit | n | median | interval | p99 | average | worst | mmio | note |
 | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
-| default | hal | instructions | 3 | 182 | 180 to 190 | 190 | 184 | 190 | 2 | a\\|b |
+| default | none | instructions | 3 | 182 | 180 to 190 | 190 | 184 | 190 | 2 | a\\|b |
 |  | alone | instructions | 1 | 91 | 91 to 91 | 91 | 91 | 91 |  |  |
 
 ![Boot](boot.svg)
@@ -142,7 +142,7 @@ From reset to main.
 
     #[test]
     fn unused_columns_are_absent() {
-        let row = Row::from_samples("hal", "us", &[1.5]).unwrap();
+        let row = Row::from_samples("none", "us", &[1.5]).unwrap();
         assert!(rows(&[row])
             .starts_with("| row | unit | n | median | interval | p99 | average | worst |\n"));
     }

@@ -153,9 +153,9 @@ mod tests {
 
     #[test]
     fn builder() {
-        let row = Row::from_samples("hal", "instructions", &[7u64, 5, 6]).unwrap();
+        let row = Row::from_samples("none", "instructions", &[7u64, 5, 6]).unwrap();
         let row = row.group("default").note("warm").extra("mmio", 2.0);
-        assert_eq!(row.label(), "default/hal");
+        assert_eq!(row.label(), "default/none");
         assert_eq!(row.value("median"), Some(6.0));
         assert_eq!(row.value("mmio"), Some(2.0));
         assert_eq!(row.value("n"), None);
@@ -171,13 +171,13 @@ mod tests {
 
     #[test]
     fn no_samples_names_the_row() {
-        let error = Row::from_samples::<f64>("hal", "us", &[]).unwrap_err();
-        assert_eq!(error.to_string(), "row `hal`: no samples");
+        let error = Row::from_samples::<f64>("none", "us", &[]).unwrap_err();
+        assert_eq!(error.to_string(), "row `none`: no samples");
     }
 
     #[test]
     fn invalid() {
-        let row = || Row::from_samples("hal", "us", &[1.0, 2.0, 3.0]).unwrap();
+        let row = || Row::from_samples("none", "us", &[1.0, 2.0, 3.0]).unwrap();
         let problem = |row: Row| row.validate().unwrap_err().to_string();
         assert_eq!(problem(Row { n: 0, ..row() }), "n: no samples");
         assert_eq!(problem(Row { unit: " ".into(), ..row() }), "unit: empty");

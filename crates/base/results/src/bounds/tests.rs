@@ -6,8 +6,8 @@ fn run(bounds: &str) -> Result<Report> {
     let row = |name, unit, samples: &[f64]| Row::from_samples(name, unit, samples).unwrap();
     let dir = tempfile::tempdir()?;
     Table::new("boot", "Boot", "From reset to main.", "make bench")
-        .row(row("hal", "instructions", &[180.0, 182.0, 190.0]).group("default"))
-        .row(row("hal", "instructions", &[170.0]).group("fast"))
+        .row(row("none", "instructions", &[180.0, 182.0, 190.0]).group("default"))
+        .row(row("none", "instructions", &[170.0]).group("fast"))
         .row(row("alone", "us", &[2.0]).extra("mmio", 3.0))
         .row(row("vm", "us", &[5.0, 5.0, 8.0]))
         .row(row("image", "bytes", &[0.0]))
@@ -32,11 +32,11 @@ fn error(bounds: &str) -> String {
 #[test]
 fn within_and_beyond() {
     for (bound, pass) in [
-        ("row = 'default/hal'\nat_most = 182", true),
-        ("row = 'default/hal'\nat_most = 181.9", false),
-        ("row = 'default/hal'\nvalue = 'p99'\nat_most = 182", false),
-        ("row = 'default/hal'\nvalue = 'avg'\nat_least = 184\nat_most = 184", true),
-        ("row = 'default/hal'\nvalue = 'worst'\nat_least = 191", false),
+        ("row = 'default/none'\nat_most = 182", true),
+        ("row = 'default/none'\nat_most = 181.9", false),
+        ("row = 'default/none'\nvalue = 'p99'\nat_most = 182", false),
+        ("row = 'default/none'\nvalue = 'avg'\nat_least = 184\nat_most = 184", true),
+        ("row = 'default/none'\nvalue = 'worst'\nat_least = 191", false),
         ("row = 'image'\nat_most = 0", true),
         ("ratio = ['vm', 'alone']\nat_most = 2.5", true),
         ("ratio = ['vm', 'alone']\nvalue = 'worst'\nat_most = 2.5", false),
@@ -55,7 +55,7 @@ fn within_and_beyond() {
 fn missing_fails() {
     for (bound, reason) in [
         ("row = 'absent'\nat_most = 1e9", "no row `absent`"),
-        ("row = 'hal'\nat_most = 1e9", "more than one row `hal`"),
+        ("row = 'none'\nat_most = 1e9", "more than one row `none`"),
         ("row = 'image'\nvalue = 'n'\nat_least = 0", "`image` has no such value"),
         ("ratio = ['vm', 'absent']\nat_most = 1e9", "no row `absent`"),
         ("ratio = ['vm', 'alone']\nvalue = 'mmio'\nat_most = 1e9", "`vm` has no such value"),
@@ -105,16 +105,16 @@ fn tables() {
     assert!(check(dir.path(), None).unwrap().passed());
     assert!(check(dir.path(), Some("boot")).is_err());
 
-    let bounds = "[[bound]]\nrow = 'hal'\nat_most = 1\nwhy = 'w'";
+    let bounds = "[[bound]]\nrow = 'none'\nat_most = 1\nwhy = 'w'";
     fs::write(dir.path().join("absent.bounds.toml"), bounds).unwrap();
     let report = check(dir.path(), None).unwrap();
     assert_eq!(
         report.to_string(),
-        "FAIL absent: hal median: the table is missing, at most 1 (w)\n1 bounds, 1 failed\n"
+        "FAIL absent: none median: the table is missing, at most 1 (w)\n1 bounds, 1 failed\n"
     );
     assert_eq!(check(dir.path(), Some("absent")).unwrap(), report);
 
-    let row = Row::from_samples("hal", "us", &[1.0]).unwrap();
+    let row = Row::from_samples("none", "us", &[1.0]).unwrap();
     Table::new("boot", "t", "e", "c").row(row).write(dir.path()).unwrap();
     assert_eq!(check(dir.path(), Some("boot")).unwrap(), Report::default());
 

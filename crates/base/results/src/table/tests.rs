@@ -2,7 +2,7 @@ use super::*;
 
 /// Two rows in two groups, with everything that varies fixed.
 pub(crate) fn example() -> Table {
-    let hal = Row::from_samples("hal", "instructions", &[180u64, 182, 190]).unwrap();
+    let first = Row::from_samples("none", "instructions", &[180u64, 182, 190]).unwrap();
     let alone = Row::from_samples("alone", "instructions", &[91u64]).unwrap();
     Table {
         commit: "0123abc".into(),
@@ -12,7 +12,7 @@ pub(crate) fn example() -> Table {
         ..Table::new("boot", "Boot", "From reset to main.", "make bench TABLE=boot")
     }
     .version("qemu", "7.2")
-    .row(hal.group("default").note("a|b").extra("mmio", 2.0))
+    .row(first.group("default").note("a|b").extra("mmio", 2.0))
     .row(alone)
 }
 
@@ -35,7 +35,7 @@ fn golden() {
   "machine": "Some CPU",
   "rows": [
     {
-      "name": "hal",
+      "name": "none",
       "group": "default",
       "unit": "instructions",
       "n": 3,
@@ -113,7 +113,7 @@ fn errors_name_file_and_field() {
 fn not_written() {
     let problem = |table: Table| table.to_json().unwrap_err().to_string();
     let twice = example().row(example().rows[0].clone());
-    assert_eq!(problem(twice), "boot.json: rows[2].name: `default/hal` again");
+    assert_eq!(problem(twice), "boot.json: rows[2].name: `default/none` again");
     let none = Table { rows: vec![], ..example() };
     assert_eq!(problem(none), "boot.json: rows: none");
     for name in ["", "../boot", "Boot", "7z", "a b"] {

@@ -7,7 +7,7 @@ use anyhow::Result;
 use std::time::Duration;
 
 /// The modes beside Linux: as a row is named, and as the command is told.
-pub const MODES: [(&str, &str); 2] = [("hal", "none"), ("vmm", "vmm")];
+pub const MODES: [(&str, &str); 2] = [("none", "none"), ("vmm", "vmm")];
 
 /// The Linuxes that a cokernel is measured beside: series, what is added to the kernel's command line, and its name.
 pub const LINUXES: [(&str, &str, &str); 3] = [

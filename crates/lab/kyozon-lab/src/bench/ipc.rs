@@ -97,7 +97,7 @@ pub fn measure(results: &Path) -> Result<()> {
     for series in SERIES {
         let kernel = Kernel::fetch(series, "cloud", false)?;
         let text = beside_linux(&kernel).with_context(|| format!("beside Linux {series}"))?;
-        table = add(table, &format!("hal {series}"), &text)?;
+        table = add(table, &format!("none {series}"), &text)?;
         table = table.version(&format!("linux {series}"), &kernel.version);
     }
     table.write(results)?;

@@ -85,8 +85,8 @@ pub fn measure(results: &Path) -> Result<()> {
         "From the timer to the cokernel",
         "Instructions from the scheduled expiry of the timer (T0) to the first instruction of the cokernel's tick handler (T1), \
          over ticks that land in user mode, in the kernel, with interrupts off and in the idle loop. 'alone' is the same cokernel \
-         without Linux, 'hal' the one beside Linux without isolation, 'vmm' the one behind nested paging. 'entry' is the part up to \
-         our look at the clock: in hal Linux's own NMI entry before the module's handler, in vmm the hypervisor's exit. 'path' is the \
+         without Linux, 'none' the one beside Linux without isolation, 'vmm' the one behind nested paging. 'entry' is the part up to \
+         our look at the clock: in none Linux's own NMI entry before the module's handler, in vmm the hypervisor's exit. 'path' is the \
          rest. T0 is known to 10 instructions: the timer's clock is that coarse.",
         "make bench TABLES=latency",
     )

@@ -179,7 +179,7 @@ fn add(
     than: &[(&str, String)],
 ) -> Result<()> {
     table.rows.push(row("to the handler", group, trips, &TO_HANDLER)?);
-    if group.starts_with("hal") {
+    if group.starts_with("none") {
         table.rows.push(row("Linux before the module", group, trips, &["entry"])?);
         table.rows.push(row("Linux after the module", group, trips, &["exit"])?);
     }
@@ -270,7 +270,7 @@ mod tests {
         let long = parse(&format!("{TICKS} entry 0 path 20 vmrun=1 back 5 exit 0\n")).unwrap();
         let than = [("alone", "alone".to_owned())];
         add(&mut table, &costs, "alone", &short, &[]).unwrap();
-        add(&mut table, &costs, "hal x", &short, &than).unwrap();
+        add(&mut table, &costs, "none x", &short, &than).unwrap();
         add(&mut table, &costs, "vmm x", &long, &than).unwrap();
         let rows: Vec<&Row> =
             table.rows.iter().filter(|row| row.unit == "modelled cycles").collect();
@@ -281,8 +281,8 @@ mod tests {
             [
                 (Some("alone"), a),
                 (Some("alone"), b),
-                (Some("hal x"), a),
-                (Some("hal x"), b),
+                (Some("none x"), a),
+                (Some("none x"), b),
                 (Some("vmm x"), a)
             ],
             "the second CPU has no figure for VMRUN"
