@@ -1,24 +1,22 @@
-//! Links unikernels where the tender expects them.
+//! The build script of unikernels: links them at the address and with the page rights that the tender expects.
+
+use std::env;
 
 fn main() {
-    let root = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
-    // The unikernels of `crates/lab` lie in another part's folder.
-    let script = ["../guest", "../../unikernel/guest"]
-        .map(|folder| format!("{root}/{folder}/unikernel.ld"))
-        .into_iter()
-        .find(|script| std::path::Path::new(script).exists())
-        .expect("crates/unikernel/guest/unikernel.ld exists");
-    println!("cargo:rerun-if-changed={script}");
-    if std::env::var_os("CARGO_FEATURE_IMAGE").is_none() {
+    if env::var_os("CARGO_FEATURE_IMAGE").is_none() {
         return;
     }
+    let script = env::var("DEP_KYOZON_UNIKERNEL_SCRIPT").expect(
+        "a unikernel depends on kyozon-unikernel, whose build script names the linker script",
+    );
+    println!("cargo:rerun-if-changed={script}");
     println!("cargo:rustc-link-arg-bins=-T{script}");
-    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
+    if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
         println!("cargo:rustc-link-arg-bins=--no-pie");
     } else {
-        // The linker is a C compiler, which would add a C library and its start.
-        for word in ["-nostdlib", "-nostartfiles", "-static", "-no-pie", "-Wl,--build-id=none"] {
-            println!("cargo:rustc-link-arg-bins={word}");
+        // The linker is the C compiler, which would add the C library and its startup code.
+        for option in ["-nostdlib", "-nostartfiles", "-static", "-no-pie", "-Wl,--build-id=none"] {
+            println!("cargo:rustc-link-arg-bins={option}");
         }
     }
 }

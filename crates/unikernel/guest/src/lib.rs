@@ -1,7 +1,7 @@
 //! Guest side of a unikernel: entry, calls, console, heap, clock, sleeping and waking, regions, threads,
 //! disks and networks.
 //!
-//! A unikernel is a binary that says what it does:
+//! A unikernel is a binary that names its main function:
 //!
 //! ```text
 //! #![no_std]
@@ -14,25 +14,25 @@
 //! }
 //! ```
 //!
-//! and whose `build.rs` links it with this crate's `unikernel.ld`, as that of `kyozon-unikernel-examples` does.
-//! `kyozon run` runs it; what `run` returns is its status. A panic ends it with a backtrace.
+//! Its package uses this crate's `image.rs` as build script and has a feature `image`, as `kyozon-unikernel-examples`
+//! has. `kyozon run` starts it; the value of `run` is its exit status. A panic ends it with a backtrace.
 //!
 //! Decisions:
 //!
 //! - Images are static and linked at a fixed address: nothing is relocated at the start, text is the same in every
 //!   guest, and an address in a report is one in the file.
 //! - Code is position-independent all the same, as addresses are above 2 GiB.
-//! - The target is the host's (`x86_64-unknown-linux-gnu`), linked without a C library and with the module `memory`
-//!   in its stead: `x86_64-unknown-none` works too, but computes floating point in software and has no vector
-//!   registers, so that the same source would be another program than beside Linux.
+//! - The target is the host's (`x86_64-unknown-linux-gnu`), linked without a C library; the module `memory` replaces
+//!   the functions that the compiler calls. `x86_64-unknown-none` works too, but it computes floating point in software
+//!   and has no vector registers, so the program would not be the one that runs on Linux.
 //!
 //! Invariants:
 //!
-//! 1. What is safe here keeps memory safe whatever the arguments: the tender checks them, and answers with [`Error`].
-//! 2. A guest has one thread of execution. What the guests of a family share, they share by Rust's rules for threads;
-//!    what strangers change meanwhile is in regions, and is reached through atomics or raw pointers only.
-//! 3. Memory that a device uses is of the heap, and is not freed before the device was stopped.
-//! 4. Reading the clock, ringing a doorbell and working on regions never ask the tender.
+//! 1. Safe functions keep memory safe whatever their arguments: the tender checks them, and answers with [`Error`].
+//! 2. A guest has one thread of execution. Guests of a family share memory by Rust's rules for threads. Memory that
+//!    untrusted peers may change lies in regions, and is accessed through atomics or raw pointers only.
+//! 3. Memory that a device uses belongs to the heap, and is not freed before the device was stopped.
+//! 4. Reading a clock that is the time-stamp counter, ringing a doorbell and accessing a region never call the tender.
 //!
 //! Must not know: which back end runs it. It sees `abi::unikernel` only.
 #![no_std]
