@@ -5,7 +5,7 @@ use crate::payload;
 use anyhow::{anyhow, ensure, Context, Result};
 use kyozon_monitor::profile::build::{build, Image, Sources, BTF, IOMEM, KALLSYMS, NOTES};
 use kyozon_monitor::profile::{Profile, ProfileError};
-use kyozon_monitor::{tasks::Tasks, text::TextCheck};
+use kyozon_monitor::{tasks::TaskCheck, text::TextCheck};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,7 @@ fn of(sources: &Sources<'_>) -> Result<Needs, ProfileError> {
     let bytes = build(sources)?;
     let profile = Profile::decode(&bytes)?;
     // The checks themselves know best what they need.
-    Tasks::new(&profile)?;
+    TaskCheck::new(&profile)?;
     TextCheck::new(&profile)?;
     let distance = |from: &str, to: &str| {
         let [from, to] = [from, to].map(|name| {
@@ -119,7 +119,7 @@ fn of(sources: &Sources<'_>) -> Result<Needs, ProfileError> {
     };
     let copies = distance("_stext", "_etext")? + distance("__start_rodata", "__end_rodata")?;
     // The profile is copied, too. Of fingerprints neither copy is within what is beside.
-    let profiles = bytes.len() as u64 + profile.prints_bytes();
+    let profiles = bytes.len() as u64 + profile.fingerprint_bytes();
     let least = (copies + copies.div_ceil(8) + profiles + BESIDE).next_multiple_of(MIB);
     Ok(Needs { profile: bytes, least, code: Code::AsFound(String::new()) })
 }

@@ -10,7 +10,7 @@ use kyozon_abi::layer::{
 use kyozon_monitor::finding::{Finding, Repair};
 
 /// Ticks for which a transaction is tried before the next look at the finding has to bring another.
-const TRIES: u32 = 100;
+const MAX_TRIES: u32 = 100;
 
 /// What was found, and what is being done about it.
 pub struct Case {
@@ -41,24 +41,24 @@ impl Case {
         let Finding { what, address, symbol, repairs, .. } = finding;
         let mut case =
             Self { what, address, symbol, repairs: Vec::new(), tries: 0, given_up: false };
-        case.again(repairs);
+        case.renew(repairs);
         case
     }
 
     /// Whether `finding` is this one again.
-    pub fn is(&self, finding: &Finding) -> bool {
+    pub fn matches(&self, finding: &Finding) -> bool {
         self.address == finding.address && self.what == finding.what
     }
 
     /// It was seen again: what would undo it may be something else by now.
-    pub fn again(&mut self, mut repairs: Vec<Repair>) {
+    pub fn renew(&mut self, mut repairs: Vec<Repair>) {
         repairs.reverse();
         self.repairs = repairs;
         self.tries = 0;
     }
 
     /// Tries what comes next.
-    pub fn go_on(&mut self, system: &mut impl System) -> Outcome {
+    pub fn advance(&mut self, system: &mut impl System) -> Outcome {
         if self.given_up {
             return Outcome::Waits;
         }
@@ -80,7 +80,7 @@ impl Case {
                 Outcome::Waits
             }
             // Linux holds a lock, or has changed something; the other CPUs did not come.
-            REPAIR_CHANGED | REPAIR_BUSY if self.tries < TRIES => {
+            REPAIR_CHANGED | REPAIR_BUSY if self.tries < MAX_TRIES => {
                 self.tries += 1;
                 Outcome::Waits
             }
@@ -94,7 +94,7 @@ impl Case {
 
     /// Whether a transaction is to be tried at this tick.
     pub fn is_open(&self) -> bool {
-        !self.given_up && self.tries < TRIES
+        !self.given_up && self.tries < MAX_TRIES
     }
 
     /// Its name in lines: what and where.

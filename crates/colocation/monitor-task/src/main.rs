@@ -16,7 +16,7 @@ mod image {
     use kyozon_monitor::kernel::Kernel;
     use kyozon_monitor::memory::{KernelMemory, Page};
     use kyozon_monitor::profile::{Profile, ProfileError};
-    use kyozon_monitor::{tasks::Tasks, text::TextCheck};
+    use kyozon_monitor::{tasks::TaskCheck, text::TextCheck};
     use kyozon_monitor_task::{Server, System};
     use kyozon_task::data::{self, LinuxMemory};
     use kyozon_task::{clock, linux, report, StartInfo};
@@ -75,7 +75,7 @@ mod image {
         loop {
             let tick = linux::wait_tick().map_err(|why| why.to_string())?;
             // A step that one budget was not enough for was cut off, and went on at the next tick.
-            server.was_away(tick.missed.saturating_mul(away));
+            server.exclude_time_away(tick.missed.saturating_mul(away));
             server.tick(&kernel, &mut Microkernel, tick.entered_tsc, slice);
         }
     }
@@ -84,7 +84,7 @@ mod image {
 
     fn checks(profile: &Profile<'_>) -> Result<Checks, ProfileError> {
         Ok([
-            (Box::new(Tasks::new(profile)?), TASKS_SHARE),
+            (Box::new(TaskCheck::new(profile)?), TASKS_SHARE),
             (Box::new(TextCheck::new(profile)?), 100 - TASKS_SHARE),
         ])
     }

@@ -16,10 +16,10 @@ use kyozon_monitor::memory::KernelMemory;
 /// Most findings that are kept in mind at a time. More are told, but not repaired.
 const MAX_CASES: usize = 64;
 /// Transactions that are tried at one tick.
-const REPAIRS_A_TICK: usize = 4;
+const REPAIRS_PER_TICK: usize = 4;
 
 /// A check with its share of a slice and its figures.
-struct Entry<M> {
+struct CheckEntry<M> {
     check: Box<dyn Check<M>>,
     /// Of 100 parts of a slice.
     share: u64,
@@ -33,17 +33,17 @@ struct Entry<M> {
 
 /// Checks, and what they have found.
 pub struct Server<M> {
-    entries: Vec<Entry<M>>,
+    entries: Vec<CheckEntry<M>>,
     repairs: bool,
 }
 
-/// Until a moment.
-struct Until<'a, S> {
+/// Deadline a moment.
+struct Deadline<'a, S> {
     system: &'a S,
     end: u64,
 }
 
-impl<S: System> Budget for Until<'_, S> {
+impl<S: System> Budget for Deadline<'_, S> {
     fn spent(&mut self) -> bool {
         self.system.now() as i64 - self.end as i64 >= 0
     }
@@ -65,7 +65,7 @@ impl<M: KernelMemory> Server<M> {
         let name = check.name().as_bytes();
         let n = name.len().min(status.name.len());
         status.name[..n].copy_from_slice(&name[..n]);
-        self.entries.push(Entry {
+        self.entries.push(CheckEntry {
             check,
             share,
             status,
@@ -76,7 +76,7 @@ impl<M: KernelMemory> Server<M> {
     }
 
     /// The last tick was not enough for what was begun at it: for `tsc` time-stamp ticks of it others had the CPU.
-    pub fn was_away(&mut self, tsc: u64) {
+    pub fn exclude_time_away(&mut self, tsc: u64) {
         if let Some(entry) = self.entries.iter_mut().max_by_key(|entry| entry.last_step_tsc) {
             let away = tsc.min(entry.last_step_tsc);
             entry.last_step_tsc -= away;
@@ -105,13 +105,13 @@ impl<M: KernelMemory> Server<M> {
             let until = began.wrapping_add(slice * shares.min(100) / 100);
             let findings = entry.step(kernel, system, until, number);
             for finding in findings {
-                entry.take(finding, system, number, self.repairs);
+                entry.add_finding(finding, system, number, self.repairs);
             }
         }
     }
 }
 
-impl<M: KernelMemory> Entry<M> {
+impl<M: KernelMemory> CheckEntry<M> {
     /// One step of the check, and what it has found.
     fn step<S: System>(
         &mut self,
@@ -124,7 +124,7 @@ impl<M: KernelMemory> Entry<M> {
         let start = system.now();
         let step = self.check.step(
             kernel,
-            &mut Until { system, end },
+            &mut Deadline { system, end },
             &mut |finding| findings.push(finding),
             &mut self.status.retries,
         );
@@ -145,9 +145,15 @@ impl<M: KernelMemory> Entry<M> {
         findings
     }
 
-    fn take(&mut self, finding: Finding, system: &mut impl System, number: usize, repairs: bool) {
-        if let Some(known) = self.cases.iter_mut().find(|case| case.is(&finding)) {
-            known.again(finding.repairs);
+    fn add_finding(
+        &mut self,
+        finding: Finding,
+        system: &mut impl System,
+        number: usize,
+        repairs: bool,
+    ) {
+        if let Some(known) = self.cases.iter_mut().find(|case| case.matches(&finding)) {
+            known.renew(finding.repairs);
             return;
         }
         self.status.findings += 1;
@@ -163,14 +169,14 @@ impl<M: KernelMemory> Entry<M> {
     fn repair(&mut self, system: &mut impl System, number: usize) {
         let mut tried = 0;
         let mut at = 0;
-        while at < self.cases.len() && tried < REPAIRS_A_TICK {
+        while at < self.cases.len() && tried < REPAIRS_PER_TICK {
             let case = &mut self.cases[at];
             if !case.is_open() {
                 at += 1;
                 continue;
             }
             tried += 1;
-            match case.go_on(system) {
+            match case.advance(system) {
                 Outcome::Waits => at += 1,
                 Outcome::Refused(why) => {
                     let line = format!("{}: not undone: {why}", case.name());

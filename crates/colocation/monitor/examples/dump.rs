@@ -9,7 +9,7 @@ use kyozon_monitor::kernel::Kernel;
 use kyozon_monitor::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
 use kyozon_monitor::profile::build::{build, Sources};
 use kyozon_monitor::profile::Profile;
-use kyozon_monitor::tasks::Tasks;
+use kyozon_monitor::tasks::TaskCheck;
 use std::error::Error;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
@@ -38,9 +38,9 @@ impl KernelMemory for Dump {
 }
 
 /// Slices of so many questions.
-struct Questions(u32);
+struct CallBudget(u32);
 
-impl Budget for Questions {
+impl Budget for CallBudget {
     fn spent(&mut self) -> bool {
         self.0 = self.0.saturating_sub(1);
         self.0 == 0
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let kernel = Kernel::new(&profile, &memory);
     let version = profile.symbol("linux_banner").and_then(|banner| kernel.c_string(banner, 60));
     println!("its memory says: {}", version.ok_or("the dump is not this kernel's")?);
-    let mut tasks = Tasks::new(&profile)?;
+    let mut tasks = TaskCheck::new(&profile)?;
     let (mut passes, mut slices, mut retries, mut findings) = (0, 0, 0, 0);
     let start = Instant::now();
     while passes < PASSES {
@@ -87,7 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         slices += 1;
         if let Step::Done(count) =
-            tasks.step(&kernel, &mut Questions(200), &mut found, &mut retries)
+            tasks.step(&kernel, &mut CallBudget(200), &mut found, &mut retries)
         {
             passes += 1;
             println!("tasks: {count} in pass {passes}");

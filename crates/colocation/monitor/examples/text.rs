@@ -9,7 +9,7 @@ use kyozon_monitor::check::{Budget, Check, Step};
 use kyozon_monitor::kernel::Kernel;
 use kyozon_monitor::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
 use kyozon_monitor::profile::build::{build, Image, Sources};
-use kyozon_monitor::profile::prints::Cursor;
+use kyozon_monitor::profile::fingerprints::ChunkCursor;
 use kyozon_monitor::profile::Profile;
 use kyozon_monitor::text::TextCheck;
 use std::collections::BTreeMap;
@@ -39,9 +39,9 @@ impl KernelMemory for Dump {
 }
 
 /// So many units of work in a slice.
-struct Units(u32);
+struct CallBudget(u32);
 
-impl Budget for Units {
+impl Budget for CallBudget {
     fn spent(&mut self) -> bool {
         self.0 = self.0.saturating_sub(1);
         self.0 == 0
@@ -50,7 +50,7 @@ impl Budget for Units {
 
 /// What the fingerprints cover, and what of it is masked.
 fn describe(profile: &Profile<'_>) {
-    let (mut cursor, mut chunks, mut masked) = (Cursor::default(), 0, BTreeMap::new());
+    let (mut cursor, mut chunks, mut masked) = (ChunkCursor::default(), 0, BTreeMap::new());
     while let Some(chunk) = profile.next_chunk(&mut cursor) {
         chunks += 1;
         for mask in chunk.masks.iter().filter(|mask| mask.at >= chunk.address) {
@@ -59,7 +59,7 @@ fn describe(profile: &Profile<'_>) {
             *bytes += u64::from(mask.bytes);
         }
     }
-    println!("{chunks} chunks, {} bytes of the profile", profile.prints_bytes());
+    println!("{chunks} chunks, {} bytes of the profile", profile.fingerprint_bytes());
     for (kind, (sites, bytes)) in masked {
         println!("masked, {kind:?}: {sites} sites, {bytes} bytes");
     }
@@ -99,7 +99,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let mut found = Vec::new();
             while pages == 0 {
                 slices += 1;
-                let units = &mut Units(1000);
+                let units = &mut CallBudget(1000);
                 match check.step(&kernel, units, &mut |finding| found.push(finding), &mut retries) {
                     Step::Done(all) => pages = all,
                     Step::Spent => {}

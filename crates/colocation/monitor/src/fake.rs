@@ -1,10 +1,11 @@
 //! For tests: a small physical memory and a profile without a kernel behind it.
 
+use crate::check::Budget;
 use crate::memory::{KernelMemory, Page, PAGE_BYTES};
 use crate::profile::btf::Btf;
-use crate::profile::build::{encode, Image, Layout};
+use crate::profile::build::{encode, Image, LayoutEntry};
 use crate::profile::format::Header;
-use crate::profile::listing::Line;
+use crate::profile::listing::SymbolLine;
 use crate::profile::vmlinux;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::boxed::Box;
@@ -87,17 +88,17 @@ pub fn profile_with(
         text_physical: TEXT_PHYSICAL,
         ..Header::default()
     };
-    let mut lines: Vec<Line<'_>> =
-        symbols.iter().map(|&(address, kind, name)| Line { address, kind, name }).collect();
+    let mut lines: Vec<SymbolLine<'_>> =
+        symbols.iter().map(|&(address, kind, name)| SymbolLine { address, kind, name }).collect();
     lines.sort();
-    let mut layouts: Vec<Layout> =
+    let mut layouts: Vec<LayoutEntry> =
         layouts.iter().map(|&(key, value, bytes)| (key.to_string(), value, bytes)).collect();
     layouts.sort();
-    let prints = vmlinux.map(|vmlinux| {
+    let fingerprints = vmlinux.map(|vmlinux| {
         let image = Image { vmlinux, notes: &note(BUILD), key: [3, 4], calls_changed: false };
-        vmlinux::prints(&image, &lines, &Btf::parse(&no_types()).unwrap(), &header).unwrap()
+        vmlinux::fingerprints(&image, &lines, &Btf::parse(&no_types()).unwrap(), &header).unwrap()
     });
-    encode(header, &lines, &layouts, "6.0.0-fake", prints.unwrap_or_default()).unwrap()
+    encode(header, &lines, &layouts, "6.0.0-fake", fingerprints.unwrap_or_default()).unwrap()
 }
 
 /// A build ID.
@@ -139,10 +140,20 @@ pub fn vmlinux(linked: u64, bytes: &[u8], tables: &[&[u64]]) -> Vec<u8> {
     file
 }
 
-/// Numbers that look random and are the same in each run (xorshift64*).
-pub struct Numbers(pub u64);
+/// A slice that ends at the given number of calls of [`Budget::spent`].
+pub struct CallBudget(pub u64);
 
-impl Numbers {
+impl Budget for CallBudget {
+    fn spent(&mut self) -> bool {
+        self.0 = self.0.saturating_sub(1);
+        self.0 == 0
+    }
+}
+
+/// Pseudo-random numbers, the same in each run (xorshift64*).
+pub struct RandomNumbers(pub u64);
+
+impl RandomNumbers {
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

@@ -4,13 +4,13 @@
 
 pub mod btf;
 pub mod build;
+pub mod fingerprints;
 pub(crate) mod format;
 pub(crate) mod listing;
-pub mod prints;
+pub mod requirements;
 #[cfg(test)]
 mod tests;
 pub(crate) mod vmlinux;
-pub mod wanted;
 
 use alloc::string::String;
 use core::fmt;
@@ -99,7 +99,7 @@ impl<'a> Profile<'a> {
         let mut profile = Self { bytes, header, anchors: Anchors::default() };
         profile.check_symbols()?;
         profile.check_layouts()?;
-        profile.check_prints()?;
+        profile.check_fingerprints()?;
         profile.anchors = Anchors {
             page_offset_base: profile.symbol("page_offset_base"),
             vmalloc_base: profile.symbol("vmalloc_base"),

@@ -3,18 +3,18 @@
 //! A task that hides is unlinked from some of them and runs on. The views are: the list of processes, the list of
 //! threads of each process, the index of numbers (`init_pid_ns.idr`) with the lists below each number, and the lists
 //! of control groups. A pass notes for each task which views have it. What lacks a view is a *suspect*; it is looked at
-//! again, by itself, in later slices, and reported after [`LOOKS`] looks in a row that found the same task still
+//! again, by itself, in later slices, and reported after [`CONFIRM_RECHECKS`] looks in a row that found the same task still
 //! missing while the locks of the structures were free and it was neither being born nor dead.
 //!
 //! One call of [`Check::step`] is one look: it must not be called twice while Linux stands still.
 
 mod layout;
-mod look;
-mod mend;
+mod pass;
+mod repair;
 mod report;
 mod seen;
+mod suspect;
 mod task;
-mod views;
 
 use crate::check::{Budget, Check, Step};
 use crate::finding::Finding;
@@ -22,24 +22,24 @@ use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::{Profile, ProfileError};
 use alloc::vec::Vec;
-use layout::Layout;
-use look::{Look, Suspect};
-use seen::Seen;
-use views::{Progress, Views};
+use layout::TaskLayout;
+use pass::{Pass, Progress};
+use seen::SeenTasks;
+use suspect::{Recheck, SuspectTask};
 
 /// Most tasks that a pass takes note of: half a MiB to a MiB of memory. More are not judged.
 pub const MAX_TASKS: usize = 1 << 16;
 /// How many looks in a row confirm.
-pub const LOOKS: u32 = 3;
+pub const CONFIRM_RECHECKS: u32 = 3;
 /// Most suspects at a time, and how many of them one slice looks at.
 const MAX_SUSPECTS: usize = 64;
-const SUSPECTS_A_SLICE: usize = 16;
+const SUSPECTS_PER_SLICE: usize = 16;
 /// Of them, most that are dormant: many exits at once must not keep the others out.
 const MAX_DORMANT_SUSPECTS: usize = 16;
 /// How many passes in a row must find a list broken.
 const BROKEN_PASSES: u32 = 3;
 
-/// Views, one bit each.
+/// Pass, one bit each.
 pub(crate) mod view {
     /// The list of processes.
     pub const TASKS: u8 = 1;
@@ -65,69 +65,69 @@ pub(crate) mod view {
 }
 
 /// The check.
-pub struct Tasks {
-    layout: Layout,
-    seen: Seen,
-    views: Views,
+pub struct TaskCheck {
+    layout: TaskLayout,
+    seen: SeenTasks,
+    pass: Pass,
     /// The slot of `seen` that is judged next, while a pass is being judged.
     judging: Option<usize>,
-    suspects: Vec<Suspect>,
+    suspects: Vec<SuspectTask>,
     /// The suspect that is looked at next.
-    turn: usize,
+    next_suspect: usize,
     /// For how many passes in a row the list of processes could not be walked.
-    broken: u32,
+    broken_passes: u32,
 }
 
-impl Tasks {
+impl TaskCheck {
     /// Fails where the profile lacks something that the check needs.
     pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
-        let layout = Layout::new(profile)?;
+        let layout = TaskLayout::new(profile)?;
         Ok(Self {
-            views: Views::new(&layout),
+            pass: Pass::new(&layout),
             layout,
-            seen: Seen::new(MAX_TASKS),
+            seen: SeenTasks::new(MAX_TASKS),
             judging: None,
             suspects: Vec::new(),
-            turn: 0,
-            broken: 0,
+            next_suspect: 0,
+            broken_passes: 0,
         })
     }
 
     /// Looks at some of the suspects again.
-    fn look_again<M: KernelMemory>(
+    fn recheck_suspects<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
         budget: &mut dyn Budget,
         found: &mut dyn FnMut(Finding),
         retries: &mut u64,
     ) {
-        for _ in 0..self.suspects.len().min(SUSPECTS_A_SLICE) {
+        for _ in 0..self.suspects.len().min(SUSPECTS_PER_SLICE) {
             if budget.spent() || self.suspects.is_empty() {
                 return;
             }
-            if self.turn >= self.suspects.len() {
-                self.turn = 0;
+            if self.next_suspect >= self.suspects.len() {
+                self.next_suspect = 0;
             }
-            let suspect = &mut self.suspects[self.turn];
-            match suspect.look(kernel, &self.layout) {
-                Look::Clear => {
-                    self.suspects.swap_remove(self.turn);
+            let suspect = &mut self.suspects[self.next_suspect];
+            match suspect.recheck(kernel, &self.layout) {
+                Recheck::Clear => {
+                    self.suspects.swap_remove(self.next_suspect);
                     continue;
                 }
-                Look::Busy => *retries += 1,
-                Look::Unsure => {}
-                Look::Confirmed(missing) => {
+                Recheck::Busy => *retries += 1,
+                Recheck::Unsure => {}
+                Recheck::Confirmed(missing) => {
                     found(report::finding(kernel, &self.layout, suspect.identity, missing))
                 }
             }
-            self.turn += 1;
+            self.next_suspect += 1;
         }
     }
 
     /// Judges one slot of what the pass has seen.
     fn judge<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, slot: usize) {
         let Some((task, bits)) = self.seen.take(slot) else { return };
-        let verdict = look::judge(kernel, &self.layout, task, bits | self.views.incomplete);
+        let verdict = suspect::judge(kernel, &self.layout, task, bits | self.pass.incomplete);
         let unreached = verdict.as_ref().map_or(0, |suspect| suspect.unreached);
         if let Some(known) = self.suspects.iter_mut().find(|suspect| suspect.identity.task == task)
         {
@@ -143,7 +143,7 @@ impl Tasks {
     }
 }
 
-impl<M: KernelMemory> Check<M> for Tasks {
+impl<M: KernelMemory> Check<M> for TaskCheck {
     fn name(&self) -> &'static str {
         "tasks"
     }
@@ -155,13 +155,13 @@ impl<M: KernelMemory> Check<M> for Tasks {
         found: &mut dyn FnMut(Finding),
         retries: &mut u64,
     ) -> Step {
-        self.look_again(kernel, budget, found, retries);
+        self.recheck_suspects(kernel, budget, found, retries);
         if self.judging.is_none() {
-            self.views.resume(kernel, &self.layout, retries);
+            self.pass.resume(kernel, &self.layout, retries);
         }
         while !budget.spent() {
             let Some(slot) = self.judging else {
-                if self.views.advance(kernel, &self.layout, &mut self.seen) == Progress::Done {
+                if self.pass.advance(kernel, &self.layout, &mut self.seen) == Progress::Done {
                     self.judging = Some(0);
                 }
                 continue;
@@ -171,17 +171,17 @@ impl<M: KernelMemory> Check<M> for Tasks {
                 self.judging = Some(slot + 1);
                 continue;
             }
-            match self.views.broken {
+            match self.pass.broken {
                 Some(broken) => {
-                    self.broken += 1;
-                    if self.broken == BROKEN_PASSES {
+                    self.broken_passes += 1;
+                    if self.broken_passes == BROKEN_PASSES {
                         found(report::broken_list(&self.layout, broken));
                     }
                 }
-                None => self.broken = 0,
+                None => self.broken_passes = 0,
             }
             let count = self.seen.clear();
-            self.views = Views::new(&self.layout);
+            self.pass = Pass::new(&self.layout);
             self.judging = None;
             return Step::Done(count as u64);
         }

@@ -13,13 +13,13 @@
 
 mod baseline;
 mod code;
+mod compare;
 mod layout;
-mod legal;
-mod look;
 mod owner;
 mod package;
 mod probes;
 mod report;
+mod site_rules;
 mod sites;
 mod suspects;
 #[cfg(test)]
@@ -33,18 +33,18 @@ use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::{Profile, ProfileError};
 use baseline::Baseline;
-use layout::Layout;
-use legal::Law;
-use look::look;
-use package::Package;
-use sites::{Search, Sites};
-use suspects::{Suspects, Work};
+use compare::compare_page;
+use layout::TextLayout;
+use package::PackageComparison;
+use site_rules::SiteRules;
+use sites::{SiteSearch, Sites};
+use suspects::{Patching, SuspectChanges};
 
 /// What the pass is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Copy,
-    Search,
+    SiteSearch,
     /// Of the copy: the next page.
     Verify(usize),
     /// With the package's image.
@@ -55,12 +55,12 @@ enum Phase {
 /// The check `text`. Its copy takes as much memory as text and read-only data, about 25 MB; the sites about 3 MB.
 #[derive(Debug)]
 pub struct TextCheck {
-    layout: Layout,
+    layout: TextLayout,
     baseline: Baseline,
-    search: Search,
+    search: SiteSearch,
     sites: Sites,
-    suspects: Suspects,
-    package: Option<Package>,
+    suspects: SuspectChanges,
+    package: Option<PackageComparison>,
     phase: Phase,
     slice: u64,
     pass: u64,
@@ -70,14 +70,14 @@ impl TextCheck {
     /// For a kernel with this profile. What it lacks is the error: nothing could be told from tampering.
     pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
         let layout =
-            Layout::new(profile).map_err(|missing| ProfileError::Missing(missing.0.into()))?;
+            TextLayout::new(profile).map_err(|missing| ProfileError::Missing(missing.0.into()))?;
         Ok(Self {
             baseline: Baseline::new(layout.text.clone(), layout.rodata.clone()),
             layout,
-            search: Search::new(),
+            search: SiteSearch::new(),
             sites: Sites::default(),
-            suspects: Suspects::default(),
-            package: Package::new(profile),
+            suspects: SuspectChanges::default(),
+            package: PackageComparison::new(profile),
             phase: Phase::Copy,
             slice: 0,
             pass: 0,
@@ -90,79 +90,82 @@ impl TextCheck {
     }
 
     /// Looks at `page` again, and tells what is confirmed there.
-    fn look_again<M: KernelMemory>(
+    fn recheck_page<M: KernelMemory>(
         &mut self,
-        law: &mut Law<'_, '_, M>,
+        rules: &mut SiteRules<'_, '_, M>,
         page: usize,
         found: &mut dyn FnMut(Finding),
         retries: &mut u64,
     ) {
-        let Some(runs) = look(law, &self.baseline, &self.sites, page, false) else {
+        let Some(changes) = compare_page(rules, &self.baseline, &self.sites, page, false) else {
             self.suspects.clear(page, self.slice);
             return;
         };
-        self.suspects.note(page, runs, self.slice);
-        let (kernel, layout) = (law.kernel, law.layout);
-        let is_patching = |run: &look::Run| {
-            let now = probes::is_patching(kernel, &layout.poke, layout.stext, run.address);
-            if !layout.text.contains(&run.address) {
-                return Work::None;
+        self.suspects.note(page, changes, self.slice);
+        let (kernel, layout) = (rules.kernel, rules.layout);
+        let is_patching = |change: &compare::Change| {
+            let now = probes::is_patching(kernel, &layout.poke, layout.stext, change.address);
+            if !layout.text.contains(&change.address) {
+                return Patching::None;
             }
-            match run.calls && probes::is_changing_calls(kernel, &layout.poke) {
-                true => Work::Long,
-                false if now || run.site && run.breakpoint => Work::Short,
-                false => Work::None,
+            match change.calls && probes::is_changing_calls(kernel, &layout.poke) {
+                true => Patching::StaticCall,
+                false if now || change.site && change.breakpoint => Patching::Site,
+                false => Patching::None,
             }
         };
-        *retries += self.suspects.confirmed(page, self.pass, is_patching, |run| {
-            found(report::finding(kernel, layout, run));
+        *retries += self.suspects.report_confirmed(page, self.pass, is_patching, |change| {
+            found(report::finding(kernel, layout, change));
         });
     }
 
     /// Makes the copy of `page` what should stand there.
-    fn verify<M: KernelMemory>(&mut self, law: &mut Law<'_, '_, M>, page: usize) {
-        for run in look(law, &self.baseline, &self.sites, page, true).unwrap_or_default() {
-            let right = if run.site { &run.expected } else { &run.found };
-            self.baseline.correct(run.address, right);
+    fn verify<M: KernelMemory>(&mut self, rules: &mut SiteRules<'_, '_, M>, page: usize) {
+        for change in
+            compare_page(rules, &self.baseline, &self.sites, page, true).unwrap_or_default()
+        {
+            let right = if change.site { &change.expected } else { &change.found };
+            self.baseline.correct(change.address, right);
         }
     }
 
     /// One unit of work; the number of pages when the pass is over.
     fn advance<M: KernelMemory>(
         &mut self,
-        law: &mut Law<'_, '_, M>,
+        rules: &mut SiteRules<'_, '_, M>,
         found: &mut dyn FnMut(Finding),
         retries: &mut u64,
     ) -> Option<u64> {
-        let kernel = law.kernel;
+        let kernel = rules.kernel;
         let (phase, over) = match self.phase {
             Phase::Copy if self.baseline.taken() < self.baseline.page_count() => {
                 self.baseline.take(kernel);
                 (Phase::Copy, false)
             }
-            Phase::Copy => (Phase::Search, false),
-            Phase::Search => {
-                let done = self.search.go_on(kernel, law.layout, &self.baseline, &mut self.sites);
+            Phase::Copy => (Phase::SiteSearch, false),
+            Phase::SiteSearch => {
+                let done =
+                    self.search.advance(kernel, rules.layout, &self.baseline, &mut self.sites);
                 if done {
                     self.correct_probes(kernel);
                 }
-                (if done { Phase::Verify(0) } else { Phase::Search }, false)
+                (if done { Phase::Verify(0) } else { Phase::SiteSearch }, false)
             }
             Phase::Verify(page) if self.baseline.is_text(self.baseline.address(page)) => {
-                self.verify(law, page);
+                self.verify(rules, page);
                 (Phase::Verify(page + 1), false)
             }
             Phase::Verify(_) => (Phase::Compare, false),
             Phase::Compare => {
                 let done = self.package.as_mut().is_none_or(|package| {
-                    package.go_on(kernel, law.layout, &mut self.baseline, found)
+                    package.advance(kernel, rules.layout, &mut self.baseline, found)
                 });
                 (if done { Phase::Watch(0) } else { Phase::Compare }, done)
             }
             Phase::Watch(page) if page < self.baseline.page_count() => {
                 match self.baseline.same(kernel, page) {
-                    Some(false) if self.suspects.seen(page, self.slice) => {}
-                    Some(false) => self.look_again(law, page, found, retries),
+                    Some(false) if self.suspects.was_seen(page, self.slice) => {}
+                    Some(false) => self.recheck_page(rules, page, found, retries),
                     _ => self.suspects.clear(page, self.slice),
                 }
                 (Phase::Watch(page + 1), false)
@@ -202,15 +205,15 @@ impl<M: KernelMemory> Check<M> for TextCheck {
     ) -> Step {
         self.slice += 1;
         let layout = self.layout.clone();
-        let mut law = Law::new(kernel, &layout);
-        while let Some(page) = self.suspects.waiting(self.slice) {
-            self.look_again(&mut law, page, found, retries);
+        let mut rules = SiteRules::new(kernel, &layout);
+        while let Some(page) = self.suspects.next_to_recheck(self.slice) {
+            self.recheck_page(&mut rules, page, found, retries);
             if budget.spent() {
                 break;
             }
         }
         loop {
-            if let Some(pages) = self.advance(&mut law, found, retries) {
+            if let Some(pages) = self.advance(&mut rules, found, retries) {
                 self.pass += 1;
                 return Step::Done(pages);
             }

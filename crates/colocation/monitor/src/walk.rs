@@ -7,9 +7,9 @@ use alloc::format;
 
 /// Why a walk ended before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum WalkError {
     /// A pointer leads to this address, which cannot be read or is no such object.
-    Wild(u64),
+    WildPointer(u64),
     /// There are more elements than there may be; a cycle looks like this.
     TooLong,
 }
@@ -103,15 +103,15 @@ impl ListWalk {
         &mut self,
         kernel: &Kernel<'_, M>,
         lists: &Lists,
-    ) -> Result<Option<u64>, Broken> {
-        let next = lists.next(kernel, self.at).ok_or(Broken::Wild(self.at))?;
+    ) -> Result<Option<u64>, WalkError> {
+        let next = lists.next(kernel, self.at).ok_or(WalkError::WildPointer(self.at))?;
         if next == self.head {
             return Ok(None);
         }
         if next % 8 != 0 {
-            return Err(Broken::Wild(next));
+            return Err(WalkError::WildPointer(next));
         }
-        self.left = self.left.checked_sub(1).ok_or(Broken::TooLong)?;
+        self.left = self.left.checked_sub(1).ok_or(WalkError::TooLong)?;
         self.at = next;
         Ok(Some(next))
     }
@@ -136,15 +136,15 @@ impl HashWalk {
         &mut self,
         kernel: &Kernel<'_, M>,
         lists: &Lists,
-    ) -> Result<Option<u64>, Broken> {
-        let node = kernel.u64(self.link).ok_or(Broken::Wild(self.link))?;
+    ) -> Result<Option<u64>, WalkError> {
+        let node = kernel.u64(self.link).ok_or(WalkError::WildPointer(self.link))?;
         if node == 0 {
             return Ok(None);
         }
         if node % 8 != 0 {
-            return Err(Broken::Wild(node));
+            return Err(WalkError::WildPointer(node));
         }
-        self.left = self.left.checked_sub(1).ok_or(Broken::TooLong)?;
+        self.left = self.left.checked_sub(1).ok_or(WalkError::TooLong)?;
         self.link = node.wrapping_add(lists.hash_next);
         Ok(Some(node))
     }
@@ -171,9 +171,9 @@ pub struct XArrays {
 
 /// What a look for an entry gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum XArrayEntry {
     /// The pointer at this index.
-    At(u64, u64),
+    Found(u64, u64),
     /// Nothing below this index; the look was long enough.
     Gap(u64),
     /// Nothing more.
@@ -182,7 +182,7 @@ pub enum Entry {
 
 /// The way to a slot.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct SlotPath {
     /// Nodes and the number of the slot taken in each, from the top.
     pub steps: [(u64, u32); MAX_LEVELS],
     /// How many steps.
@@ -226,19 +226,21 @@ impl XArrays {
     }
 
     /// The shift of the node at `node`, which is below `above`.
-    fn shift_of<M: KernelMemory>(
+    fn node_shift<M: KernelMemory>(
         &self,
         kernel: &Kernel<'_, M>,
         node: u64,
         above: Option<u32>,
-    ) -> Result<u32, Broken> {
-        let shift =
-            kernel.u8(node.wrapping_add(self.shift)).map(u32::from).ok_or(Broken::Wild(node))?;
+    ) -> Result<u32, WalkError> {
+        let shift = kernel
+            .u8(node.wrapping_add(self.shift))
+            .map(u32::from)
+            .ok_or(WalkError::WildPointer(node))?;
         let fits = match above {
             Some(above) => shift + self.bits == above,
             None => shift % self.bits == 0 && shift + self.bits <= 64,
         };
-        fits.then_some(shift).ok_or(Broken::Wild(node))
+        fits.then_some(shift).ok_or(WalkError::WildPointer(node))
     }
 
     /// The first plain pointer at `index` or above in the xarray at `xarray`.
@@ -247,32 +249,32 @@ impl XArrays {
         kernel: &Kernel<'_, M>,
         xarray: u64,
         index: u64,
-    ) -> Result<Entry, Broken> {
+    ) -> Result<XArrayEntry, WalkError> {
         let place = xarray.wrapping_add(self.head);
-        let head = kernel.u64(place).ok_or(Broken::Wild(place))?;
+        let head = kernel.u64(place).ok_or(WalkError::WildPointer(place))?;
         let Some(top) = node_of(head) else {
             return Ok(if head != 0 && head & 3 == 0 && index == 0 {
-                Entry::At(0, head)
+                XArrayEntry::Found(0, head)
             } else {
-                Entry::End
+                XArrayEntry::End
             });
         };
         let mut index = index;
         'descent: for _ in 0..MAX_DESCENTS {
             let (mut node, mut above) = (top, None);
             loop {
-                let shift = self.shift_of(kernel, node, above)?;
+                let shift = self.node_shift(kernel, node, above)?;
                 if above.is_none() && shift + self.bits < 64 && index >> (shift + self.bits) != 0 {
-                    return Ok(Entry::End);
+                    return Ok(XArrayEntry::End);
                 }
                 let mask = u64::from(self.slots() - 1);
                 let found = loop {
                     let slot = self.slot(node, (index >> shift & mask) as u32);
-                    let entry = kernel.u64(slot).ok_or(Broken::Wild(slot))?;
+                    let entry = kernel.u64(slot).ok_or(WalkError::WildPointer(slot))?;
                     match node_of(entry) {
                         Some(below) if shift > 0 => break below,
                         None if shift == 0 && entry != 0 && entry & 3 == 0 => {
-                            return Ok(Entry::At(index, entry))
+                            return Ok(XArrayEntry::Found(index, entry))
                         }
                         _ => {}
                     }
@@ -282,7 +284,7 @@ impl XArrays {
                         .and_then(|next| next.checked_mul(1 << shift))
                     {
                         Some(next) => next,
-                        None => return Ok(Entry::End),
+                        None => return Ok(XArrayEntry::End),
                     };
                     if index >> shift & mask == 0 {
                         continue 'descent;
@@ -291,33 +293,33 @@ impl XArrays {
                 (node, above) = (found, Some(shift));
             }
         }
-        Ok(Entry::Gap(index))
+        Ok(XArrayEntry::Gap(index))
     }
 
     /// The way to the slot of `index`; `None` where there is no such slot.
-    pub fn way<M: KernelMemory>(
+    pub fn path_to<M: KernelMemory>(
         &self,
         kernel: &Kernel<'_, M>,
         xarray: u64,
         index: u64,
-    ) -> Option<Way> {
+    ) -> Option<SlotPath> {
         let mut node = node_of(kernel.u64(xarray.wrapping_add(self.head))?)?;
-        let mut way = Way { steps: [(0, 0); MAX_LEVELS], levels: 0, slot: 0, value: 0 };
+        let mut path = SlotPath { steps: [(0, 0); MAX_LEVELS], levels: 0, slot: 0, value: 0 };
         let mut above = None;
         loop {
-            let shift = self.shift_of(kernel, node, above).ok()?;
+            let shift = self.node_shift(kernel, node, above).ok()?;
             if above.is_none() && shift + self.bits < 64 && index >> (shift + self.bits) != 0 {
                 return None;
             }
             let number = (index >> shift) as u32 & (self.slots() - 1);
-            *way.steps.get_mut(way.levels)? = (node, number);
-            way.levels += 1;
-            way.slot = self.slot(node, number);
-            way.value = kernel.u64(way.slot)?;
+            *path.steps.get_mut(path.levels)? = (node, number);
+            path.levels += 1;
+            path.slot = self.slot(node, number);
+            path.value = kernel.u64(path.slot)?;
             if shift == 0 {
-                return Some(way);
+                return Some(path);
             }
-            node = node_of(way.value)?;
+            node = node_of(path.value)?;
             above = Some(shift);
         }
     }

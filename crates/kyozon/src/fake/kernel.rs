@@ -2,7 +2,7 @@
 
 use anyhow::{bail, Result};
 use kyozon_monitor::profile::build::{BTF, IOMEM, KALLSYMS};
-use kyozon_monitor::profile::wanted::{CONSTANTS, MEMBERS, SYMBOLS};
+use kyozon_monitor::profile::requirements::{CONSTANTS, MEMBERS, SYMBOLS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

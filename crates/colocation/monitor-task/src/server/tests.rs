@@ -143,10 +143,10 @@ fn time_that_others_had_is_not_counted() {
     let mut b = Bench::new(true);
     b.tick(vec![], Step::Spent);
     let took = b.server.entries[0].status.total_tsc;
-    b.server.was_away(30);
+    b.server.exclude_time_away(30);
     assert_eq!(b.server.entries[0].status.total_tsc, took - 30);
-    b.server.was_away(u64::MAX);
-    b.server.was_away(u64::MAX);
+    b.server.exclude_time_away(u64::MAX);
+    b.server.exclude_time_away(u64::MAX);
     assert_eq!(b.server.entries[0].status.total_tsc, 0);
     b.tick(vec![], Step::Done(1));
     assert_eq!(b.system.published[0].1.total_tsc, b.server.entries[0].last_step_tsc);
@@ -201,7 +201,7 @@ fn a_flood_of_findings_takes_bounded_memory_and_time() {
     let mut b = Bench::new(true);
     let flood = (1..=200).map(|n| finding(n * 0x100, 1)).collect();
     b.tick(flood, Step::Spent);
-    assert!(b.system.repaired.len() <= REPAIRS_A_TICK);
+    assert!(b.system.repaired.len() <= REPAIRS_PER_TICK);
     assert_eq!(b.system.lines.iter().filter(|line| line.0 == EVENT_FINDING).count(), 200);
     for _ in 0..100 {
         b.tick(vec![], Step::Spent);

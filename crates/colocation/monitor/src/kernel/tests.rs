@@ -1,5 +1,5 @@
 use super::*;
-use crate::fake::{profile, FakeMemory, Numbers, DIRECT, TEXT, TEXT_PHYSICAL};
+use crate::fake::{profile, FakeMemory, RandomNumbers, DIRECT, TEXT, TEXT_PHYSICAL};
 use std::vec::Vec;
 
 const TOP: u64 = TEXT + 0x2000;
@@ -100,7 +100,7 @@ fn no_table_makes_it_stumble() {
     let bytes = profile(&symbols(), &[]);
     let profile = Profile::decode(&bytes).unwrap();
     let memory = memory();
-    let mut numbers = Numbers(1);
+    let mut numbers = RandomNumbers(1);
     for page in (0x1000..memory.bytes()).step_by(8 * 37) {
         memory.set(page, (numbers.next() & 0x3f_f000) | (numbers.next() & 0xe7));
     }

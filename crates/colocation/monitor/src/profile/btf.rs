@@ -61,23 +61,23 @@ struct Type {
 impl<'a> Btf<'a> {
     /// Checks that the bytes are a run of whole types.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ProfileError> {
-        let broken = ProfileError::Btf;
-        let header: &[u8; 24] = bytes.first_chunk().ok_or(broken("it is too short"))?;
+        let unusable = ProfileError::Btf;
+        let header: &[u8; 24] = bytes.first_chunk().ok_or(unusable("it is too short"))?;
         if header[..2] != MAGIC.to_le_bytes() || header[2] != 1 {
-            return Err(broken("it does not begin as such"));
+            return Err(unusable("it does not begin as such"));
         }
         let word = |at: usize| u32_at(header, at).unwrap_or(0) as usize;
-        let body = bytes.get(word(4)..).ok_or(broken("it is too short"))?;
+        let body = bytes.get(word(4)..).ok_or(unusable("it is too short"))?;
         let part = |offset: usize, length: usize| body.get(offset..offset.checked_add(length)?);
-        let types = part(word(8), word(12)).ok_or(broken("the types are outside"))?;
-        let strings = part(word(16), word(20)).ok_or(broken("the names are outside"))?;
+        let types = part(word(8), word(12)).ok_or(unusable("the types are outside"))?;
+        let strings = part(word(16), word(20)).ok_or(unusable("the names are outside"))?;
         let mut btf = Self { types, strings, places: Vec::new() };
         let mut at = 0;
         while at < types.len() {
             let (_, end) =
-                btf.type_at(at).ok_or(broken("a type is cut off or of an unknown kind"))?;
+                btf.type_at(at).ok_or(unusable("a type is cut off or of an unknown kind"))?;
             if btf.places.len() >= MAX_TYPES {
-                return Err(broken("there are too many types"));
+                return Err(unusable("there are too many types"));
             }
             btf.places.push(at as u32);
             at = end;

@@ -1,11 +1,11 @@
 //! Makes a profile from what the running kernel says of itself.
 
 use super::btf::Btf;
+use super::fingerprints::FingerprintSections;
 use super::format::Header;
-use super::listing::{self, Line};
-use super::prints::Parts;
+use super::listing::{self, SymbolLine};
+use super::requirements::{Need, CONSTANTS, MEMBERS, STRUCTURES, SYMBOLS};
 use super::vmlinux;
-use super::wanted::{Need, CONSTANTS, MEMBERS, STRUCTURES, SYMBOLS};
 use super::{Profile, ProfileError};
 use alloc::format;
 use alloc::string::String;
@@ -30,7 +30,7 @@ pub struct Sources<'a> {
     pub kallsyms: &'a str,
     /// The text of [`IOMEM`], read by root.
     pub iomem: &'a str,
-    /// What `uname -r` prints.
+    /// What `uname -r` fingerprints.
     pub release: &'a str,
     /// The image of the kernel's package, for fingerprints of it.
     pub image: Option<Image<'a>>,
@@ -71,33 +71,44 @@ pub fn build(sources: &Sources<'_>) -> Result<Vec<u8>, ProfileError> {
         ..Header::default()
     };
     let btf = Btf::parse(sources.btf)?;
-    let prints = match &sources.image {
-        Some(image) => vmlinux::prints(image, &symbols, &btf, &header)?,
-        None => Parts::default(),
+    let fingerprints = match &sources.image {
+        Some(image) => vmlinux::fingerprints(image, &symbols, &btf, &header)?,
+        None => FingerprintSections::default(),
     };
-    encode(header, &symbols, &layouts(&btf)?, sources.release.trim(), prints)
+    encode(header, &symbols, &layouts(&btf)?, sources.release.trim(), fingerprints)
 }
 
 /// A profile of nothing, for tests of what only carries one.
 pub fn empty() -> Vec<u8> {
     let header = Header { text: 1 << 63, end: (1 << 63) + 4096, ..Header::default() };
-    encode(header, &[], &[], "none", Parts::default()).expect("nothing breaks no rule")
+    encode(header, &[], &[], "none", FingerprintSections::default())
+        .expect("nothing breaks no rule")
 }
 
 /// The bytes of a profile; `symbols` are sorted by address, `layouts` by key.
 pub(crate) fn encode(
     header: Header,
-    symbols: &[Line<'_>],
-    layouts: &[Layout],
+    symbols: &[SymbolLine<'_>],
+    layouts: &[LayoutEntry],
     release: &str,
-    prints: Parts,
+    fingerprints: FingerprintSections,
 ) -> Result<Vec<u8>, ProfileError> {
     let [addresses, name_ends, kinds, by_name, names] = symbol_parts(symbols)?;
     let [layouts, keys] = layout_parts(layouts);
     let release = release.as_bytes().to_vec();
-    let Parts { key, covered, prints, masks } = prints;
+    let FingerprintSections { key, covered, fingerprints, masks } = fingerprints;
     let parts = [
-        addresses, name_ends, kinds, by_name, names, layouts, keys, release, key, covered, prints,
+        addresses,
+        name_ends,
+        kinds,
+        by_name,
+        names,
+        layouts,
+        keys,
+        release,
+        key,
+        covered,
+        fingerprints,
         masks,
     ];
     let bytes = header.encode(parts)?;
@@ -106,10 +117,10 @@ pub(crate) fn encode(
 }
 
 /// Key, value, bytes.
-pub(crate) type Layout = (String, u64, u64);
+pub(crate) type LayoutEntry = (String, u64, u64);
 
 /// Everything that is wanted and there.
-fn layouts(btf: &Btf<'_>) -> Result<Vec<Layout>, ProfileError> {
+fn layouts(btf: &Btf<'_>) -> Result<Vec<LayoutEntry>, ProfileError> {
     let mut layouts = Vec::new();
     for (structure, member, need) in MEMBERS {
         match (btf.member(structure, member), need) {
@@ -140,7 +151,7 @@ fn layouts(btf: &Btf<'_>) -> Result<Vec<Layout>, ProfileError> {
 }
 
 /// The sections of the symbols, which are sorted by address.
-fn symbol_parts(symbols: &[Line<'_>]) -> Result<[Vec<u8>; 5], ProfileError> {
+fn symbol_parts(symbols: &[SymbolLine<'_>]) -> Result<[Vec<u8>; 5], ProfileError> {
     let total: usize = symbols.iter().map(|symbol| symbol.name.len()).sum();
     if u32::try_from(total).is_err() || u32::try_from(symbols.len()).is_err() {
         return Err(ProfileError::Kallsyms("it is too long"));
@@ -163,7 +174,7 @@ fn symbol_parts(symbols: &[Line<'_>]) -> Result<[Vec<u8>; 5], ProfileError> {
 }
 
 /// The sections of the layouts, which are sorted by key.
-fn layout_parts(layouts: &[Layout]) -> [Vec<u8>; 2] {
+fn layout_parts(layouts: &[LayoutEntry]) -> [Vec<u8>; 2] {
     let mut entries = Vec::new();
     let mut keys = Vec::new();
     for (key, value, bytes) in layouts {

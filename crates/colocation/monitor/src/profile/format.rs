@@ -50,11 +50,11 @@ pub struct Header {
     /// Bytes: the kernel's release.
     pub release: Section,
     /// 64 bits each: the key of the fingerprints; two, or none where there are no fingerprints.
-    pub prints_key: Section,
+    pub fingerprint_key: Section,
     /// Two words each, sorted: address and end of a range of which there are fingerprints.
     pub covered: Section,
     /// 32 bits each: the fingerprint of each chunk of these ranges.
-    pub prints: Section,
+    pub fingerprints: Section,
     /// Four bytes each: gap (16 bits), bytes, kind of what is masked in them.
     pub masks: Section,
 }
@@ -71,16 +71,16 @@ impl Header {
             (&mut self.layouts, 24),
             (&mut self.keys, 1),
             (&mut self.release, 1),
-            (&mut self.prints_key, 8),
+            (&mut self.fingerprint_key, 8),
             (&mut self.covered, 16),
-            (&mut self.prints, 4),
+            (&mut self.fingerprints, 4),
             (&mut self.masks, 4),
         ]
     }
 
     /// The sections of the fingerprints: key, ranges, fingerprints, masks.
-    pub fn prints(&self) -> [Section; 4] {
-        [self.prints_key, self.covered, self.prints, self.masks]
+    pub fn fingerprints(&self) -> [Section; 4] {
+        [self.fingerprint_key, self.covered, self.fingerprints, self.masks]
     }
 
     /// Reads the header and checks that every section is inside.

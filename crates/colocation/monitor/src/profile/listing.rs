@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 /// A line of `/proc/kallsyms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Line<'a> {
+pub struct SymbolLine<'a> {
     /// Virtual address.
     pub address: u64,
     /// The type's letter.
@@ -16,7 +16,7 @@ pub struct Line<'a> {
 }
 
 /// The symbols of the core kernel, modules' left out, as `text` lists them.
-pub fn symbols(text: &str) -> Result<Vec<Line<'_>>, ProfileError> {
+pub fn symbols(text: &str) -> Result<Vec<SymbolLine<'_>>, ProfileError> {
     let mut symbols = Vec::new();
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
@@ -34,7 +34,7 @@ pub fn symbols(text: &str) -> Result<Vec<Line<'_>>, ProfileError> {
             [letter] if name.is_ascii() => *letter,
             _ => return Err(ProfileError::Kallsyms("a type is not a letter, or a name not ASCII")),
         };
-        symbols.push(Line { address, kind, name });
+        symbols.push(SymbolLine { address, kind, name });
     }
     if symbols.iter().all(|symbol| symbol.address == 0) {
         return Err(ProfileError::Hidden(KALLSYMS));

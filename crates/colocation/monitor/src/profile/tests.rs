@@ -1,6 +1,6 @@
 use super::build::{build, Sources};
 use super::*;
-use crate::fake::{self, Numbers, TEXT};
+use crate::fake::{self, RandomNumbers, TEXT};
 use std::string::ToString;
 use std::vec::Vec;
 
@@ -53,7 +53,7 @@ fn looks_up_by_name_and_by_address() {
 }
 
 /// Asks a profile everything.
-fn ask(profile: &Profile<'_>, numbers: &mut Numbers) {
+fn ask(profile: &Profile<'_>, numbers: &mut RandomNumbers) {
     let address = numbers.next();
     let _ = (profile.nearest(address), profile.nearest(TEXT + address % 0x1000), profile.release());
     let _ = (
@@ -70,10 +70,10 @@ fn no_bytes_make_the_decoder_stumble() {
     let good = sample();
     for length in 0..good.len() {
         if let Ok(profile) = Profile::decode(&good[..length]) {
-            ask(&profile, &mut Numbers(1));
+            ask(&profile, &mut RandomNumbers(1));
         }
     }
-    let mut numbers = Numbers(0x5eed);
+    let mut numbers = RandomNumbers(0x5eed);
     let mut taken = 0;
     for _ in 0..fake::rounds(20_000) {
         let mut bytes = good.clone();
@@ -189,7 +189,7 @@ fn type_information_gives_members_sizes_and_constants() {
 #[test]
 fn no_type_information_makes_the_parser_stumble() {
     let good = types().bytes();
-    let mut numbers = Numbers(77);
+    let mut numbers = RandomNumbers(77);
     for round in 0..fake::rounds(20_000) {
         let mut bytes = good.clone();
         for _ in 0..=numbers.below(4) {

@@ -13,41 +13,41 @@ mod tests;
 
 use super::btf::Btf;
 use super::build::Image;
+use super::fingerprints::{self, FingerprintSections, Mask, MaskKind, CHUNK};
 use super::format::Header;
-use super::listing::Line;
-use super::prints::{self, Kind, Mask, Parts, CHUNK};
+use super::listing::SymbolLine;
 use super::ProfileError;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 /// Where the kernel's part of the address space begins. Below it are offsets within a CPU's own data.
-const KERNEL: u64 = 0xffff_ffff_8000_0000;
+const KERNEL_HALF: u64 = 0xffff_ffff_8000_0000;
 /// Most bytes of an image in memory.
-const MOST: u64 = 256 << 20;
+const MAX_IMAGE_BYTES: u64 = 256 << 20;
 
-fn broken(rule: &'static str) -> ProfileError {
+fn unusable(rule: &'static str) -> ProfileError {
     ProfileError::Image(rule)
 }
 
 /// An image in memory, at the addresses at which it runs.
-pub(super) struct Loaded {
+pub(super) struct LoadedImage {
     base: u64,
     bytes: Vec<u8>,
     /// What of it comes from the file.
     known: Vec<Range<u64>>,
 }
 
-impl Loaded {
+impl LoadedImage {
     /// Lays the file out so that its first byte is at `text`.
     fn new(file: &[u8], text: u64) -> Result<Self, ProfileError> {
         let elf = Elf { file };
         let (segments, end) = elf.segments()?;
         let linked = segments.iter().map(|segment| segment.address).min();
-        let linked = linked.ok_or(broken("it has nothing to load"))?;
+        let linked = linked.ok_or(unusable("it has nothing to load"))?;
         let top = segments.iter().map(|s| s.address + s.file.len() as u64).max().unwrap_or(linked);
-        if top - linked > MOST {
-            return Err(broken("it is too large"));
+        if top - linked > MAX_IMAGE_BYTES {
+            return Err(unusable("it is too large"));
         }
         let mut bytes = vec![0; (top - linked) as usize];
         for segment in &segments {
@@ -78,12 +78,12 @@ impl Loaded {
         let mut starts: Vec<usize> = zeros().rev().take(3).collect();
         starts.reverse();
         let [wide, rest @ ..] = starts.as_slice() else {
-            return Err(broken("it has no relocations"));
+            return Err(unusable("it has no relocations"));
         };
         let (shrinking, growing) = match rest {
             [shrinking, growing] => (Some(*shrinking), *growing),
             [growing] => (None, *growing),
-            _ => return Err(broken("it has no relocations")),
+            _ => return Err(unusable("it has no relocations")),
         };
         let table = |range: Range<usize>| entries.get(range).unwrap_or_default().iter().copied();
         let address = |entry: u32| i64::from(entry as i32) as u64;
@@ -156,9 +156,9 @@ impl Elf<'_> {
     /// What is loaded into the kernel's part, and where the file ends.
     fn segments(&self) -> Result<(Vec<Segment>, usize), ProfileError> {
         if self.file.get(..6) != Some(b"\x7fELF\x02\x01") {
-            return Err(broken("it is no ELF file of 64 bits"));
+            return Err(unusable("it is no ELF file of 64 bits"));
         }
-        self.read().ok_or(broken("its tables are outside"))
+        self.read().ok_or(unusable("its tables are outside"))
     }
 
     fn read(&self) -> Option<(Vec<Segment>, usize)> {
@@ -179,7 +179,7 @@ impl Elf<'_> {
             let behind = offset.checked_add(bytes).filter(|&end| end <= length)?;
             end = end.max(behind);
             let kind = self.number::<4>(at)?;
-            if kind == LOAD && address >= KERNEL {
+            if kind == LOAD && address >= KERNEL_HALF {
                 address.checked_add(bytes)?;
                 segments.push(Segment { address, file: offset as usize..behind as usize });
             }
@@ -221,9 +221,9 @@ fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
 }
 
 /// Symbols by name.
-pub(super) struct Names<'a>(pub &'a [Line<'a>]);
+pub(super) struct SymbolNames<'a>(pub &'a [SymbolLine<'a>]);
 
-impl<'a> Names<'a> {
+impl<'a> SymbolNames<'a> {
     pub fn get(&self, name: &str) -> Option<u64> {
         self.0.iter().find(|symbol| symbol.name == name).map(|symbol| symbol.address)
     }
@@ -232,7 +232,7 @@ impl<'a> Names<'a> {
         Some(self.get(start)?..self.get(end)?)
     }
 
-    /// Names that begin so, without that.
+    /// SymbolNames that begin so, without that.
     pub fn beginning(&self, with: &'a str) -> impl Iterator<Item = (u64, &'a str)> + '_ {
         self.0
             .iter()
@@ -241,28 +241,29 @@ impl<'a> Names<'a> {
 }
 
 /// Fingerprints of `image` for a kernel with these symbols, sorted by address.
-pub(crate) fn prints(
+pub(crate) fn fingerprints(
     image: &Image<'_>,
-    symbols: &[Line<'_>],
+    symbols: &[SymbolLine<'_>],
     btf: &Btf<'_>,
     header: &Header,
-) -> Result<Parts, ProfileError> {
-    let names = Names(symbols);
-    let running = build_id(image.notes).ok_or(broken("the running kernel has no build ID"))?;
+) -> Result<FingerprintSections, ProfileError> {
+    let names = SymbolNames(symbols);
+    let running = build_id(image.notes).ok_or(unusable("the running kernel has no build ID"))?;
     let elf = Elf { file: image.vmlinux };
     elf.segments()?;
     if elf.build_id() != Some(running) {
-        return Err(broken("it is of another build than the running kernel"));
+        return Err(unusable("it is of another build than the running kernel"));
     }
-    let loaded = Loaded::new(image.vmlinux, header.text)?;
+    let loaded = LoadedImage::new(image.vmlinux, header.text)?;
     let covered = covered(&loaded, &names)?;
     let masks = patched::masks(&loaded, &names, btf, image.calls_changed)?;
     Ok(encode(&loaded, image.key, &covered, &masks))
 }
 
 /// Text, and what of the read-only data is not written at boot.
-fn covered(loaded: &Loaded, names: &Names<'_>) -> Result<Vec<Range<u64>>, ProfileError> {
-    let range = |start, end| names.range(start, end).ok_or(broken("the kernel has no such ranges"));
+fn covered(loaded: &LoadedImage, names: &SymbolNames<'_>) -> Result<Vec<Range<u64>>, ProfileError> {
+    let range =
+        |start, end| names.range(start, end).ok_or(unusable("the kernel has no such ranges"));
     let text = range("_stext", "_etext")?;
     let rodata = range("__start_rodata", "__end_rodata")?;
     let written = range("__start_ro_after_init", "__end_ro_after_init")?;
@@ -278,13 +279,20 @@ fn covered(loaded: &Loaded, names: &Names<'_>) -> Result<Vec<Range<u64>>, Profil
     let sorted = whole.windows(2).all(|pair| pair[0].end <= pair[1].start);
     (sorted && !whole.is_empty())
         .then_some(whole)
-        .ok_or(broken("the kernel's text and read-only data are not in it"))
+        .ok_or(unusable("the kernel's text and read-only data are not in it"))
 }
 
 /// The sections of the profile; `masks` are by address, sorted, without overlaps.
-fn encode(loaded: &Loaded, key: [u64; 2], covered: &[Range<u64>], masks: &[Mask]) -> Parts {
-    let mut parts =
-        Parts { key: key.iter().flat_map(|word| word.to_le_bytes()).collect(), ..Parts::default() };
+fn encode(
+    loaded: &LoadedImage,
+    key: [u64; 2],
+    covered: &[Range<u64>],
+    masks: &[Mask],
+) -> FingerprintSections {
+    let mut parts = FingerprintSections {
+        key: key.iter().flat_map(|word| word.to_le_bytes()).collect(),
+        ..FingerprintSections::default()
+    };
     let mut placed: Vec<Mask> = Vec::new();
     let mut place = 0;
     for range in covered {
@@ -296,7 +304,7 @@ fn encode(loaded: &Loaded, key: [u64; 2], covered: &[Range<u64>], masks: &[Mask]
         placed.extend(mine.filter_map(|mask| {
             // Of one across an edge only the part inside, where nothing can be told.
             let (at, end) = (mask.at.max(range.start), mask.end().min(range.end));
-            let kind = if (at, end) == (mask.at, mask.end()) { mask.kind } else { Kind::Any };
+            let kind = if (at, end) == (mask.at, mask.end()) { mask.kind } else { MaskKind::Any };
             Some(Mask { at: at - range.start + place, bytes: u8::try_from(end - at).ok()?, kind })
         }));
         for address in range.clone().step_by(CHUNK) {
@@ -307,10 +315,12 @@ fn encode(loaded: &Loaded, key: [u64; 2], covered: &[Range<u64>], masks: &[Mask]
             let count = rest.iter().take_while(|mask| mask.at < end).count();
             let own = rest.get(..count).unwrap_or_default();
             let bytes = loaded.at(address).copied().unwrap_or([0; CHUNK]);
-            parts.prints.extend(prints::print(key, address, &bytes, own).to_le_bytes());
+            parts
+                .fingerprints
+                .extend(fingerprints::fingerprint(key, address, &bytes, own).to_le_bytes());
         }
         place += range.end - range.start;
     }
-    parts.masks = prints::encode_masks(&placed);
+    parts.masks = fingerprints::encode_masks(&placed);
     parts
 }

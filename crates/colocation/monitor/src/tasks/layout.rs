@@ -31,14 +31,14 @@ impl Lock {
     }
 
     /// Whether nobody changes what it guards; readers do not matter.
-    pub fn quiet<M: KernelMemory>(&self, kernel: &Kernel<'_, M>) -> bool {
+    pub fn has_no_writer<M: KernelMemory>(&self, kernel: &Kernel<'_, M>) -> bool {
         kernel.number(self.address, self.bytes).is_some_and(|value| value & self.writer == 0)
     }
 }
 
 /// The lists of control groups.
 #[derive(Clone, Copy, Debug)]
-pub struct Groups {
+pub struct CgroupLayout {
     /// The table's address and how many lists it has.
     pub table: u64,
     pub buckets: u64,
@@ -53,12 +53,12 @@ pub struct Groups {
 
 /// Addresses and offsets.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub struct TaskLayout {
     pub lists: Lists,
     pub xarrays: XArrays,
     pub init_task: u64,
     /// Address of `init_pid_ns.idr`'s xarray.
-    pub pids: u64,
+    pub pid_index: u64,
     pub tasklist_lock: Lock,
     pub pidmap_lock: Lock,
     // In `task_struct`.
@@ -77,7 +77,7 @@ pub struct Layout {
     pub signal: u64,
     pub group_leader: u64,
     pub thread_pid: u64,
-    pub links: [u64; 2],
+    pub pid_links: [u64; 2],
     // In `signal_struct`.
     pub thread_head: u64,
     pub signal_tgid: u64,
@@ -85,10 +85,10 @@ pub struct Layout {
     pub pid_tasks: [u64; 2],
     pub pid_number: u64,
     pub pid_count: u64,
-    pub groups: Option<Groups>,
+    pub groups: Option<CgroupLayout>,
 }
 
-impl Layout {
+impl TaskLayout {
     pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
         let symbol = |name: &str| {
             profile.symbol(name).ok_or_else(|| ProfileError::Missing(format!("symbol {name}")))
@@ -109,7 +109,7 @@ impl Layout {
             lists: Lists::new(profile)?,
             xarrays: XArrays::new(profile)?,
             init_task: symbol("init_task")?,
-            pids: symbol("init_pid_ns")?
+            pid_index: symbol("init_pid_ns")?
                 .wrapping_add(offset(profile, "pid_namespace", "idr")?)
                 .wrapping_add(offset(profile, "idr", "idr_rt")?),
             // include/asm-generic/qrwlock.h: the writer's byte is the lowest.
@@ -130,7 +130,7 @@ impl Layout {
             signal: task("signal")?,
             group_leader: task("group_leader")?,
             thread_pid: task("thread_pid")?,
-            links: types.map(|kind| pid_links + kind * node),
+            pid_links: types.map(|kind| pid_links + kind * node),
             thread_head: offset(profile, "signal_struct", "thread_head")?,
             signal_tgid: offset(profile, "signal_struct", "pids")? + types[1] * 8,
             pid_tasks: types.map(|kind| pid_tasks + kind * 8),
@@ -157,7 +157,7 @@ impl Layout {
     }
 }
 
-fn groups(profile: &Profile<'_>) -> Result<Groups, ProfileError> {
+fn groups(profile: &Profile<'_>) -> Result<CgroupLayout, ProfileError> {
     let symbol = |name: &str| {
         profile.symbol(name).ok_or_else(|| ProfileError::Missing(format!("symbol {name}")))
     };
@@ -165,7 +165,7 @@ fn groups(profile: &Profile<'_>) -> Result<Groups, ProfileError> {
     let behind =
         profile.symbols_from(table.saturating_add(1)).next().map_or(table, |symbol| symbol.address);
     let list = |name: &str| offset(profile, "css_set", name);
-    Ok(Groups {
+    Ok(CgroupLayout {
         table,
         buckets: ((behind - table) / 8).min(MAX_BUCKETS),
         hlist: list("hlist")?,

@@ -1,12 +1,12 @@
 //! Findings of this check, in words.
 
-use super::layout::Layout;
-use super::task::{name, Identity, Task};
-use super::{mend, view};
+use super::layout::TaskLayout;
+use super::task::{name, Identity, TaskState};
+use super::{repair, view};
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
-use crate::walk::Broken;
+use crate::walk::WalkError;
 use alloc::format;
 use alloc::string::{String, ToString};
 
@@ -25,19 +25,19 @@ pub fn names(views: u8) -> String {
 /// A task that is missing from `views`, and how it is put back.
 pub fn finding<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
-    layout: &Layout,
+    layout: &TaskLayout,
     identity: Identity,
     views: u8,
 ) -> Finding {
-    let task = Task::read(kernel, layout, identity.task);
-    let leads = task.is_none_or(|task| task.leads());
+    let task = TaskState::read(kernel, layout, identity.task);
+    let leads = task.is_none_or(|task| task.is_leader());
     let what = match task {
-        Some(task) if task.kernel_thread() => "hidden kernel thread",
+        Some(task) if task.is_kernel_thread() => "hidden kernel thread",
         _ if leads => "hidden process",
         _ => "hidden thread",
     };
     let process = match task {
-        Some(task) if !task.leads() => {
+        Some(task) if !task.is_leader() => {
             let number = kernel.u32(identity.task.wrapping_add(layout.tgid)).unwrap_or(0);
             format!(" of {}, process {number}", name(kernel, layout, task.leader))
         }
@@ -56,15 +56,17 @@ pub fn finding<M: KernelMemory>(
         owner: "nobody".to_string(),
         expected: format!("in {}", names(views)),
         found: format!("not there{seen}"),
-        repairs: mend::repairs(kernel, layout, &identity, views),
+        repairs: repair::repairs(kernel, layout, &identity, views),
     }
 }
 
 /// The list of processes cannot be followed to its end.
-pub fn broken_list(layout: &Layout, broken: Broken) -> Finding {
+pub fn broken_list(layout: &TaskLayout, broken: WalkError) -> Finding {
     let (address, found) = match broken {
-        Broken::Wild(address) => (address, format!("a link to {address:#x}, where no process is")),
-        Broken::TooLong => {
+        WalkError::WildPointer(address) => {
+            (address, format!("a link to {address:#x}, where no process is"))
+        }
+        WalkError::TooLong => {
             (layout.init_task, "a ring that does not come back to its beginning".to_string())
         }
     };

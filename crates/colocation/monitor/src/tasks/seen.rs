@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 /// A set of kernel addresses with eight bits each, in a table that grows.
 ///
 /// An entry is one word: the upper eight bits of a kernel's address are always ones, and hold the bits here.
-pub struct Seen {
+pub struct SeenTasks {
     table: Vec<u64>,
     count: usize,
     limit: usize,
@@ -15,7 +15,7 @@ pub struct Seen {
 const FIRST_SLOTS: usize = 512;
 const TOP: u64 = 0xff << 56;
 
-impl Seen {
+impl SeenTasks {
     /// Takes up to `limit` addresses.
     pub fn new(limit: usize) -> Self {
         Self { table: vec![0; FIRST_SLOTS], count: 0, limit }
@@ -93,8 +93,8 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn holds_what_was_added_up_to_its_limit() {
-        let mut seen = Seen::new(5000);
+    fn is_current_what_was_added_up_to_its_limit() {
+        let mut seen = SeenTasks::new(5000);
         let address = |i: u64| 0xffff_8880_0000_0000 + i * 64;
         for round in 0..2 {
             for i in 0..5000 {

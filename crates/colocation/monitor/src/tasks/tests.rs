@@ -3,35 +3,26 @@ mod fuzz;
 mod linux;
 
 use super::*;
+use crate::fake::CallBudget;
 use linux::{Leave, Linux, LEAVES};
 use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
-/// A slice of so many questions.
-struct Questions(u32);
-
-impl Budget for Questions {
-    fn spent(&mut self) -> bool {
-        self.0 = self.0.saturating_sub(1);
-        self.0 == 0
-    }
-}
-
-/// Does `steps` slices of `questions` each, and `between` them something.
+/// Does `steps` slices of `calls` budget calls each, and `between` them something.
 fn run(
     linux: &Linux,
     steps: u32,
-    questions: u32,
+    calls: u64,
     mut between: impl FnMut(u32),
 ) -> (Vec<Finding>, u64, u64) {
     let profile = Profile::decode(&linux.profile).unwrap();
     let kernel = Kernel::new(&profile, &linux.memory);
-    let mut tasks = Tasks::new(&profile).unwrap();
+    let mut tasks = TaskCheck::new(&profile).unwrap();
     let (mut findings, mut retries, mut passes) = (Vec::new(), 0, 0);
     for step in 0..steps {
         let mut found = |finding| findings.push(finding);
-        if tasks.step(&kernel, &mut Questions(questions), &mut found, &mut retries) != Step::Spent {
+        if tasks.step(&kernel, &mut CallBudget(calls), &mut found, &mut retries) != Step::Spent {
             passes += 1;
         }
         between(step);
@@ -62,16 +53,16 @@ fn system(ring: bool) -> (Linux, [u64; 4]) {
 fn a_sound_system_gives_no_finding() {
     for ring in [false, true] {
         let (linux, _) = system(ring);
-        for questions in [2, 3, 7, 100, 100_000] {
+        for calls in [2, 3, 7, 100, 100_000] {
             let (findings, retries, passes) =
-                run(&linux, 5000 / questions.min(1000) + 5, questions, |_| {});
+                run(&linux, 5000 / calls.min(1000) as u32 + 5, calls, |_| {});
             assert_eq!((findings, retries), (vec![], 0));
-            assert!(passes > 0, "{questions}");
+            assert!(passes > 0, "{calls}");
         }
         let profile = Profile::decode(&linux.profile).unwrap();
         let kernel = Kernel::new(&profile, &linux.memory);
-        let mut tasks = Tasks::new(&profile).unwrap();
-        let step = tasks.step(&kernel, &mut Questions(100_000), &mut |_| {}, &mut 0);
+        let mut tasks = TaskCheck::new(&profile).unwrap();
+        let step = tasks.step(&kernel, &mut CallBudget(100_000), &mut |_| {}, &mut 0);
         assert_eq!(step, Step::Done(linux.live.borrow().len() as u64));
     }
 }
@@ -174,7 +165,7 @@ fn a_kernel_thread_and_a_process_with_threads_are_named_as_such() {
 fn a_number_taken_out_of_the_index_is_put_back() {
     for (number, counted) in [(64, true), (64, false), (3, true), (70, true)] {
         let (linux, _) = system(false);
-        // Numbers 64 to 127 are all in use: their node has nothing free, and its parent says so.
+        // RandomNumbers 64 to 127 are all in use: their node has nothing free, and its parent says so.
         for number in 65..128 {
             linux.spawn("more", number, None);
         }
@@ -316,10 +307,10 @@ fn a_finding_comes_after_three_looks_and_then_less_and_less_often() {
     let mut at = Vec::new();
     let profile = Profile::decode(&linux.profile).unwrap();
     let kernel = Kernel::new(&profile, &linux.memory);
-    let mut tasks = Tasks::new(&profile).unwrap();
+    let mut tasks = TaskCheck::new(&profile).unwrap();
     hide(&linux, alone, view::TASKS, Leave::Poison);
     for step in 0..100 {
-        tasks.step(&kernel, &mut Questions(100_000), &mut |_| at.push(step), &mut 0);
+        tasks.step(&kernel, &mut CallBudget(100_000), &mut |_| at.push(step), &mut 0);
     }
     assert_eq!(at, [3, 6, 12, 24, 48, 96]);
 }
@@ -342,7 +333,7 @@ fn a_damaged_list_is_one_finding_and_the_pass_goes_on() {
 fn what_the_profile_lacks_is_named() {
     let bytes = crate::fake::profile(&[], &[("#PIDTYPE_PID", 0, 0), ("#PIDTYPE_TGID", 1, 0)]);
     let profile = Profile::decode(&bytes).unwrap();
-    let Err(error) = Tasks::new(&profile) else { panic!() };
+    let Err(error) = TaskCheck::new(&profile) else { panic!() };
     assert!(matches!(error, ProfileError::Missing(_)), "{error}");
     let _: String = std::format!("{error}");
 }

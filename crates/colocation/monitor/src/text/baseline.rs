@@ -8,13 +8,13 @@ use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
 /// A page of the copy, in whole words.
-type Copy = Box<[u64; PAGE_WORDS]>;
+type PageCopy = Box<[u64; PAGE_WORDS]>;
 
 /// Pages of two ranges, numbered from the first of text on. What could not be read is not there.
 #[derive(Debug)]
 pub(super) struct Baseline {
     ranges: [Range<u64>; 2],
-    pages: Vec<Option<Copy>>,
+    pages: Vec<Option<PageCopy>>,
 }
 
 impl Baseline {
@@ -126,7 +126,7 @@ impl Baseline {
     }
 }
 
-fn copy(live: &Page) -> Option<Copy> {
+fn copy(live: &Page) -> Option<PageCopy> {
     let mut words = Vec::new();
     words.try_reserve_exact(PAGE_WORDS).ok()?;
     words.extend(live.iter().map(|word| word.load(Relaxed)));

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 /// What a kernel lacks, so that its text cannot be told from tampering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Missing(pub &'static str);
+pub(super) struct MissingItem(pub &'static str);
 
 /// A table in read-only data.
 #[derive(Clone, Debug, Default)]
@@ -102,7 +102,7 @@ pub(super) struct Owners {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct TextLayout {
     pub stext: u64,
     pub etext: u64,
     pub text: Range<u64>,
@@ -131,25 +131,25 @@ fn pages(range: Range<u64>) -> Range<u64> {
     range.start & !(PAGE - 1)..(range.end + PAGE - 1) & !(PAGE - 1)
 }
 
-fn symbol(profile: &Profile<'_>, name: &'static str) -> Result<u64, Missing> {
-    profile.symbol(name).ok_or(Missing(name))
+fn symbol(profile: &Profile<'_>, name: &'static str) -> Result<u64, MissingItem> {
+    profile.symbol(name).ok_or(MissingItem(name))
 }
 
 /// Member offsets by name; the first that is missing is the error.
 struct Members<'p, 'a>(&'p Profile<'a>, &'static str);
 
 impl Members<'_, '_> {
-    fn offset(&self, path: &'static str) -> Result<u64, Missing> {
-        self.0.field(self.1, path).map(|field| field.offset).ok_or(Missing(path))
+    fn offset(&self, path: &'static str) -> Result<u64, MissingItem> {
+        self.0.field(self.1, path).map(|field| field.offset).ok_or(MissingItem(path))
     }
 
-    fn size(&self) -> Result<u64, Missing> {
-        self.0.size_of(self.1).filter(|&size| size > 0).ok_or(Missing(self.1))
+    fn size(&self) -> Result<u64, MissingItem> {
+        self.0.size_of(self.1).filter(|&size| size > 0).ok_or(MissingItem(self.1))
     }
 }
 
-impl Layout {
-    pub fn new(profile: &Profile<'_>) -> Result<Self, Missing> {
+impl TextLayout {
+    pub fn new(profile: &Profile<'_>) -> Result<Self, MissingItem> {
         let stext = symbol(profile, "_stext")?;
         let etext = symbol(profile, "_etext")?;
         let rodata = symbol(profile, "__start_rodata")?..symbol(profile, "__end_rodata")?;
@@ -158,7 +158,7 @@ impl Layout {
             image.start <= range.start && range.start < range.end && range.end <= image.end
         };
         if !inside(&(stext..etext)) || !inside(&rodata) || etext > rodata.start {
-            return Err(Missing("text and read-only data in order"));
+            return Err(MissingItem("text and read-only data in order"));
         }
         let trampolines = match (
             profile.symbol("__static_call_text_start"),
@@ -192,7 +192,7 @@ impl Layout {
     }
 }
 
-fn jumps(profile: &Profile<'_>) -> Result<(Option<Table>, u64), Missing> {
+fn jumps(profile: &Profile<'_>) -> Result<(Option<Table>, u64), MissingItem> {
     let Some(start) = profile.symbol("__start___jump_table") else { return Ok((None, 0)) };
     let entry = Members(profile, "jump_entry");
     let table = Table {
@@ -205,7 +205,7 @@ fn jumps(profile: &Profile<'_>) -> Result<(Option<Table>, u64), Missing> {
     Ok((Some(table), Members(profile, "static_key").offset("enabled")?))
 }
 
-fn calls(profile: &Profile<'_>) -> Result<(Option<Table>, u64), Missing> {
+fn calls(profile: &Profile<'_>) -> Result<(Option<Table>, u64), MissingItem> {
     let Some(start) = profile.symbol("__start_static_call_sites") else { return Ok((None, 0)) };
     let entry = Members(profile, "static_call_site");
     let table = Table {
@@ -218,7 +218,7 @@ fn calls(profile: &Profile<'_>) -> Result<(Option<Table>, u64), Missing> {
     Ok((Some(table), Members(profile, "static_call_key").offset("func")?))
 }
 
-fn ftrace(profile: &Profile<'_>) -> Result<Option<Ftrace>, Missing> {
+fn ftrace(profile: &Profile<'_>) -> Result<Option<Ftrace>, MissingItem> {
     let Some(pages) = profile.symbol("ftrace_pages_start") else { return Ok(None) };
     let page = Members(profile, "ftrace_page");
     let record = Members(profile, "dyn_ftrace");
@@ -257,7 +257,7 @@ fn ftrace(profile: &Profile<'_>) -> Result<Option<Ftrace>, Missing> {
     Ok(Some(found))
 }
 
-fn probes(profile: &Profile<'_>) -> Result<Option<Probes>, Missing> {
+fn probes(profile: &Profile<'_>) -> Result<Option<Probes>, MissingItem> {
     let Some(table) = profile.symbol("kprobe_table") else { return Ok(None) };
     let probe = Members(profile, "kprobe");
     let mut found = Probes {
@@ -285,7 +285,7 @@ fn probes(profile: &Profile<'_>) -> Result<Option<Probes>, Missing> {
 fn poke(profile: &Profile<'_>) -> Poke {
     let desc = Members(profile, "bp_patching_desc");
     let entry = Members(profile, "text_poke_loc");
-    let known = || -> Result<Poke, Missing> {
+    let known = || -> Result<Poke, MissingItem> {
         Ok(Poke {
             desc: profile.symbol("bp_desc"),
             refs: desc.offset("refs")?,
@@ -306,7 +306,7 @@ fn poke(profile: &Profile<'_>) -> Poke {
     }
 }
 
-fn owners(profile: &Profile<'_>) -> Result<Owners, Missing> {
+fn owners(profile: &Profile<'_>) -> Result<Owners, MissingItem> {
     let module = Members(profile, "module");
     let mut found = Owners {
         modules: List { head: symbol(profile, "modules")?, link: module.offset("list")? },

@@ -4,12 +4,12 @@
 
 use super::baseline::Baseline;
 use super::code::{self, CALL, INT3, JMP};
-use super::layout::Layout;
+use super::layout::TextLayout;
 use super::owner;
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
-use crate::profile::prints::{print, Chunk, Cursor, Kind, Mask, CHUNK};
+use crate::profile::fingerprints::{fingerprint, Chunk, ChunkCursor, Mask, MaskKind, CHUNK};
 use crate::profile::Profile;
 use alloc::format;
 use alloc::string::String;
@@ -39,8 +39,8 @@ const INDIRECT_THUNK: &str = "__x86_indirect_";
 
 /// The comparison, where it is.
 #[derive(Debug, Default)]
-pub(super) struct Package {
-    cursor: Cursor,
+pub(super) struct PackageComparison {
+    cursor: ChunkCursor,
     key: [u64; 2],
     return_thunks: Vec<u64>,
     /// What differs, as far as it goes without a gap.
@@ -48,18 +48,18 @@ pub(super) struct Package {
     told: usize,
 }
 
-impl Package {
+impl PackageComparison {
     /// `None` where the profile has no fingerprints.
     pub fn new(profile: &Profile<'_>) -> Option<Self> {
         let return_thunks = RETURN_THUNKS.iter().filter_map(|name| profile.symbol(name)).collect();
-        Some(Self { key: profile.prints_key()?, return_thunks, ..Self::default() })
+        Some(Self { key: profile.fingerprint_key()?, return_thunks, ..Self::default() })
     }
 
     /// Compares some chunks; true when there are no more.
-    pub fn go_on<M: KernelMemory>(
+    pub fn advance<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
-        layout: &Layout,
+        layout: &TextLayout,
         baseline: &mut Baseline,
         found: &mut dyn FnMut(Finding),
     ) -> bool {
@@ -120,20 +120,20 @@ impl Package {
         bytes: &[u8; CHUNK],
         read: impl Fn(u64, &mut [u8]) -> Option<()>,
     ) -> bool {
-        let is_legal = |mask: &Mask| {
+        let is_allowed = |mask: &Mask| {
             let mut code = [0; 8];
             let Some(code) = code.get_mut(..mask.bytes.into()) else {
-                return mask.kind == Kind::Any;
+                return mask.kind == MaskKind::Any;
             };
             match mask.kind {
-                Kind::Any => true,
+                MaskKind::Any => true,
                 _ if read(mask.at, code).is_none() => true,
-                Kind::Return => self.is_return(mask.at, code),
-                Kind::Indirect => is_indirect(profile, mask.at, code),
+                MaskKind::Return => self.is_return(mask.at, code),
+                MaskKind::Indirect => is_indirect(profile, mask.at, code),
             }
         };
-        print(self.key, chunk.address, bytes, &chunk.masks) == chunk.print
-            && chunk.masks.iter().all(is_legal)
+        fingerprint(self.key, chunk.address, bytes, &chunk.masks) == chunk.fingerprint
+            && chunk.masks.iter().all(is_allowed)
     }
 
     fn is_return(&self, at: u64, bytes: &[u8]) -> bool {
@@ -148,7 +148,7 @@ impl Package {
     fn tell<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
-        layout: &Layout,
+        layout: &TextLayout,
         baseline: &Baseline,
         found: &mut dyn FnMut(Finding),
     ) {
@@ -197,7 +197,7 @@ fn beginning<M: KernelMemory>(kernel: &Kernel<'_, M>, range: &Range<u64>) -> Str
 /// Whose code a call or jump in `range` leads to, out of the kernel's image.
 fn leads_to<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
-    layout: &Layout,
+    layout: &TextLayout,
     baseline: &Baseline,
     range: &Range<u64>,
 ) -> Option<String> {

@@ -1,8 +1,8 @@
 //! Words for people, and the transaction.
 
 use super::code;
-use super::layout::Layout;
-use super::look::Run;
+use super::compare::Change;
+use super::layout::TextLayout;
 use super::owner;
 use crate::finding::{Finding, Repair};
 use crate::kernel::Kernel;
@@ -19,28 +19,28 @@ const SHOWN: usize = 16;
 
 pub(super) fn finding<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
-    layout: &Layout,
-    run: &Run,
+    layout: &TextLayout,
+    change: &Change,
 ) -> Finding {
-    let is_text = layout.text.contains(&run.address);
-    let words = run.words.iter().map(|&(address, expected, value)| {
+    let is_text = layout.text.contains(&change.address);
+    let words = change.words.iter().map(|&(address, expected, value)| {
         Some(RepairWord { address: kernel.physical(address)?, expected, value })
     });
     let words: Option<Vec<RepairWord>> = words.collect();
     let (found, expected, leads) = if is_text {
-        (hex(&run.found), hex(&run.expected), leads_to(run))
+        (hex(&change.found), hex(&change.expected), leads_to(change))
     } else {
-        let first = run.words.first().copied().unwrap_or_default();
+        let first = change.words.first().copied().unwrap_or_default();
         (
-            pointer(kernel, layout, first.1, run),
-            pointer(kernel, layout, first.2, run),
+            pointer(kernel, layout, first.1, change),
+            pointer(kernel, layout, first.2, change),
             Some(first.1),
         )
     };
     Finding {
         what: if is_text { "kernel text changed" } else { "read-only data changed" }.into(),
-        address: run.address,
-        symbol: owner::symbol(kernel, run.address),
+        address: change.address,
+        symbol: owner::symbol(kernel, change.address),
         owner: leads
             .and_then(|to| owner::name(kernel, &layout.owners, to))
             .unwrap_or_else(|| "nobody".into()),
@@ -51,13 +51,13 @@ pub(super) fn finding<M: KernelMemory>(
 }
 
 /// Where a call or jump in the changed bytes leads to.
-fn leads_to(run: &Run) -> Option<u64> {
-    (0..run.code.len()).find_map(|skip| {
-        let bytes = run.code.get(skip..)?;
-        let at = run.code_at + skip as u64;
+fn leads_to(change: &Change) -> Option<u64> {
+    (0..change.code.len()).find_map(|skip| {
+        let bytes = change.code.get(skip..)?;
+        let at = change.code_at + skip as u64;
         // Wholly before the change, or behind it: an instruction of Linux's own.
         let length = if bytes.first() == Some(&0x48) { 12 } else { 5 };
-        (at + length > run.address && at < run.end()).then(|| code::target(at, bytes))?
+        (at + length > change.address && at < change.end()).then(|| code::target(at, bytes))?
     })
 }
 
@@ -75,11 +75,11 @@ fn hex(bytes: &[u8]) -> String {
 /// A word of data, with the symbol that it points to.
 fn pointer<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
-    layout: &Layout,
+    layout: &TextLayout,
     word: u64,
-    run: &Run,
+    change: &Change,
 ) -> String {
-    let more = run.words.len().saturating_sub(1);
+    let more = change.words.len().saturating_sub(1);
     let mut text = format!("{word:#018x}");
     if let Some(name) = owner::name(kernel, &layout.owners, word) {
         let _ = write!(text, " ({name})");

@@ -1,7 +1,7 @@
 //! The places in text that Linux patches while it runs, found once, from its own tables.
 
 use super::baseline::Baseline;
-use super::layout::{Ftrace, Layout, Table};
+use super::layout::{Ftrace, Table, TextLayout};
 use super::walk;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
@@ -16,7 +16,7 @@ const END: u32 = u32::MAX;
 
 /// What Linux writes at a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SiteKind {
     /// A jump label; the address of its key, the target, whether it is a jump while the key is off.
     Jump { key: u64, target: u64, branch: bool },
     /// A static call; the address of its key, whether control does not come back.
@@ -32,7 +32,7 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub address: u64,
-    pub kind: Kind,
+    pub kind: SiteKind,
     next: u32,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    fn add(&mut self, layout: &Layout, address: u64, kind: Kind) {
+    fn add(&mut self, layout: &TextLayout, address: u64, kind: SiteKind) {
         self.text = layout.text.start;
         if address < layout.stext || address >= layout.etext || self.sites.len() >= LIMIT {
             return;
@@ -78,7 +78,7 @@ impl Sites {
 
 /// Where the search is.
 #[derive(Clone, Copy, Debug)]
-enum At {
+enum SearchStage {
     Jumps(u64),
     Calls(u64),
     Trampolines(u64),
@@ -90,68 +90,68 @@ enum At {
 
 /// The search for sites.
 #[derive(Debug)]
-pub(super) struct Search(At);
+pub(super) struct SiteSearch(SearchStage);
 
-/// Entries looked at in a call of [`Search::go_on`].
+/// Entries looked at in a call of [`SiteSearch::advance`].
 const BATCH: u64 = 32;
 
-impl Search {
+impl SiteSearch {
     pub fn new() -> Self {
-        Self(At::Jumps(0))
+        Self(SearchStage::Jumps(0))
     }
 
     /// Adds some sites to `sites`; true when there are no more.
-    pub fn go_on<M: KernelMemory>(
+    pub fn advance<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
-        layout: &Layout,
+        layout: &TextLayout,
         baseline: &Baseline,
         sites: &mut Sites,
     ) -> bool {
         self.0 = match self.0 {
-            At::Jumps(from) => match &layout.jumps {
+            SearchStage::Jumps(from) => match &layout.jumps {
                 Some(table) if !ended(table, from) => {
                     jumps(layout, baseline, table, from, sites);
-                    At::Jumps(from + BATCH)
+                    SearchStage::Jumps(from + BATCH)
                 }
-                _ => At::Calls(0),
+                _ => SearchStage::Calls(0),
             },
-            At::Calls(from) => match &layout.calls {
+            SearchStage::Calls(from) => match &layout.calls {
                 Some(table) if !ended(table, from) => {
                     calls(layout, baseline, table, from, sites);
-                    At::Calls(from + BATCH)
+                    SearchStage::Calls(from + BATCH)
                 }
-                _ => At::Trampolines(layout.trampolines.start),
+                _ => SearchStage::Trampolines(layout.trampolines.start),
             },
-            At::Trampolines(from) => match trampolines(kernel, layout, from, sites) {
-                Some(next) => At::Trampolines(next),
-                None => At::Entries(
+            SearchStage::Trampolines(from) => match trampolines(kernel, layout, from, sites) {
+                Some(next) => SearchStage::Trampolines(next),
+                None => SearchStage::Entries(
                     layout.ftrace.as_ref().and_then(|ftrace| kernel.u64(ftrace.pages)),
                     0,
                     0,
                 ),
             },
-            At::Entries(Some(page), from, pages) if page != 0 && pages < walk::LIMIT => {
+            SearchStage::Entries(Some(page), from, pages) if page != 0 && pages < walk::LIMIT => {
                 match layout
                     .ftrace
                     .as_ref()
                     .and_then(|f| entries(kernel, layout, f, page, from, sites))
                 {
-                    Some(Next::Record(next)) => At::Entries(Some(page), next, pages),
-                    Some(Next::Page(page)) => At::Entries(Some(page), 0, pages + 1),
-                    None => At::Ftrace,
+                    Some(NextEntry::Record(next)) => SearchStage::Entries(Some(page), next, pages),
+                    Some(NextEntry::Page(page)) => SearchStage::Entries(Some(page), 0, pages + 1),
+                    None => SearchStage::Ftrace,
                 }
             }
-            At::Entries(..) => At::Ftrace,
-            At::Ftrace => {
+            SearchStage::Entries(..) => SearchStage::Ftrace,
+            SearchStage::Ftrace => {
                 for address in layout.ftrace_calls.iter().flatten() {
-                    sites.add(layout, *address, Kind::Ftrace);
+                    sites.add(layout, *address, SiteKind::Ftrace);
                 }
-                At::Done
+                SearchStage::Done
             }
-            At::Done => At::Done,
+            SearchStage::Done => SearchStage::Done,
         };
-        matches!(self.0, At::Done) || sites.len() >= LIMIT
+        matches!(self.0, SearchStage::Done) || sites.len() >= LIMIT
     }
 }
 
@@ -173,14 +173,14 @@ fn relative(baseline: &Baseline, at: u64) -> Option<u64> {
     Some(at.wrapping_add(i64::from(i32::from_le_bytes(bytes)) as u64))
 }
 
-fn jumps(layout: &Layout, baseline: &Baseline, table: &Table, from: u64, sites: &mut Sites) {
+fn jumps(layout: &TextLayout, baseline: &Baseline, table: &Table, from: u64, sites: &mut Sites) {
     for at in batch(table, from) {
         let mut add = || -> Option<()> {
             let key_at = at + table.key;
             let mut key = [0; 8];
             baseline.bytes(key_at, &mut key)?;
             let key = key_at.wrapping_add(u64::from_le_bytes(key));
-            let kind = Kind::Jump {
+            let kind = SiteKind::Jump {
                 key: key & !3,
                 target: relative(baseline, at + table.target)?,
                 branch: key & 1 != 0,
@@ -192,11 +192,11 @@ fn jumps(layout: &Layout, baseline: &Baseline, table: &Table, from: u64, sites: 
     }
 }
 
-fn calls(layout: &Layout, baseline: &Baseline, table: &Table, from: u64, sites: &mut Sites) {
+fn calls(layout: &TextLayout, baseline: &Baseline, table: &Table, from: u64, sites: &mut Sites) {
     for at in batch(table, from) {
         let mut add = || -> Option<()> {
             let key = relative(baseline, at + table.key)?;
-            let kind = Kind::Call { key: key & !3, tail: key & 1 != 0 };
+            let kind = SiteKind::Call { key: key & !3, tail: key & 1 != 0 };
             sites.add(layout, relative(baseline, at + table.code)?, kind);
             Some(())
         };
@@ -207,7 +207,7 @@ fn calls(layout: &Layout, baseline: &Baseline, table: &Table, from: u64, sites: 
 /// Names of trampolines begin with `__SCT__`, of their keys with `__SCK__`. Returns where to go on.
 fn trampolines<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
-    layout: &Layout,
+    layout: &TextLayout,
     from: u64,
     sites: &mut Sites,
 ) -> Option<u64> {
@@ -216,35 +216,35 @@ fn trampolines<M: KernelMemory>(
     for symbol in symbols.by_ref().take(BATCH as usize) {
         let Some(name) = symbol.name.strip_prefix("__SCT__") else { continue };
         if let Some(key) = kernel.profile.symbol(&alloc::format!("__SCK__{name}")) {
-            sites.add(layout, symbol.address, Kind::Trampoline { key });
+            sites.add(layout, symbol.address, SiteKind::Trampoline { key });
         }
     }
     // Symbols at one address stay together, where the batch ends between them some are seen twice.
     symbols.next().map(|symbol| symbol.address).filter(|&next| next > from)
 }
 
-enum Next {
+enum NextEntry {
     Record(u64),
     Page(u64),
 }
 
 fn entries<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
-    layout: &Layout,
+    layout: &TextLayout,
     ftrace: &Ftrace,
     page: u64,
     from: u64,
     sites: &mut Sites,
-) -> Option<Next> {
+) -> Option<NextEntry> {
     let count = u64::from(kernel.u32(page.wrapping_add(ftrace.page_index))?);
     let records = kernel.u64(page.wrapping_add(ftrace.page_records))?;
     let end = count.min(LIMIT as u64).min(from + BATCH);
     for record in (from..end).map(|i| records.wrapping_add(i * ftrace.record)) {
         let address = kernel.u64(record.wrapping_add(ftrace.ip))?;
-        sites.add(layout, address, Kind::Entry { record });
+        sites.add(layout, address, SiteKind::Entry { record });
     }
     if end < count.min(LIMIT as u64) {
-        return Some(Next::Record(end));
+        return Some(NextEntry::Record(end));
     }
-    kernel.u64(page.wrapping_add(ftrace.page_next)).map(Next::Page)
+    kernel.u64(page.wrapping_add(ftrace.page_next)).map(NextEntry::Page)
 }

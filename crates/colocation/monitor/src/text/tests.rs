@@ -2,8 +2,8 @@
 
 use super::code::{Code, CALL, INT3, JMP};
 use super::TextCheck;
-use crate::check::{Budget, Check, Step};
-use crate::fake::{self, physical, FakeMemory, DIRECT, IMAGE_BYTES, TEXT};
+use crate::check::{Check, Step};
+use crate::fake::{self, physical, CallBudget, FakeMemory, DIRECT, IMAGE_BYTES, TEXT};
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::profile::{Profile, ProfileError};
@@ -181,16 +181,6 @@ const LAYOUTS: &[(&str, u64, u64)] = &[
     ("bpf_ksym.name", 32, 512),
 ];
 
-/// So many units of work.
-struct Units(u64);
-
-impl Budget for Units {
-    fn spent(&mut self) -> bool {
-        self.0 = self.0.saturating_sub(1);
-        self.0 == 0
-    }
-}
-
 struct World {
     memory: FakeMemory,
     profile: Vec<u8>,
@@ -293,7 +283,7 @@ impl World {
         let profile = Profile::decode(&self.profile).unwrap();
         let kernel = Kernel::new(&profile, &self.memory);
         let mut tell = |finding| found.push(finding);
-        let step = self.check.step(&kernel, &mut Units(units), &mut tell, &mut self.retries);
+        let step = self.check.step(&kernel, &mut CallBudget(units), &mut tell, &mut self.retries);
         matches!(step, Step::Done(_))
     }
 
@@ -323,12 +313,12 @@ impl World {
         self.get(address & !7).to_le_bytes()[(address % 8) as usize]
     }
 
-    fn assert_legal(&mut self, address: u64, bytes: &[u8]) {
+    fn assert_allowed(&mut self, address: u64, bytes: &[u8]) {
         assert_eq!(self.verdict(address, bytes), vec![], "{bytes:02x?} at {address:#x}");
     }
 
     /// Returns what should stand there.
-    fn assert_illegal(&mut self, address: u64, bytes: &[u8]) -> String {
+    fn assert_forbidden(&mut self, address: u64, bytes: &[u8]) -> String {
         let found = self.verdict(address, bytes);
         assert_eq!(found.len(), 1, "{bytes:02x?} at {address:#x}: {found:?}");
         found[0].expected.clone()

@@ -15,7 +15,7 @@ pub(super) struct Window {
     /// Virtual address of the first byte, a multiple of 8.
     pub start: u64,
     pub live: Vec<u64>,
-    pub wanted: Vec<u64>,
+    pub expected: Vec<u64>,
 }
 
 impl Window {
@@ -30,16 +30,16 @@ impl Window {
         let memory = kernel.memory.page(kernel.physical(page)?)?;
         let margin = |address: u64| baseline.word(address).zip(kernel.u64(address));
         let mut live = Vec::with_capacity(PAGE_WORDS + 2);
-        let mut wanted = Vec::with_capacity(PAGE_WORDS + 2);
+        let mut expected = Vec::with_capacity(PAGE_WORDS + 2);
         let before = margin(page.wrapping_sub(MARGIN));
-        wanted.extend(before.map(|(wanted, _)| wanted));
+        expected.extend(before.map(|(expected, _)| expected));
         live.extend(before.map(|(_, live)| live));
-        wanted.extend_from_slice(copy);
+        expected.extend_from_slice(copy);
         live.extend(memory.iter().map(|word| word.load(Relaxed)));
         let behind = margin(page + PAGE_BYTES);
-        wanted.extend(behind.map(|(wanted, _)| wanted));
+        expected.extend(behind.map(|(expected, _)| expected));
         live.extend(behind.map(|(_, live)| live));
-        Some(Self { start: if before.is_some() { page - MARGIN } else { page }, live, wanted })
+        Some(Self { start: if before.is_some() { page - MARGIN } else { page }, live, expected })
     }
 
     /// The place of `address`.
@@ -53,42 +53,45 @@ impl Window {
     }
 
     /// The first place in `places` where another byte stands than should.
-    pub fn difference(&self, places: Range<usize>) -> Option<usize> {
+    pub fn first_difference(&self, places: Range<usize>) -> Option<usize> {
         let end = places.end.min(self.len());
         let mut word = places.start / 8;
-        let mut different = self.changed(word)? & u64::MAX << (places.start % 8 * 8);
+        let mut different = self.word_difference(word)? & u64::MAX << (places.start % 8 * 8);
         if different == 0 {
-            let rows =
-                self.live.get(word + 1..end.div_ceil(8))?.iter().zip(self.wanted.get(word + 1..)?);
-            word += 1 + rows.take_while(|(live, wanted)| live == wanted).count();
-            different = self.changed(word)?;
+            let rows = self
+                .live
+                .get(word + 1..end.div_ceil(8))?
+                .iter()
+                .zip(self.expected.get(word + 1..)?);
+            word += 1 + rows.take_while(|(live, expected)| live == expected).count();
+            different = self.word_difference(word)?;
         }
         let place = 8 * word + different.trailing_zeros() as usize / 8;
         (different != 0 && place < end).then_some(place)
     }
 
-    fn changed(&self, word: usize) -> Option<u64> {
-        Some(self.live.get(word)? ^ self.wanted.get(word)?)
+    fn word_difference(&self, word: usize) -> Option<u64> {
+        Some(self.live.get(word)? ^ self.expected.get(word)?)
     }
 
     /// Says that what stands in `places` should.
     pub fn accept(&mut self, places: Range<usize>) {
         for place in places {
-            if let (Some(&live), Some(wanted)) =
-                (self.live.get(place / 8), self.wanted.get_mut(place / 8))
+            if let (Some(&live), Some(expected)) =
+                (self.live.get(place / 8), self.expected.get_mut(place / 8))
             {
                 let mask = 0xff << (place % 8 * 8);
-                *wanted = *wanted & !mask | live & mask;
+                *expected = *expected & !mask | live & mask;
             }
         }
     }
 
     /// Says that `bytes` should stand at `place`.
-    pub fn want(&mut self, place: usize, bytes: &[u8]) {
+    pub fn set_expected(&mut self, place: usize, bytes: &[u8]) {
         for (place, byte) in (place..).zip(bytes) {
-            if let Some(wanted) = self.wanted.get_mut(place / 8) {
+            if let Some(expected) = self.expected.get_mut(place / 8) {
                 let shift = place % 8 * 8;
-                *wanted = *wanted & !(0xff << shift) | u64::from(*byte) << shift;
+                *expected = *expected & !(0xff << shift) | u64::from(*byte) << shift;
             }
         }
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fake::{profile, FakeMemory, Numbers, DIRECT, TEXT};
+use crate::fake::{profile, FakeMemory, RandomNumbers, DIRECT, TEXT};
 use std::vec::Vec;
 
 const LAYOUTS: &[(&str, u64, u64)] = &[
@@ -23,7 +23,7 @@ fn with(test: impl FnOnce(&FakeMemory, &Kernel<'_, FakeMemory>)) {
     test(&memory, &Kernel::new(&profile, &memory));
 }
 
-fn nodes(kernel: &Kernel<'_, FakeMemory>, limit: u32) -> (Vec<u64>, Option<Broken>) {
+fn nodes(kernel: &Kernel<'_, FakeMemory>, limit: u32) -> (Vec<u64>, Option<WalkError>) {
     let lists = Lists::new(kernel.profile).unwrap();
     let mut walk = ListWalk::new(DIRECT + 0x1000, limit);
     let mut nodes = Vec::new();
@@ -45,13 +45,13 @@ fn lists_end_at_their_head_or_with_a_reason() {
         memory.set(0x2000, DIRECT + 0x3000);
         memory.set(0x3000, DIRECT + 0x1000);
         assert_eq!(nodes(kernel, 2), (std::vec![0x2000, 0x3000], None));
-        assert_eq!(nodes(kernel, 1).1, Some(Broken::TooLong));
+        assert_eq!(nodes(kernel, 1).1, Some(WalkError::TooLong));
         // A cycle without the head; a pointer between words, to nowhere, to poison.
         memory.set(0x3000, DIRECT + 0x2000);
-        assert_eq!(nodes(kernel, 9).1, Some(Broken::TooLong));
+        assert_eq!(nodes(kernel, 9).1, Some(WalkError::TooLong));
         for wild in [DIRECT + 0x2004, DIRECT + (1 << 20), 0xdead_0000_0000_0100, 0] {
             memory.set(0x3000, wild);
-            assert_eq!(nodes(kernel, 9).1, Some(Broken::Wild(wild)));
+            assert_eq!(nodes(kernel, 9).1, Some(WalkError::WildPointer(wild)));
         }
     });
 }
@@ -76,9 +76,9 @@ fn hash_lists_end_at_null_or_with_a_reason() {
         memory.set(0x2000, DIRECT + 0x3000);
         assert_eq!(walk(2), Ok(2));
         memory.set(0x3000, DIRECT + 0x3000);
-        assert_eq!(walk(50), Err(Broken::TooLong));
+        assert_eq!(walk(50), Err(WalkError::TooLong));
         memory.set(0x3000, 0x10);
-        assert_eq!(walk(50), Err(Broken::Wild(0x10)));
+        assert_eq!(walk(50), Err(WalkError::WildPointer(0x10)));
     });
 }
 
@@ -106,21 +106,21 @@ fn tree(memory: &FakeMemory) {
 }
 
 /// All entries of the xarray.
-fn entries(kernel: &Kernel<'_, FakeMemory>, most: usize) -> Result<Vec<(u64, u64)>, Broken> {
+fn entries(kernel: &Kernel<'_, FakeMemory>, most: usize) -> Result<Vec<(u64, u64)>, WalkError> {
     let xarrays = XArrays::new(kernel.profile).unwrap();
     let (mut found, mut index) = (Vec::new(), 0);
     for _ in 0..most {
         match xarrays.next(kernel, DIRECT + 0x800, index)? {
-            Entry::At(at, entry) => {
+            XArrayEntry::Found(at, entry) => {
                 assert!(at >= index);
                 found.push((at, entry.wrapping_sub(DIRECT)));
                 index = at + 1;
             }
-            Entry::Gap(at) => {
+            XArrayEntry::Gap(at) => {
                 assert!(at > index);
                 index = at;
             }
-            Entry::End => return Ok(found),
+            XArrayEntry::End => return Ok(found),
         }
     }
     Ok(found)
@@ -135,15 +135,15 @@ fn xarrays_are_walked_in_order_and_slots_are_found() {
         tree(memory);
         assert_eq!(entries(kernel, 99), Ok(std::vec![(5, 0x7000), (70, 0x7100), (8193, 0x7200)]));
         let xarrays = XArrays::new(kernel.profile).unwrap();
-        let way = |index| xarrays.way(kernel, DIRECT + 0x800, index);
-        let found = way(8193).unwrap();
+        let path = |index| xarrays.path_to(kernel, DIRECT + 0x800, index);
+        let found = path(8193).unwrap();
         assert_eq!((found.slot, found.value), (DIRECT + 0x6000 + 48, DIRECT + 0x7200));
         assert_eq!(
             found.steps[..found.levels],
             [(DIRECT + 0x1000, 2), (DIRECT + 0x5000, 0), (DIRECT + 0x6000, 1)]
         );
-        assert_eq!(way(9).unwrap().value, 0);
-        assert!(way(64 * 64).is_none() && way(1 << 18).is_none() && way(u64::MAX).is_none());
+        assert_eq!(path(9).unwrap().value, 0);
+        assert!(path(64 * 64).is_none() && path(1 << 18).is_none() && path(u64::MAX).is_none());
     });
 }
 
@@ -152,7 +152,7 @@ fn a_node_that_is_its_own_child_or_lies_nowhere_is_broken() {
     with(|memory, kernel| {
         tree(memory);
         memory.set(0x2000 + 40, DIRECT + 0x2002);
-        assert_eq!(entries(kernel, 99), Err(Broken::Wild(DIRECT + 0x2000)));
+        assert_eq!(entries(kernel, 99), Err(WalkError::WildPointer(DIRECT + 0x2000)));
         memory.set(0x2000 + 40, DIRECT + (1 << 20) + 2);
         assert!(entries(kernel, 99).is_err());
         memory.set(0x1000, 13);
@@ -163,7 +163,7 @@ fn a_node_that_is_its_own_child_or_lies_nowhere_is_broken() {
 #[test]
 fn no_memory_makes_a_walk_stumble() {
     with(|memory, kernel| {
-        let mut numbers = Numbers(99);
+        let mut numbers = RandomNumbers(99);
         for _ in 0..crate::fake::rounds(3000) {
             tree(memory);
             for _ in 0..=numbers.below(4) {
@@ -176,7 +176,7 @@ fn no_memory_makes_a_walk_stumble() {
             }
             let _ = entries(kernel, 300);
             let xarrays = XArrays::new(kernel.profile).unwrap();
-            xarrays.way(kernel, DIRECT + 0x800, numbers.next() >> numbers.below(64));
+            xarrays.path_to(kernel, DIRECT + 0x800, numbers.next() >> numbers.below(64));
             for page in 1..8 {
                 for word in 0..72 {
                     memory.set(0x1000 * page + 8 * word, 0);

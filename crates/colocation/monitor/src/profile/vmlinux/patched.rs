@@ -1,9 +1,9 @@
 //! What Linux patches in its own code when it boots, from the tables that it does so by. They lie in the image; the
 //! kernel itself gives their memory back when it is done.
 
-use super::{Loaded, Names};
+use super::{LoadedImage, SymbolNames};
 use crate::profile::btf::Btf;
-use crate::profile::prints::{Kind, Mask};
+use crate::profile::fingerprints::{Mask, MaskKind};
 use crate::profile::ProfileError;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -18,17 +18,17 @@ const LANDING: u8 = 4;
 
 /// Masks by address, sorted, without overlaps.
 pub(super) fn masks(
-    loaded: &Loaded,
-    names: &Names<'_>,
+    loaded: &LoadedImage,
+    names: &SymbolNames<'_>,
     btf: &Btf<'_>,
     calls_changed: bool,
 ) -> Result<Vec<Mask>, ProfileError> {
-    let mut all = All { loaded, masks: Vec::new() };
+    let mut all = MaskCollector { loaded, masks: Vec::new() };
     let table = |start, end| names.range(start, end).unwrap_or_default();
     all.alternatives(table("__alt_instructions", "__alt_instructions_end"), btf)?;
     all.paravirt(table("__parainstructions", "__parainstructions_end"), btf)?;
-    all.sites(table("__return_sites", "__return_sites_end"), Kind::Return);
-    all.sites(table("__retpoline_sites", "__retpoline_sites_end"), Kind::Indirect);
+    all.sites(table("__return_sites", "__return_sites_end"), MaskKind::Return);
+    all.sites(table("__retpoline_sites", "__retpoline_sites_end"), MaskKind::Indirect);
     all.relative(table("__smp_locks", "__smp_locks_end"), 4, |_| 1);
     all.relative(table("__ibt_endbr_seal", "__ibt_endbr_seal_end"), 4, |_| LANDING);
     all.entries(table("__start_mcount_loc", "__stop_mcount_loc"));
@@ -69,14 +69,14 @@ fn near(code: &[u8; 2]) -> u8 {
     }
 }
 
-struct All<'a> {
-    loaded: &'a Loaded,
+struct MaskCollector<'a> {
+    loaded: &'a LoadedImage,
     masks: Vec<Mask>,
 }
 
-impl All<'_> {
+impl MaskCollector<'_> {
     fn any(&mut self, at: u64, bytes: u8) {
-        self.masks.push(Mask { at, bytes, kind: Kind::Any });
+        self.masks.push(Mask { at, bytes, kind: MaskKind::Any });
     }
 
     /// A table whose entries, of `size` bytes, begin with the distance to the code.
@@ -89,15 +89,17 @@ impl All<'_> {
     }
 
     /// Returns, or calls and jumps by a register.
-    fn sites(&mut self, table: Range<u64>, kind: Kind) {
+    fn sites(&mut self, table: Range<u64>, kind: MaskKind) {
         for entry in self.inside(table).step_by(4) {
             let Some(at) = self.loaded.relative(entry) else { continue };
             let Some(code) = self.loaded.at::<2>(at) else { continue };
             let mask = match code {
                 // The prefix of one through a register that is new in 64 bits.
-                [0x2e, _] if kind == Kind::Indirect => Mask { at, bytes: NEAR_CONDITIONAL, kind },
+                [0x2e, _] if kind == MaskKind::Indirect => {
+                    Mask { at, bytes: NEAR_CONDITIONAL, kind }
+                }
                 [0xe8 | 0xe9, _] => Mask { at, bytes: NEAR, kind },
-                _ => Mask { at, bytes: near(code), kind: Kind::Any },
+                _ => Mask { at, bytes: near(code), kind: MaskKind::Any },
             };
             self.masks.push(mask);
         }
@@ -172,12 +174,12 @@ fn tidy(mut masks: Vec<Mask>) -> Vec<Mask> {
     for mut mask in masks {
         if let Some(last) = tidy.last_mut().filter(|last| mask.at < last.end()) {
             let end = last.end().max(mask.end());
-            last.kind = Kind::Any;
+            last.kind = MaskKind::Any;
             last.bytes = (end - last.at).min(u8::MAX.into()) as u8;
             if last.end() == end {
                 continue;
             }
-            mask = Mask { at: last.end(), bytes: (end - last.end()) as u8, kind: Kind::Any };
+            mask = Mask { at: last.end(), bytes: (end - last.end()) as u8, kind: MaskKind::Any };
         }
         tidy.push(mask);
     }

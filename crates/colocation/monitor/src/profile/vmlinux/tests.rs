@@ -1,6 +1,6 @@
 use super::*;
-use crate::fake::{self, Numbers, BUILD, TEXT};
-use crate::profile::prints::{encode_masks, hash, Cursor};
+use crate::fake::{self, RandomNumbers, BUILD, TEXT};
+use crate::profile::fingerprints::{encode_masks, hash, ChunkCursor};
 use crate::profile::Profile;
 use std::string::ToString;
 
@@ -11,7 +11,7 @@ fn words(count: u64) -> Vec<u8> {
     (0..count).flat_map(u64::to_le_bytes).collect()
 }
 
-fn word_at(loaded: &Loaded, number: u64) -> u64 {
+fn word_at(loaded: &LoadedImage, number: u64) -> u64 {
     u64::from_le_bytes(*loaded.at(TEXT + 8 * number).unwrap())
 }
 
@@ -21,19 +21,19 @@ fn what_moves_is_moved() {
     let [wide, shrinking, growing] = [[LINKED + 8], [LINKED + 16], [LINKED + 24]];
     let low = moved & 0xffff_ffff;
     let three: &[&[u64]] = &[&wide, &shrinking, &growing];
-    let loaded = Loaded::new(&fake::vmlinux(LINKED, &words(5), three), TEXT).unwrap();
+    let loaded = LoadedImage::new(&fake::vmlinux(LINKED, &words(5), three), TEXT).unwrap();
     let found: Vec<u64> = (0..5).map(|at| word_at(&loaded, at)).collect();
     assert_eq!(found, [0, 1 + moved, 2u32.wrapping_sub(low as u32).into(), 3 + low, 4]);
     let two: &[&[u64]] = &[&wide, &growing];
-    let loaded = Loaded::new(&fake::vmlinux(LINKED, &words(5), two), TEXT).unwrap();
+    let loaded = LoadedImage::new(&fake::vmlinux(LINKED, &words(5), two), TEXT).unwrap();
     let found: Vec<u64> = (0..5).map(|at| word_at(&loaded, at)).collect();
     assert_eq!(found, [0, 1 + moved, 2, 3 + low, 4]);
     let none = fake::vmlinux(LINKED, &words(5), &[]);
-    assert!(Loaded::new(&none, LINKED).is_ok());
-    assert_eq!(Loaded::new(&none, TEXT).err(), Some(broken("it has no relocations")));
+    assert!(LoadedImage::new(&none, LINKED).is_ok());
+    assert_eq!(LoadedImage::new(&none, TEXT).err(), Some(unusable("it has no relocations")));
 }
 
-fn prints_of(file: &[u8], notes: &[u8]) -> Result<Parts, ProfileError> {
+fn fingerprints_of(file: &[u8], notes: &[u8]) -> Result<FingerprintSections, ProfileError> {
     let names = [
         "_stext",
         "_etext",
@@ -42,22 +42,22 @@ fn prints_of(file: &[u8], notes: &[u8]) -> Result<Parts, ProfileError> {
         "__end_ro_after_init",
         "__end_rodata",
     ];
-    let lines: Vec<Line<'_>> = names
+    let lines: Vec<SymbolLine<'_>> = names
         .iter()
         .zip(0..)
-        .map(|(name, at)| Line { address: TEXT + 0x100 * at, kind: b'T', name })
+        .map(|(name, at)| SymbolLine { address: TEXT + 0x100 * at, kind: b'T', name })
         .collect();
     let types = fake::no_types();
     let image = Image { vmlinux: file, notes, key: [1, 2], calls_changed: false };
     let header = Header { text: TEXT, ..Header::default() };
-    prints(&image, &lines, &Btf::parse(&types).unwrap(), &header)
+    fingerprints(&image, &lines, &Btf::parse(&types).unwrap(), &header)
 }
 
 #[test]
 fn another_build_is_refused() {
     let file = fake::vmlinux(TEXT, &words(0x100), &[]);
-    assert!(prints_of(&file, &fake::note(BUILD)).is_ok());
-    let error = |file: &[u8], notes: &[u8]| prints_of(file, notes).err().unwrap().to_string();
+    assert!(fingerprints_of(&file, &fake::note(BUILD)).is_ok());
+    let error = |file: &[u8], notes: &[u8]| fingerprints_of(file, notes).err().unwrap().to_string();
     let unusable = |rule| std::format!("the kernel's image is unusable: {rule}");
     assert_eq!(
         error(&file, &fake::note([8; 20])),
@@ -66,12 +66,12 @@ fn another_build_is_refused() {
     assert_eq!(error(&file, &[]), unusable("the running kernel has no build ID"));
     assert_eq!(error(b"MZ", &fake::note(BUILD)), unusable("it is no ELF file of 64 bits"));
     let short = fake::vmlinux(TEXT, &words(0x10), &[]);
-    assert_eq!(prints_of(&short, &fake::note(BUILD)).unwrap().prints.len(), 2 * 4);
+    assert_eq!(fingerprints_of(&short, &fake::note(BUILD)).unwrap().fingerprints.len(), 2 * 4);
 }
 
 #[test]
 fn any_file_may_stumble() {
-    let mut numbers = Numbers(5);
+    let mut numbers = RandomNumbers(5);
     let good =
         fake::vmlinux(LINKED, &words(0x100), &[&[LINKED + 8], &[LINKED + 64], &[LINKED + 128]]);
     for _ in 0..fake::rounds(2000) {
@@ -81,7 +81,7 @@ fn any_file_may_stumble() {
             file[at] = numbers.next() as u8;
         }
         file.truncate(1 + numbers.below(2 * good.len() as u64) as usize);
-        let _ = prints_of(&file, &fake::note(BUILD));
+        let _ = fingerprints_of(&file, &fake::note(BUILD));
         let at = numbers.below(40) as usize;
         let mut note = fake::note(BUILD);
         note[at] = numbers.next() as u8;
@@ -92,17 +92,17 @@ fn any_file_may_stumble() {
 #[test]
 fn masks_are_found_where_they_were() {
     let masks = [
-        Mask { at: TEXT + 1, bytes: 5, kind: Kind::Return },
-        Mask { at: TEXT + 62, bytes: 200, kind: Kind::Any },
-        Mask { at: TEXT + 0x2_4000, bytes: 6, kind: Kind::Indirect },
+        Mask { at: TEXT + 1, bytes: 5, kind: MaskKind::Return },
+        Mask { at: TEXT + 62, bytes: 200, kind: MaskKind::Any },
+        Mask { at: TEXT + 0x2_4000, bytes: 6, kind: MaskKind::Indirect },
     ];
     let covered = [TEXT..TEXT + 0x200, TEXT + 0x1_0000..TEXT + 0x3_0000];
-    let loaded = Loaded { base: TEXT, bytes: vec![0x5a; 0x3_0000], known: Vec::new() };
+    let loaded = LoadedImage { base: TEXT, bytes: vec![0x5a; 0x3_0000], known: Vec::new() };
     let parts = encode(&loaded, [1, 2], &covered, &masks);
     let header = Header { text: TEXT, end: TEXT + 0x10_0000, ..Header::default() };
     let bytes = crate::profile::build::encode(header, &[], &[], "x", parts).unwrap();
     let profile = Profile::decode(&bytes).unwrap();
-    let mut cursor = Cursor::default();
+    let mut cursor = ChunkCursor::default();
     let mut chunks = Vec::new();
     while let Some(chunk) = profile.next_chunk(&mut cursor) {
         chunks.push(chunk);
@@ -115,10 +115,13 @@ fn masks_are_found_where_they_were() {
             |mask: &&Mask| mask.at < chunk.address + CHUNK as u64 && chunk.address < mask.end();
         let wanted: Vec<Mask> = masks.iter().filter(touches).copied().collect();
         assert_eq!(chunk.masks, wanted, "{:#x}", chunk.address);
-        assert_eq!(chunk.print, prints::print([1, 2], chunk.address, &[0x5a; CHUNK], &wanted));
+        assert_eq!(
+            chunk.fingerprint,
+            fingerprints::fingerprint([1, 2], chunk.address, &[0x5a; CHUNK], &wanted)
+        );
     }
     assert_eq!(
-        encode_masks(&[Mask { at: 0x1_0000, bytes: 1, kind: Kind::Any }]),
+        encode_masks(&[Mask { at: 0x1_0000, bytes: 1, kind: MaskKind::Any }]),
         [0xff, 0xff, 0, 0, 1, 0, 1, 0]
     );
 }
@@ -128,7 +131,7 @@ fn masks_are_found_where_they_were() {
 fn the_hash_is_siphash() {
     use core::hash::{Hasher, SipHasher};
     assert_eq!(hash([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908], &[]), 0x726f_db47_dd0e_0e31);
-    let mut numbers = Numbers(9);
+    let mut numbers = RandomNumbers(9);
     for count in 0..20 {
         let key = [numbers.next(), numbers.next()];
         let words: Vec<u64> = (0..count).map(|_| numbers.next()).collect();

@@ -2,12 +2,12 @@
 
 use super::linux::{Leave, Linux, LEADER, PID};
 use super::{hide, run, view};
-use crate::fake::{rounds, Numbers};
+use crate::fake::{rounds, RandomNumbers};
 use std::collections::VecDeque;
 use std::vec::Vec;
 
 /// Forks or ends a task in the fake; returns its writes, undone.
-fn change(linux: &Linux, numbers: &mut Numbers, spare: &[u64]) -> Vec<(u64, u64, u64)> {
+fn change(linux: &Linux, numbers: &mut RandomNumbers, spare: &[u64]) -> Vec<(u64, u64, u64)> {
     *linux.log.borrow_mut() = Some(Vec::new());
     let live = linux.live.borrow().clone();
     let followers =
@@ -38,12 +38,12 @@ fn churn(
     linux: &Linux,
     seed: u64,
     steps: u32,
-    questions: u32,
+    calls: u64,
     spare: &[u64],
 ) -> Vec<crate::finding::Finding> {
-    let mut numbers = Numbers(seed);
+    let mut numbers = RandomNumbers(seed);
     let mut pending = VecDeque::new();
-    let (findings, _, passes) = run(linux, steps, questions, |_| {
+    let (findings, _, passes) = run(linux, steps, calls, |_| {
         // Now and then the CPU that changes things stands still for long.
         let mut writes = [0, 1, 2, 5, 20, 300][numbers.below(6) as usize];
         while writes > 0 {
@@ -67,8 +67,8 @@ fn churn(
 fn forks_and_exits_are_no_findings() {
     for seed in 1..=rounds(12) {
         let linux = Linux::new(seed % 2 == 0);
-        let questions = [6, 25, 80, 400, 10_000][seed as usize % 5];
-        let findings = churn(&linux, seed, 6000, questions, &[]);
+        let calls = [6, 25, 80, 400, 10_000][seed as usize % 5];
+        let findings = churn(&linux, seed, 6000, calls, &[]);
         assert_eq!(findings, Vec::new(), "seed {seed}");
         linux.check_sound();
     }

@@ -1,7 +1,7 @@
 //! Memory with errors: no walk crashes, none goes on for ever, and no repair is malformed.
 
 use super::*;
-use crate::fake::{rounds, Numbers};
+use crate::fake::{rounds, RandomNumbers};
 
 /// A slice that counts.
 struct Counted(u64);
@@ -27,8 +27,8 @@ fn no_memory_makes_a_pass_stumble() {
     let kernel = Kernel::new(&profile, &linux.memory);
     let used = linux.used();
     let total = used[0].1 + used[1].1;
-    let mut numbers = Numbers(0x1234_5678);
-    let place = |numbers: &mut Numbers| {
+    let mut numbers = RandomNumbers(0x1234_5678);
+    let place = |numbers: &mut RandomNumbers| {
         let at = numbers.below(total) & !7;
         if at < used[0].1 {
             used[0].0 + at
@@ -64,7 +64,7 @@ fn no_memory_makes_a_pass_stumble() {
             undo.push((at, old));
             linux.memory.set(at, new);
         }
-        let mut tasks = Tasks::new(&profile).unwrap();
+        let mut tasks = TaskCheck::new(&profile).unwrap();
         let mut budget = Counted(0);
         for _ in 0..5 {
             let mut found = |finding: Finding| {

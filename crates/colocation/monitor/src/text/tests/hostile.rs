@@ -1,7 +1,7 @@
 //! Records that lie: nothing panics, and every slice ends.
 
 use super::*;
-use crate::fake::Numbers;
+use crate::fake::RandomNumbers;
 use crate::memory::{KernelMemory, Page};
 use core::cell::Cell;
 
@@ -26,7 +26,7 @@ fn run(world: &mut World, slices: u64) -> u64 {
     for _ in 0..slices {
         memory.1.set(0);
         let mut retries = 0;
-        let _ = world.check.step(&kernel, &mut Units(40), &mut |_| {}, &mut retries);
+        let _ = world.check.step(&kernel, &mut CallBudget(40), &mut |_| {}, &mut retries);
         most = most.max(memory.1.get());
     }
     most
@@ -68,7 +68,7 @@ fn tables_of_any_length_end() {
 
 #[test]
 fn mutated_memory_is_walked_without_harm() {
-    let mut numbers = Numbers(0x6b79_6f7a_6f6e);
+    let mut numbers = RandomNumbers(0x6b79_6f7a_6f6e);
     for round in 0..crate::fake::rounds(40) {
         let mut world = if round % 2 == 0 { World::new() } else { World::unseen() };
         let places = [

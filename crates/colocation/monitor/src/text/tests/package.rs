@@ -155,11 +155,11 @@ fn a_probe_from_before_the_load_is_no_difference() {
 
 #[test]
 fn damaged_fingerprints_stumble() {
-    let mut numbers = fake::Numbers(11);
+    let mut numbers = fake::RandomNumbers(11);
     let good = booted().profile;
     for _ in 0..fake::rounds(100) {
         let mut world = booted();
-        let start = good.len() - Profile::decode(&good).unwrap().prints_bytes() as usize;
+        let start = good.len() - Profile::decode(&good).unwrap().fingerprint_bytes() as usize;
         for _ in 0..1 + numbers.below(4) {
             let at = start + numbers.below((good.len() - start) as u64) as usize;
             world.profile[at] ^= 1 << numbers.below(8);

@@ -32,13 +32,13 @@ fn slots(world: &World) {
 fn a_breakpoint_stands_where_a_probe_is_registered() {
     let mut world = World::new();
     // Not reported at once, as it might be Linux's own.
-    assert_eq!(world.assert_illegal(AT, &[INT3]).len(), 2);
+    assert_eq!(world.assert_forbidden(AT, &[INT3]).len(), 2);
     register(&world, 0);
-    world.assert_legal(AT, &[INT3]);
-    world.assert_illegal(AT + 1, &[INT3]);
-    world.assert_illegal(AT, &[0x90]);
+    world.assert_allowed(AT, &[INT3]);
+    world.assert_forbidden(AT + 1, &[INT3]);
+    world.assert_forbidden(AT, &[0x90]);
     register(&world, FTRACE);
-    world.assert_illegal(AT, &[INT3]);
+    world.assert_forbidden(AT, &[INT3]);
 }
 
 #[test]
@@ -46,21 +46,21 @@ fn a_jump_leads_to_the_slot_of_an_optimized_probe() {
     let mut world = World::new();
     let jump = near(AT, JMP, SLOT + 0x80);
     register(&world, OPTIMIZED);
-    world.assert_illegal(AT, &jump);
+    world.assert_forbidden(AT, &jump);
     slots(&world);
-    world.assert_legal(AT, &jump);
-    world.assert_illegal(AT, &near(AT, JMP, SLOT + 0x84));
+    world.assert_allowed(AT, &jump);
+    world.assert_forbidden(AT, &near(AT, JMP, SLOT + 0x84));
     let mut coming = jump.clone();
     coming[0] = INT3;
-    world.assert_legal(AT, &coming);
+    world.assert_allowed(AT, &coming);
     register(&world, 0);
-    world.assert_illegal(AT, &jump);
+    world.assert_forbidden(AT, &jump);
     // On its way out.
     unregister(&world);
-    world.assert_illegal(AT, &jump);
+    world.assert_forbidden(AT, &jump);
     world.set(FREEING, PROBE + 32);
     world.set(PROBE + 32, FREEING);
-    world.assert_legal(AT, &jump);
+    world.assert_allowed(AT, &jump);
 }
 
 #[test]
@@ -75,6 +75,6 @@ fn a_probe_from_before_the_copy_may_go() {
         world.put(AT, &old);
         unregister(&world);
         assert_eq!(world.passes(5), vec![]);
-        assert_eq!(world.assert_illegal(AT, &bytes).len(), 3 * bytes.len() - 1);
+        assert_eq!(world.assert_forbidden(AT, &bytes).len(), 3 * bytes.len() - 1);
     }
 }

@@ -5,17 +5,17 @@ use super::*;
 #[test]
 fn jump_labels() {
     let mut world = World::new();
-    world.assert_legal(JUMP_5, &near(JUMP_5, JMP, TARGET));
-    world.assert_legal(JUMP_2, &[0xeb, (TARGET - JUMP_2 - 2) as u8]);
-    world.assert_legal(JUMP_ON, &near(JUMP_ON, JMP, TARGET));
-    assert_eq!(world.assert_illegal(JUMP_5, &near(JUMP_5, JMP, TARGET + 1)), "0f 1f 44 00 00");
-    world.assert_illegal(JUMP_5, &near(JUMP_5, CALL, TARGET));
-    world.assert_illegal(JUMP_2, &[0xeb, (TARGET - JUMP_2 - 1) as u8]);
+    world.assert_allowed(JUMP_5, &near(JUMP_5, JMP, TARGET));
+    world.assert_allowed(JUMP_2, &[0xeb, (TARGET - JUMP_2 - 2) as u8]);
+    world.assert_allowed(JUMP_ON, &near(JUMP_ON, JMP, TARGET));
+    assert_eq!(world.assert_forbidden(JUMP_5, &near(JUMP_5, JMP, TARGET + 1)), "0f 1f 44 00 00");
+    world.assert_forbidden(JUMP_5, &near(JUMP_5, CALL, TARGET));
+    world.assert_forbidden(JUMP_2, &[0xeb, (TARGET - JUMP_2 - 1) as u8]);
     // By the state of the key, a jump should stand there.
     world.set(KEY, 1);
     let to = near(JUMP_5, JMP, TARGET);
     assert_eq!(
-        world.assert_illegal(JUMP_5, &[0x90; 5]),
+        world.assert_forbidden(JUMP_5, &[0x90; 5]),
         std::format!("{:02x} {:02x} 00 00 00", to[0], to[1])
     );
 }
@@ -23,9 +23,9 @@ fn jump_labels() {
 #[test]
 fn static_calls() {
     let mut world = World::new();
-    world.assert_illegal(STATIC, &near(STATIC, CALL, OTHER));
-    world.assert_illegal(STATIC, &near(STATIC, JMP, VICTIM));
-    world.assert_legal(STATIC, &near(STATIC, CALL, VICTIM - 10));
+    world.assert_forbidden(STATIC, &near(STATIC, CALL, OTHER));
+    world.assert_forbidden(STATIC, &near(STATIC, JMP, VICTIM));
+    world.assert_allowed(STATIC, &near(STATIC, CALL, VICTIM - 10));
     for (function, site, tail, trampoline) in [
         (
             OTHER,
@@ -104,31 +104,31 @@ fn owners_are_symbols_modules_programs_or_nobody() {
 #[test]
 fn functions_entries() {
     let mut world = World::new();
-    world.assert_legal(ENTRY, &near(ENTRY, CALL, CALLER));
-    world.assert_legal(ENTRY, &near(ENTRY, CALL, REGS_CALLER));
-    world.assert_illegal(ENTRY, &near(ENTRY, JMP, CALLER));
-    assert_eq!(world.assert_illegal(ENTRY, &near(ENTRY, CALL, OTHER)), "0f 1f 44 00 00");
+    world.assert_allowed(ENTRY, &near(ENTRY, CALL, CALLER));
+    world.assert_allowed(ENTRY, &near(ENTRY, CALL, REGS_CALLER));
+    world.assert_forbidden(ENTRY, &near(ENTRY, JMP, CALLER));
+    assert_eq!(world.assert_forbidden(ENTRY, &near(ENTRY, CALL, OTHER)), "0f 1f 44 00 00");
     // A registered user with a trampoline of its own; its function is no place to call.
-    world.assert_illegal(ENTRY, &near(ENTRY, CALL, NOBODYS));
+    world.assert_forbidden(ENTRY, &near(ENTRY, CALL, NOBODYS));
     world.set(OPS, USER);
     world.set(USER, VICTIM);
     world.set(USER + 8, OPS_END);
     world.set(USER + 16, OTHER);
-    world.assert_legal(ENTRY, &near(ENTRY, CALL, OTHER));
-    world.assert_illegal(ENTRY, &near(ENTRY, CALL, VICTIM));
-    world.assert_legal(FTRACE_CALL, &near(FTRACE_CALL, CALL, VICTIM));
-    world.assert_illegal(FTRACE_CALL, &near(FTRACE_CALL, CALL, OTHER));
+    world.assert_allowed(ENTRY, &near(ENTRY, CALL, OTHER));
+    world.assert_forbidden(ENTRY, &near(ENTRY, CALL, VICTIM));
+    world.assert_allowed(FTRACE_CALL, &near(FTRACE_CALL, CALL, VICTIM));
+    world.assert_forbidden(FTRACE_CALL, &near(FTRACE_CALL, CALL, OTHER));
     // On its way out: its trampoline is not freed yet.
     world.set(OPS, OPS_END);
     world.set(OPS_TRAMPOLINES, USER + 24);
     world.set(USER + 24, OPS_TRAMPOLINES);
-    world.assert_legal(ENTRY, &near(ENTRY, CALL, OTHER));
+    world.assert_allowed(ENTRY, &near(ENTRY, CALL, OTHER));
     // The record was enabled: what stands there should be a call.
     world.set(RECORDS + 8, 1 << 31 | 1);
     let call = near(ENTRY, CALL, CALLER);
     let hex: Vec<String> = call.iter().map(|byte| std::format!("{byte:02x}")).collect();
     assert_eq!(
-        world.assert_illegal(ENTRY, &near(ENTRY, JMP, NOBODYS + 0x1234_5678)),
+        world.assert_forbidden(ENTRY, &near(ENTRY, JMP, NOBODYS + 0x1234_5678)),
         hex.join(" ")
     );
 }
@@ -140,15 +140,15 @@ fn a_direct_call_belongs_to_its_function() {
     world.set(BUCKETS + 8 * bucket, DIRECT_ENTRY);
     world.set(DIRECT_ENTRY + 16, ENTRY);
     world.set(DIRECT_ENTRY + 24, OTHER + 0x40);
-    world.assert_legal(ENTRY, &near(ENTRY, CALL, OTHER + 0x40));
-    world.assert_illegal(ENTRY, &near(ENTRY, CALL, OTHER + 0x48));
-    world.assert_illegal(ENTRY_EDGE, &near(ENTRY_EDGE, CALL, OTHER + 0x40));
+    world.assert_allowed(ENTRY, &near(ENTRY, CALL, OTHER + 0x40));
+    world.assert_forbidden(ENTRY, &near(ENTRY, CALL, OTHER + 0x48));
+    world.assert_forbidden(ENTRY_EDGE, &near(ENTRY_EDGE, CALL, OTHER + 0x40));
 }
 
 #[test]
 fn an_entry_across_two_pages() {
     let mut world = World::new();
-    world.assert_legal(ENTRY_EDGE, &near(ENTRY_EDGE, CALL, CALLER));
+    world.assert_allowed(ENTRY_EDGE, &near(ENTRY_EDGE, CALL, CALLER));
     world.put(ENTRY_EDGE, &[0x90; 5]);
     let found = world.passes(3);
     assert_eq!(found.len(), 1, "one change: {found:?}");

@@ -1,10 +1,10 @@
 //! How a task is put back: one transaction for each structure, each of which leaves Linux no worse than it was.
 //!
-//! Words are stated as they stand. If one has changed when the transaction runs, or a lock is held, nothing is written.
+//! Transaction are stated as they stand. If one has changed when the transaction runs, or a lock is held, nothing is written.
 
-use super::layout::{Layout, Lock};
-use super::look::{indexed, listed};
-use super::task::{Identity, Task};
+use super::layout::{Lock, TaskLayout};
+use super::suspect::{indexed_pid, is_listed};
+use super::task::{Identity, TaskState};
 use super::view;
 use crate::finding::Repair;
 use crate::kernel::Kernel;
@@ -15,25 +15,25 @@ use kyozon_abi::layer::{RepairWord, MAX_REPAIR_WORDS};
 /// The transactions that put a task back into `views`, in order. What cannot be put back is left out.
 pub fn repairs<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
-    layout: &Layout,
+    layout: &TaskLayout,
     identity: &Identity,
     views: u8,
 ) -> Vec<Repair> {
-    let Some(task) = Task::read(kernel, layout, identity.task) else { return Vec::new() };
-    let mender = Mender { kernel, layout, identity: *identity, task };
+    let Some(task) = TaskState::read(kernel, layout, identity.task) else { return Vec::new() };
+    let repairer = TaskRepairer { kernel, layout, identity: *identity, task };
     let at = |offset: u64| identity.task.wrapping_add(offset);
     let mut repairs = Vec::new();
     if views & (view::PID | view::TGID) != 0 {
-        if let Some(pid) = mender.pid() {
-            repairs.push(mender.index(pid));
-            repairs.push(mender.number(pid, 0));
-            if task.leads() {
-                repairs.push(mender.number(pid, 1));
+        if let Some(pid) = repairer.find_pid() {
+            repairs.push(repairer.restore_index(pid));
+            repairs.push(repairer.restore_pid_list(pid, 0));
+            if task.is_leader() {
+                repairs.push(repairer.restore_pid_list(pid, 1));
             }
         }
     }
     if views & view::TASKS != 0 {
-        repairs.push(mender.link(
+        repairs.push(repairer.relink(
             at(layout.tasks),
             layout.init_task.wrapping_add(layout.tasks),
             layout.tasklist_lock,
@@ -41,25 +41,29 @@ pub fn repairs<M: KernelMemory>(
     }
     if views & view::THREADS != 0 {
         let head = task.signal.wrapping_add(layout.thread_head);
-        repairs.push(mender.link(at(layout.thread_node), head, layout.tasklist_lock));
+        repairs.push(repairer.relink(at(layout.thread_node), head, layout.tasklist_lock));
     }
     if let Some(ring) = layout.thread_group.filter(|_| views & view::GROUP != 0) {
-        repairs.push(mender.link(at(ring), task.leader.wrapping_add(ring), layout.tasklist_lock));
+        repairs.push(repairer.relink(
+            at(ring),
+            task.leader.wrapping_add(ring),
+            layout.tasklist_lock,
+        ));
     }
     if let Some(groups) = layout.groups.filter(|_| views & view::CGROUP != 0) {
         let head = kernel.u64(at(groups.of_task)).map(|set| set.wrapping_add(groups.lists[0]));
-        repairs.push(head.and_then(|head| mender.link(at(groups.node), head, groups.lock)));
+        repairs.push(head.and_then(|head| repairer.relink(at(groups.node), head, groups.lock)));
     }
     repairs.into_iter().flatten().collect()
 }
 
 /// A transaction that is being written.
-struct Words<'a, M> {
+struct Transaction<'a, M> {
     kernel: &'a Kernel<'a, M>,
     words: Vec<RepairWord>,
 }
 
-impl<M: KernelMemory> Words<'_, M> {
+impl<M: KernelMemory> Transaction<'_, M> {
     /// The word at `address` becomes `value`.
     fn put(&mut self, address: u64, value: u64) -> Option<()> {
         let expected = self.kernel.u64(address)?;
@@ -67,7 +71,7 @@ impl<M: KernelMemory> Words<'_, M> {
     }
 
     /// The lock must be free.
-    fn free(&mut self, lock: Lock) -> Option<()> {
+    fn require_free(&mut self, lock: Lock) -> Option<()> {
         let (address, value, mask) = lock.word(self.kernel)?;
         self.push(address, value & !mask, value & !mask)
     }
@@ -83,27 +87,27 @@ impl<M: KernelMemory> Words<'_, M> {
     }
 
     /// The transaction, if it changes anything.
-    fn done(self) -> Option<Repair> {
+    fn finish(self) -> Option<Repair> {
         let changes = self.words.iter().any(|word| word.expected != word.value);
         changes.then_some(Repair { words: self.words })
     }
 }
 
-struct Mender<'a, M> {
+struct TaskRepairer<'a, M> {
     kernel: &'a Kernel<'a, M>,
-    layout: &'a Layout,
+    layout: &'a TaskLayout,
     identity: Identity,
-    task: Task,
+    task: TaskState,
 }
 
-impl<'a, M: KernelMemory> Mender<'a, M> {
-    fn words(&self) -> Words<'a, M> {
-        Words { kernel: self.kernel, words: Vec::new() }
+impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
+    fn transaction(&self) -> Transaction<'a, M> {
+        Transaction { kernel: self.kernel, words: Vec::new() }
     }
 
     /// Puts the node at `node` back between the neighbours that it remembers, if they are each other's, or at the
     /// list's end.
-    fn link(&self, node: u64, head: u64, lock: Lock) -> Option<Repair> {
+    fn relink(&self, node: u64, head: u64, lock: Lock) -> Option<Repair> {
         let lists = &self.layout.lists;
         let next = |node| lists.next(self.kernel, node);
         let prev = |node| lists.prev(self.kernel, node);
@@ -122,21 +126,21 @@ impl<'a, M: KernelMemory> Mender<'a, M> {
         if next(before) == Some(node) && prev(behind) == Some(node) {
             return None;
         }
-        let mut words = self.words();
-        words.free(lock)?;
-        words.put(before.wrapping_add(lists.next), node)?;
-        words.put(behind.wrapping_add(lists.prev), node)?;
-        words.put(node.wrapping_add(lists.next), behind)?;
-        words.put(node.wrapping_add(lists.prev), before)?;
-        words.done()
+        let mut transaction = self.transaction();
+        transaction.require_free(lock)?;
+        transaction.put(before.wrapping_add(lists.next), node)?;
+        transaction.put(behind.wrapping_add(lists.prev), node)?;
+        transaction.put(node.wrapping_add(lists.next), behind)?;
+        transaction.put(node.wrapping_add(lists.prev), before)?;
+        transaction.finish()
     }
 
     /// The `pid` structure that is the task's: its own pointer's, its process's, or the index's.
-    fn pid(&self) -> Option<u64> {
+    fn find_pid(&self) -> Option<u64> {
         let Self { kernel, layout, identity, task } = self;
         let own = kernel.u64(identity.task.wrapping_add(layout.thread_pid));
         let process =
-            kernel.u64(task.signal.wrapping_add(layout.signal_tgid)).filter(|_| task.leads());
+            kernel.u64(task.signal.wrapping_add(layout.signal_tgid)).filter(|_| task.is_leader());
         let is_it = |pid: &u64| {
             let word = |offset: u64| kernel.u32(pid.wrapping_add(offset));
             // A count of 0: the structure was given up.
@@ -144,25 +148,25 @@ impl<'a, M: KernelMemory> Mender<'a, M> {
                 && word(layout.pid_count).is_some_and(|count| count != 0)
                 && word(layout.pid_number) == Some(identity.pid)
         };
-        let indexed = indexed(kernel, layout, identity.pid);
+        let indexed = indexed_pid(kernel, layout, identity.pid);
         let found = own.filter(is_it).or(process.filter(is_it)).or(indexed.filter(is_it))?;
         // Another structure at the task's number: the number was given to somebody else meanwhile.
         indexed.is_none_or(|indexed| indexed == found).then_some(found)
     }
 
     /// Puts `pid` back into the index of numbers, if the way to its slot is still there.
-    fn index(&self, pid: u64) -> Option<Repair> {
+    fn restore_index(&self, pid: u64) -> Option<Repair> {
         let Self { kernel, layout, identity, .. } = self;
         let xarrays = &layout.xarrays;
-        let way = xarrays.way(kernel, layout.pids, identity.pid.into())?;
-        if way.value == pid || way.value != 0 {
+        let path = xarrays.path_to(kernel, layout.pid_index, identity.pid.into())?;
+        if path.value == pid || path.value != 0 {
             return None;
         }
-        let mut words = self.words();
-        words.free(layout.tasklist_lock)?;
-        words.free(layout.pidmap_lock)?;
-        words.put(way.slot, pid)?;
-        let (node, _) = way.steps[way.levels - 1];
+        let mut transaction = self.transaction();
+        transaction.require_free(layout.tasklist_lock)?;
+        transaction.require_free(layout.pidmap_lock)?;
+        transaction.put(path.slot, pid)?;
+        let (node, _) = path.steps[path.levels - 1];
         let mut used = 1;
         for number in 0..xarrays.slots() {
             used += u64::from(kernel.u64(xarrays.slot(node, number))? != 0);
@@ -170,41 +174,41 @@ impl<'a, M: KernelMemory> Mender<'a, M> {
         let count = node.wrapping_add(xarrays.count);
         let (word, shift) = (count & !7, 8 * (count % 8));
         let value = kernel.u64(word)?;
-        words.put(word, (value & !(0xff << shift)) | (used.min(0xff) << shift))?;
+        transaction.put(word, (value & !(0xff << shift)) | (used.min(0xff) << shift))?;
         // Mark 0 of an IDR says that something below a slot is free. The top node always has something free.
-        for (node, number) in way.steps[..way.levels].iter().rev() {
+        for (node, number) in path.steps[..path.levels].iter().rev() {
             let marks = node.wrapping_add(xarrays.marks);
             let value = kernel.u64(marks)? & !(1 << number);
-            words.put(marks, value)?;
+            transaction.put(marks, value)?;
             if value != 0 {
-                return words.done();
+                return transaction.finish();
             }
         }
         None
     }
 
     /// Puts the task back into the list of type `kind` of its number.
-    fn number(&self, pid: u64, kind: usize) -> Option<Repair> {
+    fn restore_pid_list(&self, pid: u64, kind: usize) -> Option<Repair> {
         let Self { kernel, layout, identity, .. } = self;
         let own = identity.task.wrapping_add(layout.thread_pid);
-        let own_is_lost = kind == 0 && kernel.u64(own)? != pid;
-        let mut words = self.words();
-        words.free(layout.tasklist_lock)?;
-        if own_is_lost {
-            words.put(own, pid)?;
+        let pointer_lost = kind == 0 && kernel.u64(own)? != pid;
+        let mut transaction = self.transaction();
+        transaction.require_free(layout.tasklist_lock)?;
+        if pointer_lost {
+            transaction.put(own, pid)?;
         }
-        if !listed(kernel, layout, pid, kind, identity.task) {
+        if !is_listed(kernel, layout, pid, kind, identity.task) {
             let first = pid.wrapping_add(layout.pid_tasks[kind]).wrapping_add(layout.lists.first);
-            let node = identity.task.wrapping_add(layout.links[kind]);
+            let node = identity.task.wrapping_add(layout.pid_links[kind]);
             let link = node.wrapping_add(layout.lists.hash_next);
             let other = kernel.u64(first)?;
-            words.put(first, node)?;
-            words.put(link, other)?;
-            words.put(node.wrapping_add(layout.lists.hash_prev), first)?;
+            transaction.put(first, node)?;
+            transaction.put(link, other)?;
+            transaction.put(node.wrapping_add(layout.lists.hash_prev), first)?;
             if other != 0 {
-                words.put(other.wrapping_add(layout.lists.hash_prev), link)?;
+                transaction.put(other.wrapping_add(layout.lists.hash_prev), link)?;
             }
         }
-        words.done()
+        transaction.finish()
     }
 }

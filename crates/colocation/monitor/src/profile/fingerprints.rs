@@ -19,7 +19,7 @@ const NEARER: [u8; 4] = [0xff, 0xff, 0, 0];
 
 /// What may stand at a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum MaskKind {
     /// Whatever Linux chose at boot: nobody can say here what that is.
     Any = 0,
     /// A return, or a jump to one of the return thunks.
@@ -36,7 +36,7 @@ pub struct Mask {
     /// How many they are.
     pub bytes: u8,
     /// What may stand there.
-    pub kind: Kind,
+    pub kind: MaskKind,
 }
 
 impl Mask {
@@ -48,10 +48,10 @@ impl Mask {
 
 /// The profile's sections that hold fingerprints; see [`super::format::Header`].
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct FingerprintSections {
     pub key: Vec<u8>,
     pub covered: Vec<u8>,
-    pub prints: Vec<u8>,
+    pub fingerprints: Vec<u8>,
     pub masks: Vec<u8>,
 }
 
@@ -74,7 +74,7 @@ pub(super) fn encode_masks(masks: &[Mask]) -> Vec<u8> {
 
 /// Where a walk over the chunks is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cursor {
+pub struct ChunkCursor {
     /// The range, and the place of its first byte.
     range: usize,
     range_at: u64,
@@ -93,29 +93,29 @@ pub struct Chunk {
     /// Address of its first byte.
     pub address: u64,
     /// The lower half of its hash.
-    pub print: u32,
+    pub fingerprint: u32,
     /// Its masks by address; the first may begin before it, the last may end behind it.
     pub masks: Vec<Mask>,
 }
 
 impl Profile<'_> {
     /// The key of the fingerprints; `None` where there are none.
-    pub fn prints_key(&self) -> Option<[u64; 2]> {
-        let [key, ..] = self.header.prints();
+    pub fn fingerprint_key(&self) -> Option<[u64; 2]> {
+        let [key, ..] = self.header.fingerprints();
         (key.count == 2).then(|| [self.u64_at(key, 0), self.u64_at(key, 1)])
     }
 
     /// How many bytes the fingerprints take of the profile.
-    pub fn prints_bytes(&self) -> u64 {
-        let [key, covered, prints, masks] = self.header.prints();
-        (8 * key.count + 16 * covered.count + 4 * prints.count + 4 * masks.count) as u64
+    pub fn fingerprint_bytes(&self) -> u64 {
+        let [key, covered, fingerprints, masks] = self.header.fingerprints();
+        (8 * key.count + 16 * covered.count + 4 * fingerprints.count + 4 * masks.count) as u64
     }
 
     /// The chunk at `cursor`, which goes on to the next; `None` behind the last one.
-    pub fn next_chunk(&self, cursor: &mut Cursor) -> Option<Chunk> {
-        let [_, covered, prints, masks] = self.header.prints();
+    pub fn next_chunk(&self, cursor: &mut ChunkCursor) -> Option<Chunk> {
+        let [_, covered, fingerprints, masks] = self.header.fingerprints();
         let place = (cursor.chunk * CHUNK) as u64;
-        if cursor.chunk >= prints.count {
+        if cursor.chunk >= fingerprints.count {
             return None;
         }
         let mut range = self.range(covered, cursor.range)?;
@@ -125,7 +125,7 @@ impl Profile<'_> {
             range = self.range(covered, cursor.range)?;
         }
         let address = range.start + (place - cursor.range_at);
-        let print = self.u32_at(prints, cursor.chunk);
+        let fingerprint = self.u32_at(fingerprints, cursor.chunk);
         cursor.chunk += 1;
         let end = place + CHUNK as u64;
         let by_address =
@@ -145,7 +145,7 @@ impl Profile<'_> {
             }
         }
         cursor.open = last.filter(|mask| mask.end() > end);
-        Some(Chunk { address, print, masks: found })
+        Some(Chunk { address, fingerprint, masks: found })
     }
 
     fn range(&self, covered: Section, at: usize) -> Option<Range<u64>> {
@@ -155,16 +155,16 @@ impl Profile<'_> {
     fn mask(&self, masks: Section, number: usize, before: u64) -> Mask {
         let [low, high, bytes, kind] = self.u32_at(masks, number).to_le_bytes();
         let kind = match kind {
-            1 => Kind::Return,
-            2 => Kind::Indirect,
-            _ => Kind::Any,
+            1 => MaskKind::Return,
+            2 => MaskKind::Indirect,
+            _ => MaskKind::Any,
         };
         Mask { at: before + u64::from(u16::from_le_bytes([low, high])), bytes, kind }
     }
 
-    pub(super) fn check_prints(&self) -> Result<(), ProfileError> {
-        let [key, covered, prints, masks] = self.header.prints();
-        let none = [key, covered, prints, masks].iter().all(|section| section.count == 0);
+    pub(super) fn check_fingerprints(&self) -> Result<(), ProfileError> {
+        let [key, covered, fingerprints, masks] = self.header.fingerprints();
+        let none = [key, covered, fingerprints, masks].iter().all(|section| section.count == 0);
         rule(none || key.count == 2, "the fingerprints have no key")?;
         let image = self.header.text..self.header.end;
         let mut behind = image.start;
@@ -179,10 +179,10 @@ impl Profile<'_> {
             bytes += range.end - range.start;
             behind = range.end;
         }
-        rule(bytes == (prints.count * CHUNK) as u64, "fingerprints are missing")?;
+        rule(bytes == (fingerprints.count * CHUNK) as u64, "fingerprints are missing")?;
         let known = |mask: [u8; 4]| match mask {
             [.., 0, 0] => mask == NEARER,
-            [.., kind] => kind <= Kind::Indirect as u8,
+            [.., kind] => kind <= MaskKind::Indirect as u8,
         };
         rule(
             (0..masks.count).all(|i| known(self.u32_at(masks, i).to_le_bytes())),
@@ -226,7 +226,7 @@ fn round(v: &mut [u64; 4]) {
 }
 
 /// The fingerprint of a chunk's `bytes` at `address`; masked bytes count as zero.
-pub fn print(key: [u64; 2], address: u64, bytes: &[u8; CHUNK], masks: &[Mask]) -> u32 {
+pub fn fingerprint(key: [u64; 2], address: u64, bytes: &[u8; CHUNK], masks: &[Mask]) -> u32 {
     let mut bytes = *bytes;
     for mask in masks {
         let end = address.saturating_add(CHUNK as u64);

@@ -1,14 +1,14 @@
 //! The pass: walks every view, a node at a time, and notes which tasks it has.
 
-use super::layout::{Groups, Layout};
-use super::seen::Seen;
-use super::task::{Identity, Task, MAX_PID};
+use super::layout::{CgroupLayout, TaskLayout};
+use super::seen::SeenTasks;
+use super::task::{Identity, TaskState, MAX_PID};
 use super::{view, MAX_TASKS};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
-use crate::walk::{Broken, Entry, HashWalk, ListWalk};
+use crate::walk::{HashWalk, ListWalk, WalkError, XArrayEntry};
 
-/// Marks in [`Seen`] that a process's threads were walked.
+/// Marks in [`SeenTasks`] that a process's threads were walked.
 const WALKED: u8 = 128;
 /// Longest list that is followed.
 const LONGEST: u32 = MAX_TASKS as u32 + 1;
@@ -17,9 +17,9 @@ const SLACK: usize = 64;
 /// How often a walk begins anew because its place in the list is gone, before the pass does without.
 const MAX_RESTARTS: u32 = 16;
 /// Most tasks of one type at one number; Linux has one.
-pub const MAX_TASKS_A_NUMBER: u32 = 8;
+pub const MAX_TASKS_PER_PID: u32 = 8;
 /// Most control groups' task sets in one list of the table.
-const MAX_SETS_A_BUCKET: u32 = 256;
+const MAX_SETS_PER_BUCKET: u32 = 256;
 /// Most nodes that a pass visits: several for each task, and the pass ends whatever the memory holds.
 const MAX_NODES: u32 = 16 * MAX_TASKS as u32;
 
@@ -32,7 +32,7 @@ pub enum Progress {
 
 /// A walk over a list of tasks that survives a pause.
 #[derive(Clone, Copy, Debug)]
-struct Cursor {
+struct ListCursor {
     walk: ListWalk,
     /// Offset of the list's node in a task.
     node: u64,
@@ -44,7 +44,7 @@ struct Cursor {
     restarts: u32,
 }
 
-impl Cursor {
+impl ListCursor {
     fn new(head: u64, node: u64, view: u8) -> Self {
         Self {
             walk: ListWalk::new(head, LONGEST),
@@ -61,23 +61,24 @@ impl Cursor {
     fn next<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
-        layout: &Layout,
+        layout: &TaskLayout,
         count: usize,
-    ) -> Result<Option<u64>, Broken> {
+    ) -> Result<Option<u64>, WalkError> {
         let Some(node) = self.walk.next(kernel, &layout.lists)? else { return Ok(None) };
         self.steps += 1;
         if self.steps > 2 * count + SLACK {
-            return Err(Broken::TooLong);
+            return Err(WalkError::TooLong);
         }
         let task = node.wrapping_sub(self.node);
-        self.standing = Some(Identity::read(kernel, layout, task).ok_or(Broken::Wild(task))?);
+        self.standing =
+            Some(Identity::read(kernel, layout, task).ok_or(WalkError::WildPointer(task))?);
         Ok(Some(task))
     }
 
     /// After a pause: whether the place where it stands is still in the list.
-    fn stands<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, layout: &Layout) -> bool {
+    fn stands<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, layout: &TaskLayout) -> bool {
         self.standing.is_none_or(|standing| {
-            standing.holds(kernel, layout) && layout.lists.linked(kernel, self.walk.at())
+            standing.is_current(kernel, layout) && layout.lists.linked(kernel, self.walk.at())
         })
     }
 
@@ -94,42 +95,42 @@ impl Cursor {
 /// What is being walked.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    Processes(Cursor),
+    Processes(ListCursor),
     /// From this number on.
-    Numbers(u64),
-    Groups(Place),
+    Pids(u64),
+    Cgroups(GroupPosition),
     Done,
 }
 
 /// Where in the table of control groups.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct GroupPosition {
     bucket: u64,
     /// How many sets of the bucket are done.
     set: u32,
     /// How many lists of that set are done.
     list: usize,
-    cursor: Option<Cursor>,
+    cursor: Option<ListCursor>,
 }
 
 /// A pass over all views.
-pub struct Views {
+pub struct Pass {
     stage: Stage,
     /// The walks over a process's threads, which go first: its first thread, and the lists that remain.
-    threads: [Option<Cursor>; 2],
+    threads: [Option<ListCursor>; 2],
     process: Option<Identity>,
     /// How many nodes the pass may still visit.
     left: u32,
-    /// Views that this pass could not see in full: nothing is said of who is missing there.
+    /// Pass that this pass could not see in full: nothing is said of who is missing there.
     pub incomplete: u8,
     /// Why the list of processes could not be walked.
-    pub broken: Option<Broken>,
+    pub broken: Option<WalkError>,
 }
 
-impl Views {
-    pub fn new(layout: &Layout) -> Self {
+impl Pass {
+    pub fn new(layout: &TaskLayout) -> Self {
         let cursor =
-            Cursor::new(layout.init_task.wrapping_add(layout.tasks), layout.tasks, view::TASKS);
+            ListCursor::new(layout.init_task.wrapping_add(layout.tasks), layout.tasks, view::TASKS);
         Self {
             stage: Stage::Processes(cursor),
             threads: [None; 2],
@@ -144,12 +145,12 @@ impl Views {
     pub fn resume<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
-        layout: &Layout,
+        layout: &TaskLayout,
         retries: &mut u64,
     ) {
         let process_gone = self.process.is_some_and(|process| {
-            !process.holds(kernel, layout)
-                || Task::read(kernel, layout, process.task).is_none_or(|task| task.dead())
+            !process.is_current(kernel, layout)
+                || TaskState::read(kernel, layout, process.task).is_none_or(|task| task.is_dead())
         });
         for thread in &mut self.threads {
             let Some(cursor) = thread else { continue };
@@ -169,15 +170,15 @@ impl Views {
                 *retries += 1;
                 if !cursor.restart() {
                     self.incomplete |= view::TASKS;
-                    self.stage = Stage::Numbers(1);
+                    self.stage = Stage::Pids(1);
                 }
             }
             // The set may be gone as well: its bucket again, from the first set.
-            Stage::Groups(place)
+            Stage::Cgroups(place)
                 if place.cursor.is_some_and(|cursor| !cursor.stands(kernel, layout)) =>
             {
                 *retries += 1;
-                *place = Place { bucket: place.bucket, set: 0, list: 0, cursor: None };
+                *place = GroupPosition { bucket: place.bucket, set: 0, list: 0, cursor: None };
             }
             _ => {}
         }
@@ -187,8 +188,8 @@ impl Views {
     pub fn advance<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
-        layout: &Layout,
-        seen: &mut Seen,
+        layout: &TaskLayout,
+        seen: &mut SeenTasks,
     ) -> Progress {
         let Some(left) = self.left.checked_sub(1) else {
             self.incomplete = !0;
@@ -206,21 +207,21 @@ impl Views {
                         self.note(kernel, layout, seen, task, cursor.view);
                         Stage::Processes(cursor)
                     }
-                    Ok(None) => Stage::Numbers(1),
+                    Ok(None) => Stage::Pids(1),
                     Err(broken) => {
                         self.incomplete |= cursor.view;
                         self.broken = Some(broken);
-                        Stage::Numbers(1)
+                        Stage::Pids(1)
                     }
                 }
             }
-            Stage::Numbers(index) => self.stage = self.next_number(kernel, layout, seen, index),
-            Stage::Groups(place) => {
+            Stage::Pids(index) => self.stage = self.next_pid(kernel, layout, seen, index),
+            Stage::Cgroups(place) => {
                 let next = layout.groups.as_ref().and_then(|groups| {
                     let next = self.next_in_group(kernel, layout, groups, seen, place)?;
                     (next.bucket < groups.buckets).then_some(next)
                 });
-                self.stage = next.map_or(Stage::Done, Stage::Groups);
+                self.stage = next.map_or(Stage::Done, Stage::Cgroups);
             }
             Stage::Done => return Progress::Done,
         }
@@ -231,8 +232,8 @@ impl Views {
     fn note<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
-        layout: &Layout,
-        seen: &mut Seen,
+        layout: &TaskLayout,
+        seen: &mut SeenTasks,
         task: u64,
         view: u8,
     ) {
@@ -253,17 +254,17 @@ impl Views {
         self.process = Identity::read(kernel, layout, leader);
         let Some(signal) = kernel.u64(task.wrapping_add(layout.signal)) else { return };
         let head = signal.wrapping_add(layout.thread_head);
-        self.threads[0] = Some(Cursor::new(head, layout.thread_node, view::THREADS));
+        self.threads[0] = Some(ListCursor::new(head, layout.thread_node, view::THREADS));
         self.threads[1] = layout
             .thread_group
-            .map(|ring| Cursor::new(leader.wrapping_add(ring), ring, view::GROUP));
+            .map(|ring| ListCursor::new(leader.wrapping_add(ring), ring, view::GROUP));
     }
 
     fn next_thread<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
-        layout: &Layout,
-        seen: &mut Seen,
+        layout: &TaskLayout,
+        seen: &mut SeenTasks,
         at: usize,
     ) {
         let Some(mut cursor) = self.threads[at] else { return };
@@ -277,29 +278,29 @@ impl Views {
         };
     }
 
-    fn next_number<M: KernelMemory>(
+    fn next_pid<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
-        layout: &Layout,
-        seen: &mut Seen,
+        layout: &TaskLayout,
+        seen: &mut SeenTasks,
         index: u64,
     ) -> Stage {
-        let groups = Stage::Groups(Place { bucket: 0, set: 0, list: 0, cursor: None });
-        match layout.xarrays.next(kernel, layout.pids, index) {
-            Ok(Entry::At(index, pid)) if index <= MAX_PID => {
+        let groups = Stage::Cgroups(GroupPosition { bucket: 0, set: 0, list: 0, cursor: None });
+        match layout.xarrays.next(kernel, layout.pid_index, index) {
+            Ok(XArrayEntry::Found(index, pid)) if index <= MAX_PID => {
                 for (kind, view) in [view::PID, view::TGID].into_iter().enumerate() {
                     let head = pid.wrapping_add(layout.pid_tasks[kind]);
-                    let mut walk = HashWalk::new(head, &layout.lists, MAX_TASKS_A_NUMBER);
+                    let mut walk = HashWalk::new(head, &layout.lists, MAX_TASKS_PER_PID);
                     while let Ok(Some(node)) = walk.next(kernel, &layout.lists) {
-                        let task = node.wrapping_sub(layout.links[kind]);
+                        let task = node.wrapping_sub(layout.pid_links[kind]);
                         if Identity::read(kernel, layout, task).is_some() {
                             self.note(kernel, layout, seen, task, view);
                         }
                     }
                 }
-                Stage::Numbers(index + 1)
+                Stage::Pids(index + 1)
             }
-            Ok(Entry::Gap(index)) if index <= MAX_PID => Stage::Numbers(index),
+            Ok(XArrayEntry::Gap(index)) if index <= MAX_PID => Stage::Pids(index),
             Ok(_) => groups,
             Err(_) => {
                 self.incomplete |= view::PID | view::TGID;
@@ -312,12 +313,12 @@ impl Views {
     fn next_in_group<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
-        layout: &Layout,
-        groups: &Groups,
-        seen: &mut Seen,
-        mut place: Place,
-    ) -> Option<Place> {
-        let next_bucket = Place { bucket: place.bucket + 1, set: 0, list: 0, cursor: None };
+        layout: &TaskLayout,
+        groups: &CgroupLayout,
+        seen: &mut SeenTasks,
+        mut place: GroupPosition,
+    ) -> Option<GroupPosition> {
+        let next_bucket = GroupPosition { bucket: place.bucket + 1, set: 0, list: 0, cursor: None };
         if let Some(mut cursor) = place.cursor {
             match cursor.next(kernel, layout, seen.count()) {
                 Ok(Some(task)) => {
@@ -334,7 +335,7 @@ impl Views {
         if place.list == groups.lists.len() {
             (place.list, place.set) = (0, place.set + 1);
         }
-        if place.set > MAX_SETS_A_BUCKET {
+        if place.set > MAX_SETS_PER_BUCKET {
             return Some(next_bucket);
         }
         let mut walk = HashWalk::new(
@@ -350,7 +351,7 @@ impl Views {
         match walk.next(kernel, &layout.lists) {
             Ok(Some(node)) => {
                 let head = node.wrapping_sub(groups.hlist).wrapping_add(groups.lists[place.list]);
-                place.cursor = Some(Cursor::new(head, groups.node, view::CGROUP));
+                place.cursor = Some(ListCursor::new(head, groups.node, view::CGROUP));
                 Some(place)
             }
             Ok(None) | Err(_) => Some(next_bucket),

@@ -1,9 +1,9 @@
 //! What may stand at a site: what Linux's records of the moment say.
 
 use super::code::{target, Code, CALL, JMP};
-use super::layout::{Ftrace, Layout};
+use super::layout::{Ftrace, TextLayout};
 use super::owner;
-use super::sites::{Kind, Site, SITE_BYTES};
+use super::sites::{Site, SiteKind, SITE_BYTES};
 use super::walk;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
@@ -23,9 +23,9 @@ const DIRECTS: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// So many of them belong there.
-    Legal(usize),
+    Allowed(usize),
     /// They do not; these do.
-    Illegal(Code),
+    Forbidden(Code),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +35,9 @@ enum Role {
 }
 
 /// Says what is legal. For one slice: what Linux's lists said is remembered.
-pub(super) struct Law<'a, 'k, M> {
+pub(super) struct SiteRules<'a, 'k, M> {
     pub kernel: &'a Kernel<'k, M>,
-    pub layout: &'a Layout,
+    pub layout: &'a TextLayout,
     /// Functions, trampolines and direct calls of ftrace's users; filled when it is first asked for.
     handlers: Option<Vec<(Role, u64)>>,
     /// Functions outside the kernel's image that were found to be listed.
@@ -46,8 +46,8 @@ pub(super) struct Law<'a, 'k, M> {
     misses: usize,
 }
 
-impl<'a, 'k, M: KernelMemory> Law<'a, 'k, M> {
-    pub fn new(kernel: &'a Kernel<'k, M>, layout: &'a Layout) -> Self {
+impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
+    pub fn new(kernel: &'a Kernel<'k, M>, layout: &'a TextLayout) -> Self {
         Self { kernel, layout, handlers: None, listed: Vec::new(), misses: 0 }
     }
 
@@ -59,16 +59,16 @@ impl<'a, 'k, M: KernelMemory> Law<'a, 'k, M> {
         before: &[u8; SITE_BYTES],
     ) -> Verdict {
         match site.kind {
-            Kind::Jump { key, target, branch } => {
+            SiteKind::Jump { key, target, branch } => {
                 self.jump(site.address, key, target, branch, live, before)
             }
-            Kind::Call { key, tail } => self.call(site.address, key, tail, live, before),
-            Kind::Trampoline { key } => self.call(site.address, key, true, live, before),
-            Kind::Entry { record } => match &self.layout.ftrace {
+            SiteKind::Call { key, tail } => self.call(site.address, key, tail, live, before),
+            SiteKind::Trampoline { key } => self.call(site.address, key, true, live, before),
+            SiteKind::Entry { record } => match &self.layout.ftrace {
                 Some(ftrace) => self.entry(ftrace, site.address, record, live, before),
                 None => one(Code::new(&before[..5]), live),
             },
-            Kind::Ftrace => self.within_ftrace(site.address, live, before),
+            SiteKind::Ftrace => self.within_ftrace(site.address, live, before),
         }
     }
 
@@ -127,8 +127,8 @@ impl<'a, 'k, M: KernelMemory> Law<'a, 'k, M> {
             && target(at, live)
                 .is_some_and(|to| (1..=PADDING).contains(&function.wrapping_sub(to)));
         match one(expected, live) {
-            _ if !known => Verdict::Illegal(Code::new(&before[..5])),
-            Verdict::Illegal(_) if padded => Verdict::Legal(5),
+            _ if !known => Verdict::Forbidden(Code::new(&before[..5])),
+            Verdict::Forbidden(_) if padded => Verdict::Allowed(5),
             verdict => verdict,
         }
     }
@@ -139,10 +139,10 @@ impl<'a, 'k, M: KernelMemory> Law<'a, 'k, M> {
         let wanted = if function == 0 { back } else { function };
         let to = target(at, live);
         if to == Some(wanted) || (function == 0 && to == Some(thunk)) {
-            return Verdict::Legal(6);
+            return Verdict::Allowed(6);
         }
         let [a, b, c, d] = (wanted.wrapping_sub(at).wrapping_sub(6) as u32).to_le_bytes();
-        Verdict::Illegal(Code::new(&[live[0], live[1], a, b, c, d]))
+        Verdict::Forbidden(Code::new(&[live[0], live[1], a, b, c, d]))
     }
 
     fn entry(
@@ -154,22 +154,22 @@ impl<'a, 'k, M: KernelMemory> Law<'a, 'k, M> {
         before: &[u8; SITE_BYTES],
     ) -> Verdict {
         if live[..5] == *Code::nop5().bytes() {
-            return Verdict::Legal(5);
+            return Verdict::Allowed(5);
         }
         let mine = self.kernel.u64(record.wrapping_add(ftrace.ip)) == Some(at);
         let flags =
             self.kernel.u64(record.wrapping_add(ftrace.flags)).filter(|_| mine).unwrap_or(0);
         if live[0] == CALL && mine {
             let to = target(at, live).unwrap_or(0);
-            let legal = to == ftrace.caller
+            let allowed = to == ftrace.caller
                 || to == ftrace.regs_caller
                 || self.is_handler(Role::Trampoline, to)
-                || self.try_to(|law| law.is_direct(ftrace, at, to));
-            if legal {
-                return Verdict::Legal(5);
+                || self.search(|rules| rules.is_direct(ftrace, at, to));
+            if allowed {
+                return Verdict::Allowed(5);
             }
         }
-        Verdict::Illegal(match flags & (ENABLED | REGISTERS) {
+        Verdict::Forbidden(match flags & (ENABLED | REGISTERS) {
             ENABLED if before[0] != CALL => Code::near(CALL, at, ftrace.caller),
             flags if flags & ENABLED != 0 && before[0] == CALL => Code::new(&before[..5]),
             flags if flags & ENABLED != 0 => Code::near(CALL, at, ftrace.regs_caller),
@@ -192,7 +192,7 @@ impl<'a, 'k, M: KernelMemory> Law<'a, 'k, M> {
         if (live[0] == CALL && (own || self.is_handler(Role::Function, to)))
             || (live[0] == JMP && own)
         {
-            return Verdict::Legal(5);
+            return Verdict::Allowed(5);
         }
         one(Code::new(&before[..5]), live)
     }
@@ -204,7 +204,7 @@ impl<'a, 'k, M: KernelMemory> Law<'a, 'k, M> {
     }
 
     /// Whether `search` finds something; without asking after too many that did not.
-    fn try_to(&mut self, search: impl FnOnce(&Self) -> bool) -> bool {
+    fn search(&mut self, search: impl FnOnce(&Self) -> bool) -> bool {
         let found = self.misses < MISSES && search(self);
         self.misses += usize::from(!found);
         found
@@ -234,8 +234,8 @@ impl<'a, 'k, M: KernelMemory> Law<'a, 'k, M> {
         {
             return true;
         }
-        let listed =
-            self.try_to(|law| owner::outside(law.kernel, &law.layout.owners, address).is_some());
+        let listed = self
+            .search(|rules| owner::outside(rules.kernel, &rules.layout.owners, address).is_some());
         if listed {
             self.listed.push(address);
         }
@@ -244,7 +244,7 @@ impl<'a, 'k, M: KernelMemory> Law<'a, 'k, M> {
 }
 
 /// Of the registered users, and of those whose trampolines are not freed yet.
-fn handlers<M: KernelMemory>(kernel: &Kernel<'_, M>, layout: &Layout) -> Vec<(Role, u64)> {
+fn handlers<M: KernelMemory>(kernel: &Kernel<'_, M>, layout: &TextLayout) -> Vec<(Role, u64)> {
     let mut found = Vec::new();
     let Some(ftrace) = &layout.ftrace else { return found };
     let leaving = ftrace.trampolines.into_iter().flat_map(|list| walk::list(kernel, list));
@@ -269,7 +269,7 @@ fn one(code: Code, live: &[u8; SITE_BYTES]) -> Verdict {
 /// The first of `codes` is what is wanted where none stands there.
 fn any(codes: &[Code], live: &[u8; SITE_BYTES]) -> Verdict {
     match codes.iter().find(|code| live.starts_with(code.bytes())) {
-        Some(code) => Verdict::Legal(code.bytes().len()),
-        None => Verdict::Illegal(codes.first().copied().unwrap_or(Code::nop5())),
+        Some(code) => Verdict::Allowed(code.bytes().len()),
+        None => Verdict::Forbidden(codes.first().copied().unwrap_or(Code::nop5())),
     }
 }

@@ -2,9 +2,9 @@
 
 use super::baseline::Baseline;
 use super::code::{INT3, JMP};
-use super::legal::{Law, Verdict};
 use super::probes;
-use super::sites::{Kind, Sites, SITE_BYTES};
+use super::site_rules::{SiteRules, Verdict};
+use super::sites::{SiteKind, Sites, SITE_BYTES};
 use super::window::{bytes, part, Window, MARGIN};
 use crate::memory::{KernelMemory, PAGE_BYTES};
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ const MISSES: usize = 16;
 
 /// Changed bytes that no record explains, as many as one transaction can undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct Change {
     pub address: u64,
     pub found: Vec<u8>,
     pub expected: Vec<u8>,
@@ -34,29 +34,29 @@ pub(super) struct Run {
     pub code_at: u64,
 }
 
-impl Run {
+impl Change {
     pub fn end(&self) -> u64 {
         self.address + self.found.len() as u64
     }
 
-    pub fn overlaps(&self, other: &Run) -> bool {
+    pub fn overlaps(&self, other: &Change) -> bool {
         self.address < other.end() && other.address < self.end()
     }
 }
 
 /// The look at one page.
-struct Look {
+struct Comparison {
     window: Window,
     is_text: bool,
     /// Bytes of sites whose contents are not legal, and whether each is a static call's.
     sites: Vec<(Range<u64>, bool)>,
 }
 
-impl Look {
-    /// Lets the law decide on sites; on those that are as they were only if `all`.
+impl Comparison {
+    /// Lets the rules decide on sites; on those that are as they were only if `all`.
     fn judge_sites<M: KernelMemory>(
         &mut self,
-        law: &mut Law<'_, '_, M>,
+        rules: &mut SiteRules<'_, '_, M>,
         sites: &Sites,
         number: usize,
         all: bool,
@@ -65,17 +65,18 @@ impl Look {
         for site in sites.page(number).chain(earlier) {
             let Some(place) = self.window.place(site.address) else { continue };
             let live = bytes::<SITE_BYTES>(&self.window.live, place);
-            let before = bytes::<SITE_BYTES>(&self.window.wanted, place);
+            let before = bytes::<SITE_BYTES>(&self.window.expected, place);
             let (Some(live), Some(before)) = (live, before) else { continue };
             if !all && live == before {
                 continue;
             }
-            match law.judge(site, &live, &before) {
-                Verdict::Legal(length) => self.window.accept(place..place + length),
-                Verdict::Illegal(code) => {
-                    self.window.want(place, code.bytes());
+            match rules.judge(site, &live, &before) {
+                Verdict::Allowed(length) => self.window.accept(place..place + length),
+                Verdict::Forbidden(code) => {
+                    self.window.set_expected(place, code.bytes());
                     let bytes = site.address..site.address + code.bytes().len() as u64;
-                    let is_call = matches!(site.kind, Kind::Call { .. } | Kind::Trampoline { .. });
+                    let is_call =
+                        matches!(site.kind, SiteKind::Call { .. } | SiteKind::Trampoline { .. });
                     self.sites.push((bytes, is_call));
                 }
             }
@@ -83,11 +84,11 @@ impl Look {
     }
 
     /// Lets registered probes explain what is left.
-    fn judge_probes<M: KernelMemory>(&mut self, law: &Law<'_, '_, M>) {
-        let Some(known) = &law.layout.probes else { return };
+    fn judge_probes<M: KernelMemory>(&mut self, rules: &SiteRules<'_, '_, M>) {
+        let Some(known) = &rules.layout.probes else { return };
         let mut misses = 0;
         let mut next = 0;
-        while let Some(at) = self.window.difference(next..self.window.len()) {
+        while let Some(at) = self.window.first_difference(next..self.window.len()) {
             next = at + 1;
             for first in (at.saturating_sub(4)..=at).rev() {
                 // At the window's end a jump's distance is in no word of it.
@@ -101,7 +102,7 @@ impl Look {
                     return;
                 }
                 let address = self.window.start + first as u64;
-                let length = probes::explained(law.kernel, known, address, &live);
+                let length = probes::explained(rules.kernel, known, address, &live);
                 if first + length > at {
                     self.window.accept(first..first + length);
                     break;
@@ -112,27 +113,27 @@ impl Look {
     }
 
     /// What is left, from `page` on.
-    fn runs(&self, page: u64) -> Vec<Run> {
-        let mut runs = Vec::new();
-        let Some(first) = self.window.place(page) else { return runs };
+    fn changes(&self, page: u64) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let Some(first) = self.window.place(page) else { return changes };
         // What begins in the margin before, and reaches at most the margin's length into the page, is that page's.
-        let earlier = first > 0 && self.window.difference(0..first).is_some();
+        let earlier = first > 0 && self.window.first_difference(0..first).is_some();
         let end = first + PAGE_BYTES as usize;
         let mut at = if earlier { first + MARGIN as usize } else { first };
-        while let Some(from) = self.window.difference(at..end) {
-            let (run, behind) = self.run(from);
-            runs.push(run);
+        while let Some(from) = self.window.first_difference(at..end) {
+            let (change, behind) = self.change_from(from);
+            changes.push(change);
             at = behind;
         }
-        runs
+        changes
     }
 
     /// The change that begins at `from`, and the place behind it.
-    fn run(&self, from: usize) -> (Run, usize) {
+    fn change_from(&self, from: usize) -> (Change, usize) {
         let window = &self.window;
         let limit = (from & !7) + 8 * MAX_REPAIR_WORDS;
         let mut last = from;
-        while let Some(at) = window.difference(last + 1..limit.min(last + 1 + GAP)) {
+        while let Some(at) = window.first_difference(last + 1..limit.min(last + 1 + GAP)) {
             last = at;
         }
         let mut changed = window.start + from as u64..window.start + last as u64 + 1;
@@ -146,10 +147,10 @@ impl Look {
         let end = sites().map(|site| site.end).fold(changed.end, u64::max);
         let code_at = start.saturating_sub(4).max(window.start);
         let place = |address: u64| (address - window.start) as usize;
-        let run = Run {
+        let change = Change {
             address: start,
             found: part(&window.live, place(start)..place(end)),
-            expected: part(&window.wanted, place(start)..place(end)),
+            expected: part(&window.expected, place(start)..place(end)),
             words: self.words(start, end),
             site: sites().next().is_some(),
             calls: self.is_calls(&changed),
@@ -157,7 +158,7 @@ impl Look {
             code: part(&window.live, place(code_at)..place(end) + 11),
             code_at,
         };
-        (run, last + 1)
+        (change, last + 1)
     }
 
     /// Whether each changed byte in `range` is a static call's.
@@ -165,7 +166,7 @@ impl Look {
         let is_call = |at: u64| self.sites.iter().any(|(site, call)| *call && site.contains(&at));
         range.clone().all(|at| {
             let place = (at - self.window.start) as usize;
-            self.window.difference(place..place + 1).is_none() || is_call(at)
+            self.window.first_difference(place..place + 1).is_none() || is_call(at)
         })
     }
 
@@ -173,27 +174,27 @@ impl Look {
     fn words(&self, start: u64, end: u64) -> Vec<(u64, u64, u64)> {
         let word = |at: u64| {
             let index = self.window.place(at)? / 8;
-            Some((at, *self.window.live.get(index)?, *self.window.wanted.get(index)?))
+            Some((at, *self.window.live.get(index)?, *self.window.expected.get(index)?))
         };
         let words = (start & !7..end).step_by(8).filter_map(word);
-        words.filter(|(_, live, wanted)| live != wanted).take(MAX_REPAIR_WORDS).collect()
+        words.filter(|(_, live, expected)| live != expected).take(MAX_REPAIR_WORDS).collect()
     }
 }
 
 /// What is not explained in page `number`; `None` where it cannot be read.
-pub(super) fn look<M: KernelMemory>(
-    law: &mut Law<'_, '_, M>,
+pub(super) fn compare_page<M: KernelMemory>(
+    rules: &mut SiteRules<'_, '_, M>,
     baseline: &Baseline,
     sites: &Sites,
     number: usize,
     all: bool,
-) -> Option<Vec<Run>> {
+) -> Option<Vec<Change>> {
     let page = baseline.address(number);
-    let window = Window::read(law.kernel, baseline, number)?;
-    let mut look = Look { window, is_text: baseline.is_text(page), sites: Vec::new() };
-    if look.is_text {
-        look.judge_sites(law, sites, number, all);
-        look.judge_probes(law);
+    let window = Window::read(rules.kernel, baseline, number)?;
+    let mut comparison = Comparison { window, is_text: baseline.is_text(page), sites: Vec::new() };
+    if comparison.is_text {
+        comparison.judge_sites(rules, sites, number, all);
+        comparison.judge_probes(rules);
     }
-    Some(look.runs(page))
+    Some(comparison.changes(page))
 }
