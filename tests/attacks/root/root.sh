@@ -6,7 +6,7 @@
 #   works()          whether the cokernel was harmed, or could have been
 #   control=WORD     what comes of it without a wall: works (where nothing is said), survived or refused
 #   wall=WORD        what comes of it with one: refused, survived, reported, stated (it works, and status says so), or
-#                    emulated (reported, and then it works all the same in this emulator: docs/limits.md)
+#                    emulated (reported, and then it works all the same in this emulator: docs/emulators.md)
 #   report=PATTERN   what the wall says: a line of the events, or of the status where it is "stated"
 #   after()          puts back what the attempt left behind
 #   options, cpus    for load; how many CPUs it needs (1)
