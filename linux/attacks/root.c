@@ -29,14 +29,14 @@
 
 #include "root.h"
 
-static char said[160];
+static char last_report[160];
 
-void root_say(const char *format, ...)
+void root_report(const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(said, sizeof(said), format, arguments);
+	vsnprintf(last_report, sizeof(last_report), format, arguments);
 	va_end(arguments);
 }
 
@@ -73,7 +73,7 @@ int root_try(char *line)
 	struct kyozon *k = loaded();
 	size_t i;
 
-	said[0] = '\0';
+	last_report[0] = '\0';
 	if (!k)
 		return -ENODEV;
 	for (i = 0; i < ARRAY_SIZE(attempts); i++)
@@ -84,6 +84,6 @@ int root_try(char *line)
 
 void root_show(struct seq_file *out)
 {
-	if (said[0])
-		seq_printf(out, "%s\n", said);
+	if (last_report[0])
+		seq_printf(out, "%s\n", last_report);
 }

@@ -12,10 +12,13 @@
 
 #define HOLD_MAX_MS	10000
 
-__printf(1, 2) void root_say(const char *format, ...);
+__printf(1, 2) void root_report(const char *format, ...);
 
 /* For @ms ms, with @again, where it is not NULL, every now and then. */
 void root_wait(unsigned int ms, void (*again)(struct kyozon *k), struct kyozon *k);
+
+/* The page that root_find() chose to attack; 0 before it ran. */
+phys_addr_t root_victim(void);
 
 int root_find(struct kyozon *k, char *argument);
 int root_write(struct kyozon *k, char *argument);

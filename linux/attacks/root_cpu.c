@@ -54,7 +54,7 @@ int root_msr(struct kyozon *k, char *name)
 		if (strcmp(r->name, name))
 			continue;
 		smp_call_function_single(k->cpu, rewrite_here, r, 1);
-		root_say("msr %s %s was %#llx is %#llx", name,
+		root_report("msr %s %s was %#llx is %#llx", name,
 			 r->error ? "faults" : r->is == r->was ? "stays" : "changes",
 			 r->was, r->is);
 		return r->error;
@@ -107,7 +107,7 @@ int root_nmis(struct kyozon *k, char *argument)
 	root_wait(ms, send_nmi, k);
 	msleep(20);
 	unregister_nmi_handler(NMI_LOCAL, "kyozon-attacks");
-	root_say("nmis for %u ms, seen %d", ms, atomic_read(&seen));
+	root_report("nmis for %u ms, seen %d", ms, atomic_read(&seen));
 	return 0;
 }
 
@@ -138,7 +138,7 @@ int root_init(struct kyozon *k, char *unused)
 	send(k->cpu, APIC_DM_STARTUP | LOW_PAGE >> PAGE_SHIFT);
 	mdelay(100);
 	put_cpu();
-	root_say("init CPU %u: our code %s", k->cpu,
+	root_report("init CPU %u: our code %s", k->cpu,
 		 READ_ONCE(*mark) == 0x5150 ? "runs" : "does not run");
 	return 0;
 }
@@ -150,6 +150,6 @@ int root_hotplug(struct kyozon *k, char *unused)
 	if (!state)
 		return -ENOENT;
 	__cpuhp_remove_state(*state, false);
-	root_say("hotplug state %d removed", *state);
+	root_report("hotplug state %d removed", *state);
 	return 0;
 }

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A cokernel's memory, through every kind of mapping, and by a device.
+ * A cokernel's memory, through every kind of mapping.
  */
-#include <linux/delay.h>
 #include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/page-flags.h>
-#include <linux/pci.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
@@ -29,6 +26,11 @@ static struct {
 	unsigned int pages;	/* of text */
 	bool hidden;
 } victim;
+
+phys_addr_t root_victim(void)
+{
+	return victim.memory;
+}
 
 static bool in_reserve(struct kyozon *k, phys_addr_t at)
 {
@@ -81,7 +83,7 @@ int root_find(struct kyozon *k, char *unused)
 	}
 	if (!victim.pages)
 		victim.text[victim.pages++] = first;
-	root_say("find memory %pa text %pa pages %u%s",
+	root_report("find memory %pa text %pa pages %u%s",
 		 &victim.memory, &victim.text[0], victim.pages,
 		 victim.hidden ? " (tables hidden)" : "");
 	return 0;
@@ -197,7 +199,7 @@ int root_write(struct kyozon *k, char *how)
 		return -ENOMEM;
 	WRITE_ONCE(*at, value);
 	mapping->unmap(at);
-	root_say("write %s %pa %#llx", how, &victim.memory, value);
+	root_report("write %s %pa %#llx", how, &victim.memory, value);
 	return 0;
 }
 
@@ -219,7 +221,7 @@ int root_read(struct kyozon *k, char *how)
 		memcpy(bytes[i], &word, sizeof(word));
 		mapping->unmap(at);
 	}
-	root_say("read %s image %8ph memory %8ph", how, bytes[0], bytes[1]);
+	root_report("read %s image %8ph memory %8ph", how, bytes[0], bytes[1]);
 	return 0;
 }
 
@@ -239,7 +241,7 @@ int root_break(struct kyozon *k, char *how)
 		memset16(at, 0x0b0f, victim.hidden ? 4 : PAGE_SIZE / 2);
 		mapping->unmap(at);
 	}
-	root_say("break %s %u pages at %pa", how, i, &victim.text[0]);
+	root_report("break %s %u pages at %pa", how, i, &victim.text[0]);
 	return 0;
 }
 
@@ -293,7 +295,7 @@ int root_table(struct kyozon *k, char *unused)
 		asm volatile("invlpg (%0)" : : "r" (at) : "memory");
 	}
 	local_irq_restore(flags);
-	root_say("table at %pa %s", &victim.memory,
+	root_report("table at %pa %s", &victim.memory,
 		 found == TABLE_MARK ? "is used" : "is not used");
 out:
 	free_page((unsigned long)own);
@@ -307,82 +309,4 @@ int root_mmap(struct file *file, struct vm_area_struct *vma)
 		return -EINVAL;
 	return remap_pfn_range(vma, vma->vm_start, PHYS_PFN(victim.memory), PAGE_SIZE,
 			       vma->vm_page_prot);
-}
-
-/* QEMU's docs/specs/edu.txt */
-#define EDU_FROM	0x80
-#define EDU_TO		0x88
-#define EDU_BYTES	0x90
-#define EDU_COMMAND	0x98
-#define EDU_BUFFER	0x40000
-#define EDU_START	1
-#define EDU_TO_RAM	2
-
-static int edu_copy(u8 __iomem *edu, u64 from, u64 to, u64 command)
-{
-	int turn;
-
-	writeq(from, edu + EDU_FROM);
-	writeq(to, edu + EDU_TO);
-	writeq(sizeof(u64), edu + EDU_BYTES);
-	writeq(command | EDU_START, edu + EDU_COMMAND);
-	for (turn = 0; turn < 500; turn++) {
-		msleep(20);
-		if (!(readq(edu + EDU_COMMAND) & EDU_START))
-			return 0;
-	}
-	return -ETIMEDOUT;
-}
-
-int root_dma(struct kyozon *k, char *unused)
-{
-	struct pci_dev *pci = pci_get_device(0x1234, 0x11e8, NULL);
-	u64 *words = kcalloc(2, sizeof(*words), GFP_KERNEL);
-	u8 __iomem *edu = NULL;
-	int error = -ENODEV;
-
-	if (!pci || !words || !victim.memory || pci_enable_device(pci))
-		goto out;
-	edu = pci_ioremap_bar(pci, 0);
-	if (!edu)
-		goto disable;
-	pci_set_master(pci);
-	words[0] = rdtsc() | 1;
-	error = edu_copy(edu, __pa(&words[0]), EDU_BUFFER, 0);
-	if (!error)
-		error = edu_copy(edu, EDU_BUFFER, __pa(&words[1]),
-				 EDU_TO_RAM);
-	/* Linux's own memory is the device's to read and write. */
-	if (!error && READ_ONCE(words[1]) != words[0])
-		error = -EIO;
-	if (!error)
-		error = edu_copy(edu, EDU_BUFFER, victim.memory, EDU_TO_RAM);
-	root_say("dma %pa %#llx", &victim.memory, words[0]);
-	iounmap(edu);
-	pci_clear_master(pci);
-disable:
-	pci_disable_device(pci);
-out:
-	kfree(words);
-	pci_dev_put(pci);
-	return error;
-}
-
-#define IOMMU_CONTROL	0x18
-
-/* The IOMMU is switched off: physical address of its registers. */
-int root_iommu(struct kyozon *k, char *argument)
-{
-	u8 __iomem *at;
-	u64 registers;
-
-	if (kstrtou64(argument, 0, &registers))
-		return -EINVAL;
-	at = ioremap(registers, PAGE_SIZE);
-	if (!at)
-		return -ENOMEM;
-	writeq(0, at + IOMMU_CONTROL);
-	root_say("iommu %#llx off", registers);
-	iounmap(at);
-	return 0;
 }

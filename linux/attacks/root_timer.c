@@ -196,7 +196,7 @@ int root_timer(struct kyozon *k, char *argument)
 	hpet_set(HPET_Tn_CMP(TICK_TIMER), hpet_get(HPET_COUNTER) +
 		 (u32)(10000000000000ull / hpet_get(HPET_PERIOD)));
 	iounmap(hpet);
-	root_say("timer %s for %u ms", how, ms);
+	root_report("timer %s for %u ms", how, ms);
 	return 0;
 }
 
@@ -214,7 +214,7 @@ int root_disarm(struct kyozon *k, char *argument)
 	no_rescue(k);
 	root_wait(ms, set_disarmed, k);
 	WRITE_ONCE(k->armed, true);
-	root_say("disarm for %u ms", ms);
+	root_report("disarm for %u ms", ms);
 	return 0;
 }
 
@@ -224,7 +224,7 @@ int root_hold(struct kyozon *k, char *argument)
 
 	if (kstrtouint(argument, 0, &ms) || ms > HOLD_MAX_MS)
 		return -EINVAL;
-	root_say("hold for %u ms", ms);
+	root_report("hold for %u ms", ms);
 	root_wait(ms, NULL, k);
 	return 0;
 }

@@ -4,57 +4,25 @@
 
 pub mod btf;
 pub mod build;
+mod error;
 pub mod fingerprints;
 pub(crate) mod format;
 pub(crate) mod listing;
 pub mod requirements;
 #[cfg(test)]
 mod tests;
+mod validate;
 pub(crate) mod vmlinux;
 
-use alloc::string::String;
-use core::fmt;
+pub use error::ProfileError;
+
 use format::{Header, Section};
+use validate::rule;
 
 /// Most bytes of an encoded profile.
 pub const MAX_PROFILE_BYTES: usize = 16 << 20;
 /// No offset and no size in a profile is larger: sums of some of them cannot overflow.
 pub const MAX_LAYOUT_BYTES: u64 = 1 << 32;
-
-/// Why there is no profile.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProfileError {
-    /// The encoded bytes break this rule.
-    Malformed(&'static str),
-    /// The kernel's type information breaks this rule.
-    Btf(&'static str),
-    /// `/proc/kallsyms` breaks this rule.
-    Kallsyms(&'static str),
-    /// `/proc/iomem` breaks this rule.
-    Iomem(&'static str),
-    /// This file shows zeros for addresses: whoever read it may not see them.
-    Hidden(&'static str),
-    /// The kernel package's image breaks this rule.
-    Image(&'static str),
-    /// The kernel has no such symbol, member or constant.
-    Missing(String),
-}
-
-impl fmt::Display for ProfileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(rule) => write!(f, "the profile is malformed: {rule}"),
-            Self::Btf(rule) => write!(f, "the kernel's type information is unusable: {rule}"),
-            Self::Kallsyms(rule) => write!(f, "the kernel's symbols are unusable: {rule}"),
-            Self::Iomem(rule) => write!(f, "the list of memory is unusable: {rule}"),
-            Self::Hidden(file) => write!(f, "{file} hides addresses"),
-            Self::Image(rule) => write!(f, "the kernel's image is unusable: {rule}"),
-            Self::Missing(name) => write!(f, "the kernel has no {name}"),
-        }
-    }
-}
-
-impl core::error::Error for ProfileError {}
 
 /// Where a member lies in its structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,58 +210,6 @@ impl<'a> Profile<'a> {
             start.checked_add(length).and_then(|end| whole.get(start..end)).unwrap_or_default();
         core::str::from_utf8(part).unwrap_or_default()
     }
-
-    fn check_symbols(&self) -> Result<(), ProfileError> {
-        let header = &self.header;
-        let count = header.addresses.count;
-        rule(header.name_ends.count == count + 1, "names and addresses differ in number")?;
-        rule(
-            header.kinds.count == count && header.by_name.count == count,
-            "an index is incomplete",
-        )?;
-        rule(
-            self.ascii(header.names) && self.ascii(header.keys) && self.ascii(header.release),
-            "a name is not ASCII",
-        )?;
-        rule(
-            (1..count).all(|i| self.address(i - 1) <= self.address(i)),
-            "symbols are not sorted by address",
-        )?;
-        rule(
-            (0..count)
-                .all(|i| self.u32_at(header.name_ends, i) <= self.u32_at(header.name_ends, i + 1))
-                && self.u32_at(header.name_ends, count) as usize <= header.names.count,
-            "a name is outside the names",
-        )?;
-        rule((0..count).all(|i| self.ranked(i) < count), "the index by name leads outside")?;
-        let key = |i| (self.name(self.ranked(i)), self.ranked(i));
-        rule((1..count).all(|i| key(i - 1) < key(i)), "the index by name is not sorted")
-    }
-
-    fn check_layouts(&self) -> Result<(), ProfileError> {
-        let count = self.header.layouts.count;
-        let inside = |i: usize| {
-            let place = self.u64_at(self.header.layouts, 3 * i);
-            (place as u32 as usize).saturating_add((place >> 32) as usize) <= self.header.keys.count
-        };
-        rule((0..count).all(inside), "a member's name is outside the names")?;
-        let small = |i: usize| {
-            let value = self.u64_at(self.header.layouts, 3 * i + 1);
-            let bytes = self.u64_at(self.header.layouts, 3 * i + 2);
-            self.key(i).starts_with('#') || (value <= MAX_LAYOUT_BYTES && bytes <= MAX_LAYOUT_BYTES)
-        };
-        rule((0..count).all(small), "a structure is too large")?;
-        rule((1..count).all(|i| self.key(i - 1) < self.key(i)), "members are not sorted")
-    }
-
-    fn ascii(&self, section: Section) -> bool {
-        self.bytes[section.offset..section.offset + section.count].is_ascii()
-    }
-}
-
-/// `Ok` where `holds`.
-fn rule(holds: bool, text: &'static str) -> Result<(), ProfileError> {
-    holds.then_some(()).ok_or(ProfileError::Malformed(text))
 }
 
 /// The first of `0..count` for which `below` is false, by halving.

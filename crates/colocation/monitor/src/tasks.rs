@@ -9,6 +9,7 @@
 //! One call of [`Check::step`] is one look: it must not be called twice while Linux stands still.
 
 mod layout;
+mod list_cursor;
 mod pass;
 mod repair;
 mod report;

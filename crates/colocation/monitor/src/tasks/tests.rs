@@ -1,6 +1,8 @@
 mod churn;
 mod fuzz;
 mod linux;
+mod repairs;
+mod suspects;
 
 use super::*;
 use crate::fake::CallBudget;
@@ -86,147 +88,6 @@ fn hide(linux: &Linux, task: u64, views: u8, leave: Leave) {
     }
 }
 
-/// One finding, of this task, whose repairs put everything right.
-fn expect_one(linux: &Linux, task: u64, what: &str, missing: &str) {
-    let findings = find(linux);
-    let first = findings.first().unwrap_or_else(|| panic!("nothing found: {missing}"));
-    assert!(findings.iter().all(|finding| finding.address == task), "{findings:?}");
-    assert_eq!((first.what.as_str(), first.expected.as_str()), (what, missing));
-    linux.apply_all(first);
-    linux.check_sound();
-    assert_eq!(find(linux), vec![]);
-}
-
-#[test]
-fn a_process_that_left_views_is_found_and_put_back() {
-    // One of these must still have it: nothing leads to a process's own list of threads but the process.
-    let reach = view::TASKS | view::PID | view::TGID | view::CGROUP;
-    let all = reach | view::THREADS;
-    for leave in LEAVES {
-        for views in (1..=all).filter(|views| views & !all == 0 && views & reach != reach) {
-            let (linux, [alone, ..]) = system(true);
-            hide(&linux, alone, views, leave);
-            expect_one(
-                &linux,
-                alone,
-                "hidden process",
-                &std::format!("in {}", report::names(views)),
-            );
-        }
-    }
-}
-
-#[test]
-fn a_thread_that_left_views_is_found_and_put_back() {
-    for leave in LEAVES {
-        for ring in [false, true] {
-            let ring_view = if ring { view::GROUP } else { 0 };
-            let all = view::THREADS | ring_view | view::PID | view::CGROUP;
-            for views in (1..=all).filter(|views| views & !all == 0 && *views != all) {
-                let (linux, [.., thread, last]) = system(ring);
-                for task in [thread, last] {
-                    hide(&linux, task, views, leave);
-                    expect_one(
-                        &linux,
-                        task,
-                        "hidden thread",
-                        &std::format!("in {}", report::names(views)),
-                    );
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn a_kernel_thread_and_a_process_with_threads_are_named_as_such() {
-    let (linux, [_, leader, thread, _]) = system(true);
-    let kthreadd = linux.live.borrow()[1];
-    hide(&linux, kthreadd, view::TASKS, Leave::Poison);
-    expect_one(&linux, kthreadd, "hidden kernel thread", "in the list of processes");
-    hide(&linux, leader, view::TASKS | view::PID | view::TGID, Leave::Poison);
-    expect_one(
-        &linux,
-        leader,
-        "hidden process",
-        "in the list of processes, the index of process numbers, its number's list of processes",
-    );
-    hide(&linux, thread, view::THREADS, Leave::Poison);
-    let findings = find(&linux);
-    assert_eq!(findings[0].symbol, "thread, number 701 of leader, process 700");
-    assert_eq!(findings[0].owner, "nobody");
-    assert_eq!(
-        findings[0].found,
-        "not there; in its process's ring of threads, the index of process numbers, its control group"
-    );
-}
-
-#[test]
-fn a_number_taken_out_of_the_index_is_put_back() {
-    for (number, counted) in [(64, true), (64, false), (3, true), (70, true)] {
-        let (linux, _) = system(false);
-        // RandomNumbers 64 to 127 are all in use: their node has nothing free, and its parent says so.
-        for number in 65..128 {
-            linux.spawn("more", number, None);
-        }
-        linux.check_sound();
-        let task = *linux
-            .live
-            .borrow()
-            .iter()
-            .find(|task| linux.get32(**task + linux::PID) == number)
-            .unwrap();
-        hide(&linux, task, view::TASKS | view::PID | view::TGID, Leave::Poison);
-        if counted {
-            linux.index_remove(task);
-        } else {
-            linux.put(linux.slot(number).1, 0);
-        }
-        let missing = "in the list of processes, the index of process numbers, its number's list of processes";
-        expect_one(&linux, task, "hidden process", missing);
-    }
-}
-
-#[test]
-fn a_number_that_is_gone_is_reported_and_what_can_be_is_repaired() {
-    // The index's node is gone with its last number.
-    let (linux, [_, leader, thread, last]) = system(false);
-    hide(&linux, leader, view::TASKS, Leave::Poison);
-    let (node, _) = linux.slot(700);
-    linux.put(linux.get(node + 8) + 40 + 8 * (700 >> 6), 0);
-    let findings = find(&linux);
-    for task in [leader, thread, last] {
-        assert!(findings.iter().any(|finding| finding.address == task));
-    }
-    let of_leader = findings.iter().find(|finding| finding.address == leader).unwrap();
-    assert_eq!(of_leader.repairs.len(), 1);
-    linux.apply_all(of_leader);
-    // The number was given to another process.
-    let (linux, [alone, ..]) = system(false);
-    let pid = linux.get(alone + linux::THREAD_PID);
-    hide(&linux, alone, view::TASKS | view::PID | view::TGID, Leave::Poison);
-    linux.index_remove(alone);
-    linux.spawn("other", 64, None);
-    // It could be what a fork has copied, until it is seen to run.
-    assert_eq!(find(&linux), vec![]);
-    let (findings, ..) =
-        run(&linux, 60, 100_000, |step| linux.put(alone + linux::RUN_TIME, step.into()));
-    assert!(findings[0].address == alone && findings[0].repairs.len() == 1);
-    // So was the structure.
-    linux.put32(pid, 0);
-    linux.apply_all(&findings[0]);
-}
-
-#[test]
-fn links_that_were_bent_one_way_are_bent_back() {
-    let (linux, [alone, ..]) = system(false);
-    let node = alone + linux::TASKS;
-    let (next, prev) = (linux.get(node), linux.get(node + 8));
-    linux.put(prev, next);
-    expect_one(&linux, alone, "hidden process", "in the list of processes");
-    assert_eq!((linux.get(node), linux.get(node + 8)), (next, prev));
-}
-
 #[test]
 fn a_ring_beside_the_list_is_found() {
     let (linux, [alone, leader, ..]) = system(false);
@@ -239,80 +100,6 @@ fn a_ring_beside_the_list_is_found() {
     }
     let found: Vec<u64> = find(&linux).iter().map(|finding| finding.address).collect();
     assert!(found.contains(&alone) && found.contains(&leader));
-}
-
-#[test]
-fn nobody_is_reported_while_linux_changes_the_structures() {
-    for (lock, value, busy) in [
-        (linux::TASKLIST_LOCK, 0xff, true),
-        (linux::PIDMAP_LOCK, 1, true),
-        (linux::CSS_SET_LOCK, 1, true),
-        (linux::TASKLIST_LOCK, 0x200, false),
-    ] {
-        let (linux, [alone, ..]) = system(false);
-        hide(&linux, alone, view::TASKS, Leave::Poison);
-        linux.put32(lock, value);
-        let (findings, retries, _) = run(&linux, 20, 100_000, |_| {});
-        assert_eq!((findings.is_empty(), retries > 10), (busy, busy));
-        if let Some(finding) = findings.first() {
-            // Readers do not disturb a look; a repair waits for them.
-            assert!(!linux.apply(&finding.repairs[0]));
-            linux.put32(lock, 0);
-            linux.apply_all(finding);
-            linux.check_sound();
-        }
-        linux.put32(lock, 0);
-    }
-}
-
-#[test]
-fn the_newborn_and_the_dead_are_not_reported() {
-    for (at, value) in [(linux::STATE, 0x800), (linux::EXIT_STATE, 0x10)] {
-        let (linux, [alone, ..]) = system(false);
-        hide(&linux, alone, view::TASKS | view::PID | view::TGID, Leave::Poison);
-        linux.put32(alone + at, value);
-        assert_eq!(run(&linux, 400, 100_000, |_| {}).0, vec![]);
-    }
-}
-
-#[test]
-fn a_task_that_only_claims_to_be_dead_is_reported() {
-    let (linux, [alone, ..]) = system(false);
-    hide(&linux, alone, view::TASKS | view::PID | view::TGID, Leave::Poison);
-    linux.put32(alone + linux::EXIT_STATE, 0x10);
-    let run_on = |step| {
-        if step % 2 == 0 {
-            linux.put(alone + linux::RUN_TIME, u64::from(step));
-        }
-    };
-    let (findings, ..) = run(&linux, 100, 100_000, run_on);
-    assert_eq!(findings[0].address, alone);
-}
-
-#[test]
-fn a_suspect_whose_memory_becomes_another_task_is_let_go() {
-    let (linux, [alone, ..]) = system(false);
-    hide(&linux, alone, view::TASKS, Leave::Poison);
-    // Another task each time before the looks are enough.
-    let (findings, ..) =
-        run(&linux, 60, 100_000, |step| linux.put(alone + 24, 1000 + u64::from(step) / 2));
-    assert_eq!(findings, vec![]);
-    let (findings, ..) = run(&linux, 60, 100_000, |_| {});
-    assert_eq!(findings[0].address, alone);
-}
-
-#[test]
-fn a_finding_comes_after_three_looks_and_then_less_and_less_often() {
-    let (linux, [alone, ..]) = system(false);
-    let mut at = Vec::new();
-    let profile = Profile::decode(&linux.profile).unwrap();
-    let kernel = Kernel::new(&profile, &linux.memory);
-    let mut tasks = TaskCheck::new(&profile).unwrap();
-    hide(&linux, alone, view::TASKS, Leave::Poison);
-    for step in 0..100 {
-        tasks.step(&kernel, &mut CallBudget(100_000), &mut |_| at.push(step), &mut 0);
-    }
-    assert_eq!(at, [3, 6, 12, 24, 48, 96]);
 }
 
 #[test]
@@ -336,15 +123,4 @@ fn what_the_profile_lacks_is_named() {
     let Err(error) = TaskCheck::new(&profile) else { panic!() };
     assert!(matches!(error, ProfileError::Missing(_)), "{error}");
     let _: String = std::format!("{error}");
-}
-
-/// A page of tasks that Linux gives to someone else holds anything; a pass may have seen a task there a moment ago.
-#[test]
-fn memory_that_was_a_task_is_no_hidden_thread() {
-    for (member, value) in [(linux::SIGNAL, 0), (linux::SIGNAL, 0x1234), (linux::LEADER, 0x5678)] {
-        let (linux, [_, _, thread, _]) = system(true);
-        hide(&linux, thread, view::THREADS | view::GROUP | view::PID, Leave::Poison);
-        linux.put(thread + member, value);
-        assert_eq!(run(&linux, 400, 100_000, |_| {}).0, vec![]);
-    }
 }

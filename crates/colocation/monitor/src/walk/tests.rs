@@ -1,5 +1,6 @@
 use super::*;
 use crate::fake::{profile, FakeMemory, RandomNumbers, DIRECT, TEXT};
+use crate::kernel::Kernel;
 use std::vec::Vec;
 
 const LAYOUTS: &[(&str, u64, u64)] = &[

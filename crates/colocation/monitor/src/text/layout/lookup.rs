@@ -1,0 +1,213 @@
+//! Looks the addresses and offsets up in a profile.
+
+use super::*;
+use crate::profile::Profile;
+
+const PAGE: u64 = crate::memory::PAGE_BYTES;
+
+fn pages(range: Range<u64>) -> Range<u64> {
+    range.start & !(PAGE - 1)..(range.end + PAGE - 1) & !(PAGE - 1)
+}
+
+fn symbol(profile: &Profile<'_>, name: &'static str) -> Result<u64, MissingItem> {
+    profile.symbol(name).ok_or(MissingItem(name))
+}
+
+/// Member offsets by name; the first that is missing is the error.
+struct Members<'p, 'a>(&'p Profile<'a>, &'static str);
+
+impl Members<'_, '_> {
+    fn offset(&self, path: &'static str) -> Result<u64, MissingItem> {
+        self.0.field(self.1, path).map(|field| field.offset).ok_or(MissingItem(path))
+    }
+
+    fn size(&self) -> Result<u64, MissingItem> {
+        self.0.size_of(self.1).filter(|&size| size > 0).ok_or(MissingItem(self.1))
+    }
+}
+
+impl TextLayout {
+    pub fn new(profile: &Profile<'_>) -> Result<Self, MissingItem> {
+        let stext = symbol(profile, "_stext")?;
+        let etext = symbol(profile, "_etext")?;
+        let rodata = symbol(profile, "__start_rodata")?..symbol(profile, "__end_rodata")?;
+        let image = profile.text_base()..profile.image_end();
+        let inside = |range: &Range<u64>| {
+            image.start <= range.start && range.start < range.end && range.end <= image.end
+        };
+        if !inside(&(stext..etext)) || !inside(&rodata) || etext > rodata.start {
+            return Err(MissingItem("text and read-only data in order"));
+        }
+        let trampolines = match (
+            profile.symbol("__static_call_text_start"),
+            profile.symbol("__static_call_text_end"),
+        ) {
+            (Some(start), Some(end)) if stext <= start && end <= etext => start..end,
+            _ => 0..0,
+        };
+        let (jumps, key_enabled) = jumps(profile)?;
+        let (calls, call_func) = calls(profile)?;
+        Ok(Self {
+            stext,
+            etext,
+            text: pages(stext..etext),
+            rodata: pages(rodata),
+            jumps,
+            key_enabled,
+            calls,
+            call_func,
+            trampolines,
+            call_return_0: profile.symbol("__static_call_return0"),
+            call_return: profile.symbol("__static_call_return"),
+            return_thunk: profile.symbol("x86_return_thunk"),
+            ftrace: ftrace(profile)?,
+            ftrace_calls: ["ftrace_call", "ftrace_regs_call", "ftrace_graph_call"]
+                .map(|name| profile.symbol(name)),
+            probes: probes(profile)?,
+            poke: poke(profile),
+            owners: owners(profile)?,
+        })
+    }
+}
+
+fn jumps(profile: &Profile<'_>) -> Result<(Option<Table>, u64), MissingItem> {
+    let Some(start) = profile.symbol("__start___jump_table") else { return Ok((None, 0)) };
+    let entry = Members(profile, "jump_entry");
+    let table = Table {
+        at: start..symbol(profile, "__stop___jump_table")?,
+        size: entry.size()?,
+        code: entry.offset("code")?,
+        target: entry.offset("target")?,
+        key: entry.offset("key")?,
+    };
+    Ok((Some(table), Members(profile, "static_key").offset("enabled")?))
+}
+
+fn calls(profile: &Profile<'_>) -> Result<(Option<Table>, u64), MissingItem> {
+    let Some(start) = profile.symbol("__start_static_call_sites") else { return Ok((None, 0)) };
+    let entry = Members(profile, "static_call_site");
+    let table = Table {
+        at: start..symbol(profile, "__stop_static_call_sites")?,
+        size: entry.size()?,
+        code: entry.offset("addr")?,
+        target: 0,
+        key: entry.offset("key")?,
+    };
+    Ok((Some(table), Members(profile, "static_call_key").offset("func")?))
+}
+
+fn ftrace(profile: &Profile<'_>) -> Result<Option<Ftrace>, MissingItem> {
+    let Some(pages) = profile.symbol("ftrace_pages_start") else { return Ok(None) };
+    let page = Members(profile, "ftrace_page");
+    let record = Members(profile, "dyn_ftrace");
+    let ops = Members(profile, "ftrace_ops");
+    let hash = Members(profile, "ftrace_hash");
+    let entry = Members(profile, "ftrace_func_entry");
+    let mut found = Ftrace {
+        pages,
+        page_next: page.offset("next")?,
+        page_records: page.offset("records")?,
+        page_index: page.offset("index")?,
+        record: record.size()?,
+        ip: record.offset("ip")?,
+        flags: record.offset("flags")?,
+        caller: symbol(profile, "ftrace_caller")?,
+        regs_caller: symbol(profile, "ftrace_regs_caller")?,
+        ops: symbol(profile, "ftrace_ops_list")?,
+        ops_next: ops.offset("next")?,
+        ops_func: ops.offset("func")?,
+        ops_trampoline: ops.offset("trampoline")?,
+        ops_direct: ops.offset("direct_call").ok(),
+        trampolines: profile
+            .symbol("ftrace_ops_trampoline_list")
+            .map(|head| Ok(List { head, link: ops.offset("list")? }))
+            .transpose()?,
+        directs: profile.symbol("direct_functions"),
+        ..Ftrace::default()
+    };
+    if found.directs.is_some() {
+        found.hash_bits = hash.offset("size_bits")?;
+        found.hash_buckets = hash.offset("buckets")?;
+        found.direct_link = entry.offset("hlist")?;
+        found.direct_ip = entry.offset("ip")?;
+        found.direct = entry.offset("direct")?;
+    }
+    Ok(Some(found))
+}
+
+fn probes(profile: &Profile<'_>) -> Result<Option<Probes>, MissingItem> {
+    let Some(table) = profile.symbol("kprobe_table") else { return Ok(None) };
+    let probe = Members(profile, "kprobe");
+    let mut found = Probes {
+        table,
+        link: probe.offset("hlist")?,
+        addr: probe.offset("addr")?,
+        flags: probe.offset("flags")?,
+        opcode: probe.offset("opcode")?,
+        ..Probes::default()
+    };
+    if let Some(slots) = profile.symbol("kprobe_optinsn_slots") {
+        let optimized = Members(profile, "optimized_kprobe");
+        let page = Members(profile, "kprobe_insn_page");
+        found.copied = optimized.offset("optinsn.copied_insn")?;
+        found.slot = optimized.offset("optinsn.insn")?;
+        found.leaving_link = optimized.offset("list")?;
+        found.leaving = ["unoptimizing_list", "freeing_list"].map(|name| profile.symbol(name));
+        let pages = slots + Members(profile, "kprobe_insn_cache").offset("pages")?;
+        found.slot_pages = List { head: pages, link: page.offset("list")? };
+        found.slot_page = page.offset("insns")?;
+    }
+    Ok(Some(found))
+}
+
+fn poke(profile: &Profile<'_>) -> Poke {
+    let desc = Members(profile, "bp_patching_desc");
+    let entry = Members(profile, "text_poke_loc");
+    let known = || -> Result<Poke, MissingItem> {
+        Ok(Poke {
+            desc: profile.symbol("bp_desc"),
+            refs: desc.offset("refs")?,
+            vec: desc.offset("vec")?,
+            count: desc.offset("nr_entries")?,
+            size: entry.size()?,
+            addr: entry.offset("rel_addr")?,
+            len: entry.offset("len")?,
+            ..Poke::default()
+        })
+    };
+    let owner = Members(profile, "mutex").offset("owner").ok();
+    let held = |mutex| Some(profile.symbol(mutex)? + owner?);
+    Poke {
+        owner: held("text_mutex"),
+        calls_owner: held("static_call_mutex"),
+        ..known().unwrap_or_default()
+    }
+}
+
+fn owners(profile: &Profile<'_>) -> Result<Owners, MissingItem> {
+    let module = Members(profile, "module");
+    let mut found = Owners {
+        modules: List { head: symbol(profile, "modules")?, link: module.offset("list")? },
+        module_name: module.offset("name")?,
+        ..Owners::default()
+    };
+    if let (Ok(all), Ok(size)) = (module.offset("mem"), Members(profile, "module_memory").size()) {
+        let part = Members(profile, "module_memory");
+        let (base, bytes) = (part.offset("base")?, part.offset("size")?);
+        for (range, at) in found.module_ranges.iter_mut().zip(0..) {
+            *range = Some((all + at * size + base, all + at * size + bytes));
+        }
+    } else {
+        let part = Members(profile, "module_layout");
+        let core = module.offset("core_layout")?;
+        found.module_ranges[0] = Some((core + part.offset("base")?, core + part.offset("size")?));
+    }
+    if let Some(head) = profile.symbol("bpf_kallsyms") {
+        let ksym = Members(profile, "bpf_ksym");
+        found.bpf = Some(List { head, link: ksym.offset("lnode")? });
+        found.bpf_start = ksym.offset("start")?;
+        found.bpf_end = ksym.offset("end")?;
+        found.bpf_name = ksym.offset("name")?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,130 @@
+//! Walks over `list_head` and `hlist` lists (`include/linux/types.h` of Linux).
+
+use super::{offset, WalkError};
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::profile::{Profile, ProfileError};
+
+/// Where the pointers of list nodes lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Lists {
+    /// `list_head.next`.
+    pub next: u64,
+    /// `list_head.prev`.
+    pub prev: u64,
+    /// `hlist_head.first`.
+    pub first: u64,
+    /// `hlist_node.next`.
+    pub hash_next: u64,
+    /// `hlist_node.pprev`.
+    pub hash_prev: u64,
+}
+
+impl Lists {
+    /// Looks the members up.
+    pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
+        Ok(Self {
+            next: offset(profile, "list_head", "next")?,
+            prev: offset(profile, "list_head", "prev")?,
+            first: offset(profile, "hlist_head", "first")?,
+            hash_next: offset(profile, "hlist_node", "next")?,
+            hash_prev: offset(profile, "hlist_node", "pprev")?,
+        })
+    }
+
+    /// What the node at `node` has as its next one.
+    pub fn next<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, node: u64) -> Option<u64> {
+        kernel.u64(node.wrapping_add(self.next))
+    }
+
+    /// What the node at `node` has as its previous one.
+    pub fn prev<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, node: u64) -> Option<u64> {
+        kernel.u64(node.wrapping_add(self.prev))
+    }
+
+    /// Whether both neighbours of the node at `node` point back to it, and it is not alone.
+    pub fn linked<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, node: u64) -> bool {
+        let (Some(next), Some(prev)) = (self.next(kernel, node), self.prev(kernel, node)) else {
+            return false;
+        };
+        next != node
+            && self.prev(kernel, next) == Some(node)
+            && self.next(kernel, prev) == Some(node)
+    }
+}
+
+/// A walk over a circular `list_head` list.
+#[derive(Clone, Copy, Debug)]
+pub struct ListWalk {
+    head: u64,
+    at: u64,
+    left: u32,
+}
+
+impl ListWalk {
+    /// From `head`, which is no element itself, over at most `limit` elements.
+    pub fn new(head: u64, limit: u32) -> Self {
+        Self { head, at: head, left: limit }
+    }
+
+    /// The node that `next` gave last; before that, the head.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// The list's head.
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// The next node; `None` at the end.
+    pub fn next<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        lists: &Lists,
+    ) -> Result<Option<u64>, WalkError> {
+        let next = lists.next(kernel, self.at).ok_or(WalkError::WildPointer(self.at))?;
+        if next == self.head {
+            return Ok(None);
+        }
+        if next % 8 != 0 {
+            return Err(WalkError::WildPointer(next));
+        }
+        self.left = self.left.checked_sub(1).ok_or(WalkError::TooLong)?;
+        self.at = next;
+        Ok(Some(next))
+    }
+}
+
+/// A walk over a `hlist` list.
+#[derive(Clone, Copy, Debug)]
+pub struct HashWalk {
+    /// Address of the pointer to the next node.
+    link: u64,
+    left: u32,
+}
+
+impl HashWalk {
+    /// From the `hlist_head` at `head`, over at most `limit` elements.
+    pub fn new(head: u64, lists: &Lists, limit: u32) -> Self {
+        Self { link: head.wrapping_add(lists.first), left: limit }
+    }
+
+    /// The next node; `None` at the end.
+    pub fn next<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        lists: &Lists,
+    ) -> Result<Option<u64>, WalkError> {
+        let node = kernel.u64(self.link).ok_or(WalkError::WildPointer(self.link))?;
+        if node == 0 {
+            return Ok(None);
+        }
+        if node % 8 != 0 {
+            return Err(WalkError::WildPointer(node));
+        }
+        self.left = self.left.checked_sub(1).ok_or(WalkError::TooLong)?;
+        self.link = node.wrapping_add(lists.hash_next);
+        Ok(Some(node))
+    }
+}
