@@ -57,7 +57,7 @@ static void describe_stop(char *line, size_t bytes)
 			 r->error, r->rip, f->cr2, r->rsp, r->rax, r->rdi,
 			 r->rsi);
 		break;
-	case KYOZON_FAULT_OVERSTAY:
+	case KYOZON_FAULT_RUNAWAY:
 		snprintf(line, bytes,
 			 "cokernel stopped: overstayed its budget of %u us too often, rip %#llx, cs %#llx, rsp %#llx",
 			 kyozon.budget_us, r->rip, r->cs, r->rsp);

@@ -44,7 +44,7 @@ static struct {
 	struct kyozon_host_status *status;
 	struct kyozon_host_iommu iommu;
 	u32 iommu_state;
-	u64 doubts;		/* so many of the status's were taken */
+	u64 extra_nmis;		/* so many of the status's were taken */
 	bool launched, watched;
 } host;
 
@@ -186,9 +186,9 @@ static int make_guest(struct kyozon_host_entry *e)
 static void find_names(struct kyozon_host_names *names)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
-	names->running = (unsigned long)&pcpu_hot.current_task;
+	names->current_task = (unsigned long)&pcpu_hot.current_task;
 #else
-	names->running = (unsigned long)&current_task;
+	names->current_task = (unsigned long)&current_task;
 #endif
 	names->pid = offsetof(struct task_struct, pid);
 	names->comm = offsetof(struct task_struct, comm);
@@ -196,16 +196,16 @@ static void find_names(struct kyozon_host_names *names)
 
 static int show(struct kyozon_host_entry *e, phys_addr_t page)
 {
-	struct kyozon_range *last = &e->shown[e->shown_count - 1];
+	struct kyozon_range *last = &e->read_only[e->read_only_count - 1];
 
-	if (e->shown_count && last->base + last->bytes == page) {
+	if (e->read_only_count && last->base + last->bytes == page) {
 		last->bytes += PAGE_SIZE;
 		return 0;
 	}
-	if (e->shown_count == KYOZON_MAX_RANGES)
+	if (e->read_only_count == KYOZON_MAX_RANGES)
 		return -E2BIG;
-	e->shown[e->shown_count].base = page;
-	e->shown[e->shown_count++].bytes = PAGE_SIZE;
+	e->read_only[e->read_only_count].base = page;
+	e->read_only[e->read_only_count++].bytes = PAGE_SIZE;
 	return 0;
 }
 
@@ -394,14 +394,14 @@ static void leave_all(void)
 /* An NMI that the hypervisor let through only in case that it is Linux's. */
 static int take_doubtful(unsigned int type, struct pt_regs *regs)
 {
-	u64 doubts;
+	u64 extra_nmis;
 
 	if (raw_smp_processor_id() != kyozon.cpu)
 		return NMI_DONE;
-	doubts = READ_ONCE(host.status->doubts);
-	if (doubts == host.doubts)
+	extra_nmis = READ_ONCE(host.status->extra_nmis);
+	if (extra_nmis == host.extra_nmis)
 		return NMI_DONE;
-	host.doubts = doubts;
+	host.extra_nmis = extra_nmis;
 	return NMI_HANDLED;
 }
 
@@ -467,7 +467,7 @@ static int take(struct kyozon_load *load, const struct kyozon_images *images)
 	/* From the seal on the way is guarded. */
 	if (tick->source->open)
 		tick->source->open();
-	host.doubts = 0;
+	host.extra_nmis = 0;
 	error = register_nmi_handler(NMI_LOCAL, take_doubtful, 0, "kyozon-vmm");
 	if (error) {
 		kyozon_say(load, error, "Linux's NMIs cannot be watched");
@@ -540,7 +540,7 @@ static u64 due(void)
 
 static void miss(void)
 {
-	call(KYOZON_CALL_LOOK);
+	call(KYOZON_CALL_CHECK_TICK);
 }
 
 static const struct kyozon_fault *fault(void)

@@ -188,7 +188,7 @@ pub const PARKED_STATE: u32 = 3;
 /// [`Fault::reason`]: an exception that the cokernel did not handle; `vector` says which.
 pub const FAULT_EXCEPTION: u32 = 1;
 /// [`Fault::reason`]: the cokernel was cut off too many times without coming to rest.
-pub const FAULT_OVERSTAY: u32 = 2;
+pub const FAULT_RUNAWAY: u32 = 2;
 /// [`Fault::reason`]: the cokernel returned from its `start`.
 pub const FAULT_RETURNED: u32 = 3;
 /// [`Fault::reason`]: the layer failed itself.

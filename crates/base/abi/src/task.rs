@@ -116,7 +116,7 @@ pub struct StartInfo {
     /// See `heap`.
     pub heap_bytes: u64,
     /// Highest priority that a thread of this task may have.
-    pub most_priority: u64,
+    pub max_priority: u64,
     /// Must be zero.
     pub reserved: u64,
 }
@@ -204,7 +204,7 @@ pub const STOP: u64 = 22;
 /// [`StartInfo::rights`] stays what it was.
 pub const GIVE_RIGHTS: u64 = 23;
 /// Does nothing.
-pub const NOTHING: u64 = 24;
+pub const NO_OPERATION: u64 = 24;
 
 /// No handle.
 pub const NO_HANDLE: u64 = u64::MAX;
@@ -247,4 +247,4 @@ pub const E_REFUSED: i64 = -8;
 /// Not in this mode: there is no Linux beside a cokernel that runs alone.
 pub const E_UNAVAILABLE: i64 = -9;
 /// Nobody waits for a reply.
-pub const E_NOBODY: i64 = -10;
+pub const E_NO_CALLER: i64 = -10;

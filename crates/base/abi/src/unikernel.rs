@@ -45,7 +45,7 @@
 //! # Calls
 //!
 //! To ask the tender, a guest writes a number `ASK_*` and arguments into its [`CallBlock`] and calls
-//! [`GuestBoot::door`], a function of the System V ABI without arguments. The answer is in [`CallBlock::result`]: 0
+//! [`GuestBoot::hypercall`], a function of the System V ABI without arguments. The answer is in [`CallBlock::result`]: 0
 //! or more, or one of `ERROR_*`. A tender MUST copy the block once, before it looks at anything in it, and MUST NOT
 //! fail, wait without need, or end another guest whatever the block says. Unused arguments MUST be 0. Calls are slow
 //! (microseconds, on some hosts tens of them): the data path never asks.
@@ -94,7 +94,7 @@
 //! group has at most [`GuestBoot::limit`] peers at once: beyond, the answer is [`ERROR_FULL`], as it is where the host
 //! has no room. A spawned peer counts as any other for everything: doorbell, regions, spawning.
 //!
-//! What became of each number stands in [`GuestBoot::life`]. A spawned peer ends as every guest does: by
+//! What became of each number stands in [`GuestBoot::peer_table`]. A spawned peer ends as every guest does: by
 //! [`ASK_EXIT`], whose status nobody asks for, by [`ASK_PANIC`], by a crash, which is reported, or by [`ASK_END`]. From
 //! the moment that its word is [`PEER_LEFT`] or [`PEER_DEAD`] it never touches memory again, and then every other peer
 //! gets a token. Its end ends those who are bound to it, and they are gone before its word says that it is; it ends
@@ -246,7 +246,7 @@ pub struct GuestBoot {
     /// be gone, and more may come: a region's header tells.
     pub peers: u32,
     /// `extern "C" fn()`: makes the call in the call block.
-    pub door: u64,
+    pub hypercall: u64,
     /// `extern "C" fn(number: u32)`: gives a peer its token, or from [`QUEUE_DOORBELL`] on tells a device that there
     /// are entries in a queue. A number that is nobody's does nothing.
     pub doorbell: u64,
@@ -286,7 +286,7 @@ pub struct GuestBoot {
     /// peers of the group. [`PEER_ABSENT`] with generation 0 is a number that nobody had. Where others may join the
     /// group, only peers of the same command are in it: of all others a region's header tells, with generations of its
     /// own.
-    pub life: u64,
+    pub peer_table: u64,
     /// Generation of this peer in that table: the first of a number has 1.
     pub generation: u32,
     /// Peers that the group can have at once, at most. Their numbers are any below [`MAX_PEERS`].
@@ -386,7 +386,7 @@ pub const STATUS_PANIC: u64 = 101;
 /// The tender's status for a guest that crashed.
 pub const STATUS_CRASH: u64 = 120;
 /// The tender's status for a guest whose time was over.
-pub const STATUS_TIME: u64 = 124;
+pub const STATUS_TIMEOUT: u64 = 124;
 
 /// There is no such call.
 pub const ERROR_CALL: i64 = -1;
@@ -444,7 +444,7 @@ pub const REGION_HEADER_BYTES: u64 = 4096;
 /// [`RegionPeer::state`]: never had the region mapped.
 pub const PEER_ABSENT: u32 = 0;
 /// [`RegionPeer::state`]: has it mapped.
-pub const PEER_HERE: u32 = 1;
+pub const PEER_PRESENT: u32 = 1;
 /// [`RegionPeer::state`]: unmapped it, or ended by its own will.
 pub const PEER_LEFT: u32 = 2;
 /// [`RegionPeer::state`]: crashed, was ended, or lost its right: what it held is in an unknown state.
@@ -504,9 +504,9 @@ pub const DEVICE_BLOCK: u32 = 2;
 /// The answer to [`ASK_QUEUE_STATE`]: it was not started, or was stopped.
 pub const QUEUE_STOPPED: u64 = 0;
 /// The answer to [`ASK_QUEUE_STATE`]: the device takes entries.
-pub const QUEUE_RUNS: u64 = 1;
+pub const QUEUE_RUNNING: u64 = 1;
 /// The answer to [`ASK_QUEUE_STATE`]: it broke a rule.
-pub const QUEUE_ENDED: u64 = 2;
+pub const QUEUE_FAILED: u64 = 2;
 
 /// A device.
 #[repr(C)]

@@ -40,7 +40,7 @@ pub const CALL_STOP: u64 = 0x4b59_0004;
 /// Linux, in the hypervisor's world: give this CPU back. Not called from outside of the hypervisor's own code.
 pub const CALL_LEAVE: u64 = 0x4b59_0005;
 /// Linux: no tick seems to come; look whether that is so.
-pub const CALL_LOOK: u64 = 0x4b59_0006;
+pub const CALL_CHECK_TICK: u64 = 0x4b59_0006;
 /// Cokernel: write the word RSI at physical address RDI of Linux's System RAM. 0, or -1 where that is not allowed.
 pub const CALL_WRITE: u64 = 0x4b59_0010;
 /// Cokernel: a line from the [`Mailbox`] for the event ring and the serial line.
@@ -108,7 +108,7 @@ assert_size!(HostTimer, 40);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostNames {
     /// Offset of the pointer to it from Linux's GS base.
-    pub running: u64,
+    pub current_task: u64,
     /// Offset of its number in it.
     pub pid: u64,
     /// Offset of its name in it, 16 bytes.
@@ -214,7 +214,7 @@ pub struct HostEntry {
     #[allow(missing_docs)]
     pub host_count: u32,
     #[allow(missing_docs)]
-    pub shown_count: u32,
+    pub read_only_count: u32,
     #[allow(missing_docs)]
     pub pool_count: u32,
     /// 1: Linux's state is compared around every trip (for tests).
@@ -226,7 +226,7 @@ pub struct HostEntry {
     /// Of the reserve: what is the hypervisor's.
     pub host: [Range; MAX_RANGES],
     /// Of Linux's memory: what Linux may read only (event ring, status).
-    pub shown: [Range; MAX_RANGES],
+    pub read_only: [Range; MAX_RANGES],
     /// Of `host`: free pages.
     pub pool: [Range; MAX_RANGES],
     /// Local APIC numbers.
@@ -259,7 +259,7 @@ pub struct HostStatus {
     /// Words of Linux's state that a trip has changed, where that is looked at.
     pub differences: u64,
     /// NMIs that the cokernel's CPU was given in case that one of Linux's fell together with one of the tick's.
-    pub doubts: u64,
+    pub extra_nmis: u64,
     /// Exits of Linux on all CPUs: `EXIT_*`.
     pub exits: [u64; EXIT_REASONS],
     /// Stops of 2^n to 2^(n+1) time-stamp counter ticks.

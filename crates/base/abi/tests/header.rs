@@ -74,18 +74,18 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, EventRing, "kyozon_event_ring": version, records, next, tsc_khz, loaded_tsc, reserved, checks);
     layout!(c, EventRecord, "kyozon_event_record": sequence, tsc, tick, kind, code, text_bytes, continues, text);
     layout!(c, HostTimer, "kyozon_host_timer": registers, config, guard, message, ioapic, pin, period_fs);
-    layout!(c, HostNames, "kyozon_host_names": running, pid, comm);
+    layout!(c, HostNames, "kyozon_host_names": current_task, pid, comm);
     layout!(c, HostIommu, "kyozon_host_iommu": registers, devices, devices_bytes, buffers);
     layout!(c, HostEntry, "kyozon_host_entry": version, operation, cpu, result, cpu_count, cokernel_cpu, paging_levels,
         largest_leaf, physical_bits, tick_hz, budget_us, serial_port, tsc_khz, guest_page_table, guest_entry,
         guest_argument, guest_trip, guest_stack, guest_exit, guest_gdt, guest_idt, guest_tss, trip, mailbox, status,
-        events, events_bytes, permissions, local_apic, timer, names, iommu, ram_count, guest_count, host_count, shown_count,
-        pool_count, check, ram, guest, host, shown, pool, apic_ids);
+        events, events_bytes, permissions, local_apic, timer, names, iommu, ram_count, guest_count, host_count, read_only_count,
+        pool_count, check, ram, guest, host, read_only, pool, apic_ids);
     layout!(c, HostStatus, "kyozon_host_status": version, state, ticks, missed, overruns, longest_tsc, due_tsc,
-        nested_bytes, findings, differences, doubts, exits, histogram, fault);
+        nested_bytes, findings, differences, extra_nmis, exits, histogram, fault);
     layout!(c, Mailbox, "kyozon_mailbox": kind, code, bytes, text, check);
     layout!(c, Area, "kyozon_area": base, bytes);
-    layout!(c, GuestBoot, "kyozon_guest_boot": magic, version, backend, features, peer, peers, door, doorbell, call, thread,
+    layout!(c, GuestBoot, "kyozon_guest_boot": magic, version, backend, features, peer, peers, hypercall, doorbell, call, thread,
         image, stack, tls, heap, tsc_khz, tsc_offset, clock_tsc, clock_ns, clock_scale, arguments, argument_count,
         region_count, regions);
     layout!(c, CallBlock, "kyozon_call_block": number, arguments, result);

@@ -5,7 +5,7 @@
 //! | [`Region`] | that memory is mapped and stays so: promised once, in [`Region::new`] |
 //! | [`Plain`], [`Shared`] | that any bytes are a value, and may change: promised where it is implemented |
 //! | [`Bytes`] | payload is copied from and to memory that a peer may change meanwhile |
-//! | [`Mutex`], [`RwLock`] | data that lies beside its lock: the group must be [`Faithful`] |
+//! | [`Mutex`], [`RwLock`] | data that lies beside its lock: the group must be [`TrustedGroup`] |
 //!
 //! Why it is sound:
 //!
@@ -30,5 +30,5 @@ mod guards;
 mod region;
 
 pub use bytes::Bytes;
-pub use guards::{Faithful, LockError, Mutex, MutexGuard, ReadGuard, RwLock, WriteGuard};
+pub use guards::{LockError, Mutex, MutexGuard, ReadGuard, RwLock, TrustedGroup, WriteGuard};
 pub use region::{Plain, Region, Shared};

@@ -12,7 +12,7 @@ pub enum Error {
     /// Somebody died whom the others waited for.
     Poisoned,
     /// The caller's number is not among those for whom this was made.
-    Stranger,
+    NotAMember,
     /// The other side has closed the ring, and all that it sent was received.
     Closed,
     /// The other side of the ring is dead, and all that it sent was received.
@@ -20,12 +20,12 @@ pub enum Error {
     /// A peer did not keep the protocol. A ring between two stays unusable.
     Corrupt,
     /// A record of so many bytes never fits: at most as many as `limit` says.
-    TooLong {
+    RecordTooLong {
         /// Most bytes of a record.
         limit: usize,
     },
     /// The next record has so many bytes, more than the buffer has. It stays in the ring.
-    TooShort {
+    BufferTooShort {
         /// Bytes of the record.
         needed: usize,
     },
@@ -37,14 +37,16 @@ impl fmt::Display for Error {
             Self::TimedOut => f.write_str("the deadline has passed"),
             Self::Deadlock => f.write_str("the caller holds this lock already"),
             Self::Poisoned => f.write_str("a peer died whom the others waited for"),
-            Self::Stranger => f.write_str("this was not made for a peer with the caller's number"),
+            Self::NotAMember => {
+                f.write_str("this was not made for a peer with the caller's number")
+            }
             Self::Closed => f.write_str("the other side has closed the ring"),
             Self::PeerDied => f.write_str("the other side of the ring is dead"),
             Self::Corrupt => f.write_str("a peer did not keep the ring's protocol"),
-            Self::TooLong { limit } => {
+            Self::RecordTooLong { limit } => {
                 write!(f, "the record is too long: a record has at most {limit} bytes")
             }
-            Self::TooShort { needed } => {
+            Self::BufferTooShort { needed } => {
                 write!(f, "the buffer is too short: the record has {needed} bytes")
             }
         }

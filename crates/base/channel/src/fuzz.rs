@@ -153,7 +153,7 @@ impl Count {
     fn sent(&mut self, result: Result<bool, Error>) {
         match result {
             Ok(sent) => self.sent = self.sent.wrapping_add(sent.into()),
-            Err(Error::TimedOut | Error::TooLong { .. }) => {}
+            Err(Error::TimedOut | Error::RecordTooLong { .. }) => {}
             Err(error) => assert!(self.spoilt || error != Error::Corrupt, "sending: {error}"),
         }
     }

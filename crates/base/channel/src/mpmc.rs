@@ -156,7 +156,7 @@ where
 
     /// Sends a record: waits for a free slot, copies, wakes a reader.
     ///
-    /// Fails with [`Error::TimedOut`]; with [`Error::TooLong`]; with [`Error::Corrupt`] where somebody wrote to the
+    /// Fails with [`Error::TimedOut`]; with [`Error::RecordTooLong`]; with [`Error::Corrupt`] where somebody wrote to the
     /// slot that was ours.
     pub fn send<G>(&self, bytes: &[u8], group: &G, deadline: Option<u64>) -> Result<(), Error>
     where
@@ -179,7 +179,7 @@ where
 
     /// Waits for a record, copies it to `to`, frees its slot, wakes a writer. Bytes of the record.
     ///
-    /// Fails with [`Error::TimedOut`]; with [`Error::TooShort`] where `to` has less than [`Ring::limit`] bytes; with
+    /// Fails with [`Error::TimedOut`]; with [`Error::BufferTooShort`] where `to` has less than [`Ring::limit`] bytes; with
     /// [`Error::Corrupt`] where somebody did not keep the protocol: that record is lost.
     pub fn recv<G>(&self, to: &mut [u8], group: &G, deadline: Option<u64>) -> Result<usize, Error>
     where
@@ -204,12 +204,12 @@ where
 
     fn fits(&self, bytes: &[u8]) -> Result<(), Error> {
         let fits = bytes.len() <= self.room;
-        fits.then_some(()).ok_or(Error::TooLong { limit: self.room })
+        fits.then_some(()).ok_or(Error::RecordTooLong { limit: self.room })
     }
 
     fn holds(&self, to: &[u8]) -> Result<(), Error> {
         let holds = to.len() >= self.room;
-        holds.then_some(()).ok_or(Error::TooShort { needed: self.room })
+        holds.then_some(()).ok_or(Error::BufferTooShort { needed: self.room })
     }
 
     fn wait<G>(

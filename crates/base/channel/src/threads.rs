@@ -1,6 +1,6 @@
 //! A group of threads in one process: what a group of virtual machines is measured against, and tests run in.
 
-use crate::border::Faithful;
+use crate::border::TrustedGroup;
 use crate::park::{Life, Park, Peer, Peers, MAX_PEERS};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -116,7 +116,7 @@ impl Peers for Member {
 // SAFETY: a seat has one thread at a time, and a member cannot leave its thread. A thread that is dead for the others
 // has no member any more, and so no guard, which borrows it.
 #[allow(unsafe_code)]
-unsafe impl Faithful for Member {}
+unsafe impl TrustedGroup for Member {}
 
 #[cfg(test)]
 mod tests {

@@ -318,10 +318,10 @@ fn a_lock_that_names_nobody_who_could_be_is_taken_over() {
     clear_hook();
     let stranger = world.peer(8);
     let lock = RawRwLock::<Hooked, 8>::default();
-    assert_eq!(lock.read(&stranger, None), Err(Error::Stranger));
-    assert_eq!(lock.write(&stranger, None), Err(Error::Stranger));
+    assert_eq!(lock.read(&stranger, None), Err(Error::NotAMember));
+    assert_eq!(lock.write(&stranger, None), Err(Error::NotAMember));
     assert!(!lock.unlock_read(&stranger) && !lock.unlock_write(&stranger, Acquired::Clean));
-    assert_eq!(Barrier::<Hooked>::default().wait(&stranger, 0xff, None), Err(Error::Stranger));
+    assert_eq!(Barrier::<Hooked>::default().wait(&stranger, 0xff, None), Err(Error::NotAMember));
 }
 
 /// The next word that is accessed is `value` then.

@@ -1,7 +1,7 @@
 //! Locks and rings between threads of this process, in raw memory, as they are used. `KYOZON_STRESS` multiplies how
 //! much goes through.
 
-use kyozon_channel::border::{Faithful, LockError, Mutex, Plain, Region, RwLock, Shared};
+use kyozon_channel::border::{LockError, Mutex, Plain, Region, RwLock, Shared, TrustedGroup};
 use kyozon_channel::error::Error;
 use kyozon_channel::park::Park;
 use kyozon_channel::sync::{Barrier, Condvar, RawMutex, Semaphore, Woken};
@@ -281,7 +281,7 @@ fn a_deadline_is_kept() {
 #[test]
 fn what_is_placed_is_plain() {
     fn plain<T: Plain>() {}
-    fn faithful<T: Faithful>() {}
+    fn faithful<T: TrustedGroup>() {}
     fn shared<T: Shared>() {}
     plain::<[u64; 4]>();
     shared::<Mutex<[u64; 4]>>();

@@ -539,7 +539,7 @@ fn note_fault(reason: u32, frame: &Frame) {
 
 /// Gives the CPU back in the middle of the cokernel; the next trip goes on there.
 fn cut_off(frame: &Frame, result: u32) {
-    note_fault(FAULT_OVERSTAY, frame);
+    note_fault(FAULT_RUNAWAY, frame);
     trip!(result = result);
     // SAFETY: the cokernel was interrupted outside of the layer, so nobody uses these.
     unsafe {
@@ -610,7 +610,7 @@ extern "C" fn layer_on_nmi(frame: &mut Frame) -> u64 {
         Action::CutOff => {
             // SAFETY: an atomic of the entry code.
             if at == At::Cokernel && unsafe { LAYER_CUTS.fetch_add(1, Relaxed) } >= most_cuts() {
-                stop(FAULT_OVERSTAY, frame);
+                stop(FAULT_RUNAWAY, frame);
             }
             cut_off(frame, TRIP_CUT_OFF);
             return 1;

@@ -107,7 +107,7 @@ impl<F: Frames> Boot<'_, F> {
             data_bytes: data.len() as u64,
             heap: TASK_HEAP_BASE,
             heap_bytes,
-            most_priority: u64::from(most),
+            max_priority: u64::from(most),
             ..self.info
         };
         write_info(self.frames.page(info).ok_or(MEMORY)?, &told);
@@ -178,7 +178,7 @@ fn write_info(page: &mut [u64; WORDS], info: &StartInfo) {
         info.data_bytes,
         info.heap,
         info.heap_bytes,
-        info.most_priority,
+        info.max_priority,
         info.reserved,
     ];
     const _: () = assert!(size_of::<StartInfo>() == 12 * 8);

@@ -59,7 +59,7 @@ impl Kernel {
             FAULT_HANDLER => self.set_fault_handler(a, b),
             STOP => self.stop(a),
             GIVE_RIGHTS => self.give_rights(a, b),
-            NOTHING => Ok(0),
+            NO_OPERATION => Ok(0),
             WAIT_TICK => return self.wait_tick(),
             REPORT => self.report(a, machine),
             PUBLISH => self.publish(a, b, machine),
@@ -197,7 +197,7 @@ impl Kernel {
 
     fn make_thread(&mut self, entry: u64, argument: u64, priority: u64) -> Result<i64, i64> {
         let task = self.current_task();
-        if priority > u64::from(self.tasks[task].most_priority) {
+        if priority > u64::from(self.tasks[task].max_priority) {
             return Err(E_ARGUMENT);
         }
         let first = task * TASK_THREADS as usize;
@@ -208,7 +208,7 @@ impl Kernel {
     }
 
     fn set_priority(&mut self, priority: u64) -> Result<i64, i64> {
-        if priority > u64::from(self.tasks[self.current_task()].most_priority) {
+        if priority > u64::from(self.tasks[self.current_task()].max_priority) {
             return Err(E_ARGUMENT);
         }
         let current = self.current;
@@ -349,13 +349,13 @@ impl Kernel {
     }
 
     /// Makes a task, with its endpoint and no thread. Its handles to others come with [`Kernel::introduce`].
-    pub(crate) fn add_task(&mut self, task: usize, rights: u64, most_priority: u8) {
+    pub(crate) fn add_task(&mut self, task: usize, rights: u64, max_priority: u8) {
         let e = (task * TASK_ENDPOINTS) as u8;
         self.endpoints[usize::from(e)] = Endpoint { alive: true, ..Endpoint::NONE };
         let t = &mut self.tasks[task];
         t.alive = true;
         t.rights = rights;
-        t.most_priority = most_priority;
+        t.max_priority = max_priority;
         t.handles[HANDLE_OWN as usize] =
             Handle { object: Object::Endpoint(e), rights: ALL, badge: 0 };
     }

@@ -166,7 +166,7 @@ impl Kernel {
         let from = self.current;
         let to = self.threads[from].caller;
         if to == NOBODY {
-            return Err(E_NOBODY);
+            return Err(E_NO_CALLER);
         }
         if self.threads[to].faulted {
             self.threads[from].caller = NOBODY;

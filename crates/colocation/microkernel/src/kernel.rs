@@ -92,7 +92,7 @@ impl Kernel {
             let done = match frame.rax {
                 CALL => self.fast_call(frame, machine),
                 REPLY_RECEIVE => self.fast_reply_receive(frame, machine),
-                NOTHING => {
+                NO_OPERATION => {
                     frame.rax = 0;
                     true
                 }

@@ -53,7 +53,7 @@ pub struct Task {
     /// `RIGHT_*`.
     pub rights: u64,
     /// Highest priority of its threads.
-    pub most_priority: u8,
+    pub max_priority: u8,
     /// Where it lives.
     pub space: Space,
     /// Its handles.
@@ -71,7 +71,7 @@ impl Task {
     pub const NONE: Self = Self {
         alive: false,
         rights: 0,
-        most_priority: 0,
+        max_priority: 0,
         space: Space::NONE,
         handles: [Handle::NONE; TASK_HANDLES as usize],
         fault_handler: None,

@@ -47,7 +47,7 @@ impl Error {
             E_GONE => Self::Gone,
             E_REFUSED => Self::Refused,
             E_UNAVAILABLE => Self::Unavailable,
-            E_NOBODY => Self::Nobody,
+            E_NO_CALLER => Self::Nobody,
             other => Self::Other(other),
         })
     }
@@ -79,7 +79,7 @@ mod tests {
     fn answers_are_told_apart() {
         assert_eq!(Error::check(7), Ok(7));
         let errors: Vec<Error> =
-            (E_NOBODY..=E_CALL).map(|e| Error::check(e).unwrap_err()).collect();
+            (E_NO_CALLER..=E_CALL).map(|e| Error::check(e).unwrap_err()).collect();
         for (i, e) in errors.iter().enumerate() {
             assert!(!matches!(e, Error::Other(_)));
             assert!(errors[..i]

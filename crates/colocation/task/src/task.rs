@@ -3,7 +3,7 @@
 use crate::ipc::Endpoint;
 use crate::raw;
 use crate::Result;
-use kyozon_abi::task::{EXIT, FAULT_HANDLER, GIVE_RIGHTS, NOTHING, NO_HANDLE, STOP};
+use kyozon_abi::task::{EXIT, FAULT_HANDLER, GIVE_RIGHTS, NO_HANDLE, NO_OPERATION, STOP};
 
 /// Ends this task.
 pub fn exit(code: u64) -> ! {
@@ -35,7 +35,7 @@ pub fn give_rights(task: u32, rights: u64) -> Result<()> {
 /// Enters the kernel, and does nothing there.
 pub fn nothing() -> Result<()> {
     // SAFETY: no memory is touched.
-    unsafe { raw::simple(NOTHING, 0, 0, 0) }.map(drop)
+    unsafe { raw::simple(NO_OPERATION, 0, 0, 0) }.map(drop)
 }
 
 /// Any system call with any arguments, for tests of the kernel.

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use kyozon_channel::park::{Park, Peers};
 use kyozon_channel::sync::{Acquired, RawMutex};
-use kyozon_unikernel::region::{Region, Rights, State};
+use kyozon_unikernel::region::{PeerState, Region, Rights};
 use kyozon_unikernel::thread::{self, Builder};
 use kyozon_unikernel::{arguments, boot, clock, me, println, sleep, Error};
 
@@ -136,10 +136,10 @@ fn revoked() {
     made.grant(1, Rights::Write).unwrap();
     let words = || [1, 2].map(|at| mapped.load(at).unwrap_or(0));
     wait("both", || words().iter().all(|word| *word > 1000));
-    assert_eq!([1, 2].map(|peer| mapped.peer(peer)), [(State::Here, 1); 2]);
+    assert_eq!([1, 2].map(|peer| mapped.peer(peer)), [(PeerState::Present, 1); 2]);
     made.revoke(1).unwrap();
     let seen = words();
-    assert_eq!([1, 2].map(|peer| mapped.peer(peer)), [(State::Dead, 1); 2]);
+    assert_eq!([1, 2].map(|peer| mapped.peer(peer)), [(PeerState::Dead, 1); 2]);
     sleep::sleep(Duration::from_millis(50));
     assert_eq!(words(), seen);
 }

@@ -16,7 +16,7 @@ pub const CASES: &[Case] = &[
     ("text-write", || write(crate::run as *const () as u64)),
     ("rodata-write", || write("constant".as_ptr() as u64)),
     ("boot-write", || write(core::ptr::from_ref(boot()) as u64)),
-    ("door-write", || write(boot().door)),
+    ("door-write", || write(boot().hypercall)),
     ("arguments-write", || write(boot().arguments.base)),
     ("descriptors-read", || read(GUEST_SYSTEM_BASE + 0x7000)),
     ("task-state-write", || write(GUEST_SYSTEM_BASE + 0x9000)),
@@ -181,7 +181,7 @@ pub fn ask(number: u64, arguments: [u64; 6]) -> i64 {
     // SAFETY: the block is this guest's; what the calls do is the point.
     unsafe {
         block.write_volatile(CallBlock { number, arguments, result: 0 });
-        core::mem::transmute::<usize, extern "C" fn()>(boot().door as usize)();
+        core::mem::transmute::<usize, extern "C" fn()>(boot().hypercall as usize)();
         (&raw const (*block).result).read_volatile()
     }
 }
@@ -198,7 +198,7 @@ fn calls() {
         boot.stack.base + boot.stack.bytes - 4,
         boot.heap.base + boot.heap.bytes - 1,
         GUEST_SYSTEM_BASE,
-        boot.door,
+        boot.hypercall,
         boot.call,
         0x40_0000,
         0x7fff_ffff_f000,

@@ -10,7 +10,7 @@ use kyozon_channel::error::Error;
 use kyozon_channel::park::{Life, Park, Peer, Peers};
 use kyozon_channel::spsc::{Reader, Writer};
 use kyozon_channel::sync::{Acquired, RawMutex};
-use kyozon_unikernel::region::{Mapped, Region as RegionOf, Rights, State};
+use kyozon_unikernel::region::{Mapped, PeerState, Region as RegionOf, Rights};
 use kyozon_unikernel::{arguments, clock, me, println, sleep};
 
 pub const CASES: &[Case] = &[
@@ -52,8 +52,8 @@ impl Park for Seat {
 impl Peers for Seat {
     fn life(&self, number: u8) -> Life {
         match self.0.peer(number.into()) {
-            (State::Absent, _) => Life::NotYet,
-            (State::Here, generation) => Life::Alive(generation),
+            (PeerState::Absent, _) => Life::NotYet,
+            (PeerState::Present, generation) => Life::Alive(generation),
             _ => Life::Dead,
         }
     }
@@ -112,11 +112,11 @@ fn ask() {
 fn see_end() {
     let number = arguments::strings().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1);
     let board = board();
-    while board.peer(number).0 == State::Absent {
+    while board.peer(number).0 == PeerState::Absent {
         sleep::park(Some(clock::now() + 10_000_000));
     }
     println!("peer {number} is here");
-    while board.peer(number).0 == State::Here {
+    while board.peer(number).0 == PeerState::Present {
         sleep::park(None);
     }
     println!("peer {number} is {:?}", board.peer(number).0);
@@ -140,7 +140,7 @@ fn lock() {
 /// Makes a region for a host program, peer 1, and takes it away while that writes to it.
 fn lend() {
     let board = board();
-    while board.peer(1).0 != State::Here {
+    while board.peer(1).0 != PeerState::Present {
         sleep::park(Some(clock::now() + 10_000_000));
     }
     let made = RegionOf::create("x", 1 << 20, None).unwrap();
@@ -152,7 +152,7 @@ fn lend() {
     }
     made.revoke(1).unwrap();
     let seen = word.load(Ordering::Acquire);
-    assert_eq!(mapped.peer(1), (State::Dead, 1));
+    assert_eq!(mapped.peer(1), (PeerState::Dead, 1));
     sleep::sleep(Duration::from_millis(50));
     assert_eq!(word.load(Ordering::Acquire), seen);
 }

@@ -4,7 +4,7 @@ use crate::Case;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
 use kyozon_abi::unikernel::FEATURE_REGIONS;
-use kyozon_unikernel::region::{self, Mapped, Region, Rights, State};
+use kyozon_unikernel::region::{self, Mapped, PeerState, Region, Rights};
 use kyozon_unikernel::{arguments, boot, clock, me, peers, println, sleep, Error};
 
 pub const CASES: &[Case] = &[
@@ -59,10 +59,10 @@ fn death() {
         // SAFETY: none; that is the point.
         unsafe { core::ptr::null_mut::<u8>().write_volatile(0) };
     }
-    while board.peer(last).0 == State::Here {
+    while board.peer(last).0 == PeerState::Present {
         sleep::park(None);
     }
-    assert_eq!(board.peer(last), (State::Dead, 1));
+    assert_eq!(board.peer(last), (PeerState::Dead, 1));
 }
 
 /// The last peer ends by its own will.
@@ -70,9 +70,9 @@ fn leave() {
     let (board, last) = (board(), all() - 1);
     board.region().rendezvous(all(), None).unwrap();
     if me() != last {
-        wait("the last peer's end", || board.peer(last).0 != State::Here);
-        assert_eq!(board.peer(last), (State::Left, 1));
-        assert_eq!(board.peer(all()), (State::Absent, 0));
+        wait("the last peer's end", || board.peer(last).0 != PeerState::Present);
+        assert_eq!(board.peer(last), (PeerState::Left, 1));
+        assert_eq!(board.peer(all()), (PeerState::Absent, 0));
     }
 }
 
@@ -100,7 +100,7 @@ fn regions() {
         wait("the writer", || step.load(Ordering::Acquire) == 4);
         assert_eq!(mapped.load(7), Some(77));
         made.revoke(1).unwrap();
-        assert_eq!(mapped.peer(1).0, State::Dead);
+        assert_eq!(mapped.peer(1).0, PeerState::Dead);
         step.store(5, Ordering::Release);
         // SAFETY: nobody uses it any more.
         unsafe { mapped.unmap() }.unwrap();

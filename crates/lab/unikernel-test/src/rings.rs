@@ -104,7 +104,7 @@ impl Queue {
     fn ends(&self, used: u16) -> bool {
         let end = clock::now() + 10_000_000_000;
         loop {
-            if self.state() == QUEUE_ENDED {
+            if self.state() == QUEUE_FAILED {
                 return true;
             }
             if self.get(USED + 2) == used {
@@ -149,7 +149,7 @@ fn fields() {
         assert!(queue.ends(1), "{what}");
         // Ended is ended: nothing is taken any more.
         queue.offer(2);
-        assert_eq!((queue.state(), queue.get(USED + 2)), (QUEUE_ENDED, 0), "{what}");
+        assert_eq!((queue.state(), queue.get(USED + 2)), (QUEUE_FAILED, 0), "{what}");
         count += 1;
     };
     for address in wild {
@@ -308,7 +308,7 @@ fn noise() {
                 _ => queue.put(AVAILABLE + 4 + at % 16, 2, value % 10),
             }
         }
-        ended += u32::from(queue.state() == QUEUE_ENDED);
+        ended += u32::from(queue.state() == QUEUE_FAILED);
     }
     // The device may have written all over the heap, as it was told: nothing more is allocated.
     queue.start();

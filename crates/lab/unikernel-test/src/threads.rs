@@ -9,7 +9,7 @@ use kyozon_abi::unikernel::*;
 use kyozon_channel::border::Mutex;
 use kyozon_channel::park::{Life, Park, Peers};
 use kyozon_unikernel::block::{Disk, SECTOR};
-use kyozon_unikernel::region::{self, State};
+use kyozon_unikernel::region::{self, PeerState};
 use kyozon_unikernel::thread::{self, Builder, Ended};
 use kyozon_unikernel::vm::Vm;
 use kyozon_unikernel::{boot, clock, me, peers, println, sleep, Error};
@@ -244,9 +244,9 @@ fn regions() {
         (me(), seen, board.peer(me()))
     });
     let (number, seen, state) = child.join().unwrap();
-    assert_eq!((seen, state), (6, (State::Here, 1)));
+    assert_eq!((seen, state), (6, (PeerState::Present, 1)));
     assert_eq!(board.load(5), Some(7));
-    wait("its leave", || board.peer(number).0 == State::Left);
+    wait("its leave", || board.peer(number).0 == PeerState::Left);
 }
 
 fn nested() {
@@ -505,7 +505,8 @@ fn hostile() {
     let data = &raw const COUNT as u64;
     let area = vec![0_u8; 128 << 10];
     let stack = (area.as_ptr() as u64).next_multiple_of(4096);
-    let no_code = [0, 1, data, stack, boot.door, boot.call, boot.image.base - 1, 1 << 47, u64::MAX];
+    let no_code =
+        [0, 1, data, stack, boot.hypercall, boot.call, boot.image.base - 1, 1 << 47, u64::MAX];
     for entry in no_code {
         assert_eq!(ask(ASK_SPAWN, &[entry, 0, stack, 65536]), Err(ERROR_ADDRESS), "{entry:#x}");
     }

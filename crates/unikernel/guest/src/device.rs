@@ -76,7 +76,7 @@ impl Device {
     pub(crate) fn runs(&self, index: u64) -> bool {
         // SAFETY: the call touches no memory.
         let state = unsafe { raw::ask(ASK_QUEUE_STATE, &[self.number, index]) };
-        state == Ok(QUEUE_RUNS)
+        state == Ok(QUEUE_RUNNING)
     }
 
     /// Says that there are entries in a queue, where the device wants that said.

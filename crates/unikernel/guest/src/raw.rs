@@ -1,4 +1,4 @@
-//! The door.
+//! Hypercalls and doorbells.
 
 use crate::{boot, Error, Result};
 use kyozon_abi::unikernel::CallBlock;
@@ -13,12 +13,13 @@ pub unsafe fn ask(number: u64, arguments: &[u64]) -> Result<u64> {
     let mut all = [0; 6];
     all[..arguments.len()].copy_from_slice(arguments);
     let block = boot.call as *mut CallBlock;
-    // SAFETY: the block is this peer's page, and this its only thread; `door` is code of the tender's of this type.
+    // SAFETY: the block is a page of this peer, and this is its only thread; the tender put a function of this type at
+    // `hypercall`.
     // Volatile, as the other side reads and writes between these lines.
     let result = unsafe {
         block.write_volatile(CallBlock { number, arguments: all, result: 0 });
-        let door = core::mem::transmute::<usize, extern "C" fn()>(boot.door as usize);
-        door();
+        let hypercall = core::mem::transmute::<usize, extern "C" fn()>(boot.hypercall as usize);
+        hypercall();
         (&raw const (*block).result).read_volatile()
     };
     Error::check(result)

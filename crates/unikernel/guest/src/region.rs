@@ -2,7 +2,7 @@
 
 use crate::{boot, raw, Error, Result};
 use core::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
-pub use kyozon_abi::unikernel::region::{Rights, State};
+pub use kyozon_abi::unikernel::region::{PeerState, Rights};
 use kyozon_abi::unikernel::*;
 
 /// A region that this guest knows, mapped or not.
@@ -24,7 +24,7 @@ pub fn at_start() -> impl Iterator<Item = Mapped> {
     let regions = boot.regions.iter().take(boot.region_count as usize);
     regions.map(|shared| Mapped {
         region: Region { shared: *shared },
-        rights: Rights::of(shared.rights),
+        rights: Rights::from_bits(shared.rights),
     })
 }
 
@@ -143,9 +143,9 @@ impl Mapped {
     }
 
     /// What has become of a peer, and the generation that it is of.
-    pub fn peer(&self, peer: usize) -> (State, u32) {
+    pub fn peer(&self, peer: usize) -> (PeerState, u32) {
         if peer >= MAX_PEERS {
-            return (State::Absent, 0);
+            return (PeerState::Absent, 0);
         }
         let header = self.region.shared.address as *const RegionHeader;
         // SAFETY: the header is mapped, and its words are written by atomic stores; a relaxed load is allowed on
@@ -157,7 +157,7 @@ impl Mapped {
             (load(&raw const (*peer).state), load(&raw const (*peer).generation))
         };
         fence(Ordering::Acquire);
-        (State::of(state), generation)
+        (PeerState::from_word(state), generation)
     }
 
     /// Unmaps it.

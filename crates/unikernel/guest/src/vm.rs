@@ -3,7 +3,7 @@
 use crate::{boot, clock, sleep};
 use core::sync::atomic::{AtomicU32, Ordering};
 use kyozon_abi::unikernel::*;
-use kyozon_channel::border::Faithful;
+use kyozon_channel::border::TrustedGroup;
 use kyozon_channel::park::{Life, Park, Peer, Peers};
 
 /// This virtual machine, among those of its group. What is asked of it is always about whoever asks.
@@ -20,7 +20,7 @@ pub(crate) fn row(number: usize) -> (u32, u32) {
     if number >= MAX_PEERS {
         return (PEER_ABSENT, 0);
     }
-    let row = boot().life as *const RegionPeer;
+    let row = boot().peer_table as *const RegionPeer;
     // SAFETY: a table of so many rows in a page of the tender's, whose words are written by atomic stores; a load is
     // allowed on pages that cannot be written.
     let load =
@@ -65,7 +65,7 @@ impl Park for Vm {
 impl Peers for Vm {
     fn life(&self, number: u8) -> Life {
         match row(number.into()) {
-            (PEER_HERE, generation) => Life::Alive(generation),
+            (PEER_PRESENT, generation) => Life::Alive(generation),
             (PEER_ABSENT, _) => Life::NotYet,
             _ => Life::Dead,
         }
@@ -74,4 +74,4 @@ impl Peers for Vm {
 
 // SAFETY: a peer has one thread of execution, and its boot block, with its number and generation, is its own. The
 // tender says that a peer is gone when it will not run it any more.
-unsafe impl Faithful for Vm {}
+unsafe impl TrustedGroup for Vm {}

@@ -4,7 +4,7 @@
 //! nanoseconds of the group's clock. What is asked of a null pointer is answered with `JOIN_ARGUMENT`.
 #![allow(unsafe_code)]
 
-use crate::host::{Host, Mapped, Rights, State};
+use crate::host::{Host, Mapped, PeerState, Rights};
 use kyozon_channel::border::Bytes;
 use kyozon_channel::error::Error;
 use kyozon_channel::spsc::{Control, Reader, Writer};
@@ -98,12 +98,12 @@ fn code(error: Error) -> i64 {
         Error::TimedOut => JOIN_TIMED_OUT,
         Error::Deadlock => JOIN_DEADLOCK,
         Error::Poisoned => JOIN_POISONED,
-        Error::Stranger => JOIN_STRANGER,
+        Error::NotAMember => JOIN_STRANGER,
         Error::Closed => JOIN_CLOSED,
         Error::PeerDied => JOIN_PEER_DIED,
         Error::Corrupt => JOIN_CORRUPT,
-        Error::TooLong { .. } => JOIN_TOO_LONG,
-        Error::TooShort { .. } => JOIN_TOO_SHORT,
+        Error::RecordTooLong { .. } => JOIN_TOO_LONG,
+        Error::BufferTooShort { .. } => JOIN_TOO_SHORT,
     }
 }
 
@@ -313,10 +313,10 @@ pub unsafe extern "C" fn kyozon_join_peer(
     };
     let (state, generation) = mapped.peer(peer as usize);
     let state = match state {
-        State::Absent => JOIN_ABSENT,
-        State::Here => JOIN_HERE,
-        State::Left => JOIN_LEFT,
-        State::Dead => JOIN_DEAD,
+        PeerState::Absent => JOIN_ABSENT,
+        PeerState::Present => JOIN_HERE,
+        PeerState::Left => JOIN_LEFT,
+        PeerState::Dead => JOIN_DEAD,
     };
     // SAFETY: the caller's promise.
     unsafe { to.write(JoinPeer { state, generation }) };

@@ -14,7 +14,7 @@
 //! host program is trusted by the others of its group as a tender is: with the right to write, it could write to the
 //! header, which guests cannot.
 //!
-//! It is no `Faithful` group, so locks that own their data are not for host programs: where the keeper is killed, peers
+//! It is no `TrustedGroup` group, so locks that own their data are not for host programs: where the keeper is killed, peers
 //! count as dead at once, and may run for some milliseconds more. The raw locks say that somebody died, and are.
 //!
 //! Where a region is revoked, the program that has it mapped is killed: nothing else takes memory away from it.
@@ -25,7 +25,7 @@ use crate::message::{Ask, Join, Known, Tell, Wanted, VERSION};
 use crate::place::Place;
 use crate::socket::Socket;
 use crate::{Error, Result};
-pub use kyozon_abi::unikernel::region::{Rights, State};
+pub use kyozon_abi::unikernel::region::{PeerState, Rights};
 use kyozon_abi::unikernel::*;
 use kyozon_channel::border::Region;
 use kyozon_channel::park::{Life, Park, Peer, Peers};
@@ -260,7 +260,7 @@ impl<'a> Mapped<'a> {
 
     /// What this program may do.
     pub fn rights(&self) -> Rights {
-        Rights::of(self.memory.known.rights)
+        Rights::from_bits(self.memory.known.rights)
     }
 
     /// The data, for the channel's structures. For those who may write.
@@ -275,9 +275,9 @@ impl<'a> Mapped<'a> {
     }
 
     /// What has become of a peer, and the generation that it is of.
-    pub fn peer(&self, peer: usize) -> (State, u32) {
+    pub fn peer(&self, peer: usize) -> (PeerState, u32) {
         if peer >= MAX_PEERS {
-            return (State::Absent, 0);
+            return (PeerState::Absent, 0);
         }
         let header = self.address() as *const RegionHeader;
         #[allow(unsafe_code)]
@@ -291,8 +291,8 @@ impl<'a> Mapped<'a> {
         };
         fence(Ordering::Acquire);
         let state = match state {
-            PEER_HERE if peer != self.host.number && self.host.orphan.get() => State::Dead,
-            word => State::of(word),
+            PEER_PRESENT if peer != self.host.number && self.host.orphan.get() => PeerState::Dead,
+            word => PeerState::from_word(word),
         };
         (state, generation)
     }
@@ -330,9 +330,9 @@ impl Park for Mapped<'_> {
 impl Peers for Mapped<'_> {
     fn life(&self, number: u8) -> Life {
         match self.peer(number.into()) {
-            (State::Absent, _) => Life::NotYet,
-            (State::Here, generation) => Life::Alive(generation),
-            (State::Left | State::Dead, _) => Life::Dead,
+            (PeerState::Absent, _) => Life::NotYet,
+            (PeerState::Present, generation) => Life::Alive(generation),
+            (PeerState::Left | PeerState::Dead, _) => Life::Dead,
         }
     }
 }

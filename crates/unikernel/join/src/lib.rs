@@ -29,4 +29,4 @@ pub mod place;
 pub mod socket;
 
 pub use error::{Error, Result};
-pub use host::{Host, Mapped, Rights, State};
+pub use host::{Host, Mapped, PeerState, Rights};

@@ -3,7 +3,7 @@
 //! Front and workers share the CPUs with each other, with their network's threads and often with the clients: who looks
 //! for long keeps those from running whom he waits for. A batch that is being worked on is done in a few microseconds.
 
-use kyozon_channel::border::Faithful;
+use kyozon_channel::border::TrustedGroup;
 use kyozon_channel::park::{Life, Park, Peer, Peers};
 
 /// Looks before a sleep: some microseconds.
@@ -50,4 +50,4 @@ impl<G: Peers> Peers for Brief<G> {
 }
 
 // SAFETY: who is who, and who is dead, is as the group itself says.
-unsafe impl<G: Faithful> Faithful for Brief<G> {}
+unsafe impl<G: TrustedGroup> TrustedGroup for Brief<G> {}

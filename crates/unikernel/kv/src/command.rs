@@ -3,7 +3,7 @@
 use super::resp::{self, Words};
 use super::table::{Refused, Table};
 use alloc::vec::Vec;
-use kyozon_channel::border::Faithful;
+use kyozon_channel::border::TrustedGroup;
 
 /// What is to be done when a command is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ fn refused(why: Refused) -> &'static str {
 }
 
 /// Does a command and writes its answer; nothing where it has no words.
-pub fn execute<G: Faithful>(words: Words<'_>, store: &Store, me: &G, to: &mut Vec<u8>) -> Then {
+pub fn execute<G: TrustedGroup>(words: Words<'_>, store: &Store, me: &G, to: &mut Vec<u8>) -> Then {
     let mut arguments = words;
     let Some(word) = arguments.next() else { return Then::Next };
     let mut name = [0; 16];
@@ -114,7 +114,7 @@ fn one<'a>(mut arguments: Words<'a>) -> Result<&'a [u8], &'static str> {
     none(arguments).map(|()| word)
 }
 
-fn get<G: Faithful>(arguments: Words<'_>, table: &Table, me: &G, to: &mut Vec<u8>) -> Done {
+fn get<G: TrustedGroup>(arguments: Words<'_>, table: &Table, me: &G, to: &mut Vec<u8>) -> Done {
     let answer = |value: Option<&[u8]>| match value {
         Some(value) => resp::bytes(to, value),
         None => resp::nothing(to),
@@ -123,7 +123,7 @@ fn get<G: Faithful>(arguments: Words<'_>, table: &Table, me: &G, to: &mut Vec<u8
     Ok(Then::Next)
 }
 
-fn set<G: Faithful>(mut arguments: Words<'_>, table: &Table, me: &G, to: &mut Vec<u8>) -> Done {
+fn set<G: TrustedGroup>(mut arguments: Words<'_>, table: &Table, me: &G, to: &mut Vec<u8>) -> Done {
     let (Some(key), Some(value)) = (arguments.next(), arguments.next()) else {
         return Err(ARGUMENTS);
     };
@@ -133,7 +133,12 @@ fn set<G: Faithful>(mut arguments: Words<'_>, table: &Table, me: &G, to: &mut Ve
     okay(to)
 }
 
-fn increment<G: Faithful>(arguments: Words<'_>, table: &Table, me: &G, to: &mut Vec<u8>) -> Done {
+fn increment<G: TrustedGroup>(
+    arguments: Words<'_>,
+    table: &Table,
+    me: &G,
+    to: &mut Vec<u8>,
+) -> Done {
     let value = table.increment(one(arguments)?, me).map_err(refused)?;
     resp::integer(to, value);
     Ok(Then::Next)

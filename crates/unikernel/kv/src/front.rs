@@ -5,7 +5,7 @@ use super::{resp, Header, HEADER};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Deref;
-use kyozon_channel::border::Faithful;
+use kyozon_channel::border::TrustedGroup;
 use kyozon_channel::data::Data;
 use kyozon_channel::error::Error;
 use kyozon_channel::spsc::{Control, Reader, Writer};
@@ -89,7 +89,7 @@ impl<'a, C, D, G> Front<'a, C, D, G>
 where
     C: Deref<Target = Control>,
     D: Data,
-    G: Faithful,
+    G: TrustedGroup,
 {
     /// A front for so many clients, and a worker at each pair of rings: of batches, and of answers.
     pub fn new(clients: usize, rings: Vec<(Writer<C, D>, Reader<C, D>)>, me: &'a G) -> Self {

@@ -4,11 +4,11 @@
 use super::command::{execute, Store, Then};
 use super::{resp, table::Table};
 use alloc::vec::Vec;
-use kyozon_channel::border::Faithful;
+use kyozon_channel::border::TrustedGroup;
 
 /// Parses what a client sends, does it, and looks at the answers: how many there were. Panics where something is not
 /// as it should be.
-pub fn run<G: Faithful>(input: &[u8], me: &G) -> usize {
+pub fn run<G: TrustedGroup>(input: &[u8], me: &G) -> usize {
     let store = Store { table: Table::new(1 << 20, [1, 2]), debug: false };
     let (mut rest, mut count) = (input, 0);
     while let Ok(Some(command)) = resp::parse(rest) {

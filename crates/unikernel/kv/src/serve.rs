@@ -4,7 +4,7 @@ use super::front::Front;
 use super::work::Bell;
 use alloc::vec::Vec;
 use core::ops::Deref;
-use kyozon_channel::border::Faithful;
+use kyozon_channel::border::TrustedGroup;
 use kyozon_channel::data::Data;
 use kyozon_channel::spsc::Control;
 use kyozon_unikernel::tcp::smoltcp::iface::SocketHandle;
@@ -42,7 +42,7 @@ pub fn serve<P, C, D, G>(
     P: Frames,
     C: Deref<Target = Control>,
     D: Data,
-    G: Faithful,
+    G: TrustedGroup,
 {
     let mut connections = Vec::new();
     for _ in 0..CLIENTS {
@@ -93,7 +93,7 @@ where
     P: Frames,
     C: Deref<Target = Control>,
     D: Data,
-    G: Faithful,
+    G: TrustedGroup,
 {
     let socket = stack.tcp(connection.handle);
     if !socket.is_open() {
@@ -134,7 +134,7 @@ fn answers<C, D, G>(front: &mut Front<'_, C, D, G>, me: &G) -> bool
 where
     C: Deref<Target = Control>,
     D: Data,
-    G: Faithful,
+    G: TrustedGroup,
 {
     let spins = if front.waits() { me.spins() } else { 0 };
     (0..spins).any(|_| {
@@ -149,7 +149,7 @@ where
     P: Frames,
     C: Deref<Target = Control>,
     D: Data,
-    G: Faithful,
+    G: TrustedGroup,
 {
     bell.listen();
     if !front.collect() {

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::hash::Hasher;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use hashbrown::hash_table::{Entry as Place, HashTable};
-use kyozon_channel::border::{Faithful, LockError, Mutex, MutexGuard};
+use kyozon_channel::border::{LockError, Mutex, MutexGuard, TrustedGroup};
 use siphasher::sip::SipHasher13;
 
 /// Shards: a power of two, some for each peer that a group can have.
@@ -81,7 +81,7 @@ impl Table {
         hasher.finish()
     }
 
-    fn lock<'a, G: Faithful>(
+    fn lock<'a, G: TrustedGroup>(
         &'a self,
         hash: u64,
         group: &'a G,
@@ -106,7 +106,7 @@ impl Table {
     }
 
     /// Does something with the value of a key, or with `None`.
-    pub fn get<G: Faithful, R>(
+    pub fn get<G: TrustedGroup, R>(
         &self,
         key: &[u8],
         group: &G,
@@ -119,7 +119,7 @@ impl Table {
     }
 
     /// Sets the value of a key.
-    pub fn set<G: Faithful>(&self, key: &[u8], value: &[u8], group: &G) -> Result<(), Refused> {
+    pub fn set<G: TrustedGroup>(&self, key: &[u8], value: &[u8], group: &G) -> Result<(), Refused> {
         let entry = Entry { key: copy(key)?, value: copy(value)? };
         let bytes = entry.bytes();
         // As if it were another key: what it replaces is given back.
@@ -132,7 +132,7 @@ impl Table {
     }
 
     /// Puts an entry in the place of the one that has its key, which is returned.
-    fn replace<G: Faithful>(&self, entry: Entry, group: &G) -> Result<Option<Entry>, Refused> {
+    fn replace<G: TrustedGroup>(&self, entry: Entry, group: &G) -> Result<Option<Entry>, Refused> {
         let hash = self.hash(&entry.key);
         let mut guard = self.lock(hash, group)?;
         let Shard { entries, bytes } = &mut *guard;
@@ -147,7 +147,7 @@ impl Table {
     }
 
     /// Deletes a key; whether it was there.
-    pub fn delete<G: Faithful>(&self, key: &[u8], group: &G) -> Result<bool, Refused> {
+    pub fn delete<G: TrustedGroup>(&self, key: &[u8], group: &G) -> Result<bool, Refused> {
         let hash = self.hash(key);
         let mut guard = self.lock(hash, group)?;
         let Shard { entries, bytes } = &mut *guard;
@@ -162,7 +162,7 @@ impl Table {
     }
 
     /// Adds 1 to the number that a key has as value, 0 where it has none; the number then.
-    pub fn increment<G: Faithful>(&self, key: &[u8], group: &G) -> Result<i64, Refused> {
+    pub fn increment<G: TrustedGroup>(&self, key: &[u8], group: &G) -> Result<i64, Refused> {
         let hash = self.hash(key);
         let key = copy(key)?;
         let mut guard = self.lock(hash, group)?;
@@ -188,7 +188,7 @@ impl Table {
     }
 
     /// How many keys there are, at moments that follow each other.
-    pub fn count<G: Faithful>(&self, group: &G) -> Result<usize, Refused> {
+    pub fn count<G: TrustedGroup>(&self, group: &G) -> Result<usize, Refused> {
         let mut count = 0;
         for shard in &self.shards {
             count += shard.lock(group, None).map_err(|_| Refused::Lost)?.entries.len();
@@ -197,7 +197,7 @@ impl Table {
     }
 
     /// Deletes all keys. Shards that were lost are there again.
-    pub fn clear<G: Faithful>(&self, group: &G) -> Result<(), Refused> {
+    pub fn clear<G: TrustedGroup>(&self, group: &G) -> Result<(), Refused> {
         for shard in &self.shards {
             let empty = Shard { entries: HashTable::new(), bytes: 0 };
             match shard.lock(group, None) {

@@ -5,7 +5,7 @@ use super::{resp, Header, HEADER};
 use alloc::vec::Vec;
 use core::ops::Deref;
 use core::sync::atomic::{fence, AtomicBool, Ordering};
-use kyozon_channel::border::Faithful;
+use kyozon_channel::border::TrustedGroup;
 use kyozon_channel::data::Data;
 use kyozon_channel::error::Error;
 use kyozon_channel::spsc::{Control, Reader, Writer};
@@ -43,7 +43,7 @@ impl Bell {
     }
 
     /// Wakes the peer where it sleeps. What it shall see was stored before.
-    fn ring<G: Faithful>(&self, me: &G) {
+    fn ring<G: TrustedGroup>(&self, me: &G) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
             me.unpark(self.peer);
@@ -62,7 +62,7 @@ pub fn work<C, D, G>(
 where
     C: Deref<Target = Control>,
     D: Data,
-    G: Faithful,
+    G: TrustedGroup,
 {
     let mut batch = alloc::vec![0; HEADER + resp::MOST_BYTES];
     let mut out = Vec::with_capacity(HEADER + ANSWERS);
@@ -107,7 +107,12 @@ where
 }
 
 /// Does what is at the beginning of a batch, one command at least: bytes that are done with.
-pub fn serve<G: Faithful>(batch: &[u8], store: &Store, me: &G, out: &mut Vec<u8>) -> (usize, Then) {
+pub fn serve<G: TrustedGroup>(
+    batch: &[u8],
+    store: &Store,
+    me: &G,
+    out: &mut Vec<u8>,
+) -> (usize, Then) {
     let mut done = 0;
     while let Ok(Some(command)) = resp::parse(&batch[done..]) {
         let then = execute(command.words, store, me, out);

@@ -4,7 +4,7 @@
 use crate::numbers::{check, fill, raise, Numbers, NUMBERS};
 use crate::{deadline, place, Samples};
 use alloc::boxed::Box;
-use kyozon_channel::border::{Faithful, Mutex};
+use kyozon_channel::border::{Mutex, TrustedGroup};
 use kyozon_channel::sync::Semaphore;
 use kyozon_portable::machine;
 
@@ -41,7 +41,7 @@ pub fn measure(count: usize, _: usize) -> Samples {
     })
 }
 
-fn ask<G: Faithful>(board: &Board, round: u32, me: &G) -> Result<u64, &'static str> {
+fn ask<G: TrustedGroup>(board: &Board, round: u32, me: &G) -> Result<u64, &'static str> {
     let lock = || board.numbers.0.lock(me, deadline()).map_err(|_| "the lock is not to be had");
     let began = machine::now();
     fill(&mut *lock()?, round);
@@ -52,7 +52,7 @@ fn ask<G: Faithful>(board: &Board, round: u32, me: &G) -> Result<u64, &'static s
     right.then_some(took).ok_or("a number came back wrong")
 }
 
-fn answer<G: Faithful>(board: &Board, me: &G) -> bool {
+fn answer<G: TrustedGroup>(board: &Board, me: &G) -> bool {
     if board.there.0.acquire(me, deadline()).is_err() {
         return false;
     }

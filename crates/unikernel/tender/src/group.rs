@@ -221,7 +221,7 @@ impl Group {
         region.granted = [rights; MAX_PEERS];
         for (at, peer) in self.seats.all() {
             self.map_in(region, number, at, &peer, rights)?;
-            region.tell(at, PEER_HERE);
+            region.tell(at, PEER_PRESENT);
         }
         Ok(())
     }
@@ -361,7 +361,7 @@ impl Group {
         }
         self.map_in(region, number, peer, &asks, rights).map_err(|_| ERROR_FULL)?;
         if comes {
-            region.tell(peer, PEER_HERE);
+            region.tell(peer, PEER_PRESENT);
         }
         self.changed.notify_all();
         Ok(0)
@@ -511,7 +511,7 @@ impl Group {
             region.granted[number] = rights;
             if rights != 0 {
                 self.map_in(region, i, number, peer, rights)?;
-                region.tell(number, PEER_HERE);
+                region.tell(number, PEER_PRESENT);
             }
         }
         Ok(())

@@ -152,7 +152,7 @@ impl Region {
 
     /// Writes what has become of a peer into the header. One that comes has a new generation first.
     pub fn tell(&self, peer: usize, state: u32) {
-        if let (PEER_HERE, Some(generation)) = (state, self.word(peer, 4)) {
+        if let (PEER_PRESENT, Some(generation)) = (state, self.word(peer, 4)) {
             generation.fetch_add(1, Ordering::Release);
         }
         if let Some(word) = self.word(peer, 0) {
@@ -198,12 +198,12 @@ mod tests {
         let region = Region::new("a", REGION_BASE, 2 * PAGE, Some(3)).unwrap();
         assert_eq!((region.granted[3], region.granted[0]), (ALL, 0));
         assert_eq!(region.told(3), (PEER_ABSENT, 0));
-        region.tell(3, PEER_HERE);
-        assert_eq!(region.told(3), (PEER_HERE, 1));
+        region.tell(3, PEER_PRESENT);
+        assert_eq!(region.told(3), (PEER_PRESENT, 1));
         region.tell(3, PEER_DEAD);
         assert_eq!(region.told(3), (PEER_DEAD, 1));
-        region.tell(3, PEER_HERE);
-        assert_eq!((region.told(3), region.told(2)), ((PEER_HERE, 2), (PEER_ABSENT, 0)));
+        region.tell(3, PEER_PRESENT);
+        assert_eq!((region.told(3), region.told(2)), ((PEER_PRESENT, 2), (PEER_ABSENT, 0)));
     }
 
     #[test]

@@ -248,7 +248,7 @@ impl Boot {
     ) -> Result<()> {
         let Peer { memory, space, generation, .. } = peer;
         let Layout { image, stack, tls, heap, thread, argument, .. } = memory.layout;
-        let (door, doorbell) = match self.backend {
+        let (hypercall, doorbell) = match self.backend {
             Backend::Kvm => (kvm::DOOR, kvm::DOORBELL),
             Backend::Process => (process::DOOR, process::DOORBELL),
         };
@@ -267,7 +267,7 @@ impl Boot {
                 | bit(self.spawn, FEATURE_SPAWN),
             peer: number as u32,
             peers: self.peers as u32,
-            door: system_address(door),
+            hypercall: system_address(hypercall),
             doorbell: system_address(doorbell),
             call: system_address(system::CALL),
             thread,
@@ -285,7 +285,7 @@ impl Boot {
             region_count: mapped.len() as u64,
             regions,
             argument,
-            life: system_address(system::LIFE),
+            peer_table: system_address(system::LIFE),
             generation: *generation,
             limit: self.limit as u32,
         };
@@ -712,7 +712,7 @@ fn summary(
         Woken::TimeOver => {
             let limit = options.time_limit.unwrap_or_default().as_secs_f64();
             eprintln!("kyozon: the time limit of {limit} s is over");
-            STATUS_TIME as u8
+            STATUS_TIMEOUT as u8
         }
     };
     let mut guests = Vec::new();

@@ -72,7 +72,7 @@ impl Seats {
         let mut table = Table { seats, life: [RegionPeer::default(); MAX_PEERS] };
         for number in 0..table.seats.len() {
             if matches!(table.seats[number], Seat::Taken(_)) {
-                table.tell(number, PEER_HERE, 1);
+                table.tell(number, PEER_PRESENT, 1);
             }
         }
         Self(RwLock::new(table))
@@ -185,7 +185,7 @@ impl Seats {
         }
         let generation = peer.generation;
         table.seats[number] = Seat::Taken(peer);
-        table.tell(number, PEER_HERE, generation);
+        table.tell(number, PEER_PRESENT, generation);
         true
     }
 
@@ -237,8 +237,8 @@ mod tests {
             (row[0].into(), row[4].into())
         };
         for reader in 0..3 {
-            assert_eq!(told(reader, 2), (PEER_HERE, 1));
-            assert_eq!(told(reader, 1), (PEER_HERE, 1));
+            assert_eq!(told(reader, 2), (PEER_PRESENT, 1));
+            assert_eq!(told(reader, 1), (PEER_PRESENT, 1));
             assert_eq!(told(reader, 3), (PEER_ABSENT, 0));
         }
         assert!(seats.leave(2, PEER_LEFT, || {}).is_empty());
@@ -246,7 +246,7 @@ mod tests {
         assert!(seats.get(2).is_none());
         assert_eq!(seats.reserve(0), Some((2, 2)));
         assert!(seats.take(2, Arc::new(peer(true, 0, 2))));
-        assert_eq!(told(2, 2), (PEER_HERE, 2));
+        assert_eq!(told(2, 2), (PEER_PRESENT, 2));
         // With the first of a family go all, and nobody joins it any more; its number is for nobody.
         let ended = seats.leave(0, PEER_LEFT, || {});
         assert_eq!(ended.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2]);

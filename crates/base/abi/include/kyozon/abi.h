@@ -150,7 +150,7 @@
 /*
  [`Fault::reason`]: the cokernel was cut off too many times without coming to rest.
  */
-#define KYOZON_FAULT_OVERSTAY 2
+#define KYOZON_FAULT_RUNAWAY 2
 
 /*
  [`Fault::reason`]: the cokernel returned from its `start`.
@@ -657,7 +657,7 @@
 /*
  The tender's status for a guest whose time was over.
  */
-#define KYOZON_STATUS_TIME 124
+#define KYOZON_STATUS_TIMEOUT 124
 
 /*
  There is no such call.
@@ -737,7 +737,7 @@
 /*
  [`RegionPeer::state`]: has it mapped.
  */
-#define KYOZON_PEER_HERE 1
+#define KYOZON_PEER_PRESENT 1
 
 /*
  [`RegionPeer::state`]: unmapped it, or ended by its own will.
@@ -787,12 +787,12 @@
 /*
  The answer to [`ASK_QUEUE_STATE`]: the device takes entries.
  */
-#define KYOZON_QUEUE_RUNS 1
+#define KYOZON_QUEUE_RUNNING 1
 
 /*
  The answer to [`ASK_QUEUE_STATE`]: it broke a rule.
  */
-#define KYOZON_QUEUE_ENDED 2
+#define KYOZON_QUEUE_FAILED 2
 
 /*
  Port `PORT_FAULT + v`, v below 256: exception `v` was delivered, its frame is at `rsp`.
@@ -918,7 +918,7 @@
 /*
  Linux: no tick seems to come; look whether that is so.
  */
-#define KYOZON_CALL_LOOK 1264123910
+#define KYOZON_CALL_CHECK_TICK 1264123910
 
 /*
  Cokernel: write the word RSI at physical address RDI of Linux's System RAM. 0, or -1 where that is not allowed.
@@ -1992,7 +1992,7 @@ struct kyozon_guest_boot {
         /*
          `extern "C" fn()`: makes the call in the call block.
          */
-        uint64_t door;
+        uint64_t hypercall;
         /*
          `extern "C" fn(number: u32)`: gives a peer its token, or from [`QUEUE_DOORBELL`] on tells a device that there
          are entries in a queue. A number that is nobody's does nothing.
@@ -2068,7 +2068,7 @@ struct kyozon_guest_boot {
          group, only peers of the same command are in it: of all others a region's header tells, with generations of its
          own.
          */
-        uint64_t life;
+        uint64_t peer_table;
         /*
          Generation of this peer in that table: the first of a number has 1.
          */
@@ -2228,7 +2228,7 @@ struct kyozon_host_names {
         /*
          Offset of the pointer to it from Linux's GS base.
          */
-        uint64_t running;
+        uint64_t current_task;
         /*
          Offset of its number in it.
          */
@@ -2389,7 +2389,7 @@ struct kyozon_host_entry {
         uint32_t ram_count;
         uint32_t guest_count;
         uint32_t host_count;
-        uint32_t shown_count;
+        uint32_t read_only_count;
         uint32_t pool_count;
         /*
          1: Linux's state is compared around every trip (for tests).
@@ -2410,7 +2410,7 @@ struct kyozon_host_entry {
         /*
          Of Linux's memory: what Linux may read only (event ring, status).
          */
-        struct kyozon_range shown[KYOZON_MAX_RANGES];
+        struct kyozon_range read_only[KYOZON_MAX_RANGES];
         /*
          Of `host`: free pages.
          */
@@ -2468,7 +2468,7 @@ struct kyozon_host_status {
         /*
          NMIs that the cokernel's CPU was given in case that one of Linux's fell together with one of the tick's.
          */
-        uint64_t doubts;
+        uint64_t extra_nmis;
         /*
          Exits of Linux on all CPUs: `EXIT_*`.
          */

@@ -1,6 +1,6 @@
 //! What words of a region mean, for those who read them in Rust: guests and host programs.
 
-use super::{PEER_DEAD, PEER_HERE, PEER_LEFT, REGION_READ, REGION_WRITE};
+use super::{PEER_DEAD, PEER_LEFT, PEER_PRESENT, REGION_READ, REGION_WRITE};
 
 /// What a peer may do with a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Rights {
     }
 
     /// Of `REGION_*`.
-    pub const fn of(bits: u32) -> Self {
+    pub const fn from_bits(bits: u32) -> Self {
         if bits & REGION_WRITE != 0 {
             Self::Write
         } else {
@@ -32,22 +32,22 @@ impl Rights {
 
 /// What has become of a peer, as a region's header tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum PeerState {
     /// It never had the region mapped.
     Absent,
     /// It has it mapped.
-    Here,
+    Present,
     /// It unmapped it, or ended by its own will.
     Left,
     /// It crashed, was ended, or lost its right: what it held is in an unknown state.
     Dead,
 }
 
-impl State {
+impl PeerState {
     /// Of `PEER_*`. What is none of them is nobody.
-    pub const fn of(word: u32) -> Self {
+    pub const fn from_word(word: u32) -> Self {
         match word {
-            PEER_HERE => Self::Here,
+            PEER_PRESENT => Self::Present,
             PEER_LEFT => Self::Left,
             PEER_DEAD => Self::Dead,
             _ => Self::Absent,

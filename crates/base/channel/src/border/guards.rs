@@ -16,7 +16,7 @@ use core::sync::atomic::AtomicU64;
 ///
 /// [`crate::park::Park::me`] is the same for all calls from one thread of execution, and no two that live have the
 /// same; [`crate::park::Peers::life`] calls a peer dead only where it will never touch the memory again.
-pub unsafe trait Faithful: Group {}
+pub unsafe trait TrustedGroup: Group {}
 
 /// Why a lock with data was not taken in order.
 pub enum LockError<G> {
@@ -69,7 +69,7 @@ pub struct Mutex<T, W = AtomicU64> {
 unsafe impl<T: Send, W: Sync> Sync for Mutex<T, W> {}
 
 /// The data, until it is dropped.
-pub struct MutexGuard<'a, T, G: Faithful + ?Sized, W: Word = AtomicU64> {
+pub struct MutexGuard<'a, T, G: TrustedGroup + ?Sized, W: Word = AtomicU64> {
     mutex: &'a Mutex<T, W>,
     group: &'a G,
     then: Acquired,
@@ -89,7 +89,7 @@ impl<T> Mutex<T> {
 impl<T, W: Word> Mutex<T, W> {
     /// Takes it, as [`RawMutex::lock`].
     #[inline]
-    pub fn lock<'a, G: Faithful + ?Sized>(
+    pub fn lock<'a, G: TrustedGroup + ?Sized>(
         &'a self,
         group: &'a G,
         deadline: Option<u64>,
@@ -97,7 +97,7 @@ impl<T, W: Word> Mutex<T, W> {
         self.guard(group, self.raw.lock(group, deadline).map_err(LockError::Failed)?)
     }
 
-    fn guard<'a, G: Faithful + ?Sized>(
+    fn guard<'a, G: TrustedGroup + ?Sized>(
         &'a self,
         group: &'a G,
         then: Acquired,
@@ -112,7 +112,7 @@ impl<T, W: Word> Mutex<T, W> {
     }
 }
 
-impl<'a, T, G: Faithful + ?Sized, W: Word> MutexGuard<'a, T, G, W> {
+impl<'a, T, G: TrustedGroup + ?Sized, W: Word> MutexGuard<'a, T, G, W> {
     /// Says that the data is in order again.
     pub fn clear_poison(&mut self) {
         self.then = Acquired::Clean;
@@ -132,7 +132,7 @@ impl<'a, T, G: Faithful + ?Sized, W: Word> MutexGuard<'a, T, G, W> {
     }
 }
 
-impl<T, G: Faithful + ?Sized, W: Word> Deref for MutexGuard<'_, T, G, W> {
+impl<T, G: TrustedGroup + ?Sized, W: Word> Deref for MutexGuard<'_, T, G, W> {
     type Target = T;
     fn deref(&self) -> &T {
         // SAFETY: the lock is ours, and every other reference comes through it.
@@ -140,14 +140,14 @@ impl<T, G: Faithful + ?Sized, W: Word> Deref for MutexGuard<'_, T, G, W> {
     }
 }
 
-impl<T, G: Faithful + ?Sized, W: Word> DerefMut for MutexGuard<'_, T, G, W> {
+impl<T, G: TrustedGroup + ?Sized, W: Word> DerefMut for MutexGuard<'_, T, G, W> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above.
         unsafe { &mut *self.mutex.data.get() }
     }
 }
 
-impl<T, G: Faithful + ?Sized, W: Word> Drop for MutexGuard<'_, T, G, W> {
+impl<T, G: TrustedGroup + ?Sized, W: Word> Drop for MutexGuard<'_, T, G, W> {
     #[inline]
     fn drop(&mut self) {
         let unwinds = self.group.panicking() && !self.unwinding;
@@ -168,14 +168,16 @@ pub struct RwLock<T, W: Word = AtomicU64, const PEERS: usize = 64> {
 unsafe impl<T: Send + Sync, W: Word + Sync, const PEERS: usize> Sync for RwLock<T, W, PEERS> {}
 
 /// The data to read, until it is dropped.
-pub struct ReadGuard<'a, T, G: Faithful + ?Sized, W: Word = AtomicU64, const PEERS: usize = 64> {
+pub struct ReadGuard<'a, T, G: TrustedGroup + ?Sized, W: Word = AtomicU64, const PEERS: usize = 64>
+{
     lock: &'a RwLock<T, W, PEERS>,
     group: &'a G,
     here: PhantomData<*const ()>,
 }
 
 /// The data to write, until it is dropped.
-pub struct WriteGuard<'a, T, G: Faithful + ?Sized, W: Word = AtomicU64, const PEERS: usize = 64> {
+pub struct WriteGuard<'a, T, G: TrustedGroup + ?Sized, W: Word = AtomicU64, const PEERS: usize = 64>
+{
     lock: &'a RwLock<T, W, PEERS>,
     group: &'a G,
     then: Acquired,
@@ -193,7 +195,7 @@ impl<T, const PEERS: usize> RwLock<T, AtomicU64, PEERS> {
 impl<T, W: Word, const PEERS: usize> RwLock<T, W, PEERS> {
     /// Takes it to read, as [`RawRwLock::read`].
     #[inline]
-    pub fn read<'a, G: Faithful + ?Sized>(
+    pub fn read<'a, G: TrustedGroup + ?Sized>(
         &'a self,
         group: &'a G,
         deadline: Option<u64>,
@@ -208,7 +210,7 @@ impl<T, W: Word, const PEERS: usize> RwLock<T, W, PEERS> {
 
     /// Takes it to write, as [`RawRwLock::write`].
     #[inline]
-    pub fn write<'a, G: Faithful + ?Sized>(
+    pub fn write<'a, G: TrustedGroup + ?Sized>(
         &'a self,
         group: &'a G,
         deadline: Option<u64>,
@@ -224,14 +226,16 @@ impl<T, W: Word, const PEERS: usize> RwLock<T, W, PEERS> {
     }
 }
 
-impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> WriteGuard<'_, T, G, W, PEERS> {
+impl<T, G: TrustedGroup + ?Sized, W: Word, const PEERS: usize> WriteGuard<'_, T, G, W, PEERS> {
     /// Says that the data is in order again.
     pub fn clear_poison(&mut self) {
         self.then = Acquired::Clean;
     }
 }
 
-impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> Deref for ReadGuard<'_, T, G, W, PEERS> {
+impl<T, G: TrustedGroup + ?Sized, W: Word, const PEERS: usize> Deref
+    for ReadGuard<'_, T, G, W, PEERS>
+{
     type Target = T;
     fn deref(&self) -> &T {
         // SAFETY: it is taken to read, so nobody writes.
@@ -239,7 +243,7 @@ impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> Deref for ReadGuard<'
     }
 }
 
-impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> Deref
+impl<T, G: TrustedGroup + ?Sized, W: Word, const PEERS: usize> Deref
     for WriteGuard<'_, T, G, W, PEERS>
 {
     type Target = T;
@@ -249,7 +253,7 @@ impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> Deref
     }
 }
 
-impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> DerefMut
+impl<T, G: TrustedGroup + ?Sized, W: Word, const PEERS: usize> DerefMut
     for WriteGuard<'_, T, G, W, PEERS>
 {
     fn deref_mut(&mut self) -> &mut T {
@@ -258,14 +262,18 @@ impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> DerefMut
     }
 }
 
-impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> Drop for ReadGuard<'_, T, G, W, PEERS> {
+impl<T, G: TrustedGroup + ?Sized, W: Word, const PEERS: usize> Drop
+    for ReadGuard<'_, T, G, W, PEERS>
+{
     #[inline]
     fn drop(&mut self) {
         self.lock.raw.unlock_read(self.group);
     }
 }
 
-impl<T, G: Faithful + ?Sized, W: Word, const PEERS: usize> Drop for WriteGuard<'_, T, G, W, PEERS> {
+impl<T, G: TrustedGroup + ?Sized, W: Word, const PEERS: usize> Drop
+    for WriteGuard<'_, T, G, W, PEERS>
+{
     #[inline]
     fn drop(&mut self) {
         let unwinds = self.group.panicking() && !self.unwinding;

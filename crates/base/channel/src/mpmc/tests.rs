@@ -52,8 +52,8 @@ fn records_arrive_in_order_until_it_is_full() {
         }
         assert_eq!(ring.try_recv(&mut buffer, &one), Ok(None));
     }
-    assert_eq!(ring.try_send(&[0; 25], &one), Err(Error::TooLong { limit: 24 }));
-    assert_eq!(ring.try_recv(&mut [0; 23], &one), Err(Error::TooShort { needed: 24 }));
+    assert_eq!(ring.try_send(&[0; 25], &one), Err(Error::RecordTooLong { limit: 24 }));
+    assert_eq!(ring.try_recv(&mut [0; 23], &one), Err(Error::BufferTooShort { needed: 24 }));
     assert_eq!(ring.recv(&mut buffer, &one, Some(1000)), Err(Error::TimedOut));
 }
 

@@ -69,7 +69,7 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Reader<C, D> {
 
     /// Waits for a record, copies it to `to`, gives its room back and wakes the writer. Bytes of the record.
     ///
-    /// Fails with [`Error::TimedOut`]; with [`Error::TooShort`], and the record stays; with [`Error::Closed`] or
+    /// Fails with [`Error::TimedOut`]; with [`Error::BufferTooShort`], and the record stays; with [`Error::Closed`] or
     /// [`Error::PeerDied`] where there is none and none will come, unless another writer takes over: who expects one
     /// tries again; with [`Error::Corrupt`].
     #[inline]
@@ -226,10 +226,10 @@ impl<'a, W: Word, C: Deref<Target = Control<W>>, D: Data> View<'a, C, D> {
         (&window.data, offset)
     }
 
-    /// Copies the record to the beginning of `to`; bytes of it. Fails with [`Error::TooShort`].
+    /// Copies the record to the beginning of `to`; bytes of it. Fails with [`Error::BufferTooShort`].
     #[inline]
     pub fn read(&self, to: &mut [u8]) -> Result<usize, Error> {
-        let to = to.get_mut(..self.len).ok_or(Error::TooShort { needed: self.len })?;
+        let to = to.get_mut(..self.len).ok_or(Error::BufferTooShort { needed: self.len })?;
         let (data, offset) = self.place();
         data.read(offset, to);
         Ok(self.len)

@@ -60,7 +60,7 @@ fn records_of_all_lengths_arrive_in_order() {
         assert_eq!(buffer[..len], text[..len]);
     }
     assert_eq!(reader.try_recv(&mut buffer, &other), Ok(None));
-    assert_eq!(writer.try_send(&[0; 249], &one), Err(Error::TooLong { limit: 248 }));
+    assert_eq!(writer.try_send(&[0; 249], &one), Err(Error::RecordTooLong { limit: 248 }));
 }
 
 #[test]
@@ -99,11 +99,11 @@ fn records_are_written_and_read_in_place() {
     let (data, at) = grant.place();
     data.write(at, b"in place, ");
     grant.write(10, b"and shorter").unwrap();
-    assert_eq!(grant.write(95, b"beyond"), Err(Error::TooLong { limit: 100 }));
+    assert_eq!(grant.write(95, b"beyond"), Err(Error::RecordTooLong { limit: 100 }));
     grant.commit(21, &one);
     let view = reader.try_peek().unwrap().unwrap();
     assert_eq!((view.len(), view.is_empty()), (21, false));
-    assert_eq!(view.read(&mut [0; 20]), Err(Error::TooShort { needed: 21 }));
+    assert_eq!(view.read(&mut [0; 20]), Err(Error::BufferTooShort { needed: 21 }));
     let view = reader.peek(&other, None).unwrap();
     let mut text = [0; 21];
     let (data, at) = view.place();

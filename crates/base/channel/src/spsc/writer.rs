@@ -45,7 +45,7 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
 
     /// Sends a record: waits for room, copies, wakes the reader.
     ///
-    /// Fails with [`Error::TimedOut`]; with [`Error::TooLong`]; with [`Error::Closed`] or [`Error::PeerDied`] where
+    /// Fails with [`Error::TimedOut`]; with [`Error::RecordTooLong`]; with [`Error::Closed`] or [`Error::PeerDied`] where
     /// there is no room and will be none, unless another reader takes over; with [`Error::Corrupt`].
     #[inline]
     pub fn send<G>(&mut self, bytes: &[u8], group: &G, deadline: Option<u64>) -> Result<(), Error>
@@ -98,7 +98,7 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
     /// Bytes to skip before a record of `len` bytes, and bytes that both take.
     fn need(&self, len: usize) -> Result<(u64, u64), Error> {
         if len > self.limit() {
-            return Err(Error::TooLong { limit: self.limit() });
+            return Err(Error::RecordTooLong { limit: self.limit() });
         }
         let (_, to_end) = self.window.place(self.window.head);
         let skip = if room(len) > to_end { to_end } else { 0 };
@@ -192,11 +192,11 @@ impl<'a, W: Word, C: Deref<Target = Control<W>>, D: Data> Grant<'a, C, D> {
         (&window.data, offset)
     }
 
-    /// Copies `bytes` to the record's byte `at` on. Fails with [`Error::TooLong`] where they are not all inside.
+    /// Copies `bytes` to the record's byte `at` on. Fails with [`Error::RecordTooLong`] where they are not all inside.
     #[inline]
     pub fn write(&self, at: usize, bytes: &[u8]) -> Result<(), Error> {
         if !crate::data::inside(self.len, at, bytes.len()) {
-            return Err(Error::TooLong { limit: self.len });
+            return Err(Error::RecordTooLong { limit: self.len });
         }
         let (data, offset) = self.place();
         data.write(offset + at, bytes);

@@ -47,7 +47,7 @@ impl<W: Word> Barrier<W> {
     ///
     /// Fails with [`Error::TimedOut`] at the deadline, or with [`Error::Poisoned`] where a member died that was not
     /// here; one that nobody has seen yet is waited for. The barrier is broken then: this phase fails for everyone, and
-    /// who comes later gets [`Error::Poisoned`], until [`Barrier::reset`]. Fails with [`Error::Stranger`] where the
+    /// who comes later gets [`Error::Poisoned`], until [`Barrier::reset`]. Fails with [`Error::NotAMember`] where the
     /// caller is no member.
     pub fn wait<G>(&self, group: &G, members: u64, deadline: Option<u64>) -> Result<bool, Error>
     where
@@ -55,7 +55,7 @@ impl<W: Word> Barrier<W> {
     {
         let bit = group.me().bit();
         if members & bit == 0 {
-            return Err(Error::Stranger);
+            return Err(Error::NotAMember);
         }
         let phase = self.phase.load(SeqCst);
         if phase & BROKEN != 0 {

@@ -53,10 +53,10 @@ impl<W: Word, const PEERS: usize> Default for RawRwLock<W, PEERS> {
 
 impl<W: Word, const PEERS: usize> RawRwLock<W, PEERS> {
     fn slot(&self, peer: Peer) -> Result<&W, Error> {
-        self.slots.get(usize::from(peer.number())).ok_or(Error::Stranger)
+        self.slots.get(usize::from(peer.number())).ok_or(Error::NotAMember)
     }
 
-    /// Takes it to read. Fails with [`Error::TimedOut`], [`Error::Stranger`] or [`Error::Deadlock`]; it is not taken
+    /// Takes it to read. Fails with [`Error::TimedOut`], [`Error::NotAMember`] or [`Error::Deadlock`]; it is not taken
     /// then.
     #[inline]
     pub fn read<G>(&self, group: &G, deadline: Option<u64>) -> Result<Acquired, Error>
@@ -124,7 +124,7 @@ impl<W: Word, const PEERS: usize> RawRwLock<W, PEERS> {
         }
     }
 
-    /// Takes it to write. Fails with [`Error::TimedOut`], [`Error::Stranger`] or [`Error::Deadlock`]; it is not taken
+    /// Takes it to write. Fails with [`Error::TimedOut`], [`Error::NotAMember`] or [`Error::Deadlock`]; it is not taken
     /// then.
     pub fn write<G>(&self, group: &G, deadline: Option<u64>) -> Result<Acquired, Error>
     where

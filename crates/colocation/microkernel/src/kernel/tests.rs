@@ -142,7 +142,7 @@ fn bad_handles_and_rights_are_refused() {
         (REPLY_RECEIVE, TO_SERVER, E_RIGHT),
         (MINT, TO_SERVER, E_RIGHT),
         (SIGNAL, TO_SERVER, E_HANDLE),
-        (REPLY, 0, E_NOBODY),
+        (REPLY, 0, E_NO_CALLER),
         (0, 0, E_CALL),
         (u64::MAX, 0, E_CALL),
         (FAULT_HANDLER, 6, E_ARGUMENT),
@@ -191,7 +191,7 @@ fn a_tick_preempts_who_runs_and_equals_take_turns() {
     assert_eq!((s.runs(), s.frame.rax), (SERVER, 4711), "as it was");
     s.call(YIELD, 0, NONE);
     assert_eq!(s.runs(), OTHER);
-    s.call(NOTHING, 0, NONE);
+    s.call(NO_OPERATION, 0, NONE);
     assert_eq!((s.runs(), s.answer()), (OTHER, 0));
 }
 
@@ -462,7 +462,7 @@ fn calls_at_random_keep_the_invariants() {
             // A system that waits for nothing but messages stands still for ever, which is right; the driver ticks on.
             let driver = s.kernel.current_task() == 0;
             let number = match kind {
-                EXIT | EXIT_THREAD | STOP if driver || random(30) != 0 => NOTHING,
+                EXIT | EXIT_THREAD | STOP if driver || random(30) != 0 => NO_OPERATION,
                 RECEIVE | CALL | WAIT | REPLY_RECEIVE if s.runs() == DRIVER => WAIT_TICK,
                 other => other,
             };

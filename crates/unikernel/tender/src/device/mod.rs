@@ -246,8 +246,8 @@ impl Devices {
     pub fn state(&self, number: u64, queue: u64) -> Answer {
         Ok(match self.line(number, queue)?.1.ring().state() {
             State::Stopped => QUEUE_STOPPED,
-            State::Running => QUEUE_RUNS,
-            State::Ended(_) => QUEUE_ENDED,
+            State::Running => QUEUE_RUNNING,
+            State::Ended(_) => QUEUE_FAILED,
         })
     }
 }

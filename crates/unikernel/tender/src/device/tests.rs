@@ -81,7 +81,7 @@ fn only_the_heap_can_be_reached() {
     assert_eq!(devices.state(0, 0), Ok(QUEUE_STOPPED));
     assert_eq!(start(8, QUEUE, AVAILABLE, USED), Ok(0));
     assert_eq!(start(8, QUEUE, AVAILABLE, USED), Err(ERROR_EXISTS));
-    assert_eq!((devices.state(0, 0), devices.stop(0, 0)), (Ok(QUEUE_RUNS), Ok(0)));
+    assert_eq!((devices.state(0, 0), devices.stop(0, 0)), (Ok(QUEUE_RUNNING), Ok(0)));
     for (device, queue) in [(1, 0), (0, 1), (u64::MAX, 0), (0, u64::MAX), (1 << 32, 0)] {
         assert_eq!(devices.state(device, queue), Err(ERROR_NAME));
         assert_eq!(devices.stop(device, queue), Err(ERROR_NAME));
@@ -107,7 +107,7 @@ fn a_thread_serves_who_rings_and_wakes_who_asked() {
         put(&memory, AVAILABLE + 2, &[77]);
         devices.bells().next().unwrap().write(1).unwrap();
         wait(&token);
-        assert_eq!(devices.state(0, 0), Ok(QUEUE_ENDED));
+        assert_eq!(devices.state(0, 0), Ok(QUEUE_FAILED));
         stop.write(1).unwrap();
     });
 }
@@ -156,7 +156,7 @@ fn frames_go_from_guest_to_guest_whatever_one_of_them_does() {
     all[0].stop(0, 1).unwrap();
     all[0].start([0, 1, 8, QUEUE, AVAILABLE, USED]).unwrap();
     assert!(send().wake && tokens[1].read().is_ok());
-    assert_eq!((all[0].state(0, 1), all[1].state(0, 0)), (Ok(QUEUE_RUNS), Ok(QUEUE_ENDED)));
+    assert_eq!((all[0].state(0, 1), all[1].state(0, 0)), (Ok(QUEUE_RUNNING), Ok(QUEUE_FAILED)));
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn a_region_is_for_those_who_were_granted_it() {
     // With other rights it is the same peer; where it has more than it may, it loses the mapping.
     assert_eq!(group.grant(0, number, 1, ALL), Ok(0));
     assert_eq!(group.map(1, number, 3), Ok(0));
-    assert_eq!(group.lock()[0].told(1), (PEER_HERE, 1));
+    assert_eq!(group.lock()[0].told(1), (PEER_PRESENT, 1));
     assert_eq!(group.grant(0, number, 1, REGION_READ), Ok(0));
     assert_eq!(group.lock()[0].told(1), (PEER_DEAD, 1));
     assert!(group.seats.get(1).unwrap().memory.word(data).is_err());

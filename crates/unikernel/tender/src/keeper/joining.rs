@@ -101,7 +101,7 @@ impl State {
                 region.granted[peer] = rights;
                 region.mapped[peer] = rights;
                 region.came |= 1 << peer;
-                region.tell(peer, PEER_HERE);
+                region.tell(peer, PEER_PRESENT);
             }
         }
         self.join(

@@ -143,7 +143,7 @@ impl State {
         let region = &mut self.regions[number];
         // With other rights it is still the same peer, for those who look at the header.
         if std::mem::replace(&mut region.mapped[peer], rights) == 0 {
-            region.tell(peer, PEER_HERE);
+            region.tell(peer, PEER_PRESENT);
         }
         region.came |= 1 << peer;
         Ok((number, file))

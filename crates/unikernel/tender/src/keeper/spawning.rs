@@ -27,7 +27,7 @@ impl State {
             if rights != 0 {
                 region.mapped[peer] = rights;
                 region.came |= 1 << peer;
-                region.tell(peer, PEER_HERE);
+                region.tell(peer, PEER_PRESENT);
                 regions.push(self.known(number, rights));
             }
         }

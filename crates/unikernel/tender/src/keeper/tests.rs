@@ -4,7 +4,7 @@ use super::*;
 use kyozon_abi::unikernel::*;
 use kyozon_channel::park::{Life, Park, Peers};
 use kyozon_join::clock::Clock;
-use kyozon_join::host::State as Told;
+use kyozon_join::host::PeerState as Told;
 use kyozon_join::message::{Ask, Join, Known, Tell, Wanted, VERSION};
 use kyozon_join::place::Met;
 use kyozon_join::socket::Socket;
@@ -123,7 +123,7 @@ fn two_runs_meet_and_one_dies() {
     let board = wanted("board", 1 << 20, false);
     let (one, again, readers) = welcome(&second, join(2, std::slice::from_ref(&board))).unwrap();
     assert_eq!((one, again[0].address, again[0].rights), (1, REGION_AUTO_BASE, REGION_READ));
-    assert_eq!(told(&files[0], 2), (PEER_HERE, 1));
+    assert_eq!(told(&files[0], 2), (PEER_PRESENT, 1));
     // Who only reads has a descriptor that only reads.
     let reader = std::fs::File::from(readers[0].try_clone().unwrap());
     assert!(reader.write_at(b"x", 4096).is_err());
@@ -147,7 +147,7 @@ fn two_runs_meet_and_one_dies() {
     wait("deaths", || told(&files[0], 63) == (PEER_DEAD, 1));
     let fifth = test.connect();
     assert_eq!(welcome(&fifth, join(1, &[wanted("board", 0, true)])).unwrap().0, 1);
-    assert_eq!(told(&files[0], 1), (PEER_HERE, 2));
+    assert_eq!(told(&files[0], 1), (PEER_PRESENT, 2));
     drop((first, fifth));
     test.end();
 }
@@ -232,7 +232,7 @@ fn a_host_program_is_a_peer() {
     assert_eq!((ask(&first, create), ask(&first, grant(REGION_READ))), (2, 0));
     assert!(host.map("x", Rights::Write).unwrap_err().to_string().contains("fewer rights"));
     let x = host.map("x", Rights::Read).unwrap();
-    assert_eq!((x.peer(1), x.rights()), ((Told::Here, 1), Rights::Read));
+    assert_eq!((x.peer(1), x.rights()), ((Told::Present, 1), Rights::Read));
     assert!(host.map("x", Rights::Read).is_err());
     // It leaves of its own will, and sees the others go.
     drop((a, b, x));

@@ -306,7 +306,7 @@ impl Cpu {
             }
             CALL_START if cokernels => trip::start(),
             CALL_STOP => trip::stop(cokernels),
-            CALL_LOOK => trip::look(),
+            CALL_CHECK_TICK => trip::look(),
             CALL_LEAVE if !self.sealed && vmcb.rip < COKERNEL_BASE => launch::give_back(self),
             _ => return self.give(exception(INVALID_OPCODE, 0)),
         }

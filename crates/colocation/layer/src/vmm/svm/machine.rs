@@ -204,7 +204,7 @@ pub fn count(reason: usize) {
 /// Counts an NMI of which nobody knows whose it is.
 pub fn doubt() {
     // SAFETY: as above.
-    unsafe { AtomicU64::from_ptr(&raw mut (*status()).doubts) }.fetch_add(1, Relaxed);
+    unsafe { AtomicU64::from_ptr(&raw mut (*status()).extra_nmis) }.fetch_add(1, Relaxed);
 }
 
 /// An attempt of Linux was stopped.
@@ -297,7 +297,7 @@ pub fn make(from: *mut HostEntry) -> Option<()> {
     for range in iommus() {
         sealed.map(&mut *pool, range, None)?;
     }
-    for range in list(&e.shown, e.shown_count) {
+    for range in list(&e.read_only, e.read_only_count) {
         sealed.map(&mut *pool, *range, Some(Rights::READ))?;
     }
     let page = |address: u64| Range { base: address & !(PAGE - 1), bytes: PAGE };

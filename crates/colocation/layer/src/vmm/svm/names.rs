@@ -37,7 +37,7 @@ pub fn current(cpu: &mut Cpu) -> Option<Task> {
     let names = entry().names;
     // Linux's own base is in the upper half; where it is not loaded it is in the other register.
     let base = [gs, other].into_iter().find(|base| base >> 63 == 1)?;
-    let task = read(cpu, base.wrapping_add(names.running))?;
+    let task = read(cpu, base.wrapping_add(names.current_task))?;
     let number = read(cpu, task.wrapping_add(names.pid))? as u32;
     let mut name = [0; NAME];
     for (i, part) in name.chunks_mut(8).enumerate() {

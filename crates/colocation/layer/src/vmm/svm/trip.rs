@@ -425,7 +425,7 @@ fn fault(cokernel: &Cokernel) -> Fault {
     let (v, r) = (cokernel.vmcb(), &cokernel.registers);
     Fault {
         reason: match v.exit_code {
-            VMEXIT_NMI => FAULT_OVERSTAY,
+            VMEXIT_NMI => FAULT_RUNAWAY,
             _ if svm::is_hosts(v.rip, v.cr3) => FAULT_PROCESSOR,
             _ => FAULT_WALL,
         },

@@ -50,7 +50,7 @@ fn what(gpa: u64) -> Option<What> {
         Some(What::Hidden)
     } else if iommus().any(|registers| lies_in(&[registers], gpa)) {
         Some(What::Iommu)
-    } else if lies_in(list(&e.shown, e.shown_count), gpa) {
+    } else if lies_in(list(&e.read_only, e.read_only_count), gpa) {
         Some(What::Shown)
     } else if page(gpa) == page(timer.registers) {
         Some(What::Timer)

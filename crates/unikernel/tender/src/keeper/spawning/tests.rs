@@ -49,7 +49,7 @@ fn a_spawned_peer_is_one_as_any_other() {
     let (two, regions) = spawn(&first, 0).unwrap();
     let regions: Vec<_> = regions.iter().map(|r| (r.number, r.rights)).collect();
     assert_eq!((two, regions), (2, vec![(0, 3), (1, REGION_READ)]));
-    assert_eq!(files.iter().map(|file| told(file, 2)).collect::<Vec<_>>(), [(PEER_HERE, 1); 2]);
+    assert_eq!(files.iter().map(|file| told(file, 2)).collect::<Vec<_>>(), [(PEER_PRESENT, 1); 2]);
     // It asks, and is granted; it spawns, too.
     let map = |peer| Ask::Map { id: 2, peer, number: 2, rights: 1 };
     let grant = |to, rights| Ask::Grant { id: 3, peer: 0, number: 2, to, rights };
@@ -73,7 +73,7 @@ fn a_spawned_peer_is_one_as_any_other() {
     gone(&first, 2, PEER_LEFT);
     wait("an end", || numbers(&looker) == [0, 1, 3]);
     assert_eq!(told(&files[0], 2), (PEER_LEFT, 1));
-    assert_eq!((number(&second, 1), told(&files[0], 2)), (Ok(2), (PEER_HERE, 2)));
+    assert_eq!((number(&second, 1), told(&files[0], 2)), (Ok(2), (PEER_PRESENT, 2)));
     assert_eq!(told(&files[1], 2), (PEER_LEFT, 1));
     // A run that is no more has no threads.
     drop(first);
