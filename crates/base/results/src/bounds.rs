@@ -1,9 +1,9 @@
 //! Promises about tables: what a ratio or a count may be at most or at least.
 
+use crate::error::{one_line, require, Error, Result};
 use crate::file;
-use crate::row::{one_line, Row};
+use crate::row::Row;
 use crate::table::Table;
-use anyhow::{anyhow, ensure, Result};
 use serde::Deserialize;
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
@@ -114,12 +114,12 @@ fn bounds_path(dir: &Path, table: &str) -> PathBuf {
 
 fn check_table(dir: &Path, name: &str) -> Result<Vec<Line>> {
     let path = bounds_path(dir, name);
-    let in_file = |error| anyhow!("{}: {error}", path.display());
-    let bounds = parse(&file::read(&path)?).map_err(in_file)?;
+    let bounds = parse(&file::read(&path)?).map_err(|error| error.in_file(&path))?;
     let measured = dir.join(format!("{name}.json")).exists();
     let table = if measured { Some(Table::read(dir, name)?) } else { None };
     let line = |(i, bound): (usize, &Bound)| {
-        bound.check(name, table.as_ref()).map_err(|error| in_file(anyhow!("bound[{i}].{error}")))
+        let checked = bound.check(name, table.as_ref());
+        checked.map_err(|error| error.below(&format!("bound[{i}]")).in_file(&path))
     };
     bounds.iter().enumerate().map(line).collect()
 }
@@ -129,11 +129,11 @@ fn parse(text: &str) -> Result<Vec<Bound>> {
     let toml = toml::Deserializer::new(text);
     let bounds: Bounds = serde_path_to_error::deserialize(toml).map_err(|error| {
         let message = error.inner().message().replace('\n', ", ");
-        anyhow!("{}: {message}", error.path())
+        Error::field(error.path().to_string(), message)
     })?;
-    ensure!(!bounds.bound.is_empty(), "bound: none");
+    require(!bounds.bound.is_empty(), "bound", "none")?;
     for (i, bound) in bounds.bound.iter().enumerate() {
-        bound.validate().map_err(|error| anyhow!("bound[{i}].{error}"))?;
+        bound.validate().map_err(|error| error.below(&format!("bound[{i}]")))?;
     }
     Ok(bounds.bound)
 }
@@ -141,14 +141,18 @@ fn parse(text: &str) -> Result<Vec<Bound>> {
 impl Bound {
     fn validate(&self) -> Result<()> {
         one_line("why", &self.why)?;
-        ensure!(self.row.is_some() != self.ratio.is_some(), "row: needs either `row` or `ratio`");
+        require(
+            self.row.is_some() != self.ratio.is_some(),
+            "row",
+            "needs either `row` or `ratio`",
+        )?;
         let limits = [self.at_least, self.at_most];
-        ensure!(limits.iter().any(Option::is_some), "at_most: needs `at_most` or `at_least`");
+        let any = limits.iter().any(Option::is_some);
+        require(any, "at_most", "needs `at_most` or `at_least`")?;
         let finite = limits.iter().flatten().all(|limit| limit.is_finite());
-        ensure!(finite, "at_most: `at_most` and `at_least` must be finite");
+        require(finite, "at_most", "`at_most` and `at_least` must be finite")?;
         let [low, high] = [limits[0].unwrap_or(f64::MIN), limits[1].unwrap_or(f64::MAX)];
-        ensure!(low <= high, "at_most: below `at_least`");
-        Ok(())
+        require(low <= high, "at_most", "below `at_least`")
     }
 
     /// Only a bound that must not be made is an error. What is missing fails.
@@ -159,7 +163,7 @@ impl Bound {
                 Ok(row) if is_time_or_rate(&row.unit) => {
                     let (label, unit) = (row.label(), &row.unit);
                     let rule = "bounds hold ratios and counts, not times and rates";
-                    return Err(anyhow!("row: `{label}` is in `{unit}`: {rule}"));
+                    return Err(Error::field("row", format!("`{label}` is in `{unit}`: {rule}")));
                 }
                 row => row.and_then(|row| self.figure(row)),
             },

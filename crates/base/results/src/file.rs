@@ -1,6 +1,6 @@
 //! Files that are whole or absent.
 
-use anyhow::{anyhow, Result};
+use crate::error::{Error, Result};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,22 +16,21 @@ pub(crate) fn write(dir: &Path, name: &str, text: &str) -> Result<PathBuf> {
     if let Err(error) = written {
         // Absent if creating it is what failed.
         let _ = fs::remove_file(&temporary);
-        return Err(anyhow!("{}: {error}", path.display()));
+        return Err(Error::Io { path, error });
     }
     Ok(path)
 }
 
 /// The text of a file.
 pub(crate) fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).map_err(|error| anyhow!("{}: {error}", path.display()))
+    fs::read_to_string(path).map_err(Error::io(path))
 }
 
 /// What precedes `suffix` in the names of the files of `dir` that end so, in order.
 pub(crate) fn stems(dir: &Path, suffix: &str) -> Result<Vec<String>> {
-    let failed = |error| anyhow!("{}: {error}", dir.display());
     let mut stems = Vec::new();
-    for entry in fs::read_dir(dir).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
+    for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
+        let name = entry.map_err(Error::io(dir))?.file_name();
         // A name that is not UTF-8 stays visible: its table is refused for it.
         stems.extend(name.to_string_lossy().strip_suffix(suffix).map(String::from));
     }

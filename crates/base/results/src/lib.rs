@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
+mod error;
 mod file;
 mod origin;
 mod plot;
@@ -28,6 +29,7 @@ mod stats;
 mod table;
 
 pub use bounds::{check, Line, Report};
+pub use error::{Error, Result};
 pub use origin::Load;
 pub use render::render;
 pub use row::Row;

@@ -1,11 +1,12 @@
 //! Bars of a table: the median, with its confidence interval and its 99th percentile.
 
+use crate::error::{Error, Result};
 use crate::render::number;
 use crate::row::Row;
 use crate::scale::Scale;
 use crate::table::Table;
-use anyhow::Result;
 use plotters::coord::Shift;
+use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -110,6 +111,12 @@ fn panel(
         write(area, &number(row.median), (right + 6, y), HPos::Left, 12)?;
     }
     Ok(end + AXIS)
+}
+
+impl From<DrawingAreaErrorKind<std::io::Error>> for Error {
+    fn from(error: DrawingAreaErrorKind<std::io::Error>) -> Self {
+        Self::Plot(error.to_string())
+    }
 }
 
 fn label(row: &Row) -> String {

@@ -1,10 +1,10 @@
 //! The page of all tables.
 
+use crate::error::Result;
 use crate::file;
 use crate::plot;
 use crate::row::Row;
 use crate::table::Table;
-use anyhow::Result;
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! One line of a table: one thing measured in one way.
 
+use crate::error::{one_line, require, Error, Result};
 use crate::stats::{Sample, Stats};
-use anyhow::{anyhow, ensure, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -46,8 +46,8 @@ impl Row {
     ///
     /// As [`Stats::of`], with the name of the row.
     pub fn from_samples<S: Sample>(name: &str, unit: &str, samples: &[S]) -> Result<Self> {
-        let Stats { n, median, p99, ci95, avg, worst } =
-            Stats::of(samples).map_err(|error| anyhow!("row `{name}`: {error}"))?;
+        let Stats { n, median, p99, ci95, avg, worst } = Stats::of(samples)
+            .map_err(|error| Error::Row { name: name.into(), error: Box::new(error) })?;
         Ok(Self {
             name: name.into(),
             group: None,
@@ -122,29 +122,23 @@ impl Row {
         one_line("unit", &self.unit)?;
         self.group.as_deref().map_or(Ok(()), |text| one_line("group", text))?;
         self.note.as_deref().map_or(Ok(()), |text| one_line("note", text))?;
-        ensure!(self.n > 0, "n: no samples");
+        require(self.n > 0, "n", "no samples")?;
         let [low, high] = self.ci95;
         let figures = [("median", self.median), ("p99", self.p99), ("avg", self.avg)];
         for (field, figure) in figures.into_iter().chain([("worst", self.worst)]) {
-            ensure!(figure.is_finite(), "{field}: not a finite number");
-            ensure!(figure <= self.worst, "{field}: above `worst`");
+            require(figure.is_finite(), field, "not a finite number")?;
+            require(figure <= self.worst, field, "above `worst`")?;
         }
-        ensure!(low <= self.median && self.median <= high, "ci95: does not enclose `median`");
-        ensure!(low.is_finite() && high <= self.worst, "ci95: not finite or above `worst`");
+        require(low <= self.median && self.median <= high, "ci95", "does not enclose `median`")?;
+        require(low.is_finite() && high <= self.worst, "ci95", "not finite or above `worst`")?;
         for (column, figure) in &self.extra {
             one_line("extra", column)?;
-            ensure!(!RESERVED.contains(&column.as_str()), "extra.{column}: reserved name");
-            ensure!(figure.is_finite(), "extra.{column}: not a finite number");
+            let field = format!("extra.{column}");
+            require(!RESERVED.contains(&column.as_str()), &field, "reserved name")?;
+            require(figure.is_finite(), &field, "not a finite number")?;
         }
         Ok(())
     }
-}
-
-/// Text that is neither empty nor longer than a line, as cells and headings need it.
-pub(crate) fn one_line(field: &str, text: &str) -> Result<()> {
-    ensure!(!text.trim().is_empty(), "{field}: empty");
-    ensure!(!text.contains(char::is_control), "{field}: more than one line");
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a set of samples says: median with its confidence interval, tail, average.
 
-use anyhow::{ensure, Result};
+use crate::error::{Error, Result};
 
 /// The smallest integer that `f64` no longer tells from its neighbour is one above this.
 const EXACT: u64 = 1 << 53;
@@ -49,12 +49,12 @@ impl Stats {
     ///
     /// No samples, or one that has no exact finite `f64`.
     pub fn of<S: Sample>(samples: &[S]) -> Result<Self> {
-        ensure!(!samples.is_empty(), "no samples");
+        if samples.is_empty() {
+            return Err(Error::NoSamples);
+        }
         let mut sorted = Vec::with_capacity(samples.len());
-        for (i, sample) in samples.iter().enumerate() {
-            let value = sample.value();
-            ensure!(value.is_some(), "sample {i} is not finite or is above 2^53");
-            sorted.extend(value);
+        for (index, sample) in samples.iter().enumerate() {
+            sorted.push(sample.value().ok_or(Error::Sample { index })?);
         }
         sorted.sort_by(f64::total_cmp);
 

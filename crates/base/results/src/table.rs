@@ -1,9 +1,9 @@
 //! One benchmark: its rows and where they come from.
 
+use crate::error::{one_line, require, Error, Result};
 use crate::file;
 use crate::origin::{self, Load};
-use crate::row::{one_line, Row};
-use anyhow::{anyhow, ensure, Result};
+use crate::row::Row;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -78,7 +78,7 @@ impl Table {
     pub fn write(mut self, dir: &Path) -> Result<PathBuf> {
         self.load.end = origin::load();
         let text = self.to_json()?;
-        fs::create_dir_all(dir).map_err(|error| anyhow!("{}: {error}", dir.display()))?;
+        fs::create_dir_all(dir).map_err(Error::io(dir))?;
         file::write(dir, &format!("{}.json", self.name), &text)
     }
 
@@ -88,7 +88,8 @@ impl Table {
     ///
     /// An invalid field.
     pub fn to_json(&self) -> Result<String> {
-        self.validate().map_err(|error| anyhow!("{}.json: {error}", self.name))?;
+        self.validate()
+            .map_err(|error| error.in_file(Path::new(&format!("{}.json", self.name))))?;
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
@@ -102,13 +103,15 @@ impl Table {
         let text = file::read(&path)?;
         let parse = || -> Result<Self> {
             let mut json = serde_json::Deserializer::from_str(&text);
-            let table: Self = serde_path_to_error::deserialize(&mut json)?;
+            let table: Self = serde_path_to_error::deserialize(&mut json)
+                .map_err(|error| Error::Syntax(error.to_string()))?;
             json.end()?;
-            ensure!(table.name == name, "name: `{}` is not the name of the file", table.name);
+            let problem = format!("`{}` is not the name of the file", table.name);
+            require(table.name == name, "name", &problem)?;
             table.validate()?;
             Ok(table)
         };
-        parse().map_err(|error| anyhow!("{}: {error}", path.display()))
+        parse().map_err(|error| error.in_file(&path))
     }
 
     /// Reads every `*.json` of `dir`, in the order of their names.
@@ -125,7 +128,7 @@ impl Table {
         let letter = |first: char| first.is_ascii_lowercase();
         let other = |c: char| letter(c) || c.is_ascii_digit() || c == '-' || c == '_';
         let identifier = self.name.starts_with(letter) && self.name.chars().all(other);
-        ensure!(identifier, "name: `{}` is not an identifier", self.name);
+        require(identifier, "name", &format!("`{}` is not an identifier", self.name))?;
         let texts = [("title", &self.title), ("explanation", &self.explanation)];
         let texts = texts.into_iter().chain([("command", &self.command)]);
         for (field, text) in texts.chain([("commit", &self.commit), ("machine", &self.machine)]) {
@@ -135,14 +138,17 @@ impl Table {
             one_line("versions", tool)?;
             one_line(&format!("versions.{tool}"), version)?;
         }
-        ensure!(origin::is_date(&self.date), "date: not YYYY-MM-DDThh:mm:ssZ");
-        ensure!(self.load.start.is_finite(), "load.start: not a finite number");
-        ensure!(self.load.end.is_finite(), "load.end: not a finite number");
-        ensure!(!self.rows.is_empty(), "rows: none");
+        require(origin::is_date(&self.date), "date", "not YYYY-MM-DDThh:mm:ssZ")?;
+        require(self.load.start.is_finite(), "load.start", "not a finite number")?;
+        require(self.load.end.is_finite(), "load.end", "not a finite number")?;
+        require(!self.rows.is_empty(), "rows", "none")?;
         let mut seen = BTreeSet::new();
         for (i, row) in self.rows.iter().enumerate() {
-            row.validate().map_err(|error| anyhow!("rows[{i}].{error}"))?;
-            ensure!(seen.insert(row.label()), "rows[{i}].name: `{}` again", row.label());
+            let parent = format!("rows[{i}]");
+            row.validate().map_err(|error| error.below(&parent))?;
+            let again = format!("`{}` again", row.label());
+            require(seen.insert(row.label()), "name", &again)
+                .map_err(|error| error.below(&parent))?;
         }
         Ok(())
     }
