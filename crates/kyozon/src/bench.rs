@@ -2,8 +2,7 @@
 //! on threads, in turns, so that what the machine does meanwhile meets all of them.
 
 use anyhow::{bail, ensure, Context, Result};
-use kyozon_results::{Row, Stats};
-use serde_json::json;
+use kyozon_results::{parse_samples, Row, RowSet, Stats};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -84,13 +83,6 @@ fn further() -> Vec<Way> {
     FURTHER.into_iter().flat_map(both).collect()
 }
 
-/// What was measured.
-#[derive(Debug)]
-pub struct Figures {
-    exchanges: Vec<Row>,
-    further: Vec<Row>,
-}
-
 /// Samples by round, nanoseconds.
 type Rounds = Vec<Vec<u64>>;
 
@@ -99,7 +91,7 @@ type Rounds = Vec<Vec<u64>>;
 /// # Errors
 ///
 /// An image that is not there, an experiment that failed, a machine without `/dev/kvm` or with one CPU.
-pub fn shm(image: &Path, rounds: u16, mut tell: impl FnMut(u16)) -> Result<Figures> {
+pub fn shm(image: &Path, rounds: u16, mut tell: impl FnMut(u16)) -> Result<RowSet> {
     let program = std::env::current_exe().context("where this program is")?;
     ensure!(
         image.is_file(),
@@ -150,11 +142,7 @@ fn measure(program: &Path, image: &Path, pin: &str, way: &Way) -> Result<Vec<u64
         let why = err.lines().chain(out.lines()).next().unwrap_or("no word of why");
         bail!("{} {} on {:?}: {why}", way.experiment, way.number, way.on);
     }
-    let samples: Vec<u64> = out
-        .split_whitespace()
-        .map(str::parse)
-        .collect::<Result<_, _>>()
-        .with_context(|| format!("{}: what it said is no number", way.experiment))?;
+    let samples = parse_samples(&out).with_context(|| format!("{}: its output", way.experiment))?;
     ensure!(samples.len() == way.samples as usize, "{}: {} samples", way.experiment, samples.len());
     Ok(samples)
 }
@@ -170,34 +158,34 @@ fn ratio(group: &str, name: &str, of: &Rounds, to: &Rounds) -> Result<Row> {
 /// The group of the exchange's ratios.
 const EXCHANGE: &str = "8192 numbers";
 
-fn figures(ways: &[Way], taken: &[Rounds]) -> Result<Figures> {
+fn figures(ways: &[Way], taken: &[Rounds]) -> Result<RowSet> {
     let find = |group: Option<&str>, name: &str| {
         let at = ways.iter().position(|way| way.group == group && way.name == name);
         at.map(|at| &taken[at]).context("no such row")
     };
-    let (mut exchanges, mut further) = (Vec::new(), Vec::new());
+    let mut set = RowSet::default();
     for (way, rounds) in ways.iter().zip(taken) {
         let micro: Vec<f64> = rounds.iter().flatten().map(|ns| *ns as f64 / 1000.0).collect();
         let row = Row::from_samples(way.name, "us", &micro)?;
         let Some(group) = way.group else {
-            exchanges.push(row);
+            set.rows.push(row);
             let (of, to) = if way.name == "vm" { ("vm", "threads") } else { (way.name, "vm") };
             if of != "threads" {
                 let name = format!("{of} : {to}");
-                further.push(ratio(EXCHANGE, &name, find(None, of)?, find(None, to)?)?);
+                set.further.push(ratio(EXCHANGE, &name, find(None, of)?, find(None, to)?)?);
             }
             continue;
         };
         let rate = kyozon_shm::VOLUME as f64 / row.median;
         let moves = ["ring", "place", "across", "copy"].contains(&way.experiment);
         let row = row.group(group);
-        further.push(if moves { row.extra("MB_per_s", rate) } else { row });
+        set.further.push(if moves { row.extra("MB_per_s", rate) } else { row });
         if way.on == On::Machines {
             continue;
         }
         // Both have been: machines come first.
         let machines = find(Some(group), "vm")?;
-        further.push(ratio(group, "vm : threads", machines, rounds)?);
+        set.further.push(ratio(group, "vm : threads", machines, rounds)?);
         for copy in ["across", "copy"] {
             let same =
                 |w: &&Way| (w.experiment, w.number, w.on) == (copy, way.number, On::Machines);
@@ -205,40 +193,28 @@ fn figures(ways: &[Way], taken: &[Rounds]) -> Result<Figures> {
                 let name =
                     if copy == "copy" { "speed, vm : one copy" } else { "speed, vm : copy across" };
                 // Speeds: the copy's time comes first.
-                further.push(ratio(group, name, find(same.group, same.name)?, machines)?);
+                set.further.push(ratio(group, name, find(same.group, same.name)?, machines)?);
             }
         }
     }
-    Ok(Figures { exchanges, further })
+    Ok(set)
 }
 
-impl Figures {
-    /// As JSON: rows of the exchange, and further ones.
-    pub fn json(&self) -> String {
-        format!("{{\"rows\":{},\"further\":{}}}", json!(self.exchanges), json!(self.further))
-    }
-
-    /// As lines of text.
-    pub fn text(&self) -> String {
-        let mut text =
-            String::from("8192 integers there and back, us: median, 95 % interval, p99\n");
-        for row in self.exchanges.iter().chain(&self.further) {
-            let Row { name, median, ci95, p99, .. } = row;
-            let label =
-                row.group.as_ref().map_or_else(|| name.clone(), |group| format!("{group}: {name}"));
-            // Into memory.
-            let _ = write!(
-                text,
-                "{label:<28} {median:>10.3} {:>10.3} {:>10.3} {p99:>10.3}",
-                ci95[0], ci95[1]
-            );
-            for (column, value) in &row.extra {
-                let _ = write!(text, "  {column} {value:.3}");
-            }
-            text.push('\n');
+/// The rows as lines of text: label, then median, both ends of its 95 % confidence interval and p99, in microseconds.
+pub fn text(set: &RowSet) -> String {
+    let mut text = String::from("8192 integers there and back, us: median, 95 % interval, p99\n");
+    for row in set.rows.iter().chain(&set.further) {
+        let Row { name, median, ci95: [low, high], p99, .. } = row;
+        let label =
+            row.group.as_ref().map_or_else(|| name.clone(), |group| format!("{group}: {name}"));
+        // Writing into a String cannot fail.
+        let _ = write!(text, "{label:<28} {median:>10.3} {low:>10.3} {high:>10.3} {p99:>10.3}");
+        for (column, value) in &row.extra {
+            let _ = write!(text, "  {column} {value:.3}");
         }
-        text
+        text.push('\n');
     }
+    text
 }
 
 /// The image of the experiments, in the folder of images.
@@ -279,22 +255,21 @@ mod tests {
         };
         let rounds = |way: &Way| (0..8).map(|round| vec![takes(way) << round; 3]).collect();
         let taken: Vec<Rounds> = ways.iter().map(rounds).collect();
-        let figures = figures(&ways, &taken).unwrap();
-        let names: Vec<_> = figures.exchanges.iter().map(|row| row.name.as_str()).collect();
+        let set = figures(&ways, &taken).unwrap();
+        let names: Vec<_> = set.rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["vm", "threads", "vm-message", "process", "tcp", "unix", "pipe"]);
         let near = |value: f64, want: f64| assert!((value - want).abs() < 1e-9, "{value} {want}");
         let find = |group: &str, name: &str| {
             let row = |row: &&Row| row.group.as_deref() == Some(group) && row.name == name;
-            figures.further.iter().find(row).unwrap()
+            set.further.iter().find(row).unwrap()
         };
-        near(find(EXCHANGE, "vm : threads").extra["high"], 1.1);
-        near(find(EXCHANGE, "vm-message : vm").extra["low"], 10.0);
+        near(find(EXCHANGE, "vm : threads").ci95[1], 1.1);
+        near(find(EXCHANGE, "vm-message : vm").ci95[0], 10.0);
         near(find("ring, 1 MiB", "vm : threads").median, 1.1);
         near(find("ring, 1 MiB", "speed, vm : one copy").median, 500.0 / 1100.0);
-        assert!(figures.text().contains("ring, 1 MiB: threads"));
-        assert!(
-            serde_json::from_str::<serde_json::Value>(&figures.json()).unwrap()["rows"].is_array()
-        );
+        assert!(text(&set).contains("ring, 1 MiB: threads"));
+        let json = serde_json::to_string(&set).unwrap();
+        assert_eq!(serde_json::from_str::<RowSet>(&json).unwrap(), set);
     }
 
     #[test]

@@ -42,12 +42,12 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Ps { json } => write!(out, "{}", groups::show(json)?)?,
         Command::Kill { target } => groups::kill(&target)?,
         Command::Bench { what: Bench::Shm, rounds, json } => {
-            let figures = bench::shm(&bench::image(), rounds, |round| {
+            let set = bench::shm(&bench::image(), rounds, |round| {
                 if round % 5 == 0 {
                     eprintln!("kyozon: round {round} of {rounds}");
                 }
             })?;
-            let text = if json { figures.json() } else { figures.text() };
+            let text = if json { serde_json::to_string(&set)? } else { bench::text(&set) };
             write!(out, "{}", text.trim_end())?;
             writeln!(out)?;
         }

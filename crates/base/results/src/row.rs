@@ -39,6 +39,16 @@ pub struct Row {
     pub extra: BTreeMap<String, f64>,
 }
 
+/// Rows that one command measured: `kyozon bench --json` prints them, and the laboratory makes tables of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RowSet {
+    /// Rows of the experiment's main table.
+    pub rows: Vec<Row>,
+    /// Rows of its second table, for details.
+    pub further: Vec<Row>,
+}
+
 impl Row {
     /// A row from samples in `unit`, in any order.
     ///
@@ -63,17 +73,14 @@ impl Row {
         })
     }
 
-    /// A row of ratios, of what was measured together: the first of `of` to the first of `to`, and so on. The ends of its
-    /// interval are columns, too, `low` and `high`, for bounds.
+    /// A row of the ratios of paired samples: the first of `over` divided by the first of `under`, and so on.
     ///
     /// # Errors
     ///
     /// As [`Row::from_samples`].
-    pub fn ratio(name: &str, of: &[f64], to: &[f64]) -> Result<Self> {
-        let each: Vec<f64> = of.iter().zip(to).map(|(of, to)| of / to).collect();
-        let row = Self::from_samples(name, "ratio", &each)?;
-        let [low, high] = row.ci95;
-        Ok(row.extra("low", low).extra("high", high))
+    pub fn ratio(name: &str, over: &[f64], under: &[f64]) -> Result<Self> {
+        let ratios: Vec<f64> = over.iter().zip(under).map(|(over, under)| over / under).collect();
+        Self::from_samples(name, "ratio", &ratios)
     }
 
     /// Puts the row into a group.
@@ -105,13 +112,15 @@ impl Row {
         }
     }
 
-    /// The figure that a bound calls `value`.
+    /// The figure that a bound calls `value`; `low` and `high` are the ends of the median's interval.
     pub(crate) fn value(&self, value: &str) -> Option<f64> {
         match value {
             "median" => Some(self.median),
             "p99" => Some(self.p99),
             "avg" => Some(self.avg),
             "worst" => Some(self.worst),
+            "low" => Some(self.ci95[0]),
+            "high" => Some(self.ci95[1]),
             column => self.extra.get(column).copied(),
         }
     }
@@ -157,9 +166,9 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_of_what_was_measured_together() {
+    fn ratios_are_of_paired_samples() {
         let row = Row::ratio("vm : threads", &[2.0, 6.0, 3.0], &[1.0, 2.0, 3.0]).unwrap();
-        assert_eq!((row.median, row.extra["low"], row.extra["high"]), (2.0, 1.0, 3.0));
+        assert_eq!((row.median, row.value("low"), row.value("high")), (2.0, Some(1.0), Some(3.0)));
         assert!(Row::ratio("x", &[1.0], &[0.0]).is_err());
     }
 

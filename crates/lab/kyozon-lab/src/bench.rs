@@ -17,7 +17,7 @@ mod trip;
 use crate::kernels::{Kernel, SERIES};
 use crate::{batch, cache, emulator, module, process, product, spec::Spec};
 use anyhow::{ensure, Context, Result};
-use kyozon_results::{check, render, Row, Table};
+use kyozon_results::{check, parse_samples, render, Row, Table};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -83,11 +83,14 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a guest said, nanoseconds, as microseconds.
-fn micros(said: &str) -> Result<Vec<f64>> {
-    let one =
-        |ns: &str| Ok(ns.parse::<f64>().with_context(|| format!("no number: {ns}"))? / 1000.0);
-    said.split_whitespace().map(one).collect()
+/// A program's output, samples in nanoseconds, as microseconds.
+fn micros(output: &str) -> Result<Vec<f64>> {
+    Ok(parse_samples(output)?.into_iter().map(|ns| ns as f64 / 1000.0).collect())
+}
+
+/// How much more than `base` a figure is, in per cent rounded to three digits after the point.
+fn slower_percent(figure: f64, base: f64) -> f64 {
+    ((figure / base - 1.0) * 100.0 * 1000.0).round() / 1000.0
 }
 
 /// The operator's command, and where its images are.

@@ -3,7 +3,7 @@
 //! Two runs do the same: one on the instruction clock, one on the machine's, where the emulator's own time is taken.
 
 use super::overhead::WORKLOADS;
-use super::qemu_version;
+use super::{qemu_version, slower_percent};
 use crate::guest::Guest;
 use crate::kernels::{Kernel, SERIES};
 use crate::{batch, product, spec::Spec};
@@ -98,8 +98,8 @@ fn rows(steps: &[Step], ticks: &[u64], statuses: &[&[u8]]) -> Result<Vec<Row>> {
         for ((phase, _), taken) in PHASES.iter().zip(taken) {
             let row = Row::from_samples(&format!("{workload}, {phase}"), "instructions", taken)?;
             let bare = *bare.get_or_insert(row.median);
-            let slower = (row.median / bare - 1.0) * 100.0;
-            rows.push(row.extra("slower_percent", (slower * 1000.0).round() / 1000.0));
+            let slower = slower_percent(row.median, bare);
+            rows.push(row.extra("slower_percent", slower));
         }
     }
     let walls = statuses.iter().map(|status| wall(status)).collect::<Result<Vec<_>>>()?;

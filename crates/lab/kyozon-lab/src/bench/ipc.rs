@@ -5,7 +5,7 @@ use super::qemu_version;
 use crate::kernels::{Kernel, SERIES};
 use crate::{batch, product, spec::Spec};
 use anyhow::{ensure, Context, Result};
-use kyozon_results::{Row, Table};
+use kyozon_results::{parse_histogram, Row, Table};
 use std::path::Path;
 use std::time::Duration;
 
@@ -56,16 +56,9 @@ fn without_linux() -> Result<String> {
     alone::run(&image, &append, &[], LIMIT)
 }
 
-/// The samples of the histogram `name`, from lines of the form "test bench NAME: VALUExCOUNT ...".
+/// The `wanted` samples of the histogram `name`, from the lines that a test task printed without a failed call.
 fn samples(text: &str, name: &str, wanted: usize) -> Result<Vec<u64>> {
-    let head = format!("test bench {name}:");
-    let mut all = Vec::new();
-    for (_, bins) in text.lines().filter_map(|line| line.split_once(&head)) {
-        for bin in bins.split_whitespace() {
-            let (value, count) = bin.split_once('x').with_context(|| format!("no bin: {bin}"))?;
-            all.extend(std::iter::repeat_n(value.parse::<u64>()?, count.parse()?));
-        }
-    }
+    let all = parse_histogram(text, &format!("test bench {name}"))?;
     ensure!(all.len() == wanted, "{} samples of {name}, not {wanted}: {text}", all.len());
     ensure!(
         text.contains("test bench: done") && text.contains(" failed 0"),

@@ -251,6 +251,6 @@ mod tests {
         let taken: [(&str, &[f64]); 2] = [("vm", &[2.0, 6.0, 3.0]), ("threads", &[1.0, 2.0, 3.0])];
         let table = rows(table, "GET", &taken).unwrap();
         let row = table.rows.iter().find(|row| row.name == "vm : threads").unwrap();
-        assert_eq!((row.median, row.extra["high"]), (2.0, 3.0));
+        assert_eq!((row.median, row.ci95[1]), (2.0, 3.0));
     }
 }

@@ -8,7 +8,7 @@ use super::{alone, qemu_version};
 use crate::kernels::Kernel;
 use crate::{batch, product};
 use anyhow::{ensure, Context, Result};
-use kyozon_results::{Row, Table};
+use kyozon_results::{parse_histogram, Row, Table};
 use std::path::Path;
 
 /// Samples of a row, as in the paper that the project answers to.
@@ -42,8 +42,8 @@ fn without_linux() -> Result<Samples> {
     Samples::parse(&told).context("the cokernel alone")
 }
 
-/// What one run told.
-#[derive(Debug, Default, PartialEq)]
+/// The samples of one run, instructions.
+#[derive(Debug, PartialEq)]
 struct Samples {
     entry: Vec<u64>,
     path: Vec<u64>,
@@ -51,30 +51,14 @@ struct Samples {
 }
 
 impl Samples {
-    /// From the cokernel's lines: "test latency NAME: VALUExCOUNT ...".
+    /// The cokernel's three histograms, from its serial line.
     fn parse(text: &str) -> Result<Self> {
-        let mut samples = Self::default();
-        for line in text.lines() {
-            let Some((_, told)) = line.split_once("test latency ") else { continue };
-            let Some((name, bins)) = told.split_once(':') else { continue };
-            let into = match name {
-                "entry" => &mut samples.entry,
-                "path" => &mut samples.path,
-                "late" => &mut samples.late,
-                _ => continue,
-            };
-            for bin in bins.split_whitespace().filter(|word| word.contains('x')) {
-                let (value, count) = bin.split_once('x').expect("just seen");
-                let (value, count): (u64, usize) = (value.parse()?, count.parse()?);
-                into.extend(std::iter::repeat_n(value, count));
-            }
-        }
-        for (name, all) in
-            [("entry", &samples.entry), ("path", &samples.path), ("late", &samples.late)]
-        {
+        let samples = |name: &str| -> Result<Vec<u64>> {
+            let all = parse_histogram(text, &format!("test latency {name}"))?;
             ensure!(all.len() == SAMPLES, "{} samples of {name}, not {SAMPLES}", all.len());
-        }
-        Ok(samples)
+            Ok(all)
+        };
+        Ok(Self { entry: samples("entry")?, path: samples("path")?, late: samples("late")? })
     }
 }
 

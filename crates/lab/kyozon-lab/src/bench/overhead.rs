@@ -1,6 +1,6 @@
 //! Table `overhead`: what the monitor takes of Linux's time, at the default period and budget.
 
-use super::qemu_version;
+use super::{qemu_version, slower_percent};
 use crate::guest::Output;
 use crate::kernels::{Kernel, SERIES};
 use crate::{batch, product, spec::Spec};
@@ -106,8 +106,8 @@ fn rows(scripts: &[&str], outputs: &[Output]) -> Result<Vec<Row>> {
                 &samples[number],
             )?;
             let before = *before.get_or_insert(row.median);
-            let slower = (row.median / before - 1.0) * 100.0;
-            rows.push(row.extra("slower_percent", (slower * 1000.0).round() / 1000.0));
+            let slower = slower_percent(row.median, before);
+            rows.push(row.extra("slower_percent", slower));
         }
     }
     for (name, shares) in checks {

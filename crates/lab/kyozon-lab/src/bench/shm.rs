@@ -3,20 +3,13 @@
 use super::kyozon;
 use crate::process;
 use anyhow::{Context, Result};
-use kyozon_results::{Row, Table};
-use serde::Deserialize;
+use kyozon_results::{RowSet, Table};
 use std::path::Path;
 use std::time::Duration;
 
 /// All of it.
 const LIMIT: Duration = Duration::from_secs(900);
 const COMMAND: &str = "make bench TABLES=shm";
-
-#[derive(Deserialize)]
-struct Figures {
-    rows: Vec<Row>,
-    further: Vec<Row>,
-}
 
 pub fn measure(results: &Path) -> Result<()> {
     let exchange = Table::new(
@@ -39,9 +32,9 @@ pub fn measure(results: &Path) -> Result<()> {
          just written (across), and copied once by one with nobody else. A ratio is that of the medians of each round, low and high its interval; of speeds, it is the ring's speed in that of the copy.",
         COMMAND,
     );
-    let said = process::run_ok(kyozon()?.args(["bench", "shm", "--json"]), LIMIT)?;
-    let Figures { rows, further } = serde_json::from_str(&said).context("what it said")?;
-    rows.into_iter().fold(exchange, Table::row).write(results)?;
-    further.into_iter().fold(paths, Table::row).write(results)?;
+    let output = process::run_ok(kyozon()?.args(["bench", "shm", "--json"]), LIMIT)?;
+    let set: RowSet = serde_json::from_str(&output).context("output of kyozon bench shm")?;
+    set.rows.into_iter().fold(exchange, Table::row).write(results)?;
+    set.further.into_iter().fold(paths, Table::row).write(results)?;
     Ok(())
 }
