@@ -42,7 +42,7 @@ pub fn commands(input: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kyozon_portable::Numbers;
+    use kyozon_portable::Xorshift;
 
     #[test]
     fn nothing_breaks() {
@@ -73,7 +73,7 @@ mod tests {
             b"DBSIZE\r\n",
         ];
         let me = kyozon_portable::machine::member();
-        let mut numbers = Numbers::new(5);
+        let mut numbers = Xorshift::new(5);
         let mut answers = 0;
         for _ in 0..20_000 {
             let count = numbers.next().unwrap_or(0) as usize % 20;

@@ -1,17 +1,17 @@
-//! Numbers that look random and are the same everywhere.
+//! Pseudorandom numbers that are the same on every machine, and a checksum.
 
 /// xorshift64* (S. Vigna, An experimental exploration of Marsaglia's xorshift generators, scrambled, 2016).
 #[derive(Clone, Debug)]
-pub struct Numbers(u64);
+pub struct Xorshift(u64);
 
-impl Numbers {
-    /// Those that follow from a number that is not 0.
+impl Xorshift {
+    /// Starts a sequence. The seed must not be 0.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 }
 
-impl Iterator for Numbers {
+impl Iterator for Xorshift {
     type Item = u32;
 
     fn next(&mut self) -> Option<u32> {
@@ -22,7 +22,7 @@ impl Iterator for Numbers {
     }
 }
 
-/// One number for many, which depends on their order: FNV-1a by words.
+/// A checksum of a sequence, which depends on the order: FNV-1a by words.
 pub fn fingerprint(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0xcbf2_9ce4_8422_2325, |hash, n| (hash ^ n).wrapping_mul(0x100_0000_01b3))
 }

@@ -95,12 +95,12 @@ pub fn run_words(words: &[String]) -> u8 {
                     // Memory is there, or the program ends.
                     let _ = write!(line, "{sample} ");
                 }
-                machine::say(format_args!("{}", line.trim_end()));
+                machine::print_line(format_args!("{}", line.trim_end()));
             }
             0
         }
         Err(why) => {
-            machine::say(format_args!("{why}"));
+            machine::print_line(format_args!("{why}"));
             1
         }
     }

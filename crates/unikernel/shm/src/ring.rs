@@ -10,7 +10,7 @@ use kyozon_channel::data::Data;
 use kyozon_channel::spsc::{Control, Reader, Writer};
 use kyozon_channel::sync::Semaphore;
 use kyozon_portable::machine::{self, Member};
-use kyozon_portable::Memory;
+use kyozon_portable::Rings;
 
 /// Bytes of a sample.
 pub const VOLUME: usize = 16 << 20;
@@ -174,8 +174,8 @@ fn stream(
 ) -> Samples {
     fits(record)?;
     let records = VOLUME / record;
-    let memory = Memory::new(1, RING);
-    let (control, data) = memory.ring(0);
+    let rings = Rings::new(1, RING);
+    let (control, data) = rings.ring(0);
     machine::thread::scope(|scope| {
         let other = scope.spawn(move || {
             place::take(1);

@@ -4,7 +4,7 @@
 extern crate alloc;
 
 use alloc::{vec, vec::Vec};
-use kyozon_portable::{fingerprint, machine, program, Numbers, Wishes};
+use kyozon_portable::{fingerprint, machine, program, Arguments, Xorshift};
 
 program!(run);
 
@@ -12,11 +12,11 @@ program!(run);
 const BLOCK: usize = 64;
 
 fn run() -> u8 {
-    let wishes = Wishes::new();
-    let threads = wishes.number(0, 32, 2);
-    let rows = wishes.number(1, 4096, 256);
+    let arguments = Arguments::new();
+    let threads = arguments.number(0, 32, 2);
+    let rows = arguments.number(1, 4096, 256);
     // Small whole numbers: sums are exact in whatever order.
-    let mut numbers = Numbers::new(3).map(|number| f64::from(number % 16));
+    let mut numbers = Xorshift::new(3).map(|number| f64::from(number % 16));
     let a: Vec<f64> = numbers.by_ref().take(rows * rows).collect();
     let b: Vec<f64> = numbers.take(rows * rows).collect();
     let mut product = vec![0.0; rows * rows];
@@ -24,8 +24,8 @@ fn run() -> u8 {
     multiply(&a, &b, &mut product, rows, threads);
     let took = machine::now() - began;
     let print = fingerprint(product.iter().map(|number| *number as u64));
-    machine::say(format_args!("{rows} rows multiplied: {print:016x}"));
-    wishes.say_time(took);
+    machine::print_line(format_args!("{rows} rows multiplied: {print:016x}"));
+    arguments.print_time(took);
     0
 }
 

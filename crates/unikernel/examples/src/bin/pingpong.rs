@@ -6,7 +6,7 @@ extern crate alloc;
 use alloc::vec;
 use kyozon_channel::park::{Group, Park};
 use kyozon_channel::spsc::{Reader, Writer};
-use kyozon_portable::{fingerprint, machine, program, Memory, Numbers, Wishes};
+use kyozon_portable::{fingerprint, machine, program, Arguments, Rings, Xorshift};
 
 program!(run);
 
@@ -19,10 +19,10 @@ const RING: usize = 128 << 10;
 const PATIENCE: u64 = 10_000_000_000;
 
 fn run() -> u8 {
-    let wishes = Wishes::new();
-    let rounds = wishes.number(0, 1 << 30, 100);
-    let memory = Memory::new(2, RING);
-    let (there, back) = (memory.ring(0), memory.ring(1));
+    let arguments = Arguments::new();
+    let rounds = arguments.number(0, 1 << 30, 100);
+    let rings = Rings::new(2, RING);
+    let (there, back) = (rings.ring(0), rings.ring(1));
     machine::thread::scope(|scope| {
         let other = scope.spawn(|| {
             let me = &machine::member();
@@ -36,7 +36,7 @@ fn run() -> u8 {
             return 2;
         };
         let mut numbers: vec::Vec<u8> =
-            Numbers::new(7).take(NUMBERS).flat_map(u32::to_le_bytes).collect();
+            Xorshift::new(7).take(NUMBERS).flat_map(u32::to_le_bytes).collect();
         for _ in 0..rounds {
             let limit = Some(me.now() + PATIENCE);
             let sent = to.send(&numbers, me, limit);
@@ -48,8 +48,8 @@ fn run() -> u8 {
         let words =
             numbers.chunks(4).map(|b| u64::from(u32::from_le_bytes([b[0], b[1], b[2], b[3]])));
         let print = fingerprint(words);
-        machine::say(format_args!("{rounds} rounds of {NUMBERS} numbers: {print:016x}"));
-        wishes.say_time(took);
+        machine::print_line(format_args!("{rounds} rounds of {NUMBERS} numbers: {print:016x}"));
+        arguments.print_time(took);
         if other.join().is_ok_and(|fine| fine) {
             0
         } else {

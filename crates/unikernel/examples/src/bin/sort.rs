@@ -5,23 +5,23 @@
 extern crate alloc;
 
 use alloc::{vec, vec::Vec};
-use kyozon_portable::{fingerprint, machine, program, Numbers, Wishes};
+use kyozon_portable::{fingerprint, machine, program, Arguments, Xorshift};
 
 program!(run);
 
 fn run() -> u8 {
-    let wishes = Wishes::new();
-    let threads = wishes.number(0, 32, 2);
-    let count = wishes.number(1, 1 << 30, 1 << 20);
-    let mut numbers: Vec<u32> = Numbers::new(1).take(count).collect();
+    let arguments = Arguments::new();
+    let threads = arguments.number(0, 32, 2);
+    let count = arguments.number(1, 1 << 30, 1 << 20);
+    let mut numbers: Vec<u32> = Xorshift::new(1).take(count).collect();
     let mut spare = vec![0; count];
     let began = machine::now();
     sort(&mut numbers, &mut spare, threads);
     let took = machine::now() - began;
     let sorted = numbers.windows(2).all(|pair| pair[0] <= pair[1]);
     let print = fingerprint(numbers.iter().map(|number| u64::from(*number)));
-    machine::say(format_args!("{count} numbers sorted: {sorted}, {print:016x}"));
-    wishes.say_time(took);
+    machine::print_line(format_args!("{count} numbers sorted: {sorted}, {print:016x}"));
+    arguments.print_time(took);
     u8::from(!sorted)
 }
 
@@ -124,7 +124,7 @@ mod tests {
     fn any_number_of_threads_sorts_any_number_of_numbers() {
         for count in [1, 2, 3, 7, 100, 1001] {
             for threads in [1, 2, 3, 4, 7] {
-                let mut numbers: Vec<u32> = Numbers::new(9).take(count).map(|n| n % 50).collect();
+                let mut numbers: Vec<u32> = Xorshift::new(9).take(count).map(|n| n % 50).collect();
                 let mut want = numbers.clone();
                 want.sort_unstable();
                 sort(&mut numbers, &mut vec![0; count], threads);

@@ -3,7 +3,7 @@ use crate::command::Store;
 use crate::table::Table;
 use crate::{work, RING};
 use kyozon_portable::machine;
-use kyozon_portable::Memory;
+use kyozon_portable::Rings;
 use std::string::String;
 use std::thread;
 
@@ -13,14 +13,14 @@ fn with<R>(
     test: impl FnOnce(&mut Front<'_, &Control, kyozon_channel::border::Bytes<'_>, machine::Member>) -> R,
 ) -> R {
     let store = Store { table: Table::new(8 << 20, [3, 4]), debug: true };
-    let memory = Memory::new(2 * workers, RING);
+    let rings = Rings::new(2 * workers, RING);
     let me = machine::member();
     let bell = work::Bell::new(kyozon_channel::park::Park::me(&me).number());
     thread::scope(|scope| {
-        let mut rings = Vec::new();
+        let mut ends = Vec::new();
         for worker in 0..workers {
-            let (to, from) = (memory.ring(2 * worker), memory.ring(2 * worker + 1));
-            rings.push((
+            let (to, from) = (rings.ring(2 * worker), rings.ring(2 * worker + 1));
+            ends.push((
                 Writer::attach(to.0, to.1, &me).unwrap(),
                 Reader::attach(from.0, from.1, &me).unwrap(),
             ));
@@ -36,7 +36,7 @@ fn with<R>(
                 drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)));
             });
         }
-        let mut front = Front::new(8, rings, &me);
+        let mut front = Front::new(8, ends, &me);
         assert_eq!(front.meet(), workers);
         let result = test(&mut front);
         front.close();

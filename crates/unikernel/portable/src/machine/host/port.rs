@@ -1,6 +1,7 @@
-//! A port on a network of the host's, for a program of threads. Its end at the host is the tender's, as that of a
-//! unikernel: a thread takes frames from it, and wakes the port's owner where that sleeps.
+//! A port on a host network, for a program of host threads. The tender's device model connects it to the host, as it
+//! does for a unikernel. A worker thread receives frames, and wakes the port's owner if that sleeps.
 
+use crate::machine::PortError;
 use kyozon_tender::device::host::{Host, HostOption};
 use kyozon_unikernel::tcp::Frames;
 use std::collections::VecDeque;
@@ -10,28 +11,28 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 use vmm_sys_util::eventfd::EventFd;
 
-/// Frames that wait, at most, as in a unikernel. More of them are lost.
+/// Maximum frames that wait for the owner, as in a unikernel. Further ones are dropped.
 const FRAMES: usize = 256;
-/// Bytes of a frame, at most.
-const MOST: usize = 1514;
-/// An address that is no manufacturer's (IEEE 802, 8.2.2).
+/// Maximum bytes of a frame.
+const FRAME_BYTES: usize = 1514;
+/// A locally administered address (IEEE 802, 8.2.2).
 const MAC: [u8; 6] = [2, b'K', 0, 0, 0, 0];
 
-/// Frames that came, and who has the port.
-struct Came {
+/// Frames that the worker has received, and the thread that takes them.
+struct Inbox {
     frames: Mutex<VecDeque<Vec<u8>>>,
     asleep: AtomicBool,
     owner: Thread,
 }
 
-impl Came {
+impl Inbox {
     fn frames(&self) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn put(&self, frame: &[u8]) {
         let mut frames = self.frames();
-        if frames.len() < FRAMES && frame.len() <= MOST {
+        if frames.len() < FRAMES && frame.len() <= FRAME_BYTES {
             frames.push_back(frame.to_vec());
         }
         drop(frames);
@@ -41,15 +42,15 @@ impl Came {
     }
 }
 
-/// The port, for the thread that opened it.
+/// The port. It belongs to the thread that opened it.
 pub struct Port {
     host: Arc<Host>,
-    came: Arc<Came>,
+    inbox: Arc<Inbox>,
     stop: Arc<EventFd>,
     worker: Option<thread::JoinHandle<()>>,
 }
 
-/// What an argument says of the network, where it does.
+/// The network that an argument names, `tap=DEVICE` or `socket=PATH`; `None` if it is another argument.
 pub(super) fn option(word: &str) -> Option<HostOption> {
     match word.split_once('=')? {
         ("tap", name) => Some(HostOption::Tap(name.to_owned())),
@@ -58,16 +59,17 @@ pub(super) fn option(word: &str) -> Option<HostOption> {
     }
 }
 
-/// The port that an argument of the program names.
+/// Opens the port that an argument of the program names.
 ///
 /// # Errors
 ///
-/// What is missing.
-pub fn port() -> Result<Port, String> {
+/// [`PortError::Missing`]: no argument names a network. [`PortError::Failed`]: the host's device or socket cannot be
+/// opened.
+pub fn port() -> Result<Port, PortError> {
     let option = std::env::args().skip(1).find_map(|word| option(&word));
-    let option = option.ok_or("tap=DEVICE or socket=PATH says which")?;
-    let host = Host::open(&option).map_err(|error| format!("{error:#}"))?;
-    Port::new(host).map_err(|error| error.to_string())
+    let option = option.ok_or(PortError::Missing("tap=DEVICE or socket=PATH"))?;
+    let host = Host::open(&option).map_err(|error| PortError::Failed(format!("{error:#}")))?;
+    Port::new(host).map_err(|error| PortError::Failed(error.to_string()))
 }
 
 impl Port {
@@ -75,10 +77,10 @@ impl Port {
         let (host, stop) = (Arc::new(host), Arc::new(EventFd::new(0)?));
         let frames = Mutex::new(VecDeque::with_capacity(FRAMES));
         let asleep = AtomicBool::new(false);
-        let came = Arc::new(Came { frames, asleep, owner: thread::current() });
-        let (from, to, end) = (host.clone(), came.clone(), stop.clone());
+        let inbox = Arc::new(Inbox { frames, asleep, owner: thread::current() });
+        let (from, to, end) = (host.clone(), inbox.clone(), stop.clone());
         let worker = thread::spawn(move || from.work(&end, |frame| to.put(frame)));
-        Ok(Self { host, came, stop, worker: Some(worker) })
+        Ok(Self { host, inbox, stop, worker: Some(worker) })
     }
 }
 
@@ -88,11 +90,11 @@ impl Frames for Port {
     }
 
     fn most(&self) -> usize {
-        MOST
+        FRAME_BYTES
     }
 
     fn receive(&mut self) -> Option<Vec<u8>> {
-        self.came.frames().pop_front()
+        self.inbox.frames().pop_front()
     }
 
     fn can_send(&mut self) -> bool {
@@ -106,14 +108,14 @@ impl Frames for Port {
     fn notify(&mut self) {}
 
     fn wait(&mut self, deadline: Option<u64>) {
-        self.came.asleep.store(true, Ordering::SeqCst);
-        if self.came.frames().is_empty() {
-            match deadline.map(|at| at.saturating_sub(self.now())) {
+        self.inbox.asleep.store(true, Ordering::SeqCst);
+        if self.inbox.frames().is_empty() {
+            match deadline.map(|deadline| deadline.saturating_sub(self.now())) {
                 None => thread::park(),
                 Some(nanoseconds) => thread::park_timeout(Duration::from_nanos(nanoseconds)),
             }
         }
-        self.came.asleep.store(false, Ordering::Relaxed);
+        self.inbox.asleep.store(false, Ordering::Relaxed);
     }
 
     fn now(&self) -> u64 {
@@ -127,7 +129,7 @@ impl Frames for Port {
 
 impl Drop for Port {
     fn drop(&mut self) {
-        // A counter that is full is one that can be read.
+        // If the counter is full, it is readable, which is what stops the worker.
         let _ = self.stop.write(1);
         if let Some(worker) = self.worker.take() {
             let _ = worker.join();

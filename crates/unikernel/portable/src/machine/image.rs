@@ -1,13 +1,15 @@
-//! A machine of virtual machines.
+//! A family of virtual machines, which are the program's threads.
 
+use super::PortError;
 use alloc::string::{String, ToString};
 use core::fmt;
 pub use kyozon_unikernel::clock::now;
 pub use kyozon_unikernel::net::Port;
 pub use kyozon_unikernel::thread;
 pub use kyozon_unikernel::vm::Vm as Member;
+use kyozon_unikernel::Error;
 
-/// The calling thread as one of a group.
+/// The calling thread, as a member of its group.
 pub fn member() -> Member {
     Member
 }
@@ -18,24 +20,27 @@ pub fn arguments() -> impl Iterator<Item = String> {
 }
 
 /// Prints a line.
-pub fn say(line: fmt::Arguments<'_>) {
+pub fn print_line(line: fmt::Arguments<'_>) {
     kyozon_unikernel::println!("{line}");
 }
 
-/// The port on the first network.
+/// Opens the port on the first network.
 ///
 /// # Errors
 ///
-/// What is missing.
-pub fn port() -> Result<Port, String> {
-    Port::open("").map_err(|_| "kyozon run --net name=lan,...".to_string())
+/// [`PortError::Missing`]: the guest has no network. [`PortError::Failed`]: its device cannot be started.
+pub fn port() -> Result<Port, PortError> {
+    Port::open("").map_err(|error| match error {
+        Error::Name => PortError::Missing("kyozon run --net name=lan,..."),
+        error => PortError::Failed(error.to_string()),
+    })
 }
 
-/// Numbers that nobody can guess.
+/// Two unpredictable numbers.
 ///
 /// # Panics
 ///
-/// Where the tender has none.
+/// Panics if the tender has no random numbers.
 pub fn random() -> [u64; 2] {
     let mut bytes = [0; 16];
     kyozon_unikernel::system::random(&mut bytes).expect("the tender has random numbers");

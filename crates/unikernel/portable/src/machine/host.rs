@@ -1,6 +1,5 @@
-//! A machine of the host's threads.
+//! A process of the host, whose threads are the host's.
 
-#[path = "host_port.rs"]
 mod port;
 
 pub use kyozon_channel::threads::Member;
@@ -11,26 +10,29 @@ use std::sync::{Arc, OnceLock};
 pub use std::thread;
 use std::time::Instant;
 
-/// As in a virtual machine.
+/// Checks of a lock before a thread sleeps: the same as in a virtual machine.
 const SPINS: u32 = 8000;
 
-/// The calling thread as one of a group, as long as it keeps this.
+/// Maximum threads of a group.
+const MEMBERS: u8 = 64;
+
+/// Adds the calling thread to the process's group, until the value is dropped.
 ///
 /// # Panics
 ///
-/// Where 64 threads are there already.
+/// Panics if the group has 64 threads already.
 pub fn member() -> Member {
-    static ALL: OnceLock<Arc<Threads>> = OnceLock::new();
-    let all = ALL.get_or_init(|| Threads::new(SPINS));
-    (0..64).find_map(|number| all.join(number)).expect("a group has at most 64 threads")
+    static GROUP: OnceLock<Arc<Threads>> = OnceLock::new();
+    let group = GROUP.get_or_init(|| Threads::new(SPINS));
+    (0..MEMBERS).find_map(|number| group.join(number)).expect("a group has at most 64 threads")
 }
 
-/// The program's arguments, without that of its network.
+/// The program's arguments, without network options.
 pub fn arguments() -> impl Iterator<Item = String> {
     std::env::args().skip(1).filter(|word| port::option(word).is_none())
 }
 
-/// Numbers that nobody can guess.
+/// Two unpredictable numbers.
 pub fn random() -> [u64; 2] {
     use std::hash::{BuildHasher, RandomState};
     [(); 2].map(|()| RandomState::new().hash_one(0))
@@ -43,6 +45,6 @@ pub fn now() -> u64 {
 }
 
 /// Prints a line.
-pub fn say(line: fmt::Arguments<'_>) {
+pub fn print_line(line: fmt::Arguments<'_>) {
     println!("{line}");
 }
