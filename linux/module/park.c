@@ -4,8 +4,9 @@
  *
  * Whoever waits, waits for a bounded time: the cokernel's CPU for the others to
  * arrive, and a parked CPU for the word that lets it go. A CPU that has waited
- * too long takes the word back; then nothing is written (see hal.rs). Once the
- * layer writes, which takes microseconds, nobody leaves.
+ * too long takes the word back; then nothing is written (see the layer's
+ * cokernel/linux.rs). Once the layer writes, which takes microseconds, nobody
+ * leaves.
  */
 #include <linux/cpumask.h>
 #include <linux/smp.h>

@@ -31,6 +31,8 @@ mod ioapic;
 #[cfg(all(target_os = "none", feature = "alone"))]
 mod serial;
 #[cfg(all(target_os = "none", feature = "alone"))]
+mod services;
+#[cfg(all(target_os = "none", feature = "alone"))]
 pub mod start;
 #[cfg(all(target_os = "none", feature = "alone"))]
 mod timer;

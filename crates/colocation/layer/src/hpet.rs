@@ -87,10 +87,7 @@ impl Hpet {
             self.set(timer(n), self.config | TIMER_ENABLE);
         }
     }
-}
 
-#[cfg(feature = "svm")]
-impl Hpet {
     /// Silent from here on.
     pub fn disable(&mut self) {
         for n in self.each() {
@@ -103,10 +100,7 @@ impl Hpet {
         const OURS: u32 = TIMER_ENABLE | TIMER_MESSAGE | 1 << 8 | 31 << 9;
         self.get(timer(TICK)) & OURS == (self.config | TIMER_ENABLE) & OURS
     }
-}
 
-#[cfg(feature = "alone")]
-impl Hpet {
     /// The registers are mapped elsewhere from now on.
     ///
     /// # Safety

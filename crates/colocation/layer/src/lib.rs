@@ -5,8 +5,7 @@
 //!
 //! Invariants:
 //!
-//! 1. The modes (alone, hal, vmm) are implementations of one trait, [`linux::Linux`], chosen once; shared code never
-//!    asks which.
+//! 1. Each mode (alone, none, vmm) has one table of services, chosen once; shared code never asks for the mode.
 //! 2. A tick is one event, whatever the mode and whatever the CPU was doing.
 //! 3. A repair is all or nothing.
 //! 4. Nothing of Linux's state is changed that is not put back before Linux runs again.
@@ -15,8 +14,18 @@
 //!
 //! Must not know: what the cokernel does with its time, or any structure of Linux.
 //!
-//! Machine code and everything that touches the machine is in `arch`, `hal` and parts of [`alone`], which exist on the
-//! bare machine only; the rest is tested on the host.
+//! | place | contents | where it runs |
+//! |---|---|---|
+//! | files of this folder | decisions and tables that touch no machine | every image, and tests on the host |
+//! | `cokernel` | the first trip, services, interrupts: the same in every mode | the layer's images |
+//! | `none` | services of mode none | the layer beside Linux |
+//! | `vmm` | the guest's services of mode vmm; the hypervisor's decisions, which no vendor owns | layer; hypervisor |
+//! | `vmm::svm` | the hypervisor for AMD SVM | the hypervisor's image |
+//! | `alone` | boot, timer and services without Linux | the image of mode alone |
+//! | `arch` | machine code | every image |
+//!
+//! A mode differs from another in its own folder only. No two files import each other, directly or through others:
+//! machine code and the Rust code that it calls know each other by the names of symbols.
 #![cfg_attr(not(test), no_std)]
 
 pub mod alone;
@@ -35,14 +44,14 @@ pub mod vmm;
 #[cfg(target_os = "none")]
 pub mod arch;
 #[cfg(all(target_os = "none", not(feature = "svm")))]
-mod behind;
+pub mod cokernel;
+#[cfg(target_os = "none")]
+pub mod hpet;
 #[cfg(all(target_os = "none", not(feature = "svm")))]
-pub mod hal;
-#[cfg(all(target_os = "none", any(feature = "alone", feature = "svm")))]
-mod hpet;
+mod none;
 #[cfg(target_os = "none")]
 mod owned;
 #[cfg(target_os = "none")]
 mod serial;
-#[cfg(all(target_os = "none", any(feature = "alone", feature = "svm")))]
-mod ticks;
+#[cfg(target_os = "none")]
+pub mod ticks;

@@ -13,7 +13,6 @@ pub struct Ticks {
     /// The timer.
     pub timer: Hpet,
     schedule: Schedule,
-    #[cfg_attr(not(feature = "svm"), allow(dead_code))]
     tsc_khz: u64,
     tsc_per_count: u64,
     count_per_tsc: u64,
@@ -122,10 +121,7 @@ impl Ticks {
         self.passed = self.passed.saturating_sub(u64::from(trip.ticks_inside));
         armed
     }
-}
 
-#[cfg(feature = "svm")]
-impl Ticks {
     /// Time-stamp counter ticks of so many counts.
     pub fn to_tsc(&self, counts: u32) -> u64 {
         scale(counts, self.tsc_per_count)

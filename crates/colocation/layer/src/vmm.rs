@@ -21,6 +21,8 @@ pub mod blocked;
 pub mod device_event;
 pub mod filter;
 pub mod flood;
+#[cfg(all(target_os = "none", not(feature = "svm")))]
+pub(crate) mod guest;
 pub mod nested;
 pub mod stay;
 pub mod step;

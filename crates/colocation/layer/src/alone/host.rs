@@ -7,7 +7,7 @@
 use super::serial::{line, PORT};
 use super::{command::Options, world};
 use crate::arch::x86_64::{self as arch, alone as stub, entry::*};
-use crate::hal;
+use crate::cokernel::{guard, reports};
 use crate::hpet::{self, Hpet};
 use crate::interrupt;
 use crate::owned::Owned;
@@ -73,7 +73,7 @@ pub extern "C" fn watch() {
     let (host, trip) = unsafe { (HOST.get().as_mut(), TRIP.get()) };
     let Some(host) = host else { return };
     if host.ticks.needs_guard(trip) {
-        hal::arm_guard(interrupt::guard_at(&hal::times()));
+        guard::arm_guard(interrupt::guard_at(&guard::times()));
     }
 }
 
@@ -86,7 +86,8 @@ pub extern "C" fn end() -> u32 {
     let cut_off = trip.result == TRIP_CUT_OFF;
     let stopped = trip.result == TRIP_STOPPED;
     if stopped || host.limit != 0 && trip.event.number > host.limit {
-        hal::last_words();
+        // SAFETY: nothing of the cokernel runs again.
+        unsafe { reports::drain_serial() };
         if stopped {
             say_fault(&trip.fault);
         }

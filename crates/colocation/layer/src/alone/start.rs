@@ -4,11 +4,12 @@ use super::host::{self, ENTRY, TRIP};
 use super::memory::Free;
 use super::pvh::{self, Physical};
 use super::serial::{line, Serial};
+use super::services;
 use super::timer;
 use super::world::{self, Pages};
 use super::{command, image};
 use crate::arch::x86_64 as arch;
-use crate::hal::{self, Services, Start};
+use crate::cokernel::start::{init, Start};
 use crate::linux::contains;
 use crate::owned::Owned;
 use kyozon_abi::events::{EventRecord, EventRing, EVENTS_VERSION, RECORDS_OFFSET};
@@ -124,7 +125,7 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
 
 /// The first trip: what the layer does, with services that say that there is no Linux.
 pub(crate) extern "C" fn alone_init(from: *mut LayerEntry, trip: *mut Trip) -> Start {
-    hal::init(from, trip, &Services::OWN)
+    init(from, trip, &services::SERVICES)
 }
 
 /// This program failed itself.

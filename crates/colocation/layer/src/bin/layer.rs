@@ -7,7 +7,7 @@ mod image {
 
     #[panic_handler]
     fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-        kyozon_colocation::hal::panicked()
+        kyozon_colocation::cokernel::stop::panicked()
     }
 }
 

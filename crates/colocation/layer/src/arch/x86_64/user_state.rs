@@ -28,7 +28,7 @@ const CR4_FSGSBASE: u64 = 1 << 16;
 const CR4_CET: u64 = 1 << 23;
 
 /// What was saved beside [`UserState`], which the trampoline puts back.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct Saved {
     cr0: u64,
     efer: u64,
@@ -40,6 +40,12 @@ pub struct Saved {
     /// The cokernel's own, from trip to trip.
     fs_base: u64,
     gs_base: u64,
+}
+
+impl Saved {
+    /// Nothing is saved yet.
+    pub const NONE: Self =
+        Self { cr0: 0, efer: 0, sysenter_cs: 0, pkru: 0, u_cet: 0, dr6: 0, fs_base: 0, gs_base: 0 };
 }
 
 fn rdmsr(msr: u32) -> u64 {

@@ -1,0 +1,94 @@
+//! Entry into the cokernel's user mode, and the state of Linux that is switched for it.
+
+use super::state::{entry, space, trip_pointer};
+use crate::arch::x86_64::{entry::LAYER_USER_SWITCHED, user_state};
+use crate::owned::Owned;
+use crate::user;
+use core::ptr;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use kyozon_abi::layer::{Frame, SERVICE_BAD_ADDRESS};
+
+/// Top of the stack on which the cokernel handles interrupted user mode; 0 if it has no such handler.
+static USER_STACK: AtomicU64 = AtomicU64::new(0);
+/// Owner: the code that switches the user state, which is a service on its way to user mode, or the code that leaves the
+/// trip. `None` in a mode that has nothing to switch.
+static SAVED: Owned<Option<user_state::Saved>> = Owned::new(None);
+
+/// Sets the place for the user state, [`Services::user_state`](super::services::Services::user_state).
+///
+/// # Safety
+///
+/// Called once, on the first trip, before the cokernel starts.
+pub(crate) unsafe fn set_saved(saved: Option<user_state::Saved>) {
+    // SAFETY: the caller's promise.
+    unsafe { *SAVED.get() = saved };
+}
+
+/// Sets the stack that the CPU switches to when user mode is interrupted, 0 for none.
+///
+/// # Safety
+///
+/// The bytes of a [`Frame`] below `top` are the cokernel's writable memory.
+pub(crate) unsafe fn set_stack(top: u64) {
+    USER_STACK.store(top, Relaxed);
+    // Ring 0's stack in a 64-bit task state segment is at byte 4. Intel SDM 3A 8.7.
+    // SAFETY: the trampoline's segment, of which this is the layer's part.
+    unsafe { ((entry().tss + 4) as *mut u64).write_unaligned(top) };
+}
+
+/// Copies `frame` to the top of the user stack, and returns that address; or returns why it cannot.
+#[no_mangle]
+extern "C" fn layer_check_user(frame: *const Frame) -> i64 {
+    let top = USER_STACK.load(Relaxed);
+    if top == 0 || !space().can_read::<Frame>(frame as u64) {
+        return SERVICE_BAD_ADDRESS;
+    }
+    let to = (top - size_of::<Frame>() as u64) as *mut Frame;
+    // SAFETY: `set_stack` was promised the target; they may overlap.
+    unsafe { ptr::copy(frame, to, 1) };
+    to as i64
+}
+
+/// The last call before user mode.
+#[no_mangle]
+extern "C" fn layer_prepare_user(frame: &mut Frame) {
+    user::sanitize(frame, entry().paging_levels);
+    // SAFETY: an atomic of the entry code; the state is Linux's as long as it is 0, and we are on the way to user mode.
+    unsafe {
+        if LAYER_USER_SWITCHED.load(Relaxed) == 0 {
+            if let Some(saved) = SAVED.get() {
+                user_state::to_cokernel(saved, &mut (*trip_pointer()).user);
+                LAYER_USER_SWITCHED.store(1, Relaxed);
+            }
+        }
+    }
+}
+
+/// On the way out, after [`layer_prepare_user`] in this trip.
+#[no_mangle]
+extern "C" fn layer_user_back() {
+    // SAFETY: we are leaving: no other code is on the way to user mode.
+    unsafe {
+        LAYER_USER_SWITCHED.store(0, Relaxed);
+        if let Some(saved) = SAVED.get() {
+            user_state::to_linux(saved);
+        }
+    }
+}
+
+/// Puts Linux's user state back, if this trip has switched it.
+pub(crate) fn put_back() {
+    // SAFETY: an atomic of the entry code.
+    if unsafe { LAYER_USER_SWITCHED.load(Relaxed) } != 0 {
+        layer_user_back();
+    }
+}
+
+/// Moves a frame of user mode to where the cokernel's handler expects it, and returns that address.
+pub(crate) fn to_user_stack(frame: &Frame) -> u64 {
+    let to = USER_STACK.load(Relaxed) - size_of::<Frame>() as u64;
+    // SAFETY: `set_stack` was promised the target, and user mode was only entered with it set. Nothing lies on that
+    // stack while the CPU is in user mode.
+    unsafe { (to as *mut Frame).write(*frame) };
+    to
+}

@@ -1,0 +1,62 @@
+//! The layer of mode vmm, in the cokernel's guest: it asks the hypervisor for what only that can do.
+//!
+//! Linux's words and the event ring are written by the hypervisor. A trip, a tick and every other service are the same
+//! as in mode none.
+
+use crate::cokernel::services::{
+    checked_report, checked_status, linux_window, repair_with, Services,
+};
+use crate::cokernel::state::entry;
+use core::arch::asm;
+use core::mem::offset_of;
+use kyozon_abi::events::CheckStatus;
+use kyozon_abi::layer::{RepairRequest, Report, SERVICE_BAD_ADDRESS};
+use kyozon_abi::vmm::{Mailbox, CALL_PUBLISH, CALL_REPORT, CALL_WRITE};
+
+/// The services of mode vmm. The hypervisor switches the user state with the guest.
+pub(crate) static SERVICES: Services =
+    Services { window: linux_window, repair, report, publish, user_state: None };
+
+fn call(number: u64, first: u64, second: u64) -> u64 {
+    let result;
+    // SAFETY: the hypervisor changes no register but this one. AMD APM 3, VMMCALL.
+    unsafe {
+        asm!("vmmcall", inout("rax") number => result, in("rdi") first, in("rsi") second, options(nostack));
+    }
+    result
+}
+
+fn write(address: u64, value: u64) {
+    call(CALL_WRITE, address, value);
+}
+
+extern "C" fn repair(request: *const RepairRequest) -> i64 {
+    repair_with(write, request)
+}
+
+fn mailbox() -> *mut Mailbox {
+    entry().mailbox as *mut Mailbox
+}
+
+extern "C" fn report(from: *const Report) -> i64 {
+    let Some((report, line)) = checked_report(from) else { return SERVICE_BAD_ADDRESS };
+    // SAFETY: the page that is shared with the hypervisor, which reads it only during a call.
+    unsafe {
+        let to = &mut *mailbox();
+        (to.kind, to.code, to.bytes) = (report.kind, report.code, report.bytes);
+        to.text[..line.len()].copy_from_slice(line);
+    }
+    call(CALL_REPORT, 0, 0);
+    0
+}
+
+extern "C" fn publish(check: u64, status: *const CheckStatus) -> i64 {
+    const _: () = assert!(size_of::<CheckStatus>() == size_of::<[u64; 16]>());
+    let Some(status) = checked_status(check, status) else { return SERVICE_BAD_ADDRESS };
+    // SAFETY: as above; the place has the size of a status.
+    unsafe {
+        mailbox().byte_add(offset_of!(Mailbox, check)).cast::<CheckStatus>().write(status);
+    }
+    call(CALL_PUBLISH, check, 0);
+    0
+}
