@@ -10,7 +10,18 @@ fn root() -> &'static Path {
 }
 
 fn generate() -> String {
-    let sources = ["layer.rs", "device.rs", "events.rs", "unikernel.rs", "vmm.rs"];
+    let sources = [
+        "layer.rs",
+        "layer/image.rs",
+        "layer/entry.rs",
+        "layer/trip.rs",
+        "layer/cokernel.rs",
+        "layer/service.rs",
+        "device.rs",
+        "events.rs",
+        "unikernel.rs",
+        "vmm.rs",
+    ];
     let text = common::generate(root(), &sources);
     // The prefix that structures carry is lower case; macros are upper case by the kernel's style.
     let constants: Vec<&str> = text

@@ -11,17 +11,71 @@
 #endif
 
 /*
- Version of everything in this module.
+ Version of this interface.
  */
 #define KYOZON_LAYER_VERSION 1
 
 /*
- First eight bytes of every image: "KYOZON" and two bytes that no text file has.
+ Virtual address at which the layer is linked: below 2 GiB, where Linux keeps no global translations.
+ */
+#define KYOZON_LAYER_BASE 268435456
+
+/*
+ Virtual address at which the cokernel is linked.
+ */
+#define KYOZON_COKERNEL_BASE 536870912
+
+/*
+ Virtual address of the task images. They are mapped read-only, one after the other, each from a page boundary on.
+ */
+#define KYOZON_TASKS_BASE 805306368
+
+/*
+ Virtual address of the cokernel's own memory. It is contiguous there, even if the reserve consists of several
+ physical pieces.
+ */
+#define KYOZON_MEMORY_BASE 1073741824
+
+/*
+ Linux's physical address `p` can be read at `WINDOW_BASE + p` if `p` lies in System RAM.
+
+ The window's level-4 entries forbid access from user mode, the tables below them allow it: a cokernel that wants a
+ task to read Linux's memory copies the level-4 entries and sets the user bit in its copies.
+ */
+#define KYOZON_WINDOW_BASE 70368744177664
+
+/*
+ [`BootBlock::mode`]: the cokernel runs alone, without Linux.
+ */
+#define KYOZON_MODE_ALONE 0
+
+/*
+ [`BootBlock::mode`]: beside Linux, without isolation.
+ */
+#define KYOZON_MODE_NONE 1
+
+/*
+ [`BootBlock::mode`]: beside Linux, isolated by nested paging.
+ */
+#define KYOZON_MODE_VMM 2
+
+/*
+ Maximum number of pieces in a reserve, and of ranges in a list of RAM ranges.
+ */
+#define KYOZON_MAX_RANGES 64
+
+/*
+ Maximum number of tasks of a cokernel.
+ */
+#define KYOZON_MAX_TASKS 6
+
+/*
+ [`ImageHeader::magic`]: "KYOZON" and two bytes that no text file contains.
  */
 #define KYOZON_IMAGE_MAGIC 1873583547710658891
 
 /*
- [`ImageHeader::kind`]: the colocation layer.
+ [`ImageHeader::kind`]: the layer.
  */
 #define KYOZON_IMAGE_LAYER 1
 
@@ -31,7 +85,7 @@
 #define KYOZON_IMAGE_COKERNEL 2
 
 /*
- [`ImageHeader::kind`]: a user task of the cokernel, an ELF file of `data_bytes` behind the header's page.
+ [`ImageHeader::kind`]: a user task of the cokernel: an ELF file of `data_bytes` bytes after one page of header.
  */
 #define KYOZON_IMAGE_TASK 3
 
@@ -41,114 +95,58 @@
 #define KYOZON_IMAGE_HYPERVISOR 4
 
 /*
- The layer is linked at this virtual address: below 2 GiB, where Linux keeps no global translation.
- */
-#define KYOZON_LAYER_BASE 268435456
-
-/*
- The cokernel is linked at this virtual address.
- */
-#define KYOZON_COKERNEL_BASE 536870912
-
-/*
- Task images are mapped here, one behind the other, read-only, each from a page on.
- */
-#define KYOZON_TASKS_BASE 805306368
-
-/*
- The cokernel's own memory is mapped here, contiguous whatever the pieces of the reserve are.
- */
-#define KYOZON_MEMORY_BASE 1073741824
-
-/*
- Linux's physical address `p` is readable at `WINDOW_BASE + p` where `p` is System RAM. The tables below the level-4
- entries of the window allow user mode, the entries themselves do not: a cokernel that wants a task to read Linux's
- memory copies them to entries of its own with the user bit.
- */
-#define KYOZON_WINDOW_BASE 70368744177664
-
-/*
- [`BootBlock::mode`]: no Linux on this machine.
- */
-#define KYOZON_MODE_ALONE 0
-
-/*
- [`BootBlock::mode`]: beside Linux, nothing in between.
- */
-#define KYOZON_MODE_NONE 1
-
-/*
- [`BootBlock::mode`]: beside Linux, nested paging in between.
- */
-#define KYOZON_MODE_VMM 2
-
-/*
- Most pieces that a reserve, or a list of RAM ranges, may have.
- */
-#define KYOZON_MAX_RANGES 64
-
-/*
- Most tasks of a cokernel.
- */
-#define KYOZON_MAX_TASKS 6
-
-/*
- Most words of one repair transaction.
- */
-#define KYOZON_MAX_REPAIR_WORDS 16
-
-/*
  [`Trip::result`]: the cokernel is idle.
  */
 #define KYOZON_TRIP_IDLE 0
 
 /*
- [`Trip::result`]: the budget is spent; the cokernel was cut off and goes on at the next tick.
+ [`Trip::result`]: the budget is spent. The layer cut the cokernel off; it continues at the next tick.
  */
 #define KYOZON_TRIP_CUT_OFF 1
 
 /*
- [`Trip::result`]: the cokernel is stopped for good, see [`Trip::fault`].
+ [`Trip::result`]: the cokernel is stopped for good; [`Trip::fault`] says why.
  */
 #define KYOZON_TRIP_STOPPED 2
 
 /*
- [`Trip::result`]: the layer asks that the other CPUs be parked, and to be entered again at once.
+ [`Trip::result`]: the layer asks the module to park the other CPUs and to enter it again at once.
  */
 #define KYOZON_TRIP_PARK 3
 
 /*
- [`Trip::result`]: a machine check arrived; Linux must see it.
+ [`Trip::result`]: a machine check arrived, which Linux must handle.
  */
 #define KYOZON_TRIP_MACHINE_CHECK 4
 
 /*
- [`Trip::parked`]: the other CPUs run, or may go on.
+ [`Trip::parked`]: the other CPUs run, or may continue.
  */
 #define KYOZON_PARKED_FREE 0
 
 /*
- [`Trip::parked`]: they stand still, until it is free, or until one of them has waited too long and makes it so.
+ [`Trip::parked`]: the other CPUs are parked, until the state becomes [`PARKED_FREE`]. A parked CPU that has waited
+ too long sets that state itself.
  */
 #define KYOZON_PARKED_STANDING 1
 
 /*
- [`Trip::parked`]: the layer, which has exchanged it for [`PARKED_STANDING`], is writing: they stand still.
+ [`Trip::parked`]: the layer exchanged [`PARKED_STANDING`] for this and is writing; the other CPUs stay parked.
  */
 #define KYOZON_PARKED_WRITING 2
 
 /*
- [`Trip::parked`]: the bits of the state.
+ [`Trip::parked`]: mask of the state's bits.
  */
 #define KYOZON_PARKED_STATE 3
 
 /*
- [`Fault::reason`]: an exception that the cokernel did not handle; `vector` says which.
+ [`Fault::reason`]: an exception that the cokernel did not handle; `frame.vector` holds its number.
  */
 #define KYOZON_FAULT_EXCEPTION 1
 
 /*
- [`Fault::reason`]: the cokernel was cut off too many times without coming to rest.
+ [`Fault::reason`]: the cokernel ran away: it was cut off too many times in a row without becoming idle.
  */
 #define KYOZON_FAULT_RUNAWAY 2
 
@@ -158,29 +156,29 @@
 #define KYOZON_FAULT_RETURNED 3
 
 /*
- [`Fault::reason`]: the layer failed itself.
+ [`Fault::reason`]: the layer itself failed.
  */
 #define KYOZON_FAULT_LAYER 5
 
 /*
- [`Fault::reason`]: behind nested paging: the cokernel reached for what is not its own, or its CPU shut down. `vector` is
- the hypervisor's exit code, `error` and `cr2` are its information.
+ [`Fault::reason`], mode vmm: the cokernel accessed memory that is not its own, or its CPU shut down. `frame.vector` is
+ the hypervisor's exit code, `frame.error` and `cr2` are the exit's information.
  */
 #define KYOZON_FAULT_WALL 6
 
 /*
- [`Fault::reason`]: behind nested paging: an exit has stored the hypervisor's state in place of the cokernel's, which is
- lost. No processor does that; an emulator may.
+ [`Fault::reason`], mode vmm: an exit stored the hypervisor's state in place of the cokernel's, which is lost. No
+ processor does this; an emulator may.
  */
 #define KYOZON_FAULT_PROCESSOR 7
 
 /*
- [`UserState::switched`]: the state is the cokernel's.
+ [`UserState::switched`]: the CPU holds the cokernel's user state.
  */
 #define KYOZON_USER_SWITCHED 1
 
 /*
- [`UserState::switched`]: the trip ended in a gate, which may have changed SS.
+ [`UserState::switched`]: the trip ended in an interrupt gate, which may have changed SS.
  */
 #define KYOZON_USER_GATE 2
 
@@ -195,9 +193,14 @@
 #define KYOZON_USER_DATA_SELECTOR 43
 
 /*
- Longest line of a [`Report`].
+ Maximum bytes of text in a [`Report`].
  */
 #define KYOZON_REPORT_BYTES 256
+
+/*
+ Maximum number of words in one repair transaction.
+ */
+#define KYOZON_MAX_REPAIR_WORDS 16
 
 /*
  All words were written.
@@ -205,27 +208,27 @@
 #define KYOZON_REPAIR_DONE 0
 
 /*
- A word did not hold what was expected; nothing was written.
+ A word did not hold its expected value. Nothing was written.
  */
 #define KYOZON_REPAIR_CHANGED -1
 
 /*
- The request is malformed: count, alignment, an address twice or outside System RAM; nothing was written.
+ The request is malformed: its count, an alignment, a repeated address or one outside System RAM. Nothing was written.
  */
 #define KYOZON_REPAIR_INVALID -2
 
 /*
- The other CPUs could not be parked in time; nothing was written.
+ The other CPUs could not be parked in time. Nothing was written.
  */
 #define KYOZON_REPAIR_BUSY -3
 
 /*
- A service was called with an address that is not the cokernel's memory, or with a number out of its range.
+ An argument of a service is an address outside the cokernel's memory, or a number out of range.
  */
 #define KYOZON_SERVICE_BAD_ADDRESS -4
 
 /*
- A service does not exist in this mode: there is no Linux beside a cokernel that runs alone.
+ The service does not exist in this mode: no Linux runs beside a cokernel that runs alone.
  */
 #define KYOZON_SERVICE_UNAVAILABLE -5
 
@@ -1031,7 +1034,7 @@
 #define KYOZON_MAILBOX_BYTES 256
 
 /*
- The first bytes of an image. The rest is laid out in file order: text, read-only data, data; each starts on a page.
+ The first bytes of an image. Text, read-only data and data follow in this order, each from a page boundary on.
  */
 struct kyozon_image_header {
         /*
@@ -1039,7 +1042,7 @@ struct kyozon_image_header {
          */
         uint64_t magic;
         /*
-         [`LAYER_VERSION`].
+         [`LAYER_VERSION`](super::LAYER_VERSION).
          */
         uint32_t version;
         /*
@@ -1051,7 +1054,7 @@ struct kyozon_image_header {
          */
         uint64_t base;
         /*
-         Bytes of text from `base` on, a multiple of 4096: read, execute.
+         Bytes of text from `base` on, a multiple of 4096. Mapped readable and executable.
          */
         uint64_t text_bytes;
         /*
@@ -1059,40 +1062,40 @@ struct kyozon_image_header {
          */
         uint64_t rodata_bytes;
         /*
-         Bytes of initialised data in the file after the read-only data: read, write.
+         Bytes of initialised data in the file, after the read-only data. Mapped readable and writable.
          */
         uint64_t data_bytes;
         /*
-         Bytes of memory from the start of data to the end of bss, a multiple of 4096, at least `data_bytes`.
+         Bytes of memory from the start of data to the end of bss: a multiple of 4096, at least `data_bytes`.
          */
         uint64_t memory_bytes;
         /*
-         Virtual address of the first instruction: the layer's tick entry
-         (`extern "C" fn(*const LayerEntry, *mut Trip)`), the cokernel's `start` (`extern "C" fn(*const BootBlock)`).
+         Virtual address of the entry: the layer's `extern "C" fn(*const LayerEntry, *mut Trip)`, called on each tick, or
+         the cokernel's `start`, `extern "C" fn(*const BootBlock)`.
          */
         uint64_t entry;
 };
 
 /*
- A piece of memory, physical where nothing else is said.
+ A range of addresses: physical, unless the field that holds it says otherwise.
  */
 struct kyozon_range {
         /*
-         Address, a multiple of 4096.
+         First address, a multiple of 4096.
          */
         uint64_t base;
         /*
-         Bytes, a multiple of 4096 where it is physical.
+         Bytes; a multiple of 4096 if the range is physical.
          */
         uint64_t bytes;
 };
 
 /*
- What the module tells the layer before the first entry. It lies in the layer's own memory.
+ What the module tells the layer before it enters it for the first time. It lies in the layer's own memory.
  */
 struct kyozon_layer_entry {
         /*
-         [`LAYER_VERSION`].
+         [`LAYER_VERSION`](super::LAYER_VERSION).
          */
         uint32_t version;
         /*
@@ -1100,35 +1103,35 @@ struct kyozon_layer_entry {
          */
         uint32_t mode;
         /*
-         Time-stamp counter ticks in a millisecond.
+         Time-stamp counter ticks per millisecond.
          */
         uint64_t tsc_khz;
         /*
-         Ticks a second, 1..=2000.
+         Ticks per second, 1..=2000.
          */
         uint32_t tick_hz;
         /*
-         Microseconds that one stop of Linux may last before the cokernel is cut off.
+         Microseconds that one trip may take before the layer cuts the cokernel off.
          */
         uint32_t budget_us;
         /*
-         Logical number (Linux's) of the CPU the cokernel runs on.
+         Linux's logical number of the cokernel's CPU.
          */
         uint32_t cpu;
         /*
-         4 or 5: levels of the page tables that are live while the cokernel runs.
+         Levels of the page tables that are active while the cokernel runs: 4 or 5.
          */
         uint32_t paging_levels;
         /*
-         Virtual address of the cokernel's image, [`COKERNEL_BASE`].
+         Virtual address of the cokernel's image: [`COKERNEL_BASE`](super::COKERNEL_BASE).
          */
         uint64_t cokernel;
         /*
-         Virtual address of the memory that the cokernel may use freely, [`MEMORY_BASE`].
+         Virtual address of the cokernel's free memory: [`MEMORY_BASE`](super::MEMORY_BASE).
          */
         uint64_t memory;
         /*
-         Bytes of it.
+         Bytes of `memory`.
          */
         uint64_t memory_bytes;
         /*
@@ -1136,15 +1139,15 @@ struct kyozon_layer_entry {
          */
         uint64_t page_table;
         /*
-         As in [`BootBlock`].
+         The same as [`BootBlock::tables`](super::BootBlock::tables).
          */
         uint64_t tables;
         /*
-         Virtual address of the trampoline's task state segment: the layer sets its ring-0 stack.
+         Virtual address of the trampoline's task state segment. The layer sets its ring-0 stack.
          */
         uint64_t tss;
         /*
-         Virtual address of the trampoline's interrupt descriptor table: the layer fills its gates.
+         Virtual address of the trampoline's interrupt descriptor table. The layer fills in the gates.
          */
         uint64_t idt;
         /*
@@ -1160,51 +1163,52 @@ struct kyozon_layer_entry {
          */
         uint32_t serial_port;
         /*
-         How many of `ram` are set.
+         Number of valid entries in `ram`.
          */
         uint32_t ram_count;
         /*
-         System RAM of the machine, ascending, the reserve excluded.
+         System RAM of the machine without the reserve, in ascending order.
          */
         struct kyozon_range ram[KYOZON_MAX_RANGES];
         /*
-         Virtual address of the [`Trip`] that module and layer share, the same in both worlds.
+         Virtual address, the same in both worlds, of the [`Trip`](super::Trip) that module and layer share.
          */
         uint64_t trip;
         /*
-         Virtual address of the last-level page table entry that maps `poke`: the layer points it at the page it repairs.
+         Virtual address of the last-level page-table entry that maps `poke`. The layer points this entry at the page
+         that it repairs.
          */
         uint64_t poke_entry;
         /*
-         Virtual address of one page without a translation of its own.
+         Virtual address of one page that has no translation of its own.
          */
         uint64_t poke;
         /*
-         Virtual address of the registers of the timer that guards the budget, 0 where the source has no such timer.
+         Virtual address of the registers of the timer that guards the budget, 0 if the tick source has no such timer.
          */
         uint64_t guard;
         /*
-         Byte offset of the guard's comparator in them.
+         Byte offset of the guard's comparator in these registers.
          */
         uint32_t guard_comparator;
         /*
-         Byte offset of the main counter in them.
+         Byte offset of the main counter in these registers.
          */
         uint32_t guard_counter;
         /*
-         Ticks of the main counter in a tick of the time-stamp counter, times 2^32.
+         Ticks of the main counter per tick of the time-stamp counter, times 2^32.
          */
         uint64_t guard_per_tsc;
         /*
-         Bytes of the cokernel's image, text only: where a kernel-mode cokernel can be cut off.
+         Bytes of text of the cokernel's image. Kernel-mode code can be cut off only there.
          */
         uint64_t cokernel_text_bytes;
         /*
-         Bytes of the cokernel's image, with its data.
+         Bytes of the cokernel's image including its data.
          */
         uint64_t cokernel_bytes;
         /*
-         How many of `pieces` are set.
+         Number of valid entries in `pieces`.
          */
         uint64_t piece_count;
         /*
@@ -1212,41 +1216,44 @@ struct kyozon_layer_entry {
          */
         struct kyozon_range pieces[KYOZON_MAX_RANGES];
         /*
-         How many of `tasks` are set.
+         Number of valid entries in `tasks`.
          */
         uint64_t task_count;
         /*
-         Task images: virtual address and bytes, not rounded.
+         Task images: virtual address, and bytes before rounding up to pages.
          */
         struct kyozon_range tasks[KYOZON_MAX_TASKS];
         /*
-         A number for the cokernel, from whoever loads it.
+         The operator's parameter for the cokernel.
          */
         uint64_t parameter;
         /*
-         1 where the tick comes from the real-time clock, whose interrupt must be acknowledged before it gives another.
+         1 if the real-time clock is the tick source: its interrupt must be acknowledged before it raises the next one.
          */
         uint64_t acknowledge;
         /*
-         Data for the cokernel from whoever loads it: virtual address and bytes, not rounded.
+         The operator's data for the cokernel: virtual address, and bytes before rounding up to pages.
          */
         struct kyozon_range data;
         /*
-         Virtual address of the `vmm::Mailbox`, 0 where there is no hypervisor.
+         Virtual address of the `vmm::Mailbox`, 0 if there is no hypervisor.
          */
         uint64_t mailbox;
         /*
-         Must be zero.
+         Zero.
          */
         uint64_t reserved;
 };
 
 /*
- What the layer tells the cokernel's `start`, by address in the first argument register.
+ What the layer passes to the cokernel's `start`, by address in the first argument register.
+
+ Functions use the System V calling convention. Those that return `i64` return 0 or more on success, else `REPAIR_*` or
+ `SERVICE_*`.
  */
 struct kyozon_boot_block {
         /*
-         [`LAYER_VERSION`].
+         [`LAYER_VERSION`](super::LAYER_VERSION).
          */
         uint32_t version;
         /*
@@ -1254,23 +1261,23 @@ struct kyozon_boot_block {
          */
         uint32_t mode;
         /*
-         Time-stamp counter ticks in a millisecond.
+         Time-stamp counter ticks per millisecond.
          */
         uint64_t tsc_khz;
         /*
-         Ticks a second.
+         Ticks per second.
          */
         uint32_t tick_hz;
         /*
-         Microseconds that one stop of Linux may last.
+         Microseconds that one trip may take before the layer cuts the cokernel off.
          */
         uint32_t budget_us;
         /*
-         Memory that the cokernel may use freely: virtual address.
+         Virtual address of the memory that the cokernel may use freely.
          */
         uint64_t memory;
         /*
-         Bytes of it.
+         Bytes of `memory`.
          */
         uint64_t memory_bytes;
         /*
@@ -1278,83 +1285,88 @@ struct kyozon_boot_block {
          */
         uint64_t idle;
         /*
-         `extern "C" fn(*mut Window) -> i64`: what of Linux's memory can be read.
+         `extern "C" fn(*mut Window) -> i64`: reports which ranges of Linux's memory can be read.
          */
         uint64_t linux_window;
         /*
-         `extern "C" fn(*const RepairRequest) -> i64`: `REPAIR_*`.
+         `extern "C" fn(*const RepairRequest) -> i64`: runs a repair transaction; returns `REPAIR_*`.
          */
         uint64_t linux_repair;
         /*
-         `extern "C" fn(*const Report) -> i64`: a line for the event ring and the serial line.
+         `extern "C" fn(*const Report) -> i64`: writes a line to the event ring and to the serial line.
          */
         uint64_t report;
         /*
-         `extern "C" fn(u64, *const CheckStatus) -> i64`: what `kyozon status` says of check number 0..[`MAX_CHECKS`].
+         `extern "C" fn(u64, *const CheckStatus) -> i64`: sets what `kyozon status` shows of the check with this index,
+         below [`MAX_CHECKS`](crate::events::MAX_CHECKS).
          */
         uint64_t publish;
         /*
-         `extern "C" fn(*const Handlers) -> i64`: where the cokernel wants to be entered.
+         `extern "C" fn(*const Handlers) -> i64`: sets the cokernel's entry points.
          */
         uint64_t handlers;
         /*
-         `extern "C" fn(*mut Frame) -> i64`: leaves for user mode; returns only to refuse. Selectors and flags of the
-         frame are set to what user mode may have.
+         `extern "C" fn(*mut Frame) -> i64`: enters user mode; returns only if it refuses. The layer forces the frame's
+         selectors and flags to values that user mode may have.
          */
         uint64_t enter_user;
         /*
-         CR3 at `start`.
+         CR3 when `start` is called.
          */
         uint64_t page_table;
         /*
-         Virtual address, read-only, of the page table at `page_table`; where there are 5 levels, of the level-4 table
-         of its entry 0 in the next page. An address space of the cokernel's own starts as a copy of these; it uses
-         level-4 entries that are zero here, and never the global bit.
+         Virtual address of a read-only view of the level-4 table. With 4 levels it is the table at `page_table`. With 5
+         levels the view shows the table at `page_table` and, in the next page, the level-4 table of its entry 0.
+
+         An address space that the cokernel makes starts as a copy of these tables. The cokernel uses level-4 entries that
+         are zero here, and never sets the global bit.
          */
         uint64_t tables;
         /*
-         4 or 5: levels of the page tables.
+         Levels of the page tables: 4 or 5.
          */
         uint32_t paging_levels;
         /*
-         How many entries `pieces` has.
+         Number of entries in `pieces`.
          */
         uint32_t piece_count;
         /*
-         Virtual address of [`Range`]s: the physical pieces of `memory`, in the order of their virtual addresses.
+         Virtual address of an array of [`Range`]: the physical pieces of `memory`, in the order of their virtual addresses.
          */
         uint64_t pieces;
         /*
-         Virtual address of [`Range`]s: the task images, virtual address and bytes each.
+         Virtual address of an array of [`Range`]: virtual address and bytes of each task image.
          */
         uint64_t tasks;
         /*
-         How many entries `tasks` has.
+         Number of entries in `tasks`.
          */
         uint64_t task_count;
         /*
-         A number from whoever loads the cokernel.
+         The operator's parameter.
          */
         uint64_t parameter;
         /*
-         Data from whoever loads the cokernel, read-only: virtual address and bytes. Nobody has checked it.
+         The operator's data, read-only: virtual address and bytes. The layer does not check its contents.
          */
         struct kyozon_range data;
 };
 
 /*
- Entry points of the cokernel. 0 leaves the layer's default: stop the cokernel and report.
+ Entry points of the cokernel. 0 keeps the layer's default: it stops the cokernel and reports the fault.
  */
 struct kyozon_handlers {
         /*
-         `extern "C" fn(*const TickEvent)`, on the cokernel's stack, only while it is in `idle` or in user mode: it notes
-         the tick and returns. Ticks that come at other times wait for the next `idle`, or for user mode. Alone, the CPU holds NMIs back
-         while it runs out of `idle`: the budget's guard follows when it has returned.
+         `extern "C" fn(*const TickEvent)`: records the tick and returns. It runs on the cokernel's stack, and only while
+         the cokernel is in `idle` or in user mode; ticks at other times wait for one of the two.
+
+         In mode alone the handler of a tick out of `idle` runs inside the NMI, so the CPU holds back further NMIs: the
+         guard's interrupt is delivered after the handler has returned.
          */
         uint64_t tick;
         /*
-         `extern "C" fn(*mut Frame)`: an exception or a tick (vector 2) that interrupted user mode, or `int 0x80`;
-         returning resumes the frame. CR2 is the exception's.
+         `extern "C" fn(*mut Frame)`: handles an exception or a tick (vector 2) that interrupted user mode, or `int 0x80`.
+         Returning resumes the frame. CR2 still holds the exception's address.
          */
         uint64_t user;
         /*
@@ -1364,31 +1376,32 @@ struct kyozon_handlers {
 };
 
 /*
- One tick. Ticks that fell together (the cokernel or firmware held the CPU) are one event with their number.
+ One tick. Ticks that could not be delivered one by one, because the cokernel or firmware held the CPU, become one
+ event that counts them.
  */
 struct kyozon_tick_event {
         /*
-         Number of this tick since load, counting the ones that fell together.
+         Number of this tick since load, including missed ticks.
          */
         uint64_t number;
         /*
-         How many were missed since the last event.
+         Ticks missed since the last event.
          */
         uint64_t missed;
         /*
-         Time-stamp counter when the tick was scheduled.
+         Time-stamp counter at which the tick was scheduled.
          */
         uint64_t scheduled_tsc;
         /*
-         Time-stamp counter at the first code of ours that the tick's NMI reached. Alone: in the gate's own stub, as
-         soon as registers are saved. Beside Linux: in the module's NMI handler, when Linux has called it. A tick that
-         came while the cokernel ran: when the layer looked at the clock, in every mode.
+         Time-stamp counter at Kyozon's first code for this tick. In mode alone: in the gate's stub, as soon as registers
+         are saved. Beside Linux: in the module's NMI handler, when Linux has called it. For a tick that arrived while the
+         cokernel ran, in every mode: when the layer read the clock.
          */
         uint64_t entered_tsc;
 };
 
 /*
- Interrupted state of a user task, as [`Handlers::user`] gets it. The order is that of the pushes.
+ Interrupted state of a user task, as [`Handlers::user`] receives it. The fields are in the order of the pushes.
  */
 struct kyozon_frame {
         uint64_t r15;
@@ -1424,7 +1437,7 @@ struct kyozon_fault {
          */
         uint32_t reason;
         /*
-         Must be zero.
+         Zero.
          */
         uint32_t reserved;
         /*
@@ -1442,8 +1455,10 @@ struct kyozon_fault {
 };
 
 /*
- State of Linux that changes only when the cokernel enters user mode. The layer saves it before the first such
- entry of a trip; it and the trampoline put it back at the trip's end.
+ The part of Linux's state that changes only when the cokernel enters user mode.
+
+ The layer saves it before the first entry to user mode in a trip. The layer and the trampoline restore it at the
+ trip's end.
  */
 struct kyozon_user_state {
         /*
@@ -1455,39 +1470,51 @@ struct kyozon_user_state {
          */
         uint64_t gs_base;
         /*
-         Selectors of DS, ES, FS, GS and of the local descriptor table.
+         DS selector.
          */
         uint16_t ds;
+        /*
+         ES selector.
+         */
         uint16_t es;
+        /*
+         FS selector.
+         */
         uint16_t fs;
+        /*
+         GS selector.
+         */
         uint16_t gs;
         /*
-         Must be zero.
+         Zero.
          */
         uint16_t reserved;
+        /*
+         Selector of the local descriptor table.
+         */
         uint16_t ldt;
         /*
-         `USER_*`, for the trampoline: what it puts back.
+         `USER_*`: what the trampoline has to restore.
          */
         uint32_t switched;
 };
 
 /*
- One stop of Linux: what module, trampoline and layer tell each other on the way in and out.
+ One trip, that is one interruption of Linux: what module, trampoline and layer tell each other on the way in and out.
 
- The module's data, mapped at the same address in both worlds.
+ It lies in the module's data and is mapped at the same address in both worlds. Each field names its writer.
  */
 struct kyozon_trip {
         /*
-         Module: the tick that this trip is for; the cokernel's tick handler gets it as it stands.
+         Module: the tick that caused this trip. The layer passes it unchanged to the cokernel's tick handler.
          */
         struct kyozon_tick_event event;
         /*
-         Module: time-stamp counter when the budget is spent.
+         Module: time-stamp counter at which the budget is spent.
          */
         uint64_t deadline_tsc;
         /*
-         Module, then layer: time-stamp counter when the guard interrupts.
+         Module, then layer: time-stamp counter at which the guard interrupts.
          */
         uint64_t guard_tsc;
         /*
@@ -1495,31 +1522,33 @@ struct kyozon_trip {
          */
         uint64_t next_tsc;
         /*
-         Module: time-stamp counter ticks from tick to tick.
+         Module: time-stamp counter ticks per period.
          */
         uint64_t period_tsc;
         /*
-         Layer: `TRIP_*`. The module sets [`TRIP_IDLE`] before it enters.
+         Layer: `TRIP_*`. The module sets [`TRIP_IDLE`] before it enters the layer.
          */
         uint32_t result;
         /*
-         Layer: ticks that were delivered while the cokernel ran.
+         Layer: number of ticks that it delivered while the cokernel ran.
          */
         uint32_t ticks_inside;
         /*
-         Module: how many interrupts of the guard may come that were on their way before it was armed for this trip.
+         Module: number of guard interrupts that may still arrive although they were raised before the guard was armed
+         for this trip.
          */
         uint32_t stale;
         /*
-         Whether the other CPUs stand still: a `PARKED_*` in the low 2 bits, the number of the round in the rest.
+         Module and layer: whether the other CPUs are parked: `PARKED_*` in the low 2 bits, the number of the round in the
+         other bits.
          */
         uint32_t parked;
         /*
-         Layer: non-maskable interrupts that came while the cokernel ran and are not ours.
+         Layer: number of non-maskable interrupts that arrived while the cokernel ran and came from neither tick nor guard.
          */
         uint32_t foreign;
         /*
-         Trampoline: non-maskable interrupts that came while the worlds were being switched.
+         Trampoline: number of non-maskable interrupts that arrived during a world switch.
          */
         uint32_t in_transit;
         /*
@@ -1531,29 +1560,29 @@ struct kyozon_trip {
          */
         uint32_t machine_check;
         /*
-         Layer: address of its code for non-maskable interrupts, entered as from the gate.
+         Layer: address of its handler of non-maskable interrupts, entered as from the gate.
          */
         uint64_t nmi_entry;
         /*
-         Layer: address of its code for machine checks, entered as from the gate.
+         Layer: address of its machine-check handler, entered as from the gate.
          */
         uint64_t machine_check_entry;
         /*
-         Layer: why it was stopped, or where it was last cut off.
+         Layer: why it stopped the cokernel, or where it last cut it off.
          */
         struct kyozon_fault fault;
         /*
-         Layer: what it has to put back before Linux runs.
+         Layer: what has to be restored before Linux continues.
          */
         struct kyozon_user_state user;
         /*
-         Must be zero.
+         Zero.
          */
         uint64_t reserved;
 };
 
 /*
- A line for whoever watches.
+ One line for the operator.
  */
 struct kyozon_report {
         /*
@@ -1561,7 +1590,7 @@ struct kyozon_report {
          */
         uint32_t kind;
         /*
-         Kind-specific number.
+         A number whose meaning depends on `kind`.
          */
         uint32_t code;
         /*
@@ -1569,21 +1598,21 @@ struct kyozon_report {
          */
         uint64_t text;
         /*
-         Bytes of it, at most [`REPORT_BYTES`].
+         Bytes of text, at most [`REPORT_BYTES`].
          */
         uint64_t bytes;
 };
 
 /*
- Readable memory of Linux: [`WINDOW_BASE`] plus each range.
+ Linux's readable memory. Each range can be read at [`WINDOW_BASE`](super::WINDOW_BASE) plus its physical address.
  */
 struct kyozon_window {
         /*
-         How many of `ram` are set.
+         Number of valid entries in `ram`.
          */
         uint64_t count;
         /*
-         System RAM, ascending.
+         System RAM, in ascending order.
          */
         struct kyozon_range ram[KYOZON_MAX_RANGES];
 };
@@ -1597,25 +1626,25 @@ struct kyozon_repair_word {
          */
         uint64_t address;
         /*
-         What must stand there, or nothing is written.
+         The value that memory must hold; if any word differs, the layer writes none.
          */
         uint64_t expected;
         /*
-         What is written.
+         The value to write.
          */
         uint64_t value;
 };
 
 /*
- A transaction: all words are written, or none.
+ A repair transaction: the layer writes all words or none.
  */
 struct kyozon_repair_request {
         /*
-         How many of `words` are meant, 1..=16.
+         Number of valid entries in `words`, 1..=16.
          */
         uint64_t count;
         /*
-         The words; addresses differ from each other.
+         The words, each with another address.
          */
         struct kyozon_repair_word words[KYOZON_MAX_REPAIR_WORDS];
 };

@@ -1,0 +1,137 @@
+//! What the layer tells the cokernel, and where the cokernel wants to be entered.
+
+use super::Range;
+use crate::assert_size;
+
+/// What the layer passes to the cokernel's `start`, by address in the first argument register.
+///
+/// Functions use the System V calling convention. Those that return `i64` return 0 or more on success, else `REPAIR_*` or
+/// `SERVICE_*`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct BootBlock {
+    /// [`LAYER_VERSION`](super::LAYER_VERSION).
+    pub version: u32,
+    /// `MODE_*`.
+    pub mode: u32,
+    /// Time-stamp counter ticks per millisecond.
+    pub tsc_khz: u64,
+    /// Ticks per second.
+    pub tick_hz: u32,
+    /// Microseconds that one trip may take before the layer cuts the cokernel off.
+    pub budget_us: u32,
+    /// Virtual address of the memory that the cokernel may use freely.
+    pub memory: u64,
+    /// Bytes of `memory`.
+    pub memory_bytes: u64,
+    /// `extern "C" fn()`: gives the CPU back; returns at a later tick. See [`TickEvent`].
+    pub idle: u64,
+    /// `extern "C" fn(*mut Window) -> i64`: reports which ranges of Linux's memory can be read.
+    pub linux_window: u64,
+    /// `extern "C" fn(*const RepairRequest) -> i64`: runs a repair transaction; returns `REPAIR_*`.
+    pub linux_repair: u64,
+    /// `extern "C" fn(*const Report) -> i64`: writes a line to the event ring and to the serial line.
+    pub report: u64,
+    /// `extern "C" fn(u64, *const CheckStatus) -> i64`: sets what `kyozon status` shows of the check with this index,
+    /// below [`MAX_CHECKS`](crate::events::MAX_CHECKS).
+    pub publish: u64,
+    /// `extern "C" fn(*const Handlers) -> i64`: sets the cokernel's entry points.
+    pub handlers: u64,
+    /// `extern "C" fn(*mut Frame) -> i64`: enters user mode; returns only if it refuses. The layer forces the frame's
+    /// selectors and flags to values that user mode may have.
+    pub enter_user: u64,
+    /// CR3 when `start` is called.
+    pub page_table: u64,
+    /// Virtual address of a read-only view of the level-4 table. With 4 levels it is the table at `page_table`. With 5
+    /// levels the view shows the table at `page_table` and, in the next page, the level-4 table of its entry 0.
+    ///
+    /// An address space that the cokernel makes starts as a copy of these tables. The cokernel uses level-4 entries that
+    /// are zero here, and never sets the global bit.
+    pub tables: u64,
+    /// Levels of the page tables: 4 or 5.
+    pub paging_levels: u32,
+    /// Number of entries in `pieces`.
+    pub piece_count: u32,
+    /// Virtual address of an array of [`Range`]: the physical pieces of `memory`, in the order of their virtual addresses.
+    pub pieces: u64,
+    /// Virtual address of an array of [`Range`]: virtual address and bytes of each task image.
+    pub tasks: u64,
+    /// Number of entries in `tasks`.
+    pub task_count: u64,
+    /// The operator's parameter.
+    pub parameter: u64,
+    /// The operator's data, read-only: virtual address and bytes. The layer does not check its contents.
+    pub data: Range,
+}
+assert_size!(BootBlock, 168);
+
+/// Code selector of user mode.
+pub const USER_CODE_SELECTOR: u64 = 0x33;
+/// Stack and data selector of user mode.
+pub const USER_DATA_SELECTOR: u64 = 0x2b;
+
+/// Entry points of the cokernel. 0 keeps the layer's default: it stops the cokernel and reports the fault.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Handlers {
+    /// `extern "C" fn(*const TickEvent)`: records the tick and returns. It runs on the cokernel's stack, and only while
+    /// the cokernel is in `idle` or in user mode; ticks at other times wait for one of the two.
+    ///
+    /// In mode alone the handler of a tick out of `idle` runs inside the NMI, so the CPU holds back further NMIs: the
+    /// guard's interrupt is delivered after the handler has returned.
+    pub tick: u64,
+    /// `extern "C" fn(*mut Frame)`: handles an exception or a tick (vector 2) that interrupted user mode, or `int 0x80`.
+    /// Returning resumes the frame. CR2 still holds the exception's address.
+    pub user: u64,
+    /// Top of the stack that the CPU switches to when user mode is interrupted.
+    pub user_stack: u64,
+}
+assert_size!(Handlers, 24);
+
+/// One tick. Ticks that could not be delivered one by one, because the cokernel or firmware held the CPU, become one
+/// event that counts them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TickEvent {
+    /// Number of this tick since load, including missed ticks.
+    pub number: u64,
+    /// Ticks missed since the last event.
+    pub missed: u64,
+    /// Time-stamp counter at which the tick was scheduled.
+    pub scheduled_tsc: u64,
+    /// Time-stamp counter at Kyozon's first code for this tick. In mode alone: in the gate's stub, as soon as registers
+    /// are saved. Beside Linux: in the module's NMI handler, when Linux has called it. For a tick that arrived while the
+    /// cokernel ran, in every mode: when the layer read the clock.
+    pub entered_tsc: u64,
+}
+assert_size!(TickEvent, 32);
+
+/// Interrupted state of a user task, as [`Handlers::user`] receives it. The fields are in the order of the pushes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // each field is the register of its name
+pub struct Frame {
+    pub r15: u64,
+    pub r14: u64,
+    pub r13: u64,
+    pub r12: u64,
+    pub rbp: u64,
+    pub rbx: u64,
+    pub r11: u64,
+    pub r10: u64,
+    pub r9: u64,
+    pub r8: u64,
+    pub rax: u64,
+    pub rcx: u64,
+    pub rdx: u64,
+    pub rsi: u64,
+    pub rdi: u64,
+    pub vector: u64,
+    pub error: u64,
+    pub rip: u64,
+    pub cs: u64,
+    pub rflags: u64,
+    pub rsp: u64,
+    pub ss: u64,
+}
+assert_size!(Frame, 176);

@@ -1,0 +1,72 @@
+//! The layer's services for the cokernel: report a line, read Linux's memory, repair it.
+
+use super::{Range, MAX_RANGES};
+use crate::assert_size;
+
+/// Maximum bytes of text in a [`Report`].
+pub const REPORT_BYTES: u64 = 256;
+/// Maximum number of words in one repair transaction.
+pub const MAX_REPAIR_WORDS: usize = 16;
+
+/// One line for the operator.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Report {
+    /// `EVENT_*` of the event ring.
+    pub kind: u32,
+    /// A number whose meaning depends on `kind`.
+    pub code: u32,
+    /// Virtual address of the text, in the cokernel's memory.
+    pub text: u64,
+    /// Bytes of text, at most [`REPORT_BYTES`].
+    pub bytes: u64,
+}
+assert_size!(Report, 24);
+
+/// Linux's readable memory. Each range can be read at [`WINDOW_BASE`](super::WINDOW_BASE) plus its physical address.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Number of valid entries in `ram`.
+    pub count: u64,
+    /// System RAM, in ascending order.
+    pub ram: [Range; MAX_RANGES],
+}
+assert_size!(Window, 8 + 16 * MAX_RANGES);
+
+/// One word of a repair.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RepairWord {
+    /// Physical address in Linux's System RAM, a multiple of 8.
+    pub address: u64,
+    /// The value that memory must hold; if any word differs, the layer writes none.
+    pub expected: u64,
+    /// The value to write.
+    pub value: u64,
+}
+assert_size!(RepairWord, 24);
+
+/// A repair transaction: the layer writes all words or none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RepairRequest {
+    /// Number of valid entries in `words`, 1..=16.
+    pub count: u64,
+    /// The words, each with another address.
+    pub words: [RepairWord; MAX_REPAIR_WORDS],
+}
+assert_size!(RepairRequest, 8 + 24 * MAX_REPAIR_WORDS);
+
+/// All words were written.
+pub const REPAIR_DONE: i64 = 0;
+/// A word did not hold its expected value. Nothing was written.
+pub const REPAIR_CHANGED: i64 = -1;
+/// The request is malformed: its count, an alignment, a repeated address or one outside System RAM. Nothing was written.
+pub const REPAIR_INVALID: i64 = -2;
+/// The other CPUs could not be parked in time. Nothing was written.
+pub const REPAIR_BUSY: i64 = -3;
+/// An argument of a service is an address outside the cokernel's memory, or a number out of range.
+pub const SERVICE_BAD_ADDRESS: i64 = -4;
+/// The service does not exist in this mode: no Linux runs beside a cokernel that runs alone.
+pub const SERVICE_UNAVAILABLE: i64 = -5;
