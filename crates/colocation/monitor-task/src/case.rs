@@ -1,4 +1,4 @@
-//! A finding from its first line to its repair.
+//! An open finding, from its first report to its repair.
 
 use crate::system::System;
 use alloc::format;
@@ -9,29 +9,29 @@ use kyozon_abi::layer::{
 };
 use kyozon_monitor::finding::{Finding, Repair};
 
-/// Ticks for which a transaction is tried before the next look at the finding has to bring another.
+/// Ticks for which a transaction is tried; after them, only a new confirmation of the finding brings another.
 const MAX_TRIES: u32 = 100;
 
-/// What was found, and what is being done about it.
+/// An open finding and the repairs that remain.
 pub struct Case {
     what: String,
     address: u64,
     symbol: String,
-    /// Transactions that are still to be done, the last one first.
+    /// The remaining transactions in reverse order: the next one is last.
     repairs: Vec<Repair>,
     tries: u32,
-    /// The operator was told that it cannot be undone.
+    /// A note has reported that the finding cannot be repaired.
     given_up: bool,
 }
 
-/// How a case goes on.
+/// The state of a case after one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All of it was put back.
+    /// All transactions are done.
     Repaired,
-    /// Nothing more can be done, for this reason.
+    /// The finding cannot be repaired, for this reason.
     Refused(&'static str),
-    /// Later.
+    /// A transaction remains; try again at a later tick.
     Waits,
 }
 
@@ -45,30 +45,30 @@ impl Case {
         case
     }
 
-    /// Whether `finding` is this one again.
+    /// Whether `finding` is a new confirmation of this case.
     pub fn matches(&self, finding: &Finding) -> bool {
         self.address == finding.address && self.what == finding.what
     }
 
-    /// It was seen again: what would undo it may be something else by now.
+    /// Replaces the remaining transactions after a new confirmation, whose repair may differ.
     pub fn renew(&mut self, mut repairs: Vec<Repair>) {
         repairs.reverse();
         self.repairs = repairs;
         self.tries = 0;
     }
 
-    /// Tries what comes next.
+    /// Tries the next transaction.
     pub fn advance(&mut self, system: &mut impl System) -> Outcome {
         if self.given_up {
             return Outcome::Waits;
         }
         let Some(repair) = self.repairs.last() else {
             self.given_up = true;
-            return Outcome::Refused("nothing is known that would undo it");
+            return Outcome::Refused("no repair is known");
         };
         let Some(request) = request(repair) else {
             self.given_up = true;
-            return Outcome::Refused("it takes more words than one transaction has");
+            return Outcome::Refused("the repair needs more than 16 words");
         };
         match system.repair(&request) {
             REPAIR_DONE => {
@@ -79,7 +79,7 @@ impl Case {
                 self.tries = 0;
                 Outcome::Waits
             }
-            // Linux holds a lock, or has changed something; the other CPUs did not come.
+            // Linux holds a lock or has changed a word, or the other CPUs missed the rendezvous.
             REPAIR_CHANGED | REPAIR_BUSY if self.tries < MAX_TRIES => {
                 self.tries += 1;
                 Outcome::Waits
@@ -87,23 +87,23 @@ impl Case {
             REPAIR_CHANGED | REPAIR_BUSY => Outcome::Waits,
             _ => {
                 self.given_up = true;
-                Outcome::Refused("the layer refuses the transaction")
+                Outcome::Refused("the layer rejected the transaction")
             }
         }
     }
 
-    /// Whether a transaction is to be tried at this tick.
+    /// Whether a transaction should be tried at this tick.
     pub fn is_open(&self) -> bool {
         !self.given_up && self.tries < MAX_TRIES
     }
 
-    /// Its name in lines: what and where.
+    /// The case in report lines: kind and symbol.
     pub fn name(&self) -> String {
         format!("{}: {}", self.what, self.symbol)
     }
 }
 
-/// The layer's form of a transaction; none where it has too many words.
+/// The layer's form of a transaction; `None` if it has more than [`MAX_REPAIR_WORDS`] words.
 fn request(repair: &Repair) -> Option<RepairRequest> {
     let mut words = [RepairWord::default(); MAX_REPAIR_WORDS];
     words.get_mut(..repair.words.len())?.copy_from_slice(&repair.words);

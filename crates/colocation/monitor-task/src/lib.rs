@@ -1,12 +1,12 @@
-//! The user-mode server around `monitor`: slices its work by ticks, tells of findings, undoes them.
+//! The user-mode server around `monitor`: divides its work into one slice per tick, reports findings and repairs them.
 //!
 //! Invariants:
 //!
-//! 1. Each check is stepped at most once a tick: one step is one look, and Linux must have run in between.
-//! 2. A finding is told once, when it is first confirmed. Its repair is tried again as long as it stands.
-//! 3. What does not fit the slice of this tick waits for the next.
+//! 1. Each check is stepped at most once per tick: one step is one look, and Linux must have run in between.
+//! 2. A finding is reported once, when it is first confirmed. Its repair is retried for as long as it is found.
+//! 3. Work that does not fit into this tick's slice waits for the next tick.
 //!
-//! Must not know: how a check works, who runs it, where Linux's memory comes from.
+//! Must not know: how a check works, what runs this server, where Linux's memory comes from.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! The monitor's task.
+//! The monitor as a task of the microkernel.
 //!
-//! The loader's data is the profile of the Linux beside it; its number is `MONITOR_*`.
+//! The loader passes the profile of the running Linux as data and the `MONITOR_*` flags as parameter.
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]
@@ -21,9 +21,9 @@ mod image {
     use kyozon_task::data::{self, LinuxMemory};
     use kyozon_task::{clock, linux, report, StartInfo};
 
-    /// Parts of 100 of the budget that a slice takes; the rest is for the way in and out, and for a page that has begun.
+    /// Percentage of the budget that a slice takes; the rest covers entry, exit and the page being compared at the end.
     const SLICE: u64 = 90;
-    /// Parts of 100 of a slice for the tasks; text gets the rest.
+    /// Percentage of a slice for the check `tasks`; `text` gets the rest.
     const TASKS_SHARE: u64 = 25;
 
     kyozon_task::main!(run);
@@ -54,27 +54,27 @@ mod image {
     }
 
     fn run(info: &'static StartInfo) {
-        if let Err(why) = watch(info) {
-            let _ = report!("the monitor stops: {why}");
+        if let Err(error) = watch(info) {
+            let _ = report!("monitoring stopped: {error}");
         }
     }
 
     fn watch(info: &'static StartInfo) -> Result<(), alloc::string::String> {
         use alloc::string::ToString;
-        let memory = Memory(LinuxMemory::open().map_err(|why| why.to_string())?);
-        let profile = Profile::decode(data::loaded(info)).map_err(|why| why.to_string())?;
+        let memory = Memory(LinuxMemory::open().map_err(|error| error.to_string())?);
+        let profile = Profile::decode(data::loaded(info)).map_err(|error| error.to_string())?;
         let kernel = Kernel::new(&profile, &memory);
         let mut server = Server::new(info.parameter & MONITOR_REPORT_ONLY == 0);
-        for (check, share) in checks(&profile).map_err(|why| why.to_string())? {
+        for (check, share) in checks(&profile).map_err(|error| error.to_string())? {
             server.add(check, share);
         }
         let budget = u64::from(info.budget_us) * info.tsc_khz / 1000;
         let slice = budget * SLICE / 100;
         let away = (info.tsc_khz * 1000 / u64::from(info.tick_hz.max(1))).saturating_sub(budget);
-        let _ = report!("the monitor watches Linux {}", profile.release());
+        let _ = report!("monitoring Linux {}", profile.release());
         loop {
-            let tick = linux::wait_tick().map_err(|why| why.to_string())?;
-            // A step that one budget was not enough for was cut off, and went on at the next tick.
+            let tick = linux::wait_tick().map_err(|error| error.to_string())?;
+            // A step that outlasted its budget was cut off and resumed at the next tick.
             server.exclude_time_away(tick.missed.saturating_mul(away));
             server.tick(&kernel, &mut Microkernel, tick.entered_tsc, slice);
         }

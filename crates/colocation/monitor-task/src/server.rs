@@ -1,4 +1,4 @@
-//! The loop body: what is done at one tick.
+//! The work of one tick.
 
 use crate::case::{Case, Outcome};
 use crate::system::System;
@@ -13,31 +13,31 @@ use kyozon_monitor::finding::Finding;
 use kyozon_monitor::kernel::Kernel;
 use kyozon_monitor::memory::KernelMemory;
 
-/// Most findings that are kept in mind at a time. More are told, but not repaired.
+/// Maximum number of open findings per check. Further ones are reported, but not repaired.
 const MAX_CASES: usize = 64;
-/// Transactions that are tried at one tick.
+/// Transactions tried per check and tick.
 const REPAIRS_PER_TICK: usize = 4;
 
-/// A check with its share of a slice and its figures.
+/// A check with its share of a slice and its statistics.
 struct CheckEntry<M> {
     check: Box<dyn Check<M>>,
-    /// Of 100 parts of a slice.
+    /// Percentage of a slice.
     share: u64,
     status: CheckStatus,
-    /// Time that the pass under way has taken.
+    /// Time taken by the current pass so far.
     pass_tsc: u64,
-    /// Time that the last step took, from its begin to its end.
+    /// Time taken by the last step, including time in which other code had the CPU.
     last_step_tsc: u64,
     cases: Vec<Case>,
 }
 
-/// Checks, and what they have found.
+/// The checks and their open findings.
 pub struct Server<M> {
     entries: Vec<CheckEntry<M>>,
     repairs: bool,
 }
 
-/// Deadline a moment.
+/// A budget that ends at a value of the time-stamp counter.
 struct Deadline<'a, S> {
     system: &'a S,
     end: u64,
@@ -50,13 +50,13 @@ impl<S: System> Budget for Deadline<'_, S> {
 }
 
 impl<M: KernelMemory> Server<M> {
-    /// Without checks. Findings are undone if `repairs`.
+    /// A server without checks. It repairs findings if `repairs` is true.
     pub fn new(repairs: bool) -> Self {
         Self { entries: Vec::new(), repairs }
     }
 
-    /// Adds a check that gets `share` of 100 parts of each slice, and what those before it left. At most
-    /// [`MAX_CHECKS`]; one more is not taken.
+    /// Adds a check that gets `share` percent of each slice, plus the time that the checks before it left unused.
+    /// Beyond [`MAX_CHECKS`] checks the call has no effect.
     pub fn add(&mut self, check: Box<dyn Check<M>>, share: u64) {
         if self.entries.len() == MAX_CHECKS {
             return;
@@ -75,7 +75,8 @@ impl<M: KernelMemory> Server<M> {
         });
     }
 
-    /// The last tick was not enough for what was begun at it: for `tsc` time-stamp ticks of it others had the CPU.
+    /// Excludes `tsc` time-stamp ticks from the statistics of the longest last step: that step was cut off at the end
+    /// of its tick, and other code had the CPU for so long.
     pub fn exclude_time_away(&mut self, tsc: u64) {
         if let Some(entry) = self.entries.iter_mut().max_by_key(|entry| entry.last_step_tsc) {
             let away = tsc.min(entry.last_step_tsc);
@@ -85,8 +86,8 @@ impl<M: KernelMemory> Server<M> {
         }
     }
 
-    /// One tick: `began` is when, `slice` how long it may take, both in time-stamp ticks. What was found at earlier ticks
-    /// is undone first: the checks take all the time there is.
+    /// Handles a tick that began at `began` and may take `slice`, both in time-stamp ticks. Repairs of earlier findings
+    /// go first, since the checks use up the whole slice.
     pub fn tick<S: System>(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -95,30 +96,30 @@ impl<M: KernelMemory> Server<M> {
         slice: u64,
     ) {
         if self.repairs {
-            for (number, entry) in self.entries.iter_mut().enumerate() {
-                entry.repair(system, number);
+            for (index, entry) in self.entries.iter_mut().enumerate() {
+                entry.repair(system, index);
             }
         }
         let mut shares = 0;
-        for (number, entry) in self.entries.iter_mut().enumerate() {
+        for (index, entry) in self.entries.iter_mut().enumerate() {
             shares += entry.share;
             let until = began.wrapping_add(slice * shares.min(100) / 100);
-            let findings = entry.step(kernel, system, until, number);
+            let findings = entry.step(kernel, system, until, index);
             for finding in findings {
-                entry.add_finding(finding, system, number, self.repairs);
+                entry.add_finding(finding, system, index, self.repairs);
             }
         }
     }
 }
 
 impl<M: KernelMemory> CheckEntry<M> {
-    /// One step of the check, and what it has found.
+    /// Runs one step of the check and returns its findings.
     fn step<S: System>(
         &mut self,
         kernel: &Kernel<'_, M>,
         system: &mut S,
         end: u64,
-        number: usize,
+        index: usize,
     ) -> Vec<Finding> {
         let mut findings = Vec::new();
         let start = system.now();
@@ -138,9 +139,9 @@ impl<M: KernelMemory> CheckEntry<M> {
             self.status.items = items;
             self.status.pass_tsc = core::mem::take(&mut self.pass_tsc);
             self.status.last_tsc = now;
-            // What nobody has found again is no longer so.
+            // A finding that a whole pass did not confirm again no longer exists.
             self.cases.retain(Case::is_open);
-            system.publish(number, &self.status);
+            system.publish(index, &self.status);
         }
         findings
     }
@@ -149,7 +150,7 @@ impl<M: KernelMemory> CheckEntry<M> {
         &mut self,
         finding: Finding,
         system: &mut impl System,
-        number: usize,
+        index: usize,
         repairs: bool,
     ) {
         if let Some(known) = self.cases.iter_mut().find(|case| case.matches(&finding)) {
@@ -157,16 +158,16 @@ impl<M: KernelMemory> CheckEntry<M> {
             return;
         }
         self.status.findings += 1;
-        report(system, EVENT_FINDING, number, &line(&finding));
-        system.publish(number, &self.status);
+        report(system, EVENT_FINDING, index, &line(&finding));
+        system.publish(index, &self.status);
         if self.cases.len() < MAX_CASES {
             self.cases.push(Case::new(finding));
         } else if repairs {
-            report(system, EVENT_NOTE, number, "too many findings at a time: not repaired");
+            report(system, EVENT_NOTE, index, "too many open findings: not repaired");
         }
     }
 
-    fn repair(&mut self, system: &mut impl System, number: usize) {
+    fn repair(&mut self, system: &mut impl System, index: usize) {
         let mut tried = 0;
         let mut at = 0;
         while at < self.cases.len() && tried < REPAIRS_PER_TICK {
@@ -178,37 +179,41 @@ impl<M: KernelMemory> CheckEntry<M> {
             tried += 1;
             match case.advance(system) {
                 Outcome::Waits => at += 1,
-                Outcome::Refused(why) => {
-                    let line = format!("{}: not undone: {why}", case.name());
-                    report(system, EVENT_NOTE, number, &line);
+                Outcome::Refused(reason) => {
+                    let line = format!("{}: not repaired: {reason}", case.name());
+                    report(system, EVENT_NOTE, index, &line);
                     at += 1;
                 }
                 Outcome::Repaired => {
-                    let line = format!("{}: undone", case.name());
+                    let line = format!("{}: repaired", case.name());
                     self.cases.remove(at);
                     self.status.repairs += 1;
-                    report(system, EVENT_REPAIR, number, &line);
-                    system.publish(number, &self.status);
+                    report(system, EVENT_REPAIR, index, &line);
+                    system.publish(index, &self.status);
                 }
             }
         }
     }
 }
 
-/// A finding in one line.
+/// The line that reports a finding.
 fn line(finding: &Finding) -> String {
     let Finding { what, address, symbol, owner, expected, found, .. } = finding;
-    let owner = if owner == "nobody" { String::new() } else { format!("; it belongs to {owner}") };
-    format!("{what}: {symbol} at {address:#x}: expected {expected}, found {found}{owner}")
+    let owner = if owner == "nobody" { String::new() } else { format!("; leads to {owner}") };
+    let found = match expected.as_str() {
+        "" => found.clone(),
+        expected => format!("expected {expected}, found {found}"),
+    };
+    format!("{what}: {symbol} at {address:#x}: {found}{owner}")
 }
 
-/// What is longer than a line is cut.
-fn report(system: &mut impl System, kind: u32, number: usize, line: &str) {
+/// Reports `line`, cut to the length of a report.
+fn report(system: &mut impl System, kind: u32, index: usize, line: &str) {
     let mut end = line.len().min(REPORT_BYTES as usize);
     while !line.is_char_boundary(end) {
         end -= 1;
     }
-    system.report(kind, number as u32, &line[..end]);
+    system.report(kind, index as u32, &line[..end]);
 }
 
 #[cfg(test)]

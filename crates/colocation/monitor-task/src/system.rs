@@ -1,4 +1,4 @@
-//! What the server needs of the world.
+//! The services that the server needs from its surroundings.
 
 use kyozon_abi::events::CheckStatus;
 use kyozon_abi::layer::RepairRequest;
@@ -7,10 +7,10 @@ use kyozon_abi::layer::RepairRequest;
 pub trait System {
     /// The time-stamp counter.
     fn now(&self) -> u64;
-    /// A line of kind `EVENT_*` about check number `check`.
+    /// Reports `line`, of kind `EVENT_*`, about check number `check`.
     fn report(&mut self, kind: u32, check: u32, line: &str);
-    /// What is said of check number `check`.
+    /// Publishes the status of check number `check`.
     fn publish(&mut self, check: usize, status: &CheckStatus);
-    /// A transaction: `REPAIR_*`.
+    /// Runs a transaction and returns its result, `REPAIR_*`.
     fn repair(&mut self, request: &RepairRequest) -> i64;
 }

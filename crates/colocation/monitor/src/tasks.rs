@@ -56,11 +56,11 @@ pub(crate) mod view {
     pub const CGROUP: u8 = 32;
     /// Each with its name.
     pub const NAMES: [(u8, &str); 6] = [
-        (TASKS, "the list of processes"),
-        (THREADS, "its process's list of threads"),
-        (GROUP, "its process's ring of threads"),
-        (PID, "the index of process numbers"),
-        (TGID, "its number's list of processes"),
+        (TASKS, "the process list"),
+        (THREADS, "its process's thread list"),
+        (GROUP, "its process's thread_group list"),
+        (PID, "the PID index"),
+        (TGID, "its PID's process list"),
         (CGROUP, "its control group"),
     ];
 }

@@ -19,7 +19,7 @@ impl KernelMemory for Nothing {
     }
 }
 
-/// A world whose clock goes on by one at each look, and whose layer answers what it is told to.
+/// A system whose clock advances by one per reading and whose layer gives scripted answers.
 #[derive(Default)]
 struct Fake {
     now: Cell<u64>,
@@ -46,7 +46,7 @@ impl System for Fake {
     }
 }
 
-/// What a check does at its next steps, the last one first.
+/// The results of a check's next steps; the next one is last.
 type Script = Rc<RefCell<Vec<(Vec<Finding>, Step)>>>;
 
 struct Scripted(Script, Rc<Cell<u32>>);
@@ -76,7 +76,7 @@ fn finding(address: u64, words: usize) -> Finding {
     Finding {
         what: "hidden process".into(),
         address,
-        symbol: "evil, number 7".into(),
+        symbol: "evil, pid 7".into(),
         owner: "nobody".into(),
         expected: "in the list".into(),
         found: "not there".into(),
@@ -114,7 +114,7 @@ impl Bench {
 }
 
 #[test]
-fn a_finding_is_told_once_and_undone() {
+fn finding_is_reported_once_and_repaired() {
     let mut b = Bench::new(true);
     // Linux holds a lock at first.
     b.system.answers = vec![REPAIR_DONE, REPAIR_CHANGED, REPAIR_CHANGED];
@@ -124,7 +124,7 @@ fn a_finding_is_told_once_and_undone() {
         [(
             EVENT_FINDING,
             0,
-            "hidden process: evil, number 7 at 0x100: expected in the list, found not there".into()
+            "hidden process: evil, pid 7 at 0x100: expected in the list, found not there".into()
         )]
     );
     b.tick(vec![finding(0x100, 2)], Step::Spent);
@@ -139,7 +139,7 @@ fn a_finding_is_told_once_and_undone() {
 }
 
 #[test]
-fn time_that_others_had_is_not_counted() {
+fn time_of_other_code_is_excluded() {
     let mut b = Bench::new(true);
     b.tick(vec![], Step::Spent);
     let took = b.server.entries[0].status.total_tsc;
@@ -153,7 +153,7 @@ fn time_that_others_had_is_not_counted() {
 }
 
 #[test]
-fn report_only_leaves_linux_alone() {
+fn report_only_repairs_nothing() {
     let mut b = Bench::new(false);
     b.tick(vec![finding(0x100, 1)], Step::Spent);
     b.tick(vec![finding(0x100, 1)], Step::Done(1));
@@ -162,7 +162,7 @@ fn report_only_leaves_linux_alone() {
 }
 
 #[test]
-fn what_cannot_be_undone_is_said_once() {
+fn failed_repair_is_noted_once() {
     let mut b = Bench::new(true);
     b.system.answers = vec![REPAIR_INVALID];
     b.tick(
@@ -181,7 +181,7 @@ fn what_cannot_be_undone_is_said_once() {
 }
 
 #[test]
-fn a_lock_that_is_never_free_ends_the_tries_until_the_next_look() {
+fn tries_end_until_the_next_confirmation() {
     let mut b = Bench::new(true);
     b.system.answers = vec![REPAIR_CHANGED; 1000];
     b.tick(vec![finding(0x100, 1)], Step::Spent);
@@ -197,7 +197,7 @@ fn a_lock_that_is_never_free_ends_the_tries_until_the_next_look() {
 }
 
 #[test]
-fn a_flood_of_findings_takes_bounded_memory_and_time() {
+fn many_findings_take_bounded_memory_and_time() {
     let mut b = Bench::new(true);
     let flood = (1..=200).map(|n| finding(n * 0x100, 1)).collect();
     b.tick(flood, Step::Spent);
@@ -210,7 +210,7 @@ fn a_flood_of_findings_takes_bounded_memory_and_time() {
 }
 
 #[test]
-fn shares_bound_each_check() {
+fn each_check_keeps_to_its_share() {
     let mut server = Server::new(true);
     let (first, second) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
     server.add(Box::new(Scripted(Script::default(), first.clone())), 25);
@@ -224,7 +224,7 @@ fn shares_bound_each_check() {
 }
 
 #[test]
-fn long_lines_are_cut_between_letters() {
+fn long_lines_are_cut_at_a_character() {
     let mut system = Fake::default();
     report(&mut system, EVENT_NOTE, 0, &"ü".repeat(200));
     assert_eq!(system.lines[0].2.len(), 256);

@@ -39,23 +39,25 @@ pub fn finding<M: KernelMemory>(
     let process = match task {
         Some(task) if !task.is_leader() => {
             let number = kernel.u32(identity.task.wrapping_add(layout.tgid)).unwrap_or(0);
-            format!(" of {}, process {number}", name(kernel, layout, task.leader))
+            format!(" of {}, pid {number}", name(kernel, layout, task.leader))
         }
         _ => String::new(),
     };
     let others = layout.expected(leads) & !views;
-    let seen = if others == 0 { String::new() } else { format!("; in {}", names(others)) };
+    let found =
+        if others == 0 { "in none".to_string() } else { format!("only in {}", names(others)) };
+    let kind = if leads { "pid" } else { "tid" };
     Finding {
         what: what.to_string(),
         address: identity.task,
         symbol: format!(
-            "{}, number {}{process}",
+            "{}, {kind} {}{process}",
             name(kernel, layout, identity.task),
             identity.pid
         ),
         owner: "nobody".to_string(),
         expected: format!("in {}", names(views)),
-        found: format!("not there{seen}"),
+        found,
         repairs: repair::repairs(kernel, layout, &identity, views),
     }
 }
@@ -64,18 +66,18 @@ pub fn finding<M: KernelMemory>(
 pub fn broken_list(layout: &TaskLayout, broken: WalkError) -> Finding {
     let (address, found) = match broken {
         WalkError::WildPointer(address) => {
-            (address, format!("a link to {address:#x}, where no process is"))
+            (address, format!("a link to {address:#x}, which holds no process"))
         }
         WalkError::TooLong => {
-            (layout.init_task, "a ring that does not come back to its beginning".to_string())
+            (layout.init_task, "a cycle that never returns to init_task".to_string())
         }
     };
     Finding {
-        what: "damaged list of processes".to_string(),
+        what: "damaged process list".to_string(),
         address,
         symbol: "init_task".to_string(),
         owner: "nobody".to_string(),
-        expected: "a list that leads back to its beginning".to_string(),
+        expected: "a list that returns to init_task".to_string(),
         found,
         repairs: alloc::vec::Vec::new(),
     }

@@ -111,7 +111,7 @@ fn a_damaged_list_is_one_finding_and_the_pass_goes_on() {
         let (findings, _, passes) = run(&linux, 2000, 5000, |_| {});
         assert!(passes > 3, "{damage:#x}");
         let of_list =
-            findings.iter().filter(|finding| finding.what == "damaged list of processes").count();
+            findings.iter().filter(|finding| finding.what == "damaged process list").count();
         assert_eq!(of_list, 1, "{damage:#x}");
     }
 }

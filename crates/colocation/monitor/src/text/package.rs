@@ -156,24 +156,25 @@ impl PackageComparison {
         self.told += 1;
         let is_text = layout.text.contains(&range.start);
         let what = if is_text { "kernel text" } else { "read-only data" };
+        let bytes = range.end - range.start;
+        let extent = if bytes == CHUNK as u64 { "block" } else { "range" };
         found(Finding {
-            what: format!("{what} differs from the package's image"),
+            what: format!("{what} changed before load"),
             address: range.start,
             symbol: owner::symbol(kernel, range.start),
             owner: leads_to(kernel, layout, baseline, &range).unwrap_or_else(|| "nobody".into()),
-            expected: "what the package has".into(),
+            expected: String::new(),
             found: format!(
-                "other bytes among {}{}",
-                range.end - range.start,
-                beginning(kernel, &range)
+                "{bytes}-byte {extent} differs from the kernel package's image{}",
+                symbols_in(kernel, &range)
             ),
             repairs: Vec::new(),
         });
     }
 }
 
-/// What begins in `range`, by name.
-fn beginning<M: KernelMemory>(kernel: &Kernel<'_, M>, range: &Range<u64>) -> String {
+/// The symbols that begin in `range`.
+fn symbols_in<M: KernelMemory>(kernel: &Kernel<'_, M>, range: &Range<u64>) -> String {
     let symbols = kernel.profile.symbols_from(range.start);
     let inside = symbols.take_while(|symbol| symbol.address < range.end);
     // The room before a function has a name of its own.
@@ -190,7 +191,7 @@ fn beginning<M: KernelMemory>(kernel: &Kernel<'_, M>, range: &Range<u64>) -> Str
     }
     match names.as_slice() {
         [] => String::new(),
-        names => format!(", with {}", names.join(", ")),
+        names => format!(" (contains {})", names.join(", ")),
     }
 }
 

@@ -59,21 +59,21 @@ fn a_kernel_thread_and_a_process_with_threads_are_named_as_such() {
     let (linux, [_, leader, thread, _]) = system(true);
     let kthreadd = linux.live.borrow()[1];
     hide(&linux, kthreadd, view::TASKS, Leave::Poison);
-    expect_one(&linux, kthreadd, "hidden kernel thread", "in the list of processes");
+    expect_one(&linux, kthreadd, "hidden kernel thread", "in the process list");
     hide(&linux, leader, view::TASKS | view::PID | view::TGID, Leave::Poison);
     expect_one(
         &linux,
         leader,
         "hidden process",
-        "in the list of processes, the index of process numbers, its number's list of processes",
+        "in the process list, the PID index, its PID's process list",
     );
     hide(&linux, thread, view::THREADS, Leave::Poison);
     let findings = find(&linux);
-    assert_eq!(findings[0].symbol, "thread, number 701 of leader, process 700");
+    assert_eq!(findings[0].symbol, "thread, tid 701 of leader, pid 700");
     assert_eq!(findings[0].owner, "nobody");
     assert_eq!(
         findings[0].found,
-        "not there; in its process's ring of threads, the index of process numbers, its control group"
+        "only in its process's thread_group list, the PID index, its control group"
     );
 }
 
@@ -98,7 +98,7 @@ fn a_number_taken_out_of_the_index_is_put_back() {
         } else {
             linux.put(linux.slot(number).1, 0);
         }
-        let missing = "in the list of processes, the index of process numbers, its number's list of processes";
+        let missing = "in the process list, the PID index, its PID's process list";
         expect_one(&linux, task, "hidden process", missing);
     }
 }
@@ -139,6 +139,6 @@ fn links_that_were_bent_one_way_are_bent_back() {
     let node = alone + linux::TASKS;
     let (next, prev) = (linux.get(node), linux.get(node + 8));
     linux.put(prev, next);
-    expect_one(&linux, alone, "hidden process", "in the list of processes");
+    expect_one(&linux, alone, "hidden process", "in the process list");
     assert_eq!((linux.get(node), linux.get(node + 8)), (next, prev));
 }

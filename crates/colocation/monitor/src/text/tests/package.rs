@@ -85,13 +85,16 @@ fn what_linux_patches_is_not_told() {
 fn what_was_tampered_with_before_the_load_is_told_once_and_left() {
     let found = before(VICTIM + 9, &near(VICTIM + 9, JMP, OTHER));
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].what, "kernel text differs from the package's image");
+    assert_eq!(found[0].what, "kernel text changed before load");
     assert_eq!((found[0].address, found[0].symbol.as_str()), (VICTIM, "victim"));
-    assert_eq!(found[0].found, "other bytes among 64, with victim");
+    assert_eq!(
+        found[0].found,
+        "64-byte block differs from the kernel package's image (contains victim)"
+    );
     assert_eq!(found[0].repairs, vec![]);
     let found = before(POINTER, &OTHER.to_le_bytes());
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].what, "read-only data differs from the package's image");
+    assert_eq!(found[0].what, "read-only data changed before load");
     for (address, bytes) in [
         (RETURN, near(RETURN, JMP, OTHER)),
         (RETURN, vec![0xc3, 0x90, INT3, INT3, INT3]),
@@ -129,7 +132,8 @@ fn what_differs_in_a_row_is_one_finding_up_to_a_page() {
     let found = before(TEXT + 0x2040, &[0x11; 0x1f00]);
     let text: Vec<_> =
         found.iter().map(|finding| (finding.address, finding.found.clone())).collect();
-    let words = |bytes: u64| std::format!("other bytes among {bytes}");
+    let words =
+        |bytes: u64| std::format!("{bytes}-byte range differs from the kernel package's image");
     assert_eq!(text, [(TEXT + 0x2040, words(4096)), (TEXT + 0x3040, words(0xf00))]);
 }
 
