@@ -12,28 +12,15 @@ shift
 mkdir -p "$folder"
 cd "$(dirname "$0")/.."
 
-# A number of so many bytes, the lowest first.
-number() {
-	rest=$1 left=$2
-	while [ "$left" -gt 0 ]; do
-		printf "\\$(printf %03o $((rest & 255)))"
-		rest=$((rest >> 8)) left=$((left - 1))
-	done
-}
-
-# of_abi NAME: a number of the interface.
-of_abi() {
-	sed -n "s/^#define KYOZON_$1 //p" crates/base/abi/include/kyozon/abi.h
-}
-
-# The page of abi::layer::ImageHeader that a task begins with, for an ELF file of so many bytes.
+# task_header BYTES: the page with the abi::layer::ImageHeader that precedes a task's ELF file of BYTES bytes.
 task_header() {
-	number "$(of_abi IMAGE_MAGIC)" 8
-	number "$(of_abi LAYER_VERSION)" 4
-	number "$(of_abi IMAGE_TASK)" 4
-	head -c 24 /dev/zero
-	number "$1" 8
-	head -c 4048 /dev/zero
+	printf '#include <kyozon/abi.h>\nconst struct { struct kyozon_image_header header; char rest[%s]; } page = { {
+		.magic = KYOZON_IMAGE_MAGIC, .version = KYOZON_LAYER_VERSION, .kind = KYOZON_IMAGE_TASK, .data_bytes = %s,
+	}, "" };\n' '4096 - sizeof(struct kyozon_image_header)' "$1" |
+		"${CC:-cc}" -I crates/base/abi/include -x c -c - -o "$folder/header.o"
+	objcopy -O binary -j .rodata "$folder/header.o" "$folder/header.new"
+	cat "$folder/header.new"
+	rm "$folder/header.o" "$folder/header.new"
 }
 
 for image; do

@@ -11,6 +11,8 @@
 //! | [`unikernel`] | tender | guest |
 //! | [`vmm`] | kernel module, layer | hypervisor |
 //!
+//! Besides the interfaces there are helpers for their bare-metal sides: [`image`] assembles the header of a flat image.
+//!
 //! Rules that every module keeps:
 //!
 //! 1. `repr(C)`, no padding that the compiler chose, no pointer types, no `bool`, no `usize`: only integers of
@@ -29,6 +31,7 @@
 
 pub mod device;
 pub mod events;
+pub mod image;
 pub mod layer;
 pub mod task;
 pub mod unikernel;

@@ -1,6 +1,5 @@
 //! The boot block's functions, typed.
 
-use core::arch::global_asm;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use kyozon_abi::events::{CheckStatus, EVENT_NOTE};
@@ -8,20 +7,7 @@ use kyozon_abi::layer::*;
 
 static BOOT: AtomicPtr<BootBlock> = AtomicPtr::new(core::ptr::null_mut());
 
-global_asm!(
-    ".section .header, \"a\"",
-    ".quad {magic}",
-    ".long {version}, {kind}",
-    ".quad __image_base",
-    ".quad __text_bytes",
-    ".quad __rodata_bytes",
-    ".quad __data_bytes",
-    ".quad __memory_bytes",
-    ".quad cokernel_entry",
-    magic = const IMAGE_MAGIC,
-    version = const LAYER_VERSION,
-    kind = const IMAGE_COKERNEL,
-);
+kyozon_abi::image_header!(IMAGE_COKERNEL, "cokernel_entry");
 
 #[no_mangle]
 extern "C" fn cokernel_entry(boot: *mut BootBlock) {

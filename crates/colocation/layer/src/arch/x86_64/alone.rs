@@ -3,6 +3,7 @@
 //! The halted CPU stands on the host's stack, whose top word stays the address of `alone_left`: a trip that ends
 //! returns there, as it would to the trampoline. The cokernel's registers lie on its own stack, where `idle` put them.
 
+use super::registers::{open_nmis_at, push_first, push_rest};
 use crate::alone::entries::{alone_init, end, on_halted, watch, ENTRY, TRIP};
 use core::arch::{asm, global_asm, x86_64::__cpuid_count};
 use core::mem::offset_of;
@@ -56,39 +57,15 @@ global_asm!(
     ".section .text.alone, \"ax\"",
     ".globl alone_nmi, alone_machine_check, alone_halt, alone_first",
 
-    // Frame::rdi to Frame::rax; see abi::layer::Frame.
-    ".macro ALONE_PUSH_FIRST",
-    "push rdi",
-    "push rsi",
-    "push rdx",
-    "push rcx",
-    "push rax",
-    ".endm",
-    ".macro ALONE_PUSH_REST",
-    "push r8",
-    "push r9",
-    "push r10",
-    "push r11",
-    "push rbx",
-    "push rbp",
-    "push r12",
-    "push r13",
-    "push r14",
-    "push r15",
-    // The flags of whoever was interrupted end here: direction, alignment check, nested task.
-    "push 2",
-    "popfq",
-    ".endm",
-
     // Entered from the gate on IST 2, NMIs held back. Intel SDM 3A 6.7.1 (NMIs are held back until IRET), 6.14.5 (IST).
     // The CPU may have been anywhere, so all registers are saved; the clock is read as soon as it can be.
     ".balign 64",
     "alone_nmi:",
     "push 0",
     "push 2",
-    "ALONE_PUSH_FIRST",
+    push_first!(),
     "rdtsc",
-    "ALONE_PUSH_REST",
+    push_rest!(),
     "cmp dword ptr [rip + ALONE_HALTED], 0",
     "je 4f",
     "alone_look:",
@@ -105,15 +82,7 @@ global_asm!(
     "call {watch}",
     // Out of `idle`, with NMIs open from the IRET on.
     "mov rax, rsp",
-    "mov edx, ss",
-    "push rdx",
-    "push rax",
-    "push 2",
-    "mov edx, cs",
-    "push rdx",
-    "lea rdx, [rip + layer_resume_yield]",
-    "push rdx",
-    "iretq",
+    open_nmis_at!("layer_resume_yield"),
     // As the trampoline enters: the layer goes on by IRET, and returns to `alone_left`.
     "3: lea rsp, [rip + alone_stack_top - 8]",
     "lea rdi, [rip + {entry}]",
@@ -153,15 +122,7 @@ global_asm!(
     "test eax, eax",
     "jz alone_halt",
     "mov rax, rsp",
-    "mov edx, ss",
-    "push rdx",
-    "push rax",
-    "push 2",
-    "mov edx, cs",
-    "push rdx",
-    "lea rdx, [rip + alone_halt]",
-    "push rdx",
-    "iretq",
+    open_nmis_at!("alone_halt"),
 
     // As `layer_first`, on the stack of the cokernel's start: rdi and rsi are the layer's entry and the trip.
     "alone_first:",
@@ -175,8 +136,8 @@ global_asm!(
     "alone_machine_check:",
     "push 0",
     "push 18",
-    "ALONE_PUSH_FIRST",
-    "ALONE_PUSH_REST",
+    push_first!(),
+    push_rest!(),
     "mov rdi, rsp",
     "call layer_fault",
     "ud2",

@@ -6,9 +6,11 @@
 //! `layer_entry` goes on by IRET: until then the CPU holds back NMIs, since it came here from Linux's NMI handler, and
 //! without NMIs there would be no guard on the budget.
 
+use super::registers::{open_nmis_at, pop_frame, pop_kept, push_first, push_kept, push_rest};
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU32, AtomicU64};
-use kyozon_abi::layer::{Frame, Trip, IMAGE_LAYER, IMAGE_MAGIC, LAYER_VERSION};
+use kyozon_abi::image_header;
+use kyozon_abi::layer::{Frame, Trip, IMAGE_LAYER};
 
 /// Bytes of the stack that the cokernel's `start` gets.
 pub const START_STACK_BYTES: usize = 16 * 1024;
@@ -64,17 +66,9 @@ pub const WORK_TICK: u32 = 1;
 /// [`LAYER_WORK`]: the serial line has something to say.
 pub const WORK_SERIAL: u32 = 2;
 
-global_asm!(
-    ".section .header, \"a\"",
-    ".quad {magic}",
-    ".long {version}, {kind}",
-    ".quad __image_base",
-    ".quad __text_bytes",
-    ".quad __rodata_bytes",
-    ".quad __data_bytes",
-    ".quad __memory_bytes",
-    ".quad layer_entry",
+image_header!(IMAGE_LAYER, "layer_entry");
 
+global_asm!(
     ".section .data.layer, \"aw\"",
     ".balign 64",
     ".globl LAYER_RESUME, LAYER_RESUME_RSP, LAYER_TRIP_RSP, LAYER_TICK, LAYER_USER, LAYER_WORK, LAYER_CUTS",
@@ -119,26 +113,6 @@ global_asm!(
     "mov rdi, rsp",
     "call [rip + LAYER_TICK]",
     "add rsp, 32",
-    ".endm",
-
-    // All that LAYER_PUSH has pushed, and the vector and the error code before it.
-    ".macro LAYER_POP",
-    "pop r15",
-    "pop r14",
-    "pop r13",
-    "pop r12",
-    "pop rbp",
-    "pop rbx",
-    "pop r11",
-    "pop r10",
-    "pop r9",
-    "pop r8",
-    "pop rax",
-    "pop rcx",
-    "pop rdx",
-    "pop rsi",
-    "pop rdi",
-    "add rsp, 16",
     ".endm",
 
     // (rdi: *const LayerEntry, rsi: *mut Trip), called by the trampoline, which saved all that the ABI would.
@@ -186,12 +160,7 @@ global_asm!(
     "cmp dword ptr [rip + LAYER_WORK], 0",
     "jne 3f",
     "2: sub rsp, 8",
-    "push rbx",
-    "push rbp",
-    "push r12",
-    "push r13",
-    "push r14",
-    "push r15",
+    push_kept!(),
     "lea rax, [rip + layer_resume_idle]",
     "layer_leave:",
     "mov [rip + LAYER_RESUME], rax",
@@ -215,12 +184,7 @@ global_asm!(
     "jne 5f",
     "LAYER_CALL_TICK",
     "layer_resume_yield:",
-    "pop r15",
-    "pop r14",
-    "pop r13",
-    "pop r12",
-    "pop rbp",
-    "pop rbx",
+    pop_kept!(),
     "add rsp, 8",
     "ret",
 
@@ -231,12 +195,7 @@ global_asm!(
 
     "layer_yield:",
     "sub rsp, 8",
-    "push rbx",
-    "push rbp",
-    "push r12",
-    "push r13",
-    "push r14",
-    "push r15",
+    push_kept!(),
     "lea rax, [rip + layer_resume_yield]",
     "jmp layer_leave",
 
@@ -272,7 +231,7 @@ global_asm!(
     "mov rdi, rsp",
     "call layer_prepare_user",
     "layer_pop:",
-    "LAYER_POP",
+    pop_frame!(),
     "iretq",
 
     "7: mov qword ptr [rsp + {vector}], 2",
@@ -289,30 +248,9 @@ global_asm!(
     "jmp layer_back_to_user",
     "2: ret",
 
-    // Registers behind a vector and an error code, as abi::layer::Frame has them.
-    ".macro LAYER_PUSH",
-    "push rdi",
-    "push rsi",
-    "push rdx",
-    "push rcx",
-    "push rax",
-    "push r8",
-    "push r9",
-    "push r10",
-    "push r11",
-    "push rbx",
-    "push rbp",
-    "push r12",
-    "push r13",
-    "push r14",
-    "push r15",
-    // The flags of whoever was interrupted end here: direction, alignment check, nested task.
-    "push 2",
-    "popfq",
-    ".endm",
-
     "layer_exception:",
-    "LAYER_PUSH",
+    push_first!(),
+    push_rest!(),
     "test byte ptr [rsp + 18 * 8], 3", // Frame::cs
     "jnz layer_to_user_handler",
     "mov rdi, rsp",
@@ -341,7 +279,8 @@ global_asm!(
     ".endr",
     "push 0",
     "push 2",
-    "LAYER_PUSH",
+    push_first!(),
+    push_rest!(),
     "layer_nmi_saved:",
     "mov rdi, rsp",
     "call layer_on_nmi",
@@ -349,20 +288,12 @@ global_asm!(
     "cmp rax, 1",
     "jb 3f",
     "je layer_abandon",
-    "mov edx, ss",
-    "push rdx",
-    "push rax",
-    "push 2",
-    "mov edx, cs",
-    "push rdx",
-    "lea rdx, [rip + layer_deliver_user]",
-    "push rdx",
-    "iretq",
+    open_nmis_at!("layer_deliver_user"),
     "3: xor ecx, ecx",
     "xchg [rip + LAYER_SECOND], ecx",
     "test ecx, ecx",
     "jnz layer_nmi_saved",
-    "LAYER_POP",
+    pop_frame!(),
     "layer_last_look:",
     "cmp dword ptr [rip + LAYER_SECOND], 0",
     "jne layer_once_more",
@@ -385,7 +316,8 @@ global_asm!(
     "layer_machine_check:",
     "push 0",
     "push 18",
-    "LAYER_PUSH",
+    push_first!(),
+    push_rest!(),
     "mov rdi, rsp",
     "call layer_on_machine_check",
     "test rax, rax",
@@ -410,9 +342,6 @@ global_asm!(
     "jmp layer_exception",
     ".set vector, vector + 1",
     ".endr",
-    magic = const IMAGE_MAGIC,
-    version = const LAYER_VERSION,
-    kind = const IMAGE_LAYER,
     start_stack = const START_STACK_BYTES,
     with_error = const WITH_ERROR_CODE,
     work_tick = const WORK_TICK,

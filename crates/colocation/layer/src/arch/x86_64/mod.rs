@@ -8,6 +8,7 @@ pub mod entry;
 pub mod gates;
 #[cfg(feature = "alone")]
 pub mod pvh;
+mod registers;
 #[cfg(feature = "svm")]
 pub mod svm;
 #[cfg(not(feature = "svm"))]

@@ -1,10 +1,12 @@
 //! Machine code of the hypervisor for AMD SVM.
 
+use super::registers::{pop_kept, push_kept};
 use crate::vmm::svm::entries;
 use core::arch::{asm, global_asm};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use kyozon_abi::layer::{IMAGE_HYPERVISOR, IMAGE_MAGIC, LAYER_VERSION};
+use kyozon_abi::image_header;
+use kyozon_abi::layer::IMAGE_HYPERVISOR;
 use kyozon_abi::vmm::{HostEntry, CALL_LEAVE, HOST_LAUNCH};
 
 /// General registers of a guest that the processor does not switch.
@@ -70,17 +72,21 @@ extern "C" {
     static HOST_MACHINE_CHECK: AtomicU32;
 }
 
-global_asm!(
-    ".section .header, \"a\"",
-    ".quad {magic}",
-    ".long {version}, {kind}",
-    ".quad __image_base",
-    ".quad __text_bytes",
-    ".quad __rodata_bytes",
-    ".quad __data_bytes",
-    ".quad __memory_bytes",
-    ".quad host_entry",
+/// Loads [`Registers`] from the address in RDI, RDI last.
+macro_rules! load_registers {
+    () => {
+        concat!(
+            "mov rbx, [rdi]\nmov rcx, [rdi + 8]\nmov rdx, [rdi + 16]\nmov rsi, [rdi + 24]\nmov rbp, [rdi + 40]\n",
+            "mov r8, [rdi + 48]\nmov r9, [rdi + 56]\nmov r10, [rdi + 64]\nmov r11, [rdi + 72]\n",
+            "mov r12, [rdi + 80]\nmov r13, [rdi + 88]\nmov r14, [rdi + 96]\nmov r15, [rdi + 104]\n",
+            "mov rdi, [rdi + 32]"
+        )
+    };
+}
 
+image_header!(IMAGE_HYPERVISOR, "host_entry");
+
+global_asm!(
     ".section .data.host, \"aw\"",
     ".balign 8",
     ".globl HOST_MACHINE_CHECK",
@@ -118,28 +124,10 @@ global_asm!(
 
     // (rdi: *mut Registers, rsi: block). GIF is 0 before and after. VMRUN keeps RSP, RIP, RFLAGS and RAX of the host.
     "host_run:",
-    "push rbx",
-    "push rbp",
-    "push r12",
-    "push r13",
-    "push r14",
-    "push r15",
+    push_kept!(),
     "push rdi",
     "mov rax, rsi",
-    "mov rbx, [rdi]",
-    "mov rcx, [rdi + 8]",
-    "mov rdx, [rdi + 16]",
-    "mov rsi, [rdi + 24]",
-    "mov rbp, [rdi + 40]",
-    "mov r8, [rdi + 48]",
-    "mov r9, [rdi + 56]",
-    "mov r10, [rdi + 64]",
-    "mov r11, [rdi + 72]",
-    "mov r12, [rdi + 80]",
-    "mov r13, [rdi + 88]",
-    "mov r14, [rdi + 96]",
-    "mov r15, [rdi + 104]",
-    "mov rdi, [rdi + 32]",
+    load_registers!(),
     "vmrun rax",
     "host_run_exit:",
     "xchg rdi, [rsp]",
@@ -158,12 +146,7 @@ global_asm!(
     "mov [rdi + 104], r15",
     "pop rax",
     "mov [rdi + 32], rax",
-    "pop r15",
-    "pop r14",
-    "pop r13",
-    "pop r12",
-    "pop rbp",
-    "pop rbx",
+    pop_kept!(),
     "ret",
 
     // (rdi: *const Bare). Descriptor tables and control registers are the guest's already, and the page tables map this
@@ -173,20 +156,7 @@ global_asm!(
     "push qword ptr [rdi + 128]",
     "push qword ptr [rdi + 120]",
     "mov rax, [rdi + 112]",
-    "mov rbx, [rdi]",
-    "mov rcx, [rdi + 8]",
-    "mov rdx, [rdi + 16]",
-    "mov rsi, [rdi + 24]",
-    "mov rbp, [rdi + 40]",
-    "mov r8, [rdi + 48]",
-    "mov r9, [rdi + 56]",
-    "mov r10, [rdi + 64]",
-    "mov r11, [rdi + 72]",
-    "mov r12, [rdi + 80]",
-    "mov r13, [rdi + 88]",
-    "mov r14, [rdi + 96]",
-    "mov r15, [rdi + 104]",
-    "mov rdi, [rdi + 32]",
+    load_registers!(),
     "stgi",
     "popfq",
     "ret",
@@ -213,9 +183,6 @@ global_asm!(
     "and rsp, -16",
     "call {fault}",
     "ud2",
-    magic = const IMAGE_MAGIC,
-    version = const LAYER_VERSION,
-    kind = const IMAGE_HYPERVISOR,
     operation = const offset_of!(HostEntry, operation),
     launch_operation = const HOST_LAUNCH,
     leave = const CALL_LEAVE,

@@ -8,7 +8,6 @@ use crate::line::Line;
 use crate::machine::{Machine, WORDS};
 use crate::memory::{Memory, PAGE};
 use crate::space;
-use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use core::fmt::{self, Write};
 use kyozon_abi::events::{EVENT_FAULT, EVENT_NOTE};
@@ -16,20 +15,7 @@ use kyozon_abi::layer::*;
 use kyozon_abi::task::StartInfo;
 use layer::Layer;
 
-global_asm!(
-    ".section .header, \"a\"",
-    ".quad {magic}",
-    ".long {version}, {kind}",
-    ".quad __image_base",
-    ".quad __text_bytes",
-    ".quad __rodata_bytes",
-    ".quad __data_bytes",
-    ".quad __memory_bytes",
-    ".quad cokernel_entry",
-    magic = const IMAGE_MAGIC,
-    version = const LAYER_VERSION,
-    kind = const IMAGE_COKERNEL,
-);
+kyozon_abi::image_header!(IMAGE_COKERNEL, "cokernel_entry");
 
 /// Bytes of the stack that the kernel has while it serves user mode.
 const STACK_BYTES: usize = 16 << 10;
