@@ -11,7 +11,8 @@
 //! | [`unikernel`] | tender | guest |
 //! | [`vmm`] | kernel module, layer | hypervisor |
 //!
-//! Besides the interfaces there are helpers for their bare-metal sides: [`image`] assembles the header of a flat image.
+//! Besides the interfaces there are two helpers for their bare-metal sides: [`image`] assembles the header of a flat
+//! image, and [`line`] is a line of text in fixed memory.
 //!
 //! Rules that every module keeps:
 //!
@@ -33,6 +34,7 @@ pub mod device;
 pub mod events;
 pub mod image;
 pub mod layer;
+pub mod line;
 pub mod task;
 pub mod unikernel;
 pub mod vmm;

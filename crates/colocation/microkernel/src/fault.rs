@@ -1,15 +1,16 @@
 //! Threads that fault, and tasks that end.
 
 use crate::kernel::Kernel;
-use crate::line::Line;
 use crate::machine::Machine;
 use crate::queue::{ThreadId, NOBODY};
 use crate::task::{owner_of_endpoint, owner_of_notification, Endpoint, Notification};
 use crate::thread::{State, Thread, THREADS};
-use core::fmt::Write;
 use kyozon_abi::events::EVENT_FAULT;
-use kyozon_abi::layer::MAX_TASKS;
+use kyozon_abi::layer::{MAX_TASKS, REPORT_BYTES};
+use kyozon_abi::line;
 use kyozon_abi::task::*;
+
+type Line = line::Line<{ REPORT_BYTES as usize }>;
 
 impl Kernel {
     /// The current thread faulted; its registers are saved. Its handler is asked; where there is none, its task ends.
@@ -36,35 +37,30 @@ impl Kernel {
     /// The registers of a thread whose task ends for its fault.
     fn tell(&mut self, thread: ThreadId, cr2: u64, machine: &mut impl Machine) {
         let (f, task) = (&self.threads[thread].frame, self.task_of(thread));
-        let mut line = Line::new();
-        let _ = write!(
-            line,
+        let code = f.vector as u32;
+        let line = Line::new(format_args!(
             "task {task} stopped: vector {} error {:#x} rip {:#x} cr2 {cr2:#x} rsp {:#x} rflags {:#x}",
             f.vector, f.error, f.rip, f.rsp, f.rflags
-        );
-        machine.report(EVENT_FAULT, f.vector as u32, line.text());
-        let mut line = Line::new();
-        let _ = write!(
-            line,
+        ));
+        machine.report(EVENT_FAULT, code, line.bytes());
+        let line = Line::new(format_args!(
             "task {task}: rax {:#x} rbx {:#x} rcx {:#x} rdx {:#x} rsi {:#x} rdi {:#x} rbp {:#x}",
             f.rax, f.rbx, f.rcx, f.rdx, f.rsi, f.rdi, f.rbp
-        );
-        machine.report(EVENT_FAULT, f.vector as u32, line.text());
-        let mut line = Line::new();
-        let _ = write!(
-            line,
+        ));
+        machine.report(EVENT_FAULT, code, line.bytes());
+        let line = Line::new(format_args!(
             "task {task}: r8 {:#x} r9 {:#x} r10 {:#x} r11 {:#x} r12 {:#x} r13 {:#x} r14 {:#x} r15 {:#x}",
             f.r8, f.r9, f.r10, f.r11, f.r12, f.r13, f.r14, f.r15
-        );
-        machine.report(EVENT_FAULT, f.vector as u32, line.text());
+        ));
+        machine.report(EVENT_FAULT, code, line.bytes());
     }
 
     /// The current task ends with `code`. A good end is nobody's business.
     pub(crate) fn tell_end(&mut self, code: u64, machine: &mut impl Machine) {
         if code != 0 {
-            let mut line = Line::new();
-            let _ = write!(line, "task {} ended: code {code}", self.current_task());
-            machine.report(EVENT_FAULT, code as u32, line.text());
+            let task = self.current_task();
+            let line = Line::new(format_args!("task {task} ended: code {code}"));
+            machine.report(EVENT_FAULT, code as u32, line.bytes());
         }
     }
 

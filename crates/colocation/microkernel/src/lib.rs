@@ -26,7 +26,6 @@ pub mod elf;
 mod fault;
 mod ipc;
 pub mod kernel;
-pub mod line;
 pub mod machine;
 pub mod memory;
 pub mod queue;

@@ -2,11 +2,12 @@
 
 use crate::raw::{self, Registers};
 use crate::{Error, Result};
-use core::fmt::{self, Write};
+use core::fmt;
 use kyozon_abi::events::CheckStatus;
 use kyozon_abi::layer::{
     Range, RepairRequest, Report, TickEvent, Window, MAX_RANGES, REPORT_BYTES,
 };
+use kyozon_abi::line::Line;
 use kyozon_abi::task::{PUBLISH, REPAIR, REPORT, WAIT_TICK, WINDOW};
 
 /// Waits for the next tick. Those that came while this thread did not wait are in `missed`.
@@ -46,40 +47,9 @@ pub fn window() -> Result<Window> {
     Ok(window)
 }
 
-/// A line in fixed memory; what does not fit is left out.
-pub struct Line {
-    text: [u8; REPORT_BYTES as usize],
-    used: usize,
-}
-
-impl Default for Line {
-    fn default() -> Self {
-        Self { text: [0; REPORT_BYTES as usize], used: 0 }
-    }
-}
-
-impl Line {
-    /// What was written.
-    pub fn text(&self) -> &[u8] {
-        &self.text[..self.used]
-    }
-}
-
-impl Write for Line {
-    fn write_str(&mut self, s: &str) -> fmt::Result {
-        let free = &mut self.text[self.used..];
-        let n = free.len().min(s.len());
-        free[..n].copy_from_slice(&s.as_bytes()[..n]);
-        self.used += n;
-        Ok(())
-    }
-}
-
 /// As [`report()`], with formatting. What is longer than a line is cut.
 pub fn report_fmt(kind: u32, code: u32, what: fmt::Arguments<'_>) -> Result<()> {
-    let mut line = Line::default();
-    let _ = line.write_fmt(what);
-    report(kind, code, line.text())
+    report(kind, code, Line::<{ REPORT_BYTES as usize }>::new(what).bytes())
 }
 
 /// Reports a line for people, as `format!` makes it. Gives a [`Result`].
@@ -91,16 +61,3 @@ macro_rules! report {
 }
 
 pub use kyozon_abi::events::EVENT_NOTE;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_lines_are_cut() {
-        let mut line = Line::default();
-        let _ = write!(line, "{:300}", "x");
-        assert_eq!(line.text().len(), 256);
-        assert_eq!(line.text()[0], b'x');
-    }
-}

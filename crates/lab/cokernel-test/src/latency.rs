@@ -8,6 +8,7 @@ use core::cell::UnsafeCell;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use kyozon_abi::layer::TickEvent;
+use kyozon_abi::line::Line;
 
 /// Time-stamp ticks that have a bin of their own; what is longer is told one by one.
 const BINS: usize = 8192;
@@ -74,44 +75,24 @@ pub fn run(wanted: u64) {
 }
 
 fn tell(histogram: &Histogram, name: &str) {
-    let mut line = Line::new();
+    let mut line = Line::EMPTY;
     let filled = histogram.bins.iter().enumerate().filter(|(_, count)| **count > 0);
     let bins = filled.map(|(value, count)| (value as u64, *count));
     let long = histogram.long[..histogram.longs].iter().map(|value| (*value, 1));
     for (value, count) in bins.chain(long) {
         let _ = write!(line, " {value}x{count}");
-        if line.used > 130 {
-            line.send(name);
+        if line.bytes().len() > 130 {
+            send(&mut line, name);
         }
     }
-    line.send(name);
+    send(&mut line, name);
 }
 
-struct Line {
-    text: [u8; 180],
-    used: usize,
-}
-
-impl Line {
-    fn new() -> Self {
-        Self { text: [0; 180], used: 0 }
-    }
-
-    fn send(&mut self, name: &str) {
-        let text = core::str::from_utf8(&self.text[..self.used]).unwrap_or("?");
-        say(format_args!("test latency {name}:{text}"));
-        self.used = 0;
-        for _ in 0..REST {
-            idle();
-        }
-    }
-}
-
-impl Write for Line {
-    fn write_str(&mut self, s: &str) -> core::fmt::Result {
-        let free = self.text.get_mut(self.used..self.used + s.len()).ok_or(core::fmt::Error)?;
-        free.copy_from_slice(s.as_bytes());
-        self.used += s.len();
-        Ok(())
+fn send(line: &mut Line<180>, name: &str) {
+    let text = core::str::from_utf8(line.bytes()).unwrap_or("?");
+    say(format_args!("test latency {name}:{text}"));
+    *line = Line::EMPTY;
+    for _ in 0..REST {
+        idle();
     }
 }

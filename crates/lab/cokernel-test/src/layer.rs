@@ -1,9 +1,10 @@
 //! The boot block's functions, typed.
 
-use core::fmt::{self, Write};
+use core::fmt;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use kyozon_abi::events::{CheckStatus, EVENT_NOTE};
 use kyozon_abi::layer::*;
+use kyozon_abi::line::Line;
 
 static BOOT: AtomicPtr<BootBlock> = AtomicPtr::new(core::ptr::null_mut());
 
@@ -73,30 +74,15 @@ pub fn enter_user(frame: *mut Frame) -> i64 {
     service!(enter_user: fn(*mut Frame) -> i64, frame)
 }
 
-struct Line {
-    text: [u8; 200],
-    used: usize,
-}
-
-impl Write for Line {
-    fn write_str(&mut self, s: &str) -> fmt::Result {
-        let free = &mut self.text[self.used..];
-        let n = free.len().min(s.len());
-        free[..n].copy_from_slice(&s.as_bytes()[..n]);
-        self.used += n;
-        Ok(())
-    }
-}
-
 /// A formatted line.
 pub fn say(arguments: fmt::Arguments<'_>) {
-    let mut line = Line { text: [0; 200], used: 0 };
-    let _ = line.write_fmt(arguments);
+    let line = Line::<200>::new(arguments);
+    let text = line.bytes();
     report(&Report {
         kind: EVENT_NOTE,
         code: 0,
-        text: line.text.as_ptr() as u64,
-        bytes: line.used as u64,
+        text: text.as_ptr() as u64,
+        bytes: text.len() as u64,
     });
 }
 

@@ -3,7 +3,7 @@
 use super::state::{trip, trip_pointer};
 use super::{reports, user_mode};
 use crate::arch::x86_64::{self as arch, entry::*};
-use crate::line::Line;
+use crate::line;
 use crate::user;
 use core::sync::atomic::Ordering::Relaxed;
 use kyozon_abi::events::EVENT_FAULT;
@@ -41,7 +41,7 @@ pub(crate) fn cut_off(frame: &Frame, result: u32) {
 pub(crate) fn stop(reason: u32, frame: &Frame) -> ! {
     note_fault(reason, frame);
     trip!(result = TRIP_STOPPED);
-    let line = Line::of_fault(&trip!(fault));
+    let line = line::of_fault(&trip!(fault));
     // SAFETY: nothing of the cokernel or of a service runs again.
     unsafe {
         reports::write(EVENT_FAULT, frame.vector as u32, line.bytes());

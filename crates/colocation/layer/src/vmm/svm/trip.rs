@@ -13,7 +13,7 @@ use super::vmcb::*;
 use crate::arch::x86_64::{self as arch, svm, svm::Registers};
 use crate::frames::Frames;
 use crate::hpet::Hpet;
-use crate::line::Line;
+use crate::line;
 use crate::schedule::{Armed, Counter, Rates};
 use crate::ticks::Ticks;
 use crate::vmm::blocked::Nmis;
@@ -475,7 +475,7 @@ fn end(cokernel: &mut Cokernel, trip: &Trip) {
     machine::write(
         EVENT_FAULT,
         trip.fault.frame.vector as u32,
-        Line::of_fault(&trip.fault).bytes(),
+        line::of_fault(&trip.fault).bytes(),
     );
 }
 

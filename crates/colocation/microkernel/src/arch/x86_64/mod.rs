@@ -4,14 +4,14 @@ mod layer;
 
 use crate::boot::Boot;
 use crate::kernel::Kernel;
-use crate::line::Line;
 use crate::machine::{Machine, WORDS};
 use crate::memory::{Memory, PAGE};
 use crate::space;
 use core::cell::UnsafeCell;
-use core::fmt::{self, Write};
+use core::fmt;
 use kyozon_abi::events::{EVENT_FAULT, EVENT_NOTE};
 use kyozon_abi::layer::*;
+use kyozon_abi::line::Line;
 use kyozon_abi::task::StartInfo;
 use layer::Layer;
 
@@ -63,11 +63,19 @@ extern "C" fn cokernel_entry(boot: *const BootBlock) {
     };
     let answer = all.layer.set_handlers(&handlers);
     if answer != 0 {
-        say(&mut all.layer, EVENT_FAULT, format_args!("microkernel: handlers refused: {answer}"));
+        report(
+            &mut all.layer,
+            EVENT_FAULT,
+            format_args!("microkernel: handlers refused: {answer}"),
+        );
     } else if start_tasks(boot, all) {
         let first = all.kernel.start(&mut all.layer);
         let answer = all.layer.enter_user(&first);
-        say(&mut all.layer, EVENT_FAULT, format_args!("microkernel: user mode refused: {answer}"));
+        report(
+            &mut all.layer,
+            EVENT_FAULT,
+            format_args!("microkernel: user mode refused: {answer}"),
+        );
     }
     loop {
         all.layer.idle();
@@ -120,7 +128,7 @@ fn start_tasks(boot: &'static BootBlock, all: &mut All) -> bool {
     let made = setup.tasks(&mut all.kernel, &images[..tasks.len().min(MAX_TASKS)]);
     match made {
         Ok(()) => {
-            say(
+            report(
                 &mut all.layer,
                 EVENT_NOTE,
                 format_args!("microkernel: tasks {} memory {}", tasks.len(), boot.memory_bytes),
@@ -129,7 +137,7 @@ fn start_tasks(boot: &'static BootBlock, all: &mut All) -> bool {
         }
         Err(refusal) => {
             let (task, why) = (refusal.task, refusal.why);
-            say(&mut all.layer, EVENT_FAULT, format_args!("microkernel: task {task}: {why}"));
+            report(&mut all.layer, EVENT_FAULT, format_args!("microkernel: task {task}: {why}"));
             false
         }
     }
@@ -146,17 +154,16 @@ unsafe fn bytes(range: &Range) -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(range.base as *const u8, range.bytes as usize) }
 }
 
-fn say(layer: &mut Layer, kind: u32, what: fmt::Arguments<'_>) {
-    let mut line = Line::new();
-    let _ = line.write_fmt(what);
-    layer.report(kind, 0, line.text());
+fn report(layer: &mut Layer, kind: u32, text: fmt::Arguments<'_>) {
+    let line = Line::<{ REPORT_BYTES as usize }>::new(text);
+    layer.report(kind, 0, line.bytes());
 }
 
 /// The kernel failed itself: it says so, and comes to rest.
 pub fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
     // SAFETY: whoever used it does not go on; the services of the layer do not depend on its state.
     let all = unsafe { &mut *ALL.0.get() };
-    say(&mut all.layer, EVENT_FAULT, format_args!("microkernel: {info}"));
+    report(&mut all.layer, EVENT_FAULT, format_args!("microkernel: {info}"));
     loop {
         all.layer.idle();
     }
