@@ -90,18 +90,11 @@ mod tests {
     use crate::fake::Ring;
     use kyozon_channel::events::EventWriter;
 
-    fn name(text: &[u8]) -> [u8; 32] {
-        let mut name = [0; 32];
-        name[..text.len()].copy_from_slice(text);
-        name
-    }
-
     #[test]
     fn each_check_with_a_name_is_a_line() {
         let ring = Ring::new(8); // 1000 ticks a millisecond, loaded at 1000
         let mut writer = EventWriter::new(ring.clone()).unwrap();
         let busy = CheckStatus {
-            name: name(b"hidden\x1b[2Jtask"),
             passes: 3,
             findings: 2,
             repairs: 1,
@@ -109,10 +102,10 @@ mod tests {
             total_tsc: 1000,
             last_tsc: 3000,
             items: 44,
-            ..CheckStatus::default()
+            ..CheckStatus::named("hidden\x1b[2Jtask")
         };
         writer.publish(1, &busy);
-        writer.publish(3, &CheckStatus { name: name(b"text"), ..CheckStatus::default() });
+        writer.publish(3, &CheckStatus::named("text"));
         let checks = read(ring, Now { tsc: 501_000, unix_ms: 0 }).unwrap();
         let lines: Vec<_> = checks.iter().map(text).collect();
         assert_eq!(
@@ -133,7 +126,7 @@ mod tests {
         let ring = Ring::new(8);
         let mut writer = EventWriter::new(ring.clone()).unwrap();
         let most = u64::MAX;
-        let status = CheckStatus { name: [b'x'; 32], ..CheckStatus::default() };
+        let status = CheckStatus::named(&"x".repeat(32));
         writer.publish(
             0,
             &CheckStatus {

@@ -5,6 +5,7 @@
 //! given it read-only. The crate `kyozon-channel` is both sides of it.
 
 use crate::assert_size;
+use core::mem::offset_of;
 
 /// Version of everything in this module.
 pub const EVENTS_VERSION: u32 = 1;
@@ -56,6 +57,75 @@ pub struct CheckStatus {
     pub reserved: [u64; 3],
 }
 assert_size!(CheckStatus, 128);
+
+/// Words of a [`CheckStatus`].
+const STATUS_WORDS: usize = size_of::<CheckStatus>() / 8;
+
+impl CheckStatus {
+    /// The status of a check that has done nothing so far. A name of more than 32 bytes is cut off.
+    pub fn named(name: &str) -> Self {
+        let mut status = Self::default();
+        let count = name.len().min(status.name.len());
+        status.name[..count].copy_from_slice(&name.as_bytes()[..count]);
+        status
+    }
+
+    /// The structure as words in memory order, for memory that is accessed by word.
+    pub fn to_words(&self) -> [u64; STATUS_WORDS] {
+        let mut words = [0; STATUS_WORDS];
+        for (word, bytes) in words.iter_mut().zip(self.name.chunks(8)) {
+            *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        }
+        let s = self;
+        words[4..].copy_from_slice(&[
+            s.sequence,
+            s.passes,
+            s.findings,
+            s.repairs,
+            s.retries,
+            s.pass_tsc,
+            s.total_tsc,
+            s.last_tsc,
+            s.items,
+            0,
+            0,
+            0,
+        ]);
+        words
+    }
+
+    /// Undoes [`CheckStatus::to_words`]. Reserved words become zero.
+    pub fn from_words(words: &[u64; STATUS_WORDS]) -> Self {
+        let mut name = [0; 32];
+        for (bytes, word) in name.chunks_mut(8).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        let [_, _, _, _, sequence, passes, findings, repairs, retries, pass_tsc, total_tsc, last_tsc, items, ..] =
+            *words;
+        Self {
+            name,
+            sequence,
+            passes,
+            findings,
+            repairs,
+            retries,
+            pass_tsc,
+            total_tsc,
+            last_tsc,
+            items,
+            reserved: [0; 3],
+        }
+    }
+}
+
+// The order of the words.
+const _: () = {
+    assert!(offset_of!(CheckStatus, name) == 0 && offset_of!(CheckStatus, sequence) == 32);
+    assert!(offset_of!(CheckStatus, passes) == 40 && offset_of!(CheckStatus, findings) == 48);
+    assert!(offset_of!(CheckStatus, repairs) == 56 && offset_of!(CheckStatus, retries) == 64);
+    assert!(offset_of!(CheckStatus, pass_tsc) == 72 && offset_of!(CheckStatus, total_tsc) == 80);
+    assert!(offset_of!(CheckStatus, last_tsc) == 88 && offset_of!(CheckStatus, items) == 96);
+};
 
 /// Start of the ring's memory; the records follow at byte [`RECORDS_OFFSET`].
 #[repr(C)]

@@ -23,18 +23,13 @@ const TSC_KHZ: usize = offset_of!(EventRing, tsc_khz) / 8;
 const LOADED_TSC: usize = offset_of!(EventRing, loaded_tsc) / 8;
 const CHECKS: usize = offset_of!(EventRing, checks) / 8;
 
-// What `pack` and `unpack` below rely on.
+// The words of the records that are written and read below.
 const _: () = {
     assert!(offset_of!(EventRing, version) == 0 && offset_of!(EventRing, records) == 4);
     assert!(offset_of!(EventRecord, sequence) == 0 && offset_of!(EventRecord, tsc) == 8);
     assert!(offset_of!(EventRecord, tick) == 16 && offset_of!(EventRecord, kind) == 24);
     assert!(offset_of!(EventRecord, code) == 28 && offset_of!(EventRecord, text_bytes) == 32);
     assert!(offset_of!(EventRecord, continues) == 36 && offset_of!(EventRecord, text) == 40);
-    assert!(offset_of!(CheckStatus, name) == 0 && offset_of!(CheckStatus, sequence) == 32);
-    assert!(offset_of!(CheckStatus, passes) == 40 && offset_of!(CheckStatus, findings) == 48);
-    assert!(offset_of!(CheckStatus, repairs) == 56 && offset_of!(CheckStatus, retries) == 64);
-    assert!(offset_of!(CheckStatus, pass_tsc) == 72 && offset_of!(CheckStatus, total_tsc) == 80);
-    assert!(offset_of!(CheckStatus, last_tsc) == 88 && offset_of!(CheckStatus, items) == 96);
 };
 
 /// Why memory is no event ring.
@@ -129,7 +124,7 @@ impl<M: Store> EventWriter<M> {
         let slot = status_slot(check);
         let memory = self.ring.memory();
         let writing = memory.load(slot.number) | 1;
-        slot.write(memory, &pack_status(status), writing, writing.wrapping_add(1));
+        slot.write(memory, &status.to_words(), writing, writing.wrapping_add(1));
     }
 
     /// Number of the record that comes next.
@@ -189,7 +184,7 @@ impl<M: Load> EventReader<M> {
         let slot = (check < MAX_CHECKS).then(|| status_slot(check))?;
         (0..PATIENCE)
             .find_map(|_| slot.read(self.ring.memory(), &mut body, |number| number % 2 == 0))?;
-        Some(unpack_status(&body))
+        Some(CheckStatus::from_words(&body))
     }
 
     /// Time-stamp counter ticks in a millisecond, as the ring says.
@@ -223,37 +218,6 @@ fn unpack_record(body: &[u64; RECORD]) -> EventRecord {
         text_bytes: low(body[4]).min(EVENT_TEXT_BYTES as u32),
         continues: high(body[4]),
         text,
-    }
-}
-
-fn pack_status(s: &CheckStatus) -> [u64; STATUS] {
-    let mut body = [0; STATUS];
-    for (word, bytes) in body.iter_mut().zip(s.name.chunks(8)) {
-        *word = bytes.iter().rev().fold(0, |word, b| word << 8 | u64::from(*b));
-    }
-    let counts = [s.passes, s.findings, s.repairs, s.retries, s.pass_tsc, s.total_tsc];
-    body[5..11].copy_from_slice(&counts);
-    body[11..13].copy_from_slice(&[s.last_tsc, s.items]);
-    body
-}
-
-fn unpack_status(body: &[u64; STATUS]) -> CheckStatus {
-    let mut name = [0; 32];
-    for (bytes, word) in name.chunks_mut(8).zip(body) {
-        bytes.copy_from_slice(&word.to_le_bytes());
-    }
-    CheckStatus {
-        name,
-        sequence: body[4],
-        passes: body[5],
-        findings: body[6],
-        repairs: body[7],
-        retries: body[8],
-        pass_tsc: body[9],
-        total_tsc: body[10],
-        last_tsc: body[11],
-        items: body[12],
-        reserved: [0; 3],
     }
 }
 

@@ -295,26 +295,7 @@ impl Kernel {
         if !space.read(machine, address, &mut words) {
             return Err(E_ADDRESS);
         }
-        let mut name = [0; 32];
-        for (to, word) in name.chunks_exact_mut(8).zip(words) {
-            to.copy_from_slice(&word.to_le_bytes());
-        }
-        let [.., sequence, passes, findings, repairs, retries, pass_tsc, total_tsc, last_tsc, items, _, _, _] =
-            words;
-        let status = CheckStatus {
-            name,
-            sequence,
-            passes,
-            findings,
-            repairs,
-            retries,
-            pass_tsc,
-            total_tsc,
-            last_tsc,
-            items,
-            reserved: [0; 3],
-        };
-        service(machine.publish(check, &status))
+        service(machine.publish(check, &CheckStatus::from_words(&words)))
     }
 
     fn repair(&mut self, address: u64, machine: &mut impl Machine) -> Result<i64, i64> {

@@ -61,10 +61,7 @@ impl<M: KernelMemory> Server<M> {
         if self.entries.len() == MAX_CHECKS {
             return;
         }
-        let mut status = CheckStatus::default();
-        let name = check.name().as_bytes();
-        let n = name.len().min(status.name.len());
-        status.name[..n].copy_from_slice(&name[..n]);
+        let status = CheckStatus::named(check.name());
         self.entries.push(CheckEntry {
             check,
             share,

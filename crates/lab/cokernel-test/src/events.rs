@@ -13,20 +13,14 @@ fn line(kind: u32, code: u32, text: &[u8]) {
     }
 }
 
-fn name(text: &str) -> [u8; 32] {
-    let mut name = [0; 32];
-    name[..text.len()].copy_from_slice(text.as_bytes());
-    name
-}
-
 /// Two checks: one does nothing but count, the other has not finished a pass.
 pub fn every_kind() {
     line(EVENT_FINDING, 7, b"test events: a finding");
     line(EVENT_REPAIR, 7, b"test events: a repair");
     line(EVENT_FAULT, 13, b"test events: a fault \x1b[31m\r\n");
     line(EVENT_NOTE, 0, &[b'x'; EVENT_TEXT_BYTES + 4]);
-    publish(5, &CheckStatus { name: name("never-done"), ..CheckStatus::default() });
-    let mut status = CheckStatus { name: name("count"), ..CheckStatus::default() };
+    publish(5, &CheckStatus::named("never-done"));
+    let mut status = CheckStatus::named("count");
     loop {
         let begin = tsc();
         status.passes += 1;
