@@ -75,7 +75,7 @@ pub const HANDLE_TASKS: u64 = 1;
 pub const HANDLE_SEND: u64 = 1;
 /// May receive from an endpoint, wait for a notification.
 pub const HANDLE_RECEIVE: u64 = 2;
-/// May make handles with other badges.
+/// May make more handles of an endpoint, with badges of the caller's choice.
 pub const HANDLE_MINT: u64 = 4;
 
 /// [`StartInfo::rights`]: the calls that reach Linux or the operator: [`REPORT`], [`PUBLISH`], [`REPAIR`], [`WINDOW`].
@@ -178,7 +178,7 @@ pub const POLL: u64 = 10;
 
 /// Makes an endpoint. The answer is its handle, with all rights and the badge 0.
 pub const ENDPOINT: u64 = 12;
-/// Makes a notification. The answer is its handle, with all rights.
+/// Makes a notification. The answer is its handle, with [`HANDLE_SEND`] and [`HANDLE_RECEIVE`].
 pub const NOTIFICATION: u64 = 13;
 /// `rdi`: handle, `rsi`: badge, `rdx`: rights. The answer is another handle of the same endpoint. Needs [`HANDLE_MINT`].
 pub const MINT: u64 = 14;

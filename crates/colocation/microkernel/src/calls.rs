@@ -11,7 +11,10 @@ use kyozon_abi::events::{CheckStatus, MAX_CHECKS};
 use kyozon_abi::layer::*;
 use kyozon_abi::task::*;
 
-const ALL: u8 = (HANDLE_SEND | HANDLE_RECEIVE | HANDLE_MINT) as u8;
+/// Rights of a new endpoint's handle.
+const ENDPOINT_RIGHTS: u8 = (HANDLE_SEND | HANDLE_RECEIVE | HANDLE_MINT) as u8;
+/// Rights of a new notification's handle. [`MINT`] makes handles of endpoints only.
+const NOTIFICATION_RIGHTS: u8 = (HANDLE_SEND | HANDLE_RECEIVE) as u8;
 
 /// Structures of the interface, in words: their fields, in order.
 const STATUS_WORDS: usize = size_of::<CheckStatus>() / 8;
@@ -129,8 +132,11 @@ impl Kernel {
         }
         // Number 0 of a task is the one that it has at its start.
         let e = t * TASK_ENDPOINTS + 1 + usize::from(task.endpoints);
-        let number =
-            task.add(Handle { object: Object::Endpoint(e as u8), rights: ALL, badge: 0 })?;
+        let number = task.add(Handle {
+            object: Object::Endpoint(e as u8),
+            rights: ENDPOINT_RIGHTS,
+            badge: 0,
+        })?;
         task.endpoints += 1;
         self.endpoints[e] = Endpoint { alive: true, ..Endpoint::NONE };
         Ok(number as i64)
@@ -143,8 +149,11 @@ impl Kernel {
             return Err(E_FULL);
         }
         let n = t * TASK_OBJECTS as usize + usize::from(task.notifications);
-        let number =
-            task.add(Handle { object: Object::Notification(n as u8), rights: ALL, badge: 0 })?;
+        let number = task.add(Handle {
+            object: Object::Notification(n as u8),
+            rights: NOTIFICATION_RIGHTS,
+            badge: 0,
+        })?;
         task.notifications += 1;
         self.notifications[n] = Notification { alive: true, ..Notification::NONE };
         Ok(number as i64)
@@ -155,7 +164,7 @@ impl Kernel {
         let task = &mut self.tasks[t];
         let (e, _) = task.endpoint(handle, HANDLE_MINT)?;
         let kept = task.handle(handle).ok_or(E_HANDLE)?.rights;
-        if badge & BADGE_FAULT != 0 || rights > u64::from(ALL) {
+        if badge & BADGE_FAULT != 0 || rights > u64::from(ENDPOINT_RIGHTS) {
             return Err(E_ARGUMENT);
         }
         let rights = kept & rights as u8;
@@ -338,7 +347,7 @@ impl Kernel {
         t.rights = rights;
         t.max_priority = max_priority;
         t.handles[HANDLE_OWN as usize] =
-            Handle { object: Object::Endpoint(e), rights: ALL, badge: 0 };
+            Handle { object: Object::Endpoint(e), rights: ENDPOINT_RIGHTS, badge: 0 };
     }
 
     /// Gives `task` a handle to send to the endpoint that `other` has at its start.
