@@ -1,0 +1,88 @@
+//! Values of several options.
+
+use std::time::Duration;
+
+/// Whom to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The group.
+    pub group: String,
+    /// One of its peers, or all.
+    pub peer: Option<usize>,
+}
+
+pub(super) fn target(text: &str) -> Result<Target, String> {
+    let (name, peer) = match text.split_once('/') {
+        Some((group, peer)) => {
+            let number = peer.parse().ok().filter(|peer| *peer < kyozon_abi::unikernel::MAX_PEERS);
+            (
+                group,
+                Some(number.ok_or_else(|| format!("{peer:?} is no number of a peer: 0 to 63"))?),
+            )
+        }
+        None => (text, None),
+    };
+    Ok(Target { group: group(name)?, peer })
+}
+
+pub(super) fn group(text: &str) -> Result<String, String> {
+    let name = kyozon_join::place::is_name(text).then(|| text.to_owned());
+    name.ok_or_else(|| "a name has 1 to 32 letters, digits, '-', '_', '.', no '.' first".to_owned())
+}
+
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
+    time.ok_or_else(|| "not more than 0 seconds, or far too many".to_owned())
+}
+
+pub(super) fn address(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let shift = match &text[split..] {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        unit => return Err(format!("unknown unit {unit:?}: K, M and G are known")),
+    };
+    let number: u64 = text[..split].parse().map_err(|_| "not a number".to_owned())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "too large".to_owned())
+}
+
+pub(super) fn port(text: &str) -> Result<u32, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| "not a number; 0x2f8 is the second serial line of a PC".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_and_peers_are_checked() {
+        let all = Target { group: "a.b".into(), peer: None };
+        assert_eq!(target("a.b"), Ok(all.clone()));
+        assert_eq!(target("a.b/63"), Ok(Target { peer: Some(63), ..all }));
+        for bad in ["", "/", "/1", "a/", "a/64", "a/-1", "a/b", "a/1/2", ".a", "a b"] {
+            assert!(target(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_checked() {
+        assert_eq!((size("4096"), size("3G")), (Ok(4096), Ok(3 << 30)));
+        for bad in ["", "M", "4m", "-1", "4 M", "99999999999G"] {
+            assert!(size(bad).is_err(), "{bad:?}");
+        }
+    }
+}
