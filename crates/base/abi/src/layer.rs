@@ -9,7 +9,7 @@
 //! the cokernel in [`BootBlock`], each before it reads anything else.
 //!
 //! **When to bump it.** Add 1 when a size, an offset, a constant's value or the meaning of a field changes. New wording
-//! or a renamed field does not change the version.
+//! or a renamed item does not change the version.
 
 mod cokernel;
 mod entry;

@@ -20,6 +20,13 @@ fn generate() -> String {
         "device.rs",
         "events.rs",
         "unikernel.rs",
+        "unikernel/image.rs",
+        "unikernel/address_space.rs",
+        "unikernel/boot.rs",
+        "unikernel/call.rs",
+        "unikernel/region.rs",
+        "unikernel/device.rs",
+        "unikernel/port.rs",
         "vmm.rs",
     ];
     let text = common::generate(root(), &sources);

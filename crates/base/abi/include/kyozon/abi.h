@@ -373,52 +373,62 @@
 #define KYOZON_RECORDS_OFFSET 4096
 
 /*
- Version of everything in this module.
+ Version of this interface.
  */
 #define KYOZON_UNIKERNEL_VERSION 4
 
 /*
- Images are linked from here on: 64 GiB.
+ Maximum number of peers in a group: a set of peers is one word of 64 bits.
  */
-#define KYOZON_GUEST_IMAGE_BASE 68719476736
+#define KYOZON_MAX_PEERS 64
 
 /*
- An image ends below.
+ Maximum number of regions in a group.
  */
-#define KYOZON_GUEST_IMAGE_END 68987912192
+#define KYOZON_MAX_REGIONS 16
 
 /*
- Loadable segments of an image, at most.
+ Maximum number of loadable segments of an image.
  */
 #define KYOZON_MAX_SEGMENTS 16
 
 /*
- Bytes of thread-local data, at most.
+ Maximum bytes of thread-local data.
  */
 #define KYOZON_MAX_TLS_BYTES (1 << 20)
 
 /*
- Flag of a segment that is private: of those that ELF leaves to operating systems (`PF_MASKOS`).
+ Flag of a private segment, one of those that ELF leaves to operating systems (`PF_MASKOS`).
  */
 #define KYOZON_SEGMENT_PRIVATE 1048576
 
 /*
- Bytes of all private segments together, at most.
+ Maximum bytes of all private segments together.
  */
 #define KYOZON_MAX_PRIVATE_BYTES (16 << 20)
 
 /*
- Bytes of a spawned peer's stack, at least, with the guard.
+ Minimum bytes of a spawned peer's stack, including its guard page.
  */
 #define KYOZON_MIN_STACK_BYTES 8192
 
 /*
- Type of the note, of the name `Kyozon`, that says the version.
+ Type of the note, with the name `Kyozon`, that holds the version.
  */
 #define KYOZON_NOTE_VERSION 1
 
 /*
- The tender's pages: boot block, call block, door.
+ First address of an image: 64 GiB.
+ */
+#define KYOZON_GUEST_IMAGE_BASE 68719476736
+
+/*
+ End of the address range for images, exclusive.
+ */
+#define KYOZON_GUEST_IMAGE_END 68987912192
+
+/*
+ The tender's pages: boot block, call block, code for hypercalls and doorbells.
  */
 #define KYOZON_GUEST_SYSTEM_BASE 64424509440
 
@@ -438,34 +448,24 @@
 #define KYOZON_GUEST_HEAP_BASE 137438953472
 
 /*
- Bytes that one guest may have, at most.
+ Maximum bytes of memory of one guest.
  */
 #define KYOZON_GUEST_MAX_MEMORY 68719476736
 
 /*
- Regions lie from here on: where their creator says,
+ Start of the regions whose creator chooses the address.
  */
 #define KYOZON_REGION_BASE 274877906944
 
 /*
- or from here on, where the tender places them.
+ Start of the regions whose address the tender chooses.
  */
 #define KYOZON_REGION_AUTO_BASE 412316860416
 
 /*
- Regions end below.
+ End of the address range for regions, exclusive.
  */
 #define KYOZON_REGION_END 481036337152
-
-/*
- Peers of a group, at most: a set of them is a word of 64 bits.
- */
-#define KYOZON_MAX_PEERS 64
-
-/*
- Regions of a group, at most.
- */
-#define KYOZON_MAX_REGIONS 16
 
 /*
  [`GuestBoot::magic`], "KYOZUNI" in memory.
@@ -483,22 +483,22 @@
 #define KYOZON_BACKEND_PROCESS 2
 
 /*
- [`GuestBoot::features`]: the time-stamp counter is a clock.
+ [`GuestBoot::features`]: the time-stamp counter is a clock, see "Time".
  */
 #define KYOZON_FEATURE_TSC 1
 
 /*
- [`GuestBoot::features`]: AVX and AVX2, with their registers.
+ [`GuestBoot::features`]: AVX and AVX2 with their registers.
  */
 #define KYOZON_FEATURE_AVX2 2
 
 /*
- [`GuestBoot::features`]: `rdfsbase`, `wrfsbase`, `rdgsbase`, `wrgsbase`.
+ [`GuestBoot::features`]: the instructions `rdfsbase`, `wrfsbase`, `rdgsbase` and `wrgsbase`.
  */
 #define KYOZON_FEATURE_FSGSBASE 4
 
 /*
- [`GuestBoot::features`]: [`ASK_SPAWN`] and [`ASK_END`].
+ [`GuestBoot::features`]: [`ASK_SPAWN`](super::ASK_SPAWN) and [`ASK_END`](super::ASK_END).
  */
 #define KYOZON_FEATURE_SPAWN 8
 
@@ -508,81 +508,86 @@
 #define KYOZON_FEATURE_REGIONS 16
 
 /*
- `address`, `bytes`: writes to the console. The answer is how many bytes were written, which MAY be fewer, but are
- never none where `bytes` is not 0.
+ `address`, `bytes`: writes to the console. The result is the number of bytes written, which MAY be fewer than
+ `bytes`, but is 0 only if `bytes` is 0.
  */
 #define KYOZON_ASK_CONSOLE 1
 
 /*
- `status`, at most [`MAX_STATUS`]: the guest ends. There is no answer but an error.
+ `status`, at most [`MAX_STATUS`]: ends the guest. The call returns only on an error.
  */
 #define KYOZON_ASK_EXIT 2
 
 /*
- `address`, `bytes`: the guest gives up for a reason that it says in so many bytes of UTF-8, which the tender MAY
- cut. It ends with a crash report and the status [`STATUS_PANIC`]. There is no answer but an error.
+ `address`, `bytes`: ends the guest with a crash report and the status [`STATUS_PANIC`]. The bytes are the reason in
+ UTF-8, which the tender MAY truncate. The call returns only on an error.
  */
 #define KYOZON_ASK_PANIC 3
 
 /*
- `deadline`, nanoseconds of the clock, or [`NO_DEADLINE`]: sleeps. The answer is 0, or 1 where the deadline had
- passed.
+ `deadline`, in nanoseconds of the clock, or [`NO_DEADLINE`]: sleeps. The result is 0, or 1 if the deadline has passed.
  */
 #define KYOZON_ASK_PARK 4
 
 /*
- Nanoseconds of the group's clock.
+ The result is the group's clock in nanoseconds.
  */
 #define KYOZON_ASK_CLOCK 5
 
 /*
- Nanoseconds since 1970 by the host's clock, which MAY jump.
+ The result is the number of nanoseconds since 1970 on the host's clock, which MAY jump.
  */
 #define KYOZON_ASK_TIME_OF_DAY 6
 
 /*
- `address`, `bytes`: fills with random bytes that are fit for keys; at most [`MAX_RANDOM_BYTES`].
+ `address`, `bytes`: fills memory with random bytes that are fit for keys; at most [`MAX_RANDOM_BYTES`].
  */
 #define KYOZON_ASK_RANDOM 7
 
 /*
- `address`, `bytes`, both multiples of 4096, in the heap: gives pages back to the host. They are zero when next read.
+ `address`, `bytes`, both multiples of 4096, in the heap: gives pages back to the host. They read as zero afterwards.
  */
 #define KYOZON_ASK_DISCARD 8
 
 /*
- `entry`, `argument`, `stack`, `bytes`, `bound`: starts a peer that shares this peer's image, heap and stacks, as "Spawning"
- says. The answer is its number and, times 2^32, its generation modulo 2^31; [`ERROR_ADDRESS`] where entry or stack are not as they must be. Where `bound`
- is not 0, it is 1 more than the number of a peer of the same family, perhaps the one that asks, which the new peer
- does not outlive; [`ERROR_NAME`] where there is none, [`ERROR_RIGHT`] where it is of another family. Without
- [`FEATURE_SPAWN`] the answer is [`ERROR_UNSUPPORTED`].
+ `entry`, `argument`, `stack`, `bytes`, `bound`: starts a peer that shares this peer's image, heap and stacks, see
+ "Spawning". The result is the peer's number plus 2^32 times its generation modulo 2^31.
+
+ If `bound` is not 0, it is 1 more than the number of a peer of the same family, which may be the caller; the new peer
+ ends when that peer ends.
+
+ Errors: [`ERROR_ADDRESS`] if entry or stack break the rules; [`ERROR_NAME`] if no peer has the number in `bound`,
+ [`ERROR_RIGHT`] if that peer belongs to another family; [`ERROR_UNSUPPORTED`] without
+ [`FEATURE_SPAWN`](super::FEATURE_SPAWN).
  */
 #define KYOZON_ASK_SPAWN 9
 
 /*
- `peer`, `generation`: ends a peer of the same family that was spawned, wherever it is; its word becomes
- [`PEER_DEAD`], which the caller does not wait for. The answer is 0, also where this very peer is gone already;
- [`ERROR_RIGHT`] where it is of another family or was not spawned, [`ERROR_NAME`] where it never was.
+ `peer`, `generation`: ends a spawned peer of the same family, whatever it is doing. Its state becomes
+ [`PEER_DEAD`](super::PEER_DEAD); the call does not wait for that. The result is 0, also if this peer is already gone.
+
+ Errors: [`ERROR_RIGHT`] if the peer belongs to another family or was not spawned; [`ERROR_NAME`] if it never existed.
  */
 #define KYOZON_ASK_END 10
 
 /*
- `name`, `name bytes`, `bytes`, `address`: makes a region of so many bytes, a multiple of 4096 with the header's
- page, at this address, or where it is 0 at one that the tender chooses. The answer is its number. Its creator owns
- it: it may do everything with it. The region is not mapped. Without [`FEATURE_REGIONS`] the answer is
- [`ERROR_UNSUPPORTED`].
+ `name`, `name bytes`, `bytes`, `address`: creates a region without mapping it. `bytes` is its size including the
+ header's page, a multiple of 4096. If `address` is 0, the tender chooses the address. The result is the region's
+ number. The creator owns the region and has every right to it.
+
+ Error: [`ERROR_UNSUPPORTED`] without [`FEATURE_REGIONS`](super::FEATURE_REGIONS).
  */
 #define KYOZON_ASK_REGION_CREATE 16
 
 /*
- `name`, `name bytes`, `info`: the number of a region of this name that this peer was granted; the tender writes a
- [`SharedRegion`] to `info`, whose rights are those granted.
+ `name`, `name bytes`, `info`: the result is the number of the region with this name that this peer was granted. The
+ tender writes a [`SharedRegion`](super::SharedRegion) to `info`; its rights are the granted rights.
  */
 #define KYOZON_ASK_REGION_OPEN 17
 
 /*
- `region`, `rights`: maps it at its address with `REGION_*`, which MUST be granted. The answer to a region that is
- mapped with these rights is 0; other rights replace those it had.
+ `region`, `rights`: maps the region at its address with the rights `REGION_*`, which MUST have been granted. If the
+ region is already mapped, these rights replace the rights it had; the result is 0 also if they are the same.
  */
 #define KYOZON_ASK_REGION_MAP 18
 
@@ -592,63 +597,65 @@
 #define KYOZON_ASK_REGION_UNMAP 19
 
 /*
- `region`, `peer`, `rights`: the peer may map it with these rights from now on. Only its owner may. A peer that has
- it mapped with more rights loses the mapping, as by [`ASK_REGION_REVOKE`], and MAY map it anew.
+ `region`, `peer`, `rights`: allows the peer to map the region with these rights. Only the owner may call this. A peer
+ that has the region mapped with more rights loses the mapping, as by [`ASK_REGION_REVOKE`], and MAY map it again.
  */
 #define KYOZON_ASK_REGION_GRANT 20
 
 /*
- `region`, `peer`: the peer has no right any more. Where it has the region mapped, it loses the mapping before the
- answer; a guest that cannot lose it ends. Only its owner may.
+ `region`, `peer`: takes all rights to the region from the peer. Only the owner may call this. If the peer has the
+ region mapped, it loses the mapping before the call returns; a guest that cannot lose the mapping is ended.
  */
 #define KYOZON_ASK_REGION_REVOKE 21
 
 /*
- `region`, `count`, `deadline`: waits until so many peers have mapped it, at the same time or not: what has become
- of them stands in the header. The answer is how many have, or [`ERROR_TIMEOUT`].
+ `region`, `count`, `deadline`: waits until `count` peers have mapped the region, at the same time or not; the header
+ shows their present states. The result is the number of peers that have mapped it, or [`ERROR_TIMEOUT`].
  */
 #define KYOZON_ASK_RENDEZVOUS 22
 
 /*
- `device`, `info`: the tender writes a [`DeviceInfo`] to `info`. [`ERROR_NAME`] where there are not so many.
+ `device`, `info`: the tender writes a [`DeviceInfo`](super::DeviceInfo) to `info`. Error: [`ERROR_NAME`] if there is no
+ device with this number.
  */
 #define KYOZON_ASK_DEVICE 32
 
 /*
- `device`, `queue`, `entries`, `descriptor table`, `available ring`, `used ring`: starts a queue. [`ERROR_EXISTS`]
- where it runs, [`ERROR_ARGUMENT`] to a bad number of entries, [`ERROR_ADDRESS`] to a place that is outside of the
- heap or not aligned as section 2.7 says.
+ `device`, `queue`, `entries`, `descriptor table`, `available ring`, `used ring`: starts a queue.
+
+ Errors: [`ERROR_EXISTS`] if it runs; [`ERROR_ARGUMENT`] if the number of entries is not allowed; [`ERROR_ADDRESS`] if
+ a part lies outside the heap or is not aligned as VIRTIO section 2.7 requires.
  */
 #define KYOZON_ASK_QUEUE_START 33
 
 /*
- `device`, `queue`: stops it, whatever its state. The answer comes when the device touches no memory of the queue
- any more. Entries that were not taken stay where they are.
+ `device`, `queue`: stops the queue, whatever its state. The call returns when the device no longer touches the queue's
+ memory. Entries that the device has not taken stay in the ring.
  */
 #define KYOZON_ASK_QUEUE_STOP 34
 
 /*
- `device`, `queue`: the answer is `QUEUE_*`.
+ `device`, `queue`: the result is `QUEUE_*`.
  */
 #define KYOZON_ASK_QUEUE_STATE 35
 
 /*
- A deadline that never comes.
+ A deadline that never passes.
  */
 #define KYOZON_NO_DEADLINE 18446744073709551615ull
 
 /*
- Bytes of one [`ASK_RANDOM`], at most.
+ Maximum bytes of one [`ASK_RANDOM`].
  */
 #define KYOZON_MAX_RANDOM_BYTES 4096
 
 /*
- Highest status that a guest may end with; those above are the tender's.
+ Maximum status that a guest may end with; higher ones are the tender's.
  */
 #define KYOZON_MAX_STATUS 119
 
 /*
- The tender's status for a guest that gave up.
+ The tender's status for a guest that panicked.
  */
 #define KYOZON_STATUS_PANIC 101
 
@@ -658,42 +665,42 @@
 #define KYOZON_STATUS_CRASH 120
 
 /*
- The tender's status for a guest whose time was over.
+ The tender's status for a guest that exceeded its time limit.
  */
 #define KYOZON_STATUS_TIMEOUT 124
 
 /*
- There is no such call.
+ The call does not exist.
  */
 #define KYOZON_ERROR_CALL -1
 
 /*
- An address is not the guest's, not aligned, or has not the right.
+ An address is not the guest's, is not aligned, or lacks the right.
  */
 #define KYOZON_ERROR_ADDRESS -2
 
 /*
- A number is out of its range, or an argument that must be 0 is not.
+ A number is out of range, or an argument that must be 0 is not.
  */
 #define KYOZON_ERROR_ARGUMENT -3
 
 /*
- There is no region or peer of this name or number.
+ No region, peer or device has this name or number.
  */
 #define KYOZON_ERROR_NAME -4
 
 /*
- There is one already, or something else lies there.
+ It already exists, or something else occupies the addresses.
  */
 #define KYOZON_ERROR_EXISTS -5
 
 /*
- Not granted, or not the owner.
+ The right was not granted, or the caller is not the owner.
  */
 #define KYOZON_ERROR_RIGHT -6
 
 /*
- There is no room: regions, peers, the host's memory.
+ No room is left: regions, peers, or the host's memory.
  */
 #define KYOZON_ERROR_FULL -7
 
@@ -703,12 +710,12 @@
 #define KYOZON_ERROR_TIMEOUT -8
 
 /*
- This backend cannot.
+ This backend does not support the call.
  */
 #define KYOZON_ERROR_UNSUPPORTED -9
 
 /*
- Bytes of a region's name, at most; it is of letters, digits, `-`, `_` and `.`.
+ Maximum bytes of a region's name, which consists of letters, digits, `-`, `_` and `.`.
  */
 #define KYOZON_REGION_NAME_BYTES 32
 
@@ -733,42 +740,42 @@
 #define KYOZON_REGION_HEADER_BYTES 4096
 
 /*
- [`RegionPeer::state`]: never had the region mapped.
+ [`RegionPeer::state`]: the peer never had the region mapped.
  */
 #define KYOZON_PEER_ABSENT 0
 
 /*
- [`RegionPeer::state`]: has it mapped.
+ [`RegionPeer::state`]: the peer has the region mapped.
  */
 #define KYOZON_PEER_PRESENT 1
 
 /*
- [`RegionPeer::state`]: unmapped it, or ended by its own will.
+ [`RegionPeer::state`]: the peer unmapped the region, or exited.
  */
 #define KYOZON_PEER_LEFT 2
 
 /*
- [`RegionPeer::state`]: crashed, was ended, or lost its right: what it held is in an unknown state.
+ [`RegionPeer::state`]: the peer crashed, was ended, or lost its right. What it held is in an unknown state.
  */
 #define KYOZON_PEER_DEAD 3
 
 /*
- Doorbells of queues are numbered from here on.
+ First doorbell number of queues; lower numbers are peers.
  */
 #define KYOZON_QUEUE_DOORBELL (uint32_t)KYOZON_MAX_PEERS
 
 /*
- Queues of all devices of a guest, at most.
+ Maximum number of queues of all devices of a guest.
  */
 #define KYOZON_MAX_QUEUES 32
 
 /*
- Bytes of a device's name, at most; it is of the same characters as a region's.
+ Maximum bytes of a device's name, which consists of the same characters as a region's name.
  */
 #define KYOZON_DEVICE_NAME_BYTES 32
 
 /*
- Bytes of a configuration space, at most.
+ Maximum bytes of a configuration space.
  */
 #define KYOZON_DEVICE_CONFIG_BYTES 64
 
@@ -783,42 +790,42 @@
 #define KYOZON_DEVICE_BLOCK 2
 
 /*
- The answer to [`ASK_QUEUE_STATE`]: it was not started, or was stopped.
+ Result of [`ASK_QUEUE_STATE`](super::ASK_QUEUE_STATE): the queue was not started, or was stopped.
  */
 #define KYOZON_QUEUE_STOPPED 0
 
 /*
- The answer to [`ASK_QUEUE_STATE`]: the device takes entries.
+ Result of [`ASK_QUEUE_STATE`](super::ASK_QUEUE_STATE): the device takes entries.
  */
 #define KYOZON_QUEUE_RUNNING 1
 
 /*
- The answer to [`ASK_QUEUE_STATE`]: it broke a rule.
+ Result of [`ASK_QUEUE_STATE`](super::ASK_QUEUE_STATE): the queue broke a rule.
  */
 #define KYOZON_QUEUE_FAILED 2
 
 /*
- Port `PORT_FAULT + v`, v below 256: exception `v` was delivered, its frame is at `rsp`.
+ Port `PORT_FAULT + v`, `v` below 256: exception `v` was delivered, its frame is at `rsp`.
  */
 #define KYOZON_PORT_FAULT 0
 
 /*
- The door.
+ Port of hypercalls.
  */
 #define KYOZON_PORT_CALL 1280
 
 /*
- The doorbell: the number of the peer or queue, 4 bytes.
+ Port of doorbells: 4 bytes with the number of the peer or queue.
  */
 #define KYOZON_PORT_DOORBELL 1284
 
 /*
- Ports that a guest can reach are below.
+ End of the ports that a guest can access, exclusive.
  */
 #define KYOZON_PORT_END 1288
 
 /*
- Exceptions that have an error code in their frame: a bit for each vector (Intel SDM volume 3, table 7-1).
+ Exceptions that push an error code: one bit per vector (Intel SDM volume 3, table 7-1).
  */
 #define KYOZON_VECTORS_WITH_ERROR 1612872960
 
@@ -1248,7 +1255,7 @@ struct kyozon_layer_entry {
 /*
  What the layer passes to the cokernel's `start`, by address in the first argument register.
 
- Functions use the System V calling convention. Those that return `i64` return 0 or more on success, else `REPAIR_*` or
+ Functions use the System V calling convention. Those that return `i64` return 0 on success, else `REPAIR_*` or
  `SERVICE_*`.
  */
 struct kyozon_boot_block {
@@ -1964,7 +1971,7 @@ struct kyozon_area {
  */
 struct kyozon_shared_region {
         /*
-         Name, zero-padded.
+         Name, padded with zeros.
          */
         uint8_t name[KYOZON_REGION_NAME_BYTES];
         /*
@@ -1972,7 +1979,7 @@ struct kyozon_shared_region {
          */
         uint64_t address;
         /*
-         Bytes with the header, a multiple of 4096.
+         Bytes including the header, a multiple of 4096.
          */
         uint64_t bytes;
         /*
@@ -1980,7 +1987,7 @@ struct kyozon_shared_region {
          */
         uint32_t rights;
         /*
-         Grows each time that the region is created anew under this name.
+         Number of times that a region was created under this name.
          */
         uint32_t generation;
         /*
@@ -1998,15 +2005,15 @@ struct kyozon_guest_boot {
          */
         uint64_t magic;
         /*
-         [`UNIKERNEL_VERSION`].
+         [`UNIKERNEL_VERSION`](super::UNIKERNEL_VERSION).
          */
         uint32_t version;
         /*
-         `BACKEND_*`. A guest SHOULD NOT need it.
+         `BACKEND_*`. A guest SHOULD NOT depend on it.
          */
         uint32_t backend;
         /*
-         `FEATURE_*`. Unknown bits mean nothing.
+         `FEATURE_*`. A guest ignores unknown bits.
          */
         uint64_t features;
         /*
@@ -2014,37 +2021,37 @@ struct kyozon_guest_boot {
          */
         uint32_t peer;
         /*
-         Peers that the group has at this guest's start: 0 to this, exclusive. Where others may join it, some of these may
-         be gone, and more may come: a region's header tells.
+         Number of peers in the group when this guest starts; their numbers are 0..`peers`. If other commands can join the
+         group, some of them may be gone and others may follow: a region's header shows their states.
          */
         uint32_t peers;
         /*
-         `extern "C" fn()`: makes the call in the call block.
+         `extern "C" fn()`: carries out the call in the call block.
          */
         uint64_t hypercall;
         /*
-         `extern "C" fn(number: u32)`: gives a peer its token, or from [`QUEUE_DOORBELL`] on tells a device that there
-         are entries in a queue. A number that is nobody's does nothing.
+         `extern "C" fn(number: u32)`: gives a peer its token or, from [`QUEUE_DOORBELL`](super::QUEUE_DOORBELL) on,
+         announces entries in a queue to its device. A number without a peer or queue has no effect.
          */
         uint64_t doorbell;
         /*
-         Address of this peer's [`CallBlock`].
+         Address of this peer's [`CallBlock`](super::CallBlock).
          */
         uint64_t call;
         /*
-         The `fs` base of the first instruction.
+         The `fs` base at the first instruction.
          */
         uint64_t thread;
         /*
-         From the first page of the image to behind its last.
+         From the first page of the image to the end of its last.
          */
         struct kyozon_area image;
         /*
-         The stack; nothing is below and above.
+         The stack. The pages directly below and above are not mapped.
          */
         struct kyozon_area stack;
         /*
-         Thread-local data and the word behind them.
+         Thread-local data and the word after it.
          */
         struct kyozon_area tls;
         /*
@@ -2052,35 +2059,35 @@ struct kyozon_guest_boot {
          */
         struct kyozon_area heap;
         /*
-         Time-stamp counter ticks in a millisecond.
+         Time-stamp counter ticks per millisecond.
          */
         uint64_t tsc_khz;
         /*
-         Added to the counter that the guest reads gives the host's, modulo 2^64.
+         Difference, modulo 2^64, to add to the counter that the guest reads to get the host's counter.
          */
         uint64_t tsc_offset;
         /*
-         The host's counter when the group's clock showed `clock_ns`.
+         The host's counter at the moment when the group's clock showed `clock_ns`.
          */
         uint64_t clock_tsc;
         /*
-         See `clock_tsc`.
+         The group's clock at `clock_tsc`, in nanoseconds.
          */
         uint64_t clock_ns;
         /*
-         Nanoseconds a tick, times 2^32.
+         Nanoseconds per tick of the counter, times 2^32.
          */
         uint64_t clock_scale;
         /*
-         Arguments: strings, each with a zero byte at its end, one behind the other.
+         The arguments: strings, each with a zero byte at its end, one after the other.
          */
         struct kyozon_area arguments;
         /*
-         How many there are.
+         Number of arguments.
          */
         uint64_t argument_count;
         /*
-         How many of `regions` are set.
+         Number of valid entries in `regions`.
          */
         uint64_t region_count;
         /*
@@ -2088,28 +2095,31 @@ struct kyozon_guest_boot {
          */
         struct kyozon_shared_region regions[KYOZON_MAX_REGIONS];
         /*
-         What [`ASK_SPAWN`] was given; 0 in a guest that was there at the start.
+         The argument of [`ASK_SPAWN`](super::ASK_SPAWN); 0 in an initial guest.
          */
         uint64_t argument;
         /*
-         Address of [`MAX_PEERS`] times [`RegionPeer`], by number, which the guest can only read: what became of the
-         peers of the group. [`PEER_ABSENT`] with generation 0 is a number that nobody had. Where others may join the
-         group, only peers of the same command are in it: of all others a region's header tells, with generations of its
-         own.
+         Address of [`MAX_PEERS`](super::MAX_PEERS) entries of type [`RegionPeer`](super::RegionPeer), by number, which the
+         guest can only read: the states of the group's peers. [`PEER_ABSENT`](super::PEER_ABSENT) with generation 0 is a
+         number that no peer has had.
+
+         If other commands can join the group, the table shows only peers of the same command. A region's header shows the
+         others, with generations of its own.
          */
         uint64_t peer_table;
         /*
-         Generation of this peer in that table: the first of a number has 1.
+         Generation of this peer in the table; the first peer of a number has 1.
          */
         uint32_t generation;
         /*
-         Peers that the group can have at once, at most. Their numbers are any below [`MAX_PEERS`].
+         Maximum number of peers that the group can have at once. Their numbers are any below
+         [`MAX_PEERS`](super::MAX_PEERS).
          */
         uint32_t limit;
 };
 
 /*
- What a guest asks, and the answer.
+ One call and its result.
  */
 struct kyozon_call_block {
         /*
@@ -2127,7 +2137,7 @@ struct kyozon_call_block {
 };
 
 /*
- One peer, as a region's header tells of it. Both words change by atomic stores of the tender.
+ The state of one peer in a region's header. The tender changes each word by an atomic store.
  */
 struct kyozon_region_peer {
         /*
@@ -2135,7 +2145,7 @@ struct kyozon_region_peer {
          */
         uint32_t state;
         /*
-         Grows by one each time that a peer of this number comes, so that a successor is not taken for its predecessor.
+         Number of peers that have had this number, so that a successor is not mistaken for its predecessor.
          */
         uint32_t generation;
 };
@@ -2149,23 +2159,23 @@ struct kyozon_region_header {
          */
         uint64_t magic;
         /*
-         [`UNIKERNEL_VERSION`].
+         [`UNIKERNEL_VERSION`](super::UNIKERNEL_VERSION).
          */
         uint32_t version;
         /*
-         As in [`SharedRegion`].
+         The same as in [`SharedRegion`].
          */
         uint32_t generation;
         /*
-         As in [`SharedRegion`].
+         The same as in [`SharedRegion`].
          */
         uint8_t name[KYOZON_REGION_NAME_BYTES];
         /*
-         As in [`SharedRegion`].
+         The same as in [`SharedRegion`].
          */
         uint64_t address;
         /*
-         As in [`SharedRegion`].
+         The same as in [`SharedRegion`].
          */
         uint64_t bytes;
         /*
@@ -2179,35 +2189,36 @@ struct kyozon_region_header {
 };
 
 /*
- A device.
+ Description of a device.
  */
 struct kyozon_device_info {
         /*
-         Name, zero-padded.
+         Name, padded with zeros.
          */
         uint8_t name[KYOZON_DEVICE_NAME_BYTES];
         /*
-         `DEVICE_*`, by the numbers of section 5.
+         `DEVICE_*`: the device IDs of section 5.
          */
         uint32_t kind;
         /*
-         How many queues it has.
+         Number of queues.
          */
         uint32_t queues;
         /*
-         Feature bits of its section and of section 6.
+         Feature bits of the device's section and of section 6.
          */
         uint64_t features;
         /*
-         Number for [`GuestBoot::doorbell`] of its first queue; the others' follow.
+         Doorbell number of the first queue, for [`GuestBoot::doorbell`](super::GuestBoot::doorbell); those of the other
+         queues follow.
          */
         uint32_t doorbell;
         /*
-         Entries of a queue, at most.
+         Maximum number of entries of a queue.
          */
         uint32_t max_size;
         /*
-         How much of `config` means something.
+         Number of valid bytes in `config`.
          */
         uint64_t config_bytes;
         /*

@@ -5,7 +5,7 @@ use crate::assert_size;
 
 /// What the layer passes to the cokernel's `start`, by address in the first argument register.
 ///
-/// Functions use the System V calling convention. Those that return `i64` return 0 or more on success, else `REPAIR_*` or
+/// Functions use the System V calling convention. Those that return `i64` return 0 on success, else `REPAIR_*` or
 /// `SERVICE_*`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
