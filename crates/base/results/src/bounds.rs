@@ -159,7 +159,7 @@ impl Bound {
     fn check(&self, name: &str, table: Option<&Table>) -> Result<Line> {
         let measured = match (table, &self.row, &self.ratio) {
             (None, ..) => Err("the table is missing".into()),
-            (Some(table), Some(row), _) => match find(table, row) {
+            (Some(table), Some(row), _) => match table.find(row) {
                 Ok(row) if is_time_or_rate(&row.unit) => {
                     let (label, unit) = (row.label(), &row.unit);
                     let rule = "bounds hold ratios and counts, not times and rates";
@@ -193,23 +193,12 @@ impl Bound {
     }
 
     fn ratio(&self, table: &Table, [over, under]: &[String; 2]) -> Result<f64, String> {
-        let (over, under) = (find(table, over)?, find(table, under)?);
+        let (over, under) = (table.find(over)?, table.find(under)?);
         if over.unit != under.unit {
             return Err(format!("ratio of `{}` to `{}`", over.unit, under.unit));
         }
         let ratio = self.figure(over)? / self.figure(under)?;
         ratio.is_finite().then_some(ratio).ok_or_else(|| "the ratio is not finite".into())
-    }
-}
-
-/// The one row that is called `name` or `group/name`.
-fn find<'a>(table: &'a Table, name: &str) -> Result<&'a Row, String> {
-    let called = |row: &&Row| row.name == name || row.label() == name;
-    let mut rows = table.rows.iter().filter(called);
-    match (rows.next(), rows.next()) {
-        (Some(row), None) => Ok(row),
-        (None, _) => Err(format!("no row `{name}`")),
-        (Some(_), Some(_)) => Err(format!("more than one row `{name}`")),
     }
 }
 

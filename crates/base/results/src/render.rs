@@ -1,54 +1,135 @@
-//! The page of all tables.
+//! The pages: a summary of all tables, and one page a table.
 
 use crate::error::Result;
 use crate::file;
+use crate::pages::{Entry, Measured, Pages};
 use crate::plot;
 use crate::row::Row;
 use crate::table::Table;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Writes `README.md` and a plot `<name>.svg` per table from every `*.json` of `dir`. The same
-/// tables give the same bytes.
+/// Most columns of a table on a page: more do not fit a screen.
+const COLUMNS: usize = 8;
+/// Length of a line of running text.
+const WIDTH: usize = 120;
+
+/// Writes `README.md`, and a page `<name>.md` and a plot `<name>.svg` for each table, from every `*.json` of `dir` and
+/// its `pages.toml`. The same files give the same bytes.
 ///
 /// # Errors
 ///
-/// As [`Table::read`], or the file system's. A table that is invalid leaves the old page.
+/// As [`Table::read`], an invalid `pages.toml`, or the file system's. If anything is invalid, the old pages stay.
 pub fn render(dir: &Path) -> Result<()> {
-    let tables = Table::read_all(dir)?;
-    for table in &tables {
-        file::write(dir, &format!("{}.svg", table.name), &plot::svg(table)?)?;
+    for (name, text) in pages(dir)? {
+        file::write(dir, &name, &text)?;
     }
-    file::write(dir, "README.md", &page(&tables))?;
     Ok(())
 }
 
-fn page(tables: &[Table]) -> String {
-    let mut page = String::from(
-        "# Results\n\n\
-         Written by `make bench` from the JSON files beside this page, not by hand. An interval is\n\
-         the 95 % confidence interval of the median, by order statistics.\n",
-    );
-    if tables.is_empty() {
-        page += "\nNo table was measured yet.\n";
+/// Name and text of each file that [`render`] writes.
+///
+/// # Errors
+///
+/// As [`render`], without writing.
+pub fn pages(dir: &Path) -> Result<Vec<(String, String)>> {
+    let pages = Pages::read(dir)?;
+    let tables = Table::read_all(dir)?;
+    let mut files = Vec::new();
+    for table in &tables {
+        files.push((format!("{}.svg", table.name), plot::svg(table)?));
+        files.push((format!("{}.md", table.name), page(table, &pages)));
     }
+    files.push(("README.md".into(), front(&tables, &pages)));
+    Ok(files)
+}
+
+/// The first page: the summary, then where each table is.
+fn front(tables: &[Table], pages: &Pages) -> String {
+    let mut page = String::from("# Results\n\n");
+    page += &wrap(
+        "Written by `make bench` from the JSON files and `pages.toml` beside this page, not by hand. Figures are medians; \
+         each table's page has the intervals. A ratio is this project's figure divided by the peer's.",
+        "",
+    );
+    if !pages.summary.is_empty() {
+        page += "\n| what | this project | best peer, or the paper | ratio | plot |\n";
+        page += "| --- | ---: | --- | ---: | --- |\n";
+        pages.summary.iter().for_each(|entry| page += &summary(entry, tables));
+        page += "\n";
+        pages.notes.iter().for_each(|note| page += &wrap(note, "- "));
+    }
+    page += "\n## Tables\n\n";
+    if tables.is_empty() {
+        return page + "No table was measured yet.\n";
+    }
+    page += "| table | what is measured | date | machine |\n| --- | --- | --- | --- |\n";
     for table in tables {
-        page += &section(table);
+        let Table { name, date, machine, .. } = table;
+        let (title, _) = words(table, pages);
+        let day = date.split('T').next().unwrap_or_default();
+        page += &line([&format!("[{name}]({name}.md)"), title, day, machine]);
     }
     page
 }
 
-fn section(table: &Table) -> String {
-    let Table { name, title, explanation, command, commit, date, load, machine, .. } = table;
+/// A line of the summary.
+fn summary(entry: &Entry, tables: &[Table]) -> String {
+    let cell = |measured: Measured<'_>| match measured {
+        Some((figure, unit)) => format!("{} {unit}", digits(figure, 3)),
+        None => "not measured".into(),
+    };
+    let ours = entry.ours.of(tables);
+    let unit = ours.map_or("", |(_, unit)| unit);
+    let peer = entry.peer.as_ref().map(|peer| (peer, peer.of(unit, tables)));
+    let ratio = match (&entry.ratio, ours, peer.as_ref().and_then(|(_, measured)| *measured)) {
+        (Some(ratio), ..) => ratio.of(tables).map(|(ratio, _)| ratio),
+        (None, Some((ours, _)), Some((peer, _))) => Some(ours / peer),
+        _ => None,
+    };
+    let peer = peer.map(|(peer, measured)| format!("{}: {}", peer.name, cell(measured)));
+    let plot = format!("[plot]({}.svg)", entry.ours.table);
+    let ratio = ratio.map(|ratio| digits(ratio, 3));
+    line([&entry.what, &cell(ours), &peer.unwrap_or_default(), &ratio.unwrap_or_default(), &plot])
+}
+
+/// Heading and explanation of a table: those of `pages.toml`, or else its own.
+fn words<'a>(table: &'a Table, pages: &'a Pages) -> (&'a str, String) {
+    match pages.table.get(&table.name) {
+        Some(description) => (&description.title, description.explanation()),
+        None => (&table.title, table.explanation.clone()),
+    }
+}
+
+/// The page of one table.
+fn page(table: &Table, pages: &Pages) -> String {
+    let Table { name, command, commit, date, load, machine, .. } = table;
+    let (title, explanation) = words(table, pages);
     let versions = table.versions.iter().map(|(tool, version)| format!(", {tool} {version}"));
     let versions: String = versions.collect();
+    let shown = pages.table.get(name).map_or(&[][..], |description| &description.columns);
+    let (rows, absent) = rows(&table.rows, shown);
+    let absent = format!("[{name}.json]({name}.json) also has {}.", absent.join(", "));
+    let notes = table.rows.iter().filter_map(|row| Some((row.label(), row.note.as_ref()?)));
+    let mut notes: String =
+        notes.map(|(row, note)| wrap(&format!("`{row}`: {note}"), "- ")).collect();
+    if !notes.is_empty() {
+        notes.insert(0, '\n');
+    }
     format!(
-        "\n## {title}\n\n{explanation}\n\n{rows}\n![{title}]({name}.svg)\n\n\
+        "# {title}\n\n{explanation}\n{rows}\n{interval}{notes}\n![{title}]({name}.svg)\n\n\
          - Command: `{command}`\n\
          - Commit: `{commit}`{versions}\n\
          - Date: {date}\n\
-         - Machine: {machine}, load {start} at the start and {end} at the end\n",
-        rows = rows(&table.rows),
+         - Machine: {machine}, load {start} at the start and {end} at the end\n\n\
+         [All results](README.md)\n",
+        explanation = wrap(&explanation, ""),
+        interval = wrap(
+            &format!(
+                "An interval is the 95 % confidence interval of the median, by order statistics. {absent}"
+            ),
+            ""
+        ),
         start = load.start,
         end = load.end,
     )
@@ -57,8 +138,9 @@ fn section(table: &Table) -> String {
 /// A column of the table: heading, whether it is aligned as a number, and the cell of a row.
 type Column<'a> = (&'a str, bool, Box<dyn Fn(&Row) -> String + 'a>);
 
-/// Rows as a table, without the columns that no row uses.
-fn rows(rows: &[Row]) -> String {
+/// Rows as a table: at most [`COLUMNS`] columns, none that no row uses. `shown` are extra columns; if there are too many
+/// columns, `worst`, `n` and `p99` make room for them. Also returns the names of the columns that are not in the table.
+fn rows<'a>(rows: &'a [Row], shown: &'a [String]) -> (String, Vec<String>) {
     let mut columns: Vec<Column<'_>> = vec![
         ("group", false, Box::new(|row| row.group.clone().unwrap_or_default())),
         ("row", false, Box::new(|row| row.name.clone())),
@@ -67,41 +149,75 @@ fn rows(rows: &[Row]) -> String {
         ("median", true, Box::new(|row| number(row.median))),
         ("interval", true, Box::new(|row| row.ci95.map(number).join(" to "))),
         ("p99", true, Box::new(|row| number(row.p99))),
-        ("average", true, Box::new(|row| number(row.avg))),
         ("worst", true, Box::new(|row| number(row.worst))),
     ];
-    let extra: BTreeSet<&String> = rows.iter().flat_map(|row| row.extra.keys()).collect();
-    for column in extra {
+    for column in shown {
         let cell = |row: &Row| row.extra.get(column).copied().map(number).unwrap_or_default();
         columns.push((column, true, Box::new(cell)));
     }
-    columns.push(("note", false, Box::new(|row| row.note.clone().unwrap_or_default())));
     columns.retain(|(_, _, cell)| rows.iter().any(|row| !cell(row).is_empty()));
-
-    let line = |cells: Vec<String>| {
-        let cells = cells.iter().map(|cell| cell.replace('|', "\\|"));
-        format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
-    };
-    let mut text = line(columns.iter().map(|column| column.0.to_string()).collect());
-    let rule = |column: &Column<'_>| if column.1 { "---:" } else { "---" }.to_string();
-    text += &line(columns.iter().map(rule).collect());
-    for row in rows {
-        text += &line(columns.iter().map(|(_, _, cell)| cell(row)).collect());
+    let mut absent = vec!["avg".to_owned()];
+    for dropped in ["worst", "n", "p99"] {
+        if columns.len() > COLUMNS {
+            columns.retain(|(heading, ..)| *heading != dropped);
+            absent.push(dropped.into());
+        }
     }
-    text
+    let extra: BTreeSet<&String> = rows.iter().flat_map(|row| row.extra.keys()).collect();
+    // Older tables repeat the interval's ends.
+    let kept = |name: &&String| !shown.contains(*name) && !["low", "high"].contains(&name.as_str());
+    absent.extend(extra.into_iter().filter(kept).cloned());
+
+    let mut text = line(columns.iter().map(|column| column.0));
+    text += &line(columns.iter().map(|column| if column.1 { "---:" } else { "---" }));
+    for row in rows {
+        text += &line(columns.iter().map(|(_, _, cell)| cell(row)));
+    }
+    let absent = absent.iter().map(|name| format!("`{name}`")).collect();
+    (text, absent)
+}
+
+/// A line of a table.
+fn line(cells: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let cells = cells.into_iter().map(|cell| cell.as_ref().replace('|', "\\|"));
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+}
+
+/// A paragraph in lines of at most [`WIDTH`] columns, if its words allow, the first of them after `mark`.
+fn wrap(text: &str, mark: &str) -> String {
+    let mut lines = mark.to_owned();
+    let mut width = mark.len();
+    for (i, word) in text.split_whitespace().enumerate() {
+        let length = word.chars().count();
+        if i > 0 && width + 1 + length > WIDTH {
+            lines += &format!("\n{:1$}", "", mark.len());
+            width = mark.len();
+        } else if i > 0 {
+            lines.push(' ');
+            width += 1;
+        }
+        lines += word;
+        width += length;
+    }
+    lines + "\n"
 }
 
 /// Integers in full, other numbers to four significant digits.
 pub(crate) fn number(value: f64) -> String {
+    digits(value, 4)
+}
+
+/// Integers in full, other numbers to `significant` digits.
+fn digits(value: f64, significant: u32) -> String {
     if value.fract() == 0.0 {
         return format!("{value:.0}");
     }
     let magnitude = value.abs().log10().floor();
     if magnitude < -4.0 {
-        return format!("{value:.3e}");
+        return format!("{value:.*e}", significant as usize - 1);
     }
     // Magnitudes are small: an f64 above 2^53 has no fraction.
-    let text = format!("{value:.*}", (3.0 - magnitude).max(0.0) as usize);
+    let text = format!("{value:.*}", (f64::from(significant - 1) - magnitude).max(0.0) as usize);
     if text.contains('.') {
         return text.trim_end_matches('0').trim_end_matches('.').into();
     }
@@ -109,77 +225,4 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::table::tests::example;
-    use std::fs;
-
-    #[test]
-    fn golden() {
-        let expected = "# Results
-
-Written by `make bench` from the JSON files beside this page, not by hand. An interval is
-the 95 % confidence interval of the median, by order statistics.
-
-## Boot
-
-From reset to main.
-
-| group | row | unit | n | median | interval | p99 | average | worst | mmio | note |
-| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
-| default | none | instructions | 3 | 182 | 180 to 190 | 190 | 184 | 190 | 2 | a\\|b |
-|  | alone | instructions | 1 | 91 | 91 to 91 | 91 | 91 | 91 |  |  |
-
-![Boot](boot.svg)
-
-- Command: `make bench TABLE=boot`
-- Commit: `0123abc`, qemu 7.2
-- Date: 2024-12-31T23:59:59Z
-- Machine: Some CPU, load 0.25 at the start and 1.5 at the end
-";
-        assert_eq!(page(&[example()]), expected);
-    }
-
-    #[test]
-    fn unused_columns_are_absent() {
-        let row = Row::from_samples("none", "us", &[1.5]).unwrap();
-        assert!(rows(&[row])
-            .starts_with("| row | unit | n | median | interval | p99 | average | worst |\n"));
-    }
-
-    #[test]
-    fn same_bytes() {
-        let dir = tempfile::tempdir().unwrap();
-        let read = |name| fs::read_to_string(dir.path().join(name)).unwrap();
-        render(dir.path()).unwrap();
-        assert!(read("README.md").ends_with("\nNo table was measured yet.\n"));
-
-        example().write(dir.path()).unwrap();
-        render(dir.path()).unwrap();
-        let first = (read("README.md"), read("boot.svg"));
-        render(dir.path()).unwrap();
-        assert_eq!(first, (read("README.md"), read("boot.svg")));
-
-        fs::write(dir.path().join("bad.json"), "{}").unwrap();
-        let error = render(dir.path()).unwrap_err().to_string();
-        assert!(error.contains("bad.json: missing field"), "{error}");
-        assert_eq!(first.0, read("README.md"));
-    }
-
-    #[test]
-    fn numbers() {
-        for (value, expected) in [
-            (0.0, "0"),
-            (-3.0, "-3"),
-            (1234567.0, "1234567"),
-            (1234567.25, "1234567"),
-            (2.75, "2.75"),
-            (99.999, "100"),
-            (1234.5678, "1235"),
-            (0.0123456, "0.01235"),
-            (0.0000123, "1.230e-5"),
-        ] {
-            assert_eq!(number(value), expected);
-        }
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 use crate::error::{one_line, require, Error, Result};
 use crate::file;
 use crate::origin::{self, Load};
+use crate::pages::Pages;
 use crate::row::Row;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,6 +54,17 @@ impl Table {
             machine: origin::machine(),
             rows: Vec::new(),
         }
+    }
+
+    /// Begins the table `name` with the title and explanation that `dir/pages.toml` has for it. `command` measures it
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// A `pages.toml` that is invalid or does not describe the table.
+    pub fn described(dir: &Path, name: &str, command: &str) -> Result<Self> {
+        let words = Pages::description(dir, name)?;
+        Ok(Self::new(name, &words.title, &words.explanation(), command))
     }
 
     /// Sets the version of a tool.
@@ -121,6 +133,17 @@ impl Table {
     /// As [`Table::read`].
     pub fn read_all(dir: &Path) -> Result<Vec<Self>> {
         file::stems(dir, ".json")?.iter().map(|name| Self::read(dir, name)).collect()
+    }
+
+    /// The one row that is called `name` or `group/name`, or why there is none.
+    pub(crate) fn find(&self, name: &str) -> Result<&Row, String> {
+        let called = |row: &&Row| row.name == name || row.label() == name;
+        let mut rows = self.rows.iter().filter(called);
+        match (rows.next(), rows.next()) {
+            (Some(row), None) => Ok(row),
+            (None, _) => Err(format!("no row `{name}`")),
+            (Some(_), Some(_)) => Err(format!("more than one row `{name}`")),
+        }
     }
 
     /// Errors start with the field.

@@ -26,11 +26,14 @@ use std::time::Duration;
 /// What `kyozon-lab bench` takes.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// Tables to measure; all where none is named
+    /// Tables to measure [default: all]
     tables: Vec<String>,
-    /// Also fail where a figure is outside the bounds beside its table
+    /// Also fail if a figure is outside the bounds beside its table
     #[arg(long)]
     check: bool,
+    /// Measure nothing: write the pages and plots again from the JSON files
+    #[arg(long, conflicts_with = "tables")]
+    render: bool,
 }
 
 type Measure = fn(&Path) -> Result<()>;
@@ -63,7 +66,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     let wanted =
         |name: &str| options.tables.is_empty() || options.tables.iter().any(|table| table == name);
-    for (name, measure) in TABLES.iter().filter(|(name, _)| wanted(name)) {
+    for (name, measure) in TABLES.iter().filter(|(name, _)| !options.render && wanted(name)) {
         if let (true, "kv", Some(what)) = (options.tables.is_empty(), *name, kv::missing()) {
             eprintln!("not measuring {name}: it needs {what}");
             continue;
@@ -81,6 +84,11 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Begins the table `name` with its title and explanation from `results/pages.toml`.
+fn described(results: &Path, name: &str) -> Result<Table> {
+    Ok(Table::described(results, name, &format!("make bench TABLES={name}"))?)
 }
 
 /// A program's output, samples in nanoseconds, as microseconds.
@@ -111,14 +119,7 @@ pub fn qemu_version() -> Result<String> {
 /// What the laboratory itself costs: boot and module load, in instructions.
 fn lab(results: &Path) -> Result<()> {
     const RUNS: usize = 3;
-    let mut table = Table::new(
-        "lab",
-        "Boot and module load",
-        "Instructions from reset to the first instruction of the guest's first process, and of 'insmod' of a module that \
-         prints one line, shell included, on stock kernels with their default options. Repeated boots must agree to the instruction.",
-        "make bench TABLES=lab",
-    )
-    .version("qemu", &qemu_version()?);
+    let mut table = described(results, "lab")?.version("qemu", &qemu_version()?);
     for series in SERIES {
         let kernel = Kernel::fetch(series, "cloud", false)?;
         let built = module::build(&cache::tree()?.join("tests/lab/hello"), &kernel)?;
@@ -137,3 +138,6 @@ fn lab(results: &Path) -> Result<()> {
     table.write(results)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

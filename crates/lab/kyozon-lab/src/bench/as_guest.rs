@@ -3,12 +3,12 @@
 //! Two runs do the same: one on the instruction clock, one on the machine's, where the emulator's own time is taken.
 
 use super::overhead::WORKLOADS;
-use super::{qemu_version, slower_percent};
+use super::{described, qemu_version, slower_percent};
 use crate::guest::Guest;
 use crate::kernels::{Kernel, SERIES};
 use crate::{batch, product, spec::Spec};
 use anyhow::{ensure, Context, Result};
-use kyozon_results::{Row, Table};
+use kyozon_results::Row;
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -157,21 +157,7 @@ fn timed(spec: &Spec) -> Result<Vec<Row>> {
 
 /// Measures and writes the table.
 pub fn measure(results: &Path) -> Result<()> {
-    let mut table = Table::new(
-        "guest",
-        "What being a guest costs Linux",
-        "A fixed piece of work, bare and as a guest of the hypervisor in turns, in one boot: the module with \
-         --isolation vmm and a cokernel that has one tick a second and nothing to do. Instructions are those of Linux, \
-         hypervisor and cokernel together; slower_percent compares medians with `bare`. An emulator that counts \
-         instructions counts none for a walk through nested page tables, so what these cost a processor at each TLB miss \
-         is not in them. The emulator does walk them, by its own code: the ratio is that of the CPU time that it took for \
-         the work, round by round, in a boot without instruction clock; it says that there is a cost, and not how large \
-         it is on a processor. On a machine that others use too such time varies by some tenths; ratio_of_least is that \
-         of the least times of each. 'nested tables' is their memory in a guest of 512 MiB; they map all below 4 GiB, and \
-         their size differs with the places of what they hide.",
-        "make bench TABLES=guest",
-    )
-    .version("qemu", &qemu_version()?);
+    let mut table = described(results, "guest")?.version("qemu", &qemu_version()?);
     for series in SERIES {
         let kernel = Kernel::fetch(series, "cloud", false)?;
         let spec = product::install(Spec::new(&kernel))?;

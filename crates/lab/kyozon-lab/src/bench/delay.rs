@@ -1,10 +1,10 @@
 //! Table `interrupt-delay`: how much later Linux's own timer interrupts come while a cokernel is loaded.
 
-use super::qemu_version;
+use super::{described, qemu_version};
 use crate::kernels::{Kernel, SERIES};
 use crate::{batch, product, spec::Spec};
 use anyhow::{Context, Result};
-use kyozon_results::{Row, Table};
+use kyozon_results::Row;
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,15 +37,7 @@ fn script(load: Option<&str>) -> String {
 
 /// Measures and writes the table.
 pub fn measure(results: &Path) -> Result<()> {
-    let mut table = Table::new(
-        "interrupt-delay",
-        "Linux's interrupt delay",
-        "Instructions from the expiry of a 1 kHz timer of Linux's own to the first instruction of its handler, over a fixed piece \
-         of work (hashing, file writes, forks, sleep). The cokernel holds Linux's interrupts up for as long as it runs; its budget \
-         bounds that.",
-        "make bench TABLES=interrupt-delay",
-    )
-    .version("qemu", &qemu_version()?);
+    let mut table = described(results, "interrupt-delay")?.version("qemu", &qemu_version()?);
     for series in SERIES {
         let kernel = Kernel::fetch(series, "cloud", false)?;
         let spec = product::with_probe(product::install(Spec::new(&kernel))?)?;

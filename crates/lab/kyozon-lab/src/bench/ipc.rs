@@ -1,7 +1,7 @@
 //! Table `ipc`: what the microkernel costs, in instructions, with and without Linux beside it.
 
 use super::alone::{self, HPET};
-use super::qemu_version;
+use super::{described, qemu_version};
 use crate::kernels::{Kernel, SERIES};
 use crate::{batch, product, spec::Spec};
 use anyhow::{ensure, Context, Result};
@@ -77,15 +77,7 @@ fn add(mut table: Table, group: &str, text: &str) -> Result<Table> {
 
 /// Measures and writes the table.
 pub fn measure(results: &Path) -> Result<()> {
-    let mut table = Table::new(
-        "ipc",
-        "The microkernel",
-        "Instructions of a system call that does nothing; of a call with six words from one task to a server in another address \
-         space and its reply, both tasks' own stubs included; and from the first code of ours that a tick reaches to the task \
-         that waits for ticks, on a machine that was doing something else. 'alone' is the same image without Linux.",
-        "make bench TABLES=ipc",
-    )
-    .version("qemu", &qemu_version()?);
+    let mut table = described(results, "ipc")?.version("qemu", &qemu_version()?);
     table = add(table, "alone", &without_linux()?)?;
     for series in SERIES {
         let kernel = Kernel::fetch(series, "cloud", false)?;

@@ -3,6 +3,7 @@
 //! Each has a network namespace of its own, in which the client is the other end of a TAP device. All run at the same
 //! time, and the client asks one after the other, round by round.
 
+use super::described;
 use crate::process::{self, Group};
 use crate::product;
 use anyhow::{bail, ensure, Context, Result};
@@ -181,18 +182,8 @@ pub fn measure(results: &Path) -> Result<()> {
         bail!("it needs {what}");
     }
     let version = process::run_ok(Command::new("redis-benchmark").arg("--version"), LIMIT)?;
-    let mut table = Table::new(
-        "kv",
-        "The key-value store, by a stock client",
-        "Microseconds for a request: redis-benchmark with 50 connections and 10000 keys, over a TAP device, which sends 1 or 16 \
-         commands before it looks for their answers. The same source, with the same TCP stack, one front and two workers, of which the \
-         second gets what the first has no time for: as virtual machines, as confined processes, as threads of a host's program. All run at one time, each on a network of \
-         its own, and the client asks them in turn; a ratio is that of one round, low and high are its interval. Client \
-         and store share the machine's CPUs. At the end, what \
-         front and workers do beside their work: giving a token to one who does not sleep, and a sleep that is over at once.",
-        "make bench TABLES=kv",
-    )
-    .version("redis-benchmark", version.split_whitespace().nth(1).unwrap_or("unknown"));
+    let mut table = described(results, "kv")?
+        .version("redis-benchmark", version.split_whitespace().nth(1).unwrap_or("unknown"));
     let mut names = vec!["threads", "process"];
     // In machines where the host can.
     if fs::File::options().read(true).write(true).open("/dev/kvm").is_ok() {

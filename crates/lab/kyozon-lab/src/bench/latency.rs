@@ -4,11 +4,11 @@
 //! The HPET counts 10 of them as one, so T0 is known to 10 instructions.
 
 use super::cokernel::{guest, workload, LIMIT, LINUXES, MODES};
-use super::{alone, qemu_version};
+use super::{alone, described, qemu_version};
 use crate::kernels::Kernel;
 use crate::{batch, product};
 use anyhow::{ensure, Context, Result};
-use kyozon_results::{parse_histogram, Row, Table};
+use kyozon_results::{parse_histogram, Row};
 use std::path::Path;
 
 /// Samples of a row, as in the paper that the project answers to.
@@ -64,17 +64,7 @@ impl Samples {
 
 /// Measures and writes the table.
 pub fn measure(results: &Path) -> Result<()> {
-    let mut table = Table::new(
-        "latency",
-        "From the timer to the cokernel",
-        "Instructions from the scheduled expiry of the timer (T0) to the first instruction of the cokernel's tick handler (T1), \
-         over ticks that land in user mode, in the kernel, with interrupts off and in the idle loop. 'alone' is the same cokernel \
-         without Linux, 'none' the one beside Linux without isolation, 'vmm' the one behind nested paging. 'entry' is the part up to \
-         our look at the clock: in none Linux's own NMI entry before the module's handler, in vmm the hypervisor's exit. 'path' is the \
-         rest. T0 is known to 10 instructions: the timer's clock is that coarse.",
-        "make bench TABLES=latency",
-    )
-    .version("qemu", &qemu_version()?);
+    let mut table = described(results, "latency")?.version("qemu", &qemu_version()?);
     let reference = without_linux()?;
     table = table.row(Row::from_samples("alone", "instructions", &reference.late)?);
     for (series, append, group) in LINUXES {

@@ -1,11 +1,11 @@
 //! Table `overhead`: what the monitor takes of Linux's time, at the default period and budget.
 
-use super::{qemu_version, slower_percent};
+use super::{described, qemu_version, slower_percent};
 use crate::guest::Output;
 use crate::kernels::{Kernel, SERIES};
 use crate::{batch, product, spec::Spec};
 use anyhow::{Context, Result};
-use kyozon_results::{Row, Table};
+use kyozon_results::Row;
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
@@ -36,15 +36,7 @@ const UNLOAD: &str = "kyozon unload";
 
 /// Measures and writes the table.
 pub fn measure(results: &Path) -> Result<()> {
-    let mut table = Table::new(
-        "overhead",
-        "What the monitor costs Linux",
-        "Time-stamp counter over a fixed piece of work, in one boot whose clock counts instructions: before a load, beside the monitor that watches (100 ticks a second, budget 200 us, its first pass \
-         done), and after. slower_percent compares medians with `before`. For each check: what all its looks took of the CPU \
-         since the load. Caches and TLBs, which an emulator lacks, are not in it.",
-        "make bench TABLES=overhead",
-    )
-    .version("qemu", &qemu_version()?);
+    let mut table = described(results, "overhead")?.version("qemu", &qemu_version()?);
     for series in SERIES {
         let kernel = Kernel::fetch(series, "cloud", false)?;
         let spec = product::install(Spec::new(&kernel))?;

@@ -1,10 +1,10 @@
 //! Table `parallel`: the examples that compute, each with one thread of execution and with two, as virtual machines and
 //! as threads of the same source.
 
-use super::kyozon;
+use super::{described, kyozon};
 use crate::{cache, process, product};
 use anyhow::{ensure, Context, Result};
-use kyozon_results::{Row, Table};
+use kyozon_results::Row;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -23,13 +23,7 @@ const COUNTS: [usize; 2] = [1, 2];
 
 pub fn measure(results: &Path) -> Result<()> {
     let host = host_programs()?;
-    let mut table = Table::new(
-        "parallel",
-        "The same work by one and by two",
-        "Microseconds of the work itself, as the program measures it. 'vm' is one or two virtual machines, 'threads' the same source as threads of Linux; \
-         in turns, in one run. A ratio is that of the times of each round, low and high its interval.",
-        "make bench TABLES=parallel",
-    );
+    let mut table = described(results, "parallel")?;
     for (example, work, number) in WORK {
         let mut taken: [[Vec<f64>; COUNTS.len()]; WAYS.len()] = Default::default();
         for round in 0..ROUNDS {

@@ -1,9 +1,9 @@
 //! Table `start`: how long it takes until a unikernel runs, and until it has.
 
-use super::{kyozon, micros};
+use super::{described, kyozon, micros};
 use crate::product;
 use anyhow::{ensure, Result};
-use kyozon_results::{Row, Table};
+use kyozon_results::Row;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,14 +18,7 @@ const QUIET: Duration = Duration::from_secs(2);
 const LIMIT: &str = "60";
 
 pub fn measure(results: &Path) -> Result<()> {
-    let mut table = Table::new(
-        "start",
-        "Starts of unikernels",
-        "From the beginning of 'kyozon run', before it makes anything, to the first instruction of the guest; from before that command is started to after it has ended, for \
-         an image that prints a line; and from the call that makes a thread to the thread's first instruction, where each thread is a guest. Starts follow \
-         each other at once, but for those after a rest of two seconds.",
-        "make bench TABLES=start",
-    );
+    let mut table = described(results, "start")?;
     for backend in ["kvm", "process"] {
         let run = |image: &str, words: &[&str]| -> Result<String> {
             let mut command = kyozon()?;

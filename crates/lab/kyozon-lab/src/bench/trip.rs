@@ -6,7 +6,7 @@
 use super::alone;
 use super::cokernel::{guest, workload, LIMIT, LINUXES, MODES};
 use super::costs::Costs;
-use super::qemu_version;
+use super::{described, qemu_version};
 use crate::kernels::Kernel;
 use crate::{batch, cache, product};
 use anyhow::{ensure, Context, Result};
@@ -206,21 +206,7 @@ fn add(
 /// Measures and writes the table.
 pub fn measure(results: &Path) -> Result<()> {
     let costs = Costs::read(results)?;
-    let mut table = Table::new(
-        "trip",
-        "What a tick costs",
-        "Instructions of one tick, followed one by one, and the events among them that cost more than an instruction (the most that \
-         99 of 100 ticks had). 'to the handler' is from the interrupt's gate to the first instruction of the cokernel's tick handler; of it, \
-         'Linux' is what the kernel runs before it calls the module. 'there and back' is all but the cokernel's own code and Linux's own \
-         way in and out. In vmm Linux is a guest: the way is from its exit through the hypervisor, which takes the NMI from the processor \
-         (stgi, nmi_delivery, iretq, clgi), into the cokernel's guest (vmrun), and back to Linux's next entry; no code of Linux's is on it. \
-         Modelled cycles are those of 'to the handler': instructions at the rate of the named CPU plus each event at its \
-         published cost (costs.toml, with sources); they compare rows, and are no time; for vmm, of the CPUs with a figure for VMRUN. \
-         times_alone and times_hal are ratios of medians. Memory-mapped devices (mmio) are not in them, nor what nested page tables add to \
-         a TLB miss.",
-        "make bench TABLES=trip",
-    )
-    .version("qemu", &qemu_version()?);
+    let mut table = described(results, "trip")?.version("qemu", &qemu_version()?);
     add(&mut table, &costs, "alone", &without_linux()?, &[])?;
     for (series, append, boot) in LINUXES {
         let kernel = Kernel::fetch(series, "cloud", false)?;
