@@ -1,8 +1,8 @@
-//! The exchange by messages: both machines have a port of one network, and the tender carries each frame. Two guests of
-//! a run, `--vms 2 --net name=lan,mtu=65520`.
+//! The exchange by messages: both machines have a port on one network, and the tender carries each frame. It needs two
+//! guests of one run, `--vms 2 --net name=lan,mtu=65520`.
 
-use crate::numbers::{check, fill, raise, Numbers, NUMBERS};
-use crate::{Samples, PATIENCE};
+use crate::numbers::{check, fill, increment, Numbers, NUMBERS};
+use crate::{Error, Samples, TIMEOUT};
 use alloc::{boxed::Box, vec::Vec};
 use kyozon_unikernel::net::Port;
 use kyozon_unikernel::{clock, me, peers};
@@ -11,15 +11,15 @@ const BYTES: usize = NUMBERS * 4;
 /// Bytes of an Ethernet header.
 const HEADER: usize = 14;
 /// An EtherType for experiments (IEEE 802, 9.2.3).
-const KIND: [u8; 2] = [0x88, 0xb5];
+const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 
 pub fn measure(count: usize, _: usize) -> Samples {
     if peers() != 2 {
-        return Err("frames are for two: kyozon run --vms 2");
+        return Err(Error::Guests);
     }
-    let Ok(mut port) = Port::open("") else { return Err("there is no network: kyozon run --net") };
+    let Ok(mut port) = Port::open("") else { return Err(Error::NoNetwork) };
     if port.most() < HEADER + BYTES {
-        return Err("the network's frames are too short: mtu=65520");
+        return Err(Error::ShortFrames);
     }
     let mut numbers = Box::new([0; NUMBERS]);
     if me() == 0 {
@@ -31,9 +31,9 @@ pub fn measure(count: usize, _: usize) -> Samples {
     }
 }
 
-/// Asks until the other guest is there.
-fn meet(port: &mut Port, numbers: &mut Numbers) -> Result<(), &'static str> {
-    let end = clock::now() + PATIENCE;
+/// Sends questions until the other guest answers.
+fn meet(port: &mut Port, numbers: &mut Numbers) -> Result<(), Error> {
+    let end = clock::now() + TIMEOUT;
     while clock::now() < end {
         fill(numbers, 0);
         send(port, numbers)?;
@@ -41,63 +41,63 @@ fn meet(port: &mut Port, numbers: &mut Numbers) -> Result<(), &'static str> {
             return Ok(());
         }
     }
-    Err("the other guest did not come")
+    Err(Error::NoAnswer)
 }
 
-fn ask(port: &mut Port, numbers: &mut Numbers, round: u32) -> Result<u64, &'static str> {
+fn ask(port: &mut Port, numbers: &mut Numbers, round: u32) -> Result<u64, Error> {
     let began = clock::now();
     fill(numbers, round);
     send(port, numbers)?;
     loop {
-        if !receive(port, numbers, clock::now() + PATIENCE) {
-            return Err("no answer came");
+        if !receive(port, numbers, clock::now() + TIMEOUT) {
+            return Err(Error::NoAnswer);
         }
         let right = check(numbers, round);
         let took = clock::now() - began;
-        // An answer to a question of before they met may come late.
+        // Answers to questions of `meet` may come late.
         if numbers[0] > round {
-            return right.then_some(took).ok_or("a number came back wrong");
+            return right.then_some(took).ok_or(Error::WrongNumber);
         }
     }
 }
 
-/// Answers up to the last question.
-fn answer(port: &mut Port, numbers: &mut Numbers, last: u32) -> Result<(), &'static str> {
+/// Answers all questions up to the last.
+fn answer(port: &mut Port, numbers: &mut Numbers, last: u32) -> Result<(), Error> {
     let mut round = None;
     while round != Some(last) {
-        if !receive(port, numbers, clock::now() + PATIENCE) {
-            return Err("no question came");
+        if !receive(port, numbers, clock::now() + TIMEOUT) {
+            return Err(Error::NoAnswer);
         }
         round = Some(numbers[0]);
-        raise(numbers);
+        increment(numbers);
         send(port, numbers)?;
     }
     Ok(())
 }
 
-fn send(port: &mut Port, numbers: &Numbers) -> Result<(), &'static str> {
+fn send(port: &mut Port, numbers: &Numbers) -> Result<(), Error> {
     let mac = port.mac();
-    let end = clock::now() + PATIENCE;
+    let end = clock::now() + TIMEOUT;
     while !port.can_send() {
         if clock::now() > end {
-            return Err("the network takes no frame");
+            return Err(Error::NetworkFull);
         }
         port.wait(Some(end));
     }
     let sent = port.send(HEADER + BYTES, |frame| {
         frame[..6].fill(0xff);
         frame[6..12].copy_from_slice(&mac);
-        frame[12..14].copy_from_slice(&KIND);
+        frame[12..14].copy_from_slice(&ETHERTYPE);
         frame[HEADER..].copy_from_slice(bytemuck::cast_slice(&numbers[..]));
     });
-    sent.ok_or("the network takes no frame")
+    sent.ok_or(Error::NetworkFull)
 }
 
-/// The next frame of the experiment; whether one came in time.
+/// Receives the experiment's next frame. Returns whether one came in time.
 fn receive(port: &mut Port, numbers: &mut Numbers, end: u64) -> bool {
     loop {
         let came = port.receive(|frame| {
-            let ours = frame.len() == HEADER + BYTES && frame[12..14] == KIND;
+            let ours = frame.len() == HEADER + BYTES && frame[12..14] == ETHERTYPE;
             if ours {
                 bytemuck::cast_slice_mut(&mut numbers[..]).copy_from_slice(&frame[HEADER..]);
             }

@@ -1,4 +1,4 @@
-//! The experiments as a unikernel. Arguments: as [`kyozon_shm::run`].
+//! The experiments as a unikernel. Arguments: those of [`kyozon_shm::run`].
 #![no_std]
 #![no_main]
 

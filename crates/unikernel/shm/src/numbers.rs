@@ -1,25 +1,25 @@
-//! What goes there and back: all ways do the same to it, by the same instructions, as nothing of it is compiled into its
-//! callers.
+//! The payload of a round trip. Every experiment handles it by the same instructions, as these functions are never
+//! inlined.
 
-/// Integers, as in the experiment of the paper on shared memory between unikernels.
+/// Integers of a round trip, as in the experiment of the paper on shared memory between unikernels.
 pub const NUMBERS: usize = 8192;
 
-/// All of them.
+/// The integers of a round trip.
 pub type Numbers = [u32; NUMBERS];
 
-/// The numbers of a round.
+/// Writes the numbers of a round.
 #[inline(never)]
 pub fn fill(numbers: &mut Numbers, round: u32) {
     (round..).zip(numbers).for_each(|(value, number)| *number = value);
 }
 
-/// What the other side does: it reads each and writes each.
+/// The other side's work: reads and writes each number.
 #[inline(never)]
-pub fn raise(numbers: &mut Numbers) {
+pub fn increment(numbers: &mut Numbers) {
     numbers.iter_mut().for_each(|number| *number = number.wrapping_add(1));
 }
 
-/// Whether they are those of the round, raised by one.
+/// Whether these are the numbers of the round, each incremented.
 #[inline(never)]
 pub fn check(numbers: &Numbers, round: u32) -> bool {
     let differ = |differ, (value, number): (u32, &u32)| differ | (value.wrapping_add(1) ^ number);
@@ -31,11 +31,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_that_is_wrong_is_seen() {
+    fn a_wrong_number_is_found() {
         let mut numbers = [0; NUMBERS];
         fill(&mut numbers, 7);
         assert!(!check(&numbers, 7));
-        raise(&mut numbers);
+        increment(&mut numbers);
         assert!(check(&numbers, 7) && !check(&numbers, 8));
         numbers[NUMBERS - 1] ^= 1;
         assert!(!check(&numbers, 7));

@@ -1,8 +1,8 @@
-//! Bytes through a ring in shared memory, copied in and out, or written and read where they lie; and the same bytes
-//! copied once, to compare with.
+//! Bytes through a ring in shared memory, copied in and out, or written and read in place; and the same bytes copied
+//! once, for comparison.
 
 use crate::exchange::Apart;
-use crate::{deadline, place, Samples};
+use crate::{deadline, pin, Error, Samples};
 use alloc::vec;
 use alloc::vec::Vec;
 use kyozon_channel::border::{Bytes, Mutex};
@@ -14,22 +14,18 @@ use kyozon_portable::Rings;
 
 /// Bytes of a sample.
 pub const VOLUME: usize = 16 << 20;
-/// Bytes of a ring: more than a core's own cache has, so that what one core wrote has left its cache, for one that they
-/// share, before the other reads it. A record takes less than half of it.
+/// Bytes of a ring: more than a core's private cache, so that one core's writes have moved to a shared cache before the
+/// other core reads them. A record takes less than half of the ring.
 const RING: usize = 4 << 20;
-/// Bytes of a record.
+/// Valid bytes of a record.
 const RECORD: core::ops::RangeInclusive<usize> = 64..=1 << 20;
 
-fn fits(record: usize) -> Result<(), &'static str> {
+fn fits(record: usize) -> Result<(), Error> {
     let fits = RECORD.contains(&record) && record % 8 == 0;
-    fits.then_some(()).ok_or(NO_RECORD)
+    fits.then_some(()).ok_or(Error::RecordLength)
 }
 
-const NO_RECORD: &str = "a record has 64 bytes to 1 MiB, a multiple of 8";
-const WRONG: &str = "a copy is not what it is of";
-const BROKEN: &str = "the ring did not take a record, or gave none";
-
-/// Records copied in, and out.
+/// Records copied in and out.
 pub fn through(count: usize, record: usize) -> Samples {
     let send = |mut to: To<'_>, me: &Member, records: usize| {
         let mut bytes = vec![0; record];
@@ -47,51 +43,51 @@ pub fn through(count: usize, record: usize) -> Samples {
     stream(record, count, send, receive)
 }
 
-/// Records written and read in the ring itself, each word of them.
+/// Records of which each word is written and read in the ring itself.
 pub fn in_place(count: usize, record: usize) -> Samples {
     let words = record / 8;
     let send = |mut to: To<'_>, me: &Member, records: usize| {
         (0..records as u64).all(|number| {
             let Ok(grant) = to.reserve(record, me, deadline()) else { return false };
-            let (data, at) = grant.place();
+            let (data, start) = grant.place();
             for word in 0..words {
-                data.store_word(at + 8 * word, number + word as u64);
+                data.store_word(start + 8 * word, number + word as u64);
             }
             grant.commit(record, me);
             true
         })
     };
-    // 0 + 1 + 2 + ..., and the record's number as often as it has words.
-    let all = |number: u64| words as u64 * number + (words as u64 * (words as u64 - 1)) / 2;
+    // The sum of a record's words: 0 + 1 + 2 + ..., and the record's number once for each word.
+    let expected = |number: u64| words as u64 * number + (words as u64 * (words as u64 - 1)) / 2;
     let receive = |mut from: From<'_>, me: &Member, records: usize| {
         timed(count, records, |number| {
             let Ok(view) = from.peek(me, deadline()) else { return false };
-            let (data, at) = view.place();
-            let sum: u64 = (0..words).map(|word| data.load_word(at + 8 * word)).sum();
+            let (data, start) = view.place();
+            let sum: u64 = (0..words).map(|word| data.load_word(start + 8 * word)).sum();
             view.release(me);
-            sum == all(number as u64)
+            sum == expected(number as u64)
         })
     };
     stream(record, count, send, receive)
 }
 
-/// The same bytes from one place, one after another into memory as large as the ring.
+/// The same bytes from one buffer, copied one after another into memory as large as the ring.
 pub fn copy(count: usize, record: usize) -> Samples {
     fits(record)?;
     let mut from = vec![0; record];
     let mut to = vec![0; RING];
-    let mut places = (0..RING / record).cycle();
+    let mut slots = (0..RING / record).cycle();
     timed(count, VOLUME / record, |number| {
         mark(&mut from, number);
-        let at = places.next().unwrap_or(0) * record;
+        let at = slots.next().unwrap_or(0) * record;
         to[at..at + record].copy_from_slice(core::hint::black_box(&from));
         is_marked(core::hint::black_box(&to[at..at + record]), number)
     })
-    .ok_or(WRONG)
+    .ok_or(Error::WrongCopy)
 }
 
-/// The same bytes, copied once by one, out of memory that the other has just written: what a message must cost at least,
-/// and no ring is needed for.
+/// The same bytes, copied once by one thread out of memory that the other has just written: the lower bound of a
+/// message's cost, without a ring.
 pub fn across(count: usize, record: usize) -> Samples {
     fits(record)?;
     let shared = &Mutex::new(vec![0; RING]);
@@ -99,7 +95,7 @@ pub fn across(count: usize, record: usize) -> Samples {
     let turns = count * (VOLUME / RING);
     machine::thread::scope(|scope| {
         let other = scope.spawn(move || {
-            place::take(1);
+            pin::to_side(1);
             let me = &machine::member();
             let mut from = vec![0; record];
             (0..turns).all(|turn| {
@@ -114,18 +110,18 @@ pub fn across(count: usize, record: usize) -> Samples {
                 came
             })
         });
-        place::take(0);
+        pin::to_side(0);
         let me = &machine::member();
         let mut to = vec![0; record];
         let mut samples = Vec::new();
         for turn in 0..turns {
-            full.0.acquire(me, deadline()).map_err(|_| BROKEN)?;
-            let from = shared.lock(me, deadline()).map_err(|_| BROKEN)?;
+            full.0.acquire(me, deadline()).map_err(|_| Error::Ring)?;
+            let from = shared.lock(me, deadline()).map_err(|_| Error::Ring)?;
             let began = machine::now();
             for (number, from) in from.chunks_exact(record).enumerate() {
                 to.copy_from_slice(from);
                 if !is_marked(core::hint::black_box(&to), turn + number) {
-                    return Err(WRONG);
+                    return Err(Error::WrongCopy);
                 }
             }
             samples.push(machine::now() - began);
@@ -135,7 +131,7 @@ pub fn across(count: usize, record: usize) -> Samples {
         let samples: Vec<_> = samples.chunks(VOLUME / RING).map(|s| s.iter().sum()).collect();
         match other.join() {
             Ok(true) => Ok(samples),
-            _ => Err(BROKEN),
+            _ => Err(Error::Ring),
         }
     })
 }
@@ -152,7 +148,7 @@ fn is_marked(bytes: &[u8], number: usize) -> bool {
     (bytes[0], bytes[bytes.len() - 1]) == (number as u8, !number as u8)
 }
 
-/// So many samples of so many records each. `None` where one was not right.
+/// Times `count` samples of `records` records each. `None` if a record was wrong.
 fn timed(count: usize, records: usize, mut one: impl FnMut(usize) -> bool) -> Option<Vec<u64>> {
     let mut samples = Vec::new();
     for sample in 0..count {
@@ -165,7 +161,7 @@ fn timed(count: usize, records: usize, mut one: impl FnMut(usize) -> bool) -> Op
     Some(samples)
 }
 
-/// Both sides of a ring, each on its thread.
+/// Runs both sides of a ring, each on its own thread.
 fn stream(
     record: usize,
     count: usize,
@@ -178,18 +174,18 @@ fn stream(
     let (control, data) = rings.ring(0);
     machine::thread::scope(|scope| {
         let other = scope.spawn(move || {
-            place::take(1);
+            pin::to_side(1);
             let me = &machine::member();
             let writer = Writer::attach(control, data, me);
             writer.is_ok_and(|writer| send(writer, me, records * count))
         });
-        place::take(0);
+        pin::to_side(0);
         let me = &machine::member();
         let reader = Reader::attach(control, data, me);
         let samples = reader.ok().and_then(|reader| receive(reader, me, records));
         match other.join() {
-            Ok(true) => samples.ok_or(BROKEN),
-            _ => Err(BROKEN),
+            Ok(true) => samples.ok_or(Error::Ring),
+            _ => Err(Error::Ring),
         }
     })
 }

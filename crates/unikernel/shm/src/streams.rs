@@ -1,15 +1,15 @@
-//! The exchange by the host's kernel, between two threads: what it costs between two processes is no less.
+//! The exchange through the host's kernel, between two threads. Between two processes it costs no less.
 
-use crate::numbers::{check, fill, raise, Numbers, NUMBERS};
-use crate::{place, Samples};
+use crate::numbers::{check, fill, increment, Numbers, NUMBERS};
+use crate::{pin, Error, Samples};
 use std::fs::File;
-use std::io::{Read, Result, Write};
+use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Instant;
 
-/// One end of two: what it reads and what it writes.
+/// One end of a connection: the streams that it reads and writes.
 type End = (Box<dyn Read + Send>, Box<dyn Write + Send>);
 
 pub fn tcp(count: usize, _: usize) -> Samples {
@@ -42,35 +42,35 @@ fn boxed((from, to): (impl Read + Send + 'static, impl Write + Send + 'static)) 
     (Box::new(from), Box::new(to))
 }
 
-fn exchange(count: usize, open: impl FnOnce() -> Result<[End; 2]>) -> Samples {
-    let [mut near, mut far] = open().map_err(|_| "the host gives no way between two threads")?;
+fn exchange(count: usize, open: impl FnOnce() -> io::Result<[End; 2]>) -> Samples {
+    let [mut near, mut far] = open().map_err(|_| Error::NoConnection)?;
     thread::scope(|scope| {
         scope.spawn(move || {
-            place::take(1);
+            pin::to_side(1);
             let mut numbers = Box::new([0; NUMBERS]);
-            // It ends with the other side, which tells why.
+            // An error ends this side; the other side then reports one.
             while far.0.read_exact(bytemuck::cast_slice_mut(&mut numbers[..])).is_ok() {
-                raise(&mut numbers);
+                increment(&mut numbers);
                 if far.1.write_all(bytemuck::cast_slice(&numbers[..])).is_err() {
                     break;
                 }
             }
         });
-        place::take(0);
+        pin::to_side(0);
         let mut numbers = Box::new([0; NUMBERS]);
         let samples = (0..count as u32).map(|round| ask(&mut near, &mut numbers, round)).collect();
-        // Both go, so that the other side sees an end.
+        // Dropping both streams ends the other side.
         drop(near);
         samples
     })
 }
 
-fn ask(end: &mut End, numbers: &mut Numbers, round: u32) -> std::result::Result<u64, &'static str> {
+fn ask(end: &mut End, numbers: &mut Numbers, round: u32) -> Result<u64, Error> {
     let began = Instant::now();
     fill(numbers, round);
-    end.1.write_all(bytemuck::cast_slice(&numbers[..])).map_err(|_| "cannot send")?;
-    end.0.read_exact(bytemuck::cast_slice_mut(&mut numbers[..])).map_err(|_| "no answer came")?;
+    end.1.write_all(bytemuck::cast_slice(&numbers[..])).map_err(|_| Error::Send)?;
+    end.0.read_exact(bytemuck::cast_slice_mut(&mut numbers[..])).map_err(|_| Error::NoAnswer)?;
     let right = check(numbers, round);
     let took = began.elapsed().as_nanos() as u64;
-    right.then_some(took).ok_or("a number came back wrong")
+    right.then_some(took).ok_or(Error::WrongNumber)
 }

@@ -1,7 +1,7 @@
-//! How long it takes until somebody is there: who waits for a permit, and who is not there yet.
+//! How long it takes to wake a waiter, to give a token, to sleep, and to start a thread.
 
 use crate::exchange::Apart;
-use crate::{deadline, place, Samples};
+use crate::{deadline, pin, Error, Samples};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -17,13 +17,13 @@ struct Board {
     taken: Apart<Semaphore>,
 }
 
-/// From `Semaphore::release` to the return of `Semaphore::acquire`, this long after that was called, in microseconds:
-/// a waiter looks for a while, and sleeps then.
+/// From `Semaphore::release` to the return of `Semaphore::acquire`. The release comes `pause` microseconds after the
+/// acquire was called: a waiter polls for a while, and then sleeps.
 pub fn measure(count: usize, pause: usize) -> Samples {
     let board = &*Box::<Board>::default();
     machine::thread::scope(|scope| {
         let waiter = scope.spawn(move || {
-            place::take(1);
+            pin::to_side(1);
             let me = &machine::member();
             let mut samples = Vec::new();
             for _ in 0..count {
@@ -36,10 +36,10 @@ pub fn measure(count: usize, pause: usize) -> Samples {
             }
             samples
         });
-        place::take(0);
+        pin::to_side(0);
         let me = &machine::member();
         for _ in 0..count {
-            // Whoever looks at the clock does not sleep: a sleeper's wake-up is for who waits alone.
+            // Polls the clock instead of sleeping, so that only the waiter's wake-up is measured.
             let end = machine::now() + 1000 * pause as u64;
             while machine::now() < end {
                 core::hint::spin_loop();
@@ -52,46 +52,46 @@ pub fn measure(count: usize, pause: usize) -> Samples {
         }
         match waiter.join() {
             Ok(samples) if samples.len() == count => Ok(samples),
-            _ => Err("the waiter was not woken"),
+            _ => Err(Error::NotWoken),
         }
     })
 }
 
-/// Until a token is given, of one who does not sleep: the caller.
+/// The call that gives a token to a peer that is awake: the caller.
 pub fn token(count: usize, _: usize) -> Samples {
     let me = &machine::member();
     Ok(timed(count, || me.unpark(me.me().number())))
 }
 
-/// Until a sleep is over whose time had come before it began.
+/// A sleep whose deadline has passed before it begins.
 pub fn nap(count: usize, _: usize) -> Samples {
     let me = &machine::member();
     Ok(timed(count, || me.park(Some(0))))
 }
 
-fn timed(count: usize, what: impl Fn()) -> Vec<u64> {
+fn timed(count: usize, work: impl Fn()) -> Vec<u64> {
     let one = |_| {
         let before = machine::now();
-        what();
+        work();
         (machine::now() - before).max(1)
     };
     (0..count).map(one).collect()
 }
 
-/// From the call that makes a thread to the thread's first instruction of its own.
+/// From the call that starts a thread to the first instruction of the thread's own code.
 pub fn spawn(count: usize, _: usize) -> Samples {
-    place::take(0);
+    pin::to_side(0);
     let start = |_| {
         let before = machine::now();
         let first = machine::thread::scope(|scope| {
             let first = || {
                 let first = machine::now();
-                place::take(1);
+                pin::to_side(1);
                 first
             };
             scope.spawn(first).join()
         });
-        first.map(|first| first.saturating_sub(before).max(1)).map_err(|_| "a thread did not start")
+        first.map(|first| first.saturating_sub(before).max(1)).map_err(|_| Error::NoThread)
     };
     (0..count).map(start).collect()
 }
