@@ -1,4 +1,4 @@
-//! The group's clock, as `abi::unikernel` has it.
+//! The group's clock, as `abi::unikernel` defines it.
 
 use core::arch::x86_64::_rdtsc;
 use rustix::time::{clock_gettime, ClockId};
@@ -10,36 +10,36 @@ use std::time::Duration;
 pub struct Clock {
     /// Ticks in a millisecond.
     pub khz: u64,
-    /// The counter when the clock showed `ns`.
+    /// The time-stamp counter when the clock showed `ns`.
     pub tsc: u64,
-    /// Nanoseconds of `CLOCK_MONOTONIC` then.
+    /// `CLOCK_MONOTONIC` at that moment, in nanoseconds.
     pub ns: u64,
-    /// Nanoseconds a tick, times 2^32.
+    /// Nanoseconds of a tick, times 2^32.
     pub scale: u64,
-    /// The counter can be a clock: it never stops and never changes its rate. Where it cannot, `CLOCK_MONOTONIC` is the
-    /// group's.
+    /// The counter can be a clock: it never stops and never changes its rate. If not, the group's clock is
+    /// `CLOCK_MONOTONIC`.
     pub steady: bool,
 }
 
 impl Clock {
-    /// Nanoseconds.
+    /// The clock, in nanoseconds.
     pub fn now(&self) -> u64 {
         if !self.steady {
             let now = clock_gettime(ClockId::Monotonic);
             return now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
         }
         #[allow(unsafe_code)]
-        // SAFETY: reads a counter, which Linux leaves to user mode.
+        // SAFETY: reads a counter that Linux lets user mode read.
         let counter = unsafe { _rdtsc() };
         self.at(counter)
     }
 
-    /// How long it is until `deadline`.
+    /// The time from now to `deadline`; zero if it has passed.
     pub fn until(&self, deadline: u64) -> Duration {
         Duration::from_nanos(deadline.saturating_sub(self.now()))
     }
 
-    /// What the clock shows at a value of the counter.
+    /// The clock at a value of the counter, in nanoseconds.
     fn at(&self, counter: u64) -> u64 {
         let ticks = counter.wrapping_sub(self.tsc);
         self.ns.wrapping_add(((u128::from(ticks) * u128::from(self.scale)) >> 32) as u64)
@@ -54,7 +54,7 @@ mod tests {
     fn ticks_become_nanoseconds() {
         let clock = Clock { khz: 2_000_000, tsc: 100, ns: 7, scale: 1 << 31, steady: true };
         assert_eq!((clock.at(100), clock.at(300)), (7, 107));
-        // A year is far from an overflow.
+        // After a year nothing has overflowed.
         assert_eq!(clock.at(100 + 2_000_000_000 * 31_536_000), 7 + 1_000_000_000 * 31_536_000);
         assert!(Clock::default().now() > 0);
     }

@@ -1,51 +1,51 @@
-//! Why a group could not be met.
+//! Errors of groups and their folders.
 
 use std::{fmt, io};
 
-/// Why a group could not be met, or would not do something.
+/// Why a group cannot be reached, or refuses a request.
 #[derive(Debug)]
 pub enum Error {
-    /// There is no folder where groups could be.
+    /// There is no folder for groups, for this reason.
     NoPlace(String),
-    /// There is no such group.
+    /// There is no group of this name.
     NoGroup(String),
-    /// It is somebody else's.
+    /// The group of this name belongs to another user.
     NotYours(String),
-    /// The group said no, and why.
+    /// The request was refused, for this reason.
     Refused(String),
-    /// The group is gone.
+    /// The group is over.
     Gone,
-    /// The system said no: to what, and why.
+    /// A system call failed: the purpose, as in "cannot PURPOSE", and the error.
     System(&'static str, io::Error),
 }
 
-/// What is done, or why not.
+/// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoPlace(why) | Self::Refused(why) => f.write_str(why),
+            Self::NoPlace(reason) | Self::Refused(reason) => f.write_str(reason),
             Self::NoGroup(name) => {
-                write!(f, "there is no group {name} (kyozon ps shows those there are)")
+                write!(f, "there is no group {name}: kyozon ps lists the groups")
             }
-            Self::NotYours(name) => write!(f, "the group {name} is not yours"),
+            Self::NotYours(name) => write!(f, "the group {name} belongs to another user"),
             Self::Gone => f.write_str("the group is gone"),
-            Self::System(what, error) => write!(f, "cannot {what}: {error}"),
+            Self::System(purpose, error) => write!(f, "cannot {purpose}: {error}"),
         }
     }
 }
 
 impl std::error::Error for Error {}
 
-/// Says what the system was asked for.
-pub(crate) trait What<T> {
-    /// With these words behind "cannot".
-    fn what(self, what: &'static str) -> Result<T>;
+/// Adds the purpose of a system call to its error.
+pub(crate) trait Context<T> {
+    /// Completes "cannot ..." with `purpose`.
+    fn context(self, purpose: &'static str) -> Result<T>;
 }
 
-impl<T, E: Into<io::Error>> What<T> for std::result::Result<T, E> {
-    fn what(self, what: &'static str) -> Result<T> {
-        self.map_err(|error| Error::System(what, error.into()))
+impl<T, E: Into<io::Error>> Context<T> for std::result::Result<T, E> {
+    fn context(self, purpose: &'static str) -> Result<T> {
+        self.map_err(|error| Error::System(purpose, error.into()))
     }
 }

@@ -5,90 +5,71 @@
 //! # fn main() -> kyozon_join::Result<()> {
 //! let host = Host::join("demo", &[("board", Rights::Write)])?;
 //! let board = host.region("board").unwrap();
-//! let ring = board.shared()?.spsc(0, 4096); // and on with kyozon_channel
+//! let ring = board.shared()?.spsc(0, 4096); // for Writer and Reader of kyozon_channel
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! A [`Mapped`] region is what `kyozon_channel`'s primitives ask: it is who one is, in this region, and who lives. A
-//! host program is trusted by the others of its group as a tender is: with the right to write, it could write to the
-//! header, which guests cannot.
+//! A [`Mapped`] region is the group that `kyozon_channel`'s primitives ask for: it knows the caller's number and which
+//! peers are alive. The other peers must trust a host program as they trust a tender: with the right to write, it could
+//! write to the region's header, which guests cannot.
 //!
-//! It is no `TrustedGroup` group, so locks that own their data are not for host programs: where the keeper is killed, peers
-//! count as dead at once, and may run for some milliseconds more. The raw locks say that somebody died, and are.
+//! [`Mapped`] is no `TrustedGroup`, so host programs cannot use locks that own their data: if the keeper is killed, peers
+//! count as dead at once, but may run for some milliseconds more. They can use the raw locks, which report a death.
 //!
-//! Where a region is revoked, the program that has it mapped is killed: nothing else takes memory away from it.
+//! If a region is revoked, a host program that has it mapped is killed: there is no other way to unmap it.
+
+mod region;
+
+pub use kyozon_abi::unikernel::region::{PeerState, Rights};
+pub use region::Mapped;
 
 use crate::clock::Clock;
-use crate::error::What;
 use crate::message::{Ask, Join, Known, Tell, Wanted, VERSION};
 use crate::place::Place;
 use crate::socket::Socket;
 use crate::{Error, Result};
-pub use kyozon_abi::unikernel::region::{PeerState, Rights};
 use kyozon_abi::unikernel::*;
-use kyozon_channel::border::Region;
-use kyozon_channel::park::{Life, Park, Peer, Peers};
+use region::Mapping;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use rustix::time::Timespec;
 use std::cell::{Cell, RefCell};
-use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::sync::atomic::{fence, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// How long the keeper may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Looks before a sleep, as guests have them: longer than a wake-up takes.
-const SPINS: u32 = 8000;
+/// Maximum time for an answer of the keeper.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The program in its group. It leaves when this is dropped, and dies when it ends before.
+/// The program as a peer of its group. Dropping it leaves the group; a program that ends before counts as dead.
 #[derive(Debug)]
 pub struct Host {
     socket: Socket,
     number: usize,
     tokens: Vec<OwnedFd>,
     clock: Clock,
-    regions: RefCell<Vec<Rc<Memory>>>,
-    /// The keeper is gone, and with it whoever was there.
+    regions: RefCell<Vec<Rc<Mapping>>>,
+    /// The keeper is gone, and all other peers count as dead.
     orphan: Cell<bool>,
 }
 
-/// A mapping.
-#[derive(Debug)]
-struct Memory {
-    known: Known,
-    base: *mut c_void,
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        #[allow(unsafe_code)]
-        // SAFETY: this mapping, whose users borrow the host that owns it.
-        let _ = unsafe { munmap(self.base, self.known.bytes as usize) };
-    }
-}
-
-/// A region of a host's, mapped.
-#[derive(Clone, Debug)]
-pub struct Mapped<'a> {
-    host: &'a Host,
-    memory: Rc<Memory>,
-    /// Not to be sent: it is this thread that is the peer.
-    here: PhantomData<*const ()>,
-}
-
 impl Host {
-    /// Joins a group of this user's, and maps these of its regions at the addresses that they have in every peer.
+    /// Joins a group of this user, and maps these regions at the addresses that they have in every peer.
+    ///
+    /// # Errors
+    ///
+    /// There is no such group, it refuses the program, or a region cannot be mapped.
     pub fn join(group: &str, regions: &[(&str, Rights)]) -> Result<Self> {
         Self::join_at(&Place::find()?, group, regions)
     }
 
-    /// Joins a group in another place.
+    /// [`Host::join`], for a group in another place.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Host::join`].
     pub fn join_at(place: &Place, group: &str, regions: &[(&str, Rights)]) -> Result<Self> {
         let socket = place.connect(group)?;
         let wanted = |(name, rights): &(&str, Rights)| Wanted {
@@ -110,7 +91,7 @@ impl Host {
             group_peers: None,
         };
         socket.send(&Ask::Join(join), &[])?;
-        let (number, clock, known, mut tokens) = match socket.receive_within(PATIENCE)? {
+        let (number, clock, known, mut tokens) = match socket.receive_within(TIMEOUT)? {
             (Tell::Welcome { first, clock, regions, .. }, fds) => (first, clock, regions, fds),
             (Tell::Refused(why), _) => return Err(Error::Refused(why)),
             _ => return Err(Error::Gone),
@@ -119,24 +100,29 @@ impl Host {
             return Err(Error::Gone);
         }
         let files = tokens.split_off(MAX_PEERS);
-        let regions = known.into_iter().zip(files).map(|(k, f)| Memory::new(k, &f).map(Rc::new));
+        let regions = known.into_iter().zip(files).map(|(k, f)| Mapping::new(k, &f).map(Rc::new));
         let regions = RefCell::new(regions.collect::<Result<_>>()?);
         Ok(Self { socket, number, tokens, clock, regions, orphan: Cell::new(false) })
     }
 
-    /// Number of this peer in its group.
+    /// The number of this peer in its group.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// A region that was named when it joined, or mapped since.
+    /// A region that was mapped at the join, or by [`Host::map`]; `None` if there is none of this name.
     pub fn region(&self, name: &str) -> Option<Mapped<'_>> {
         let regions = self.regions.borrow();
-        let memory = regions.iter().find(|memory| memory.known.name == name)?.clone();
-        Some(Mapped { host: self, memory, here: PhantomData })
+        let mapping = regions.iter().find(|mapping| mapping.known.name == name)?.clone();
+        Some(Mapped { host: self, mapping, here: PhantomData })
     }
 
-    /// Maps a region that a guest has granted this peer meanwhile.
+    /// Maps a region that a guest has granted to this peer since it joined.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`]: the region is mapped already, or was not granted with these rights. [`Error::Gone`]: the group
+    /// is over.
     pub fn map(&self, name: &str, rights: Rights) -> Result<Mapped<'_>> {
         let (id, peer) = (0, self.number);
         if self.region(name).is_some() {
@@ -145,15 +131,15 @@ impl Host {
         let (known, _) = self.ask(&Ask::Open { id, peer, name: name.to_owned() })?;
         let rights = rights.bits();
         let (known, files) = self.ask(&Ask::Map { id, peer, number: known.number, rights })?;
-        let memory = Memory::new(known, files.first().ok_or(Error::Gone)?)?;
-        self.regions.borrow_mut().push(Rc::new(memory));
+        let mapping = Mapping::new(known, files.first().ok_or(Error::Gone)?)?;
+        self.regions.borrow_mut().push(Rc::new(mapping));
         self.region(name).ok_or(Error::Gone)
     }
 
-    /// Asks about a region.
+    /// Sends a request for a region. Returns the region that the keeper answers with.
     fn ask(&self, ask: &Ask) -> Result<(Known, Vec<OwnedFd>)> {
         self.socket.send(ask, &[])?;
-        match self.socket.receive_within(PATIENCE)? {
+        match self.socket.receive_within(TIMEOUT)? {
             (Tell::Answer { result: 0.., region: Some(known), .. }, files) => Ok((known, files)),
             (Tell::Answer { result: ERROR_RIGHT, .. }, _) => {
                 Err(Error::Refused("the region was granted with fewer rights".into()))
@@ -165,14 +151,14 @@ impl Host {
         }
     }
 
-    /// Nanoseconds of the group's clock.
+    /// The group's clock, in nanoseconds.
     pub fn now(&self) -> u64 {
         self.clock.now()
     }
 
     /// Whether the group is over: its keeper is gone.
     pub fn is_over(&self) -> bool {
-        // It says nothing to a host program: what can be read is the end.
+        // The keeper sends a host program nothing unasked: a readable socket has reached its end.
         if !self.orphan.get() && self.socket.readable(Some(Duration::ZERO)).unwrap_or(true) {
             self.orphan.set(true);
         }
@@ -202,10 +188,10 @@ impl Host {
         }
     }
 
-    /// Gives a peer its token. Never waits; a number that is no peer's does nothing.
+    /// Gives a peer its token. Never waits; does nothing if there is no peer with this number.
     pub fn unpark(&self, peer: usize) {
         if let Some(token) = self.tokens.get(peer) {
-            // A counter that is full has a token.
+            // If the counter is full, the peer has a token already.
             let _ = rustix::io::write(token, &1_u64.to_ne_bytes());
         }
     }
@@ -213,126 +199,12 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // Unmapped first: who is said to have left does not write any more.
+        // Unmapped first, as a peer that left must not write any more.
         self.regions.borrow_mut().clear();
         let (peer, state) = (self.number, PEER_LEFT);
-        let said = self.socket.send(&Ask::Gone { peer, state }, &[]);
-        if said.and_then(|()| self.socket.send(&Ask::Leave, &[])).is_ok() {
-            while self.socket.receive_within::<Tell>(PATIENCE).is_ok() {}
-        }
-    }
-}
-
-impl Memory {
-    fn new(known: Known, file: &OwnedFd) -> Result<Self> {
-        let write = known.rights & REGION_WRITE != 0;
-        let inside = (REGION_BASE..REGION_END).contains(&known.address)
-            && known.bytes >= 2 * REGION_HEADER_BYTES
-            && known.bytes <= REGION_END - known.address;
-        if !inside {
-            return Err(Error::Gone);
-        }
-        let prot = if write { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
-        let flags = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE | MapFlags::NORESERVE;
-        let (at, bytes) = (known.address as *mut c_void, known.bytes as usize);
-        #[allow(unsafe_code)]
-        // SAFETY: a mapping where there is none. Nobody shrinks the file: it is sealed.
-        let base = unsafe { mmap(at, bytes, prot, flags, file, 0) };
-        Ok(Self { base: base.what("map a region at its address")?, known })
-    }
-}
-
-impl<'a> Mapped<'a> {
-    /// Address of its header, in every peer.
-    pub fn address(&self) -> u64 {
-        self.memory.known.address
-    }
-
-    /// First byte of the data, behind the header; writable with [`Rights::Write`].
-    pub fn data(&self) -> *mut u8 {
-        (self.address() + REGION_HEADER_BYTES) as *mut u8
-    }
-
-    /// Bytes of data.
-    pub fn bytes(&self) -> usize {
-        (self.memory.known.bytes - REGION_HEADER_BYTES) as usize
-    }
-
-    /// What this program may do.
-    pub fn rights(&self) -> Rights {
-        Rights::from_bits(self.memory.known.rights)
-    }
-
-    /// The data, for the channel's structures. For those who may write.
-    pub fn shared(&self) -> Result<Region<'a>> {
-        if self.rights() != Rights::Write {
-            let name = &self.memory.known.name;
-            return Err(Error::Refused(format!("the region {name} is for reading only")));
-        }
-        #[allow(unsafe_code)]
-        // SAFETY: mapped, to read and write, as long as the host is borrowed.
-        Ok(unsafe { Region::new(self.data(), self.bytes()) })
-    }
-
-    /// What has become of a peer, and the generation that it is of.
-    pub fn peer(&self, peer: usize) -> (PeerState, u32) {
-        if peer >= MAX_PEERS {
-            return (PeerState::Absent, 0);
-        }
-        let header = self.address() as *const RegionHeader;
-        #[allow(unsafe_code)]
-        // SAFETY: the header is mapped, and its words are written by atomic stores; a relaxed load is allowed on
-        // pages that cannot be written.
-        let (state, generation) = unsafe {
-            let peer = (&raw const (*header).peers).cast::<RegionPeer>().add(peer);
-            let load =
-                |word: *const u32| AtomicU32::from_ptr(word.cast_mut()).load(Ordering::Relaxed);
-            (load(&raw const (*peer).state), load(&raw const (*peer).generation))
-        };
-        fence(Ordering::Acquire);
-        let state = match state {
-            PEER_PRESENT if peer != self.host.number && self.host.orphan.get() => PeerState::Dead,
-            word => PeerState::from_word(word),
-        };
-        (state, generation)
-    }
-}
-
-impl Park for Mapped<'_> {
-    fn me(&self) -> Peer {
-        let number = self.host.number;
-        let generation = self.peer(number).1;
-        // A number below 64, as was checked.
-        Peer::new(number as u8, generation).unwrap_or(Peer::from_word(1 << 32).expect("peer 0"))
-    }
-
-    fn now(&self) -> u64 {
-        self.host.now()
-    }
-
-    fn park(&self, deadline: Option<u64>) {
-        self.host.park(deadline);
-    }
-
-    fn unpark(&self, number: u8) {
-        self.host.unpark(number.into());
-    }
-
-    fn spins(&self) -> u32 {
-        SPINS
-    }
-
-    fn panicking(&self) -> bool {
-        std::thread::panicking()
-    }
-}
-
-impl Peers for Mapped<'_> {
-    fn life(&self, number: u8) -> Life {
-        match self.peer(number.into()) {
-            (PeerState::Absent, _) => Life::NotYet,
-            (PeerState::Present, generation) => Life::Alive(generation),
-            (PeerState::Left | PeerState::Dead, _) => Life::Dead,
+        let sent = self.socket.send(&Ask::Gone { peer, state }, &[]);
+        if sent.and_then(|()| self.socket.send(&Ask::Leave, &[])).is_ok() {
+            while self.socket.receive_within::<Tell>(TIMEOUT).is_ok() {}
         }
     }
 }

@@ -1,54 +1,54 @@
-//! What is asked of a group's keeper, and what it says. Both sides are of one version: another one is refused.
+//! Requests to a group's keeper, and its messages. Both sides must have the same version; the keeper refuses others.
 
 use crate::clock::Clock;
 use serde::{Deserialize, Serialize};
 
-/// Version of everything in this module.
+/// Version of all messages in this module.
 pub const VERSION: u32 = 2;
 
-/// Bytes of a message, at most.
+/// Maximum bytes of a message.
 pub const MESSAGE_BYTES: usize = 128 << 10;
 
-/// Bytes of an image's name that are passed on, at most.
+/// Maximum bytes of an image's name that are passed on.
 pub const IMAGE_BYTES: usize = 256;
 
-/// A region that a joiner wants from the start.
+/// A region that a joiner maps from the start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanted {
     /// Its name.
     pub name: String,
-    /// Bytes with the header; 0 where it must be there already.
+    /// Bytes with the header; 0 if the region must exist already.
     pub bytes: u64,
-    /// Where, or wherever it is.
+    /// Its address; `None` for any.
     pub at: Option<u64>,
-    /// To write, too.
+    /// Whether the joiner wants to write to it.
     pub write: bool,
 }
 
-/// What has come to join.
+/// A request to join.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Join {
     /// [`VERSION`].
     pub version: u32,
-    /// What runs, for those who look.
+    /// Name of the image or program, for `kyozon ps`.
     pub image: String,
-    /// What runs it: `kvm`, `process`, or `host` for a host program.
+    /// The back end that runs it: `kvm`, `process`, or `host` for a host program.
     pub backend: String,
-    /// How many peers: guests, or one host program.
+    /// Number of peers: guests, or one host program.
     pub peers: usize,
-    /// Bytes of each guest.
+    /// Bytes of memory of each guest.
     pub memory: u64,
-    /// The clock that the group has from then on, where it has none yet.
+    /// The group's clock from then on, if it has none yet.
     pub clock: Option<Clock>,
-    /// Regions.
+    /// Regions that it maps from the start.
     pub regions: Vec<Wanted>,
-    /// Bytes of all guests and regions, at most: the first joiner's stands.
+    /// Maximum bytes of all guests and regions; the first joiner's value holds.
     pub group_memory: Option<u64>,
-    /// Peers, at most: the first joiner's stands.
+    /// Maximum number of peers; the first joiner's value holds.
     pub group_peers: Option<usize>,
 }
 
-/// A region.
+/// A region of the group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
     /// Its number in the group.
@@ -63,109 +63,110 @@ pub struct Known {
     pub rights: u32,
 }
 
-/// What is asked. Requests with an `id` are answered by [`Tell::Answer`]; `peer` is who asks.
+/// A message to the keeper. The keeper answers requests with an `id` by [`Tell::Answer`]; `peer` is the peer that asks,
+/// or that the message is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)] // arguments of `abi::unikernel`'s calls
 pub enum Ask {
-    /// To be peers of the group.
+    /// Asks to join the group.
     Join(Join),
-    /// The joiner's guests run from now on.
+    /// Reports that the joiner's guests run from now on.
     Started,
-    /// `ASK_SPAWN`, of a peer with so many bytes of its own. The answer is [`Tell::Seat`], or an error.
+    /// `ASK_SPAWN`, of a peer with `memory` bytes of private memory. The answer is [`Tell::Seat`], or an error.
     Spawn { id: u64, peer: usize, memory: u64 },
-    /// A guest has ended, or one that was to be spawned is not.
+    /// Reports that a guest has ended, or that a guest could not be spawned.
     Gone { peer: usize, state: u32 },
     /// `ASK_REGION_CREATE`.
     Create { id: u64, peer: usize, name: String, bytes: u64, at: Option<u64> },
     /// `ASK_REGION_OPEN`.
     Open { id: u64, peer: usize, name: String },
-    /// `ASK_REGION_MAP`. The answer brings the memory.
+    /// `ASK_REGION_MAP`. The answer carries the memory's descriptor.
     Map { id: u64, peer: usize, number: u64, rights: u32 },
     /// `ASK_REGION_UNMAP`.
     Unmap { id: u64, peer: usize, number: u64 },
     /// `ASK_REGION_GRANT`, and with rights 0 `ASK_REGION_REVOKE`.
     Grant { id: u64, peer: usize, number: u64, to: u64, rights: u32 },
-    /// `ASK_RENDEZVOUS`. Who waits no longer drops the answer.
+    /// `ASK_RENDEZVOUS`. A peer that no longer waits drops the answer.
     Meet { id: u64, peer: usize, number: u64, count: u64 },
-    /// What [`Tell::Take`] wanted is done.
+    /// Reports that [`Tell::Take`] was carried out.
     Taken { serial: u64 },
-    /// All of the joiner's peers have ended. The answer is that the socket hangs up.
+    /// Reports that all of the joiner's peers have ended. The keeper answers by closing the socket.
     Leave,
-    /// Who is there?
+    /// Asks for a list of the group's peers and regions.
     List,
-    /// End a peer, or all of them. The answer is [`Tell::Ended`], once they have.
+    /// Asks to end one peer, or all of them. The answer, once they have ended, is [`Tell::Ended`].
     Kill { peer: Option<usize> },
 }
 
-/// What the keeper says.
+/// A message of the keeper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tell {
-    /// To [`Ask::Join`]. With it come descriptors: of all tokens, then one for each region.
+    /// The answer to [`Ask::Join`]. It carries the descriptors of all tokens, then one for each region.
     Welcome {
         /// Number of the first of the joiner's peers.
         first: usize,
-        /// Highest number that a peer of the group has, and 1.
+        /// The highest number of a peer of the group, plus 1.
         peers: usize,
-        /// Peers that the group can have at once, at most.
+        /// Maximum number of peers at the same time.
         limit: usize,
         /// The group's clock.
         clock: Clock,
-        /// The regions that were wanted, in that order. They are granted.
+        /// The requested regions, in the same order. They are granted.
         regions: Vec<Known>,
     },
-    /// No, and why.
+    /// A request is refused, for this reason.
     Refused(String),
-    /// 0 or more, or `ERROR_*`.
+    /// The answer to a request with an `id`.
     Answer {
-        /// The request's.
+        /// The request's `id`.
         id: u64,
-        /// What there is to say.
+        /// 0 or more, or `ERROR_*`.
         result: i64,
-        /// The region that was asked for.
+        /// The requested region.
         region: Option<Known>,
     },
-    /// To [`Ask::Spawn`]: the new peer has this number, and the regions that the peer that asked has mapped. It counts as
+    /// The answer to [`Ask::Spawn`]: the new peer's number, and the regions that the asking peer has mapped. It counts as
     /// a peer from then on, until [`Ask::Gone`].
     Seat {
-        /// The request's.
+        /// The request's `id`.
         id: u64,
-        /// Its number.
+        /// The new peer's number.
         peer: usize,
         /// Its regions, with its rights.
         regions: Vec<Known>,
     },
-    /// A peer loses a region, at once; then [`Ask::Taken`].
+    /// Orders the joiner to unmap a region from a peer at once, and to answer with [`Ask::Taken`].
     Take {
-        /// For the answer.
+        /// The `serial` of the answer.
         serial: u64,
-        /// Who loses.
+        /// The peer that loses the region.
         peer: usize,
-        /// What.
+        /// The region's number.
         number: u64,
     },
-    /// A peer has to end, or all of the joiner's.
+    /// Orders the joiner to end one peer, or all of its peers.
     Stop {
-        /// Which.
+        /// The peer; `None` for all.
         peer: Option<usize>,
     },
-    /// To [`Ask::List`].
+    /// The answer to [`Ask::List`].
     List(Listing),
-    /// To [`Ask::Kill`]: so many.
+    /// The answer to [`Ask::Kill`]: the number of peers that have ended.
     Ended(usize),
 }
 
-/// A group, for those who look.
+/// A group's state, for `kyozon ps`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
     /// Its name.
     pub group: String,
-    /// The process that keeps it.
+    /// Pid of its keeper.
     pub keeper: i32,
     /// Bytes of all guests and regions.
     pub memory: u64,
-    /// How many they may be.
+    /// Maximum bytes of all guests and regions.
     pub memory_limit: Option<u64>,
-    /// How many peers it may have.
+    /// Maximum number of peers.
     pub peers_limit: usize,
     /// Its regions.
     pub regions: Vec<Known>,
@@ -173,12 +174,12 @@ pub struct Listing {
     pub peers: Vec<Seen>,
 }
 
-/// A peer, for those who look.
+/// A peer's state, for `kyozon ps`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// Its number.
     pub peer: usize,
-    /// The process that runs it, or that it is.
+    /// Pid of the tender that runs it, or of the host program.
     pub pid: i32,
     /// As in [`Join`].
     pub image: String,
@@ -188,8 +189,8 @@ pub struct Seen {
     pub state: String,
     /// As in [`Join`].
     pub memory: u64,
-    /// Regions that it has mapped: name and rights, `r` or `rw`.
+    /// Regions that it has mapped: each name, and its rights, `r` or `rw`.
     pub regions: Vec<(String, String)>,
-    /// Milliseconds since it joined, or was spawned.
+    /// Milliseconds since it joined or was spawned.
     pub age_ms: u64,
 }

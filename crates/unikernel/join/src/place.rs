@@ -1,10 +1,10 @@
-//! Where groups are found: `$XDG_RUNTIME_DIR/kyozon`, for root also `/run/kyozon`, and in it a folder for each with a
-//! socket.
+//! Where groups are found: `$XDG_RUNTIME_DIR/kyozon`, for root also `/run/kyozon`, with one folder for each group, which
+//! holds its socket.
 //!
-//! One who makes a group, joins it, or takes its folder away holds the lock of the folder above meanwhile, which is a
-//! matter of milliseconds. So a folder whose socket nobody listens to is what a killed keeper left.
+//! A process that creates a group, joins it or removes its folder holds the lock of the folder above, for a few
+//! milliseconds. So a group folder whose socket has no listener was left behind by a killed keeper.
 
-use crate::error::What;
+use crate::error::Context;
 use crate::socket::Socket;
 use crate::{Error, Result};
 use rustix::fs::{flock, FlockOperation, Mode};
@@ -18,47 +18,47 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Bytes of a group's name, at most.
+/// Maximum bytes of a group's name.
 pub const NAME_BYTES: usize = 32;
-/// How long the lock may be somebody else's.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Connections that wait to be accepted, at most.
+/// Maximum time to wait for the lock.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// The folder above all groups of a user's.
+/// The folder that contains all groups of a user.
 #[derive(Clone, Debug)]
 pub struct Place {
     base: PathBuf,
 }
 
-/// The lock of a [`Place`], until it is dropped.
+/// The lock of a [`Place`]. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Explicitly, as a keeper that was made meanwhile has a copy of the descriptor.
+        // Explicitly, as a keeper that was forked meanwhile has a copy of the descriptor.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// How one came to a group.
+/// The result of [`Place::meet`].
 #[derive(Debug)]
 pub enum Met {
-    /// It was there.
+    /// The group exists; this is the connection to its keeper.
     Joined(Socket),
-    /// It is new, and somebody has to keep it.
+    /// The group is new, and needs a keeper.
     Made {
-        /// The first joiner's.
+        /// The first joiner's end.
         socket: Socket,
-        /// The keeper's.
+        /// The keeper's listening socket.
         listener: OwnedFd,
-        /// Until the keeper is there.
+        /// To be held until the keeper runs.
         lock: Lock,
     },
 }
 
-/// Whether a group may be called so.
+/// Whether `name` is valid for a group.
 pub fn is_name(name: &str) -> bool {
     let good = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(good) && !name.starts_with('.')
@@ -68,12 +68,16 @@ fn check_name(name: &str) -> Result<()> {
     if is_name(name) {
         return Ok(());
     }
-    let rule = "letters, digits, '-', '_', '.', the last not at the beginning";
-    Err(Error::Refused(format!("{name:?} is no name of a group: 1 to {NAME_BYTES} {rule}")))
+    let rule = "letters, digits, '-', '_' or '.', and no '.' at the start";
+    Err(Error::Refused(format!("{name:?} is no valid group name: use 1 to {NAME_BYTES} {rule}")))
 }
 
 impl Place {
-    /// Where this user's groups are. Nothing is made.
+    /// Finds the folder of this user's groups. Creates nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoPlace`]: `XDG_RUNTIME_DIR` is not set, or is not a folder of this user.
     pub fn find() -> Result<Self> {
         let me = rustix::process::geteuid();
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
@@ -85,7 +89,7 @@ impl Place {
             if !me.is_root() {
                 let path = path.display();
                 return Err(Error::NoPlace(format!(
-                    "XDG_RUNTIME_DIR is {path}, which is no folder of yours: groups have no place"
+                    "XDG_RUNTIME_DIR is {path}, which is not your folder: set it to one that you own"
                 )));
             }
         }
@@ -93,12 +97,12 @@ impl Place {
             return Ok(Self { base: "/run/kyozon".into() });
         }
         Err(Error::NoPlace(
-            "groups have no place: set XDG_RUNTIME_DIR to a folder of yours, such as /run/user/UID"
+            "no folder for groups: set XDG_RUNTIME_DIR to one that you own, such as /run/user/UID"
                 .into(),
         ))
     }
 
-    /// This folder instead.
+    /// Uses another folder.
     pub fn at(base: &Path) -> Self {
         Self { base: base.to_owned() }
     }
@@ -116,17 +120,21 @@ impl Place {
         let path = self.folder(name).join("socket");
         SocketAddrUnix::new(&path).map_err(|_| {
             Error::NoPlace(format!(
-                "{} is too long for a socket: groups have no place",
+                "{} is too long for a socket: set XDG_RUNTIME_DIR to a shorter path",
                 path.display()
             ))
         })
     }
 
-    /// Names of groups, also of those that nobody keeps.
+    /// Names of all groups, sorted. They include groups whose keeper was killed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`]: the folder cannot be read.
     pub fn groups(&self) -> Result<Vec<String>> {
         let folder = match fs::read_dir(&self.base) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            folder => folder.what("read the folder of groups")?,
+            folder => folder.context("read the folder of groups")?,
         };
         let names = folder.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let mut names: Vec<_> = names.filter(|name| is_name(name)).collect();
@@ -134,7 +142,11 @@ impl Place {
         Ok(names)
     }
 
-    /// Connects to a group that is there.
+    /// Connects to an existing group.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoGroup`], [`Error::NotYours`], or [`Error::Refused`] if the name is invalid.
     pub fn connect(&self, name: &str) -> Result<Socket> {
         check_name(name)?;
         self.try_connect(name)?.ok_or_else(|| Error::NoGroup(name.into()))
@@ -143,36 +155,38 @@ impl Place {
     fn try_connect(&self, name: &str) -> Result<Option<Socket>> {
         let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let flags = SocketFlags::CLOEXEC;
-        let socket = socket_with(family, kind, flags, None).what("make a socket")?;
+        let socket = socket_with(family, kind, flags, None).context("create a socket")?;
         match connect(&socket, &self.address(name)?) {
             Ok(()) => Ok(Some(socket.into())),
             Err(Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR) => Ok(None),
             Err(Errno::ACCESS | Errno::PERM) => Err(Error::NotYours(name.into())),
-            Err(error) => Err(error).what("connect to the group"),
+            Err(error) => Err(error).context("connect to the group"),
         }
     }
 
-    /// Makes the folder, or sees that it is ours alone; takes its lock.
+    /// Creates the folder, or checks that it is private to this user; takes its lock.
     fn lock(&self) -> Result<Lock> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         loop {
             match fs::DirBuilder::new().mode(0o700).create(&self.base) {
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
                     let base = self.base.display();
-                    return Err(Error::NoPlace(format!("cannot make {base} for groups: {error}")));
+                    return Err(Error::NoPlace(format!(
+                        "cannot create the folder of groups {base}: {error}"
+                    )));
                 }
                 _ => {}
             }
             let there = match fs::symlink_metadata(&self.base) {
-                // The last group of another took it away.
+                // Another process has just removed its last group, and this folder.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                there => there.what("look at the folder of groups")?,
+                there => there.context("inspect the folder of groups")?,
             };
             let mine = there.uid() == rustix::process::geteuid().as_raw();
             if !there.is_dir() || !mine || there.permissions().mode() & 0o77 != 0 {
                 let base = self.base.display();
                 return Err(Error::NoPlace(format!(
-                    "{base} is not a folder of yours alone (mode 0700)"
+                    "{base} is not private to you: it must be your own folder, with mode 0700"
                 )));
             }
             let Ok(folder) = File::open(&self.base) else { continue };
@@ -184,12 +198,17 @@ impl Place {
                 Err(Errno::AGAIN) if Instant::now() < end => {
                     std::thread::sleep(Duration::from_millis(2));
                 }
-                Err(error) => return Err(error).what("lock the folder of groups"),
+                Err(error) => return Err(error).context("lock the folder of groups"),
             }
         }
     }
 
-    /// Joins a group, or makes it. A folder that a killed keeper left is replaced.
+    /// Joins a group, or creates it. Replaces a folder that a killed keeper has left behind.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`]: the name is invalid. [`Error::NoPlace`]: the folder of groups is not usable.
+    /// [`Error::NotYours`], [`Error::System`]: the group's own folder or socket is not usable.
     pub fn meet(&self, name: &str) -> Result<Met> {
         check_name(name)?;
         let address = self.address(name)?;
@@ -201,7 +220,7 @@ impl Place {
         fs::DirBuilder::new()
             .mode(0o700)
             .create(self.folder(name))
-            .what("make the group's folder")?;
+            .context("create the group's folder")?;
         let made = self.make(name, &address);
         if made.is_err() {
             self.remove(name);
@@ -213,24 +232,24 @@ impl Place {
     fn make(&self, name: &str, address: &SocketAddrUnix) -> Result<(Socket, OwnedFd)> {
         let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let listener = socket_with(family, kind, flags, None).what("make a socket")?;
-        bind(&listener, address).what("make the group's socket")?;
+        let listener = socket_with(family, kind, flags, None).context("create a socket")?;
+        bind(&listener, address).context("create the group's socket")?;
         let socket = self.folder(name).join("socket");
-        rustix::fs::chmod(&socket, Mode::from(0o600)).what("close the group's socket to others")?;
-        listen(&listener, BACKLOG).what("listen")?;
+        rustix::fs::chmod(&socket, Mode::from(0o600)).context("make the group's socket private")?;
+        listen(&listener, BACKLOG).context("listen at the group's socket")?;
         let first = self.try_connect(name)?.ok_or(Error::Gone)?;
         Ok((first, listener))
     }
 
-    /// Takes a group's folder away, and the one above where it was the last.
+    /// Removes a group's folder.
     fn remove(&self, name: &str) {
         let folder = self.folder(name);
         let _ = fs::remove_file(folder.join("socket"));
         let _ = fs::remove_dir(&folder);
     }
 
-    /// For a keeper whose last joiner is gone: takes the folder away, unless `busy` says, under the lock, that somebody
-    /// has come meanwhile. Whether it is gone.
+    /// For a keeper whose last joiner is gone: removes the group's folder, and the folder above if it is empty then. Does
+    /// nothing if `busy`, called under the lock, says that a joiner has come meanwhile. Returns whether it was removed.
     pub fn leave(&self, name: &str, busy: impl FnOnce() -> bool) -> bool {
         let lock = self.lock();
         if lock.is_ok() && busy() {
@@ -266,27 +285,29 @@ mod tests {
     }
 
     #[test]
-    fn the_first_makes_it_and_others_find_it() {
+    fn first_joiner_creates_the_group_others_find_it() {
         let (_folder, place) = place();
         assert!(matches!(place.connect("x"), Err(Error::NoGroup(_))));
         assert_eq!(place.groups().unwrap(), [""; 0]);
-        let Met::Made { listener, lock, .. } = place.meet("x").unwrap() else { panic!("there?") };
+        let Met::Made { listener, lock, .. } = place.meet("x").unwrap() else {
+            panic!("exists already")
+        };
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&place.base), mode(&place.folder("x"))), (0o700, 0o700));
         drop(lock);
         assert!(matches!(place.meet("x"), Ok(Met::Joined(_))));
         assert_eq!(place.groups().unwrap(), ["x"]);
         assert!(!place.leave("x", || true) && place.connect("x").is_ok());
-        // Killed: what is left is replaced.
+        // A killed keeper's folder is replaced.
         drop(listener);
         assert!(matches!(place.connect("x"), Err(Error::NoGroup(_))));
-        let Met::Made { lock, .. } = place.meet("x").unwrap() else { panic!("alive?") };
+        let Met::Made { lock, .. } = place.meet("x").unwrap() else { panic!("still alive") };
         drop(lock);
         assert!(place.leave("x", || false) && !place.base.exists());
     }
 
     #[test]
-    fn a_folder_that_is_not_ours_alone_is_refused() {
+    fn a_folder_that_is_not_private_is_refused() {
         let (_folder, place) = place();
         fs::create_dir(&place.base).unwrap();
         fs::set_permissions(&place.base, fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,6 +1,6 @@
 //! Messages with descriptors, over a `SOCK_SEQPACKET` socket (unix(7)): one message is one packet, JSON.
 
-use crate::error::What;
+use crate::error::Context;
 use crate::message::MESSAGE_BYTES;
 use crate::{Error, Result};
 use rustix::event::{poll, PollFd, PollFlags};
@@ -16,10 +16,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Descriptors of a message, at most: all tokens and all regions.
+/// Maximum descriptors of a message: all tokens and all regions.
 const DESCRIPTORS: usize = 96;
 
-/// One end.
+/// One end of a connection.
 #[derive(Debug)]
 pub struct Socket(OwnedFd);
 
@@ -36,14 +36,19 @@ impl From<OwnedFd> for Socket {
 }
 
 impl Socket {
-    /// Sends a message, and does not wait for room.
+    /// Sends a message, without waiting for room.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Gone`]: the other end is closed. [`Error::System`]: there is no room, or the call failed.
     pub fn send<T: Serialize>(&self, message: &T, descriptors: &[BorrowedFd<'_>]) -> Result<()> {
-        let bytes = serde_json::to_vec(message).map_err(io::Error::from).what("write a message")?;
+        let bytes =
+            serde_json::to_vec(message).map_err(io::Error::from).context("write a message")?;
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut room);
         if !descriptors.is_empty() {
             let fits = ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
-            fits.then_some(()).ok_or(io::Error::other("too many descriptors")).what("send")?;
+            fits.then_some(()).ok_or(io::Error::other("too many descriptors")).context("send")?;
         }
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         loop {
@@ -53,23 +58,32 @@ impl Socket {
                 Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => {
                     return Err(Error::Gone);
                 }
-                Err(error) => return Err(error).what("send a message to the group"),
+                Err(error) => return Err(error).context("send a message to the group"),
             }
         }
     }
 
-    /// The next message; waits for it as long as `limit`.
+    /// Receives the next message and its descriptors, within `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Gone`]: the other end is closed. [`Error::System`]: the time is over, the packet is no message, or a call
+    /// failed.
     pub fn receive_within<T: DeserializeOwned>(
         &self,
         limit: Duration,
     ) -> Result<(T, Vec<OwnedFd>)> {
         if !self.readable(Some(limit))? {
-            return Err(io::Error::from(io::ErrorKind::TimedOut)).what("reach the group");
+            return Err(io::Error::from(io::ErrorKind::TimedOut)).context("reach the group");
         }
         self.receive()
     }
 
-    /// Whether there is something to receive, or the end, before `limit` is over.
+    /// Waits until a message or the end can be received. Returns false if `limit` passes first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`]: the call failed.
     pub fn readable(&self, limit: Option<Duration>) -> Result<bool> {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
         loop {
@@ -79,12 +93,16 @@ impl Socket {
             match poll(&mut fds, time.as_ref()) {
                 Ok(ready) => return Ok(ready != 0),
                 Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error).what("wait for the group"),
+                Err(error) => return Err(error).context("wait for the group"),
             }
         }
     }
 
-    /// The next message, and its descriptors. Waits for it.
+    /// Waits for the next message, and receives it with its descriptors.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Socket::receive_within`], without a limit.
     pub fn receive<T: DeserializeOwned>(&self) -> Result<(T, Vec<OwnedFd>)> {
         let mut bytes = vec![0; MESSAGE_BYTES];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
@@ -95,7 +113,7 @@ impl Socket {
                 Ok(got) => break got,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::CONNRESET) => return Err(Error::Gone),
-                Err(error) => return Err(error).what("receive from the group"),
+                Err(error) => return Err(error).context("receive from the group"),
             }
         };
         let mut descriptors = Vec::new();
@@ -109,10 +127,10 @@ impl Socket {
         }
         if got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
             return Err(io::Error::other("too long, or too many open files"))
-                .what("read a message");
+                .context("read a message");
         }
         let message = serde_json::from_slice(&bytes[..got.bytes]);
-        Ok((message.map_err(io::Error::from).what("read a message")?, descriptors))
+        Ok((message.map_err(io::Error::from).context("read a message")?, descriptors))
     }
 }
 
@@ -144,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_an_error() {
+    fn invalid_packets_are_errors() {
         let (a, b) = pair();
         for bytes in [&b"{"[..], b"\"Nothing\"", b"\xff", &[b' '; MESSAGE_BYTES + 1]] {
             send(a.as_fd(), bytes, SendFlags::DONTWAIT).unwrap();

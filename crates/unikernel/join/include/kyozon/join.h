@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Generated from crates/unikernel/join; BLESS=1 cargo test -p kyozon-join --test header writes it anew. */
+/* Generated from crates/unikernel/join; to update it, run BLESS=1 cargo test -p kyozon-join --test header. */
 
 #ifndef KYOZON_JOIN_H
 #define KYOZON_JOIN_H
@@ -14,32 +14,32 @@
 #define KYOZON_JOIN_NO_DEADLINE 18446744073709551615ull
 
 /*
- To read a region.
+ The right to read a region.
  */
 #define KYOZON_JOIN_READ 1
 
 /*
- To read and write it.
+ The right to read and write a region.
  */
 #define KYOZON_JOIN_WRITE 3
 
 /*
- A peer never had the region mapped.
+ The peer never had the region mapped.
  */
 #define KYOZON_JOIN_ABSENT 0
 
 /*
- It has it mapped.
+ The peer has the region mapped.
  */
 #define KYOZON_JOIN_HERE 1
 
 /*
- It ended by its own will.
+ The peer left the group.
  */
 #define KYOZON_JOIN_LEFT 2
 
 /*
- It crashed, or was ended.
+ The peer crashed, or was ended.
  */
 #define KYOZON_JOIN_DEAD 3
 
@@ -54,22 +54,22 @@
 #define KYOZON_JOIN_DEADLOCK -2
 
 /*
- Somebody died whom the others waited for.
+ A peer that the others waited for has died.
  */
 #define KYOZON_JOIN_POISONED -3
 
 /*
- Not made for a peer of the caller's number.
+ The object was not made for a peer with the caller's number.
  */
 #define KYOZON_JOIN_STRANGER -4
 
 /*
- The other side has closed the ring, and all that it sent was received.
+ The other side has closed the ring, and everything that it sent was received.
  */
 #define KYOZON_JOIN_CLOSED -5
 
 /*
- The other side of the ring is dead, and all that it sent was received.
+ The other side of the ring is dead, and everything that it sent was received.
  */
 #define KYOZON_JOIN_PEER_DIED -6
 
@@ -84,12 +84,13 @@
 #define KYOZON_JOIN_TOO_LONG -8
 
 /*
- The buffer is too short for the next record, which stays.
+ The buffer is too short for the next record, which stays in the ring.
  */
 #define KYOZON_JOIN_TOO_SHORT -9
 
 /*
- An argument makes no sense: no such region, not to be written, not inside it, not aligned.
+ An argument is invalid: there is no such region or no right to write to it, or the offset is outside the region or
+ not aligned.
  */
 #define KYOZON_JOIN_ARGUMENT -10
 
@@ -99,12 +100,12 @@
 struct kyozon_join_host;
 
 /*
- One side of a ring between two.
+ One side of a ring between two peers.
  */
 struct kyozon_join_ring;
 
 /*
- A region that a program wants.
+ A region that a program wants to map.
  */
 struct kyozon_join_wanted {
         /*
@@ -118,7 +119,7 @@ struct kyozon_join_wanted {
 };
 
 /*
- A region that it has.
+ A region that a program has mapped.
  */
 struct kyozon_join_place {
         /*
@@ -136,7 +137,7 @@ struct kyozon_join_place {
 };
 
 /*
- What has become of a peer.
+ The state of a peer.
  */
 struct kyozon_join_life {
         /*
@@ -144,7 +145,7 @@ struct kyozon_join_life {
          */
         uint32_t state;
         /*
-         How many peers of this number there were.
+         How many peers had this number, up to now.
          */
         uint32_t generation;
 };
@@ -154,12 +155,12 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- Joins a group and maps `count` of its regions. Null where that cannot be; then `why`, of `why_bytes` bytes, says why
- in a line.
+ Joins a group and maps `count` of its regions. Returns null if that fails, and writes one line with the reason to
+ `why`, at most `why_bytes` bytes with the zero byte.
 
- Callers keep to this:
+ The caller must pass:
 
- `wanted` has `count` elements, `why` room for so many bytes, or is null.
+ `wanted` has `count` elements; `why` has room for `why_bytes` bytes, or is null.
  */
 struct kyozon_join_host *kyozon_join(const char *group,
                                      const struct kyozon_join_wanted *wanted,
@@ -168,63 +169,63 @@ struct kyozon_join_host *kyozon_join(const char *group,
                                      uintptr_t why_bytes);
 
 /*
- Leaves the group: regions are unmapped. Its rings must be freed before.
+ Leaves the group, and unmaps its regions. Its rings must be closed before.
 
- Callers keep to this:
+ The caller must pass:
 
  Null, or a host that has not left.
  */
 void kyozon_join_leave(struct kyozon_join_host *host);
 
 /*
- Number of this peer in its group.
+ The number of this peer in its group.
 
- Callers keep to this:
+ The caller must pass:
 
  A host that has not left.
  */
 uint32_t kyozon_join_number(const struct kyozon_join_host *host);
 
 /*
- Nanoseconds of the group's clock.
+ The group's clock, in nanoseconds.
 
- Callers keep to this:
+ The caller must pass:
 
  A host that has not left.
  */
 uint64_t kyozon_join_now(const struct kyozon_join_host *host);
 
 /*
- Whether the group is over: nobody says any more who lives.
+ Whether the group is over: its keeper is gone, and with it the state of all peers.
 
- Callers keep to this:
+ The caller must pass:
 
  A host that has not left.
  */
 bool kyozon_join_is_over(const struct kyozon_join_host *host);
 
 /*
- Sleeps until this peer has its token, or until the deadline. May return early.
+ Sleeps until this peer has its token, or until the deadline `until`. May return early.
 
- Callers keep to this:
+ The caller must pass:
 
  A host that has not left.
  */
 void kyozon_join_park(const struct kyozon_join_host *host, uint64_t until);
 
 /*
- Gives a peer its token. Never waits; a number that is no peer's does nothing.
+ Gives a peer its token. Never waits; does nothing if there is no peer with this number.
 
- Callers keep to this:
+ The caller must pass:
 
  A host that has not left.
  */
 void kyozon_join_unpark(const struct kyozon_join_host *host, uint32_t peer);
 
 /*
- Where a region is. 0, or `KYOZON_JOIN_ARGUMENT`.
+ Writes where a region is mapped to `to`. Returns 0, or `KYOZON_JOIN_ARGUMENT`.
 
- Callers keep to this:
+ The caller must pass:
 
  A host that has not left; `to` can be written.
  */
@@ -233,10 +234,10 @@ int64_t kyozon_join_region(const struct kyozon_join_host *host,
                            struct kyozon_join_place *to);
 
 /*
- Maps a region that a guest has granted this peer meanwhile. 0, or `KYOZON_JOIN_ARGUMENT` where it was not granted, or not
- with these rights.
+ Maps a region that a guest has granted to this peer since it joined. Returns 0, or `KYOZON_JOIN_ARGUMENT` if the region was
+ not granted, or not with these rights.
 
- Callers keep to this:
+ The caller must pass:
 
  A host that has not left.
  */
@@ -245,9 +246,9 @@ int64_t kyozon_join_map(const struct kyozon_join_host *host,
                         uint32_t rights);
 
 /*
- What has become of a peer, as a region tells. 0, or `KYOZON_JOIN_ARGUMENT`.
+ Writes the state of a peer, as the header of a region shows it, to `to`. Returns 0, or `KYOZON_JOIN_ARGUMENT`.
 
- Callers keep to this:
+ The caller must pass:
 
  A host that has not left; `to` can be written.
  */
@@ -257,12 +258,13 @@ int64_t kyozon_join_peer(const struct kyozon_join_host *host,
                          struct kyozon_join_life *to);
 
 /*
- The writer of the ring at `offset` of a region's data, a multiple of 128; it has `bytes` bytes, a power of two, at
- least 64, and takes 256 more. Null where there is no room for it, or no right.
+ Attaches as the writer of the ring at `offset` of a region's data, a multiple of 128. The ring has `bytes` bytes of
+ data, a power of two, at least 64, and a header of 256 bytes. Returns null if it does not fit into the region, or if
+ the region is read-only.
 
- Callers keep to this:
+ The caller must pass:
 
- A host that has not left, and does not before this is freed.
+ A host that has not left, and does not leave before the ring is closed.
  */
 struct kyozon_join_ring *kyozon_join_writer(const struct kyozon_join_host *host,
                                             const char *name,
@@ -270,11 +272,11 @@ struct kyozon_join_ring *kyozon_join_writer(const struct kyozon_join_host *host,
                                             uintptr_t bytes);
 
 /*
- The reader of a ring, as `kyozon_join_writer`.
+ Attaches as the reader of a ring; arguments and result are those of `kyozon_join_writer`.
 
- Callers keep to this:
+ The caller must pass:
 
- A host that has not left, and does not before this is freed.
+ A host that has not left, and does not leave before the ring is closed.
  */
 struct kyozon_join_ring *kyozon_join_reader(const struct kyozon_join_host *host,
                                             const char *name,
@@ -282,11 +284,11 @@ struct kyozon_join_ring *kyozon_join_reader(const struct kyozon_join_host *host,
                                             uintptr_t bytes);
 
 /*
- Sends a record, and waits for room. 0, or why not.
+ Sends a record; waits for room until the deadline `until`. Returns 0, or an error.
 
- Callers keep to this:
+ The caller must pass:
 
- A ring that was not freed; `bytes` bytes at `data` can be read.
+ A ring that was not closed; `bytes` bytes at `data` can be read.
  */
 int64_t kyozon_join_send(struct kyozon_join_ring *ring,
                          const uint8_t *data,
@@ -294,11 +296,11 @@ int64_t kyozon_join_send(struct kyozon_join_ring *ring,
                          uint64_t until);
 
 /*
- Waits for a record, and copies it to `to`. Bytes of the record, or why there is none.
+ Waits for a record until the deadline `until`, and copies it to `to`. Returns the record's bytes, or an error.
 
- Callers keep to this:
+ The caller must pass:
 
- A ring that was not freed; `room` bytes at `to` can be written.
+ A ring that was not closed; `room` bytes at `to` can be written.
  */
 int64_t kyozon_join_receive(struct kyozon_join_ring *ring,
                             uint8_t *to,
@@ -306,19 +308,19 @@ int64_t kyozon_join_receive(struct kyozon_join_ring *ring,
                             uint64_t until);
 
 /*
- Closes a side of a ring, and frees it.
+ Closes one side of a ring, and frees it.
 
- Callers keep to this:
+ The caller must pass:
 
- Null, or a ring that was not freed.
+ Null, or a ring that was not closed.
  */
 void kyozon_join_close(struct kyozon_join_ring *ring);
 
 /*
- Takes the lock at `offset` of a region's data, a multiple of 8. 0; 1 where it is taken, and somebody died in it; or
- why not.
+ Takes the lock at `offset` of a region's data, a multiple of 8. Returns 0; 1 if the lock is taken, but a peer died
+ while it held it; or an error.
 
- Callers keep to this:
+ The caller must pass:
 
  A host that has not left.
  */
@@ -328,11 +330,11 @@ int64_t kyozon_join_lock(const struct kyozon_join_host *host,
                          uint64_t until);
 
 /*
- Gives the lock back; `poisoned` where what it guards is not in order. 0, or `KYOZON_JOIN_ARGUMENT`.
+ Releases the lock; `poisoned` says that the data that it guards is inconsistent. Returns 0, or `KYOZON_JOIN_ARGUMENT`.
 
- Callers keep to this:
+ The caller must pass:
 
- A host that has not left, and has the lock.
+ A host that has not left, and holds the lock.
  */
 int64_t kyozon_join_unlock(const struct kyozon_join_host *host,
                            const char *name,
