@@ -38,10 +38,3 @@ pub mod start;
 mod timer;
 #[cfg(all(target_os = "none", feature = "alone"))]
 mod world;
-
-/// What the machine code calls.
-#[cfg(all(target_os = "none", feature = "alone"))]
-pub(crate) mod entries {
-    pub(crate) use super::host::{end, on_halted, watch, ENTRY, TRIP};
-    pub(crate) use super::start::{alone_init, start};
-}

@@ -17,9 +17,11 @@ use core::sync::atomic::Ordering::Relaxed;
 use kyozon_abi::layer::*;
 
 /// The trip. The stub knows where it is.
+#[export_name = "ALONE_TRIP"]
 // SAFETY: integers only, for which zeros are values.
 pub static TRIP: Owned<Trip> = Owned::new(unsafe { core::mem::zeroed() });
 /// What the layer gets, once.
+#[export_name = "ALONE_ENTRY"]
 // SAFETY: as above.
 pub static ENTRY: Owned<LayerEntry> = Owned::new(unsafe { core::mem::zeroed() });
 /// Host and halted only, and the guard's arming at a trip's begin.
@@ -41,7 +43,8 @@ pub fn run(timer: Hpet, rates: &Rates, options: &Options) -> ! {
 }
 
 /// An NMI that found the CPU halted, at `now`: whether a trip begins, and how (`GO_*`).
-pub extern "C" fn on_halted(now: u64) -> u32 {
+#[no_mangle]
+extern "C" fn alone_on_halted(now: u64) -> u32 {
     // SAFETY: halted: nobody else uses these.
     let (host, trip) = unsafe { (HOST.get().as_mut(), TRIP.get()) };
     let Some(host) = host else { return stub::GO_NOT };
@@ -61,14 +64,15 @@ pub extern "C" fn on_halted(now: u64) -> u32 {
     }
     // The first trip arms the guard itself, when the layer is ready for it.
     if trip.nmi_entry != 0 {
-        watch();
+        alone_watch();
     }
     stub::GO_ON
 }
 
 /// Arms the guard where the one that stands does not cover this trip. A cokernel that was idle runs its tick handler
 /// before that.
-pub extern "C" fn watch() {
+#[no_mangle]
+extern "C" fn alone_watch() {
     // SAFETY: a trip's begin, with NMIs held back; the host is not running.
     let (host, trip) = unsafe { (HOST.get().as_mut(), TRIP.get()) };
     let Some(host) = host else { return };
@@ -78,7 +82,8 @@ pub extern "C" fn watch() {
 }
 
 /// A trip has ended. 1 where NMIs are still held back.
-pub extern "C" fn end() -> u32 {
+#[no_mangle]
+extern "C" fn alone_end() -> u32 {
     // SAFETY: the trip is over.
     let (host, trip) = unsafe { (HOST.get().as_mut(), TRIP.get()) };
     let Some(host) = host else { return 0 };

@@ -50,7 +50,8 @@ impl Physical for Identity {
 }
 
 /// Called by the boot code, on our stack, with everything below 4 GiB mapped at its physical address.
-pub extern "C" fn start(start_info: u64) -> ! {
+#[no_mangle]
+extern "C" fn alone_start(start_info: u64) -> ! {
     Serial::set_up();
     match boot(start_info) {
         Ok(never) => match never {},
@@ -124,7 +125,8 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
 }
 
 /// The first trip: what the layer does, with services that say that there is no Linux.
-pub(crate) extern "C" fn alone_init(from: *mut LayerEntry, trip: *mut Trip) -> Start {
+#[no_mangle]
+extern "C" fn alone_init(from: *mut LayerEntry, trip: *mut Trip) -> Start {
     init(from, trip, &services::SERVICES)
 }
 

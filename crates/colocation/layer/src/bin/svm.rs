@@ -4,7 +4,7 @@
 #[cfg(target_os = "none")]
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    kyozon_colocation::vmm::svm::machine::failed(format_args!("hypervisor: {info}"))
+    kyozon_colocation::vmm::svm::log::failed(format_args!("hypervisor: {info}"))
 }
 
 #[cfg(not(target_os = "none"))]

@@ -7,11 +7,18 @@
 //! | file | what |
 //! |---|---|
 //! | [`vmcb`] | the processor's structure |
-//! | `machine` | what all CPUs share: memory, tables, timer, reports |
-//! | `cpu` | Linux on one CPU: entry, exit, events |
+//! | `segments` | segment registers of guests |
+//! | `entry` | what the module passed, and the structures that are shared |
+//! | `memory` | locks, and pages for tables |
+//! | `permissions` | registers and ports that a guest may use |
+//! | `tables` | what the guests reach of memory |
+//! | `log` | lines for the event ring and the serial line |
+//! | `cpu` | Linux on one CPU: its state |
+//! | `exits` | its entries and exits |
 //! | `launch` | how a CPU becomes a guest, and how it is given back |
 //! | `iommu` | what devices may reach |
-//! | `wall` | accesses to what is hidden or guarded |
+//! | `access`, `wall` | accesses to what is hidden or guarded |
+//! | `cokernel` | the cokernel's guest |
 //! | `trip` | the cokernel's trips |
 //! | `park` | the other CPUs stand still |
 //! | `check` | compares Linux's state around a trip, for tests |
@@ -22,28 +29,36 @@
 pub mod vmcb;
 
 #[cfg(all(target_os = "none", feature = "svm"))]
+mod access;
+#[cfg(all(target_os = "none", feature = "svm"))]
 mod check;
 #[cfg(all(target_os = "none", feature = "svm"))]
+mod cokernel;
+#[cfg(all(target_os = "none", feature = "svm"))]
 mod cpu;
+#[cfg(all(target_os = "none", feature = "svm"))]
+mod entry;
+#[cfg(all(target_os = "none", feature = "svm"))]
+mod exits;
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod iommu;
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod launch;
 #[cfg(all(target_os = "none", feature = "svm"))]
-pub mod machine;
+pub mod log;
+#[cfg(all(target_os = "none", feature = "svm"))]
+mod memory;
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod names;
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod park;
 #[cfg(all(target_os = "none", feature = "svm"))]
+mod permissions;
+#[cfg(all(target_os = "none", feature = "svm"))]
+mod segments;
+#[cfg(all(target_os = "none", feature = "svm"))]
+mod tables;
+#[cfg(all(target_os = "none", feature = "svm"))]
 mod trip;
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod wall;
-
-/// What the machine code calls.
-#[cfg(all(target_os = "none", feature = "svm"))]
-pub(crate) mod entries {
-    pub(crate) use super::cpu::run;
-    pub(crate) use super::launch::{launch, left};
-    pub(crate) use super::machine::fault;
-}

@@ -4,17 +4,16 @@
 //! returns there, as it would to the trampoline. The cokernel's registers lie on its own stack, where `idle` put them.
 
 use super::registers::{open_nmis_at, push_first, push_rest};
-use crate::alone::entries::{alone_init, end, on_halted, watch, ENTRY, TRIP};
 use core::arch::{asm, global_asm, x86_64::__cpuid_count};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use kyozon_abi::layer::{Frame, Trip};
 
-/// `on_halted`: not ours, or not due.
+/// `alone_on_halted`: not ours, or not due.
 pub const GO_NOT: u32 = 0;
-/// `on_halted`: the cokernel is idle and nothing waits: to its tick handler.
+/// `alone_on_halted`: the cokernel is idle and nothing waits: to its tick handler.
 pub const GO_IDLE: u32 = 1;
-/// `on_halted`: the cokernel goes on wherever it is.
+/// `alone_on_halted`: the cokernel goes on wherever it is.
 pub const GO_ON: u32 = 2;
 
 /// Bytes of the host's stack; boot runs on it too.
@@ -71,27 +70,27 @@ global_asm!(
     "alone_look:",
     "shl rdx, 32",
     "lea rdi, [rax + rdx]",
-    "call {on_halted}",
+    "call alone_on_halted",
     "cmp eax, {go_idle}",
     "jb 5f",
     "ja 3f",
     // To the handler, on the cokernel's stack as `idle` left it: aligned, callee-saved registers on it.
     "mov rsp, [rip + LAYER_RESUME_RSP]",
-    "lea rdi, [rip + {trip}]", // the event is its start
+    "lea rdi, [rip + ALONE_TRIP]", // the event is its start
     "call [rip + LAYER_TICK]",
-    "call {watch}",
+    "call alone_watch",
     // Out of `idle`, with NMIs open from the IRET on.
     "mov rax, rsp",
     open_nmis_at!("layer_resume_yield"),
     // As the trampoline enters: the layer goes on by IRET, and returns to `alone_left`.
     "3: lea rsp, [rip + alone_stack_top - 8]",
-    "lea rdi, [rip + {entry}]",
-    "lea rsi, [rip + {trip}]",
+    "lea rdi, [rip + ALONE_ENTRY]",
+    "lea rsi, [rip + ALONE_TRIP]",
     "jmp layer_entry",
-    "4: cmp dword ptr [rip + {trip} + {inside}], 0",
+    "4: cmp dword ptr [rip + ALONE_TRIP + {inside}], 0",
     "je 6f",
     // Before the layer is ready it misses nothing: it looks at the clock when it is.
-    "cmp qword ptr [rip + {trip} + {nmi_entry}], 0",
+    "cmp qword ptr [rip + ALONE_TRIP + {nmi_entry}], 0",
     "jne layer_nmi_saved",
     "jmp layer_pop",
     "6: mov dword ptr [rip + ALONE_NOTED], 1",
@@ -116,9 +115,9 @@ global_asm!(
 
     // The end of a trip: `ret` of `layer_abandon`. NMIs are held back where the cokernel was cut off.
     "alone_left:",
-    "mov dword ptr [rip + {trip} + {inside}], 0",
+    "mov dword ptr [rip + ALONE_TRIP + {inside}], 0",
     "lea rsp, [rip + alone_stack_top - 16]",
-    "call {end}",
+    "call alone_end",
     "test eax, eax",
     "jz alone_halt",
     "mov rax, rsp",
@@ -126,7 +125,7 @@ global_asm!(
 
     // As `layer_first`, on the stack of the cokernel's start: rdi and rsi are the layer's entry and the trip.
     "alone_first:",
-    "call {init}",
+    "call alone_init",
     "mov rdi, rax",
     "call rdx",
     "call layer_returned",
@@ -146,12 +145,6 @@ global_asm!(
     go_idle = const GO_IDLE,
     inside = const offset_of!(Trip, inside),
     nmi_entry = const offset_of!(Trip, nmi_entry),
-    on_halted = sym on_halted,
-    watch = sym watch,
-    end = sym end,
-    init = sym alone_init,
-    trip = sym TRIP,
-    entry = sym ENTRY,
 );
 
 const _: () = assert!(offset_of!(Trip, event) == 0 && GO_NOT < GO_IDLE && GO_IDLE < GO_ON);

@@ -3,7 +3,6 @@
 //! Reference: Xen, docs/misc/pvh.pandoc; the note's type is XEN_ELFNOTE_PHYS32_ENTRY in public/elfnote.h. Intel SDM 3A
 //! 9.8.5 for the way to long mode.
 
-use crate::alone::entries::start;
 use core::arch::{asm, global_asm};
 
 global_asm!(
@@ -12,7 +11,6 @@ global_asm!(
     ".long 4, 8, 18", // bytes of name and value; XEN_ELFNOTE_PHYS32_ENTRY
     ".asciz \"Xen\"",
     ".quad pvh_start", // some loaders read four bytes, some eight
-
     // A gigabyte a table, in pages of 2 MiB, at their physical addresses.
     ".section .bss.pvh, \"aw\", @nobits",
     ".balign 4096",
@@ -24,7 +22,6 @@ global_asm!(
     "pvh_gdt: .quad 0, 0, 0x00af9b000000ffff, 0x00cf93000000ffff",
     "pvh_gdtr: .word 31",
     ".quad pvh_gdt",
-
     // Preconditions: flat segments, paging off, interrupts off, no stack; we lie where we were linked.
     ".section .text.pvh, \"ax\"",
     ".globl pvh_start",
@@ -41,7 +38,6 @@ global_asm!(
     "andl $0x20100000, %edx", // long mode and the no-execute bit
     "cmpl $0x20100000, %edx",
     "jne 9f",
-
     "movl $pvh_level3 + 7, pvh_top",
     "movl $4, %ecx",
     "movl $pvh_level2 + 7, %eax",
@@ -57,7 +53,6 @@ global_asm!(
     "addl $0x200000, %eax",
     "addl $8, %edi",
     "loop 3b",
-
     "movl %cr4, %eax",
     "orl $0x20, %eax", // PAE
     "movl %eax, %cr4",
@@ -68,19 +63,17 @@ global_asm!(
     "xorl %edx, %edx",
     "wrmsr",
     "movl %cr0, %eax",
-    "orl $0x80000000, %eax", // paging
+    "orl $0x80000000, %eax",  // paging
     "andl $0x9fffffff, %eax", // caches
     "movl %eax, %cr0",
     "lgdt pvh_gdtr",
     "ljmp $0x10, $pvh_long",
-
     // Not a CPU that we can run on: off. See `power_off`.
     "9: movw $0x604, %dx",
     "movw $0x2000, %ax",
     "outw %ax, %dx",
     "hlt",
     "jmp 9b",
-
     ".code64",
     "pvh_long:",
     "movl $0x18, %eax",
@@ -90,9 +83,8 @@ global_asm!(
     "leaq alone_stack_top - 16(%rip), %rsp",
     "xorl %ebp, %ebp",
     "movl %esi, %edi",
-    "call {start}",
+    "call alone_start",
     "ud2",
-    start = sym start,
     options(att_syntax)
 );
 

@@ -1,7 +1,6 @@
 //! Machine code of the hypervisor for AMD SVM.
 
 use super::registers::{pop_kept, push_kept};
-use crate::vmm::svm::entries;
 use core::arch::{asm, global_asm};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -104,12 +103,12 @@ global_asm!(
     "jne 2f",
     "lea rsi, [rsp]",
     "sub rsp, 8",
-    "call {launch}",
+    "call hypervisor_launch",
     "test rax, rax",
     "jz 1f",
     "clgi",
     "mov rsp, rax",
-    "call {run}",
+    "call hypervisor_run",
     "ud2",
     "1: add rsp, 8",
     "host_guest_start:",
@@ -118,7 +117,7 @@ global_asm!(
     "2: mov eax, {leave}",
     "vmmcall",
     "sub rsp, 8",
-    "call {left}",
+    "call hypervisor_left",
     "add rsp, 8",
     "ret",
 
@@ -181,15 +180,11 @@ global_asm!(
     ".endr",
     "host_fault:",
     "and rsp, -16",
-    "call {fault}",
+    "call hypervisor_fault",
     "ud2",
     operation = const offset_of!(HostEntry, operation),
     launch_operation = const HOST_LAUNCH,
     leave = const CALL_LEAVE,
-    launch = sym entries::launch,
-    left = sym entries::left,
-    run = sym entries::run,
-    fault = sym entries::fault,
 );
 
 const _: () = assert!(offset_of!(Bare, rax) == 112 && offset_of!(Registers, rdi) == 32);

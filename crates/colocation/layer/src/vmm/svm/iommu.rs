@@ -5,7 +5,10 @@
 //!
 //! Reference: AMD I/O Virtualization Technology (IOMMU) Specification, 48882.
 
-use super::machine::{self, at, entry, lies_in, list, tables, Lock};
+use super::entry::{self, at, entry, lies_in, list};
+use super::log;
+use super::memory::Lock;
+use super::tables::tables;
 use crate::arch::x86_64 as arch;
 use crate::vmm::device_event::DeviceEvent;
 use crate::vmm::nested::PAGE;
@@ -72,7 +75,7 @@ struct Iommu {
 
 fn iommus() -> impl Iterator<Item = (usize, Iommu)> {
     let e = &entry().iommu;
-    machine::iommus().enumerate().map(|(i, registers)| {
+    entry::iommus().enumerate().map(|(i, registers)| {
         let commands = e.buffers + 2 * i as u64 * PAGE;
         (i, Iommu { registers: registers.base, commands, events: commands + PAGE })
     })
@@ -141,7 +144,7 @@ impl Iommu {
         self.write(COMMAND_TAIL, (commands.len() * ENTRY_BYTES) as u64);
         // SAFETY: as above.
         if !wait(|| unsafe { at::<u64>(answer).read_volatile() } == 1) {
-            machine::report(format_args!(
+            log::report(format_args!(
                 "wall: the IOMMU at {:#x} does not answer: devices may reach the cokernel's memory",
                 self.registers
             ));
@@ -214,5 +217,5 @@ fn tell(event: DeviceEvent) {
         Some(at) if hidden(at) => ": the cokernel's memory",
         _ => "",
     };
-    machine::report(format_args!("wall: {event}{of}"));
+    log::report(format_args!("wall: {event}{of}"));
 }

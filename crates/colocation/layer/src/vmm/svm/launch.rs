@@ -4,9 +4,12 @@
 //! The trampoline's own way back then leads to Linux, with no hypervisor code in between. On the way out it is the same:
 //! the trampoline leads into this world, which the CPU is in when it is given back.
 
-use super::cpu::Cpu;
-use super::machine::{self, VM_CR, VM_HSAVE_PA};
+use super::cokernel::Cokernel;
+use super::cpu::{self, Cpu};
+use super::permissions::{self, VM_CR, VM_HSAVE_PA};
+use super::segments::{data_segment, CODE};
 use super::vmcb::*;
+use super::{entry, log, tables};
 use crate::arch::x86_64::svm::{self, Bare, Table};
 use crate::arch::x86_64::CR4_PKE;
 use crate::owned::Owned;
@@ -21,7 +24,8 @@ static SEGMENTS: Owned<[u64; 8]> =
     Owned::new([0, 0, 0x00af_9b00_0000_ffff, 0x00cf_9300_0000_ffff, 0, 0, 0, 0]);
 
 /// Makes this CPU's state that of a guest. The top of the stack on which it is run, or 0 where it cannot be.
-pub extern "C" fn launch(from: *mut HostEntry, stack: u64) -> u64 {
+#[no_mangle]
+extern "C" fn hypervisor_launch(from: *mut HostEntry, stack: u64) -> u64 {
     // SAFETY: the module's structure, for this entry.
     let (version, index) = unsafe { ((*from).version, (*from).cpu) };
     let refuse = || {
@@ -32,20 +36,31 @@ pub extern "C" fn launch(from: *mut HostEntry, stack: u64) -> u64 {
     if version != VMM_VERSION || index as usize >= HOST_MAX_CPUS {
         return refuse();
     }
-    if index == 0 && machine::make(from).is_none() {
+    if index == 0 && make(from).is_none() {
         return refuse();
     }
     let Some(cpu) = Cpu::make(index) else { return refuse() };
     // SAFETY: this CPU, which has no reference; EFER, VM_HSAVE_PA and the page exist.
     unsafe {
-        svm::wrmsr(machine::EFER, svm::rdmsr(machine::EFER) | EFER_SVME);
+        svm::wrmsr(permissions::EFER, svm::rdmsr(permissions::EFER) | EFER_SVME);
         svm::wrmsr(VM_HSAVE_PA, cpu.host_save);
         svm::wrmsr(VM_CR, svm::rdmsr(VM_CR) | VM_CR_R_INIT);
-        let cpu = machine::cpu(index as usize).insert(cpu);
+        let cpu = cpu::of(index as usize).insert(cpu);
         capture(cpu.vmcb(), stack);
         (*from).result = HOST_DONE;
     }
     HOST_STACKS + (u64::from(index) + 1) * HOST_STACK_STRIDE
+}
+
+/// Makes everything that all CPUs share. `None` if memory ran out.
+fn make(from: *mut HostEntry) -> Option<()> {
+    entry::set(from);
+    tables::make()?;
+    // SAFETY: the first CPU's first entry.
+    unsafe {
+        log::open();
+        Cokernel::make()
+    }
 }
 
 /// Makes the hypervisor's descriptor tables live on this CPU.
@@ -67,23 +82,6 @@ pub fn enter_host() {
     }
 }
 
-/// A data segment as it is loaded in 64-bit mode: null, or Linux's flat ones.
-pub fn data_segment(selector: u16) -> Segment {
-    match selector & !3 {
-        0 => Segment { selector, ..Segment::default() },
-        _ => Segment {
-            selector,
-            attributes: if selector & 3 == 3 { 0xcf3 } else { 0xc93 },
-            limit: u32::MAX,
-            base: 0,
-        },
-    }
-}
-
-/// Kernel code of 64 bits.
-pub const CODE: Segment =
-    Segment { selector: svm::KERNEL_CODE, attributes: 0xa9b, limit: u32::MAX, base: 0 };
-
 fn capture(vmcb: &mut Vmcb, stack: u64) {
     const PAT: u32 = 0x277;
     let (gdt, idt) = svm::tables();
@@ -99,7 +97,7 @@ fn capture(vmcb: &mut Vmcb, stack: u64) {
     vmcb.cpl = 0;
     // SAFETY: these exist on every CPU with nested paging.
     unsafe {
-        vmcb.efer = svm::rdmsr(machine::EFER);
+        vmcb.efer = svm::rdmsr(permissions::EFER);
         vmcb.pat = svm::rdmsr(PAT);
     }
     vmcb.cr0 = svm::cr0();
@@ -144,11 +142,12 @@ pub fn give_back(cpu: &mut Cpu) -> ! {
 }
 
 /// Runs without the hypervisor, on the CPU that it has left.
-pub extern "C" fn left() {
+#[no_mangle]
+extern "C" fn hypervisor_left() {
     // SAFETY: nobody uses either any more.
     unsafe {
         svm::wrmsr(VM_CR, svm::rdmsr(VM_CR) & !VM_CR_R_INIT);
         svm::wrmsr(VM_HSAVE_PA, 0);
-        svm::wrmsr(machine::EFER, svm::rdmsr(machine::EFER) & !EFER_SVME);
+        svm::wrmsr(permissions::EFER, svm::rdmsr(permissions::EFER) & !EFER_SVME);
     }
 }

@@ -1,7 +1,7 @@
 //! Which task of Linux it was. Linux's memory is read as it stands: what it says is Linux's word.
 
 use super::cpu::Cpu;
-use super::machine::{at, entry, lies_in, list};
+use super::entry::{at, entry, lies_in, list};
 use crate::arch::x86_64::svm;
 use core::fmt;
 
@@ -73,5 +73,17 @@ fn read(cpu: &mut Cpu, address: u64) -> Option<u64> {
         }
         table = entry & ADDRESS;
         level -= 1;
+    }
+}
+
+/// A task, or that it is not known.
+pub struct Or(pub Option<Task>);
+
+impl fmt::Display for Or {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(task) => task.fmt(f),
+            None => f.write_str("unknown"),
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! The same word and the same rules as the module's park.c: who waits, waits for a bounded time, and takes the word back
 //! when that is over; once the layer writes, nobody leaves.
 
-use super::machine::{count, entry, trip};
+use super::entry::{at, count, entry, trip};
 use crate::arch::x86_64::{self as arch, svm};
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
@@ -52,7 +52,7 @@ pub fn send_nmi(index: u32) {
             svm::wrmsr(X2APIC_ICR, u64::from(id) << 32 | u64::from(DELIVER_NMI));
             return;
         }
-        let register = |offset| super::machine::at::<u32>(entry().local_apic + offset);
+        let register = |offset| at::<u32>(entry().local_apic + offset);
         let wait = || (0..1000).any(|_| register(ICR).read_volatile() & BUSY == 0);
         wait();
         let high = register(ICR_HIGH).read_volatile();

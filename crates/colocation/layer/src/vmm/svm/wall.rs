@@ -4,9 +4,13 @@
 //! to be decoded, and it cannot be told from one that found no memory there. What it wrote to a device is found by
 //! comparison, and passed on where that is harmless.
 
-use super::cpu::{Cpu, Or};
-use super::machine::{self, at, count, entry, iommus, lies_in, list, tables, POOL};
-use super::names;
+use super::access::{Access, Target};
+use super::cpu::Cpu;
+use super::entry::{at, count, entry, iommus, lies_in, list};
+use super::log;
+use super::memory::POOL;
+use super::names::{self, Or};
+use super::tables::tables;
 use super::vmcb::*;
 use crate::arch::x86_64 as arch;
 use crate::vmm::filter::{self, hpet, ioapic, Verdict, WINDOW};
@@ -17,45 +21,23 @@ use kyozon_abi::vmm::*;
 const WRITE: u64 = 1 << 1;
 const FETCH: u64 = 1 << 4;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
-    Hidden,
-    Iommu,
-    Shown,
-    Timer,
-    IoApic,
-}
-
-/// An access that a CPU is stepped over.
-pub struct Access {
-    /// The guest's own TF.
-    pub trap: bool,
-    /// DR6 before.
-    pub dr6: u64,
-    what: What,
-    gpa: u64,
-    decoy: usize,
-    marked: [u8; WINDOW],
-    used: usize,
-}
-
 fn page(address: u64) -> u64 {
     address & !(PAGE - 1)
 }
 
-fn what(gpa: u64) -> Option<What> {
+fn target_of(gpa: u64) -> Option<Target> {
     let e = entry();
     let timer = &e.timer;
     if lies_in(list(&e.guest, e.guest_count), gpa) || lies_in(list(&e.host, e.host_count), gpa) {
-        Some(What::Hidden)
+        Some(Target::Hidden)
     } else if iommus().any(|registers| lies_in(&[registers], gpa)) {
-        Some(What::Iommu)
+        Some(Target::Iommu)
     } else if lies_in(list(&e.read_only, e.read_only_count), gpa) {
-        Some(What::Shown)
+        Some(Target::ReadOnly)
     } else if page(gpa) == page(timer.registers) {
-        Some(What::Timer)
+        Some(Target::Timer)
     } else if timer.ioapic != 0 && page(gpa) == page(timer.ioapic) {
-        Some(What::IoApic)
+        Some(Target::IoApic)
     } else {
         None
     }
@@ -65,8 +47,8 @@ fn what(gpa: u64) -> Option<What> {
 pub fn on_fault(cpu: &mut Cpu) {
     let vmcb = cpu.vmcb();
     let (gpa, info) = (vmcb.exit_info_2, vmcb.exit_info_1);
-    match what(gpa).filter(|_| cpu.sealed) {
-        Some(what) => begin(cpu, what, gpa, info),
+    match target_of(gpa).filter(|_| cpu.sealed) {
+        Some(target) => begin(cpu, target, gpa, info),
         None => map(cpu, gpa),
     }
 }
@@ -93,14 +75,14 @@ fn map(cpu: &mut Cpu, gpa: u64) {
     }
 }
 
-fn begin(cpu: &mut Cpu, what: What, gpa: u64, info: u64) {
-    count(if what == What::Hidden { EXIT_HIDDEN } else { EXIT_WRITE });
-    if matches!(what, What::Hidden | What::Iommu | What::Shown) {
-        tell(cpu, what, gpa, info);
+fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
+    count(if target == Target::Hidden { EXIT_HIDDEN } else { EXIT_WRITE });
+    if matches!(target, Target::Hidden | Target::Iommu | Target::ReadOnly) {
+        tell(cpu, target, gpa, info);
     }
     let used = cpu.access.as_ref().map_or(0, |access| access.used);
     let shown = cpu.decoys.get(used).copied().is_some_and(|decoy| {
-        let rights = if what == What::Hidden { Rights::ALL } else { Rights::DATA };
+        let rights = if target == Target::Hidden { Rights::ALL } else { Rights::DATA };
         cpu.step.show(&mut *POOL.lock(), &tables().sealed, gpa, decoy, rights)
     });
     let vmcb = cpu.vmcb();
@@ -112,11 +94,11 @@ fn begin(cpu: &mut Cpu, what: What, gpa: u64, info: u64) {
         cpu.show_shared();
         return cpu.give(exception(GENERAL_PROTECTION, 0));
     }
-    let marked = fill(cpu.decoys[used], what, gpa);
+    let marked = fill(cpu.decoys[used], target, gpa);
     let access = cpu.access.get_or_insert(Access {
         trap: vmcb.rflags & FLAG_TRAP != 0,
         dr6: vmcb.dr6,
-        what,
+        target,
         gpa,
         decoy: used,
         marked,
@@ -130,16 +112,16 @@ fn begin(cpu: &mut Cpu, what: What, gpa: u64, info: u64) {
 }
 
 /// What the instruction finds in the page at `decoy`, and how a device's registers are marked in it.
-fn fill(decoy: u64, what: What, gpa: u64) -> [u8; WINDOW] {
+fn fill(decoy: u64, target: Target, gpa: u64) -> [u8; WINDOW] {
     // SAFETY: a page of this CPU's.
     let bytes = unsafe { core::slice::from_raw_parts_mut(at::<u8>(decoy), PAGE as usize) };
-    match what {
-        What::Hidden | What::Iommu => bytes.fill(0xff),
+    match target {
+        Target::Hidden | Target::Iommu => bytes.fill(0xff),
         // SAFETY: a page of Linux's that the window maps.
-        What::Shown => unsafe {
+        Target::ReadOnly => unsafe {
             bytes.as_mut_ptr().copy_from_nonoverlapping(at::<u8>(page(gpa)), PAGE as usize);
         },
-        What::Timer | What::IoApic => {
+        Target::Timer | Target::IoApic => {
             let first = window(gpa);
             let mut actual = [0; WINDOW];
             for (i, four) in actual.chunks_mut(4).enumerate() {
@@ -166,79 +148,77 @@ fn window(gpa: u64) -> u64 {
     gpa & !7
 }
 
-fn tell(cpu: &mut Cpu, what: What, gpa: u64, info: u64) {
+fn tell(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     let rip = cpu.vmcb().rip;
     let deed = match info {
         _ if info & FETCH != 0 => "execution of",
         _ if info & WRITE != 0 => "write to",
         _ => "read of",
     };
-    let of = match what {
-        What::Hidden => "the cokernel's memory",
-        What::Iommu => "the IOMMU",
+    let of = match target {
+        Target::Hidden => "the cokernel's memory",
+        Target::Iommu => "the IOMMU",
         _ => "the event ring",
     };
     let task = names::current(cpu);
-    machine::report(format_args!(
+    log::report(format_args!(
         "wall: {deed} {gpa:#x} from CPU {}, rip {rip:#x}, task {}: {of}",
         cpu.index,
         Or(task)
     ));
 }
 
-impl Access {
-    /// The instruction has run.
-    pub fn finish(self, cpu: &mut Cpu) {
-        if !matches!(self.what, What::Timer | What::IoApic) {
-            return;
+/// The instruction has run.
+pub fn finish(access: Access, cpu: &mut Cpu) {
+    if !matches!(access.target, Target::Timer | Target::IoApic) {
+        return;
+    }
+    let first = window(access.gpa);
+    let mut after = access.marked;
+    let offset = (first - page(access.gpa)) as usize;
+    for (i, byte) in after.iter_mut().enumerate().take(PAGE as usize - offset) {
+        // SAFETY: a page of this CPU's.
+        *byte = unsafe { at::<u8>(cpu.decoys[access.decoy] + (offset + i) as u64).read() };
+    }
+    let Some(written) = filter::written(&access.marked, &after, (access.gpa - first) as usize)
+    else {
+        return;
+    };
+    let register = (offset + written.offset) as u32;
+    let timer = &entry().timer;
+    let (device, name, verdict) = match access.target {
+        Target::Timer => {
+            let ours = hpet::Ours { timers: 1 << crate::hpet::TICK | 1 << timer.guard };
+            let current = |offset: u32| read(page(timer.registers) + u64::from(offset));
+            let verdict = hpet::write(ours, register, written.bytes, written.value, current);
+            (timer.registers, "timer", verdict)
         }
-        let first = window(self.gpa);
-        let mut after = self.marked;
-        let offset = (first - page(self.gpa)) as usize;
-        for (i, byte) in after.iter_mut().enumerate().take(PAGE as usize - offset) {
-            // SAFETY: a page of this CPU's.
-            *byte = unsafe { at::<u8>(cpu.decoys[self.decoy] + (offset + i) as u64).read() };
+        _ => {
+            let ours = ioapic::Ours { pin: Some(timer.pin) };
+            let select = read(page(timer.ioapic) + u64::from(ioapic::SELECT));
+            let verdict = ioapic::write(ours, select, register, written.bytes, written.value);
+            (timer.ioapic, "IO-APIC", verdict)
         }
-        let Some(written) = filter::written(&self.marked, &after, (self.gpa - first) as usize)
-        else {
-            return;
-        };
-        let register = (offset + written.offset) as u32;
-        let timer = &entry().timer;
-        let (device, name, verdict) = match self.what {
-            What::Timer => {
-                let ours = hpet::Ours { timers: 1 << crate::hpet::TICK | 1 << timer.guard };
-                let current = |offset: u32| read(page(timer.registers) + u64::from(offset));
-                let verdict = hpet::write(ours, register, written.bytes, written.value, current);
-                (timer.registers, "timer", verdict)
-            }
-            _ => {
-                let ours = ioapic::Ours { pin: Some(timer.pin) };
-                let select = read(page(timer.ioapic) + u64::from(ioapic::SELECT));
-                let verdict = ioapic::write(ours, select, register, written.bytes, written.value);
-                (timer.ioapic, "IO-APIC", verdict)
-            }
-        };
-        let to = page(device) + u64::from(register);
-        if let Verdict::Pass(value) | Verdict::Changed(value) = verdict {
-            // SAFETY: what the filter passes, to the device, in the width of the write.
-            unsafe {
-                match written.bytes {
-                    8 => at::<u64>(to).write_volatile(value),
-                    _ => at::<u32>(to).write_volatile(value as u32),
-                }
+    };
+    let to = page(device) + u64::from(register);
+    if let Verdict::Pass(value) | Verdict::Changed(value) = verdict {
+        // SAFETY: what the filter passes, to the device, in the width of the write.
+        unsafe {
+            match written.bytes {
+                8 => at::<u64>(to).write_volatile(value),
+                _ => at::<u32>(to).write_volatile(value as u32),
             }
         }
-        if !matches!(verdict, Verdict::Pass(_)) {
-            let task = names::current(cpu);
-            machine::report(format_args!(
-                "wall: write to the {name} from CPU {}, rip {:#x}, task {}: {:#x} at {register:#x}",
-                cpu.index,
-                cpu.vmcb().rip,
-                Or(task),
-                written.value
-            ));
-        }
+    }
+    if !matches!(verdict, Verdict::Pass(_)) {
+        let task = names::current(cpu);
+        log::report(format_args!(
+            "wall: write to the {name} from CPU {}, rip {:#x}, task {}: {:#x} at {register:#x}",
+            cpu.index,
+            cpu.vmcb().rip,
+            Or(task),
+            written.value
+        ));
     }
 }
 

@@ -1,0 +1,275 @@
+//! The cokernel's guest: it runs from a tick to the end of the cokernel's work, on its own CPU.
+
+use super::entry::{at, entry, lies_in, list, trip};
+use super::log;
+use super::memory::POOL;
+use super::park;
+use super::permissions;
+use super::segments::{data_segment, CODE};
+use super::tables::tables;
+use super::vmcb::*;
+use crate::arch::x86_64::{self as arch, svm, svm::Registers};
+use crate::frames::Frames;
+use crate::owned::Owned;
+use crate::schedule::{Armed, Counter};
+use crate::ticks::Ticks;
+use crate::vmm::blocked::Nmis;
+use crate::vmm::stay::Stay;
+use kyozon_abi::events::{CheckStatus, EVENT_WALL};
+use kyozon_abi::vmm::*;
+
+const COKERNEL_ASID: u32 = 2;
+const VMMCALL_BYTES: u64 = 3;
+/// The trampoline's call at the end of a trip may have an ENDBR before it.
+const EXIT_BYTES: u64 = 8;
+/// A layer that works ends every trip sooner than that; one that was destroyed has it twice ([`Stay`]).
+const LAYER_LIMIT_MS: u64 = 200;
+/// The trampoline's task state segment in its descriptor table, and its bytes.
+const TSS_SELECTOR: u16 = 12 * 8;
+const TSS_LIMIT: u32 = 0x67;
+const GDT_LIMIT: u32 = 16 * 8 - 1;
+const IDT_LIMIT: u32 = 4095;
+
+const CR0_TS: u64 = 1 << 3;
+const CR4_CET: u64 = 1 << 23;
+const EFER_SCE: u64 = 1;
+
+/// The cokernel's CPU's, and made by the first one.
+static COKERNEL: Owned<Option<Cokernel>> = Owned::new(None);
+
+/// The cokernel's guest, and its timer.
+pub struct Cokernel {
+    /// Physical address of the control block.
+    pub block: u64,
+    /// General registers.
+    pub registers: Registers,
+    nmis: Nmis,
+    /// The timer, from the first tick on.
+    pub ticks: Option<Ticks>,
+    /// NMIs of ours that may still be on their way, of this trip.
+    pub swallow: u32,
+    /// The same, of the trip before.
+    pub overdue: u32,
+    /// When a timer of 32 bits interrupts once more.
+    pub wrap_tsc: Option<u64>,
+    /// Whether an NMI of Linux's may have fallen together with one of the tick's; and when it was last asked in vain.
+    pub doubt: bool,
+    /// See `doubt`.
+    pub asked_tsc: u64,
+}
+
+impl Cokernel {
+    /// Makes the guest. `None` if memory ran out.
+    ///
+    /// # Safety
+    ///
+    /// Called once, at the first launch, before there is a second CPU.
+    pub unsafe fn make() -> Option<()> {
+        // SAFETY: the caller's promise.
+        unsafe { *COKERNEL.get() = Some(Self::new()?) };
+        Some(())
+    }
+
+    fn new() -> Option<Self> {
+        let e = entry();
+        let block = POOL.lock().page()?;
+        // SAFETY: a page of ours.
+        let vmcb: &mut Vmcb = unsafe { &mut *at(block) };
+        vmcb.intercept_1 = INTERCEPT_NMI
+            | INTERCEPT_INIT
+            | INTERCEPT_HLT
+            | INTERCEPT_PORTS
+            | INTERCEPT_MSRS
+            | INTERCEPT_SHUTDOWN;
+        vmcb.intercept_2 = INTERCEPT_SVM | INTERCEPT_REST;
+        vmcb.iopm = tables().ports;
+        vmcb.msrpm = tables().cokernel_registers;
+        vmcb.asid = COKERNEL_ASID;
+        vmcb.tlb_control = FLUSH_ALL;
+        vmcb.virtual_interrupt = VIRTUAL_MASKING;
+        vmcb.nested_control = 1;
+        vmcb.nested_cr3 = tables().cokernel.root();
+        vmcb.cs = CODE;
+        vmcb.ds = data_segment(0);
+        vmcb.es = data_segment(0);
+        let table = |base, limit| Segment { base, limit, ..Segment::default() };
+        vmcb.gdtr = table(e.guest_gdt, GDT_LIMIT);
+        vmcb.idtr = table(e.guest_idt, IDT_LIMIT);
+        vmcb.tr =
+            Segment { selector: TSS_SELECTOR, attributes: 0x8b, ..table(e.guest_tss, TSS_LIMIT) };
+        // SAFETY: these exist; on the first CPU, whose kernel mode is like that of all.
+        unsafe {
+            vmcb.efer = svm::rdmsr(permissions::EFER) & !EFER_SCE | EFER_SVME;
+            vmcb.pat = svm::rdmsr(0x277);
+        }
+        vmcb.cr0 = svm::cr0() | CR0_TS;
+        vmcb.cr3 = e.guest_page_table;
+        vmcb.cr4 = svm::cr4() & !(arch::CR4_PKE | CR4_CET);
+        vmcb.dr6 = 0xffff_0ff0;
+        vmcb.dr7 = 0x400;
+        Some(Self {
+            block,
+            registers: Registers::default(),
+            nmis: Nmis::new(),
+            ticks: None,
+            swallow: 0,
+            overdue: 0,
+            wrap_tsc: None,
+            doubt: false,
+            asked_tsc: 0,
+        })
+    }
+
+    /// The control block.
+    pub fn vmcb(&self) -> &'static mut Vmcb {
+        // SAFETY: a page of the cokernel's CPU's.
+        unsafe { &mut *at(self.block) }
+    }
+
+    /// Runs the guest until its trip ends. False where it did what it may not.
+    pub fn round(&mut self) -> bool {
+        let e = entry();
+        let vmcb = self.vmcb();
+        vmcb.rip = e.guest_entry;
+        vmcb.rsp = e.guest_stack;
+        vmcb.rflags = 2;
+        vmcb.cpl = 0;
+        vmcb.cs = CODE;
+        vmcb.ss = data_segment(svm::KERNEL_DATA);
+        self.registers.rdi = e.guest_argument;
+        self.registers.rsi = e.guest_trip;
+        // A trip may have ended in the handler of an NMI.
+        self.nmis = Nmis::new();
+        let mut stay = Stay::new(arch::tsc(), LAYER_LIMIT_MS * e.tsc_khz);
+        let mut event = 0;
+        loop {
+            vmcb.event_inj = event;
+            event = 0;
+            let say = self.nmis.on_entry(vmcb.event_inj != 0 || vmcb.interrupt_shadow & 1 != 0);
+            if say.inject {
+                vmcb.event_inj = EVENT_VALID | EVENT_NMI | 2;
+                stay.on_given(arch::tsc());
+            }
+            vmcb.intercept_1 &= !INTERCEPT_IRET;
+            if say.intercept_iret {
+                vmcb.intercept_1 |= INTERCEPT_IRET;
+            }
+            vmcb.intercept_exceptions = if say.step { !(1 << 2 | 1 << MACHINE_CHECK) } else { 0 };
+            if say.step {
+                vmcb.rflags |= FLAG_TRAP | FLAG_RESUME;
+            }
+            if say.exit_soon {
+                park::send_nmi(e.cokernel_cpu);
+            }
+            // SAFETY: its tables have its own memory, and Linux's for reading; GIF is 0.
+            unsafe { svm::run_guest(&mut self.registers, self.block) };
+            vmcb.tlb_control = 0;
+            let cut_short = vmcb.exit_int_info;
+            if cut_short & EVENT_VALID != 0 {
+                match cut_short & EVENT_TYPE {
+                    EVENT_NMI => self.nmis.on_not_delivered(),
+                    0x400 => {}
+                    _ => event = cut_short,
+                }
+            }
+            match vmcb.exit_code {
+                VMEXIT_VMMCALL if vmcb.rip.wrapping_sub(e.guest_exit) < EXIT_BYTES => return true,
+                VMEXIT_VMMCALL if vmcb.cpl == 0 => {
+                    vmcb.rax = self.call(vmcb.rax);
+                    vmcb.rip += VMMCALL_BYTES;
+                }
+                VMEXIT_NMI => {
+                    // SAFETY: the hypervisor's tables are live.
+                    unsafe { svm::take_nmi() };
+                    let now = arch::tsc();
+                    if !stay.on_nmi(now) {
+                        return false;
+                    }
+                    self.watch_layer(now);
+                    self.nmis.want();
+                }
+                VMEXIT_IRET => self.nmis.on_iret(),
+                code @ VMEXIT_EXCEPTION..VMEXIT_NMI if say.step => {
+                    let vector = code - VMEXIT_EXCEPTION;
+                    if vector == DEBUG && vmcb.dr6 & DEBUG_STEP != 0 {
+                        vmcb.dr6 &= !DEBUG_STEP;
+                        self.nmis.on_step_done();
+                        continue;
+                    }
+                    vmcb.rflags &= !FLAG_TRAP;
+                    self.nmis.on_step_fault();
+                    if vector == PAGE_FAULT {
+                        vmcb.cr2 = vmcb.exit_info_2;
+                    }
+                    event = exception(vector, vmcb.exit_info_1 & 0xffff_ffff);
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    /// The layer has something to do about its budget; where it does not come to that, there will be one more NMI, and
+    /// another after that. The tick's comparator is free as long as the trip lasts; where it is the guard too, it is free
+    /// once that was due: at every NMI the layer arms it anew.
+    fn watch_layer(&mut self, now: u64) {
+        let Some(ticks) = &mut self.ticks else { return };
+        // SAFETY: a field of the trip; the layer does not run meanwhile.
+        let guard = unsafe { (&raw const (*trip()).guard_tsc).read_volatile() };
+        if ticks.timer.has_own_guard() || (now.wrapping_sub(guard) as i64) >= 0 {
+            let at = ticks.timer.now().wrapping_add(ticks.counts(LAYER_LIMIT_MS * 1000 + 1000));
+            ticks.timer.set_tick(at);
+        }
+    }
+
+    /// What the layer asks for.
+    fn call(&mut self, number: u64) -> u64 {
+        let e = entry();
+        let (first, second) = (self.registers.rdi, self.registers.rsi);
+        // SAFETY: the page that the layer shares with us; it does not run meanwhile.
+        let mailbox = unsafe { &*at::<Mailbox>(e.mailbox) };
+        match number {
+            CALL_WRITE => {
+                if first % 8 != 0 || !lies_in(list(&e.ram, e.ram_count), first) {
+                    return u64::MAX;
+                }
+                // SAFETY: a word of Linux's memory; the layer has made the other CPUs stand still.
+                unsafe { at::<u64>(first).write_volatile(second) };
+                0
+            }
+            CALL_REPORT if mailbox.kind != EVENT_WALL => {
+                let text = &mailbox.text[..(mailbox.bytes as usize).min(MAILBOX_BYTES)];
+                log::write(mailbox.kind, mailbox.code, text);
+                0
+            }
+            CALL_PUBLISH => {
+                // SAFETY: integers only, in the size of a status.
+                let check = unsafe { (&raw const mailbox.check).cast::<CheckStatus>().read() };
+                log::events().publish(first as usize, &check);
+                0
+            }
+            _ => u64::MAX,
+        }
+    }
+
+    /// Notes when NMIs will come that no trip begins with.
+    pub fn armed(&mut self, armed: Armed) {
+        let Some(ticks) = &mut self.ticks else { return };
+        if armed.passed != 0 {
+            self.swallow += 1;
+        }
+        let now = armed.at.wrapping_sub(armed.left);
+        let end = armed.at.wrapping_add(ticks.watch());
+        self.wrap_tsc =
+            (end < now).then(|| armed.tsc.wrapping_add(ticks.to_tsc(now.wrapping_neg())));
+    }
+}
+
+/// The cokernel.
+///
+/// # Safety
+///
+/// Only on the cokernel's CPU, which holds no other reference; or while no CPU is a guest.
+pub unsafe fn cokernel() -> &'static mut Option<Cokernel> {
+    // SAFETY: the caller's promise.
+    unsafe { COKERNEL.get() }
+}

@@ -1,0 +1,100 @@
+//! Lines for the event ring and the serial line, from any CPU.
+
+use super::entry::{count_finding, entry, trip};
+use super::memory::{Guard, Lock};
+use crate::arch::x86_64::{self as arch, svm};
+use crate::events::Events;
+use crate::line::Line;
+use crate::serial;
+use crate::vmm::flood::{Flood, Say};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use kyozon_abi::events::EVENT_WALL;
+
+static EVENTS: Lock<Events> = Lock::new(Events::none());
+/// Lines of the wall: who makes many attempts must not push everything else out of the ring.
+static FLOOD: Lock<Flood> = Lock::new(Flood::new());
+/// No tick from here on.
+pub static SILENT: AtomicBool = AtomicBool::new(true);
+
+/// Opens the module's event ring.
+///
+/// # Safety
+///
+/// Called once, at the first launch: the ring is the module's, and Linux may only read it.
+pub unsafe fn open() {
+    let e = entry();
+    // SAFETY: the caller's promise.
+    unsafe { *EVENTS.lock() = Events::new(e.events as *mut u8, e.events_bytes) };
+}
+
+/// An attempt of Linux was stopped.
+pub fn report(arguments: core::fmt::Arguments<'_>) {
+    count_finding();
+    match FLOOD.lock().next(arch::tsc(), entry().tsc_khz * 1000) {
+        Say::Nothing => return,
+        Say::Line => {}
+        Say::AndMissed(lines) => {
+            let line = Line::new(format_args!("wall: {lines} more attempts in a second"));
+            write(EVENT_WALL, 0, line.bytes());
+        }
+    }
+    write(EVENT_WALL, 0, Line::new(arguments).bytes());
+}
+
+/// A line for the event ring and the serial line, from any CPU.
+pub fn write(kind: u32, code: u32, line: &[u8]) {
+    // SAFETY: a field of the trip.
+    let tick = unsafe { (&raw const (*trip()).event.number).read_volatile() };
+    let mut events = EVENTS.lock();
+    events.write(kind, code, arch::tsc(), tick, line);
+    if SILENT.load(Relaxed) {
+        if let Some(port) = port() {
+            serial::last_words(&mut events, port, entry().tsc_khz);
+        }
+    }
+}
+
+/// The ring and the serial line.
+pub fn events() -> Guard<'static, Events> {
+    EVENTS.lock()
+}
+
+fn port() -> Option<u16> {
+    u16::try_from(entry().serial_port).ok().filter(|port| *port != 0)
+}
+
+/// Lets the serial line go on.
+pub fn say() {
+    if let Some(port) = port() {
+        serial::say(&mut EVENTS.lock(), port);
+    }
+}
+
+/// Lets the serial line say all that it can in a few milliseconds.
+pub fn last_words() {
+    if let Some(port) = port() {
+        serial::last_words(&mut EVENTS.lock(), port, entry().tsc_khz);
+    }
+}
+
+/// The hypervisor itself failed: this CPU stands still, and says why where it can. `frame`: what the exception pushed last.
+#[no_mangle]
+extern "C" fn hypervisor_fault(vector: u64, frame: &[u64; 2]) -> ! {
+    let [first, second] = *frame;
+    failed(format_args!(
+        "hypervisor failed: vector {vector}, {first:#x} {second:#x}, cr2 {:#x}",
+        svm::cr2()
+    ))
+}
+
+/// The same.
+pub fn failed(arguments: core::fmt::Arguments<'_>) -> ! {
+    if let Some(port) = port() {
+        for byte in Line::new(arguments).bytes().iter().chain(b"\n") {
+            // SAFETY: the operator gave this port to the cokernel. Its buffer may overflow: nothing can be waited for.
+            unsafe { arch::out8(port, *byte) };
+        }
+    }
+    // SAFETY: there is nothing to go on with.
+    unsafe { svm::halt_forever() }
+}
