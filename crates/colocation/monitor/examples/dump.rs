@@ -1,8 +1,8 @@
 //! Makes a profile of a kernel, and runs the checks over a dump of its memory.
 //!
 //! `cargo run -p kyozon-monitor --example dump -- BTF KALLSYMS IOMEM RELEASE [MEMORY]`: files with what
-//! `/sys/kernel/btf/vmlinux`, `/proc/kallsyms`, `/proc/iomem` and `uname -r` give on the target, and its physical memory
-//! from address 0 on, as QEMU's `pmemsave` writes it.
+//! `/sys/kernel/btf/vmlinux`, `/proc/kallsyms`, `/proc/iomem` and `uname -r` give on the target, and its physical
+//! memory from address 0 on, as QEMU's `pmemsave` writes it.
 
 use kyozon_monitor::check::{Budget, Check, Step};
 use kyozon_monitor::kernel::Kernel;

@@ -1,9 +1,9 @@
 //! Runs the check `text` over dumps of a guest's memory, one after the other.
 //!
 //! `cargo run --release -p kyozon-monitor --example text -- BTF KALLSYMS IOMEM RELEASE DUMP...`: the first four as for
-//! the example `dump`; each dump is physical memory from address 0 on (QEMU's `pmemsave`). With `VMLINUX=FILE`, the unpacked payload of the package's
-//! image, and `NOTES=FILE`, its `/sys/kernel/notes`, the copy is compared with that. The copy is made of the
-//! first; of each further one every finding is printed.
+//! the example `dump`; each dump is physical memory from address 0 on (QEMU's `pmemsave`). With `VMLINUX=FILE`, the
+//! unpacked payload of the package's image, and `NOTES=FILE`, its `/sys/kernel/notes`, the copy is compared with that.
+//! The copy is made of the first; of each further one every finding is printed.
 
 use kyozon_monitor::check::{Budget, Check, Step};
 use kyozon_monitor::kernel::Kernel;

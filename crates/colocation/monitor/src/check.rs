@@ -1,33 +1,33 @@
-//! What every check is: work in slices.
+//! The interface of a check: work in slices.
 
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 
-/// How much may still be done in this slice.
+/// The time that remains in a slice.
 pub trait Budget {
-    /// Whether the slice is over. Asked at least every few thousand instructions.
+    /// Whether the slice is over. A check asks at least every few thousand instructions.
     fn spent(&mut self) -> bool;
 }
 
-/// How a slice ended.
+/// How a step ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The slice is over; the pass goes on at the next call.
+    /// The slice is over; the pass continues with the next step.
     Spent,
-    /// A pass is complete, and looked at so many things (tasks, pages).
+    /// A pass is complete; the number of items (tasks, pages) that it covered.
     Done(u64),
 }
 
-/// A check: looks at all of its subject in passes, each in as many slices as it takes.
+/// A check covers its whole subject in passes, and each pass in as many slices as it needs.
 ///
-/// Nothing is kept from one slice to the next that Linux may have freed meanwhile, but addresses that are checked anew.
+/// Linux may free anything between two slices. A check may keep an address, but must validate it again before use.
 pub trait Check<M: KernelMemory> {
-    /// Its name, at most 32 bytes: `tasks`, `text`.
+    /// The name, at most 32 bytes: `tasks`, `text`.
     fn name(&self) -> &'static str;
 
-    /// Goes on with the pass, or begins one. Calls `found` with what is confirmed; says in `retries` how often a look
-    /// was put off because Linux was changing what was looked at.
+    /// Continues the pass, or begins one. Calls `found` with each confirmed finding, and adds to `retries` the looks
+    /// that were deferred because Linux was changing the data.
     fn step(
         &mut self,
         kernel: &Kernel<'_, M>,

@@ -1,33 +1,33 @@
-//! What a check found, and how it would be undone.
+//! Findings and their repairs.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use kyozon_abi::layer::RepairWord;
 
-/// Tampering, confirmed, in words for people.
+/// Confirmed tampering, as text for the operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finding {
-    /// What is wrong, such as `hidden task` or `kernel text changed`.
+    /// The kind of finding, such as `hidden process` or `kernel text changed`.
     pub what: String,
-    /// Linux's virtual address of it.
+    /// The virtual address of the tampered object.
     pub address: u64,
-    /// The symbol there and the offset in it, or the task's name and number.
+    /// The symbol and offset at the address, or the task's name and pid.
     pub symbol: String,
-    /// Who the found value belongs to: a module, a symbol, `nobody`.
+    /// The owner of the code or data that the found value leads to: a module, a symbol, `nobody`.
     pub owner: String,
-    /// What should stand there.
+    /// The expected value; empty if it is not known.
     pub expected: String,
-    /// What stands there.
+    /// The value that was found.
     pub found: String,
-    /// The transactions that undo it, in order; empty where it cannot be undone.
+    /// The transactions that repair it, in order; empty if no repair is known.
     pub repairs: Vec<Repair>,
 }
 
-/// One transaction of the layer: all words or none, at most `MAX_REPAIR_WORDS`, while every other CPU stands still.
+/// One transaction of the layer: all words or none, at most `MAX_REPAIR_WORDS`, while every other CPU is parked.
 ///
-/// A lock that must be free is a word that is expected to be, and stays, zero.
+/// A lock that must be free is a word with an expected and a new value of zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
-    /// Physical addresses.
+    /// The words, by physical address.
     pub words: Vec<RepairWord>,
 }

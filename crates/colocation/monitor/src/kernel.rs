@@ -1,38 +1,39 @@
-//! A kernel that is looked at: its profile and its memory.
+//! A kernel under inspection: its profile and its memory.
 //!
-//! Linux's virtual addresses are translated by rule where a rule exists (the image, the direct map) and else by its own
-//! page tables. `Documentation/arch/x86/x86_64/mm.rst` of Linux has the map; Intel SDM volume 3A, 4.5, the tables.
+//! Virtual addresses in the image and the direct map are translated by rule, all others by Linux's own page tables.
+//! Sources: Linux, `Documentation/arch/x86/x86_64/mm.rst`, for the address map; Intel SDM volume 3A, 4.5, for the
+//! tables.
 
 use crate::memory::{KernelMemory, Page, PAGE_BYTES};
 use crate::profile::Profile;
 use alloc::string::String;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Direct map and its end where Linux has no variables for them: 4-level tables, no randomized memory layout.
+/// Start and end of the direct map in a kernel without variables for them: 4-level tables, no randomized layout.
 const DIRECT_MAP: u64 = 0xffff_8880_0000_0000;
 const VMALLOC: u64 = 0xffff_c900_0000_0000;
-/// No virtual address below this is the kernel's.
+/// The lowest virtual address that the kernel uses.
 const KERNEL_HALF: u64 = 0xff00_0000_0000_0000;
 
-/// Present, and: this entry maps a page itself.
+/// Page-table entry bits: present; maps a large page.
 const PRESENT: u64 = 1;
 const LARGE: u64 = 1 << 7;
-/// The physical address in an entry; bit 12 of a large page's entry is an attribute.
+/// The physical address in an entry. In a large page's entry, bit 12 is an attribute.
 const FRAME: u64 = 0x000f_ffff_ffff_f000;
 
-/// Linux as the checks see it. Addresses are Linux's virtual ones unless something else is said.
+/// Linux as the checks see it. Addresses are virtual unless stated otherwise.
 pub struct Kernel<'a, M> {
     /// Symbols and structure layouts.
     pub profile: &'a Profile<'a>,
-    /// Its physical memory.
+    /// Linux's physical memory.
     pub memory: &'a M,
-    /// Where all physical memory is mapped in a row; `None` where that could not be read.
+    /// Start and end of the direct map of all physical memory; `None` if they could not be read.
     direct: Option<(u64, u64)>,
 }
 
 impl<'a, M: KernelMemory> Kernel<'a, M> {
-    /// The kernel with this profile in this memory. Where Linux maps all of it is looked up here, once: that is set at
-    /// boot and read for every address.
+    /// The kernel with `profile` in `memory`. The bounds of the direct map are read here, once: Linux sets them at
+    /// boot, and every translation needs them.
     pub fn new(profile: &'a Profile<'a>, memory: &'a M) -> Self {
         let mut kernel = Self { profile, memory, direct: None };
         let variable = |symbol: Option<u64>, default| match symbol {
@@ -56,7 +57,7 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         (offset % 8 == 0).then(|| page[offset / 8].load(Relaxed))
     }
 
-    /// The physical address of `address`; `None` where nothing is mapped. It need not be readable.
+    /// The physical address of `address`; `None` if it is not mapped. The result may lie outside System RAM.
     pub fn physical(&self, address: u64) -> Option<u64> {
         let profile = self.profile;
         if self.in_image(address) {
@@ -69,7 +70,7 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         if (direct..end).contains(&address) {
             return Some(address - direct);
         }
-        self.walk(address)
+        self.walk_page_tables(address)
     }
 
     /// The word at `address`, a multiple of 8 in the kernel's image.
@@ -79,13 +80,13 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
             .then(|| self.physical_word(address - profile.text_base() + profile.text_physical()))?
     }
 
-    /// Translates by the kernel's own page tables: at most five look-ups.
-    fn walk(&self, address: u64) -> Option<u64> {
+    /// Translates `address` by the kernel's own page tables, in at most five steps.
+    fn walk_page_tables(&self, address: u64) -> Option<u64> {
         let profile = self.profile;
         let table = profile.anchors.top_table.filter(|&table| self.in_image(table))?;
         let mut table = table - profile.text_base() + profile.text_physical();
         let five = match profile.anchors.five_levels {
-            // Anywhere else it would have to be translated itself.
+            // Outside the image, the flag's own address would need a translation.
             Some(flag) if self.in_image(flag) => self.u32(flag)? != 0,
             _ => false,
         };
@@ -118,12 +119,12 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         self.array(address).map(u16::from_le_bytes)
     }
 
-    /// The four bytes at `address`; read at once where it is a multiple of 4.
+    /// The four bytes at `address`; a single read if it is a multiple of 4.
     pub fn u32(&self, address: u64) -> Option<u32> {
         self.array(address).map(u32::from_le_bytes)
     }
 
-    /// The eight bytes at `address`; read at once where it is a multiple of 8.
+    /// The eight bytes at `address`; a single read if it is a multiple of 8.
     pub fn u64(&self, address: u64) -> Option<u64> {
         if address % 8 == 0 {
             return self.physical_word(self.physical(address)?);
@@ -131,8 +132,8 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         self.array(address).map(u64::from_le_bytes)
     }
 
-    /// A number of 1, 2, 4 or 8 bytes at `address`.
-    pub fn number(&self, address: u64, bytes: u64) -> Option<u64> {
+    /// The unsigned integer of 1, 2, 4 or 8 `bytes` at `address`; `None` for other sizes.
+    pub fn uint(&self, address: u64, bytes: u64) -> Option<u64> {
         match bytes {
             1 => self.u8(address).map(u64::from),
             2 => self.u16(address).map(u64::from),
@@ -148,7 +149,7 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         Some(bytes)
     }
 
-    /// Fills `into` from `address` on; `None` where part of it is not mapped or not readable.
+    /// Fills `into` from `address` on; `None` if a part is not mapped or not readable.
     pub fn bytes(&self, address: u64, into: &mut [u8]) -> Option<()> {
         let mut at = address;
         let mut rest = into;
@@ -165,7 +166,7 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         Some(())
     }
 
-    /// The text at `address` up to a zero byte, at most `limit` bytes; bytes that are not printable ASCII become `?`.
+    /// The zero-terminated text at `address`, at most `limit` bytes; bytes that are not printable ASCII become `?`.
     pub fn c_string(&self, address: u64, limit: usize) -> Option<String> {
         let mut text = String::new();
         for at in 0..limit {
@@ -184,7 +185,7 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
     }
 }
 
-/// Copies from byte `offset` of `page`, each word of it read once.
+/// Copies bytes of `page` from `offset` on; each word is read once.
 fn copy(page: &Page, offset: usize, into: &mut [u8]) {
     let mut at = offset;
     let mut rest = into;

@@ -1,17 +1,18 @@
-//! The monitor: a profile of a kernel, walkers over its structures, checks, repairs.
+//! The monitor finds tampering with a Linux kernel: kernel profile, structure walks, checks and repairs.
 //!
-//! Everything reads through the [`KernelMemory`](memory::KernelMemory) trait, so that the same checks run beside a live
-//! kernel and over a dump.
+//! All reads go through the [`KernelMemory`](memory::KernelMemory) trait, so the same checks run beside a live kernel
+//! and over a memory dump.
 //!
 //! Invariants:
 //!
-//! 1. No `unsafe`. What is read is hostile: every walk is bounded, every pointer is checked before it is followed.
-//! 2. A finding was confirmed against concurrent change before it is reported.
-//! 3. A repair states what it expects to find; if something else stands there, nothing is written.
+//! 1. No `unsafe`. Linux's memory is untrusted: every walk is bounded, and every pointer is checked before it is
+//!    followed.
+//! 2. A finding is confirmed against concurrent changes before it is reported.
+//! 3. A repair states the value that it expects in each word; if one differs, nothing is written.
 //!
-//! Tests that feed it errors (their names end in `stumble`) do more rounds where `KYOZON_FUZZ` says how many.
+//! Tests with damaged input (their names contain `damaged`) run as many rounds as the variable `KYOZON_FUZZ` says.
 //!
-//! Must not know: how memory is read, who prints findings, which isolation it runs behind.
+//! Must not know: how memory is read, what reports findings, which isolation mode is in use.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,17 +1,17 @@
-//! Where Linux's memory comes from.
+//! Access to Linux's physical memory.
 
 use core::sync::atomic::AtomicU64;
 
-/// Bytes of a page.
+/// Bytes in a page.
 pub const PAGE_BYTES: u64 = 4096;
-/// Words of a page.
+/// 64-bit words in a page.
 pub const PAGE_WORDS: usize = 512;
 
-/// A page as it is read: whoever owns it may be writing it at the same time.
+/// A page of Linux's memory. Linux may write it at any time, hence atomics.
 pub type Page = [AtomicU64; PAGE_WORDS];
 
-/// The physical memory of a Linux: live through the layer's window, or from a dump.
+/// The physical memory of a Linux kernel: live through the layer's window, or from a dump.
 pub trait KernelMemory {
-    /// The page at physical address `physical`, a multiple of [`PAGE_BYTES`]; `None` where there is no System RAM.
+    /// The page at physical address `physical`, a multiple of [`PAGE_BYTES`]; `None` if that is not System RAM.
     fn page(&self, physical: u64) -> Option<&Page>;
 }

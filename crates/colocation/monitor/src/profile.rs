@@ -1,6 +1,6 @@
-//! What a kernel looks like: symbols, structure layouts, where its image lies. Made on the target, read by the checks.
+//! The profile of a kernel: its symbols, structure layouts and image location. Made on the target, read by the checks.
 //!
-//! The bytes are little-endian: a header, then sections that it points to; `format` says how they lie.
+//! The encoding is little-endian: a header, then the sections that it points to; see `format`.
 
 pub mod btf;
 pub mod build;
@@ -19,17 +19,17 @@ pub use error::ProfileError;
 use format::{Header, Section};
 use validate::rule;
 
-/// Most bytes of an encoded profile.
+/// Maximum bytes of an encoded profile.
 pub const MAX_PROFILE_BYTES: usize = 16 << 20;
-/// No offset and no size in a profile is larger: sums of some of them cannot overflow.
+/// Maximum offset or size in a profile, so that sums of a few of them cannot overflow.
 pub const MAX_LAYOUT_BYTES: u64 = 1 << 32;
 
-/// Where a member lies in its structure.
+/// The position of a member in its structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Byte offset from the structure's beginning.
     pub offset: u64,
-    /// Bytes of the member; of an array, all of it.
+    /// Bytes of the member; for an array, of all elements.
     pub bytes: u64,
 }
 
@@ -38,13 +38,14 @@ pub struct Field {
 pub struct Symbol<'a> {
     /// Virtual address.
     pub address: u64,
-    /// As in `/proc/kallsyms`: `t` text, `d` data, `r` read-only data, `b` zeroed data, `a` absolute; upper case: global.
+    /// The letter in `/proc/kallsyms`: `t` text, `d` data, `r` read-only data, `b` zeroed data, `a` absolute; upper
+    /// case for global symbols.
     pub kind: u8,
-    /// Its name; not always the only symbol of that name.
+    /// The name; several symbols can have the same one.
     pub name: &'a str,
 }
 
-/// Addresses that every translation needs, looked up once.
+/// Symbol addresses that every address translation needs, looked up once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Anchors {
     pub page_offset_base: Option<u64>,
@@ -53,7 +54,7 @@ pub(crate) struct Anchors {
     pub five_levels: Option<u64>,
 }
 
-/// A profile, as it lies in the bytes that carry it. Nothing is copied, nothing is believed before it was checked.
+/// A profile, read in place from its encoding. Nothing is copied, and nothing is used before it was validated.
 pub struct Profile<'a> {
     bytes: &'a [u8],
     header: Header,
@@ -61,7 +62,11 @@ pub struct Profile<'a> {
 }
 
 impl<'a> Profile<'a> {
-    /// Checks all of `bytes` once, in time proportional to their number, so that no later look-up can fail on them.
+    /// Validates all of `bytes` in linear time, so that no later lookup can fail on them.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::Malformed`] with the first rule that `bytes` break.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, ProfileError> {
         let header = Header::decode(bytes)?;
         let mut profile = Self { bytes, header, anchors: Anchors::default() };
@@ -77,7 +82,7 @@ impl<'a> Profile<'a> {
         Ok(profile)
     }
 
-    /// What `uname -r` says.
+    /// The kernel release, as `uname -r` prints it.
     pub fn release(&self) -> &'a str {
         self.text(self.header.release, 0, self.header.release.count)
     }
@@ -87,7 +92,7 @@ impl<'a> Profile<'a> {
         self.header.text
     }
 
-    /// Virtual address behind the image's last byte, `_end`.
+    /// Virtual address of the image's end, `_end`.
     pub fn image_end(&self) -> u64 {
         self.header.end
     }
@@ -97,21 +102,21 @@ impl<'a> Profile<'a> {
         self.header.text_physical
     }
 
-    /// Virtual address of the symbol `name`; of several, the lowest.
+    /// Virtual address of the symbol `name`; the lowest if there are several.
     pub fn symbol(&self, name: &str) -> Option<u64> {
         let count = self.header.by_name.count;
         let at = partition(count, |i| self.name(self.ranked(i)) < name);
         (at < count && self.name(self.ranked(at)) == name).then(|| self.address(self.ranked(at)))
     }
 
-    /// All symbols called `name`, by address.
+    /// All symbols called `name`, in address order.
     pub fn symbols_called<'s>(&'s self, name: &'s str) -> impl Iterator<Item = Symbol<'a>> + 's {
         let count = self.header.by_name.count;
         let at = partition(count, |i| self.name(self.ranked(i)) < name);
         (at..count).map(|i| self.nth(self.ranked(i))).take_while(move |symbol| symbol.name == name)
     }
 
-    /// The symbol at or below `address` and the byte offset from it; `None` outside the kernel's image.
+    /// The last symbol at or below `address` and the byte offset from it; `None` outside the kernel's image.
     pub fn nearest(&self, address: u64) -> Option<(&str, u64)> {
         if address < self.header.text || address >= self.header.end {
             return None;
@@ -123,24 +128,24 @@ impl<'a> Profile<'a> {
         Some((self.name(first), address - base))
     }
 
-    /// The symbols from `address` on, by address.
+    /// The symbols at `address` and above, in address order.
     pub fn symbols_from(&self, address: u64) -> impl Iterator<Item = Symbol<'a>> + '_ {
         let first = partition(self.symbol_count(), |i| self.address(i) < address);
         (first..self.symbol_count()).map(|i| self.nth(i))
     }
 
-    /// How many symbols there are.
+    /// Number of symbols.
     pub fn symbol_count(&self) -> usize {
         self.header.addresses.count
     }
 
-    /// Where the member `path` lies in `structure`; `path` may lead through embedded structures: `idr_rt.xa_head`.
+    /// The position of the member `path` in `structure`. A path may lead through embedded structures: `idr_rt.xa_head`.
     pub fn field(&self, structure: &str, path: &str) -> Option<Field> {
         let at = self.layout(&[structure, ".", path])?;
         Some(Field { offset: at.0, bytes: at.1 })
     }
 
-    /// Bytes of `structure`.
+    /// Size of `structure` in bytes.
     pub fn size_of(&self, structure: &str) -> Option<u64> {
         self.layout(&[structure]).map(|at| at.1)
     }
@@ -150,12 +155,12 @@ impl<'a> Profile<'a> {
         self.layout(&["#", name]).map(|at| at.0)
     }
 
-    /// Value and bytes of the entry whose key is the parts in a row.
+    /// Value and size of the entry whose key is the concatenation of `parts`.
     fn layout(&self, parts: &[&str]) -> Option<(u64, u64)> {
-        let wanted = || parts.iter().flat_map(|part| part.bytes());
+        let key = || parts.iter().flat_map(|part| part.bytes());
         let count = self.header.layouts.count;
-        let at = partition(count, |i| self.key(i).bytes().lt(wanted()));
-        if at >= count || !self.key(at).bytes().eq(wanted()) {
+        let at = partition(count, |i| self.key(i).bytes().lt(key()));
+        if at >= count || !self.key(at).bytes().eq(key()) {
             return None;
         }
         Some((
@@ -184,9 +189,9 @@ impl<'a> Profile<'a> {
         self.text(self.header.names, start, end.saturating_sub(start))
     }
 
-    /// The symbol that is number `at` by name.
-    fn ranked(&self, at: usize) -> usize {
-        self.u32_at(self.header.by_name, at) as usize
+    /// Index of the symbol at position `rank` in name order.
+    fn ranked(&self, rank: usize) -> usize {
+        self.u32_at(self.header.by_name, rank) as usize
     }
 
     fn u32_at(&self, section: Section, at: usize) -> u32 {
@@ -203,7 +208,7 @@ impl<'a> Profile<'a> {
             .map_or(0, |b| u64::from_le_bytes(*b))
     }
 
-    /// Text in a section of bytes; empty where it is not inside.
+    /// The text at `start` in a section of bytes; empty if it is not inside the section.
     fn text(&self, section: Section, start: usize, length: usize) -> &'a str {
         let whole = &self.bytes[section.offset..section.offset + section.count];
         let part =
@@ -212,7 +217,7 @@ impl<'a> Profile<'a> {
     }
 }
 
-/// The first of `0..count` for which `below` is false, by halving.
+/// The first of `0..count` for which `below` is false, by binary search.
 fn partition(count: usize, below: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, count);
     while low < high {

@@ -1,12 +1,12 @@
-//! The check `tasks`: every task is in every structure where Linux keeps tasks.
+//! The check `tasks`: finds tasks that are missing from a structure where Linux keeps tasks (cross-view validation).
 //!
-//! A task that hides is unlinked from some of them and runs on. The views are: the list of processes, the list of
-//! threads of each process, the index of numbers (`init_pid_ns.idr`) with the lists below each number, and the lists
-//! of control groups. A pass notes for each task which views have it. What lacks a view is a *suspect*; it is looked at
-//! again, by itself, in later slices, and reported after [`CONFIRM_RECHECKS`] looks in a row that found the same task still
-//! missing while the locks of the structures were free and it was neither being born nor dead.
+//! A hidden task is unlinked from some structures and keeps running. Each structure is a *view* of the tasks: the
+//! process list, the thread list of each process, the PID index (`init_pid_ns.idr`) with the lists at each PID, and the
+//! cgroup lists. A pass records which views have each task. A task that a view lacks is a *suspect*. Later slices look
+//! at it again, one task at a time. It is reported after [`CONFIRM_RECHECKS`] consecutive looks in which the same task
+//! was missing, the locks of the structures were free, and the task was neither new nor dead.
 //!
-//! One call of [`Check::step`] is one look: it must not be called twice while Linux stands still.
+//! One call of [`Check::step`] is one look: Linux must run between two calls.
 
 mod layout;
 mod list_cursor;
@@ -28,33 +28,33 @@ use pass::{Pass, Progress};
 use seen::SeenTasks;
 use suspect::{Recheck, SuspectTask};
 
-/// Most tasks that a pass takes note of: half a MiB to a MiB of memory. More are not judged.
+/// Maximum number of tasks that a pass records, in 0.5 to 1 MiB of memory. Further tasks are not judged.
 pub const MAX_TASKS: usize = 1 << 16;
-/// How many looks in a row confirm.
+/// Consecutive looks that confirm a suspect.
 pub const CONFIRM_RECHECKS: u32 = 3;
-/// Most suspects at a time, and how many of them one slice looks at.
+/// Maximum number of suspects, and of suspects looked at per slice.
 const MAX_SUSPECTS: usize = 64;
 const SUSPECTS_PER_SLICE: usize = 16;
-/// Of them, most that are dormant: many exits at once must not keep the others out.
+/// Maximum number of dormant suspects: many exits at once must not displace the others.
 const MAX_DORMANT_SUSPECTS: usize = 16;
-/// How many passes in a row must find a list broken.
+/// Consecutive passes that must find the process list damaged before it is reported.
 const BROKEN_PASSES: u32 = 3;
 
-/// Pass, one bit each.
+/// The views, one bit each.
 pub(crate) mod view {
-    /// The list of processes.
+    /// The process list.
     pub const TASKS: u8 = 1;
-    /// The list of threads of the process's signal structure.
+    /// The thread list in the process's signal structure.
     pub const THREADS: u8 = 2;
-    /// The list of threads from the process's first thread, where Linux has it (before 6.7).
+    /// The thread list at the process's first thread (`thread_group`), in Linux before 6.7.
     pub const GROUP: u8 = 4;
-    /// The index of numbers, and the number's list of threads.
+    /// The PID index, and the thread list at the PID.
     pub const PID: u8 = 8;
-    /// The number's list of processes.
+    /// The process list at the PID.
     pub const TGID: u8 = 16;
-    /// The lists of control groups.
+    /// The cgroup lists.
     pub const CGROUP: u8 = 32;
-    /// Each with its name.
+    /// The name of each view in findings.
     pub const NAMES: [(u8, &str); 6] = [
         (TASKS, "the process list"),
         (THREADS, "its process's thread list"),
@@ -65,22 +65,26 @@ pub(crate) mod view {
     ];
 }
 
-/// The check.
+/// The check `tasks`.
 pub struct TaskCheck {
     layout: TaskLayout,
     seen: SeenTasks,
     pass: Pass,
-    /// The slot of `seen` that is judged next, while a pass is being judged.
+    /// The slot of `seen` to judge next; `None` while the pass is still walking.
     judging: Option<usize>,
     suspects: Vec<SuspectTask>,
-    /// The suspect that is looked at next.
+    /// The suspect to look at next.
     next_suspect: usize,
-    /// For how many passes in a row the list of processes could not be walked.
+    /// Consecutive passes that could not walk the process list.
     broken_passes: u32,
 }
 
 impl TaskCheck {
-    /// Fails where the profile lacks something that the check needs.
+    /// The check for a kernel with `profile`.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError`] if the profile lacks something that the check needs.
     pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
         let layout = TaskLayout::new(profile)?;
         Ok(Self {
@@ -94,7 +98,7 @@ impl TaskCheck {
         })
     }
 
-    /// Looks at some of the suspects again.
+    /// Looks at some of the suspects again and reports those that are confirmed.
     fn recheck_suspects<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -125,7 +129,7 @@ impl TaskCheck {
         }
     }
 
-    /// Judges one slot of what the pass has seen.
+    /// Judges one slot of `seen`.
     fn judge<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, slot: usize) {
         let Some((task, bits)) = self.seen.take(slot) else { return };
         let verdict = suspect::judge(kernel, &self.layout, task, bits | self.pass.incomplete);

@@ -5,11 +5,10 @@
 //! that moment, and a registered probe its breakpoint or jump. What is left is suspected, and reported when it stood
 //! unchanged in several slices.
 //!
-//! Sites whose bytes nothing allows are found in the first pass too. Other tampering from before it is in the copy: where
-//! the profile has fingerprints of the kernel package's image, the copy is compared with them once, and what differs is
-//! told; without them it is taken as right.
-//! Function pointers that records name (a registered handler of ftrace, the function of a static call) are believed
-//! where they lead to listed code.
+//! Sites whose bytes nothing allows are found in the first pass too. Other tampering from before it is in the copy:
+//! where the profile has fingerprints of the kernel package's image, the copy is compared with them once, and what
+//! differs is told; without them it is taken as right. Function pointers that records name (a registered handler of
+//! ftrace, the function of a static call) are believed where they lead to listed code.
 
 mod baseline;
 mod code;

@@ -1,4 +1,4 @@
-//! Walks over Linux's data structures: each ends after a bounded number of steps, whatever the memory holds.
+//! Walks over Linux's data structures. Each ends after a bounded number of steps, whatever the memory holds.
 
 mod list;
 #[cfg(test)]
@@ -11,16 +11,20 @@ use alloc::format;
 pub use list::{HashWalk, ListWalk, Lists};
 pub use xarray::{SlotPath, XArrayEntry, XArrays};
 
-/// Why a walk ended before its end.
+/// Why a walk could not be completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalkError {
-    /// A pointer leads to this address, which cannot be read or is no such object.
+    /// A pointer to this address, which is unreadable or holds another kind of object.
     WildPointer(u64),
-    /// There are more elements than there may be; a cycle looks like this.
+    /// More elements than the limit; a cycle has this effect.
     TooLong,
 }
 
-/// Byte offset of a member that the profile must have.
+/// Byte offset of the member `path` of `structure`.
+///
+/// # Errors
+///
+/// [`ProfileError::Missing`] if the profile has no such member.
 pub(crate) fn offset(
     profile: &Profile<'_>,
     structure: &str,

@@ -17,7 +17,7 @@ fn symbols() -> Vec<(u64, u8, &'static str)> {
     ]
 }
 
-/// Memory with the two variables of the memory layout set.
+/// Memory in which the two direct-map variables are set.
 fn memory() -> FakeMemory {
     let memory = FakeMemory::new(4 << 20);
     memory.set(TEXT_PHYSICAL + 0x3008, 0xffff_9000_0000_0000);
@@ -26,7 +26,7 @@ fn memory() -> FakeMemory {
 }
 
 #[test]
-fn image_and_direct_map_are_read_by_rule() {
+fn image_and_direct_map_are_translated_by_rule() {
     let bytes = profile(&symbols(), &[]);
     let profile = Profile::decode(&bytes).unwrap();
     let memory = memory();
@@ -39,8 +39,8 @@ fn image_and_direct_map_are_read_by_rule() {
     assert_eq!(kernel.u32(0xffff_9000_0000_1ffe), Some(0x0504_0302));
     assert_eq!(kernel.u16(0xffff_9000_0000_1fff), Some(0x0403));
     assert_eq!(kernel.u8(0xffff_9000_0000_2000), Some(4));
-    assert_eq!(kernel.number(0xffff_9000_0000_2000, 3), None);
-    // Holes: behind the memory, across its end, the null page, user addresses, another kernel's direct map.
+    assert_eq!(kernel.uint(0xffff_9000_0000_2000, 3), None);
+    // Unmapped: after the memory's end, across it, the null page, user addresses, another kernel's direct map.
     for address in
         [0xffff_9000_0040_0000, 0xffff_9000_003f_fffc, 0, 8, 0x7fff_ffff_f000, DIRECT, u64::MAX - 3]
     {
@@ -49,7 +49,7 @@ fn image_and_direct_map_are_read_by_rule() {
 }
 
 #[test]
-fn a_kernel_without_variables_has_the_default_direct_map() {
+fn kernel_without_variables_has_default_direct_map() {
     let bytes = profile(&[(TEXT, b'T', "_text")], &[]);
     let profile = Profile::decode(&bytes).unwrap();
     let memory = FakeMemory::new(1 << 20);
@@ -60,7 +60,7 @@ fn a_kernel_without_variables_has_the_default_direct_map() {
 }
 
 #[test]
-fn other_addresses_go_through_the_page_tables() {
+fn other_addresses_go_through_page_tables() {
     let bytes = profile(&symbols(), &[]);
     let profile = Profile::decode(&bytes).unwrap();
     let memory = memory();
@@ -76,7 +76,7 @@ fn other_addresses_go_through_the_page_tables() {
     memory.set(0x20_3018, 0x1234);
     assert_eq!(kernel.u64(address + 0x18), Some(0x1234));
     assert_eq!(kernel.physical(address + 0x1000), None);
-    // The same words as the lower four of five levels.
+    // The same tables as the lower four of five levels.
     memory.set(TEXT_PHYSICAL + 0x3000, 1);
     assert_eq!(kernel.physical(address), None);
     memory.set(top + 511 * 8, 0x20_4067);
@@ -88,7 +88,7 @@ fn other_addresses_go_through_the_page_tables() {
     assert_eq!(kernel.physical(address + 5), Some(0x20_3005));
     memory.set(0x20_0000 + index(2), 0xe3);
     assert_eq!(kernel.physical(address + 5), Some(0x60_3005));
-    // A table behind the end of memory, and one that is its own.
+    // A table after the end of memory, and one that refers to itself.
     memory.set(0x20_0000 + index(2), 0x7fff_f067);
     assert_eq!(kernel.physical(address), None);
     memory.set(top + index(3), top | 0x67);
@@ -96,7 +96,7 @@ fn other_addresses_go_through_the_page_tables() {
 }
 
 #[test]
-fn no_table_makes_it_stumble() {
+fn damaged_page_tables_are_survived() {
     let bytes = profile(&symbols(), &[]);
     let profile = Profile::decode(&bytes).unwrap();
     let memory = memory();

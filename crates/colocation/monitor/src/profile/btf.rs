@@ -1,20 +1,20 @@
-//! The kernel's type information: structures, their members, enumeration constants.
+//! The kernel's type information (BTF): structures, their members, enumeration constants.
 //!
-//! Format: `Documentation/bpf/btf.rst` of Linux. The bytes are hostile: every chain of types is followed for a bounded
+//! Format: Linux, `Documentation/bpf/btf.rst`. The bytes are untrusted: every chain of types is followed for a bounded
 //! number of steps.
 
 use super::ProfileError;
 use alloc::vec::Vec;
 
 const MAGIC: u16 = 0xeb9f;
-/// Most types that the parser takes; a kernel has some 150,000.
+/// Maximum number of types; a kernel has about 150,000.
 const MAX_TYPES: usize = 1 << 20;
-/// Longest chain of typedefs, qualifiers and arrays, and deepest nesting of structures without a name.
+/// Maximum length of a chain of typedefs, qualifiers and arrays, and maximum nesting of unnamed structures.
 const MAX_DEPTH: usize = 16;
-/// Most members that one look-up may look at.
+/// Maximum number of members that one lookup visits.
 const MAX_VISITS: usize = 1 << 20;
 
-// Kinds of types, as the format numbers them.
+// Kinds of types (`BTF_KIND_*`).
 const INT: u32 = 1;
 const POINTER: u32 = 2;
 const ARRAY: u32 = 3;
@@ -34,48 +34,52 @@ const DECLARATION_TAG: u32 = 17;
 const TYPE_TAG: u32 = 18;
 const ENUM64: u32 = 19;
 
-/// Bytes of the beginning that all types have: name, info, size or type.
+/// Bytes of the header that all types have: name, info, size or type.
 const TYPE_BYTES: usize = 12;
 
 /// Parsed type information.
 pub struct Btf<'a> {
     types: &'a [u8],
     strings: &'a [u8],
-    /// Where each type begins in `types`; number 0, `void`, has none.
+    /// Byte offset of each type in `types`, from type 1 on; type 0 is `void`.
     places: Vec<u32>,
 }
 
-/// The beginning of a type.
+/// The header of a type.
 #[derive(Clone, Copy)]
 struct Type {
     name: usize,
     kind: u32,
     flag: bool,
     count: usize,
-    /// Size, or number of another type.
+    /// Size, or ID of another type.
     value: u32,
-    /// Where what follows begins in `types`.
+    /// Byte offset of the data after the header.
     rest: usize,
 }
 
 impl<'a> Btf<'a> {
-    /// Checks that the bytes are a run of whole types.
+    /// Checks that `bytes` are a sequence of complete types.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::Btf`] with the rule that they break.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ProfileError> {
         let unusable = ProfileError::Btf;
         let header: &[u8; 24] = bytes.first_chunk().ok_or(unusable("it is too short"))?;
         if header[..2] != MAGIC.to_le_bytes() || header[2] != 1 {
-            return Err(unusable("it does not begin as such"));
+            return Err(unusable("it does not begin with the BTF magic number and version 1"));
         }
         let word = |at: usize| u32_at(header, at).unwrap_or(0) as usize;
         let body = bytes.get(word(4)..).ok_or(unusable("it is too short"))?;
         let part = |offset: usize, length: usize| body.get(offset..offset.checked_add(length)?);
-        let types = part(word(8), word(12)).ok_or(unusable("the types are outside"))?;
-        let strings = part(word(16), word(20)).ok_or(unusable("the names are outside"))?;
+        let types = part(word(8), word(12)).ok_or(unusable("the types lie outside"))?;
+        let strings = part(word(16), word(20)).ok_or(unusable("the names lie outside"))?;
         let mut btf = Self { types, strings, places: Vec::new() };
         let mut at = 0;
         while at < types.len() {
             let (_, end) =
-                btf.type_at(at).ok_or(unusable("a type is cut off or of an unknown kind"))?;
+                btf.type_at(at).ok_or(unusable("a type is truncated or of an unknown kind"))?;
             if btf.places.len() >= MAX_TYPES {
                 return Err(unusable("there are too many types"));
             }
@@ -85,19 +89,19 @@ impl<'a> Btf<'a> {
         Ok(btf)
     }
 
-    /// Byte offset and bytes of the member `path` of `structure`. A path's parts lead through embedded structures;
-    /// structures without a name are looked through. Of several structures of that name, the first that has it.
+    /// Byte offset and size of the member `path` of `structure`. The parts of a path lead through embedded structures;
+    /// unnamed ones are searched as well. If several structures have the name, the first with the member counts.
     pub fn member(&self, structure: &str, path: &str) -> Option<(u64, u64)> {
         let mut visits = MAX_VISITS;
         self.called(structure).find_map(|aggregate| self.member_of(aggregate, path, &mut visits))
     }
 
-    /// Bytes of the structure or union `name`.
+    /// Size in bytes of the structure or union `name`.
     pub fn size_of(&self, name: &str) -> Option<u64> {
         self.called(name).map(|aggregate| u64::from(aggregate.value)).next()
     }
 
-    /// Value of the enumeration constant `name`; of several, the first.
+    /// Value of the enumeration constant `name`; the first if there are several.
     pub fn constant(&self, name: &str) -> Option<u64> {
         (0..self.places.len()).filter_map(|at| self.nth(at)).find_map(|kind| {
             let entry = match kind.kind {
@@ -145,7 +149,7 @@ impl<'a> Btf<'a> {
         Some((offset, bytes))
     }
 
-    /// Byte offset and type number of the member `name`, through members without a name.
+    /// Byte offset and type ID of the member `name`, also inside unnamed members.
     fn search(
         &self,
         aggregate: Type,
@@ -158,7 +162,7 @@ impl<'a> Btf<'a> {
             let at = aggregate.rest + 12 * i;
             let [called, number, place] =
                 [u32_at(self.types, at)?, u32_at(self.types, at + 4)?, u32_at(self.types, at + 8)?];
-            // With the flag, the upper eight bits are the width of a bit field.
+            // If the flag is set, the upper eight bits are the width of a bit field.
             let bits = if aggregate.flag { place & 0xff_ffff } else { place };
             let offset = u64::from(bits / 8);
             if self.is_called(called as usize, name) {
@@ -176,7 +180,7 @@ impl<'a> Btf<'a> {
         None
     }
 
-    /// Type number `number` without its names and qualifiers.
+    /// The type `number` without typedefs and qualifiers.
     fn plain(&self, mut number: u32) -> Option<Type> {
         for _ in 0..MAX_DEPTH {
             let found = self.numbered(number)?;
@@ -188,7 +192,7 @@ impl<'a> Btf<'a> {
         None
     }
 
-    /// Bytes of a value of type number `number`.
+    /// Size in bytes of a value of type `number`.
     fn bytes_of(&self, mut number: u32) -> Option<u64> {
         let mut elements = 1u64;
         for _ in 0..MAX_DEPTH {
@@ -217,7 +221,7 @@ impl<'a> Btf<'a> {
         self.type_at(*self.places.get(at)? as usize).map(|(found, _)| found)
     }
 
-    /// The type that begins at byte `at`, and where it ends.
+    /// The type at byte `at`, and the offset of its end.
     fn type_at(&self, at: usize) -> Option<(Type, usize)> {
         let name = u32_at(self.types, at)? as usize;
         let info = u32_at(self.types, at + 4)?;

@@ -1,4 +1,4 @@
-//! Makes a profile from what the running kernel says of itself.
+//! Makes a profile from the running kernel's own description.
 
 use super::btf::Btf;
 use super::fingerprints::FingerprintSections;
@@ -11,17 +11,16 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Where Linux describes its types.
+/// The file with Linux's type information.
 pub const BTF: &str = "/sys/kernel/btf/vmlinux";
-/// Where Linux lists its symbols.
+/// The file with Linux's symbols.
 pub const KALLSYMS: &str = "/proc/kallsyms";
-/// Where Linux says what lies where in physical memory.
+/// The file with the physical memory map.
 pub const IOMEM: &str = "/proc/iomem";
-
-/// Where Linux shows the notes of its image.
+/// The file with the ELF notes of the running image.
 pub const NOTES: &str = "/sys/kernel/notes";
 
-/// What a profile is made of.
+/// The inputs of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources<'a> {
     /// The bytes of [`BTF`].
@@ -30,29 +29,34 @@ pub struct Sources<'a> {
     pub kallsyms: &'a str,
     /// The text of [`IOMEM`], read by root.
     pub iomem: &'a str,
-    /// What `uname -r` fingerprints.
+    /// The output of `uname -r`.
     pub release: &'a str,
-    /// The image of the kernel's package, for fingerprints of it.
+    /// The kernel package's image, if the profile should contain fingerprints of it.
     pub image: Option<Image<'a>>,
 }
 
-/// What fingerprints are made of.
+/// The inputs of the fingerprints.
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a> {
-    /// The unpacked payload of a bzImage: an ELF file with relocations behind it.
+    /// The unpacked payload of a bzImage: an ELF file followed by relocations.
     pub vmlinux: &'a [u8],
-    /// The bytes of [`NOTES`]: they say which build runs.
+    /// The bytes of [`NOTES`], which identify the running build.
     pub notes: &'a [u8],
-    /// Random numbers.
+    /// A random key.
     pub key: [u64; 2],
-    /// The kernel tracks the depth of calls (`retbleed=stuff`): it has changed where they lead.
+    /// The kernel tracks call depth (`retbleed=stuff`) and has changed the targets of calls for it.
     pub calls_changed: bool,
 }
 
-/// The encoded profile. The first required symbol, member or constant that the kernel lacks is the error.
+/// Makes the encoded profile.
+///
+/// # Errors
+///
+/// [`ProfileError::Missing`] for the first required symbol, member or constant that the kernel lacks; others if a
+/// source is unusable.
 pub fn build(sources: &Sources<'_>) -> Result<Vec<u8>, ProfileError> {
     let mut symbols = listing::symbols(sources.kallsyms)?;
-    // Of several names for an address the global one comes first.
+    // Of several names for an address, the global one comes first.
     symbols.sort_by_key(|symbol| (symbol.address, symbol.kind.is_ascii_lowercase(), symbol.name));
     symbols.dedup();
     let address_of = |name: &str| {
@@ -78,14 +82,14 @@ pub fn build(sources: &Sources<'_>) -> Result<Vec<u8>, ProfileError> {
     encode(header, &symbols, &layouts(&btf)?, sources.release.trim(), fingerprints)
 }
 
-/// A profile of nothing, for tests of what only carries one.
+/// A profile without contents, for tests of code that only passes one on.
 pub fn empty() -> Vec<u8> {
     let header = Header { text: 1 << 63, end: (1 << 63) + 4096, ..Header::default() };
     encode(header, &[], &[], "none", FingerprintSections::default())
-        .expect("nothing breaks no rule")
+        .expect("an empty profile is valid")
 }
 
-/// The bytes of a profile; `symbols` are sorted by address, `layouts` by key.
+/// Encodes a profile; `symbols` are sorted by address, `layouts` by key.
 pub(crate) fn encode(
     header: Header,
     symbols: &[SymbolLine<'_>],
@@ -116,10 +120,10 @@ pub(crate) fn encode(
     Ok(bytes)
 }
 
-/// Key, value, bytes.
+/// Key, value, size in bytes.
 pub(crate) type LayoutEntry = (String, u64, u64);
 
-/// Everything that is wanted and there.
+/// The layouts in the requirements that `btf` has.
 fn layouts(btf: &Btf<'_>) -> Result<Vec<LayoutEntry>, ProfileError> {
     let mut layouts = Vec::new();
     for (structure, member, need) in MEMBERS {
@@ -150,7 +154,7 @@ fn layouts(btf: &Btf<'_>) -> Result<Vec<LayoutEntry>, ProfileError> {
     Ok(layouts)
 }
 
-/// The sections of the symbols, which are sorted by address.
+/// The sections for `symbols`, which are sorted by address.
 fn symbol_parts(symbols: &[SymbolLine<'_>]) -> Result<[Vec<u8>; 5], ProfileError> {
     let total: usize = symbols.iter().map(|symbol| symbol.name.len()).sum();
     if u32::try_from(total).is_err() || u32::try_from(symbols.len()).is_err() {
@@ -173,7 +177,7 @@ fn symbol_parts(symbols: &[SymbolLine<'_>]) -> Result<[Vec<u8>; 5], ProfileError
     ])
 }
 
-/// The sections of the layouts, which are sorted by key.
+/// The sections for `layouts`, which are sorted by key.
 fn layout_parts(layouts: &[LayoutEntry]) -> [Vec<u8>; 2] {
     let mut entries = Vec::new();
     let mut keys = Vec::new();

@@ -6,7 +6,7 @@ use core::fmt;
 /// Why there is no profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProfileError {
-    /// The encoded bytes break this rule.
+    /// The encoded profile breaks this rule.
     Malformed(&'static str),
     /// The kernel's type information breaks this rule.
     Btf(&'static str),
@@ -14,7 +14,7 @@ pub enum ProfileError {
     Kallsyms(&'static str),
     /// `/proc/iomem` breaks this rule.
     Iomem(&'static str),
-    /// This file shows zeros for addresses: whoever read it may not see them.
+    /// This file shows zeros instead of addresses, because its reader lacks the privilege to see them.
     Hidden(&'static str),
     /// The kernel package's image breaks this rule.
     Image(&'static str),
@@ -28,7 +28,7 @@ impl fmt::Display for ProfileError {
             Self::Malformed(rule) => write!(f, "the profile is malformed: {rule}"),
             Self::Btf(rule) => write!(f, "the kernel's type information is unusable: {rule}"),
             Self::Kallsyms(rule) => write!(f, "the kernel's symbols are unusable: {rule}"),
-            Self::Iomem(rule) => write!(f, "the list of memory is unusable: {rule}"),
+            Self::Iomem(rule) => write!(f, "the memory map is unusable: {rule}"),
             Self::Hidden(file) => write!(f, "{file} hides addresses"),
             Self::Image(rule) => write!(f, "the kernel's image is unusable: {rule}"),
             Self::Missing(name) => write!(f, "the kernel has no {name}"),

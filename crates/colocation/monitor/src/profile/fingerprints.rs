@@ -1,46 +1,46 @@
-//! Fingerprints of the code and read-only data that the kernel's package brings, for a comparison at load.
+//! Fingerprints of the code and read-only data in the kernel package's image, for a comparison at load.
 //!
-//! What is covered are ranges of addresses, a multiple of [`CHUNK`] bytes each. Laid end to end they have a place for each
-//! byte; a chunk's fingerprint is the lower half of its [`hash`] with zeros for the bytes that Linux patches when it
-//! boots. Those are the masks, by place, each given by the gap to the one before.
+//! They cover address ranges, each a multiple of [`CHUNK`] bytes. The concatenation of the ranges gives each byte a
+//! position. A chunk's fingerprint is the lower half of its [`hash`], with zeros for the bytes that Linux patches at
+//! boot. Those bytes are the masks, sorted by position; each is encoded by the gap to the previous one.
 //!
-//! The key is drawn when the profile is made: who tampered before that cannot have aimed at a fingerprint.
+//! The key is drawn when the profile is made, so earlier tampering cannot have been fitted to a fingerprint.
 
 use super::format::Section;
 use super::{rule, Profile, ProfileError};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Bytes that have one fingerprint.
+/// Bytes per fingerprint.
 pub const CHUNK: usize = 64;
 
-/// A mask of no bytes, to come nearer to the next one.
-const NEARER: [u8; 4] = [0xff, 0xff, 0, 0];
+/// An empty mask that bridges a gap of more than 16 bits.
+const GAP_FILLER: [u8; 4] = [0xff, 0xff, 0, 0];
 
-/// What may stand at a mask.
+/// The contents that are allowed at a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MaskKind {
-    /// Whatever Linux chose at boot: nobody can say here what that is.
+    /// Anything: the choice that Linux made at boot cannot be known here.
     Any = 0,
-    /// A return, or a jump to one of the return thunks.
+    /// A return, or a jump to a return thunk.
     Return = 1,
-    /// A call or jump by a register, in one of the ways to do it: through a thunk, with a fence, plain.
+    /// A call or jump through a register: by a thunk, with a fence, or plain.
     Indirect = 2,
 }
 
-/// Bytes that Linux patches when it boots.
+/// Bytes that Linux patches at boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mask {
-    /// Where they begin: an address, or a place.
+    /// Start of the bytes: an address or a position.
     pub at: u64,
-    /// How many they are.
+    /// Number of bytes.
     pub bytes: u8,
-    /// What may stand there.
+    /// The allowed contents.
     pub kind: MaskKind,
 }
 
 impl Mask {
-    /// The byte behind.
+    /// The end of the bytes.
     pub fn end(&self) -> u64 {
         self.at.saturating_add(self.bytes.into())
     }
@@ -55,14 +55,14 @@ pub(crate) struct FingerprintSections {
     pub masks: Vec<u8>,
 }
 
-/// The masks' bytes; `masks` are by place, sorted, without overlaps.
+/// Encodes `masks`, which are sorted by position and do not overlap.
 pub(super) fn encode_masks(masks: &[Mask]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut end = 0;
     for mask in masks {
         let mut gap = mask.at - end;
         while gap > u64::from(u16::MAX) {
-            bytes.extend(NEARER);
+            bytes.extend(GAP_FILLER);
             gap -= u64::from(u16::MAX);
         }
         bytes.extend((gap as u16).to_le_bytes());
@@ -72,46 +72,46 @@ pub(super) fn encode_masks(masks: &[Mask]) -> Vec<u8> {
     bytes
 }
 
-/// Where a walk over the chunks is.
+/// The state of a walk over the chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkCursor {
-    /// The range, and the place of its first byte.
+    /// The current range, and the position of its first byte.
     range: usize,
     range_at: u64,
     /// The next chunk.
     chunk: usize,
-    /// The next mask, and the place behind the one before.
+    /// The next mask, and the end position of the previous one.
     mask: usize,
     mask_at: u64,
-    /// The last mask, where it goes on in the next chunk.
+    /// The last mask, if it extends into the next chunk.
     open: Option<Mask>,
 }
 
-/// A chunk, with what of it Linux patches.
+/// A chunk with its masks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// Address of its first byte.
     pub address: u64,
-    /// The lower half of its hash.
+    /// The lower half of the hash.
     pub fingerprint: u32,
-    /// Its masks by address; the first may begin before it, the last may end behind it.
+    /// The masks by address; the first may begin before the chunk, the last may end after it.
     pub masks: Vec<Mask>,
 }
 
 impl Profile<'_> {
-    /// The key of the fingerprints; `None` where there are none.
+    /// The key of the fingerprints; `None` if the profile has none.
     pub fn fingerprint_key(&self) -> Option<[u64; 2]> {
         let [key, ..] = self.header.fingerprints();
         (key.count == 2).then(|| [self.u64_at(key, 0), self.u64_at(key, 1)])
     }
 
-    /// How many bytes the fingerprints take of the profile.
+    /// Bytes of the profile that the fingerprints occupy.
     pub fn fingerprint_bytes(&self) -> u64 {
         let [key, covered, fingerprints, masks] = self.header.fingerprints();
         (8 * key.count + 16 * covered.count + 4 * fingerprints.count + 4 * masks.count) as u64
     }
 
-    /// The chunk at `cursor`, which goes on to the next; `None` behind the last one.
+    /// The chunk at `cursor`, which moves to the next one; `None` after the last.
     pub fn next_chunk(&self, cursor: &mut ChunkCursor) -> Option<Chunk> {
         let [_, covered, fingerprints, masks] = self.header.fingerprints();
         let place = (cursor.chunk * CHUNK) as u64;
@@ -171,27 +171,27 @@ impl Profile<'_> {
         let mut bytes = 0;
         for range in (0..covered.count).filter_map(|at| self.range(covered, at)) {
             let inside = behind <= range.start && range.start < range.end && range.end <= image.end;
-            rule(inside, "fingerprints are not of the image, or not sorted")?;
+            rule(inside, "fingerprints lie outside the image or are not sorted")?;
             rule(
                 (range.end - range.start) % CHUNK as u64 == 0,
-                "fingerprints are of half a chunk",
+                "a range of fingerprints is not a multiple of the chunk size",
             )?;
             bytes += range.end - range.start;
             behind = range.end;
         }
         rule(bytes == (fingerprints.count * CHUNK) as u64, "fingerprints are missing")?;
         let known = |mask: [u8; 4]| match mask {
-            [.., 0, 0] => mask == NEARER,
+            [.., 0, 0] => mask == GAP_FILLER,
             [.., kind] => kind <= MaskKind::Indirect as u8,
         };
         rule(
             (0..masks.count).all(|i| known(self.u32_at(masks, i).to_le_bytes())),
-            "a mask is of no known kind",
+            "a mask is of an unknown kind",
         )
     }
 }
 
-/// SipHash-2-4 (Aumasson and Bernstein, 2012) of `words`, as 8 bytes each, little-endian.
+/// SipHash-2-4 (Aumasson and Bernstein, 2012) of `words`, 8 little-endian bytes each.
 pub fn hash(key: [u64; 2], words: &[u64]) -> u64 {
     let mut v = [
         key[0] ^ 0x736f_6d65_7073_6575,

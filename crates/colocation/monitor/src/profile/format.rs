@@ -1,30 +1,30 @@
-//! How a profile lies in its bytes.
+//! The encoding of a profile.
 //!
-//! The header is 17 words: magic, version, `_text`, `_end`, physical `_text`, then offset and number of elements (32 bits
-//! each) of twelve sections. The sections may lie anywhere behind it.
+//! The header is 17 words: magic, version, `_text`, `_end`, physical `_text`, then offset and element count (32 bits
+//! each) of twelve sections. The sections may lie anywhere after the header.
 
 use super::{rule, ProfileError, MAX_PROFILE_BYTES};
 use alloc::vec::Vec;
 
-/// First word: "KYOPROF" and a byte that no text file has.
+/// The first word: "KYOPROF" and a byte that does not occur in text files.
 const MAGIC: u64 = u64::from_le_bytes(*b"KYOPROF\x1a");
-/// Raised with every change of the format or of what a profile must hold.
+/// Increased with every change of the format or of the required contents.
 const VERSION: u64 = 2;
-/// How many sections there are.
+/// Number of sections.
 pub const SECTIONS: usize = 12;
 /// Bytes of the header.
 const HEADER_BYTES: usize = 8 * (5 + SECTIONS);
 
-/// A run of elements.
+/// A sequence of elements.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Section {
-    /// Bytes from the profile's beginning.
+    /// Byte offset from the start of the profile.
     pub offset: usize,
-    /// Elements.
+    /// Number of elements.
     pub count: usize,
 }
 
-/// The header, all of whose sections are inside the bytes.
+/// The header. After decoding, all sections lie inside the profile.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Header {
     /// Virtual address of `_text`.
@@ -35,11 +35,11 @@ pub struct Header {
     pub text_physical: u64,
     /// 64 bits each: addresses of symbols, ascending.
     pub addresses: Section,
-    /// 32 bits each: where the name of each symbol begins in `names`, and where the last one ends.
+    /// 32 bits each: the start of each symbol's name in `names`, and the end of the last one.
     pub name_ends: Section,
-    /// Bytes: what kind of symbol.
+    /// Bytes: the kind of each symbol.
     pub kinds: Section,
-    /// 32 bits each: numbers of symbols, sorted by name and then by number.
+    /// 32 bits each: symbol indices, sorted by name and then by index.
     pub by_name: Section,
     /// Bytes: names of symbols.
     pub names: Section,
@@ -49,13 +49,13 @@ pub struct Header {
     pub keys: Section,
     /// Bytes: the kernel's release.
     pub release: Section,
-    /// 64 bits each: the key of the fingerprints; two, or none where there are no fingerprints.
+    /// 64 bits each: the key of the fingerprints; two, or none if there are no fingerprints.
     pub fingerprint_key: Section,
-    /// Two words each, sorted: address and end of a range of which there are fingerprints.
+    /// Two words each, sorted: start and end address of a range with fingerprints.
     pub covered: Section,
-    /// 32 bits each: the fingerprint of each chunk of these ranges.
+    /// 32 bits each: the fingerprint of each chunk in these ranges.
     pub fingerprints: Section,
-    /// Four bytes each: gap (16 bits), bytes, kind of what is masked in them.
+    /// Four bytes each: gap to the previous mask (16 bits), bytes, kind of mask.
     pub masks: Section,
 }
 
@@ -83,22 +83,22 @@ impl Header {
         [self.fingerprint_key, self.covered, self.fingerprints, self.masks]
     }
 
-    /// Reads the header and checks that every section is inside.
+    /// Reads the header and checks that every section lies inside `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, ProfileError> {
         rule(bytes.len() <= MAX_PROFILE_BYTES, "it is too long")?;
         rule(bytes.len() >= HEADER_BYTES, "it is too short")?;
         let word = |at: usize| bytes[8 * at..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
-        rule(word(0) == MAGIC, "it does not begin as one")?;
-        rule(word(1) == VERSION, "its version is another")?;
+        rule(word(0) == MAGIC, "it does not begin with the magic word")?;
+        rule(word(1) == VERSION, "it has another version")?;
         let mut header =
             Self { text: word(2), end: word(3), text_physical: word(4), ..Self::default() };
         rule(
             header.text < header.end && header.end - header.text <= 1 << 30,
-            "the image has no sensible size",
+            "the image's size is out of range",
         )?;
         rule(
             header.text % 4096 == 0 && header.text_physical % 4096 == 0,
-            "the image is not on a page",
+            "the image is not page-aligned",
         )?;
         rule(header.text_physical < 1 << 52, "the image lies beyond physical memory")?;
         for (at, (section, element)) in header.sections().into_iter().enumerate() {
@@ -108,12 +108,12 @@ impl Header {
                 .count
                 .checked_mul(element)
                 .and_then(|length| length.checked_add(section.offset));
-            rule(end.is_some_and(|end| end <= bytes.len()), "a section is outside")?;
+            rule(end.is_some_and(|end| end <= bytes.len()), "a section lies outside")?;
         }
         Ok(header)
     }
 
-    /// The whole profile; `parts` are the sections' bytes in the order of the header. Counts and places are set here.
+    /// The whole profile. `parts` are the sections' bytes in header order; their offsets and counts are set here.
     pub fn encode(mut self, parts: [Vec<u8>; SECTIONS]) -> Result<Vec<u8>, ProfileError> {
         let total = HEADER_BYTES + parts.iter().map(Vec::len).sum::<usize>();
         rule(total <= MAX_PROFILE_BYTES, "it is too long")?;

@@ -1,4 +1,4 @@
-//! The texts that Linux describes itself with: `/proc/kallsyms`, `/proc/iomem`.
+//! Parsers of `/proc/kallsyms` and `/proc/iomem`.
 
 use super::build::{IOMEM, KALLSYMS};
 use super::ProfileError;
@@ -9,22 +9,22 @@ use alloc::vec::Vec;
 pub struct SymbolLine<'a> {
     /// Virtual address.
     pub address: u64,
-    /// The type's letter.
+    /// The type letter.
     pub kind: u8,
-    /// Its name.
+    /// The name.
     pub name: &'a str,
 }
 
-/// The symbols of the core kernel, modules' left out, as `text` lists them.
+/// The symbols of the core kernel, without those of modules, in the order of `text`.
 pub fn symbols(text: &str) -> Result<Vec<SymbolLine<'_>>, ProfileError> {
     let mut symbols = Vec::new();
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
         let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next())
         else {
-            return Err(ProfileError::Kallsyms("a line is not address, type, name"));
+            return Err(ProfileError::Kallsyms("a line is not \"address type name\""));
         };
-        // Behind a module's symbol stands the module in brackets; `[bpf]`, `[ftrace]` are of the same kind.
+        // A fourth word is the module in brackets, or `[bpf]` or `[ftrace]`: not part of the core kernel.
         if words.next().is_some() {
             continue;
         }
@@ -32,7 +32,11 @@ pub fn symbols(text: &str) -> Result<Vec<SymbolLine<'_>>, ProfileError> {
             .map_err(|_| ProfileError::Kallsyms("an address is not hexadecimal"))?;
         let kind = match kind.as_bytes() {
             [letter] if name.is_ascii() => *letter,
-            _ => return Err(ProfileError::Kallsyms("a type is not a letter, or a name not ASCII")),
+            _ => {
+                return Err(ProfileError::Kallsyms(
+                    "a type is not one letter, or a name is not ASCII",
+                ))
+            }
         };
         symbols.push(SymbolLine { address, kind, name });
     }
@@ -42,10 +46,10 @@ pub fn symbols(text: &str) -> Result<Vec<SymbolLine<'_>>, ProfileError> {
     Ok(symbols)
 }
 
-/// The physical address where `/proc/iomem` says that the kernel's code begins: that of `_text`.
+/// The physical address of `_text`: the start of the kernel code in `/proc/iomem`.
 pub fn code_start(text: &str) -> Result<u64, ProfileError> {
     let line = text.lines().find(|line| line.ends_with(": Kernel code"));
-    let line = line.ok_or(ProfileError::Iomem("it has no Kernel code"))?;
+    let line = line.ok_or(ProfileError::Iomem("it has no line \"Kernel code\""))?;
     let start = line.trim_start().split('-').next().unwrap_or_default();
     match u64::from_str_radix(start, 16) {
         Ok(0) => Err(ProfileError::Hidden(IOMEM)),

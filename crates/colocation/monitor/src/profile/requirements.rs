@@ -1,17 +1,17 @@
-//! What the checks ask a profile for: the one list. A new check adds its lines here.
+//! The symbols, members and constants that the checks need from a profile. A new check adds its entries here.
 
-/// Whether a kernel can be without it.
+/// Whether a kernel may lack an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// No profile without it.
+    /// Without it, no profile is made.
     Required,
-    /// The check that wants it does without, or does not run.
+    /// Without it, the check that needs it is limited or does not run.
     Optional,
 }
 
 use Need::{Optional, Required};
 
-/// Symbols without which no profile is made. All others are in it as well.
+/// The required symbols. A profile contains all other symbols, too.
 pub const SYMBOLS: &[&str] = &[
     "_text",
     "_end",
@@ -25,14 +25,14 @@ pub const SYMBOLS: &[&str] = &[
     "pidmap_lock",
 ];
 
-/// Structure, path of the member, need. The size of every structure named here is in the profile too.
+/// Structure, member path, need. The profile also contains the size of every structure in this list.
 pub const MEMBERS: &[(&str, &str, Need)] = &[
     ("list_head", "next", Required),
     ("list_head", "prev", Required),
     ("hlist_head", "first", Required),
     ("hlist_node", "next", Required),
     ("hlist_node", "pprev", Required),
-    // Tasks.
+    // The check `tasks`.
     ("task_struct", "__state", Required),
     ("task_struct", "cg_list", Optional),
     ("task_struct", "cgroups", Optional),
@@ -73,7 +73,7 @@ pub const MEMBERS: &[(&str, &str, Need)] = &[
     ("qrwlock", "cnts", Required),
     ("qrwlock", "wait_lock", Required),
     ("qspinlock", "val", Required),
-    // Sites that Linux patches itself.
+    // The check `text`: patch sites.
     ("jump_entry", "code", Optional),
     ("jump_entry", "key", Optional),
     ("jump_entry", "target", Optional),
@@ -141,10 +141,10 @@ pub const MEMBERS: &[(&str, &str, Need)] = &[
     ("bpf_trampoline", "key", Optional),
 ];
 
-/// Structures of which only the size is wanted.
+/// Structures of which only the size is needed.
 pub const STRUCTURES: &[&str] = &[];
 
-/// Values of enumerations.
+/// Enumeration constants.
 pub const CONSTANTS: &[(&str, Need)] = &[
     ("PIDTYPE_PID", Required),
     ("PIDTYPE_TGID", Required),

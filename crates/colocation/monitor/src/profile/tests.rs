@@ -24,7 +24,7 @@ fn sample() -> Vec<u8> {
 }
 
 #[test]
-fn looks_up_by_name_and_by_address() {
+fn symbols_are_found_by_name_and_address() {
     let bytes = sample();
     let profile = Profile::decode(&bytes).unwrap();
     assert_eq!(profile.release(), "6.0.0-fake");
@@ -52,8 +52,8 @@ fn looks_up_by_name_and_by_address() {
     assert_eq!(profile.constant("PIDTYPE_PID"), None);
 }
 
-/// Asks a profile everything.
-fn ask(profile: &Profile<'_>, numbers: &mut RandomNumbers) {
+/// Calls every lookup of a profile.
+fn query(profile: &Profile<'_>, numbers: &mut RandomNumbers) {
     let address = numbers.next();
     let _ = (profile.nearest(address), profile.nearest(TEXT + address % 0x1000), profile.release());
     let _ = (
@@ -66,11 +66,11 @@ fn ask(profile: &Profile<'_>, numbers: &mut RandomNumbers) {
 }
 
 #[test]
-fn no_bytes_make_the_decoder_stumble() {
+fn damaged_profiles_are_survived() {
     let good = sample();
     for length in 0..good.len() {
         if let Ok(profile) = Profile::decode(&good[..length]) {
-            ask(&profile, &mut RandomNumbers(1));
+            query(&profile, &mut RandomNumbers(1));
         }
     }
     let mut numbers = RandomNumbers(0x5eed);
@@ -83,13 +83,13 @@ fn no_bytes_make_the_decoder_stumble() {
         }
         if let Ok(profile) = Profile::decode(&bytes) {
             taken += 1;
-            ask(&profile, &mut numbers);
+            query(&profile, &mut numbers);
         }
     }
     assert!(taken > 0);
 }
 
-/// Type information for tests.
+/// A builder of type information.
 #[derive(Default)]
 struct Types {
     types: Vec<u8>,
@@ -164,7 +164,7 @@ fn types() -> Types {
 }
 
 #[test]
-fn type_information_gives_members_sizes_and_constants() {
+fn btf_has_members_sizes_and_constants() {
     let bytes = types().bytes();
     let btf = btf::Btf::parse(&bytes).unwrap();
     assert_eq!(btf.member("outer", "head"), Some((0, 8)));
@@ -181,13 +181,13 @@ fn type_information_gives_members_sizes_and_constants() {
     assert_eq!(btf.constant("MINUS"), Some(u64::MAX));
     assert_eq!(btf.constant("WIDE"), Some(0x2_0000_0001));
     assert_eq!(btf.constant("NONE"), None);
-    // Types that hold themselves end the search.
+    // Types that contain themselves end the search.
     assert_eq!(btf.member("looped", "y"), None);
     assert_eq!(btf.member("looped", "x"), None);
 }
 
 #[test]
-fn no_type_information_makes_the_parser_stumble() {
+fn damaged_btf_is_survived() {
     let good = types().bytes();
     let mut numbers = RandomNumbers(77);
     for round in 0..fake::rounds(20_000) {
@@ -210,7 +210,7 @@ fn no_type_information_makes_the_parser_stumble() {
 }
 
 #[test]
-fn listings_say_what_is_wrong_with_them() {
+fn malformed_listings_are_errors() {
     use listing::{code_start, symbols};
     let text =
         "ffffffff81000000 T _text\nffffffffc0000000 t thing\t[module]\nffffffff81000010 t a\n";
@@ -230,7 +230,7 @@ fn listings_say_what_is_wrong_with_them() {
 }
 
 #[test]
-fn what_a_kernel_lacks_is_named() {
+fn missing_symbol_or_member_is_named() {
     let btf = types().bytes();
     let iomem = "07e00000-08dfffff : Kernel code";
     let names = [

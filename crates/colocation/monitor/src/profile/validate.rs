@@ -7,7 +7,7 @@ impl Profile<'_> {
     pub(super) fn check_symbols(&self) -> Result<(), ProfileError> {
         let header = &self.header;
         let count = header.addresses.count;
-        rule(header.name_ends.count == count + 1, "names and addresses differ in number")?;
+        rule(header.name_ends.count == count + 1, "it has not one name per address")?;
         rule(
             header.kinds.count == count && header.by_name.count == count,
             "an index is incomplete",
@@ -24,9 +24,9 @@ impl Profile<'_> {
             (0..count)
                 .all(|i| self.u32_at(header.name_ends, i) <= self.u32_at(header.name_ends, i + 1))
                 && self.u32_at(header.name_ends, count) as usize <= header.names.count,
-            "a name is outside the names",
+            "a symbol's name is outside the section",
         )?;
-        rule((0..count).all(|i| self.ranked(i) < count), "the index by name leads outside")?;
+        rule((0..count).all(|i| self.ranked(i) < count), "the index by name exceeds the symbols")?;
         let key = |i| (self.name(self.ranked(i)), self.ranked(i));
         rule((1..count).all(|i| key(i - 1) < key(i)), "the index by name is not sorted")
     }
@@ -37,7 +37,7 @@ impl Profile<'_> {
             let place = self.u64_at(self.header.layouts, 3 * i);
             (place as u32 as usize).saturating_add((place >> 32) as usize) <= self.header.keys.count
         };
-        rule((0..count).all(inside), "a member's name is outside the names")?;
+        rule((0..count).all(inside), "a member's name is outside the section")?;
         let small = |i: usize| {
             let value = self.u64_at(self.header.layouts, 3 * i + 1);
             let bytes = self.u64_at(self.header.layouts, 3 * i + 2);
@@ -52,7 +52,7 @@ impl Profile<'_> {
     }
 }
 
-/// `Ok` where `holds`.
+/// `Ok` if the rule holds, else the error that states it.
 pub(super) fn rule(holds: bool, text: &'static str) -> Result<(), ProfileError> {
     holds.then_some(()).ok_or(ProfileError::Malformed(text))
 }

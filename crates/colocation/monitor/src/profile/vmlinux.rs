@@ -1,11 +1,11 @@
-//! The image of the kernel's package, as it would lie in memory before Linux patches it, and fingerprints of that.
+//! Fingerprints of the kernel package's image, as it lies in memory before Linux patches it.
 //!
-//! A bzImage's payload is an ELF file with three tables of relocations behind it (two since Linux 6.15): addresses, four
-//! bytes each, of 64-bit words, of 32-bit words that shrink as the kernel moves up, of 32-bit words that grow. Each table
-//! begins with a zero (Linux, `Documentation/arch/x86/boot.rst` for the payload, `arch/x86/tools/relocs.c` for the
-//! tables).
+//! A bzImage's payload is an ELF file followed by three relocation tables (two since Linux 6.15). Each holds four-byte
+//! addresses: of 64-bit words, of 32-bit words that shrink as the kernel moves up, of 32-bit words that grow. Each
+//! table begins with a zero (Linux, `Documentation/arch/x86/boot.rst` for the payload, `arch/x86/tools/relocs.c` for
+//! the tables).
 //!
-//! The image may be any file: it is an error, or its fingerprints are nonsense, but nothing else comes of it.
+//! The image is untrusted: a wrong file is an error or yields useless fingerprints, and has no other effect.
 
 mod elf;
 mod patched;
@@ -23,20 +23,20 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use elf::{build_id, word, Elf, Segment};
 
-/// Where the kernel's part of the address space begins. Below it are offsets within a CPU's own data.
+/// Start of the kernel's part of the address space. Segments below it hold offsets within per-CPU data.
 const KERNEL_HALF: u64 = 0xffff_ffff_8000_0000;
-/// Most bytes of an image in memory.
+/// Maximum bytes of an image in memory.
 const MAX_IMAGE_BYTES: u64 = 256 << 20;
 
 fn unusable(rule: &'static str) -> ProfileError {
     ProfileError::Image(rule)
 }
 
-/// An image in memory, at the addresses at which it runs.
+/// An image in memory, at the addresses where it runs.
 pub(super) struct LoadedImage {
     base: u64,
     bytes: Vec<u8>,
-    /// What of it comes from the file.
+    /// The ranges that come from the file.
     known: Vec<Range<u64>>,
 }
 
@@ -46,7 +46,7 @@ impl LoadedImage {
         let elf = Elf { file };
         let (segments, end) = elf.segments()?;
         let linked = segments.iter().map(|segment| segment.address).min();
-        let linked = linked.ok_or(unusable("it has nothing to load"))?;
+        let linked = linked.ok_or(unusable("it has no loadable segment"))?;
         let top = segments.iter().map(|s| s.address + s.file.len() as u64).max().unwrap_or(linked);
         if top - linked > MAX_IMAGE_BYTES {
             return Err(unusable("it is too large"));
@@ -71,10 +71,10 @@ impl LoadedImage {
         Ok(loaded)
     }
 
-    /// Adds `moved` to what `tables` name.
+    /// Relocates the words in `tables` by `moved`.
     fn relocate(&mut self, tables: &[u8], moved: u64) -> Result<(), ProfileError> {
         let entries: Vec<u32> = tables.chunks_exact(4).filter_map(word).collect();
-        // Zeros may also stand before the first table: the last three, or two, begin one each.
+        // There may be zeros before the first table: the last three, or two, begin the tables.
         let zeros =
             || entries.iter().enumerate().filter(|(_, &entry)| entry == 0).map(|(at, _)| at);
         let mut starts: Vec<usize> = zeros().rev().take(3).collect();
@@ -107,7 +107,7 @@ impl LoadedImage {
         Ok(())
     }
 
-    /// Changes the bytes at `at`, where they are there.
+    /// Changes the bytes at `at`, if they are in the image.
     fn change<const N: usize>(&mut self, at: u64, to: impl Fn([u8; N]) -> [u8; N]) {
         let place = at.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
         let bytes = place.and_then(|place| self.bytes.get_mut(place..)?.first_chunk_mut());
@@ -122,7 +122,7 @@ impl LoadedImage {
         self.bytes.get(place..)?.first_chunk()
     }
 
-    /// What the four bytes at `at` lead to, relative to themselves.
+    /// The target of the four-byte offset at `at`, which is relative to its own address.
     fn relative(&self, at: u64) -> Option<u64> {
         Some(at.wrapping_add(i64::from(i32::from_le_bytes(*self.at(at)?)) as u64))
     }
@@ -132,7 +132,7 @@ impl LoadedImage {
     }
 }
 
-/// Symbols by name.
+/// Lookup of symbols by name.
 pub(super) struct SymbolNames<'a>(pub &'a [SymbolLine<'a>]);
 
 impl<'a> SymbolNames<'a> {
@@ -144,15 +144,15 @@ impl<'a> SymbolNames<'a> {
         Some(self.get(start)?..self.get(end)?)
     }
 
-    /// SymbolNames that begin so, without that.
-    pub fn beginning(&self, with: &'a str) -> impl Iterator<Item = (u64, &'a str)> + '_ {
+    /// Address and rest of the name of each symbol that begins with `prefix`.
+    pub fn with_prefix(&self, prefix: &'a str) -> impl Iterator<Item = (u64, &'a str)> + '_ {
         self.0
             .iter()
-            .filter_map(move |symbol| Some((symbol.address, symbol.name.strip_prefix(with)?)))
+            .filter_map(move |symbol| Some((symbol.address, symbol.name.strip_prefix(prefix)?)))
     }
 }
 
-/// Fingerprints of `image` for a kernel with these symbols, sorted by address.
+/// Fingerprints of `image` for a kernel with `symbols`, which are sorted by address.
 pub(crate) fn fingerprints(
     image: &Image<'_>,
     symbols: &[SymbolLine<'_>],
@@ -164,7 +164,7 @@ pub(crate) fn fingerprints(
     let elf = Elf { file: image.vmlinux };
     elf.segments()?;
     if elf.build_id() != Some(running) {
-        return Err(unusable("it is of another build than the running kernel"));
+        return Err(unusable("its build ID differs from the running kernel's"));
     }
     let loaded = LoadedImage::new(image.vmlinux, header.text)?;
     let covered = covered(&loaded, &names)?;
@@ -172,10 +172,13 @@ pub(crate) fn fingerprints(
     Ok(encode(&loaded, image.key, &covered, &masks))
 }
 
-/// Text, and what of the read-only data is not written at boot.
+/// The covered ranges: text, and the read-only data that is not written at boot.
 fn covered(loaded: &LoadedImage, names: &SymbolNames<'_>) -> Result<Vec<Range<u64>>, ProfileError> {
-    let range =
-        |start, end| names.range(start, end).ok_or(unusable("the kernel has no such ranges"));
+    let range = |start, end| {
+        names
+            .range(start, end)
+            .ok_or(unusable("the kernel lacks the symbols of its text and read-only data"))
+    };
     let text = range("_stext", "_etext")?;
     let rodata = range("__start_rodata", "__end_rodata")?;
     let written = range("__start_ro_after_init", "__end_ro_after_init")?;
@@ -191,10 +194,10 @@ fn covered(loaded: &LoadedImage, names: &SymbolNames<'_>) -> Result<Vec<Range<u6
     let sorted = whole.windows(2).all(|pair| pair[0].end <= pair[1].start);
     (sorted && !whole.is_empty())
         .then_some(whole)
-        .ok_or(unusable("the kernel's text and read-only data are not in it"))
+        .ok_or(unusable("it does not contain the kernel's text and read-only data"))
 }
 
-/// The sections of the profile; `masks` are by address, sorted, without overlaps.
+/// The fingerprint sections of the profile; `masks` are sorted by address and do not overlap.
 fn encode(
     loaded: &LoadedImage,
     key: [u64; 2],
@@ -214,7 +217,7 @@ fn encode(
             .unwrap_or_default();
         let mine = rest.iter().take_while(|mask| mask.at < range.end);
         placed.extend(mine.filter_map(|mask| {
-            // Of one across an edge only the part inside, where nothing can be told.
+            // A mask across the range's edge: only its inner part counts, with any contents.
             let (at, end) = (mask.at.max(range.start), mask.end().min(range.end));
             let kind = if (at, end) == (mask.at, mask.end()) { mask.kind } else { MaskKind::Any };
             Some(Mask { at: at - range.start + place, bytes: u8::try_from(end - at).ok()?, kind })

@@ -1,4 +1,4 @@
-//! Where what the check reads lies, looked up once.
+//! Addresses and offsets that the check needs, looked up once.
 
 use super::view;
 use crate::kernel::Kernel;
@@ -7,22 +7,22 @@ use crate::profile::{Profile, ProfileError};
 use crate::walk::{offset, Lists, XArrays};
 use alloc::format;
 
-/// Longest table of control groups that is believed, in lists; Linux has 128.
+/// Maximum length of the cgroup hash table, in lists; Linux has 128.
 const MAX_BUCKETS: u64 = 4096;
 
-/// A lock that must be free.
+/// A lock in Linux.
 #[derive(Clone, Copy, Debug)]
 pub struct Lock {
     /// Virtual address.
     pub address: u64,
-    /// Bytes of it, 4 or 8, in one word.
+    /// Size in bytes, 4 or 8, within one word.
     pub bytes: u64,
-    /// Which of its bits say that somebody is writing.
+    /// The bits that are set while there is a writer.
     writer: u64,
 }
 
 impl Lock {
-    /// The word that holds the lock: its virtual address, its value, and the lock's bits in it.
+    /// The word that holds the lock: its address, its value, and the mask of the lock's bits.
     pub fn word<M: KernelMemory>(&self, kernel: &Kernel<'_, M>) -> Option<(u64, u64, u64)> {
         let word = self.address & !7;
         let mask =
@@ -30,34 +30,34 @@ impl Lock {
         Some((word, kernel.u64(word)?, mask))
     }
 
-    /// Whether nobody changes what it guards; readers do not matter.
+    /// Whether no writer holds the lock; readers do not matter.
     pub fn has_no_writer<M: KernelMemory>(&self, kernel: &Kernel<'_, M>) -> bool {
-        kernel.number(self.address, self.bytes).is_some_and(|value| value & self.writer == 0)
+        kernel.uint(self.address, self.bytes).is_some_and(|value| value & self.writer == 0)
     }
 }
 
-/// The lists of control groups.
+/// The cgroup lists.
 #[derive(Clone, Copy, Debug)]
 pub struct CgroupLayout {
-    /// The table's address and how many lists it has.
+    /// Address and length of the hash table of `css_set`.
     pub table: u64,
     pub buckets: u64,
-    /// In `css_set`.
+    /// Offsets in `css_set`.
     pub hlist: u64,
     pub lists: [u64; 3],
-    /// In `task_struct`.
+    /// Offsets in `task_struct`.
     pub of_task: u64,
     pub node: u64,
     pub lock: Lock,
 }
 
-/// Addresses and offsets.
+/// Addresses of variables and offsets of members.
 #[derive(Clone, Debug)]
 pub struct TaskLayout {
     pub lists: Lists,
     pub xarrays: XArrays,
     pub init_task: u64,
-    /// Address of `init_pid_ns.idr`'s xarray.
+    /// Address of the xarray of `init_pid_ns.idr`.
     pub pid_index: u64,
     pub tasklist_lock: Lock,
     pub pidmap_lock: Lock,
@@ -112,7 +112,7 @@ impl TaskLayout {
             pid_index: symbol("init_pid_ns")?
                 .wrapping_add(offset(profile, "pid_namespace", "idr")?)
                 .wrapping_add(offset(profile, "idr", "idr_rt")?),
-            // include/asm-generic/qrwlock.h: the writer's byte is the lowest.
+            // The lowest byte is the writer's (include/asm-generic/qrwlock.h).
             tasklist_lock: Lock { address: symbol("tasklist_lock")?, bytes: 8, writer: 0xff },
             pidmap_lock: Lock { address: symbol("pidmap_lock")?, bytes: 4, writer: u64::MAX },
             tasks: task("tasks")?,
@@ -140,7 +140,7 @@ impl TaskLayout {
         })
     }
 
-    /// The views that a task must be in.
+    /// The views that must have a task; `leader`: the first thread of a process.
     pub fn expected(&self, leader: bool) -> u8 {
         let group = if self.groups.is_some() { view::CGROUP } else { 0 };
         let ring = if self.thread_group.is_some() && !leader { view::GROUP } else { 0 };

@@ -1,4 +1,4 @@
-//! A walk over a list of tasks that survives a pause between slices.
+//! A walk over a task list that survives the pause between two slices.
 
 use super::layout::TaskLayout;
 use super::task::Identity;
@@ -7,23 +7,23 @@ use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::walk::{ListWalk, WalkError};
 
-/// Longest list that is followed.
+/// Maximum length of a list.
 const LONGEST: u32 = MAX_TASKS as u32 + 1;
-/// Steps that a walk has more than the tasks that were seen account for.
+/// Steps of a walk beyond twice the number of tasks seen, before it counts as cyclic.
 const SLACK: usize = 64;
-/// How often a walk begins anew because its place in the list is gone, before the pass does without.
+/// Maximum restarts of a walk whose position left the list; then the pass does without the view.
 const MAX_RESTARTS: u32 = 16;
 
-/// A walk over a list of tasks that survives a pause.
+/// A walk over a task list that can pause.
 #[derive(Clone, Copy, Debug)]
 pub struct ListCursor {
     walk: ListWalk,
-    /// Offset of the list's node in a task.
+    /// Offset of the list node in `task_struct`.
     node: u64,
     pub view: u8,
-    /// The task where the walk stands.
+    /// The task at the current position.
     standing: Option<Identity>,
-    /// Nodes since it began, or began anew.
+    /// Nodes visited since the last start.
     steps: usize,
     restarts: u32,
 }
@@ -40,8 +40,8 @@ impl ListCursor {
         }
     }
 
-    /// The next task, where the pass has seen `count` so far. A walk that has taken twice as many steps goes in circles:
-    /// each step adds a task, but for those whose memory was another task's a moment ago.
+    /// The next task; `count` is the number of tasks that the pass has seen. A walk with more than twice as many steps
+    /// is cyclic: each step adds a task, except where memory was another task's a moment ago.
     pub fn next<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -59,14 +59,14 @@ impl ListCursor {
         Ok(Some(task))
     }
 
-    /// After a pause: whether the place where it stands is still in the list.
+    /// After a pause: whether the current position is still in the list.
     pub fn stands<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, layout: &TaskLayout) -> bool {
         self.standing.is_none_or(|standing| {
             standing.is_current(kernel, layout) && layout.lists.linked(kernel, self.walk.at())
         })
     }
 
-    /// Begins anew; false where it did too often.
+    /// Starts again; false if that happened too often.
     pub fn restart(&mut self) -> bool {
         self.restarts += 1;
         self.walk = ListWalk::new(self.walk.head(), LONGEST);

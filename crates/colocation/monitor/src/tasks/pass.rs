@@ -1,4 +1,4 @@
-//! The pass: walks every view, a node at a time, and notes which tasks it has.
+//! A pass: walks every view, one node at a time, and records the tasks in it.
 
 use super::layout::{CgroupLayout, TaskLayout};
 use super::list_cursor::ListCursor;
@@ -9,13 +9,13 @@ use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::walk::{HashWalk, WalkError, XArrayEntry};
 
-/// Marks in [`SeenTasks`] that a process's threads were walked.
+/// Bit in [`SeenTasks`]: the threads of this process were walked.
 const WALKED: u8 = 128;
-/// Most tasks of one type at one number; Linux has one.
+/// Maximum number of tasks of one type at a PID; Linux has one.
 pub const MAX_TASKS_PER_PID: u32 = 8;
-/// Most control groups' task sets in one list of the table.
+/// Maximum number of `css_set` structures in one list of the hash table.
 const MAX_SETS_PER_BUCKET: u32 = 256;
-/// Most nodes that a pass visits: several for each task, and the pass ends whatever the memory holds.
+/// Maximum number of nodes per pass: several for each task, so the pass ends whatever the memory holds.
 const MAX_NODES: u32 = 16 * MAX_TASKS as u32;
 
 /// Whether a pass has more to walk.
@@ -25,23 +25,23 @@ pub enum Progress {
     Done,
 }
 
-/// What is being walked.
+/// The view that is being walked.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Processes(ListCursor),
-    /// From this number on.
+    /// The PID index, from this PID on.
     Pids(u64),
     Cgroups(GroupPosition),
     Done,
 }
 
-/// Where in the table of control groups.
+/// A position in the cgroup hash table.
 #[derive(Clone, Copy, Debug)]
 struct GroupPosition {
     bucket: u64,
-    /// How many sets of the bucket are done.
+    /// Number of sets of the bucket that are done.
     set: u32,
-    /// How many lists of that set are done.
+    /// Number of lists of the current set that are done.
     list: usize,
     cursor: Option<ListCursor>,
 }
@@ -49,14 +49,14 @@ struct GroupPosition {
 /// A pass over all views.
 pub struct Pass {
     stage: Stage,
-    /// The walks over a process's threads, which go first: its first thread, and the lists that remain.
+    /// Walks over the threads of `process`; they come before the current stage continues.
     threads: [Option<ListCursor>; 2],
     process: Option<Identity>,
-    /// How many nodes the pass may still visit.
+    /// Nodes that the pass may still visit.
     left: u32,
-    /// Pass that this pass could not see in full: nothing is said of who is missing there.
+    /// Views that this pass could not walk completely; no task counts as missing from them.
     pub incomplete: u8,
-    /// Why the list of processes could not be walked.
+    /// Why the process list could not be walked.
     pub broken: Option<WalkError>,
 }
 
@@ -74,7 +74,7 @@ impl Pass {
         }
     }
 
-    /// After a pause: walks whose place is gone begin anew, or end.
+    /// After a pause: restarts or ends walks whose position has left its list.
     pub fn resume<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -106,7 +106,7 @@ impl Pass {
                     self.stage = Stage::Pids(1);
                 }
             }
-            // The set may be gone as well: its bucket again, from the first set.
+            // The set may be freed as well: restart at the first set of the bucket.
             Stage::Cgroups(place)
                 if place.cursor.is_some_and(|cursor| !cursor.stands(kernel, layout)) =>
             {
@@ -117,7 +117,7 @@ impl Pass {
         }
     }
 
-    /// One node further.
+    /// Visits the next node.
     pub fn advance<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -137,7 +137,7 @@ impl Pass {
             Stage::Processes(mut cursor) => {
                 self.stage = match cursor.next(kernel, layout, seen.count()) {
                     Ok(Some(task)) => {
-                        self.note(kernel, layout, seen, task, cursor.view);
+                        self.record(kernel, layout, seen, task, cursor.view);
                         Stage::Processes(cursor)
                     }
                     Ok(None) => Stage::Pids(1),
@@ -161,8 +161,8 @@ impl Pass {
         Progress::More
     }
 
-    /// Notes that `view` has the task, and has its process's threads walked if they were not.
-    fn note<M: KernelMemory>(
+    /// Records that `view` has `task`, and starts the walk over its process's threads unless they were walked.
+    fn record<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
         layout: &TaskLayout,
@@ -179,7 +179,7 @@ impl Pass {
             Some(bits) if bits & WALKED == 0 => {}
             Some(_) => return,
             None => {
-                // No room to note that: this process's threads are not walked.
+                // No room for the mark: this process's threads are not walked.
                 self.incomplete |= view::THREADS | view::GROUP;
                 return;
             }
@@ -206,7 +206,7 @@ impl Pass {
                 seen.add(task, cursor.view);
                 Some(cursor)
             }
-            // A broken list of one process: its threads' own looks decide.
+            // The list of one process is damaged: the looks at its threads decide.
             Ok(None) | Err(_) => None,
         };
     }
@@ -227,7 +227,7 @@ impl Pass {
                     while let Ok(Some(node)) = walk.next(kernel, &layout.lists) {
                         let task = node.wrapping_sub(layout.pid_links[kind]);
                         if Identity::read(kernel, layout, task).is_some() {
-                            self.note(kernel, layout, seen, task, view);
+                            self.record(kernel, layout, seen, task, view);
                         }
                     }
                 }
@@ -242,7 +242,7 @@ impl Pass {
         }
     }
 
-    /// One node further in the table of control groups; `None` where it cannot be read.
+    /// Visits the next node in the cgroup hash table; `None` if it cannot be read.
     fn next_in_group<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -255,7 +255,7 @@ impl Pass {
         if let Some(mut cursor) = place.cursor {
             match cursor.next(kernel, layout, seen.count()) {
                 Ok(Some(task)) => {
-                    self.note(kernel, layout, seen, task, cursor.view);
+                    self.record(kernel, layout, seen, task, cursor.view);
                     place.cursor = Some(cursor);
                 }
                 Ok(None) | Err(_) => {

@@ -1,6 +1,7 @@
-//! How a task is put back: one transaction for each structure, each of which leaves Linux no worse than it was.
+//! Repairs of hidden tasks: one transaction per structure, each of which leaves Linux consistent on its own.
 //!
-//! Transaction are stated as they stand. If one has changed when the transaction runs, or a lock is held, nothing is written.
+//! Each word states its current value. If one has changed when the transaction runs, or a lock is held, nothing is
+//! written.
 
 use super::layout::{Lock, TaskLayout};
 use super::suspect::{indexed_pid, is_listed};
@@ -12,7 +13,7 @@ use crate::memory::KernelMemory;
 use alloc::vec::Vec;
 use kyozon_abi::layer::{RepairWord, MAX_REPAIR_WORDS};
 
-/// The transactions that put a task back into `views`, in order. What cannot be put back is left out.
+/// The transactions that put a task back into `views`, in order. Views that cannot be repaired are left out.
 pub fn repairs<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TaskLayout,
@@ -57,20 +58,20 @@ pub fn repairs<M: KernelMemory>(
     repairs.into_iter().flatten().collect()
 }
 
-/// A transaction that is being written.
+/// A transaction under construction.
 struct Transaction<'a, M> {
     kernel: &'a Kernel<'a, M>,
     words: Vec<RepairWord>,
 }
 
 impl<M: KernelMemory> Transaction<'_, M> {
-    /// The word at `address` becomes `value`.
+    /// Changes the word at `address` to `value`.
     fn put(&mut self, address: u64, value: u64) -> Option<()> {
         let expected = self.kernel.u64(address)?;
         self.push(address, expected, value)
     }
 
-    /// The lock must be free.
+    /// Requires `lock` to be free.
     fn require_free(&mut self, lock: Lock) -> Option<()> {
         let (address, value, mask) = lock.word(self.kernel)?;
         self.push(address, value & !mask, value & !mask)
@@ -86,7 +87,7 @@ impl<M: KernelMemory> Transaction<'_, M> {
         Some(())
     }
 
-    /// The transaction, if it changes anything.
+    /// The finished transaction; `None` if it changes nothing.
     fn finish(self) -> Option<Repair> {
         let changes = self.words.iter().any(|word| word.expected != word.value);
         changes.then_some(Repair { words: self.words })
@@ -105,8 +106,8 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         Transaction { kernel: self.kernel, words: Vec::new() }
     }
 
-    /// Puts the node at `node` back between the neighbours that it remembers, if they are each other's, or at the
-    /// list's end.
+    /// Links the node at `node` back between the neighbours it still points to, if these are adjacent, else at the end
+    /// of the list at `head`.
     fn relink(&self, node: u64, head: u64, lock: Lock) -> Option<Repair> {
         let lists = &self.layout.lists;
         let next = |node| lists.next(self.kernel, node);
@@ -135,7 +136,7 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         transaction.finish()
     }
 
-    /// The `pid` structure that is the task's: its own pointer's, its process's, or the index's.
+    /// The task's `pid` structure: from the task, from its process, or from the index.
     fn find_pid(&self) -> Option<u64> {
         let Self { kernel, layout, identity, task } = self;
         let own = kernel.u64(identity.task.wrapping_add(layout.thread_pid));
@@ -143,18 +144,18 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
             kernel.u64(task.signal.wrapping_add(layout.signal_tgid)).filter(|_| task.is_leader());
         let is_it = |pid: &u64| {
             let word = |offset: u64| kernel.u32(pid.wrapping_add(offset));
-            // A count of 0: the structure was given up.
+            // A count of 0: the structure was freed.
             pid % 8 == 0
                 && word(layout.pid_count).is_some_and(|count| count != 0)
                 && word(layout.pid_number) == Some(identity.pid)
         };
         let indexed = indexed_pid(kernel, layout, identity.pid);
         let found = own.filter(is_it).or(process.filter(is_it)).or(indexed.filter(is_it))?;
-        // Another structure at the task's number: the number was given to somebody else meanwhile.
+        // The index has another structure: the PID was given to another task meanwhile.
         indexed.is_none_or(|indexed| indexed == found).then_some(found)
     }
 
-    /// Puts `pid` back into the index of numbers, if the way to its slot is still there.
+    /// Puts `pid` back into the PID index, if the path to its slot still exists.
     fn restore_index(&self, pid: u64) -> Option<Repair> {
         let Self { kernel, layout, identity, .. } = self;
         let xarrays = &layout.xarrays;
@@ -175,7 +176,7 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         let (word, shift) = (count & !7, 8 * (count % 8));
         let value = kernel.u64(word)?;
         transaction.put(word, (value & !(0xff << shift)) | (used.min(0xff) << shift))?;
-        // Mark 0 of an IDR says that something below a slot is free. The top node always has something free.
+        // Mark 0 of an IDR flags slots with free entries below. The root always has a free entry.
         for (node, number) in path.steps[..path.levels].iter().rev() {
             let marks = node.wrapping_add(xarrays.marks);
             let value = kernel.u64(marks)? & !(1 << number);
@@ -187,7 +188,7 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         None
     }
 
-    /// Puts the task back into the list of type `kind` of its number.
+    /// Puts the task back into the list of type `kind` at its PID.
     fn restore_pid_list(&self, pid: u64, kind: usize) -> Option<Repair> {
         let Self { kernel, layout, identity, .. } = self;
         let own = identity.task.wrapping_add(layout.thread_pid);

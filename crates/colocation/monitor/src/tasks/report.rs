@@ -1,4 +1,4 @@
-//! Findings of this check, in words.
+//! The findings of this check.
 
 use super::layout::TaskLayout;
 use super::task::{name, Identity, TaskState};
@@ -10,7 +10,7 @@ use crate::walk::WalkError;
 use alloc::format;
 use alloc::string::{String, ToString};
 
-/// The names of `views`, with commas.
+/// The names of `views`, separated by commas.
 pub fn names(views: u8) -> String {
     let mut text = String::new();
     for (_, name) in view::NAMES.iter().filter(|(view, _)| views & view != 0) {
@@ -22,7 +22,7 @@ pub fn names(views: u8) -> String {
     text
 }
 
-/// A task that is missing from `views`, and how it is put back.
+/// The finding for a task that is missing from `views`.
 pub fn finding<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TaskLayout,
@@ -62,7 +62,7 @@ pub fn finding<M: KernelMemory>(
     }
 }
 
-/// The list of processes cannot be followed to its end.
+/// The finding for a process list that cannot be walked to its end.
 pub fn broken_list(layout: &TaskLayout, broken: WalkError) -> Finding {
     let (address, found) = match broken {
         WalkError::WildPointer(address) => {

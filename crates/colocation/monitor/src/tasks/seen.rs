@@ -1,11 +1,11 @@
-//! Which tasks a pass has seen, and in which views.
+//! The tasks that a pass has seen, with the views that have them.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// A set of kernel addresses with eight bits each, in a table that grows.
+/// A set of kernel addresses with eight bits for each, in a growing hash table.
 ///
-/// An entry is one word: the upper eight bits of a kernel's address are always ones, and hold the bits here.
+/// An entry is one word: the upper eight bits of a kernel address are always ones, so they hold the eight bits.
 pub struct SeenTasks {
     table: Vec<u64>,
     count: usize,
@@ -16,24 +16,24 @@ const FIRST_SLOTS: usize = 512;
 const TOP: u64 = 0xff << 56;
 
 impl SeenTasks {
-    /// Takes up to `limit` addresses.
+    /// An empty set for at most `limit` addresses.
     pub fn new(limit: usize) -> Self {
         Self { table: vec![0; FIRST_SLOTS], count: 0, limit }
     }
 
-    /// Where `address` is or would be.
+    /// The slot that holds `address`, or would hold it.
     fn place(&self, address: u64) -> usize {
         let mask = self.table.len() - 1;
         // The multiplier is 2^64 divided by the golden ratio; the upper bits of the product are mixed best.
         let mut at = ((address & !TOP).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
-        // One slot in two is free: this ends.
+        // At most half of the slots are used, so the loop ends.
         while self.table[at] != 0 && (self.table[at] ^ address) & !TOP != 0 {
             at = (at + 1) & mask;
         }
         at
     }
 
-    /// Adds `bits` to those of `address` and returns those it had; `None` where it is not and cannot be in the set.
+    /// Adds `bits` to those of `address` and returns the old ones; `None` if the set has no room for it.
     pub fn add(&mut self, address: u64, bits: u8) -> Option<u8> {
         if address & TOP != TOP {
             return None;
@@ -65,23 +65,24 @@ impl SeenTasks {
         }
     }
 
-    /// How many addresses it holds.
+    /// Number of addresses in the set.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How many slots there are to [`take`](Self::take) from.
+    /// Number of slots to [`take`](Self::take) from.
     pub fn slots(&self) -> usize {
         self.table.len()
     }
 
-    /// Empties a slot. When one was emptied, nothing may be added until all were and [`clear`](Self::clear) was called.
+    /// Empties a slot. After the first call, nothing may be added until all slots were taken and [`clear`](Self::clear)
+    /// was called.
     pub fn take(&mut self, slot: usize) -> Option<(u64, u8)> {
         let entry = core::mem::take(self.table.get_mut(slot)?);
         (entry != 0).then_some((entry | TOP, (entry >> 56) as u8))
     }
 
-    /// Ends a pass whose slots were all taken; returns how many addresses there were.
+    /// Ends a pass after all slots were taken; returns the number of addresses.
     pub fn clear(&mut self) -> usize {
         core::mem::take(&mut self.count)
     }

@@ -1,4 +1,4 @@
-//! A look at one task: is it where it must be, at this moment?
+//! Suspects: repeated looks at one task.
 
 use super::layout::TaskLayout;
 use super::pass::MAX_TASKS_PER_PID;
@@ -8,53 +8,53 @@ use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::walk::HashWalk;
 
-/// Pass that a walk can miss although the task's neighbours point to it: a ring beside the list.
+/// Views that a walk can miss although the task's neighbours point to it: a ring beside the list.
 const LISTS: u8 = view::TASKS | view::THREADS | view::GROUP;
-/// How many passes in a row must not have reached a task that rechecks linked.
+/// Consecutive passes that must miss a task that appears linked.
 const UNREACHED_PASSES: u32 = 3;
-/// A dormant task is let alone, unless it ran on at so many rechecks...
+/// Looks at which a dormant task must have run on before it is judged.
 const MIN_DORMANT_RUNS: u32 = 20;
-/// ... and is forgotten after so many rechecks.
+/// Looks after which a dormant task is dropped.
 const MAX_DORMANT_RECHECKS: u32 = 256;
-/// How many rechecks in a row confirm where the task has no `pid` structure: an exit clears that, and then the memory may
-/// be in the middle of becoming another task.
+/// Consecutive looks that confirm a task without a `pid` structure: an exit clears the pointer, and then the memory may
+/// be about to become another task.
 const DOUBTFUL_RECHECKS: u32 = 32;
 
-/// What a look gave.
+/// The result of a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recheck {
-    /// It is where it must be, or it is gone.
+    /// The task is in all its views, or it is gone.
     Clear,
     /// Linux was changing the structures.
     Busy,
-    /// Not enough rechecks.
+    /// More looks are needed.
     Unsure,
-    /// Missing from these views, and it is time to say so.
+    /// Missing from these views; time to report.
     Confirmed(u8),
 }
 
-/// A task that lacked a view.
+/// A task that was missing from a view.
 #[derive(Clone, Copy, Debug)]
 pub struct SuspectTask {
     pub identity: Identity,
-    /// Lists whose walk did not reach it in the last pass, although it rechecks linked.
+    /// Lists whose walk did not reach the task in the last pass, although it appears linked.
     pub unreached: u8,
-    /// Whether it was dormant when it was looked at last.
+    /// Whether the task was dormant at the last look.
     pub dormant: bool,
-    /// For how many passes in a row that was so.
+    /// Consecutive passes with the same `unreached`.
     passes: u32,
-    /// Pass that it lacked at the last look, and for how many rechecks in a row.
+    /// Views that the task was missing from at the last look, and the number of consecutive looks with that result.
     missing: u8,
     rechecks: u32,
-    /// How many rechecks in a row there must be before it is reported: doubled with each report.
+    /// Consecutive looks before the next report; doubled with each report.
     report_at: u32,
-    /// How long it had run at the last look, at how many rechecks it had run on, and how many there were, while dormant.
+    /// While dormant: run time at the last look, looks at which it had grown, and number of looks.
     run_time: u64,
     runs: u32,
     dormant_rechecks: u32,
 }
 
-/// Whether the list of tasks of type `kind` at the number of `pid` holds `task`.
+/// Whether `task` is in the list of type `kind` at `pid`.
 pub fn is_listed<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TaskLayout,
@@ -73,7 +73,7 @@ pub fn is_listed<M: KernelMemory>(
     false
 }
 
-/// The `pid` structure that the index has for `number`.
+/// The `pid` structure for PID `number` in the index.
 pub fn indexed_pid<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TaskLayout,
@@ -83,7 +83,7 @@ pub fn indexed_pid<M: KernelMemory>(
     (path.value != 0 && path.value & 3 == 0).then_some(path.value)
 }
 
-/// Of the views that a task must be in, those that it is not in.
+/// The views that must have the task and do not.
 fn missing_views<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TaskLayout,
@@ -108,8 +108,8 @@ fn missing_views<M: KernelMemory>(
     (0..8).map(|bit| 1 << bit).filter(|view| expected & view != 0 && !is_in(*view)).sum()
 }
 
-/// Whether the memory may hold what is left of a task, or what a fork has just copied from another: that one's number
-/// is in it then, until the copy gets its own. Neither ever runs.
+/// Whether the memory may hold the rest of an exited task, or a copy that a fork has just made of another task and that
+/// still has that task's PID. Neither of them ever runs.
 fn is_dormant<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TaskLayout,
@@ -125,7 +125,7 @@ fn is_dormant<M: KernelMemory>(
     task.is_dead() || other().unwrap_or(false)
 }
 
-/// Judges a task that a pass has seen in the views `bits`; `None` where nothing is odd.
+/// Judges a task that the views `bits` have; `None` if nothing is missing.
 pub fn judge<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TaskLayout,
@@ -159,14 +159,14 @@ pub fn judge<M: KernelMemory>(
 }
 
 impl SuspectTask {
-    /// Another pass did not reach the task in these lists, although it rechecks linked.
+    /// Records that another pass did not reach the task in the lists `unreached`, although it appears linked.
     pub fn another_pass(&mut self, unreached: u8) {
         self.passes =
             if unreached != 0 && unreached == self.unreached { self.passes + 1 } else { 1 };
         self.unreached = unreached;
     }
 
-    /// Looks again. Call it once while Linux stands still.
+    /// Looks at the task again. Linux must run between two calls.
     pub fn recheck<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -226,7 +226,7 @@ impl SuspectTask {
         Recheck::Confirmed(missing)
     }
 
-    /// Whether a dormant task was seen to run on, at so many rechecks that it cannot be its last steps.
+    /// Whether a dormant task has run on at so many looks that these cannot be the last steps of an exit.
     fn runs_on(&mut self, task: &TaskState) -> bool {
         if self.dormant_rechecks > 0 && task.run_time != self.run_time {
             self.runs += 1;

@@ -1,11 +1,11 @@
-//! One task, read.
+//! The members of one task.
 
 use super::layout::TaskLayout;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use alloc::string::String;
 
-/// Highest process number: `PID_MAX_LIMIT` of include/linux/threads.h.
+/// The highest PID: `PID_MAX_LIMIT` of include/linux/threads.h.
 pub const MAX_PID: u64 = 4 << 20;
 
 // include/linux/sched.h.
@@ -15,19 +15,19 @@ const TASK_NEW: u32 = 0x800;
 const TASK_DEAD: u32 = 0x80;
 const EXIT_DEAD: u32 = 0x10;
 
-/// Which task: its structure's memory may have become another's.
+/// Identifies a task: the memory of its structure may be reused for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Address of the `task_struct`.
     pub task: u64,
-    /// Its number in the first namespace.
+    /// PID in the initial namespace.
     pub pid: u32,
-    /// When it began, in nanoseconds.
+    /// Start time in nanoseconds.
     pub start: u64,
 }
 
 impl Identity {
-    /// `None` where the memory at `task` holds no task.
+    /// Reads the identity; `None` if the memory at `task` does not hold a task.
     pub fn read<M: KernelMemory>(
         kernel: &Kernel<'_, M>,
         layout: &TaskLayout,
@@ -42,24 +42,24 @@ impl Identity {
         })
     }
 
-    /// Whether it is still this task that lies there.
+    /// Whether the memory still holds this task.
     pub fn is_current<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, layout: &TaskLayout) -> bool {
         Self::read(kernel, layout, self.task) == Some(*self)
     }
 }
 
-/// What a task is doing.
+/// The state of a task.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskState {
     pub task: u64,
     pub leader: u64,
     pub signal: u64,
-    /// Its `pid` structure; 0 after its exit.
+    /// The `pid` structure; 0 after the exit.
     pub pid_struct: u64,
     flags: u32,
     state: u32,
     exit_state: u32,
-    /// Nanoseconds that it has run.
+    /// Nanoseconds of CPU time.
     pub run_time: u64,
 }
 
@@ -82,9 +82,9 @@ impl TaskState {
         })
     }
 
-    /// Whether the memory can be a task's that is in use: what was a task may have been given to someone else, and hold
-    /// anything. A release clears `signal`, which no task can run without; a process's threads share it, and its first
-    /// one leads itself.
+    /// Whether the memory can belong to a live task; freed memory may be reused and hold anything. An exit clears
+    /// `signal`, and no task runs without it. The threads of a process share `signal`, and the first one is its own
+    /// leader.
     pub fn in_use<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, layout: &TaskLayout) -> bool {
         let leads = |offset: u64| kernel.u64(self.leader.wrapping_add(offset));
         self.signal != 0
@@ -92,34 +92,34 @@ impl TaskState {
             && leads(layout.signal) == Some(self.signal)
     }
 
-    /// Whether it is the first thread of its process.
+    /// Whether the task is the first thread of its process.
     pub fn is_leader(&self) -> bool {
         self.leader == self.task
     }
 
-    /// Whether it is a thread of the kernel's own.
+    /// Whether the task is a kernel thread.
     pub fn is_kernel_thread(&self) -> bool {
         self.flags & PF_KTHREAD != 0
     }
 
-    /// Whether its fork is not finished: it is entered into the structures one by one, and never ran.
+    /// Whether its fork is unfinished: the task is added to the structures one by one, and has not run yet.
     pub fn is_new(&self) -> bool {
         self.state == TASK_NEW
     }
 
-    /// Whether it is leaving: control groups have let it go already.
+    /// Whether the task is exiting: its cgroup no longer lists it.
     pub fn is_exiting(&self) -> bool {
         self.flags & PF_EXITING != 0 || self.exit_state != 0
     }
 
-    /// Whether it is being taken out of all structures, or is out; this is set before the first of them. A fork that
-    /// failed is dead too.
+    /// Whether the task is being removed from the structures, or is removed; Linux sets this before the first removal.
+    /// A failed fork counts as dead.
     pub fn is_dead(&self) -> bool {
         self.exit_state & EXIT_DEAD != 0 || self.state == TASK_DEAD
     }
 }
 
-/// The name of a task.
+/// The name of the task at `task`.
 pub fn name<M: KernelMemory>(kernel: &Kernel<'_, M>, layout: &TaskLayout, task: u64) -> String {
     kernel.c_string(task.wrapping_add(layout.comm), layout.comm_bytes as usize).unwrap_or_default()
 }

@@ -6,12 +6,12 @@ mod suspects;
 
 use super::*;
 use crate::fake::CallBudget;
-use linux::{Leave, Linux, LEAVES};
+use linux::{Linux, Unlinked, UNLINKED_STATES};
 use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
-/// Does `steps` slices of `calls` budget calls each, and `between` them something.
+/// Runs `steps` slices of `calls` budget calls each, with a call of `between` after each.
 fn run(
     linux: &Linux,
     steps: u32,
@@ -32,12 +32,12 @@ fn run(
     (findings, retries, passes)
 }
 
-/// What is found within ten slices of a pass each.
+/// The findings of ten slices of a pass each.
 fn find(linux: &Linux) -> Vec<Finding> {
     run(linux, 10, 100_000, |_| {}).0
 }
 
-/// A small system: a process alone, a process with two threads.
+/// A small system: a single-threaded process, a process with two more threads, and fillers.
 fn system(ring: bool) -> (Linux, [u64; 4]) {
     let linux = Linux::new(ring);
     for number in 3..60 {
@@ -52,7 +52,7 @@ fn system(ring: bool) -> (Linux, [u64; 4]) {
 }
 
 #[test]
-fn a_sound_system_gives_no_finding() {
+fn intact_system_gives_no_finding() {
     for ring in [false, true] {
         let (linux, _) = system(ring);
         for calls in [2, 3, 7, 100, 100_000] {
@@ -69,8 +69,8 @@ fn a_sound_system_gives_no_finding() {
     }
 }
 
-/// Takes a task out of the views and says which are its nodes.
-fn hide(linux: &Linux, task: u64, views: u8, leave: Leave) {
+/// Removes a task from `views`.
+fn hide(linux: &Linux, task: u64, views: u8, unlinked: Unlinked) {
     for (bit, node) in [
         (view::TASKS, linux::TASKS),
         (view::THREADS, linux::THREAD_NODE),
@@ -78,21 +78,21 @@ fn hide(linux: &Linux, task: u64, views: u8, leave: Leave) {
         (view::CGROUP, linux::CG_LIST),
     ] {
         if views & bit != 0 {
-            linux.list_del(task + node, leave);
+            linux.list_del(task + node, unlinked);
         }
     }
     for (bit, link) in [(view::PID, 0), (view::TGID, 16)] {
         if views & bit != 0 {
-            linux.hash_del(task + linux::LINKS + link, leave);
+            linux.hash_del(task + linux::LINKS + link, unlinked);
         }
     }
 }
 
 #[test]
-fn a_ring_beside_the_list_is_found() {
+fn ring_beside_the_list_is_found() {
     let (linux, [alone, leader, ..]) = system(false);
-    hide(&linux, alone, view::TASKS, Leave::Stale);
-    hide(&linux, leader, view::TASKS, Leave::Stale);
+    hide(&linux, alone, view::TASKS, Unlinked::Stale);
+    hide(&linux, leader, view::TASKS, Unlinked::Stale);
     let (a, b) = (alone + linux::TASKS, leader + linux::TASKS);
     for (from, to) in [(a, b), (b, a)] {
         linux.put(from, to);
@@ -103,7 +103,7 @@ fn a_ring_beside_the_list_is_found() {
 }
 
 #[test]
-fn a_damaged_list_is_one_finding_and_the_pass_goes_on() {
+fn damaged_list_is_reported_once() {
     for damage in [0x1234_5678_9abc_def0, 0xffff_8880_3000_0000, 0xdead_0000_0000_0100, 0] {
         let (linux, [alone, leader, ..]) = system(false);
         let next = if damage == 0 { alone + linux::TASKS } else { damage };
@@ -117,7 +117,7 @@ fn a_damaged_list_is_one_finding_and_the_pass_goes_on() {
 }
 
 #[test]
-fn what_the_profile_lacks_is_named() {
+fn missing_member_is_named() {
     let bytes = crate::fake::profile(&[], &[("#PIDTYPE_PID", 0, 0), ("#PIDTYPE_TGID", 1, 0)]);
     let profile = Profile::decode(&bytes).unwrap();
     let Err(error) = TaskCheck::new(&profile) else { panic!() };

@@ -85,8 +85,8 @@ pub(super) struct Poke {
     pub len: u64,
     /// The word that is not zero while someone patches.
     pub owner: Option<u64>,
-    /// The same for static calls. Their records are changed first, then the sites one by one, in between which Linux does
-    /// not patch (`__static_call_update`).
+    /// The same for static calls. Their records are changed first, then the sites one by one, in between which Linux
+    /// does not patch (`__static_call_update`).
     pub calls_owner: Option<u64>,
 }
 

@@ -130,8 +130,8 @@ impl SuspectChanges {
         waiting.min_by_key(|suspect| suspect.last_slice).map(|suspect| suspect.page)
     }
 
-    /// Calls `report` for those of `page` that are confirmed in `pass`. `patching` says whether Linux may be at patching
-    /// there; returns how many are put off for that.
+    /// Calls `report` for those of `page` that are confirmed in `pass`. `patching` says whether Linux may be at
+    /// patching there; returns how many are put off for that.
     pub fn report_confirmed(
         &mut self,
         page: usize,

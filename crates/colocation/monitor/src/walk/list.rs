@@ -5,7 +5,7 @@ use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::{Profile, ProfileError};
 
-/// Where the pointers of list nodes lie.
+/// Byte offsets of the pointers in list heads and nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct Lists {
     /// `list_head.next`.
@@ -21,7 +21,7 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// Looks the members up.
+    /// Looks the offsets up in `profile`.
     pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
         Ok(Self {
             next: offset(profile, "list_head", "next")?,
@@ -32,17 +32,17 @@ impl Lists {
         })
     }
 
-    /// What the node at `node` has as its next one.
+    /// The `next` pointer of the node at `node`.
     pub fn next<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, node: u64) -> Option<u64> {
         kernel.u64(node.wrapping_add(self.next))
     }
 
-    /// What the node at `node` has as its previous one.
+    /// The `prev` pointer of the node at `node`.
     pub fn prev<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, node: u64) -> Option<u64> {
         kernel.u64(node.wrapping_add(self.prev))
     }
 
-    /// Whether both neighbours of the node at `node` point back to it, and it is not alone.
+    /// Whether the node at `node` has neighbours, and both point back to it.
     pub fn linked<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, node: u64) -> bool {
         let (Some(next), Some(prev)) = (self.next(kernel, node), self.prev(kernel, node)) else {
             return false;
@@ -62,12 +62,12 @@ pub struct ListWalk {
 }
 
 impl ListWalk {
-    /// From `head`, which is no element itself, over at most `limit` elements.
+    /// Starts at `head`, which is not an element itself; at most `limit` elements.
     pub fn new(head: u64, limit: u32) -> Self {
         Self { head, at: head, left: limit }
     }
 
-    /// The node that `next` gave last; before that, the head.
+    /// The node that `next` returned last; initially the head.
     pub fn at(&self) -> u64 {
         self.at
     }
@@ -99,13 +99,13 @@ impl ListWalk {
 /// A walk over a `hlist` list.
 #[derive(Clone, Copy, Debug)]
 pub struct HashWalk {
-    /// Address of the pointer to the next node.
+    /// The address of the pointer to the next node.
     link: u64,
     left: u32,
 }
 
 impl HashWalk {
-    /// From the `hlist_head` at `head`, over at most `limit` elements.
+    /// Starts at the `hlist_head` at `head`; at most `limit` elements.
     pub fn new(head: u64, lists: &Lists, limit: u32) -> Self {
         Self { link: head.wrapping_add(lists.first), left: limit }
     }

@@ -38,7 +38,7 @@ fn nodes(kernel: &Kernel<'_, FakeMemory>, limit: u32) -> (Vec<u64>, Option<WalkE
 }
 
 #[test]
-fn lists_end_at_their_head_or_with_a_reason() {
+fn lists_end_at_their_head_or_with_an_error() {
     with(|memory, kernel| {
         memory.set(0x1000, DIRECT + 0x1000);
         assert_eq!(nodes(kernel, 9), (std::vec![], None));
@@ -47,7 +47,7 @@ fn lists_end_at_their_head_or_with_a_reason() {
         memory.set(0x3000, DIRECT + 0x1000);
         assert_eq!(nodes(kernel, 2), (std::vec![0x2000, 0x3000], None));
         assert_eq!(nodes(kernel, 1).1, Some(WalkError::TooLong));
-        // A cycle without the head; a pointer between words, to nowhere, to poison.
+        // A cycle without the head; pointers that are misaligned, unmapped, poisoned, null.
         memory.set(0x3000, DIRECT + 0x2000);
         assert_eq!(nodes(kernel, 9).1, Some(WalkError::TooLong));
         for wild in [DIRECT + 0x2004, DIRECT + (1 << 20), 0xdead_0000_0000_0100, 0] {
@@ -58,7 +58,7 @@ fn lists_end_at_their_head_or_with_a_reason() {
 }
 
 #[test]
-fn hash_lists_end_at_null_or_with_a_reason() {
+fn hash_lists_end_at_null_or_with_an_error() {
     with(|memory, kernel| {
         let lists = Lists::new(kernel.profile).unwrap();
         let walk = |limit| {
@@ -107,10 +107,10 @@ fn tree(memory: &FakeMemory) {
 }
 
 /// All entries of the xarray.
-fn entries(kernel: &Kernel<'_, FakeMemory>, most: usize) -> Result<Vec<(u64, u64)>, WalkError> {
+fn entries(kernel: &Kernel<'_, FakeMemory>, limit: usize) -> Result<Vec<(u64, u64)>, WalkError> {
     let xarrays = XArrays::new(kernel.profile).unwrap();
     let (mut found, mut index) = (Vec::new(), 0);
-    for _ in 0..most {
+    for _ in 0..limit {
         match xarrays.next(kernel, DIRECT + 0x800, index)? {
             XArrayEntry::Found(at, entry) => {
                 assert!(at >= index);
@@ -128,7 +128,7 @@ fn entries(kernel: &Kernel<'_, FakeMemory>, most: usize) -> Result<Vec<(u64, u64
 }
 
 #[test]
-fn xarrays_are_walked_in_order_and_slots_are_found() {
+fn xarrays_are_walked_in_index_order() {
     with(|memory, kernel| {
         assert_eq!(entries(kernel, 9), Ok(std::vec![]));
         memory.set(0x808, DIRECT + 0x9000);
@@ -149,7 +149,7 @@ fn xarrays_are_walked_in_order_and_slots_are_found() {
 }
 
 #[test]
-fn a_node_that_is_its_own_child_or_lies_nowhere_is_broken() {
+fn cyclic_or_unreadable_nodes_are_errors() {
     with(|memory, kernel| {
         tree(memory);
         memory.set(0x2000 + 40, DIRECT + 0x2002);
@@ -162,7 +162,7 @@ fn a_node_that_is_its_own_child_or_lies_nowhere_is_broken() {
 }
 
 #[test]
-fn no_memory_makes_a_walk_stumble() {
+fn damaged_xarrays_are_survived() {
     with(|memory, kernel| {
         let mut numbers = RandomNumbers(99);
         for _ in 0..crate::fake::rounds(3000) {

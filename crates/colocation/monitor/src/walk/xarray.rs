@@ -5,56 +5,57 @@ use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::{Profile, ProfileError};
 
-/// Most levels of an xarray: 64 bits of index, 6 a level; a smaller kernel has 4 a level.
+/// Maximum depth of an xarray: 64 bits of index at 4 bits per level (a kernel configured for small size; others have
+/// 6).
 const MAX_LEVELS: usize = 16;
-/// How many times one look for the next entry may begin again at the top.
+/// Maximum number of descents from the root in one search for the next entry.
 const MAX_DESCENTS: usize = 16;
 
-/// Where an xarray's members lie. An IDR is an xarray whose mark 0 says which slots are free.
+/// Byte offsets of an xarray's members. An IDR is an xarray in which mark 0 flags the free slots.
 #[derive(Clone, Copy, Debug)]
 pub struct XArrays {
     head: u64,
     shift: u64,
-    /// `xa_node.count`, one byte: slots that are not empty.
+    /// `xa_node.count`, one byte: the number of slots in use.
     pub count: u64,
     slots: u64,
     /// `xa_node.marks`: the words of mark 0.
     pub marks: u64,
-    /// Binary logarithm of the slots of a node.
+    /// Binary logarithm of the number of slots in a node.
     bits: u32,
 }
 
-/// What a look for an entry gave.
+/// The result of a search for the next entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XArrayEntry {
-    /// The pointer at this index.
+    /// An index and the pointer stored there.
     Found(u64, u64),
-    /// Nothing below this index; the look was long enough.
+    /// No entry below this index; the search stopped at its bound.
     Gap(u64),
-    /// Nothing more.
+    /// No further entry.
     End,
 }
 
-/// The way to a slot.
+/// The path from the root to a slot.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotPath {
-    /// Nodes and the number of the slot taken in each, from the top.
+    /// Each node on the path and the slot taken in it, from the root down.
     pub steps: [(u64, u32); MAX_LEVELS],
-    /// How many steps.
+    /// Number of valid elements in `steps`.
     pub levels: usize,
-    /// Address of the slot, and what it holds.
+    /// Address of the slot.
     pub slot: u64,
-    #[allow(missing_docs)]
+    /// The slot's contents.
     pub value: u64,
 }
 
-/// The node that an entry leads to: `xa_to_node` of Linux's xarray.h.
+/// The node that `entry` points to (`xa_to_node` in Linux's xarray.h).
 fn node_of(entry: u64) -> Option<u64> {
     (entry & 3 == 2 && entry > 4096).then(|| entry - 2)
 }
 
 impl XArrays {
-    /// Looks the members up.
+    /// Looks the offsets up in `profile`.
     pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
         let slots = profile.field("xa_node", "slots").map_or(0, |field| field.bytes / 8);
         if !matches!(slots, 16 | 64) {
@@ -70,17 +71,17 @@ impl XArrays {
         })
     }
 
-    /// How many slots a node has.
+    /// Number of slots in a node.
     pub fn slots(&self) -> u32 {
         1 << self.bits
     }
 
-    /// The address of slot number `number` of the node at `node`.
+    /// The address of slot `number` of the node at `node`.
     pub fn slot(&self, node: u64, number: u32) -> u64 {
         node.wrapping_add(self.slots).wrapping_add(u64::from(number) * 8)
     }
 
-    /// The shift of the node at `node`, which is below `above`.
+    /// The shift of the node at `node`; `above` is its parent's shift, `None` for the root.
     fn node_shift<M: KernelMemory>(
         &self,
         kernel: &Kernel<'_, M>,
@@ -98,7 +99,7 @@ impl XArrays {
         fits.then_some(shift).ok_or(WalkError::WildPointer(node))
     }
 
-    /// The first plain pointer at `index` or above in the xarray at `xarray`.
+    /// The first plain pointer at `index` or above in the xarray at address `xarray`.
     pub fn next<M: KernelMemory>(
         &self,
         kernel: &Kernel<'_, M>,
@@ -133,7 +134,7 @@ impl XArrays {
                         }
                         _ => {}
                     }
-                    // Nothing here: the first index of the next slot.
+                    // Empty: continue at the first index of the next slot.
                     index = match (index >> shift)
                         .checked_add(1)
                         .and_then(|next| next.checked_mul(1 << shift))
@@ -151,7 +152,7 @@ impl XArrays {
         Ok(XArrayEntry::Gap(index))
     }
 
-    /// The way to the slot of `index`; `None` where there is no such slot.
+    /// The path to the slot of `index`; `None` if there is no such slot.
     pub fn path_to<M: KernelMemory>(
         &self,
         kernel: &Kernel<'_, M>,

@@ -9,13 +9,13 @@ pub(super) fn word(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-/// A part of the file that is loaded.
+/// A loaded part of the file.
 pub(super) struct Segment {
     pub address: u64,
     pub file: Range<usize>,
 }
 
-/// An ELF file of 64 bits (System V ABI, chapters 4 and 5).
+/// A 64-bit ELF file (System V ABI, chapters 4 and 5).
 pub(super) struct Elf<'a> {
     pub file: &'a [u8],
 }
@@ -28,12 +28,12 @@ impl Elf<'_> {
         Some(u64::from_le_bytes(word))
     }
 
-    /// What is loaded into the kernel's part, and where the file ends.
+    /// The segments of the kernel's part of the address space, and the end of the ELF file.
     pub fn segments(&self) -> Result<(Vec<Segment>, usize), ProfileError> {
         if self.file.get(..6) != Some(b"\x7fELF\x02\x01") {
-            return Err(unusable("it is no ELF file of 64 bits"));
+            return Err(unusable("it is not a 64-bit ELF file"));
         }
-        self.read().ok_or(unusable("its tables are outside"))
+        self.read().ok_or(unusable("its tables lie outside"))
     }
 
     fn read(&self) -> Option<(Vec<Segment>, usize)> {
@@ -59,13 +59,13 @@ impl Elf<'_> {
                 segments.push(Segment { address, file: offset as usize..behind as usize });
             }
         }
-        // Behind the section headers come the relocations.
+        // The relocations follow the section headers.
         Some((segments, usize::try_from(end).ok().filter(|&end| end <= self.file.len())?))
     }
 }
 
 impl<'a> Elf<'a> {
-    /// The build ID in its notes.
+    /// The build ID in the notes.
     pub fn build_id(&self) -> Option<&'a [u8]> {
         /// `PT_NOTE`.
         const NOTE: u64 = 4;
@@ -80,7 +80,8 @@ impl<'a> Elf<'a> {
     }
 }
 
-/// The build ID (type 3 of `GNU`) among notes: bytes of name and description, type, and both, padded to words.
+/// The build ID among `notes` (name `GNU`, type 3). A note is: bytes of the name, bytes of the description, type, then
+/// both, padded to words.
 pub(super) fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
     loop {
         let (head, rest) = notes.split_first_chunk::<12>()?;

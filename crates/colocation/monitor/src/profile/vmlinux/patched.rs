@@ -1,5 +1,5 @@
-//! What Linux patches in its own code when it boots, from the tables that it does so by. They lie in the image; the
-//! kernel itself gives their memory back when it is done.
+//! The bytes of its own code that Linux patches at boot, from the tables in the image. The running kernel no longer has
+//! them: it frees their memory after boot.
 
 use super::{LoadedImage, SymbolNames};
 use crate::profile::btf::Btf;
@@ -8,15 +8,15 @@ use crate::profile::ProfileError;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// A near call or jump; one on a condition.
+/// Bytes of a near call or jump; of a conditional jump.
 const NEAR: u8 = 5;
 const NEAR_CONDITIONAL: u8 = 6;
-/// Bytes before a function's entry, where code to count calls is put, and before that which a call is led to.
+/// Bytes before a function's entry, where Linux may put the code that counts calls and redirect calls to it.
 const PADDING: u8 = 16;
-/// An `ENDBR64`.
-const LANDING: u8 = 4;
+/// Bytes of an `ENDBR64`.
+const ENDBR: u8 = 4;
 
-/// Masks by address, sorted, without overlaps.
+/// The masks, sorted by address, without overlaps.
 pub(super) fn masks(
     loaded: &LoadedImage,
     names: &SymbolNames<'_>,
@@ -30,32 +30,32 @@ pub(super) fn masks(
     all.sites(table("__return_sites", "__return_sites_end"), MaskKind::Return);
     all.sites(table("__retpoline_sites", "__retpoline_sites_end"), MaskKind::Indirect);
     all.relative(table("__smp_locks", "__smp_locks_end"), 4, |_| 1);
-    all.relative(table("__ibt_endbr_seal", "__ibt_endbr_seal_end"), 4, |_| LANDING);
+    all.relative(table("__ibt_endbr_seal", "__ibt_endbr_seal_end"), 4, |_| ENDBR);
     all.entries(table("__start_mcount_loc", "__stop_mcount_loc"));
     all.relative(table("__start___jump_table", "__stop___jump_table"), 16, |code| match code {
         [0xeb, ..] | [0x66, 0x90, ..] => 2,
         _ => NEAR,
     });
     all.relative(table("__start_static_call_sites", "__stop_static_call_sites"), 8, near);
-    for (address, _) in names.beginning("__SCT__") {
+    for (address, _) in names.with_prefix("__SCT__") {
         all.any(address, NEAR);
     }
     for name in ["ftrace_call", "ftrace_regs_call", "ftrace_graph_call"] {
         names.get(name).into_iter().for_each(|address| all.any(address, NEAR));
     }
-    // Numbers that are known at boot only, within instructions: pointers, and how far to shift.
+    // Runtime constants within instructions, known at boot only: pointers and shift counts.
     for (start, stop, bytes) in [
         ("__start_runtime_ptr_", "__stop_runtime_ptr_", 8),
         ("__start_runtime_shift_", "__stop_runtime_shift_", 1),
     ] {
-        for (from, name) in names.beginning(start) {
-            let to = names.beginning(stop).find(|(_, other)| *other == name);
+        for (from, name) in names.with_prefix(start) {
+            let to = names.with_prefix(stop).find(|(_, other)| *other == name);
             all.relative(from..to.map_or(from, |(to, _)| to), 4, |_| bytes);
         }
     }
     if calls_changed {
         all.relative(table("__call_sites", "__call_sites_end"), 4, near);
-        let entries = names.beginning("__pfx_").map(|(address, _)| address);
+        let entries = names.with_prefix("__pfx_").map(|(address, _)| address);
         entries.for_each(|address| all.any(address, PADDING));
     }
     Ok(tidy(all.masks))
@@ -79,7 +79,7 @@ impl MaskCollector<'_> {
         self.masks.push(Mask { at, bytes, kind: MaskKind::Any });
     }
 
-    /// A table whose entries, of `size` bytes, begin with the distance to the code.
+    /// Adds the code at each entry of a table whose entries, of `size` bytes, begin with a relative code address.
     fn relative(&mut self, table: Range<u64>, size: usize, bytes: impl Fn(&[u8; 2]) -> u8) {
         for entry in self.inside(table).step_by(size) {
             let Some(at) = self.loaded.relative(entry) else { continue };
@@ -88,13 +88,13 @@ impl MaskCollector<'_> {
         }
     }
 
-    /// Returns, or calls and jumps by a register.
+    /// Adds the sites in a table of returns, or of calls and jumps through a register.
     fn sites(&mut self, table: Range<u64>, kind: MaskKind) {
         for entry in self.inside(table).step_by(4) {
             let Some(at) = self.loaded.relative(entry) else { continue };
             let Some(code) = self.loaded.at::<2>(at) else { continue };
             let mask = match code {
-                // The prefix of one through a register that is new in 64 bits.
+                // The prefix of a call or jump through r8 to r15.
                 [0x2e, _] if kind == MaskKind::Indirect => {
                     Mask { at, bytes: NEAR_CONDITIONAL, kind }
                 }
@@ -148,7 +148,7 @@ impl MaskCollector<'_> {
         Ok(())
     }
 
-    /// The part of `table` that is in the image.
+    /// The part of `table` that lies in the image.
     fn inside(&self, table: Range<u64>) -> Range<u64> {
         table.start.max(self.loaded.base)..table.end.min(self.loaded.end())
     }
@@ -165,7 +165,7 @@ fn size(btf: &Btf<'_>, structure: &str) -> Result<usize, ProfileError> {
     found.ok_or_else(|| ProfileError::Missing(alloc::format!("structure {structure}")))
 }
 
-/// Sorted; where some overlap, one of them all, where anything may stand.
+/// Sorts the masks and merges overlapping ones into masks of any contents.
 fn tidy(mut masks: Vec<Mask>) -> Vec<Mask> {
     masks.retain(|mask| mask.bytes > 0);
     masks.sort();

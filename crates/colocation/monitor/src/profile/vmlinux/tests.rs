@@ -6,7 +6,7 @@ use std::string::ToString;
 
 const LINKED: u64 = TEXT - 0x80_0000;
 
-/// Words whose values are their numbers.
+/// Words with their indices as values.
 fn words(count: u64) -> Vec<u8> {
     (0..count).flat_map(u64::to_le_bytes).collect()
 }
@@ -16,7 +16,7 @@ fn word_at(loaded: &LoadedImage, number: u64) -> u64 {
 }
 
 #[test]
-fn what_moves_is_moved() {
+fn relocations_are_applied() {
     let moved = TEXT - LINKED;
     let [wide, shrinking, growing] = [[LINKED + 8], [LINKED + 16], [LINKED + 24]];
     let low = moved & 0xffff_ffff;
@@ -61,16 +61,16 @@ fn another_build_is_refused() {
     let unusable = |rule| std::format!("the kernel's image is unusable: {rule}");
     assert_eq!(
         error(&file, &fake::note([8; 20])),
-        unusable("it is of another build than the running kernel")
+        unusable("its build ID differs from the running kernel's")
     );
     assert_eq!(error(&file, &[]), unusable("the running kernel has no build ID"));
-    assert_eq!(error(b"MZ", &fake::note(BUILD)), unusable("it is no ELF file of 64 bits"));
+    assert_eq!(error(b"MZ", &fake::note(BUILD)), unusable("it is not a 64-bit ELF file"));
     let short = fake::vmlinux(TEXT, &words(0x10), &[]);
     assert_eq!(fingerprints_of(&short, &fake::note(BUILD)).unwrap().fingerprints.len(), 2 * 4);
 }
 
 #[test]
-fn any_file_may_stumble() {
+fn damaged_images_are_survived() {
     let mut numbers = RandomNumbers(5);
     let good =
         fake::vmlinux(LINKED, &words(0x100), &[&[LINKED + 8], &[LINKED + 64], &[LINKED + 128]]);
@@ -90,7 +90,7 @@ fn any_file_may_stumble() {
 }
 
 #[test]
-fn masks_are_found_where_they_were() {
+fn masks_keep_their_addresses() {
     let masks = [
         Mask { at: TEXT + 1, bytes: 5, kind: MaskKind::Return },
         Mask { at: TEXT + 62, bytes: 200, kind: MaskKind::Any },

@@ -1,12 +1,12 @@
-//! Forks and exits at every moment of a look: no false finding, and the real one all the same.
+//! Forks and exits at any moment of a look: no false finding, and no missed one.
 
-use super::linux::{Leave, Linux, LEADER, PID};
+use super::linux::{Linux, Unlinked, LEADER, PID};
 use super::{hide, run, view};
 use crate::fake::{rounds, RandomNumbers};
 use std::collections::VecDeque;
 use std::vec::Vec;
 
-/// Forks or ends a task in the fake; returns its writes, undone.
+/// Forks or ends a task in the fake kernel, reverts its writes and returns them.
 fn change(linux: &Linux, numbers: &mut RandomNumbers, spare: &[u64]) -> Vec<(u64, u64, u64)> {
     *linux.log.borrow_mut() = Some(Vec::new());
     let live = linux.live.borrow().clone();
@@ -33,7 +33,7 @@ fn change(linux: &Linux, numbers: &mut RandomNumbers, spare: &[u64]) -> Vec<(u64
     log
 }
 
-/// Plays the writes of forks and exits, a random number of them between two looks.
+/// Replays the writes of forks and exits, a random number of them between two looks.
 fn churn(
     linux: &Linux,
     seed: u64,
@@ -44,7 +44,7 @@ fn churn(
     let mut numbers = RandomNumbers(seed);
     let mut pending = VecDeque::new();
     let (findings, _, passes) = run(linux, steps, calls, |_| {
-        // Now and then the CPU that changes things stands still for long.
+        // Sometimes the CPU that forks makes no progress for long, sometimes much.
         let mut writes = [0, 1, 2, 5, 20, 300][numbers.below(6) as usize];
         while writes > 0 {
             let Some((address, _, new)) = pending.pop_front() else {
@@ -64,7 +64,7 @@ fn churn(
 }
 
 #[test]
-fn forks_and_exits_are_no_findings() {
+fn forks_and_exits_give_no_finding() {
     for seed in 1..=rounds(12) {
         let linux = Linux::new(seed % 2 == 0);
         let calls = [6, 25, 80, 400, 10_000][seed as usize % 5];
@@ -75,11 +75,11 @@ fn forks_and_exits_are_no_findings() {
 }
 
 #[test]
-fn a_hidden_process_is_found_among_forks_and_exits() {
+fn hidden_process_is_found_during_churn() {
     for seed in 1..=rounds(12) {
         let linux = Linux::new(seed % 2 == 0);
         let task = linux.spawn("rootkit", 999, None);
-        hide(&linux, task, view::TASKS | view::PID | view::TGID, Leave::Poison);
+        hide(&linux, task, view::TASKS | view::PID | view::TGID, Unlinked::Poison);
         linux.index_remove(task);
         let findings = churn(&linux, seed, 3000, [25, 80, 10_000][seed as usize % 3], &[task]);
         assert!(

@@ -1,12 +1,12 @@
-//! Memory with errors: no walk crashes, none goes on for ever, and no repair is malformed.
+//! Damaged memory: no walk crashes, every walk ends, and no repair is malformed.
 
 use super::*;
 use crate::fake::{rounds, RandomNumbers};
 
-/// A slice that counts.
-struct Counted(u64);
+/// A budget that never ends and counts its calls.
+struct CountingBudget(u64);
 
-impl Budget for Counted {
+impl Budget for CountingBudget {
     fn spent(&mut self) -> bool {
         self.0 += 1;
         false
@@ -14,7 +14,7 @@ impl Budget for Counted {
 }
 
 #[test]
-fn no_memory_makes_a_pass_stumble() {
+fn damaged_memory_is_survived() {
     let linux = Linux::new(true);
     for number in 3..12 {
         linux.spawn("process", 7 * number, None);
@@ -22,7 +22,7 @@ fn no_memory_makes_a_pass_stumble() {
     let leader = linux.spawn("leader", 200, None);
     linux.spawn("thread", 201, Some(leader));
     let hidden = linux.spawn("hidden", 202, None);
-    hide(&linux, hidden, view::TASKS | view::PID, Leave::Stale);
+    hide(&linux, hidden, view::TASKS | view::PID, Unlinked::Stale);
     let profile = Profile::decode(&linux.profile).unwrap();
     let kernel = Kernel::new(&profile, &linux.memory);
     let used = linux.used();
@@ -36,12 +36,12 @@ fn no_memory_makes_a_pass_stumble() {
             used[1].0 + at - used[0].1
         }
     };
-    // Most mutations hit words that hold something; errors in unused ones are not seen.
+    // Most mutations hit words in use; errors in unused ones have no effect.
     let full: Vec<u64> = (0..total / 8)
         .map(|i| if 8 * i < used[0].1 { used[0].0 + 8 * i } else { used[1].0 + 8 * i - used[0].1 })
         .filter(|at| linux.memory.get(*at) != 0)
         .collect();
-    let (mut most, mut reported) = (0, 0u64);
+    let (mut max_calls, mut reported) = (0, 0u64);
     for _ in 0..rounds(1500) {
         let mut undo = Vec::new();
         for _ in 0..=numbers.below(6) {
@@ -65,7 +65,7 @@ fn no_memory_makes_a_pass_stumble() {
             linux.memory.set(at, new);
         }
         let mut tasks = TaskCheck::new(&profile).unwrap();
-        let mut budget = Counted(0);
+        let mut budget = CountingBudget(0);
         for _ in 0..5 {
             let mut found = |finding: Finding| {
                 reported += 1;
@@ -82,12 +82,12 @@ fn no_memory_makes_a_pass_stumble() {
             let step = tasks.step(&kernel, &mut budget, &mut found, &mut 0);
             assert_ne!(step, Step::Spent);
         }
-        most = most.max(budget.0);
+        max_calls = max_calls.max(budget.0);
         for (at, old) in undo.into_iter().rev() {
             linux.memory.set(at, old);
         }
     }
     assert!(reported > 0);
     // Five passes, each bounded.
-    assert!(most < 5 * 16 * (MAX_TASKS as u64 + 1000), "{most}");
+    assert!(max_calls < 5 * 16 * (MAX_TASKS as u64 + 1000), "{max_calls}");
 }

@@ -1,4 +1,4 @@
-//! A small Linux in fake memory: tasks in all the structures where Linux keeps them.
+//! A small Linux in fake memory: tasks in all structures where Linux keeps them.
 
 mod lifecycle;
 mod offsets;
@@ -10,18 +10,18 @@ use std::vec::Vec;
 
 pub use offsets::*;
 
-/// How a node is taken out of its list.
+/// The state of a node after it was unlinked.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Leave {
-    /// `list_del`: poison stays behind.
+pub enum Unlinked {
+    /// `list_del`: poisoned pointers.
     Poison,
     /// `list_del_init`: the node points to itself.
     Alone,
-    /// The node still points to its neighbours.
+    /// Still pointing to its neighbours.
     Stale,
 }
 
-pub const LEAVES: [Leave; 3] = [Leave::Poison, Leave::Alone, Leave::Stale];
+pub const UNLINKED_STATES: [Unlinked; 3] = [Unlinked::Poison, Unlinked::Alone, Unlinked::Stale];
 
 pub struct Linux {
     pub memory: FakeMemory,
@@ -31,14 +31,14 @@ pub struct Linux {
     clock: Cell<u64>,
     free: RefCell<Vec<u64>>,
     sets: Vec<u64>,
-    /// Every live task that was made here.
+    /// All live tasks.
     pub live: RefCell<Vec<u64>>,
-    /// Writes (address, old value, new value) since it was set.
+    /// The writes (address, old value, new value) since it was set to `Some`.
     pub log: RefCell<Option<Vec<(u64, u64, u64)>>>,
 }
 
 impl Linux {
-    /// With process 1 and kernel thread 2; `ring`: as before 6.7, with `thread_group`.
+    /// A system with process 1 and kernel thread 2; `ring`: with `thread_group`, as before 6.7.
     pub fn new(ring: bool) -> Self {
         let symbols = [
             (TEXT, b'T', "_text"),
@@ -66,10 +66,10 @@ impl Linux {
             log: RefCell::default(),
         };
         linux.empty(INIT_TASK + TASKS);
-        // What lies behind pidmap_lock in its word is somebody else's.
+        // The other half of each lock's word holds unrelated data.
         linux.put32(PIDMAP_LOCK + 4, 0x1234_5678);
         linux.put32(CSS_SET_LOCK - 4, 0x8765_4321);
-        // An index of two levels: numbers below 4096.
+        // An index of two levels: PIDs below 4096.
         let top = linux.alloc(576);
         linux.put(top, 6);
         linux.put(top + MARKS, u64::MAX);
@@ -93,7 +93,7 @@ impl Linux {
         at
     }
 
-    /// The bytes that are in use, as physical addresses.
+    /// The memory in use: physical start and length.
     pub fn used(&self) -> [(u64, u64); 2] {
         [(physical(TEXT), 0x4000), (0x20_0000, self.next.get() - DIRECT - 0x20_0000)]
     }
@@ -132,17 +132,17 @@ impl Linux {
         self.put(head + 8, node);
     }
 
-    pub fn list_del(&self, node: u64, leave: Leave) {
+    pub fn list_del(&self, node: u64, unlinked: Unlinked) {
         let (next, prev) = (self.get(node), self.get(node + 8));
         self.put(next + 8, prev);
         self.put(prev, next);
-        match leave {
-            Leave::Poison => {
+        match unlinked {
+            Unlinked::Poison => {
                 self.put(node, 0xdead_0000_0000_0100);
                 self.put(node + 8, 0xdead_0000_0000_0122);
             }
-            Leave::Alone => self.empty(node),
-            Leave::Stale => {}
+            Unlinked::Alone => self.empty(node),
+            Unlinked::Stale => {}
         }
     }
 
@@ -156,23 +156,23 @@ impl Linux {
         self.put(head, node);
     }
 
-    pub fn hash_del(&self, node: u64, leave: Leave) {
+    pub fn hash_del(&self, node: u64, unlinked: Unlinked) {
         let (next, link) = (self.get(node), self.get(node + 8));
         self.put(link, next);
         if next != 0 {
             self.put(next + 8, link);
         }
-        match leave {
-            Leave::Poison => self.put(node + 8, 0xdead_0000_0000_0122),
-            Leave::Alone => {
+        match unlinked {
+            Unlinked::Poison => self.put(node + 8, 0xdead_0000_0000_0122),
+            Unlinked::Alone => {
                 self.put(node, 0);
                 self.put(node + 8, 0);
             }
-            Leave::Stale => {}
+            Unlinked::Stale => {}
         }
     }
 
-    /// The node and the slot of a number.
+    /// The index node and the slot of a PID.
     pub fn slot(&self, number: u32) -> (u64, u64) {
         let top = self.get(INIT_PID_NS + 24) - 2;
         let link = top + SLOTS + u64::from(number >> 6) * 8;

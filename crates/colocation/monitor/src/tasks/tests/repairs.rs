@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// One finding, of this task, whose repairs put everything right.
+/// Expects findings for `task` only, whose repairs restore everything.
 fn expect_one(linux: &Linux, task: u64, what: &str, missing: &str) {
     let findings = find(linux);
     let first = findings.first().unwrap_or_else(|| panic!("nothing found: {missing}"));
@@ -14,14 +14,14 @@ fn expect_one(linux: &Linux, task: u64, what: &str, missing: &str) {
 }
 
 #[test]
-fn a_process_that_left_views_is_found_and_put_back() {
-    // One of these must still have it: nothing leads to a process's own list of threads but the process.
+fn hidden_process_is_found_and_repaired() {
+    // At least one of these must remain: only the process itself leads to its thread list.
     let reach = view::TASKS | view::PID | view::TGID | view::CGROUP;
     let all = reach | view::THREADS;
-    for leave in LEAVES {
+    for unlinked in UNLINKED_STATES {
         for views in (1..=all).filter(|views| views & !all == 0 && views & reach != reach) {
             let (linux, [alone, ..]) = system(true);
-            hide(&linux, alone, views, leave);
+            hide(&linux, alone, views, unlinked);
             expect_one(
                 &linux,
                 alone,
@@ -33,15 +33,15 @@ fn a_process_that_left_views_is_found_and_put_back() {
 }
 
 #[test]
-fn a_thread_that_left_views_is_found_and_put_back() {
-    for leave in LEAVES {
+fn hidden_thread_is_found_and_repaired() {
+    for unlinked in UNLINKED_STATES {
         for ring in [false, true] {
             let ring_view = if ring { view::GROUP } else { 0 };
             let all = view::THREADS | ring_view | view::PID | view::CGROUP;
             for views in (1..=all).filter(|views| views & !all == 0 && *views != all) {
                 let (linux, [.., thread, last]) = system(ring);
                 for task in [thread, last] {
-                    hide(&linux, task, views, leave);
+                    hide(&linux, task, views, unlinked);
                     expect_one(
                         &linux,
                         task,
@@ -55,19 +55,19 @@ fn a_thread_that_left_views_is_found_and_put_back() {
 }
 
 #[test]
-fn a_kernel_thread_and_a_process_with_threads_are_named_as_such() {
+fn findings_name_the_kind_of_task() {
     let (linux, [_, leader, thread, _]) = system(true);
     let kthreadd = linux.live.borrow()[1];
-    hide(&linux, kthreadd, view::TASKS, Leave::Poison);
+    hide(&linux, kthreadd, view::TASKS, Unlinked::Poison);
     expect_one(&linux, kthreadd, "hidden kernel thread", "in the process list");
-    hide(&linux, leader, view::TASKS | view::PID | view::TGID, Leave::Poison);
+    hide(&linux, leader, view::TASKS | view::PID | view::TGID, Unlinked::Poison);
     expect_one(
         &linux,
         leader,
         "hidden process",
         "in the process list, the PID index, its PID's process list",
     );
-    hide(&linux, thread, view::THREADS, Leave::Poison);
+    hide(&linux, thread, view::THREADS, Unlinked::Poison);
     let findings = find(&linux);
     assert_eq!(findings[0].symbol, "thread, tid 701 of leader, pid 700");
     assert_eq!(findings[0].owner, "nobody");
@@ -78,10 +78,10 @@ fn a_kernel_thread_and_a_process_with_threads_are_named_as_such() {
 }
 
 #[test]
-fn a_number_taken_out_of_the_index_is_put_back() {
+fn pid_is_put_back_into_the_index() {
     for (number, counted) in [(64, true), (64, false), (3, true), (70, true)] {
         let (linux, _) = system(false);
-        // RandomNumbers 64 to 127 are all in use: their node has nothing free, and its parent says so.
+        // PIDs 64 to 127 are all in use: their node has no free slot, and its parent's mark says so.
         for number in 65..128 {
             linux.spawn("more", number, None);
         }
@@ -92,7 +92,7 @@ fn a_number_taken_out_of_the_index_is_put_back() {
             .iter()
             .find(|task| linux.get32(**task + linux::PID) == number)
             .unwrap();
-        hide(&linux, task, view::TASKS | view::PID | view::TGID, Leave::Poison);
+        hide(&linux, task, view::TASKS | view::PID | view::TGID, Unlinked::Poison);
         if counted {
             linux.index_remove(task);
         } else {
@@ -104,10 +104,10 @@ fn a_number_taken_out_of_the_index_is_put_back() {
 }
 
 #[test]
-fn a_number_that_is_gone_is_reported_and_what_can_be_is_repaired() {
-    // The index's node is gone with its last number.
+fn lost_pid_is_reported_and_partly_repaired() {
+    // The index's node was freed with its last PID.
     let (linux, [_, leader, thread, last]) = system(false);
-    hide(&linux, leader, view::TASKS, Leave::Poison);
+    hide(&linux, leader, view::TASKS, Unlinked::Poison);
     let (node, _) = linux.slot(700);
     linux.put(linux.get(node + 8) + 40 + 8 * (700 >> 6), 0);
     let findings = find(&linux);
@@ -117,24 +117,24 @@ fn a_number_that_is_gone_is_reported_and_what_can_be_is_repaired() {
     let of_leader = findings.iter().find(|finding| finding.address == leader).unwrap();
     assert_eq!(of_leader.repairs.len(), 1);
     linux.apply_all(of_leader);
-    // The number was given to another process.
+    // The PID was given to another process.
     let (linux, [alone, ..]) = system(false);
     let pid = linux.get(alone + linux::THREAD_PID);
-    hide(&linux, alone, view::TASKS | view::PID | view::TGID, Leave::Poison);
+    hide(&linux, alone, view::TASKS | view::PID | view::TGID, Unlinked::Poison);
     linux.index_remove(alone);
     linux.spawn("other", 64, None);
-    // It could be what a fork has copied, until it is seen to run.
+    // Until it is seen to run, it could be the copy made by a fork.
     assert_eq!(find(&linux), vec![]);
     let (findings, ..) =
         run(&linux, 60, 100_000, |step| linux.put(alone + linux::RUN_TIME, step.into()));
     assert!(findings[0].address == alone && findings[0].repairs.len() == 1);
-    // So was the structure.
+    // The structure was freed, too.
     linux.put32(pid, 0);
     linux.apply_all(&findings[0]);
 }
 
 #[test]
-fn links_that_were_bent_one_way_are_bent_back() {
+fn one_sided_unlink_is_repaired() {
     let (linux, [alone, ..]) = system(false);
     let node = alone + linux::TASKS;
     let (next, prev) = (linux.get(node), linux.get(node + 8));

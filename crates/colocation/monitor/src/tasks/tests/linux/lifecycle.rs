@@ -9,7 +9,7 @@ impl Linux {
         self.put32(lock, 0);
     }
 
-    /// A fork, in the order of `copy_process`; every write is in the log. Number 0: it fails.
+    /// A fork, with its writes in the order of `copy_process`. PID 0: the fork fails.
     pub fn spawn(&self, name: &str, number: u32, leader: Option<u64>) -> u64 {
         let reused = self.free.borrow_mut().pop();
         let task = reused.unwrap_or_else(|| self.alloc(TASK_BYTES));
@@ -17,13 +17,12 @@ impl Linux {
         let leads = leader.is_none();
         let leader = leader.unwrap_or(task);
         self.clock.set(self.clock.get() + 1);
-        // The copy of whoever forks, word by word, before anything in it is made its own.
+        // A word-by-word copy of the parent, before any member is initialized.
         let parent = self.live.borrow().last().copied().unwrap_or(INIT_TASK);
         for word in (0..TASK_BYTES).step_by(8) {
             self.put(task + word, self.get(parent + word));
         }
         if number == 0 {
-            // It fails.
             self.put32(task + STATE, 0x80);
             self.free.borrow_mut().push(task);
             return 0;
@@ -67,13 +66,13 @@ impl Linux {
         task
     }
 
-    /// An exit, in the order of `do_exit` and `release_task`.
+    /// An exit, with its writes in the order of `do_exit` and `release_task`.
     pub fn exit(&self, task: u64) {
         let leads = self.get(task + LEADER) == task;
         self.put(task + RUN_TIME, self.get(task + RUN_TIME) + 1);
         self.put32(task + FLAGS, self.get32(task + FLAGS) | 4);
         self.locked(CSS_SET_LOCK, || {
-            self.list_del(task + CG_LIST, Leave::Alone);
+            self.list_del(task + CG_LIST, Unlinked::Alone);
             if leads {
                 self.list_add_tail(task + CG_LIST, self.get(task + CGROUPS) + DYING);
             }
@@ -81,19 +80,19 @@ impl Linux {
         self.put32(task + EXIT_STATE, 0x20);
         self.put32(task + EXIT_STATE, 0x10);
         if leads {
-            self.locked(CSS_SET_LOCK, || self.list_del(task + CG_LIST, Leave::Alone));
+            self.locked(CSS_SET_LOCK, || self.list_del(task + CG_LIST, Unlinked::Alone));
         }
         self.put(task + RUN_TIME, self.get(task + RUN_TIME) + 1);
         self.locked(TASKLIST_LOCK, || {
-            self.hash_del(task + LINKS, Leave::Poison);
+            self.hash_del(task + LINKS, Unlinked::Poison);
             if leads {
-                self.hash_del(task + LINKS + 16, Leave::Poison);
-                self.list_del(task + TASKS, Leave::Stale);
+                self.hash_del(task + LINKS + 16, Unlinked::Poison);
+                self.list_del(task + TASKS, Unlinked::Stale);
                 self.put(task + TASKS + 8, 0xdead_0000_0000_0122);
             } else if self.ring {
-                self.list_del(task + THREAD_GROUP, Leave::Stale);
+                self.list_del(task + THREAD_GROUP, Unlinked::Stale);
             }
-            self.list_del(task + THREAD_NODE, Leave::Stale);
+            self.list_del(task + THREAD_NODE, Unlinked::Stale);
             self.locked(PIDMAP_LOCK, || self.index_remove(task));
             self.put32(self.get(task + THREAD_PID), 0);
             self.put(task + THREAD_PID, 0);

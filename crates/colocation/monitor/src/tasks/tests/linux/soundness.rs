@@ -4,7 +4,7 @@ use super::*;
 use crate::finding::{Finding, Repair};
 
 impl Linux {
-    /// Does what the layer does with a transaction.
+    /// Runs a transaction as the layer does; false if a word has changed.
     pub fn apply(&self, repair: &Repair) -> bool {
         assert!((1..=16).contains(&repair.words.len()));
         let good = repair.words.iter().all(|word| self.memory.get(word.address) == word.expected);
@@ -20,7 +20,7 @@ impl Linux {
         }
     }
 
-    /// Nodes of a circular list, which must be sound.
+    /// The nodes of a circular list, which must be consistent.
     fn list(&self, head: u64) -> Vec<u64> {
         let (mut nodes, mut at) = (Vec::new(), head);
         loop {
@@ -35,7 +35,7 @@ impl Linux {
         }
     }
 
-    /// Every live task is in every structure, and the structures are sound.
+    /// Asserts that every live task is in every structure, and that the structures are consistent.
     pub fn check_sound(&self) {
         let live = self.live.borrow();
         let tasks = self.list(INIT_TASK + TASKS);
