@@ -1,13 +1,14 @@
-//! A unikernel that uses, and misuses, everything the tender offers. Its first argument is the name of a case; what
-//! is expected of each stands in `tests/unikernel/cases.txt`.
+//! A unikernel that uses and misuses everything the tender offers. Its first argument is the name of a case;
+//! `tests/unikernel/cases.txt` has the expected result of each.
 //!
-//! | module | what it does |
+//! | module | cases |
 //! |---|---|
-//! | [`good`] | cases that end with status 0, or what they say |
-//! | [`hostile`] | cases that crash, or try to |
-//! | [`meet`] | cases of guests that different commands run, and of host programs |
-//! | [`peers`] | cases of several guests |
-//! | [`threads`] | cases of guests that spawn others |
+//! | [`good`] | valid uses: status 0, or the status that the case asks for |
+//! | [`hostile`] | crashes, and attempts at them |
+//! | [`meet`] | guests of different commands, and host programs |
+//! | [`peers`] | several guests |
+//! | [`threads`] | guests that spawn others |
+//! | [`crowd`] | threads in a group that several commands share |
 //! | [`devices`] | disks and networks |
 //! | [`rings`] | hostile queues |
 #![no_std]
@@ -28,13 +29,13 @@ use kyozon_unikernel::{arguments, main, println};
 
 main!(run);
 
-/// A case: its name, and what it does.
+/// A case: its name and its function.
 type Case = (&'static str, fn());
 
 fn run() -> u8 {
     let mut words = arguments::strings();
     let Some(name) = words.next() else {
-        println!("a case is the first argument");
+        println!("the first argument must be the name of a case");
         return 2;
     };
     if name == "status" {
