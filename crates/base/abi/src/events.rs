@@ -1,30 +1,38 @@
-//! The event ring: whoever runs beside Linux writes, whoever wants to know reads.
+//! The event ring: what the cokernel and the layer report.
 //!
-//! One writer, readers that it does not wait for, records of one size. A reader that is too slow loses the oldest records
-//! and learns how many from the gap in [`EventRecord::sequence`]. A reader never writes to the ring, so that Linux can be
-//! given it read-only. The crate `kyozon-channel` is both sides of it.
+//! **Sides.** One writer: the layer, for itself and for the cokernel; in mode vmm the hypervisor. Any number of
+//! readers, such as the `kyozon` command. The crate `kyozon-channel` implements both sides.
+//!
+//! **Version.** [`EVENTS_VERSION`], in [`EventRing::version`]; a reader checks it before it reads anything else.
+//!
+//! **When to bump it.** Add 1 when a size, an offset, a constant's value or the meaning of a field changes. New wording
+//! or a renamed item does not change the version.
+//!
+//! Records have one size, and the writer does not wait for readers. A reader that is too slow loses the oldest records;
+//! the gap in [`EventRecord::sequence`] shows how many. A reader never writes to the ring, so Linux can have it mapped
+//! read-only.
 
 use crate::assert_size;
 use core::mem::offset_of;
 
-/// Version of everything in this module.
+/// Version of this interface.
 pub const EVENTS_VERSION: u32 = 1;
 
 /// Bytes of text in one record.
 pub const EVENT_TEXT_BYTES: usize = 216;
 
-/// [`EventRecord::kind`]: a line for people.
+/// [`EventRecord::kind`]: a message for the operator.
 pub const EVENT_NOTE: u32 = 1;
-/// [`EventRecord::kind`]: tampering was found.
+/// [`EventRecord::kind`]: the monitor found tampering.
 pub const EVENT_FINDING: u32 = 2;
-/// [`EventRecord::kind`]: tampering was undone.
+/// [`EventRecord::kind`]: the monitor repaired tampering.
 pub const EVENT_REPAIR: u32 = 3;
 /// [`EventRecord::kind`]: the cokernel or one of its tasks was stopped.
 pub const EVENT_FAULT: u32 = 4;
-/// [`EventRecord::kind`]: an attempt of Linux against the cokernel was stopped.
+/// [`EventRecord::kind`]: nested paging stopped an attempt of Linux against the cokernel.
 pub const EVENT_WALL: u32 = 5;
 
-/// Most checks that [`EventRing::checks`] tells of.
+/// Number of entries in [`EventRing::checks`].
 pub const MAX_CHECKS: usize = 8;
 /// Offset of the first record from the start of the ring's memory.
 pub const RECORDS_OFFSET: u64 = 4096;
@@ -33,27 +41,27 @@ pub const RECORDS_OFFSET: u64 = 4096;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckStatus {
-    /// Its name, UTF-8, padded with zeros; empty where there is no such check.
+    /// Name, UTF-8, padded with zeros; empty if the check does not exist.
     pub name: [u8; 32],
-    /// Odd while the rest is written: a reader reads again.
+    /// Odd while the writer changes the other fields: a reader reads again.
     pub sequence: u64,
-    /// Complete passes.
+    /// Number of complete passes.
     pub passes: u64,
-    /// Findings that were reported.
+    /// Number of findings that were reported.
     pub findings: u64,
-    /// Findings that were undone.
+    /// Number of findings that were repaired.
     pub repairs: u64,
-    /// Times that a look was put off because Linux was changing what was looked at.
+    /// Number of times that the check was postponed because Linux was changing what it reads.
     pub retries: u64,
-    /// Time-stamp counter ticks that the last complete pass took of the CPU.
+    /// CPU time of the last complete pass, in time-stamp counter ticks.
     pub pass_tsc: u64,
-    /// Time-stamp counter ticks that all of it took.
+    /// CPU time of all passes, in time-stamp counter ticks.
     pub total_tsc: u64,
     /// Time-stamp counter at the end of the last complete pass.
     pub last_tsc: u64,
-    /// Things (tasks, pages) that the last complete pass looked at.
+    /// Number of items (tasks, pages) that the last complete pass read.
     pub items: u64,
-    /// Must be zero.
+    /// Zero.
     pub reserved: [u64; 3],
 }
 assert_size!(CheckStatus, 128);
@@ -127,23 +135,23 @@ const _: () = {
     assert!(offset_of!(CheckStatus, last_tsc) == 88 && offset_of!(CheckStatus, items) == 96);
 };
 
-/// Start of the ring's memory; the records follow at byte [`RECORDS_OFFSET`].
+/// Start of the ring's memory. The records follow at byte [`RECORDS_OFFSET`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRing {
-    /// [`EVENTS_VERSION`]; 0 once the cokernel is unloaded: a reader's mapping lives longer.
+    /// [`EVENTS_VERSION`]; 0 once the cokernel is unloaded, because a reader's mapping outlives the cokernel.
     pub version: u32,
-    /// Records in the ring, a power of two.
+    /// Number of records in the ring, a power of two.
     pub records: u32,
     /// Sequence number of the next record to be written: record `n` lies in slot `n % records`.
     pub next: u64,
-    /// Time-stamp counter ticks in a millisecond.
+    /// Time-stamp counter ticks per millisecond.
     pub tsc_khz: u64,
-    /// Time-stamp counter when the ring was made, just before the cokernel's first tick.
+    /// Time-stamp counter when the ring was created, just before the cokernel's first tick.
     pub loaded_tsc: u64,
-    /// Must be zero.
+    /// Zero.
     pub reserved: [u64; 4],
-    /// One for each check of the monitor.
+    /// Status of the monitor's checks.
     pub checks: [CheckStatus; MAX_CHECKS],
 }
 assert_size!(EventRing, 64 + 128 * MAX_CHECKS);
@@ -152,19 +160,19 @@ assert_size!(EventRing, 64 + 128 * MAX_CHECKS);
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventRecord {
-    /// Number of this record, from 0. Written last; a reader that sees another number than it expects reads again.
+    /// Number of this record, from 0. It is written last: a reader that finds a number it does not expect reads again.
     pub sequence: u64,
-    /// Time-stamp counter.
+    /// Time-stamp counter when the record was written.
     pub tsc: u64,
     /// Number of the tick during which it was written.
     pub tick: u64,
     /// `EVENT_*`.
     pub kind: u32,
-    /// Kind-specific number: which check, which vector.
+    /// A number whose meaning depends on `kind`: the index of the check, the vector.
     pub code: u32,
-    /// Bytes used of `text`.
+    /// Number of valid bytes in `text`.
     pub text_bytes: u32,
-    /// 1 where the text goes on in the next record, else 0.
+    /// 1 if the text continues in the next record, else 0.
     pub continues: u32,
     /// The line, without a line feed.
     pub text: [u8; EVENT_TEXT_BYTES],

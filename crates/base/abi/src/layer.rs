@@ -5,8 +5,8 @@
 //! structures of the services. The same structures serve the three modes: *alone* (booted by PVH, no Linux), *none*
 //! (beside Linux without isolation) and *vmm* (beside Linux, behind nested paging).
 //!
-//! **Version.** [`LAYER_VERSION`]. The module checks it in each image's [`ImageHeader`], the layer in [`LayerEntry`],
-//! the cokernel in [`BootBlock`], each before it reads anything else.
+//! **Version.** [`LAYER_VERSION`]. A loader (the module or, in mode alone, the layer) refuses an image whose
+//! [`ImageHeader`] has another version. [`LayerEntry`] and [`BootBlock`] start with it, too.
 //!
 //! **When to bump it.** Add 1 when a size, an offset, a constant's value or the meaning of a field changes. New wording
 //! or a renamed item does not change the version.

@@ -1,32 +1,30 @@
-//! Structures that two sides share.
-//!
-//! One module an interface:
+//! Structures that two sides share, one module per interface.
 //!
 //! | module | one side | other side |
 //! |---|---|---|
-//! | [`layer`] | kernel module, colocation layer | cokernel and task images |
+//! | [`layer`] | kernel module, layer | layer, cokernel and task images |
 //! | [`device`] | kernel module (`/dev/kyozon`) | the `kyozon` command |
-//! | [`events`] | cokernel, layer | whoever reads what the monitor found |
+//! | [`events`] | cokernel and layer | every reader of the event ring |
 //! | [`task`] | microkernel | its user tasks |
 //! | [`unikernel`] | tender | guest |
-//! | [`vmm`] | kernel module, layer | hypervisor |
+//! | [`vmm`] | kernel module, and the layer in the cokernel's guest | hypervisor |
 //!
-//! Besides the interfaces there are two helpers for their bare-metal sides: [`image`] assembles the header of a flat
-//! image, and [`line`] is a line of text in fixed memory.
+//! Two helpers serve the bare-metal sides of these interfaces: [`image`] assembles the header of a flat image, and
+//! [`mod@line`] is a line of text in fixed memory.
 //!
-//! Rules that every module keeps:
+//! Rules for every module:
 //!
-//! 1. `repr(C)`, no padding that the compiler chose, no pointer types, no `bool`, no `usize`: only integers of
-//!    stated width, little endian. A reader that was built by another compiler sees the same bytes.
-//! 2. `VERSION` grows by one whenever the bytes or their meaning change. Each side compares before it
-//!    looks at anything else, and refuses what it does not know.
-//! 3. The size of each structure is asserted where the structure stands.
-//! 4. No behaviour: a structure here has no method that a peer's bytes could drive into a loop or a panic.
+//! 1. Structures are `repr(C)`, have no padding inserted by the compiler, and contain only integers of stated width,
+//!    little endian: no pointer types, no `bool`, no `usize`. A reader built by another compiler sees the same bytes.
+//! 2. `VERSION` grows by one whenever the bytes or their meaning change. Each side compares it before it reads anything
+//!    else, and refuses a version that it does not know.
+//! 3. The size of each structure is asserted next to its definition.
+//! 4. No behaviour: a structure has no method that a peer's bytes could drive into a loop or a panic.
 //!
-//! `include/kyozon/abi.h` is this crate for C, without [`task`]. It is generated, committed, and a test fails when it is stale:
-//! `BLESS=1 cargo test -p kyozon-abi --test header` writes it anew.
+//! `include/kyozon/abi.h` is the same interface for C, without [`task`]. The file is generated and committed, and a
+//! test fails if it is stale: `BLESS=1 cargo test -p kyozon-abi --test header` writes it again.
 //!
-//! This crate must not know who calls it: no dependency, no allocation, no `std`.
+//! This crate must not know its users: no dependency, no allocation, no `std`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -39,7 +37,7 @@ pub mod task;
 pub mod unikernel;
 pub mod vmm;
 
-/// Fails the build when a structure's size is not the one both sides agreed on.
+/// Fails the build if the size of a structure is not the size that both sides agreed on.
 macro_rules! assert_size {
     ($type:ty, $bytes:expr) => {
         const _: () = assert!(

@@ -1,81 +1,92 @@
-//! The microkernel on one side, its user tasks on the other: system calls, where things lie, what a task is told.
+//! The task interface: the microkernel and its user tasks.
 //!
-//! A system call is `int 0x80` with its number in `rax` and arguments in `rdi`, `rsi`, `rdx`. The answer is in `rax`: 0
-//! or more, or one of the errors `E_*`. A call that is not about messages changes no other register.
+//! **Sides.** The microkernel, and the user tasks that it loads: system calls, the address space of a task, and what a
+//! task knows at its start.
 //!
-//! The calls about messages ([`CALL`], [`RECEIVE`], [`REPLY_RECEIVE`], [`REPLY`]) carry a message in registers, the same
-//! on the way in and out:
+//! **Version.** [`TASK_VERSION`], in [`StartInfo`]; a task checks it before it reads anything else.
+//!
+//! **When to bump it.** Add 1 when a size, an offset, a constant's value, or the meaning of a call or a field changes.
+//! New wording or a renamed item does not change the version.
+//!
+//! A system call is `int 0x80` with its number in `rax` and its arguments in `rdi`, `rsi`, `rdx`. The result is in
+//! `rax`: 0 or more, or one of the errors `E_*`. A call that carries no message changes no other register, unless its
+//! description says so.
+//!
+//! The calls [`CALL`], [`RECEIVE`], [`REPLY_RECEIVE`] and [`REPLY`] carry a message in registers, in the same way in
+//! and out:
 //!
 //! | register | in | out |
 //! |---|---|---|
 //! | `rax` | number of the call | 0, or an error |
-//! | `rdi` | handle of the endpoint | badge of the sender; 0 where a reply came |
-//! | `rcx` | what goes with the message, [`TRANSFER_PAGE`] and so on, or 0 | what came with it, or 0 |
+//! | `rdi` | handle of the endpoint | badge of the sender; 0 for a reply |
+//! | `rcx` | transfer to make with the message (`TRANSFER_*`), or 0 | transfer that was received, or 0 |
 //! | `rsi`, `rdx`, `r8`, `r9`, `r10`, `r11` | words 0 to 5 | words 0 to 5 |
 //!
-//! All other registers keep their values; where the answer is an error, the words are undefined.
+//! All other registers keep their values. If the result is an error, the words are undefined.
 //!
-//! Handles are small numbers of the task's own. They name endpoints and notifications, with the rights `HANDLE_*`.
+//! A handle is a small number, private to its task, that names an endpoint or a notification with the rights
+//! `HANDLE_*`.
 
 use crate::assert_size;
 
-/// Version of everything in this module.
+/// Version of this interface.
 pub const TASK_VERSION: u32 = 1;
 
-/// The interrupt vector of system calls.
+/// Interrupt vector of system calls.
 pub const SYSTEM_CALL_VECTOR: u64 = 0x80;
 
-/// [`StartInfo::parameter`] of the monitor: it tells what it finds and repairs nothing. Other bits mean nothing.
+/// [`StartInfo::parameter`] of the monitor: it reports findings and repairs nothing. Other bits have no meaning.
 pub const MONITOR_REPORT_ONLY: u64 = 1;
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Where things lie in a task's address space: all of it in one entry of the level-4 table, but the window.
+// The address space of a task. Everything except the window lies under one entry of the level-4 table.
 
-/// Tasks are linked at this virtual address, static, without relocations.
+/// Virtual address at which tasks are linked, statically and without relocations.
 pub const TASK_BASE: u64 = 0x80_0000_0000;
-/// An image ends below.
+/// End of the address range for images, exclusive.
 pub const TASK_IMAGE_END: u64 = TASK_BASE + (256 << 20);
-/// [`StartInfo`], read-only. Its address is also the first argument of the task's entry.
+/// Address of the [`StartInfo`], read-only. It is also the first argument of the task's entry.
 pub const TASK_INFO: u64 = 0x81_0000_0000;
-/// Top of the stack of the first thread. Stack `n` ends [`TASK_STACK_STRIDE`] bytes lower; below each is nothing.
+/// Top of the first thread's stack. Stack `n` ends `n` times [`TASK_STACK_STRIDE`] bytes lower. The memory between a
+/// stack and the next is not mapped.
 pub const TASK_STACK_TOP: u64 = 0x82_0000_0000;
-/// Bytes from one stack's top to the next one's.
+/// Bytes between the tops of neighbouring stacks.
 pub const TASK_STACK_STRIDE: u64 = 1 << 20;
 /// Bytes of the first thread's stack.
 pub const TASK_STACK_BYTES: u64 = 128 << 10;
 /// Bytes of every other stack.
 pub const THREAD_STACK_BYTES: u64 = 32 << 10;
-/// Pages that come with messages are mapped in these [`TASK_SHARE_BYTES`], where the receiver says.
+/// Start of the share window, where received pages are mapped at addresses that the receiver chooses.
 pub const TASK_SHARE_BASE: u64 = 0x83_0000_0000;
-/// See [`TASK_SHARE_BASE`].
+/// Bytes of the share window.
 pub const TASK_SHARE_BYTES: u64 = 2 << 20;
-/// The loader's data, read-only.
+/// The operator's data, read-only.
 pub const TASK_DATA_BASE: u64 = 0x84_0000_0000;
 /// The heap.
 pub const TASK_HEAP_BASE: u64 = 0x88_0000_0000;
-/// Linux's physical address `p` is readable at `TASK_WINDOW_BASE + p`, where `p` is in the [`crate::layer::Window`].
+/// Linux's physical address `p` can be read at `TASK_WINDOW_BASE + p` if `p` is in the [`crate::layer::Window`].
 pub const TASK_WINDOW_BASE: u64 = 0x6000_0000_0000;
-/// Physical addresses from here on are not in a task's window.
+/// Bytes of a task's window. It does not show higher physical addresses.
 pub const TASK_WINDOW_BYTES: u64 = 0x2000_0000_0000;
 
-/// Threads of a task, at most.
+/// Maximum number of threads of a task.
 pub const TASK_THREADS: u64 = 4;
-/// Handles of a task are 0 to this, exclusive.
+/// Maximum number of handles of a task. Handles are numbers below it.
 pub const TASK_HANDLES: u64 = 32;
-/// Endpoints and notifications, each, that a task may create.
+/// Maximum number of endpoints, and of notifications, that a task may create.
 pub const TASK_OBJECTS: u64 = 8;
 
-/// Handle at the start, of every task: an endpoint of its own, to receive, send and mint.
+/// Handle that every task has at its start: an endpoint of its own, to receive, send and mint.
 pub const HANDLE_OWN: u64 = 0;
-/// Handle `HANDLE_TASKS + n` at the start. Task 0: to send to [`HANDLE_OWN`] of task `n`. Other tasks: only for `n` = 0,
-/// with the badge `n` of the sender.
+/// Handle `HANDLE_TASKS + n` at the start. In task 0: may send to the [`HANDLE_OWN`] of task `n`. In task `m`: exists
+/// only for `n` = 0, and may send to the [`HANDLE_OWN`] of task 0 with the badge `m`.
 pub const HANDLE_TASKS: u64 = 1;
 
-/// May send to an endpoint, signal a notification.
+/// The holder may send to the endpoint, or signal the notification.
 pub const HANDLE_SEND: u64 = 1;
-/// May receive from an endpoint, wait for a notification.
+/// The holder may receive from the endpoint, or wait for the notification.
 pub const HANDLE_RECEIVE: u64 = 2;
-/// May make more handles of an endpoint, with badges of the caller's choice.
+/// The holder may make more handles of the endpoint, with badges of its choice.
 pub const HANDLE_MINT: u64 = 4;
 
 /// [`StartInfo::rights`]: the calls that reach Linux or the operator: [`REPORT`], [`PUBLISH`], [`REPAIR`], [`WINDOW`].
@@ -85,7 +96,7 @@ pub const RIGHT_TICK: u64 = 2;
 /// [`StartInfo::rights`]: [`FAULT_HANDLER`] and [`STOP`] for other tasks; [`GIVE_RIGHTS`].
 pub const RIGHT_MANAGE: u64 = 4;
 
-/// What a task is told at its start.
+/// What a task knows at its start.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StartInfo {
@@ -95,29 +106,29 @@ pub struct StartInfo {
     pub mode: u32,
     /// Number of this task, from 0.
     pub task: u32,
-    /// How many tasks there are.
+    /// Number of tasks.
     pub tasks: u32,
-    /// `RIGHT_*`.
+    /// `RIGHT_*` at the start.
     pub rights: u64,
-    /// Time-stamp counter ticks in a millisecond.
+    /// Time-stamp counter ticks per millisecond.
     pub tsc_khz: u64,
-    /// Ticks a second.
+    /// Ticks per second.
     pub tick_hz: u32,
-    /// Microseconds that one stop of Linux may last.
+    /// Microseconds that one trip may take.
     pub budget_us: u32,
-    /// The loader's number.
+    /// The operator's parameter.
     pub parameter: u64,
-    /// The loader's data, unchecked: address and bytes; 0 bytes for none, and for every task but the first.
+    /// Address of the operator's data, which nobody has checked. Only the first task has it.
     pub data: u64,
-    /// See `data`.
+    /// Bytes of `data`, 0 for none.
     pub data_bytes: u64,
-    /// The heap: address and bytes.
+    /// Address of the heap.
     pub heap: u64,
-    /// See `heap`.
+    /// Bytes of the heap.
     pub heap_bytes: u64,
-    /// Highest priority that a thread of this task may have.
+    /// Maximum priority of a thread of this task.
     pub max_priority: u64,
-    /// Must be zero.
+    /// Zero.
     pub reserved: u64,
 }
 assert_size!(StartInfo, 96);
@@ -127,83 +138,84 @@ assert_size!(StartInfo, 96);
 
 /// Sends a message and waits for the reply. Needs [`HANDLE_SEND`].
 pub const CALL: u64 = 1;
-/// Waits for a message. Whoever still waits for a reply gets [`E_GONE`]. Needs [`HANDLE_RECEIVE`].
+/// Waits for a message. A caller that still waits for this thread's reply gets [`E_GONE`]. Needs [`HANDLE_RECEIVE`].
 pub const RECEIVE: u64 = 2;
 /// Replies to the sender of the last message, if it still waits, and waits for the next. Needs [`HANDLE_RECEIVE`].
 pub const REPLY_RECEIVE: u64 = 3;
-/// Replies to the sender of the last message. No handle is looked at.
+/// Replies to the sender of the last message. The kernel ignores the handle.
 pub const REPLY: u64 = 4;
-/// `rdi`: what the thread takes with its next message: a page of the share window where it wants a page, plus
-/// [`ACCEPT_HANDLE`] where it takes a handle. 0: nothing, as at the start. It holds for one transfer.
+/// `rdi`: what the thread accepts with its next message: the address of a page in the share window to accept a page
+/// there, plus [`ACCEPT_HANDLE`] to accept a handle; 0 for nothing, as at the start. It is valid for one transfer.
 pub const ACCEPT: u64 = 5;
-/// `rdi`: a page of the share window whose mapping goes.
+/// `rdi`: address of a page in the share window, which is unmapped.
 pub const UNMAP: u64 = 6;
 
-/// [`ACCEPT`]: a handle may come.
+/// [`ACCEPT`]: accepts a handle.
 pub const ACCEPT_HANDLE: u64 = 1;
 
-/// In `rcx`, low bits: a page is shared. The other bits: its address, and [`TRANSFER_WRITE`].
+/// In the low bits of `rcx`: share a page. The other bits hold its address, and [`TRANSFER_WRITE`].
 pub const TRANSFER_PAGE: u64 = 1;
-/// In `rcx`, low bits: a page goes from the sender to the receiver.
+/// In the low bits of `rcx`: move a page from the sender to the receiver.
 pub const TRANSFER_GRANT: u64 = 2;
-/// In `rcx`, low bits: a copy of a handle, which is in bits 12 to 31; [`TRANSFER_RIGHTS`] says what stays of its rights.
+/// In the low bits of `rcx`: copy the handle in bits 12 to 31, with the rights in the mask at [`TRANSFER_RIGHTS`].
 pub const TRANSFER_HANDLE: u64 = 3;
-/// Which bits of `rcx` say what is transferred.
+/// Mask of the bits of `rcx` that hold the kind of transfer.
 pub const TRANSFER_KIND: u64 = 3;
-/// The receiver may write to the page. The sender must be able to.
+/// The receiver may write to the page. The sender must be able to write to it, too.
 pub const TRANSFER_WRITE: u64 = 4;
-/// Shift of the mask of rights, `HANDLE_*`, of a transferred handle.
+/// Shift of the mask of rights, `HANDLE_*`, that a transferred handle keeps.
 pub const TRANSFER_RIGHTS: u64 = 4;
 
-/// Set in the badge of a message that the kernel sent for a thread that faulted; bits 0 to 15 are the task.
+/// Set in the badge of a message that the kernel sends for a thread that faulted. Bits 0 to 15 are the task. The words
+/// are vector, error code, rip, cr2, rsp, and the number of the thread in its task.
 pub const BADGE_FAULT: u64 = 1 << 63;
-/// First word of the reply to a fault: the thread is stopped.
+/// First word of the reply to a fault: stop the thread.
 pub const FAULT_STOP: u64 = 0;
-/// First word of the reply to a fault: the thread goes on where it was; where word 1 is not zero, at that address.
+/// First word of the reply to a fault: resume the thread where it was or, if word 1 is not 0, at that address.
 pub const FAULT_RESUME: u64 = 1;
-// Words of a fault's message: vector, error code, rip, cr2, rsp, and the number of the thread in its task.
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Notifications: 64 bits that are set by one side and taken by the other.
+// Notifications: 64 bits that one side sets and the other takes.
 
 /// `rdi`: handle, `rsi`: bits to set. Never waits. Needs [`HANDLE_SEND`].
 pub const SIGNAL: u64 = 8;
-/// `rdi`: handle. Waits until a bit is set, takes all; `rsi` is set to them. Needs [`HANDLE_RECEIVE`].
+/// `rdi`: handle. Waits until a bit is set, and takes all bits to `rsi`. Needs [`HANDLE_RECEIVE`].
 pub const WAIT: u64 = 9;
-/// `rdi`: handle. Takes all bits, also none; `rsi` is set to them. Needs [`HANDLE_RECEIVE`].
+/// `rdi`: handle. Takes all bits to `rsi`, even if none is set. Needs [`HANDLE_RECEIVE`].
 pub const POLL: u64 = 10;
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Objects, threads, tasks
 
-/// Makes an endpoint. The answer is its handle, with all rights and the badge 0.
+/// Creates an endpoint. The result is its handle, with all rights and the badge 0.
 pub const ENDPOINT: u64 = 12;
-/// Makes a notification. The answer is its handle, with [`HANDLE_SEND`] and [`HANDLE_RECEIVE`].
+/// Creates a notification. The result is its handle, with [`HANDLE_SEND`] and [`HANDLE_RECEIVE`].
 pub const NOTIFICATION: u64 = 13;
-/// `rdi`: handle, `rsi`: badge, `rdx`: rights. The answer is another handle of the same endpoint. Needs [`HANDLE_MINT`].
+/// `rdi`: handle, `rsi`: badge, `rdx`: rights. The result is another handle of the same endpoint. Needs
+/// [`HANDLE_MINT`].
 pub const MINT: u64 = 14;
-/// `rdi`: handle, which is free again.
+/// `rdi`: handle to free.
 pub const CLOSE: u64 = 15;
-/// `rdi`: address of the first instruction, `rsi`: its first argument, `rdx`: priority. The answer is the number of the
-/// thread in its task. It gets a stack of its own.
+/// `rdi`: address of the first instruction, `rsi`: its first argument, `rdx`: priority. The result is the number of the
+/// thread in its task. The thread gets a stack of its own.
 pub const THREAD: u64 = 16;
-/// The thread ends. With the last one, so does the task.
+/// Ends the thread. The task ends with its last thread.
 pub const EXIT_THREAD: u64 = 17;
-/// `rdi`: code. The task ends.
+/// `rdi`: code. Ends the task.
 pub const EXIT: u64 = 18;
 /// Lets other threads of the same priority run.
 pub const YIELD: u64 = 19;
-/// `rdi`: priority of the calling thread from now on.
+/// `rdi`: new priority of the calling thread.
 pub const PRIORITY: u64 = 20;
-/// `rdi`: number of a task, `rsi`: handle of an endpoint, or [`NO_HANDLE`]: where faults of its threads go. A task may
-/// do so for itself, another one's with [`RIGHT_MANAGE`]. Needs [`HANDLE_SEND`].
+/// `rdi`: number of a task, `rsi`: handle of the endpoint that receives the faults of its threads, or [`NO_HANDLE`]. A
+/// task may set its own; another task's needs [`RIGHT_MANAGE`]. Needs [`HANDLE_SEND`].
 pub const FAULT_HANDLER: u64 = 21;
-/// `rdi`: number of a task, which ends. Needs [`RIGHT_MANAGE`].
+/// `rdi`: number of the task to end. Needs [`RIGHT_MANAGE`].
 pub const STOP: u64 = 22;
-/// `rdi`: number of a task, `rsi`: `RIGHT_*` of the caller's that it has from now on. Needs [`RIGHT_MANAGE`].
-/// [`StartInfo::rights`] stays what it was.
+/// `rdi`: number of a task, `rsi`: `RIGHT_*` that it has from now on, of those that the caller has. Needs
+/// [`RIGHT_MANAGE`]. [`StartInfo::rights`] keeps its value.
 pub const GIVE_RIGHTS: u64 = 23;
-/// Does nothing.
+/// Does nothing: for measuring a system call.
 pub const NO_OPERATION: u64 = 24;
 
 /// No handle.
@@ -212,39 +224,40 @@ pub const NO_HANDLE: u64 = u64::MAX;
 // ---------------------------------------------------------------------------------------------------------------------
 // Ticks, Linux, the operator
 
-/// Waits for the next tick. `rsi`, `rdx`, `r8` and `r9` are set to the fields of its [`crate::layer::TickEvent`];
-/// `missed` counts every tick since this thread's last. Needs [`RIGHT_TICK`].
+/// Waits for the next tick. Sets `rsi`, `rdx`, `r8` and `r9` to the fields of its [`crate::layer::TickEvent`], where
+/// `missed` counts all ticks since this thread's last one. Needs [`RIGHT_TICK`].
 pub const WAIT_TICK: u64 = 26;
-/// `rdi`: address of a [`crate::layer::Report`], a line of at most [`crate::layer::REPORT_BYTES`]. Needs [`RIGHT_LINUX`].
+/// `rdi`: address of a [`crate::layer::Report`], a line of at most [`crate::layer::REPORT_BYTES`]. Needs
+/// [`RIGHT_LINUX`].
 pub const REPORT: u64 = 27;
-/// `rdi`: number of the check, `rsi`: address of a [`crate::events::CheckStatus`]. Needs [`RIGHT_LINUX`].
+/// `rdi`: index of the check, `rsi`: address of a [`crate::events::CheckStatus`]. Needs [`RIGHT_LINUX`].
 pub const PUBLISH: u64 = 28;
-/// `rdi`: address of a [`crate::layer::RepairRequest`]. The answer is minus `REPAIR_*` of [`crate::layer`], so 0 or
-/// more, where the layer was asked. Needs [`RIGHT_LINUX`].
+/// `rdi`: address of a [`crate::layer::RepairRequest`]. If the kernel asked the layer, the result is minus the layer's
+/// `REPAIR_*`, so 0 or more. Needs [`RIGHT_LINUX`].
 pub const REPAIR: u64 = 29;
-/// `rdi`: address of a [`crate::layer::Window`]. Needs [`RIGHT_LINUX`].
+/// `rdi`: address of a [`crate::layer::Window`] that the kernel fills in. Needs [`RIGHT_LINUX`].
 pub const WINDOW: u64 = 30;
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Errors
 
-/// There is no such call.
+/// The call does not exist.
 pub const E_CALL: i64 = -1;
-/// There is no such handle, or it is of another kind.
+/// The handle does not exist, or is of another kind.
 pub const E_HANDLE: i64 = -2;
-/// The handle or the task has not the right.
+/// The handle or the task lacks the right.
 pub const E_RIGHT: i64 = -3;
-/// An address is not the task's, not aligned, or must not be written.
+/// An address is not the task's, is not aligned, or must not be written.
 pub const E_ADDRESS: i64 = -4;
-/// A number is out of its range.
+/// A number is out of range.
 pub const E_ARGUMENT: i64 = -5;
-/// There is no room: handles, objects, threads.
+/// No room is left: handles, objects, threads.
 pub const E_FULL: i64 = -6;
-/// The other side is gone: its task ended, or it waits for the next message without a reply.
+/// The other side is gone: its task ended, or it waits for the next message without having replied.
 pub const E_GONE: i64 = -7;
-/// The other side does not take what should go with the message.
+/// The other side does not accept the transfer.
 pub const E_REFUSED: i64 = -8;
-/// Not in this mode: there is no Linux beside a cokernel that runs alone.
+/// The call does not exist in this mode: no Linux runs beside a cokernel that runs alone.
 pub const E_UNAVAILABLE: i64 = -9;
-/// Nobody waits for a reply.
+/// No caller waits for a reply.
 pub const E_NO_CALLER: i64 = -10;

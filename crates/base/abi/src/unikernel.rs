@@ -2,18 +2,18 @@
 //!
 //! **Sides.** The tender, which runs a guest in a virtual machine or in a confined process, and the guest.
 //!
-//! **Version.** [`UNIKERNEL_VERSION`]: in the image's note, where the tender checks it, and in [`GuestBoot`] and
-//! [`RegionHeader`], where guests and host programs check it.
+//! **Version.** [`UNIKERNEL_VERSION`]. The tender refuses an image whose note has another version. [`GuestBoot`] and
+//! [`RegionHeader`] contain it, too.
 //!
-//! **When to bump it.** Add 1 when a size, an offset, a constant's value, the meaning of a field or a rule below changes.
-//! New wording or a renamed item does not change the version.
+//! **When to bump it.** Add 1 when a size, an offset, a constant's value, the meaning of a field or a rule below
+//! changes. New wording or a renamed item does not change the version.
 //!
 //! The words MUST, MUST NOT, SHOULD, SHOULD NOT and MAY have the meaning of RFC 2119.
 //!
 //! - A *guest* is one image in one address space with one thread of execution. A guest that a command starts is
 //!   *initial*; a guest that another guest starts is *spawned*.
-//! - A *group* consists of up to [`MAX_PEERS`] guests and host processes that share regions. They are its *peers* and are
-//!   numbered from 0.
+//! - A *group* consists of up to [`MAX_PEERS`] guests and host processes that share regions. They are its *peers* and
+//!   are numbered from 0.
 //! - A *family* is one initial guest and all guests that it or its descendants spawned: one image and one memory with
 //!   several threads of execution, each a guest of its own.
 //!
@@ -46,15 +46,15 @@
 //! | `fs` base | [`GuestBoot::thread`]: the end of thread-local data, where a word holds this same address |
 //! | `rflags` | DF = 0; a guest MUST NOT rely on any other flag |
 //!
-//! The guest runs at CPL 3 in 64-bit mode, with SSE2. The x87 control word is 0x37f and `MXCSR` is 0x1f80. The guest MAY
-//! use a red zone.
+//! The guest runs at CPL 3 in 64-bit mode, with SSE2. The x87 control word is 0x37f and `MXCSR` is 0x1f80. The guest
+//! MAY use a red zone.
 //!
 //! # Memory
 //!
 //! All of a guest's memory lies below 512 GiB. Pages outside every [`Area`], region and segment are not mapped, in
-//! particular the page at 0 and the pages directly before and after each stack. No page is both writable and executable.
-//! Memory that no file fills is zero. An access to an unmapped page, or without the right to it, ends the guest with a
-//! crash report.
+//! particular the page at 0 and the pages directly before and after each stack. No page is both writable and
+//! executable. Memory that no file fills is zero. An access to an unmapped page, or without the right to it, ends the
+//! guest with a crash report.
 //!
 //! # Calls
 //!
@@ -63,8 +63,8 @@
 //! or one of `ERROR_*`. Unused arguments MUST be 0.
 //!
 //! A tender MUST copy the block once, before it examines any part of it. Whatever the block holds, the tender MUST NOT
-//! fail, wait without need, or end another guest. Calls are slow (microseconds, on some hosts tens of them), so the data
-//! path makes none.
+//! fail, wait without need, or end another guest. Calls are slow (microseconds, on some hosts tens of them), so the
+//! data path makes none.
 //!
 //! Addresses in arguments are the guest's virtual addresses. The tender reads or writes `bytes` bytes there. The guest
 //! MUST have the right to read or write all of them; otherwise nothing happens and the result is [`ERROR_ADDRESS`].
@@ -83,16 +83,16 @@
 //! # Sleeping
 //!
 //! Each peer has one token. [`ASK_PARK`] sleeps until the token is there or a deadline has passed, and takes the token;
-//! it MAY return early. [`GuestBoot::doorbell`] gives a peer its token and never waits. A token that is given before the
-//! peer parks is not lost; a second token adds nothing to the first. When a peer ends, every other peer of its group gets
-//! its token.
+//! it MAY return early. [`GuestBoot::doorbell`] gives a peer its token and never waits. A token that is given before
+//! the peer parks is not lost; a second token adds nothing to the first. When a peer ends, every other peer of its
+//! group gets its token.
 //!
 //! # Spawning
 //!
 //! [`ASK_SPAWN`] adds a peer to the caller's family: a thread of execution in an address space that contains
 //!
-//! - *the same* memory at the same addresses: text, constants and data of the image, the heap, and all stacks, with their
-//!   contents at each moment;
+//! - *the same* memory at the same addresses: text, constants and data of the image, the heap, and all stacks, with
+//!   their contents at each moment;
 //! - *its own* memory at the same addresses: boot block, call block, thread-local data, and private segments. The last
 //!   two start with the contents of the image's file, not of the caller's memory. An address there means something else
 //!   in each peer, so peers SHOULD NOT pass such addresses to each other;
@@ -103,22 +103,23 @@
 //! thread-local data.
 //!
 //! Its stack is memory of the family that the caller chooses: `bytes` bytes from `stack` on, both multiples of 4096, at
-//! least [`MIN_STACK_BYTES`], in one writable piece that is not private. The first page is a guard and not mapped in the
-//! spawned peer. The tender sets the word at `rsp` to 0 and touches nothing else. The family MUST NOT use this memory for
-//! anything else until the spawned peer is gone.
+//! least [`MIN_STACK_BYTES`], in one writable piece that is not private. The first page is a guard and not mapped in
+//! the spawned peer. The tender sets the word at `rsp` to 0 and touches nothing else. The family MUST NOT use this
+//! memory for anything else until the spawned peer is gone.
 //!
-//! The result names the peer; its number is the lowest free one. The call returns when the peer is ready to run; the peer
-//! MAY already have run then. A number is free if no peer has had it, or if the peer that had it was spawned and is gone.
-//! If other commands can join the group, the numbers of all peers that are gone become free in the end, those of initial
-//! guests last. Each use of a number has its own generation. A group has at most [`GuestBoot::limit`] peers at once;
-//! beyond that, or if the host has no room, the result is [`ERROR_FULL`]. A spawned peer has the same standing as any
-//! other for doorbells, regions and spawning.
+//! The result names the peer; its number is the lowest free one. The call returns when the peer is ready to run; the
+//! peer MAY already have run then. A number is free if no peer has had it, or if the peer that had it was spawned and
+//! is gone. If other commands can join the group, the numbers of all peers that are gone become free in the end, those
+//! of initial guests last. Each use of a number has its own generation. A group has at most [`GuestBoot::limit`] peers
+//! at once; beyond that, or if the host has no room, the result is [`ERROR_FULL`]. A spawned peer has the same standing
+//! as any other for doorbells, regions and spawning.
 //!
 //! [`GuestBoot::peer_table`] shows the state of each number. A spawned peer ends as every guest does: by [`ASK_EXIT`],
-//! whose status nobody reads, by [`ASK_PANIC`], by a crash, which the tender reports, or by [`ASK_END`]. Once its state is
-//! [`PEER_LEFT`] or [`PEER_DEAD`], it never touches memory again, and then every other peer gets its token. The end of a
-//! peer also ends the peers that are bound to it, and they are gone before its state says that it is gone. It ends no
-//! other peer, not even those that it spawned. When an initial guest ends, for whatever reason, its whole family ends.
+//! whose status nobody reads, by [`ASK_PANIC`], by a crash, which the tender reports, or by [`ASK_END`]. Once its state
+//! is [`PEER_LEFT`] or [`PEER_DEAD`], it never touches memory again, and then every other peer gets its token. The end
+//! of a peer also ends the peers that are bound to it, and they are gone before its state says that it is gone. It ends
+//! no other peer, not even those that it spawned. When an initial guest ends, for whatever reason, its whole family
+//! ends.
 //!
 //! A group can be limited to the peers that a command starts: then [`FEATURE_SPAWN`] is clear, and [`ASK_SPAWN`] fails
 //! with [`ERROR_UNSUPPORTED`].
@@ -132,33 +133,34 @@
 //! # Devices
 //!
 //! An initial guest MAY have devices; a spawned peer has none. The devices are those of Virtual I/O Device (VIRTIO)
-//! version 1.2, whose sections are cited here. They are numbered from 0. [`ASK_DEVICE`] describes each of them, and there
-//! is no other discovery. There is no transport, no reset and no device status. What a driver negotiates by section 2.1 is
-//! fixed: [`DeviceInfo::features`] is what the device does, and a guest that cannot work with one of these features MUST
-//! NOT start the device's queues. The configuration space is [`DeviceInfo::config`] and never changes.
+//! version 1.2, whose sections are cited here. They are numbered from 0. [`ASK_DEVICE`] describes each of them, and
+//! there is no other discovery. There is no transport, no reset and no device status. What a driver negotiates by
+//! section 2.1 is fixed: [`DeviceInfo::features`] is what the device does, and a guest that cannot work with one of
+//! these features MUST NOT start the device's queues. The configuration space is [`DeviceInfo::config`] and never
+//! changes.
 //!
 //! 1. Queues are split virtqueues (section 2.7). The number of entries MUST be a power of two, at most
 //!    [`DeviceInfo::max_size`].
 //! 2. Addresses are the guest's. The three parts of a queue, and all memory that its descriptors name, MUST lie in
 //!    [`GuestBoot::heap`]; the device reads and writes no other memory of the guest.
-//! 3. [`ASK_QUEUE_START`] starts a queue. Its rings MUST be empty, with both indices 0. From then on both sides may access
-//!    the memory, until [`ASK_QUEUE_STOP`] returns or the guest ends. After that the device touches none of it.
-//! 4. To announce entries, the guest calls [`GuestBoot::doorbell`] with [`DeviceInfo::doorbell`] plus the queue's number;
-//!    this never waits. All devices have `VIRTIO_F_EVENT_IDX`: the guest MUST ring if one of the new entries has the index
-//!    in `avail_event` of the used ring (section 2.7.10), counted from 0 for a queue's first entry, and SHOULD NOT ring
-//!    otherwise. The device looks for entries only after a ring, but MAY then take entries that were added later. For a
-//!    network's receive queue the device looks when a frame arrives, so the guest need not ring.
+//! 3. [`ASK_QUEUE_START`] starts a queue. Its rings MUST be empty, with both indices 0. From then on both sides may
+//!    access the memory, until [`ASK_QUEUE_STOP`] returns or the guest ends. After that the device touches none of it.
+//! 4. To announce entries, the guest calls [`GuestBoot::doorbell`] with [`DeviceInfo::doorbell`] plus the queue's
+//!    number; this never waits. All devices have `VIRTIO_F_EVENT_IDX`: the guest MUST ring if one of the new entries
+//!    has the index in `avail_event` of the used ring (section 2.7.10), counted from 0 for a queue's first entry, and
+//!    SHOULD NOT ring otherwise. The device looks for entries only after a ring, but MAY then take entries that were
+//!    added later. For a network's receive queue the device looks when a frame arrives, so the guest need not ring.
 //! 5. To announce that it returned entries, the device gives the guest its token, as peers do, if one of them has the
 //!    index in `used_event` of the available ring (section 2.7.7). It MAY give the token without need. Before a guest
 //!    parks, it MUST write `used_event`, execute a full fence, and look at the used ring once more. The flags of both
 //!    rings have no meaning.
 //! 6. A queue that breaks a rule fails, and nothing else fails: the guest gets its token, [`ASK_QUEUE_STATE`] returns
-//!    [`QUEUE_FAILED`], and the device no longer touches the queue's memory. The guest MAY stop it and start it again. The
-//!    requests of entries that did not return may or may not have been carried out.
+//!    [`QUEUE_FAILED`], and the device no longer touches the queue's memory. The guest MAY stop it and start it again.
+//!    The requests of entries that did not return may or may not have been carried out.
 //! 7. A request that is complete but makes no sense to its device fails as the device's section says.
 //!
-//! A network device (section 5.1) has the receive queue as queue 0 and the transmit queue as queue 1. It is one port of a
-//! network: a guest's frames go to the other guests, and to the host if the network has a port there, by their
+//! A network device (section 5.1) has the receive queue as queue 0 and the transmit queue as queue 1. It is one port of
+//! a network: a guest's frames go to the other guests, and to the host if the network has a port there, by their
 //! destination address. A frame is lost if its receiver has no room. A block device (section 5.2) has queue 0.
 
 mod address_space;

@@ -1,63 +1,71 @@
-//! Kernel module on one side, the hypervisor of the mode *vmm* on the other; and the layer in the cokernel's guest.
+//! The hypervisor interface of mode *vmm*.
 //!
-//! The module builds the hypervisor's world, enters it once on every CPU with [`HOST_LAUNCH`], and from then on Linux is
-//! a guest. What follows are calls by `vmmcall` from kernel mode, [`CALL_SEAL`] and so on, with the number in RAX; the
-//! result comes back in RAX.
+//! **Sides.** The hypervisor; and its two callers: the kernel module in Linux's guest, and the layer in the cokernel's.
+//!
+//! **Version.** [`VMM_VERSION`]. The hypervisor refuses a [`HostEntry`] with another version. [`HostStatus`] starts with
+//! it, too.
+//!
+//! **When to bump it.** Add 1 when a size, an offset, a constant's value or the meaning of a field or call changes. New
+//! wording or a renamed item does not change the version.
+//!
+//! The module builds the hypervisor's world and enters it once on every CPU with [`HOST_LAUNCH`]. From then on Linux is
+//! a guest. Both guests call the hypervisor by `vmmcall` from kernel mode, with `CALL_*` in RAX; RAX holds the result.
 
 use crate::assert_size;
 use crate::layer::{Fault, Range, MAX_RANGES};
 
-/// Version of everything in this module.
+/// Version of this interface.
 pub const VMM_VERSION: u32 = 1;
 
-/// The hypervisor is linked at this virtual address, which nothing of the cokernel's world uses.
+/// Virtual address at which the hypervisor is linked. Nothing in the cokernel's world uses it.
 pub const HYPERVISOR_BASE: u64 = 0x0800_0000;
-/// In the hypervisor's world physical address `p` is at `HOST_WINDOW_BASE + p`, readable and writable: System RAM, the
-/// reserve, and the pages of devices that [`HostEntry`] names.
+/// In the hypervisor's world, physical address `p` is mapped at `HOST_WINDOW_BASE + p`, readable and writable, if it
+/// belongs to System RAM, to the reserve, or to a device page that [`HostEntry`] names.
 pub const HOST_WINDOW_BASE: u64 = 0x4000_0000_0000;
-/// CPU number `n` has its stack of [`HOST_STACK_BYTES`] below `HOST_STACKS + (n + 1) * HOST_STACK_STRIDE`.
+/// The stack of CPU `n` ends at `HOST_STACKS + (n + 1) * HOST_STACK_STRIDE`, exclusive.
 pub const HOST_STACKS: u64 = 0x0a00_0000;
-/// From stack to stack; what lies in between is not mapped.
+/// Bytes between the ends of neighbouring stacks. The memory between two stacks is not mapped.
 pub const HOST_STACK_STRIDE: u64 = 0x1_0000;
-/// Bytes of a CPU's stack.
+/// Bytes of one CPU's stack.
 pub const HOST_STACK_BYTES: u64 = 0x4000;
-/// Most CPUs.
+/// Maximum number of CPUs.
 pub const HOST_MAX_CPUS: usize = 64;
 
-/// [`HostEntry::operation`]: make this CPU's present state a guest. Returns to the caller as one.
+/// [`HostEntry::operation`]: turns this CPU's present state into a guest. It returns to its caller as that guest.
 pub const HOST_LAUNCH: u32 = 1;
-/// [`HostEntry::operation`]: give this CPU back. Only after [`CALL_OPEN`] on it.
+/// [`HostEntry::operation`]: ends the guest and gives this CPU back to Linux. Allowed after [`CALL_OPEN`] on this CPU.
 pub const HOST_LEAVE: u32 = 2;
 
-/// Linux: hide what is hidden, on this CPU, from here on.
+/// From Linux: hides the reserve on this CPU from now on.
 pub const CALL_SEAL: u64 = 0x4b59_0001;
-/// Linux: on this CPU everything is visible again.
+/// From Linux: makes all memory visible on this CPU again.
 pub const CALL_OPEN: u64 = 0x4b59_0002;
-/// Linux, on the cokernel's CPU: ticks from here on.
+/// From Linux, on the cokernel's CPU: starts the ticks.
 pub const CALL_START: u64 = 0x4b59_0003;
-/// Linux: no tick from here on. On another CPU a trip may still be on its way.
+/// From Linux: stops the ticks. If another CPU calls it, a trip may still be in progress.
 pub const CALL_STOP: u64 = 0x4b59_0004;
-/// Linux, in the hypervisor's world: give this CPU back. Not called from outside of the hypervisor's own code.
+/// From the hypervisor's own code only, in Linux's guest but in the hypervisor's world: gives this CPU back.
 pub const CALL_LEAVE: u64 = 0x4b59_0005;
-/// Linux: no tick seems to come; look whether that is so.
+/// From Linux, which suspects that ticks are missing: checks whether the next tick is overdue, and reports it.
 pub const CALL_CHECK_TICK: u64 = 0x4b59_0006;
-/// Cokernel: write the word RSI at physical address RDI of Linux's System RAM. 0, or -1 where that is not allowed.
+/// From the cokernel: writes the word RSI to physical address RDI in Linux's System RAM. The result is 0, or -1 if the
+/// address is not allowed.
 pub const CALL_WRITE: u64 = 0x4b59_0010;
-/// Cokernel: a line from the [`Mailbox`] for the event ring and the serial line.
+/// From the cokernel: writes the line in the [`Mailbox`] to the event ring and the serial line.
 pub const CALL_REPORT: u64 = 0x4b59_0011;
-/// Cokernel: what the [`Mailbox`] says of check number RDI.
+/// From the cokernel: publishes the status in the [`Mailbox`] for the check with index RDI.
 pub const CALL_PUBLISH: u64 = 0x4b59_0012;
 
-/// [`HostEntry::result`]: done.
+/// [`HostEntry::result`]: success.
 pub const HOST_DONE: u32 = 0;
-/// [`HostEntry::result`]: the entry is of another version, or memory ran out.
+/// [`HostEntry::result`]: the version differs, or memory ran out.
 pub const HOST_REFUSED: u32 = 1;
 
-/// Number of counters in [`HostStatus::exits`].
+/// Number of counters in [`HostStatus::exits`]; `EXIT_*` are indices into it.
 pub const EXIT_REASONS: usize = 16;
-/// Non-maskable interrupts of the tick and its guard.
+/// Non-maskable interrupts of the tick and of its guard.
 pub const EXIT_TICK: usize = 0;
-/// Non-maskable interrupts that are Linux's own, handed on.
+/// Non-maskable interrupts that belong to Linux; the hypervisor passes them on.
 pub const EXIT_NMI: usize = 1;
 /// IRETs and single steps that end Linux's own handler of a non-maskable interrupt.
 pub const EXIT_NMI_END: usize = 2;
@@ -65,76 +73,76 @@ pub const EXIT_NMI_END: usize = 2;
 pub const EXIT_HIDDEN: usize = 3;
 /// Writes to the tick's devices, or to memory that Linux may only read.
 pub const EXIT_WRITE: usize = 4;
-/// Steps over such an access.
+/// Single steps over an access of these two kinds.
 pub const EXIT_STEP: usize = 5;
-/// Addresses that were mapped on their first use.
+/// First accesses to addresses that are mapped on demand.
 pub const EXIT_MAP: usize = 6;
-/// Writes of registers that could undo the isolation.
+/// Writes to registers that could undo the isolation.
 pub const EXIT_MSR: usize = 7;
-/// Calls of the module.
+/// Calls from the module.
 pub const EXIT_CALL: usize = 8;
-/// SVM instructions, which this machine does not offer Linux.
+/// SVM instructions. The hypervisor does not offer SVM to Linux.
 pub const EXIT_SVM: usize = 9;
 /// INIT signals.
 pub const EXIT_INIT: usize = 10;
-/// Non-maskable interrupts by which the cokernel's CPU made the others stand still.
+/// Non-maskable interrupts by which the cokernel's CPU parked the other CPUs.
 pub const EXIT_PARK: usize = 11;
 /// Anything else.
 pub const EXIT_OTHER: usize = 12;
 
-/// The tick's timer, as the module claimed it.
+/// The tick's HPET timer, as the module claimed it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostTimer {
     /// Physical address of the HPET's registers.
     pub registers: u64,
-    /// Configuration of both timers, interrupts off.
+    /// Configuration register of both timers, with interrupts disabled.
     pub config: u32,
-    /// Number of the timer that guards the budget; 2, the tick's, where there is no other.
+    /// Number of the timer that guards the budget. It is 2, the tick's own timer, if there is no other.
     pub guard: u32,
-    /// Where a message goes: data and address.
+    /// The interrupt message (MSI): data and address.
     pub message: [u32; 2],
-    /// Physical address of the IO-APIC that delivers the tick, 0 where messages do.
+    /// Physical address of the IO-APIC that delivers the tick, 0 if messages deliver it.
     pub ioapic: u64,
-    /// Its pin.
+    /// Pin of the IO-APIC.
     pub pin: u32,
-    /// Femtoseconds of one count.
+    /// Femtoseconds per tick of the main counter.
     pub period_fs: u32,
 }
 assert_size!(HostTimer, 40);
 
-/// Where Linux keeps the name of the task that runs.
+/// Where Linux keeps the name of the running task.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostNames {
-    /// Offset of the pointer to it from Linux's GS base.
+    /// Offset from Linux's GS base of the pointer to the running task's `task_struct`.
     pub current_task: u64,
-    /// Offset of its number in it.
+    /// Offset of the pid in `task_struct`.
     pub pid: u64,
-    /// Offset of its name in it, 16 bytes.
+    /// Offset of the name, 16 bytes, in `task_struct`.
     pub comm: u64,
 }
 assert_size!(HostNames, 24);
 
-/// How many IOMMUs are driven at most.
+/// Maximum number of IOMMUs that the hypervisor drives.
 pub const HOST_MAX_IOMMUS: usize = 8;
-/// Bytes of an IOMMU's registers that are used.
+/// Bytes of an IOMMU's registers that the hypervisor uses.
 pub const HOST_IOMMU_BYTES: u64 = 0x4000;
 
-/// IOMMUs that Linux does not use: the hypervisor does.
+/// The IOMMUs that Linux does not use, so that the hypervisor can.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostIommu {
-    /// Physical addresses of their registers, page-aligned; 0 behind the last.
+    /// Physical addresses of their registers, page-aligned. 0 follows the last.
     pub registers: [u64; HOST_MAX_IOMMUS],
-    /// Physical address of the device table, for all of them: zeroed pages in a row.
+    /// Physical address of the device table that all of them share: contiguous zeroed pages.
     pub devices: u64,
-    /// Bytes of it.
+    /// Bytes of the device table.
     pub devices_bytes: u64,
-    /// Physical address of zeroed pages in a row, two for each: commands and events.
+    /// Physical address of contiguous zeroed pages, two for each IOMMU: its commands and its events.
     pub buffers: u64,
-    /// Physical address of an empty table of the same size, which stays Linux's and is never freed: QEMU's IOMMU reads its
-    /// table even when it is off.
+    /// Physical address of an empty device table of the same size. Linux keeps its memory and never frees it, because
+    /// QEMU's IOMMU reads its table even when it is off.
     pub idle: u64,
 }
 assert_size!(HostIommu, 8 * HOST_MAX_IOMMUS + 32);
@@ -145,49 +153,49 @@ assert_size!(HostIommu, 8 * HOST_MAX_IOMMUS + 32);
 pub struct HostEntry {
     /// [`VMM_VERSION`].
     pub version: u32,
-    /// Module, for each entry: `HOST_*`.
+    /// From the module, on each entry: `HOST_LAUNCH` or `HOST_LEAVE`.
     pub operation: u32,
-    /// Module, for each entry: which of the CPUs this is, 0.. in the order of `apic_ids`.
+    /// From the module, on each entry: index of this CPU in `apic_ids`.
     pub cpu: u32,
-    /// Hypervisor: `HOST_DONE` or why not.
+    /// From the hypervisor: `HOST_DONE` or `HOST_REFUSED`.
     pub result: u32,
-    /// How many CPUs there are.
+    /// Number of CPUs.
     pub cpu_count: u32,
-    /// The cokernel's.
+    /// Index of the cokernel's CPU.
     pub cokernel_cpu: u32,
-    /// 4 or 5: levels of the page tables of the hypervisor's world.
+    /// Levels of the page tables of the hypervisor's world: 4 or 5.
     pub paging_levels: u32,
-    /// 3 where pages of 1 GiB exist, else 2.
+    /// Highest level at which a page-table entry can map a page: 3 if the CPU has pages of 1 GiB, else 2.
     pub largest_leaf: u32,
-    /// Bits of a physical address.
+    /// Number of bits of a physical address.
     pub physical_bits: u32,
-    /// Ticks a second.
+    /// Ticks per second.
     pub tick_hz: u32,
-    /// Microseconds that one stop of Linux may last.
+    /// Microseconds that one trip may take.
     pub budget_us: u32,
     /// I/O port of the serial line for events and reports, 0 for none.
     pub serial_port: u32,
-    /// Time-stamp counter ticks in a millisecond.
+    /// Time-stamp counter ticks per millisecond.
     pub tsc_khz: u64,
     /// CR3 of the cokernel's guest.
     pub guest_page_table: u64,
-    /// Its first instruction in each trip, and what it finds in RDI, RSI and RSP. The word at RSP is `guest_exit`.
+    /// Virtual address of the cokernel guest's first instruction in each trip.
     pub guest_entry: u64,
-    #[allow(missing_docs)]
+    /// RDI at `guest_entry`.
     pub guest_argument: u64,
-    #[allow(missing_docs)]
+    /// RSI at `guest_entry`.
     pub guest_trip: u64,
-    #[allow(missing_docs)]
+    /// RSP at `guest_entry`. The word there is `guest_exit`, the return address.
     pub guest_stack: u64,
-    /// Where it calls the hypervisor to end a trip.
+    /// Virtual address of the code by which the cokernel's guest calls the hypervisor to end a trip.
     pub guest_exit: u64,
-    /// Virtual addresses and limits of its descriptor tables and its task state segment.
+    /// Virtual address of the guest's global descriptor table.
     pub guest_gdt: u64,
-    #[allow(missing_docs)]
+    /// Virtual address of the guest's interrupt descriptor table.
     pub guest_idt: u64,
-    #[allow(missing_docs)]
+    /// Virtual address of the guest's task state segment.
     pub guest_tss: u64,
-    /// Physical address of the page that begins with the `Trip`.
+    /// Physical address of the page that starts with the [`Trip`](crate::layer::Trip).
     pub trip: u64,
     /// Physical address of the [`Mailbox`].
     pub mailbox: u64,
@@ -195,96 +203,97 @@ pub struct HostEntry {
     pub status: u64,
     /// Virtual address of the event ring.
     pub events: u64,
-    /// Bytes of it.
+    /// Bytes of the event ring.
     pub events_bytes: u64,
-    /// Physical address of seven pages in a row: the port map and the two register maps.
+    /// Physical address of seven contiguous pages: the I/O permission map and the two MSR permission maps.
     pub permissions: u64,
-    /// Physical address of the local APIC's registers, mapped in the window.
+    /// Physical address of the local APIC's registers. The window maps them.
     pub local_apic: u64,
     /// The tick's timer.
     pub timer: HostTimer,
-    /// Names of Linux's tasks.
+    /// Where Linux keeps the names of its tasks.
     pub names: HostNames,
-    /// What devices go through.
+    /// The IOMMUs.
     pub iommu: HostIommu,
-    /// How many of each list are set.
+    /// Number of valid entries in `ram`.
     pub ram_count: u32,
-    #[allow(missing_docs)]
+    /// Number of valid entries in `guest`.
     pub guest_count: u32,
-    #[allow(missing_docs)]
+    /// Number of valid entries in `host`.
     pub host_count: u32,
-    #[allow(missing_docs)]
+    /// Number of valid entries in `read_only`.
     pub read_only_count: u32,
-    #[allow(missing_docs)]
+    /// Number of valid entries in `pool`.
     pub pool_count: u32,
-    /// 1: Linux's state is compared around every trip (for tests).
+    /// 1 to compare Linux's state before and after every trip, for tests.
     pub check: u32,
-    /// System RAM of the machine, ascending, the reserve excluded.
+    /// System RAM of the machine without the reserve, in ascending order.
     pub ram: [Range; MAX_RANGES],
-    /// Of the reserve: what is the cokernel's.
+    /// The part of the reserve that belongs to the cokernel.
     pub guest: [Range; MAX_RANGES],
-    /// Of the reserve: what is the hypervisor's.
+    /// The part of the reserve that belongs to the hypervisor.
     pub host: [Range; MAX_RANGES],
-    /// Of Linux's memory: what Linux may read only (event ring, status).
+    /// The part of Linux's memory that Linux may only read: the event ring and the status.
     pub read_only: [Range; MAX_RANGES],
-    /// Of `host`: free pages.
+    /// The free pages in `host`.
     pub pool: [Range; MAX_RANGES],
-    /// Local APIC numbers.
+    /// Local APIC IDs of the CPUs.
     pub apic_ids: [u32; HOST_MAX_CPUS],
 }
 assert_size!(HostEntry, 272 + 8 * HOST_MAX_IOMMUS + 32 + 5 * 16 * MAX_RANGES + 4 * HOST_MAX_CPUS);
 
-/// What the hypervisor tells Linux: read-only for it.
+/// What the hypervisor tells Linux. Linux can only read it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostStatus {
     /// [`VMM_VERSION`].
     pub version: u32,
-    /// As `device::STATE_*`: running or stopped.
+    /// [`STATE_RUNNING`](crate::device::STATE_RUNNING) or [`STATE_STOPPED`](crate::device::STATE_STOPPED).
     pub state: u32,
     /// Ticks delivered.
     pub ticks: u64,
-    /// Ticks that fell together with another.
+    /// Ticks that were not delivered one by one: a later event counted them.
     pub missed: u64,
-    /// Times that the cokernel was cut off.
+    /// Number of times that the cokernel was cut off.
     pub overruns: u64,
-    /// Longest stop of Linux, time-stamp counter ticks.
+    /// Longest trip, in time-stamp counter ticks.
     pub longest_tsc: u64,
-    /// Time-stamp counter when the next tick is due.
+    /// Time-stamp counter at which the next tick is due.
     pub due_tsc: u64,
     /// Bytes of nested page tables.
     pub nested_bytes: u64,
-    /// Reports of the wall: attempts of Linux that were stopped.
+    /// Attempts of Linux that nested paging, the wall, stopped and reported.
     pub findings: u64,
-    /// Words of Linux's state that a trip has changed, where that is looked at.
+    /// Words of Linux's state that trips changed, if [`HostEntry::check`] is set.
     pub differences: u64,
-    /// NMIs that the cokernel's CPU was given in case that one of Linux's fell together with one of the tick's.
+    /// NMIs that the hypervisor injected on the cokernel's CPU because one of Linux's may have coincided with the
+    /// tick's.
     pub extra_nmis: u64,
-    /// Exits of Linux on all CPUs: `EXIT_*`.
+    /// Exits of Linux on all CPUs, indexed by `EXIT_*`.
     pub exits: [u64; EXIT_REASONS],
-    /// Stops of 2^n to 2^(n+1) time-stamp counter ticks.
+    /// Entry `n`: number of trips that took 2^n to 2^(n+1) time-stamp counter ticks.
     pub histogram: [u64; 64],
     /// Why the cokernel was stopped.
     pub fault: Fault,
 }
 assert_size!(HostStatus, 80 + 8 * EXIT_REASONS + 8 * 64 + 200);
 
-/// Bytes of text in a [`Mailbox`].
+/// Maximum bytes of text in a [`Mailbox`].
 pub const MAILBOX_BYTES: usize = 256;
 
-/// One page that the layer in the cokernel's guest shares with the hypervisor.
+/// A page that the layer in the cokernel's guest shares with the hypervisor.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Mailbox {
-    /// As in `layer::Report`.
+    /// The same as in [`layer::Report`](crate::layer::Report).
     pub kind: u32,
-    /// As in `layer::Report`.
+    /// The same as in [`layer::Report`](crate::layer::Report).
     pub code: u32,
-    /// Bytes used of `text`.
+    /// Number of valid bytes in `text`.
     pub bytes: u64,
     /// The line.
     pub text: [u8; MAILBOX_BYTES],
-    /// What a check did: an `events::CheckStatus`.
+    /// Status of a check: the words of an [`events::CheckStatus`](crate::events::CheckStatus).
     pub check: [u64; 16],
 }
 assert_size!(Mailbox, 16 + MAILBOX_BYTES + 128);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Generated from crates/base/abi; BLESS=1 cargo test -p kyozon-abi --test header writes it anew. */
+/* Generated from crates/base/abi; BLESS=1 cargo test -p kyozon-abi --test header writes it again. */
 
 #ifndef KYOZON_ABI_H
 #define KYOZON_ABI_H
@@ -161,8 +161,8 @@
 #define KYOZON_FAULT_LAYER 5
 
 /*
- [`Fault::reason`], mode vmm: the cokernel accessed memory that is not its own, or its CPU shut down. `frame.vector` is
- the hypervisor's exit code, `frame.error` and `cr2` are the exit's information.
+ [`Fault::reason`], mode vmm: the cokernel accessed memory that is not its own, or its CPU shut down. `frame.vector`
+ is the hypervisor's exit code, `frame.error` and `cr2` are the exit's information.
  */
 #define KYOZON_FAULT_WALL 6
 
@@ -213,7 +213,8 @@
 #define KYOZON_REPAIR_CHANGED -1
 
 /*
- The request is malformed: its count, an alignment, a repeated address or one outside System RAM. Nothing was written.
+ The request is malformed: its count, an alignment, a repeated address or one outside System RAM. Nothing was
+ written.
  */
 #define KYOZON_REPAIR_INVALID -2
 
@@ -233,17 +234,17 @@
 #define KYOZON_SERVICE_UNAVAILABLE -5
 
 /*
- Version of everything in this module.
+ Version of this interface.
  */
 #define KYOZON_DEVICE_VERSION 2
 
 /*
- Most images of one load: the layer, the cokernel and its tasks.
+ Maximum number of images in one load: the layer, the cokernel and its tasks.
  */
 #define KYOZON_MAX_IMAGES 8
 
 /*
- Bytes of the one line that says why a request failed, with the closing zero.
+ Bytes of the line that explains why a request failed, including the closing zero.
  */
 #define KYOZON_MESSAGE_BYTES 256
 
@@ -253,7 +254,7 @@
 #define KYOZON_IOCTL_LOAD 3252177665
 
 /*
- `ioctl` request without argument, `_IO('K', 2)`.
+ `ioctl` request to unload, without argument: `_IO('K', 2)`.
  */
 #define KYOZON_IOCTL_UNLOAD 19202
 
@@ -263,32 +264,32 @@
 #define KYOZON_IOCTL_STATUS 2178960131
 
 /*
- [`Load::tick_source`]: the module probes in the order of the numbers.
+ [`Load::tick_source`]: the module probes the sources below in the order of their numbers.
  */
 #define KYOZON_TICK_AUTO 0
 
 /*
- HPET timer 2, delivered by message.
+ [`Load::tick_source`]: HPET timer 2, delivered by message (MSI).
  */
 #define KYOZON_TICK_HPET_MSI 1
 
 /*
- HPET timer 2, delivered through an IO-APIC pin that the timer advertises.
+ [`Load::tick_source`]: HPET timer 2, delivered through an IO-APIC pin that the timer advertises.
  */
 #define KYOZON_TICK_HPET_IOAPIC 2
 
 /*
- The real-time clock's periodic interrupt.
+ [`Load::tick_source`]: the real-time clock's periodic interrupt.
  */
 #define KYOZON_TICK_RTC 3
 
 /*
- [`Load::flags`]: go on although this kernel is outside the tested range.
+ [`Load::flags`]: load even if this kernel is outside the tested range.
  */
 #define KYOZON_LOAD_UNTESTED_KERNEL 1
 
 /*
- [`Load::flags`]: go on although this is no emulator that the tests run on.
+ [`Load::flags`]: load even if this machine is not one of the emulators that the tests run on.
  */
 #define KYOZON_LOAD_UNTESTED_HARDWARE 2
 
@@ -298,37 +299,37 @@
 #define KYOZON_STATE_EMPTY 0
 
 /*
- [`Status::state`]: the cokernel gets its ticks.
+ [`Status::state`]: the cokernel receives ticks.
  */
 #define KYOZON_STATE_RUNNING 1
 
 /*
- [`Status::state`]: the cokernel was stopped after a fault or an overstay; the reason is in `message`.
+ [`Status::state`]: the cokernel was stopped because it faulted or ran away; `message` has the reason.
  */
 #define KYOZON_STATE_STOPPED 2
 
 /*
- [`Status::iommu`]: none in the firmware's tables: every device can reach all memory.
+ [`Status::iommu`]: the firmware's tables describe none: every device can access all memory.
  */
 #define KYOZON_IOMMU_NONE 0
 
 /*
- [`Status::iommu`]: one is described; it is Linux's.
+ [`Status::iommu`]: the firmware's tables describe one, and Linux uses it.
  */
 #define KYOZON_IOMMU_LINUX 1
 
 /*
- [`Status::iommu`]: what is described is driven by the hypervisor: no device reaches the cokernel's memory.
+ [`Status::iommu`]: the hypervisor drives the described ones: no device can access the cokernel's memory.
  */
 #define KYOZON_IOMMU_DRIVEN 2
 
 /*
- [`Status::iommu`]: one is described that nobody uses, and it is of a kind that the hypervisor does not drive.
+ [`Status::iommu`]: one is described that Linux does not use and the hypervisor cannot drive.
  */
 #define KYOZON_IOMMU_UNUSED 3
 
 /*
- Version of everything in this module.
+ Version of this interface.
  */
 #define KYOZON_EVENTS_VERSION 1
 
@@ -338,17 +339,17 @@
 #define KYOZON_EVENT_TEXT_BYTES 216
 
 /*
- [`EventRecord::kind`]: a line for people.
+ [`EventRecord::kind`]: a message for the operator.
  */
 #define KYOZON_EVENT_NOTE 1
 
 /*
- [`EventRecord::kind`]: tampering was found.
+ [`EventRecord::kind`]: the monitor found tampering.
  */
 #define KYOZON_EVENT_FINDING 2
 
 /*
- [`EventRecord::kind`]: tampering was undone.
+ [`EventRecord::kind`]: the monitor repaired tampering.
  */
 #define KYOZON_EVENT_REPAIR 3
 
@@ -358,12 +359,12 @@
 #define KYOZON_EVENT_FAULT 4
 
 /*
- [`EventRecord::kind`]: an attempt of Linux against the cokernel was stopped.
+ [`EventRecord::kind`]: nested paging stopped an attempt of Linux against the cokernel.
  */
 #define KYOZON_EVENT_WALL 5
 
 /*
- Most checks that [`EventRing::checks`] tells of.
+ Number of entries in [`EventRing::checks`].
  */
 #define KYOZON_MAX_CHECKS 8
 
@@ -525,7 +526,8 @@
 #define KYOZON_ASK_PANIC 3
 
 /*
- `deadline`, in nanoseconds of the clock, or [`NO_DEADLINE`]: sleeps. The result is 0, or 1 if the deadline has passed.
+ `deadline`, in nanoseconds of the clock, or [`NO_DEADLINE`]: sleeps. The result is 0, or 1 if the deadline has
+ passed.
  */
 #define KYOZON_ASK_PARK 4
 
@@ -553,8 +555,8 @@
  `entry`, `argument`, `stack`, `bytes`, `bound`: starts a peer that shares this peer's image, heap and stacks, see
  "Spawning". The result is the peer's number plus 2^32 times its generation modulo 2^31.
 
- If `bound` is not 0, it is 1 more than the number of a peer of the same family, which may be the caller; the new peer
- ends when that peer ends.
+ If `bound` is not 0, it is 1 more than the number of a peer of the same family, which may be the caller; the new
+ peer ends when that peer ends.
 
  Errors: [`ERROR_ADDRESS`] if entry or stack break the rules; [`ERROR_NAME`] if no peer has the number in `bound`,
  [`ERROR_RIGHT`] if that peer belongs to another family; [`ERROR_UNSUPPORTED`] without
@@ -564,9 +566,11 @@
 
 /*
  `peer`, `generation`: ends a spawned peer of the same family, whatever it is doing. Its state becomes
- [`PEER_DEAD`](super::PEER_DEAD); the call does not wait for that. The result is 0, also if this peer is already gone.
+ [`PEER_DEAD`](super::PEER_DEAD); the call does not wait for that. The result is 0, also if this peer is already
+ gone.
 
- Errors: [`ERROR_RIGHT`] if the peer belongs to another family or was not spawned; [`ERROR_NAME`] if it never existed.
+ Errors: [`ERROR_RIGHT`] if the peer belongs to another family or was not spawned; [`ERROR_NAME`] if it never
+ existed.
  */
 #define KYOZON_ASK_END 10
 
@@ -597,8 +601,9 @@
 #define KYOZON_ASK_REGION_UNMAP 19
 
 /*
- `region`, `peer`, `rights`: allows the peer to map the region with these rights. Only the owner may call this. A peer
- that has the region mapped with more rights loses the mapping, as by [`ASK_REGION_REVOKE`], and MAY map it again.
+ `region`, `peer`, `rights`: allows the peer to map the region with these rights. Only the owner may call this. A
+ peer that has the region mapped with more rights loses the mapping, as by [`ASK_REGION_REVOKE`], and MAY map it
+ again.
  */
 #define KYOZON_ASK_REGION_GRANT 20
 
@@ -615,22 +620,22 @@
 #define KYOZON_ASK_RENDEZVOUS 22
 
 /*
- `device`, `info`: the tender writes a [`DeviceInfo`](super::DeviceInfo) to `info`. Error: [`ERROR_NAME`] if there is no
- device with this number.
+ `device`, `info`: the tender writes a [`DeviceInfo`](super::DeviceInfo) to `info`. Error: [`ERROR_NAME`] if there is
+ no device with this number.
  */
 #define KYOZON_ASK_DEVICE 32
 
 /*
  `device`, `queue`, `entries`, `descriptor table`, `available ring`, `used ring`: starts a queue.
 
- Errors: [`ERROR_EXISTS`] if it runs; [`ERROR_ARGUMENT`] if the number of entries is not allowed; [`ERROR_ADDRESS`] if
- a part lies outside the heap or is not aligned as VIRTIO section 2.7 requires.
+ Errors: [`ERROR_EXISTS`] if it runs; [`ERROR_ARGUMENT`] if the number of entries is not allowed; [`ERROR_ADDRESS`]
+ if a part lies outside the heap or is not aligned as VIRTIO section 2.7 requires.
  */
 #define KYOZON_ASK_QUEUE_START 33
 
 /*
- `device`, `queue`: stops the queue, whatever its state. The call returns when the device no longer touches the queue's
- memory. Entries that the device has not taken stay in the ring.
+ `device`, `queue`: stops the queue, whatever its state. The call returns when the device no longer touches the
+ queue's memory. Entries that the device has not taken stay in the ring.
  */
 #define KYOZON_ASK_QUEUE_STOP 34
 
@@ -855,118 +860,119 @@
 #define KYOZON_VECTOR_PAGE 14
 
 /*
- Version of everything in this module.
+ Version of this interface.
  */
 #define KYOZON_VMM_VERSION 1
 
 /*
- The hypervisor is linked at this virtual address, which nothing of the cokernel's world uses.
+ Virtual address at which the hypervisor is linked. Nothing in the cokernel's world uses it.
  */
 #define KYOZON_HYPERVISOR_BASE 134217728
 
 /*
- In the hypervisor's world physical address `p` is at `HOST_WINDOW_BASE + p`, readable and writable: System RAM, the
- reserve, and the pages of devices that [`HostEntry`] names.
+ In the hypervisor's world, physical address `p` is mapped at `HOST_WINDOW_BASE + p`, readable and writable, if it
+ belongs to System RAM, to the reserve, or to a device page that [`HostEntry`] names.
  */
 #define KYOZON_HOST_WINDOW_BASE 70368744177664
 
 /*
- CPU number `n` has its stack of [`HOST_STACK_BYTES`] below `HOST_STACKS + (n + 1) * HOST_STACK_STRIDE`.
+ The stack of CPU `n` ends at `HOST_STACKS + (n + 1) * HOST_STACK_STRIDE`, exclusive.
  */
 #define KYOZON_HOST_STACKS 167772160
 
 /*
- From stack to stack; what lies in between is not mapped.
+ Bytes between the ends of neighbouring stacks. The memory between two stacks is not mapped.
  */
 #define KYOZON_HOST_STACK_STRIDE 65536
 
 /*
- Bytes of a CPU's stack.
+ Bytes of one CPU's stack.
  */
 #define KYOZON_HOST_STACK_BYTES 16384
 
 /*
- Most CPUs.
+ Maximum number of CPUs.
  */
 #define KYOZON_HOST_MAX_CPUS 64
 
 /*
- [`HostEntry::operation`]: make this CPU's present state a guest. Returns to the caller as one.
+ [`HostEntry::operation`]: turns this CPU's present state into a guest. It returns to its caller as that guest.
  */
 #define KYOZON_HOST_LAUNCH 1
 
 /*
- [`HostEntry::operation`]: give this CPU back. Only after [`CALL_OPEN`] on it.
+ [`HostEntry::operation`]: ends the guest and gives this CPU back to Linux. Allowed after [`CALL_OPEN`] on this CPU.
  */
 #define KYOZON_HOST_LEAVE 2
 
 /*
- Linux: hide what is hidden, on this CPU, from here on.
+ From Linux: hides the reserve on this CPU from now on.
  */
 #define KYOZON_CALL_SEAL 1264123905
 
 /*
- Linux: on this CPU everything is visible again.
+ From Linux: makes all memory visible on this CPU again.
  */
 #define KYOZON_CALL_OPEN 1264123906
 
 /*
- Linux, on the cokernel's CPU: ticks from here on.
+ From Linux, on the cokernel's CPU: starts the ticks.
  */
 #define KYOZON_CALL_START 1264123907
 
 /*
- Linux: no tick from here on. On another CPU a trip may still be on its way.
+ From Linux: stops the ticks. If another CPU calls it, a trip may still be in progress.
  */
 #define KYOZON_CALL_STOP 1264123908
 
 /*
- Linux, in the hypervisor's world: give this CPU back. Not called from outside of the hypervisor's own code.
+ From the hypervisor's own code only, in Linux's guest but in the hypervisor's world: gives this CPU back.
  */
 #define KYOZON_CALL_LEAVE 1264123909
 
 /*
- Linux: no tick seems to come; look whether that is so.
+ From Linux, which suspects that ticks are missing: checks whether the next tick is overdue, and reports it.
  */
 #define KYOZON_CALL_CHECK_TICK 1264123910
 
 /*
- Cokernel: write the word RSI at physical address RDI of Linux's System RAM. 0, or -1 where that is not allowed.
+ From the cokernel: writes the word RSI to physical address RDI in Linux's System RAM. The result is 0, or -1 if the
+ address is not allowed.
  */
 #define KYOZON_CALL_WRITE 1264123920
 
 /*
- Cokernel: a line from the [`Mailbox`] for the event ring and the serial line.
+ From the cokernel: writes the line in the [`Mailbox`] to the event ring and the serial line.
  */
 #define KYOZON_CALL_REPORT 1264123921
 
 /*
- Cokernel: what the [`Mailbox`] says of check number RDI.
+ From the cokernel: publishes the status in the [`Mailbox`] for the check with index RDI.
  */
 #define KYOZON_CALL_PUBLISH 1264123922
 
 /*
- [`HostEntry::result`]: done.
+ [`HostEntry::result`]: success.
  */
 #define KYOZON_HOST_DONE 0
 
 /*
- [`HostEntry::result`]: the entry is of another version, or memory ran out.
+ [`HostEntry::result`]: the version differs, or memory ran out.
  */
 #define KYOZON_HOST_REFUSED 1
 
 /*
- Number of counters in [`HostStatus::exits`].
+ Number of counters in [`HostStatus::exits`]; `EXIT_*` are indices into it.
  */
 #define KYOZON_EXIT_REASONS 16
 
 /*
- Non-maskable interrupts of the tick and its guard.
+ Non-maskable interrupts of the tick and of its guard.
  */
 #define KYOZON_EXIT_TICK 0
 
 /*
- Non-maskable interrupts that are Linux's own, handed on.
+ Non-maskable interrupts that belong to Linux; the hypervisor passes them on.
  */
 #define KYOZON_EXIT_NMI 1
 
@@ -986,27 +992,27 @@
 #define KYOZON_EXIT_WRITE 4
 
 /*
- Steps over such an access.
+ Single steps over an access of these two kinds.
  */
 #define KYOZON_EXIT_STEP 5
 
 /*
- Addresses that were mapped on their first use.
+ First accesses to addresses that are mapped on demand.
  */
 #define KYOZON_EXIT_MAP 6
 
 /*
- Writes of registers that could undo the isolation.
+ Writes to registers that could undo the isolation.
  */
 #define KYOZON_EXIT_MSR 7
 
 /*
- Calls of the module.
+ Calls from the module.
  */
 #define KYOZON_EXIT_CALL 8
 
 /*
- SVM instructions, which this machine does not offer Linux.
+ SVM instructions. The hypervisor does not offer SVM to Linux.
  */
 #define KYOZON_EXIT_SVM 9
 
@@ -1016,7 +1022,7 @@
 #define KYOZON_EXIT_INIT 10
 
 /*
- Non-maskable interrupts by which the cokernel's CPU made the others stand still.
+ Non-maskable interrupts by which the cokernel's CPU parked the other CPUs.
  */
 #define KYOZON_EXIT_PARK 11
 
@@ -1026,17 +1032,17 @@
 #define KYOZON_EXIT_OTHER 12
 
 /*
- How many IOMMUs are driven at most.
+ Maximum number of IOMMUs that the hypervisor drives.
  */
 #define KYOZON_HOST_MAX_IOMMUS 8
 
 /*
- Bytes of an IOMMU's registers that are used.
+ Bytes of an IOMMU's registers that the hypervisor uses.
  */
 #define KYOZON_HOST_IOMMU_BYTES 16384
 
 /*
- Bytes of text in a [`Mailbox`].
+ Maximum bytes of text in a [`Mailbox`].
  */
 #define KYOZON_MAILBOX_BYTES 256
 
@@ -1325,8 +1331,8 @@ struct kyozon_boot_block {
          Virtual address of a read-only view of the level-4 table. With 4 levels it is the table at `page_table`. With 5
          levels the view shows the table at `page_table` and, in the next page, the level-4 table of its entry 0.
 
-         An address space that the cokernel makes starts as a copy of these tables. The cokernel uses level-4 entries that
-         are zero here, and never sets the global bit.
+         An address space that the cokernel makes starts as a copy of these tables. The cokernel uses level-4 entries
+         that are zero here, and never sets the global bit.
          */
         uint64_t tables;
         /*
@@ -1338,7 +1344,8 @@ struct kyozon_boot_block {
          */
         uint32_t piece_count;
         /*
-         Virtual address of an array of [`Range`]: the physical pieces of `memory`, in the order of their virtual addresses.
+         Virtual address of an array of [`Range`]: the physical pieces of `memory`, in the order of their virtual
+         addresses.
          */
         uint64_t pieces;
         /*
@@ -1372,8 +1379,8 @@ struct kyozon_handlers {
          */
         uint64_t tick;
         /*
-         `extern "C" fn(*mut Frame)`: handles an exception or a tick (vector 2) that interrupted user mode, or `int 0x80`.
-         Returning resumes the frame. CR2 still holds the exception's address.
+         `extern "C" fn(*mut Frame)`: handles an exception or a tick (vector 2) that interrupted user mode, or `int
+         0x80`. Returning resumes the frame. CR2 still holds the exception's address.
          */
         uint64_t user;
         /*
@@ -1401,8 +1408,8 @@ struct kyozon_tick_event {
         uint64_t scheduled_tsc;
         /*
          Time-stamp counter at Kyozon's first code for this tick. In mode alone: in the gate's stub, as soon as registers
-         are saved. Beside Linux: in the module's NMI handler, when Linux has called it. For a tick that arrived while the
-         cokernel ran, in every mode: when the layer read the clock.
+         are saved. Beside Linux: in the module's NMI handler, when Linux has called it. For a tick that arrived while
+         the cokernel ran, in every mode: when the layer read the clock.
          */
         uint64_t entered_tsc;
 };
@@ -1507,7 +1514,8 @@ struct kyozon_user_state {
 };
 
 /*
- One trip, that is one interruption of Linux: what module, trampoline and layer tell each other on the way in and out.
+ One trip, that is one interruption of Linux: what module, trampoline and layer tell each other on the way in and
+ out.
 
  It lies in the module's data and is mapped at the same address in both worlds. Each field names its writer.
  */
@@ -1546,12 +1554,13 @@ struct kyozon_trip {
          */
         uint32_t stale;
         /*
-         Module and layer: whether the other CPUs are parked: `PARKED_*` in the low 2 bits, the number of the round in the
-         other bits.
+         Module and layer: whether the other CPUs are parked: `PARKED_*` in the low 2 bits, the number of the round in
+         the other bits.
          */
         uint32_t parked;
         /*
-         Layer: number of non-maskable interrupts that arrived while the cokernel ran and came from neither tick nor guard.
+         Layer: number of non-maskable interrupts that arrived while the cokernel ran and came from neither tick nor
+         guard.
          */
         uint32_t foreign;
         /*
@@ -1657,11 +1666,11 @@ struct kyozon_repair_request {
 };
 
 /*
- One image in the caller's memory.
+ One image, in the caller's memory.
  */
 struct kyozon_image {
         /*
-         Address in the caller.
+         Virtual address in the calling process.
          */
         uint64_t address;
         /*
@@ -1671,7 +1680,7 @@ struct kyozon_image {
 };
 
 /*
- What to load. On failure nothing has changed and `message` says why in one line.
+ What to load. If the request fails, nothing has changed and `message` explains why in one line.
  */
 struct kyozon_load {
         /*
@@ -1679,19 +1688,19 @@ struct kyozon_load {
          */
         uint32_t version;
         /*
-         `MODE_*` of the layer module: none or vmm.
+         [`MODE_NONE`](crate::layer::MODE_NONE) or [`MODE_VMM`](crate::layer::MODE_VMM).
          */
         uint32_t mode;
         /*
-         Ticks a second, 1..=2000.
+         Ticks per second, 1..=2000.
          */
         uint32_t tick_hz;
         /*
-         Microseconds that one stop of Linux may last.
+         Microseconds that one trip may take, that is how long it may interrupt Linux.
          */
         uint32_t budget_us;
         /*
-         Logical number of the cokernel's CPU.
+         Linux's logical number of the cokernel's CPU.
          */
         uint32_t cpu;
         /*
@@ -1707,37 +1716,37 @@ struct kyozon_load {
          */
         uint32_t serial_port;
         /*
-         Bytes of memory for the cokernel beside its images.
+         Bytes of memory for the cokernel, in addition to its images.
          */
         uint64_t memory_bytes;
         /*
-         How many of `images` are set; 0 is the layer, 1 the cokernel, then tasks.
+         Number of valid entries in `images`.
          */
         uint64_t image_count;
         /*
-         The images.
+         The images: 0 is the layer, 1 the cokernel, the others are tasks.
          */
         struct kyozon_image images[KYOZON_MAX_IMAGES];
         /*
-         Why the request failed, a C string.
+         Out: why the request failed, a C string.
          */
         uint8_t message[KYOZON_MESSAGE_BYTES];
         /*
-         A number that the cokernel finds in its boot block.
+         The operator's parameter, for the cokernel's boot block.
          */
         uint64_t parameter;
         /*
-         Data for the cokernel, without a hash: what it makes of it is its own affair. 0 bytes for none.
+         The operator's data for the cokernel, 0 bytes for none. It is not hashed; the cokernel has to check it.
          */
         struct kyozon_image data;
         /*
-         The hypervisor's image, for mode vmm. 0 bytes for none.
+         The hypervisor's image for mode vmm, 0 bytes for none.
          */
         struct kyozon_image hypervisor;
 };
 
 /*
- What is loaded and what it costs.
+ What is loaded, and its overhead.
  */
 struct kyozon_status {
         /*
@@ -1749,27 +1758,27 @@ struct kyozon_status {
          */
         uint32_t state;
         /*
-         As in [`Load`].
+         The same as in [`Load`].
          */
         uint32_t mode;
         /*
-         As in [`Load`].
+         The same as in [`Load`].
          */
         uint32_t tick_hz;
         /*
-         As in [`Load`].
+         The same as in [`Load`].
          */
         uint32_t budget_us;
         /*
-         As in [`Load`].
+         The same as in [`Load`].
          */
         uint32_t cpu;
         /*
-         The source that probing found.
+         `TICK_*`: the source that probing found.
          */
         uint32_t tick_source;
         /*
-         Must be zero.
+         Zero.
          */
         uint32_t reserved;
         /*
@@ -1777,19 +1786,20 @@ struct kyozon_status {
          */
         uint64_t ticks;
         /*
-         Ticks that fell together with another.
+         Ticks that were not delivered one by one: a later event counted them.
          */
         uint64_t missed;
         /*
-         Times that the cokernel was cut off.
+         Number of times that the cokernel was cut off.
          */
         uint64_t overruns;
         /*
-         Longest stop of Linux, nanoseconds.
+         Longest trip, in nanoseconds.
          */
         uint64_t longest_ns;
         /*
-         99th percentile of the stops of Linux, nanoseconds, rounded up to a power of two of the time-stamp counter.
+         99th percentile of the duration of trips in nanoseconds, rounded up to a power of two of time-stamp counter
+         ticks.
          */
         uint64_t p99_ns;
         /*
@@ -1797,23 +1807,23 @@ struct kyozon_status {
          */
         uint64_t reserve_bytes;
         /*
-         Bytes of the event ring, for a read-only `mmap` of `/dev/kyozon` at offset 0.
+         Bytes of the event ring, which `/dev/kyozon` offers for a read-only `mmap` at offset 0.
          */
         uint64_t events_bytes;
         /*
-         Pieces of Linux's state that a trip changed and did not put back; counted when the module's `check` is set.
+         Pieces of Linux's state that a trip changed and did not restore; counted if the module's `check` is set.
          */
         uint64_t differences;
         /*
-         Why the cokernel stopped, a C string.
+         Why the cokernel was stopped, a C string.
          */
         uint8_t message[232];
         /*
-         Mode vmm: exits of Linux to the hypervisor on all CPUs, `vmm::EXIT_*`.
+         Mode vmm: exits of Linux to the hypervisor on all CPUs, indexed by `vmm::EXIT_*`.
          */
         uint64_t exits[KYOZON_EXIT_REASONS];
         /*
-         Mode vmm: attempts of Linux that the wall stopped.
+         Mode vmm: attempts of Linux that nested paging, the wall, stopped.
          */
         uint64_t wall_findings;
         /*
@@ -1825,7 +1835,7 @@ struct kyozon_status {
          */
         uint32_t iommu;
         /*
-         Must be zero.
+         Zero.
          */
         uint32_t reserved2;
 };
@@ -1835,35 +1845,35 @@ struct kyozon_status {
  */
 struct kyozon_check_status {
         /*
-         Its name, UTF-8, padded with zeros; empty where there is no such check.
+         Name, UTF-8, padded with zeros; empty if the check does not exist.
          */
         uint8_t name[32];
         /*
-         Odd while the rest is written: a reader reads again.
+         Odd while the writer changes the other fields: a reader reads again.
          */
         uint64_t sequence;
         /*
-         Complete passes.
+         Number of complete passes.
          */
         uint64_t passes;
         /*
-         Findings that were reported.
+         Number of findings that were reported.
          */
         uint64_t findings;
         /*
-         Findings that were undone.
+         Number of findings that were repaired.
          */
         uint64_t repairs;
         /*
-         Times that a look was put off because Linux was changing what was looked at.
+         Number of times that the check was postponed because Linux was changing what it reads.
          */
         uint64_t retries;
         /*
-         Time-stamp counter ticks that the last complete pass took of the CPU.
+         CPU time of the last complete pass, in time-stamp counter ticks.
          */
         uint64_t pass_tsc;
         /*
-         Time-stamp counter ticks that all of it took.
+         CPU time of all passes, in time-stamp counter ticks.
          */
         uint64_t total_tsc;
         /*
@@ -1871,25 +1881,25 @@ struct kyozon_check_status {
          */
         uint64_t last_tsc;
         /*
-         Things (tasks, pages) that the last complete pass looked at.
+         Number of items (tasks, pages) that the last complete pass read.
          */
         uint64_t items;
         /*
-         Must be zero.
+         Zero.
          */
         uint64_t reserved[3];
 };
 
 /*
- Start of the ring's memory; the records follow at byte [`RECORDS_OFFSET`].
+ Start of the ring's memory. The records follow at byte [`RECORDS_OFFSET`].
  */
 struct kyozon_event_ring {
         /*
-         [`EVENTS_VERSION`]; 0 once the cokernel is unloaded: a reader's mapping lives longer.
+         [`EVENTS_VERSION`]; 0 once the cokernel is unloaded, because a reader's mapping outlives the cokernel.
          */
         uint32_t version;
         /*
-         Records in the ring, a power of two.
+         Number of records in the ring, a power of two.
          */
         uint32_t records;
         /*
@@ -1897,19 +1907,19 @@ struct kyozon_event_ring {
          */
         uint64_t next;
         /*
-         Time-stamp counter ticks in a millisecond.
+         Time-stamp counter ticks per millisecond.
          */
         uint64_t tsc_khz;
         /*
-         Time-stamp counter when the ring was made, just before the cokernel's first tick.
+         Time-stamp counter when the ring was created, just before the cokernel's first tick.
          */
         uint64_t loaded_tsc;
         /*
-         Must be zero.
+         Zero.
          */
         uint64_t reserved[4];
         /*
-         One for each check of the monitor.
+         Status of the monitor's checks.
          */
         struct kyozon_check_status checks[KYOZON_MAX_CHECKS];
 };
@@ -1919,11 +1929,11 @@ struct kyozon_event_ring {
  */
 struct kyozon_event_record {
         /*
-         Number of this record, from 0. Written last; a reader that sees another number than it expects reads again.
+         Number of this record, from 0. It is written last: a reader that finds a number it does not expect reads again.
          */
         uint64_t sequence;
         /*
-         Time-stamp counter.
+         Time-stamp counter when the record was written.
          */
         uint64_t tsc;
         /*
@@ -1935,15 +1945,15 @@ struct kyozon_event_record {
          */
         uint32_t kind;
         /*
-         Kind-specific number: which check, which vector.
+         A number whose meaning depends on `kind`: the index of the check, the vector.
          */
         uint32_t code;
         /*
-         Bytes used of `text`.
+         Number of valid bytes in `text`.
          */
         uint32_t text_bytes;
         /*
-         1 where the text goes on in the next record, else 0.
+         1 if the text continues in the next record, else 0.
          */
         uint32_t continues;
         /*
@@ -2021,8 +2031,8 @@ struct kyozon_guest_boot {
          */
         uint32_t peer;
         /*
-         Number of peers in the group when this guest starts; their numbers are 0..`peers`. If other commands can join the
-         group, some of them may be gone and others may follow: a region's header shows their states.
+         Number of peers in the group when this guest starts; their numbers are 0..`peers`. If other commands can join
+         the group, some of them may be gone and others may follow: a region's header shows their states.
          */
         uint32_t peers;
         /*
@@ -2099,12 +2109,12 @@ struct kyozon_guest_boot {
          */
         uint64_t argument;
         /*
-         Address of [`MAX_PEERS`](super::MAX_PEERS) entries of type [`RegionPeer`](super::RegionPeer), by number, which the
-         guest can only read: the states of the group's peers. [`PEER_ABSENT`](super::PEER_ABSENT) with generation 0 is a
-         number that no peer has had.
+         Address of [`MAX_PEERS`](super::MAX_PEERS) entries of type [`RegionPeer`](super::RegionPeer), by number, which
+         the guest can only read: the states of the group's peers. [`PEER_ABSENT`](super::PEER_ABSENT) with generation 0
+         is a number that no peer has had.
 
-         If other commands can join the group, the table shows only peers of the same command. A region's header shows the
-         others, with generations of its own.
+         If other commands can join the group, the table shows only peers of the same command. A region's header shows
+         the others, with generations of its own.
          */
         uint64_t peer_table;
         /*
@@ -2228,7 +2238,7 @@ struct kyozon_device_info {
 };
 
 /*
- The tick's timer, as the module claimed it.
+ The tick's HPET timer, as the module claimed it.
  */
 struct kyozon_host_timer {
         /*
@@ -2236,72 +2246,72 @@ struct kyozon_host_timer {
          */
         uint64_t registers;
         /*
-         Configuration of both timers, interrupts off.
+         Configuration register of both timers, with interrupts disabled.
          */
         uint32_t config;
         /*
-         Number of the timer that guards the budget; 2, the tick's, where there is no other.
+         Number of the timer that guards the budget. It is 2, the tick's own timer, if there is no other.
          */
         uint32_t guard;
         /*
-         Where a message goes: data and address.
+         The interrupt message (MSI): data and address.
          */
         uint32_t message[2];
         /*
-         Physical address of the IO-APIC that delivers the tick, 0 where messages do.
+         Physical address of the IO-APIC that delivers the tick, 0 if messages deliver it.
          */
         uint64_t ioapic;
         /*
-         Its pin.
+         Pin of the IO-APIC.
          */
         uint32_t pin;
         /*
-         Femtoseconds of one count.
+         Femtoseconds per tick of the main counter.
          */
         uint32_t period_fs;
 };
 
 /*
- Where Linux keeps the name of the task that runs.
+ Where Linux keeps the name of the running task.
  */
 struct kyozon_host_names {
         /*
-         Offset of the pointer to it from Linux's GS base.
+         Offset from Linux's GS base of the pointer to the running task's `task_struct`.
          */
         uint64_t current_task;
         /*
-         Offset of its number in it.
+         Offset of the pid in `task_struct`.
          */
         uint64_t pid;
         /*
-         Offset of its name in it, 16 bytes.
+         Offset of the name, 16 bytes, in `task_struct`.
          */
         uint64_t comm;
 };
 
 /*
- IOMMUs that Linux does not use: the hypervisor does.
+ The IOMMUs that Linux does not use, so that the hypervisor can.
  */
 struct kyozon_host_iommu {
         /*
-         Physical addresses of their registers, page-aligned; 0 behind the last.
+         Physical addresses of their registers, page-aligned. 0 follows the last.
          */
         uint64_t registers[KYOZON_HOST_MAX_IOMMUS];
         /*
-         Physical address of the device table, for all of them: zeroed pages in a row.
+         Physical address of the device table that all of them share: contiguous zeroed pages.
          */
         uint64_t devices;
         /*
-         Bytes of it.
+         Bytes of the device table.
          */
         uint64_t devices_bytes;
         /*
-         Physical address of zeroed pages in a row, two for each: commands and events.
+         Physical address of contiguous zeroed pages, two for each IOMMU: its commands and its events.
          */
         uint64_t buffers;
         /*
-         Physical address of an empty table of the same size, which stays Linux's and is never freed: QEMU's IOMMU reads its
-         table even when it is off.
+         Physical address of an empty device table of the same size. Linux keeps its memory and never frees it, because
+         QEMU's IOMMU reads its table even when it is off.
          */
         uint64_t idle;
 };
@@ -2315,43 +2325,43 @@ struct kyozon_host_entry {
          */
         uint32_t version;
         /*
-         Module, for each entry: `HOST_*`.
+         From the module, on each entry: `HOST_LAUNCH` or `HOST_LEAVE`.
          */
         uint32_t operation;
         /*
-         Module, for each entry: which of the CPUs this is, 0.. in the order of `apic_ids`.
+         From the module, on each entry: index of this CPU in `apic_ids`.
          */
         uint32_t cpu;
         /*
-         Hypervisor: `HOST_DONE` or why not.
+         From the hypervisor: `HOST_DONE` or `HOST_REFUSED`.
          */
         uint32_t result;
         /*
-         How many CPUs there are.
+         Number of CPUs.
          */
         uint32_t cpu_count;
         /*
-         The cokernel's.
+         Index of the cokernel's CPU.
          */
         uint32_t cokernel_cpu;
         /*
-         4 or 5: levels of the page tables of the hypervisor's world.
+         Levels of the page tables of the hypervisor's world: 4 or 5.
          */
         uint32_t paging_levels;
         /*
-         3 where pages of 1 GiB exist, else 2.
+         Highest level at which a page-table entry can map a page: 3 if the CPU has pages of 1 GiB, else 2.
          */
         uint32_t largest_leaf;
         /*
-         Bits of a physical address.
+         Number of bits of a physical address.
          */
         uint32_t physical_bits;
         /*
-         Ticks a second.
+         Ticks per second.
          */
         uint32_t tick_hz;
         /*
-         Microseconds that one stop of Linux may last.
+         Microseconds that one trip may take.
          */
         uint32_t budget_us;
         /*
@@ -2359,7 +2369,7 @@ struct kyozon_host_entry {
          */
         uint32_t serial_port;
         /*
-         Time-stamp counter ticks in a millisecond.
+         Time-stamp counter ticks per millisecond.
          */
         uint64_t tsc_khz;
         /*
@@ -2367,24 +2377,39 @@ struct kyozon_host_entry {
          */
         uint64_t guest_page_table;
         /*
-         Its first instruction in each trip, and what it finds in RDI, RSI and RSP. The word at RSP is `guest_exit`.
+         Virtual address of the cokernel guest's first instruction in each trip.
          */
         uint64_t guest_entry;
+        /*
+         RDI at `guest_entry`.
+         */
         uint64_t guest_argument;
+        /*
+         RSI at `guest_entry`.
+         */
         uint64_t guest_trip;
+        /*
+         RSP at `guest_entry`. The word there is `guest_exit`, the return address.
+         */
         uint64_t guest_stack;
         /*
-         Where it calls the hypervisor to end a trip.
+         Virtual address of the code by which the cokernel's guest calls the hypervisor to end a trip.
          */
         uint64_t guest_exit;
         /*
-         Virtual addresses and limits of its descriptor tables and its task state segment.
+         Virtual address of the guest's global descriptor table.
          */
         uint64_t guest_gdt;
+        /*
+         Virtual address of the guest's interrupt descriptor table.
+         */
         uint64_t guest_idt;
+        /*
+         Virtual address of the guest's task state segment.
+         */
         uint64_t guest_tss;
         /*
-         Physical address of the page that begins with the `Trip`.
+         Physical address of the page that starts with the [`Trip`](crate::layer::Trip).
          */
         uint64_t trip;
         /*
@@ -2400,15 +2425,15 @@ struct kyozon_host_entry {
          */
         uint64_t events;
         /*
-         Bytes of it.
+         Bytes of the event ring.
          */
         uint64_t events_bytes;
         /*
-         Physical address of seven pages in a row: the port map and the two register maps.
+         Physical address of seven contiguous pages: the I/O permission map and the two MSR permission maps.
          */
         uint64_t permissions;
         /*
-         Physical address of the local APIC's registers, mapped in the window.
+         Physical address of the local APIC's registers. The window maps them.
          */
         uint64_t local_apic;
         /*
@@ -2416,53 +2441,65 @@ struct kyozon_host_entry {
          */
         struct kyozon_host_timer timer;
         /*
-         Names of Linux's tasks.
+         Where Linux keeps the names of its tasks.
          */
         struct kyozon_host_names names;
         /*
-         What devices go through.
+         The IOMMUs.
          */
         struct kyozon_host_iommu iommu;
         /*
-         How many of each list are set.
+         Number of valid entries in `ram`.
          */
         uint32_t ram_count;
+        /*
+         Number of valid entries in `guest`.
+         */
         uint32_t guest_count;
+        /*
+         Number of valid entries in `host`.
+         */
         uint32_t host_count;
+        /*
+         Number of valid entries in `read_only`.
+         */
         uint32_t read_only_count;
+        /*
+         Number of valid entries in `pool`.
+         */
         uint32_t pool_count;
         /*
-         1: Linux's state is compared around every trip (for tests).
+         1 to compare Linux's state before and after every trip, for tests.
          */
         uint32_t check;
         /*
-         System RAM of the machine, ascending, the reserve excluded.
+         System RAM of the machine without the reserve, in ascending order.
          */
         struct kyozon_range ram[KYOZON_MAX_RANGES];
         /*
-         Of the reserve: what is the cokernel's.
+         The part of the reserve that belongs to the cokernel.
          */
         struct kyozon_range guest[KYOZON_MAX_RANGES];
         /*
-         Of the reserve: what is the hypervisor's.
+         The part of the reserve that belongs to the hypervisor.
          */
         struct kyozon_range host[KYOZON_MAX_RANGES];
         /*
-         Of Linux's memory: what Linux may read only (event ring, status).
+         The part of Linux's memory that Linux may only read: the event ring and the status.
          */
         struct kyozon_range read_only[KYOZON_MAX_RANGES];
         /*
-         Of `host`: free pages.
+         The free pages in `host`.
          */
         struct kyozon_range pool[KYOZON_MAX_RANGES];
         /*
-         Local APIC numbers.
+         Local APIC IDs of the CPUs.
          */
         uint32_t apic_ids[KYOZON_HOST_MAX_CPUS];
 };
 
 /*
- What the hypervisor tells Linux: read-only for it.
+ What the hypervisor tells Linux. Linux can only read it.
  */
 struct kyozon_host_status {
         /*
@@ -2470,7 +2507,7 @@ struct kyozon_host_status {
          */
         uint32_t version;
         /*
-         As `device::STATE_*`: running or stopped.
+         [`STATE_RUNNING`](crate::device::STATE_RUNNING) or [`STATE_STOPPED`](crate::device::STATE_STOPPED).
          */
         uint32_t state;
         /*
@@ -2478,19 +2515,19 @@ struct kyozon_host_status {
          */
         uint64_t ticks;
         /*
-         Ticks that fell together with another.
+         Ticks that were not delivered one by one: a later event counted them.
          */
         uint64_t missed;
         /*
-         Times that the cokernel was cut off.
+         Number of times that the cokernel was cut off.
          */
         uint64_t overruns;
         /*
-         Longest stop of Linux, time-stamp counter ticks.
+         Longest trip, in time-stamp counter ticks.
          */
         uint64_t longest_tsc;
         /*
-         Time-stamp counter when the next tick is due.
+         Time-stamp counter at which the next tick is due.
          */
         uint64_t due_tsc;
         /*
@@ -2498,23 +2535,24 @@ struct kyozon_host_status {
          */
         uint64_t nested_bytes;
         /*
-         Reports of the wall: attempts of Linux that were stopped.
+         Attempts of Linux that nested paging, the wall, stopped and reported.
          */
         uint64_t findings;
         /*
-         Words of Linux's state that a trip has changed, where that is looked at.
+         Words of Linux's state that trips changed, if [`HostEntry::check`] is set.
          */
         uint64_t differences;
         /*
-         NMIs that the cokernel's CPU was given in case that one of Linux's fell together with one of the tick's.
+         NMIs that the hypervisor injected on the cokernel's CPU because one of Linux's may have coincided with the
+         tick's.
          */
         uint64_t extra_nmis;
         /*
-         Exits of Linux on all CPUs: `EXIT_*`.
+         Exits of Linux on all CPUs, indexed by `EXIT_*`.
          */
         uint64_t exits[KYOZON_EXIT_REASONS];
         /*
-         Stops of 2^n to 2^(n+1) time-stamp counter ticks.
+         Entry `n`: number of trips that took 2^n to 2^(n+1) time-stamp counter ticks.
          */
         uint64_t histogram[64];
         /*
@@ -2524,19 +2562,19 @@ struct kyozon_host_status {
 };
 
 /*
- One page that the layer in the cokernel's guest shares with the hypervisor.
+ A page that the layer in the cokernel's guest shares with the hypervisor.
  */
 struct kyozon_mailbox {
         /*
-         As in `layer::Report`.
+         The same as in [`layer::Report`](crate::layer::Report).
          */
         uint32_t kind;
         /*
-         As in `layer::Report`.
+         The same as in [`layer::Report`](crate::layer::Report).
          */
         uint32_t code;
         /*
-         Bytes used of `text`.
+         Number of valid bytes in `text`.
          */
         uint64_t bytes;
         /*
@@ -2544,7 +2582,7 @@ struct kyozon_mailbox {
          */
         uint8_t text[KYOZON_MAILBOX_BYTES];
         /*
-         What a check did: an `events::CheckStatus`.
+         Status of a check: the words of an [`events::CheckStatus`](crate::events::CheckStatus).
          */
         uint64_t check[16];
 };

@@ -45,14 +45,15 @@ pub struct BootBlock {
     /// Virtual address of a read-only view of the level-4 table. With 4 levels it is the table at `page_table`. With 5
     /// levels the view shows the table at `page_table` and, in the next page, the level-4 table of its entry 0.
     ///
-    /// An address space that the cokernel makes starts as a copy of these tables. The cokernel uses level-4 entries that
-    /// are zero here, and never sets the global bit.
+    /// An address space that the cokernel makes starts as a copy of these tables. The cokernel uses level-4 entries
+    /// that are zero here, and never sets the global bit.
     pub tables: u64,
     /// Levels of the page tables: 4 or 5.
     pub paging_levels: u32,
     /// Number of entries in `pieces`.
     pub piece_count: u32,
-    /// Virtual address of an array of [`Range`]: the physical pieces of `memory`, in the order of their virtual addresses.
+    /// Virtual address of an array of [`Range`]: the physical pieces of `memory`, in the order of their virtual
+    /// addresses.
     pub pieces: u64,
     /// Virtual address of an array of [`Range`]: virtual address and bytes of each task image.
     pub tasks: u64,
@@ -80,8 +81,8 @@ pub struct Handlers {
     /// In mode alone the handler of a tick out of `idle` runs inside the NMI, so the CPU holds back further NMIs: the
     /// guard's interrupt is delivered after the handler has returned.
     pub tick: u64,
-    /// `extern "C" fn(*mut Frame)`: handles an exception or a tick (vector 2) that interrupted user mode, or `int 0x80`.
-    /// Returning resumes the frame. CR2 still holds the exception's address.
+    /// `extern "C" fn(*mut Frame)`: handles an exception or a tick (vector 2) that interrupted user mode, or `int
+    /// 0x80`. Returning resumes the frame. CR2 still holds the exception's address.
     pub user: u64,
     /// Top of the stack that the CPU switches to when user mode is interrupted.
     pub user_stack: u64,
@@ -100,8 +101,8 @@ pub struct TickEvent {
     /// Time-stamp counter at which the tick was scheduled.
     pub scheduled_tsc: u64,
     /// Time-stamp counter at Kyozon's first code for this tick. In mode alone: in the gate's stub, as soon as registers
-    /// are saved. Beside Linux: in the module's NMI handler, when Linux has called it. For a tick that arrived while the
-    /// cokernel ran, in every mode: when the layer read the clock.
+    /// are saved. Beside Linux: in the module's NMI handler, when Linux has called it. For a tick that arrived while
+    /// the cokernel ran, in every mode: when the layer read the clock.
     pub entered_tsc: u64,
 }
 assert_size!(TickEvent, 32);

@@ -62,7 +62,8 @@ assert_size!(RepairRequest, 8 + 24 * MAX_REPAIR_WORDS);
 pub const REPAIR_DONE: i64 = 0;
 /// A word did not hold its expected value. Nothing was written.
 pub const REPAIR_CHANGED: i64 = -1;
-/// The request is malformed: its count, an alignment, a repeated address or one outside System RAM. Nothing was written.
+/// The request is malformed: its count, an alignment, a repeated address or one outside System RAM. Nothing was
+/// written.
 pub const REPAIR_INVALID: i64 = -2;
 /// The other CPUs could not be parked in time. Nothing was written.
 pub const REPAIR_BUSY: i64 = -3;

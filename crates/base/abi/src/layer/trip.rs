@@ -32,8 +32,8 @@ pub const FAULT_RUNAWAY: u32 = 2;
 pub const FAULT_RETURNED: u32 = 3;
 /// [`Fault::reason`]: the layer itself failed.
 pub const FAULT_LAYER: u32 = 5;
-/// [`Fault::reason`], mode vmm: the cokernel accessed memory that is not its own, or its CPU shut down. `frame.vector` is
-/// the hypervisor's exit code, `frame.error` and `cr2` are the exit's information.
+/// [`Fault::reason`], mode vmm: the cokernel accessed memory that is not its own, or its CPU shut down. `frame.vector`
+/// is the hypervisor's exit code, `frame.error` and `cr2` are the exit's information.
 pub const FAULT_WALL: u32 = 6;
 /// [`Fault::reason`], mode vmm: an exit stored the hypervisor's state in place of the cokernel's, which is lost. No
 /// processor does this; an emulator may.
@@ -89,7 +89,8 @@ pub struct UserState {
 }
 assert_size!(UserState, 32);
 
-/// One trip, that is one interruption of Linux: what module, trampoline and layer tell each other on the way in and out.
+/// One trip, that is one interruption of Linux: what module, trampoline and layer tell each other on the way in and
+/// out.
 ///
 /// It lies in the module's data and is mapped at the same address in both worlds. Each field names its writer.
 #[repr(C)]
@@ -112,10 +113,11 @@ pub struct Trip {
     /// Module: number of guard interrupts that may still arrive although they were raised before the guard was armed
     /// for this trip.
     pub stale: u32,
-    /// Module and layer: whether the other CPUs are parked: `PARKED_*` in the low 2 bits, the number of the round in the
-    /// other bits.
+    /// Module and layer: whether the other CPUs are parked: `PARKED_*` in the low 2 bits, the number of the round in
+    /// the other bits.
     pub parked: u32,
-    /// Layer: number of non-maskable interrupts that arrived while the cokernel ran and came from neither tick nor guard.
+    /// Layer: number of non-maskable interrupts that arrived while the cokernel ran and came from neither tick nor
+    /// guard.
     pub foreign: u32,
     /// Trampoline: number of non-maskable interrupts that arrived during a world switch.
     pub in_transit: u32,

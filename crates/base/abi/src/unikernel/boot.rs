@@ -36,8 +36,8 @@ pub struct GuestBoot {
     pub features: u64,
     /// Number of this peer in its group.
     pub peer: u32,
-    /// Number of peers in the group when this guest starts; their numbers are 0..`peers`. If other commands can join the
-    /// group, some of them may be gone and others may follow: a region's header shows their states.
+    /// Number of peers in the group when this guest starts; their numbers are 0..`peers`. If other commands can join
+    /// the group, some of them may be gone and others may follow: a region's header shows their states.
     pub peers: u32,
     /// `extern "C" fn()`: carries out the call in the call block.
     pub hypercall: u64,
@@ -76,12 +76,12 @@ pub struct GuestBoot {
     pub regions: [SharedRegion; MAX_REGIONS],
     /// The argument of [`ASK_SPAWN`](super::ASK_SPAWN); 0 in an initial guest.
     pub argument: u64,
-    /// Address of [`MAX_PEERS`](super::MAX_PEERS) entries of type [`RegionPeer`](super::RegionPeer), by number, which the
-    /// guest can only read: the states of the group's peers. [`PEER_ABSENT`](super::PEER_ABSENT) with generation 0 is a
-    /// number that no peer has had.
+    /// Address of [`MAX_PEERS`](super::MAX_PEERS) entries of type [`RegionPeer`](super::RegionPeer), by number, which
+    /// the guest can only read: the states of the group's peers. [`PEER_ABSENT`](super::PEER_ABSENT) with generation 0
+    /// is a number that no peer has had.
     ///
-    /// If other commands can join the group, the table shows only peers of the same command. A region's header shows the
-    /// others, with generations of its own.
+    /// If other commands can join the group, the table shows only peers of the same command. A region's header shows
+    /// the others, with generations of its own.
     pub peer_table: u64,
     /// Generation of this peer in the table; the first peer of a number has 1.
     pub generation: u32,

@@ -25,7 +25,8 @@ pub const ASK_EXIT: u64 = 2;
 /// `address`, `bytes`: ends the guest with a crash report and the status [`STATUS_PANIC`]. The bytes are the reason in
 /// UTF-8, which the tender MAY truncate. The call returns only on an error.
 pub const ASK_PANIC: u64 = 3;
-/// `deadline`, in nanoseconds of the clock, or [`NO_DEADLINE`]: sleeps. The result is 0, or 1 if the deadline has passed.
+/// `deadline`, in nanoseconds of the clock, or [`NO_DEADLINE`]: sleeps. The result is 0, or 1 if the deadline has
+/// passed.
 pub const ASK_PARK: u64 = 4;
 /// The result is the group's clock in nanoseconds.
 pub const ASK_CLOCK: u64 = 5;
@@ -38,17 +39,19 @@ pub const ASK_DISCARD: u64 = 8;
 /// `entry`, `argument`, `stack`, `bytes`, `bound`: starts a peer that shares this peer's image, heap and stacks, see
 /// "Spawning". The result is the peer's number plus 2^32 times its generation modulo 2^31.
 ///
-/// If `bound` is not 0, it is 1 more than the number of a peer of the same family, which may be the caller; the new peer
-/// ends when that peer ends.
+/// If `bound` is not 0, it is 1 more than the number of a peer of the same family, which may be the caller; the new
+/// peer ends when that peer ends.
 ///
 /// Errors: [`ERROR_ADDRESS`] if entry or stack break the rules; [`ERROR_NAME`] if no peer has the number in `bound`,
 /// [`ERROR_RIGHT`] if that peer belongs to another family; [`ERROR_UNSUPPORTED`] without
 /// [`FEATURE_SPAWN`](super::FEATURE_SPAWN).
 pub const ASK_SPAWN: u64 = 9;
 /// `peer`, `generation`: ends a spawned peer of the same family, whatever it is doing. Its state becomes
-/// [`PEER_DEAD`](super::PEER_DEAD); the call does not wait for that. The result is 0, also if this peer is already gone.
+/// [`PEER_DEAD`](super::PEER_DEAD); the call does not wait for that. The result is 0, also if this peer is already
+/// gone.
 ///
-/// Errors: [`ERROR_RIGHT`] if the peer belongs to another family or was not spawned; [`ERROR_NAME`] if it never existed.
+/// Errors: [`ERROR_RIGHT`] if the peer belongs to another family or was not spawned; [`ERROR_NAME`] if it never
+/// existed.
 pub const ASK_END: u64 = 10;
 
 /// `name`, `name bytes`, `bytes`, `address`: creates a region without mapping it. `bytes` is its size including the
@@ -65,8 +68,9 @@ pub const ASK_REGION_OPEN: u64 = 17;
 pub const ASK_REGION_MAP: u64 = 18;
 /// `region`: unmaps it.
 pub const ASK_REGION_UNMAP: u64 = 19;
-/// `region`, `peer`, `rights`: allows the peer to map the region with these rights. Only the owner may call this. A peer
-/// that has the region mapped with more rights loses the mapping, as by [`ASK_REGION_REVOKE`], and MAY map it again.
+/// `region`, `peer`, `rights`: allows the peer to map the region with these rights. Only the owner may call this. A
+/// peer that has the region mapped with more rights loses the mapping, as by [`ASK_REGION_REVOKE`], and MAY map it
+/// again.
 pub const ASK_REGION_GRANT: u64 = 20;
 /// `region`, `peer`: takes all rights to the region from the peer. Only the owner may call this. If the peer has the
 /// region mapped, it loses the mapping before the call returns; a guest that cannot lose the mapping is ended.
@@ -75,16 +79,16 @@ pub const ASK_REGION_REVOKE: u64 = 21;
 /// shows their present states. The result is the number of peers that have mapped it, or [`ERROR_TIMEOUT`].
 pub const ASK_RENDEZVOUS: u64 = 22;
 
-/// `device`, `info`: the tender writes a [`DeviceInfo`](super::DeviceInfo) to `info`. Error: [`ERROR_NAME`] if there is no
-/// device with this number.
+/// `device`, `info`: the tender writes a [`DeviceInfo`](super::DeviceInfo) to `info`. Error: [`ERROR_NAME`] if there is
+/// no device with this number.
 pub const ASK_DEVICE: u64 = 32;
 /// `device`, `queue`, `entries`, `descriptor table`, `available ring`, `used ring`: starts a queue.
 ///
-/// Errors: [`ERROR_EXISTS`] if it runs; [`ERROR_ARGUMENT`] if the number of entries is not allowed; [`ERROR_ADDRESS`] if
-/// a part lies outside the heap or is not aligned as VIRTIO section 2.7 requires.
+/// Errors: [`ERROR_EXISTS`] if it runs; [`ERROR_ARGUMENT`] if the number of entries is not allowed; [`ERROR_ADDRESS`]
+/// if a part lies outside the heap or is not aligned as VIRTIO section 2.7 requires.
 pub const ASK_QUEUE_START: u64 = 33;
-/// `device`, `queue`: stops the queue, whatever its state. The call returns when the device no longer touches the queue's
-/// memory. Entries that the device has not taken stay in the ring.
+/// `device`, `queue`: stops the queue, whatever its state. The call returns when the device no longer touches the
+/// queue's memory. Entries that the device has not taken stay in the ring.
 pub const ASK_QUEUE_STOP: u64 = 34;
 /// `device`, `queue`: the result is `QUEUE_*`.
 pub const ASK_QUEUE_STATE: u64 = 35;
