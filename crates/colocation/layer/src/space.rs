@@ -1,6 +1,6 @@
 //! Which addresses a cokernel may name when it asks for a service.
 //!
-//! In HAL mode nothing keeps a cokernel from writing elsewhere by itself. The check keeps honest mistakes from being
+//! In mode none nothing keeps a cokernel from writing elsewhere by itself. The check keeps honest mistakes from being
 //! carried out with the layer's hands, and is the same in every mode.
 
 use kyozon_abi::layer::Range;

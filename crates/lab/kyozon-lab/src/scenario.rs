@@ -324,7 +324,7 @@ fn find(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
 
 impl Case {
     /// Whether it is for the nightly run only, and nothing else of its scenario is.
-    pub fn is_extra(&self) -> bool {
+    pub fn is_nightly_only(&self) -> bool {
         self.variant.as_ref().is_some_and(|variant| variant.nightly)
     }
 
@@ -661,7 +661,7 @@ mod tests {
             let (_tests, cases) = host_case(&format!(
                 "about = 'x'\n[guest]\nkernels = ['6.1']\nkyozon = true\n{isolation}\n[[step]]\nrun = 'true'\n"
             ));
-            cases.iter().map(|case| (case.name.clone(), case.is_extra())).collect::<Vec<_>>()
+            cases.iter().map(|case| (case.name.clone(), case.is_nightly_only())).collect::<Vec<_>>()
         };
         let name = |rest: &str, extra| (format!("group/one [6.1, 1 CPU{rest}]"), extra);
         assert_eq!(runs(""), [name("", false), name(", vmm", true)]);
