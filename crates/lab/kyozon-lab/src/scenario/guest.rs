@@ -1,0 +1,178 @@
+//! A scenario's steps in a guest.
+
+use super::description::{GuestPart, Isolation};
+use super::{Case, Variant};
+use crate::emulator::{complaints, keep_console};
+use crate::guest::{Ended, Guest, Output};
+use crate::kernels::Kernel;
+use crate::spec::{Program, Spec};
+use crate::{batch, bochs, cache, module, process, product};
+use anyhow::{bail, ensure, Context, Result};
+use regex::Regex;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
+
+impl Case {
+    /// Boots the variant, runs the steps, then reads what the kernel and the cokernel printed.
+    pub(super) fn in_guest(&self, variant: &Variant) -> Result<()> {
+        let part = self.description.guest.as_ref().expect("a variant has a guest");
+        let spec = self.spec(part, variant)?;
+        let Ended { console, cokernel } = match (part.deterministic, part.emulator) {
+            (true, emulator) => self.twice(emulator, &spec)?,
+            (false, Program::Bochs) => self.once(Program::Bochs, &spec)?.into(),
+            (false, Program::Qemu) => self.live(&spec)?,
+        };
+        for pattern in &part.cokernel {
+            let found = Regex::new(pattern)?.is_match(&cokernel);
+            ensure!(found, "the cokernel's serial output does not match {pattern:?}: {cokernel:?}");
+        }
+        let allowed = part.allow.iter().map(|p| Ok(Regex::new(p)?)).collect::<Result<Vec<_>>>()?;
+        let mut complaints = complaints(&console);
+        complaints.retain(|line| !allowed.iter().any(|pattern| pattern.is_match(line)));
+        if let Some(complaint) = complaints.first() {
+            let path = keep_console(&self.name, &console)?;
+            bail!("the kernel complains: {complaint} (console: {})", path.display());
+        }
+        Ok(())
+    }
+
+    /// The guest with all its files.
+    fn spec(&self, part: &GuestPart, variant: &Variant) -> Result<Spec> {
+        /// Held while a kernel is fetched or a module is built.
+        static CACHE: Mutex<()> = Mutex::new(());
+        let _alone = CACHE.lock().unwrap_or_else(|held| held.into_inner());
+        let kernel = Kernel::fetch(&variant.kernel, &part.flavour, false)?;
+        let defaults = Spec::of(part.emulator, &kernel).smp(variant.cpus);
+        let mut spec = Spec {
+            mem: part.mem,
+            machine: part.machine.clone().unwrap_or(defaults.machine),
+            cpu: part.cpu.clone().unwrap_or(defaults.cpu),
+            accel: part.accel.clone().unwrap_or(defaults.accel),
+            append: match variant.isolation {
+                Isolation::None => part.append.clone(),
+                // The kernel passes words that it does not know to init as environment; kyozon reads it there.
+                Isolation::Vmm => format!("{} KYOZON_ISOLATION=vmm", part.append),
+            },
+            devices: part.devices.clone(),
+            modules: part.modules.clone(),
+            boot_limit: part.boot_limit.map_or(defaults.boot_limit, Duration::from_secs),
+            one_host_cpu: part.one_host_cpu
+                && variant.cpus > 1
+                && variant.isolation == Isolation::Vmm,
+            ..defaults
+        };
+        if part.kyozon {
+            spec = product::install(spec)?;
+        }
+        for source in &part.build {
+            let built = module::build(&cache::tree()?.join(source), &kernel)?;
+            ensure!(
+                built.warnings.is_empty(),
+                "{source} builds with a warning: {}",
+                built.warnings[0]
+            );
+            let name =
+                built.file.file_name().expect("a module has a name").to_string_lossy().into_owned();
+            spec = spec.file(&format!("/m/{name}"), 0o644, fs::read(&built.file)?);
+        }
+        for source in &part.programs {
+            let (name, contents) = compile(&self.folder.join(source))?;
+            spec = spec.file(&format!("/bin/{name}"), 0o755, contents);
+        }
+        if part.crash_kernel {
+            spec = spec.with_crash_kernel()?;
+        }
+        if part.kernel_image {
+            spec = spec.with_kernel_image()?;
+        }
+        for (path, source) in &part.files {
+            for (path, file) in files_at(path, &self.folder.join(source))? {
+                let contents = fs::read(&file).with_context(|| file.display().to_string())?;
+                spec = spec.file(&path, 0o755, contents);
+            }
+        }
+        Ok(spec)
+    }
+
+    /// The steps one by one, in a guest that answers.
+    fn live(&self, spec: &Spec) -> Result<Ended> {
+        let mut guest = Guest::boot(spec)?;
+        for step in &self.description.step {
+            let limit = Duration::from_secs(step.expect.limit);
+            if step.restarts {
+                guest.run_into_restart(&step.run, limit)?;
+                continue;
+            }
+            let output = guest.run_with(&step.run, limit, &step.monitor)?;
+            step.expect.check(&step.run, &output)?;
+        }
+        guest.shutdown()
+    }
+
+    /// All steps in one run of a guest whose whole input is fixed before it starts.
+    fn once(&self, emulator: Program, spec: &Spec) -> Result<batch::Finished> {
+        let steps = &self.description.step;
+        let scripts: Vec<&str> = steps.iter().map(|step| step.run.as_str()).collect();
+        let limit =
+            spec.boot_limit + Duration::from_secs(steps.iter().map(|s| s.expect.limit).sum());
+        let finished = match emulator {
+            Program::Qemu => batch::run(spec, &scripts, limit)?,
+            Program::Bochs => bochs::run(spec, &scripts, limit)?,
+        };
+        for (step, output) in steps.iter().zip(&finished.outputs) {
+            step.expect.check(&step.run, output)?;
+        }
+        Ok(finished)
+    }
+
+    /// Two runs must be equal in everything. On a loaded machine QEMU's timers now and then expire at another
+    /// instruction; then a third run must equal one of the two.
+    fn twice(&self, emulator: Program, spec: &Spec) -> Result<Ended> {
+        let first = self.once(emulator, spec)?;
+        let second = self.once(emulator, spec)?;
+        if first == second {
+            return Ok(first.into());
+        }
+        eprintln!("{}: two runs differ, a third decides", self.name);
+        let third = self.once(emulator, spec)?;
+        let counts = |run: &batch::Finished| -> Vec<u64> {
+            std::iter::once(run.booted_tsc).chain(run.outputs.iter().map(Output::ticks)).collect()
+        };
+        ensure!(
+            third == first || third == second,
+            "three runs differ; instruction counts are {:?}, {:?}, {:?}",
+            counts(&first),
+            counts(&second),
+            counts(&third)
+        );
+        Ok(third.into())
+    }
+}
+
+/// The file `source` with its `path` in the guest; if it is a folder, every file in it.
+fn files_at(path: &str, source: &Path) -> Result<Vec<(String, PathBuf)>> {
+    if !source.is_dir() {
+        return Ok(vec![(path.to_owned(), source.to_owned())]);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(source)? {
+        let entry = entry?;
+        files.push((format!("{path}/{}", entry.file_name().to_string_lossy()), entry.path()));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Name and contents of the static executable of a C program.
+fn compile(source: &Path) -> Result<(String, Vec<u8>)> {
+    let scratch = cache::scratch()?;
+    let out = scratch.path().join("program");
+    let mut cc = Command::new("gcc");
+    cc.args(["-static", "-O1", "-Wall", "-Werror", "-o"]).arg(&out).arg(source);
+    process::run_ok(&mut cc, Duration::from_secs(60))?;
+    let name = source.file_stem().context("a program has a name")?.to_string_lossy();
+    Ok((name.into_owned(), fs::read(&out)?))
+}

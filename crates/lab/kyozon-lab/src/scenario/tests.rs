@@ -1,0 +1,91 @@
+use super::*;
+
+fn host_case(toml: &str) -> (tempfile::TempDir, Vec<Case>) {
+    let tests = tempfile::tempdir().unwrap();
+    fs::create_dir_all(tests.path().join("group/one")).unwrap();
+    fs::write(tests.path().join("group/one/test.toml"), toml).unwrap();
+    let cases = cases(tests.path()).unwrap();
+    (tests, cases)
+}
+
+fn outcome(toml: &str) -> String {
+    let (_tests, cases) = host_case(toml);
+    match cases[0].run(false) {
+        Ok(ending) => format!("{ending:?}"),
+        Err(error) => format!("{error:#}"),
+    }
+}
+
+#[test]
+fn each_variant_of_a_folder_is_a_case() {
+    let (_tests, cases) = host_case(
+        "about = 'x'\n[guest]\nsmp = [1, 2]\n[[step]]\nrun = 'true'\n[[host]]\nrun = 'true'\n",
+    );
+    let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    let want = [
+        "group/one [6.12, 1 CPU]",
+        "group/one [6.12, 2 CPUs]",
+        "group/one [6.1, 1 CPU]",
+        "group/one [6.1, 2 CPUs]",
+        "group/one",
+    ];
+    assert_eq!(names, want);
+}
+
+#[test]
+fn cases_take_their_guests_cpus_or_all() {
+    let cpus = |toml: &str| host_case(toml).1.iter().map(Case::cpus).collect::<Vec<_>>();
+    let host = "[[host]]\nrun = 'true'\n";
+    assert_eq!(cpus(&format!("about = 'x'\n{host}")), [usize::MAX]);
+    let both = "[guest]\nkernels = ['6.1']\nsmp = [1, 2]\n[[step]]\nrun = 'true'\n";
+    assert_eq!(cpus(&format!("about = 'x'\ncpus = 3\n{both}{host}")), [1, 2, 3]);
+}
+
+#[test]
+fn vmm_is_nightly_only_by_default() {
+    let runs = |isolation: &str| {
+        let (_tests, cases) = host_case(&format!(
+            "about = 'x'\n[guest]\nkernels = ['6.1']\nkyozon = true\n{isolation}\n[[step]]\nrun = 'true'\n"
+        ));
+        cases.iter().map(|case| (case.name.clone(), case.is_nightly_only())).collect::<Vec<_>>()
+    };
+    let name = |rest: &str, extra| (format!("group/one [6.1, 1 CPU{rest}]"), extra);
+    assert_eq!(runs(""), [name("", false), name(", vmm", true)]);
+    assert_eq!(runs("isolation = ['none']"), [name("", false)]);
+    assert_eq!(runs("isolation = ['vmm']"), [name(", vmm", false)]);
+    let nightly = "isolation = ['vmm']\nnightly-kernels = ['6.1']";
+    assert_eq!(runs(nightly), [name(", vmm", true)]);
+}
+
+#[test]
+fn host_steps_must_meet_expectations() {
+    assert_eq!(
+        outcome("about = 'x'\n[[host]]\nrun = 'printf a; exit 2'\nstatus = 2\nstdout = '^a$'"),
+        "Passed"
+    );
+    assert!(outcome("about = 'x'\n[[host]]\nrun = 'exit 1'").contains("ended with status 1, not 0"));
+    assert!(outcome("about = 'x'\n[[host]]\nrun = 'echo a'\nstdout = 'b'").contains("no match"));
+    assert!(outcome("about = 'x'\n[[host]]\nrun = 'echo a >&2; echo b >&2'\nstderr-lines = 1")
+        .contains("2 lines"));
+    assert!(outcome("about = 'x'\n[[host]]\nrun = 'sleep 9'\nlimit = 1")
+        .contains("did not end within 1 s"));
+}
+
+#[test]
+fn leftover_files_and_processes_fail() {
+    assert!(outcome("about = 'x'\n[[host]]\nrun = 'touch $TMPDIR/left'")
+        .contains("left temporary files"));
+    let escaped =
+        outcome("about = 'x'\n[[host]]\nrun = 'setsid sleep 3 >/dev/null 2>&1 & sleep 0.1'");
+    assert!(escaped.contains("left processes running: sleep"), "{escaped}");
+}
+
+#[test]
+fn tests_without_steps_are_refused() {
+    let tests = tempfile::tempdir().unwrap();
+    let file = tests.path().join("test.toml");
+    for text in ["about = 'x'", "about = 'x'\nhots = 1", "about = 'x'\n[[step]]\nrun = 'true'"] {
+        fs::write(&file, text).unwrap();
+        assert!(cases(tests.path()).is_err(), "{text}");
+    }
+}
