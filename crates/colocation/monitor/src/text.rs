@@ -1,14 +1,16 @@
-//! The check `text`: kernel text and read-only data are what they were, but for what Linux itself patches.
+//! The check `text`: compares kernel text and read-only data with a copy, except for what Linux itself patches.
 //!
-//! The first pass copies both and finds the sites: jump labels, static calls, functions' entries. Later passes compare
-//! page by page; only a page that differs is looked at closer. There, a site may hold what Linux's own records allow at
-//! that moment, and a registered probe its breakpoint or jump. What is left is suspected, and reported when it stood
-//! unchanged in several slices.
+//! The first pass makes the copy and finds the patch sites: jump labels, static calls, function entries. Later passes
+//! compare page by page; only a page that differs is examined closely. There, a site may hold what Linux's own records
+//! allow at that moment, and a registered probe its breakpoint or jump. Any other change is a suspect, reported when it
+//! stood unchanged in several slices.
 //!
-//! Sites whose bytes nothing allows are found in the first pass too. Other tampering from before it is in the copy:
-//! where the profile has fingerprints of the kernel package's image, the copy is compared with them once, and what
-//! differs is told; without them it is taken as right. Function pointers that records name (a registered handler of
-//! ftrace, the function of a static call) are believed where they lead to listed code.
+//! The first pass also finds sites whose bytes no record allows. Other tampering from before the load is in the copy.
+//! If the profile has fingerprints of the kernel package's image, the first pass compares the copy with them and
+//! reports the differences; without them, the copy counts as correct.
+//!
+//! Function pointers in Linux's records (a registered ftrace handler, the function of a static call) are trusted if
+//! they lead to listed code.
 
 mod baseline;
 mod code;
@@ -39,19 +41,19 @@ use site_rules::SiteRules;
 use sites::{SiteSearch, Sites};
 use suspects::{Patching, SuspectChanges};
 
-/// What the pass is at.
+/// The state of the pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Copy,
-    SiteSearch,
-    /// Of the copy: the next page.
+    FindSites,
+    /// Correcting the copy of this page.
     Verify(usize),
-    /// With the package's image.
+    /// Comparing the copy with the package's image.
     Compare,
     Watch(usize),
 }
 
-/// The check `text`. Its copy takes as much memory as text and read-only data, about 25 MB; the sites about 3 MB.
+/// The check `text`. The copy takes as much memory as text and read-only data, about 25 MB; the sites take about 3 MB.
 #[derive(Debug)]
 pub struct TextCheck {
     layout: TextLayout,
@@ -66,7 +68,11 @@ pub struct TextCheck {
 }
 
 impl TextCheck {
-    /// For a kernel with this profile. What it lacks is the error: nothing could be told from tampering.
+    /// The check for a kernel with `profile`.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::Missing`] if the profile lacks something without which Linux's own changes look like tampering.
     pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
         let layout =
             TextLayout::new(profile).map_err(|missing| ProfileError::Missing(missing.0.into()))?;
@@ -83,12 +89,12 @@ impl TextCheck {
         })
     }
 
-    /// How many sites were found.
+    /// Number of sites found.
     pub fn sites(&self) -> usize {
         self.sites.len()
     }
 
-    /// Looks at `page` again, and tells what is confirmed there.
+    /// Compares `page` and reports the changes that are confirmed there.
     fn recheck_page<M: KernelMemory>(
         &mut self,
         rules: &mut SiteRules<'_, '_, M>,
@@ -102,33 +108,34 @@ impl TextCheck {
         };
         self.suspects.note(page, changes, self.slice);
         let (kernel, layout) = (rules.kernel, rules.layout);
-        let is_patching = |change: &compare::Change| {
-            let now = probes::is_patching(kernel, &layout.poke, layout.stext, change.address);
+        let patching = |change: &compare::Change| {
+            let is_patched =
+                probes::is_patching(kernel, &layout.poke, layout.stext, change.address);
             if !layout.text.contains(&change.address) {
                 return Patching::None;
             }
             match change.calls && probes::is_changing_calls(kernel, &layout.poke) {
                 true => Patching::StaticCall,
-                false if now || change.site && change.breakpoint => Patching::Site,
+                false if is_patched || change.site && change.breakpoint => Patching::Site,
                 false => Patching::None,
             }
         };
-        *retries += self.suspects.report_confirmed(page, self.pass, is_patching, |change| {
+        *retries += self.suspects.report_confirmed(page, self.pass, patching, |change| {
             found(report::finding(kernel, layout, change));
         });
     }
 
-    /// Makes the copy of `page` what should stand there.
+    /// Corrects the copy of `page`: sites get the bytes that Linux's records require.
     fn verify<M: KernelMemory>(&mut self, rules: &mut SiteRules<'_, '_, M>, page: usize) {
         for change in
             compare_page(rules, &self.baseline, &self.sites, page, true).unwrap_or_default()
         {
-            let right = if change.site { &change.expected } else { &change.found };
-            self.baseline.correct(change.address, right);
+            let bytes = if change.site { &change.expected } else { &change.found };
+            self.baseline.correct(change.address, bytes);
         }
     }
 
-    /// One unit of work; the number of pages when the pass is over.
+    /// Does one unit of work; returns the number of pages when the pass is over.
     fn advance<M: KernelMemory>(
         &mut self,
         rules: &mut SiteRules<'_, '_, M>,
@@ -137,18 +144,18 @@ impl TextCheck {
     ) -> Option<u64> {
         let kernel = rules.kernel;
         let (phase, over) = match self.phase {
-            Phase::Copy if self.baseline.taken() < self.baseline.page_count() => {
-                self.baseline.take(kernel);
+            Phase::Copy if self.baseline.copied() < self.baseline.page_count() => {
+                self.baseline.copy_next(kernel);
                 (Phase::Copy, false)
             }
-            Phase::Copy => (Phase::SiteSearch, false),
-            Phase::SiteSearch => {
+            Phase::Copy => (Phase::FindSites, false),
+            Phase::FindSites => {
                 let done =
                     self.search.advance(kernel, rules.layout, &self.baseline, &mut self.sites);
                 if done {
                     self.correct_probes(kernel);
                 }
-                (if done { Phase::Verify(0) } else { Phase::SiteSearch }, false)
+                (if done { Phase::Verify(0) } else { Phase::FindSites }, false)
             }
             Phase::Verify(page) if self.baseline.is_text(self.baseline.address(page)) => {
                 self.verify(rules, page);
@@ -162,7 +169,7 @@ impl TextCheck {
                 (if done { Phase::Watch(0) } else { Phase::Compare }, done)
             }
             Phase::Watch(page) if page < self.baseline.page_count() => {
-                match self.baseline.same(kernel, page) {
+                match self.baseline.is_unchanged(kernel, page) {
                     Some(false) if self.suspects.was_seen(page, self.slice) => {}
                     Some(false) => self.recheck_page(rules, page, found, retries),
                     _ => self.suspects.clear(page, self.slice),
@@ -175,14 +182,13 @@ impl TextCheck {
         over.then(|| self.baseline.covered())
     }
 
-    /// Where a probe stands, the copy has what stood there before.
+    /// Replaces breakpoints and jumps of probes in the copy by the original bytes.
     fn correct_probes<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) {
         let Some(known) = &self.layout.probes else { return };
         let baseline = &mut self.baseline;
         probes::originals(kernel, known, |at, bytes| {
-            let mut stands = [0];
-            if baseline.bytes(at, &mut stands).is_some()
-                && matches!(stands, [code::INT3 | code::JMP])
+            let mut first = [0];
+            if baseline.bytes(at, &mut first).is_some() && matches!(first, [code::INT3 | code::JMP])
             {
                 baseline.correct(at, bytes);
             }

@@ -1,4 +1,4 @@
-//! The copy of text and read-only data that later passes compare with.
+//! The copy of text and read-only data that later passes compare with (the baseline).
 
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// A page of the copy, in whole words.
+/// A copied page.
 type PageCopy = Box<[u64; PAGE_WORDS]>;
 
-/// Pages of two ranges, numbered from the first of text on. What could not be read is not there.
+/// The copied pages of text and read-only data, numbered from the first page of text. Unreadable pages have no copy.
 #[derive(Debug)]
 pub(super) struct Baseline {
     ranges: [Range<u64>; 2],
@@ -18,22 +18,22 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    /// Of text and read-only data; both begin and end at pages.
+    /// An empty baseline for the ranges `text` and `rodata`, which begin and end at page boundaries.
     pub fn new(text: Range<u64>, rodata: Range<u64>) -> Self {
         Self { ranges: [text, rodata], pages: Vec::new() }
     }
 
-    /// How many pages both ranges have.
+    /// Number of pages in both ranges.
     pub fn page_count(&self) -> usize {
         self.ranges.iter().map(|range| ((range.end - range.start) / PAGE_BYTES) as usize).sum()
     }
 
-    /// How many are copied, or were passed over.
-    pub fn taken(&self) -> usize {
+    /// Number of pages that were copied or skipped so far.
+    pub fn copied(&self) -> usize {
         self.pages.len()
     }
 
-    /// How many are there to compare with.
+    /// Number of pages with a copy.
     pub fn covered(&self) -> u64 {
         self.pages.iter().flatten().count() as u64
     }
@@ -49,8 +49,8 @@ impl Baseline {
         }
     }
 
-    /// The page that `address` lies in.
-    pub fn number(&self, address: u64) -> Option<usize> {
+    /// The number of the page that holds `address`.
+    pub fn page_number(&self, address: u64) -> Option<usize> {
         let [text, rodata] = &self.ranges;
         let at = if text.contains(&address) {
             address - text.start
@@ -66,26 +66,30 @@ impl Baseline {
         self.ranges[0].contains(&address)
     }
 
-    /// Takes the next page. Without memory for it, or without the page, it is passed over.
-    pub fn take<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) {
+    /// Copies the next page. It is skipped if it is unreadable or memory is exhausted.
+    pub fn copy_next<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) {
         let address = self.address(self.pages.len());
         let live = kernel.physical(address).and_then(|physical| kernel.memory.page(physical));
         self.pages.push(live.and_then(copy));
     }
 
-    /// Whether page `number` is as it was; `None` where there is nothing to compare.
-    pub fn same<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, number: usize) -> Option<bool> {
+    /// Whether page `number` equals its copy; `None` if either is missing.
+    pub fn is_unchanged<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        number: usize,
+    ) -> Option<bool> {
         let copy = self.page(number)?;
         let live = kernel.memory.page(kernel.physical(self.address(number))?)?;
         Some(differences(live, copy) == 0)
     }
 
-    /// Fills `into` with the copy from `address` on; `None` where part of it is not there.
+    /// Fills `into` with the copy from `address` on; `None` if a part has no copy.
     pub fn bytes(&self, address: u64, into: &mut [u8]) -> Option<()> {
         let mut at = address;
         let mut rest = into;
         while !rest.is_empty() {
-            let copy = self.page(self.number(at)?)?;
+            let copy = self.page(self.page_number(at)?)?;
             let mut offset = (at % PAGE_BYTES) as usize;
             while offset < PAGE_BYTES as usize && !rest.is_empty() {
                 let word = copy[offset / 8].to_le_bytes();
@@ -100,11 +104,11 @@ impl Baseline {
         Some(())
     }
 
-    /// Says that `bytes` should stand at `address`, as far as a copy is there.
+    /// Changes the copy at `address` to `bytes`, where there is a copy.
     pub fn correct(&mut self, address: u64, bytes: &[u8]) {
         for (at, byte) in (address..).zip(bytes) {
             let Some(copy) =
-                self.number(at).and_then(|page| self.pages.get_mut(page)?.as_deref_mut())
+                self.page_number(at).and_then(|page| self.pages.get_mut(page)?.as_deref_mut())
             else {
                 continue;
             };
@@ -121,7 +125,7 @@ impl Baseline {
 
     /// The copy of the eight bytes at `address`, a multiple of 8.
     pub fn word(&self, address: u64) -> Option<u64> {
-        let copy = self.page(self.number(address)?)?;
+        let copy = self.page(self.page_number(address)?)?;
         Some(copy[(address % PAGE_BYTES / 8) as usize])
     }
 }
@@ -133,7 +137,7 @@ fn copy(live: &Page) -> Option<PageCopy> {
     words.into_boxed_slice().try_into().ok()
 }
 
-/// Zero where all words are equal. Three instructions a word: most of what the check costs.
+/// Zero if all words are equal. Three instructions per word: most of the cost of the check.
 #[inline(never)]
 fn differences(live: &Page, copy: &[u64; PAGE_WORDS]) -> u64 {
     let mut different = 0;

@@ -1,5 +1,5 @@
-//! The few instructions that Linux writes at sites. Opcodes: Intel SDM volume 2; the no-operations are those that the
-//! SDM recommends for their length (NOP).
+//! The instructions that Linux writes at sites. Opcodes: Intel SDM volume 2. The no-operations are those that its entry
+//! for NOP recommends for their length.
 
 use super::sites::SITE_BYTES;
 
@@ -8,7 +8,7 @@ pub(super) const CALL: u8 = 0xe8;
 pub(super) const JMP: u8 = 0xe9;
 pub(super) const JMP_SHORT: u8 = 0xeb;
 
-/// Bytes of a site.
+/// The code at a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Code {
     bytes: [u8; SITE_BYTES],
@@ -28,7 +28,7 @@ impl Code {
         self.bytes.get(..self.length.into()).unwrap_or(&[])
     }
 
-    /// `opcode` (CALL, JMP) with a 4-byte distance, at `at`, to `to`.
+    /// `opcode` (CALL, JMP) at `at` with a 4-byte distance to `to`.
     pub fn near(opcode: u8, at: u64, to: u64) -> Self {
         let distance = (to.wrapping_sub(at).wrapping_sub(5) as u32).to_le_bytes();
         let [a, b, c, d] = distance;
@@ -57,7 +57,7 @@ impl Code {
     }
 }
 
-/// Where the CALL or JMP at `at` leads to.
+/// The target of the call or jump at `at`.
 pub(super) fn target(at: u64, bytes: &[u8]) -> Option<u64> {
     match *bytes {
         [CALL | JMP, a, b, c, d, ..] => Some(near_target(at.wrapping_add(5), [a, b, c, d])),
@@ -65,7 +65,7 @@ pub(super) fn target(at: u64, bytes: &[u8]) -> Option<u64> {
         [JMP_SHORT, distance, ..] => {
             Some(at.wrapping_add(2).wrapping_add(i64::from(distance as i8) as u64))
         }
-        // mov $target, %rax, and a jump or call by it.
+        // mov $target, %rax; then a jump or call through it.
         [0x48, 0xb8, a, b, c, d, e, f, g, h, 0xff, 0xe0 | 0xd0, ..] => {
             Some(u64::from_le_bytes([a, b, c, d, e, f, g, h]))
         }

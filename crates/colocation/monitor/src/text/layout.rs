@@ -1,10 +1,10 @@
-//! Where a kernel has its text, and the records of what it patches there itself.
+//! The location of a kernel's text, and of the records of what Linux patches in it.
 
 mod lookup;
 
 use core::ops::Range;
 
-/// What a kernel lacks, so that its text cannot be told from tampering.
+/// A symbol or member that the kernel lacks, without which Linux's own changes look like tampering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MissingItem(pub &'static str);
 
@@ -12,14 +12,14 @@ pub(super) struct MissingItem(pub &'static str);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     pub at: Range<u64>,
-    /// Bytes of an entry, and the offsets of two or three members.
+    /// Size of an entry in bytes, then the offsets of its members.
     pub size: u64,
     pub code: u64,
     pub target: u64,
     pub key: u64,
 }
 
-/// A linked list: its head, the offset of the link in an entry.
+/// A linked list: address of the head, offset of the link in an entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct List {
     pub head: u64,
@@ -28,7 +28,7 @@ pub(super) struct List {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ftrace {
-    /// The variable that points to the first `ftrace_page`.
+    /// Address of the pointer to the first `ftrace_page`.
     pub pages: u64,
     pub page_next: u64,
     pub page_records: u64,
@@ -38,15 +38,15 @@ pub(super) struct Ftrace {
     pub flags: u64,
     pub caller: u64,
     pub regs_caller: u64,
-    /// The variable that points to the first of the registered `ftrace_ops`.
+    /// Address of the pointer to the first registered `ftrace_ops`.
     pub ops: u64,
     pub ops_next: u64,
     pub ops_func: u64,
     pub ops_trampoline: u64,
     pub ops_direct: Option<u64>,
-    /// Those that have a trampoline, registered or leaving.
+    /// The `ftrace_ops` that have a trampoline, registered or being removed.
     pub trampolines: Option<List>,
-    /// The variable that points to the hash of direct calls.
+    /// Address of the pointer to the hash of direct calls.
     pub directs: Option<u64>,
     pub hash_bits: u64,
     pub hash_buckets: u64,
@@ -57,23 +57,23 @@ pub(super) struct Ftrace {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Probes {
-    /// Hash table of all probes.
+    /// Address of the hash table of all probes.
     pub table: u64,
     pub link: u64,
     pub addr: u64,
     pub flags: u64,
-    /// The byte that a breakpoint or a jump stands on, the four behind it, and where the jump leads.
+    /// Offsets of the original byte under a breakpoint or jump, of the four after it, and of the jump's target.
     pub opcode: u64,
     pub copied: u64,
     pub slot: u64,
-    /// Probes on their way out, whose jump may still stand.
+    /// Lists of probes being removed, whose jump may still be in place.
     pub leaving: [Option<u64>; 2],
     pub leaving_link: u64,
     pub slot_pages: List,
     pub slot_page: u64,
 }
 
-/// Patching that is under way.
+/// The records of patching in progress.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Poke {
     pub desc: Option<u64>,
@@ -83,10 +83,10 @@ pub(super) struct Poke {
     pub size: u64,
     pub addr: u64,
     pub len: u64,
-    /// The word that is not zero while someone patches.
+    /// Address of the word that is nonzero while `text_mutex` is held.
     pub owner: Option<u64>,
-    /// The same for static calls. Their records are changed first, then the sites one by one, in between which Linux
-    /// does not patch (`__static_call_update`).
+    /// The same for `static_call_mutex`. `__static_call_update` changes the records first, then the sites one by one,
+    /// and holds no `text_mutex` in between.
     pub calls_owner: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Poke {
 pub(super) struct Owners {
     pub modules: List,
     pub module_name: u64,
-    /// Offsets of (base, size) of each range of a module.
+    /// Offsets of base and size of each range of a module.
     pub module_ranges: [Option<(u64, u64)>; 7],
     pub bpf: Option<List>,
     pub bpf_start: u64,
@@ -116,7 +116,7 @@ pub(super) struct TextLayout {
     pub trampolines: Range<u64>,
     pub call_return_0: Option<u64>,
     pub call_return: Option<u64>,
-    /// The variable that holds the address of the return thunk.
+    /// Address of the variable that holds the return thunk.
     pub return_thunk: Option<u64>,
     pub ftrace: Option<Ftrace>,
     /// Calls within ftrace's own code.

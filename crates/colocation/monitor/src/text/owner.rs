@@ -1,4 +1,4 @@
-//! Whose an address is.
+//! The owner of an address.
 
 use super::layout::Owners;
 use super::walk;
@@ -7,13 +7,13 @@ use crate::memory::KernelMemory;
 use alloc::format;
 use alloc::string::String;
 
-/// No module and no BPF image is larger, in bytes.
+/// Maximum size of a module or BPF image, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// Of a system call's names, the one for people.
+/// Prefix of the preferred symbol among those of a system call.
 const PREFERRED: &str = "__x64_sys_";
 
-/// `SYMBOL+0xOFFSET` in the kernel's image, or where the address is.
+/// `SYMBOL+0xOFFSET` if `address` lies in the kernel's image, else the address itself.
 pub(super) fn symbol<M: KernelMemory>(kernel: &Kernel<'_, M>, address: u64) -> String {
     let Some((name, offset)) = kernel.profile.nearest(address) else {
         return format!("{address:#x}");
@@ -28,7 +28,7 @@ pub(super) fn symbol<M: KernelMemory>(kernel: &Kernel<'_, M>, address: u64) -> S
     }
 }
 
-/// The symbol, the module or the BPF program that `address` belongs to.
+/// The symbol, module or BPF program that `address` belongs to.
 pub(super) fn name<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     owners: &Owners,

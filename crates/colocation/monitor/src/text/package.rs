@@ -1,6 +1,6 @@
-//! The copy, against the fingerprints of the kernel package's image: what was tampered with before the load.
+//! Compares the copy with the fingerprints of the kernel package's image, to find tampering from before the load.
 //!
-//! Only that something differs can be told, not what stood there: there is nothing to undo it with.
+//! A fingerprint only says that bytes differ, not what they should be, so there is no repair.
 
 use super::baseline::Baseline;
 use super::code::{self, CALL, INT3, JMP};
@@ -17,15 +17,15 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Chunks in a unit of work.
+/// Chunks per unit of work.
 const BATCH: usize = PAGE_BYTES as usize / CHUNK;
-/// Findings, and bytes that are told of as one: where more differs the image is another.
-const FINDINGS: usize = 64;
-const TOGETHER: u64 = 4096;
-/// Names of functions in a finding.
-const NAMES: usize = 4;
+/// Maximum number of findings, and bytes per finding: if more differs, the image is another one.
+const MAX_FINDINGS: usize = 64;
+const MAX_RANGE_BYTES: u64 = 4096;
+/// Maximum number of symbols in a finding.
+const MAX_NAMES: usize = 4;
 
-/// Where a return may lead instead.
+/// The thunks that a return may jump to.
 const RETURN_THUNKS: [&str; 6] = [
     "__x86_return_thunk",
     "retbleed_return_thunk",
@@ -34,28 +34,28 @@ const RETURN_THUNKS: [&str; 6] = [
     "call_depth_return_thunk",
     "its_return_thunk",
 ];
-/// Names of the thunks that calls and jumps by a register go through begin so.
+/// Prefix of the names of thunks for calls and jumps through a register.
 const INDIRECT_THUNK: &str = "__x86_indirect_";
 
-/// The comparison, where it is.
+/// The state of the comparison.
 #[derive(Debug, Default)]
 pub(super) struct PackageComparison {
     cursor: ChunkCursor,
     key: [u64; 2],
     return_thunks: Vec<u64>,
-    /// What differs, as far as it goes without a gap.
+    /// The current range of consecutive differing chunks.
     open: Option<Range<u64>>,
-    told: usize,
+    reported: usize,
 }
 
 impl PackageComparison {
-    /// `None` where the profile has no fingerprints.
+    /// The comparison with the fingerprints of `profile`; `None` if it has none.
     pub fn new(profile: &Profile<'_>) -> Option<Self> {
         let return_thunks = RETURN_THUNKS.iter().filter_map(|name| profile.symbol(name)).collect();
         Some(Self { key: profile.fingerprint_key()?, return_thunks, ..Self::default() })
     }
 
-    /// Compares some chunks; true when there are no more.
+    /// Compares some chunks; returns true when all are done.
     pub fn advance<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -64,22 +64,24 @@ impl PackageComparison {
         found: &mut dyn FnMut(Finding),
     ) -> bool {
         for _ in 0..BATCH {
-            let chunk =
-                kernel.profile.next_chunk(&mut self.cursor).filter(|_| self.told < FINDINGS);
+            let chunk = kernel
+                .profile
+                .next_chunk(&mut self.cursor)
+                .filter(|_| self.reported < MAX_FINDINGS);
             let Some(chunk) = chunk else {
-                self.tell(kernel, layout, baseline, found);
+                self.report(kernel, layout, baseline, found);
                 return true;
             };
-            if self.same(kernel, baseline, &chunk) {
+            if self.matches_image(kernel, baseline, &chunk) {
                 continue;
             }
             let end = chunk.address + CHUNK as u64;
             match &mut self.open {
-                Some(open) if open.end == chunk.address && end - open.start <= TOGETHER => {
+                Some(open) if open.end == chunk.address && end - open.start <= MAX_RANGE_BYTES => {
                     open.end = end
                 }
                 _ => {
-                    self.tell(kernel, layout, baseline, found);
+                    self.report(kernel, layout, baseline, found);
                     self.open = Some(chunk.address..end);
                 }
             }
@@ -87,9 +89,9 @@ impl PackageComparison {
         false
     }
 
-    /// Whether the copy of `chunk` is as the package has it, as far as that can be told. A copy that was made while
-    /// Linux was patching is made good.
-    fn same<M: KernelMemory>(
+    /// Whether the copy of `chunk` matches the package's image, or cannot be compared. A copy made in the middle of
+    /// Linux's patching is corrected.
+    fn matches_image<M: KernelMemory>(
         &self,
         kernel: &Kernel<'_, M>,
         baseline: &mut Baseline,
@@ -100,20 +102,20 @@ impl PackageComparison {
             return true;
         }
         let copied = |at, into: &mut [u8]| baseline.bytes(at, into);
-        if self.is_right(kernel.profile, chunk, &bytes, copied) {
+        if self.matches(kernel.profile, chunk, &bytes, copied) {
             return true;
         }
         let live = |at, into: &mut [u8]| kernel.bytes(at, into);
-        let right = live(chunk.address, &mut bytes).is_some()
-            && self.is_right(kernel.profile, chunk, &bytes, live);
-        if right {
+        let matches = live(chunk.address, &mut bytes).is_some()
+            && self.matches(kernel.profile, chunk, &bytes, live);
+        if matches {
             baseline.correct(chunk.address, &bytes);
         }
-        right
+        matches
     }
 
-    /// Whether `bytes` are those of `chunk`. `read` reads there, and a little before and behind.
-    fn is_right(
+    /// Whether `bytes` match `chunk`. `read` reads there, and a little before and after.
+    fn matches(
         &self,
         profile: &Profile<'_>,
         chunk: &Chunk,
@@ -144,8 +146,8 @@ impl PackageComparison {
         }
     }
 
-    /// Tells of what differs.
-    fn tell<M: KernelMemory>(
+    /// Reports the current range.
+    fn report<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
         layout: &TextLayout,
@@ -153,7 +155,7 @@ impl PackageComparison {
         found: &mut dyn FnMut(Finding),
     ) {
         let Some(range) = self.open.take() else { return };
-        self.told += 1;
+        self.reported += 1;
         let is_text = layout.text.contains(&range.start);
         let what = if is_text { "kernel text" } else { "read-only data" };
         let bytes = range.end - range.start;
@@ -177,15 +179,15 @@ impl PackageComparison {
 fn symbols_in<M: KernelMemory>(kernel: &Kernel<'_, M>, range: &Range<u64>) -> String {
     let symbols = kernel.profile.symbols_from(range.start);
     let inside = symbols.take_while(|symbol| symbol.address < range.end);
-    // The room before a function has a name of its own.
+    // The padding before a function has a symbol of its own.
     let named = inside.filter(|symbol| !symbol.name.starts_with("__pfx_"));
     let mut names: Vec<String> = Vec::new();
     for name in named.map(|symbol| owner::symbol(kernel, symbol.address)) {
         if names.last() != Some(&name) {
             names.push(name);
         }
-        if names.len() > NAMES {
-            names[NAMES] = "...".into();
+        if names.len() > MAX_NAMES {
+            names[MAX_NAMES] = "...".into();
             break;
         }
     }
@@ -195,7 +197,7 @@ fn symbols_in<M: KernelMemory>(kernel: &Kernel<'_, M>, range: &Range<u64>) -> St
     }
 }
 
-/// Whose code a call or jump in `range` leads to, out of the kernel's image.
+/// The owner of code outside the kernel's image that a call or jump in `range` leads to.
 fn leads_to<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TextLayout,
@@ -211,7 +213,7 @@ fn leads_to<M: KernelMemory>(
     })
 }
 
-/// Whether `bytes` at `at` call or jump by a register: through a thunk, or without one, and then what fills up.
+/// Whether `bytes` at `at` are a call or jump through a register, by a thunk or directly, followed by filler.
 fn is_indirect(profile: &Profile<'_>, at: u64, bytes: &[u8]) -> bool {
     let (at, direct) = match bytes {
         [0x2e, rest @ ..] => (at.wrapping_add(1), rest),
@@ -229,7 +231,7 @@ fn is_indirect(profile: &Profile<'_>, at: u64, bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether there are only breakpoints and no-operations.
+/// Whether `bytes` are only breakpoints and no-operations.
 fn is_filler(mut bytes: &[u8]) -> bool {
     loop {
         bytes = match bytes {

@@ -1,4 +1,4 @@
-//! Breakpoints and jumps of registered kprobes, and patching that is under way.
+//! Breakpoints and jumps of registered kprobes, and patching in progress.
 
 use super::code::{target, INT3, JMP};
 use super::layout::{List, Poke, Probes};
@@ -6,18 +6,18 @@ use super::walk;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
 
-/// The hash table of probes (`kprobes.c`).
+/// Binary logarithm of the buckets in the probes' hash table (`kprobes.c`).
 const BUCKETS_BITS: u32 = 6;
-/// Probes in a bucket, and on their way out in a list.
-const LONGEST: usize = 1024;
-/// The probe's memory is going away; its breakpoint is off; a jump stands for the breakpoint; it is a user of ftrace.
+/// Maximum number of probes in a bucket, and in the lists of those being removed.
+const MAX_PROBES: usize = 1024;
+/// Flags of a probe (`kprobes.h`): its memory is going away; it is optimized into a jump; it is a user of ftrace.
 const GONE: u32 = 1;
 const OPTIMIZED: u32 = 4;
 const FTRACE: u32 = 8;
-/// Entries that are patched in one go, at most: a page of them.
-const POKE_LIMIT: u32 = (PAGE_BYTES / 16) as u32;
+/// Maximum number of entries patched at once: a page of them.
+const MAX_POKES: u32 = (PAGE_BYTES / 16) as u32;
 
-/// The probes in the table and those on their way out.
+/// The probes in the table and those being removed.
 fn all<'k, M: KernelMemory>(
     kernel: &'k Kernel<'_, M>,
     probes: &'k Probes,
@@ -25,20 +25,20 @@ fn all<'k, M: KernelMemory>(
     let table = (0..1u64 << BUCKETS_BITS)
         .flat_map(|bucket| walk::chain(kernel, probes.table + bucket * 8, 0))
         .map(|link| link.wrapping_sub(probes.link));
-    table.take(walk::LIMIT).chain(leaving(kernel, probes))
+    table.take(walk::LIMIT).chain(being_removed(kernel, probes))
 }
 
-fn leaving<'k, M: KernelMemory>(
+fn being_removed<'k, M: KernelMemory>(
     kernel: &'k Kernel<'_, M>,
     probes: &'k Probes,
 ) -> impl Iterator<Item = u64> + 'k {
     let heads = probes.leaving.iter().flatten();
     heads
         .flat_map(|&head| walk::list(kernel, List { head, link: probes.leaving_link }))
-        .take(LONGEST)
+        .take(MAX_PROBES)
 }
 
-/// Calls `put` with an address and what stood there before a probe was set, for each.
+/// Calls `put` with the address and the original bytes of each probe.
 pub(super) fn originals<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     probes: &Probes,
@@ -64,9 +64,9 @@ pub(super) fn originals<M: KernelMemory>(
     }
 }
 
-/// How many bytes at `at` belong to a probe, given what stands there from `at` on: 1 for a breakpoint, 5 for a jump or
-/// for a breakpoint that is becoming a jump.
-pub(super) fn explained<M: KernelMemory>(
+/// Number of bytes at `at` that belong to a probe, given the live bytes from `at` on: 1 for a breakpoint, 5 for a jump
+/// or for a breakpoint that is becoming a jump.
+pub(super) fn probe_bytes<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     probes: &Probes,
     at: u64,
@@ -91,19 +91,19 @@ pub(super) fn explained<M: KernelMemory>(
     if let Some((probe, flags)) = registered(kernel, probes, at) {
         return by_jump(probe, flags);
     }
-    leaving(kernel, probes)
+    being_removed(kernel, probes)
         .find(|probe| kernel.u64(probe.wrapping_add(probes.addr)) == Some(at))
         .map_or(0, |probe| by_jump(probe, OPTIMIZED))
 }
 
-/// The probe at `at` that is no user of ftrace, and its flags.
+/// The probe at `at` and its flags; users of ftrace do not count.
 fn registered<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     probes: &Probes,
     at: u64,
 ) -> Option<(u64, u32)> {
     let bucket = walk::hash(at, BUCKETS_BITS);
-    let links = walk::chain(kernel, probes.table + bucket * 8, 0).take(LONGEST);
+    let links = walk::chain(kernel, probes.table + bucket * 8, 0).take(MAX_PROBES);
     let mut here = links.map(|link| link.wrapping_sub(probes.link)).filter_map(|probe| {
         let is_here = kernel.u64(probe.wrapping_add(probes.addr)) == Some(at);
         let flags = kernel.u32(probe.wrapping_add(probes.flags)).filter(|_| is_here)?;
@@ -119,12 +119,12 @@ fn is_slot<M: KernelMemory>(kernel: &Kernel<'_, M>, probes: &Probes, slot: u64) 
     })
 }
 
-/// Whether Linux says that it changes static calls.
+/// Whether Linux's records say that it is changing static calls.
 pub(super) fn is_changing_calls<M: KernelMemory>(kernel: &Kernel<'_, M>, poke: &Poke) -> bool {
     poke.calls_owner.and_then(|owner| kernel.u64(owner)).is_some_and(|owner| owner != 0)
 }
 
-/// Whether Linux says that it is patching: anything, or just `at`.
+/// Whether Linux's records say that it is patching: anything, or `at`.
 pub(super) fn is_patching<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     poke: &Poke,
@@ -146,7 +146,7 @@ fn is_poked<M: KernelMemory>(
         return Some(false);
     }
     let vec = kernel.u64(desc + poke.vec)?;
-    let count = kernel.u32(desc + poke.count)?.min(POKE_LIMIT);
+    let count = kernel.u32(desc + poke.count)?.min(MAX_POKES);
     Some((0..u64::from(count)).map(|i| vec.wrapping_add(i * poke.size)).any(|entry| {
         let offset = kernel.u32(entry.wrapping_add(poke.addr)).unwrap_or(0);
         let length = kernel.u8(entry.wrapping_add(poke.len)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Words for people, and the transaction.
+//! The findings of this check, with their transactions.
 
 use super::code;
 use super::compare::Change;
@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use kyozon_abi::layer::RepairWord;
 
-/// Bytes that are printed; the transaction has them all.
+/// Maximum number of bytes in a finding's text; the transaction has all of them.
 const SHOWN: usize = 16;
 
 pub(super) fn finding<M: KernelMemory>(
@@ -50,12 +50,12 @@ pub(super) fn finding<M: KernelMemory>(
     }
 }
 
-/// Where a call or jump in the changed bytes leads to.
+/// The target of a call or jump in the changed bytes.
 fn leads_to(change: &Change) -> Option<u64> {
     (0..change.code.len()).find_map(|skip| {
         let bytes = change.code.get(skip..)?;
         let at = change.code_at + skip as u64;
-        // Wholly before the change, or behind it: an instruction of Linux's own.
+        // Entirely before or after the change: Linux's own instruction.
         let length = if bytes.first() == Some(&0x48) { 12 } else { 5 };
         (at + length > change.address && at < change.end()).then(|| code::target(at, bytes))?
     })
@@ -72,7 +72,7 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// A word of data, with the symbol that it points to.
+/// A word of data, with the symbol it points to.
 fn pointer<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TextLayout,

@@ -1,4 +1,4 @@
-//! What may stand at a site: what Linux's records of the moment say.
+//! The patch-site rules: what Linux's current records allow at a site.
 
 use super::code::{target, Code, CALL, JMP};
 use super::layout::{Ftrace, TextLayout};
@@ -9,22 +9,22 @@ use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use alloc::vec::Vec;
 
-/// A traced function's record: a call stands there, and of the kind that saves all registers (`ftrace.h`).
+/// Flags in ftrace's record of a function (`ftrace.h`): a call is enabled; the call saves all registers.
 const ENABLED: u64 = 1 << 31;
 const REGISTERS: u64 = 1 << 29;
-/// Bytes before a function's entry where a mitigation may have put code that falls into it (call depth tracking).
+/// Maximum bytes of code before a function's entry that falls into it (call depth tracking).
 const PADDING: u64 = 16;
-/// Searches in a slice that may find nothing: lists that lie must not take the monitor's time.
-const MISSES: usize = 32;
-/// Direct calls with the same hash.
-const DIRECTS: usize = 1024;
+/// Fruitless searches per slice: forged lists must not use up the monitor's time.
+const MAX_MISSES: usize = 32;
+/// Maximum number of direct calls in one hash bucket.
+const MAX_DIRECT_CALLS: usize = 1024;
 
-/// What is said of a site's bytes.
+/// The judgement of a site's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// So many of them belong there.
+    /// The first bytes are allowed; this is their number.
     Allowed(usize),
-    /// They do not; these do.
+    /// They are not allowed; this code is expected.
     Forbidden(Code),
 }
 
@@ -34,15 +34,15 @@ enum Role {
     Trampoline,
 }
 
-/// Says what is legal. For one slice: what Linux's lists said is remembered.
+/// The rules for one slice; they cache the contents of Linux's lists.
 pub(super) struct SiteRules<'a, 'k, M> {
     pub kernel: &'a Kernel<'k, M>,
     pub layout: &'a TextLayout,
-    /// Functions, trampolines and direct calls of ftrace's users; filled when it is first asked for.
+    /// Functions, trampolines and direct calls of ftrace's users, read at the first use.
     handlers: Option<Vec<(Role, u64)>>,
-    /// Functions outside the kernel's image that were found to be listed.
+    /// Functions outside the kernel's image that belong to listed code.
     listed: Vec<u64>,
-    /// Searches that found nothing.
+    /// Fruitless searches so far.
     misses: usize,
 }
 
@@ -51,7 +51,7 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
         Self { kernel, layout, handlers: None, listed: Vec::new(), misses: 0 }
     }
 
-    /// Judges `live`, the bytes at `site`; `before` stood there when the copy was made.
+    /// Judges `live`, the bytes at `site`; `before` are the copied ones.
     pub fn judge(
         &mut self,
         site: &Site,
@@ -66,7 +66,7 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
             SiteKind::Trampoline { key } => self.call(site.address, key, true, live, before),
             SiteKind::Entry { record } => match &self.layout.ftrace {
                 Some(ftrace) => self.entry(ftrace, site.address, record, live, before),
-                None => one(Code::new(&before[..5]), live),
+                None => only(Code::new(&before[..5]), live),
             },
             SiteKind::Ftrace => self.within_ftrace(site.address, live, before),
         }
@@ -83,7 +83,7 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
     ) -> Verdict {
         let enabled =
             self.kernel.u32(key + self.layout.key_enabled).is_some_and(|count| count != 0);
-        // The length was chosen when the kernel was built. A breakpoint in the copy hides the first byte only.
+        // The length was chosen at build time. A breakpoint in the copy hides only the first byte.
         let (nop, jump) = (Code::nop2(), Code::short_jump(at, to));
         let short = |code: &Code| {
             let first = [code.bytes()[0], super::code::INT3].contains(&before[0]);
@@ -95,7 +95,7 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
             (Code::nop5(), Code::near(JMP, at, to))
         };
         let order = if enabled != branch { [jump, nop] } else { [nop, jump] };
-        any(&order, live)
+        any_of(&order, live)
     }
 
     fn call(
@@ -107,7 +107,7 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
         before: &[u8; SITE_BYTES],
     ) -> Verdict {
         let Some(function) = self.kernel.u64(key.wrapping_add(self.layout.call_func)) else {
-            return one(Code::new(&before[..5]), live);
+            return only(Code::new(&before[..5]), live);
         };
         let thunk = self.layout.return_thunk.and_then(|at| self.kernel.u64(at)).unwrap_or(0);
         if live[0] == 0x0f && live[1] & 0xf0 == 0x80 && before[..2] == live[..2] {
@@ -126,22 +126,22 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
             && live[0] == expected.bytes()[0]
             && target(at, live)
                 .is_some_and(|to| (1..=PADDING).contains(&function.wrapping_sub(to)));
-        match one(expected, live) {
+        match only(expected, live) {
             _ if !known => Verdict::Forbidden(Code::new(&before[..5])),
             Verdict::Forbidden(_) if padded => Verdict::Allowed(5),
             verdict => verdict,
         }
     }
 
-    /// A conditional jump to the function, or to a return.
+    /// Judges a conditional jump to the function, or to a return.
     fn conditional(&self, at: u64, function: u64, thunk: u64, live: &[u8; SITE_BYTES]) -> Verdict {
-        let back = self.layout.call_return.unwrap_or(thunk);
-        let wanted = if function == 0 { back } else { function };
+        let return_target = self.layout.call_return.unwrap_or(thunk);
+        let expected = if function == 0 { return_target } else { function };
         let to = target(at, live);
-        if to == Some(wanted) || (function == 0 && to == Some(thunk)) {
+        if to == Some(expected) || (function == 0 && to == Some(thunk)) {
             return Verdict::Allowed(6);
         }
-        let [a, b, c, d] = (wanted.wrapping_sub(at).wrapping_sub(6) as u32).to_le_bytes();
+        let [a, b, c, d] = (expected.wrapping_sub(at).wrapping_sub(6) as u32).to_le_bytes();
         Verdict::Forbidden(Code::new(&[live[0], live[1], a, b, c, d]))
     }
 
@@ -194,7 +194,7 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
         {
             return Verdict::Allowed(5);
         }
-        one(Code::new(&before[..5]), live)
+        only(Code::new(&before[..5]), live)
     }
 
     fn is_handler(&mut self, role: Role, address: u64) -> bool {
@@ -203,9 +203,9 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
             .contains(&(role, address))
     }
 
-    /// Whether `search` finds something; without asking after too many that did not.
-    fn search(&mut self, search: impl FnOnce(&Self) -> bool) -> bool {
-        let found = self.misses < MISSES && search(self);
+    /// Whether `condition` holds; false without evaluating it after too many fruitless searches.
+    fn search(&mut self, condition: impl FnOnce(&Self) -> bool) -> bool {
+        let found = self.misses < MAX_MISSES && condition(self);
         self.misses += usize::from(!found);
         found
     }
@@ -220,14 +220,14 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
             Some(word(hash.wrapping_add(ftrace.hash_buckets))?.wrapping_add(bucket * 8))
         };
         let Some(bucket) = bucket() else { return false };
-        walk::chain(self.kernel, bucket, 0).take(DIRECTS).any(|link| {
+        walk::chain(self.kernel, bucket, 0).take(MAX_DIRECT_CALLS).any(|link| {
             let entry = link.wrapping_sub(ftrace.direct_link);
             word(entry.wrapping_add(ftrace.direct_ip)) == Some(at)
                 && word(entry.wrapping_add(ftrace.direct)) == Some(to)
         })
     }
 
-    /// Whether `address` is text of the kernel, of a module that is listed, or of a BPF program that is.
+    /// Whether `address` is text of the kernel, of a listed module, or of a listed BPF program.
     fn is_code(&mut self, address: u64) -> bool {
         if (self.layout.stext..self.layout.etext).contains(&address)
             || self.listed.contains(&address)
@@ -243,7 +243,7 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
     }
 }
 
-/// Of the registered users, and of those whose trampolines are not freed yet.
+/// Functions and trampolines of ftrace's registered users, and of those whose trampolines are not freed yet.
 fn handlers<M: KernelMemory>(kernel: &Kernel<'_, M>, layout: &TextLayout) -> Vec<(Role, u64)> {
     let mut found = Vec::new();
     let Some(ftrace) = &layout.ftrace else { return found };
@@ -262,12 +262,12 @@ fn handlers<M: KernelMemory>(kernel: &Kernel<'_, M>, layout: &TextLayout) -> Vec
     found
 }
 
-fn one(code: Code, live: &[u8; SITE_BYTES]) -> Verdict {
-    any(&[code], live)
+fn only(code: Code, live: &[u8; SITE_BYTES]) -> Verdict {
+    any_of(&[code], live)
 }
 
-/// The first of `codes` is what is wanted where none stands there.
-fn any(codes: &[Code], live: &[u8; SITE_BYTES]) -> Verdict {
+/// Allows any of `codes`; if none matches, the first is expected.
+fn any_of(codes: &[Code], live: &[u8; SITE_BYTES]) -> Verdict {
     match codes.iter().find(|code| live.starts_with(code.bytes())) {
         Some(code) => Verdict::Allowed(code.bytes().len()),
         None => Verdict::Forbidden(codes.first().copied().unwrap_or(Code::nop5())),

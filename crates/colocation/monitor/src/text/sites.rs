@@ -1,4 +1,4 @@
-//! The places in text that Linux patches while it runs, found once, from its own tables.
+//! The sites in text that Linux patches at run time, found once, from its own tables.
 
 use super::baseline::Baseline;
 use super::layout::{Ftrace, Table, TextLayout};
@@ -7,23 +7,23 @@ use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
 use alloc::vec::Vec;
 
-/// More sites than any kernel has, and more than a page has room for.
-const LIMIT: usize = 1 << 18;
-const PAGE_LIMIT: usize = 1024;
-/// The longest instruction at a site.
+/// Maximum number of sites, and of sites per page; more than any kernel has.
+const MAX_SITES: usize = 1 << 18;
+const MAX_PAGE_SITES: usize = 1024;
+/// Bytes of the longest instruction at a site.
 pub(super) const SITE_BYTES: usize = 6;
 const END: u32 = u32::MAX;
 
-/// What Linux writes at a site.
+/// The kind of a site, with the records that say what Linux writes there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SiteKind {
-    /// A jump label; the address of its key, the target, whether it is a jump while the key is off.
+    /// A jump label: address of its key, target, whether it jumps while the key is off.
     Jump { key: u64, target: u64, branch: bool },
-    /// A static call; the address of its key, whether control does not come back.
+    /// A static call: address of its key, whether it is a tail call.
     Call { key: u64, tail: bool },
-    /// The trampoline of a static call; the address of its key.
+    /// The trampoline of a static call: address of its key.
     Trampoline { key: u64 },
-    /// The entry of a function; the address of ftrace's record.
+    /// A function entry: address of ftrace's record.
     Entry { record: u64 },
     /// A call within ftrace.
     Ftrace,
@@ -36,7 +36,7 @@ pub(super) struct Site {
     next: u32,
 }
 
-/// All sites, by page.
+/// All sites, grouped by page.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
     sites: Vec<Site>,
@@ -48,7 +48,7 @@ pub(super) struct Sites {
 impl Sites {
     fn add(&mut self, layout: &TextLayout, address: u64, kind: SiteKind) {
         self.text = layout.text.start;
-        if address < layout.stext || address >= layout.etext || self.sites.len() >= LIMIT {
+        if address < layout.stext || address >= layout.etext || self.sites.len() >= MAX_SITES {
             return;
         }
         let pages = ((layout.text.end - layout.text.start) / PAGE_BYTES) as usize;
@@ -72,17 +72,17 @@ impl Sites {
             at = site.next;
             Some(site)
         })
-        .take(PAGE_LIMIT)
+        .take(MAX_PAGE_SITES)
     }
 }
 
-/// Where the search is.
+/// The stage of the search.
 #[derive(Clone, Copy, Debug)]
 enum SearchStage {
     Jumps(u64),
     Calls(u64),
     Trampolines(u64),
-    /// The `ftrace_page`, the record in it, pages so far.
+    /// The `ftrace_page`, the index of the record in it, the number of pages so far.
     Entries(Option<u64>, u64, usize),
     Ftrace,
     Done,
@@ -92,7 +92,7 @@ enum SearchStage {
 #[derive(Debug)]
 pub(super) struct SiteSearch(SearchStage);
 
-/// Entries looked at in a call of [`SiteSearch::advance`].
+/// Entries per call of [`SiteSearch::advance`].
 const BATCH: u64 = 32;
 
 impl SiteSearch {
@@ -100,7 +100,7 @@ impl SiteSearch {
         Self(SearchStage::Jumps(0))
     }
 
-    /// Adds some sites to `sites`; true when there are no more.
+    /// Adds some sites to `sites`; returns true when the search is complete.
     pub fn advance<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -151,7 +151,7 @@ impl SiteSearch {
             }
             SearchStage::Done => SearchStage::Done,
         };
-        matches!(self.0, SearchStage::Done) || sites.len() >= LIMIT
+        matches!(self.0, SearchStage::Done) || sites.len() >= MAX_SITES
     }
 }
 
@@ -166,7 +166,7 @@ fn batch(table: &Table, from: u64) -> impl Iterator<Item = u64> + '_ {
         .take_while(|&at| at < table.at.end)
 }
 
-/// What the 4 bytes at `at` lead to, relative to themselves.
+/// The target of the four-byte offset at `at`, which is relative to its own address.
 fn relative(baseline: &Baseline, at: u64) -> Option<u64> {
     let mut bytes = [0; 4];
     baseline.bytes(at, &mut bytes)?;
@@ -204,7 +204,8 @@ fn calls(layout: &TextLayout, baseline: &Baseline, table: &Table, from: u64, sit
     }
 }
 
-/// Names of trampolines begin with `__SCT__`, of their keys with `__SCK__`. Returns where to go on.
+/// Adds trampolines of static calls. Their names begin with `__SCT__`, those of their keys with `__SCK__`. Returns the
+/// address to continue at.
 fn trampolines<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TextLayout,
@@ -219,7 +220,7 @@ fn trampolines<M: KernelMemory>(
             sites.add(layout, symbol.address, SiteKind::Trampoline { key });
         }
     }
-    // Symbols at one address stay together, where the batch ends between them some are seen twice.
+    // The batch ends between addresses; symbols at the same address may be seen twice.
     symbols.next().map(|symbol| symbol.address).filter(|&next| next > from)
 }
 
@@ -238,12 +239,12 @@ fn entries<M: KernelMemory>(
 ) -> Option<NextEntry> {
     let count = u64::from(kernel.u32(page.wrapping_add(ftrace.page_index))?);
     let records = kernel.u64(page.wrapping_add(ftrace.page_records))?;
-    let end = count.min(LIMIT as u64).min(from + BATCH);
+    let end = count.min(MAX_SITES as u64).min(from + BATCH);
     for record in (from..end).map(|i| records.wrapping_add(i * ftrace.record)) {
         let address = kernel.u64(record.wrapping_add(ftrace.ip))?;
         sites.add(layout, address, SiteKind::Entry { record });
     }
-    if end < count.min(LIMIT as u64) {
+    if end < count.min(MAX_SITES as u64) {
         return Some(NextEntry::Record(end));
     }
     kernel.u64(page.wrapping_add(ftrace.page_next)).map(NextEntry::Page)

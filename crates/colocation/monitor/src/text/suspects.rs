@@ -1,28 +1,28 @@
-//! Changes that are not explained, until they are confirmed or gone.
+//! Unexplained changes, until they are confirmed or gone.
 
 use super::compare::Change;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// Unchanged in so many slices, a change is no update under way.
+/// Slices in which a change must stand unchanged to be confirmed: Linux's own updates take less.
 const CONFIRM_SLICES: u32 = 3;
-/// In so many, whatever Linux says of patching, and however it changes meanwhile.
+/// Slices after which a change is confirmed even if it varies, or Linux says that it is patching.
 const DEFER_SLICES: u32 = 50;
-/// The same where Linux changes static calls: a thousand sites, one by one, each with three interrupts to all CPUs. As
-/// long as sites become right it may take longer,
+/// The same while Linux changes static calls: a thousand sites, one by one, each with three interrupts to all CPUs.
 const CALL_DEFER_SLICES: u32 = 500;
-/// but no longer than this: an attacker, too, can put sites right.
+/// The same while sites of static calls are still becoming right. The limit exists because an attacker can also put
+/// sites right.
 const MAX_DEFER_SLICES: u32 = 30_000;
-/// SuspectChanges at a time; more wait for the next pass.
+/// Maximum number of unreported suspects; further changes wait for the next pass.
 const MAX_SUSPECTS: usize = 64;
-/// Those that were told of and are still there.
+/// Maximum number of suspects, reported ones included.
 const MAX_TRACKED: usize = 1024;
 
-/// What Linux may be doing at a place.
+/// The patching that Linux may be doing at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patching {
     None,
-    /// One place, or one batch of them.
+    /// One site, or one batch of sites.
     Site,
     /// All sites of a static call.
     StaticCall,
@@ -32,26 +32,26 @@ pub(super) enum Patching {
 struct SuspectChange {
     change: Change,
     page: usize,
-    /// Slices in which it was seen as it is, and in which it was seen at all.
+    /// Consecutive slices in which the change was the same, and slices in which there was a change at all.
     unchanged: u32,
     slices: u32,
-    /// The slice in which it was seen last.
+    /// The last slice in which the change was seen.
     last_slice: u64,
-    /// The pass in which it is told of again, and the passes until the time after that.
+    /// Once reported: the pass of the next report, and the passes between that one and the following.
     next_report: Option<(u64, u64)>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct SuspectChanges {
     all: Vec<SuspectChange>,
-    /// Changes at sites of static calls, by page, as last seen.
+    /// The number of changes at sites of static calls, by page.
     call_changes: BTreeMap<usize, usize>,
-    /// The slice in which there were fewer in a page than before.
+    /// The last slice in which that number fell in a page.
     last_progress: u64,
 }
 
 impl SuspectChanges {
-    /// What is not explained in `page`, as seen in `slice`, once in a slice: of others there the suspicion is gone.
+    /// Records the unexplained changes of `page` in `slice`; once per slice and page. Other suspects there are dropped.
     pub fn note(&mut self, page: usize, changes: Vec<Change>, slice: u64) {
         self.count_call_changes(page, changes.iter().filter(|change| change.calls).count(), slice);
         let mut old: Vec<SuspectChange> = Vec::new();
@@ -97,7 +97,7 @@ impl SuspectChanges {
         }
     }
 
-    /// Nothing is suspected in `page`, as seen in `slice`.
+    /// Drops the suspects of `page`: in `slice`, everything there is explained.
     pub fn clear(&mut self, page: usize, slice: u64) {
         self.count_call_changes(page, 0, slice);
         if !self.all.is_empty() {
@@ -105,7 +105,7 @@ impl SuspectChanges {
         }
     }
 
-    /// There are so many changes at sites of static calls in `page`.
+    /// Records the number of `changes` at sites of static calls in `page`.
     fn count_call_changes(&mut self, page: usize, changes: usize, slice: u64) {
         let before = match changes {
             0 => self.call_changes.remove(&page),
@@ -116,12 +116,12 @@ impl SuspectChanges {
         }
     }
 
-    /// Whether something in `page` was seen in `slice`.
+    /// Whether a suspect in `page` was seen in `slice`.
     pub fn was_seen(&self, page: usize, slice: u64) -> bool {
         self.all.iter().any(|suspect| suspect.page == page && suspect.last_slice == slice)
     }
 
-    /// The page that waits longest for another look in `slice`.
+    /// The page with the suspect whose last look is longest ago, if it had none in `slice`.
     pub fn next_to_recheck(&self, slice: u64) -> Option<usize> {
         let waiting = self
             .all
@@ -130,8 +130,9 @@ impl SuspectChanges {
         waiting.min_by_key(|suspect| suspect.last_slice).map(|suspect| suspect.page)
     }
 
-    /// Calls `report` for those of `page` that are confirmed in `pass`. `patching` says whether Linux may be at
-    /// patching there; returns how many are put off for that.
+    /// Calls `report` for the suspects of `page` that are confirmed in `pass`. `patching` says what Linux may be doing
+    /// at a change. Returns the number of reports deferred for that. patching there; returns how many are put off for
+    /// that.
     pub fn report_confirmed(
         &mut self,
         page: usize,

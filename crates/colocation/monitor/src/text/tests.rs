@@ -1,4 +1,4 @@
-//! A small kernel with one site of each kind, and what the check says of it.
+//! Tests on a small kernel with one site of each kind.
 
 use super::code::{CALL, INT3, JMP};
 use super::TextCheck;
@@ -21,7 +21,7 @@ mod world;
 use world::*;
 
 #[test]
-fn a_changed_function_is_told_of_with_all_that_is_known() {
+fn changed_function_is_reported_in_full() {
     let mut world = World::new();
     let before = world.get(VICTIM + 8);
     world.put(VICTIM + 9, &near(VICTIM + 9, JMP, OTHER + 2));
@@ -40,7 +40,7 @@ fn a_changed_function_is_told_of_with_all_that_is_known() {
 }
 
 #[test]
-fn a_changed_pointer_is_told_of_with_names() {
+fn changed_pointer_is_reported_with_symbols() {
     let mut world = World::new();
     world.set(POINTER, OTHER);
     let found = world.passes(3);
@@ -54,7 +54,7 @@ fn a_changed_pointer_is_told_of_with_names() {
 }
 
 #[test]
-fn a_kernel_that_lacks_something_is_not_watched() {
+fn missing_symbol_or_member_is_an_error() {
     let without = |name: &str| {
         let symbols: Vec<_> = SYMBOLS.iter().copied().filter(|s| s.2 != name).collect();
         let layouts: Vec<_> = LAYOUTS.iter().copied().filter(|l| l.0 != name).collect();

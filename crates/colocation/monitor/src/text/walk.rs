@@ -4,15 +4,15 @@ use super::layout::List;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 
-/// More entries than any honest list has; what lies behind them is not looked at.
+/// Maximum length of a list, more than any intact one has; further entries are ignored.
 pub(super) const LIMIT: usize = 4096;
 
-/// In which of `1 << bits` buckets an address lies (`hash_64` of Linux's `hash.h`).
+/// The bucket among `1 << bits` that holds an address (`hash_64` in Linux's `hash.h`).
 pub(super) fn hash(address: u64, bits: u32) -> u64 {
     address.wrapping_mul(0x61c8_8646_80b5_83eb).checked_shr(64 - bits).unwrap_or(0)
 }
 
-/// The entries of a doubly linked list, by address.
+/// The entries of a doubly linked list.
 pub(super) fn list<'k, M: KernelMemory>(
     kernel: &'k Kernel<'_, M>,
     list: List,
@@ -26,8 +26,8 @@ pub(super) fn list<'k, M: KernelMemory>(
     .take(LIMIT)
 }
 
-/// The entries of a chain that begins with the pointer at `first` and goes on by the pointer at `next` in each, until a
-/// null pointer.
+/// The entries of a null-terminated chain: `first` is the address of the first pointer, `next` the offset of the
+/// pointer in each entry.
 pub(super) fn chain<'k, M: KernelMemory>(
     kernel: &'k Kernel<'_, M>,
     first: u64,

@@ -1,4 +1,4 @@
-//! A page and a word on either side, in words: what stands there, and what should.
+//! A page and one word on either side: the live and the expected contents.
 
 use super::baseline::Baseline;
 use crate::kernel::Kernel;
@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Bytes on either side: an instruction may lie across the page's edge.
+/// Bytes on either side, for instructions across the page boundary.
 pub(super) const MARGIN: u64 = 8;
 
-/// Two rows of words; places in them are byte offsets from the first.
+/// Live and expected words. Offsets are in bytes from the first word.
 pub(super) struct Window {
     /// Virtual address of the first byte, a multiple of 8.
     pub start: u64,
@@ -19,7 +19,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Of page `number`; `None` where it cannot be read. A margin that cannot be is left out.
+    /// Reads page `number`; `None` if it cannot be read. A margin that cannot be read is left out.
     pub fn read<M: KernelMemory>(
         kernel: &Kernel<'_, M>,
         baseline: &Baseline,
@@ -42,21 +42,21 @@ impl Window {
         Some(Self { start: if before.is_some() { page - MARGIN } else { page }, live, expected })
     }
 
-    /// The place of `address`.
-    pub fn place(&self, address: u64) -> Option<usize> {
+    /// The offset of `address`; `None` below the window.
+    pub fn offset(&self, address: u64) -> Option<usize> {
         usize::try_from(address.checked_sub(self.start)?).ok()
     }
 
-    /// How many places there are.
+    /// Length in bytes.
     pub fn len(&self) -> usize {
         8 * self.live.len()
     }
 
-    /// The first place in `places` where another byte stands than should.
-    pub fn first_difference(&self, places: Range<usize>) -> Option<usize> {
-        let end = places.end.min(self.len());
-        let mut word = places.start / 8;
-        let mut different = self.word_difference(word)? & u64::MAX << (places.start % 8 * 8);
+    /// The first offset in `offsets` where the live byte differs from the expected one.
+    pub fn first_difference(&self, offsets: Range<usize>) -> Option<usize> {
+        let end = offsets.end.min(self.len());
+        let mut word = offsets.start / 8;
+        let mut different = self.word_difference(word)? & u64::MAX << (offsets.start % 8 * 8);
         if different == 0 {
             let rows = self
                 .live
@@ -66,51 +66,51 @@ impl Window {
             word += 1 + rows.take_while(|(live, expected)| live == expected).count();
             different = self.word_difference(word)?;
         }
-        let place = 8 * word + different.trailing_zeros() as usize / 8;
-        (different != 0 && place < end).then_some(place)
+        let offset = 8 * word + different.trailing_zeros() as usize / 8;
+        (different != 0 && offset < end).then_some(offset)
     }
 
     fn word_difference(&self, word: usize) -> Option<u64> {
         Some(self.live.get(word)? ^ self.expected.get(word)?)
     }
 
-    /// Says that what stands in `places` should.
-    pub fn accept(&mut self, places: Range<usize>) {
-        for place in places {
+    /// Makes the live bytes at `offsets` the expected ones.
+    pub fn accept(&mut self, offsets: Range<usize>) {
+        for offset in offsets {
             if let (Some(&live), Some(expected)) =
-                (self.live.get(place / 8), self.expected.get_mut(place / 8))
+                (self.live.get(offset / 8), self.expected.get_mut(offset / 8))
             {
-                let mask = 0xff << (place % 8 * 8);
+                let mask = 0xff << (offset % 8 * 8);
                 *expected = *expected & !mask | live & mask;
             }
         }
     }
 
-    /// Says that `bytes` should stand at `place`.
-    pub fn set_expected(&mut self, place: usize, bytes: &[u8]) {
-        for (place, byte) in (place..).zip(bytes) {
-            if let Some(expected) = self.expected.get_mut(place / 8) {
-                let shift = place % 8 * 8;
+    /// Makes `bytes` the expected ones at `offset`.
+    pub fn set_expected(&mut self, offset: usize, bytes: &[u8]) {
+        for (offset, byte) in (offset..).zip(bytes) {
+            if let Some(expected) = self.expected.get_mut(offset / 8) {
+                let shift = offset % 8 * 8;
                 *expected = *expected & !(0xff << shift) | u64::from(*byte) << shift;
             }
         }
     }
 }
 
-/// Up to 8 bytes of `row` from `place` on.
-pub(super) fn bytes<const N: usize>(row: &[u64], place: usize) -> Option<[u8; N]> {
-    let low = *row.get(place / 8)?;
-    let high = match row.get(place / 8 + 1) {
+/// `N` bytes of `row` at `offset`; at most 8.
+pub(super) fn bytes<const N: usize>(row: &[u64], offset: usize) -> Option<[u8; N]> {
+    let low = *row.get(offset / 8)?;
+    let high = match row.get(offset / 8 + 1) {
         Some(&high) => high,
-        None if place % 8 + N <= 8 => 0,
+        None if offset % 8 + N <= 8 => 0,
         None => return None,
     };
     let both = u128::from(low) | u128::from(high) << 64;
-    let both = (both >> (place % 8 * 8)).to_le_bytes();
+    let both = (both >> (offset % 8 * 8)).to_le_bytes();
     both.get(..N)?.try_into().ok()
 }
 
-/// The bytes of `row` at `places`, as far as they go.
-pub(super) fn part(row: &[u64], places: Range<usize>) -> Vec<u8> {
-    places.map_while(|place| bytes::<1>(row, place)).flatten().collect()
+/// The bytes of `row` at `offsets`, as far as `row` extends.
+pub(super) fn part(row: &[u64], offsets: Range<usize>) -> Vec<u8> {
+    offsets.map_while(|offset| bytes::<1>(row, offset)).flatten().collect()
 }

@@ -13,7 +13,7 @@ fn symbol(profile: &Profile<'_>, name: &'static str) -> Result<u64, MissingItem>
     profile.symbol(name).ok_or(MissingItem(name))
 }
 
-/// Member offsets by name; the first that is missing is the error.
+/// Offsets of the members of one structure; a missing one is an error.
 struct Members<'p, 'a>(&'p Profile<'a>, &'static str);
 
 impl Members<'_, '_> {

@@ -1,39 +1,39 @@
-//! Records that lie: nothing panics, and every slice ends.
+//! Forged records: nothing panics, and every slice ends.
 
 use super::*;
 use crate::fake::RandomNumbers;
 use crate::memory::{KernelMemory, Page};
 use core::cell::Cell;
 
-/// Memory that counts how often it is asked.
-struct Counted<'a>(&'a FakeMemory, Cell<u64>);
+/// Memory that counts its reads.
+struct CountingMemory<'a>(&'a FakeMemory, Cell<u64>);
 
-impl KernelMemory for Counted<'_> {
+impl KernelMemory for CountingMemory<'_> {
     fn page(&self, physical: u64) -> Option<&Page> {
         self.1.set(self.1.get() + 1);
         self.0.page(physical)
     }
 }
 
-/// Reads in one slice of 40 units, at most.
-const READS: u64 = 1_000_000;
+/// Maximum number of reads in a slice of 40 budget calls.
+const MAX_READS: u64 = 1_000_000;
 
 fn run(world: &mut World, slices: u64) -> u64 {
     let profile = Profile::decode(&world.profile).unwrap();
-    let memory = Counted(&world.memory, Cell::new(0));
+    let memory = CountingMemory(&world.memory, Cell::new(0));
     let kernel = Kernel::new(&profile, &memory);
-    let mut most = 0;
+    let mut max_reads = 0;
     for _ in 0..slices {
         memory.1.set(0);
         let mut retries = 0;
         let _ = world.check.step(&kernel, &mut CallBudget(40), &mut |_| {}, &mut retries);
-        most = most.max(memory.1.get());
+        max_reads = max_reads.max(memory.1.get());
     }
-    most
+    max_reads
 }
 
 #[test]
-fn lists_that_lead_into_themselves_end() {
+fn cyclic_lists_end() {
     let mut world = World::new();
     // Every list leads to an entry that leads to itself.
     for head in [MODULES, BPF, UNOPTIMIZING, FREEING, OPS_TRAMPOLINES, SLOTS, OPS] {
@@ -53,8 +53,8 @@ fn lists_that_lead_into_themselves_end() {
     for at in (VICTIM..VICTIM + 0x80).step_by(1) {
         world.put(at, &[INT3]);
     }
-    let most = run(&mut world, 40);
-    assert!(most < READS, "{most}");
+    let max_reads = run(&mut world, 40);
+    assert!(max_reads < MAX_READS, "{max_reads}");
 }
 
 #[test]
@@ -62,12 +62,12 @@ fn tables_of_any_length_end() {
     let mut world = World::unseen();
     world.set(FTRACE_PAGE, FTRACE_PAGE);
     world.set(FTRACE_PAGE + 16, u64::MAX);
-    let most = run(&mut world, 2_000);
-    assert!(most < READS, "{most}");
+    let max_reads = run(&mut world, 2_000);
+    assert!(max_reads < MAX_READS, "{max_reads}");
 }
 
 #[test]
-fn mutated_memory_is_walked_without_harm() {
+fn damaged_memory_is_survived() {
     let mut numbers = RandomNumbers(0x6b79_6f7a_6f6e);
     for round in 0..crate::fake::rounds(40) {
         let mut world = if round % 2 == 0 { World::new() } else { World::unseen() };
@@ -103,7 +103,7 @@ fn mutated_memory_is_walked_without_harm() {
             let byte = [INT3, CALL, JMP, 0x0f, 0x48][numbers.below(5) as usize];
             world.put(TEXT + numbers.below(TEXT_BYTES), &[byte]);
         }
-        let most = run(&mut world, 60);
-        assert!(most < READS, "round {round}: {most}");
+        let max_reads = run(&mut world, 60);
+        assert!(max_reads < MAX_READS, "round {round}: {max_reads}");
     }
 }

@@ -1,10 +1,10 @@
-//! A kernel whose package's image is at hand.
+//! The comparison with the kernel package's image.
 
 use super::probes::{register, AT};
 use super::*;
 use std::string::ToString;
 
-/// In the image alone: where functions' entries are, where returns are.
+/// Tables in the image only: function entries, returns, indirect branches.
 const ENTRIES: u64 = RODATA + RODATA_BYTES;
 const RETURNS: u64 = ENTRIES + 0x100;
 const INDIRECTS: u64 = ENTRIES + 0x200;
@@ -28,7 +28,7 @@ const MORE: &[(u64, u8, &str)] = &[
     (THUNK + 0x40, b'T', "elsewhere"),
 ];
 
-/// A kernel as it booted, with fingerprints of what it was before.
+/// A kernel after boot, with fingerprints of its image.
 fn booted() -> World {
     let mut world = World::unseen();
     world.put(RETURN, &near(RETURN, JMP, THUNK));
@@ -54,8 +54,8 @@ fn booted() -> World {
     world
 }
 
-/// What is found of a kernel where these bytes stood at the load; it is told once.
-fn before(address: u64, bytes: &[u8]) -> Vec<Finding> {
+/// The findings if `bytes` stood at `address` at the load; they are reported once.
+fn found_at_load(address: u64, bytes: &[u8]) -> Vec<Finding> {
     let mut world = booted();
     world.put(address, bytes);
     let found = world.passes(1);
@@ -64,7 +64,7 @@ fn before(address: u64, bytes: &[u8]) -> Vec<Finding> {
 }
 
 #[test]
-fn what_linux_patches_is_not_told() {
+fn boot_patches_give_no_finding() {
     assert_eq!(booted().passes(4), vec![]);
     for (address, bytes) in [
         (RETURN, near(RETURN, JMP, THUNK)),
@@ -72,7 +72,7 @@ fn what_linux_patches_is_not_told() {
         (INDIRECT, vec![0x0f, 0xae, 0xe8, 0xff, 0xd0]),
         (WRITTEN + 8, vec![0x55; 16]),
     ] {
-        assert_eq!(before(address, &bytes), vec![], "{bytes:02x?} at {address:#x}");
+        assert_eq!(found_at_load(address, &bytes), vec![], "{bytes:02x?} at {address:#x}");
     }
     let mut world = booted();
     world.set(KEY, 1);
@@ -82,8 +82,8 @@ fn what_linux_patches_is_not_told() {
 }
 
 #[test]
-fn what_was_tampered_with_before_the_load_is_told_once_and_left() {
-    let found = before(VICTIM + 9, &near(VICTIM + 9, JMP, OTHER));
+fn tampering_before_load_is_reported_once() {
+    let found = found_at_load(VICTIM + 9, &near(VICTIM + 9, JMP, OTHER));
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].what, "kernel text changed before load");
     assert_eq!((found[0].address, found[0].symbol.as_str()), (VICTIM, "victim"));
@@ -92,7 +92,7 @@ fn what_was_tampered_with_before_the_load_is_told_once_and_left() {
         "64-byte block differs from the kernel package's image (contains victim)"
     );
     assert_eq!(found[0].repairs, vec![]);
-    let found = before(POINTER, &OTHER.to_le_bytes());
+    let found = found_at_load(POINTER, &OTHER.to_le_bytes());
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].what, "read-only data changed before load");
     for (address, bytes) in [
@@ -104,13 +104,13 @@ fn what_was_tampered_with_before_the_load_is_told_once_and_left() {
         (RODATA + RODATA_BYTES - 1, vec![0x7f]),
         (WRITTEN + 0x100, vec![0x7f]),
     ] {
-        let found = before(address, &bytes);
+        let found = found_at_load(address, &bytes);
         assert!(!found.is_empty(), "{bytes:02x?} at {address:#x}");
     }
 }
 
 #[test]
-fn whose_code_it_leads_to_is_told() {
+fn owner_of_the_target_is_reported() {
     let world = booted();
     let mut world = World {
         check: TextCheck::new(&Profile::decode(&world.profile).unwrap()).unwrap(),
@@ -128,8 +128,8 @@ fn whose_code_it_leads_to_is_told() {
 }
 
 #[test]
-fn what_differs_in_a_row_is_one_finding_up_to_a_page() {
-    let found = before(TEXT + 0x2040, &[0x11; 0x1f00]);
+fn adjacent_blocks_are_one_finding_up_to_a_page() {
+    let found = found_at_load(TEXT + 0x2040, &[0x11; 0x1f00]);
     let text: Vec<_> =
         found.iter().map(|finding| (finding.address, finding.found.clone())).collect();
     let words =
@@ -138,7 +138,7 @@ fn what_differs_in_a_row_is_one_finding_up_to_a_page() {
 }
 
 #[test]
-fn a_copy_that_was_made_at_the_wrong_moment_is_made_good() {
+fn copy_made_during_patching_is_corrected() {
     let mut world = booted();
     world.set(POINTER, OTHER);
     let pages = (TEXT_BYTES + RODATA_BYTES) / crate::memory::PAGE_BYTES;
@@ -146,11 +146,11 @@ fn a_copy_that_was_made_at_the_wrong_moment_is_made_good() {
     world.set(POINTER, VICTIM);
     assert_eq!(world.passes(4), vec![]);
     world.set(POINTER, OTHER);
-    assert_eq!(world.passes(3).len(), 1, "the right word is what is compared with");
+    assert_eq!(world.passes(3).len(), 1, "the copy has the correct word");
 }
 
 #[test]
-fn a_probe_from_before_the_load_is_no_difference() {
+fn probe_from_before_the_load_gives_no_finding() {
     let mut world = booted();
     register(&world, 0);
     world.put(AT, &[INT3]);
@@ -158,7 +158,7 @@ fn a_probe_from_before_the_load_is_no_difference() {
 }
 
 #[test]
-fn damaged_fingerprints_stumble() {
+fn damaged_fingerprints_are_survived() {
     let mut numbers = fake::RandomNumbers(11);
     let good = booted().profile;
     for _ in 0..fake::rounds(100) {

@@ -6,7 +6,7 @@ pub(super) const AT: u64 = VICTIM + 0x23;
 const OPTIMIZED: u64 = 4;
 const FTRACE: u64 = 8;
 
-/// A probe at `AT` in its bucket.
+/// Puts a probe at `AT` into its bucket.
 pub(super) fn register(world: &World, flags: u64) {
     let bucket = AT.wrapping_mul(0x61c8_8646_80b5_83eb) >> 58;
     world.set(TABLE + bucket * 8, PROBE);
@@ -29,9 +29,9 @@ fn slots(world: &World) {
 }
 
 #[test]
-fn a_breakpoint_stands_where_a_probe_is_registered() {
+fn breakpoint_needs_a_registered_probe() {
     let mut world = World::new();
-    // Not reported at once, as it might be Linux's own.
+    // Not reported at once: it might be Linux's own.
     assert_eq!(world.assert_forbidden(AT, &[INT3]).len(), 2);
     register(&world, 0);
     world.assert_allowed(AT, &[INT3]);
@@ -42,7 +42,7 @@ fn a_breakpoint_stands_where_a_probe_is_registered() {
 }
 
 #[test]
-fn a_jump_leads_to_the_slot_of_an_optimized_probe() {
+fn jump_needs_the_slot_of_an_optimized_probe() {
     let mut world = World::new();
     let jump = near(AT, JMP, SLOT + 0x80);
     register(&world, OPTIMIZED);
@@ -55,7 +55,7 @@ fn a_jump_leads_to_the_slot_of_an_optimized_probe() {
     world.assert_allowed(AT, &coming);
     register(&world, 0);
     world.assert_forbidden(AT, &jump);
-    // On its way out.
+    // A probe being removed.
     unregister(&world);
     world.assert_forbidden(AT, &jump);
     world.set(FREEING, PROBE + 32);
@@ -64,7 +64,7 @@ fn a_jump_leads_to_the_slot_of_an_optimized_probe() {
 }
 
 #[test]
-fn a_probe_from_before_the_copy_may_go() {
+fn probe_from_before_the_copy_may_be_removed() {
     for (bytes, flags) in [(vec![INT3], 0), (near(AT, JMP, SLOT + 0x80), OPTIMIZED)] {
         let mut world = World::unseen();
         slots(&world);

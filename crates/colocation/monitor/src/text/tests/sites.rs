@@ -1,9 +1,9 @@
-//! What may stand at each kind of site.
+//! The rules for each kind of site.
 
 use super::*;
 
 #[test]
-fn jump_labels() {
+fn jump_label_is_a_jump_or_nop() {
     let mut world = World::new();
     world.assert_allowed(JUMP_5, &near(JUMP_5, JMP, TARGET));
     world.assert_allowed(JUMP_2, &[0xeb, (TARGET - JUMP_2 - 2) as u8]);
@@ -11,7 +11,7 @@ fn jump_labels() {
     assert_eq!(world.assert_forbidden(JUMP_5, &near(JUMP_5, JMP, TARGET + 1)), "0f 1f 44 00 00");
     world.assert_forbidden(JUMP_5, &near(JUMP_5, CALL, TARGET));
     world.assert_forbidden(JUMP_2, &[0xeb, (TARGET - JUMP_2 - 1) as u8]);
-    // By the state of the key, a jump should stand there.
+    // With this key state, a jump is expected.
     world.set(KEY, 1);
     let to = near(JUMP_5, JMP, TARGET);
     assert_eq!(
@@ -21,7 +21,7 @@ fn jump_labels() {
 }
 
 #[test]
-fn static_calls() {
+fn static_call_follows_its_key() {
     let mut world = World::new();
     world.assert_forbidden(STATIC, &near(STATIC, CALL, OTHER));
     world.assert_forbidden(STATIC, &near(STATIC, JMP, VICTIM));
@@ -51,7 +51,7 @@ fn static_calls() {
 }
 
 #[test]
-fn a_static_call_leads_to_listed_code_only() {
+fn static_call_leads_to_listed_code_only() {
     let mut world = World::new();
     world.set(CALL_KEY, MODULE_TEXT + 4);
     world.put(STATIC, &near(STATIC, CALL, MODULE_TEXT + 4));
@@ -65,7 +65,7 @@ fn a_static_call_leads_to_listed_code_only() {
     assert_eq!(world.passes(3), vec![]);
 }
 
-/// A module and a BPF program in their lists.
+/// Lists a module.
 fn module(world: &World) {
     world.set(MODULES, MODULE);
     world.set(MODULE, MODULES);
@@ -74,6 +74,7 @@ fn module(world: &World) {
     world.set(MODULE + 128 + 40, 0x1000);
 }
 
+/// Lists a BPF program.
 fn ksym(world: &World) {
     world.set(BPF, KSYM + 16);
     world.set(KSYM + 16, BPF);
@@ -83,7 +84,7 @@ fn ksym(world: &World) {
 }
 
 #[test]
-fn owners_are_symbols_modules_programs_or_nobody() {
+fn owner_is_symbol_module_program_or_nobody() {
     let mut world = World::new();
     module(&world);
     ksym(&world);
@@ -102,13 +103,13 @@ fn owners_are_symbols_modules_programs_or_nobody() {
 }
 
 #[test]
-fn functions_entries() {
+fn function_entry_calls_ftrace_users_only() {
     let mut world = World::new();
     world.assert_allowed(ENTRY, &near(ENTRY, CALL, CALLER));
     world.assert_allowed(ENTRY, &near(ENTRY, CALL, REGS_CALLER));
     world.assert_forbidden(ENTRY, &near(ENTRY, JMP, CALLER));
     assert_eq!(world.assert_forbidden(ENTRY, &near(ENTRY, CALL, OTHER)), "0f 1f 44 00 00");
-    // A registered user with a trampoline of its own; its function is no place to call.
+    // A registered user with a trampoline of its own; its function must not be called directly.
     world.assert_forbidden(ENTRY, &near(ENTRY, CALL, NOBODYS));
     world.set(OPS, USER);
     world.set(USER, VICTIM);
@@ -118,12 +119,12 @@ fn functions_entries() {
     world.assert_forbidden(ENTRY, &near(ENTRY, CALL, VICTIM));
     world.assert_allowed(FTRACE_CALL, &near(FTRACE_CALL, CALL, VICTIM));
     world.assert_forbidden(FTRACE_CALL, &near(FTRACE_CALL, CALL, OTHER));
-    // On its way out: its trampoline is not freed yet.
+    // Being removed: its trampoline is not freed yet.
     world.set(OPS, OPS_END);
     world.set(OPS_TRAMPOLINES, USER + 24);
     world.set(USER + 24, OPS_TRAMPOLINES);
     world.assert_allowed(ENTRY, &near(ENTRY, CALL, OTHER));
-    // The record was enabled: what stands there should be a call.
+    // The record is enabled: a call is expected.
     world.set(RECORDS + 8, 1 << 31 | 1);
     let call = near(ENTRY, CALL, CALLER);
     let hex: Vec<String> = call.iter().map(|byte| std::format!("{byte:02x}")).collect();
@@ -134,7 +135,7 @@ fn functions_entries() {
 }
 
 #[test]
-fn a_direct_call_belongs_to_its_function() {
+fn direct_call_belongs_to_its_function() {
     let mut world = World::new();
     let bucket = ENTRY.wrapping_mul(0x61c8_8646_80b5_83eb) >> 62;
     world.set(BUCKETS + 8 * bucket, DIRECT_ENTRY);
@@ -146,7 +147,7 @@ fn a_direct_call_belongs_to_its_function() {
 }
 
 #[test]
-fn an_entry_across_two_pages() {
+fn entry_across_two_pages_is_one_change() {
     let mut world = World::new();
     world.assert_allowed(ENTRY_EDGE, &near(ENTRY_EDGE, CALL, CALLER));
     world.put(ENTRY_EDGE, &[0x90; 5]);
@@ -158,9 +159,9 @@ fn an_entry_across_two_pages() {
 }
 
 #[test]
-fn a_repair_leaves_a_site_in_the_same_word_as_it_is_now() {
+fn repair_keeps_a_site_in_the_same_word() {
     let mut world = World::new();
-    // The label lies at 3..8 of its word.
+    // The label is bytes 3..8 of its word.
     world.put(JUMP_5, &near(JUMP_5, JMP, TARGET));
     let whole = world.get(JUMP_5 & !7);
     world.put(JUMP_5 - 2, &[0x90, 0x90]);
@@ -171,7 +172,7 @@ fn a_repair_leaves_a_site_in_the_same_word_as_it_is_now() {
 }
 
 #[test]
-fn a_site_that_was_tampered_with_before_is_found() {
+fn site_tampered_before_load_is_found() {
     let mut world = World::unseen();
     world.put(ENTRY, &near(ENTRY, CALL, NOBODYS));
     world.put(JUMP_2, &[0xeb, (TARGET - JUMP_2 - 2) as u8]);

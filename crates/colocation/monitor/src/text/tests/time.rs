@@ -1,9 +1,9 @@
-//! When something is told, and how often.
+//! When a change is reported, and how often.
 
 use super::*;
 
 #[test]
-fn what_goes_within_three_slices_is_not_told() {
+fn change_gone_within_three_slices_is_not_reported() {
     let mut world = World::new();
     for _ in 0..10 {
         let old = world.get(VICTIM);
@@ -17,15 +17,15 @@ fn what_goes_within_three_slices_is_not_told() {
 }
 
 #[test]
-fn what_stays_is_told_ever_more_seldom() {
+fn reports_of_a_lasting_change_back_off() {
     let mut world = World::new();
     world.set(VICTIM, 0);
-    let told: Vec<usize> = (0..40).filter(|_| !world.pass().is_empty()).collect();
-    assert_eq!(told, [2, 3, 5, 9, 17, 33]);
+    let reported: Vec<usize> = (0..40).filter(|_| !world.pass().is_empty()).collect();
+    assert_eq!(reported, [2, 3, 5, 9, 17, 33]);
 }
 
 #[test]
-fn a_suspect_is_looked_at_in_each_slice_of_a_pass() {
+fn suspect_is_rechecked_in_each_slice() {
     let mut world = World::new();
     world.set(VICTIM, 0);
     let mut found = Vec::new();
@@ -33,12 +33,12 @@ fn a_suspect_is_looked_at_in_each_slice_of_a_pass() {
         world.slice(1, &mut found);
         !found.is_empty()
     });
-    // The page is the pass's first; each later slice looks again, then goes on by one page.
+    // The page is the first of the pass; each later slice rechecks it, then compares one more page.
     assert_eq!(slices, Some(3));
 }
 
 #[test]
-fn a_pass_ends_however_small_the_slices() {
+fn pass_ends_with_any_slice_length() {
     let mut world = World::unseen();
     for units in [1, 2, 7] {
         let mut found = Vec::new();
@@ -48,7 +48,7 @@ fn a_pass_ends_however_small_the_slices() {
 }
 
 #[test]
-fn while_linux_patches_a_change_is_put_off_but_not_for_ever() {
+fn patching_defers_reports_for_50_slices() {
     let mut world = World::new();
     world.set(MUTEX, 1);
     world.put(VICTIM, &[0x90]);
@@ -57,9 +57,9 @@ fn while_linux_patches_a_change_is_put_off_but_not_for_ever() {
     assert_eq!(world.pass().len(), 1);
 }
 
-/// `__static_call_update` changes the key, then each site for itself: `text_mutex` is free in between.
+/// `__static_call_update` changes the key, then each site by itself; `text_mutex` is free in between.
 #[test]
-fn while_static_calls_are_changed_their_sites_are_behind() {
+fn static_calls_in_flux_are_deferred() {
     let mut world = World::new();
     world.set(CALL_MUTEX, 1);
     world.set(CALL_KEY, OTHER);
@@ -70,22 +70,23 @@ fn while_static_calls_are_changed_their_sites_are_behind() {
 }
 
 #[test]
-fn while_static_calls_are_changed_all_else_is_told_at_once_and_they_not_never() {
+fn other_changes_during_static_call_flux_are_reported() {
     let mut world = World::new();
     world.set(CALL_MUTEX, 1);
     world.put(VICTIM, &[0x90]);
     world.put(ENTRY, &near(ENTRY, CALL, NOBODYS));
     world.put(STATIC, &near(STATIC, CALL, OTHER));
-    let told: Vec<u64> = world.passes(3).iter().map(|finding| finding.address).collect();
-    assert_eq!(told, [VICTIM, ENTRY]);
-    let of_calls =
-        |told: Vec<Finding>| told.iter().filter(|finding| finding.address == STATIC).count();
+    let reported: Vec<u64> = world.passes(3).iter().map(|finding| finding.address).collect();
+    assert_eq!(reported, [VICTIM, ENTRY]);
+    let of_calls = |reported: Vec<Finding>| {
+        reported.iter().filter(|finding| finding.address == STATIC).count()
+    };
     assert_eq!((of_calls(world.passes(496)), of_calls(world.pass())), (0, 1));
 }
 
-/// A thousand sites, one by one, can take longer than the patience with the one that is the last.
+/// A thousand sites, one by one, can take longer than the deferral of a single one.
 #[test]
-fn while_static_calls_become_right_one_by_one_those_that_follow_are_waited_for() {
+fn progress_extends_the_static_call_deferral() {
     let mut world = World::new();
     world.set(CALL_MUTEX, 1);
     world.set(CALL_KEY, OTHER);
@@ -100,7 +101,7 @@ fn while_static_calls_become_right_one_by_one_those_that_follow_are_waited_for()
 }
 
 #[test]
-fn sites_that_become_right_again_and_again_are_no_excuse_for_ever() {
+fn static_call_deferral_has_a_maximum() {
     let mut world = World::new();
     world.set(CALL_MUTEX, 1);
     world.put(STATIC, &near(STATIC, CALL, OTHER));
@@ -118,7 +119,7 @@ fn sites_that_become_right_again_and_again_are_no_excuse_for_ever() {
 }
 
 #[test]
-fn a_place_that_is_being_patched_is_put_off() {
+fn address_being_patched_is_deferred() {
     let mut world = World::new();
     world.set(POKE, USER);
     world.set(POKE + 8, 1 << 32 | 2);
@@ -133,7 +134,7 @@ fn a_place_that_is_being_patched_is_put_off() {
 }
 
 #[test]
-fn a_breakpoint_at_a_site_is_put_off() {
+fn breakpoint_at_a_site_is_deferred() {
     let mut world = World::new();
     world.put(ENTRY, &[INT3]);
     assert_eq!(world.passes(40), vec![]);
@@ -141,18 +142,18 @@ fn a_breakpoint_at_a_site_is_put_off() {
 }
 
 #[test]
-fn what_changes_all_the_time_is_told_too() {
+fn varying_change_is_reported() {
     let mut world = World::new();
-    let mut told = 0;
+    let mut reported = 0;
     for turn in 0..60 {
         world.put(VICTIM, &[turn, 0x90]);
-        told += world.pass().len();
+        reported += world.pass().len();
     }
-    assert_eq!(told, 1);
+    assert_eq!(reported, 1);
 }
 
 #[test]
-fn large_damage_is_told_in_parts_that_a_transaction_can_undo() {
+fn large_change_is_split_into_repairable_parts() {
     let mut world = World::new();
     let old: Vec<u64> = (0..100).map(|i| world.get(VICTIM + 8 * i)).collect();
     for i in 0..100 {

@@ -1,4 +1,4 @@
-//! The small kernel: where everything lies in it, and how a test changes it.
+//! The small kernel: its memory layout, and helpers to change and check it.
 
 use crate::check::{Check, Step};
 use crate::fake::{self, physical, CallBudget, FakeMemory, DIRECT, IMAGE_BYTES, TEXT};
@@ -11,7 +11,7 @@ use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
-/// Text, read-only data and other data of the fake image.
+/// Ranges of the image: text, read-only data, other data.
 pub const TEXT_BYTES: u64 = 0x4000;
 pub const RODATA: u64 = TEXT + 0x1_0000;
 pub const RODATA_BYTES: u64 = 0x4000;
@@ -33,11 +33,11 @@ pub const STATIC: u64 = TEXT + 0x1061;
 pub const STATIC_TAIL: u64 = TEXT + 0x1081;
 pub const TRAMPOLINE: u64 = TEXT + 0x10a0;
 pub const ENTRY: u64 = TEXT + 0x10c4;
-/// Across the edge of two pages.
+/// Across a page boundary.
 pub const ENTRY_EDGE: u64 = TEXT + 0x1ffd;
 pub const FTRACE_CALL: u64 = CALLER + 0x10;
 
-/// Where the jumps of jump labels lead, below 128 bytes away.
+/// Target of the jump labels, less than 128 bytes away.
 pub const TARGET: u64 = TEXT + 0x1058;
 
 /// Data: keys, lists, records.
@@ -77,7 +77,7 @@ pub const KSYM: u64 = DIRECT + 0x6000;
 pub const BPF_TEXT: u64 = DIRECT + 0x7000;
 pub const PROBE: u64 = DIRECT + 0x8000;
 pub const SLOT_PAGE: u64 = DIRECT + 0x9000;
-/// Near the text, as jumps lead there.
+/// Near the text, within reach of a jump.
 pub const SLOT: u64 = DATA + 0x8000;
 pub const NOBODYS: u64 = DIRECT + 0xf000;
 
@@ -191,14 +191,14 @@ pub fn nop5() -> Vec<u8> {
 }
 
 impl World {
-    /// A kernel with nothing patched and nothing registered, before the first pass.
+    /// A kernel without patches and records of users, before the first pass.
     pub fn unseen() -> Self {
         let profile = fake::profile(SYMBOLS, LAYOUTS);
         let check = TextCheck::new(&Profile::decode(&profile).unwrap()).unwrap();
         let memory = FakeMemory::new(fake::TEXT_PHYSICAL + IMAGE_BYTES);
         let world = Self { memory, profile, check, retries: 0 };
         for (at, word) in (TEXT..TEXT + TEXT_BYTES).step_by(8).zip(1u64..) {
-            // No byte of it is a breakpoint, a call or a jump.
+            // No byte of the filler is a breakpoint, call or jump.
             world.put(
                 at,
                 &(word.wrapping_mul(0x9e37_79b9_7f4a_7c15) & 0x3f3f_3f3f_3f3f_3f3f).to_le_bytes(),
@@ -209,7 +209,7 @@ impl World {
         world
     }
 
-    /// After the first pass.
+    /// The same after the first pass.
     pub fn new() -> Self {
         let mut world = Self::unseen();
         assert_eq!(world.pass(), vec![]);
@@ -272,7 +272,7 @@ impl World {
         self.memory.get(physical(address))
     }
 
-    /// `units` of work; whether the pass is over.
+    /// Runs a slice of `units` budget calls; returns whether the pass is over.
     pub fn slice(&mut self, units: u64, found: &mut Vec<Finding>) -> bool {
         let profile = Profile::decode(&self.profile).unwrap();
         let kernel = Kernel::new(&profile, &self.memory);
@@ -281,19 +281,19 @@ impl World {
         matches!(step, Step::Done(_))
     }
 
-    /// A whole pass in one slice.
+    /// Runs a pass in one slice.
     pub fn pass(&mut self) -> Vec<Finding> {
         let mut found = Vec::new();
         while !self.slice(u64::MAX, &mut found) {}
         found
     }
 
-    /// What so many passes find.
+    /// Runs `count` passes.
     pub fn passes(&mut self, count: usize) -> Vec<Finding> {
         (0..count).flat_map(|_| self.pass()).collect()
     }
 
-    /// What stands at `address` for three passes and more; then the old bytes again.
+    /// The findings of three passes with `bytes` at `address`; then restores the old bytes.
     pub fn verdict(&mut self, address: u64, bytes: &[u8]) -> Vec<Finding> {
         let old: Vec<u8> = (address..).take(bytes.len()).map(|at| self.byte(at)).collect();
         self.put(address, bytes);
@@ -311,14 +311,14 @@ impl World {
         assert_eq!(self.verdict(address, bytes), vec![], "{bytes:02x?} at {address:#x}");
     }
 
-    /// Returns what should stand there.
+    /// Asserts one finding; returns the expected bytes.
     pub fn assert_forbidden(&mut self, address: u64, bytes: &[u8]) -> String {
         let found = self.verdict(address, bytes);
         assert_eq!(found.len(), 1, "{bytes:02x?} at {address:#x}: {found:?}");
         found[0].expected.clone()
     }
 
-    /// What the layer does with a repair.
+    /// Applies a repair as the layer does.
     pub fn repair(&self, finding: &Finding) {
         for word in finding.repairs.iter().flat_map(|repair| &repair.words) {
             assert_eq!(self.memory.get(word.address), word.expected);
