@@ -1,7 +1,9 @@
 //! From a copy of the tender to a process of the guest's.
 
+use super::cpu::ProcessCpu;
+use super::descriptors::{DOORBELLS, LIFELINE};
+use super::filter;
 use super::loader::{self, Start, Step};
-use super::{filter, Piece, ProcessCpu, DOORBELLS, LIFELINE};
 use crate::layout::system;
 use crate::memory::{memory_file, system_address, Memory};
 use anyhow::{Context, Result};
@@ -17,6 +19,15 @@ const USER_END: u64 = 0x7fff_ffff_f000;
 const FIRST: RawFd = 3;
 /// Doorbells of queues are descriptors from here on.
 const FIRST_QUEUE: RawFd = DOORBELLS + QUEUE_DOORBELL as RawFd;
+
+/// What the loader maps: a piece of a file at an address of the guest's.
+pub struct Piece<'a> {
+    pub base: u64,
+    pub bytes: u64,
+    pub offset: u64,
+    pub prot: i32,
+    pub file: BorrowedFd<'a>,
+}
 
 /// The loader's work. `descriptors` is where the child has the files of `pieces`.
 fn steps(

@@ -1,7 +1,7 @@
 //! The filter of a guest's process: doorbells may be rung, the door is the tracer's, all else is an error of the
 //! guest's.
 
-use super::{DOORBELLS, DOORBELL_COUNT};
+use super::descriptors::{DOORBELLS, DOORBELL_COUNT};
 use crate::bpf::{Filter, When, ALLOW, TRACE, TRAP};
 use anyhow::Result;
 use libc::sock_filter;

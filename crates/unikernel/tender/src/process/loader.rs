@@ -1,8 +1,8 @@
 //! The loader: an ELF file of one segment, which holds the door, a loop, and the table of system calls that the loop
 //! makes.
 
+use super::descriptors::{DOORBELLS, DOORBELL_COUNT};
 use super::filter::DOOR_NUMBER;
-use super::{DOORBELLS, DOORBELL_COUNT};
 use crate::layout::{system, PAGE};
 use anyhow::{ensure, Result};
 use kyozon_abi::unikernel::GUEST_SYSTEM_BASE;
