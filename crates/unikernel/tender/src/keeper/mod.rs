@@ -5,6 +5,7 @@
 //! and whom a region was granted to; it runs no guest and maps nothing but regions. Whoever loses his socket is dead.
 //! Where the keeper itself is killed, so is the group: each tender ends its guests.
 
+mod confine;
 mod joining;
 mod regions;
 mod spawning;
@@ -12,7 +13,6 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use crate::confine;
 use anyhow::{Context, Result};
 use kyozon_join::place::{Lock, Place};
 use rustix::event::{poll, PollFd, PollFlags};
@@ -81,7 +81,7 @@ fn keep(place: &Place, mut state: State, listener: OwnedFd) -> Result<()> {
         libc::sigprocmask(libc::SIG_SETMASK, &signals, std::ptr::null_mut());
         libc::mallopt(libc::M_ARENA_MAX, 1);
     }
-    confine::keeper(place.base())?;
+    confine::give_up(place.base())?;
     serve(place, &mut state, &listener)?;
     let _ = listener.into_raw_fd();
     Ok(())

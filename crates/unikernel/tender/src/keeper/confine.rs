@@ -1,0 +1,63 @@
+//! What the keeper gives up before it serves: all files but the groups' folders, and most system calls.
+
+use crate::bpf::{self, fails, Filter, ALLOW};
+use crate::confine::{own_threads, ALWAYS};
+use anyhow::{Context, Result};
+use landlock::{
+    Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, ABI,
+};
+use std::path::Path;
+
+/// Calls that the keeper of a group needs beside [`ALWAYS`].
+const KEEPERS: [i64; 20] = [
+    libc::SYS_accept4,
+    libc::SYS_sendmsg,
+    libc::SYS_recvmsg,
+    libc::SYS_getsockopt,
+    libc::SYS_geteuid,
+    libc::SYS_openat,
+    libc::SYS_newfstatat,
+    libc::SYS_lstat,
+    libc::SYS_statx,
+    libc::SYS_flock,
+    libc::SYS_mkdir,
+    libc::SYS_mkdirat,
+    libc::SYS_unlink,
+    libc::SYS_unlinkat,
+    libc::SYS_rmdir,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_dup,
+    libc::SYS_mmap,
+    libc::SYS_mprotect,
+];
+
+/// Gives up, for the keeper of groups below this folder, all calls but those that it needs, and all files but the
+/// folders that it takes away. Regions are opened once more, to read, by `/proc/self/fd`: what lies in memory only is
+/// no file to landlock.
+pub fn give_up(base: &Path) -> Result<()> {
+    // SAFETY: sets a flag of this thread.
+    unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    let (all, remove) = (AccessFs::from_all(ABI::V5), AccessFs::RemoveFile | AccessFs::RemoveDir);
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)?
+        .create()?
+        .add_rule(PathBeneath::new(PathFd::new(base)?, remove | AccessFs::ReadDir))?;
+    if let Some(above) = base.parent() {
+        rules = rules.add_rule(PathBeneath::new(PathFd::new(above)?, AccessFs::RemoveDir))?;
+    }
+    rules.restrict_self().context("landlock")?;
+    let calls = ALWAYS.into_iter().chain(KEEPERS).filter(|call| *call != libc::SYS_ptrace);
+    let mut calls: Vec<_> = calls.map(|call| (call as u32, "yes")).collect();
+    calls.push((libc::SYS_tgkill as u32, "signal"));
+    let mut filter = Filter::new("no");
+    filter.dispatch(calls, "no")?;
+    own_threads(&mut filter);
+    filter.label("no");
+    filter.end(fails(libc::EPERM));
+    filter.label("yes");
+    filter.end(ALLOW);
+    bpf::install(&filter.finish()?)
+}
