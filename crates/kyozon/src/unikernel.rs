@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn a_summary_is_one_line() {
         let summary = Summary {
-            backend: run::Backend::Process,
+            backend: kyozon_tender::options::Backend::Process,
             status: 3,
             guests: vec![0, 3],
             start: Duration::from_micros(1500),

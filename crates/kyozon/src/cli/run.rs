@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use kyozon_tender::device::host::HostOption;
 use kyozon_tender::device::options::{BlockOption, DeviceOptions, NetOption};
 use kyozon_tender::member::Meeting;
-use kyozon_tender::run::RegionOption;
+use kyozon_tender::options::RegionOption;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -76,14 +76,14 @@ pub struct RunOptions {
 
 impl RunOptions {
     /// As the tender wants them.
-    pub fn options(&self) -> kyozon_tender::run::Options {
-        use kyozon_tender::run;
-        run::Options {
+    pub fn options(&self) -> kyozon_tender::options::Options {
+        use kyozon_tender::options;
+        options::Options {
             image: self.image.clone(),
             backend: match self.backend {
                 Backend::Auto => None,
-                Backend::Kvm => Some(run::Backend::Kvm),
-                Backend::Process => Some(run::Backend::Process),
+                Backend::Kvm => Some(options::Backend::Kvm),
+                Backend::Process => Some(options::Backend::Process),
             },
             memory: self.memory,
             time_limit: self.time_limit,

@@ -44,7 +44,7 @@ struct Refusal(i64);
 
 /// Answers the call in a peer's call block. `console` is where its words go.
 pub fn answer(group: &Group, peer: usize, console: &mut dyn FnMut(&[u8])) -> Result<Outcome> {
-    let Some(asks) = group.seats.get(peer) else { bail!("a peer that is gone asks") };
+    let Some(asks) = group.peers.table.get(peer) else { bail!("a peer that is gone asks") };
     let memory = &asks.memory;
     let call = wire::get_call(&memory.block, system::CALL)?;
     let result = match outcome(memory, &call) {
@@ -106,8 +106,8 @@ fn other(
             console(&text);
             Ok(text.len() as u64)
         }
-        ASK_PARK => Ok(u64::from(group.park(peer, a))),
-        ASK_CLOCK => Ok(group.clock.now()),
+        ASK_PARK => Ok(u64::from(group.peers.park(peer, a))),
+        ASK_CLOCK => Ok(group.peers.clock.now()),
         ASK_TIME_OF_DAY => {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             Ok(since.as_nanos() as u64)
@@ -131,12 +131,12 @@ fn other(
         ASK_REGION_REVOKE => group.grant(peer, a, b, 0),
         ASK_RENDEZVOUS => group.rendezvous(peer, a, b, c),
         ASK_DEVICE => {
-            memory.write(b, &group.peer(peer)?.devices.info(a)?)?;
+            memory.write(b, &group.peers.get(peer)?.devices.info(a)?)?;
             Ok(0)
         }
-        ASK_QUEUE_START => group.peer(peer)?.devices.start(call.arguments),
-        ASK_QUEUE_STOP => group.peer(peer)?.devices.stop(a, b),
-        ASK_QUEUE_STATE => group.peer(peer)?.devices.state(a, b),
+        ASK_QUEUE_START => group.peers.get(peer)?.devices.start(call.arguments),
+        ASK_QUEUE_STOP => group.peers.get(peer)?.devices.stop(a, b),
+        ASK_QUEUE_STATE => group.peers.get(peer)?.devices.state(a, b),
         _ => Err(ERROR_CALL),
     };
     Ok(answer?)
@@ -196,7 +196,7 @@ mod tests {
     use crate::group::tests::group;
 
     fn ask(group: &Group, number: u64, arguments: &[u64]) -> (Outcome, i64, Vec<u8>) {
-        let memory = &group.seats.get(0).unwrap().memory;
+        let memory = &group.peers.table.get(0).unwrap().memory;
         let words = [&[number], arguments, &[0; 6][arguments.len()..], &[77]].concat();
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         memory.put_system(system::CALL, &bytes).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     fn good_arguments_are_answered() {
         let group = group(2, true);
         let at = GUEST_HEAP_BASE;
-        group.seats.get(0).unwrap().memory.write(at, b"hello").unwrap();
+        group.peers.table.get(0).unwrap().memory.write(at, b"hello").unwrap();
         assert_eq!(ask(&group, ASK_CONSOLE, &[at, 5]), (Outcome::Answered, 5, b"hello".to_vec()));
         assert_eq!(result(&group, ASK_CONSOLE, &[at, 100_000]), CONSOLE_BYTES as i64);
         assert_eq!(ask(&group, ASK_EXIT, &[119]).0, Outcome::Exit(119));
@@ -225,14 +225,14 @@ mod tests {
         assert!(result(&group, ASK_CLOCK, &[]) > 0);
         assert!(result(&group, ASK_TIME_OF_DAY, &[]) > 1_600_000_000_000_000_000);
         assert_eq!(result(&group, ASK_RANDOM, &[at, 16]), 0);
-        assert_ne!(group.seats.get(0).unwrap().memory.word(at + 8), Ok(0));
+        assert_ne!(group.peers.table.get(0).unwrap().memory.word(at + 8), Ok(0));
         assert_eq!(result(&group, ASK_DISCARD, &[at, 4096]), 0);
-        assert_eq!(group.seats.get(0).unwrap().memory.word(at + 8), Ok(0));
-        group.seats.get(0).unwrap().memory.write(at, b"name").unwrap();
+        assert_eq!(group.peers.table.get(0).unwrap().memory.word(at + 8), Ok(0));
+        group.peers.table.get(0).unwrap().memory.write(at, b"name").unwrap();
         assert_eq!(result(&group, ASK_REGION_CREATE, &[at, 4, 8192, REGION_BASE]), 0);
         assert_eq!(result(&group, ASK_REGION_MAP, &[0, 3]), 0);
         assert_eq!(result(&group, ASK_REGION_OPEN, &[at, 4, at + 64]), 0);
-        assert_eq!(group.seats.get(0).unwrap().memory.word(at + 96), Ok(REGION_BASE));
+        assert_eq!(group.peers.table.get(0).unwrap().memory.word(at + 96), Ok(REGION_BASE));
         assert_eq!(result(&group, ASK_REGION_GRANT, &[0, 1, 1]), 0);
         assert_eq!(result(&group, ASK_REGION_REVOKE, &[0, 1]), 0);
         assert_eq!(result(&group, ASK_RENDEZVOUS, &[0, 1, 0]), 1);

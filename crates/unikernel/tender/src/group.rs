@@ -4,131 +4,75 @@
 //! away when the call that took it returns. Nothing waits while it holds the lock, but for a rendezvous, which gives
 //! it up meanwhile.
 
-use crate::backend::{Kick, Mapping, Space};
-use crate::clock::Clock;
-use crate::device::Devices;
-use crate::layout::PAGE;
 use crate::member::Member;
-use crate::memory::Memory;
+use crate::peer::Peer;
+use crate::peers::Peers;
 use crate::pins::Pins;
 use crate::region::{self, Region, ALL};
-use crate::seats::Seats;
-use crate::spawn::Spawner;
-use crate::tokens::Tokens;
 use anyhow::Result;
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::Ask;
-use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How long a guest sleeps at once, where others can end it meanwhile.
-const LONG_SLEEP: Duration = Duration::from_secs(1);
-
-/// One guest, as the others' threads see it.
-pub struct Peer {
-    /// Its address space, which goes before its memory does.
-    pub space: Arc<dyn Space>,
-    /// Its memory.
-    pub memory: Arc<Memory>,
-    /// Interrupts its processor, once that has a thread.
-    pub kick: OnceLock<Box<dyn Kick>>,
-    /// It has to end, for no fault of its own.
-    pub lost: AtomicBool,
-    /// The guest that was there at the start with whose end it ends; its own number, where it was there.
-    pub family: usize,
-    /// Which of those that had its number it is, from 1 on.
-    pub generation: u32,
-    /// Number and generation of the peer that it does not outlive.
-    pub bound: Option<(usize, u32)>,
-    /// Its devices; a spawned peer has none.
-    pub devices: Devices,
-}
-
-impl Peer {
-    /// Maps a region.
-    pub fn map(&self, mapping: &Mapping) -> Result<()> {
-        let Mapping { address, bytes, write, ref block, .. } = *mapping;
-        self.space.map(mapping)?;
-        self.memory.add(address, block, 0, PAGE, false);
-        self.memory.add(address + PAGE, block, PAGE, bytes - PAGE, write);
-        Ok(())
-    }
-
-    /// Takes a region away; a guest that cannot lose it has to end.
-    pub fn unmap(&self, mapping: &Mapping) -> Result<()> {
-        self.memory.remove(mapping.address, mapping.bytes);
-        if !self.space.unmap(mapping)? {
-            self.lost.store(true, Ordering::SeqCst);
-            if let Some(kick) = self.kick.get() {
-                kick.kick();
-            }
-        }
-        Ok(())
-    }
-}
-
 /// What a call about regions answers: a number, or `ERROR_*`.
-type Answer = Result<u64, i64>;
+pub type Answer = Result<u64, i64>;
+
+/// Makes peers that join a family while it runs.
+pub trait Spawn: Send + Sync {
+    /// [`ASK_SPAWN`].
+    fn spawn(
+        self: Arc<Self>,
+        parent: usize,
+        entry: u64,
+        argument: u64,
+        stack: Area,
+        bound: u64,
+    ) -> Answer;
+
+    /// Wakes those that wait in [`Spawn::wait_until`]: a peer is gone.
+    fn notify(&self);
+
+    /// Waits until a condition holds that changes only before [`Spawn::notify`].
+    fn wait_until(&self, holds: &dyn Fn() -> bool);
+
+    /// Waits until all spawned peers are gone.
+    fn wait(&self);
+}
 
 /// Peers that belong together.
 pub struct Group {
-    /// Those that this run has, by number.
-    pub seats: Seats,
-    /// Number of the first of them.
-    pub first: usize,
-    /// What makes more of them, where there can be more.
-    pub spawner: OnceLock<Spawner>,
-    /// Tokens of all peers that the group can have.
-    pub tokens: Tokens,
-    /// Where others have joined the group, or can: who speaks to its keeper, which then has all regions.
+    /// The peers of this run.
+    pub peers: Peers,
+    /// What makes more of them, if there can be more.
+    pub spawner: OnceLock<Arc<dyn Spawn>>,
+    /// If other runs can join: the connection to the group's keeper, which then has all regions.
     pub member: Option<Member>,
-    /// Bytes of all guests and regions, at most, where there is no keeper to see to that.
+    /// Maximum bytes of all guests and regions, unless a keeper sees to that.
     pub limit: u64,
-    /// Where they run.
+    /// CPUs that guests run on.
     pub pins: Pins,
-    /// Their clock.
-    pub clock: Clock,
     regions: Mutex<Vec<Region>>,
     changed: Condvar,
-    stopped: AtomicBool,
 }
 
 impl Group {
-    /// Puts peers together, numbered from `first` on, with no regions. Until it has its clock, it goes by the
-    /// system's.
-    pub fn new(first: usize, peers: Vec<Peer>, tokens: Tokens) -> Self {
+    /// Puts peers together, with no regions.
+    pub fn new(peers: Peers) -> Self {
         Self {
-            seats: Seats::new(first, peers, tokens.room()),
-            first,
+            peers,
             spawner: OnceLock::new(),
-            tokens,
             member: None,
             limit: u64::MAX,
             pins: Pins::default(),
-            clock: Clock::default(),
             regions: Mutex::default(),
             changed: Condvar::new(),
-            stopped: AtomicBool::new(false),
         }
     }
 
-    /// Gives a peer its token.
-    pub fn ring(&self, peer: usize) {
-        if let Some(token) = self.tokens.get(peer) {
-            // A counter that is full has a token.
-            let _ = token.write(1);
-        }
-    }
-
-    /// Ends everything: processors come back, nobody sleeps.
+    /// Ends all peers, also those that wait for a region or for the keeper.
     pub fn stop(&self) {
-        self.stopped.store(true, Ordering::SeqCst);
-        (0..self.tokens.room()).for_each(|number| self.ring(number));
-        for (number, peer) in self.seats.all() {
-            self.interrupt(number, &peer);
-        }
+        self.peers.stop();
         drop(self.lock());
         self.changed.notify_all();
         if let Some(member) = &self.member {
@@ -136,73 +80,12 @@ impl Group {
         }
     }
 
-    /// Ends one of this run's peers, where that is still there.
-    pub fn lose(&self, number: usize) {
-        self.seats.lose(number);
-        let there = self.seats.get(number).map(|peer| (number, peer));
-        self.end_all(there.as_slice());
-    }
-
-    /// Its processor comes back, also from sleep.
-    fn interrupt(&self, number: usize, peer: &Peer) {
-        self.ring(number);
-        if let Some(kick) = peer.kick.get() {
-            kick.kick();
-        }
-    }
-
     /// Ends some peers.
     fn end_all(&self, peers: &[(usize, Arc<Peer>)]) {
-        for (number, peer) in peers {
-            peer.lost.store(true, Ordering::SeqCst);
-            self.interrupt(*number, peer);
-        }
+        self.peers.end(peers);
         if !peers.is_empty() {
             drop(self.lock());
             self.changed.notify_all();
-        }
-    }
-
-    /// Whether a peer has to end.
-    pub fn is_over(&self, peer: usize) -> bool {
-        self.stopped.load(Ordering::SeqCst)
-            || self.seats.get(peer).is_none_or(|peer| peer.lost.load(Ordering::SeqCst))
-    }
-
-    /// Who of this run has this number, and asks.
-    pub fn peer(&self, number: usize) -> Result<Arc<Peer>, i64> {
-        self.seats.get(number).ok_or(ERROR_NAME)
-    }
-
-    /// Sleeps until a peer has its token, or until the deadline. Whether it was the deadline.
-    pub fn park(&self, peer: usize, deadline: u64) -> bool {
-        let Some(token) = self.tokens.get(peer) else { return false };
-        let vanishes = self.seats.get(peer).is_some_and(|peer| peer.space.can_vanish());
-        loop {
-            if token.read().is_ok() {
-                return false;
-            }
-            if deadline != NO_DEADLINE && self.clock.now() >= deadline {
-                return true;
-            }
-            let left = self.clock.until(deadline);
-            let left = if vanishes { left.min(LONG_SLEEP) } else { left };
-            let time = libc::timespec {
-                tv_sec: left.as_secs().min(1 << 32) as libc::time_t,
-                tv_nsec: left.subsec_nanos().into(),
-            };
-            let for_ever = deadline == NO_DEADLINE && !vanishes;
-            let limit = if for_ever { std::ptr::null() } else { &raw const time };
-            let mut poll = libc::pollfd { fd: token.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            // SAFETY: both structures live in this function.
-            let woken = unsafe { libc::ppoll(&mut poll, 1, limit, std::ptr::null()) };
-            if woken < 0 && self.is_over(peer) {
-                return false;
-            }
-            // It may sleep on, where it still is.
-            if woken == 0 && left == LONG_SLEEP {
-                return false;
-            }
         }
     }
 
@@ -219,7 +102,7 @@ impl Group {
         let region = &mut regions[number];
         let rights = if write { ALL } else { REGION_READ };
         region.granted = [rights; MAX_PEERS];
-        for (at, peer) in self.seats.all() {
+        for (at, peer) in self.peers.table.all() {
             self.map_in(region, number, at, &peer, rights)?;
             region.tell(at, PEER_PRESENT);
         }
@@ -252,7 +135,7 @@ impl Group {
 
     /// Takes a mapping away.
     fn unmap_in(&self, region: &mut Region, number: usize, peer: usize) -> Result<()> {
-        let Some(at) = self.seats.get(peer) else { return Ok(()) };
+        let Some(at) = self.peers.table.get(peer) else { return Ok(()) };
         let mapping = region.mapping(number, region.mapped[peer]);
         region.mapped[peer] = 0;
         at.unmap(&mapping)
@@ -266,7 +149,8 @@ impl Group {
 
     /// What is left of [`Group::limit`] beside guests, also those that are being made, and regions.
     fn left(&self, regions: &[Region]) -> u64 {
-        let all = regions.iter().map(|r| r.bytes).fold(self.seats.bytes(), u64::saturating_add);
+        let all =
+            regions.iter().map(|r| r.bytes).fold(self.peers.table.bytes(), u64::saturating_add);
         self.limit.saturating_sub(all)
     }
 
@@ -274,24 +158,24 @@ impl Group {
     /// forgotten.
     pub fn reserve(&self, parent: usize, bytes: u64) -> Option<(usize, u32)> {
         if let Some(member) = &self.member {
-            let number = member.seat(self, parent, bytes).ok()?;
-            return Some((number, self.seats.life(number).generation.wrapping_add(1)));
+            let number = member.seat(&self.peers, parent, bytes).ok()?;
+            return Some((number, self.peers.table.life(number).generation.wrapping_add(1)));
         }
         let regions = self.lock();
         if bytes > self.left(&regions) {
             return None;
         }
-        self.seats.reserve(bytes)
+        self.peers.table.reserve(bytes)
     }
 
     /// [`ASK_REGION_CREATE`].
     pub fn create(&self, peer: usize, name: &[u8], bytes: u64, at: Option<u64>) -> Answer {
-        let asks = self.peer(peer)?;
+        let asks = self.peers.get(peer)?;
         if asks.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         if let Some(member) = &self.member {
-            return member.create(self, peer, name, bytes, at);
+            return member.create(&self.peers, peer, name, bytes, at);
         }
         let name = region::name(name).ok_or(ERROR_ARGUMENT)?;
         let mut regions = self.lock();
@@ -311,7 +195,7 @@ impl Group {
     /// [`ASK_REGION_OPEN`].
     pub fn open(&self, peer: usize, name: &[u8]) -> Result<SharedRegion, i64> {
         if let Some(member) = &self.member {
-            return member.open(self, peer, name);
+            return member.open(&self.peers, peer, name);
         }
         let regions = self.lock();
         let named = |r: &&Region| r.name.as_bytes() == name && r.granted[peer] != 0;
@@ -340,7 +224,7 @@ impl Group {
     pub fn map(&self, peer: usize, number: u64, rights: u64) -> Answer {
         let rights = region::rights(rights).ok_or(ERROR_ARGUMENT)?;
         if let Some(member) = &self.member {
-            return member.map_again(self, peer, number, rights);
+            return member.map_again(&self.peers, peer, number, rights);
         }
         let mut regions = self.lock();
         let (number, region) = self.of(&mut regions, number, peer)?;
@@ -350,7 +234,7 @@ impl Group {
         if region.mapped[peer] == rights {
             return Ok(0);
         }
-        let asks = self.peer(peer)?;
+        let asks = self.peers.get(peer)?;
         if asks.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
@@ -370,14 +254,14 @@ impl Group {
     /// [`ASK_REGION_UNMAP`].
     pub fn unmap(&self, peer: usize, number: u64) -> Answer {
         if let Some(member) = &self.member {
-            return member.unmap(self, peer, number);
+            return member.unmap(&self.peers, peer, number);
         }
         let mut regions = self.lock();
         let (number, region) = self.of(&mut regions, number, peer)?;
         if region.mapped[peer] == 0 {
             return Err(ERROR_NAME);
         }
-        if self.peer(peer)?.space.features() & FEATURE_REGIONS == 0 {
+        if self.peers.get(peer)?.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         self.unmap_in(region, number, peer).map_err(|_| ERROR_FULL)?;
@@ -388,14 +272,16 @@ impl Group {
     /// [`ASK_REGION_GRANT`], and with rights 0 [`ASK_REGION_REVOKE`].
     pub fn grant(&self, peer: usize, number: u64, to: u64, rights: u32) -> Answer {
         if let Some(member) = &self.member {
-            return member.grant(self, peer, number, to, rights);
+            return member.grant(&self.peers, peer, number, to, rights);
         }
         let mut regions = self.lock();
         let (number, region) = self.of(&mut regions, number, peer)?;
-        let to =
-            usize::try_from(to).ok().filter(|to| *to < self.seats.limit()).ok_or(ERROR_NAME)?;
+        let to = usize::try_from(to)
+            .ok()
+            .filter(|to| *to < self.peers.table.limit())
+            .ok_or(ERROR_NAME)?;
         if rights != 0 {
-            self.peer(to)?;
+            self.peers.get(to)?;
         }
         if region.owner != Some(peer) {
             return Err(ERROR_RIGHT);
@@ -403,8 +289,8 @@ impl Group {
         region.granted[to] = rights;
         // What a peer loses, its family loses: they are one program.
         let mut losers = vec![to];
-        if let Some(family) = self.seats.get(to).map(|peer| peer.family) {
-            let all = self.seats.all();
+        if let Some(family) = self.peers.table.get(to).map(|peer| peer.family) {
+            let all = self.peers.table.all();
             let owners = all.iter().any(|(at, other)| *at == peer && other.family == family);
             let others = all.iter().filter(|(at, other)| *at != to && other.family == family);
             losers.extend(others.filter(|_| !owners).map(|(at, _)| *at));
@@ -426,23 +312,23 @@ impl Group {
     /// [`ASK_RENDEZVOUS`].
     pub fn rendezvous(&self, peer: usize, number: u64, count: u64, deadline: u64) -> Answer {
         if let Some(member) = &self.member {
-            return member.rendezvous(self, peer, number, count, deadline);
+            return member.rendezvous(&self.peers, peer, number, count, deadline);
         }
-        if count > self.seats.limit() as u64 {
+        if count > self.peers.table.limit() as u64 {
             return Err(ERROR_ARGUMENT);
         }
         let mut regions = self.lock();
         loop {
             let (_, region) = self.of(&mut regions, number, peer)?;
             let came = u64::from(region.came.count_ones());
-            if came >= count || self.is_over(peer) {
+            if came >= count || self.peers.is_over(peer) {
                 return Ok(came);
             }
-            if deadline != NO_DEADLINE && self.clock.now() >= deadline {
+            if deadline != NO_DEADLINE && self.peers.clock.now() >= deadline {
                 return Err(ERROR_TIMEOUT);
             }
             // An hour at a time: a condition variable counts from now, and may not have room for more.
-            let left = self.clock.until(deadline).min(Duration::from_secs(3600));
+            let left = self.peers.clock.until(deadline).min(Duration::from_secs(3600));
             let until = Instant::now() + left;
             let wait = until.saturating_duration_since(Instant::now());
             regions =
@@ -451,8 +337,8 @@ impl Group {
     }
 
     fn tell_others(&self, peer: usize) {
-        let others = self.seats.all().into_iter().filter(|(other, _)| *other != peer);
-        others.for_each(|(other, _)| self.ring(other));
+        let others = self.peers.table.all().into_iter().filter(|(other, _)| *other != peer);
+        others.for_each(|(other, _)| self.peers.ring(other));
         self.changed.notify_all();
     }
 
@@ -476,7 +362,7 @@ impl Group {
             Some(member) => member.forget(peer),
             None => self.leave_regions(peer, state),
         }
-        let family = self.seats.leave(peer, state, || {
+        let family = self.peers.table.leave(peer, state, || {
             // A keeper writes the headers, and gives other runs' peers their tokens. It knows that the number is free
             // before anybody asks it for one because this peer is seen to be gone.
             if let Some(member) = &self.member {
@@ -485,7 +371,7 @@ impl Group {
         });
         self.end_all(&family);
         if let Some(spawner) = self.spawner.get() {
-            spawner.look();
+            spawner.notify();
         }
         self.tell_others(peer);
     }
@@ -494,17 +380,17 @@ impl Group {
     pub fn forget(&self, number: usize) {
         let Some(member) = &self.member else {
             self.leave_regions(number, PEER_DEAD);
-            return self.seats.give_back(number);
+            return self.peers.table.give_back(number);
         };
         member.forget(number);
-        self.seats.give_back(number);
+        self.peers.table.give_back(number);
         member.say(&Ask::Gone { peer: number, state: PEER_DEAD });
     }
 
     /// Before the start of a spawned peer: it gets the regions that its parent has mapped.
     pub fn inherit(&self, parent: usize, number: usize, peer: &Arc<Peer>) -> Result<()> {
         if let Some(member) = &self.member {
-            return member.inherit(self, number, peer);
+            return member.inherit(&self.peers, number, peer);
         }
         for (i, region) in self.lock().iter_mut().enumerate() {
             let rights = region.mapped[parent];
@@ -519,16 +405,22 @@ impl Group {
 
     /// [`ASK_SPAWN`].
     pub fn spawn(&self, peer: usize, entry: u64, argument: u64, stack: Area, bound: u64) -> Answer {
-        self.spawner.get().ok_or(ERROR_UNSUPPORTED)?.spawn(peer, entry, argument, stack, bound)
+        self.spawner
+            .get()
+            .ok_or(ERROR_UNSUPPORTED)?
+            .clone()
+            .spawn(peer, entry, argument, stack, bound)
     }
 
     /// Before a peer is said to be gone: those are whom it bound to itself.
     fn end_bound(&self, peer: usize) {
         let Some(spawner) = self.spawner.get() else { return };
-        let Some(generation) = self.seats.get(peer).map(|peer| peer.generation) else { return };
+        let Some(generation) = self.peers.table.get(peer).map(|peer| peer.generation) else {
+            return;
+        };
         // One of them may have been making another.
-        spawner.wait_until(|| {
-            let mut here = self.seats.all();
+        spawner.wait_until(&|| {
+            let mut here = self.peers.table.all();
             here.retain(|(_, other)| other.bound == Some((peer, generation)));
             self.end_all(&here);
             here.is_empty()
@@ -538,13 +430,13 @@ impl Group {
     /// [`ASK_END`].
     pub fn end(&self, peer: usize, number: u64, generation: u64) -> Answer {
         let number = usize::try_from(number).map_err(|_| ERROR_NAME)?;
-        let known = self.seats.life(number).generation;
+        let known = self.peers.table.life(number).generation;
         if generation == 0 || generation > u64::from(known) {
             return Err(ERROR_NAME);
         }
-        let there = self.seats.get(number).filter(|p| u64::from(p.generation) == generation);
+        let there = self.peers.table.get(number).filter(|p| u64::from(p.generation) == generation);
         let Some(there) = there else { return Ok(0) };
-        if there.family == number || there.family != self.peer(peer)?.family {
+        if there.family == number || there.family != self.peers.get(peer)?.family {
             return Err(ERROR_RIGHT);
         }
         self.end_all(&[(number, there)]);

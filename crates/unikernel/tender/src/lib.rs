@@ -2,26 +2,31 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`elf`] | an image's headers, checked |
-//! | [`layout`] | where everything lies in the guest's address space |
-//! | [`memory`] | the guest's memory, and every access of the tender's to it |
-//! | [`backend`] | what a backend is: it runs a guest until that asks for something, or cannot go on |
-//! | [`kvm`] | a virtual machine without any code at CPL 0 |
-//! | [`process`] | a process with nothing but the guest in it |
-//! | [`calls`] | what a guest may ask, whichever backend it has |
-//! | [`group`] | peers, their tokens, their regions |
+//! | [`run`] | builds a run from its options, executes it, sums it up |
+//! | [`options`] | options of a run |
+//! | [`elf`] | checks an image's headers |
+//! | [`layout`] | addresses of everything in the guest's address space |
+//! | [`memory`] | the guest's memory, and every access of the tender to it |
+//! | [`boot`] | reads the image, writes arguments and boot block |
+//! | [`backend`] | the interface of a backend: runs a guest until it calls, rings or crashes |
+//! | [`kvm`] | backend: a virtual machine without any code at CPL 0 |
+//! | [`process`] | backend: a process that contains nothing but the guest |
+//! | [`guest`] | runs one guest on its thread to its end |
+//! | [`calls`] | answers a guest's calls, the same for every backend |
+//! | [`peer`], [`peers`], [`table`] | one guest; those of this run; their numbers and generations |
+//! | [`tokens`] | wake sleeping guests |
+//! | [`group`] | the peers of this run and the regions that they share |
+//! | [`region`] | named memory that peers share |
 //! | [`member`] | a run that shares its group with other runs |
 //! | [`keeper`] | the process that keeps such a group together |
-//! | [`pins`] | which CPU a guest runs on |
-//! | [`seats`] | who has which number of a group |
-//! | [`tokens`] | what a sleeping guest is woken by |
-//! | [`spawn`] | peers that join a family while it runs |
-//! | [`region`] | named memory that peers share |
-//! | [`device`] | virtio devices of guests, with a thread each |
+//! | [`spawn`] | makes peers that join a family while it runs |
+//! | [`pins`] | pins guests to CPUs |
+//! | [`device`] | virtio devices of guests, each with a thread |
 //! | [`clock`] | the time-stamp counter as a clock |
 //! | [`report`], [`core_file`] | how a guest crashed |
-//! | [`confine`] | what the tender gives up before the first instruction of a guest |
-//! | [`run`] | all of it, from an image to an exit status |
+//! | [`confine`] | what the tender gives up before a guest's first instruction |
+//!
+//! Files import each other in one direction only.
 //!
 //! Invariants:
 //!
@@ -35,6 +40,7 @@
 //! Must not know: what a guest computes.
 
 pub mod backend;
+pub mod boot;
 mod bpf;
 pub mod calls;
 pub mod clock;
@@ -43,17 +49,23 @@ pub mod core_file;
 pub mod device;
 pub mod elf;
 pub mod group;
+pub mod guest;
 pub mod keeper;
 pub mod kvm;
 pub mod layout;
+mod machine;
 pub mod member;
 pub mod memory;
+pub mod options;
+pub mod peer;
+pub mod peers;
 pub mod pins;
 pub mod process;
 pub mod region;
 pub mod report;
 pub mod run;
-pub mod seats;
+mod signals;
 pub mod spawn;
+pub mod table;
 pub mod tokens;
 mod wire;

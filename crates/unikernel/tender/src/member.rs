@@ -7,9 +7,10 @@
 
 use crate::backend::Mapping;
 use crate::clock::Clock;
-use crate::group::{Group, Peer};
 use crate::keeper;
 use crate::memory::{shared_block, Block};
+use crate::peer::Peer;
+use crate::peers::Peers;
 use anyhow::{bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::{Ask, Join, Known, Tell, Wanted, VERSION};
@@ -101,14 +102,14 @@ pub fn meet(meeting: &Meeting) -> Result<Socket> {
 }
 
 /// One of this run's peers, where it is not gone.
-fn peer_of(group: &Group, peer: usize) -> Result<Arc<Peer>> {
-    group.seats.get(peer).context("a peer that is gone")
+fn peer_of(peers: &Peers, peer: usize) -> Result<Arc<Peer>> {
+    peers.table.get(peer).context("a peer that is gone")
 }
 
 /// Takes a region away from a peer, also from one that is being made; from one that is gone there is nothing to take.
-fn unmap(group: &Group, peer: usize, (known, block): &(Known, Block)) -> Result<()> {
+fn unmap(peers: &Peers, peer: usize, (known, block): &(Known, Block)) -> Result<()> {
     let mapping = known_mapping(known, block);
-    group.seats.made(peer).map_or(Ok(()), |peer| peer.unmap(&mapping))
+    peers.table.made(peer).map_or(Ok(()), |peer| peer.unmap(&mapping))
 }
 
 fn known_mapping(known: &Known, block: &Block) -> Mapping {
@@ -200,19 +201,19 @@ impl Member {
     }
 
     /// The number of a peer that `parent` spawns, with so many bytes of its own.
-    pub fn seat(&self, group: &Group, parent: usize, memory: u64) -> Result<usize, i64> {
+    pub fn seat(&self, peers: &Peers, parent: usize, memory: u64) -> Result<usize, i64> {
         let then = Then::Spawn { parent, memory };
         let spawn = |id| Ask::Spawn { id, peer: parent, memory };
-        self.ask(group, parent, then, NO_DEADLINE, spawn).map(|answer| answer.0 as usize)
+        self.ask(peers, parent, then, NO_DEADLINE, spawn).map(|answer| answer.0 as usize)
     }
 
     /// A peer that is being made maps what it has; from then on it can lose it.
-    pub fn inherit(&self, group: &Group, number: usize, peer: &Arc<Peer>) -> Result<()> {
+    pub fn inherit(&self, peers: &Peers, number: usize, peer: &Arc<Peer>) -> Result<()> {
         let inner = self.lock();
         for (_, (known, block)) in inner.mapped.iter().filter(|(key, _)| key.1 == number) {
             peer.map(&known_mapping(known, block))?;
         }
-        group.seats.prepare(number, peer);
+        peers.table.prepare(number, peer);
         Ok(())
     }
 
@@ -231,7 +232,7 @@ impl Member {
     /// Asks, and waits for the answer until a deadline, or until the peer has to end.
     fn ask(
         &self,
-        group: &Group,
+        peers: &Peers,
         peer: usize,
         then: Then,
         deadline: u64,
@@ -245,13 +246,13 @@ impl Member {
             if let Some(Wait::Answered(..)) = inner.waits.get(&id) {
                 break;
             }
-            let late = deadline != NO_DEADLINE && group.clock.now() >= deadline;
-            if late || group.is_over(peer) {
+            let late = deadline != NO_DEADLINE && peers.clock.now() >= deadline;
+            if late || peers.is_over(peer) {
                 // An answer that comes now is nobody's, but for a mapping, which has no deadline.
                 inner.waits.remove(&id);
                 return Err(ERROR_TIMEOUT);
             }
-            let left = group.clock.until(deadline).min(Duration::from_millis(200));
+            let left = peers.clock.until(deadline).min(Duration::from_millis(200));
             inner =
                 self.changed.wait_timeout(inner, left).map_or_else(|e| e.into_inner().0, |r| r.0);
         }
@@ -272,14 +273,14 @@ impl Member {
     /// [`ASK_REGION_CREATE`].
     pub fn create(
         &self,
-        group: &Group,
+        peers: &Peers,
         peer: usize,
         name: &[u8],
         bytes: u64,
         at: Option<u64>,
     ) -> Result<u64, i64> {
         let name = crate::region::name(name).ok_or(ERROR_ARGUMENT)?.to_owned();
-        self.ask(group, peer, Then::Nothing, NO_DEADLINE, |id| Ask::Create {
+        self.ask(peers, peer, Then::Nothing, NO_DEADLINE, |id| Ask::Create {
             id,
             peer,
             name,
@@ -290,17 +291,17 @@ impl Member {
     }
 
     /// [`ASK_REGION_OPEN`].
-    pub fn open(&self, group: &Group, peer: usize, name: &[u8]) -> Result<SharedRegion, i64> {
+    pub fn open(&self, peers: &Peers, peer: usize, name: &[u8]) -> Result<SharedRegion, i64> {
         let name = crate::region::name(name).ok_or(ERROR_NAME)?.to_owned();
         let answer =
-            self.ask(group, peer, Then::Nothing, NO_DEADLINE, |id| Ask::Open { id, peer, name })?;
+            self.ask(peers, peer, Then::Nothing, NO_DEADLINE, |id| Ask::Open { id, peer, name })?;
         Ok(shared(&answer.1.ok_or(ERROR_NAME)?))
     }
 
     /// [`ASK_REGION_MAP`].
     pub fn map_again(
         &self,
-        group: &Group,
+        peers: &Peers,
         peer: usize,
         number: u64,
         rights: u32,
@@ -309,10 +310,10 @@ impl Member {
         if there == Some(rights) {
             return Ok(0);
         }
-        if group.peer(peer)?.space.features() & FEATURE_REGIONS == 0 {
+        if peers.get(peer)?.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
-        self.ask(group, peer, Then::Map { peer }, NO_DEADLINE, |id| Ask::Map {
+        self.ask(peers, peer, Then::Map { peer }, NO_DEADLINE, |id| Ask::Map {
             id,
             peer,
             number,
@@ -322,34 +323,34 @@ impl Member {
     }
 
     /// [`ASK_REGION_UNMAP`].
-    pub fn unmap(&self, group: &Group, peer: usize, number: u64) -> Result<u64, i64> {
+    pub fn unmap(&self, peers: &Peers, peer: usize, number: u64) -> Result<u64, i64> {
         if !self.lock().mapped.contains_key(&(number, peer)) {
             return Err(ERROR_NAME);
         }
-        if group.peer(peer)?.space.features() & FEATURE_REGIONS == 0 {
+        if peers.get(peer)?.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
         let then = Then::Unmap { peer, number };
-        self.ask(group, peer, then, NO_DEADLINE, |id| Ask::Unmap { id, peer, number }).map(|_| 0)
+        self.ask(peers, peer, then, NO_DEADLINE, |id| Ask::Unmap { id, peer, number }).map(|_| 0)
     }
 
     /// [`ASK_REGION_GRANT`], and with rights 0 [`ASK_REGION_REVOKE`].
     pub fn grant(
         &self,
-        group: &Group,
+        peers: &Peers,
         peer: usize,
         number: u64,
         to: u64,
         rights: u32,
     ) -> Result<u64, i64> {
         let ask = |id| Ask::Grant { id, peer, number, to, rights };
-        self.ask(group, peer, Then::Nothing, NO_DEADLINE, ask).map(|answer| answer.0)
+        self.ask(peers, peer, Then::Nothing, NO_DEADLINE, ask).map(|answer| answer.0)
     }
 
     /// [`ASK_RENDEZVOUS`].
     pub fn rendezvous(
         &self,
-        group: &Group,
+        peers: &Peers,
         peer: usize,
         number: u64,
         count: u64,
@@ -360,11 +361,11 @@ impl Member {
         }
         // First how many there are, whatever the deadline is.
         let meet = |count| move |id| Ask::Meet { id, peer, number, count };
-        let now = self.ask(group, peer, Then::Nothing, NO_DEADLINE, meet(0))?.0;
+        let now = self.ask(peers, peer, Then::Nothing, NO_DEADLINE, meet(0))?.0;
         if now >= count {
             return Ok(now);
         }
-        self.ask(group, peer, Then::Nothing, deadline, meet(count)).map(|answer| answer.0)
+        self.ask(peers, peer, Then::Nothing, deadline, meet(count)).map(|answer| answer.0)
     }
 
     /// A peer of this run's has nothing any more.
@@ -373,7 +374,7 @@ impl Member {
     }
 
     /// Receives until `done` is signalled, or the run ends for what the keeper said.
-    pub fn serve(&self, group: &Group, done: &EventFd) {
+    pub fn serve(&self, peers: &Peers, done: &EventFd) {
         loop {
             let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
             let mut polls = [poll(self.descriptor()), poll(done.as_raw_fd())];
@@ -381,14 +382,15 @@ impl Member {
             unsafe { libc::ppoll(polls.as_mut_ptr(), 2, std::ptr::null(), std::ptr::null()) };
             if polls[0].revents != 0 {
                 match self.socket.receive::<Tell>() {
-                    Ok((tell, fds)) => self.carry_out(group, tell, fds),
+                    Ok((tell, fds)) => self.carry_out(peers, tell, fds),
                     Err(error) => {
                         let why = match error {
                             Error::Gone => "the group's keeper is gone".to_owned(),
                             other => other.to_string(),
                         };
                         eprintln!("kyozon: {why}: the guests end");
-                        return group.stop();
+                        peers.stop();
+                        return self.wake();
                     }
                 }
             } else if polls[1].revents != 0 {
@@ -397,28 +399,28 @@ impl Member {
         }
     }
 
-    fn carry_out(&self, group: &Group, tell: Tell, fds: Vec<OwnedFd>) {
+    fn carry_out(&self, peers: &Peers, tell: Tell, fds: Vec<OwnedFd>) {
         match tell {
-            Tell::Answer { id, result, region } => self.answered(group, id, result, region, fds),
-            Tell::Seat { id, peer, regions } => self.seated(group, id, peer, regions),
+            Tell::Answer { id, result, region } => self.answered(peers, id, result, region, fds),
+            Tell::Seat { id, peer, regions } => self.seated(peers, id, peer, regions),
             Tell::Take { serial, peer, number } => {
                 let held = self.lock().mapped.remove(&(number, peer));
-                let gone = held.is_none_or(|held| unmap(group, peer, &held).is_ok());
+                let gone = held.is_none_or(|held| unmap(peers, peer, &held).is_ok());
                 if gone {
                     self.say(&Ask::Taken { serial });
                 } else {
-                    group.lose(peer);
+                    peers.lose(peer);
                 }
             }
             Tell::Stop { peer } => {
                 // A thread that is killed is nothing that the run is asked about.
-                let spawned = |peer| group.seats.made(peer).is_none_or(|at| at.family != peer);
+                let spawned = |peer| peers.table.made(peer).is_none_or(|at| at.family != peer);
                 if !peer.is_some_and(spawned) {
                     self.killed.store(true, Ordering::SeqCst);
                 }
                 match peer {
-                    Some(peer) => group.lose(peer),
-                    None => group.stop(),
+                    Some(peer) => peers.lose(peer),
+                    None => peers.stop(),
                 }
                 self.wake();
             }
@@ -427,12 +429,12 @@ impl Member {
     }
 
     /// A peer is to be made, with what the peer that asked has mapped; nobody's where that does not wait any more.
-    fn seated(&self, group: &Group, id: u64, peer: usize, regions: Vec<Known>) {
+    fn seated(&self, peers: &Peers, id: u64, peer: usize, regions: Vec<Known>) {
         let mut inner = self.lock();
         let Some(Wait::Asked(Then::Spawn { parent, memory })) = inner.waits.remove(&id) else {
             return self.say(&Ask::Gone { peer, state: PEER_DEAD });
         };
-        group.seats.reserve_at(peer, memory);
+        peers.table.reserve_at(peer, memory);
         // Who had the number before may have been answered when it was gone already.
         inner.mapped.retain(|(_, of), _| *of != peer);
         for known in regions {
@@ -450,7 +452,7 @@ impl Member {
 
     fn answered(
         &self,
-        group: &Group,
+        peers: &Peers,
         id: u64,
         mut result: i64,
         known: Option<Known>,
@@ -461,10 +463,10 @@ impl Member {
             let done = match then {
                 // To a spawn, the good answer is another.
                 Then::Nothing | Then::Spawn { .. } => Ok(()),
-                Then::Map { peer } => self.remap(group, peer, known.as_ref(), fds),
+                Then::Map { peer } => self.remap(peers, peer, known.as_ref(), fds),
                 Then::Unmap { peer, number } => {
                     let held = self.lock().mapped.remove(&(number, peer));
-                    held.map_or(Ok(()), |held| unmap(group, peer, &held))
+                    held.map_or(Ok(()), |held| unmap(peers, peer, &held))
                 }
             };
             if done.is_err() {
@@ -478,7 +480,7 @@ impl Member {
     /// Maps a region, in place of what is mapped there.
     fn remap(
         &self,
-        group: &Group,
+        peers: &Peers,
         peer: usize,
         known: Option<&Known>,
         fds: Vec<OwnedFd>,
@@ -486,7 +488,7 @@ impl Member {
         let known = known.context("a region")?;
         let fd = fds.into_iter().next().context("a descriptor")?;
         let block = shared_block(known.bytes, fd.into(), known.rights & REGION_WRITE != 0);
-        let (key, at) = ((known.number, peer), peer_of(group, peer)?);
+        let (key, at) = ((known.number, peer), peer_of(peers, peer)?);
         let before = self.lock().mapped.remove(&key);
         if let Some((before, block)) = before {
             at.unmap(&known_mapping(&before, &block))?;

@@ -4,18 +4,20 @@
 //! a machine. A process is made by the thread that will trace it.
 
 use crate::backend::{Cpu, Space};
+use crate::boot::Boot;
 use crate::device::Devices;
 use crate::elf::Image;
-use crate::group::{Group, Peer};
+use crate::group::{Answer, Group, Spawn};
+use crate::guest;
 use crate::kvm::{self, Bare, KvmSpace};
 use crate::layout::Layout;
+use crate::peer::Peer;
 use crate::process::{ProcessSpace, Readers};
-use crate::run::{self, Boot};
 use anyhow::{ensure, Result};
 use kyozon_abi::unikernel::*;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 
 /// What peers are made of.
 pub struct Spawner {
@@ -67,80 +69,13 @@ impl Spawner {
         Self { group, image, file, host, readers, boot, running, ended }
     }
 
-    /// [`ASK_SPAWN`].
-    pub fn spawn(
-        &self,
-        parent: usize,
-        entry: u64,
-        argument: u64,
-        stack: Area,
-        bound: u64,
-    ) -> Result<u64, i64> {
-        let group = self.group.upgrade().ok_or(ERROR_FULL)?;
-        let asking = group.seats.get(parent).ok_or(ERROR_FULL)?;
-        let layout = asking.memory.origin.spawned(entry, argument, stack)?;
-        let bound = match bound.checked_sub(1) {
-            None => None,
-            Some(to) => {
-                let to = usize::try_from(to).map_err(|_| ERROR_NAME)?;
-                let peer = group.seats.get(to).ok_or(ERROR_NAME)?;
-                if peer.family != asking.family {
-                    return Err(ERROR_RIGHT);
-                }
-                Some((to, peer.generation))
-            }
-        };
-        let (number, generation) = group.reserve(parent, layout.bytes).ok_or(ERROR_FULL)?;
-        let (give, machine) = sync_channel(1);
-        let new = New { number, generation, parent, bound, layout, machine };
-        let (ready, made) = sync_channel(1);
-        *self.running.lock().unwrap_or_else(|e| e.into_inner()) += 1;
-        let of = group.clone();
-        let thread = std::thread::Builder::new().spawn(move || {
-            let Some(spawner) = of.spawner.get() else { return };
-            spawner.live(&of, new, &ready);
-            spawner.ended();
-        });
-        if thread.is_err() {
-            group.forget(number);
-            self.ended();
-            return Err(ERROR_FULL);
-        }
-        if let Some(host) = &self.host {
-            // Nobody takes it where the new thread could not go on.
-            let _ = give.send(host.bare());
-        }
-        match made.recv() {
-            Ok(true) => Ok(u64::from(generation & 0x7fff_ffff) << 32 | number as u64),
-            _ => Err(ERROR_FULL),
-        }
+    fn running(&self) -> MutexGuard<'_, usize> {
+        self.running.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     fn ended(&self) {
-        *self.running.lock().unwrap_or_else(|e| e.into_inner()) -= 1;
+        *self.running() -= 1;
         self.ended.notify_all();
-    }
-
-    /// Those who wait look again: a peer is gone.
-    pub fn look(&self) {
-        drop(self.running.lock());
-        self.ended.notify_all();
-    }
-
-    /// Waits until something holds, which can only change before [`Spawner::look`].
-    pub fn wait_until(&self, holds: impl Fn() -> bool) {
-        let mut running = self.running.lock().unwrap_or_else(|e| e.into_inner());
-        while !holds() {
-            running = self.ended.wait(running).unwrap_or_else(|e| e.into_inner());
-        }
-    }
-
-    /// Waits until all that were spawned are gone.
-    pub fn wait(&self) {
-        let mut running = self.running.lock().unwrap_or_else(|e| e.into_inner());
-        while *running != 0 {
-            running = self.ended.wait(running).unwrap_or_else(|e| e.into_inner());
-        }
     }
 
     /// A peer's life, on its own thread.
@@ -152,7 +87,7 @@ impl Spawner {
             return;
         };
         let _ = ready.send(true);
-        if let Err(error) = run::work(group, number, &peer, cpu, &self.file, None).failure() {
+        if let Err(error) = guest::work(group, number, &peer, cpu, &self.file, None).failure() {
             eprintln!("kyozon: guest {number} ended: {error:#}");
         }
     }
@@ -162,7 +97,7 @@ impl Spawner {
         let number = new.number;
         let made = self.make(group, new).and_then(|made| self.start(group, number, made));
         match made {
-            Ok((peer, cpu)) if group.seats.take(number, peer.clone()) => Some((peer, cpu)),
+            Ok((peer, cpu)) if group.peers.table.take(number, peer.clone()) => Some((peer, cpu)),
             Ok(_) => None,
             Err(error) => {
                 eprintln!("kyozon: guest {number} cannot begin: {error:#}");
@@ -173,7 +108,7 @@ impl Spawner {
 
     fn make(&self, group: &Group, new: New) -> Result<Made> {
         let New { number, generation, parent, bound, layout, machine } = new;
-        let asked = group.seats.get(parent);
+        let asked = group.peers.table.get(parent);
         let Some(asked) = asked else { anyhow::bail!("whoever asked is gone") };
         let memory = Arc::new(asked.memory.spawned(&self.image, &self.file, layout)?);
         let word = memory.layout.stack_top() - 8;
@@ -198,7 +133,7 @@ impl Spawner {
             bound,
             devices: Devices::default(),
         });
-        group.tokens.make(number)?;
+        group.peers.tokens.make(number)?;
         if let Some(member) = &group.member {
             peer.space.hold(member.lifeline())?;
         }
@@ -212,10 +147,78 @@ impl Spawner {
         let cpu = match (cpu, process) {
             (Some(cpu), _) => cpu,
             (None, Some(process)) => {
-                Box::new(process.start(&peer.memory, &group.tokens.all(), &[])?)
+                Box::new(process.start(&peer.memory, &group.peers.tokens.all(), &[])?)
             }
             (None, None) => anyhow::bail!("a peer without a processor"),
         };
         Ok((peer, cpu))
+    }
+}
+
+impl Spawn for Spawner {
+    fn spawn(
+        self: Arc<Self>,
+        parent: usize,
+        entry: u64,
+        argument: u64,
+        stack: Area,
+        bound: u64,
+    ) -> Answer {
+        let group = self.group.upgrade().ok_or(ERROR_FULL)?;
+        let asking = group.peers.table.get(parent).ok_or(ERROR_FULL)?;
+        let layout = asking.memory.origin.spawned(entry, argument, stack)?;
+        let bound = match bound.checked_sub(1) {
+            None => None,
+            Some(to) => {
+                let to = usize::try_from(to).map_err(|_| ERROR_NAME)?;
+                let peer = group.peers.table.get(to).ok_or(ERROR_NAME)?;
+                if peer.family != asking.family {
+                    return Err(ERROR_RIGHT);
+                }
+                Some((to, peer.generation))
+            }
+        };
+        let (number, generation) = group.reserve(parent, layout.bytes).ok_or(ERROR_FULL)?;
+        let (give, machine) = sync_channel(1);
+        let new = New { number, generation, parent, bound, layout, machine };
+        let (ready, made) = sync_channel(1);
+        *self.running() += 1;
+        let (spawner, of) = (self.clone(), group.clone());
+        let thread = std::thread::Builder::new().spawn(move || {
+            spawner.live(&of, new, &ready);
+            spawner.ended();
+        });
+        if thread.is_err() {
+            group.forget(number);
+            self.ended();
+            return Err(ERROR_FULL);
+        }
+        if let Some(host) = &self.host {
+            // Nobody takes it where the new thread could not go on.
+            let _ = give.send(host.bare());
+        }
+        match made.recv() {
+            Ok(true) => Ok(u64::from(generation & 0x7fff_ffff) << 32 | number as u64),
+            _ => Err(ERROR_FULL),
+        }
+    }
+
+    fn notify(&self) {
+        drop(self.running.lock());
+        self.ended.notify_all();
+    }
+
+    fn wait_until(&self, holds: &dyn Fn() -> bool) {
+        let mut running = self.running();
+        while !holds() {
+            running = self.ended.wait(running).unwrap_or_else(|e| e.into_inner());
+        }
+    }
+
+    fn wait(&self) {
+        let mut running = self.running();
+        while *running != 0 {
+            running = self.ended.wait(running).unwrap_or_else(|e| e.into_inner());
+        }
     }
 }

@@ -4,9 +4,9 @@
 //! that is gone; who gets it next is of another generation. Each peer reads the table of all of them in a page of its
 //! own: it is written to every one of these pages whenever it changes.
 
-use crate::group::Peer;
 use crate::layout::system;
 use crate::memory::Memory;
+use crate::peer::Peer;
 use kyozon_abi::unikernel::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -14,13 +14,13 @@ use vm_memory::VolatileMemory;
 
 /// One number.
 #[derive(Clone, Default)]
-enum Seat {
+enum Slot {
     #[default]
     Free,
     Reserved(Coming),
-    Taken(Arc<Peer>),
+    Running(Arc<Peer>),
     /// For nobody any more, or of another run.
-    Left,
+    Retired,
 }
 
 /// A peer that is being made.
@@ -35,12 +35,12 @@ struct Coming {
 }
 
 struct Table {
-    seats: Vec<Seat>,
+    slots: Vec<Slot>,
     life: [RegionPeer; MAX_PEERS],
 }
 
 /// All numbers of a group.
-pub struct Seats(RwLock<Table>);
+pub struct PeerTable(RwLock<Table>);
 
 /// Writes one row of the table into a peer's page, the generation first: who sees that somebody is here sees who.
 fn show(memory: &Memory, number: usize, row: RegionPeer) {
@@ -55,23 +55,23 @@ fn show(memory: &Memory, number: usize, row: RegionPeer) {
 impl Table {
     fn tell(&mut self, number: usize, state: u32, generation: u32) {
         self.life[number] = RegionPeer { state, generation };
-        for seat in &self.seats {
-            if let Seat::Taken(peer) = seat {
+        for slot in &self.slots {
+            if let Slot::Running(peer) = slot {
                 show(&peer.memory, number, self.life[number]);
             }
         }
     }
 }
 
-impl Seats {
+impl PeerTable {
     /// The peers that are there at the start, from number `first` on, and room for so many in all.
     pub fn new(first: usize, peers: Vec<Peer>, limit: usize) -> Self {
-        let mut seats = vec![Seat::Left; first];
-        seats.extend(peers.into_iter().map(|p| Seat::Taken(Arc::new(p))));
-        seats.resize(limit.min(MAX_PEERS).max(seats.len()), Seat::Free);
-        let mut table = Table { seats, life: [RegionPeer::default(); MAX_PEERS] };
-        for number in 0..table.seats.len() {
-            if matches!(table.seats[number], Seat::Taken(_)) {
+        let mut slots = vec![Slot::Retired; first];
+        slots.extend(peers.into_iter().map(|p| Slot::Running(Arc::new(p))));
+        slots.resize(limit.min(MAX_PEERS).max(slots.len()), Slot::Free);
+        let mut table = Table { slots, life: [RegionPeer::default(); MAX_PEERS] };
+        for number in 0..table.slots.len() {
+            if matches!(table.slots[number], Slot::Running(_)) {
                 table.tell(number, PEER_PRESENT, 1);
             }
         }
@@ -88,13 +88,13 @@ impl Seats {
 
     /// How many peers there can be at once.
     pub fn limit(&self) -> usize {
-        self.read().seats.len()
+        self.read().slots.len()
     }
 
     /// Who has a number.
     pub fn get(&self, number: usize) -> Option<Arc<Peer>> {
-        match self.read().seats.get(number) {
-            Some(Seat::Taken(peer)) => Some(peer.clone()),
+        match self.read().slots.get(number) {
+            Some(Slot::Running(peer)) => Some(peer.clone()),
             _ => None,
         }
     }
@@ -102,11 +102,11 @@ impl Seats {
     /// All who are here.
     pub fn all(&self) -> Vec<(usize, Arc<Peer>)> {
         let table = self.read();
-        let here = |(number, seat): (usize, &Seat)| match seat {
-            Seat::Taken(peer) => Some((number, peer.clone())),
+        let here = |(number, slot): (usize, &Slot)| match slot {
+            Slot::Running(peer) => Some((number, peer.clone())),
             _ => None,
         };
-        table.seats.iter().enumerate().filter_map(here).collect()
+        table.slots.iter().enumerate().filter_map(here).collect()
     }
 
     /// What became of a number.
@@ -116,41 +116,41 @@ impl Seats {
 
     /// Bytes of all who are here, or are being made: each has its own, and the first of a family what it shares.
     pub fn bytes(&self) -> u64 {
-        let bytes = |seat: &Seat| match seat {
-            Seat::Taken(peer) => peer.memory.layout.bytes,
-            Seat::Reserved(coming) => coming.bytes,
-            Seat::Free | Seat::Left => 0,
+        let bytes = |slot: &Slot| match slot {
+            Slot::Running(peer) => peer.memory.layout.bytes,
+            Slot::Reserved(coming) => coming.bytes,
+            Slot::Free | Slot::Retired => 0,
         };
-        self.read().seats.iter().map(bytes).fold(0, u64::saturating_add)
+        self.read().slots.iter().map(bytes).fold(0, u64::saturating_add)
     }
 
     /// The lowest free number, and the generation that its next peer is of, with so many bytes of its own. It is kept
-    /// until [`Seats::take`] or [`Seats::give_back`].
+    /// until [`PeerTable::take`] or [`PeerTable::give_back`].
     pub fn reserve(&self, bytes: u64) -> Option<(usize, u32)> {
         let mut table = self.write();
-        let number = table.seats.iter().position(|seat| matches!(seat, Seat::Free))?;
-        table.seats[number] = Seat::Reserved(Coming { bytes, ..Coming::default() });
+        let number = table.slots.iter().position(|slot| matches!(slot, Slot::Free))?;
+        table.slots[number] = Slot::Reserved(Coming { bytes, ..Coming::default() });
         Some((number, table.life[number].generation.wrapping_add(1)))
     }
 
-    /// As [`Seats::reserve`], where somebody else knows which number is free.
+    /// As [`PeerTable::reserve`], where somebody else knows which number is free.
     pub fn reserve_at(&self, number: usize, bytes: u64) {
-        if let Some(seat) = self.write().seats.get_mut(number) {
-            *seat = Seat::Reserved(Coming { bytes, ..Coming::default() });
+        if let Some(slot) = self.write().slots.get_mut(number) {
+            *slot = Slot::Reserved(Coming { bytes, ..Coming::default() });
         }
     }
 
     /// The peer that is being made for a number has regions from now on, which it can lose.
     pub fn prepare(&self, number: usize, peer: &Arc<Peer>) {
-        if let Seat::Reserved(coming) = &mut self.write().seats[number] {
+        if let Slot::Reserved(coming) = &mut self.write().slots[number] {
             coming.peer = Some(peer.clone());
         }
     }
 
     /// Who has a number, or will have it.
     pub fn made(&self, number: usize) -> Option<Arc<Peer>> {
-        match self.read().seats.get(number) {
-            Some(Seat::Taken(peer) | Seat::Reserved(Coming { peer: Some(peer), .. })) => {
+        match self.read().slots.get(number) {
+            Some(Slot::Running(peer) | Slot::Reserved(Coming { peer: Some(peer), .. })) => {
                 Some(peer.clone())
             }
             _ => None,
@@ -159,32 +159,32 @@ impl Seats {
 
     /// Who is being made for this number has to end, once it has begun.
     pub fn lose(&self, number: usize) {
-        if let Some(Seat::Reserved(coming)) = self.write().seats.get_mut(number) {
+        if let Some(Slot::Reserved(coming)) = self.write().slots.get_mut(number) {
             coming.lost = true;
         }
     }
 
     /// The number was not needed.
     pub fn give_back(&self, number: usize) {
-        self.write().seats[number] = Seat::Free;
+        self.write().slots[number] = Slot::Free;
     }
 
     /// A spawned peer takes the number that was reserved. `false`, and it stays reserved, where its family has
     /// ended, or whom it is bound to.
     pub fn take(&self, number: usize, peer: Arc<Peer>) -> bool {
         let mut table = self.write();
-        let here = |number: usize, generation| matches!(table.seats.get(number), Some(Seat::Taken(p)) if p.generation == generation);
+        let here = |number: usize, generation| matches!(table.slots.get(number), Some(Slot::Running(p)) if p.generation == generation);
         if !here(peer.family, 1) || peer.bound.is_some_and(|(to, of)| !here(to, of)) {
             return false;
         }
-        if matches!(&table.seats[number], Seat::Reserved(coming) if coming.lost) {
+        if matches!(&table.slots[number], Slot::Reserved(coming) if coming.lost) {
             peer.lost.store(true, Ordering::SeqCst);
         }
         for (other, row) in table.life.iter().enumerate() {
             show(&peer.memory, other, *row);
         }
         let generation = peer.generation;
-        table.seats[number] = Seat::Taken(peer);
+        table.slots[number] = Slot::Running(peer);
         table.tell(number, PEER_PRESENT, generation);
         true
     }
@@ -198,10 +198,10 @@ impl Seats {
         first: impl FnOnce(),
     ) -> Vec<(usize, Arc<Peer>)> {
         let mut table = self.write();
-        let Some(Seat::Taken(peer)) = table.seats.get(number).cloned() else { return Vec::new() };
+        let Some(Slot::Running(peer)) = table.slots.get(number).cloned() else { return Vec::new() };
         first();
         let first = peer.family == number;
-        table.seats[number] = if first { Seat::Left } else { Seat::Free };
+        table.slots[number] = if first { Slot::Retired } else { Slot::Free };
         table.tell(number, state, peer.generation);
         drop(table);
         let bound = Some((number, peer.generation));
@@ -221,18 +221,18 @@ mod tests {
     #[test]
     fn a_number_is_used_again_by_another_generation() {
         let group = group(2, true);
-        let seats = super::Seats::new(0, vec![peer(true, 0, 1), peer(true, 1, 1)], 4);
-        assert_eq!((seats.limit(), group.seats.limit()), (4, 2));
-        assert_eq!(group.seats.reserve(0), None);
-        assert_eq!(seats.reserve(0), Some((2, 1)));
-        assert_eq!(seats.reserve(0), Some((3, 1)));
-        assert_eq!(seats.reserve(0), None);
-        seats.give_back(2);
-        assert_eq!(seats.reserve(0), Some((2, 1)));
-        assert!(seats.take(2, Arc::new(peer(true, 0, 1))));
+        let table = super::PeerTable::new(0, vec![peer(true, 0, 1), peer(true, 1, 1)], 4);
+        assert_eq!((table.limit(), group.peers.table.limit()), (4, 2));
+        assert_eq!(group.peers.table.reserve(0), None);
+        assert_eq!(table.reserve(0), Some((2, 1)));
+        assert_eq!(table.reserve(0), Some((3, 1)));
+        assert_eq!(table.reserve(0), None);
+        table.give_back(2);
+        assert_eq!(table.reserve(0), Some((2, 1)));
+        assert!(table.take(2, Arc::new(peer(true, 0, 1))));
         // Every page tells of it, its own too.
         let told = |reader: usize, number: u64| {
-            let memory = &seats.get(reader).unwrap().memory;
+            let memory = &table.get(reader).unwrap().memory;
             let row = memory.get_system::<8>(system::LIFE + number * 8);
             (row[0].into(), row[4].into())
         };
@@ -241,20 +241,20 @@ mod tests {
             assert_eq!(told(reader, 1), (PEER_PRESENT, 1));
             assert_eq!(told(reader, 3), (PEER_ABSENT, 0));
         }
-        assert!(seats.leave(2, PEER_LEFT, || {}).is_empty());
+        assert!(table.leave(2, PEER_LEFT, || {}).is_empty());
         assert_eq!((told(0, 2), told(1, 2)), ((PEER_LEFT, 1), (PEER_LEFT, 1)));
-        assert!(seats.get(2).is_none());
-        assert_eq!(seats.reserve(0), Some((2, 2)));
-        assert!(seats.take(2, Arc::new(peer(true, 0, 2))));
+        assert!(table.get(2).is_none());
+        assert_eq!(table.reserve(0), Some((2, 2)));
+        assert!(table.take(2, Arc::new(peer(true, 0, 2))));
         assert_eq!(told(2, 2), (PEER_PRESENT, 2));
         // With the first of a family go all, and nobody joins it any more; its number is for nobody.
-        let ended = seats.leave(0, PEER_LEFT, || {});
+        let ended = table.leave(0, PEER_LEFT, || {});
         assert_eq!(ended.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2]);
-        assert!(!seats.take(3, Arc::new(peer(true, 0, 1))));
-        assert!(seats.leave(2, PEER_DEAD, || {}).is_empty());
-        assert_eq!(seats.reserve(0), Some((2, 3)));
-        seats.give_back(3);
-        assert_eq!(seats.reserve(0), Some((3, 1)));
-        assert_eq!(seats.reserve(0), None);
+        assert!(!table.take(3, Arc::new(peer(true, 0, 1))));
+        assert!(table.leave(2, PEER_DEAD, || {}).is_empty());
+        assert_eq!(table.reserve(0), Some((2, 3)));
+        table.give_back(3);
+        assert_eq!(table.reserve(0), Some((3, 1)));
+        assert_eq!(table.reserve(0), None);
     }
 }

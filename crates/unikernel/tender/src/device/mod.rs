@@ -3,6 +3,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`heap`] | the memory that a device reaches |
+//! | [`line`] | a queue and its doorbell |
 //! | [`network`] | ports, and where frames go |
 //! | [`host`] | a network's port on the host: a UNIX socket or a TAP device |
 //! | [`options`] | what the operator asked for |
@@ -13,6 +14,7 @@
 
 pub mod heap;
 pub mod host;
+pub mod line;
 pub mod network;
 pub mod options;
 
@@ -24,32 +26,12 @@ use kyozon_abi::unikernel::*;
 use kyozon_devices::block::Block;
 pub use kyozon_devices::net::MTU;
 use kyozon_devices::net::{Net, TRANSMIT};
-use kyozon_devices::ring::{Place, Refused, Ring, Served, State, MAX_SIZE};
+use kyozon_devices::ring::{Place, Refused, Served, State, MAX_SIZE};
+use line::Line;
 use network::Network;
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use vmm_sys_util::eventfd::EventFd;
-
-/// A queue, and its doorbell.
-#[derive(Debug)]
-pub struct Line {
-    ring: Mutex<Ring>,
-    /// What the guest rings.
-    pub bell: EventFd,
-}
-
-impl Line {
-    /// A queue that was not started.
-    pub fn new() -> Result<Self> {
-        let bell = EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC).context("eventfd")?;
-        Ok(Self { ring: Mutex::default(), bell })
-    }
-
-    /// The queue, for this thread alone.
-    pub fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(|e| e.into_inner())
-    }
-}
 
 /// What a device is.
 pub enum Model {

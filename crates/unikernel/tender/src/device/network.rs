@@ -3,7 +3,7 @@
 
 use super::heap::Heap;
 use super::host::Host;
-use super::Line;
+use super::line::Line;
 use anyhow::{Context, Result};
 use kyozon_devices::net::{Given, Mac, Net, ETHERNET};
 use std::sync::{Arc, OnceLock};

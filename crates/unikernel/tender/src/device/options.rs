@@ -2,9 +2,10 @@
 
 use super::heap::Heap;
 use super::host::{Host, HostOption};
+use super::line::Line;
 use super::network::Network;
-use super::{Device, Line, Model};
-use crate::group::Peer;
+use super::{Device, Model};
+use crate::peer::Peer;
 use anyhow::{ensure, Context, Result};
 use kyozon_devices::block::Block;
 use kyozon_devices::disk::FileDisk;

@@ -1,9 +1,13 @@
 //! A group whose guests never run.
 
 use super::*;
-use crate::backend::Mapping;
+use crate::backend::{Mapping, Space};
+use crate::device::Devices;
 use crate::elf;
-use crate::layout::Layout;
+use crate::layout::{Layout, PAGE};
+use crate::memory::Memory;
+use crate::tokens::Tokens;
+use std::sync::atomic::AtomicBool;
 
 /// A space that can take regions away, or cannot.
 struct Still(bool);
@@ -37,22 +41,22 @@ pub fn peer(regions: bool, family: usize, generation: u32) -> Peer {
 pub fn group(peers: usize, regions: bool) -> Group {
     let tokens = Tokens::new(peers, peers).unwrap();
     let first = (0..peers).map(|number| peer(regions, number, 1)).collect();
-    Group::new(0, first, tokens)
+    Group::new(Peers::new(0, first, tokens))
 }
 
 #[test]
 fn a_token_is_not_lost_and_two_are_one() {
     let group = group(2, true);
-    group.ring(1);
-    group.ring(1);
-    group.ring(64);
-    assert!(!group.park(1, NO_DEADLINE));
-    assert!(group.park(1, 0));
-    assert!(group.park(0, group.clock.now() + 1_000_000));
+    group.peers.ring(1);
+    group.peers.ring(1);
+    group.peers.ring(64);
+    assert!(!group.peers.park(1, NO_DEADLINE));
+    assert!(group.peers.park(1, 0));
+    assert!(group.peers.park(0, group.peers.clock.now() + 1_000_000));
     group.gone(0, PEER_DEAD);
-    assert!(!group.park(1, NO_DEADLINE));
+    assert!(!group.peers.park(1, NO_DEADLINE));
     group.stop();
-    assert!(!group.park(0, NO_DEADLINE) && group.is_over(0));
+    assert!(!group.peers.park(0, NO_DEADLINE) && group.peers.is_over(0));
 }
 
 #[test]
@@ -72,14 +76,14 @@ fn a_region_is_for_those_who_were_granted_it() {
     assert_eq!(group.map(1, number, 2), Err(ERROR_ARGUMENT));
     assert_eq!(group.map(1, number, 1), Ok(0));
     let data = shared.address + PAGE;
-    assert!(group.seats.get(0).unwrap().memory.write(data, &[7]).is_ok());
-    assert_eq!(group.seats.get(1).unwrap().memory.word(data), Ok(7));
-    assert!(group.seats.get(1).unwrap().memory.write(data, &[8]).is_err());
+    assert!(group.peers.table.get(0).unwrap().memory.write(data, &[7]).is_ok());
+    assert_eq!(group.peers.table.get(1).unwrap().memory.word(data), Ok(7));
+    assert!(group.peers.table.get(1).unwrap().memory.write(data, &[8]).is_err());
     assert!(
-        group.seats.get(0).unwrap().memory.write(shared.address, &[8]).is_err(),
+        group.peers.table.get(0).unwrap().memory.write(shared.address, &[8]).is_err(),
         "the header is the tender's"
     );
-    assert!(group.seats.get(2).unwrap().memory.word(data).is_err());
+    assert!(group.peers.table.get(2).unwrap().memory.word(data).is_err());
     assert_eq!(group.rendezvous(0, number, 2, 0), Ok(2));
     assert_eq!(group.rendezvous(0, number, 3, 0), Err(ERROR_TIMEOUT));
     assert_eq!(group.rendezvous(0, number, 4, 0), Err(ERROR_ARGUMENT));
@@ -89,11 +93,11 @@ fn a_region_is_for_those_who_were_granted_it() {
     assert_eq!(group.lock()[0].told(1), (PEER_PRESENT, 1));
     assert_eq!(group.grant(0, number, 1, REGION_READ), Ok(0));
     assert_eq!(group.lock()[0].told(1), (PEER_DEAD, 1));
-    assert!(group.seats.get(1).unwrap().memory.word(data).is_err());
+    assert!(group.peers.table.get(1).unwrap().memory.word(data).is_err());
     assert_eq!(group.map(1, number, 1), Ok(0));
     // Revoked: gone from its memory, and the header says so.
     assert_eq!(group.grant(0, number, 1, 0), Ok(0));
-    assert!(group.seats.get(1).unwrap().memory.word(data).is_err());
+    assert!(group.peers.table.get(1).unwrap().memory.word(data).is_err());
     assert_eq!(group.lock()[0].told(1), (PEER_DEAD, 2));
     assert_eq!(group.map(1, number, 1), Err(ERROR_NAME));
     group.gone(0, PEER_LEFT);
@@ -110,13 +114,13 @@ fn a_guest_that_cannot_lose_a_region_is_lost() {
     assert_eq!(group.grant(0, 0, 1, 0), Err(ERROR_RIGHT));
     group.lock()[0].owner = Some(0);
     assert_eq!(group.grant(0, 0, 1, 0), Ok(0));
-    assert!(group.is_over(1) && !group.is_over(0));
+    assert!(group.peers.is_over(1) && !group.peers.is_over(0));
 }
 
 #[test]
 fn limits_hold() {
     let group = group(1, true);
-    let budget = group.seats.get(0).unwrap().memory.layout.bytes;
+    let budget = group.peers.table.get(0).unwrap().memory.layout.bytes;
     assert_eq!(group.create(0, b"big", budget + PAGE, None), Err(ERROR_FULL));
     for i in 0..MAX_REGIONS {
         assert_eq!(group.create(0, format!("r{i}").as_bytes(), 2 * PAGE, None), Ok(i as u64));
@@ -129,8 +133,8 @@ fn limits_hold() {
 #[test]
 fn guests_to_come_and_regions_share_one_limit() {
     let tokens = Tokens::new(4, 4).unwrap();
-    let mut group = Group::new(0, vec![peer(true, 0, 1)], tokens);
-    let own = group.seats.get(0).unwrap().memory.layout.bytes;
+    let mut group = Group::new(Peers::new(0, vec![peer(true, 0, 1)], tokens));
+    let own = group.peers.table.get(0).unwrap().memory.layout.bytes;
     group.limit = own + 5 * PAGE;
     assert_eq!(group.create(0, b"a", 2 * PAGE, None), Ok(0));
     assert_eq!(group.reserve(0, 4 * PAGE), None);
@@ -144,11 +148,11 @@ fn guests_to_come_and_regions_share_one_limit() {
 fn numbers_of_other_runs_are_not_this_runs() {
     let tokens = Tokens::new(MAX_PEERS, MAX_PEERS).unwrap();
     let peers = vec![peer(true, 5, 1), peer(true, 6, 1)];
-    let group = Group::new(5, peers, tokens);
-    let numbers: Vec<_> = group.seats.all().iter().map(|(number, _)| *number).collect();
+    let group = Group::new(Peers::new(5, peers, tokens));
+    let numbers: Vec<_> = group.peers.table.all().iter().map(|(number, _)| *number).collect();
     assert_eq!(numbers, [5, 6]);
-    assert!(group.peer(4).is_err() && group.is_over(4) && !group.is_over(5));
-    group.lose(4);
-    group.lose(6);
-    assert!(group.is_over(6) && !group.is_over(5));
+    assert!(group.peers.get(4).is_err() && group.peers.is_over(4) && !group.peers.is_over(5));
+    group.peers.lose(4);
+    group.peers.lose(6);
+    assert!(group.peers.is_over(6) && !group.peers.is_over(5));
 }

@@ -72,7 +72,12 @@ impl Kick for KvmKick {
         if thread != 0 {
             // SAFETY: a signal with a handler to a thread of this process; at worst nobody has the number any more.
             unsafe {
-                libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, crate::run::kick_signal())
+                libc::syscall(
+                    libc::SYS_tgkill,
+                    libc::getpid(),
+                    thread,
+                    crate::signals::kick_signal(),
+                )
             };
         }
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::group::tests::peer;
+use crate::group::Group;
 use crate::layout::PAGE;
 use crate::memory::memory_file;
 use crate::tokens::Tokens;
@@ -16,11 +17,11 @@ fn group() -> (Arc<Group>, Socket) {
     let (ours, keepers) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
     let tokens = Tokens::new(MAX_PEERS, MAX_PEERS).unwrap();
-    let mut group = Group::new(3, vec![peer(true, 3, 1)], tokens);
+    let mut group = Group::new(Peers::new(3, vec![peer(true, 3, 1)], tokens));
     let member = Member::new(ours.into());
     let block = shared_block(BYTES, memory_file(c"region", BYTES).unwrap(), true).unwrap();
     member
-        .map(3, &group.seats.get(3).unwrap(), &known(REGION_WRITE | REGION_READ), &block)
+        .map(3, &group.peers.table.get(3).unwrap(), &known(REGION_WRITE | REGION_READ), &block)
         .unwrap();
     group.member = Some(member);
     (Arc::new(group), keepers.into())
@@ -40,7 +41,7 @@ fn served(group: &Group, work: impl FnOnce(&Member)) {
     let done = EventFd::new(0).unwrap();
     let member = group.member.as_ref().unwrap();
     std::thread::scope(|scope| {
-        scope.spawn(|| member.serve(group, &done));
+        scope.spawn(|| member.serve(&group.peers, &done));
         work(member);
         done.write(1).unwrap();
     });
@@ -78,18 +79,18 @@ fn a_peer_comes_and_goes_under_the_keepers_number() {
         group.inherit(3, 7, &made).unwrap();
         assert!(made.memory.write(DATA, &[5]).is_ok());
         assert_eq!(group.mapped_by(7), group.mapped_by(3));
-        assert!(group.seats.take(7, made));
-        assert!(!group.is_over(7));
+        assert!(group.peers.table.take(7, made));
+        assert!(!group.peers.is_over(7));
         group.gone(7, PEER_LEFT);
         assert_eq!(asked(&keeper), gone(7, PEER_LEFT));
-        assert_eq!((group.seats.life(7).state, group.mapped_by(7).len()), (PEER_LEFT, 0));
+        assert_eq!((group.peers.table.life(7).state, group.mapped_by(7).len()), (PEER_LEFT, 0));
         // Those of this run are woken by it, as the keeper may have been faster.
-        assert!(group.tokens.get(3).unwrap().read().is_ok());
+        assert!(group.peers.tokens.get(3).unwrap().read().is_ok());
         // Of another run meanwhile, then its again.
         assert_eq!(seat(&group, &keeper, 7), Some((7, 2)));
         group.forget(7);
         assert_eq!(asked(&keeper), gone(7, PEER_DEAD));
-        assert_eq!(group.seats.life(7).state, PEER_LEFT);
+        assert_eq!(group.peers.table.life(7).state, PEER_LEFT);
     });
 }
 
@@ -107,16 +108,18 @@ fn what_is_taken_from_a_peer_in_the_making_is_gone() {
         seat(&group, &keeper, 8).unwrap();
         let made = Arc::new(peer(true, 3, 1));
         group.inherit(3, 8, &made).unwrap();
-        assert!(made.memory.word(DATA).is_ok() && group.seats.get(8).is_none());
+        assert!(made.memory.word(DATA).is_ok() && group.peers.table.get(8).is_none());
         take(&keeper, 8);
         assert!(made.memory.word(DATA).is_err());
-        assert!(group.seats.get(3).unwrap().memory.word(DATA).is_ok());
+        assert!(group.peers.table.get(3).unwrap().memory.word(DATA).is_ok());
         // One that cannot lose it has to end.
         seat(&group, &keeper, 9).unwrap();
         let made = Arc::new(peer(false, 3, 1));
         group.inherit(3, 9, &made).unwrap();
         take(&keeper, 9);
-        assert!(group.seats.take(9, made) && group.is_over(9) && !group.is_over(3));
+        assert!(
+            group.peers.table.take(9, made) && group.peers.is_over(9) && !group.peers.is_over(3)
+        );
     });
 }
 
@@ -128,13 +131,13 @@ fn a_peer_in_the_making_can_be_killed() {
         keeper.send(&Tell::Stop { peer: Some(7) }, &[]).unwrap();
         // What was said before it is done.
         take(&keeper, 3);
-        assert!(group.seats.take(7, Arc::new(peer(true, 3, 1))));
-        assert!(group.is_over(7) && !group.is_over(3));
+        assert!(group.peers.table.take(7, Arc::new(peer(true, 3, 1))));
+        assert!(group.peers.is_over(7) && !group.peers.is_over(3));
         // The run was not asked to end, until its first is.
         assert!(!member.killed.load(Ordering::SeqCst));
         keeper.send(&Tell::Stop { peer: Some(3) }, &[]).unwrap();
         take(&keeper, 3);
-        assert!(group.is_over(3) && member.killed.load(Ordering::SeqCst));
+        assert!(group.peers.is_over(3) && member.killed.load(Ordering::SeqCst));
     });
 }
 
@@ -153,7 +156,7 @@ fn a_number_that_nobody_waits_for_any_more_is_given_back() {
         let seat = Tell::Seat { id: late.get().copied().unwrap(), peer: 7, regions: vec![] };
         keeper.send(&seat, &[]).unwrap();
         assert_eq!(asked(&keeper), gone(7, PEER_DEAD));
-        assert!(group.seats.made(7).is_none());
+        assert!(group.peers.table.made(7).is_none());
     });
 }
 

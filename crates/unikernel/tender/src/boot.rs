@@ -1,0 +1,115 @@
+//! What a guest finds when it starts: its image, its arguments and its boot block.
+
+use crate::group::Group;
+use crate::layout::{system, Layout};
+use crate::memory::system_address;
+use crate::options::{Backend, Options};
+use crate::peer::Peer;
+use crate::{kvm, process, wire};
+use anyhow::{ensure, Context, Result};
+use kyozon_abi::unikernel::*;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// An image is not larger, in the file.
+const IMAGE_BYTES: u64 = 512 << 20;
+
+/// Reads the image, which must be a file of bounded size.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    let name = path.display();
+    // Looked at before it is opened: to open a pipe would wait for somebody.
+    let about = std::fs::metadata(path).with_context(|| format!("cannot open {name}"))?;
+    ensure!(about.is_file(), "{name} is no file");
+    let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
+    let mut bytes = Vec::with_capacity(about.len().min(IMAGE_BYTES) as usize + 1);
+    file.take(IMAGE_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read {name}"))?;
+    ensure!(bytes.len() as u64 <= IMAGE_BYTES, "{name} has more than {}M", IMAGE_BYTES >> 20);
+    Ok(bytes)
+}
+
+/// Arguments as the guest finds them.
+pub fn arguments(options: &Options) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for argument in &options.arguments {
+        bytes.extend(argument.bytes());
+        bytes.push(0);
+    }
+    let most = system::ARGUMENTS_BYTES;
+    ensure!(bytes.len() as u64 <= most, "arguments have more than {}K", most >> 10);
+    Ok(bytes)
+}
+
+/// What boot blocks say, whosever they are.
+pub struct Boot {
+    /// What runs guests.
+    pub backend: Backend,
+    /// Highest number that a peer of the group has at the start, and 1.
+    pub peers: usize,
+    /// Arguments, as guests find them.
+    pub arguments: Vec<u8>,
+    /// How many they are.
+    pub argument_count: usize,
+    /// Peers that the group can have at once.
+    pub limit: usize,
+    /// Whether there can be more peers than at the start.
+    pub spawn: bool,
+}
+
+impl Boot {
+    /// Writes a guest's boot block.
+    pub fn write(
+        &self,
+        group: &Group,
+        number: usize,
+        peer: &Peer,
+        mapped: &[SharedRegion],
+    ) -> Result<()> {
+        let Peer { memory, space, generation, .. } = peer;
+        let Layout { image, stack, tls, heap, thread, argument, .. } = memory.layout;
+        let (hypercall, doorbell) = match self.backend {
+            Backend::Kvm => (kvm::DOOR, kvm::DOORBELL),
+            Backend::Process => (process::DOOR, process::DOORBELL),
+        };
+        let clock = &group.peers.clock;
+        let bit = |on: bool, bit| if on { bit } else { 0 };
+        let mut regions = [SharedRegion::default(); MAX_REGIONS];
+        regions[..mapped.len()].copy_from_slice(mapped);
+        memory.put_system(system::ARGUMENTS, &self.arguments)?;
+        let base = system_address(system::ARGUMENTS);
+        let boot = GuestBoot {
+            magic: BOOT_MAGIC,
+            version: UNIKERNEL_VERSION,
+            backend: if self.backend == Backend::Kvm { BACKEND_KVM } else { BACKEND_PROCESS },
+            features: space.features()
+                | bit(clock.steady, FEATURE_TSC)
+                | bit(self.spawn, FEATURE_SPAWN),
+            peer: number as u32,
+            peers: self.peers as u32,
+            hypercall: system_address(hypercall),
+            doorbell: system_address(doorbell),
+            call: system_address(system::CALL),
+            thread,
+            image,
+            stack,
+            tls,
+            heap,
+            tsc_khz: clock.khz,
+            tsc_offset: 0,
+            clock_tsc: clock.tsc,
+            clock_ns: clock.ns,
+            clock_scale: clock.scale,
+            arguments: Area { base, bytes: self.arguments.len() as u64 },
+            argument_count: self.argument_count as u64,
+            region_count: mapped.len() as u64,
+            regions,
+            argument,
+            peer_table: system_address(system::LIFE),
+            generation: *generation,
+            limit: self.limit as u32,
+        };
+        wire::put_boot(&memory.block, system::BOOT, boot)
+    }
+}

@@ -1,0 +1,69 @@
+//! Options of a run: the image, the backend, the guests, their regions and devices.
+
+use crate::device::options::DeviceOptions;
+use crate::member::Meeting;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What runs guests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// A virtual machine.
+    Kvm,
+    /// A confined process.
+    Process,
+}
+
+impl Backend {
+    /// Its name, as it is asked for.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kvm => "kvm",
+            Self::Process => "process",
+        }
+    }
+}
+
+/// A region of the group's, which every guest has from the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionOption {
+    /// Its name.
+    pub name: String,
+    /// Bytes, with the header's page.
+    pub bytes: u64,
+    /// Where, or anywhere.
+    pub at: Option<u64>,
+    /// Whether guests may write.
+    pub write: bool,
+}
+
+/// What to run, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The image.
+    pub image: PathBuf,
+    /// What runs it; where it is not said, a virtual machine if there can be one.
+    pub backend: Option<Backend>,
+    /// Bytes that each guest may have.
+    pub memory: u64,
+    /// How long all of it may take.
+    pub time_limit: Option<Duration>,
+    /// Where a core file goes, when a guest crashes.
+    pub core: Option<PathBuf>,
+    /// The group's regions.
+    pub regions: Vec<RegionOption>,
+    /// Its guests' devices.
+    pub devices: DeviceOptions,
+    /// How many guests at the start.
+    pub vms: usize,
+    /// The group that this run shares with others.
+    pub group: Option<Meeting>,
+    /// Bytes of all guests and regions, at most.
+    pub group_memory: Option<u64>,
+    /// How many peers at once, with those that guests spawn; not fewer than `vms`.
+    pub peers: usize,
+    /// CPUs, one for each guest in turn; none: wherever the kernel likes.
+    pub pin: Vec<usize>,
+    /// Their arguments.
+    pub arguments: Vec<String>,
+}

@@ -1,0 +1,123 @@
+//! The peers of this run, and what wakes, interrupts and ends them.
+
+use crate::clock::Clock;
+use crate::peer::Peer;
+use crate::table::PeerTable;
+use crate::tokens::Tokens;
+use kyozon_abi::unikernel::*;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest sleep of a guest that another process can end: its end is noticed only when it is entered.
+const LONG_SLEEP: Duration = Duration::from_secs(1);
+
+/// The peers of this run.
+pub struct Peers {
+    /// The peers by number.
+    pub table: PeerTable,
+    /// Number of the first peer of this run.
+    pub first: usize,
+    /// Tokens of all peers that the group can have, also of other runs.
+    pub tokens: Tokens,
+    /// The group's clock; the system's until the start.
+    pub clock: Clock,
+    stopped: AtomicBool,
+}
+
+impl Peers {
+    /// Peers that are there at the start, numbered from `first` on.
+    pub fn new(first: usize, peers: Vec<Peer>, tokens: Tokens) -> Self {
+        Self {
+            table: PeerTable::new(first, peers, tokens.room()),
+            first,
+            tokens,
+            clock: Clock::default(),
+            stopped: AtomicBool::new(false),
+        }
+    }
+
+    /// Gives a peer its token.
+    pub fn ring(&self, peer: usize) {
+        if let Some(token) = self.tokens.get(peer) {
+            // A counter that is full has a token.
+            let _ = token.write(1);
+        }
+    }
+
+    /// Ends all peers: processors return and sleepers wake.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        (0..self.tokens.room()).for_each(|number| self.ring(number));
+        for (number, peer) in self.table.all() {
+            self.interrupt(number, &peer);
+        }
+    }
+
+    /// Ends one of this run's peers, where that is still there.
+    pub fn lose(&self, number: usize) {
+        self.table.lose(number);
+        let there = self.table.get(number).map(|peer| (number, peer));
+        self.end(there.as_slice());
+    }
+
+    /// Its processor comes back, also from sleep.
+    fn interrupt(&self, number: usize, peer: &Peer) {
+        self.ring(number);
+        if let Some(kick) = peer.kick.get() {
+            kick.kick();
+        }
+    }
+
+    /// Ends these peers.
+    pub fn end(&self, peers: &[(usize, Arc<Peer>)]) {
+        for (number, peer) in peers {
+            peer.lost.store(true, Ordering::SeqCst);
+            self.interrupt(*number, peer);
+        }
+    }
+
+    /// Whether a peer has to end.
+    pub fn is_over(&self, peer: usize) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+            || self.table.get(peer).is_none_or(|peer| peer.lost.load(Ordering::SeqCst))
+    }
+
+    /// Who of this run has this number, and asks.
+    pub fn get(&self, number: usize) -> Result<Arc<Peer>, i64> {
+        self.table.get(number).ok_or(ERROR_NAME)
+    }
+
+    /// Sleeps until a peer has its token, or until the deadline. Whether it was the deadline.
+    pub fn park(&self, peer: usize, deadline: u64) -> bool {
+        let Some(token) = self.tokens.get(peer) else { return false };
+        let vanishes = self.table.get(peer).is_some_and(|peer| peer.space.can_vanish());
+        loop {
+            if token.read().is_ok() {
+                return false;
+            }
+            if deadline != NO_DEADLINE && self.clock.now() >= deadline {
+                return true;
+            }
+            let left = self.clock.until(deadline);
+            let left = if vanishes { left.min(LONG_SLEEP) } else { left };
+            let time = libc::timespec {
+                tv_sec: left.as_secs().min(1 << 32) as libc::time_t,
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            let for_ever = deadline == NO_DEADLINE && !vanishes;
+            let limit = if for_ever { std::ptr::null() } else { &raw const time };
+            let mut poll = libc::pollfd { fd: token.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: both structures live in this function.
+            let woken = unsafe { libc::ppoll(&mut poll, 1, limit, std::ptr::null()) };
+            if woken < 0 && self.is_over(peer) {
+                return false;
+            }
+            // It may sleep on, where it still is.
+            if woken == 0 && left == LONG_SLEEP {
+                return false;
+            }
+        }
+    }
+}
