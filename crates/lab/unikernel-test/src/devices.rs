@@ -159,7 +159,7 @@ fn frames() {
 
 /// The guest `first` sends to the guest `second`, which answers.
 pub fn exchange(port: &mut Port, first: usize, second: usize) {
-    let most = port.most();
+    let most = port.max_frame();
     assert!(most == 1514 && [first, second].contains(&me()));
     // Frames of whoever else is there have other numbers.
     let soon = |port: &mut Port, number| while receive_soon(port) != number {};

@@ -11,8 +11,8 @@
 //! | `memory` | `malloc` and what belongs to it |
 //!
 //! Invariants: structures are as large as the headers say, and zero bytes are how each begins. A thread that crashes
-//! costs its joiner and the next owner of its locks an error, never an endless wait; a barrier waits for those who never
-//! come, as POSIX has it.
+//! costs its joiner and the next owner of its locks an error, never an endless wait; a barrier waits for those who
+//! never come, as POSIX has it.
 //!
 //! Must not know: which back end runs it.
 #![cfg_attr(feature = "image", no_std)]

@@ -1,4 +1,5 @@
-//! `pthread_create` and what belongs to it. A `pthread_t` is the address of a record in the heap that all machines share.
+//! `pthread_create` and what belongs to it. A `pthread_t` is the address of a record in the heap that all machines
+//! share.
 
 use crate::error::*;
 use alloc::sync::Arc;

@@ -1,16 +1,16 @@
-//! What stood behind `--` when the guest was started.
+//! The guest's arguments: the words after `--` in `kyozon run`.
 
 use crate::boot;
 
 /// The arguments, in order.
 pub fn arguments() -> impl Iterator<Item = &'static [u8]> {
     let (area, count) = (boot().arguments, boot().argument_count as usize);
-    // SAFETY: pages of the tender's that never change, as long as the boot block says.
+    // SAFETY: the tender mapped these pages, with the length that the boot block says, and they never change.
     let bytes = unsafe { core::slice::from_raw_parts(area.base as *const u8, area.bytes as usize) };
     split(bytes).take(count)
 }
 
-/// Those arguments that are UTF-8, in order.
+/// The arguments that are UTF-8, in order. Others are left out.
 pub fn strings() -> impl Iterator<Item = &'static str> {
     arguments().filter_map(|argument| core::str::from_utf8(argument).ok())
 }
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_zero_ends_an_argument() {
+    fn zero_bytes_end_arguments() {
         let words: [&[u8]; 3] = [b"one", b"", b"three"];
         assert!(split(b"one\0\0three\0").eq(words));
         assert_eq!(split(b"").count(), 0);

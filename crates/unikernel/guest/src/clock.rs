@@ -1,5 +1,5 @@
-//! Time, in nanoseconds. The group's clock is the same for all peers, and costs no call where the time-stamp counter
-//! is one.
+//! Time in nanoseconds. The group's clock is the same for all peers. If the time-stamp counter can be a clock, reading
+//! it makes no hypercall.
 
 use crate::{boot, raw, start};
 use core::sync::atomic::Ordering;
@@ -8,11 +8,11 @@ use kyozon_abi::unikernel::*;
 /// The time-stamp counter.
 #[inline]
 pub fn counter() -> u64 {
-    // SAFETY: reads a counter, which is left to CPL 3.
+    // SAFETY: reads a counter that CPL 3 may read.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// What the group's clock shows at a value of the counter.
+/// The group's clock at a value of the counter.
 fn at(boot: &GuestBoot, counter: u64) -> u64 {
     let ticks = counter.wrapping_add(boot.tsc_offset).wrapping_sub(boot.clock_tsc);
     boot.clock_ns.wrapping_add(((u128::from(ticks) * u128::from(boot.clock_scale)) >> 32) as u64)
@@ -25,26 +25,26 @@ pub fn now() -> u64 {
     if boot.features & FEATURE_TSC != 0 {
         return at(boot, counter());
     }
-    // SAFETY: a call without arguments, which touches no memory.
-    unsafe { raw::ask(ASK_CLOCK, &[]) }.unwrap_or(0)
+    // SAFETY: the call touches no memory.
+    unsafe { raw::hypercall(ASK_CLOCK, &[]) }.unwrap_or(0)
 }
 
-/// What the clock showed at this guest's first instruction; `None` where the counter is no clock.
+/// The group's clock at this guest's first instruction; `None` if the time-stamp counter is no clock.
 pub fn first_instruction() -> Option<u64> {
     let boot = boot();
     (boot.features & FEATURE_TSC != 0).then(|| at(boot, start::FIRST.load(Ordering::Relaxed)))
 }
 
-/// What the clock showed at a value of this guest's counter; `None` where the counter is no clock.
+/// The group's clock at a value of this guest's counter; `None` if the time-stamp counter is no clock.
 pub fn at_counter(counter: u64) -> Option<u64> {
     let boot = boot();
     (boot.features & FEATURE_TSC != 0).then(|| at(boot, counter))
 }
 
-/// Since 1970, by the host's clock, which may jump.
+/// Nanoseconds since 1970 by the host's clock, which may jump.
 pub fn time_of_day() -> u64 {
-    // SAFETY: a call without arguments, which touches no memory.
-    unsafe { raw::ask(ASK_TIME_OF_DAY, &[]) }.unwrap_or(0)
+    // SAFETY: the call touches no memory.
+    unsafe { raw::hypercall(ASK_TIME_OF_DAY, &[]) }.unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
             ..GuestBoot::default()
         };
         assert_eq!((at(&boot, 10), at(&boot, 210)), (50, 150));
-        // A guest whose counter is ahead of the host's.
+        // A guest with a counter ahead of the host's.
         let ahead = GuestBoot { tsc_offset: 0_u64.wrapping_sub(500), ..boot };
         assert_eq!(at(&ahead, 1500 + 2 * 86_400_000_000_000), 50 + 86_400_000_000_000);
     }

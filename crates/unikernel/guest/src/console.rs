@@ -1,27 +1,27 @@
-//! The console: lines for whoever runs the guest.
+//! The console: output of the guest.
 
 use crate::raw;
 use core::fmt::{self, Write};
 use kyozon_abi::unikernel::ASK_CONSOLE;
 
-/// Bytes that are collected before the tender is asked: calls are slow.
+/// Bytes that are collected before a hypercall, as hypercalls are slow.
 const BUFFER: usize = 512;
 
-/// Writes bytes as they are.
+/// Writes bytes to the console, unchanged.
 pub fn write(mut bytes: &[u8]) {
     while !bytes.is_empty() {
         // SAFETY: the tender reads these bytes.
         let written =
-            unsafe { raw::ask(ASK_CONSOLE, &[bytes.as_ptr() as u64, bytes.len() as u64]) };
+            unsafe { raw::hypercall(ASK_CONSOLE, &[bytes.as_ptr() as u64, bytes.len() as u64]) };
         match written {
             Ok(written) if written > 0 => bytes = bytes.get(written as usize..).unwrap_or(&[]),
-            // There is nobody to tell.
+            // There is no place to report an error.
             _ => return,
         }
     }
 }
 
-/// Collects pieces of a line.
+/// Collects formatted pieces of a line.
 struct Buffer {
     bytes: [u8; BUFFER],
     used: usize,
@@ -47,10 +47,10 @@ impl Write for Buffer {
     }
 }
 
-/// What [`print!`](crate::print) does.
+/// Prints formatted text, for [`print!`](crate::print).
 pub fn print(arguments: fmt::Arguments<'_>) {
     let mut buffer = Buffer { bytes: [0; BUFFER], used: 0 };
-    // An error is one of what is formatted; what came before it is printed.
+    // Only a value's own formatting can fail; the text before it is printed.
     let _ = buffer.write_fmt(arguments);
     buffer.flush();
 }

@@ -1,10 +1,10 @@
-//! Devices that the tender gave: which there are, and starting and stopping their queues.
+//! The guest's devices: finding them, and starting and stopping their queues.
 
 use crate::queue::Queue;
 use crate::{raw, Error, Result};
 use kyozon_abi::unikernel::*;
 
-/// A device.
+/// A device that the tender gave to this guest.
 #[derive(Clone, Copy, Debug)]
 pub struct Device {
     number: u64,
@@ -21,14 +21,14 @@ impl Device {
         let zero = core::mem::MaybeUninit::<DeviceInfo>::zeroed();
         // SAFETY: integers only, for which zero is a value.
         let mut info = unsafe { zero.assume_init() };
-        // SAFETY: the tender writes a structure of this type to memory of this function's.
-        unsafe { raw::ask(ASK_DEVICE, &[number, &raw mut info as u64]) }?;
-        // What the tender wrote is not to be read from a register.
+        // SAFETY: the tender writes a structure of this type to this function's variable.
+        unsafe { raw::hypercall(ASK_DEVICE, &[number, &raw mut info as u64]) }?;
+        // Volatile, as the compiler does not see the tender's write.
         // SAFETY: initialized above.
         Ok(Self { number, info: unsafe { (&raw const info).read_volatile() } })
     }
 
-    /// The device of this kind and name, or with an empty name the first of its kind.
+    /// The device of this kind and name; if the name is empty, the first of its kind.
     pub(crate) fn find(kind: u32, name: &str) -> Result<Self> {
         let mut found = all().filter(|device| device.info.kind == kind);
         found.find(|device| name.is_empty() || device.name() == name).ok_or(Error::Name)
@@ -41,45 +41,45 @@ impl Device {
         core::str::from_utf8(&name[..bytes]).unwrap_or("")
     }
 
-    /// What the tender says of it.
+    /// The tender's description of the device.
     pub fn info(&self) -> &DeviceInfo {
         &self.info
     }
 
-    /// Whether it has a feature bit.
+    /// Whether the device has a feature bit.
     pub fn has(&self, bit: u32) -> bool {
         self.info.features >> bit & 1 != 0
     }
 
-    /// Entries of a queue, of which `most` are wanted: a power of two.
-    pub(crate) fn size(&self, most: u16) -> u16 {
-        let size = u16::try_from(self.info.max_size).unwrap_or(most).clamp(1, most);
+    /// Entries of a queue: the largest power of two that the device takes, at most `max`.
+    pub(crate) fn queue_size(&self, max: u16) -> u16 {
+        let size = u16::try_from(self.info.max_size).unwrap_or(max).clamp(1, max);
         1 << size.ilog2()
     }
 
-    /// Starts a queue, which was not started before.
+    /// Starts a queue that is not running.
     pub(crate) fn start(&self, index: u64, queue: &Queue) -> Result<()> {
-        let [size, descriptors, available, used] = queue.place();
+        let [size, descriptors, available, used] = queue.layout();
         let arguments = [self.number, index, size, descriptors, available, used];
         // SAFETY: from now on the device reads and writes the queue's memory, and what its descriptors name, as the
         // queue expects.
-        unsafe { raw::ask(ASK_QUEUE_START, &arguments) }.map(drop)
+        unsafe { raw::hypercall(ASK_QUEUE_START, &arguments) }.map(drop)
     }
 
-    /// Stops a queue: on return the device touches none of its memory. Whether that is so.
+    /// Stops a queue. If it returns true, the device touches none of the queue's memory any more.
     pub(crate) fn stop(&self, index: u64) -> bool {
         // SAFETY: the call touches no memory.
-        unsafe { raw::ask(ASK_QUEUE_STOP, &[self.number, index]) }.is_ok()
+        unsafe { raw::hypercall(ASK_QUEUE_STOP, &[self.number, index]) }.is_ok()
     }
 
-    /// Whether a queue takes entries; it does not where one was bad.
+    /// Whether a queue runs; a bad entry stops it.
     pub(crate) fn runs(&self, index: u64) -> bool {
         // SAFETY: the call touches no memory.
-        let state = unsafe { raw::ask(ASK_QUEUE_STATE, &[self.number, index]) };
+        let state = unsafe { raw::hypercall(ASK_QUEUE_STATE, &[self.number, index]) };
         state == Ok(QUEUE_RUNNING)
     }
 
-    /// Says that there are entries in a queue, where the device wants that said.
+    /// Notifies the device of new entries in a queue, if it wants that.
     pub(crate) fn ring(&self, index: u32, queue: &mut Queue) {
         if queue.wants_ring() {
             raw::ring(self.info.doorbell + index);

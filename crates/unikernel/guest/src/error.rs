@@ -1,38 +1,38 @@
-//! What the tender refuses.
+//! Errors of hypercalls.
 
 use core::fmt;
 use kyozon_abi::unikernel::*;
 
-/// An answer `ERROR_*` of the tender.
+/// Why the tender refuses a hypercall: one of `ERROR_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// There is no such call.
+    /// There is no such hypercall.
     Call,
-    /// An address is not the guest's, not aligned, or has not the right.
+    /// An address is outside the guest, not aligned, or without the necessary right.
     Address,
     /// A number is out of its range.
     Argument,
     /// There is no region or peer of this name or number.
     Name,
-    /// There is one already, or something else lies there.
+    /// There is one already, or the address range is taken.
     Exists,
-    /// Not granted, or not the owner.
+    /// The right was not granted, or the caller is not the owner.
     Right,
     /// There is no room.
     Full,
     /// The deadline has passed.
     Timeout,
-    /// This back end cannot.
+    /// This back end cannot do this.
     Unsupported,
     /// An error that this crate does not know.
     Other(i64),
 }
 
-/// What a call gives.
+/// The result of a hypercall.
 pub type Result<T> = core::result::Result<T, Error>;
 
 impl Error {
-    /// An answer of the tender: 0 or more, or an error.
+    /// Converts the tender's answer: 0 or more is a value, the rest are errors.
     pub(crate) fn check(answer: i64) -> Result<u64> {
         Err(match answer {
             0.. => return Ok(answer as u64),
@@ -57,11 +57,11 @@ impl fmt::Display for Error {
             Self::Address => "bad address",
             Self::Argument => "number out of range",
             Self::Name => "no such region or peer",
-            Self::Exists => "there is one already",
+            Self::Exists => "exists already",
             Self::Right => "no right to do this",
             Self::Full => "no room",
             Self::Timeout => "the deadline has passed",
-            Self::Unsupported => "this back end cannot",
+            Self::Unsupported => "not supported by this back end",
             Self::Other(number) => return write!(f, "error {number}"),
         })
     }
@@ -74,7 +74,7 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn answers_are_told_apart() {
+    fn every_error_has_a_message_of_its_own() {
         assert_eq!(Error::check(7), Ok(7));
         let errors: std::vec::Vec<Error> =
             (ERROR_UNSUPPORTED..=ERROR_CALL).map(|e| Error::check(e).unwrap_err()).collect();

@@ -1,9 +1,9 @@
-//! The heap: all that the tender gave, for all machines of a family. Each machine keeps small pieces that it freed, and
-//! allocates from them first.
+//! The heap that all machines of a family share. Each machine keeps small pieces that it freed, and allocates from them
+//! first.
 //!
-//! A machine that dies inside the heap leaves it in an unknown state: from then on nothing can be allocated in the
-//! family but what a machine has kept, and nothing is given back. Nobody waits for it. What a machine kept when it died
-//! is nobody's any more: 64 KiB at most.
+//! A machine that dies inside the heap leaves it in an unknown state: from then on a machine can allocate only the
+//! pieces that it keeps, and nothing can be freed. No machine waits for the heap. The pieces that a machine kept when
+//! it died are lost: at most 64 KiB.
 
 use crate::magazines::{Class, Magazines};
 use crate::vm::Vm;
@@ -14,29 +14,29 @@ use kyozon_abi::unikernel::GuestBoot;
 use kyozon_channel::sync::{Acquired, RawMutex};
 use talc::{base::binning::DefaultBinning, base::Talc, source::Manual};
 
-/// An allocator, and who is in it.
+/// The allocator, and its lock.
 struct Heap {
     lock: RawMutex,
     talc: UnsafeCell<Talc<Manual, DefaultBinning>>,
 }
 
-// SAFETY: what is in the cell is reached under the lock only.
+// SAFETY: the cell is accessed under the lock only.
 unsafe impl Sync for Heap {}
 
 impl Heap {
-    /// Does something with it, unless somebody died in it.
+    /// Runs `work` with the allocator; `None` if a machine died inside it.
     fn with<R>(&self, work: impl FnOnce(&mut Talc<Manual, DefaultBinning>) -> R) -> Option<R> {
-        let then = self.lock.lock(&Vm, None).ok()?;
-        // SAFETY: the lock is this machine's.
-        let done = (then == Acquired::Clean).then(|| work(unsafe { &mut *self.talc.get() }));
-        self.lock.unlock(&Vm, then);
+        let acquired = self.lock.lock(&Vm, None).ok()?;
+        // SAFETY: this machine holds the lock.
+        let done = (acquired == Acquired::Clean).then(|| work(unsafe { &mut *self.talc.get() }));
+        self.lock.unlock(&Vm, acquired);
         done
     }
 
-    /// A piece that this machine did not keep, and more of them to keep.
+    /// Allocates a batch of pieces: returns one, and keeps the others.
     fn refill(&self, kept: &mut Magazines, class: Class) -> Option<NonNull<u8>> {
         let found = self.with(|talc| {
-            // SAFETY: of some bytes, as all classes are.
+            // SAFETY: no class has size 0.
             let mut next = || unsafe { talc.allocate(class.layout()) };
             let found = next()?;
             for piece in core::iter::from_fn(next).take(class.batch() - 1) {
@@ -48,12 +48,12 @@ impl Heap {
         found.flatten()
     }
 
-    /// Gives back so many of each of these classes that this machine kept.
+    /// Returns up to `count` kept pieces of each class to the allocator.
     fn give(&self, kept: &mut Magazines, classes: impl Iterator<Item = Class>, count: usize) {
         self.with(|talc| {
             for class in classes {
                 for piece in core::iter::from_fn(|| kept.take(class)).take(count) {
-                    // SAFETY: allocated with this layout, by whichever machine.
+                    // SAFETY: allocated with this layout, by any machine.
                     unsafe { talc.deallocate(piece.as_ptr(), class.layout()) };
                 }
             }
@@ -62,17 +62,17 @@ impl Heap {
 }
 
 crate::private! {
-    /// What this machine keeps.
+    /// The pieces that this machine keeps.
     static KEPT: Magazines = Magazines::new();
 }
 
-/// What this machine keeps. Nobody has it at the same time: allocating never calls what allocates.
+/// The pieces that this machine keeps. There is only one such reference at a time, as allocating never allocates.
 fn kept() -> &'static mut Magazines {
-    // SAFETY: this machine's own, whose only thread of execution is here, and has no other reference.
+    // SAFETY: the machine's own copy; its only thread of execution is here, and holds no other reference.
     unsafe { &mut *KEPT.pointer().get() }
 }
 
-/// What this machine has kept is for others again. Whether there was something.
+/// Returns all kept pieces to the allocator. Returns whether there were any.
 pub fn give_back() -> bool {
     let some = !kept().is_empty();
     if some {
@@ -81,48 +81,48 @@ pub fn give_back() -> bool {
     some
 }
 
-// SAFETY: the allocator's own promises, under a lock; a piece is kept by one machine, and nobody else's meanwhile.
+// SAFETY: the allocator keeps these promises under its lock; a kept piece belongs to one machine only.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let find = || match Class::of(layout) {
             Some(class) => kept().take(class).or_else(|| self.refill(kept(), class)),
-            // SAFETY: of some bytes, as the caller promises.
+            // SAFETY: the size is not 0, as the caller promises.
             None => self.with(|talc| unsafe { talc.allocate(layout) }).flatten(),
         };
-        // What is kept may be all that is left, or lie in the middle of it.
+        // The kept pieces may be the only free memory, or split it in two.
         let found = find().or_else(|| give_back().then(find).flatten());
         found.map_or(core::ptr::null_mut(), NonNull::as_ptr)
     }
 
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+    unsafe fn dealloc(&self, piece: *mut u8, layout: Layout) {
         // SAFETY: allocated here with this layout, as the caller promises.
         unsafe {
-            match (Class::of(layout), NonNull::new(at)) {
-                (Some(class), Some(piece)) => {
-                    if kept().put(class, piece) {
+            match (Class::of(layout), NonNull::new(piece)) {
+                (Some(class), Some(small)) => {
+                    if kept().put(class, small) {
                         self.give(kept(), core::iter::once(class), class.batch());
                     }
                 }
-                _ => drop(self.with(|talc| talc.deallocate(at, layout))),
+                _ => drop(self.with(|talc| talc.deallocate(piece, layout))),
             }
         }
     }
 
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: allocated here with this layout, and of some bytes, as the caller promises.
+    unsafe fn realloc(&self, piece: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: allocated here with this layout, and the new size is not 0, as the caller promises.
         unsafe {
-            let then = Layout::from_size_align_unchecked(bytes, layout.align());
-            let stays = match (Class::of(layout), Class::of(then)) {
-                (None, None) => self.with(|talc| talc.try_realloc_in_place(at, layout, bytes)),
+            let new = Layout::from_size_align_unchecked(bytes, layout.align());
+            let stays = match (Class::of(layout), Class::of(new)) {
+                (None, None) => self.with(|talc| talc.try_realloc_in_place(piece, layout, bytes)),
                 (before, after) => Some(before == after),
             };
             if stays == Some(true) {
-                return at;
+                return piece;
             }
-            let to = self.alloc(then);
+            let to = self.alloc(new);
             if !to.is_null() {
-                core::ptr::copy_nonoverlapping(at, to, layout.size().min(bytes));
-                self.dealloc(at, layout);
+                core::ptr::copy_nonoverlapping(piece, to, layout.size().min(bytes));
+                self.dealloc(piece, layout);
             }
             to
         }
@@ -132,12 +132,12 @@ unsafe impl GlobalAlloc for Heap {
 #[global_allocator]
 static HEAP: Heap = Heap { lock: RawMutex::new(), talc: UnsafeCell::new(Talc::new(Manual)) };
 
-/// Before anything is allocated.
+/// Gives the heap's memory to the allocator, before anything is allocated.
 ///
 /// # Safety
 ///
-/// Once in a family; `boot` is the tender's.
+/// Must be called once in a family, with the tender's boot block.
 pub unsafe fn set_up(boot: &GuestBoot) {
-    // SAFETY: the heap is nobody else's.
+    // SAFETY: nothing else uses the heap's memory.
     HEAP.with(|talc| unsafe { talc.claim(boot.heap.base as *mut u8, boot.heap.bytes as usize) });
 }

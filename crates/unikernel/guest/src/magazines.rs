@@ -1,8 +1,9 @@
-//! Small free pieces that a machine keeps for itself, so that most of what it allocates asks no other machine (J. Bonwick
-//! and J. Adams, "Magazines and Vmem", USENIX 2001).
+//! Small free pieces that a machine keeps for itself, so that most of what it allocates asks no other machine (J.
+//! Bonwick and J. Adams, "Magazines and Vmem", USENIX 2001).
 //!
-//! A piece is of one of [`SIZES`]. Whoever frees it keeps it, whichever machine allocated it; who keeps too many gives
-//! some back, and who has none takes some at once. So the heap's lock is taken once for a batch.
+//! A piece has one of [`SIZES`]. The machine that frees a piece keeps it, whichever machine allocated it. A machine
+//! that keeps too many returns a batch, and a machine without any takes a batch. So the heap's lock is taken once per
+//! batch.
 
 use core::alloc::Layout;
 use core::ptr::{null_mut, NonNull};
@@ -14,7 +15,7 @@ const SIZES: [usize; 16] =
 const STEP: usize = 16;
 const LARGEST: usize = SIZES[SIZES.len() - 1];
 
-/// For each number of steps the first size that is not smaller.
+/// For each number of steps, the index of the smallest size that fits.
 const CLASSES: [u8; LARGEST / STEP + 1] = {
     let mut classes = [0; LARGEST / STEP + 1];
     let (mut steps, mut class) = (0, 0);
@@ -28,36 +29,36 @@ const CLASSES: [u8; LARGEST / STEP + 1] = {
     classes
 };
 
-/// A size of pieces.
+/// A size of pieces, as its index in [`SIZES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class(u8);
 
 impl Class {
-    /// The class of pieces that are enough for this; `None` where none is.
+    /// The smallest class that fits a layout; `None` if none does.
     #[inline]
     pub fn of(layout: Layout) -> Option<Self> {
         let small = layout.align() <= STEP && layout.size() <= LARGEST;
         small.then(|| Self(CLASSES[layout.size().div_ceil(STEP)]))
     }
 
-    /// What its pieces are.
+    /// The layout of the class's pieces.
     pub fn layout(self) -> Layout {
-        // SAFETY: a power of two, and a small multiple of it.
+        // SAFETY: the alignment is a power of two, and the size a small multiple of it.
         unsafe { Layout::from_size_align_unchecked(SIZES[usize::from(self.0)], STEP) }
     }
 
-    /// Pieces that go there or back at once.
+    /// Pieces that move between machine and heap at once.
     pub fn batch(self) -> usize {
         (LARGEST / SIZES[usize::from(self.0)]).min(16)
     }
 
-    /// All of them.
+    /// All classes.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..SIZES.len() as u8).map(Self)
     }
 }
 
-/// A free piece: where the next one lies.
+/// A free piece, which holds a pointer to the next one.
 struct Free {
     next: *mut Free,
 }
@@ -73,38 +74,38 @@ struct Magazine {
 pub struct Magazines([Magazine; SIZES.len()]);
 
 impl Magazines {
-    /// Nothing is kept.
+    /// Magazines without pieces.
     pub const fn new() -> Self {
         Self([Magazine { first: null_mut(), count: 0 }; SIZES.len()])
     }
 
-    /// A piece that was kept.
+    /// Takes a kept piece.
     #[inline]
     pub fn take(&mut self, class: Class) -> Option<NonNull<u8>> {
         let magazine = &mut self.0[usize::from(class.0)];
-        // Not by the last piece's `next`: one that a program in C freed twice has none.
+        // Counted, as the last piece's `next` cannot be relied on: a C program may have freed that piece twice.
         magazine.count = magazine.count.checked_sub(1)?;
         let piece = NonNull::new(magazine.first)?;
-        // SAFETY: a piece that was put here, and is nobody's.
+        // SAFETY: `put` stored this piece, and nobody else has it.
         magazine.first = unsafe { piece.as_ref() }.next;
         Some(piece.cast())
     }
 
-    /// Whether nothing is kept.
+    /// Whether no piece is kept.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|magazine| magazine.count == 0)
     }
 
-    /// Keeps a piece. Whether there are so many now that a batch should go.
+    /// Keeps a piece. Returns whether a batch should be returned to the heap.
     ///
     /// # Safety
     ///
-    /// The piece has the layout of this class, and is nobody's from now on.
+    /// The piece has the layout of this class, and nobody else uses it from now on.
     #[inline]
     pub unsafe fn put(&mut self, class: Class, piece: NonNull<u8>) -> bool {
         let magazine = &mut self.0[usize::from(class.0)];
         let piece = piece.cast::<Free>();
-        // SAFETY: it has room for this, and is aligned.
+        // SAFETY: every class has room for a `Free`, and its alignment.
         unsafe { piece.write(Free { next: magazine.first }) };
         magazine.first = piece.as_ptr();
         magazine.count += 1;
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_is_the_first_that_is_enough() {
+    fn a_class_is_the_smallest_that_fits() {
         for bytes in 0..=LARGEST {
             let class = Class::of(layout(bytes, 8)).unwrap();
             assert!(class.layout().size() >= bytes, "{bytes}");
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_come_back_once_each() {
+    fn every_kept_piece_is_taken_once() {
         let mut magazines = Magazines::new();
         for class in Class::all() {
             let mut pieces: Vec<_> = (0..2 * class.batch() + 1)
@@ -146,7 +147,7 @@ mod tests {
                 .map(|piece| NonNull::from(piece).cast::<u8>())
                 .collect();
             for (count, piece) in pieces.iter().enumerate() {
-                // SAFETY: of this size and alignment, and nobody else's.
+                // SAFETY: of this size and alignment, and not used elsewhere.
                 let full = unsafe { magazines.put(class, *piece) };
                 assert_eq!(full, count == 2 * class.batch());
             }
@@ -161,7 +162,7 @@ mod tests {
                     piece.cast::<u128>().as_ptr(),
                     class.layout().size() / STEP,
                 );
-                // SAFETY: made above by a box.
+                // SAFETY: leaked from a box above.
                 drop(unsafe { Box::from_raw(all) });
             }
         }

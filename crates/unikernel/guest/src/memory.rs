@@ -2,8 +2,8 @@
 //! an operating system bring their own.
 //!
 //! Short pieces are copied and filled by a few words or vectors, of which the last may overlap others. `rep movsb` and
-//! `rep stosb` are as fast as anything for long pieces, on processors of the last ten years (Intel's optimization manual,
-//! 3.7.6). There is no loop that the compiler could take for a copy, and make a call of itself.
+//! `rep stosb` are as fast as anything for long pieces, on processors of the last ten years (Intel's optimization
+//! manual, 3.7.6). There is no loop that the compiler could take for a copy, and make a call of itself.
 
 use core::arch::asm;
 use core::arch::x86_64::{__m128i, _mm_set1_epi8, _mm_storeu_si128};
@@ -12,7 +12,8 @@ use core::sync::atomic::{compiler_fence, Ordering};
 /// Below this many bytes, starting `rep` costs more than it gains.
 const SHORT: usize = 128;
 
-/// Calls a macro with the word that pieces of so many bytes are made of, up to [`SHORT`], and how many from each end.
+/// Calls a macro with the type of word that pieces of `$bytes` bytes, up to [`SHORT`], are made of, and with the
+/// positions of these words, which count from both ends.
 macro_rules! by_length {
     ($bytes:expr, $piece:ident) => {
         match $bytes {
@@ -29,17 +30,17 @@ macro_rules! by_length {
     };
 }
 
-/// Copies up to [`SHORT`] bytes: all are read before any is written, so that they may overlap.
+/// Copies up to [`SHORT`] bytes. The pieces may overlap, as all bytes are read before any is written.
 ///
 /// # Safety
 ///
-/// As [`memmove`].
+/// Those of [`memmove`].
 #[inline(always)]
 unsafe fn copy_short(to: *mut u8, from: *const u8, bytes: usize) {
     macro_rules! piece {
         ($word:ty, $($at:literal)*) => {{
             const WORD: usize = size_of::<$word>();
-            // SAFETY: inside the pieces, by their length; no alignment is asked for.
+            // SAFETY: inside the pieces, by their length; unaligned accesses need no alignment.
             unsafe {
                 let read = |at: usize| from.add(at).cast::<$word>().read_unaligned();
                 let first = [$(read($at * WORD)),*];
@@ -78,21 +79,22 @@ pub unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, bytes: usize) -> *
 /// As in C.
 #[cfg_attr(not(test), no_mangle)]
 pub unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, bytes: usize) -> *mut u8 {
-    // SAFETY: the caller's promise. Upwards, what is read is not yet written unless `to` lies inside `from`'s piece.
+    // SAFETY: the caller's promise. Copying upwards overwrites unread bytes only if `to` lies inside the piece at
+    // `from`.
     unsafe {
         if bytes <= SHORT {
             copy_short(to, from, bytes);
         } else if (to as usize).wrapping_sub(from as usize) >= bytes {
             memcpy(to, from, bytes);
         } else {
-            // Downwards, by words from the end, then what is left at the beginning, which a word read before holds.
+            // Downwards by words from the end. The rest at the beginning is in the word that was read first.
             let first = from.cast::<u64>().read_unaligned();
             let mut left = bytes;
             while left >= 8 {
                 left -= 8;
                 let word = from.add(left).cast::<u64>().read_unaligned();
                 to.add(left).cast::<u64>().write_unaligned(word);
-                // This is no copy that could be made in another way.
+                // Keeps the compiler from replacing the loop by a call of memmove.
                 compiler_fence(Ordering::SeqCst);
             }
             to.cast::<u64>().write_unaligned(first);
@@ -108,7 +110,7 @@ pub unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, bytes: usize) -> 
 /// As in C.
 #[cfg_attr(not(test), no_mangle)]
 pub unsafe extern "C" fn memset(to: *mut u8, byte: i32, bytes: usize) -> *mut u8 {
-    // As in C, it is the lowest byte.
+    // As in C, only the lowest byte counts.
     let byte = byte as u8;
     macro_rules! piece {
         (__m128i, $($at:literal)*) => {{
@@ -190,20 +192,20 @@ pub unsafe extern "C" fn bcmp(a: *const u8, b: *const u8, bytes: usize) -> i32 {
 #[cfg_attr(not(test), no_mangle)]
 pub unsafe extern "C" fn strlen(text: *const u8) -> usize {
     let mut bytes = 0;
-    // SAFETY: up to the zero byte, by the caller's promise. Volatile, so that this loop does not become a call of
-    // itself.
+    // SAFETY: up to the zero byte, by the caller's promise. Volatile, so that the compiler does not replace this loop
+    // by a call of strlen.
     while unsafe { text.add(bytes).read_volatile() } != 0 {
         bytes += 1;
     }
     bytes
 }
 
-/// What precompiled code that could unwind refers to. Panics abort: nothing calls it.
+/// Precompiled code that could unwind refers to this. Panics abort, so nothing calls it.
 #[cfg(not(test))]
 #[no_mangle]
 pub extern "C" fn rust_eh_personality() {}
 
-/// As above.
+/// See [`rust_eh_personality`].
 #[cfg(not(test))]
 #[no_mangle]
 pub extern "C" fn _Unwind_Resume() -> ! {
@@ -217,39 +219,39 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    const MOST: usize = 300;
+    const MAX: usize = 300;
 
     fn numbers() -> Vec<u8> {
-        (0..3 * MOST).map(|number| (number % 251) as u8).collect()
+        (0..3 * MAX).map(|number| (number % 251) as u8).collect()
     }
 
     #[test]
-    fn pieces_of_every_length_are_copied() {
-        for bytes in 0..MOST {
-            let (from, mut to) = (numbers(), std::vec![255; 3 * MOST]);
+    fn every_length_is_copied() {
+        for bytes in 0..MAX {
+            let (from, mut to) = (numbers(), std::vec![255; 3 * MAX]);
             // SAFETY: inside both.
-            unsafe { memcpy(to.as_mut_ptr().add(5), from.as_ptr().add(MOST), bytes) };
-            assert_eq!(to[5..5 + bytes], from[MOST..MOST + bytes], "{bytes}");
+            unsafe { memcpy(to.as_mut_ptr().add(5), from.as_ptr().add(MAX), bytes) };
+            assert_eq!(to[5..5 + bytes], from[MAX..MAX + bytes], "{bytes}");
             assert!(to[..5].iter().chain(&to[5 + bytes..]).all(|byte| *byte == 255), "{bytes}");
         }
     }
 
     #[test]
-    fn pieces_that_overlap_are_moved() {
-        for bytes in 0..MOST {
-            for at in [MOST - bytes, MOST - bytes / 2, MOST - 1, MOST, MOST + 1, MOST + bytes / 2] {
+    fn overlapping_pieces_are_moved() {
+        for bytes in 0..MAX {
+            for at in [MAX - bytes, MAX - bytes / 2, MAX - 1, MAX, MAX + 1, MAX + bytes / 2] {
                 let (mut got, mut want) = (numbers(), numbers());
-                want.copy_within(MOST..MOST + bytes, at);
+                want.copy_within(MAX..MAX + bytes, at);
                 // SAFETY: inside the vector.
-                unsafe { memmove(got.as_mut_ptr().add(at), got.as_ptr().add(MOST), bytes) };
+                unsafe { memmove(got.as_mut_ptr().add(at), got.as_ptr().add(MAX), bytes) };
                 assert!(got == want, "{bytes} to {at}");
             }
         }
     }
 
     #[test]
-    fn pieces_of_every_length_are_filled() {
-        for bytes in 0..MOST {
+    fn every_length_is_filled() {
+        for bytes in 0..MAX {
             let (mut got, mut want) = (numbers(), numbers());
             want[7..7 + bytes].fill(0xa5);
             // SAFETY: inside the vector.
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_compared_by_their_first_difference() {
+    fn the_first_difference_decides_a_comparison() {
         for bytes in 0..40 {
             let same = numbers();
             for at in 0..bytes {
@@ -272,9 +274,9 @@ mod tests {
                 }
             }
         }
-        // SAFETY: with its zero.
+        // SAFETY: the string ends with a zero byte.
         assert_eq!(unsafe { strlen(c"four".as_ptr().cast()) }, 4);
         // SAFETY: inside both.
-        assert_eq!(unsafe { bcmp(numbers().as_ptr(), numbers().as_ptr(), MOST) }, 0);
+        assert_eq!(unsafe { bcmp(numbers().as_ptr(), numbers().as_ptr(), MAX) }, 0);
     }
 }

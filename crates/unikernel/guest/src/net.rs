@@ -1,21 +1,21 @@
-//! Ports of networks (Virtual I/O Device (VIRTIO) version 1.2, section 5.1): Ethernet frames there and back.
+//! Network ports, which send and receive Ethernet frames (Virtual I/O Device (VIRTIO) version 1.2, section 5.1).
 
 use crate::device::Device;
 use crate::queue::{Queue, Shared};
 use crate::{clock, sleep, Result};
 use kyozon_abi::unikernel::DEVICE_NET;
 
-/// Bytes before a frame.
+/// Bytes of the VIRTIO header before a frame.
 const HEADER: usize = 12;
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
-/// Entries of each queue, at most: frames that can be on their way.
+/// Maximum entries of each queue, one for each frame in transit.
 const ENTRIES: u16 = 256;
 
 const RECEIVE: u64 = 0;
 const TRANSMIT: u64 = 1;
 
-/// A queue whose entry `n` is of buffer `n`.
+/// A queue whose entry `n` uses buffer `n`.
 #[derive(Debug)]
 struct Buffers {
     queue: Queue,
@@ -34,10 +34,10 @@ impl Buffers {
         self.memory.at(usize::from(number) * self.bytes)
     }
 
-    /// Makes the buffer that comes next available, with so many bytes.
+    /// Makes the next buffer available to the device, with `bytes` bytes; `write` if the device writes to it.
     fn add(&mut self, bytes: usize, write: bool) {
         let address = self.at(self.queue.next_entry()) as u64;
-        // SAFETY: the buffer of an entry that is free; it is looked at only when it is free again.
+        // SAFETY: the buffer belongs to a free entry; it is accessed only when that is free again.
         unsafe { self.queue.add(&[(address, bytes as u32, write)]) };
     }
 
@@ -47,24 +47,29 @@ impl Buffers {
     }
 }
 
-/// A port.
+/// A port on a network.
 #[derive(Debug)]
 pub struct Port {
     device: Device,
-    /// None once they were stopped.
+    /// `None` after they were stopped.
     receive: Option<Buffers>,
     transmit: Option<Buffers>,
-    /// Frames of which the device was not told.
-    quiet: bool,
+    /// There are frames of which the device was not notified.
+    unnotified: bool,
 }
 
 impl Port {
-    /// The port on the network of this name, or with an empty name on the first.
+    /// Opens the port on the network of this name; if the name is empty, on the first network.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Name`](crate::Error::Name): there is no such network. [`Error::Exists`](crate::Error::Exists): the port
+    /// is open already. [`Error::Full`](crate::Error::Full): no memory.
     pub fn open(name: &str) -> Result<Self> {
         let device = Device::find(DEVICE_NET, name)?;
-        let size = device.size(ENTRIES);
-        let mut port = Self { device, receive: None, transmit: None, quiet: false };
-        let bytes = (HEADER + port.most()).next_multiple_of(64);
+        let size = device.queue_size(ENTRIES);
+        let mut port = Self { device, receive: None, transmit: None, unnotified: false };
+        let bytes = (HEADER + port.max_frame()).next_multiple_of(64);
         let mut receive = Buffers::new(size, bytes)?;
         let transmit = Buffers::new(size, bytes)?;
         transmit.queue.ignore();
@@ -79,13 +84,13 @@ impl Port {
         Ok(port)
     }
 
-    /// Its address.
+    /// The port's Ethernet address.
     pub fn mac(&self) -> [u8; 6] {
         let [a, b, c, d, e, f, ..] = self.device.info().config;
         [a, b, c, d, e, f]
     }
 
-    /// Bytes of a frame behind its Ethernet header, at most.
+    /// Maximum bytes of a frame after its Ethernet header.
     pub fn mtu(&self) -> usize {
         usize::from(u16::from_le_bytes([
             self.device.info().config[10],
@@ -93,17 +98,17 @@ impl Port {
         ]))
     }
 
-    /// Bytes of a frame, at most.
-    pub fn most(&self) -> usize {
+    /// Maximum bytes of a frame.
+    pub fn max_frame(&self) -> usize {
         ETHERNET + self.mtu()
     }
 
-    /// The next frame that came, to `with`.
+    /// Passes the next received frame to `with`. `None` if there is none.
     pub fn receive<R>(&mut self, with: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let buffers = self.receive.as_mut()?;
         let (number, bytes) = buffers.queue.take()?;
         let bytes = (bytes as usize).clamp(HEADER, buffers.bytes);
-        // SAFETY: the device gave the buffer back, and wrote at most all of it, which was zero before.
+        // SAFETY: the device returned the buffer, wrote no more than its length, and it was zero before.
         let frame = unsafe { core::slice::from_raw_parts(buffers.at(number), bytes) };
         let done = with(&frame[HEADER..]);
         let all = buffers.bytes;
@@ -111,53 +116,53 @@ impl Port {
         Some(done)
     }
 
-    /// Whether a frame can be sent.
+    /// Whether there is room for a frame to send.
     pub fn can_send(&mut self) -> bool {
         let Some(buffers) = &mut self.transmit else { return false };
         while buffers.queue.take().is_some() {}
         buffers.queue.room() > 0
     }
 
-    /// Sends a frame of so many bytes, at most [`Port::most`], which `fill` writes. `None`: not now, as all are on
-    /// their way, or not at all.
+    /// Sends a frame of `bytes` bytes, at most [`Port::max_frame`], which `fill` writes. `None` if the frame is too
+    /// long, or if all buffers are in transit.
     pub fn send<R>(&mut self, bytes: usize, fill: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
         let done = self.send_quietly(bytes, fill);
         self.notify();
         done
     }
 
-    /// As [`Port::send`], but the device may not see it before [`Port::notify`], which is called after the last frame.
+    /// [`Port::send`] without notifying the device: call [`Port::notify`] after the last frame.
     pub fn send_quietly<R>(
         &mut self,
         bytes: usize,
         fill: impl FnOnce(&mut [u8]) -> R,
     ) -> Option<R> {
-        if bytes > self.most() || !self.can_send() {
+        if bytes > self.max_frame() || !self.can_send() {
             return None;
         }
         let buffers = self.transmit.as_mut()?;
         let buffer = buffers.at(buffers.queue.next_entry());
-        // SAFETY: the buffer of an entry that is free, which has room for that, and holds what was sent before, or
-        // zeros. The header in front of it stays zero.
+        // SAFETY: the buffer belongs to a free entry, has room for the frame, and holds zeros or an earlier frame. The
+        // header before it stays zero.
         let frame = unsafe { core::slice::from_raw_parts_mut(buffer.add(HEADER), bytes) };
         let done = fill(frame);
         buffers.add(HEADER + bytes, false);
-        self.quiet = true;
+        self.unnotified = true;
         Some(done)
     }
 
-    /// Says that there are frames to be sent, where the device wants that said.
+    /// Notifies the device of frames to send, if it wants that.
     pub fn notify(&mut self) {
-        if let (true, Some(buffers)) = (core::mem::take(&mut self.quiet), &mut self.transmit) {
+        if let (true, Some(buffers)) = (core::mem::take(&mut self.unnotified), &mut self.transmit) {
             self.device.ring(TRANSMIT as u32, &mut buffers.queue);
         }
     }
 
-    /// Sleeps until a frame came or the deadline, in nanoseconds of [`clock::now`](crate::clock::now), has passed. May
-    /// return early.
+    /// Sleeps until a frame is received, or until the deadline in nanoseconds of [`clock::now`](crate::clock::now) has
+    /// passed. May return early.
     pub fn wait(&mut self, deadline: Option<u64>) {
         let queues = || [&self.receive, &self.transmit].into_iter().flatten().map(|b| &b.queue);
-        // For frames to be sent, only where there is no room.
+        // The transmit queue counts only if it has no room.
         let nothing = queues().enumerate().fold(true, |nothing, (number, queue)| {
             let wanted = number == 0 || queue.room() == 0;
             (!wanted || queue.listen()) && nothing
@@ -168,15 +173,15 @@ impl Port {
         queues().for_each(Queue::ignore);
     }
 
-    /// Whether the device takes and gives frames: it does not where it found something bad.
+    /// Whether both queues run. The device stops a queue in which it finds a bad entry.
     pub fn runs(&self) -> bool {
         self.device.runs(RECEIVE) && self.device.runs(TRANSMIT)
     }
 }
 
 impl Port {
-    /// Waits until the frames that were sent are the network's, or a second has passed: a device that is stopped takes
-    /// no more of them, and a guest that ends has none.
+    /// Waits until the device has taken all sent frames, or a second has passed. A device that is stopped takes no more
+    /// frames.
     pub fn flush(&mut self) {
         self.notify();
         let end = clock::now() + 1_000_000_000;
@@ -194,7 +199,7 @@ impl Drop for Port {
     fn drop(&mut self) {
         self.flush();
         for (number, buffers) in [(RECEIVE, &mut self.receive), (TRANSMIT, &mut self.transmit)] {
-            // A queue that was never started is nobody's.
+            // This queue was never started.
             let Some(started) = buffers.take() else { continue };
             if !self.device.stop(number) {
                 started.leak();

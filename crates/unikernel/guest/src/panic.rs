@@ -17,6 +17,6 @@ fn panic(info: &PanicInfo<'_>) -> ! {
     let text = message.bytes();
     crate::thread::record_panic(text);
     // SAFETY: the tender reads these bytes. The call does not return.
-    let _ = unsafe { raw::ask(ASK_PANIC, &[text.as_ptr() as u64, text.len() as u64]) };
+    let _ = unsafe { raw::hypercall(ASK_PANIC, &[text.as_ptr() as u64, text.len() as u64]) };
     crate::exit(101)
 }

@@ -1,14 +1,14 @@
 //! Memory that each virtual machine of a family has for itself, at the same address.
 //!
-//! What lies there means something else in each of them, so a pointer into it must not go to another. [`PerVm`] is a
-//! static of which each machine has its own copy; it hands out values only. Where a pointer is needed it is a
-//! [`Private`], which the compiler does not let out of the machine.
+//! Its contents differ between machines, so a pointer into it must not reach another machine. [`PerVm`] is a static of
+//! which each machine has its own copy; it hands out values only. If a pointer is needed, it is a [`Private`], which
+//! the compiler does not let cross to another machine.
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 
-/// Something that has a meaning in this virtual machine only, such as a pointer to private memory. It cannot be sent
-/// to another, nor shared with it:
+/// A value that is valid in this virtual machine only, such as a pointer to private memory. It cannot be sent to
+/// another machine, nor shared with it:
 ///
 /// ```compile_fail,E0277
 /// use kyozon_unikernel::{private::Private, thread};
@@ -24,7 +24,7 @@ use core::marker::PhantomData;
 /// });
 /// ```
 ///
-/// What it stands for can, where that is a plain value:
+/// A plain value inside it can be copied out and sent:
 ///
 /// ```
 /// use kyozon_unikernel::private::Private;
@@ -39,12 +39,12 @@ pub struct Private<T> {
 }
 
 impl<T> Private<T> {
-    /// Keeps it in this machine.
+    /// Confines a value to this machine.
     pub const fn new(value: T) -> Self {
         Self { value, here: PhantomData }
     }
 
-    /// The value, out of its keeping. No reference is given: that could be sent where a value cannot.
+    /// A copy of the value. There is no way to get a reference, as a reference to a `Sync` value could be sent.
     pub fn get(&self) -> T
     where
         T: Copy,
@@ -53,20 +53,21 @@ impl<T> Private<T> {
     }
 }
 
-/// A static of which each virtual machine has its own, which begins as it was written: by [`private!`](crate::private).
+/// A static of which each virtual machine has its own copy, with the same initial value. [`private!`](crate::private)
+/// makes it.
 #[repr(transparent)]
 pub struct PerVm<T>(UnsafeCell<T>);
 
-// SAFETY: each machine reaches its own copy only, and has one thread of execution; no reference to it is given out, so
-// what is sent to another machine with a reference to the static is that machine's copy there.
+// SAFETY: each machine reaches only its own copy, and has one thread of execution. No reference to the value is handed
+// out; a reference to the static, sent to another machine, names that machine's copy there.
 unsafe impl<T> Sync for PerVm<T> {}
 
 impl<T> PerVm<T> {
-    /// What [`private!`](crate::private) does.
+    /// Makes the static's value, for [`private!`](crate::private).
     ///
     /// # Safety
     ///
-    /// For a static in the section `.private` only.
+    /// The value must initialize a static in the section `.private`.
     pub const unsafe fn new(value: T) -> Self {
         Self(UnsafeCell::new(value))
     }
@@ -76,7 +77,7 @@ impl<T> PerVm<T> {
     where
         T: Copy,
     {
-        // SAFETY: this machine's only thread is here, and nobody has a reference.
+        // SAFETY: this is the machine's only thread, and nobody has a reference.
         unsafe { *self.0.get() }
     }
 
@@ -85,23 +86,23 @@ impl<T> PerVm<T> {
         drop(self.replace(value));
     }
 
-    /// Sets this machine's value, and returns what it was.
+    /// Sets this machine's value. Returns the old one.
     pub fn replace(&self, value: T) -> T {
         // SAFETY: as above. Nothing runs between the read and the write.
         unsafe { core::mem::replace(&mut *self.0.get(), value) }
     }
 
-    /// Where this machine's value lies, for this machine.
+    /// A pointer to this machine's value, for use in this machine.
     pub fn pointer(&self) -> Private<*mut T> {
         Private::new(self.0.get())
     }
 }
 
-/// Statics of which each virtual machine has its own:
+/// Defines statics of which each virtual machine has its own copy:
 ///
 /// ```text
 /// kyozon_unikernel::private! {
-///     /// How often this machine has done it.
+///     /// Events in this machine.
 ///     static COUNT: u32 = 0;
 /// }
 /// COUNT.set(COUNT.get() + 1);
@@ -113,7 +114,7 @@ macro_rules! private {
         #[link_section = ".private"]
         $shown static $name: $crate::private::PerVm<$kind> = {
             const VALUE: $kind = $value;
-            // SAFETY: it lies in that section.
+            // SAFETY: the static lies in `.private`.
             unsafe { $crate::private::PerVm::new(VALUE) }
         };
     )*};

@@ -3,19 +3,22 @@
 use crate::{boot, Error, Result};
 use kyozon_abi::unikernel::CallBlock;
 
-/// Asks the tender. Arguments that are not named are 0.
+/// Makes a hypercall. Arguments that are not given are 0.
+///
+/// # Errors
+///
+/// The error that the tender answers.
 ///
 /// # Safety
 ///
-/// What the call does to this guest's memory must be what the caller owns.
-pub unsafe fn ask(number: u64, arguments: &[u64]) -> Result<u64> {
+/// The caller must own the memory that the call reads or writes.
+pub unsafe fn hypercall(number: u64, arguments: &[u64]) -> Result<u64> {
     let boot = boot();
     let mut all = [0; 6];
     all[..arguments.len()].copy_from_slice(arguments);
     let block = boot.call as *mut CallBlock;
     // SAFETY: the block is a page of this peer, and this is its only thread; the tender put a function of this type at
-    // `hypercall`.
-    // Volatile, as the other side reads and writes between these lines.
+    // `hypercall`. Accesses are volatile, as the tender reads and writes the block between them.
     let result = unsafe {
         block.write_volatile(CallBlock { number, arguments: all, result: 0 });
         let hypercall = core::mem::transmute::<usize, extern "C" fn()>(boot.hypercall as usize);
@@ -25,10 +28,10 @@ pub unsafe fn ask(number: u64, arguments: &[u64]) -> Result<u64> {
     Error::check(result)
 }
 
-/// Rings a doorbell: of a peer, or of a queue.
+/// Rings the doorbell of a peer or of a queue.
 #[inline]
 pub fn ring(number: u32) {
-    // SAFETY: code of the tender's of this type, as long as the guest lives.
+    // SAFETY: the tender put a function of this type at `doorbell`, where it stays as long as the guest lives.
     let doorbell =
         unsafe { core::mem::transmute::<usize, extern "C" fn(u32)>(boot().doorbell as usize) };
     doorbell(number);

@@ -11,7 +11,7 @@ pub struct Region {
     shared: SharedRegion,
 }
 
-/// A region that is mapped. Copies of it are of one mapping.
+/// A mapped region. Copies share one mapping.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped {
     region: Region,
@@ -34,22 +34,33 @@ pub fn find(name: &str) -> Option<Mapped> {
 }
 
 impl Region {
-    /// Makes a region of so many bytes, a multiple of 4096 with the header's page, at an address, or anywhere. It is
-    /// not mapped.
-    pub fn create(name: &str, bytes: u64, at: Option<u64>) -> Result<Self> {
-        let arguments = [name.as_ptr() as u64, name.len() as u64, bytes, at.unwrap_or(0)];
+    /// Creates a region of `bytes` bytes, a multiple of 4096 that includes the header's page, at an address or
+    /// anywhere. Does not map it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`]: this group has no such regions. [`Error::Exists`]: the name or the address is taken.
+    /// [`Error::Argument`], [`Error::Address`]: the size, name or address is invalid. [`Error::Full`]: no memory.
+    pub fn create(name: &str, bytes: u64, address: Option<u64>) -> Result<Self> {
+        let arguments = [name.as_ptr() as u64, name.len() as u64, bytes, address.unwrap_or(0)];
         // SAFETY: the tender reads the name.
-        unsafe { raw::ask(ASK_REGION_CREATE, &arguments) }?;
+        unsafe { raw::hypercall(ASK_REGION_CREATE, &arguments) }?;
         Self::open(name)
     }
 
-    /// Finds a region that this peer was granted.
+    /// Finds a region that was granted to this peer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Name`]: there is none of this name.
     pub fn open(name: &str) -> Result<Self> {
         let mut shared = SharedRegion::default();
         let info = &raw mut shared as u64;
-        // SAFETY: the tender reads the name, and writes a structure of this type to memory of this function's.
-        unsafe { raw::ask(ASK_REGION_OPEN, &[name.as_ptr() as u64, name.len() as u64, info]) }?;
-        // What the tender wrote is not to be read from a register.
+        // SAFETY: the tender reads the name, and writes a structure of this type to this function's variable.
+        unsafe {
+            raw::hypercall(ASK_REGION_OPEN, &[name.as_ptr() as u64, name.len() as u64, info])
+        }?;
+        // Volatile, as the compiler does not see the tender's write.
         // SAFETY: initialized above.
         Ok(Self { shared: unsafe { (&raw const shared).read_volatile() } })
     }
@@ -61,41 +72,57 @@ impl Region {
         core::str::from_utf8(&name[..bytes]).unwrap_or("")
     }
 
-    /// Address of its header, in every peer.
+    /// Address of the region's header, the same in every peer.
     pub fn address(&self) -> u64 {
         self.shared.address
     }
 
-    /// Maps it.
+    /// Maps the region.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Right`]: these rights were not granted. [`Error::Name`]: the region was revoked.
     pub fn map(&self, rights: Rights) -> Result<Mapped> {
-        // SAFETY: the call adds memory where this guest has none, by the rules of the interface.
-        unsafe { raw::ask(ASK_REGION_MAP, &[self.shared.number, rights.bits().into()]) }?;
+        // SAFETY: by the rules of the interface, the call maps memory only at addresses where this guest has none.
+        unsafe { raw::hypercall(ASK_REGION_MAP, &[self.shared.number, rights.bits().into()]) }?;
         Ok(Mapped { region: *self, rights })
     }
 
-    /// Lets a peer map it.
+    /// Lets a peer map the region.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Right`]: this peer is not the region's owner.
     pub fn grant(&self, peer: usize, rights: Rights) -> Result<()> {
         let arguments = [self.shared.number, peer as u64, rights.bits().into()];
-        // SAFETY: the call touches no memory of this guest's, but where it takes its own right to write away: nobody
-        // has a reference to words of a region that is not shared.
-        unsafe { raw::ask(ASK_REGION_GRANT, &arguments) }.map(drop)
+        // SAFETY: the call touches no memory of this guest, except that it may remove its own right to write: nobody
+        // has a reference to the words of a region that is not shared.
+        unsafe { raw::hypercall(ASK_REGION_GRANT, &arguments) }.map(drop)
     }
 
-    /// Takes a peer's rights away, and the mapping if it has one. It is gone on return.
+    /// Takes a peer's rights away. On return the peer's mapping, if there was one, is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Right`]: this peer is not the region's owner. [`Error::Argument`]: the peer is this one.
     pub fn revoke(&self, peer: usize) -> Result<()> {
         if peer == crate::me() {
-            // Its references would lead nowhere: that is what unmap is for.
+            // References to the region would dangle. `Mapped::unmap`, which is unsafe, does this.
             return Err(Error::Argument);
         }
-        // SAFETY: the call touches no memory of this guest's.
-        unsafe { raw::ask(ASK_REGION_REVOKE, &[self.shared.number, peer as u64]) }.map(drop)
+        // SAFETY: the call touches no memory of this guest.
+        unsafe { raw::hypercall(ASK_REGION_REVOKE, &[self.shared.number, peer as u64]) }.map(drop)
     }
 
-    /// Waits until so many peers have mapped it, some of which may be gone; how many have.
+    /// Waits until `count` peers have mapped the region, some of which may be gone. Returns how many have.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]: the deadline has passed. [`Error::Argument`]: the group cannot have so many peers.
     pub fn rendezvous(&self, count: usize, deadline: Option<u64>) -> Result<usize> {
         let arguments = [self.shared.number, count as u64, deadline.unwrap_or(NO_DEADLINE)];
         // SAFETY: the call touches no memory.
-        unsafe { raw::ask(ASK_RENDEZVOUS, &arguments) }.map(|came| came as usize)
+        unsafe { raw::hypercall(ASK_RENDEZVOUS, &arguments) }.map(|came| came as usize)
     }
 }
 
@@ -105,12 +132,12 @@ impl Mapped {
         &self.region
     }
 
-    /// What this peer may do.
+    /// This peer's rights.
     pub fn rights(&self) -> Rights {
         self.rights
     }
 
-    /// First byte of the data, behind the header; writable with [`Rights::Write`].
+    /// First byte of the data, which follows the header; writable with [`Rights::Write`].
     pub fn data(&self) -> *mut u8 {
         (self.region.shared.address + REGION_HEADER_BYTES) as *mut u8
     }
@@ -120,36 +147,39 @@ impl Mapped {
         (self.region.shared.bytes - REGION_HEADER_BYTES) as usize
     }
 
-    /// The data as words, for those who may write.
+    /// The data as words.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Right`] if the region is mapped read-only.
     pub fn words(&self) -> Result<&'static [AtomicU64]> {
         if self.rights != Rights::Write {
             return Err(Error::Right);
         }
-        // SAFETY: mapped, aligned, and zero or whatever peers wrote, which atomics may hold. A mapping ends by
-        // `unmap`, which is unsafe, or by a peer that revokes it: then the next access ends the guest.
+        // SAFETY: mapped and aligned; atomics may hold any value that peers write. The mapping ends by `unmap`, which
+        // is unsafe, or when a peer revokes it: then the next access ends the guest.
         Ok(unsafe { core::slice::from_raw_parts(self.data().cast(), self.bytes() / 8) })
     }
 
-    /// A word of the data; `None` outside. For those who may read.
+    /// Loads a word of the data, also from a read-only mapping; `None` if it is outside.
     pub fn load(&self, word: usize) -> Option<u64> {
         if word >= self.bytes() / 8 {
             return None;
         }
-        // SAFETY: inside the data, as was checked; volatile, as peers write meanwhile. A read of 8 aligned bytes is
-        // one access.
+        // SAFETY: the index was checked; volatile, as peers write meanwhile. A read of 8 aligned bytes is one access.
         let value = unsafe { self.data().cast::<u64>().add(word).read_volatile() };
         fence(Ordering::Acquire);
         Some(value)
     }
 
-    /// What has become of a peer, and the generation that it is of.
+    /// The state of a peer, and its generation.
     pub fn peer(&self, peer: usize) -> (PeerState, u32) {
         if peer >= MAX_PEERS {
             return (PeerState::Absent, 0);
         }
         let header = self.region.shared.address as *const RegionHeader;
         // SAFETY: the header is mapped, and its words are written by atomic stores; a relaxed load is allowed on
-        // pages that cannot be written.
+        // read-only pages.
         let (state, generation) = unsafe {
             let peer = (&raw const (*header).peers).cast::<RegionPeer>().add(peer);
             let load =
@@ -160,14 +190,18 @@ impl Mapped {
         (PeerState::from_word(state), generation)
     }
 
-    /// Unmaps it.
+    /// Unmaps the region.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Name`]: the region was revoked.
     ///
     /// # Safety
     ///
-    /// Nobody may use its words or its address any more, until it is mapped again.
+    /// Nobody may use its words or its address until it is mapped again.
     pub unsafe fn unmap(self) -> Result<Region> {
         // SAFETY: the caller's promise.
-        unsafe { raw::ask(ASK_REGION_UNMAP, &[self.region.shared.number]) }?;
+        unsafe { raw::hypercall(ASK_REGION_UNMAP, &[self.region.shared.number]) }?;
         Ok(self.region)
     }
 }

@@ -3,19 +3,19 @@
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use kyozon_abi::unikernel::*;
 
-/// Says what a unikernel does: a function of type `fn() -> u8`, whose value is the guest's status.
+/// Makes a function of type `fn() -> u8` the unikernel's main function. Its value is the exit status.
 #[macro_export]
 macro_rules! main {
     ($run:path) => {
         #[no_mangle]
         extern "C" fn kyozon_entry(boot: &'static $crate::GuestBoot) -> ! {
-            // SAFETY: the tender's entry, on the stack that it made, with the page that it filled.
+            // SAFETY: the tender calls this once, on the stack and with the boot block that it prepared.
             unsafe { $crate::start(boot, $run) }
         }
     };
 }
 
-/// The note that makes this a unikernel: [`NOTE_VERSION`], of the name `Kyozon`.
+/// The ELF note that marks an image as a unikernel: type [`NOTE_VERSION`], name `Kyozon`.
 #[repr(C)]
 struct Note {
     name_bytes: u32,
@@ -39,39 +39,38 @@ static BOOT: AtomicPtr<GuestBoot> = AtomicPtr::new(core::ptr::null_mut());
 /// The time-stamp counter at the first instruction.
 pub(crate) static FIRST: AtomicU64 = AtomicU64::new(0);
 
-/// What [`main!`](crate::main) does.
+/// Sets up the guest, runs its main function and ends it. [`main!`](crate::main) calls this.
 ///
 /// # Safety
 ///
-/// Once, with what the tender gave.
+/// Must be called once, with the tender's boot block.
 pub unsafe fn start(boot: &'static GuestBoot, run: fn() -> u8) -> ! {
     FIRST.store(crate::clock::counter(), Ordering::Relaxed);
     BOOT.store(core::ptr::from_ref(boot).cast_mut(), Ordering::Relaxed);
-    // A tender of another version refused the image, by its note.
     #[cfg(feature = "guest")]
-    // SAFETY: the heap is nobody else's, and nothing was allocated before.
+    // SAFETY: nothing else uses the heap, and nothing was allocated before.
     unsafe {
         crate::heap::set_up(boot)
     };
     crate::exit(run())
 }
 
-/// What the tender said at the start.
+/// The tender's boot block. Its version is right, as a tender of another version refuses the image by its note.
 ///
 /// # Panics
 ///
-/// Where there is no tender, below a program of the host.
+/// Panics in a host program, which has no tender.
 pub fn boot() -> &'static GuestBoot {
-    // SAFETY: null, or a page that is mapped, read-only, as long as the guest lives.
+    // SAFETY: null, or a page that stays mapped read-only as long as the guest lives.
     unsafe { BOOT.load(Ordering::Relaxed).as_ref() }.expect("not a guest")
 }
 
-/// Number of this peer in its group.
+/// The number of this peer in its group.
 pub fn me() -> usize {
     boot().peer as usize
 }
 
-/// Peers that the group had at this guest's start: 0 to this, exclusive. Others may join it later.
+/// The number of peers at this guest's start: their numbers are 0 to this, exclusive. Others may join later.
 pub fn peers() -> usize {
     boot().peers as usize
 }

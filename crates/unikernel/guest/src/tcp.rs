@@ -1,5 +1,5 @@
-//! TCP/IP over a port, by smoltcp. The port is this machine's, or whatever else takes and gives frames: so the same
-//! stack runs in a program of the host's.
+//! TCP/IP over a port, by smoltcp. The port is this machine's, or anything else that sends and receives frames, so the
+//! same stack runs in a host program.
 
 use crate::net::Port;
 use crate::{clock, system, Result};
@@ -12,26 +12,30 @@ use smoltcp::wire::{EthernetAddress, IpCidr, Ipv4Address};
 
 pub use smoltcp;
 
-/// What a stack asks of a port, and of the machine that has it.
+/// What a stack needs from a port, and from the machine that has it.
 pub trait Frames {
-    /// The port's address.
+    /// The port's Ethernet address.
     fn mac(&self) -> [u8; 6];
-    /// Bytes of a frame, at most.
-    fn most(&self) -> usize;
-    /// The next frame that came.
+    /// Maximum bytes of a frame.
+    fn max_frame(&self) -> usize;
+    /// Takes the next received frame.
     fn receive(&mut self) -> Option<Vec<u8>>;
-    /// Whether a frame can be sent.
+    /// Whether there is room for a frame to send.
     fn can_send(&mut self) -> bool;
-    /// Sends a frame, by [`Frames::notify`] at the latest. One that is too long, or when none can be sent, goes
-    /// nowhere.
+    /// Sends a frame, at the latest in [`Frames::notify`]. Drops it if it is too long, or if there is no room.
     fn send(&mut self, frame: &[u8]);
-    /// Sends what is still to be sent.
+    /// Sends all frames that wait.
     fn notify(&mut self);
-    /// Sleeps until a frame came or the deadline, in nanoseconds of [`Frames::now`], has passed. May return early.
+    /// Sleeps until a frame is received, or until the deadline in nanoseconds of [`Frames::now`] has passed. May return
+    /// early.
     fn wait(&mut self, deadline: Option<u64>);
-    /// Nanoseconds of a clock that never goes back.
+    /// A monotonic clock, in nanoseconds.
     fn now(&self) -> u64;
-    /// A number that nobody can guess.
+    /// An unpredictable number.
+    ///
+    /// # Errors
+    ///
+    /// There are no random numbers.
     fn random(&self) -> Result<u64>;
 }
 
@@ -40,8 +44,8 @@ impl Frames for Port {
         self.mac()
     }
 
-    fn most(&self) -> usize {
-        self.most()
+    fn max_frame(&self) -> usize {
+        self.max_frame()
     }
 
     fn receive(&mut self) -> Option<Vec<u8>> {
@@ -75,14 +79,14 @@ impl Frames for Port {
     }
 }
 
-/// Frames that are taken before what they said is looked at.
-const TURN: usize = 256;
+/// Maximum frames that one poll receives.
+const FRAMES_PER_POLL: usize = 256;
 
-/// A network stack of one port. It does nothing but in [`Stack::poll`].
+/// A network stack on one port. It works only inside [`Stack::poll`].
 pub struct Stack<P: Frames = Port> {
     port: Wire<P>,
     interface: Interface,
-    /// Its sockets.
+    /// The stack's sockets.
     pub sockets: SocketSet<'static>,
 }
 
@@ -91,49 +95,53 @@ fn now<P: Frames>(port: &P) -> Instant {
 }
 
 impl<P: Frames> Stack<P> {
-    /// A stack with this address, as in `10.0.0.2/24`, and a way to other networks.
+    /// Makes a stack with an address, such as `10.0.0.2/24`, and a gateway to other networks.
+    ///
+    /// # Errors
+    ///
+    /// There are no random numbers.
     pub fn new(port: P, address: IpCidr, gateway: Option<Ipv4Address>) -> Result<Self> {
         let mut config = Config::new(EthernetAddress(port.mac()).into());
         config.random_seed = port.random()?;
         let mut port = Wire(port);
         let now = now(&port.0);
         let mut interface = Interface::new(config, &mut port, now);
-        // Of a list that has room for one.
+        // The list has room for one address.
         interface.update_ip_addrs(|list| {
             let _ = list.push(address);
         });
         if let Some(gateway) = gateway {
-            // Of a table that has room for one.
+            // The table has room for one route.
             let _ = interface.routes_mut().add_default_ipv4_route(gateway);
         }
         Ok(Self { port, interface, sockets: SocketSet::new(Vec::new()) })
     }
 
-    /// A socket for TCP, with so many bytes of buffer each way.
+    /// Adds a TCP socket with `bytes` bytes of buffer in each direction.
     pub fn socket(&mut self, bytes: usize) -> SocketHandle {
         let buffer = || tcp::SocketBuffer::new(alloc::vec![0; bytes]);
         let mut socket = tcp::Socket::new(buffer(), buffer());
-        // Whoever waits for an answer does not wait for more to send.
+        // Answers are sent at once, not collected.
         socket.set_nagle_enabled(false);
         self.sockets.add(socket)
     }
 
-    /// The socket.
+    /// The TCP socket of a handle.
     pub fn tcp(&mut self, handle: SocketHandle) -> &mut tcp::Socket<'static> {
         self.sockets.get_mut(handle)
     }
 
-    /// Takes what there is, but no more than a turn's frames, however fast they come; sends what there is.
+    /// Receives waiting frames, a bounded number of them, and sends what sockets have to send.
     pub fn poll(&mut self) {
         self.poll_quietly();
         self.notify();
     }
 
-    /// As [`Stack::poll`], but what is sent may stay here up to [`Stack::notify`].
+    /// [`Stack::poll`], but frames may stay in the port until [`Stack::notify`].
     pub fn poll_quietly(&mut self) {
         let now = now(&self.port.0);
         let Self { port, interface, sockets } = self;
-        for _ in 0..TURN {
+        for _ in 0..FRAMES_PER_POLL {
             let taken = interface.poll_ingress_single(now, port, sockets);
             if taken == PollIngressSingleResult::None {
                 break;
@@ -142,7 +150,7 @@ impl<P: Frames> Stack<P> {
         interface.poll_egress(now, port, sockets);
     }
 
-    /// Says that there are frames to be sent: once for all of them.
+    /// Notifies the port's device of all frames to send.
     pub fn notify(&mut self) {
         self.port.0.notify();
     }
@@ -152,7 +160,7 @@ impl<P: Frames> Stack<P> {
         self.port.0.now()
     }
 
-    /// Sleeps until there may be something to do, or the deadline.
+    /// Sleeps until a socket may have something to do, or until the deadline.
     pub fn wait(&mut self, deadline: Option<u64>) {
         let delay = self.interface.poll_delay(now(&self.port.0), &self.sockets);
         let until = delay.map(|delay| self.now() + delay.total_micros() * 1000);
@@ -161,7 +169,7 @@ impl<P: Frames> Stack<P> {
     }
 }
 
-/// The port, as smoltcp has it.
+/// The port as a device of smoltcp.
 struct Wire<P>(P);
 
 struct Received(Vec<u8>);
@@ -176,7 +184,7 @@ impl phy::RxToken for Received {
 
 impl<P: Frames> phy::TxToken for Sending<'_, P> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, bytes: usize, with: F) -> R {
-        // A token is given where there is room.
+        // smoltcp gets a token only if there is room.
         let mut frame = alloc::vec![0; bytes];
         let done = with(&mut frame);
         self.0.send(&frame);
@@ -209,7 +217,7 @@ impl<P: Frames> phy::Device for Wire<P> {
     fn capabilities(&self) -> DeviceCapabilities {
         let mut all = DeviceCapabilities::default();
         all.medium = Medium::Ethernet;
-        all.max_transmission_unit = self.0.most();
+        all.max_transmission_unit = self.0.max_frame();
         all.checksum = ChecksumCapabilities::default();
         all
     }

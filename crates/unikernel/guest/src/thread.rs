@@ -1,9 +1,9 @@
 //! Threads that are virtual machines: they share image, statics, heap and stacks, and each has its own processor and
 //! isolation. The interface is that of `std::thread`, so that the same source also builds as a program of host threads.
 //!
-//! A thread that joins another one sees whether that panicked, crashed or was ended. Nothing unwinds: what such a thread
-//! owned is leaked, its locks are poisoned, and its stack stays, as others may have borrowed from it. Threads of a
-//! [`scope`] never outlive the thread that opened the scope, however that ends.
+//! A thread that joins another one sees whether that panicked, crashed or was ended. Nothing unwinds: what such a
+//! thread owned is leaked, its locks are poisoned, and its stack stays, as others may have borrowed from it. Threads of
+//! a [`scope`] never outlive the thread that opened the scope, however that ends.
 //!
 //! `Send` says what may cross between threads: statics of one machine only are in [`crate::private`].
 

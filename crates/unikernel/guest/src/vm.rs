@@ -1,4 +1,5 @@
-//! The group as the primitives of `kyozon-channel` see it: who am I, sleep, wake, time, who lives.
+//! The group as the primitives of `kyozon-channel` see it: the own number, sleeping, waking, time, and the state of
+//! peers.
 
 use crate::{boot, clock, sleep};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -6,33 +7,33 @@ use kyozon_abi::unikernel::*;
 use kyozon_channel::border::TrustedGroup;
 use kyozon_channel::park::{Life, Park, Peer, Peers};
 
-/// This virtual machine, among those of its group. What is asked of it is always about whoever asks.
+/// This virtual machine in its group. Its methods always concern the machine that calls them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vm;
 
-/// How often a lock looks before it sleeps. Two that wait for each other in turn should look for longer than a wake-up
-/// takes (docs/results, shm-paths): else each sleep makes the other one sleep, too, and both sleep in every turn. How
-/// long it is depends on what PAUSE takes, which differs between processors.
+/// Checks of a lock before a machine sleeps. Two machines that wait for each other in turn should poll for longer than
+/// a wake-up takes (docs/results, shm-paths): otherwise each sleep makes the other one sleep too, and both sleep in
+/// every turn. The duration depends on the cost of PAUSE, which differs between processors.
 const SPINS: u32 = 8000;
 
-/// A row of the tender's table of peers: what became of a number, and the generation of the last that had it.
+/// A row of the tender's table of peers: the state of the last peer with this number, and its generation.
 pub(crate) fn row(number: usize) -> (u32, u32) {
     if number >= MAX_PEERS {
         return (PEER_ABSENT, 0);
     }
     let row = boot().peer_table as *const RegionPeer;
-    // SAFETY: a table of so many rows in a page of the tender's, whose words are written by atomic stores; a load is
-    // allowed on pages that cannot be written.
+    // SAFETY: the tender's table has `MAX_PEERS` rows, and its words are written by atomic stores; a load is allowed on
+    // read-only pages.
     let load =
         |word: *const u32| unsafe { AtomicU32::from_ptr(word.cast_mut()) }.load(Ordering::Acquire);
-    // SAFETY: inside the table, as was checked.
+    // SAFETY: the number was checked, so the row is inside the table.
     unsafe {
         let row = row.add(number);
         (load(&raw const (*row).state), load(&raw const (*row).generation))
     }
 }
 
-/// Whether this very peer is gone: it never touches memory again.
+/// Whether this peer, in this generation, is gone: it never touches memory again.
 pub(crate) fn gone(peer: Peer) -> bool {
     !Vm.alive(peer)
 }
@@ -40,7 +41,7 @@ pub(crate) fn gone(peer: Peer) -> bool {
 impl Park for Vm {
     fn me(&self) -> Peer {
         let boot = boot();
-        // The tender's numbers are below this.
+        // The tender's numbers are below `MAX_PEERS`.
         Peer::new((boot.peer % MAX_PEERS as u32) as u8, boot.generation)
             .unwrap_or_else(|| unreachable!())
     }
@@ -72,6 +73,6 @@ impl Peers for Vm {
     }
 }
 
-// SAFETY: a peer has one thread of execution, and its boot block, with its number and generation, is its own. The
-// tender says that a peer is gone when it will not run it any more.
+// SAFETY: a peer has one thread of execution, and a boot block of its own with its number and generation. The tender
+// reports a peer as gone only when it will never run it again.
 unsafe impl TrustedGroup for Vm {}

@@ -14,8 +14,9 @@
 //! peers are alive. The other peers must trust a host program as they trust a tender: with the right to write, it could
 //! write to the region's header, which guests cannot.
 //!
-//! [`Mapped`] is no `TrustedGroup`, so host programs cannot use locks that own their data: if the keeper is killed, peers
-//! count as dead at once, but may run for some milliseconds more. They can use the raw locks, which report a death.
+//! [`Mapped`] is no `TrustedGroup`, so host programs cannot use locks that own their data: if the keeper is killed,
+//! peers count as dead at once, but may run for some milliseconds more. They can use the raw locks, which report a
+//! death.
 //!
 //! If a region is revoked, a host program that has it mapped is killed: there is no other way to unmap it.
 
@@ -121,8 +122,8 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`]: the region is mapped already, or was not granted with these rights. [`Error::Gone`]: the group
-    /// is over.
+    /// [`Error::Refused`]: the region is mapped already, or was not granted with these rights. [`Error::Gone`]: the
+    /// group is over.
     pub fn map(&self, name: &str, rights: Rights) -> Result<Mapped<'_>> {
         let (id, peer) = (0, self.number);
         if self.region(name).is_some() {

@@ -125,8 +125,8 @@ pub enum Tell {
         /// The requested region.
         region: Option<Known>,
     },
-    /// The answer to [`Ask::Spawn`]: the new peer's number, and the regions that the asking peer has mapped. It counts as
-    /// a peer from then on, until [`Ask::Gone`].
+    /// The answer to [`Ask::Spawn`]: the new peer's number, and the regions that the asking peer has mapped. It counts
+    /// as a peer from then on, until [`Ask::Gone`].
     Seat {
         /// The request's `id`.
         id: u64,

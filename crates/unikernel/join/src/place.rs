@@ -1,5 +1,5 @@
-//! Where groups are found: `$XDG_RUNTIME_DIR/kyozon`, for root also `/run/kyozon`, with one folder for each group, which
-//! holds its socket.
+//! Where groups are found: `$XDG_RUNTIME_DIR/kyozon`, for root also `/run/kyozon`, with one folder for each group,
+//! which holds its socket.
 //!
 //! A process that creates a group, joins it or removes its folder holds the lock of the folder above, for a few
 //! milliseconds. So a group folder whose socket has no listener was left behind by a killed keeper.
@@ -248,8 +248,9 @@ impl Place {
         let _ = fs::remove_dir(&folder);
     }
 
-    /// For a keeper whose last joiner is gone: removes the group's folder, and the folder above if it is empty then. Does
-    /// nothing if `busy`, called under the lock, says that a joiner has come meanwhile. Returns whether it was removed.
+    /// For a keeper whose last joiner is gone: removes the group's folder, and the folder above if it is empty then.
+    /// Does nothing if `busy`, called under the lock, says that a joiner has come meanwhile. Returns whether it was
+    /// removed.
     pub fn leave(&self, name: &str, busy: impl FnOnce() -> bool) -> bool {
         let lock = self.lock();
         if lock.is_ok() && busy() {

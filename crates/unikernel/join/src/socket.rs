@@ -67,8 +67,8 @@ impl Socket {
     ///
     /// # Errors
     ///
-    /// [`Error::Gone`]: the other end is closed. [`Error::System`]: the time is over, the packet is no message, or a call
-    /// failed.
+    /// [`Error::Gone`]: the other end is closed. [`Error::System`]: the time is over, the packet is no message, or a
+    /// call failed.
     pub fn receive_within<T: DeserializeOwned>(
         &self,
         limit: Duration,

@@ -1,6 +1,6 @@
 //! A key-value store that speaks the Redis protocol over TCP. Arguments: its address, such as 10.0.0.2/24, a port, the
-//! number of workers, and `debug` if clients may end a worker by DEBUG PANIC. As a program of host threads it also takes
-//! `tap=DEVICE` or `socket=PATH`, as in `kyozon run --net`, before these.
+//! number of workers, and `debug` if clients may end a worker by DEBUG PANIC. As a program of host threads it also
+//! takes `tap=DEVICE` or `socket=PATH`, as in `kyozon run --net`, before these.
 #![cfg_attr(feature = "image", no_std, no_main)]
 
 extern crate alloc;

@@ -18,7 +18,7 @@ pub fn measure(count: usize, _: usize) -> Samples {
         return Err(Error::Guests);
     }
     let Ok(mut port) = Port::open("") else { return Err(Error::NoNetwork) };
-    if port.most() < HEADER + BYTES {
+    if port.max_frame() < HEADER + BYTES {
         return Err(Error::ShortFrames);
     }
     let mut numbers = Box::new([0; NUMBERS]);

@@ -1,15 +1,15 @@
-//! The queue against the model of a device that the tender has, in one process.
+//! The queue against the tender's device model, in one process.
 
 extern crate std;
 use super::*;
 use kyozon_devices::ring::{Place, Ring, Served, State};
 use vm_memory::{GuestAddress, GuestMemoryMmap, GuestRegionMmap, MmapRegion};
 
-/// All of a queue's memory and of a buffer, at the addresses that they have here.
+/// The memory of a queue and of a buffer, as guest memory at the same addresses.
 fn memory(queue: &Queue, buffer: &Shared) -> GuestMemoryMmap {
     let region = |shared: &Shared| {
         let bytes = shared.layout.size().next_multiple_of(4096);
-        // SAFETY: memory that outlives the test's use of it, of which only raw pointers exist.
+        // SAFETY: the memory outlives its use in the test, and only raw pointers to it exist.
         let region = unsafe { MmapRegion::build_raw(shared.at(0), bytes, 0, 0) }.unwrap();
         GuestRegionMmap::new(region, GuestAddress(shared.at(0) as u64)).unwrap()
     };
@@ -18,13 +18,13 @@ fn memory(queue: &Queue, buffer: &Shared) -> GuestMemoryMmap {
     GuestMemoryMmap::from_regions(regions).unwrap()
 }
 
-fn setting(size: u16) -> (Queue, Shared, GuestMemoryMmap, Ring) {
-    // Whole pages, as a region has.
+fn queue_and_device(size: u16) -> (Queue, Shared, GuestMemoryMmap, Ring) {
+    // Whole pages, as guest memory regions need.
     let (mut queue, buffer) = (Queue::new(size).unwrap(), Shared::new(4096).unwrap());
     let bytes = queue.memory.layout.size().next_multiple_of(4096);
     queue.memory = Shared::new(bytes).unwrap();
     let memory = memory(&queue, &buffer);
-    let [size, descriptors, available, used] = queue.place();
+    let [size, descriptors, available, used] = queue.layout();
     let mut ring = Ring::default();
     let place = Place { size: size as u16, descriptors, available, used };
     ring.start(&memory, place).unwrap();
@@ -32,9 +32,9 @@ fn setting(size: u16) -> (Queue, Shared, GuestMemoryMmap, Ring) {
 }
 
 #[test]
-fn entries_come_back_and_room_with_them() {
+fn used_entries_make_room() {
     for size in [1_u16, 4, 256] {
-        let (mut queue, buffer, memory, mut ring) = setting(size);
+        let (mut queue, buffer, memory, mut ring) = queue_and_device(size);
         let at = buffer.at(0) as u64;
         for round in 0..500_u32 {
             let pieces = [(at, 4, false), (at + 8, 4, true), (at + 16, 4, true)];
@@ -49,7 +49,7 @@ fn entries_come_back_and_room_with_them() {
             let mut serve = || ring.serve(&memory, |_, chain| Ok(chain.to_write() as u32 + round));
             let served = serve();
             assert_eq!(served.count, heads.len());
-            // A device that took as many as it may at once looks again.
+            // A device that took its maximum per call is called again.
             assert!(!served.more || serve() == Served::default());
             for head in heads {
                 let written = 4 * (pieces.len() as u32 - 1);
@@ -62,10 +62,10 @@ fn entries_come_back_and_room_with_them() {
 }
 
 #[test]
-fn who_sleeps_is_woken_and_who_does_not_is_not() {
-    let (mut queue, buffer, memory, mut ring) = setting(4);
+fn only_a_sleeping_driver_is_woken() {
+    let (mut queue, buffer, memory, mut ring) = queue_and_device(4);
     let piece = [(buffer.at(0) as u64, 1, false)];
-    // Across the end of all indices.
+    // Enough rounds for all indices to wrap.
     for round in 0..40_000 {
         let wake = round % 3 != 0;
         if wake {
@@ -86,15 +86,15 @@ fn who_sleeps_is_woken_and_who_does_not_is_not() {
 }
 
 #[test]
-fn who_is_awake_is_not_woken_for_what_a_device_gives_back_meanwhile() {
-    let (mut queue, buffer, memory, mut ring) = setting(4);
+fn a_batch_does_not_wake_a_driver_that_is_awake() {
+    let (mut queue, buffer, memory, mut ring) = queue_and_device(4);
     let piece = [(buffer.at(0) as u64, 1, false)];
     for _ in 0..20_000 {
         for _ in 0..4 {
             // SAFETY: nobody else uses the buffer.
             unsafe { queue.add(&piece) }.unwrap();
         }
-        // The device asks once, for all that it gave back.
+        // The device asks once whether to wake, after it returned a whole batch.
         for entry in 0..4 {
             let (head, chain) = ring.next(&memory).unwrap();
             ring.put(&memory, head, chain, 0);
@@ -109,8 +109,8 @@ fn who_is_awake_is_not_woken_for_what_a_device_gives_back_meanwhile() {
 }
 
 #[test]
-fn a_device_is_told_once_of_entries_that_it_waits_for() {
-    let (mut queue, buffer, memory, mut ring) = setting(4);
+fn a_device_is_notified_once_of_new_entries() {
+    let (mut queue, buffer, memory, mut ring) = queue_and_device(4);
     let piece = [(buffer.at(0) as u64, 1, false)];
     for _ in 0..40_000 {
         // SAFETY: nobody else uses the buffer.
@@ -118,18 +118,18 @@ fn a_device_is_told_once_of_entries_that_it_waits_for() {
         add();
         add();
         assert!(queue.wants_ring());
-        assert!(!queue.wants_ring(), "there is nothing new");
+        assert!(!queue.wants_ring(), "no new entries");
         // SAFETY: as above.
         unsafe { queue.add(&piece) }.unwrap();
-        assert!(!queue.wants_ring(), "it has not looked since");
+        assert!(!queue.wants_ring(), "the device has not polled since");
         assert_eq!(ring.serve(&memory, |_, _| Ok(0)).count, 3);
         assert!((0..3).all(|_| queue.take().is_some()));
     }
 }
 
 #[test]
-fn there_is_no_room_for_more_than_there_is() {
-    let (mut queue, buffer, ..) = setting(2);
+fn entries_without_room_are_refused() {
+    let (mut queue, buffer, ..) = queue_and_device(2);
     let piece = (buffer.at(0) as u64, 1, false);
     // SAFETY: nobody uses the buffer.
     unsafe {

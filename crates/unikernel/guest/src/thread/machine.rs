@@ -145,14 +145,14 @@ where
     let start = Box::into_raw(Box::new(Start { run, progress: progress.clone() }));
     let arguments = [entry as *const () as u64, start as u64, stack.base(), stack.bytes(), bound];
     // SAFETY: the new peer runs `entry` on a stack and with a box that no other thread has.
-    let mut answer = unsafe { raw::ask(ASK_SPAWN, &arguments) };
+    let mut answer = unsafe { raw::hypercall(ASK_SPAWN, &arguments) };
     // Threads that are done are about to go, and free their numbers.
     let deadline = clock::now() + 1_000_000_000;
     while answer == Err(Error::Full) && more && clock::now() < deadline {
         sleep::park(Some(clock::now() + 1_000_000));
         more = sweep();
         // SAFETY: as above.
-        answer = unsafe { raw::ask(ASK_SPAWN, &arguments) };
+        answer = unsafe { raw::hypercall(ASK_SPAWN, &arguments) };
     }
     match answer {
         Ok(name) => {
@@ -173,5 +173,5 @@ where
 /// Ends a spawned peer of this family, at whatever instruction it is; does not wait for it.
 pub(super) fn end(peer: Peer) {
     // SAFETY: what the peer owned is leaked, and its stack is kept, as `sweep` frees only stacks of clean ends.
-    let _ = unsafe { raw::ask(ASK_END, &[peer.number().into(), peer.generation().into()]) };
+    let _ = unsafe { raw::hypercall(ASK_END, &[peer.number().into(), peer.generation().into()]) };
 }

@@ -5,8 +5,8 @@ use kyozon_channel::spsc::{Reader, Writer};
 use std::ffi::c_char;
 use std::ptr::null_mut;
 
-/// Attaches to one side of the ring at `offset` of a region's data, as the writer if `writes`. The ring has `bytes` bytes
-/// of data, and a header of 256 bytes.
+/// Attaches to one side of the ring at `offset` of a region's data, as the writer if `writes`. The ring has `bytes`
+/// bytes of data, and a header of 256 bytes.
 ///
 /// # Safety
 ///

@@ -89,7 +89,7 @@ impl Frames for Port {
         MAC
     }
 
-    fn most(&self) -> usize {
+    fn max_frame(&self) -> usize {
         FRAME_BYTES
     }
 
