@@ -1,5 +1,4 @@
-//! Cases of guests with threads in a group that several commands share, by the numbers of the group and its region
-//! `board`.
+//! Cases of threads in a group that several commands share. The guests use the group's numbers and its region `board`.
 
 use crate::meet::{seat, LOCK};
 use crate::peers::board;
@@ -22,11 +21,11 @@ pub const CASES: &[Case] = &[
     ("crowd-ends", || drop(thread::spawn(|| sleep::sleep(Duration::from_millis(300))).join())),
 ];
 
-/// Words of the board: whether all numbers are taken, and what threads count.
+/// Words of the board: whether all numbers are taken, and the threads' counter.
 const FULL: usize = 2;
 const COUNT: usize = 1;
 
-/// Waits until something holds, asleep, for twenty seconds.
+/// Sleeps until a condition holds, for at most twenty seconds.
 fn wait(what: &str, mut holds: impl FnMut() -> bool) {
     let end = clock::now() + 20_000_000_000;
     while !holds() {
@@ -35,8 +34,8 @@ fn wait(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn number(at: usize) -> u64 {
-    arguments::strings().nth(at).and_then(|word| word.parse().ok()).expect("a number")
+fn number(index: usize) -> u64 {
+    arguments::strings().nth(index).and_then(|word| word.parse().ok()).expect("a number")
 }
 
 fn forever() {
@@ -45,7 +44,7 @@ fn forever() {
     }
 }
 
-/// As many threads as there can be, which stay.
+/// Starts as many threads as possible, which stay.
 fn crowd() {
     let mut threads = Vec::new();
     let error = loop {
@@ -60,7 +59,7 @@ fn crowd() {
     forever();
 }
 
-/// There is no room where somebody else has all of it, until that is gone.
+/// There is no room for a thread until another command's threads are gone.
 fn room() {
     wait("a crowd", || board().load(FULL) == Some(1));
     assert_eq!(Builder::new().spawn(|| ()).map(drop), Err(Error::Full));
@@ -73,7 +72,7 @@ fn room() {
     assert!(room.is_some_and(|thread| thread.peer().number() != me() as u8));
 }
 
-/// A thread has a lock that other commands' guests want, and keeps it.
+/// A thread takes a lock that guests of other commands want, and keeps it.
 fn hold() {
     let thread = thread::spawn(|| {
         let (seat, region) = seat();
@@ -85,14 +84,14 @@ fn hold() {
     println!("crowd-hold: {:?}", thread.join());
 }
 
-/// Threads of several commands at once, more than there is room for: some count with a lock across all of them, some
-/// are ended at whatever step they are.
+/// Several commands start more threads than there is room for. Some count under a lock that all share; some are ended
+/// at whatever step they are.
 fn storm() {
     let (commands, count) = (number(1), number(2));
     let word = &board().words().unwrap()[COUNT];
     let work = || {
         let (seat, region) = seat();
-        assert!(seat.alive(seat.me()), "it is here before it runs");
+        assert!(seat.alive(seat.me()), "a peer is present before it runs");
         let lock = region.get::<RawMutex>(LOCK).unwrap();
         assert_eq!(lock.lock(&seat, None), Ok(Acquired::Clean));
         word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -112,16 +111,16 @@ fn storm() {
             }
         });
     }
-    // Somebody else's may be a few more.
+    // Other commands may count a few more.
     wait("the others", || word.load(Ordering::Relaxed) >= commands * count);
 }
 
-/// A region is granted to a peer, which spawns a thread. What the peer loses, the thread loses.
+/// A region is granted to a peer, which spawns a thread. Revoking it takes it from both.
 fn revoked() {
-    let count = |at: usize| {
+    let count = |word: usize| {
         let mapped = Region::open("x").unwrap().map(Rights::Write).unwrap();
         loop {
-            mapped.words().unwrap()[at].fetch_add(1, Ordering::Release);
+            mapped.words().unwrap()[word].fetch_add(1, Ordering::Release);
         }
     };
     board().region().rendezvous(2, None).unwrap();
@@ -134,7 +133,7 @@ fn revoked() {
     let made = Region::create("x", 8192, None).unwrap();
     let mapped = made.map(Rights::Write).unwrap();
     made.grant(1, Rights::Write).unwrap();
-    let words = || [1, 2].map(|at| mapped.load(at).unwrap_or(0));
+    let words = || [1, 2].map(|word| mapped.load(word).unwrap_or(0));
     wait("both", || words().iter().all(|word| *word > 1000));
     assert_eq!([1, 2].map(|peer| mapped.peer(peer)), [(PeerState::Present, 1); 2]);
     made.revoke(1).unwrap();

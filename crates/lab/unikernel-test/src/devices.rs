@@ -1,4 +1,4 @@
-//! Cases of devices: a disk `disk` of 1 MiB, a disk `read` of 64 KiB that is 0x52 all over, a network `lan`.
+//! Cases of devices: a disk `disk` of 1 MiB, a read-only disk `read` of 64 KiB filled with 0x52, and a network `lan`.
 
 use crate::Case;
 use alloc::{vec, vec::Vec};
@@ -24,7 +24,7 @@ fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|i| (i * 7 + i / 512 + seed) as u8).collect()
 }
 
-/// What is written is read back, from the heap and from elsewhere, in one piece and in many.
+/// Written data is read back, from buffers in the heap and elsewhere, in one piece and in many.
 fn disks() {
     let mut disk = Disk::open("disk").unwrap();
     assert_eq!((disk.sectors(), disk.is_read_only()), (2048, false));
@@ -34,13 +34,13 @@ fn disks() {
     let mut back = vec![0; 1 << 20];
     disk.read(0, &mut back).unwrap();
     assert!(back == all);
-    // On the stack.
+    // A buffer on the stack.
     let mut piece = [0x77_u8; 2 * SECTOR];
     disk.write(100, &piece).unwrap();
     disk.read(99, &mut piece).unwrap();
     assert!(piece[..SECTOR] == all[99 * SECTOR..100 * SECTOR]);
     assert!(piece[SECTOR..].iter().all(|byte| *byte == 0x77));
-    // SAFETY: nobody else uses it.
+    // SAFETY: nothing else uses the static.
     let fixed = unsafe { (&raw mut STATIC).as_mut() }.unwrap();
     disk.read(2045, fixed).unwrap();
     assert!(fixed[..] == all[2045 * SECTOR..]);
@@ -57,13 +57,13 @@ fn read_only() {
     assert!(all.iter().all(|byte| *byte == 0x52));
 }
 
-/// Sectors that are not there, and pieces of sectors.
+/// Sectors beyond the end, and parts of sectors.
 fn errors() {
     let mut disk = Disk::open("disk").unwrap();
     let mut sector = vec![0; SECTOR];
-    for at in [2048, 1 << 40, u64::MAX] {
-        assert_eq!(disk.read(at, &mut sector), Err(Error::Argument));
-        assert_eq!(disk.write(at, &sector), Err(Error::Argument));
+    for sector_number in [2048, 1 << 40, u64::MAX] {
+        assert_eq!(disk.read(sector_number, &mut sector), Err(Error::Argument));
+        assert_eq!(disk.write(sector_number, &sector), Err(Error::Argument));
     }
     assert_eq!(disk.read(0, &mut sector[..100]), Err(Error::Argument));
     assert_eq!(disk.read(2047, &mut vec![0; 2 * SECTOR]), Err(Error::Argument));
@@ -76,7 +76,7 @@ fn errors() {
     assert_eq!(names, [2, 2, 1]);
 }
 
-/// A disk that was closed can be opened, as often as one likes.
+/// A closed disk can be opened again, any number of times.
 fn again() {
     let mut sector = vec![0; SECTOR];
     for i in 0..50 {
@@ -88,7 +88,7 @@ fn again() {
     }
 }
 
-/// Frame `number` to everybody, of so many bytes.
+/// Broadcasts frame `number`, of `bytes` bytes.
 fn send(port: &mut Port, number: u32, bytes: usize) {
     let mac = port.mac();
     let end = clock::now() + 10_000_000_000;
@@ -107,7 +107,7 @@ fn fill(frame: &mut [u8], mac: [u8; 6], number: u32) {
     frame[18..].fill(number as u8);
 }
 
-/// The number of the next frame, which is as it should be.
+/// Receives the next frame, and checks its contents. Returns its number.
 fn receive(port: &mut Port) -> Option<u32> {
     port.receive(|frame| {
         let number = u32::from_le_bytes(frame[14..18].try_into().unwrap());
@@ -128,7 +128,7 @@ fn receive_soon(port: &mut Port) -> u32 {
     }
 }
 
-/// This guest's port, when so many have theirs.
+/// Opens this guest's port, and waits until `guests` guests have opened theirs.
 pub fn port_of(guests: usize) -> Port {
     let port = Port::open("lan").unwrap();
     let ready = &board().words().unwrap()[2];
@@ -143,12 +143,12 @@ fn board() -> region::Mapped {
     region::find("board").expect("kyozon run --region name=board,size=1M")
 }
 
-/// Two guests send frames there and back, of every length.
+/// Two guests send frames of every length back and forth.
 fn frames() {
     const LAST: u32 = 0x7_0000;
     let mut port = port_of(2);
     exchange(&mut port, 0, 1);
-    // A frame of which the device was not told is sent when its port ends.
+    // A frame of which the device was not notified is sent when its port is dropped.
     if me() == 0 {
         let mac = port.mac();
         assert_eq!(port.send_quietly(60, |frame| fill(frame, mac, LAST)), Some(()));
@@ -157,33 +157,33 @@ fn frames() {
     }
 }
 
-/// The guest `first` sends to the guest `second`, which answers.
+/// The guest `first` sends frames to the guest `second`, which answers each.
 pub fn exchange(port: &mut Port, first: usize, second: usize) {
-    let most = port.max_frame();
-    assert!(most == 1514 && [first, second].contains(&me()));
-    // Frames of whoever else is there have other numbers.
+    let max = port.max_frame();
+    assert!(max == 1514 && [first, second].contains(&me()));
+    // Frames of other guests have other numbers.
     let soon = |port: &mut Port, number| while receive_soon(port) != number {};
     for round in 0..1000_u32 {
         let (question, answer) = (round | 0x5_0000, round | 0x6_0000);
         if me() == first {
-            send(port, question, 18 + round as usize * 3 % (most - 17));
+            send(port, question, 18 + round as usize * 3 % (max - 17));
             soon(port, answer);
         } else {
             soon(port, question);
-            send(port, answer, most);
+            send(port, answer, max);
         }
     }
     assert!(port.runs());
 }
 
-/// Nobody takes them: whoever sends goes on, and whoever comes late finds those that there was room for.
+/// Nobody receives: the sender goes on, and a late receiver finds the frames that there was room for.
 fn frames_lost() {
     let mut port = port_of(peers());
     if me() == 0 {
         for number in 0..1000 {
             send(&mut port, number, 1514);
         }
-        // All were taken from here.
+        // The device has taken all frames.
         board().words().unwrap()[1].store(1, Ordering::Release);
         sleep::unpark(1);
     } else {
@@ -196,7 +196,7 @@ fn frames_lost() {
     }
 }
 
-/// How long a frame takes there and back.
+/// Prints the round-trip time of a frame.
 fn frames_times() {
     let mut port = port_of(peers());
     let mut times = Vec::new();

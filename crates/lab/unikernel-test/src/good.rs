@@ -1,4 +1,4 @@
-//! Cases that end well.
+//! Cases of valid use.
 
 use crate::Case;
 use alloc::{collections::BTreeMap, format, string::String, vec, vec::Vec};
@@ -26,7 +26,7 @@ pub const CASES: &[Case] = &[
 static mut DATA: [u64; 1024] = [7; 1024];
 static mut BSS: [u64; 8192] = [0; 8192];
 
-/// What the boot block says holds.
+/// The boot block is right.
 fn boot_block() {
     let boot = boot();
     for area in [boot.image, boot.stack, boot.tls, boot.heap, boot.arguments] {
@@ -38,7 +38,7 @@ fn boot_block() {
     let at = &raw const local as u64;
     assert!(at > boot.stack.base && at < boot.stack.base + boot.stack.bytes);
     let thread: u64;
-    // SAFETY: the word at the thread pointer is mapped; data and zeros are as linked, and nobody has written them.
+    // SAFETY: the word at the thread pointer is mapped; nobody has written to the two statics.
     unsafe {
         asm!("mov {}, fs:[0]", out(reg) thread, options(nostack, readonly));
         assert!((&raw const DATA).read_volatile().iter().all(|word| *word == 7));
@@ -61,12 +61,12 @@ fn heap() {
     assert!(big.iter().all(|byte| *byte == 0x5a));
 }
 
-/// Every page of the heap can be used, and is zero before.
+/// Every page of the heap can be used, and is zero when the host gave it back.
 fn all_memory() {
     let heap = boot().heap;
     let mut blocks: Vec<Vec<u64>> = Vec::new();
     let mut sum = 0;
-    // The allocator keeps something for itself, and nothing else is running.
+    // The allocator needs some memory itself; nothing else uses the heap.
     while sum + (2 << 20) < heap.bytes {
         let mut block: Vec<u64> = Vec::new();
         if block.try_reserve_exact((1 << 20) / 8).is_err() {
@@ -81,9 +81,9 @@ fn all_memory() {
         .iter()
         .enumerate()
         .all(|(i, block)| block.iter().all(|w| *w == (i as u64) << 20)));
-    // What is given back is zero.
+    // A page that was returned to the host reads as zero.
     let page = (blocks[0].as_ptr() as usize).next_multiple_of(4096);
-    // SAFETY: a page inside the block, of which only numbers are expected.
+    // SAFETY: a page inside the block, whose numbers nobody relies on.
     unsafe {
         system::discard(page, 4096).unwrap();
         assert_eq!((page as *const u64).read_volatile(), 0);
@@ -101,7 +101,7 @@ fn time() {
     sleep::sleep(Duration::from_millis(20));
     let slept = clock::now() - last;
     assert!((20_000_000..5_000_000_000).contains(&slept), "{slept}");
-    // A token that is there already, and a deadline that has passed.
+    // A token that was given before, and a deadline that has passed.
     sleep::unpark(kyozon_unikernel::me());
     sleep::park(None);
     sleep::park(Some(0));
@@ -110,7 +110,7 @@ fn time() {
     assert!(clock::first_instruction().is_none_or(|first| first < before && first > 0));
 }
 
-/// Copying, filling and comparing, of all lengths and overlaps, against what a byte at a time does.
+/// Copying, filling and comparing, of all lengths and overlaps, against loops over bytes.
 fn memory() {
     const ROOM: usize = 200;
     let mut state = 1_u32;
@@ -122,7 +122,7 @@ fn memory() {
     };
     let by_byte = |to: &mut [u8], from: &[u8]| {
         for (to, from) in to.iter_mut().zip(from) {
-            // SAFETY: a byte of the slice's; volatile, so that this does not become a call of what is tested.
+            // SAFETY: a byte of the slice; volatile, so that the compiler does not call the tested functions here.
             unsafe { core::ptr::from_mut(to).write_volatile(*from) };
         }
     };
@@ -155,7 +155,7 @@ fn memory() {
     assert!(copy.iter().enumerate().all(|(i, byte)| usize::from(*byte) == i % 251));
 }
 
-/// Floating point, also beside calls.
+/// Floating point, also around hypercalls.
 fn floats() {
     let mut sum = 0.0_f64;
     for i in 1..=10_000_u32 {
@@ -164,10 +164,10 @@ fn floats() {
             let _ = clock::time_of_day();
         }
     }
-    // The harmonic number of 10000.
+    // The 10000th harmonic number.
     assert!((sum - 9.787_606_036_044_348).abs() < 1e-10, "{sum}");
     assert_eq!(format!("{sum:.6} {:e}", 1.5e300_f64), "9.787606 1.5e300");
-    // Exceptions are masked, as they are at the start of a program.
+    // Floating-point exceptions are masked, as at the start of any program.
     assert!((core::hint::black_box(1.0_f64) / core::hint::black_box(0.0)).is_infinite());
 }
 
@@ -176,18 +176,17 @@ fn random() {
     system::random(&mut bytes).unwrap();
     let mut seen = [0_u32; 256];
     bytes.iter().for_each(|byte| seen[usize::from(*byte)] += 1);
-    // 39 of each are expected; none, or 100, would be a wonder.
+    // 39 of each are expected; none, or 100, are practically impossible.
     assert!(seen.iter().all(|count| (1..100).contains(count)));
 }
 
-/// Vector registers and segment bases outlive calls.
+/// Vector registers and segment bases survive hypercalls.
 fn registers() {
     let features = boot().features;
     let ones = [0x1111_2222_3333_4444_u64; 4];
     let mut back = [0_u64; 4];
     for _ in 0..50 {
-        // SAFETY: vector registers are nobody's here, as this target's code does not use them; memory is this
-        // function's.
+        // SAFETY: nothing here relies on this vector register; the memory is this function's variable.
         unsafe {
             if features & FEATURE_AVX2 != 0 {
                 asm!("vmovdqu ymm7, [{}]", in(reg) &raw const ones, options(nostack));
@@ -210,7 +209,7 @@ fn registers() {
     }
     if features & FEATURE_FSGSBASE != 0 {
         let base: u64;
-        // SAFETY: nothing here uses GS.
+        // SAFETY: nothing uses GS.
         unsafe {
             asm!("wrgsbase {}", in(reg) 0x12_3456_7890_u64, options(nostack));
             let _ = clock::time_of_day();

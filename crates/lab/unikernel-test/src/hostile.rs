@@ -1,5 +1,4 @@
-//! Cases that crash, or try to. What happens to the guest is its own fault; what is tested is that nothing else
-//! happens.
+//! Cases that crash, or try to. The guest may do anything to itself; the tests check that nothing else happens.
 
 use crate::Case;
 use core::arch::asm;
@@ -51,15 +50,15 @@ pub const CASES: &[Case] = &[
     ("call-storm", call_storm),
 ];
 
-fn read(at: u64) {
-    // SAFETY: none; that is the point.
-    let word = unsafe { (at as *const u64).read_volatile() };
+fn read(address: u64) {
+    // SAFETY: none: the tender must keep this from doing harm.
+    let word = unsafe { (address as *const u64).read_volatile() };
     println!("read {word:#x}");
 }
 
-fn write(at: u64) {
-    // SAFETY: none; that is the point.
-    unsafe { (at as *mut u64).write_volatile(0x6666) };
+fn write(address: u64) {
+    // SAFETY: none: the tender must keep this from doing harm.
+    unsafe { (address as *mut u64).write_volatile(0x6666) };
     println!("written");
 }
 
@@ -67,16 +66,16 @@ fn header_write() {
     write(boot().regions[0].address + 8);
 }
 
-/// In the region that is for reading.
+/// Writes to the read-only region.
 fn region_write() {
     write(boot().regions[1].address + REGION_HEADER_BYTES);
 }
 
-/// `ret`, where it must not run.
+/// `ret` instructions in data, which must not run.
 static mut CODE: [u8; 16] = [0xc3; 16];
 
 fn jump(to: u64) {
-    // SAFETY: none; that is the point.
+    // SAFETY: none: the tender must keep this from doing harm.
     unsafe { core::mem::transmute::<usize, extern "C" fn()>(to as usize)() };
     println!("came back");
 }
@@ -99,20 +98,20 @@ fn overflow(depth: u64) -> u64 {
 }
 
 fn bad_stack() {
-    // SAFETY: none; that is the point.
+    // SAFETY: none: the tender must keep this from doing harm.
     unsafe { asm!("mov rsp, {}", "push rax", in(reg) 0x1234_5678_u64, options(noreturn)) };
 }
 
 fn null_stack() {
-    // SAFETY: none; that is the point.
+    // SAFETY: none: the tender must keep this from doing harm.
     unsafe { asm!("xor esp, esp", "ud2", options(noreturn)) };
 }
 
-/// One instruction that must not work, with numbers in `rax` and `rdx`.
+/// Defines a case that runs an instruction that must not work, with values in `rax` and `rdx`.
 macro_rules! instruction {
     ($name:ident, $rax:literal, $rdx:literal, $($line:literal),+) => {
         fn $name() {
-            // SAFETY: none; that is the point.
+            // SAFETY: none: the tender must keep this from doing harm.
             unsafe {
                 asm!(
                     $($line),+,
@@ -140,24 +139,24 @@ instruction!(control_register, 0, 0, "mov cr3, rax");
 instruction!(model_register, 0, 0, "mov ecx, 0xc0000080", "rdmsr");
 instruction!(single_step, 0, 0, "pushfq", "or qword ptr [rsp], 0x100", "popfq", "nop");
 
-/// Some processors let it, some do not: whatever happens, the guest stays under control.
+/// Some processors allow this, some do not. In both cases the guest stays under control.
 fn interrupts_off() {
-    // SAFETY: none; that is the point.
+    // SAFETY: none: the tender must keep this from doing harm.
     unsafe { asm!("cli") };
     endless();
 }
 
-/// Says that an exception came, which did not.
+/// Reports an exception that did not happen.
 fn forged_fault() {
-    // SAFETY: none; that is the point.
+    // SAFETY: none: the tender must keep this from doing harm.
     unsafe { asm!("out 14, al") };
     println!("it worked");
 }
 
-/// The same, with a frame to match where the tender looks for one.
+/// The same, with a matching frame where the tender reads one.
 fn forged_frame() {
     let top = GUEST_SYSTEM_BASE + 0x6000;
-    // SAFETY: none; that is the point.
+    // SAFETY: none: the tender must keep this from doing harm.
     unsafe {
         asm!(
             "mov rsp, {top}",
@@ -175,10 +174,10 @@ fn forged_frame() {
     };
 }
 
-/// Makes a call, whatever it is.
+/// Makes any hypercall.
 pub fn ask(number: u64, arguments: [u64; 6]) -> i64 {
     let block = boot().call as *mut CallBlock;
-    // SAFETY: the block is this guest's; what the calls do is the point.
+    // SAFETY: the block is this guest's; the tender must check the call.
     unsafe {
         block.write_volatile(CallBlock { number, arguments, result: 0 });
         core::mem::transmute::<usize, extern "C" fn()>(boot().hypercall as usize)();
@@ -186,7 +185,7 @@ pub fn ask(number: u64, arguments: [u64; 6]) -> i64 {
     }
 }
 
-/// Every call with every kind of bad argument is refused, and none of them does anything.
+/// Every hypercall refuses every kind of bad argument, and does nothing then.
 fn calls() {
     let boot = boot();
     let text = crate::run as *const () as u64;
@@ -208,18 +207,18 @@ fn calls() {
         u64::MAX - 7,
     ];
     let refused = |answer: i64| (ERROR_UNSUPPORTED..=ERROR_CALL).contains(&answer);
-    for at in wild {
+    for address in wild {
         for number in [ASK_CONSOLE, ASK_RANDOM, ASK_DISCARD, ASK_REGION_CREATE] {
             for bytes in [16, 4095, u64::MAX] {
                 assert!(
-                    refused(ask(number, [at, bytes, 8192, 0, 0, 0])),
-                    "{number} {at:#x} {bytes}"
+                    refused(ask(number, [address, bytes, 8192, 0, 0, 0])),
+                    "{number} {address:#x} {bytes}"
                 );
             }
         }
-        assert_eq!(ask(ASK_PANIC, [at, 16, 0, 0, 0, 0]), ERROR_ADDRESS);
-        assert!(refused(ask(ASK_REGION_OPEN, [at, 4, boot.heap.base, 0, 0, 0])));
-        assert!(refused(ask(ASK_REGION_OPEN, [text, 4, at, 0, 0, 0])));
+        assert_eq!(ask(ASK_PANIC, [address, 16, 0, 0, 0, 0]), ERROR_ADDRESS);
+        assert!(refused(ask(ASK_REGION_OPEN, [address, 4, boot.heap.base, 0, 0, 0])));
+        assert!(refused(ask(ASK_REGION_OPEN, [text, 4, address, 0, 0, 0])));
     }
     assert_eq!(ask(ASK_RANDOM, [text, 16, 0, 0, 0, 0]), ERROR_ADDRESS);
     assert_eq!(ask(ASK_EXIT, [MAX_STATUS + 1, 0, 0, 0, 0, 0]), ERROR_ARGUMENT);
@@ -245,7 +244,7 @@ fn doorbell_storm() {
     for i in 0..20_000_usize {
         sleep::unpark(i % 70);
     }
-    // SAFETY: code of the tender's, with a number that is no peer's.
+    // SAFETY: the tender's function; the numbers are of no peer.
     let doorbell =
         unsafe { core::mem::transmute::<usize, extern "C" fn(u32)>(boot().doorbell as usize) };
     for peer in [64, 0xffff, u32::MAX, 0x8000_0000] {

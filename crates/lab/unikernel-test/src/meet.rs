@@ -1,4 +1,4 @@
-//! Cases of guests that different commands run, and of host programs: over the channel's ring and lock in the region
+//! Cases of guests of different commands, and of host programs. They use the channel's rings and lock in the region
 //! `board`.
 
 use crate::peers::board;
@@ -22,13 +22,13 @@ pub const CASES: &[Case] = &[
     ("lend", lend),
 ];
 
-/// Where the rings and the lock lie in the board's data; a host program has these numbers, too.
+/// Offsets of the rings and the lock in the board's data. tests/unikernel/host/program.c has the same numbers.
 const THERE: usize = 0;
 const BACK: usize = 8192;
 const RING: usize = 4096;
 pub const LOCK: usize = 65536;
 
-/// This guest, for the channel.
+/// This guest as a member of the board's group, for the channel.
 pub struct Seat(Mapped);
 
 impl Park for Seat {
@@ -62,12 +62,12 @@ impl Peers for Seat {
 pub fn seat() -> (Seat, Region<'static>) {
     let board = board();
     assert_eq!(board.rights(), Rights::Write);
-    // SAFETY: mapped as long as the guest lives, and accessed by the channel only.
+    // SAFETY: mapped as long as the guest lives, and accessed only by the channel.
     let region = unsafe { Region::new(board.data(), board.bytes()) };
     (Seat(board), region)
 }
 
-/// Sends back what comes, until nobody sends any more.
+/// Sends every record back, until the other side ends.
 fn echo() {
     let (seat, region) = seat();
     let (control, data) = region.spsc(THERE, RING).unwrap();
@@ -104,11 +104,11 @@ fn ask() {
         assert_eq!(&buffer[..bytes], record);
     }
     writer.close(&seat);
-    // The other ends without a word.
+    // The other side ends without closing its ring.
     assert_eq!(reader.recv(&mut buffer, &seat, None), Err(Error::PeerDied));
 }
 
-/// Waits until a peer is here, then until it is not.
+/// Waits until a peer is present, then until it is gone.
 fn see_end() {
     let number = arguments::strings().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1);
     let board = board();
@@ -122,11 +122,11 @@ fn see_end() {
     println!("peer {number} is {:?}", board.peer(number).0);
 }
 
-/// Waits for a lock that a peer holds who dies.
+/// Waits for a lock whose holder dies.
 fn lock() {
     let (seat, region) = seat();
     let lock = region.get::<RawMutex>(LOCK).unwrap();
-    // Until somebody else has it.
+    // Until another peer holds it.
     while let Ok(how) = lock.lock(&seat, Some(clock::now() + 1_000_000)) {
         lock.unlock(&seat, how);
         sleep::sleep(Duration::from_millis(5));
@@ -137,7 +137,7 @@ fn lock() {
     lock.unlock(&seat, Acquired::Clean);
 }
 
-/// Makes a region for a host program, peer 1, and takes it away while that writes to it.
+/// Creates a region for a host program, peer 1, and revokes it while the program writes to it.
 fn lend() {
     let board = board();
     while board.peer(1).0 != PeerState::Present {
@@ -157,7 +157,7 @@ fn lend() {
     assert_eq!(word.load(Ordering::Acquire), seen);
 }
 
-/// Reads what a peer wrote, and has no way to write.
+/// Reads a peer's word, and cannot write to the board.
 fn read_only() {
     let board = board();
     assert_eq!(board.rights(), Rights::Read);
@@ -166,6 +166,6 @@ fn read_only() {
         sleep::park(Some(clock::now() + 10_000_000));
     }
     println!("read-only: 42");
-    // SAFETY: none; that is the point.
+    // SAFETY: none: the write must crash the guest.
     unsafe { board.data().write_volatile(1) };
 }

@@ -16,17 +16,17 @@ pub const CASES: &[Case] = &[
     ("rendezvous", rendezvous),
 ];
 
-/// The group's region, which every case of several guests has.
+/// The region that every case of several guests has.
 pub fn board() -> Mapped {
     region::find("board").expect("kyozon run --region name=board,size=1M")
 }
 
-/// How many guests there are: the argument, where different commands run them.
+/// The number of guests: the argument if different commands run them, otherwise the group's peers.
 fn all() -> usize {
     arguments::strings().nth(1).and_then(|word| word.parse().ok()).unwrap_or(peers())
 }
 
-/// Waits until something holds, asleep, for ten seconds.
+/// Sleeps until a condition holds, for at most ten seconds.
 fn wait(what: &str, holds: impl Fn() -> bool) {
     let end = clock::now() + 10_000_000_000;
     while !holds() {
@@ -35,7 +35,7 @@ fn wait(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Peers wake each other in a circle, each asleep until it is its turn.
+/// Peers wake each other in a cycle, each asleep until its turn.
 fn ping_pong() {
     board().region().rendezvous(all(), None).unwrap();
     let turn = &board().words().unwrap()[0];
@@ -50,13 +50,13 @@ fn ping_pong() {
     }
 }
 
-/// The last peer crashes; the others see it, also those that sleep without a deadline.
+/// The last peer crashes. The others see that, even if they sleep without a deadline.
 fn death() {
     let (board, last) = (board(), all() - 1);
     board.region().rendezvous(all(), None).unwrap();
     if me() == last {
         sleep::sleep(Duration::from_millis(50));
-        // SAFETY: none; that is the point.
+        // SAFETY: none: this crashes the guest.
         unsafe { core::ptr::null_mut::<u8>().write_volatile(0) };
     }
     while board.peer(last).0 == PeerState::Present {
@@ -65,7 +65,7 @@ fn death() {
     assert_eq!(board.peer(last), (PeerState::Dead, 1));
 }
 
-/// The last peer ends by its own will.
+/// The last peer leaves.
 fn leave() {
     let (board, last) = (board(), all() - 1);
     board.region().rendezvous(all(), None).unwrap();
@@ -76,6 +76,7 @@ fn leave() {
     }
 }
 
+/// A region is granted with more and more rights, then revoked.
 fn regions() {
     let board = board();
     let step = &board.words().unwrap()[0];
@@ -94,7 +95,7 @@ fn regions() {
         sleep::unpark(1);
         assert_eq!(made.rendezvous(2, Some(clock::now() + 10_000_000_000)), Ok(2));
         wait("the reader", || step.load(Ordering::Acquire) == 2);
-        // More rights, then none.
+        // The right to write, then no right.
         made.grant(1, Rights::Write).unwrap();
         step.store(3, Ordering::Release);
         wait("the writer", || step.load(Ordering::Acquire) == 4);
@@ -102,7 +103,7 @@ fn regions() {
         made.revoke(1).unwrap();
         assert_eq!(mapped.peer(1).0, PeerState::Dead);
         step.store(5, Ordering::Release);
-        // SAFETY: nobody uses it any more.
+        // SAFETY: nobody uses the region any more.
         unsafe { mapped.unmap() }.unwrap();
         assert_eq!(made.rendezvous(2, Some(0)), Ok(2));
     } else {
@@ -129,7 +130,7 @@ fn regions() {
     }
 }
 
-/// A peer uses a region that is taken away from it meanwhile.
+/// A peer uses a region while it is revoked.
 fn revoked() {
     board().region().rendezvous(2, None).unwrap();
     let step = &board().words().unwrap()[0];
@@ -142,7 +143,7 @@ fn revoked() {
         made.revoke(1).unwrap();
         let seen = step.load(Ordering::Acquire);
         sleep::sleep(Duration::from_millis(50));
-        // On return of revoke the other could not write any more; one increment may have been on its way.
+        // After revoke returned the other peer could not write; one increment may have been counted late.
         assert!(step.load(Ordering::Acquire) <= seen + 1);
     } else {
         wait("the grant", || step.load(Ordering::Acquire) == 1);

@@ -1,4 +1,4 @@
-//! Cases of hostile queues: every field of every ring, by a guest that writes what it likes. Devices as in
+//! Cases of hostile queues: a guest writes arbitrary values to every field of every ring. The devices are those of
 //! [`devices`](crate::devices).
 
 use crate::hostile::ask;
@@ -20,9 +20,9 @@ pub const CASES: &[Case] = &[
     ("ring-neighbour", neighbour),
 ];
 
-/// Entries.
+/// Entries of a queue.
 const SIZE: u64 = 8;
-/// Where in its memory the rings lie, and what its requests need.
+/// Offsets of the rings and of the requests' data in a queue's memory.
 const AVAILABLE: u64 = 0x1000;
 const USED: u64 = 0x2000;
 const HEADER: u64 = 0x3000;
@@ -33,7 +33,7 @@ const NEXT: u64 = 1;
 const WRITE: u64 = 2;
 const INDIRECT: u64 = 4;
 
-/// A queue that does not keep to any rule.
+/// A queue that keeps no rule.
 struct Queue {
     device: u64,
     index: u64,
@@ -43,25 +43,28 @@ struct Queue {
 impl Queue {
     fn new(device: u64, index: u64) -> Self {
         let layout = Layout::from_size_align(BYTES, 4096).unwrap();
-        // SAFETY: of more than 0 bytes. It is never freed: the device may use it as long as it runs.
+        // SAFETY: the size is not 0. The memory is never freed, as the device may use it as long as it runs.
         let base = unsafe { alloc_zeroed(layout) } as u64;
         assert!(base != 0);
         Self { device, index, base }
     }
 
-    fn put(&self, at: u64, bytes: u64, value: u64) {
-        let at = (self.base + at) as *mut u8;
+    /// Writes the low `bytes` bytes of a value at an offset.
+    fn put(&self, offset: u64, bytes: u64, value: u64) {
+        let to = (self.base + offset) as *mut u8;
         for (i, byte) in value.to_le_bytes().iter().enumerate().take(bytes as usize) {
             // SAFETY: inside the queue's memory; the device may read it meanwhile.
-            unsafe { at.add(i).write_volatile(*byte) };
+            unsafe { to.add(i).write_volatile(*byte) };
         }
     }
 
-    fn get(&self, at: u64) -> u16 {
+    /// Reads 2 bytes at an offset.
+    fn get(&self, offset: u64) -> u16 {
         // SAFETY: inside the queue's memory, aligned.
-        unsafe { ((self.base + at) as *const u16).read_volatile() }
+        unsafe { ((self.base + offset) as *const u16).read_volatile() }
     }
 
+    /// Writes a descriptor.
     fn describe(&self, index: u64, address: u64, bytes: u64, flags: u64, next: u64) {
         self.put(16 * index, 8, address);
         self.put(16 * index + 8, 4, bytes);
@@ -69,7 +72,7 @@ impl Queue {
         self.put(16 * index + 14, 2, next);
     }
 
-    /// With rings that are empty, and one good request that is not yet available: sector 3 is read.
+    /// Starts the queue with empty rings, and with one valid request that is not yet available: it reads sector 3.
     fn start(&self) {
         ask(ASK_QUEUE_STOP, [self.device, self.index, 0, 0, 0, 0]);
         for at in (0..HEADER).step_by(8) {
@@ -87,6 +90,7 @@ impl Queue {
         assert_eq!(answer, 0);
     }
 
+    /// Sets the available index, and notifies the device.
     fn offer(&self, index: u64) {
         self.put(AVAILABLE + 2, 2, index);
         self.ring();
@@ -100,7 +104,7 @@ impl Queue {
         ask(ASK_QUEUE_STATE, [self.device, self.index, 0, 0, 0, 0]) as u64
     }
 
-    /// Waits until the queue ended, or so many entries were used: whether it ended.
+    /// Waits until the device stopped the queue, or `used` entries were used. Returns whether it stopped the queue.
     fn ends(&self, used: u16) -> bool {
         let end = clock::now() + 10_000_000_000;
         loop {
@@ -110,20 +114,20 @@ impl Queue {
             if self.get(USED + 2) == used {
                 return false;
             }
-            assert!(clock::now() < end, "neither did the queue end nor is there an answer");
+            assert!(clock::now() < end, "the queue was not stopped, and there is no answer");
             sleep::park(Some(clock::now() + 5_000_000));
         }
     }
 }
 
 fn ring(number: u32) {
-    // SAFETY: code of the tender's of this type.
+    // SAFETY: the tender put a function of this type there.
     let doorbell =
         unsafe { core::mem::transmute::<usize, extern "C" fn(u32)>(boot().doorbell as usize) };
     doorbell(number);
 }
 
-/// Descriptors: field by field, each bad value ends the queue, and the next start finds everything as it was.
+/// Each bad value in each field of a descriptor stops the queue; the next start finds the device unharmed.
 fn fields() {
     let queue = Queue::new(0, 0);
     let heap = boot().heap;
@@ -147,7 +151,7 @@ fn fields() {
         breaks(&queue);
         queue.offer(1);
         assert!(queue.ends(1), "{what}");
-        // Ended is ended: nothing is taken any more.
+        // A stopped queue takes no more entries.
         queue.offer(2);
         assert_eq!((queue.state(), queue.get(USED + 2)), (QUEUE_FAILED, 0), "{what}");
         count += 1;
@@ -180,7 +184,7 @@ fn fields() {
         assert!(queue.ends(0x5555), "index {index:#x}");
         count += 1;
     }
-    // Any number is one for which the guest wants to be told.
+    // Any event index is valid.
     for event in [0, 1, SIZE, 0x8000, 0xffff] {
         queue.start();
         queue.put(AVAILABLE + 4 + 2 * SIZE, 2, event);
@@ -218,7 +222,7 @@ fn frames() {
             queue.put(AVAILABLE + 2, 2, 1);
             breaks(&queue);
             queue.ring();
-            // A receive queue is looked at when a frame comes; here nobody sends.
+            // The device polls a receive queue when a frame arrives; here nobody sends.
             assert!(index == 0 || queue.ends(1), "{i}");
         }
         assert_eq!(ask(ASK_QUEUE_STOP, [2, index, 0, 0, 0, 0]), 0);
@@ -228,7 +232,7 @@ fn frames() {
     assert!(port.runs());
 }
 
-/// Queues that lie where none can lie.
+/// Queues at invalid addresses.
 fn places() {
     let queue = Queue::new(0, 0);
     let heap = boot().heap;
@@ -252,7 +256,7 @@ fn places() {
     for size in [0, 3, 7, 512, 0x1_0000, 0x1_0008, u64::MAX] {
         assert_eq!(start([size, good[1], good[2], good[3]]), ERROR_ARGUMENT, "{size:#x}");
     }
-    // All in one place: the device writes over what it reads, and nothing else happens.
+    // All three parts at one address: the device overwrites its own input, and nothing else happens.
     assert_eq!(start([SIZE, queue.base, queue.base, queue.base]), 0);
     for i in 0..200 {
         queue.put(2, 2, i);
@@ -263,7 +267,7 @@ fn places() {
     Disk::open("disk").unwrap().read(0, &mut [0; SECTOR]).unwrap();
 }
 
-/// Calls with numbers that mean nothing.
+/// Hypercalls with invalid numbers.
 fn calls() {
     let info = boot().heap.base;
     for device in [3, 99, 1 << 32, u64::MAX] {
@@ -285,7 +289,7 @@ fn calls() {
     }
 }
 
-/// Writes numbers into everything while the device works, for a while.
+/// Writes random values to the whole queue while the device works.
 fn noise() {
     let queue = Queue::new(0, 0);
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -310,14 +314,14 @@ fn noise() {
         }
         ended += u32::from(queue.state() == QUEUE_FAILED);
     }
-    // The device may have written all over the heap, as it was told: nothing more is allocated.
+    // The device may have overwritten the heap, as the entries told it to: nothing more is allocated.
     queue.start();
     queue.offer(1);
     assert!(!queue.ends(1) && ended > 10);
     assert_eq!(ask(ASK_QUEUE_STOP, [0; 6]), 0);
 }
 
-/// Rings every doorbell there is, and those that are not there, as fast as it can.
+/// Rings all doorbells, valid and invalid, as fast as possible.
 fn storm() {
     let queue = Queue::new(0, 0);
     queue.start();
@@ -332,7 +336,7 @@ fn storm() {
     }
 }
 
-/// Ends itself with requests on their way, sooner or later.
+/// Crashes while requests are in progress.
 fn killed() {
     let queue = Queue::new(0, 0);
     queue.start();
@@ -340,16 +344,16 @@ fn killed() {
         queue.put(AVAILABLE + 4 + 2 * i, 2, 0);
     }
     queue.offer(SIZE);
-    // SAFETY: none; that is the point.
+    // SAFETY: none: this crashes the guest.
     unsafe { core::ptr::null_mut::<u8>().write_volatile(0) };
 }
 
-/// The first guest does everything of the above to its ports, and crashes; the others send frames to each other.
+/// The first guest breaks its port's queues as above, and crashes; the others exchange frames meanwhile.
 fn neighbour() {
     if me() == 0 {
         frames();
         let queue = Queue::new(2, 0);
-        // Broken when the next frame comes.
+        // The device finds this queue broken when the next frame arrives.
         queue.start();
         queue.describe(0, 0, 2000, WRITE, 0);
         queue.offer(1);
@@ -358,7 +362,7 @@ fn neighbour() {
         sends.start();
         sends.describe(0, sends.base + DATA, 100, 0, 0);
         sends.offer(SIZE);
-        // SAFETY: none; that is the point.
+        // SAFETY: none: this crashes the guest.
         unsafe { core::ptr::null_mut::<u8>().write_volatile(0) };
     }
     crate::devices::exchange(&mut crate::devices::port_of(2), 1, 2);

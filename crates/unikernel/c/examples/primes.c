@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Counts primes below a number by POSIX threads: a program for a bare machine, or, compiled with -DPOSIX, for an
- * operating system. Pieces of work go through a queue with a mutex and a condition variable; a barrier stands between
- * two halves; thread-local data and pthread_exit carry results. Arguments: threads, limit.
+ * Counts the primes below a limit with POSIX threads, as a freestanding program or, compiled with -DPOSIX, for an
+ * operating system. Pieces of work pass through a queue with a mutex and condition variables; a barrier separates two
+ * halves; thread-local data and pthread_exit carry results. Arguments: threads, limit.
  */
 #include <pthread.h>
 #include <stddef.h>
@@ -10,13 +10,13 @@
 
 #ifdef POSIX
 #include <stdio.h>
-#define say(text) fputs(text, stdout)
+#define print(text) fputs(text, stdout)
 #else
 #include <kyozon.h>
-#define say(text) kyozon_print(text)
+#define print(text) kyozon_print(text)
 #endif
 
-enum { MOST_THREADS = 16, QUEUE = 4, PIECE = 1000 };
+enum { MAX_THREADS = 16, QUEUE = 4, PIECE = 1000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t filled = PTHREAD_COND_INITIALIZER, drained = PTHREAD_COND_INITIALIZER;
@@ -24,7 +24,7 @@ static pthread_barrier_t halves;
 static unsigned queue[QUEUE], queued, limit;
 static int over;
 
-/* Each thread's own. */
+/* Each thread has its own. */
 static __thread unsigned found, pieces = 1;
 
 static int is_prime(unsigned number)
@@ -37,7 +37,7 @@ static int is_prime(unsigned number)
 	return 1;
 }
 
-/* Takes pieces until there are no more. */
+/* Takes pieces from the queue until there are no more. */
 static void work(void)
 {
 	for (;;) {
@@ -61,15 +61,15 @@ static void *thread(void *unused)
 {
 	(void)unused;
 	work();
-	/* Nobody takes of the second half before the first is done. */
+	/* The second half starts after the first is done. */
 	pthread_barrier_wait(&halves);
 	pthread_barrier_wait(&halves);
 	work();
 	pthread_exit((void *)((uintptr_t)pieces << 32 | found));
 }
 
-/* Gives out the pieces of a half. */
-static void give(unsigned from, unsigned to)
+/* Puts the pieces of a half into the queue. */
+static void produce(unsigned from, unsigned to)
 {
 	for (unsigned first = from; first < to; first += PIECE) {
 		pthread_mutex_lock(&lock);
@@ -85,7 +85,7 @@ static void give(unsigned from, unsigned to)
 	pthread_mutex_unlock(&lock);
 }
 
-static unsigned number_of(const char *text)
+static unsigned parse(const char *text)
 {
 	unsigned number = 0;
 	while (*text >= '0' && *text <= '9')
@@ -93,43 +93,43 @@ static unsigned number_of(const char *text)
 	return number;
 }
 
-static void say_number(unsigned number)
+static void print_number(unsigned number)
 {
 	char text[12], *at = text + sizeof text - 1;
 	*at = 0;
 	do
 		*--at = (char)('0' + number % 10);
 	while ((number /= 10) != 0);
-	say(at);
+	print(at);
 }
 
-int main(int count, char **words)
+int main(int count, char **arguments)
 {
-	pthread_t threads[MOST_THREADS];
-	unsigned all = count > 1 ? number_of(words[1]) : 2, sum = 0, taken = 0;
-	limit = count > 2 ? number_of(words[2]) : 100000;
-	if (all < 1 || all > MOST_THREADS)
+	pthread_t threads[MAX_THREADS];
+	unsigned workers = count > 1 ? parse(arguments[1]) : 2, sum = 0, taken = 0;
+	limit = count > 2 ? parse(arguments[2]) : 100000;
+	if (workers < 1 || workers > MAX_THREADS)
 		return 2;
-	pthread_barrier_init(&halves, NULL, all + 1);
-	for (unsigned i = 0; i < all; i++)
+	pthread_barrier_init(&halves, NULL, workers + 1);
+	for (unsigned i = 0; i < workers; i++)
 		if (pthread_create(&threads[i], NULL, thread, NULL) != 0)
 			return 3;
 	unsigned middle = limit / 2 / PIECE * PIECE;
-	give(0, middle);
+	produce(0, middle);
 	pthread_barrier_wait(&halves);
 	over = 0;
 	pthread_barrier_wait(&halves);
-	give(middle, limit);
-	for (unsigned i = 0; i < all; i++) {
+	produce(middle, limit);
+	for (unsigned i = 0; i < workers; i++) {
 		void *value;
 		if (pthread_join(threads[i], &value) != 0)
 			return 4;
 		sum += (unsigned)(uintptr_t)value;
 		taken += (unsigned)((uintptr_t)value >> 32) - 1;
 	}
-	say_number(sum);
-	say(" primes below ");
-	say_number(limit);
-	say(taken == (limit + PIECE - 1) / PIECE ? "\n" : ", but pieces are missing\n");
+	print_number(sum);
+	print(" primes below ");
+	print_number(limit);
+	print(taken == (limit + PIECE - 1) / PIECE ? "\n" : ", but pieces are missing\n");
 	return found != 0 || pieces != 1;
 }

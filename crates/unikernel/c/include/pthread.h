@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * POSIX threads of a unikernel: each is a virtual machine of its own over the memory of all. Zero bytes are how locks
- * begin. What differs from POSIX: mutexes are robust, not recursive; pthread_mutex_lock returns EOWNERDEAD where the
- * last owner died, and pthread_join where the thread did; pthread_exit of the first thread ends all.
+ * POSIX threads of a unikernel. Each thread is a virtual machine of its own; all share memory. Zero bytes initialize a
+ * lock. Differences from POSIX: mutexes are robust and not recursive; pthread_mutex_lock returns EOWNERDEAD if the last
+ * owner died, and pthread_join if the thread died; pthread_exit in the first thread ends all threads.
  */
 #ifndef KYOZON_PTHREAD_H
 #define KYOZON_PTHREAD_H

@@ -1,18 +1,19 @@
-//! Threads, locks and memory for unikernels in C: what `include/pthread.h` and `include/kyozon.h` declare.
+//! Threads, locks and memory for unikernels in C: the functions of `include/pthread.h` and `include/kyozon.h`.
 //!
-//! A C program for a bare machine that uses POSIX threads is compiled anew and linked with this and `unikernel.ld`; its
-//! threads are then virtual machines over one memory. scripts/images.sh shows how, `examples/primes.c` what.
+//! A freestanding C program that uses POSIX threads is recompiled, and linked with this library by `unikernel.ld`. Its
+//! threads are then virtual machines that share memory. scripts/images.sh shows the commands, `examples/primes.c` a
+//! program.
 //!
-//! | module | what it is |
+//! | module | purpose |
 //! |---|---|
 //! | `start` | from the tender's entry to `main` |
-//! | `threads` | `pthread_create` and what belongs to it |
+//! | `threads` | `pthread_create`, and the other functions of threads |
 //! | `locks` | mutex, condition variable, barrier |
-//! | `memory` | `malloc` and what belongs to it |
+//! | `memory` | `malloc`, and the other functions of the heap |
 //!
-//! Invariants: structures are as large as the headers say, and zero bytes are how each begins. A thread that crashes
-//! costs its joiner and the next owner of its locks an error, never an endless wait; a barrier waits for those who
-//! never come, as POSIX has it.
+//! Invariants: structures have the sizes in the headers, and zero bytes initialize each of them. If a thread crashes,
+//! its joiner and the next owner of its locks get an error; they never wait for ever. A barrier waits for missing
+//! threads, as in POSIX.
 //!
 //! Must not know: which back end runs it.
 #![cfg_attr(feature = "image", no_std)]
@@ -29,7 +30,7 @@ mod start;
 #[cfg(feature = "image")]
 mod threads;
 
-/// Errors, by Linux's numbers.
+/// Error numbers, those of Linux.
 #[cfg(feature = "image")]
 mod error {
     pub const EPERM: i32 = 1;

@@ -1,4 +1,4 @@
-//! Mutex, condition variable and barrier, as POSIX has them, over those of the channel.
+//! POSIX mutexes, condition variables and barriers, built on those of the channel.
 
 use crate::error::*;
 use core::cell::UnsafeCell;
@@ -7,12 +7,12 @@ use kyozon_channel::error::Error;
 use kyozon_channel::sync::{Acquired, Condvar, RawMutex, Woken};
 use kyozon_unikernel::{clock, vm::Vm};
 
-/// `pthread_mutex_t`: robust, as POSIX calls it.
+/// `pthread_mutex_t`, always robust in the sense of POSIX.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Mutex {
     raw: RawMutex,
-    /// Its holder's: not 0 where somebody died in it, and nobody has said that all is in order.
+    /// Not 0 if a holder died, and the data was not declared consistent since. Only the holder accesses it.
     poisoned: UnsafeCell<u64>,
 }
 
@@ -21,14 +21,14 @@ pub struct Mutex {
 #[repr(C)]
 pub struct Cond(Condvar);
 
-/// `pthread_barrier_t`. But for `mutex` and `all`, under the mutex.
+/// `pthread_barrier_t`. The mutex guards the fields after `all`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Barrier {
     mutex: RawMutex,
     all: Condvar,
     count: UnsafeCell<u64>,
-    here: UnsafeCell<u64>,
+    arrived: UnsafeCell<u64>,
     phase: UnsafeCell<u64>,
 }
 
@@ -40,11 +40,11 @@ pub struct Time {
     nanoseconds: i64,
 }
 
-// As the header has them.
+// The sizes in pthread.h.
 const _: () = assert!(size_of::<Mutex>() == 24 && size_of::<Cond>() == 8);
 const _: () = assert!(size_of::<Barrier>() == 48 && size_of::<Time>() == 16);
 
-/// What one of the waits of a barrier returns, and one only.
+/// `PTHREAD_BARRIER_SERIAL_THREAD`: the result of exactly one of a barrier's waits.
 const SERIAL: c_int = -1;
 
 fn number(error: Error) -> c_int {
@@ -56,10 +56,10 @@ fn number(error: Error) -> c_int {
 }
 
 impl Mutex {
-    /// Notes how it was taken.
-    fn taken(&self, then: Acquired) -> c_int {
-        let poisoned = then == Acquired::Poisoned;
-        // SAFETY: the holder's, which the caller is.
+    /// Records how the mutex was acquired. Returns the result for the caller.
+    fn acquired(&self, how: Acquired) -> c_int {
+        let poisoned = how == Acquired::Poisoned;
+        // SAFETY: the caller holds the mutex.
         unsafe { *self.poisoned.get() = poisoned.into() };
         if poisoned {
             EOWNERDEAD
@@ -68,9 +68,9 @@ impl Mutex {
         }
     }
 
-    /// How it is to be given back.
-    fn then(&self) -> Acquired {
-        // SAFETY: the holder's, which the caller is; where it is not, the number is not used.
+    /// How the mutex is to be released.
+    fn state(&self) -> Acquired {
+        // SAFETY: the caller holds the mutex; if not, the value is not used.
         match unsafe { self.poisoned.get().read_volatile() } {
             0 => Acquired::Clean,
             _ => Acquired::Poisoned,
@@ -78,11 +78,11 @@ impl Mutex {
     }
 }
 
-/// As in POSIX; attributes are not looked at.
+/// As in POSIX, but attributes are ignored.
 ///
 /// # Safety
 ///
-/// Memory for one, that nobody uses.
+/// The pointer is to memory for the object that nobody uses.
 #[no_mangle]
 pub unsafe extern "C" fn pthread_mutex_init(mutex: *mut Mutex, _: *const u8) -> c_int {
     // SAFETY: the caller's promise.
@@ -90,35 +90,35 @@ pub unsafe extern "C" fn pthread_mutex_init(mutex: *mut Mutex, _: *const u8) -> 
     0
 }
 
-/// As in POSIX: `EOWNERDEAD` where its owner died; it is taken then.
+/// As in POSIX. Returns `EOWNERDEAD` if its owner died; the caller then holds the mutex.
 #[no_mangle]
 pub extern "C" fn pthread_mutex_lock(mutex: &Mutex) -> c_int {
-    mutex.raw.lock(&Vm, None).map_or_else(number, |then| mutex.taken(then))
+    mutex.raw.lock(&Vm, None).map_or_else(number, |how| mutex.acquired(how))
 }
 
 /// As in POSIX.
 #[no_mangle]
 pub extern "C" fn pthread_mutex_trylock(mutex: &Mutex) -> c_int {
-    mutex.raw.try_lock(&Vm).map_or(EBUSY, |then| mutex.taken(then))
+    mutex.raw.try_lock(&Vm).map_or(EBUSY, |how| mutex.acquired(how))
 }
 
 /// As in POSIX.
 #[no_mangle]
 pub extern "C" fn pthread_mutex_unlock(mutex: &Mutex) -> c_int {
-    if mutex.raw.unlock(&Vm, mutex.then()) {
+    if mutex.raw.unlock(&Vm, mutex.state()) {
         0
     } else {
         EPERM
     }
 }
 
-/// As in POSIX: what it guards is in order again.
+/// As in POSIX: declares the guarded data consistent.
 #[no_mangle]
 pub extern "C" fn pthread_mutex_consistent(mutex: &Mutex) -> c_int {
-    if mutex.then() == Acquired::Clean {
+    if mutex.state() == Acquired::Clean {
         return EINVAL;
     }
-    mutex.taken(Acquired::Clean)
+    mutex.acquired(Acquired::Clean)
 }
 
 /// As in POSIX.
@@ -126,18 +126,18 @@ pub extern "C" fn pthread_mutex_consistent(mutex: &Mutex) -> c_int {
 pub extern "C" fn pthread_mutex_destroy(mutex: &Mutex) -> c_int {
     match mutex.raw.try_lock(&Vm) {
         None => EBUSY,
-        Some(then) => {
-            mutex.raw.unlock(&Vm, then);
+        Some(how) => {
+            mutex.raw.unlock(&Vm, how);
             0
         }
     }
 }
 
-/// As in POSIX; attributes are not looked at.
+/// As in POSIX, but attributes are ignored.
 ///
 /// # Safety
 ///
-/// Memory for one, that nobody uses.
+/// The pointer is to memory for the object that nobody uses.
 #[no_mangle]
 pub unsafe extern "C" fn pthread_cond_init(cond: *mut Cond, _: *const u8) -> c_int {
     // SAFETY: the caller's promise.
@@ -146,8 +146,8 @@ pub unsafe extern "C" fn pthread_cond_init(cond: *mut Cond, _: *const u8) -> c_i
 }
 
 fn wait(cond: &Cond, mutex: &Mutex, deadline: Option<u64>) -> c_int {
-    match cond.0.wait(&Vm, &mutex.raw, mutex.then(), deadline) {
-        Ok((then, woken)) => match mutex.taken(then) {
+    match cond.0.wait(&Vm, &mutex.raw, mutex.state(), deadline) {
+        Ok((how, woken)) => match mutex.acquired(how) {
             0 if woken == Woken::TimedOut => ETIMEDOUT,
             error => error,
         },
@@ -155,13 +155,13 @@ fn wait(cond: &Cond, mutex: &Mutex, deadline: Option<u64>) -> c_int {
     }
 }
 
-/// As in POSIX: may return for no reason.
+/// As in POSIX; spurious wake-ups happen.
 #[no_mangle]
 pub extern "C" fn pthread_cond_wait(cond: &Cond, mutex: &Mutex) -> c_int {
     wait(cond, mutex, None)
 }
 
-/// As in POSIX: until a time since 1970.
+/// As in POSIX: `until` counts from 1970.
 #[no_mangle]
 pub extern "C" fn pthread_cond_timedwait(cond: &Cond, mutex: &Mutex, until: &Time) -> c_int {
     if !(0..1_000_000_000).contains(&until.nanoseconds) {
@@ -192,11 +192,11 @@ pub extern "C" fn pthread_cond_destroy(_: &Cond) -> c_int {
     0
 }
 
-/// As in POSIX; attributes are not looked at.
+/// As in POSIX, but attributes are ignored.
 ///
 /// # Safety
 ///
-/// Memory for one, that nobody uses.
+/// The pointer is to memory for the object that nobody uses.
 #[no_mangle]
 pub unsafe extern "C" fn pthread_barrier_init(
     barrier: *mut Barrier,
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn pthread_barrier_init(
     if count == 0 {
         return EINVAL;
     }
-    // SAFETY: the caller's promise; zeros are how its parts begin.
+    // SAFETY: the caller's promise; zeros initialize all parts.
     unsafe {
         barrier.write_bytes(0, 1);
         *(*barrier).count.get() = count.into();
@@ -214,16 +214,16 @@ pub unsafe extern "C" fn pthread_barrier_init(
     0
 }
 
-/// As in POSIX. Fails where a thread died in it.
+/// As in POSIX. Returns `EPERM` if a thread died inside.
 #[no_mangle]
 pub extern "C" fn pthread_barrier_wait(barrier: &Barrier) -> c_int {
     let Ok(Acquired::Clean) = barrier.mutex.lock(&Vm, None) else { return EPERM };
-    // SAFETY: under the mutex, which `wait` gives back and takes again.
+    // SAFETY: under the mutex, which `wait` releases and takes again.
     unsafe {
         let phase = *barrier.phase.get();
-        *barrier.here.get() += 1;
-        if *barrier.here.get() == *barrier.count.get() {
-            *barrier.here.get() = 0;
+        *barrier.arrived.get() += 1;
+        if *barrier.arrived.get() == *barrier.count.get() {
+            *barrier.arrived.get() = 0;
             *barrier.phase.get() = phase.wrapping_add(1);
             barrier.all.notify_all(&Vm);
             barrier.mutex.unlock(&Vm, Acquired::Clean);
@@ -233,8 +233,8 @@ pub extern "C" fn pthread_barrier_wait(barrier: &Barrier) -> c_int {
             let again = barrier.all.wait(&Vm, &barrier.mutex, Acquired::Clean, None);
             match again {
                 Ok((Acquired::Clean, _)) => {}
-                Ok((then, _)) => {
-                    barrier.mutex.unlock(&Vm, then);
+                Ok((how, _)) => {
+                    barrier.mutex.unlock(&Vm, how);
                     return EPERM;
                 }
                 Err(_) => return EPERM,

@@ -1,9 +1,9 @@
-//! `malloc` and what belongs to it, over the heap that all machines share: a word before each piece has its size.
+//! `malloc` and the other functions of the heap that all machines share. A word before each piece holds its size.
 
 use alloc::alloc::{alloc, dealloc};
 use core::alloc::Layout;
 
-/// As C aligns, and room for the word.
+/// The alignment of C, which also leaves room for the word.
 const ALIGN: usize = 16;
 
 fn layout(bytes: usize) -> Option<Layout> {
@@ -14,7 +14,7 @@ fn layout(bytes: usize) -> Option<Layout> {
 #[no_mangle]
 pub extern "C" fn malloc(bytes: usize) -> *mut u8 {
     let Some(layout) = layout(bytes) else { return core::ptr::null_mut() };
-    // SAFETY: not of no bytes; the word lies inside.
+    // SAFETY: the size is not 0, and the word lies inside.
     unsafe {
         let base = alloc(layout);
         if base.is_null() {
@@ -25,14 +25,14 @@ pub extern "C" fn malloc(bytes: usize) -> *mut u8 {
     }
 }
 
-/// How many bytes a piece has.
+/// The bytes of a piece.
 ///
 /// # Safety
 ///
-/// It is of [`malloc`].
-unsafe fn size(at: *mut u8) -> usize {
-    // SAFETY: the word before it.
-    unsafe { at.sub(ALIGN).cast::<usize>().read() }
+/// [`malloc`] returned the piece.
+unsafe fn size(piece: *mut u8) -> usize {
+    // SAFETY: the word before the piece holds its size.
+    unsafe { piece.sub(ALIGN).cast::<usize>().read() }
 }
 
 /// As in C.
@@ -41,14 +41,14 @@ unsafe fn size(at: *mut u8) -> usize {
 ///
 /// As in C.
 #[no_mangle]
-pub unsafe extern "C" fn free(at: *mut u8) {
-    if at.is_null() {
+pub unsafe extern "C" fn free(piece: *mut u8) {
+    if piece.is_null() {
         return;
     }
-    // SAFETY: allocated with this layout, as it could be.
+    // SAFETY: allocated with this layout, which was valid then.
     unsafe {
-        if let Some(layout) = layout(size(at)) {
-            dealloc(at.sub(ALIGN), layout);
+        if let Some(layout) = layout(size(piece)) {
+            dealloc(piece.sub(ALIGN), layout);
         }
     }
 }
@@ -56,13 +56,13 @@ pub unsafe extern "C" fn free(at: *mut u8) {
 /// As in C.
 #[no_mangle]
 pub extern "C" fn calloc(count: usize, bytes: usize) -> *mut u8 {
-    let Some(all) = count.checked_mul(bytes) else { return core::ptr::null_mut() };
-    let at = malloc(all);
-    if !at.is_null() {
-        // SAFETY: a piece of so many bytes.
-        unsafe { at.write_bytes(0, all) };
+    let Some(total) = count.checked_mul(bytes) else { return core::ptr::null_mut() };
+    let piece = malloc(total);
+    if !piece.is_null() {
+        // SAFETY: the piece has `total` bytes.
+        unsafe { piece.write_bytes(0, total) };
     }
-    at
+    piece
 }
 
 /// As in C.
@@ -71,13 +71,13 @@ pub extern "C" fn calloc(count: usize, bytes: usize) -> *mut u8 {
 ///
 /// As in C.
 #[no_mangle]
-pub unsafe extern "C" fn realloc(at: *mut u8, bytes: usize) -> *mut u8 {
+pub unsafe extern "C" fn realloc(piece: *mut u8, bytes: usize) -> *mut u8 {
     let to = malloc(bytes);
-    if !at.is_null() && !to.is_null() {
-        // SAFETY: both pieces have as many bytes.
+    if !piece.is_null() && !to.is_null() {
+        // SAFETY: both pieces have at least so many bytes.
         unsafe {
-            core::ptr::copy_nonoverlapping(at, to, size(at).min(bytes));
-            free(at);
+            core::ptr::copy_nonoverlapping(piece, to, size(piece).min(bytes));
+            free(piece);
         }
     }
     to

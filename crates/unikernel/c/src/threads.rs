@@ -1,5 +1,5 @@
-//! `pthread_create` and what belongs to it. A `pthread_t` is the address of a record in the heap that all machines
-//! share.
+//! `pthread_create` and the other functions of threads. A `pthread_t` is the address of a record in the heap that all
+//! machines share.
 
 use crate::error::*;
 use alloc::sync::Arc;
@@ -10,7 +10,7 @@ use kyozon_unikernel::thread::{self, Builder, JoinHandle};
 
 /// The thread can be joined.
 const JOINABLE: u32 = 0;
-/// Somebody joins or has detached it.
+/// Somebody joins the thread, or has detached it.
 const CLAIMED: u32 = 1;
 
 /// A thread's record.
@@ -18,28 +18,28 @@ const CLAIMED: u32 = 1;
 pub struct Thread {
     claim: AtomicU32,
     value: AtomicPtr<c_void>,
-    /// Whoever claims it has it; written before anybody knows of the record.
+    /// Belongs to the claimer; written before anybody else knows the record.
     handle: UnsafeCell<Option<JoinHandle<()>>>,
 }
 
-// SAFETY: the handle is written by its maker and taken by the one who claims the thread.
+// SAFETY: the handle is written by the thread's creator, and taken only by its claimer.
 unsafe impl Sync for Thread {}
-// SAFETY: handles can be sent.
+// SAFETY: join handles are `Send`.
 unsafe impl Send for Thread {}
 
 /// `pthread_attr_t`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Attributes {
-    /// Bytes of stack; 0: as it is otherwise.
+    /// Bytes of stack; 0 for the default.
     stack: usize,
     detached: c_int,
 }
 
-/// What runs: from C, where pointers go anywhere.
+/// The thread's function and argument.
 struct Work(extern "C" fn(*mut c_void) -> *mut c_void, *mut c_void);
 
-// SAFETY: C's promise: the argument is for the thread.
+// SAFETY: the caller of `pthread_create` passes the argument to the thread.
 unsafe impl Send for Work {}
 
 kyozon_unikernel::private! {
@@ -47,7 +47,7 @@ kyozon_unikernel::private! {
     static SELF: *const Thread = core::ptr::null();
 }
 
-/// As in POSIX. Of attributes, the stack's size and being detached.
+/// As in POSIX. Of the attributes, the stack's size and the detach state count.
 ///
 /// # Safety
 ///
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn pthread_create(
     run: extern "C" fn(*mut c_void) -> *mut c_void,
     argument: *mut c_void,
 ) -> c_int {
-    // SAFETY: null, or the caller's.
+    // SAFETY: null, or the caller's attributes.
     let attributes = unsafe { attributes.as_ref() };
     let builder = match attributes {
         Some(Attributes { stack: 1.., .. }) => {
@@ -78,19 +78,19 @@ pub unsafe extern "C" fn pthread_create(
     if attributes.is_some_and(|a| a.detached != 0) {
         record.claim.store(CLAIMED, Ordering::Release);
     } else {
-        // SAFETY: the thread itself does not look at it, and nobody else knows of it yet.
+        // SAFETY: the thread itself does not access the handle, and nobody else knows the record yet.
         unsafe { *record.handle.get() = Some(handle) };
     }
-    // SAFETY: room for the caller's `pthread_t`.
+    // SAFETY: the caller has room for a `pthread_t`.
     unsafe { to.write(Arc::into_raw(record)) };
     0
 }
 
-/// Takes a thread's handle, once.
+/// Takes a thread's handle; only the first call succeeds.
 ///
 /// # Safety
 ///
-/// A record that was not joined or detached.
+/// The thread was not joined or detached before.
 unsafe fn claim(thread: *const Thread) -> Result<(Arc<Thread>, JoinHandle<()>), c_int> {
     if thread.is_null() {
         return Err(ESRCH);
@@ -100,7 +100,7 @@ unsafe fn claim(thread: *const Thread) -> Result<(Arc<Thread>, JoinHandle<()>), 
     if record.claim.swap(CLAIMED, Ordering::AcqRel) != JOINABLE {
         return Err(EINVAL);
     }
-    // SAFETY: whoever claims has the handle, and the reference that `pthread_create` gave away.
+    // SAFETY: the claimer owns the handle, and the reference that `pthread_create` leaked.
     unsafe {
         let record = Arc::from_raw(thread);
         let handle = (*record.handle.get()).take().ok_or(EINVAL)?;
@@ -108,7 +108,7 @@ unsafe fn claim(thread: *const Thread) -> Result<(Arc<Thread>, JoinHandle<()>), 
     }
 }
 
-/// As in POSIX; `EOWNERDEAD` where the thread died.
+/// As in POSIX. Returns `EOWNERDEAD` if the thread died.
 ///
 /// # Safety
 ///
@@ -148,13 +148,13 @@ pub unsafe extern "C" fn pthread_detach(thread: *const Thread) -> c_int {
     }
 }
 
-/// As in POSIX. In the first thread it ends all, as there `main` returns.
+/// As in POSIX, but in the first thread it ends all threads, as a return from `main` does.
 #[no_mangle]
 pub extern "C" fn pthread_exit(value: *mut c_void) -> ! {
-    // SAFETY: null, or kept by the thread's closure, which never returns now.
+    // SAFETY: null, or kept alive by the thread's closure, which does not return any more.
     if let Some(own) = unsafe { SELF.get().as_ref() } {
         own.value.store(value, Ordering::Release);
-        // SAFETY: in POSIX, nobody uses a thread's stack behind its end.
+        // SAFETY: in POSIX, nobody uses a thread's stack after its end.
         unsafe { thread::leave() }
     }
     kyozon_unikernel::exit(0)
@@ -176,7 +176,7 @@ pub extern "C" fn pthread_equal(one: *const Thread, other: *const Thread) -> c_i
 ///
 /// # Safety
 ///
-/// Room for one.
+/// The pointer is to memory for the attributes.
 #[no_mangle]
 pub unsafe extern "C" fn pthread_attr_init(to: *mut Attributes) -> c_int {
     // SAFETY: the caller's promise.

@@ -1,5 +1,5 @@
-//! A TCP server that sends back what it gets. Arguments: its address, as 10.0.0.2/24, a port, and after how many
-//! connections it ends; without a number it does not.
+//! A TCP server that sends all data back. Arguments: its address, such as 10.0.0.2/24, a port, and the number of
+//! connections after which it ends; without that number it never does.
 #![no_std]
 #![no_main]
 
@@ -14,9 +14,9 @@ use kyozon_unikernel::{arguments, main, println};
 
 main!(run);
 
-/// Bytes on their way, each way.
+/// Bytes of a socket's buffer, in each direction.
 const BUFFER: usize = 64 << 10;
-/// Clients at a time.
+/// Maximum clients at the same time.
 const CLIENTS: usize = 8;
 
 fn run() -> u8 {
@@ -29,13 +29,13 @@ fn run() -> u8 {
         return 2;
     };
     let Ok(port) = Port::open("") else {
-        println!("there is no network: kyozon run --net name=lan,...");
+        println!("no network: give one with kyozon run --net name=lan,...");
         return 1;
     };
     let Ok(mut stack) = Stack::new(port, address, None) else { return 1 };
     let mut sockets = [(); CLIENTS].map(|()| (stack.socket(BUFFER), false));
     for (handle, _) in sockets {
-        // A client that is silent is asked, and one that is gone makes room.
+        // Keep-alives probe silent clients, and the timeout closes connections of clients that are gone.
         stack.tcp(handle).set_keep_alive(Some(Duration::from_secs(5)));
         stack.tcp(handle).set_timeout(Some(Duration::from_secs(15)));
     }
@@ -47,19 +47,19 @@ fn run() -> u8 {
             let socket = stack.tcp(*handle);
             if !socket.is_open() {
                 left -= u64::from(core::mem::take(open));
-                // A port that is not 0 can be listened at.
+                // Listening fails only at port 0.
                 let _ = socket.listen(tcp);
             }
             *open |= socket.is_active();
             while socket.can_recv() && socket.can_send() {
                 let room = socket.send_capacity() - socket.send_queue();
                 let mut piece = [0; 4096];
-                let most = piece.len().min(room);
-                let bytes = socket.recv_slice(&mut piece[..most]).unwrap_or(0);
+                let max = piece.len().min(room);
+                let bytes = socket.recv_slice(&mut piece[..max]).unwrap_or(0);
                 let _ = socket.send_slice(&piece[..bytes]);
                 busy = true;
             }
-            // The client said all that it had to say, and got it back.
+            // The client has closed its side, and got all its data back.
             if socket.state() == State::CloseWait && !socket.can_recv() {
                 socket.close();
                 busy = true;

@@ -1,4 +1,4 @@
-//! Says hello: with an argument, to that.
+//! Prints a greeting, to the name in its argument if there is one.
 #![no_std]
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Multiplies two square matrices, each thread some rows. Arguments: threads, rows, `time`.
+//! Multiplies two square matrices; each thread computes some rows. Arguments: threads, rows, `time`.
 #![cfg_attr(feature = "image", no_std, no_main)]
 
 extern crate alloc;
@@ -15,7 +15,7 @@ fn run() -> u8 {
     let arguments = Arguments::new();
     let threads = arguments.number(0, 32, 2);
     let rows = arguments.number(1, 4096, 256);
-    // Small whole numbers: sums are exact in whatever order.
+    // Small integers, so that sums are exact in any order.
     let mut numbers = Xorshift::new(3).map(|number| f64::from(number % 16));
     let a: Vec<f64> = numbers.by_ref().take(rows * rows).collect();
     let b: Vec<f64> = numbers.take(rows * rows).collect();
@@ -43,7 +43,7 @@ fn multiply(a: &[f64], b: &[f64], product: &mut [f64], rows: usize, threads: usi
     });
 }
 
-/// Some rows of the product.
+/// Computes some rows of the product.
 fn part(a: &[f64], b: &[f64], product: &mut [f64], rows: usize) {
     for first in (0..rows).step_by(BLOCK) {
         for (a, product) in a.chunks(rows).zip(product.chunks_mut(rows)) {
@@ -62,14 +62,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_product_is_that_of_the_definition() {
+    fn product_matches_the_definition() {
         for (rows, threads) in [(1, 1), (5, 2), (70, 3), (129, 4)] {
             let a: Vec<f64> = (0..rows * rows).map(|i| (i % 7) as f64).collect();
             let b: Vec<f64> = (0..rows * rows).map(|i| (i % 5) as f64).collect();
             let mut product = vec![0.0; rows * rows];
             multiply(&a, &b, &mut product, rows, threads);
-            for (at, got) in product.iter().enumerate() {
-                let (row, column) = (at / rows, at % rows);
+            for (index, got) in product.iter().enumerate() {
+                let (row, column) = (index / rows, index % rows);
                 let want: f64 = (0..rows).map(|k| a[row * rows + k] * b[k * rows + column]).sum();
                 assert_eq!(*got, want, "{rows} {threads}");
             }

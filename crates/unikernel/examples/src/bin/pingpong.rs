@@ -1,4 +1,4 @@
-//! Two threads send 8192 numbers there and back through two rings in memory that both have. Arguments: rounds, `time`.
+//! Two threads send 8192 numbers back and forth through two rings in shared memory. Arguments: rounds, `time`.
 #![cfg_attr(feature = "image", no_std, no_main)]
 
 extern crate alloc;
@@ -12,11 +12,11 @@ program!(run);
 
 const NUMBERS: usize = 8192;
 const BYTES: usize = NUMBERS * 4;
-/// Bytes of a ring: a record takes less than half.
+/// Bytes of a ring, more than twice those of a record.
 const RING: usize = 128 << 10;
 
-/// A record that does not come for so many nanoseconds never does.
-const PATIENCE: u64 = 10_000_000_000;
+/// Maximum nanoseconds to wait for a record.
+const TIMEOUT: u64 = 10_000_000_000;
 
 fn run() -> u8 {
     let arguments = Arguments::new();
@@ -38,7 +38,7 @@ fn run() -> u8 {
         let mut numbers: vec::Vec<u8> =
             Xorshift::new(7).take(NUMBERS).flat_map(u32::to_le_bytes).collect();
         for _ in 0..rounds {
-            let limit = Some(me.now() + PATIENCE);
+            let limit = Some(me.now() + TIMEOUT);
             let sent = to.send(&numbers, me, limit);
             if sent.is_err() || from.recv(&mut numbers, me, limit) != Ok(BYTES) {
                 return 3;
@@ -50,7 +50,7 @@ fn run() -> u8 {
         let print = fingerprint(words);
         machine::print_line(format_args!("{rounds} rounds of {NUMBERS} numbers: {print:016x}"));
         arguments.print_time(took);
-        if other.join().is_ok_and(|fine| fine) {
+        if other.join().is_ok_and(|answered| answered) {
             0
         } else {
             4
@@ -60,7 +60,7 @@ fn run() -> u8 {
 
 type Ring<'a> = (&'a kyozon_channel::spsc::Control, kyozon_channel::border::Bytes<'a>);
 
-/// Sends back what comes, each number one higher. Whether all went well.
+/// Sends every record back, with each number incremented. Returns whether all rounds succeeded.
 fn answer<G: Group>(from: Ring<'_>, to: Ring<'_>, rounds: usize, me: &G) -> bool {
     let (Ok(mut from), Ok(mut to)) =
         (Reader::attach(from.0, from.1, me), Writer::attach(to.0, to.1, me))
@@ -69,7 +69,7 @@ fn answer<G: Group>(from: Ring<'_>, to: Ring<'_>, rounds: usize, me: &G) -> bool
     };
     let mut bytes = vec![0_u8; BYTES];
     (0..rounds).all(|_| {
-        let limit = Some(me.now() + PATIENCE);
+        let limit = Some(me.now() + TIMEOUT);
         let got = from.recv(&mut bytes, me, limit) == Ok(BYTES);
         for word in bytes.chunks_exact_mut(4) {
             let number = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);

@@ -1,4 +1,4 @@
-//! Sorts numbers: each thread a piece, then pieces are merged two by two, each merge by all threads. Arguments: threads,
+//! Sorts numbers: each thread sorts a piece, then all threads together merge pieces in pairs. Arguments: threads,
 //! numbers, `time`.
 #![cfg_attr(feature = "image", no_std, no_main)]
 
@@ -25,7 +25,7 @@ fn run() -> u8 {
     u8::from(!sorted)
 }
 
-/// Sorts by so many threads, with as much memory again.
+/// Sorts with `threads` threads; `spare` is a buffer of the same length.
 fn sort(numbers: &mut [u32], spare: &mut [u32], threads: usize) {
     let mut piece = numbers.len().div_ceil(threads).max(1);
     machine::thread::scope(|scope| {
@@ -51,7 +51,7 @@ fn sort(numbers: &mut [u32], spare: &mut [u32], threads: usize) {
     }
 }
 
-/// Merges sorted pieces two by two.
+/// Merges sorted pieces of length `piece` in pairs.
 fn merge_all(from: &[u32], to: &mut [u32], piece: usize, threads: usize) {
     let share = from.len().div_ceil(threads);
     machine::thread::scope(|scope| {
@@ -69,23 +69,23 @@ fn merge_all(from: &[u32], to: &mut [u32], piece: usize, threads: usize) {
     });
 }
 
-/// Fills what stands from `at` on when all pieces have been merged two by two.
-fn merge_part(from: &[u32], mut to: &mut [u32], mut at: usize, piece: usize) {
+/// Fills `to`, the part from position `start` on of the result of merging all pieces in pairs.
+fn merge_part(from: &[u32], mut to: &mut [u32], mut start: usize, piece: usize) {
     while !to.is_empty() {
-        let pair = at / (2 * piece) * (2 * piece);
+        let pair = start / (2 * piece) * (2 * piece);
         let end = from.len().min(pair + 2 * piece);
         let middle = end.min(pair + piece);
         let (first, second) = (&from[pair..middle], &from[middle..end]);
-        let here = to.len().min(end - at);
+        let here = to.len().min(end - start);
         let (now, later) = to.split_at_mut(here);
-        let skip = at - pair;
+        let skip = start - pair;
         let of_first = split(first, second, skip);
         merge(&first[of_first..], &second[skip - of_first..], now);
-        (to, at) = (later, at + here);
+        (to, start) = (later, start + here);
     }
 }
 
-/// How many of the first `count` of both, merged, are of the first.
+/// How many of the first `count` numbers of the merged result come from `first`.
 fn split(first: &[u32], second: &[u32], count: usize) -> usize {
     let (mut low, mut high) = (count.saturating_sub(second.len()), count.min(first.len()));
     while low < high {
@@ -99,10 +99,10 @@ fn split(first: &[u32], second: &[u32], count: usize) -> usize {
     low
 }
 
-/// Merges as much as there is room for, which is not more than there is.
+/// Merges two sorted pieces, up to the length of `to`, which is not more than theirs.
 fn merge(first: &[u32], second: &[u32], to: &mut [u32]) {
     let (mut a, mut b, mut done) = (0, 0, 0);
-    // Of which of them the next is cannot be foretold: there is no jump that depends on it.
+    // Which piece is next is unpredictable, so no branch depends on it.
     while done < to.len() && a < first.len() && b < second.len() {
         let (of_first, of_second) = (first[a], second[b]);
         let takes_first = of_first <= of_second;
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_number_of_threads_sorts_any_number_of_numbers() {
+    fn any_number_of_threads_sorts_any_count() {
         for count in [1, 2, 3, 7, 100, 1001] {
             for threads in [1, 2, 3, 4, 7] {
                 let mut numbers: Vec<u32> = Xorshift::new(9).take(count).map(|n| n % 50).collect();

@@ -1,4 +1,4 @@
-//! Prints how many nanoseconds passed from the beginning of `kyozon run` to the first instruction here.
+//! Prints the nanoseconds from the start of `kyozon run` to this guest's first instruction.
 #![no_std]
 #![no_main]
 
