@@ -1,4 +1,4 @@
-//! Tasks, from their images: address spaces, stacks, heaps, and who knows whom. Then no memory is allocated any more.
+//! Makes the tasks from their images: address spaces, stacks, heaps and handles. No memory is allocated afterwards.
 
 use crate::elf::Image;
 use crate::kernel::Kernel;
@@ -8,51 +8,52 @@ use crate::space::{self, Space, DATA, RODATA, TABLE_BYTES, TEXT};
 use kyozon_abi::layer::MAX_TASKS;
 use kyozon_abi::task::*;
 
-/// Heap of every task but the first, which gets what is left.
+/// Heap of every task except the first, which gets the rest of the memory.
 const HEAP_BYTES: u64 = 256 << 10;
-/// Pages that are left over, so that the last mapping never fails half done: a table of each level.
+/// Pages that the heap leaves free, enough for a table of each level: the last mapping cannot fail halfway.
 const SPARE_PAGES: u64 = 4;
 const FIRST_RIGHTS: u64 = RIGHT_LINUX | RIGHT_TICK | RIGHT_MANAGE;
-/// Priorities, at the start and at most. The first task goes before all others.
+// Priorities: initial and maximum. The first task precedes all others.
 const FIRST_PRIORITY: (u8, u8) = (24, 31);
 const OTHER_PRIORITY: (u8, u8) = (8, 15);
 
-/// Why a task cannot be started.
+/// A task that cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Which.
+pub struct BootError {
+    /// Its number.
     pub task: usize,
-    /// Why.
-    pub why: &'static str,
+    /// The reason, for a report.
+    pub reason: &'static str,
 }
 
-/// What all tasks are made from.
+/// The inputs for all tasks.
 pub struct Boot<'a, F: Frames> {
     /// The cokernel's memory.
     pub frames: &'a mut F,
-    /// What of it is free.
+    /// Its free pages.
     pub memory: &'a mut Memory,
     /// The tables of the layer.
     pub tables: space::Kernel<'a>,
     /// The loader's data, for the first task.
     pub data: &'a [u8],
-    /// What is the same in every task's information.
+    /// The fields that all tasks' information shares.
     pub info: StartInfo,
-    /// Called for every page that is copied: may give the CPU back for a while.
-    pub breathe: fn(&mut F),
+    /// Called after every copied page: may give the CPU back for a while.
+    pub yield_cpu: fn(&mut F),
 }
 
 impl<F: Frames> Boot<'_, F> {
-    /// Makes a task of each image; they run when the kernel starts.
-    pub fn tasks(&mut self, kernel: &mut Kernel, images: &[&[u8]]) -> Result<(), Refusal> {
+    /// Makes one task per image; they run when the kernel starts.
+    pub fn tasks(&mut self, kernel: &mut Kernel, images: &[&[u8]]) -> Result<(), BootError> {
         let count = images.len().min(MAX_TASKS);
         self.info.version = TASK_VERSION;
         self.info.tasks = count as u32;
-        // The first comes last: it gets the memory that is left.
+        // The first task is made last: it gets the remaining memory.
         let mut entries = [0; MAX_TASKS];
         for task in (0..count).rev() {
-            entries[task] =
-                self.task(kernel, task, images[task]).map_err(|why| Refusal { task, why })?;
+            entries[task] = self
+                .task(kernel, task, images[task])
+                .map_err(|reason| BootError { task, reason })?;
         }
         for (task, entry) in entries[..count].iter().enumerate() {
             let priority = if task == 0 { FIRST_PRIORITY } else { OTHER_PRIORITY }.0;
@@ -65,7 +66,7 @@ impl<F: Frames> Boot<'_, F> {
         Ok(())
     }
 
-    /// Everything of one task but its first thread: where that starts.
+    /// Makes one task without its first thread. Returns that thread's entry address.
     fn task(
         &mut self,
         kernel: &mut Kernel,
@@ -100,7 +101,7 @@ impl<F: Frames> Boot<'_, F> {
         }
         let wanted = if task == 0 { u64::MAX } else { HEAP_BYTES };
         let heap_bytes = self.heap(&space, wanted).ok_or(MEMORY)?;
-        let told = StartInfo {
+        let info_page = StartInfo {
             task: task as u32,
             rights,
             data: TASK_DATA_BASE,
@@ -110,13 +111,13 @@ impl<F: Frames> Boot<'_, F> {
             max_priority: u64::from(most),
             ..self.info
         };
-        write_info(self.frames.page(info).ok_or(MEMORY)?, &told);
+        write_info(self.frames.page(info).ok_or(MEMORY)?, &info_page);
         kernel.tasks[task].space = space;
         kernel.add_task(task, rights, most);
         Ok(image.entry)
     }
 
-    /// Maps fresh pages that begin with `bytes`.
+    /// Maps `pages` fresh pages at `va` that begin with `bytes`.
     fn fill(&mut self, space: &Space, va: u64, pages: u64, bytes: &[u8], flags: u64) -> Option<()> {
         if pages == 0 {
             return Some(());
@@ -133,16 +134,16 @@ impl<F: Frames> Boot<'_, F> {
                 copy(self.frames.page(page)?, &from[..from.len().min(PAGE as usize)]);
             }
             table.set(self.frames, at, page, flags)?;
-            (self.breathe)(self.frames);
+            (self.yield_cpu)(self.frames);
         }
         Some(())
     }
 
-    /// Maps `wanted` bytes of heap, or as many as there are: how many.
+    /// Maps up to `wanted` bytes of heap. Returns the number of mapped bytes.
     fn heap(&mut self, space: &Space, wanted: u64) -> Option<u64> {
         let mut bytes = 0;
         while bytes < wanted && self.memory.left() > SPARE_PAGES * PAGE {
-            // As much as one table maps, so that there is always room for the next.
+            // At most one table's range at a time, so that memory for the next table is left.
             let left = self.memory.left() - SPARE_PAGES * PAGE;
             let part = TABLE_BYTES.min(left).min(wanted - bytes);
             self.fill(space, TASK_HEAP_BASE + bytes, part / PAGE, &[], DATA)?;
@@ -152,7 +153,7 @@ impl<F: Frames> Boot<'_, F> {
     }
 }
 
-/// Copies up to a page to the start of a page of zeros.
+/// Copies up to a page of bytes to the start of a zeroed page.
 fn copy(to: &mut [u64; WORDS], from: &[u8]) {
     let whole = from.chunks_exact(8);
     let rest = whole.remainder();

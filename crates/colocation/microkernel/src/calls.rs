@@ -1,4 +1,4 @@
-//! System calls, but for messages.
+//! System calls other than messages.
 
 use crate::kernel::{Kernel, Outcome};
 use crate::machine::Machine;
@@ -16,13 +16,13 @@ const ENDPOINT_RIGHTS: u8 = (HANDLE_SEND | HANDLE_RECEIVE | HANDLE_MINT) as u8;
 /// Rights of a new notification's handle. [`MINT`] makes handles of endpoints only.
 const NOTIFICATION_RIGHTS: u8 = (HANDLE_SEND | HANDLE_RECEIVE) as u8;
 
-/// Structures of the interface, in words: their fields, in order.
+// Sizes of the interface's structures in words.
 const STATUS_WORDS: usize = size_of::<CheckStatus>() / 8;
 const REPAIR_WORDS: usize = size_of::<RepairRequest>() / 8;
 const WINDOW_WORDS: usize = size_of::<Window>() / 8;
 
 impl Kernel {
-    /// The current thread, whose registers are saved, asks for something.
+    /// Executes system call `number` of the current thread, whose registers are saved.
     pub(crate) fn system_call(&mut self, number: u64, machine: &mut impl Machine) -> Outcome {
         self.dispatch(number, machine).unwrap_or_else(Outcome::Answer)
     }
@@ -50,7 +50,7 @@ impl Kernel {
                 return Ok(Outcome::Waits);
             }
             EXIT => {
-                self.tell_end(a, machine);
+                self.report_exit(a, machine);
                 self.ending |= 1 << self.current_task();
                 return Ok(Outcome::Waits);
             }
@@ -108,14 +108,14 @@ impl Kernel {
         Ok(0)
     }
 
-    fn wait(&mut self, handle: u64, patient: bool) -> Result<Outcome, i64> {
+    fn wait(&mut self, handle: u64, block: bool) -> Result<Outcome, i64> {
         let current = self.current;
         let n = self.tasks[self.current_task()].notification(handle, HANDLE_RECEIVE)?;
         let notification = &mut self.notifications[usize::from(n)];
         if !notification.alive {
             return Err(E_GONE);
         }
-        if notification.bits == 0 && patient {
+        if notification.bits == 0 && block {
             notification.queue.push_back(&mut self.threads, current);
             self.threads[current].state = State::Waiting(n);
             return Ok(Outcome::Waits);
@@ -130,7 +130,7 @@ impl Kernel {
         if u64::from(task.endpoints) == TASK_OBJECTS {
             return Err(E_FULL);
         }
-        // Number 0 of a task is the one that it has at its start.
+        // A task's endpoint 0 exists from its start.
         let e = t * TASK_ENDPOINTS + 1 + usize::from(task.endpoints);
         let number = task.add(Handle {
             object: Object::Endpoint(e as u8),
@@ -183,7 +183,7 @@ impl Kernel {
         }
     }
 
-    /// Makes thread `number` of a task that can run from now on.
+    /// Makes thread `number` of a task and wakes it.
     pub(crate) fn add_thread(
         &mut self,
         task: usize,
@@ -199,7 +199,7 @@ impl Kernel {
         t.priority = priority;
         t.frame.rip = entry;
         t.frame.rdi = argument;
-        // As after a call: the stack is a word off its alignment. System V ABI 3.2.2.
+        // As after a call instruction: the stack is 8 bytes off its alignment. System V ABI 3.2.2.
         t.frame.rsp = TASK_STACK_TOP - number * TASK_STACK_STRIDE - 8;
         self.wake(thread);
     }
@@ -225,7 +225,7 @@ impl Kernel {
         Ok(0)
     }
 
-    /// A task by number, for a caller with `RIGHT_MANAGE`, or the caller's own where that is enough.
+    /// The index of task `task`, if the caller may manage it: with `RIGHT_MANAGE`, or, if `own`, its own task.
     fn managed(&self, task: u64, own: bool) -> Result<usize, i64> {
         let me = self.current_task();
         let index = usize::try_from(task).ok().filter(|t| *t < MAX_TASKS && self.tasks[*t].alive);
@@ -338,7 +338,7 @@ impl Kernel {
         Ok(answer)
     }
 
-    /// Makes a task, with its endpoint and no thread. Its handles to others come with [`Kernel::introduce`].
+    /// Makes a task with its first endpoint and without threads. [`Kernel::introduce`] adds handles to other tasks.
     pub(crate) fn add_task(&mut self, task: usize, rights: u64, max_priority: u8) {
         let e = (task * TASK_ENDPOINTS) as u8;
         self.endpoints[usize::from(e)] = Endpoint { alive: true, ..Endpoint::NONE };
@@ -350,7 +350,7 @@ impl Kernel {
             Handle { object: Object::Endpoint(e), rights: ENDPOINT_RIGHTS, badge: 0 };
     }
 
-    /// Gives `task` a handle to send to the endpoint that `other` has at its start.
+    /// Gives `task` a handle to send to the first endpoint of `other`.
     pub(crate) fn introduce(&mut self, task: usize, other: usize) {
         let object = Object::Endpoint((other * TASK_ENDPOINTS) as u8);
         self.tasks[task].handles[HANDLE_TASKS as usize + other] =
@@ -358,7 +358,7 @@ impl Kernel {
     }
 }
 
-/// What the layer answered, as a task is told.
+/// The layer's answer as an answer to a task.
 fn service(answer: i64) -> Result<i64, i64> {
     match answer {
         SERVICE_UNAVAILABLE => Err(E_UNAVAILABLE),

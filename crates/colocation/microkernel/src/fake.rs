@@ -1,4 +1,4 @@
-//! A machine of vectors, for tests on the host.
+//! A simulated machine, for tests on the host.
 
 use crate::boot::Boot;
 use crate::elf::tests::image;
@@ -14,14 +14,14 @@ use std::collections::VecDeque;
 /// Physical address of the first page, so that none is at 0.
 const BASE: u64 = 0x10_0000;
 
-/// Memory, and what was asked of the layer.
+/// Memory, and a log of the layer's calls.
 pub struct Fake {
     pub pages: Vec<[u64; WORDS]>,
     pub memory: Memory,
     pub root: u64,
     pub ticks: VecDeque<TickEvent>,
     pub due: Option<TickEvent>,
-    pub rests: u32,
+    pub idles: u32,
     pub lines: Vec<String>,
     pub published: Vec<(u64, CheckStatus)>,
     pub repairs: Vec<RepairRequest>,
@@ -30,7 +30,7 @@ pub struct Fake {
 }
 
 impl Fake {
-    /// With so many pages.
+    /// A machine with `pages` pages.
     pub fn new(pages: usize) -> Self {
         let range = Range { base: BASE, bytes: pages as u64 * PAGE };
         Self {
@@ -39,7 +39,7 @@ impl Fake {
             root: 0,
             ticks: VecDeque::new(),
             due: None,
-            rests: 0,
+            idles: 0,
             lines: Vec::new(),
             published: Vec::new(),
             repairs: Vec::new(),
@@ -68,8 +68,8 @@ impl Machine for Fake {
         self.due.take()
     }
     fn idle(&mut self) {
-        self.rests += 1;
-        self.due = Some(self.ticks.pop_front().expect("somebody runs, or a tick is due"));
+        self.idles += 1;
+        self.due = Some(self.ticks.pop_front().expect("a thread runs, or a tick is due"));
     }
     fn report(&mut self, _: u32, _: u32, line: &[u8]) -> i64 {
         self.lines.push(String::from_utf8(line.to_vec()).expect("text"));
@@ -106,12 +106,12 @@ pub fn boot(count: usize, pages: usize, data: &[u8]) -> (Kernel, Fake) {
     let tables = space::Kernel { top: &TOP, level4: None, root_bits: 0x7f0 };
     let info = StartInfo { tick_hz: 100, mode: MODE_NONE, ..StartInfo::default() };
     let mut boot =
-        Boot { frames: &mut fake, memory: &mut memory, tables, data, info, breathe: |_| {} };
+        Boot { frames: &mut fake, memory: &mut memory, tables, data, info, yield_cpu: |_| {} };
     boot.tasks(&mut kernel, &vec![&image[..]; count]).expect("tasks");
     (kernel, fake)
 }
 
-/// A running system: a kernel, its machine, and the registers that are live.
+/// A running system: kernel, machine and live registers.
 pub struct System {
     pub kernel: Kernel,
     pub fake: Fake,
@@ -119,19 +119,19 @@ pub struct System {
 }
 
 impl System {
-    /// With `count` tasks.
+    /// A system with `count` tasks.
     pub fn new(count: usize) -> Self {
         let (mut kernel, mut fake) = boot(count, 400 * count + 200, b"");
         let frame = kernel.start(&mut fake);
         Self { kernel, fake, frame }
     }
 
-    /// The thread that runs makes a system call. What runs next is live.
+    /// The running thread makes a system call; afterwards the next thread's registers are live.
     pub fn call(&mut self, number: u64, rdi: u64, words: [u64; 6]) -> &mut Self {
         self.call_with(number, rdi, 0, words)
     }
 
-    /// The same, with a transfer.
+    /// Like [`System::call`], with a transfer in `rcx`.
     pub fn call_with(&mut self, number: u64, rdi: u64, rcx: u64, words: [u64; 6]) -> &mut Self {
         let f = &mut self.frame;
         (f.vector, f.rax, f.rdi, f.rcx) = (SYSTEM_CALL_VECTOR, number, rdi, rcx);
@@ -139,7 +139,7 @@ impl System {
         self.trap()
     }
 
-    /// The thread that runs is interrupted.
+    /// The running thread is interrupted.
     pub fn interrupt(&mut self, vector: u64) -> &mut Self {
         self.frame.vector = vector;
         self.trap()
@@ -151,12 +151,12 @@ impl System {
         assert_eq!(
             self.fake.root,
             self.kernel.tasks[self.kernel.current_task()].space.root,
-            "who runs has its own address space"
+            "the running thread is in its own address space"
         );
         self
     }
 
-    /// The tick after number `number - 1`.
+    /// Queues tick `number`.
     pub fn tick(&mut self, number: u64) {
         self.fake.ticks.push_back(TickEvent {
             number,
@@ -165,17 +165,17 @@ impl System {
         });
     }
 
-    /// Who runs.
+    /// The running thread.
     pub fn runs(&self) -> u8 {
         self.kernel.current
     }
 
-    /// The answer that the thread that runs finds.
+    /// The running thread's `rax`.
     pub fn answer(&self) -> i64 {
         self.frame.rax as i64
     }
 
-    /// The words that it finds.
+    /// The running thread's message words.
     pub fn words(&self) -> [u64; 6] {
         let f = &self.frame;
         [f.rsi, f.rdx, f.r8, f.r9, f.r10, f.r11]

@@ -1,8 +1,8 @@
-//! Threads that fault, and tasks that end.
+//! Faults of threads and the end of tasks.
 
 use crate::kernel::Kernel;
 use crate::machine::Machine;
-use crate::queue::{ThreadId, NOBODY};
+use crate::queue::{ThreadId, NO_THREAD};
 use crate::task::{owner_of_endpoint, owner_of_notification, Endpoint, Notification};
 use crate::thread::{State, Thread, THREADS};
 use kyozon_abi::events::EVENT_FAULT;
@@ -13,7 +13,8 @@ use kyozon_abi::task::*;
 type Line = line::Line<{ REPORT_BYTES as usize }>;
 
 impl Kernel {
-    /// The current thread faulted; its registers are saved. Its handler is asked; where there is none, its task ends.
+    /// Handles a fault of the current thread, whose registers are saved. Its task's handler gets a message; without a
+    /// handler, the task ends.
     pub(crate) fn fault(&mut self, machine: &mut impl Machine) {
         let thread = self.current;
         let task = self.task_of(thread);
@@ -30,12 +31,12 @@ impl Kernel {
             }
             self.threads[thread].faulted = false;
         }
-        self.tell(thread, cr2, machine);
+        self.report_fault(thread, cr2, machine);
         self.ending |= 1 << task;
     }
 
-    /// The registers of a thread whose task ends for its fault.
-    fn tell(&mut self, thread: ThreadId, cr2: u64, machine: &mut impl Machine) {
+    /// Reports the registers of a thread whose fault ends its task.
+    fn report_fault(&mut self, thread: ThreadId, cr2: u64, machine: &mut impl Machine) {
         let (f, task) = (&self.threads[thread].frame, self.task_of(thread));
         let code = f.vector as u32;
         let line = Line::new(format_args!(
@@ -55,8 +56,8 @@ impl Kernel {
         machine.report(EVENT_FAULT, code, line.bytes());
     }
 
-    /// The current task ends with `code`. A good end is nobody's business.
-    pub(crate) fn tell_end(&mut self, code: u64, machine: &mut impl Machine) {
+    /// Reports that the current task ends with `code`. Code 0 is not reported.
+    pub(crate) fn report_exit(&mut self, code: u64, machine: &mut impl Machine) {
         if code != 0 {
             let task = self.current_task();
             let line = Line::new(format_args!("task {task} ended: code {code}"));
@@ -64,7 +65,7 @@ impl Kernel {
         }
     }
 
-    /// The handler of a fault has answered. `thread` is in no queue.
+    /// Carries out the fault handler's answer for `thread`, which is in no queue.
     pub(crate) fn after_fault(&mut self, thread: ThreadId, what: u64, rip: u64) {
         self.threads[thread].faulted = false;
         if what == FAULT_RESUME {
@@ -78,11 +79,11 @@ impl Kernel {
         }
     }
 
-    /// Ends `thread`, which is in no queue where it is [`State::Ready`]. With the last one, its task.
+    /// Ends `thread`, and its task with its last thread. If it is [`State::Ready`], it must be in no queue.
     fn remove(&mut self, thread: ThreadId) {
         let task = self.task_of(thread);
         self.threads[thread].state = State::None;
-        self.let_caller_go(thread);
+        self.release_caller(thread);
         let first = task * TASK_THREADS as usize;
         let mine = &self.threads.0[first..first + TASK_THREADS as usize];
         if mine.iter().all(|t| t.state == State::None) {
@@ -90,11 +91,11 @@ impl Kernel {
         }
     }
 
-    /// Whoever waits for a reply of `thread`, which is no more, will not get one. Where that is a thread that faulted, its
-    /// task ends: nobody is left to handle it.
-    fn let_caller_go(&mut self, thread: ThreadId) {
-        let caller = core::mem::replace(&mut self.threads[thread].caller, NOBODY);
-        if caller == NOBODY {
+    /// Releases the caller of `thread`, which has ended. If the caller waits for its fault handler, its task ends: no
+    /// other thread handles the fault.
+    fn release_caller(&mut self, thread: ThreadId) {
+        let caller = core::mem::replace(&mut self.threads[thread].caller, NO_THREAD);
+        if caller == NO_THREAD {
             return;
         }
         if self.threads[caller].faulted {
@@ -104,14 +105,14 @@ impl Kernel {
         }
     }
 
-    /// The current thread ends.
+    /// Ends the current thread.
     pub(crate) fn exit_thread(&mut self) {
         let thread = self.current;
         self.remove(thread);
     }
 
-    /// Ends every task whose end was asked for, and what depends on them. Each turn ends a task for good, so there are
-    /// no more than tasks.
+    /// Ends every task that is to end, and the tasks that depend on it. Each iteration ends a task for good, so the loop
+    /// is bounded by the number of tasks.
     pub(crate) fn end_tasks(&mut self, machine: &mut impl Machine) {
         while self.ending != 0 {
             let task = self.ending.trailing_zeros() as usize;
@@ -142,19 +143,19 @@ impl Kernel {
             }
             self.unqueue(t);
             if self.threads[t].faulted {
-                // Nobody is left to handle its fault. Until its task has ended too, it waits for itself.
+                // Its fault handler is gone. Until its own task has ended, it waits for itself.
                 self.threads[t].state = State::Replying(t);
                 let cr2 = self.threads[t].fault[3];
-                self.tell(t, cr2, machine);
+                self.report_fault(t, cr2, machine);
                 self.ending |= 1 << self.task_of(t);
             } else {
                 self.wake_with(t, E_GONE);
             }
         }
-        // Who answered to a thread of this task, or was to, forgets it.
+        // Threads that owed this task a reply forget it.
         for t in &mut self.threads.0 {
-            if t.caller != NOBODY && usize::from(t.caller) / TASK_THREADS as usize == task {
-                t.caller = NOBODY;
+            if t.caller != NO_THREAD && usize::from(t.caller) / TASK_THREADS as usize == task {
+                t.caller = NO_THREAD;
             }
         }
         let first = task * TASK_THREADS as usize;

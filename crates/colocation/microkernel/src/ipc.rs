@@ -1,8 +1,8 @@
-//! Messages: call, receive, reply. The fast paths are for a message of words alone whose other side waits.
+//! Messages: call, receive, reply. The fast paths carry words only, to a peer that is already waiting.
 
 use crate::kernel::{Kernel, Outcome};
 use crate::machine::Machine;
-use crate::queue::{ThreadId, NOBODY};
+use crate::queue::{ThreadId, NO_THREAD};
 use crate::space::{is_share_page, is_writable};
 use crate::task::{Endpoint, Handle};
 use crate::thread::{load_kept, save_kept, State};
@@ -10,8 +10,8 @@ use kyozon_abi::layer::Frame;
 use kyozon_abi::task::*;
 
 impl Kernel {
-    /// A call whose receiver waits and goes before everybody who is ready: it runs at once, on the caller's words.
-    /// False where it is not so, or anything is wrong: nothing was done.
+    /// A call whose receiver is waiting and precedes every ready thread: the receiver runs at once with the caller's
+    /// words. Returns false and changes nothing if a condition fails.
     #[inline]
     pub(crate) fn fast_call(&mut self, frame: &mut Frame, machine: &mut impl Machine) -> bool {
         let from = self.current;
@@ -19,7 +19,7 @@ impl Kernel {
         let Ok((e, badge)) = task.endpoint(frame.rdi, HANDLE_SEND) else { return false };
         let endpoint = &mut self.endpoints[usize::from(e)];
         let Some(to) = endpoint.receiver() else { return false };
-        if frame.rcx != 0 || self.ready.is_above(self.threads[to].priority) {
+        if frame.rcx != 0 || self.ready.has_above(self.threads[to].priority) {
             return false;
         }
         endpoint.queue.remove(&mut self.threads, to);
@@ -29,7 +29,7 @@ impl Kernel {
         true
     }
 
-    /// A reply to a caller who goes before everybody who is ready, where no message waits. As above.
+    /// A reply to a caller that precedes every ready thread, if no message is queued. Like [`Kernel::fast_call`].
     #[inline]
     pub(crate) fn fast_reply_receive(
         &mut self,
@@ -42,22 +42,22 @@ impl Kernel {
         let Ok((e, _)) = task.endpoint(frame.rdi, HANDLE_RECEIVE) else { return false };
         let to = thread.caller;
         let endpoint = &mut self.endpoints[usize::from(e)];
-        if to == NOBODY || frame.rcx != 0 || endpoint.has_sender() || !endpoint.alive {
+        if to == NO_THREAD || frame.rcx != 0 || endpoint.has_sender() || !endpoint.alive {
             return false;
         }
         let caller = &self.threads[to];
-        if caller.faulted || self.ready.is_above(caller.priority) {
+        if caller.faulted || self.ready.has_above(caller.priority) {
             return false;
         }
         endpoint.receiving = true;
         endpoint.queue.push_back(&mut self.threads, from);
-        self.threads[from].caller = NOBODY;
+        self.threads[from].caller = NO_THREAD;
         self.hand_over(frame, from, to, State::Receiving(e), machine);
         frame.rdi = 0;
         true
     }
 
-    /// From `from`, who waits as `state` says, to `to`, with the words in the live frame.
+    /// Switches from `from`, which gets `state`, to `to`, which gets the words in the live frame.
     #[inline]
     fn hand_over(
         &mut self,
@@ -77,7 +77,7 @@ impl Kernel {
         self.make_live(to, machine);
     }
 
-    /// The current thread, whose registers are saved, calls.
+    /// CALL of the current thread, whose registers are saved.
     pub(crate) fn call(&mut self, machine: &mut impl Machine) -> Result<Outcome, i64> {
         let from = self.current;
         let handle = self.threads[from].frame.rdi;
@@ -87,7 +87,7 @@ impl Kernel {
         Ok(Outcome::Waits)
     }
 
-    /// Sends the message of `from`, which is in no queue, and has it wait.
+    /// Sends the message of `from`, which is in no queue and waits from then on.
     pub(crate) fn send(
         &mut self,
         from: ThreadId,
@@ -113,22 +113,22 @@ impl Kernel {
         Ok(())
     }
 
-    /// Gives the message of `from` to `to`, who owes a reply from then on.
+    /// Delivers the message of `from` to `to`, which owes a reply from then on.
     fn deliver(
         &mut self,
         from: ThreadId,
         to: ThreadId,
         machine: &mut impl Machine,
     ) -> Result<(), i64> {
-        let came = self.transfer(from, to, machine)?;
+        let received = self.transfer(from, to, machine)?;
         let (badge, words) = (self.threads[from].badge, self.threads[from].words());
-        self.threads[to].receive(badge, came, words);
+        self.threads[to].receive(badge, received, words);
         self.threads[to].caller = from;
         self.threads[from].state = State::Replying(to);
         Ok(())
     }
 
-    /// The current thread waits for a message, after it has replied where it shall.
+    /// RECEIVE of the current thread; if `reply`, REPLY_RECEIVE.
     pub(crate) fn receive(
         &mut self,
         reply: bool,
@@ -140,7 +140,7 @@ impl Kernel {
         if !self.endpoints[usize::from(e)].alive {
             return Err(E_GONE);
         }
-        if reply && self.threads[to].caller != NOBODY {
+        if reply && self.threads[to].caller != NO_THREAD {
             self.reply(machine)?;
         }
         self.abandon(to);
@@ -161,31 +161,31 @@ impl Kernel {
         }
     }
 
-    /// The current thread replies to whoever waits for it.
+    /// REPLY of the current thread to its caller.
     pub(crate) fn reply(&mut self, machine: &mut impl Machine) -> Result<Outcome, i64> {
         let from = self.current;
         let to = self.threads[from].caller;
-        if to == NOBODY {
+        if to == NO_THREAD {
             return Err(E_NO_CALLER);
         }
         if self.threads[to].faulted {
-            self.threads[from].caller = NOBODY;
+            self.threads[from].caller = NO_THREAD;
             let [what, rip, ..] = self.threads[from].words();
             self.after_fault(to, what, rip);
             return Ok(Outcome::Answer(0));
         }
-        let came = self.transfer(from, to, machine)?;
+        let received = self.transfer(from, to, machine)?;
         let words = self.threads[from].words();
-        self.threads[to].receive(0, came, words);
-        self.threads[from].caller = NOBODY;
+        self.threads[to].receive(0, received, words);
+        self.threads[from].caller = NO_THREAD;
         self.wake(to);
         Ok(Outcome::Answer(0))
     }
 
-    /// Whoever waits for a reply of `thread` will not get one.
+    /// Releases the caller of `thread` without a reply.
     pub(crate) fn abandon(&mut self, thread: ThreadId) {
-        let caller = core::mem::replace(&mut self.threads[thread].caller, NOBODY);
-        if caller == NOBODY {
+        let caller = core::mem::replace(&mut self.threads[thread].caller, NO_THREAD);
+        if caller == NO_THREAD {
             return;
         }
         if self.threads[caller].faulted {
@@ -195,7 +195,7 @@ impl Kernel {
         }
     }
 
-    /// Carries out what goes with the message of `from`. What came, for `to`.
+    /// Transfers the page or handle that accompanies the message of `from`. Returns the value of `rcx` for `to`.
     fn transfer(
         &mut self,
         from: ThreadId,

@@ -1,11 +1,11 @@
-//! The kernel's state, and what happens when user mode is left: a system call, a tick, a fault.
+//! The kernel's state and the entry from user mode: system call, tick or fault.
 //!
-//! The registers of the thread that runs are in the live frame, which the layer puts back. A call about messages that
-//! finds its other side waiting exchanges the live frame's registers and is done; everything else saves the frame,
-//! works on saved threads, and chooses who runs.
+//! The running thread's registers are in the live frame, which the layer restores. A message call whose peer is waiting
+//! swaps the live frame's registers and returns; everything else saves the frame, works on saved threads, and chooses
+//! the next thread.
 
 use crate::machine::Machine;
-use crate::queue::{Link, Links, Queue, ThreadId, NOBODY};
+use crate::queue::{Link, Links, Queue, ThreadId, NO_THREAD};
 use crate::ready::Ready;
 use crate::task::*;
 use crate::thread::{State, Thread, THREADS};
@@ -39,7 +39,7 @@ impl core::ops::IndexMut<ThreadId> for Threads {
     }
 }
 
-/// All of it.
+/// The kernel's state.
 pub struct Kernel {
     /// Every thread.
     pub threads: Threads,
@@ -49,30 +49,30 @@ pub struct Kernel {
     pub endpoints: [Endpoint; ENDPOINTS],
     /// Every notification.
     pub notifications: [Notification; NOTIFICATIONS],
-    /// Who can run and does not.
+    /// Threads that can run but do not.
     pub ready: Ready,
-    /// Who waits for a tick.
+    /// Threads that wait for a tick.
     pub tick_waiters: Queue,
-    /// Who runs. While the kernel chooses, whoever ran last.
+    /// The running thread; while the kernel chooses, the last one.
     pub current: ThreadId,
-    /// Whose address space is live.
+    /// The task whose address space is live.
     pub live: u8,
-    /// Whether the thread that runs is to go behind its equals.
+    /// Whether the running thread has used its turn: other threads of its priority run first.
     pub turn_over: bool,
-    /// Tasks whose end was asked for: bit by task.
+    /// Tasks that are to end, one bit per task.
     pub ending: u32,
 }
 
-/// What becomes of a system call.
+/// The result of a system call.
 pub enum Outcome {
-    /// The caller goes on with this in `rax`.
+    /// The caller continues with this value in `rax`.
     Answer(i64),
-    /// The caller waits, or is no more; its registers are as they shall be.
+    /// The caller waits or has ended; its saved registers are final.
     Waits,
 }
 
 impl Kernel {
-    /// Nothing yet.
+    /// A kernel without tasks.
     pub const EMPTY: Self = Self {
         threads: Threads([Thread::NONE; THREADS]),
         tasks: [Task::NONE; MAX_TASKS],
@@ -80,13 +80,13 @@ impl Kernel {
         notifications: [Notification::NONE; NOTIFICATIONS],
         ready: Ready::EMPTY,
         tick_waiters: Queue::EMPTY,
-        current: NOBODY,
+        current: NO_THREAD,
         live: u8::MAX,
         turn_over: false,
         ending: 0,
     };
 
-    /// User mode was left with `frame`; on return, `frame` is what runs next.
+    /// Handles an exit from user mode with registers `frame`. On return, `frame` holds the next thread's registers.
     pub fn trap(&mut self, frame: &mut Frame, machine: &mut impl Machine) {
         if frame.vector == SYSTEM_CALL_VECTOR {
             let done = match frame.rax {
@@ -121,12 +121,12 @@ impl Kernel {
         *frame = *self.choose(machine);
     }
 
-    /// The first thread that runs.
+    /// Registers of the first thread to run.
     pub fn start(&mut self, machine: &mut impl Machine) -> Frame {
         *self.choose(machine)
     }
 
-    /// Who runs next: it becomes current, in its address space. Where nobody can, the CPU is given back.
+    /// Chooses the next thread and makes it and its address space current. Idles while no thread can run.
     fn choose(&mut self, machine: &mut impl Machine) -> &Frame {
         loop {
             if let Some(event) = machine.tick() {
@@ -142,14 +142,14 @@ impl Kernel {
         }
     }
 
-    /// The current thread where it can go on and nobody goes before it, else the first of the ready.
+    /// The current thread if it can continue and none precedes it, otherwise the first ready one.
     fn candidate(&mut self) -> Option<ThreadId> {
         let current = self.current;
-        // Whoever is ready and was current is in no queue.
-        if current != NOBODY && self.threads[current].state == State::Ready {
+        // A ready thread that was current is in no queue.
+        if current != NO_THREAD && self.threads[current].state == State::Ready {
             let priority = self.threads[current].priority;
             let gives_way = self.turn_over && self.ready.has(priority);
-            if !self.ready.is_above(priority) && !gives_way {
+            if !self.ready.has_above(priority) && !gives_way {
                 return Some(current);
             }
             if gives_way {
@@ -158,7 +158,7 @@ impl Kernel {
                 self.ready.push_front(&mut self.threads, current, priority);
             }
         }
-        self.current = NOBODY;
+        self.current = NO_THREAD;
         self.ready.pop(&mut self.threads)
     }
 
@@ -172,17 +172,17 @@ impl Kernel {
         }
     }
 
-    /// `thread` can run from now on. It is in no queue.
+    /// Makes `thread` ready. It must be in no queue.
     pub fn wake(&mut self, thread: ThreadId) {
         let priority = self.threads[thread].priority;
         self.threads[thread].state = State::Ready;
-        // Who is current has its place: the one that runs.
+        // The current thread is not queued: `candidate` considers it.
         if thread != self.current {
             self.ready.push_back(&mut self.threads, thread, priority);
         }
     }
 
-    /// `thread`, in no queue, goes on with `answer`.
+    /// Makes `thread` ready with `answer` in `rax`. It must be in no queue.
     pub fn wake_with(&mut self, thread: ThreadId, answer: i64) {
         self.threads[thread].frame.rax = answer as u64;
         self.wake(thread);
@@ -194,7 +194,7 @@ impl Kernel {
         usize::from(self.threads[self.current].task)
     }
 
-    /// Everybody who waits for a tick goes on.
+    /// Wakes all threads that wait for a tick.
     fn tick(&mut self, event: &TickEvent) {
         while let Some(t) = self.tick_waiters.pop(&mut self.threads) {
             let thread = &mut self.threads[t];
@@ -210,7 +210,7 @@ impl Kernel {
         }
     }
 
-    /// Takes `thread` out of whatever queue it is in. Its state says nothing any more.
+    /// Removes `thread` from its queue, if any. Its state is stale afterwards.
     pub fn unqueue(&mut self, thread: ThreadId) {
         let t = &self.threads[thread];
         let (state, priority) = (t.state, t.priority);

@@ -4,20 +4,20 @@
 //!
 //! Invariants:
 //!
-//! 1. No memory is allocated after boot: every object that a task can make has its place from the start.
-//! 2. No panic and no unbounded loop can be reached from user mode. What a system call does is bounded by the numbers of
-//!    threads, tasks and handles, and by the size of the structure it copies.
-//! 3. Kernel code is not preempted; a tick that lands in it is seen at its end.
-//! 4. An address that a task gave is never used: memory of tasks is reached through the kernel's own mapping of the page,
-//!    after a walk of the task's tables (module [`space`]).
-//! 5. A thread is in one queue at most, and its state says in which. Whoever runs is in none.
-//! 6. `caller` of a thread names one that waits for its reply, and nobody else.
+//! 1. No memory is allocated after boot: every object that a task can make has its slot from the start.
+//! 2. User mode can reach no panic and no unbounded loop. A system call is bounded by the numbers of threads, tasks and
+//!    handles, and by the size of the structure that it copies.
+//! 3. Kernel code is not preempted; a tick during kernel code is handled at its end.
+//! 4. The kernel never dereferences an address from a task: it walks the task's tables (module [`space`]) and accesses
+//!    the page through its own mapping.
+//! 5. A thread is in at most one queue, which its state names. The running thread is in none.
+//! 6. A thread's `caller` is a thread that waits for its reply.
 //! 7. A page is never both writable and executable for a task.
 //!
 //! Must not know: Linux, or which layer it runs on. It sees `abi::layer` only.
 //!
-//! Unsafe code is in `arch` alone: the boot block's functions, CR3, and the view on the cokernel's memory. The rest is
-//! the same on the host, where it is tested against a machine of vectors.
+//! Unsafe code is in `arch` only: the boot block's functions, CR3, and access to the cokernel's memory. The rest also
+//! compiles on the host, where it is tested with a simulated machine.
 #![cfg_attr(not(test), no_std)]
 
 pub mod boot;

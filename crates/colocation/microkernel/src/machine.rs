@@ -1,4 +1,4 @@
-//! What the kernel's logic asks of the machine and of the layer. Everything else is the same on the host, in tests.
+//! The machine and the layer as the kernel's logic sees them. Tests on the host have another implementation.
 
 use kyozon_abi::events::CheckStatus;
 use kyozon_abi::layer::{RepairRequest, TickEvent, Window};
@@ -8,7 +8,7 @@ pub const WORDS: usize = 512;
 
 /// The cokernel's memory, by physical page.
 pub trait Frames {
-    /// The page at `physical`, a multiple of 4096; `None` where it is not the cokernel's own.
+    /// The page at `physical`, a multiple of 4096; `None` if it is not in the cokernel's memory.
     fn page(&mut self, physical: u64) -> Option<&mut [u64; WORDS]>;
 }
 
@@ -20,16 +20,16 @@ pub trait Machine: Frames {
     fn forget(&mut self, address: u64);
     /// The address of the last page fault.
     fn fault_address(&mut self) -> u64;
-    /// The tick that came since the last call, if any: the newest, where there were several.
+    /// The newest tick since the last call, if any.
     fn tick(&mut self) -> Option<TickEvent>;
     /// Gives the CPU back; returns at a later tick.
     fn idle(&mut self);
-    /// A line of at most `REPORT_BYTES` for whoever watches. 0, or `SERVICE_*`.
+    /// Writes a line of at most `REPORT_BYTES` to the event ring and the serial line. Returns 0 or `SERVICE_*`.
     fn report(&mut self, kind: u32, code: u32, line: &[u8]) -> i64;
-    /// What is said of check number `check`. 0, or `SERVICE_*`.
+    /// Publishes the status of check number `check`. Returns 0 or `SERVICE_*`.
     fn publish(&mut self, check: u64, status: &CheckStatus) -> i64;
-    /// `REPAIR_*` or `SERVICE_*`.
+    /// Carries out a repair transaction. Returns `REPAIR_*` or `SERVICE_*`.
     fn repair(&mut self, request: &RepairRequest) -> i64;
-    /// 0 or `SERVICE_*`.
+    /// Fills in the readable ranges of Linux's memory. Returns 0 or `SERVICE_*`.
     fn window(&mut self, window: &mut Window) -> i64;
 }

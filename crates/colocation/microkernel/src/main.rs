@@ -1,4 +1,4 @@
-//! The microkernel as a flat image. `build.rs` says how it is made.
+//! The microkernel as a flat image. `build.rs` has the commands that build it.
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]

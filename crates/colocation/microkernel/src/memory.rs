@@ -1,27 +1,26 @@
-//! The cokernel's memory: physical pieces that lie one behind the other at a virtual address. Handed out by the page,
-//! at boot only.
+//! The cokernel's memory: physical pieces mapped contiguously at a virtual address. Pages are handed out at boot only.
 
 use kyozon_abi::layer::{Range, MAX_RANGES};
 
 /// Bytes of a page.
 pub const PAGE: u64 = 4096;
 
-/// All of it.
+/// The cokernel's memory.
 #[derive(Clone, Copy)]
 pub struct Memory {
     pieces: [Range; MAX_RANGES],
     count: usize,
-    /// Pages are handed out from `piece`, `offset` bytes into it.
+    /// The next page is `offset` bytes into piece number `piece`.
     piece: usize,
     offset: u64,
 }
 
 impl Memory {
-    /// None.
+    /// No memory.
     pub const EMPTY: Self =
         Self { pieces: [Range { base: 0, bytes: 0 }; MAX_RANGES], count: 0, piece: 0, offset: 0 };
 
-    /// The first [`MAX_RANGES`] of `pieces`.
+    /// Memory of at most [`MAX_RANGES`] `pieces`; others are ignored.
     pub fn new(pieces: &[Range]) -> Self {
         let mut memory = Self::EMPTY;
         memory.count = pieces.len().min(MAX_RANGES);
@@ -29,7 +28,7 @@ impl Memory {
         memory
     }
 
-    /// How far the page at `physical` is from the start of the memory, virtually; `None` where it is no page of ours.
+    /// Virtual offset of the page at `physical` from the start of the memory; `None` if it is not a page of it.
     pub fn offset(&self, physical: u64) -> Option<u64> {
         let mut before = 0;
         for piece in &self.pieces[..self.count] {
@@ -42,7 +41,7 @@ impl Memory {
         None
     }
 
-    /// The next page, physical. It is zero: the loader made it so, and nobody had it before.
+    /// Physical address of the next page. It is zero: the loader cleared it, and it was not used before.
     pub fn take(&mut self) -> Option<u64> {
         loop {
             let piece = self.pieces[..self.count].get(self.piece)?;
@@ -56,7 +55,7 @@ impl Memory {
         }
     }
 
-    /// Bytes that are left.
+    /// Bytes not handed out yet.
     pub fn left(&self) -> u64 {
         let rest = self.pieces[..self.count].get(self.piece..).unwrap_or(&[]);
         rest.iter().map(|p| p.bytes).sum::<u64>() - if rest.is_empty() { 0 } else { self.offset }
@@ -72,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_found_in_their_pieces() {
+    fn offsets_follow_the_order_of_pieces() {
         let m = Memory::new(&[range(0x10_0000, 0x2000), range(0x8000, 0x1000)]);
         for (physical, offset) in [
             (0x10_0000, Some(0)),
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_handed_out_once() {
+    fn each_page_is_handed_out_once() {
         let mut m = Memory::new(&[range(0x10_0000, 0x2000), range(0x8000, 0x1000)]);
         assert_eq!(m.left(), 0x3000);
         assert_eq!([m.take(), m.take()], [Some(0x10_0000), Some(0x10_1000)]);

@@ -1,9 +1,9 @@
-//! Queues of threads. A thread is in one queue at most: the links are its own.
+//! Queues of threads. A thread is in at most one queue, so it holds the links.
 
 /// Number of a thread.
 pub type ThreadId = u8;
 /// No thread.
-pub const NOBODY: ThreadId = u8::MAX;
+pub const NO_THREAD: ThreadId = u8::MAX;
 
 /// Links of a thread.
 #[derive(Clone, Copy, Debug)]
@@ -14,12 +14,12 @@ pub struct Link {
 
 impl Link {
     /// In no queue.
-    pub const NONE: Self = Self { next: NOBODY, previous: NOBODY };
+    pub const NONE: Self = Self { next: NO_THREAD, previous: NO_THREAD };
 }
 
-/// What has links for each of its threads.
+/// A collection with the links of each thread.
 pub trait Links {
-    /// Those of one thread, which exists.
+    /// Links of an existing thread.
     fn link(&mut self, thread: ThreadId) -> &mut Link;
 }
 
@@ -31,27 +31,27 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Nobody waits.
-    pub const EMPTY: Self = Self { head: NOBODY, tail: NOBODY };
+    /// A queue without threads.
+    pub const EMPTY: Self = Self { head: NO_THREAD, tail: NO_THREAD };
 
-    /// The first, or [`NOBODY`].
+    /// The first, or [`NO_THREAD`].
     #[inline]
     pub fn head(&self) -> ThreadId {
         self.head
     }
 
-    /// Whether nobody waits.
+    /// Whether the queue is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.head == NOBODY
+        self.head == NO_THREAD
     }
 
     /// Adds `thread`, which is in no queue, as the last.
     #[inline]
     pub fn push_back(&mut self, links: &mut impl Links, thread: ThreadId) {
-        *links.link(thread) = Link { next: NOBODY, previous: self.tail };
+        *links.link(thread) = Link { next: NO_THREAD, previous: self.tail };
         match self.tail {
-            NOBODY => self.head = thread,
+            NO_THREAD => self.head = thread,
             tail => links.link(tail).next = thread,
         }
         self.tail = thread;
@@ -59,32 +59,32 @@ impl Queue {
 
     /// Adds `thread`, which is in no queue, as the first.
     pub fn push_front(&mut self, links: &mut impl Links, thread: ThreadId) {
-        *links.link(thread) = Link { next: self.head, previous: NOBODY };
+        *links.link(thread) = Link { next: self.head, previous: NO_THREAD };
         match self.head {
-            NOBODY => self.tail = thread,
+            NO_THREAD => self.tail = thread,
             head => links.link(head).previous = thread,
         }
         self.head = thread;
     }
 
-    /// Takes `thread`, which is in this queue, out of it.
+    /// Removes `thread`, which is in this queue.
     #[inline]
     pub fn remove(&mut self, links: &mut impl Links, thread: ThreadId) {
         let Link { next, previous } = core::mem::replace(links.link(thread), Link::NONE);
         match previous {
-            NOBODY => self.head = next,
+            NO_THREAD => self.head = next,
             p => links.link(p).next = next,
         }
         match next {
-            NOBODY => self.tail = previous,
+            NO_THREAD => self.tail = previous,
             n => links.link(n).previous = previous,
         }
     }
 
-    /// Takes the first.
+    /// Removes and returns the first.
     pub fn pop(&mut self, links: &mut impl Links) -> Option<ThreadId> {
         let head = self.head;
-        if head == NOBODY {
+        if head == NO_THREAD {
             return None;
         }
         self.remove(links, head);
@@ -124,7 +124,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn anyone_can_leave() {
+    fn any_thread_can_be_removed() {
         for (gone, rest) in [(0, [1, 2]), (1, [0, 2]), (2, [0, 1])] {
             let (mut q, mut l) = (Queue::EMPTY, Fake([Link::NONE; 8]));
             for t in 0..3 {

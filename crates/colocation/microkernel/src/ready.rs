@@ -1,38 +1,38 @@
-//! Who can run, by priority.
+//! The ready queues, one per priority.
 
 use crate::queue::{Links, Queue, ThreadId};
 
-/// Priorities are 0 to this, exclusive; the higher goes first.
+/// Number of priorities, from 0; the highest goes first.
 pub const PRIORITIES: usize = 32;
 
-/// Threads that can run and do not.
+/// Threads that can run but do not.
 pub struct Ready {
-    /// Bit `p` is set where somebody of priority `p` is ready.
+    /// Bit `p` is set if a thread of priority `p` is ready.
     waiting: u32,
     queues: [Queue; PRIORITIES],
 }
 
 impl Ready {
-    /// Nobody.
+    /// No ready thread.
     pub const EMPTY: Self = Self { waiting: 0, queues: [Queue::EMPTY; PRIORITIES] };
 
-    /// Whether somebody of a priority above `priority` is ready.
+    /// Whether a thread of a priority above `priority` is ready.
     #[inline]
-    pub fn is_above(&self, priority: u8) -> bool {
+    pub fn has_above(&self, priority: u8) -> bool {
         self.waiting >> (priority & 31) > 1
     }
 
-    /// Whether somebody of this priority is ready.
+    /// Whether a thread of this priority is ready.
     pub fn has(&self, priority: u8) -> bool {
         self.waiting >> (priority & 31) & 1 != 0
     }
 
-    /// Adds a thread behind those of its priority.
+    /// Adds a thread after those of its priority.
     pub fn push_back(&mut self, links: &mut impl Links, thread: ThreadId, priority: u8) {
         self.queue(priority).push_back(links, thread);
     }
 
-    /// Adds a thread before those of its priority: one that did not give up its turn.
+    /// Adds a thread before those of its priority, for a thread that was preempted within its turn.
     pub fn push_front(&mut self, links: &mut impl Links, thread: ThreadId, priority: u8) {
         self.queue(priority).push_front(links, thread);
     }
@@ -42,7 +42,7 @@ impl Ready {
         &mut self.queues[usize::from(priority & 31)]
     }
 
-    /// Takes a thread that is in here out.
+    /// Removes a thread, which must be in the queue of `priority`.
     pub fn remove(&mut self, links: &mut impl Links, thread: ThreadId, priority: u8) {
         let queue = &mut self.queues[usize::from(priority & 31)];
         queue.remove(links, thread);
@@ -51,7 +51,7 @@ impl Ready {
         }
     }
 
-    /// Takes the first of the highest priority.
+    /// Removes and returns the first thread of the highest priority.
     pub fn pop(&mut self, links: &mut impl Links) -> Option<ThreadId> {
         let highest = self.waiting.checked_ilog2()? as u8;
         let thread = self.queues[usize::from(highest)].head();
@@ -66,27 +66,27 @@ mod tests {
     use crate::queue::{tests::Fake, Link};
 
     #[test]
-    fn the_highest_goes_first_and_equals_take_turns() {
+    fn highest_priority_first_then_arrival_order() {
         let (mut r, mut l) = (Ready::EMPTY, Fake([Link::NONE; 8]));
         for (thread, priority) in [(0, 5), (1, 31), (2, 0), (3, 5)] {
             r.push_back(&mut l, thread, priority);
         }
         r.push_front(&mut l, 4, 5);
-        assert!(r.is_above(30) && !r.is_above(31) && r.has(0) && !r.has(1));
+        assert!(r.has_above(30) && !r.has_above(31) && r.has(0) && !r.has(1));
         let order: Vec<ThreadId> = std::iter::from_fn(|| r.pop(&mut l)).collect();
         assert_eq!(order, [1, 4, 0, 3, 2]);
-        assert!(!r.is_above(0) && !r.has(0));
+        assert!(!r.has_above(0) && !r.has(0));
     }
 
     #[test]
-    fn who_leaves_is_not_waited_for() {
+    fn removed_threads_leave_no_trace() {
         let (mut r, mut l) = (Ready::EMPTY, Fake([Link::NONE; 8]));
         r.push_back(&mut l, 0, 9);
         r.push_back(&mut l, 1, 9);
         r.remove(&mut l, 0, 9);
-        assert!(r.is_above(8));
+        assert!(r.has_above(8));
         r.remove(&mut l, 1, 9);
-        assert!(!r.is_above(8));
+        assert!(!r.has_above(8));
         assert_eq!(r.pop(&mut l), None);
     }
 }

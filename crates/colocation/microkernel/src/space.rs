@@ -1,7 +1,7 @@
-//! Address spaces: page tables of a task, and its memory as the kernel reaches it.
+//! Address spaces: a task's page tables, and the kernel's access to its memory.
 //!
-//! The kernel never uses an address that a task gave. It walks the task's tables and touches the page where the kernel
-//! has it; tables and pages that are not the cokernel's own (Linux's, in the window) end the walk. Intel SDM 3A 4.5.
+//! The kernel never dereferences an address from a task. It walks the task's tables and accesses the page through its own
+//! mapping; tables and pages outside the cokernel's memory (Linux's, in the window) end the walk. Intel SDM 3A 4.5.
 
 use crate::machine::{Frames, WORDS};
 use crate::memory::{Memory, PAGE};
@@ -24,14 +24,14 @@ pub const RODATA: u64 = TEXT | NO_EXECUTE;
 /// A task may read and write.
 pub const DATA: u64 = RODATA | WRITE;
 
-/// What every address space begins with: the tables that the layer made.
+/// The layer's tables, which every address space starts with.
 #[derive(Clone, Copy)]
 pub struct Kernel<'a> {
     /// The top table.
     pub top: &'a [u64; WORDS],
-    /// With 5 levels, the level-4 table of its entry 0.
+    /// The level-4 table of the top table's entry 0, if there are 5 levels.
     pub level4: Option<&'a [u64; WORDS]>,
-    /// The bits of CR3 below the address.
+    /// CR3's bits below the address.
     pub root_bits: u64,
 }
 
@@ -46,15 +46,15 @@ pub struct Space {
     share: u64,
 }
 
-/// What a last-level table maps.
+/// Bytes that a last-level table maps.
 pub const TABLE_BYTES: u64 = 512 * PAGE;
 
-/// A last-level table, while a space is made.
+/// A last-level table during boot.
 #[derive(Clone, Copy, Debug)]
 pub struct Table(u64);
 
 impl Table {
-    /// Maps the page `va`, in the part that this table is for, to `physical`.
+    /// Maps the page `va`, which must be in this table's range, to `physical`.
     pub fn set(&self, f: &mut impl Frames, va: u64, physical: u64, flags: u64) -> Option<()> {
         f.page(self.0)?[index(va, 1)] = physical | flags;
         Some(())
@@ -65,7 +65,7 @@ fn index(va: u64, level: u32) -> usize {
     (va >> (3 + 9 * level) & 511) as usize
 }
 
-/// Entry of the level-4 table where the kernel's window is, and where a task's is.
+// First entries of the level-4 table for the kernel's window and for a task's window.
 const KERNEL_WINDOW: usize = (WINDOW_BASE >> 39) as usize;
 const TASK_WINDOW: usize = (TASK_WINDOW_BASE >> 39) as usize;
 const WINDOW_ENTRIES: usize = (TASK_WINDOW_BYTES >> 39) as usize;
@@ -73,10 +73,10 @@ const _: () =
     assert!(KERNEL_WINDOW + WINDOW_ENTRIES <= TASK_WINDOW && TASK_WINDOW + WINDOW_ENTRIES <= 256);
 
 impl Space {
-    /// None.
+    /// No address space.
     pub const NONE: Self = Self { root: 0, level4: 0, share: 0 };
 
-    /// A space with the kernel in it, and the share window's tables. `None` where memory ran out.
+    /// A space with the kernel and the share window's tables. `None` if memory runs out.
     pub fn new(f: &mut impl Frames, memory: &mut Memory, kernel: &Kernel<'_>) -> Option<Self> {
         let top = memory.take()?;
         *f.page(top)? = *kernel.top;
@@ -91,19 +91,19 @@ impl Space {
         Some(space)
     }
 
-    /// Lets the task read what the kernel's window shows: the same tables, by entries with the user bit.
+    /// Lets the task read Linux's memory: maps the tables of the kernel's window again, with the user bit.
     pub fn open_window(&self, f: &mut impl Frames) {
         let Some(table) = f.page(self.level4) else { return };
         for i in 0..WINDOW_ENTRIES {
             let entry = table[KERNEL_WINDOW + i];
-            // The kernel's window on a machine with very much memory reaches into the task's: the kernel keeps it.
+            // On a machine with very much memory the kernel's window overlaps the task's: the kernel keeps the entry.
             if entry & PRESENT != 0 && table[TASK_WINDOW + i] == 0 {
                 table[TASK_WINDOW + i] = (entry | USER | NO_EXECUTE) & !WRITE;
             }
         }
     }
 
-    /// The last-level table for `va`, with tables made on the way. At boot only. `None` where memory ran out.
+    /// The last-level table for `va`; makes missing tables. At boot only. `None` if memory runs out.
     pub fn table(&self, f: &mut impl Frames, memory: &mut Memory, va: u64) -> Option<Table> {
         let mut table = self.level4;
         for level in (2..=4).rev() {
@@ -119,7 +119,7 @@ impl Space {
         Some(Table(table))
     }
 
-    /// Maps the page `va` to `physical`. At boot only: tables are made. `None` where memory ran out.
+    /// Maps the page `va` to `physical`. At boot only: makes missing tables. `None` if memory runs out.
     pub fn map(
         &self,
         f: &mut impl Frames,
@@ -131,7 +131,7 @@ impl Space {
         self.table(f, memory, va)?.set(f, va, physical, flags)
     }
 
-    /// The entry that maps `va` for the task: one of a page of 4 KiB in tables of our own.
+    /// The entry that maps `va` for the task: of a 4 KiB page, in a table of the cokernel's memory.
     fn leaf<'a>(&self, f: &'a mut impl Frames, va: u64) -> Option<&'a mut u64> {
         if va >> 47 != 0 {
             return None;
@@ -148,13 +148,13 @@ impl Space {
         (*entry & (PRESENT | USER) == PRESENT | USER).then_some(entry)
     }
 
-    /// The page of our own memory that the task has at `va`, if it may read it, or write it.
+    /// The physical page at `va`, if the task may read it, or write it if `write`.
     fn physical(&self, f: &mut impl Frames, va: u64, write: bool) -> Option<u64> {
         let entry = *self.leaf(f, va)?;
         (!write || entry & WRITE != 0).then_some(entry & ADDRESS)
     }
 
-    /// Calls `part` with each page's part of the `bytes` bytes at `va`, in order. False where one is not the task's.
+    /// Calls `part` for each page's part of the `bytes` bytes at `va`, in order. False if the task lacks access to one.
     fn walk<F: Frames>(
         &self,
         f: &mut F,
@@ -176,7 +176,7 @@ impl Space {
         true
     }
 
-    /// Copies words from the task's memory. False where it may not read all of it, or it is not aligned.
+    /// Copies words from the task's memory. False if `va` is not aligned or the task may not read all of it.
     pub fn read(&self, f: &mut impl Frames, va: u64, into: &mut [u64]) -> bool {
         va % 8 == 0
             && self.walk(f, va, into.len() * 8, false, |page, start, end, done| {
@@ -185,7 +185,7 @@ impl Space {
             })
     }
 
-    /// Copies bytes from the task's memory. False where it may not read all of it.
+    /// Copies bytes from the task's memory. False if the task may not read all of it.
     pub fn read_bytes(&self, f: &mut impl Frames, va: u64, into: &mut [u8]) -> bool {
         self.walk(f, va, into.len(), false, |page, start, end, done| {
             for (i, at) in (start..end).enumerate() {
@@ -194,7 +194,8 @@ impl Space {
         })
     }
 
-    /// Copies words to the task's memory: all, or none where it may not write all of it, or it is not aligned.
+    /// Copies words to the task's memory. False, and nothing is copied, if `va` is not aligned or the task may not write
+    /// all of it.
     pub fn write(&self, f: &mut impl Frames, va: u64, from: &[u64]) -> bool {
         va % 8 == 0
             && self.walk(f, va, from.len() * 8, true, |_, _, _, _| {})
@@ -204,14 +205,14 @@ impl Space {
             })
     }
 
-    /// The page of our own memory that the task has at `va`, to be shared: its entry.
+    /// The entry of the page at `va`, if it can be shared: a page of the cokernel's memory.
     pub fn shareable(&self, f: &mut impl Frames, va: u64) -> Option<u64> {
         let entry = *self.leaf(f, va)?;
         f.page(entry & ADDRESS)?;
         (va % PAGE == 0).then_some(entry)
     }
 
-    /// Takes away the page at `va`.
+    /// Unmaps the page at `va`.
     pub fn unmap(&self, f: &mut impl Frames, va: u64) {
         if let Some(entry) = self.leaf(f, va) {
             *entry = 0;
@@ -225,12 +226,12 @@ impl Space {
         f.page(self.share).map(|table| &mut table[index(va, 1)])
     }
 
-    /// Whether a page can come to `va`: a page of the share window where nothing is.
+    /// Whether `va` is an unmapped page of the share window.
     pub fn is_free(&self, f: &mut impl Frames, va: u64) -> bool {
         self.share_slot(f, va).is_some_and(|slot| *slot == 0)
     }
 
-    /// Maps the page of `entry`, which came from [`Space::shareable`], at a free page of the share window.
+    /// Maps the page of `entry`, which [`Space::shareable`] returned, at `va`, a free page of the share window.
     pub fn share(&self, f: &mut impl Frames, va: u64, entry: u64, write: bool) {
         let flags = if write && entry & WRITE != 0 { DATA } else { RODATA };
         if let Some(slot) = self.share_slot(f, va) {
@@ -239,7 +240,7 @@ impl Space {
     }
 }
 
-/// Whether `entry` of [`Space::shareable`] may be written.
+/// Whether the page of `entry` is writable.
 pub fn is_writable(entry: u64) -> bool {
     entry & WRITE != 0
 }

@@ -1,21 +1,21 @@
-//! Tasks, and what they may name: handles, endpoints, notifications.
+//! Tasks and the objects that their handles name: endpoints, notifications.
 
 use crate::queue::{Queue, ThreadId};
 use crate::space::Space;
 use kyozon_abi::layer::MAX_TASKS;
 use kyozon_abi::task::*;
 
-/// Endpoints of all tasks: number `t * (1 + TASK_OBJECTS)` is the one that task `t` has at its start.
+/// Endpoints per task. Number `t * TASK_ENDPOINTS` exists from the start of task `t`.
 pub const TASK_ENDPOINTS: usize = 1 + TASK_OBJECTS as usize;
 /// Endpoints of all tasks.
 pub const ENDPOINTS: usize = MAX_TASKS * TASK_ENDPOINTS;
 /// Notifications of all tasks.
 pub const NOTIFICATIONS: usize = MAX_TASKS * TASK_OBJECTS as usize;
 
-/// What a handle names.
+/// The object that a handle names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Object {
-    /// Nothing.
+    /// None: the handle is free.
     None,
     /// This endpoint.
     Endpoint(u8),
@@ -26,16 +26,16 @@ pub enum Object {
 /// One of a task's handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle {
-    /// What it names.
+    /// The named object.
     pub object: Object,
     /// `HANDLE_*`.
     pub rights: u8,
-    /// What its messages are sent with.
+    /// Badge of the messages sent with it.
     pub badge: u64,
 }
 
 impl Handle {
-    /// None.
+    /// A free handle.
     pub const NONE: Self = Self { object: Object::None, rights: 0, badge: 0 };
 
     /// Whether it has all of these rights.
@@ -48,13 +48,13 @@ impl Handle {
 /// One task.
 #[derive(Clone, Copy)]
 pub struct Task {
-    /// Whether it has threads.
+    /// Whether it has not ended.
     pub alive: bool,
     /// `RIGHT_*`.
     pub rights: u64,
     /// Highest priority of its threads.
     pub max_priority: u8,
-    /// Where it lives.
+    /// Its address space.
     pub space: Space,
     /// Its handles.
     pub handles: [Handle; TASK_HANDLES as usize],
@@ -85,7 +85,7 @@ impl Task {
         self.handles.get(usize::try_from(number).ok()?).filter(|h| h.object != Object::None)
     }
 
-    /// An endpoint that its handle `number` names, if it has these rights.
+    /// The endpoint of handle `number` and the handle's badge, if it has all of `rights`.
     #[inline]
     pub fn endpoint(&self, number: u64, rights: u64) -> Result<(u8, u64), i64> {
         match self.handle(number) {
@@ -98,7 +98,7 @@ impl Task {
         }
     }
 
-    /// A notification, likewise.
+    /// The notification of handle `number`, if it has all of `rights`.
     pub fn notification(&self, number: u64, rights: u64) -> Result<u8, i64> {
         let handle = self.handle(number).ok_or(E_HANDLE)?;
         match handle.object {
@@ -121,19 +121,19 @@ impl Task {
     }
 }
 
-/// Where senders and receivers meet.
+/// A queue of either senders or receivers.
 #[derive(Clone, Copy)]
 pub struct Endpoint {
-    /// Its task lives.
+    /// Whether its task has not ended.
     pub alive: bool,
-    /// Whether those in the queue receive; else they send.
+    /// Whether the queued threads receive; otherwise they send.
     pub receiving: bool,
-    /// Who waits.
+    /// Waiting threads.
     pub queue: Queue,
 }
 
 impl Endpoint {
-    /// None.
+    /// An unused endpoint.
     pub const NONE: Self = Self { alive: false, receiving: false, queue: Queue::EMPTY };
 
     /// The first receiver, if one waits.
@@ -142,26 +142,26 @@ impl Endpoint {
         (self.receiving && !self.queue.is_empty()).then(|| self.queue.head())
     }
 
-    /// Whether somebody waits with a message.
+    /// Whether a sender waits.
     #[inline]
     pub fn has_sender(&self) -> bool {
         !self.receiving && !self.queue.is_empty()
     }
 }
 
-/// Bits that wait for somebody, or the other way round.
+/// Pending bits, or threads waiting for bits.
 #[derive(Clone, Copy)]
 pub struct Notification {
-    /// Its task lives.
+    /// Whether its task has not ended.
     pub alive: bool,
-    /// Those that are set.
+    /// Pending bits.
     pub bits: u64,
-    /// Who waits for one.
+    /// Threads waiting for a bit.
     pub queue: Queue,
 }
 
 impl Notification {
-    /// None.
+    /// An unused notification.
     pub const NONE: Self = Self { alive: false, bits: 0, queue: Queue::EMPTY };
 }
 

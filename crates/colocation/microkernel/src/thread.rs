@@ -1,22 +1,22 @@
 //! Threads.
 
-use crate::queue::{Link, ThreadId, NOBODY};
+use crate::queue::{Link, ThreadId, NO_THREAD};
 use kyozon_abi::layer::Frame;
 use kyozon_abi::task::TASK_THREADS;
 
 /// Threads of all tasks. Thread `n` of task `t` is number `t * TASK_THREADS + n`.
 pub const THREADS: usize = kyozon_abi::layer::MAX_TASKS * TASK_THREADS as usize;
 
-/// What a thread does. It says which queue it is in, if any.
+/// A thread's state, which also names the queue that it is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// There is no such thread.
+    /// The slot is free.
     None,
-    /// Running, or in the queue of the ready.
+    /// Running or in a ready queue.
     Ready,
-    /// In the queue of this endpoint, with a message.
+    /// In the queue of this endpoint, with a message to send.
     Sending(u8),
-    /// In the queue of this endpoint, for a message.
+    /// In the queue of this endpoint, to receive a message.
     Receiving(u8),
     /// Waits for this thread's reply.
     Replying(ThreadId),
@@ -29,28 +29,28 @@ pub enum State {
 /// One thread.
 #[derive(Clone, Copy)]
 pub struct Thread {
-    /// Registers, where it does not run. Of a thread that waits in a fast path, those that it may rely on, and no other
-    /// task's.
+    /// Saved registers while it does not run. After a fast path these are only the registers that the call preserves;
+    /// none holds another task's data.
     pub frame: Frame,
-    /// What it does.
+    /// Its state.
     pub state: State,
     /// 0 to `PRIORITIES`, exclusive.
     pub priority: u8,
     /// Its task.
     pub task: u8,
-    /// Who waits for its reply: true only while that thread is [`State::Replying`] to this one.
+    /// The thread that waits for its reply, which is in [`State::Replying`] with this thread's number.
     pub caller: ThreadId,
-    /// Whether it waits for the reply to a fault: its registers are not a message.
+    /// Whether it waits for its fault handler: its registers are not a message.
     pub faulted: bool,
-    /// Its queue's.
+    /// Links of its queue.
     pub link: Link,
-    /// What its message is sent with.
+    /// Badge of its message.
     pub badge: u64,
-    /// `ACCEPT` of the interface.
+    /// The argument of its last `ACCEPT`.
     pub accept: u64,
-    /// Number of the last tick that it has seen, 0 for none.
+    /// Number of the last tick that it waited for, 0 for none.
     pub last_tick: u64,
-    /// The message of a fault.
+    /// Message of its fault.
     pub fault: [u64; 6],
 }
 
@@ -84,7 +84,7 @@ impl Thread {
         state: State::None,
         priority: 0,
         task: 0,
-        caller: NOBODY,
+        caller: NO_THREAD,
         faulted: false,
         link: Link::NONE,
         badge: 0,
@@ -103,7 +103,7 @@ impl Thread {
         }
     }
 
-    /// Gives it a message, as the answer to its call.
+    /// Stores a message as the answer to its system call.
     pub fn receive(&mut self, badge: u64, transfer: u64, words: [u64; 6]) {
         let f = &mut self.frame;
         (f.rax, f.rdi, f.rcx) = (0, badge, transfer);
@@ -111,7 +111,7 @@ impl Thread {
     }
 }
 
-/// The registers that a call about messages keeps, and where it goes on.
+/// Copies the registers that a message call preserves, and the resume address.
 macro_rules! kept {
     ($from:expr => $to:expr) => {{
         let (from, to) = ($from, $to);
@@ -121,13 +121,13 @@ macro_rules! kept {
     }};
 }
 
-/// Saves those of the live registers.
+/// Saves the preserved registers from the live frame.
 #[inline]
 pub fn save_kept(live: &Frame, to: &mut Frame) {
     kept!(live => to);
 }
 
-/// Makes those of `from` live.
+/// Loads the preserved registers of `from` into the live frame.
 #[inline]
 pub fn load_kept(from: &Frame, live: &mut Frame) {
     kept!(from => live);

@@ -8,7 +8,7 @@ fn word(fake: &mut Fake, space: &Space, va: u64) -> Option<u64> {
 }
 
 #[test]
-fn tasks_get_what_their_image_says() {
+fn tasks_are_laid_out_as_their_images_say() {
     let data = [7u8; 5001];
     let (kernel, mut fake) = boot(2, 1200, &data);
     for (t, task) in kernel.tasks[..2].iter().enumerate() {
@@ -42,7 +42,7 @@ fn tasks_get_what_their_image_says() {
             assert_eq!(word(f, s, TASK_DATA_BASE + 4992), Some(0x0707_0707_0707_0707));
             assert_eq!(word(f, s, TASK_DATA_BASE + 5000), Some(7));
             assert!(!s.write(f, TASK_DATA_BASE, &[1]));
-            assert!(bytes > HEAP_BYTES, "the first gets what is left");
+            assert!(bytes > HEAP_BYTES, "the first task gets the rest");
         } else {
             assert_eq!((bytes, word(f, s, TASK_DATA_BASE)), (HEAP_BYTES, None));
         }
@@ -52,7 +52,7 @@ fn tasks_get_what_their_image_says() {
 }
 
 #[test]
-fn no_page_is_in_two_places() {
+fn no_page_is_mapped_twice() {
     let (kernel, mut fake) = boot(3, 2000, b"data");
     let mut seen = std::collections::BTreeSet::new();
     for task in &kernel.tasks[..3] {
@@ -62,7 +62,7 @@ fn no_page_is_in_two_places() {
     assert!(seen.len() > 300);
 }
 
-/// Every table and page below `table` that is ours, once.
+/// Visits every table and page of the cokernel below `table`, and asserts that it is new.
 fn visit(f: &mut Fake, table: u64, level: u32, seen: &mut std::collections::BTreeSet<u64>) {
     assert!(seen.insert(table), "{table:#x}");
     let entries = *f.page(table).unwrap();
@@ -81,7 +81,7 @@ fn visit(f: &mut Fake, table: u64, level: u32, seen: &mut std::collections::BTre
 }
 
 #[test]
-fn too_little_memory_is_refused() {
+fn too_little_memory_is_an_error() {
     let image = crate::elf::tests::image();
     for pages in [0, 1, 10, 50, 60] {
         let (mut kernel, mut fake) = (Kernel::EMPTY, Fake::new(pages));
@@ -92,11 +92,11 @@ fn too_little_memory_is_refused() {
             tables: space::Kernel { top: &TOP, level4: None, root_bits: 0 },
             data: &[],
             info: StartInfo::default(),
-            breathe: |_| {},
+            yield_cpu: |_| {},
         };
-        let refusal = boot.tasks(&mut kernel, &[&image]).unwrap_err();
-        assert_eq!(refusal, Refusal { task: 0, why: "not enough memory" }, "{pages}");
-        let refusal = boot.tasks(&mut kernel, &[&image, b"?"]).unwrap_err();
-        assert_eq!(refusal, Refusal { task: 1, why: "no task image" });
+        let error = boot.tasks(&mut kernel, &[&image]).unwrap_err();
+        assert_eq!(error, BootError { task: 0, reason: "not enough memory" }, "{pages}");
+        let error = boot.tasks(&mut kernel, &[&image, b"?"]).unwrap_err();
+        assert_eq!(error, BootError { task: 1, reason: "not a task image" });
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn image() -> Vec<u8> {
 }
 
 #[test]
-fn segments_are_where_they_were_linked() {
+fn segments_are_read_as_linked() {
     let bytes = image();
     let read = Image::read(&bytes).unwrap();
     assert_eq!(read.entry, TASK_BASE + 0x10);
@@ -58,9 +58,9 @@ fn segments_are_where_they_were_linked() {
 }
 
 #[test]
-fn each_lie_is_refused() {
+fn each_inconsistency_is_refused() {
     let segment = |n: usize, field: usize| PAGE as usize + 64 + 56 * n + field;
-    let lies: &[(usize, &[u8])] = &[
+    let edits: &[(usize, &[u8])] = &[
         (0, &[0]),
         (8, &[9]),
         (12, &[2]),
@@ -89,10 +89,10 @@ fn each_lie_is_refused() {
         (segment(2, 40), &[0xff; 8]),
         (segment(2, 40), &[0, 0, 0, 0x10]),
     ];
-    for (i, (at, bytes)) in lies.iter().enumerate() {
+    for (i, (at, bytes)) in edits.iter().enumerate() {
         let mut image = image();
         image[*at..at + bytes.len()].copy_from_slice(bytes);
-        assert!(Image::read(&image).is_err(), "lie {i}");
+        assert!(Image::read(&image).is_err(), "edit {i}");
     }
     let whole = image();
     for bytes in [0, 1, 16, 4095, 4096, 4096 + 63, 4096 + 64, 4096 + 200, 4096 + 0x1800] {
@@ -100,9 +100,9 @@ fn each_lie_is_refused() {
     }
 }
 
-/// Mutated images never panic, and what is accepted keeps the rules.
+/// Mutated images never panic, and every accepted image keeps the rules.
 #[test]
-fn noise_is_survived() {
+fn mutated_images_keep_the_rules() {
     let whole = image();
     let mut state = 1u64;
     let mut random = move || {

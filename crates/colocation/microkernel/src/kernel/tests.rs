@@ -12,7 +12,7 @@ const TO_SERVER: u64 = HANDLE_TASKS + 1;
 const WORDS: [u64; 6] = [1, 2, 3, 4, 5, 6];
 const NONE: [u64; 6] = [0; 6];
 
-/// What the crate's invariants say of queues, states and callers.
+/// Asserts the crate's invariants on queues, states and callers.
 pub(crate) fn check(kernel: &Kernel) {
     let mut seen = BTreeSet::new();
     let mut walk = |queue: &Queue, right: &dyn Fn(&Thread) -> bool| {
@@ -44,9 +44,9 @@ pub(crate) fn check(kernel: &Kernel) {
         );
         assert!(!queued || seen.contains(&t), "thread {t} is lost: {:?}", thread.state);
         if let State::Replying(server) = thread.state {
-            assert_eq!(kernel.threads[server].caller, t, "thread {t} waits in vain");
+            assert_eq!(kernel.threads[server].caller, t, "thread {t} is not its server's caller");
         }
-        if thread.caller != NOBODY {
+        if thread.caller != NO_THREAD {
             assert_eq!(kernel.threads[thread.caller].state, State::Replying(t));
         }
         assert_eq!(
@@ -55,10 +55,10 @@ pub(crate) fn check(kernel: &Kernel) {
         );
     }
     assert_eq!(kernel.threads[kernel.current].state, State::Ready);
-    assert!(!kernel.ready.is_above(kernel.threads[kernel.current].priority));
+    assert!(!kernel.ready.has_above(kernel.threads[kernel.current].priority));
 }
 
-/// The driver waits for a tick, so that the others come to wait for messages; then it runs again.
+/// A system whose other tasks wait for messages while the driver runs.
 fn served(tasks: usize) -> System {
     let mut s = System::new(tasks);
     assert_eq!(s.runs(), DRIVER);
@@ -75,7 +75,7 @@ fn served(tasks: usize) -> System {
 }
 
 #[test]
-fn a_call_and_its_reply_carry_words() {
+fn call_and_reply_carry_words() {
     let mut s = served(2);
     (s.frame.rbx, s.frame.rip, s.frame.rsp) = (11, 12, 13);
     s.call(CALL, TO_SERVER, WORDS);
@@ -83,7 +83,7 @@ fn a_call_and_its_reply_carry_words() {
     assert_eq!(
         (s.frame.rdi, s.frame.rcx, s.frame.rbx),
         (0, 0, 0),
-        "the badge, and none of the caller's registers"
+        "only the badge: no register of the caller"
     );
     s.call(REPLY_RECEIVE, HANDLE_OWN, [9; 6]);
     assert_eq!((s.runs(), s.answer(), s.words()), (DRIVER, 0, [9; 6]));
@@ -94,14 +94,14 @@ fn a_call_and_its_reply_carry_words() {
 #[test]
 fn senders_wait_their_turn() {
     let mut s = System::new(3);
-    // The driver calls before anybody receives; the server then finds it.
+    // The driver calls before a receiver waits; the server receives the message later.
     s.call(CALL, TO_SERVER, WORDS);
     assert_eq!(s.runs(), SERVER);
     s.call(RECEIVE, HANDLE_OWN, NONE);
     assert_eq!((s.runs(), s.words(), s.frame.rdi), (SERVER, WORDS, 0));
     s.call(REPLY, 0, [2; 6]);
-    assert_eq!((s.runs(), s.words()), (DRIVER, [2; 6]), "the driver goes before the server");
-    // Task 2 gets a badge when it calls the driver.
+    assert_eq!((s.runs(), s.words()), (DRIVER, [2; 6]), "the driver precedes the server");
+    // A call of task 2 to the driver carries its badge.
     s.call(RECEIVE, HANDLE_OWN, NONE);
     assert_eq!(s.runs(), SERVER);
     s.call(RECEIVE, HANDLE_OWN, NONE);
@@ -111,14 +111,14 @@ fn senders_wait_their_turn() {
 }
 
 #[test]
-fn a_reply_finds_the_next_message() {
+fn reply_receive_takes_the_next_message() {
     let mut s = served(2);
     // A second thread of the driver, of a higher priority, calls while the server works for the first.
     s.call(THREAD, 0x1234, [77, 25, 0, 0, 0, 0]);
     assert_eq!((s.runs(), s.frame.rip, s.frame.rdi), (1, 0x1234, 77));
     assert_eq!(s.frame.rsp, TASK_STACK_TOP - TASK_STACK_STRIDE - 8);
     s.call(CALL, TO_SERVER, [1; 6]);
-    // The first driver thread runs: it goes before the server.
+    // The first driver thread runs: it precedes the server.
     assert_eq!((s.runs(), s.answer()), (DRIVER, 1));
     s.call(CALL, TO_SERVER, [2; 6]);
     assert_eq!((s.runs(), s.words()), (SERVER, [1; 6]));
@@ -126,7 +126,7 @@ fn a_reply_finds_the_next_message() {
     assert_eq!((s.runs(), s.words()), (1, [3; 6]));
     s.call(EXIT_THREAD, 0, NONE);
     assert_eq!((s.runs(), s.words()), (SERVER, [2; 6]));
-    // A server that waits again without a reply lets its caller go.
+    // A server that receives again without a reply releases its caller.
     s.call(RECEIVE, HANDLE_OWN, NONE);
     assert_eq!((s.runs(), s.answer()), (DRIVER, E_GONE));
 }
@@ -164,31 +164,31 @@ fn bad_handles_and_rights_are_refused() {
 }
 
 #[test]
-fn ticks_wake_and_are_counted() {
+fn ticks_wake_waiters_and_count_misses() {
     let mut s = served(2);
     s.tick(8);
     s.call(WAIT_TICK, 0, NONE);
     assert_eq!((s.runs(), s.words()[..4].to_vec()), (DRIVER, vec![8, 0, 80, 0]));
-    // Two ticks pass while nobody waits for one; the third is waited for.
+    // Two ticks pass without a waiter; the third wakes it.
     s.tick(11);
     s.call(WAIT_TICK, 0, NONE);
     assert_eq!(s.words()[..2], [11, 2]);
-    assert_eq!(s.fake.rests, 3);
+    assert_eq!(s.fake.idles, 3);
 }
 
 #[test]
-fn a_tick_preempts_who_runs_and_equals_take_turns() {
+fn ticks_preempt_and_equal_priorities_alternate() {
     let mut s = System::new(3);
     s.call(WAIT_TICK, 0, NONE);
     assert_eq!(s.runs(), SERVER);
     s.frame.rax = 4711;
     s.interrupt(2);
-    assert_eq!(s.runs(), OTHER, "equals take turns");
+    assert_eq!(s.runs(), OTHER, "equal priorities alternate");
     s.fake.due = Some(TickEvent { number: 3, ..TickEvent::default() });
     s.interrupt(2);
     assert_eq!((s.runs(), s.words()[0]), (DRIVER, 3));
     s.call(WAIT_TICK, 0, NONE);
-    assert_eq!((s.runs(), s.frame.rax), (SERVER, 4711), "as it was");
+    assert_eq!((s.runs(), s.frame.rax), (SERVER, 4711), "its registers are unchanged");
     s.call(YIELD, 0, NONE);
     assert_eq!(s.runs(), OTHER);
     s.call(NO_OPERATION, 0, NONE);
@@ -196,7 +196,7 @@ fn a_tick_preempts_who_runs_and_equals_take_turns() {
 }
 
 #[test]
-fn notifications_keep_bits() {
+fn notification_bits_stay_until_taken() {
     let mut s = served(2);
     s.call(NOTIFICATION, 0, NONE);
     let n = s.answer() as u64;
@@ -205,13 +205,13 @@ fn notifications_keep_bits() {
     s.call(SIGNAL, n, [5, 0, 0, 0, 0, 0]).call(SIGNAL, n, [2, 0, 0, 0, 0, 0]);
     s.call(WAIT, n, NONE);
     assert_eq!((s.answer(), s.words()[0]), (0, 7));
-    // Somebody waits, and is woken with the bits.
+    // A waiter is woken with the bits.
     s.call(THREAD, 0x1000, [0, 30, 0, 0, 0, 0]);
     assert_eq!(s.runs(), 1);
     s.call(WAIT, n, NONE);
     assert_eq!(s.runs(), DRIVER);
     s.call(SIGNAL, n, [0; 6]);
-    assert_eq!(s.runs(), DRIVER, "no bit wakes nobody");
+    assert_eq!(s.runs(), DRIVER, "a signal without bits wakes no thread");
     s.call(SIGNAL, n, [4; 6]);
     assert_eq!((s.runs(), s.words()[0]), (1, 4));
 }
@@ -243,23 +243,23 @@ fn objects_and_handles_run_out() {
 }
 
 #[test]
-fn pages_go_with_messages_where_they_are_accepted() {
+fn pages_are_transferred_only_if_accepted() {
     let place = TASK_SHARE_BASE + 0x3000;
     let page = TASK_HEAP_BASE;
     let mut s = served(2);
     s.call_with(CALL, TO_SERVER, page | TRANSFER_PAGE | TRANSFER_WRITE, WORDS);
-    assert_eq!((s.runs(), s.answer()), (DRIVER, E_REFUSED), "the server takes nothing");
+    assert_eq!((s.runs(), s.answer()), (DRIVER, E_REFUSED), "the server accepts nothing");
     s.call(CALL, TO_SERVER, NONE).call(ACCEPT, place, NONE);
     s.call(REPLY_RECEIVE, HANDLE_OWN, NONE);
     s.call_with(CALL, TO_SERVER, TASK_BASE | TRANSFER_PAGE | TRANSFER_WRITE, WORDS);
-    assert_eq!((s.runs(), s.answer()), (DRIVER, E_ADDRESS), "text is not written");
+    assert_eq!((s.runs(), s.answer()), (DRIVER, E_ADDRESS), "text cannot be shared for writing");
     s.call_with(CALL, TO_SERVER, page | TRANSFER_PAGE | TRANSFER_WRITE, WORDS);
     assert_eq!((s.runs(), s.words(), s.frame.rcx), (SERVER, WORDS, place | 5));
     let (driver, server) = (s.kernel.tasks[0].space, s.kernel.tasks[1].space);
     assert!(server.write(&mut s.fake, place, &[99]));
     let mut word = [0];
     assert!(driver.read(&mut s.fake, page, &mut word) && word == [99]);
-    // It was for one page; the next is refused, and so is one where a page is.
+    // ACCEPT holds for one page: the next is refused, and so is one at a mapped address.
     s.call(REPLY_RECEIVE, HANDLE_OWN, NONE);
     s.call_with(CALL, TO_SERVER, page | TRANSFER_PAGE, WORDS);
     assert_eq!(s.answer(), E_REFUSED);
@@ -268,7 +268,7 @@ fn pages_go_with_messages_where_they_are_accepted() {
     assert_eq!(s.answer(), E_REFUSED);
     s.call(CALL, TO_SERVER, NONE).call(UNMAP, place, NONE).call(REPLY_RECEIVE, HANDLE_OWN, NONE);
     assert!(!server.read(&mut s.fake, place, &mut word));
-    // A page that is granted is the receiver's alone.
+    // A granted page belongs to the receiver only.
     s.call_with(CALL, TO_SERVER, page | TRANSFER_GRANT, WORDS);
     assert_eq!((s.runs(), s.frame.rcx), (SERVER, place | TRANSFER_GRANT));
     assert!(server.read(&mut s.fake, place, &mut word) && word == [99]);
@@ -276,7 +276,7 @@ fn pages_go_with_messages_where_they_are_accepted() {
 }
 
 #[test]
-fn handles_go_with_messages() {
+fn handles_are_transferred_with_reduced_rights() {
     let mut s = served(2);
     s.call(NOTIFICATION, 0, NONE);
     let n = s.answer() as u64;
@@ -288,7 +288,7 @@ fn handles_go_with_messages() {
     assert_eq!((s.runs(), s.frame.rcx & 0xfff), (SERVER, TRANSFER_HANDLE));
     let copy = s.frame.rcx >> 12;
     s.call(WAIT, copy, NONE);
-    assert_eq!(s.answer(), E_RIGHT, "only what was kept");
+    assert_eq!(s.answer(), E_RIGHT, "only the rights of the mask");
     s.call(SIGNAL, copy, [6; 6]);
     assert_eq!(s.answer(), 0);
     s.call(REPLY_RECEIVE, HANDLE_OWN, NONE).call(POLL, n, NONE);
@@ -296,7 +296,7 @@ fn handles_go_with_messages() {
 }
 
 #[test]
-fn a_fault_without_a_handler_ends_its_task() {
+fn unhandled_fault_ends_the_task() {
     let mut s = served(3);
     s.call(CALL, TO_SERVER, NONE);
     (s.frame.rip, s.frame.rbx, s.fake.cr2) = (0x8000_0000, 0x1234, 0xdead);
@@ -308,10 +308,10 @@ fn a_fault_without_a_handler_ends_its_task() {
     s.call(CALL, TO_SERVER, NONE);
     assert_eq!(s.answer(), E_GONE);
     s.call(CALL, HANDLE_TASKS + 2, NONE);
-    assert_eq!(s.runs(), OTHER, "others do not mind");
+    assert_eq!(s.runs(), OTHER, "other tasks continue");
 }
 
-/// Task 1 faults, and the driver has its fault.
+/// Task 1 faults, and the driver receives the fault message.
 fn faulted(handle: u64, s: &mut System) {
     s.call(FAULT_HANDLER, 1, [handle, 0, 0, 0, 0, 0]);
     assert_eq!(s.answer(), 0);
@@ -324,7 +324,7 @@ fn faulted(handle: u64, s: &mut System) {
 }
 
 #[test]
-fn a_handler_resumes_or_stops_a_thread() {
+fn fault_handler_resumes_or_stops_a_thread() {
     let mut s = System::new(2);
     s.call(ENDPOINT, 0, NONE);
     let handle = s.answer() as u64;
@@ -334,12 +334,12 @@ fn a_handler_resumes_or_stops_a_thread() {
     s.interrupt(13);
     assert_eq!((s.runs(), s.words()[0]), (DRIVER, 13));
     s.call(REPLY, 0, [FAULT_STOP; 6]);
-    assert_eq!((s.runs(), s.kernel.tasks[1].alive), (DRIVER, false), "it was its last thread");
-    assert!(s.fake.lines.is_empty(), "whoever handles it tells what it wants");
+    assert_eq!((s.runs(), s.kernel.tasks[1].alive), (DRIVER, false), "its last thread was stopped");
+    assert!(s.fake.lines.is_empty(), "handled faults are not reported");
 }
 
 #[test]
-fn a_handler_that_waits_again_stops_the_thread() {
+fn handler_receiving_again_stops_the_thread() {
     let mut s = System::new(3);
     s.call(ENDPOINT, 0, NONE);
     let handle = s.answer() as u64;
@@ -350,8 +350,8 @@ fn a_handler_that_waits_again_stops_the_thread() {
 }
 
 #[test]
-fn a_handler_that_ends_takes_the_task_with_it() {
-    // Task 2 may handle faults, and says that task 1's are its own; then it ends with one in hand.
+fn end_of_a_handler_ends_the_faulting_task() {
+    // Task 2 gets the right to handle faults, becomes the handler of task 1, and ends while it handles one.
     let mut s = served(3);
     s.call(GIVE_RIGHTS, 2, [RIGHT_MANAGE; 6]).call(CALL, HANDLE_TASKS + 2, NONE);
     assert_eq!(s.runs(), OTHER);
@@ -361,13 +361,13 @@ fn a_handler_that_ends_takes_the_task_with_it() {
     s.interrupt(6);
     assert_eq!((s.runs(), s.frame.rdi), (OTHER, BADGE_FAULT | 1));
     s.call(EXIT, 0, NONE);
-    assert_eq!((s.runs(), s.answer()), (DRIVER, E_GONE), "whoever waited for task 1 hears of it");
+    assert_eq!((s.runs(), s.answer()), (DRIVER, E_GONE), "the caller of task 1 is released");
     assert!(!s.kernel.tasks[1].alive && !s.kernel.tasks[2].alive);
     assert!(s.fake.lines[0].starts_with("task 1 stopped: vector 6 "));
 }
 
 #[test]
-fn the_end_of_a_task_lets_everybody_go() {
+fn end_of_a_task_releases_all_waiters() {
     let mut s = served(3);
     // Task 2 handles nothing, task 1 ends while the driver waits for its reply, with a second thread in its queue.
     s.call(THREAD, 0x1000, [0, 25, 0, 0, 0, 0]);
@@ -385,7 +385,7 @@ fn the_end_of_a_task_lets_everybody_go() {
 }
 
 #[test]
-fn the_layer_gets_what_the_task_said() {
+fn layer_calls_get_the_tasks_structures() {
     let mut s = served(2);
     let space = s.kernel.tasks[0].space;
     let at = TASK_HEAP_BASE + 0xf00;
@@ -435,9 +435,9 @@ fn the_layer_gets_what_the_task_said() {
     assert_eq!(s.call(WINDOW, TASK_INFO, NONE).answer(), E_ADDRESS);
 }
 
-/// Whatever tasks do, the invariants hold, and somebody runs or waits for a tick.
+/// For any sequence of calls the invariants hold, and a thread runs or waits for a tick.
 #[test]
-fn calls_at_random_keep_the_invariants() {
+fn random_calls_keep_the_invariants() {
     for seed in 1..30u64 {
         let mut s = System::new(3);
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -459,7 +459,7 @@ fn calls_at_random_keep_the_invariants() {
             };
             let words = [value(), value(), value(), value(), value(), value()];
             let (rdi, rcx, kind) = (value(), value() | value() & 7, random(40));
-            // A system that waits for nothing but messages stands still for ever, which is right; the driver ticks on.
+            // A system in which all threads wait for messages stands still correctly; so the driver keeps waiting for ticks.
             let driver = s.kernel.current_task() == 0;
             let number = match kind {
                 EXIT | EXIT_THREAD | STOP if driver || random(30) != 0 => NO_OPERATION,

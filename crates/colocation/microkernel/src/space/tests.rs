@@ -23,7 +23,7 @@ fn with_page(flags: u64) -> (Space, Fake, u64) {
 }
 
 #[test]
-fn the_kernel_is_in_every_space_and_not_the_tasks() {
+fn kernel_is_mapped_but_not_for_user_mode() {
     for levels in [4, 5] {
         let (space, mut fake, _) = space(levels);
         let table = *fake.page(space.level4).unwrap();
@@ -35,21 +35,21 @@ fn the_kernel_is_in_every_space_and_not_the_tasks() {
 }
 
 #[test]
-fn the_window_is_the_kernels_with_the_user_bit_and_read_only() {
+fn task_window_is_user_readable_only() {
     for levels in [4, 5] {
         let (space, mut fake, _) = space(levels);
         space.open_window(&mut fake);
         let table = *fake.page(space.level4).unwrap();
-        assert_eq!(table[128], TOP[128], "the kernel's own view stays the supervisor's");
+        assert_eq!(table[128], TOP[128], "the kernel's own window stays supervisor-only");
         assert_eq!(table[192], 0xbbbb_0025 | 1 << 63);
-        // The tables behind it are not ours: a system call cannot name what is there.
+        // Its tables are outside the cokernel's memory: a system call cannot access the window.
         assert!(!space.read(&mut fake, TASK_WINDOW_BASE, &mut [0]));
         assert!(space.shareable(&mut fake, TASK_WINDOW_BASE).is_none());
     }
 }
 
 #[test]
-fn memory_is_read_and_written_where_it_is_mapped() {
+fn mapped_memory_is_read_and_written() {
     let (space, mut fake, page) = with_page(DATA);
     let at = 0x80_0000_0ff0;
     assert!(space.write(&mut fake, at, &[1, 2, 3, 4]));
@@ -61,11 +61,11 @@ fn memory_is_read_and_written_where_it_is_mapped() {
     assert!(space.read_bytes(&mut fake, at + 7, &mut bytes));
     assert_eq!(bytes[..3], [0, 2, 0]);
     assert_eq!(bytes[9], 3);
-    assert!(space.read_bytes(&mut fake, 5, &mut []), "nothing is always there");
+    assert!(space.read_bytes(&mut fake, 5, &mut []), "an empty read always succeeds");
 }
 
 #[test]
-fn what_is_not_the_tasks_is_refused() {
+fn foreign_addresses_are_refused() {
     let (space, mut fake, page) = with_page(RODATA);
     let mut words = [0; 4];
     for bad in [
@@ -85,7 +85,7 @@ fn what_is_not_the_tasks_is_refused() {
     }
     assert!(space.read(&mut fake, 0x80_0000_0000, &mut words));
     assert!(!space.write(&mut fake, 0x80_0000_0000, &words));
-    // All or none: the first page may not be written, the second may; and the other way round.
+    // All or none: the first page is not writable and the second is; then the second is missing.
     assert!(!space.write(&mut fake, 0x80_0000_0ff8, &[7, 7]));
     assert!(space.read(&mut fake, 0x80_0000_1000, &mut words[..1]) && words[0] == 0);
     assert!(!space.write(&mut fake, 0x80_0000_1ff8, &[7, 7]));
@@ -119,17 +119,17 @@ fn pages_are_shared_in_the_share_window_only() {
 }
 
 #[test]
-fn a_read_only_page_is_not_shared_for_writing() {
+fn read_only_pages_are_shared_read_only() {
     let (space, mut fake, _) = with_page(TEXT);
     let entry = space.shareable(&mut fake, 0x80_0000_0000).unwrap();
     space.share(&mut fake, TASK_SHARE_BASE, entry, true);
     assert!(!space.write(&mut fake, TASK_SHARE_BASE, &[1]));
     let shared = *space.leaf(&mut fake, TASK_SHARE_BASE).unwrap();
-    assert!(shared & NO_EXECUTE != 0, "what is shared is data");
+    assert!(shared & NO_EXECUTE != 0, "a shared page is not executable");
 }
 
 #[test]
-fn memory_that_runs_out_is_an_answer() {
+fn running_out_of_memory_is_reported() {
     for pages in 0..4 {
         let mut fake = Fake::new(pages);
         let mut memory = fake.memory;

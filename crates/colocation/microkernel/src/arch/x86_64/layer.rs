@@ -1,4 +1,4 @@
-//! The machine as the layer offers it: the boot block's functions, typed.
+//! The machine as the layer offers it: typed calls of the boot block's functions.
 
 use crate::machine::{Frames, Machine, WORDS};
 use crate::memory::Memory;
@@ -7,30 +7,31 @@ use core::cell::UnsafeCell;
 use kyozon_abi::events::CheckStatus;
 use kyozon_abi::layer::*;
 
-/// The tick that came last and was not looked at.
+/// The newest tick that the kernel has not handled.
 struct Tick(UnsafeCell<Option<TickEvent>>);
 
-// SAFETY: one CPU; the handler writes it only in `idle` and in user mode, when nothing of the kernel reads it.
+// SAFETY: one CPU; the handler writes it only during `idle` and user mode, when no kernel code reads it.
 unsafe impl Sync for Tick {}
 
 static TICK: Tick = Tick(UnsafeCell::new(None));
 
 /// The layer's tick handler.
 pub extern "C" fn on_tick(event: *const TickEvent) {
-    // SAFETY: the layer's event, as long as the handler runs; and see `Tick`.
+    // SAFETY: the layer's event is valid while the handler runs; see also `Tick`.
     unsafe { *TICK.0.get() = Some(event.read()) };
 }
 
-/// The layer.
+/// The layer's services and the memory that it gave.
 pub struct Layer {
     boot: Option<&'static BootBlock>,
     memory: Memory,
-    /// Time-stamp counter when the CPU was last given back, and how long after that it is again, at boot.
-    rested: u64,
-    turn: u64,
+    /// Time-stamp counter after the last idle during boot.
+    idle_tsc: u64,
+    /// Time-stamp ticks from one idle to the next during boot: half a budget.
+    interval_tsc: u64,
 }
 
-/// Calls a service by address.
+/// Calls a service through its address in the boot block.
 macro_rules! service {
     ($layer:expr, $field:ident: fn($($type:ty),*) -> $result:ty, $($argument:expr),*) => {
         match $layer.boot {
@@ -50,35 +51,40 @@ fn tsc() -> u64 {
 }
 
 impl Layer {
-    /// No layer yet.
-    pub const NONE: Self = Self { boot: None, memory: Memory::EMPTY, rested: 0, turn: 0 };
+    /// No layer: every service answers 0.
+    pub const NONE: Self = Self { boot: None, memory: Memory::EMPTY, idle_tsc: 0, interval_tsc: 0 };
 
     /// The layer that wrote this boot block.
     pub fn new(boot: &'static BootBlock) -> Self {
-        // SAFETY: the boot block's list, of as many pieces as it says.
+        // SAFETY: the boot block's list with its length.
         let pieces = unsafe {
             core::slice::from_raw_parts(boot.pieces as *const Range, boot.piece_count as usize)
         };
         let budget = u64::from(boot.budget_us) * boot.tsc_khz / 1000;
-        Self { boot: Some(boot), memory: Memory::new(pieces), rested: tsc(), turn: budget / 2 }
+        Self {
+            boot: Some(boot),
+            memory: Memory::new(pieces),
+            idle_tsc: tsc(),
+            interval_tsc: budget / 2,
+        }
     }
 
-    /// Where the kernel wants to be entered. 0, or `SERVICE_*`.
+    /// Sets the kernel's entry points. Returns 0 or `SERVICE_*`.
     pub fn set_handlers(&mut self, handlers: &Handlers) -> i64 {
         service!(self, handlers: fn(*const Handlers) -> i64, handlers)
     }
 
-    /// Leaves for user mode; returns only to refuse.
+    /// Enters user mode; returns only if the layer refuses.
     pub fn enter_user(&mut self, frame: &Frame) -> i64 {
         let mut frame = *frame;
         service!(self, enter_user: fn(*mut Frame) -> i64, &mut frame)
     }
 
-    /// Gives the CPU back where half of a budget is spent.
-    pub fn breathe(&mut self) {
-        if tsc().wrapping_sub(self.rested) > self.turn {
+    /// Idles until the next tick if half of a budget is spent.
+    pub fn yield_cpu(&mut self) {
+        if tsc().wrapping_sub(self.idle_tsc) > self.interval_tsc {
             self.idle();
-            self.rested = tsc();
+            self.idle_tsc = tsc();
         }
     }
 }
@@ -87,8 +93,8 @@ impl Frames for Layer {
     #[inline]
     fn page(&mut self, physical: u64) -> Option<&mut [u64; WORDS]> {
         let at = self.boot?.memory + self.memory.offset(physical)?;
-        // SAFETY: a page of the cokernel's memory, which the layer maps there for the cokernel alone. Tasks may write to
-        // it only while nothing of the kernel runs, and words have no invalid values.
+        // SAFETY: a page of the cokernel's memory, which the layer maps there for the cokernel only. Tasks may write to
+        // it only while no kernel code runs, and words have no invalid values.
         Some(unsafe { &mut *(at as *mut [u64; WORDS]) })
     }
 }
@@ -96,18 +102,18 @@ impl Frames for Layer {
 impl Machine for Layer {
     #[inline]
     fn enter(&mut self, root: u64) {
-        // SAFETY: a space of `Space::new`, in which the kernel is mapped as in every other.
+        // SAFETY: a root of `Space::new`; the kernel is mapped alike in every space.
         unsafe { asm!("mov cr3, {}", in(reg) root, options(nostack, preserves_flags)) };
     }
 
     fn forget(&mut self, address: u64) {
-        // SAFETY: a translation that is dropped is made anew from the page tables.
+        // SAFETY: the CPU reloads a dropped translation from the page tables.
         unsafe { asm!("invlpg [{}]", in(reg) address, options(nostack, preserves_flags)) };
     }
 
     fn fault_address(&mut self) -> u64 {
         let value;
-        // SAFETY: reads a register that only page faults change.
+        // SAFETY: reads a register.
         unsafe { asm!("mov {}, cr2", out(reg) value, options(nomem, nostack, preserves_flags)) };
         value
     }

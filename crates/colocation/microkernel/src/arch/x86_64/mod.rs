@@ -1,4 +1,4 @@
-//! x86-64: the image's header, the layer's functions, and the way in from user mode.
+//! x86-64: the image's header, the layer's functions, and the entries from layer and user mode.
 
 mod layer;
 
@@ -17,74 +17,75 @@ use layer::Layer;
 
 kyozon_abi::image_header!(IMAGE_COKERNEL, "cokernel_entry");
 
-/// Bytes of the stack that the kernel has while it serves user mode.
+/// Size of the kernel's stack during entries from user mode.
 const STACK_BYTES: usize = 16 << 10;
 
 #[repr(C, align(4096))]
 struct Stack(UnsafeCell<[u8; STACK_BYTES]>);
 
-// SAFETY: the CPU's alone.
+// SAFETY: only the CPU accesses it.
 unsafe impl Sync for Stack {}
 
-/// First of the image's data: a stack that overflows meets read-only data.
+/// First in the image's data section: an overflow hits read-only data.
 #[link_section = ".data.stack"]
 static STACK: Stack = Stack(UnsafeCell::new([0; STACK_BYTES]));
 
 /// The kernel and its machine.
-struct All {
+struct Cokernel {
     kernel: Kernel,
     layer: Layer,
 }
 
-struct Owned(UnsafeCell<All>);
+struct Owned(UnsafeCell<Cokernel>);
 
-// SAFETY: one CPU, and kernel code is not preempted: the start uses it until it leaves for user mode, `on_user` after
+// SAFETY: one CPU, and kernel code is not preempted: `cokernel_entry` uses it until it enters user mode, `on_user` after
 // that, and neither is entered while the other, or itself, runs.
 unsafe impl Sync for Owned {}
 
-static ALL: Owned = Owned(UnsafeCell::new(All { kernel: Kernel::EMPTY, layer: Layer::NONE }));
+static COKERNEL: Owned =
+    Owned(UnsafeCell::new(Cokernel { kernel: Kernel::EMPTY, layer: Layer::NONE }));
 
-/// Everything that leaves user mode.
+/// The layer calls this for every exit from user mode.
 extern "C" fn on_user(frame: &mut Frame) {
     // SAFETY: see `Owned`.
-    let all = unsafe { &mut *ALL.0.get() };
-    all.kernel.trap(frame, &mut all.layer);
+    let cokernel = unsafe { &mut *COKERNEL.0.get() };
+    cokernel.kernel.trap(frame, &mut cokernel.layer);
 }
 
 #[no_mangle]
 extern "C" fn cokernel_entry(boot: *const BootBlock) {
     // SAFETY: the layer's structure, which stays as long as the cokernel runs; and see `Owned`.
-    let (boot, all) = unsafe { (&*boot, &mut *ALL.0.get()) };
-    all.layer = Layer::new(boot);
+    let (boot, cokernel) = unsafe { (&*boot, &mut *COKERNEL.0.get()) };
+    cokernel.layer = Layer::new(boot);
     let handlers = Handlers {
         tick: layer::on_tick as *const () as u64,
         user: on_user as *const () as u64,
         user_stack: STACK.0.get() as u64 + STACK_BYTES as u64,
     };
-    let answer = all.layer.set_handlers(&handlers);
+    let answer = cokernel.layer.set_handlers(&handlers);
     if answer != 0 {
         report(
-            &mut all.layer,
+            &mut cokernel.layer,
             EVENT_FAULT,
             format_args!("microkernel: handlers refused: {answer}"),
         );
-    } else if start_tasks(boot, all) {
-        let first = all.kernel.start(&mut all.layer);
-        let answer = all.layer.enter_user(&first);
+    } else if start_tasks(boot, cokernel) {
+        let first = cokernel.kernel.start(&mut cokernel.layer);
+        let answer = cokernel.layer.enter_user(&first);
         report(
-            &mut all.layer,
+            &mut cokernel.layer,
             EVENT_FAULT,
             format_args!("microkernel: user mode refused: {answer}"),
         );
     }
     loop {
-        all.layer.idle();
+        cokernel.layer.idle();
     }
 }
 
-/// Makes the tasks. False where there is one that cannot be made, or none.
-fn start_tasks(boot: &'static BootBlock, all: &mut All) -> bool {
-    // SAFETY: what the boot block says; all of it stays as long as the cokernel runs, and is never written.
+/// Makes the tasks. Returns false if one cannot be made, or if there are none.
+fn start_tasks(boot: &'static BootBlock, cokernel: &mut Cokernel) -> bool {
+    // SAFETY: the boot block describes these ranges; they stay readable and unchanged as long as the cokernel runs.
     let (pieces, tasks, data, tables) = unsafe {
         let list = |at: u64, count: u64| {
             if count == 0 {
@@ -107,7 +108,7 @@ fn start_tasks(boot: &'static BootBlock, all: &mut All) -> bool {
     }
     let mut memory = Memory::new(pieces);
     let mut setup = Boot {
-        frames: &mut all.layer,
+        frames: &mut cokernel.layer,
         memory: &mut memory,
         tables: space::Kernel {
             top: tables(0),
@@ -123,21 +124,25 @@ fn start_tasks(boot: &'static BootBlock, all: &mut All) -> bool {
             parameter: boot.parameter,
             ..StartInfo::default()
         },
-        breathe: Layer::breathe,
+        yield_cpu: Layer::yield_cpu,
     };
-    let made = setup.tasks(&mut all.kernel, &images[..tasks.len().min(MAX_TASKS)]);
+    let made = setup.tasks(&mut cokernel.kernel, &images[..tasks.len().min(MAX_TASKS)]);
     match made {
         Ok(()) => {
             report(
-                &mut all.layer,
+                &mut cokernel.layer,
                 EVENT_NOTE,
                 format_args!("microkernel: tasks {} memory {}", tasks.len(), boot.memory_bytes),
             );
             true
         }
-        Err(refusal) => {
-            let (task, why) = (refusal.task, refusal.why);
-            report(&mut all.layer, EVENT_FAULT, format_args!("microkernel: task {task}: {why}"));
+        Err(error) => {
+            let (task, reason) = (error.task, error.reason);
+            report(
+                &mut cokernel.layer,
+                EVENT_FAULT,
+                format_args!("microkernel: task {task}: {reason}"),
+            );
             false
         }
     }
@@ -145,7 +150,7 @@ fn start_tasks(boot: &'static BootBlock, all: &mut All) -> bool {
 
 /// # Safety
 ///
-/// The range must be readable and stay as it is, for ever.
+/// The range must stay readable and unchanged as long as the cokernel runs.
 unsafe fn bytes(range: &Range) -> &'static [u8] {
     if range.bytes == 0 {
         return &[];
@@ -159,12 +164,12 @@ fn report(layer: &mut Layer, kind: u32, text: fmt::Arguments<'_>) {
     layer.report(kind, 0, line.bytes());
 }
 
-/// The kernel failed itself: it says so, and comes to rest.
+/// Reports a panic of the kernel itself, and idles from then on.
 pub fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
-    // SAFETY: whoever used it does not go on; the services of the layer do not depend on its state.
-    let all = unsafe { &mut *ALL.0.get() };
-    report(&mut all.layer, EVENT_FAULT, format_args!("microkernel: {info}"));
+    // SAFETY: the panicking code does not continue, and the layer's services do not depend on this state.
+    let cokernel = unsafe { &mut *COKERNEL.0.get() };
+    report(&mut cokernel.layer, EVENT_FAULT, format_args!("microkernel: {info}"));
     loop {
-        all.layer.idle();
+        cokernel.layer.idle();
     }
 }
