@@ -1,4 +1,4 @@
-//! Links the task where the microkernel expects it.
+//! Links the task at the address that the microkernel expects.
 
 fn main() {
     let root = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");

@@ -1,38 +1,42 @@
-//! What the kernel maps for a task beside its image: the loader's data, Linux's memory.
+//! Memory that the kernel maps for a task in addition to its image: the loader's data and Linux's memory.
 
 use crate::{linux, Result};
 use core::sync::atomic::AtomicU64;
 use kyozon_abi::layer::{Range, Window, MAX_RANGES};
 use kyozon_abi::task::{StartInfo, TASK_WINDOW_BASE, TASK_WINDOW_BYTES};
 
-/// The loader's data: empty where there is none, and for every task but the first. Nobody has checked it.
+/// The loader's data, unchecked. Empty if there is none, and for every task except the first.
 pub fn loaded(info: &'static StartInfo) -> &'static [u8] {
     if info.data_bytes == 0 {
         return &[];
     }
-    // SAFETY: the kernel maps it read-only as long as the task lives; `info` is the kernel's page, see `start`.
+    // SAFETY: the kernel maps it read-only until the task ends; `info` is the kernel's page, see `start`.
     unsafe { core::slice::from_raw_parts(info.data as *const u8, info.data_bytes as usize) }
 }
 
-/// Linux's memory, by physical address: what of it is System RAM, as it is at the moment of each look.
+/// Linux's System RAM by physical address. Each read returns the current content.
 ///
-/// Linux runs between any two ticks, and on its other CPUs all the time: two looks at one word may differ.
+/// Linux runs between ticks, and on its other CPUs at all times: two reads of a word may differ.
 pub struct LinuxMemory {
     ram: Ram,
 }
 
 impl LinuxMemory {
-    /// Asks for the window. An error where this task may not see Linux's memory, or there is no Linux.
+    /// Gets the window.
+    ///
+    /// # Errors
+    ///
+    /// This task lacks the right to read Linux's memory, or there is no Linux.
     pub fn open() -> Result<Self> {
         Ok(Self { ram: Ram::new(&linux::window()?) })
     }
 
-    /// What can be read, ascending.
+    /// The readable ranges, ascending.
     pub fn ram(&self) -> &[Range] {
         self.ram.as_slice()
     }
 
-    /// The word at `physical`, a multiple of 8; `None` where that is not Linux's RAM.
+    /// The word at `physical`, a multiple of 8; `None` if it is not in Linux's RAM.
     #[inline]
     pub fn word(&self, physical: u64) -> Option<u64> {
         let good = physical % 8 == 0 && self.ram.contains(physical, 8);
@@ -40,18 +44,18 @@ impl LinuxMemory {
         good.then(|| unsafe { word(physical) })
     }
 
-    /// The page at `physical`, a multiple of 4096; `None` where that is not Linux's RAM. Linux may write to it at any
-    /// moment; a write of ours would fault.
+    /// The page at `physical`, a multiple of 4096; `None` if it is not in Linux's RAM. Linux may write to it at any
+    /// time; a write by this task would fault.
     #[inline]
     pub fn page(&self, physical: u64) -> Option<&[AtomicU64; 512]> {
         let good = physical % 4096 == 0 && self.ram.contains(physical, 4096);
-        // SAFETY: in the window, aligned, and mapped as long as the task lives. Words that another CPU writes are
-        // atomics; loads of 8 bytes need no right to write.
+        // SAFETY: in the window, aligned, and mapped until the task ends. Atomics, since other CPUs write to
+        // it; 8-byte loads work without write access.
         good.then(|| unsafe { &*((TASK_WINDOW_BASE + physical) as *const [AtomicU64; 512]) })
     }
 
-    /// Copies from `physical` on, each aligned word read once. False, and `into` as it was, where that is not all Linux's
-    /// RAM.
+    /// Copies bytes starting at `physical`; reads each aligned word once. Returns false and leaves `into` unchanged if
+    /// not all of them are in Linux's RAM.
     pub fn read(&self, physical: u64, into: &mut [u8]) -> bool {
         if !self.ram.contains(physical, into.len() as u64) {
             return false;
@@ -61,7 +65,7 @@ impl LinuxMemory {
         while !rest.is_empty() {
             let skip = (at % 8) as usize;
             let (now, later) = rest.split_at_mut(rest.len().min(8 - skip));
-            // SAFETY: the aligned word around a byte of the window: ranges begin and end on pages.
+            // SAFETY: the aligned word that contains a byte of the window: ranges begin and end on pages.
             let bytes = unsafe { word(at - skip as u64) }.to_le_bytes();
             now.copy_from_slice(&bytes[skip..skip + now.len()]);
             at += now.len() as u64;
@@ -76,7 +80,7 @@ impl LinuxMemory {
 /// `physical` must be a multiple of 8 in the window.
 #[inline]
 unsafe fn word(physical: u64) -> u64 {
-    // SAFETY: the kernel maps it read-only, and for ever. Linux may write meanwhile: it is read once.
+    // SAFETY: the kernel maps it read-only until the task ends. Linux may write concurrently, so it is read once.
     unsafe { ((TASK_WINDOW_BASE + physical) as *const u64).read_volatile() }
 }
 
@@ -87,7 +91,7 @@ struct Ram {
 }
 
 impl Ram {
-    /// Those that a task's window reaches.
+    /// The parts of the ranges that a task's window covers.
     fn new(window: &Window) -> Self {
         let count = window.ram.len().min(usize::try_from(window.count).unwrap_or(0));
         let mut ram = Self { ranges: [Range::default(); MAX_RANGES], count: 0 };
@@ -119,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_ram_that_the_window_reaches() {
+    fn only_ram_within_the_window_is_readable() {
         let mut window = Window { count: 3, ram: [Range::default(); MAX_RANGES] };
         window.ram[0] = Range { base: 0x1000, bytes: 0x2000 };
         window.ram[1] = Range { base: TASK_WINDOW_BYTES - 0x1000, bytes: 0x5000 };

@@ -1,40 +1,40 @@
-//! What the kernel refuses.
+//! Errors of system calls.
 
 use core::fmt;
 use kyozon_abi::task::*;
 
-/// An answer `E_*` of the kernel.
+/// The kernel's answer `E_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// There is no such call.
     Call,
-    /// There is no such handle, or it is of another kind.
+    /// There is no such handle, or it names another kind of object.
     Handle,
-    /// The handle or the task has not the right.
+    /// The handle or the task lacks the right.
     Right,
-    /// An address is not the task's, not aligned, or must not be written.
+    /// An address is not mapped for the task, not aligned, or read-only.
     Address,
-    /// A number is out of its range.
+    /// A number is out of range.
     Argument,
-    /// There is no room: handles, objects, threads.
+    /// No handle, object or thread is free.
     Full,
-    /// The other side is gone.
+    /// The peer has ended.
     Gone,
-    /// The other side does not take what should go with the message.
+    /// The peer does not accept the transfer.
     Refused,
-    /// Not in this mode.
+    /// The call does not exist in this mode.
     Unavailable,
-    /// Nobody waits for a reply.
-    Nobody,
-    /// An error that this crate does not know.
+    /// No caller waits for a reply.
+    NoCaller,
+    /// An unknown error.
     Other(i64),
 }
 
-/// What a system call gives.
+/// The result of a system call.
 pub type Result<T> = core::result::Result<T, Error>;
 
 impl Error {
-    /// An answer of the kernel: 0 or more, or an error.
+    /// Converts the kernel's answer: 0 or more, or an error.
     pub(crate) fn check(answer: i64) -> Result<u64> {
         Err(match answer {
             0.. => return Ok(answer as u64),
@@ -47,7 +47,7 @@ impl Error {
             E_GONE => Self::Gone,
             E_REFUSED => Self::Refused,
             E_UNAVAILABLE => Self::Unavailable,
-            E_NO_CALLER => Self::Nobody,
+            E_NO_CALLER => Self::NoCaller,
             other => Self::Other(other),
         })
     }
@@ -58,14 +58,14 @@ impl fmt::Display for Error {
         f.write_str(match self {
             Self::Call => "no such system call",
             Self::Handle => "no such handle",
-            Self::Right => "no right to do this",
+            Self::Right => "missing right",
             Self::Address => "bad address",
             Self::Argument => "number out of range",
-            Self::Full => "no room",
-            Self::Gone => "the other side is gone",
-            Self::Refused => "the other side does not take it",
-            Self::Unavailable => "not in this mode",
-            Self::Nobody => "nobody waits for a reply",
+            Self::Full => "nothing free: handles, objects or threads",
+            Self::Gone => "the peer has ended",
+            Self::Refused => "the peer does not accept the transfer",
+            Self::Unavailable => "not available in this mode",
+            Self::NoCaller => "no caller waits for a reply",
             Self::Other(number) => return write!(f, "error {number}"),
         })
     }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_told_apart() {
+    fn each_error_has_its_own_text() {
         assert_eq!(Error::check(7), Ok(7));
         let errors: Vec<Error> =
             (E_NO_CALLER..=E_CALL).map(|e| Error::check(e).unwrap_err()).collect();

@@ -4,30 +4,30 @@ use crate::raw::{self, Registers};
 use crate::{Error, Result};
 use kyozon_abi::task::*;
 
-/// A handle of an endpoint. It may be one that this task does not have: the kernel then says so.
+/// A handle of an endpoint. Calls with a handle that this task does not have return an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint(pub u64);
 
 /// Six words.
 pub type Words = [u64; 6];
 
-/// What goes with a message.
+/// A page or handle that accompanies a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     /// Nothing.
     None,
-    /// The page at `address` is shared. The receiver may write to it where `write` says so.
+    /// The page at `address` is shared; the receiver may write to it if `write`.
     Page {
         /// A multiple of 4096.
         address: u64,
-        /// Needs a page that the sender may write to.
+        /// Requires that the sender may write to the page.
         write: bool,
     },
-    /// A copy of a handle, with those of its rights that are in `rights` (`HANDLE_*`).
+    /// A copy of a handle, with those of its rights that are in the mask `rights` (`HANDLE_*`).
     Handle {
         /// Its number.
         number: u64,
-        /// What the copy may keep.
+        /// Mask of rights.
         rights: u64,
     },
 }
@@ -45,7 +45,7 @@ impl Transfer {
         }
     }
 
-    /// What came: of a handle, the rights are not told.
+    /// The received transfer. The rights of a received handle are unknown.
     fn from_register(register: u64) -> Self {
         match register & TRANSFER_KIND {
             0 => Self::None,
@@ -55,20 +55,20 @@ impl Transfer {
     }
 }
 
-/// A message that came.
+/// A received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Of the handle that it was sent with; `BADGE_FAULT` plus the task where a thread faulted; 0 of a reply.
+    /// Badge of the sender's handle; `BADGE_FAULT` plus the task for a fault; 0 for a reply.
     pub badge: u64,
     /// Six words.
     pub words: Words,
-    /// What came with it.
+    /// The page or handle that accompanied it.
     pub transfer: Transfer,
 }
 
 /// # Safety
 ///
-/// As [`raw::call`]: a page that is granted is gone.
+/// As for [`raw::call`]: the caller must not use a granted page any more.
 unsafe fn exchange(
     number: u64,
     endpoint: Endpoint,
@@ -82,21 +82,21 @@ unsafe fn exchange(
 }
 
 impl Endpoint {
-    /// The endpoint that this task has from its start.
+    /// This task's first endpoint.
     pub const OWN: Self = Self(HANDLE_OWN);
 
-    /// To send to the endpoint that task `task` has from its start. Tasks but the first know only the first.
+    /// The handle to send to the first endpoint of `task`. Other tasks than the first have it for the first only.
     pub const fn of_task(task: u32) -> Self {
         Self(HANDLE_TASKS + task as u64)
     }
 
-    /// Makes one.
+    /// Makes an endpoint.
     pub fn new() -> Result<Self> {
         // SAFETY: no memory is touched.
         unsafe { raw::simple(ENDPOINT, 0, 0, 0) }.map(Self)
     }
 
-    /// Another handle of the same endpoint: what is sent with it comes with `badge`.
+    /// Makes another handle of the same endpoint; messages sent with it carry `badge`.
     pub fn mint(self, badge: u64, rights: u64) -> Result<Self> {
         // SAFETY: no memory is touched.
         unsafe { raw::simple(MINT, self.0, badge, rights) }.map(Self)
@@ -109,18 +109,18 @@ impl Endpoint {
         unsafe { exchange(CALL, self, words, 0) }
     }
 
-    /// As [`Endpoint::call`], with a page or a handle.
+    /// Like [`Endpoint::call`], with a page or a handle.
     pub fn call_with(self, words: Words, transfer: Transfer) -> Result<Message> {
-        // SAFETY: a page that is shared stays; what the other side writes to it is as from another thread, so it should
-        // be read as such. The kernel checks the address.
+        // SAFETY: a shared page stays mapped. The peer may write to it like another thread, so it must be read as
+        // shared memory. The kernel checks the address.
         unsafe { exchange(CALL, self, words, transfer.to_register()) }
     }
 
-    /// Sends a message and the page at `page`, which this task then does not have any more.
+    /// Sends a message and gives the page at `page` to the receiver.
     ///
     /// # Safety
     ///
-    /// Nobody uses that page from then on.
+    /// This task must not use the page any more.
     pub unsafe fn call_granting(self, words: Words, page: u64, write: bool) -> Result<Message> {
         let register = page & !0xfff | TRANSFER_GRANT | if write { TRANSFER_WRITE } else { 0 };
         // SAFETY: the caller's promise.
@@ -130,14 +130,14 @@ impl Endpoint {
     /// Waits for a message.
     #[inline]
     pub fn receive(self) -> Result<Message> {
-        // SAFETY: nothing is transferred from here.
+        // SAFETY: nothing is transferred from this task.
         unsafe { exchange(RECEIVE, self, [0; 6], 0) }
     }
 
     /// Replies to the sender of the last message and waits for the next.
     #[inline]
     pub fn reply_receive(self, words: Words) -> Result<Message> {
-        // SAFETY: nothing is transferred from here.
+        // SAFETY: nothing is transferred from this task.
         unsafe { exchange(REPLY_RECEIVE, self, words, 0) }
     }
 }
@@ -147,30 +147,31 @@ pub fn reply(words: Words) -> Result<()> {
     reply_with(words, Transfer::None)
 }
 
-/// As [`reply`], with a page or a handle.
+/// Like [`reply`], with a page or a handle.
 pub fn reply_with(words: Words, transfer: Transfer) -> Result<()> {
     // SAFETY: as in `Endpoint::call_with`.
     unsafe { exchange(REPLY, Endpoint(NO_HANDLE), words, transfer.to_register()) }.map(drop)
 }
 
-/// What this thread takes with its next message: a page at page `page` of the share window, a handle.
+/// Accepts a transfer with the next message of this thread: a page at page number `page` of the share window, or a
+/// handle.
 pub fn accept(page: Option<u64>, handle: bool) -> Result<()> {
     let page = page.map_or(0, |n| TASK_SHARE_BASE + n * 4096);
-    // SAFETY: a page comes only where none is.
+    // SAFETY: a page is mapped only where none is.
     unsafe { raw::simple(ACCEPT, page | if handle { ACCEPT_HANDLE } else { 0 }, 0, 0) }.map(drop)
 }
 
-/// Takes away the page at `address` in the share window.
+/// Unmaps the page at `address` in the share window.
 ///
 /// # Safety
 ///
-/// Nobody uses it from then on.
+/// This task must not use the page any more.
 pub unsafe fn unmap(address: u64) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe { raw::simple(UNMAP, address, 0, 0) }.map(drop)
 }
 
-/// Closes any handle.
+/// Closes a handle of any kind.
 pub fn close(handle: u64) -> Result<()> {
     // SAFETY: no memory is touched.
     unsafe { raw::simple(CLOSE, handle, 0, 0) }.map(drop)
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transfers_fit_a_register() {
+    fn transfers_round_trip_through_a_register() {
         for t in [
             Transfer::None,
             Transfer::Page { address: TASK_SHARE_BASE, write: true },

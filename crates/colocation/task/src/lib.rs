@@ -1,6 +1,6 @@
 //! Runtime of the microkernel's user tasks: start, system calls, heap.
 //!
-//! A task is a binary for `x86_64-unknown-none` that says what it does:
+//! A task is a binary for `x86_64-unknown-none` that names its function:
 //!
 //! ```text
 //! #![no_std]
@@ -11,16 +11,16 @@
 //! }
 //! ```
 //!
-//! and whose `build.rs` links it with this crate's `task.ld`. When `run` returns, the task ends. A panic is reported,
-//! where the task may report, and ends it too.
+//! and whose `build.rs` links it with this crate's `task.ld`. The task ends when `run` returns, or with a panic, which is
+//! reported if the task may report.
 //!
 //! Invariants:
 //!
-//! 1. What is safe here keeps memory safe whatever the arguments; the kernel checks them, and answers with [`Error`].
-//! 2. Unsafe code is in [`mod@start`], `raw`, `heap`, [`data`] and [`clock`], and wherever `raw` is called: each call says what it
-//!    does to memory.
+//! 1. Safe functions keep memory safe for any arguments; the kernel checks them and answers with [`Error`].
+//! 2. Unsafe code is in [`mod@start`], `raw`, `heap`, [`data`] and [`clock`], and at calls of `raw`, each with its effect on
+//!    memory.
 //!
-//! Must not know: what any one task does.
+//! Must not know: the purpose of any task.
 #![cfg_attr(not(test), no_std)]
 
 pub mod clock;

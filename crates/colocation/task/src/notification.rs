@@ -1,15 +1,15 @@
-//! Notifications: 64 bits that one side sets and the other takes.
+//! Notifications: 64 bits that one thread sets and another takes.
 
 use crate::raw::{self, Registers};
 use crate::{Error, Result};
 use kyozon_abi::task::{NOTIFICATION, POLL, SIGNAL, WAIT};
 
-/// A handle of a notification. It may be one that this task does not have: the kernel then says so.
+/// A handle of a notification. Calls with a handle that this task does not have return an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification(pub u64);
 
 impl Notification {
-    /// Makes one.
+    /// Makes a notification.
     pub fn new() -> Result<Self> {
         // SAFETY: no memory is touched.
         unsafe { raw::simple(NOTIFICATION, 0, 0, 0) }.map(Self)
@@ -28,12 +28,12 @@ impl Notification {
         Ok(r.words[0])
     }
 
-    /// Waits until a bit is set, and takes all.
+    /// Waits until a bit is set, and takes all bits.
     pub fn wait(self) -> Result<u64> {
         self.take(WAIT)
     }
 
-    /// Takes all, also none.
+    /// Takes all bits without waiting; 0 if none is set.
     pub fn poll(self) -> Result<u64> {
         self.take(POLL)
     }

@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 
-/// Registers of a call about messages; see `abi::task`.
+/// Registers of a message call; see `abi::task`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Registers {
     /// Handle, then badge.
@@ -13,17 +13,17 @@ pub struct Registers {
     pub words: [u64; 6],
 }
 
-/// Any call, with every register that a call may change.
+/// Makes a system call, with every register that a call may change.
 ///
 /// # Safety
 ///
-/// What the call does to this task's memory must be what the caller owns: `WINDOW` writes, `UNMAP` and a granted page
-/// take memory away, `THREAD` runs code.
+/// The caller must own the memory that the call affects: `WINDOW` writes to memory, `UNMAP` and a granted page remove it,
+/// `THREAD` runs code.
 #[inline]
 pub unsafe fn call(number: u64, r: &mut Registers) -> i64 {
     let answer: u64;
     let [a, b, c, d, e, f] = &mut r.words;
-    // SAFETY: the kernel keeps every other register, and the stack; memory is the caller's promise.
+    // SAFETY: the kernel preserves every other register and the stack; memory is the caller's promise.
     #[cfg(target_os = "none")]
     unsafe {
         core::arch::asm!(
@@ -42,18 +42,18 @@ pub unsafe fn call(number: u64, r: &mut Registers) -> i64 {
     }
     #[cfg(not(target_os = "none"))]
     {
-        // There is no such kernel below a program of the host.
+        // On the host there is no microkernel.
         let _ = (number, a, b, c, d, e, f);
         answer = kyozon_abi::task::E_CALL as u64;
     }
     answer as i64
 }
 
-/// A call with up to three arguments.
+/// Makes a system call with up to three arguments.
 ///
 /// # Safety
 ///
-/// As [`call`].
+/// As for [`call`].
 #[inline]
 pub unsafe fn simple(number: u64, a: u64, b: u64, c: u64) -> Result<u64> {
     let mut r = Registers { rdi: a, rcx: 0, words: [b, c, 0, 0, 0, 0] };

@@ -1,26 +1,26 @@
-//! A task's first instructions, and its last.
+//! Start and end of a task.
 
 use crate::{heap, report, task};
 use core::panic::PanicInfo;
 use kyozon_abi::task::{StartInfo, TASK_VERSION};
 
-/// Says what a task does: a function of type `fn(&'static StartInfo)`.
+/// Defines the task's entry, which calls a function of type `fn(&'static StartInfo)`.
 #[macro_export]
 macro_rules! main {
     ($run:path) => {
         #[no_mangle]
         extern "C" fn task_entry(info: &'static $crate::StartInfo) -> ! {
-            // SAFETY: the kernel's call, on the stack that it made, with the page that it filled.
+            // SAFETY: the kernel enters here once, on its stack, with its information page.
             unsafe { $crate::start::start(info, $run) }
         }
     };
 }
 
-/// What [`main!`] does.
+/// The implementation of [`main!`].
 ///
 /// # Safety
 ///
-/// Once, by the first thread, with what the kernel gave it.
+/// Must be called once, by the first thread, with the kernel's `info`.
 pub unsafe fn start(info: &'static StartInfo, run: fn(&'static StartInfo)) -> ! {
     if info.version == TASK_VERSION {
         // SAFETY: the caller's promise.

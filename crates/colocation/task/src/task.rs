@@ -1,4 +1,4 @@
-//! Tasks as wholes.
+//! Calls on whole tasks.
 
 use crate::ipc::Endpoint;
 use crate::raw;
@@ -8,12 +8,12 @@ use kyozon_abi::task::{EXIT, FAULT_HANDLER, GIVE_RIGHTS, NO_HANDLE, NO_OPERATION
 /// Ends this task.
 pub fn exit(code: u64) -> ! {
     loop {
-        // SAFETY: nothing of this task runs any more.
+        // SAFETY: the call ends all code of this task.
         let _ = unsafe { raw::simple(EXIT, code, 0, 0) };
     }
 }
 
-/// Where faults of the threads of `task` go; `None`: such a thread ends its task, and a line tells why.
+/// Sets the endpoint that receives the faults of `task`'s threads. With `None`, a fault is reported and ends the task.
 pub fn set_fault_handler(task: u32, endpoint: Option<Endpoint>) -> Result<()> {
     let handle = endpoint.map_or(NO_HANDLE, |e| e.0);
     // SAFETY: no memory is touched.
@@ -26,7 +26,7 @@ pub fn stop(task: u32) -> Result<()> {
     unsafe { raw::simple(STOP, u64::from(task), 0, 0) }.map(drop)
 }
 
-/// Gives another task some of this one's rights, `RIGHT_*`, in place of those that it has.
+/// Replaces another task's rights by `rights` (`RIGHT_*`), which this task must have.
 pub fn give_rights(task: u32, rights: u64) -> Result<()> {
     // SAFETY: no memory is touched.
     unsafe { raw::simple(GIVE_RIGHTS, u64::from(task), rights, 0) }.map(drop)
@@ -38,11 +38,11 @@ pub fn nothing() -> Result<()> {
     unsafe { raw::simple(NO_OPERATION, 0, 0, 0) }.map(drop)
 }
 
-/// Any system call with any arguments, for tests of the kernel.
+/// Makes any system call with any arguments, for tests of the kernel.
 ///
 /// # Safety
 ///
-/// As the call that is made: `WINDOW` writes memory, `UNMAP` and a granted page take it away, `THREAD` runs code.
+/// Depends on the call: `WINDOW` writes to memory, `UNMAP` and a granted page remove it, `THREAD` runs code.
 pub unsafe fn any_call(number: u64, rdi: u64, rcx: u64, words: [u64; 6]) -> i64 {
     let mut r = raw::Registers { rdi, rcx, words };
     // SAFETY: the caller's promise.

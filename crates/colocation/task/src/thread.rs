@@ -1,20 +1,19 @@
-//! Threads of a task. The kernel has a stack for each, with nothing mapped below it.
+//! Threads of a task. The kernel has a stack for each, with an unmapped page below it.
 
 use crate::raw;
 use crate::Result;
 use kyozon_abi::task::{EXIT_THREAD, PRIORITY, THREAD, YIELD};
 
-/// Starts a thread that runs `body` with `argument`. Its number in this task. `body` does not return: it ends with
-/// [`exit`].
+/// Starts a thread that runs `body` with `argument`, and returns its number in this task. `body` ends with [`exit`].
 pub fn start(body: extern "C" fn(u64) -> !, argument: u64, priority: u64) -> Result<u64> {
-    // SAFETY: a function of this type, on a stack of its own.
+    // SAFETY: `body` has the entry's type, and the kernel gives the thread its own stack.
     unsafe { raw::simple(THREAD, body as *const () as u64, argument, priority) }
 }
 
 /// Ends the calling thread.
 pub fn exit() -> ! {
     loop {
-        // SAFETY: nothing of this thread runs any more. What it borrowed from others stays borrowed, for ever.
+        // SAFETY: the call ends all code of this thread; borrows on its stack never end.
         let _ = unsafe { raw::simple(EXIT_THREAD, 0, 0, 0) };
     }
 }
@@ -25,7 +24,7 @@ pub fn yield_now() -> Result<()> {
     unsafe { raw::simple(YIELD, 0, 0, 0) }.map(drop)
 }
 
-/// Sets the calling thread's priority: the higher goes first.
+/// Sets the calling thread's priority; the highest priority runs first.
 pub fn set_priority(priority: u64) -> Result<()> {
     // SAFETY: no memory is touched.
     unsafe { raw::simple(PRIORITY, priority, 0, 0) }.map(drop)

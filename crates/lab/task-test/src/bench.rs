@@ -1,4 +1,4 @@
-//! What the kernel costs, as histograms of time-stamp ticks.
+//! Costs of the kernel's calls, as histograms of time-stamp ticks.
 
 use crate::peer;
 use alloc::collections::BTreeMap;
@@ -10,19 +10,19 @@ use kyozon_task::{linux, report, task};
 
 type Histogram = BTreeMap<u64, u64>;
 
-/// Samples that one tick leaves room for, in the shortest budget.
+/// Samples that fit one tick in the shortest budget.
 const BATCH: usize = 50;
 
-/// Takes `samples` of everything and tells them.
+/// Takes `samples` of each call and reports them.
 pub fn run(samples: usize) {
     let peer = Endpoint::of_task(1);
     let (mut nothing, mut call, mut tick) = (Histogram::new(), Histogram::new(), Histogram::new());
-    // What two readings of the counter cost is no part of what lies between.
+    // The cost of reading the counter twice is subtracted.
     let empty = (0..100).map(|_| (tsc(), tsc())).map(|(a, b)| b - a).min().unwrap_or(0);
     let mut failed = u32::from(peer.call([peer::SERVE; 6]).is_err());
     for n in 0..samples {
         if n % BATCH == 0 {
-            // A slice that begins with its tick is not interrupted by the next one.
+            // A slice that begins at its tick ends before the next one.
             let _ = linux::wait_tick();
         }
         let (a, answer, b) = (tsc(), task::nothing(), tsc());
@@ -40,13 +40,13 @@ pub fn run(samples: usize) {
             Err(_) => failed += 1,
         }
     }
-    tell("nothing", &nothing);
-    tell("call", &call);
-    tell("tick", &tick);
+    report_histogram("nothing", &nothing);
+    report_histogram("call", &call);
+    report_histogram("tick", &tick);
     let _ = report!("test bench: done {samples} failed {failed}");
 }
 
-fn tell(name: &str, histogram: &Histogram) {
+fn report_histogram(name: &str, histogram: &Histogram) {
     let mut line = String::new();
     for (value, count) in histogram {
         let _ = write!(line, " {value}x{count}");
@@ -57,7 +57,7 @@ fn tell(name: &str, histogram: &Histogram) {
     send(name, &mut line);
 }
 
-/// The serial line gets some bytes a tick.
+/// Reports `line` and waits: the serial line transmits only some bytes per tick.
 fn send(name: &str, line: &mut String) {
     let _ = report!("test bench {name}:{line}");
     line.clear();

@@ -1,4 +1,4 @@
-//! Every call with good arguments.
+//! Every system call with valid arguments.
 
 use crate::check::Checks;
 use crate::peer;
@@ -15,10 +15,10 @@ use kyozon_task::{linux, task, thread, Error, StartInfo};
 #[repr(C, align(4096))]
 struct Page([u64; 512]);
 
-/// All of them, with task 1 as the other side.
+/// Makes every call, with task 1 as the peer.
 pub fn run(info: &'static StartInfo) {
     let mut c = Checks::new("calls");
-    // All of the heap but a little is in one piece at the start.
+    // At the start nearly the whole heap is one free block.
     let words = info.heap_bytes as usize / 8 - 2048;
     let all: Vec<u64> = vec![3; words];
     c.same("whole heap", all.iter().sum::<u64>(), 3 * words as u64);
@@ -41,7 +41,7 @@ fn messages(c: &mut Checks) {
         let answer = peer.call(words).map(|m| (m.badge, m.words, m.transfer));
         c.same("echo", answer, Ok((0, words.map(|w| w + 1), Transfer::None)));
     }
-    c.same("nobody", ipc::reply([0; 6]), Err(Error::Nobody));
+    c.same("nobody", ipc::reply([0; 6]), Err(Error::NoCaller));
 }
 
 fn pages(c: &mut Checks) {
@@ -53,13 +53,13 @@ fn pages(c: &mut Checks) {
     c.same("page", answer.map(|m| m.words), Ok([7, 0, 1, 0, 0, 0]));
     let answer = peer.call_with([peer::PAGE, 9, 0, 0, 0, 0], share(true));
     c.same("page", answer.map(|m| m.words), Ok([7, 1, 1, 0, 0, 0]));
-    // SAFETY: ours; the other side has unmapped it.
+    // SAFETY: this task's page; the peer has unmapped it.
     c.same("written", unsafe { (&raw const page.0[0]).read_volatile() }, 9);
     let text = Transfer::Page { address: TASK_BASE, write: true };
     c.same("text", peer.call_with([peer::PAGE; 6], text).map(drop), Err(Error::Address));
-    // A page that is granted is gone here, so it is one that nobody uses: Box is forgotten.
+    // A granted page is no longer mapped here, so its Box is leaked.
     let granted = Box::leak(Box::new(Page([5; 512])));
-    // SAFETY: nobody uses it any more.
+    // SAFETY: the page is not used any more.
     let answer = unsafe {
         peer.call_granting([peer::PAGE, 1, 0, 0, 0, 0], (&raw mut *granted) as u64, true)
     };
@@ -74,7 +74,7 @@ fn handles(c: &mut Checks) {
     c.same("poll", n.poll(), Ok(0));
     c.same("signal", n.signal(5), Ok(()));
     c.same("wait", n.wait(), Ok(5));
-    // A copy that may not signal, and one that may.
+    // A copy without the right to signal, and one with it.
     let copy = |rights| Transfer::Handle { number: n.0, rights };
     let answer = peer.call_with([peer::SIGNAL, 3, 0, 0, 0, 0], copy(HANDLE_RECEIVE));
     c.same("handle", answer.map(|m| m.words[1]), Ok(0));
@@ -90,7 +90,7 @@ fn handles(c: &mut Checks) {
     c.same("mint", Endpoint::OWN.mint(BADGE_FAULT, HANDLE_SEND), Err(Error::Argument));
     c.same("close", ipc::close(n.0), Ok(()));
     c.same("close", ipc::close(n.0), Err(Error::Handle));
-    // Objects run out, and so do handles.
+    // The numbers of objects and handles are limited.
     let made: Vec<_> = core::iter::from_fn(|| Endpoint::new().ok()).collect();
     c.same("endpoints", made.len() as u64, TASK_OBJECTS);
     let minted: Vec<_> = core::iter::from_fn(|| Endpoint::OWN.mint(1, HANDLE_SEND).ok()).collect();
@@ -98,7 +98,7 @@ fn handles(c: &mut Checks) {
     for e in made.iter().skip(1).chain(&minted) {
         c.same("close", ipc::close(e.0), Ok(()));
     }
-    // The badge tells who called: a thread of this task calls with one, this thread receives.
+    // A thread of this task calls with a badge, and this thread receives it.
     let Some(e) = made.first() else { return };
     let Ok(badged) = e.mint(77, HANDLE_SEND) else { return c.same("mint", false, true) };
     c.same("thread", thread::start(caller, badged.0, 30).is_ok(), true);
@@ -152,14 +152,14 @@ extern "C" fn allocate(seed: u64) -> ! {
 static GOOD: AtomicU64 = AtomicU64::new(0);
 
 fn threads(c: &mut Checks) {
-    // Three threads of other priorities: the higher goes first, at once; the lower ones when this one waits.
+    // Three threads: a higher priority runs at once, a lower one when this thread waits.
     c.same("thread", thread::start(append, 3, 23), Ok(1));
     c.same("thread", thread::start(append, 2, 25), Ok(2));
     c.same("thread", thread::start(append, 1, 26), Ok(2));
     wait_until(|| ORDER.load(Relaxed) > 100);
     c.same("order", ORDER.load(Relaxed), 213);
     c.same("priority", thread::start(append, 0, 32), Err(Error::Argument));
-    // Threads run out; they share a heap.
+    // The number of threads is limited; they share a heap.
     let started = (1..=4).map_while(|seed| thread::start(allocate, seed, 20).ok()).count() as u64;
     c.same("threads", started, TASK_THREADS - 1);
     wait_until(|| GOOD.load(Relaxed) == started);
@@ -175,9 +175,7 @@ fn around_linux(c: &mut Checks, info: &StartInfo) {
     let (Ok(first), Ok(second)) = (first, second) else { return c.same("ticks", false, true) };
     c.same("ticks", second.number, first.number + 1 + second.missed);
     c.same("ticks", second.scheduled_tsc > first.scheduled_tsc, true);
-    let mut status = CheckStatus::default();
-    status.name[..4].copy_from_slice(b"test");
-    status.passes = 3;
+    let status = CheckStatus { passes: 3, ..CheckStatus::named("test") };
     c.same("publish", linux::publish(0, &status), Ok(()));
     c.same("publish", linux::publish(8, &status), Err(Error::Argument));
     let mut request = RepairRequest { count: 0, words: [RepairWord::default(); MAX_REPAIR_WORDS] };
@@ -206,12 +204,12 @@ fn around_linux(c: &mut Checks, info: &StartInfo) {
             sum += u64::from(Some(word) == memory.word(page + 8));
         }
     }
-    // Linux stands still, as long as there is one CPU.
+    // The values agree, since Linux stands still on its only CPU.
     c.same("window", sum > 0, true);
 }
 
 fn heap(c: &mut Checks, info: &'static StartInfo) {
-    // A quarter of it is in one piece, whatever was allocated before.
+    // A quarter of the heap is one free block after all earlier allocations.
     let words = info.heap_bytes as usize / 32;
     let big: Vec<u64> = vec![3; words];
     c.same("heap", big.iter().sum::<u64>(), 3 * words as u64);

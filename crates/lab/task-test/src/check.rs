@@ -1,4 +1,4 @@
-//! Counts what is as it should be, and tells what is not.
+//! Counts checks and reports those that fail.
 
 use core::fmt::Debug;
 use kyozon_task::report;
@@ -11,21 +11,21 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// None yet.
+    /// A test without checks so far.
     pub fn new(name: &'static str) -> Self {
         Self { name, done: 0, failed: 0 }
     }
 
-    /// `have` should be `want`.
+    /// Checks that `have` equals `want`.
     pub fn same<T: Debug + PartialEq>(&mut self, what: &str, have: T, want: T) {
         self.done += 1;
         if have != want {
             self.failed += 1;
-            let _ = report!("test {}: {what}: {have:?}, wanted {want:?}", self.name);
+            let _ = report!("test {}: {what}: {have:?}, expected {want:?}", self.name);
         }
     }
 
-    /// The last word.
+    /// Reports the totals.
     pub fn end(self) {
         let _ = report!("test {}: checks {} failed {}", self.name, self.done, self.failed);
     }

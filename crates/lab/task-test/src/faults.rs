@@ -1,4 +1,4 @@
-//! What user mode must not do. Each ends in a fault, which a handler sees, or the task's end.
+//! Forbidden actions of user mode. Each faults; a handler gets the fault, or the task ends.
 
 use crate::check::Checks;
 use crate::peer;
@@ -14,18 +14,18 @@ pub const INVALID: u64 = 0;
 const NO_STACK: u64 = 18;
 const STACK: u64 = 19;
 
-/// The vector that each must come with.
+/// The expected vector of each action.
 const VECTORS: [u64; 24] = [
     6,  // 0: an invalid instruction
     0,  // 1: division by zero
     14, // 2: a null pointer
-    14, // 3: what is not mapped
+    14, // 3: an unmapped address
     14, // 4: the kernel's text
     14, // 5: the layer
     14, // 6: the cokernel's memory
     14, // 7: the kernel's window
     14, // 8: writes to text
-    14, // 9: writes to what it was told at the start
+    14, // 9: writes to its start information
     14, // 10: executes its stack
     13, // 11: a privileged instruction
     13, // 12: an I/O port
@@ -33,23 +33,23 @@ const VECTORS: [u64; 24] = [
     7,  // 14: the FPU
     6,  // 15: Linux's system call
     13, // 16: the NMI's gate
-    13, // 17: an address that is none
-    12, // 18: a stack pointer that is none
+    13, // 17: a non-canonical address
+    12, // 18: a non-canonical stack pointer
     14, // 19: stack exhaustion
-    14, // 20: a stack pointer to nothing
+    14, // 20: an unmapped stack pointer
     14, // 21: jumps to null
     1,  // 22: single steps
     13, // 23: a control register
 ];
 
-/// Does what `VECTORS` says of `kind`.
+/// Carries out action `kind` of `VECTORS`.
 pub extern "C" fn fault(kind: u64) -> ! {
     let read = |address: u64| {
-        // SAFETY: faults, or reads a word of no use.
+        // SAFETY: faults, or reads a word that is not used.
         let _ = unsafe { black_box(address as *const u64).read_volatile() };
     };
     let write = |address: u64| {
-        // SAFETY: faults. If it does not, the test has failed anyhow.
+        // SAFETY: faults; if it does not, the test fails.
         unsafe { black_box(address as *mut u64).write_volatile(1) };
     };
     // SAFETY: each faults; none returns.
@@ -82,7 +82,7 @@ pub extern "C" fn fault(kind: u64) -> ! {
             _ => {}
         }
     }
-    // Nothing happened: the thread ends, and its handler waits in vain.
+    // No fault: the thread ends, and the test stalls at its handler.
     kyozon_task::thread::exit()
 }
 
@@ -95,7 +95,7 @@ fn deeper(n: u64) -> u64 {
     deeper(n + 1) + here[3]
 }
 
-/// Every fault, in a thread of task 1, to a handler here; then in task 2 without one.
+/// Every fault in a thread of task 1, with this task as handler; then one in task 2 without a handler.
 pub fn run() {
     let mut c = Checks::new("faults");
     let Ok(handler) = Endpoint::new() else { return };
@@ -106,33 +106,33 @@ pub fn run() {
         c.same("started", started.map(|m| m.words[0]), Ok(1));
         let Ok(message) = handler.receive() else { return };
         c.same("badge", message.badge, BADGE_FAULT | 1);
-        let [came, error, rip, cr2, ..] = message.words;
-        // QEMU 7.2 makes of a stack pointer that is none what it makes of every other such address.
-        let came = if kind as u64 == NO_STACK && came == 13 { *vector } else { came };
-        if came != *vector {
+        let [received, error, rip, cr2, ..] = message.words;
+        // QEMU 7.2 raises 13 instead of 12 for a non-canonical stack pointer.
+        let received = if kind as u64 == NO_STACK && received == 13 { *vector } else { received };
+        if received != *vector {
             let _ = report!(
-                "test faults: kind {kind} vector {came}, wanted {vector}: error {error:#x} rip {rip:#x} cr2 {cr2:#x}"
+                "test faults: kind {kind} vector {received}, expected {vector}: error {error:#x} rip {rip:#x} cr2 {cr2:#x}"
             );
         }
-        c.same("vector", came, *vector);
+        c.same("vector", received, *vector);
         if kind as u64 == STACK {
             let bottom = TASK_STACK_TOP - TASK_STACK_STRIDE - THREAD_STACK_BYTES;
             c.same("guard", (bottom - 4096..bottom).contains(&cr2), true);
         }
-        // `ud2` is two bytes long; what follows it ends the thread.
+        // `ud2` is two bytes long; the code behind it ends the thread.
         let answer = if kind as u64 == INVALID { [FAULT_RESUME, rip + 2] } else { [FAULT_STOP, 0] };
         c.same("reply", ipc::reply([answer[0], answer[1], 0, 0, 0, 0]), Ok(()));
-        // A thread that goes on is of a lower priority: it ends while this one waits.
+        // A resumed thread has a lower priority: it ends while this one waits.
         let _ = linux::wait_tick();
     }
     c.same("alive", peer.call([0; 6]).map(|m| m.words), Ok([1; 6]));
-    // Nobody handles the faults of task 2: it ends, and whoever waits for it hears of it.
+    // Task 2 has no fault handler: it ends, and its caller gets an error.
     let other = Endpoint::of_task(2);
     c.same("alive", other.call([0; 6]).map(|m| m.words), Ok([1; 6]));
     c.same("gone", other.call([peer::FAULT_SELF, 3, 0, 0, 0, 0]).map(drop), Err(Error::Gone));
     c.same("gone", other.call([0; 6]).map(drop), Err(Error::Gone));
     c.same("stop", task::stop(2), Err(Error::Argument));
-    // A handler that goes away while a thread waits for it takes the thread's task with it.
+    // Task 1 is still there after all faults.
     c.same("alive", Endpoint::of_task(1).call([0; 6]).map(|m| m.words), Ok([1; 6]));
     c.end();
 }

@@ -1,4 +1,4 @@
-//! Calls with bad arguments, and without rights.
+//! Calls with invalid arguments or without rights.
 
 use crate::check::Checks;
 use crate::peer;
@@ -31,11 +31,11 @@ fn bad_addresses(info: &StartInfo) -> [u64; 18] {
     ]
 }
 
-/// All of them.
+/// Makes all invalid calls, with tasks 1 and 2 as peers.
 pub fn run(info: &'static StartInfo) {
     let mut c = Checks::new("hostile");
     let call = |number, a, b, d| {
-        // SAFETY: these calls write to no memory that is not on this stack, or are refused.
+        // SAFETY: these calls are refused, or write to memory on this stack only.
         unsafe { task::any_call(number, a, 0, [b, d, 0, 0, 0, 0]) }
     };
     for address in bad_addresses(info) {
@@ -49,7 +49,7 @@ pub fn run(info: &'static StartInfo) {
             if alone { E_UNAVAILABLE } else { E_ADDRESS },
         );
         let text = Report { kind: 1, code: 0, text: address, bytes: 64 };
-        // The stack's top lines can be read as bytes, which need no alignment.
+        // The top of the stack is readable as bytes, which need no alignment.
         if address != TASK_STACK_TOP - 2001 {
             c.same("text", call(REPORT, (&raw const text) as u64, 0, 0), E_ADDRESS);
         }
@@ -88,10 +88,10 @@ pub fn run(info: &'static StartInfo) {
     c.end();
 }
 
-/// What cannot go with a message.
+/// Invalid transfers.
 fn transfers(c: &mut Checks) {
     let call = |rcx| {
-        // SAFETY: nothing of what is asked for is ours to lose.
+        // SAFETY: none of the requested transfers affects this task's memory.
         unsafe { task::any_call(CALL, HANDLE_TASKS + 1, rcx, [0; 6]) }
     };
     for (rcx, answer) in [
@@ -109,7 +109,7 @@ fn transfers(c: &mut Checks) {
     }
 }
 
-/// What a task may not that was given no rights.
+/// Calls of a task without rights.
 fn without_rights(c: &mut Checks) {
     let ask = |number, a, b, d| {
         let answer = Endpoint::of_task(1).call([peer::ANY, number, a, b, d, 0]);
@@ -128,13 +128,13 @@ fn without_rights(c: &mut Checks) {
     c.same("taken", task::give_rights(1, 0).is_ok(), true);
 }
 
-/// Two tasks make calls at random; the kernel, and this task, do not mind.
+/// Two tasks make random calls; the kernel and this task are not affected.
 fn fuzzing(c: &mut Checks) {
     for peer in [1, 2] {
         let words = [peer::FUZZ, 0x9e37_79b9 * u64::from(peer), 0, 0, 0, 0];
         c.same("fuzz", Endpoint::of_task(peer).call(words).map(|m| m.words[0]), Ok(3));
     }
-    // What they send here is answered: they must not be able to stop this task by calling it.
+    // Their calls of this task are answered meanwhile; they must not be able to stall it.
     let mut missed = 0;
     for _ in 0..200 {
         missed += linux::wait_tick().map_or(1000, |tick| tick.missed);
@@ -142,13 +142,13 @@ fn fuzzing(c: &mut Checks) {
     let _ = report!("test fuzz: missed {missed}");
     c.same("fuzz", missed < 20, true);
     for peer in [1, 2] {
-        // It may have ended itself.
+        // The task may have ended already.
         let _ = task::stop(peer);
         c.same("stopped", Endpoint::of_task(peer).call([0; 6]).is_err(), true);
     }
 }
 
-/// Makes system calls at random, for ever.
+/// Makes random system calls and never ends.
 pub extern "C" fn fuzz(seed: u64) -> ! {
     let mut state = seed | 1;
     let mut random = move || {
@@ -174,20 +174,20 @@ pub extern "C" fn fuzz(seed: u64) -> ! {
     };
     loop {
         let number = value() % 34;
-        // Whoever waits for messages that nobody sends, or ends, is of no more use.
-        let over = [EXIT, EXIT_THREAD, RECEIVE, REPLY_RECEIVE, WAIT, CALL].contains(&number);
-        if over && (number == EXIT || value() % 5000 != 1) {
+        // A thread that ends or waits for ever makes no more calls.
+        let ends = [EXIT, EXIT_THREAD, RECEIVE, REPLY_RECEIVE, WAIT, CALL].contains(&number);
+        if ends && (number == EXIT || value() % 5000 != 1) {
             continue;
         }
-        // A thread that starts anywhere would end its task at once.
+        // A thread with a random entry would end its task at once.
         let rdi = match value() % 2 {
             _ if number == THREAD => fuzz as *const () as u64,
             0 => value() % 10,
             _ => value(),
         };
         let words = [value(), value(), value(), value(), value(), value()];
-        // SAFETY: this task has no right to the calls that write to its memory. What it unmaps and grants it may lose, and
-        // threads that it starts may do anything: it is there to be harmed.
+        // SAFETY: this task lacks the rights for calls that write to its memory. It may lose pages that it unmaps and
+        // grants, and its threads may do anything: the task is expendable.
         unsafe { task::any_call(number, rdi, value(), words) };
     }
 }

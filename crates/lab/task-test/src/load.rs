@@ -1,4 +1,4 @@
-//! Tasks that never rest: an endless loop, and a storm of messages. Whoever waits for ticks does not notice.
+//! Tasks that never idle: an endless loop and a storm of messages. A thread that waits for ticks is not delayed.
 
 use crate::check::Checks;
 use crate::peer;
@@ -6,7 +6,7 @@ use kyozon_abi::task::{HANDLE_SEND, HANDLE_TASKS};
 use kyozon_task::ipc::{Endpoint, Transfer};
 use kyozon_task::{linux, report, task, StartInfo};
 
-/// At 100 ticks a second more than the kernel may be cut off in a row, were it not to come to its end in between.
+/// At 100 ticks per second, more consecutive cut-offs than the layer allows a kernel that never finishes.
 const STORM_TICKS: u64 = 500;
 const SPIN_TICKS: u64 = 150;
 
@@ -14,7 +14,7 @@ const SPIN_TICKS: u64 = 150;
 pub fn run(info: &'static StartInfo) {
     let mut c = Checks::new("load");
     let (one, two) = (Endpoint::of_task(1), Endpoint::of_task(2));
-    // A storm between two tasks, and one more thread that calls.
+    // A storm between two tasks, with a second calling thread.
     let to_two = Transfer::Handle { number: HANDLE_TASKS + 2, rights: HANDLE_SEND };
     for _ in 0..2 {
         let started = one.call_with([peer::STORM, 0, 0, 0, 0, 0], to_two);
@@ -22,7 +22,7 @@ pub fn run(info: &'static StartInfo) {
     }
     watch(&mut c, "storm", STORM_TICKS);
     c.same("stop", task::stop(2), Ok(()));
-    // Those who called it are told, and their threads end: there is room for others.
+    // Its callers get an error and end, so that their slots are free again.
     let _ = linux::wait_tick();
     let _ = linux::wait_tick();
     c.same("alive", one.call([0; 6]).map(|m| m.words), Ok([1; 6]));
@@ -31,10 +31,10 @@ pub fn run(info: &'static StartInfo) {
         c.same("spin", one.call([peer::SPIN, 0, 0, 0, 0, 0]).map(|m| m.words[0] < 4), Ok(true));
     }
     watch(&mut c, "spin", SPIN_TICKS);
-    // It spins at the priority of its server, which still answers: equals take turns at every tick.
+    // It spins at its server's priority; the server still answers, since equal priorities alternate at every tick.
     c.same("alive", one.call([0; 6]).map(|m| m.words), Ok([1; 6]));
     c.same("stop", task::stop(1), Ok(()));
-    let _ = report!("test load: task {} of {} goes on", info.task, info.tasks);
+    let _ = report!("test load: task {} of {} continues", info.task, info.tasks);
     c.end();
 }
 

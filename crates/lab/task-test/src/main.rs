@@ -1,8 +1,7 @@
-//! A task that uses, and misuses, everything the microkernel offers.
+//! A task that uses and misuses every call of the microkernel.
 //!
-//! The first task is the driver: what it does is chosen by the number that `kyozon load` passes on. All others are
-//! [`peer`]s that do what it says. It tells what happened through `report`, one line a finding, in the form
-//! `test NAME: WORD WORD ...`, so that a test greps for it.
+//! The first task is the driver; `kyozon load --parameter` chooses its test. All others are [`peer`]s that carry out its
+//! requests. Results are reported as lines of the form `test NAME: WORD WORD ...`, which scenarios match.
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]
@@ -55,11 +54,11 @@ mod image {
                 let _ = report!("test unknown: script {number}");
             }
         }
-        ticks();
+        count_ticks();
     }
 
-    /// Waits for ticks for ever, and tells of every hundredth.
-    fn ticks() {
+    /// Waits for ticks without end, and reports every hundredth.
+    fn count_ticks() {
         loop {
             match linux::wait_tick() {
                 Ok(tick) if tick.number % 100 == 0 => {

@@ -1,4 +1,4 @@
-//! Every task but the first: does what messages say, and answers.
+//! All tasks except the first: carry out requests and answer.
 
 use crate::faults;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,58 +7,58 @@ use kyozon_task::ipc::{self, Endpoint, Transfer, Words};
 use kyozon_task::notification::Notification;
 use kyozon_task::{task, thread};
 
-/// Answers with every word plus one.
+/// Answers with each word plus one.
 pub const ECHO: u64 = 0;
-/// A page came: its first word is answered, and set to word 1 where it came to be written.
+/// With a page: answers with its first word, and sets that to word 1 if the page is writable.
 pub const PAGE: u64 = 1;
-/// A handle of a notification came, or word 2 says which: bits of word 1 are set. Answers with its number.
+/// Signals the bits of word 1 to the notification of the received handle, or of handle word 2. Answers with the handle.
 pub const SIGNAL: u64 = 2;
-/// A thread does what [`faults`] says of word 1.
+/// A new thread carries out action word 1 of [`faults`].
 pub const FAULT: u64 = 3;
-/// The first thread does so: there will be no answer.
+/// The first thread carries out action word 1 of [`faults`], without an answer.
 pub const FAULT_SELF: u64 = 4;
-/// A thread that never ends is started.
+/// Starts a thread that never ends.
 pub const SPIN: u64 = 5;
-/// A thread that calls the endpoint of handle word 1, or whose handle came, for ever, is started.
+/// Starts a thread that calls an endpoint without end: of the received handle, or of handle word 1.
 pub const STORM: u64 = 6;
-/// System call word 1 with arguments words 2 to 4: answers with its answer.
+/// Makes system call word 1 with arguments words 2 to 4, and answers with its answer.
 pub const ANY: u64 = 7;
-/// Three threads that make system calls at random, with the seed in word 1, are started. Answers with their number.
+/// Starts three threads that make random system calls, with the seed in word 1. Answers with the number started.
 pub const FUZZ: u64 = 8;
 /// Ends without an answer.
 pub const EXIT: u64 = 9;
-/// From then on only answers, as a server does that takes nothing but words, until a message begins with [`EXIT`].
+/// Echoes messages like a server of words only, until one begins with [`EXIT`].
 pub const SERVE: u64 = 10;
-/// Which priority threads of peers have.
+/// Priority of the peers' threads.
 const PRIORITY: u64 = 8;
 
-/// The page that came last.
+/// Address of the received page.
 const PLACE: *mut u64 = TASK_SHARE_BASE as *mut u64;
 
-/// Serves for ever.
+/// Serves requests until an error.
 pub fn serve() {
     let _ = ipc::accept(Some(0), true);
     let mut next = Endpoint::OWN.receive();
     while let Ok(message) = next {
-        let answer = obey(message.words, message.transfer);
+        let answer = execute(message.words, message.transfer);
         let _ = ipc::accept(Some(0), true);
         next = Endpoint::OWN.reply_receive(answer);
     }
 }
 
-fn obey(words: Words, came: Transfer) -> Words {
+fn execute(words: Words, transfer: Transfer) -> Words {
     let [what, a, b, c, d, _] = words;
     let start = |body, argument| match thread::start(body, argument, PRIORITY) {
         Ok(number) => [number, 0, 0, 0, 0, 0],
         Err(_) => [u64::MAX; 6],
     };
-    let handle = |otherwise| match came {
+    let handle = |otherwise| match transfer {
         Transfer::Handle { number, .. } => number,
         _ => otherwise,
     };
     match what {
         ECHO => words.map(|word| word + 1),
-        PAGE => page(a, came),
+        PAGE => page(a, transfer),
         SIGNAL => {
             let number = handle(b);
             let done = Notification(number).signal(a).is_ok();
@@ -68,7 +68,7 @@ fn obey(words: Words, came: Transfer) -> Words {
         FAULT_SELF => faults::fault(a),
         SPIN => start(spin, 0),
         STORM => start(storm, handle(a)),
-        // SAFETY: the driver asks for nothing that touches memory.
+        // SAFETY: the driver requests no call that affects memory.
         ANY => [unsafe { task::any_call(a, b, 0, [c, d, 0, 0, 0, 0]) } as u64, 0, 0, 0, 0, 0],
         FUZZ => {
             let started = (1..4).map(|n| thread::start(crate::hostile::fuzz, a * n, PRIORITY));
@@ -89,8 +89,8 @@ fn obey(words: Words, came: Transfer) -> Words {
     }
 }
 
-fn page(value: u64, came: Transfer) -> Words {
-    let Transfer::Page { address, write } = came else { return [u64::MAX; 6] };
+fn page(value: u64, transfer: Transfer) -> Words {
+    let Transfer::Page { address, write } = transfer else { return [u64::MAX; 6] };
     if address != PLACE as u64 {
         return [u64::MAX; 6];
     }
