@@ -1,5 +1,5 @@
-//! What shared memory costs and brings: the experiments of `kyozon-shm`, in virtual machines, in confined processes and
-//! on threads, in turns, so that what the machine does meanwhile meets all of them.
+//! `kyozon bench shm`: the experiments of `kyozon-shm` in virtual machines, in confined processes and on threads. They
+//! alternate, so that other load on the machine affects all of them.
 
 use anyhow::{bail, ensure, Context, Result};
 use kyozon_results::{parse_samples, Row, RowSet, Stats};
@@ -7,12 +7,12 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// How often each experiment is done.
+/// Default number of rounds.
 pub const ROUNDS: u16 = 61;
 
-/// On what an experiment is done.
+/// The two sides of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum On {
+enum Sides {
     /// Two virtual machines.
     Machines,
     /// Two virtual machines with a network.
@@ -23,33 +23,41 @@ enum On {
     Threads,
 }
 
-/// One row.
+/// One experiment, and the row that it gives.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct Experiment {
     group: Option<&'static str>,
     name: &'static str,
-    on: On,
-    experiment: &'static str,
+    sides: Sides,
+    /// Name of the experiment in `kyozon-shm`.
+    kind: &'static str,
+    /// Samples per round.
     samples: u32,
-    number: u32,
+    /// The experiment's argument, usually a size in bytes.
+    argument: u32,
 }
 
-const fn exchange(name: &'static str, on: On, experiment: &'static str, samples: u32) -> Way {
-    Way { group: None, name, on, experiment, samples, number: 0 }
+const fn exchange(
+    name: &'static str,
+    sides: Sides,
+    kind: &'static str,
+    samples: u32,
+) -> Experiment {
+    Experiment { group: None, name, sides, kind, samples, argument: 0 }
 }
 
-/// The experiment of the paper, on each.
-const EXCHANGES: [Way; 7] = [
-    exchange("vm", On::Machines, "exchange", 200),
-    exchange("threads", On::Threads, "exchange", 200),
-    exchange("vm-message", On::Network, "frames", 30),
-    exchange("process", On::Processes, "exchange", 200),
-    exchange("tcp", On::Threads, "tcp", 30),
-    exchange("unix", On::Threads, "unix", 30),
-    exchange("pipe", On::Threads, "pipe", 30),
+/// The paper's exchange of 8192 integers, on all sides.
+const EXCHANGES: [Experiment; 7] = [
+    exchange("vm", Sides::Machines, "exchange", 200),
+    exchange("threads", Sides::Threads, "exchange", 200),
+    exchange("vm-message", Sides::Network, "frames", 30),
+    exchange("process", Sides::Processes, "exchange", 200),
+    exchange("tcp", Sides::Threads, "tcp", 30),
+    exchange("unix", Sides::Threads, "unix", 30),
+    exchange("pipe", Sides::Threads, "pipe", 30),
 ];
 
-/// Group, experiment, samples of a round, the experiment's number. Each on machines and on threads.
+/// Group, kind, samples per round, argument. Each runs on machines and on threads.
 const FURTHER: [(&str, &str, u32, u32); 16] = [
     ("line there and back", "line", 10, 0),
     ("wake-up, awake", "wake", 100, 5),
@@ -69,85 +77,100 @@ const FURTHER: [(&str, &str, u32, u32); 16] = [
     ("one copy, 1 MiB", "copy", 5, 1 << 20),
 ];
 
-fn further() -> Vec<Way> {
-    let both = |(group, experiment, samples, number)| {
-        [("vm", On::Machines), ("threads", On::Threads)].map(|(name, on)| Way {
+fn further() -> Vec<Experiment> {
+    let both = |(group, kind, samples, argument)| {
+        [("vm", Sides::Machines), ("threads", Sides::Threads)].map(|(name, sides)| Experiment {
             group: Some(group),
             name,
-            on,
-            experiment,
+            sides,
+            kind,
             samples,
-            number,
+            argument,
         })
     };
     FURTHER.into_iter().flat_map(both).collect()
 }
 
-/// Samples by round, nanoseconds.
+/// Samples of each round, nanoseconds.
 type Rounds = Vec<Vec<u64>>;
 
-/// Does all experiments so many times, and tells of it.
+/// Runs all experiments `rounds` times; `progress` gets the number of each round before it starts.
 ///
 /// # Errors
 ///
-/// An image that is not there, an experiment that failed, a machine without `/dev/kvm` or with one CPU.
-pub fn shm(image: &Path, rounds: u16, mut tell: impl FnMut(u16)) -> Result<RowSet> {
-    let program = std::env::current_exe().context("where this program is")?;
+/// The image is missing, an experiment failed, or the machine has no `/dev/kvm` or only one CPU.
+pub fn shm(image: &Path, rounds: u16, mut progress: impl FnMut(u16)) -> Result<RowSet> {
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     ensure!(
         image.is_file(),
-        "{} is not there: it comes with kyozon; KYOZON_IMAGES says where",
+        "{} not found: run make install, or set KYOZON_IMAGES to the folder of images",
         image.display()
     );
     let cpus = kyozon_tender::pins::allowed();
-    ensure!(cpus.len() >= 2, "two CPUs are needed; this command may use {}", cpus.len());
+    ensure!(
+        cpus.len() >= 2,
+        "two CPUs are needed, but this command may use only {}: see taskset",
+        cpus.len()
+    );
     let pin = format!("{},{}", cpus[0], cpus[1]);
-    let ways: Vec<Way> = EXCHANGES.into_iter().chain(further()).collect();
-    let mut taken = vec![Rounds::new(); ways.len()];
+    let experiments: Vec<Experiment> = EXCHANGES.into_iter().chain(further()).collect();
+    let mut taken = vec![Rounds::new(); experiments.len()];
     for round in 0..rounds {
-        tell(round);
-        // What comes first, and after what, is not always the same.
-        for at in (0..ways.len()).map(|at| (at + usize::from(round) * 5) % ways.len()) {
-            taken[at].push(measure(&program, image, &pin, &ways[at])?);
+        progress(round);
+        // The order rotates, so that no experiment is always first or always follows the same one.
+        for i in (0..experiments.len()).map(|i| (i + usize::from(round) * 5) % experiments.len()) {
+            taken[i].push(measure(&program, image, &pin, &experiments[i])?);
         }
     }
-    figures(&ways, &taken)
+    figures(&experiments, &taken)
 }
 
-/// The words of a command that does it.
-fn words(way: &Way, image: &Path, pin: &str) -> Vec<String> {
+/// The arguments of this program that run an experiment.
+fn arguments(experiment: &Experiment, image: &Path, pin: &str) -> Vec<String> {
     let image = image.display().to_string();
-    let run: &[&str] = match way.on {
-        On::Threads => &["bench-part"],
-        On::Machines => &["--backend", "kvm"],
-        On::Processes => &["--backend", "process"],
-        On::Network => &["--backend", "kvm", "--vms", "2", "--net", "name=lan,mtu=65520"],
+    let run: &[&str] = match experiment.sides {
+        Sides::Threads => &["bench-part"],
+        Sides::Machines => &["--backend", "kvm"],
+        Sides::Processes => &["--backend", "process"],
+        Sides::Network => &["--backend", "kvm", "--vms", "2", "--net", "name=lan,mtu=65520"],
     };
     let guests = ["run", "--time-limit", "60", "--pin", pin];
-    let (before, after) = match way.on {
-        On::Threads => (&[][..], &[][..]),
+    let (before, after) = match experiment.sides {
+        Sides::Threads => (&[][..], &[][..]),
         _ => (&guests[..], &[image.as_str(), "--"][..]),
     };
-    let own = [way.experiment.to_owned(), way.samples.to_string(), way.number.to_string()];
+    let own = [
+        experiment.kind.to_owned(),
+        experiment.samples.to_string(),
+        experiment.argument.to_string(),
+    ];
     let words = before.iter().chain(run).chain(after);
     words.map(|word| (*word).to_owned()).chain(own).collect()
 }
 
 /// One round of one experiment.
-fn measure(program: &Path, image: &Path, pin: &str, way: &Way) -> Result<Vec<u64>> {
+fn measure(program: &Path, image: &Path, pin: &str, experiment: &Experiment) -> Result<Vec<u64>> {
     let mut command = Command::new(program);
-    command.args(words(way, image, pin)).stdin(Stdio::null());
-    let done = command.output().context("cannot start this program once more")?;
+    command.args(arguments(experiment, image, pin)).stdin(Stdio::null());
+    let done = command.output().context("cannot start this program again")?;
     let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     if !done.status.success() {
-        let why = err.lines().chain(out.lines()).next().unwrap_or("no word of why");
-        bail!("{} {} on {:?}: {why}", way.experiment, way.number, way.on);
+        let why = err.lines().chain(out.lines()).next().unwrap_or("no message");
+        bail!("{} {} on {:?}: {why}", experiment.kind, experiment.argument, experiment.sides);
     }
-    let samples = parse_samples(&out).with_context(|| format!("{}: its output", way.experiment))?;
-    ensure!(samples.len() == way.samples as usize, "{}: {} samples", way.experiment, samples.len());
+    let samples =
+        parse_samples(&out).with_context(|| format!("{}: malformed output", experiment.kind))?;
+    ensure!(
+        samples.len() == experiment.samples as usize,
+        "{}: {} samples instead of {}",
+        experiment.kind,
+        samples.len(),
+        experiment.samples
+    );
     Ok(samples)
 }
 
-/// Medians of each round over those of the same round of another.
+/// The ratio of medians, each round of `of` to the same round of `to`.
 fn ratio(group: &str, name: &str, of: &Rounds, to: &Rounds) -> Result<Row> {
     let medians = |rounds: &Rounds| -> Result<Vec<f64>> {
         rounds.iter().map(|samples| Ok(Stats::of(samples)?.median)).collect()
@@ -158,18 +181,21 @@ fn ratio(group: &str, name: &str, of: &Rounds, to: &Rounds) -> Result<Row> {
 /// The group of the exchange's ratios.
 const EXCHANGE: &str = "8192 numbers";
 
-fn figures(ways: &[Way], taken: &[Rounds]) -> Result<RowSet> {
+fn figures(experiments: &[Experiment], taken: &[Rounds]) -> Result<RowSet> {
     let find = |group: Option<&str>, name: &str| {
-        let at = ways.iter().position(|way| way.group == group && way.name == name);
+        let at = experiments
+            .iter()
+            .position(|experiment| experiment.group == group && experiment.name == name);
         at.map(|at| &taken[at]).context("no such row")
     };
     let mut set = RowSet::default();
-    for (way, rounds) in ways.iter().zip(taken) {
+    for (experiment, rounds) in experiments.iter().zip(taken) {
         let micro: Vec<f64> = rounds.iter().flatten().map(|ns| *ns as f64 / 1000.0).collect();
-        let row = Row::from_samples(way.name, "us", &micro)?;
-        let Some(group) = way.group else {
+        let row = Row::from_samples(experiment.name, "us", &micro)?;
+        let Some(group) = experiment.group else {
             set.rows.push(row);
-            let (of, to) = if way.name == "vm" { ("vm", "threads") } else { (way.name, "vm") };
+            let (of, to) =
+                if experiment.name == "vm" { ("vm", "threads") } else { (experiment.name, "vm") };
             if of != "threads" {
                 let name = format!("{of} : {to}");
                 set.further.push(ratio(EXCHANGE, &name, find(None, of)?, find(None, to)?)?);
@@ -177,22 +203,23 @@ fn figures(ways: &[Way], taken: &[Rounds]) -> Result<RowSet> {
             continue;
         };
         let rate = kyozon_shm::VOLUME as f64 / row.median;
-        let moves = ["ring", "place", "across", "copy"].contains(&way.experiment);
+        let moves = ["ring", "place", "across", "copy"].contains(&experiment.kind);
         let row = row.group(group);
         set.further.push(if moves { row.extra("MB_per_s", rate) } else { row });
-        if way.on == On::Machines {
+        if experiment.sides == Sides::Machines {
             continue;
         }
-        // Both have been: machines come first.
+        // `further` lists machines before threads.
         let machines = find(Some(group), "vm")?;
         set.further.push(ratio(group, "vm : threads", machines, rounds)?);
         for copy in ["across", "copy"] {
-            let same =
-                |w: &&Way| (w.experiment, w.number, w.on) == (copy, way.number, On::Machines);
-            if let (true, Some(same)) = (way.experiment == "ring", ways.iter().find(same)) {
+            let same = |e: &&Experiment| {
+                (e.kind, e.argument, e.sides) == (copy, experiment.argument, Sides::Machines)
+            };
+            if let (true, Some(same)) = (experiment.kind == "ring", experiments.iter().find(same)) {
                 let name =
                     if copy == "copy" { "speed, vm : one copy" } else { "speed, vm : copy across" };
-                // Speeds: the copy's time comes first.
+                // A ratio of speeds: the copy's time is the numerator.
                 set.further.push(ratio(group, name, find(same.group, same.name)?, machines)?);
             }
         }
@@ -217,7 +244,7 @@ pub fn text(set: &RowSet) -> String {
     text
 }
 
-/// The image of the experiments, in the folder of images.
+/// Path of the installed image of the experiments.
 pub fn image() -> PathBuf {
     crate::colocation::image_folder().join("shm.elf")
 }
@@ -227,11 +254,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_for_each_way() {
-        let ways: Vec<Way> = EXCHANGES.into_iter().chain(further()).collect();
+    fn each_experiment_has_its_command() {
+        let experiments: Vec<Experiment> = EXCHANGES.into_iter().chain(further()).collect();
         let line = |name: &str, group: Option<&str>| {
-            let way = ways.iter().find(|way| way.name == name && way.group == group).unwrap();
-            words(way, Path::new("/i/shm.elf"), "0,1").join(" ")
+            let experiment = experiments
+                .iter()
+                .find(|experiment| experiment.name == name && experiment.group == group)
+                .unwrap();
+            arguments(experiment, Path::new("/i/shm.elf"), "0,1").join(" ")
         };
         let vm = "run --time-limit 60 --pin 0,1 --backend kvm /i/shm.elf -- exchange 200 0";
         assert_eq!(line("vm", None), vm);
@@ -244,18 +274,20 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_of_the_same_round() {
-        let ways: Vec<Way> = EXCHANGES.into_iter().chain(further()).collect();
-        // The machine is twice as slow in each round; machines take a tenth longer than threads, messages ten times.
-        let takes = |way: &Way| match (way.name, way.experiment) {
+    fn ratios_pair_equal_rounds() {
+        let experiments: Vec<Experiment> = EXCHANGES.into_iter().chain(further()).collect();
+        // Each round is twice as slow as the one before; machines take a tenth longer than threads, messages ten times.
+        let takes = |experiment: &Experiment| match (experiment.name, experiment.kind) {
             (_, "copy") => 500,
             ("vm", _) => 1100,
             ("threads", _) => 1000,
             _ => 11_000,
         };
-        let rounds = |way: &Way| (0..8).map(|round| vec![takes(way) << round; 3]).collect();
-        let taken: Vec<Rounds> = ways.iter().map(rounds).collect();
-        let set = figures(&ways, &taken).unwrap();
+        let rounds = |experiment: &Experiment| {
+            (0..8).map(|round| vec![takes(experiment) << round; 3]).collect()
+        };
+        let taken: Vec<Rounds> = experiments.iter().map(rounds).collect();
+        let set = figures(&experiments, &taken).unwrap();
         let names: Vec<_> = set.rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["vm", "threads", "vm-message", "process", "tcp", "unix", "pipe"]);
         let near = |value: f64, want: f64| assert!((value - want).abs() < 1e-9, "{value} {want}");
@@ -273,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_is_not_there() {
+    fn a_missing_image_is_named() {
         let error = shm(Path::new("/nowhere/shm.elf"), 1, |_| ()).unwrap_err().to_string();
         assert!(error.contains("/nowhere/shm.elf") && error.contains("KYOZON_IMAGES"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! What the monitor's checks did, as text and as JSON.
+//! The status of the monitor's checks, as text and as JSON.
 
 use crate::machine::{message, Now};
 use crate::report::time;
@@ -8,26 +8,26 @@ use kyozon_channel::events::{printable, EventReader, Unusable};
 use kyozon_channel::memory::Load;
 use serde_json::{json, Value};
 
-/// One check, its times made comparable.
+/// One check, with its times in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Check {
     /// Its name, printable.
     pub name: String,
-    /// As the monitor says.
+    /// The counts that the monitor published.
     pub counts: CheckStatus,
-    /// What the last complete pass took of the CPU, nanoseconds.
+    /// CPU time of the last complete pass, nanoseconds.
     pub pass_ns: u64,
-    /// What all of it took, per cent of one CPU since the load.
+    /// CPU time of all passes since the load, per cent of one CPU.
     pub cpu_percent: f64,
-    /// Time since the end of the last complete pass, nanoseconds; `None` where there was none.
+    /// Time since the end of the last complete pass, nanoseconds; `None` before the first.
     pub age_ns: Option<u64>,
 }
 
-/// Every check with a name.
+/// Reads every check that has a name.
 pub fn read(ring: impl Load, now: Now) -> Result<Vec<Check>> {
     let ring = match EventReader::new(ring) {
         Ok(ring) => ring,
-        Err(Unusable::Version(0)) => return Ok(Vec::new()), // unloaded just now
+        Err(Unusable::Version(0)) => return Ok(Vec::new()), // just unloaded
         Err(error) => return Err(error.into()),
     };
     let checks = (0..MAX_CHECKS).filter_map(|number| {
@@ -46,7 +46,7 @@ pub fn read(ring: impl Load, now: Now) -> Result<Vec<Check>> {
     Ok(checks.collect())
 }
 
-/// Ticks of the time-stamp counter as nanoseconds; 0 where its rate is not known.
+/// Ticks of the time-stamp counter as nanoseconds; 0 if its rate is unknown.
 pub(crate) fn nanoseconds(ticks: u64, khz: u64) -> u64 {
     let long = u128::from(ticks) * 1_000_000;
     long.checked_div(khz.into()).map_or(0, |ns| u64::try_from(ns).unwrap_or(u64::MAX))
@@ -91,7 +91,7 @@ mod tests {
     use kyozon_channel::events::EventWriter;
 
     #[test]
-    fn each_check_with_a_name_is_a_line() {
+    fn each_named_check_is_one_line() {
         let ring = Ring::new(8); // 1000 ticks a millisecond, loaded at 1000
         let mut writer = EventWriter::new(ring.clone()).unwrap();
         let busy = CheckStatus {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_times_are_numbers() {
+    fn hostile_times_do_not_overflow() {
         let ring = Ring::new(8);
         let mut writer = EventWriter::new(ring.clone()).unwrap();
         let most = u64::MAX;

@@ -1,4 +1,4 @@
-//! Words and options.
+//! The command line: commands and their options. The doc comments are the help texts.
 
 mod load;
 mod run;
@@ -9,104 +9,104 @@ pub use load::{Isolation, LoadOptions, Tick, Watch};
 pub use run::{Backend, RunOptions};
 pub use values::Target;
 
-/// Puts a cokernel beside the running Linux kernel, and takes it out again; runs unikernels.
+/// Loads a cokernel beside the running Linux kernel and unloads it again; runs unikernels
 #[derive(Debug, Parser)]
 #[command(
     name = "kyozon",
     version,
     after_help = "Exit status: 0 done (status: a cokernel runs), 1 failed, 2 wrong usage;\n\
     status and events also: 3 nothing is loaded; status also: 4 the cokernel was stopped;\n\
-    run: the unikernel's own, 0 to 119; 120 it crashed, 124 its time was over, 128+N signal N."
+    run: the unikernel's own, 0 to 119; 120 it crashed, 124 the time limit was reached, 128+N signal N."
 )]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// A command with its options.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Load a cokernel beside the running kernel (needs CAP_SYS_MODULE)
     ///
-    /// Where no other is named, the cokernel is the microkernel with the monitor, which watches the running kernel for
-    /// tampering and undoes it. What the kernel looks like is read from itself at this moment (needs CAP_SYSLOG and
-    /// CAP_SYS_ADMIN): what was tampered with before is not all told.
+    /// By default the cokernel is the microkernel with the monitor, which watches the running kernel for tampering and
+    /// repairs it. The monitor's profile is made from the running kernel at this moment (needs CAP_SYSLOG and
+    /// CAP_SYS_ADMIN): not all earlier tampering is reported.
     ///
     /// The kernel is not patched, restarted or reconfigured. A timer that Linux does not use interrupts it with
-    /// non-maskable interrupts, and the cokernel runs in between, also while Linux has interrupts off.
+    /// non-maskable interrupts, and the cokernel runs in between, even while Linux has interrupts disabled.
     #[command(args_override_self = true)]
     Load(LoadOptions),
-    /// Stop the cokernel and give everything back (needs CAP_SYS_MODULE)
+    /// Stop the cokernel and return its CPU time, memory and timer to Linux (needs CAP_SYS_MODULE)
     Unload,
-    /// Say what is loaded and what it costs
+    /// Show status and overhead
     Status {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Print what the cokernel and its monitor reported
     ///
-    /// Without isolation Linux can change what is printed here: only the copy on the cokernel's serial line is beyond
-    /// its reach.
+    /// With isolation none, Linux can change the events; only the copy on the cokernel's serial line is out of its
+    /// reach.
     Events {
-        /// Go on until interrupted, or until the cokernel is unloaded
+        /// Continue until interrupted, or until the cokernel is unloaded
         #[arg(long, short)]
         follow: bool,
-        /// One JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
     /// Run a unikernel, in a virtual machine or in a confined process
     ///
-    /// The image is a static ELF file made with the crate kyozon-unikernel. It runs in user mode only, and reaches
-    /// its own memory, its regions and what it asks for: its console is the standard output. Before its first
-    /// instruction this command gives up files, programs and the network for itself.
+    /// The image is a static ELF file made with the crate kyozon-unikernel. It runs in user mode only and can reach
+    /// its own memory, its regions and its devices; its console is the standard output. Before the image's first
+    /// instruction, this command gives up access to files, programs and the network for itself.
     ///
-    /// With --group, guests of several runs meet: they share regions by name, each with its own rights. The first run
-    /// of a group makes it, under $XDG_RUNTIME_DIR/kyozon, for root /run/kyozon; it goes with the last.
+    /// With --group, guests of several commands share regions by name, each with its own rights. The group's first
+    /// command creates it under $XDG_RUNTIME_DIR/kyozon (root: /run/kyozon), and it ends with its last command.
     Run(RunOptions),
     /// Show groups and their guests
     ///
-    /// MEMORY is what a guest may have, RESIDENT what the process that runs it has now.
+    /// MEMORY is a guest's limit, RESIDENT the memory that the process running it has now.
     Ps {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// End a group's guests, or one of them
     ///
-    /// Each is ended by the command that runs it, whose status is then 143. A host program gets SIGTERM. Returns when
-    /// they have ended.
+    /// The command that runs a guest ends it and exits with status 143. A host program gets SIGTERM. Returns when all
+    /// of them have ended.
     Kill {
-        /// The group, or one of its peers by number
+        /// The group, or the number of one of its peers
         #[arg(value_name = "GROUP[/PEER]", value_parser = values::target)]
         target: Target,
     },
-    /// Measure what shared memory costs and brings
+    /// Measure shared-memory performance
     ///
-    /// Two virtual machines, two threads, and ways without shared memory do the same in turns. Needs /dev/kvm, and is
-    /// worth something on a machine that does nothing else, with two CPUs or more.
+    /// Compares two virtual machines with two threads and with transports without shared memory, in alternating rounds.
+    /// Needs /dev/kvm and two CPUs. Run it on an idle machine; other load distorts the figures.
     Bench {
         /// What to measure
         #[arg(value_enum)]
         what: Bench,
-        /// How often each is done
+        /// Number of rounds
         #[arg(long, value_name = "N", default_value_t = crate::bench::ROUNDS, value_parser = clap::value_parser!(u16).range(1..=1000))]
         rounds: u16,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// One experiment of a measurement, on threads of this process
+    /// Run one experiment on threads of this process
     #[command(hide = true)]
     BenchPart {
-        /// Its name, how many samples, and its number
+        /// The experiment's name, number of samples and argument
         words: Vec<String>,
     },
     /// Print a completion script
     Completion {
-        /// For this shell
+        /// The shell
         shell: clap_complete::Shell,
     },
     /// Print the manual page
@@ -114,9 +114,9 @@ pub enum Command {
     Man,
 }
 
-/// What can be measured.
+/// A measurement.
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 pub enum Bench {
-    /// Shared memory: the same work between two virtual machines and between two threads, messages beside them
+    /// Shared memory between two virtual machines, compared with two threads and with messages
     Shm,
 }

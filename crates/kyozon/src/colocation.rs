@@ -1,4 +1,4 @@
-//! What load, unload and status do.
+//! `kyozon load`, `unload` and `status`.
 
 use crate::checks::{self, Check};
 use crate::cli::{Isolation, LoadOptions, Watch};
@@ -8,7 +8,7 @@ use anyhow::{bail, ensure, Context, Result};
 use kyozon_abi::device::{Image, Status, MAX_IMAGES, STATE_EMPTY};
 use std::path::{Path, PathBuf};
 
-/// Where images are installed: beside this program's `bin`, or where `KYOZON_IMAGES` says.
+/// The folder of installed images: `KYOZON_IMAGES` if set, otherwise `lib/kyozon` beside this program's `bin`.
 pub fn image_folder() -> PathBuf {
     if let Some(folder) = std::env::var_os("KYOZON_IMAGES") {
         return folder.into();
@@ -19,12 +19,15 @@ pub fn image_folder() -> PathBuf {
     beside.filter(|folder| folder.is_dir()).unwrap_or_else(|| "/usr/lib/kyozon".into())
 }
 
-/// Inserts the module if need be, loads layer, cokernel and tasks, and returns what then runs, and what the monitor compares
-/// the kernel's code with at first.
+/// Inserts the module if necessary and loads layer, cokernel and tasks. Returns the status of the running cokernel and,
+/// for the monitor, the origin of the code that it trusts.
 ///
-/// Where the options name nothing else, the task is the monitor, and its data a profile of the running kernel.
+/// Unless the options name something else, the task is the monitor and its data a profile of the running kernel.
 ///
-/// Where the load is refused, a module that was inserted for it is taken out again.
+/// # Errors
+///
+/// A file that cannot be read, a kernel that the monitor cannot watch, or a refusal by the module. If the load is refused,
+/// a module that was inserted for it is removed again.
 pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<(Status, Option<Code>)> {
     let folder = image_folder();
     let layer = options.layer.clone().unwrap_or_else(|| folder.join("layer.bin"));
@@ -33,7 +36,7 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<(Status
         [layer, cokernel].into_iter().chain(options.task.iter().cloned()).collect();
     ensure!(
         paths.len() <= MAX_IMAGES,
-        "{} tasks: at most {} fit",
+        "too many tasks: {} are given with --task, at most {} fit",
         options.task.len(),
         MAX_IMAGES - 2
     );
@@ -46,37 +49,43 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<(Status
         options.data.as_deref().map(|path| machine.read(path)).transpose()?;
     let mut request = options.request();
     let mut code = None;
-    if options.watch() != Watch::No {
+    if options.watch() != Watch::Off {
         let image = machine.read(&folder.join("monitor.bin"));
-        images.push(image.context("the monitor is not installed; --cokernel loads without it")?);
-        let needs = monitor::needs(machine, options.kernel_image.as_deref())?;
+        images.push(
+            image.context(
+                "the monitor is not installed: run make install, or load with --cokernel",
+            )?,
+        );
+        let needs = monitor::requirements(machine, options.kernel_image.as_deref())?;
         request.memory_bytes = needs.memory(options.memory)?;
         data = Some(needs.profile);
         code = Some(needs.code);
     }
     request.image_count = images.len() as u64;
     for (slot, image) in request.images.iter_mut().zip(&images) {
-        *slot = in_memory(image);
+        *slot = image_of(image);
     }
-    request.hypervisor = hypervisor.as_deref().map(in_memory).unwrap_or_default();
-    request.data = data.as_deref().map(in_memory).unwrap_or_default();
+    request.hypervisor = hypervisor.as_deref().map(image_of).unwrap_or_default();
+    request.data = data.as_deref().map(image_of).unwrap_or_default();
     let inserted = !machine.has_module()?;
     if inserted {
         let module = find_module(machine, options.module.as_deref())?;
         machine.insert(&module)?;
     }
     let outcome = machine.load(&mut request).and_then(|()| {
-        // What cannot be watched is not left running.
+        // A cokernel without a readable status is not left running.
         machine.status().inspect_err(|_| drop(machine.unload()))
     });
     if let (Err(error), true) = (&outcome, inserted) {
-        machine.remove().map_err(|kept| anyhow::anyhow!("{error:#}; and then: {kept:#}"))?;
+        machine.remove().map_err(|kept| {
+            anyhow::anyhow!("{error:#}; then removing the module failed: {kept:#}")
+        })?;
     }
     Ok((outcome?, code))
 }
 
-/// Where the kernel finds `bytes`, as long as they live.
-fn in_memory(bytes: &[u8]) -> Image {
+/// Address and length of `bytes` for the module. Valid as long as `bytes` live.
+fn image_of(bytes: &[u8]) -> Image {
     Image { address: bytes.as_ptr() as u64, bytes: bytes.len() as u64 }
 }
 
@@ -88,11 +97,11 @@ fn find_module(machine: &impl Machine, named: Option<&Path>) -> Result<PathBuf> 
     let places = module_places(&release);
     match places.iter().find(|path| path.is_file()) {
         Some(path) => Ok(path.clone()),
-        None => bail!("no kyozon.ko for kernel {release}: build and install it (dkms), or name it with --module"),
+        None => bail!("kyozon.ko not found for kernel {release}: install it with dkms, or name it with --module"),
     }
 }
 
-/// Stops the cokernel, takes the module out, and says what was done.
+/// Stops the cokernel and removes the module. Returns the line to print.
 pub fn unload(machine: &mut impl Machine) -> Result<&'static str> {
     if !machine.has_module()? {
         return Ok("nothing was loaded");
@@ -102,36 +111,36 @@ pub fn unload(machine: &mut impl Machine) -> Result<&'static str> {
         machine.unload()?;
     }
     machine.remove().map_err(|kept| match loaded {
-        true => anyhow::anyhow!("the cokernel is out, but {kept:#}"),
+        true => anyhow::anyhow!("the cokernel was unloaded, but {kept:#}"),
         false => kept,
     })?;
     Ok(if loaded {
-        "unloaded: everything is given back"
+        "unloaded: all resources were returned to Linux"
     } else {
-        "nothing was loaded; the module is out"
+        "nothing was loaded; the module was removed"
     })
 }
 
-/// What is loaded, and what it does.
+/// The status of a loaded cokernel.
 #[derive(Debug)]
-pub struct Look {
-    /// As the module says.
+pub struct Snapshot {
+    /// The module's part.
     pub status: Status,
-    /// Checks with a name, as the monitor says.
+    /// The monitor's part: its checks.
     pub checks: Vec<Check>,
 }
 
-/// What is loaded; `None` where nothing is.
-pub fn status(machine: &mut impl Machine) -> Result<Option<Look>> {
+/// The status of the cokernel; `None` if nothing is loaded.
+pub fn status(machine: &mut impl Machine) -> Result<Option<Snapshot>> {
     let Some(status) = loaded(machine)? else { return Ok(None) };
     let checks = match machine.events(status.events_bytes)? {
         Some(ring) => checks::read(ring, machine.now())?,
         None => return Ok(None),
     };
-    Ok(Some(Look { status, checks }))
+    Ok(Some(Snapshot { status, checks }))
 }
 
-/// What the module says is loaded; `None` where nothing is.
+/// The module's status; `None` if nothing is loaded.
 pub fn loaded(machine: &mut impl Machine) -> Result<Option<Status>> {
     if !machine.has_module()? {
         return Ok(None);
@@ -158,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn load_and_unload_are_each_others_inverse() {
+    fn unload_undoes_load() {
         let mut machine = Fake::default();
         assert!(status(&mut machine).unwrap().is_none());
         load(&mut machine, &options(&["--module", "x.ko"])).unwrap();
@@ -181,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_gives_no_status_is_undone() {
+    fn load_without_status_is_undone() {
         let mut machine = Fake { blind: true, ..Fake::default() };
         let error = load(&mut machine, &options(&["--module", "x.ko"])).unwrap_err();
         assert!(error.to_string().contains("no status"));
@@ -200,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_monitor_comes_with_a_profile_and_the_memory_for_it() {
+    fn monitor_gets_profile_and_memory() {
         let mut machine = Fake::default();
         load(&mut machine, &options(&["--module", "x.ko", "--report-only"])).unwrap();
         let profile = Profile::decode(&machine.data).unwrap();
@@ -215,18 +224,18 @@ mod tests {
     }
 
     #[test]
-    fn without_the_kernels_own_image_its_code_is_taken_as_found() {
+    fn without_a_kernel_image_code_is_trusted_as_found() {
         let code = |change: &dyn Fn(&mut Fake), words: &[&str]| {
             let mut machine = Fake::default();
             change(&mut machine);
             load(&mut machine, &options(&[&["--module", "x.ko"], words].concat())).unwrap().1
         };
         let found = |why: &str| Some(Code::AsFound(why.into()));
-        assert_eq!(code(&|_| (), &[]), found("/boot/vmlinuz-6.99-none: it is no bzImage"));
+        assert_eq!(code(&|_| (), &[]), found("/boot/vmlinuz-6.99-none: not a bzImage"));
         let gone = code(&|machine| machine.files.remove("vmlinuz-6.99-none"), &[]);
         assert_eq!(gone, found("/boot/vmlinuz-6.99-none: no such file"));
         assert_eq!(code(&|_| (), &["--cokernel", "x"]), None);
-        for (file, why) in [("x", "x: it is no bzImage"), ("missing", "missing: no such file")] {
+        for (file, why) in [("x", "x: not a bzImage"), ("missing", "missing: no such file")] {
             let mut machine = Fake::default();
             let error = load(&mut machine, &options(&["--kernel-image", file])).unwrap_err();
             assert_eq!(format!("{error:#}"), why);
@@ -235,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_the_monitor_cannot_watch_is_refused_before_anything_is_changed() {
+    fn unsuitable_kernels_are_refused_before_any_change() {
         let error = |change: &dyn Fn(&mut Fake), words: &[&str]| {
             let mut machine = Fake::default();
             change(&mut machine);
@@ -264,39 +273,39 @@ mod tests {
         assert_eq!(
             zeros(KALLSYMS),
             "the monitor cannot watch this kernel: /proc/kallsyms hides addresses: \
-             load as root, with kernel.kptr_restrict below 2"
+             run as root, with kernel.kptr_restrict below 2"
         );
         assert_eq!(
             zeros(IOMEM),
             "the monitor cannot watch this kernel: /proc/iomem hides addresses: load with CAP_SYS_ADMIN"
         );
         for name in ["init_pid_ns", "modules", "_stext"] {
-            let said = error(
+            let text = error(
                 &|machine| machine.files.change(KALLSYMS, |text| text.replace(name, "other")),
                 &[],
             );
             let wanted = "the monitor cannot watch this kernel: the kernel has no ";
-            assert!(said.starts_with(wanted) && said.ends_with(name), "{said}");
+            assert!(text.starts_with(wanted) && text.ends_with(name), "{text}");
         }
         assert!(without(IOMEM, "Kernel code").contains("no Kernel code"));
-        let said = error(&|machine| machine.files.hide(BTF, "sum_exec_runtime"), &[]);
-        assert!(said.ends_with("has no member task_struct.se.sum_exec_runtime"), "{said}");
-        let said = error(&|machine| machine.files.remove("monitor.bin"), &[]);
-        assert!(said.starts_with("the monitor is not installed"), "{said}");
-        assert!(said.ends_with("monitor.bin: no such file"), "{said}");
+        let text = error(&|machine| machine.files.hide(BTF, "sum_exec_runtime"), &[]);
+        assert!(text.ends_with("has no member task_struct.se.sum_exec_runtime"), "{text}");
+        let text = error(&|machine| machine.files.remove("monitor.bin"), &[]);
+        assert!(text.starts_with("the monitor is not installed"), "{text}");
+        assert!(text.ends_with("monitor.bin: no such file"), "{text}");
         assert_eq!(
             error(&|_| (), &["--memory", "45M"]),
-            "the monitor needs 46M of memory for this kernel: --memory 46M, or nothing"
+            "the monitor needs 46M of memory for this kernel: use --memory 46M or more, or leave --memory out"
         );
     }
 
     #[test]
-    fn what_is_missing_is_named_before_anything_is_changed() {
+    fn missing_files_are_named_before_any_change() {
         let mut machine = Fake::default();
         let error = load(&mut machine, &options(&["--layer", "missing"])).unwrap_err();
         assert!(error.to_string().contains("missing"));
         let error = load(&mut machine, &options(&[])).unwrap_err();
-        assert!(error.to_string().contains("no kyozon.ko for kernel 6.99-none"));
+        assert!(error.to_string().contains("kyozon.ko not found for kernel 6.99-none"));
         let tasks = ["--task", "t"].repeat(MAX_IMAGES - 1);
         assert!(load(&mut machine, &options(&tasks))
             .unwrap_err()

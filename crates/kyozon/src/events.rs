@@ -14,10 +14,10 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Longest line that is put together; the layer's are shorter.
+/// Maximum length of a joined line; the layer's lines are shorter.
 const LINE_BYTES: usize = 4 * EVENT_TEXT_BYTES;
 
-/// Prints what is in the ring; with `follow` also what comes, until the cokernel is unloaded or nobody reads `out`.
+/// Prints the ring; with `follow` continues until the cokernel is unloaded or the reader of `out` is gone.
 pub fn print<M: Machine>(
     machine: &mut M,
     out: &mut impl Write,
@@ -43,26 +43,26 @@ fn print_to<M: Machine>(
         eprintln!("kyozon: nothing is loaded");
         return Ok(ExitCode::from(3));
     };
-    let mut printer = Printer { out, json, khz: ring.tsc_khz(), now: machine.now(), begun: None };
+    let mut printer = Printer { out, json, khz: ring.tsc_khz(), now: machine.now(), partial: None };
     loop {
-        // Looked at first: what was written before the end is printed.
-        let goes_on = follow && ring.is_open();
+        // Checked before draining, so that the last records are printed.
+        let continues = follow && ring.is_open();
         printer.now = machine.now();
         printer.drain(&mut ring)?;
-        if !goes_on {
+        if !continues {
             printer.finish_line()?;
             if follow {
                 printer.remark("the cokernel was unloaded", json!({ "kind": "unloaded" }))?;
             }
         }
         printer.out.flush()?;
-        if !goes_on || !machine.pause() {
+        if !continues || !machine.pause() {
             return Ok(ExitCode::SUCCESS);
         }
     }
 }
 
-/// `None` where nothing is loaded.
+/// `None` if nothing is loaded.
 fn open<M: Machine>(machine: &mut M) -> Result<Option<EventReader<M::Ring>>> {
     let Some(status) = loaded(machine)? else { return Ok(None) };
     let Some(ring) = machine.events(status.events_bytes)? else { return Ok(None) };
@@ -78,12 +78,12 @@ struct Printer<'a, W> {
     json: bool,
     khz: u64,
     now: Now,
-    /// A line whose end is still to come, and its first record.
-    begun: Option<(EventRecord, String)>,
+    /// An incomplete line and its first record.
+    partial: Option<(EventRecord, String)>,
 }
 
 impl<W: Write> Printer<'_, W> {
-    /// Prints what the ring holds. A writer that goes on writing does not keep us here: at most twice the ring is read.
+    /// Prints the ring's records. Bounded even if the writer never pauses: reads at most twice the ring's size.
     fn drain(&mut self, ring: &mut EventReader<impl Load>) -> Result<()> {
         let mut lost = 0u64;
         let mut end = ring.end();
@@ -99,7 +99,7 @@ impl<W: Write> Printer<'_, W> {
                     later => end = later,
                 },
                 Outcome::Backwards => bail!(
-                    "the event ring went backwards: Linux, or whoever else can write to it, has tampered with it"
+                    "the event ring went backwards: it was tampered with; trust only the serial copy"
                 ),
             }
         }
@@ -112,14 +112,14 @@ impl<W: Write> Printer<'_, W> {
         }
         self.finish_line()?;
         self.remark(
-            &format!("{records} records are lost: they were overwritten before they were read"),
+            &format!("{records} records lost: overwritten before they were read"),
             json!({ "kind": "lost", "records": records }),
         )
     }
 
     fn record(&mut self, record: EventRecord) -> Result<()> {
         let bytes = &record.text[..(record.text_bytes as usize).min(EVENT_TEXT_BYTES)];
-        let (_, text) = self.begun.get_or_insert_with(|| (record, String::new()));
+        let (_, text) = self.partial.get_or_insert_with(|| (record, String::new()));
         text.extend(bytes.iter().map(|byte| char::from(printable(*byte))));
         if record.continues == 0 || text.len() >= LINE_BYTES {
             self.finish_line()?;
@@ -128,7 +128,7 @@ impl<W: Write> Printer<'_, W> {
     }
 
     fn finish_line(&mut self) -> Result<()> {
-        let Some((record, text)) = self.begun.take() else { return Ok(()) };
+        let Some((record, text)) = self.partial.take() else { return Ok(()) };
         let age_ms = nanoseconds(self.now.tsc.saturating_sub(record.tsc), self.khz) / 1_000_000;
         let time = utc(self.now.unix_ms.saturating_sub(age_ms));
         if self.json {
@@ -153,7 +153,7 @@ impl<W: Write> Printer<'_, W> {
         Ok(())
     }
 
-    /// A line that is not in the ring.
+    /// Prints a line that is not an event of the ring.
     fn remark(&mut self, text: &str, value: serde_json::Value) -> Result<()> {
         if self.json {
             writeln!(self.out, "{value}")?;
@@ -175,7 +175,7 @@ fn kind(number: u32) -> String {
     }
 }
 
-/// RFC 3339 in UTC. Days to a date as in H. Hinnant, chrono-Compatible Low-Level Date Algorithms, `civil_from_days`.
+/// A time in RFC 3339, UTC. The date follows H. Hinnant, chrono-Compatible Low-Level Date Algorithms, `civil_from_days`.
 fn utc(unix_ms: u64) -> String {
     let (days, ms) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
     let shifted = days + 719_468; // from 1 March of the year 0
@@ -201,7 +201,7 @@ mod tests {
     use crate::fake::{Fake, Ring};
     use kyozon_channel::events::EventWriter;
 
-    /// Of [`Ring`]: a time-stamp counter of 1 MHz that stands at 61 s, when it is half past nine.
+    /// For [`Ring`]: the 1 MHz time-stamp counter stands at 61 s; wall-clock time is 09:30.
     const NOW: Now = Now { tsc: 61_000_000, unix_ms: 1_700_040_600_000 };
 
     fn machine(ring: &Ring) -> Fake {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_terminal_would_obey_is_not_printed() {
+    fn terminal_control_bytes_are_not_printed() {
         let ring = Ring::new(8);
         EventWriter::new(ring.clone()).unwrap().write(EVENT_NOTE, 0, 0, 0, b"abcdefgh");
         ring.set(512 + 5, u64::from_le_bytes(*b"\x1b[2J\r\n\x9b\0"));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_counted_and_cut_lines() {
+    fn lost_records_are_counted_and_long_lines_cut() {
         let ring = Ring::new(4);
         let mut writer = EventWriter::new(ring.clone()).unwrap();
         for _ in 0..5 {
@@ -266,11 +266,11 @@ mod tests {
         }
         let mut machine = machine(&ring);
         let lines = printed(&mut machine, false, false);
-        assert_eq!(lines[0], "-- 1 records are lost: they were overwritten before they were read");
+        assert_eq!(lines[0], "-- 1 records lost: overwritten before they were read");
         assert_eq!(lines.len(), 5);
         let lines = printed(&mut machine, false, true);
         assert_eq!(lines[0], r#"{"kind":"lost","records":1}"#);
-        // A line that goes on for ever is cut.
+        // A line that never ends is cut.
         for slot in 0..4 {
             ring.set(512 + 32 * slot + 4, 1 << 32 | 216);
         }
@@ -279,8 +279,8 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_never_rests_is_left() {
-        // Whenever its end is looked at, there is more than it holds.
+    fn draining_is_bounded_under_a_busy_writer() {
+        // Each read of the ring's end finds more records than the ring holds.
         struct Busy(Ring);
         impl Load for Busy {
             fn words(&self) -> usize {
@@ -296,16 +296,16 @@ mod tests {
             fn acquire(&self) {}
         }
         let mut out = Vec::new();
-        let mut printer = Printer { out: &mut out, json: false, khz: 1, now: NOW, begun: None };
+        let mut printer = Printer { out: &mut out, json: false, khz: 1, now: NOW, partial: None };
         let mut ring = EventReader::new(Busy(Ring::new(4))).unwrap();
         printer.drain(&mut ring).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!((5..=8).contains(&text.lines().count()), "{text}");
-        assert!(text.starts_with("-- 2 records are lost"), "{text}");
+        assert!(text.starts_with("-- 2 records lost"), "{text}");
     }
 
     #[test]
-    fn following_ends_when_the_cokernel_goes() {
+    fn following_ends_at_unload() {
         for json in [false, true] {
             let ring = Ring::new(8);
             let mut machine = machine(&ring);
@@ -315,13 +315,13 @@ mod tests {
                 Box::new(|_| ()),
                 Box::new(move |_| writer.write(EVENT_NOTE, 0, 61_000_000, 0, b"second")),
                 Box::new(|_| ()),
-                // As the module does it: the last line is there, and then the ring is closed.
+                // As the module does: it writes the last line, then closes the ring.
                 Box::new(|ring| {
                     let mut writer = EventWriter::new(ring.clone()).unwrap();
                     writer.write(EVENT_FAULT, 0, 61_000_000, 0, b"third");
                     ring.set(0, 8 << 32);
                 }),
-                Box::new(|_| panic!("it has ended")),
+                Box::new(|_| panic!("polled after the end")),
             ];
             let lines = printed(&mut machine, true, json);
             assert_eq!(lines.len(), 4, "{lines:?}");
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn following_ends_when_nobody_listens() {
+    fn following_ends_without_a_reader() {
         let ring = Ring::new(8);
         let mut machine = machine(&ring);
         machine.script = vec![Box::new(|_| ())];
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_loaded() {
+    fn without_a_cokernel_the_status_is_3() {
         let code = |machine: &mut Fake| {
             let mut out = Vec::new();
             let code = print(machine, &mut out, true, false).unwrap();
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_cannot_be_trusted_ends_with_a_word() {
+    fn a_malformed_ring_is_an_error() {
         let ring = Ring::new(8);
         let mut machine = machine(&ring);
         machine.script = vec![Box::new(|ring| ring.set(1, 3)), Box::new(|ring| ring.set(1, 0))];
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_right() {
+    fn dates_match_the_calendar() {
         for (ms, wanted) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_400_001, "2000-02-29T00:00:00.001Z"),

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// An event ring whose other side is the test: 1000 ticks a millisecond, loaded at 1000.
+/// An event ring that the test writes: 1000 ticks per millisecond, loaded at 1000.
 #[derive(Clone)]
 pub struct Ring(Rc<[AtomicU64]>);
 
@@ -60,28 +60,30 @@ impl memory::Store for Ring {
     }
 }
 
-/// What happens to the ring during a pause.
+/// A change of the ring during a pause.
 pub type Pause = Box<dyn FnMut(&Ring)>;
 
-/// A machine that notes what was asked of it.
+/// A machine that logs the calls.
 #[derive(Default)]
 pub struct Fake {
     pub module: bool,
     pub loaded: bool,
+    /// Whether `load` fails.
     pub refuses: bool,
+    /// Whether `status` fails.
     pub blind: bool,
     pub log: Vec<&'static str>,
-    /// What can be read beside images.
+    /// Readable files other than images.
     pub files: kernel::Files,
-    /// What the load brought for the cokernel.
+    /// The load's data for the cokernel.
     pub data: Vec<u8>,
-    /// How many images it had, for the cokernel how much memory and which number.
+    /// The load's number of images, memory and parameter.
     pub images: u64,
     pub memory: u64,
     pub parameter: u64,
     pub ring: Ring,
     pub now: Now,
-    /// What happens during each pause; after that nobody listens.
+    /// One entry per pause; after the last, the reader is gone.
     pub script: Vec<Pause>,
     pub pauses: usize,
 }
@@ -125,7 +127,7 @@ impl Machine for Fake {
         if self.refuses {
             bail!("interrupt remapping is active");
         }
-        // SAFETY: the caller holds it across this call.
+        // SAFETY: the caller keeps it alive across this call.
         let data = (request.data.bytes > 0).then(|| unsafe {
             std::slice::from_raw_parts(
                 request.data.address as *const u8,

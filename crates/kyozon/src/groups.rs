@@ -1,7 +1,7 @@
-//! What `kyozon ps` and `kyozon kill` do: they ask the groups' keepers.
+//! `kyozon ps` and `kyozon kill`: requests to the groups' keepers.
 //!
-//! A keeper's and a guest's words are shown: names are letters and digits, an image's name is printable ASCII, as the
-//! keeper sees to.
+//! Output contains text from keepers and guests. The keeper ensures that names are letters and digits, and that an
+//! image's name is printable ASCII.
 
 use crate::cli::Target;
 use anyhow::{bail, Context, Result};
@@ -16,11 +16,11 @@ use serde_json::json;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// How long a keeper may take to say who is there.
+/// Time limit for a keeper's list of peers.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a keeper is waited for whose group is over.
-const LAST: Duration = Duration::from_secs(1);
-/// How long guests may take to end.
+/// How long to wait for the keeper of an ended group to exit.
+const KEEPER_EXIT: Duration = Duration::from_secs(1);
+/// Time limit for guests to end.
 const END: Duration = Duration::from_secs(20);
 
 fn ask(socket: &Socket, ask: &Ask, limit: Duration) -> Result<Tell, Error> {
@@ -31,11 +31,11 @@ fn ask(socket: &Socket, ask: &Ask, limit: Duration) -> Result<Tell, Error> {
 fn list(socket: &Socket) -> Result<Listing, Error> {
     match ask(socket, &Ask::List, PATIENCE)? {
         Tell::List(listing) => Ok(listing),
-        _ => Err(Error::Refused("the group's keeper says something else than it should".into())),
+        _ => Err(Error::Refused("unexpected answer from the group's keeper".into())),
     }
 }
 
-/// All groups, as text or as JSON. One that ends meanwhile is not shown.
+/// All groups, as text or as JSON. Groups that end meanwhile are omitted.
 pub fn show(as_json: bool) -> Result<String> {
     let place = Place::find()?;
     let mut listings = Vec::new();
@@ -43,13 +43,13 @@ pub fn show(as_json: bool) -> Result<String> {
         match place.connect(&name).and_then(|socket| list(&socket)) {
             Ok(listing) => listings.push(listing),
             Err(Error::NoGroup(_) | Error::Gone) => {}
-            Err(error) => return Err(error).with_context(|| format!("the group {name}")),
+            Err(error) => return Err(error).with_context(|| format!("group {name}")),
         }
     }
     Ok(if as_json { json(&listings, resident) } else { text(&listings, resident) })
 }
 
-/// Bytes of a process in memory; `None` where it is gone.
+/// Resident memory of a process in bytes; `None` if it is gone.
 fn resident(pid: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
@@ -146,7 +146,7 @@ fn json(listings: &[Listing], resident: impl Fn(i32) -> Option<u64>) -> String {
     json!(groups).to_string() + "\n"
 }
 
-/// Ends peers, and waits until they have, and with the last of a run's the process that ran it.
+/// Ends peers and waits for their end. When all peers of a command end, waits for that command as well.
 pub fn kill(target: &Target) -> Result<()> {
     let socket = Place::find()?.connect(&target.group)?;
     let gone = || Error::NoGroup(target.group.clone());
@@ -161,21 +161,28 @@ pub fn kill(target: &Target) -> Result<()> {
     let processes: Vec<OwnedFd> = pids.filter_map(open).collect();
     let keeper = target.peer.is_none().then(|| open(before.keeper)).flatten();
     match ask(&socket, &Ask::Kill { peer: target.peer }, END) {
-        // A group whose last run ended by itself meanwhile.
+        // The group's last command ended by itself meanwhile.
         Ok(Tell::Ended(_)) | Err(Error::Gone) => {}
         Ok(Tell::Refused(why)) => bail!(why),
-        Ok(_) => bail!("the group's keeper says something else than it should"),
-        Err(error) => return Err(error).context("not all have ended (kyozon ps shows who)"),
+        Ok(_) => bail!("unexpected answer from the group's keeper"),
+        Err(error) => return Err(error).context("not all guests have ended: see kyozon ps"),
     }
     for process in &processes {
         let limit = Timespec::try_from(END)?;
         if poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit))? == 0 {
-            bail!("a process of the group {} has not ended in {} s", target.group, END.as_secs());
+            bail!(
+                "a process of group {} has not ended within {} s: see kyozon ps",
+                target.group,
+                END.as_secs()
+            );
         }
     }
     if let Some(keeper) = keeper {
-        // It goes on for those who have come meanwhile.
-        let _ = poll(&mut [PollFd::new(&keeper, PollFlags::IN)], Some(&Timespec::try_from(LAST)?));
+        // The keeper stays if new peers have joined meanwhile.
+        let _ = poll(
+            &mut [PollFd::new(&keeper, PollFlags::IN)],
+            Some(&Timespec::try_from(KEEPER_EXIT)?),
+        );
     }
     Ok(())
 }
@@ -211,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_a_peer() {
+    fn each_peer_is_one_row() {
         let lines = text(&listings(), |_| Some(3 << 20));
         let words: Vec<Vec<_>> = lines.lines().map(|l| l.split_whitespace().collect()).collect();
         let want = [
@@ -231,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_as_json() {
+    fn json_lists_groups_regions_and_peers() {
         let value: serde_json::Value = serde_json::from_str(&json(&listings(), |_| None)).unwrap();
         assert_eq!(value[0]["peers"][0]["regions"][1]["rights"], "r");
         assert_eq!(value[0]["peers"][0]["resident"], json!(null));
@@ -239,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_short() {
+    fn ages_have_at_most_three_characters() {
         let ages = [0, 99, 100, 6000, 200_000].map(|s| age(s * 1000));
         assert_eq!(ages, ["0s", "99s", "1m", "1h", "2d"]);
     }

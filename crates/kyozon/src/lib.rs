@@ -2,25 +2,25 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`bench`] | what shared memory costs: experiments in turns, and their figures |
-//! | [`checks`] | what the monitor's checks did, as text and as JSON |
-//! | [`cli`] | words and options |
-//! | [`colocation`] | what load, unload and status do, over the trait [`machine::Machine`] |
+//! | [`bench`] | the shared-memory measurement: runs the experiments in turns and evaluates them |
+//! | [`checks`] | the status of the monitor's checks, as text and as JSON |
+//! | [`cli`] | commands and options |
+//! | [`colocation`] | load, unload and status, over the trait [`machine::Machine`] |
 //! | [`events`] | the event ring as text and as JSON |
-//! | [`groups`] | what ps and kill do: they ask the groups' keepers |
+//! | [`groups`] | ps and kill: requests to the groups' keepers |
 //! | [`machine`] | this machine: its module, its `/dev/kyozon`; the only `unsafe` |
-//! | [`monitor`] | what the monitor needs: the running kernel's profile, and memory |
-//! | [`payload`] | the kernel in a bzImage, unpacked |
-//! | [`report`] | a status as text and as JSON |
-//! | [`unikernel`] | what run does, by the tender |
+//! | [`monitor`] | the monitor's requirements: a profile of the running kernel, and memory |
+//! | [`payload`] | unpacks the kernel in a bzImage |
+//! | [`report`] | the status as text and as JSON |
+//! | [`unikernel`] | run, by the tender |
 //!
 //! Invariants:
 //!
-//! 1. A command that fails has changed nothing, says in one line what is wrong and what to do, and exits non-zero.
-//! 2. What the event ring says is a peer's word: it is bounded, and of its text only printable ASCII is passed on.
-//! 3. A module that this command inserted for a load that was then refused is taken out again.
+//! 1. A command that fails has changed nothing, prints one line with the problem and its remedy, and exits non-zero.
+//! 2. The event ring is untrusted: its values are bounded, and only printable ASCII of its text is passed on.
+//! 3. A module that this command inserted for a refused load is removed again.
 //!
-//! Must not know: how anything below it works; it speaks to `/dev/kyozon` and to the tender.
+//! Must not know: the inner workings of anything below it. It talks to `/dev/kyozon` and to the tender.
 #![deny(unsafe_code)]
 
 pub mod bench;

@@ -14,15 +14,16 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The device that the module makes.
+/// The module's device.
 pub const DEVICE: &str = "/dev/kyozon";
 
-/// Time between two looks at something that is waited for.
+/// Polling interval.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long the module may be in use after the cokernel is out: whoever follows its events looks every [`PAUSE`].
+/// How long the module may stay in use after the unload: `events --follow` looks at the ring every [`PAUSE`] and then
+/// closes it.
 const IN_USE: Duration = Duration::from_secs(2);
 
-/// What time it is, on the clock of events and on that of people.
+/// The current time on the clock of events and on the wall clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Now {
     /// Time-stamp counter.
@@ -31,42 +32,43 @@ pub struct Now {
     pub unix_ms: u64,
 }
 
-/// What load, unload, status and events need of a machine. Tests have one without a kernel.
+/// The machine below load, unload, status and events. Tests use one without a kernel.
 pub trait Machine {
-    /// The event ring's memory, to read.
+    /// The event ring's memory, read-only.
     type Ring: memory::Load;
     /// `uname -r`.
     fn release(&self) -> String;
-    /// Whether the module is in the kernel.
+    /// Whether the module is inserted.
     fn has_module(&self) -> Result<bool>;
-    /// Puts the module in.
+    /// Inserts the module.
     fn insert(&mut self, module: &Path) -> Result<()>;
-    /// Takes the module out.
+    /// Removes the module.
     fn remove(&mut self) -> Result<()>;
     /// A file's contents.
     fn read(&self, path: &Path) -> Result<Vec<u8>>;
-    /// Carries out a load; an error is the kernel's one line.
+    /// Loads a cokernel; an error is the module's one line.
     fn load(&mut self, request: &mut Load) -> Result<()>;
-    /// Takes the cokernel out.
+    /// Stops and unloads the cokernel.
     fn unload(&mut self) -> Result<()>;
-    /// What is loaded.
+    /// The module's status.
     fn status(&mut self) -> Result<Status>;
-    /// The event ring of `bytes` bytes; `None` where the cokernel is gone. While it is held the module stays.
+    /// The event ring of `bytes` bytes; `None` if the cokernel is gone. The module cannot be removed while
+    /// the ring is held.
     fn events(&mut self, bytes: u64) -> Result<Option<Self::Ring>>;
-    /// What time it is.
+    /// The current time.
     fn now(&self) -> Now;
-    /// Waits for a moment; `false` where nobody reads standard output any more.
+    /// Waits for one polling interval; `false` if the reader of standard output is gone.
     fn pause(&mut self) -> bool;
 }
 
-/// The machine that this program runs on.
+/// The machine on which this program runs.
 #[derive(Debug)]
 pub struct ThisMachine;
 
 impl ThisMachine {
     fn device(&self, write: bool) -> Result<File> {
         OpenOptions::new().read(true).write(write).open(DEVICE).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => anyhow::anyhow!("the module made no {DEVICE}: is /dev a devtmpfs?"),
+            ErrorKind::NotFound => anyhow::anyhow!("{DEVICE} does not exist although the module is inserted: mount a devtmpfs on /dev"),
             ErrorKind::PermissionDenied => {
                 anyhow::anyhow!("{DEVICE}: permission denied: run as root, or for status and events as a member of its group")
             }
@@ -75,7 +77,7 @@ impl ThisMachine {
     }
 }
 
-/// The event ring as the kernel maps it: read-only, and ours even when the cokernel goes.
+/// The event ring, mapped read-only. The mapping outlives the cokernel.
 #[derive(Debug)]
 pub struct Mapping {
     base: *mut c_void,
@@ -85,7 +87,7 @@ pub struct Mapping {
 impl Mapping {
     #[allow(unsafe_code)]
     fn of(device: &File, bytes: usize) -> rustix::io::Result<Self> {
-        // SAFETY: the kernel chooses a place where nothing is.
+        // SAFETY: the kernel chooses an unused address.
         let base = unsafe {
             mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, device, 0)?
         };
@@ -94,7 +96,7 @@ impl Mapping {
 
     #[allow(unsafe_code)]
     fn memory(&self) -> &[std::sync::atomic::AtomicU64] {
-        // SAFETY: mapped as long as `self` lives; nobody writes to it in this address space, nor do we.
+        // SAFETY: mapped as long as `self` lives; nothing in this address space writes to it.
         unsafe { shared(self.base.cast(), self.bytes as u64) }.unwrap_or_default()
     }
 }
@@ -114,7 +116,7 @@ impl memory::Load for Mapping {
 impl Drop for Mapping {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        // SAFETY: our own mapping, which nobody borrows any more. What the kernel says about it changes nothing.
+        // SAFETY: this value's own mapping, no longer borrowed. An error leaves it mapped, which is harmless.
         let _ = unsafe { munmap(self.base, self.bytes) };
     }
 }
@@ -133,20 +135,20 @@ impl Machine for ThisMachine {
     fn insert(&mut self, module: &Path) -> Result<()> {
         let file = File::open(module).with_context(|| module.display().to_string())?;
         let shown = module.display();
-        /// MODULE_INIT_COMPRESSED_FILE of finit_module(2): the kernel unpacks, where it was built to.
+        /// MODULE_INIT_COMPRESSED_FILE of finit_module(2): the kernel decompresses it, if built to.
         const COMPRESSED: i32 = 4;
-        let packed = module.extension().is_some_and(|kind| kind != "ko");
-        match rustix::system::finit_module(&file, c"", if packed { COMPRESSED } else { 0 }) {
+        let compressed = module.extension().is_some_and(|kind| kind != "ko");
+        match rustix::system::finit_module(&file, c"", if compressed { COMPRESSED } else { 0 }) {
             Ok(()) => Ok(()),
             Err(Errno::PERM) if !rustix::process::geteuid().is_root() => {
                 bail!("inserting a module needs CAP_SYS_MODULE: run as root")
             }
-            Err(Errno::PERM) => bail!("the kernel refuses {shown}: it is locked down, or modules are disabled, or CAP_SYS_MODULE is missing"),
+            Err(Errno::PERM) => bail!("the kernel refuses {shown}: kernel lockdown is active, modules are disabled, or CAP_SYS_MODULE is missing"),
             Err(Errno::NOKEY | Errno::KEYREJECTED | Errno::BADMSG) => {
-                bail!("the kernel takes signed modules only: sign {shown} with a key that it trusts")
+                bail!("the kernel accepts signed modules only: sign {shown} with a key that it trusts")
             }
-            Err(Errno::NOEXEC) => bail!("{shown} was built for another kernel than {}: build it anew", self.release()),
-            Err(error) => bail!("the kernel refuses {shown}: {error} (dmesg may say more)"),
+            Err(Errno::NOEXEC) => bail!("{shown} was built for another kernel than {}: rebuild it", self.release()),
+            Err(error) => bail!("the kernel refuses {shown}: {error} (see dmesg)"),
         }
     }
 
@@ -156,20 +158,20 @@ impl Machine for ThisMachine {
             match rustix::system::delete_module(c"kyozon", 0) {
                 Ok(()) => return Ok(()),
                 Err(Errno::AGAIN) if Instant::now() < end => sleep(PAUSE),
-                Err(Errno::AGAIN) => bail!("the module stays: another program has {DEVICE} open"),
+                Err(Errno::AGAIN) => bail!("the module is still in use: close the program that has {DEVICE} open and unload again"),
                 Err(Errno::PERM) => bail!("removing a module needs CAP_SYS_MODULE: run as root"),
-                Err(error) => bail!("the kernel keeps the module: {error}"),
+                Err(error) => bail!("the kernel does not remove the module: {error}"),
             }
         }
     }
 
     fn read(&self, path: &Path) -> Result<Vec<u8>> {
-        // The module takes nothing larger, and a device has no end.
-        const MOST: u64 = 64 << 20;
-        let about = std::fs::metadata(path).with_context(|| path.display().to_string())?;
+        // The module accepts nothing larger, and a device file has no end.
+        const MAX_BYTES: u64 = 64 << 20;
+        let metadata = std::fs::metadata(path).with_context(|| path.display().to_string())?;
         ensure!(
-            about.is_file() && about.len() <= MOST,
-            "{} cannot be loaded: only files of at most {MOST} bytes can",
+            metadata.is_file() && metadata.len() <= MAX_BYTES,
+            "{} cannot be loaded: it must be a regular file of at most {MAX_BYTES} bytes",
             path.display()
         );
         std::fs::read(path).with_context(|| path.display().to_string())
@@ -178,8 +180,8 @@ impl Machine for ThisMachine {
     #[allow(unsafe_code)]
     fn load(&mut self, request: &mut Load) -> Result<()> {
         let device = self.device(true)?;
-        // SAFETY: the opcode holds the size of `Load`, and the kernel writes no more than that. The images that
-        // the request points to are alive: the caller holds them across this call.
+        // SAFETY: the opcode encodes the size of `Load`, and the kernel writes no more than that. The caller keeps
+        // the images that the request points to alive across this call.
         let outcome = unsafe { ioctl(&device, Updater::<{ IOCTL_LOAD as _ }, Load>::new(request)) };
         outcome.map_err(|error| match message(&request.message) {
             Some(line) => anyhow::anyhow!("{line}"),
@@ -204,11 +206,11 @@ impl Machine for ThisMachine {
     #[allow(unsafe_code)]
     fn status(&mut self) -> Result<Status> {
         let device = self.device(false)?;
-        // SAFETY: the opcode holds the size of `Status`, which any bytes are valid for.
+        // SAFETY: the opcode encodes the size of `Status`, for which any bytes are valid.
         let status = unsafe { ioctl(&device, Getter::<{ IOCTL_STATUS as _ }, Status>::new()) };
         status.map_err(|error| {
             anyhow::anyhow!(
-                "the module gives no status: {error}: install module and command from one release"
+                "the module gives no status: {error}: install module and command from the same release"
             )
         })
     }
@@ -218,7 +220,7 @@ impl Machine for ThisMachine {
         match Mapping::of(&device, usize::try_from(bytes)?) {
             Ok(mapping) => Ok(Some(mapping)),
             Err(Errno::NODEV) => Ok(None),
-            Err(error) => bail!("the module does not show its event ring: {error}"),
+            Err(error) => bail!("the module does not map its event ring: {error}"),
         }
     }
 
@@ -231,9 +233,9 @@ impl Machine for ThisMachine {
     }
 
     fn pause(&mut self) -> bool {
-        let time = Timespec::try_from(PAUSE).expect("a short time");
+        let time = Timespec::try_from(PAUSE).expect("PAUSE fits a Timespec");
         let out = stdout();
-        // Nothing is asked for, so it ends early only where the other end is gone.
+        // No event is requested, so poll returns early only if the other end is gone.
         let mut fds = [PollFd::new(&out, PollFlags::empty())];
         match poll(&mut fds, Some(&time)) {
             Ok(_) => !fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP),
@@ -245,13 +247,13 @@ impl Machine for ThisMachine {
     }
 }
 
-/// The text of a zero-terminated field; `None` where it is empty.
+/// The text of a zero-terminated field; `None` if it is empty.
 pub fn message(field: &[u8]) -> Option<String> {
     let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
     (end > 0).then(|| String::from_utf8_lossy(&field[..end]).into_owned())
 }
 
-/// Where the module for `release` may be installed, best first. DKMS packs it as the kernel's own modules are.
+/// Paths of an installed module for `release`, best first. DKMS compresses it like the kernel's own modules.
 pub fn module_places(release: &str) -> Vec<PathBuf> {
     let base = Path::new("/lib/modules").join(release);
     let folders = ["updates/dkms", "updates", "extra"].map(|folder| base.join(folder));

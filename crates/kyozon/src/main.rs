@@ -1,4 +1,4 @@
-//! `kyozon`.
+//! The program `kyozon`: dispatches commands and prints one-line errors.
 
 use clap::{CommandFactory, Parser};
 use kyozon::cli::{Bench, Cli, Command};
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match carry_out(Cli::parse().command) {
+    match execute(Cli::parse().command) {
         Ok(code) => code,
         Err(error) => {
             let text = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
+fn execute(command: Command) -> anyhow::Result<ExitCode> {
     let mut out = Vec::new();
     let mut code = ExitCode::SUCCESS;
     match command {

@@ -1,4 +1,4 @@
-//! What the monitor needs of the running kernel: its profile, and memory for the copies that it compares with.
+//! The monitor's requirements: a profile of the running kernel, and memory for the copies that it compares with.
 
 use crate::machine::Machine;
 use crate::payload;
@@ -10,47 +10,54 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Memory beside the copies of text and read-only data, bytes: the microkernel's tables, tasks seen, findings.
-const BESIDE: u64 = 16 << 20;
+/// Memory in addition to the copies of text and read-only data, bytes: the microkernel's tables, tasks seen, findings.
+const EXTRA: u64 = 16 << 20;
 const MIB: u64 = 1 << 20;
-/// Where Linux says what it does against Retbleed.
+/// Linux's mitigation of Retbleed.
 const RETBLEED: &str = "/sys/devices/system/cpu/vulnerabilities/retbleed";
 
-/// What the monitor needs for one kernel.
-pub struct Needs {
+/// The monitor's requirements for one kernel.
+pub struct Requirements {
     /// The kernel's encoded profile.
     pub profile: Vec<u8>,
-    /// What the kernel's code is compared with at first.
+    /// Origin of the code that the monitor trusts.
     pub code: Code,
-    /// Least memory, bytes.
-    least: u64,
+    /// Minimum memory, bytes.
+    min_memory: u64,
 }
 
-impl Needs {
-    /// The memory to ask for; `named` is what the operator wants. Too little is an error.
-    pub fn memory(&self, named: Option<u64>) -> Result<u64> {
-        let memory = named.unwrap_or(self.least);
-        let least = self.least / MIB;
+impl Requirements {
+    /// The memory to request, bytes: `wanted` or the minimum.
+    ///
+    /// # Errors
+    ///
+    /// `wanted` is below the minimum.
+    pub fn memory(&self, wanted: Option<u64>) -> Result<u64> {
+        let memory = wanted.unwrap_or(self.min_memory);
+        let min = self.min_memory / MIB;
         ensure!(
-            memory >= self.least,
-            "the monitor needs {least}M of memory for this kernel: --memory {least}M, or nothing"
+            memory >= self.min_memory,
+            "the monitor needs {min}M of memory for this kernel: use --memory {min}M or more, or leave --memory out"
         );
         Ok(memory)
     }
 }
 
-/// What the copy of the kernel's code is compared with.
+/// Origin of the code that the monitor trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// This image of the kernel's package.
+    /// The kernel package's image: memory is compared with it once.
     Package(PathBuf),
-    /// Nothing, and why.
+    /// Memory as found at the load, and why no image was used.
     AsFound(String),
 }
 
-/// Asks the running kernel. Whatever keeps the monitor from watching it is the error. `image` is the kernel's own image
-/// where it is named; that it is unusable is an error then.
-pub fn needs(machine: &impl Machine, image: Option<&Path>) -> Result<Needs> {
+/// Profiles the running kernel. `image` is the kernel's own image if the operator named one.
+///
+/// # Errors
+///
+/// The reason why the monitor cannot watch this kernel, or why a named `image` is unusable.
+pub fn requirements(machine: &impl Machine, image: Option<&Path>) -> Result<Requirements> {
     let btf = machine
         .read(BTF.as_ref())
         .context("the monitor needs a kernel that describes its types (CONFIG_DEBUG_INFO_BTF)")?;
@@ -63,9 +70,9 @@ pub fn needs(machine: &impl Machine, image: Option<&Path>) -> Result<Needs> {
         release: &machine.release(),
         image: None,
     };
-    let plain = of(&sources).map_err(|error| {
+    let plain = from_sources(&sources).map_err(|error| {
         let advice = match error {
-            ProfileError::Hidden(KALLSYMS) => ": load as root, with kernel.kptr_restrict below 2",
+            ProfileError::Hidden(KALLSYMS) => ": run as root, with kernel.kptr_restrict below 2",
             ProfileError::Hidden(_) => ": load with CAP_SYS_ADMIN",
             _ => "",
         };
@@ -74,17 +81,17 @@ pub fn needs(machine: &impl Machine, image: Option<&Path>) -> Result<Needs> {
     let usual = Path::new("/boot").join(format!("vmlinuz-{}", machine.release()));
     match with_image(machine, &sources, image.unwrap_or(&usual)) {
         Err(error) if image.is_some() => Err(error),
-        Err(error) => Ok(Needs { code: Code::AsFound(format!("{error:#}")), ..plain }),
-        needs => needs,
+        Err(error) => Ok(Requirements { code: Code::AsFound(format!("{error:#}")), ..plain }),
+        requirements => requirements,
     }
 }
 
-/// The same with fingerprints of the image in `file`.
-fn with_image(machine: &impl Machine, sources: &Sources<'_>, file: &Path) -> Result<Needs> {
+/// Like [`requirements`], with fingerprints of the image in `file`.
+fn with_image(machine: &impl Machine, sources: &Sources<'_>, file: &Path) -> Result<Requirements> {
     let packed = machine.read(file)?;
     let vmlinux = payload::unpack(&packed).with_context(|| file.display().to_string())?;
     let notes = machine.read(NOTES.as_ref())?;
-    // Without the file nothing was changed for it.
+    // A kernel without this file has no such mitigation.
     let calls = machine.read(RETBLEED.as_ref()).unwrap_or_default();
     let image = Image {
         vmlinux: &vmlinux,
@@ -92,9 +99,9 @@ fn with_image(machine: &impl Machine, sources: &Sources<'_>, file: &Path) -> Res
         key: [random()?, random()?],
         calls_changed: String::from_utf8_lossy(&calls).contains("Stuffing"),
     };
-    let needs = of(&Sources { image: Some(image), ..*sources });
-    let needs = needs.with_context(|| file.display().to_string())?;
-    Ok(Needs { code: Code::Package(file.to_owned()), ..needs })
+    let plain = from_sources(&Sources { image: Some(image), ..*sources });
+    let plain = plain.with_context(|| file.display().to_string())?;
+    Ok(Requirements { code: Code::Package(file.to_owned()), ..plain })
 }
 
 fn random() -> Result<u64> {
@@ -105,10 +112,10 @@ fn random() -> Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-fn of(sources: &Sources<'_>) -> Result<Needs, ProfileError> {
+fn from_sources(sources: &Sources<'_>) -> Result<Requirements, ProfileError> {
     let bytes = build(sources)?;
     let profile = Profile::decode(&bytes)?;
-    // The checks themselves know best what they need.
+    // The checks refuse a profile that lacks what they need.
     TaskCheck::new(&profile)?;
     TextCheck::new(&profile)?;
     let distance = |from: &str, to: &str| {
@@ -118,8 +125,8 @@ fn of(sources: &Sources<'_>) -> Result<Needs, ProfileError> {
         Ok(to?.saturating_sub(from?))
     };
     let copies = distance("_stext", "_etext")? + distance("__start_rodata", "__end_rodata")?;
-    // The profile is copied, too. Of fingerprints neither copy is within what is beside.
+    // The profile is copied as well, and EXTRA covers neither copy of its fingerprints.
     let profiles = bytes.len() as u64 + profile.fingerprint_bytes();
-    let least = (copies + copies.div_ceil(8) + profiles + BESIDE).next_multiple_of(MIB);
-    Ok(Needs { profile: bytes, least, code: Code::AsFound(String::new()) })
+    let min_memory = (copies + copies.div_ceil(8) + profiles + EXTRA).next_multiple_of(MIB);
+    Ok(Requirements { profile: bytes, min_memory, code: Code::AsFound(String::new()) })
 }

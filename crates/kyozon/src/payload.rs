@@ -1,21 +1,21 @@
 //! The payload of a bzImage: the kernel as an ELF file, with relocations behind it, compressed.
 //!
-//! Source: Linux, `Documentation/arch/x86/boot.rst`. The file may be anything; nothing comes of that but an error.
+//! Source: Linux, `Documentation/arch/x86/boot.rst`. The file is untrusted: any content gives a kernel or an error.
 
 use anyhow::{bail, ensure, Context, Result};
 use std::io::Read;
 
-/// Most bytes of what is unpacked.
-const MOST: usize = 256 << 20;
+/// Maximum size of the unpacked kernel, bytes.
+const MAX_BYTES: usize = 256 << 20;
 /// A sector, the unit of the setup code's size.
 const SECTOR: usize = 512;
-/// The first version of the header that says where the payload lies.
-const SAYS_WHERE: u16 = 0x208;
+/// First version of the header with the payload's offset and length.
+const MIN_VERSION: u16 = 0x208;
 
 /// Unpacks the payload of `image`.
 pub fn unpack(image: &[u8]) -> Result<Vec<u8>> {
-    let (packed, bytes) = find(image).context("it is no bzImage")?;
-    ensure!(bytes <= MOST, "unpacked it is larger than {} MiB", MOST >> 20);
+    let (packed, bytes) = find(image).context("not a bzImage")?;
+    ensure!(bytes <= MAX_BYTES, "larger than {} MiB unpacked", MAX_BYTES >> 20);
     let unpacked = match packed {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => zstd(packed, bytes)?,
         [0x02, 0x21, 0x4c, 0x18, blocks @ ..] => lz4(blocks, bytes)?,
@@ -23,17 +23,17 @@ pub fn unpack(image: &[u8]) -> Result<Vec<u8>> {
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
             all(lzma_rust2::XzReader::new(packed, false), bytes)?
         }
-        _ => bail!("it is compressed in a way that is not known here: gzip, xz, lz4 and zstd are"),
+        _ => bail!("unknown compression: gzip, xz, lz4 and zstd are supported"),
     };
-    ensure!(unpacked.len() == bytes, "its payload is cut off");
+    ensure!(unpacked.len() == bytes, "the payload is truncated");
     Ok(unpacked)
 }
 
-/// The payload, and how many bytes it has unpacked: the last four say so, of gzip as its own trailer.
+/// The payload and its unpacked size. The last four bytes hold the size; for gzip they belong to its own trailer.
 fn find(image: &[u8]) -> Option<(&[u8], usize)> {
     let word = |at: usize| Some(u32::from_le_bytes(*image.get(at..)?.first_chunk()?) as usize);
     let version = u16::from_le_bytes(*image.get(0x206..)?.first_chunk()?);
-    if image.get(0x202..0x206)? != b"HdrS" || version < SAYS_WHERE {
+    if image.get(0x202..0x206)? != b"HdrS" || version < MIN_VERSION {
         return None;
     }
     let sectors = match image[0x1f1] {
@@ -47,17 +47,17 @@ fn find(image: &[u8]) -> Option<(&[u8], usize)> {
     Some((packed, u32::from_le_bytes(*bytes) as usize))
 }
 
-/// All that `from` gives, which should be `bytes`.
+/// Reads `from` to its end, but at most one byte more than `bytes`.
 fn all(from: impl Read, bytes: usize) -> Result<Vec<u8>> {
     let mut unpacked = Vec::with_capacity(bytes);
-    from.take(bytes as u64 + 1).read_to_end(&mut unpacked).context("its payload is damaged")?;
+    from.take(bytes as u64 + 1).read_to_end(&mut unpacked).context("the payload is damaged")?;
     Ok(unpacked)
 }
 
 fn zstd(packed: &[u8], bytes: usize) -> Result<Vec<u8>> {
     let mut unpacked = vec![0; bytes];
     let done = ruzstd::decoding::FrameDecoder::new().decode_all(packed, &mut unpacked);
-    unpacked.truncate(done.context("its payload is damaged")?);
+    unpacked.truncate(done.context("the payload is damaged")?);
     Ok(unpacked)
 }
 
@@ -69,10 +69,10 @@ fn lz4(mut blocks: &[u8], bytes: usize) -> Result<Vec<u8>> {
     while let Some((size, rest)) = blocks.split_first_chunk() {
         let (block, behind) = rest
             .split_at_checked(u32::from_le_bytes(*size) as usize)
-            .context("its payload is cut off")?;
+            .context("the payload is truncated")?;
         let end = bytes.min(done + BLOCK);
         done += lz4_flex::block::decompress_into(block, &mut unpacked[done..end])
-            .context("its payload is damaged")?;
+            .context("the payload is damaged")?;
         blocks = behind;
     }
     unpacked.truncate(done);
@@ -105,7 +105,7 @@ mod tests {
         packed
     }
 
-    /// The text, packed in each way.
+    /// The text in each compression.
     fn packed() -> [Vec<u8>; 4] {
         use std::io::Write;
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -124,29 +124,29 @@ mod tests {
     }
 
     #[test]
-    fn unpacks_what_kernels_are_packed_with() {
+    fn every_compression_is_unpacked() {
         for payload in packed() {
             assert!(unpack(&image(&payload)).unwrap() == text(), "{:x?}", &payload[..4]);
         }
     }
 
     #[test]
-    fn what_is_no_image_is_an_error() {
+    fn malformed_images_are_errors() {
         let error = |image: &[u8]| unpack(image).unwrap_err().to_string();
-        assert_eq!(error(b""), "it is no bzImage");
-        assert_eq!(error(&[0; 4096]), "it is no bzImage");
-        assert!(error(&image(&[9; 100])).contains("not known here"));
+        assert_eq!(error(b""), "not a bzImage");
+        assert_eq!(error(&[0; 4096]), "not a bzImage");
+        assert!(error(&image(&[9; 100])).contains("unknown compression"));
         let [_, lz4, ..] = packed();
         let mut short = image(&lz4);
         short.truncate(600);
-        assert_eq!(error(&short), "it is no bzImage");
+        assert_eq!(error(&short), "not a bzImage");
         let mut large = lz4.clone();
         *large.last_mut().unwrap() = 0xff;
         assert!(error(&image(&large)).contains("larger than 256 MiB"));
     }
 
     #[test]
-    fn damaged_payloads_stumble() {
+    fn damaged_payloads_never_panic() {
         let mut seed = 7u64;
         let mut next = || {
             seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);

@@ -2,7 +2,7 @@
 
 use crate::checks;
 use crate::cli::Watch;
-use crate::colocation::Look;
+use crate::colocation::Snapshot;
 use crate::machine::message;
 use crate::monitor::Code;
 use anyhow::Result;
@@ -10,15 +10,15 @@ use kyozon_abi::{device, device::Status, layer};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// One line after a load.
+/// The line printed after a load.
 pub fn loaded(status: &Status, watch: Watch) -> String {
     let what = match watch {
-        Watch::No => "a cokernel",
-        Watch::Report => "the monitor, which watches and repairs nothing,",
-        Watch::Repair => "the monitor, which watches and repairs,",
+        Watch::Off => "a cokernel",
+        Watch::Report => "the monitor, which reports but does not repair,",
+        Watch::Repair => "the monitor, which reports and repairs,",
     };
     format!(
-        "loaded: {what} on CPU {} with {} ticks a second from {}, {} of memory, {}",
+        "loaded: {what} on CPU {} with {} ticks per second from {}, {} of memory, {}",
         status.cpu,
         status.tick_hz,
         source(status),
@@ -27,17 +27,17 @@ pub fn loaded(status: &Status, watch: Watch) -> String {
     )
 }
 
-/// One more line, where the monitor was loaded.
+/// The second line printed after the monitor was loaded.
 pub fn code(code: &Code) -> String {
     match code {
         Code::Package(image) => format!("the kernel's code is compared with {}", image.display()),
-        Code::AsFound(why) => format!("the kernel's code is taken as it is found: {why}"),
+        Code::AsFound(why) => format!("the kernel's code is trusted as found: {why}"),
     }
 }
 
-/// Lines for people.
-pub fn text(look: &Option<Look>) -> String {
-    let Some(Look { status, checks }) = look else { return "nothing is loaded".into() };
+/// The lines of `kyozon status`.
+pub fn text(snapshot: &Option<Snapshot>) -> String {
+    let Some(Snapshot { status, checks }) = snapshot else { return "nothing is loaded".into() };
     let mut lines = vec![
         format!("state    {} on CPU {}, {}", state(status), status.cpu, isolation(status)),
         format!(
@@ -58,23 +58,23 @@ pub fn text(look: &Option<Look>) -> String {
     ];
     if status.differences > 0 {
         lines.push(format!(
-            "damage   {} pieces of Linux's state were not put back",
+            "damage   {} parts of Linux's state were not restored",
             status.differences
         ));
     }
-    lines.extend(isolated(status));
+    lines.extend(wall_lines(status));
     lines.extend(checks.iter().map(checks::text));
     lines.extend(message(&status.message).map(|line| format!("reason   {line}")));
     lines.join("\n")
 }
 
-/// The same for programs. Times are nanoseconds, memory is bytes.
-pub fn json(look: &Option<Look>) -> Result<String> {
-    let value = match look {
+/// The output of `kyozon status --json`. Times are in nanoseconds, memory in bytes.
+pub fn json(snapshot: &Option<Snapshot>) -> Result<String> {
+    let value = match snapshot {
         None => json!({ "state": "empty" }),
-        Some(Look { status, checks }) => json!({
+        Some(Snapshot { status, checks }) => json!({
             "state": state(status),
-            "isolation": isolation_word(status),
+            "isolation": mode(status),
             "cpu": status.cpu,
             "tick_hz": status.tick_hz,
             "tick_source": source(status),
@@ -94,14 +94,14 @@ pub fn json(look: &Option<Look>) -> Result<String> {
     Ok(serde_json::to_string_pretty(&value)?)
 }
 
-/// Names of the reasons for exits of Linux, in their order.
+/// Names of Linux's exit reasons, in the order of `abi::vmm`'s `EXIT_*`.
 const EXITS: [&str; 13] = [
     "tick", "nmi", "nmi_end", "hidden", "write", "step", "map", "register", "call", "svm", "init",
     "park", "other",
 ];
 
-/// Nested paging, for people.
-fn isolated(status: &Status) -> Vec<String> {
+/// The lines about nested paging; none in mode none.
+fn wall_lines(status: &Status) -> Vec<String> {
     if status.mode != layer::MODE_VMM {
         return Vec::new();
     }
@@ -124,22 +124,22 @@ fn isolated(status: &Status) -> Vec<String> {
         ),
         format!(
             "not enforced: {}system management mode, firmware",
-            dma(status).map_or(String::new(), |why| format!("DMA ({why}), "))
+            dma_gap(status).map_or(String::new(), |why| format!("DMA ({why}), "))
         ),
     ]
 }
 
-/// Why devices reach the cokernel's memory; None where they do not.
-fn dma(status: &Status) -> Option<&'static str> {
+/// Why devices can reach the cokernel's memory; `None` if they cannot.
+fn dma_gap(status: &Status) -> Option<&'static str> {
     match status.iommu {
         device::IOMMU_NONE => Some("this machine has no IOMMU"),
-        device::IOMMU_LINUX => Some("the IOMMU is Linux's"),
+        device::IOMMU_LINUX => Some("Linux uses the IOMMU"),
         device::IOMMU_DRIVEN => None,
-        _ => Some("the IOMMU is of a kind that is not driven"),
+        _ => Some("this kind of IOMMU is not supported"),
     }
 }
 
-/// Nested paging, for programs; null without it.
+/// The JSON object about nested paging; null in mode none.
 fn wall(status: &Status) -> serde_json::Value {
     if status.mode != layer::MODE_VMM {
         return serde_json::Value::Null;
@@ -153,8 +153,8 @@ fn wall(status: &Status) -> serde_json::Value {
         "exits": exits,
         "stopped": status.wall_findings,
         "nested_bytes": status.nested_bytes,
-        "enforced": with_dma(&["memory", "timer", "registers"], dma(status).is_none().then(|| "dma".into())),
-        "not_enforced": with_dma(&["system management mode", "firmware"], dma(status).map(|why| format!("dma: {why}"))),
+        "enforced": with_dma(&["memory", "timer", "registers"], dma_gap(status).is_none().then(|| "dma".into())),
+        "not_enforced": with_dma(&["system management mode", "firmware"], dma_gap(status).map(|why| format!("dma: {why}"))),
     })
 }
 
@@ -162,11 +162,11 @@ fn with_dma(words: &[&str], dma: Option<String>) -> Vec<String> {
     words.iter().map(|word| (*word).into()).chain(dma).collect()
 }
 
-/// 0 a cokernel runs, 3 nothing is loaded, 4 it was stopped.
-pub fn exit_code(look: &Option<Look>) -> ExitCode {
-    match look {
+/// Exit status: 0 a cokernel runs, 3 nothing is loaded, 4 it was stopped.
+pub fn exit_code(snapshot: &Option<Snapshot>) -> ExitCode {
+    match snapshot {
         None => ExitCode::from(3),
-        Some(look) if look.status.state == device::STATE_RUNNING => ExitCode::SUCCESS,
+        Some(snapshot) if snapshot.status.state == device::STATE_RUNNING => ExitCode::SUCCESS,
         Some(_) => ExitCode::from(4),
     }
 }
@@ -179,7 +179,7 @@ fn state(status: &Status) -> &'static str {
     }
 }
 
-fn isolation_word(status: &Status) -> &'static str {
+fn mode(status: &Status) -> &'static str {
     if status.mode == layer::MODE_VMM {
         "vmm"
     } else {
@@ -219,7 +219,7 @@ pub(crate) fn time(nanoseconds: u64) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// A cokernel that runs.
+    /// The status of a running cokernel.
     pub(crate) fn status() -> Status {
         Status {
             version: device::DEVICE_VERSION,
@@ -248,14 +248,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_load_says_whether_the_monitor_repairs() {
+    fn load_line_says_whether_the_monitor_repairs() {
         for (watch, part) in [
-            (Watch::No, "loaded: a cokernel on CPU 1 with 100 ticks"),
+            (Watch::Off, "loaded: a cokernel on CPU 1 with 100 ticks"),
             (
                 Watch::Report,
-                "loaded: the monitor, which watches and repairs nothing, on CPU 1 with",
+                "loaded: the monitor, which reports but does not repair, on CPU 1 with",
             ),
-            (Watch::Repair, "loaded: the monitor, which watches and repairs, on CPU 1 with"),
+            (Watch::Repair, "loaded: the monitor, which reports and repairs, on CPU 1 with"),
         ] {
             let line = loaded(&status(), watch);
             assert!(line.starts_with(part) && !line.contains('\n'), "{line}");
@@ -263,10 +263,10 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn text_says_it_all() {
+    fn text_shows_state_ticks_stops_memory_and_reason() {
         let mut stopped = Status { state: device::STATE_STOPPED, overruns: 1, ..status() };
         stopped.message[..4].copy_from_slice(b"#UD!");
-        let text = text(&Some(Look { status: stopped, checks: Vec::new() }));
+        let text = text(&Some(Snapshot { status: stopped, checks: Vec::new() }));
         for part in [
             "stopped on CPU 1",
             "12 at 100 Hz from HPET (MSI)",
@@ -281,9 +281,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn json_is_json() {
+    fn json_has_state_times_and_message() {
         let value: serde_json::Value = serde_json::from_str(
-            &json(&Some(Look { status: status(), checks: Vec::new() })).unwrap(),
+            &json(&Some(Snapshot { status: status(), checks: Vec::new() })).unwrap(),
         )
         .unwrap();
         assert_eq!(

@@ -1,11 +1,11 @@
-//! What `kyozon run` does, by the tender.
+//! `kyozon run`: the tender runs the guests; this module prints the summary.
 
 use crate::cli::RunOptions;
 use kyozon_tender::run::{self, Summary};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Runs a unikernel; the exit status is its own.
+/// Runs a unikernel and returns its exit status.
 pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let summary = run::run(&options.options())?;
     if options.json {
@@ -31,7 +31,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_summary_is_one_line() {
+    fn the_summary_is_one_json_line() {
         let summary = Summary {
             backend: kyozon_tender::options::Backend::Process,
             status: 3,

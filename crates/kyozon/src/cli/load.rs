@@ -1,25 +1,25 @@
-//! What load takes.
+//! Options of `kyozon load`.
 
 use super::values::{port, size};
 use clap::{Args, ValueEnum};
 use kyozon_abi::{device, layer, task};
 use std::path::PathBuf;
 
-/// What stands between the cokernel and Linux.
+/// The wall between the cokernel and Linux.
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 pub enum Isolation {
-    /// Nothing: fastest, and Linux can reach the cokernel's memory
+    /// No wall: fastest, and Linux can reach the cokernel's memory
     None,
     /// Nested paging: Linux becomes a guest
     Vmm,
 }
 
-/// Where the cokernel's ticks come from.
+/// The timer of the cokernel's ticks.
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 pub enum Tick {
-    /// The first that this machine has
+    /// The first timer that works on this machine
     Auto,
-    /// HPET timer 2, delivered by message
+    /// HPET timer 2, delivered as MSI
     HpetMsi,
     /// HPET timer 2, delivered through the IO-APIC
     HpetIoapic,
@@ -27,51 +27,51 @@ pub enum Tick {
     Rtc,
 }
 
-/// What the monitor does.
+/// The monitor's task.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Watch {
-    /// It is not loaded.
-    No,
-    /// It tells what it finds.
+    /// None: the monitor is not loaded.
+    Off,
+    /// Report findings.
     Report,
-    /// It tells what it finds, and undoes it.
+    /// Report findings and repair them.
     Repair,
 }
 
-/// Memory for a cokernel without the monitor, bytes.
+/// Default memory of a cokernel without the monitor, bytes.
 const MEMORY: u64 = 4 << 20;
 
-/// What to load, and how.
+/// Images, resources and consents of a load.
 #[derive(Debug, Args)]
 pub struct LoadOptions {
-    /// What stands between the cokernel and Linux
+    /// Wall between the cokernel and Linux
     #[arg(long, value_enum, default_value = "none", env = "KYOZON_ISOLATION")]
     pub isolation: Isolation,
-    /// Ticks a second
+    /// Ticks per second
     #[arg(long, value_name = "HZ", default_value_t = 100)]
     pub hz: u32,
-    /// Microseconds that one stop of Linux may last before the cokernel is cut off
+    /// Longest stop of Linux in microseconds; after that the cokernel is cut off until the next tick
     #[arg(long, value_name = "US", default_value_t = 200)]
     pub budget: u32,
     /// CPU that the cokernel shares with Linux
     #[arg(long, default_value_t = 0)]
     pub cpu: u32,
-    /// Where ticks come from
+    /// Timer of the ticks
     #[arg(long, value_enum, default_value = "auto")]
     pub tick: Tick,
-    /// Memory for the cokernel: bytes, or with K, M, G [default: what the monitor needs; for others 4M]
+    /// Memory of the cokernel in bytes, or with K, M, G [default: the monitor's need; for other cokernels 4M]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
-    /// I/O port of a serial line for the cokernel alone, such as 0x2f8
+    /// I/O port of a serial line that only the cokernel uses, such as 0x2f8; 0 for none
     #[arg(long, value_name = "PORT", default_value = "0", value_parser = port)]
     pub serial: u32,
-    /// Number that the cokernel finds in its boot block
+    /// Number passed to the cokernel in its boot block
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub parameter: u64,
-    /// Let the monitor tell what it finds, and repair nothing
+    /// Let the monitor report findings and repair nothing
     #[arg(long, conflicts_with_all = ["cokernel", "task", "data"])]
     pub report_only: bool,
-    /// Image of the running kernel, as its package brought it [default: /boot/vmlinuz-RELEASE, where it is there]
+    /// The running kernel's image from its package [default: /boot/vmlinuz-RELEASE if it exists]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cokernel", "task", "data"])]
     pub kernel_image: Option<PathBuf>,
     /// Cokernel image, instead of the microkernel with the monitor
@@ -80,28 +80,28 @@ pub struct LoadOptions {
     /// Image of a user task of the cokernel, instead of the monitor
     #[arg(long, value_name = "FILE")]
     pub task: Vec<PathBuf>,
-    /// Data for the cokernel, as it stands: at most 64M. The monitor is not loaded then
+    /// Data for the cokernel, unchecked, at most 64M; the monitor is not loaded then
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// Colocation layer's image
+    /// Image of the colocation layer
     #[arg(long, value_name = "FILE")]
     pub layer: Option<PathBuf>,
-    /// Kernel module, where it is not installed for the running kernel
+    /// Kernel module, if it is not installed for the running kernel
     #[arg(long, value_name = "FILE")]
     pub module: Option<PathBuf>,
-    /// Go on although the running kernel is outside the tested range
+    /// Continue although the running kernel is outside the tested range
     #[arg(long)]
     pub untested_kernel: bool,
-    /// Go on although nobody has reported a run on such a machine
+    /// Continue although no run on such a machine has been reported
     #[arg(long)]
     pub untested_hardware: bool,
 }
 
 impl LoadOptions {
-    /// What the monitor is to do: it is loaded where nothing else was named.
+    /// The monitor's task. The monitor is loaded unless the options name another cokernel, task or data.
     pub fn watch(&self) -> Watch {
         if self.cokernel.is_some() || !self.task.is_empty() || self.data.is_some() {
-            Watch::No
+            Watch::Off
         } else if self.parameter() & task::MONITOR_REPORT_ONLY != 0 {
             Watch::Report
         } else {
@@ -113,7 +113,7 @@ impl LoadOptions {
         self.parameter | if self.report_only { task::MONITOR_REPORT_ONLY } else { 0 }
     }
 
-    /// The request, its images still to come.
+    /// The request to the module, without images and data.
     pub fn request(&self) -> device::Load {
         let mode = match self.isolation {
             Isolation::None => layer::MODE_NONE,
@@ -142,7 +142,7 @@ impl LoadOptions {
 }
 
 impl Tick {
-    /// `TICK_*` of the interface.
+    /// The `TICK_*` constant of `abi::device`.
     pub fn number(self) -> u32 {
         match self {
             Self::Auto => device::TICK_AUTO,

@@ -1,4 +1,4 @@
-//! What run takes.
+//! Options of `kyozon run`.
 
 use super::values::{address, group, seconds, size};
 use clap::{Args, ValueEnum};
@@ -9,64 +9,64 @@ use kyozon_tender::options::RegionOption;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What runs a unikernel.
+/// Where a unikernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 pub enum Backend {
-    /// A virtual machine where /dev/kvm can be used, else a process
+    /// A virtual machine if /dev/kvm is usable, otherwise a process
     Auto,
     /// A virtual machine
     Kvm,
-    /// A confined process: no /dev/kvm is needed, and the wall is thinner
+    /// A confined process: needs no /dev/kvm, and isolates less
     Process,
 }
 
-/// Which unikernel to run, and how.
+/// Image, resources and limits of a run.
 #[derive(Debug, Args)]
 pub struct RunOptions {
     /// The image
     pub image: PathBuf,
-    /// What runs it
+    /// Where the guests run
     #[arg(long, value_enum, default_value = "auto", env = "KYOZON_BACKEND")]
     pub backend: Backend,
-    /// Memory of each guest: image, stack and heap; bytes, or with K, M, G
+    /// Memory of each guest (image, stack and heap) in bytes, or with K, M, G
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     pub memory: u64,
-    /// Seconds after which all guests are ended, such as 0.5
+    /// Seconds after which all guests are ended; fractions such as 0.5 are allowed
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub time_limit: Option<Duration>,
-    /// Write a core file for a debugger when the (first) guest crashes
+    /// Write a core file for a debugger when the first guest crashes
     #[arg(long, value_name = "FILE")]
     pub core: Option<PathBuf>,
-    /// Memory that all guests share, with --group also those of other runs that name it: name=NAME,size=SIZE and, where
-    /// wanted, at=ADDRESS and ro
+    /// Memory that all guests share, with --group also guests of other commands that name it:
+    /// name=NAME,size=SIZE[,at=ADDRESS][,ro]
     #[arg(long, value_name = "REGION", value_parser = region)]
     pub region: Vec<RegionOption>,
-    /// A disk of the guests': name=NAME,file=FILE and, where wanted, ro, and vm=N for the guest that has it
+    /// A disk of the guests: name=NAME,file=FILE[,ro][,vm=N]; with vm=N only guest N has it
     #[arg(long, value_name = "DISK", value_parser = block)]
     pub block: Vec<BlockOption>,
-    /// A network of the guests': name=NAME and, where the host has a port there, socket=PATH (of passt, or whoever
-    /// listens) or tap=DEVICE; mtu=BYTES
+    /// A network of the guests: name=NAME[,socket=PATH][,tap=DEVICE][,mtu=BYTES]; socket (passt or another listener) or
+    /// tap is the host's port
     #[arg(long, value_name = "NETWORK", value_parser = net)]
     pub net: Vec<NetOption>,
-    /// How many guests of this image, numbered from 0
+    /// Number of guests of this image, numbered from 0
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub vms: u8,
-    /// Join the group of this name, or make it: guests of several runs meet in it
+    /// Join or create the group of this name: its guests come from several commands
     #[arg(long, value_name = "NAME", value_parser = group)]
     pub group: Option<String>,
-    /// Memory of all guests and regions together, at most; of a group, its first run says it
+    /// Memory limit of all guests and regions together; the first command of a group sets it
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub group_memory: Option<u64>,
-    /// Peers of the group, at most [default: 64]; its first run says it
+    /// Maximum number of peers in the group [default: 64]; its first command sets it
     #[arg(long, value_name = "N", requires = "group", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub group_peers: Option<u8>,
-    /// How many guests at once, with those that guests spawn as their threads; of a group, --group-peers says it
+    /// Maximum number of guests at one time, including spawned threads; for a group use --group-peers
     #[arg(long, value_name = "N", default_value_t = 64, conflicts_with = "group", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub peers: u8,
-    /// CPUs that guests run on: the first guest on the first, and so on, from the first again; then threads that they spawn
+    /// CPUs of the guests in order, repeated from the first; spawned threads follow
     #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
     pub pin: Vec<usize>,
-    /// At the end, say in a line of JSON on standard error how it went
+    /// Print a summary as one line of JSON on standard error at the end
     #[arg(long)]
     pub json: bool,
     /// Arguments for the guests
@@ -75,7 +75,7 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// As the tender wants them.
+    /// The options for the tender.
     pub fn options(&self) -> kyozon_tender::options::Options {
         use kyozon_tender::options;
         options::Options {
@@ -111,14 +111,20 @@ fn region(text: &str) -> Result<RegionOption, String> {
             Some(("name", name)) => region.name = name.to_owned(),
             Some(("size", bytes)) => region.bytes = size(bytes)?,
             Some(("at", at)) => {
-                region.at = Some(address(at).ok_or_else(|| format!("{at:?} is no address"))?);
+                region.at = Some(address(at).ok_or_else(|| {
+                    format!("address {at:?} is not a number: use at=0x4000000000, for example")
+                })?);
             }
             None if word == "ro" => region.write = false,
-            _ => return Err(format!("{word:?} is none of name=, size=, at=, ro")),
+            _ => {
+                return Err(format!(
+                    "unknown part {word:?}: a region takes name=, size=, at= and ro"
+                ))
+            }
         }
     }
     if region.name.is_empty() || region.bytes == 0 {
-        return Err("a region has a name and a size: name=board,size=4M".to_owned());
+        return Err("name or size is missing: name=board,size=4M, for example".to_owned());
     }
     Ok(region)
 }
@@ -131,16 +137,19 @@ fn block(text: &str) -> Result<BlockOption, String> {
             Some(("name", name)) => block.name = name.to_owned(),
             Some(("file", file)) => block.file = file.into(),
             Some(("vm", guest)) => {
-                let number =
-                    guest.parse().map_err(|_| format!("{guest:?} is no guest's number"))?;
+                let number = guest.parse().map_err(|_| {
+                    format!("guest {guest:?} is not a number: vm=0 is the first guest")
+                })?;
                 block.guest = Some(number);
             }
             None if word == "ro" => block.write = false,
-            _ => return Err(format!("{word:?} is none of name=, file=, vm=, ro")),
+            _ => {
+                return Err(format!("unknown part {word:?}: a disk takes name=, file=, vm= and ro"))
+            }
         }
     }
     if block.name.is_empty() || block.file.as_os_str().is_empty() {
-        return Err("a disk has a name and a file: name=disk,file=disk.img".to_owned());
+        return Err("name or file is missing: name=disk,file=disk.img, for example".to_owned());
     }
     Ok(block)
 }
@@ -156,19 +165,29 @@ fn net(text: &str) -> Result<NetOption, String> {
             }
             Some(("mtu", mtu)) => {
                 let mtu = mtu.parse().ok().filter(|mtu| mtus.contains(mtu));
-                net.mtu = mtu.ok_or(format!("mtu is {} to {}", mtus.start(), mtus.end()))?;
+                net.mtu = mtu.ok_or(format!(
+                    "mtu is out of range: {} to {} bytes",
+                    mtus.start(),
+                    mtus.end()
+                ))?;
                 continue;
             }
             Some(("socket", path)) => HostOption::Socket(path.into()),
             Some(("tap", name)) => HostOption::Tap(name.to_owned()),
-            _ => return Err(format!("{word:?} is none of name=, socket=, tap=, mtu=")),
+            _ => {
+                return Err(format!(
+                    "unknown part {word:?}: a network takes name=, socket=, tap= and mtu="
+                ))
+            }
         };
         if net.host.replace(host).is_some() {
-            return Err("a network has one port on the host".to_owned());
+            return Err(
+                "a network has only one port on the host: name one socket= or tap=".to_owned()
+            );
         }
     }
     if net.name.is_empty() {
-        return Err("a network has a name: name=lan".to_owned());
+        return Err("name is missing: name=lan, for example".to_owned());
     }
     Ok(net)
 }

@@ -1,4 +1,4 @@
-//! A kernel that the monitor can watch, as its own descriptions show it.
+//! A kernel that the monitor can watch, described by files like those of a running kernel.
 
 use anyhow::{bail, Result};
 use kyozon_monitor::profile::build::{BTF, IOMEM, KALLSYMS};
@@ -6,7 +6,7 @@ use kyozon_monitor::profile::requirements::{CONSTANTS, MEMBERS, SYMBOLS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Files by the end of their paths; all others have ten bytes.
+/// Contents by the end of the path; every other file has ten bytes.
 pub struct Files(BTreeMap<&'static str, Option<Vec<u8>>>);
 
 impl Default for Files {
@@ -30,13 +30,13 @@ impl Files {
         self.0.insert(end, None);
     }
 
-    /// Changes a text.
+    /// Edits a text file.
     pub fn change(&mut self, end: &'static str, change: impl Fn(String) -> String) {
         let text = String::from_utf8(self.read(end.as_ref()).unwrap()).unwrap();
         self.0.insert(end, Some(change(text).into()));
     }
 
-    /// Calls all that is called `name` something else.
+    /// Renames every item called `name`.
     pub fn hide(&mut self, end: &'static str, name: &str) {
         let mut bytes = self.read(end.as_ref()).unwrap();
         let is = |at: &usize| bytes[*at..].starts_with(name.as_bytes());
@@ -47,7 +47,7 @@ impl Files {
     }
 }
 
-/// 16 MiB of text, 10 MiB of read-only data, and what the checks ask for behind.
+/// 16 MiB of text, 10 MiB of read-only data, and then the symbols that the checks require.
 fn symbols() -> String {
     let mut symbols: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, at) in SYMBOLS.iter().chain(&["modules"]).zip(0..) {
@@ -60,7 +60,7 @@ fn symbols() -> String {
     symbols.iter().map(line).collect()
 }
 
-/// Type information: all structures, members and constants that a profile may hold.
+/// Type information with all structures, members and constants that a profile may hold.
 fn types() -> Vec<u8> {
     let mut btf = Btf { strings: vec![0], ..Btf::default() };
     let mut structures: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
@@ -85,7 +85,7 @@ fn types() -> Vec<u8> {
     btf.file()
 }
 
-/// Bytes of a member. The checks look at the size of some.
+/// Size of a member in bytes. The checks depend on the size of some.
 fn bytes(structure: &str, member: &str) -> u32 {
     match (structure, member) {
         ("xa_node", "slots") => 64 * 8,
@@ -94,7 +94,7 @@ fn bytes(structure: &str, member: &str) -> u32 {
     }
 }
 
-/// Type information in the making. Format: `Documentation/bpf/btf.rst` of Linux.
+/// A builder of type information. Format: `Documentation/bpf/btf.rst` of Linux.
 #[derive(Default)]
 struct Btf {
     types: Vec<u32>,
@@ -110,7 +110,7 @@ impl Btf {
         at as u32
     }
 
-    /// Number of a type that begins with these words.
+    /// Appends a type that begins with these words, and returns its number.
     fn put(&mut self, name: u32, kind: u32, count: usize, bytes: u32, rest: &[u32]) -> u32 {
         self.types.extend([name, kind << 24 | count as u32, bytes]);
         self.types.extend(rest);
@@ -122,7 +122,7 @@ impl Btf {
         self.put(0, 1, 0, bytes, &[0])
     }
 
-    /// Members with their types, one behind the other.
+    /// Appends a structure of consecutive members with their types.
     fn structure(&mut self, name: &str, members: &[(&str, u32)]) -> u32 {
         let mut bytes = 0;
         let mut rest = Vec::new();

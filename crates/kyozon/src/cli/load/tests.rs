@@ -15,7 +15,7 @@ fn request(words: &[&str]) -> device::Load {
 }
 
 #[test]
-fn words_become_a_request() {
+fn options_become_a_request() {
     Cli::command().debug_assert();
     let plain = request(&[]);
     assert_eq!(
@@ -38,7 +38,7 @@ fn words_become_a_request() {
 }
 
 #[test]
-fn the_monitor_watches_where_nothing_else_is_named() {
+fn monitor_is_loaded_unless_another_image_is_named() {
     let watch = |words: &[&str]| options(words).unwrap().watch();
     assert_eq!((watch(&[]), request(&[]).parameter), (Watch::Repair, 0));
     let only = ["--report-only"];
@@ -48,7 +48,7 @@ fn the_monitor_watches_where_nothing_else_is_named() {
     );
     assert_eq!(watch(&["--parameter", "1"]), Watch::Report);
     for other in ["--cokernel", "--task", "--data"] {
-        assert_eq!(watch(&[other, "x", "--parameter", "1"]), Watch::No, "{other}");
+        assert_eq!(watch(&[other, "x", "--parameter", "1"]), Watch::Off, "{other}");
         let error = options(&[other, "x", "--report-only"]).unwrap_err();
         assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict, "{other}");
     }

@@ -11,7 +11,7 @@ fn run(words: &[&str]) -> Result<RunOptions, clap::Error> {
 }
 
 #[test]
-fn disks_and_networks_of_a_unikernel() {
+fn disk_and_network_options_are_parsed() {
     let disk = "name=disk,file=/x.img,ro,vm=1";
     let words = ["--block", disk, "--net", "name=lan", "--net", "name=up,tap=t0,mtu=9000", "x.elf"];
     let devices = run(&words).unwrap().options().devices;
@@ -35,7 +35,7 @@ fn disks_and_networks_of_a_unikernel() {
 }
 
 #[test]
-fn regions_and_arguments_of_a_unikernel() {
+fn region_options_and_arguments_are_parsed() {
     let plain = run(&["x.elf"]).unwrap().options();
     assert_eq!((plain.backend, plain.memory, plain.vms), (None, 64 << 20, 1));
     assert!(plain.regions.is_empty() && plain.arguments.is_empty());
@@ -64,7 +64,7 @@ fn regions_and_arguments_of_a_unikernel() {
         ["--group", "a/b"],
         ["--group", ""],
         ["--group-memory", "x"],
-        // Without a group.
+        // Needs --group.
         ["--group-peers", "3"],
     ] {
         assert!(run(&[bad[0], bad[1], "x.elf"]).is_err(), "{bad:?}");
@@ -73,7 +73,7 @@ fn regions_and_arguments_of_a_unikernel() {
 }
 
 #[test]
-fn groups_and_their_peers() {
+fn group_options_are_parsed() {
     let words = ["--group", "g", "--group-memory", "1G", "--group-peers", "8", "x.elf"];
     let meeting = Meeting { name: "g".into(), memory: Some(1 << 30), peers: Some(8) };
     assert_eq!(run(&words).unwrap().options().group, Some(meeting));
