@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use std::{fs, io};
 
-/// Boots stock Debian kernels in emulators, runs scenarios in them, measures.
+/// Boot stock Debian kernels in emulators, run scenarios in them, measure
 #[derive(Parser)]
 #[command(name = "kyozon-lab", version)]
 struct Cli {
@@ -25,13 +25,13 @@ struct Cli {
 enum Command {
     /// Download kernel packages and unpack them into the cache (nothing is installed)
     Fetch {
-        /// Kernel series; all that the project is tested on where none is named
+        /// Kernel series [default: all that the project is tested on]
         #[arg(long)]
         kernel: Vec<String>,
         /// Kernel flavour: cloud or generic
         #[arg(long, default_value = "cloud")]
         flavour: String,
-        /// Ask for the newest point release even if one is in the cache
+        /// Download the newest point release even if one is in the cache
         #[arg(long)]
         update: bool,
     },
@@ -46,9 +46,9 @@ enum Command {
         #[arg(long, default_value = "cloud")]
         flavour: String,
     },
-    /// Boot a guest, run a shell script in it, switch it off
+    /// Boot a guest, run a shell script in it, power it off
     Run {
-        /// The emulator
+        /// Emulator
         #[arg(long, value_enum, default_value_t)]
         emulator: Program,
         #[command(flatten)]
@@ -59,13 +59,13 @@ enum Command {
         /// Copy a file out of the guest at the end: GUEST:HOST
         #[arg(long, value_name = "GUEST:HOST")]
         get: Vec<String>,
-        /// Repeatable to the instruction (one CPU); prints how many instructions the script took
+        /// Make the run repeatable to the instruction (one CPU), and print the script's instruction count
         #[arg(long)]
         deterministic: bool,
-        /// Seconds that the script may take
+        /// Time limit of the script, in seconds
         #[arg(long, default_value_t = 60)]
         timeout: u64,
-        /// The script, for the guest's /bin/sh
+        /// Script for the guest's /bin/sh
         script: String,
     },
     /// Boot a guest with a shell on this terminal (leave with 'poweroff -f', or Ctrl-A X)
@@ -73,15 +73,15 @@ enum Command {
         #[command(flatten)]
         guest: GuestArgs,
     },
-    /// Run every test of the project, or the named ones
+    /// Run every test of the project, or those whose name contains a given part
     Test(suite::Options),
     /// Show what the project does, on real kernels
     Demo,
-    /// Measure, write docs/results, and with --check compare with the bounds beside each table
+    /// Measure and write docs/results; with --check, compare with the bounds beside each table
     Bench(bench::Options),
-    /// Be the other end of a unikernel's network, and a TCP client there that wants its bytes back
+    /// Serve a unikernel's network, and check that a TCP server there echoes bytes
     Echo(wire::Options),
-    /// Be the other end of a unikernel's network, and a TCP client there that sends files and keeps what comes back
+    /// Serve a unikernel's network, send files to a TCP server there and write its answers
     Talk(talk::Options),
 }
 
@@ -108,10 +108,10 @@ struct GuestArgs {
     /// QEMU's -accel: tcg or kvm [default: tcg]
     #[arg(long)]
     accel: Option<String>,
-    /// Words for the kernel command line
+    /// Words to add to the kernel command line
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     append: String,
-    /// Module of the kernel package to load at start
+    /// Module of the kernel package to load at the start
     #[arg(long)]
     module: Vec<String>,
     /// Put kyozon.ko, its images and the command into the guest
@@ -120,7 +120,7 @@ struct GuestArgs {
     /// Argument for QEMU
     #[arg(long, allow_hyphen_values = true, value_name = "ARGUMENT")]
     qemu: Vec<String>,
-    /// Seconds until the guest must have booted [default: 180, in Bochs 600]
+    /// Time limit of the boot, in seconds [default: 180, with Bochs 600]
     #[arg(long)]
     boot_timeout: Option<u64>,
 }
@@ -152,7 +152,7 @@ fn main() -> ExitCode {
     match process::end_all_on_signal().and_then(|()| carry_out(command)) {
         Ok(code) => code,
         Err(error) => {
-            // One line, whatever the layers below had to say.
+            // One line, also if an inner error has several.
             let text = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
             eprintln!("kyozon-lab: {text}");
             ExitCode::FAILURE
@@ -194,7 +194,7 @@ fn carry_out(command: Command) -> Result<ExitCode> {
             );
             ensure!(
                 emulator != Program::Bochs || gets.is_empty(),
-                "--get: nothing is asked of a guest in Bochs while it runs: print the file instead"
+                "--get: a guest in Bochs takes no commands while it runs: print the file instead"
             );
             let limit = Duration::from_secs(timeout);
             if deterministic || emulator == Program::Bochs {

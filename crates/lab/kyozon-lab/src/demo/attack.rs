@@ -1,20 +1,20 @@
-//! Attacks, and what the monitor makes of them.
+//! The attacks, and how the monitor reacts to each.
 
 use super::Stage;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// One way to tamper with Linux. `linux/attacks/README.md` has the words.
+/// One way to tamper with Linux. `linux/attacks/README.md` lists the commands.
 pub struct Attack {
-    /// What `/proc/kyozon-attacks` is told; `PID` is a process's number.
+    /// The command for `/proc/kyozon-attacks`; `PID` stands for a process's pid.
     command: &'static str,
-    /// For people.
+    /// The attack in words.
     pub does: &'static str,
-    /// What is so again when it is undone.
+    /// The repaired state in words.
     pub undone: &'static str,
 }
 
-/// All that the demo shows.
+/// The attacks of the demo.
 pub const ATTACKS: [Attack; 4] = [
     Attack {
         command: "hide-list PID",
@@ -38,35 +38,35 @@ pub const ATTACKS: [Attack; 4] = [
     },
 ];
 
-/// Seconds of the guest within which an attack must be found.
+/// Seconds of the guest's time within which the monitor must find an attack.
 const WITHIN: f64 = 1.0;
 
-/// What came of one attack; times are seconds from the deed.
+/// The outcome of one attack; times are seconds after it.
 pub struct Seen {
-    /// When it was found, and the monitor's line.
+    /// When the monitor found it, and its line.
     pub found: Option<(f64, String)>,
-    /// When the monitor said that it was undone.
+    /// When the monitor reported the repair.
     pub undone: Option<f64>,
-    /// Linux is as it was before the attack.
+    /// Whether Linux is as it was before the attack.
     pub is_undone: bool,
-    /// What `/proc/kyozon-attacks` said at the end.
+    /// The state that `/proc/kyozon-attacks` showed at the end.
     pub left: String,
 }
 
 impl Seen {
-    /// Found, and soon enough.
+    /// Whether the attack was found within [`WITHIN`].
     pub fn is_in_time(&self) -> bool {
         self.found.as_ref().is_some_and(|(after, _)| *after <= WITHIN)
     }
 }
 
 impl Attack {
-    /// Attacks, with interrupts off for a second after the deed if `deaf`, and waits for what comes of it.
+    /// Attacks and waits for the monitor. If `deaf`, Linux's interrupts are off for a second after the attack.
     pub fn run(&self, stage: &mut Stage, deaf: bool) -> Result<Seen> {
         let spin = if deaf { 1000 } else { 0 };
         let command = self.command.replace("PID", "$pid");
-        // The process must run on unseen; when it is back, it can be killed like any other.
-        let said = stage.ask(&format!(
+        // The hidden process must keep running; once it is back, it can be killed like any other.
+        let output = stage.ask(&format!(
             "sleep 100000 & pid=$!
              echo 'spin {spin}' >/proc/kyozon-attacks && echo \"{command}\" >/proc/kyozon-attacks || exit 1
              head -n 1 /proc/kyozon-attacks
@@ -77,11 +77,11 @@ impl Attack {
              [ -d /proc/$pid ] && kill $pid && echo killed
              kyozon events --json"
         ))?;
-        let mut lines = said.lines();
-        let deed = lines.next().context("the attack's line")?;
+        let mut lines = output.lines();
+        let start = lines.next().context("the attack's line")?;
         let left = lines.next().context("the attack's line, later")?.to_owned();
         let killed = lines.next() == Some("killed");
-        let tsc = deed.split_whitespace().skip_while(|word| *word != "tsc").nth(1);
+        let tsc = start.split_whitespace().skip_while(|word| *word != "tsc").nth(1);
         let tsc: u64 = tsc.context("the attack's time")?.parse()?;
         let events: Vec<Value> = lines
             .map(serde_json::from_str)

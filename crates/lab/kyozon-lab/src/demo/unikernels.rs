@@ -1,15 +1,15 @@
-//! Unikernels: threads that are virtual machines, what they share, and what stays between them.
+//! Unikernels: threads that are virtual machines, the memory that they share, and the wall around each.
 
 use crate::process::{self, Finished};
 use crate::{bench, product};
 use anyhow::{bail, ensure, Context, Result};
-use serde_json::Value;
+use kyozon_results::RowSet;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-/// Of one program.
+/// Time limit of one program.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Image, arguments, what it is, and what it says when all went well.
+/// Image, arguments, description, and the start of the output of a run that worked.
 const EXAMPLES: [(&str, &[&str], &str, &str); 4] = [
     (
         "pingpong",
@@ -31,31 +31,33 @@ const EXAMPLES: [(&str, &[&str], &str, &str); 4] = [
         "9592 primes below 100000",
     ),
 ];
-/// How often the experiments on shared memory are done: enough to see, not to measure.
+/// Rounds of the shared-memory experiments: enough for a demonstration, not for a measurement.
 const ROUNDS: &str = "3";
 
 /// Shows them on each backend that this machine has.
 pub fn show() -> Result<()> {
-    println!("\nUnikernels: programs without an operating system, whose threads are virtual machines that share memory");
+    println!(
+        "\nUnikernels: programs without an operating system, whose threads are virtual machines that share memory"
+    );
     let hello = run("auto", "hello", &[])?;
     ensure!(hello.status.success(), "hello: {:?}", hello.stderr.lines().next());
     let virtual_machines = hello.stderr.contains("\"backend\":\"kvm\"");
     if !virtual_machines {
-        println!("  skipped  virtual machines: /dev/kvm cannot be used here; confined processes take their place");
+        println!("  skipped  virtual machines: /dev/kvm is not usable here; confined processes replace them");
     }
     let backends = [("kvm", "virtual machines"), ("process", "confined processes")];
     for (backend, what) in &backends[usize::from(!virtual_machines)..] {
         println!("  {what}");
-        for (image, words, does, says) in EXAMPLES {
-            example(backend, image, words, does, says)?;
+        for (image, words, does, starts) in EXAMPLES {
+            example(backend, image, words, does, starts)?;
         }
         wall(backend)?;
     }
     match available_parallelism() {
         Ok(cpus) if virtual_machines && cpus.get() >= 2 => shared_memory()?,
-        _ => println!(
-            "  skipped  8192 numbers there and back: that needs virtual machines, and two CPUs"
-        ),
+        _ => {
+            println!("  skipped  8192 numbers there and back: needs virtual machines and two CPUs")
+        }
     }
     Ok(())
 }
@@ -67,19 +69,19 @@ fn run(backend: &str, image: &str, words: &[&str]) -> Result<Finished> {
     process::run(&mut command, LIMIT)
 }
 
-fn example(backend: &str, image: &str, words: &[&str], does: &str, says: &str) -> Result<()> {
-    let before = Instant::now();
+fn example(backend: &str, image: &str, words: &[&str], does: &str, starts: &str) -> Result<()> {
+    let start = Instant::now();
     let done = run(backend, image, words)?;
-    let took = before.elapsed().as_secs_f64() * 1000.0;
+    let took = start.elapsed().as_secs_f64() * 1000.0;
     let line = done.stdout.lines().next().unwrap_or_default();
-    if !done.status.success() || !line.starts_with(says) {
+    if !done.status.success() || !line.starts_with(starts) {
         bail!("{image} on {backend}: {:?}", line.lines().chain(done.stderr.lines()).next());
     }
-    println!("    {image:<9}{does}: {line} ({took:.0} ms with its start)");
+    println!("    {image:<9}{does}: {line} ({took:.0} ms including its start)");
     Ok(())
 }
 
-/// A guest reaches for its tender's memory, and gets a report.
+/// A guest that reads its tender's memory must be ended and reported.
 fn wall(backend: &str) -> Result<()> {
     let done = run(backend, "unikernel-test", &["host-text"])?;
     let line = done.stderr.lines().next().unwrap_or_default();
@@ -87,20 +89,20 @@ fn wall(backend: &str) -> Result<()> {
         done.status.code() == Some(120) && line.contains("crashed: page fault"),
         "{backend}: {line:?}"
     );
-    println!("    wall     a guest reads where its tender's code is: {line}");
+    println!("    wall     a guest reads its tender's code: {line}");
     Ok(())
 }
 
+/// Times of the paper's experiment, by each means.
 fn shared_memory() -> Result<()> {
-    let said = process::run_ok(
+    let output = process::run_ok(
         bench::kyozon()?.args(["bench", "shm", "--json", "--rounds", ROUNDS]),
         LIMIT,
     )?;
-    let figures: Value = serde_json::from_str(&said).context("what it said")?;
+    let set: RowSet = serde_json::from_str(&output).context("output of kyozon bench shm")?;
     let median = |name: &str| -> Result<f64> {
-        let rows = figures["rows"].as_array().context("rows")?;
-        let row = rows.iter().find(|row| row["name"] == name).context("a row")?;
-        row["median"].as_f64().context("a median")
+        let row = set.rows.iter().find(|row| row.name == name);
+        Ok(row.with_context(|| format!("kyozon bench shm: no row {name}"))?.median)
     };
     let vm = median("vm")?;
     println!("  8192 numbers there and back");
