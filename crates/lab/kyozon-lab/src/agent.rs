@@ -1,10 +1,10 @@
-//! PID 1 of a guest: mounts what a shell needs, loads the drivers of its channel, serves requests.
+//! PID 1 of a guest: mounts the file systems that a shell needs, loads the drivers of its channel, serves requests.
 //!
 //! With `/kyozon/batch` in the initramfs, requests are read from there and answers go to the second serial line:
-//! nothing then enters the guest while it runs. Else both go over the virtio port `kyozon.agent`. With
-//! `kyozon.shell` on the kernel command line there is a shell on the console instead.
+//! nothing then enters the guest while it runs. Otherwise both use the virtio port `kyozon.agent`. With
+//! `kyozon.shell` on the kernel command line, the agent starts a shell on the console instead.
 //!
-//! `/init crash-kernel KERNEL INITRD COMMAND-LINE`, in a running guest, says which kernel takes over after a panic.
+//! `/init crash-kernel KERNEL INITRD COMMAND-LINE`, in a running guest, loads the kernel that takes over after a panic.
 
 use anyhow::{Context, Result};
 use kyozon_lab::protocol::{receive, send, Reply, Request, MAX_PAYLOAD, PREAMBLE, VERSION};
@@ -65,7 +65,7 @@ fn serve(started: u64) -> Result<()> {
         mount(kind, target, kind, MountFlags::empty(), None)
             .with_context(|| format!("mount {target}"))?;
     }
-    // Absent where the kernel was built without it.
+    // A kernel may be built without debugfs.
     let _ = mount("debugfs", "/sys/kernel/debug", "debugfs", MountFlags::empty(), None);
     load_modules()?;
     if fs::read_to_string("/proc/cmdline")?.split_whitespace().any(|word| word == "kyozon.shell") {
@@ -108,7 +108,7 @@ fn carry_out(request: &Request, payload: &[u8], output: &mut File) -> Result<()>
             let contents = fs::read(path).with_context(|| format!("read {path}"))?;
             anyhow::ensure!(
                 contents.len() <= MAX_PAYLOAD,
-                "{path} has {} bytes: too many",
+                "{path}: {} bytes are more than {MAX_PAYLOAD}",
                 contents.len()
             );
             send(output, &Reply::Output { stream: 1 }, &contents)?;
@@ -125,7 +125,7 @@ fn run(script: &str, stdin: &[u8], limit: Duration, output: &mut File) -> Result
         .env_clear()
         .env("PATH", "/bin")
         .env("HOME", "/root")
-        // Words for the command under test, from the kernel's command line.
+        // Words of the kernel's command line that are meant for the command under test.
         .envs(std::env::vars().filter(|(name, _)| name.starts_with("KYOZON_")))
         .current_dir("/root");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -145,8 +145,8 @@ fn run(script: &str, stdin: &[u8], limit: Duration, output: &mut File) -> Result
     Ok((status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)), timed_out))
 }
 
-/// Sends on what the child writes until it ends; true where its time was over first. A process that the child
-/// left behind with its output open does not keep us: the child's own end counts.
+/// Forwards the child's output until the child ends, or until `deadline`: then it returns true. A process that the
+/// child left behind with its output open does not matter: the child's own end counts.
 fn forward(child: &mut Child, deadline: Instant, output: &mut File) -> Result<bool> {
     let (mut out, mut err) =
         (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
@@ -202,13 +202,13 @@ fn load_modules() -> Result<()> {
     Ok(())
 }
 
-/// kexec_file_load(2): no wrapper of it is in a library that we link.
+/// kexec_file_load(2), for which neither libc nor rustix has a wrapper.
 fn load_crash_kernel(kernel: &str, initrd: &str, command_line: &str) -> Result<()> {
     const KEXEC_FILE_ON_CRASH: libc::c_ulong = 2;
     let (kernel, initrd) = (File::open(kernel)?, File::open(initrd)?);
     let line = CString::new(command_line)?;
     let bytes = line.as_bytes_with_nul().len();
-    // SAFETY: both files are open, and the line lives and has that many bytes with its closing zero.
+    // SAFETY: both files are open, and `line` outlives the call and has `bytes` bytes including its final zero.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_kexec_file_load,

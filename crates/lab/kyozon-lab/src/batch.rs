@@ -1,9 +1,9 @@
 //! A guest whose whole input is fixed before it starts.
 //!
-//! Under `-icount shift=0` QEMU's virtual clock advances by one nanosecond an instruction and its time-stamp counter
-//! by one tick. Nothing enters the guest from outside: requests lie in the initramfs, answers leave over a serial
-//! line into a file, the real-time clock starts at a fixed date, and random-number instructions are off. Two runs
-//! then execute the same instructions, and a difference of time-stamp counters is a count of instructions.
+//! Under `-icount shift=0`, each instruction advances QEMU's virtual clock by one nanosecond and its time-stamp
+//! counter by one tick. Nothing enters the guest from outside: requests are in the initramfs, answers go over a
+//! serial line into a file, the real-time clock starts at a fixed date, and random-number instructions are off. Two
+//! runs then execute the same instructions, and a difference of time-stamp counters is a count of instructions.
 
 use crate::emulator::{self, Emulator};
 use crate::guest::{collect, hello, Ended, Output};
@@ -14,16 +14,16 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::time::Duration;
 
-/// What a whole run gave.
+/// The results of a whole run.
 #[derive(Debug, PartialEq)]
 pub struct Finished {
     /// Time-stamp counter at the agent's first instruction.
     pub booted_tsc: u64,
-    /// One for each script.
+    /// The output of each script.
     pub outputs: Vec<Output>,
     /// The kernel's console.
     pub console: String,
-    /// What the third serial line carried: the cokernel's, port 0x3e8.
+    /// Output of the third serial line, the cokernel's: port 0x3e8.
     pub cokernel: String,
 }
 
@@ -33,18 +33,18 @@ impl From<Finished> for Ended {
     }
 }
 
-/// CPU features that would bring something from outside into the guest.
-pub const CPU_WITHOUT_CHANCE: &str = ",rdrand=off,rdseed=off";
+/// For `-cpu`: without the instructions that would bring random numbers into the guest.
+pub const WITHOUT_RANDOM: &str = ",rdrand=off,rdseed=off";
 
-/// One nanosecond an instruction, and a fixed date.
+/// Arguments for a clock of one nanosecond an instruction that starts at a fixed date.
 pub const FIXED_CLOCK: [&str; 4] =
     ["-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"];
 
-/// Runs the scripts one after the other, at most `limit` of real time altogether, and switches the guest off.
+/// Runs the scripts one after the other, for at most `limit` of real time altogether, and powers the guest off.
 pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<Finished> {
     ensure!(
         spec.smp == 1,
-        "a repeatable run has one CPU: several are interleaved by the emulator, not by themselves"
+        "a repeatable run has one CPU: the emulator would interleave several in an order of its own"
     );
     ensure!(
         spec.accel == "tcg",
@@ -56,7 +56,7 @@ pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<Finished> {
     archive.file("kyozon/batch", 0o644, requests(scripts)?)?;
     fs::write(&initrd, archive.pack()).context("write the initramfs")?;
     let mut spec = spec.clone();
-    spec.cpu.push_str(CPU_WITHOUT_CHANCE);
+    spec.cpu.push_str(WITHOUT_RANDOM);
     let mut command = emulator::qemu();
     command.args(emulator::arguments(
         &spec,
@@ -80,7 +80,7 @@ pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<Finished> {
     }
 }
 
-/// What the agent finds in the initramfs: the scripts, then the order to switch off.
+/// The agent's requests in the initramfs: the scripts, then power-off.
 pub(crate) fn requests(scripts: &[&str]) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for script in scripts {
@@ -90,7 +90,7 @@ pub(crate) fn requests(scripts: &[&str]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// What the agent has written to the second serial line: its first counter, and `count` whole answers or an error.
+/// The agent's answers on the second serial line: its first time-stamp counter and `count` complete outputs, or an error.
 pub(crate) fn answers(emulator: &Emulator, count: usize) -> Result<(u64, Vec<Output>)> {
     let mut file = BufReader::new(File::open(emulator.folder().join("ttyS1"))?);
     let (_, booted_tsc) = hello(&mut file)?;

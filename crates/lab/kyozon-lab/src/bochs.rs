@@ -1,13 +1,13 @@
 //! A guest in Bochs: an interpreter with its own AMD-V and VT-x, written independently of QEMU's.
 //!
-//! Bochs knows neither a kernel on the command line nor virtio. The guest boots from a CD image made for the run, and
-//! its whole input is fixed before it starts, as in [`batch`]: requests in the initramfs, answers over the second
+//! Bochs supports neither a kernel on the command line nor virtio. The guest boots from a CD image made for the run,
+//! and its whole input is fixed before it starts, as in [`batch`]: requests in the initramfs, answers over the second
 //! serial line into a file. Every clock starts at a fixed date and follows the number of instructions: two runs on a
-//! CPU model without RDRAND are the same to the instruction. RDRAND's numbers are others in each run.
+//! CPU model without RDRAND are equal to the instruction. RDRAND returns other numbers in each run.
 //!
-//! Debian's Bochs has two peculiarities. Its debugger is compiled in: a file tells it to continue, and its standard
-//! input is empty, so that Bochs ends where it would return to the prompt. And it insists on a display: `term` goes to
-//! a terminal that Bochs makes for itself and that nobody sees; `rfb` would listen on every network address.
+//! Debian's Bochs has two peculiarities. Its debugger is compiled in: a command file makes it continue, and its
+//! standard input is empty, so Bochs ends where it would return to the prompt. It also needs a display: `term` uses a
+//! terminal that Bochs creates for itself and that nobody sees; `rfb` would listen on every network address.
 
 mod disc;
 
@@ -22,25 +22,25 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-/// CPU model of a guest that names none: it has AMD-V. `corei7_haswell_4770` has VT-x.
+/// Default CPU model, which has AMD-V. `corei7_haswell_4770` has VT-x.
 pub const CPU: &str = "trinity_apu";
-/// What a scenario says that is skipped because Bochs is not here.
+/// Reason of a scenario that is skipped because Bochs is not installed.
 pub const NEEDED: &str =
     "needs bochs: apt-get install bochs bochs-term bochsbios vgabios xorriso isolinux syslinux-common";
 
 const DISPLAY: &str = "/usr/lib/x86_64-linux-gnu/bochs/plugins/libbx_term_gui.so";
-/// MiB: Bochs' BIOS tells a kernel of no memory above 4 GiB, and the last of these has devices.
+/// Maximum memory in MiB: Bochs' BIOS reports no memory above 4 GiB, and the last of these has devices.
 const MAX_MEMORY: u32 = 3072;
 const NO_MODEL: &str = "no such CPU model; 'bochs --help cpu' lists them";
 const POLL: Duration = Duration::from_millis(200);
-/// Real time for switching off, once every answer is there.
+/// Real time for the power-off, after the last answer.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// Runs the scripts one after the other, at most `limit` of real time altogether, and switches the guest off.
+/// Runs the scripts one after the other, for at most `limit` of real time altogether, and powers the guest off.
 pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<batch::Finished> {
     check(spec)?;
     if let Some(what) = missing() {
-        bail!("{what} is not here: --emulator bochs {NEEDED}");
+        bail!("{what} not found: --emulator bochs {NEEDED}");
     }
     let folder = cache::scratch()?;
     make_cd(spec, scripts, folder.path())?;
@@ -48,7 +48,7 @@ pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<batch::Fini
     fs::write(folder.path().join("debugger"), "c\n")?;
     let mut command = Command::new(program());
     command.args(["-q", "-f", "bochsrc", "-rc", "debugger"]);
-    // One character is the whole screen: nobody reads that terminal, and it must not fill.
+    // A screen of one character: nobody reads that terminal, and it must not fill.
     command.env("TERM", "xterm").env("LINES", "1").env("COLUMNS", "1");
     let mut emulator = Emulator::start(command, folder, spec.name())?;
     let (booted_tsc, outputs) = follow(&mut emulator, scripts.len(), limit, GRACE)?;
@@ -60,29 +60,29 @@ pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<batch::Fini
     })
 }
 
-/// The first part of Bochs, or of what makes its CD, that is not installed.
+/// The first part of Bochs, or of the programs that make its CD, that is not installed.
 pub fn missing() -> Option<String> {
     let path = env::var_os("PATH").unwrap_or_default();
-    // An absolute name stays what it is.
+    // `join` leaves an absolute name unchanged.
     let here = |name: &PathBuf| env::split_paths(&path).any(|folder| folder.join(name).is_file());
     let files = ROMS.into_iter().chain([DISPLAY]).chain(LOADER).map(PathBuf::from);
     let mut all = [program().into(), "xorriso".into()].into_iter().chain(files);
     all.find(|name| !here(name)).map(|name| name.display().to_string())
 }
 
-/// The program; `KYOZON_BOCHS` names another.
+/// Bochs, or the program that `KYOZON_BOCHS` names.
 fn program() -> OsString {
     env::var_os("KYOZON_BOCHS").unwrap_or_else(|| "bochs".into())
 }
 
-/// Refuses what only QEMU can do.
+/// Refuses options that only QEMU has.
 fn check(spec: &Spec) -> Result<()> {
     for (option, value) in [("--machine", &spec.machine), ("--accel", &spec.accel)] {
-        ensure!(value.is_empty(), "{option} {value}: Bochs has no such choice; leave it out");
+        ensure!(value.is_empty(), "{option} {value}: Bochs has no such option: leave it out");
     }
     ensure!(
         spec.devices.is_empty(),
-        "--qemu {}: an argument for QEMU means nothing to Bochs",
+        "--qemu {}: Bochs does not take QEMU's arguments: leave it out",
         spec.devices[0]
     );
     ensure!(spec.smp == 1, "--smp {}: a guest in Bochs has one CPU", spec.smp);
@@ -99,7 +99,7 @@ fn check(spec: &Spec) -> Result<()> {
     Ok(())
 }
 
-/// Waits for `count` answers and the end: the guest's own, or ours where it stays although it has said everything.
+/// Waits for `count` answers, then for the guest's end; a guest that does not end within `grace` is killed.
 fn follow(
     emulator: &mut Emulator,
     count: usize,
@@ -115,9 +115,9 @@ fn follow(
         }
         if ended {
             let file = |name| fs::read(emulator.folder().join(name)).unwrap_or_default();
-            let said = [file("log"), file("stderr")].concat();
-            let why = reason(&String::from_utf8_lossy(&said)).unwrap_or_default();
-            // A message quotes the first line that an emulator wrote to its standard error; Bochs' is about plugins.
+            let logs = [file("log"), file("stderr")].concat();
+            let why = reason(&String::from_utf8_lossy(&logs)).unwrap_or_default();
+            // `fail` quotes the first line of standard error, and Bochs' first line is about plugins.
             fs::write(emulator.folder().join("stderr"), why)?;
             return Err(emulator.fail("it ended before its work was done"));
         }
@@ -127,14 +127,14 @@ fn follow(
     }
 }
 
-/// Why Bochs ended: what it calls a panic, else the first line that is not its usual talk.
-fn reason(said: &str) -> Option<String> {
-    let panic = said.lines().find_map(|line| Some(line.split_once(">>PANIC<< ")?.1));
+/// Why Bochs ended: its panic message, or else the first line that is not in every log.
+fn reason(logs: &str) -> Option<String> {
+    let panic = logs.lines().find_map(|line| Some(line.split_once(">>PANIC<< ")?.1));
     let usual = |line: &str| {
         let sign = line.chars().next().is_none_or(|c| !c.is_alphabetic());
         sign || ["Next at", "Bochs "].iter().any(|start| line.starts_with(start))
     };
-    let why = panic.or_else(|| said.lines().find(|line| !usual(line)))?.trim();
+    let why = panic.or_else(|| logs.lines().find(|line| !usual(line)))?.trim();
     Some(if why.ends_with("cpu directive malformed.") { NO_MODEL } else { why }.to_owned())
 }
 
@@ -150,7 +150,7 @@ pub(crate) mod tests {
         Spec::bochs(&Kernel { series, flavour, release, version, root: "/nowhere".into() })
     }
 
-    /// A stand-in for Bochs that finds `said` on the second serial line.
+    /// A script in place of Bochs, with `said` on the second serial line.
     fn fake(script: &str, said: &[u8]) -> Emulator {
         let folder = cache::scratch().unwrap();
         fs::write(folder.path().join("ttyS1"), said).unwrap();
@@ -175,7 +175,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_only_qemu_can_do_is_refused() {
+    fn options_of_qemu_are_refused() {
         check(&spec()).unwrap();
         for (wrong, sign) in [
             (spec().smp(2), "--smp 2: "),
@@ -191,8 +191,9 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_reason_is_found_in_what_bochs_says() {
-        let usual = "00000000000i[PLUGIN] loaded\n=====\n   Bochs x86 Emulator 2.7\nNext at t=0\n(0) [0] jmpf\n";
+    fn the_reason_is_found_in_the_logs() {
+        let usual = "00000000000i[PLUGIN] loaded\n=====\n   Bochs x86 Emulator 2.7\n\
+                     Next at t=0\n(0) [0] jmpf\n";
         assert_eq!(reason(usual), None);
         let found = |line: &str| reason(&format!("{usual}{line}\n{usual}"));
         let panic =
@@ -205,7 +206,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_guest_that_has_said_everything_may_stay() {
+    fn guests_may_stay_after_their_last_answer() {
         let before = Instant::now();
         let (booted, outputs) = followed("sleep 60", &all_answers()).unwrap();
         assert!(before.elapsed() < Duration::from_secs(10));
@@ -214,7 +215,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_guest_that_has_not_is_an_error() {
+    fn missing_answers_are_errors() {
         let said = all_answers();
         let torn = &said[..said.len() - 1];
         let error = followed("echo '01p[CPU0] >>PANIC<< triple' > log; exit 1", torn).unwrap_err();

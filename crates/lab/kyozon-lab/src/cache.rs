@@ -1,4 +1,4 @@
-//! Where downloads and builds live: outside the tree.
+//! The cache of downloads and builds, outside the tree.
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ pub fn root() -> Result<PathBuf> {
         return std::path::absolute(&path).context("KYOZON_CACHE");
     }
     let home = env::var_os("HOME")
-        .context("neither KYOZON_CACHE nor HOME is set: say where the cache is")?;
+        .context("neither KYOZON_CACHE nor HOME is set: set KYOZON_CACHE to the cache's folder")?;
     Ok(Path::new(&home).join(".cache/kyozon"))
 }
 
-/// A folder in the cache, made if need be.
+/// A folder in the cache, created if it is absent.
 pub fn folder(name: &str) -> Result<PathBuf> {
     let path = root()?.join(name);
     fs::create_dir_all(&path).with_context(|| format!("create {}", path.display()))?;
     Ok(path)
 }
 
-/// The project's source tree: the nearest folder above the working directory, or above this program, with a
-/// workspace of that name.
+/// The project's source tree: the nearest folder above the working directory, or above this program's source, that
+/// contains the laboratory.
 pub fn tree() -> Result<PathBuf> {
     let here = env::current_dir()?;
     let compiled = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -34,15 +34,15 @@ pub fn tree() -> Result<PathBuf> {
         .with_context(|| format!("{} is not inside the project's source tree", here.display()))
 }
 
-/// Temporary folders that were made, for who must remove them all at once.
+/// Temporary folders that this program made; [`remove_scratch`] removes all of them.
 static SCRATCH: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A folder for one run. It goes when the handle goes.
+/// A temporary folder for one run. Dropping the handle removes it.
 pub fn scratch() -> Result<tempfile::TempDir> {
     scratch_in(&env::temp_dir())
 }
 
-/// A folder for one run in `folder`. It goes when the handle goes.
+/// A temporary folder for one run, in `folder`. Dropping the handle removes it.
 pub fn scratch_in(folder: &Path) -> Result<tempfile::TempDir> {
     let made = tempfile::Builder::new().prefix("kyozon-").tempdir_in(folder);
     let made =
@@ -51,9 +51,9 @@ pub fn scratch_in(folder: &Path) -> Result<tempfile::TempDir> {
     Ok(made)
 }
 
-/// Removes the folders of all runs: this program ends.
+/// Removes the temporary folders of all runs, before this program exits.
 pub fn remove_scratch() {
-    // A program that was just killed may still be writing there for a moment.
+    // A program that was just killed may still write there for a moment.
     for path in SCRATCH.lock().unwrap_or_else(|held| held.into_inner()).iter() {
         for _ in 0..100 {
             if fs::remove_dir_all(path).is_ok() || !path.exists() {
@@ -64,7 +64,7 @@ pub fn remove_scratch() {
     }
 }
 
-/// Writes a file so that a reader, or a full disk, never leaves half of it.
+/// Writes a file completely or not at all, also for concurrent readers and on a full disk.
 pub fn write(path: &Path, contents: &[u8]) -> Result<()> {
     let folder = path.parent().context("a file has a folder")?;
     let temporary = tempfile::NamedTempFile::new_in(folder)

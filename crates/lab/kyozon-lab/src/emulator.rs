@@ -1,4 +1,4 @@
-//! QEMU as a process: its arguments, its console, its end.
+//! QEMU as a process: arguments, console and end.
 
 use crate::{cache, process, process::Group, spec::Spec};
 use anyhow::{bail, ensure, Context, Result};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// A running emulator with its folder of logs and sockets. It is killed, and the folder removed, when the handle goes.
+/// A running emulator with its folder of logs and sockets. Dropping the handle kills it and removes the folder.
 #[derive(Debug)]
 pub struct Emulator {
     group: Group,
@@ -19,7 +19,7 @@ pub struct Emulator {
     name: String,
 }
 
-/// The program; `KYOZON_QEMU` names another.
+/// QEMU, or the program that `KYOZON_QEMU` names.
 pub fn qemu() -> Command {
     Command::new(env::var_os("KYOZON_QEMU").unwrap_or_else(|| "qemu-system-x86_64".into()))
 }
@@ -49,7 +49,7 @@ pub fn arguments(spec: &Spec, initrd: &Path, command_line: &str) -> Result<Vec<S
     Ok(fixed.chain(chosen).chain(spec.devices.iter().cloned()).collect())
 }
 
-/// User and system time of a process from its `/proc/PID/stat`. The name may have blanks and parentheses in it.
+/// User and system time of a process from its `/proc/PID/stat`. The command's name may contain blanks and parentheses.
 fn cpu_time(stat: &str) -> Option<Duration> {
     /// `USER_HZ`, the same on every x86.
     const TICK: Duration = Duration::from_millis(10);
@@ -60,7 +60,7 @@ fn cpu_time(stat: &str) -> Option<Duration> {
 }
 
 impl Emulator {
-    /// Starts `command` with `folder` as working directory. Its console is expected in `ttyS0` there.
+    /// Starts `command` with `folder` as working directory; it must write its console to `ttyS0` there.
     pub fn start(mut command: Command, folder: tempfile::TempDir, name: String) -> Result<Self> {
         let errors =
             File::create(folder.path().join("stderr")).context("create the emulator's log")?;
@@ -77,13 +77,13 @@ impl Emulator {
         self.folder.path()
     }
 
-    /// What serial line `index` has carried so far.
+    /// Output of serial line `index` so far.
     pub fn serial(&self, index: usize) -> String {
         let bytes = fs::read(self.folder.path().join(format!("ttyS{index}"))).unwrap_or_default();
         String::from_utf8_lossy(&bytes).replace('\r', "")
     }
 
-    /// The status, where it has ended.
+    /// The status, if it has ended.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.group.ended()
     }
@@ -93,27 +93,27 @@ impl Emulator {
         self.group.wait(limit)
     }
 
-    /// CPU time that it has taken so far, in steps of 10 ms.
+    /// CPU time that it has used, in steps of 10 ms.
     pub fn cpu_time(&mut self) -> Result<Duration> {
         let path = format!("/proc/{}/stat", self.group.child().id());
         let stat = fs::read_to_string(&path).with_context(|| path.clone())?;
-        cpu_time(&stat).with_context(|| format!("{path}: not as proc_pid_stat(5) says"))
+        cpu_time(&stat).with_context(|| format!("{path}: not in the format of proc_pid_stat(5)"))
     }
 
-    /// Stops it, keeps its console in the cache, and says in one line what happened.
+    /// Stops it, keeps its console in the cache, and returns an error of one line: `what`, and the reason.
     pub fn fail(&mut self, what: &str) -> anyhow::Error {
         let ended = self.group.wait(Duration::from_millis(300)).ok().flatten();
         let console = self.serial(0);
         let complaint = complaints(&console).into_iter().next();
-        let said = fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default();
+        let errors = fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default();
         let why = match (ended, complaint) {
-            (_, Some(complaint)) => format!("the kernel says: {complaint}"),
+            (_, Some(complaint)) => format!("the kernel reports: {complaint}"),
             (Some(status), None) => {
-                let first = said.lines().find(|line| !line.trim().is_empty());
-                format!("the emulator ended ({status}): {}", first.unwrap_or("it gave no reason"))
+                let first = errors.lines().find(|line| !line.trim().is_empty());
+                format!("the emulator ended ({status}): {}", first.unwrap_or("no reason given"))
             }
             (None, None) => format!(
-                "last on the console: {}",
+                "last line on the console: {}",
                 process::last_line(&console).unwrap_or("nothing")
             ),
         };
@@ -126,14 +126,14 @@ impl Emulator {
     }
 }
 
-/// Keeps a console in the cache, under the name of what wrote it.
+/// Writes a console to the cache, under `name`.
 pub fn keep_console(name: &str, console: &str) -> Result<PathBuf> {
     let path = cache::folder("logs")?.join(format!("{}.console", name.replace([' ', '/'], "-")));
     cache::write(&path, console.as_bytes())?;
     Ok(path)
 }
 
-/// Lines in which a kernel says that something is wrong with it.
+/// Lines in which a kernel reports an error of its own.
 pub fn complaints(console: &str) -> Vec<String> {
     const SIGNS: [&str; 9] = [
         "Kernel panic",
@@ -153,7 +153,7 @@ pub fn complaints(console: &str) -> Vec<String> {
         .collect()
 }
 
-/// QEMU's control channel: faults are injected here.
+/// QEMU's control channel, used to inject faults.
 #[derive(Debug)]
 pub struct Control(BufReader<UnixStream>);
 
@@ -208,8 +208,9 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_complaint_is_seen() {
-        let console = "[1.0] hello\n[2.0] BUG: unable to handle page fault\n[2.1] Kernel panic - not syncing\n";
+    fn kernel_complaints_are_found() {
+        let console = "[1.0] hello\n[2.0] BUG: unable to handle page fault\n\
+                       [2.1] Kernel panic - not syncing\n";
         assert_eq!(complaints(console).len(), 2);
         assert!(complaints("[1.0] all is well\n").is_empty());
     }

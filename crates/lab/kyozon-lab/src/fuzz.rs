@@ -1,7 +1,7 @@
-//! The fuzzers of `fuzz/`: built with the toolchain that is there, run for a while, counted over all runs.
+//! The fuzzers of `fuzz/`: built with the installed toolchain, run for a limited time, with totals over all runs.
 //!
-//! What cargo-fuzz does is a handful of flags, which stable compilers take, as long as no sanitizer is wanted. So it is
-//! not needed here; `cargo fuzz run TARGET -s none` works all the same.
+//! cargo-fuzz only adds a few compiler flags, and without a sanitizer stable compilers accept them. So it is not needed
+//! here; `cargo fuzz run TARGET -s none` works as well.
 
 use crate::{cache, jobs, process};
 use anyhow::{anyhow, ensure, Context, Result};
@@ -13,29 +13,29 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Targets, by the names of their binaries.
+/// Names of the targets and of their binaries.
 const TARGETS: [&str; 7] = ["elf", "spsc", "mpmc", "block", "net", "frames", "commands"];
-/// Seconds of each, in every run of the suite: a minute or so in all.
+/// Seconds of each target in every run of the suite: about a minute in all.
 const SHORT: u64 = 10;
-/// Seconds of each, in a run that may take long.
+/// Seconds of each target in the nightly run.
 const LONG: u64 = 600;
-/// Building takes no longer.
+/// Time limit of the build.
 const BUILD: Duration = Duration::from_secs(1800);
-/// The host's target: with it, build scripts and macros are compiled without the instrumentation.
+/// The host's target. Naming it keeps the instrumentation out of build scripts and macros.
 const HOST: &str = "x86_64-unknown-linux-gnu";
-/// Coverage by counters, a table of places, and comparisons (LLVM's SanitizerCoverage).
+/// LLVM's SanitizerCoverage: counters, a table of program counters, and comparisons.
 const FLAGS: &str = "--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// What one target has done, over all runs.
+/// Totals of one target over all runs.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Total {
-    /// Seconds.
+    /// Seconds of fuzzing.
     seconds: u64,
-    /// Inputs.
+    /// Inputs tried.
     inputs: u64,
-    /// Inputs that broke something.
+    /// Runs that ended with a broken input.
     broken: u64,
     /// The seed of each run.
     seeds: Vec<u32>,
@@ -56,10 +56,10 @@ fn write_totals(folder: &Path, all: &BTreeMap<String, Total>) -> Result<()> {
     cache::write(&folder.join("totals.json"), &serde_json::to_vec_pretty(all)?)
 }
 
-/// How many inputs there were, by what libFuzzer said at the end.
-fn inputs(said: &str) -> Option<u64> {
+/// The number of inputs, from libFuzzer's last line.
+fn inputs(output: &str) -> Option<u64> {
     let done = Regex::new(r"(?m)^Done (\d+) runs in \d+ second").ok()?;
-    done.captures(said)?[1].parse().ok()
+    done.captures(output)?[1].parse().ok()
 }
 
 fn build(tree: &Path, cargo: &mut Command, target: &Path) -> Result<()> {
@@ -68,14 +68,14 @@ fn build(tree: &Path, cargo: &mut Command, target: &Path) -> Result<()> {
     process::run_ok(cargo, BUILD).map(drop).context("the fuzzers do not compile")
 }
 
-/// Runs one target: what it did.
+/// Runs one target for `seconds`.
 fn run(binary: &Path, folder: &Path, target: &str, seconds: u64) -> Result<Total> {
     let corpus = folder.join("corpus").join(target);
     let broken = folder.join("broken").join(target);
     fs::create_dir_all(&corpus)?;
     fs::create_dir_all(&broken)?;
     if target == "elf" {
-        // What begins as an image is looked at more closely. Without one, it begins with nothing.
+        // A real image as the first input leads deeper into the parser. Without one, the fuzzer starts from nothing.
         let _ = fs::copy(cache::root()?.join("product/hello.elf"), corpus.join("hello.elf"));
     }
     let seed = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos().max(1);
@@ -93,7 +93,7 @@ fn run(binary: &Path, folder: &Path, target: &str, seconds: u64) -> Result<Total
     Ok(Total { seconds, inputs, broken: u64::from(!fine), seeds: vec![seed] })
 }
 
-/// Builds all and runs each; what there is to say. `cargo` is a command without arguments.
+/// Builds and runs all targets, and returns the totals as a line. `cargo` is a command without arguments.
 pub fn check(tree: &Path, mut cargo: Command, long: bool) -> Result<String> {
     let folder = folder()?;
     let target = cache::root()?.join("target/fuzz");
@@ -109,7 +109,7 @@ pub fn check(tree: &Path, mut cargo: Command, long: bool) -> Result<String> {
         |name| run(&target.join(HOST).join("release").join(name), &folder, name, seconds),
         |_| (),
         |name, returned| {
-            let done = match returned.unwrap_or_else(|| Err(anyhow!("it panicked"))) {
+            let done = match returned.unwrap_or_else(|| Err(anyhow!("the thread panicked"))) {
                 Ok(done) => done,
                 Err(error) => return failed = Err(error.context(*name)),
             };
@@ -128,13 +128,10 @@ pub fn check(tree: &Path, mut cargo: Command, long: bool) -> Result<String> {
     );
     failed?;
     let at = folder.display();
-    ensure!(broken.is_empty(), "{}: broken by what lies in {at}/broken", broken.join(", "));
-    let least = all.values().map(|total| total.seconds).min().unwrap_or(0);
+    ensure!(broken.is_empty(), "{}: broken by the inputs in {at}/broken", broken.join(", "));
+    let min = all.values().map(|total| total.seconds).min().unwrap_or(0);
     let inputs: u64 = all.values().map(|total| total.inputs).sum();
-    Ok(format!(
-        "so far {} minutes of each target, {inputs} inputs, see {at}/totals.json",
-        least / 60
-    ))
+    Ok(format!("so far {} minutes of each target, {inputs} inputs, see {at}/totals.json", min / 60))
 }
 
 #[cfg(test)]
@@ -142,13 +139,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_fuzzer_says_is_counted() {
+    fn inputs_are_read_from_the_last_line() {
         assert_eq!(inputs("#7 NEW\nDone 164075 runs in 4 second(s)\n"), Some(164_075));
         assert_eq!(inputs("==1== ERROR: libFuzzer: deadly signal\n"), None);
     }
 
     #[test]
-    fn every_target_is_one_of_the_folders() {
+    fn targets_match_the_folder() {
         let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
         let mut files: Vec<_> = fs::read_dir(tree.join("fuzz/targets"))
             .unwrap()

@@ -1,4 +1,4 @@
-//! A running guest: commands and files in and out over a virtio port.
+//! A running guest: commands and files, in both directions, over a virtio port.
 
 use crate::emulator::{self, Control, Emulator};
 use crate::protocol::{self, receive, send, Reply, Request};
@@ -9,19 +9,19 @@ use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-/// Modules of the channel.
+/// Kernel modules that the channel needs.
 pub const CHANNEL: [&str; 2] = ["virtio_pci", "virtio_console"];
-/// How long a command may take where the caller does not say.
+/// Time limit of a command for which the caller gives none.
 pub const COMMAND_LIMIT: Duration = Duration::from_secs(60);
-/// What an emulator on a loaded machine may add to a command's own limit.
+/// Extra time for the emulator on a loaded machine, beyond a command's own limit.
 const SLACK: Duration = Duration::from_secs(60);
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Output {
     /// Exit status; 128 + signal for a command that was killed.
     pub status: i32,
-    /// It was killed because its time was over.
+    /// Whether it was killed at its time limit.
     pub timed_out: bool,
     /// Standard output, or a file's contents.
     pub stdout: Vec<u8>,
@@ -39,13 +39,13 @@ impl Output {
         self.tsc_end.saturating_sub(self.tsc_start)
     }
 
-    /// Standard output of a command that ended with 0, else an error.
+    /// Standard output if the status is 0, else an error.
     pub fn expect_success(&self) -> Result<String> {
         let stderr = String::from_utf8_lossy(&self.stderr);
         ensure!(!self.timed_out, "the command did not end in time");
         ensure!(
             self.status == 0,
-            "the command ended with {}: {}",
+            "the command ended with status {}: {}",
             self.status,
             process::last_line(&stderr).unwrap_or("no reason given")
         );
@@ -53,7 +53,7 @@ impl Output {
     }
 }
 
-/// What the serial lines of a guest carried until its end.
+/// Output of a guest's serial lines, from start to end.
 #[derive(Debug)]
 pub struct Ended {
     /// The kernel's console.
@@ -62,7 +62,7 @@ pub struct Ended {
     pub cokernel: String,
 }
 
-/// A guest that has booted. It is killed when the handle goes.
+/// A guest that has booted. Dropping the handle kills it.
 #[derive(Debug)]
 pub struct Guest {
     emulator: Emulator,
@@ -74,12 +74,12 @@ pub struct Guest {
 impl Guest {
     /// Boots and waits for the agent.
     ///
-    /// With several CPUs, QEMU's TCG now and then has one of them execute the breakpoint that Linux puts into code
-    /// while it patches itself. Where that ends a boot, before anything but the stock kernel has run, it is tried again.
+    /// With several CPUs, QEMU's TCG occasionally lets one of them execute the breakpoint that Linux places while it
+    /// patches its own code. If that ends a boot, only the stock kernel has run by then, so the boot is tried again.
     pub fn boot(spec: &Spec) -> Result<Self> {
         match Self::boot_once(spec) {
             Err(error) if spec.smp > 1 && error.to_string().contains("Oops: int3") => {
-                eprintln!("{error:#}; once more");
+                eprintln!("{error:#}; booting again");
                 Self::boot_once(spec)
             }
             outcome => outcome,
@@ -107,7 +107,7 @@ impl Guest {
             Ok((port, release, booted_tsc)) if release == spec.kernel.release => {
                 Ok(Self { emulator, port, booted_tsc })
             }
-            Ok((_, release, _)) => bail!("{}: it runs {release} instead", spec.name()),
+            Ok((_, release, _)) => bail!("{}: it runs kernel {release} instead", spec.name()),
             Err(_) if Instant::now() < deadline => Err(emulator.fail("it did not boot")),
             Err(_) => {
                 Err(emulator
@@ -127,7 +127,7 @@ impl Guest {
         self.ask(&request, b"", limit)
     }
 
-    /// As [`Guest::run_for`]; one second after the start QEMU's monitor is given `commands`.
+    /// As [`Guest::run_for`], and gives `commands` to QEMU's monitor one second after the start.
     pub fn run_with(
         &mut self,
         script: &str,
@@ -143,7 +143,7 @@ impl Guest {
                 std::thread::sleep(Duration::from_secs(1));
                 commands.iter().try_for_each(|line| match control.monitor(line)?.trim() {
                     "" => Ok(()),
-                    said => bail!("QEMU's monitor answers {line:?} with {said:?}"),
+                    answer => bail!("QEMU's monitor answers {line:?} with {answer:?}"),
                 })
             });
             let output = self.run_for(script, limit)?;
@@ -152,7 +152,7 @@ impl Guest {
         })
     }
 
-    /// Runs a script at whose end another kernel takes over (a crash kernel, say), and waits for that one's agent.
+    /// Runs a script that ends when another kernel takes over, such as a crash kernel, and waits for its agent.
     pub fn run_into_restart(&mut self, script: &str, limit: Duration) -> Result<()> {
         let request = Request::Run { script: script.into(), timeout_ms: limit.as_millis() as u64 };
         send(&mut self.port, &request, b"")?;
@@ -173,7 +173,7 @@ impl Guest {
         Ok(self.ask(&Request::Get { path: path.into() }, b"", COMMAND_LIMIT)?.stdout)
     }
 
-    /// What serial line `index` has carried so far; 0 is the kernel's console.
+    /// Output of serial line `index` so far; 0 is the kernel's console.
     pub fn serial(&self, index: usize) -> String {
         self.emulator.serial(index)
     }
@@ -183,7 +183,7 @@ impl Guest {
         Control::connect(&self.emulator.folder().join("control"))
     }
 
-    /// Time of this machine's CPUs that the emulator has taken so far, in steps of 10 ms.
+    /// CPU time that the emulator has used on this machine, in steps of 10 ms.
     pub fn emulator_time(&mut self) -> Result<Duration> {
         self.emulator.cpu_time()
     }
@@ -200,9 +200,9 @@ impl Guest {
         }
     }
 
-    /// Switches the guest off.
+    /// Powers the guest off.
     pub fn shutdown(mut self) -> Result<Ended> {
-        send(&mut self.port, &Request::PowerOff, b"").context("ask the guest to switch off")?;
+        send(&mut self.port, &Request::PowerOff, b"").context("ask the guest to power off")?;
         self.wait_for_end(SLACK)
     }
 
@@ -211,7 +211,7 @@ impl Guest {
         let answer = send(&mut self.port, request, payload).and_then(|()| {
             collect(|| {
                 let left = deadline.saturating_duration_since(Instant::now());
-                ensure!(!left.is_zero(), "time is over");
+                ensure!(!left.is_zero(), "no answer in time");
                 self.port.set_read_timeout(Some(left))?;
                 receive(&mut self.port)
             })
@@ -230,27 +230,28 @@ pub(crate) fn collect(
 ) -> Result<Result<Output, String>> {
     let mut output = Output::default();
     loop {
-        match next()?.context("the agent went away")? {
+        match next()?.context("the agent closed the channel")? {
             (Reply::Output { stream: 2 }, piece) => output.stderr.extend(piece),
             (Reply::Output { .. }, piece) => output.stdout.extend(piece),
             (Reply::Done { status, timed_out, tsc_start, tsc_end }, _) => {
                 return Ok(Ok(Output { status, timed_out, tsc_start, tsc_end, ..output }));
             }
             (Reply::Failed { message }, _) => return Ok(Err(message)),
-            (Reply::Hello { .. }, _) => bail!("the guest started anew"),
+            (Reply::Hello { .. }, _) => bail!("the guest restarted"),
         }
     }
 }
 
-/// Reads the agent's first word: (release, time-stamp counter).
+/// Reads the agent's first frame: (release, time-stamp counter).
 pub(crate) fn hello(from: &mut impl io::Read) -> Result<(String, u64)> {
     protocol::skip_preamble(from)?;
-    match receive(from)?.context("no word from the agent")? {
+    match receive(from)?.context("the agent sent no frame")? {
         (Reply::Hello { version: protocol::VERSION, release, tsc }, _) => Ok((release, tsc)),
-        (reply, _) => bail!("the agent speaks another protocol: {reply:?}; build it anew"),
+        (reply, _) => bail!("the agent has another protocol: {reply:?}: run make build"),
     }
 }
 
+/// Waits for the agent's connection and its first frame.
 fn greet(
     listener: &UnixListener,
     emulator: &mut Emulator,

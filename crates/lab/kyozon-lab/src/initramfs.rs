@@ -1,4 +1,4 @@
-//! What a guest boots into: a `newc` archive with the agent as `/init`, a static busybox, and files.
+//! The initramfs of a guest: a `newc` archive with the agent as `/init`, a static busybox, and files.
 
 use crate::kernels::Kernel;
 use crate::process;
@@ -12,14 +12,14 @@ use std::{env, fs};
 const LIMIT: Duration = Duration::from_secs(60);
 const BUSYBOX: &str = "/bin/busybox";
 
-/// An archive in the making. The same contents give the same bytes.
+/// An archive under construction. The same contents give the same bytes.
 #[derive(Debug, Default)]
 pub struct Initramfs {
     entries: BTreeMap<String, (u32, Vec<u8>)>,
 }
 
 impl Initramfs {
-    /// The agent, a shell with busybox's applets, and the listed modules of `kernel` loaded at start.
+    /// An archive with the agent, a shell with busybox's applets, and the modules of `kernel` that the agent loads.
     pub fn new(kernel: &Kernel, modules: &[&str]) -> Result<Self> {
         let mut archive = Self::default();
         for folder in ["bin", "dev", "kyozon", "proc", "root", "sys", "tmp"] {
@@ -48,7 +48,7 @@ impl Initramfs {
         let path = path.trim_start_matches('/');
         ensure!(
             !path.is_empty() && !path.split('/').any(|part| part == ".."),
-            "{path:?} is no path in a guest"
+            "{path:?} is not a path in a guest"
         );
         ensure!(u32::try_from(contents.len()).is_ok(), "{path} is too large for an initramfs");
         for (at, _) in path.match_indices('/') {
@@ -89,7 +89,7 @@ fn member(out: &mut Vec<u8>, inode: u32, path: &str, mode: u32, contents: &[u8])
     out.resize(out.len().next_multiple_of(4), 0);
 }
 
-/// The agent lies beside this program, or where `KYOZON_AGENT` says.
+/// The agent's program: beside this one, or `KYOZON_AGENT`.
 fn agent() -> Result<Vec<u8>> {
     let path = match env::var_os("KYOZON_AGENT") {
         Some(path) => path.into(),
@@ -97,7 +97,7 @@ fn agent() -> Result<Vec<u8>> {
     };
     fs::read(&path).with_context(|| {
         format!(
-            "{}: run through make, which builds the agent and sets KYOZON_AGENT",
+            "{}: not found: run make build, then set KYOZON_AGENT or read the cache's env",
             path.display()
         )
     })
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpio_reads_what_we_pack() {
+    fn cpio_unpacks_the_archive() {
         let mut archive = Initramfs::default();
         archive.file("/a/b/hello", 0o640, b"hello\n".to_vec()).unwrap();
         archive.entries.insert("a/link".into(), (0o120_777, b"b/hello".to_vec()));

@@ -1,4 +1,4 @@
-//! Jobs side by side, each of which takes some of the machine's CPUs.
+//! Jobs that run side by side, each with a number of the machine's CPUs.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc;
@@ -9,10 +9,10 @@ pub fn cpus() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs `jobs` in their order, as many at a time as `cpus` are enough for; one that takes more has them all.
+/// Runs `jobs` in their order, as many at a time as fit into `cpus`; a job that takes more gets all of them.
 ///
-/// `started` is told what runs whenever that changes, `ended` what each job has returned: `None` where it panicked.
-/// Both are called by the calling thread.
+/// `started` receives the running jobs whenever they change, `ended` each job with its result: `None` if it panicked.
+/// The calling thread calls both.
 pub fn run<J: Sync, R: Send>(
     jobs: &[J],
     cpus: usize,
@@ -22,7 +22,7 @@ pub fn run<J: Sync, R: Send>(
     mut ended: impl FnMut(&J, Option<R>),
 ) {
     let takes = |job: &J| takes(job).min(cpus);
-    let (tell, told) = mpsc::channel();
+    let (sender, results) = mpsc::channel();
     let work = &work;
     thread::scope(|scope| {
         let mut waiting = jobs.iter().peekable();
@@ -32,18 +32,18 @@ pub fn run<J: Sync, R: Send>(
             while let Some(job) = waiting.next_if(|job| takes(job) <= free) {
                 free -= takes(job);
                 running.push(job);
-                let tell = tell.clone();
+                let sender = sender.clone();
                 scope.spawn(move || {
                     let returned = catch_unwind(AssertUnwindSafe(|| work(job))).ok();
-                    // Nobody listens where the calling thread has panicked.
-                    let _ = tell.send((job, returned));
+                    // The receiver is gone if the calling thread has panicked.
+                    let _ = sender.send((job, returned));
                 });
             }
             if running.is_empty() {
                 break;
             }
             started(&running);
-            let (job, returned) = told.recv().expect("this thread has a sender, too");
+            let (job, returned) = results.recv().expect("this thread holds a sender, too");
             running.retain(|other| !std::ptr::eq(*other, job));
             ended(job, returned);
         }
@@ -57,9 +57,9 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use std::time::Duration;
 
-    /// The most CPUs that were taken at a time, and what ran together.
-    fn most(jobs: &[usize], cpus: usize) -> (usize, Vec<Vec<usize>>) {
-        let (taken, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    /// Maximum CPUs taken at a time, and the jobs that ran together.
+    fn max_taken(jobs: &[usize], cpus: usize) -> (usize, Vec<Vec<usize>>) {
+        let (taken, max) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let together = RefCell::new(Vec::new());
         let mut count = 0;
         run(
@@ -68,7 +68,7 @@ mod tests {
             |job| *job,
             |job| {
                 let now = taken.fetch_add((*job).min(cpus), SeqCst) + (*job).min(cpus);
-                most.fetch_max(now, SeqCst);
+                max.fetch_max(now, SeqCst);
                 thread::sleep(Duration::from_millis(20));
                 taken.fetch_sub((*job).min(cpus), SeqCst);
             },
@@ -76,24 +76,24 @@ mod tests {
             |_, returned| count += usize::from(returned.is_some()),
         );
         assert_eq!(count, jobs.len());
-        (most.into_inner(), together.into_inner())
+        (max.into_inner(), together.into_inner())
     }
 
     #[test]
-    fn no_more_run_than_there_are_cpus_for() {
-        let (most_taken, together) = most(&[1, 1, 1, 2, 9], 2);
-        assert_eq!(most_taken, 2);
+    fn running_jobs_fit_into_the_cpus() {
+        let (max, together) = max_taken(&[1, 1, 1, 2, 9], 2);
+        assert_eq!(max, 2);
         assert_eq!(together[0], [1, 1]);
         assert_eq!(together[3..], [vec![2], vec![9]]);
     }
 
     #[test]
-    fn one_cpu_is_enough_for_all_in_turn() {
-        assert_eq!(most(&[1, 2, 1], 1), (1, vec![vec![1], vec![2], vec![1]]));
+    fn one_cpu_runs_all_jobs_in_turn() {
+        assert_eq!(max_taken(&[1, 2, 1], 1), (1, vec![vec![1], vec![2], vec![1]]));
     }
 
     #[test]
-    fn a_panic_is_the_end_of_one() {
+    fn a_panic_ends_one_job_only() {
         let mut outcomes = Vec::new();
         let work = |job: &u8| assert_ne!(*job, 1, "meant");
         run(&[0, 1, 2], 1, |_| 1, work, |_| (), |job, returned| outcomes.push((*job, returned)));

@@ -21,7 +21,7 @@ pub struct Kernel {
     pub series: String,
     /// "cloud" or "generic".
     pub flavour: String,
-    /// What `uname -r` says.
+    /// Output of `uname -r`.
     pub release: String,
     /// The Debian package's version.
     pub version: String,
@@ -30,12 +30,15 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The kernel that was fetched last, without asking the network.
+    /// The kernel that was fetched last, without the network.
     pub fn cached(series: &str, flavour: &str) -> Result<Self> {
         check_names(series, flavour)?;
         let record = record(series, flavour)?;
         let text = fs::read(&record).with_context(|| {
-            format!("kernel {series} ({flavour}) is not in the cache: 'kyozon-lab fetch --kernel {series} --flavour {flavour}' brings it")
+            format!(
+                "kernel {series} ({flavour}) is not in the cache: \
+                 run 'kyozon-lab fetch --kernel {series} --flavour {flavour}'"
+            )
         })?;
         let kernel: Self = serde_json::from_slice(&text).with_context(|| {
             format!("{} is damaged: remove it and fetch again", record.display())
@@ -72,7 +75,7 @@ impl Kernel {
         if !kernel.image().is_file() {
             unpack(&kernel, &packages, &folder)?;
         }
-        kernel.point_headers_home()?;
+        kernel.relocate_headers()?;
         cache::write(&record(series, flavour)?, &serde_json::to_vec_pretty(&kernel)?)?;
         Ok(kernel)
     }
@@ -92,7 +95,7 @@ impl Kernel {
         self.root.join("usr/src").join(format!("linux-headers-{}", self.release))
     }
 
-    /// Files of the named modules and of what they need, in the order of loading. Built-in ones need no file.
+    /// Files of the named modules and of their dependencies, in the order of loading. Built-in modules have no file.
     pub fn module_files(&self, names: &[&str]) -> Result<Vec<PathBuf>> {
         let dep = fs::read_to_string(self.modules().join("modules.dep")).context("modules.dep")?;
         let builtin =
@@ -110,7 +113,7 @@ impl Kernel {
                 );
                 continue;
             };
-            // depmod lists what is needed last first.
+            // depmod lists the module that is loaded first at the end.
             for file in needs.split_whitespace().rev().chain([module]) {
                 if !files.contains(&file) {
                     files.push(file);
@@ -120,8 +123,8 @@ impl Kernel {
         Ok(files.into_iter().map(|file| self.modules().join(file)).collect())
     }
 
-    /// The headers' Makefile includes the common one by absolute path: say where that is now.
-    fn point_headers_home(&self) -> Result<()> {
+    /// The headers' Makefile includes the common one by absolute path: sets that path.
+    fn relocate_headers(&self) -> Result<()> {
         let source = self.root.join("usr/src");
         let common = fs::read_dir(&source)
             .with_context(|| format!("read {}", source.display()))?
@@ -152,7 +155,7 @@ fn record(series: &str, flavour: &str) -> Result<PathBuf> {
     Ok(cache::root()?.join(format!("kernels/{series}-{flavour}.json")))
 }
 
-/// apt's tools; `KYOZON_APT_PREFIX` is a folder to take them from instead.
+/// One of apt's tools, from the folder `KYOZON_APT_PREFIX` if that is set.
 fn apt(tool: &str) -> Command {
     match env::var_os("KYOZON_APT_PREFIX") {
         Some(folder) => Command::new(Path::new(&folder).join(tool)),
@@ -173,7 +176,12 @@ fn newest_release(series: &str, flavour: &str) -> Result<String> {
     list.lines()
         .filter_map(|line| Some(pattern.captures(line.trim())?[1].to_owned()))
         .max_by(|a, b| compare_numbers(a, b))
-        .with_context(|| format!("apt knows no linux-image-{series}.*{suffix}: run 'apt-get update' with a Debian 12 source and try again"))
+        .with_context(|| {
+            format!(
+                "apt knows no linux-image-{series}.*{suffix}: \
+                 run 'apt-get update' with a Debian 12 source and try again"
+            )
+        })
 }
 
 /// Orders "6.1.0-9" before "6.1.0-56".
@@ -193,7 +201,7 @@ fn field<'a>(stanza: &'a str, name: &str) -> Option<&'a str> {
     stanza.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
-/// The image package first, then what is needed to build modules against it.
+/// The image package first, then the packages that are needed to build modules against it.
 fn packages(release: &str) -> Result<Vec<String>> {
     let headers = format!("linux-headers-{release}");
     let stanza = show(&headers)?;
@@ -217,7 +225,7 @@ fn packages(release: &str) -> Result<Vec<String>> {
 
 fn unpack(kernel: &Kernel, packages: &[String], folder: &Path) -> Result<()> {
     eprintln!("fetching Linux {} ({}) ...", kernel.release, kernel.version);
-    // Unpacked beside its final place and renamed, so that a full disk or an interrupt leaves nothing half done.
+    // Unpacked beside its final place and then renamed, so that a full disk or an interrupt leaves no partial kernel.
     let work = cache::scratch_in(folder)?;
     let debs = work.path().join("debs");
     let root = work.path().join("root");
@@ -246,7 +254,7 @@ fn unpack(kernel: &Kernel, packages: &[String], folder: &Path) -> Result<()> {
     }
     process::run_ok(Command::new("/sbin/depmod").arg("-b").arg(&root).arg(&kernel.release), LIMIT)?;
     let moved = fs::rename(&root, &kernel.root);
-    // Another of us may have been faster.
+    // Another kyozon-lab may have been faster.
     if moved.is_err() && kernel.image().is_file() {
         return Ok(());
     }
@@ -258,7 +266,7 @@ fn module_name(path: &str) -> String {
     normal(file.split(".ko").next().unwrap_or(file))
 }
 
-/// Module names take '-' and '_' as the same.
+/// In module names, '-' and '_' are equivalent.
 fn normal(name: &str) -> String {
     name.replace('-', "_")
 }
@@ -268,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn newest_is_by_number_not_by_letter() {
+    fn releases_are_ordered_by_number() {
         assert_eq!(compare_numbers("6.1.0-9-cloud-amd64", "6.1.0-56-cloud-amd64"), Ordering::Less);
         assert_eq!(
             compare_numbers("6.12.117+deb12-amd64", "6.12.9+deb12-amd64"),
@@ -287,7 +295,8 @@ mod tests {
             root: folder.path().into(),
         };
         fs::create_dir_all(kernel.modules()).unwrap();
-        let dep = "kernel/a/virtio.ko.xz:\nkernel/a/virtio-ring.ko: kernel/a/virtio.ko.xz\nkernel/b/con.ko: kernel/a/virtio-ring.ko kernel/a/virtio.ko.xz\n";
+        let dep = "kernel/a/virtio.ko.xz:\nkernel/a/virtio-ring.ko: kernel/a/virtio.ko.xz\n\
+                   kernel/b/con.ko: kernel/a/virtio-ring.ko kernel/a/virtio.ko.xz\n";
         fs::write(kernel.modules().join("modules.dep"), dep).unwrap();
         fs::write(kernel.modules().join("modules.builtin"), "kernel/c/serial_8250.ko\n").unwrap();
         let files = kernel.module_files(&["con", "virtio_ring", "serial-8250"]).unwrap();

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub struct Module {
     /// The `.ko` file, in the cache.
     pub file: PathBuf,
-    /// Lines in which the compiler, objtool or modpost warned.
+    /// Warnings of the compiler, objtool and modpost, one line each.
     pub warnings: Vec<String>,
 }
 
@@ -59,8 +59,8 @@ pub fn build_with(source: &Path, kernel: &Kernel, generated: &[(&str, &[u8])]) -
     Ok(Module { file, warnings })
 }
 
-/// Writes sources and generated files whose contents differ, so that make sees what changed, and removes sources
-/// that are gone.
+/// Writes only sources and generated files whose contents differ, so that make rebuilds only these, and removes
+/// sources that no longer exist.
 fn copy_changed(from: &Path, to: &Path, generated: &[(&str, &[u8])]) -> Result<()> {
     let names = |folder: &Path| -> Result<Vec<OsString>> {
         let read = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
@@ -89,7 +89,7 @@ fn write_changed(path: &Path, contents: &[u8]) -> Result<()> {
     fs::write(path, contents).with_context(|| format!("write {}", path.display()))
 }
 
-/// By name: kbuild leaves generated C files (`*.mod.c`) beside the sources.
+/// Whether a file is a source, by its name: kbuild leaves generated C files (`*.mod.c`) beside the sources.
 fn is_source(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let kind = path.extension().unwrap_or_default();
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_follow_the_sources() {
+    fn only_changed_sources_are_copied() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(from.path().join("Kbuild"), "obj-m := a.o\n").unwrap();
         fs::write(from.path().join("a.c"), "int a;\n").unwrap();

@@ -1,4 +1,4 @@
-//! Programs that we start: each has a limit in time, its own process group, and does not outlive us.
+//! The programs that the laboratory starts: each has a time limit and a process group, and ends with the laboratory.
 
 use crate::cache;
 use anyhow::{bail, Context, Result};
@@ -11,28 +11,27 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a program printed and how it ended.
+/// The output and the status of a program.
 #[derive(Debug)]
 pub struct Finished {
-    /// How it ended.
+    /// Exit status.
     pub status: ExitStatus,
-    /// Standard output, lossy.
+    /// Standard output; bytes that are not UTF-8 are replaced.
     pub stdout: String,
-    /// Standard error, lossy.
+    /// Standard error; bytes that are not UTF-8 are replaced.
     pub stderr: String,
 }
 
-/// Process groups that run, for who must end them all at once.
+/// Running process groups; a signal ends all of them.
 static GROUPS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// Ends this program when it is told to (Ctrl-C, hang-up, termination): with every program that it started, and with
-/// its temporary folders.
+/// On Ctrl-C, hang-up or termination: kills every program that this one started, removes its temporary folders, exits.
 pub fn end_all_on_signal() -> Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
-            // Held until the end: nothing more is started.
+            // Locked until the exit, so that no thread starts another program.
             let groups = GROUPS.lock().unwrap_or_else(|held| held.into_inner());
             for pid in groups.iter().filter_map(|pid| Pid::from_raw(*pid)) {
                 let _ = kill_process_group(pid, Signal::KILL);
@@ -44,12 +43,12 @@ pub fn end_all_on_signal() -> Result<()> {
     Ok(())
 }
 
-/// A running program whose whole process group is killed when the handle goes.
+/// A running program. Dropping the handle kills its whole process group.
 #[derive(Debug)]
 pub struct Group(Child);
 
 impl Group {
-    /// Starts `command` in a process group of its own; it is killed when the calling thread ends.
+    /// Starts `command` in its own process group. The kernel kills it when the calling thread ends.
     pub fn spawn(command: &mut Command) -> Result<Self> {
         command.process_group(0);
         die_with_parent(command);
@@ -64,12 +63,12 @@ impl Group {
             .with_context(|| format!("start {name}: is it installed? 'make setup' installs it"))
     }
 
-    /// The status, where the program has ended.
+    /// The status, if the program has ended.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.0.try_wait()?)
     }
 
-    /// Waits at most `limit`; `None` where the program still runs.
+    /// Waits at most `limit`; `None` if the program still runs then.
     pub fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>> {
         let deadline = Instant::now() + limit;
         loop {
@@ -102,7 +101,7 @@ fn die_with_parent(command: &mut Command) {
     }
 }
 
-/// Keeps `command` and its threads on the CPU that this thread is on: they take turns, and no two of them ever run at once.
+/// Restricts `command` to the CPU of this thread, so that no two of its threads ever run at the same time.
 #[allow(unsafe_code)]
 pub fn on_one_cpu(command: &mut Command) {
     use rustix::thread::{sched_getcpu, sched_setaffinity, CpuSet};
@@ -124,29 +123,30 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
     let Some(status) = group.wait(limit)? else {
         bail!("{name} did not end within {} s", limit.as_secs());
     };
-    // Who was left behind in the group would keep the pipes open for ever; who left the group is waited for a little.
+    // Remaining processes of the group would keep the pipes open for ever. A process that left the group may do so
+    // for a moment: `take` waits for it, but not long.
     let _ = kill_process_group(Pid::from_child(group.child()), Signal::KILL);
     let text = |output: Collected| String::from_utf8_lossy(&output.take()).into_owned();
     Ok(Finished { status, stdout: text(stdout), stderr: text(stderr) })
 }
 
-/// As [`run`]; a non-zero end is an error with the last line that the program printed to standard error.
+/// As [`run`], but a status other than 0 is an error with the program's last line.
 pub fn run_ok(command: &mut Command, limit: Duration) -> Result<String> {
     let finished = run(command, limit)?;
     if !finished.status.success() {
         let name = command.get_program().to_string_lossy().into_owned();
         let why = last_line(&finished.stderr).or_else(|| last_line(&finished.stdout));
-        bail!("{name} failed ({}): {}", finished.status, why.unwrap_or("it printed nothing"));
+        bail!("{name} failed ({}): {}", finished.status, why.unwrap_or("no output"));
     }
     Ok(finished.stdout)
 }
 
-/// The last line with something in it.
+/// The last line that is not blank, trimmed.
 pub fn last_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).rfind(|line| !line.is_empty())
 }
 
-/// What a pipe has brought so far, gathered by a thread.
+/// The bytes read from a pipe so far, by a thread.
 struct Collected {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: thread::JoinHandle<()>,
@@ -165,7 +165,7 @@ fn collect(mut from: impl Read + Send + 'static) -> Collected {
 }
 
 impl Collected {
-    /// All of it where the pipe was closed; else what has come within a second.
+    /// Everything, if the pipe is closed within a second; else the bytes read until then.
     fn take(self) -> Vec<u8> {
         let deadline = Instant::now() + Duration::from_secs(1);
         while !self.reader.is_finished() && Instant::now() < deadline {
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_hangs_is_killed_with_its_children() {
+    fn hung_programs_are_killed_with_their_children() {
         let folder = tempfile::tempdir().unwrap();
         let pid_file = folder.path().join("pid");
         let script = format!("sleep 60 & echo $! > {}; wait", pid_file.display());
@@ -212,14 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn a_child_left_behind_does_not_keep_us() {
+    fn remaining_children_do_not_delay_the_end() {
         let before = Instant::now();
         run(&mut sh("sleep 60 & exit 0"), Duration::from_secs(30)).unwrap();
         assert!(before.elapsed() < Duration::from_secs(10));
     }
 
     #[test]
-    fn who_left_the_group_does_not_keep_us() {
+    fn processes_outside_the_group_delay_it_little() {
         let before = Instant::now();
         let done =
             run(&mut sh("echo said; setsid sleep 5 & exit 0"), Duration::from_secs(30)).unwrap();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_is_named() {
+    fn missing_programs_are_named() {
         let error = run(&mut Command::new("no-such-program"), Duration::from_secs(1)).unwrap_err();
         assert!(format!("{error:#}").contains("no-such-program"));
     }

@@ -1,4 +1,4 @@
-//! What is tested: the module, the images and the command, as they are installed, put into a guest.
+//! The project's module, images and command, put into a guest where an installation has them.
 
 use crate::{cache, kernels::Kernel, module, process, spec::Spec};
 use anyhow::{Context, Result};
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-/// Folder of the images and of the static command. Make builds them; `KYOZON_PRODUCT` names another.
+/// Folder of the images and of the static command, which make builds; `KYOZON_PRODUCT` overrides it.
 pub fn folder() -> Result<PathBuf> {
     Ok(match env::var_os("KYOZON_PRODUCT") {
         Some(path) => path.into(),
@@ -18,15 +18,19 @@ pub fn folder() -> Result<PathBuf> {
 /// One file of the product, by name.
 pub fn file(name: &str) -> Result<PathBuf> {
     let path = folder()?.join(name);
-    anyhow::ensure!(path.is_file(), "{}: run through make, which builds it", path.display());
+    anyhow::ensure!(
+        path.is_file(),
+        "{}: not found: run make build, which builds it",
+        path.display()
+    );
     Ok(path)
 }
 
-/// Every flat image, by name, in the order of names.
+/// Every flat image, sorted by name.
 fn images() -> Result<Vec<PathBuf>> {
     let folder = folder()?;
     let read = fs::read_dir(&folder).with_context(|| {
-        format!("{}: run through make, which builds the images", folder.display())
+        format!("{}: not found: run make build, which builds the images", folder.display())
     })?;
     let mut paths: Vec<PathBuf> = read.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.extension().is_some_and(|kind| kind == "bin"));
@@ -42,19 +46,19 @@ pub fn module(kernel: &Kernel) -> Result<module::Module> {
     module::build_with(&source, kernel, &[("image_hashes.h", hashes.as_bytes())])
 }
 
-/// Adds the module that looks at Linux from inside, for figures that only Linux can give: `/m/kyozon_probe.ko`.
+/// Adds `/m/kyozon_probe.ko`, a module that measures inside Linux.
 pub fn with_probe(spec: Spec) -> Result<Spec> {
     let built = module::build(&cache::tree()?.join("tests/colocation/probe"), &spec.kernel)?;
     Ok(spec.file("/m/kyozon_probe.ko", 0o644, fs::read(built.file)?))
 }
 
-/// Adds the module that tampers with Linux: `/m/kyozon-attacks.ko`.
+/// Adds `/m/kyozon-attacks.ko`, the module that tampers with Linux.
 pub fn with_attacks(spec: Spec) -> Result<Spec> {
     let built = module::build(&cache::tree()?.join("linux/attacks"), &spec.kernel)?;
     Ok(spec.file("/m/kyozon-attacks.ko", 0o644, fs::read(built.file)?))
 }
 
-/// Puts module, images and command where an installation has them.
+/// Adds module, images and command at the paths of an installation.
 pub fn install(spec: Spec) -> Result<Spec> {
     let built = module(&spec.kernel)?;
     if let Some(warning) = built.warnings.first() {

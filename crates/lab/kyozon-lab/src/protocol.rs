@@ -1,4 +1,4 @@
-//! How the host and the agent in a guest speak: frames over any reliable byte stream.
+//! The protocol between the host and the agent in a guest: frames over any reliable byte stream.
 //!
 //! A frame is the length of its header (4 bytes, little endian), the length of its payload (the same), the header
 //! in JSON, the payload. The host sends [`Request`]s one at a time; the agent answers each with any number of
@@ -8,44 +8,44 @@ use anyhow::{bail, Context, Result};
 use serde::{de::DeserializeOwned, Deserialize, Serialize};
 use std::io::{Read, Write};
 
-/// Grows when a frame changes its meaning.
+/// Version; add 1 when the meaning of a frame changes.
 pub const VERSION: u32 = 1;
-/// Bytes that one payload may have.
+/// Maximum length of a payload, in bytes.
 pub const MAX_PAYLOAD: usize = 64 << 20;
 const MAX_HEADER: usize = 64 << 10;
-/// Bytes in front of the first frame. What firmware writes to a serial line before that is skipped.
+/// Bytes before the first frame; the reader skips what firmware wrote to the serial line before them.
 pub const PREAMBLE: &[u8; 16] = b"\0kyozon-agent-1\n";
 
-/// What the host asks.
+/// A request of the host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Request {
-    /// Run `/bin/sh -c SCRIPT`; the payload is its standard input. It is killed after `timeout_ms` of guest time.
+    /// Runs `/bin/sh -c SCRIPT` with the payload as standard input, and kills it after `timeout_ms` of guest time.
     Run {
         /// The script.
         script: String,
-        /// Limit in milliseconds of guest time.
+        /// Time limit in milliseconds of guest time.
         timeout_ms: u64,
     },
-    /// Write the payload to `path`.
+    /// Writes the payload to `path`.
     Put {
         /// Absolute path in the guest.
         path: String,
         /// Permission bits.
         mode: u32,
     },
-    /// Answer with the contents of `path`.
+    /// Asks for the contents of `path`.
     Get {
         /// Absolute path in the guest.
         path: String,
     },
-    /// Switch the machine off. There is no answer.
+    /// Powers the machine off. There is no answer.
     PowerOff,
 }
 
-/// What the agent answers.
+/// An answer of the agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
-    /// The agent is ready. Sent once, first.
+    /// The agent is ready: the first frame, sent once.
     Hello {
         /// [`VERSION`].
         version: u32,
@@ -54,16 +54,16 @@ pub enum Reply {
         /// Time-stamp counter at the agent's first instruction.
         tsc: u64,
     },
-    /// A piece of output is the payload.
+    /// The payload is a piece of output.
     Output {
-        /// 1 standard output or file contents, 2 standard error.
+        /// 1: standard output or file contents, 2: standard error.
         stream: u8,
     },
     /// The request was carried out.
     Done {
         /// Exit status; 128 + signal for a command that was killed.
         status: i32,
-        /// It was killed because its time was over.
+        /// Whether it was killed at its time limit.
         timed_out: bool,
         /// Time-stamp counter before the request was carried out.
         tsc_start: u64,
@@ -92,7 +92,7 @@ pub fn send<T: Serialize>(to: &mut impl Write, header: &T, payload: &[u8]) -> Re
     Ok(to.flush()?)
 }
 
-/// Reads one frame; `None` where the stream ends between two frames.
+/// Reads one frame; `None` if the stream ends between two frames.
 pub fn receive<T: DeserializeOwned>(from: &mut impl Read) -> Result<Option<(T, Vec<u8>)>> {
     let mut lengths = [0; 8];
     if from.read(&mut lengths[..1])? == 0 {
@@ -111,7 +111,7 @@ pub fn receive<T: DeserializeOwned>(from: &mut impl Read) -> Result<Option<(T, V
     Ok(Some((serde_json::from_slice(&header).context("frame header")?, payload)))
 }
 
-/// Reads until [`PREAMBLE`] has passed.
+/// Reads to the end of [`PREAMBLE`].
 pub fn skip_preamble(from: &mut impl Read) -> Result<()> {
     let mut last = [0u8; PREAMBLE.len()];
     let mut byte = [0];
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_survive_the_trip() {
+    fn frames_round_trip() {
         let mut wire = b"SeaBIOS says hello\r\n\0kyozon".to_vec();
         wire.extend(PREAMBLE);
         let run = Request::Run { script: "exit 3".into(), timeout_ms: 10 };
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_or_foreign_stream_is_an_error() {
+    fn torn_or_foreign_streams_are_errors() {
         let mut wire = Vec::new();
         send(&mut wire, &Request::PowerOff, b"abc").unwrap();
         for cut in 1..wire.len() {

@@ -1,4 +1,4 @@
-//! What a guest is made of.
+//! The description of a guest.
 
 use crate::{bochs, guest::CHANNEL, initramfs::Initramfs, kernels::Kernel};
 use anyhow::{Context, Result};
@@ -17,10 +17,10 @@ pub enum Program {
     Bochs,
 }
 
-/// A guest to be. Defaults: one CPU, 512 MiB, q35, every CPU feature that the emulator has.
+/// A guest before its start. Defaults: one CPU, 512 MiB, q35, every CPU feature that the emulator has.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    /// What it boots.
+    /// The kernel that it boots.
     pub kernel: Kernel,
     /// CPUs.
     pub smp: u32,
@@ -40,9 +40,9 @@ pub struct Spec {
     pub modules: Vec<String>,
     /// Path, permission bits and contents.
     pub files: Vec<(String, u32, Vec<u8>)>,
-    /// From start to the agent's first word.
+    /// Time limit from the start to the agent's first frame.
     pub boot_limit: Duration,
-    /// Its emulator has one CPU of the host, see [`crate::process::on_one_cpu`].
+    /// Whether its emulator runs on one CPU of the host, see [`crate::process::on_one_cpu`].
     pub one_host_cpu: bool,
 }
 
@@ -102,7 +102,7 @@ impl Spec {
         self
     }
 
-    /// Puts the kernel's own image where its package has it.
+    /// Adds the kernel's own image at the path that its package uses.
     pub fn with_kernel_image(self) -> Result<Self> {
         let image = self.kernel.image();
         let contents = fs::read(&image).with_context(|| image.display().to_string())?;
@@ -124,18 +124,18 @@ impl Spec {
         ))
     }
 
-    /// How a message names this guest.
+    /// The guest's name in messages.
     pub fn name(&self) -> String {
         format!("guest {}", self.kernel.release)
     }
 
     /// The kernel command line, with `extra` words of the caller.
     pub fn command_line(&self, extra: &str) -> String {
-        // "panic=-1": a panic restarts at once, and QEMU's -no-reboot makes an end of it.
+        // "panic=-1": a panic restarts at once, and with -no-reboot QEMU then ends.
         format!("console=ttyS0 panic=-1 quiet {extra} {}", self.append).trim_end().into()
     }
 
-    /// What it boots into; `channel` are modules that the way to the agent needs.
+    /// Its initramfs; `channel` are the modules that the channel to the agent needs.
     pub fn initramfs(&self, channel: &[&str]) -> Result<Initramfs> {
         let modules: Vec<&str> =
             channel.iter().copied().chain(self.modules.iter().map(String::as_str)).collect();

@@ -1,4 +1,4 @@
-//! A client of a TCP server in a unikernel, at the other end of its network: sends files, keeps what comes back.
+//! A client of a TCP server in a unikernel, on that unikernel's network: sends files and writes the answers.
 
 use crate::wire::{Server, Wire};
 use anyhow::{anyhow, ensure, Context, Result};
@@ -9,68 +9,68 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// What `kyozon-lab talk` takes.
+/// Options of `kyozon-lab talk`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
     server: Server,
-    /// Files to be sent, a connection each, one after another; those with a comma between them at one time. What comes
-    /// back until the server closes is written to FILE.out
+    /// Files to send, one connection each, one after another; those joined by a comma at the same time. The answer,
+    /// until the server closes, goes to FILE.out
     #[arg(required = true, value_name = "FILE[,FILE]")]
     files: Vec<String>,
 }
 
-/// What was sent at one time takes no longer.
+/// Time limit of the connections that are open at the same time.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long it sleeps where there is nothing.
+/// Sleep while there is nothing to send or receive.
 const NAP: Duration = Duration::from_millis(1);
-/// How long it stays after the last byte.
+/// Time that the client stays after the last byte, so that its last acknowledgement leaves.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// A connection, and what is left to be sent.
+/// A connection that sends one file.
 struct Talk {
     path: String,
     handle: SocketHandle,
-    said: Vec<u8>,
+    request: Vec<u8>,
     sent: usize,
-    got: Vec<u8>,
+    answer: Vec<u8>,
     done: bool,
 }
 
 impl Talk {
-    /// Sends and takes what can be. Whether something was done.
-    fn go_on(&mut self, socket: &mut Socket<'_>) -> Result<bool> {
+    /// Sends and receives as much as the socket allows now. Returns whether that was anything.
+    fn advance(&mut self, socket: &mut Socket<'_>) -> Result<bool> {
         if self.done {
             return Ok(false);
         }
         let mut busy = false;
-        if socket.can_send() && self.sent < self.said.len() {
-            self.sent += socket.send_slice(&self.said[self.sent..]).unwrap_or(0);
+        if socket.can_send() && self.sent < self.request.len() {
+            self.sent += socket.send_slice(&self.request[self.sent..]).unwrap_or(0);
             busy = true;
         }
-        if socket.may_send() && self.sent == self.said.len() {
+        if socket.may_send() && self.sent == self.request.len() {
             socket.close();
         }
         while socket.can_recv() {
             let take = |bytes: &mut [u8]| {
-                self.got.extend_from_slice(bytes);
+                self.answer.extend_from_slice(bytes);
                 (bytes.len(), ())
             };
             socket.recv(take).map_err(|error| anyhow!("{error}"))?;
             busy = true;
         }
-        // A server may close before it was told everything.
+        // A server may close before it has read the whole file.
         let ended = !socket.is_active() || !socket.may_recv() && !socket.can_recv();
         if ended && (self.sent > 0 || !socket.is_active()) {
             socket.close();
-            fs::write(format!("{}.out", self.path), &self.got)?;
+            fs::write(format!("{}.out", self.path), &self.answer)?;
             self.done = true;
         }
         Ok(busy)
     }
 }
 
-/// Sends all files.
+/// Sends all files, and writes each answer.
 pub fn talk(options: &Options) -> Result<()> {
     let read = |path: &str| fs::read(Path::new(path)).with_context(|| path.to_owned());
     let rounds: Vec<Vec<(String, Vec<u8>)>> = options
@@ -83,20 +83,20 @@ pub fn talk(options: &Options) -> Result<()> {
     for files in rounds {
         let mut sockets = SocketSet::new(Vec::new());
         let mut talks = Vec::new();
-        for (path, said) in files {
+        for (path, request) in files {
             let handle = options.server.connect(&mut interface, &mut sockets, port)?;
             port += 1;
-            talks.push(Talk { path, handle, said, sent: 0, got: Vec::new(), done: false });
+            talks.push(Talk { path, handle, request, sent: 0, answer: Vec::new(), done: false });
         }
         round(&mut wire, &mut interface, &mut sockets, &mut talks)?;
-        for Talk { path, said, got, .. } in &talks {
-            println!("{path}: {} bytes, {} came back", said.len(), got.len());
+        for Talk { path, request, answer, .. } in &talks {
+            println!("{path}: {} bytes, {} came back", request.len(), answer.len());
         }
     }
     Ok(())
 }
 
-/// Everything that is said at one time.
+/// Runs the connections of one round to their ends.
 fn round(
     wire: &mut Wire,
     interface: &mut Interface,
@@ -111,21 +111,25 @@ fn round(
         let mut busy = false;
         for talk in talks.iter_mut() {
             let socket = sockets.get_mut::<Socket>(talk.handle);
-            busy |= talk.go_on(socket).with_context(|| talk.path.clone())?;
+            busy |= talk.advance(socket).with_context(|| talk.path.clone())?;
         }
         let left = talks.iter().find(|talk| !talk.done);
         if left.is_none() && !over {
-            // The last acknowledgement is said late; the other end waits for it.
+            // TCP delays the last acknowledgement, and the server waits for it.
             (over, end) = (true, std::time::Instant::now() + LINGER);
         }
-        if let Some(Talk { path, said, sent, got, .. }) = left {
-            let told = format!(
+        if let Some(Talk { path, request, sent, answer, .. }) = left {
+            let progress = format!(
                 "{path}: {sent} of {} bytes were sent, {} came back",
-                said.len(),
-                got.len()
+                request.len(),
+                answer.len()
             );
-            ensure!(alive, "the network is gone: {told}");
-            ensure!(std::time::Instant::now() < end, "time is over: {told}");
+            ensure!(alive, "the unikernel closed the network: {progress}");
+            ensure!(
+                std::time::Instant::now() < end,
+                "no end within {} s: {progress}",
+                LIMIT.as_secs()
+            );
         } else if !alive || std::time::Instant::now() > end {
             return Ok(());
         }

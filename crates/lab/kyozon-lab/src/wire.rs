@@ -1,5 +1,5 @@
-//! The other end of a unikernel's network, `kyozon run --net name=lan,socket=PATH`: a TCP client with a stack of its
-//! own, so that neither the host's network nor a privilege is needed.
+//! The host's end of a unikernel's network, `kyozon run --net name=lan,socket=PATH`: a TCP client with its own stack,
+//! which needs neither the host's network nor privileges.
 
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
@@ -12,28 +12,28 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where a server is, and the network that leads to it.
+/// The address of a server, and the socket of its network.
 #[derive(Debug, clap::Args)]
 pub struct Server {
-    /// Where to listen for the network
+    /// Socket to listen on for the unikernel's network
     #[arg(long)]
     socket: PathBuf,
-    /// This end's address
+    /// Address of this end
     #[arg(long, default_value = "10.0.0.1/24", value_parser = cidr)]
     address: IpCidr,
-    /// The server's address
+    /// Address of the server
     #[arg(value_parser = address)]
     server: IpAddress,
-    /// The server's port
+    /// Port of the server
     port: u16,
 }
 
-/// What `kyozon-lab echo` takes.
+/// Options of `kyozon-lab echo`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     #[command(flatten)]
     server: Server,
-    /// Bytes to be sent and got back, a connection each
+    /// Number of bytes to send and receive back, for each connection
     #[arg(required = true)]
     bytes: Vec<usize>,
 }
@@ -46,19 +46,19 @@ fn address(text: &str) -> Result<IpAddress, String> {
     text.parse().map_err(|()| "not an address such as 10.0.0.2".to_owned())
 }
 
-/// All of it takes no longer.
+/// Time limit of the wait for the network, and of each connection.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long it sleeps where there is nothing.
+/// Sleep while there is nothing to send or receive.
 const NAP: Duration = Duration::from_millis(1);
-/// How long it stays after the last byte.
+/// Time that the client stays after the last byte, so that its last acknowledgement leaves.
 const LINGER: Duration = Duration::from_millis(100);
-/// Bytes of a frame.
+/// Maximum length of a frame, in bytes.
 const FRAME: usize = 1514;
 
-/// Frames over a stream, each behind its length, 4 bytes, highest first.
+/// Ethernet frames over a stream, each after its length in 4 bytes, big endian.
 pub(crate) struct Wire {
     stream: UnixStream,
-    came: Vec<u8>,
+    received: Vec<u8>,
 }
 
 pub(crate) struct Sending<'a>(&'a UnixStream);
@@ -81,7 +81,7 @@ impl phy::TxToken for Sending<'_> {
             match stream.write(rest) {
                 Ok(count) => rest = &rest[count..],
                 Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(NAP),
-                // The network is gone, as the next look at it will say.
+                // The network is gone; the next `fill` reports that.
                 Err(_) => break,
             }
         }
@@ -90,23 +90,23 @@ impl phy::TxToken for Sending<'_> {
 }
 
 impl Wire {
-    /// Over this stream, from its beginning.
+    /// Frames over `stream`, which no one has read from.
     pub fn new(stream: UnixStream) -> Self {
-        Self { stream, came: Vec::new() }
+        Self { stream, received: Vec::new() }
     }
 
-    /// Whether all that came was taken.
+    /// Whether every received byte was consumed.
     pub fn is_empty(&self) -> bool {
-        self.came.is_empty()
+        self.received.is_empty()
     }
 
-    /// Takes what came; whether more can come.
+    /// Reads the available bytes. Returns false at the end of the stream.
     pub fn fill(&mut self) -> bool {
         let mut piece = [0; 1 << 16];
         match self.stream.read(&mut piece) {
             Ok(0) => false,
             Ok(count) => {
-                self.came.extend(&piece[..count]);
+                self.received.extend(&piece[..count]);
                 true
             }
             Err(error) => error.kind() == ErrorKind::WouldBlock,
@@ -119,9 +119,9 @@ impl phy::Device for Wire {
     type TxToken<'a> = Sending<'a>;
 
     fn receive(&mut self, _: Instant) -> Option<(Received, Sending<'_>)> {
-        let (length, behind) = self.came.split_first_chunk::<4>()?;
+        let (length, behind) = self.received.split_first_chunk::<4>()?;
         let frame = behind.get(..u32::from_be_bytes(*length) as usize)?.to_vec();
-        self.came.drain(..4 + frame.len());
+        self.received.drain(..4 + frame.len());
         Some((Received(frame), Sending(&self.stream)))
     }
 
@@ -147,7 +147,7 @@ fn accept(path: &Path) -> Result<UnixStream> {
             Ok((stream, _)) => break Ok(stream),
             Err(error) if error.kind() != ErrorKind::WouldBlock => break Err(error.into()),
             Err(_) if std::time::Instant::now() > end => {
-                break Err(anyhow!("no network came to {}", path.display()));
+                break Err(anyhow!("no unikernel connected its network to {}", path.display()));
             }
             Err(_) => std::thread::sleep(NAP),
         }
@@ -159,19 +159,19 @@ fn accept(path: &Path) -> Result<UnixStream> {
 }
 
 impl Server {
-    /// Waits for the network, and takes this end's address on it.
+    /// Waits for the network, and configures this end's address on it.
     pub(crate) fn meet(&self) -> Result<(Wire, Interface)> {
         let mut wire = Wire::new(accept(&self.socket)?);
         let config = Config::new(EthernetAddress([2, 0, 0, 0, 0, 1]).into());
         let mut interface = Interface::new(config, &mut wire, Instant::now());
-        // Of a list that has room for one.
+        // The list has room for one address.
         interface.update_ip_addrs(|list| {
             let _ = list.push(self.address);
         });
         Ok((wire, interface))
     }
 
-    /// Begins a connection, from this port of ours.
+    /// Begins a connection from local port `port`.
     pub(crate) fn connect(
         &self,
         interface: &mut Interface,
@@ -187,7 +187,7 @@ impl Server {
     }
 }
 
-/// Sends bytes to a server that sends them back, and compares.
+/// Sends bytes to a server that echoes them, and compares.
 pub fn echo(options: &Options) -> Result<()> {
     let (mut wire, mut interface) = options.server.meet()?;
     for (number, bytes) in options.bytes.iter().enumerate() {
@@ -230,11 +230,11 @@ fn connection(
             got += socket.recv(check).map_err(|error| anyhow!("{error}"))?;
         }
         if let Some(at) = wrong {
-            bail!("byte {at} is not the one that was sent");
+            bail!("byte {at} differs from the one that was sent");
         }
         if !socket.is_active() || !socket.may_recv() && sent == bytes && got > 0 {
             ensure!(got == bytes, "{got} of {bytes} bytes came back");
-            // The last acknowledgement is said late; the other end waits for it.
+            // TCP delays the last acknowledgement, and the server waits for it.
             let end = std::time::Instant::now() + LINGER;
             while std::time::Instant::now() < end {
                 wire.fill();
@@ -243,10 +243,11 @@ fn connection(
             }
             return Ok(());
         }
-        ensure!(alive, "the network is gone: {sent} bytes were sent, {got} came back");
+        ensure!(alive, "the unikernel closed the network: {sent} bytes were sent, {got} came back");
         ensure!(
             std::time::Instant::now() < end,
-            "time is over: {sent} bytes were sent, {got} came back"
+            "no end within {} s: {sent} bytes were sent, {got} came back",
+            LIMIT.as_secs()
         );
         if wire.is_empty() {
             std::thread::sleep(NAP);

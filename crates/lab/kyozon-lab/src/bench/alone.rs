@@ -20,7 +20,7 @@ pub fn run(image: &[u8], append: &str, extra: &[String], limit: Duration) -> Res
             .split(' '),
     );
     command
-        .args(["-cpu", &format!("max{}", batch::CPU_WITHOUT_CHANCE)])
+        .args(["-cpu", &format!("max{}", batch::WITHOUT_RANDOM)])
         .args(batch::FIXED_CLOCK)
         .args(HPET);
     command.arg("-kernel").arg(product::file("alone.elf")?).arg("-initrd").arg(initrd);

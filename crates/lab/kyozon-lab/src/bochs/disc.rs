@@ -1,4 +1,4 @@
-//! What Bochs reads: a CD image to boot from, and its own configuration.
+//! The files that Bochs reads: a CD image to boot from, and its own configuration.
 
 use crate::{batch, process, spec::Spec};
 use anyhow::{Context, Result};
@@ -17,10 +17,10 @@ pub const LOADER: [&str; 2] =
 const INSTRUCTIONS_PER_SECOND: u32 = 50_000_000;
 /// 2026-01-01, as in a repeatable run of QEMU.
 const START_OF_CLOCK: u32 = 1_767_225_600;
-/// MiB that Bochs holds in memory at most; of a larger guest, the rest lies in a file.
+/// Maximum guest memory in MiB that Bochs keeps in the host's memory; the rest of a larger guest is in a file.
 const MAX_HOST_MEMORY: u32 = 2048;
 
-/// A CD image with the kernel, the initramfs and a loader that asks nothing.
+/// Makes a CD image with the kernel, the initramfs and a loader without a prompt.
 pub fn make_cd(spec: &Spec, scripts: &[&str], folder: &Path) -> Result<()> {
     let cd = folder.join("cd");
     fs::create_dir(&cd)?;
@@ -86,12 +86,12 @@ mod tests {
     use crate::bochs::tests::spec;
 
     #[test]
-    fn the_configuration_says_what_was_asked() {
+    fn the_configuration_follows_the_spec() {
         let text = config(&Spec { cpu: "ryzen".into(), mem: 3072, ..spec() });
         assert!(text.contains("\ncpu: model=ryzen, count=1, "), "{text}");
         assert!(text.contains("\nmemory: guest=3072, host=2048\n"), "{text}");
         assert!(config(&spec()).contains("model=trinity_apu"));
-        // A line break would start a line of the loader's own.
+        // A line break in the kernel's words would start another line of the loader's configuration.
         let text = loader_config(&spec().append("a=1\nb=2"));
         assert!(text.ends_with(" reboot=t a=1 b=2\n"), "{text}");
     }
