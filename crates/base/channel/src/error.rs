@@ -1,32 +1,32 @@
-//! Why something could not be done.
+//! Errors of locks, barriers and rings.
 
 use core::fmt;
 
-/// Why a lock, a barrier or a ring refuses.
+/// Why an operation on a lock, a barrier or a ring failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The deadline has passed.
     TimedOut,
-    /// The caller holds the lock already, or its word says so.
+    /// The caller already holds the lock, according to the lock's word.
     Deadlock,
-    /// Somebody died whom the others waited for.
+    /// A peer for which the others waited died.
     Poisoned,
-    /// The caller's number is not among those for whom this was made.
+    /// The structure has no place for a peer with the caller's number.
     NotAMember,
-    /// The other side has closed the ring, and all that it sent was received.
+    /// The other side has closed the ring, and everything that it sent was received.
     Closed,
-    /// The other side of the ring is dead, and all that it sent was received.
+    /// The other side of the ring is dead, and everything that it sent was received.
     PeerDied,
-    /// A peer did not keep the protocol. A ring between two stays unusable.
+    /// A peer broke the protocol. A ring between two peers stays unusable.
     Corrupt,
-    /// A record of so many bytes never fits: at most as many as `limit` says.
+    /// The record never fits.
     RecordTooLong {
-        /// Most bytes of a record.
+        /// Maximum bytes of a record.
         limit: usize,
     },
-    /// The next record has so many bytes, more than the buffer has. It stays in the ring.
+    /// The buffer is shorter than the next record, which stays in the ring.
     BufferTooShort {
-        /// Bytes of the record.
+        /// Bytes that the buffer needs.
         needed: usize,
     },
 }
@@ -35,19 +35,19 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TimedOut => f.write_str("the deadline has passed"),
-            Self::Deadlock => f.write_str("the caller holds this lock already"),
-            Self::Poisoned => f.write_str("a peer died whom the others waited for"),
+            Self::Deadlock => f.write_str("the caller already holds this lock"),
+            Self::Poisoned => f.write_str("a peer for which the others waited died"),
             Self::NotAMember => {
-                f.write_str("this was not made for a peer with the caller's number")
+                f.write_str("the structure has no place for a peer with the caller's number")
             }
             Self::Closed => f.write_str("the other side has closed the ring"),
             Self::PeerDied => f.write_str("the other side of the ring is dead"),
-            Self::Corrupt => f.write_str("a peer did not keep the ring's protocol"),
+            Self::Corrupt => f.write_str("a peer broke the ring's protocol"),
             Self::RecordTooLong { limit } => {
-                write!(f, "the record is too long: a record has at most {limit} bytes")
+                write!(f, "the record is too long: the limit is {limit} bytes")
             }
             Self::BufferTooShort { needed } => {
-                write!(f, "the buffer is too short: the record has {needed} bytes")
+                write!(f, "the buffer is too short: it needs {needed} bytes")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The ring of [`kyozon_abi::events`]: lines, and the status of checks.
+//! The event ring of [`kyozon_abi::events`]: lines, and the status of checks.
 
 use crate::memory::{Load, Store};
 use crate::ring::{Outcome, Reader, Shape, Writer};
@@ -10,14 +10,15 @@ use kyozon_abi::events::{
     RECORDS_OFFSET,
 };
 
-/// Words of a record, of the status of a check, of the text.
+/// Words of a record, of a check's status, and of a record's text.
 const RECORD: usize = size_of::<EventRecord>() / 8;
 const STATUS: usize = size_of::<CheckStatus>() / 8;
 const TEXT: usize = EVENT_TEXT_BYTES / 8;
-/// Times that a status is read until it holds still. A writer takes some hundred instructions and is done for the pass.
-const PATIENCE: u32 = 64;
+/// Maximum number of attempts to read a status that does not change meanwhile. A writer needs some hundred
+/// instructions, once per pass.
+const STATUS_ATTEMPTS: u32 = 64;
 
-// Words of the header; version and records share the first.
+// Indices of the header's words. Version and number of records share the first word.
 const NEXT: usize = offset_of!(EventRing, next) / 8;
 const TSC_KHZ: usize = offset_of!(EventRing, tsc_khz) / 8;
 const LOADED_TSC: usize = offset_of!(EventRing, loaded_tsc) / 8;
@@ -32,12 +33,12 @@ const _: () = {
     assert!(offset_of!(EventRecord, continues) == 36 && offset_of!(EventRecord, text) == 40);
 };
 
-/// Why memory is no event ring.
+/// Why memory is not a usable event ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unusable {
-    /// Another version than [`EVENTS_VERSION`]; 0 where the cokernel that wrote it is gone.
+    /// The version is not [`EVENTS_VERSION`]; it is 0 if the cokernel that wrote the ring was unloaded.
     Version(u32),
-    /// So many records are not a power of two, or do not fit.
+    /// The number of records is not a power of two, or they do not fit in the memory.
     Records(u32),
 }
 
@@ -73,7 +74,7 @@ fn status_slot(check: usize) -> Slot {
     Slot { first, words: STATUS, number: first + offset_of!(CheckStatus, sequence) / 8 }
 }
 
-/// The byte itself where it is printable ASCII, else `?`.
+/// Returns the byte if it is printable ASCII, else `?`.
 pub fn printable(byte: u8) -> u8 {
     if (b' '..0x7f).contains(&byte) {
         byte
@@ -82,20 +83,23 @@ pub fn printable(byte: u8) -> u8 {
     }
 }
 
-/// Writes lines and the status of checks.
+/// The ring's writer.
 #[derive(Debug)]
 pub struct EventWriter<M> {
     ring: Writer<M>,
 }
 
 impl<M: Store> EventWriter<M> {
-    /// Writes to a ring whose header is complete. There must be no other writer.
+    /// A writer to a ring whose header is complete. There must be no other writer.
+    ///
+    /// # Errors
+    /// [`Unusable`] if the header is not that of a ring in this memory.
     pub fn new(memory: M) -> Result<Self, Unusable> {
         let shape = shape(&memory)?;
         Ok(Self { ring: Writer::new(memory, shape) })
     }
 
-    /// Writes one line, in as many records as it takes. Bytes that are not printable ASCII are written as `?`.
+    /// Writes one line, in as many records as it needs. Replaces bytes that are not printable ASCII by `?`.
     pub fn write(&mut self, kind: u32, code: u32, tsc: u64, tick: u64, line: &[u8]) {
         let mut rest = line;
         loop {
@@ -116,7 +120,8 @@ impl<M: Store> EventWriter<M> {
         }
     }
 
-    /// Says what check number `check` has done; nothing where there is no such number. Its `sequence` is ours to set.
+    /// Publishes the status of the check with index `check`; does nothing if there is no such check. Ignores the
+    /// `sequence` in `status`.
     pub fn publish(&mut self, check: usize, status: &CheckStatus) {
         if check >= MAX_CHECKS {
             return;
@@ -127,47 +132,53 @@ impl<M: Store> EventWriter<M> {
         slot.write(memory, &status.to_words(), writing, writing.wrapping_add(1));
     }
 
-    /// Number of the record that comes next.
+    /// Number of the next record.
     pub fn next(&self) -> u64 {
         self.ring.next()
     }
 }
 
-/// Reads lines and the status of checks. All that it returns is what a peer wrote: `text_bytes` is in range, the text
-/// is not looked at.
+/// A reader of the ring. It returns what a peer wrote: only `text_bytes` is checked to be in range, the text is not
+/// checked.
 #[derive(Debug)]
 pub struct EventReader<M> {
     ring: Reader<M>,
 }
 
 impl<M: Load> EventReader<M> {
-    /// Reads from the ring's first record on: what is overwritten already is lost.
+    /// A reader that starts at record 0; records that are already overwritten count as lost.
+    ///
+    /// # Errors
+    /// [`Unusable`] if the header is not that of a ring in this memory.
     pub fn new(memory: M) -> Result<Self, Unusable> {
         Self::from(memory, 0)
     }
 
-    /// Reads from record number `cursor` on.
+    /// A reader that starts at record number `cursor`.
+    ///
+    /// # Errors
+    /// [`Unusable`] if the header is not that of a ring in this memory.
     pub fn from(memory: M, cursor: u64) -> Result<Self, Unusable> {
         let shape = shape(&memory)?;
         Ok(Self { ring: Reader::new(memory, shape, cursor) })
     }
 
-    /// Number of the record that is read next.
+    /// Number of the record to read next.
     pub fn cursor(&self) -> u64 {
         self.ring.cursor()
     }
 
-    /// Number of the record that is written next, as the ring says.
+    /// Number of the record to be written next, according to the ring.
     pub fn end(&self) -> u64 {
         self.ring.end()
     }
 
-    /// How many records the ring holds.
+    /// Number of records that the ring holds.
     pub fn records(&self) -> u64 {
         self.ring.shape().records()
     }
 
-    /// The next record below number `end`.
+    /// Reads the next record below number `end`.
     pub fn read(&mut self, end: u64) -> Outcome<EventRecord> {
         let mut body = [0; RECORD];
         match self.ring.read(end, &mut body) {
@@ -178,26 +189,27 @@ impl<M: Load> EventReader<M> {
         }
     }
 
-    /// What check number `check` has done. `None` where there is no such number, or it does not hold still.
+    /// Status of the check with index `check`. `None` if there is no such check, or if its status changed during every
+    /// attempt to read it.
     pub fn check(&self, check: usize) -> Option<CheckStatus> {
         let mut body = [0; STATUS];
         let slot = (check < MAX_CHECKS).then(|| status_slot(check))?;
-        (0..PATIENCE)
+        (0..STATUS_ATTEMPTS)
             .find_map(|_| slot.read(self.ring.memory(), &mut body, |number| number % 2 == 0))?;
         Some(CheckStatus::from_words(&body))
     }
 
-    /// Time-stamp counter ticks in a millisecond, as the ring says.
+    /// Time-stamp counter ticks per millisecond, according to the ring.
     pub fn tsc_khz(&self) -> u64 {
         self.ring.memory().load(TSC_KHZ)
     }
 
-    /// Time-stamp counter when the cokernel was loaded, as the ring says.
+    /// Time-stamp counter when the cokernel was loaded, according to the ring.
     pub fn loaded_tsc(&self) -> u64 {
         self.ring.memory().load(LOADED_TSC)
     }
 
-    /// Whether the cokernel that writes it is still loaded.
+    /// Whether the cokernel that writes the ring is still loaded.
     pub fn is_open(&self) -> bool {
         version(self.ring.memory()) == EVENTS_VERSION
     }

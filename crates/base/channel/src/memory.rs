@@ -4,19 +4,19 @@ use core::sync::atomic::{fence, AtomicU64, Ordering};
 
 /// Memory that can be read.
 pub trait Load {
-    /// Words of it.
+    /// Number of words.
     fn words(&self) -> usize;
-    /// The word at `at`, relaxed; 0 outside.
-    fn load(&self, at: usize) -> u64;
-    /// Acquire fence: what was loaded before comes before all that follows.
+    /// Relaxed load of the word at `index`; 0 if it lies outside.
+    fn load(&self, index: usize) -> u64;
+    /// Acquire fence: every earlier load is ordered before all that follows.
     fn acquire(&self);
 }
 
-/// Memory that can be written, too.
+/// Memory that can also be written.
 pub trait Store: Load {
-    /// Writes the word at `at`, relaxed; does nothing outside.
-    fn store(&self, at: usize, value: u64);
-    /// Release fence: all that precedes comes before what is stored later.
+    /// Relaxed store to the word at `index`; does nothing if it lies outside.
+    fn store(&self, index: usize, value: u64);
+    /// Release fence: all that precedes is ordered before every later store.
     fn release(&self);
 }
 
@@ -24,8 +24,8 @@ impl<M: Load + ?Sized> Load for &M {
     fn words(&self) -> usize {
         (**self).words()
     }
-    fn load(&self, at: usize) -> u64 {
-        (**self).load(at)
+    fn load(&self, index: usize) -> u64 {
+        (**self).load(index)
     }
     fn acquire(&self) {
         (**self).acquire();
@@ -33,8 +33,8 @@ impl<M: Load + ?Sized> Load for &M {
 }
 
 impl<M: Store + ?Sized> Store for &M {
-    fn store(&self, at: usize, value: u64) {
-        (**self).store(at, value);
+    fn store(&self, index: usize, value: u64) {
+        (**self).store(index, value);
     }
     fn release(&self) {
         (**self).release();
@@ -45,8 +45,8 @@ impl Load for [AtomicU64] {
     fn words(&self) -> usize {
         self.len()
     }
-    fn load(&self, at: usize) -> u64 {
-        self.get(at).map_or(0, |word| word.load(Ordering::Relaxed))
+    fn load(&self, index: usize) -> u64 {
+        self.get(index).map_or(0, |word| word.load(Ordering::Relaxed))
     }
     fn acquire(&self) {
         fence(Ordering::Acquire);
@@ -54,8 +54,8 @@ impl Load for [AtomicU64] {
 }
 
 impl Store for [AtomicU64] {
-    fn store(&self, at: usize, value: u64) {
-        if let Some(word) = self.get(at) {
+    fn store(&self, index: usize, value: u64) {
+        if let Some(word) = self.get(index) {
             word.store(value, Ordering::Relaxed);
         }
     }
@@ -64,12 +64,12 @@ impl Store for [AtomicU64] {
     }
 }
 
-/// The whole words of `bytes` bytes at `base`; `None` where `base` is null or not a multiple of 8.
+/// The whole words in the `bytes` bytes at `base`; `None` if `base` is null or not a multiple of 8.
 ///
 /// # Safety
 ///
-/// The memory must be mapped as long as the result lives, and whoever writes to it in this address space must do so by
-/// atomic words. Where it is mapped read-only, the result must not be used as [`Store`].
+/// The memory must stay mapped as long as the result lives. All code in this address space must write to it by atomic
+/// words. If it is mapped read-only, the caller must not use the result as [`Store`].
 #[allow(unsafe_code)]
 pub unsafe fn shared<'a>(base: *const u8, bytes: u64) -> Option<&'a [AtomicU64]> {
     let first = base.cast::<AtomicU64>();
@@ -77,7 +77,7 @@ pub unsafe fn shared<'a>(base: *const u8, bytes: u64) -> Option<&'a [AtomicU64]>
     if first.is_null() || !first.is_aligned() || words > isize::MAX as usize / 8 {
         return None;
     }
-    // SAFETY: aligned and mapped, as was checked and promised; atomics may be shared.
+    // SAFETY: the alignment is checked, the caller promises the mapping, and atomics may be shared.
     Some(unsafe { core::slice::from_raw_parts(first, words) })
 }
 
@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     #[allow(unsafe_code)]
-    fn only_what_can_hold_words_is_memory() {
+    fn only_aligned_whole_words_become_memory() {
         let words = [AtomicU64::new(1), AtomicU64::new(2)];
         let base = words.as_ptr().cast::<u8>();
-        // SAFETY: the array, and addresses that are refused.
+        // SAFETY: the addresses lie in the array, or are refused.
         let (whole, odd, none, cut) = unsafe {
             let odd = shared(base.wrapping_add(1), 8);
             (shared(base, 16).unwrap(), odd, shared(core::ptr::null(), 8), shared(base, 15))

@@ -1,47 +1,50 @@
-//! A bounded ring of records between any number of peers who write and who read.
+//! A bounded ring of records between any number of writers and readers.
 //!
-//! A slot has a *turn*: 2n where it waits for its n-th record, 2n + 1 where it has it; and an owner while somebody
-//! writes or reads there. Both are one word. Who wants a slot takes it by one exchange of that word, moves the ring's
-//! position on, which anybody may do for him, copies, and sets the next turn. Several copy at the same time.
+//! A slot has a *turn*: 2n while it waits for its n-th record, 2n + 1 while it holds that record. It also has an owner
+//! while a peer writes or reads it. Turn and owner share one word. A peer claims a slot by one compare-and-exchange of
+//! that word, advances the ring's position (any other peer may do this for it), copies the record, and sets the next
+//! turn. Several peers copy at the same time.
 //!
-//! Where an owner died, his slot is skipped by whom it stops: a record that was not complete, or that a dead reader had
-//! taken, is lost, and nothing else.
+//! If an owner dies, the next peer that its slot blocks skips the slot. Only the record is lost that the dead peer had
+//! not written completely, or had claimed to read.
 //!
-//! Hostile peers write anywhere, so there is no telling them apart: they cause wrong or lost data, [`Error::Corrupt`]
-//! or a wait until the deadline. The number of slots, and so the mask, is not in the ring; a length is checked after
-//! it was read once; no call tries for ever. After more attempts than honest peers can cause it is as if the ring were
-//! full or empty.
+//! A hostile peer can write anywhere and cannot be identified. It can cause wrong or lost data, [`Error::Corrupt`] or a
+//! wait until the deadline. The number of slots, and so the mask, is not in shared memory; a length is read once and
+//! then checked; no call retries without end. After more attempts than honest peers can cause, a call treats the ring
+//! as full or empty.
 
 use crate::data::Data;
 use crate::error::Error;
-use crate::park::{Group, Life, Look, Park, Peer};
+use crate::park::{Effort, Group, Life, Park, Peer};
 use crate::wait::Waiters;
 use crate::word::Word;
 use core::ops::Deref;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 
-/// Where the ring stands, and who waits. Zero is how a ring begins.
+/// The ring's positions and waiters. A ring starts as zero bytes.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct Control<W = AtomicU64> {
-    /// Records that were begun to be written, and to be read.
+    /// Number of records whose writing has begun.
     written: Line<W>,
+    /// Number of records whose reading has begun.
     read: Line<W>,
     writers: Line<Waiters<W>>,
     readers: Line<Waiters<W>>,
 }
 
-/// A value on 128 bytes of its own: what the CPU fetches at once.
+/// A value in 128 bytes of its own, the amount that the CPU fetches at once.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 struct Line<T>(T);
 
-/// A slot's words; its bytes are in the ring's data.
+/// A slot's words. Its bytes are in the ring's data.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Slot<W = AtomicU64> {
-    /// Turn (high half) and owner: generation modulo 2^24, then number + 1; 0: nobody.
+    /// High half: the turn. Low half: the owner's generation modulo 2^24 and, in the low byte, its number + 1; 0 for
+    /// none.
     state: W,
     /// Bytes of the record.
     len: W,
@@ -67,21 +70,22 @@ impl<W: Word> Slot<W> {
     }
 }
 
-/// Bytes of a ring with so many slots of `room` bytes; `None` where there is no such number.
+/// Bytes of a ring with `slots` slots of `room` bytes each; `None` if the number overflows.
 pub fn bytes(slots: usize, room: usize) -> Option<usize> {
     let slot = room.checked_add(size_of::<Slot>())?;
     slots.checked_mul(slot)?.checked_add(size_of::<Control>())
 }
 
-/// Attempts at a slot. Each that fails was another peer's success, and there are at most 64 of them.
+/// Maximum number of attempts to claim a slot. Each failed attempt is another peer's success, and there are at most 64
+/// peers.
 const ATTEMPTS: u32 = 1024;
 
 fn owner(peer: Peer) -> u64 {
     (u64::from(peer.generation()) & 0xff_ffff) << 8 | (u64::from(peer.number()) + 1)
 }
 
-/// Whether the owner in `state` will never be done.
-fn gone<G: Group + ?Sized>(state: u64, group: &G) -> bool {
+/// Whether the owner in `state` is gone, so that it will never finish.
+fn is_gone<G: Group + ?Sized>(state: u64, group: &G) -> bool {
     let number = (state as u8).wrapping_sub(1);
     match number {
         0..64 => match group.life(number) {
@@ -92,23 +96,23 @@ fn gone<G: Group + ?Sized>(state: u64, group: &G) -> bool {
     }
 }
 
-/// A ring. `C` leads to its [`Control`], `S` to its slots, `D` is their data, the first slot's first.
+/// A ring. `C` points to its [`Control`], `S` to its slots; `D` is the data of the slots, in their order.
 #[derive(Debug)]
 pub struct Ring<C, S, D> {
     control: C,
     slots: S,
     data: D,
-    /// Bytes of a slot.
+    /// Bytes of each slot's data.
     room: usize,
 }
 
-/// A slot that is ours.
+/// A slot that the caller has claimed.
 struct Claim {
     index: usize,
     state: u64,
 }
 
-/// What is done to a slot.
+/// The operation on a slot.
 #[derive(Clone, Copy)]
 enum Side {
     Write,
@@ -124,12 +128,12 @@ impl Side {
     }
 }
 
-/// The slot at which one side stands.
-struct Next {
-    at: u64,
+/// The slot at one side's position.
+struct Current {
+    position: u64,
     index: usize,
     state: u64,
-    /// By how much its turn is beyond what the side waits for.
+    /// The slot's turn minus the turn for which this side waits.
     ahead: i32,
 }
 
@@ -140,8 +144,8 @@ where
     S: Deref<Target = [Slot<W>]>,
     D: Data,
 {
-    /// The ring with these slots, a power of two and at least two, which share the data evenly, multiples of 8 bytes.
-    /// `None` where they do not.
+    /// A ring with these slots. `None` unless their number is a power of two, at least 2, and each has the same share
+    /// of `data`, a multiple of 8 bytes.
     pub fn new(control: C, slots: S, data: D) -> Option<Self> {
         let count = slots.len();
         let room = data.bytes().checked_div(count)?;
@@ -149,65 +153,68 @@ where
         fits.then_some(Self { control, slots, data, room })
     }
 
-    /// Most bytes of a record.
+    /// Maximum bytes of a record.
     pub fn limit(&self) -> usize {
         self.room
     }
 
-    /// Sends a record: waits for a free slot, copies, wakes a reader.
+    /// Sends a record: waits for a free slot until `deadline` in nanoseconds, copies the record, wakes a reader.
     ///
-    /// Fails with [`Error::TimedOut`]; with [`Error::RecordTooLong`]; with [`Error::Corrupt`] where somebody wrote to the
-    /// slot that was ours.
+    /// # Errors
+    /// [`Error::TimedOut`]; [`Error::RecordTooLong`]; [`Error::Corrupt`] if another peer wrote to the claimed slot.
     pub fn send<G>(&self, bytes: &[u8], group: &G, deadline: Option<u64>) -> Result<(), Error>
     where
         G: Group + ?Sized,
     {
-        self.fits(bytes)?;
+        self.check_record(bytes)?;
         let waiters = &self.control.writers.0;
         let claim = self.wait(Side::Write, waiters, group, deadline)?;
         self.fill(claim, bytes, group)
     }
 
-    /// Sends a record if there is a free slot; whether there was.
+    /// Sends a record if there is a free slot; returns whether there was. Fails like [`Ring::send`], but never with
+    /// [`Error::TimedOut`].
     pub fn try_send<G: Group + ?Sized>(&self, bytes: &[u8], group: &G) -> Result<bool, Error> {
-        self.fits(bytes)?;
-        match self.claim(Side::Write, group, Look::Thorough) {
+        self.check_record(bytes)?;
+        match self.claim(Side::Write, group, Effort::Thorough) {
             Some(claim) => self.fill(claim, bytes, group).map(|()| true),
             None => Ok(false),
         }
     }
 
-    /// Waits for a record, copies it to `to`, frees its slot, wakes a writer. Bytes of the record.
+    /// Waits for a record until `deadline` in nanoseconds, copies it to `to`, frees its slot, wakes a writer. Returns
+    /// the bytes of the record.
     ///
-    /// Fails with [`Error::TimedOut`]; with [`Error::BufferTooShort`] where `to` has less than [`Ring::limit`] bytes; with
-    /// [`Error::Corrupt`] where somebody did not keep the protocol: that record is lost.
+    /// # Errors
+    /// [`Error::TimedOut`]; [`Error::BufferTooShort`] if `to` has less than [`Ring::limit`] bytes; [`Error::Corrupt`]
+    /// if a peer broke the protocol: that record is lost.
     pub fn recv<G>(&self, to: &mut [u8], group: &G, deadline: Option<u64>) -> Result<usize, Error>
     where
         G: Group + ?Sized,
     {
-        self.holds(to)?;
+        self.check_buffer(to)?;
         let claim = self.wait(Side::Read, &self.control.readers.0, group, deadline)?;
         self.take(claim, to, group)
     }
 
-    /// As [`Ring::recv`], but `None` where there is no record at this moment.
+    /// Like [`Ring::recv`], but returns `None` if there is no record at this moment.
     pub fn try_recv<G>(&self, to: &mut [u8], group: &G) -> Result<Option<usize>, Error>
     where
         G: Group + ?Sized,
     {
-        self.holds(to)?;
-        match self.claim(Side::Read, group, Look::Thorough) {
+        self.check_buffer(to)?;
+        match self.claim(Side::Read, group, Effort::Thorough) {
             Some(claim) => self.take(claim, to, group).map(Some),
             None => Ok(None),
         }
     }
 
-    fn fits(&self, bytes: &[u8]) -> Result<(), Error> {
+    fn check_record(&self, bytes: &[u8]) -> Result<(), Error> {
         let fits = bytes.len() <= self.room;
         fits.then_some(()).ok_or(Error::RecordTooLong { limit: self.room })
     }
 
-    fn holds(&self, to: &[u8]) -> Result<(), Error> {
+    fn check_buffer(&self, to: &[u8]) -> Result<(), Error> {
         let holds = to.len() >= self.room;
         holds.then_some(()).ok_or(Error::BufferTooShort { needed: self.room })
     }
@@ -222,12 +229,12 @@ where
     where
         G: Group + ?Sized,
     {
-        if let Some(claim) = self.claim(side, group, Look::Quick) {
+        if let Some(claim) = self.claim(side, group, Effort::Quick) {
             return Ok(claim);
         }
-        let waited = waiters.wait(group, deadline, |how| self.claim(side, group, how));
-        // Two slots may have become ready while only this peer was woken.
-        if waited.woken && self.ready(side) {
+        let waited = waiters.wait(group, deadline, |effort| self.claim(side, group, effort));
+        // Two slots may have become claimable while only this peer was woken.
+        if waited.woken && self.may_claim(side) {
             waiters.wake_one(group);
         }
         waited.found.ok_or(Error::TimedOut)
@@ -240,26 +247,31 @@ where
         }
     }
 
-    fn next(&self, side: Side) -> Next {
+    fn current(&self, side: Side) -> Current {
         let at = self.position(side).load(Acquire);
         let index = at as usize & (self.slots.len() - 1);
         let state = self.slots[index].state.load(SeqCst);
         let count = (at >> self.slots.len().trailing_zeros()) as u32;
         let wanted = count.wrapping_mul(2).wrapping_add(side.parity());
-        Next { at, index, state, ahead: ((state >> 32) as u32).wrapping_sub(wanted) as i32 }
+        Current {
+            position: at,
+            index,
+            state,
+            ahead: ((state >> 32) as u32).wrapping_sub(wanted) as i32,
+        }
     }
 
-    /// Whether there may be a slot to take.
-    fn ready(&self, side: Side) -> bool {
-        let next = self.next(side);
+    /// Whether a claim may succeed at this moment.
+    fn may_claim(&self, side: Side) -> bool {
+        let next = self.current(side);
         next.ahead > 0 || next.ahead == 0 && next.state as u32 == 0
     }
 
-    /// Takes the next slot whose turn it is.
-    fn claim<G: Group + ?Sized>(&self, side: Side, group: &G, how: Look) -> Option<Claim> {
+    /// Claims the next slot whose turn matches `side`.
+    fn claim<G: Group + ?Sized>(&self, side: Side, group: &G, effort: Effort) -> Option<Claim> {
         let position = self.position(side);
         for _ in 0..ATTEMPTS {
-            let Next { at, index, state, ahead } = self.next(side);
+            let Current { position: at, index, state, ahead } = self.current(side);
             let slot = &self.slots[index];
             let owned = state as u32 != 0;
             match ahead {
@@ -270,12 +282,12 @@ where
                         return Some(Claim { index, state: ours });
                     }
                 }
-                // Somebody has it or had it: we move on for him.
+                // Another peer has claimed it, perhaps finished: advance the position on its behalf.
                 0.. => {
                     let _ = position.replace(at, at.wrapping_add(1), AcqRel);
                 }
-                // The other side is there. What a dead writer began is skipped; what a dead reader took is free.
-                -1 if owned && how == Look::Thorough && gone(state, group) => {
+                // The other side owns it. A dead writer's record is skipped; a dead reader's slot becomes free.
+                -1 if owned && effort == Effort::Thorough && is_gone(state, group) => {
                     let turn = ((state >> 32) as u32).wrapping_add(1 + side.parity());
                     let freed = slot.state.replace(state, u64::from(turn) << 32, SeqCst).is_ok();
                     if let (true, Side::Read) = (freed, side) {
@@ -288,7 +300,8 @@ where
         None
     }
 
-    /// Sets the next turn of a slot that is ours, unless we were taken for dead.
+    /// Sets the next turn of the claimed slot, and wakes one of `waiters`. Fails with [`Error::Corrupt`] if the slot's
+    /// word has changed because the others took the caller for dead.
     fn pass_on<G>(&self, claim: &Claim, waiters: &Waiters<W>, group: &G) -> Result<(), Error>
     where
         G: Park + ?Sized,

@@ -1,12 +1,13 @@
-//! What a primitive asks of the group it runs in: who am I, what time is it, sleep, wake, who lives.
+//! What a primitive needs from the group in which it runs: the caller's identity, a clock, sleep, wake, and which peers
+//! live.
 //!
-//! This crate makes no host call. A unikernel answers by hypercalls and doorbells, a process by an event descriptor, a
-//! thread by [`crate::threads`] (feature `std`).
+//! This crate makes no host call. A unikernel implements these traits by hypercalls and doorbells, a process by an
+//! event descriptor, a group of threads by [`crate::threads`] (feature `std`).
 
-/// Most peers of a group. Who waits is one bit of a word.
+/// Maximum number of peers in a group: a set of peers is one word.
 pub const MAX_PEERS: usize = 64;
 
-/// Set in a lock's word beside its owner: somebody died in it.
+/// Flag in a lock's word beside its owner: a peer died while it held the lock.
 pub(crate) const POISON: u64 = 1 << 63;
 
 /// One thread of execution of the group: a virtual machine, a process or a thread.
@@ -17,7 +18,8 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Peer `number`, below [`MAX_PEERS`], in its `generation`: how many had the number before.
+    /// Peer `number` in its `generation`: how many peers had the number before. `None` unless `number` is below
+    /// [`MAX_PEERS`].
     pub const fn new(number: u8, generation: u32) -> Option<Self> {
         if number as usize >= MAX_PEERS {
             return None;
@@ -25,27 +27,27 @@ impl Peer {
         Some(Self { number, generation })
     }
 
-    /// Number, below [`MAX_PEERS`].
+    /// Its number, below [`MAX_PEERS`].
     pub const fn number(self) -> u8 {
         self.number
     }
 
-    /// How many had the number before, modulo 2^32.
+    /// How many peers had the number before, modulo 2^32.
     pub const fn generation(self) -> u32 {
         self.generation
     }
 
-    /// Its bit in a word of peers.
+    /// Its bit in a set of peers.
     pub const fn bit(self) -> u64 {
         1 << self.number
     }
 
-    /// As a word that is never 0, with bits 39 to 63 clear.
+    /// The peer as a word: never 0, with bits 39 to 63 clear.
     pub const fn word(self) -> u64 {
         (self.number as u64 + 1) << 32 | self.generation as u64
     }
 
-    /// The peer that [`Peer::word`] made `word` of; `None` where it is no such word.
+    /// The inverse of [`Peer::word`]; `None` if `word` is not the word of a peer.
     pub const fn from_word(word: u64) -> Option<Self> {
         match word >> 32 {
             number @ 1..=64 => Self::new(number as u8 - 1, word as u32),
@@ -54,76 +56,77 @@ impl Peer {
     }
 }
 
-/// Sleep and wake, as `std::thread::park` has them, and the clock that says how long.
+/// Sleep and wake with the semantics of `std::thread::park`, and the clock of the deadlines.
 pub trait Park {
-    /// Who calls.
+    /// The calling peer.
     fn me(&self) -> Peer;
 
-    /// Nanoseconds of a clock that all of the group share and that never goes back.
+    /// Nanoseconds on a clock that the whole group shares and that never goes back.
     fn now(&self) -> u64;
 
-    /// Sleeps until somebody calls [`Park::unpark`] for this peer, or `deadline` on [`Park::now`]'s clock; returns at
-    /// once where somebody did since the last call. May return for no reason.
+    /// Sleeps until a peer calls [`Park::unpark`] for the caller, or until `deadline` on [`Park::now`]'s clock. Returns
+    /// at once if a peer has called it since the last `park`. May return for no reason.
     fn park(&self, deadline: Option<u64>);
 
-    /// Ends the sleep of peer `number`, below [`MAX_PEERS`], or its next one. What the caller wrote before must be seen
-    /// by who wakes.
+    /// Ends the present sleep, or else the next one, of peer `number`, below [`MAX_PEERS`]. The woken peer must see
+    /// what the caller wrote before the call.
     fn unpark(&self, number: u8);
 
-    /// How often a primitive looks before it sleeps. About as long as a sleep and a wake-up take; 0 where peers share
-    /// a CPU.
+    /// Number of times that a primitive checks its condition before it sleeps. The checks should take about as long as
+    /// a sleep and a wake-up; 0 if peers share a CPU.
     fn spins(&self) -> u32;
 
-    /// Between two looks.
+    /// Called between two checks.
     fn spin_hint(&self) {
         core::hint::spin_loop();
     }
 
-    /// Longest sleep, in nanoseconds, after which a waiter looks who has died and whether a wake-up was lost with him.
+    /// Maximum sleep in nanoseconds. After it a waiter checks which peers have died and whether a wake-up was lost with
+    /// one of them.
     fn heartbeat(&self) -> u64 {
         100_000_000
     }
 
-    /// Whether the caller unwinds. A lock that is given back then is poisoned, as std's.
+    /// Whether the caller is unwinding. A lock that is released then becomes poisoned, like std's.
     fn panicking(&self) -> bool {
         false
     }
 }
 
-/// What became of a number.
+/// The state of a peer number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// Nobody had it yet.
+    /// No peer has had it yet.
     NotYet,
     /// The peer of this generation has it.
     Alive(u32),
-    /// The last who had it is dead.
+    /// The last peer that had it is dead.
     Dead,
 }
 
-/// Who lives.
+/// Which peers live.
 pub trait Peers {
-    /// What became of `number`, below [`MAX_PEERS`].
+    /// The state of `number`, below [`MAX_PEERS`].
     fn life(&self, number: u8) -> Life;
 
-    /// Whether this very peer lives.
+    /// Whether `peer` lives, in this generation.
     fn alive(&self, peer: Peer) -> bool {
         self.life(peer.number()) == Life::Alive(peer.generation())
     }
 }
 
-/// All that a primitive asks.
+/// Everything that a primitive needs.
 pub trait Group: Park + Peers {}
 
 impl<G: Park + Peers + ?Sized> Group for G {}
 
 /// Whether `deadline` has passed.
-pub(crate) fn passed<G: Park + ?Sized>(group: &G, deadline: Option<u64>) -> bool {
+pub(crate) fn has_passed<G: Park + ?Sized>(group: &G, deadline: Option<u64>) -> bool {
     deadline.is_some_and(|deadline| group.now() >= deadline)
 }
 
-/// Sleeps until `deadline`, and not longer than a heartbeat.
-pub(crate) fn nap<G: Park + ?Sized>(group: &G, deadline: Option<u64>) {
+/// Sleeps until `deadline`, but not longer than a heartbeat.
+pub(crate) fn sleep_until<G: Park + ?Sized>(group: &G, deadline: Option<u64>) {
     let beat = match group.heartbeat() {
         u64::MAX => None,
         beat => Some(group.now().saturating_add(beat)),
@@ -134,27 +137,27 @@ pub(crate) fn nap<G: Park + ?Sized>(group: &G, deadline: Option<u64>) {
     });
 }
 
-/// How a waiter looks.
+/// How thoroughly a waiter checks its condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// Soon again.
+pub(crate) enum Effort {
+    /// Only the condition, because the next check follows soon.
     Quick,
-    /// Before it sleeps: also at who has died.
+    /// Also which peers have died: the last check before a sleep.
     Thorough,
 }
 
-/// Looks as often as the group says is cheaper than a sleep.
+/// Calls `look` [`Park::spins`] times, which is cheaper than a sleep, or until it finds something.
 pub(crate) fn spin<G: Park + ?Sized, R>(
     group: &G,
     deadline: Option<u64>,
-    look: &mut impl FnMut(Look) -> Option<R>,
+    look: &mut impl FnMut(Effort) -> Option<R>,
 ) -> Option<R> {
     for turn in 1..=group.spins() {
-        let found = look(Look::Quick);
+        let found = look(Effort::Quick);
         if found.is_some() {
             return found;
         }
-        if turn % 64 == 1 && passed(group, deadline) {
+        if turn % 64 == 1 && has_passed(group, deadline) {
             return None;
         }
         group.spin_hint();
@@ -167,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_is_what_its_word_says() {
+    fn a_word_round_trips_or_is_no_peer() {
         for (number, generation) in [(0, 0), (0, u32::MAX), (63, 0), (63, 7)] {
             let peer = Peer::new(number, generation).unwrap();
             assert_eq!(Peer::from_word(peer.word()), Some(peer));

@@ -1,15 +1,15 @@
-//! Slots in a circle: one writer, and readers that it does not wait for.
+//! A ring of slots with one writer, which does not wait for its readers.
 //!
-//! Record `n` lies in slot `n % records` and has the number `n`. The writer raises the shared `next` after each record.
-//! A reader that finds another number in a slot than it expects was too slow: that record is gone.
+//! Record `n` lies in slot `n % records` and has the number `n`. After each record the writer increases the shared
+//! `next`. If a reader finds a number in a slot that it does not expect, it was too slow and that record is lost.
 
 use crate::memory::{Load, Store};
 use crate::slot::Slot;
 
-/// Number of a record that is being written. Nobody lives to see the record that has it.
+/// Number of a record that is being written. No ring lives long enough for a record to have it.
 const WRITING: u64 = u64::MAX;
 
-/// Where a ring lies in its memory, in words.
+/// Position of a ring in its memory, in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     next: usize,
@@ -19,8 +19,9 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// `next`: the word with the number of the next record. `first`: the first word of the records. `words`: of each,
-    /// its number the first. `records`: how many. `None` where they are not a power of two or do not fit `memory`.
+    /// `next`: index of the word with the number of the next record. `first`: index of the first record's first word.
+    /// `words`: words of a record, including its number, which is the first. `records`: number of records. `None` if
+    /// that number is not a power of two or if the records do not fit in `memory`.
     pub fn new(
         memory: &impl Load,
         next: usize,
@@ -38,7 +39,7 @@ impl Shape {
         })
     }
 
-    /// How many records the ring holds.
+    /// Number of records that the ring holds.
     pub fn records(&self) -> u64 {
         self.records
     }
@@ -49,7 +50,7 @@ impl Shape {
     }
 }
 
-/// The one that writes.
+/// The ring's writer.
 #[derive(Debug)]
 pub struct Writer<M> {
     memory: M,
@@ -58,13 +59,13 @@ pub struct Writer<M> {
 }
 
 impl<M: Store> Writer<M> {
-    /// Goes on where the ring's `next` says. There must be no other writer.
+    /// Continues at the ring's `next`. There must be no other writer.
     pub fn new(memory: M, shape: Shape) -> Self {
         let next = memory.load(shape.next);
         Self { memory, shape, next }
     }
 
-    /// Writes a record; the first word of `body` is left out, it is the number.
+    /// Writes a record. The first word of `body` is the place of the number and is ignored.
     pub fn push(&mut self, body: &[u64]) {
         self.shape.slot(self.next).write(&self.memory, body, WRITING, self.next);
         self.next = self.next.wrapping_add(1);
@@ -72,32 +73,32 @@ impl<M: Store> Writer<M> {
         self.memory.store(self.shape.next, self.next);
     }
 
-    /// Number of the record that comes next: the writer's own knowledge, not what stands in the ring.
+    /// Number of the next record, from the writer's private copy, not from the ring.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// The memory.
+    /// The ring's memory.
     pub fn memory(&self) -> &M {
         &self.memory
     }
 }
 
-/// What a reader found.
+/// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<T> {
-    /// Nothing: it has seen all.
+    /// The reader has seen all records.
     Empty,
-    /// The record that comes next.
+    /// The next record.
     Record(T),
-    /// So many records were overwritten before they were read, at least one. What follows them may be there.
+    /// This many records, at least one, were overwritten before they were read. Later records may be readable.
     Lost(u64),
-    /// The number of the next record is lower than that of one that was read: whoever writes is not honest. It stays
-    /// so until the number is back where it was.
+    /// The number of the next record is lower than that of a record that was read, so the writer is not honest. The
+    /// reader returns this until the number is back where it was.
     Backwards,
 }
 
-/// One that reads. It never writes.
+/// A reader of the ring. It never writes to the memory.
 #[derive(Debug)]
 pub struct Reader<M> {
     memory: M,
@@ -106,24 +107,24 @@ pub struct Reader<M> {
 }
 
 impl<M: Load> Reader<M> {
-    /// Reads from record number `cursor` on.
+    /// A reader that starts at record number `cursor`.
     pub fn new(memory: M, shape: Shape, cursor: u64) -> Self {
         Self { memory, shape, cursor }
     }
 
-    /// Number of the record that is read next.
+    /// Number of the record to read next.
     pub fn cursor(&self) -> u64 {
         self.cursor
     }
 
-    /// Number of the record that is written next, as the ring says. Records below it can be read.
+    /// Number of the record to be written next, according to the ring. Records below it can be read.
     pub fn end(&self) -> u64 {
         let end = self.memory.load(self.shape.next);
         self.memory.acquire();
         end
     }
 
-    /// The next record below `end` to `body`. Looks at each slot of the ring at most once.
+    /// Reads the next record below `end` into `body`. Loads each slot of the ring at most once.
     pub fn read(&mut self, end: u64, body: &mut [u64]) -> Outcome<u64> {
         let Some(waiting) = end.checked_sub(self.cursor) else {
             return Outcome::Backwards;
@@ -137,7 +138,7 @@ impl<M: Load> Reader<M> {
             let wanted = self.cursor;
             let read = self.shape.slot(wanted).read(&self.memory, body, |number| number == wanted);
             if read.is_some() && lost > 0 {
-                return Outcome::Lost(lost); // it is read again when its turn comes
+                return Outcome::Lost(lost); // the next call reads this record again
             }
             self.cursor += 1;
             match read {
@@ -152,7 +153,7 @@ impl<M: Load> Reader<M> {
         }
     }
 
-    /// The memory.
+    /// The ring's memory.
     pub fn memory(&self) -> &M {
         &self.memory
     }

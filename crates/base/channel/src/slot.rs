@@ -1,40 +1,43 @@
-//! One record that is read while it may be written: a sequence lock.
+//! A sequence lock: one record that may be read while it is written.
 //!
-//! The writer first changes the record's number to one that no reader wants, then the body, then the number to what it
-//! shall be. A reader takes the number, the body, and the number again. Why that suffices: a reader that sees one word
-//! of a later body has, through the writer's first release fence and its own acquire fence, also seen that the number
-//! changed before (H.-J. Boehm, Can Seqlocks Get Along With Programming Language Memory Models?, MSPC 2012).
+//! The writer first changes the record's number to one that no reader accepts, then writes the body, then sets the new
+//! number. A reader loads the number, the body, and the number again; it accepts the body if both numbers are the same.
+//!
+//! This suffices because of two fences. If a reader sees one word of a later body, the writer's first release fence and
+//! the reader's second acquire fence order the writer's change of the number before the reader's second load of it. So
+//! the second load sees a different number. The other fence on each side ensures that a reader which loads the new
+//! number reads the new body (H.-J. Boehm, Can Seqlocks Get Along With Programming Language Memory Models?, MSPC 2012).
 
 use crate::memory::{Load, Store};
 
-/// Where a record lies, in words.
+/// Position of a record in its memory, in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Its first word.
+    /// Index of its first word.
     pub first: usize,
-    /// Its words, the number among them.
+    /// Number of its words, including the word with its number.
     pub words: usize,
-    /// The word of its number.
+    /// Index of the word that holds its number.
     pub number: usize,
 }
 
 impl Slot {
-    /// Writes `body`, its number left out. `writing` must be a number that no reader takes, `written` one that was not
-    /// there before.
+    /// Writes `body`, except the word for the number. `writing` must be a number that no reader accepts, `written` one
+    /// that the record has not had before.
     pub fn write<M: Store>(&self, memory: &M, body: &[u64], writing: u64, written: u64) {
         memory.store(self.number, writing);
         memory.release();
-        for (at, word) in (self.first..self.first + self.words).zip(body) {
-            if at != self.number {
-                memory.store(at, *word);
+        for (index, word) in (self.first..self.first + self.words).zip(body) {
+            if index != self.number {
+                memory.store(index, *word);
             }
         }
         memory.release();
         memory.store(self.number, written);
     }
 
-    /// Reads `body` once; returns its number. `None` where `wanted` does not take the number, or the record was being
-    /// written meanwhile; `body` then holds nothing of use.
+    /// Reads `body` once and returns its number. Returns `None` if `wanted` rejects the number or if the record was
+    /// written meanwhile; the contents of `body` are then meaningless.
     pub fn read<M: Load>(
         &self,
         memory: &M,
@@ -46,8 +49,8 @@ impl Slot {
         if !wanted(before) {
             return None;
         }
-        for (at, word) in (self.first..self.first + self.words).zip(body) {
-            *word = if at == self.number { before } else { memory.load(at) };
+        for (index, word) in (self.first..self.first + self.words).zip(body) {
+            *word = if index == self.number { before } else { memory.load(index) };
         }
         memory.acquire();
         (memory.load(self.number) == before).then_some(before)

@@ -1,33 +1,34 @@
-//! A ring of records between two: one writes, and waits for the other, who reads.
+//! A ring of records from one writer to one reader. The writer waits for the reader.
 //!
 //! ```text
-//!      0  position of the writer         written by the writer only
-//!     64  whether it sleeps, who it is
-//!    128  position of the reader         written by the reader only
-//!    192  whether it sleeps, who it is
+//!      0  position of the writer               written by the writer only
+//!     64  the writer's sleep word and identity
+//!    128  position of the reader               written by the reader only
+//!    192  the reader's sleep word and identity
 //!    256  data: a power of two bytes
 //! ```
 //!
-//! Who sleeps says so in its own line, with its number, rather than in a bitmap that both would write. The value is
-//! another one at each sleep, so that the other side wakes it once and not at each record until it is awake.
+//! A side that sleeps says so in a cache line of its own, with its number, rather than in a bitmap that both sides
+//! would write. The sleep word has another value at each sleep. So the other side wakes the sleeper once, not at each
+//! record until the sleeper runs.
 //!
-//! Positions count bytes and never go back. A record is a word with its length, then its bytes, then up to 7 bytes of
-//! padding; it never wraps: where it does not fit before the end, a word there says so and it lies at the beginning. So
-//! a record can be written and read in place, and has at most half of the data, less 8 bytes.
+//! Positions count bytes and never decrease. A record consists of a word with its length, its bytes, and up to 7 bytes
+//! of padding. It never wraps: if it does not fit before the end of the data, a word there says so, and the record lies
+//! at the beginning. So a record can be written and read in place, and takes at most half of the data, less 8 bytes.
 //!
-//! Who sends does one store to a line of its own, and looks at the reader's only when the free bytes that it knows of
-//! are used up; the other way round the same. After that comes one full fence, and a load of a line that changes only
-//! when the other side falls asleep. Who has many small records spares the fence: [`Grant::commit_quietly`], and
-//! [`Writer::notify`] after the last.
+//! To send a record, the writer does one store to a line of its own; it loads the reader's position only when it has
+//! used up the free bytes that it knows of. Receiving is the mirror image. Then follow one full fence and a load of a
+//! line that changes only when the other side starts to sleep. A writer of many small records avoids the fence by
+//! [`Grant::commit_quietly`], and calls [`Writer::notify`] after the last of them.
 //!
-//! Who finds a ring full, or one of short records empty, then waits for more than one record as long as the other side
-//! is fast: to go on with each that the other has read or written costs both of them more than the record. Where records
-//! come one by one, a reader tries that, for 64 hints to the processor, at one wait of 64, then ever more seldom, down to
-//! one of 4096.
+//! A writer that finds the ring full, or a reader that finds a ring of short records empty, then waits for more than
+//! one record as long as the other side is fast: to continue after each single record would cost both sides more than
+//! the record itself. If records arrive one by one, this wait is a delay: the reader then tries it only at every 64th
+//! wait, for 64 spin hints, and less and less often, down to every 4096th.
 //!
 //! A hostile side causes wrong data, [`Error::Corrupt`] or a wait until the deadline, and nothing else. Each side keeps
-//! its own position where the other cannot write, reads a foreign word once, checks it, and uses what it checked. Ring
-//! size, and so the mask, is not in the ring at all.
+//! a copy of its own position where the other side cannot write. It reads a word of the other side once, checks it, and
+//! uses the checked value. The size of the ring, and so the mask, is not in shared memory at all.
 
 mod control;
 mod reader;
@@ -41,11 +42,11 @@ pub use writer::{Grant, Writer};
 
 use crate::data::Data;
 use crate::error::Error;
-use crate::park::{passed, Park};
+use crate::park::{has_passed, Park};
 
-/// Kinds of a record's word, in its high half; the length is in the low half.
+/// High half of a record's word: a record follows. The low half is its length in bytes.
 const RECORD: u64 = 1;
-/// What follows lies at the beginning.
+/// High half of a record's word: the next record lies at the beginning of the data.
 const SKIP: u64 = 2;
 
 /// Bytes of a record's word.
@@ -54,10 +55,10 @@ const WORD: u64 = 8;
 /// Bytes before a ring's data.
 pub const HEADER: usize = size_of::<Control>();
 
-/// Fewest bytes of a ring's data.
+/// Minimum bytes of a ring's data.
 pub const MIN_BYTES: usize = 64;
 
-/// Most bytes of a record in a ring with `bytes` bytes of data.
+/// Maximum bytes of a record in a ring with `bytes` bytes of data.
 pub const fn limit(bytes: usize) -> usize {
     let half = bytes / 2 - WORD as usize;
     if half > u32::MAX as usize {
@@ -67,22 +68,23 @@ pub const fn limit(bytes: usize) -> usize {
     }
 }
 
-/// Bytes that a record of `len` bytes takes.
+/// Bytes that a record of `len` bytes takes in the ring.
 fn room(len: usize) -> u64 {
     WORD + (len as u64).next_multiple_of(WORD)
 }
 
-/// Records of fewer bytes are short: as a fence ends each, what a line costs that is not here yet is not hidden behind
-/// the next one's.
+/// Records of fewer bytes are short. A fence ends each record, so the cost of a missing cache line is not hidden behind
+/// the next record's.
 const SHORT: usize = 512;
 
-/// Hints to the processor between two looks at the other side,
+/// Spin hints between two loads of the other side's position.
 const HINTS: u32 = 64;
-/// and looks, at most.
+/// Maximum number of these loads.
 const LOOKS: u32 = 64;
 
-/// Looks at what the other side does until there is `enough` for this one, as long as it does something between two
-/// looks, and not for longer than a wait looks before it sleeps. Whether it did.
+/// Follows the other side's progress until `look` returns `enough`. Stops when the other side makes no progress between
+/// two looks, at the deadline, or after as many spin hints as a wait spends before it sleeps. Returns whether there was
+/// progress.
 fn follow<G: Park + ?Sized>(
     group: &G,
     deadline: Option<u64>,
@@ -92,7 +94,7 @@ fn follow<G: Park + ?Sized>(
     let first = look()?;
     let mut last = first;
     for _ in 0..(group.spins() / HINTS).min(LOOKS) {
-        if last >= enough || passed(group, deadline) {
+        if last >= enough || has_passed(group, deadline) {
             break;
         }
         (0..HINTS).for_each(|_| group.spin_hint());
@@ -105,16 +107,16 @@ fn follow<G: Park + ?Sized>(
     Ok(last != first)
 }
 
-/// A ring as one side sees it: both positions as they were last checked.
+/// A ring as one side sees it, with private copies of both positions as last checked.
 #[derive(Debug)]
 struct Window<D> {
     data: D,
     capacity: u64,
-    /// Where the reader is.
+    /// Position of the reader.
     tail: u64,
-    /// Where the writer is; `head - tail` is never more than `capacity`.
+    /// Position of the writer; `head - tail` is never more than `capacity`.
     head: u64,
-    /// Somebody did not keep the protocol.
+    /// A side broke the protocol.
     corrupt: bool,
 }
 
@@ -140,7 +142,7 @@ impl<D: Data> Window<D> {
         self.capacity - self.used()
     }
 
-    /// Offset of a position, and bytes from there to the end.
+    /// Offset of a position in the data, and bytes from there to the end.
     fn place(&self, position: u64) -> (usize, u64) {
         let offset = position & (self.capacity - 1);
         (offset as usize, self.capacity - offset)

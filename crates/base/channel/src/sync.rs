@@ -1,20 +1,20 @@
-//! Locks and what else peers agree by, as plain words in shared memory.
+//! Locks and other synchronisation primitives, as plain words in shared memory.
 //!
-//! | type | what it is |
+//! | type | rule |
 //! |---|---|
-//! | [`RawMutex`] | one at a time |
-//! | [`RawRwLock`] | many who read, or one who writes |
-//! | [`Condvar`] | waits for what somebody else does under the lock |
-//! | [`Semaphore`] | as many at a time as there are permits |
-//! | [`Barrier`] | all or none go on |
+//! | [`RawMutex`] | one peer at a time |
+//! | [`RawRwLock`] | many readers, or one writer |
+//! | [`Condvar`] | waits for a change that another peer makes under a mutex |
+//! | [`Semaphore`] | at most as many peers at a time as there are permits |
+//! | [`Barrier`] | all members continue, or none |
 //!
-//! Zero bytes are how each of them begins. They exclude among honest peers: whoever may write to the words may break
-//! the exclusion, but causes no more than that. Every call that blocks takes a deadline in nanoseconds on the clock of
-//! [`crate::park::Park::now`], or `None` to wait as long as those live whom it waits for.
+//! Each of them starts as zero bytes. They exclude among honest peers: a peer that can write to the words can break the
+//! exclusion, but can cause nothing else. Every call that blocks takes a deadline in nanoseconds on the clock of
+//! [`crate::park::Park::now`], or `None` to wait as long as the peers live for which it waits.
 //!
-//! A lock knows its owner and the owner's generation. Where he died, who comes next gets the lock and learns of it
-//! ([`Acquired::Poisoned`]); so does everyone after him until somebody says that the data is in order again, by giving
-//! the lock back as [`Acquired::Clean`]. A semaphore has no owner: where a peer may die, its callers need deadlines.
+//! A lock records its owner and the owner's generation. If the owner died, the next peer gets the lock as
+//! [`Acquired::Poisoned`], and so does every later owner, until one releases the lock as [`Acquired::Clean`] to say
+//! that the data is consistent again. A semaphore has no owner: if a peer may die, its callers need deadlines.
 
 mod barrier;
 mod condvar;
@@ -29,22 +29,22 @@ pub use rwlock::RawRwLock;
 pub use semaphore::Semaphore;
 
 use crate::error::Error;
-use crate::park::{Group, Look, Peer, POISON};
+use crate::park::{Effort, Group, Peer, POISON};
 use crate::word::Word;
 use core::sync::atomic::Ordering::{self, SeqCst};
 
-/// How a lock was when it was taken, or shall be when it is given back.
+/// State of the protected data, when a lock is acquired or released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Acquired {
-    /// In order.
+    /// Consistent.
     Clean,
-    /// Somebody died in it: what it guards may be half done.
+    /// A peer died while it held the lock: a change of the data may be incomplete.
     Poisoned,
 }
 
 impl Acquired {
-    fn of(word: u64) -> Self {
+    fn from_word(word: u64) -> Self {
         if word & POISON != 0 {
             Self::Poisoned
         } else {
@@ -60,16 +60,16 @@ impl Acquired {
     }
 }
 
-/// What a lock's word says of its owner.
+/// The owner, according to a lock's word.
 enum Owner {
     Nobody,
     Me,
-    /// Perhaps dead; `None` where no peer can have written this.
+    /// Another peer, perhaps a dead one; `None` if no honest peer can have written this word.
     Other(Option<Peer>),
 }
 
 impl Owner {
-    fn of(word: u64, me: Peer) -> Self {
+    fn from_word(word: u64, me: Peer) -> Self {
         match word & !POISON {
             0 => Self::Nobody,
             word if word == me.word() => Self::Me,
@@ -77,11 +77,12 @@ impl Owner {
         }
     }
 
-    /// Makes the caller the owner of the lock whose word this is, if it is free or its owner dead.
+    /// Makes the caller the owner of the lock with the word `lock`, if it is free or, with [`Effort::Thorough`], its
+    /// owner is dead. Returns `None` if it has another owner.
     fn take<W, G>(
         lock: &W,
         group: &G,
-        how: Look,
+        effort: Effort,
         order: Ordering,
     ) -> Option<Result<Acquired, Error>>
     where
@@ -90,11 +91,11 @@ impl Owner {
     {
         let me = group.me();
         let word = lock.load(SeqCst);
-        // Somebody else who gets it in between sees that we wait when he gives it back.
-        let then = match Self::of(word, me) {
-            Self::Nobody => Acquired::of(word),
+        // A peer that gets the lock in between sees our waiter bit when it releases the lock.
+        let then = match Self::from_word(word, me) {
+            Self::Nobody => Acquired::from_word(word),
             Self::Me => return Some(Err(Error::Deadlock)),
-            Self::Other(peer) if how == Look::Thorough && Self::gone(peer, group) => {
+            Self::Other(peer) if effort == Effort::Thorough && Self::is_gone(peer, group) => {
                 Acquired::Poisoned
             }
             Self::Other(_) => return None,
@@ -102,8 +103,8 @@ impl Owner {
         lock.replace(word, me.word() | then.flag(), order).ok().map(|_| Ok(then))
     }
 
-    /// Whether nobody will ever give the lock back.
-    fn gone<G: Group + ?Sized>(peer: Option<Peer>, group: &G) -> bool {
+    /// Whether `peer` is gone, so that nobody will ever release the lock.
+    fn is_gone<G: Group + ?Sized>(peer: Option<Peer>, group: &G) -> bool {
         !peer.is_some_and(|peer| group.alive(peer))
     }
 }

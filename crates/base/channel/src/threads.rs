@@ -1,4 +1,4 @@
-//! A group of threads in one process: what a group of virtual machines is measured against, and tests run in.
+//! A group of threads in one process: for tests, and as the baseline for measurements of virtual machines.
 
 use crate::border::TrustedGroup;
 use crate::park::{Life, Park, Peer, Peers, MAX_PEERS};
@@ -16,35 +16,36 @@ pub struct Threads {
     seats: [Seat; MAX_PEERS],
 }
 
-/// No peer's word.
+/// In [`Seat::peer`]: the peer is dead. It is not the word of any peer.
 const DEAD: u64 = u64::MAX;
 
-/// A number, and who has it.
+/// A peer number and the thread that has it.
 #[derive(Debug, Default)]
 struct Seat {
-    /// [`Peer::word`]; 0 where nobody had this number yet, [`DEAD`] where he is gone.
+    /// [`Peer::word`]; 0 if no thread has had this number yet, [`DEAD`] if its last thread is gone.
     peer: AtomicU64,
-    /// The thread, and how many sat here before.
+    /// The thread, and how many threads had the number before.
     thread: Mutex<(Option<Thread>, u32)>,
 }
 
-/// One thread of a group. It dies for the others when this is dropped.
+/// One thread of a group. Dropping it makes the peer dead for the others.
 #[derive(Debug)]
 pub struct Member {
     group: Arc<Threads>,
     peer: Peer,
-    /// Not to be sent: it is this thread that sleeps.
-    here: PhantomData<*const ()>,
+    /// Not `Send`: this very thread sleeps and is woken.
+    not_send: PhantomData<*const ()>,
 }
 
 impl Threads {
-    /// An empty group, whose threads look `spins` times before they sleep.
+    /// An empty group, whose threads check a condition `spins` times before they sleep.
     pub fn new(spins: u32) -> Arc<Self> {
         let seats = std::array::from_fn(|_| Seat::default());
         Arc::new(Self { start: Instant::now(), spins, seats })
     }
 
-    /// The calling thread becomes peer `number`; `None` where another thread is, or there is no such number.
+    /// The calling thread becomes peer `number`; `None` if another thread has this number, or if it is not below
+    /// [`MAX_PEERS`].
     pub fn join(self: &Arc<Self>, number: u8) -> Option<Member> {
         let seat = self.seats.get(usize::from(number))?;
         let mut thread = seat.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +55,7 @@ impl Threads {
         let peer = Peer::new(number, thread.1)?;
         thread.0 = Some(thread::current());
         seat.peer.store(peer.word(), Ordering::Release);
-        Some(Member { group: self.clone(), peer, here: PhantomData })
+        Some(Member { group: self.clone(), peer, not_send: PhantomData })
     }
 }
 
@@ -77,7 +78,7 @@ impl Park for Member {
     }
 
     fn park(&self, deadline: Option<u64>) {
-        match deadline.map(|at| at.saturating_sub(self.now())) {
+        match deadline.map(|deadline| deadline.saturating_sub(self.now())) {
             None => thread::park(),
             Some(0) => {}
             Some(nanoseconds) => thread::park_timeout(Duration::from_nanos(nanoseconds)),
@@ -114,7 +115,7 @@ impl Peers for Member {
 }
 
 // SAFETY: a seat has one thread at a time, and a member cannot leave its thread. A thread that is dead for the others
-// has no member any more, and so no guard, which borrows it.
+// has no member any more, and so no guard, because a guard borrows the member.
 #[allow(unsafe_code)]
 unsafe impl TrustedGroup for Member {}
 
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_has_one_thread_at_a_time_and_a_new_generation_each_time() {
+    fn a_number_has_one_thread_and_a_new_generation_each() {
         let group = Threads::new(0);
         let first = group.join(3).unwrap();
         assert!(group.join(3).is_none() && group.join(64).is_none());
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_up_that_comes_first_is_not_lost() {
+    fn an_early_wake_up_is_not_lost() {
         let group = Threads::new(0);
         let me = group.join(0).unwrap();
         me.unpark(0);

@@ -1,17 +1,19 @@
-//! Who waits: one bit a peer.
+//! The set of waiters: one bit per peer.
 //!
-//! A waiter sets its bit, looks again, sleeps, and clears its bit. Who makes it true what others may wait for does so
-//! by a sequentially consistent read-modify-write, and then looks whether there are bits. All four accesses are in one
-//! total order, so one of the two sees the other: no wake-up is lost, and where nobody sleeps it costs one load.
+//! A waiter sets its bit, checks the condition again, sleeps, and clears its bit. A peer that makes the condition true
+//! does so by a sequentially consistent read-modify-write, and then loads the bits. These four accesses (bit and
+//! condition by each side) are in one total order, so at least one side sees the other: no wake-up is lost. If nobody
+//! sleeps, waking costs one load.
 //!
-//! Who wakes a peer takes its bit away first: two wake-ups wake two peers, and a bit that a dead peer left costs one
-//! wake-up at most. A waiter whose bit was taken and that does not need what it was woken for hands the wake-up on.
+//! A peer that wakes another clears its bit first. So two wake-ups wake two peers, and a bit that a dead peer left
+//! behind costs at most one wake-up. A waiter whose bit was cleared by another peer, but that does not need the
+//! wake-up, passes it on.
 
-use crate::park::{nap, passed, spin, Look, Park};
+use crate::park::{has_passed, sleep_until, spin, Effort, Park};
 use crate::word::Word;
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// The word with the bits.
+/// The word with one bit per waiting peer.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Waiters<W>(pub(crate) W);
@@ -19,21 +21,21 @@ pub struct Waiters<W>(pub(crate) W);
 /// How a wait ended.
 #[derive(Debug)]
 pub(crate) struct Waited<R> {
-    /// What the waiter found; `None` where its deadline passed.
+    /// What the waiter found; `None` if its deadline passed.
     pub found: Option<R>,
-    /// Somebody woke it, or is about to.
+    /// Another peer has woken the waiter, or is about to.
     pub woken: bool,
 }
 
 impl Waiters<AtomicU64> {
-    /// Nobody waits.
+    /// An empty set.
     pub(crate) const fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 }
 
 impl<W: Word> Waiters<W> {
-    /// Wakes one, the next in number after the caller. Whether there was one.
+    /// Wakes one waiter, the next in number after the caller. Returns whether there was one.
     pub fn wake_one<G: Park + ?Sized>(&self, group: &G) -> bool {
         let me = group.me();
         let mut left = self.0.load(SeqCst) & !me.bit();
@@ -48,7 +50,7 @@ impl<W: Word> Waiters<W> {
         false
     }
 
-    /// Wakes every one.
+    /// Wakes every waiter except the caller.
     pub fn wake_all<G: Park + ?Sized>(&self, group: &G) {
         if self.0.load(SeqCst) == 0 {
             return;
@@ -60,7 +62,7 @@ impl<W: Word> Waiters<W> {
         }
     }
 
-    /// Wakes peer `number` where it waits. Whether it did.
+    /// Wakes peer `number` if it waits. Returns whether it did.
     pub fn wake<G: Park + ?Sized>(&self, group: &G, number: u8) -> bool {
         let bit = 1 << (number % 64);
         let waits = self.0.load(SeqCst) & bit != 0 && self.0.fetch_and(!bit, SeqCst) & bit != 0;
@@ -70,40 +72,40 @@ impl<W: Word> Waiters<W> {
         waits
     }
 
-    /// Whether peer `number` waits, as far as one knows.
-    pub fn has(&self, number: u8) -> bool {
+    /// Whether peer `number` is registered. It may change at any time.
+    pub fn contains(&self, number: u8) -> bool {
         self.0.load(SeqCst) & 1 << (number % 64) != 0
     }
 
-    /// The caller waits from here on.
-    pub(crate) fn enter<G: Park + ?Sized>(&self, group: &G) {
+    /// Registers the caller as a waiter.
+    pub(crate) fn register<G: Park + ?Sized>(&self, group: &G) {
         self.0.fetch_or(group.me().bit(), SeqCst);
     }
 
-    /// The caller no longer waits. Whether somebody had woken it, or is about to.
-    pub(crate) fn leave<G: Park + ?Sized>(&self, group: &G) -> bool {
+    /// Removes the caller. Returns whether another peer had woken it, or is about to.
+    pub(crate) fn unregister<G: Park + ?Sized>(&self, group: &G) -> bool {
         let bit = group.me().bit();
         self.0.fetch_and(!bit, SeqCst) & bit == 0
     }
 
-    /// Spins, then sleeps, until `look` finds something or `deadline` passes.
+    /// Spins, then sleeps, until `look` finds something or `deadline` (nanoseconds) passes.
     pub(crate) fn wait<G: Park + ?Sized, R>(
         &self,
         group: &G,
         deadline: Option<u64>,
-        mut look: impl FnMut(Look) -> Option<R>,
+        mut look: impl FnMut(Effort) -> Option<R>,
     ) -> Waited<R> {
         let found = spin(group, deadline, &mut look);
         if found.is_some() {
             return Waited { found, woken: false };
         }
         loop {
-            self.enter(group);
-            let found = look(Look::Thorough);
-            if found.is_some() || passed(group, deadline) {
-                return Waited { found, woken: self.leave(group) };
+            self.register(group);
+            let found = look(Effort::Thorough);
+            if found.is_some() || has_passed(group, deadline) {
+                return Waited { found, woken: self.unregister(group) };
             }
-            nap(group, deadline);
+            sleep_until(group, deadline);
         }
     }
 }

@@ -1,24 +1,24 @@
-//! A word of 8 bytes that several sides change: the atomics that locks and rings are written over.
+//! A word of 8 bytes that several peers change: the atomics on which locks and rings are built.
 
 use core::sync::atomic::{fence, AtomicU64, Ordering};
 
-/// An atomic word. A model checker, or a peer that writes what it likes, stands here in tests.
+/// An atomic word. Tests replace it by a model checker's word, or by one that a hostile peer writes to.
 ///
-/// Its default is zero, and zero is how every structure of this crate begins.
+/// Its default is zero, the initial state of every structure in this crate.
 pub trait Word: Default {
-    /// The value.
+    /// Returns the value.
     fn load(&self, order: Ordering) -> u64;
     /// Sets the value.
     fn store(&self, value: u64, order: Ordering);
-    /// Sets the value where it is `current`; `Err` with the value where it is another.
+    /// Sets the value to `new` if it is `current`; otherwise fails with the present value. A failed call is relaxed.
     fn replace(&self, current: u64, new: u64, order: Ordering) -> Result<u64, u64>;
-    /// Sets the value, returns the one before.
+    /// Sets the value; returns the previous one.
     fn swap(&self, value: u64, order: Ordering) -> u64;
-    /// Adds, wrapping; returns the value before.
+    /// Adds, wrapping; returns the previous value.
     fn fetch_add(&self, value: u64, order: Ordering) -> u64;
-    /// Sets bits, returns the value before.
+    /// Sets bits; returns the previous value.
     fn fetch_or(&self, bits: u64, order: Ordering) -> u64;
-    /// Keeps bits, returns the value before.
+    /// Clears all other bits; returns the previous value.
     fn fetch_and(&self, bits: u64, order: Ordering) -> u64;
     /// A fence over all words.
     fn fence(order: Ordering);

@@ -1,25 +1,25 @@
-//! Payload in memory that peers share.
+//! Payload in shared memory.
 
 use crate::data::{inside, Data};
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, AtomicU8, Ordering::Relaxed};
 
-/// From so many bytes on `rep movsb` is faster than a loop of words.
+/// From this many bytes on, `rep movsb` is faster than a loop of words.
 const LONG: usize = if cfg!(miri) { usize::MAX } else { 512 };
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Whether short copies go by words where they can. Miri has no model of accesses of different widths to one place.
+/// Whether short copies use words if possible. Miri has no model of accesses of different widths to the same bytes.
 const WORDS: bool = !cfg!(miri);
 
-/// Bytes that a peer may change at any time. The first is at a multiple of 8.
+/// Bytes that a peer may change at any time. The address of the first is a multiple of 8.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes<'a> {
     base: *mut u8,
     bytes: usize,
-    life: PhantomData<&'a UnsafeCell<u8>>,
+    lifetime: PhantomData<&'a UnsafeCell<u8>>,
 }
 
 // SAFETY: every access is atomic.
@@ -28,21 +28,23 @@ unsafe impl Send for Bytes<'_> {}
 unsafe impl Sync for Bytes<'_> {}
 
 impl Bytes<'_> {
+    /// The `bytes` bytes at `base`.
+    ///
     /// # Safety
     ///
-    /// Mapped, readable and writable, aligned to 8; others access it atomically only.
+    /// The memory is mapped, readable, writable and aligned to 8; all other accesses to it are atomic.
     pub(super) unsafe fn new(base: *mut u8, bytes: usize) -> Self {
-        Self { base, bytes, life: PhantomData }
+        Self { base, bytes, lifetime: PhantomData }
     }
 
-    /// The address of byte `at`; `None` outside. Whoever makes a reference of it trusts his peers to leave the bytes
-    /// alone for so long, as [`crate::spsc`]'s protocol asks of them.
-    pub fn as_ptr(&self, at: usize) -> Option<*mut u8> {
-        (at <= self.bytes).then(|| self.base.wrapping_add(at))
+    /// The address of the byte at `offset`; `None` if it lies outside. A caller that makes a reference from it trusts
+    /// its peers not to change the bytes while the reference lives, as the protocol of [`crate::spsc`] demands.
+    pub fn as_ptr(&self, offset: usize) -> Option<*mut u8> {
+        (offset <= self.bytes).then(|| self.base.wrapping_add(offset))
     }
 
-    fn part(&self, at: usize, bytes: usize) -> Option<*mut u8> {
-        inside(self.bytes, at, bytes).then(|| self.base.wrapping_add(at))
+    fn part(&self, offset: usize, bytes: usize) -> Option<*mut u8> {
+        inside(self.bytes, offset, bytes).then(|| self.base.wrapping_add(offset))
     }
 }
 
@@ -52,13 +54,13 @@ impl Data for Bytes<'_> {
     }
 
     #[inline]
-    fn load_word(&self, at: usize) -> u64 {
+    fn load_word(&self, offset: usize) -> u64 {
         let mut bytes = [0; 8];
-        match self.part(at, 8) {
+        match self.part(offset, 8) {
             // SAFETY: inside and aligned; the memory is mapped.
-            Some(place) if at % 8 == 0 && WORDS => unsafe { word(place).load(Relaxed) },
-            Some(_) if at % 8 == 0 => {
-                self.read(at, &mut bytes);
+            Some(place) if offset % 8 == 0 && WORDS => unsafe { word(place).load(Relaxed) },
+            Some(_) if offset % 8 == 0 => {
+                self.read(offset, &mut bytes);
                 u64::from_ne_bytes(bytes)
             }
             _ => 0,
@@ -66,23 +68,23 @@ impl Data for Bytes<'_> {
     }
 
     #[inline]
-    fn store_word(&self, at: usize, value: u64) {
-        match self.part(at, 8) {
+    fn store_word(&self, offset: usize, value: u64) {
+        match self.part(offset, 8) {
             // SAFETY: inside and aligned; the memory is mapped.
-            Some(place) if at % 8 == 0 && WORDS => unsafe { word(place).store(value, Relaxed) },
-            Some(_) if at % 8 == 0 => self.write(at, &value.to_ne_bytes()),
+            Some(place) if offset % 8 == 0 && WORDS => unsafe { word(place).store(value, Relaxed) },
+            Some(_) if offset % 8 == 0 => self.write(offset, &value.to_ne_bytes()),
             _ => {}
         }
     }
 
     #[inline]
-    fn read(&self, at: usize, to: &mut [u8]) {
-        let Some(place) = self.part(at, to.len()) else { return };
+    fn read(&self, offset: usize, to: &mut [u8]) {
+        let Some(place) = self.part(offset, to.len()) else { return };
         if to.len() >= LONG {
             // SAFETY: both are mapped; a private buffer does not overlap the region.
             return unsafe { copy(to.as_mut_ptr(), place, to.len()) };
         }
-        let whole = if at % 8 == 0 && WORDS { to.len() & !7 } else { 0 };
+        let whole = if offset % 8 == 0 && WORDS { to.len() & !7 } else { 0 };
         let (words, rest) = to.split_at_mut(whole);
         for (i, chunk) in words.chunks_exact_mut(8).enumerate() {
             // SAFETY: inside; aligned, since `at` is and the memory's first byte.
@@ -96,13 +98,13 @@ impl Data for Bytes<'_> {
     }
 
     #[inline]
-    fn write(&self, at: usize, from: &[u8]) {
-        let Some(place) = self.part(at, from.len()) else { return };
+    fn write(&self, offset: usize, from: &[u8]) {
+        let Some(place) = self.part(offset, from.len()) else { return };
         if from.len() >= LONG {
             // SAFETY: both are mapped; a private buffer does not overlap the region.
             return unsafe { copy(place, from.as_ptr(), from.len()) };
         }
-        let whole = if at % 8 == 0 && WORDS { from.len() & !7 } else { 0 };
+        let whole = if offset % 8 == 0 && WORDS { from.len() & !7 } else { 0 };
         let (words, rest) = from.split_at(whole);
         for (i, chunk) in words.chunks_exact(8).enumerate() {
             let value = u64::from_ne_bytes(chunk.try_into().unwrap_or_default());
@@ -115,42 +117,44 @@ impl Data for Bytes<'_> {
         }
     }
 
-    /// Has the lines that begin in there fetched, as one's own.
+    /// Prefetches the cache lines that begin in this range, for writing.
     #[inline]
-    fn expect_write(&self, at: usize, bytes: usize) {
-        let Some(place) = self.part(at, bytes) else { return };
+    fn expect_write(&self, offset: usize, bytes: usize) {
+        let Some(place) = self.part(offset, bytes) else { return };
         for line in (place.align_offset(LINE)..bytes).step_by(LINE) {
             prefetch_to_write(place.wrapping_add(line));
         }
     }
 }
 
-/// Fetches a cache line to be written.
+/// Prefetches a cache line for writing.
 #[inline]
 fn prefetch_to_write(line: *const u8) {
     if cfg!(miri) {
         return;
     }
-    // SAFETY: a hint, which never faults (AMD APM volume 3, PREFETCH; Intel SDM volume 2, PREFETCHW): processors with
-    // 64-bit mode have it, or do nothing.
+    // SAFETY: a hint never faults (AMD APM volume 3, PREFETCH; Intel SDM volume 2, PREFETCHW). Processors with 64-bit
+    // mode implement the instruction or ignore it.
     unsafe {
         core::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
     }
 }
 
+/// The word at `place`.
+///
 /// # Safety
 ///
-/// Mapped, aligned to 8, accessed atomically only.
+/// The memory is mapped, aligned to 8, and only accessed atomically.
 unsafe fn word<'a>(place: *mut u8) -> &'a AtomicU64 {
     // SAFETY: as the caller promises.
     unsafe { AtomicU64::from_ptr(place.cast()) }
 }
 
-/// Copies as a loop of relaxed atomic bytes would.
+/// Copies like a loop of relaxed atomic byte accesses.
 ///
 /// # Safety
 ///
-/// Both ranges are mapped and do not overlap; nobody else accesses the private one.
+/// Both ranges are mapped and do not overlap; no other thread accesses the private one.
 unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
     // SAFETY: as the caller promises; the direction flag is clear in Rust code (System V ABI 3.2.1).
     unsafe {
@@ -166,12 +170,12 @@ mod tests {
 
     fn on_memory(body: impl Fn(Bytes<'_>)) {
         let words: Vec<AtomicU64> = (0..256).map(|_| AtomicU64::new(0)).collect();
-        // SAFETY: the words, accessed atomically.
+        // SAFETY: the words live as long as the call and are accessed atomically.
         body(unsafe { Bytes::new(words.as_ptr() as *mut u8, 2048) });
     }
 
     #[test]
-    fn what_is_written_is_read_at_any_place_and_length() {
+    fn writes_read_back_at_any_offset_and_length() {
         on_memory(|memory| {
             let lengths = [0, 1, 7, 8, 9, 63, 64, 511, 512, 513, 1000];
             let lengths = &lengths[..if cfg!(miri) { 7 } else { 11 }];
@@ -193,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_is_touched() {
+    fn accesses_outside_do_nothing() {
         on_memory(|memory| {
             let mut buffer = [7; 600];
             for at in [2048, 2041, 1449, usize::MAX, usize::MAX - 599] {

@@ -1,4 +1,4 @@
-//! Data that lies beside its lock.
+//! Locks that own their data.
 
 use crate::error::Error;
 use crate::park::Group;
@@ -10,28 +10,29 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::AtomicU64;
 
-/// A group on whose word references to data are made.
+/// A group on whose statements memory safety may depend.
 ///
 /// # Safety
 ///
-/// [`crate::park::Park::me`] is the same for all calls from one thread of execution, and no two that live have the
-/// same; [`crate::park::Peers::life`] calls a peer dead only where it will never touch the memory again.
+/// [`crate::park::Park::me`] returns the same peer for all calls from one thread of execution, and different peers for
+/// different live threads. [`crate::park::Peers::life`] reports a peer as dead only if it will never access the memory
+/// again.
 pub unsafe trait TrustedGroup: Group {}
 
-/// Why a lock with data was not taken in order.
+/// Why a lock with data was not acquired, or was acquired poisoned.
 pub enum LockError<G> {
-    /// It is taken, but somebody died in it: the data may be half done. [`MutexGuard::clear_poison`] says that it is in
-    /// order again; else the next one gets this, too.
+    /// The lock is acquired, but a peer died while it held it: a change of the data may be incomplete. The next owner
+    /// gets this error, too, unless [`MutexGuard::clear_poison`] declares the data consistent.
     Poisoned(G),
-    /// It is not taken.
+    /// The lock is not acquired.
     Failed(Error),
 }
 
-/// A guard, and the lock was in order; or why not.
+/// A guard of a clean lock, or an error.
 pub type Locked<Guard> = Result<Guard, LockError<Guard>>;
 
 impl<G> LockError<G> {
-    /// The guard, if it is taken.
+    /// The guard, if the lock is acquired.
     pub fn into_guard(self) -> Option<G> {
         match self {
             Self::Poisoned(guard) => Some(guard),
@@ -57,7 +58,7 @@ impl<G> fmt::Display for LockError<G> {
 
 impl<G> core::error::Error for LockError<G> {}
 
-/// Data that one peer at a time can reach. See [`RawMutex`].
+/// Data that one peer at a time can access. See [`RawMutex`].
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Mutex<T, W = AtomicU64> {
@@ -65,29 +66,29 @@ pub struct Mutex<T, W = AtomicU64> {
     data: UnsafeCell<T>,
 }
 
-// SAFETY: the data goes from one thread to another, and only one at a time has it.
+// SAFETY: the data moves between threads, and only one thread at a time has it.
 unsafe impl<T: Send, W: Sync> Sync for Mutex<T, W> {}
 
-/// The data, until it is dropped.
+/// Access to the data; dropping it releases the lock.
 pub struct MutexGuard<'a, T, G: TrustedGroup + ?Sized, W: Word = AtomicU64> {
     mutex: &'a Mutex<T, W>,
     group: &'a G,
     then: Acquired,
-    /// Whether the caller unwound already when it took it.
+    /// Whether the caller was already unwinding when it acquired the lock.
     unwinding: bool,
-    /// Not to be sent: the lock belongs to the peer.
-    here: PhantomData<*const ()>,
+    /// Not `Send`: the lock belongs to the peer.
+    not_send: PhantomData<*const ()>,
 }
 
 impl<T> Mutex<T> {
-    /// With this data.
+    /// A free mutex with this data.
     pub const fn new(data: T) -> Self {
         Self { raw: RawMutex::new(), data: UnsafeCell::new(data) }
     }
 }
 
 impl<T, W: Word> Mutex<T, W> {
-    /// Takes it, as [`RawMutex::lock`].
+    /// Acquires the mutex, like [`RawMutex::lock`].
     #[inline]
     pub fn lock<'a, G: TrustedGroup + ?Sized>(
         &'a self,
@@ -103,8 +104,8 @@ impl<T, W: Word> Mutex<T, W> {
         then: Acquired,
     ) -> Locked<MutexGuard<'a, T, G, W>> {
         let unwinding = group.panicking();
-        let here = PhantomData;
-        let guard = MutexGuard { mutex: self, group, then, unwinding, here };
+        let not_send = PhantomData;
+        let guard = MutexGuard { mutex: self, group, then, unwinding, not_send };
         match then {
             Acquired::Clean => Ok(guard),
             Acquired::Poisoned => Err(LockError::Poisoned(guard)),
@@ -113,12 +114,12 @@ impl<T, W: Word> Mutex<T, W> {
 }
 
 impl<'a, T, G: TrustedGroup + ?Sized, W: Word> MutexGuard<'a, T, G, W> {
-    /// Says that the data is in order again.
+    /// Declares the data consistent.
     pub fn clear_poison(&mut self) {
         self.then = Acquired::Clean;
     }
 
-    /// Waits on `condvar`, as [`Condvar::wait`].
+    /// Waits on `condvar`, like [`Condvar::wait`].
     pub fn wait(self, condvar: &Condvar<W>, deadline: Option<u64>) -> Locked<(Self, Woken)> {
         let (mutex, group, then) = (self.mutex, self.group, self.then);
         core::mem::forget(self);
@@ -135,7 +136,7 @@ impl<'a, T, G: TrustedGroup + ?Sized, W: Word> MutexGuard<'a, T, G, W> {
 impl<T, G: TrustedGroup + ?Sized, W: Word> Deref for MutexGuard<'_, T, G, W> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: the lock is ours, and every other reference comes through it.
+        // SAFETY: this guard holds the lock, and every other reference needs the lock.
         unsafe { &*self.mutex.data.get() }
     }
 }
@@ -156,7 +157,7 @@ impl<T, G: TrustedGroup + ?Sized, W: Word> Drop for MutexGuard<'_, T, G, W> {
     }
 }
 
-/// Data that many peers read or one writes. See [`RawRwLock`].
+/// Data that many peers can read, or one can write. See [`RawRwLock`].
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct RwLock<T, W: Word = AtomicU64, const PEERS: usize = 64> {
@@ -164,36 +165,36 @@ pub struct RwLock<T, W: Word = AtomicU64, const PEERS: usize = 64> {
     data: UnsafeCell<T>,
 }
 
-// SAFETY: several threads have the data at a time to read, or one to write.
+// SAFETY: several threads at a time have the data to read, or one to write.
 unsafe impl<T: Send + Sync, W: Word + Sync, const PEERS: usize> Sync for RwLock<T, W, PEERS> {}
 
-/// The data to read, until it is dropped.
+/// Read access to the data; dropping it releases the lock.
 pub struct ReadGuard<'a, T, G: TrustedGroup + ?Sized, W: Word = AtomicU64, const PEERS: usize = 64>
 {
     lock: &'a RwLock<T, W, PEERS>,
     group: &'a G,
-    here: PhantomData<*const ()>,
+    not_send: PhantomData<*const ()>,
 }
 
-/// The data to write, until it is dropped.
+/// Write access to the data; dropping it releases the lock.
 pub struct WriteGuard<'a, T, G: TrustedGroup + ?Sized, W: Word = AtomicU64, const PEERS: usize = 64>
 {
     lock: &'a RwLock<T, W, PEERS>,
     group: &'a G,
     then: Acquired,
     unwinding: bool,
-    here: PhantomData<*const ()>,
+    not_send: PhantomData<*const ()>,
 }
 
 impl<T, const PEERS: usize> RwLock<T, AtomicU64, PEERS> {
-    /// With this data.
+    /// A free lock with this data.
     pub const fn new(data: T) -> Self {
         Self { raw: RawRwLock::new(), data: UnsafeCell::new(data) }
     }
 }
 
 impl<T, W: Word, const PEERS: usize> RwLock<T, W, PEERS> {
-    /// Takes it to read, as [`RawRwLock::read`].
+    /// Acquires the lock for reading, like [`RawRwLock::read`].
     #[inline]
     pub fn read<'a, G: TrustedGroup + ?Sized>(
         &'a self,
@@ -201,14 +202,14 @@ impl<T, W: Word, const PEERS: usize> RwLock<T, W, PEERS> {
         deadline: Option<u64>,
     ) -> Locked<ReadGuard<'a, T, G, W, PEERS>> {
         let acquired = self.raw.read(group, deadline).map_err(LockError::Failed)?;
-        let guard = ReadGuard { lock: self, group, here: PhantomData };
+        let guard = ReadGuard { lock: self, group, not_send: PhantomData };
         match acquired {
             Acquired::Clean => Ok(guard),
             Acquired::Poisoned => Err(LockError::Poisoned(guard)),
         }
     }
 
-    /// Takes it to write, as [`RawRwLock::write`].
+    /// Acquires the lock for writing, like [`RawRwLock::write`].
     #[inline]
     pub fn write<'a, G: TrustedGroup + ?Sized>(
         &'a self,
@@ -217,8 +218,8 @@ impl<T, W: Word, const PEERS: usize> RwLock<T, W, PEERS> {
     ) -> Locked<WriteGuard<'a, T, G, W, PEERS>> {
         let then = self.raw.write(group, deadline).map_err(LockError::Failed)?;
         let unwinding = group.panicking();
-        let here = PhantomData;
-        let guard = WriteGuard { lock: self, group, then, unwinding, here };
+        let not_send = PhantomData;
+        let guard = WriteGuard { lock: self, group, then, unwinding, not_send };
         match then {
             Acquired::Clean => Ok(guard),
             Acquired::Poisoned => Err(LockError::Poisoned(guard)),
@@ -227,7 +228,7 @@ impl<T, W: Word, const PEERS: usize> RwLock<T, W, PEERS> {
 }
 
 impl<T, G: TrustedGroup + ?Sized, W: Word, const PEERS: usize> WriteGuard<'_, T, G, W, PEERS> {
-    /// Says that the data is in order again.
+    /// Declares the data consistent.
     pub fn clear_poison(&mut self) {
         self.then = Acquired::Clean;
     }
@@ -238,7 +239,7 @@ impl<T, G: TrustedGroup + ?Sized, W: Word, const PEERS: usize> Deref
 {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: it is taken to read, so nobody writes.
+        // SAFETY: the lock is held for reading, so nobody writes.
         unsafe { &*self.lock.data.get() }
     }
 }
@@ -248,7 +249,7 @@ impl<T, G: TrustedGroup + ?Sized, W: Word, const PEERS: usize> Deref
 {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: it is taken to write, so nobody else has a reference.
+        // SAFETY: the lock is held for writing, so nobody else has a reference.
         unsafe { &*self.lock.data.get() }
     }
 }

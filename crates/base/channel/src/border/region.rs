@@ -7,26 +7,25 @@ use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Types of which any bytes are a value, and zero bytes the first one: what may lie in a lock in a region.
+/// Types for data in a lock in a region: any bytes are a value, and zero bytes are the initial one.
 ///
 /// # Safety
 ///
-/// So it must be; the layout must be stated (`repr(C)`, `repr(transparent)` or a primitive), without pointers.
+/// The type has this property, a stated layout (`repr(C)`, `repr(transparent)` or a primitive) and no pointers.
 pub unsafe trait Plain {}
 
-/// Types that may lie in a region as they are: any bytes are a value, and a peer may write to any of them at any time
-/// while there are references.
+/// Types that may lie directly in a region: any bytes are a value, and a peer may write to any of them at any time,
+/// even while there are references.
 ///
 /// # Safety
 ///
-/// So it must be: all of it is atomic words, or lies in a lock and is [`Plain`]. The layout must be stated, without
-/// pointers.
+/// The type consists of atomic words, or of a lock whose data is [`Plain`]. It has a stated layout and no pointers.
 pub unsafe trait Shared: Sync {}
 
 macro_rules! implement {
     ($trait:ident: $($type:ty)*) => { $(
-        // SAFETY: numbers, of which any bytes are one; for `Shared` atomic ones, and `repr(C)` structures of these,
-        // whose code takes any value.
+        // SAFETY: any bytes are a number; for `Shared`, the types are atomic numbers and `repr(C)` structures of them
+        // whose code accepts any value.
         unsafe impl $trait for $type {}
     )* };
 }
@@ -35,26 +34,26 @@ implement!(Shared: AtomicU32 AtomicU64 Waiters<AtomicU64>);
 implement!(Shared: sync::RawMutex sync::Semaphore sync::Barrier sync::Condvar);
 implement!(Shared: spsc::Control mpmc::Control mpmc::Slot);
 
-// SAFETY: atomic words, whose code takes any value.
+// SAFETY: atomic words whose code accepts any value.
 unsafe impl<const PEERS: usize> Shared for sync::RawRwLock<AtomicU64, PEERS> {}
-// SAFETY: an array is its elements.
+// SAFETY: an array consists of its elements.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
-// SAFETY: an array is its elements.
+// SAFETY: an array consists of its elements.
 unsafe impl<T: Shared, const N: usize> Shared for [T; N] {}
-// SAFETY: `repr(C)`: atomic words, and plain data that is reached through the lock only.
+// SAFETY: `repr(C)`: atomic words, and plain data that is accessed only through the lock.
 unsafe impl<T: Plain + Send> Shared for Mutex<T> {}
 // SAFETY: as above.
 unsafe impl<T: Plain + Send + Sync, const PEERS: usize> Shared for RwLock<T, AtomicU64, PEERS> {}
 
-/// A piece of memory that peers share, and in which structures are found by their offset.
+/// Memory that peers share, in which structures are found by their offset.
 #[derive(Clone, Copy, Debug)]
 pub struct Region<'a> {
     base: *mut u8,
     bytes: usize,
-    life: PhantomData<&'a UnsafeCell<u8>>,
+    lifetime: PhantomData<&'a UnsafeCell<u8>>,
 }
 
-// SAFETY: it gives out what may be shared only: `Sync` structures, and bytes that are accessed atomically.
+// SAFETY: it only gives out values that may be shared: `Sync` structures, and bytes that are accessed atomically.
 unsafe impl Send for Region<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Region<'_> {}
@@ -64,47 +63,48 @@ impl<'a> Region<'a> {
     ///
     /// # Safety
     ///
-    /// It must be mapped, readable and writable, as long as `'a`, and not wrap around. In this address space it must be
-    /// accessed through regions only, and by different types at one place only where that is atomic words or [`Bytes`].
-    /// Other address spaces may write what they like, but where [`Mutex`] or [`RwLock`] lies they must keep its protocol.
+    /// The memory must be mapped, readable and writable for `'a`, and must not wrap around. Code in this address space
+    /// must access it through regions only, and by different types at the same offset only if these are atomic words or
+    /// [`Bytes`]. Other address spaces may write anything, except that they must keep the protocol of each [`Mutex`]
+    /// and [`RwLock`] in it.
     pub unsafe fn new(base: *mut u8, bytes: usize) -> Self {
-        Self { base, bytes, life: PhantomData }
+        Self { base, bytes, lifetime: PhantomData }
     }
 
-    /// How many bytes it has.
+    /// Number of bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The structure at `offset`; `None` where it is not all inside, or not aligned.
+    /// The structure at `offset`; `None` unless all of it lies inside and it is aligned.
     pub fn get<T: Shared>(&self, offset: usize) -> Option<&'a T> {
         self.array(offset, 1)?.first()
     }
 
-    /// `count` structures at `offset`; `None` as for [`Region::get`].
+    /// `count` structures at `offset`; `None` under the conditions of [`Region::get`].
     pub fn array<T: Shared>(&self, offset: usize, count: usize) -> Option<&'a [T]> {
         let bytes = count.checked_mul(size_of::<T>())?;
         let first = self.part(offset, bytes)?.cast::<T>();
-        // SAFETY: inside mapped memory, aligned; any bytes are a value, and may change.
+        // SAFETY: inside mapped memory, and aligned; any bytes are a value, and may change.
         first.is_aligned().then(|| unsafe { core::slice::from_raw_parts(first, count) })
     }
 
-    /// `bytes` bytes at `offset`, a multiple of 8 in memory; `None` where they are not all inside, or not aligned.
+    /// `bytes` bytes at `offset`; `None` unless all of them lie inside and their address is a multiple of 8.
     pub fn data(&self, offset: usize, bytes: usize) -> Option<Bytes<'a>> {
         let base = self.part(offset, bytes)?;
         // SAFETY: inside mapped memory, which is accessed atomically.
         base.cast::<u64>().is_aligned().then(|| unsafe { Bytes::new(base, bytes) })
     }
 
-    /// The words and the data of a ring between two at `offset`, a multiple of 128 in memory, with `bytes` bytes of
-    /// data; it takes [`spsc::HEADER`] more. `None` where it is not all inside, or not aligned.
+    /// Control words and data of an [`spsc`] ring at `offset` with `bytes` bytes of data; the ring takes
+    /// [`spsc::HEADER`] bytes more. `None` unless all of it lies inside and its address is a multiple of 128.
     pub fn spsc(&self, offset: usize, bytes: usize) -> Option<(&'a spsc::Control, Bytes<'a>)> {
         Some((self.get(offset)?, self.data(offset.checked_add(spsc::HEADER)?, bytes)?))
     }
 
-    /// The ring between many at `offset`, a multiple of 128 in memory, with so many slots, a power of two and at least
-    /// two, of `room` bytes each, a multiple of 8. It takes [`mpmc::bytes`]. `None` where it is not all inside, not
-    /// aligned, or no such ring.
+    /// The [`mpmc`] ring at `offset` with `slots` slots of `room` bytes each; the ring takes [`mpmc::bytes`]. `None`
+    /// unless all of it lies inside, its address is a multiple of 128, `slots` is a power of two and at least 2, and
+    /// `room` is a multiple of 8.
     pub fn mpmc(
         &self,
         offset: usize,
@@ -129,9 +129,9 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     #[test]
-    fn only_what_is_inside_and_aligned_is_found() {
+    fn only_aligned_structures_inside_are_found() {
         let words: [AtomicU64; 8] = Default::default();
-        // SAFETY: the array, atomically.
+        // SAFETY: the array outlives the region and is accessed atomically.
         let region = unsafe { Region::new(words.as_ptr() as *mut u8, 64) };
         region.get::<AtomicU64>(8).unwrap().store(7, Relaxed);
         assert_eq!(words[1].load(Relaxed), 7);

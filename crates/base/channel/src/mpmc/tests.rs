@@ -59,7 +59,7 @@ fn records_arrive_in_order_until_it_is_full() {
 
 /// A peer that took a slot and was never seen again.
 fn vanish(ring: &Raw<'_>, world: &World, side: Side) {
-    assert!(ring.claim(side, &world.peer(5), Look::Quick).is_some());
+    assert!(ring.claim(side, &world.peer(5), Effort::Quick).is_some());
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn who_was_taken_for_dead_does_no_harm() {
     let (memory, world) = (Memory::new(), World::new());
     let ring = memory.ring();
     let (one, ghost) = (world.peer(0), world.peer(5));
-    let claim = ring.claim(Side::Write, &ghost, Look::Quick).unwrap();
+    let claim = ring.claim(Side::Write, &ghost, Effort::Quick).unwrap();
     world.set_dead(1 << 5);
     let mut buffer = [0; 24];
     assert_eq!(ring.try_recv(&mut buffer, &one), Ok(None));

@@ -1,4 +1,4 @@
-//! The side that reads.
+//! The reader.
 
 use super::control::{Control, Sleep};
 use super::{follow, limit, room, Window, RECORD, SHORT, SKIP, WORD};
@@ -9,20 +9,21 @@ use crate::word::Word;
 use core::ops::Deref;
 use core::sync::atomic::Ordering::{Release, SeqCst};
 
-/// Who waited for a short record lets so many bytes gather, or a quarter of the ring, where they come fast: a processor
-/// that reads what was just written fetches what is written next, too, and takes it away from the writer.
-const GATHERED: u64 = 4096;
+/// A reader that had to wait for a short record lets this many bytes gather, or a quarter of the ring, if records
+/// arrive fast: a processor that reads what was just written also fetches the bytes that are written next, and takes
+/// their lines away from the writer.
+const GATHER_BYTES: u64 = 4096;
 
-/// When a reader lets records gather: for one who gets them one by one it would be a delay.
+/// Decides when a reader lets records gather. If they arrive one by one, gathering only delays them.
 #[derive(Debug)]
 struct Gathering {
-    /// Waits until it is tried.
+    /// Waits that are left until the next attempt.
     waits: u32,
-    /// Waits until it is tried anew, where it was for nothing.
+    /// Waits between two attempts after an attempt in vain.
     pause: u32,
 }
 
-/// Of [`Gathering::pause`], at least and at most.
+/// Range of [`Gathering::pause`].
 const PAUSES: core::ops::RangeInclusive<u32> = 64..=4096;
 
 impl Default for Gathering {
@@ -32,15 +33,15 @@ impl Default for Gathering {
 }
 
 impl Gathering {
-    /// Whether this wait is one to try it.
+    /// Whether to gather at this wait.
     fn is_due(&mut self) -> bool {
         let due = self.waits == 0;
         self.waits = self.waits.saturating_sub(1);
         due
     }
 
-    /// It was tried: whether records came.
-    fn went(&mut self, came: bool) {
+    /// Records the outcome of an attempt: whether records arrived.
+    fn record(&mut self, came: bool) {
         if came {
             *self = Self::default();
         } else {
@@ -49,7 +50,7 @@ impl Gathering {
     }
 }
 
-/// Reads records. `C` leads to the ring's [`Control`], `D` is its data.
+/// Reads records. `C` points to the ring's [`Control`], `D` is its data.
 #[derive(Debug)]
 pub struct Reader<C, D> {
     control: C,
@@ -59,19 +60,23 @@ pub struct Reader<C, D> {
 }
 
 impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Reader<C, D> {
-    /// Becomes the ring's reader, and goes on where one before was. There must be no other. Fails as
-    /// [`super::Writer::attach`].
+    /// Becomes the ring's reader, and continues at its predecessor's position. There must be no other reader.
+    ///
+    /// # Errors
+    /// The same as [`super::Writer::attach`].
     pub fn attach<G: Park + ?Sized>(control: C, data: D, group: &G) -> Result<Self, Error> {
         let window = Window::new(&control, data)?;
         let sleep = control.reader.attach(group.me());
         Ok(Self { control, window, sleep, gathering: Gathering::default() })
     }
 
-    /// Waits for a record, copies it to `to`, gives its room back and wakes the writer. Bytes of the record.
+    /// Waits for a record until `deadline` in nanoseconds, copies it to `to`, releases its room and wakes the writer.
+    /// Returns the bytes of the record.
     ///
-    /// Fails with [`Error::TimedOut`]; with [`Error::BufferTooShort`], and the record stays; with [`Error::Closed`] or
-    /// [`Error::PeerDied`] where there is none and none will come, unless another writer takes over: who expects one
-    /// tries again; with [`Error::Corrupt`].
+    /// # Errors
+    /// [`Error::TimedOut`] at the deadline; [`Error::BufferTooShort`], and the record stays; [`Error::Closed`] or
+    /// [`Error::PeerDied`] if there is no record and none will arrive, unless another writer takes over: a caller that
+    /// expects one tries again; [`Error::Corrupt`] if the writer broke the protocol.
     #[inline]
     pub fn recv<G>(
         &mut self,
@@ -88,7 +93,7 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Reader<C, D> {
         Ok(len)
     }
 
-    /// As [`Reader::recv`], but `None` where there is no record at this moment.
+    /// Like [`Reader::recv`], but returns `None` if there is no record at this moment.
     #[inline]
     pub fn try_recv<G>(&mut self, to: &mut [u8], group: &G) -> Result<Option<usize>, Error>
     where
@@ -102,7 +107,7 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Reader<C, D> {
         Ok(Some(len))
     }
 
-    /// The next record, to be read in place. Waits for it, and fails, as [`Reader::recv`].
+    /// Returns the next record, to be read in place. Waits and fails like [`Reader::recv`].
     #[inline]
     pub fn peek<G>(&mut self, group: &G, deadline: Option<u64>) -> Result<View<'_, C, D>, Error>
     where
@@ -115,7 +120,10 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Reader<C, D> {
         Ok(View { reader: self, len })
     }
 
-    /// The next record if there is one.
+    /// Returns the next record if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the writer broke the protocol.
     #[inline]
     pub fn try_peek(&mut self) -> Result<Option<View<'_, C, D>>, Error> {
         let len = next(&mut self.window, &self.control)?;
@@ -132,34 +140,37 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Reader<C, D> {
         let first = || next(window, control);
         let len = control.reader.wait(&control.writer, group, &mut self.sleep, deadline, first)?;
         if len < SHORT && self.gathering.is_due() {
-            let enough = GATHERED.min(window.capacity / 4);
+            let enough = GATHER_BYTES.min(window.capacity / 4);
             let grew = follow(group, deadline, enough, || {
-                arrived(window, control)?;
+                refresh_head(window, control)?;
                 Ok(window.used())
             })?;
-            self.gathering.went(grew);
+            self.gathering.record(grew);
         }
         Ok(len)
     }
 
-    /// Wakes the writer where it sleeps; needed after [`View::release_quietly`] only.
+    /// Wakes the writer if it sleeps. Needed only after [`View::release_quietly`].
     #[inline]
     pub fn notify<G: Park + ?Sized>(&mut self, group: &G) {
         self.control.writer.wake(group, &mut self.sleep);
     }
 
-    /// Says that nobody reads any more.
+    /// Closes the ring: this side reads no more.
     pub fn close<G: Park + ?Sized>(mut self, group: &G) {
         self.control.reader.close(group.me().word());
         self.notify(group);
     }
 }
 
-/// Looks at the writer's position.
-fn arrived<W: Word, D: Data>(window: &mut Window<D>, control: &Control<W>) -> Result<(), Error> {
+/// Loads the writer's position and checks it.
+fn refresh_head<W: Word, D: Data>(
+    window: &mut Window<D>,
+    control: &Control<W>,
+) -> Result<(), Error> {
     let head = control.writer.position.load(SeqCst);
     let used = head.wrapping_sub(window.tail);
-    // It only ever goes away from ours.
+    // The writer's position only ever moves away from the reader's.
     if head % WORD != 0 || used > window.capacity || used < window.used() {
         return window.refuse();
     }
@@ -167,7 +178,7 @@ fn arrived<W: Word, D: Data>(window: &mut Window<D>, control: &Control<W>) -> Re
     Ok(())
 }
 
-/// Bytes of the next record. Looks at the writer's position only where all that we know of has been read.
+/// Bytes of the next record. Loads the writer's position only if all records up to its known position have been read.
 #[inline]
 fn next<W: Word, D: Data>(
     window: &mut Window<D>,
@@ -177,12 +188,12 @@ fn next<W: Word, D: Data>(
         return Err(Error::Corrupt);
     }
     if window.used() == 0 {
-        arrived(window, control)?;
+        refresh_head(window, control)?;
         if window.used() == 0 {
             return Ok(None);
         }
     }
-    // A record, perhaps after what is to be skipped; each word is loaded once.
+    // At most one skip precedes a record. Each word is loaded once.
     for _ in 0..2 {
         let (offset, to_end) = window.place(window.tail);
         let word = window.data.load_word(offset);
@@ -201,7 +212,7 @@ fn next<W: Word, D: Data>(
     window.refuse()
 }
 
-/// The next record. Dropped, it stays the next.
+/// The next record. If the view is dropped, it stays the next record.
 #[derive(Debug)]
 pub struct View<'a, C, D> {
     reader: &'a mut Reader<C, D>,
@@ -209,24 +220,27 @@ pub struct View<'a, C, D> {
 }
 
 impl<'a, W: Word, C: Deref<Target = Control<W>>, D: Data> View<'a, C, D> {
-    /// Bytes of it.
+    /// Bytes of the record.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has none.
+    /// Whether the record has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The ring's data, and the offset at which the record lies there, a multiple of 8: to read in place.
+    /// The ring's data and the record's offset in it, a multiple of 8: for reading in place.
     pub fn place(&self) -> (&D, usize) {
         let window = &self.reader.window;
         let (offset, _) = window.place(window.tail.wrapping_add(WORD));
         (&window.data, offset)
     }
 
-    /// Copies the record to the beginning of `to`; bytes of it. Fails with [`Error::BufferTooShort`].
+    /// Copies the record to the beginning of `to`; returns its bytes.
+    ///
+    /// # Errors
+    /// [`Error::BufferTooShort`] if `to` is shorter than the record.
     #[inline]
     pub fn read(&self, to: &mut [u8]) -> Result<usize, Error> {
         let to = to.get_mut(..self.len).ok_or(Error::BufferTooShort { needed: self.len })?;
@@ -235,13 +249,13 @@ impl<'a, W: Word, C: Deref<Target = Control<W>>, D: Data> View<'a, C, D> {
         Ok(self.len)
     }
 
-    /// Gives the record's room back and wakes the writer.
+    /// Releases the record's room and wakes the writer.
     #[inline]
     pub fn release<G: Park + ?Sized>(self, group: &G) {
         self.retire().notify(group);
     }
 
-    /// As [`View::release`], but a writer that sleeps goes on sleeping: call [`Reader::notify`] after the last of them.
+    /// Like [`View::release`], but does not wake a sleeping writer: call [`Reader::notify`] after the last release.
     #[inline]
     pub fn release_quietly(self) {
         self.retire();

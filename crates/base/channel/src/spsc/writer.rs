@@ -1,4 +1,4 @@
-//! The side that writes.
+//! The writer.
 
 use super::control::{Control, Sleep};
 use super::{follow, limit, room, Window, RECORD, SHORT, SKIP, WORD};
@@ -9,17 +9,17 @@ use crate::word::Word;
 use core::ops::Deref;
 use core::sync::atomic::Ordering::{Release, SeqCst};
 
-/// So far ahead the lines of short records are fetched. The reader's processor fetches lines before they are read, too,
-/// and takes them away from here, but not past the end of a page; and some bytes more, as an access with the page offset
-/// of a store before it waits for that (Intel 64 and IA-32 Architectures Optimization Reference Manual, on data
-/// prefetching to the L2 cache and on 4-KByte aliasing).
+/// Distance in bytes at which the writer prefetches lines for short records. The reader's processor also prefetches
+/// lines and takes them away from the writer's, but not past the end of a page: hence one page. The bytes beyond it
+/// avoid an access with the same page offset as an earlier store, which would wait for that store (Intel 64 and IA-32
+/// Architectures Optimization Reference Manual, on data prefetching to the L2 cache and on 4-KByte aliasing).
 const AHEAD: u64 = 4096 + 512;
 
-/// Who found no room waits for so much of it, or a quarter of the ring, where the reader is fast: to follow it from record
-/// to record would take from it, each time, the line that it writes next.
+/// A writer that found no room waits for this many bytes of it, or a quarter of the ring, if the reader is fast:
+/// following the reader from record to record would take away from it, each time, the line that it writes next.
 const ROOM: u64 = 16 << 10;
 
-/// Writes records. `C` leads to the ring's [`Control`], `D` is its data.
+/// Writes records. `C` points to the ring's [`Control`], `D` is its data.
 #[derive(Debug)]
 pub struct Writer<C, D> {
     control: C,
@@ -28,9 +28,10 @@ pub struct Writer<C, D> {
 }
 
 impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
-    /// Becomes the ring's writer, and goes on where one before was. There must be no other.
+    /// Becomes the ring's writer, and continues at its predecessor's position. There must be no other writer.
     ///
-    /// Fails with [`Error::Corrupt`] where the data is not a power of two bytes, at least [`super::MIN_BYTES`], or the
+    /// # Errors
+    /// [`Error::Corrupt`] if the size of the data is not a power of two, at least [`super::MIN_BYTES`], or if the
     /// ring's words are not those of a ring of that size.
     pub fn attach<G: Park + ?Sized>(control: C, data: D, group: &G) -> Result<Self, Error> {
         let window = Window::new(&control, data)?;
@@ -38,15 +39,17 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
         Ok(Self { control, window, sleep })
     }
 
-    /// Most bytes of a record.
+    /// Maximum bytes of a record.
     pub fn limit(&self) -> usize {
         limit(self.window.capacity as usize)
     }
 
-    /// Sends a record: waits for room, copies, wakes the reader.
+    /// Sends a record: waits for room until `deadline` in nanoseconds, copies the record, wakes the reader.
     ///
-    /// Fails with [`Error::TimedOut`]; with [`Error::RecordTooLong`]; with [`Error::Closed`] or [`Error::PeerDied`] where
-    /// there is no room and will be none, unless another reader takes over; with [`Error::Corrupt`].
+    /// # Errors
+    /// [`Error::TimedOut`] at the deadline; [`Error::RecordTooLong`]; [`Error::Closed`] or [`Error::PeerDied`] if there
+    /// is no room and will be none, unless another reader takes over; [`Error::Corrupt`] if the reader broke the
+    /// protocol.
     #[inline]
     pub fn send<G>(&mut self, bytes: &[u8], group: &G, deadline: Option<u64>) -> Result<(), Error>
     where
@@ -58,7 +61,7 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
         Ok(())
     }
 
-    /// Sends a record if there is room; whether there was.
+    /// Sends a record if there is room; returns whether there was. Fails like [`Writer::try_reserve`].
     #[inline]
     pub fn try_send<G: Park + ?Sized>(&mut self, bytes: &[u8], group: &G) -> Result<bool, Error> {
         let Some(grant) = self.try_reserve(bytes.len())? else {
@@ -69,7 +72,7 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
         Ok(true)
     }
 
-    /// Room for a record of up to `len` bytes, to be written in place. Waits for it, and fails, as [`Writer::send`].
+    /// Reserves room for a record of up to `len` bytes, to be written in place. Waits and fails like [`Writer::send`].
     #[inline]
     pub fn reserve<G>(
         &mut self,
@@ -87,7 +90,10 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
         Ok(Grant { writer: self, skip, len })
     }
 
-    /// Room for a record of up to `len` bytes if there is.
+    /// Reserves room for a record of up to `len` bytes if there is any.
+    ///
+    /// # Errors
+    /// [`Error::RecordTooLong`]; [`Error::Corrupt`] if the reader broke the protocol.
     #[inline]
     pub fn try_reserve(&mut self, len: usize) -> Result<Option<Grant<'_, C, D>>, Error> {
         let (skip, need) = self.need(len)?;
@@ -95,7 +101,7 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
         Ok(has.then_some(Grant { writer: self, skip, len }))
     }
 
-    /// Bytes to skip before a record of `len` bytes, and bytes that both take.
+    /// Bytes to skip before a record of `len` bytes, and bytes that skip and record take together.
     fn need(&self, len: usize) -> Result<(u64, u64), Error> {
         if len > self.limit() {
             return Err(Error::RecordTooLong { limit: self.limit() });
@@ -105,7 +111,7 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
         Ok((skip, skip + room(len)))
     }
 
-    /// Waits for room; then for more of it.
+    /// Waits for `need` bytes of room, then for more if the reader is fast.
     #[cold]
     fn find_room<G>(&mut self, need: u64, group: &G, deadline: Option<u64>) -> Result<(), Error>
     where
@@ -125,8 +131,8 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
         Ok(())
     }
 
-    /// Has lines fetched that are written later, where the reader has left them: as many as the last record took, none of
-    /// them behind the ring's end.
+    /// Prefetches lines for later records if the reader has released them: as many bytes as the last record took, none
+    /// of them past the ring's end.
     #[inline]
     fn look_ahead(&self, bytes: u64) {
         let window = &self.window;
@@ -136,20 +142,20 @@ impl<W: Word, C: Deref<Target = Control<W>>, D: Data> Writer<C, D> {
         }
     }
 
-    /// Wakes the reader where it sleeps; needed after [`Grant::commit_quietly`] only.
+    /// Wakes the reader if it sleeps. Needed only after [`Grant::commit_quietly`].
     #[inline]
     pub fn notify<G: Park + ?Sized>(&mut self, group: &G) {
         self.control.reader.wake(group, &mut self.sleep);
     }
 
-    /// Says that no more comes. The reader still gets what was sent.
+    /// Closes the ring: this side sends no more. The reader still receives what was sent.
     pub fn close<G: Park + ?Sized>(mut self, group: &G) {
         self.control.writer.close(group.me().word());
         self.notify(group);
     }
 }
 
-/// Whether there are `need` free bytes. Looks at the reader's position only where those that we know of do not do.
+/// Whether there are `need` free bytes. Loads the reader's position only if the known free bytes do not suffice.
 #[inline]
 fn has_room<W: Word, D: Data>(
     window: &mut Window<D>,
@@ -163,7 +169,7 @@ fn has_room<W: Word, D: Data>(
         return Ok(true);
     }
     let tail = control.reader.position.load(SeqCst);
-    // It only ever comes nearer to our own.
+    // The reader's position only ever comes nearer to the writer's.
     if tail % WORD != 0 || window.head.wrapping_sub(tail) > window.used() {
         return window.refuse();
     }
@@ -171,7 +177,7 @@ fn has_room<W: Word, D: Data>(
     Ok(window.free() >= need)
 }
 
-/// Room for one record. Dropped, it is as if it had not been asked for.
+/// Reserved room for one record. Dropping it cancels the reservation.
 #[derive(Debug)]
 pub struct Grant<'a, C, D> {
     writer: &'a mut Writer<C, D>,
@@ -180,19 +186,22 @@ pub struct Grant<'a, C, D> {
 }
 
 impl<'a, W: Word, C: Deref<Target = Control<W>>, D: Data> Grant<'a, C, D> {
-    /// Most bytes of the record.
+    /// Maximum bytes of the record.
     pub fn limit(&self) -> usize {
         self.len
     }
 
-    /// The ring's data, and the offset at which the record lies there, a multiple of 8: to write in place.
+    /// The ring's data and the record's offset in it, a multiple of 8: for writing in place.
     pub fn place(&self) -> (&D, usize) {
         let window = &self.writer.window;
         let (offset, _) = window.place(window.head.wrapping_add(self.skip + WORD));
         (&window.data, offset)
     }
 
-    /// Copies `bytes` to the record's byte `at` on. Fails with [`Error::RecordTooLong`] where they are not all inside.
+    /// Copies `bytes` into the record from byte `at` on.
+    ///
+    /// # Errors
+    /// [`Error::RecordTooLong`] if they do not all lie inside the record.
     #[inline]
     pub fn write(&self, at: usize, bytes: &[u8]) -> Result<(), Error> {
         if !crate::data::inside(self.len, at, bytes.len()) {
@@ -203,13 +212,13 @@ impl<'a, W: Word, C: Deref<Target = Control<W>>, D: Data> Grant<'a, C, D> {
         Ok(())
     }
 
-    /// Sends the record's first `len` bytes, or all where it has fewer, and wakes the reader.
+    /// Sends the record's first `len` bytes, or all if the reservation has fewer, and wakes the reader.
     #[inline]
     pub fn commit<G: Park + ?Sized>(self, len: usize, group: &G) {
         self.publish(len).notify(group);
     }
 
-    /// As [`Grant::commit`], but a reader that sleeps goes on sleeping: call [`Writer::notify`] after the last of them.
+    /// Like [`Grant::commit`], but does not wake a sleeping reader: call [`Writer::notify`] after the last record.
     #[inline]
     pub fn commit_quietly(self, len: usize) {
         self.publish(len);

@@ -1,31 +1,31 @@
-//! All or none go on.
+//! A barrier: all members continue, or none.
 
 use crate::error::Error;
-use crate::park::{Group, Life, Look, MAX_PEERS};
+use crate::park::{Effort, Group, Life, MAX_PEERS};
 use crate::wait::Waiters;
 use crate::word::Word;
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// Set in the phase where a member died.
+/// Flag in the phase: a member died or a deadline passed in it.
 const BROKEN: u64 = 1 << 63;
 
-/// A barrier over peers that everyone names alike. It can be used again at once.
+/// A barrier. All members name the same set of members. It can be used again at once.
 ///
-/// A member's arrival is one bit. The bits are set in even phases and cleared in odd ones, so that there is no moment
-/// between "all are here" and "nobody is here yet" in which a peer could die.
+/// A member's arrival is one bit. Arriving sets the bit in even phases and clears it in odd ones. So no reset is needed
+/// between "all have arrived" and "none has arrived yet", during which a peer could die.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Barrier<W = AtomicU64> {
-    /// How often all went on; and [`BROKEN`].
+    /// Number of completed phases, and [`BROKEN`].
     phase: W,
-    /// Who is here.
+    /// One bit per member, see above.
     arrived: W,
     waiters: Waiters<W>,
 }
 
 const _: () = assert!(size_of::<Barrier>() == 24);
 
-/// The members' bits when all are here.
+/// The members' bits when all have arrived.
 fn goal(members: u64, phase: u64) -> u64 {
     if phase % 2 == 0 {
         members
@@ -35,20 +35,21 @@ fn goal(members: u64, phase: u64) -> u64 {
 }
 
 impl Barrier {
-    /// Nobody is here yet.
+    /// A barrier at which no member has arrived.
     pub const fn new() -> Self {
         Self { phase: AtomicU64::new(0), arrived: AtomicU64::new(0), waiters: Waiters::new() }
     }
 }
 
 impl<W: Word> Barrier<W> {
-    /// Waits until all `members` (one bit a peer, the caller's among them) have called; whether this call was the last.
-    /// One of them, and only one, gets `true`.
+    /// Waits until all `members` (one bit per peer, including the caller's) have called. Returns `true` to exactly one
+    /// of them.
     ///
-    /// Fails with [`Error::TimedOut`] at the deadline, or with [`Error::Poisoned`] where a member died that was not
-    /// here; one that nobody has seen yet is waited for. The barrier is broken then: this phase fails for everyone, and
-    /// who comes later gets [`Error::Poisoned`], until [`Barrier::reset`]. Fails with [`Error::NotAMember`] where the
-    /// caller is no member.
+    /// # Errors
+    /// [`Error::TimedOut`] at the deadline, in nanoseconds; [`Error::Poisoned`] if a member died before it arrived; a
+    /// member that never existed so far is waited for. Both errors break the barrier: this phase fails for all members,
+    /// and later calls get [`Error::Poisoned`], until [`Barrier::reset`]. [`Error::NotAMember`] if `members` does not
+    /// contain the caller; this does not affect the barrier.
     pub fn wait<G>(&self, group: &G, members: u64, deadline: Option<u64>) -> Result<bool, Error>
     where
         G: Group + ?Sized,
@@ -70,14 +71,20 @@ impl<W: Word> Barrier<W> {
             return self.end(group, phase, phase + 1);
         }
         let waited =
-            self.waiters.wait(group, deadline, |how| self.look(group, members, phase, how));
+            self.waiters.wait(group, deadline, |effort| self.check(group, members, phase, effort));
         waited.found.unwrap_or_else(|| match self.end(group, phase, phase | BROKEN) {
             Ok(true) => Err(Error::TimedOut),
             ended => ended,
         })
     }
 
-    fn look<G>(&self, group: &G, members: u64, phase: u64, how: Look) -> Option<Result<bool, Error>>
+    fn check<G>(
+        &self,
+        group: &G,
+        members: u64,
+        phase: u64,
+        effort: Effort,
+    ) -> Option<Result<bool, Error>>
     where
         G: Group + ?Sized,
     {
@@ -89,7 +96,7 @@ impl<W: Word> Barrier<W> {
             return Some(self.end(group, phase, phase + 1));
         }
         let dead = |number: u8| missing & 1 << number != 0 && group.life(number) == Life::Dead;
-        if how == Look::Thorough && (0..MAX_PEERS as u8).any(dead) {
+        if effort == Effort::Thorough && (0..MAX_PEERS as u8).any(dead) {
             let ended = self.end(group, phase, phase | BROKEN);
             return Some(
                 ended.and_then(|broke| if broke { Err(Error::Poisoned) } else { Ok(false) }),
@@ -98,7 +105,8 @@ impl<W: Word> Barrier<W> {
         None
     }
 
-    /// Ends `phase` by `then`, unless somebody else has ended it: one word decides for all. Whether it was us.
+    /// Changes `phase` to `then`, unless another member has changed it: one word decides for all. Returns whether this
+    /// call changed it.
     fn end<G: Group + ?Sized>(&self, group: &G, phase: u64, then: u64) -> Result<bool, Error> {
         match self.phase.replace(phase, then, SeqCst) {
             Ok(_) => {
@@ -110,7 +118,7 @@ impl<W: Word> Barrier<W> {
         }
     }
 
-    /// Makes it as it was at first. Nobody may be waiting.
+    /// Restores the initial state. No member may be waiting.
     pub fn reset(&self) {
         self.arrived.store(0, SeqCst);
         self.phase.store(0, SeqCst);

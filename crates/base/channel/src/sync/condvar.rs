@@ -1,13 +1,13 @@
-//! Waits for what somebody else does under the lock.
+//! A condition variable.
 
 use super::{Acquired, RawMutex};
 use crate::error::Error;
-use crate::park::{nap, passed, Group};
+use crate::park::{has_passed, sleep_until, Group};
 use crate::wait::Waiters;
 use crate::word::Word;
 use core::sync::atomic::AtomicU64;
 
-/// A condition variable: who waits, and nothing else. A bit that is taken away is the notification.
+/// A condition variable: only the set of waiters. Clearing a waiter's bit notifies it.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Condvar<W = AtomicU64> {
@@ -19,26 +19,30 @@ const _: () = assert!(size_of::<Condvar>() == 8);
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// Somebody notified, or nobody did: the condition may hold.
+    /// A notification or a spurious wake-up: the condition may hold.
     Perhaps,
     /// The deadline has passed.
     TimedOut,
 }
 
 impl Condvar {
-    /// Nobody waits.
+    /// A condition variable without waiters.
     pub const fn new() -> Self {
         Self { waiters: Waiters::new() }
     }
 }
 
 impl<W: Word> Condvar<W> {
-    /// Gives `mutex` back, which the caller holds as `held`, sleeps until somebody notifies or `deadline`, and takes it
-    /// again. Returns for no reason at times, at the latest after a heartbeat: where the notification went to one who
-    /// died, the caller still sees what changed.
+    /// Releases `mutex`, which the caller holds, with its data in the state `held`; sleeps until a notification or
+    /// until `deadline`, in nanoseconds; and acquires the mutex again.
     ///
-    /// Fails where the mutex cannot be had within a heartbeat of the deadline, or with [`Error::Poisoned`] where it was
-    /// not the caller's, whom the others took for dead. The caller does not hold it then.
+    /// It may return for no reason, at the latest after a heartbeat: if a peer that died took the notification, the
+    /// caller still sees the change.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] if the mutex cannot be acquired within a heartbeat after the deadline; [`Error::Poisoned`]
+    /// if the caller did not hold the mutex because the others took the caller for dead. The caller does not hold it
+    /// then.
     pub fn wait<G>(
         &self,
         group: &G,
@@ -50,46 +54,47 @@ impl<W: Word> Condvar<W> {
         G: Group + ?Sized,
     {
         let me = group.me().number();
-        self.waiters.enter(group);
+        self.waiters.register(group);
         if !mutex.unlock(group, held) {
-            self.leave(group);
+            self.withdraw(group);
             return Err(Error::Poisoned);
         }
         let mut spins = group.spins();
-        while self.waiters.has(me) {
+        while self.waiters.contains(me) {
             if spins > 0 {
                 spins -= 1;
                 group.spin_hint();
             } else {
-                nap(group, deadline);
+                sleep_until(group, deadline);
                 break;
             }
         }
-        let notified = !self.waiters.has(me) || self.waiters.leave(group);
-        let late = passed(group, deadline);
-        let limit = deadline.map(|at| at.max(group.now()).saturating_add(group.heartbeat()));
-        let again = mutex.lock(group, limit).inspect_err(|_| {
+        let notified = !self.waiters.contains(me) || self.waiters.unregister(group);
+        let late = has_passed(group, deadline);
+        let limit =
+            deadline.map(|deadline| deadline.max(group.now()).saturating_add(group.heartbeat()));
+        let acquired = mutex.lock(group, limit).inspect_err(|_| {
             if notified {
                 self.waiters.wake_one(group);
             }
         })?;
-        Ok((again, if late && !notified { Woken::TimedOut } else { Woken::Perhaps }))
+        Ok((acquired, if late && !notified { Woken::TimedOut } else { Woken::Perhaps }))
     }
 
-    /// Withdraws; a notification that came meanwhile goes to another.
-    fn leave<G: Group + ?Sized>(&self, group: &G) {
-        if self.waiters.leave(group) {
+    /// Stops waiting; passes on a notification that arrived meanwhile.
+    fn withdraw<G: Group + ?Sized>(&self, group: &G) {
+        if self.waiters.unregister(group) {
             self.waiters.wake_one(group);
         }
     }
 
-    /// Wakes one that waits. Costs one load where nobody does.
+    /// Wakes one waiter. Costs one load if there is none.
     #[inline]
     pub fn notify_one<G: Group + ?Sized>(&self, group: &G) {
         self.waiters.wake_one(group);
     }
 
-    /// Wakes all that wait.
+    /// Wakes all waiters. Costs one load if there is none.
     #[inline]
     pub fn notify_all<G: Group + ?Sized>(&self, group: &G) {
         self.waiters.wake_all(group);

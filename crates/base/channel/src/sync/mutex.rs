@@ -1,18 +1,18 @@
-//! One at a time.
+//! A mutex.
 
 use super::{Acquired, Owner};
 use crate::error::Error;
-use crate::park::{Group, Look};
+use crate::park::{Effort, Group};
 use crate::wait::Waiters;
 use crate::word::Word;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
-/// A mutex without data. Not recursive, not fair: who comes while it changes hands may get it first.
+/// A mutex without data. It is neither recursive nor fair: a peer that arrives while it changes hands may get it first.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct RawMutex<W = AtomicU64> {
-    /// Owner and poison; 0: free.
+    /// [`Peer::word`](crate::park::Peer::word) of the owner, and the poison flag; 0 if free and clean.
     owner: W,
     waiters: Waiters<W>,
 }
@@ -20,14 +20,18 @@ pub struct RawMutex<W = AtomicU64> {
 const _: () = assert!(size_of::<RawMutex>() == 16);
 
 impl RawMutex {
-    /// A free one.
+    /// A free mutex.
     pub const fn new() -> Self {
         Self { owner: AtomicU64::new(0), waiters: Waiters::new() }
     }
 }
 
 impl<W: Word> RawMutex<W> {
-    /// Takes it. Fails with [`Error::TimedOut`] or [`Error::Deadlock`]; it is not taken then.
+    /// Acquires the mutex, by `deadline` in nanoseconds.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] at the deadline; [`Error::Deadlock`] if the caller already holds it. The caller does not
+    /// acquire it then.
     #[inline]
     pub fn lock<G>(&self, group: &G, deadline: Option<u64>) -> Result<Acquired, Error>
     where
@@ -39,9 +43,9 @@ impl<W: Word> RawMutex<W> {
         self.wait(group, deadline)
     }
 
-    /// Takes it if it is free at this moment, or its owner dead.
+    /// Acquires the mutex if it is free at this moment, or if its owner is dead.
     pub fn try_lock<G: Group + ?Sized>(&self, group: &G) -> Option<Acquired> {
-        Owner::take(&self.owner, group, Look::Thorough, Acquire).and_then(Result::ok)
+        Owner::take(&self.owner, group, Effort::Thorough, Acquire).and_then(Result::ok)
     }
 
     #[cold]
@@ -49,7 +53,7 @@ impl<W: Word> RawMutex<W> {
     where
         G: Group + ?Sized,
     {
-        let look = |how| Owner::take(&self.owner, group, how, Acquire);
+        let look = |effort| Owner::take(&self.owner, group, effort, Acquire);
         let waited = self.waiters.wait(group, deadline, look);
         if waited.woken && !matches!(waited.found, Some(Ok(_))) {
             self.waiters.wake_one(group);
@@ -57,12 +61,12 @@ impl<W: Word> RawMutex<W> {
         waited.found.unwrap_or(Err(Error::TimedOut))
     }
 
-    /// Gives it back, in order or not. `false` where it was not the caller's, and nothing was done: the others took
-    /// the caller for dead.
+    /// Releases the mutex, with its data in the state `then`. Returns `false`, and does nothing, if the caller does not
+    /// hold it because the others took the caller for dead.
     #[inline]
     pub fn unlock<G: Group + ?Sized>(&self, group: &G, then: Acquired) -> bool {
         let word = self.owner.load(Relaxed);
-        let mine = matches!(Owner::of(word, group.me()), Owner::Me);
+        let mine = matches!(Owner::from_word(word, group.me()), Owner::Me);
         if !mine || self.owner.replace(word, then.flag(), SeqCst).is_err() {
             return false;
         }

@@ -1,12 +1,13 @@
-//! Many who read, or one who writes.
+//! A reader-writer lock.
 //!
-//! A reader says in a slot of its own that it reads, and then looks whether somebody writes; a writer says that it
-//! writes, and then looks whether somebody reads. Both do so in one total order, so one of them sees the other. A
-//! reader that sees a writer steps back: writers go first. When one is done, readers and one writer are woken and try.
+//! A reader first announces itself in a slot of its own and then checks for a writer; a writer first announces itself
+//! in the lock's word and then checks for readers. All of these accesses are sequentially consistent and so in one
+//! total order: at least one side sees the other. A reader that sees a writer steps back, so writers go first. A writer
+//! that releases the lock wakes all waiting readers and one waiting writer, which try again.
 
 use super::{Acquired, Owner};
 use crate::error::Error;
-use crate::park::{Group, Look, Peer};
+use crate::park::{Effort, Group, Peer};
 use crate::wait::Waiters;
 use crate::word::Word;
 use core::sync::atomic::AtomicU64;
@@ -14,22 +15,22 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 /// A reader-writer lock without data, for peers below number `PEERS`.
 ///
-/// A dead reader changed nothing and is passed over. A dead writer leaves the lock poisoned.
+/// A dead reader changed nothing, so a writer ignores it. A dead writer leaves the lock poisoned.
 #[derive(Debug)]
 #[repr(C)]
 pub struct RawRwLock<W = AtomicU64, const PEERS: usize = 64> {
-    /// Who writes or waits until he may, and poison; 0: nobody.
+    /// [`Peer::word`] of the peer that writes or waits for the readers to finish, and the poison flag; 0 for none.
     writer: W,
     writers: Waiters<W>,
     readers: Waiters<W>,
-    /// [`Peer::word`] of each that reads, by its number.
+    /// [`Peer::word`] of each reader, indexed by its number.
     slots: [W; PEERS],
 }
 
 const _: () = assert!(size_of::<RawRwLock>() == 24 + 8 * 64);
 
 impl<const PEERS: usize> RawRwLock<AtomicU64, PEERS> {
-    /// A free one.
+    /// A free lock.
     pub const fn new() -> Self {
         Self {
             writer: AtomicU64::new(0),
@@ -56,8 +57,11 @@ impl<W: Word, const PEERS: usize> RawRwLock<W, PEERS> {
         self.slots.get(usize::from(peer.number())).ok_or(Error::NotAMember)
     }
 
-    /// Takes it to read. Fails with [`Error::TimedOut`], [`Error::NotAMember`] or [`Error::Deadlock`]; it is not taken
-    /// then.
+    /// Acquires the lock for reading, by `deadline` in nanoseconds.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] at the deadline; [`Error::NotAMember`] if the lock has no slot for the caller's number;
+    /// [`Error::Deadlock`] if the caller already holds the lock. The caller does not acquire it then.
     #[inline]
     pub fn read<G>(&self, group: &G, deadline: Option<u64>) -> Result<Acquired, Error>
     where
@@ -70,7 +74,8 @@ impl<W: Word, const PEERS: usize> RawRwLock<W, PEERS> {
         if let Some(acquired) = self.try_read(group, slot) {
             return Ok(acquired);
         }
-        let waited = self.readers.wait(group, deadline, |how| self.look_read(group, slot, how));
+        let waited =
+            self.readers.wait(group, deadline, |effort| self.look_read(group, slot, effort));
         waited.found.unwrap_or(Err(Error::TimedOut))
     }
 
@@ -78,25 +83,25 @@ impl<W: Word, const PEERS: usize> RawRwLock<W, PEERS> {
     fn try_read<G: Group + ?Sized>(&self, group: &G, slot: &W) -> Option<Acquired> {
         slot.swap(group.me().word(), SeqCst);
         let word = self.writer.load(SeqCst);
-        if let Owner::Nobody = Owner::of(word, group.me()) {
-            return Some(Acquired::of(word));
+        if let Owner::Nobody = Owner::from_word(word, group.me()) {
+            return Some(Acquired::from_word(word));
         }
-        self.leave(group, slot);
+        self.stop_reading(group, slot);
         None
     }
 
-    fn look_read<G>(&self, group: &G, slot: &W, how: Look) -> Option<Result<Acquired, Error>>
+    fn look_read<G>(&self, group: &G, slot: &W, effort: Effort) -> Option<Result<Acquired, Error>>
     where
         G: Group + ?Sized,
     {
         let word = self.writer.load(SeqCst);
-        match Owner::of(word, group.me()) {
+        match Owner::from_word(word, group.me()) {
             Owner::Nobody => self.try_read(group, slot).map(Ok),
             Owner::Me => Some(Err(Error::Deadlock)),
-            Owner::Other(peer) if how == Look::Thorough && Owner::gone(peer, group) => {
+            Owner::Other(peer) if effort == Effort::Thorough && Owner::is_gone(peer, group) => {
                 let freed = self.writer.replace(word, Acquired::Poisoned.flag(), SeqCst).is_ok();
                 if freed {
-                    self.hand_on(group);
+                    self.wake_next(group);
                 }
                 freed.then(|| self.try_read(group, slot).map(Ok)).flatten()
             }
@@ -104,28 +109,31 @@ impl<W: Word, const PEERS: usize> RawRwLock<W, PEERS> {
         }
     }
 
-    /// Gives it back after reading. `false` where the caller did not have it.
+    /// Releases the lock after reading. Returns `false` if the caller does not hold it for reading.
     #[inline]
     pub fn unlock_read<G: Group + ?Sized>(&self, group: &G) -> bool {
         let me = group.me();
         let held = self.slot(me).is_ok_and(|slot| slot.load(Relaxed) == me.word());
         if let (true, Ok(slot)) = (held, self.slot(me)) {
-            self.leave(group, slot);
+            self.stop_reading(group, slot);
         }
         held
     }
 
-    /// Reads no longer; a writer that waits for it is woken.
+    /// Clears the caller's slot and wakes a writer that waits for this reader.
     #[inline]
-    fn leave<G: Group + ?Sized>(&self, group: &G, slot: &W) {
+    fn stop_reading<G: Group + ?Sized>(&self, group: &G, slot: &W) {
         slot.swap(0, SeqCst);
-        if let Owner::Other(Some(writer)) = Owner::of(self.writer.load(SeqCst), group.me()) {
+        if let Owner::Other(Some(writer)) = Owner::from_word(self.writer.load(SeqCst), group.me()) {
             self.writers.wake(group, writer.number());
         }
     }
 
-    /// Takes it to write. Fails with [`Error::TimedOut`], [`Error::NotAMember`] or [`Error::Deadlock`]; it is not taken
-    /// then.
+    /// Acquires the lock for writing, by `deadline` in nanoseconds.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] at the deadline; [`Error::NotAMember`] if the lock has no slot for the caller's number;
+    /// [`Error::Deadlock`] if the caller already holds the lock. The caller does not acquire it then.
     pub fn write<G>(&self, group: &G, deadline: Option<u64>) -> Result<Acquired, Error>
     where
         G: Group + ?Sized,
@@ -137,18 +145,19 @@ impl<W: Word, const PEERS: usize> RawRwLock<W, PEERS> {
         let acquired = match self.writer.replace(0, me.word(), SeqCst) {
             Ok(_) => Acquired::Clean,
             Err(_) => {
-                let look = |how| Owner::take(&self.writer, group, how, SeqCst);
+                let look = |effort| Owner::take(&self.writer, group, effort, SeqCst);
                 let waited = self.writers.wait(group, deadline, look);
                 if waited.woken && !matches!(waited.found, Some(Ok(_))) {
-                    self.hand_on(group);
+                    self.wake_next(group);
                 }
                 waited.found.unwrap_or(Err(Error::TimedOut))?
             }
         };
-        if self.nobody_reads(group, Look::Quick).is_some() {
+        if self.drain_readers(group, Effort::Quick).is_some() {
             return Ok(acquired);
         }
-        let drained = self.writers.wait(group, deadline, |how| self.nobody_reads(group, how));
+        let drained =
+            self.writers.wait(group, deadline, |effort| self.drain_readers(group, effort));
         if drained.found.is_none() {
             self.unlock_write(group, acquired);
             return Err(Error::TimedOut);
@@ -156,35 +165,35 @@ impl<W: Word, const PEERS: usize> RawRwLock<W, PEERS> {
         Ok(acquired)
     }
 
-    fn nobody_reads<G: Group + ?Sized>(&self, group: &G, how: Look) -> Option<()> {
+    fn drain_readers<G: Group + ?Sized>(&self, group: &G, effort: Effort) -> Option<()> {
         for (number, slot) in self.slots.iter().enumerate() {
             let word = slot.load(SeqCst);
             if word == 0 {
                 continue;
             }
             let reader = Peer::from_word(word).filter(|peer| usize::from(peer.number()) == number);
-            if how == Look::Quick || !Owner::gone(reader, group) {
+            if effort == Effort::Quick || !Owner::is_gone(reader, group) {
                 return None;
             }
-            // Perhaps its number lives again and reads: then we look again.
+            // If this fails, a new peer with this number may be reading: the next check decides.
             slot.replace(word, 0, Acquire).ok()?;
         }
         Some(())
     }
 
-    /// Gives it back after writing, in order or not. `false` where it was not the caller's, and nothing was done: the
-    /// others took the caller for dead.
+    /// Releases the lock after writing, with its data in the state `then`. Returns `false`, and does nothing, if the
+    /// caller does not hold it because the others took the caller for dead.
     pub fn unlock_write<G: Group + ?Sized>(&self, group: &G, then: Acquired) -> bool {
         let word = self.writer.load(Relaxed);
-        let mine = matches!(Owner::of(word, group.me()), Owner::Me);
+        let mine = matches!(Owner::from_word(word, group.me()), Owner::Me);
         if !mine || self.writer.replace(word, then.flag(), SeqCst).is_err() {
             return false;
         }
-        self.hand_on(group);
+        self.wake_next(group);
         true
     }
 
-    fn hand_on<G: Group + ?Sized>(&self, group: &G) {
+    fn wake_next<G: Group + ?Sized>(&self, group: &G) {
         self.readers.wake_all(group);
         self.writers.wake_one(group);
     }

@@ -1,4 +1,4 @@
-//! As many at a time as there are permits.
+//! A counting semaphore.
 
 use crate::error::Error;
 use crate::park::Group;
@@ -7,12 +7,12 @@ use crate::word::Word;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, SeqCst};
 
-/// Attempts at a permit that others take or give at the same time. Each that fails was somebody's success, so a group
-/// of honest peers does not come near it.
+/// Maximum number of attempts to take a permit. Each failed attempt is another peer's success, so a group of honest
+/// peers does not come near this limit; it bounds the loop against a hostile one.
 const ATTEMPTS: u32 = 1 << 12;
 
-/// A counting semaphore. Zero bytes are one without permits. It has no owner: nobody learns that a peer died with a
-/// permit.
+/// A counting semaphore. Zero bytes are a semaphore without permits. It has no owner: a permit is lost if the peer that
+/// took it dies.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Semaphore<W = AtomicU64> {
@@ -23,14 +23,17 @@ pub struct Semaphore<W = AtomicU64> {
 const _: () = assert!(size_of::<Semaphore>() == 16);
 
 impl Semaphore {
-    /// With so many permits.
+    /// A semaphore with `permits` permits.
     pub const fn new(permits: u64) -> Self {
         Self { permits: AtomicU64::new(permits), waiters: Waiters::new() }
     }
 }
 
 impl<W: Word> Semaphore<W> {
-    /// Takes a permit. Fails with [`Error::TimedOut`].
+    /// Takes a permit, by `deadline` in nanoseconds.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] at the deadline.
     #[inline]
     pub fn acquire<G>(&self, group: &G, deadline: Option<u64>) -> Result<(), Error>
     where
@@ -40,7 +43,7 @@ impl<W: Word> Semaphore<W> {
             return Ok(());
         }
         let waited = self.waiters.wait(group, deadline, |_| self.try_acquire().then_some(()));
-        // Two permits may have come while only this peer was woken.
+        // Two permits may have been released while only this peer was woken.
         if waited.woken && self.permits() > 0 {
             self.waiters.wake_one(group);
         }
@@ -63,7 +66,7 @@ impl<W: Word> Semaphore<W> {
         false
     }
 
-    /// Gives `permits` permits.
+    /// Adds `permits` permits and wakes as many waiters.
     #[inline]
     pub fn release<G: Group + ?Sized>(&self, group: &G, permits: u64) {
         self.permits.fetch_add(permits, SeqCst);
@@ -74,7 +77,7 @@ impl<W: Word> Semaphore<W> {
         }
     }
 
-    /// Permits at this moment.
+    /// Number of free permits at this moment.
     pub fn permits(&self) -> u64 {
         self.permits.load(SeqCst)
     }
