@@ -1,7 +1,7 @@
 //! What a backend is: a space, which other threads may change, and a processor, which one thread runs.
 
+use crate::error::Result;
 use crate::memory::Block;
-use anyhow::Result;
 use kyozon_abi::unikernel::VECTORS_WITH_ERROR;
 use std::fmt;
 use std::os::fd::BorrowedFd;

@@ -1,12 +1,12 @@
 //! What a guest finds when it starts: its image, its arguments and its boot block.
 
+use crate::error::{ensure, Context, Result};
 use crate::group::Group;
 use crate::layout::{system, Layout};
 use crate::memory::system_address;
 use crate::options::{Backend, Options};
 use crate::peer::Peer;
 use crate::{kvm, process, wire};
-use anyhow::{ensure, Context, Result};
 use kyozon_abi::unikernel::*;
 use std::fs::File;
 use std::io::Read;
@@ -20,13 +20,18 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     let name = path.display();
     // Looked at before it is opened: to open a pipe would wait for somebody.
     let about = std::fs::metadata(path).with_context(|| format!("cannot open {name}"))?;
-    ensure!(about.is_file(), "{name} is no file");
+    ensure!(Image, about.is_file(), "{name} is no file");
     let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
     let mut bytes = Vec::with_capacity(about.len().min(IMAGE_BYTES) as usize + 1);
     file.take(IMAGE_BYTES + 1)
         .read_to_end(&mut bytes)
         .with_context(|| format!("cannot read {name}"))?;
-    ensure!(bytes.len() as u64 <= IMAGE_BYTES, "{name} has more than {}M", IMAGE_BYTES >> 20);
+    ensure!(
+        Image,
+        bytes.len() as u64 <= IMAGE_BYTES,
+        "{name} has more than {}M",
+        IMAGE_BYTES >> 20
+    );
     Ok(bytes)
 }
 
@@ -38,7 +43,7 @@ pub fn arguments(options: &Options) -> Result<Vec<u8>> {
         bytes.push(0);
     }
     let most = system::ARGUMENTS_BYTES;
-    ensure!(bytes.len() as u64 <= most, "arguments have more than {}K", most >> 10);
+    ensure!(Image, bytes.len() as u64 <= most, "arguments have more than {}K", most >> 10);
     Ok(bytes)
 }
 

@@ -1,6 +1,11 @@
 //! Filters of system calls, in the machine code of classic BPF (linux/filter.h, linux/seccomp.h).
+//!
+//! The crate `seccompiler` builds none of them with the same result. It gives a filter two actions, compares numbers one
+//! after another, and kills the process on another architecture. The tender's filter has three actions (`EPERM`, `ENOSYS`
+//! for `clone3`, and to go on) and a measured tree; a guest's has three as well (trap, trace, and to go on); the keeper's
+//! has two, but fails with `EPERM` on another architecture.
 
-use anyhow::{ensure, Context, Result};
+use crate::error::{ensure, Present, Result};
 use libc::sock_filter;
 use std::io::Error;
 
@@ -109,9 +114,9 @@ impl Filter {
         other: &'static str,
     ) -> Result<()> {
         cases.sort_unstable();
-        ensure!(!cases.is_empty(), "a filter for no call");
+        ensure!(Internal, !cases.is_empty(), "a filter for no call");
         let twice = cases.windows(2).find(|pair| pair[0].0 == pair[1].0);
-        ensure!(twice.is_none(), "a filter has a call twice: {twice:?}");
+        ensure!(Internal, twice.is_none(), "a filter has a call twice: {twice:?}");
         self.halves(&cases, other);
         Ok(())
     }
@@ -150,12 +155,12 @@ impl Filter {
                 To::Over(count) => count,
                 To::Label(name) => {
                     let at = labels.iter().find(|label| label.0 == name);
-                    let at = at.context("a label of the filter")?.1;
+                    let at = at.present("a label of the filter is missing")?.1;
                     // Jumps count from the next instruction, and go forward only.
-                    at.checked_sub(from + 1).context("a jump of the filter goes back")?
+                    at.checked_sub(from + 1).present("a jump of the filter goes back")?
                 }
             };
-            u8::try_from(distance).context("a jump of the filter is too long")
+            u8::try_from(distance).ok().present("a jump of the filter is too long")
         };
         let rows = self.rows.into_iter().enumerate();
         rows.map(|(i, (row, yes, no))| {
@@ -173,7 +178,7 @@ pub fn install(program: &[sock_filter]) -> Result<()> {
     let done = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
     };
-    ensure!(done == 0, "seccomp: {}", Error::last_os_error());
+    ensure!(Internal, done == 0, "seccomp: {}", Error::last_os_error());
     Ok(())
 }
 

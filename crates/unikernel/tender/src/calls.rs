@@ -1,11 +1,11 @@
 //! What a guest may ask, whichever backend it has.
 
+use crate::error::{bail, Result};
 use crate::group::Group;
 use crate::layout::{system, PAGE};
 use crate::memory::{Memory, NotTheGuests};
 use crate::region;
 use crate::wire;
-use anyhow::{bail, Result};
 use kyozon_abi::unikernel::*;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -44,7 +44,9 @@ struct Refusal(i64);
 
 /// Answers the call in a peer's call block. `console` is where its words go.
 pub fn answer(group: &Group, peer: usize, console: &mut dyn FnMut(&[u8])) -> Result<Outcome> {
-    let Some(asks) = group.peers.table.get(peer) else { bail!("a peer that is gone asks") };
+    let Some(asks) = group.peers.table.get(peer) else {
+        bail!(Internal, "a peer that is gone asks")
+    };
     let memory = &asks.memory;
     let call = wire::get_call(&memory.block, system::CALL)?;
     let result = match outcome(memory, &call) {

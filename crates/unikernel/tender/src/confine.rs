@@ -4,8 +4,8 @@
 //! ptrace need while guests run. Landlock is a second wall, where the kernel has it.
 
 use crate::bpf::{self, fails, Filter, When, ALLOW};
+use crate::error::{Context, Result};
 use crate::process::{CLONE, DOOR_NUMBER};
-use anyhow::{Context, Result};
 use landlock::{
     Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreatedAttr, ABI,

@@ -1,8 +1,8 @@
 //! A core file of a guest, for a debugger: ELF, with one thread's registers and all memory that the guest could read.
 
 use crate::backend::Registers;
+use crate::error::{ensure, Result};
 use crate::memory::Memory;
-use anyhow::{ensure, Result};
 use std::io::{Seek, SeekFrom, Write};
 
 const PAGE: u64 = 4096;
@@ -46,7 +46,7 @@ pub fn write(to: &mut (impl Write + Seek), memory: &Memory, registers: &Register
     pieces.sort_unstable();
     let note = note(registers, libc::SIGSEGV as u16);
     let headers = pieces.len() + 1;
-    ensure!(headers < 0xffff, "too many pieces of memory for a core file");
+    ensure!(Internal, headers < 0xffff, "too many pieces of memory for a core file");
     let notes_at = 64 + headers as u64 * 56;
     let mut at = (notes_at + note.len() as u64).next_multiple_of(PAGE);
 

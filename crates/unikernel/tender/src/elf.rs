@@ -4,7 +4,7 @@
 //! The bytes are a stranger's. Every number is read through [`number`], which cannot reach outside; sums are checked;
 //! the number of segments and symbols that are looked at has a bound. There is no unsafe code here.
 
-use anyhow::{bail, ensure, Context, Result};
+use crate::error::{bail, ensure, Error, Result};
 use kyozon_abi::unikernel::*;
 use std::ops::Range;
 
@@ -68,16 +68,16 @@ pub struct Image {
 
 /// The little-endian number of `N` bytes at `at`.
 fn number<const N: usize>(bytes: &[u8], at: u64) -> Result<u64> {
-    let short = || format!("the file ends before byte {at:#x} plus {N}");
-    let at = usize::try_from(at).with_context(short)?;
-    let field = at.checked_add(N).and_then(|end| bytes.get(at..end)).with_context(short)?;
+    let short = || Error::Image(format!("the file ends before byte {at:#x} plus {N}"));
+    let at = usize::try_from(at).map_err(|_| short())?;
+    let field = at.checked_add(N).and_then(|end| bytes.get(at..end)).ok_or_else(short)?;
     Ok(field.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }
 
 /// `count` bytes at `at` of the file.
 fn extent(file: &[u8], at: u64, count: u64, what: &str) -> Result<Range<usize>> {
     let end = at.checked_add(count).filter(|end| *end <= file.len() as u64);
-    let end = end.with_context(|| format!("{what} lies behind the end of the file"))?;
+    let end = end.ok_or_else(|| Error::Image(format!("{what} lies behind the end of the file")))?;
     Ok(at as usize..end as usize)
 }
 
@@ -95,11 +95,12 @@ struct Header {
 fn headers(file: &[u8]) -> Result<Vec<Header>> {
     let (table, size, count) =
         (number::<8>(file, 0x20)?, number::<2>(file, 0x36)?, number::<2>(file, 0x38)?);
-    ensure!(size == 56, "a program header has {size} bytes instead of 56");
-    ensure!(count <= MAX_HEADERS, "{count} program headers are more than {MAX_HEADERS}");
+    ensure!(Image, size == 56, "a program header has {size} bytes instead of 56");
+    ensure!(Image, count <= MAX_HEADERS, "{count} program headers are more than {MAX_HEADERS}");
     (0..count)
         .map(|i| {
-            let at = table.checked_add(i * size).context("program headers lie nowhere")?;
+            let at = table.checked_add(i * size);
+            let at = at.ok_or_else(|| Error::Image("program headers lie nowhere".into()))?;
             extent(file, at, size, "a program header")?;
             Ok(Header {
                 kind: number::<4>(file, at)?,
@@ -116,25 +117,26 @@ fn headers(file: &[u8]) -> Result<Vec<Header>> {
 
 /// Checks an image.
 pub fn parse(file: &[u8]) -> Result<Image> {
-    ensure!(file.starts_with(b"\x7fELF"), "this is no ELF file");
+    ensure!(Image, file.starts_with(b"\x7fELF"), "this is no ELF file");
     let kind = (number::<1>(file, 4)?, number::<1>(file, 5)?, number::<2>(file, 18)?);
-    ensure!(kind == (2, 1, 62), "this is no ELF64 file for x86-64");
+    ensure!(Image, kind == (2, 1, 62), "this is no ELF64 file for x86-64");
     let headers = headers(file)?;
     let other = "this is a program for an operating system, no unikernel";
-    ensure!(headers.iter().all(|h| h.kind != PT_INTERP && h.kind != PT_DYNAMIC), "{other}");
-    ensure!(number::<2>(file, 16)? == 2, "{other}: it is not linked at a fixed address");
+    ensure!(Image, headers.iter().all(|h| h.kind != PT_INTERP && h.kind != PT_DYNAMIC), "{other}");
+    ensure!(Image, number::<2>(file, 16)? == 2, "{other}: it is not linked at a fixed address");
     version(file, &headers)?;
 
     let mut segments = Vec::new();
     for header in headers.iter().filter(|h| h.kind == PT_LOAD && h.bytes != 0) {
         segments.push(segment(file, header)?);
-        ensure!(segments.len() <= MAX_SEGMENTS, "more than {MAX_SEGMENTS} segments");
+        ensure!(Image, segments.len() <= MAX_SEGMENTS, "more than {MAX_SEGMENTS} segments");
     }
-    ensure!(!segments.is_empty(), "there is no segment to load");
+    ensure!(Image, !segments.is_empty(), "there is no segment to load");
     segments.sort_by_key(|segment| segment.base);
     for pair in segments.windows(2) {
         let (first, second) = (pair[0].pages(), pair[1].pages());
         ensure!(
+            Image,
             first.end <= second.start,
             "the segments at {:#x} and {:#x} share a page",
             pair[0].base,
@@ -143,17 +145,18 @@ pub fn parse(file: &[u8]) -> Result<Image> {
     }
     let private: u64 = segments.iter().filter(|s| s.private).map(|s| s.bytes).sum();
     ensure!(
+        Image,
         private <= MAX_PRIVATE_BYTES,
         "private segments have more than {}M",
         MAX_PRIVATE_BYTES >> 20
     );
     let entry = number::<8>(file, 24)?;
     let inside = |s: &&Segment| s.execute && (s.base..s.base + s.bytes).contains(&entry);
-    segments.iter().find(inside).with_context(|| format!("the entry {entry:#x} is no code"))?;
+    ensure!(Image, segments.iter().any(|s| inside(&s)), "the entry {entry:#x} is no code");
 
     let mut templates = headers.iter().filter(|h| h.kind == PT_TLS);
     let tls = templates.next().map(|header| tls(file, header)).transpose()?.unwrap_or_default();
-    ensure!(templates.next().is_none(), "more than one segment of thread-local data");
+    ensure!(Image, templates.next().is_none(), "more than one segment of thread-local data");
     Ok(Image { segments, entry, tls })
 }
 
@@ -161,11 +164,16 @@ fn segment(file: &[u8], header: &Header) -> Result<Segment> {
     let Header { address: base, bytes, file_bytes, flags, .. } = *header;
     let end = base.checked_add(bytes).filter(|end| *end <= GUEST_IMAGE_END);
     ensure!(
+        Image,
         base >= GUEST_IMAGE_BASE && end.is_some(),
         "the segment at {base:#x} is outside {GUEST_IMAGE_BASE:#x}..{GUEST_IMAGE_END:#x}"
     );
-    ensure!(file_bytes <= bytes, "the segment at {base:#x} is longer in the file than in memory");
-    ensure!(flags & 3 != 3, "the segment at {base:#x} is writable and executable");
+    ensure!(
+        Image,
+        file_bytes <= bytes,
+        "the segment at {base:#x} is longer in the file than in memory"
+    );
+    ensure!(Image, flags & 3 != 3, "the segment at {base:#x} is writable and executable");
     let file = extent(file, header.offset, file_bytes, &format!("the segment at {base:#x}"))?;
     let (write, execute) = (flags & 2 != 0, flags & 1 != 0);
     let private = write && flags & u64::from(SEGMENT_PRIVATE) != 0;
@@ -175,14 +183,17 @@ fn segment(file: &[u8], header: &Header) -> Result<Segment> {
 fn tls(file: &[u8], header: &Header) -> Result<Tls> {
     let align = header.align.max(1);
     ensure!(
+        Image,
         header.bytes <= MAX_TLS_BYTES,
         "thread-local data have more than {MAX_TLS_BYTES} bytes"
     );
     ensure!(
+        Image,
         header.file_bytes <= header.bytes,
         "thread-local data are longer in the file than in memory"
     );
     ensure!(
+        Image,
         align.is_power_of_two() && align <= PAGE,
         "thread-local data cannot be aligned to {align}"
     );
@@ -206,7 +217,7 @@ fn version(file: &[u8], headers: &[Header]) -> Result<()> {
             {
                 let built = number::<4>(notes, content)?;
                 ensure!(
-                    desc == 4 && built == u64::from(UNIKERNEL_VERSION),
+                    Image, desc == 4 && built == u64::from(UNIKERNEL_VERSION),
                     "the image was built for version {built} of the guest interface, this is {UNIKERNEL_VERSION}: build it anew"
                 );
                 return Ok(());
@@ -214,7 +225,10 @@ fn version(file: &[u8], headers: &[Header]) -> Result<()> {
             at = content + desc.next_multiple_of(4);
         }
     }
-    bail!("the image does not say that it is a unikernel (it has no note of the name Kyozon)")
+    bail!(
+        Image,
+        "the image does not say that it is a unikernel (it has no note of the name Kyozon)"
+    )
 }
 
 /// A function or object of the image.

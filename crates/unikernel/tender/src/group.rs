@@ -4,12 +4,12 @@
 //! away when the call that took it returns. Nothing waits while it holds the lock, but for a rendezvous, which gives
 //! it up meanwhile.
 
+use crate::error::Result;
 use crate::member::Member;
 use crate::peer::Peer;
 use crate::peers::Peers;
 use crate::pins::Pins;
 use crate::region::{self, Region, ALL};
-use anyhow::Result;
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::Ask;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};

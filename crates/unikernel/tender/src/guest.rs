@@ -2,10 +2,10 @@
 
 use crate::backend::{Cpu, Event, Reason};
 use crate::calls::{self, Outcome};
+use crate::error::Result;
 use crate::group::Group;
 use crate::peer::Peer;
 use crate::{core_file, report};
-use anyhow::Result;
 use kyozon_abi::unikernel::*;
 use std::fs::File;
 use std::io::Write;
@@ -20,7 +20,7 @@ pub(crate) enum End {
     /// It was ended.
     Stopped,
     /// The tender could not go on.
-    Failed(anyhow::Error),
+    Failed(crate::error::Error),
 }
 
 impl End {
@@ -153,7 +153,7 @@ fn crash(
             .and_then(|mut to| core_file::write(&mut to, memory, &registers));
         text += &match written {
             Ok(()) => format!("core file: {}\n", path.display()),
-            Err(error) => format!("no core file: {}: {error:#}\n", path.display()),
+            Err(error) => format!("no core file: {}: {error}\n", path.display()),
         };
     }
     Ok(End::Crash { status, text })

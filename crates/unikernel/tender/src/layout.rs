@@ -5,7 +5,7 @@
 //! and the stack.
 
 use crate::elf::Image;
-use anyhow::{ensure, Result};
+use crate::error::{ensure, Result};
 use kyozon_abi::unikernel::*;
 
 /// Bytes of a page.
@@ -94,7 +94,7 @@ impl Layout {
     /// Lays out an image in `memory` bytes, which are all that the guest gets.
     pub fn new(image: &Image, memory: u64) -> Result<Self> {
         let top = GUEST_MAX_MEMORY >> 30;
-        ensure!(memory <= GUEST_MAX_MEMORY, "a guest has at most {top}G of memory");
+        ensure!(Options, memory <= GUEST_MAX_MEMORY, "a guest has at most {top}G of memory");
         let align = image.tls.align.max(16);
         let thread = GUEST_THREAD_BASE + image.tls.bytes.next_multiple_of(align);
         let tls = Area {
@@ -106,6 +106,7 @@ impl Layout {
         let fixed = image_bytes + tls.bytes + stack_bytes;
         let least = (fixed + PAGE) >> 10;
         ensure!(
+            Options,
             memory >= fixed + PAGE,
             "{}K of memory are too few: this image, its stack and a heap need at least {least}K",
             memory >> 10

@@ -24,6 +24,7 @@
 //! | [`device`] | virtio devices of guests, each with a thread |
 //! | [`clock`] | the time-stamp counter as a clock |
 //! | [`report`], [`core_file`] | how a guest crashed |
+//! | [`error`] | errors, each one complete line |
 //! | [`confine`] | what the tender gives up before a guest's first instruction |
 //!
 //! Files import each other in one direction only.
@@ -48,6 +49,7 @@ pub mod confine;
 pub mod core_file;
 pub mod device;
 pub mod elf;
+pub mod error;
 pub mod group;
 pub mod guest;
 pub mod keeper;
@@ -69,3 +71,5 @@ pub mod spawn;
 pub mod table;
 pub mod tokens;
 mod wire;
+
+pub use error::{Error, Result};

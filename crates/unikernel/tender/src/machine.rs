@@ -2,12 +2,12 @@
 
 use crate::backend::{Cpu, Space};
 use crate::elf::Image;
+use crate::error::{Context, Result};
 use crate::kvm::{self, KvmSpace};
 use crate::layout::Layout;
 use crate::memory::Memory;
 use crate::options::Backend;
 use crate::process::{ProcessSpace, Readers};
-use anyhow::Result;
 use std::sync::Arc;
 use vmm_sys_util::eventfd::EventFd;
 
@@ -30,11 +30,11 @@ pub fn host(backend: Option<Backend>) -> Result<Option<kvm::Host>> {
     match (kvm::Host::open(), backend) {
         (Ok(host), _) => Ok(Some(host)),
         (Err(error), None) => {
-            eprintln!("kyozon: {error:#}: guests run in confined processes");
+            eprintln!("kyozon: {error}: guests run in confined processes");
             Ok(None)
         }
         (Err(error), Some(_)) => {
-            Err(error.context("no virtual machines here (--backend process needs none)"))
+            Err(error).context("no virtual machines here (--backend process needs none)")
         }
     }
 }

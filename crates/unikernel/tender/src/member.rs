@@ -7,11 +7,11 @@
 
 use crate::backend::Mapping;
 use crate::clock::Clock;
+use crate::error::{bail, ensure, Present, Result};
 use crate::keeper;
 use crate::memory::{shared_block, Block};
 use crate::peer::Peer;
 use crate::peers::Peers;
-use anyhow::{bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::{Ask, Join, Known, Tell, Wanted, VERSION};
 use kyozon_join::place::{Met, Place};
@@ -103,7 +103,7 @@ pub fn meet(meeting: &Meeting) -> Result<Socket> {
 
 /// One of this run's peers, where it is not gone.
 fn peer_of(peers: &Peers, peer: usize) -> Result<Arc<Peer>> {
-    peers.table.get(peer).context("a peer that is gone")
+    peers.table.get(peer).present("the peer is gone")
 }
 
 /// Takes a region away from a peer, also from one that is being made; from one that is gone there is nothing to take.
@@ -149,10 +149,10 @@ impl Joined {
             Tell::Welcome { first, peers, limit, clock, regions } => {
                 (first, peers, limit, clock, regions)
             }
-            Tell::Refused(why) => bail!(why),
-            _ => bail!("the group's keeper says something else than it should"),
+            Tell::Refused(why) => bail!(Group, "{why}"),
+            _ => bail!(Group, "the group's keeper says something else than it should"),
         };
-        ensure!(descriptors.len() == MAX_PEERS + regions.len(), "descriptors are missing");
+        ensure!(Group, descriptors.len() == MAX_PEERS + regions.len(), "descriptors are missing");
         let mut descriptors = descriptors.into_iter();
         // SAFETY: each descriptor is an eventfd's, and was its owner's alone.
         let token = |fd: OwnedFd| unsafe { EventFd::from_raw_fd(fd.into_raw_fd()) };
@@ -485,8 +485,8 @@ impl Member {
         known: Option<&Known>,
         fds: Vec<OwnedFd>,
     ) -> Result<()> {
-        let known = known.context("a region")?;
-        let fd = fds.into_iter().next().context("a descriptor")?;
+        let known = known.present("the keeper granted no region")?;
+        let fd = fds.into_iter().next().present("the keeper sent no descriptor")?;
         let block = shared_block(known.bytes, fd.into(), known.rights & REGION_WRITE != 0);
         let (key, at) = ((known.number, peer), peer_of(peers, peer)?);
         let before = self.lock().mapped.remove(&key);

@@ -4,8 +4,8 @@
 //! copies by volatile accesses, and what was copied is the tender's own.
 
 use crate::elf::Image;
+use crate::error::{Context, Present, Result};
 use crate::layout::{system, Layout, Piece, SYSTEM_BYTES};
-use anyhow::{Context, Result};
 use kyozon_abi::unikernel::GUEST_SYSTEM_BASE;
 use std::ffi::CStr;
 use std::fs::File;
@@ -182,7 +182,12 @@ impl Memory {
     /// Writes before the start, also where the guest cannot.
     fn load(&self, address: u64, bytes: &[u8]) -> Result<()> {
         let inside = |p: &&Piece| address >= p.base && address - p.base < p.bytes;
-        let piece = self.layout.pieces.iter().find(inside).context("an address of the layout")?;
+        let piece = self
+            .layout
+            .pieces
+            .iter()
+            .find(inside)
+            .present("no piece of the layout has this address")?;
         let offset = piece.offset + (address - piece.base);
         self.block_of(piece).get_slice(offset as usize, bytes.len())?.copy_from(bytes);
         Ok(())

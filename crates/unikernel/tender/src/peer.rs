@@ -2,9 +2,9 @@
 
 use crate::backend::{Kick, Mapping, Space};
 use crate::device::Devices;
+use crate::error::Result;
 use crate::layout::PAGE;
 use crate::memory::Memory;
-use anyhow::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 

@@ -1,6 +1,6 @@
 //! Which CPU a guest runs on, where that was said.
 
-use anyhow::{ensure, Result};
+use crate::error::{ensure, Result};
 use std::io::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -29,7 +29,11 @@ impl Pins {
     pub fn new(cpus: &[usize], guests: usize) -> Result<Self> {
         let allowed = if cpus.is_empty() { Vec::new() } else { allowed() };
         for cpu in cpus {
-            ensure!(allowed.contains(cpu), "CPU {cpu} cannot be used; these can: {allowed:?}");
+            ensure!(
+                Options,
+                allowed.contains(cpu),
+                "CPU {cpu} cannot be used; these can: {allowed:?}"
+            );
         }
         Ok(Self { cpus: cpus.to_vec(), given: AtomicUsize::new(guests) })
     }
@@ -56,7 +60,7 @@ impl Pins {
         for thread in [Some(0), child].into_iter().flatten() {
             // SAFETY: a set that lives, of the size that is said.
             let done = unsafe { libc::sched_setaffinity(thread, size_of_val(&set), &set) };
-            ensure!(done == 0, "CPU {cpu}: {}", Error::last_os_error());
+            ensure!(Options, done == 0, "CPU {cpu}: {}", Error::last_os_error());
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! Named memory that peers share: where it lies, who may map it, who has.
 
 use crate::backend::Mapping;
+use crate::error::{ensure, Error, Result};
 use crate::layout::{LARGE_PAGE, PAGE};
 use crate::memory::{block, memory_file, Block};
 use crate::wire;
-use anyhow::{anyhow, ensure, Result};
 use kyozon_abi::unikernel::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 use vm_memory::VolatileMemory;
@@ -82,20 +82,25 @@ pub fn place(regions: &[Region], bytes: u64, at: Option<u64>) -> Result<u64, i64
 /// Where a region that an operator asks for goes, or one line that says why it cannot be.
 pub fn check(regions: &[Region], name: &str, bytes: u64, at: Option<u64>) -> Result<u64> {
     ensure!(
+        Region,
         self::name(name.as_bytes()).is_some(),
         "{name:?} is no name of a region: 1 to {REGION_NAME_BYTES} letters, digits, '-', '_', '.'"
     );
-    ensure!(regions.iter().all(|r| r.name != name), "the region {name} is named twice");
-    ensure!(regions.len() < MAX_REGIONS, "more than {MAX_REGIONS} regions");
+    ensure!(Region, regions.iter().all(|r| r.name != name), "the region {name} is named twice");
+    ensure!(Region, regions.len() < MAX_REGIONS, "more than {MAX_REGIONS} regions");
     place(regions, bytes, at).map_err(|error| {
         let range = format!("{REGION_BASE:#x}..{REGION_END:#x}");
         match error {
-            ERROR_EXISTS => anyhow!("the region {name} overlaps another"),
+            ERROR_EXISTS => Error::Region(format!("the region {name} overlaps another")),
             ERROR_ARGUMENT => {
-                anyhow!("the region {name}: a size is a multiple of 4K, at least 8K")
+                Error::Region(format!("the region {name}: a size is a multiple of 4K, at least 8K"))
             }
-            ERROR_FULL => anyhow!("there is no room for the region {name} in {range}"),
-            _ => anyhow!("the region {name} is not in {range}, or not at a multiple of 4K"),
+            ERROR_FULL => {
+                Error::Region(format!("there is no room for the region {name} in {range}"))
+            }
+            _ => Error::Region(format!(
+                "the region {name} is not in {range}, or not at a multiple of 4K"
+            )),
         }
     })
 }

@@ -10,6 +10,7 @@ use crate::clock::{self, Clock};
 use crate::confine::{self, Later, Needs};
 use crate::device::Devices;
 use crate::elf;
+use crate::error::{ensure, Context, Error, Result};
 use crate::group::Group;
 use crate::guest::{self, End};
 use crate::machine::{host, machine, Machine};
@@ -22,7 +23,6 @@ use crate::process::Readers;
 use crate::signals::{self, Woken};
 use crate::spawn::Spawner;
 use crate::tokens::Tokens;
-use anyhow::{anyhow, bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::{Ask, Wanted};
 use kyozon_join::socket::Socket;
@@ -56,7 +56,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     // SAFETY: a number of the allocator's, before there are threads.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
     let most = options.vms.max(options.peers);
-    ensure!(options.vms > 0 && most <= MAX_PEERS, "a group has 1 to {MAX_PEERS} guests");
+    ensure!(Options, options.vms > 0 && most <= MAX_PEERS, "a group has 1 to {MAX_PEERS} guests");
     let pins = Pins::new(&options.pin, options.vms).context("--pin")?;
     let name = options.image.display();
     let file = boot::read(&options.image)?;
@@ -170,6 +170,7 @@ fn alone(group: &mut Group, options: &Options) -> Result<(usize, Vec<SharedRegio
         let all = options.regions.iter().map(|r| r.bytes).fold(guests, u64::saturating_add);
         let (all, most) = (all.div_ceil(1 << 10), limit >> 10);
         ensure!(
+            Options,
             all <= most,
             "guests and regions have {all}K, more than the {most}K of --group-memory"
         );
@@ -263,14 +264,15 @@ fn execute(
         let others: Vec<_> = guests.map(|guest| scope.spawn(move || run(guest))).collect();
         let mut ends: Vec<_> = first.map(run).into_iter().collect();
         for other in others {
-            let broke = |_| End::Failed(anyhow!("the thread of a guest broke"));
+            let broke = |_| End::Failed(Error::Internal("the thread of a guest panicked".into()));
             ends.push(other.join().unwrap_or_else(broke));
         }
         if let Some(spawner) = group.spawner.get() {
             spawner.wait();
         }
         done.write(1).context("eventfd")?;
-        let woken = watch.join().map_err(|_| anyhow!("the watching thread broke"))??;
+        let woken =
+            watch.join().map_err(|_| Error::Internal("the watching thread panicked".into()))??;
         Ok((ends, woken))
     })
 }
@@ -298,7 +300,7 @@ fn summary(
             End::Exit(status) => status,
             End::Crash { status, .. } => status as u8,
             End::Stopped => stopped,
-            End::Failed(error) => bail!(error),
+            End::Failed(error) => return Err(error),
         });
     }
     let status = match woken {

@@ -1,6 +1,6 @@
 //! Signals: one that interrupts a guest's processor, and those that end the run.
 
-use anyhow::{ensure, Context, Result};
+use crate::error::{ensure, Context, Result};
 use std::io::Error;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Instant;
@@ -30,7 +30,7 @@ pub fn block() -> Result<OwnedFd> {
         }
         libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
         let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC);
-        ensure!(fd >= 0, "signalfd: {}", Error::last_os_error());
+        ensure!(Internal, fd >= 0, "signalfd: {}", Error::last_os_error());
         Ok(OwnedFd::from_raw_fd(fd))
     }
 }
@@ -57,7 +57,7 @@ pub fn wait(signals: &OwnedFd, done: &EventFd, until: Option<Instant>) -> Result
         let ready = unsafe { libc::ppoll(polls.as_mut_ptr(), 2, limit, std::ptr::null()) };
         if ready < 0 {
             let error = Error::last_os_error();
-            ensure!(error.raw_os_error() == Some(libc::EINTR), "ppoll: {error}");
+            ensure!(Internal, error.raw_os_error() == Some(libc::EINTR), "ppoll: {error}");
         } else if polls[0].revents != 0 {
             let mut info = [0_u8; 128];
             // SAFETY: room for one structure of 128 bytes, whose first word is the signal.

@@ -7,13 +7,13 @@ use crate::backend::{Cpu, Space};
 use crate::boot::Boot;
 use crate::device::Devices;
 use crate::elf::Image;
+use crate::error::{bail, ensure, Result};
 use crate::group::{Answer, Group, Spawn};
 use crate::guest;
 use crate::kvm::{self, Bare, KvmSpace};
 use crate::layout::Layout;
 use crate::peer::Peer;
 use crate::process::{ProcessSpace, Readers};
-use anyhow::{ensure, Result};
 use kyozon_abi::unikernel::*;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
@@ -88,7 +88,7 @@ impl Spawner {
         };
         let _ = ready.send(true);
         if let Err(error) = guest::work(group, number, &peer, cpu, &self.file, None).failure() {
-            eprintln!("kyozon: guest {number} ended: {error:#}");
+            eprintln!("kyozon: guest {number} ended: {error}");
         }
     }
 
@@ -100,7 +100,7 @@ impl Spawner {
             Ok((peer, cpu)) if group.peers.table.take(number, peer.clone()) => Some((peer, cpu)),
             Ok(_) => None,
             Err(error) => {
-                eprintln!("kyozon: guest {number} cannot begin: {error:#}");
+                eprintln!("kyozon: guest {number} cannot begin: {error}");
                 None
             }
         }
@@ -109,10 +109,10 @@ impl Spawner {
     fn make(&self, group: &Group, new: New) -> Result<Made> {
         let New { number, generation, parent, bound, layout, machine } = new;
         let asked = group.peers.table.get(parent);
-        let Some(asked) = asked else { anyhow::bail!("whoever asked is gone") };
+        let Some(asked) = asked else { bail!(Internal, "whoever asked is gone") };
         let memory = Arc::new(asked.memory.spawned(&self.image, &self.file, layout)?);
         let word = memory.layout.stack_top() - 8;
-        ensure!(memory.write(word, &[0; 8]).is_ok(), "the stack is not the guest's");
+        ensure!(Internal, memory.write(word, &[0; 8]).is_ok(), "the stack is not the guest's");
         let (space, cpu, process): (Arc<dyn Space>, _, _) = match &self.host {
             Some(host) => {
                 let (space, cpu) = KvmSpace::new(host, machine.recv()??, &memory)?;
@@ -149,7 +149,7 @@ impl Spawner {
             (None, Some(process)) => {
                 Box::new(process.start(&peer.memory, &group.peers.tokens.all(), &[])?)
             }
-            (None, None) => anyhow::bail!("a peer without a processor"),
+            (None, None) => bail!(Internal, "a peer without a processor"),
         };
         Ok((peer, cpu))
     }

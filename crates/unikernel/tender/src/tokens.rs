@@ -3,7 +3,7 @@
 //! One is made when a peer gets its number, so that a start does not wait for 64 of them; guests in processes have to
 //! have all at theirs.
 
-use anyhow::{Context, Result};
+use crate::error::{Context, Present, Result};
 use std::sync::OnceLock;
 use vmm_sys_util::eventfd::EventFd;
 
@@ -31,13 +31,13 @@ impl Tokens {
 
     /// The token of a number, which is made where it is not there.
     pub fn make(&self, number: usize) -> Result<&EventFd> {
-        let token = self.0.get(number).context("there is no such number")?;
+        let token = self.0.get(number).present("no token has this number")?;
         if token.get().is_none() {
             let made = EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC).context("eventfd")?;
             // Where somebody else made it meanwhile, that stands.
             let _ = token.set(made);
         }
-        token.get().context("no token")
+        token.get().present("a token was made and is missing")
     }
 
     /// Those that are there, in their order.

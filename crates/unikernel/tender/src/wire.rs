@@ -1,7 +1,7 @@
 //! Structures of the interface as bytes in shared memory.
 
+use crate::error::Result;
 use crate::memory::Block;
-use anyhow::Result;
 use kyozon_abi::unikernel::{CallBlock, GuestBoot, RegionHeader};
 use vm_memory::{ByteValued, VolatileMemory};
 

@@ -8,7 +8,7 @@
 //!
 //! Both are opened before the tender gives up its rights, and never again.
 
-use anyhow::{bail, ensure, Context, Result};
+use crate::error::{bail, ensure, Context, Result};
 use kyozon_devices::net::{ETHERNET, MTU};
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Write};
@@ -49,6 +49,7 @@ const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 
 fn tap(name: &str) -> Result<File> {
     ensure!(
+        Device,
         (1..libc::IFNAMSIZ).contains(&name.len())
             && name.bytes().all(|b| b.is_ascii_graphic() && b != b'/' && b != b'%'),
         "{name:?} is no name of a network device"
@@ -65,7 +66,7 @@ fn tap(name: &str) -> Result<File> {
     // SAFETY: the kernel reads and writes this structure.
     if unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF, &raw mut request) } < 0 {
         let error = Error::last_os_error();
-        bail!("cannot use the TAP device {name}: {error} (it needs CAP_NET_ADMIN, or `ip tuntap add dev {name} mode tap user $USER` by root)");
+        bail!(Device, "cannot use the TAP device {name}: {error} (it needs CAP_NET_ADMIN, or `ip tuntap add dev {name} mode tap user $USER` by root)");
     }
     Ok(file)
 }
@@ -90,7 +91,7 @@ impl Host {
     fn new(file: File, stream: bool) -> Result<Self> {
         // SAFETY: sets a flag of this descriptor.
         let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
-        ensure!(done >= 0, "fcntl: {}", Error::last_os_error());
+        ensure!(Device, done >= 0, "fcntl: {}", Error::last_os_error());
         let left = EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC).context("eventfd")?;
         Ok(Self { file, stream, rest: Mutex::default(), left })
     }

@@ -1,6 +1,6 @@
 //! One queue of a device and the doorbell that the guest rings for it.
 
-use anyhow::{Context, Result};
+use crate::error::{Context, Result};
 use kyozon_devices::ring::Ring;
 use std::sync::{Mutex, MutexGuard};
 use vmm_sys_util::eventfd::EventFd;

@@ -18,8 +18,8 @@ pub mod line;
 pub mod network;
 pub mod options;
 
+use crate::error::{ensure, Context, Result};
 use crate::region;
-use anyhow::{ensure, Context, Result};
 use heap::Heap;
 use host::{Host, Inward};
 use kyozon_abi::unikernel::*;
@@ -60,7 +60,7 @@ impl Device {
         token: &EventFd,
     ) -> Result<Self> {
         let good = region::name(name.as_bytes()).is_some();
-        ensure!(good, "{name:?} is no name of a device: 1 to {DEVICE_NAME_BYTES} letters, digits, '-', '_', '.'");
+        ensure!(Device, good, "{name:?} is no name of a device: 1 to {DEVICE_NAME_BYTES} letters, digits, '-', '_', '.'");
         let token = token.try_clone().context("eventfd")?;
         Ok(Self { name: name.to_owned(), model, lines, heap, token })
     }
@@ -156,8 +156,13 @@ impl Devices {
     pub fn add(&mut self, device: Device) -> Result<()> {
         let queues: usize = self.0.iter().map(|device| device.lines.len()).sum();
         let (name, all) = (&device.name, &self.0);
-        ensure!(all.iter().all(|other| other.name != *name), "the device {name} is named twice");
         ensure!(
+            Device,
+            all.iter().all(|other| other.name != *name),
+            "the device {name} is named twice"
+        );
+        ensure!(
+            Device,
             queues + device.lines.len() <= MAX_QUEUES,
             "devices have more than {MAX_QUEUES} queues"
         );

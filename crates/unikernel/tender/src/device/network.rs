@@ -4,7 +4,7 @@
 use super::heap::Heap;
 use super::host::Host;
 use super::line::Line;
-use anyhow::{Context, Result};
+use crate::error::{Context, Result};
 use kyozon_devices::net::{Given, Mac, Net, ETHERNET};
 use std::sync::{Arc, OnceLock};
 use vmm_sys_util::eventfd::EventFd;

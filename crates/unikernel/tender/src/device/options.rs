@@ -5,8 +5,8 @@ use super::host::{Host, HostOption};
 use super::line::Line;
 use super::network::Network;
 use super::{Device, Model};
+use crate::error::{ensure, Context, Result};
 use crate::peer::Peer;
-use anyhow::{ensure, Context, Result};
 use kyozon_devices::block::Block;
 use kyozon_devices::disk::FileDisk;
 use kyozon_devices::net::Net;
@@ -55,13 +55,13 @@ fn open(path: &Path, write: bool) -> Result<File> {
     // Looked at before it is opened: to open a pipe would wait for somebody.
     let about = std::fs::metadata(path).with_context(|| format!("cannot open {name}"))?;
     let kind = std::os::unix::fs::FileTypeExt::is_block_device(&about.file_type());
-    ensure!(about.is_file() || kind, "{name} is neither a file nor a block device");
+    ensure!(Device, about.is_file() || kind, "{name} is neither a file nor a block device");
     let file = File::options().read(true).write(write).open(path);
     let file = file.with_context(|| format!("cannot open {name}"))?;
     let lock = libc::LOCK_NB | if write { libc::LOCK_EX } else { libc::LOCK_SH };
     // SAFETY: a number, and a descriptor that is open.
     let done = unsafe { libc::flock(file.as_raw_fd(), lock) };
-    ensure!(done == 0, "{name} is in use, by another guest's disk that is written");
+    ensure!(Device, done == 0, "{name} is in use, by another guest's disk that is written");
     Ok(file)
 }
 
@@ -108,9 +108,17 @@ impl DeviceOptions {
         for option in &self.blocks {
             let name = &option.name;
             let many = option.write && option.guest.is_none() && peers.len() > 1;
-            ensure!(!many, "the disk {name} is written: say which guest has it (vm=0), or ro");
+            ensure!(
+                Device,
+                !many,
+                "the disk {name} is written: say which guest has it (vm=0), or ro"
+            );
             let last = peers.len() - 1;
-            ensure!(option.guest <= Some(last), "the disk {name}: there are guests 0 to {last}");
+            ensure!(
+                Device,
+                option.guest <= Some(last),
+                "the disk {name}: there are guests 0 to {last}"
+            );
             for (guest, (peer, token)) in peers.iter_mut().zip(tokens).enumerate() {
                 if option.guest.is_none_or(|only| only == guest) {
                     let device = block(option, peer, token);

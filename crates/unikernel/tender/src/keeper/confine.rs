@@ -2,7 +2,7 @@
 
 use crate::bpf::{self, fails, Filter, ALLOW};
 use crate::confine::{own_threads, ALWAYS};
-use anyhow::{Context, Result};
+use crate::error::{Context, Result};
 use landlock::{
     Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreatedAttr, ABI,

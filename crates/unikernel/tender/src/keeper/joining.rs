@@ -1,8 +1,8 @@
 //! Who may join, and what he gets.
 
 use super::state::{Id, Member, Seat, State};
+use crate::error::{bail, ensure, Error, Result};
 use crate::region::{ALL, NOBODY};
-use anyhow::{bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::{Join, Known, Tell, Wanted, IMAGE_BYTES, VERSION};
 use std::os::fd::AsFd;
@@ -45,23 +45,24 @@ impl State {
                 self.tell(id, &welcome, &all);
                 self.met();
             }
-            Err(error) => self.tell(id, &Tell::Refused(format!("{error:#}")), &[]),
+            Err(error) => self.tell(id, &Tell::Refused(format!("{error}")), &[]),
         }
     }
 
     fn admit(&mut self, id: Id, join: &Join) -> Result<(usize, Vec<Known>)> {
         let name = self.name.clone();
         ensure!(
+            Group,
             join.version == VERSION,
             "the group {name} was made by another version of kyozon, which has to end first"
         );
-        ensure!(self.member(id).is_none(), "already a member of the group {name}");
+        ensure!(Group, self.member(id).is_none(), "already a member of the group {name}");
         let host = join.backend == "host";
-        ensure!(!host || join.peers == 1 && join.memory == 0, "a host program is one peer");
+        ensure!(Group, !host || join.peers == 1 && join.memory == 0, "a host program is one peer");
         if self.joined {
             self.same_limits(join)?;
         } else {
-            ensure!(join.clock.is_some(), "the group {name} has no guest yet");
+            ensure!(Group, join.clock.is_some(), "the group {name} has no guest yet");
             self.memory_limit = join.group_memory;
             self.peers_limit = join.group_peers.unwrap_or(MAX_PEERS).min(MAX_PEERS);
             self.clock = join.clock;
@@ -69,16 +70,20 @@ impl State {
         let here = self.seats.iter().flatten().count();
         let (count, most) = (join.peers, self.peers_limit);
         ensure!(
+            Group,
             count > 0 && here + count <= most,
             "the group {name} has {here} peers of at most {most}: {count} more do not fit"
         );
-        let first = self.numbers(count).with_context(|| {
-            format!("the group {name} has no {count} numbers in a row: let some of its peers end")
+        let first = self.numbers(count).ok_or_else(|| {
+            Error::Group(format!(
+                "the group {name} has no {count} numbers in a row: let some of its peers end"
+            ))
         })?;
         self.memory_fits(join)?;
         let mut numbers = Vec::new();
         for wanted in &join.regions {
             ensure!(
+                Group,
                 join.regions.iter().filter(|other| other.name == wanted.name).count() == 1,
                 "the region {} is named twice",
                 wanted.name
@@ -122,11 +127,15 @@ impl State {
         let name = &self.name;
         if let Some(memory) = join.group_memory.filter(|m| Some(*m) != self.memory_limit) {
             let has = self.memory_limit.map_or("none".into(), size);
-            bail!("the group {name} has a limit of memory already, {has}, not {}", size(memory));
+            bail!(
+                Group,
+                "the group {name} has a limit of memory already, {has}, not {}",
+                size(memory)
+            );
         }
         if let Some(peers) = join.group_peers.filter(|p| *p != self.peers_limit) {
             let has = self.peers_limit;
-            bail!("the group {name} has a limit of peers already, {has}, not {peers}");
+            bail!(Group, "the group {name} has a limit of peers already, {has}, not {peers}");
         }
         Ok(())
     }
@@ -138,6 +147,7 @@ impl State {
         let more = regions.fold(join.memory.saturating_mul(join.peers as u64), u64::saturating_add);
         let used = self.memory();
         ensure!(
+            Group,
             used.saturating_add(more) <= limit,
             "the group {} may have {} of memory: {} are used, {} more do not fit",
             self.name,
@@ -165,7 +175,7 @@ impl State {
         let Wanted { name, bytes, at, .. } = wanted;
         let group = &self.name;
         let Some(region) = self.regions.iter().find(|region| region.name == *name) else {
-            ensure!(*bytes != 0, "the group {group} has no region {name}");
+            ensure!(Group, *bytes != 0, "the group {group} has no region {name}");
             return Ok(());
         };
         if let Some(owner) = region.owner {
@@ -173,16 +183,18 @@ impl State {
                 NOBODY => "a peer's, who is gone and".to_owned(),
                 owner => format!("peer {owner}'s, who"),
             };
-            bail!("the region {name} of the group {group} is {whose} did not grant it");
+            bail!(Group, "the region {name} of the group {group} is {whose} did not grant it");
         }
         let has = region.bytes;
         ensure!(
+            Group,
             *bytes == 0 || *bytes == has,
             "the region {name} of the group {group} has {}, not {}",
             size(has),
             size(*bytes)
         );
         ensure!(
+            Group,
             at.is_none_or(|at| at == region.address),
             "the region {name} of the group {group} is at {:#x}, not {:#x}",
             region.address,

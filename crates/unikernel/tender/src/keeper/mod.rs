@@ -13,7 +13,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use anyhow::{Context, Result};
+use crate::error::{Context, Result};
 use kyozon_join::place::{Lock, Place};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::net::{accept_with, SocketFlags};

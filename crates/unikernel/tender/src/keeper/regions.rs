@@ -1,9 +1,9 @@
 //! Calls about regions: the rules of `abi::unikernel`, for peers that different tenders run.
 
 use super::state::{Id, State};
+use crate::error::{Context, Present, Result};
 use crate::process::read_only;
 use crate::region::{self, Region, ALL};
-use anyhow::{Context, Result};
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::{Ask, Tell};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,7 +21,7 @@ impl State {
         if owner.is_none() {
             region.granted = [0; MAX_PEERS];
         }
-        let file = region.block.file_offset().context("a region with a file")?;
+        let file = region.block.file_offset().present("the region has no file")?;
         self.readers.push(read_only(file.file().as_fd())?);
         self.regions.push(region);
         Ok(self.regions.len() - 1)
@@ -30,7 +30,12 @@ impl State {
     /// A region's descriptor, which writes only where that is a right.
     pub(super) fn file(&self, number: usize, rights: u32) -> Result<OwnedFd> {
         let file = if rights & REGION_WRITE != 0 {
-            self.regions[number].block.file_offset().context("a region with a file")?.file().as_fd()
+            self.regions[number]
+                .block
+                .file_offset()
+                .present("the region has no file")?
+                .file()
+                .as_fd()
         } else {
             self.readers[number].as_fd()
         };

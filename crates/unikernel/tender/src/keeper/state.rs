@@ -1,7 +1,7 @@
 //! Who is connected, which peers he has, and what waits for something.
 
+use crate::error::{Context, Result};
 use crate::region::{Region, NOBODY};
-use anyhow::{Context, Result};
 use kyozon_abi::unikernel::*;
 use kyozon_join::clock::Clock;
 use kyozon_join::message::{Ask, Known, Listing, Seen, Tell};

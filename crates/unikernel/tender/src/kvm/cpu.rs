@@ -3,9 +3,9 @@
 use super::cpuid::Processor;
 use super::tables::{self, CODE, DATA, GDT_LIMIT, IDT_LIMIT, TASK, TSS_LIMIT};
 use crate::backend::{Cpu, Event, Kick, Reason, Registers};
+use crate::error::{Context, Error, Result};
 use crate::layout::{system, PAGE};
 use crate::memory::{system_address, Block, Memory};
-use anyhow::{Context, Result};
 use kvm_bindings::{
     kvm_device_attr, kvm_dtable, kvm_msr_entry, kvm_regs, kvm_segment, kvm_sregs, kvm_xcr,
     kvm_xcrs, Msrs, KVM_VCPU_TSC_CTRL, KVM_VCPU_TSC_OFFSET,
@@ -215,7 +215,8 @@ fn same_counter(fd: &VcpuFd) -> Result<()> {
     // SAFETY: reads a counter.
     let data = unsafe { _rdtsc() };
     let entry = kvm_msr_entry { index: MSR_TSC, data, ..Default::default() };
-    let msrs = Msrs::from_entries(&[entry]).context("one entry")?;
+    let msrs = Msrs::from_entries(&[entry])
+        .map_err(|_| Error::Internal("KVM_SET_MSRS takes no entry".into()))?;
     fd.set_msrs(&msrs).context("KVM_SET_MSRS")?;
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! processor instead, reduced to what every KVM passes on where the processor has it.
 
 use crate::clock::steady;
-use anyhow::{Context, Result};
+use crate::error::{Error, Result};
 use kvm_bindings::{kvm_cpuid_entry2, CpuId, KVM_CPUID_FLAG_SIGNIFCANT_INDEX};
 use kyozon_abi::unikernel::{FEATURE_AVX2, FEATURE_FSGSBASE};
 use std::arch::x86_64::{__cpuid, _xgetbv};
@@ -114,7 +114,8 @@ impl Processor {
         let features = bit(avx && structured[1] & AVX2 != 0, FEATURE_AVX2)
             | bit(structured[1] & FSGSBASE != 0, FEATURE_FSGSBASE);
         let xcr0 = bit(xsave, 3) | bit(avx, 4);
-        let cpuid = CpuId::from_entries(&leaves).context("a few leaves")?;
+        let cpuid = CpuId::from_entries(&leaves)
+            .map_err(|_| Error::Internal("too many leaves for KVM_SET_CPUID2".into()))?;
         Ok(Self { cpuid, features, xcr0 })
     }
 }

@@ -14,9 +14,9 @@ mod pages;
 mod tables;
 
 use crate::backend::{Mapping, Space};
+use crate::error::{bail, Context, Result};
 use crate::layout::{system, Layout, LARGE_PAGE, PAGE, SYSTEM_BYTES};
 use crate::memory::{system_address, Block, Memory};
-use anyhow::{bail, Context, Result};
 use cpuid::Processor;
 use kvm_bindings::{kvm_enable_cap, kvm_userspace_memory_region, KVM_CAP_SPLIT_IRQCHIP};
 use kvm_ioctls::{Cap, IoEventAddress, Kvm, VcpuFd, VmFd};
@@ -56,10 +56,13 @@ impl Host {
         let kvm = kvm.context("cannot open /dev/kvm")?;
         let version = kvm.get_api_version();
         if version != 12 {
-            bail!("/dev/kvm speaks version {version} of its interface, not 12");
+            bail!(Backend, "/dev/kvm speaks version {version} of its interface, not 12");
         }
         if !kvm.check_extension(Cap::SyncRegs) {
-            bail!("/dev/kvm does not take registers at an entry (Linux 4.17 and newer do)");
+            bail!(
+                Backend,
+                "/dev/kvm does not take registers at an entry (Linux 4.17 and newer do)"
+            );
         }
         Ok(Self { kvm, processor: Processor::new()? })
     }

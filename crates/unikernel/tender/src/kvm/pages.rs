@@ -2,9 +2,9 @@
 //!
 //! They lie in the tender's pages, from [`system::TABLES`] on, and map none of themselves.
 
+use crate::error::{ensure, Result};
 use crate::layout::{system, LARGE_PAGE, PAGE, SYSTEM_BYTES};
 use crate::memory::Block;
-use anyhow::{ensure, Result};
 use vm_memory::VolatileMemory;
 
 const PRESENT: u64 = 1;
@@ -82,11 +82,15 @@ impl PageTables {
     /// The table that an entry leads to, made where there is none.
     fn below(&mut self, table: u64, index: u64) -> Result<u64> {
         let entry = self.entry(table, index)?;
-        ensure!(entry & LARGE == 0, "a page table where a large page is");
+        ensure!(Backend, entry & LARGE == 0, "a page table where a large page is");
         if entry & PRESENT != 0 {
             return Ok(entry & ADDRESS);
         }
-        ensure!(self.next < SYSTEM_BYTES, "no room for page tables: use fewer or smaller regions");
+        ensure!(
+            Backend,
+            self.next < SYSTEM_BYTES,
+            "no room for page tables: use fewer or smaller regions"
+        );
         let new = BLOCK_BASE + self.next;
         self.next += PAGE;
         self.set(table, index, new | PRESENT | WRITE | USER | ACCESSED_DIRTY)?;
@@ -137,7 +141,7 @@ impl PageTables {
     }
 
     fn directory(&mut self, at: u64) -> Result<u64> {
-        ensure!(at >> 39 == 0, "{at:#x} is not below 512 GiB");
+        ensure!(Backend, at >> 39 == 0, "{at:#x} is not below 512 GiB");
         let pointers = self.below(self.root(), 0)?;
         self.below(pointers, at >> 30)
     }

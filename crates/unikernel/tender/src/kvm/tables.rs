@@ -3,9 +3,9 @@
 //! Selectors (Intel SDM volume 3, 3.4.2): 0x1b is 64-bit code and 0x23 data, both for CPL 3; 0x28 is the task state.
 //! There are no segments for CPL 0.
 
+use crate::error::Result;
 use crate::layout::{system, PAGE};
 use crate::memory::{system_address, Memory};
-use anyhow::Result;
 use kyozon_abi::unikernel::*;
 
 /// Code for CPL 3.

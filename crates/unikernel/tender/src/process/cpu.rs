@@ -3,7 +3,7 @@
 use super::filter::DOOR_NUMBER;
 use super::loader::{self, Step};
 use crate::backend::{Cpu, Event, Kick, Reason, Registers, UNKNOWN_ACCESS};
-use anyhow::{bail, ensure, Context, Result};
+use crate::error::{bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
 use std::io::Error;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -56,7 +56,7 @@ fn ptrace(request: libc::c_uint, pid: i32, address: usize, data: usize) -> Resul
     // SAFETY: the requests that are made here read and write memory of the tracee, or `data` where that is a buffer of
     // the caller's.
     let done = unsafe { libc::ptrace(request, pid, address, data) };
-    ensure!(done >= 0, "ptrace: {}", Error::last_os_error());
+    ensure!(Backend, done >= 0, "ptrace: {}", Error::last_os_error());
     Ok(())
 }
 
@@ -73,7 +73,7 @@ impl ProcessCpu {
             .context("cannot trace the guest's process (see /proc/sys/kernel/yama/ptrace_scope)")?;
         // SAFETY: writes a byte of this function's.
         let written = unsafe { libc::write(go.as_raw_fd(), c"g".as_ptr().cast(), 1) };
-        ensure!(written == 1, "the guest's process is gone");
+        ensure!(Backend, written == 1, "the guest's process is gone");
         Ok(())
     }
 
@@ -165,7 +165,11 @@ impl Cpu for ProcessCpu {
         if !libc::WIFSTOPPED(status) {
             self.gone = true;
             if libc::WIFEXITED(status) {
-                bail!("the guest's process could not begin (status {})", libc::WEXITSTATUS(status));
+                bail!(
+                    Backend,
+                    "the guest's process could not begin (status {})",
+                    libc::WEXITSTATUS(status)
+                );
             }
             return Ok(Event::Crash(Reason::Killed(libc::WTERMSIG(status))));
         }
@@ -180,7 +184,7 @@ impl Cpu for ProcessCpu {
             0 if self.is_exception(signal)? => {
                 if signal == libc::SIGILL {
                     if let Some(why) = self.failed_step()? {
-                        bail!("{why}");
+                        bail!(Backend, "{why}");
                     }
                 }
                 Ok(Event::Crash(self.exception(signal)?))

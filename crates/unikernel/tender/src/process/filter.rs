@@ -3,7 +3,7 @@
 
 use super::descriptors::{DOORBELLS, DOORBELL_COUNT};
 use crate::bpf::{Filter, When, ALLOW, TRACE, TRAP};
-use anyhow::Result;
+use crate::error::Result;
 use libc::sock_filter;
 
 /// Number of the system call that is the door. No kernel has it: without a tracer it would fail.

@@ -3,8 +3,8 @@
 
 use super::descriptors::{DOORBELLS, DOORBELL_COUNT};
 use super::filter::DOOR_NUMBER;
+use crate::error::{ensure, Result};
 use crate::layout::{system, PAGE};
-use anyhow::{ensure, Result};
 use kyozon_abi::unikernel::GUEST_SYSTEM_BASE;
 use std::arch::global_asm;
 
@@ -126,7 +126,7 @@ pub struct Start {
 /// The loader's file: makes `steps`, then goes to `start`. `data` lies at [`filter_address`].
 pub fn file(steps: &[Step], start: Start, data: &[u8]) -> Result<Vec<u8>> {
     let mut segment = code().to_vec();
-    ensure!(segment.len() as u64 <= PAGE, "the loader's code fits a page");
+    ensure!(Internal, segment.len() as u64 <= PAGE, "the loader's code fits a page");
     segment.resize(PAGE as usize, 0xcc);
     let mut rows: Vec<u64> = Vec::new();
     for step in steps {
@@ -138,7 +138,7 @@ pub fn file(steps: &[Step], start: Start, data: &[u8]) -> Result<Vec<u8>> {
     rows.extend([u64::MAX, start.stack, first, start.entry, second, 0, 0, 0]);
     segment.extend(rows.iter().flat_map(|word| word.to_le_bytes()));
     segment.extend(data);
-    ensure!(segment.len() as u64 <= BYTES, "the loader has too much to do");
+    ensure!(Internal, segment.len() as u64 <= BYTES, "the loader has too much to do");
     segment.resize(BYTES as usize, 0);
 
     let base = GUEST_SYSTEM_BASE + system::DOOR;

@@ -3,9 +3,9 @@
 use super::child::{self, Piece};
 use super::cpu::ProcessCpu;
 use crate::backend::{Mapping, Space};
+use crate::error::{Context, Present, Result};
 use crate::layout::{system, PAGE};
 use crate::memory::{Block, Memory};
-use anyhow::{Context, Result};
 use kyozon_abi::unikernel::*;
 use std::arch::is_x86_feature_detected;
 use std::fs::File;
@@ -27,7 +27,7 @@ pub struct ProcessSpace {
 pub type Readers = Arc<Mutex<Vec<(usize, Arc<File>)>>>;
 
 fn file(block: &Block) -> Result<BorrowedFd<'_>> {
-    Ok(block.file_offset().context("memory with a file")?.file().as_fd())
+    Ok(block.file_offset().present("the memory has no file")?.file().as_fd())
 }
 
 /// The same file, by a descriptor that cannot write.
