@@ -1,8 +1,8 @@
 //! Makes a profile of a kernel, and runs the checks over a dump of its memory.
 //!
-//! `cargo run -p kyozon-monitor --example dump -- BTF KALLSYMS IOMEM RELEASE [MEMORY]`: files with what
-//! `/sys/kernel/btf/vmlinux`, `/proc/kallsyms`, `/proc/iomem` and `uname -r` give on the target, and its physical
-//! memory from address 0 on, as QEMU's `pmemsave` writes it.
+//! `cargo run -p kyozon-monitor --example dump -- BTF KALLSYMS IOMEM RELEASE [MEMORY]`: files with the contents of
+//! `/sys/kernel/btf/vmlinux`, `/proc/kallsyms`, `/proc/iomem` and the output of `uname -r` on the target, and its
+//! physical memory from address 0 on, as QEMU's `pmemsave` writes it.
 
 use kyozon_monitor::check::{Budget, Check, Step};
 use kyozon_monitor::kernel::Kernel;
@@ -14,7 +14,7 @@ use std::error::Error;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
-/// How many passes are made over a dump: more than confirm a finding.
+/// Passes over a dump; enough to confirm a finding.
 const PASSES: usize = 5;
 
 struct Dump(Vec<Page>);
@@ -37,7 +37,7 @@ impl KernelMemory for Dump {
     }
 }
 
-/// Slices of so many questions.
+/// A slice that ends at the given number of budget calls.
 struct CallBudget(u32);
 
 impl Budget for CallBudget {
@@ -50,7 +50,7 @@ impl Budget for CallBudget {
 fn main() -> Result<(), Box<dyn Error>> {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let [btf, kallsyms, iomem, release] =
-        names.first_chunk().ok_or("four files are wanted, and a dump")?;
+        names.first_chunk().ok_or("usage: dump BTF KALLSYMS IOMEM RELEASE [MEMORY]")?;
     let btf = std::fs::read(btf)?;
     let [kallsyms, iomem, release] = [kallsyms, iomem, release].map(std::fs::read_to_string);
     let (kallsyms, iomem, release) = (kallsyms?, iomem?, release?);
@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let memory = Dump::read(memory)?;
     let kernel = Kernel::new(&profile, &memory);
     let version = profile.symbol("linux_banner").and_then(|banner| kernel.c_string(banner, 60));
-    println!("its memory says: {}", version.ok_or("the dump is not this kernel's")?);
+    println!("memory holds: {}", version.ok_or("the dump is not of this kernel")?);
     let mut tasks = TaskCheck::new(&profile)?;
     let (mut passes, mut slices, mut retries, mut findings) = (0, 0, 0, 0);
     let start = Instant::now();

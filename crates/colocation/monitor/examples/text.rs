@@ -1,9 +1,9 @@
 //! Runs the check `text` over dumps of a guest's memory, one after the other.
 //!
 //! `cargo run --release -p kyozon-monitor --example text -- BTF KALLSYMS IOMEM RELEASE DUMP...`: the first four as for
-//! the example `dump`; each dump is physical memory from address 0 on (QEMU's `pmemsave`). With `VMLINUX=FILE`, the
-//! unpacked payload of the package's image, and `NOTES=FILE`, its `/sys/kernel/notes`, the copy is compared with that.
-//! The copy is made of the first; of each further one every finding is printed.
+//! the example `dump`; each dump is physical memory from address 0 on (QEMU's `pmemsave`). The copy is made from the
+//! first dump; for the others, every finding is printed. If `VMLINUX` names the unpacked payload of the package's image
+//! and `NOTES` the target's `/sys/kernel/notes`, the copy is compared with the image.
 
 use kyozon_monitor::check::{Budget, Check, Step};
 use kyozon_monitor::kernel::Kernel;
@@ -38,7 +38,7 @@ impl KernelMemory for Dump {
     }
 }
 
-/// So many units of work in a slice.
+/// A slice that ends at the given number of budget calls.
 struct CallBudget(u32);
 
 impl Budget for CallBudget {
@@ -48,7 +48,7 @@ impl Budget for CallBudget {
     }
 }
 
-/// What the fingerprints cover, and what of it is masked.
+/// Prints the number of fingerprints and masks.
 fn describe(profile: &Profile<'_>) {
     let (mut cursor, mut chunks, mut masked) = (ChunkCursor::default(), 0, BTreeMap::new());
     while let Some(chunk) = profile.next_chunk(&mut cursor) {
@@ -68,7 +68,7 @@ fn describe(profile: &Profile<'_>) {
 fn main() -> Result<(), Box<dyn Error>> {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let [btf, kallsyms, iomem, release, dumps @ ..] = names.as_slice() else {
-        return Err("four files and dumps are wanted".into());
+        return Err("usage: text BTF KALLSYMS IOMEM RELEASE DUMP...".into());
     };
     let btf = std::fs::read(btf)?;
     let [kallsyms, iomem, release] = [kallsyms, iomem, release].map(std::fs::read_to_string);
@@ -92,7 +92,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for name in dumps {
         let memory = Dump::read(name)?;
         let kernel = Kernel::new(&profile, &memory);
-        // Enough passes to confirm whatever differs, however long that may be put off.
+        // Enough passes to confirm any change, even if its report is deferred.
         let passes = std::env::var("PASSES").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
         for pass in 0..passes {
             let (start, mut slices, mut retries, mut pages) = (Instant::now(), 0, 0, 0);

@@ -1,4 +1,4 @@
-//! For tests: a small physical memory and a profile without a kernel behind it.
+//! For tests: a small physical memory, and a profile without a real kernel.
 
 use crate::check::Budget;
 use crate::memory::{KernelMemory, Page, PAGE_BYTES};
@@ -12,11 +12,11 @@ use std::boxed::Box;
 use std::string::ToString;
 use std::vec::Vec;
 
-/// Where the fake kernel's image lies: virtual, physical, bytes.
+/// The fake kernel's image: virtual address, physical address, bytes.
 pub const TEXT: u64 = 0xffff_ffff_8100_0000;
 pub const TEXT_PHYSICAL: u64 = 0x10_0000;
 pub const IMAGE_BYTES: u64 = 0x10_0000;
-/// Where its direct map begins when the profile has no `page_offset_base`.
+/// Start of the direct map if the profile has no `page_offset_base`.
 pub const DIRECT: u64 = 0xffff_8880_0000_0000;
 
 /// Memory from physical address 0 on.
@@ -46,7 +46,7 @@ impl FakeMemory {
         self.word(physical).store(value, Relaxed);
     }
 
-    /// Writes bytes anywhere.
+    /// Writes `bytes` at any alignment.
     pub fn put(&self, physical: u64, bytes: &[u8]) {
         for (at, byte) in (physical..).zip(bytes) {
             let mut word = self.get(at & !7).to_le_bytes();
@@ -62,7 +62,7 @@ impl KernelMemory for FakeMemory {
     }
 }
 
-/// The physical address of an address in the fake image or direct map.
+/// The physical address of `address` in the fake image or direct map.
 pub fn physical(address: u64) -> u64 {
     if address >= TEXT {
         address - TEXT + TEXT_PHYSICAL
@@ -71,12 +71,12 @@ pub fn physical(address: u64) -> u64 {
     }
 }
 
-/// A profile of these symbols (address, kind, name) and members (key as in the format, offset or value, bytes).
+/// A profile of `symbols` (address, kind, name) and `layouts` (key as in the format, offset or value, bytes).
 pub fn profile(symbols: &[(u64, u8, &str)], layouts: &[(&str, u64, u64)]) -> Vec<u8> {
     profile_with(symbols, layouts, None)
 }
 
-/// The same with fingerprints of an unpacked kernel image, of the build [`BUILD`].
+/// The same with fingerprints of `vmlinux`, an unpacked kernel image with the build ID [`BUILD`].
 pub fn profile_with(
     symbols: &[(u64, u8, &str)],
     layouts: &[(&str, u64, u64)],
@@ -104,19 +104,19 @@ pub fn profile_with(
 /// A build ID.
 pub const BUILD: [u8; 20] = [7; 20];
 
-/// The note that holds a build ID, behind another note.
+/// Notes: another one, then the one with the build ID.
 pub fn note(build: [u8; 20]) -> Vec<u8> {
     let other = [6, 3, 1, 0x61_6c_6c_61, 0x73, 0xff_ff_ff];
     let words = other.into_iter().chain([4, 20, 3, u32::from_le_bytes(*b"GNU\0")]);
     words.flat_map(u32::to_le_bytes).chain(build).collect()
 }
 
-/// Type information without a type.
+/// Type information without types.
 pub fn no_types() -> Vec<u8> {
     [0x1_eb9f, 24, 0, 0, 0, 1u32].into_iter().flat_map(u32::to_le_bytes).chain([0]).collect()
 }
 
-/// An ELF file that has `bytes` at `linked`, a build ID, and behind it these tables of relocations.
+/// An ELF file with `bytes` at address `linked` and a build ID, followed by relocation `tables`.
 pub fn vmlinux(linked: u64, bytes: &[u8], tables: &[&[u64]]) -> Vec<u8> {
     let note = note(BUILD);
     let start = 64 + 2 * 56;
@@ -166,7 +166,7 @@ impl RandomNumbers {
     }
 }
 
-/// How many rounds a fuzz test does: `KYOZON_FUZZ`, or `default`.
+/// Number of rounds of a fuzz test: `KYOZON_FUZZ`, or `default`.
 pub fn rounds(default: u64) -> u64 {
     std::env::var("KYOZON_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

@@ -10,7 +10,7 @@
 //! 2. A finding is confirmed against concurrent changes before it is reported.
 //! 3. A repair states the value that it expects in each word; if one differs, nothing is written.
 //!
-//! Tests with damaged input (their names contain `damaged`) run as many rounds as the variable `KYOZON_FUZZ` says.
+//! Tests with random input run as many rounds as the environment variable `KYOZON_FUZZ` says, if it is set.
 //!
 //! Must not know: how memory is read, what reports findings, which isolation mode is in use.
 #![no_std]

@@ -104,7 +104,7 @@ impl Baseline {
         Some(())
     }
 
-    /// Changes the copy at `address` to `bytes`, where there is a copy.
+    /// Writes `bytes` into the copy at `address`. Pages without a copy are skipped.
     pub fn correct(&mut self, address: u64, bytes: &[u8]) {
         for (at, byte) in (address..).zip(bytes) {
             let Some(copy) =

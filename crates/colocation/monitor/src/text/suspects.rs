@@ -131,8 +131,7 @@ impl SuspectChanges {
     }
 
     /// Calls `report` for the suspects of `page` that are confirmed in `pass`. `patching` says what Linux may be doing
-    /// at a change. Returns the number of reports deferred for that. patching there; returns how many are put off for
-    /// that.
+    /// at a change. Returns the number of reports deferred for that.
     pub fn report_confirmed(
         &mut self,
         page: usize,
