@@ -9,40 +9,40 @@ struct seq_file;
 struct vm_area_struct;
 
 /*
- * An attack: tampers with Linux in one way, and takes it back. One of a kind
- * at a time; main.c serializes the calls.
+ * An attack tampers with Linux in one way, and undoes it. Each can be active
+ * once; main.c serializes the calls.
  */
 struct attack {
 	const char *name;
-	/* Tampers as @argument says; attack_done() tells the moment. */
+	/* Tampers as @argument says, and calls attack_done(). */
 	int (*begin)(struct attack *attack, char *argument);
-	/* Takes it back, as far as nobody else has. */
+	/* Undoes what is still in place. */
 	void (*undo)(struct attack *attack);
 	/* Whether it is still in place. */
 	bool (*present)(struct attack *attack);
 	bool active;
-	u64 tsc;		/* when it was done */
-	char about[96];		/* to whom */
+	u64 tsc;		/* time of the tampering */
+	char about[96];		/* the target */
 };
 
 extern struct attack hide_list, hide_list_pid, hide_thread;
 extern struct attack patch_text, patch_rodata;
 
 /*
- * Called with interrupts off, right after the tampering: takes the time, then
- * spins for as long as was asked. @attack->tsc is the time before.
+ * Called with interrupts off, right after the tampering: marks @attack active,
+ * then spins for the time set by "spin". @attack->tsc is the time before.
  */
 void attack_done(struct attack *attack);
 
-/* root.c: attempts against a cokernel, the line behind the word "root" */
+/* root.c: attempts against a cokernel; @line is the rest after "root" */
 int root_try(char *line);
 int root_mmap(struct file *file, struct vm_area_struct *vma);
 void root_show(struct seq_file *out);
 
-/* The address of @name, exported or not; 0 where there is none. */
+/* The address of @name, exported or not; 0 if there is none. */
 unsigned long symbol(const char *name);
 
-/* NAME or NAME+OFFSET; 0 where there is none. */
+/* The address of NAME or NAME+OFFSET; 0 if there is none. */
 unsigned long symbol_with_offset(char *name);
 
 #endif

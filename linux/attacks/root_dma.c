@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A cokernel's memory, written by a device: QEMU's edu, with and without the
- * IOMMU.
+ * Attacks on a cokernel's memory by DMA of QEMU's device edu, and on the IOMMU.
  */
 #include <linux/delay.h>
 #include <linux/io.h>
@@ -56,7 +55,7 @@ int root_dma(struct kyozon *k, char *unused)
 	if (!error)
 		error = edu_copy(edu, EDU_BUFFER, __pa(&words[1]),
 				 EDU_TO_RAM);
-	/* Linux's own memory is the device's to read and write. */
+	/* First a round trip through Linux's own memory: the device works. */
 	if (!error && READ_ONCE(words[1]) != words[0])
 		error = -EIO;
 	if (!error)
@@ -74,7 +73,7 @@ out:
 
 #define IOMMU_CONTROL	0x18
 
-/* The IOMMU is switched off: physical address of its registers. */
+/* Switches the IOMMU off; @argument: physical address of its registers. */
 int root_iommu(struct kyozon *k, char *argument)
 {
 	u8 __iomem *at;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A cokernel's memory, through every kind of mapping.
+ * Attacks on a cokernel's memory through every kind of mapping.
  */
 #include <linux/io.h>
 #include <linux/mm.h>
@@ -46,7 +46,7 @@ static bool in_reserve(struct kyozon *k, phys_addr_t at)
 	return false;
 }
 
-/* The entry that maps @va in the cokernel's world; 0 where that cannot be read. */
+/* The entry that maps @va in the cokernel's world; 0 if it cannot be read. */
 static u64 entry_of(struct kyozon *k, u64 va)
 {
 	struct kyozon_world *world = (void *)symbol("kyozon_world");
@@ -65,7 +65,7 @@ static u64 entry_of(struct kyozon *k, u64 va)
 	return in_reserve(k, entry & ENTRY_ADDRESS) ? entry : 0;
 }
 
-/* Where its tables are hidden, the first page of the reserve is as good as any. */
+/* If the cokernel's page tables cannot be read, the first page of the reserve is the target. */
 int root_find(struct kyozon *k, char *unused)
 {
 	phys_addr_t first = page_to_phys(k->reserve.pieces[0].page);
@@ -103,7 +103,7 @@ static void *memremap_map(phys_addr_t at)
 	return memremap(at, PAGE_SIZE, MEMREMAP_WB);
 }
 
-/* Linux refuses to map RAM as a device's, unless it believes that nobody has it. */
+/* Linux refuses to map RAM as device memory unless its page is reserved. */
 static struct page *reserved;
 
 static void *ioremap_map(phys_addr_t at)
@@ -131,7 +131,7 @@ static void *vmap_map(phys_addr_t at)
 	return vmap(&page, 1, VM_MAP, PAGE_KERNEL);
 }
 
-/* An entry of Linux's page tables, changed by hand; this CPU only uses it. */
+/* A page-table entry of Linux, changed by hand; only this CPU uses it. */
 static struct {
 	void *page;
 	pte_t *entry, old;
@@ -237,7 +237,7 @@ int root_break(struct kyozon *k, char *how)
 
 		if (!at)
 			return -ENOMEM;
-		/* ud2; a page that cannot be read gets one word. */
+		/* ud2 everywhere; in a hidden page, in its first word only. */
 		memset16(at, 0x0b0f, victim.hidden ? 4 : PAGE_SIZE / 2);
 		mapping->unmap(at);
 	}
@@ -265,7 +265,7 @@ static u64 *linux_entry_of(unsigned long va, int wanted)
 #define LAST		511	/* the entry, and the word, that is used */
 #define TABLE_MARK	0x656c626174ull
 
-/* The cokernel's memory as a page table of Linux: the CPU itself goes there. */
+/* Uses the cokernel's memory as a page table of Linux: the CPU itself reads it. */
 int root_table(struct kyozon *k, char *unused)
 {
 	void *area = vmalloc(2 * PMD_SIZE), *at;
@@ -285,7 +285,7 @@ int root_table(struct kyozon *k, char *unused)
 	word = (u64 *)__va(victim.memory) + LAST;
 	local_irq_save(flags);
 	old = *entry;
-	/* The cokernel may put its word back in between. */
+	/* Retries: the cokernel may restore its word in between. */
 	for (turn = 0; turn < 3 && found != TABLE_MARK; turn++) {
 		WRITE_ONCE(*word, __pa(own) | pgprot_val(PAGE_KERNEL));
 		WRITE_ONCE(*entry, victim.memory | (old & ~ENTRY_ADDRESS));

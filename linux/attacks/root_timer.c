@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A cokernel's tick: its timer, the way that the timer's interrupt takes, and
- * what kyozon.ko thinks of it. Each lasts for some time and is then put back.
+ * Attacks on a cokernel's tick: its timer, the path of the timer's interrupt,
+ * and kyozon.ko's state. Each lasts for some time and is then undone.
  */
 #include <linux/delay.h>
 #include <linux/io.h>
@@ -22,8 +22,8 @@
 #define del_timer_sync	timer_delete_sync
 #endif
 
-/* The one that would send the tick in the timer's place goes first. */
-static void no_rescue(struct kyozon *k)
+/* Stops the timer of Linux that would revive a lost tick. */
+static void stop_revival(struct kyozon *k)
 {
 	del_timer_sync(&k->tick.revive);
 }
@@ -93,7 +93,7 @@ static void away_routes(struct kyozon *k)
 {
 	u32 n;
 
-	/* To an APIC that nobody has. */
+	/* To the ID of no APIC. */
 	for (n = TICK_TIMER; n < hpet_timers; n++)
 		hpet_set(HPET_Tn_ROUTE(n) + 4, 0xfeefe000);
 }
@@ -106,7 +106,7 @@ static void restore_routes(struct kyozon *k)
 		hpet_set(HPET_Tn_ROUTE(n) + 4, saved_route[n]);
 }
 
-/* Every pin that delivers NMIs, of the IO-APIC at GSI 0. */
+/* Changes the mask of every NMI pin of the IO-APIC at GSI 0. */
 static void set_pins(u32 from, u32 to)
 {
 	u8 __iomem *ioapic = ioremap(IO_APIC_DEFAULT_PHYS_BASE, PAGE_SIZE);
@@ -149,7 +149,7 @@ static void unmask_pins(struct kyozon *k)
 	stop_machine(unmask_stopped, NULL, NULL);
 }
 
-/* Once, as long as it lasts, and back. */
+/* Called once, then repeatedly while the attack lasts, and to undo it. */
 static const struct {
 	const char *name;
 	void (*once)(struct kyozon *k);
@@ -186,13 +186,13 @@ int root_timer(struct kyozon *k, char *argument)
 		saved[n] = hpet_get(HPET_Tn_CFG(n));
 		saved_route[n] = hpet_get(HPET_Tn_ROUTE(n) + 4);
 	}
-	no_rescue(k);
+	stop_revival(k);
 	if (timer_attacks[i].once)
 		timer_attacks[i].once(k);
 	root_wait(ms, timer_attacks[i].again, k);
 	if (timer_attacks[i].back)
 		timer_attacks[i].back(k);
-	/* A tick that was missed is the last one: one more, in 10 ms. */
+	/* After a missed comparator value no tick comes: set one in 10 ms. */
 	hpet_set(HPET_Tn_CMP(TICK_TIMER), hpet_get(HPET_COUNTER) +
 		 (u32)(10000000000000ull / hpet_get(HPET_PERIOD)));
 	iounmap(hpet);
@@ -211,7 +211,7 @@ int root_disarm(struct kyozon *k, char *argument)
 
 	if (kstrtouint(argument, 0, &ms) || ms > HOLD_MAX_MS)
 		return -EINVAL;
-	no_rescue(k);
+	stop_revival(k);
 	root_wait(ms, set_disarmed, k);
 	WRITE_ONCE(k->armed, true);
 	root_report("disarm for %u ms", ms);

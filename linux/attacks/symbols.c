@@ -5,7 +5,7 @@
 
 #include "attacks.h"
 
-/* Not exported; a probe tells where it is. */
+/* Not exported; a kprobe gives its address. */
 static unsigned long lookup_function(void)
 {
 	struct kprobe probe = { .symbol_name = "kallsyms_lookup_name" };

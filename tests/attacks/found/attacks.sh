@@ -1,14 +1,14 @@
-# attacks.sh [OPTION]: loads the monitor, carries out every attack below /cases, and says what became of each.
+# attacks.sh [OPTION]: loads the monitor, runs every attack in /cases, and prints the outcome of each.
 . /lib.sh
 insmod /m/kyozon-attacks.ko 2>/dev/null
-# On a live clock an emulator on a busy machine stops for long: much budget, many ticks.
+# With a real-time clock, an emulator on a busy machine stalls for long: much budget, many ticks.
 kyozon load --hz 1000 --budget 10000 --serial 0x3e8 "$@" >/dev/null || exit 1
 for turn in $(seq 300); do
 	kyozon status | grep -q ' text: [1-9]' && break
 	sleep 0.1
 done
 
-# events KIND: how many of them there are.
+# events KIND: prints the number of events of that kind.
 events() {
 	kyozon events --json | grep -c "\"kind\":\"$1\""
 }
@@ -18,7 +18,7 @@ for case in /cases/*.sh; do
 	target run /tmp/target </dev/null >/dev/null 2>&1 &
 	sleep 0.5
 	read -r process thread _ </tmp/target
-	. "$case" # attack, and is_back()
+	. "$case" # defines $attack and is_back()
 	found=$(events finding) repaired=$(events repair) outcome="not found"
 	echo "$attack" >/proc/kyozon-attacks || exit 1
 	for turn in $(seq 150); do
@@ -30,12 +30,15 @@ for case in /cases/*.sh; do
 		grep -q present /proc/kyozon-attacks && [ "$(events repair)" = 0 ] && ! is_back && outcome="$outcome, still there"
 	else
 		for turn in $(seq 150); do
-			[ "$(events repair)" -gt $repaired ] && is_back && outcome="$outcome, undone" && break
+			[ "$(events repair)" -gt $repaired ] && is_back && outcome="$outcome, repaired" && break
 			sleep 0.1
 		done
 	fi
 	echo "case $name: $outcome"
-	[ "$outcome" = "found, undone" ] || [ "$outcome" = "found, still there" ] || { kyozon events; cat /proc/kyozon-attacks; } >&2
+	case $outcome in
+	"found, repaired" | "found, still there") ;;
+	*) { kyozon events; cat /proc/kyozon-attacks; } >&2 ;;
+	esac
 	echo undo >/proc/kyozon-attacks
 	rm /tmp/target
 	wait

@@ -1,10 +1,10 @@
 /*
- * What is hidden, and whether a walk over all tasks finds it.
+ * The process that the attacks hide, and a check whether a walk over all tasks finds it.
  *
- *   target run FILE	a process of user 1234 with a second thread of user 1235; writes both numbers to FILE
- *			and adds a byte to it every 100 ms, so that it is seen to run; ends when the file is removed
- *   target listed USER	whether Linux, looking through all threads, finds one of USER
- *   target whoami	what getuid says to user 1234
+ *   target run FILE	a process of user 1234 with a second thread of user 1235; writes both PIDs to FILE
+ *			and appends a byte every 100 ms as a sign of life; ends when the file is removed
+ *   target listed USER	succeeds if Linux's walk over all threads finds one of USER
+ *   target whoami	prints getuid() as user 1234
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,19 +17,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of this thread only: libc's setresuid is for all. */
+/* Changes this thread only; libc's setresuid changes all of them. */
 static void become(unsigned user)
 {
 	if (syscall(SYS_setresuid, user, user, user))
 		exit(1);
 }
 
-static volatile long thread_number;
+static volatile long thread_id;
 
 static void *second(void *unused)
 {
 	become(1235);
-	thread_number = syscall(SYS_gettid);
+	thread_id = syscall(SYS_gettid);
 	pause();
 	return NULL;
 }
@@ -42,10 +42,10 @@ static int run(const char *name)
 
 	if (file < 0 || pthread_create(&thread, NULL, second, NULL))
 		return 1;
-	while (!thread_number)
+	while (!thread_id)
 		usleep(1000);
 	become(1234);
-	dprintf(file, "%d %ld\n", getpid(), thread_number);
+	dprintf(file, "%d %ld\n", getpid(), thread_id);
 	while (!fstat(file, &now) && now.st_nlink > 0 && write(file, ".", 1) == 1)
 		usleep(100000);
 	return 0;

@@ -1,6 +1,6 @@
 /*
- * again: another kernel, /boot/vmlinuz with /boot/initrd, takes over from this one in order. It uses one CPU: with
- * more, an emulated boot of 6.12 can die of its own (docs/emulators.md).
+ * again: boots another kernel, /boot/vmlinuz with /boot/initrd, by kexec. It uses one CPU: with more, an emulated boot
+ * of 6.12 can fail by itself (docs/emulators.md).
  */
 #include <fcntl.h>
 #include <linux/reboot.h>

@@ -1,4 +1,4 @@
-/* vm: has KVM make a virtual machine, which takes the CPUs' virtualization. */
+/* vm: makes a virtual machine with KVM, which then takes the CPUs' virtualization. */
 #include <fcntl.h>
 #include <linux/kvm.h>
 #include <sys/ioctl.h>

@@ -1,6 +1,6 @@
 . /lib.sh
 
-# watch: loads the monitor, waits until it has compared everything twice, and prints what it says of that.
+# watch: loads the monitor, waits until it has compared everything twice, and prints the status line of the check.
 watch() {
 	kyozon load --hz 1000 --budget 10000 || return 1
 	for turn in $(seq 600); do

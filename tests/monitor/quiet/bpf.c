@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Loads a BPF program that does nothing and attaches it, without a library.
+ * Loads a BPF program that only returns 0 and attaches it, without a library.
  *
- *   bpf tracepoint NAME MS	to a raw tracepoint, for so many milliseconds
+ *   bpf tracepoint NAME MS	to a raw tracepoint, for MS milliseconds
  *   bpf entry FUNCTION MS	to a function's first instruction, through a trampoline
  *   bpf exit FUNCTION MS	to a function's return, through a trampoline
- *   bpf both FUNCTION MS	the first to its entry, then a second to its return, which rewrites the trampoline
+ *   bpf both FUNCTION MS	to its entry, then another to its return, which rewrites the trampoline
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -30,8 +30,8 @@ static void fail(const char *what)
 	exit(1);
 }
 
-/* Bytes that follow a type's head (Documentation/bpf/btf.rst, "Type Encoding"). */
-static size_t behind(const struct btf_type *type)
+/* Bytes after a type's header (Documentation/bpf/btf.rst, "Type Encoding"). */
+static size_t bytes_after_header(const struct btf_type *type)
 {
 	size_t count = BTF_INFO_VLEN(type->info);
 
@@ -58,8 +58,8 @@ static size_t behind(const struct btf_type *type)
 	}
 }
 
-/* Number of a function's type in the running kernel's BTF. */
-static unsigned function(const char *name)
+/* The ID of a function's type in the running kernel's BTF. */
+static unsigned function_type(const char *name)
 {
 	static char file[16 << 20];
 	const struct btf_header *head = (void *)file;
@@ -80,9 +80,9 @@ static unsigned function(const char *name)
 
 		if (BTF_INFO_KIND(type->info) == BTF_KIND_FUNC && !strcmp(names + type->name_off, name))
 			return number;
-		types += sizeof *type + behind(type);
+		types += sizeof *type + bytes_after_header(type);
 	}
-	fprintf(stderr, "%s is no function\n", name);
+	fprintf(stderr, "%s: no such function in the kernel's BTF\n", name);
 	exit(1);
 }
 
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "tracepoint")) {
 		files[0] = attach(load(BPF_PROG_TYPE_RAW_TRACEPOINT, 0, 0), argv[2]);
 	} else {
-		unsigned to = function(argv[2]);
+		unsigned to = function_type(argv[2]);
 
 		if (strcmp(argv[1], "exit"))
 			files[0] = attach(load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, to), NULL);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Has Linux rewrite jumps in its own text: each of these turns a static key on, and off again.
+ * Makes Linux rewrite jump labels: each command turns a static key on, and off again.
  *
  *   labels perf N	software events of all kinds, N times
  *   labels stamps N	a socket with time stamps, N times
- *   labels tunnels N	a UDP socket that carries IPsec, once: it is never turned off; then N sockets with filters
+ *   labels tunnels N	a UDP socket that carries IPsec, whose key is never turned off; then N sockets with filters
  */
 #define _GNU_SOURCE
 #include <linux/filter.h>
@@ -23,9 +23,14 @@ static int perf(void)
 	int files[PERF_COUNT_SW_MAX];
 
 	for (int kind = 0; kind < PERF_COUNT_SW_MAX; kind++) {
-		struct perf_event_attr event = { .type = PERF_TYPE_SOFTWARE, .size = sizeof event, .config = kind, .sample_period = 1000 };
+		struct perf_event_attr event = {
+			.type = PERF_TYPE_SOFTWARE,
+			.size = sizeof event,
+			.config = kind,
+			.sample_period = 1000,
+		};
 
-		/* -1: some kinds are not in each kernel. */
+		/* -1: not every kernel has all kinds. */
 		files[kind] = syscall(SYS_perf_event_open, &event, 0, -1, -1, 0);
 	}
 	if (files[PERF_COUNT_SW_CONTEXT_SWITCHES] < 0)
@@ -55,7 +60,7 @@ static int tunnels(void)
 
 	if (file < 0 || setsockopt(file, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program))
 		return -1;
-	setsockopt(file, IPPROTO_UDP, UDP_ENCAP, &kind, sizeof kind); /* not in each kernel */
+	setsockopt(file, IPPROTO_UDP, UDP_ENCAP, &kind, sizeof kind); /* not every kernel has it */
 	return close(file);
 }
 
@@ -63,13 +68,13 @@ int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
-		int (*does)(void);
+		int (*run)(void);
 	} all[] = { { "perf", perf }, { "stamps", stamps }, { "tunnels", tunnels } };
 
 	for (unsigned i = 0; argc == 3 && i < sizeof all / sizeof *all; i++)
 		if (!strcmp(argv[1], all[i].name)) {
 			for (int n = atoi(argv[2]); n > 0; n--)
-				if (all[i].does()) {
+				if (all[i].run()) {
 					perror(all[i].name);
 					return 1;
 				}

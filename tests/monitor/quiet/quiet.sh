@@ -1,5 +1,5 @@
-# sh /quiet.sh SECONDS [SEED [show]]: does to Linux, for so long, whatever changes its text or its tasks and is nothing wrong.
-# Says what was done how often. What one deed leaves on, a later one meets.
+# sh /quiet.sh SECONDS [SEED [show]]: for SECONDS, changes Linux's text and tasks in all legitimate ways, and prints how
+# often it did what. Actions overlap: a later one meets what an earlier one left on.
 cd /
 seconds=${1:?}
 show=$3
@@ -12,35 +12,35 @@ debug=/sys/kernel/debug
 ip link set lo up
 
 chance=$seed
-# roll N: a number below N, in $rolled.
+# roll N: sets $rolled to a random number below N.
 roll() {
 	chance=$(((chance * 1103515245 + 12345) & 0x7fffffff))
 	rolled=$(((chance >> 12) % $1))
 }
 
-# pick WORD...: one of them, in $picked.
+# pick WORD...: sets $picked to a random WORD.
 pick() {
 	roll $#
 	shift $rolled
 	picked=$1
 }
 
-# largest NAME N: the most that was seen.
+# largest NAME N: raises variable NAME to N if N is larger.
 largest() {
 	eval "[ $2 -le \$$1 ]" || eval "$1=$2"
 }
 
-# A module's file is NN-NAME.ko; the number is the order in which they can be loaded. Twice: what one turn takes out, the
-# next puts in.
+# A module's file is NN-NAME.ko; NN is the order in which modules can be loaded. Twice: the second round loads what the
+# first one unloaded.
 modules() {
 	for file in /kyozon/modules/* /kyozon/modules/*; do
 		case $file in *virtio*) continue ;; esac
 		name=${file##*/??-}
 		name=${name%.ko}
 		if grep -q "^$name " /proc/modules; then
-			rmmod $name 2>/dev/null # in use: the next one's turn
+			rmmod $name 2>/dev/null # it may be in use
 		else
-			insmod $file 2>/dev/null && loads=$((loads + 1)) # what it needs was taken out before: the next turn
+			insmod $file 2>/dev/null && loads=$((loads + 1)) # a module that it needs may be missing
 		fi
 	done
 }
@@ -60,14 +60,14 @@ tracer() {
 	roll 3
 	sleep 0.$rolled
 	roll 4
-	# Every function slows an emulator down too much to be left on.
+	# Tracing every function slows an emulator down too much to be left on.
 	[ $rolled = 0 ] && [ $every != 3 ] || echo nop >$tracing/current_tracer
 	echo >$tracing/trace
 }
 
 probe_functions="vfs_read vfs_write do_sys_openat2 kernel_clone do_exit __x64_sys_getuid ip_rcv schedule_timeout wake_up_new_task"
 
-# On a function's first instruction a probe is one of ftrace's; behind it a breakpoint, which becomes a jump where one fits.
+# A probe on a function's first instruction uses ftrace; later ones are a breakpoint, which becomes a jump if one fits.
 probes() {
 	n=0
 	for function in $probe_functions; do
@@ -86,7 +86,7 @@ probes() {
 	done
 	while read -r probe; do
 		echo "$probe" >>$tracing/kprobe_events
-	done </tmp/probes 2>/dev/null # an offset that is no instruction is refused
+	done </tmp/probes 2>/dev/null # Linux refuses offsets inside an instruction
 	rm /tmp/probes
 	for turn in 1 2 3; do
 		echo 1 >$tracing/events/kprobes/enable
@@ -102,7 +102,7 @@ probes() {
 	echo >$tracing/kprobe_events
 }
 
-# Where an instruction may begin; Linux knows and refuses the others.
+# Offsets at which an instruction may begin; Linux refuses the others.
 offsets() {
 	roll 24
 	for n in 0 1 2 3 4 5; do echo $((rolled + 8 + n)); done
@@ -126,7 +126,7 @@ programs() {
 	wait $!
 }
 
-# Keys and calls that the kernel has by configuration; those of a kernel without them are not there.
+# Static keys and calls; which of them exist depends on the kernel's configuration.
 switches() {
 	toggle /proc/sys/kernel/sched_schedstats 1 0
 	toggle /proc/sys/kernel/bpf_stats_enabled 1 0
@@ -147,7 +147,7 @@ toggle() {
 	for value; do echo $value >$file; done 2>/dev/null
 }
 
-# Virtual network devices, and file systems: modules in use, their keys and hooks turned on.
+# Virtual network devices and file systems: modules in use, with their static keys and hooks on.
 devices() {
 	ip link add quiet0 type dummy 2>/dev/null && ip link set quiet0 up && ip link del quiet0
 	ip link add quiet1 type veth peer name quiet2 2>/dev/null && ip link set quiet1 up && ip link del quiet1
@@ -171,7 +171,7 @@ work() {
 	ls -l /proc/1/task/1
 } >/dev/null 2>&1
 
-# Tasks come and go all the time, also while text is rewritten.
+# Tasks start and end all the time, also while text is patched.
 background() {
 	while :; do
 		storm
@@ -190,15 +190,15 @@ background &
 worker=$!
 end=$(($(now) + seconds))
 left=
-# All of them, in an order of chance, at least once.
+# Every action at least once, in random order.
 while [ $(now) -lt $end ] || [ $rounds = 0 ]; do
 	left=${left:-modules tracer probes events programs switches storm devices}
 	pick $left
-	deed=$picked rest=
-	for one in $left; do [ $one = $deed ] || rest="$rest $one"; done
+	action=$picked rest=
+	for one in $left; do [ $one = $action ] || rest="$rest $one"; done
 	left=$rest
-	[ -z "$show" ] || echo "$(cat /proc/uptime) $deed" >&2
-	$deed
+	[ -z "$show" ] || echo "$(cat /proc/uptime) $action" >&2
+	$action
 	[ -n "$left" ] || rounds=$((rounds + 1))
 done
 kill $worker

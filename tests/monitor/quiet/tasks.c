@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Tasks that begin and end in every way that Linux has.
+ * Starts and ends tasks in every way that Linux has.
  *
- *   tasks forks N	N processes that end at once, waited for by nobody until all are zombies
+ *   tasks forks N	N processes that end at once; all become zombies before the first wait
  *   tasks orphans N	N processes whose parent ends before they do
  *   tasks threads N	N threads at a time that end at once, 10 times over
- *   tasks groups N	N processes of 8 threads, ended in turn by exit_group, by SIGKILL and by the first thread's own end
- *   tasks execs N	N processes of 4 threads, of which one that is not the first becomes another program
- *   tasks sessions N	N sessions, each a process group that is killed as a whole
- *   tasks spaces N	N processes in number spaces of their own, with a child each
+ *   tasks groups N	N processes of 8 threads, ended in turn by exit_group, SIGKILL and the exit of the first thread
+ *   tasks execs N	N processes of 4 threads; one that is not the first calls exec
+ *   tasks sessions N	N sessions, each killed as a process group
+ *   tasks spaces N	N processes in their own PID namespaces, with a child each
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MANY = 512 };
+enum { MAX_COUNT = 512 };
 
 static void wait_for_all(void)
 {
@@ -64,38 +64,38 @@ static void orphans(int count)
 	usleep(count * 100);
 }
 
-static void *nothing(void *unused)
+static void *return_at_once(void *unused)
 {
 	return unused;
 }
 
-static void *stay(void *unused)
+static void *wait_for_kill(void *unused)
 {
 	for (;;)
 		pause();
 	return unused;
 }
 
-static int start(pthread_t *thread, void *(*does)(void *))
+static int start(pthread_t *thread, void *(*run)(void *))
 {
 	pthread_attr_t small;
 	int error;
 
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, 65536);
-	error = pthread_create(thread, &small, does, NULL);
+	error = pthread_create(thread, &small, run, NULL);
 	pthread_attr_destroy(&small);
 	return error;
 }
 
 static void threads(int count)
 {
-	pthread_t all[MANY];
+	pthread_t all[MAX_COUNT];
 
 	for (int turn = 0; turn < 10; turn++) {
 		int started = 0;
 
-		while (started < count && !start(&all[started], nothing))
+		while (started < count && !start(&all[started], return_at_once))
 			started++;
 		while (started > 0)
 			pthread_join(all[--started], NULL);
@@ -111,12 +111,12 @@ static void groups(int count)
 			pthread_t thread;
 
 			for (int n = 0; n < 7; n++)
-				start(&thread, i % 3 == 2 ? nothing : stay);
+				start(&thread, i % 3 == 2 ? return_at_once : wait_for_kill);
 			if (i % 3 == 0)
 				_exit(0);
 			if (i % 3 == 2)
-				syscall(SYS_exit, 0); /* this thread only */
-			stay(NULL);
+				syscall(SYS_exit, 0); /* ends this thread only */
+			wait_for_kill(NULL);
 		}
 		if (i % 3 == 1) {
 			usleep(i % 7 * 500);
@@ -140,9 +140,9 @@ static void execs(int count)
 			pthread_t thread;
 
 			for (int n = 0; n < 2; n++)
-				start(&thread, stay);
+				start(&thread, wait_for_kill);
 			start(&thread, become_true);
-			stay(NULL);
+			wait_for_kill(NULL);
 		}
 	wait_for_all();
 }
@@ -156,10 +156,10 @@ static void sessions(int count)
 			setsid();
 			for (int n = 0; n < 4; n++)
 				if (!child())
-					stay(NULL);
-			stay(NULL);
+					wait_for_kill(NULL);
+			wait_for_kill(NULL);
 		}
-		while (kill(-leader, SIGKILL)) /* until it has a session of its own */
+		while (kill(-leader, SIGKILL)) /* until it has its own session */
 			usleep(100);
 	}
 	wait_for_all();
@@ -173,9 +173,9 @@ static void spaces(int count)
 				perror("unshare");
 				_exit(1);
 			}
-			if (!child()) { /* number 1 there: its end is the end of all */
+			if (!child()) { /* PID 1 there: its exit ends the namespace */
 				if (!child())
-					stay(NULL);
+					wait_for_kill(NULL);
 				usleep(1000);
 				_exit(0);
 			}
@@ -189,16 +189,16 @@ int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
-		void (*does)(int);
+		void (*run)(int);
 	} all[] = { { "forks", forks },	  { "orphans", orphans },   { "threads", threads }, { "groups", groups },
 		    { "execs", execs },	  { "sessions", sessions }, { "spaces", spaces } };
 	int count = argc == 3 ? atoi(argv[2]) : 0;
 
 	for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
-		if (count > 0 && count <= MANY && !strcmp(argv[1], all[i].name)) {
-			all[i].does(count);
+		if (count > 0 && count <= MAX_COUNT && !strcmp(argv[1], all[i].name)) {
+			all[i].run(count);
 			return 0;
 		}
-	fprintf(stderr, "tasks: what, and how many, 1 to %d\n", MANY);
+	fprintf(stderr, "usage: tasks KIND COUNT, with COUNT from 1 to %d\n", MAX_COUNT);
 	return 2;
 }

@@ -1,7 +1,8 @@
-# sh /watch.sh SECONDS [SEED]: loads the monitor, does what is nothing wrong for so long, and shows what the monitor found.
-# A budget of 2 ms is to an emulator what 200 us are to a machine.
+# sh /watch.sh SECONDS [SEED]: loads the monitor, runs quiet.sh for SECONDS, and shows the monitor's findings.
+# A budget of 2 ms on an emulator corresponds to 200 us on a machine.
 
-# passes NAME: complete ones. A machine whose memory or process numbers a storm has used up answers a little later.
+# passes NAME: prints the number of complete passes of a check. The command can fail for a while if a storm has used up
+# memory or PIDs.
 passes() {
 	for turn in $(seq 50); do
 		kyozon status >/tmp/status 2>&1
@@ -13,7 +14,7 @@ passes() {
 	echo ${got:-0}
 }
 
-# wait_for_passes TASKS TEXT: at most 100 s, until there are more.
+# wait_for_passes TASKS TEXT: waits until both checks have more passes than that, at most 100 s.
 wait_for_passes() {
 	for turn in $(seq 500); do
 		[ $(passes tasks) -gt $1 ] && [ $(passes text) -gt $2 ] && return

@@ -1,3 +1,3 @@
-# A process is in no walk over all processes.
+# A process is missing from the process list.
 attack="hide-list $process"
 is_back() { target listed 1234; }

@@ -1,3 +1,3 @@
-# One thread is not in its process's list.
+# A thread is missing from its process's thread list.
 attack="hide-thread $thread"
 is_back() { ls /proc/$process/task | grep -qx $thread; }

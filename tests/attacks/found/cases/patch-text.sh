@@ -1,3 +1,3 @@
-# A function of the kernel returns at once: every user is root to programs that ask.
+# A kernel function returns 0 at once: every user is root to programs that ask.
 attack="patch-text"
 is_back() { [ "$(target whoami)" = 1234 ]; }

@@ -1,5 +1,5 @@
-# A device writes into the cokernel's memory. Behind the wall the hypervisor drives the IOMMU that Linux leaves alone; this
-# emulator's writes no event of it.
+# A device writes to the cokernel's memory. Behind the wall, the hypervisor drives the IOMMU if Linux does not use it;
+# this emulator's IOMMU records no event for the write.
 attempt() { root dma; }
 works() { is_changed || is_stopped; }
 wall=survived

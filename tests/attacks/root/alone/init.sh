@@ -1,4 +1,4 @@
-# The cokernel's CPU is reset and started with the attacker's code. Linux has lost that CPU, too: a boot of its own.
+# The cokernel's CPU is reset and started with the attacker's code. Linux loses that CPU, so the case has its own boot.
 cpus=2
 attempt() { root init && came_of=$(answer) && during=$(ticks_during root hold 1000); }
 works() { [ $during = 0 ] && echo "$came_of" | grep -q 'our code runs'; }

@@ -1,4 +1,4 @@
-# Another hypervisor is loaded. Where it takes the CPUs only for a virtual machine, one is made.
+# Another hypervisor is loaded. If it takes the CPUs only for a virtual machine, one is made.
 at_load=/sys/module/kvm/parameters/enable_virt_at_load
 attempt() { insmod /kyozon/modules/*-kvm-amd.ko && { grep -q Y $at_load || vm; }; }
 works() { true; }

@@ -1,4 +1,4 @@
-# INIT becomes an exception. QEMU 7.2 has no such register: without a wall nothing comes of it there.
+# INIT becomes an exception. QEMU 7.2 lacks the register, so the attempt has no effect there without a wall.
 control=survived
 attempt() { root msr vm-cr; }
 works() { answer | grep -q changes; }

@@ -1,4 +1,4 @@
-# The timer's message goes to an APIC that nobody has.
+# The timer's message is sent to the ID of no APIC.
 options="--tick hpet-msi"
 attempt() { stop_ticks timer route; }
 works() { ticks_stopped; }

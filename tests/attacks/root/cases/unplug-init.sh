@@ -1,4 +1,4 @@
-# The same, and the CPU is then reset and started with the attacker's code.
+# As unplug-unasked; the CPU is then reset and started with the attacker's code.
 cpus=2
 online=/sys/devices/system/cpu/cpu1/online
 attempt() { root hotplug && echo 0 >$online && root init && came_of=$(answer); }

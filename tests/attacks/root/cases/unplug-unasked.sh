@@ -1,4 +1,4 @@
-# The same, when kyozon.ko was kept from refusing.
+# The cokernel's CPU is taken out of service, after kyozon.ko's veto was removed.
 cpus=2
 online=/sys/devices/system/cpu/cpu1/online
 attempt() {

@@ -1,4 +1,4 @@
-# The same, through an entry of Linux's page tables that was changed by hand.
+# A word is overwritten through a page-table entry changed by hand.
 attempt() { root write entry; }
 works() { is_changed; }
 wall=reported report='wall: write to 0x[0-9a-f]+ from CPU 0, rip 0x[0-9a-f]+'

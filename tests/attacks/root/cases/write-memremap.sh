@@ -1,4 +1,4 @@
-# The same, mapped by memremap.
+# A word is overwritten, mapped by memremap.
 attempt() { root write memremap; }
 works() { is_changed; }
 wall=reported report='wall: write to 0x[0-9a-f]+ from CPU 0, rip 0x[0-9a-f]+'
