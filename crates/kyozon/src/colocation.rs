@@ -26,8 +26,8 @@ pub fn image_folder() -> PathBuf {
 ///
 /// # Errors
 ///
-/// A file that cannot be read, a kernel that the monitor cannot watch, or a refusal by the module. If the load is refused,
-/// a module that was inserted for it is removed again.
+/// A file that cannot be read, a kernel that the monitor cannot watch, or a refusal by the module. If the load is
+/// refused, a module that was inserted for it is removed again.
 pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<(Status, Option<Code>)> {
     let folder = image_folder();
     let layer = options.layer.clone().unwrap_or_else(|| folder.join("layer.bin"));

@@ -175,7 +175,8 @@ fn kind(number: u32) -> String {
     }
 }
 
-/// A time in RFC 3339, UTC. The date follows H. Hinnant, chrono-Compatible Low-Level Date Algorithms, `civil_from_days`.
+/// A time in RFC 3339, UTC. The date follows H. Hinnant, chrono-Compatible Low-Level Date Algorithms,
+/// `civil_from_days`.
 fn utc(unix_ms: u64) -> String {
     let (days, ms) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
     let shifted = days + 719_468; // from 1 March of the year 0

@@ -1,7 +1,8 @@
 //! Task images: a header page, then a static ELF file linked at `TASK_BASE`.
 //!
-//! The file is untrusted. An accepted segment lies within the file, occupies whole pages of the task's image range that no
-//! other segment has, and is not both writable and executable. Tool Interface Standard ELF 1.2; System V ABI for x86-64, 4 and 5.
+//! The file is untrusted. An accepted segment lies within the file, occupies whole pages of the task's image range that
+//! no other segment has, and is not both writable and executable. Tool Interface Standard ELF 1.2; System V ABI for
+//! x86-64, 4 and 5.
 
 use crate::memory::PAGE;
 use kyozon_abi::layer::{IMAGE_MAGIC, IMAGE_TASK, LAYER_VERSION};

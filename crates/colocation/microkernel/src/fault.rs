@@ -111,8 +111,8 @@ impl Kernel {
         self.remove(thread);
     }
 
-    /// Ends every task that is to end, and the tasks that depend on it. Each iteration ends a task for good, so the loop
-    /// is bounded by the number of tasks.
+    /// Ends every task that is to end, and the tasks that depend on it. Each iteration ends a task for good, so the
+    /// loop is bounded by the number of tasks.
     pub(crate) fn end_tasks(&mut self, machine: &mut impl Machine) {
         while self.ending != 0 {
             let task = self.ending.trailing_zeros() as usize;

@@ -1,7 +1,7 @@
 //! Address spaces: a task's page tables, and the kernel's access to its memory.
 //!
-//! The kernel never dereferences an address from a task. It walks the task's tables and accesses the page through its own
-//! mapping; tables and pages outside the cokernel's memory (Linux's, in the window) end the walk. Intel SDM 3A 4.5.
+//! The kernel never dereferences an address from a task. It walks the task's tables and accesses the page through its
+//! own mapping; tables and pages outside the cokernel's memory (Linux's, in the window) end the walk. Intel SDM 3A 4.5.
 
 use crate::machine::{Frames, WORDS};
 use crate::memory::{Memory, PAGE};
@@ -194,8 +194,8 @@ impl Space {
         })
     }
 
-    /// Copies words to the task's memory. False, and nothing is copied, if `va` is not aligned or the task may not write
-    /// all of it.
+    /// Copies words to the task's memory. False, and nothing is copied, if `va` is not aligned or the task may not
+    /// write all of it.
     pub fn write(&self, f: &mut impl Frames, va: u64, from: &[u64]) -> bool {
         va % 8 == 0
             && self.walk(f, va, from.len() * 8, true, |_, _, _, _| {})

@@ -21,8 +21,8 @@ fn unlocked() -> Notification {
     Notification(UNLOCKED.load(Ordering::Relaxed))
 }
 
-// SAFETY: `lock` returns only after this thread has changed the state from `FREE`, and only `unlock` sets `FREE` again. A
-// signal without a waiter stays set, so no wake-up is lost.
+// SAFETY: `lock` returns only after this thread has changed the state from `FREE`, and only `unlock` sets `FREE` again.
+// A signal without a waiter stays set, so no wake-up is lost.
 unsafe impl lock_api::RawMutex for SleepingLock {
     #[allow(clippy::declare_interior_mutable_const)] // required by the trait
     const INIT: Self = Self(AtomicU32::new(FREE));

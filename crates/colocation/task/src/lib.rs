@@ -11,14 +11,14 @@
 //! }
 //! ```
 //!
-//! and whose `build.rs` links it with this crate's `task.ld`. The task ends when `run` returns, or with a panic, which is
-//! reported if the task may report.
+//! and whose `build.rs` links it with this crate's `task.ld`. The task ends when `run` returns, or with a panic, which
+//! is reported if the task may report.
 //!
 //! Invariants:
 //!
 //! 1. Safe functions keep memory safe for any arguments; the kernel checks them and answers with [`Error`].
-//! 2. Unsafe code is in [`mod@start`], `raw`, `heap`, [`data`] and [`clock`], and at calls of `raw`, each with its effect on
-//!    memory.
+//! 2. Unsafe code is in [`mod@start`], `raw`, `heap`, [`data`] and [`clock`], and at calls of `raw`, each with its
+//!    effect on memory.
 //!
 //! Must not know: the purpose of any task.
 #![cfg_attr(not(test), no_std)]

@@ -17,8 +17,8 @@ pub struct Registers {
 ///
 /// # Safety
 ///
-/// The caller must own the memory that the call affects: `WINDOW` writes to memory, `UNMAP` and a granted page remove it,
-/// `THREAD` runs code.
+/// The caller must own the memory that the call affects: `WINDOW` writes to memory, `UNMAP` and a granted page remove
+/// it, `THREAD` runs code.
 #[inline]
 pub unsafe fn call(number: u64, r: &mut Registers) -> i64 {
     let answer: u64;

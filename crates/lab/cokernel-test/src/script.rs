@@ -47,8 +47,8 @@ pub enum Script {
     Damage = 15,
     /// Keeps words in the first page of its memory, looks at them at every tick, and says which somebody changed.
     Keep = 16,
-    /// Never comes to rest, with an interrupt table of its own in place of the layer's. Argument 0: its handlers go back
-    /// to where they came from; else they stay, and with them what the processor holds back until they return.
+    /// Never comes to rest, with an interrupt table of its own in place of the layer's. Argument 0: its handlers go
+    /// back to where they came from; else they stay, and with them what the processor holds back until they return.
     Deaf = 17,
 }
 

@@ -1,7 +1,7 @@
 //! A task that uses and misuses every call of the microkernel.
 //!
-//! The first task is the driver; `kyozon load --parameter` chooses its test. All others are [`peer`]s that carry out its
-//! requests. Results are reported as lines of the form `test NAME: WORD WORD ...`, which scenarios match.
+//! The first task is the driver; `kyozon load --parameter` chooses its test. All others are [`peer`]s that carry out
+//! its requests. Results are reported as lines of the form `test NAME: WORD WORD ...`, which scenarios match.
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]

@@ -459,7 +459,8 @@ fn random_calls_keep_the_invariants() {
             };
             let words = [value(), value(), value(), value(), value(), value()];
             let (rdi, rcx, kind) = (value(), value() | value() & 7, random(40));
-            // A system in which all threads wait for messages stands still correctly; so the driver keeps waiting for ticks.
+            // A system in which all threads wait for messages stands still correctly; so the driver keeps waiting for
+            // ticks.
             let driver = s.kernel.current_task() == 0;
             let number = match kind {
                 EXIT | EXIT_THREAD | STOP if driver || random(30) != 0 => NO_OPERATION,

@@ -38,8 +38,8 @@ struct Cokernel {
 
 struct Owned(UnsafeCell<Cokernel>);
 
-// SAFETY: one CPU, and kernel code is not preempted: `cokernel_entry` uses it until it enters user mode, `on_user` after
-// that, and neither is entered while the other, or itself, runs.
+// SAFETY: one CPU, and kernel code is not preempted: `cokernel_entry` uses it until it enters user mode, `on_user`
+// after that, and neither is entered while the other, or itself, runs.
 unsafe impl Sync for Owned {}
 
 static COKERNEL: Owned =
