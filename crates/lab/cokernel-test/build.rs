@@ -10,7 +10,7 @@ fn main() {
     println!("cargo:rerun-if-changed=cokernel.ld");
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
         println!("cargo:rustc-link-arg-bin=cokernel-test=-T{root}/cokernel.ld");
-        // The image has a fixed address and nobody who would relocate it.
+        // The image has a fixed address; no loader relocates it.
         println!("cargo:rustc-link-arg-bin=cokernel-test=--no-pie");
     }
 }

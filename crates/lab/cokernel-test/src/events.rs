@@ -1,6 +1,6 @@
 //! Lines of every kind, the status of checks, and the loader's data.
 
-use crate::layer::{idle, publish, report, say, tsc};
+use crate::layer::{idle, print, publish, report, tsc};
 use kyozon_abi::events::{
     CheckStatus, EVENT_FAULT, EVENT_FINDING, EVENT_NOTE, EVENT_REPAIR, EVENT_TEXT_BYTES,
 };
@@ -9,11 +9,11 @@ use kyozon_abi::layer::{BootBlock, Report};
 fn line(kind: u32, code: u32, text: &[u8]) {
     let wanted = Report { kind, code, text: text.as_ptr() as u64, bytes: text.len() as u64 };
     if report(&wanted) != 0 {
-        say(format_args!("test events: a report was refused"));
+        print(format_args!("test events: a report was refused"));
     }
 }
 
-/// Two checks: one does nothing but count, the other has not finished a pass.
+/// Reports a line of every kind and publishes two checks: one counts passes, the other never finishes one.
 pub fn every_kind() {
     line(EVENT_FINDING, 7, b"test events: a finding");
     line(EVENT_REPAIR, 7, b"test events: a repair");
@@ -34,16 +34,16 @@ pub fn every_kind() {
         for _ in 0..50 {
             idle();
         }
-        say(format_args!("test events: pass {}", status.passes));
+        print(format_args!("test events: pass {}", status.passes));
     }
 }
 
-/// Bytes, their sum, and the sum of each times its place: no other file has these.
+/// Reports the data's length, sum, and sum weighted by position, which identify the file.
 pub fn data(boot: &BootBlock) {
     let bytes = boot.data.bytes as usize;
     let (mut sum, mut places) = (0u64, 0u64);
     if bytes > 0 {
-        // SAFETY: the boot block says that so many bytes can be read there.
+        // SAFETY: the boot block describes a readable range.
         let all = unsafe { core::slice::from_raw_parts(boot.data.base as *const u8, bytes) };
         for (place, piece) in all.chunks(1 << 16).enumerate() {
             for (index, byte) in piece.iter().enumerate() {
@@ -53,14 +53,14 @@ pub fn data(boot: &BootBlock) {
             idle();
         }
     }
-    say(format_args!("test data: bytes {bytes} sum {sum} places {places}"));
+    print(format_args!("test data: bytes {bytes} sum {sum} places {places}"));
 }
 
-/// `lines` lines at once, for ever.
+/// Reports `lines` lines at once, again every tenth tick.
 pub fn flood(lines: u64) {
     loop {
         for number in 0..lines {
-            say(format_args!("test flood: {number}"));
+            print(format_args!("test flood: {number}"));
         }
         for _ in 0..10 {
             idle();

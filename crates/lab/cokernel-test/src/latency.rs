@@ -1,20 +1,21 @@
-//! How late ticks come: every one of a number of ticks, as three histograms, told over the serial line.
+//! Tick latency: three histograms over a number of ticks, reported on the serial line.
 //!
-//! T0 is the scheduled expiry of the timer, T1 the first instruction of the tick handler. *entry* is T0 until the first
-//! instruction that is ours (beside Linux: the module's NMI handler), *path* from there to T1, *late* the sum.
+//! T0 is the timer's scheduled expiry, T1 the first instruction of the tick handler. *entry* is the time from T0 to the
+//! first instruction of Kyozon (beside Linux: the module's NMI handler), *path* the time from there to T1, *late* the
+//! sum.
 
-use crate::layer::{idle, say, tsc};
+use crate::layer::{idle, print, tsc};
 use core::cell::UnsafeCell;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use kyozon_abi::layer::TickEvent;
 use kyozon_abi::line::Line;
 
-/// Time-stamp ticks that have a bin of their own; what is longer is told one by one.
+/// Values in time-stamp ticks that have a bin; longer ones are listed one by one.
 const BINS: usize = 8192;
-/// How many longer ones are told.
+/// Maximum number of listed longer values.
 const LONG: usize = 512;
-/// Ticks between two lines: the serial line gets 16 bytes a tick.
+/// Ticks between two lines: the serial line transmits 16 bytes per tick.
 const REST: u32 = 20;
 
 struct Histogram {
@@ -25,7 +26,7 @@ struct Histogram {
 
 struct Samples(UnsafeCell<[Histogram; 3]>);
 
-// SAFETY: one CPU; the tick handler writes while `WANTED` is above `TAKEN`, the script reads after that.
+// SAFETY: one CPU; the tick handler writes while `TAKEN` is below `WANTED`, and the script reads afterwards.
 unsafe impl Sync for Samples {}
 
 const EMPTY: Histogram = Histogram { bins: [0; BINS], long: [0; LONG], longs: 0 };
@@ -33,7 +34,7 @@ static SAMPLES: Samples = Samples(UnsafeCell::new([EMPTY; 3]));
 static WANTED: AtomicU64 = AtomicU64::new(0);
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
-/// Called by the tick handler with the time of its first instruction.
+/// Takes a sample. The tick handler calls it with the time of its first instruction.
 pub fn take(event: &TickEvent, now: u64) {
     if TAKEN.load(Relaxed) >= WANTED.load(Relaxed) {
         return;
@@ -55,10 +56,10 @@ pub fn take(event: &TickEvent, now: u64) {
     TAKEN.fetch_add(1, Relaxed);
 }
 
-/// Takes `wanted` samples and tells them.
+/// Takes `wanted` samples and reports them.
 pub fn run(wanted: u64) {
     for _ in 0..REST {
-        idle(); // the first ticks warm the path
+        idle(); // the first ticks warm up the path
     }
     let begin = tsc();
     WANTED.store(wanted, Relaxed);
@@ -66,15 +67,15 @@ pub fn run(wanted: u64) {
         idle();
     }
     let end = tsc();
-    // SAFETY: see `Samples`: nobody writes any more.
+    // SAFETY: see `Samples`: all samples are taken.
     let histograms = unsafe { &*SAMPLES.0.get() };
     for (histogram, name) in histograms.iter().zip(["entry", "path", "late"]) {
-        tell(histogram, name);
+        print_histogram(histogram, name);
     }
-    say(format_args!("test latency: done {wanted} in {}", end - begin));
+    print(format_args!("test latency: done {wanted} in {}", end - begin));
 }
 
-fn tell(histogram: &Histogram, name: &str) {
+fn print_histogram(histogram: &Histogram, name: &str) {
     let mut line = Line::EMPTY;
     let filled = histogram.bins.iter().enumerate().filter(|(_, count)| **count > 0);
     let bins = filled.map(|(value, count)| (value as u64, *count));
@@ -90,7 +91,7 @@ fn tell(histogram: &Histogram, name: &str) {
 
 fn send(line: &mut Line<180>, name: &str) {
     let text = core::str::from_utf8(line.bytes()).unwrap_or("?");
-    say(format_args!("test latency {name}:{text}"));
+    print(format_args!("test latency {name}:{text}"));
     *line = Line::EMPTY;
     for _ in 0..REST {
         idle();

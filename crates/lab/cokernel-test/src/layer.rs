@@ -1,4 +1,4 @@
-//! The boot block's functions, typed.
+//! Typed calls of the boot block's functions.
 
 use core::fmt;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -18,7 +18,7 @@ extern "C" fn cokernel_entry(boot: *mut BootBlock) {
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    say(format_args!("panic"));
+    print(format_args!("panic"));
     loop {
         idle();
     }
@@ -26,11 +26,11 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 
 /// The boot block.
 pub fn boot() -> &'static BootBlock {
-    // SAFETY: the layer keeps it as long as the cokernel runs.
+    // SAFETY: the layer keeps it valid as long as the cokernel runs.
     unsafe { &*BOOT.load(Relaxed) }
 }
 
-/// Calls a service by address.
+/// Calls a service through its address in the boot block.
 macro_rules! service {
     ($field:ident: fn($($type:ty),*) -> $result:ty, $($argument:expr),*) => {{
         // SAFETY: the boot block says that this is a function of this type.
@@ -44,38 +44,38 @@ pub fn idle() {
     service!(idle: fn() -> (),);
 }
 
-/// What of Linux's memory can be read.
+/// Fills in the readable ranges of Linux's memory.
 pub fn linux_window(window: *mut Window) -> i64 {
     service!(linux_window: fn(*mut Window) -> i64, window)
 }
 
-/// A repair transaction.
+/// Carries out a repair transaction.
 pub fn linux_repair(request: *const RepairRequest) -> i64 {
     service!(linux_repair: fn(*const RepairRequest) -> i64, request)
 }
 
-/// A line, raw.
+/// Reports a line.
 pub fn report(wanted: *const Report) -> i64 {
     service!(report: fn(*const Report) -> i64, wanted)
 }
 
-/// What is said of a check.
+/// Publishes the status of a check.
 pub fn publish(check: u64, status: *const CheckStatus) -> i64 {
     service!(publish: fn(u64, *const CheckStatus) -> i64, check, status)
 }
 
-/// Where the cokernel wants to be entered.
+/// Sets the cokernel's entry points.
 pub fn handlers(handlers: *const Handlers) -> i64 {
     service!(handlers: fn(*const Handlers) -> i64, handlers)
 }
 
-/// Leaves for user mode; returns only to refuse.
+/// Enters user mode; returns only if the layer refuses.
 pub fn enter_user(frame: *mut Frame) -> i64 {
     service!(enter_user: fn(*mut Frame) -> i64, frame)
 }
 
-/// A formatted line.
-pub fn say(arguments: fmt::Arguments<'_>) {
+/// Reports a formatted note.
+pub fn print(arguments: fmt::Arguments<'_>) {
     let line = Line::<200>::new(arguments);
     let text = line.bytes();
     report(&Report {

@@ -1,7 +1,7 @@
-//! A cokernel that uses, and misuses, everything the colocation layer offers.
+//! A cokernel that uses and misuses every service of the colocation layer.
 //!
-//! What it does is chosen by the number that `kyozon load` passes on; see [`script::Script`]. It tells what happened
-//! through `report`, one line a finding, in the form `test NAME: WORD WORD ...`, so that a test greps for it.
+//! `kyozon load --parameter` chooses its [`script::Script`]. Results are reported as lines of the form
+//! `test NAME: WORD WORD ...`, which scenarios match.
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]

@@ -1,4 +1,4 @@
-//! What the cokernel does, by number.
+//! The scripts of the test cokernel, by number.
 
 use crate::events;
 use crate::latency;
@@ -9,46 +9,46 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use kyozon_abi::events::{CheckStatus, MAX_CHECKS};
 use kyozon_abi::layer::*;
 
-/// The scripts. The low 8 bits of the parameter choose one; the rest is the script's argument.
+/// A script. The low 8 bits of the parameter choose it; the rest is its argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Script {
-    /// Counts ticks; every 1000 of them says how late they came.
+    /// Counts ticks and reports their latency every 1000 ticks.
     Count = 0,
-    /// Never comes to rest, in kernel mode.
+    /// Never idles, in kernel mode.
     SpinKernel = 1,
-    /// Overstays three budgets in kernel mode, then comes to rest.
+    /// Exceeds the budget threefold in kernel mode, then idles.
     SpinOnce = 2,
-    /// Never comes to rest, in user mode.
+    /// Never idles, in user mode.
     SpinUser = 3,
-    /// Executes what is no instruction.
+    /// Executes an invalid instruction.
     InvalidInstruction = 4,
-    /// Writes where nothing is.
+    /// Writes to an unmapped address.
     WildWrite = 5,
-    /// Calls each service with arguments that must be refused.
+    /// Calls each service with invalid arguments.
     HostileArguments = 6,
-    /// Does in user mode what user mode must not.
+    /// Executes forbidden instructions in user mode.
     HostileUser = 7,
-    /// Runs out of stack.
+    /// Overflows its stack.
     StackOverflow = 8,
     /// Returns from `start`.
     Return = 9,
     /// Finds a pattern in Linux's memory and repairs it.
     Repair = 10,
-    /// Measures how late ticks come; the argument is the number of samples.
+    /// Measures tick latency; the argument is the number of samples.
     Latency = 11,
-    /// Reports lines of every kind, then a line every 50 ticks, and says what two checks do.
+    /// Reports lines of every kind, then a line every 50 ticks, and publishes two checks.
     Events = 12,
-    /// Says what data the loader brought.
+    /// Reports the loader's data.
     Data = 13,
-    /// Reports so many lines (the argument) at once, and again at every tenth tick: more than anybody reads.
+    /// Reports more lines than a reader can follow: the argument's number at once, again every tenth tick.
     Flood = 14,
-    /// Changes something of Linux that no trip puts back, at every tick.
+    /// Changes a register of Linux that no trip restores, at every tick.
     Damage = 15,
-    /// Keeps words in the first page of its memory, looks at them at every tick, and says which somebody changed.
+    /// Keeps words in the first page of its memory, checks them at every tick, and reports changes.
     Keep = 16,
-    /// Never comes to rest, with an interrupt table of its own in place of the layer's. Argument 0: its handlers go
-    /// back to where they came from; else they stay, and with them what the processor holds back until they return.
+    /// Never idles, with its own interrupt table instead of the layer's. With argument 0 its handlers return; otherwise
+    /// they never do, and the processor holds back NMIs from then on.
     Deaf = 17,
 }
 
@@ -56,9 +56,9 @@ static TICKS: AtomicU64 = AtomicU64::new(0);
 static MISSED: AtomicU64 = AtomicU64::new(0);
 static LAST: AtomicU64 = AtomicU64::new(0);
 static GAPS: AtomicU64 = AtomicU64::new(0);
-/// The last gap: the number before it, the number after it (24 bits each), and what was said to be missed.
+/// The last gap: the numbers before and after it (24 bits each), and the reported `missed`.
 static GAP: AtomicU64 = AtomicU64::new(0);
-/// T1 - T0 and T1 - entry of the module's handler, time-stamp ticks.
+// In time-stamp ticks: T1 - T0, and T1 - entry of the module's handler.
 static LATEST: AtomicU64 = AtomicU64::new(0);
 static EARLIEST: AtomicU64 = AtomicU64::new(u64::MAX);
 static PATH_MIN: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -66,7 +66,7 @@ static PATH_MAX: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn on_tick(event: *const TickEvent) {
     let now = tsc();
-    // SAFETY: the layer's event, as long as the handler runs.
+    // SAFETY: the layer's event is valid while the handler runs.
     let event = unsafe { event.read() };
     latency::take(&event, now);
     let late = now.saturating_sub(event.scheduled_tsc);
@@ -77,7 +77,7 @@ extern "C" fn on_tick(event: *const TickEvent) {
     EARLIEST.fetch_min(late, Relaxed);
     PATH_MIN.fetch_min(path, Relaxed);
     PATH_MAX.fetch_max(path, Relaxed);
-    // Numbers must follow each other, the missed ones counted.
+    // Numbers must be consecutive, including missed ticks.
     let last = LAST.swap(event.number, Relaxed);
     if last != 0 && last + 1 + event.missed != event.number {
         GAPS.fetch_add(1, Relaxed);
@@ -86,7 +86,7 @@ extern "C" fn on_tick(event: *const TickEvent) {
 }
 
 fn say_ticks() {
-    say(format_args!(
+    print(format_args!(
         "test count: ticks {} missed {} gaps {} last {}-{}-{} late {}..{} path {}..{}",
         TICKS.load(Relaxed),
         MISSED.load(Relaxed),
@@ -101,7 +101,7 @@ fn say_ticks() {
     ));
 }
 
-fn rest() -> ! {
+fn idle_forever() -> ! {
     loop {
         idle();
         if TICKS.load(Relaxed) % 1000 == 0 {
@@ -110,7 +110,7 @@ fn rest() -> ! {
     }
 }
 
-/// The cokernel's `start`.
+/// Runs the script that the boot block names.
 pub fn run(boot: &BootBlock) {
     let wanted = Handlers {
         tick: on_tick as *const () as u64,
@@ -118,7 +118,7 @@ pub fn run(boot: &BootBlock) {
         user_stack: user::stack_top(),
     };
     let answer = handlers(&wanted);
-    say(format_args!(
+    print(format_args!(
         "test start: mode {} memory {} tick_hz {} levels {} pieces {} handlers {answer}",
         boot.mode, boot.memory_bytes, boot.tick_hz, boot.paging_levels, boot.piece_count
     ));
@@ -140,7 +140,7 @@ pub fn run(boot: &BootBlock) {
         }
         x if x == Script::HostileArguments as u8 => hostile(boot),
         x if x == Script::HostileUser as u8 => user::hostile(),
-        x if x == Script::StackOverflow as u8 => say(format_args!("{}", deeper(1))),
+        x if x == Script::StackOverflow as u8 => print(format_args!("{}", deeper(1))),
         x if x == Script::Return as u8 => return,
         x if x == Script::Repair as u8 => repair(argument),
         x if x == Script::Latency as u8 => latency::run(argument),
@@ -150,9 +150,9 @@ pub fn run(boot: &BootBlock) {
         x if x == Script::Damage as u8 => damage(),
         x if x == Script::Keep as u8 => keep(boot),
         x if x == Script::Deaf as u8 => deaf(argument != 0),
-        x => say(format_args!("test unknown: script {x}")),
+        x => print(format_args!("test unknown: script {x}")),
     }
-    rest()
+    idle_forever()
 }
 
 extern "C" {
@@ -168,7 +168,7 @@ core::arch::global_asm!(
 
 static mut DEAF: [[u64; 2]; 32] = [[0; 2]; 32];
 
-/// What only a wall survives.
+/// Never idles, with an interrupt table that drops all interrupts; only a wall survives it.
 fn deaf(stays: bool) -> ! {
     const INTERRUPT_GATE: u64 = 0x8e00 << 32;
     #[repr(C, packed)]
@@ -178,7 +178,7 @@ fn deaf(stays: bool) -> ! {
     }
     let handler = if stays { deaf_stays } else { deaf_returns } as *const () as u64;
     let table = Table { limit: 32 * 16 - 1, base: (&raw const DEAF) as u64 };
-    // SAFETY: nobody else uses the table; the layer's is not needed any more.
+    // SAFETY: no other code uses this table, and the layer's is not needed any more.
     unsafe {
         let code: u64;
         core::arch::asm!("mov {}, cs", out(reg) code, options(nomem, nostack, preserves_flags));
@@ -191,19 +191,19 @@ fn deaf(stays: bool) -> ! {
     }
 }
 
-/// An address for a breakpoint, which is switched off.
+/// Changes the address of a disabled breakpoint.
 fn damage() -> ! {
     loop {
         idle();
         let value = TICKS.load(Relaxed);
-        // SAFETY: Linux's register has another value from here on, which is the purpose; nothing else changes.
+        // SAFETY: changes only this register of Linux, on purpose.
         unsafe {
             core::arch::asm!("mov dr0, {}", in(reg) value, options(nostack, preserves_flags))
         };
     }
 }
 
-/// Memory is what the boot block says, and stays so; Linux's window can be read.
+/// Checks that the boot block's memory is zeroed and keeps its content, then counts ticks.
 fn count() {
     let boot = boot();
     let words = boot.memory_bytes / 8;
@@ -215,26 +215,26 @@ fn count() {
         *at(i) = i;
     }
     let wrong = (0..words).step_by(512).filter(|&i| *at(i) != i).count();
-    say(format_args!("test memory: dirty {dirty} wrong {wrong}"));
-    rest()
+    print(format_args!("test memory: dirty {dirty} wrong {wrong}"));
+    idle_forever()
 }
 
-/// "KEEP", and the word's number.
+/// "KEEP"; the word's number is added.
 const KEPT: u64 = 0x5045_454b << 32;
 
-/// A word that is not what it was is told and put back.
+/// Reports and restores changed words.
 fn keep(boot: &BootBlock) -> ! {
     let at = |number: u64| (boot.memory + 8 * number) as *mut u64;
     // SAFETY: here and below, the first page of the cokernel's memory.
     (0..512).for_each(|number| unsafe { at(number).write_volatile(KEPT | number) });
-    say(format_args!("test keep: begin"));
+    print(format_args!("test keep: begin"));
     loop {
         idle();
         for number in 0..512 {
             // SAFETY: as above.
             let found = unsafe { at(number).read_volatile() };
             if found != KEPT | number {
-                say(format_args!("test keep: word {number} was changed to {found:#x}"));
+                print(format_args!("test keep: word {number} was changed to {found:#x}"));
                 // SAFETY: as above.
                 unsafe { at(number).write_volatile(KEPT | number) };
             }
@@ -250,7 +250,7 @@ fn spin_once(boot: &BootBlock) {
         core::hint::spin_loop();
     }
     idle();
-    say(format_args!("test spin_once: back, ticks {}", TICKS.load(Relaxed) - before));
+    print(format_args!("test spin_once: back, ticks {}", TICKS.load(Relaxed) - before));
 }
 
 #[inline(never)]
@@ -262,14 +262,14 @@ fn deeper(n: u64) -> u64 {
     deeper(n + 1) + here[3]
 }
 
-/// Static, so that its address is the cokernel's data.
+/// Static, so that it lies in the cokernel's data.
 static mut WINDOW: Window = Window { count: 0, ram: [Range { base: 0, bytes: 0 }; MAX_RANGES] };
 
 fn window() -> Window {
     let mut w = Window { count: 0, ram: [Range::default(); MAX_RANGES] };
     let answer = linux_window(&mut w);
     let bytes: u64 = w.ram[..w.count as usize].iter().map(|r| r.bytes).sum();
-    say(format_args!("test window: answer {answer} ranges {} bytes {bytes}", w.count));
+    print(format_args!("test window: answer {answer} ranges {} bytes {bytes}", w.count));
     w
 }
 
@@ -306,7 +306,7 @@ fn hostile(boot: &BootBlock) {
         calls += 1;
         accepted += u32::from(answer != SERVICE_BAD_ADDRESS);
     }
-    // SAFETY: nobody else uses it.
+    // SAFETY: no other code uses it.
     let good = linux_window(&raw mut WINDOW);
     // SAFETY: as above.
     let ram = unsafe { WINDOW.ram[0] };
@@ -327,20 +327,20 @@ fn hostile(boot: &BootBlock) {
         r.words[1] = word(addresses[1]);
         repairs += u32::from(linux_repair(&r) == REPAIR_INVALID);
     }
-    say(format_args!(
+    print(format_args!(
         "test hostile: calls {calls} accepted {accepted} good {good} invalid repairs {repairs} of 8"
     ));
 }
 
 fn own_piece(boot: &BootBlock) -> u64 {
-    // SAFETY: the boot block's list, of at least one piece.
+    // SAFETY: the boot block's list has at least one piece.
     unsafe { (*(boot.pieces as *const Range)).base }
 }
 
-/// What a test program writes into a page of its own: eight words, each the one before times this, plus one.
+/// A test program writes eight words to a page of its own: each is the previous one times this, plus one.
 const PATTERN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Looks for the pattern that begins with `PATTERN ^ argument`, and repairs it: each word becomes its complement.
+/// Finds the pattern that begins with `PATTERN ^ argument`, and "repairs" each word to its complement.
 fn repair(argument: u64) {
     let w = window();
     let first = PATTERN ^ argument;
@@ -361,7 +361,7 @@ fn repair(argument: u64) {
         }
     }
     if found == 0 {
-        say(format_args!("test repair: found 0"));
+        print(format_args!("test repair: found 0"));
         return;
     }
     let mut request = RepairRequest { count: 8, words: [RepairWord::default(); MAX_REPAIR_WORDS] };
@@ -373,13 +373,13 @@ fn repair(argument: u64) {
     }
     let mut wrong = request;
     wrong.words[7].expected ^= 1;
-    let (changed, _) = patient_repair(&wrong);
-    let (done, tries) = patient_repair(&request);
-    say(format_args!("test repair: found {found} changed {changed} done {done} tries {tries}"));
+    let (changed, _) = repair_with_retries(&wrong);
+    let (done, tries) = repair_with_retries(&request);
+    print(format_args!("test repair: found {found} changed {changed} done {done} tries {tries}"));
 }
 
-/// The other CPUs may be late: again at the next tick, up to 200 times.
-fn patient_repair(request: &RepairRequest) -> (i64, u32) {
+/// Retries at the next tick, up to 200 times, while the other CPUs are not parked in time.
+fn repair_with_retries(request: &RepairRequest) -> (i64, u32) {
     let mut tries = 1;
     loop {
         let answer = linux_repair(request);

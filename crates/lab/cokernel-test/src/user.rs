@@ -1,4 +1,4 @@
-//! User mode: an address space with one page of code and one of stack, and a handler that counts what comes out.
+//! User mode: an address space with one page of code and one of stack, and a handler that counts exits.
 
 use crate::layer::*;
 use core::arch::global_asm;
@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use kyozon_abi::layer::*;
 
 const PAGE: u64 = 4096;
-/// Where user code is: in an entry of the level-4 table that nobody uses, with four and with five levels.
+/// Address of user code: in an unused entry of the level-4 table, with four and with five levels.
 const CODE: u64 = 0x80_0000_0000;
 const STACK: u64 = CODE + 0x10_0000;
 
@@ -18,12 +18,12 @@ const NO_EXECUTE: u64 = 1 << 63;
 struct Stack([u8; 8192]);
 static mut USER_STACK: Stack = Stack([0; 8192]);
 
-/// The stack of the user handler.
+/// Top of the user handler's stack.
 pub fn stack_top() -> u64 {
     (&raw const USER_STACK) as u64 + size_of::<Stack>() as u64
 }
 
-// Snippets that begin with their number in al. Each ends in `int 0x80`, or never.
+// Snippets of 64 bytes. Each ends with `int 0x80`, or never.
 global_asm!(
     ".section .rodata.user, \"a\"",
     ".globl user_code, user_code_end",
@@ -45,7 +45,7 @@ global_asm!(
     ".balign 64",
     "syscall",
     "int 0x80",
-    // 4: the other one
+    // 4: Linux's other system call instruction
     ".balign 64",
     "sysenter",
     "int 0x80",
@@ -75,7 +75,7 @@ global_asm!(
     "mov rbx, 0x400000000000",
     "mov rax, [rbx]",
     "int 0x80",
-    // 11: flags and segments as bad as they get, then out
+    // 11: the most hostile flags and segments, then a system call
     ".balign 64",
     "push 0x240cd5",
     "popfq",
@@ -89,7 +89,7 @@ global_asm!(
     ".balign 64",
     "int 2",
     "int 0x80",
-    // 13: what is not mapped
+    // 13: unmapped memory
     ".balign 64",
     "mov rax, [rsp + 0x1000000]",
     "int 0x80",
@@ -112,7 +112,7 @@ extern "C" {
 const SNIPPET_BYTES: u64 = 64;
 const SYSENTER: u64 = 4;
 const SEGMENT_BASES: u64 = 14;
-/// Vector that each snippet from 1 on must come out with.
+/// Expected vector of each snippet, from 1.
 const EXPECTED: [u64; 14] = [0x80, 7, 6, 13, 3, 13, 13, 13, 14, 14, 0x80, 13, 14, 0x80];
 
 /// Physical address of the cokernel's memory at `offset`.
@@ -130,7 +130,7 @@ fn physical(offset: u64) -> u64 {
     0
 }
 
-/// Pages from the end of the cokernel's memory.
+/// Number of pages taken from the end of the cokernel's memory.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// A zeroed page: virtual and physical address.
@@ -138,12 +138,12 @@ fn page() -> (*mut u64, u64) {
     let boot = boot();
     let offset = boot.memory_bytes - PAGE * (1 + NEXT.fetch_add(1, Relaxed));
     let at = (boot.memory + offset) as *mut u64;
-    // SAFETY: the cokernel's memory, a page that nobody else has.
+    // SAFETY: an unused page of the cokernel's memory.
     unsafe { at.write_bytes(0, 512) };
     (at, physical(offset))
 }
 
-/// Makes the address space and goes there. The tables are copies of the layer's, with one entry more.
+/// Makes the address space and switches to it. The tables are copies of the layer's with one additional entry.
 fn build() {
     let boot = boot();
     let (top, top_pa) = page();
@@ -155,7 +155,7 @@ fn build() {
     let level4 = if boot.paging_levels == 5 {
         let (level4, pa) = page();
         copy(boot.tables + PAGE, level4);
-        // SAFETY: the page is ours.
+        // SAFETY: this function's own page.
         unsafe { top.write(pa | PRESENT_WRITE_USER) };
         level4
     } else {
@@ -167,7 +167,7 @@ fn build() {
     let (code, code_pa) = page();
     let (_, stack_pa) = page();
     let index = |va: u64, level: u32| (va >> (3 + 9 * level) & 511) as usize;
-    // SAFETY: the pages are ours; the code fits one.
+    // SAFETY: this function's own pages; the code fits one.
     unsafe {
         level4.add(index(CODE, 4)).write(level3_pa | PRESENT_WRITE_USER);
         level3.add(index(CODE, 3)).write(level2_pa | PRESENT_WRITE_USER);
@@ -190,7 +190,7 @@ static TICKS: AtomicU64 = AtomicU64::new(0);
 static WRONG: AtomicU64 = AtomicU64::new(0);
 static PROGRESS: AtomicU64 = AtomicU64::new(0);
 
-/// Everything that leaves user mode.
+/// Handles every exit from user mode.
 pub extern "C" fn on_user(frame: &mut Frame) {
     if frame.vector == 2 {
         let ticks = TICKS.fetch_add(1, Relaxed) + 1;
@@ -199,7 +199,7 @@ pub extern "C" fn on_user(frame: &mut Frame) {
             WRONG.fetch_add(1, Relaxed);
         }
         if ticks % 100 == 0 {
-            say(format_args!(
+            print(format_args!(
                 "test user_spin: ticks {ticks} progress {} wrong {}",
                 frame.rbx,
                 WRONG.load(Relaxed)
@@ -209,11 +209,11 @@ pub extern "C" fn on_user(frame: &mut Frame) {
     }
     let snippet = SNIPPET.load(Relaxed);
     let expected = EXPECTED.get((snippet as usize).wrapping_sub(1)).copied().unwrap_or(0);
-    // `sysenter` on some CPUs, and segment bases on older ones, are no instructions in 64-bit mode.
-    let as_invalid = [SYSENTER, SEGMENT_BASES].contains(&snippet) && frame.vector == 6;
-    if !as_invalid && frame.vector != expected || frame.cs != USER_CODE_SELECTOR {
+    // Some CPUs have no `sysenter` in 64-bit mode, and older ones no segment-base instructions.
+    let is_invalid = [SYSENTER, SEGMENT_BASES].contains(&snippet) && frame.vector == 6;
+    if !is_invalid && frame.vector != expected || frame.cs != USER_CODE_SELECTOR {
         WRONG.fetch_add(1, Relaxed);
-        say(format_args!(
+        print(format_args!(
             "test user: snippet {snippet} vector {} expected {expected} error {:#x} rip {:#x}",
             frame.vector, frame.error, frame.rip
         ));
@@ -221,19 +221,19 @@ pub extern "C" fn on_user(frame: &mut Frame) {
     if snippet as usize == EXPECTED.len() {
         if frame.vector == 0x80 && frame.rax != 0 {
             WRONG.fetch_add(1, Relaxed);
-            say(format_args!("test user: saw Linux's GS base {:#x}", frame.rax));
+            print(format_args!("test user: saw Linux's GS base {:#x}", frame.rax));
         }
-        say(format_args!(
+        print(format_args!(
             "test user: snippets {snippet} wrong {} ticks {}",
             WRONG.load(Relaxed),
             TICKS.load(Relaxed)
         ));
-        // The last word; what follows shows that user state goes with the trips.
+        // The last report; snippet 0 then shows that user state is kept across trips.
         SNIPPET.store(0, Relaxed);
         *frame = self::frame(0);
         return;
     }
-    // Rest in the middle: the state of user mode must survive it.
+    // Idle in between: user state must survive it.
     if snippet % 2 == 0 {
         idle();
     }
@@ -241,17 +241,17 @@ pub extern "C" fn on_user(frame: &mut Frame) {
     *frame = self::frame(snippet + 1);
 }
 
-/// Never comes to rest.
+/// Runs a snippet that never idles.
 pub fn spin() {
     build();
     let answer = enter_user(&mut frame(0));
-    say(format_args!("test user_spin: refused {answer}"));
+    print(format_args!("test user_spin: refused {answer}"));
 }
 
-/// One snippet after the other.
+/// Runs the snippets in order.
 pub fn hostile() {
     build();
     SNIPPET.store(1, Relaxed);
     let answer = enter_user(&mut frame(1));
-    say(format_args!("test user: refused {answer}"));
+    print(format_args!("test user: refused {answer}"));
 }
