@@ -44,7 +44,7 @@ printf ":2\r\n-ERR unknown command 'NO'\r\n-ERR wrong number of arguments\r\n+OK
 printf '$5\r\na1951\r\n+OK\r\n:0\r\n' >q.end
 # A worker dies in what a client sent; the client, and those that come later, have another.
 printf 'SET a 1\r\nDEBUG PANIC\r\n' >r
-printf -- '-ERR the worker died that had this command\r\n-ERR the worker died that had this command\r\n' >r.wanted
+printf -- '-ERR the worker that had this command died\r\n-ERR the worker that had this command died\r\n' >r.wanted
 printf 'PING\r\n' >s
 printf '+PONG\r\n' >s.wanted
 printf 'SHUTDOWN\r\n' >z

@@ -1,15 +1,15 @@
-//! A group whose peers look only briefly before they sleep.
+//! A group whose peers poll only briefly before they sleep.
 //!
-//! Front and workers share the CPUs with each other, with their network's threads and often with the clients: who looks
-//! for long keeps those from running whom he waits for. A batch that is being worked on is done in a few microseconds.
+//! Front and workers share the CPUs with each other, with their network's threads and often with the clients: long
+//! polling would keep the awaited thread from running. A batch in progress is done in a few microseconds.
 
 use kyozon_channel::border::TrustedGroup;
 use kyozon_channel::park::{Life, Park, Peer, Peers};
 
-/// Looks before a sleep: some microseconds.
+/// Checks before a sleep: some microseconds.
 const SPINS: u32 = 200;
 
-/// The group, as one of its peers has it.
+/// One peer's view of the group, with a lower limit of checks.
 #[derive(Debug)]
 pub struct Brief<G>(pub G);
 
@@ -49,5 +49,5 @@ impl<G: Peers> Peers for Brief<G> {
     }
 }
 
-// SAFETY: who is who, and who is dead, is as the group itself says.
+// SAFETY: numbers and deaths are those of the group itself.
 unsafe impl<G: TrustedGroup> TrustedGroup for Brief<G> {}

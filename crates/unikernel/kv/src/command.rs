@@ -1,49 +1,49 @@
-//! What each command does.
+//! The commands.
 
 use super::resp::{self, Words};
-use super::table::{Refused, Table};
+use super::table::{Table, TableError};
 use alloc::vec::Vec;
 use kyozon_channel::border::TrustedGroup;
 
-/// What is to be done when a command is done.
+/// The next action after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Then {
-    /// The next one.
+    /// Execute the next command.
     Next = 0,
-    /// The client's connection is closed.
+    /// Close the client's connection.
     Close = 1,
-    /// The store ends.
+    /// End the store.
     Stop = 2,
 }
 
-/// What commands work on, and whether `DEBUG PANIC` is one.
+/// The table, and whether `DEBUG PANIC` is allowed.
 pub struct Store {
-    /// The table.
+    /// The table that commands work on.
     pub table: Table,
-    /// Clients may end a worker.
+    /// Whether clients may end a worker by `DEBUG PANIC`.
     pub debug: bool,
 }
 
-/// Bytes of a client's that an error repeats, at most.
+/// Maximum bytes of a client's word that an error repeats.
 const SHOWN: usize = 64;
 
-/// Done, or the words of an error.
+/// The next action, or the error text for the client.
 type Done = Result<Then, &'static str>;
 
 const ARGUMENTS: &str = "ERR wrong number of arguments";
 const SYNTAX: &str = "ERR syntax error";
 
-fn refused(why: Refused) -> &'static str {
-    match why {
-        Refused::Lost => "LOST a worker died while it wrote here; FLUSHALL makes the table anew",
-        Refused::Full => "OOM command not allowed when used memory > 'maxmemory'.",
-        Refused::NoNumber => "ERR value is not an integer or out of range",
-        Refused::Overflow => "ERR increment or decrement would overflow",
+fn message(error: TableError) -> &'static str {
+    match error {
+        TableError::Lost => "LOST a worker died while it wrote here; FLUSHALL resets the table",
+        TableError::Full => "OOM command not allowed when used memory > 'maxmemory'.",
+        TableError::NotANumber => "ERR value is not an integer or out of range",
+        TableError::Overflow => "ERR increment or decrement would overflow",
     }
 }
 
-/// Does a command and writes its answer; nothing where it has no words.
+/// Executes a command, and appends its answer to `to`. A command without words has no answer.
 pub fn execute<G: TrustedGroup>(words: Words<'_>, store: &Store, me: &G, to: &mut Vec<u8>) -> Then {
     let mut arguments = words;
     let Some(word) = arguments.next() else { return Then::Next };
@@ -62,11 +62,11 @@ pub fn execute<G: TrustedGroup>(words: Words<'_>, store: &Store, me: &G, to: &mu
             _ => store.table.get(key, me, |value| value.is_some()),
         }),
         b"DBSIZE" => none(arguments).and_then(|()| {
-            resp::integer(to, store.table.count(me).map_err(refused)? as i64);
+            resp::integer(to, store.table.count(me).map_err(message)? as i64);
             Ok(Then::Next)
         }),
         b"FLUSHALL" | b"FLUSHDB" => none(arguments).and_then(|()| {
-            store.table.clear(me).map_err(refused)?;
+            store.table.clear(me).map_err(message)?;
             okay(to)
         }),
         b"PING" => ping(arguments, to),
@@ -77,10 +77,10 @@ pub fn execute<G: TrustedGroup>(words: Words<'_>, store: &Store, me: &G, to: &mu
         b"SELECT" => match one(arguments) {
             Ok(b"0") => okay(to),
             Ok(_) => Err("ERR DB index is out of range"),
-            Err(why) => Err(why),
+            Err(error) => Err(error),
         },
         b"CONFIG" => config(arguments, &store.table, to),
-        // Of which there are none that could be told of.
+        // The list of commands' descriptions is empty.
         b"COMMAND" => {
             resp::array_of(to, 0);
             Ok(Then::Next)
@@ -94,8 +94,8 @@ pub fn execute<G: TrustedGroup>(words: Words<'_>, store: &Store, me: &G, to: &mu
             Ok(Then::Next)
         }
     };
-    done.unwrap_or_else(|why| {
-        resp::error(to, format_args!("{why}"));
+    done.unwrap_or_else(|error| {
+        resp::error(to, format_args!("{error}"));
         Then::Next
     })
 }
@@ -117,9 +117,9 @@ fn one<'a>(mut arguments: Words<'a>) -> Result<&'a [u8], &'static str> {
 fn get<G: TrustedGroup>(arguments: Words<'_>, table: &Table, me: &G, to: &mut Vec<u8>) -> Done {
     let answer = |value: Option<&[u8]>| match value {
         Some(value) => resp::bytes(to, value),
-        None => resp::nothing(to),
+        None => resp::null(to),
     };
-    table.get(one(arguments)?, me, answer).map_err(refused)?;
+    table.get(one(arguments)?, me, answer).map_err(message)?;
     Ok(Then::Next)
 }
 
@@ -127,9 +127,9 @@ fn set<G: TrustedGroup>(mut arguments: Words<'_>, table: &Table, me: &G, to: &mu
     let (Some(key), Some(value)) = (arguments.next(), arguments.next()) else {
         return Err(ARGUMENTS);
     };
-    // Neither conditions nor times are known here.
+    // Conditions and expiry times are not supported.
     none(arguments).map_err(|_| SYNTAX)?;
-    table.set(key, value, me).map_err(refused)?;
+    table.set(key, value, me).map_err(message)?;
     okay(to)
 }
 
@@ -139,21 +139,21 @@ fn increment<G: TrustedGroup>(
     me: &G,
     to: &mut Vec<u8>,
 ) -> Done {
-    let value = table.increment(one(arguments)?, me).map_err(refused)?;
+    let value = table.increment(one(arguments)?, me).map_err(message)?;
     resp::integer(to, value);
     Ok(Then::Next)
 }
 
-/// Answers for how many of the keys it is so.
+/// Answers with the number of keys for which `is` returns true.
 fn each(
     arguments: Words<'_>,
     to: &mut Vec<u8>,
-    mut is: impl FnMut(&[u8]) -> Result<bool, Refused>,
+    mut is: impl FnMut(&[u8]) -> Result<bool, TableError>,
 ) -> Done {
     let (mut keys, mut count) = (0, 0);
     for key in arguments {
         keys += 1;
-        count += i64::from(is(key).map_err(refused)?);
+        count += i64::from(is(key).map_err(message)?);
     }
     if keys == 0 {
         return Err(ARGUMENTS);
@@ -173,17 +173,17 @@ fn ping(mut arguments: Words<'_>, to: &mut Vec<u8>) -> Done {
     Ok(Then::Next)
 }
 
-/// What clients ask about a server before they measure it.
+/// Answers the questions that benchmark clients ask before they measure.
 fn config(mut arguments: Words<'_>, table: &Table, to: &mut Vec<u8>) -> Done {
     if !arguments.next().is_some_and(|word| word.eq_ignore_ascii_case(b"GET")) {
-        return Err("ERR only CONFIG GET is there");
+        return Err("ERR CONFIG supports GET only");
     }
-    let most = alloc::format!("{}", table.most());
+    let limit = alloc::format!("{}", table.limit());
     let name = one(arguments)?;
     let value = match name {
         b"save" => Some(""),
         b"appendonly" => Some("no"),
-        b"maxmemory" => Some(&*most),
+        b"maxmemory" => Some(&*limit),
         _ => None,
     };
     let Some(value) = value else {
@@ -198,8 +198,10 @@ fn config(mut arguments: Words<'_>, table: &Table, to: &mut Vec<u8>) -> Done {
 
 fn debug(arguments: Words<'_>, store: &Store) -> Done {
     match one(arguments)? {
-        word if word.eq_ignore_ascii_case(b"PANIC") && store.debug => panic!("a client wanted it"),
-        _ => Err("ERR DEBUG PANIC is there where the store was started with `debug`"),
+        word if word.eq_ignore_ascii_case(b"PANIC") && store.debug => {
+            panic!("DEBUG PANIC of a client")
+        }
+        _ => Err("ERR DEBUG PANIC needs a store that was started with `debug`"),
     }
 }
 
@@ -208,7 +210,7 @@ mod tests {
     use super::*;
     use kyozon_portable::machine;
 
-    fn done(store: &Store, line: &str) -> (String, Then) {
+    fn run(store: &Store, line: &str) -> (String, Then) {
         let (mut to, me) = (Vec::new(), machine::member());
         let command = resp::parse(line.as_bytes()).unwrap().unwrap();
         let then = execute(command.words, store, &me, &mut to);
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_those_of_redis() {
+    fn answers_match_redis() {
         let store = Store { table: Table::new(1 << 20, [1, 2]), debug: false };
         for (line, answer) in [
             ("PING", "+PONG"),
@@ -246,16 +248,16 @@ mod tests {
             ("CONFIG GET save", "*2\r\n$4\r\nsave\r\n$0\r\n"),
             ("CONFIG GET maxmemory", "*2\r\n$9\r\nmaxmemory\r\n$7\r\n1048576"),
             ("CONFIG GET other", "*0"),
-            ("CONFIG SET save x", "-ERR only CONFIG GET is there"),
+            ("CONFIG SET save x", "-ERR CONFIG supports GET only"),
             ("COMMAND DOCS", "*0"),
-            ("DEBUG PANIC", "-ERR DEBUG PANIC is there where the store was started with `debug`"),
+            ("DEBUG PANIC", "-ERR DEBUG PANIC needs a store that was started with `debug`"),
             ("NoSuch\x1bThing a", "-ERR unknown command 'NoSuch\\x1bThing'"),
             ("averyveryverylongcommand", "-ERR unknown command 'averyveryverylongcommand'"),
         ] {
-            let got = done(&store, &[line, "\r\n"].concat());
+            let got = run(&store, &[line, "\r\n"].concat());
             assert_eq!(got, ([answer, "\r\n"].concat(), Then::Next), "{line}");
         }
-        assert_eq!(done(&store, "QUIT\r\n"), ("+OK\r\n".into(), Then::Close));
-        assert_eq!(done(&store, "SHUTDOWN NOSAVE\r\n"), (String::new(), Then::Stop));
+        assert_eq!(run(&store, "QUIT\r\n"), ("+OK\r\n".into(), Then::Close));
+        assert_eq!(run(&store, "SHUTDOWN NOSAVE\r\n"), (String::new(), Then::Stop));
     }
 }

@@ -1,4 +1,4 @@
-//! Clients, and who works for them: bytes in, bytes out, and no network.
+//! Clients and workers: bytes in, bytes out, and no network.
 
 use super::command::Then;
 use super::{resp, Header, HEADER};
@@ -10,41 +10,41 @@ use kyozon_channel::data::Data;
 use kyozon_channel::error::Error;
 use kyozon_channel::spsc::{Control, Reader, Writer};
 
-/// A worker that has not said that it is there after so many nanoseconds is not.
-const PATIENCE: u64 = 10_000_000_000;
+/// Maximum nanoseconds for a worker to become ready.
+const TIMEOUT: u64 = 10_000_000_000;
 
-/// Work that a worker has before another gets some: to wake one that sleeps takes as long as it takes to do dozens of
-/// commands.
+/// Work that a worker gets before another one is used: waking a sleeping worker costs as much as dozens of commands.
 const CROWD: usize = 64;
-/// Bytes of commands that are as much work as one more.
+/// Bytes of commands that count as one more command of work.
 const LONG: usize = 256;
 
-/// Commands of a batch, at most: all of them get an error where its worker dies.
+/// Maximum commands of a batch: all of them get an error if its worker dies.
 const COMMANDS: usize = 1024;
 
-/// A worker, as the front has it.
-struct Hand<C, D> {
+/// The front's side of a worker.
+struct Worker<C, D> {
     batches: Writer<C, D>,
     answers: Reader<C, D>,
-    /// The work of each batch that it has, and of all.
-    has: VecDeque<usize>,
+    /// The work of each batch that it has.
+    pending: VecDeque<usize>,
+    /// The sum of `pending`.
     work: usize,
     alive: bool,
 }
 
-impl<C, D> Hand<C, D> {
-    /// Whether it lives and has something to do.
+impl<C, D> Worker<C, D> {
+    /// Whether the worker is alive and has work.
     fn is_busy(&self) -> bool {
-        self.alive && !self.has.is_empty()
+        self.alive && !self.pending.is_empty()
     }
 }
 
-/// A batch that a worker has: the first bytes of a client's input.
+/// A batch that a worker executes: the first bytes of a client's input.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
-    hand: usize,
+    worker: usize,
     bytes: usize,
-    /// Those that have an answer.
+    /// Commands that have an answer.
     commands: usize,
 }
 
@@ -53,33 +53,35 @@ struct Batch {
 struct Client {
     input: Vec<u8>,
     output: Vec<u8>,
-    /// Bytes of the output that the client has.
+    /// Bytes of the output that were sent.
     sent: usize,
     batch: Option<Batch>,
-    /// What was found in so many bytes of input: bytes of whole commands, and how many of these have an answer.
+    /// The result of parsing: the input's bytes at that time, the bytes of whole commands, and the number of commands
+    /// that have an answer.
     found: Option<(usize, usize, usize)>,
-    /// Number of the batch that it has, or had last.
+    /// Number of its current or last batch.
     number: u32,
-    /// Nothing more is taken from it.
+    /// No more input is taken.
     closing: bool,
 }
 
 impl Client {
-    /// So many bytes of the input are done with.
-    fn done(&mut self, bytes: usize) {
+    /// Removes executed bytes from the input.
+    fn consume(&mut self, bytes: usize) {
         self.input.drain(..bytes);
         self.found = None;
     }
 
-    fn answer(&mut self, count: usize, what: &str) {
-        (0..count).for_each(|_| resp::error(&mut self.output, format_args!("{what}")));
+    /// Answers `count` commands with an error.
+    fn fail(&mut self, count: usize, error: &str) {
+        (0..count).for_each(|_| resp::error(&mut self.output, format_args!("{error}")));
     }
 }
 
-/// All of them.
+/// All clients and workers.
 pub struct Front<'a, C, D, G> {
     clients: Vec<Client>,
-    hands: Vec<Hand<C, D>>,
+    workers: Vec<Worker<C, D>>,
     stop: bool,
     buffer: Vec<u8>,
     me: &'a G,
@@ -91,54 +93,54 @@ where
     D: Data,
     G: TrustedGroup,
 {
-    /// A front for so many clients, and a worker at each pair of rings: of batches, and of answers.
+    /// Makes a front for `clients` clients, with a worker at each pair of rings: batches, and answers.
     pub fn new(clients: usize, rings: Vec<(Writer<C, D>, Reader<C, D>)>, me: &'a G) -> Self {
-        let hand = |(batches, answers)| Hand {
+        let worker = |(batches, answers)| Worker {
             batches,
             answers,
-            has: VecDeque::new(),
+            pending: VecDeque::new(),
             work: 0,
             alive: true,
         };
         let clients = (0..clients).map(|_| Client::default()).collect();
-        let hands = rings.into_iter().map(hand).collect();
+        let workers = rings.into_iter().map(worker).collect();
         let buffer = alloc::vec![0; kyozon_channel::spsc::limit(super::RING)];
-        Self { clients, hands, stop: false, buffer, me }
+        Self { clients, workers, stop: false, buffer, me }
     }
 
-    /// Waits until every worker has said that it is there: how many are.
+    /// Waits until all workers are ready. Returns the number of those that are.
     pub fn meet(&mut self) -> usize {
-        let end = self.me.now() + PATIENCE;
-        for hand in &mut self.hands {
-            hand.alive = hand.answers.recv(&mut self.buffer, self.me, Some(end)) == Ok(HEADER);
+        let end = self.me.now() + TIMEOUT;
+        for worker in &mut self.workers {
+            worker.alive = worker.answers.recv(&mut self.buffer, self.me, Some(end)) == Ok(HEADER);
         }
-        self.hands.iter().filter(|hand| hand.alive).count()
+        self.workers.iter().filter(|worker| worker.alive).count()
     }
 
-    /// How many bytes are taken from a client.
+    /// The number of bytes that can be taken from a client now.
     pub fn room(&self, client: usize) -> usize {
         let client = &self.clients[client];
         if client.closing {
             0
         } else {
-            resp::MOST_BYTES - client.input.len()
+            resp::MAX_COMMAND_BYTES - client.input.len()
         }
     }
 
-    /// Takes bytes from a client: how many, at most [`Front::room`].
+    /// Takes bytes from a client. Returns how many, at most [`Front::room`].
     pub fn take(&mut self, client: usize, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.room(client));
         self.clients[client].input.extend(&bytes[..count]);
         count
     }
 
-    /// What is to be sent to a client.
+    /// The bytes to send to a client.
     pub fn output(&self, client: usize) -> &[u8] {
         let client = &self.clients[client];
         &client.output[client.sent..]
     }
 
-    /// So many bytes of the output were sent.
+    /// Notes that bytes of the output were sent.
     pub fn sent(&mut self, client: usize, bytes: usize) {
         let client = &mut self.clients[client];
         client.sent += bytes;
@@ -148,56 +150,56 @@ where
         }
     }
 
-    /// Whether there is nothing more to be sent to a client who sends nothing more, or of whom nothing more is taken.
+    /// Whether nothing will be sent to a client any more, if no more input is taken from it.
     pub fn is_done(&self, client: usize) -> bool {
         let client = &self.clients[client];
         let idle = client.batch.is_none() && client.output.is_empty();
         idle && (client.closing || matches!(resp::parse(&client.input), Ok(None)))
     }
 
-    /// Whether a client's connection is to be closed when it has its answers.
+    /// Whether a client's connection must be closed after its answers are sent.
     pub fn is_closing(&self, client: usize) -> bool {
         self.clients[client].closing
     }
 
-    /// Whether a client wanted the store to end.
+    /// Whether a client has ended the store.
     pub fn is_over(&self) -> bool {
         self.stop
     }
 
-    /// Whether workers have something to do.
+    /// Whether any worker has work.
     pub fn waits(&self) -> bool {
-        self.hands.iter().any(Hand::is_busy)
+        self.workers.iter().any(Worker::is_busy)
     }
 
-    /// Forgets a client, for another one in its place.
+    /// Forgets a client, so that another one can take its place.
     pub fn forget(&mut self, client: usize) {
         let number = self.clients[client].number.wrapping_add(1);
         self.clients[client] = Client { number, ..Client::default() };
     }
 
-    /// Wakes the workers that sleep and have something to do.
+    /// Wakes sleeping workers that have work.
     pub fn notify(&mut self) {
-        for hand in self.hands.iter_mut().filter(|hand| hand.is_busy()) {
-            hand.batches.notify(self.me);
+        for worker in self.workers.iter_mut().filter(|worker| worker.is_busy()) {
+            worker.batches.notify(self.me);
         }
     }
 
-    /// Gives what a client sent to a worker, where that can be done at this moment; by [`Front::notify`] at the latest,
-    /// the worker has it. Whether something was done.
+    /// Gives a client's input to a worker, if that is possible now. The worker gets it at the latest in
+    /// [`Front::notify`]. Returns whether anything was done.
     pub fn dispatch(&mut self, number: usize) -> bool {
         let client = &mut self.clients[number];
         if client.batch.is_some() || !client.output.is_empty() || client.closing {
             return false;
         }
-        // Nothing came since, and that was not to be given, or could not be.
+        // No input has come since the last parse, whose commands could not be given to a worker yet.
         if let Some((_, bytes, commands)) =
             client.found.filter(|found| found.0 == client.input.len())
         {
             return bytes > 0 && self.give(number, bytes, commands);
         }
         let (mut bytes, mut commands) = (0, 0);
-        let bad = loop {
+        let error = loop {
             if commands == COMMANDS {
                 break None;
             }
@@ -207,14 +209,14 @@ where
                     commands += usize::from(!command.is_empty());
                 }
                 Ok(None) => break None,
-                Err(bad) => break Some(bad),
+                Err(error) => break Some(error),
             }
         };
         client.found = Some((client.input.len(), bytes, commands));
-        match bad {
-            // What stands before it has answers first.
-            Some(bad) if bytes == 0 => {
-                resp::error(&mut client.output, format_args!("ERR {bad}"));
+        match error {
+            // The commands before the error are answered first.
+            Some(error) if bytes == 0 => {
+                resp::error(&mut client.output, format_args!("ERR {error}"));
                 client.input = Vec::new();
                 client.closing = true;
                 true
@@ -224,58 +226,59 @@ where
         }
     }
 
-    /// Gives the first bytes of a client's input to the first worker that has not much to do, and has room.
+    /// Gives the first bytes of a client's input to the first worker with little work and enough room. Returns whether
+    /// anything was done.
     fn give(&mut self, number: usize, bytes: usize, commands: usize) -> bool {
         let client = &mut self.clients[number];
         let batch = client.number.wrapping_add(1);
         let header = Header { client: number as u32, batch, done: 0, then: 0 }.bytes();
-        // Those without room, a bit for each: there are fewer workers than peers.
+        // Workers without room, one bit each: there are fewer workers than 64, the maximum of peers.
         let mut full = 0_u64;
         loop {
-            let open = |at: &usize| self.hands[*at].alive && full >> at & 1 == 0;
-            let open = (0..self.hands.len()).filter(open);
-            let Some(at) = open.min_by_key(|at| self.hands[*at].work / CROWD) else { break };
-            let hand = &mut self.hands[at];
-            let grant = match hand.batches.try_reserve(HEADER + bytes) {
+            let open = |i: &usize| self.workers[*i].alive && full >> i & 1 == 0;
+            let open = (0..self.workers.len()).filter(open);
+            let Some(i) = open.min_by_key(|i| self.workers[*i].work / CROWD) else { break };
+            let worker = &mut self.workers[i];
+            let grant = match worker.batches.try_reserve(HEADER + bytes) {
                 Ok(Some(grant)) => grant,
                 Ok(None) => {
-                    full |= 1 << at;
+                    full |= 1 << i;
                     continue;
                 }
                 Err(_) => {
-                    self.bury(at);
+                    self.worker_died(i);
                     return true;
                 }
             };
-            // Both are inside.
+            // Both fit, as the grant has this length.
             let _ = grant.write(0, &header);
             let _ = grant.write(HEADER, &client.input[..bytes]);
             grant.commit_quietly(HEADER + bytes);
             client.number = batch;
-            client.batch = Some(Batch { hand: at, bytes, commands });
+            client.batch = Some(Batch { worker: i, bytes, commands });
             let work = commands + bytes / LONG;
-            hand.has.push_back(work);
-            hand.work += work;
+            worker.pending.push_back(work);
+            worker.work += work;
             return true;
         }
-        // Answers to what they have will be seen.
+        // If workers are only full, their next answers make room.
         if full == 0 {
-            client.answer(commands, "ERR no worker is left");
-            client.done(bytes);
+            client.fail(commands, "ERR no worker is left");
+            client.consume(bytes);
         }
         full == 0
     }
 
-    /// Takes what answers there are. Whether there were some.
+    /// Takes all answers that have arrived. Returns whether there were any.
     pub fn collect(&mut self) -> bool {
         let mut some = false;
-        for hand in 0..self.hands.len() {
-            while self.hands[hand].alive {
-                let got = self.hands[hand].answers.try_recv(&mut self.buffer, self.me);
+        for worker in 0..self.workers.len() {
+            while self.workers[worker].alive {
+                let got = self.workers[worker].answers.try_recv(&mut self.buffer, self.me);
                 match got {
-                    Ok(Some(bytes)) => self.answered(hand, bytes),
+                    Ok(Some(bytes)) => self.answered(worker, bytes),
                     Ok(None) => break,
-                    Err(_) => self.bury(hand),
+                    Err(_) => self.worker_died(worker),
                 }
                 some = true;
             }
@@ -283,56 +286,58 @@ where
         some
     }
 
-    /// Looks who has died of those that have something to do.
-    pub fn look(&mut self) {
-        for hand in 0..self.hands.len() {
-            let by = &mut self.hands[hand];
-            if !by.is_busy() {
+    /// Checks whether workers that have work are alive.
+    pub fn check_workers(&mut self) {
+        for i in 0..self.workers.len() {
+            let worker = &mut self.workers[i];
+            if !worker.is_busy() {
                 continue;
             }
-            // With a deadline that has passed, it is only looked.
-            let found = by.answers.peek(self.me, Some(0)).map(drop);
+            // The deadline has passed, so this only checks.
+            let found = worker.answers.peek(self.me, Some(0)).map(drop);
             if !matches!(found, Ok(()) | Err(Error::TimedOut)) {
-                self.bury(hand);
+                self.worker_died(i);
             }
         }
     }
 
-    /// Answers came from a worker, in so many bytes of the buffer.
-    fn answered(&mut self, hand: usize, bytes: usize) {
-        let by = &mut self.hands[hand];
-        by.work -= by.has.pop_front().unwrap_or(0);
-        let Some(header) = Header::of(&self.buffer[..bytes]) else { return };
+    /// Handles answers of a worker, the first bytes of the buffer.
+    fn answered(&mut self, worker: usize, bytes: usize) {
+        let from = &mut self.workers[worker];
+        from.work -= from.pending.pop_front().unwrap_or(0);
+        let Some(header) = Header::parse(&self.buffer[..bytes]) else { return };
         let Some(client) = self.clients.get_mut(header.client as usize) else { return };
         let done = header.done as usize;
-        // Of a client that is gone, they are nobody's.
-        let its = |batch: &Batch| batch.hand == hand && done <= batch.bytes;
-        if header.batch != client.number || !client.batch.as_ref().is_some_and(its) {
+        // Answers to a client that is gone are dropped.
+        let current = |batch: &Batch| batch.worker == worker && done <= batch.bytes;
+        if header.batch != client.number || !client.batch.as_ref().is_some_and(current) {
             return;
         }
         client.batch = None;
         client.output.extend(&self.buffer[HEADER..bytes]);
-        client.done(done);
+        client.consume(done);
         client.closing |= header.then != Then::Next as u32;
         self.stop |= header.then == Then::Stop as u32;
     }
 
-    /// A worker is gone. What it had is not done, or in part: whoever sent it is told so.
-    fn bury(&mut self, hand: usize) {
-        self.hands[hand].alive = false;
+    /// Handles a worker's death. Its batches were executed in part or not at all, so their commands get an error.
+    fn worker_died(&mut self, worker: usize) {
+        self.workers[worker].alive = false;
         for client in &mut self.clients {
-            let Some(batch) = client.batch.take_if(|batch| batch.hand == hand) else { continue };
-            client.done(batch.bytes);
-            client.answer(batch.commands, "ERR the worker died that had this command");
+            let Some(batch) = client.batch.take_if(|batch| batch.worker == worker) else {
+                continue;
+            };
+            client.consume(batch.bytes);
+            client.fail(batch.commands, "ERR the worker that had this command died");
         }
     }
 
-    /// Lets the workers end.
+    /// Closes all rings, so that the workers end.
     pub fn close(self) {
-        for hand in self.hands {
-            hand.batches.close(self.me);
-            // Answers to what it still has are nobody's: it does not wait for room for them.
-            hand.answers.close(self.me);
+        for worker in self.workers {
+            worker.batches.close(self.me);
+            // Closed too, so that the worker does not wait for room for answers that nobody takes.
+            worker.answers.close(self.me);
         }
     }
 }

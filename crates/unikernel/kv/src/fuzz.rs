@@ -1,4 +1,4 @@
-//! A stranger's bytes. A target of cargo-fuzz is one line:
+//! Untrusted input. A target for cargo-fuzz is one line:
 //! `fuzz_target!(|input: &[u8]| { kyozon_kv::fuzz::commands(input); });`
 
 use super::command::{execute, Store, Then};
@@ -6,18 +6,21 @@ use super::{resp, table::Table};
 use alloc::vec::Vec;
 use kyozon_channel::border::TrustedGroup;
 
-/// Parses what a client sends, does it, and looks at the answers: how many there were. Panics where something is not
-/// as it should be.
+/// Parses and executes a client's input, and checks the answers. Returns their number.
+///
+/// # Panics
+///
+/// Panics if a check fails.
 pub fn run<G: TrustedGroup>(input: &[u8], me: &G) -> usize {
     let store = Store { table: Table::new(1 << 20, [1, 2]), debug: false };
     let (mut rest, mut count) = (input, 0);
     while let Ok(Some(command)) = resp::parse(rest) {
-        assert!((1..=resp::MOST_BYTES.min(rest.len())).contains(&command.bytes));
-        // A part of it is no command, and no error.
+        assert!((1..=resp::MAX_COMMAND_BYTES.min(rest.len())).contains(&command.bytes));
+        // A part of a command is neither a command nor an error.
         for part in [command.bytes / 2, command.bytes - 1] {
             assert!(matches!(resp::parse(&rest[..part]), Ok(None)));
         }
-        assert!(command.words.clone().count() <= resp::MOST_BYTES / 2);
+        assert!(command.words.clone().count() <= resp::MAX_COMMAND_BYTES / 2);
         let empty = command.is_empty();
         let mut answer = Vec::new();
         let then = execute(command.words, &store, me, &mut answer);
@@ -26,9 +29,9 @@ pub fn run<G: TrustedGroup>(input: &[u8], me: &G) -> usize {
         count += wanted;
         rest = &rest[command.bytes..];
     }
-    if let Err(bad) = resp::parse(rest) {
+    if let Err(error) = resp::parse(rest) {
         let mut answer = Vec::new();
-        resp::error(&mut answer, format_args!("ERR {bad}"));
+        resp::error(&mut answer, format_args!("ERR {error}"));
         assert_eq!(resp::answers(&answer), Some(1));
     }
     count
@@ -45,7 +48,7 @@ mod tests {
     use kyozon_portable::Xorshift;
 
     #[test]
-    fn nothing_breaks() {
+    fn random_input_is_answered() {
         let words: [&[u8]; 24] = [
             b"*1\r\n",
             b"*2\r\n",

@@ -1,26 +1,28 @@
-//! A key-value store that speaks the Redis protocol: one table, workers that serve it, a front that has the network.
+//! A key-value store that speaks the Redis protocol: one table, workers that execute commands on it, and a front that
+//! has the network.
 //!
-//! | module | what it does |
+//! | module | purpose |
 //! |---|---|
 //! | [`resp`] | commands and answers as bytes |
 //! | [`table`] | the table, in shards, each behind a lock |
-//! | [`command`] | what each command does |
-//! | [`brief`] | how long they look before they sleep |
-//! | [`work`] | a worker: batches of commands in, answers out |
-//! | [`front`] | clients, their batches, and which worker has them; no network |
-//! | [`serve`] | the front at a network |
-//! | [`fuzz`] | a stranger's bytes in, for a fuzzer and a test |
+//! | [`command`] | the commands |
+//! | [`brief`] | how long front and workers poll before they sleep |
+//! | [`work`] | a worker, which takes batches of commands and returns answers |
+//! | [`front`] | clients, their batches, and the choice of workers; no network |
+//! | [`serve`] | the front on a network |
+//! | [`fuzz`] | untrusted input, for a fuzzer and a test |
 //!
-//! Each worker has two rings, one each way. A batch is what one client has sent, as whole commands, and one worker has
-//! it; the client's next batch goes out when the answers of this one are there. So answers are in order without being
-//! put in order, and a worker that dies had one batch of some clients, which get an error for each command.
+//! Each worker has two rings, one in each direction. A batch is a number of whole commands of one client; one worker
+//! executes it. A client's next batch is dispatched when the answers of this one have arrived. So answers are in order
+//! without sorting, and if a worker dies, some clients get an error for each command of one batch.
 //!
 //! Invariants:
 //!
-//! 1. A client can cause errors and the end of its connection, nothing else: all that it sends has a bound, and what is
-//!    kept for it, too.
-//! 2. A client that does not read holds up nobody: it gets no further batch.
-//! 3. A worker's death is seen within a heartbeat of the group. Part of the table may be lost with it, and says so.
+//! 1. A client can cause errors and the end of its connection, nothing else. Its commands and the memory kept for it
+//!    are bounded.
+//! 2. A client that does not read delays nobody: it gets no further batch.
+//! 3. A worker's death is noticed within a heartbeat of the group. Part of the table may be lost; commands on that part
+//!    return an error.
 //!
 //! Must not know: whether a worker is a thread or a virtual machine.
 #![cfg_attr(feature = "image", no_std)]
@@ -36,16 +38,16 @@ pub mod serve;
 pub mod table;
 pub mod work;
 
-/// What stands before a batch, and before its answers: four numbers of 4 bytes, the lowest byte first.
+/// The header of a batch, and of its answers: four little-endian numbers of 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
-    /// Whose it is.
+    /// Index of the client.
     client: u32,
-    /// Which batch of this client.
+    /// Number of the batch, of this client.
     batch: u32,
-    /// Bytes of the batch that are done with; in a batch 0.
+    /// In answers, the bytes of the batch that were executed; in a batch 0.
     done: u32,
-    /// What is to be done next, as [`command::Then`]; in a batch 0.
+    /// In answers, the next action, a [`command::Then`]; in a batch 0.
     then: u32,
 }
 
@@ -62,20 +64,23 @@ impl Header {
         bytes
     }
 
-    fn of(bytes: &[u8]) -> Option<Self> {
+    fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.first_chunk::<HEADER>()?;
-        let field = |at: usize| {
-            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        let field = |offset: usize| {
+            let bytes = &bytes[offset..offset + 4];
+            u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
         };
         Some(Self { client: field(0), batch: field(4), done: field(8), then: field(12) })
     }
 }
 
-/// Bytes of a ring's data: a record has at most half of it, and answers that are longer than [`work::ANSWERS`] are one
-/// command's, which are not longer than [`resp::MOST_BYTES`] and a little.
+/// Bytes of a ring's data. A record takes at most half of it. Answers exceed [`work::ANSWERS`] by at most one command's
+/// answer, which is little longer than [`resp::MAX_COMMAND_BYTES`].
 pub const RING: usize = 256 << 10;
 
 const _: () = {
-    assert!(HEADER + resp::MOST_BYTES <= kyozon_channel::spsc::limit(RING));
-    assert!(HEADER + work::ANSWERS + resp::MOST_BYTES + 64 <= kyozon_channel::spsc::limit(RING));
+    assert!(HEADER + resp::MAX_COMMAND_BYTES <= kyozon_channel::spsc::limit(RING));
+    assert!(
+        HEADER + work::ANSWERS + resp::MAX_COMMAND_BYTES + 64 <= kyozon_channel::spsc::limit(RING)
+    );
 };

@@ -1,34 +1,34 @@
 //! Commands and answers of the Redis serialization protocol, version 2 (redis.io, "Redis serialization protocol
 //! specification").
 //!
-//! A command is an array of bulk strings, or a line of words. What is read of it are lengths; nothing is copied.
+//! A command is an array of bulk strings, or a line of words. Parsing copies nothing.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Bytes of a command, at most: with lengths and ends of lines.
-pub const MOST_BYTES: usize = 64 << 10;
-/// Words of a command, at most.
-pub const MOST_WORDS: usize = 1024;
-/// Bytes of a line with a number, at most.
-const MOST_LINE: usize = 32;
+/// Maximum bytes of a command, with lengths and line ends.
+pub const MAX_COMMAND_BYTES: usize = 64 << 10;
+/// Maximum words of a command.
+pub const MAX_WORDS: usize = 1024;
+/// Maximum bytes of a line with a number.
+const MAX_LINE: usize = 32;
 
-/// Why bytes are no command. What stands behind them cannot be told.
+/// Why input is no command. The input after it cannot be parsed either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bad {
-    /// A number of words that is none, or too high.
+pub enum ProtocolError {
+    /// The number of words is invalid, or too high.
     Words,
-    /// A number of bytes that is none, or too high.
+    /// The length of a word is invalid, or too high.
     Length,
-    /// Another byte than `$` before a word.
+    /// A byte other than `$` precedes a word.
     Kind(u8),
-    /// A word has no end of line behind it.
+    /// No line end follows a word.
     End,
-    /// The command is longer than [`MOST_BYTES`].
+    /// The command is longer than [`MAX_COMMAND_BYTES`].
     Long,
 }
 
-impl fmt::Display for Bad {
+impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Protocol error: ")?;
         match self {
@@ -36,7 +36,7 @@ impl fmt::Display for Bad {
             Self::Length => f.write_str("invalid bulk length"),
             Self::Kind(byte) => write!(f, "expected '$', got '{}'", byte.escape_ascii()),
             Self::End => f.write_str("expected an end of line behind a bulk"),
-            Self::Long => write!(f, "a command has at most {MOST_BYTES} bytes"),
+            Self::Long => write!(f, "a command has at most {MAX_COMMAND_BYTES} bytes"),
         }
     }
 }
@@ -45,89 +45,94 @@ impl fmt::Display for Bad {
 #[derive(Clone, Debug)]
 pub struct Words<'a> {
     rest: &'a [u8],
-    /// Words that are left; of a line `None`.
+    /// The number of words left in an array; `None` in a line.
     left: Option<usize>,
 }
 
-/// A command, as it stands at the beginning of some bytes.
+/// A command at the beginning of some input.
 #[derive(Clone, Debug)]
 pub struct Command<'a> {
-    /// Its words. Without any it is nothing, and has no answer.
+    /// Its words. A command without words has no answer.
     pub words: Words<'a>,
-    /// Bytes of all of it.
+    /// Bytes of the whole command.
     pub bytes: usize,
 }
 
 impl Command<'_> {
-    /// Whether it has no words.
+    /// Whether the command has no words.
     pub fn is_empty(&self) -> bool {
         self.words.clone().next().is_none()
     }
 }
 
-/// The line at the beginning, and the bytes that it takes, of at most so many.
-fn line(bytes: &[u8], most: usize) -> Option<(&[u8], usize)> {
-    let end = bytes.iter().take(most).position(|byte| *byte == b'\n')?;
+/// The first line, and its bytes with the line end; `None` if there is no line end in the first `max` bytes.
+fn line(bytes: &[u8], max: usize) -> Option<(&[u8], usize)> {
+    let end = bytes.iter().take(max).position(|byte| *byte == b'\n')?;
     let line = &bytes[..end];
     Some((line.strip_suffix(b"\r").unwrap_or(line), end + 1))
 }
 
-/// A number as it stands in a line.
+/// Parses a number; a plus sign is not allowed.
 fn number(digits: &[u8]) -> Option<i64> {
     let text = core::str::from_utf8(digits).ok()?;
     text.parse().ok().filter(|_| !text.starts_with('+'))
 }
 
-/// A line with a number behind its first byte: the number and the bytes that it takes. `None`: there is more to come.
-fn count(bytes: &[u8], bad: Bad) -> Result<Option<(i64, usize)>, Bad> {
-    match line(bytes, MOST_LINE) {
+/// Parses a line with a number after its first byte. Returns the number and the line's bytes; `None` if input is
+/// missing.
+fn count(bytes: &[u8], bad: ProtocolError) -> Result<Option<(i64, usize)>, ProtocolError> {
+    match line(bytes, MAX_LINE) {
         Some((line, taken)) => {
             let value = line.get(1..).and_then(number).ok_or(bad)?;
             Ok(Some((value, taken)))
         }
-        None if bytes.len() >= MOST_LINE => Err(bad),
+        None if bytes.len() >= MAX_LINE => Err(bad),
         None => Ok(None),
     }
 }
 
-/// The word at the beginning, and the bytes that it takes. `None`: there is more to come.
-fn bulk(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Bad> {
+/// Parses a bulk string. Returns the word and the bytes that it takes; `None` if input is missing.
+fn bulk(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, ProtocolError> {
     match bytes.first() {
         None => return Ok(None),
         Some(b'$') => {}
-        Some(other) => return Err(Bad::Kind(*other)),
+        Some(other) => return Err(ProtocolError::Kind(*other)),
     }
-    let Some((length, from)) = count(bytes, Bad::Length)? else { return Ok(None) };
-    let length = usize::try_from(length).ok().filter(|length| *length <= MOST_BYTES);
-    let end = from + length.ok_or(Bad::Length)?;
+    let Some((length, from)) = count(bytes, ProtocolError::Length)? else { return Ok(None) };
+    let length = usize::try_from(length).ok().filter(|length| *length <= MAX_COMMAND_BYTES);
+    let end = from + length.ok_or(ProtocolError::Length)?;
     match bytes.get(end..end + 2) {
         Some(b"\r\n") => Ok(Some((&bytes[from..end], end + 2))),
-        Some(_) => Err(Bad::End),
+        Some(_) => Err(ProtocolError::End),
         None => Ok(None),
     }
 }
 
-/// The command at the beginning. `None`: there is more to come.
-pub fn parse(bytes: &[u8]) -> Result<Option<Command<'_>>, Bad> {
+/// Parses the command at the beginning of the input. `None` if input is missing.
+///
+/// # Errors
+///
+/// The input is no command.
+pub fn parse(bytes: &[u8]) -> Result<Option<Command<'_>>, ProtocolError> {
     let found = match bytes.first() {
         None => return Ok(None),
         Some(b'*') => array(bytes)?,
-        Some(_) => line(bytes, MOST_BYTES)
+        Some(_) => line(bytes, MAX_COMMAND_BYTES)
             .map(|(line, bytes)| Command { words: Words { rest: line, left: None }, bytes }),
     };
     match found {
-        Some(command) if command.bytes > MOST_BYTES => Err(Bad::Long),
-        None if bytes.len() >= MOST_BYTES => Err(Bad::Long),
+        Some(command) if command.bytes > MAX_COMMAND_BYTES => Err(ProtocolError::Long),
+        None if bytes.len() >= MAX_COMMAND_BYTES => Err(ProtocolError::Long),
         found => Ok(found),
     }
 }
 
-fn array(bytes: &[u8]) -> Result<Option<Command<'_>>, Bad> {
-    let Some((words, from)) = count(bytes, Bad::Words)? else { return Ok(None) };
-    // As Redis has it, fewer than none are none.
+fn array(bytes: &[u8]) -> Result<Option<Command<'_>>, ProtocolError> {
+    let Some((words, from)) = count(bytes, ProtocolError::Words)? else { return Ok(None) };
+    // As in Redis, a negative number of words means none.
     let words = usize::try_from(words).unwrap_or(0);
-    if words > MOST_WORDS {
-        return Err(Bad::Words);
+    if words > MAX_WORDS {
+        return Err(ProtocolError::Words);
     }
     let mut end = from;
     for _ in 0..words {
@@ -151,14 +156,14 @@ impl<'a> Iterator for Words<'a> {
             return Some(&rest[..end]);
         };
         *left = left.checked_sub(1)?;
-        // It was looked at before: every word is there.
+        // `array` has checked that every word is complete.
         let (word, taken) = bulk(self.rest).ok()??;
         self.rest = &self.rest[taken..];
         Some(word)
     }
 }
 
-/// Text to the end of some bytes, on one line.
+/// Appends text to a buffer, with line ends replaced by spaces.
 struct OneLine<'a>(&'a mut Vec<u8>);
 
 impl fmt::Write for OneLine<'_> {
@@ -169,10 +174,10 @@ impl fmt::Write for OneLine<'_> {
     }
 }
 
-fn put(to: &mut Vec<u8>, kind: &str, what: fmt::Arguments<'_>) {
+fn put(to: &mut Vec<u8>, kind: &str, text: fmt::Arguments<'_>) {
     to.extend(kind.as_bytes());
-    // Bytes take all text.
-    let _ = fmt::write(&mut OneLine(to), what);
+    // Writing to a vector never fails.
+    let _ = fmt::write(&mut OneLine(to), text);
     to.extend(b"\r\n");
 }
 
@@ -183,9 +188,9 @@ pub fn simple(to: &mut Vec<u8>, word: &str) {
     to.extend(b"\r\n");
 }
 
-/// Answers with an error. Its first word, in capitals, says of what kind.
-pub fn error(to: &mut Vec<u8>, what: fmt::Arguments<'_>) {
-    put(to, "-", what);
+/// Answers with an error. Its first word, in capitals, is the kind.
+pub fn error(to: &mut Vec<u8>, text: fmt::Arguments<'_>) {
+    put(to, "-", text);
 }
 
 /// Answers with a number.
@@ -200,19 +205,19 @@ pub fn bytes(to: &mut Vec<u8>, value: &[u8]) {
     to.extend(b"\r\n");
 }
 
-/// Answers that there is nothing.
-pub fn nothing(to: &mut Vec<u8>) {
+/// Answers with null: there is no value.
+pub fn null(to: &mut Vec<u8>) {
     to.extend(b"$-1\r\n");
 }
 
-/// Answers with so many answers, which follow.
+/// Begins an answer that consists of the `count` answers that follow.
 pub fn array_of(to: &mut Vec<u8>, count: usize) {
     put(to, "*", format_args!("{count}"));
 }
 
-/// How many answers these bytes are; `None` where they are not, or not all of the last. For tests.
+/// Counts the answers in `bytes`, for tests; `None` if one is invalid or incomplete.
 pub fn answers(mut bytes: &[u8]) -> Option<usize> {
-    // Answers that are still to come, each as part of one that is counted already.
+    // `inner` counts the missing parts of an answer that is counted already.
     let (mut found, mut inner) = (0, 0_usize);
     while let Some(first) = bytes.first() {
         let (text, taken) = line(bytes, usize::MAX)?;

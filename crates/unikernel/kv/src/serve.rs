@@ -1,4 +1,4 @@
-//! The front at a network: TCP connections of clients.
+//! The front on a network: TCP connections of clients.
 
 use super::front::Front;
 use super::work::Bell;
@@ -12,26 +12,26 @@ use kyozon_unikernel::tcp::smoltcp::socket::tcp::State;
 use kyozon_unikernel::tcp::smoltcp::time::Duration;
 use kyozon_unikernel::tcp::{Frames, Stack};
 
-/// Connections, of clients and for clients to come. One for whom there is none is refused, so these are twice as many
-/// as the clients that are expected at a time: all may be about to leave while as many come.
+/// Connections, open or listening. A client without a listening one is refused, so there are twice as many as clients
+/// are expected at the same time: all of them may be closing while as many arrive.
 pub const CLIENTS: usize = 128;
-/// Bytes of a connection on their way, each way.
+/// Bytes of a connection's buffer, in each direction.
 const BUFFER: usize = 16 << 10;
-/// How long clients get what is left when the store ends, in nanoseconds.
+/// Nanoseconds in which clients can receive the last answers when the store ends.
 const LINGER: u64 = 1_000_000_000;
 
-/// So many turns after each other with something to do, frames are kept: to tell the network of them is an exit, which
-/// can take longer than a request (docs/results, kv).
+/// Consecutive busy turns for which frames are held back: notifying the network is an exit, which can take longer than
+/// a request (docs/results, kv).
 const TURNS: u32 = 4;
 
-/// A connection, or one that is waited for.
+/// A connection, open or listening.
 struct Connection {
     handle: SocketHandle,
-    /// There is, or was, a client.
+    /// A client is, or was, connected.
     open: bool,
 }
 
-/// Serves clients at a TCP port, which is not 0, until one of them wants the store to end.
+/// Serves clients at a TCP port, which is not 0, until one of them ends the store.
 pub fn serve<P, C, D, G>(
     stack: &mut Stack<P>,
     front: &mut Front<'_, C, D, G>,
@@ -48,40 +48,40 @@ pub fn serve<P, C, D, G>(
     for _ in 0..CLIENTS {
         let handle = stack.socket(BUFFER);
         let socket = stack.tcp(handle);
-        // A client that is silent is asked, and one that is gone makes room.
+        // Keep-alives probe silent clients, and the timeout closes connections of clients that are gone.
         socket.set_keep_alive(Some(Duration::from_secs(5)));
         socket.set_timeout(Some(Duration::from_secs(15)));
-        // Before the first frame is looked at. A port that is not 0 can be listened at.
+        // Before the first frame is handled. Listening fails only at port 0.
         let _ = socket.listen(tcp);
         connections.push(Connection { handle, open: false });
     }
-    let (mut looked, mut turns) = (me.now(), 0_u32);
+    let (mut checked, mut turns) = (me.now(), 0_u32);
     while !front.is_over() {
         stack.poll_quietly();
         let mut busy = front.collect();
-        // Who never sleeps looks, too.
-        if me.now().saturating_sub(looked) >= me.heartbeat() {
-            front.look();
-            looked = me.now();
+        // A front that never sleeps must check, too.
+        if me.now().saturating_sub(checked) >= me.heartbeat() {
+            front.check_workers();
+            checked = me.now();
         }
         for (number, connection) in connections.iter_mut().enumerate() {
             busy |= attend(stack, front, number, connection, tcp);
         }
-        // Once for all clients: who is woken for each may sleep again in between.
+        // Once for all clients: a worker that is woken for each of them may sleep again in between.
         front.notify();
         turns = if busy { turns + 1 } else { TURNS };
         if turns >= TURNS {
             stack.notify();
             turns = 0;
         }
-        if !busy && !answers(front, me) {
+        if !busy && !poll_answers(front, me) {
             sleep(stack, front, bell, me);
         }
     }
     end(stack, &connections);
 }
 
-/// Moves a client's bytes to the front and back. Whether there were some.
+/// Moves a client's bytes to the front and back. Returns whether there were any.
 fn attend<P, C, D, G>(
     stack: &mut Stack<P>,
     front: &mut Front<'_, C, D, G>,
@@ -129,8 +129,8 @@ where
     busy
 }
 
-/// Looks for answers that are to come as long as that is cheaper than a sleep. Whether some came.
-fn answers<C, D, G>(front: &mut Front<'_, C, D, G>, me: &G) -> bool
+/// Polls for expected answers as long as that is cheaper than a sleep. Returns whether any came.
+fn poll_answers<C, D, G>(front: &mut Front<'_, C, D, G>, me: &G) -> bool
 where
     C: Deref<Target = Control>,
     D: Data,
@@ -143,7 +143,7 @@ where
     })
 }
 
-/// Sleeps until there is something to do.
+/// Sleeps until there is work.
 fn sleep<P, C, D, G>(stack: &mut Stack<P>, front: &mut Front<'_, C, D, G>, bell: &Bell, me: &G)
 where
     P: Frames,
@@ -155,15 +155,15 @@ where
     if !front.collect() {
         let waits = front.waits();
         if waits {
-            front.look();
+            front.check_workers();
         }
-        // Who waits for a worker looks from time to time whether it lives.
+        // While it waits for workers, the front wakes at each heartbeat to check whether they are alive.
         stack.wait(waits.then(|| stack.now() + me.heartbeat()));
     }
     bell.ignore();
 }
 
-/// Closes what is open, and waits until clients have what was sent.
+/// Closes all connections, and waits until the clients have received the last answers.
 fn end<P: Frames>(stack: &mut Stack<P>, connections: &[Connection]) {
     for connection in connections {
         stack.tcp(connection.handle).close();

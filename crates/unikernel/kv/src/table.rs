@@ -1,8 +1,8 @@
-//! The table: shards, each a hash table behind a lock. Keys that clients choose do not meet in one place, as the hash
-//! (SipHash, J.-P. Aumasson and D. J. Bernstein, 2012) has a key of its own.
+//! The table: shards, each a hash table behind a lock. Clients cannot choose keys that collide, as the hash (SipHash,
+//! J.-P. Aumasson and D. J. Bernstein, 2012) has a secret key.
 //!
-//! A worker that dies in a shard may leave it half done. Nobody looks at it again: it says that it is lost until
-//! [`Table::clear`], and its memory is not given back.
+//! A worker that dies in a shard may leave it inconsistent. The shard is not used again: operations on it return
+//! [`TableError::Lost`] until [`Table::clear`], and its memory is never freed.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,20 +12,20 @@ use hashbrown::hash_table::{Entry as Place, HashTable};
 use kyozon_channel::border::{LockError, Mutex, MutexGuard, TrustedGroup};
 use siphasher::sip::SipHasher13;
 
-/// Shards: a power of two, some for each peer that a group can have.
+/// Number of shards: a power of two, several for each peer that a group can have.
 const SHARDS: usize = 256;
-/// Bytes that an entry takes besides its key and value: its place in a table that is half empty, and the heap's own.
+/// Bytes of an entry besides its key and value: its slot in a half-empty table, and the heap's overhead.
 const ENTRY: usize = 128;
 
-/// Why nothing was done.
+/// Why an operation changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// Somebody died in the shard.
+pub enum TableError {
+    /// A worker died in the shard.
     Lost,
-    /// The table would have more bytes than it may, or the heap has no more.
+    /// The table's limit is reached, or the heap is full.
     Full,
-    /// The value is no whole number of 64 bits.
-    NoNumber,
+    /// The value is no 64-bit integer.
+    NotANumber,
     /// The number has no successor.
     Overflow,
 }
@@ -41,38 +41,38 @@ impl Entry {
     }
 }
 
-/// Some of the entries, and their bytes.
+/// Entries, and their total bytes.
 struct Shard {
     entries: HashTable<Entry>,
     bytes: usize,
 }
 
-/// The table. What it does takes the lock of one shard, but for [`Table::count`] and [`Table::clear`].
+/// The table. Operations take the lock of one shard, except [`Table::count`] and [`Table::clear`].
 pub struct Table {
     shards: Box<[Mutex<Shard>]>,
     keys: [u64; 2],
-    most: usize,
+    limit: usize,
     used: AtomicUsize,
 }
 
-fn copy(bytes: &[u8]) -> Result<Box<[u8]>, Refused> {
+fn copy(bytes: &[u8]) -> Result<Box<[u8]>, TableError> {
     let mut copy = Vec::new();
-    copy.try_reserve_exact(bytes.len()).map_err(|_| Refused::Full)?;
+    copy.try_reserve_exact(bytes.len()).map_err(|_| TableError::Full)?;
     copy.extend_from_slice(bytes);
     Ok(copy.into_boxed_slice())
 }
 
 impl Table {
-    /// An empty table of at most so many bytes, whose hash has this key.
-    pub fn new(most: usize, keys: [u64; 2]) -> Self {
+    /// Makes an empty table of at most `limit` bytes. `keys` is the secret key of the hash.
+    pub fn new(limit: usize, keys: [u64; 2]) -> Self {
         let shard = || Mutex::new(Shard { entries: HashTable::new(), bytes: 0 });
         let shards = (0..SHARDS).map(|_| shard()).collect();
-        Self { shards, keys, most, used: AtomicUsize::new(0) }
+        Self { shards, keys, limit, used: AtomicUsize::new(0) }
     }
 
-    /// Bytes that it may have.
-    pub fn most(&self) -> usize {
-        self.most
+    /// Maximum bytes of the table.
+    pub fn limit(&self) -> usize {
+        self.limit
     }
 
     fn hash(&self, key: &[u8]) -> u64 {
@@ -85,33 +85,38 @@ impl Table {
         &'a self,
         hash: u64,
         group: &'a G,
-    ) -> Result<MutexGuard<'a, Shard, G>, Refused> {
-        // The lowest and the highest bits say where it lies in the shard.
+    ) -> Result<MutexGuard<'a, Shard, G>, TableError> {
+        // The hash table of a shard uses the lowest and the highest bits.
         let shard = &self.shards[(hash >> 32) as usize % SHARDS];
-        shard.lock(group, None).map_err(|_| Refused::Lost)
+        shard.lock(group, None).map_err(|_| TableError::Lost)
     }
 
-    /// Takes bytes from those that are left.
-    fn take(&self, bytes: usize) -> Result<(), Refused> {
+    /// Reserves bytes of the table's limit.
+    fn reserve(&self, bytes: usize) -> Result<(), TableError> {
         let after = self.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        if after > self.most {
-            self.give(bytes);
-            return Err(Refused::Full);
+        if after > self.limit {
+            self.release(bytes);
+            return Err(TableError::Full);
         }
         Ok(())
     }
 
-    fn give(&self, bytes: usize) {
+    /// Returns reserved bytes.
+    fn release(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Does something with the value of a key, or with `None`.
+    /// Calls `with` with the value of a key, or with `None`.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::Lost`].
     pub fn get<G: TrustedGroup, R>(
         &self,
         key: &[u8],
         group: &G,
         with: impl FnOnce(Option<&[u8]>) -> R,
-    ) -> Result<R, Refused> {
+    ) -> Result<R, TableError> {
         let hash = self.hash(key);
         let shard = self.lock(hash, group)?;
         let found = shard.entries.find(hash, |entry| *entry.key == *key);
@@ -119,20 +124,33 @@ impl Table {
     }
 
     /// Sets the value of a key.
-    pub fn set<G: TrustedGroup>(&self, key: &[u8], value: &[u8], group: &G) -> Result<(), Refused> {
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::Lost`], [`TableError::Full`].
+    pub fn set<G: TrustedGroup>(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        group: &G,
+    ) -> Result<(), TableError> {
         let entry = Entry { key: copy(key)?, value: copy(value)? };
         let bytes = entry.bytes();
-        // As if it were another key: what it replaces is given back.
-        self.take(bytes)?;
-        let before = self.replace(entry, group).inspect_err(|_| self.give(bytes))?;
+        // Reserved as for a new key; the bytes of a replaced entry are released afterwards.
+        self.reserve(bytes)?;
+        let before = self.replace(entry, group).inspect_err(|_| self.release(bytes))?;
         if let Some(before) = before {
-            self.give(before.bytes());
+            self.release(before.bytes());
         }
         Ok(())
     }
 
-    /// Puts an entry in the place of the one that has its key, which is returned.
-    fn replace<G: TrustedGroup>(&self, entry: Entry, group: &G) -> Result<Option<Entry>, Refused> {
+    /// Inserts an entry. Returns the one that it replaces.
+    fn replace<G: TrustedGroup>(
+        &self,
+        entry: Entry,
+        group: &G,
+    ) -> Result<Option<Entry>, TableError> {
         let hash = self.hash(&entry.key);
         let mut guard = self.lock(hash, group)?;
         let Shard { entries, bytes } = &mut *guard;
@@ -140,14 +158,18 @@ impl Table {
             *bytes = *bytes - there.bytes() + entry.bytes();
             return Ok(Some(core::mem::replace(there, entry)));
         }
-        entries.try_reserve(1, |entry| self.hash(&entry.key)).map_err(|_| Refused::Full)?;
+        entries.try_reserve(1, |entry| self.hash(&entry.key)).map_err(|_| TableError::Full)?;
         *bytes += entry.bytes();
         entries.insert_unique(hash, entry, |entry| self.hash(&entry.key));
         Ok(None)
     }
 
-    /// Deletes a key; whether it was there.
-    pub fn delete<G: TrustedGroup>(&self, key: &[u8], group: &G) -> Result<bool, Refused> {
+    /// Deletes a key. Returns whether it existed.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::Lost`].
+    pub fn delete<G: TrustedGroup>(&self, key: &[u8], group: &G) -> Result<bool, TableError> {
         let hash = self.hash(key);
         let mut guard = self.lock(hash, group)?;
         let Shard { entries, bytes } = &mut *guard;
@@ -157,28 +179,32 @@ impl Table {
         let (entry, _) = found.remove();
         *bytes -= entry.bytes();
         drop(guard);
-        self.give(entry.bytes());
+        self.release(entry.bytes());
         Ok(true)
     }
 
-    /// Adds 1 to the number that a key has as value, 0 where it has none; the number then.
-    pub fn increment<G: TrustedGroup>(&self, key: &[u8], group: &G) -> Result<i64, Refused> {
+    /// Adds 1 to the number that is a key's value, which is 0 if there is none. Returns the result.
+    ///
+    /// # Errors
+    ///
+    /// Any [`TableError`].
+    pub fn increment<G: TrustedGroup>(&self, key: &[u8], group: &G) -> Result<i64, TableError> {
         let hash = self.hash(key);
         let key = copy(key)?;
         let mut guard = self.lock(hash, group)?;
         let Shard { entries, bytes } = &mut *guard;
         let rehash = |entry: &Entry| self.hash(&entry.key);
-        entries.try_reserve(1, rehash).map_err(|_| Refused::Full)?;
+        entries.try_reserve(1, rehash).map_err(|_| TableError::Full)?;
         let place = entries.entry(hash, |entry| entry.key == key, rehash);
         let (value, before) = match &place {
             Place::Vacant(_) => (0, 0),
             Place::Occupied(there) => (number(&there.get().value)?, there.get().bytes()),
         };
-        let value = value.checked_add(1).ok_or(Refused::Overflow)?;
+        let value = value.checked_add(1).ok_or(TableError::Overflow)?;
         let entry = Entry { key, value: copy(alloc::format!("{value}").as_bytes())? };
         let after = entry.bytes();
-        self.take(after)?;
-        self.give(before);
+        self.reserve(after)?;
+        self.release(before);
         *bytes = *bytes - before + after;
         match place {
             Place::Vacant(vacant) => drop(vacant.insert(entry)),
@@ -187,42 +213,50 @@ impl Table {
         Ok(value)
     }
 
-    /// How many keys there are, at moments that follow each other.
-    pub fn count<G: TrustedGroup>(&self, group: &G) -> Result<usize, Refused> {
+    /// The number of keys. Shards are counted one after the other, so the sum may never have been true.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::Lost`].
+    pub fn count<G: TrustedGroup>(&self, group: &G) -> Result<usize, TableError> {
         let mut count = 0;
         for shard in &self.shards {
-            count += shard.lock(group, None).map_err(|_| Refused::Lost)?.entries.len();
+            count += shard.lock(group, None).map_err(|_| TableError::Lost)?.entries.len();
         }
         Ok(count)
     }
 
-    /// Deletes all keys. Shards that were lost are there again.
-    pub fn clear<G: TrustedGroup>(&self, group: &G) -> Result<(), Refused> {
+    /// Deletes all keys. Lost shards can be used again.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError::Lost`] if a shard's lock cannot be taken.
+    pub fn clear<G: TrustedGroup>(&self, group: &G) -> Result<(), TableError> {
         for shard in &self.shards {
             let empty = Shard { entries: HashTable::new(), bytes: 0 };
             match shard.lock(group, None) {
                 Ok(mut guard) => {
                     let before = core::mem::replace(&mut *guard, empty);
                     drop(guard);
-                    self.give(before.bytes);
+                    self.release(before.bytes);
                 }
                 Err(LockError::Poisoned(mut guard)) => {
-                    // What it says of its memory may be wrong, so that stays used.
+                    // The lost shard's count of bytes may be wrong, so they stay reserved.
                     core::mem::forget(core::mem::replace(&mut *guard, empty));
                     guard.clear_poison();
                 }
-                Err(LockError::Failed(_)) => return Err(Refused::Lost),
+                Err(LockError::Failed(_)) => return Err(TableError::Lost),
             }
         }
         Ok(())
     }
 }
 
-/// A value as a number, as it would be written: without a plus, without zeros before it.
-fn number(value: &[u8]) -> Result<i64, Refused> {
-    let text = core::str::from_utf8(value).map_err(|_| Refused::NoNumber)?;
-    let number: i64 = text.parse().map_err(|_| Refused::NoNumber)?;
-    (alloc::format!("{number}") == text).then_some(number).ok_or(Refused::NoNumber)
+/// Parses a value in its canonical form: no plus sign, no leading zeros.
+fn number(value: &[u8]) -> Result<i64, TableError> {
+    let text = core::str::from_utf8(value).map_err(|_| TableError::NotANumber)?;
+    let number: i64 = text.parse().map_err(|_| TableError::NotANumber)?;
+    (alloc::format!("{number}") == text).then_some(number).ok_or(TableError::NotANumber)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A worker: takes batches of commands from one ring, puts answers into another.
+//! A worker takes batches of commands from one ring, and puts answers into another.
 
 use super::command::{execute, Store, Then};
 use super::{resp, Header, HEADER};
@@ -10,39 +10,39 @@ use kyozon_channel::data::Data;
 use kyozon_channel::error::Error;
 use kyozon_channel::spsc::{Control, Reader, Writer};
 
-/// After so many bytes of answers the rest of a batch is left for another time.
+/// After this many bytes of answers, the rest of a batch is left for a later one.
 pub const ANSWERS: usize = 32 << 10;
 
-/// Bytes of answers of which nobody was told, at most.
-const QUIET: usize = super::RING / 8;
+/// Maximum bytes of answers of which the front was not notified.
+const UNNOTIFIED: usize = super::RING / 8;
 
-/// Who waits for answers, of all workers.
+/// Wakes the front, which waits for answers of all workers.
 #[derive(Debug)]
 pub struct Bell {
-    /// He sleeps, or is about to.
+    /// The front sleeps, or is about to.
     asleep: AtomicBool,
-    /// His number in the group.
+    /// The front's number in the group.
     peer: u8,
 }
 
 impl Bell {
-    /// For this peer.
+    /// Makes a bell for the peer with this number.
     pub fn new(peer: u8) -> Self {
         Self { asleep: AtomicBool::new(false), peer }
     }
 
-    /// The peer is about to sleep: it looks once more after this.
+    /// Announces that the peer is about to sleep. It must check for answers once more after this.
     pub fn listen(&self) {
         self.asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    /// The peer is awake.
+    /// Announces that the peer is awake.
     pub fn ignore(&self) {
         self.asleep.store(false, Ordering::Relaxed);
     }
 
-    /// Wakes the peer where it sleeps. What it shall see was stored before.
+    /// Wakes the peer if it sleeps. The caller must have stored the answers before.
     fn ring<G: TrustedGroup>(&self, me: &G) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
@@ -51,7 +51,11 @@ impl Bell {
     }
 }
 
-/// Works until the front closes the ring, or is gone. First it says that it is there, by answers to nobody.
+/// Works until the front closes the ring, or dies. First it reports that it is ready, by answers to no client.
+///
+/// # Errors
+///
+/// [`Error::Corrupt`] if a batch has no header; other errors are those of the rings.
 pub fn work<C, D, G>(
     mut batches: Reader<C, D>,
     mut answers: Writer<C, D>,
@@ -64,18 +68,18 @@ where
     D: Data,
     G: TrustedGroup,
 {
-    let mut batch = alloc::vec![0; HEADER + resp::MOST_BYTES];
+    let mut batch = alloc::vec![0; HEADER + resp::MAX_COMMAND_BYTES];
     let mut out = Vec::with_capacity(HEADER + ANSWERS);
-    let hello = Header { client: u32::MAX, batch: 0, done: 0, then: Then::Next as u32 };
-    answers.send(&hello.bytes(), me, None)?;
+    let ready = Header { client: u32::MAX, batch: 0, done: 0, then: Then::Next as u32 };
+    answers.send(&ready.bytes(), me, None)?;
     bell.ring(me);
-    let mut quiet = 0;
+    let mut unnotified = 0;
     loop {
         let next = match batches.try_recv(&mut batch, me) {
-            // Not for each answer: who is woken for one soon sleeps again, and waits for the next.
+            // Rings once for several answers: a front that is woken for each would soon sleep again.
             Ok(None) => {
                 bell.ring(me);
-                quiet = 0;
+                unnotified = 0;
                 batches.recv(&mut batch, me, None)
             }
             Ok(Some(bytes)) => Ok(bytes),
@@ -85,17 +89,17 @@ where
             Err(Error::Closed | Error::PeerDied) => return Ok(()),
             result => result?,
         };
-        let Some(mut header) = Header::of(&batch[..bytes]) else { return Err(Error::Corrupt) };
+        let Some(mut header) = Header::parse(&batch[..bytes]) else { return Err(Error::Corrupt) };
         out.clear();
         out.extend([0; HEADER]);
         let (done, then) = serve(&batch[HEADER..bytes], store, me, &mut out);
         (header.done, header.then) = (done as u32, then as u32);
         out[..HEADER].copy_from_slice(&header.bytes());
-        quiet += out.len();
-        if quiet > QUIET {
-            // Else there might be no room, and nobody who makes some.
+        unnotified += out.len();
+        if unnotified > UNNOTIFIED {
+            // Otherwise the ring might fill up while the front sleeps.
             bell.ring(me);
-            quiet = out.len();
+            unnotified = out.len();
         }
         let grant = match answers.reserve(out.len(), me, None) {
             Err(Error::Closed | Error::PeerDied) => return Ok(()),
@@ -106,7 +110,8 @@ where
     }
 }
 
-/// Does what is at the beginning of a batch, one command at least: bytes that are done with.
+/// Executes commands from the beginning of a batch, at least one. Returns the bytes that it executed, and the next
+/// action.
 pub fn serve<G: TrustedGroup>(
     batch: &[u8],
     store: &Store,
@@ -131,25 +136,25 @@ mod tests {
     use kyozon_portable::machine;
 
     #[test]
-    fn a_batch_of_long_answers_is_done_in_parts() {
+    fn long_answers_split_a_batch() {
         let store = Store { table: Table::new(1 << 20, [1, 2]), debug: false };
         let me = machine::member();
         store.table.set(b"a", &[b'x'; 10_000], &me).unwrap();
         let batch = "GET a\r\n".repeat(20);
-        let mut at = 0;
+        let mut start = 0;
         let mut counts = Vec::new();
-        while at < batch.len() {
+        while start < batch.len() {
             let mut out = Vec::new();
-            let (done, then) = serve(&batch.as_bytes()[at..], &store, &me, &mut out);
+            let (done, then) = serve(&batch.as_bytes()[start..], &store, &me, &mut out);
             assert_eq!(then, Then::Next);
             counts.push(resp::answers(&out).unwrap());
-            at += done;
+            start += done;
         }
         assert_eq!(counts, [4, 4, 4, 4, 4]);
     }
 
     #[test]
-    fn what_stands_behind_the_end_is_not_done() {
+    fn commands_after_quit_are_ignored() {
         let store = Store { table: Table::new(1 << 20, [1, 2]), debug: false };
         let (me, mut out) = (machine::member(), Vec::new());
         let done = serve(b"SET a 1\r\nQUIT\r\nSET a 2\r\n", &store, &me, &mut out);

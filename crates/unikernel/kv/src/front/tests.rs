@@ -7,8 +7,8 @@ use kyozon_portable::Rings;
 use std::string::String;
 use std::thread;
 
-/// A store with so many workers and eight clients, for a test.
-fn with<R>(
+/// Runs `test` with a store of `workers` workers and eight clients.
+fn with_store<R>(
     workers: usize,
     test: impl FnOnce(&mut Front<'_, &Control, kyozon_channel::border::Bytes<'_>, machine::Member>) -> R,
 ) -> R {
@@ -32,7 +32,7 @@ fn with<R>(
                     let answers = Writer::attach(from.0, from.1, &me).unwrap();
                     work::work(batches, answers, store, bell, &me).unwrap();
                 };
-                // One that panics is dead for the others; the test goes on.
+                // A worker that panics counts as dead; the test goes on.
                 drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)));
             });
         }
@@ -44,7 +44,7 @@ fn with<R>(
     })
 }
 
-/// Sends bytes in pieces, and gets so many answers.
+/// Sends `bytes` in pieces, and returns the answers when there are `wanted`.
 fn exchange<C, D>(
     front: &mut Front<'_, C, D, machine::Member>,
     client: usize,
@@ -65,9 +65,9 @@ where
         front.dispatch(client);
         front.notify();
         if !front.collect() {
-            front.look();
+            front.check_workers();
         }
-        // A client that reads slowly.
+        // The client reads slowly.
         let output = front.output(client);
         let read = output.len().min(3000);
         got.extend(&output[..read]);
@@ -78,7 +78,7 @@ where
 }
 
 #[test]
-fn answers_are_in_the_order_of_commands_whatever_the_pieces() {
+fn answers_are_in_order_for_all_piece_sizes() {
     let count = 3000;
     let bytes: String =
         (0..count).map(|n| std::format!("SET k{} {n}\r\nGET k{}\r\n", n % 7, n % 7)).collect();
@@ -86,7 +86,7 @@ fn answers_are_in_the_order_of_commands_whatever_the_pieces() {
         .map(|n: usize| std::format!("+OK\r\n${}\r\n{n}\r\n", std::format!("{n}").len()))
         .collect();
     for (workers, piece) in [(1, 100_000), (2, 1000), (3, 17)] {
-        with(workers, |front| {
+        with_store(workers, |front| {
             let got = exchange(front, 0, bytes.as_bytes(), piece, 2 * count);
             assert_eq!(String::from_utf8(got).unwrap(), answers, "{workers} {piece}");
             assert!(front.is_done(0));
@@ -95,34 +95,34 @@ fn answers_are_in_the_order_of_commands_whatever_the_pieces() {
 }
 
 #[test]
-fn a_second_worker_gets_what_the_first_has_no_time_for() {
+fn a_second_worker_is_used_when_the_first_is_busy() {
     let long =
         [&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$60000\r\n"[..], &[b'v'; 60_000], b"\r\n"].concat();
     for (bytes, first) in [(b"GET k\r\n".to_vec(), 8), (b"GET k\r\n".repeat(20), 4), (long, 4)] {
-        with(2, |front| {
+        with_store(2, |front| {
             for client in 0..8 {
                 front.take(client, &bytes);
                 assert!(front.dispatch(client));
             }
-            let has = [0, 1].map(|hand: usize| front.hands[hand].has.len());
+            let has = [0, 1].map(|worker: usize| front.workers[worker].pending.len());
             assert_eq!(has, [first, 8 - first]);
             front.notify();
             let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
             while front.waits() && std::time::Instant::now() < end {
                 front.collect();
             }
-            assert_eq!([0, 1].map(|hand: usize| front.hands[hand].work), [0, 0]);
+            assert_eq!([0, 1].map(|worker: usize| front.workers[worker].work), [0, 0]);
         });
     }
 }
 
 #[test]
-fn long_values_come_in_parts_and_hold_up_nobody() {
+fn long_values_are_split_and_delay_nobody() {
     let value = std::vec![b'v'; 60_000];
     let set = [&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$60000\r\n"[..], &value, b"\r\n"].concat();
-    with(1, |front| {
+    with_store(1, |front| {
         assert_eq!(exchange(front, 0, &set, 5000, 1), b"+OK\r\n");
-        // The first does not read.
+        // The first client does not read.
         front.take(0, "GET k\r\n".repeat(100).as_bytes());
         let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while front.output(0).is_empty() && std::time::Instant::now() < end {
@@ -142,8 +142,8 @@ fn long_values_come_in_parts_and_hold_up_nobody() {
 }
 
 #[test]
-fn what_is_no_command_ends_the_client_after_the_answers_before_it() {
-    with(1, |front| {
+fn an_invalid_command_ends_the_client_after_earlier_answers() {
+    with_store(1, |front| {
         let got = exchange(front, 0, b"PING\r\n*1\r\n:1\r\nPING\r\n", 100, 2);
         assert_eq!(got, b"+PONG\r\n-ERR Protocol error: expected '$', got ':'\r\n");
         assert!(front.is_done(0) && front.is_closing(0) && front.room(0) == 0);
@@ -161,8 +161,8 @@ fn what_is_no_command_ends_the_client_after_the_answers_before_it() {
 }
 
 #[test]
-fn answers_to_who_is_gone_are_nobodys() {
-    with(1, |front| {
+fn answers_to_a_gone_client_are_dropped() {
+    with_store(1, |front| {
         front.take(0, b"SET a 1\r\n");
         assert!(front.dispatch(0));
         front.forget(0);
@@ -172,9 +172,9 @@ fn answers_to_who_is_gone_are_nobodys() {
 }
 
 #[test]
-fn a_worker_that_dies_costs_an_error_for_what_it_had() {
-    with(2, |front| {
-        let died = "-ERR the worker died that had this command\r\n";
+fn commands_of_a_dead_worker_get_errors() {
+    with_store(2, |front| {
+        let died = "-ERR the worker that had this command died\r\n";
         for left in [1, 0] {
             let got = exchange(front, 0, b"SET a 1\r\nDEBUG PANIC\r\nGET a\r\n", 100, 3);
             assert_eq!(String::from_utf8(got).unwrap(), died.repeat(3));
@@ -186,12 +186,12 @@ fn a_worker_that_dies_costs_an_error_for_what_it_had() {
 }
 
 #[test]
-fn a_worker_whose_answers_nobody_takes_ends_with_the_front() {
+fn a_worker_with_a_full_ring_ends_with_the_front() {
     let value = std::vec![b'v'; 60_000];
     let set = [&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$60000\r\n"[..], &value, b"\r\n"].concat();
-    with(1, |front| {
+    with_store(1, |front| {
         assert_eq!(exchange(front, 0, &set, 100_000, 1), b"+OK\r\n");
-        // More than the ring of answers holds; that the worker has come to its end shows that the front's was seen.
+        // More than the ring of answers holds. The test ends only if the worker notices that the front has closed it.
         for client in 0..8 {
             front.take(client, b"GET k\r\n");
             assert!(front.dispatch(client));
@@ -202,8 +202,8 @@ fn a_worker_whose_answers_nobody_takes_ends_with_the_front() {
 }
 
 #[test]
-fn what_is_no_command_yet_is_looked_at_once() {
-    with(1, |front| {
+fn a_partial_command_is_parsed_once() {
+    with_store(1, |front| {
         front.take(0, &std::vec![b'x'; 60_000]);
         assert!(!front.dispatch(0));
         let found = front.clients[0].found;
@@ -215,9 +215,9 @@ fn what_is_no_command_yet_is_looked_at_once() {
 }
 
 #[test]
-fn a_batch_has_so_many_commands_and_no_more() {
+fn a_batch_has_a_maximum_of_commands() {
     let bytes = "a\n".repeat(2 * COMMANDS + 1);
-    with(1, |front| {
+    with_store(1, |front| {
         front.take(0, bytes.as_bytes());
         assert!(front.dispatch(0));
         assert_eq!(front.clients[0].batch.map(|batch| batch.commands), Some(COMMANDS));

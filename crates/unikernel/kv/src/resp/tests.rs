@@ -5,7 +5,7 @@ fn words(bytes: &[u8]) -> Vec<&[u8]> {
 }
 
 #[test]
-fn words_are_what_was_sent() {
+fn words_are_parsed() {
     assert_eq!(words(b"*2\r\n$3\r\nGET\r\n$3\r\na\r\n\r\nrest"), [&b"GET"[..], b"a\r\n"]);
     assert_eq!(words(b"*1\r\n$0\r\n\r\n"), [b""]);
     assert_eq!(words(b"  SET  a\t1 \r\nGET a\r\n"), [&b"SET"[..], b"a", b"1"]);
@@ -17,7 +17,7 @@ fn words_are_what_was_sent() {
 }
 
 #[test]
-fn a_part_of_a_command_is_none() {
+fn a_partial_command_waits_for_more() {
     for whole in [&b"*2\r\n$3\r\nGET\r\n$3\r\na\r\n\r\n"[..], b"SET a 1\r\n"] {
         for part in 0..whole.len() {
             assert!(parse(&whole[..part]).unwrap().is_none(), "{part}");
@@ -27,36 +27,36 @@ fn a_part_of_a_command_is_none() {
 }
 
 #[test]
-fn what_is_no_command_is_refused() {
+fn invalid_commands_are_errors() {
     let bad = |bytes: &[u8]| parse(bytes).unwrap_err();
-    assert_eq!(bad(b"*1025\r\n"), Bad::Words);
+    assert_eq!(bad(b"*1025\r\n"), ProtocolError::Words);
     for words in ["*x\r\n", "*\r\n", "*+1\r\n", "*99999999999999999999\r\n", "*--1\r\n"] {
-        assert_eq!(bad(words.as_bytes()), Bad::Words, "{words}");
+        assert_eq!(bad(words.as_bytes()), ProtocolError::Words, "{words}");
     }
-    assert_eq!(bad(&[b"*".as_slice(), &[b'1'; 40]].concat()), Bad::Words);
+    assert_eq!(bad(&[b"*".as_slice(), &[b'1'; 40]].concat()), ProtocolError::Words);
     for length in ["$-1", "$65537", "$", "$ 1", "$1x", "$18446744073709551615"] {
         let bytes = ["*1\r\n", length, "\r\n"].concat();
-        assert_eq!(bad(bytes.as_bytes()), Bad::Length, "{length}");
+        assert_eq!(bad(bytes.as_bytes()), ProtocolError::Length, "{length}");
     }
-    assert_eq!(bad(b"*1\r\n:1\r\n"), Bad::Kind(b':'));
-    assert_eq!(bad(b"*1\r\n$1\r\nabc"), Bad::End);
-    assert_eq!(bad(&[b'a'; MOST_BYTES]), Bad::Long);
+    assert_eq!(bad(b"*1\r\n:1\r\n"), ProtocolError::Kind(b':'));
+    assert_eq!(bad(b"*1\r\n$1\r\nabc"), ProtocolError::End);
+    assert_eq!(bad(&[b'a'; MAX_COMMAND_BYTES]), ProtocolError::Long);
     let long = [&b"*3\r\n$1\r\na\r\n$65530\r\n"[..], &[b'x'; 65530], b"\r\n$1\r\nb\r\n"].concat();
-    assert_eq!(bad(&long), Bad::Long);
-    assert!(parse(&long[..MOST_BYTES - 1]).unwrap().is_none());
-    assert_eq!(bad(&long[..MOST_BYTES]), Bad::Long);
-    let kind = std::format!("{}", Bad::Kind(b'\n'));
+    assert_eq!(bad(&long), ProtocolError::Long);
+    assert!(parse(&long[..MAX_COMMAND_BYTES - 1]).unwrap().is_none());
+    assert_eq!(bad(&long[..MAX_COMMAND_BYTES]), ProtocolError::Long);
+    let kind = std::format!("{}", ProtocolError::Kind(b'\n'));
     assert_eq!(kind, "Protocol error: expected '$', got '\\n'");
 }
 
 #[test]
-fn answers_are_those_of_the_protocol() {
+fn answers_follow_the_protocol() {
     let mut all = Vec::new();
     simple(&mut all, "OK");
     error(&mut all, format_args!("ERR {}", "a\r\nb"));
     integer(&mut all, -7);
     bytes(&mut all, b"a\r\n");
-    nothing(&mut all);
+    null(&mut all);
     array_of(&mut all, 2);
     array_of(&mut all, 0);
     bytes(&mut all, b"");

@@ -6,7 +6,7 @@ fn value(table: &Table, key: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn what_is_set_is_there_until_it_is_deleted() {
+fn values_stay_until_deleted() {
     let (table, me) = (Table::new(1 << 20, [1, 2]), machine::member());
     let keys = 2000;
     for round in 0..2_u32 {
@@ -27,20 +27,20 @@ fn what_is_set_is_there_until_it_is_deleted() {
 }
 
 #[test]
-fn a_number_is_added_to_and_nothing_else() {
+fn only_canonical_numbers_are_incremented() {
     let (table, me) = (Table::new(1 << 20, [1, 2]), machine::member());
     assert_eq!([0; 3].map(|_| table.increment(b"n", &me).unwrap()), [1, 2, 3]);
     assert_eq!(value(&table, b"n"), Some(b"3".to_vec()));
     for (before, answer) in [
         (&b"-1"[..], Ok(0)),
         (b"9223372036854775806", Ok(i64::MAX)),
-        (b"9223372036854775807", Err(Refused::Overflow)),
-        (b"9223372036854775808", Err(Refused::NoNumber)),
-        (b"01", Err(Refused::NoNumber)),
-        (b"+1", Err(Refused::NoNumber)),
-        (b"-0", Err(Refused::NoNumber)),
-        (b"", Err(Refused::NoNumber)),
-        (b"\xff", Err(Refused::NoNumber)),
+        (b"9223372036854775807", Err(TableError::Overflow)),
+        (b"9223372036854775808", Err(TableError::NotANumber)),
+        (b"01", Err(TableError::NotANumber)),
+        (b"+1", Err(TableError::NotANumber)),
+        (b"-0", Err(TableError::NotANumber)),
+        (b"", Err(TableError::NotANumber)),
+        (b"\xff", Err(TableError::NotANumber)),
     ] {
         table.set(b"n", before, &me).unwrap();
         assert_eq!(table.increment(b"n", &me), answer);
@@ -50,12 +50,12 @@ fn a_number_is_added_to_and_nothing_else() {
 }
 
 #[test]
-fn a_table_has_no_more_bytes_than_it_may() {
+fn the_limit_holds() {
     let (table, me) = (Table::new(4 * (ENTRY + 100), [1, 2]), machine::member());
     let set = |key: u8, bytes: usize| table.set(&[key], &[7; 100][..bytes], &me);
     assert!((0..4).all(|key| set(key, 99).is_ok()));
-    assert_eq!(set(4, 0), Err(Refused::Full));
-    assert_eq!(table.increment(b"n", &me), Err(Refused::Full));
+    assert_eq!(set(4, 0), Err(TableError::Full));
+    assert_eq!(table.increment(b"n", &me), Err(TableError::Full));
     assert_eq!((table.count(&me), value(&table, &[3])), (Ok(4), Some([7; 99].to_vec())));
     table.delete(&[0], &me).unwrap();
     assert_eq!(set(4, 99), Ok(()));
@@ -64,7 +64,7 @@ fn a_table_has_no_more_bytes_than_it_may() {
 }
 
 #[test]
-fn a_shard_in_which_somebody_died_is_lost_until_all_is_deleted() {
+fn a_shard_is_lost_after_a_death_until_clear() {
     let (table, me) = (Table::new(1 << 20, [1, 2]), machine::member());
     table.set(b"a", b"1", &me).unwrap();
     let dies = || {
@@ -72,11 +72,11 @@ fn a_shard_in_which_somebody_died_is_lost_until_all_is_deleted() {
         let _ = table.get(b"a", &me, |_| panic!("in the shard"));
     };
     assert!(std::thread::scope(|scope| scope.spawn(dies).join()).is_err());
-    assert_eq!(table.get(b"a", &me, |_| ()), Err(Refused::Lost));
-    assert_eq!(table.set(b"a", b"2", &me), Err(Refused::Lost));
+    assert_eq!(table.get(b"a", &me, |_| ()), Err(TableError::Lost));
+    assert_eq!(table.set(b"a", b"2", &me), Err(TableError::Lost));
     assert_eq!(
         (table.delete(b"a", &me), table.count(&me)),
-        (Err(Refused::Lost), Err(Refused::Lost))
+        (Err(TableError::Lost), Err(TableError::Lost))
     );
     table.clear(&me).unwrap();
     table.set(b"a", b"2", &me).unwrap();
@@ -84,7 +84,7 @@ fn a_shard_in_which_somebody_died_is_lost_until_all_is_deleted() {
 }
 
 #[test]
-fn threads_count_together() {
+fn threads_increment_together() {
     let table = Table::new(1 << 20, [1, 2]);
     let times = 1000;
     let count = || {
