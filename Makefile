@@ -1,4 +1,4 @@
-# Two commands do everything on a fresh Debian 12: 'make demo' and 'make test'. Both install what they need.
+# On a fresh Debian 12, 'make demo' and 'make test' do everything, including the installation of what they need.
 
 SHELL := /bin/sh
 ifeq ($(KYOZON_CACHE),)
@@ -6,12 +6,11 @@ override KYOZON_CACHE := $(HOME)/.cache/kyozon
 endif
 export KYOZON_CACHE
 
-# Every command runs with the toolchain that setup chose.
+# Every command runs with the toolchain chosen by setup.
 ENV := . "$(KYOZON_CACHE)/env"
 LAB := $(ENV) && "$$CARGO_TARGET_DIR/debug/kyozon-lab"
 
-# Images that run beside Linux, CRATE:BIN, or without it, CRATE:BIN:elf, tasks of the microkernel, CRATE:BIN:task, and
-# unikernels, CRATE:BIN:unikernel; those whose name ends with -test are for tests only.
+# Images, in the notation of scripts/images.sh. Those whose names end with -test are for tests only.
 IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:alone:elf kyozon-microkernel:cokernel \
 	kyozon-monitor-task:monitor:task kyozon-cokernel-test:cokernel-test kyozon-task-test:task-test:task \
 	kyozon-unikernel-examples:hello:unikernel kyozon-unikernel-examples:start:unikernel \
@@ -22,20 +21,20 @@ IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:al
 
 .PHONY: help setup build demo test bench soak shell install clean
 
-help: ## Show these words
+help: ## Show this help
 	@echo "Kyozon: system software beside Linux"
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-# Tests need a tool more than the rest.
+# Tests need an additional tool.
 test soak: FOR := test
 
-setup: ## Install what is missing, download kernels into the cache
+setup: ## Install missing packages, download kernels into the cache
 	@scripts/setup.sh $(FOR)
 	@$(MAKE) --no-print-directory build
 	@$(LAB) fetch >/dev/null
 
-build: ## Build the host's programs
-	@test -e "$(KYOZON_CACHE)/product/kyozon" || echo "build: programs and images (the first time takes some minutes)" >&2
+build: ## Build programs and images
+	@test -e "$(KYOZON_CACHE)/product/kyozon" || echo "build: programs and images (the first build takes some minutes)" >&2
 	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet -p kyozon-lab --bin kyozon-lab -p kyozon-counter --lib
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet \
 		--target x86_64-unknown-linux-gnu -p kyozon-lab --bin kyozon-agent
@@ -49,19 +48,19 @@ build: ## Build the host's programs
 		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon" "$(KYOZON_CACHE)/product/" && \
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_join.a" "$(KYOZON_CACHE)/product/libkyozon_join.a"
 
-demo: setup ## Show what the project does, on real kernels
+demo: setup ## Demonstrate the project on stock kernels
 	@$(LAB) demo
 
 test: setup ## Run every test; NAMES="part ..." runs those whose name contains a part
 	@$(LAB) test $(NAMES)
 
-bench: setup ## Measure and write docs/results; TABLES="name ..." for some, CHECK=1 to hold them against their bounds
+bench: setup ## Measure and write docs/results; TABLES="name ..." for some, CHECK=1 to check them against their bounds
 	@$(LAB) bench $(TABLES) $(if $(CHECK),--check)
 
-soak: setup ## Run every test, also what takes long
+soak: setup ## Run every test, including the long ones
 	@$(LAB) test --nightly $(NAMES)
 
-shell: setup ## A guest with a shell on this terminal; ARGS="--kernel 6.1 --smp 2"
+shell: setup ## Start a guest with a shell on this terminal; ARGS="--kernel 6.1 --smp 2"
 	@$(LAB) shell $(ARGS)
 
 PREFIX ?= /usr/local
@@ -69,8 +68,8 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 MODULE := $(DESTDIR)/usr/src/kyozon-$(VERSION)
 PRODUCT := $(KYOZON_CACHE)/product
 
-install: ## Install what 'make build' made: command, library, images, manual page, DKMS source; DESTDIR, PREFIX (/usr/local)
-	@test -x "$(PRODUCT)/kyozon" || { echo "install: nothing is built in $(KYOZON_CACHE): run 'make setup' first, as yourself; with sudo, pass KYOZON_CACHE" >&2; exit 1; }
+install: ## Install command, library, images, manual page and DKMS source; DESTDIR, PREFIX (/usr/local)
+	@test -x "$(PRODUCT)/kyozon" || { echo "install: no build found in $(KYOZON_CACHE): run 'make setup' first, not as root; with sudo, pass KYOZON_CACHE" >&2; exit 1; }
 	install -D -m 755 "$(PRODUCT)/kyozon" "$(DESTDIR)$(PREFIX)/bin/kyozon"
 	install -d "$(DESTDIR)$(PREFIX)/lib/kyozon" "$(MODULE)/include/kyozon"
 	install -m 644 "$(PRODUCT)"/*.bin "$(PRODUCT)/shm.elf" "$(DESTDIR)$(PREFIX)/lib/kyozon"

@@ -1,11 +1,13 @@
 #!/bin/sh
 # images.sh FOLDER CRATE:BIN[:elf|:task|:own|:unikernel|:c]...
-# Builds what runs without an operating system, and writes each as a flat image FOLDER/BIN.bin, or where a loader wants
-# that as an ELF file FOLDER/BIN.elf. A task of the microkernel is an ELF file behind a page of header, FOLDER/BIN.bin.
-# A unikernel is an ELF file, FOLDER/BIN.elf, with symbols for its crash reports. It is compiled for the host's target,
-# without anything of the host's in it: so it computes with vector registers, as a program beside it would. With :c it is
-# CRATE's examples/BIN.c, linked with CRATE.
-# The feature `image` is for flat images, tasks and unikernels, the feature BIN for ELF files and flat images with :own.
+# Builds the binaries that run without an operating system, each in the form that its loader needs:
+#   (none), :own   FOLDER/BIN.bin, a flat image
+#   :elf           FOLDER/BIN.elf, an ELF file
+#   :task          FOLDER/BIN.bin, a task of the microkernel: a header page, then an ELF file
+#   :unikernel     FOLDER/BIN.elf, a unikernel: an ELF file with symbols for crash reports. It is compiled for the
+#                  host's target, so that it uses vector registers like a host program, but links nothing of the host
+#   :c             FOLDER/BIN.elf, a unikernel from CRATE's examples/BIN.c, linked with CRATE
+# Flat images, tasks and unikernels are built with the feature `image`; :elf and :own with the feature BIN.
 set -eu
 folder=$1
 shift
@@ -29,7 +31,7 @@ for image; do
 	*:elf) bin=${bin%:elf} feature=$bin kind=elf form=elf ;;
 	*:own) bin=${bin%:own} feature=$bin ;;
 	*:task) bin=${bin%:task} form=task ;;
-	# A backtrace follows frame pointers.
+	# Backtraces follow frame pointers.
 	*:c) bin=${bin%:c} kind=elf form=c target=x86_64-unknown-linux-gnu ;;
 	*:unikernel) bin=${bin%:unikernel} kind=elf form=elf target=x86_64-unknown-linux-gnu ;;
 	esac
@@ -41,7 +43,7 @@ for image; do
 	c) what=--lib ;;
 	*) what="--bin $bin" ;;
 	esac
-	# shellcheck disable=SC2086 # std and what are lists of words, or empty
+	# shellcheck disable=SC2086 # std and what are word lists or empty
 	RUSTFLAGS=$flags "${CARGO:-cargo}" build --locked --quiet --release --target "$target" $std \
 		-p "$crate" $what --no-default-features --features "$feature"
 	built=$CARGO_TARGET_DIR/$target/release/$bin
@@ -49,7 +51,7 @@ for image; do
 	flat) objcopy -O binary "$built" "$folder/$bin.new" ;;
 	c)
 		folder_of=crates/unikernel/${crate#kyozon-unikernel-} library=$(echo "$crate" | tr - _)
-		# Code is for any address, as images lie above 2 GiB, and keeps frame pointers for backtraces.
+		# Position-independent, as images lie above 2 GiB; with frame pointers for backtraces.
 		"${CC:-cc}" -std=c11 -O2 -Wall -Wextra -Werror -ffreestanding -fpie -fno-stack-protector -fno-omit-frame-pointer \
 			-I "$folder_of/include" -nostdlib -nostartfiles -static -no-pie -Wl,--build-id=none -Wl,--gc-sections \
 			-T crates/unikernel/guest/unikernel.ld "$folder_of/examples/$bin.c" \
@@ -64,6 +66,6 @@ for image; do
 		rm "$folder/$bin.new-elf"
 		;;
 	esac
-	# An image that did not change keeps its time, so that the module is not built anew.
+	# An unchanged image keeps its time stamp, so that the module is not rebuilt.
 	cmp -s "$folder/$bin.new" "$folder/$bin.$kind" && rm "$folder/$bin.new" || mv "$folder/$bin.new" "$folder/$bin.$kind"
 done

@@ -1,13 +1,14 @@
-# Words for the scenarios of this folder, sourced by their steps.
+# Shell functions for the scenarios of this folder; their steps source this file.
 insmod /m/kyozon_probe.ko 2>/dev/null
 test_cokernel=/usr/lib/kyozon/cokernel-test.bin
 
-# load OPTION...: the test cokernel. Without a deterministic clock an emulator on a busy machine stops for long.
+# load OPTION...: loads the test cokernel. Its budget is long: without a deterministic clock, an emulator on a busy
+# machine may pause.
 load() {
 	kyozon load --cokernel $test_cokernel --budget 10000 "$@"
 }
 
-# state FILE: what must be the same before and after.
+# state FILE: writes the machine state that must be equal before and after a test.
 state() {
 	{
 		cat /proc/kyozon_probe/state
@@ -16,12 +17,12 @@ state() {
 	} >"$1"
 }
 
-# field NAME: a number of the status.
+# field NAME: prints a field of the status.
 field() {
 	kyozon status --json | sed -n "s/^ *\"$1\": \"*\([^\",]*\).*/\1/p"
 }
 
-# wait_for_ticks: until the first has come, at most 5 s.
+# wait_for_ticks: waits for the first tick, at most 5 s.
 wait_for_ticks() {
 	for turn in $(seq 50); do
 		[ $(field ticks) -gt 0 ] && return
@@ -30,12 +31,12 @@ wait_for_ticks() {
 	return 1
 }
 
-# seed: one that no other run has; print it, so that a run can be had again.
+# seed: prints a random seed. A test prints its seed, so that the run can be repeated.
 seed() {
 	od -A n -N 2 -t u2 /dev/urandom | tr -d ' '
 }
 
-# work SEED: keeps the machine busy in user mode, in the kernel and with forks, until it is killed.
+# work SEED: loads the machine in user mode, in the kernel and with forks, until killed.
 work() {
 	chance=$1
 	while :; do
@@ -52,12 +53,12 @@ work() {
 	done >/dev/null 2>&1
 }
 
-# wait_for_line PATTERN: until the event ring has it, at most 30 s.
+# wait_for_line PATTERN: waits until an event matches, at most 30 s.
 wait_for_line() {
 	for turn in $(seq 150); do
 		kyozon events | grep -q "$1" && return
 		sleep 0.2
 	done
-	echo "no line like $1" >&2
+	echo "no event matches $1 after 30 s" >&2
 	return 1
 }

@@ -1,4 +1,4 @@
-# misbehave N [OPTION...]: loads the test cokernel with script N for half a second, and says how that went.
+# misbehave N [OPTION...]: runs script N of the test cokernel for half a second, and prints state and reason.
 . /lib.sh
 misbehave() {
 	script=$1

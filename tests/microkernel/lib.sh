@@ -1,8 +1,8 @@
-# Words for the scenarios of this folder, sourced by their steps.
+# Shell functions for the scenarios of this folder; their steps source this file.
 test_task=/usr/lib/kyozon/task-test.bin
 
-# script N SECONDS HZ: loads the microkernel with three test tasks and script N for some seconds, with so many ticks each,
-# and data of 5000 letters, and says how that went.
+# script N SECONDS HZ: runs the microkernel with three test tasks, script N and 5000 bytes of data for SECONDS at HZ ticks
+# per second. Prints the state and, if it was stopped, the reason.
 script() {
 	head -c 5000 /dev/zero | tr '\0' a >/tmp/data
 	kyozon load --task $test_task --task $test_task --task $test_task --data /tmp/data --hz $3 --parameter $1 \

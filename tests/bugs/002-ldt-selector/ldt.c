@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Spins with a data segment of its own LDT in DS, ES, FS and GS: reloading one of them needs the LDT. */
+/* Spins with a data segment of its LDT in DS, ES and GS: reloading one of them needs the LDT. */
 #include <asm/ldt.h>
 #include <stdio.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-// Loads FPU state without end, on the CPU that is named.
+// fxrstor CPU: loads FPU state in an endless loop on the given CPU.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdlib.h>

@@ -3,14 +3,14 @@
 mkdir -p /etc
 printf 'root::0:0::/:/bin/sh\nmember::1000:4::/:/bin/sh\nother::1001:1001::/:/bin/sh\n' >/etc/passwd
 
-# as NAME COMMAND...: without root's rights; a member of group 4, or some other.
+# as NAME COMMAND...: runs a command as user NAME: member (of group 4) or other.
 as() {
 	name=$1
 	shift
 	su $name -c "$*"
 }
 
-# follow NAME OPTION...: in the background, to /tmp/NAME; its exit status to /tmp/NAME.status.
+# follow NAME OPTION...: follows events in the background into /tmp/NAME; writes the exit status to /tmp/NAME.status.
 follow() {
 	name=$1
 	shift
@@ -22,7 +22,7 @@ follow() {
 	) &
 }
 
-# busy: what a follower takes of the CPU, from /proc/PID/stat: at most a tenth.
+# busy: checks that a follower takes at most a tenth of the CPU, by /proc/PID/stat.
 busy() {
 	pid=$(cat /tmp/text.pid)
 	before=$(ticks $pid)
@@ -35,7 +35,7 @@ ticks() {
 	awk '{ print $14 + $15 }' /proc/$1/stat
 }
 
-# ends NAME: says how, at most 3 s later.
+# ends NAME: waits up to 3 s for the end of follower NAME, and prints its exit status.
 ends() {
 	for turn in $(seq 30); do
 		[ -s /tmp/$1.status ] && break

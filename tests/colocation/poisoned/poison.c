@@ -1,4 +1,4 @@
-/* Has Linux take one page of memory away, as after an uncorrected error. */
+/* Makes Linux remove one page of memory, as after an uncorrected error. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>

@@ -14,7 +14,7 @@ static bool running;
 static u64 worst, sum, count;
 static u32 sample[8192];
 
-/* In interrupt context: how much later than its time it was entered. */
+/* In interrupt context: records the delay since the expiry. */
 static enum hrtimer_restart fired(struct hrtimer *t)
 {
 	s64 late = ktime_to_ns(ktime_sub(ktime_get(), hrtimer_get_expires(t)));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A test's eyes inside Linux, independent of what is tested:
+ * Probes of Linux from inside, independent of the code under test:
  *
  *   /proc/kyozon_probe/state	read: IO-APIC, HPET, IDT, GDT, control registers
- *				and MSRs of every CPU, one to a line
- *   /proc/kyozon_probe/spin	write N: N ms with interrupts off on this CPU;
- *				read: how many NMIs this CPU took meanwhile
+ *				and MSRs of every CPU, one per line
+ *   /proc/kyozon_probe/spin	write N: spin N ms with interrupts off on this
+ *				CPU; read: NMIs of this CPU meanwhile
  *   /proc/kyozon_probe/crash	write 1: panic(), 2: a null pointer in process context
  *   /proc/kyozon_probe/delay	write 1: start a 1 kHz timer on this CPU, 0: stop;
- *				read: how late it was at worst and on average,
- *				and each time, in nanoseconds
+ *				read: worst and average delay, and each delay,
+ *				in nanoseconds
  */
 #include <linux/delay.h>
 #include <linux/module.h>
@@ -29,7 +29,7 @@ static ssize_t number(const char __user *from, size_t bytes, unsigned int *value
 	return kstrtouint_from_user(from, bytes, 0, value);
 }
 
-/* By the time-stamp counter: jiffies stand still. */
+/* Measured by the time-stamp counter, as jiffies stand still. */
 static ssize_t spin_write(struct file *file, const char __user *from,
 			  size_t bytes, loff_t *at)
 {
@@ -45,7 +45,7 @@ static ssize_t spin_write(struct file *file, const char __user *from,
 	local_irq_save(flags);
 	spin_nmis = this_cpu_read(irq_stat.__nmi_count);
 	end = rdtsc_ordered() + (u64)ms * tsc_khz;
-	/* Plain turns in between: an emulator is slow at RDTSC and PAUSE. */
+	/* Plain loops in between: RDTSC and PAUSE are slow in emulators. */
 	while (rdtsc() < end)
 		for (turn = 0; turn < 1000; turn++)
 			barrier();
@@ -88,7 +88,7 @@ static ssize_t crash_write(struct file *file, const char __user *from,
 	if (error)
 		return error;
 	if (how == 1)
-		panic("kyozon_probe: asked to panic");
+		panic("kyozon_probe: panic requested");
 	if (how == 2)
 		*(volatile int *)NULL = 0;
 	return -EINVAL;

@@ -4,10 +4,10 @@
 
 struct seq_file;
 
-/* Registers and tables that nobody may have changed. */
+/* Shows registers and tables that must be equal before and after a test. */
 int probe_state_show(struct seq_file *out, void *unused);
 
-/* Worst and average lateness of a timer since it was started. */
+/* Shows the delays of the timer since its start. */
 int probe_delay_show(struct seq_file *out, void *unused);
 void probe_delay_start(void);
 void probe_delay_stop(void);

@@ -25,7 +25,7 @@ struct ioapic {
 	u32 index, version, pins, entry[2 * PINS_MAX];
 };
 
-/* Alone on the machine: Linux's lock for the index register is not ours to take. */
+/* In stop_machine, as Linux does not export the index register's lock. */
 static int ioapic_read(void *argument)
 {
 	struct ioapic *io = argument;
@@ -52,7 +52,7 @@ static void ioapic_show(struct seq_file *out)
 	if (!io.at)
 		return;
 	stop_machine(ioapic_read, &io, NULL);
-	for (i = 0; i < io.pins; i++)	/* without the bits that the device sets: 12 and 14 */
+	for (i = 0; i < io.pins; i++)	/* without bits 12 and 14, which the device sets */
 		seq_printf(out, "ioapic pin %u: %08x %08x\n", i,
 			   io.entry[2 * i + 1], io.entry[2 * i] & ~0x5000U);
 	iounmap(io.at);

@@ -1,6 +1,6 @@
 . /lib.sh
 
-# refused PATTERN OPTION...: load must fail with one line that matches, and leave the machine as it was.
+# refused PATTERN OPTION...: asserts that load fails with one line that matches and leaves the machine as it was.
 refused() {
 	pattern=$1
 	shift
@@ -11,7 +11,7 @@ refused() {
 	fi
 	state /tmp/after
 	[ "$(wc -l </tmp/err)" = 1 ] && grep -qE "^kyozon: .*($pattern)" /tmp/err || {
-		echo "load $*: said $(cat /tmp/err)" >&2
+		echo "load $*: unexpected error: $(cat /tmp/err)" >&2
 		exit 1
 	}
 	cmp -s /tmp/before /tmp/after || {

@@ -1,10 +1,10 @@
-# alone N TICKS [HZ]: the microkernel with three test tasks on a machine without Linux, script N, off after so many ticks.
-# What it says is told, and how it ended.
+# alone N TICKS [HZ]: runs the microkernel with three test tasks and script N on a machine without Linux, and switches the
+# machine off after TICKS ticks. Prints the serial line.
 alone() {
 	initrd=$SCRATCH/initrd
 	cat "$KYOZON_PRODUCT/cokernel.bin" >"$initrd"
 	for task in 1 2 3; do
-		# Each image begins on a page.
+		# Each image starts on a page.
 		truncate -s %4096 "$initrd"
 		cat "$KYOZON_PRODUCT/task-test.bin" >>"$initrd"
 	done

@@ -1,7 +1,7 @@
-# sh /exits.sh SECONDS: processes, files, hashes and pipes on every CPU for so long, and the exits that it caused.
+# sh /exits.sh SECONDS: runs processes, files, hashes and pipes on every CPU, and prints the exits that they caused.
 . /lib.sh
 
-# exits: reasons and counts, without the ticks'.
+# exits FILE: writes each exit reason with its count.
 exits() {
 	kyozon status --json | sed -n '/"exits"/,/}/s/^ *"\([a-z_]*\)": \([0-9]*\),*$/\1 \2/p' >"$1"
 }
@@ -26,7 +26,7 @@ for cpu in $(seq 0 $((cpus - 1))); do
 done
 wait
 exits /tmp/after
-# What the two looks themselves cause is none: they are system calls.
+# Reading the counts causes no exit: it takes system calls only.
 ticks=$(($(sed -n 's/^tick //p' /tmp/after) - $(sed -n 's/^tick //p' /tmp/before)))
 others=$(grep -v '^tick ' /tmp/before | diff - /tmp/after | sed -n 's/^> //p' | grep -v '^tick ')
 echo "exits of $cpus CPUs in $1 s: tick $ticks, all others ${others:-0}"
