@@ -53,7 +53,7 @@ fn describe(profile: &Profile<'_>) {
     let (mut cursor, mut chunks, mut masked) = (ChunkCursor::default(), 0, BTreeMap::new());
     while let Some(chunk) = profile.next_chunk(&mut cursor) {
         chunks += 1;
-        for mask in chunk.masks.iter().filter(|mask| mask.at >= chunk.address) {
+        for mask in chunk.masks.iter().filter(|mask| mask.start >= chunk.address) {
             let (sites, bytes): &mut (u64, u64) = masked.entry(mask.kind).or_default();
             *sites += 1;
             *bytes += u64::from(mask.bytes);

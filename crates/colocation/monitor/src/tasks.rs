@@ -176,11 +176,11 @@ impl<M: KernelMemory> Check<M> for TaskCheck {
                 self.judging = Some(slot + 1);
                 continue;
             }
-            match self.pass.broken {
-                Some(broken) => {
+            match self.pass.list_error {
+                Some(error) => {
                     self.broken_passes += 1;
                     if self.broken_passes == BROKEN_PASSES {
-                        found(report::broken_list(&self.layout, broken));
+                        found(report::damaged_list(&self.layout, error));
                     }
                 }
                 None => self.broken_passes = 0,

@@ -106,7 +106,7 @@ impl TextCheck {
             self.suspects.clear(page, self.slice);
             return;
         };
-        self.suspects.note(page, changes, self.slice);
+        self.suspects.record(page, changes, self.slice);
         let (kernel, layout) = (rules.kernel, rules.layout);
         let patching = |change: &compare::Change| {
             let is_patched =
@@ -114,9 +114,11 @@ impl TextCheck {
             if !layout.text.contains(&change.address) {
                 return Patching::None;
             }
-            match change.calls && probes::is_changing_calls(kernel, &layout.poke) {
+            match change.only_static_calls && probes::is_changing_calls(kernel, &layout.poke) {
                 true => Patching::StaticCall,
-                false if is_patched || change.site && change.breakpoint => Patching::Site,
+                false if is_patched || change.touches_site && change.starts_with_breakpoint => {
+                    Patching::Site
+                }
                 false => Patching::None,
             }
         };
@@ -130,7 +132,7 @@ impl TextCheck {
         for change in
             compare_page(rules, &self.baseline, &self.sites, page, true).unwrap_or_default()
         {
-            let bytes = if change.site { &change.expected } else { &change.found };
+            let bytes = if change.touches_site { &change.expected } else { &change.found };
             self.baseline.correct(change.address, bytes);
         }
     }

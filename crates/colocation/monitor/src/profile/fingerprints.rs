@@ -32,7 +32,7 @@ pub enum MaskKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mask {
     /// Start of the bytes: an address or a position.
-    pub at: u64,
+    pub start: u64,
     /// Number of bytes.
     pub bytes: u8,
     /// The allowed contents.
@@ -42,7 +42,7 @@ pub struct Mask {
 impl Mask {
     /// The end of the bytes.
     pub fn end(&self) -> u64 {
-        self.at.saturating_add(self.bytes.into())
+        self.start.saturating_add(self.bytes.into())
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) fn encode_masks(masks: &[Mask]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut end = 0;
     for mask in masks {
-        let mut gap = mask.at - end;
+        let mut gap = mask.start - end;
         while gap > u64::from(u16::MAX) {
             bytes.extend(GAP_FILLER);
             gap -= u64::from(u16::MAX);
@@ -128,13 +128,15 @@ impl Profile<'_> {
         let fingerprint = self.u32_at(fingerprints, cursor.chunk);
         cursor.chunk += 1;
         let end = place + CHUNK as u64;
-        let by_address =
-            |mask: Mask| Mask { at: address.wrapping_add(mask.at).wrapping_sub(place), ..mask };
+        let by_address = |mask: Mask| Mask {
+            start: address.wrapping_add(mask.start).wrapping_sub(place),
+            ..mask
+        };
         let mut last = cursor.open.take();
         let mut found: Vec<Mask> = last.into_iter().map(by_address).collect();
         while cursor.mask < masks.count {
             let mask = self.mask(masks, cursor.mask, cursor.mask_at);
-            if mask.at >= end {
+            if mask.start >= end {
                 break;
             }
             cursor.mask += 1;
@@ -159,7 +161,7 @@ impl Profile<'_> {
             2 => MaskKind::Indirect,
             _ => MaskKind::Any,
         };
-        Mask { at: before + u64::from(u16::from_le_bytes([low, high])), bytes, kind }
+        Mask { start: before + u64::from(u16::from_le_bytes([low, high])), bytes, kind }
     }
 
     pub(super) fn check_fingerprints(&self) -> Result<(), ProfileError> {
@@ -230,7 +232,7 @@ pub fn fingerprint(key: [u64; 2], address: u64, bytes: &[u8; CHUNK], masks: &[Ma
     let mut bytes = *bytes;
     for mask in masks {
         let end = address.saturating_add(CHUNK as u64);
-        for at in mask.at.max(address)..mask.end().min(end) {
+        for at in mask.start.max(address)..mask.end().min(end) {
             bytes[(at - address) as usize] = 0;
         }
     }

@@ -117,14 +117,14 @@ impl LoadedImage {
     }
 
     /// The bytes at `address`.
-    fn at<const N: usize>(&self, address: u64) -> Option<&[u8; N]> {
+    fn bytes_at<const N: usize>(&self, address: u64) -> Option<&[u8; N]> {
         let place = usize::try_from(address.checked_sub(self.base)?).ok()?;
         self.bytes.get(place..)?.first_chunk()
     }
 
     /// The target of the four-byte offset at `at`, which is relative to its own address.
     fn relative(&self, at: u64) -> Option<u64> {
-        Some(at.wrapping_add(i64::from(i32::from_le_bytes(*self.at(at)?)) as u64))
+        Some(at.wrapping_add(i64::from(i32::from_le_bytes(*self.bytes_at(at)?)) as u64))
     }
 
     fn end(&self) -> u64 {
@@ -215,21 +215,26 @@ fn encode(
         let mut rest = masks
             .get(masks.partition_point(|mask| mask.end() <= range.start)..)
             .unwrap_or_default();
-        let mine = rest.iter().take_while(|mask| mask.at < range.end);
+        let mine = rest.iter().take_while(|mask| mask.start < range.end);
         placed.extend(mine.filter_map(|mask| {
             // A mask across the range's edge: only its inner part counts, with any contents.
-            let (at, end) = (mask.at.max(range.start), mask.end().min(range.end));
-            let kind = if (at, end) == (mask.at, mask.end()) { mask.kind } else { MaskKind::Any };
-            Some(Mask { at: at - range.start + place, bytes: u8::try_from(end - at).ok()?, kind })
+            let (at, end) = (mask.start.max(range.start), mask.end().min(range.end));
+            let kind =
+                if (at, end) == (mask.start, mask.end()) { mask.kind } else { MaskKind::Any };
+            Some(Mask {
+                start: at - range.start + place,
+                bytes: u8::try_from(end - at).ok()?,
+                kind,
+            })
         }));
         for address in range.clone().step_by(CHUNK) {
             let end = address + CHUNK as u64;
             while rest.first().is_some_and(|mask| mask.end() <= address) {
                 rest = rest.get(1..).unwrap_or_default();
             }
-            let count = rest.iter().take_while(|mask| mask.at < end).count();
+            let count = rest.iter().take_while(|mask| mask.start < end).count();
             let own = rest.get(..count).unwrap_or_default();
-            let bytes = loaded.at(address).copied().unwrap_or([0; CHUNK]);
+            let bytes = loaded.bytes_at(address).copied().unwrap_or([0; CHUNK]);
             parts
                 .fingerprints
                 .extend(fingerprints::fingerprint(key, address, &bytes, own).to_le_bytes());

@@ -8,9 +8,9 @@ use crate::memory::KernelMemory;
 use crate::walk::{ListWalk, WalkError};
 
 /// Maximum length of a list.
-const LONGEST: u32 = MAX_TASKS as u32 + 1;
+const MAX_LENGTH: u32 = MAX_TASKS as u32 + 1;
 /// Steps of a walk beyond twice the number of tasks seen, before it counts as cyclic.
-const SLACK: usize = 64;
+const SLACK_STEPS: usize = 64;
 /// Maximum restarts of a walk whose position left the list; then the pass does without the view.
 const MAX_RESTARTS: u32 = 16;
 
@@ -19,22 +19,23 @@ const MAX_RESTARTS: u32 = 16;
 pub struct ListCursor {
     walk: ListWalk,
     /// Offset of the list node in `task_struct`.
-    node: u64,
+    node_offset: u64,
     pub view: u8,
     /// The task at the current position.
-    standing: Option<Identity>,
+    current: Option<Identity>,
     /// Nodes visited since the last start.
     steps: usize,
     restarts: u32,
 }
 
 impl ListCursor {
-    pub fn new(head: u64, node: u64, view: u8) -> Self {
+    /// A cursor on the list at `head`, whose nodes lie at `node_offset` in their tasks.
+    pub fn new(head: u64, node_offset: u64, view: u8) -> Self {
         Self {
-            walk: ListWalk::new(head, LONGEST),
-            node,
+            walk: ListWalk::new(head, MAX_LENGTH),
+            node_offset,
             view,
-            standing: None,
+            current: None,
             steps: 0,
             restarts: 0,
         }
@@ -50,27 +51,27 @@ impl ListCursor {
     ) -> Result<Option<u64>, WalkError> {
         let Some(node) = self.walk.next(kernel, &layout.lists)? else { return Ok(None) };
         self.steps += 1;
-        if self.steps > 2 * count + SLACK {
+        if self.steps > 2 * count + SLACK_STEPS {
             return Err(WalkError::TooLong);
         }
-        let task = node.wrapping_sub(self.node);
-        self.standing =
+        let task = node.wrapping_sub(self.node_offset);
+        self.current =
             Some(Identity::read(kernel, layout, task).ok_or(WalkError::WildPointer(task))?);
         Ok(Some(task))
     }
 
     /// After a pause: whether the current position is still in the list.
-    pub fn stands<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, layout: &TaskLayout) -> bool {
-        self.standing.is_none_or(|standing| {
-            standing.is_current(kernel, layout) && layout.lists.linked(kernel, self.walk.at())
+    pub fn is_valid<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, layout: &TaskLayout) -> bool {
+        self.current.is_none_or(|task| {
+            task.is_current(kernel, layout) && layout.lists.linked(kernel, self.walk.position())
         })
     }
 
     /// Starts again; false if that happened too often.
     pub fn restart(&mut self) -> bool {
         self.restarts += 1;
-        self.walk = ListWalk::new(self.walk.head(), LONGEST);
-        self.standing = None;
+        self.walk = ListWalk::new(self.walk.head(), MAX_LENGTH);
+        self.current = None;
         self.steps = 0;
         self.restarts <= MAX_RESTARTS
     }

@@ -53,11 +53,11 @@ pub struct Pass {
     threads: [Option<ListCursor>; 2],
     process: Option<Identity>,
     /// Nodes that the pass may still visit.
-    left: u32,
+    remaining_nodes: u32,
     /// Views that this pass could not walk completely; no task counts as missing from them.
     pub incomplete: u8,
     /// Why the process list could not be walked.
-    pub broken: Option<WalkError>,
+    pub list_error: Option<WalkError>,
 }
 
 impl Pass {
@@ -68,9 +68,9 @@ impl Pass {
             stage: Stage::Processes(cursor),
             threads: [None; 2],
             process: None,
-            left: MAX_NODES,
+            remaining_nodes: MAX_NODES,
             incomplete: 0,
-            broken: None,
+            list_error: None,
         }
     }
 
@@ -90,7 +90,7 @@ impl Pass {
             if process_gone {
                 self.incomplete |= cursor.view;
                 *thread = None;
-            } else if !cursor.stands(kernel, layout) {
+            } else if !cursor.is_valid(kernel, layout) {
                 *retries += 1;
                 if !cursor.restart() {
                     self.incomplete |= cursor.view;
@@ -99,7 +99,7 @@ impl Pass {
             }
         }
         match &mut self.stage {
-            Stage::Processes(cursor) if !cursor.stands(kernel, layout) => {
+            Stage::Processes(cursor) if !cursor.is_valid(kernel, layout) => {
                 *retries += 1;
                 if !cursor.restart() {
                     self.incomplete |= view::TASKS;
@@ -107,11 +107,12 @@ impl Pass {
                 }
             }
             // The set may be freed as well: restart at the first set of the bucket.
-            Stage::Cgroups(place)
-                if place.cursor.is_some_and(|cursor| !cursor.stands(kernel, layout)) =>
+            Stage::Cgroups(position)
+                if position.cursor.is_some_and(|cursor| !cursor.is_valid(kernel, layout)) =>
             {
                 *retries += 1;
-                *place = GroupPosition { bucket: place.bucket, set: 0, list: 0, cursor: None };
+                *position =
+                    GroupPosition { bucket: position.bucket, set: 0, list: 0, cursor: None };
             }
             _ => {}
         }
@@ -124,11 +125,11 @@ impl Pass {
         layout: &TaskLayout,
         seen: &mut SeenTasks,
     ) -> Progress {
-        let Some(left) = self.left.checked_sub(1) else {
+        let Some(remaining) = self.remaining_nodes.checked_sub(1) else {
             self.incomplete = !0;
             return Progress::Done;
         };
-        self.left = left;
+        self.remaining_nodes = remaining;
         if let Some(at) = self.threads.iter().position(Option::is_some) {
             self.next_thread(kernel, layout, seen, at);
             return Progress::More;
@@ -141,17 +142,17 @@ impl Pass {
                         Stage::Processes(cursor)
                     }
                     Ok(None) => Stage::Pids(1),
-                    Err(broken) => {
+                    Err(error) => {
                         self.incomplete |= cursor.view;
-                        self.broken = Some(broken);
+                        self.list_error = Some(error);
                         Stage::Pids(1)
                     }
                 }
             }
             Stage::Pids(index) => self.stage = self.next_pid(kernel, layout, seen, index),
-            Stage::Cgroups(place) => {
+            Stage::Cgroups(position) => {
                 let next = layout.groups.as_ref().and_then(|groups| {
-                    let next = self.next_in_group(kernel, layout, groups, seen, place)?;
+                    let next = self.next_in_group(kernel, layout, groups, seen, position)?;
                     (next.bucket < groups.buckets).then_some(next)
                 });
                 self.stage = next.map_or(Stage::Done, Stage::Cgroups);
@@ -249,43 +250,45 @@ impl Pass {
         layout: &TaskLayout,
         groups: &CgroupLayout,
         seen: &mut SeenTasks,
-        mut place: GroupPosition,
+        mut position: GroupPosition,
     ) -> Option<GroupPosition> {
-        let next_bucket = GroupPosition { bucket: place.bucket + 1, set: 0, list: 0, cursor: None };
-        if let Some(mut cursor) = place.cursor {
+        let next_bucket =
+            GroupPosition { bucket: position.bucket + 1, set: 0, list: 0, cursor: None };
+        if let Some(mut cursor) = position.cursor {
             match cursor.next(kernel, layout, seen.count()) {
                 Ok(Some(task)) => {
                     self.record(kernel, layout, seen, task, cursor.view);
-                    place.cursor = Some(cursor);
+                    position.cursor = Some(cursor);
                 }
                 Ok(None) | Err(_) => {
-                    place.cursor = None;
-                    place.list += 1;
+                    position.cursor = None;
+                    position.list += 1;
                 }
             }
-            return Some(place);
+            return Some(position);
         }
-        if place.list == groups.lists.len() {
-            (place.list, place.set) = (0, place.set + 1);
+        if position.list == groups.lists.len() {
+            (position.list, position.set) = (0, position.set + 1);
         }
-        if place.set > MAX_SETS_PER_BUCKET {
+        if position.set > MAX_SETS_PER_BUCKET {
             return Some(next_bucket);
         }
         let mut walk = HashWalk::new(
-            groups.table.wrapping_add(8 * place.bucket),
+            groups.table.wrapping_add(8 * position.bucket),
             &layout.lists,
-            place.set + 1,
+            position.set + 1,
         );
-        for _ in 0..place.set {
+        for _ in 0..position.set {
             if !matches!(walk.next(kernel, &layout.lists), Ok(Some(_))) {
                 return Some(next_bucket);
             }
         }
         match walk.next(kernel, &layout.lists) {
             Ok(Some(node)) => {
-                let head = node.wrapping_sub(groups.hlist).wrapping_add(groups.lists[place.list]);
-                place.cursor = Some(ListCursor::new(head, groups.node, view::CGROUP));
-                Some(place)
+                let head =
+                    node.wrapping_sub(groups.hlist).wrapping_add(groups.lists[position.list]);
+                position.cursor = Some(ListCursor::new(head, groups.node, view::CGROUP));
+                Some(position)
             }
             Ok(None) | Err(_) => Some(next_bucket),
         }

@@ -63,8 +63,8 @@ pub fn finding<M: KernelMemory>(
 }
 
 /// The finding for a process list that cannot be walked to its end.
-pub fn broken_list(layout: &TaskLayout, broken: WalkError) -> Finding {
-    let (address, found) = match broken {
+pub fn damaged_list(layout: &TaskLayout, error: WalkError) -> Finding {
+    let (address, found) = match error {
         WalkError::WildPointer(address) => {
             (address, format!("a link to {address:#x}, which holds no process"))
         }

@@ -25,14 +25,14 @@ pub(super) struct Change {
     /// Address, live value and expected value of each word with changed bytes.
     pub words: Vec<(u64, u64, u64)>,
     /// The change touches a site.
-    pub site: bool,
+    pub touches_site: bool,
     /// A breakpoint stands at its start: it may be a change in progress.
-    pub breakpoint: bool,
+    pub starts_with_breakpoint: bool,
     /// All changed bytes belong to sites of static calls.
-    pub calls: bool,
+    pub only_static_calls: bool,
     /// The live bytes from up to 4 bytes earlier: the changed bytes may be the end of an instruction.
     pub code: Vec<u8>,
-    pub code_at: u64,
+    pub code_address: u64,
 }
 
 impl Change {
@@ -54,13 +54,13 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// Applies the rules to the sites of the page; to unchanged ones only if `all`.
+    /// Applies the rules to the sites of the page; to unchanged ones only if `include_unchanged`.
     fn judge_sites<M: KernelMemory>(
         &mut self,
         rules: &mut SiteRules<'_, '_, M>,
         sites: &Sites,
         number: usize,
-        all: bool,
+        include_unchanged: bool,
     ) {
         let earlier = number.checked_sub(1).into_iter().flat_map(|number| sites.page(number));
         for site in sites.page(number).chain(earlier) {
@@ -68,7 +68,7 @@ impl Comparison {
             let live = bytes::<SITE_BYTES>(&self.window.live, offset);
             let before = bytes::<SITE_BYTES>(&self.window.expected, offset);
             let (Some(live), Some(before)) = (live, before) else { continue };
-            if !all && live == before {
+            if !include_unchanged && live == before {
                 continue;
             }
             match rules.judge(site, &live, &before) {
@@ -147,24 +147,24 @@ impl Comparison {
         let sites = || all.clone().filter(|s| s.start < changed.end && changed.start < s.end);
         let start = sites().map(|site| site.start).fold(changed.start, u64::min);
         let end = sites().map(|site| site.end).fold(changed.end, u64::max);
-        let code_at = start.saturating_sub(4).max(window.start);
+        let code_address = start.saturating_sub(4).max(window.start);
         let offset = |address: u64| (address - window.start) as usize;
         let change = Change {
             address: start,
             found: part(&window.live, offset(start)..offset(end)),
             expected: part(&window.expected, offset(start)..offset(end)),
             words: self.words(start, end),
-            site: sites().next().is_some(),
-            calls: self.is_calls(&changed),
-            breakpoint: bytes::<1>(&window.live, from) == Some([INT3]),
-            code: part(&window.live, offset(code_at)..offset(end) + 11),
-            code_at,
+            touches_site: sites().next().is_some(),
+            only_static_calls: self.is_static_calls(&changed),
+            starts_with_breakpoint: bytes::<1>(&window.live, from) == Some([INT3]),
+            code: part(&window.live, offset(code_address)..offset(end) + 11),
+            code_address,
         };
         (change, last + 1)
     }
 
     /// Whether every changed byte in `range` belongs to a static call.
-    fn is_calls(&self, range: &Range<u64>) -> bool {
+    fn is_static_calls(&self, range: &Range<u64>) -> bool {
         let is_call = |at: u64| self.sites.iter().any(|(site, call)| *call && site.contains(&at));
         range.clone().all(|at| {
             let offset = (at - self.window.start) as usize;
@@ -189,13 +189,13 @@ pub(super) fn compare_page<M: KernelMemory>(
     baseline: &Baseline,
     sites: &Sites,
     number: usize,
-    all: bool,
+    include_unchanged: bool,
 ) -> Option<Vec<Change>> {
     let page = baseline.address(number);
     let window = Window::read(rules.kernel, baseline, number)?;
     let mut comparison = Comparison { window, is_text: baseline.is_text(page), sites: Vec::new() };
     if comparison.is_text {
-        comparison.judge_sites(rules, sites, number, all);
+        comparison.judge_sites(rules, sites, number, include_unchanged);
         comparison.judge_probes(rules);
     }
     Some(comparison.changes(page))

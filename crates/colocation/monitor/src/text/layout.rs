@@ -11,7 +11,7 @@ pub(super) struct MissingItem(pub &'static str);
 /// A table in read-only data.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
-    pub at: Range<u64>,
+    pub range: Range<u64>,
     /// Size of an entry in bytes, then the offsets of its members.
     pub size: u64,
     pub code: u64,

@@ -129,9 +129,9 @@ impl PackageComparison {
             };
             match mask.kind {
                 MaskKind::Any => true,
-                _ if read(mask.at, code).is_none() => true,
-                MaskKind::Return => self.is_return(mask.at, code),
-                MaskKind::Indirect => is_indirect(profile, mask.at, code),
+                _ if read(mask.start, code).is_none() => true,
+                MaskKind::Return => self.is_return(mask.start, code),
+                MaskKind::Indirect => is_indirect(profile, mask.start, code),
             }
         };
         fingerprint(self.key, chunk.address, bytes, &chunk.masks) == chunk.fingerprint

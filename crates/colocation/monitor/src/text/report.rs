@@ -54,7 +54,7 @@ pub(super) fn finding<M: KernelMemory>(
 fn leads_to(change: &Change) -> Option<u64> {
     (0..change.code.len()).find_map(|skip| {
         let bytes = change.code.get(skip..)?;
-        let at = change.code_at + skip as u64;
+        let at = change.code_address + skip as u64;
         // Entirely before or after the change: Linux's own instruction.
         let length = if bytes.first() == Some(&0x48) { 12 } else { 5 };
         (at + length > change.address && at < change.end()).then(|| code::target(at, bytes))?

@@ -156,14 +156,14 @@ impl SiteSearch {
 }
 
 fn ended(table: &Table, from: u64) -> bool {
-    from * table.size >= table.at.end.saturating_sub(table.at.start)
+    from * table.size >= table.range.end.saturating_sub(table.range.start)
 }
 
 /// Entries `from..from + BATCH` of `table`.
 fn batch(table: &Table, from: u64) -> impl Iterator<Item = u64> + '_ {
     (from..from + BATCH)
-        .map(|i| table.at.start + i * table.size)
-        .take_while(|&at| at < table.at.end)
+        .map(|i| table.range.start + i * table.size)
+        .take_while(|&at| at < table.range.end)
 }
 
 /// The target of the four-byte offset at `at`, which is relative to its own address.

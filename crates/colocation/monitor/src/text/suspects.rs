@@ -52,8 +52,12 @@ pub(super) struct SuspectChanges {
 
 impl SuspectChanges {
     /// Records the unexplained changes of `page` in `slice`; once per slice and page. Other suspects there are dropped.
-    pub fn note(&mut self, page: usize, changes: Vec<Change>, slice: u64) {
-        self.count_call_changes(page, changes.iter().filter(|change| change.calls).count(), slice);
+    pub fn record(&mut self, page: usize, changes: Vec<Change>, slice: u64) {
+        self.count_call_changes(
+            page,
+            changes.iter().filter(|change| change.only_static_calls).count(),
+            slice,
+        );
         let mut old: Vec<SuspectChange> = Vec::new();
         self.all.retain(|suspect| {
             if suspect.page == page {

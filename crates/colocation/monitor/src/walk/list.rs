@@ -57,19 +57,19 @@ impl Lists {
 #[derive(Clone, Copy, Debug)]
 pub struct ListWalk {
     head: u64,
-    at: u64,
+    node: u64,
     left: u32,
 }
 
 impl ListWalk {
     /// Starts at `head`, which is not an element itself; at most `limit` elements.
     pub fn new(head: u64, limit: u32) -> Self {
-        Self { head, at: head, left: limit }
+        Self { head, node: head, left: limit }
     }
 
     /// The node that `next` returned last; initially the head.
-    pub fn at(&self) -> u64 {
-        self.at
+    pub fn position(&self) -> u64 {
+        self.node
     }
 
     /// The list's head.
@@ -83,7 +83,7 @@ impl ListWalk {
         kernel: &Kernel<'_, M>,
         lists: &Lists,
     ) -> Result<Option<u64>, WalkError> {
-        let next = lists.next(kernel, self.at).ok_or(WalkError::WildPointer(self.at))?;
+        let next = lists.next(kernel, self.node).ok_or(WalkError::WildPointer(self.node))?;
         if next == self.head {
             return Ok(None);
         }
@@ -91,7 +91,7 @@ impl ListWalk {
             return Err(WalkError::WildPointer(next));
         }
         self.left = self.left.checked_sub(1).ok_or(WalkError::TooLong)?;
-        self.at = next;
+        self.node = next;
         Ok(Some(next))
     }
 }

@@ -76,14 +76,14 @@ struct MaskCollector<'a> {
 
 impl MaskCollector<'_> {
     fn any(&mut self, at: u64, bytes: u8) {
-        self.masks.push(Mask { at, bytes, kind: MaskKind::Any });
+        self.masks.push(Mask { start: at, bytes, kind: MaskKind::Any });
     }
 
     /// Adds the code at each entry of a table whose entries, of `size` bytes, begin with a relative code address.
     fn relative(&mut self, table: Range<u64>, size: usize, bytes: impl Fn(&[u8; 2]) -> u8) {
         for entry in self.inside(table).step_by(size) {
             let Some(at) = self.loaded.relative(entry) else { continue };
-            let Some(code) = self.loaded.at(at) else { continue };
+            let Some(code) = self.loaded.bytes_at(at) else { continue };
             self.any(at, bytes(code));
         }
     }
@@ -92,14 +92,14 @@ impl MaskCollector<'_> {
     fn sites(&mut self, table: Range<u64>, kind: MaskKind) {
         for entry in self.inside(table).step_by(4) {
             let Some(at) = self.loaded.relative(entry) else { continue };
-            let Some(code) = self.loaded.at::<2>(at) else { continue };
+            let Some(code) = self.loaded.bytes_at::<2>(at) else { continue };
             let mask = match code {
                 // The prefix of a call or jump through r8 to r15.
                 [0x2e, _] if kind == MaskKind::Indirect => {
-                    Mask { at, bytes: NEAR_CONDITIONAL, kind }
+                    Mask { start: at, bytes: NEAR_CONDITIONAL, kind }
                 }
-                [0xe8 | 0xe9, _] => Mask { at, bytes: NEAR, kind },
-                _ => Mask { at, bytes: near(code), kind: MaskKind::Any },
+                [0xe8 | 0xe9, _] => Mask { start: at, bytes: NEAR, kind },
+                _ => Mask { start: at, bytes: near(code), kind: MaskKind::Any },
             };
             self.masks.push(mask);
         }
@@ -107,7 +107,7 @@ impl MaskCollector<'_> {
 
     fn entries(&mut self, table: Range<u64>) {
         for entry in self.inside(table).step_by(8) {
-            if let Some(at) = self.loaded.at(entry) {
+            if let Some(at) = self.loaded.bytes_at(entry) {
                 self.any(u64::from_le_bytes(*at), NEAR);
             }
         }
@@ -123,7 +123,7 @@ impl MaskCollector<'_> {
             (offset(btf, "alt_instr", "instr_offset")?, offset(btf, "alt_instr", "instrlen")?);
         for entry in table.step_by(size) {
             let (at, bytes) =
-                (self.loaded.relative(entry + code), self.loaded.at::<1>(entry + length));
+                (self.loaded.relative(entry + code), self.loaded.bytes_at::<1>(entry + length));
             if let (Some(at), Some(&[bytes])) = (at, bytes) {
                 self.any(at, bytes);
             }
@@ -140,7 +140,8 @@ impl MaskCollector<'_> {
         let code = offset(btf, "paravirt_patch_site", "instr")?;
         let length = offset(btf, "paravirt_patch_site", "len")?;
         for entry in table.step_by(size) {
-            let (at, bytes) = (self.loaded.at(entry + code), self.loaded.at::<1>(entry + length));
+            let (at, bytes) =
+                (self.loaded.bytes_at(entry + code), self.loaded.bytes_at::<1>(entry + length));
             if let (Some(at), Some(&[bytes])) = (at, bytes) {
                 self.any(u64::from_le_bytes(*at), bytes);
             }
@@ -172,14 +173,14 @@ fn tidy(mut masks: Vec<Mask>) -> Vec<Mask> {
     masks.dedup();
     let mut tidy: Vec<Mask> = Vec::new();
     for mut mask in masks {
-        if let Some(last) = tidy.last_mut().filter(|last| mask.at < last.end()) {
+        if let Some(last) = tidy.last_mut().filter(|last| mask.start < last.end()) {
             let end = last.end().max(mask.end());
             last.kind = MaskKind::Any;
-            last.bytes = (end - last.at).min(u8::MAX.into()) as u8;
+            last.bytes = (end - last.start).min(u8::MAX.into()) as u8;
             if last.end() == end {
                 continue;
             }
-            mask = Mask { at: last.end(), bytes: (end - last.end()) as u8, kind: MaskKind::Any };
+            mask = Mask { start: last.end(), bytes: (end - last.end()) as u8, kind: MaskKind::Any };
         }
         tidy.push(mask);
     }

@@ -12,7 +12,7 @@ fn words(count: u64) -> Vec<u8> {
 }
 
 fn word_at(loaded: &LoadedImage, number: u64) -> u64 {
-    u64::from_le_bytes(*loaded.at(TEXT + 8 * number).unwrap())
+    u64::from_le_bytes(*loaded.bytes_at(TEXT + 8 * number).unwrap())
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn damaged_images_are_survived() {
 #[test]
 fn masks_keep_their_addresses() {
     let masks = [
-        Mask { at: TEXT + 1, bytes: 5, kind: MaskKind::Return },
-        Mask { at: TEXT + 62, bytes: 200, kind: MaskKind::Any },
-        Mask { at: TEXT + 0x2_4000, bytes: 6, kind: MaskKind::Indirect },
+        Mask { start: TEXT + 1, bytes: 5, kind: MaskKind::Return },
+        Mask { start: TEXT + 62, bytes: 200, kind: MaskKind::Any },
+        Mask { start: TEXT + 0x2_4000, bytes: 6, kind: MaskKind::Indirect },
     ];
     let covered = [TEXT..TEXT + 0x200, TEXT + 0x1_0000..TEXT + 0x3_0000];
     let loaded = LoadedImage { base: TEXT, bytes: vec![0x5a; 0x3_0000], known: Vec::new() };
@@ -112,7 +112,7 @@ fn masks_keep_their_addresses() {
     assert!(chunks.iter().map(|chunk| chunk.address).eq(addresses));
     for chunk in &chunks {
         let touches =
-            |mask: &&Mask| mask.at < chunk.address + CHUNK as u64 && chunk.address < mask.end();
+            |mask: &&Mask| mask.start < chunk.address + CHUNK as u64 && chunk.address < mask.end();
         let wanted: Vec<Mask> = masks.iter().filter(touches).copied().collect();
         assert_eq!(chunk.masks, wanted, "{:#x}", chunk.address);
         assert_eq!(
@@ -121,7 +121,7 @@ fn masks_keep_their_addresses() {
         );
     }
     assert_eq!(
-        encode_masks(&[Mask { at: 0x1_0000, bytes: 1, kind: MaskKind::Any }]),
+        encode_masks(&[Mask { start: 0x1_0000, bytes: 1, kind: MaskKind::Any }]),
         [0xff, 0xff, 0, 0, 1, 0, 1, 0]
     );
 }

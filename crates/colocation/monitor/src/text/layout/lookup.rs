@@ -74,7 +74,7 @@ fn jumps(profile: &Profile<'_>) -> Result<(Option<Table>, u64), MissingItem> {
     let Some(start) = profile.symbol("__start___jump_table") else { return Ok((None, 0)) };
     let entry = Members(profile, "jump_entry");
     let table = Table {
-        at: start..symbol(profile, "__stop___jump_table")?,
+        range: start..symbol(profile, "__stop___jump_table")?,
         size: entry.size()?,
         code: entry.offset("code")?,
         target: entry.offset("target")?,
@@ -87,7 +87,7 @@ fn calls(profile: &Profile<'_>) -> Result<(Option<Table>, u64), MissingItem> {
     let Some(start) = profile.symbol("__start_static_call_sites") else { return Ok((None, 0)) };
     let entry = Members(profile, "static_call_site");
     let table = Table {
-        at: start..symbol(profile, "__stop_static_call_sites")?,
+        range: start..symbol(profile, "__stop_static_call_sites")?,
         size: entry.size()?,
         code: entry.offset("addr")?,
         target: 0,
