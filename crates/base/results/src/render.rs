@@ -138,8 +138,9 @@ fn page(table: &Table, pages: &Pages) -> String {
 /// A column of the table: heading, whether it is aligned as a number, and the cell of a row.
 type Column<'a> = (&'a str, bool, Box<dyn Fn(&Row) -> String + 'a>);
 
-/// Rows as a table: at most [`COLUMNS`] columns, none that no row uses. `shown` are extra columns; if there are too many
-/// columns, `worst`, `n` and `p99` make room for them. Also returns the names of the columns that are not in the table.
+/// Rows as a table: at most [`COLUMNS`] columns, none that no row uses. `shown` are extra columns; if there are too
+/// many columns, `worst`, `n` and `p99` make room for them. Also returns the names of the columns that are not in the
+/// table.
 fn rows<'a>(rows: &'a [Row], shown: &'a [String]) -> (String, Vec<String>) {
     let mut columns: Vec<Column<'_>> = vec![
         ("group", false, Box::new(|row| row.group.clone().unwrap_or_default())),

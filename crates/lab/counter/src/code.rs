@@ -1,4 +1,4 @@
-//! What an instruction is, as far as its cost goes. Intel SDM 2, appendix A (opcode maps).
+//! Classifies instructions by their cost. Intel SDM 2, appendix A (opcode maps).
 
 /// Events that cost more than an instruction, as `docs/results/costs.toml` names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Event {
     Wrmsr,
     Rdtsc,
     Cpuid,
-    /// IRET to the privilege level that it runs at.
+    /// IRET to the same privilege level.
     Iret,
     /// IRET to user mode.
     IretUser,
@@ -33,14 +33,14 @@ pub enum Event {
     Pio,
     /// INVLPG, INVPCID.
     Invalidate,
-    /// A load or store outside of RAM.
+    /// A load or store outside RAM.
     Mmio,
-    /// A page that is touched for the first time after CR3 was written.
+    /// The first access to a page after CR3 was written.
     Refill,
-    /// An interrupt or exception that comes to a gate.
+    /// An interrupt or exception delivered through a gate.
     Delivery,
     Vmrun,
-    /// A guest is left, for whatever reason.
+    /// A guest's exit, for any reason.
     Vmexit,
     Vmload,
     Vmsave,
@@ -51,7 +51,7 @@ pub enum Event {
 /// Names, in the order of [`Event`].
 pub const EVENTS: [&str; 31] = include!("events.in");
 
-/// Prefixes, opcode and what follows it.
+/// Prefixes, opcode and the bytes after it.
 struct Parts<'a> {
     repeat: bool,
     two_bytes: bool,
@@ -75,7 +75,7 @@ fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     Some(Parts { repeat, two_bytes, opcode: *bytes.get(at)?, rest: &bytes[at + 1..] })
 }
 
-/// The event that the instruction `bytes` is, if it is one. IRET is [`Event::Iret`] whatever it returns to.
+/// The event of the instruction `bytes`, if it has one. IRET is [`Event::Iret`], whatever its target.
 pub fn event(bytes: &[u8]) -> Option<Event> {
     let Parts { repeat, two_bytes, opcode, rest } = parts(bytes)?;
     let modrm = rest.first().copied().unwrap_or(0);
@@ -122,12 +122,12 @@ pub fn event(bytes: &[u8]) -> Option<Event> {
     }
 }
 
-/// Whether the instruction `bytes` is a VMMCALL. A guest does not get behind it before its host has entered it again.
-pub fn is_call_of_host(bytes: &[u8]) -> bool {
+/// Whether the instruction `bytes` is a VMMCALL. A guest gets past it only after its host has entered it again.
+pub fn is_vmmcall(bytes: &[u8]) -> bool {
     bytes == [0x0f, 0x01, 0xd9]
 }
 
-/// Whether control may go elsewhere than behind the instruction `bytes` without an interrupt.
+/// Whether the instruction `bytes` may transfer control to another address than the next one.
 pub fn is_transfer(bytes: &[u8]) -> bool {
     let Some(Parts { two_bytes, opcode, rest, .. }) = parts(bytes) else { return false };
     if two_bytes {
@@ -158,7 +158,7 @@ mod tests {
             (&[0x0f, 0x01, 0xf8], Some(Event::Swapgs)),
             (&[0x0f, 0x01, 0xca], None), // CLAC
             (&[0x0f, 0x01, 0xd8], Some(Event::Vmrun)),
-            (&[0x0f, 0x01, 0xd9], None), // VMMCALL: what costs is the exit
+            (&[0x0f, 0x01, 0xd9], None), // VMMCALL: the exit has the cost
             (&[0x0f, 0x01, 0xda], Some(Event::Vmload)),
             (&[0x0f, 0x01, 0xdb], Some(Event::Vmsave)),
             (&[0x0f, 0x01, 0xdc], Some(Event::Stgi)),

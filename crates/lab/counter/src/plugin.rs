@@ -1,6 +1,6 @@
 //! The border to QEMU: its plug-in interface, version 1 (docs/devel/tcg-plugins.rst in QEMU's sources).
 
-use crate::code::{event, is_call_of_host, is_transfer};
+use crate::code::{event, is_transfer, is_vmmcall};
 use crate::trip::{Block, Map, Recorder};
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use std::ops::Range;
@@ -11,7 +11,7 @@ type Id = u64;
 type Tb = *mut c_void;
 type Insn = *mut c_void;
 
-/// What QEMU looks at before it calls anything.
+/// The version of the plug-in interface, which QEMU checks before it calls anything.
 #[no_mangle]
 pub static qemu_plugin_version: c_int = 1;
 
@@ -65,7 +65,7 @@ struct State {
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
-/// Runs `f` on the state; nothing where there is none.
+/// Runs `f` on the state, if the plug-in was installed.
 fn with(f: impl FnOnce(&mut State)) {
     if let Ok(mut state) = STATE.lock() {
         if let Some(state) = state.as_mut() {
@@ -102,11 +102,11 @@ fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<Options, String> {
     Ok(Options { out, map })
 }
 
-/// Called once, when QEMU starts. Not 0: QEMU ends with an error.
+/// Called once, when QEMU starts. If the result is not 0, QEMU ends with an error.
 ///
 /// # Safety
 ///
-/// As QEMU calls it: `info` is valid, `argv` has `argc` C strings.
+/// `info` is valid, and `argv` has `argc` C strings, as QEMU calls it.
 #[no_mangle]
 pub unsafe extern "C" fn qemu_plugin_install(
     id: Id,
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
     argc: c_int,
     argv: *const *const c_char,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees both pointers.
     let (info, words) = unsafe {
         let words: Vec<&CStr> = (0..argc as usize).map(|i| CStr::from_ptr(*argv.add(i))).collect();
         (&*info, words)
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
     let options = match parse(words.iter().map(|word| word.to_str().unwrap_or("?"))) {
         Ok(options) if info.smp_vcpus == 1 => options,
         Ok(_) => {
-            eprintln!("kyozon-counter: one CPU is needed: -smp 1");
+            eprintln!("kyozon-counter: several CPUs cannot be counted: use -smp 1");
             return 1;
         }
         Err(why) => {
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
 extern "C" fn translated(_: Id, tb: Tb) {
     let mut block = Block::default();
     let mut instructions = Vec::new();
-    // SAFETY: QEMU's handles are valid in this call; the bytes of an instruction are as many as it says.
+    // SAFETY: QEMU's handles are valid during this call, and an instruction has as many bytes as QEMU reports.
     unsafe {
         for index in 0..qemu_plugin_tb_n_insns(tb) {
             let insn = qemu_plugin_tb_get_insn(tb, index);
@@ -163,14 +163,14 @@ extern "C" fn translated(_: Id, tb: Tb) {
                 block.events[event as usize] += 1;
             }
             instructions.push(insn);
-            if is_call_of_host(bytes) {
+            if is_vmmcall(bytes) {
                 break;
             }
         }
     }
     let mut watched = false;
     with(|state| watched = state.map.is_watched(block.start));
-    // QEMU keeps the address as long as it keeps its translation, and says nothing when that ends: the block stays.
+    // QEMU keeps this pointer as long as its translation, and does not report when that ends: the block is never freed.
     let data: *mut Block = Box::leak(Box::new(block));
     // SAFETY: as above; `data` is never freed.
     unsafe {

@@ -1,30 +1,30 @@
-//! From the blocks that ran to the trips that they make up.
+//! Assembles trips from the blocks that ran.
 
 use crate::code::{Event, EVENTS};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
 
-/// A piece of code that runs from its start to its end.
+/// A block of code, which runs from its start to its end.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     /// Address of the first instruction.
     pub start: u64,
     /// Address of the last instruction.
     pub last: u64,
-    /// Address behind it.
+    /// Address after the last instruction.
     pub end: u64,
-    /// How many there are.
+    /// Number of instructions.
     pub instructions: u32,
-    /// How many there are of each event.
+    /// Number of events of each kind.
     pub events: [u8; EVENTS.len()],
-    /// Whether the last one may go elsewhere by itself.
+    /// Whether the last instruction may transfer control.
     pub transfers: bool,
-    /// Whether it waits for an interrupt.
+    /// Whether the last instruction is a HLT.
     pub halts: bool,
 }
 
-/// What a stage of a trip costs.
+/// The cost of one stage of a trip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Cost {
     instructions: u32,
@@ -51,10 +51,10 @@ impl Cost {
 /// Names of the stages, in the order of time.
 const STAGES: [&str; 5] = ["entry", "path", "cokernel", "back", "exit"];
 
-/// Where in a trip the last block was.
+/// The stage of the trip that the last block was in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    /// Not in one.
+    /// Not in a trip.
     #[default]
     Outside,
     Entry,
@@ -63,7 +63,7 @@ enum Stage {
     Back,
 }
 
-/// Which addresses are whose.
+/// The owners of addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Map {
     /// The module, the trampoline, the layer.
@@ -73,13 +73,13 @@ pub struct Map {
 }
 
 impl Map {
-    /// Whether code at `address` may belong to a trip: ours, or a kernel's.
+    /// Whether code at `address` may belong to a trip: it is in `ours`, or a kernel's.
     pub fn is_watched(&self, address: u64) -> bool {
         address >> 63 != 0 || self.is_ours(address) || self.cokernel.contains(&address)
     }
 
-    /// Whether a return to `address` stays in the trip. A kernel's address is Linux's, also in a module: ours are left
-    /// by a call's return.
+    /// Whether an IRET to `address` stays in the trip. A kernel's address belongs to Linux, also in a module: Kyozon's
+    /// module returns to Linux from a call.
     fn is_inside(&self, address: u64) -> bool {
         address >> 63 == 0 && (self.is_ours(address) || self.cokernel.contains(&address))
     }
@@ -89,40 +89,40 @@ impl Map {
     }
 }
 
-/// Puts trips together.
+/// Assembles trips.
 #[derive(Debug, Default)]
 pub struct Recorder {
     map: Map,
     stage: Stage,
-    /// In the order of [`STAGES`].
+    /// Costs of the current trip, in the order of [`STAGES`].
     costs: [Cost; STAGES.len()],
-    /// Whether the last block was ours.
+    /// Whether the last block was in `ours`.
     ours: bool,
-    /// What came after the last block of ours: it is `back` if one of ours follows, `exit` if not.
+    /// The cost since the last block in `ours`: part of `back` if another one follows, or else `exit`.
     tail: Cost,
-    /// The last block, its counts aside.
+    /// The last block, without its counts.
     before: Before,
-    /// A device was touched since that began.
+    /// Whether a device was accessed since that block began.
     device: bool,
-    /// The last block ended in an IRET.
+    /// Whether the last block ended with an IRET.
     returned: bool,
-    /// Pages that were touched since CR3 was written in this trip, while it was `ours`.
+    /// Pages accessed since CR3 was written in stage `path`.
     pages: Option<Vec<u64>>,
-    /// Where the trip that is followed began.
+    /// Address where the current trip began.
     began: u64,
-    /// Addresses behind VMRUNs: control comes there from a guest that is left.
+    /// Addresses after VMRUNs, where control arrives when a guest exits.
     exits: Vec<u64>,
-    /// The last block ended in a VMRUN.
+    /// Whether the last block ended with a VMRUN.
     entered: bool,
-    /// Whether the guest that was entered last is the cokernel's.
+    /// Whether the guest entered last is the cokernel's.
     inside: bool,
-    /// Where trips began. An interrupt behind a jump is known by these only: the jump may have gone there.
+    /// Addresses where trips began. After a jump, only these reveal an interrupt: the jump may have led elsewhere.
     gates: Vec<u64>,
-    /// How many trips of each kind there were.
+    /// Number of trips of each kind.
     trips: BTreeMap<[Cost; STAGES.len()], u64>,
 }
 
-/// Where a block was, and whether it could go elsewhere by itself.
+/// The place of a block, and whether it could transfer control.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
     start: u64,
@@ -134,23 +134,23 @@ struct Before {
 const PAGE_SHIFT: u32 = 12;
 
 impl Recorder {
-    /// Nothing seen so far.
+    /// A recorder without trips.
     pub fn new(map: Map) -> Self {
         Self { map, ..Self::default() }
     }
 
-    /// A block begins.
+    /// Records that `block` begins.
     pub fn block(&mut self, block: &Block) {
         let Block { start, last, end, transfers, .. } = *block;
         let before = std::mem::replace(&mut self.before, Before { start, last, end, transfers });
-        // Under the instruction clock QEMU leaves a block at an access to a device, and goes on with the rest as another.
+        // Under the instruction clock, QEMU leaves a block at an access to a device and runs the rest as another block.
         let rest = std::mem::take(&mut self.device)
             && (before.start + 1..before.end).contains(&start)
             && end == before.end;
         if rest {
             return;
         }
-        // A string instruction is a block that follows itself.
+        // A string instruction is a block that repeats.
         let interrupted = !before.transfers && start != before.end && start != before.last
             || self.gates.contains(&block.start);
         let exit = self.exits.contains(&block.start);
@@ -170,13 +170,13 @@ impl Recorder {
         if self.stage == Stage::Outside {
             return;
         }
-        let came = match exit {
+        let arrival = match exit {
             true => Some(Event::Vmexit),
             false => interrupted.then_some(Event::Delivery),
         };
         self.place(block);
-        if let Some(came) = came {
-            self.here().events[came as usize] += 1;
+        if let Some(event) = arrival {
+            self.current().events[event as usize] += 1;
         }
         if block.events[Event::Cr3Write as usize] > 0 {
             self.pages = (self.stage == Stage::Path).then(Vec::new);
@@ -185,18 +185,18 @@ impl Recorder {
         }
         self.returned = block.events[Event::Iret as usize] > 0;
         if block.halts {
-            self.end(); // no Linux to go back to
+            self.end(); // there is no Linux to return to
         }
     }
 
-    /// A load or store; `mmio` where it was outside of RAM.
+    /// Records a load or store; `mmio` if it was outside RAM.
     pub fn access(&mut self, address: u64, mmio: bool) {
         if self.stage == Stage::Outside {
             return;
         }
         if mmio {
             self.device = true;
-            self.here().events[Event::Mmio as usize] += 1;
+            self.current().events[Event::Mmio as usize] += 1;
         }
         self.touch(address);
     }
@@ -210,7 +210,7 @@ impl Recorder {
         self.stage = Stage::Entry;
     }
 
-    /// After a VMRUN: to the cokernel's guest, or out of the trip. A guest that is left at once shows no address.
+    /// After a VMRUN to `to`: the cokernel's guest runs, or the trip ends. A guest that exits at once shows no address.
     fn settle_entry(&mut self, to: u64, exit: bool) {
         if !std::mem::take(&mut self.entered) || exit {
             return;
@@ -221,7 +221,7 @@ impl Recorder {
         }
     }
 
-    /// After an IRET: to where it was, or out of the trip.
+    /// After an IRET to `to`: counts it by its target, and ends the trip if that is outside.
     fn settle_return(&mut self, to: u64) {
         if !std::mem::take(&mut self.returned) {
             return;
@@ -229,7 +229,7 @@ impl Recorder {
         let inside = self.map.is_inside(to);
         let user = to >> 63 == 0 && !inside;
         if user {
-            let cost = self.here();
+            let cost = self.current();
             cost.events[Event::Iret as usize] -= 1;
             cost.events[Event::IretUser as usize] += 1;
         }
@@ -249,8 +249,8 @@ impl Recorder {
         self.stage = Stage::Outside;
     }
 
-    /// Where what happens is counted at this moment.
-    fn here(&mut self) -> &mut Cost {
+    /// The cost that the next event belongs to.
+    fn current(&mut self) -> &mut Cost {
         match self.stage {
             Stage::Outside | Stage::Entry => &mut self.costs[0],
             Stage::Path => &mut self.costs[1],
@@ -277,7 +277,7 @@ impl Recorder {
             let (costs, tail) = (&mut self.costs, &mut self.tail);
             costs[3].take(tail);
         }
-        self.here().add(block);
+        self.current().add(block);
     }
 
     fn touch(&mut self, address: u64) {
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trip_has_its_stages() {
+    fn trips_have_stages() {
         let mut r = recorder();
         trip(&mut r, LINUX + 0x1000, LINUX + 0x1005);
         trip(&mut r, LINUX + 0x1000, LINUX + 0x1005);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_an_access_to_a_device_is_counted_once() {
+    fn code_after_device_accesses_is_counted_once() {
         for device in [true, false] {
             let mut r = recorder();
             r.block(&block(LINUX + 0x1000, 5, false));
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_jump_a_trip_is_known_by_its_gate() {
+    fn after_jumps_trips_are_known_by_their_gates() {
         let mut r = recorder();
         for transfers in [true, false, true] {
             r.block(&block(LINUX + 0x1000, 5, transfers));

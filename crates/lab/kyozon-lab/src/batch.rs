@@ -90,7 +90,8 @@ pub(crate) fn requests(scripts: &[&str]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The agent's answers on the second serial line: its first time-stamp counter and `count` complete outputs, or an error.
+/// The agent's answers on the second serial line: its first time-stamp counter and `count` complete outputs, or an
+/// error.
 pub(crate) fn answers(emulator: &Emulator, count: usize) -> Result<(u64, Vec<Output>)> {
     let mut file = BufReader::new(File::open(emulator.folder().join("ttyS1"))?);
     let (_, booted_tsc) = hello(&mut file)?;

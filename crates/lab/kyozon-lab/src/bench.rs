@@ -1,4 +1,4 @@
-//! `make bench`: measures, writes `docs/results`, holds the figures against their bounds.
+//! `make bench`: measures, writes `docs/results`, and checks the figures against their bounds.
 
 mod alone;
 mod as_guest;
@@ -23,7 +23,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-/// What `kyozon-lab bench` takes.
+/// Options of `kyozon-lab bench`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Tables to measure [default: all]
@@ -38,7 +38,7 @@ pub struct Options {
 
 type Measure = fn(&Path) -> Result<()>;
 
-/// Every table of the laboratory, by name.
+/// Every table, by name.
 const TABLES: [(&str, Measure); 11] = [
     ("lab", lab),
     ("latency", latency::measure),
@@ -53,14 +53,14 @@ const TABLES: [(&str, Measure); 11] = [
     ("kv", kv::measure),
 ];
 
-/// Measures the named tables, writes and renders them.
+/// Measures the named tables, writes them, and renders all pages.
 pub fn run(options: &Options) -> Result<ExitCode> {
     let results = cache::tree()?.join("docs/results");
     for name in &options.tables {
         let names = TABLES.map(|(name, _)| name);
         ensure!(
             names.contains(&name.as_str()),
-            "no table is named {name:?}; there are: {}",
+            "no table is named {name:?}: the tables are {}",
             names.join(", ")
         );
     }
@@ -68,7 +68,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         |name: &str| options.tables.is_empty() || options.tables.iter().any(|table| table == name);
     for (name, measure) in TABLES.iter().filter(|(name, _)| !options.render && wanted(name)) {
         if let (true, "kv", Some(what)) = (options.tables.is_empty(), *name, kv::missing()) {
-            eprintln!("not measuring {name}: it needs {what}");
+            eprintln!("not measuring {name}: needs {what}");
             continue;
         }
         eprintln!("measuring {name} ...");
@@ -101,7 +101,7 @@ fn slower_percent(figure: f64, base: f64) -> f64 {
     ((figure / base - 1.0) * 100.0 * 1000.0).round() / 1000.0
 }
 
-/// The operator's command, and where its images are.
+/// The operator's command, with the folder of its images.
 pub fn kyozon() -> Result<Command> {
     let program = product::file("kyozon")?;
     let mut command = Command::new(&program);
@@ -109,14 +109,14 @@ pub fn kyozon() -> Result<Command> {
     Ok(command)
 }
 
-/// The emulator's name and version, as it says them.
+/// QEMU's version.
 pub fn qemu_version() -> Result<String> {
     let text = process::run_ok(emulator::qemu().arg("--version"), Duration::from_secs(20))?;
     let word = text.split_whitespace().skip_while(|word| *word != "version").nth(1);
-    Ok(word.context("QEMU has a version")?.to_owned())
+    Ok(word.context("no version in the output of QEMU's --version")?.to_owned())
 }
 
-/// What the laboratory itself costs: boot and module load, in instructions.
+/// Table `lab`: boot and module load, in instructions.
 fn lab(results: &Path) -> Result<()> {
     const RUNS: usize = 3;
     let mut table = described(results, "lab")?.version("qemu", &qemu_version()?);

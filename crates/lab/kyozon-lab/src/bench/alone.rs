@@ -5,11 +5,11 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::time::Duration;
 
-/// A timer that sends messages, and one more as guard: nothing of the timer is touched on the way to the handler.
+/// A timer that sends messages and one more as guard, so that no register of the timer is accessed before the handler.
 pub const HPET: [&str; 4] = ["-global", "hpet.msi=on", "-global", "hpet.timers=4"];
 
-/// Boots `image`, a cokernel with its tasks behind it, with `append` as command line, until it switches the machine off
-/// or `limit` has passed, with `extra` arguments for the emulator. What it said.
+/// Boots `image`, a cokernel followed by its tasks, with the command line `append` and `extra` arguments for the
+/// emulator. Returns its serial output when it has powered the machine off; it must do so within `limit`.
 pub fn run(image: &[u8], append: &str, extra: &[String], limit: Duration) -> Result<String> {
     let folder = cache::scratch()?;
     let initrd = folder.path().join("initrd");
@@ -28,7 +28,7 @@ pub fn run(image: &[u8], append: &str, extra: &[String], limit: Duration) -> Res
     command.args(["-serial", "file:ttyS0"]).args(extra);
     let mut emulator = Emulator::start(command, folder, "the cokernel alone".into())?;
     if emulator.wait(limit)?.is_none() {
-        return Err(emulator.fail("it did not end in time"));
+        return Err(emulator.fail(&format!("it did not end within {} s", limit.as_secs())));
     }
     Ok(emulator.serial(0))
 }

@@ -1,6 +1,7 @@
-//! Table `guest`: what being a guest costs Linux. Nothing is loaded but a cokernel with one tick a second.
+//! Table `guest`: the cost to Linux of being a guest. The only load is a cokernel with one tick a second.
 //!
-//! Two runs do the same: one on the instruction clock, one on the machine's, where the emulator's own time is taken.
+//! Two runs do the same work: one on the instruction clock, one on this machine's clock, which measures the emulator's
+//! CPU time.
 
 use super::overhead::WORKLOADS;
 use super::{described, qemu_version, slower_percent};
@@ -13,11 +14,11 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
-/// Times that each workload is done in each phase.
+/// Runs of each workload in each phase.
 const ROUNDS: usize = 7;
-/// How often a workload is done for one sample of the emulator's time, which is known to 10 ms.
+/// Runs of each workload for one sample of the emulator's time, whose resolution is 10 ms.
 const TURNS: [usize; WORKLOADS.len()] = [6, 1];
-/// Bare and guest, in turns.
+/// The two phases, which alternate, and the script that begins each.
 const PHASES: [(&str, &str); 2] = [
     ("bare", "if kyozon status >/dev/null; then kyozon unload; fi"),
     (
@@ -26,15 +27,15 @@ const PHASES: [(&str, &str); 2] = [
     ),
 ];
 const STATUS: &str = "kyozon status --json";
-/// All of a run in real time.
+/// Time limit of a run, in real time.
 const LIMIT: Duration = Duration::from_secs(3000);
 
-/// What is done in a run.
+/// A step of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
-    /// Number of the phase that begins.
+    /// Begins the phase with this index.
     Begin(usize),
-    /// Numbers of the phase and of the workload.
+    /// Runs a workload: index of the phase, index of the workload.
     Work(usize, usize),
     Status,
 }
@@ -49,7 +50,7 @@ impl Step {
     }
 }
 
-/// A run. Its first round is for nothing: a workload's first time is not like the later ones, in either phase.
+/// The steps of a run. The first round is not counted: a workload's first run differs from later ones, in both phases.
 fn steps() -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..=ROUNDS {
@@ -64,7 +65,7 @@ fn steps() -> Vec<Step> {
     steps
 }
 
-/// What the first phase's and the second's rounds took, for each workload, without the first round.
+/// For each workload, the samples of both phases, without the first round.
 type Taken = [[Vec<u64>; PHASES.len()]; WORKLOADS.len()];
 
 fn gather(steps: &[Step], taken: impl Iterator<Item = u64>) -> Taken {
@@ -80,7 +81,7 @@ fn gather(steps: &[Step], taken: impl Iterator<Item = u64>) -> Taken {
     all
 }
 
-/// What a status says of the wall: bytes of nested tables, and exits of Linux other than ticks.
+/// The wall in a status: bytes of nested tables, and number of Linux's exits other than ticks.
 fn wall(status: &[u8]) -> Result<(u64, u64)> {
     let status: Value = serde_json::from_slice(status)?;
     let wall = &status["wall"];
@@ -90,7 +91,7 @@ fn wall(status: &[u8]) -> Result<(u64, u64)> {
     Ok((wall["nested_bytes"].as_u64().context("nested_bytes")?, sum.context("counts of exits")?))
 }
 
-/// Rows of instructions, of exits and of memory.
+/// The rows of the run on the instruction clock: instructions, exits and memory.
 fn rows(steps: &[Step], ticks: &[u64], statuses: &[&[u8]]) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for ((workload, _), taken) in WORKLOADS.iter().zip(&gather(steps, ticks.iter().copied())) {
@@ -110,17 +111,17 @@ fn rows(steps: &[Step], ticks: &[u64], statuses: &[&[u8]]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// For each workload, the emulator's time as a guest by its time bare in the same round; and the least by the least.
+/// For each workload, the ratio of the emulator's times, guest to bare, of each round, and that of the smallest times.
 fn ratios(steps: &[Step], ms: &[u64]) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for ((workload, _), [bare, guest]) in WORKLOADS.iter().zip(&gather(steps, ms.iter().copied())) {
-        ensure!(bare.iter().all(|ms| *ms > 0), "{workload}: too short to be measured");
+        ensure!(bare.iter().all(|ms| *ms > 0), "{workload}: too short for the clock's 10 ms");
         let ratio = |(bare, guest): (&u64, &u64)| *guest as f64 / *bare as f64;
         let ratios: Vec<f64> = bare.iter().zip(guest).map(ratio).collect();
-        let least = bare.iter().min().zip(guest.iter().min()).map_or(0.0, ratio);
+        let of_smallest = bare.iter().min().zip(guest.iter().min()).map_or(0.0, ratio);
         let name = format!("{workload}, emulator's time, guest : bare");
         let row = Row::from_samples(&name, "ratio", &ratios)?;
-        rows.push(row.extra("ratio_of_least", (least * 1000.0).round() / 1000.0));
+        rows.push(row.extra("ratio_of_least", (of_smallest * 1000.0).round() / 1000.0));
     }
     Ok(rows)
 }
@@ -133,8 +134,8 @@ fn counted(spec: &Spec) -> Result<Vec<Row>> {
         output.expect_success().with_context(|| format!("{script:?}"))?;
     }
     let ticks: Vec<u64> = run.outputs.iter().map(|output| output.ticks()).collect();
-    let said = steps.iter().zip(&run.outputs).filter(|(step, _)| **step == Step::Status);
-    let statuses: Vec<&[u8]> = said.map(|(_, output)| &*output.stdout).collect();
+    let pairs = steps.iter().zip(&run.outputs).filter(|(step, _)| **step == Step::Status);
+    let statuses: Vec<&[u8]> = pairs.map(|(_, output)| &*output.stdout).collect();
     rows(&steps, &ticks, &statuses)
 }
 
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_compared_without_the_first() {
+    fn the_first_round_is_not_counted() {
         let steps = steps();
         let statuses: Vec<String> = (0..2 * (ROUNDS + 1))
             .map(|at| {
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_emulators_time_is_compared_round_by_round() {
+    fn emulator_times_are_compared_by_round() {
         let steps = steps();
         let mut ms = taken(&steps);
         let rows = ratios(&steps, &ms).unwrap();
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_without_a_wall_is_an_error() {
+    fn statuses_without_a_wall_are_errors() {
         assert!(wall(br#"{"wall":null}"#).unwrap_err().to_string().contains("exits"));
         assert!(wall(br#"{"wall":{"exits":{"nmi":"?"},"nested_bytes":1}}"#).is_err());
     }

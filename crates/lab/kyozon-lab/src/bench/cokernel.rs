@@ -6,27 +6,27 @@ use crate::{product, spec::Spec};
 use anyhow::Result;
 use std::time::Duration;
 
-/// The modes beside Linux: as a row is named, and as the command is told.
-pub const MODES: [(&str, &str); 2] = [("none", "none"), ("vmm", "vmm")];
+/// The modes beside Linux, as `kyozon load --isolation` and the rows name them.
+pub const MODES: [&str; 2] = ["none", "vmm"];
 
-/// The Linuxes that a cokernel is measured beside: series, what is added to the kernel's command line, and its name.
+/// The kernels beside which a cokernel is measured: series, words added to the command line, and the group's name.
 pub const LINUXES: [(&str, &str, &str); 3] = [
     ("6.12", "", "default"),
     ("6.12", "mitigations=off", "mitigations=off"),
     ("6.1", "", "default"),
 ];
 
-/// Real time that one run may take.
+/// Time limit of one run, in real time.
 pub const LIMIT: Duration = Duration::from_secs(1500);
 
-/// A guest with the product and the probe's module in it, and the timer of `HPET`.
+/// A guest with the product, the probe module and the timer of [`HPET`].
 pub fn guest(kernel: &Kernel, append: &str) -> Result<Spec> {
     let spec = product::with_probe(product::install(Spec::new(kernel).append(append))?)?;
     Ok(Spec { devices: HPET.map(String::from).into(), ..spec })
 }
 
-/// Linux works in user mode, in the kernel, with interrupts off, and is idle, in turns, until `ticks` ticks have come
-/// to the cokernel that was loaded with `load`; then until `end` have, and it is unloaded.
+/// A script that loads the cokernel with the options `load`. Linux then works in user mode, in the kernel and with
+/// interrupts off, and is idle, in turns, until the cokernel has had `ticks` ticks. It is unloaded after `end` ticks.
 pub fn workload(load: &str, ticks: usize, end: usize) -> String {
     format!(
         "kyozon load --cokernel /usr/lib/kyozon/cokernel-test.bin {load} >/dev/null || exit 1

@@ -1,11 +1,11 @@
-//! What expensive events cost on CPUs that somebody measured: `docs/results/costs.toml`.
+//! Published costs of expensive events, for several CPUs: `docs/results/costs.toml`.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// All of the file that a model needs; its comments and sources are for readers.
+/// The part of the file that a model needs; comments and sources are for readers.
 #[derive(Debug, Deserialize)]
 pub struct Costs {
     cpu: BTreeMap<String, Cpu>,
@@ -29,8 +29,8 @@ struct Price {
     cycles: f64,
 }
 
-/// What is not charged: memory-mapped devices are a column of their own, since what they cost is the chipset's affair;
-/// what a VMEXIT costs is in the figure of the VMRUN, of which there is one for each.
+/// Events without a charge. Accesses to memory-mapped devices have a column of their own, because their cost depends on
+/// the chipset. The cost of a VMEXIT is in the figure of its VMRUN.
 const LEFT_OUT: [&str; 2] = ["mmio", "vmexit"];
 
 impl Costs {
@@ -41,12 +41,12 @@ impl Costs {
         toml::from_str(&text).with_context(|| path.display().to_string())
     }
 
-    /// Key and order of execution of each CPU.
+    /// Name and order of execution of each CPU.
     pub fn cpus(&self) -> impl Iterator<Item = (&str, &str)> {
         self.cpu.iter().map(|(name, cpu)| (name.as_str(), cpu.order.as_str()))
     }
 
-    /// Modelled cycles: instructions at the CPU's rate, plus each event at its price.
+    /// Modelled cycles: instructions at the CPU's rate, plus each event at its cost.
     pub fn model(
         &self,
         cpu: &str,
@@ -97,25 +97,25 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_a_sum() {
+    fn models_are_sums() {
         let costs = costs();
         assert_eq!(
             costs.model("a", 100, &events(&[("lidt", 2), ("mmio", 9), ("vmexit", 1)])).unwrap(),
             180.0
         );
         assert_eq!(costs.model("b", 100, &events(&[("lidt", 2)])).unwrap(), 110.0);
-        // Charged as another event, and with another CPU's figure.
+        // Charged as another event, with another CPU's figure.
         assert_eq!(costs.model("b", 0, &events(&[("wrfsbase", 1)])).unwrap(), 20.0);
     }
 
     #[test]
-    fn what_has_no_price_is_an_error() {
+    fn events_without_a_cost_are_errors() {
         let error = costs().model("a", 1, &events(&[("vmrun", 1)])).unwrap_err();
         assert!(error.to_string().contains("vmrun"));
     }
 
     #[test]
-    fn the_file_has_a_price_for_all_that_is_counted() {
+    fn every_counted_event_has_a_cost() {
         let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/results");
         let costs = Costs::read(&results).unwrap();
         let counted: &[&str] = &include!("../../../counter/src/events.in");

@@ -1,4 +1,4 @@
-//! Table `interrupt-delay`: how much later Linux's own timer interrupts come while a cokernel is loaded.
+//! Table `interrupt-delay`: the delay of Linux's own timer interrupts while a cokernel is loaded.
 
 use super::{described, qemu_version};
 use crate::kernels::{Kernel, SERIES};
@@ -8,15 +8,15 @@ use kyozon_results::Row;
 use std::path::Path;
 use std::time::Duration;
 
-/// Name of the row, and the options of `kyozon load`, if any. A rate that is no multiple of the timer's meets it in
-/// every phase.
+/// Name of the row, and the options of `kyozon load`, if any. The rate is not a multiple of the timer's, so that ticks
+/// occur in every phase of it.
 const CASES: [(&str, Option<&str>); 3] = [
     ("without", None),
     ("cokernel at rest", Some("--hz 997 --parameter 0")),
     ("cokernel busy, budget 200 us", Some("--hz 997 --parameter 3 --budget 200")),
 ];
 
-/// A 1 kHz timer's delays over a fixed piece of work.
+/// A script that prints the delays of a 1 kHz timer over a fixed piece of work.
 fn script(load: Option<&str>) -> String {
     let load = load.map_or(String::new(), |options| {
         format!("kyozon load --cokernel /usr/lib/kyozon/cokernel-test.bin {options} >/dev/null || exit 1\n")
@@ -42,7 +42,7 @@ pub fn measure(results: &Path) -> Result<()> {
         let kernel = Kernel::fetch(series, "cloud", false)?;
         let spec = product::with_probe(product::install(Spec::new(&kernel))?)?;
         let scripts: Vec<String> = CASES.iter().map(|(_, load)| script(*load)).collect();
-        // The first work after boot is not like the later ones: it is done once for nothing.
+        // The first work after boot differs from later work, so it is done once and not counted.
         let warm_up = format!("insmod /m/kyozon_probe.ko; {}", script(None));
         let all: Vec<&str> = [&warm_up].into_iter().chain(&scripts).map(String::as_str).collect();
         let run = batch::run(&spec, &all, Duration::from_secs(1200))?;

@@ -1,4 +1,4 @@
-//! Table `ipc`: what the microkernel costs, in instructions, with and without Linux beside it.
+//! Table `ipc`: the cost of the microkernel's calls, in instructions, with and without Linux beside it.
 
 use super::alone::{self, HPET};
 use super::{described, qemu_version};
@@ -9,23 +9,23 @@ use kyozon_results::{parse_histogram, Row, Table};
 use std::path::Path;
 use std::time::Duration;
 
-/// Samples of a row; of ticks, a tenth.
+/// Samples of a row; the row of ticks has a tenth of them.
 const SAMPLES: usize = 2000;
 const TICK_HZ: u32 = 1000;
-/// The script of the test task.
+/// Number of the test task's script.
 const SCRIPT: usize = 5;
-/// Ticks until everything is measured and told.
+/// Ticks until every sample is taken and printed.
 const TICKS: usize = 1000;
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// What the test task calls it, and the row.
+/// The test task's name, the row's name, and the number of samples.
 const ROWS: [(&str, &str, usize); 3] = [
     ("nothing", "null system call", SAMPLES),
     ("call", "IPC round trip", SAMPLES),
     ("tick", "tick to user task", SAMPLES / 10),
 ];
 
-/// One boot of `kernel`: what the tasks said.
+/// The tasks' output beside `kernel`.
 fn beside_linux(kernel: &Kernel) -> Result<String> {
     let spec = product::install(Spec::new(kernel))?;
     let spec = Spec { devices: HPET.map(String::from).into(), ..spec };
@@ -42,7 +42,7 @@ fn beside_linux(kernel: &Kernel) -> Result<String> {
     Ok(run.cokernel)
 }
 
-/// The same without Linux.
+/// The tasks' output without Linux.
 fn without_linux() -> Result<String> {
     const PAGE: usize = 4096;
     let mut image = std::fs::read(product::file("cokernel.bin")?)?;
@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn histograms_become_samples() {
-        let text = "test bench call: 450x2\r\n[1] test bench call: 7x1\ntest bench tick: 1x9\ntest bench: done 3 failed 0\n";
+        let text = "test bench call: 450x2\r\n[1] test bench call: 7x1\ntest bench tick: 1x9\n\
+                    test bench: done 3 failed 0\n";
         assert_eq!(samples(text, "call", 3).unwrap(), [450, 450, 7]);
         assert!(samples(text, "call", 4).is_err());
         assert!(samples(&text.replace("failed 0", "failed 1"), "call", 3).is_err());

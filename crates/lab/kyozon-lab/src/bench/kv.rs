@@ -1,7 +1,7 @@
 //! Table `kv`: the key-value store in virtual machines, in processes and as host threads, by a stock client.
 //!
-//! Each has a network namespace of its own, in which the client is the other end of a TAP device. All run at the same
-//! time, and the client asks one after the other, round by round.
+//! Each variant has a network namespace of its own, with the client at the host's end of a TAP device. All variants run
+//! at the same time, and the client asks one after the other, round by round.
 
 use super::described;
 use crate::process::{self, Group};
@@ -13,36 +13,36 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-/// Rounds: in each, every machine does everything once, every second time in the opposite order.
+/// Rounds. In each, every variant serves every request type once; odd rounds reverse the order.
 const ROUNDS: usize = 25;
-/// Commands that the client sends before it looks for answers, and how many it sends in all for a figure.
+/// Commands that the client sends before it waits for answers, and commands of one sample.
 const PIPELINES: [(usize, usize); 2] = [(1, 30_000), (16, 400_000)];
-/// What the client sends.
+/// Commands of the client.
 const COMMANDS: [&str; 2] = ["SET", "GET"];
 /// Workers of the store.
 const WORKERS: &str = "2";
-/// Samples of what a call takes.
+/// Samples of each call.
 const CALLS: &str = "1000";
-/// Keys that the client chooses from.
+/// Number of keys that the client chooses from.
 const KEYS: &str = "10000";
 /// The store's address.
 const SERVER: &str = "10.9.0.2";
-/// One run of the client takes no longer.
+/// Time limit of one run of the client.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Starts the store, gives the host an address on its network, waits for its end.
+/// Starts the store, gives the host an address on the store's network, and waits for the store's end.
 const SCRIPT: &str = "\"$@\" & store=$!
 for i in $(seq 100); do busybox ip addr add 10.9.0.1/24 dev kv0 2>/dev/null && break; sleep 0.1; done
 busybox ip link set kv0 up
 wait $store";
 
-/// What cannot be done without.
+/// The first requirement that this machine lacks.
 pub fn missing() -> Option<String> {
     let found = |program: &str| {
         process::run(Command::new(program).arg("--version"), Duration::from_secs(20)).is_ok()
     };
     if !rustix::process::geteuid().is_root() {
-        return Some("root: a TAP device is made".into());
+        return Some("root, to create a TAP device".into());
     }
     if !Path::new("/dev/net/tun").exists() {
         return Some("/dev/net/tun".into());
@@ -53,7 +53,7 @@ pub fn missing() -> Option<String> {
     missing.map(|(program, package)| format!("{program}: apt-get install {package}"))
 }
 
-/// What runs a machine that the table calls so.
+/// The backend of the variant `name`.
 fn backend(name: &str) -> &str {
     if name == "vm" {
         "kvm"
@@ -62,7 +62,7 @@ fn backend(name: &str) -> &str {
     }
 }
 
-/// The store, running.
+/// A running store.
 struct Store {
     name: &'static str,
     group: Group,
@@ -84,23 +84,23 @@ impl Store {
         let end = Instant::now() + Duration::from_secs(30);
         while !store.client("redis-cli", &["-h", SERVER, "ping"]).is_ok_and(|said| said == "PONG\n")
         {
-            ensure!(store.group.ended()?.is_none(), "{name}: the store has ended");
+            ensure!(store.group.ended()?.is_none(), "{name}: the store ended");
             ensure!(Instant::now() < end, "{name}: the store does not answer");
             thread::sleep(Duration::from_millis(100));
         }
         Ok(store)
     }
 
-    /// Runs a program where the store can be reached: what it printed.
+    /// Runs a program in the store's network namespace and returns its output.
     fn client(&mut self, program: &str, arguments: &[&str]) -> Result<String> {
         let network = format!("--net=/proc/{}/ns/net", self.group.child().id());
         process::run_ok(Command::new("nsenter").arg(network).arg(program).args(arguments), LIMIT)
     }
 
-    /// Microseconds for a request, of each of the commands.
+    /// Microseconds per request, for each of [`COMMANDS`].
     fn measure(&mut self, pipeline: usize, requests: usize) -> Result<Vec<f64>> {
         let numbers = [requests.to_string(), pipeline.to_string()];
-        let said = self.client(
+        let output = self.client(
             "redis-benchmark",
             &[
                 "-h",
@@ -117,12 +117,12 @@ impl Store {
                 "--csv",
             ],
         )?;
-        let rates = rates(&said).with_context(|| format!("{}: {said}", self.name))?;
+        let rates = rates(&output).with_context(|| format!("{}: {output}", self.name))?;
         Ok(rates.iter().map(|rate| 1e6 / rate).collect())
     }
 
     fn stop(mut self) -> Result<()> {
-        // The connection ends without an answer.
+        // The store closes the connection without an answer, which redis-cli reports as an error.
         let _ = self.client("redis-cli", &["-h", SERVER, "shutdown", "nosave"]);
         match self.group.wait(Duration::from_secs(20))? {
             Some(status) if status.success() => Ok(()),
@@ -132,22 +132,25 @@ impl Store {
     }
 }
 
-/// Requests in a second, of each of the commands, by what the client printed.
-fn rates(said: &str) -> Result<Vec<f64>> {
+/// Requests per second, for each of [`COMMANDS`], from the client's output.
+fn rates(output: &str) -> Result<Vec<f64>> {
     let rate = |command: &&str| {
         let start = format!("\"{command}\",\"");
-        let line = said.lines().find_map(|line| line.strip_prefix(&start));
-        let rate: f64 = line.and_then(|line| line.split('"').next()).context("no rate")?.parse()?;
-        ensure!(rate > 0.0, "nothing was done");
+        let line = output.lines().find_map(|line| line.strip_prefix(&start));
+        let rate: f64 = line
+            .and_then(|line| line.split('"').next())
+            .context("no rate in the output")?
+            .parse()?;
+        ensure!(rate > 0.0, "a rate of 0");
         Ok(rate)
     };
     COMMANDS.iter().map(rate).collect()
 }
 
-/// Samples of one machine: by pipeline, then command.
+/// Samples of one variant: by pipeline, then command.
 type Taken = [[Vec<f64>; COMMANDS.len()]; PIPELINES.len()];
 
-/// Rows of one command with one pipeline.
+/// Adds the rows of one command with one pipeline.
 fn rows(table: Table, group: &str, taken: &[(&str, &[f64])]) -> Result<Table> {
     let mut table = table;
     for (name, samples) in taken {
@@ -163,29 +166,29 @@ fn rows(table: Table, group: &str, taken: &[(&str, &[f64])]) -> Result<Table> {
     Ok(table)
 }
 
-/// What front and workers do beside their work: a token is given to nobody who sleeps, and the time of a sleep is over
-/// when it begins, so that neither waits for anybody.
+/// Adds two operations that front and workers need beside their work: giving a token when nobody sleeps, and a sleep
+/// whose time is already over. Neither waits.
 fn exits(table: Table, name: &str) -> Result<Table> {
     let mut table = table;
     for (row, experiment) in [("to give a token", "token"), ("to go to sleep", "nap")] {
         let mut command = super::kyozon()?;
         command.args(["run", "--backend", backend(name)]).arg(product::file("shm.elf")?);
-        let said = process::run_ok(command.args(["--", experiment, CALLS]), LIMIT)?;
-        table = table.row(Row::from_samples(row, "us", &super::micros(&said)?)?.group(name));
+        let output = process::run_ok(command.args(["--", experiment, CALLS]), LIMIT)?;
+        table = table.row(Row::from_samples(row, "us", &super::micros(&output)?)?.group(name));
     }
     Ok(table)
 }
 
-/// Measures it.
+/// Measures and writes the table.
 pub fn measure(results: &Path) -> Result<()> {
     if let Some(what) = missing() {
-        bail!("it needs {what}");
+        bail!("needs {what}");
     }
     let version = process::run_ok(Command::new("redis-benchmark").arg("--version"), LIMIT)?;
     let mut table = described(results, "kv")?
         .version("redis-benchmark", version.split_whitespace().nth(1).unwrap_or("unknown"));
     let mut names = vec!["threads", "process"];
-    // In machines where the host can.
+    // Virtual machines only if the host has KVM.
     if fs::File::options().read(true).write(true).open("/dev/kvm").is_ok() {
         names.insert(0, "vm");
     }
@@ -199,7 +202,7 @@ pub fn measure(results: &Path) -> Result<()> {
             }
             for store in order {
                 let samples = stores[store].measure(pipeline, requests)?;
-                // The first time is not like the later ones.
+                // The first round differs from later ones and is not counted.
                 for (command, sample) in samples.into_iter().enumerate().filter(|_| round > 0) {
                     taken[store][at][command].push(sample);
                 }
@@ -229,15 +232,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_those_of_the_client() {
-        let said = "\"test\",\"rps\",\"avg_latency_ms\"\n\"SET\",\"20964.36\",\"0.853\"\n\"GET\",\"50000.00\",\"1.1\"\n";
-        assert_eq!(rates(said).unwrap(), [20964.36, 50000.0]);
+    fn rates_are_read_from_the_client() {
+        let output = "\"test\",\"rps\",\"avg_latency_ms\"\n\"SET\",\"20964.36\",\"0.853\"\n\
+                      \"GET\",\"50000.00\",\"1.1\"\n";
+        assert_eq!(rates(output).unwrap(), [20964.36, 50000.0]);
         assert!(rates("\"test\",\"rps\"\n\"SET\",\"1.0\"\n").is_err());
         assert!(rates("\"SET\",\"0.00\"\n\"GET\",\"1.00\"\n").is_err());
     }
 
     #[test]
-    fn ratios_are_those_of_each_round() {
+    fn ratios_pair_the_rounds() {
         let table = Table::new("kv", "t", "e", "c");
         let taken: [(&str, &[f64]); 2] = [("vm", &[2.0, 6.0, 3.0]), ("threads", &[1.0, 2.0, 3.0])];
         let table = rows(table, "GET", &taken).unwrap();

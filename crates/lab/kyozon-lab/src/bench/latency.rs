@@ -1,7 +1,7 @@
 //! Table `latency`: from the timer's scheduled expiry to the cokernel's tick handler, in instructions.
 //!
-//! Under `-icount` the time-stamp counter counts instructions, and the timer's expiry is an instant on the same clock.
-//! The HPET counts 10 of them as one, so T0 is known to 10 instructions.
+//! Under `-icount` the time-stamp counter counts instructions, and the timer expires at an instant of the same clock.
+//! One count of the HPET is 10 instructions, so T0 is exact to 10 instructions.
 
 use super::cokernel::{guest, workload, LIMIT, LINUXES, MODES};
 use super::{alone, described, qemu_version};
@@ -11,35 +11,35 @@ use anyhow::{ensure, Context, Result};
 use kyozon_results::{parse_histogram, Row};
 use std::path::Path;
 
-/// Samples of a row, as in the paper that the project answers to.
+/// Samples of a row, as in Oikawa's paper.
 const SAMPLES: usize = 10_000;
 const TICK_HZ: u32 = 2000;
-/// `Latency` of the test cokernel's scripts.
+/// Number of the test cokernel's script `Latency`.
 const SCRIPT: usize = 11;
-/// Ticks that the cokernel needs, at most, to tell its samples over the serial line.
-const TELLING: usize = 12_000;
+/// Maximum ticks that the cokernel needs to print its samples on the serial line.
+const PRINTING: usize = 12_000;
 
-/// One boot of `kernel` with `append`: the histograms *entry*, *path*, *late* as samples.
+/// The samples of one boot of `kernel` with the words `append`.
 fn beside_linux(kernel: &Kernel, append: &str, isolation: &str) -> Result<Samples> {
     let load = format!(
         "--isolation {isolation} --hz {TICK_HZ} --budget 10000 --serial 0x3e8 --parameter {}",
         SAMPLES << 8 | SCRIPT
     );
-    let script = workload(&load, SAMPLES, SAMPLES + TELLING);
+    let script = workload(&load, SAMPLES, SAMPLES + PRINTING);
     let run = batch::run(&guest(kernel, append)?, &[&script], LIMIT)?;
     run.outputs[0].expect_success()?;
     Samples::parse(&run.cokernel)
         .with_context(|| format!("the cokernel beside Linux {}", kernel.release))
 }
 
-/// The same cokernel without Linux, booted by PVH.
+/// The samples of the same cokernel without Linux, booted by PVH.
 fn without_linux() -> Result<Samples> {
     let parameter = SAMPLES << 8 | SCRIPT;
-    let ticks = SAMPLES + TELLING;
+    let ticks = SAMPLES + PRINTING;
     let image = std::fs::read(product::file("cokernel-test.bin")?)?;
     let append = format!("hz={TICK_HZ} budget=10000 parameter={parameter} ticks={ticks}");
-    let told = alone::run(&image, &append, &[], LIMIT)?;
-    Samples::parse(&told).context("the cokernel alone")
+    let output = alone::run(&image, &append, &[], LIMIT)?;
+    Samples::parse(&output).context("the cokernel alone")
 }
 
 /// The samples of one run, instructions.
@@ -70,9 +70,9 @@ pub fn measure(results: &Path) -> Result<()> {
     for (series, append, group) in LINUXES {
         let kernel = Kernel::fetch(series, "cloud", false)?;
         table = table.version(&format!("linux {series}"), &kernel.version);
-        for (mode, isolation) in MODES {
-            let Samples { entry, path, late } = beside_linux(&kernel, append, isolation)
-                .with_context(|| format!("isolation {isolation}"))?;
+        for mode in MODES {
+            let Samples { entry, path, late } =
+                beside_linux(&kernel, append, mode).with_context(|| format!("isolation {mode}"))?;
             for (part, all) in [("", late), (" entry", entry), (" path", path)] {
                 let name = format!("{mode}{part} {series}");
                 table = table.row(Row::from_samples(&name, "instructions", &all)?.group(group));

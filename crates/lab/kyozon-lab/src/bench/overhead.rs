@@ -1,4 +1,4 @@
-//! Table `overhead`: what the monitor takes of Linux's time, at the default period and budget.
+//! Table `overhead`: the share of Linux's time that the monitor takes, at the default period and budget.
 
 use super::{described, qemu_version, slower_percent};
 use crate::guest::Output;
@@ -10,17 +10,17 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
-/// Times that each workload is done in each phase.
+/// Runs of each workload in each phase.
 const REPETITIONS: usize = 7;
 
-/// Name and script: about a second of instructions each. Waiting for a child ends at a tick of Linux's own now and then, so
-/// that shorter work would be measured in steps of its 4 ms.
+/// Name and script: about a second of instructions each. Waiting for a child ends at a tick of Linux's own now and
+/// then, so that shorter work would be measured in steps of its 4 ms.
 pub const WORKLOADS: [(&str, &str); 2] = [
     ("CPU-bound", "for i in 1 2 3 4; do sha256sum /bin/busybox; done >/dev/null"),
     ("fork-bound", "i=0; while [ $i -lt 2000 ]; do (true); i=$((i + 1)); done"),
 ];
 
-/// A monitor that looks through everything a second time: the first time, it learns what there is.
+/// Loads the monitor and waits until each check has finished its first pass, in which it learns the kernel.
 const WATCHED: &str = "kyozon load && for i in $(seq 300); do \
          kyozon status >/tmp/status; \
          [ $(grep -cE '^check *(tasks|text): [1-9]' /tmp/status) = 2 ] && exit 0; \
@@ -28,7 +28,7 @@ const WATCHED: &str = "kyozon load && for i in $(seq 300); do \
      done; \
      cat /tmp/status >&2; exit 1";
 
-/// Name of a phase, and what begins it. All are in one boot, in this order.
+/// Name of each phase, and the script that begins it. All are in one boot, in this order.
 const PHASES: [(&str, &str); 3] = [("before", "true"), ("watched", WATCHED), ("after", "true")];
 
 const STATUS: &str = "kyozon status --json";
@@ -54,9 +54,9 @@ pub fn measure(results: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All of a boot.
+/// The scripts of a boot.
 fn scripts() -> Vec<&'static str> {
-    // The first work after boot is not like the later ones: it is done once for nothing.
+    // The first work after boot differs from later work, so it is done once and not counted.
     let mut scripts: Vec<_> = WORKLOADS.iter().map(|(_, script)| *script).collect();
     for (_, begin) in PHASES {
         scripts.push(begin);
@@ -73,7 +73,7 @@ fn scripts() -> Vec<&'static str> {
     scripts
 }
 
-/// A row for each workload in each phase, and for each check.
+/// A row for each workload in each phase, and one for each check.
 fn rows(scripts: &[&str], outputs: &[Output]) -> Result<Vec<Row>> {
     let mut samples = vec![[const { Vec::new() }; WORKLOADS.len()]; PHASES.len()];
     let mut checks: Vec<(String, Vec<f64>)> = Vec::new();
@@ -108,7 +108,7 @@ fn rows(scripts: &[&str], outputs: &[Output]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Adds what a status says of each check.
+/// Adds the share of the CPU of each check in a status.
 fn shares(status: &[u8], checks: &mut Vec<(String, Vec<f64>)>) -> Result<()> {
     let status: Value = serde_json::from_slice(status)?;
     for check in status["checks"].as_array().context("checks in the status")? {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_phase_gets_its_own_samples() {
+    fn phases_have_their_own_samples() {
         let scripts = scripts();
         let mut time = 0;
         let mut phase = 0;

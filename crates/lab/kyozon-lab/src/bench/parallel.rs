@@ -1,5 +1,5 @@
-//! Table `parallel`: the examples that compute, each with one thread of execution and with two, as virtual machines and
-//! as threads of the same source.
+//! Table `parallel`: computations with one and with two threads of execution, as virtual machines and as threads of the
+//! same source.
 
 use super::{described, kyozon};
 use crate::{cache, process, product};
@@ -12,26 +12,27 @@ use std::{env, fs};
 
 const ROUNDS: usize = 61;
 const LIMIT: Duration = Duration::from_secs(120);
-/// Example, what it works on, how it is told so.
+/// Example, its input in words, its argument.
 const WORK: [(&str, &str, &str); 3] = [
     ("sort", "2000000 numbers", "2000000"),
     ("sort", "20000000 numbers", "20000000"),
     ("matmul", "700 x 700", "700"),
 ];
-const WAYS: [&str; 2] = ["vm", "threads"];
+const VARIANTS: [&str; 2] = ["vm", "threads"];
 const COUNTS: [usize; 2] = [1, 2];
 
+/// Measures and writes the table.
 pub fn measure(results: &Path) -> Result<()> {
     let host = host_programs()?;
     let mut table = described(results, "parallel")?;
     for (example, work, number) in WORK {
-        let mut taken: [[Vec<f64>; COUNTS.len()]; WAYS.len()] = Default::default();
+        let mut taken: [[Vec<f64>; COUNTS.len()]; VARIANTS.len()] = Default::default();
         for round in 0..ROUNDS {
             for at in 0..4 {
-                // What comes first is not always the same.
+                // The order rotates, so that no variant always comes first.
                 let at = (at + round) % 4;
                 let (way, count) = (at / 2, at % 2);
-                let mut command = match WAYS[way] {
+                let mut command = match VARIANTS[way] {
                     "vm" => {
                         let mut command = kyozon()?;
                         let image = product::file(&format!("{example}.elf"))?;
@@ -46,7 +47,7 @@ pub fn measure(results: &Path) -> Result<()> {
             }
         }
         let group = format!("{example}, {work}");
-        for (way, name) in WAYS.iter().enumerate() {
+        for (way, name) in VARIANTS.iter().enumerate() {
             for (count, threads) in COUNTS.iter().enumerate() {
                 let name = format!("{threads} x {name}");
                 table =
@@ -67,14 +68,16 @@ pub fn measure(results: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `time N us`, the last line.
-fn time(said: &str) -> Result<f64> {
-    let last = said.lines().last().unwrap_or_default();
+/// The time in the last line, `time N us`, of a program's output.
+fn time(output: &str) -> Result<f64> {
+    let last = output.lines().last().unwrap_or_default();
     let number = last.strip_prefix("time ").and_then(|rest| rest.strip_suffix(" us"));
-    number.and_then(|number| number.parse().ok()).with_context(|| format!("it said {last:?}"))
+    number
+        .and_then(|number| number.parse().ok())
+        .with_context(|| format!("the last line is {last:?}, not time N us"))
 }
 
-/// The folder of the examples as programs of threads, built as images are.
+/// The folder of the examples as host programs with threads, built with the flags of the images.
 fn host_programs() -> Result<PathBuf> {
     let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut build = Command::new(cargo);
@@ -89,7 +92,8 @@ fn host_programs() -> Result<PathBuf> {
     ]);
     build.args(["-p", "kyozon-unikernel-examples", "--bins"]);
     process::run_ok(&mut build, Duration::from_secs(600))?;
-    let target = env::var_os("CARGO_TARGET_DIR").context("CARGO_TARGET_DIR: run through make")?;
+    let target = env::var_os("CARGO_TARGET_DIR")
+        .context("CARGO_TARGET_DIR is not set: run through make, or read the cache's env")?;
     let folder = PathBuf::from(target).join("x86_64-unknown-linux-gnu/release");
     ensure!(fs::metadata(folder.join("sort")).is_ok(), "{}: no programs", folder.display());
     Ok(folder)
@@ -98,7 +102,7 @@ fn host_programs() -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_last_line_says_the_time() {
+    fn the_last_line_has_the_time() {
         assert_eq!(super::time("sorted\ntime 250 us\n").unwrap(), 250.0);
         assert!(super::time("time 250\n").is_err() && super::time("").is_err());
     }

@@ -1,4 +1,4 @@
-//! Tables `shm` and `shm-paths`: what `kyozon bench shm` measures, in one run.
+//! Tables `shm` and `shm-paths`, both from one run of `kyozon bench shm`.
 
 use super::{described, kyozon};
 use crate::process;
@@ -7,9 +7,10 @@ use kyozon_results::{RowSet, Table};
 use std::path::Path;
 use std::time::Duration;
 
-/// All of it.
+/// Time limit of the whole measurement.
 const LIMIT: Duration = Duration::from_secs(900);
 
+/// Measures and writes both tables.
 pub fn measure(results: &Path) -> Result<()> {
     let exchange = described(results, "shm")?;
     let paths = Table { command: exchange.command.clone(), ..described(results, "shm-paths")? };

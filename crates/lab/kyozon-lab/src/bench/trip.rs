@@ -1,4 +1,4 @@
-//! Table `trip`: what one tick of the cokernel costs, instruction by instruction and event by event.
+//! Table `trip`: the cost of one tick of the cokernel, by instructions and events.
 //!
 //! A plug-in of the emulator (`crates/lab/counter`) follows every instruction from the interrupt's gate to the
 //! return.
@@ -15,23 +15,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Trips of a run, at the least.
+/// Minimum number of trips in a run.
 const TICKS: usize = 3000;
-/// Ticks beyond them: the plug-in must have seen one to know the others.
+/// Further ticks: the plug-in recognises a trip only after the first one.
 const MORE: usize = 100;
 const TICK_HZ: u32 = 2000;
-/// Where the layer and the cokernel lie beside Linux, and where the kernel's modules do.
+/// For mode none: addresses of the layer and of the kernel's modules.
 const BESIDE: &str = "ours=10000000-20000000,ours=ffffffffc0000000-ffffffffff000000";
-/// Where the hypervisor lies as well, with Linux as a guest, whose modules are not on the way then.
+/// For mode vmm: addresses of the hypervisor and of the layer. No code of Linux is part of a trip.
 const BEHIND: &str = "ours=8000000-20000000";
-/// Where the program lies that stands in for Linux.
+/// Without Linux: addresses of the program that replaces it.
 const ALONE: &str = "ours=100000-10000000";
 const COKERNEL: &str = "cokernel=20000000-30000000";
 
-/// Events that have a bound, and so a column also where there is none of them.
+/// Events with a bound; a row has their columns even if the count is 0.
 const BOUND: [&str; 6] = ["cr3_write", "lidt", "lgdt", "ltr", "wrmsr", "mmio"];
 
-/// What a stage of a trip costs.
+/// The cost of one stage of a trip.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Cost {
     instructions: u64,
@@ -47,7 +47,7 @@ impl Cost {
     }
 }
 
-/// One kind of trip, and how many of it there were.
+/// One kind of trip, with the number of such trips.
 #[derive(Debug, Default, PartialEq)]
 struct Trip {
     count: usize,
@@ -55,7 +55,7 @@ struct Trip {
 }
 
 impl Trip {
-    /// The sum of some stages.
+    /// The cost of several stages together.
     fn sum(&self, stages: &[&str]) -> Cost {
         let mut sum = Cost::default();
         for cost in stages.iter().filter_map(|name| self.stages.get(*name)) {
@@ -65,7 +65,7 @@ impl Trip {
     }
 }
 
-/// From the plug-in's lines.
+/// The trips in the plug-in's file.
 fn parse(text: &str) -> Result<Vec<Trip>> {
     let mut trips = Vec::new();
     for line in text.lines() {
@@ -90,14 +90,14 @@ fn parse(text: &str) -> Result<Vec<Trip>> {
         trips.push(trip);
     }
     let all: usize = trips.iter().map(|trip| trip.count).sum();
-    ensure!(all >= TICKS, "{all} trips were seen, not {TICKS}");
+    ensure!(all >= TICKS, "{all} trips were recorded, not {TICKS}");
     Ok(trips)
 }
 
 /// The plug-in, built beside this program.
 fn plugin() -> Result<PathBuf> {
     let path = env::current_exe()?.with_file_name("libkyozon_counter.so");
-    ensure!(path.is_file(), "{}: run through make, which builds it", path.display());
+    ensure!(path.is_file(), "{}: not found: run make build", path.display());
     Ok(path)
 }
 
@@ -129,7 +129,7 @@ fn without_linux() -> Result<Vec<Trip>> {
     parse(&fs::read_to_string(out)?).context("the cokernel alone")
 }
 
-/// A row of instructions, with each event as a column: the most that 99 of 100 trips had.
+/// A row of instructions, with the 99th percentile of each event's count as an extra column.
 fn row(name: &str, group: &str, trips: &[Trip], stages: &[&str]) -> Result<Row> {
     let costs: Vec<(usize, Cost)> =
         trips.iter().map(|trip| (trip.count, trip.sum(stages))).collect();
@@ -149,9 +149,9 @@ fn row(name: &str, group: &str, trips: &[Trip], stages: &[&str]) -> Result<Row> 
                 std::iter::repeat_n(cost.events.get(event).copied().unwrap_or(0), *count)
             })
             .collect();
-        let most = Row::from_samples(event, "events", &counts)?.p99;
-        if most > 0.0 || BOUND.contains(&event.as_str()) {
-            row = row.extra(event, most);
+        let p99 = Row::from_samples(event, "events", &counts)?.p99;
+        if p99 > 0.0 || BOUND.contains(&event.as_str()) {
+            row = row.extra(event, p99);
         }
     }
     Ok(row)
@@ -170,7 +170,7 @@ fn modelled(costs: &Costs, cpu: &str, trips: &[Trip], stages: &[&str]) -> Result
 /// Stages up to the cokernel's tick handler.
 const TO_HANDLER: [&str; 2] = ["entry", "path"];
 
-/// The rows of `group`, with the modelled cycles as multiples of those of the groups in `than`, with their short names.
+/// Adds the rows of `group`. `than` has short and full names of the groups to which modelled cycles are compared.
 fn add(
     table: &mut Table,
     costs: &Costs,
@@ -211,10 +211,10 @@ pub fn measure(results: &Path) -> Result<()> {
     for (series, append, boot) in LINUXES {
         let kernel = Kernel::fetch(series, "cloud", false)?;
         let mut than = vec![("alone", "alone".to_owned())];
-        for (mode, isolation) in MODES {
+        for mode in MODES {
             let suffix = if append.is_empty() { "" } else { boot };
             let group = format!("{mode} {series} {suffix}").trim_end().to_owned();
-            let trips = beside_linux(&kernel, append, isolation)?;
+            let trips = beside_linux(&kernel, append, mode)?;
             add(&mut table, &costs, &group, &trips, &than)?;
             than.push((mode, group));
         }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn modelled_cycles_are_compared_with_those_of_other_groups() {
+    fn modelled_cycles_are_compared_across_groups() {
         let costs: Costs = toml::from_str(
             "[substitute]\n\
              [cpu.a]\norder = \"in-order\"\ninstructions_per_cycle = { value = 1.0 }\nevent.vmrun.cycles = 60\n\
