@@ -1,4 +1,4 @@
-//! The queue of a disk, by a hostile guest.
+//! A disk's queue under a hostile guest.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {

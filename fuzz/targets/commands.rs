@@ -1,4 +1,4 @@
-//! What a client of the key-value store sends.
+//! Commands that a client of the key-value store sends.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {

@@ -1,4 +1,4 @@
-//! An image: the loader.
+//! The image loader, on hostile ELF files.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {

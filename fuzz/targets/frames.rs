@@ -1,4 +1,4 @@
-//! What the other end of a network's socket sends.
+//! Frames from the other end of a network's socket.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {

@@ -1,4 +1,4 @@
-//! A ring between many, of whom some are hostile.
+//! A ring between many peers, some of which are hostile.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {

@@ -1,4 +1,4 @@
-//! A queue of a network's port, by a hostile guest.
+//! A network port's queue under a hostile guest.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {

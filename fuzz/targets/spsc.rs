@@ -1,4 +1,4 @@
-//! A ring between two, of whom one is hostile.
+//! A ring between two peers, one of which is hostile.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {

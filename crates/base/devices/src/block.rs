@@ -6,19 +6,19 @@ use crate::ring::{Bad, Ring, Served, FEATURES};
 use crate::Memory;
 use virtio_bindings::virtio_blk::*;
 
-/// Bytes of one request's data, at most; a longer one fails.
+/// Maximum bytes of one request's data; a longer request fails.
 pub const MAX_REQUEST: u64 = 4 << 20;
 /// Bytes of a request's header (section 5.2.6).
 const HEADER: usize = 16;
 
-/// A disk with a queue's manners.
+/// A block device on top of a disk.
 pub struct Block {
     disk: Box<dyn Disk>,
     read_only: bool,
     id: [u8; VIRTIO_BLK_ID_BYTES as usize],
 }
 
-/// Why a request fails, where its queue goes on.
+/// Why a request fails. With [`Failed::Status`] its queue continues.
 enum Failed {
     Bad(Bad),
     Status(u32),
@@ -37,10 +37,10 @@ impl From<std::io::Error> for Failed {
 }
 
 impl Block {
-    /// Queues that the device has.
+    /// Number of queues of the device.
     pub const QUEUES: usize = 1;
 
-    /// A device of this name, which is cut to 20 bytes.
+    /// A device on `disk` with this name, of which only the first 20 bytes count.
     pub fn new(disk: Box<dyn Disk>, read_only: bool, name: &str) -> Self {
         let mut id = [0; VIRTIO_BLK_ID_BYTES as usize];
         let bytes = name.len().min(id.len());
@@ -54,23 +54,23 @@ impl Block {
         FEATURES | 1 << VIRTIO_BLK_F_FLUSH | read_only
     }
 
-    /// The configuration space (section 5.2.4): sectors, and nothing that has no feature bit.
+    /// The configuration space (section 5.2.4): the number of sectors, but no field that needs an absent feature bit.
     pub fn config(&self) -> Vec<u8> {
         (self.disk.bytes() / SECTOR).to_le_bytes().to_vec()
     }
 
-    /// Serves what is in the queue.
+    /// Serves the entries in the queue.
     pub fn serve<M: Memory>(&mut self, ring: &mut Ring, memory: &M) -> Served {
         ring.serve(memory, |memory, chain| self.request(memory, chain))
     }
 
-    /// Serves one request: bytes written, with the status.
+    /// Serves one request. Returns the bytes written, including the status.
     fn request<M: Memory>(&mut self, memory: &M, chain: &mut Chain) -> Result<u32, Bad> {
         let mut header = [0; HEADER];
         chain.read(memory, &mut header)?;
         let [a, b, c, d, _, _, _, _, sector @ ..] = header;
         let kind = u32::from_le_bytes([a, b, c, d]);
-        // The last byte to write is the status.
+        // The status takes the last byte to write.
         let room = chain.to_write().checked_sub(1).ok_or(Bad::Short)?;
         let done = self.data(memory, chain, kind, u64::from_le_bytes(sector), room);
         let (status, written) = match done {
@@ -80,7 +80,8 @@ impl Block {
         };
         chain.skip_writes_but(1);
         chain.write(memory, &[status as u8])?;
-        // Bytes from the first that can be written on (section 2.7.8): where some are not, none is promised.
+        // The length counts bytes written from the first writable byte on without a gap (section 2.7.8): with a gap, it
+        // is 0.
         Ok(if written == room { written as u32 + 1 } else { 0 })
     }
 
@@ -109,7 +110,7 @@ impl Block {
                 })?;
                 Ok(room)
             }
-            // Section 5.2.6.2: where the disk is read-only, nothing is written.
+            // Section 5.2.6.2: a write to a read-only disk fails and writes nothing.
             VIRTIO_BLK_T_OUT if self.read_only => Err(fails),
             VIRTIO_BLK_T_OUT => {
                 let bytes = chain.to_read();

@@ -1,27 +1,28 @@
-//! What a guest asks with one entry of its queue, checked.
+//! One checked entry of a queue: a guest's request.
 
 use crate::ring::Bad;
 use crate::Memory;
 use vm_memory::{GuestAddress, Permissions, VolatileSlice};
 
-/// A piece of the guest's memory: address, and bytes that lie there.
+/// A piece of the guest's memory: address and bytes.
 type Piece = (GuestAddress, usize);
 
-/// One entry: memory that the device reads, and memory that it writes, each consumed from the front.
+/// One entry: memory that the device reads and memory that it writes. Both are consumed from the front.
 #[derive(Debug, Default)]
 pub struct Chain {
     reads: Cursor,
     writes: Cursor,
 }
 
-/// Pieces, of which some bytes were used.
+/// Pieces, of which a part is consumed.
 #[derive(Debug, Default)]
 struct Cursor {
     pieces: Vec<Piece>,
-    /// The first piece that is not used up.
+    /// Index of the first piece that is not consumed completely.
     piece: usize,
-    /// Bytes of it that are.
+    /// Bytes of this piece that are consumed.
     used: usize,
+    /// Bytes of all pieces that are not consumed.
     left: u64,
 }
 
@@ -31,16 +32,16 @@ impl Cursor {
         (self.piece, self.used, self.left) = (0, 0, 0);
     }
 
-    /// The next at most `most` bytes that lie together.
-    fn next(&mut self, most: usize) -> Option<Piece> {
+    /// Consumes at most `max` contiguous bytes.
+    fn next(&mut self, max: usize) -> Option<Piece> {
         loop {
             let (address, bytes) = *self.pieces.get(self.piece)?;
             if self.used == bytes {
                 (self.piece, self.used) = (self.piece + 1, 0);
                 continue;
             }
-            let count = most.min(bytes - self.used);
-            // Within what was checked when the piece came.
+            let count = max.min(bytes - self.used);
+            // In the range that was checked when the piece was added.
             let at = GuestAddress(address.0 + self.used as u64);
             self.used += count;
             self.left -= count as u64;
@@ -48,7 +49,7 @@ impl Cursor {
         }
     }
 
-    /// Does something with the next `bytes` bytes, in order.
+    /// Consumes the next `bytes` bytes and calls `with` on their slices, in order.
     fn walk<M: Memory, E: From<Bad>>(
         &mut self,
         memory: &M,
@@ -74,7 +75,7 @@ impl Chain {
         self.writes.clear();
     }
 
-    /// Pieces so far.
+    /// Number of pieces so far.
     pub(crate) fn pieces(&self) -> usize {
         self.reads.pieces.len() + self.writes.pieces.len()
     }
@@ -90,7 +91,7 @@ impl Chain {
         let (cursor, right) = if write {
             (&mut self.writes, Permissions::Write)
         } else {
-            // Section 2.7.4.2: what the device writes comes behind what it reads.
+            // Section 2.7.4.2: the memory to write follows the memory to read.
             if !self.writes.pieces.is_empty() {
                 return Err(Bad::Order);
             }
@@ -105,17 +106,20 @@ impl Chain {
         Ok(())
     }
 
-    /// Bytes that the device can still read.
+    /// Bytes left to read.
     pub fn to_read(&self) -> u64 {
         self.reads.left
     }
 
-    /// Bytes that the device can still write.
+    /// Bytes left to write.
     pub fn to_write(&self) -> u64 {
         self.writes.left
     }
 
-    /// Copies the next bytes that the guest wrote; there must be as many.
+    /// Fills `to` with the next bytes that the guest wrote.
+    ///
+    /// # Errors
+    /// [`Bad::Short`] if fewer bytes are left.
     pub fn read<M: Memory>(&mut self, memory: &M, to: &mut [u8]) -> Result<(), Bad> {
         let mut done = 0;
         let bytes = to.len();
@@ -125,7 +129,10 @@ impl Chain {
         })
     }
 
-    /// Copies bytes to where the guest reads them next; there must be room.
+    /// Copies `from` to the next memory that the device may write.
+    ///
+    /// # Errors
+    /// [`Bad::Short`] if fewer bytes are left.
     pub fn write<M: Memory>(&mut self, memory: &M, from: &[u8]) -> Result<(), Bad> {
         let mut done = 0;
         self.write_with(memory, from.len(), |slice| {
@@ -135,7 +142,10 @@ impl Chain {
         })
     }
 
-    /// Does something with the next bytes that the guest wrote.
+    /// Calls `with` on slices of the next `bytes` bytes that the guest wrote.
+    ///
+    /// # Errors
+    /// Those of `with`; [`Bad::Short`] if fewer bytes are left.
     pub fn read_with<M: Memory, E: From<Bad>>(
         &mut self,
         memory: &M,
@@ -145,7 +155,10 @@ impl Chain {
         self.reads.walk(memory, bytes, Permissions::Read, with)
     }
 
-    /// Does something with the next memory that the device may write.
+    /// Calls `with` on slices of the next `bytes` bytes that the device may write.
+    ///
+    /// # Errors
+    /// Those of `with`; [`Bad::Short`] if fewer bytes are left.
     pub fn write_with<M: Memory, E: From<Bad>>(
         &mut self,
         memory: &M,
@@ -155,11 +168,11 @@ impl Chain {
         self.writes.walk(memory, bytes, Permissions::Write, with)
     }
 
-    /// Leaves out memory that could be written, but for the last `bytes` bytes.
+    /// Skips memory to write, except the last `bytes` bytes.
     pub fn skip_writes_but(&mut self, bytes: u64) {
         while self.writes.left > bytes {
-            let most = usize::try_from(self.writes.left - bytes).unwrap_or(usize::MAX);
-            if self.writes.next(most).is_none() {
+            let max = usize::try_from(self.writes.left - bytes).unwrap_or(usize::MAX);
+            if self.writes.next(max).is_none() {
                 return;
             }
         }

@@ -1,4 +1,4 @@
-//! What a block device keeps its sectors in.
+//! Storage of a block device's sectors.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Seek, SeekFrom};
@@ -7,19 +7,19 @@ use vm_memory::{ReadVolatile, VolatileSlice, WriteVolatile};
 /// Bytes of a sector, the unit of addresses (section 5.2.4).
 pub const SECTOR: u64 = 512;
 
-/// Sectors. Whoever calls keeps to what there is.
+/// A disk. Callers access only bytes that exist.
 pub trait Disk: Send {
-    /// Bytes, a multiple of [`SECTOR`].
+    /// Size in bytes, a multiple of [`SECTOR`].
     fn bytes(&self) -> u64;
-    /// Fills a piece of the guest's memory from this byte on.
+    /// Fills a piece of the guest's memory from the disk's byte `at` on.
     fn read(&mut self, at: u64, to: &mut VolatileSlice<'_>) -> Result<()>;
-    /// Writes a piece of the guest's memory from this byte on.
+    /// Writes a piece of the guest's memory to the disk from byte `at` on.
     fn write(&mut self, at: u64, from: &VolatileSlice<'_>) -> Result<()>;
-    /// Returns when what was written before outlives a loss of power, as far as the host can.
+    /// Returns when all earlier writes survive a loss of power, as far as the host can ensure it.
     fn flush(&mut self) -> Result<()>;
 }
 
-/// A disk in a file, which nobody else may shorten meanwhile: sectors that are gone are errors.
+/// A disk in a file. If another process shortens the file, access to the missing sectors fails.
 #[derive(Debug)]
 pub struct FileDisk {
     file: File,
@@ -27,11 +27,17 @@ pub struct FileDisk {
 }
 
 impl FileDisk {
-    /// A disk of all that the file, or block device, has; a piece of a sector at its end is no part of it.
+    /// A disk of all complete sectors in a file or block device.
+    ///
+    /// # Errors
+    /// An I/O error, or one of kind `InvalidInput` if there is no complete sector.
     pub fn new(mut file: File) -> Result<Self> {
         let bytes = file.seek(SeekFrom::End(0))? / SECTOR * SECTOR;
         if bytes == 0 {
-            return Err(Error::new(ErrorKind::InvalidInput, "it has no sector of 512 bytes"));
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "it is shorter than one sector of 512 bytes",
+            ));
         }
         Ok(Self { file, bytes })
     }
@@ -64,18 +70,18 @@ impl Disk for FileDisk {
     }
 }
 
-/// A disk in memory, which is gone with it.
+/// A disk in memory. Dropping it loses the contents.
 #[derive(Clone, Debug)]
 pub struct MemoryDisk(Vec<u8>);
 
 impl MemoryDisk {
-    /// A disk with this content; a piece of a sector at its end is no part of it.
+    /// A disk of all complete sectors in `content`.
     pub fn new(mut content: Vec<u8>) -> Self {
         content.truncate(content.len() / SECTOR as usize * SECTOR as usize);
         Self(content)
     }
 
-    /// What it holds.
+    /// Its contents.
     pub fn content(&self) -> &[u8] {
         &self.0
     }

@@ -1,6 +1,6 @@
-//! A guest with one queue, in memory of its own: for tests, and for fuzzers.
+//! A guest with one queue, for tests and fuzzers.
 //!
-//! Everything lies where constants say, so that somebody can write over it.
+//! Constants give the addresses of its parts, so that a test can overwrite them.
 
 use crate::ring::Place;
 use std::sync::atomic::Ordering;
@@ -8,19 +8,19 @@ use virtio_bindings::virtio_ring::{VRING_DESC_F_NEXT, VRING_DESC_F_WRITE};
 use virtio_queue::desc::{split::Descriptor, RawDescriptor};
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
-/// Where the guest's memory begins.
+/// First address of the guest's memory.
 pub const BASE: u64 = 0x10_0000;
-/// Bytes of it.
+/// Bytes of the guest's memory.
 pub const BYTES: usize = 0x1_0000;
-/// The descriptor table.
+/// Address of the descriptor table.
 pub const DESCRIPTORS: u64 = BASE + 0x1000;
-/// The ring of available entries.
+/// Address of the available ring.
 pub const AVAILABLE: u64 = BASE + 0x2000;
-/// The ring of used entries.
+/// Address of the used ring.
 pub const USED: u64 = BASE + 0x3000;
-/// From here on nothing of the queue lies.
+/// From this address on, memory is free for requests.
 pub const FREE: u64 = BASE + 0x4000;
-/// Entries of the queue.
+/// Number of entries of the queue.
 pub const SIZE: u16 = 8;
 
 /// The guest.
@@ -28,7 +28,7 @@ pub const SIZE: u16 = 8;
 pub struct Guest {
     /// Its memory.
     pub memory: GuestMemoryMmap,
-    /// The next descriptor to be used.
+    /// Index of the next descriptor to use.
     descriptor: u16,
     available: u16,
     used: u16,
@@ -41,27 +41,27 @@ impl Default for Guest {
     fn default() -> Self {
         let ranges = [(GuestAddress(BASE), BYTES)];
         let Ok(memory) = GuestMemoryMmap::from_ranges(&ranges) else { panic!("64K of memory") };
-        Self::anew(memory)
+        Self::with_memory(memory)
     }
 }
 
 impl Guest {
-    /// A guest that begins in this memory, which may be another's too.
-    pub fn anew(memory: GuestMemoryMmap) -> Self {
+    /// A guest with empty rings in this memory, which other guests may use, too.
+    pub fn with_memory(memory: GuestMemoryMmap) -> Self {
         Self { memory, descriptor: 0, available: 0, used: 0 }
     }
 
-    /// Where its queue lies.
+    /// Size and addresses of its queue.
     pub fn place(&self) -> Place {
         Place { size: SIZE, descriptors: DESCRIPTORS, available: AVAILABLE, used: USED }
     }
 
-    /// Writes where it wants; what is not its memory stays as it is.
+    /// Writes `bytes` at `at`; does nothing outside the guest's memory.
     pub fn poke(&self, at: u64, bytes: &[u8]) {
         let _ = self.memory.write_slice(bytes, GuestAddress(at));
     }
 
-    /// Reads so many bytes.
+    /// Reads `N` bytes.
     pub fn peek<const N: usize>(&self, at: u64) -> [u8; N] {
         let mut bytes = [0; N];
         let _ = self.memory.read_slice(&mut bytes, GuestAddress(at));
@@ -79,7 +79,7 @@ impl Guest {
         let _ = self.memory.write_obj(descriptor, GuestAddress(at));
     }
 
-    /// Makes an entry of these pieces available; the number of its first descriptor.
+    /// Makes an entry of these pieces available. Returns the index of its first descriptor.
     pub fn ask(&mut self, pieces: &[Piece]) -> u16 {
         let head = self.descriptor;
         for (i, (address, bytes, write)) in pieces.iter().enumerate() {
@@ -93,7 +93,7 @@ impl Guest {
         head
     }
 
-    /// Makes the entry that begins with this descriptor available.
+    /// Makes the entry that starts with the descriptor `head` available.
     pub fn offer(&mut self, head: u16) {
         let slot = AVAILABLE + 4 + 2 * u64::from(self.available % SIZE);
         self.poke(slot, &head.to_le_bytes());
@@ -102,8 +102,8 @@ impl Guest {
         let _ = self.memory.store(self.available.to_le(), index, Ordering::Release);
     }
 
-    /// The next entry that the device gave back: its first descriptor, and bytes that it wrote. It wants to be woken for
-    /// the one after that.
+    /// The next entry that the device returned: its first descriptor, and the bytes that the device wrote. The guest
+    /// then asks to be woken for the entry after it.
     pub fn answer(&mut self) -> Option<(u32, u32)> {
         if self.half(USED + 2) == self.used {
             return None;
@@ -114,12 +114,12 @@ impl Guest {
         Some((u32::from_le_bytes(self.peek(slot)), u32::from_le_bytes(self.peek(slot + 4))))
     }
 
-    /// Wants to be woken when so many entries, and one more, have come back.
+    /// Asks to be woken when `used` + 1 entries have returned.
     pub fn wake_at(&self, used: u16) {
         self.poke(AVAILABLE + 4 + 2 * u64::from(SIZE), &used.to_le_bytes());
     }
 
-    /// Whether the device wants to be rung for the next entry.
+    /// Whether the device asks the guest to ring for the next entry.
     pub fn is_asked_to_ring(&self) -> bool {
         self.half(USED + 4 + 8 * u64::from(SIZE)) == self.available
     }

@@ -1,7 +1,7 @@
-//! A fuzzer's input as a hostile guest. A target of cargo-fuzz is one line:
+//! A fuzzer's input as a hostile guest. A cargo-fuzz target is one line:
 //! `fuzz_target!(|input: &[u8]| { kyozon_devices::fuzz::block(input); });`
 //!
-//! The guest asks as an honest one does, and writes over whatever it likes in between.
+//! The guest makes requests like an honest guest, and in between overwrites any part of its memory.
 
 use crate::block::Block;
 use crate::disk::{Disk, MemoryDisk, SECTOR};
@@ -11,10 +11,10 @@ use crate::ring::{Place, Ring, State};
 use std::io::Result;
 use vm_memory::VolatileSlice;
 
-/// Bytes of the disk.
+/// Size of the disk in bytes.
 const DISK: u64 = 64 * SECTOR;
 
-/// The input, byte by byte; behind its end are zeros.
+/// The input, byte by byte. Zeros follow its end.
 struct Script<'a>(&'a [u8]);
 
 impl Script<'_> {
@@ -32,7 +32,7 @@ impl Script<'_> {
         u16::from_le_bytes([self.byte(), self.byte()])
     }
 
-    /// An address: in the guest's memory, at its ends, or anywhere.
+    /// An address: inside the guest's memory, at its ends, or anywhere.
     fn address(&mut self) -> u64 {
         let offset = u64::from(self.half());
         match self.byte() % 8 {
@@ -54,7 +54,7 @@ impl Script<'_> {
         }
     }
 
-    /// Writes over something of the guest's.
+    /// Overwrites a part of the queue or of other memory.
     fn poke(&mut self, guest: &Guest) {
         let place = u64::from(self.byte());
         let slot = place % u64::from(SIZE);
@@ -63,7 +63,7 @@ impl Script<'_> {
             1 => (DESCRIPTORS + 16 * slot + 8, 4),
             2 => (DESCRIPTORS + 16 * slot + 12, 2),
             3 => (DESCRIPTORS + 16 * slot + 14, 2),
-            // Each half of the rings, with the index behind the entries.
+            // Each 16-bit half of the rings, including the event index after the entries.
             4 => (AVAILABLE + 2 * (place % u64::from(SIZE + 3)), 2),
             5 => (USED + 2 * (place % u64::from(4 * SIZE + 3)), 2),
             6 => (FREE + slot, 8),
@@ -72,7 +72,7 @@ impl Script<'_> {
         guest.poke(at, &self.number().to_le_bytes()[..bytes]);
     }
 
-    /// Where a queue lies: mostly where it should.
+    /// Size and addresses of a queue, mostly the right ones.
     fn place(&mut self, guest: &Guest) -> Place {
         let mut place = guest.place();
         match self.byte() % 16 {
@@ -86,7 +86,7 @@ impl Script<'_> {
     }
 }
 
-/// A disk that sees whether its device keeps to the rules.
+/// A disk that checks whether its device keeps the rules.
 struct Watched {
     disk: MemoryDisk,
     read_only: bool,
@@ -120,7 +120,7 @@ impl Disk for Watched {
     }
 }
 
-/// Does to a ring what the script says; `serve` is the device. How many requests were served.
+/// Plays the script on a ring; `serve` is the device. Returns the number of served requests.
 fn play(
     input: &[u8],
     mut ask: impl FnMut(&mut Script<'_>, &mut Guest),
@@ -136,11 +136,11 @@ fn play(
                 let running = ring.state() == State::Running;
                 if ring.start(&guest.memory, place).is_ok() {
                     assert!(!running && place.size.is_power_of_two());
-                    // A guest that starts a queue begins with empty rings.
+                    // A guest that starts a queue has emptied its rings.
                     if place == guest.place() {
                         guest.poke(AVAILABLE, &[0; 4]);
                         guest.poke(USED, &[0; 4]);
-                        guest = Guest::anew(guest.memory);
+                        guest = Guest::with_memory(guest.memory);
                     }
                 }
             }
@@ -161,7 +161,7 @@ fn play(
     total
 }
 
-/// A guest with a disk. How many requests were served.
+/// Plays `input` as a guest with a disk. Returns the number of served requests. Panics if the device breaks a rule.
 pub fn block(input: &[u8]) -> u64 {
     let read_only = input.first().is_some_and(|byte| byte & 1 != 0);
     let disk = Watched { disk: MemoryDisk::new(vec![1; DISK as usize]), read_only };
@@ -182,7 +182,8 @@ pub fn block(input: &[u8]) -> u64 {
     })
 }
 
-/// A guest with a port, of which one queue takes frames, and gives them where the first byte says so. How many.
+/// Plays `input` as a guest with a network port and one queue. The first byte decides whether frames go to the guest or
+/// come from it. Returns the number of frames. Panics if the device breaks a rule.
 pub fn net(input: &[u8]) -> u64 {
     let gives = input.first().is_some_and(|byte| byte & 1 != 0);
     let net = Net::new([2, 0, 0, 0, 0, 1], 1500);
@@ -206,7 +207,7 @@ pub fn net(input: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// The targets on inputs from a generator, xorshift64*. `KYOZON_FUZZ_ROUNDS` asks for more than 3000 of them.
+    /// Inputs from a generator, xorshift64*: 3000 of them, or as many as `KYOZON_FUZZ_ROUNDS` says.
     fn inputs(seed: u64) -> impl Iterator<Item = Vec<u8>> {
         let mut state = seed;
         let mut next = move || {

@@ -1,4 +1,4 @@
-//! A network device (section 5.1), as a port: it takes frames from its guest, and gives frames to it.
+//! A network device (section 5.1) as a port of a network: it takes frames from its guest and gives frames to it.
 
 use crate::ring::{Bad, Ring, Served, State, FEATURES};
 use crate::Memory;
@@ -8,30 +8,30 @@ use virtio_bindings::virtio_net::{VIRTIO_NET_F_MAC, VIRTIO_NET_F_MTU};
 pub const HEADER: usize = 12;
 /// Bytes of an Ethernet header: destination, source, type.
 pub const ETHERNET: usize = 14;
-/// Bytes behind the Ethernet header, at least and at most (section 5.1.4.1; what 16 bits of length can hold).
+/// Range of the bytes after the Ethernet header (section 5.1.4.1; 16 bits of length limit them).
 pub const MTU: std::ops::RangeInclusive<u16> = 68..=65520;
 
-/// Number of the queue of frames for the guest.
+/// Number of the queue with frames for the guest.
 pub const RECEIVE: usize = 0;
-/// Number of the queue of frames from the guest.
+/// Number of the queue with frames from the guest.
 pub const TRANSMIT: usize = 1;
 
 /// A port's hardware address.
 pub type Mac = [u8; 6];
 
-/// What became of a frame for a guest.
+/// Outcome of giving a frame to a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
-    /// It is the guest's, who wants to be woken or not.
+    /// The guest has the frame.
     Taken {
-        /// Whether.
+        /// Whether the guest wants to be woken.
         wake: bool,
     },
     /// The guest has no room.
     NoRoom,
-    /// The frame is lost: the queue does not run, or what the guest has for it is too short.
+    /// The frame is lost: the queue does not run, or the guest's memory for it is too short.
     Lost {
-        /// The guest wants to be woken for what it had for the frame, or the queue ended with this.
+        /// Whether the guest wants to be woken: for the returned memory, or because the queue ended.
         wake: bool,
     },
 }
@@ -44,21 +44,21 @@ pub struct Net {
 }
 
 impl Net {
-    /// Queues that the device has.
+    /// Number of queues of the device.
     pub const QUEUES: usize = 2;
 
-    /// A port with this address, whose frames have at most `mtu` bytes behind the Ethernet header.
+    /// A port with this address. Its frames have at most `mtu` bytes after the Ethernet header; [`MTU`] limits `mtu`.
     pub fn new(mac: Mac, mtu: u16) -> Self {
         Self { mac, mtu: mtu.clamp(*MTU.start(), *MTU.end()) }
     }
 
-    /// Its address.
+    /// The port's address.
     pub fn mac(&self) -> Mac {
         self.mac
     }
 
-    /// Bytes of a frame, at most.
-    pub fn most(&self) -> usize {
+    /// Maximum bytes of a frame.
+    pub fn max_frame(&self) -> usize {
         ETHERNET + usize::from(self.mtu)
     }
 
@@ -67,20 +67,21 @@ impl Net {
         FEATURES | 1 << VIRTIO_NET_F_MAC | 1 << VIRTIO_NET_F_MTU
     }
 
-    /// The configuration space (section 5.1.4): address, status, pairs of queues, MTU; the middle two have no feature
-    /// bit, and are 0.
+    /// The configuration space (section 5.1.4): address, status, queue pairs, MTU. The middle two have no feature
+    /// bit and are 0.
     pub fn config(&self) -> Vec<u8> {
         [&self.mac[..], &[0; 4], &self.mtu.to_le_bytes()].concat()
     }
 
-    /// Takes frames from the guest, each to `to`. One that is too short or too long to be a frame goes nowhere.
+    /// Takes frames from the guest, by its transmit queue, and passes each to `to`. Drops those that are too short or too
+    /// long.
     pub fn take<M: Memory>(
         &self,
         ring: &mut Ring,
         memory: &M,
         mut to: impl FnMut(&[u8]),
     ) -> Served {
-        let mut buffer = vec![0; HEADER + self.most()];
+        let mut buffer = vec![0; HEADER + self.max_frame()];
         ring.serve(memory, |memory, chain| {
             if chain.to_write() > 0 {
                 return Err(Bad::Kind);
@@ -98,9 +99,9 @@ impl Net {
         })
     }
 
-    /// Gives a frame to the guest.
+    /// Gives a frame to the guest, by its receive queue.
     pub fn give<M: Memory>(&self, ring: &mut Ring, memory: &M, frame: &[u8]) -> Given {
-        if !matches!(ring.state(), State::Running) || frame.len() > self.most() {
+        if !matches!(ring.state(), State::Running) || frame.len() > self.max_frame() {
             return Given::Lost { wake: false };
         }
         let Some((head, mut chain)) = ring.next(memory) else {
@@ -115,11 +116,11 @@ impl Net {
         }
         let bytes = HEADER + frame.len();
         if chain.to_write() < bytes as u64 {
-            // The guest gets its memory back, with nothing in it.
+            // The guest gets its memory back, with 0 bytes written.
             ring.put(memory, head, chain, 0);
             return Given::Lost { wake: ring.wants_wake(memory) };
         }
-        // Without offloads all is 0, but the number of buffers, which is 1 (section 5.1.6.4.1).
+        // Without offloads every field is 0, except the number of buffers, which is 1 (section 5.1.6.4.1).
         let mut header = [0; HEADER];
         header[10] = 1;
         if let Err(bad) = chain.write(memory, &header).and_then(|()| chain.write(memory, frame)) {

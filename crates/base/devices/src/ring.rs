@@ -1,7 +1,7 @@
-//! A split queue of a guest's, and when it ends.
+//! A guest's split queue, and the rules that end it.
 //!
-//! `virtio-queue` reads and writes the three rings. Where a chain of descriptors is bad, it gives a shorter one; here
-//! that ends the queue.
+//! `virtio-queue` reads and writes the three rings. For a bad chain of descriptors it returns a shorter chain; this
+//! module ends the queue instead.
 
 use crate::chain::Chain;
 use crate::Memory;
@@ -12,26 +12,27 @@ use virtio_queue::desc::split::Descriptor;
 use virtio_queue::{Error, Queue, QueueOwnedT, QueueT};
 use vm_memory::GuestAddress;
 
-/// Feature bits of every device (section 6): each side says for which entry it wants to be told, by its index.
+/// Feature bits of every device (section 6): among them event indices, by which each side names the entry for which it
+/// wants a notification.
 pub const FEATURES: u64 = 1 << VIRTIO_F_VERSION_1 | 1 << VIRTIO_RING_F_EVENT_IDX;
 
-/// Entries of a queue, at most.
+/// Maximum number of entries of a queue.
 pub const MAX_SIZE: u16 = 256;
 
-/// Why a queue ended.
+/// The broken rule that ended a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bad {
     /// The index of available entries jumped.
     Index,
-    /// A descriptor that is not there, a circle, or more descriptors than the queue has entries.
+    /// A descriptor outside the table, a cycle, or more descriptors than the queue has entries.
     Descriptor,
-    /// A descriptor that the device reads behind one that it writes.
+    /// A descriptor that the device reads after one that it writes.
     Order,
-    /// An address that is not the guest's.
+    /// An address outside the guest's memory.
     Address,
-    /// Fewer bytes than such a request has.
+    /// Fewer bytes than a request of this kind needs.
     Short,
-    /// A kind of memory that such a request has not.
+    /// Readable or writable memory in a request that has none of that kind.
     Kind,
 }
 
@@ -39,62 +40,64 @@ impl fmt::Display for Bad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Index => "the index of available entries jumped",
-            Self::Descriptor => "descriptors lead nowhere, in a circle, or are too many",
-            Self::Order => "a descriptor to read stands behind one to write",
-            Self::Address => "an address is not the guest's",
+            Self::Descriptor => {
+                "descriptors point outside the table, form a cycle, or are too many"
+            }
+            Self::Order => "a descriptor to read follows one to write",
+            Self::Address => "an address is outside the guest's memory",
             Self::Short => "a request is too short",
-            Self::Kind => "a request has memory of the wrong kind",
+            Self::Kind => "a request has readable or writable memory that it must not have",
         })
     }
 }
 
-/// Where a queue lies, as the guest says.
+/// Size and addresses of a queue, as the guest states them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Entries: a power of two, at most [`MAX_SIZE`].
+    /// Number of entries: a power of two, at most [`MAX_SIZE`].
     pub size: u16,
-    /// The descriptor table, at a multiple of 16.
+    /// Address of the descriptor table, a multiple of 16.
     pub descriptors: u64,
-    /// The ring of available entries, at a multiple of 2.
+    /// Address of the available ring, a multiple of 2.
     pub available: u64,
-    /// The ring of used entries, at a multiple of 4.
+    /// Address of the used ring, a multiple of 4.
     pub used: u64,
 }
 
-/// Why a queue does not start.
+/// Why a queue cannot start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It runs.
+    /// It is already running.
     Running,
-    /// No power of two, or too large.
+    /// The size is not a power of two, or too large.
     Size,
-    /// Not aligned, or not the guest's.
+    /// A part is not aligned, or lies outside the guest's memory.
     Address,
 }
 
-/// What has become of a queue.
+/// State of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It was not started, or was stopped.
     Stopped,
     /// The device takes entries.
     Running,
-    /// It ended.
+    /// It broke a rule.
     Ended(Bad),
 }
 
-/// What [`Ring::serve`] leaves to do.
+/// Result of [`Ring::serve`]: what is left to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Entries that were used.
+    /// Number of entries that were served.
     pub count: usize,
     /// The guest wants to be woken.
     pub wake: bool,
-    /// There may be more entries: the guest need not ring for them.
+    /// There may be more entries, for which the guest will not ring.
     pub more: bool,
 }
 
-/// A queue. Its driver keeps calls apart: it is used by one thread at a time.
+/// A queue. One thread at a time uses it; the driver sees to that.
 #[derive(Debug)]
 pub struct Ring {
     queue: Queue,
@@ -120,12 +123,15 @@ impl From<Error> for Bad {
 }
 
 impl Ring {
-    /// What has become of it.
+    /// Its state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Starts it, with no entries used.
+    /// Starts the queue, with both indices 0.
+    ///
+    /// # Errors
+    /// [`Refused`]; the queue is stopped then, unless it was already running.
     pub fn start<M: Memory>(&mut self, memory: &M, place: Place) -> Result<(), Refused> {
         if self.state == State::Running {
             return Err(Refused::Running);
@@ -144,12 +150,12 @@ impl Ring {
         let placed =
             placed.and(if queue.is_valid(memory) { Ok(()) } else { Err(Refused::Address) });
         self.state = if placed.is_ok() { State::Running } else { State::Stopped };
-        // What the guest wrote there may say otherwise, and is made what it is.
+        // The guest may have written another event index: set the one that asks for the first entry.
         self.listen(memory);
         placed
     }
 
-    /// Stops it: nothing of it is read or written any more.
+    /// Stops the queue: its memory is no longer read or written.
     pub fn stop(&mut self) {
         self.state = State::Stopped;
     }
@@ -159,14 +165,15 @@ impl Ring {
         None
     }
 
-    /// The next entry of a queue that runs: its number for [`Ring::put`], and what the guest asks.
+    /// The next entry of a running queue: its head for [`Ring::put`], and the guest's request. A bad entry ends the
+    /// queue.
     pub fn next<M: Memory>(&mut self, memory: &M) -> Option<(u16, Chain)> {
         if self.state != State::Running {
             return None;
         }
         let mut chain = std::mem::take(&mut self.chain);
         chain.clear();
-        let most = usize::from(self.queue.size());
+        let max = usize::from(self.queue.size());
         let descriptors = match self.queue.iter(memory) {
             Ok(mut entries) => entries.next(),
             Err(error) => return self.end(error.into()),
@@ -182,24 +189,24 @@ impl Ring {
             if let Err(bad) = chain.push(memory, address, descriptor.len(), write) {
                 return self.end(bad);
             }
-            if chain.pieces() > most {
+            if chain.pieces() > max {
                 return self.end(Bad::Descriptor);
             }
             last = Some(descriptor);
         }
-        // The iterator stops where it cannot go on: a chain that is whole ends with a descriptor without a next.
+        // The iterator stops early at a bad descriptor: a complete chain ends with a descriptor that has no next.
         if last.is_none_or(|last| last.has_next()) {
             return self.end(Bad::Descriptor);
         }
         Some((head, chain))
     }
 
-    /// Ends it: a device found something bad in an entry.
+    /// Ends the queue, because a device found a broken rule in an entry.
     pub fn fail(&mut self, bad: Bad) {
         self.state = State::Ended(bad);
     }
 
-    /// Gives an entry back to the guest, with so many bytes written.
+    /// Returns an entry to the guest, with `written` bytes written.
     pub fn put<M: Memory>(&mut self, memory: &M, head: u16, chain: Chain, written: u32) {
         self.chain = chain;
         if self.state == State::Running {
@@ -209,7 +216,7 @@ impl Ring {
         }
     }
 
-    /// Whether the guest wants to be woken for what was given back since this was asked last.
+    /// Whether the guest wants to be woken for the entries returned since the last call.
     pub fn wants_wake<M: Memory>(&mut self, memory: &M) -> bool {
         if self.state != State::Running {
             return false;
@@ -220,7 +227,8 @@ impl Ring {
         }
     }
 
-    /// Asks the guest to ring for its next entry. Whether that is there already, and no ring will come.
+    /// Asks the guest to ring for its next entry. Returns whether the entry is already there, so that no ring will
+    /// come.
     pub fn listen<M: Memory>(&mut self, memory: &M) -> bool {
         if self.state != State::Running {
             return false;
@@ -231,8 +239,8 @@ impl Ring {
         }
     }
 
-    /// Serves entries by `with`, which says how many bytes it wrote, or what is bad. At most as many as the queue has,
-    /// so that a guest that goes on asking does not hold the device for ever.
+    /// Serves entries by `with`, which returns the number of bytes that it wrote or the broken rule. It serves at most
+    /// as many entries as the queue has, so that a guest that keeps adding entries cannot occupy the device for ever.
     pub fn serve<M: Memory>(
         &mut self,
         memory: &M,
@@ -241,10 +249,10 @@ impl Ring {
         if self.state != State::Running {
             return Served::default();
         }
-        let most = usize::from(self.queue.size());
+        let max = usize::from(self.queue.size());
         let mut count = 0;
         let mut more = true;
-        while more && count < most {
+        while more && count < max {
             match self.next(memory) {
                 Some((head, mut chain)) => match with(memory, &mut chain) {
                     Ok(written) => {

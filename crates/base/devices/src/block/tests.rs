@@ -20,7 +20,7 @@ fn setting(disk: Box<dyn Disk>, read_only: bool) -> Setting {
 }
 
 impl Setting {
-    /// Makes a request: its status, and how many bytes were written.
+    /// Makes a request. Returns its status and the bytes written.
     fn request(&mut self, kind: u32, sector: u64, bytes: u32) -> (u8, u32) {
         let header = [kind.to_le_bytes(), [0; 4]].concat();
         self.guest.poke(FREE, &[&header[..], &sector.to_le_bytes()].concat());
@@ -46,7 +46,7 @@ fn file_disk(bytes: u64) -> (File, Box<dyn Disk>) {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn written_sectors_read_back() {
     let memory: Box<dyn Disk> = Box::new(MemoryDisk::new(vec![0; 8192 + 100]));
     for disk in [memory, file_disk(8192 + 3).1] {
         let mut s = setting(disk, false);
@@ -66,7 +66,7 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
-fn requests_that_make_no_sense_fail_and_nothing_else() {
+fn senseless_requests_fail_and_nothing_else_does() {
     let mut s = setting(Box::new(MemoryDisk::new(vec![5; 8192])), false);
     for (kind, sector, bytes) in [
         (VIRTIO_BLK_T_IN, 16, 512),
@@ -88,7 +88,7 @@ fn requests_that_make_no_sense_fail_and_nothing_else() {
 }
 
 #[test]
-fn a_read_only_disk_stays_as_it_is() {
+fn a_read_only_disk_does_not_change() {
     let mut s = setting(Box::new(MemoryDisk::new(vec![5; 8192])), true);
     assert!(s.block.features() >> VIRTIO_BLK_F_RO & 1 == 1);
     s.guest.poke(DATA, &[7; 512]);
@@ -98,7 +98,7 @@ fn a_read_only_disk_stays_as_it_is() {
 }
 
 #[test]
-fn a_file_that_was_shortened_is_an_error_of_the_disk() {
+fn a_shortened_file_is_an_io_error() {
     let (file, disk) = file_disk(1 << 16);
     let mut s = setting(disk, false);
     file.set_len(512).unwrap();
@@ -108,7 +108,7 @@ fn a_file_that_was_shortened_is_an_error_of_the_disk() {
 }
 
 #[test]
-fn a_request_that_is_none_ends_the_queue() {
+fn an_incomplete_request_ends_the_queue() {
     let pieces: [&[(u64, u32, bool)]; 4] = [
         // No header, half a header, no room for the status.
         &[(STATUS, 1, true)],
@@ -125,11 +125,11 @@ fn a_request_that_is_none_ends_the_queue() {
 }
 
 #[test]
-fn a_request_may_be_in_any_pieces() {
+fn a_request_may_have_any_pieces() {
     let mut s = setting(Box::new(MemoryDisk::new((0..=255).cycle().take(8192).collect())), false);
     s.guest.poke(FREE, &VIRTIO_BLK_T_IN.to_le_bytes());
     s.guest.poke(FREE + 8, &1_u64.to_le_bytes());
-    // The header in three, one of them empty; data and status in two.
+    // The header has three pieces, one of them empty; data and status share two.
     s.guest.ask(&[
         (FREE, 5, false),
         (FREE, 0, false),

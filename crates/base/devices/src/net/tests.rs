@@ -19,12 +19,12 @@ fn taken(pieces: &[(u64, u32, bool)]) -> (Vec<Vec<u8>>, State) {
 }
 
 #[test]
-fn frames_come_without_their_header() {
+fn frames_arrive_without_their_header() {
     let (frames, state) = taken(&[(FREE, 12, false), (FREE + 12, 60, false)]);
     assert_eq!((frames, state), (vec![(12..72).collect::<Vec<u8>>()], State::Running));
     let (frames, _) = taken(&[(FREE, 12 + 1514, false)]);
     assert_eq!(frames[0].len(), 1514);
-    // Too long, too short: gone.
+    // Frames that are too long or too short are dropped.
     for bytes in [12 + 1515, 12 + 13, 12] {
         assert_eq!(taken(&[(FREE, bytes, false)]), (vec![], State::Running), "{bytes}");
     }
@@ -33,7 +33,7 @@ fn frames_come_without_their_header() {
 }
 
 #[test]
-fn frames_go_where_the_guest_has_room() {
+fn frames_need_room_in_the_guest() {
     let (mut guest, mut ring, net) = setting();
     let frame: Vec<u8> = (1..=100).collect();
     assert_eq!(net.give(&mut ring, &guest.memory, &frame), Given::NoRoom);
@@ -42,7 +42,7 @@ fn frames_go_where_the_guest_has_room() {
     assert_eq!(guest.answer(), Some((0, 112)));
     assert_eq!(guest.peek(FREE), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0]);
     assert_eq!(guest.peek::<100>(FREE + 12), *frame);
-    // Too little room: the memory comes back with nothing in it.
+    // Too little room: the memory returns with 0 bytes written.
     guest.ask(&[(FREE, 111, true)]);
     assert_eq!(net.give(&mut ring, &guest.memory, &frame), Given::Lost { wake: true });
     assert_eq!(guest.answer(), Some((2, 0)));
@@ -55,14 +55,14 @@ fn frames_go_where_the_guest_has_room() {
 }
 
 #[test]
-fn as_many_frames_as_the_queue_has_entries() {
+fn a_queue_holds_one_frame_per_entry() {
     let (mut guest, mut ring, net) = setting();
     for round in 0..100 {
         for _ in 0..SIZE {
             guest.ask(&[(FREE, 1600, true)]);
         }
         for _ in 0..SIZE {
-            // Each third round nobody waits for frames.
+            // In every third round the guest does not wait for frames.
             let waits = round % 3 != 0;
             if !waits {
                 guest.wake_at(u16::MAX);
@@ -76,8 +76,8 @@ fn as_many_frames_as_the_queue_has_entries() {
 }
 
 #[test]
-fn what_a_port_says_of_itself() {
+fn the_configuration_states_address_and_mtu() {
     let net = Net::new([2, 0, 0, 0, 0, 1], 9000);
     assert_eq!(net.config(), [2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 40, 35]);
-    assert_eq!((net.most(), Net::new([0; 6], 1).most()), (9014, 82));
+    assert_eq!((net.max_frame(), Net::new([0; 6], 1).max_frame()), (9014, 82));
 }

@@ -13,7 +13,7 @@ fn started() -> (Guest, Ring) {
 }
 
 #[test]
-fn entries_go_there_and_back() {
+fn entries_are_served_and_returned() {
     let (mut guest, mut ring) = started();
     for round in 0..1000_u32 {
         guest.poke(FREE, &round.to_le_bytes());
@@ -33,7 +33,7 @@ fn entries_go_there_and_back() {
     assert_eq!(guest.answer(), None);
 }
 
-/// A chain from a list of descriptors, and what it ends in.
+/// The state of a queue after a chain of these descriptors.
 fn ending(descriptors: &[(u64, u32, u16, u16)], head: u16) -> State {
     let (mut guest, mut ring) = started();
     for (index, (address, bytes, flags, next)) in descriptors.iter().enumerate() {
@@ -49,21 +49,21 @@ fn every_bad_descriptor_ends_the_queue() {
     let end = BASE + BYTES as u64;
     type Case<'a> = (&'a [(u64, u32, u16, u16)], u16, Bad);
     let cases: [Case<'_>; 13] = [
-        // Addresses: before, behind, across the end, across the end of all numbers.
+        // Addresses: before, after, across the end, across 2^64.
         (&[(BASE - 1, 1, 0, 0)], 0, Bad::Address),
         (&[(end, 1, 0, 0)], 0, Bad::Address),
         (&[(end - 4, 5, WRITE, 0)], 0, Bad::Address),
         (&[(u64::MAX, 2, 0, 0)], 0, Bad::Address),
         (&[(FREE, u32::MAX, 0, 0)], 0, Bad::Address),
-        // Next: itself, a circle, outside the table.
+        // Next: itself, a cycle, outside the table.
         (&[(FREE, 1, NEXT, 0)], 0, Bad::Descriptor),
         (&[(FREE, 1, NEXT, 1), (FREE, 1, NEXT, 0)], 1, Bad::Descriptor),
         (&[(FREE, 1, NEXT, SIZE)], 0, Bad::Descriptor),
         (&[], SIZE, Bad::Descriptor),
         (&[], u16::MAX, Bad::Descriptor),
-        // Order: to write, then to read.
+        // Order: memory to write before memory to read.
         (&[(FREE, 1, WRITE | NEXT, 1), (FREE, 1, 0, 0)], 0, Bad::Order),
-        // Tables of descriptors: of a length that none has, and outside.
+        // Indirect tables: of an impossible length, and outside memory.
         (&[(FREE, 17, INDIRECT, 0)], 0, Bad::Descriptor),
         (&[(end, 32, INDIRECT, 0)], 0, Bad::Descriptor),
     ];
@@ -71,16 +71,16 @@ fn every_bad_descriptor_ends_the_queue() {
         assert_eq!(ending(descriptors, head), State::Ended(bad), "{descriptors:x?} from {head}");
     }
     assert_eq!(ending(&[(FREE, 1, 0, 0)], 0), State::Running);
-    // Of no bytes, wherever: nothing is touched.
+    // A piece of 0 bytes may have any address: nothing is accessed.
     assert_eq!(ending(&[(0, 0, 0, 0)], 0), State::Running);
 }
 
 #[test]
-fn a_table_of_descriptors_is_one_chain() {
-    // At DESCRIPTORS, as descriptors 1 and 2.
+fn an_indirect_table_is_one_chain() {
+    // The table consists of descriptors 1 and 2.
     let two = [(DESCRIPTORS + 16, 32, INDIRECT, 0), (FREE, 4, NEXT, 1), (FREE, 4, WRITE, 0)];
     assert_eq!(ending(&two, 0), State::Running);
-    // A table in a table, itself, and more entries than the queue has.
+    // A table in a table, and a table with more entries than the queue.
     let inner = [(DESCRIPTORS + 16, 32, INDIRECT, 0), (DESCRIPTORS, 32, INDIRECT, 0)];
     assert_eq!(ending(&inner, 0), State::Ended(Bad::Descriptor));
     let (mut guest, mut ring) = started();
@@ -117,7 +117,7 @@ fn an_ended_queue_is_not_touched() {
     assert_eq!((served, ring.next(&guest.memory).is_none()), (Served::default(), true));
     assert!(!ring.wants_wake(&guest.memory) && !ring.listen(&guest.memory));
     assert_eq!(guest.peek::<256>(USED), before);
-    // Started anew, it begins anew.
+    // Once started again, it works again.
     let mut guest = Guest::default();
     ring.start(&guest.memory, guest.place()).unwrap();
     guest.ask(&[(FREE, 1, false)]);
@@ -128,7 +128,7 @@ fn an_ended_queue_is_not_touched() {
 }
 
 #[test]
-fn a_queue_that_cannot_be_does_not_start() {
+fn a_bad_size_or_address_does_not_start() {
     let guest = Guest::default();
     let good = guest.place();
     let end = BASE + BYTES as u64;
@@ -155,13 +155,13 @@ fn a_queue_that_cannot_be_does_not_start() {
 }
 
 #[test]
-fn nobody_is_woken_or_rung_without_need() {
+fn no_side_is_notified_without_need() {
     let (mut guest, mut ring) = started();
     assert!(guest.is_asked_to_ring());
-    // Nothing there.
+    // The queue is empty.
     assert_eq!(ring.serve(&guest.memory, |_, _| Ok(0)), Served::default());
     assert!(guest.is_asked_to_ring());
-    // Across the end of all indices, three entries at a time, of which the second is waited for, or none.
+    // Past the end of 16-bit indices, three entries at a time. The guest waits for the second of them, or for none.
     for round in 0..40_000_u16 {
         let waits = round % 2 == 0;
         let before = round.wrapping_mul(3);
@@ -170,7 +170,7 @@ fn nobody_is_woken_or_rung_without_need() {
             guest.ask(&[(FREE, 1, false)]);
             assert!(!guest.is_asked_to_ring());
             let (head, chain) = ring.next(&guest.memory).unwrap();
-            assert!(!guest.is_asked_to_ring(), "it has not seen that there is no other");
+            assert!(!guest.is_asked_to_ring(), "it has not seen yet that this was the last");
             ring.put(&guest.memory, head, chain, 0);
             assert_eq!(ring.wants_wake(&guest.memory), waits && entry == 1, "{before} {entry}");
             assert!(!ring.wants_wake(&guest.memory), "once is enough");
@@ -181,7 +181,7 @@ fn nobody_is_woken_or_rung_without_need() {
 }
 
 #[test]
-fn who_listens_too_late_is_told() {
+fn a_late_listener_learns_of_the_entry() {
     let (mut guest, mut ring) = started();
     assert!(!ring.listen(&guest.memory));
     guest.ask(&[(FREE, 1, false)]);
@@ -189,11 +189,11 @@ fn who_listens_too_late_is_told() {
 }
 
 #[test]
-fn a_guest_that_goes_on_asking_does_not_hold_the_device() {
+fn a_busy_guest_does_not_occupy_the_device() {
     let (mut guest, mut ring) = started();
     guest.describe(0, FREE, 1, 0, 0);
     guest.offer(0);
-    let mut other = Guest::anew(guest.memory.clone());
+    let mut other = Guest::with_memory(guest.memory.clone());
     other.offer(0);
     let served = ring.serve(&guest.memory, |_, _| {
         other.offer(0);
