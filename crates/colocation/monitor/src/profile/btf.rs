@@ -73,8 +73,8 @@ impl<'a> Btf<'a> {
         let word = |at: usize| u32_at(header, at).unwrap_or(0) as usize;
         let body = bytes.get(word(4)..).ok_or(unusable("it is too short"))?;
         let part = |offset: usize, length: usize| body.get(offset..offset.checked_add(length)?);
-        let types = part(word(8), word(12)).ok_or(unusable("the types lie outside"))?;
-        let strings = part(word(16), word(20)).ok_or(unusable("the names lie outside"))?;
+        let types = part(word(8), word(12)).ok_or(unusable("the types lie outside the data"))?;
+        let strings = part(word(16), word(20)).ok_or(unusable("the names lie outside the data"))?;
         let mut btf = Self { types, strings, places: Vec::new() };
         let mut at = 0;
         while at < types.len() {

@@ -108,7 +108,7 @@ impl Header {
                 .count
                 .checked_mul(element)
                 .and_then(|length| length.checked_add(section.offset));
-            rule(end.is_some_and(|end| end <= bytes.len()), "a section lies outside")?;
+            rule(end.is_some_and(|end| end <= bytes.len()), "a section lies outside the profile")?;
         }
         Ok(header)
     }

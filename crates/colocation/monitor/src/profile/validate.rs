@@ -7,7 +7,7 @@ impl Profile<'_> {
     pub(super) fn check_symbols(&self) -> Result<(), ProfileError> {
         let header = &self.header;
         let count = header.addresses.count;
-        rule(header.name_ends.count == count + 1, "it has not one name per address")?;
+        rule(header.name_ends.count == count + 1, "the numbers of names and addresses differ")?;
         rule(
             header.kinds.count == count && header.by_name.count == count,
             "an index is incomplete",
@@ -24,7 +24,7 @@ impl Profile<'_> {
             (0..count)
                 .all(|i| self.u32_at(header.name_ends, i) <= self.u32_at(header.name_ends, i + 1))
                 && self.u32_at(header.name_ends, count) as usize <= header.names.count,
-            "a symbol's name is outside the section",
+            "a symbol's name lies outside its section",
         )?;
         rule((0..count).all(|i| self.ranked(i) < count), "the index by name exceeds the symbols")?;
         let key = |i| (self.name(self.ranked(i)), self.ranked(i));
@@ -37,7 +37,7 @@ impl Profile<'_> {
             let place = self.u64_at(self.header.layouts, 3 * i);
             (place as u32 as usize).saturating_add((place >> 32) as usize) <= self.header.keys.count
         };
-        rule((0..count).all(inside), "a member's name is outside the section")?;
+        rule((0..count).all(inside), "a member's name lies outside its section")?;
         let small = |i: usize| {
             let value = self.u64_at(self.header.layouts, 3 * i + 1);
             let bytes = self.u64_at(self.header.layouts, 3 * i + 2);

@@ -103,7 +103,7 @@ impl TaskLayout {
         let node = profile.size_of("hlist_node").unwrap_or(16);
         let comm = profile.field("task_struct", "comm").map_or(0, |field| field.bytes.min(64));
         if profile.size_of("qrwlock") != Some(8) || profile.size_of("qspinlock") != Some(4) {
-            return Err(ProfileError::Malformed("the kernel's locks are of another kind"));
+            return Err(ProfileError::Malformed("qrwlock or qspinlock has an unexpected size"));
         }
         Ok(Self {
             lists: Lists::new(profile)?,

@@ -63,7 +63,7 @@ impl ListCursor {
     /// After a pause: whether the current position is still in the list.
     pub fn is_valid<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, layout: &TaskLayout) -> bool {
         self.current.is_none_or(|task| {
-            task.is_current(kernel, layout) && layout.lists.linked(kernel, self.walk.position())
+            task.is_current(kernel, layout) && layout.lists.is_linked(kernel, self.walk.position())
         })
     }
 

@@ -91,15 +91,15 @@ fn missing_views<M: KernelMemory>(
     task: &TaskState,
 ) -> u8 {
     let pid = indexed_pid(kernel, layout, identity.pid);
-    let numbered = |kind| pid.is_some_and(|pid| is_listed(kernel, layout, pid, kind, task.task));
-    let linked = |node: u64| layout.lists.linked(kernel, task.task.wrapping_add(node));
+    let in_pid_list = |kind| pid.is_some_and(|pid| is_listed(kernel, layout, pid, kind, task.task));
+    let linked = |node: u64| layout.lists.is_linked(kernel, task.task.wrapping_add(node));
     let expected = layout.expected(task.is_leader());
     let is_in = |view: u8| match view {
         view::TASKS => linked(layout.tasks),
         view::THREADS => linked(layout.thread_node),
         view::GROUP => layout.thread_group.is_some_and(linked),
-        view::PID => numbered(0),
-        view::TGID => numbered(1),
+        view::PID => in_pid_list(0),
+        view::TGID => in_pid_list(1),
         view::CGROUP => {
             task.is_exiting() || layout.groups.is_some_and(|groups| linked(groups.node))
         }
@@ -138,7 +138,7 @@ pub fn judge<M: KernelMemory>(
         return None;
     }
     let read = TaskState::read(kernel, layout, task)?;
-    if read.is_new() || !read.in_use(kernel, layout) {
+    if read.is_new() || !read.is_in_use(kernel, layout) {
         return None;
     }
     let identity = Identity::read(kernel, layout, task)?;
@@ -175,7 +175,7 @@ impl SuspectTask {
         let Some(task) = TaskState::read(kernel, layout, self.identity.task) else {
             return Recheck::Clear;
         };
-        if !self.identity.is_current(kernel, layout) || !task.in_use(kernel, layout) {
+        if !self.identity.is_current(kernel, layout) || !task.is_in_use(kernel, layout) {
             return Recheck::Clear;
         }
         self.dormant = is_dormant(kernel, layout, &self.identity, &task);

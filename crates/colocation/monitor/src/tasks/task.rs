@@ -85,7 +85,7 @@ impl TaskState {
     /// Whether the memory can belong to a live task; freed memory may be reused and hold anything. An exit clears
     /// `signal`, and no task runs without it. The threads of a process share `signal`, and the first one is its own
     /// leader.
-    pub fn in_use<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, layout: &TaskLayout) -> bool {
+    pub fn is_in_use<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, layout: &TaskLayout) -> bool {
         let leads = |offset: u64| kernel.u64(self.leader.wrapping_add(offset));
         self.signal != 0
             && leads(layout.group_leader) == Some(self.leader)

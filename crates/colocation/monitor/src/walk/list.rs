@@ -43,7 +43,7 @@ impl Lists {
     }
 
     /// Whether the node at `node` has neighbours, and both point back to it.
-    pub fn linked<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, node: u64) -> bool {
+    pub fn is_linked<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, node: u64) -> bool {
         let (Some(next), Some(prev)) = (self.next(kernel, node), self.prev(kernel, node)) else {
             return false;
         };

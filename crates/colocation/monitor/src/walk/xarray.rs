@@ -59,7 +59,7 @@ impl XArrays {
     pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
         let slots = profile.field("xa_node", "slots").map_or(0, |field| field.bytes / 8);
         if !matches!(slots, 16 | 64) {
-            return Err(ProfileError::Malformed("a node of an xarray has neither 16 nor 64 slots"));
+            return Err(ProfileError::Malformed("an xarray node has neither 16 nor 64 slots"));
         }
         Ok(Self {
             head: offset(profile, "xarray", "xa_head")?,

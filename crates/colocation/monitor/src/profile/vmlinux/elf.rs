@@ -33,7 +33,7 @@ impl Elf<'_> {
         if self.file.get(..6) != Some(b"\x7fELF\x02\x01") {
             return Err(unusable("it is not a 64-bit ELF file"));
         }
-        self.read().ok_or(unusable("its tables lie outside"))
+        self.read().ok_or(unusable("its tables lie outside the file"))
     }
 
     fn read(&self) -> Option<(Vec<Segment>, usize)> {

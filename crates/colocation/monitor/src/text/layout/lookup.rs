@@ -36,7 +36,7 @@ impl TextLayout {
             image.start <= range.start && range.start < range.end && range.end <= image.end
         };
         if !inside(&(stext..etext)) || !inside(&rodata) || etext > rodata.start {
-            return Err(MissingItem("text and read-only data in order"));
+            return Err(MissingItem("text followed by read-only data"));
         }
         let trampolines = match (
             profile.symbol("__static_call_text_start"),

@@ -47,9 +47,9 @@ fn cyclic_lists_end() {
     for bucket in 0..64 {
         world.set(TABLE + 8 * bucket, USER);
     }
-    world.set(CALL_KEY, NOBODYS);
-    world.put(STATIC, &near(STATIC, CALL, NOBODYS));
-    world.put(ENTRY, &near(ENTRY, CALL, NOBODYS));
+    world.set(CALL_KEY, UNLISTED_CODE);
+    world.put(STATIC, &near(STATIC, CALL, UNLISTED_CODE));
+    world.put(ENTRY, &near(ENTRY, CALL, UNLISTED_CODE));
     for at in (VICTIM..VICTIM + 0x80).step_by(1) {
         world.put(at, &[INT3]);
     }
@@ -59,7 +59,7 @@ fn cyclic_lists_end() {
 
 #[test]
 fn tables_of_any_length_end() {
-    let mut world = World::unseen();
+    let mut world = World::before_first_pass();
     world.set(FTRACE_PAGE, FTRACE_PAGE);
     world.set(FTRACE_PAGE + 16, u64::MAX);
     let max_reads = run(&mut world, 2_000);
@@ -70,7 +70,7 @@ fn tables_of_any_length_end() {
 fn damaged_memory_is_survived() {
     let mut numbers = RandomNumbers(0x6b79_6f7a_6f6e);
     for round in 0..crate::fake::rounds(40) {
-        let mut world = if round % 2 == 0 { World::new() } else { World::unseen() };
+        let mut world = if round % 2 == 0 { World::new() } else { World::before_first_pass() };
         let places = [
             KEY,
             TABLE,

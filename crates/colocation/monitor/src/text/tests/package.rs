@@ -30,7 +30,7 @@ const MORE: &[(u64, u8, &str)] = &[
 
 /// A kernel after boot, with fingerprints of its image.
 fn booted() -> World {
-    let mut world = World::unseen();
+    let mut world = World::before_first_pass();
     world.put(RETURN, &near(RETURN, JMP, THUNK));
     world.put(INDIRECT, &near(INDIRECT, CALL, THUNK + 0x20));
     world.put(ENTRY, &near(ENTRY, CALL, OTHER));

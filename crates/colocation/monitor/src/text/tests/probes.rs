@@ -66,7 +66,7 @@ fn jump_needs_the_slot_of_an_optimized_probe() {
 #[test]
 fn probe_from_before_the_copy_may_be_removed() {
     for (bytes, flags) in [(vec![INT3], 0), (near(AT, JMP, SLOT + 0x80), OPTIMIZED)] {
-        let mut world = World::unseen();
+        let mut world = World::before_first_pass();
         slots(&world);
         register(&world, flags);
         let old: Vec<u8> = (AT..AT + 5).map(|at| world.byte(at)).collect();

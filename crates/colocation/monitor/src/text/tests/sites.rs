@@ -92,7 +92,7 @@ fn owner_is_symbol_module_program_or_nobody() {
         (OTHER + 1, "other+0x1"),
         (MODULE_TEXT, "module guest"),
         (BPF_TEXT, "bpf bpf_prog_1"),
-        (NOBODYS, "nobody"),
+        (UNLISTED_CODE, "nobody"),
     ] {
         let mut code = vec![0x48, 0xb8];
         code.extend(u64::to_le_bytes(to));
@@ -110,7 +110,7 @@ fn function_entry_calls_ftrace_users_only() {
     world.assert_forbidden(ENTRY, &near(ENTRY, JMP, CALLER));
     assert_eq!(world.assert_forbidden(ENTRY, &near(ENTRY, CALL, OTHER)), "0f 1f 44 00 00");
     // A registered user with a trampoline of its own; its function must not be called directly.
-    world.assert_forbidden(ENTRY, &near(ENTRY, CALL, NOBODYS));
+    world.assert_forbidden(ENTRY, &near(ENTRY, CALL, UNLISTED_CODE));
     world.set(OPS, USER);
     world.set(USER, VICTIM);
     world.set(USER + 8, OPS_END);
@@ -129,7 +129,7 @@ fn function_entry_calls_ftrace_users_only() {
     let call = near(ENTRY, CALL, CALLER);
     let hex: Vec<String> = call.iter().map(|byte| std::format!("{byte:02x}")).collect();
     assert_eq!(
-        world.assert_forbidden(ENTRY, &near(ENTRY, JMP, NOBODYS + 0x1234_5678)),
+        world.assert_forbidden(ENTRY, &near(ENTRY, JMP, UNLISTED_CODE + 0x1234_5678)),
         hex.join(" ")
     );
 }
@@ -173,8 +173,8 @@ fn repair_keeps_a_site_in_the_same_word() {
 
 #[test]
 fn site_tampered_before_load_is_found() {
-    let mut world = World::unseen();
-    world.put(ENTRY, &near(ENTRY, CALL, NOBODYS));
+    let mut world = World::before_first_pass();
+    world.put(ENTRY, &near(ENTRY, CALL, UNLISTED_CODE));
     world.put(JUMP_2, &[0xeb, (TARGET - JUMP_2 - 2) as u8]);
     let found = world.passes(4);
     assert_eq!(found.len(), 1);

@@ -39,10 +39,10 @@ fn suspect_is_rechecked_in_each_slice() {
 
 #[test]
 fn pass_ends_with_any_slice_length() {
-    let mut world = World::unseen();
-    for units in [1, 2, 7] {
+    let mut world = World::before_first_pass();
+    for calls in [1, 2, 7] {
         let mut found = Vec::new();
-        let slices = (1..1000).find(|_| world.slice(units, &mut found));
+        let slices = (1..1000).find(|_| world.slice(calls, &mut found));
         assert!(slices.is_some() && found.is_empty());
     }
 }
@@ -74,7 +74,7 @@ fn other_changes_during_static_call_flux_are_reported() {
     let mut world = World::new();
     world.set(CALL_MUTEX, 1);
     world.put(VICTIM, &[0x90]);
-    world.put(ENTRY, &near(ENTRY, CALL, NOBODYS));
+    world.put(ENTRY, &near(ENTRY, CALL, UNLISTED_CODE));
     world.put(STATIC, &near(STATIC, CALL, OTHER));
     let reported: Vec<u64> = world.passes(3).iter().map(|finding| finding.address).collect();
     assert_eq!(reported, [VICTIM, ENTRY]);

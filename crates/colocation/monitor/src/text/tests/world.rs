@@ -79,7 +79,7 @@ pub const PROBE: u64 = DIRECT + 0x8000;
 pub const SLOT_PAGE: u64 = DIRECT + 0x9000;
 /// Near the text, within reach of a jump.
 pub const SLOT: u64 = DATA + 0x8000;
-pub const NOBODYS: u64 = DIRECT + 0xf000;
+pub const UNLISTED_CODE: u64 = DIRECT + 0xf000;
 
 pub const SYMBOLS: &[(u64, u8, &str)] = &[
     (TEXT, b'T', "_text"),
@@ -192,7 +192,7 @@ pub fn nop5() -> Vec<u8> {
 
 impl World {
     /// A kernel without patches and records of users, before the first pass.
-    pub fn unseen() -> Self {
+    pub fn before_first_pass() -> Self {
         let profile = fake::profile(SYMBOLS, LAYOUTS);
         let check = TextCheck::new(&Profile::decode(&profile).unwrap()).unwrap();
         let memory = FakeMemory::new(fake::TEXT_PHYSICAL + IMAGE_BYTES);
@@ -204,20 +204,20 @@ impl World {
                 &(word.wrapping_mul(0x9e37_79b9_7f4a_7c15) & 0x3f3f_3f3f_3f3f_3f3f).to_le_bytes(),
             );
         }
-        world.tables();
-        world.lists();
+        world.fill_tables();
+        world.fill_lists();
         world
     }
 
     /// The same after the first pass.
     pub fn new() -> Self {
-        let mut world = Self::unseen();
+        let mut world = Self::before_first_pass();
         assert_eq!(world.pass(), vec![]);
         assert_eq!(world.check.sites(), 9);
         world
     }
 
-    pub fn tables(&self) {
+    pub fn fill_tables(&self) {
         let jumps = [(JUMP_5, KEY, 0), (JUMP_2, KEY, 0), (JUMP_ON, KEY_ON, 1)];
         for (at, (code, key, branch)) in (JUMP_TABLE..).step_by(16).zip(jumps) {
             self.put(at, &(code.wrapping_sub(at) as u32).to_le_bytes());
@@ -245,7 +245,7 @@ impl World {
         self.set(POINTER, VICTIM);
     }
 
-    pub fn lists(&self) {
+    pub fn fill_lists(&self) {
         for head in [MODULES, BPF, UNOPTIMIZING, FREEING, OPS_TRAMPOLINES, SLOTS] {
             self.set(head, head);
         }
@@ -272,12 +272,12 @@ impl World {
         self.memory.get(physical(address))
     }
 
-    /// Runs a slice of `units` budget calls; returns whether the pass is over.
-    pub fn slice(&mut self, units: u64, found: &mut Vec<Finding>) -> bool {
+    /// Runs a slice of `calls` budget calls; returns whether the pass is over.
+    pub fn slice(&mut self, calls: u64, found: &mut Vec<Finding>) -> bool {
         let profile = Profile::decode(&self.profile).unwrap();
         let kernel = Kernel::new(&profile, &self.memory);
-        let mut tell = |finding| found.push(finding);
-        let step = self.check.step(&kernel, &mut CallBudget(units), &mut tell, &mut self.retries);
+        let mut report = |finding| found.push(finding);
+        let step = self.check.step(&kernel, &mut CallBudget(calls), &mut report, &mut self.retries);
         matches!(step, Step::Done(_))
     }
 
