@@ -1,4 +1,4 @@
-//! Promises about tables: what a ratio or a count may be at most or at least.
+//! Bounds: the minimum or maximum of a ratio or a count in a table.
 
 use crate::error::{one_line, require, Error, Result};
 use crate::file;
@@ -30,22 +30,22 @@ fn median() -> String {
     "median".into()
 }
 
-/// One bound, held against its table.
+/// One bound, checked against its table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// Name of the table.
     pub table: String,
     /// Name of the row, or both of a ratio: `none / alone`.
     pub row: String,
-    /// Which figure: `median`, `p99`, `avg`, `worst`, or an extra column.
+    /// The figure: `median`, `p99`, `avg`, `worst`, `low`, `high`, or an extra column.
     pub value: String,
-    /// The figure in the unit of the row, or why there is none.
+    /// The figure in the unit of the row, or the reason why there is none.
     pub measured: Result<f64, String>,
-    /// What the figure may be: `at most 250`.
+    /// The limits: `at most 250`.
     pub bound: String,
     /// The reason for the bound.
     pub why: String,
-    /// Whether the bound holds. A figure that is missing never holds.
+    /// Whether the bound holds. A bound on a missing figure never holds.
     pub pass: bool,
 }
 
@@ -54,7 +54,7 @@ impl Display for Line {
         let verdict = if self.pass { "pass" } else { "FAIL" };
         write!(f, "{verdict} {}: {} {}: ", self.table, self.row, self.value)?;
         match &self.measured {
-            // Four digits after the point are more than any figure here means.
+            // No figure here is exact to more than four digits after the point.
             Ok(measured) if measured.fract() == 0.0 => write!(f, "{measured}")?,
             Ok(measured) => write!(f, "{measured:.4}")?,
             Err(reason) => write!(f, "{reason}")?,
@@ -63,7 +63,7 @@ impl Display for Line {
     }
 }
 
-/// The bounds of one table or of all, in the order of tables and of their files.
+/// The bounds of one table or of all tables, in the order of the tables and of their files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// A line per bound.
@@ -86,12 +86,12 @@ impl Display for Report {
     }
 }
 
-/// Holds the tables of `dir` against their bounds: all that have any, or the one called `table`.
+/// Checks the tables in `dir` against their bounds: all tables that have bounds, or the one called `table`.
 ///
 /// # Errors
 ///
-/// One line that names the file: a table or bounds file that is invalid, a bound on a time or a
-/// rate, or a `table` that has neither file.
+/// A table or bounds file is invalid, a bound is on a time or a rate, or `table` has neither file. The error is one
+/// line that names the file.
 pub fn check(dir: &Path, table: Option<&str>) -> Result<Report> {
     let names = match table {
         Some(name) if !bounds_path(dir, name).exists() => {
@@ -124,7 +124,7 @@ fn check_table(dir: &Path, name: &str) -> Result<Vec<Line>> {
     bounds.iter().enumerate().map(line).collect()
 }
 
-/// Errors are one line and start with the field.
+/// Reads the bounds. Errors are one line and start with the field.
 fn parse(text: &str) -> Result<Vec<Bound>> {
     let toml = toml::Deserializer::new(text);
     let bounds: Bounds = serde_path_to_error::deserialize(toml).map_err(|error| {
@@ -155,7 +155,7 @@ impl Bound {
         require(low <= high, "at_most", "below `at_least`")
     }
 
-    /// Only a bound that must not be made is an error. What is missing fails.
+    /// A bound on a missing figure fails; a bound that must not exist is an error.
     fn check(&self, name: &str, table: Option<&Table>) -> Result<Line> {
         let measured = match (table, &self.row, &self.ratio) {
             (None, ..) => Err("the table is missing".into()),

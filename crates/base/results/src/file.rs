@@ -1,37 +1,37 @@
-//! Files that are whole or absent.
+//! Files that are written completely or not at all.
 
 use crate::error::{Error, Result};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Replaces `dir/name` by `text`: a reader sees the old file or the new one.
+/// Replaces the contents of `dir/name` by `text`: a reader sees the old file or the new one.
 pub(crate) fn write(dir: &Path, name: &str, text: &str) -> Result<PathBuf> {
     let path = dir.join(name);
-    // A name that no listing takes for a result, in the same directory so that rename is atomic.
+    // A hidden name, so that no listing takes it for a result; in the same directory, so that the rename is atomic.
     let temporary = dir.join(format!(".{name}.{}.tmp", std::process::id()));
     let written = File::create(&temporary)
         .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&temporary, &path));
     if let Err(error) = written {
-        // Absent if creating it is what failed.
+        // The file does not exist if its creation failed.
         let _ = fs::remove_file(&temporary);
         return Err(Error::Io { path, error });
     }
     Ok(path)
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 pub(crate) fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).map_err(Error::io(path))
 }
 
-/// What precedes `suffix` in the names of the files of `dir` that end so, in order.
+/// The names of files in `dir` that end with `suffix`, without it, sorted.
 pub(crate) fn stems(dir: &Path, suffix: &str) -> Result<Vec<String>> {
     let mut stems = Vec::new();
     for entry in fs::read_dir(dir).map_err(Error::io(dir))? {
         let name = entry.map_err(Error::io(dir))?.file_name();
-        // A name that is not UTF-8 stays visible: its table is refused for it.
+        // A name that is not UTF-8 is kept: reading its table then fails.
         stems.extend(name.to_string_lossy().strip_suffix(suffix).map(String::from));
     }
     stems.sort();

@@ -1,20 +1,19 @@
-//! Statistics, tables, plots and bounds: the one way in which the project reports figures.
+//! Statistics, tables, plots and bounds: the project reports all figures through this crate.
 //!
 //! A benchmark turns its samples into [`Row`]s of a [`Table`] and writes it as
-//! `docs/results/<name>.json`. [`render`] makes the page and the plots from those files, and
+//! `docs/results/<name>.json`. [`render`] makes the pages and the plots from those files and from `pages.toml`, and
 //! [`check`] holds them against `docs/results/<name>.bounds.toml`.
 //!
 //! Invariants:
 //!
 //! 1. A figure carries its origin: command, commit, versions, date, machine and load.
-//! 2. A table is valid when it is written and again when it is read. What is invalid is an error of
-//!    one line that names the file and the field, never a figure.
-//! 3. Files appear whole or not at all, and the same tables give the same page and plots, byte for
-//!    byte.
-//! 4. Bounds hold ratios and counts, never times or rates: those belong to the machine and its load.
-//!    What is missing fails, and nothing loosens a bound.
+//! 2. A table is validated when it is written and again when it is read. An invalid one is an error of one line that
+//!    names the file and the field, never a figure.
+//! 3. Files are replaced atomically, and the same tables give the same pages and plots, byte for byte.
+//! 4. Bounds hold ratios and counts, never times or rates: those depend on the machine and its load. A bound on a
+//!    missing figure fails, and nothing loosens a bound.
 //!
-//! Must not know: what is measured or how, and how a command line looks.
+//! Must not know: what is measured, how it is measured, or how a command line looks.
 #![forbid(unsafe_code)]
 
 mod bounds;

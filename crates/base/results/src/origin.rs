@@ -1,4 +1,4 @@
-//! Where figures come from: commit, machine, date, load.
+//! The origin of figures: commit, machine, date and load.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -10,13 +10,13 @@ use std::time::{Duration, SystemTime};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
-    /// When the table was begun.
+    /// At the start of the measurement.
     pub start: f64,
-    /// When it was written.
+    /// At its end.
     pub end: f64,
 }
 
-/// The load now, or not a number where `/proc/loadavg` cannot be read: validation refuses that.
+/// The present load, or not a number if `/proc/loadavg` cannot be read; validation refuses that.
 pub(crate) fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(f64::NAN)
@@ -33,8 +33,8 @@ fn model(cpuinfo: &str) -> String {
     models.next().map_or("unknown", |(_, model)| model.trim()).into()
 }
 
-/// Short commit of the tree that holds `dir`, with `-dirty` if the tree differs from it in anything
-/// but the results, which change while they are measured. `unknown` outside a repository.
+/// Short commit of the tree that contains `dir`, or `unknown` outside a repository. `-dirty` follows if the tree
+/// differs in anything but the results, which change during the measurement.
 pub(crate) fn commit(dir: &Path) -> String {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
@@ -53,9 +53,9 @@ pub(crate) fn commit(dir: &Path) -> String {
     }
 }
 
-/// Now, as `YYYY-MM-DDThh:mm:ssZ`.
+/// The present time, as `YYYY-MM-DDThh:mm:ssZ`.
 pub(crate) fn now() -> String {
-    // A clock before 1970 gives 1970: wrong either way.
+    // A clock before 1970 is wrong; it gives 1970.
     date(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO))
 }
 
@@ -78,7 +78,7 @@ fn date(since: Duration) -> String {
     format!("{year:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", month + 1, days + 1)
 }
 
-/// Whether `text` has the form that [`now`] gives.
+/// Whether `text` has the form of [`now`].
 pub(crate) fn is_date(text: &str) -> bool {
     let form = "0000-00-00T00:00:00Z";
     let fits = |(byte, form)| {

@@ -1,4 +1,4 @@
-//! Bars of a table: the median, with its confidence interval and its 99th percentile.
+//! The plot of a table: a bar for each median, with its confidence interval and its 99th percentile.
 
 use crate::error::{Error, Result};
 use crate::render::number;
@@ -12,16 +12,16 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-// All in pixels. Text of size 13 is taken as 8 wide a character: no font is at hand.
+// All in pixels. No font is available for measuring: a character of size 13 counts as 8 wide.
 const WIDTH: i32 = 860;
 const TITLE: i32 = 60;
 const HEADING: i32 = 30;
 const BAR: i32 = 26;
 const AXIS: i32 = 36;
 const CHARACTER: i32 = 8;
-/// Room for the median beside the longest whisker.
+/// Space for the median beside the longest whisker.
 const FIGURE: i32 = 110;
-/// Labels that are longer than this many characters are cut.
+/// Maximum length of a label in characters; longer ones are cut.
 const LABEL: usize = 40;
 const COLOURS: [RGBColor; 6] = [
     RGBColor(158, 188, 218),
@@ -32,12 +32,11 @@ const COLOURS: [RGBColor; 6] = [
     RGBColor(200, 200, 200),
 ];
 
-/// The plot of a table: a panel per unit, in the order in which units appear, and a colour per
-/// group.
+/// The plot of a table: one panel for each unit, in the order in which the units appear, and one colour for each group.
 ///
 /// # Errors
 ///
-/// None that a valid table causes.
+/// The drawing library fails; a valid table does not cause that.
 pub(crate) fn svg(table: &Table) -> Result<String> {
     let mut units: Vec<&str> = Vec::new();
     let mut groups: Vec<&Option<String>> = Vec::new();
@@ -127,7 +126,7 @@ fn label(row: &Row) -> String {
     }
 }
 
-/// A tick: its neighbours leave room for about eight characters.
+/// The label of a tick, short because its neighbours leave space for about eight characters.
 fn short(tick: f64) -> String {
     if tick.abs() >= 1e6 {
         return format!("{:e}", tick.round());
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn well_formed() {
+    fn plots_are_well_formed() {
         let table = example()
             .row(row("a < b & c", "us", &[0.0, 0.0, 3.0]))
             .row(row("difference", "us", &[-5.0]))

@@ -19,7 +19,7 @@ const WIDTH: usize = 120;
 ///
 /// # Errors
 ///
-/// As [`Table::read`], an invalid `pages.toml`, or the file system's. If anything is invalid, the old pages stay.
+/// A table or `pages.toml` is invalid, and the old pages stay; or a file cannot be written.
 pub fn render(dir: &Path) -> Result<()> {
     for (name, text) in pages(dir)? {
         file::write(dir, &name, &text)?;
@@ -31,7 +31,7 @@ pub fn render(dir: &Path) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`render`], without writing.
+/// A table or `pages.toml` is invalid.
 pub fn pages(dir: &Path) -> Result<Vec<(String, String)>> {
     let pages = Pages::read(dir)?;
     let tables = Table::read_all(dir)?;

@@ -1,20 +1,20 @@
-//! One line of a table: one thing measured in one way.
+//! One row of a table: one quantity, measured in one way.
 
 use crate::error::{one_line, require, Error, Result};
 use crate::stats::{Sample, Stats};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Names that an extra column cannot have.
+/// Names that an extra column must not have.
 const RESERVED: [&str; 6] = ["n", "median", "p99", "ci95", "avg", "worst"];
 
-/// One thing measured. Figures are in `unit`; for their meaning see [`Stats`].
+/// One measured quantity. Figures are in `unit`; [`Stats`] explains them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// What was measured. Unique within its group.
+    /// Name of the quantity, unique within its group.
     pub name: String,
-    /// Under which conditions, if the table compares several.
+    /// The conditions, if the table compares several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// Unit of the figures: `instructions`, `modelled cycles`, `us`, `ratio`, `events`, ...
@@ -31,7 +31,7 @@ pub struct Row {
     pub avg: f64,
     /// Largest sample.
     pub worst: f64,
-    /// What a reader must know about this row alone.
+    /// A remark for readers, about this row alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Further columns, each with its own unit in its name or in the explanation of the table.
@@ -39,7 +39,7 @@ pub struct Row {
     pub extra: BTreeMap<String, f64>,
 }
 
-/// Rows that one command measured: `kyozon bench --json` prints them, and the laboratory makes tables of them.
+/// The rows that one command measured: `kyozon bench --json` prints them, and the laboratory makes tables of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RowSet {
@@ -125,7 +125,7 @@ impl Row {
         }
     }
 
-    /// Errors start with the field.
+    /// Checks every field. Errors name the field.
     pub(crate) fn validate(&self) -> Result<()> {
         one_line("name", &self.name)?;
         one_line("unit", &self.unit)?;

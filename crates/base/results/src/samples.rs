@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 ///
-/// A word that is not a number.
+/// A word is not a number.
 pub fn parse_samples(text: &str) -> Result<Vec<u64>> {
     text.split_whitespace().map(number).collect()
 }
@@ -16,7 +16,7 @@ pub fn parse_samples(text: &str) -> Result<Vec<u64>> {
 ///
 /// # Errors
 ///
-/// A word after the name that is not `VALUExCOUNT`.
+/// A word after the name is not `VALUExCOUNT`.
 pub fn parse_histogram(text: &str, name: &str) -> Result<Vec<u64>> {
     let head = format!("{name}:");
     let mut samples = Vec::new();

@@ -2,14 +2,14 @@
 
 use crate::row::Row;
 
-/// Where the largest figure is more than this many times the smallest, the scale is logarithmic.
+/// If the largest figure is more than this many times the smallest, the scale is logarithmic.
 const SPREAD: f64 = 50.0;
 
-/// From figures to horizontal pixels.
+/// The mapping from figures to horizontal pixels.
 pub(crate) struct Scale {
     low: f64,
     high: f64,
-    /// Logarithmic.
+    /// Whether it is logarithmic.
     pub(crate) log: bool,
     left: i32,
     right: i32,
@@ -31,7 +31,7 @@ impl Scale {
         Self { low, high, log: false, left, right }
     }
 
-    /// Where bars start.
+    /// The figure at which bars start.
     pub(crate) fn base(&self) -> f64 {
         if self.log {
             self.low

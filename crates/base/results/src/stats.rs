@@ -1,13 +1,13 @@
-//! What a set of samples says: median with its confidence interval, tail, average.
+//! The summary of a set of samples: median with its confidence interval, tail, average.
 
 use crate::error::{Error, Result};
 
-/// The smallest integer that `f64` no longer tells from its neighbour is one above this.
+/// `f64` represents every integer up to this one exactly.
 const EXACT: u64 = 1 << 53;
 
 /// A number that can be a sample.
 pub trait Sample: Copy {
-    /// The value, or `None` if `f64` does not hold it: infinite, not a number, or above 2^53.
+    /// The value, or `None` if it is infinite, not a number, or above 2^53 and so not exact.
     fn value(self) -> Option<f64>;
 }
 
@@ -32,9 +32,8 @@ pub struct Stats {
     pub median: f64,
     /// 99th percentile by nearest rank: always a sample.
     pub p99: f64,
-    /// 95 % confidence interval of the median, `[low, high]`: two order statistics, so it assumes
-    /// nothing about the distribution. Below six samples no such interval reaches 95 %, and it is
-    /// the smallest and the largest sample.
+    /// 95 % confidence interval of the median, `[low, high]`: two order statistics, so it assumes nothing about the
+    /// distribution. Fewer than six samples cannot give 95 %: then it is the smallest and the largest sample.
     pub ci95: [f64; 2],
     /// Arithmetic mean.
     pub avg: f64,
@@ -47,7 +46,7 @@ impl Stats {
     ///
     /// # Errors
     ///
-    /// No samples, or one that has no exact finite `f64`.
+    /// There is no sample, or one has no exact finite `f64`.
     pub fn of<S: Sample>(samples: &[S]) -> Result<Self> {
         if samples.is_empty() {
             return Err(Error::NoSamples);
@@ -61,7 +60,7 @@ impl Stats {
         let n = sorted.len();
         let (best, worst) = (sorted[0], sorted[n - 1]);
         let rank = median_rank(n);
-        // Rounding must not put the mean outside the samples.
+        // Rounding must not move the mean outside the samples.
         let avg = (sorted.iter().sum::<f64>() / n as f64).clamp(best, worst);
         Ok(Self {
             n: n as u64,
@@ -77,9 +76,9 @@ impl Stats {
 /// Largest `k >= 1` for which the `k`-th smallest and the `k`-th largest of `n` samples enclose the
 /// median with 95 % confidence, or 1 if none does.
 ///
-/// The number of samples below the median is B(n, 1/2), and the interval misses the median unless
-/// that number is within `k..=n - k`. The weights are those of B relative to the one in the middle,
-/// which neither overflow nor underflow where they matter.
+/// The number of samples below the median has the distribution B(n, 1/2), and the interval misses the median unless
+/// that number is within `k..=n - k`. The weights are those of B relative to the middle one, so those that matter
+/// neither overflow nor underflow.
 fn median_rank(n: usize) -> usize {
     let middle = n / 2;
     let mut weights = vec![1.0];
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn refused() {
+    fn inexact_samples_are_refused() {
         assert_eq!(Stats::of::<u64>(&[]).unwrap_err().to_string(), "no samples");
         assert!(Stats::of(&[1.0, f64::NAN]).unwrap_err().to_string().starts_with("sample 1 "));
         assert!(Stats::of(&[EXACT]).is_ok());

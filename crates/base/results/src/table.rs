@@ -1,4 +1,4 @@
-//! One benchmark: its rows and where they come from.
+//! The results of one benchmark: its rows and their origin.
 
 use crate::error::{one_line, require, Error, Result};
 use crate::file;
@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What one benchmark measured, as `docs/results/<name>.json` holds it.
+/// The results of one benchmark, as in `docs/results/<name>.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// Identifier and name of the file: a lower-case letter, then also digits, `-` and `_`.
+    /// Identifier and name of the file: a lower-case letter, then lower-case letters, digits, `-` and `_`.
     pub name: String,
     /// Heading.
     pub title: String,
@@ -24,21 +24,21 @@ pub struct Table {
     pub command: String,
     /// Short commit, with `-dirty` if the tree differs from it in anything but `docs/results`.
     pub commit: String,
-    /// Version of each tool that takes part.
+    /// Version of each tool that the measurement uses.
     pub versions: BTreeMap<String, String>,
-    /// When the table was begun: UTC, `YYYY-MM-DDThh:mm:ssZ`.
+    /// Start of the measurement: UTC, `YYYY-MM-DDThh:mm:ssZ`.
     pub date: String,
     /// Load of the machine.
     pub load: Load,
     /// CPU model.
     pub machine: String,
-    /// What was measured, in the order in which it is shown.
+    /// Rows, in the order of the page.
     pub rows: Vec<Row>,
 }
 
 impl Table {
-    /// Begins a table, before measuring: commit, date, load and machine are those of this moment
-    /// and of the current directory.
+    /// Begins a table, before the measurement: takes commit, date, load and machine of this moment and of the current
+    /// directory.
     #[must_use]
     pub fn new(name: &str, title: &str, explanation: &str, command: &str) -> Self {
         let load = origin::load();
@@ -61,7 +61,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// A `pages.toml` that is invalid or does not describe the table.
+    /// `pages.toml` is invalid or does not describe the table.
     pub fn described(dir: &Path, name: &str, command: &str) -> Result<Self> {
         let words = Pages::description(dir, name)?;
         Ok(Self::new(name, &words.title, &words.explanation(), command))
@@ -81,12 +81,12 @@ impl Table {
         self
     }
 
-    /// Takes the load at the end and writes `dir/<name>.json`, creating `dir` if it is absent.
-    /// Returns the path of the file.
+    /// Records the load at the end and writes `dir/<name>.json`, creating `dir` if it is absent. Returns the path of
+    /// the file.
     ///
     /// # Errors
     ///
-    /// An invalid field, or the file system's.
+    /// A field is invalid, or the file cannot be written.
     pub fn write(mut self, dir: &Path) -> Result<PathBuf> {
         self.load.end = origin::load();
         let text = self.to_json()?;
@@ -98,7 +98,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// An invalid field.
+    /// A field is invalid.
     pub fn to_json(&self) -> Result<String> {
         self.validate()
             .map_err(|error| error.in_file(Path::new(&format!("{}.json", self.name))))?;
@@ -109,7 +109,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// One line that names the file and the field.
+    /// The file is missing or invalid. The error is one line that names the file and the field.
     pub fn read(dir: &Path, name: &str) -> Result<Self> {
         let path = dir.join(format!("{name}.json"));
         let text = file::read(&path)?;
@@ -126,7 +126,7 @@ impl Table {
         parse().map_err(|error| error.in_file(&path))
     }
 
-    /// Reads every `*.json` of `dir`, in the order of their names.
+    /// Reads every `*.json` in `dir`, in the order of their names.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl Table {
         }
     }
 
-    /// Errors start with the field.
+    /// Checks every field. Errors name the field.
     fn validate(&self) -> Result<()> {
         let letter = |first: char| first.is_ascii_lowercase();
         let other = |c: char| letter(c) || c.is_ascii_digit() || c == '-' || c == '_';

@@ -1,7 +1,7 @@
 use super::*;
 use std::fs;
 
-/// Holds the given bounds against a table of rows in instructions, microseconds and bytes.
+/// Checks the bounds against a table of rows in instructions, microseconds and bytes.
 fn run(bounds: &str) -> Result<Report> {
     let row = |name, unit, samples: &[f64]| Row::from_samples(name, unit, samples).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -31,7 +31,7 @@ fn error(bounds: &str) -> String {
 }
 
 #[test]
-fn within_and_beyond() {
+fn bounds_hold_or_fail() {
     for (bound, pass) in [
         ("row = 'default/none'\nat_most = 182", true),
         ("row = 'default/none'\nat_most = 181.9", false),
@@ -53,7 +53,7 @@ fn within_and_beyond() {
 }
 
 #[test]
-fn missing_fails() {
+fn bounds_on_missing_figures_fail() {
     for (bound, reason) in [
         ("row = 'absent'\nat_most = 1e9", "no row `absent`"),
         ("row = 'none'\nat_most = 1e9", "more than one row `none`"),
@@ -84,7 +84,7 @@ fn times_and_rates_are_refused() {
 }
 
 #[test]
-fn invalid_files() {
+fn invalid_files_are_refused() {
     let bound = |rest: &str| error(&format!("[[bound]]\nrow = 'image'\n{rest}"));
     assert_eq!(error("bound = []"), "bound: none");
     assert!(error("").contains("missing field `bound`"));
@@ -101,7 +101,7 @@ fn invalid_files() {
 }
 
 #[test]
-fn tables() {
+fn tables_without_bounds_pass() {
     let dir = tempfile::tempdir().unwrap();
     assert!(check(dir.path(), None).unwrap().passed());
     assert!(check(dir.path(), Some("boot")).is_err());

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Two rows in two groups, with everything that varies fixed.
+/// A table of two rows, one of them in a group, with fixed origin.
 pub(crate) fn example() -> Table {
     let first = Row::from_samples("none", "instructions", &[180u64, 182, 190]).unwrap();
     let alone = Row::from_samples("alone", "instructions", &[91u64]).unwrap();
@@ -17,7 +17,7 @@ pub(crate) fn example() -> Table {
 }
 
 #[test]
-fn golden() {
+fn golden_json() {
     let expected = r#"{
   "name": "boot",
   "title": "Boot",
@@ -72,7 +72,7 @@ fn golden() {
 }
 
 #[test]
-fn comes_back() {
+fn tables_round_trip() {
     let dir = tempfile::tempdir().unwrap();
     let path = example().write(&dir.path().join("docs/results")).unwrap();
     let mut read = Table::read(path.parent().unwrap(), "boot").unwrap();
@@ -110,7 +110,7 @@ fn errors_name_file_and_field() {
 }
 
 #[test]
-fn not_written() {
+fn invalid_tables_are_not_written() {
     let problem = |table: Table| table.to_json().unwrap_err().to_string();
     let twice = example().row(example().rows[0].clone());
     assert_eq!(problem(twice), "boot.json: rows[2].name: `default/none` again");
