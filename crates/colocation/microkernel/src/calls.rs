@@ -1,4 +1,4 @@
-//! System calls other than messages.
+//! System calls other than messages and the layer's services: the dispatch, objects, threads, tasks.
 
 use crate::kernel::{Kernel, Outcome};
 use crate::machine::Machine;
@@ -7,19 +7,13 @@ use crate::ready::PRIORITIES;
 use crate::space::is_share_page;
 use crate::task::{Endpoint, Handle, Notification, Object, TASK_ENDPOINTS};
 use crate::thread::{State, Thread};
-use kyozon_abi::events::{CheckStatus, MAX_CHECKS};
-use kyozon_abi::layer::*;
+use kyozon_abi::layer::MAX_TASKS;
 use kyozon_abi::task::*;
 
 /// Rights of a new endpoint's handle.
 const ENDPOINT_RIGHTS: u8 = (HANDLE_SEND | HANDLE_RECEIVE | HANDLE_MINT) as u8;
 /// Rights of a new notification's handle. [`MINT`] makes handles of endpoints only.
 const NOTIFICATION_RIGHTS: u8 = (HANDLE_SEND | HANDLE_RECEIVE) as u8;
-
-// Sizes of the interface's structures in words.
-const STATUS_WORDS: usize = size_of::<CheckStatus>() / 8;
-const REPAIR_WORDS: usize = size_of::<RepairRequest>() / 8;
-const WINDOW_WORDS: usize = size_of::<Window>() / 8;
 
 impl Kernel {
     /// Executes system call `number` of the current thread, whose registers are saved.
@@ -260,84 +254,6 @@ impl Kernel {
         Ok(0)
     }
 
-    fn needs(&self, right: u64) -> Result<(), i64> {
-        let has = self.tasks[self.current_task()].rights & right == right;
-        has.then_some(()).ok_or(E_RIGHT)
-    }
-
-    fn wait_tick(&mut self) -> Result<Outcome, i64> {
-        self.needs(RIGHT_TICK)?;
-        let current = self.current;
-        self.tick_waiters.push_back(&mut self.threads, current);
-        self.threads[current].state = State::Tick;
-        Ok(Outcome::Waits)
-    }
-
-    fn report(&mut self, address: u64, machine: &mut impl Machine) -> Result<i64, i64> {
-        self.needs(RIGHT_LINUX)?;
-        let space = self.tasks[self.current_task()].space;
-        let mut head = [0; size_of::<Report>() / 8];
-        let mut line = [0; REPORT_BYTES as usize];
-        if !space.read(machine, address, &mut head) {
-            return Err(E_ADDRESS);
-        }
-        let [what, text, bytes] = head;
-        let line = usize::try_from(bytes).ok().and_then(|n| line.get_mut(..n)).ok_or(E_ARGUMENT)?;
-        if !space.read_bytes(machine, text, line) {
-            return Err(E_ADDRESS);
-        }
-        service(machine.report(what as u32, (what >> 32) as u32, line))
-    }
-
-    fn publish(
-        &mut self,
-        check: u64,
-        address: u64,
-        machine: &mut impl Machine,
-    ) -> Result<i64, i64> {
-        self.needs(RIGHT_LINUX)?;
-        let space = self.tasks[self.current_task()].space;
-        let mut words = [0; STATUS_WORDS];
-        if check >= MAX_CHECKS as u64 {
-            return Err(E_ARGUMENT);
-        }
-        if !space.read(machine, address, &mut words) {
-            return Err(E_ADDRESS);
-        }
-        service(machine.publish(check, &CheckStatus::from_words(&words)))
-    }
-
-    fn repair(&mut self, address: u64, machine: &mut impl Machine) -> Result<i64, i64> {
-        self.needs(RIGHT_LINUX)?;
-        let space = self.tasks[self.current_task()].space;
-        let mut words = [0; REPAIR_WORDS];
-        if !space.read(machine, address, &mut words) {
-            return Err(E_ADDRESS);
-        }
-        let mut request =
-            RepairRequest { count: words[0], words: [RepairWord::default(); MAX_REPAIR_WORDS] };
-        for (to, from) in request.words.iter_mut().zip(words[1..].chunks_exact(3)) {
-            *to = RepairWord { address: from[0], expected: from[1], value: from[2] };
-        }
-        service(machine.repair(&request))
-    }
-
-    fn window(&mut self, address: u64, machine: &mut impl Machine) -> Result<i64, i64> {
-        self.needs(RIGHT_LINUX)?;
-        let space = self.tasks[self.current_task()].space;
-        let mut window = Window { count: 0, ram: [Range::default(); MAX_RANGES] };
-        let answer = service(machine.window(&mut window))?;
-        let mut words = [0; WINDOW_WORDS];
-        words[0] = window.count;
-        for (to, from) in words[1..].chunks_exact_mut(2).zip(&window.ram) {
-            to.copy_from_slice(&[from.base, from.bytes]);
-        }
-        if !space.write(machine, address, &words) {
-            return Err(E_ADDRESS);
-        }
-        Ok(answer)
-    }
-
     /// Makes a task with its first endpoint and without threads. [`Kernel::introduce`] adds handles to other tasks.
     pub(crate) fn add_task(&mut self, task: usize, rights: u64, max_priority: u8) {
         let e = (task * TASK_ENDPOINTS) as u8;
@@ -355,14 +271,5 @@ impl Kernel {
         let object = Object::Endpoint((other * TASK_ENDPOINTS) as u8);
         self.tasks[task].handles[HANDLE_TASKS as usize + other] =
             Handle { object, rights: HANDLE_SEND as u8, badge: task as u64 };
-    }
-}
-
-/// The layer's answer as an answer to a task.
-fn service(answer: i64) -> Result<i64, i64> {
-    match answer {
-        SERVICE_UNAVAILABLE => Err(E_UNAVAILABLE),
-        SERVICE_BAD_ADDRESS => Err(E_ARGUMENT),
-        answer => Ok(-answer),
     }
 }

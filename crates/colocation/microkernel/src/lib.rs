@@ -30,6 +30,7 @@ pub mod machine;
 pub mod memory;
 pub mod queue;
 pub mod ready;
+mod services;
 pub mod space;
 pub mod task;
 pub mod thread;

@@ -1,0 +1,56 @@
+//! Calls that reach the layer.
+
+use super::*;
+use kyozon_abi::events::CheckStatus;
+use kyozon_abi::layer::{RepairRequest, RepairWord, MAX_REPAIR_WORDS};
+
+#[test]
+fn layer_calls_get_the_tasks_structures() {
+    let mut s = served(2);
+    let space = s.kernel.tasks[0].space;
+    let at = TASK_HEAP_BASE + 0xf00;
+    let status = CheckStatus {
+        name: *b"a name of thirty-two characters.",
+        passes: 1,
+        findings: 2,
+        repairs: 3,
+        retries: 4,
+        pass_tsc: 5,
+        total_tsc: 6,
+        last_tsc: 7,
+        items: 8,
+        sequence: 9,
+        reserved: [0; 3],
+    };
+    let mut words: Vec<u64> =
+        status.name.chunks(8).map(|c| u64::from_le_bytes(c.try_into().unwrap())).collect();
+    words.extend([9, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0]);
+    assert!(space.write(&mut s.fake, at, &words));
+    assert_eq!(s.call(PUBLISH, 3, [at, 0, 0, 0, 0, 0]).answer(), 0);
+    assert_eq!(s.fake.published, [(3, status)]);
+    assert_eq!(s.call(PUBLISH, 8, [at, 0, 0, 0, 0, 0]).answer(), E_ARGUMENT);
+    // A report across two pages.
+    assert!(space.write(&mut s.fake, at, &[1 | 5 << 32, at + 0xfe, 5]));
+    assert!(space.write(&mut s.fake, at + 0xf8, &[0x6568_0000_0000_0000, 0x6f_6c6c]));
+    assert_eq!(s.call(REPORT, at, NONE).answer(), 0);
+    assert_eq!(s.fake.lines, ["hello"]);
+    assert!(space.write(&mut s.fake, at, &[1, at, 257]));
+    assert_eq!(s.call(REPORT, at, NONE).answer(), E_ARGUMENT);
+    // A repair, and the layer's answer.
+    let mut words = [0; 49];
+    words[..7].copy_from_slice(&[2, 0x1000, 1, 2, 0x2000, 3, 4]);
+    assert!(space.write(&mut s.fake, at, &words));
+    s.fake.answer = -3;
+    assert_eq!(s.call(REPAIR, at, NONE).answer(), 3);
+    let mut wanted = RepairRequest { count: 2, words: [RepairWord::default(); MAX_REPAIR_WORDS] };
+    wanted.words[0] = RepairWord { address: 0x1000, expected: 1, value: 2 };
+    wanted.words[1] = RepairWord { address: 0x2000, expected: 3, value: 4 };
+    assert_eq!((s.fake.repairs[0].count, s.fake.repairs[0].words), (2, wanted.words));
+    s.fake.answer = -5;
+    assert_eq!(s.call(REPAIR, at, NONE).answer(), E_UNAVAILABLE);
+    s.fake.answer = 0;
+    assert_eq!(s.call(WINDOW, at, NONE).answer(), 0);
+    let mut window = [0; 3];
+    assert!(space.read(&mut s.fake, at, &mut window) && window == [1, 0x1000, 0x2000]);
+    assert_eq!(s.call(WINDOW, TASK_INFO, NONE).answer(), E_ADDRESS);
+}

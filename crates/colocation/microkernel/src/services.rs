@@ -1,0 +1,102 @@
+//! System calls that reach the layer: ticks, reports, status, repairs, Linux's memory. Each needs a right.
+
+use crate::kernel::{Kernel, Outcome};
+use crate::machine::Machine;
+use crate::thread::State;
+use kyozon_abi::events::{CheckStatus, MAX_CHECKS};
+use kyozon_abi::layer::*;
+use kyozon_abi::task::*;
+
+// Sizes of the interface's structures in words.
+const STATUS_WORDS: usize = size_of::<CheckStatus>() / 8;
+const REPAIR_WORDS: usize = size_of::<RepairRequest>() / 8;
+const WINDOW_WORDS: usize = size_of::<Window>() / 8;
+
+impl Kernel {
+    fn needs(&self, right: u64) -> Result<(), i64> {
+        let has = self.tasks[self.current_task()].rights & right == right;
+        has.then_some(()).ok_or(E_RIGHT)
+    }
+
+    pub(crate) fn wait_tick(&mut self) -> Result<Outcome, i64> {
+        self.needs(RIGHT_TICK)?;
+        let current = self.current;
+        self.tick_waiters.push_back(&mut self.threads, current);
+        self.threads[current].state = State::Tick;
+        Ok(Outcome::Waits)
+    }
+
+    pub(crate) fn report(&mut self, address: u64, machine: &mut impl Machine) -> Result<i64, i64> {
+        self.needs(RIGHT_LINUX)?;
+        let space = self.tasks[self.current_task()].space;
+        let mut head = [0; size_of::<Report>() / 8];
+        let mut line = [0; REPORT_BYTES as usize];
+        if !space.read(machine, address, &mut head) {
+            return Err(E_ADDRESS);
+        }
+        let [what, text, bytes] = head;
+        let line = usize::try_from(bytes).ok().and_then(|n| line.get_mut(..n)).ok_or(E_ARGUMENT)?;
+        if !space.read_bytes(machine, text, line) {
+            return Err(E_ADDRESS);
+        }
+        service(machine.report(what as u32, (what >> 32) as u32, line))
+    }
+
+    pub(crate) fn publish(
+        &mut self,
+        check: u64,
+        address: u64,
+        machine: &mut impl Machine,
+    ) -> Result<i64, i64> {
+        self.needs(RIGHT_LINUX)?;
+        let space = self.tasks[self.current_task()].space;
+        let mut words = [0; STATUS_WORDS];
+        if check >= MAX_CHECKS as u64 {
+            return Err(E_ARGUMENT);
+        }
+        if !space.read(machine, address, &mut words) {
+            return Err(E_ADDRESS);
+        }
+        service(machine.publish(check, &CheckStatus::from_words(&words)))
+    }
+
+    pub(crate) fn repair(&mut self, address: u64, machine: &mut impl Machine) -> Result<i64, i64> {
+        self.needs(RIGHT_LINUX)?;
+        let space = self.tasks[self.current_task()].space;
+        let mut words = [0; REPAIR_WORDS];
+        if !space.read(machine, address, &mut words) {
+            return Err(E_ADDRESS);
+        }
+        let mut request =
+            RepairRequest { count: words[0], words: [RepairWord::default(); MAX_REPAIR_WORDS] };
+        for (to, from) in request.words.iter_mut().zip(words[1..].chunks_exact(3)) {
+            *to = RepairWord { address: from[0], expected: from[1], value: from[2] };
+        }
+        service(machine.repair(&request))
+    }
+
+    pub(crate) fn window(&mut self, address: u64, machine: &mut impl Machine) -> Result<i64, i64> {
+        self.needs(RIGHT_LINUX)?;
+        let space = self.tasks[self.current_task()].space;
+        let mut window = Window { count: 0, ram: [Range::default(); MAX_RANGES] };
+        let answer = service(machine.window(&mut window))?;
+        let mut words = [0; WINDOW_WORDS];
+        words[0] = window.count;
+        for (to, from) in words[1..].chunks_exact_mut(2).zip(&window.ram) {
+            to.copy_from_slice(&[from.base, from.bytes]);
+        }
+        if !space.write(machine, address, &words) {
+            return Err(E_ADDRESS);
+        }
+        Ok(answer)
+    }
+}
+
+/// The layer's answer as an answer to a task.
+fn service(answer: i64) -> Result<i64, i64> {
+    match answer {
+        SERVICE_UNAVAILABLE => Err(E_UNAVAILABLE),
+        SERVICE_BAD_ADDRESS => Err(E_ARGUMENT),
+        answer => Ok(-answer),
+    }
+}
