@@ -1,0 +1,184 @@
+use super::*;
+use crate::fake::{Fake, Ring};
+use kyozon_channel::events::EventWriter;
+
+/// For [`Ring`]: the 1 MHz time-stamp counter stands at 61 s; wall-clock time is 09:30.
+const NOW: Now = Now { tsc: 61_000_000, unix_ms: 1_700_040_600_000 };
+
+fn machine(ring: &Ring) -> Fake {
+    Fake { module: true, loaded: true, ring: ring.clone(), now: NOW, ..Fake::default() }
+}
+
+fn printed(machine: &mut Fake, follow: bool, json: bool) -> Vec<String> {
+    let mut out = Vec::new();
+    print(machine, &mut out, follow, json).unwrap();
+    String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn lines_have_a_time_a_kind_and_a_text() {
+    let ring = Ring::new(8);
+    let mut writer = EventWriter::new(ring.clone()).unwrap();
+    writer.write(EVENT_NOTE, 0, 1_000_000, 1, b"one");
+    writer.write(EVENT_FINDING, 7, 60_999_000, 2, &[b'x'; 230]);
+    writer.write(EVENT_REPAIR, 0, u64::MAX, 3, b"from the future");
+    writer.write(EVENT_FAULT, 0, 61_000_000, 4, b"end");
+    writer.write(77, 0, 61_000_000, 5, b"what");
+    assert_eq!(
+        printed(&mut machine(&ring), false, false),
+        [
+            "2023-11-15T09:29:00.000Z note    one".to_owned(),
+            format!("2023-11-15T09:29:59.999Z FINDING {}", "x".repeat(230)),
+            "2023-11-15T09:30:00.000Z REPAIR  from the future".to_owned(),
+            "2023-11-15T09:30:00.000Z FAULT   end".to_owned(),
+            "2023-11-15T09:30:00.000Z KIND 77 what".to_owned(),
+        ]
+    );
+    let lines = printed(&mut machine(&ring), false, true);
+    let value: serde_json::Value = serde_json::from_str(&lines[1]).unwrap();
+    assert_eq!(
+        value,
+        json!({
+            "sequence": 1, "tsc": 60_999_000, "tick": 2, "time": "2023-11-15T09:29:59.999Z", "age_ms": 1,
+            "kind": "finding", "code": 7, "text": "x".repeat(230),
+        })
+    );
+    assert_eq!(lines.len(), 5);
+}
+
+#[test]
+fn terminal_control_bytes_are_not_printed() {
+    let ring = Ring::new(8);
+    EventWriter::new(ring.clone()).unwrap().write(EVENT_NOTE, 0, 0, 0, b"abcdefgh");
+    ring.set(512 + 5, u64::from_le_bytes(*b"\x1b[2J\r\n\x9b\0"));
+    for json in [false, true] {
+        let lines = printed(&mut machine(&ring), false, json);
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].contains("?[2J????"), "{lines:?}");
+    }
+}
+
+#[test]
+fn lost_records_are_counted_and_long_lines_cut() {
+    let ring = Ring::new(4);
+    let mut writer = EventWriter::new(ring.clone()).unwrap();
+    for _ in 0..5 {
+        writer.write(EVENT_NOTE, 0, 61_000_000, 0, b"x");
+    }
+    let mut machine = machine(&ring);
+    let lines = printed(&mut machine, false, false);
+    assert_eq!(lines[0], "-- 1 records lost: overwritten before they were read");
+    assert_eq!(lines.len(), 5);
+    let lines = printed(&mut machine, false, true);
+    assert_eq!(lines[0], r#"{"kind":"lost","records":1}"#);
+    // A line that never ends is cut.
+    for slot in 0..4 {
+        ring.set(512 + 32 * slot + 4, 1 << 32 | 216);
+    }
+    let lines = printed(&mut machine, false, false);
+    assert_eq!(lines.len(), 2, "{lines:?}");
+}
+
+#[test]
+fn draining_is_bounded_under_a_busy_writer() {
+    // Each read of the ring's end finds more records than the ring holds.
+    struct Busy(Ring);
+    impl Load for Busy {
+        fn words(&self) -> usize {
+            self.0.words()
+        }
+        fn load(&self, at: usize) -> u64 {
+            if at == 1 {
+                let mut writer = EventWriter::new(self.0.clone()).unwrap();
+                (0..6).for_each(|_| writer.write(EVENT_NOTE, 0, 0, 0, b"x"));
+            }
+            self.0.load(at)
+        }
+        fn acquire(&self) {}
+    }
+    let mut out = Vec::new();
+    let mut printer = Printer { out: &mut out, json: false, khz: 1, now: NOW, partial: None };
+    let mut ring = EventReader::new(Busy(Ring::new(4))).unwrap();
+    printer.drain(&mut ring).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!((5..=8).contains(&text.lines().count()), "{text}");
+    assert!(text.starts_with("-- 2 records lost"), "{text}");
+}
+
+#[test]
+fn following_ends_at_unload() {
+    for json in [false, true] {
+        let ring = Ring::new(8);
+        let mut machine = machine(&ring);
+        let mut writer = EventWriter::new(ring.clone()).unwrap();
+        writer.write(EVENT_NOTE, 0, 61_000_000, 0, b"first");
+        machine.script = vec![
+            Box::new(|_| ()),
+            Box::new(move |_| writer.write(EVENT_NOTE, 0, 61_000_000, 0, b"second")),
+            Box::new(|_| ()),
+            // As the module does: it writes the last line, then closes the ring.
+            Box::new(|ring| {
+                let mut writer = EventWriter::new(ring.clone()).unwrap();
+                writer.write(EVENT_FAULT, 0, 61_000_000, 0, b"third");
+                ring.set(0, 8 << 32);
+            }),
+            Box::new(|_| panic!("polled after the end")),
+        ];
+        let lines = printed(&mut machine, true, json);
+        assert_eq!(lines.len(), 4, "{lines:?}");
+        assert!(lines[1].contains("second") && lines[2].contains("third"));
+        let last = if json { r#"{"kind":"unloaded"}"# } else { "-- the cokernel was unloaded" };
+        assert_eq!(lines[3], last);
+    }
+}
+
+#[test]
+fn following_ends_without_a_reader() {
+    let ring = Ring::new(8);
+    let mut machine = machine(&ring);
+    machine.script = vec![Box::new(|_| ())];
+    assert!(printed(&mut machine, true, false).is_empty());
+    assert_eq!(machine.pauses, 2);
+}
+
+#[test]
+fn without_a_cokernel_the_status_is_3() {
+    let code = |machine: &mut Fake| {
+        let mut out = Vec::new();
+        let code = print(machine, &mut out, true, false).unwrap();
+        assert!(out.is_empty());
+        format!("{code:?}")
+    };
+    let three = format!("{:?}", ExitCode::from(3));
+    assert_eq!(code(&mut Fake::default()), three);
+    assert_eq!(code(&mut Fake { module: true, ..Fake::default() }), three);
+    let closed = Ring::new(8);
+    closed.set(0, 0);
+    assert_eq!(code(&mut machine(&closed)), three);
+}
+
+#[test]
+fn a_malformed_ring_is_an_error() {
+    let ring = Ring::new(8);
+    let mut machine = machine(&ring);
+    machine.script = vec![Box::new(|ring| ring.set(1, 3)), Box::new(|ring| ring.set(1, 0))];
+    let error = print(&mut machine, &mut Vec::new(), true, false).unwrap_err();
+    assert!(error.to_string().contains("backwards"));
+    let ring = Ring::new(8);
+    ring.set(0, 9);
+    let error = print(&mut self::machine(&ring), &mut Vec::new(), true, false).unwrap_err();
+    assert!(error.to_string().contains("version 9"));
+}
+
+#[test]
+fn dates_match_the_calendar() {
+    for (ms, wanted) in [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (951_782_400_001, "2000-02-29T00:00:00.001Z"),
+        (1_735_689_599_999, "2024-12-31T23:59:59.999Z"),
+        (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+    ] {
+        assert_eq!(utc(ms), wanted);
+    }
+    utc(u64::MAX);
+}
