@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use kyozon_abi::layer::MAX_REPAIR_WORDS;
 
-/// Maximum number of unchanged bytes within one change.
+/// Maximum distance between neighbouring changed bytes of one change.
 const MAX_GAP: usize = 8;
 /// Fruitless searches for a probe after which a comparison makes no more.
 const MAX_MISSES: usize = 16;

@@ -220,7 +220,7 @@ fn trampolines<M: KernelMemory>(
             sites.add(layout, symbol.address, SiteKind::Trampoline { key });
         }
     }
-    // The batch ends between addresses; symbols at the same address may be seen twice.
+    // If the batch ends between symbols at one address, the next batch sees some of them twice.
     symbols.next().map(|symbol| symbol.address).filter(|&next| next > from)
 }
 

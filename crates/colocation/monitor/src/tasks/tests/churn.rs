@@ -44,7 +44,7 @@ fn churn(
     let mut numbers = RandomNumbers(seed);
     let mut pending = VecDeque::new();
     let (findings, _, passes) = run(linux, steps, calls, |_| {
-        // Sometimes the CPU that forks makes no progress for long, sometimes much.
+        // The forking CPU sometimes makes little progress between two looks, sometimes much.
         let mut writes = [0, 1, 2, 5, 20, 300][numbers.below(6) as usize];
         while writes > 0 {
             let Some((address, _, new)) = pending.pop_front() else {
