@@ -17,7 +17,8 @@ attack() {
 	echo "$1" >/proc/kyozon-attacks && cat /proc/kyozon-attacks
 }
 
-# show PID USER: whether a lookup by PID, a walk over all threads and a listing in /proc find a task, and whether it runs.
+# show PID USER: whether a lookup by PID, a walk over all threads and a listing in /proc find a task, and whether it
+# runs.
 show() {
 	kill -0 "$1" 2>/dev/null && printf 'pid ' || printf 'no-pid '
 	target listed "$2" && printf 'listed ' || printf 'hidden '

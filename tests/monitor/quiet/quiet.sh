@@ -65,7 +65,8 @@ tracer() {
 	echo >$tracing/trace
 }
 
-probe_functions="vfs_read vfs_write do_sys_openat2 kernel_clone do_exit __x64_sys_getuid ip_rcv schedule_timeout wake_up_new_task"
+probe_functions="vfs_read vfs_write do_sys_openat2 kernel_clone do_exit __x64_sys_getuid ip_rcv"
+probe_functions="$probe_functions schedule_timeout wake_up_new_task"
 
 # A probe on a function's first instruction uses ftrace; later ones are a breakpoint, which becomes a jump if one fits.
 probes() {
