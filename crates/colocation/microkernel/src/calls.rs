@@ -1,4 +1,4 @@
-//! System calls other than messages and the layer's services: the dispatch, objects, threads, tasks.
+//! System calls other than messages and the layer's services: the dispatch, objects, threads, tasks, ticks.
 
 use crate::kernel::{Kernel, Outcome};
 use crate::machine::Machine;
@@ -252,6 +252,14 @@ impl Kernel {
         }
         self.tasks[task].rights = rights;
         Ok(0)
+    }
+
+    fn wait_tick(&mut self) -> Result<Outcome, i64> {
+        self.needs(RIGHT_TICK)?;
+        let current = self.current;
+        self.tick_waiters.push_back(&mut self.threads, current);
+        self.threads[current].state = State::Tick;
+        Ok(Outcome::Waits)
     }
 
     /// Makes a task with its first endpoint and without threads. [`Kernel::introduce`] adds handles to other tasks.

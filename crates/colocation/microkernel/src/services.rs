@@ -1,8 +1,7 @@
-//! System calls that reach the layer: ticks, reports, status, repairs, Linux's memory. Each needs a right.
+//! System calls that reach the layer: reports, status, repairs, Linux's memory. Each needs a right.
 
-use crate::kernel::{Kernel, Outcome};
+use crate::kernel::Kernel;
 use crate::machine::Machine;
-use crate::thread::State;
 use kyozon_abi::events::{CheckStatus, MAX_CHECKS};
 use kyozon_abi::layer::*;
 use kyozon_abi::task::*;
@@ -13,17 +12,10 @@ const REPAIR_WORDS: usize = size_of::<RepairRequest>() / 8;
 const WINDOW_WORDS: usize = size_of::<Window>() / 8;
 
 impl Kernel {
-    fn needs(&self, right: u64) -> Result<(), i64> {
+    /// An error unless the current task has all of `right`.
+    pub(crate) fn needs(&self, right: u64) -> Result<(), i64> {
         let has = self.tasks[self.current_task()].rights & right == right;
         has.then_some(()).ok_or(E_RIGHT)
-    }
-
-    pub(crate) fn wait_tick(&mut self) -> Result<Outcome, i64> {
-        self.needs(RIGHT_TICK)?;
-        let current = self.current;
-        self.tick_waiters.push_back(&mut self.threads, current);
-        self.threads[current].state = State::Tick;
-        Ok(Outcome::Waits)
     }
 
     pub(crate) fn report(&mut self, address: u64, machine: &mut impl Machine) -> Result<i64, i64> {
