@@ -1,7 +1,7 @@
-//! A fuzzer's input as operations on a ring and what a hostile peer does to it. A target of cargo-fuzz is one line:
+//! A fuzzer's input as operations on a ring and as writes of a hostile peer. A cargo-fuzz target is one line:
 //! `fuzz_target!(|input: &[u8]| { kyozon_channel::fuzz::spsc(input); });`
 //!
-//! As long as the script has nobody write against the rules, records must arrive whole, once and in order.
+//! As long as the script breaks no rule, records must arrive whole, once and in order.
 
 use crate::data::{inside, Data};
 use crate::error::Error;
@@ -10,65 +10,66 @@ use crate::{mpmc, spsc};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Peers of which one runs at a time. Nobody sleeps: who would, goes on when the sleep would end at the latest.
+/// Peers of which one runs at a time. No peer sleeps: instead, the clock advances to the latest end of the sleep.
 #[derive(Debug)]
-pub struct World {
+pub struct FakeGroup {
     now: Cell<u64>,
-    /// One bit a peer.
+    /// One bit per dead peer.
     dead: Cell<u64>,
+    /// One bit per peer that was woken.
     woken: Cell<u64>,
 }
 
-/// One of them.
+/// One peer of a [`FakeGroup`].
 #[derive(Clone, Copy, Debug)]
-pub struct Solo<'a> {
-    world: &'a World,
+pub struct FakePeer<'a> {
+    group: &'a FakeGroup,
     peer: Peer,
 }
 
-impl Default for World {
+impl Default for FakeGroup {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl World {
-    /// A world in which 64 peers live.
+impl FakeGroup {
+    /// A group of 64 live peers.
     pub fn new() -> Self {
         Self { now: Cell::new(0), dead: Cell::new(0), woken: Cell::new(0) }
     }
 
     /// Peer `number` (modulo 64), in generation 1.
-    pub fn peer(&self, number: u8) -> Solo<'_> {
+    pub fn peer(&self, number: u8) -> FakePeer<'_> {
         let Some(peer) = Peer::new(number % 64, 1) else { unreachable!("a number below 64") };
-        Solo { world: self, peer }
+        FakePeer { group: self, peer }
     }
 
-    /// Those die whose bits are set; the others live.
+    /// Sets which peers are dead, one bit per peer; the others live.
     pub fn set_dead(&self, dead: u64) {
         self.dead.set(dead);
     }
 
-    /// Who was woken since the last call: one bit a peer.
+    /// The peers that were woken since the last call, one bit per peer.
     pub fn take_woken(&self) -> u64 {
         self.woken.take()
     }
 }
 
-impl Park for Solo<'_> {
+impl Park for FakePeer<'_> {
     fn me(&self) -> Peer {
         self.peer
     }
     fn now(&self) -> u64 {
-        self.world.now.get()
+        self.group.now.get()
     }
     fn park(&self, deadline: Option<u64>) {
         let beat = self.now() + self.heartbeat();
-        self.world.now.set(deadline.map_or(beat, |deadline| deadline.clamp(self.now(), beat)));
+        self.group.now.set(deadline.map_or(beat, |deadline| deadline.clamp(self.now(), beat)));
     }
     fn unpark(&self, number: u8) {
         assert!(number < 64, "wakes peer {number}");
-        self.world.woken.set(self.world.woken.get() | 1 << number);
+        self.group.woken.set(self.group.woken.get() | 1 << number);
     }
     fn spins(&self) -> u32 {
         2
@@ -78,17 +79,17 @@ impl Park for Solo<'_> {
     }
 }
 
-impl Peers for Solo<'_> {
+impl Peers for FakePeer<'_> {
     fn life(&self, number: u8) -> Life {
         assert!(number < 64, "asks about peer {number}");
-        match self.world.dead.get() & 1 << number {
+        match self.group.dead.get() & 1 << number {
             0 => Life::Alive(1),
             _ => Life::Dead,
         }
     }
 }
 
-/// What comes next in the input; zeros after its end.
+/// The rest of the input. Zeros follow its end.
 struct Script<'a>(&'a [u8]);
 
 impl Script<'_> {
@@ -98,7 +99,7 @@ impl Script<'_> {
         *first
     }
 
-    /// A number that is likely to break something.
+    /// A number that is likely to expose an error.
     fn number(&mut self) -> u64 {
         let (kind, byte) = (self.byte(), u64::from(self.byte()));
         match kind % 8 {
@@ -114,7 +115,7 @@ impl Script<'_> {
     }
 }
 
-/// Data that complains where somebody reaches outside.
+/// Data that panics on an access outside.
 struct Strict<'a>(&'a [AtomicU64]);
 
 impl Data for Strict<'_> {
@@ -139,14 +140,14 @@ impl Data for Strict<'_> {
     }
 }
 
-/// What has gone through a ring: the n-th record consists of n.
+/// Records that went through a ring. The n-th record consists of bytes n.
 #[derive(Default)]
 struct Count {
     sent: u8,
     received: u8,
     arrived: u64,
-    /// Somebody wrote against the rules.
-    spoilt: bool,
+    /// A peer has broken the rules.
+    rules_broken: bool,
 }
 
 impl Count {
@@ -154,7 +155,7 @@ impl Count {
         match result {
             Ok(sent) => self.sent = self.sent.wrapping_add(sent.into()),
             Err(Error::TimedOut | Error::RecordTooLong { .. }) => {}
-            Err(error) => assert!(self.spoilt || error != Error::Corrupt, "sending: {error}"),
+            Err(error) => assert!(self.rules_broken || error != Error::Corrupt, "sending: {error}"),
         }
     }
 
@@ -162,28 +163,37 @@ impl Count {
         match result {
             Ok(Some(len)) => {
                 let right = buffer[..len].iter().all(|byte| *byte == self.received);
-                assert!(self.spoilt || (right && self.received != self.sent), "a wrong record");
+                assert!(
+                    self.rules_broken || (right && self.received != self.sent),
+                    "a wrong record"
+                );
                 self.received = self.received.wrapping_add(1);
                 self.arrived += 1;
             }
-            Ok(None) => assert!(self.spoilt || self.sent == self.received, "a record is missing"),
-            Err(Error::TimedOut) => {
-                assert!(self.spoilt || self.sent == self.received, "a record is missing");
+            Ok(None) => {
+                assert!(self.rules_broken || self.sent == self.received, "a record is missing")
             }
-            Err(error) => assert!(self.spoilt || error != Error::Corrupt, "receiving: {error}"),
+            Err(Error::TimedOut) => {
+                assert!(self.rules_broken || self.sent == self.received, "a record is missing");
+            }
+            Err(error) => {
+                assert!(self.rules_broken || error != Error::Corrupt, "receiving: {error}")
+            }
         }
     }
 }
 
-/// Data bytes of the ring between two.
+/// Bytes of data of the spsc ring.
 const BYTES: usize = 256;
 
-/// Runs `input` as a script on a ring between two. How many records arrived. Panics where the ring does
-/// what it must not.
+/// Plays `input` as a script on a ring between two peers. Returns the number of records that arrived.
+///
+/// # Panics
+/// Panics if the ring breaks its rules.
 pub fn spsc(input: &[u8]) -> u64 {
     let mut script = Script(input);
-    let world = World::new();
-    let (one, other) = (world.peer(0), world.peer(1));
+    let group = FakeGroup::new();
+    let (one, other) = (group.peer(0), group.peer(1));
     let control = spsc::Control::<AtomicU64>::default();
     let words = [const { AtomicU64::new(0) }; BYTES / 8];
     let attach = || {
@@ -234,33 +244,35 @@ pub fn spsc(input: &[u8]) -> u64 {
                 if let Ok(both) = attach() {
                     (writer, reader) = both;
                 } else {
-                    assert!(count.spoilt, "an honest ring is not one");
+                    assert!(count.rules_broken, "an honest ring is not one");
                 }
             }
-            10 => world.set_dead(u64::from(script.byte() % 4)),
+            10 => group.set_dead(u64::from(script.byte() % 4)),
             11 if len % 4 == 0 => {
                 control.words()[len % 6].store(script.number(), Relaxed);
-                count.spoilt = true;
+                count.rules_broken = true;
             }
             12 if len % 4 == 0 => {
                 words[len % words.len()].store(script.number(), Relaxed);
-                count.spoilt = true;
+                count.rules_broken = true;
             }
             _ => {
-                world.take_woken();
+                group.take_woken();
             }
         }
     }
     count.arrived
 }
 
-/// Runs `input` as a script on a ring between many. How many records arrived. Panics where the ring does
-/// what it must not.
+/// Plays `input` as a script on a ring between many peers. Returns the number of records that arrived.
+///
+/// # Panics
+/// Panics if the ring breaks its rules.
 pub fn mpmc(input: &[u8]) -> u64 {
     const SLOTS: usize = 4;
     const ROOM: usize = 16;
     let mut script = Script(input);
-    let world = World::new();
+    let group = FakeGroup::new();
     let control = mpmc::Control::<AtomicU64>::default();
     let slots: [mpmc::Slot<AtomicU64>; SLOTS] = Default::default();
     let words = [const { AtomicU64::new(0) }; SLOTS * ROOM / 8];
@@ -271,7 +283,7 @@ pub fn mpmc(input: &[u8]) -> u64 {
     let mut buffer = [0; ROOM];
     while !script.0.is_empty() {
         let operation = script.byte();
-        let me = world.peer(operation >> 4);
+        let me = group.peer(operation >> 4);
         let len = usize::from(script.byte()) % (ROOM + 2);
         let record = [count.sent; ROOM + 2];
         match operation % 16 {
@@ -288,18 +300,18 @@ pub fn mpmc(input: &[u8]) -> u64 {
                 let result = ring.recv(&mut buffer, &me, Some(me.now() + 25));
                 count.received(result.map(Some), &buffer);
             }
-            8 => world.set_dead(script.number() & !me.me().bit()),
+            8 => group.set_dead(script.number() & !me.me().bit()),
             9 if len % 4 == 0 => {
                 control.words()[len % 4].store(script.number(), Relaxed);
-                count.spoilt = true;
+                count.rules_broken = true;
             }
             10 if len % 2 == 0 => {
                 slots[len % SLOTS].words()[operation as usize >> 4 & 1]
                     .store(script.number(), Relaxed);
-                count.spoilt = true;
+                count.rules_broken = true;
             }
             _ => {
-                world.take_woken();
+                group.take_woken();
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Reader and writer beside a peer that writes what it likes, whenever it likes: nothing outside the ring is touched,
-//! every call ends, and what is returned is in range. Seeded; `KYOZON_FUZZ_ROUNDS` asks for more rounds than 300.
+//! The event ring beside a peer that writes any value at any time: nothing outside the ring is accessed, every call
+//! ends, and results are in range. Seeded; 300 rounds, or as many as `KYOZON_FUZZ_ROUNDS` says.
 
 use kyozon_abi::events::{CheckStatus, EVENTS_VERSION, EVENT_TEXT_BYTES, MAX_CHECKS};
 use kyozon_channel::events::{EventReader, EventWriter};
@@ -23,7 +23,7 @@ impl Random {
         x.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Numbers that break things more often than any number does.
+    /// Numbers that are more likely to expose errors than arbitrary ones.
     fn nasty(&self) -> u64 {
         match self.next() % 8 {
             0 => 0,
@@ -37,7 +37,7 @@ impl Random {
     }
 }
 
-/// Memory whose other side changes a word before one load in `rarity`, 0 for never, often the word that is loaded.
+/// Memory whose other side changes a word before one in `rarity` loads (0: never), often the loaded word itself.
 struct Hostile {
     words: RefCell<Vec<u64>>,
     random: Random,
@@ -86,7 +86,7 @@ impl Store for Hostile {
     fn release(&self) {}
 }
 
-/// No call takes more loads than it does to look at the whole ring, or at a status as often as its reader is patient.
+/// Checks that `call` needs no more loads than to read the whole ring, or a status as often as its reader tries.
 fn bounded<T>(memory: &Hostile, call: impl FnOnce() -> T) -> T {
     let before = memory.loads.get();
     let result = call();
@@ -100,7 +100,7 @@ fn rounds() -> u64 {
 }
 
 #[test]
-fn a_hostile_peer_costs_data_and_nothing_else() {
+fn a_hostile_peer_only_causes_wrong_data() {
     let mut kinds = [0u64; 4];
     for seed in 1..=rounds() {
         let memory = Hostile::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -138,17 +138,20 @@ fn a_hostile_peer_costs_data_and_nothing_else() {
                     memory.rarity.set([3, 30, 300][seed as usize % 3]);
                 }
             }
-            // A header that changes under those who look at it for the first time.
+            // The header changes while a side attaches.
             bounded(&memory, || EventReader::new(&memory).is_ok());
             bounded(&memory, || EventWriter::new(&memory).is_ok());
         }
     }
-    assert!(kinds.iter().all(|count| *count > 0), "what was tried reached too little: {kinds:?}");
+    assert!(
+        kinds.iter().all(|count| *count > 0),
+        "the test did not reach every outcome: {kinds:?}"
+    );
 }
 
 #[test]
-fn a_reader_of_its_own_end_gets_through_whatever_the_ring_says() {
-    // As the serial line does: it knows how many there are, and is done after so many calls.
+fn a_reader_with_its_own_end_always_finishes() {
+    // Like the serial line, which knows the number of records and is done after as many calls.
     for seed in 1..=rounds() {
         let memory = Hostile::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
         let mut writer = EventWriter::new(&memory).unwrap();

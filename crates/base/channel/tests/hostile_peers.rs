@@ -1,11 +1,11 @@
-//! Rings and locks beside a peer that writes what it likes, whenever it likes: nothing outside is touched, nothing
-//! panics, every call ends after so many steps, and what is returned is in range. Seeded; `KYOZON_FUZZ_ROUNDS` asks for
-//! more rounds than 300.
+//! Rings and locks beside a peer that writes any value at any time: nothing outside is accessed, nothing panics, every
+//! call ends after a bounded number of steps, and results are in range. Seeded; 300 rounds, or as many as
+//! `KYOZON_FUZZ_ROUNDS` says.
 
 mod peer_support;
 
 use kyozon_channel::error::Error;
-use kyozon_channel::fuzz::{Solo, World};
+use kyozon_channel::fuzz::{FakeGroup, FakePeer};
 use kyozon_channel::park::Park;
 use kyozon_channel::sync::{Acquired, Barrier, Condvar, RawMutex, RawRwLock, Semaphore};
 use kyozon_channel::word::Word;
@@ -14,19 +14,19 @@ use peer_support::{clear_hook, counted, rounds, set_hook, Bytes, Hooked, Random}
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bytes of data of the ring between two.
+/// Bytes of data of the spsc ring.
 const BYTES: usize = 256;
-/// A call sleeps at most so many heartbeats of 10, and takes some ten steps for each.
+/// Deadline of a call: five and a half heartbeats of 10. A call takes some ten steps per heartbeat.
 const PATIENCE: u64 = 55;
 const STEPS: u64 = 400;
-/// The ring between many tries up to 1024 slots each time that it looks.
+/// The mpmc ring makes up to 1024 attempts per check.
 const MANY_STEPS: u64 = 40_000;
 
 type Control = spsc::Control<Hooked>;
 type Writer = spsc::Writer<Rc<Control>, Bytes>;
 type Reader = spsc::Reader<Rc<Control>, Bytes>;
 
-fn soon(peer: &Solo<'_>) -> Option<u64> {
+fn soon(peer: &FakePeer<'_>) -> Option<u64> {
     Some(peer.now() + PATIENCE)
 }
 
@@ -37,20 +37,20 @@ struct Pair {
     reader: Reader,
 }
 
-fn pair(world: &World) -> Pair {
+fn pair(world: &FakeGroup) -> Pair {
     let (control, data) = (Rc::new(Control::default()), Bytes::new(BYTES));
     let writer = Writer::attach(control.clone(), data.clone(), &world.peer(0)).unwrap();
     let reader = Reader::attach(control.clone(), data.clone(), &world.peer(1)).unwrap();
     Pair { control, data, writer, reader }
 }
 
-/// Sends and receives each in every way; what came back is in range.
-fn exchange(pair: &mut Pair, world: &World, outcomes: &mut Outcomes) {
+/// Sends and receives in every way, and checks that results are in range.
+fn exchange(pair: &mut Pair, world: &FakeGroup, outcomes: &mut Outcomes) {
     let (one, other) = (world.peer(0), world.peer(1));
     let limit = pair.writer.limit();
     let mut buffer = [0; BYTES];
     let text = [0x5a; BYTES];
-    // Where there is nothing yet, and below where there is no room.
+    // Here the ring is empty; below, it is full.
     outcomes.see(counted(STEPS, || pair.reader.recv(&mut buffer, &other, soon(&other))).0);
     for len in [limit, 8, 61, 100] {
         let send = || pair.writer.send(&text[..len], &one, soon(&one));
@@ -72,7 +72,7 @@ fn exchange(pair: &mut Pair, world: &World, outcomes: &mut Outcomes) {
     outcomes.see(counted(STEPS, || pair.reader.recv(&mut buffer, &other, soon(&other))).0);
 }
 
-/// That a test reaches what it is for.
+/// Counts outcomes, to prove that a test reaches its cases.
 #[derive(Debug, Default)]
 struct Outcomes {
     done: u64,
@@ -94,7 +94,7 @@ impl Outcomes {
     }
 }
 
-/// What breaks positions, sleeps and names.
+/// Values that break positions, sleep words and identities.
 const VALUES: [u64; 20] = [
     0,
     1,
@@ -118,10 +118,10 @@ const VALUES: [u64; 20] = [
     u64::MAX,
 ];
 
-/// Every word of the header, and of the data where records begin, at every step, to every value.
+/// Sets every word of the header, and every word of data where records begin, at every step to every value.
 #[test]
-fn a_word_set_at_any_step_costs_a_ring_between_two_no_more_than_an_error() {
-    let world = World::new();
+fn any_word_set_at_any_step_only_causes_an_error() {
+    let world = FakeGroup::new();
     let (_, steps) =
         counted(10_000, || exchange(&mut pair(&world), &world, &mut Outcomes::default()));
     assert!(steps > 60, "{steps}");
@@ -150,11 +150,11 @@ fn a_word_set_at_any_step_costs_a_ring_between_two_no_more_than_an_error() {
 }
 
 #[test]
-fn a_hostile_side_costs_a_ring_between_two_no_more_than_an_error() {
+fn a_hostile_side_only_causes_an_error() {
     let mut outcomes = Outcomes::default();
     for seed in 1..=rounds(300) {
-        println!("seed {seed}"); // the last one that is shown is the one that failed
-        let world = World::new();
+        println!("seed {seed}"); // the last seed in the output is the one that failed
+        let world = FakeGroup::new();
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         for _ in 0..20 {
             let mut pair = pair(&world);
@@ -173,7 +173,7 @@ fn a_hostile_side_costs_a_ring_between_two_no_more_than_an_error() {
                 data.set_word(at, kind | (numbers.nasty(24) & 0xffff_ffff));
             });
             exchange(&mut pair, &world, &mut outcomes);
-            // A header that changes under those who look at it for the first time.
+            // The header changes while a side attaches.
             let _ = Writer::attach(pair.control.clone(), pair.data.clone(), &world.peer(0));
             clear_hook();
         }
@@ -183,8 +183,8 @@ fn a_hostile_side_costs_a_ring_between_two_no_more_than_an_error() {
 }
 
 #[test]
-fn a_side_that_broke_the_rules_stays_out() {
-    let world = World::new();
+fn a_corrupt_ring_stays_unusable() {
+    let world = FakeGroup::new();
     let (one, other) = (world.peer(0), world.peer(1));
     let mut pair = pair(&world);
     pair.control.words()[0].set(BYTES as u64 + 8);
@@ -201,11 +201,11 @@ fn a_side_that_broke_the_rules_stays_out() {
 type Many = mpmc::Ring<Rc<mpmc::Control<Hooked>>, Rc<[mpmc::Slot<Hooked>]>, Bytes>;
 
 #[test]
-fn hostile_peers_cost_a_ring_between_many_no_more_than_data_and_time() {
+fn hostile_peers_only_cost_records_and_time() {
     let mut outcomes = Outcomes::default();
     for seed in 1..=rounds(300) {
-        println!("seed {seed}"); // the last one that is shown is the one that failed
-        let world = World::new();
+        println!("seed {seed}"); // the last seed in the output is the one that failed
+        let world = FakeGroup::new();
         let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1);
         let control = Rc::new(mpmc::Control::default());
         let slots: Rc<[_]> = (0..4).map(|_| mpmc::Slot::default()).collect();
@@ -241,14 +241,14 @@ fn hostile_peers_cost_a_ring_between_many_no_more_than_data_and_time() {
     assert!([done, late, corrupt].iter().all(|count| *count > 100), "{outcomes:?}");
 }
 
-/// Every word of every lock, changed at random while honest peers use it.
+/// Changes every word of every lock at random while honest peers use it.
 #[test]
-fn hostile_peers_cost_those_who_lock_no_more_than_an_error() {
+fn hostile_words_in_locks_only_cause_errors() {
     let mut outcomes = Outcomes::default();
     let (mut clean, mut poisoned) = (0, 0);
     for seed in 1..=rounds(300) {
-        println!("seed {seed}"); // the last one that is shown is the one that failed
-        let world = World::new();
+        println!("seed {seed}"); // the last seed in the output is the one that failed
+        let world = FakeGroup::new();
         let mut random = Random(seed.wrapping_mul(0xd134_2543_de82_ef95) | 1);
         let mutex = RawMutex::<Hooked>::default();
         let (condvar, semaphore) = (Condvar::<Hooked>::default(), Semaphore::<Hooked>::default());
@@ -302,8 +302,8 @@ fn hostile_peers_cost_those_who_lock_no_more_than_an_error() {
 }
 
 #[test]
-fn a_lock_that_names_nobody_who_could_be_is_taken_over() {
-    let world = World::new();
+fn a_lock_with_an_impossible_owner_is_taken_over() {
+    let world = FakeGroup::new();
     let me = world.peer(3);
     for word in [1, 65 << 32, 1 << 62, 1 << 39 | 4 << 32, 9 << 32 | 2] {
         let mutex = RawMutex::<Hooked>::default();
@@ -324,7 +324,7 @@ fn a_lock_that_names_nobody_who_could_be_is_taken_over() {
     assert_eq!(Barrier::<Hooked>::default().wait(&stranger, 0xff, None), Err(Error::NotAMember));
 }
 
-/// The next word that is accessed is `value` then.
+/// Sets the next accessed word to `value`.
 fn set_first(value: u64) {
     let mut first = true;
     set_hook(move |word| {

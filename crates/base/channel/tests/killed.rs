@@ -1,10 +1,10 @@
-//! A peer is killed before each of its steps, one after the other; the next ones get on within their deadlines, and
-//! learn of it where something may be half done.
+//! A peer is killed before each of its steps in turn. The next peers continue within their deadlines, and learn of the
+//! death if a change may be incomplete.
 
 mod peer_support;
 
 use kyozon_channel::error::Error;
-use kyozon_channel::fuzz::{Solo, World};
+use kyozon_channel::fuzz::{FakeGroup, FakePeer};
 use kyozon_channel::park::Park;
 use kyozon_channel::sync::{Acquired, Barrier, Condvar, RawMutex, RawRwLock, Semaphore};
 use kyozon_channel::word::Word;
@@ -15,15 +15,16 @@ use std::sync::atomic::Ordering::Relaxed;
 
 const VICTIM: u8 = 7;
 
-/// Plenty: a death is noticed after a heartbeat.
-fn soon(peer: &Solo<'_>) -> Option<u64> {
+/// A generous deadline: a death is noticed after one heartbeat.
+fn soon(peer: &FakePeer<'_>) -> Option<u64> {
     Some(peer.now() + 100 * peer.heartbeat())
 }
 
-/// `scene` with its victim dying before step 0, 1 and so on, until it survives; how many steps there were.
-fn at_each_step(mut scene: impl FnMut(&World, &mut dyn FnMut(&mut dyn FnMut()))) -> u64 {
+/// Runs `scene` with its victim dying before step 0, 1 and so on, until the victim survives. Returns the number of
+/// steps.
+fn at_each_step(mut scene: impl FnMut(&FakeGroup, &mut dyn FnMut(&mut dyn FnMut()))) -> u64 {
     for at in 0.. {
-        let world = World::new();
+        let world = FakeGroup::new();
         let mut survived = false;
         scene(&world, &mut |act| {
             survived = kill_at(at, act).is_some();
@@ -39,7 +40,7 @@ fn at_each_step(mut scene: impl FnMut(&World, &mut dyn FnMut(&mut dyn FnMut())))
     unreachable!()
 }
 
-/// Two words that are equal whenever nobody is inside.
+/// Two words that are equal unless a peer is inside the lock.
 #[derive(Default)]
 struct Both(Hooked, Hooked);
 
@@ -48,7 +49,7 @@ impl Both {
         self.0.fetch_add(1, Relaxed);
         self.1.fetch_add(1, Relaxed);
     }
-    /// Where the lock says that it is in order, it is.
+    /// Checks that the words are consistent if the lock is clean.
     fn check(&self, held: Acquired, poisoned: &mut u32) {
         assert!(held == Acquired::Poisoned || self.0.get() == self.1.get());
         *poisoned += u32::from(held == Acquired::Poisoned);
@@ -56,7 +57,7 @@ impl Both {
 }
 
 #[test]
-fn in_a_mutex() {
+fn killed_while_holding_a_mutex() {
     let mut poisoned = 0;
     let steps = at_each_step(|world, kill| {
         let (mutex, both) = (RawMutex::<Hooked>::default(), Both::default());
@@ -69,16 +70,16 @@ fn in_a_mutex() {
         let held = mutex.lock(&next, soon(&next)).unwrap();
         both.check(held, &mut poisoned);
         assert!(mutex.unlock(&next, held));
-        assert_eq!(mutex.lock(&next, soon(&next)), Ok(held), "it stays as it was left");
+        assert_eq!(mutex.lock(&next, soon(&next)), Ok(held), "the state is kept");
         assert!(mutex.unlock(&next, Acquired::Clean));
         assert_eq!(mutex.lock(&world.peer(2), soon(&next)), Ok(Acquired::Clean));
     });
-    // Before either change, and before the two steps of giving it back.
+    // Before each of the two changes, and before each of the two steps of releasing the lock.
     assert_eq!((steps, poisoned), (6, 4));
 }
 
 #[test]
-fn while_it_waits_for_a_mutex() {
+fn killed_while_waiting_for_a_mutex() {
     at_each_step(|world, kill| {
         let mutex = RawMutex::<Hooked>::default();
         let (holder, victim, next) = (world.peer(0), world.peer(VICTIM), world.peer(1));
@@ -92,7 +93,7 @@ fn while_it_waits_for_a_mutex() {
 }
 
 #[test]
-fn reading_or_writing_under_a_lock() {
+fn killed_while_reading_or_writing_under_a_lock() {
     at_each_step(|world, kill| {
         let lock = RawRwLock::<Hooked, 16>::default();
         let (victim, next) = (world.peer(VICTIM), world.peer(1));
@@ -124,7 +125,7 @@ fn reading_or_writing_under_a_lock() {
 }
 
 #[test]
-fn on_its_way_through_a_barrier() {
+fn killed_in_a_barrier() {
     at_each_step(|world, kill| {
         let barrier = Barrier::<Hooked>::default();
         let (victim, next) = (world.peer(VICTIM), world.peer(1));
@@ -141,7 +142,7 @@ fn on_its_way_through_a_barrier() {
 }
 
 #[test]
-fn while_it_waits_for_a_notification() {
+fn killed_while_waiting_for_a_notification() {
     at_each_step(|world, kill| {
         let (mutex, condvar) = (RawMutex::<Hooked>::default(), Condvar::<Hooked>::default());
         let (victim, next) = (world.peer(VICTIM), world.peer(1));
@@ -159,7 +160,7 @@ fn while_it_waits_for_a_notification() {
 }
 
 #[test]
-fn waiting_for_a_permit() {
+fn killed_while_waiting_for_a_permit() {
     at_each_step(|world, kill| {
         let semaphore = Semaphore::<Hooked>::default();
         let (victim, next) = (world.peer(VICTIM), world.peer(1));
@@ -175,7 +176,7 @@ fn waiting_for_a_permit() {
 type Control = spsc::Control<Hooked>;
 
 #[test]
-fn writing_to_a_ring() {
+fn killed_while_writing_to_a_ring() {
     let text: Vec<u8> = (0..100).collect();
     let steps = at_each_step(|world, kill| {
         let (control, data) = (Rc::new(Control::default()), Bytes::new(256));
@@ -196,10 +197,10 @@ fn writing_to_a_ring() {
                 Err(error) => break error,
             }
         };
-        // It may not have come far enough to say who it is.
+        // The victim may have died before it attached.
         let ends = [Error::Closed, Error::PeerDied, Error::TimedOut];
         assert!(ends.contains(&end), "{end}");
-        // Another writer goes on.
+        // Another writer continues.
         let mut writer = spsc::Writer::attach(control, data, &world.peer(2)).unwrap();
         assert_eq!(writer.send(&text, &world.peer(2), soon(&other)), Ok(()));
         assert_eq!(reader.recv(&mut buffer, &other, soon(&other)), Ok(100));
@@ -209,7 +210,7 @@ fn writing_to_a_ring() {
 }
 
 #[test]
-fn reading_from_a_ring() {
+fn killed_while_reading_from_a_ring() {
     at_each_step(|world, kill| {
         let (control, data) = (Rc::new(Control::default()), Bytes::new(256));
         let (one, victim) = (world.peer(0), world.peer(VICTIM));
@@ -231,7 +232,7 @@ fn reading_from_a_ring() {
             }
         };
         assert!(end == Error::PeerDied || end == Error::TimedOut, "{end}");
-        // Another reader gets what is there, in order.
+        // Another reader gets the records in order.
         let other = world.peer(2);
         let mut reader = spsc::Reader::attach(control, data, &other).unwrap();
         let mut buffer = [0; 120];
@@ -243,7 +244,7 @@ fn reading_from_a_ring() {
 }
 
 #[test]
-fn at_a_ring_between_many() {
+fn killed_in_a_ring_between_many() {
     let act = |writes: bool| {
         at_each_step(|world, kill| {
             let slots = (0..4).map(|_| mpmc::Slot::<Hooked>::default()).collect::<Vec<_>>();
@@ -271,12 +272,12 @@ fn at_a_ring_between_many() {
                 found.push(buffer[0]);
             }
             if writes {
-                // Its own record arrived, or it did not.
+                // The victim's own record may or may not have arrived.
                 assert!(found == expected || found == [0, 1, 9, 5], "{found:?}");
             } else {
                 assert!(found == expected || found == expected[1..], "{found:?}");
             }
-            // Every slot is of use again.
+            // Every slot is usable again.
             for lap in 0..2 {
                 for number in 0..4 {
                     ring.send(&[lap, number], &one, soon(&one)).unwrap();

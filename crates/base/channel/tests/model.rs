@@ -1,7 +1,7 @@
-//! The code of the ring, as it stands, under a model checker: every order of two threads with at most three preemptions,
-//! and every value that the memory model lets a load return.
+//! The unchanged code of the ring under a model checker: every order of two threads with at most three preemptions, and
+//! every value that the memory model allows a load to return.
 //!
-//! Records are shorter than in the event ring, so that there is an end to it; nothing depends on their length.
+//! Records are shorter than in the event ring, so that the check terminates; nothing depends on their length.
 
 use kyozon_channel::memory::{Load, Store};
 use kyozon_channel::ring::{Outcome, Reader, Shape, Writer};
@@ -10,7 +10,7 @@ use loom::sync::atomic::{fence, AtomicU64, Ordering};
 use loom::sync::Arc;
 use loom::thread;
 
-/// Memory whose every access the checker sees.
+/// Memory whose every access the model checker sees.
 #[derive(Clone)]
 struct Modelled(Arc<Vec<AtomicU64>>);
 
@@ -47,14 +47,14 @@ fn check(body: impl Fn() + Sync + Send + 'static) {
     model.check(body);
 }
 
-/// What the body of record `number` must be.
+/// The body that record `number` must have.
 fn body(number: u64) -> [u64; 3] {
     [0, 2 * number + 1, 3 * number + 1]
 }
 
-/// A writer that overtakes its reader: what the reader gets is right, in order, and what it does not get it is told.
+/// A writer overtakes its reader: the reader gets correct records in order, and learns of each one that it lost.
 #[test]
-fn a_reader_gets_the_right_record_or_learns_of_the_loss() {
+fn a_reader_gets_each_record_or_learns_of_its_loss() {
     const WRITTEN: u64 = 3;
     check(|| {
         let memory = Modelled::new(1 + 2 * 3);
@@ -94,9 +94,9 @@ fn a_reader_gets_the_right_record_or_learns_of_the_loss() {
     });
 }
 
-/// A writer that does not overtake its reader: nothing is lost, whatever the reader sees of it and when.
+/// A writer does not overtake its reader: no record is lost, whatever the reader sees and when.
 #[test]
-fn a_reader_that_is_in_time_loses_nothing() {
+fn a_reader_in_time_loses_nothing() {
     check(|| {
         let memory = Modelled::new(1 + 2 * 3);
         let shape = Shape::new(&memory, 0, 1, 3, 2).unwrap();
@@ -122,12 +122,12 @@ fn a_reader_that_is_in_time_loses_nothing() {
     });
 }
 
-/// The status of a check: two passes are published, and no look sees parts of both.
+/// The status of a check: after two published passes, no reader sees parts of both.
 #[test]
 fn a_status_is_never_torn() {
     check(|| {
         let memory = Modelled::new(4);
-        // The number in the middle, as in a status.
+        // The number is in the middle, as in a status.
         let slot = Slot { first: 0, words: 4, number: 2 };
         let writing = memory.clone();
         let other = thread::spawn(move || {
@@ -146,7 +146,7 @@ fn a_status_is_never_torn() {
     });
 }
 
-/// The checker does see what is wrong: the same without the writer's fence is torn.
+/// The checker finds the error: without the writer's fence, the record is torn.
 #[test]
 #[should_panic(expected = "torn")]
 fn a_slot_without_fences_is_torn() {

@@ -1,5 +1,5 @@
-//! Rings under a model checker: every record arrives once and whole, in order, no wake-up is lost, and who waits for
-//! one that went away learns of it.
+//! Rings under a model checker: every record arrives once, whole and in order; no wake-up is lost; and a peer that
+//! waits for one that left learns of it.
 
 mod model_support;
 
@@ -7,9 +7,9 @@ use kyozon_channel::error::Error;
 use kyozon_channel::{mpmc, spsc};
 use loom::sync::Arc;
 use loom::thread;
-use model_support::{check, deadlocks, villager, Payload, Strong, Village, Villager, Weak};
+use model_support::{check, deadlocks, model_peer, ModelGroup, ModelPeer, Payload, Strong, Weak};
 
-/// A record that leaves no room for a third.
+/// A record so long that two of them fill the ring.
 fn record(number: u64) -> [u8; 24] {
     let mut bytes = [0; 24];
     bytes[..8].copy_from_slice(&number.to_le_bytes());
@@ -24,13 +24,13 @@ type Writer<W> = spsc::Writer<Arc<spsc::Control<W>>, Payload>;
 type Reader<W> = spsc::Reader<Arc<spsc::Control<W>>, Payload>;
 
 fn pair<W: kyozon_channel::word::Word + 'static>(
-    write: impl FnOnce(Writer<W>, Villager) + 'static,
-    read: impl FnOnce(Reader<W>, Villager),
+    write: impl FnOnce(Writer<W>, ModelPeer) + 'static,
+    read: impl FnOnce(Reader<W>, ModelPeer),
 ) {
-    let village = Village::new(2);
+    let group = ModelGroup::new(2);
     let control = Arc::new(spsc::Control::<W>::default());
     let data = Payload::new(8);
-    let (one, other) = (villager(&village, 0), villager(&village, 1));
+    let (one, other) = (model_peer(&group, 0), model_peer(&group, 1));
     let writer = Writer::attach(control.clone(), data.clone(), &one).unwrap();
     let reader = Reader::attach(control, data, &other).unwrap();
     let thread = thread::spawn(move || write(writer, one));
@@ -56,23 +56,23 @@ fn three<W: kyozon_channel::word::Word + 'static>() {
 }
 
 #[test]
-fn each_waits_for_the_other() {
+fn each_side_waits_for_the_other() {
     check(3, three::<Strong>);
 }
 
 #[test]
 #[ignore = "minutes"]
-fn each_waits_for_the_other_deep() {
+fn each_side_waits_for_the_other_deep() {
     check(5, three::<Strong>);
 }
 
-/// The checker does see what is wrong: without the full fences a wake-up is lost.
+/// The checker finds the error: without the full fences, a wake-up is lost.
 #[test]
 fn without_fences_a_wake_up_is_lost() {
     deadlocks("without_fences_a_wake_up_is_lost", || check(3, three::<Weak>));
 }
 
-/// Records of different lengths, so that some do not fit before the end.
+/// Records of different lengths, some of which do not fit before the end.
 #[test]
 fn records_that_skip_the_end_arrive() {
     check(3, || {
@@ -96,7 +96,7 @@ fn records_that_skip_the_end_arrive() {
 }
 
 #[test]
-fn who_is_late_loses_nothing() {
+fn a_time_out_loses_no_record() {
     check(4, || {
         pair::<Strong>(
             |mut writer, me| {
@@ -121,7 +121,7 @@ fn who_is_late_loses_nothing() {
 }
 
 #[test]
-fn what_was_sent_before_the_end_arrives() {
+fn records_sent_before_closing_arrive() {
     check(4, || {
         pair::<Strong>(
             |mut writer, me| {
@@ -151,7 +151,7 @@ fn what_was_sent_before_the_end_arrives() {
 }
 
 #[test]
-fn a_writer_does_not_wait_for_the_dead() {
+fn a_writer_does_not_wait_for_a_dead_reader() {
     check(3, || {
         pair::<Strong>(
             |mut writer, me| {
@@ -169,16 +169,16 @@ fn a_writer_does_not_wait_for_the_dead() {
 
 type Shared = mpmc::Ring<Box<mpmc::Control<Strong>>, Vec<mpmc::Slot<Strong>>, Payload>;
 
-/// Two slots, and each of `bodies` in a thread of its own, as peer 0, 1 and so on.
-fn group(bodies: &[fn(&Shared, Villager)]) {
-    let village = Village::new(bodies.len());
+/// A ring of two slots, and each of `bodies` in a thread of its own, as peer 0, 1 and so on.
+fn group(bodies: &[fn(&Shared, ModelPeer)]) {
+    let group = ModelGroup::new(bodies.len());
     let slots = (0..2).map(|_| Default::default()).collect();
     let ring = Arc::new(Shared::new(Default::default(), slots, Payload::new(2)).unwrap());
     let threads: Vec<_> = bodies
         .iter()
         .enumerate()
         .map(|(number, body)| {
-            let (ring, body, me) = (ring.clone(), *body, villager(&village, number as u8));
+            let (ring, body, me) = (ring.clone(), *body, model_peer(&group, number as u8));
             thread::spawn(move || body(&ring, me))
         })
         .collect();
@@ -187,11 +187,11 @@ fn group(bodies: &[fn(&Shared, Villager)]) {
     }
 }
 
-fn send(ring: &Shared, me: &Villager, number: u64) {
+fn send(ring: &Shared, me: &ModelPeer, number: u64) {
     ring.send(&number.to_le_bytes(), me, None).unwrap();
 }
 
-fn recv(ring: &Shared, me: &Villager) -> u64 {
+fn recv(ring: &Shared, me: &ModelPeer) -> u64 {
     let mut found = [0; 8];
     assert_eq!(ring.recv(&mut found, me, None), Ok(8));
     u64::from_le_bytes(found)
@@ -236,7 +236,7 @@ fn one_writes_and_two_read() {
 }
 
 #[test]
-fn who_gives_up_on_a_ring_hands_the_wake_up_on() {
+fn a_ring_time_out_passes_the_wake_up_on() {
     check(2, || {
         group(&[
             |ring, me| send(ring, &me, 1),

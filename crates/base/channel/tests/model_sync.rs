@@ -1,5 +1,6 @@
-//! Locks, semaphore, barrier and condition variable under a model checker: they exclude, no wake-up is lost (the
-//! checker says where all that are left sleep), a time-out takes nothing from others, and a dead owner stops nobody.
+//! Locks, semaphore, barrier and condition variable under a model checker: they exclude; no wake-up is lost (the
+//! checker reports when all remaining threads sleep); a time-out takes nothing from others; and a dead owner blocks no
+//! peer.
 
 mod model_support;
 
@@ -10,18 +11,18 @@ use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::Arc;
 use loom::thread;
-use model_support::{check, deadlocks, villager, Strong, Village, Villager, Weak};
+use model_support::{check, deadlocks, model_peer, ModelGroup, ModelPeer, Strong, Weak};
 
-/// Each of `bodies` in a thread of its own, as peer 0, 1 and so on.
-fn run<T: 'static>(shared: T, bodies: &[fn(&T, Villager)]) {
-    let village = Village::new(bodies.len());
+/// Runs each of `bodies` in a thread of its own, as peer 0, 1 and so on.
+fn run<T: 'static>(shared: T, bodies: &[fn(&T, ModelPeer)]) {
+    let group = ModelGroup::new(bodies.len());
     let shared = Arc::new(shared);
     let threads: Vec<_> = bodies
         .iter()
         .enumerate()
         .map(|(number, body)| {
             let (shared, body) = (shared.clone(), *body);
-            let me = villager(&village, number as u8);
+            let me = model_peer(&group, number as u8);
             thread::spawn(move || body(&shared, me))
         })
         .collect();
@@ -37,24 +38,24 @@ struct Locked<L> {
 }
 
 impl<L> Locked<L> {
-    /// The checker complains where another is inside.
+    /// The checker reports a race if another thread is inside.
     fn change(&self) {
-        // SAFETY: the checker runs one thread at a time, and complains of races.
+        // SAFETY: the checker runs one thread at a time and reports races.
         self.inside.with_mut(|value| unsafe { *value += 1 });
     }
-    fn look(&self) -> u64 {
+    fn read(&self) -> u64 {
         // SAFETY: as above.
         self.inside.with(|value| unsafe { *value })
     }
 }
 
-fn lock_once<W: Word>(shared: &Locked<RawMutex<W>>, me: Villager) {
+fn lock_once<W: Word>(shared: &Locked<RawMutex<W>>, me: ModelPeer) {
     assert_eq!(shared.lock.lock(&me, None), Ok(Acquired::Clean));
     shared.change();
     assert!(shared.lock.unlock(&me, Acquired::Clean));
 }
 
-fn lock_twice<W: Word>(shared: &Locked<RawMutex<W>>, me: Villager) {
+fn lock_twice<W: Word>(shared: &Locked<RawMutex<W>>, me: ModelPeer) {
     for _ in 0..2 {
         assert_eq!(shared.lock.lock(&me, None), Ok(Acquired::Clean));
         shared.change();
@@ -62,8 +63,8 @@ fn lock_twice<W: Word>(shared: &Locked<RawMutex<W>>, me: Villager) {
     }
 }
 
-/// Whether it got it, it says by changing.
-fn lock_in_time(shared: &Locked<RawMutex<Strong>>, me: Villager) {
+/// Changes the data if it gets the lock.
+fn lock_in_time(shared: &Locked<RawMutex<Strong>>, me: ModelPeer) {
     match shared.lock.lock(&me, Some(10)) {
         Ok(Acquired::Clean) => {
             shared.change();
@@ -73,14 +74,14 @@ fn lock_in_time(shared: &Locked<RawMutex<Strong>>, me: Villager) {
     }
 }
 
-fn lock_and_die(shared: &Locked<RawMutex<Strong>>, me: Villager) {
+fn lock_and_die(shared: &Locked<RawMutex<Strong>>, me: ModelPeer) {
     let _ = shared.lock.lock(&me, None).unwrap();
     shared.change();
     me.die();
 }
 
-/// Whether somebody died in it before or will later, nobody knows here.
-fn lock_and_repair(shared: &Locked<RawMutex<Strong>>, me: Villager) {
+/// Accepts either state: a peer may have died in the lock before.
+fn lock_and_repair(shared: &Locked<RawMutex<Strong>>, me: ModelPeer) {
     let _ = shared.lock.lock(&me, None).unwrap();
     assert!(shared.lock.unlock(&me, Acquired::Clean));
 }
@@ -101,7 +102,7 @@ fn a_mutex_excludes_three_deep() {
     check(3, || run(Locked::<RawMutex<Strong>>::default(), &[lock_once, lock_once, lock_once]));
 }
 
-/// The checker does see what is wrong: without sequential consistency a wake-up is lost.
+/// The checker finds the error: without sequential consistency, a wake-up is lost.
 #[test]
 fn a_mutex_over_weaker_words_loses_a_wake_up() {
     deadlocks("a_mutex_over_weaker_words_loses_a_wake_up", || {
@@ -110,7 +111,7 @@ fn a_mutex_over_weaker_words_loses_a_wake_up() {
 }
 
 #[test]
-fn who_gives_up_on_a_mutex_hands_the_wake_up_on() {
+fn a_mutex_time_out_passes_the_wake_up_on() {
     check(2, || {
         run(Locked::<RawMutex<Strong>>::default(), &[lock_once, lock_in_time, lock_once]);
     });
@@ -124,7 +125,7 @@ fn a_dead_owner_poisons_a_mutex() {
 }
 
 #[test]
-fn a_dead_owner_leaves_a_mutex_to_one_of_two() {
+fn one_of_two_gets_a_dead_owners_mutex() {
     check(2, || {
         run(
             Locked::<RawMutex<Strong>>::default(),
@@ -134,7 +135,7 @@ fn a_dead_owner_leaves_a_mutex_to_one_of_two() {
 }
 
 #[test]
-fn each_permit_is_for_one() {
+fn each_permit_admits_one_peer() {
     check(2, || {
         run(
             Semaphore::<Strong>::default(),
@@ -151,7 +152,7 @@ fn each_permit_is_for_one() {
 }
 
 #[test]
-fn who_gives_up_on_a_semaphore_hands_the_wake_up_on() {
+fn a_semaphore_time_out_passes_the_wake_up_on() {
     check(2, || {
         run(
             Semaphore::<Strong>::default(),
@@ -168,7 +169,7 @@ fn who_gives_up_on_a_semaphore_hands_the_wake_up_on() {
     });
 }
 
-/// A barrier, and how often somebody was its last.
+/// A barrier, and the number of calls that were its last.
 #[derive(Default)]
 struct Meeting {
     barrier: Barrier<Strong>,
@@ -177,7 +178,7 @@ struct Meeting {
 }
 
 impl Meeting {
-    fn meet(&self, me: &Villager, members: u64, rounds: usize) {
+    fn meet(&self, me: &ModelPeer, members: u64, rounds: usize) {
         use kyozon_channel::park::Park;
         for round in 1..=rounds {
             self.here[me.me().number() as usize].store(round, Ordering::Relaxed);
@@ -194,7 +195,7 @@ impl Meeting {
 }
 
 #[test]
-fn nobody_passes_a_barrier_before_all_are_here() {
+fn no_peer_passes_a_barrier_before_all_arrive() {
     check(4, || {
         run(
             Meeting::default(),
@@ -205,7 +206,7 @@ fn nobody_passes_a_barrier_before_all_are_here() {
 
 #[test]
 fn three_meet_at_a_barrier() {
-    fn body(meeting: &Meeting, me: Villager) {
+    fn body(meeting: &Meeting, me: ModelPeer) {
         meeting.meet(&me, 0b111, 1);
     }
     check(2, || run(Meeting::default(), &[body, body, body]));
@@ -214,15 +215,15 @@ fn three_meet_at_a_barrier() {
 #[test]
 #[ignore = "minutes"]
 fn three_meet_at_a_barrier_deep() {
-    fn body(meeting: &Meeting, me: Villager) {
+    fn body(meeting: &Meeting, me: ModelPeer) {
         meeting.meet(&me, 0b111, 2);
     }
     check(2, || run(Meeting::default(), &[body, body, body]));
 }
 
-/// All get through or none does.
+/// All members pass, or none does.
 #[test]
-fn a_barrier_that_one_gives_up_on_is_passed_by_none() {
+fn a_barrier_time_out_lets_all_pass_or_none() {
     #[derive(Default)]
     struct Shared {
         barrier: Barrier<Strong>,
@@ -254,7 +255,7 @@ fn a_barrier_that_one_gives_up_on_is_passed_by_none() {
 }
 
 #[test]
-fn a_barrier_does_not_wait_for_the_dead() {
+fn a_barrier_does_not_wait_for_a_dead_peer() {
     check(4, || {
         run(
             Barrier::<Strong>::default(),
@@ -274,7 +275,7 @@ struct Notice {
 }
 
 impl Notice {
-    fn wait(&self, me: Villager, deadline: Option<u64>) {
+    fn wait(&self, me: ModelPeer, deadline: Option<u64>) {
         let mut held = self.mutex.lock(&me, None).unwrap();
         while !self.posted.load(Ordering::Relaxed) {
             match self.condvar.wait(&me, &self.mutex, held, deadline) {
@@ -284,13 +285,13 @@ impl Notice {
                         break;
                     }
                 }
-                // The mutex was not to be had in time.
+                // The mutex could not be acquired in time.
                 Err(error) => return assert_eq!((error, deadline), (Error::TimedOut, Some(10))),
             }
         }
         assert!(self.mutex.unlock(&me, held));
     }
-    fn post(&self, me: &Villager) {
+    fn post(&self, me: &ModelPeer) {
         let held = self.mutex.lock(me, None).unwrap();
         self.posted.store(true, Ordering::Relaxed);
         assert!(self.mutex.unlock(me, held));
@@ -314,7 +315,7 @@ fn a_notification_is_not_lost() {
 }
 
 #[test]
-fn all_are_notified() {
+fn notify_all_wakes_all() {
     check(2, || {
         run(
             Notice::default(),
@@ -331,7 +332,7 @@ fn all_are_notified() {
 }
 
 #[test]
-fn a_notification_goes_to_one_who_still_waits() {
+fn a_notification_goes_to_a_waiting_peer() {
     check(2, || {
         run(
             Notice::default(),
@@ -350,15 +351,15 @@ fn a_notification_goes_to_one_who_still_waits() {
 
 type Shelf<const PEERS: usize> = Locked<RawRwLock<Strong, PEERS>>;
 
-fn write<const PEERS: usize>(shelf: &Shelf<PEERS>, me: Villager) {
+fn write<const PEERS: usize>(shelf: &Shelf<PEERS>, me: ModelPeer) {
     assert_eq!(shelf.lock.write(&me, None), Ok(Acquired::Clean));
     shelf.change();
     assert!(shelf.lock.unlock_write(&me, Acquired::Clean));
 }
 
-fn read<const PEERS: usize>(shelf: &Shelf<PEERS>, me: Villager) {
+fn read<const PEERS: usize>(shelf: &Shelf<PEERS>, me: ModelPeer) {
     assert_eq!(shelf.lock.read(&me, None), Ok(Acquired::Clean));
-    shelf.look();
+    shelf.read();
     assert!(shelf.lock.unlock_read(&me));
 }
 
@@ -384,7 +385,7 @@ fn a_writer_excludes_two_readers_deep() {
 }
 
 #[test]
-fn who_gives_up_on_writing_lets_the_others_in() {
+fn a_writer_time_out_lets_others_in() {
     check(2, || {
         run(
             Shelf::<3>::default(),

@@ -1,5 +1,5 @@
-//! Locks and rings between threads of this process, in raw memory, as they are used. `KYOZON_STRESS` multiplies how
-//! much goes through.
+//! Locks and rings between threads of this process, in raw memory, as programs use them. `KYOZON_STRESS` multiplies the
+//! amount of work.
 
 use kyozon_channel::border::{LockError, Mutex, Plain, Region, RwLock, Shared, TrustedGroup};
 use kyozon_channel::error::Error;
@@ -11,7 +11,7 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::thread;
 
-/// Zeros, aligned as pages are.
+/// Zeroed memory, aligned to a page.
 struct Memory(Box<[Page]>);
 
 #[repr(C, align(4096))]
@@ -37,12 +37,12 @@ fn rounds(default: usize) -> usize {
 
 const SPINS: u32 = if cfg!(miri) { 1 } else { 100 };
 
-/// Longer than any of this takes: nobody hangs, not even where there is an error.
+/// Longer than any of these tests takes, so that none hangs, not even after an error.
 fn limit(me: &Member) -> Option<u64> {
     Some(me.now() + 120_000_000_000)
 }
 
-/// `body` in `count` threads of a group, each with its member.
+/// Runs `body` in `count` threads of a group, each with its member.
 fn each<'a>(count: u8, body: impl Fn(&Member) + Send + Sync + 'a) {
     let group = Threads::new(SPINS);
     thread::scope(|scope| {
@@ -54,7 +54,7 @@ fn each<'a>(count: u8, body: impl Fn(&Member) + Send + Sync + 'a) {
 }
 
 #[test]
-fn a_mutex_counts_right() {
+fn a_mutex_protects_a_counter() {
     let memory = Memory::new(4096);
     let counter: &Mutex<u64> = memory.region().get(64).unwrap();
     let times = rounds(20_000);
@@ -67,7 +67,7 @@ fn a_mutex_counts_right() {
 }
 
 #[test]
-fn a_reader_writer_lock_never_shows_half() {
+fn a_reader_never_sees_half_a_write() {
     let memory = Memory::new(4096);
     let both: &RwLock<[u64; 2]> = memory.region().get(0).unwrap();
     let times = rounds(5_000);
@@ -87,7 +87,7 @@ fn a_reader_writer_lock_never_shows_half() {
 }
 
 #[test]
-fn a_queue_of_mutex_and_condition_variable_passes_all_on() {
+fn a_queue_of_mutex_and_condvar_delivers_all() {
     #[derive(Default)]
     struct Queue {
         items: Mutex<Vec<u64>>,
@@ -123,7 +123,7 @@ fn a_queue_of_mutex_and_condition_variable_passes_all_on() {
 }
 
 #[test]
-fn a_semaphore_lets_in_two_at_a_time() {
+fn a_semaphore_admits_two_at_a_time() {
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     let (semaphore, inside) = (Semaphore::new(2), AtomicU32::new(0));
     let times = rounds(5_000);
@@ -159,7 +159,7 @@ fn a_barrier_keeps_all_in_step() {
 }
 
 #[test]
-fn a_ring_between_two_passes_everything_on() {
+fn a_ring_between_two_delivers_everything() {
     const BYTES: usize = 1 << 16;
     let memory = Memory::new(BYTES + spsc::HEADER);
     let (control, data) = memory.region().spsc(0, BYTES).unwrap();
@@ -190,7 +190,7 @@ fn a_ring_between_two_passes_everything_on() {
 }
 
 #[test]
-fn a_ring_between_many_passes_everything_on() {
+fn a_ring_between_many_delivers_everything() {
     const SLOTS: usize = 8;
     let memory = Memory::new(mpmc::bytes(SLOTS, 32).unwrap());
     let ring = memory.region().mpmc(0, SLOTS, 32).unwrap();
@@ -209,7 +209,7 @@ fn a_ring_between_many_passes_everything_on() {
                 let number = u64::from_le_bytes(record[..8].try_into().unwrap());
                 assert_eq!(len, 9 + number as usize % 24);
                 assert!(record[8..len].iter().all(|byte| *byte == record[8]));
-                // What one peer sent comes in order, whoever gets it.
+                // The records of one sender arrive in order at each receiver.
                 let last = &mut last[usize::from(record[8])];
                 assert!(number > *last);
                 *last = number;
@@ -222,7 +222,7 @@ fn a_ring_between_many_passes_everything_on() {
 }
 
 #[test]
-fn who_leaves_with_a_lock_poisons_it() {
+fn a_dead_owner_poisons_its_lock() {
     let group = Threads::new(0);
     let shared = Arc::new(Mutex::<u64>::new(1));
     let (leaving, leaver) = (shared.clone(), group.clone());
@@ -243,7 +243,7 @@ fn who_leaves_with_a_lock_poisons_it() {
 }
 
 #[test]
-fn who_panics_with_a_lock_poisons_it_as_stds() {
+fn a_panic_poisons_a_lock_like_std() {
     let (group, shared) = (Threads::new(0), Arc::new(Mutex::new(1)));
     let lock = Arc::new(<RwLock<u64>>::new(1));
     let (theirs, readers, leaver) = (shared.clone(), lock.clone(), group.clone());
@@ -277,15 +277,15 @@ fn a_deadline_is_kept() {
     });
 }
 
-/// What lies in regions is plain.
+/// Checks at compile time that these types may lie in regions.
 #[test]
-fn what_is_placed_is_plain() {
+fn types_in_regions_are_plain() {
     fn plain<T: Plain>() {}
-    fn faithful<T: TrustedGroup>() {}
+    fn trusted<T: TrustedGroup>() {}
     fn shared<T: Shared>() {}
     plain::<[u64; 4]>();
     shared::<Mutex<[u64; 4]>>();
     shared::<RwLock<u32>>();
     shared::<[RawMutex; 3]>();
-    faithful::<Member>();
+    trusted::<Member>();
 }

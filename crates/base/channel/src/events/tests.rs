@@ -45,8 +45,8 @@ fn a_line_arrives_whole() {
 }
 
 #[test]
-fn the_words_are_those_of_the_structures() {
-    // As the other side sees them, which knows the structures only.
+fn records_have_the_layout_of_the_structures() {
+    // The other side reads them as structures.
     let memory = memory(4);
     let mut writer = EventWriter::new(&memory[..]).unwrap();
     writer.write(0x0102_0304, 0x0506_0708, 9, 10, b"abcdefghij");
@@ -86,7 +86,7 @@ fn a_slow_reader_learns_what_it_lost() {
     }
     let seen: Vec<_> = (0..6).map(|_| text(reader.read(reader.end()))).collect();
     assert_eq!(seen, ["Lost(6)", "6", "7", "8", "9", "Empty"]);
-    // One that is being overwritten while all four are still due: as the writer leaves it in the middle.
+    // A record that is being overwritten while all four are unread, as the writer leaves it halfway.
     for _ in 0..4 {
         writer.write(EVENT_NOTE, 0, 0, 0, b"x");
     }
@@ -99,7 +99,7 @@ fn a_slow_reader_learns_what_it_lost() {
 }
 
 #[test]
-fn a_status_is_read_as_it_was_published() {
+fn a_status_is_read_as_published() {
     let memory = memory(4);
     let mut writer = EventWriter::new(&memory[..]).unwrap();
     let reader = EventReader::new(&memory[..]).unwrap();
@@ -123,7 +123,7 @@ fn a_status_is_read_as_it_was_published() {
     }
     writer.publish(MAX_CHECKS, &status);
     assert_eq!((reader.check(3), reader.check(MAX_CHECKS)), (Some(CheckStatus::default()), None));
-    // A writer that stopped in the middle.
+    // A writer that stopped halfway.
     memory[status_slot(2).number].store(7, Relaxed);
     assert_eq!(reader.check(2), None);
     writer.publish(2, &status);
@@ -131,7 +131,7 @@ fn a_status_is_read_as_it_was_published() {
 }
 
 #[test]
-fn what_is_no_ring_is_refused() {
+fn bad_shapes_are_refused() {
     for (first, wanted) in [
         (0, Unusable::Version(0)),
         (2 | 4 << 32, Unusable::Version(2)),

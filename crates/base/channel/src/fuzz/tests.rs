@@ -1,10 +1,10 @@
-//! The fuzz targets on inputs from a generator. `KYOZON_FUZZ_ROUNDS` asks for more than 3000 of them.
+//! The fuzz targets on generated inputs: 3000 of them, or as many as `KYOZON_FUZZ_ROUNDS` says.
 
 use super::*;
 use core::ops::Range;
 use std::vec::Vec;
 
-/// Records that must have arrived, so that the inputs are worth anything.
+/// Minimum number of records that arrive if the inputs are useful.
 const ENOUGH: u64 = if cfg!(miri) { 0 } else { 100 };
 
 /// xorshift64*: the same inputs from the same seed.
@@ -21,7 +21,7 @@ fn inputs(seed: u64, breaking: Range<u8>) -> impl Iterator<Item = Vec<u8>> {
     println!("seed {seed:#x}, {rounds} inputs");
     (0..rounds).map(move |_| {
         let len = next() % 600;
-        // Half of the inputs keep to the rules: the operations that break them are left out.
+        // Half of the inputs keep the rules: they contain no operation that breaks one.
         let breaking = breaking.clone();
         let honest = next() % 2 == 0;
         let broken = move |byte: u8| honest && breaking.contains(&(byte % 16));

@@ -1,13 +1,13 @@
-//! A ring between many in raw memory, as it is used.
+//! The mpmc ring in raw memory, as programs use it.
 
 use super::*;
 use crate::border::{Bytes, Region};
-use crate::fuzz::World;
+use crate::fuzz::FakeGroup;
 use core::sync::atomic::AtomicU64;
 use std::boxed::Box;
 
 const SLOTS: usize = 4;
-/// Control, slots, and 24 bytes for each.
+/// Control words, slots, and 24 bytes of data per slot.
 const BYTES: usize = 512 + SLOTS * (64 + 24);
 
 #[repr(C, align(4096))]
@@ -22,7 +22,7 @@ impl Memory {
 
     #[allow(unsafe_code)]
     fn ring(&self) -> Raw<'_> {
-        // SAFETY: this structure, atomically.
+        // SAFETY: this structure outlives the region and is accessed atomically.
         let region = unsafe { Region::new(self as *const Self as *mut u8, size_of::<Self>()) };
         assert_eq!(bytes(SLOTS, 24), Some(BYTES));
         assert!(region.mpmc(0, SLOTS, 4096).is_none() && region.mpmc(64, SLOTS, 8).is_none());
@@ -34,8 +34,8 @@ impl Memory {
 }
 
 #[test]
-fn records_arrive_in_order_until_it_is_full() {
-    let (memory, world) = (Memory::new(), World::new());
+fn records_arrive_in_order_until_full() {
+    let (memory, world) = (Memory::new(), FakeGroup::new());
     let ring = memory.ring();
     let (one, other) = (world.peer(0), world.peer(63));
     let mut buffer = [0; 24];
@@ -57,14 +57,14 @@ fn records_arrive_in_order_until_it_is_full() {
     assert_eq!(ring.recv(&mut buffer, &one, Some(1000)), Err(Error::TimedOut));
 }
 
-/// A peer that took a slot and was never seen again.
-fn vanish(ring: &Raw<'_>, world: &World, side: Side) {
+/// A peer that claims a slot and dies.
+fn vanish(ring: &Raw<'_>, world: &FakeGroup, side: Side) {
     assert!(ring.claim(side, &world.peer(5), Effort::Quick).is_some());
 }
 
 #[test]
-fn what_a_dead_writer_began_is_skipped() {
-    let (memory, world) = (Memory::new(), World::new());
+fn a_dead_writers_record_is_skipped() {
+    let (memory, world) = (Memory::new(), FakeGroup::new());
     let ring = memory.ring();
     let (one, other) = (world.peer(0), world.peer(1));
     let mut buffer = [0; 24];
@@ -81,8 +81,8 @@ fn what_a_dead_writer_began_is_skipped() {
 }
 
 #[test]
-fn a_slot_that_a_dead_reader_took_is_free() {
-    let (memory, world) = (Memory::new(), World::new());
+fn a_dead_readers_slot_becomes_free() {
+    let (memory, world) = (Memory::new(), FakeGroup::new());
     let ring = memory.ring();
     let (one, other) = (world.peer(0), world.peer(1));
     for number in 0..SLOTS as u8 {
@@ -100,8 +100,8 @@ fn a_slot_that_a_dead_reader_took_is_free() {
 }
 
 #[test]
-fn who_was_taken_for_dead_does_no_harm() {
-    let (memory, world) = (Memory::new(), World::new());
+fn a_peer_mistaken_for_dead_does_no_harm() {
+    let (memory, world) = (Memory::new(), FakeGroup::new());
     let ring = memory.ring();
     let (one, ghost) = (world.peer(0), world.peer(5));
     let claim = ring.claim(Side::Write, &ghost, Effort::Quick).unwrap();
@@ -114,7 +114,7 @@ fn who_was_taken_for_dead_does_no_harm() {
 }
 
 #[test]
-fn what_is_no_ring_is_refused() {
+fn bad_shapes_are_refused() {
     let (memory, control) = (Memory::new(), Control::<AtomicU64>::default());
     let slots: [Slot<AtomicU64>; 4] = Default::default();
     for (count, words) in [(0, 4), (1, 4), (3, 12), (4, 3)] {

@@ -1,15 +1,15 @@
-//! A ring between two in raw memory, as it is used.
+//! The spsc ring in raw memory, as programs use it.
 
 use super::*;
 use crate::border::{Bytes, Region};
-use crate::fuzz::{Solo, World};
+use crate::fuzz::{FakeGroup, FakePeer};
 use crate::park::{Life, Park, Peer, Peers};
 use core::cell::{Cell, RefCell};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::boxed::Box;
 use std::vec::Vec;
 
-/// Memory for a ring, aligned as a page is.
+/// Memory for a ring, aligned to a page.
 #[repr(C, align(4096))]
 struct Memory([AtomicU64; 32 + 64]);
 
@@ -28,7 +28,7 @@ impl Memory {
 
     fn pair<'a>(
         &'a self,
-        world: &World,
+        world: &FakeGroup,
     ) -> (Writer<&'a Control, Bytes<'a>>, Reader<&'a Control, Bytes<'a>>) {
         let (control, data) = self.ring();
         sides(control, data, world)
@@ -39,7 +39,7 @@ impl Memory {
 fn sides<'a, D: Data + Copy>(
     control: &'a Control,
     data: D,
-    world: &World,
+    world: &FakeGroup,
 ) -> (Writer<&'a Control, D>, Reader<&'a Control, D>) {
     let writer = Writer::attach(control, data, &world.peer(0)).unwrap();
     (writer, Reader::attach(control, data, &world.peer(1)).unwrap())
@@ -47,7 +47,7 @@ fn sides<'a, D: Data + Copy>(
 
 #[test]
 fn records_of_all_lengths_arrive_in_order() {
-    let (memory, world) = (Memory::new(), World::new());
+    let (memory, world) = (Memory::new(), FakeGroup::new());
     let (mut writer, mut reader) = memory.pair(&world);
     let (one, other) = (world.peer(0), world.peer(1));
     assert_eq!(writer.limit(), 248);
@@ -64,8 +64,8 @@ fn records_of_all_lengths_arrive_in_order() {
 }
 
 #[test]
-fn a_full_ring_takes_nothing_until_there_is_room() {
-    let (memory, world) = (Memory::new(), World::new());
+fn a_full_ring_accepts_nothing() {
+    let (memory, world) = (Memory::new(), FakeGroup::new());
     let (mut writer, mut reader) = memory.pair(&world);
     let (one, other) = (world.peer(0), world.peer(1));
     let mut sent = 0u8;
@@ -83,14 +83,14 @@ fn a_full_ring_takes_nothing_until_there_is_room() {
     }
 }
 
-fn one_later(peer: &Solo<'_>) -> u64 {
+fn one_later(peer: &FakePeer<'_>) -> u64 {
     use crate::park::Park;
     peer.now() + 1
 }
 
 #[test]
 fn records_are_written_and_read_in_place() {
-    let (memory, world) = (Memory::new(), World::new());
+    let (memory, world) = (Memory::new(), FakeGroup::new());
     let (mut writer, mut reader) = memory.pair(&world);
     let (one, other) = (world.peer(0), world.peer(1));
     assert_eq!(writer.try_reserve(100).unwrap().unwrap().limit(), 100, "and no more of it");
@@ -114,8 +114,8 @@ fn records_are_written_and_read_in_place() {
 }
 
 #[test]
-fn a_sleeper_is_woken_once_a_sleep_and_nobody_else_is() {
-    let (memory, world) = (Memory::new(), World::new());
+fn only_a_sleeper_is_woken_and_once_per_sleep() {
+    let (memory, world) = (Memory::new(), FakeGroup::new());
     let (mut writer, mut reader) = memory.pair(&world);
     let (one, other) = (world.peer(0), world.peer(1));
     let mut buffer = [0; 8];
@@ -140,8 +140,8 @@ fn control_of(memory: &Memory) -> &Control {
 }
 
 #[test]
-fn who_comes_later_goes_on_where_one_was() {
-    let (memory, world) = (Memory::new(), World::new());
+fn a_successor_continues_at_the_same_position() {
+    let (memory, world) = (Memory::new(), FakeGroup::new());
     let (one, other) = (world.peer(0), world.peer(1));
     let (mut writer, _) = memory.pair(&world);
     for number in 0..5 {
@@ -157,8 +157,8 @@ fn who_comes_later_goes_on_where_one_was() {
 }
 
 #[test]
-fn the_other_side_closes_or_dies() {
-    let (memory, world) = (Memory::new(), World::new());
+fn a_closed_or_dead_side_is_reported() {
+    let (memory, world) = (Memory::new(), FakeGroup::new());
     let (one, other) = (world.peer(0), world.peer(1));
     let (mut writer, mut reader) = memory.pair(&world);
     assert_eq!(writer.try_send(&[1; 8], &one), Ok(true));
@@ -179,8 +179,8 @@ fn the_other_side_closes_or_dies() {
 }
 
 #[test]
-fn what_is_no_ring_is_refused() {
-    let (memory, world) = (Memory::new(), World::new());
+fn bad_shapes_are_refused() {
+    let (memory, world) = (Memory::new(), FakeGroup::new());
     let (control, data) = memory.ring();
     let words = [const { AtomicU64::new(0) }; 24];
     for count in [0, 4, 24] {
@@ -193,7 +193,7 @@ fn what_is_no_ring_is_refused() {
         assert!(Reader::attach(control, data, &world.peer(1)).is_err(), "{word} {value}");
         control.words()[word].store(0, Relaxed);
     }
-    // Positions wrap where 64 bits end.
+    // Positions wrap at 2^64.
     for word in [0, 3] {
         control.words()[word].store(u64::MAX - 7, Relaxed);
     }
@@ -202,7 +202,7 @@ fn what_is_no_ring_is_refused() {
     assert_eq!(reader.try_recv(&mut [0; 100], &world.peer(1)), Ok(Some(100)));
 }
 
-/// Words that remember what of them is expected to be written, from where on and how many bytes.
+/// Words that record each [`Data::expect_write`]: offset and bytes.
 struct Expecting {
     words: Vec<AtomicU64>,
     expected: RefCell<Vec<(usize, usize)>>,
@@ -231,10 +231,10 @@ impl Data for Expecting {
 }
 
 #[test]
-fn lines_of_short_records_are_fetched_ahead_where_they_are_read() {
+fn free_lines_of_short_records_are_prefetched() {
     let words = (0..2048).map(|_| AtomicU64::new(0)).collect();
     let data = Expecting { words, expected: RefCell::default() };
-    let (control, world) = (Control::<AtomicU64>::default(), World::new());
+    let (control, world) = (Control::<AtomicU64>::default(), FakeGroup::new());
     let (one, other) = (world.peer(0), world.peer(1));
     let (mut writer, mut reader) = sides(&control, &data, &world);
     let expected = || data.expected.take();
@@ -248,7 +248,7 @@ fn lines_of_short_records_are_fetched_ahead_where_they_are_read() {
     for _ in (AHEAD..16384).step_by(64) {
         assert_eq!(reader.try_recv(&mut [0; 56], &other), Ok(Some(56)));
     }
-    // The writer knows of no more room than before; it looks again when it has none.
+    // The writer knows of no more room than before; it loads the reader's position when it has none.
     for _ in 0..AHEAD / 64 - 1 {
         assert_eq!(writer.try_send(&[1; 56], &one), Ok(true));
         assert_eq!(expected(), []);
@@ -260,10 +260,10 @@ fn lines_of_short_records_are_fetched_ahead_where_they_are_read() {
 }
 
 #[test]
-fn nothing_behind_the_end_of_a_ring_is_fetched() {
+fn nothing_past_the_end_is_prefetched() {
     let words = (0..1024).map(|_| AtomicU64::new(0)).collect();
     let data = Expecting { words, expected: RefCell::default() };
-    let (control, world) = (Control::<AtomicU64>::default(), World::new());
+    let (control, world) = (Control::<AtomicU64>::default(), FakeGroup::new());
     let (one, other) = (world.peer(0), world.peer(1));
     let (mut writer, mut reader) = sides(&control, &data, &world);
     for number in 0..2000 {
@@ -276,8 +276,8 @@ fn nothing_behind_the_end_of_a_ring_is_fetched() {
     assert!(fetched.len() > 500 && cut > 3, "{} pieces, {cut} at the end", fetched.len());
 }
 
-/// One for whom the other side reads a record for each hint, so many of them.
-struct Behind<'a, F>(Solo<'a>, RefCell<F>);
+/// A peer whose spin hints call a function that acts for the other side.
+struct Behind<'a, F>(FakePeer<'a>, RefCell<F>);
 
 impl<F: FnMut()> Park for Behind<'_, F> {
     fn me(&self) -> Peer {
@@ -307,18 +307,19 @@ impl<F> Peers for Behind<'_, F> {
 }
 
 #[test]
-fn who_finds_no_room_waits_for_more_while_the_other_reads() {
-    // Bytes of the ring, hints for each record that is read, how many are, and how many are sent then without a look.
+fn a_blocked_writer_follows_a_fast_reader() {
+    // Bytes of the ring, spin hints per record that is read, number of records that are read, and number of records
+    // that are then sent without another load of the reader's position.
     for (bytes, hints, reads, sends) in [
         (32 << 10, 1, 1, 1),
         (32 << 10, 1, 5, 5),
-        // A quarter of the ring, then 16 KiB, as a look comes at 64 hints; then as much as comes at so many looks.
+        // A quarter of the ring, then 16 KiB, as a load comes every 64 hints; then as much as 64 loads can find.
         (32 << 10, 1, 1000, 129),
         (128 << 10, 1, 1000, 257),
         (128 << 10, 64, 1000, 65),
     ] {
         let words: Vec<_> = (0..bytes / 8).map(|_| AtomicU64::new(0)).collect();
-        let (control, world) = (Control::<AtomicU64>::default(), World::new());
+        let (control, world) = (Control::<AtomicU64>::default(), FakeGroup::new());
         let (one, other) = (world.peer(0), world.peer(1));
         let (mut writer, mut reader) = sides(&control, &words[..], &world);
         while writer.try_send(&[1; 56], &one).unwrap() {}
@@ -339,16 +340,16 @@ fn who_finds_no_room_waits_for_more_while_the_other_reads() {
 }
 
 #[test]
-fn who_has_no_time_does_not_wait_for_more() {
+fn a_writer_without_time_does_not_follow() {
     let words: Vec<_> = (0..4096).map(|_| AtomicU64::new(0)).collect();
-    let (control, world) = (Control::<AtomicU64>::default(), World::new());
+    let (control, world) = (Control::<AtomicU64>::default(), FakeGroup::new());
     let (one, other) = (world.peer(0), world.peer(1));
     let (mut writer, mut reader) = sides(&control, &words[..], &world);
     while writer.try_send(&[1; 56], &one).unwrap() {}
     assert_eq!(reader.try_recv(&mut [0; 56], &other), Ok(Some(56)));
     let behind = Behind(one, RefCell::new(|| panic!("the deadline has passed")));
     assert_eq!(writer.send(&[2; 56], &behind, Some(0)), Ok(()));
-    // Nor who shares a processor: he looks at the reader's position, and does not say that he sleeps.
+    // Nor does a writer that shares a processor: it loads the reader's position and does not announce a sleep.
     assert_eq!(reader.try_recv(&mut [0; 56], &other), Ok(Some(56)));
     let waits = || control.words()[1].load(Relaxed);
     let before = waits();
@@ -357,11 +358,12 @@ fn who_has_no_time_does_not_wait_for_more() {
 }
 
 #[test]
-fn who_waited_lets_short_records_gather_while_the_other_writes() {
-    // Bytes of a record, how many are sent, one for a hint, and how many are known then without another look.
+fn a_blocked_reader_lets_short_records_gather() {
+    // Bytes of a record, number of records that are sent, one per spin hint, and number of records that are then known
+    // without another load of the writer's position.
     for (bytes, sends, knows) in [(56, 1, 1), (56, 5, 5), (56, 1000, 65), (512, 1000, 1)] {
         let words: Vec<_> = (0..4096).map(|_| AtomicU64::new(0)).collect();
-        let (control, world) = (Control::<AtomicU64>::default(), World::new());
+        let (control, world) = (Control::<AtomicU64>::default(), FakeGroup::new());
         let (one, other) = (world.peer(0), world.peer(1));
         let (mut writer, mut reader) = sides(&control, &words[..], &world);
         let mut left = sends;
@@ -380,9 +382,9 @@ fn who_waited_lets_short_records_gather_while_the_other_writes() {
 }
 
 #[test]
-fn who_gets_records_one_by_one_seldom_waits_for_more() {
+fn single_records_are_seldom_delayed() {
     let words: Vec<_> = (0..4096).map(|_| AtomicU64::new(0)).collect();
-    let (control, world) = (Control::<AtomicU64>::default(), World::new());
+    let (control, world) = (Control::<AtomicU64>::default(), FakeGroup::new());
     let (one, other) = (world.peer(0), world.peer(1));
     let (mut writer, mut reader) = sides(&control, &words[..], &world);
     let (sent, hints) = (Cell::new(0), Cell::new(0));

@@ -1,5 +1,5 @@
-//! Words, payload and peers whose every step the checker sees.
-#![allow(dead_code)] // each test uses some of it
+//! Words, payload and peers whose every access the model checker sees.
+#![allow(dead_code)] // each test uses a part of it
 
 use kyozon_channel::data::Data;
 use kyozon_channel::park::{Life, Park, Peer, Peers};
@@ -12,11 +12,11 @@ use std::cell::Cell;
 use std::sync::Mutex;
 
 thread_local! {
-    /// How this run makes sequentially consistent accesses; see [`Strong`].
+    /// How this run implements sequentially consistent accesses; see [`Strong`].
     static TRAILING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Every order with at most `preemptions` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says.
+/// Checks every order with at most `preemptions` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says.
 pub fn check(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
     let body = std::sync::Arc::new(body);
     for trailing in [false, true] {
@@ -28,7 +28,8 @@ pub fn check(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
     }
 }
 
-/// That `body`, which is all of `test`, ends in a deadlock. The checker aborts the process then, so it runs in a child.
+/// Checks that `body`, which is the whole test named `test`, ends in a deadlock. The checker aborts the process then,
+/// so the body runs in a child process.
 pub fn deadlocks(test: &str, body: impl FnOnce()) {
     const CHILD: &str = "KYOZON_MODEL_CHILD";
     if std::env::var_os(CHILD).is_some() {
@@ -40,14 +41,14 @@ pub fn deadlocks(test: &str, body: impl FnOnce()) {
     assert!(!output.status.success() && text.contains("deadlock; threads"), "{text}");
 }
 
-/// A word. The checker knows no sequentially consistent accesses, but fences. There are two ways to make the former of
-/// the latter: a fence before each, or one after each that writes (C. Batty et al., Clarifying and compiling C/C++
-/// concurrency: from C++11 to POWER, POPL 2012). Each also orders other accesses, the one earlier and the other later
-/// ones, which is more than the memory model promises; so everything is checked both ways.
+/// A word. The checker implements sequentially consistent fences, but not such accesses. There are two ways to build an
+/// access from fences: a fence before each access, or a fence after each access that writes (C. Batty et al.,
+/// Clarifying and compiling C/C++ concurrency: from C++11 to POWER, POPL 2012). Each way also orders other accesses,
+/// earlier ones or later ones, which is more than the memory model promises. So every test runs both ways.
 #[derive(Debug, Default)]
 pub struct Strong(AtomicU64);
 
-/// A word whose sequentially consistent accesses are not: to see that the checker would find it.
+/// A word whose sequentially consistent accesses are weaker, to prove that the checker finds the error.
 #[derive(Debug, Default)]
 pub struct Weak(AtomicU64);
 
@@ -62,7 +63,7 @@ fn weaker(order: Ordering, then: Ordering) -> Ordering {
 macro_rules! word {
     ($type:ty, $strong:expr) => {
         impl $type {
-            /// Does `access` with its order as the checker takes it, and the fences for it.
+            /// Performs `access` with its order and the fences that the checker needs for it.
             fn with<T>(
                 &self,
                 order: Ordering,
@@ -124,26 +125,26 @@ macro_rules! word {
 word!(Strong, true);
 word!(Weak, false);
 
-/// Peers, each a thread of the checker.
-pub struct Village {
+/// A group of peers, each a thread of the checker.
+pub struct ModelGroup {
     seats: Vec<Seat>,
 }
 
 struct Seat {
     alive: AtomicBool,
     token: AtomicBool,
-    /// Of the thread and only while it sleeps; the checker runs one thread at a time, and sees the token.
+    /// The thread while it sleeps. The checker runs one thread at a time and does not see this mutex, only the token.
     asleep: Mutex<Option<Thread>>,
     now: std::sync::atomic::AtomicU64,
 }
 
-/// One of them.
-pub struct Villager {
-    village: Arc<Village>,
+/// One peer of a [`ModelGroup`].
+pub struct ModelPeer {
+    group: Arc<ModelGroup>,
     number: u8,
 }
 
-impl Village {
+impl ModelGroup {
     pub fn new(peers: usize) -> Arc<Self> {
         let seat = |_| Seat {
             alive: AtomicBool::new(true),
@@ -155,25 +156,25 @@ impl Village {
     }
 }
 
-pub fn villager(village: &Arc<Village>, number: u8) -> Villager {
-    Villager { village: village.clone(), number }
+pub fn model_peer(group: &Arc<ModelGroup>, number: u8) -> ModelPeer {
+    ModelPeer { group: group.clone(), number }
 }
 
-impl Villager {
+impl ModelPeer {
     fn seat(&self) -> &Seat {
-        &self.village.seats[usize::from(self.number)]
+        &self.group.seats[usize::from(self.number)]
     }
 
-    /// Dies, and all who sleep look who it was, as they do at a heartbeat.
+    /// Dies. All sleepers wake and check which peers live, as at a heartbeat.
     pub fn die(self) {
         self.seat().alive.store(false, Ordering::Release);
-        for number in 0..self.village.seats.len() as u8 {
+        for number in 0..self.group.seats.len() as u8 {
             self.unpark(number);
         }
     }
 }
 
-impl Park for Villager {
+impl Park for ModelPeer {
     fn me(&self) -> Peer {
         Peer::new(self.number, 1).unwrap()
     }
@@ -182,7 +183,7 @@ impl Park for Villager {
         self.seat().now.load(Ordering::Relaxed)
     }
 
-    /// A sleep with a deadline ends at the deadline; the checker tries all that others do before.
+    /// A sleep with a deadline ends at the deadline; the checker tries everything that other peers can do before it.
     fn park(&self, deadline: Option<u64>) {
         while !self.seat().token.swap(false, Ordering::AcqRel) {
             if let Some(deadline) = deadline {
@@ -195,9 +196,9 @@ impl Park for Villager {
     }
 
     fn unpark(&self, number: u8) {
-        let seat = &self.village.seats[usize::from(number)];
+        let seat = &self.group.seats[usize::from(number)];
         seat.token.swap(true, Ordering::AcqRel);
-        // Not one that is awake: that would show it all that we have written.
+        // Only a sleeping thread: `Thread::unpark` would make all our writes visible to a thread that is awake.
         let asleep = seat.asleep.lock().unwrap().take();
         if let Some(thread) = asleep {
             thread.unpark();
@@ -213,9 +214,9 @@ impl Park for Villager {
     }
 }
 
-impl Peers for Villager {
+impl Peers for ModelPeer {
     fn life(&self, number: u8) -> Life {
-        match self.village.seats.get(usize::from(number)) {
+        match self.group.seats.get(usize::from(number)) {
             None => Life::NotYet,
             Some(seat) if seat.alive.load(Ordering::Acquire) => Life::Alive(1),
             Some(_) => Life::Dead,
@@ -223,8 +224,8 @@ impl Peers for Villager {
     }
 }
 
-/// Payload of which the checker says when two touch a word at once. Of each copy it takes the first word only: the
-/// others would be the same again.
+/// Payload for which the checker reports data races. A copy accesses its first word only, because the others would
+/// repeat the same check.
 #[derive(Clone)]
 pub struct Payload(Arc<Vec<UnsafeCell<u64>>>);
 
@@ -239,7 +240,7 @@ impl Data for Payload {
         self.0.len() * 8
     }
     fn load_word(&self, at: usize) -> u64 {
-        // SAFETY: the checker runs one thread at a time, and complains of races.
+        // SAFETY: the checker runs one thread at a time and reports races.
         self.0[at / 8].with(|word| unsafe { *word })
     }
     fn store_word(&self, at: usize, value: u64) {

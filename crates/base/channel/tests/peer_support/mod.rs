@@ -1,5 +1,5 @@
-//! Words and payload that let a test step in before each access: to write as a hostile peer, or to die.
-#![allow(dead_code)] // each test uses some of it
+//! Words and payload that let a test act before each access: write like a hostile peer, or die.
+#![allow(dead_code)] // each test uses a part of it
 
 use kyozon_channel::data::Data;
 use kyozon_channel::word::Word;
@@ -15,7 +15,7 @@ thread_local! {
     static STEPS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Each access of the calling thread is a step; before it `hook` is called, with the word if it is one.
+/// Calls `hook` before each step, that is each access of the calling thread, with the word if it accesses a word.
 pub fn set_hook(hook: impl FnMut(Option<&Hooked>) + 'static) {
     HOOK.with(|it| *it.borrow_mut() = Some(Box::new(hook)));
 }
@@ -26,25 +26,25 @@ pub fn clear_hook() {
 
 fn step(word: Option<&Hooked>) {
     STEPS.with(|steps| steps.set(steps.get() + 1));
-    // Taken out, so that what the hook does is no step.
+    // The hook is taken out, so that its own accesses are not steps.
     if let Some(mut hook) = HOOK.with(|it| it.borrow_mut().take()) {
         hook(word);
         HOOK.with(|it| it.replace(Some(hook)));
     }
 }
 
-/// What `call` returns, and its steps: no more than `most`.
-pub fn counted<T>(most: u64, call: impl FnOnce() -> T) -> (T, u64) {
+/// Returns the result of `call` and the number of its steps, at most `max`.
+pub fn counted<T>(max: u64, call: impl FnOnce() -> T) -> (T, u64) {
     let before = STEPS.with(Cell::get);
     let result = call();
     let steps = STEPS.with(Cell::get) - before;
-    assert!(steps <= most, "took {steps} steps");
+    assert!(steps <= max, "took {steps} steps");
     (result, steps)
 }
 
 struct Killed;
 
-/// Runs `call` and ends it before its step number `at`, from 0. What it returns where it was done before.
+/// Runs `call` and kills it before step `at`, counted from 0. Returns its result if it finished before that step.
 pub fn kill_at<T>(at: u64, call: impl FnOnce() -> T) -> Option<T> {
     let mut left = at;
     set_hook(move |_| match left {
@@ -111,7 +111,7 @@ impl Word for Hooked {
     fn fence(_: Ordering) {}
 }
 
-/// Payload. Whoever reaches outside fails the test.
+/// Payload. An access outside fails the test.
 #[derive(Clone, Debug)]
 pub struct Bytes(pub Rc<Vec<Cell<u8>>>);
 
@@ -168,7 +168,7 @@ impl Random {
         (self.next() >> 8) % limit
     }
 
-    /// Numbers that break things more often than any number does.
+    /// Numbers that are more likely to expose errors than arbitrary ones.
     pub fn nasty(&mut self, now: u64) -> u64 {
         match self.below(10) {
             0 => 0,
@@ -185,7 +185,7 @@ impl Random {
     }
 }
 
-/// `default`, or as many as `KYOZON_FUZZ_ROUNDS` says.
+/// The number in `KYOZON_FUZZ_ROUNDS`, or else `default`.
 pub fn rounds(default: u64) -> u64 {
     let rounds = std::env::var("KYOZON_FUZZ_ROUNDS").ok().and_then(|text| text.parse().ok());
     rounds.unwrap_or(default)
