@@ -13,7 +13,10 @@ tree=$(cd "$(dirname "$0")/.." && pwd)
 [ "$(uname -m)" = x86_64 ] || fail "this CPU is $(uname -m): only x86_64 is supported"
 
 case $cache$tree in
-*[[:space:]:\'\"\$]*) fail "the path of the cache ($cache) or of the tree ($tree) has a space, colon, quote or dollar: set KYOZON_CACHE, or move the tree" ;;
+*[[:space:]:\'\"\$]*)
+	fail "the path of the cache ($cache) or of the tree ($tree) has a space, colon, quote or dollar:" \
+		"set KYOZON_CACHE, or move the tree"
+	;;
 /*) ;;
 *) fail "KYOZON_CACHE is $cache: it must begin with /" ;;
 esac
@@ -28,7 +31,8 @@ free=$(df -Pk "$cache" | awk 'END { print $4 }')
 
 # --- Debian packages -----------------------------------------------------------------------------------------------
 # Compilers and the kernel's build tools; the emulator; the guests' programs; tools for module archives.
-packages="gcc gcc-12 libc6-dev make libelf1 pahole bc kmod xz-utils qemu-system-x86 seabios busybox-static ca-certificates"
+packages="gcc gcc-12 libc6-dev make libelf1 pahole bc kmod xz-utils qemu-system-x86 seabios busybox-static"
+packages="$packages ca-certificates"
 
 missing() {
 	for package; do
@@ -55,7 +59,8 @@ install() {
 	log=$cache/apt.log
 	# If the index cannot be updated, the existing one may suffice.
 	$as apt-get update >"$log" 2>&1 || true
-	$as env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=300 $want >"$log" 2>&1 ||
+	$as env DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=300 $want >"$log" 2>&1 ||
 		fail "apt-get could not install $want($(grep '^E: ' "$log" | head -n 1)): is there a network? see $log"
 }
 
@@ -96,7 +101,8 @@ if new_enough rustc && command -v cargo >/dev/null; then
 fi
 if [ -z "$rust" ]; then
 	install rustc-web cargo-web rust-web-src rustfmt-web rust-web-clippy lld
-	new_enough /usr/bin/rustc || fail "Debian's rustc is $(/usr/bin/rustc --version 2>&1 | head -n 1): at least 1.85 is needed"
+	new_enough /usr/bin/rustc ||
+		fail "Debian's rustc is $(/usr/bin/rustc --version 2>&1 | head -n 1): at least 1.85 is needed"
 	rust=debian
 fi
 
@@ -127,10 +133,12 @@ fi
 if [ "${1:-}" = test ] && [ ! -x "$bin/cargo-deny" ]; then
 	log "building cargo-deny, the licence check (once, some minutes)"
 	"${CARGO:-cargo}" install --quiet --locked --debug --root "$cache/tools" --target-dir "$cache/target/tools" \
-		--version 0.18.3 cargo-deny >"$cache/cargo-deny.log" 2>&1 || log "cannot build cargo-deny, see $cache/cargo-deny.log: its test will be skipped"
+		--version 0.18.3 cargo-deny >"$cache/cargo-deny.log" 2>&1 ||
+		log "cannot build cargo-deny, see $cache/cargo-deny.log: its test will be skipped"
 	rm -rf "$cache/target/tools"
 fi
 
 cd "$tree"
-"${CARGO:-cargo}" fetch --locked --quiet 2>"$cache/cargo.log" || "${CARGO:-cargo}" fetch --locked --offline --quiet 2>"$cache/cargo.log" ||
+"${CARGO:-cargo}" fetch --locked --quiet 2>"$cache/cargo.log" ||
+	"${CARGO:-cargo}" fetch --locked --offline --quiet 2>"$cache/cargo.log" ||
 	fail "cargo cannot download the crates of Cargo.lock ($(grep -m 1 '^error' "$cache/cargo.log")): is there a network?"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# cases.sh BACKEND [GROUP]: runs each case of cases.txt that is for this backend, and says which are not as they should be. With a
-# group, those of threads, each in a group that others could join.
+# cases.sh BACKEND [GROUP]: runs each case of cases.txt that is for this backend, and says which are not as they should
+# be. With a group, those of threads, each in a group that others could join.
 set -eu
 backend=$1 group=${2:-}
 count=0 bad=0

@@ -1,5 +1,5 @@
-# stress.sh [SWITCHES [SEED]]: 25,000 ticks or 2.5 minutes per CPU and cokernel, with the state compared around each tick.
-# One cokernel stays in kernel mode and idles; the user code of the other is cut off at the end of every budget.
+# stress.sh [SWITCHES [SEED]]: 25,000 ticks or 2.5 minutes per CPU and cokernel, with the state compared around each
+# tick. One cokernel stays in kernel mode and idles; the user code of the other is cut off at the end of every budget.
 . /lib.sh
 switches=${1:-50000}
 seed=${2:-$(seed)}
@@ -16,7 +16,8 @@ for cpu in $(awk '/^processor/ { print $3 }' /proc/cpuinfo); do
 			sleep 1
 			seconds=$((seconds + 1))
 		done
-		echo "cpu $cpu $cokernel: switches $(field ticks) differences $(field differences) state $(field state) after $seconds s"
+		echo "cpu $cpu $cokernel: switches $(field ticks) differences $(field differences)" \
+			"state $(field state) after $seconds s"
 		# A slow machine may stop at the time limit, but must have done a tenth.
 		[ "$(field differences)" = 0 ] && [ "$(field state)" = running ] && [ $(field ticks) -ge $((switches / 10)) ] || {
 			kyozon status --json | tr -d "\n" >&2

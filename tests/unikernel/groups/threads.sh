@@ -23,7 +23,8 @@ said() {
 	done
 	echo "$1 did not say $2"
 }
-# held N: a thread of one command has a lock, and another command waits for it; what they say goes to files of this number.
+# held N: a thread of one command has a lock, and another command waits for it; what they say goes to files of this
+# number.
 held() {
 	run "$image" -- crowd-hold >"$SCRATCH/hold-$1" &
 	hold=$!

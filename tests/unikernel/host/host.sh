@@ -1,5 +1,6 @@
 #!/bin/sh
-# host.sh BACKEND: a host program in C and a guest in one group, over the channel's ring and lock; either of them killed.
+# host.sh BACKEND: a host program in C and a guest in one group, over the channel's ring and lock; either of them
+# killed.
 set -u
 backend=$1
 cc -std=c11 -Wall -Wextra -Werror -I "$TREE/crates/unikernel/join/include" "$TREE/tests/unikernel/host/program.c" \

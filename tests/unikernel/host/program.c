@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* program GROUP CASE: a host program in a group, beside guests that run the cases of crates/lab/unikernel-test/src/meet.rs. */
+/*
+ * program GROUP CASE: a host program in a group, beside guests that run the cases of
+ * crates/lab/unikernel-test/src/meet.rs.
+ */
 #include "kyozon/join.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
-# idle.sh N [BACKEND]: starts N guests that sleep, each by a command of its own, 50 to a group; says what they cost, kills
-# them, and looks what is left.
+# idle.sh N [BACKEND]: starts N guests that sleep, each by a command of its own, 50 to a group; says what they cost,
+# kills them, and looks what is left.
 set -u
 count=$1 backend=${2:-kvm} each=50
 image=$KYOZON_PRODUCT/unikernel-test.elf
@@ -43,5 +43,6 @@ wait
 ended=$(seconds)
 [ -e "$run" ] && ls -R "$run"
 [ "$(kyozon ps | wc -l)" = 1 ] && [ "$lines" = "$count" ] && [ "$2" -le $((5 << 20)) ] || exit 1
-awk "BEGIN { printf \"%d guests: started in %.1f s, resident at most %dK, %dK in the mean, %dK less memory each, killed in %.1f s, nothing is left\\n\",
+awk "BEGIN { printf \"%d guests: started in %.1f s, resident at most %dK, %dK in the mean, %dK less memory each, \" \
+	\"killed in %.1f s, nothing is left\\n\",
 	$1, $started - $began, $2 / 1024, $3 / $1 / 1024, ($before - $after) / $1, $ended - $started }"

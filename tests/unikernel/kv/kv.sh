@@ -1,6 +1,6 @@
 #!/bin/sh
-# kv.sh MACHINE: the key-value store in virtual machines (kvm), processes (process) or as host threads (threads). A client
-# sends files, some at one time, and what comes back is compared.
+# kv.sh MACHINE: the key-value store in virtual machines (kvm), processes (process) or as host threads (threads). A
+# client sends files, some at one time, and what comes back is compared.
 set -eu
 machine=$1
 cd "$SCRATCH"
@@ -13,9 +13,12 @@ lines() { awk '{ printf "%s\r\n", $0 }'; }
 for client in a b c d; do
 	form=words
 	[ $client = d ] && form=lines
-	seq 2000 | awk -v c=$client '{ k = c $1 % 50; print "SET " k " " c $1; print "GET " k; if ($1 % 100 == 0) print "PING" }' | $form >$client
-	seq 2000 | awk -v c=$client '{ print "+OK"; v = c $1; print "$" length(v); print v; if ($1 % 100 == 0) print "+PONG" }' |
-		lines >$client.wanted
+	seq 2000 | awk -v c=$client '
+		{ k = c $1 % 50; print "SET " k " " c $1; print "GET " k; if ($1 % 100 == 0) print "PING" }
+	' | $form >$client
+	seq 2000 | awk -v c=$client '
+		{ print "+OK"; v = c $1; print "$" length(v); print v; if ($1 % 100 == 0) print "+PONG" }
+	' | lines >$client.wanted
 done
 # Four count the same key.
 for client in e f g h; do
@@ -51,14 +54,16 @@ printf 'SHUTDOWN\r\n' >z
 : >z.wanted
 
 status=1 died='r s'
-kyozon-lab talk --socket lan 10.0.0.2 6379 a,b,c,d e,f,g,h i j,a k,l,m,n,o,s p q $([ "$machine" = threads ] || echo r s) z & client=$!
+kyozon-lab talk --socket lan 10.0.0.2 6379 \
+	a,b,c,d e,f,g,h i j,a k,l,m,n,o,s p q $([ "$machine" = threads ] || echo r s) z & client=$!
 for _ in $(seq 100); do test -S lan && break; sleep 0.1; done
 if [ "$machine" = threads ]; then
 	# There, a thread that panics ends the program.
 	status=0 died=
 	"$KYOZON_PRODUCT/kv-threads" socket=lan 10.0.0.2/24 6379 3 debug || code=$?
 else
-	kyozon run --backend "$machine" --time-limit 100 --net name=lan,socket=lan "$KYOZON_PRODUCT/kv.elf" -- 10.0.0.2/24 6379 3 debug || code=$?
+	kyozon run --backend "$machine" --time-limit 100 --net name=lan,socket=lan "$KYOZON_PRODUCT/kv.elf" -- \
+		10.0.0.2/24 6379 3 debug || code=$?
 fi
 wait $client
 [ "${code:-0}" = $status ] || echo "status ${code:-0} instead of $status"

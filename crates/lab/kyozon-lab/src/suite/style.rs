@@ -68,14 +68,16 @@ fn cites_paper(line: &str) -> bool {
     ["paper", "Oikawa"].iter().any(|word| line.contains(word))
 }
 
-/// Lines that cannot be broken: URLs, rows of a Markdown table, code that rustfmt left as it is because of a string
-/// literal, and literal strings of TOML, which have no line continuation.
+/// Lines that cannot be broken: URLs, rows of a Markdown table, Rust code, whose width is rustfmt's affair, strings of C,
+/// which stay whole so that they can be searched for (Linux, coding-style.rst, section 2), and values of TOML, which
+/// are scripts, patterns and inline tables. The `about` of a test is prose.
 fn may_be_long(extension: &str, line: &str) -> bool {
     let start = line.trim_start();
     let is_row = extension == "md" && start.starts_with('|');
     let is_code = extension == "rs" && !start.starts_with("//");
-    let is_literal = extension == "toml" && !start.starts_with('#') && line.contains('\'');
-    line.contains("://") || is_row || is_literal || is_code && line.contains('"')
+    let is_string = matches!(extension, "c" | "h") && line.contains('"');
+    let is_value = extension == "toml" && !start.starts_with('#') && !start.starts_with("about");
+    line.contains("://") || is_row || is_code || is_string || is_value
 }
 
 #[cfg(test)]
@@ -103,11 +105,9 @@ mod tests {
     #[test]
     fn long_lines_fail_in_each_kind_of_file() {
         for extension in WIDE {
-            assert_eq!(
-                count(&format!("a.{extension}"), &format!("# {}", "x".repeat(119))),
-                1,
-                "{extension}"
-            );
+            let mark = if matches!(extension, "rs" | "c" | "h") { "//" } else { "#" };
+            let line = format!("{mark} {}", "x".repeat(120));
+            assert_eq!(count(&format!("a.{extension}"), &line), 1, "{extension}");
         }
         assert_eq!(count("a.svg", &"x".repeat(200)), 0);
     }
@@ -118,7 +118,8 @@ mod tests {
         for (file, line) in [
             ("a.md", format!("| {long} |")),
             ("a.rs", format!("    // https://{long}")),
-            ("a.rs", format!("    \"{long}\",")),
+            ("a.rs", format!("    layout!(\"{long}\");")),
+            ("a.c", format!("\tpr_err(\"{long}\");")),
             ("a.toml", format!("stdout = '{long}'")),
             ("docs/results/a.md", long.clone()),
             ("a.h", format!("/* Generated from b */\n{long}")),
