@@ -1,4 +1,4 @@
-//! `include/kyozon/abi.h` is what this crate says, and a C compiler agrees on every size and offset.
+//! `include/kyozon/abi.h` matches this crate, and a C compiler computes the same sizes and offsets.
 
 mod common;
 
@@ -30,7 +30,7 @@ fn generate() -> String {
         "vmm.rs",
     ];
     let text = common::generate(root(), &sources);
-    // The prefix that structures carry is lower case; macros are upper case by the kernel's style.
+    // cbindgen prefixes all names in lower case; the kernel's style demands upper case for macros.
     let constants: Vec<&str> = text
         .lines()
         .filter_map(|l| l.strip_prefix("#define kyozon_"))
@@ -47,7 +47,7 @@ fn header_is_fresh() {
     common::assert_fresh(&root().join("include/kyozon/abi.h"), "kyozon-abi", &generate());
 }
 
-/// Lines of C that assert size and offsets as Rust sees them.
+/// Appends lines of C that assert the size and the offsets that Rust computes.
 macro_rules! layout {
     ($out:ident, $rust:ident, $c:literal: $($field:ident),+ $(,)?) => {
         $out.push_str(&format!("_Static_assert(sizeof(struct {0}) == {1}, \"{0}\");\n", $c, mem::size_of::<$rust>()));

@@ -1,8 +1,8 @@
-//! A header that is generated from sources, committed, and held against them.
+//! Generates a C header from Rust sources and compares it with the committed one.
 
 use std::{fs, path::Path};
 
-/// A header of these sources, as the `cbindgen.toml` beside them says.
+/// The header for `sources`, relative to `root/src`, by `root/cbindgen.toml`.
 pub fn generate(root: &Path, sources: &[&str]) -> String {
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("cbindgen.toml");
     let mut text = Vec::new();
@@ -16,7 +16,7 @@ pub fn generate(root: &Path, sources: &[&str]) -> String {
     String::from_utf8(text).expect("generated text is UTF-8")
 }
 
-/// Fails where a header is not this text; with `BLESS` it is written first.
+/// Fails if the file at `path` differs from `want`. If `BLESS` is set, writes it first.
 pub fn assert_fresh(path: &Path, package: &str, want: &str) {
     if std::env::var_os("BLESS").is_some() {
         fs::write(path, want).expect("write the header");
