@@ -7,6 +7,7 @@ use crate::memory::{Memory, NotTheGuests};
 use crate::region;
 use crate::wire;
 use kyozon_abi::unikernel::*;
+use rustix::rand::{getrandom, GetRandomFlags};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bytes of one write to the console.
@@ -180,13 +181,8 @@ fn random(memory: &Memory, address: u64, bytes: u64) -> Result<Answer, Refusal> 
     let mut done = 0;
     while done < buffer.len() {
         let rest = &mut buffer[done..];
-        // SAFETY: the kernel fills at most so many bytes.
-        let got = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
-        match usize::try_from(got) {
-            Ok(got) => done += got,
-            // A signal came first; nothing else can go wrong with these arguments.
-            Err(_) => continue,
-        }
+        // A signal can interrupt it; nothing else can go wrong with these arguments.
+        done += getrandom(rest, GetRandomFlags::empty()).unwrap_or(0);
     }
     memory.write(address, &buffer)?;
     Ok(Ok(0))

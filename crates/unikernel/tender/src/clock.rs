@@ -14,6 +14,7 @@ const NAP: Duration = Duration::from_micros(100);
 
 fn monotonic() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // Not by rustix, which would look for the vDSO a second time at every start.
     // SAFETY: the structure is this function's; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

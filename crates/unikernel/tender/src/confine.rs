@@ -215,8 +215,7 @@ fn without_files(core: Option<&Path>) -> Result<()> {
 /// Gives up files, for the calling thread and its children. Children that it is to trace must be made after this: a
 /// process traces only what is confined as it is.
 pub fn give_up_files(core: Option<&Path>) -> Result<()> {
-    // SAFETY: sets a flag of this thread.
-    unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    rustix::thread::set_no_new_privs(true).context("prctl")?;
     without_files(core)
 }
 

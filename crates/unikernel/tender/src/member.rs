@@ -12,11 +12,13 @@ use crate::keeper;
 use crate::memory::{shared_block, Block};
 use crate::peer::Peer;
 use crate::peers::Peers;
+use crate::signals::poll_fd;
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::{Ask, Join, Known, Tell, Wanted, VERSION};
 use kyozon_join::place::{Met, Place};
 use kyozon_join::socket::Socket;
 use kyozon_join::Error;
+use rustix::event::poll;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -376,11 +378,12 @@ impl Member {
     /// Receives until `done` is signalled, or the run ends for what the keeper said.
     pub fn serve(&self, peers: &Peers, done: &EventFd) {
         loop {
-            let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-            let mut polls = [poll(self.descriptor()), poll(done.as_raw_fd())];
-            // SAFETY: structures of this function's.
-            unsafe { libc::ppoll(polls.as_mut_ptr(), 2, std::ptr::null(), std::ptr::null()) };
-            if polls[0].revents != 0 {
+            let lifeline = self.lifeline();
+            let mut polls = [poll_fd(&lifeline), poll_fd(done)];
+            // An interrupted wait has no events.
+            let _ = poll(&mut polls, None);
+            let [message, end] = polls.map(|poll| !poll.revents().is_empty());
+            if message {
                 match self.socket.receive::<Tell>() {
                     Ok((tell, fds)) => self.carry_out(peers, tell, fds),
                     Err(error) => {
@@ -393,7 +396,7 @@ impl Member {
                         return self.wake();
                     }
                 }
-            } else if polls[1].revents != 0 {
+            } else if end {
                 return;
             }
         }

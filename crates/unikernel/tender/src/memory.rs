@@ -7,9 +7,9 @@ use crate::elf::Image;
 use crate::error::{Context, Present, Result};
 use crate::layout::{system, Layout, Piece, SYSTEM_BYTES};
 use kyozon_abi::unikernel::GUEST_SYSTEM_BASE;
+use rustix::fs::{fcntl_add_seals, memfd_create, MemfdFlags, SealFlags};
 use std::ffi::CStr;
 use std::fs::File;
-use std::os::fd::FromRawFd;
 use std::sync::{Arc, RwLock};
 use vm_memory::mmap::{MmapRegion, MmapRegionBuilder};
 use vm_memory::{FileOffset, VolatileMemory, VolatileSlice};
@@ -19,23 +19,11 @@ pub type Block = Arc<MmapRegion>;
 
 /// A new file in memory, of so many zero bytes, that nobody else has a name for.
 pub fn memory_file(name: &CStr, bytes: u64) -> Result<File> {
-    // SAFETY: the name is a string; the result is checked.
-    let fd =
-        unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
-    if fd < 0 {
-        return Err(std::io::Error::last_os_error()).context("cannot make a file in memory");
-    }
-    // SAFETY: the descriptor is new, and this file's alone.
-    let file = unsafe { File::from_raw_fd(fd) };
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = File::from(memfd_create(name, flags).context("cannot make a file in memory")?);
     file.set_len(bytes).context("cannot reserve memory")?;
-    // SAFETY: seals are numbers. Nobody may shrink what the tender has mapped: it would be killed.
-    unsafe {
-        libc::fcntl(
-            fd,
-            libc::F_ADD_SEALS,
-            libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL,
-        )
-    };
+    // Nobody may shrink what the tender has mapped: it would be killed.
+    let _ = fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL);
     Ok(file)
 }
 

@@ -2,10 +2,11 @@
 
 use crate::clock::Clock;
 use crate::peer::Peer;
+use crate::signals::{poll_fd, timespec};
 use crate::table::PeerTable;
 use crate::tokens::Tokens;
 use kyozon_abi::unikernel::*;
-use std::os::fd::AsRawFd;
+use rustix::event::poll;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,20 +103,14 @@ impl Peers {
             }
             let left = self.clock.until(deadline);
             let left = if vanishes { left.min(LONG_SLEEP) } else { left };
-            let time = libc::timespec {
-                tv_sec: left.as_secs().min(1 << 32) as libc::time_t,
-                tv_nsec: left.subsec_nanos().into(),
-            };
-            let for_ever = deadline == NO_DEADLINE && !vanishes;
-            let limit = if for_ever { std::ptr::null() } else { &raw const time };
-            let mut poll = libc::pollfd { fd: token.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            // SAFETY: both structures live in this function.
-            let woken = unsafe { libc::ppoll(&mut poll, 1, limit, std::ptr::null()) };
-            if woken < 0 && self.is_over(peer) {
+            let forever = deadline == NO_DEADLINE && !vanishes;
+            let time = timespec(left);
+            let woken = poll(&mut [poll_fd(token)], (!forever).then_some(&time));
+            if woken.is_err() && self.is_over(peer) {
                 return false;
             }
-            // It may sleep on, where it still is.
-            if woken == 0 && left == LONG_SLEEP {
+            // A guest that still exists sleeps again.
+            if woken == Ok(0) && left == LONG_SLEEP {
                 return false;
             }
         }

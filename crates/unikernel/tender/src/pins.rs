@@ -1,7 +1,8 @@
 //! Which CPU a guest runs on, where that was said.
 
-use crate::error::{ensure, Result};
-use std::io::Error;
+use crate::error::{ensure, Context, Result};
+use rustix::process::Pid;
+use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// CPUs, one for each guest in turn; none: wherever the kernel likes.
@@ -14,14 +15,8 @@ pub struct Pins {
 
 /// CPUs that this thread may run on.
 pub fn allowed() -> Vec<usize> {
-    // SAFETY: a set of this function's, which the kernel fills.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
-            return Vec::new();
-        }
-        (0..libc::CPU_SETSIZE as usize).filter(|cpu| libc::CPU_ISSET(*cpu, &set)).collect()
-    }
+    let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
+    (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
 impl Pins {
@@ -51,16 +46,11 @@ impl Pins {
         }
         let number = number.unwrap_or_else(|| self.given.fetch_add(1, Ordering::Relaxed));
         let cpu = &self.cpus[number % self.cpus.len()];
-        // SAFETY: a set of this function's, with a number below its size.
-        let set = unsafe {
-            let mut set: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(*cpu, &mut set);
-            set
-        };
-        for thread in [Some(0), child].into_iter().flatten() {
-            // SAFETY: a set that lives, of the size that is said.
-            let done = unsafe { libc::sched_setaffinity(thread, size_of_val(&set), &set) };
-            ensure!(Options, done == 0, "CPU {cpu}: {}", Error::last_os_error());
+        let mut set = CpuSet::new();
+        set.set(*cpu);
+        sched_setaffinity(None, &set).with_context(|| format!("CPU {cpu}"))?;
+        if let Some(child) = child.and_then(Pid::from_raw) {
+            sched_setaffinity(Some(child), &set).with_context(|| format!("CPU {cpu}"))?;
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! Signals: one that interrupts a guest's processor, and those that end the run.
 
 use crate::error::{ensure, Context, Result};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use std::io::Error;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::time::Instant;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 use vmm_sys_util::eventfd::EventFd;
 use vmm_sys_util::signal::{register_signal_handler, SIGRTMIN};
 
@@ -35,6 +36,18 @@ pub fn block() -> Result<OwnedFd> {
     }
 }
 
+/// A duration for `ppoll`. One of more than 136 years is cut short: the kernel refuses longer ones.
+pub fn timespec(time: Duration) -> Timespec {
+    let tv_sec = time.as_secs().min(1 << 32) as i64;
+    Timespec { tv_sec, tv_nsec: time.subsec_nanos().into() }
+}
+
+/// Waits for a descriptor to be readable.
+pub fn poll_fd(fd: &impl AsRawFd) -> PollFd<'_> {
+    // SAFETY: the owner is borrowed as long as the result; event descriptors of vmm-sys-util have no `AsFd`.
+    PollFd::from_borrowed_fd(unsafe { BorrowedFd::borrow_raw(fd.as_raw_fd()) }, PollFlags::IN)
+}
+
 /// Why the main thread stopped waiting.
 pub enum Woken {
     Done,
@@ -46,24 +59,20 @@ pub enum Woken {
 pub fn wait(signals: &OwnedFd, done: &EventFd, until: Option<Instant>) -> Result<Woken> {
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let time = left.map(|left| libc::timespec {
-            tv_sec: left.as_secs().min(1 << 32) as libc::time_t,
-            tv_nsec: left.subsec_nanos().into(),
-        });
-        let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let mut polls = [poll(signals.as_raw_fd()), poll(done.as_raw_fd())];
-        let limit = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: structures of this function's.
-        let ready = unsafe { libc::ppoll(polls.as_mut_ptr(), 2, limit, std::ptr::null()) };
-        if ready < 0 {
-            let error = Error::last_os_error();
-            ensure!(Internal, error.raw_os_error() == Some(libc::EINTR), "ppoll: {error}");
-        } else if polls[0].revents != 0 {
+        let limit = left.map(timespec);
+        let mut polls = [poll_fd(signals), poll_fd(done)];
+        let ready = match poll(&mut polls, limit.as_ref()) {
+            Ok(ready) => ready,
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error).context("poll"),
+        };
+        let [signal, end] = polls.map(|poll| !poll.revents().is_empty());
+        if signal {
+            // One `signalfd_siginfo`, whose first word is the signal.
             let mut info = [0_u8; 128];
-            // SAFETY: room for one structure of 128 bytes, whose first word is the signal.
-            unsafe { libc::read(signals.as_raw_fd(), info.as_mut_ptr().cast(), info.len()) };
+            let _ = rustix::io::read(signals, &mut info);
             return Ok(Woken::Signal(info[0]));
-        } else if polls[1].revents != 0 {
+        } else if end {
             return Ok(Woken::Done);
         } else if ready == 0 && until.is_some_and(|until| Instant::now() >= until) {
             return Ok(Woken::TimeOver);

@@ -9,10 +9,13 @@
 //! Both are opened before the tender gives up its rights, and never again.
 
 use crate::error::{bail, ensure, Context, Result};
+use crate::signals::poll_fd;
 use kyozon_devices::net::{ETHERNET, MTU};
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::fs::{fcntl_setfl, OFlags};
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -89,9 +92,7 @@ impl Host {
     }
 
     fn new(file: File, stream: bool) -> Result<Self> {
-        // SAFETY: sets a flag of this descriptor.
-        let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
-        ensure!(Device, done >= 0, "fcntl: {}", Error::last_os_error());
+        fcntl_setfl(&file, OFlags::NONBLOCK).context("fcntl")?;
         let left = EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC).context("eventfd")?;
         Ok(Self { file, stream, rest: Mutex::default(), left })
     }
@@ -142,36 +143,36 @@ impl Host {
         let mut inward = Inward::default();
         loop {
             let [left, file] = self.waits_for();
-            let mut polls = [poll(stop.as_raw_fd(), libc::POLLIN), left, file];
-            // SAFETY: an array of this function's, of this length.
-            unsafe { libc::poll(polls.as_mut_ptr(), 3, -1) };
-            let [stop, left, file] = polls;
-            if stop.revents != 0 || !self.turn(&mut inward, [left, file], &mut to) {
+            let mut polls = [poll_fd(stop), left, file];
+            // An interrupted wait has no events.
+            let _ = poll(&mut polls, None);
+            let [stop, left, file] = polls.map(|poll| poll.revents());
+            if !stop.is_empty() || !self.turn(&mut inward, [left, file], &mut to) {
                 return;
             }
         }
     }
 
     /// What a thread that serves the port polls for.
-    pub fn waits_for(&self) -> [libc::pollfd; 2] {
-        let out = if self.rest().is_empty() { 0 } else { libc::POLLOUT };
-        [poll(self.left.as_raw_fd(), libc::POLLIN), poll(self.file.as_raw_fd(), libc::POLLIN | out)]
+    pub fn waits_for(&self) -> [PollFd<'_>; 2] {
+        let out = if self.rest().is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+        [poll_fd(&self.left), PollFd::new(&self.file, PollFlags::IN | out)]
     }
 
     /// Serves the port after a poll, and gives frames that came to `to`. `false`: nothing will come any more.
     pub fn turn(
         &self,
         inward: &mut Inward,
-        [left, file]: [libc::pollfd; 2],
+        [left, file]: [PollFlags; 2],
         to: &mut impl FnMut(&[u8]),
     ) -> bool {
-        if left.revents != 0 {
+        if !left.is_empty() {
             let _ = self.left.read();
         }
-        if file.revents & libc::POLLOUT != 0 {
+        if file.contains(PollFlags::OUT) {
             self.send_rest(&mut self.rest());
         }
-        file.revents & !libc::POLLOUT == 0 || self.receive(inward, to)
+        file.difference(PollFlags::OUT).is_empty() || self.receive(inward, to)
     }
 
     /// Takes what is there, a turn's reads at most. `false`: nothing will come any more.
@@ -193,10 +194,6 @@ impl Host {
         }
         true
     }
-}
-
-fn poll(fd: RawFd, events: libc::c_short) -> libc::pollfd {
-    libc::pollfd { fd, events, revents: 0 }
 }
 
 /// What came and was not taken apart yet: the beginning of a frame. It has room for a whole one.

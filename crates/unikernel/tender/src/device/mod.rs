@@ -20,6 +20,7 @@ pub mod options;
 
 use crate::error::{ensure, Context, Result};
 use crate::region;
+use crate::signals::poll_fd;
 use heap::Heap;
 use host::{Host, Inward};
 use kyozon_abi::unikernel::*;
@@ -29,7 +30,7 @@ use kyozon_devices::net::{Net, TRANSMIT};
 use kyozon_devices::ring::{Place, Refused, Served, State, MAX_SIZE};
 use line::Line;
 use network::Network;
-use std::os::fd::{AsRawFd, RawFd};
+use rustix::event::poll;
 use std::sync::{Arc, Mutex};
 use vmm_sys_util::eventfd::EventFd;
 
@@ -101,25 +102,27 @@ impl Device {
 
     /// What the device's thread does, until `stop` can be read.
     pub fn work(&self, stop: &EventFd) {
-        let poll = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let mut polls: Vec<_> = self.lines.iter().map(|line| poll(line.bell.as_raw_fd())).collect();
+        let mut polls: Vec<_> = self.lines.iter().map(|line| poll_fd(&line.bell)).collect();
         let (queues, mut host, mut inward) = (polls.len(), self.host(), Inward::default());
-        polls.push(poll(stop.as_raw_fd()));
+        polls.push(poll_fd(stop));
         loop {
             polls.truncate(queues + 1);
             polls.extend(host.iter().flat_map(|(_, host)| host.waits_for()));
-            // SAFETY: an array of this function's, of this length.
-            unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, -1) };
+            // An interrupted wait has no events.
+            let _ = poll(&mut polls, None);
             let (bells, [stop, port @ ..]) = polls.split_at(queues) else { return };
-            if stop.revents != 0 {
+            if !stop.revents().is_empty() {
                 return;
             }
-            for (queue, _) in bells.iter().enumerate().filter(|(_, bell)| bell.revents != 0) {
+            for (queue, _) in
+                bells.iter().enumerate().filter(|(_, bell)| !bell.revents().is_empty())
+            {
                 self.rung(queue);
             }
-            if let (Some((network, port_of_host)), &[left, file]) = (host, port) {
+            if let (Some((network, port_of_host)), [left, file]) = (host, port) {
+                let ready = [left.revents(), file.revents()];
                 let to = &mut |frame: &[u8]| network.send(None, frame);
-                if !port_of_host.turn(&mut inward, [left, file], to) {
+                if !port_of_host.turn(&mut inward, ready, to) {
                     host = None;
                 }
             }

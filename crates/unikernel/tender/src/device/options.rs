@@ -10,8 +10,9 @@ use crate::peer::Peer;
 use kyozon_devices::block::Block;
 use kyozon_devices::disk::FileDisk;
 use kyozon_devices::net::Net;
+use rustix::fs::{flock, FlockOperation};
+use rustix::rand::{getrandom, GetRandomFlags};
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use vmm_sys_util::eventfd::EventFd;
@@ -58,10 +59,13 @@ fn open(path: &Path, write: bool) -> Result<File> {
     ensure!(Device, about.is_file() || kind, "{name} is neither a file nor a block device");
     let file = File::options().read(true).write(write).open(path);
     let file = file.with_context(|| format!("cannot open {name}"))?;
-    let lock = libc::LOCK_NB | if write { libc::LOCK_EX } else { libc::LOCK_SH };
-    // SAFETY: a number, and a descriptor that is open.
-    let done = unsafe { libc::flock(file.as_raw_fd(), lock) };
-    ensure!(Device, done == 0, "{name} is in use, by another guest's disk that is written");
+    let lock = if write {
+        FlockOperation::NonBlockingLockExclusive
+    } else {
+        FlockOperation::NonBlockingLockShared
+    };
+    let locked = flock(&file, lock).is_ok();
+    ensure!(Device, locked, "{name} is in use, by another guest's disk that is written");
     Ok(file)
 }
 
@@ -127,8 +131,8 @@ impl DeviceOptions {
             }
         }
         let mut run = [0; 2];
-        // SAFETY: the kernel fills these bytes; without them addresses are the same in each run.
-        unsafe { libc::getrandom(run.as_mut_ptr().cast(), run.len(), 0) };
+        // Without random bytes addresses are the same in each run.
+        let _ = getrandom(&mut run, GetRandomFlags::empty());
         let mut nets = self.nets.iter().enumerate();
         nets.try_for_each(|(number, option)| net(option, number, peers, tokens, run))
     }

@@ -37,8 +37,7 @@ const KEEPERS: [i64; 20] = [
 /// folders that it takes away. Regions are opened once more, to read, by `/proc/self/fd`: what lies in memory only is
 /// no file to landlock.
 pub fn give_up(base: &Path) -> Result<()> {
-    // SAFETY: sets a flag of this thread.
-    unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    rustix::thread::set_no_new_privs(true).context("prctl")?;
     let (all, remove) = (AccessFs::from_all(ABI::V5), AccessFs::RemoveFile | AccessFs::RemoveDir);
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)

@@ -283,8 +283,8 @@ impl Cpu for KvmCpu {
     }
 
     fn kick(&mut self) -> Box<dyn Kick> {
-        // SAFETY: asks for a number.
-        self.kick.thread.store(unsafe { libc::gettid() }, Ordering::SeqCst);
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        self.kick.thread.store(thread, Ordering::SeqCst);
         Box::new(KickHandle(self.kick.clone()))
     }
 }

@@ -8,6 +8,8 @@ use crate::error::{Context, Result};
 use crate::layout::system;
 use crate::memory::{memory_file, system_address, Memory};
 use kyozon_abi::unikernel::{GUEST_SYSTEM_BASE, MAX_PEERS, MAX_QUEUES, QUEUE_DOORBELL};
+use rustix::fs::{memfd_create, MemfdFlags};
+use rustix::pipe::{pipe_with, PipeFlags};
 use std::fs::File;
 use std::io::{Error, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -99,14 +101,11 @@ fn filter_data(at: u64) -> Result<Vec<u8>> {
 
 /// A file in memory that can be executed, also where the administrator wants that to be said.
 fn executable(bytes: &[u8]) -> Result<File> {
-    const MFD_EXEC: u32 = 16;
-    // SAFETY: the name is a string; the result is checked.
-    let fd = unsafe { libc::memfd_create(c"kyozon-loader".as_ptr(), libc::MFD_CLOEXEC | MFD_EXEC) };
-    let mut file = if fd >= 0 {
-        // SAFETY: the descriptor is new, and this file's alone.
-        unsafe { File::from_raw_fd(fd) }
-    } else {
-        memory_file(c"kyozon-loader", bytes.len() as u64)?
+    let name = c"kyozon-loader";
+    let mut file = match memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::EXEC) {
+        Ok(fd) => File::from(fd),
+        // Before Linux 6.3 the flag is unknown, and every such file is executable.
+        Err(_) => memory_file(name, bytes.len() as u64)?,
     };
     file.write_all(bytes).context("cannot write the loader")?;
     Ok(file)
@@ -114,16 +113,6 @@ fn executable(bytes: &[u8]) -> Result<File> {
 
 /// What the child is: a process that says when it ends, and whose descriptor its parent has (clone(2)).
 pub const CLONE: libc::c_int = libc::CLONE_PIDFD | libc::SIGCHLD;
-
-fn pipe() -> Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: the array has room for both.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
-        return Err(Error::last_os_error()).context("cannot make a pipe");
-    }
-    // SAFETY: the descriptors are new, and each is its owner's alone.
-    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
-}
 
 /// Starts a process that waits to be traced. `doorbells` are of peers and of queues.
 pub fn start(
@@ -155,7 +144,7 @@ pub fn start(
     };
     let file = loader::file(&steps, start, &data)?;
     let loader = executable(&file)?;
-    let (wait, go) = pipe()?;
+    let (wait, go) = pipe_with(PipeFlags::CLOEXEC).context("cannot make a pipe")?;
     let (wait_at, loader_at) = (FIRST + sources.len() as RawFd, FIRST + sources.len() as RawFd + 1);
     // What goes where, and which of them stays open beyond execve.
     let mut moves: Vec<(RawFd, RawFd, bool)> =

@@ -5,8 +5,9 @@ use super::loader::{self, Step};
 use crate::backend::{Cpu, Event, Kick, Reason, Registers, UNKNOWN_ACCESS};
 use crate::error::{bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
+use rustix::process::{pidfd_send_signal, Signal};
 use std::io::Error;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// `si_code` of a signal that the kernel made for an exception without an address (linux/siginfo.h).
@@ -36,10 +37,8 @@ struct Handle(OwnedFd);
 
 impl Handle {
     /// Sends a signal. To a process that is gone it does nothing.
-    fn send(&self, signal: i32) {
-        let fd = self.0.as_raw_fd();
-        // SAFETY: a signal to a child of the tender's, without more about it.
-        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, 0, 0) };
+    fn send(&self, signal: Signal) {
+        let _ = pidfd_send_signal(&self.0, signal);
     }
 }
 
@@ -47,7 +46,7 @@ struct KickHandle(Arc<Handle>);
 
 impl Kick for KickHandle {
     fn kick(&self) {
-        self.0.send(libc::SIGSTOP);
+        self.0.send(Signal::STOP);
     }
 }
 
@@ -71,9 +70,8 @@ impl ProcessCpu {
         let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESECCOMP;
         ptrace(libc::PTRACE_SEIZE, self.pid, 0, options as usize)
             .context("cannot trace the guest's process (see /proc/sys/kernel/yama/ptrace_scope)")?;
-        // SAFETY: writes a byte of this function's.
-        let written = unsafe { libc::write(go.as_raw_fd(), c"g".as_ptr().cast(), 1) };
-        ensure!(Backend, written == 1, "the guest's process is gone");
+        let written = rustix::io::write(&go, b"g");
+        ensure!(Backend, written == Ok(1), "the guest's process is gone");
         Ok(())
     }
 
@@ -234,7 +232,7 @@ impl Cpu for ProcessCpu {
 impl Drop for ProcessCpu {
     fn drop(&mut self) {
         if !self.gone {
-            self.handle.send(libc::SIGKILL);
+            self.handle.send(Signal::KILL);
             // SAFETY: the child is this tender's, and was not waited for.
             unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL) };
         }
