@@ -4,8 +4,9 @@ use crate::checks::{self, Check};
 use crate::cli::{Isolation, LoadOptions, Watch};
 use crate::machine::{module_places, Machine};
 use crate::monitor::{self, Code};
-use anyhow::{bail, ensure, Context, Result};
+use anyhow::{anyhow, bail, ensure, Context, Result};
 use kyozon_abi::device::{Image, Status, MAX_IMAGES, STATE_EMPTY};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The folder of installed images: `KYOZON_IMAGES` if set, otherwise `lib/kyozon` beside this program's `bin`.
@@ -30,20 +31,22 @@ pub fn image_folder() -> PathBuf {
 /// refused, a module that was inserted for it is removed again.
 pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<(Status, Option<Code>)> {
     let folder = image_folder();
-    let layer = options.layer.clone().unwrap_or_else(|| folder.join("layer.bin"));
-    let cokernel = options.cokernel.clone().unwrap_or_else(|| folder.join("cokernel.bin"));
-    let paths: Vec<PathBuf> =
-        [layer, cokernel].into_iter().chain(options.task.iter().cloned()).collect();
-    ensure!(
-        paths.len() <= MAX_IMAGES,
-        "too many tasks: {} are given with --task, at most {} fit",
-        options.task.len(),
-        MAX_IMAGES - 2
-    );
-    let mut images = paths.iter().map(|path| machine.read(path)).collect::<Result<Vec<_>>>()?;
+    let named_or_installed = |named: &Option<PathBuf>, name: &str| match named {
+        Some(path) => machine.read(path),
+        None => read_installed(machine, &folder, name),
+    };
+    let (max, tasks) = (MAX_IMAGES - 2, options.task.len());
+    ensure!(tasks <= max, "too many tasks: {tasks} are given with --task, at most {max} fit");
+    let mut images = vec![
+        named_or_installed(&options.layer, "layer.bin")?,
+        named_or_installed(&options.cokernel, "cokernel.bin")?,
+    ];
+    for path in &options.task {
+        images.push(machine.read(path)?);
+    }
     let hypervisor = match options.isolation {
         Isolation::None => None,
-        Isolation::Vmm => Some(machine.read(&folder.join("svm.bin"))?),
+        Isolation::Vmm => Some(read_installed(machine, &folder, "svm.bin")?),
     };
     let mut data: Option<Vec<u8>> =
         options.data.as_deref().map(|path| machine.read(path)).transpose()?;
@@ -77,11 +80,22 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<(Status
         machine.status().inspect_err(|_| drop(machine.unload()))
     });
     if let (Err(error), true) = (&outcome, inserted) {
-        machine.remove().map_err(|kept| {
-            anyhow::anyhow!("{error:#}; then removing the module failed: {kept:#}")
-        })?;
+        machine
+            .remove()
+            .map_err(|kept| anyhow!("{error:#}; then removing the module failed: {kept:#}"))?;
     }
     Ok((outcome?, code))
+}
+
+/// Reads the installed image `name`.
+fn read_installed(machine: &impl Machine, folder: &Path, name: &str) -> Result<Vec<u8>> {
+    machine.read(&folder.join(name)).map_err(|error| match error.downcast_ref::<io::Error>() {
+        Some(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            let folder = folder.display();
+            anyhow!("{name} not found in {folder}: run make install, or set KYOZON_IMAGES")
+        }
+        _ => error,
+    })
 }
 
 /// Address and length of `bytes` for the module. Valid as long as `bytes` live.
@@ -111,7 +125,7 @@ pub fn unload(machine: &mut impl Machine) -> Result<&'static str> {
         machine.unload()?;
     }
     machine.remove().map_err(|kept| match loaded {
-        true => anyhow::anyhow!("the cokernel was unloaded, but {kept:#}"),
+        true => anyhow!("the cokernel was unloaded, but {kept:#}"),
         false => kept,
     })?;
     Ok(if loaded {
