@@ -2,8 +2,8 @@
 //!
 //! **Sides.** The hypervisor; and its two callers: the kernel module in Linux's guest, and the layer in the cokernel's.
 //!
-//! **Version.** [`VMM_VERSION`]. The hypervisor refuses a [`HostEntry`] with another version. [`HostStatus`] starts with
-//! it, too.
+//! **Version.** [`VMM_VERSION`]. The hypervisor refuses a [`HostEntry`] with another version. [`HostStatus`] starts
+//! with it, too.
 //!
 //! **When to bump it.** Add 1 when a size, an offset, a constant's value or the meaning of a field or call changes. New
 //! wording or a renamed item does not change the version.

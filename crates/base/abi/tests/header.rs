@@ -64,7 +64,8 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, ImageHeader, "kyozon_image_header": magic, version, kind, base, text_bytes, rodata_bytes, data_bytes,
         memory_bytes, entry);
     layout!(c, Range, "kyozon_range": base, bytes);
-    layout!(c, LayerEntry, "kyozon_layer_entry": version, mode, tsc_khz, tick_hz, budget_us, cpu, paging_levels, cokernel,
+    layout!(c, LayerEntry, "kyozon_layer_entry": version, mode, tsc_khz, tick_hz, budget_us, cpu,
+        paging_levels, cokernel,
         memory, memory_bytes, page_table, tables, tss, idt, events, events_bytes, serial_port, ram_count, ram,
         trip, poke_entry, poke, guard, guard_comparator, guard_counter, guard_per_tsc, cokernel_text_bytes,
         cokernel_bytes, piece_count, pieces, task_count, tasks, parameter, acknowledge, data, mailbox, reserved);
@@ -83,11 +84,15 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, RepairWord, "kyozon_repair_word": address, expected, value);
     layout!(c, RepairRequest, "kyozon_repair_request": count, words);
     layout!(c, Image, "kyozon_image": address, bytes);
-    layout!(c, Load, "kyozon_load": version, mode, tick_hz, budget_us, cpu, tick_source, flags, serial_port, memory_bytes,
+    layout!(c, Load, "kyozon_load": version, mode, tick_hz, budget_us, cpu, tick_source, flags, serial_port,
+        memory_bytes,
         image_count, images, message, parameter, data, hypervisor);
-    layout!(c, Status, "kyozon_status": version, state, mode, tick_hz, budget_us, cpu, tick_source, reserved, ticks, missed,
-        overruns, longest_ns, p99_ns, reserve_bytes, events_bytes, differences, message, exits, wall_findings, nested_bytes, iommu, reserved2);
-    layout!(c, CheckStatus, "kyozon_check_status": name, sequence, passes, findings, repairs, retries, pass_tsc, total_tsc,
+    layout!(c, Status, "kyozon_status": version, state, mode, tick_hz, budget_us, cpu, tick_source, reserved,
+        ticks, missed,
+        overruns, longest_ns, p99_ns, reserve_bytes, events_bytes, differences, message, exits, wall_findings,
+        nested_bytes, iommu, reserved2);
+    layout!(c, CheckStatus, "kyozon_check_status": name, sequence, passes, findings, repairs, retries,
+        pass_tsc, total_tsc,
         last_tsc, items, reserved);
     layout!(c, EventRing, "kyozon_event_ring": version, records, next, tsc_khz, loaded_tsc, reserved, checks);
     layout!(c, EventRecord, "kyozon_event_record": sequence, tsc, tick, kind, code, text_bytes, continues, text);
@@ -97,20 +102,23 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, HostEntry, "kyozon_host_entry": version, operation, cpu, result, cpu_count, cokernel_cpu, paging_levels,
         largest_leaf, physical_bits, tick_hz, budget_us, serial_port, tsc_khz, guest_page_table, guest_entry,
         guest_argument, guest_trip, guest_stack, guest_exit, guest_gdt, guest_idt, guest_tss, trip, mailbox, status,
-        events, events_bytes, permissions, local_apic, timer, names, iommu, ram_count, guest_count, host_count, read_only_count,
+        events, events_bytes, permissions, local_apic, timer, names, iommu, ram_count, guest_count,
+        host_count, read_only_count,
         pool_count, check, ram, guest, host, read_only, pool, apic_ids);
     layout!(c, HostStatus, "kyozon_host_status": version, state, ticks, missed, overruns, longest_tsc, due_tsc,
         nested_bytes, findings, differences, extra_nmis, exits, histogram, fault);
     layout!(c, Mailbox, "kyozon_mailbox": kind, code, bytes, text, check);
     layout!(c, Area, "kyozon_area": base, bytes);
-    layout!(c, GuestBoot, "kyozon_guest_boot": magic, version, backend, features, peer, peers, hypercall, doorbell, call, thread,
+    layout!(c, GuestBoot, "kyozon_guest_boot": magic, version, backend, features, peer, peers, hypercall,
+        doorbell, call, thread,
         image, stack, tls, heap, tsc_khz, tsc_offset, clock_tsc, clock_ns, clock_scale, arguments, argument_count,
         region_count, regions);
     layout!(c, CallBlock, "kyozon_call_block": number, arguments, result);
     layout!(c, SharedRegion, "kyozon_shared_region": name, address, bytes, rights, generation, number);
     layout!(c, RegionPeer, "kyozon_region_peer": state, generation);
     layout!(c, RegionHeader, "kyozon_region_header": magic, version, generation, name, address, bytes, peers, reserved);
-    layout!(c, DeviceInfo, "kyozon_device_info": name, kind, queues, features, doorbell, max_size, config_bytes, config);
+    layout!(c, DeviceInfo, "kyozon_device_info": name, kind, queues, features, doorbell, max_size,
+        config_bytes, config);
 
     let dir = tempfile::tempdir().expect("temporary directory");
     let file = dir.path().join("layout.c");

@@ -73,8 +73,8 @@ impl Net {
         [&self.mac[..], &[0; 4], &self.mtu.to_le_bytes()].concat()
     }
 
-    /// Takes frames from the guest, by its transmit queue, and passes each to `to`. Drops those that are too short or too
-    /// long.
+    /// Takes frames from the guest, by its transmit queue, and passes each to `to`. Drops those that are too short or
+    /// too long.
     pub fn take<M: Memory>(
         &self,
         ring: &mut Ring,
