@@ -5,7 +5,8 @@
 //! objcopy -O binary target/x86_64-unknown-none/release/layer layer.bin
 //! ```
 //!
-//! the hypervisor in the same way, with `svm` for `layer` and for `image`, and the ELF file that boots a cokernel without Linux:
+//! the hypervisor in the same way, with `svm` for `layer` and for `image`, and the ELF file that boots a cokernel
+//! without Linux:
 //!
 //! ```text
 //! cargo build --release --target x86_64-unknown-none -p kyozon-colocation --bin alone --features alone

@@ -5,7 +5,8 @@
 //! cokernel there is what any kernel has: the gate, the registers saved, a look at the clock. No CR3, no descriptor
 //! table and no task register is loaded after the start.
 //!
-//! Module 1 is the cokernel's image with its tasks behind it, each from a page on. The command line is [`command::Options`], and what is said goes to COM1:
+//! Module 1 is the cokernel's image with its tasks behind it, each from a page on. The command line is
+//! [`command::Options`], and what is said goes to COM1:
 //!
 //! ```text
 //! qemu-system-x86_64 -machine q35 -cpu max -nodefaults -display none -serial stdio \

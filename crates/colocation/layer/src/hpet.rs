@@ -34,8 +34,8 @@ pub struct Hpet {
 }
 
 impl Hpet {
-    /// A timer whose registers are mapped at `registers`: its configuration with interrupts off, the number of the timer
-    /// that guards the budget, and where messages go, data and address.
+    /// A timer whose registers are mapped at `registers`: its configuration with interrupts off, the number of the
+    /// timer that guards the budget, and where messages go, data and address.
     ///
     /// # Safety
     ///

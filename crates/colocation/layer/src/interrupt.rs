@@ -93,8 +93,9 @@ impl Looks {
     }
 
     /// When to look again in the trip of this number, whose budget is spent; `None`: that code is stuck. The first time
-    /// it gets `first` more, then twice as much each time, so that the looks cannot take all the time. An interrupt that
-    /// comes before a look is due is none: the code that was interrupted may have armed the guard for an earlier moment.
+    /// it gets `first` more, then twice as much each time, so that the looks cannot take all the time. An interrupt
+    /// that comes before a look is due is none: the code that was interrupted may have armed the guard for an earlier
+    /// moment.
     pub fn next(&mut self, trip: u64, t: &Times, first: u64) -> Option<u64> {
         if self.trip != trip {
             *self = Self { trip, count: 0, due: t.now };

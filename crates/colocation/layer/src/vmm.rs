@@ -1,7 +1,7 @@
 //! Linux as a guest: a small hypervisor under a Linux that runs already. AMD SVM.
 //!
-//! What decides and keeps tables touches no machine, has no unsafe code, allocates nothing but pages of page tables, and
-//! is tested on the host:
+//! What decides and keeps tables touches no machine, has no unsafe code, allocates nothing but pages of page tables,
+//! and is tested on the host:
 //!
 //! - [`nested`]: which memory the guest reaches, and how.
 //! - [`step`]: one instruction of one CPU sees other pages than the rest of the machine.

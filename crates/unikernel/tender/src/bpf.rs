@@ -1,9 +1,9 @@
 //! Filters of system calls, in the machine code of classic BPF (linux/filter.h, linux/seccomp.h).
 //!
-//! The crate `seccompiler` builds none of them with the same result. It gives a filter two actions, compares numbers one
-//! after another, and kills the process on another architecture. The tender's filter has three actions (`EPERM`, `ENOSYS`
-//! for `clone3`, and to go on) and a measured tree; a guest's has three as well (trap, trace, and to go on); the keeper's
-//! has two, but fails with `EPERM` on another architecture.
+//! The crate `seccompiler` builds none of them with the same result. It gives a filter two actions, compares numbers
+//! one after another, and kills the process on another architecture. The tender's filter has three actions (`EPERM`,
+//! `ENOSYS` for `clone3`, and to go on) and a measured tree; a guest's has three as well (trap, trace, and to go on);
+//! the keeper's has two, but fails with `EPERM` on another architecture.
 
 use crate::error::{ensure, Present, Result};
 use libc::sock_filter;
@@ -102,8 +102,9 @@ impl Filter {
         self.push(code, k, yes, no);
     }
 
-    /// Goes on where what was loaded leads, `other` for a number that is not there, by few steps for each: to learn which
-    /// calls are always allowed, the kernel tries a new program with all of them (kernel/seccomp.c, `seccomp_cache_prepare`).
+    /// Goes on where what was loaded leads, `other` for a number that is not there, by few steps for each: to learn
+    /// which calls are always allowed, the kernel tries a new program with all of them (kernel/seccomp.c,
+    /// `seccomp_cache_prepare`).
     ///
     /// # Errors
     ///

@@ -154,8 +154,8 @@ impl Group {
         self.limit.saturating_sub(all)
     }
 
-    /// The number and the generation for a peer of `parent`'s with so many bytes of its own, until it takes its seat or is
-    /// forgotten.
+    /// The number and the generation for a peer of `parent`'s with so many bytes of its own, until it takes its seat or
+    /// is forgotten.
     pub fn reserve(&self, parent: usize, bytes: u64) -> Option<(usize, u32)> {
         if let Some(member) = &self.member {
             let number = member.seat(&self.peers, parent, bytes).ok()?;

@@ -10,8 +10,8 @@ use kyozon_abi::layer::{Frame, SERVICE_BAD_ADDRESS};
 
 /// Top of the stack on which the cokernel handles interrupted user mode; 0 if it has no such handler.
 static USER_STACK: AtomicU64 = AtomicU64::new(0);
-/// Owner: the code that switches the user state, which is a service on its way to user mode, or the code that leaves the
-/// trip. `None` in a mode that has nothing to switch.
+/// Owner: the code that switches the user state, which is a service on its way to user mode, or the code that leaves
+/// the trip. `None` in a mode that has nothing to switch.
 static SAVED: Owned<Option<user_state::Saved>> = Owned::new(None);
 
 /// Sets the place for the user state, [`Services::user_state`](super::services::Services::user_state).

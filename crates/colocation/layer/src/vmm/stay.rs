@@ -1,10 +1,10 @@
 //! How long the cokernel's guest may stay before it is ended from outside.
 //!
-//! A layer that works ends every trip by itself: at the NMI that says that the budget is spent. The limit is for one that
-//! does not any more. That it has passed shows nothing by itself: the whole machine may have stood still (firmware, or
-//! whoever emulates it), and the first NMI after that is the layer's first chance. So the guest is given one NMI more, and
-//! the limit anew from then on; what has not left by the end of that is ended. A guest that cannot take it, since it never
-//! comes to the end of the one before, has the limit from the moment at which it was wanted.
+//! A layer that works ends every trip by itself: at the NMI that says that the budget is spent. The limit is for one
+//! that does not any more. That it has passed shows nothing by itself: the whole machine may have stood still
+//! (firmware, or whoever emulates it), and the first NMI after that is the layer's first chance. So the guest is given
+//! one NMI more, and the limit anew from then on; what has not left by the end of that is ended. A guest that cannot
+//! take it, since it never comes to the end of the one before, has the limit from the moment at which it was wanted.
 
 /// One trip's stay, in ticks of the time-stamp counter.
 #[derive(Clone, Copy, Debug)]

@@ -68,8 +68,8 @@ fn cites_paper(line: &str) -> bool {
     ["paper", "Oikawa"].iter().any(|word| line.contains(word))
 }
 
-/// Lines that cannot be broken: URLs, rows of a Markdown table, Rust code, whose width is rustfmt's affair, strings of C,
-/// which stay whole so that they can be searched for (Linux, coding-style.rst, section 2), and values of TOML, which
+/// Lines that cannot be broken: URLs, rows of a Markdown table, Rust code, whose width is rustfmt's affair, strings of
+/// C, which stay whole so that they can be searched for (Linux, coding-style.rst, section 2), and values of TOML, which
 /// are scripts, patterns and inline tables. The `about` of a test is prose.
 fn may_be_long(extension: &str, line: &str) -> bool {
     let start = line.trim_start();

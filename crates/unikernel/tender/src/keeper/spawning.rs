@@ -6,8 +6,8 @@ use kyozon_join::message::Tell;
 use std::time::Instant;
 
 impl State {
-    /// `ASK_SPAWN`: a number for one more peer of a family, and what `parent` has mapped. It is a peer from then on; its
-    /// tender says so when it does not become one.
+    /// `ASK_SPAWN`: a number for one more peer of a family, and what `parent` has mapped. It is a peer from then on;
+    /// its tender says so when it does not become one.
     pub(super) fn spawn(&mut self, asker: Id, id: u64, parent: usize, memory: u64) {
         let Some((peer, family)) = self.room(asker, parent, memory) else {
             return self.answer(asker, id, Err(ERROR_FULL), None);

@@ -98,8 +98,8 @@ impl Processor {
         }
         let mut leaves = vec![leaf(0, first), leaf(1, basic), indexed(7, 0, structured)];
         if xsave {
-            // KVM wants all numbers to fit each other: x87, SSE and the header have 576 bytes (Intel SDM volume 1, 13.4),
-            // and AVX the next 256 on every processor that has it.
+            // KVM wants all numbers to fit each other: x87, SSE and the header have 576 bytes (Intel SDM volume 1,
+            // 13.4), and AVX the next 256 on every processor that has it.
             let (states, bytes) = if avx { (7, 832) } else { (3, 576) };
             leaves.push(indexed(0xd, 0, [states, bytes, bytes, 0]));
             leaves.push(indexed(0xd, 2, if avx { [256, 576, 0, 0] } else { [0; 4] }));

@@ -30,8 +30,8 @@ use vmm_sys_util::eventfd::EventFd;
 pub use cpu::KvmCpu;
 pub use tables::{DOOR, DOORBELL};
 
-/// Memory slots: the guest's block, at [`BLOCK_BASE`], and from here on regions, whose virtual addresses are physical ones,
-/// too.
+/// Memory slots: the guest's block, at [`BLOCK_BASE`], and from here on regions, whose virtual addresses are physical
+/// ones, too.
 const REGION_SLOT: u32 = 1;
 /// The slot of what a spawned peer shares with its family, and the physical address of its family's block, of which
 /// the tender's pages are left out.
@@ -83,8 +83,8 @@ impl Host {
     pub fn bare(&self) -> Result<Bare> {
         let vm = self.vm()?;
         // The guest has no use for a local APIC, but a processor without one makes Linux change its own code and tell
-        // all CPUs, each time (arch/x86/kvm/lapic.c, `kvm_has_noapic_vcpu`); with one whose software has not enabled it,
-        // once for all that come within a second (`apic_sw_disabled`). The other controllers stay out.
+        // all CPUs, each time (arch/x86/kvm/lapic.c, `kvm_has_noapic_vcpu`); with one whose software has not enabled
+        // it, once for all that come within a second (`apic_sw_disabled`). The other controllers stay out.
         let apic = kvm_enable_cap { cap: KVM_CAP_SPLIT_IRQCHIP, ..Default::default() };
         match vm.enable_cap(&apic) {
             // It works without.

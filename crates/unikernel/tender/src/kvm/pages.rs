@@ -43,8 +43,8 @@ impl Right {
 }
 
 /// Physical address of the guest's block. Below 4 GiB lie pages that KVM itself adds to a machine where the processor
-/// virtualizes accesses to the local APIC, or cannot run real mode (linux: arch/x86/kvm, `APIC_ACCESS_PAGE_PRIVATE_MEMSLOT`
-/// and `IDENTITY_PAGETABLE_PRIVATE_MEMSLOT`).
+/// virtualizes accesses to the local APIC, or cannot run real mode (linux: arch/x86/kvm,
+/// `APIC_ACCESS_PAGE_PRIVATE_MEMSLOT` and `IDENTITY_PAGETABLE_PRIVATE_MEMSLOT`).
 pub const BLOCK_BASE: u64 = 1 << 32;
 
 /// Where an entry of a table lies in the block.

@@ -9,7 +9,8 @@ use libc::sock_filter;
 /// Number of the system call that is the door. No kernel has it: without a tracer it would fail.
 pub const DOOR_NUMBER: u32 = 0x4b59;
 
-/// The filter. Doorbells of peers and queues that do not exist are descriptors that are not open: ringing them does nothing.
+/// The filter. Doorbells of peers and queues that do not exist are descriptors that are not open: ringing them does
+/// nothing.
 pub fn program() -> Result<Vec<sock_filter>> {
     let first = DOORBELLS as u32;
     let bad = Some("bad");

@@ -260,9 +260,9 @@ global_asm!(
     // Entered from the trampoline's gate, at the top of the NMI stack, which every NMI starts at. The CPU holds NMIs
     // back until an IRET; one in system-management mode opens them too (Intel SDM 3C 32.8), and an NMI that then comes
     // in here would overwrite the frame of the first; so does the IRET of a machine check. So the frame is copied below
-    // what a second one needs, and a second one, known by its stack pointer, is only counted: the first looks again. Where
-    // the first has looked for the last time, the second sends it back. User mode chooses its stack pointer, so only kernel
-    // mode's is believed.
+    // what a second one needs, and a second one, known by its stack pointer, is only counted: the first looks again.
+    // Where the first has looked for the last time, the second sends it back. User mode chooses its stack pointer, so
+    // only kernel mode's is believed.
     "layer_nmi:",
     "push rax",
     "test byte ptr [rsp + 16], 3", // cs

@@ -1,7 +1,7 @@
 //! Register sequences that several pieces of machine code share, as text for `global_asm!`.
 //!
-//! `push_first!` and `push_rest!` together store the registers of `abi::layer::Frame` behind a vector and an error code;
-//! `pop_frame!` undoes them.
+//! `push_first!` and `push_rest!` together store the registers of `abi::layer::Frame` behind a vector and an error
+//! code; `pop_frame!` undoes them.
 #![allow(unused_macros, unused_imports)] // each image uses some of them
 
 /// `Frame::rdi` to `Frame::rax`, in the order of the pushes.

@@ -209,9 +209,9 @@ pub unsafe fn run_guest(registers: &mut Registers, block: u64) {
     unsafe { host_run(registers, block) }
 }
 
-/// Whether the state of a control block, whose RIP and CR3 these are, is the hypervisor's own, behind VMRUN. A guest does
-/// not have both. Its state is lost then: an exit has stored the host's in its place, and has loaded it all the same.
-/// No processor does that; QEMU does (docs/emulators.md).
+/// Whether the state of a control block, whose RIP and CR3 these are, is the hypervisor's own, behind VMRUN. A guest
+/// does not have both. Its state is lost then: an exit has stored the host's in its place, and has loaded it all the
+/// same. No processor does that; QEMU does (docs/emulators.md).
 pub fn is_hosts(rip: u64, cr3: u64) -> bool {
     rip == host_run_exit as *const () as u64 && cr3 == super::cr3()
 }

@@ -209,8 +209,8 @@ impl Cokernel {
     }
 
     /// The layer has something to do about its budget; where it does not come to that, there will be one more NMI, and
-    /// another after that. The tick's comparator is free as long as the trip lasts; where it is the guard too, it is free
-    /// once that was due: at every NMI the layer arms it anew.
+    /// another after that. The tick's comparator is free as long as the trip lasts; where it is the guard too, it is
+    /// free once that was due: at every NMI the layer arms it anew.
     fn watch_layer(&mut self, now: u64) {
         let Some(ticks) = &mut self.ticks else { return };
         // SAFETY: a field of the trip; the layer does not run meanwhile.

@@ -1,8 +1,8 @@
 //! How a CPU becomes a guest under its running Linux, and how it is given back.
 //!
-//! The state that becomes the guest's is the one at the entry: the trampoline's world, with the hypervisor's page tables.
-//! The trampoline's own way back then leads to Linux, with no hypervisor code in between. On the way out it is the same:
-//! the trampoline leads into this world, which the CPU is in when it is given back.
+//! The state that becomes the guest's is the one at the entry: the trampoline's world, with the hypervisor's page
+//! tables. The trampoline's own way back then leads to Linux, with no hypervisor code in between. On the way out it is
+//! the same: the trampoline leads into this world, which the CPU is in when it is given back.
 
 use super::cokernel::Cokernel;
 use super::cpu::{self, Cpu};
@@ -127,8 +127,8 @@ pub fn give_back(cpu: &mut Cpu) -> ! {
     let table = |s: Segment| Table { limit: s.limit as u16, base: s.base };
     // Those that the table has which is live now; a selector of a local table cannot be loaded from here.
     let known = |s: Segment| if matches!(s.selector, 0x18 | 0x2b) { s.selector } else { 0 };
-    // SAFETY: the guest is in this world, in kernel mode, with interrupts off: its page tables map what it and this code
-    // need; its tables are the trampoline's.
+    // SAFETY: the guest is in this world, in kernel mode, with interrupts off: its page tables map what it and this
+    // code need; its tables are the trampoline's.
     unsafe {
         svm::set_cr0(vmcb.cr0);
         svm::set_cr4(vmcb.cr4);

@@ -77,7 +77,8 @@ pub fn last_words() {
     }
 }
 
-/// The hypervisor itself failed: this CPU stands still, and says why where it can. `frame`: what the exception pushed last.
+/// The hypervisor itself failed: this CPU stands still, and says why where it can. `frame`: what the exception pushed
+/// last.
 #[no_mangle]
 extern "C" fn hypervisor_fault(vector: u64, frame: &[u64; 2]) -> ! {
     let [first, second] = *frame;

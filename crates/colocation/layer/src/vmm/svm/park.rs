@@ -1,7 +1,7 @@
 //! The other CPUs stand still, in the host, while the layer repairs.
 //!
-//! The same word and the same rules as the module's park.c: who waits, waits for a bounded time, and takes the word back
-//! when that is over; once the layer writes, nobody leaves.
+//! The same word and the same rules as the module's park.c: who waits, waits for a bounded time, and takes the word
+//! back when that is over; once the layer writes, nobody leaves.
 
 use super::entry::{at, count, entry, trip};
 use crate::arch::x86_64::{self as arch, svm};

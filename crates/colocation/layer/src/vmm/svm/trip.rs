@@ -73,8 +73,8 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
     ours
 }
 
-/// Two NMIs that come at once are one. Where the tick's was late, another may have been in it: Linux, which looks at all
-/// its sources at each, gets one that nobody needs, now and then.
+/// Two NMIs that come at once are one. Where the tick's was late, another may have been in it: Linux, which looks at
+/// all its sources at each, gets one that nobody needs, now and then.
 fn ask(cokernel: &mut Cokernel, cpu: &mut Cpu) {
     let now = arch::tsc();
     if cokernel.doubt && now.wrapping_sub(cokernel.asked_tsc) > ASK_MS * entry().tsc_khz {
