@@ -1,10 +1,10 @@
 #!/bin/sh
-# cases.sh BACKEND [GROUP]: runs each case of cases.txt that is for this backend, and says which are not as they should
-# be. With a group, those of threads, each in a group that others could join.
+# cases.sh BACKEND [GROUP]: runs each case of cases.txt for this back end, and prints the ones that fail. With a group, it runs
+# only the cases of threads, each in a group that others could join.
 set -eu
 backend=$1 group=${2:-}
-count=0 bad=0
-# Devices: a disk that one guest writes, one that all read, a network.
+count=0 failed=0
+# Devices: a disk that one guest writes, a disk that all guests read, and a network.
 head -c 1048576 /dev/zero >"$SCRATCH/disk"
 head -c 65536 /dev/zero | tr '\0' R >"$SCRATCH/read"
 while read -r name guests for status pattern; do
@@ -34,19 +34,19 @@ while read -r name guests for status pattern; do
 		--region name=board,size=1M --region name=read,size=8K,ro \
 		--block "name=disk,file=$SCRATCH/disk,vm=0" --block "name=read,file=$SCRATCH/read,ro" --net name=lan \
 		"$KYOZON_PRODUCT/$image" -- "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || code=$?
-	# The report comes first, whatever was printed before.
+	# The report is the first line, even if the guest printed something before.
 	line=$(cat "$SCRATCH/err" "$SCRATCH/out" | head -n 1)
 	count=$((count + 1))
 	case /$status/ in
-	*/"$code"/*) right=yes ;;
-	*) right=no ;;
+	*/"$code"/*) expected=yes ;;
+	*) expected=no ;;
 	esac
-	if [ $right = no ] || ! printf '%s\n' "$line" | grep -qE -- "$pattern"; then
-		bad=$((bad + 1))
-		echo "$name with $guests on $backend: status $code instead of $status, or not /$pattern/: $line"
+	if [ $expected = no ] || ! printf '%s\n' "$line" | grep -qE -- "$pattern"; then
+		failed=$((failed + 1))
+		echo "$name with $guests guests on $backend: expected status $status and /$pattern/, found status $code: $line"
 	fi
 done <"$TREE/tests/unikernel/cases.txt"
-echo "$backend: $count cases, $bad not as they should be"
-least=110
-[ -z "$group" ] || least=30
-[ "$count" -gt $least ] && [ "$bad" = 0 ]
+echo "$backend: $count cases, $failed failed"
+min=110
+[ -z "$group" ] || min=30
+[ "$count" -gt $min ] && [ "$failed" = 0 ]

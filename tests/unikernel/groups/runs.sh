@@ -1,31 +1,31 @@
 #!/bin/sh
-# runs.sh BACKEND: cases of several guests, each guest by a command of its own, which meet in a group.
-# A line: case, guests, statuses in the order in which they join, and what one of them prints.
+# runs.sh BACKEND: runs cases of several guests, each guest by a command of its own, in one group. Each line of the list is: back
+# end, case, guests, statuses in the order of joining, and a pattern for a line that one of them prints.
 set -u
 backend=$1
 image=$KYOZON_PRODUCT/unikernel-test.elf
-bad=0 count=0
+failed=0 count=0
 
-# in_order N GROUP: waits until so many peers are there.
-in_order() {
+# wait_peers N GROUP: waits until the group has N peers.
+wait_peers() {
 	for _ in $(seq 200); do
 		[ "$(kyozon ps | grep -c "^$2 ")" = "$1" ] && return
 		sleep 0.02
 	done
-	echo "$2: not $1 peers"
-	bad=$((bad + 1))
+	echo "$2: expected $1 peers"
+	failed=$((failed + 1))
 }
 
 while read -r for case guests want pattern; do
 	case $for in "$backend" | any) ;; *) continue ;; esac
-	group=g-$case-$$ processes='' got='' at=0
+	group=g-$case-$$ processes='' got='' started=0
 	: >"$SCRATCH/out"
-	while [ "$at" -lt "$guests" ]; do
+	while [ "$started" -lt "$guests" ]; do
 		kyozon run --backend "$backend" --time-limit 30 --group "$group" --region name=board,size=1M "$image" \
 			-- "$case" "$guests" >>"$SCRATCH/out" 2>&1 &
-		processes="$processes $!" at=$((at + 1))
-		# The last may be over at once.
-		[ "$at" = "$guests" ] || in_order "$at" "$group"
+		processes="$processes $!" started=$((started + 1))
+		# The last guest may end at once.
+		[ "$started" = "$guests" ] || wait_peers "$started" "$group"
 	done
 	for process in $processes; do
 		code=0
@@ -34,8 +34,8 @@ while read -r for case guests want pattern; do
 	done
 	count=$((count + 1))
 	if [ "$got" != "$want" ] || ! grep -qE -- "$pattern" "$SCRATCH/out"; then
-		bad=$((bad + 1))
-		echo "$case with $guests on $backend: statuses $got instead of $want, or not /$pattern/: $(cat "$SCRATCH/out")"
+		failed=$((failed + 1))
+		echo "$case with $guests guests on $backend: expected statuses $want and /$pattern/, found $got: $(cat "$SCRATCH/out")"
 	fi
 done <<'END'
 any     ping-pong 2  0,0      ^ping-pong: done$
@@ -48,5 +48,5 @@ kvm     crowd-revoked 2 0,120 ^kyozon: guest [12] crashed: page fault: (read|wri
 END
 left=$(ls "$SCRATCH/run/kyozon" 2>/dev/null)
 [ -z "$left" ] || echo "left: $left"
-echo "$backend: $count cases, $bad not as they should be"
-[ "$count" -gt 4 ] && [ "$bad" = 0 ] && [ -z "$left" ]
+echo "$backend: $count cases, $failed failed"
+[ "$count" -gt 4 ] && [ "$failed" = 0 ] && [ -z "$left" ]

@@ -1,37 +1,36 @@
 #!/bin/sh
-# threads.sh BACKEND: guests with threads in a group of several commands, whichever of them ends, and how.
+# threads.sh BACKEND: guests with threads in a group of several commands, which end in different orders and ways.
 set -u
 backend=$1 image=$KYOZON_PRODUCT/unikernel-test.elf
 
-# To be run in a subshell or the background, whose process it becomes.
+# Call this in a subshell or in the background: it replaces that process.
 run() {
 	exec kyozon run --backend "$backend" --time-limit 60 --group g --region name=board,size=1M "$@"
 }
-# peers N: waits until so many of the group run.
+# peers N: waits until N peers of the group run.
 peers() {
 	for _ in $(seq 500); do
 		[ "$(kyozon ps | grep -c '^g .*running')" = "$1" ] && return
 		sleep 0.02
 	done
-	echo "not $1 peers: $(kyozon ps)"
+	echo "expected $1 peers: $(kyozon ps)"
 }
-# said FILE WORDS: waits until a command has said so.
-said() {
+# printed FILE PATTERN: waits until a command has printed a line that matches.
+printed() {
 	for _ in $(seq 500); do
 		grep -qs "$2" "$SCRATCH/$1" && return
 		sleep 0.02
 	done
-	echo "$1 did not say $2"
+	echo "$1 did not print $2"
 }
-# held N: a thread of one command has a lock, and another command waits for it; what they say goes to files of this
-# number.
+# held N: a thread of one command holds a lock, and another command waits for it. Their output goes to hold-N and lock-N.
 held() {
 	run "$image" -- crowd-hold >"$SCRATCH/hold-$1" &
 	hold=$!
-	said "hold-$1" 'has it'
+	printed "hold-$1" 'holds it'
 	run "$image" -- lock >"$SCRATCH/lock-$1" &
 	lock=$!
-	said "lock-$1" 'somebody has it'
+	printed "lock-$1" 'another peer holds it'
 }
 numbers() {
 	kyozon ps | awk 'NR > 1 { printf "%s:%s:%s ", $2, $5, $NF } END { print "" }'
@@ -55,19 +54,19 @@ room=$!
 peers 1
 run "$image" -- crowd &
 crowd=$!
-said room none
+printed room none
 numbers
 kill -9 $crowd
 wait $room
 cat "$SCRATCH/room"
 
-echo '== a command is killed, whose thread has a lock'
+echo '== a command is killed whose thread holds a lock'
 held 1
 kill -9 $hold
 wait $lock
 cat "$SCRATCH/lock-1"
 
-echo '== a thread is killed that has a lock'
+echo '== a thread is killed that holds a lock'
 held 2
 kyozon kill g/1
 wait $lock

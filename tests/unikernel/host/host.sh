@@ -1,12 +1,11 @@
 #!/bin/sh
-# host.sh BACKEND: a host program in C and a guest in one group, over the channel's ring and lock; either of them
-# killed.
+# host.sh BACKEND: a host program in C and a guest share a ring and a lock in one group; either of them is killed.
 set -u
 backend=$1
 cc -std=c11 -Wall -Wextra -Werror -I "$TREE/crates/unikernel/join/include" "$TREE/tests/unikernel/host/program.c" \
 	"$KYOZON_PRODUCT/libkyozon_join.a" -o "$SCRATCH/program" || exit 1
 
-# guest OPTIONS -- CASE: begins one, and waits until it runs.
+# guest OPTIONS -- CASE: starts a guest, and waits until it runs.
 guest() {
 	kyozon run --backend "$backend" --time-limit 30 --group g "$@" &
 	guest=$!
@@ -14,26 +13,26 @@ guest() {
 }
 board=name=board,size=1M image=$KYOZON_PRODUCT/unikernel-test.elf
 
-echo '== there and back'
+echo '== round trips'
 guest --region $board "$image" -- echo
 "$SCRATCH/program" g ask
 wait $guest
 echo '== the program is killed'
 for after in 0.05 0.1 0.15; do
 	guest --region $board "$image" -- echo
-	"$SCRATCH/program" g ask-on >"$SCRATCH/said" &
+	"$SCRATCH/program" g ask-on >"$SCRATCH/printed" &
 	program=$!
-	until grep -q going "$SCRATCH/said"; do sleep 0.02; done
+	until grep -q going "$SCRATCH/printed"; do sleep 0.02; done
 	sleep $after
 	kill -9 $program
 	wait $guest
 	echo "guest: $?"
 done
-echo '== with a lock'
+echo '== the program is killed with a lock'
 guest --region $board "$image" -- lock
-"$SCRATCH/program" g lock >"$SCRATCH/said" &
+"$SCRATCH/program" g lock >"$SCRATCH/printed" &
 program=$!
-until grep -q locked "$SCRATCH/said"; do sleep 0.02; done
+until grep -q locked "$SCRATCH/printed"; do sleep 0.02; done
 sleep 0.1
 kill -9 $program
 wait $guest
@@ -66,7 +65,7 @@ echo '== no group'
 echo "program: $?"
 guest "$image" -- sleep-forever
 "$SCRATCH/program" g read 2>&1
-echo '== kill ends a program, too'
+echo '== kyozon kill ends a program'
 "$SCRATCH/program" g nothing
 "$SCRATCH/program" g stay 2>&1
 kyozon kill g
@@ -79,7 +78,7 @@ kyozon kill g
 wait $program
 echo "program: $?"
 if [ "$backend" = kvm ]; then
-	echo '== what is lent is taken away'
+	echo '== a region is revoked'
 	guest --region $board "$image" -- lend
 	"$SCRATCH/program" g borrow &
 	program=$!

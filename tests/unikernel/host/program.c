@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/*
- * program GROUP CASE: a host program in a group, beside guests that run the cases of
- * crates/lab/unikernel-test/src/meet.rs.
- */
+/* program GROUP CASE: a host program in a group with guests that run the cases of crates/lab/unikernel-test/src/meet.rs. */
 #include "kyozon/join.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* As in meet.rs. */
+/* The offsets in meet.rs. */
 enum { THERE = 0, BACK = 8192, RING = 4096, LOCK = 65536 };
 
 static struct kyozon_join_host *host;
 
-static void need(int holds, const char *what, int64_t got)
+static void check(int holds, const char *what, int64_t found)
 {
 	if (!holds) {
-		fprintf(stderr, "%s: %lld\n", what, (long long)got);
+		fprintf(stderr, "%s: %lld\n", what, (long long)found);
 		exit(1);
 	}
 }
 
-static uint64_t soon(void)
+static uint64_t deadline(void)
 {
 	return kyozon_join_now(host) + 20000000000;
 }
@@ -34,7 +31,7 @@ static void leave(void)
 	exit(0);
 }
 
-/* Sends `count` records and expects each back; 0 are without end. */
+/* Sends `count` records, or any number of them if 0, and checks that each comes back. */
 static void ask(unsigned count)
 {
 	struct kyozon_join_ring *there = kyozon_join_writer(host, "board", THERE, RING);
@@ -42,32 +39,32 @@ static void ask(unsigned count)
 	unsigned char sent[2000], got[2048];
 	int64_t bytes;
 
-	need(there && back, "a ring", 0);
-	need(kyozon_join_receive(there, got, sizeof(got), 0) == KYOZON_JOIN_ARGUMENT, "a writer that reads", 0);
+	check(there && back, "a ring", 0);
+	check(kyozon_join_receive(there, got, sizeof(got), 0) == KYOZON_JOIN_ARGUMENT, "receiving from a writer", 0);
 	for (unsigned i = 0; !count || i < count; i++) {
 		size_t len = i * 7 % sizeof(sent);
 
 		memset(sent, i, sizeof(sent));
-		bytes = kyozon_join_send(there, sent, len, soon());
+		bytes = kyozon_join_send(there, sent, len, deadline());
 		if (bytes == KYOZON_JOIN_PEER_DIED) {
-			puts("the other died");
+			puts("the other side died");
 			leave();
 		}
-		need(bytes == 0, "send", bytes);
-		bytes = kyozon_join_receive(back, got, sizeof(got), soon());
+		check(bytes == 0, "send", bytes);
+		bytes = kyozon_join_receive(back, got, sizeof(got), deadline());
 		if (bytes == KYOZON_JOIN_PEER_DIED) {
-			puts("the other died");
+			puts("the other side died");
 			leave();
 		}
-		need(bytes == (int64_t)len && !memcmp(sent, got, len), "receive", bytes);
+		check(bytes == (int64_t)len && !memcmp(sent, got, len), "receive", bytes);
 		if (i == 100) {
 			puts("going");
 			fflush(stdout);
 		}
 	}
 	kyozon_join_close(there);
-	bytes = kyozon_join_receive(back, got, sizeof(got), soon());
-	need(bytes == KYOZON_JOIN_CLOSED || bytes == KYOZON_JOIN_PEER_DIED, "the end", bytes);
+	bytes = kyozon_join_receive(back, got, sizeof(got), deadline());
+	check(bytes == KYOZON_JOIN_CLOSED || bytes == KYOZON_JOIN_PEER_DIED, "the end", bytes);
 	kyozon_join_close(back);
 }
 
@@ -77,50 +74,50 @@ int main(int argc, char **argv)
 	struct kyozon_join_wanted board = { "board", strcmp(what, "read") ? KYOZON_JOIN_WRITE : KYOZON_JOIN_READ };
 	struct kyozon_join_place place;
 	struct kyozon_join_life life;
-	char why[200];
+	char reason[200];
 
-	host = kyozon_join(argv[1], &board, strcmp(what, "nothing") != 0, why, sizeof(why));
+	host = kyozon_join(argv[1], &board, strcmp(what, "nothing") != 0, reason, sizeof(reason));
 	if (!host) {
-		fprintf(stderr, "%s\n", why);
+		fprintf(stderr, "%s\n", reason);
 		return 1;
 	}
 	if (!strcmp(what, "nothing"))
 		goto done;
-	need(kyozon_join_region(host, "board", &place) == 0 && place.bytes == (1 << 20) - 4096, "board", 0);
-	need(kyozon_join_region(host, "other", &place) == KYOZON_JOIN_ARGUMENT, "no board", 0);
-	need(kyozon_join_peer(host, "board", kyozon_join_number(host), &life) == 0 && life.state == KYOZON_JOIN_HERE, "myself", life.state);
+	check(kyozon_join_region(host, "board", &place) == 0 && place.bytes == (1 << 20) - 4096, "board", 0);
+	check(kyozon_join_region(host, "other", &place) == KYOZON_JOIN_ARGUMENT, "no board", 0);
+	check(kyozon_join_peer(host, "board", kyozon_join_number(host), &life) == 0 && life.state == KYOZON_JOIN_HERE, "myself", life.state);
 	if (!strcmp(what, "ask")) {
 		ask(2000);
 	} else if (!strcmp(what, "ask-on")) {
 		ask(0);
 	} else if (!strcmp(what, "read")) {
-		need(!kyozon_join_writer(host, "board", 0, RING), "a ring without the right to write", 0);
-		need(kyozon_join_lock(host, "board", LOCK, 0) == KYOZON_JOIN_ARGUMENT, "a lock without it", 0);
+		check(!kyozon_join_writer(host, "board", 0, RING), "a ring without the right to write", 0);
+		check(kyozon_join_lock(host, "board", LOCK, 0) == KYOZON_JOIN_ARGUMENT, "a lock without the right to write", 0);
 	} else if (!strcmp(what, "write")) {
 		*(volatile uint64_t *)place.data = 42;
 	} else if (!strcmp(what, "lock")) {
-		int64_t got = kyozon_join_lock(host, "board", LOCK, soon());
+		int64_t got = kyozon_join_lock(host, "board", LOCK, deadline());
 
-		need(got == 0, "lock", got);
-		need(kyozon_join_lock(host, "board", LOCK, soon()) == KYOZON_JOIN_DEADLOCK, "the same once more", 0);
+		check(got == 0, "lock", got);
+		check(kyozon_join_lock(host, "board", LOCK, deadline()) == KYOZON_JOIN_DEADLOCK, "the same lock again", 0);
 		puts("locked");
 		fflush(stdout);
 		for (;;)
 			pause();
 	} else if (!strcmp(what, "see-end")) {
-		/* Peer 0 is there, then it is not. */
+		/* Peer 0 is present, then it is gone. */
 		do {
 			kyozon_join_peer(host, "board", 0, &life);
 			if (life.state == KYOZON_JOIN_HERE)
-				kyozon_join_park(host, soon());
+				kyozon_join_park(host, deadline());
 		} while (life.state == KYOZON_JOIN_HERE);
 		printf("%s, %s\n", life.state == KYOZON_JOIN_DEAD ? "dead" : "left", kyozon_join_is_over(host) ? "over" : "goes on");
 	} else if (!strcmp(what, "borrow")) {
-		/* Writes to what the guest lends until that takes it away. */
-		need(kyozon_join_map(host, "board", KYOZON_JOIN_WRITE) == KYOZON_JOIN_ARGUMENT, "the same twice", 0);
+		/* Writes to the region that the guest lends, until the guest revokes it. */
+		check(kyozon_join_map(host, "board", KYOZON_JOIN_WRITE) == KYOZON_JOIN_ARGUMENT, "the same region twice", 0);
 		while (kyozon_join_map(host, "x", KYOZON_JOIN_WRITE) != 0)
 			kyozon_join_park(host, kyozon_join_now(host) + 1000000);
-		need(kyozon_join_region(host, "x", &place) == 0, "x", 0);
+		check(kyozon_join_region(host, "x", &place) == 0, "x", 0);
 		for (;;)
 			__atomic_fetch_add((uint64_t *)place.data, 1, __ATOMIC_SEQ_CST);
 	} else if (!strcmp(what, "stay")) {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# idle.sh N [BACKEND]: starts N guests that sleep, each by a command of its own, 50 to a group; says what they cost,
-# kills them, and looks what is left.
+# idle.sh N [BACKEND]: starts N sleeping guests, each by a command of its own, 50 in a group. Prints the time and memory that they
+# cost, kills them, and checks that nothing is left.
 set -u
 count=$1 backend=${2:-kvm} each=50
 image=$KYOZON_PRODUCT/unikernel-test.elf
@@ -12,17 +12,17 @@ seconds() {
 available() {
 	sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo
 }
-# Numbers from the list: of how many guests that run, the most resident bytes, their sum.
+# From the list of peers: the number of running guests, the maximum and the sum of their resident bytes.
 rows() {
 	kyozon ps --json | sed 's/"resident":/\n&/g' | sed -n 's/^"resident":\([0-9]*\),"state":"running".*/\1/p' |
-		awk '{ n++; sum += $1; if ($1 > most) most = $1 } END { print n + 0, most + 0, sum + 0 }'
+		awk '{ n++; sum += $1; if ($1 > max) max = $1 } END { print n + 0, max + 0, sum + 0 }'
 }
 
-before=$(available) began=$(seconds) at=0
-while [ "$at" -lt "$count" ]; do
-	kyozon run --backend "$backend" --memory 1M --group "idle-$((at / each))" "$image" -- sleep-forever \
-		</dev/null >"$SCRATCH/out-$at" 2>&1 &
-	at=$((at + 1))
+before=$(available) began=$(seconds) guests=0
+while [ "$guests" -lt "$count" ]; do
+	kyozon run --backend "$backend" --memory 1M --group "idle-$((guests / each))" "$image" -- sleep-forever \
+		</dev/null >"$SCRATCH/out-$guests" 2>&1 &
+	guests=$((guests + 1))
 done
 for _ in $(seq 1000); do
 	running=$(rows)

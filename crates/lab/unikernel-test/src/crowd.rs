@@ -78,7 +78,7 @@ fn hold() {
         let (seat, region) = seat();
         let lock = region.get::<RawMutex>(LOCK).unwrap();
         assert_eq!(lock.lock(&seat, None), Ok(Acquired::Clean));
-        println!("crowd-hold: peer {} has it", me());
+        println!("crowd-hold: peer {} holds it", me());
         forever();
     });
     println!("crowd-hold: {:?}", thread.join());

@@ -213,6 +213,6 @@ fn frames_times() {
     }
     times.sort_unstable();
     if let Some(median) = times.get(250) {
-        println!("a frame there and back: {} us", median / 1000);
+        println!("frame round trip: {} us", median / 1000);
     }
 }

@@ -58,7 +58,7 @@ fn run() -> u8 {
             0
         }
         None => {
-            println!("there is no case {name}");
+            println!("no case {name}");
             2
         }
     }

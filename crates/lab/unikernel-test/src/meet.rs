@@ -131,7 +131,7 @@ fn lock() {
         lock.unlock(&seat, how);
         sleep::sleep(Duration::from_millis(5));
     }
-    println!("lock: somebody has it");
+    println!("lock: another peer holds it");
     let how = lock.lock(&seat, None).unwrap();
     println!("lock: {how:?}");
     lock.unlock(&seat, Acquired::Clean);
