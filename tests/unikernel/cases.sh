@@ -1,6 +1,6 @@
 #!/bin/sh
-# cases.sh BACKEND [GROUP]: runs each case of cases.txt for this back end, and prints the ones that fail. With a group, it runs
-# only the cases of threads, each in a group that others could join.
+# cases.sh BACKEND [GROUP]: runs each case of cases.txt for this back end, and prints the ones that fail. With a group,
+# it runs only the cases of threads, each in a group that others could join.
 set -eu
 backend=$1 group=${2:-}
 count=0 failed=0

@@ -1,6 +1,6 @@
 #!/bin/sh
-# runs.sh BACKEND: runs cases of several guests, each guest by a command of its own, in one group. Each line of the list is: back
-# end, case, guests, statuses in the order of joining, and a pattern for a line that one of them prints.
+# runs.sh BACKEND: runs cases of several guests, each guest by a command of its own, in one group. Each line of the list
+# is: back end, case, guests, statuses in the order of joining, and a pattern for a line that one of them prints.
 set -u
 backend=$1
 image=$KYOZON_PRODUCT/unikernel-test.elf

@@ -23,7 +23,8 @@ printed() {
 	done
 	echo "$1 did not print $2"
 }
-# held N: a thread of one command holds a lock, and another command waits for it. Their output goes to hold-N and lock-N.
+# held N: a thread of one command holds a lock, and another command waits for it. Their output goes to hold-N and
+# lock-N.
 held() {
 	run "$image" -- crowd-hold >"$SCRATCH/hold-$1" &
 	hold=$!

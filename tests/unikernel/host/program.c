@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* program GROUP CASE: a host program in a group with guests that run the cases of crates/lab/unikernel-test/src/meet.rs. */
+/*
+ * program GROUP CASE: a host program in a group with guests that run the cases of
+ * crates/lab/unikernel-test/src/meet.rs.
+ */
 #include "kyozon/join.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +88,9 @@ int main(int argc, char **argv)
 		goto done;
 	check(kyozon_join_region(host, "board", &place) == 0 && place.bytes == (1 << 20) - 4096, "board", 0);
 	check(kyozon_join_region(host, "other", &place) == KYOZON_JOIN_ARGUMENT, "no board", 0);
-	check(kyozon_join_peer(host, "board", kyozon_join_number(host), &life) == 0 && life.state == KYOZON_JOIN_HERE, "myself", life.state);
+	check(kyozon_join_peer(host, "board", kyozon_join_number(host), &life) == 0 &&
+		      life.state == KYOZON_JOIN_HERE,
+	      "this peer", life.state);
 	if (!strcmp(what, "ask")) {
 		ask(2000);
 	} else if (!strcmp(what, "ask-on")) {
@@ -111,7 +116,8 @@ int main(int argc, char **argv)
 			if (life.state == KYOZON_JOIN_HERE)
 				kyozon_join_park(host, deadline());
 		} while (life.state == KYOZON_JOIN_HERE);
-		printf("%s, %s\n", life.state == KYOZON_JOIN_DEAD ? "dead" : "left", kyozon_join_is_over(host) ? "over" : "goes on");
+		printf("%s, %s\n", life.state == KYOZON_JOIN_DEAD ? "dead" : "left",
+		       kyozon_join_is_over(host) ? "over" : "goes on");
 	} else if (!strcmp(what, "borrow")) {
 		/* Writes to the region that the guest lends, until the guest revokes it. */
 		check(kyozon_join_map(host, "board", KYOZON_JOIN_WRITE) == KYOZON_JOIN_ARGUMENT, "the same region twice", 0);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# idle.sh N [BACKEND]: starts N sleeping guests, each by a command of its own, 50 in a group. Prints the time and memory that they
-# cost, kills them, and checks that nothing is left.
+# idle.sh N [BACKEND]: starts N sleeping guests, each by a command of its own, 50 in a group. Prints the time and memory
+# that they cost, kills them, and checks that nothing is left.
 set -u
 count=$1 backend=${2:-kvm} each=50
 image=$KYOZON_PRODUCT/unikernel-test.elf

@@ -1,6 +1,6 @@
 #!/bin/sh
-# kv.sh MACHINE: the key-value store in virtual machines (kvm), processes (process) or as host threads (threads). A client
-# sends files, several at the same time, and the answers are compared.
+# kv.sh MACHINE: the key-value store in virtual machines (kvm), processes (process) or as host threads (threads). A
+# client sends files, several at the same time, and the answers are compared.
 set -eu
 machine=$1
 cd "$SCRATCH"

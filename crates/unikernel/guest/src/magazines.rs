@@ -1,5 +1,5 @@
-//! Small free pieces that a machine keeps for itself, so that most of what it allocates asks no other machine (J.
-//! Bonwick and J. Adams, "Magazines and Vmem", USENIX 2001).
+//! Small free pieces that a machine keeps for itself, so that most allocations involve no other machine (J. Bonwick and
+//! J. Adams, "Magazines and Vmem", USENIX 2001).
 //!
 //! A piece has one of [`SIZES`]. The machine that frees a piece keeps it, whichever machine allocated it. A machine
 //! that keeps too many returns a batch, and a machine without any takes a batch. So the heap's lock is taken once per

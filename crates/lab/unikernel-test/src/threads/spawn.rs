@@ -117,6 +117,6 @@ pub fn start() {
         .collect();
     times.sort_unstable();
     if times.len() == 100 {
-        println!("median {} us, least {}, most {}", times[50], times[0], times[99]);
+        println!("median {} us, min {}, max {}", times[50], times[0], times[99]);
     }
 }
