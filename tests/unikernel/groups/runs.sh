@@ -35,7 +35,7 @@ while read -r for case guests want pattern; do
 	count=$((count + 1))
 	if [ "$got" != "$want" ] || ! grep -qE -- "$pattern" "$SCRATCH/out"; then
 		failed=$((failed + 1))
-		echo "$case with $guests guests on $backend: expected statuses $want and /$pattern/, found $got: $(cat "$SCRATCH/out")"
+		echo "$case with $guests guests on $backend: expected $want and /$pattern/, found $got: $(cat "$SCRATCH/out")"
 	fi
 done <<'END'
 any     ping-pong 2  0,0      ^ping-pong: done$

@@ -29,8 +29,8 @@ pub unsafe extern "C" fn kyozon_join_region(
     0
 }
 
-/// Maps a region that a guest has granted to this peer since it joined. Returns 0, or `JOIN_ARGUMENT` if the region was
-/// not granted, or not with these rights.
+/// Maps a region that a guest has granted to this peer since it joined. Returns 0, or `JOIN_ARGUMENT` if the region
+/// was not granted, or not with these rights.
 ///
 /// # Safety
 ///
