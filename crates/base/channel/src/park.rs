@@ -2,7 +2,7 @@
 //! live.
 //!
 //! This crate makes no host call. A unikernel implements these traits by hypercalls and doorbells, a process by an
-//! event descriptor, a group of threads by [`crate::threads`] (feature `std`).
+//! event descriptor, a group of threads by `threads` (feature `std`).
 
 /// Maximum number of peers in a group: a set of peers is one word.
 pub const MAX_PEERS: usize = 64;
