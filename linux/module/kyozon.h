@@ -224,7 +224,12 @@ struct kyozon_tick {
 	u64 short_tsc;		/* a stop that Linux need not rest after */
 	u64 watch_tsc;		/* from a trip's begin to the guard's first look */
 	u64 late_tsc;		/* the guard stands where a trip begins earlier */
-	u64 slack_tsc;		/* how much the two clocks may disagree */
+	/*
+	 * An NMI that comes at most this long before the tick is due is the
+	 * tick's: the slack of the clocks, or half a period of a source that
+	 * interrupts at a rate of its own.
+	 */
+	u64 early_tsc;
 	u64 due_tsc;		/* the next tick */
 	u64 end_tsc;		/* when the last trip had armed the timer */
 	u64 wrap_tsc;		/* when a 32-bit timer interrupts once more, or 0 */

@@ -129,7 +129,7 @@ static __always_inline void run(struct kyozon_tick *tick,
 	 * timer's own follows; so it does when this one came too early.
 	 */
 	tick->overdue = tick->swallow;
-	tick->swallow = (s64)(now - due) < (s64)tick->slack_tsc;
+	tick->swallow = (s64)(now - due) < (s64)tick->early_tsc;
 	trip->stale = tick->overdue + tick->swallow;
 	if ((s64)(now - due) >= (s64)tick->late_tsc)
 		tick->source->watch(now - due);
@@ -152,7 +152,7 @@ static __always_inline void run(struct kyozon_tick *tick,
 	passed = tick->source->next(stop);
 	if (unlikely(passed | trip->ticks_inside))
 		passed = missed_of(tick, trip, passed);
-	if ((s64)(tick->end_tsc + tick->slack_tsc - trip->guard_tsc) >= 0)
+	if ((s64)(tick->end_tsc + tick->early_tsc - trip->guard_tsc) >= 0)
 		tick->swallow++;
 	kyozon_plan(passed);
 	account(tick, now);
@@ -174,7 +174,7 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 		 * Linux's TSC rate may be off by more than the slack. And a
 		 * clock that wants an acknowledgement gets it here.
 		 */
-		if (unlikely((s64)(now + tick->slack_tsc - tick->due_tsc) < 0))
+		if (unlikely((s64)(now + tick->early_tsc - tick->due_tsc) < 0))
 			claimed = tick->source->claim();
 		if (likely(claimed > 0))
 			run(tick, trip, now);
@@ -190,7 +190,7 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 		return NMI_HANDLED;
 	}
 	if (tick->wrap_tsc &&
-	    (s64)(now + tick->slack_tsc - tick->wrap_tsc) >= 0)
+	    (s64)(now + tick->early_tsc - tick->wrap_tsc) >= 0)
 		return NMI_HANDLED;
 	return NMI_DONE;
 }

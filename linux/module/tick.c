@@ -35,8 +35,9 @@ int kyozon_tick_take(struct kyozon_load *load)
 	trip->period_tsc = div_u64(kyozon.tsc_khz * 1000, load->tick_hz);
 	tick->short_tsc = trip->period_tsc / 2;
 	tick->watch_tsc = min(tick->budget_tsc, trip->period_tsc);
-	tick->slack_tsc = max(div_u64(2 * kyozon.tsc_khz, 1000),
-			      trip->period_tsc >> 6);
+	trip->slack_tsc = div_u64(KYOZON_SLACK_US * kyozon.tsc_khz, 1000) +
+			  div_u64(trip->period_tsc, KYOZON_SLACK_DIVISOR);
+	tick->early_tsc = trip->slack_tsc;
 	for (i = 0; i < ARRAY_SIZE(sources); i++) {
 		if (load->tick_source != KYOZON_TICK_AUTO &&
 		    load->tick_source != sources[i]->id)

@@ -315,7 +315,7 @@ static void watch(u64 late_tsc)
 	if ((s64)late_tsc < 0)
 		late_tsc = 0;
 	if (hpet.guard_timer != TICK_TIMER &&
-	    late_tsc + tick->slack_tsc >= tick->watch_tsc)
+	    late_tsc + trip->slack_tsc >= tick->watch_tsc)
 		trip->stale++;
 	for (;;) {
 		u32 late = mul_u64_u64_shr(late_tsc, hpet.count_per_tsc, 32);

@@ -106,7 +106,7 @@ static int take(struct kyozon_load *load)
 	init_irq_work(&rtc.later, acknowledge_later);
 	log2 = max(order_base_2(load->tick_hz), 1);
 	rtc.rate = RATE_OF(log2);
-	kyozon.tick.slack_tsc = kyozon.tsc_khz * 1000 >> (log2 + 1);
+	kyozon.tick.early_tsc = kyozon.tsc_khz * 1000 >> (log2 + 1);
 	spin_lock_irq(&rtc_lock);
 	rtc.saved_a = get(RTC_FREQ_SELECT);
 	rtc.saved_b = get(RTC_CONTROL);
@@ -186,7 +186,7 @@ static int claim(void)
 	spin_unlock(&rtc_lock);
 	if (!(flags & RTC_PF))
 		return 0;
-	return (s64)(now + kyozon.tick.slack_tsc -
+	return (s64)(now + kyozon.tick.early_tsc -
 		     kyozon.tick.due_tsc) >= 0 ? 1 : -1;
 }
 

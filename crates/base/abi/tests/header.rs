@@ -72,7 +72,7 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, Fault, "kyozon_fault": reason, reserved, cr2, cr3, frame);
     layout!(c, UserState, "kyozon_user_state": fs_base, gs_base, ds, es, fs, gs, reserved, ldt, switched);
     layout!(c, Trip, "kyozon_trip": event, deadline_tsc, guard_tsc, next_tsc, period_tsc, result, ticks_inside, stale,
-        parked, foreign, in_transit, inside, machine_check, nmi_entry, machine_check_entry, fault, user, reserved);
+        parked, foreign, in_transit, inside, machine_check, nmi_entry, machine_check_entry, fault, user, slack_tsc);
     layout!(c, BootBlock, "kyozon_boot_block": version, mode, tsc_khz, tick_hz, budget_us, memory, memory_bytes, idle,
         linux_window, linux_repair, report, publish, handlers, enter_user,
         page_table, tables, paging_levels, piece_count, pieces, tasks, task_count, parameter, data);

@@ -3,10 +3,7 @@
 use crate::arch::x86_64 as arch;
 use crate::hpet::Hpet;
 use crate::schedule::{scale, scale_long, Armed, Rates, Schedule};
-use kyozon_abi::layer::{Trip, TRIP_CUT_OFF, TRIP_IDLE};
-
-/// Microseconds by which the timer's clock and the time-stamp counter may disagree.
-const SLACK_US: u64 = 2;
+use kyozon_abi::layer::{Trip, SLACK_DIVISOR, SLACK_US, TRIP_CUT_OFF, TRIP_IDLE};
 
 /// The timer, and what it has done. Between trips [`Trip::next_tsc`] is the next tick's time.
 pub struct Ticks {
@@ -19,7 +16,7 @@ pub struct Ticks {
     budget_tsc: u64,
     watch_tsc: u64,
     watch: u32,
-    /// By how much the two clocks may disagree.
+    /// [`Trip::slack_tsc`].
     pub slack_tsc: u64,
     passed: u64,
     /// Ticks that were delivered.
@@ -40,6 +37,7 @@ impl Ticks {
         timer.set_up();
         let schedule = Schedule::new(rates, hz, timer.now());
         trip.period_tsc = period_tsc;
+        trip.slack_tsc = SLACK_US * rates.tsc_khz / 1000 + period_tsc / SLACK_DIVISOR;
         Self {
             timer,
             schedule,
@@ -49,7 +47,7 @@ impl Ticks {
             budget_tsc,
             watch_tsc: budget_tsc.min(period_tsc),
             watch: rates.counts(watch_us) as u32,
-            slack_tsc: SLACK_US * rates.tsc_khz / 1000 + (period_tsc >> 10),
+            slack_tsc: trip.slack_tsc,
             passed: 0,
             ticks: 0,
             missed: 0,

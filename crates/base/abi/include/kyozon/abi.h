@@ -13,7 +13,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_LAYER_VERSION 1
+#define KYOZON_LAYER_VERSION 2
 
 /*
  Virtual address at which the layer is linked: below 2 GiB, where Linux keeps no global translations.
@@ -118,6 +118,17 @@
  [`Trip::result`]: a machine check arrived, which Linux must handle.
  */
 #define KYOZON_TRIP_MACHINE_CHECK 4
+
+/*
+ [`Trip::slack_tsc`]: the constant part, in microseconds.
+ */
+#define KYOZON_SLACK_US 2
+
+/*
+ [`Trip::slack_tsc`]: the part of a period. Linux's calibration of the time-stamp counter is good to 500 ppm; a larger
+ slack would take Linux's NMIs for the guard's when budgets are short.
+ */
+#define KYOZON_SLACK_DIVISOR 1024
 
 /*
  [`Trip::parked`]: the other CPUs run, or may continue.
@@ -1592,9 +1603,10 @@ struct kyozon_trip {
          */
         struct kyozon_user_state user;
         /*
-         Zero.
+         Module: time-stamp counter ticks by which the timer's clock and the time-stamp counter may disagree over a period:
+         [`SLACK_US`] plus the period divided by [`SLACK_DIVISOR`].
          */
-        uint64_t reserved;
+        uint64_t slack_tsc;
 };
 
 /*

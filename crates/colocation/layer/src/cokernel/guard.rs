@@ -4,8 +4,6 @@ use super::state::{entry, entry_pointer, trip, us_to_tsc};
 use crate::arch::x86_64 as arch;
 use crate::interrupt::Times;
 
-/// Microseconds by which the timer's clock and the time-stamp counter may disagree.
-const SLACK_US: u64 = 2;
 /// The guard is armed at least this many microseconds ahead: the counter may pass a nearer comparator before it is set.
 const MIN_AHEAD_US: u64 = 2;
 /// Attempts to arm the guard, each twice as far ahead as the one before.
@@ -18,7 +16,7 @@ pub(crate) fn times() -> Times {
         deadline: trip!(deadline_tsc),
         guard: trip!(guard_tsc),
         next: trip!(next_tsc),
-        slack: us_to_tsc(SLACK_US) + (trip!(period_tsc) >> 10),
+        slack: trip!(slack_tsc),
     }
 }
 
