@@ -123,20 +123,20 @@ int kyozon_ioapic_take(struct kyozon_load *load, u32 candidates)
 	phys_addr_t physical = first_ioapic();
 
 	if (!physical)
-		return kyozon_say(load, -ENODEV, "no IO-APIC");
+		return kyozon_err(load, -ENODEV, "no IO-APIC");
 	if (cpu_physical_id(kyozon.cpu) > 0xfe)
-		return kyozon_say(load, -EOPNOTSUPP,
+		return kyozon_err(load, -EOPNOTSUPP,
 				  "CPU %u has an APIC number that no pin can name",
 				  kyozon.cpu);
 	ioapic.physical = physical;
 	ioapic.registers = ioremap(physical, PAGE_SIZE);
 	if (!ioapic.registers)
-		return kyozon_say(load, -ENOMEM, "IO-APIC registers cannot be mapped");
+		return kyozon_err(load, -ENOMEM, "IO-APIC registers cannot be mapped");
 	ioapic.candidates = candidates;
 	stop_machine(choose, NULL, NULL);
 	if (ioapic.pin < 0) {
 		iounmap(ioapic.registers);
-		return kyozon_say(load, -EBUSY,
+		return kyozon_err(load, -EBUSY,
 				  "Linux uses every IO-APIC pin that the timer can reach (%#x)",
 				  candidates);
 	}

@@ -180,7 +180,7 @@ int kyozon_world_map_guard(phys_addr_t registers);
 
 /* refuse.c: what this machine must be before anything is changed */
 int kyozon_refuse(struct kyozon_load *load);
-__printf(3, 4) int kyozon_say(struct kyozon_load *load, int error,
+__printf(3, 4) int kyozon_err(struct kyozon_load *load, int error,
 			      const char *format, ...);
 
 /* tick.c and its sources */
@@ -275,12 +275,15 @@ void kyozon_check_report(void);
 extern bool kyozon_check;
 
 /*
- * What stands between Linux and the cokernel: nothing (nmi.c) or nested paging
+ * What stands between Linux and the cokernel: nothing (none.c) or nested paging
  * (vmm.c). The rest of the module does not know which.
  */
 struct kyozon_mode {
 	/* Beyond kyozon_refuse(): says in load->message why not. */
 	int (*refuse)(struct kyozon_load *load);
+	/* Whether the mode cannot use this tick source: the same. */
+	int (*refuse_source)(struct kyozon_load *load,
+			     const struct kyozon_tick_source *source);
 	/* Pages of the reserve beyond the cokernel's world, at most. */
 	u64 (*pages)(const struct kyozon_images *images,
 		     const struct kyozon_range *ram, u32 ram_count);
@@ -304,8 +307,6 @@ struct kyozon_mode {
 	const struct kyozon_fault *(*fault)(void);
 	/* Adds what only this mode knows. */
 	void (*status)(struct kyozon_status *status, struct kyozon_tick *tick);
-	/* The tick source is described to whoever drives it. */
-	bool drives_timer;
 	/* Whether this CPU has to stay online. */
 	bool (*needs_cpu)(unsigned int cpu);
 };
@@ -315,7 +316,7 @@ u32 kyozon_iommu_find(struct kyozon_host_iommu *iommu);
 unsigned int kyozon_iommu_pages(const struct kyozon_host_iommu *iommu);
 int kyozon_iommu_take(struct kyozon_host_iommu *iommu);
 
-extern const struct kyozon_mode kyozon_mode_hal, kyozon_mode_vmm;
+extern const struct kyozon_mode kyozon_mode_none, kyozon_mode_vmm;
 const struct kyozon_mode *kyozon_mode(u32 mode);
 
 /* main.c */

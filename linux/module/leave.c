@@ -92,23 +92,23 @@ int kyozon_leave_take(struct kyozon_load *load)
 	crash_probe.addr = NULL;
 	error = register_kprobe(&crash_probe);
 	if (error)
-		return kyozon_say(load, error,
+		return kyozon_err(load, error,
 				  "the way to a crash kernel cannot be watched: enable kprobes");
 	error = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "kyozon:online",
 					  NULL, before_cpu_down);
 	if (error < 0) {
-		kyozon_say(load, error, "CPU hotplug cannot be watched");
+		kyozon_err(load, error, "CPU hotplug cannot be watched");
 		goto probe;
 	}
 	hotplug_state = error;
 	error = register_pm_notifier(&suspend_notifier);
 	if (error) {
-		kyozon_say(load, error, "suspend cannot be watched");
+		kyozon_err(load, error, "suspend cannot be watched");
 		goto hotplug;
 	}
 	error = register_reboot_notifier(&reboot_notifier);
 	if (error) {
-		kyozon_say(load, error, "reboot cannot be watched");
+		kyozon_err(load, error, "reboot cannot be watched");
 		goto suspend;
 	}
 	atomic_notifier_chain_register(&panic_notifier_list, &panic_notifier);

@@ -72,7 +72,7 @@ static int take(struct kyozon_loaded_image *image, struct kyozon_load *load,
 
 	image->bytes = NULL;
 	if (from->bytes < sizeof(image->header) || from->bytes > IMAGE_BYTES_MAX)
-		return kyozon_say(load, -EINVAL,
+		return kyozon_err(load, -EINVAL,
 				  "image %u has %llu bytes: not an image",
 				  index, from->bytes);
 	image->bytes = vmemdup_user(u64_to_user_ptr(from->address), from->bytes);
@@ -80,28 +80,28 @@ static int take(struct kyozon_loaded_image *image, struct kyozon_load *load,
 		int error = PTR_ERR(image->bytes);
 
 		image->bytes = NULL;
-		return kyozon_say(load, error, "image %u cannot be read", index);
+		return kyozon_err(load, error, "image %u cannot be read", index);
 	}
 	image->size = from->bytes;
 	memcpy(&image->header, image->bytes, sizeof(image->header));
 	if (image->header.magic != KYOZON_IMAGE_MAGIC)
-		return kyozon_say(load, -ENOEXEC,
+		return kyozon_err(load, -ENOEXEC,
 				  "image %u is not a Kyozon image", index);
 	if (image->header.version != KYOZON_LAYER_VERSION)
-		return kyozon_say(load, -ENOEXEC,
+		return kyozon_err(load, -ENOEXEC,
 				  "image %u has version %u, the module wants %u: install both from one release",
 				  index, image->header.version,
 				  KYOZON_LAYER_VERSION);
 	if (image->header.kind != kind)
-		return kyozon_say(load, -ENOEXEC,
+		return kyozon_err(load, -ENOEXEC,
 				  "image %u is of kind %u, wanted %u: first the layer, then the cokernel, then tasks",
 				  index, image->header.kind, kind);
 	if (!is_known(image))
-		return kyozon_say(load, -EKEYREJECTED,
+		return kyozon_err(load, -EKEYREJECTED,
 				  "image %u is not one that this module was built with: install both from one release",
 				  index);
 	if (kind != KYOZON_IMAGE_TASK && !is_well_formed(image, base_of(kind)))
-		return kyozon_say(load, -ENOEXEC,
+		return kyozon_err(load, -ENOEXEC,
 				  "image %u has a malformed header", index);
 	return 0;
 }
@@ -126,12 +126,12 @@ static int take_data(struct kyozon_images *images, struct kyozon_load *load)
 	if (!bytes)
 		return 0;
 	if (bytes > DATA_BYTES_MAX)
-		return kyozon_say(load, -E2BIG,
+		return kyozon_err(load, -E2BIG,
 				  "%llu bytes of data for the cokernel: at most %llu fit",
 				  bytes, DATA_BYTES_MAX);
 	data = vmemdup_user(u64_to_user_ptr(load->data.address), bytes);
 	if (IS_ERR(data))
-		return kyozon_say(load, PTR_ERR(data),
+		return kyozon_err(load, PTR_ERR(data),
 				  "data for the cokernel cannot be read");
 	images->data = data;
 	images->data_bytes = bytes;
@@ -147,7 +147,7 @@ int kyozon_images_take(struct kyozon_images *images, struct kyozon_load *load)
 	images->data = NULL;
 	images->data_bytes = 0;
 	if (load->image_count < 2 || load->image_count > KYOZON_MAX_IMAGES)
-		return kyozon_say(load, -EINVAL,
+		return kyozon_err(load, -EINVAL,
 				  "%llu images: a layer and a cokernel are needed, and at most %u in all",
 				  load->image_count, (u32)KYOZON_MAX_IMAGES);
 	while (images->count < load->image_count) {

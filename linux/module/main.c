@@ -113,13 +113,13 @@ static int events_take(struct kyozon_load *load)
 	kyozon.event_pages = 0;
 	kyozon.events = kcalloc(EVENT_PAGES, sizeof(*kyozon.events), GFP_KERNEL);
 	if (!kyozon.events)
-		return kyozon_say(load, -ENOMEM, "no memory for the event ring");
+		return kyozon_err(load, -ENOMEM, "no memory for the event ring");
 	while (kyozon.event_pages < EVENT_PAGES) {
 		struct page *page = alloc_page(GFP_KERNEL | __GFP_ZERO);
 
 		if (!page) {
 			events_give();
-			return kyozon_say(load, -ENOMEM,
+			return kyozon_err(load, -ENOMEM,
 					  "no memory for the event ring");
 		}
 		kyozon.events[kyozon.event_pages++] = page;
@@ -142,7 +142,7 @@ static int do_load(struct kyozon_load *load)
 	int error;
 
 	if (kyozon.state != KYOZON_STATE_EMPTY)
-		return kyozon_say(load, -EBUSY,
+		return kyozon_err(load, -EBUSY,
 				  "a cokernel is loaded already: kyozon unload comes first");
 	error = kyozon_refuse(load);
 	if (error)
@@ -162,7 +162,7 @@ static int do_load(struct kyozon_load *load)
 
 	error = kyozon_ram(NULL, ram, &ram_count);
 	if (error) {
-		kyozon_say(load, error, "System RAM lies in more than %u ranges",
+		kyozon_err(load, error, "System RAM lies in more than %u ranges",
 			   (u32)KYOZON_MAX_RANGES);
 		goto give_images;
 	}
@@ -170,7 +170,7 @@ static int do_load(struct kyozon_load *load)
 		kyozon.as->pages(&images, ram, ram_count);
 	error = kyozon_reserve_take(&kyozon.reserve, pages);
 	if (error) {
-		kyozon_say(load, error,
+		kyozon_err(load, error,
 			   "no %llu KiB of free memory in at most %u pieces: ask for less",
 			   pages << (PAGE_SHIFT - 10), (u32)KYOZON_MAX_RANGES);
 		goto give_images;
@@ -187,7 +187,7 @@ static int do_load(struct kyozon_load *load)
 		goto give_events;
 	error = smp_call_function_single(load->cpu, kyozon_world_bind, NULL, 1);
 	if (error) {
-		kyozon_say(load, error, "CPU %u is not online", load->cpu);
+		kyozon_err(load, error, "CPU %u is not online", load->cpu);
 		goto give_leave;
 	}
 	error = kyozon_tick_take(load);
@@ -197,13 +197,13 @@ static int do_load(struct kyozon_load *load)
 	if (error)
 		goto give_tick;
 	if (!try_module_get(THIS_MODULE)) {
-		error = kyozon_say(load, -ENODEV, "the module is being unloaded");
+		error = kyozon_err(load, -ENODEV, "the module is being unloaded");
 		goto give_mode;
 	}
 	WRITE_ONCE(kyozon.state, KYOZON_STATE_RUNNING);
 	error = kyozon.as->start();
 	if (error) {
-		kyozon_say(load, error, "CPU %u is not online", load->cpu);
+		kyozon_err(load, error, "CPU %u is not online", load->cpu);
 		goto put_module;
 	}
 	kyozon_images_give(&images);

@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * From Linux's NMI handler into the cokernel's world.
- *
- * Linux calls every handler for every CPU's NMI, whatever an earlier handler
- * returned. So this one asks two questions first: is this the cokernel's CPU,
- * and is its tick due? Both are answered without touching the timer: what is
- * due was written down, in TSC ticks, when the timer was armed.
- *
- * NMIs are unblocked again by the first IRET in the cokernel's world. Linux
- * copes with NMIs that arrive in the rest of its handler: it repeats (entry_64.S).
+ * Sends an NMI to a CPU. Called by every mode.
  */
-#include <linux/delay.h>
-#include <linux/log2.h>
-#include <linux/math64.h>
+#include <linux/percpu.h>
 #include <linux/smp.h>
 #include <asm/apic.h>
-#include <asm/msr.h>
-#include <asm/nmi.h>
+#include <asm/smp.h>
 
 #include "kyozon.h"
 
 /*
- * Until the local APIC has sent what it was told to; bounded. Intel SDM 3A
- * 11.6.1, "delivery status".
+ * Waits, for a bounded time, until the local APIC has sent the last message.
+ * Intel SDM 3A 11.6.1, "delivery status".
  */
 static void icr_wait(void)
 {
@@ -33,7 +22,7 @@ static void icr_wait(void)
 			return;
 }
 
-/* An NMI to one CPU, from any context: the ICR is put back as it was. */
+/* Sends an NMI to one CPU. Any context: the ICR is restored. */
 void kyozon_nmi_send(int cpu)
 {
 	u32 id = per_cpu(x86_cpu_to_apicid, cpu);
@@ -43,7 +32,7 @@ void kyozon_nmi_send(int cpu)
 		native_x2apic_icr_write(APIC_DM_NMI, id);
 		return;
 	}
-	/* Linux may have been interrupted right behind a send of its own. */
+	/* Linux may have been interrupted right after a send of its own. */
 	icr_wait();
 	icr2 = native_apic_mem_read(APIC_ICR2);
 	native_apic_mem_write(APIC_ICR2, id << 24);
@@ -51,251 +40,3 @@ void kyozon_nmi_send(int cpu)
 	icr_wait();
 	native_apic_mem_write(APIC_ICR2, icr2);
 }
-
-static __always_inline void account(struct kyozon_tick *tick, u64 began)
-{
-	u64 stop = tick->end_tsc - began;
-
-	tick->histogram[__fls(stop | 1)]++;
-	if (unlikely(stop > tick->longest_tsc))
-		tick->longest_tsc = stop;
-}
-
-/* Everything but "the cokernel is idle again". */
-static noinline void unusual(struct kyozon_tick *tick, struct kyozon_trip *trip)
-{
-	while (trip->result == KYOZON_TRIP_PARK) {
-		kyozon_park();
-		trip->result = KYOZON_TRIP_IDLE;
-		kyozon_switch();
-	}
-	trip->parked &= ~KYOZON_PARKED_STATE;
-	if (trip->machine_check) {
-		trip->machine_check = 0;
-		asm volatile("int $18" : : : "memory");
-	}
-	if (trip->foreign || trip->in_transit) {
-		/*
-		 * Handlers that follow in this walk see it; one that was
-		 * registered meanwhile does not. So it comes once more.
-		 */
-		tick->foreign += trip->foreign + trip->in_transit;
-		trip->foreign = 0;
-		trip->in_transit = 0;
-		tick->swallow++;
-		kyozon_nmi_send(kyozon.cpu);
-	}
-	tick->ticks += trip->ticks_inside;
-	if (trip->result == KYOZON_TRIP_CUT_OFF)
-		tick->overruns++;
-	if (trip->result == KYOZON_TRIP_STOPPED) {
-		kyozon_silence();
-		WRITE_ONCE(kyozon.state, KYOZON_STATE_STOPPED);
-		irq_work_queue(&kyozon.stopped);
-	}
-}
-
-/* result with ticks_inside, foreign with in_transit: asked on every trip. */
-static __always_inline u64 pair(const u32 *first)
-{
-	static_assert(offsetof(struct kyozon_trip, ticks_inside) ==
-		      offsetof(struct kyozon_trip, result) + 4);
-	static_assert(offsetof(struct kyozon_trip, in_transit) ==
-		      offsetof(struct kyozon_trip, foreign) + 4);
-	return READ_ONCE(*(const u64 *)first);
-}
-
-/* Ticks of the trip itself, or that went by: how many of them were missed. */
-static noinline u32 missed_of(struct kyozon_tick *tick,
-			      struct kyozon_trip *trip, u32 passed)
-{
-	/* Those that the layer delivered meanwhile were not missed. */
-	passed -= min(passed, trip->ticks_inside);
-	trip->event.number += trip->ticks_inside;
-	tick->missed += passed;
-	return passed;
-}
-
-static __always_inline void run(struct kyozon_tick *tick,
-				struct kyozon_trip *trip, u64 now)
-{
-	u64 due = tick->due_tsc, stop;
-	u32 passed;
-
-	trip->event.entered_tsc = now;
-	trip->deadline_tsc = now + tick->budget_tsc;
-	/*
-	 * An NMI that was still expected may have come only now, and then the
-	 * timer's own follows; so it does when this one came too early.
-	 */
-	tick->overdue = tick->swallow;
-	tick->swallow = (s64)(now - due) < (s64)tick->early_tsc;
-	trip->stale = tick->overdue + tick->swallow;
-	if ((s64)(now - due) >= (s64)tick->late_tsc)
-		tick->source->watch(now - due);
-	if (unlikely(kyozon_check))
-		kyozon_switch_checked();
-	else
-		kyozon_switch();
-	tick->ticks++;
-	if (unlikely(pair(&trip->result) | pair(&trip->foreign) |
-		     trip->machine_check))
-		unusual(tick, trip);
-	if (unlikely(!kyozon.armed)) {
-		if (tick->source->leave)
-			tick->source->leave();
-		tick->end_tsc = rdtsc();
-		account(tick, now);
-		return;
-	}
-	stop = rdtsc() - now;
-	passed = tick->source->next(stop);
-	if (unlikely(passed | trip->ticks_inside))
-		passed = missed_of(tick, trip, passed);
-	if ((s64)(tick->end_tsc + tick->early_tsc - trip->guard_tsc) >= 0)
-		tick->swallow++;
-	kyozon_plan(passed);
-	account(tick, now);
-}
-
-static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
-{
-	struct kyozon_tick *tick = &kyozon.tick;
-	struct kyozon_trip *trip = &kyozon_world.trip;
-	u64 now;
-
-	if (raw_smp_processor_id() != kyozon.cpu)
-		return kyozon_park_here();
-	now = rdtsc();
-	if (likely(kyozon.armed)) {
-		int claimed = 1;
-
-		/*
-		 * Linux's TSC rate may be off by more than the slack. And a
-		 * clock that wants an acknowledgement gets it here.
-		 */
-		if (unlikely((s64)(now + tick->early_tsc - tick->due_tsc) < 0))
-			claimed = tick->source->claim();
-		if (likely(claimed > 0))
-			run(tick, trip, now);
-		if (claimed)
-			return NMI_HANDLED;
-	}
-	if (tick->overdue) {
-		tick->overdue--;
-		return NMI_HANDLED;
-	}
-	if (tick->swallow) {
-		tick->swallow--;
-		return NMI_HANDLED;
-	}
-	if (tick->wrap_tsc &&
-	    (s64)(now + tick->early_tsc - tick->wrap_tsc) >= 0)
-		return NMI_HANDLED;
-	return NMI_DONE;
-}
-
-/* No more trips. Any context; on another CPU a trip may still be on its way. */
-void kyozon_silence(void)
-{
-	WRITE_ONCE(kyozon.armed, false);
-	kyozon.tick.swallow = 2;
-	if (kyozon.tick.source)
-		kyozon.tick.source->stop();
-}
-
-static int refuse(struct kyozon_load *load)
-{
-	return 0;
-}
-
-static u64 pages(const struct kyozon_images *images,
-		 const struct kyozon_range *ram, u32 ram_count)
-{
-	return 0;
-}
-
-static int take(struct kyozon_load *load, const struct kyozon_images *images)
-{
-	int error = register_nmi_handler(NMI_LOCAL, kyozon_nmi, NMI_FLAG_FIRST,
-					 "kyozon");
-
-	return error ? kyozon_say(load, error, "the NMI handler was refused") : 0;
-}
-
-static void give(void)
-{
-	kyozon_silence();
-	/* What the timer sent before it fell silent arrives here. */
-	usleep_range(1000, 2000);
-	unregister_nmi_handler(NMI_LOCAL, "kyozon");
-}
-
-static void start_here(void *unused)
-{
-	kyozon.tick.swallow = 1;
-	kyozon.tick.source->start();
-	kyozon_plan(0);
-	WRITE_ONCE(kyozon.armed, true);
-}
-
-static void stop_here(void *unused)
-{
-	kyozon_silence();
-}
-
-static int start(void)
-{
-	if (kyozon.tick.source->open)
-		kyozon.tick.source->open();
-	return kyozon_tick_start_on(start_here);
-}
-
-static void stop(void)
-{
-	kyozon_tick_stop_on(stop_here);
-}
-
-#define LAST_TRIP_US	20000
-
-/* Silent, and the last trip over: its CPU is to be stopped by an NMI next. */
-static void abandon(bool all)
-{
-	u64 end = rdtsc() + div_u64(LAST_TRIP_US * kyozon.tsc_khz, 1000);
-
-	if (!READ_ONCE(kyozon.armed))
-		return;
-	kyozon_silence();
-	if (raw_smp_processor_id() == kyozon.cpu)
-		return;
-	while (READ_ONCE(kyozon_world.trip.inside) && (s64)(rdtsc() - end) < 0)
-		cpu_relax();
-	/* The end of that trip may have armed the timer once more. */
-	udelay(10);
-	kyozon_silence();
-}
-
-static u64 due(void)
-{
-	return READ_ONCE(kyozon.tick.due_tsc);
-}
-
-static const struct kyozon_fault *fault(void)
-{
-	return &kyozon_world.trip.fault;
-}
-
-static void status(struct kyozon_status *status, struct kyozon_tick *tick)
-{
-}
-
-static bool needs_cpu(unsigned int cpu)
-{
-	return cpu == kyozon.cpu;
-}
-
-const struct kyozon_mode kyozon_mode_hal = {
-	.refuse = refuse, .pages = pages, .take = take, .start = start,
-	.stop = stop, .give = give, .abandon = abandon, .due = due,
-	.fault = fault, .status = status, .needs_cpu = needs_cpu,
-};

@@ -27,7 +27,7 @@ const struct kyozon_mode *kyozon_mode(u32 mode)
 {
 	switch (mode) {
 	case KYOZON_MODE_NONE:
-		return &kyozon_mode_hal;
+		return &kyozon_mode_none;
 	case KYOZON_MODE_VMM:
 		return &kyozon_mode_vmm;
 	default:
@@ -35,7 +35,7 @@ const struct kyozon_mode *kyozon_mode(u32 mode)
 	}
 }
 
-int kyozon_say(struct kyozon_load *load, int error, const char *format, ...)
+int kyozon_err(struct kyozon_load *load, int error, const char *format, ...)
 {
 	va_list args;
 
@@ -83,35 +83,35 @@ static bool has_interrupt_remapping(void)
 static int refuse_request(struct kyozon_load *load)
 {
 	if (load->version != KYOZON_DEVICE_VERSION)
-		return kyozon_say(load, -EPROTO,
+		return kyozon_err(load, -EPROTO,
 				  "interface version %u, the module speaks %u: install both from one release",
 				  load->version, KYOZON_DEVICE_VERSION);
 	if (!kyozon_mode(load->mode))
-		return kyozon_say(load, -EOPNOTSUPP,
+		return kyozon_err(load, -EOPNOTSUPP,
 				  "mode %u is not built into this module: use none or vmm",
 				  load->mode);
 	if (!load->tick_hz || load->tick_hz > TICK_HZ_MAX)
-		return kyozon_say(load, -ERANGE,
+		return kyozon_err(load, -ERANGE,
 				  "%u ticks a second: 1 to %u are possible",
 				  load->tick_hz, TICK_HZ_MAX);
 	if (load->budget_us < BUDGET_US_MIN || load->budget_us > BUDGET_US_MAX)
-		return kyozon_say(load, -ERANGE,
+		return kyozon_err(load, -ERANGE,
 				  "a budget of %u us: %u to %u are possible",
 				  load->budget_us, BUDGET_US_MIN, BUDGET_US_MAX);
 	if (load->memory_bytes < MEMORY_MIN || load->memory_bytes > MEMORY_MAX ||
 	    !PAGE_ALIGNED(load->memory_bytes))
-		return kyozon_say(load, -ERANGE,
+		return kyozon_err(load, -ERANGE,
 				  "%llu bytes of memory: 64 KiB to 1 GiB in pages are possible",
 				  load->memory_bytes);
 	if (load->serial_port > 0xfff8)
-		return kyozon_say(load, -ERANGE,
+		return kyozon_err(load, -ERANGE,
 				  "serial port %#x is no I/O port",
 				  load->serial_port);
 	if (load->flags & ~(KYOZON_LOAD_UNTESTED_KERNEL |
 			    KYOZON_LOAD_UNTESTED_HARDWARE))
-		return kyozon_say(load, -EINVAL, "unknown flags %#x", load->flags);
+		return kyozon_err(load, -EINVAL, "unknown flags %#x", load->flags);
 	if (load->cpu >= nr_cpu_ids || !cpu_online(load->cpu))
-		return kyozon_say(load, -ENODEV, "CPU %u is not online",
+		return kyozon_err(load, -ENODEV, "CPU %u is not online",
 				  load->cpu);
 	return 0;
 }
@@ -119,27 +119,27 @@ static int refuse_request(struct kyozon_load *load)
 static int refuse_machine(struct kyozon_load *load)
 {
 	if (!is_tested_kernel() && !(load->flags & KYOZON_LOAD_UNTESTED_KERNEL))
-		return kyozon_say(load, -EOPNOTSUPP,
+		return kyozon_err(load, -EOPNOTSUPP,
 				  "kernel %s is untested (6.1 and 6.12 are): --untested-kernel goes on",
 				  init_utsname()->release);
 	if (!is_tested_hardware() &&
 	    !(load->flags & KYOZON_LOAD_UNTESTED_HARDWARE))
-		return kyozon_say(load, -EOPNOTSUPP,
+		return kyozon_err(load, -EOPNOTSUPP,
 				  "this machine is untested (QEMU TCG is): --untested-hardware goes on");
 	if (security_locked_down(LOCKDOWN_DEV_MEM))
-		return kyozon_say(load, -EPERM,
+		return kyozon_err(load, -EPERM,
 				  "the kernel is locked down: boot without Secure Boot or lockdown=");
 	if (cc_platform_has(CC_ATTR_MEM_ENCRYPT))
-		return kyozon_say(load, -EOPNOTSUPP,
+		return kyozon_err(load, -EOPNOTSUPP,
 				  "memory encryption is active: boot with mem_encrypt=off");
 	if (has_interrupt_remapping())
-		return kyozon_say(load, -EOPNOTSUPP,
+		return kyozon_err(load, -EOPNOTSUPP,
 				  "interrupt remapping is active and would drop the tick: boot with intremap=off");
 	if (!boot_cpu_has(X86_FEATURE_NX))
-		return kyozon_say(load, -EOPNOTSUPP,
+		return kyozon_err(load, -EOPNOTSUPP,
 				  "this CPU cannot forbid execution of data (NX)");
 	if (!boot_cpu_has(X86_FEATURE_CONSTANT_TSC) && !is_tested_hardware())
-		return kyozon_say(load, -EOPNOTSUPP,
+		return kyozon_err(load, -EOPNOTSUPP,
 				  "the time-stamp counter of this CPU changes its rate");
 	return 0;
 }

@@ -43,10 +43,9 @@ int kyozon_tick_take(struct kyozon_load *load)
 		    load->tick_source != sources[i]->id)
 			continue;
 		load->message[0] = 0;
-		error = kyozon.as->drives_timer && !sources[i]->describe ?
-			kyozon_say(load, -EOPNOTSUPP,
-				   "cannot tick behind nested paging, an HPET can") :
-			sources[i]->take(load);
+		error = kyozon.as->refuse_source(load, sources[i]);
+		if (!error)
+			error = sources[i]->take(load);
 		if (!error) {
 			tick->source = sources[i];
 			return 0;
@@ -58,10 +57,10 @@ int kyozon_tick_take(struct kyozon_load *load)
 		strlcat(reasons, load->message, sizeof(reasons));
 	}
 	if (!reasons[0])
-		return kyozon_say(load, -EOPNOTSUPP,
+		return kyozon_err(load, -EOPNOTSUPP,
 				  "tick source %u is not built into this module",
 				  load->tick_source);
-	return kyozon_say(load, error, "no tick source: %s", reasons);
+	return kyozon_err(load, error, "no tick source: %s", reasons);
 }
 
 #define REVIVE_MS	200

@@ -67,15 +67,15 @@ static int find(struct kyozon_load *load)
 	struct acpi_table_header *table;
 
 	if (ACPI_FAILURE(acpi_get_table(ACPI_SIG_HPET, 0, &table)))
-		return kyozon_say(load, -ENODEV, "no HPET");
+		return kyozon_err(load, -ENODEV, "no HPET");
 	hpet.physical = ((struct acpi_table_hpet *)table)->address.address;
 	acpi_put_table(table);
 	hpet.registers = ioremap(hpet.physical, REGISTERS_BYTES);
 	if (!hpet.registers)
-		return kyozon_say(load, -ENOMEM, "HPET registers cannot be mapped");
+		return kyozon_err(load, -ENOMEM, "HPET registers cannot be mapped");
 	if (get(HPET_ID) == 0xffffffff || !(get(HPET_CFG) & HPET_CFG_ENABLE)) {
 		iounmap(hpet.registers);
-		return kyozon_say(load, -ENODEV,
+		return kyozon_err(load, -ENODEV,
 				  "Linux does not run the HPET: boot without hpet=disable");
 	}
 	return 0;
@@ -98,11 +98,11 @@ static int take(struct kyozon_load *load, bool message)
 		return error;
 	error = -EBUSY;
 	if (((get(HPET_ID) & HPET_ID_NUMBER) >> HPET_ID_NUMBER_SHIFT) < TICK_TIMER) {
-		kyozon_say(load, error, "the HPET has no timer 2");
+		kyozon_err(load, error, "the HPET has no timer 2");
 		goto unmap;
 	}
 	if (is_used(TICK_TIMER)) {
-		kyozon_say(load, error,
+		kyozon_err(load, error,
 			   "Linux uses HPET timer 2: close /dev/hpet");
 		goto unmap;
 	}
@@ -117,12 +117,12 @@ static int take(struct kyozon_load *load, bool message)
 	if (message) {
 		error = -EOPNOTSUPP;
 		if (!(capability & HPET_TN_FSB_CAP)) {
-			kyozon_say(load, error,
+			kyozon_err(load, error,
 				   "HPET timer 2 cannot send messages");
 			goto unmap;
 		}
 		if (cpu_physical_id(kyozon.cpu) > 0xfe) {
-			kyozon_say(load, error,
+			kyozon_err(load, error,
 				   "CPU %u has an APIC number that no message can name",
 				   kyozon.cpu);
 			goto unmap;
@@ -162,7 +162,7 @@ static int take(struct kyozon_load *load, bool message)
 
 	error = kyozon_world_map_guard(hpet.physical);
 	if (error) {
-		kyozon_say(load, error, "the HPET could not be mapped");
+		kyozon_err(load, error, "the HPET could not be mapped");
 		goto give_pin;
 	}
 	e->guard += offset_in_page(hpet.physical);

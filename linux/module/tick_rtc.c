@@ -91,11 +91,11 @@ static int take(struct kyozon_load *load)
 	int pin, log2, error;
 
 	if (is_hpet_enabled())
-		return kyozon_say(load, -EBUSY,
+		return kyozon_err(load, -EBUSY,
 				  "the HPET stands in for its interrupt: boot with hpet=disable");
 	rtc.parent = find();
 	if (!rtc.parent)
-		return kyozon_say(load, -ENODEV, "no PC real-time clock");
+		return kyozon_err(load, -ENODEV, "no PC real-time clock");
 	/* Linux's driver gives the interrupt back; it gets it again in give(). */
 	device_release_driver(rtc.parent);
 	pin = kyozon_ioapic_take(load, BIT(RTC_PIN));

@@ -328,8 +328,8 @@ int kyozon_world_make(struct kyozon_load *load,
 	return 0;
 out:
 	if (error == -E2BIG)
-		return kyozon_say(load, error,
+		return kyozon_err(load, error,
 				  "memory lies in more than %u pieces: ask for less, or load soon after boot",
 				  (u32)KYOZON_MAX_RANGES);
-	return kyozon_say(load, error, "the cokernel's world could not be mapped");
+	return kyozon_err(load, error, "the cokernel's world could not be mapped");
 }
