@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Compares Linux's state before and after a trip. For tests: module parameter
- * `check`. Counts words that differ.
+ * Compares Linux's state before and after a trip, and counts the words that
+ * differ. For tests: module parameter `check`.
  */
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
@@ -56,7 +56,7 @@ static void take(struct kyozon_snapshot *s)
 	gdt = (u64 *)gdtr.address;
 	d0 = gdt[selector / 8];
 	d1 = gdt[selector / 8 + 1];
-	/* What the descriptor says; the hidden part shows in what still works. */
+	/* From the descriptor: the hidden part cannot be read. */
 	s->tr_base = (d0 >> 16 & 0xffffff) | (d0 >> 56) << 24 | d1 << 32;
 	asm volatile("sldt %0" : "=m"(selector));
 	s->ldt = selector;
@@ -101,7 +101,7 @@ void kyozon_switch_checked(void)
 	}
 }
 
-/* After the last trip: which kind of state differed last. */
+/* After the last trip: reports which state differed last. */
 void kyozon_check_report(void)
 {
 	if (last_difference >= 0)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# image-hashes.sh LAYER COKERNEL [TASK...]
+# image-hashes.sh IMAGE...
 # Writes image_hashes.h for load.c to standard output. An image's kind is the
 # 32-bit word at byte 12 of its header. `make bench` and tests may name several
 # images of one kind.

@@ -2,8 +2,8 @@
 /*
  * One pin of the IO-APIC at GSI 0, delivering NMIs to the cokernel's CPU.
  *
- * The index register is shared with Linux, whose lock is its own. So the pin is
- * programmed while all CPUs are stopped, and never touched from NMI context.
+ * Linux uses the index register too, under a lock that is not exported. So the
+ * pin is programmed while all CPUs are stopped, and never from NMI context.
  *
  * Reference: Intel 82093AA data sheet, 3.2.4.
  */
@@ -107,7 +107,7 @@ static int restore(void *unused)
 {
 	u32 index = readl(ioapic.registers + INDEX);
 
-	/* A driver that came after us has the pin now, and keeps it. */
+	/* If a driver has taken the pin since, it keeps it. */
 	if ((get(PIN_LOW(ioapic.pin)) & ~STATUS) == DELIVER_NMI) {
 		set(PIN_LOW(ioapic.pin), MASKED);
 		set(PIN_HIGH(ioapic.pin), ioapic.saved_high);
@@ -117,7 +117,7 @@ static int restore(void *unused)
 	return 0;
 }
 
-/* Returns a pin among the bits of `candidates`, or why there is none. */
+/* Returns a free pin among the bits of `candidates`, or an error. */
 int kyozon_ioapic_take(struct kyozon_load *load, u32 candidates)
 {
 	phys_addr_t physical = first_ioapic();
@@ -126,7 +126,7 @@ int kyozon_ioapic_take(struct kyozon_load *load, u32 candidates)
 		return kyozon_err(load, -ENODEV, "no IO-APIC");
 	if (cpu_physical_id(kyozon.cpu) > 0xfe)
 		return kyozon_err(load, -EOPNOTSUPP,
-				  "CPU %u has an APIC number that no pin can name",
+				  "CPU %u has an APIC id above 254, too large for a pin",
 				  kyozon.cpu);
 	ioapic.physical = physical;
 	ioapic.registers = ioremap(physical, PAGE_SIZE);

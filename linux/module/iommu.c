@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * IOMMUs that the firmware describes and Linux does not use. Behind nested
- * paging the hypervisor drives them, so that no device reaches what is hidden.
- * All of them, or none: one that is left out is a way around the others.
+ * IOMMUs that the firmware describes and Linux does not use. In mode vmm the
+ * hypervisor drives them, so that no device reaches hidden memory. It drives
+ * all of them or none: devices could go around the others through one left out.
  */
 #include <linux/acpi.h>
 #include <linux/io.h>
@@ -18,8 +18,8 @@
 #define FEATURE_LEVELS(f)	(4 + ((f) >> 10 & 3))
 #define DEVICE_BYTES	32
 
-/* What one IOMMU is for us: KYOZON_IOMMU_*. */
-static u32 look_at(u64 registers, u16 segment)
+/* The state of one IOMMU: KYOZON_IOMMU_*. */
+static u32 state_of(u64 registers, u16 segment)
 {
 	void __iomem *at = ioremap(registers, KYOZON_HOST_IOMMU_BYTES);
 	u64 control, features;
@@ -38,7 +38,7 @@ static u32 look_at(u64 registers, u16 segment)
 	return KYOZON_IOMMU_DRIVEN;
 }
 
-/* The same one may be described several times, for readers of several ages. */
+/* The table may describe an IOMMU several times, in formats of several ages. */
 static bool add(struct kyozon_host_iommu *iommu, u64 registers)
 {
 	unsigned int i;
@@ -52,7 +52,7 @@ static bool add(struct kyozon_host_iommu *iommu, u64 registers)
 	return false;
 }
 
-/* All that the table describes; its state is that of the worst. */
+/* Adds every IOMMU of the table; returns the worst of their states. */
 static u32 read_table(struct kyozon_host_iommu *iommu,
 		      const struct acpi_table_ivrs *table)
 {
@@ -73,7 +73,7 @@ static u32 read_table(struct kyozon_host_iommu *iommu,
 			continue;
 		if (h->length < sizeof(*hardware))
 			return KYOZON_IOMMU_UNUSED;
-		this = look_at(hardware->base_address,
+		this = state_of(hardware->base_address,
 			       hardware->pci_segment_group);
 		if (this == KYOZON_IOMMU_LINUX)
 			return this;
@@ -104,7 +104,7 @@ u32 kyozon_iommu_find(struct kyozon_host_iommu *iommu)
 	return state;
 }
 
-/* Devices have 256 numbers on each bus, and there may come more behind bridges. */
+/* 256 devices on each bus; bridges may get more buses later. */
 static unsigned int device_pages(void)
 {
 	struct pci_dev *dev = NULL;
@@ -119,7 +119,7 @@ static unsigned int device_pages(void)
 	return DIV_ROUND_UP((last + 1) * 256 * DEVICE_BYTES, PAGE_SIZE);
 }
 
-/* Pages of the reserve that it takes. */
+/* Pages of the reserve for the tables and buffers. */
 unsigned int kyozon_iommu_pages(const struct kyozon_host_iommu *iommu)
 {
 	if (!iommu->registers[0])
@@ -128,8 +128,8 @@ unsigned int kyozon_iommu_pages(const struct kyozon_host_iommu *iommu)
 }
 
 /*
- * An empty device table for the time after the unload. It is never freed, and
- * taken again by the next load.
+ * An empty device table for the time after the unload. It is never freed; the
+ * next load uses it again.
  */
 static u64 idle_table(unsigned int pages)
 {

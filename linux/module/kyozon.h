@@ -3,12 +3,12 @@
  * kyozon.ko: lets a cokernel run beside this Linux, ticked by NMIs.
  *
  * The module takes memory, maps the images, owns the timer and switches worlds.
- * What a trip into the cokernel's world does there is the layer's business:
- * an image of its own, mapped in that world only.
+ * It does not know what a trip does in the cokernel's world: the layer runs
+ * there, an image of its own that is mapped in that world only.
  *
  * One cokernel, one CPU: all state hangs off `kyozon` and `kyozon_world`, and
  * kyozon_lock orders everything that runs in process context. NMI context reads
- * what was complete before `armed` was set.
+ * only what was complete before `armed` was set.
  */
 #ifndef KYOZON_H
 #define KYOZON_H
@@ -34,7 +34,7 @@ struct kyozon_table_pointer {
 	u8 pad[6];
 } __packed;
 
-/* What the trampoline works on, mapped at the same address in both worlds. */
+/* The trampoline's data, mapped at the same address in both worlds. */
 struct kyozon_world {
 	struct kyozon_trip trip;
 	struct kyozon_table_pointer linux_gdtr;
@@ -48,7 +48,7 @@ struct kyozon_world {
 	u64 stack;
 	u64 entry;
 	u64 layer_entry;
-	u64 linux_cr3_keep;	/* bit 63 where Linux's TLB entries survive */
+	u64 linux_cr3_keep;	/* bit 63 if Linux's TLB entries survive */
 	u64 cet;		/* whether CR4.CET is on */
 	u64 fsgsbase;
 	u64 linux_ss;
@@ -129,7 +129,7 @@ int kyozon_reserve_parts(const struct kyozon_reserve *r, bool used,
 int kyozon_ram(const struct kyozon_reserve *r, struct kyozon_range *ram,
 	       u32 *count);
 
-/* load.c: images, as the caller gave them and as they were built */
+/* load.c: images, compared with those that the module was built with */
 struct kyozon_loaded_image {
 	u8 *bytes;
 	u64 size;
@@ -141,7 +141,7 @@ struct kyozon_images {
 	u64 data_bytes;
 	u64 count;
 	struct kyozon_loaded_image image[KYOZON_MAX_IMAGES];
-	struct kyozon_loaded_image hypervisor;	/* no bytes for none */
+	struct kyozon_loaded_image hypervisor;	/* bytes is NULL if there is none */
 };
 
 int kyozon_images_take(struct kyozon_images *images, struct kyozon_load *load);
@@ -178,7 +178,7 @@ int kyozon_world_make(struct kyozon_load *load,
 void kyozon_world_bind(void *unused);
 int kyozon_world_map_guard(phys_addr_t registers);
 
-/* refuse.c: what this machine must be before anything is changed */
+/* refuse.c: conditions of a load, checked before anything is changed */
 int kyozon_refuse(struct kyozon_load *load);
 __printf(3, 4) int kyozon_err(struct kyozon_load *load, int error,
 			      const char *format, ...);
@@ -187,32 +187,32 @@ __printf(3, 4) int kyozon_err(struct kyozon_load *load, int error,
 struct kyozon_tick_source {
 	u32 id;
 	const char *name;
-	/* Finds and claims the hardware; says in load->message why not. */
+	/* Finds and claims the hardware; on failure load->message is set. */
 	int (*take)(struct kyozon_load *load);
-	/* Opens the way for interrupts, before the first is scheduled. */
+	/* Lets interrupts through, before the first is scheduled. */
 	void (*open)(void);
 	/* Schedules the first tick, as next() does. On the cokernel's CPU. */
 	void (*start)(void);
-	/* Arms the guard for a trip that began so long after its tick. */
+	/* Arms the guard for a trip that began `late_tsc` after its tick. */
 	void (*watch)(u64 late_tsc);
 	/*
-	 * End of a trip that stopped Linux for so long: schedules the next tick,
-	 * after a stop of more than tick.short_tsc at least that far from now,
-	 * sets tick.due_tsc and end_tsc, and returns how many passed by.
+	 * End of a trip that stopped Linux for `stop_tsc`. Schedules the next
+	 * tick: if the stop was longer than tick.short_tsc, at least `stop_tsc`
+	 * from now. Sets tick.due_tsc and end_tsc; returns the ticks missed.
 	 */
 	u32 (*next)(u64 stop_tsc);
 	/*
-	 * Asks the timer itself, slowly: 1, the tick is due; -1, the NMI is the
-	 * timer's but no tick is due; 0, it is not the timer's.
+	 * Asks the timer itself, which is slow. Returns 1 if the tick is due, -1
+	 * if the NMI is the timer's but no tick is due, 0 if it is not its NMI.
 	 */
 	int (*claim)(void);
-	/* End of a trip after which no tick follows. */
+	/* End of the last trip. */
 	void (*leave)(void);
 	/* Silent from here on. Any context, also NMI and crash. */
 	void (*stop)(void);
-	/* Gives the hardware back as it was. */
+	/* Restores the hardware. */
 	void (*give)(void);
-	/* For a hypervisor that drives it; NULL where that is impossible. */
+	/* For a hypervisor that drives it; NULL if none can. */
 	void (*describe)(struct kyozon_host_timer *timer);
 };
 
@@ -221,9 +221,9 @@ struct kyozon_tick_source {
 struct kyozon_tick {
 	const struct kyozon_tick_source *source;
 	u64 budget_tsc;
-	u64 short_tsc;		/* a stop that Linux need not rest after */
+	u64 short_tsc;		/* after a longer stop Linux gets a rest */
 	u64 watch_tsc;		/* from a trip's begin to the guard's first look */
-	u64 late_tsc;		/* the guard stands where a trip begins earlier */
+	u64 late_tsc;		/* a trip that begins later needs the guard anew */
 	/*
 	 * An NMI that comes at most this long before the tick is due is the
 	 * tick's: the slack of the clocks, or half a period of a source that
@@ -231,9 +231,9 @@ struct kyozon_tick {
 	 */
 	u64 early_tsc;
 	u64 due_tsc;		/* the next tick */
-	u64 end_tsc;		/* when the last trip had armed the timer */
+	u64 end_tsc;		/* when the last trip armed the timer */
 	u64 wrap_tsc;		/* when a 32-bit timer interrupts once more, or 0 */
-	u32 swallow;		/* NMIs of ours that may still be on their way */
+	u32 swallow;		/* NMIs of ours that may still arrive */
 	u32 overdue;		/* the same, from the trip before */
 	u64 ticks;
 	u64 missed;
@@ -261,11 +261,11 @@ phys_addr_t kyozon_ioapic_physical(void);
 /* nmi.c */
 void kyozon_nmi_send(int cpu);
 
-/* park.c: the other CPUs stand still while the layer repairs */
+/* park.c: parks the other CPUs while the layer repairs */
 void kyozon_park(void);
 int kyozon_park_here(void);
 
-/* leave.c: everything that must happen before Linux goes away */
+/* leave.c: reboot, crash kernel, suspend, CPU hotplug */
 int kyozon_leave_take(struct kyozon_load *load);
 void kyozon_leave_give(void);
 
@@ -276,42 +276,42 @@ extern bool kyozon_check;
 
 /*
  * What stands between Linux and the cokernel: nothing (none.c) or nested paging
- * (vmm.c). The rest of the module does not know which.
+ * (vmm.c). The rest of the module does not depend on the mode.
  */
 struct kyozon_mode {
-	/* Beyond kyozon_refuse(): says in load->message why not. */
+	/* Beyond kyozon_refuse(): on failure load->message is set. */
 	int (*refuse)(struct kyozon_load *load);
-	/* Whether the mode cannot use this tick source: the same. */
+	/* The same, if the mode cannot use this tick source. */
 	int (*refuse_source)(struct kyozon_load *load,
 			     const struct kyozon_tick_source *source);
-	/* Pages of the reserve beyond the cokernel's world, at most. */
+	/* Upper bound of the reserve's pages beyond the cokernel's world. */
 	u64 (*pages)(const struct kyozon_images *images,
 		     const struct kyozon_range *ram, u32 ram_count);
-	/* World and tick source are there. On failure all is as before. */
+	/* World and tick source exist. On failure nothing is changed. */
 	int (*take)(struct kyozon_load *load, const struct kyozon_images *images);
-	/* Ticks from here on; none from there on, and no trip on its way. */
+	/* Ticks from here on; after stop() no tick and no trip. */
 	int (*start)(void);
 	void (*stop)(void);
-	/* After stop(): everything of take() is undone. */
+	/* After stop(): undoes take(). */
 	void (*give)(void);
 	/*
-	 * Linux goes away: no tick, and no trip. Any context; `all`: process
-	 * context.
+	 * Linux is about to end: no tick and no trip after this. Any context;
+	 * with `all`, process context.
 	 */
 	void (*abandon)(bool all);
 	/* When the next tick is due, TSC. */
 	u64 (*due)(void);
-	/* No tick came for long; NULL where nobody is to be told. */
+	/* Called when no tick has come for long; may be NULL. */
 	void (*miss)(void);
 	/* Why the cokernel was stopped. */
 	const struct kyozon_fault *(*fault)(void);
-	/* Adds what only this mode knows. */
+	/* Fills in what only this mode knows. */
 	void (*status)(struct kyozon_status *status, struct kyozon_tick *tick);
 	/* Whether this CPU has to stay online. */
 	bool (*needs_cpu)(unsigned int cpu);
 };
 
-/* iommu.c: KYOZON_IOMMU_*, and what of it the hypervisor is to drive. */
+/* iommu.c: finds the IOMMUs that the hypervisor is to drive. */
 u32 kyozon_iommu_find(struct kyozon_host_iommu *iommu);
 unsigned int kyozon_iommu_pages(const struct kyozon_host_iommu *iommu);
 int kyozon_iommu_take(struct kyozon_host_iommu *iommu);
@@ -342,8 +342,8 @@ struct kyozon {
 extern struct kyozon kyozon;
 
 /*
- * Everything about the next trip that can be known before its tick comes, with
- * which `missed` others fell together.
+ * Prepares the next trip as far as it is known before its tick comes; that
+ * tick stands for `missed` others too.
  */
 static inline void kyozon_plan(u32 missed)
 {

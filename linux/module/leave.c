@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Everything that must happen before Linux goes away, or before the cokernel's
- * CPU does.
+ * What must happen before Linux ends, or before the cokernel's CPU goes
+ * offline.
  *
  *  - Reboot and power off: a notifier silences the timer.
- *  - Crash kernel: __crash_kexec() runs before panic notifiers unless Linux was
- *    told otherwise, so a kprobe sits on it. It is the one place that panic(),
- *    oops and SysRq-c share. The NMI of a timer that goes on would reach the
- *    crash kernel before it has a handler.
- *  - Suspend and CPU hotplug: refused, since neither the timer's nor the
- *    IO-APIC's state would come back, and ticks are bound to one CPU.
+ *  - Crash kernel: by default __crash_kexec() runs before panic notifiers, so a
+ *    kprobe silences the timer there. panic(), oops and SysRq-c all call it. An
+ *    NMI of the timer would reach the crash kernel before it has a handler.
+ *  - Suspend and CPU hotplug: refused. Resume would restore neither the timer's
+ *    nor the IO-APIC's state, and ticks are bound to one CPU.
  */
 #include <linux/cpuhotplug.h>
 #include <linux/kprobes.h>
@@ -49,7 +48,7 @@ static struct notifier_block reboot_notifier = {
 	.priority = INT_MAX,
 };
 
-/* Where the crash kernel starts late, or there is none. */
+/* For a crash kernel that starts after the notifiers, or none. */
 static struct notifier_block panic_notifier = {
 	.notifier_call = before_panic,
 	.priority = INT_MAX,
@@ -93,7 +92,7 @@ int kyozon_leave_take(struct kyozon_load *load)
 	error = register_kprobe(&crash_probe);
 	if (error)
 		return kyozon_err(load, error,
-				  "the way to a crash kernel cannot be watched: enable kprobes");
+				  "the start of a crash kernel cannot be watched: enable kprobes");
 	error = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "kyozon:online",
 					  NULL, before_cpu_down);
 	if (error < 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Images: copied from the caller, compared with the hashes that the module was
- * built with, and only then believed.
+ * Images: copied from the caller and compared with the hashes that the module
+ * was built with, before anything in them is used.
  */
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -40,7 +40,7 @@ static bool is_well_formed(const struct kyozon_loaded_image *image, u64 base)
 	const struct kyozon_image_header *h = &image->header;
 	u64 constant;
 
-	/* Each term is bounded before the sums are made. */
+	/* Each term is bounded first, so that the sums cannot overflow. */
 	if (h->text_bytes > IMAGE_BYTES_MAX || h->rodata_bytes > IMAGE_BYTES_MAX ||
 	    h->data_bytes > IMAGE_BYTES_MAX || h->memory_bytes > IMAGE_MEMORY_MAX)
 		return false;
@@ -89,12 +89,12 @@ static int take(struct kyozon_loaded_image *image, struct kyozon_load *load,
 				  "image %u is not a Kyozon image", index);
 	if (image->header.version != KYOZON_LAYER_VERSION)
 		return kyozon_err(load, -ENOEXEC,
-				  "image %u has version %u, the module wants %u: install both from one release",
+				  "image %u has version %u, the module needs %u: install both from one release",
 				  index, image->header.version,
 				  KYOZON_LAYER_VERSION);
 	if (image->header.kind != kind)
 		return kyozon_err(load, -ENOEXEC,
-				  "image %u is of kind %u, wanted %u: first the layer, then the cokernel, then tasks",
+				  "image %u has kind %u instead of %u: pass the layer, then the cokernel, then tasks",
 				  index, image->header.kind, kind);
 	if (!is_known(image))
 		return kyozon_err(load, -EKEYREJECTED,
@@ -117,7 +117,7 @@ void kyozon_images_give(struct kyozon_images *images)
 	images->data_bytes = 0;
 }
 
-/* What the cokernel gets beside its images: only its size is looked at. */
+/* Data for the cokernel: only its size is checked. */
 static int take_data(struct kyozon_images *images, struct kyozon_load *load)
 {
 	u64 bytes = load->data.bytes;
@@ -127,7 +127,7 @@ static int take_data(struct kyozon_images *images, struct kyozon_load *load)
 		return 0;
 	if (bytes > DATA_BYTES_MAX)
 		return kyozon_err(load, -E2BIG,
-				  "%llu bytes of data for the cokernel: at most %llu fit",
+				  "%llu bytes of data for the cokernel: at most %llu are possible",
 				  bytes, DATA_BYTES_MAX);
 	data = vmemdup_user(u64_to_user_ptr(load->data.address), bytes);
 	if (IS_ERR(data))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/kyozon: load, unload, status, and the event ring to look at.
+ * /dev/kyozon: load, unload, status, and read-only access to the event ring.
  *
- * While a cokernel is loaded the module holds itself: rmmod says "in use",
- * `kyozon unload` comes first.
+ * While a cokernel is loaded the module holds a reference to itself: rmmod
+ * fails until `kyozon unload`.
  */
 #include <linux/capability.h>
 #include <linux/fs.h>
@@ -42,7 +42,7 @@ static const char *const exceptions[] = {
 	"#XM SIMD", "#VE virtualization", "#CP control protection",
 };
 
-/* One line about the cokernel's end. */
+/* Writes one line on why the cokernel was stopped. */
 static void describe_stop(char *line, size_t bytes)
 {
 	const struct kyozon_fault *f = kyozon.as->fault();
@@ -59,7 +59,7 @@ static void describe_stop(char *line, size_t bytes)
 		break;
 	case KYOZON_FAULT_RUNAWAY:
 		snprintf(line, bytes,
-			 "cokernel stopped: overstayed its budget of %u us too often, rip %#llx, cs %#llx, rsp %#llx",
+			 "cokernel stopped: exceeded its budget of %u us too often, rip %#llx, cs %#llx, rsp %#llx",
 			 kyozon.budget_us, r->rip, r->cs, r->rsp);
 		break;
 	case KYOZON_FAULT_RETURNED:
@@ -67,12 +67,12 @@ static void describe_stop(char *line, size_t bytes)
 		break;
 	case KYOZON_FAULT_WALL:
 		snprintf(line, bytes,
-			 "cokernel stopped: it reached for what is not its own, exit %#llx, information %#llx and %#llx, rip %#llx, rsp %#llx",
+			 "cokernel stopped: it accessed memory that is not its own, exit %#llx, information %#llx and %#llx, rip %#llx, rsp %#llx",
 			 r->vector, r->error, f->cr2, r->rip, r->rsp);
 		break;
 	case KYOZON_FAULT_PROCESSOR:
 		snprintf(line, bytes,
-			 "cokernel stopped: the processor lost its state at an exit and stored the hypervisor's, as QEMU's emulation does now and then");
+			 "cokernel stopped: the processor lost its state at an exit and stored the hypervisor's, a known defect of QEMU");
 		break;
 	default:
 		snprintf(line, bytes,
@@ -90,7 +90,7 @@ static void report_stop(struct irq_work *work)
 	pr_warn("%s\n", line);
 }
 
-/* A reader may keep the pages: the version tells it that they are no ring. */
+/* A reader may keep the pages: version 0 marks them as no ring. */
 static void events_give(void)
 {
 	struct kyozon_event_ring *ring;
@@ -105,7 +105,7 @@ static void events_give(void)
 	kyozon.events = NULL;
 }
 
-/* Single pages, counted: a reader that still maps the ring keeps them. */
+/* Single pages with reference counts: a reader's mapping keeps them. */
 static int events_take(struct kyozon_load *load)
 {
 	struct kyozon_event_ring *ring;
@@ -132,7 +132,7 @@ static int events_take(struct kyozon_load *load)
 	return 0;
 }
 
-/* Under kyozon_lock. On failure everything is as before. */
+/* Under kyozon_lock. On failure nothing is changed. */
 static int do_load(struct kyozon_load *load)
 {
 	static struct kyozon_range ram[KYOZON_MAX_RANGES];
@@ -143,7 +143,7 @@ static int do_load(struct kyozon_load *load)
 
 	if (kyozon.state != KYOZON_STATE_EMPTY)
 		return kyozon_err(load, -EBUSY,
-				  "a cokernel is loaded already: kyozon unload comes first");
+				  "a cokernel is already loaded: run kyozon unload first");
 	error = kyozon_refuse(load);
 	if (error)
 		return error;
@@ -162,7 +162,7 @@ static int do_load(struct kyozon_load *load)
 
 	error = kyozon_ram(NULL, ram, &ram_count);
 	if (error) {
-		kyozon_err(load, error, "System RAM lies in more than %u ranges",
+		kyozon_err(load, error, "System RAM has more than %u ranges",
 			   (u32)KYOZON_MAX_RANGES);
 		goto give_images;
 	}
@@ -171,7 +171,7 @@ static int do_load(struct kyozon_load *load)
 	error = kyozon_reserve_take(&kyozon.reserve, pages);
 	if (error) {
 		kyozon_err(load, error,
-			   "no %llu KiB of free memory in at most %u pieces: ask for less",
+			   "no %llu KiB of free memory in at most %u pieces: reduce --memory",
 			   pages << (PAGE_SHIFT - 10), (u32)KYOZON_MAX_RANGES);
 		goto give_images;
 	}
@@ -308,13 +308,13 @@ static long ioctl_load(void __user *arg)
 	if (IS_ERR(load))
 		return PTR_ERR(load);
 	load->message[0] = 0;
-	/* No suspend begins before the notifier that refuses it is there. */
+	/* No suspend may begin before its notifier is registered. */
 	sleep = lock_system_sleep();
 	mutex_lock(&kyozon_lock);
 	error = do_load(load);
 	mutex_unlock(&kyozon_lock);
 	unlock_system_sleep(sleep);
-	/* What succeeded has nothing to say: it cannot fail here. */
+	/* A load that succeeded must not fail here, and has no message. */
 	if (error)
 		(void)!copy_to_user(arg + offsetof(struct kyozon_load, message),
 				    load->message, sizeof(load->message));

@@ -4,12 +4,12 @@
  * Linux's NMI handler straight into the cokernel's world.
  *
  * Linux calls every handler for every CPU's NMI, whatever an earlier handler
- * returned. So this one asks two questions first: is this the cokernel's CPU,
- * and is its tick due? Both are answered without touching the timer: what is
- * due was written down, in TSC ticks, when the timer was armed.
+ * returned. So the handler first checks whether this is the cokernel's CPU and
+ * whether its tick is due. Neither check touches the timer: the due time was
+ * noted, in TSC ticks, when the timer was armed.
  *
- * NMIs are unblocked again by the first IRET in the cokernel's world. Linux
- * copes with NMIs that arrive in the rest of its handler: it repeats (entry_64.S).
+ * The first IRET in the cokernel's world unblocks NMIs. Linux copes with NMIs
+ * that arrive in the rest of its handler: it runs again (entry_64.S).
  */
 #include <linux/delay.h>
 #include <linux/log2.h>
@@ -29,7 +29,7 @@ static __always_inline void account(struct kyozon_tick *tick, u64 began)
 		tick->longest_tsc = stop;
 }
 
-/* Everything but "the cokernel is idle again". */
+/* Every end of a trip but "the cokernel is idle again". */
 static noinline void unusual(struct kyozon_tick *tick, struct kyozon_trip *trip)
 {
 	while (trip->result == KYOZON_TRIP_PARK) {
@@ -44,8 +44,8 @@ static noinline void unusual(struct kyozon_tick *tick, struct kyozon_trip *trip)
 	}
 	if (trip->foreign || trip->in_transit) {
 		/*
-		 * Handlers that follow in this walk see it; one that was
-		 * registered meanwhile does not. So it comes once more.
+		 * The handlers after this one see it; one that was registered
+		 * meanwhile does not. So it is sent once more.
 		 */
 		tick->foreign += trip->foreign + trip->in_transit;
 		trip->foreign = 0;
@@ -63,7 +63,7 @@ static noinline void unusual(struct kyozon_tick *tick, struct kyozon_trip *trip)
 	}
 }
 
-/* result with ticks_inside, foreign with in_transit: asked on every trip. */
+/* Reads result with ticks_inside, or foreign with in_transit, in one load. */
 static __always_inline u64 pair(const u32 *first)
 {
 	static_assert(offsetof(struct kyozon_trip, ticks_inside) ==
@@ -73,11 +73,11 @@ static __always_inline u64 pair(const u32 *first)
 	return READ_ONCE(*(const u64 *)first);
 }
 
-/* Ticks of the trip itself, or that went by: how many of them were missed. */
+/* How many of the `passed` ticks were missed. */
 static noinline u32 missed_of(struct kyozon_tick *tick,
 			      struct kyozon_trip *trip, u32 passed)
 {
-	/* Those that the layer delivered meanwhile were not missed. */
+	/* The layer delivered some of them during the trip. */
 	passed -= min(passed, trip->ticks_inside);
 	trip->event.number += trip->ticks_inside;
 	tick->missed += passed;
@@ -93,8 +93,8 @@ static __always_inline void run(struct kyozon_tick *tick,
 	trip->event.entered_tsc = now;
 	trip->deadline_tsc = now + tick->budget_tsc;
 	/*
-	 * An NMI that was still expected may have come only now, and then the
-	 * timer's own follows; so it does when this one came too early.
+	 * If this is an NMI that was expected earlier, or came too early to be
+	 * the timer's, the timer's own still follows.
 	 */
 	tick->overdue = tick->swallow;
 	tick->swallow = (s64)(now - due) < (s64)tick->early_tsc;
@@ -139,8 +139,8 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 		int claimed = 1;
 
 		/*
-		 * Linux's TSC rate may be off by more than the slack. And a
-		 * clock that wants an acknowledgement gets it here.
+		 * Linux's TSC rate may be off by more than the slack. A clock
+		 * that needs an acknowledgement gets it here.
 		 */
 		if (unlikely((s64)(now + tick->early_tsc - tick->due_tsc) < 0))
 			claimed = tick->source->claim();
@@ -163,7 +163,7 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 	return NMI_DONE;
 }
 
-/* No more trips. Any context; on another CPU a trip may still be on its way. */
+/* No more trips. Any context; on another CPU a trip may still be running. */
 void kyozon_silence(void)
 {
 	WRITE_ONCE(kyozon.armed, false);
@@ -195,13 +195,13 @@ static int take(struct kyozon_load *load, const struct kyozon_images *images)
 	int error = register_nmi_handler(NMI_LOCAL, kyozon_nmi, NMI_FLAG_FIRST,
 					 "kyozon");
 
-	return error ? kyozon_err(load, error, "the NMI handler was refused") : 0;
+	return error ? kyozon_err(load, error, "Linux refused the NMI handler") : 0;
 }
 
 static void give(void)
 {
 	kyozon_silence();
-	/* What the timer sent before it fell silent arrives here. */
+	/* NMIs that the timer sent before arrive here. */
 	usleep_range(1000, 2000);
 	unregister_nmi_handler(NMI_LOCAL, "kyozon");
 }
@@ -233,7 +233,7 @@ static void stop(void)
 
 #define LAST_TRIP_US	20000
 
-/* Silent, and the last trip over: its CPU is to be stopped by an NMI next. */
+/* Waits for the last trip: Linux stops its CPU by an NMI next. */
 static void abandon(bool all)
 {
 	u64 end = rdtsc() + div_u64(LAST_TRIP_US * kyozon.tsc_khz, 1000);
@@ -245,7 +245,7 @@ static void abandon(bool all)
 		return;
 	while (READ_ONCE(kyozon_world.trip.inside) && (s64)(rdtsc() - end) < 0)
 		cpu_relax();
-	/* The end of that trip may have armed the timer once more. */
+	/* The end of that trip may have armed the timer again. */
 	udelay(10);
 	kyozon_silence();
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The other CPUs stand still, in their NMI handlers, while the layer repairs.
+ * Parks the other CPUs, in their NMI handlers, while the layer repairs.
  *
- * Whoever waits, waits for a bounded time: the cokernel's CPU for the others to
- * arrive, and a parked CPU for the word that lets it go. A CPU that has waited
- * too long takes the word back; then nothing is written (see the layer's
- * cokernel/linux.rs). Once the layer writes, which takes microseconds, nobody
+ * Every wait is bounded: the cokernel's CPU waits for the others to arrive, and
+ * a parked CPU waits for the word that lets it go. A CPU that has waited too
+ * long takes the word back, and then nothing is written (see the layer's
+ * cokernel/linux.rs). Once the layer writes, which takes microseconds, no CPU
  * leaves.
  */
 #include <linux/cpumask.h>
@@ -17,14 +17,14 @@
 
 #define ARRIVE_US	500
 #define STAND_MS	5
-#define LATE_MS		20	/* an NMI of the last round is still ours */
-#define WRITE_MS	1000	/* nothing of ours takes that long */
+#define LATE_MS		20	/* until then an NMI may be the last round's */
+#define WRITE_MS	1000	/* no repair takes that long */
 
 static cpumask_t wanted;
 static atomic_t arrived;
 static u64 round_tsc;
 
-/* In the low bits a state, above it the number of the round: abi.h. */
+/* The state in the low bits, the number of the round above: abi.h. */
 static u32 *parked(void)
 {
 	return &kyozon_world.trip.parked;
@@ -35,7 +35,7 @@ static u64 after(u64 us)
 	return rdtsc() + div_u64(us * kyozon.tsc_khz, 1000);
 }
 
-/* Asks every other CPU to stand; the word says whether all do. */
+/* Asks every other CPU to park; the word shows whether all did. */
 void kyozon_park(void)
 {
 	u64 end = after(ARRIVE_US);
@@ -57,7 +57,7 @@ void kyozon_park(void)
 			kyozon_nmi_send(cpu);
 	while (atomic_read(&arrived) < others) {
 		if ((s64)(rdtsc() - end) >= 0) {
-			/* Those that stand go on; late ones find no wish. */
+			/* Parked CPUs go on; late ones do not park. */
 			WRITE_ONCE(*parked(), round | KYOZON_PARKED_FREE);
 			return;
 		}
@@ -73,7 +73,7 @@ int kyozon_park_here(void)
 	u64 end;
 
 	if (likely(!cpumask_test_cpu(cpu, &wanted)))
-		/* Two rounds may have sent two NMIs, and one served both. */
+		/* One NMI may have served two rounds: the other is late. */
 		return likely(!round_tsc ||
 			      rdtsc() - round_tsc > LATE_MS * kyozon.tsc_khz) ?
 			NMI_DONE : NMI_HANDLED;
@@ -94,7 +94,7 @@ int kyozon_park_here(void)
 			cpu_relax();
 			continue;
 		}
-		/* Who loses this exchange to the layer waits for it. */
+		/* If the layer wins this exchange, waits for it. */
 		if (patient || cmpxchg(parked(), mine,
 				       mine - KYOZON_PARKED_STANDING) == mine)
 			return NMI_HANDLED;

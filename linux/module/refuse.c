@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What this machine must be before anything is changed. Each refusal names what
- * is wrong and what to do about it, in one line.
+ * Conditions of a load, checked before anything is changed. Each error says in
+ * one line what is wrong and what to do.
  */
 #include <linux/capability.h>
 #include <linux/cc_platform.h>
@@ -55,7 +55,7 @@ static bool is_tested_kernel(void)
 	       (LINUX_VERSION_PATCHLEVEL == 1 || LINUX_VERSION_PATCHLEVEL == 12);
 }
 
-/* QEMU's TCG is what the tests run on. */
+/* The tests run on QEMU TCG. */
 static bool is_tested_hardware(void)
 {
 	u32 leaf, signature[3];
@@ -84,7 +84,7 @@ static int refuse_request(struct kyozon_load *load)
 {
 	if (load->version != KYOZON_DEVICE_VERSION)
 		return kyozon_err(load, -EPROTO,
-				  "interface version %u, the module speaks %u: install both from one release",
+				  "the command has interface version %u, the module %u: install both from one release",
 				  load->version, KYOZON_DEVICE_VERSION);
 	if (!kyozon_mode(load->mode))
 		return kyozon_err(load, -EOPNOTSUPP,
@@ -92,20 +92,20 @@ static int refuse_request(struct kyozon_load *load)
 				  load->mode);
 	if (!load->tick_hz || load->tick_hz > TICK_HZ_MAX)
 		return kyozon_err(load, -ERANGE,
-				  "%u ticks a second: 1 to %u are possible",
+				  "%u ticks a second: use 1 to %u",
 				  load->tick_hz, TICK_HZ_MAX);
 	if (load->budget_us < BUDGET_US_MIN || load->budget_us > BUDGET_US_MAX)
 		return kyozon_err(load, -ERANGE,
-				  "a budget of %u us: %u to %u are possible",
+				  "a budget of %u us: use %u to %u",
 				  load->budget_us, BUDGET_US_MIN, BUDGET_US_MAX);
 	if (load->memory_bytes < MEMORY_MIN || load->memory_bytes > MEMORY_MAX ||
 	    !PAGE_ALIGNED(load->memory_bytes))
 		return kyozon_err(load, -ERANGE,
-				  "%llu bytes of memory: 64 KiB to 1 GiB in pages are possible",
+				  "%llu bytes of memory: use 64 KiB to 1 GiB, in whole pages",
 				  load->memory_bytes);
 	if (load->serial_port > 0xfff8)
 		return kyozon_err(load, -ERANGE,
-				  "serial port %#x is no I/O port",
+				  "serial port %#x is not an I/O port",
 				  load->serial_port);
 	if (load->flags & ~(KYOZON_LOAD_UNTESTED_KERNEL |
 			    KYOZON_LOAD_UNTESTED_HARDWARE))
@@ -120,12 +120,12 @@ static int refuse_machine(struct kyozon_load *load)
 {
 	if (!is_tested_kernel() && !(load->flags & KYOZON_LOAD_UNTESTED_KERNEL))
 		return kyozon_err(load, -EOPNOTSUPP,
-				  "kernel %s is untested (6.1 and 6.12 are): --untested-kernel goes on",
+				  "kernel %s is untested (6.1 and 6.12 are tested): use --untested-kernel to load anyway",
 				  init_utsname()->release);
 	if (!is_tested_hardware() &&
 	    !(load->flags & KYOZON_LOAD_UNTESTED_HARDWARE))
 		return kyozon_err(load, -EOPNOTSUPP,
-				  "this machine is untested (QEMU TCG is): --untested-hardware goes on");
+				  "this machine is untested (QEMU TCG is tested): use --untested-hardware to load anyway");
 	if (security_locked_down(LOCKDOWN_DEV_MEM))
 		return kyozon_err(load, -EPERM,
 				  "the kernel is locked down: boot without Secure Boot or lockdown=");
@@ -137,7 +137,7 @@ static int refuse_machine(struct kyozon_load *load)
 				  "interrupt remapping is active and would drop the tick: boot with intremap=off");
 	if (!boot_cpu_has(X86_FEATURE_NX))
 		return kyozon_err(load, -EOPNOTSUPP,
-				  "this CPU cannot forbid execution of data (NX)");
+				  "this CPU has no execute-disable bit (NX)");
 	if (!boot_cpu_has(X86_FEATURE_CONSTANT_TSC) && !is_tested_hardware())
 		return kyozon_err(load, -EOPNOTSUPP,
 				  "the time-stamp counter of this CPU changes its rate");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Memory for the cokernel's world, taken from the page allocator while Linux
- * runs. Pieces are as large as can be had, so that few of them make the reserve
- * and Linux's remaining memory is described by few ranges.
+ * runs. Pieces are as large as the allocator has them, so that the reserve has
+ * few of them, and few ranges describe Linux's remaining memory.
  */
 #include <linux/gfp.h>
 #include <linux/ioport.h>
@@ -70,7 +70,7 @@ void *kyozon_reserve_page(struct kyozon_reserve *r)
 	return page_address(page);
 }
 
-/* So many pages in a row, zeroed; those before them are left out. */
+/* `pages` contiguous pages, zeroed; may skip pages before them. */
 void *kyozon_reserve_run(struct kyozon_reserve *r, unsigned int pages)
 {
 	unsigned int piece = r->count;
@@ -91,7 +91,7 @@ void *kyozon_reserve_run(struct kyozon_reserve *r, unsigned int pages)
 	return first;
 }
 
-/* What has been handed out, or what has not. */
+/* The ranges that were handed out, or those that were not. */
 int kyozon_reserve_parts(const struct kyozon_reserve *r, bool used,
 			 struct kyozon_range *parts, u32 *count)
 {
@@ -135,7 +135,7 @@ static int append(struct ram_walk *w, u64 start, u64 end)
 	return 0;
 }
 
-/* A page that memory failure has taken away must not be touched. */
+/* A page with a memory failure must not be touched. */
 static bool is_poisoned(u64 physical)
 {
 	unsigned long pfn = PHYS_PFN(physical);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Page tables of a world of our own: `top` is the highest level, and memory
- * comes from the reserve.
+ * Page tables of the cokernel's and the hypervisor's world. `top` is the table
+ * of the highest level; memory comes from the reserve.
  */
 #include <linux/mm.h>
 #include <asm/cpufeature.h>
@@ -11,7 +11,7 @@
 
 #define ENTRY_PS	BIT_ULL(7)
 
-/* The entry that maps `va` at `level` (1: 4 KiB), with tables made on the way. */
+/* The entry that maps `va` at `level` (1: 4 KiB); makes the tables above it. */
 u64 *kyozon_entry(u64 *top, u64 va, unsigned int level)
 {
 	u64 *table = top;
@@ -42,7 +42,7 @@ int kyozon_map(u64 *top, u64 va, phys_addr_t pa, u64 flags)
 	return 0;
 }
 
-/* The module's own pages: the same addresses in both worlds. */
+/* Maps the module's own pages at the same addresses in both worlds. */
 int kyozon_map_own(u64 *top, const void *from, const void *to, u64 flags)
 {
 	const void *at;
@@ -57,7 +57,7 @@ int kyozon_map_own(u64 *top, const void *from, const void *to, u64 flags)
 	return error;
 }
 
-/* Fresh pages at `va`, filled from `from`. */
+/* Maps new pages at `va`, filled from `from`. */
 int kyozon_map_new(u64 *top, u64 va, u64 bytes, const void *from,
 		   u64 from_bytes, u64 flags)
 {
@@ -97,13 +97,13 @@ int kyozon_map_image(u64 *top, const struct kyozon_loaded_image *image)
 	return error;
 }
 
-/* Of a leaf: 3 is 1 GiB, 2 is 2 MiB. */
+/* The level of the largest leaf: 3 is 1 GiB, 2 is 2 MiB. */
 unsigned int kyozon_largest_level(void)
 {
 	return boot_cpu_has(X86_FEATURE_GBPAGES) ? 3 : 2;
 }
 
-/* Physical memory at `base` plus its address. */
+/* Maps physical memory at `base` plus its address. */
 int kyozon_map_window(u64 *top, u64 base, const struct kyozon_range *range,
 		      u64 flags)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The tick: which source, and the figures that all sources share.
+ * The tick: the choice of its source, and what all sources share.
  */
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
@@ -66,8 +66,8 @@ int kyozon_tick_take(struct kyozon_load *load)
 #define REVIVE_MS	200
 
 /*
- * A tick that the timer did not deliver would be the last: each one schedules
- * the next. So somebody looks now and then, and sends the NMI in its place.
+ * Each tick schedules the next, so a tick that the timer did not deliver would
+ * be the last. This timer checks now and then, and sends the NMI in its place.
  */
 static void revive(struct timer_list *timer)
 {
@@ -89,7 +89,7 @@ static void revive(struct timer_list *timer)
 }
 
 /*
- * Where there is another CPU the look is its: this one may have interrupts
+ * Checks on another CPU, if there is one: the cokernel's may have interrupts
  * off.
  */
 static void start_reviving(void)
@@ -113,7 +113,7 @@ int kyozon_tick_start_on(smp_call_func_t start)
 	return error;
 }
 
-/* No trip is on its way when this returns. */
+/* No trip is running when this returns. */
 void kyozon_tick_stop_on(smp_call_func_t stop)
 {
 	smp_call_function_single(kyozon.cpu, stop, NULL, 1);

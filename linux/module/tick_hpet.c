@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * HPET timer 2 as tick, timer 3 as guard where there is one; else timer 2 is
- * both, re-armed as guard when a trip begins.
+ * HPET timer 2 as tick, timer 3 as guard. Without a timer 3, timer 2 is both:
+ * it is armed as guard when a trip begins.
  *
  * One-shot, 32 bits wide, scheduled absolutely: the next tick is the last one
- * plus a period that is kept with 32 fractional bits, whatever happened
- * meanwhile. A comparator that the counter has passed is silent for minutes, so
- * after each write the counter is read and the tick moved on where it must be.
+ * plus a period with 32 fractional bits, whatever happened in between. A
+ * comparator that the counter has passed is silent for minutes, so the counter
+ * is read after each write, and the tick moved on if it was passed.
  *
  * Reference: IA-PC HPET Specification 1.0a, 2.3.8 to 2.3.10. The HPET belongs
- * to Linux; timers 0 and 1 are its legacy timers, and it leaves a timer alone
+ * to Linux: timers 0 and 1 are its legacy timers. It does not touch a timer
  * that it has not enabled.
  */
 #include <linux/acpi.h>
@@ -49,7 +49,7 @@ static struct {
 	u32 watch;		/* from a trip's begin to the guard */
 	u64 tsc_per_count;	/* 20 fractional bits, so that a second fits */
 	u64 count_per_tsc;	/* 32 fractional bits */
-	u8 __iomem *guard;	/* its comparator, where the guard is another timer */
+	u8 __iomem *guard;	/* its comparator, or NULL if the tick's timer is it */
 } hpet;
 
 static u32 get(u32 offset)
@@ -123,7 +123,7 @@ static int take(struct kyozon_load *load, bool message)
 		}
 		if (cpu_physical_id(kyozon.cpu) > 0xfe) {
 			kyozon_err(load, error,
-				   "CPU %u has an APIC number that no message can name",
+				   "CPU %u has an APIC id above 254, too large for a message",
 				   kyozon.cpu);
 			goto unmap;
 		}
@@ -156,7 +156,7 @@ static int take(struct kyozon_load *load, bool message)
 		hpet.saved_route[i] = get(FSB_ROUTE(timer)) |
 			(u64)get(FSB_ROUTE(timer) + 4) << 32;
 	}
-	/* A guard that stands covers a trip that begins before half of it. */
+	/* The armed guard covers a trip that begins before half of it. */
 	kyozon.tick.late_tsc = hpet.guard_timer == TICK_TIMER ?
 		S64_MIN : kyozon.tick.watch_tsc / 2;
 
@@ -194,13 +194,13 @@ static u64 to_tsc(u32 counts)
 	return counts * hpet.tsc_per_count >> 20;
 }
 
-/* Whether a tick that far ahead, at least `rest`, will surely come. */
+/* Whether a tick `left` counts ahead, more than `rest`, will surely come. */
 static __always_inline bool is_good(s32 left, u32 rest)
 {
 	return (u32)left - rest - 1 < hpet.furthest;
 }
 
-/* The timer is set for hpet.next, which was that far ahead of `now`. */
+/* The timer is set for hpet.next, `left` counts ahead of `now`. */
 static __always_inline void armed(s32 left, u32 now)
 {
 	struct kyozon_tick *tick = &kyozon.tick;
@@ -215,7 +215,7 @@ static __always_inline void armed(s32 left, u32 now)
 	tick->wrap_tsc = likely(end > now) ? 0 : tsc + to_tsc(-now);
 }
 
-/* Goes on from hpet.next to the first tick that is `rest` ahead. */
+/* Skips from hpet.next to the first tick that is `rest` ahead. */
 static noinline u32 arm_later(s32 left, u32 now, u32 rest)
 {
 	u32 passed = 0;
@@ -223,7 +223,7 @@ static noinline u32 arm_later(s32 left, u32 now, u32 rest)
 	while (!is_good(left, rest)) {
 		u64 skip;
 
-		/* It may have fired at once, or may fire just now. */
+		/* It may have fired already, or may fire now. */
 		if (left <= (s32)hpet.margin)
 			kyozon.tick.swallow++;
 		if (left > (s32)rest) {
@@ -255,7 +255,7 @@ static __always_inline u32 arm_next(u32 rest)
 	return 0;
 }
 
-/* Linux gets the CPU for at least as long as it had to do without it. */
+/* Linux gets the CPU for at least as long as the stop was. */
 static noinline u32 next_after_rest(u64 stop_tsc)
 {
 	u64 rest = mul_u64_u64_shr(stop_tsc, hpet.count_per_tsc, 32);
@@ -303,8 +303,8 @@ static void start(void)
 
 /*
  * The guard is due one budget after the trip began, or at the next tick; the
- * layer moves it on from there. That it was armed before it
- * was due is seen on the TSC, so that the counter need not be read here.
+ * layer moves it on from there. The TSC shows that it was armed before it was
+ * due, so the counter need not be read here.
  */
 static void watch(u64 late_tsc)
 {
@@ -326,7 +326,7 @@ static void watch(u64 late_tsc)
 		    (u32)(hpet.next >> 32) + late + hpet.watch);
 		if (likely(rdtsc() - began < tick->watch_tsc / 2))
 			return;
-		/* Somebody held the CPU meanwhile: the budget begins anew. */
+		/* Firmware held the CPU meanwhile: the budget starts again. */
 		began = rdtsc();
 		late_tsc = began - trip->event.scheduled_tsc;
 		trip->deadline_tsc = began + tick->budget_tsc;
@@ -386,6 +386,7 @@ const struct kyozon_tick_source kyozon_hpet_msi = {
 
 const struct kyozon_tick_source kyozon_hpet_ioapic = {
 	.id = KYOZON_TICK_HPET_IOAPIC, .name = "hpet-ioapic",
-	.take = take_ioapic, .open = kyozon_ioapic_open, .start = start, .watch = watch, .next = next,
+	.take = take_ioapic, .open = kyozon_ioapic_open, .start = start,
+	.watch = watch, .next = next,
 	.claim = claim, .stop = stop, .give = give, .describe = describe,
 };

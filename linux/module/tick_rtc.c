@@ -2,15 +2,14 @@
 /*
  * The real-time clock's periodic interrupt as tick, for machines without HPET.
  *
- * Its rate is a power of two, the next one above the tick's: a tick comes with
- * the interrupt that is nearest to when it is due. There is no guard of its own: each
- * interrupt is a look at the budget, so that a stop may be one interrupt's
- * period longer.
+ * Its rate is the next power of two above the tick's; a tick comes with the
+ * interrupt nearest to its due time. There is no timer for the guard: each
+ * interrupt checks the budget, so a stop may be one interrupt's period longer.
  *
- * An interrupt that is not acknowledged, by reading register C, is the last
- * one. The ports are guarded by rtc_lock; NMI context can only try it. While a
- * trip lasts the lock is held, so that the layer may acknowledge; where somebody
- * else holds it, an interrupt acknowledges later.
+ * Each interrupt must be acknowledged by reading register C, or no other comes.
+ * The ports are guarded by rtc_lock; NMI context can only try to take it. The
+ * trip holds the lock, so that the layer may acknowledge; if Linux holds it, an
+ * irq_work acknowledges later.
  *
  * Reference: Motorola MC146818A data sheet, registers A to C.
  */
@@ -63,8 +62,8 @@ static void acknowledge_later(struct irq_work *work)
 }
 
 /*
- * The device behind rtc_cmos, referenced, or NULL. Its name has changed where
- * it was taken before: alarmtimer keeps the old one for ever.
+ * The device behind rtc_cmos, referenced, or NULL. It has another name after
+ * each load: alarmtimer keeps the old one for ever.
  */
 static struct device *find(void)
 {
@@ -92,11 +91,11 @@ static int take(struct kyozon_load *load)
 
 	if (is_hpet_enabled())
 		return kyozon_err(load, -EBUSY,
-				  "the HPET stands in for its interrupt: boot with hpet=disable");
+				  "the HPET replaces its interrupt: boot with hpet=disable");
 	rtc.parent = find();
 	if (!rtc.parent)
 		return kyozon_err(load, -ENODEV, "no PC real-time clock");
-	/* Linux's driver gives the interrupt back; it gets it again in give(). */
+	/* Linux's driver releases the interrupt; give() attaches it again. */
 	device_release_driver(rtc.parent);
 	pin = kyozon_ioapic_take(load, BIT(RTC_PIN));
 	if (pin < 0) {
@@ -161,7 +160,7 @@ static u32 next(u64 stop_tsc)
 	u32 passed = 0;
 
 	leave();
-	/* The layer has moved next_tsc on by its own ticks. */
+	/* The layer advanced next_tsc by the ticks that it delivered. */
 	passed = trip->ticks_inside;
 	tick->end_tsc = rdtsc();
 	tick->due_tsc = trip->next_tsc;
@@ -178,7 +177,7 @@ static int claim(void)
 	u8 flags;
 
 	if (!spin_trylock(&rtc_lock)) {
-		/* Whose it is cannot be known; that it is ours is likely. */
+		/* The source is unknown; it is probably this clock. */
 		irq_work_queue(&rtc.later);
 		return -1;
 	}
@@ -192,7 +191,7 @@ static int claim(void)
 
 static void stop(void)
 {
-	/* Also on the way to a crash kernel: nobody is waited for. */
+	/* Also on the way to a crash kernel: does not wait for the lock. */
 	bool locked = spin_trylock(&rtc_lock);
 
 	set(RTC_CONTROL, rtc.saved_b & ~RTC_PIE);

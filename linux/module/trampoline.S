@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The world switch: all that lies between Linux's CR3 and the cokernel's.
+ * The world switch: all code that runs between Linux's CR3 and the cokernel's.
  *
  * kyozon_switch() is called from Linux's NMI handler, on the cokernel's CPU.
  * It is safe at every instruction, also with NMIs unblocked, because
@@ -14,16 +14,16 @@
  *    which both worlds map at the same address.
  *  - Linux's GDT is read-only, so that LTR through it would fault when it sets
  *    the busy bit. TR is always loaded from our GDT, which has both segments;
- *    the one that is loaded is made not busy before. Nothing of Linux's is
+ *    the busy bit of the one to load is cleared first. Linux's GDT is never
  *    written.
  *
  * Between the two loads of CR3 only this file, struct kyozon_world and the
  * cokernel's own low half are mapped. No thunk, no per-CPU data, no stack
  * protector, no C function of the module.
  *
- * What changes only when the cokernel enters user mode (data selectors, FS and
- * GS base, LDT) was saved by the layer and is put back here, since selectors
- * must be loaded through Linux's GDT.
+ * State that changes only when the cokernel enters user mode (data selectors, FS
+ * and GS base, LDT) is saved by the layer and restored here, since selectors must
+ * be loaded through Linux's GDT.
  *
  * References: Intel SDM vol. 3A 6.14 (interrupts in 64-bit mode), 8.2 (TSS);
  * AMD APM vol. 2 8.9, 12.2.
@@ -126,7 +126,7 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 
 /*
  * A gate with a stack of its own may leave a null SS behind; Linux's is null
- * too where it was interrupted in user mode.
+ * too if it was interrupted in user mode.
  */
 .Lselectors_back:
 	movw	W(LINUX_SS), %ax
@@ -136,11 +136,11 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 	jz	.Lout
 
 /*
- * Linux's data selectors, where the cokernel's user mode changed one. Linux may
- * have been in the middle of a task switch, where the descriptor of a selector
- * that is loaded is gone already: what cannot be loaded becomes null. The LDT
- * comes first, since a selector may mean it; the bases come last, since loading
- * a selector replaces its base.
+ * Restores Linux's data selectors, if the cokernel's user mode changed one. Linux
+ * may have been in the middle of a task switch, after it removed the descriptor
+ * of a loaded selector: a selector that cannot be loaded becomes null. The LDT
+ * comes first, since a selector may refer to it; the bases come last, since
+ * loading a selector replaces its base.
  */
 #define BACK(sreg, field)						\
 	movl	%sreg, %eax;						\
@@ -182,10 +182,9 @@ SYM_INNER_LABEL(kyozon_switch, SYM_L_GLOBAL)
 	jmp	.Lout
 
 /*
- * Where Linux checks for ENDBR, the layer's and the cokernel's code need not
- * have any: the check is off in between. Linux itself switches it off around
- * calls of the firmware, so that its value is this moment's. It holds nothing
- * above bit 31 here.
+ * If Linux checks for ENDBR, the check is off during the trip: the layer's and
+ * the cokernel's code have none. Linux itself switches it off around calls of
+ * the firmware, so the value is saved on each trip. No bit above 31 is set.
  */
 .Lcet_off:
 	movl	$MSR_IA32_S_CET, %ecx
@@ -215,7 +214,7 @@ SYM_INNER_LABEL(kyozon_nmi_in_transit, SYM_L_GLOBAL)
 1:	ANNOTATE_RETPOLINE_SAFE
 	jmp	*W(NMI_ENTRY)
 
-/* The gate of vector 18: noted, and handed to Linux when its world is back. */
+/* The gate of vector 18: noted, and passed to Linux at the end of the trip. */
 	.balign 16
 SYM_INNER_LABEL(kyozon_machine_check_gate, SYM_L_GLOBAL)
 	ENDBR
@@ -228,7 +227,7 @@ SYM_INNER_LABEL(kyozon_machine_check_in_transit, SYM_L_GLOBAL)
 1:	ANNOTATE_RETPOLINE_SAFE
 	jmp	*W(MACHINE_CHECK_ENTRY)
 
-/* Every other gate until the layer has filled them. */
+/* Every other gate, until the layer fills them. */
 	.balign 16
 SYM_INNER_LABEL(kyozon_fault_gate, SYM_L_GLOBAL)
 	ENDBR
@@ -236,7 +235,7 @@ SYM_INNER_LABEL(kyozon_fault_gate, SYM_L_GLOBAL)
 	movl	$FAULT_LAYER, W(FAULT_REASON)
 	jmp	.Lleave
 
-/* Behind nested paging, where the layer's trips end. */
+/* Mode vmm: the layer's trips end here. */
 SYM_INNER_LABEL(kyozon_guest_exit, SYM_L_GLOBAL)
 	ENDBR
 	vmmcall
@@ -244,7 +243,7 @@ SYM_INNER_LABEL(kyozon_guest_exit, SYM_L_GLOBAL)
 SYM_INNER_LABEL(kyozon_trampoline_end, SYM_L_GLOBAL)
 SYM_FUNC_END(kyozon_trampoline)
 
-/* Nothing here that an unwinder could describe. */
+/* An unwinder cannot describe this code. */
 STACK_FRAME_NON_STANDARD kyozon_trampoline
 
 	.section .note.GNU-stack, "", @progbits

@@ -3,14 +3,14 @@
  * Mode vmm: the same world for the cokernel, and a hypervisor between it and
  * Linux, launched under the running kernel.
  *
- * The hypervisor is an image of its own with page tables of its own. Each CPU
- * enters it once, through the trampoline, and comes back through the trampoline
- * as a guest. When all have, the reserve is hidden from them. On the way out
- * each CPU opens its view again, goes through the trampoline once more, and
- * comes back as what it was.
+ * The hypervisor is an image with page tables of its own. Each CPU enters it
+ * once, through the trampoline, and returns through the trampoline as a guest.
+ * When all CPUs are guests, the reserve is hidden from them. To unload, each
+ * CPU opens its view, goes through the trampoline once more, and returns as a
+ * CPU without a hypervisor.
  *
- * While the reserve is hidden, nothing here touches it: what the hypervisor has
- * to say lies in a page of Linux's that Linux may only read.
+ * While the reserve is hidden, this file does not touch it: the hypervisor's
+ * status is in a page of Linux's memory that Linux may only read.
  */
 #include <linux/cpu.h>
 #include <linux/smp.h>
@@ -27,7 +27,7 @@
 
 struct kyozon_vmm kyozon_vmm;
 
-/* False where nobody answers: a CPU that was reset is no guest any more. */
+/* False if no hypervisor answers: a CPU that was reset is not a guest. */
 static bool call(u64 number)
 {
 	asm volatile("1: .byte 0x0f, 0x01, 0xd9\n"	/* vmmcall */
@@ -37,7 +37,7 @@ static bool call(u64 number)
 	return !number;
 }
 
-static void look_for_owner(void *found)
+static void find_hypervisor(void *found)
 {
 	u64 efer;
 
@@ -48,47 +48,47 @@ static void look_for_owner(void *found)
 
 static int refuse(struct kyozon_load *load)
 {
-	bool owned = false;
+	bool found = false;
 	u64 vm_cr = 0;
 
 	if (!boot_cpu_has(X86_FEATURE_SVM))
 		return kyozon_err(load, -EOPNOTSUPP,
-				  "isolation needs AMD SVM, which this CPU does not have%s: --isolation none goes without",
+				  "isolation needs AMD SVM, which this CPU does not have%s: use --isolation none",
 				  boot_cpu_has(X86_FEATURE_VMX) ?
 					" (Intel VMX is not supported yet)" : "");
 	if (!boot_cpu_has(X86_FEATURE_NPT))
 		return kyozon_err(load, -EOPNOTSUPP,
-				  "isolation needs nested paging, which this CPU does not have: --isolation none goes without");
+				  "isolation needs nested paging, which this CPU does not have: use --isolation none");
 	rdmsrl_safe(MSR_VM_CR, &vm_cr);
 	if (vm_cr & VM_CR_DISABLED)
 		return kyozon_err(load, -EOPNOTSUPP,
-				  "the firmware has switched SVM off: switch it on in its setup");
+				  "the firmware has switched SVM off: enable it in the firmware setup");
 	if (num_online_cpus() != num_present_cpus())
 		return kyozon_err(load, -EBUSY,
 				  "%u of %u CPUs are online: isolation needs all of them",
 				  num_online_cpus(), num_present_cpus());
 	if (num_online_cpus() > KYOZON_HOST_MAX_CPUS)
 		return kyozon_err(load, -EOPNOTSUPP,
-				  "%u CPUs: isolation knows at most %u",
+				  "%u CPUs are online: isolation supports at most %u",
 				  num_online_cpus(), (u32)KYOZON_HOST_MAX_CPUS);
-	on_each_cpu(look_for_owner, &owned, 1);
-	if (owned)
+	on_each_cpu(find_hypervisor, &found, 1);
+	if (found)
 		return kyozon_err(load, -EBUSY,
-				  "another hypervisor has this CPU: rmmod kvm_amd comes first");
+				  "another hypervisor uses this CPU: run rmmod kvm_amd first");
 	return 0;
 }
 
-/* The hypervisor drives the timer: the source has to describe it. */
+/* The hypervisor drives the timer, so the source must describe it. */
 static int refuse_source(struct kyozon_load *load,
 			 const struct kyozon_tick_source *source)
 {
 	if (source->describe)
 		return 0;
 	return kyozon_err(load, -EOPNOTSUPP,
-			  "cannot tick behind nested paging, an HPET can");
+			  "not usable behind nested paging: an HPET is needed");
 }
 
-/* A CPU's place in e->apic_ids. */
+/* The index of `cpu` in e->apic_ids. */
 static u32 index_of(int cpu)
 {
 	u32 index = 0;
@@ -149,8 +149,8 @@ static void leave_on(int cpu)
 }
 
 /*
- * One CPU after the other: they share the trampoline's data. The caller's first:
- * the hypervisor reports the task that it finds there.
+ * One CPU after the other, since they share the trampoline's data. The caller's
+ * CPU is first: the hypervisor reports the task that it finds there.
  */
 static void leave_all(void)
 {
@@ -163,7 +163,7 @@ static void leave_all(void)
 	kyozon_vmm.launched = false;
 }
 
-/* An NMI that the hypervisor let through only in case that it is Linux's. */
+/* An NMI that the hypervisor passed on although it may not be Linux's. */
 static int take_doubtful(unsigned int type, struct pt_regs *regs)
 {
 	u64 extra_nmis;
@@ -199,7 +199,7 @@ static int take(struct kyozon_load *load, const struct kyozon_images *images)
 	error = kyozon_vmm_make(load, images);
 	if (error)
 		goto give_status;
-	/* From the seal on the way is guarded. */
+	/* From the seal on the hypervisor guards the IO-APIC. */
 	if (tick->source->open)
 		tick->source->open();
 	kyozon_vmm.extra_nmis = 0;
@@ -249,7 +249,7 @@ static void stop(void)
 	kyozon_tick_stop_on(stop_here);
 }
 
-/* Linux goes away: this CPU must be what the next kernel expects. */
+/* Linux is about to end: the next kernel expects no hypervisor. */
 static void abandon(bool all)
 {
 	unsigned long flags;

@@ -13,11 +13,11 @@ struct kyozon_vmm {
 	u64 *top;
 	u64 cr3;
 	u64 entry;		/* the hypervisor's first instruction */
-	struct kyozon_host_entry *shared;	/* its first page; hidden later */
+	struct kyozon_host_entry *shared;	/* first page; hidden by the seal */
 	struct kyozon_host_status *status;
 	struct kyozon_host_iommu iommu;
 	u32 iommu_state;
-	u64 extra_nmis;		/* so many of the status's were taken */
+	u64 extra_nmis;		/* handled so far, see the status */
 	bool launched, watched;
 };
 

@@ -35,14 +35,14 @@ u64 kyozon_vmm_pages(const struct kyozon_images *images,
 	pages += sizeof(kyozon_world) >> PAGE_SHIFT;
 	pages += num_online_cpus() * (STEP_PAGES + CONTROL_PAGES +
 				      (KYOZON_HOST_STACK_BYTES >> PAGE_SHIFT));
-	/* The window, and nested tables of 2 MiB pages, once and a half. */
+	/* The window, and nested tables of 2 MiB pages, with a reserve. */
 	for (i = 0; i < ram_count; i++)
 		pages += 2 * (ram[i].bytes >> 30) + 16;
-	/* In a row: what is before it may be left out. */
+	/* Contiguous pages: those before them may be skipped. */
 	return pages + 2 * devices;
 }
 
-/* The trampoline and its data at the same addresses, out of Linux's reach. */
+/* Copies the trampoline or its data, at the same addresses, hidden from Linux. */
 static int own_copy(u64 *top, const void *from, const void *to, u64 flags,
 		    phys_addr_t *first)
 {
@@ -78,7 +78,7 @@ static int make_guest(struct kyozon_host_entry *e)
 	*exit = (u64)kyozon_guest_exit;
 	w->trip.inside = 1;
 	kyozon.entry->mailbox = KYOZON_LAYER_BASE + 0x08500000ull;
-	/* The ring and the serial line are the hypervisor's. */
+	/* The hypervisor owns the event ring and the serial line. */
 	kyozon.entry->events = 0;
 	kyozon.entry->serial_port = 0;
 	error = kyozon_map(top, kyozon.entry->mailbox, __pa(mailbox), ENTRY_DATA);
@@ -131,7 +131,7 @@ static int show(struct kyozon_host_entry *e, phys_addr_t page)
 	return 0;
 }
 
-/* Physical memory where the hypervisor finds it. */
+/* Maps physical memory in the hypervisor's window. */
 static int map_window(const struct kyozon_range *ranges, u32 count, u64 flags)
 {
 	int error = 0;
@@ -157,7 +157,7 @@ static int map_devices(struct kyozon_host_entry *e)
 	rdmsrl(MSR_IA32_APICBASE, base);
 	e->local_apic = base & MSR_IA32_APICBASE_BASE;
 	devices[2].base = e->local_apic;
-	/* No IO-APIC: the timer's page once more. */
+	/* Without an IO-APIC, the timer's page again. */
 	if (!e->timer.ioapic)
 		devices[1] = devices[0];
 	error = map_window(devices, ARRAY_SIZE(devices), ENTRY_DATA | ENTRY_PCD);
@@ -182,7 +182,7 @@ static int make_host(struct kyozon_host_entry *e,
 	unsigned int i;
 	int cpu, error;
 
-	/* All that is left of the reserve. */
+	/* The rest of the reserve. */
 	error = kyozon_reserve_parts(&kyozon.reserve, false, e->host,
 				     &e->host_count);
 	if (error)

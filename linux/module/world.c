@@ -4,8 +4,8 @@
  *
  * Everything but struct kyozon_world and the trampoline's page lies in the low
  * half, where Linux keeps no global translation that could be live in the TLB.
- * The window on Linux's memory is read-only; so is every page table, since none
- * is mapped writable but the one that holds the layer's repair slot.
+ * The window on Linux's memory is read-only. The only page table that is mapped
+ * writable is the one that holds the layer's repair slot.
  */
 #include <linux/mm.h>
 #include <linux/version.h>
@@ -29,7 +29,7 @@
 
 #define TASK_SPACE	(KYOZON_MEMORY_BASE - KYOZON_TASKS_BASE)
 
-/* A PCID that Linux does not use: it numbers from 1, bit 11 marks user halves. */
+/* Linux does not use this PCID: it counts from 1; bit 11 marks user halves. */
 #define OUR_PCID	0x7f0
 
 struct kyozon_world kyozon_world;
@@ -59,7 +59,7 @@ static int map_tasks(struct kyozon_layer_entry *e,
 	return 0;
 }
 
-/* Behind the tasks, from a page on. */
+/* After the tasks, on a page boundary. */
 static int map_data(struct kyozon_layer_entry *e,
 		    const struct kyozon_images *images)
 {
@@ -109,11 +109,11 @@ static int map_memory(struct kyozon_layer_entry *e)
 
 static u64 tables_for(u64 bytes)
 {
-	/* Two more at each level for edges that are not aligned. */
+	/* Two more per level for unaligned edges. */
 	return (bytes >> 21) + 2 + (bytes >> 30) + 2 + (bytes >> 39) + 2;
 }
 
-/* Pages of the reserve that this load takes at most. */
+/* Upper bound of the reserve's pages that this load takes. */
 u64 kyozon_world_pages(const struct kyozon_images *images, u64 memory_bytes,
 		       const struct kyozon_range *ram, u32 ram_count)
 {
@@ -134,7 +134,7 @@ u64 kyozon_world_pages(const struct kyozon_images *images, u64 memory_bytes,
 		 tables_for(images->data_bytes);
 	/*
 	 * The window: 4 KiB edges of each range, and of each hole that a piece
-	 * of the reserve leaves; 1 GiB pages are not counted on.
+	 * of the reserve leaves; the bound does not assume 1 GiB pages.
 	 */
 	for (i = 0; i < ram_count; i++)
 		pages += (ram[i].bytes >> 30) + 8;
@@ -166,7 +166,7 @@ static void make_descriptors(void)
 	struct kyozon_world *w = &kyozon_world;
 	unsigned int i;
 
-	/* Linux's selectors, so that nothing has to be reloaded: segment.h. */
+	/* Linux's selectors (segment.h), so that none has to be reloaded. */
 	w->gdt[GDT_ENTRY_KERNEL32_CS] = 0x00cf9b000000ffff;
 	w->gdt[GDT_ENTRY_KERNEL_CS] = 0x00af9b000000ffff;
 	w->gdt[GDT_ENTRY_KERNEL_DS] = 0x00cf93000000ffff;
@@ -194,7 +194,7 @@ static void make_descriptors(void)
 	w->trip.machine_check_entry = (u64)kyozon_machine_check_in_transit;
 }
 
-/* What differs from CPU to CPU. Runs on the cokernel's. */
+/* Copies what differs from CPU to CPU. Runs on the cokernel's CPU. */
 void kyozon_world_bind(void *unused)
 {
 	struct kyozon_world *w = &kyozon_world;
@@ -210,7 +210,7 @@ void kyozon_world_bind(void *unused)
 	w->cet = !!(__read_cr4() & X86_CR4_CET);
 }
 
-/* The timer's registers, for the layer to arm the guard anew. */
+/* Maps the timer's registers, so that the layer can arm the guard. */
 int kyozon_world_map_guard(phys_addr_t registers)
 {
 	kyozon.entry->guard = GUARD_VA;
@@ -230,7 +230,7 @@ static int map_events(struct kyozon_layer_entry *e)
 	return error;
 }
 
-/* The layer's repair slot, and the page table that holds it. */
+/* Maps the layer's repair slot, and the page table that holds it. */
 static int map_poke(struct kyozon_layer_entry *e)
 {
 	u64 *entry = kyozon_entry(top, POKE_VA, 1);
@@ -329,7 +329,7 @@ int kyozon_world_make(struct kyozon_load *load,
 out:
 	if (error == -E2BIG)
 		return kyozon_err(load, error,
-				  "memory lies in more than %u pieces: ask for less, or load soon after boot",
+				  "memory is in more than %u pieces: reduce --memory, or load soon after boot",
 				  (u32)KYOZON_MAX_RANGES);
 	return kyozon_err(load, error, "the cokernel's world could not be mapped");
 }

@@ -39,7 +39,7 @@
 #define W_LINUX_S_CET		504
 #define W_GDT			512
 
-/* Our task state segment in our GDT; Linux's is where Linux has it. */
+/* Our task state segment in our GDT; Linux's has the index that it has in Linux. */
 #define W_GDT_TSS		12
 
 #endif
