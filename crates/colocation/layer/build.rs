@@ -5,7 +5,7 @@
 //! objcopy -O binary target/x86_64-unknown-none/release/layer layer.bin
 //! ```
 //!
-//! the hypervisor in the same way, with `svm` for `layer` and for `image`, and the ELF file that boots a cokernel
+//! The hypervisor is built in the same way, with `svm` for `layer` and for `image`. The ELF file that boots a cokernel
 //! without Linux:
 //!
 //! ```text
@@ -23,7 +23,7 @@ fn main() {
             println!("cargo:rustc-link-arg-bin=alone=-T{root}/alone.ld");
             println!("cargo:rustc-link-arg-bin=alone=--no-pie");
         }
-        // The image has a fixed address and nobody who would relocate it.
+        // The image has a fixed address, and nothing would relocate it.
         println!("cargo:rustc-link-arg-bin=layer=--no-pie");
         if std::env::var_os("CARGO_FEATURE_SVM").is_some() {
             println!("cargo:rustc-link-arg-bin=svm=-T{root}/svm.ld");

@@ -17,20 +17,20 @@ pub struct Events(Option<Ring>);
 
 struct Ring {
     writer: EventWriter<Memory>,
-    /// The serial line's: it reads what the writer knows to be there, whatever Linux makes of the ring's own `next`.
+    /// The serial line's. It trusts the writer's `next`, since Linux may change the ring's own.
     reader: EventReader<Memory>,
     line: Line,
 }
 
-/// The record that the serial line is saying.
+/// The record that the serial line is sending.
 struct Line {
     text: [u8; EVENT_TEXT_BYTES + 1],
-    said: usize,
+    sent: usize,
     bytes: usize,
 }
 
 impl Line {
-    const EMPTY: Self = Self { text: [0; EVENT_TEXT_BYTES + 1], said: 0, bytes: 0 };
+    const EMPTY: Self = Self { text: [0; EVENT_TEXT_BYTES + 1], sent: 0, bytes: 0 };
 
     fn set(&mut self, record: &EventRecord) {
         let bytes = (record.text_bytes as usize).min(EVENT_TEXT_BYTES);
@@ -38,22 +38,22 @@ impl Line {
             *to = printable(*from);
         }
         self.text[bytes] = b'\n';
-        self.said = 0;
+        self.sent = 0;
         self.bytes = bytes + usize::from(record.continues == 0);
     }
 }
 
 impl Events {
-    /// A ring that swallows everything.
+    /// A ring that discards everything.
     pub const fn none() -> Self {
         Self(None)
     }
 
-    /// Writes to the ring in the `bytes` bytes at `ring`; a header that is none gives [`Events::none`].
+    /// Writes to the ring in the `bytes` bytes at `ring`. An invalid header gives [`Events::none`].
     ///
     /// # Safety
     ///
-    /// `ring` must be null, or valid for `bytes` bytes and written by nobody else as long as the layer runs.
+    /// `ring` must be null, or valid for `bytes` bytes with no other writer as long as the layer runs.
     pub unsafe fn new(ring: *mut u8, bytes: u64) -> Self {
         // SAFETY: as the caller promised.
         let Some(memory) = (unsafe { shared(ring, bytes) }) else {
@@ -73,7 +73,7 @@ impl Events {
         }
     }
 
-    /// Says what check number `check` has done. Its `sequence` is ours to set.
+    /// Publishes the status of check number `check`. The writer sets its `sequence`.
     pub fn publish(&mut self, check: usize, status: &CheckStatus) {
         if let Some(ring) = &mut self.0 {
             ring.writer.publish(check, status);
@@ -83,23 +83,24 @@ impl Events {
     /// Whether [`Events::serial`] may have a byte.
     pub fn has_serial(&self) -> bool {
         self.0.as_ref().is_some_and(|ring| {
-            ring.line.said < ring.line.bytes || ring.reader.cursor() != ring.writer.next()
+            ring.line.sent < ring.line.bytes || ring.reader.cursor() != ring.writer.next()
         })
     }
 
-    /// The next byte for the serial line; lines end with a line feed. What the ring has overwritten is left out. `None`
-    /// where [`Events::has_serial`] is false from then on.
+    /// The next byte for the serial line; lines end with a line feed. Records that the ring has overwritten are
+    /// skipped.
+    /// `None` if there is none, and [`Events::has_serial`] is false from then on.
     pub fn serial(&mut self) -> Option<u8> {
         let ring = self.0.as_mut()?;
-        while ring.line.said >= ring.line.bytes {
+        while ring.line.sent >= ring.line.bytes {
             match ring.reader.read(ring.writer.next()) {
                 Outcome::Record(record) => ring.line.set(&record),
                 Outcome::Lost(_) => {}
                 Outcome::Empty | Outcome::Backwards => return None,
             }
         }
-        ring.line.said += 1;
-        Some(ring.line.text[ring.line.said - 1])
+        ring.line.sent += 1;
+        Some(ring.line.text[ring.line.sent - 1])
     }
 }
 
@@ -152,7 +153,7 @@ mod tests {
         e.write(EVENT_NOTE, 0, tsc, tick, line);
     }
 
-    fn said(e: &mut Events) -> String {
+    fn sent(e: &mut Events) -> String {
         let mut out = String::new();
         while let Some(b) = e.serial() {
             out.push(b as char);
@@ -166,7 +167,7 @@ mod tests {
         let mut e = events(&mut m);
         note(&mut e, 5, 6, b"one\x1b");
         note(&mut e, 7, 8, b"two");
-        assert_eq!(said(&mut e), "one?\ntwo\n");
+        assert_eq!(sent(&mut e), "one?\ntwo\n");
         assert_eq!(m.ring.next, 2);
         assert_eq!((m.records[1].sequence, m.records[1].tsc), (1, 7));
         assert_eq!(&m.records[0].text[..4], b"one?");
@@ -179,40 +180,40 @@ mod tests {
         note(&mut e, 0, 0, &[b'x'; EVENT_TEXT_BYTES + 10]);
         assert_eq!((m.records[0].continues, m.records[1].continues), (1, 0));
         assert_eq!(m.records[1].text_bytes, 10);
-        assert_eq!(said(&mut e).len(), EVENT_TEXT_BYTES + 11);
+        assert_eq!(sent(&mut e).len(), EVENT_TEXT_BYTES + 11);
     }
 
     #[test]
-    fn a_slow_serial_line_loses_the_oldest() {
+    fn slow_serial_line_loses_the_oldest() {
         let mut m = memory(RECORDS as u32);
         let mut e = events(&mut m);
         for i in 0..10u8 {
             note(&mut e, 0, 0, &[b'0' + i]);
         }
-        assert_eq!(said(&mut e), "6\n7\n8\n9\n");
+        assert_eq!(sent(&mut e), "6\n7\n8\n9\n");
     }
 
     #[test]
-    fn a_ring_that_is_none_swallows() {
+    fn invalid_rings_discard() {
         for records in [0, 3, 8, u32::MAX] {
             let mut m = memory(records);
             let mut e = events(&mut m);
             note(&mut e, 0, 0, b"lost");
-            assert_eq!(said(&mut e), "");
+            assert_eq!(sent(&mut e), "");
             assert_eq!(m.ring.next, 0);
         }
     }
 
     #[test]
-    fn an_empty_line_is_a_line() {
+    fn empty_lines_are_sent() {
         let mut m = memory(RECORDS as u32);
         let mut e = events(&mut m);
         note(&mut e, 0, 0, b"");
-        assert_eq!(said(&mut e), "\n");
+        assert_eq!(sent(&mut e), "\n");
     }
 
     #[test]
-    fn a_status_is_even_when_it_is_whole() {
+    fn sequence_is_even_after_a_publish() {
         let mut m = memory(RECORDS as u32);
         let mut e = events(&mut m);
         for passes in 1..=3 {

@@ -1,8 +1,8 @@
-//! Memory that page tables are made of, of every kind of table.
+//! Pages for page tables of every kind.
 
-/// Memory that page tables are made of.
+/// Pages for page tables.
 pub trait Frames {
-    /// A page of zeros: its physical address.
+    /// The physical address of a new page of zeros. `None` if memory ran out.
     fn page(&mut self) -> Option<u64>;
     /// Entry `index` of the table at `table`, which came from [`Frames::page`].
     fn entry(&mut self, table: u64, index: usize) -> &mut u64;

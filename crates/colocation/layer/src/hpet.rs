@@ -1,4 +1,4 @@
-//! HPET timer 2 as tick, timer 3 as guard where there is one; else timer 2 is both. As the module has them.
+//! HPET timer 2 as tick, timer 3 as guard. Without a timer 3, timer 2 is both. The module does the same.
 //!
 //! Reference: IA-PC HPET Specification 1.0a, 2.3.
 
@@ -12,7 +12,7 @@ pub const COUNTER: u32 = 0xf0;
 pub const TICK: u32 = 2;
 
 const TIMER_ENABLE: u32 = 1 << 2;
-/// Of a timer's configuration: the interrupt goes out as a message.
+/// In a timer's configuration: the interrupt is sent as a message.
 pub const TIMER_MESSAGE: u32 = 1 << 14;
 
 /// Offset of timer `n`'s configuration.
@@ -34,8 +34,8 @@ pub struct Hpet {
 }
 
 impl Hpet {
-    /// A timer whose registers are mapped at `registers`: its configuration with interrupts off, the number of the
-    /// timer that guards the budget, and where messages go, data and address.
+    /// A timer whose registers are mapped at `registers`. `config` is its configuration with interrupts off, `guard`
+    /// the number of the timer that guards the budget, `message` the data and the address of its messages.
     ///
     /// # Safety
     ///
@@ -81,14 +81,14 @@ impl Hpet {
         }
     }
 
-    /// Interrupts from here on. After the comparators are set: a timer that is enabled first fires once at once.
+    /// Switches interrupts on. Call it after the comparators are set: a timer that is enabled first fires at once.
     pub fn enable(&mut self) {
         for n in self.each() {
             self.set(timer(n), self.config | TIMER_ENABLE);
         }
     }
 
-    /// Silent from here on.
+    /// Switches interrupts off.
     pub fn disable(&mut self) {
         for n in self.each() {
             self.set(timer(n), self.config);
@@ -101,7 +101,7 @@ impl Hpet {
         self.get(timer(TICK)) & OURS == (self.config | TIMER_ENABLE) & OURS
     }
 
-    /// The registers are mapped elsewhere from now on.
+    /// The same timer with its registers mapped at `registers`.
     ///
     /// # Safety
     ///

@@ -1,4 +1,4 @@
-//! What to do with a non-maskable interrupt that comes while the cokernel runs.
+//! Decides what to do with a non-maskable interrupt that comes while the cokernel runs.
 
 /// Where the CPU was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,28 +18,28 @@ pub struct Times {
     pub now: u64,
     /// When the budget is spent.
     pub deadline: u64,
-    /// When the guard was to interrupt.
+    /// When the guard is due.
     pub guard: u64,
     /// When the next tick is due.
     pub next: u64,
-    /// By how much the timer's clock and this one may disagree.
+    /// By how much the timer's clock and this one may disagree: `Trip::slack_tsc`.
     pub slack: u64,
 }
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The budget is spent: give the CPU back, go on at the next tick.
+    /// The budget is spent: give the CPU back until the next tick.
     CutOff,
-    /// The budget is spent, but this code must come to its end first: look again soon.
-    LookAgain,
+    /// The budget is spent, but this code must finish first: check again soon.
+    Recheck,
     /// A tick is due: deliver it to user mode now.
     Deliver,
     /// A tick is due: keep it for the cokernel's next `idle`.
     Keep,
     /// The guard came early: arm it anew.
     Rearm,
-    /// Not ours: Linux must see it.
+    /// Neither the tick's nor the guard's: Linux must see it.
     Foreign,
 }
 
@@ -47,11 +47,11 @@ fn reached(now: u64, at: u64, slack: u64) -> bool {
     (now.wrapping_add(slack).wrapping_sub(at) as i64) >= 0
 }
 
-/// Decides. The deadline goes before the tick: a tick that is due then is the next trip's.
+/// Decides about an interrupt at `at`. The deadline comes first: a tick that is due then belongs to the next trip.
 pub fn decide(t: &Times, at: At) -> Action {
     if reached(t.now, t.deadline, t.slack) {
         match at {
-            At::Layer => Action::LookAgain,
+            At::Layer => Action::Recheck,
             At::User | At::Cokernel => Action::CutOff,
         }
     } else if reached(t.now, t.next, t.slack) {
@@ -66,7 +66,7 @@ pub fn decide(t: &Times, at: At) -> Action {
     }
 }
 
-/// When the guard has to interrupt next.
+/// When the guard must interrupt next: at the next tick or at the deadline.
 pub fn guard_at(t: &Times) -> u64 {
     if (t.next.wrapping_sub(t.deadline) as i64) < 0 {
         t.next
@@ -75,33 +75,34 @@ pub fn guard_at(t: &Times) -> u64 {
     }
 }
 
-/// How often the layer's own code is given more time before it counts as stuck.
-const MOST_LOOKS: u32 = 12;
+/// Extensions of the layer's own code in one trip before it counts as stuck.
+const MAX_EXTENSIONS: u32 = 12;
 
-/// The looks at the layer's own code in one trip.
+/// The time that the layer's own code gets after the budget of one trip.
 #[derive(Debug, Default)]
-pub struct Looks {
+pub struct Extensions {
     trip: u64,
     count: u32,
     due: u64,
 }
 
-impl Looks {
+impl Extensions {
     /// None so far.
     pub const fn new() -> Self {
         Self { trip: 0, count: 0, due: 0 }
     }
 
-    /// When to look again in the trip of this number, whose budget is spent; `None`: that code is stuck. The first time
-    /// it gets `first` more, then twice as much each time, so that the looks cannot take all the time. An interrupt
-    /// that comes before a look is due is none: the code that was interrupted may have armed the guard for an earlier
-    /// moment.
+    /// When to check again in trip number `trip`, whose budget is spent. `None` if the code is stuck.
+    ///
+    /// The first extension is `first` ticks of the time-stamp counter, each other one twice its predecessor, so that
+    /// the checks cannot take all the time. An interrupt that comes before the check is due does not count: the
+    /// interrupted code may have armed the guard for an earlier moment.
     pub fn next(&mut self, trip: u64, t: &Times, first: u64) -> Option<u64> {
         if self.trip != trip {
             *self = Self { trip, count: 0, due: t.now };
         }
         if reached(t.now, self.due, t.slack) {
-            if self.count == MOST_LOOKS {
+            if self.count == MAX_EXTENSIONS {
                 return None;
             }
             self.due = t.now.wrapping_add(first << self.count);
@@ -128,8 +129,8 @@ mod tests {
             (989, Rearm, Rearm, Rearm),
             (990, Deliver, Keep, Keep),
             (1989, Deliver, Keep, Keep),
-            (1990, CutOff, CutOff, LookAgain),
-            (5000, CutOff, CutOff, LookAgain),
+            (1990, CutOff, CutOff, Recheck),
+            (5000, CutOff, CutOff, Recheck),
         ] {
             assert_eq!(decide(&times(now), At::User), user, "{now}");
             assert_eq!(decide(&times(now), At::Cokernel), cokernel, "{now}");
@@ -145,30 +146,30 @@ mod tests {
     }
 
     #[test]
-    fn the_layer_is_stuck_after_twelve_looks_each_in_its_time() {
-        let mut looks = Looks::new();
+    fn layer_is_stuck_after_twelve_extensions() {
+        let mut extensions = Extensions::new();
         let mut now = 0;
         for count in 0..12 {
-            let due = looks.next(7, &times(now), 100).unwrap();
+            let due = extensions.next(7, &times(now), 100).unwrap();
             assert_eq!(due, now + (100 << count));
             now = due;
         }
-        assert_eq!(looks.next(7, &times(now), 100), None);
-        assert_eq!(looks.next(8, &times(now), 100), Some(now + 100));
+        assert_eq!(extensions.next(7, &times(now), 100), None);
+        assert_eq!(extensions.next(8, &times(now), 100), Some(now + 100));
     }
 
     #[test]
-    fn an_interrupt_before_a_look_is_due_is_no_look() {
-        let mut looks = Looks::new();
-        let due = looks.next(7, &times(1000), 100);
+    fn early_interrupts_do_not_count() {
+        let mut extensions = Extensions::new();
+        let due = extensions.next(7, &times(1000), 100);
         for now in 1000..1090 {
-            assert_eq!(looks.next(7, &times(now), 100), due);
+            assert_eq!(extensions.next(7, &times(now), 100), due);
         }
-        assert_eq!(looks.next(7, &times(1090), 100), Some(1290));
+        assert_eq!(extensions.next(7, &times(1090), 100), Some(1290));
     }
 
     #[test]
-    fn the_counter_may_wrap() {
+    fn counter_may_wrap() {
         let t = Times { now: 5, deadline: u64::MAX - 3, guard: 0, next: 1000, slack: 0 };
         assert_eq!(decide(&t, At::User), Action::CutOff);
     }

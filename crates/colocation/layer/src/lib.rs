@@ -1,16 +1,16 @@
 //! The colocation layer: what lets a cokernel run beside Linux on the same CPU.
 //!
-//! A flat image of its own, mapped in the cokernel's world only. `kyozon.ko` enters it through
-//! `abi::layer::LayerEntry` and `abi::layer::Trip`; it enters the cokernel through `abi::layer::BootBlock`.
+//! The layer is a flat image, mapped in the cokernel's world only. `kyozon.ko` enters it with `abi::layer::LayerEntry`
+//! and `abi::layer::Trip`; it enters the cokernel with `abi::layer::BootBlock`.
 //!
 //! Invariants:
 //!
 //! 1. Each mode (alone, none, vmm) has one table of services, chosen once; shared code never asks for the mode.
 //! 2. A tick is one event, whatever the mode and whatever the CPU was doing.
 //! 3. A repair is all or nothing.
-//! 4. Nothing of Linux's state is changed that is not put back before Linux runs again.
-//! 5. Everything of the cokernel runs on stacks of the cokernel, with NMIs open: it can be cut off anywhere, and goes
-//!    on where it was. The layer's own code is never cut off; it is short everywhere.
+//! 4. Every change of Linux's state is undone before Linux runs again.
+//! 5. The cokernel runs on its own stacks, with NMIs open: it can be cut off at any instruction, and goes on there. The
+//!    layer's own code is never cut off, so it is short everywhere.
 //!
 //! Must not know: what the cokernel does with its time, or any structure of Linux.
 //!

@@ -1,4 +1,4 @@
-//! What the layer can do to the Linux beside it. Each mode implements it once.
+//! What the layer can do to the Linux beside it.
 
 use kyozon_abi::layer::Range;
 
@@ -10,9 +10,9 @@ pub trait Linux {
     fn read(&mut self, address: u64) -> u64;
     /// Writes the word at physical address `address`, a multiple of 8 in System RAM.
     fn write(&mut self, address: u64, value: u64);
-    /// Makes every other CPU stand still; false if they do not in time, and then none does.
+    /// Parks every other CPU. False if one does not arrive in time, and then none is parked.
     fn park(&mut self) -> bool;
-    /// Lets the other CPUs go on.
+    /// Lets the other CPUs continue.
     fn release(&mut self);
 }
 
@@ -32,7 +32,7 @@ mod tests {
         [Range { base: 0x1000, bytes: 0x1000 }, Range { base: 0x4000, bytes: 0x2000 }];
 
     #[test]
-    fn contains_knows_edges() {
+    fn contains_checks_both_edges() {
         assert!(contains(&RAM, 0x1000, 0x1000));
         assert!(contains(&RAM, 0x5ff8, 8));
         assert!(!contains(&RAM, 0x5ff9, 8));

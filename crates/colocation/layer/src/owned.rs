@@ -1,12 +1,12 @@
-//! Statics of a CPU's code.
+//! Statics with one owner.
 
 use core::cell::UnsafeCell;
 
-/// A static that one kind of code owns.
+/// A static that one kind of code on one CPU owns.
 #[repr(transparent)]
 pub(crate) struct Owned<T>(UnsafeCell<T>);
 
-// SAFETY: one CPU; each static says who may use it, and `get` is unsafe.
+// SAFETY: one CPU; each static names its owner, and `get` is unsafe.
 unsafe impl<T> Sync for Owned<T> {}
 
 impl<T> Owned<T> {

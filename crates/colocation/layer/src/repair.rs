@@ -1,4 +1,4 @@
-//! Repair transactions: a few words of Linux's memory, all or none.
+//! Repair transactions: up to 16 words of Linux's memory, all or none.
 
 use crate::linux::{contains, Linux};
 use kyozon_abi::layer::{
@@ -8,7 +8,7 @@ use kyozon_abi::layer::{
 
 const WORD: u64 = 8;
 
-/// The words that `request` means, if it is well formed: 1 to 16 words, each aligned, in RAM, and no address twice.
+/// The words of `request`, if it is well formed: 1 to 16 words, each aligned and in RAM, no address twice.
 fn words<'a>(request: &'a RepairRequest, linux: &impl Linux) -> Option<&'a [RepairWord]> {
     let count = usize::try_from(request.count).ok()?;
     if count == 0 || count > MAX_REPAIR_WORDS {
@@ -23,7 +23,7 @@ fn words<'a>(request: &'a RepairRequest, linux: &impl Linux) -> Option<&'a [Repa
     good.then_some(words)
 }
 
-/// Runs one transaction. The caller owns `request`: nobody changes it meanwhile.
+/// Runs one transaction and returns `REPAIR_*`. The caller owns `request`: it does not change meanwhile.
 pub fn repair(request: &RepairRequest, linux: &mut impl Linux) -> i64 {
     let Some(words) = words(request, linux) else {
         return REPAIR_INVALID;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_requests_park_nobody() {
+    fn malformed_requests_park_no_cpu() {
         let mut too_many = request(&[(0x1000, 0, 1)]);
         too_many.count = 17;
         let mut huge = too_many;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn stubborn_cpus_mean_busy() {
+    fn cpus_that_do_not_park_mean_busy() {
         let mut linux = Fake { stubborn: true, ..fake() };
         assert_eq!(repair(&request(&[(0x1000, 0, 1)]), &mut linux), REPAIR_BUSY);
         assert!(linux.words.is_empty());

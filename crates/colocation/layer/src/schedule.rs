@@ -1,7 +1,7 @@
-//! When the next tick is: one-shot, absolute, with a period that is kept with 32 fractional bits.
+//! The time of the next tick: one-shot, absolute, with a period of 32 fractional bits.
 //!
-//! A comparator that the counter has passed is silent until the counter comes round, so after each write the counter is
-//! read and the tick moved on where it must be. The same rules as the module's for the same timer.
+//! A comparator that the counter has passed is silent until the counter wraps, so the counter is read after each write,
+//! and the tick moved on if it was passed. The module has the same rules for the same timer.
 
 /// A counter of 32 bits, and comparators that interrupt when it reaches them.
 pub trait Counter {
@@ -13,10 +13,10 @@ pub trait Counter {
     fn tsc(&self) -> u64;
 }
 
-/// A comparator this near may be missed, femtoseconds.
+/// Femtoseconds: the counter may pass a nearer comparator before it is set.
 const MARGIN_FS: u64 = 2_000_000_000;
 const FS_PER_SECOND: u64 = 1_000_000_000_000_000;
-/// How long the counter may have stood still between a look at the clock and the first tick, milliseconds.
+/// Milliseconds from the start to the first tick: the time for which firmware may hold the CPU in between.
 const LEAD_MS: u64 = 5;
 
 /// The clocks' rates.
@@ -41,7 +41,7 @@ impl Rates {
         ((1_000_000_000_000 << 32) / fs_khz) as u64
     }
 
-    /// Counts in so many microseconds.
+    /// Counts in `us` microseconds.
     pub fn counts(&self, us: u64) -> u64 {
         us * 1_000_000_000 / u64::from(self.period_fs)
     }
@@ -52,10 +52,10 @@ pub fn scale(value: u32, rate: u64) -> u64 {
     ((u128::from(value) * u128::from(rate)) >> 32) as u64
 }
 
-/// Most counts of a rest, well below half the counter.
+/// Maximum counts of a rest, well below half the counter.
 const REST_MAX: u64 = 1 << 28;
 
-/// The same for any number of ticks; no more than a rest may be.
+/// The same for any `value`, limited to the maximum of a rest.
 pub fn scale_long(value: u64, rate: u64) -> u32 {
     ((u128::from(value) * u128::from(rate)) >> 32).min(u128::from(REST_MAX)) as u32
 }
@@ -67,7 +67,7 @@ pub struct Schedule {
     next: u64,
     margin: u32,
     furthest: u32,
-    /// The next tick is at least so far from now.
+    /// Minimum counts from now to the next tick.
     pub rest: u32,
 }
 
@@ -80,7 +80,7 @@ pub struct Armed {
     pub left: u32,
     /// See `left`.
     pub tsc: u64,
-    /// How many ticks could not be met and fall together with this one.
+    /// Ticks that were passed and are merged with this one.
     pub passed: u32,
 }
 

@@ -3,16 +3,16 @@
 use crate::arch::x86_64 as arch;
 use crate::events::Events;
 
-/// Bytes that the line gets in one go: what its buffer holds.
+/// Bytes that its buffer holds.
 const BURST: u32 = 16;
 /// Line status register, and its bit "transmitter buffer empty".
 const LINE_STATUS: u16 = 5;
 const BUFFER_EMPTY: u8 = 1 << 5;
-/// Time-stamp milliseconds that the last words may take.
-const LAST_WORDS_MS: u64 = 5;
+/// Milliseconds that [`drain`] may take.
+const DRAIN_MS: u64 = 5;
 
-/// Lets the line follow the ring as far as it is ready to.
-pub fn say(events: &mut Events, port: u16) {
+/// Sends what the line is ready to take of the ring.
+pub fn feed(events: &mut Events, port: u16) {
     // SAFETY: the operator gave this port to the cokernel.
     while events.has_serial() && unsafe { arch::in8(port + LINE_STATUS) } & BUFFER_EMPTY != 0 {
         for _ in 0..BURST {
@@ -25,10 +25,10 @@ pub fn say(events: &mut Events, port: u16) {
     }
 }
 
-/// Lets the line say what it can before nobody listens; bounded.
-pub fn last_words(events: &mut Events, port: u16, tsc_khz: u64) {
+/// Sends what is left of the ring, for at most a few milliseconds.
+pub fn drain(events: &mut Events, port: u16, tsc_khz: u64) {
     let now = arch::tsc();
-    while events.has_serial() && arch::tsc() - now < LAST_WORDS_MS * tsc_khz {
-        say(events, port);
+    while events.has_serial() && arch::tsc() - now < DRAIN_MS * tsc_khz {
+        feed(events, port);
     }
 }

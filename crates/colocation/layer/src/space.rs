@@ -1,11 +1,11 @@
-//! Which addresses a cokernel may name when it asks for a service.
+//! The addresses that a cokernel may pass to a service.
 //!
-//! In mode none nothing keeps a cokernel from writing elsewhere by itself. The check keeps honest mistakes from being
-//! carried out with the layer's hands, and is the same in every mode.
+//! In mode none a cokernel can write elsewhere by itself. The check keeps the layer from carrying out honest mistakes,
+//! and is the same in every mode.
 
 use kyozon_abi::layer::Range;
 
-/// Most ranges of virtual addresses that make up a cokernel.
+/// Maximum ranges of virtual addresses of a cokernel.
 pub const MAX_SPACES: usize = 4;
 
 /// The cokernel's memory, virtual.
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_cokernels_memory() {
+    fn only_the_cokernels_memory_is_valid() {
         let space = Space::new(
             range(0x2000_0000, 0x2000),
             [range(0x2000_2000, 0x1000), range(0x4000_0000, 0x1_0000), range(0, 0)],

@@ -1,11 +1,11 @@
-//! The tick where no module of Linux gives it: begins trips, ends them, and arms the timer in between.
+//! The tick without Linux's module: begins trips, ends them, and arms the timer in between.
 
 use crate::arch::x86_64 as arch;
 use crate::hpet::Hpet;
 use crate::schedule::{scale, scale_long, Armed, Rates, Schedule};
 use kyozon_abi::layer::{Trip, SLACK_DIVISOR, SLACK_US, TRIP_CUT_OFF, TRIP_IDLE};
 
-/// The timer, and what it has done. Between trips [`Trip::next_tsc`] is the next tick's time.
+/// The timer, and its counts. Between trips [`Trip::next_tsc`] is the next tick's time.
 pub struct Ticks {
     /// The timer.
     pub timer: Hpet,
@@ -21,7 +21,7 @@ pub struct Ticks {
     passed: u64,
     /// Ticks that were delivered.
     pub ticks: u64,
-    /// Ticks that fell together with another.
+    /// Ticks that were merged with another.
     pub missed: u64,
     /// Times that the cokernel was cut off.
     pub overruns: u64,
@@ -55,7 +55,7 @@ impl Ticks {
         }
     }
 
-    /// Arms the first tick; interrupts from here on.
+    /// Arms the first tick and switches interrupts on.
     pub fn start(&mut self, trip: &mut Trip) -> Armed {
         let armed = self.arm(Schedule::first, trip);
         self.timer.enable();
@@ -78,7 +78,7 @@ impl Ticks {
             || self.schedule.is_due(&self.timer)
     }
 
-    /// A trip begins for the tick that is due.
+    /// Begins a trip for the tick that is due.
     pub fn begin(&mut self, trip: &mut Trip, now: u64) {
         let due = trip.next_tsc;
         trip.event.number += 1 + self.passed;
@@ -92,7 +92,7 @@ impl Ticks {
         trip.ticks_inside = 0;
     }
 
-    /// Whether the guard that stands does not cover the trip that has begun.
+    /// Whether the armed guard does not cover the trip that has begun.
     pub fn needs_guard(&self, trip: &Trip) -> bool {
         let late = trip.event.entered_tsc.wrapping_sub(trip.event.scheduled_tsc) as i64;
         let half = self.watch_tsc / 2;
@@ -101,7 +101,7 @@ impl Ticks {
             || arch::tsc().wrapping_sub(trip.event.entered_tsc) >= half
     }
 
-    /// A trip has ended: it is counted.
+    /// Counts a trip that has ended.
     pub fn count(&mut self, trip: &mut Trip) {
         let inside = u64::from(trip.ticks_inside);
         self.ticks += 1 + inside;
@@ -115,12 +115,12 @@ impl Ticks {
         let long = stop_tsc > trip.period_tsc / 2;
         self.schedule.rest = if long { scale_long(stop_tsc, self.count_per_tsc) } else { 0 };
         let armed = self.arm(Schedule::next, trip);
-        // Those that the layer delivered meanwhile were not missed.
+        // The layer delivered some of them during the trip.
         self.passed = self.passed.saturating_sub(u64::from(trip.ticks_inside));
         armed
     }
 
-    /// Time-stamp counter ticks of so many counts.
+    /// Time-stamp counter ticks of `counts`.
     pub fn to_tsc(&self, counts: u32) -> u64 {
         scale(counts, self.tsc_per_count)
     }
@@ -131,7 +131,7 @@ impl Ticks {
         (late.wrapping_add(self.slack_tsc).wrapping_sub(self.watch_tsc) as i64) >= 0
     }
 
-    /// Counts of so many microseconds.
+    /// Counts of `us` microseconds.
     pub fn counts(&self, us: u64) -> u32 {
         scale_long(us * self.tsc_khz / 1000, self.count_per_tsc)
     }

@@ -1,4 +1,4 @@
-//! Frames of user mode: what a cokernel may set, and what the layer insists on.
+//! Frames of user mode: the fields that a cokernel may set, and those that the layer sets.
 
 use kyozon_abi::layer::{Frame, USER_CODE_SELECTOR, USER_DATA_SELECTOR};
 
@@ -6,7 +6,7 @@ use kyozon_abi::layer::{Frame, USER_CODE_SELECTOR, USER_DATA_SELECTOR};
 const USER_FLAGS: u64 = 0x0024_0dd5;
 /// The bit of RFLAGS that is always set.
 const FLAGS_ONE: u64 = 2;
-/// First address that is not in the lower half with four levels of page tables.
+/// End of the lower half with four levels of page tables.
 const LOWER_HALF_4: u64 = 1 << 47;
 /// The same with five levels.
 const LOWER_HALF_5: u64 = 1 << 56;
@@ -25,7 +25,7 @@ pub fn sanitize(frame: &mut Frame, paging_levels: u32) {
     frame.rflags = frame.rflags & USER_FLAGS | FLAGS_ONE;
 }
 
-/// Whether `frame` was interrupted in user mode.
+/// Whether the CPU was in user mode at `frame`.
 pub fn is_user(frame: &Frame) -> bool {
     frame.cs & 3 == 3
 }
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn five_levels_reach_further() {
+    fn five_levels_have_a_larger_half() {
         let mut frame = Frame { rip: 0x8000_0000_0000, ..Frame::default() };
         sanitize(&mut frame, 5);
         assert_eq!(frame.rip, 0x8000_0000_0000);

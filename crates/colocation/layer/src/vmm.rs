@@ -1,17 +1,17 @@
 //! Linux as a guest: a small hypervisor under a Linux that runs already. AMD SVM.
 //!
-//! What decides and keeps tables touches no machine, has no unsafe code, allocates nothing but pages of page tables,
-//! and is tested on the host:
+//! The decisions and tables touch no machine, have no unsafe code, allocate only pages for page tables, and are tested
+//! on the host:
 //!
 //! - [`nested`]: which memory the guest reaches, and how.
 //! - [`step`]: one instruction of one CPU sees other pages than the rest of the machine.
-//! - [`filter`]: what an instruction wrote to a device of the tick's, and whether that may pass.
-//! - [`device_event`]: what an IOMMU tells of a device.
+//! - [`filter`]: what an instruction wrote to the tick's timer or IO-APIC, and whether that may pass.
+//! - [`device_event`]: an IOMMU's log entry about a device.
 //! - [`blocked`]: when the guest can take an NMI.
-//! - [`stay`]: when the cokernel has stayed for too long.
-//! - [`flood`]: how many lines the attempts of a second are worth.
+//! - [`stay`]: when a trip of the cokernel has lasted too long.
+//! - [`flood`]: limits the lines on stopped attempts.
 //!
-//! What touches the machine is [`svm`], on the bare machine only.
+//! [`svm`] touches the machine, and exists on the bare machine only. `guest` is the layer's side of the mode.
 //!
 //! Must not know: what the cokernel does, or any structure of Linux.
 //!

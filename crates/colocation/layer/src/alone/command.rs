@@ -1,6 +1,6 @@
-//! The command line: what `kyozon load` takes as options where there is a Linux.
+//! The command line, with the options that `kyozon load` has beside Linux.
 
-/// Most ticks a second.
+/// Maximum ticks a second.
 const HZ_MAX: u64 = 2000;
 /// Budgets, microseconds: as the module has them.
 const BUDGET_US: (u64, u64) = (20, 10_000);
@@ -8,7 +8,7 @@ const BUDGET_US: (u64, u64) = (20, 10_000);
 const MEMORY: (u64, u64) = (64 << 10, 1 << 30);
 const PAGE: u64 = 4096;
 
-/// What the operator wants.
+/// The operator's options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// `hz=`: ticks a second, 1..=2000.
@@ -19,7 +19,7 @@ pub struct Options {
     pub parameter: u64,
     /// `memory=`: bytes for the cokernel, a multiple of 4096; the suffixes K, M and G are understood.
     pub memory: u64,
-    /// `ticks=`: the machine is switched off after so many, not counting the one that starts the cokernel; 0 for never.
+    /// `ticks=`: the machine is switched off after this many, without the one that starts the cokernel; 0 for never.
     pub ticks: u64,
 }
 
@@ -30,16 +30,16 @@ impl Default for Options {
     }
 }
 
-/// A word that was not understood, and why.
+/// A word of the command line that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadWord<'a> {
     /// The word.
     pub word: &'a str,
-    /// What was wanted instead.
+    /// What is valid instead.
     pub wanted: &'static str,
 }
 
-/// Reads words of the form `name=value`, separated by blanks. Where a name comes twice, the last counts.
+/// Reads words of the form `name=value`, separated by blanks. If a name comes twice, the last counts.
 pub fn parse(line: &str) -> Result<Options, BadWord<'_>> {
     let mut options = Options::default();
     for word in line.split_ascii_whitespace() {

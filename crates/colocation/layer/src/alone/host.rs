@@ -1,8 +1,8 @@
-//! What module and Linux are elsewhere: starts trips, ends them, and halts the CPU in between.
+//! The part of module and Linux: starts trips, ends them, and halts the CPU in between.
 //!
 //! The CPU is in one of three states. *Inside* a trip the cokernel or the layer runs, and an NMI is the layer's. While
 //! it is *halted*, an NMI that is due begins a trip. Between a trip's end and the halt the *host* arms the next tick;
-//! an NMI is only noted then, and looked at before the CPU halts.
+//! an NMI is only noted then, and handled before the CPU halts.
 
 use super::serial::{line, PORT};
 use super::{command::Options, world};
@@ -16,11 +16,11 @@ use crate::ticks::Ticks;
 use core::sync::atomic::Ordering::Relaxed;
 use kyozon_abi::layer::*;
 
-/// The trip. The stub knows where it is.
+/// The trip. The stub uses it by its symbol.
 #[export_name = "ALONE_TRIP"]
 // SAFETY: integers only, for which zeros are values.
 pub static TRIP: Owned<Trip> = Owned::new(unsafe { core::mem::zeroed() });
-/// What the layer gets, once.
+/// The layer's entry, written once.
 #[export_name = "ALONE_ENTRY"]
 // SAFETY: as above.
 pub static ENTRY: Owned<LayerEntry> = Owned::new(unsafe { core::mem::zeroed() });
@@ -32,7 +32,7 @@ struct Host {
     limit: u64,
 }
 
-/// Arms the first tick, and waits for it for ever after.
+/// Arms the first tick, and never returns.
 pub fn run(timer: Hpet, rates: &Rates, options: &Options) -> ! {
     // SAFETY: before the first trip.
     let (host, trip) = unsafe { (HOST.get(), TRIP.get()) };
@@ -42,7 +42,7 @@ pub fn run(timer: Hpet, rates: &Rates, options: &Options) -> ! {
     unsafe { stub::halt() }
 }
 
-/// An NMI that found the CPU halted, at `now`: whether a trip begins, and how (`GO_*`).
+/// An NMI found the CPU halted, at `now`. Returns whether a trip begins, and how (`GO_*`).
 #[no_mangle]
 extern "C" fn alone_on_halted(now: u64) -> u32 {
     // SAFETY: halted: nobody else uses these.
@@ -69,8 +69,7 @@ extern "C" fn alone_on_halted(now: u64) -> u32 {
     stub::GO_ON
 }
 
-/// Arms the guard where the one that stands does not cover this trip. A cokernel that was idle runs its tick handler
-/// before that.
+/// Arms the guard if the armed one does not cover this trip. An idle cokernel runs its tick handler before that.
 #[no_mangle]
 extern "C" fn alone_watch() {
     // SAFETY: a trip's begin, with NMIs held back; the host is not running.
@@ -81,7 +80,7 @@ extern "C" fn alone_watch() {
     }
 }
 
-/// A trip has ended. 1 where NMIs are still held back.
+/// A trip has ended. Returns 1 if NMIs are still held back.
 #[no_mangle]
 extern "C" fn alone_end() -> u32 {
     // SAFETY: the trip is over.
@@ -94,7 +93,7 @@ extern "C" fn alone_end() -> u32 {
         // SAFETY: nothing of the cokernel runs again.
         unsafe { reports::drain_serial() };
         if stopped {
-            say_fault(&trip.fault);
+            print_fault(&trip.fault);
         }
         line!(
             "alone: {}: ticks {} missed {} overruns {}",
@@ -109,7 +108,7 @@ extern "C" fn alone_end() -> u32 {
     u32::from(cut_off)
 }
 
-fn say_fault(fault: &Fault) {
+fn print_fault(fault: &Fault) {
     let f = &fault.frame;
     line!(
         "alone: reason {} vector {} error {:#x} rip {:#x} cs {:#x} rflags {:#x} rsp {:#x} ss {:#x} cr2 {:#x} cr3 {:#x}",
@@ -138,8 +137,8 @@ fn say_fault(fault: &Fault) {
     );
 }
 
-/// Fills what the layer is told.
-pub fn introduce(
+/// Fills the layer's entry.
+pub fn fill_entry(
     entry: &mut LayerEntry,
     timer: &Hpet,
     rates: &Rates,

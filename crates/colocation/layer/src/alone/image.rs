@@ -1,4 +1,4 @@
-//! The images, checked as the module checks them: a cokernel, and behind it, each from a page on, its tasks.
+//! The images, checked as the module checks them: a cokernel, followed by its tasks, each on a page boundary.
 
 use kyozon_abi::layer::{
     ImageHeader, COKERNEL_BASE, IMAGE_COKERNEL, IMAGE_MAGIC, IMAGE_TASK, LAYER_VERSION, MAX_TASKS,
@@ -10,12 +10,12 @@ const BYTES_MAX: u64 = 64 << 20;
 /// From the image's base to the end of its memory.
 const MEMORY_MAX: u64 = 128 << 20;
 
-/// What the loader gave.
+/// The images of the first module.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Images<'a> {
-    /// What the cokernel says of itself.
+    /// The cokernel's header.
     pub header: ImageHeader,
-    /// The cokernel, whatever follows it.
+    /// The module, which begins with the cokernel.
     pub cokernel: &'a [u8],
     tasks: [&'a [u8]; MAX_TASKS],
     count: usize,
@@ -27,7 +27,11 @@ impl<'a> Images<'a> {
         &self.tasks[..self.count]
     }
 
-    /// Reads `module`: a cokernel that can be mapped, then tasks; else what is wrong.
+    /// Reads `module`: a cokernel that can be mapped, then tasks.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the module.
     pub fn read(module: &'a [u8]) -> Result<Self, &'static str> {
         let header = check(module)?;
         let mut images = Self { header, cokernel: module, tasks: [&[]; MAX_TASKS], count: 0 };
@@ -144,12 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn a_cokernel_is_accepted() {
+    fn cokernels_are_accepted() {
         assert_eq!(check(&file(&good())), Ok(good()));
     }
 
     #[test]
-    fn each_lie_is_refused() {
+    fn invalid_headers_are_refused() {
         let lies: [fn(&mut ImageHeader); 17] = [
             |h| h.magic ^= 1,
             |h| h.version += 1,
@@ -216,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_task_is_refused() {
+    fn invalid_tasks_are_refused() {
         let huge = {
             let mut t = task(8);
             t[40..48].fill(0xff);

@@ -1,4 +1,4 @@
-//! One pin of the IO-APIC, delivering NMIs to the first CPU. Intel 82093AA data sheet, 3.2.4.
+//! One pin of the IO-APIC, which delivers NMIs to the first CPU. Intel 82093AA data sheet, 3.2.4.
 
 /// Physical address of the registers, and where they must be mapped.
 const REGISTERS: u64 = 0xfec0_0000;

@@ -1,4 +1,4 @@
-//! The serial line, for the few words that are not events: polled, from the first instruction of Rust on.
+//! The serial line, for messages that are not events: polled, from the first instruction of Rust on.
 
 use crate::arch::x86_64::{in8, out8};
 use core::fmt::{self, Write};
@@ -9,8 +9,8 @@ pub const PORT: u16 = 0x3f8;
 /// Line status register, and its bit "transmitter holding register empty".
 const LINE_STATUS: u16 = 5;
 const EMPTY: u8 = 1 << 5;
-/// Reads of the status after which nobody seems to be there.
-const PATIENCE: u32 = 1 << 20;
+/// Maximum reads of the status for one byte.
+const MAX_READS: u32 = 1 << 20;
 
 /// The line.
 pub struct Serial;
@@ -28,7 +28,7 @@ impl Serial {
 impl Write for Serial {
     fn write_str(&mut self, s: &str) -> fmt::Result {
         for &byte in s.as_bytes() {
-            for _ in 0..PATIENCE {
+            for _ in 0..MAX_READS {
                 // SAFETY: as above.
                 if unsafe { in8(PORT + LINE_STATUS) } & EMPTY != 0 {
                     break;
@@ -41,7 +41,7 @@ impl Write for Serial {
     }
 }
 
-/// A line of ours.
+/// Writes a line.
 macro_rules! line {
     ($($argument:tt)*) => {{
         use core::fmt::Write;

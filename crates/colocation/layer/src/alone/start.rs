@@ -1,4 +1,4 @@
-//! From the loader's hands to the first tick.
+//! From the loader to the first tick.
 
 use super::host::{self, ENTRY, TRIP};
 use super::memory::Free;
@@ -15,7 +15,7 @@ use crate::owned::Owned;
 use kyozon_abi::events::{EventRecord, EventRing, EVENTS_VERSION, RECORDS_OFFSET};
 use kyozon_abi::layer::*;
 
-/// What the boot page tables map: every physical address below.
+/// The boot page tables map every physical address below.
 const MAPPED: u64 = 4 << 30;
 /// Memory below belongs to firmware.
 const LOW: u64 = 1 << 20;
@@ -41,7 +41,7 @@ impl Physical for Identity {
         if !ours || address == 0 {
             return false;
         }
-        // SAFETY: mapped. It may be no RAM, and then what is read is of no use, but harmless on this machine.
+        // SAFETY: mapped. An address without RAM gives useless bytes, which is harmless on this machine.
         unsafe {
             into.as_mut_ptr().copy_from_nonoverlapping(address as *const u8, into.len());
         }
@@ -66,19 +66,19 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
     let start = pvh::read(&Identity, start_info)?;
     let options = command::parse(start.command()?).map_err(|bad| {
         line!("alone: '{}': wanted {}", bad.word, bad.wanted);
-        "the command line was not understood"
+        "the command line has an unknown or invalid word"
     })?;
     let module = start.module;
     let own = world::image();
     let own = Range { base: own[0], bytes: own[3] - own[0] };
     if !contains(&[Range { base: LOW, bytes: MAPPED - LOW }], module.base, module.bytes) {
-        return Err("the cokernel's image lies outside of what is mapped: less memory may help");
+        return Err("the cokernel's image lies above 4 GiB: give the machine less memory");
     }
-    // SAFETY: RAM, mapped, and handed to nobody until it was copied.
+    // SAFETY: RAM, mapped, and not used otherwise until it is copied.
     let bytes =
         unsafe { core::slice::from_raw_parts(module.base as *const u8, module.bytes as usize) };
     let images = image::Images::read(bytes)
-        .inspect_err(|_| line!("alone: the first module is no cokernel with tasks"))?;
+        .inspect_err(|_| line!("alone: the first module is not a cokernel with tasks"))?;
     let header = images.header;
 
     arch::alone::set_features();
@@ -87,15 +87,16 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
     let rates = timer.rates();
     let within = Range { base: LOW, bytes: MAPPED - LOW };
     let mut pages = Pages(Free::new(start.ram.as_slice(), within, &[own, module]));
-    let (page_table, pieces) = world::make(&mut pages, &images, options.memory, timer::REGISTERS)
-        .ok_or("memory is too small, or in too many pieces")?;
+    let (page_table, pieces) =
+        world::make(&mut pages, &images, options.memory, timer::REGISTERS)
+            .ok_or("memory is too small, or in too many pieces: reduce memory=")?;
     // SAFETY: nothing else runs yet.
     let (entry, trip, events) = unsafe { (ENTRY.get(), TRIP.get(), EVENTS.get()) };
     events.ring.version = EVENTS_VERSION;
     events.ring.records = RECORDS as u32;
     events.ring.tsc_khz = rates.tsc_khz;
     events.ring.loaded_tsc = arch::tsc();
-    host::introduce(entry, &timer, &rates, &options, &header, page_table);
+    host::fill_entry(entry, &timer, &rates, &options, &header, page_table);
     entry.events = (&raw const *events) as u64;
     entry.events_bytes = size_of::<EventMemory>() as u64;
     for (slot, (base, task)) in entry.tasks.iter_mut().zip(world::tasks(&images)) {
@@ -124,13 +125,13 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
     host::run(timer, &rates, &options)
 }
 
-/// The first trip: what the layer does, with services that say that there is no Linux.
+/// The first trip, with the services of mode alone.
 #[no_mangle]
 extern "C" fn alone_init(from: *mut LayerEntry, trip: *mut Trip) -> Start {
     init(from, trip, &services::SERVICES)
 }
 
-/// This program failed itself.
+/// This program itself failed.
 pub fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
     line!("alone: {info}");
     arch::power_off()

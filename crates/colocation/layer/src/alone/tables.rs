@@ -9,7 +9,7 @@ const ACCESSED_DIRTY: u64 = 1 << 5 | 1 << 6;
 const NO_EXECUTE: u64 = 1 << 63;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
-/// Read and execute. Like all of these for the supervisor only, as every entry above it is.
+/// Read and execute. Like all of these, for the supervisor only, as is every entry above it.
 pub const TEXT: u64 = PRESENT | ACCESSED_DIRTY;
 /// Read.
 pub const RODATA: u64 = PRESENT | ACCESSED_DIRTY | NO_EXECUTE;
@@ -18,7 +18,7 @@ pub const DATA: u64 = RODATA | WRITE;
 /// Read and write a device's registers.
 pub const DEVICE: u64 = DATA | UNCACHED;
 
-/// Maps the page `va` to `pa`, in the tables under `top`. None where memory ran out.
+/// Maps the page `va` to `pa`, in the tables under `top`. `None` if memory ran out.
 pub fn map(frames: &mut impl Frames, top: u64, va: u64, pa: u64, flags: u64) -> Option<()> {
     let mut table = top;
     for level in (2..=4).rev() {
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_found_where_they_were_mapped() {
+    fn mapped_pages_are_found() {
         let mut f = Fake::new(64);
         let top = f.page().unwrap();
         for (va, flags) in [(0x2000_0000, TEXT), (0x2000_1000, DATA), (0x4000_0000_0000, RODATA)] {
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn no_memory_is_an_answer() {
+    fn out_of_memory_is_an_error() {
         let mut f = Fake::new(3);
         let top = f.page().unwrap();
         assert!(map(&mut f, top, 0, 0, TEXT).is_none());

@@ -1,4 +1,4 @@
-//! Where this machine's timer is, and how its interrupts come.
+//! Finds this machine's timer and the route of its interrupts.
 //!
 //! The registers are where every chipset of the q35's family has them.
 
@@ -25,12 +25,12 @@ const TIMER_MESSAGE_CAPABLE: u32 = 1 << 15;
 /// To the local APIC 0, delivery mode NMI. Intel SDM 3A 11.11.
 const MESSAGE: [u32; 2] = [4 << 8, 0xfee0_0000];
 
-/// How long the rates of two clocks are compared.
+/// Duration of the comparison of two clocks.
 const COMPARE_US: u64 = 20_000;
-/// Attempts to read both clocks at one time.
-const LOOKS: u32 = 32;
+/// Attempts to read both clocks at the same time.
+const SAMPLES: u32 = 32;
 
-/// Takes the timer whose registers are mapped at `registers`, and says how its interrupts come.
+/// Takes the timer whose registers are mapped at `registers`, and returns the name of its interrupt route.
 ///
 /// # Safety
 ///
@@ -63,15 +63,15 @@ pub unsafe fn take(registers: u64) -> Result<(Hpet, &'static str), &'static str>
 }
 
 impl Hpet {
-    /// Both clocks at one time: the counter, and the time-stamp counter in the middle of reading it.
+    /// Both clocks at the same time: the counter, and the time-stamp counter halfway through reading it.
     fn both(&self) -> (u32, u64) {
-        let look = |_| {
+        let sample = |_| {
             let before = arch::tsc();
             let count = self.now();
             let took = arch::tsc() - before;
             (took, count, before + took / 2)
         };
-        let (_, count, tsc) = (0..LOOKS).map(look).min_by_key(|l| l.0).expect("one at least");
+        let (_, count, tsc) = (0..SAMPLES).map(sample).min_by_key(|l| l.0).expect("one at least");
         (count, tsc)
     }
 

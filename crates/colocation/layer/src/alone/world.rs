@@ -1,4 +1,4 @@
-//! The cokernel's world: page tables and descriptor tables, at the addresses where the module has them too.
+//! The cokernel's world: page tables and descriptor tables, at the same addresses as beside Linux.
 
 use super::image::Images;
 use super::memory::{Free, Ranges};
@@ -43,7 +43,7 @@ extern "C" {
     static __image_end: u8;
 }
 
-/// Our own image: start, read-only data, data, end. It lies where it was loaded.
+/// This image: start, read-only data, data, end. It runs where it was loaded.
 pub fn image() -> [u64; 4] {
     [
         &raw const __image_start,
@@ -61,7 +61,7 @@ pub fn descriptors() -> (u64, u64) {
     ((&raw const d.tss) as u64, (&raw const d.idt) as u64)
 }
 
-/// Free memory, readable and writable at its physical address: so it is until the world is live.
+/// Free memory, readable and writable at its physical address until the world is live.
 pub struct Pages(pub Free);
 
 impl Frames for Pages {
@@ -78,7 +78,7 @@ impl Frames for Pages {
     }
 }
 
-/// Where each task's image lies: one behind the other, each from a page on.
+/// The address of each task's image: one after the other, each on a page boundary.
 pub fn tasks<'a>(images: &'a Images<'_>) -> impl Iterator<Item = (u64, &'a [u8])> {
     images.tasks().iter().scan(TASKS_BASE, |next, task| {
         let base = *next;
@@ -96,7 +96,7 @@ fn map_copy(pages: &mut Pages, top: u64, va: u64, bytes: &[u8], flags: u64) -> O
     tables::map(pages, top, va, page, flags)
 }
 
-/// Maps everything: CR3, and the pieces of the cokernel's memory. None where memory or pieces ran out.
+/// Maps everything. Returns CR3 and the pieces of the cokernel's memory; `None` if memory or pieces ran out.
 pub fn make(
     pages: &mut Pages,
     images: &Images<'_>,
@@ -127,7 +127,7 @@ pub fn make(
             map_copy(pages, top, base + at as u64, &task[at..], RODATA)?;
         }
     }
-    // First all of it, so that no table lies in between.
+    // All pages first, so that no table lies in between.
     let mut pieces = Ranges::default();
     for _ in (0..memory_bytes).step_by(PAGE as usize) {
         pieces.push_page(pages.page()?).then_some(())?;
@@ -181,7 +181,7 @@ struct Pointer {
     base: u64,
 }
 
-/// Enters the world. What is not mapped there is gone.
+/// Enters the world. Nothing else is mapped from then on.
 ///
 /// # Safety
 ///

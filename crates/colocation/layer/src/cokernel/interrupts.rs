@@ -6,7 +6,7 @@ use super::state::{entry, in_cokernel, trip, us_to_tsc};
 use super::stop::{cut_off, stop};
 use super::user_mode::to_user_stack;
 use crate::arch::x86_64::entry::LAYER_CUTS;
-use crate::interrupt::{decide, guard_at, Action, At, Looks};
+use crate::interrupt::{decide, guard_at, Action, At, Extensions};
 use crate::owned::Owned;
 use crate::user;
 use core::sync::atomic::Ordering::Relaxed;
@@ -15,11 +15,11 @@ use kyozon_abi::layer::{Frame, FAULT_LAYER, FAULT_RUNAWAY, TRIP_CUT_OFF, TRIP_MA
 /// Lower bound of the kernel-mode cut-offs in a row after which a cokernel counts as runaway; one second's worth of
 /// ticks if that is more.
 const MIN_CUTS: u32 = 64;
-/// Microseconds until the first look at the layer's own code.
-const LOOK_US: u64 = 20;
+/// Microseconds of the first extension of the layer's own code.
+const FIRST_EXTENSION_US: u64 = 20;
 
 /// Owner: interrupts.
-static LOOKS: Owned<Looks> = Owned::new(Looks::new());
+static EXTENSIONS: Owned<Extensions> = Owned::new(Extensions::new());
 
 fn max_cuts() -> u32 {
     entry().tick_hz.max(MIN_CUTS)
@@ -59,10 +59,10 @@ extern "C" fn layer_on_nmi(frame: &mut Frame) -> u64 {
             arm_guard(guard_at(&times()));
             return to_user_stack(frame);
         }
-        Action::LookAgain => {
+        Action::Recheck => {
             // SAFETY: interrupts own it; a second one is only counted.
-            let looks = unsafe { LOOKS.get() };
-            match looks.next(trip!(event).number, &t, us_to_tsc(LOOK_US)) {
+            let extensions = unsafe { EXTENSIONS.get() };
+            match extensions.next(trip!(event).number, &t, us_to_tsc(FIRST_EXTENSION_US)) {
                 Some(due) => arm_guard(due),
                 None => stop(FAULT_LAYER, frame),
             }

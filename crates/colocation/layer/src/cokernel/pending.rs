@@ -17,7 +17,7 @@ fn keep(event: TickEvent) {
     unsafe {
         let pending = PENDING.get();
         *pending = if LAYER_WORK.load(Relaxed) & WORK_TICK != 0 {
-            tick::together(pending, &event)
+            tick::merge(pending, &event)
         } else {
             event
         };

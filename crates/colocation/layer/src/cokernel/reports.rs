@@ -59,7 +59,7 @@ pub(crate) unsafe fn feed_serial() {
     // SAFETY: the caller's promise; an atomic of the entry code.
     unsafe {
         let events = EVENTS.get();
-        serial::say(events, port);
+        serial::feed(events, port);
         if events.has_serial() {
             LAYER_WORK.fetch_or(WORK_SERIAL, Relaxed);
         } else {
@@ -76,5 +76,5 @@ pub(crate) unsafe fn feed_serial() {
 pub(crate) unsafe fn drain_serial() {
     let Some(port) = port() else { return };
     // SAFETY: the caller's promise.
-    serial::last_words(unsafe { EVENTS.get() }, port, entry().tsc_khz);
+    serial::drain(unsafe { EVENTS.get() }, port, entry().tsc_khz);
 }

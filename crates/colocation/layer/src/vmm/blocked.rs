@@ -1,7 +1,7 @@
-//! When a guest can take an NMI, where the processor does not keep account of it (no VNMI).
+//! When a guest can take an NMI, on a processor that does not track it (no VNMI).
 //!
-//! An NMI that is injected does not block the next one (APM 2, 15.20), so what a processor does by itself is done here:
-//! from the injection on until the guest's handler has completed its IRET, further NMIs wait, as one.
+//! An injected NMI does not block the next one (APM 2, 15.20), so the hypervisor does it: from the injection until the
+//! guest's handler has completed its IRET, further NMIs wait and are merged into one.
 //!
 //! ```text
 //!         inject                  IRET exit                      #DB exit
@@ -12,14 +12,14 @@
 //! ```
 //!
 //! The exit comes before the IRET runs; an NMI injected then would find the handler's stack in use. A completed IRET
-//! has loaded RFLAGS, so there is no TF of ours to take out; after a fault there is, before the fault is reflected, or
-//! its handler would find it in its frame. A fault keeps NMIs blocked, as they are until an IRET is completed (so it
-//! is with VNMI, 15.21.10): the IRET of the fault's handler is the next that counts. Any other exit while stepping, an
-//! NMI among them, changes nothing: the IRET has not run and is stepped at the next entry.
+//! has loaded RFLAGS, so our TF is gone. After a fault TF is still set, and must be cleared before the fault is
+//! reflected, or its handler would find it in its frame. A fault keeps NMIs blocked, as they are until an IRET
+//! completes (VNMI does the same, 15.21.10): the IRET of the fault's handler is the next that counts. Any other exit
+//! while stepping, also for an NMI, changes nothing: the IRET has not run, and is stepped at the next entry.
 //!
-//! Guests without an IRET at the end of a handler stay blocked, as on a processor.
+//! A guest whose handler ends without an IRET stays blocked, as on a processor.
 
-/// What the VMCB must say at the next VMRUN. What is false here is the caller's to decide.
+/// What the VMCB must contain at the next VMRUN. The caller decides about fields that are false.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// Inject an NMI: EVENTINJ of type 2, vector 2.
@@ -28,9 +28,9 @@ pub struct Entry {
     pub intercept_iret: bool,
     /// Set RFLAGS.TF and RF; intercept #DB and the exceptions that an IRET can raise.
     pub step: bool,
-    /// An NMI waits for nothing but the caller's being busy: the caller must see to an exit as soon as it is not any
-    /// more. For one that single-steps, this is the step's end; else it sends an NMI to its own CPU, which exits when
-    /// the other event has been delivered.
+    /// An NMI waits only because the caller is busy: the caller must cause an exit as soon as it is not. If it
+    /// single-steps, that is the step's end; else it sends an NMI to its own CPU, which exits when the other event has
+    /// been delivered.
     pub exit_soon: bool,
 }
 
@@ -50,17 +50,17 @@ pub struct Nmis {
 }
 
 impl Nmis {
-    /// A guest that can take one.
+    /// A guest that can take an NMI.
     pub const fn new() -> Self {
         Self { state: State::Open, waits: false }
     }
 
-    /// An NMI is for the guest. Those that come before it is injected are one.
+    /// An NMI is for the guest. NMIs that come before it is injected are merged with it.
     pub fn want(&mut self) {
         self.waits = true;
     }
 
-    /// Whether one waits. Who ends the guest's being one sends it to the CPU itself.
+    /// Whether an NMI waits. Code that ends the guest sends it to the CPU itself.
     pub fn waits(&self) -> bool {
         self.waits
     }
@@ -77,7 +77,7 @@ impl Nmis {
         }
     }
 
-    /// Exit: #DB with DR6.BS after an entry with [`Entry::step`]. Where the guest had set TF itself, the caller
+    /// Exit: #DB with DR6.BS after an entry with [`Entry::step`]. If the guest had set TF itself, the caller
     /// reflects that #DB too, and is busy with it.
     pub fn on_step_done(&mut self) {
         if self.state == State::Stepping {
@@ -85,15 +85,15 @@ impl Nmis {
         }
     }
 
-    /// Exit: the IRET that was stepped raised an exception, which the caller reflects after it took out TF.
+    /// Exit: the stepped IRET raised an exception, which the caller reflects after it has cleared TF.
     pub fn on_step_fault(&mut self) {
         if self.state == State::Stepping {
             self.state = State::Blocked;
         }
     }
 
-    /// Exit: EXITINTINFO says that the injected NMI was not delivered, for an intercept of something that its delivery
-    /// did. It waits again; with one that came since, they are one, since the handler has seen neither.
+    /// Exit: EXITINTINFO says that the injected NMI was not delivered, because of an intercept during its delivery. It
+    /// waits again, merged with one that came since: the handler has seen neither.
     pub fn on_not_delivered(&mut self) {
         if self.state == State::Blocked {
             self.state = State::Open;
@@ -101,8 +101,8 @@ impl Nmis {
         }
     }
 
-    /// Once for each VMRUN. `busy`: another event is injected at this one, the guest is single-stepped for another
-    /// reason, or it is in an interrupt shadow.
+    /// Called once for each VMRUN. `busy`: another event is injected at this one, the guest is single-stepped for
+    /// another reason, or it is in an interrupt shadow.
     pub fn on_entry(&mut self, busy: bool) -> Entry {
         let ready = self.waits && self.state == State::Open;
         let inject = ready && !busy;

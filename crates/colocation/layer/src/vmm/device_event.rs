@@ -1,16 +1,16 @@
-//! What an IOMMU writes to its log. AMD IOMMU specification (48882), 2.5.
+//! Entries of an IOMMU's log. AMD IOMMU specification (48882), 2.5.
 
 use core::fmt;
 
 const PAGE_FAULT: u64 = 2;
 const WRITE: u64 = 1 << 53;
 
-/// An entry of the log, which is not all zeros.
+/// An entry of the log, not all zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceEvent(pub [u64; 2]);
 
 impl DeviceEvent {
-    /// Where a device wanted to go and was not let; None for all other events.
+    /// The address of an access that the IOMMU stopped; `None` for other events.
     pub fn stopped_at(self) -> Option<u64> {
         (self.0[0] >> 60 == PAGE_FAULT).then_some(self.0[1])
     }
@@ -22,8 +22,8 @@ impl fmt::Display for DeviceEvent {
         let (bus, slot, function) = (what >> 8 & 0xff, what >> 3 & 31, what & 7);
         match self.stopped_at() {
             Some(at) => {
-                let deed = if what & WRITE != 0 { "write" } else { "read" };
-                write!(f, "{deed} of device {bus:02x}:{slot:02x}.{function} to {at:#x}")
+                let access = if what & WRITE != 0 { "write" } else { "read" };
+                write!(f, "{access} of device {bus:02x}:{slot:02x}.{function} to {at:#x}")
             }
             None => {
                 let code = what >> 60;
@@ -39,7 +39,7 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn a_page_fault_says_who_and_where() {
+    fn page_faults_name_device_and_address() {
         // Code 2, RW, PR; domain 1; device 00:1f.2.
         let event = DeviceEvent([2 << 60 | 1 << 53 | 1 << 52 | 1 << 32 | 0xfa, 0x1f40_0008]);
         assert_eq!(event.stopped_at(), Some(0x1f40_0008));
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_told_as_it_is() {
+    fn other_events_are_shown_raw() {
         let event = DeviceEvent([1 << 60 | 0xffff, 0x1000]);
         assert_eq!(event.stopped_at(), None);
         assert_eq!(event.to_string(), "event 1 of the IOMMU, device ff:1f.7, 0x1000");

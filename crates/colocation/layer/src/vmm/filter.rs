@@ -1,36 +1,36 @@
-//! What Linux wrote to a device that the tick depends on, and whether it may pass.
+//! Finds what Linux wrote to a device that the tick depends on, and decides whether it may pass.
 //!
 //! Linux reads such a page as it is and cannot write it. The instruction that tries runs once on a decoy page (see
 //! [`super::step`]) whose bytes are marked, and what differs afterwards is what it wrote: no decoder is needed.
 //!
-//! Limits, all of them those of instructions that Linux's accessors of devices (`writel`, `writeq`) are not:
+//! Limits, none of which concern Linux's accessors of devices (`writel`, `writeq`):
 //!
-//! - One that reads what it changes (`or`, `xchg`) gets the mark and writes nonsense. The filter lets that pass where
-//!   it would let any value pass.
-//! - One that writes more than 8 bytes, or below the address that faulted, is no write that is understood.
-//! - A byte that equals its mark looks untouched. Between others, or at the end of a size, it is found: sizes are
-//!   1, 2, 4 and 8. Where the upper half of a write or all of it equals its marks, the size is taken for a smaller one,
-//!   or the write for none. Marks keep away from what is likely to be written: 0, 0xff, and what is near the byte
-//!   that is there. Another salt marks differently.
+//! - An instruction that reads what it changes (`or`, `xchg`) reads the mark and writes nonsense. The filter passes
+//!   that if it would pass any value.
+//! - A write of more than 8 bytes, or below the address that faulted, is not recognized.
+//! - A byte that equals its mark looks untouched. Between other bytes, or at the end of a size, it is found: sizes are
+//!   1, 2, 4 and 8. If the upper half of a write equals its marks, the size is taken for a smaller one; if all of it
+//!   does, the write is not seen. Marks avoid likely values: 0, 0xff, and values near the device's byte. Another salt
+//!   gives other marks.
 
 pub mod hpet;
 pub mod ioapic;
 
-/// Bytes that are marked and compared: from the address that faulted, aligned down to 8. Of an address in the last 8
-/// bytes of a page only half of them are in the page: give the other half as marked.
+/// Bytes that are marked and compared: from the address that faulted, aligned down to 8. For an address in the last 8
+/// bytes of a page, only half of them are in the page: pass the other half as marked.
 pub const WINDOW: usize = 16;
 
-/// A mark is at least so far from the byte that is there, around the circle of 256.
+/// Minimum distance of a mark from the device's byte, modulo 256.
 const APART: u8 = 64;
 
-/// What becomes of a write.
+/// What to do with a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Write this, which is what Linux wrote.
     Pass(u64),
-    /// Write this in its place, as many bytes.
+    /// Write this instead, in the same size.
     Changed(u64),
-    /// Write nothing, and say so.
+    /// Write nothing, and report it.
     Refuse,
 }
 
@@ -45,7 +45,7 @@ pub struct Write {
     pub value: u64,
 }
 
-/// What the decoy says where the device says `actual`. No byte is equal. Who does not know `salt` cannot foresee it.
+/// The decoy's bytes for a device that reads `actual`. No byte is equal. Without `salt` the marks cannot be predicted.
 pub fn mark(actual: &[u8; WINDOW], salt: u64) -> [u8; WINDOW] {
     let random = [salt, salt ^ 0x6a09_e667_f3bc_c908].map(|s| mix(s).to_le_bytes());
     let mut random = random.into_iter().flatten();
@@ -64,8 +64,8 @@ fn mix(x: u64) -> u64 {
     x ^ x >> 31
 }
 
-/// What was written from `offset_in_16` on, the byte that faulted, into a decoy that said `marked`. None where
-/// nothing was, or no single write of 1, 2, 4 or 8 bytes can have done it.
+/// The write at `offset_in_16`, the byte that faulted, into a decoy that contained `marked` and contains `after`.
+/// `None` if nothing was written, or not by a single write of 1, 2, 4 or 8 bytes.
 pub fn written(marked: &[u8; WINDOW], after: &[u8; WINDOW], offset_in_16: usize) -> Option<Write> {
     let changed = |i: &usize| marked[*i] != after[*i];
     let first = (0..WINDOW).find(changed)?;

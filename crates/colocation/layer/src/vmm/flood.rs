@@ -1,9 +1,9 @@
-//! Lines that come too fast are counted instead.
+//! Limits the lines of a second; lines beyond that are counted.
 
-/// Most lines in a second.
-const MOST: u32 = 16;
+/// Maximum lines in a second.
+const MAX_LINES: u32 = 16;
 
-/// What was said lately.
+/// The lines of the last second.
 #[derive(Debug, Default)]
 pub struct Flood {
     begin: u64,
@@ -11,36 +11,36 @@ pub struct Flood {
     missed: u64,
 }
 
-/// What is to be said.
+/// What to do with a line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Say {
-    /// This line.
-    Line,
-    /// This line, and how many before it were not.
-    AndMissed(u64),
-    /// Not this one.
-    Nothing,
+pub enum Limit {
+    /// Write it.
+    Write,
+    /// Write it, after a line on this many dropped ones.
+    WriteAfter(u64),
+    /// Drop it.
+    Drop,
 }
 
 impl Flood {
-    /// Nothing was said.
+    /// No line yet.
     pub const fn new() -> Self {
         Self { begin: 0, lines: 0, missed: 0 }
     }
 
-    /// A line is to be said at `now`; `second`: the same clock's ticks in a second.
-    pub fn next(&mut self, now: u64, second: u64) -> Say {
+    /// Decides about a line at `now`. `second` is the same clock's ticks in a second.
+    pub fn next(&mut self, now: u64, second: u64) -> Limit {
         if now.wrapping_sub(self.begin) >= second {
             (self.begin, self.lines) = (now, 0);
         }
-        if self.lines == MOST {
+        if self.lines == MAX_LINES {
             self.missed += 1;
-            return Say::Nothing;
+            return Limit::Drop;
         }
         self.lines += 1;
         match core::mem::take(&mut self.missed) {
-            0 => Say::Line,
-            missed => Say::AndMissed(missed),
+            0 => Limit::Write,
+            missed => Limit::WriteAfter(missed),
         }
     }
 }
@@ -50,12 +50,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_much_is_counted() {
+    fn excess_lines_are_counted() {
         let mut flood = Flood::new();
-        let said = |flood: &mut Flood, at: u64| flood.next(5000 + at, 1000);
-        assert!((0..16).all(|at| said(&mut flood, at) == Say::Line));
-        assert!((16..1000).all(|at| said(&mut flood, at) == Say::Nothing));
-        assert_eq!(said(&mut flood, 1000), Say::AndMissed(984));
-        assert_eq!(said(&mut flood, 1001), Say::Line);
+        let next = |flood: &mut Flood, at: u64| flood.next(5000 + at, 1000);
+        assert!((0..16).all(|at| next(&mut flood, at) == Limit::Write));
+        assert!((16..1000).all(|at| next(&mut flood, at) == Limit::Drop));
+        assert_eq!(next(&mut flood, 1000), Limit::WriteAfter(984));
+        assert_eq!(next(&mut flood, 1001), Limit::Write);
     }
 }

@@ -1,14 +1,14 @@
-//! Nested page tables: guest-physical address = physical address, but for what was said otherwise.
+//! Nested page tables: guest-physical address = physical address, except for remapped pages.
 //!
 //! Reference: AMD APM 2, 15.25. The depth is that of the host's paging at VMRUN. The processor walks these tables as
 //! user mode does, so every present entry has the user bit (15.25.5). Execution is forbidden by bit 63, which is
-//! reserved where the host's EFER.NXE is clear.
+//! reserved if the host's EFER.NXE is clear.
 //!
-//! An entry that is not present says why: 0 was never mapped, [`ABSENT`] was taken away on purpose.
+//! An entry that is not present says why: 0 was never mapped, [`ABSENT`] was unmapped on purpose.
 //!
 //! Callers hold other CPUs off while they change tables; processors may walk them meanwhile, as a new table is filled
 //! before it can be found. After a change of what was present, every CPU that ran the guest must flush it (TLB_CONTROL,
-//! 15.16); what was not present is in no TLB. Tables are never given back: what was split stays split.
+//! 15.16); entries that were not present are in no TLB. Tables are never freed: a split page stays split.
 
 mod entry;
 
@@ -18,7 +18,7 @@ use crate::frames::Frames;
 pub(super) use entry::{copy, copy_table, index, is_table, leaf, link, span};
 use kyozon_abi::layer::Range;
 
-/// The tables of a guest. They are changed through `&self`: what changes is in the frames.
+/// The tables of a guest. `&self` is enough to change them: the entries are in the frames.
 #[derive(Clone, Copy, Debug)]
 pub struct Nested {
     root: u64,
@@ -28,7 +28,7 @@ pub struct Nested {
 
 impl Nested {
     /// Tables that map nothing. `levels`: those of the host's paging, 4 or 5. `leaf`: the level of the largest pages
-    /// that the processor has, 3 for 1 GiB or 2 for 2 MiB. None for other numbers, and where memory ran out.
+    /// that the processor has, 3 for 1 GiB or 2 for 2 MiB. `None` for other numbers, and if memory ran out.
     pub fn new(frames: &mut impl Frames, levels: u32, leaf: u32) -> Option<Self> {
         if !matches!((levels, leaf), (4 | 5, 2 | 3)) {
             return None;
@@ -55,11 +55,11 @@ impl Nested {
         }
     }
 
-    /// Maps `range` to itself, or takes it away where `rights` is None, with the largest pages that fit. A table that
-    /// is there already stays, and a larger page that says the same too.
+    /// Maps `range` to itself, or unmaps it if `rights` is `None`, with the largest pages that fit. Existing tables
+    /// stay, and so do larger pages with the same rights.
     ///
-    /// None where the range is not one of whole pages below [`Nested::limit`] (then nothing was changed), or memory ran
-    /// out (then a part of it was done, from its beginning on).
+    /// `None` if the range does not consist of whole pages below [`Nested::limit`] (then nothing was changed), or
+    /// memory ran out (then a first part of it was changed).
     pub fn map(
         &self,
         frames: &mut impl Frames,
@@ -77,7 +77,7 @@ impl Nested {
         Some(())
     }
 
-    /// Maps one leaf at `at`, whose end is the answer; it is behind `end` where a larger one said the same already.
+    /// Maps one leaf at `at` and returns its end, which is beyond `end` if a larger leaf had the same rights already.
     fn map_leaf(
         &self,
         frames: &mut impl Frames,
@@ -104,8 +104,8 @@ impl Nested {
         }
     }
 
-    /// Maps the 4 KiB page of `gpa` to the one at `to_page`. None where that is not a page's address, `gpa` is beyond
-    /// the limit, or memory ran out; nothing that the guest can see was changed then.
+    /// Maps the 4 KiB page of `gpa` to the one at `to_page`. `None` if that is not a page's address, `gpa` is beyond
+    /// the limit, or memory ran out; the guest sees no change then.
     pub fn remap(
         &self,
         frames: &mut impl Frames,
@@ -124,8 +124,8 @@ impl Nested {
         Some(())
     }
 
-    /// The level and the entry that decide about `gpa`: one that maps it, or [`ABSENT`]. None where it was never
-    /// mapped, or is beyond the limit.
+    /// The level and the entry that decide about `gpa`: one that maps it, or [`ABSENT`]. `None` if it was never mapped,
+    /// or is beyond the limit.
     pub fn lookup(&self, frames: &mut impl Frames, gpa: u64) -> Option<(u32, u64)> {
         if gpa >= self.limit() {
             return None;
@@ -133,9 +133,9 @@ impl Nested {
         Some(walk(frames, self.root, self.levels, gpa)).filter(|w| w.1 != 0)
     }
 
-    /// Maps the largest leaf around `gpa` to itself in which nothing was ever mapped or taken away. False where `gpa`
-    /// itself was, and where it is beyond the limit: then the guest is not to have it, or not in that way.
-    /// None where memory ran out; nothing that the guest can see was changed then.
+    /// Maps the largest leaf around `gpa` to itself in which nothing was ever mapped or unmapped. False if `gpa` itself
+    /// was, or is beyond the limit: then the guest must not reach it, or not in that way. `None` if memory ran out; the
+    /// guest sees no change then.
     pub fn ensure(&self, frames: &mut impl Frames, gpa: u64, rights: Rights) -> Option<bool> {
         if gpa >= self.limit() {
             return Some(false);
@@ -157,7 +157,8 @@ impl Nested {
     }
 }
 
-/// The table below `table`'s entry of `level` for `gpa`. Where that is none, one that says the same takes its place.
+/// The table below `table`'s entry of `level` for `gpa`. If the entry is a leaf or absent, a table with the same
+/// meaning replaces it.
 fn descend(frames: &mut impl Frames, table: u64, gpa: u64, level: u32) -> Option<u64> {
     let entry = *frames.entry(table, index(gpa, level));
     if is_table(entry, level) {

@@ -1,10 +1,10 @@
-//! How long the cokernel's guest may stay before it is ended from outside.
+//! The time limit of a trip, after which the hypervisor ends the cokernel's guest.
 //!
-//! A layer that works ends every trip by itself: at the NMI that says that the budget is spent. The limit is for one
-//! that does not any more. That it has passed shows nothing by itself: the whole machine may have stood still
-//! (firmware, or whoever emulates it), and the first NMI after that is the layer's first chance. So the guest is given
-//! one NMI more, and the limit anew from then on; what has not left by the end of that is ended. A guest that cannot
-//! take it, since it never comes to the end of the one before, has the limit from the moment at which it was wanted.
+//! A working layer ends every trip by itself, at the NMI that comes when the budget is spent. The limit is for a layer
+//! that does not work any more. An expired limit alone proves nothing: firmware or an emulator may have stopped the
+//! whole machine, and the first NMI after that is the layer's first chance. So the guest gets one more NMI, and the
+//! limit starts again when it takes that NMI. If the guest cannot take it, because it never finishes the NMI before,
+//! the limit starts again when the NMI was wanted. A guest that has not left by then is ended.
 
 /// One trip's stay, in ticks of the time-stamp counter.
 #[derive(Clone, Copy, Debug)]
@@ -16,11 +16,11 @@ pub struct Stay {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chance {
-    /// It has the limit from its begin.
+    /// The first limit is running.
     Unneeded,
-    /// It is to be given the last NMI.
+    /// The guest is to get the last NMI.
     Wanted,
-    /// It was.
+    /// The guest has got it.
     Given,
 }
 
@@ -30,7 +30,7 @@ impl Stay {
         Self { limit, end: now.wrapping_add(limit), chance: Chance::Unneeded }
     }
 
-    /// An NMI has come: whether the guest is given it. If not, it is ended.
+    /// An NMI has come. Returns whether the guest gets it; if not, the guest is ended.
     pub fn on_nmi(&mut self, now: u64) -> bool {
         if (now.wrapping_sub(self.end) as i64) < 0 {
             return true;
@@ -57,11 +57,11 @@ mod tests {
     use super::*;
 
     const LIMIT: u64 = 200;
-    /// The NMI that looks whether the limit has passed comes so much later.
+    /// Time to the NMI that checks the limit.
     const WATCH: u64 = LIMIT + 1;
 
     #[test]
-    fn within_the_limit_every_nmi_is_given() {
+    fn nmis_within_the_limit_are_given() {
         let mut stay = Stay::new(1000, LIMIT);
         for now in 1000..1000 + LIMIT {
             assert!(stay.on_nmi(now));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_machine_stood_still_the_layer_has_its_nmi_and_the_limit_anew() {
+    fn stopped_machine_restarts_the_limit() {
         let mut stay = Stay::new(0, LIMIT);
         assert!(stay.on_nmi(5000));
         // It stood still once more before the entry.
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn an_nmi_before_the_limit_is_not_the_last_one() {
+    fn nmis_before_the_limit_are_not_the_last() {
         let mut stay = Stay::new(0, LIMIT);
         assert!(stay.on_nmi(10));
         stay.on_given(10);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ignores_it_is_ended_after_two_limits() {
+    fn ignored_nmis_end_after_two_limits() {
         let mut stay = Stay::new(0, LIMIT);
         let mut now = 1;
         while stay.on_nmi(now) {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_take_it_is_ended_after_two_limits() {
+    fn blocked_nmis_end_after_two_limits() {
         let mut stay = Stay::new(0, LIMIT);
         assert!(stay.on_nmi(1));
         // In the handler of this one it stays for ever: no other one is given.
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn nmis_without_a_pause_do_not_make_it_longer() {
+    fn nmi_floods_do_not_extend_the_limit() {
         let mut stay = Stay::new(0, LIMIT);
         let end = (0..).find(|now| {
             let good = stay.on_nmi(*now);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_counter_may_wrap() {
+    fn counter_may_wrap() {
         let mut stay = Stay::new(u64::MAX - 10, LIMIT);
         assert!(stay.on_nmi(u64::MAX));
         assert!(stay.on_nmi(LIMIT - 12));

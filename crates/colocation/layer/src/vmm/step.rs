@@ -1,12 +1,12 @@
-//! One CPU's own view of a guest's memory, in which a few pages are others than in the tables that all CPUs share.
+//! One CPU's own view of a guest's memory, in which decoys replace a few pages of the tables that all CPUs share.
 //!
-//! One instruction runs in it, on decoys, while other CPUs go on with the real pages. The tables on the way to each
-//! such page are copied into pages that were got at the start, and all else is shared.
+//! One instruction runs in the view, on decoys, while other CPUs use the real pages. The tables that lead to each decoy
+//! are copied into pages that were allocated at the start; the other tables are shared.
 //!
-//! The copies do not follow the shared tables: while a view is in use nobody may take anything away in those, and what
-//! is mapped there in the meantime must be shown here too, or the view begun anew. Before a CPU runs the guest with a
-//! view, and before it runs it without, it flushes the guest (APM 2, 15.16) or uses another ASID. What is shown in
-//! addition to an active view needs that as well.
+//! The copies do not follow the shared tables: while a view is in use nothing may be unmapped there, and what is mapped
+//! there must be shown here too, or the view reset. Before a CPU runs the guest with a view, and before it runs it
+//! without, it flushes the guest (APM 2, 15.16) or uses another ASID. The same applies after an addition to an active
+//! view.
 
 use super::nested::{self, Nested, Rights, ADDRESS};
 use crate::frames::Frames;
@@ -22,7 +22,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// A view that shows nothing yet. None where memory ran out.
+    /// An empty view. `None` if memory ran out.
     pub fn new(frames: &mut impl Frames) -> Option<Self> {
         let mut tables = [0; TABLES];
         for table in &mut tables {
@@ -31,21 +31,21 @@ impl Step {
         Some(Self { tables, used: 0 })
     }
 
-    /// Physical address of the view's top table, for nCR3; None where nothing is shown since the beginning.
+    /// Physical address of the view's top table, for nCR3. `None` if the view is empty.
     pub fn root(&self) -> Option<u64> {
         (self.used > 0).then_some(self.tables[0])
     }
 
-    /// Begins anew. The tables are overwritten when they are used again.
+    /// Empties the view. The tables are overwritten when they are used again.
     pub fn reset(&mut self) {
         self.used = 0;
     }
 
-    /// Shows the page at `to_page` where `gpa`'s 4 KiB page is, in addition to what is shown already. All else is as
-    /// in `shared`, which must be the same until [`Step::reset`] and has its tables in `frames` too.
+    /// Shows the page at `to_page` in place of `gpa`'s 4 KiB page, in addition to the pages shown already. Everything
+    /// else is as in `shared`, which must be the same until [`Step::reset`] and has its tables in `frames` too.
     ///
-    /// False where tables have run out, `to_page` is no page's address or `gpa` is beyond the limit; what is shown
-    /// stays right then.
+    /// False if tables have run out, `to_page` is not a page's address or `gpa` is beyond the limit; the view does not
+    /// change then.
     pub fn show(
         &mut self,
         frames: &mut impl Frames,

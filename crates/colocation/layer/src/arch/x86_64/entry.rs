@@ -1,9 +1,9 @@
 //! Into the cokernel and out of it.
 //!
-//! Everything of the cokernel runs on its own stacks. A trip is a coroutine switch: `layer_entry` goes on where
-//! `layer_leave` left. What "going on" means is the address in `LAYER_RESUME`.
+//! The cokernel runs on its own stacks. A trip is a coroutine switch: `layer_entry` resumes where `layer_leave` left,
+//! at the address in `LAYER_RESUME`.
 //!
-//! `layer_entry` goes on by IRET: until then the CPU holds back NMIs, since it came here from Linux's NMI handler, and
+//! `layer_entry` resumes by IRET: until then the CPU holds back NMIs, since it came from Linux's NMI handler, and
 //! without NMIs there would be no guard on the budget.
 
 use super::registers::{open_nmis_at, pop_frame, pop_kept, push_first, push_kept, push_rest};
@@ -61,9 +61,9 @@ extern "C" {
     pub fn layer_abandon() -> !;
 }
 
-/// [`LAYER_WORK`]: ticks wait for the cokernel.
+/// [`LAYER_WORK`]: a tick waits for the cokernel.
 pub const WORK_TICK: u32 = 1;
-/// [`LAYER_WORK`]: the serial line has something to say.
+/// [`LAYER_WORK`]: the serial line has bytes to send.
 pub const WORK_SERIAL: u32 = 2;
 
 image_header!(IMAGE_LAYER, "layer_entry");

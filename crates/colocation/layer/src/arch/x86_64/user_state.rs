@@ -1,6 +1,6 @@
-//! State of Linux that only the cokernel's user mode can change, or use to look at or harm Linux.
+//! State of Linux that only the cokernel's user mode can change, or use to read or harm Linux.
 //!
-//! It is switched before the first entry into user mode of a trip, and put back at the trip's end. A trip without
+//! It is switched before the first entry into user mode of a trip, and restored at the trip's end. A trip without
 //! user mode touches none of it.
 //!
 //! | state | Linux's | while the cokernel has user mode | why |
@@ -10,8 +10,8 @@
 //! | IA32_SYSENTER_CS | set | 0 | so would `sysenter` |
 //! | PKRU | the task's | 0 | keys are Linux's |
 //! | U_CET | the task's | 0 | so are shadow stacks |
-//! | FS, GS base | Linux's | the cokernel's | `rdgsbase` would tell |
-//! | data selectors, LDT | Linux's | null | `iretq` and user mode change them; the trampoline puts them back |
+//! | FS, GS base | Linux's | the cokernel's | `rdgsbase` would reveal them |
+//! | data selectors, LDT | Linux's | null | `iretq` and user mode change them; the trampoline restores them |
 
 use super::CR4_PKE;
 use core::arch::asm;

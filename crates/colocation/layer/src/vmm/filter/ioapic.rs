@@ -1,6 +1,7 @@
-//! Linux's writes to an IO-APIC of which one pin may be ours.
+//! Linux's writes to an IO-APIC, of which one pin may be the tick's.
 //!
-//! Reference: Intel 82093AA data sheet, 3.1 and 3.2; the EOI register is of later ones. All are written by 4 bytes.
+//! Reference: Intel 82093AA data sheet, 3.1 and 3.2; the EOI register exists in later chips. All take writes of 4
+//! bytes.
 
 use super::Verdict::{self, Pass, Refuse};
 
@@ -14,10 +15,10 @@ const ID: u32 = 0;
 /// Two registers a pin.
 const PINS: u32 = 0x10;
 
-/// What of the IO-APIC is not Linux's.
+/// The part of the IO-APIC that is not Linux's.
 #[derive(Clone, Copy, Debug)]
 pub struct Ours {
-    /// The tick's pin, where it has one here.
+    /// The tick's pin, if it has one here.
     pub pin: Option<u32>,
 }
 
@@ -41,7 +42,7 @@ mod tests {
     const OURS: Ours = Ours { pin: Some(20) };
 
     #[test]
-    fn the_window_refuses_our_pin_and_the_id() {
+    fn window_refuses_our_pin_and_the_id() {
         for select in 0..0x100 {
             let want = if matches!(select, 0 | 0x38 | 0x39) { Refuse } else { Pass(0x1_0000) };
             assert_eq!(write(OURS, select, 0x10, 4, 0x1_0000), want, "{select:#x}");
@@ -50,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_pin_all_pins_are_linuxs() {
+    fn all_pins_are_linuxs_if_none_is_ours() {
         assert!((0x10..0x100).all(|s| write(Ours { pin: None }, s, 0x10, 4, 5) == Pass(5)));
         assert_eq!(write(Ours { pin: None }, 0, 0x10, 4, 5), Refuse);
         let first = Ours { pin: Some(0) };
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn selecting_and_eoi_pass_and_nothing_else() {
+    fn only_select_and_eoi_pass() {
         for select in [0, 0x38, 0x12] {
             for offset in 0..0x1000 {
                 let is_register = matches!(offset, 0 | 0x40) || offset == 0x10 && select == 0x12;

@@ -9,7 +9,7 @@ use core::mem::offset_of;
 const FIRST: usize = offset_of!(Vmcb, es) / 8;
 const WORDS: usize = offset_of!(Vmcb, debug_control) / 8 + 1 - FIRST;
 
-/// What Linux has in its control block, in its registers, and in registers that no control block has.
+/// Linux's state: its control block, its general registers, and registers that no control block has.
 pub struct State {
     block: [u64; WORDS],
     registers: Registers,
@@ -17,7 +17,7 @@ pub struct State {
 }
 
 impl State {
-    /// As it is. On this CPU, whose guest is not running.
+    /// Takes the present state. On this CPU, whose guest is not running.
     pub fn take(cpu: &Cpu) -> Self {
         let block: *const u64 = core::ptr::from_ref(cpu.vmcb()).cast();
         // SAFETY: Linux's block, whose fields that a processor keeps elsewhere are stored first; words of a page.

@@ -22,7 +22,7 @@ const COKERNEL_ASID: u32 = 2;
 const VMMCALL_BYTES: u64 = 3;
 /// The trampoline's call at the end of a trip may have an ENDBR before it.
 const EXIT_BYTES: u64 = 8;
-/// A layer that works ends every trip sooner than that; one that was destroyed has it twice ([`Stay`]).
+/// A working layer ends every trip sooner; a destroyed one has this time twice ([`Stay`]).
 const LAYER_LIMIT_MS: u64 = 200;
 /// The trampoline's task state segment in its descriptor table, and its bytes.
 const TSS_SELECTOR: u16 = 12 * 8;
@@ -46,7 +46,7 @@ pub struct Cokernel {
     nmis: Nmis,
     /// The timer, from the first tick on.
     pub ticks: Option<Ticks>,
-    /// NMIs of ours that may still be on their way, of this trip.
+    /// NMIs of ours that may still arrive, of this trip.
     pub swallow: u32,
     /// The same, of the trip before.
     pub overdue: u32,
@@ -126,8 +126,8 @@ impl Cokernel {
         unsafe { &mut *at(self.block) }
     }
 
-    /// Runs the guest until its trip ends. False where it did what it may not.
-    pub fn round(&mut self) -> bool {
+    /// Runs the guest until its trip ends. False if it violated its limits.
+    pub fn run(&mut self) -> bool {
         let e = entry();
         let vmcb = self.vmcb();
         vmcb.rip = e.guest_entry;
@@ -145,20 +145,20 @@ impl Cokernel {
         loop {
             vmcb.event_inj = event;
             event = 0;
-            let say = self.nmis.on_entry(vmcb.event_inj != 0 || vmcb.interrupt_shadow & 1 != 0);
-            if say.inject {
+            let entry = self.nmis.on_entry(vmcb.event_inj != 0 || vmcb.interrupt_shadow & 1 != 0);
+            if entry.inject {
                 vmcb.event_inj = EVENT_VALID | EVENT_NMI | 2;
                 stay.on_given(arch::tsc());
             }
             vmcb.intercept_1 &= !INTERCEPT_IRET;
-            if say.intercept_iret {
+            if entry.intercept_iret {
                 vmcb.intercept_1 |= INTERCEPT_IRET;
             }
-            vmcb.intercept_exceptions = if say.step { !(1 << 2 | 1 << MACHINE_CHECK) } else { 0 };
-            if say.step {
+            vmcb.intercept_exceptions = if entry.step { !(1 << 2 | 1 << MACHINE_CHECK) } else { 0 };
+            if entry.step {
                 vmcb.rflags |= FLAG_TRAP | FLAG_RESUME;
             }
-            if say.exit_soon {
+            if entry.exit_soon {
                 park::send_nmi(e.cokernel_cpu);
             }
             // SAFETY: its tables have its own memory, and Linux's for reading; GIF is 0.
@@ -189,7 +189,7 @@ impl Cokernel {
                     self.nmis.want();
                 }
                 VMEXIT_IRET => self.nmis.on_iret(),
-                code @ VMEXIT_EXCEPTION..VMEXIT_NMI if say.step => {
+                code @ VMEXIT_EXCEPTION..VMEXIT_NMI if entry.step => {
                     let vector = code - VMEXIT_EXCEPTION;
                     if vector == DEBUG && vmcb.dr6 & DEBUG_STEP != 0 {
                         vmcb.dr6 &= !DEBUG_STEP;
@@ -208,9 +208,8 @@ impl Cokernel {
         }
     }
 
-    /// The layer has something to do about its budget; where it does not come to that, there will be one more NMI, and
-    /// another after that. The tick's comparator is free as long as the trip lasts; where it is the guard too, it is
-    /// free once that was due: at every NMI the layer arms it anew.
+    /// Arms an NMI in case the layer does not enforce its budget. The tick's comparator is free during a trip; if it is
+    /// the guard too, it is free once the guard was due: the layer arms it again at every NMI.
     fn watch_layer(&mut self, now: u64) {
         let Some(ticks) = &mut self.ticks else { return };
         // SAFETY: a field of the trip; the layer does not run meanwhile.
@@ -221,7 +220,7 @@ impl Cokernel {
         }
     }
 
-    /// What the layer asks for.
+    /// Serves a call of the layer.
     fn call(&mut self, number: u64) -> u64 {
         let e = entry();
         let (first, second) = (self.registers.rdi, self.registers.rsi);
@@ -251,7 +250,7 @@ impl Cokernel {
         }
     }
 
-    /// Notes when NMIs will come that no trip begins with.
+    /// Notes NMIs to come that will not begin a trip.
     pub fn armed(&mut self, armed: Armed) {
         let Some(ticks) = &mut self.ticks else { return };
         if armed.passed != 0 {

@@ -12,40 +12,40 @@ use crate::vmm::blocked::Nmis;
 use crate::vmm::step::Step;
 use kyozon_abi::vmm::{EXIT_NMI, HOST_MAX_CPUS};
 
-/// Pages that one instruction may find in the place of others.
+/// Maximum decoy pages for one instruction.
 pub const DECOYS: usize = 4;
 const LINUX_ASID: u32 = 1;
 
-/// Each is its CPU's, and made by it.
+/// Each is owned and made by its CPU.
 static CPUS: [Owned<Option<Cpu>>; HOST_MAX_CPUS] = [const { Owned::new(None) }; HOST_MAX_CPUS];
 
 /// One CPU.
 pub struct Cpu {
-    /// Its number.
+    /// Its index in the module's list.
     pub index: u32,
     block: u64,
     /// Physical address of the page for the host's state.
     pub host_save: u64,
-    /// The guest's.
+    /// The guest's general registers.
     pub registers: Registers,
     /// When the guest can take an NMI.
     pub nmis: Nmis,
-    /// What the guest sees while it is stepped over an access.
+    /// The guest's view while it is stepped over an access.
     pub step: Step,
-    /// Physical addresses of pages.
+    /// Physical addresses of the decoy pages.
     pub decoys: [u64; DECOYS],
-    /// The access that it is stepped over.
+    /// The access that the guest is stepped over.
     pub access: Option<Access>,
     /// DR6 before a step over an IRET.
     pub dr6: u64,
-    /// An event that the guest has to get before it runs on.
+    /// An event that the guest gets at the next entry.
     pub event: Option<u64>,
-    /// Whether what is hidden is hidden.
+    /// Whether the reserve is hidden from this CPU.
     pub sealed: bool,
 }
 
 impl Cpu {
-    /// A CPU with a control block that says everything but the guest's state. None where memory ran out.
+    /// A CPU with a control block that is complete but for the guest's state. `None` if memory ran out.
     pub fn make(index: u32) -> Option<Self> {
         let mut pool = POOL.lock();
         let cpu = Self {
@@ -84,24 +84,24 @@ impl Cpu {
         self.block
     }
 
-    /// The guest gets `event` (`EVENT_*`) before it runs on.
+    /// The guest gets `event` (`EVENT_*`) at the next entry.
     pub fn give(&mut self, event: u64) {
         self.event = Some(event);
     }
 
-    /// An NMI is Linux's.
+    /// Passes an NMI to Linux.
     pub fn give_nmi(&mut self) {
         count(EXIT_NMI);
         self.nmis.want();
     }
 
-    /// An NMI may be Linux's: if it is not, kyozon.ko takes it.
+    /// Passes an NMI to Linux that may not be Linux's: then kyozon.ko handles it.
     pub fn give_nmi_in_doubt(&mut self) {
         count_extra_nmi();
         self.give_nmi();
     }
 
-    /// The guest sees what it is to see when nothing is stepped over.
+    /// Gives the guest its normal view, without decoys.
     pub fn show_shared(&mut self) {
         self.step.reset();
         let tables = tables();
@@ -112,7 +112,7 @@ impl Cpu {
     }
 }
 
-/// CPU `index`'s own.
+/// The state of CPU `index`.
 ///
 /// # Safety
 ///

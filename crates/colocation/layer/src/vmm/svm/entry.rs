@@ -12,12 +12,12 @@ pub fn set(entry: *mut HostEntry) {
     ENTRY.store(entry, Relaxed);
 }
 
-/// Physical address `address`, in the hypervisor's window.
+/// A pointer to physical address `address`, in the hypervisor's window.
 pub fn at<T>(address: u64) -> *mut T {
     (HOST_WINDOW_BASE + address) as *mut T
 }
 
-/// What the module said.
+/// What the module passed.
 pub fn entry() -> &'static HostEntry {
     // SAFETY: set before anything else. The module writes it only in entries, which it makes one after the other.
     unsafe { &*ENTRY.load(Relaxed) }
@@ -28,7 +28,7 @@ pub fn list(ranges: &'static [Range], count: u32) -> &'static [Range] {
     &ranges[..(count as usize).min(ranges.len())]
 }
 
-/// Whether `address` lies in one of them.
+/// Whether `address` lies in one of `ranges`.
 pub fn lies_in(ranges: &[Range], address: u64) -> bool {
     ranges.iter().any(|r| address.wrapping_sub(r.base) < r.bytes)
 }
@@ -44,12 +44,12 @@ pub fn trip() -> *mut Trip {
     at(entry().trip)
 }
 
-/// What Linux may read of us. Its fields are written one by one.
+/// The status page, which Linux may read. Its fields are written one by one.
 pub fn status() -> *mut HostStatus {
     at(entry().status)
 }
 
-/// Counts an exit.
+/// Counts an exit of kind `reason`, `EXIT_*`.
 pub fn count(reason: usize) {
     // SAFETY: a field of the status, which is accessed by atomics only.
     unsafe { AtomicU64::from_ptr(&raw mut (*status()).exits[reason]) }.fetch_add(1, Relaxed);

@@ -17,7 +17,7 @@ use kyozon_abi::vmm::*;
 const WRMSR_BYTES: u64 = 2;
 const VMMCALL_BYTES: u64 = 3;
 
-/// Whether a CPU's view is open, so that it is said once.
+/// Whether the wall is open, so that it is reported once.
 static OPEN: AtomicBool = AtomicBool::new(true);
 
 impl Cpu {
@@ -88,7 +88,7 @@ impl Cpu {
             VMEXIT_INIT => {
                 count(EXIT_INIT);
                 log::report(format_args!("wall: INIT to CPU {}", self.index));
-                // It becomes an exception of ours, which does nothing: see `launch`.
+                // In the host an INIT becomes an exception, which does nothing: see `launch`.
                 // SAFETY: the hypervisor's tables are live.
                 unsafe { svm::take_nmi() };
             }
@@ -112,7 +112,7 @@ impl Cpu {
         }
     }
 
-    /// Linux gets the exception that has exited, as it would have without us.
+    /// Linux gets the exception that caused the exit, as it would without a hypervisor.
     fn reflect(&mut self, vector: u64) {
         let vmcb = self.vmcb();
         if vector == PAGE_FAULT {
@@ -213,7 +213,7 @@ impl Cpu {
             }
             CALL_START if cokernels => trip::start(),
             CALL_STOP => trip::stop(cokernels),
-            CALL_CHECK_TICK => trip::look(),
+            CALL_CHECK_TICK => trip::check_tick(),
             CALL_LEAVE if !self.sealed && vmcb.rip < COKERNEL_BASE => launch::give_back(self),
             _ => return self.give(exception(INVALID_OPCODE, 0)),
         }
@@ -222,11 +222,11 @@ impl Cpu {
         vmcb.rip += VMMCALL_BYTES;
     }
 
-    /// Three faults at once: the machine would start anew, and so it does.
+    /// A triple fault: without a hypervisor the machine would reset, and so it does.
     fn on_shutdown(&mut self) {
         const RESET: u16 = 0xcf9;
-        log::write(EVENT_NOTE, 0, b"Linux has shut down a CPU: the machine starts anew");
-        log::last_words();
+        log::write(EVENT_NOTE, 0, b"Linux has shut down a CPU: the machine resets");
+        log::drain_serial();
         // SAFETY: the chipset's reset register; nothing runs after it. Else the processor itself shuts down.
         unsafe {
             arch::out8(RESET, 0x02);
@@ -236,7 +236,7 @@ impl Cpu {
     }
 }
 
-/// A CPU in the host, for ever: on its stack, after [`launch::launch`].
+/// Runs this CPU in the host for ever, on its stack, after [`launch::launch`].
 #[no_mangle]
 extern "C" fn hypervisor_run() -> ! {
     let index = entry().cpu as usize;

@@ -1,7 +1,7 @@
-//! What devices may reach by themselves: the same memory as Linux.
+//! Limits devices to the memory that Linux can reach.
 //!
-//! An IOMMU that Linux does not use is given Linux's nested tables for every device. It is driven while what is hidden
-//! is hidden, and switched off again when the wall opens. Its registers are hidden, too.
+//! An IOMMU that Linux does not use gets Linux's nested tables for every device. The hypervisor drives it while the
+//! reserve is hidden, and switches it off when the wall opens. Its registers are hidden, too.
 //!
 //! Reference: AMD I/O Virtualization Technology (IOMMU) Specification, 48882.
 
@@ -47,12 +47,12 @@ const DEVICE_INTERRUPTS: u64 = 1 << 57 | 1 << 58 | 3 << 62;
 
 const COMMAND_WAIT: u64 = 1 << 60 | 1;
 const COMMAND_FORGET_ALL: u64 = 8 << 60;
-/// So long is an answer waited for.
+/// Maximum time for an answer.
 const PATIENCE_MS: u64 = 20;
 
-/// What is set while it is driven, and before its log is.
+/// Control bits of a driven IOMMU, without its log.
 const CONTROL_DRIVEN: u64 = CONTROL_ON | CONTROL_COHERENT | CONTROL_COMMANDS;
-/// Registers that are as they were when it is no longer driven; the control register, which is written last, first.
+/// Registers that are restored when it is no longer driven. They are written in reverse, the control register last.
 const KEPT: [u64; 4] = [CONTROL, DEVICE_TABLE, COMMANDS, EVENTS];
 
 #[derive(Clone, Copy)]
@@ -105,8 +105,8 @@ impl Iommu {
         self.write(COMMAND_HEAD, 0);
         self.write(COMMAND_TAIL, 0);
         self.write(CONTROL, CONTROL_DRIVEN);
-        self.log();
-        self.forget();
+        self.reset_log();
+        self.invalidate();
     }
 
     fn stop(self, kept: [u64; KEPT.len()]) {
@@ -118,8 +118,8 @@ impl Iommu {
         }
     }
 
-    /// The log of events is empty.
-    fn log(self) {
+    /// Empties the log of events and switches it on.
+    fn reset_log(self) {
         self.write(CONTROL, CONTROL_DRIVEN);
         wait(|| self.read(STATUS) & STATUS_EVENTS_RUN == 0);
         // SAFETY: its page.
@@ -131,8 +131,8 @@ impl Iommu {
         self.write(CONTROL, CONTROL_DRIVEN | CONTROL_EVENTS);
     }
 
-    /// What it may have kept of other tables is forgotten.
-    fn forget(self) {
+    /// Invalidates what it has cached of other tables.
+    fn invalidate(self) {
         // The answer lies behind the commands.
         let answer = self.commands + PAGE - 8;
         let commands = [[COMMAND_FORGET_ALL, 0], [COMMAND_WAIT | answer, 1]];
@@ -163,7 +163,7 @@ fn wait(done: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Devices see what Linux sees from here on.
+/// From here on devices reach only what Linux reaches.
 pub fn start() {
     let sealed = &tables().sealed;
     let e = &entry().iommu;
@@ -181,14 +181,14 @@ pub fn start() {
     }
 }
 
-/// They see all memory again, as they did before.
+/// Restores the IOMMUs: devices reach all memory again.
 pub fn stop() {
     let states = STATES.lock();
     iommus().for_each(|(i, iommu)| iommu.stop(states[i].kept));
 }
 
-/// Tells what devices tried. Reads memory only, as long as there is nothing.
-pub fn look() {
+/// Reports stopped accesses of devices. Only reads memory if there are none.
+pub fn check_log() {
     let mut states = STATES.lock();
     for (i, iommu) in iommus() {
         let next = &mut states[i].next;
@@ -199,17 +199,17 @@ pub fn look() {
             if event == [0; 2] {
                 break;
             }
-            tell(DeviceEvent(event));
+            report(DeviceEvent(event));
             *next += 1;
         }
         if *next != first {
             *next = 0;
-            iommu.log();
+            iommu.reset_log();
         }
     }
 }
 
-fn tell(event: DeviceEvent) {
+fn report(event: DeviceEvent) {
     let e = entry();
     let hidden =
         |at| lies_in(list(&e.guest, e.guest_count), at) || lies_in(list(&e.host, e.host_count), at);

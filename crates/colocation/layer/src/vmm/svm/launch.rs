@@ -1,8 +1,8 @@
-//! How a CPU becomes a guest under its running Linux, and how it is given back.
+//! Makes a CPU a guest under its running Linux, and gives it back.
 //!
-//! The state that becomes the guest's is the one at the entry: the trampoline's world, with the hypervisor's page
-//! tables. The trampoline's own way back then leads to Linux, with no hypervisor code in between. On the way out it is
-//! the same: the trampoline leads into this world, which the CPU is in when it is given back.
+//! The guest starts with the state at the entry: the trampoline's world, with the hypervisor's page tables. The
+//! trampoline then returns to Linux, without hypervisor code in between. The unload is the reverse: the CPU enters this
+//! world through the trampoline, and is in it when it is given back.
 
 use super::cokernel::Cokernel;
 use super::cpu::{self, Cpu};
@@ -15,7 +15,7 @@ use crate::arch::x86_64::CR4_PKE;
 use crate::owned::Owned;
 use kyozon_abi::vmm::*;
 
-/// An INIT becomes an exception, which can be taken where nobody is harmed. APM 2 15.30.1.
+/// An INIT becomes an exception, which the host can take harmlessly. APM 2 15.30.1.
 const VM_CR_R_INIT: u64 = 1 << 1;
 
 /// The hypervisor's descriptor tables, the same for every CPU: no stack of theirs, no task state segment.
@@ -23,7 +23,7 @@ static GATES: Owned<[[u64; 2]; 256]> = Owned::new([[0; 2]; 256]);
 static SEGMENTS: Owned<[u64; 8]> =
     Owned::new([0, 0, 0x00af_9b00_0000_ffff, 0x00cf_9300_0000_ffff, 0, 0, 0, 0]);
 
-/// Makes this CPU's state that of a guest. The top of the stack on which it is run, or 0 where it cannot be.
+/// Makes this CPU's state that of a guest. Returns the top of the stack that it is run on, or 0 if it failed.
 #[no_mangle]
 extern "C" fn hypervisor_launch(from: *mut HostEntry, stack: u64) -> u64 {
     // SAFETY: the module's structure, for this entry.
@@ -77,7 +77,7 @@ pub fn enter_host() {
             table(segments.as_ptr() as u64, size_of_val(segments)),
             table(gates.as_ptr() as u64, size_of_val(gates)),
         );
-        // Those bits of nested entries are an IOMMU's.
+        // An IOMMU uses the protection-key bits of nested entries.
         svm::set_cr4(svm::cr4() & !CR4_PKE);
     }
 }
@@ -112,7 +112,7 @@ fn capture(vmcb: &mut Vmcb, stack: u64) {
     vmcb.rax = 0;
 }
 
-/// This CPU goes on as the guest that it was, without us: behind the VMMCALL that asked for it.
+/// Continues this CPU as the guest that it was, without a hypervisor, after the VMMCALL that asked for it.
 pub fn give_back(cpu: &mut Cpu) -> ! {
     const VMMCALL_BYTES: u64 = 3;
     let registers = cpu.registers;
@@ -125,7 +125,7 @@ pub fn give_back(cpu: &mut Cpu) -> ! {
         rsp: vmcb.rsp,
     };
     let table = |s: Segment| Table { limit: s.limit as u16, base: s.base };
-    // Those that the table has which is live now; a selector of a local table cannot be loaded from here.
+    // Only selectors of the live table; a selector of a local table cannot be loaded here.
     let known = |s: Segment| if matches!(s.selector, 0x18 | 0x2b) { s.selector } else { 0 };
     // SAFETY: the guest is in this world, in kernel mode, with interrupts off: its page tables map what it and this
     // code need; its tables are the trampoline's.
@@ -144,7 +144,7 @@ pub fn give_back(cpu: &mut Cpu) -> ! {
 /// Runs without the hypervisor, on the CPU that it has left.
 #[no_mangle]
 extern "C" fn hypervisor_left() {
-    // SAFETY: nobody uses either any more.
+    // SAFETY: neither is used any more.
     unsafe {
         svm::wrmsr(VM_CR, svm::rdmsr(VM_CR) & !VM_CR_R_INIT);
         svm::wrmsr(VM_HSAVE_PA, 0);

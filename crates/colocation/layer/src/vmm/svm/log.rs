@@ -6,14 +6,14 @@ use crate::arch::x86_64::{self as arch, svm};
 use crate::events::Events;
 use crate::line::Line;
 use crate::serial;
-use crate::vmm::flood::{Flood, Say};
+use crate::vmm::flood::{Flood, Limit};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use kyozon_abi::events::EVENT_WALL;
 
 static EVENTS: Lock<Events> = Lock::new(Events::none());
-/// Lines of the wall: who makes many attempts must not push everything else out of the ring.
+/// Limits the lines of the wall: many attempts must not push everything else out of the ring.
 static FLOOD: Lock<Flood> = Lock::new(Flood::new());
-/// No tick from here on.
+/// Whether there is no tick any more.
 pub static SILENT: AtomicBool = AtomicBool::new(true);
 
 /// Opens the module's event ring.
@@ -27,13 +27,13 @@ pub unsafe fn open() {
     unsafe { *EVENTS.lock() = Events::new(e.events as *mut u8, e.events_bytes) };
 }
 
-/// An attempt of Linux was stopped.
+/// Reports an attempt of Linux that the wall stopped.
 pub fn report(arguments: core::fmt::Arguments<'_>) {
     count_finding();
     match FLOOD.lock().next(arch::tsc(), entry().tsc_khz * 1000) {
-        Say::Nothing => return,
-        Say::Line => {}
-        Say::AndMissed(lines) => {
+        Limit::Drop => return,
+        Limit::Write => {}
+        Limit::WriteAfter(lines) => {
             let line = Line::new(format_args!("wall: {lines} more attempts in a second"));
             write(EVENT_WALL, 0, line.bytes());
         }
@@ -41,7 +41,7 @@ pub fn report(arguments: core::fmt::Arguments<'_>) {
     write(EVENT_WALL, 0, Line::new(arguments).bytes());
 }
 
-/// A line for the event ring and the serial line, from any CPU.
+/// Writes a line to the event ring and the serial line. Any CPU.
 pub fn write(kind: u32, code: u32, line: &[u8]) {
     // SAFETY: a field of the trip.
     let tick = unsafe { (&raw const (*trip()).event.number).read_volatile() };
@@ -49,7 +49,7 @@ pub fn write(kind: u32, code: u32, line: &[u8]) {
     events.write(kind, code, arch::tsc(), tick, line);
     if SILENT.load(Relaxed) {
         if let Some(port) = port() {
-            serial::last_words(&mut events, port, entry().tsc_khz);
+            serial::drain(&mut events, port, entry().tsc_khz);
         }
     }
 }
@@ -63,22 +63,21 @@ fn port() -> Option<u16> {
     u16::try_from(entry().serial_port).ok().filter(|port| *port != 0)
 }
 
-/// Lets the serial line go on.
-pub fn say() {
+/// Sends what the serial line is ready to take.
+pub fn feed_serial() {
     if let Some(port) = port() {
-        serial::say(&mut EVENTS.lock(), port);
+        serial::feed(&mut EVENTS.lock(), port);
     }
 }
 
-/// Lets the serial line say all that it can in a few milliseconds.
-pub fn last_words() {
+/// Sends what is left for the serial line, for at most a few milliseconds.
+pub fn drain_serial() {
     if let Some(port) = port() {
-        serial::last_words(&mut EVENTS.lock(), port, entry().tsc_khz);
+        serial::drain(&mut EVENTS.lock(), port, entry().tsc_khz);
     }
 }
 
-/// The hypervisor itself failed: this CPU stands still, and says why where it can. `frame`: what the exception pushed
-/// last.
+/// An exception in the hypervisor. `frame` holds the last two words that the exception pushed.
 #[no_mangle]
 extern "C" fn hypervisor_fault(vector: u64, frame: &[u64; 2]) -> ! {
     let [first, second] = *frame;
@@ -88,14 +87,15 @@ extern "C" fn hypervisor_fault(vector: u64, frame: &[u64; 2]) -> ! {
     ))
 }
 
-/// The same.
+/// The hypervisor itself failed: writes a line to the serial line and halts this CPU.
 pub fn failed(arguments: core::fmt::Arguments<'_>) -> ! {
     if let Some(port) = port() {
         for byte in Line::new(arguments).bytes().iter().chain(b"\n") {
-            // SAFETY: the operator gave this port to the cokernel. Its buffer may overflow: nothing can be waited for.
+            // SAFETY: the operator gave this port to the cokernel. Its buffer may overflow: waiting is not possible
+            // here.
             unsafe { arch::out8(port, *byte) };
         }
     }
-    // SAFETY: there is nothing to go on with.
+    // SAFETY: the hypervisor cannot continue.
     unsafe { svm::halt_forever() }
 }

@@ -10,25 +10,25 @@ use core::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
-/// Memory that one CPU at a time uses.
+/// A value that one CPU at a time uses.
 pub struct Lock<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: `taken` lets one in.
+// SAFETY: `taken` admits one CPU at a time.
 unsafe impl<T> Sync for Lock<T> {}
 
-/// The right to use it.
+/// The right to use a locked value.
 pub struct Guard<'a, T>(&'a Lock<T>);
 
 impl<T> Lock<T> {
-    /// Nobody has it.
+    /// A free lock.
     pub const fn new(value: T) -> Self {
         Self { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Waits for it. Who has it is in the host, and does not wait for anything there.
+    /// Waits for the lock. Its holder is in the host, and does not wait for anything there.
     pub fn lock(&self) -> Guard<'_, T> {
         while self.taken.swap(true, Acquire) {
             core::hint::spin_loop();
@@ -81,7 +81,7 @@ impl Frames for Pool {
                 let page = range.base + self.used;
                 self.used += PAGE;
                 self.pages += 1;
-                // SAFETY: free memory of the hypervisor's.
+                // SAFETY: the hypervisor's free memory.
                 unsafe { at::<u8>(page).write_bytes(0, PAGE as usize) };
                 return Some(page);
             }

@@ -1,4 +1,4 @@
-//! Which task of Linux it was. Linux's memory is read as it stands: what it says is Linux's word.
+//! Names the task that Linux runs. The name is read from Linux's memory, so it is only as trustworthy as Linux.
 
 use super::cpu::Cpu;
 use super::entry::{at, entry, lies_in, list};
@@ -14,10 +14,10 @@ const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 /// Bytes of a task's name.
 const NAME: usize = 16;
 
-/// A task's name and number.
+/// A task's name and pid.
 pub struct Task {
     name: [u8; NAME],
-    number: u32,
+    pid: u32,
 }
 
 impl fmt::Display for Task {
@@ -26,7 +26,7 @@ impl fmt::Display for Task {
         for byte in bytes.map(|b| if b.is_ascii_graphic() { *b } else { b'?' }) {
             fmt::Write::write_char(f, char::from(byte))?;
         }
-        write!(f, " ({})", self.number)
+        write!(f, " ({})", self.pid)
     }
 }
 
@@ -35,16 +35,16 @@ pub fn current(cpu: &mut Cpu) -> Option<Task> {
     // SAFETY: both exist; the host does not change them.
     let (gs, other) = unsafe { (svm::rdmsr(GS_BASE), svm::rdmsr(KERNEL_GS_BASE)) };
     let names = entry().names;
-    // Linux's own base is in the upper half; where it is not loaded it is in the other register.
+    // Linux's own base is in the upper half; if it is not loaded, it is in the other register.
     let base = [gs, other].into_iter().find(|base| base >> 63 == 1)?;
     let task = read(cpu, base.wrapping_add(names.current_task))?;
-    let number = read(cpu, task.wrapping_add(names.pid))? as u32;
+    let pid = read(cpu, task.wrapping_add(names.pid))? as u32;
     let mut name = [0; NAME];
     for (i, part) in name.chunks_mut(8).enumerate() {
         let word = read(cpu, task.wrapping_add(names.comm + 8 * i as u64))?;
         part.copy_from_slice(&word.to_le_bytes());
     }
-    Some(Task { name, number })
+    Some(Task { name, pid })
 }
 
 /// A word of Linux's System RAM.
@@ -55,7 +55,7 @@ fn word(address: u64) -> Option<u64> {
         .then(|| unsafe { at::<u64>(address & !7).read_volatile() })
 }
 
-/// Four bytes at least, from the guest's virtual address `address` on. Within one page.
+/// At least four bytes from the guest's virtual address `address` on, within one page.
 fn read(cpu: &mut Cpu, address: u64) -> Option<u64> {
     let vmcb = cpu.vmcb();
     let mut level = if vmcb.cr4 & CR4_LA57 != 0 { 5 } else { 4 };
@@ -76,7 +76,7 @@ fn read(cpu: &mut Cpu, address: u64) -> Option<u64> {
     }
 }
 
-/// A task, or that it is not known.
+/// Shows a task, or "unknown".
 pub struct Or(pub Option<Task>);
 
 impl fmt::Display for Or {

@@ -1,7 +1,7 @@
-//! The other CPUs stand still, in the host, while the layer repairs.
+//! Parks the other CPUs, in the host, while the layer repairs.
 //!
-//! The same word and the same rules as the module's park.c: who waits, waits for a bounded time, and takes the word
-//! back when that is over; once the layer writes, nobody leaves.
+//! The same word and the same rules as in the module's park.c: every wait is bounded, and a CPU that has waited too
+//! long takes the word back; once the layer writes, no CPU leaves.
 
 use super::entry::{at, count, entry, trip};
 use crate::arch::x86_64::{self as arch, svm};
@@ -14,9 +14,9 @@ use kyozon_abi::vmm::EXIT_PARK;
 
 const ARRIVE_US: u64 = 500;
 const STAND_US: u64 = 5000;
-/// An NMI of the last round is still ours.
+/// Until then an NMI may be the last round's.
 const LATE_US: u64 = 20_000;
-/// Nothing of ours takes that long.
+/// No repair takes that long.
 const WRITE_US: u64 = 1_000_000;
 
 static WANTED: AtomicU64 = AtomicU64::new(0);
@@ -36,7 +36,7 @@ fn others(own: u32) -> impl Iterator<Item = u32> {
     (0..entry().cpu_count).filter(move |cpu| *cpu != own)
 }
 
-/// An NMI to CPU number `index`.
+/// Sends an NMI to CPU `index`.
 pub fn send_nmi(index: u32) {
     const APIC_BASE: u32 = 0x1b;
     const X2APIC: u64 = 1 << 10;
@@ -63,7 +63,7 @@ pub fn send_nmi(index: u32) {
     }
 }
 
-/// Asks every other CPU to stand; the word says whether all do.
+/// Asks every other CPU to park; the word shows whether all did.
 pub fn park(own: u32) {
     let end = arch::tsc() + us(ARRIVE_US);
     let round = (word().load(Relaxed) | PARKED_STATE).wrapping_add(1);
@@ -75,7 +75,7 @@ pub fn park(own: u32) {
     others(own).for_each(send_nmi);
     while ARRIVED.load(SeqCst) < entry().cpu_count - 1 {
         if arch::tsc() >= end {
-            // Those that stand go on; late ones find no wish.
+            // Parked CPUs go on; late ones do not park.
             word().store(round | PARKED_FREE, SeqCst);
             return;
         }
@@ -83,11 +83,11 @@ pub fn park(own: u32) {
     }
 }
 
-/// An NMI on CPU `index`: false where it is not for standing still.
+/// Handles an NMI on CPU `index`. False if it does not ask the CPU to park.
 pub fn stand(index: u32) -> bool {
     let bit = 1 << index;
     if WANTED.load(SeqCst) & bit == 0 {
-        // Two rounds may have sent two NMIs, and one served both.
+        // One NMI may have served two rounds: the other is late.
         let round = ROUND_TSC.load(Relaxed);
         let late = round != 0 && arch::tsc().wrapping_sub(round) < us(LATE_US);
         if late {
@@ -114,7 +114,7 @@ pub fn stand(index: u32) -> bool {
             core::hint::spin_loop();
             continue;
         }
-        // Who loses this exchange to the layer waits for it.
+        // If the layer wins this exchange, waits for it.
         let free = round | PARKED_FREE;
         if patient || word().compare_exchange(mine, free, SeqCst, SeqCst).is_ok() {
             return true;
@@ -124,7 +124,7 @@ pub fn stand(index: u32) -> bool {
     }
 }
 
-/// The others go on, whatever the layer has made of the word.
+/// Lets the others go on, whatever state the layer has left.
 pub fn release() {
     word().fetch_and(!PARKED_STATE, SeqCst);
 }

@@ -11,15 +11,15 @@ use kyozon_abi::vmm::VMM_VERSION;
 /// Written by the first CPU before there is another.
 static TABLES: Owned<Option<Tables>> = Owned::new(None);
 
-/// What the guests see of memory, and may do.
+/// The guests' nested tables, and their permission maps.
 pub struct Tables {
-    /// Linux's, before it is sealed and after it is opened.
+    /// Linux's view before the seal and after the unload has opened it.
     pub open: Nested,
-    /// Linux's.
+    /// Linux's view while the reserve is hidden.
     pub sealed: Nested,
-    /// The cokernel's.
+    /// The cokernel's view.
     pub cokernel: Nested,
-    /// Physical address of the pages of 1s: no port is the cokernel's.
+    /// Physical address of the map of ports: all ones, the cokernel may use none.
     pub ports: u64,
     /// Physical address of the registers that Linux may not write.
     pub linux_registers: u64,
@@ -27,13 +27,13 @@ pub struct Tables {
     pub cokernel_registers: u64,
 }
 
-/// The tables.
+/// The tables that [`make`] made.
 pub fn tables() -> &'static Tables {
     // SAFETY: written once, before there is a second CPU.
     unsafe { TABLES.get() }.as_ref().expect("made at the first launch")
 }
 
-/// Everything that is made once. None where memory ran out.
+/// Makes the tables that all CPUs share. `None` if memory ran out.
 pub fn make() -> Option<()> {
     let e = entry();
     let mut pool = POOL.lock();

@@ -1,7 +1,7 @@
-//! The cokernel's trips: its guest runs from one tick to the end of its work, on its own CPU.
+//! The cokernel's trips: its guest runs from a tick to the end of its work, on its own CPU.
 //!
-//! What the layer in that guest knows of a trip is the same as beside Linux without isolation; what the module and the
-//! trampoline do there is done here.
+//! The layer in that guest sees the same trips as in mode none; this file does what the module and the trampoline do
+//! there.
 
 use super::check::State;
 use super::cokernel::{cokernel, Cokernel};
@@ -21,19 +21,19 @@ use kyozon_abi::events::EVENT_FAULT;
 use kyozon_abi::layer::*;
 use kyozon_abi::vmm::*;
 
-/// How long a trip on another CPU is waited for.
+/// Maximum wait for a trip on another CPU.
 const LAST_TRIP_US: u64 = 20_000;
-/// A tick that comes within this part of its period leaves hardly any time for another NMI to fall together with it.
+/// A tick that comes within this fraction of its period leaves hardly any time for another NMI to merge with it.
 const PROMPT: u64 = 16;
-/// Linux is asked at most that often.
+/// Minimum time between two NMIs that Linux gets in doubt.
 const ASK_MS: u64 = 10;
-/// So late is no tick by itself.
+/// No tick is that late without a cause.
 const LATE_MS: i64 = 150;
 
-/// Whether a trip is on its way.
+/// Whether a trip is running.
 static INSIDE: AtomicBool = AtomicBool::new(false);
 
-/// An NMI on the cokernel's CPU: false where it is Linux's.
+/// Handles an NMI on the cokernel's CPU. False if it is Linux's.
 pub fn on_nmi(cpu: &mut Cpu) -> bool {
     let now = arch::tsc();
     // SAFETY: the cokernel's CPU, outside of any trip.
@@ -41,18 +41,18 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
         return false;
     };
     let Some(ticks) = &cokernel.ticks else { return false };
-    // SAFETY: no trip is on its way.
+    // SAFETY: no trip is running.
     let due = !SILENT.load(SeqCst) && ticks.is_due(unsafe { &*trip }, now);
     let slack = ticks.slack_tsc;
     if due {
-        // SAFETY: no trip is on its way.
+        // SAFETY: no trip is running.
         let (scheduled, period) = unsafe { ((*trip).next_tsc, (*trip).period_tsc) };
         cokernel.doubt |= now.wrapping_sub(scheduled) as i64 > (period / PROMPT) as i64;
         count(EXIT_TICK);
         INSIDE.store(true, SeqCst);
         run(cokernel, cpu, trip, now);
         INSIDE.store(false, SeqCst);
-        ask(cokernel, cpu);
+        send_extra_nmi(cokernel, cpu);
         return true;
     }
     let ours = if cokernel.overdue > 0 {
@@ -73,9 +73,9 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
     ours
 }
 
-/// Two NMIs that come at once are one. Where the tick's was late, another may have been in it: Linux, which looks at
-/// all its sources at each, gets one that nobody needs, now and then.
-fn ask(cokernel: &mut Cokernel, cpu: &mut Cpu) {
+/// Two NMIs that come at once are merged. If the tick's was late, it may contain another one: Linux, which checks all
+/// its sources at each NMI, then gets an extra one, at a limited rate.
+fn send_extra_nmi(cokernel: &mut Cokernel, cpu: &mut Cpu) {
     let now = arch::tsc();
     if cokernel.doubt && now.wrapping_sub(cokernel.asked_tsc) > ASK_MS * entry().tsc_khz {
         (cokernel.doubt, cokernel.asked_tsc) = (false, now);
@@ -93,18 +93,18 @@ fn run(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: *mut Trip, now: u64) {
         svm::save(cpu.block());
         svm::load(cokernel.block);
     }
-    let mut good = cokernel.round();
+    let mut good = cokernel.run();
     // SAFETY: a field of the trip, between two rounds.
     while good && unsafe { (&raw const (*trip).result).read_volatile() } == TRIP_PARK {
         park::park(cpu.index);
         // SAFETY: as above.
         unsafe { (&raw mut (*trip).result).write_volatile(TRIP_IDLE) };
-        good = cokernel.round();
+        good = cokernel.run();
     }
     // SAFETY: Linux's block.
     unsafe { svm::load(cpu.block()) };
     if let Some(before) = before {
-        differ(before.differences(&State::take(cpu)));
+        count_differences(before.differences(&State::take(cpu)));
     }
     park::release();
     // SAFETY: the guest does not run any more.
@@ -123,7 +123,7 @@ fn begin(cokernel: &mut Cokernel, trip: &mut Trip, now: u64) {
     }
 }
 
-/// Arms the guard for a trip that begins too late for the one that stands; and looks whether somebody is to blame.
+/// Arms the guard for a trip that begins too late for the armed one, and reports a changed timer.
 fn guard(ticks: &mut Ticks, trip: &mut Trip, now: u64) {
     if !ticks.timer.is_as_set() {
         log::report(format_args!("wall: the tick's timer was changed; it is set anew"));
@@ -141,7 +141,7 @@ fn finish(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: &mut Trip, now: u64, goo
         trip.machine_check = 0;
         cpu.give(exception(MACHINE_CHECK, 0));
     }
-    // Those that come before the layer listens are the guard's.
+    // NMIs that come before the layer's gates are ready are the guard's.
     trip.in_transit = 0;
     if trip.foreign != 0 {
         trip.foreign = 0;
@@ -163,18 +163,18 @@ fn finish(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: &mut Trip, now: u64, goo
     }
     cokernel.armed(armed);
     account(cokernel, trip, end - now);
-    iommu::look();
-    log::say();
+    iommu::check_log();
+    log::feed_serial();
 }
 
-fn differ(words: u64) {
+fn count_differences(words: u64) {
     // SAFETY: a field of the status, which this CPU alone writes.
     let sum = unsafe { &raw mut (*status()).differences };
     // SAFETY: as above.
     unsafe { sum.write_volatile(sum.read_volatile() + words) };
 }
 
-/// What Linux may read of the last trip.
+/// Updates the status page for Linux.
 fn account(cokernel: &Cokernel, trip: &Trip, stop: u64) {
     let Some(ticks) = &cokernel.ticks else { return };
     let status = status();
@@ -191,7 +191,7 @@ fn account(cokernel: &Cokernel, trip: &Trip, stop: u64) {
     }
 }
 
-/// Why the guest was ended, in the layer's words.
+/// Why the guest was ended, as the layer would report it.
 fn fault(cokernel: &Cokernel) -> Fault {
     let (v, r) = (cokernel.vmcb(), &cokernel.registers);
     Fault {
@@ -246,8 +246,8 @@ fn end(cokernel: &mut Cokernel, trip: &Trip) {
     log::write(EVENT_FAULT, trip.fault.frame.vector as u32, line::of_fault(&trip.fault).bytes());
 }
 
-/// Tells of ticks that do not come: the cokernel's CPU may have been taken away. From any CPU.
-pub fn look() {
+/// Reports ticks that do not come: the cokernel's CPU may have been taken away. Any CPU.
+pub fn check_tick() {
     let e = entry();
     // SAFETY: a field of the status, which the cokernel's CPU writes.
     let due = unsafe { (&raw const (*status()).due_tsc).read_volatile() };
@@ -263,10 +263,10 @@ fn timer() -> Hpet {
     unsafe { Hpet::new(at::<u8>(t.registers) as u64, t.config, t.guard, t.message) }
 }
 
-/// Ticks from here on. On the cokernel's CPU.
+/// Starts the ticks. On the cokernel's CPU.
 pub fn start() {
     let e = entry();
-    // SAFETY: as said; no trip is on its way.
+    // SAFETY: the cokernel's CPU; no trip is running.
     let (Some(cokernel), trip) = (unsafe { cokernel() }.as_mut(), unsafe { &mut *entry::trip() })
     else {
         return;
@@ -285,7 +285,7 @@ pub fn start() {
     }
 }
 
-/// No tick from here on, and no trip on its way when this returns, as far as can be waited for.
+/// Stops the ticks, and waits for a running trip, for a bounded time. `own`: this is the cokernel's CPU.
 pub fn stop(own: bool) {
     SILENT.store(true, SeqCst);
     timer().disable();
@@ -294,7 +294,7 @@ pub fn stop(own: bool) {
         core::hint::spin_loop();
     }
     // The end of that trip may have armed the timer, but has not switched it on.
-    log::last_words();
+    log::drain_serial();
     if own {
         // SAFETY: the cokernel's CPU, outside of any trip.
         if let Some(cokernel) = unsafe { cokernel() } {

@@ -1,8 +1,7 @@
-//! Accesses of Linux to what is hidden, and writes to what is guarded.
+//! Linux's accesses to hidden memory, and its writes to guarded registers.
 //!
-//! The instruction is let run once, on a page of no meaning, in a view of memory that only its CPU has: so nothing has
-//! to be decoded, and it cannot be told from one that found no memory there. What it wrote to a device is found by
-//! comparison, and passed on where that is harmless.
+//! The instruction runs once on a decoy page, in a view of memory that only its CPU has. So it need not be decoded, and
+//! hidden memory looks like no memory. What it wrote to a device is found by comparison, and passed on if harmless.
 
 use super::access::{Access, Target};
 use super::cpu::Cpu;
@@ -53,7 +52,7 @@ pub fn on_fault(cpu: &mut Cpu) {
     }
 }
 
-/// A first access: memory and devices are what they are.
+/// Maps memory or a device at the first access.
 fn map(cpu: &mut Cpu, gpa: u64) {
     count(EXIT_MAP);
     let tables = tables();
@@ -61,7 +60,7 @@ fn map(cpu: &mut Cpu, gpa: u64) {
     let mut pool = POOL.lock();
     let known = match nested.ensure(&mut *pool, gpa, Rights::ALL) {
         Some(true) => true,
-        // Another CPU was faster, or a view is older than the tables.
+        // Another CPU mapped it meanwhile, or a view is older than the tables.
         Some(false) => {
             nested.lookup(&mut *pool, gpa).is_some_and(|(_, entry)| entry & PRESENT != 0)
         }
@@ -78,7 +77,7 @@ fn map(cpu: &mut Cpu, gpa: u64) {
 fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     count(if target == Target::Hidden { EXIT_HIDDEN } else { EXIT_WRITE });
     if matches!(target, Target::Hidden | Target::Iommu | Target::ReadOnly) {
-        tell(cpu, target, gpa, info);
+        report(cpu, target, gpa, info);
     }
     let used = cpu.access.as_ref().map_or(0, |access| access.used);
     let shown = cpu.decoys.get(used).copied().is_some_and(|decoy| {
@@ -87,7 +86,7 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     });
     let vmcb = cpu.vmcb();
     if !shown {
-        // One instruction that reaches for so many pages is no honest one.
+        // No honest instruction accesses that many pages.
         if let Some(access) = cpu.access.take() {
             vmcb.rflags &= !if access.trap { 0 } else { FLAG_TRAP };
         }
@@ -111,7 +110,7 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     vmcb.interrupt_shadow |= 1;
 }
 
-/// What the instruction finds in the page at `decoy`, and how a device's registers are marked in it.
+/// Fills the page at `decoy` for the instruction; returns the marks of a device's registers.
 fn fill(decoy: u64, target: Target, gpa: u64) -> [u8; WINDOW] {
     // SAFETY: a page of this CPU's.
     let bytes = unsafe { core::slice::from_raw_parts_mut(at::<u8>(decoy), PAGE as usize) };
@@ -148,9 +147,9 @@ fn window(gpa: u64) -> u64 {
     gpa & !7
 }
 
-fn tell(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
+fn report(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     let rip = cpu.vmcb().rip;
-    let deed = match info {
+    let access = match info {
         _ if info & FETCH != 0 => "execution of",
         _ if info & WRITE != 0 => "write to",
         _ => "read of",
@@ -162,7 +161,7 @@ fn tell(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     };
     let task = names::current(cpu);
     log::report(format_args!(
-        "wall: {deed} {gpa:#x} from CPU {}, rip {rip:#x}, task {}: {of}",
+        "wall: {access} {gpa:#x} from CPU {}, rip {rip:#x}, task {}: {of}",
         cpu.index,
         Or(task)
     ));
