@@ -47,7 +47,7 @@ pub enum Reason {
     },
     /// It used a port that means nothing.
     Port(u16),
-    /// It made a call of the host's, whose number this is.
+    /// It made a system call of the host with this number.
     SystemCall(u64),
     /// KVM gave up, with this `exit_reason`.
     Exit(u32),
@@ -123,7 +123,7 @@ impl fmt::Display for Reason {
 pub enum Event {
     /// The guest called the door.
     Call,
-    /// It rang a doorbell, whose number this may be.
+    /// It rang a doorbell; the number is untrusted.
     Doorbell(u32),
     /// It cannot go on.
     Crash(Reason),
@@ -174,7 +174,7 @@ pub trait Space: Send + Sync {
     fn doorbell(&self, _number: usize, _bell: &EventFd) -> Result<()> {
         Ok(())
     }
-    /// Whoever is to learn of this guest's end learns of it when all copies of this descriptor are closed: where the
+    /// The keeper learns of this guest's end when all copies of this descriptor are closed: if the
     /// guest can outlive the tender by a moment, it holds one.
     fn hold(&self, _lifeline: BorrowedFd<'_>) -> Result<()> {
         Ok(())

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// An image is not larger, in the file.
+/// Maximum bytes of an image file.
 const IMAGE_BYTES: u64 = 512 << 20;
 
 /// Reads the image, which must be a file of bounded size.
@@ -47,15 +47,15 @@ pub fn arguments(options: &Options) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What boot blocks say, whosever they are.
+/// Fields that all boot blocks share.
 pub struct Boot {
     /// What runs guests.
     pub backend: Backend,
-    /// Highest number that a peer of the group has at the start, and 1.
+    /// One more than the highest number of a peer at the start.
     pub peers: usize,
     /// Arguments, as guests find them.
     pub arguments: Vec<u8>,
-    /// How many they are.
+    /// Number of arguments.
     pub argument_count: usize,
     /// Peers that the group can have at once.
     pub limit: usize,

@@ -43,7 +43,7 @@ pub enum When {
 enum To {
     /// To what is called so.
     Label(&'static str),
-    /// Over so many instructions.
+    /// Over this many instructions.
     Over(usize),
 }
 
@@ -53,7 +53,7 @@ impl From<Option<&'static str>> for To {
     }
 }
 
-/// Up to so many numbers are compared one after another.
+/// Up to this many numbers are compared one after another.
 const FEW: usize = 3;
 
 /// A filter that is being written.

@@ -5,7 +5,7 @@ use std::arch::x86_64::{__cpuid, _rdtsc};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// Where nobody knows the counter's rate, it is compared with the clock until that has taken so many times what a reading
+/// If the counter's rate is unknown, it is compared with the clock until that has taken this many times what a reading
 /// of both takes: then the rate is off by less than a ten-thousandth, and mostly by some millionths.
 const COMPARE: u64 = 10_000;
 /// And for so long at most, where a reading takes long.

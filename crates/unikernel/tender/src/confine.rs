@@ -138,7 +138,7 @@ fn filter(needs: &Needs) -> Result<Vec<sock_filter>> {
         allow(&[libc::SYS_openat]);
     }
     if processes {
-        // By descriptors of processes, which only who makes one has, where files are out of reach.
+        // By descriptors of processes: without files, only the process that makes another has its descriptor.
         allow(&[libc::SYS_pidfd_send_signal]);
     }
     if disks {

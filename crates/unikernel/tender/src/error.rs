@@ -80,7 +80,7 @@ impl From<kyozon_join::Error> for Error {
     }
 }
 
-/// Errors of libraries that nobody distinguishes.
+/// Errors of libraries that no caller distinguishes.
 macro_rules! library {
     ($($error:ty),* $(,)?) => {
         $(impl From<$error> for Error {

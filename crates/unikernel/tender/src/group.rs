@@ -238,7 +238,7 @@ impl Group {
         if asks.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
-        // With other rights it is still the same peer, for those who look at the header.
+        // With other rights it is still the same peer, for readers of the header.
         let comes = region.mapped[peer] == 0;
         if !comes {
             self.unmap_in(region, number, peer).map_err(|_| ERROR_FULL)?;
@@ -342,7 +342,7 @@ impl Group {
         self.changed.notify_all();
     }
 
-    /// Nobody has this number in any region; with its rights goes what it owned.
+    /// Removes a number from all regions. Its regions keep no owner.
     fn leave_regions(&self, number: usize, state: u32) {
         for region in self.lock().iter_mut() {
             if region.mapped[number] != 0 {
@@ -412,7 +412,7 @@ impl Group {
             .spawn(peer, entry, argument, stack, bound)
     }
 
-    /// Before a peer is said to be gone: those are whom it bound to itself.
+    /// Ends the peers that are bound to this one, before it is reported gone.
     fn end_bound(&self, peer: usize) {
         let Some(spawner) = self.spawner.get() else { return };
         let Some(generation) = self.peers.table.get(peer).map(|peer| peer.generation) else {

@@ -33,7 +33,7 @@ impl End {
     }
 }
 
-/// What a guest's thread does. `at` is its peer.
+/// Runs a guest on this thread to its end. `at` is its peer.
 pub(crate) fn work(
     group: &Group,
     peer: usize,
@@ -54,14 +54,14 @@ pub(crate) fn work(
     if let End::Crash { text, .. } = &end {
         eprint!("{text}");
     }
-    // Nobody enters its processor any more, so it can be said that it is gone before all of it is.
+    // No thread enters its processor any more, so the guest can be reported gone before its resources are freed.
     let state = if matches!(end, End::Exit(_)) { PEER_LEFT } else { PEER_DEAD };
     group.gone(peer, state);
     drop(cpu);
     end
 }
 
-/// Standard output is the console. Whoever closed it does not listen.
+/// Standard output is the console. A closed one is no error.
 fn console(text: &[u8]) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text).and_then(|()| out.flush());

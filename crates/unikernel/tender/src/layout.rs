@@ -14,7 +14,7 @@ pub const PAGE: u64 = 4096;
 pub const LARGE_PAGE: u64 = 2 << 20;
 /// Bytes of the stack, where memory is not scarce.
 const STACK_BYTES: u64 = 1 << 20;
-/// Bytes behind the thread pointer, for whoever keeps something there.
+/// Bytes behind the thread pointer, for programs that keep something there.
 const THREAD_BYTES: u64 = 64;
 const _: () = assert!(size_of::<GuestBoot>() <= (system::LIFE - system::BOOT) as usize);
 const _: () = assert!(MAX_PEERS * size_of::<RegionPeer>() <= (PAGE - 0x800) as usize);

@@ -73,7 +73,7 @@ pub struct Member {
     pub killed: AtomicBool,
 }
 
-/// What the keeper said to one who joined.
+/// The keeper's answer to a run that joined.
 pub struct Joined {
     /// The run as a member.
     pub member: Member,
@@ -125,7 +125,7 @@ fn known_mapping(known: &Known, block: &Block) -> Mapping {
 }
 
 impl Joined {
-    /// Joins with so many guests of so many bytes each.
+    /// Joins with `guests` guests of `memory` bytes each.
     pub fn new(
         socket: Socket,
         meeting: &Meeting,
@@ -202,7 +202,7 @@ impl Member {
         Ok(())
     }
 
-    /// The number of a peer that `parent` spawns, with so many bytes of its own.
+    /// The number of a peer that `parent` spawns, with `memory` bytes of its own.
     pub fn seat(&self, peers: &Peers, parent: usize, memory: u64) -> Result<usize, i64> {
         let then = Then::Spawn { parent, memory };
         let spawn = |id| Ask::Spawn { id, peer: parent, memory };
@@ -226,7 +226,7 @@ impl Member {
         here.map(|(_, (known, _))| shared(known)).collect()
     }
 
-    /// Says something that has no answer. One who is gone is found out by [`Member::serve`].
+    /// Sends a message that has no answer. [`Member::serve`] notices a keeper that is gone.
     pub fn say(&self, ask: &Ask) {
         let _ = self.socket.send(ask, &[]);
     }
@@ -250,7 +250,7 @@ impl Member {
             }
             let late = deadline != NO_DEADLINE && peers.clock.now() >= deadline;
             if late || peers.is_over(peer) {
-                // An answer that comes now is nobody's, but for a mapping, which has no deadline.
+                // A later answer is dropped, except for a mapping, which has no deadline.
                 inner.waits.remove(&id);
                 return Err(ERROR_TIMEOUT);
             }
@@ -266,7 +266,7 @@ impl Member {
         }
     }
 
-    /// Wakes all who wait for an answer, to look whether they have to end.
+    /// Wakes all that wait for an answer, to check whether they have to end.
     pub fn wake(&self) {
         drop(self.lock());
         self.changed.notify_all();
@@ -431,20 +431,20 @@ impl Member {
         }
     }
 
-    /// A peer is to be made, with what the peer that asked has mapped; nobody's where that does not wait any more.
+    /// Prepares a peer with the mappings of its parent; gives it back if the parent does not wait any more.
     fn seated(&self, peers: &Peers, id: u64, peer: usize, regions: Vec<Known>) {
         let mut inner = self.lock();
         let Some(Wait::Asked(Then::Spawn { parent, memory })) = inner.waits.remove(&id) else {
             return self.say(&Ask::Gone { peer, state: PEER_DEAD });
         };
         peers.table.reserve_at(peer, memory);
-        // Who had the number before may have been answered when it was gone already.
+        // The peer that had the number before may have been answered when it was gone already.
         inner.mapped.retain(|(_, of), _| *of != peer);
         for known in regions {
             let number = known.number;
             match inner.mapped.get(&(number, parent)).map(|held| held.1.clone()) {
                 Some(block) => drop(inner.mapped.insert((number, peer), (known, block))),
-                // It could not be mapped there, and the answer to this is nobody's.
+                // It could not be mapped there, and the answer is dropped.
                 None => self.say(&Ask::Unmap { id: u64::MAX, peer, number }),
             }
         }
@@ -503,7 +503,7 @@ impl Member {
                 Ok(())
             }
             Err(error) => {
-                // The answer to this is nobody's.
+                // The answer is dropped.
                 let (id, number) = (u64::MAX, known.number);
                 self.say(&Ask::Unmap { id, peer, number });
                 Err(error)

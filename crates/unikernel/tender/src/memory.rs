@@ -17,12 +17,12 @@ use vm_memory::{FileOffset, VolatileMemory, VolatileSlice};
 /// A block of the host's memory, perhaps with a file that others can map.
 pub type Block = Arc<MmapRegion>;
 
-/// A new file in memory, of so many zero bytes, that nobody else has a name for.
+/// A new file in memory of `bytes` zero bytes, with no name in any file system.
 pub fn memory_file(name: &CStr, bytes: u64) -> Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = File::from(memfd_create(name, flags).context("cannot make a file in memory")?);
     file.set_len(bytes).context("cannot reserve memory")?;
-    // Nobody may shrink what the tender has mapped: it would be killed.
+    // No process may shrink what the tender has mapped: the tender would be killed.
     let _ = fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL);
     Ok(file)
 }

@@ -15,7 +15,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Its name, as it is asked for.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Kvm => "kvm",
@@ -31,22 +31,22 @@ pub struct RegionOption {
     pub name: String,
     /// Bytes, with the header's page.
     pub bytes: u64,
-    /// Where, or anywhere.
+    /// Address, or any.
     pub at: Option<u64>,
     /// Whether guests may write.
     pub write: bool,
 }
 
-/// What to run, and how.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The image.
     pub image: PathBuf,
-    /// What runs it; where it is not said, a virtual machine if there can be one.
+    /// Backend; by default a virtual machine if the host has KVM.
     pub backend: Option<Backend>,
     /// Bytes that each guest may have.
     pub memory: u64,
-    /// How long all of it may take.
+    /// Time limit of the whole run.
     pub time_limit: Option<Duration>,
     /// Where a core file goes, when a guest crashes.
     pub core: Option<PathBuf>,
@@ -58,11 +58,11 @@ pub struct Options {
     pub vms: usize,
     /// The group that this run shares with others.
     pub group: Option<Meeting>,
-    /// Bytes of all guests and regions, at most.
+    /// Maximum bytes of all guests and regions.
     pub group_memory: Option<u64>,
     /// How many peers at once, with those that guests spawn; not fewer than `vms`.
     pub peers: usize,
-    /// CPUs, one for each guest in turn; none: wherever the kernel likes.
+    /// CPUs, one for each guest in turn; empty: the kernel chooses.
     pub pin: Vec<usize>,
     /// Their arguments.
     pub arguments: Vec<String>,

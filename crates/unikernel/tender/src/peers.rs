@@ -85,7 +85,7 @@ impl Peers {
             || self.table.get(peer).is_none_or(|peer| peer.lost.load(Ordering::SeqCst))
     }
 
-    /// Who of this run has this number, and asks.
+    /// The peer of this run with this number, `ERROR_NAME` if there is none.
     pub fn get(&self, number: usize) -> Result<Arc<Peer>, i64> {
         self.table.get(number).ok_or(ERROR_NAME)
     }

@@ -20,7 +20,7 @@ pub fn allowed() -> Vec<usize> {
 }
 
 impl Pins {
-    /// These, which this thread may run on; the first are for so many guests that are there at the start.
+    /// These, which this thread may run on; the first `guests` are for the guests of the start.
     pub fn new(cpus: &[usize], guests: usize) -> Result<Self> {
         let allowed = if cpus.is_empty() { Vec::new() } else { allowed() };
         for cpu in cpus {

@@ -1,4 +1,4 @@
-//! Named memory that peers share: where it lies, who may map it, who has.
+//! Named memory that peers share: its address, the peers that may map it, and those that have.
 
 use crate::backend::Mapping;
 use crate::error::{ensure, Error, Result};
@@ -22,7 +22,7 @@ pub struct Region {
     pub block: Block,
     /// The peer that made it; none for the group's own. [`NOBODY`] where that is gone.
     pub owner: Option<usize>,
-    /// The family of that peer, of whose memory it is.
+    /// The family of that peer, which pays for the memory.
     pub payer: Option<usize>,
     /// `REGION_*` that each peer may have.
     pub granted: [u32; MAX_PEERS],
@@ -106,7 +106,7 @@ pub fn check(regions: &[Region], name: &str, bytes: u64, at: Option<u64>) -> Res
 }
 
 impl Region {
-    /// Makes one, which nobody has mapped.
+    /// Makes a region that no peer has mapped.
     pub fn new(name: &str, address: u64, bytes: u64, owner: Option<usize>) -> Result<Self> {
         let block = block(bytes, Some(memory_file(c"kyozon-region", bytes)?))?;
         let mut granted = [if owner.is_none() { ALL } else { 0 }; MAX_PEERS];

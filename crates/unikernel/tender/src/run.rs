@@ -1,4 +1,4 @@
-//! All of it, from an image to an exit status.
+//! A run, from an image to an exit status.
 //!
 //! The calling thread builds everything, and gives up what it does not need any more. Another waits for signals, and
 //! for the time to be over. Each guest has a thread that runs its processor, the first the calling one. Nothing of a
@@ -33,14 +33,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use vmm_sys_util::eventfd::EventFd;
 
-/// How it went.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// What ran it.
+    /// The backend that ran it.
     pub backend: Backend,
     /// For the caller to exit with.
     pub status: u8,
-    /// By peer.
+    /// Exit statuses by peer.
     pub guests: Vec<u8>,
     /// From the beginning to when the first guest was entered.
     pub start: Duration,
@@ -48,7 +48,7 @@ pub struct Summary {
     pub ran: Duration,
 }
 
-/// Runs guests, and says how it went.
+/// Runs guests, and sums up how they ended.
 pub fn run(options: &Options) -> Result<Summary> {
     let began = Instant::now();
     let clock_began = crate::clock::Moment::now();
@@ -157,13 +157,13 @@ pub fn run(options: &Options) -> Result<Summary> {
     summary(backend, ends, woken, options, start, began.elapsed() - start)
 }
 
-/// Tokens of a group that nobody joins, with so many peers at most and at the start.
+/// Tokens of a group that no other run joins: `room` peers at most, `vms` at the start.
 fn tokens(room: usize, vms: usize, backend: Backend) -> Result<Tokens> {
-    // A process can ring whom it has the descriptor of.
+    // A process can ring only the peers whose descriptors it has.
     Tokens::new(room, if backend == Backend::Process { room } else { vms })
 }
 
-/// A group that nobody joins: its regions are this run's.
+/// Sets up a group that no other run joins: its regions belong to this run.
 fn alone(group: &mut Group, options: &Options) -> Result<(usize, Vec<SharedRegion>)> {
     if let Some(limit) = options.group_memory {
         let guests = options.memory.saturating_mul(options.vms as u64);
@@ -221,7 +221,7 @@ fn member(group: &mut Group, joined: Joined) -> Result<(usize, Vec<SharedRegion>
 
 /// Does something while devices have threads, which end with it.
 fn with_devices<T>(group: &Group, stop: &EventFd, run: impl FnOnce() -> T) -> Result<T> {
-    // Who has no device is not kept here.
+    // Peers without devices need no thread here.
     let mut peers = group.peers.table.all();
     peers.retain(|(_, peer)| peer.devices.iter().next().is_some());
     std::thread::scope(|scope| {

@@ -1,6 +1,6 @@
 //! Threads of execution that join a family: peers of the same image and the same memory.
 //!
-//! The new peer's thread makes what is its own; who asked waits until that is ready to run, and meanwhile asks KVM for
+//! The new peer's thread makes what is its own; the parent waits until it is ready to run, and meanwhile asks KVM for
 //! a machine. A process is made by the thread that will trace it.
 
 use crate::backend::{Cpu, Space};
@@ -109,7 +109,7 @@ impl Spawner {
     fn make(&self, group: &Group, new: New) -> Result<Made> {
         let New { number, generation, parent, bound, layout, machine } = new;
         let asked = group.peers.table.get(parent);
-        let Some(asked) = asked else { bail!(Internal, "whoever asked is gone") };
+        let Some(asked) = asked else { bail!(Internal, "the parent is gone") };
         let memory = Arc::new(asked.memory.spawned(&self.image, &self.file, layout)?);
         let word = memory.layout.stack_top() - 8;
         ensure!(Internal, memory.write(word, &[0; 8]).is_ok(), "the stack is not the guest's");
@@ -194,7 +194,7 @@ impl Spawn for Spawner {
             return Err(ERROR_FULL);
         }
         if let Some(host) = &self.host {
-            // Nobody takes it where the new thread could not go on.
+            // It is dropped if the new thread could not go on.
             let _ = give.send(host.bare());
         }
         match made.recv() {

@@ -1,7 +1,7 @@
-//! Who has which number of a group, and what became of those who had it.
+//! Numbers of a group: the peer that has each, and the state of its last one.
 //!
 //! A guest that was there at the start keeps its number for ever. A number that a spawned peer had is free again when
-//! that is gone; who gets it next is of another generation. Each peer reads the table of all of them in a page of its
+//! that is gone; its next peer is of another generation. Each peer reads the table of all of them in a page of its
 //! own: it is written to every one of these pages whenever it changes.
 
 use crate::layout::system;
@@ -19,7 +19,7 @@ enum Slot {
     Free,
     Reserved(Coming),
     Running(Arc<Peer>),
-    /// For nobody any more, or of another run.
+    /// Never used again, or of another run.
     Retired,
 }
 
@@ -42,7 +42,7 @@ struct Table {
 /// All numbers of a group.
 pub struct PeerTable(RwLock<Table>);
 
-/// Writes one row of the table into a peer's page, the generation first: who sees that somebody is here sees who.
+/// Writes one row of the table into a peer's page, the generation first: a reader that sees a peer present sees the right generation.
 fn show(memory: &Memory, number: usize, row: RegionPeer) {
     let at = system::LIFE as usize + number * size_of::<RegionPeer>();
     for (field, value) in [(4, row.generation), (0, row.state)] {
@@ -64,7 +64,7 @@ impl Table {
 }
 
 impl PeerTable {
-    /// The peers that are there at the start, from number `first` on, and room for so many in all.
+    /// The peers that are there at the start, from number `first` on, and room for `limit` in all.
     pub fn new(first: usize, peers: Vec<Peer>, limit: usize) -> Self {
         let mut slots = vec![Slot::Retired; first];
         slots.extend(peers.into_iter().map(|p| Slot::Running(Arc::new(p))));
@@ -91,7 +91,7 @@ impl PeerTable {
         self.read().slots.len()
     }
 
-    /// Who has a number.
+    /// The peer that has a number.
     pub fn get(&self, number: usize) -> Option<Arc<Peer>> {
         match self.read().slots.get(number) {
             Some(Slot::Running(peer)) => Some(peer.clone()),
@@ -99,7 +99,7 @@ impl PeerTable {
         }
     }
 
-    /// All who are here.
+    /// All peers that are here.
     pub fn all(&self) -> Vec<(usize, Arc<Peer>)> {
         let table = self.read();
         let here = |(number, slot): (usize, &Slot)| match slot {
@@ -114,7 +114,7 @@ impl PeerTable {
         self.read().life.get(number).copied().unwrap_or_default()
     }
 
-    /// Bytes of all who are here, or are being made: each has its own, and the first of a family what it shares.
+    /// Bytes of all peers that are here or are being made: each has its own, and the first of a family what it shares.
     pub fn bytes(&self) -> u64 {
         let bytes = |slot: &Slot| match slot {
             Slot::Running(peer) => peer.memory.layout.bytes,
@@ -124,7 +124,7 @@ impl PeerTable {
         self.read().slots.iter().map(bytes).fold(0, u64::saturating_add)
     }
 
-    /// The lowest free number, and the generation that its next peer is of, with so many bytes of its own. It is kept
+    /// The lowest free number, and the generation that its next peer is of, with `bytes` bytes of its own. It is kept
     /// until [`PeerTable::take`] or [`PeerTable::give_back`].
     pub fn reserve(&self, bytes: u64) -> Option<(usize, u32)> {
         let mut table = self.write();
@@ -147,7 +147,7 @@ impl PeerTable {
         }
     }
 
-    /// Who has a number, or will have it.
+    /// The peer that has a number, or will have it.
     pub fn made(&self, number: usize) -> Option<Arc<Peer>> {
         match self.read().slots.get(number) {
             Some(Slot::Running(peer) | Slot::Reserved(Coming { peer: Some(peer), .. })) => {
@@ -157,7 +157,7 @@ impl PeerTable {
         }
     }
 
-    /// Who is being made for this number has to end, once it has begun.
+    /// The peer that is being made for this number has to end once it has begun.
     pub fn lose(&self, number: usize) {
         if let Some(Slot::Reserved(coming)) = self.write().slots.get_mut(number) {
             coming.lost = true;
@@ -170,7 +170,7 @@ impl PeerTable {
     }
 
     /// A spawned peer takes the number that was reserved. `false`, and it stays reserved, where its family has
-    /// ended, or whom it is bound to.
+    /// ended, or the peer that it is bound to.
     pub fn take(&self, number: usize, peer: Arc<Peer>) -> bool {
         let mut table = self.write();
         let here = |number: usize, generation| matches!(table.slots.get(number), Some(Slot::Running(p)) if p.generation == generation);
@@ -189,8 +189,8 @@ impl PeerTable {
         true
     }
 
-    /// Whoever has a number is gone. Who has to end with it. `first` is done before anybody sees that it is gone, and
-    /// before its number is anybody's.
+    /// The peer with a number is gone; returns the peers that end with it. `first` runs before any peer sees that, and
+    /// before the number is free.
     pub fn leave(
         &self,
         number: usize,

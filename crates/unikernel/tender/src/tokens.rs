@@ -12,7 +12,7 @@ use vmm_sys_util::eventfd::EventFd;
 pub struct Tokens(Vec<OnceLock<EventFd>>);
 
 impl Tokens {
-    /// Room for so many, of which the first `made` are there.
+    /// Room for `room` tokens, of which the first `made` exist.
     pub fn new(room: usize, made: usize) -> Result<Self> {
         let tokens = Self((0..room).map(|_| OnceLock::new()).collect());
         (0..made).try_for_each(|number| tokens.make(number).map(drop))?;
@@ -34,7 +34,7 @@ impl Tokens {
         let token = self.0.get(number).present("no token has this number")?;
         if token.get().is_none() {
             let made = EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC).context("eventfd")?;
-            // Where somebody else made it meanwhile, that stands.
+            // If another thread made it meanwhile, that one stays.
             let _ = token.set(made);
         }
         token.get().present("a token was made and is missing")

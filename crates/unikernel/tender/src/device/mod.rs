@@ -86,7 +86,7 @@ impl Device {
             Model::Net(net, network, port) if queue == TRANSMIT => {
                 net.take(&mut ring, &self.heap, |frame| network.send(Some(*port), frame))
             }
-            // Frames for the guest are given by those who have them.
+            // Frames for the guest are delivered by the threads that have them.
             Model::Net(..) => Served::default(),
         }
     }

@@ -30,7 +30,7 @@ pub struct Network {
 enum Way {
     /// To one port.
     To(usize),
-    /// To whoever may be behind the host.
+    /// To stations behind the host.
     Host,
     /// To all.
     All,
@@ -65,7 +65,7 @@ impl Network {
             Ok(Port { net, line, heap, token: token.try_clone().context("eventfd")? })
         };
         let ports = ports.into_iter().map(port).collect::<Result<Vec<_>>>()?;
-        // Once, by whoever made it.
+        // Called once, by the maker of the network.
         let _ = self.ports.set(ports);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Who may join, and what he gets.
+//! Admission: which runs may join, and what they get.
 
 use super::state::{Id, Member, Seat, State};
 use crate::error::{bail, ensure, Error, Result};
@@ -24,7 +24,7 @@ fn printable(text: &str) -> String {
 }
 
 impl State {
-    /// Lets somebody join, or says why not.
+    /// Admits a run, or refuses it with a reason.
     pub(super) fn welcome(&mut self, id: Id, join: &Join) {
         match self.admit(id, join) {
             Ok((first, regions)) => {
@@ -98,7 +98,7 @@ impl State {
             self.seats[peer] = Some(Seat { of: id, family: peer, memory, since });
             self.used |= 1 << peer;
             self.spent |= 1 << peer;
-            // What was meant for one who had the number before.
+            // A token of the peer that had the number before.
             let _ = self.tokens[peer].read();
             for (number, wanted) in numbers.iter().zip(&join.regions) {
                 let rights = if wanted.write { ALL } else { REGION_READ };
@@ -158,7 +158,7 @@ impl State {
         Ok(())
     }
 
-    /// So many numbers in a row, best those that nobody had.
+    /// `count` free numbers in a row, preferably unused ones.
     fn numbers(&self, count: usize) -> Option<usize> {
         let free = |from: usize, also: u64| {
             let range = from..from + count;

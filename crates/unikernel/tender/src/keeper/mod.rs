@@ -1,9 +1,9 @@
 //! What keeps a group together that several runs have joined: a process of its own, which ends with the last of them.
 //!
-//! The first run makes it, before it has read an image, and joins as every other does. So nobody is in the way of the
-//! others when he ends. It holds the tokens and the regions, says in the regions' headers who has come, left and died,
-//! and whom a region was granted to; it runs no guest and maps nothing but regions. Whoever loses his socket is dead.
-//! Where the keeper itself is killed, so is the group: each tender ends its guests.
+//! The first run makes it, before it has read an image, and joins as every other does. No run has to outlive
+//! another. The keeper holds the tokens and the regions, writes arrivals, departures and deaths into the regions'
+//! headers, and keeps their rights; it runs no guest and maps nothing but regions. A run that loses its socket is dead.
+//! If the keeper itself is killed, the group ends: each tender ends its guests.
 
 mod confine;
 mod joining;
@@ -22,7 +22,7 @@ use state::State;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
-/// Connections at one time, at most: of each peer, and some who look.
+/// Maximum connections at one time: one for each peer, and some that only list.
 const CONNECTIONS: usize = 100;
 
 /// Makes the process that keeps a group. The lock is given back when it can be reached.
@@ -34,7 +34,7 @@ pub fn start(place: &Place, name: &str, listener: OwnedFd, lock: Lock) -> Result
         0 => {
             // Its own is taken under the lock again; this copy must not give it back.
             std::mem::forget(lock);
-            // SAFETY: as above. A second child is nobody's to wait for.
+            // SAFETY: as above. Init waits for the second child.
             if unsafe { libc::fork() } == 0 {
                 let code = i32::from(keep(place, state, listener).is_err());
                 // SAFETY: ends this process.
@@ -58,7 +58,7 @@ fn keep(place: &Place, mut state: State, listener: OwnedFd) -> Result<()> {
     let mut kept: Vec<i32> = state.descriptors();
     kept.push(listener.as_raw_fd());
     kept.sort_unstable();
-    // SAFETY: this is a process of one thread, in which nobody relies on the descriptors that are closed: all but the
+    // SAFETY: this is a process of one thread, in which no code relies on the descriptors that are closed: all but the
     // group's. What a terminal sends is for the runs.
     unsafe {
         libc::setsid();
@@ -87,7 +87,7 @@ fn keep(place: &Place, mut state: State, listener: OwnedFd) -> Result<()> {
     Ok(())
 }
 
-/// Serves until the last has gone and the group's folder with him.
+/// Serves until the last connection and the group's folder are gone.
 fn serve(place: &Place, state: &mut State, listener: &OwnedFd) -> Result<()> {
     loop {
         let connections = state.connections();
@@ -123,7 +123,7 @@ fn serve(place: &Place, state: &mut State, listener: &OwnedFd) -> Result<()> {
     }
 }
 
-/// Takes one who wants to talk. Whether there was one.
+/// Accepts a connection. `false` if there was none.
 fn accept(state: &mut State, listener: &OwnedFd) -> bool {
     let Ok(socket) = accept_with(listener.as_fd(), SocketFlags::CLOEXEC) else { return false };
     state.accept(socket);

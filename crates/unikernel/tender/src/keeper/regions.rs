@@ -9,7 +9,7 @@ use kyozon_join::message::{Ask, Tell};
 use std::os::fd::{AsFd, OwnedFd};
 
 impl State {
-    /// Makes a region, which nobody was granted but its owner.
+    /// Makes a region that only its owner was granted.
     pub(super) fn make(
         &mut self,
         name: &str,
@@ -146,7 +146,7 @@ impl State {
         }
         let file = self.file(number, rights).map_err(|_| ERROR_FULL)?;
         let region = &mut self.regions[number];
-        // With other rights it is still the same peer, for those who look at the header.
+        // With other rights it is still the same peer, for readers of the header.
         if std::mem::replace(&mut region.mapped[peer], rights) == 0 {
             region.tell(peer, PEER_PRESENT);
         }
@@ -163,7 +163,7 @@ impl State {
         rights: u32,
     ) -> Result<(usize, Vec<usize>), i64> {
         let number = self.of(number, peer)?;
-        let to = usize::try_from(to).ok().filter(|to| self.whose(*to).is_some());
+        let to = usize::try_from(to).ok().filter(|to| self.owner_of(*to).is_some());
         let to = to.ok_or(ERROR_NAME)?;
         let others = if self.are_family(peer, to) { Vec::new() } else { self.family_of(to) };
         let region = &mut self.regions[number];

@@ -15,7 +15,7 @@ impl State {
         self.seats[peer] = Some(Seat { of: asker, family, memory, since: Instant::now() });
         self.used |= 1 << peer;
         self.spent &= !(1 << peer);
-        // What was meant for one who had the number before.
+        // A token of the peer that had the number before.
         let _ = self.tokens[peer].read();
         let mut regions = Vec::new();
         for number in 0..self.regions.len() {
@@ -38,7 +38,7 @@ impl State {
     /// The lowest free number, and the family, where both are there and the limits allow it.
     fn room(&self, asker: Id, parent: usize, memory: u64) -> Option<(usize, usize)> {
         let family = self.seats[parent]?.family;
-        // Nobody joins a family that ends.
+        // No peer joins a family that ends.
         if !self.are_family(parent, family) || self.is_ending(family, asker) {
             return None;
         }

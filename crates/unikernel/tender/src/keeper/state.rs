@@ -1,4 +1,4 @@
-//! Who is connected, which peers he has, and what waits for something.
+//! Connections, their peers, and requests that wait for something.
 
 use crate::error::{Context, Result};
 use crate::region::{Region, NOBODY};
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A connection.
 pub(super) type Id = u64;
 
-/// Whoever is connected.
+/// A connected process.
 struct Connection {
     socket: Socket,
     pid: i32,
@@ -29,7 +29,7 @@ struct Connection {
     member: Option<Member>,
 }
 
-/// One who joined.
+/// A connection that joined the group.
 pub(super) struct Member {
     pub image: String,
     pub backend: String,
@@ -38,7 +38,7 @@ pub(super) struct Member {
     pub running: bool,
 }
 
-/// Who has a number.
+/// The peer that has a number.
 #[derive(Clone, Copy)]
 pub(super) struct Seat {
     /// Whose peer it is.
@@ -51,18 +51,18 @@ pub(super) struct Seat {
 }
 
 impl Member {
-    /// A host program, whose memory nobody can take regions from.
+    /// Whether it is a host program: regions cannot be taken out of its memory.
     pub fn is_host(&self) -> bool {
         self.backend == "host"
     }
 
-    /// Whose mappings can be taken away while it runs.
+    /// Whether its mappings can be taken away while it runs.
     fn can_lose(&self) -> bool {
         self.backend == "kvm"
     }
 }
 
-/// A peer that has to lose a region before somebody gets his answer.
+/// A peer that has to lose a region before a request is answered.
 struct Taking {
     asker: Id,
     id: u64,
@@ -73,7 +73,7 @@ struct Taking {
     end: Instant,
 }
 
-/// A peer that waits until so many have come to a region.
+/// A peer that waits until `count` peers have mapped a region.
 struct Meeting {
     asker: Id,
     id: u64,
@@ -82,11 +82,11 @@ struct Meeting {
     count: u64,
 }
 
-/// Somebody who waits until peers have ended.
+/// A request that waits until peers have ended.
 struct Killing {
     asker: Id,
     left: Vec<(usize, Id)>,
-    /// Their connections: who has no peers any more is about to leave.
+    /// Their connections: one without peers is about to leave.
     members: Vec<Id>,
     count: usize,
 }
@@ -101,13 +101,13 @@ pub(super) struct State {
     /// Of each region, a descriptor that cannot write.
     pub readers: Vec<File>,
     pub tokens: Vec<EventFd>,
-    /// Who has which number.
+    /// Peers by number.
     pub seats: [Option<Seat>; MAX_PEERS],
-    /// Numbers that somebody had, a bit for each.
+    /// Numbers that were in use at some time, a bit for each.
     pub used: u64,
     /// Those of them that the last had from its start on.
     pub spent: u64,
-    /// Somebody has joined.
+    /// Whether a run has joined.
     pub joined: bool,
     connections: BTreeMap<Id, Connection>,
     /// Told to go, once it is known whether the group goes, too.
@@ -170,8 +170,8 @@ impl State {
         }
     }
 
-    /// Whose peer has a number.
-    pub fn whose(&self, peer: usize) -> Option<Id> {
+    /// The connection whose peer has a number.
+    pub fn owner_of(&self, peer: usize) -> Option<Id> {
         self.seats.get(peer)?.map(|seat| seat.of)
     }
 
@@ -188,8 +188,8 @@ impl State {
         self.connections.insert(self.next, connection);
     }
 
-    /// Says something. A member that does not listen is killed: others rely on what it is told. Whoever hung up is
-    /// found out when he is listened to.
+    /// Sends a message. A member that does not receive is killed: others rely on it. A closed connection is
+    /// found when it is read.
     pub fn tell(&mut self, id: Id, tell: &Tell, descriptors: &[BorrowedFd<'_>]) {
         let Some(connection) = self.connections.get(&id) else { return };
         let said = connection.socket.send(tell, descriptors);
@@ -209,7 +209,7 @@ impl State {
         }
     }
 
-    /// One message. Whoever hung up, or says what is no message, is out.
+    /// Receives one message. A connection that is closed or sends no message is removed.
     pub fn receive(&mut self, id: Id) {
         let Some(connection) = self.connections.get(&id) else { return };
         match connection.socket.receive::<Ask>() {
@@ -230,8 +230,8 @@ impl State {
             | Ask::Spawn { peer, .. } => Some(peer),
             _ => None,
         };
-        // Nobody speaks for the peers of others.
-        if asks_for.is_some_and(|peer| self.whose(peer) != Some(id)) {
+        // A connection speaks for its own peers only.
+        if asks_for.is_some_and(|peer| self.owner_of(peer) != Some(id)) {
             return self.out(id);
         }
         match ask {
@@ -280,7 +280,7 @@ impl State {
 
     fn all_gone(&mut self, id: Id) {
         for peer in 0..MAX_PEERS {
-            if self.whose(peer) == Some(id) {
+            if self.owner_of(peer) == Some(id) {
                 self.gone(peer, PEER_DEAD);
             }
         }
@@ -297,13 +297,13 @@ impl State {
                 region.tell(peer, state);
             }
             region.granted[peer] = 0;
-            // What a thread made stays what its family may have, and nobody else.
+            // What a thread made stays for its family only.
             let heir = if seat.family == peer { None } else { Some(NOBODY) };
             region.owner = if region.owner == Some(peer) { heir } else { region.owner };
             region.payer = region.payer.filter(|payer| *payer != peer);
         }
         self.meetings.retain(|meeting| meeting.peer != peer);
-        // Nobody asks any more.
+        // The peers that asked are gone.
         self.deferred
             .retain(|(_, ask)| !matches!(ask, Ask::Map { peer: asks, .. } if *asks == peer));
         let (done, left) =
@@ -327,9 +327,9 @@ impl State {
         }
     }
 
-    /// A peer loses a region that it has mapped; then the asker has his answer.
+    /// A peer loses a region that it has mapped; then the request is answered.
     pub fn take(&mut self, asker: Id, id: u64, peer: usize, number: usize) {
-        let Some(from) = self.whose(peer) else { return };
+        let Some(from) = self.owner_of(peer) else { return };
         self.next += 1;
         let (serial, end) = (self.next, Instant::now() + PATIENCE);
         self.takings.push(Taking { asker, id, from, serial, peer, number, end });
@@ -337,7 +337,7 @@ impl State {
             Some(member) if member.can_lose() => {
                 self.tell(from, &Tell::Take { serial, peer, number: number as u64 }, &[]);
             }
-            // It cannot lose it, and ends; a host program has nobody who would end it.
+            // It cannot lose it, and ends; a host program has no tender that would end it.
             Some(member) if member.is_host() => self.signal(from, Signal::KILL),
             _ => self.tell(from, &Tell::Stop { peer: Some(peer) }, &[]),
         }
@@ -363,13 +363,13 @@ impl State {
 
     /// [`Ask::Meet`].
     pub fn meet(&mut self, asker: Id, id: u64, peer: usize, number: usize, count: u64) {
-        // Who asks anew does not wait for the former answer any more.
+        // A new request of a peer replaces its former one.
         self.meetings.retain(|meeting| meeting.peer != peer);
         self.meetings.push(Meeting { asker, id, peer, number, count });
         self.met();
     }
 
-    /// Answers those whose wait is over.
+    /// Answers the meetings that are complete.
     pub fn met(&mut self) {
         let came = |regions: &[Region], number: usize| u64::from(regions[number].came.count_ones());
         let (done, left) = std::mem::take(&mut self.meetings)
@@ -390,7 +390,7 @@ impl State {
             .filter(|(peer, seat)| only.is_none_or(|only| [*peer, seat.family].contains(&only)))
             .map(|(peer, seat)| (peer, seat.of))
             .collect();
-        if let Some(peer) = only.filter(|only| self.whose(*only).is_none()) {
+        if let Some(peer) = only.filter(|only| self.owner_of(*only).is_none()) {
             let name = &self.name;
             let refused = Tell::Refused(format!("the group {name} has no peer {peer}"));
             return self.tell(asker, &refused, &[]);
@@ -430,14 +430,14 @@ impl State {
         }
     }
 
-    /// Nobody is here, but for those who wait for just that.
+    /// Whether only requests that wait for the end are left.
     pub fn is_over(&self) -> bool {
         let waits = |id: &Id| self.killings.iter().any(|killing| killing.asker == *id);
         self.connections.iter().all(|(id, c)| c.member.is_none() && waits(id))
             && self.seats.iter().all(Option::is_none)
     }
 
-    /// Answers those whose peers have ended, and lets go who wants to.
+    /// Answers the requests whose peers have ended, and closes connections that leave.
     pub fn settle(&mut self) {
         self.leaving.clear();
         if self.is_over() {
@@ -446,7 +446,7 @@ impl State {
         self.killed();
     }
 
-    /// The group's folder is gone. Who left, or waits for that, sees the socket hang up when this process ends.
+    /// The group's folder is gone. Connections that left, or wait for that, close when this process ends.
     pub fn finish(&mut self) {
         self.killed();
     }

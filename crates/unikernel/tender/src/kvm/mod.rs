@@ -72,7 +72,7 @@ impl Host {
         loop {
             tries -= 1;
             match self.kvm.create_vm() {
-                // A signal is under way: whoever is to end is ended later.
+                // A signal is pending: the guest that it ends is ended later.
                 Err(error) if error.errno() == libc::EINTR && tries > 0 => {}
                 made => return made.context("KVM_CREATE_VM"),
             }

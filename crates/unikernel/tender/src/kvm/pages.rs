@@ -16,7 +16,7 @@ const LARGE: u64 = 0x80;
 const NO_EXECUTE: u64 = 1 << 63;
 const ADDRESS: u64 = 0xf_ffff_ffff_f000;
 
-/// Who may do what with a page.
+/// Access to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Right {
     /// The processor reads it for itself, the guest nothing.

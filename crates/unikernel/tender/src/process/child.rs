@@ -111,7 +111,7 @@ fn executable(bytes: &[u8]) -> Result<File> {
     Ok(file)
 }
 
-/// What the child is: a process that says when it ends, and whose descriptor its parent has (clone(2)).
+/// Flags of clone(2): the child signals its end, and the parent gets a descriptor of it.
 pub const CLONE: libc::c_int = libc::CLONE_PIDFD | libc::SIGCHLD;
 
 /// Starts a process that waits to be traced. `doorbells` are of peers and of queues.
@@ -178,7 +178,7 @@ pub fn start(
 ///
 /// # Safety
 ///
-/// In a child of fork, where nobody relies on descriptors.
+/// In a child of fork, where no other code relies on descriptors.
 unsafe fn become_loader(moves: &mut [(RawFd, RawFd, bool)], wait: RawFd, loader: RawFd) -> ! {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // Above every target, so that no move covers a source.

@@ -98,7 +98,7 @@ impl ProcessCpu {
         Ok(info)
     }
 
-    /// Whether a signal came from what the guest did. Others, of whoever may send them, are dropped: a guest has no signals.
+    /// Whether the guest itself caused a signal. Signals of other processes are dropped: a guest has no signals.
     fn is_exception(&self, signal: i32) -> Result<bool> {
         let kinds =
             [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
