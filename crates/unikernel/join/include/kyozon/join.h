@@ -234,8 +234,8 @@ int64_t kyozon_join_region(const struct kyozon_join_host *host,
                            struct kyozon_join_place *to);
 
 /*
- Maps a region that a guest has granted to this peer since it joined. Returns 0, or `KYOZON_JOIN_ARGUMENT` if the region was
- not granted, or not with these rights.
+ Maps a region that a guest has granted to this peer since it joined. Returns 0, or `KYOZON_JOIN_ARGUMENT` if the region
+ was not granted, or not with these rights.
 
  The caller must pass:
 
