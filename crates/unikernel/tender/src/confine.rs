@@ -60,8 +60,8 @@ const IOCTLS: [u32; 6] =
     [0xae80, 0x8090_ae81, 0x8138_ae83, 0x4020_ae46, 0x4040_ae79, libc::TCGETS as u32];
 
 /// `KVM_CREATE_VM`, `KVM_GET_VCPU_MMAP_SIZE`, `KVM_ENABLE_CAP`, `KVM_CREATE_VCPU`, `KVM_SET_CPUID2`, `KVM_SET_XCRS`,
-/// `KVM_SET_DEVICE_ATTR` and `KVM_SET_MSRS`: what makes one more virtual machine. Which capability lies in memory, where a
-/// filter cannot look: of its own machines a tender may enable any.
+/// `KVM_SET_DEVICE_ATTR` and `KVM_SET_MSRS`: what makes one more virtual machine. Which capability lies in memory,
+/// where a filter cannot look: of its own machines a tender may enable any.
 const MACHINE_IOCTLS: [u32; 8] =
     [0xae01, 0xae04, 0x4068_aea3, 0xae41, 0x4008_ae90, 0x4188_aea7, 0x4018_aee1, 0x4008_ae89];
 

@@ -38,8 +38,8 @@ impl Pins {
         self.cpus.is_empty()
     }
 
-    /// Puts this thread, and the guest's process where it has one, onto the CPU of the `number`th guest of the start, or
-    /// of the next one that was made later.
+    /// Puts this thread, and the guest's process where it has one, onto the CPU of the `number`th guest of the start,
+    /// or of the next one that was made later.
     pub fn pin(&self, number: Option<usize>, child: Option<i32>) -> Result<()> {
         if self.cpus.is_empty() {
             return Ok(());

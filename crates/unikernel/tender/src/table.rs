@@ -42,7 +42,8 @@ struct Table {
 /// All numbers of a group.
 pub struct PeerTable(RwLock<Table>);
 
-/// Writes one row of the table into a peer's page, the generation first: a reader that sees a peer present sees the right generation.
+/// Writes one row of the table into a peer's page, the generation first: a reader that sees a peer present sees the
+/// right generation.
 fn show(memory: &Memory, number: usize, row: RegionPeer) {
     let at = system::LIFE as usize + number * size_of::<RegionPeer>();
     for (field, value) in [(4, row.generation), (0, row.state)] {

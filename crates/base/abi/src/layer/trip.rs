@@ -16,8 +16,8 @@ pub const TRIP_MACHINE_CHECK: u32 = 4;
 
 /// [`Trip::slack_tsc`]: the constant part, in microseconds.
 pub const SLACK_US: u64 = 2;
-/// [`Trip::slack_tsc`]: the part of a period. Linux's calibration of the time-stamp counter is good to 500 ppm; a larger
-/// slack would take Linux's NMIs for the guard's when budgets are short.
+/// [`Trip::slack_tsc`]: the part of a period. Linux's calibration of the time-stamp counter is good to 500 ppm; a
+/// larger slack would take Linux's NMIs for the guard's when budgets are short.
 pub const SLACK_DIVISOR: u64 = 1024;
 
 /// [`Trip::parked`]: the other CPUs run, or may continue.
@@ -139,8 +139,8 @@ pub struct Trip {
     pub fault: Fault,
     /// Layer: what has to be restored before Linux continues.
     pub user: UserState,
-    /// Module: time-stamp counter ticks by which the timer's clock and the time-stamp counter may disagree over a period:
-    /// [`SLACK_US`] plus the period divided by [`SLACK_DIVISOR`].
+    /// Module: time-stamp counter ticks by which the timer's clock and the time-stamp counter may disagree over a
+    /// period: [`SLACK_US`] plus the period divided by [`SLACK_DIVISOR`].
     pub slack_tsc: u64,
 }
 assert_size!(Trip, 352);

@@ -4,7 +4,8 @@
 //!   passt and QEMU (`-netdev stream`) speak. With passt at the other end, guests have the host's network without
 //!   anybody being root; with a program of one's own there is no network stack of the host in between. A stream rather
 //!   than datagrams, as it is one descriptor whose other end is known to live, and no name is left behind.
-//! - **A TAP device** is the host's own stack. It needs `CAP_NET_ADMIN`, or one that the administrator made for this user.
+//! - **A TAP device** is the host's own stack. It needs `CAP_NET_ADMIN`, or one that the administrator made for this
+//!   user.
 //!
 //! Both are opened before the tender gives up its rights, and never again.
 

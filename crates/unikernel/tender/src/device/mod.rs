@@ -9,8 +9,8 @@
 //! | [`options`] | what the operator asked for |
 //!
 //! A device is its model, its queues, and a thread that waits for their doorbells; the thread of a network's first port
-//! has its port on the host, too. A queue is used by one thread at a time: its lock is held while entries are served, and
-//! while the guest starts or stops it.
+//! has its port on the host, too. A queue is used by one thread at a time: its lock is held while entries are served,
+//! and while the guest starts or stops it.
 
 pub mod heap;
 pub mod host;

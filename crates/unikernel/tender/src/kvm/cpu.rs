@@ -70,7 +70,8 @@ impl Kick for KvmKick {
         }
         let thread = self.thread.load(Ordering::SeqCst);
         if thread != 0 {
-            // SAFETY: a signal with a handler to a thread of this process; at worst the thread is gone and the call fails.
+            // SAFETY: a signal with a handler to a thread of this process; at worst the thread is gone and the call
+            // fails.
             unsafe {
                 libc::syscall(
                     libc::SYS_tgkill,

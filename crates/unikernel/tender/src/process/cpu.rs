@@ -31,8 +31,8 @@ pub struct ProcessCpu {
 }
 
 /// The process as a descriptor (clone(2), `CLONE_PIDFD`), by which it gets signals: the filter of `confine` allows them
-/// by descriptor only, and the tender comes by one only as it makes a process: with a core file, where files can be opened,
-/// it is Landlock that keeps it from others.
+/// by descriptor only, and the tender comes by one only as it makes a process: with a core file, where files can be
+/// opened, it is Landlock that keeps it from others.
 struct Handle(OwnedFd);
 
 impl Handle {
