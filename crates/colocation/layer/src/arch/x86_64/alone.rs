@@ -9,11 +9,11 @@ use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use kyozon_abi::layer::{Frame, Trip};
 
-/// `alone_on_halted`: not ours, or not due.
+/// `alone_on_halted`: not the tick's NMI, or not due.
 pub const GO_NOT: u32 = 0;
-/// `alone_on_halted`: the cokernel is idle and nothing waits: to its tick handler.
+/// `alone_on_halted`: the cokernel is idle and nothing waits: call its tick handler.
 pub const GO_IDLE: u32 = 1;
-/// `alone_on_halted`: the cokernel goes on wherever it is.
+/// `alone_on_halted`: the cokernel resumes wherever it was.
 pub const GO_ON: u32 = 2;
 
 /// Bytes of the host's stack; boot runs on it too.
@@ -131,7 +131,7 @@ global_asm!(
     "call layer_returned",
     "ud2",
 
-    // Entered from the gate on IST 3. Nobody could go on after it.
+    // Entered from the gate on IST 3. Execution cannot continue after it.
     "alone_machine_check:",
     "push 0",
     "push 18",
@@ -195,7 +195,7 @@ const CR4_FSGSBASE: u64 = 1 << 16;
 const CR4_SMEP: u64 = 1 << 20;
 const CR4_SMAP: u64 = 1 << 21;
 
-/// Switches on what Linux has on too where the CPU has it: SMEP, SMAP, UMIP, FSGSBASE. Intel SDM 3A 2.5.
+/// Switches on the features of this CPU that Linux uses too: SMEP, SMAP, UMIP, FSGSBASE. Intel SDM 3A 2.5.
 pub fn set_features() {
     #[allow(unused_unsafe)] // a safe function from Rust 1.94 on
     // SAFETY: 64-bit CPUs have the instruction; what it says of a leaf behind the last one is not looked at.

@@ -29,7 +29,7 @@ pub struct Registers {
     pub r15: u64,
 }
 
-/// What a CPU goes on with when it is given back: its general registers, then RAX, RFLAGS, RIP and RSP.
+/// The registers of a CPU that is given back: its general registers, then RAX, RFLAGS, RIP and RSP.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bare {
@@ -45,7 +45,7 @@ pub struct Bare {
     pub rsp: u64,
 }
 
-/// A descriptor table's place, as LGDT and LIDT want it.
+/// A descriptor table's limit and address, as LGDT and LIDT take them.
 #[repr(C, packed)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Table {
@@ -58,9 +58,9 @@ pub struct Table {
 extern "C" {
     /// Runs the guest whose control block is at physical address `block` until it exits.
     fn host_run(registers: *mut Registers, block: u64);
-    /// Where that goes on at an exit.
+    /// The address behind VMRUN, where the host continues at an exit.
     fn host_run_exit();
-    /// Goes on as `bare` says, without a hypervisor.
+    /// Continues with the registers in `bare`, without a hypervisor.
     fn host_give_back(bare: *const Bare) -> !;
     /// First instruction of a CPU that has become a guest.
     fn host_guest_start();
@@ -194,7 +194,7 @@ pub const KERNEL_CODE: u16 = 0x10;
 /// Its stack selector.
 pub const KERNEL_DATA: u16 = 0x18;
 
-/// Where a CPU that has become a guest goes on.
+/// Address of the first instruction of a CPU that has become a guest.
 pub fn guest_start() -> u64 {
     host_guest_start as *const () as u64
 }
@@ -216,7 +216,7 @@ pub fn is_hosts(rip: u64, cr3: u64) -> bool {
     rip == host_run_exit as *const () as u64 && cr3 == super::cr3()
 }
 
-/// Goes on as `bare` says.
+/// Continues with the registers in `bare`.
 ///
 /// # Safety
 ///
@@ -226,7 +226,7 @@ pub unsafe fn give_back(bare: &Bare) -> ! {
     unsafe { host_give_back(bare) }
 }
 
-/// Lets the NMI that waits come, or the INIT, to a gate that does nothing.
+/// Takes the pending NMI or INIT through a gate that does nothing.
 ///
 /// # Safety
 ///
@@ -266,7 +266,7 @@ pub unsafe fn load(block: u64) {
     unsafe { asm!("vmload rax", in("rax") block, options(nostack, preserves_flags)) };
 }
 
-/// What Linux has in registers that the processor does not switch at an exit.
+/// Linux's registers that the processor does not switch at an exit.
 #[repr(C, align(16))]
 pub struct Live {
     /// The x87 unit's and the vector registers, as FXSAVE writes them.
@@ -284,10 +284,10 @@ impl Live {
         const CR4_OSXSAVE: u64 = 1 << 18;
         let mut live = Self { fpu: [0; 64], registers: [0; 7] };
         let r = &mut live.registers;
-        // SAFETY: reads registers that exist, some of them where the CPU says so; 512 bytes, aligned to 16.
+        // SAFETY: reads registers that exist, some of them only if the CPU says so; 512 bytes, aligned to 16.
         unsafe {
-            asm!("mov {}, dr0", "mov {}, dr1", "mov {}, dr2", "mov {}, dr3", "mov {}, cr8", out(reg) r[0], out(reg) r[1],
-                 out(reg) r[2], out(reg) r[3], out(reg) r[4], options(nomem, nostack, preserves_flags));
+            asm!("mov {}, dr0", "mov {}, dr1", "mov {}, dr2", "mov {}, dr3", "mov {}, cr8", out(reg) r[0],
+                 out(reg) r[1], out(reg) r[2], out(reg) r[3], out(reg) r[4], options(nomem, nostack, preserves_flags));
             if cr4() & CR4_OSXSAVE != 0 {
                 let (low, high): (u32, u32);
                 asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high, options(nomem, nostack, preserves_flags));

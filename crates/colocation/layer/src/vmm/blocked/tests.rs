@@ -21,7 +21,7 @@ fn stepping() -> Nmis {
 }
 
 #[test]
-fn without_an_nmi_nothing_is_intercepted() {
+fn nothing_is_intercepted_without_an_nmi() {
     let mut n = Nmis::new();
     assert_eq!(n.on_entry(false), QUIET);
     assert_eq!(n.on_entry(true), QUIET);
@@ -41,7 +41,7 @@ fn one_nmi_from_injection_to_iret() {
 }
 
 #[test]
-fn those_that_come_in_the_handler_are_one_after_it() {
+fn nmis_in_the_handler_merge_into_one() {
     let mut n = in_handler();
     for _ in 0..3 {
         n.want();
@@ -57,7 +57,7 @@ fn those_that_come_in_the_handler_are_one_after_it() {
 }
 
 #[test]
-fn one_that_comes_between_the_iret_exit_and_its_end_waits() {
+fn nmis_between_iret_exit_and_its_end_wait() {
     let mut n = stepping();
     n.want();
     assert_eq!(n.on_entry(false), STEP, "the IRET has not run");
@@ -67,7 +67,7 @@ fn one_that_comes_between_the_iret_exit_and_its_end_waits() {
 }
 
 #[test]
-fn an_iret_that_faults_leaves_it_blocked() {
+fn faulting_iret_keeps_nmis_blocked() {
     let mut n = stepping();
     n.want();
     n.on_step_fault();
@@ -79,7 +79,7 @@ fn an_iret_that_faults_leaves_it_blocked() {
 }
 
 #[test]
-fn one_that_was_not_delivered_is_injected_again() {
+fn undelivered_nmis_are_injected_again() {
     let mut n = in_handler();
     n.on_not_delivered();
     assert!(n.waits() && !n.is_blocked());
@@ -91,7 +91,7 @@ fn one_that_was_not_delivered_is_injected_again() {
 }
 
 #[test]
-fn a_busy_caller_is_told_to_come_back() {
+fn busy_callers_get_exit_soon() {
     let mut n = Nmis::new();
     n.want();
     assert_eq!(n.on_entry(true), BUSY);
@@ -107,7 +107,7 @@ fn a_busy_caller_is_told_to_come_back() {
 }
 
 #[test]
-fn exits_that_do_not_belong_to_the_state_change_nothing() {
+fn unexpected_exits_change_nothing() {
     let mut n = Nmis::new();
     for exit in [Nmis::on_iret, Nmis::on_step_done, Nmis::on_step_fault, Nmis::on_not_delivered] {
         exit(&mut n);
@@ -128,7 +128,7 @@ fn exits_that_do_not_belong_to_the_state_change_nothing() {
 /// A guest that is run: it takes what is injected, and its handlers return, fault in their IRET, or are cut short.
 /// In its handler it never gets a second NMI, and none that was wanted is lost.
 #[test]
-fn a_guest_never_nests_and_never_misses() {
+fn nmis_never_nest_and_none_is_lost() {
     let mut state = 9u64;
     let mut random = |below: u64| {
         // xorshift64.

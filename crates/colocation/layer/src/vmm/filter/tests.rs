@@ -15,7 +15,7 @@ fn after(marked: &[u8; 16], offset: usize, bytes: &[u8]) -> [u8; 16] {
 }
 
 #[test]
-fn marks_are_far_from_what_is_there_and_from_what_is_likely() {
+fn marks_avoid_actual_and_likely_values() {
     for byte in 0..=255u8 {
         for salt in 0..256 {
             for mark in mark(&[byte; 16], salt) {
@@ -40,7 +40,7 @@ fn marks_depend_on_the_salt_in_every_byte() {
 }
 
 #[test]
-fn every_write_that_differs_from_its_marks_is_found() {
+fn writes_that_differ_from_marks_are_found() {
     let mut state = 1;
     let mut checked = 0;
     while checked < 20_000 {
@@ -59,7 +59,7 @@ fn every_write_that_differs_from_its_marks_is_found() {
 }
 
 #[test]
-fn small_values_over_any_register_are_found_with_any_salt() {
+fn small_values_are_found_with_any_salt() {
     let mut state = 5;
     for salt in 0..20_000 {
         let marked = mark(&u128::from(random(&mut state)).to_le_bytes(), salt);
@@ -72,7 +72,7 @@ fn small_values_over_any_register_are_found_with_any_salt() {
 }
 
 #[test]
-fn bytes_that_equal_their_marks_are_part_of_the_write() {
+fn bytes_equal_to_their_marks_are_written() {
     let marked: [u8; 16] = core::array::from_fn(|i| 0xa0 + i as u8);
     let found = |offset, bytes: &[u8]| {
         written(&marked, &after(&marked, offset, bytes), offset).map(|w| (w.bytes, w.value))
@@ -88,7 +88,7 @@ fn bytes_that_equal_their_marks_are_part_of_the_write() {
 }
 
 #[test]
-fn what_no_single_write_can_have_done_is_none() {
+fn no_single_write_means_none() {
     let marked = mark(&[0; 16], 3);
     let zeros = |offset, bytes| after(&marked, offset, &vec![0; bytes]);
     assert_eq!(written(&marked, &marked, 0), None, "nothing");

@@ -20,7 +20,7 @@ fn range(base: u64, end: u64) -> Range {
 const DEVICES: u64 = 3 << 61;
 
 #[test]
-fn the_entries_are_the_manuals() {
+fn entries_match_the_manual() {
     let (mut f, n) = tables(4, 3);
     n.map(&mut f, range(0, G1), Some(Rights::ALL)).unwrap();
     n.map(&mut f, range(G1, G1 + M2), Some(Rights::DEVICE)).unwrap();
@@ -64,7 +64,7 @@ fn device_walk(f: &mut Fake, n: &Nested, gpa: u64) -> Option<(u64, u64)> {
 }
 
 #[test]
-fn a_device_sees_the_same() {
+fn devices_walk_to_the_same_page() {
     for levels in [4, 5] {
         let (mut f, n) = tables(levels, 3);
         n.map(&mut f, range(0, 4 * G1), Some(Rights::ALL)).unwrap();
@@ -80,7 +80,7 @@ fn a_device_sees_the_same() {
 }
 
 #[test]
-fn the_largest_pages_that_fit() {
+fn ranges_use_the_largest_pages() {
     let (mut f, n) = tables(5, 3);
     n.map(&mut f, range(M2 - PAGE, 2 * G1 + M2 + PAGE), Some(Rights::TEXT)).unwrap();
     let levels = [
@@ -107,7 +107,7 @@ fn the_largest_pages_that_fit() {
 }
 
 #[test]
-fn a_page_that_says_the_same_is_not_split() {
+fn pages_with_the_same_rights_stay_whole() {
     let (mut f, n) = tables(4, 3);
     n.map(&mut f, range(0, G1), Some(Rights::ALL)).unwrap();
     n.map(&mut f, range(G1, 2 * G1), None).unwrap();
@@ -119,7 +119,7 @@ fn a_page_that_says_the_same_is_not_split() {
 }
 
 #[test]
-fn a_page_can_be_another() {
+fn pages_can_be_remapped() {
     let (mut f, n) = tables(4, 3);
     n.map(&mut f, range(0, G1), Some(Rights::ALL)).unwrap();
     n.remap(&mut f, 5 * PAGE + 123, 0x7_7777_7000, Rights::DATA).unwrap();
@@ -136,7 +136,7 @@ fn a_page_can_be_another() {
 }
 
 #[test]
-fn what_was_never_mapped_can_be_had_and_what_was_taken_not() {
+fn ensure_maps_new_but_not_unmapped_pages() {
     let (mut f, n) = tables(5, 3);
     n.map(&mut f, range(M2, M2 + PAGE), None).unwrap();
     n.map(&mut f, range(G1, G1 + PAGE), Some(Rights::READ)).unwrap();
@@ -153,7 +153,7 @@ fn what_was_never_mapped_can_be_had_and_what_was_taken_not() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_requests_are_refused() {
     for (levels, leaf) in [(3, 2), (6, 2), (4, 1), (4, 4), (0, 0)] {
         assert!(Nested::new(&mut Fake::new(9), levels, leaf).is_none());
     }
@@ -174,7 +174,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn without_memory_what_is_mapped_stays() {
+fn mappings_survive_out_of_memory() {
     assert!(Nested::new(&mut Fake::new(0), 4, 3).is_none());
     for pages in 2..4 {
         let mut f = Fake::new(pages);

@@ -35,7 +35,7 @@ fn without_own(f: &Fake, step: &Step) -> BTreeMap<u64, [u64; 512]> {
 }
 
 #[test]
-fn one_page_is_another_and_all_else_is_shared() {
+fn one_page_differs_the_rest_is_shared() {
     let (mut f, n) = shared(4, 3);
     let mut step = Step::new(&mut f).unwrap();
     assert_eq!(step.root(), None);
@@ -55,7 +55,7 @@ fn one_page_is_another_and_all_else_is_shared() {
 }
 
 #[test]
-fn more_pages_share_what_is_copied() {
+fn near_pages_share_copied_tables() {
     let (mut f, n) = shared(5, 3);
     let mut step = Step::new(&mut f).unwrap();
     let pages = f.0.len();
@@ -71,7 +71,7 @@ fn more_pages_share_what_is_copied() {
 }
 
 #[test]
-fn four_pages_with_nothing_in_common_then_no_more() {
+fn four_distant_pages_fit_a_fifth_does_not() {
     let (mut f, n) = shared(5, 3);
     let mut step = Step::new(&mut f).unwrap();
     let before = without_own(&f, &step);
@@ -93,7 +93,7 @@ fn four_pages_with_nothing_in_common_then_no_more() {
 }
 
 #[test]
-fn anew_it_shows_what_is_shared_by_then() {
+fn reset_views_follow_the_shared_tables() {
     let (mut f, n) = shared(4, 2);
     let mut step = Step::new(&mut f).unwrap();
     assert!(step.show(&mut f, &n, 0x5000, 0x7000, Rights::DATA));
@@ -107,7 +107,7 @@ fn anew_it_shows_what_is_shared_by_then() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_requests_are_refused() {
     let mut f = Fake::new(TABLES as u64);
     let n = Nested::new(&mut f, 4, 3).unwrap();
     assert!(Step::new(&mut f).is_none(), "one page too few");
