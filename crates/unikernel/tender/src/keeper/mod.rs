@@ -6,7 +6,9 @@
 //! If the keeper itself is killed, the group ends: each tender ends its guests.
 
 mod confine;
+mod ending;
 mod joining;
+mod listing;
 mod regions;
 mod spawning;
 mod state;

@@ -4,7 +4,7 @@ use crate::error::{Context, Result};
 use crate::region::{Region, NOBODY};
 use kyozon_abi::unikernel::*;
 use kyozon_join::clock::Clock;
-use kyozon_join::message::{Ask, Known, Listing, Seen, Tell};
+use kyozon_join::message::{Ask, Known, Tell};
 use kyozon_join::socket::Socket;
 use kyozon_join::Error;
 use rustix::net::sockopt::socket_peercred;
@@ -22,11 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) type Id = u64;
 
 /// A connected process.
-struct Connection {
-    socket: Socket,
-    pid: i32,
-    process: Option<OwnedFd>,
-    member: Option<Member>,
+pub(super) struct Connection {
+    pub socket: Socket,
+    pub pid: i32,
+    pub process: Option<OwnedFd>,
+    pub member: Option<Member>,
 }
 
 /// A connection that joined the group.
@@ -83,12 +83,12 @@ struct Meeting {
 }
 
 /// A request that waits until peers have ended.
-struct Killing {
-    asker: Id,
-    left: Vec<(usize, Id)>,
+pub(super) struct Killing {
+    pub asker: Id,
+    pub left: Vec<(usize, Id)>,
     /// Their connections: one without peers is about to leave.
-    members: Vec<Id>,
-    count: usize,
+    pub members: Vec<Id>,
+    pub count: usize,
 }
 
 /// A group.
@@ -109,15 +109,15 @@ pub(super) struct State {
     pub spent: u64,
     /// Whether a run has joined.
     pub joined: bool,
-    connections: BTreeMap<Id, Connection>,
+    pub(super) connections: BTreeMap<Id, Connection>,
     /// Told to go, once it is known whether the group goes, too.
-    leaving: Vec<Connection>,
+    pub(super) leaving: Vec<Connection>,
     next: Id,
     takings: Vec<Taking>,
     /// Requests that wait for the end of a taking.
     deferred: Vec<(Id, Ask)>,
     meetings: Vec<Meeting>,
-    killings: Vec<Killing>,
+    pub(super) killings: Vec<Killing>,
 }
 
 impl State {
@@ -203,7 +203,7 @@ impl State {
         self.tell(asker, &Tell::Answer { id, result, region }, &[]);
     }
 
-    fn signal(&self, id: Id, signal: Signal) {
+    pub(super) fn signal(&self, id: Id, signal: Signal) {
         if let Some(process) = self.connections.get(&id).and_then(|c| c.process.as_ref()) {
             let _ = pidfd_send_signal(process, signal);
         }
@@ -382,37 +382,6 @@ impl State {
         }
     }
 
-    fn kill(&mut self, asker: Id, only: Option<usize>) {
-        let seats = self.seats.iter().enumerate();
-        let left: Vec<_> = seats
-            .filter_map(|(peer, seat)| Some((peer, (*seat)?)))
-            // With the first of a family go all.
-            .filter(|(peer, seat)| only.is_none_or(|only| [*peer, seat.family].contains(&only)))
-            .map(|(peer, seat)| (peer, seat.of))
-            .collect();
-        if let Some(peer) = only.filter(|only| self.owner_of(*only).is_none()) {
-            let name = &self.name;
-            let refused = Tell::Refused(format!("the group {name} has no peer {peer}"));
-            return self.tell(asker, &refused, &[]);
-        }
-        let mut told = Vec::new();
-        for (peer, id) in &left {
-            if self.member(*id).is_some_and(|member| member.is_host()) {
-                self.signal(*id, Signal::TERM);
-            } else if only.map_or(!told.contains(id), |only| only == *peer) {
-                told.push(*id);
-                self.tell(*id, &Tell::Stop { peer: only }, &[]);
-            }
-        }
-        let (count, members) = (left.len(), left.iter().map(|target| target.1).collect());
-        self.killings.push(Killing { asker, left, members, count });
-    }
-
-    /// Whether somebody waits for the end of a peer.
-    pub fn is_ending(&self, peer: usize, of: Id) -> bool {
-        self.killings.iter().any(|killing| killing.left.contains(&(peer, of)))
-    }
-
     /// How long until something is late.
     pub fn deadline(&self) -> Option<Duration> {
         let first = self.takings.iter().map(|taking| taking.end).min()?;
@@ -437,72 +406,10 @@ impl State {
             && self.seats.iter().all(Option::is_none)
     }
 
-    /// Answers the requests whose peers have ended, and closes connections that leave.
-    pub fn settle(&mut self) {
-        self.leaving.clear();
-        if self.is_over() {
-            return;
-        }
-        self.killed();
-    }
-
-    /// The group's folder is gone. Connections that left, or wait for that, close when this process ends.
-    pub fn finish(&mut self) {
-        self.killed();
-    }
-
-    fn killed(&mut self) {
-        let leaves = |id: &Id| {
-            self.connections.contains_key(id)
-                && !self.seats.iter().flatten().any(|seat| seat.of == *id)
-        };
-        let over =
-            |killing: &Killing| killing.left.is_empty() && !killing.members.iter().any(leaves);
-        let (done, left) = std::mem::take(&mut self.killings).into_iter().partition(over);
-        self.killings = left;
-        let done: Vec<Killing> = done;
-        for killing in done {
-            self.tell(killing.asker, &Tell::Ended(killing.count), &[]);
-        }
-    }
-
     /// Bytes of all guests and regions.
     pub fn memory(&self) -> u64 {
         let guests = self.seats.iter().flatten().map(|seat| seat.memory);
         guests.chain(self.regions.iter().map(|region| region.bytes)).fold(0, u64::saturating_add)
-    }
-
-    fn listing(&self) -> Listing {
-        let mut peers = Vec::new();
-        for (peer, seat) in self.seats.iter().enumerate() {
-            let Some(seat) = seat else { continue };
-            let Some(connection) = self.connections.get(&seat.of) else { continue };
-            let Some(member) = &connection.member else { continue };
-            let mapped = self.regions.iter().filter(|region| region.mapped[peer] != 0);
-            let rights = |region: &Region| match region.mapped[peer] & REGION_WRITE {
-                0 => "r".to_owned(),
-                _ => "rw".to_owned(),
-            };
-            peers.push(Seen {
-                peer,
-                pid: connection.pid,
-                image: member.image.clone(),
-                backend: member.backend.clone(),
-                state: if member.running { "running" } else { "starting" }.to_owned(),
-                memory: seat.memory,
-                regions: mapped.map(|region| (region.name.clone(), rights(region))).collect(),
-                age_ms: seat.since.elapsed().as_millis() as u64,
-            });
-        }
-        Listing {
-            group: self.name.clone(),
-            keeper: std::process::id() as i32,
-            memory: self.memory(),
-            memory_limit: self.memory_limit,
-            peers_limit: self.peers_limit,
-            regions: (0..self.regions.len()).map(|number| self.known(number, 0)).collect(),
-            peers,
-        }
     }
 
     /// A region, as others are told of it.

@@ -1,0 +1,41 @@
+//! `kyozon ps`: the group's peers and regions.
+
+use super::state::State;
+use crate::region::Region;
+use kyozon_abi::unikernel::REGION_WRITE;
+use kyozon_join::message::{Listing, Seen};
+
+impl State {
+    pub(super) fn listing(&self) -> Listing {
+        let mut peers = Vec::new();
+        for (peer, seat) in self.seats.iter().enumerate() {
+            let Some(seat) = seat else { continue };
+            let Some(connection) = self.connections.get(&seat.of) else { continue };
+            let Some(member) = &connection.member else { continue };
+            let mapped = self.regions.iter().filter(|region| region.mapped[peer] != 0);
+            let rights = |region: &Region| match region.mapped[peer] & REGION_WRITE {
+                0 => "r".to_owned(),
+                _ => "rw".to_owned(),
+            };
+            peers.push(Seen {
+                peer,
+                pid: connection.pid,
+                image: member.image.clone(),
+                backend: member.backend.clone(),
+                state: if member.running { "running" } else { "starting" }.to_owned(),
+                memory: seat.memory,
+                regions: mapped.map(|region| (region.name.clone(), rights(region))).collect(),
+                age_ms: seat.since.elapsed().as_millis() as u64,
+            });
+        }
+        Listing {
+            group: self.name.clone(),
+            keeper: std::process::id() as i32,
+            memory: self.memory(),
+            memory_limit: self.memory_limit,
+            peers_limit: self.peers_limit,
+            regions: (0..self.regions.len()).map(|number| self.known(number, 0)).collect(),
+            peers,
+        }
+    }
+}
