@@ -88,8 +88,7 @@ impl Events {
     }
 
     /// The next byte for the serial line; lines end with a line feed. Records that the ring has overwritten are
-    /// skipped.
-    /// `None` if there is none, and [`Events::has_serial`] is false from then on.
+    /// skipped. `None` if there is none, and [`Events::has_serial`] is false from then on.
     pub fn serial(&mut self) -> Option<u8> {
         let ring = self.0.as_mut()?;
         while ring.line.sent >= ring.line.bytes {

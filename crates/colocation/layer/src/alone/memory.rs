@@ -4,7 +4,7 @@ use kyozon_abi::layer::{Range, MAX_RANGES};
 
 const PAGE: u64 = 4096;
 
-/// A few ranges.
+/// A short list of ranges.
 #[derive(Clone, Copy, Debug)]
 pub struct Ranges {
     ranges: [Range; MAX_RANGES],
@@ -18,7 +18,7 @@ impl Default for Ranges {
 }
 
 impl Ranges {
-    /// Adds one; false where there is no room.
+    /// Adds a range. False if the list is full.
     pub fn push(&mut self, range: Range) -> bool {
         let Some(slot) = self.ranges.get_mut(self.count) else { return false };
         *slot = range;
@@ -26,12 +26,12 @@ impl Ranges {
         true
     }
 
-    /// All of them.
+    /// The ranges.
     pub fn as_slice(&self) -> &[Range] {
         &self.ranges[..self.count]
     }
 
-    /// Adds a page, to the last range where it follows that; false where there is no room.
+    /// Adds a page, to the last range if it follows that. False if the list is full.
     pub fn push_page(&mut self, base: u64) -> bool {
         if let Some(last) = self.ranges[..self.count].last_mut() {
             if last.base + last.bytes == base {
@@ -43,7 +43,7 @@ impl Ranges {
     }
 }
 
-/// Pages of RAM that nobody uses, lowest first.
+/// Free pages of RAM, lowest first.
 #[derive(Clone, Copy, Debug)]
 pub struct Free(Ranges);
 
@@ -61,7 +61,8 @@ impl Free {
         Self(free)
     }
 
-    /// Adds what of `base..end` is not taken: from page to page would be slow, so from one taken range to the next.
+    /// Adds the parts of `base..end` that are not taken. It goes from one taken range to the next: going by page would
+    /// be slow.
     fn add(free: &mut Ranges, mut base: u64, end: u64, taken: &[Range]) {
         while base < end {
             let inside = taken.iter().find(|t| t.base <= base && base < self::end(t));
@@ -70,7 +71,7 @@ impl Free {
                 continue;
             }
             let next = taken.iter().map(|t| t.base / PAGE * PAGE).filter(|&b| b > base).min();
-            // A range that begins in this very page takes it all.
+            // A range that begins in this page takes the whole page.
             if taken.iter().any(|t| t.bytes != 0 && t.base / PAGE * PAGE == base) {
                 base += PAGE;
                 continue;
@@ -83,7 +84,7 @@ impl Free {
         }
     }
 
-    /// The next page.
+    /// Takes the next page. `None` if there is none.
     pub fn page(&mut self) -> Option<u64> {
         let ranges = &mut self.0;
         let range = ranges.ranges[..ranges.count].iter_mut().find(|r| r.bytes != 0)?;

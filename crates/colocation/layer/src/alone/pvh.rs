@@ -1,7 +1,7 @@
-//! What a PVH loader leaves in memory.
+//! Reads the structures that a PVH loader leaves in memory.
 //!
-//! Reference: Xen, `xen/include/public/arch-x86/hvm/start_info.h`, version 1 of `hvm_start_info`. Nothing of it is
-//! believed: each address is read through [`Physical`], which knows what can be read.
+//! Reference: Xen, `xen/include/public/arch-x86/hvm/start_info.h`, version 1 of `hvm_start_info`. They are
+//! untrusted: each address is read through [`Physical`], which knows what can be read.
 
 use super::memory::Ranges;
 use kyozon_abi::layer::Range;
@@ -12,7 +12,7 @@ const VERSION: u32 = 1;
 const START_INFO_BYTES: usize = 56;
 const MODULE_BYTES: usize = 32;
 const MEMORY_BYTES: usize = 24;
-/// [`MEMORY_BYTES`] each; more are not looked at.
+/// Entries of [`MEMORY_BYTES`] each; further ones are ignored.
 const MEMORY_ENTRIES_MAX: u32 = 256;
 const TYPE_RAM: u32 = 1;
 /// Longest command line, with its zero byte.
@@ -20,11 +20,11 @@ pub const COMMAND_BYTES: usize = 512;
 
 /// Memory by physical address.
 pub trait Physical {
-    /// Copies from `address` on; false, and nothing said about `into`, where that cannot be read.
+    /// Copies from `address` on. False if that cannot be read; `into` is unspecified then.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
 }
 
-/// What the loader says.
+/// The loader's start information.
 #[derive(Clone, Debug)]
 pub struct StartInfo {
     /// The first module: address and bytes, all of it in RAM.
@@ -36,7 +36,11 @@ pub struct StartInfo {
 }
 
 impl StartInfo {
-    /// The command line, or why it is none.
+    /// The command line.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are not text.
     pub fn command(&self) -> Result<&str, &'static str> {
         core::str::from_utf8(&self.command[..self.command_bytes])
             .map_err(|_| "the command line is not text")
@@ -65,7 +69,7 @@ pub fn read(memory: &impl Physical, address: u64) -> Result<StartInfo, &'static 
     let ram = read_ram(memory, word(&info, 40), half(&info, 48))?;
     let mut module = [0; MODULE_BYTES];
     if half(&info, 12) == 0 || !memory.read(word(&info, 16), &mut module) {
-        return Err("no cokernel: give its image as the first module (-initrd under QEMU)");
+        return Err("no cokernel: pass its image as the first module (-initrd under QEMU)");
     }
     let module = Range { base: word(&module, 0), bytes: word(&module, 8) };
     if !crate::linux::contains(ram.as_slice(), module.base, module.bytes) {

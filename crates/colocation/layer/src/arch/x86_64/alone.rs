@@ -113,7 +113,7 @@ global_asm!(
     "rdtsc",
     "jmp alone_look",
 
-    // The end of a trip: `ret` of `layer_abandon`. NMIs are held back where the cokernel was cut off.
+    // The end of a trip: `ret` of `layer_abandon`. NMIs are held back if the cokernel was cut off.
     "alone_left:",
     "mov dword ptr [rip + ALONE_TRIP + {inside}], 0",
     "lea rsp, [rip + alone_stack_top - 16]",

@@ -92,10 +92,10 @@ global_asm!(
 const POWER: u16 = 0x604;
 const OFF: u16 = 0x2000;
 
-/// Switches the machine off; where it does not listen, halts for ever.
+/// Switches the machine off; halts for ever if that fails.
 pub fn power_off() -> ! {
     loop {
-        // SAFETY: there is nobody else on this machine whom it would hurt.
+        // SAFETY: no other software runs on this machine.
         unsafe {
             asm!("out dx, ax", "cli", "hlt", in("dx") POWER, in("ax") OFF, options(nomem, nostack));
         }

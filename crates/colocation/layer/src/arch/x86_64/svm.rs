@@ -160,7 +160,7 @@ global_asm!(
     "popfq",
     "ret",
 
-    // The gates. An NMI is taken where it is waited for, and nowhere else.
+    // The gates. The host takes an NMI only where it waits for one.
     "host_nmi: iretq",
     // An INIT that was made an exception (VM_CR.R_INIT): its error code goes.
     "host_init: add rsp, 8",

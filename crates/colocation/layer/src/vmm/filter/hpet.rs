@@ -12,16 +12,16 @@ const COUNTER: u32 = 0xf0;
 const TIMERS: u32 = 0x100;
 const TIMERS_END: u32 = TIMERS + 32 * TIMER;
 const TIMER: u32 = 0x20;
-/// Configuration, comparator, route. What follows up to the next timer is reserved.
+/// Bytes of configuration, comparator and route. The rest up to the next timer is reserved.
 const TIMER_USED: u32 = 0x18;
 
 /// The counter runs, and timers interrupt.
 const ENABLE: u64 = 1;
-/// Timers 0 and 1 interrupt where the PIT and the RTC do, whatever their own routes say.
+/// Timers 0 and 1 take the routes of PIT and RTC instead of their own.
 const LEGACY: u64 = 1 << 1;
 const LEGACY_TIMERS: u32 = 0b11;
 
-/// What of the HPET is not Linux's.
+/// The part of the HPET that is not Linux's.
 #[derive(Clone, Copy, Debug)]
 pub struct Ours {
     /// A bit for each timer.
@@ -57,7 +57,7 @@ pub fn write(
     }
 }
 
-/// The general configuration, with which our timers go on as they are.
+/// The general configuration, changed so that our timers continue unaffected.
 fn config(ours: Ours, value: u64, current: impl Fn(u32) -> u32) -> u64 {
     let value = value | ENABLE;
     if ours.timers & LEGACY_TIMERS == 0 {

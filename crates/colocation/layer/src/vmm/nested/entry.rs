@@ -11,18 +11,18 @@ pub const PRESENT: u64 = 1;
 /// The guest may write.
 pub const WRITE: u64 = 1 << 1;
 pub(in crate::vmm) const USER: u64 = 1 << 2;
-/// PWT and PCD: type 3 of the host's PAT, uncacheable where nobody changed it. Combines with the guest's type
-/// (15.25.8).
+/// PWT and PCD: type 3 of the host's PAT, uncacheable unless the host changed it. It combines with the guest's
+/// type (15.25.8).
 pub const UNCACHED: u64 = 1 << 3 | 1 << 4;
 const ACCESSED: u64 = 1 << 5;
 const DIRTY: u64 = 1 << 6;
 pub(in crate::vmm) const LARGE: u64 = 1 << 7;
-/// In an entry that is not present: taken away on purpose. A bit that is software's.
+/// In an entry that is not present: unmapped on purpose. The bit is available to software.
 pub const ABSENT: u64 = 1 << 9;
 /// Devices may read; they may write.
 const DEVICE_READS: u64 = 1 << 61;
 const DEVICE_WRITES: u64 = 1 << 62;
-/// Where an entry has the level of the table that it leads to, 0 for none.
+/// Position of the level of the table that an entry leads to, 0 for none.
 const NEXT_LEVEL: u32 = 9;
 /// The guest may not execute.
 pub const NO_EXECUTE: u64 = 1 << 63;
@@ -34,19 +34,19 @@ pub const PAGE: u64 = 4096;
 /// Entries of a table.
 pub(in crate::vmm) const ENTRIES: usize = 512;
 
-/// What the guest may do with memory besides reading it.
+/// The guest's rights to memory besides reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
     /// Write.
     pub write: bool,
     /// Execute.
     pub execute: bool,
-    /// The type is uncacheable, whatever the guest says.
+    /// The memory is uncacheable, whatever type the guest chooses.
     pub uncached: bool,
 }
 
 impl Rights {
-    /// Read, write and execute: what Linux has of its own.
+    /// Read, write and execute: Linux's rights to its own memory.
     pub const ALL: Self = Self { write: true, execute: true, uncached: false };
     /// Read and execute.
     pub const TEXT: Self = Self { write: false, ..Self::ALL };
@@ -90,7 +90,7 @@ pub(in crate::vmm) fn is_table(entry: u64, level: u32) -> bool {
     level > 1 && entry & PRESENT != 0 && entry & LARGE == 0
 }
 
-/// Entry `i` of a table that says what `entry` of `level` says, which is no table.
+/// Entry `i` of a table with the meaning of `entry` of `level`, which is a leaf or absent.
 fn part(entry: u64, level: u32, i: usize) -> u64 {
     if entry & PRESENT == 0 {
         return entry;
@@ -99,7 +99,7 @@ fn part(entry: u64, level: u32, i: usize) -> u64 {
     entry + i as u64 * span(level - 1)
 }
 
-/// Makes `page` a table that says what `entry` of `level` says: a copy of its table, or the parts of its page.
+/// Makes `page` a table with the meaning of `entry` of `level`: a copy of its table, or the parts of its page.
 pub(in crate::vmm) fn copy(frames: &mut impl Frames, page: u64, entry: u64, level: u32) {
     if is_table(entry, level) {
         return copy_table(frames, page, entry & ADDRESS);
@@ -116,7 +116,7 @@ pub(in crate::vmm) fn copy_table(frames: &mut impl Frames, page: u64, from: u64)
     }
 }
 
-/// Lets the entry of `level` for `gpa` in `table` be the table at `page`, which is filled.
+/// Makes the entry of `level` for `gpa` in `table` lead to the filled table at `page`.
 pub(in crate::vmm) fn link(frames: &mut impl Frames, table: u64, gpa: u64, level: u32, page: u64) {
     // Stores of x86 are seen in their order; the compiler must keep it too.
     fence(Ordering::Release);
