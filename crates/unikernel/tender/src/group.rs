@@ -104,7 +104,7 @@ impl Group {
         region.granted = [rights; MAX_PEERS];
         for (at, peer) in self.peers.table.all() {
             self.map_in(region, number, at, &peer, rights)?;
-            region.tell(at, PEER_PRESENT);
+            region.set_state(at, PEER_PRESENT);
         }
         Ok(())
     }
@@ -245,7 +245,7 @@ impl Group {
         }
         self.map_in(region, number, peer, &asks, rights).map_err(|_| ERROR_FULL)?;
         if comes {
-            region.tell(peer, PEER_PRESENT);
+            region.set_state(peer, PEER_PRESENT);
         }
         self.changed.notify_all();
         Ok(0)
@@ -265,7 +265,7 @@ impl Group {
             return Err(ERROR_UNSUPPORTED);
         }
         self.unmap_in(region, number, peer).map_err(|_| ERROR_FULL)?;
-        region.tell(peer, PEER_LEFT);
+        region.set_state(peer, PEER_LEFT);
         Ok(0)
     }
 
@@ -300,7 +300,7 @@ impl Group {
             region.granted[at] &= rights;
             if region.mapped[at] & !rights != 0 {
                 self.unmap_in(region, number, at).map_err(|_| ERROR_FULL)?;
-                region.tell(at, PEER_DEAD);
+                region.set_state(at, PEER_DEAD);
                 lost.push(at);
             }
         }
@@ -347,7 +347,7 @@ impl Group {
         for region in self.lock().iter_mut() {
             if region.mapped[number] != 0 {
                 region.mapped[number] = 0;
-                region.tell(number, state);
+                region.set_state(number, state);
             }
             if region.owner == Some(number) {
                 region.owner = Some(region::NOBODY);
@@ -397,7 +397,7 @@ impl Group {
             region.granted[number] = rights;
             if rights != 0 {
                 self.map_in(region, i, number, peer, rights)?;
-                region.tell(number, PEER_PRESENT);
+                region.set_state(number, PEER_PRESENT);
             }
         }
         Ok(())

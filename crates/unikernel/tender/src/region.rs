@@ -156,7 +156,7 @@ impl Region {
     }
 
     /// Writes what has become of a peer into the header. One that comes has a new generation first.
-    pub fn tell(&self, peer: usize, state: u32) {
+    pub fn set_state(&self, peer: usize, state: u32) {
         if let (PEER_PRESENT, Some(generation)) = (state, self.word(peer, 4)) {
             generation.fetch_add(1, Ordering::Release);
         }
@@ -166,7 +166,7 @@ impl Region {
     }
 
     /// State and generation of a peer, as every peer sees them.
-    pub fn told(&self, peer: usize) -> (u32, u32) {
+    pub fn state_of(&self, peer: usize) -> (u32, u32) {
         let load = |field| self.word(peer, field).map_or(0, |w| w.load(Ordering::Acquire));
         (load(0), load(4))
     }
@@ -202,13 +202,13 @@ mod tests {
     fn a_peer_that_comes_again_has_another_generation() {
         let region = Region::new("a", REGION_BASE, 2 * PAGE, Some(3)).unwrap();
         assert_eq!((region.granted[3], region.granted[0]), (ALL, 0));
-        assert_eq!(region.told(3), (PEER_ABSENT, 0));
-        region.tell(3, PEER_PRESENT);
-        assert_eq!(region.told(3), (PEER_PRESENT, 1));
-        region.tell(3, PEER_DEAD);
-        assert_eq!(region.told(3), (PEER_DEAD, 1));
-        region.tell(3, PEER_PRESENT);
-        assert_eq!((region.told(3), region.told(2)), ((PEER_PRESENT, 2), (PEER_ABSENT, 0)));
+        assert_eq!(region.state_of(3), (PEER_ABSENT, 0));
+        region.set_state(3, PEER_PRESENT);
+        assert_eq!(region.state_of(3), (PEER_PRESENT, 1));
+        region.set_state(3, PEER_DEAD);
+        assert_eq!(region.state_of(3), (PEER_DEAD, 1));
+        region.set_state(3, PEER_PRESENT);
+        assert_eq!((region.state_of(3), region.state_of(2)), ((PEER_PRESENT, 2), (PEER_ABSENT, 0)));
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn show(memory: &Memory, number: usize, row: RegionPeer) {
 }
 
 impl Table {
-    fn tell(&mut self, number: usize, state: u32, generation: u32) {
+    fn set_state(&mut self, number: usize, state: u32, generation: u32) {
         self.life[number] = RegionPeer { state, generation };
         for slot in &self.slots {
             if let Slot::Running(peer) = slot {
@@ -73,7 +73,7 @@ impl PeerTable {
         let mut table = Table { slots, life: [RegionPeer::default(); MAX_PEERS] };
         for number in 0..table.slots.len() {
             if matches!(table.slots[number], Slot::Running(_)) {
-                table.tell(number, PEER_PRESENT, 1);
+                table.set_state(number, PEER_PRESENT, 1);
             }
         }
         Self(RwLock::new(table))
@@ -186,7 +186,7 @@ impl PeerTable {
         }
         let generation = peer.generation;
         table.slots[number] = Slot::Running(peer);
-        table.tell(number, PEER_PRESENT, generation);
+        table.set_state(number, PEER_PRESENT, generation);
         true
     }
 
@@ -203,7 +203,7 @@ impl PeerTable {
         first();
         let first = peer.family == number;
         table.slots[number] = if first { Slot::Retired } else { Slot::Free };
-        table.tell(number, state, peer.generation);
+        table.set_state(number, state, peer.generation);
         drop(table);
         let bound = Some((number, peer.generation));
         let mut others = self.all();

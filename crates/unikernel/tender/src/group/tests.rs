@@ -90,18 +90,18 @@ fn a_region_is_for_those_who_were_granted_it() {
     // With other rights it is the same peer; where it has more than it may, it loses the mapping.
     assert_eq!(group.grant(0, number, 1, ALL), Ok(0));
     assert_eq!(group.map(1, number, 3), Ok(0));
-    assert_eq!(group.lock()[0].told(1), (PEER_PRESENT, 1));
+    assert_eq!(group.lock()[0].state_of(1), (PEER_PRESENT, 1));
     assert_eq!(group.grant(0, number, 1, REGION_READ), Ok(0));
-    assert_eq!(group.lock()[0].told(1), (PEER_DEAD, 1));
+    assert_eq!(group.lock()[0].state_of(1), (PEER_DEAD, 1));
     assert!(group.peers.table.get(1).unwrap().memory.word(data).is_err());
     assert_eq!(group.map(1, number, 1), Ok(0));
     // Revoked: gone from its memory, and the header says so.
     assert_eq!(group.grant(0, number, 1, 0), Ok(0));
     assert!(group.peers.table.get(1).unwrap().memory.word(data).is_err());
-    assert_eq!(group.lock()[0].told(1), (PEER_DEAD, 2));
+    assert_eq!(group.lock()[0].state_of(1), (PEER_DEAD, 2));
     assert_eq!(group.map(1, number, 1), Err(ERROR_NAME));
     group.gone(0, PEER_LEFT);
-    assert_eq!(group.lock()[0].told(0), (PEER_LEFT, 1));
+    assert_eq!(group.lock()[0].state_of(0), (PEER_LEFT, 1));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use rustix::process::Signal;
 
 impl State {
     pub(super) fn kill(&mut self, asker: Id, only: Option<usize>) {
-        let seats = self.seats.iter().enumerate();
-        let left: Vec<_> = seats
+        let peers = self.peers.iter().enumerate();
+        let left: Vec<_> = peers
             .filter_map(|(peer, seat)| Some((peer, (*seat)?)))
             // With the first of a family go all.
             .filter(|(peer, seat)| only.is_none_or(|only| [*peer, seat.family].contains(&only)))
@@ -53,7 +53,7 @@ impl State {
     fn killed(&mut self) {
         let leaves = |id: &Id| {
             self.connections.contains_key(id)
-                && !self.seats.iter().flatten().any(|seat| seat.of == *id)
+                && !self.peers.iter().flatten().any(|seat| seat.of == *id)
         };
         let over =
             |killing: &Killing| killing.left.is_empty() && !killing.members.iter().any(leaves);

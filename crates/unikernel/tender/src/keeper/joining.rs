@@ -1,6 +1,6 @@
 //! Admission: which runs may join, and what they get.
 
-use super::state::{Id, Member, Seat, State};
+use super::state::{Id, Member, PeerEntry, State};
 use crate::error::{bail, ensure, Error, Result};
 use crate::region::{ALL, NOBODY};
 use kyozon_abi::unikernel::*;
@@ -28,7 +28,7 @@ impl State {
     pub(super) fn welcome(&mut self, id: Id, join: &Join) {
         match self.admit(id, join) {
             Ok((first, regions)) => {
-                let peers = MAX_PEERS - self.seats.iter().rev().take_while(|s| s.is_none()).count();
+                let peers = MAX_PEERS - self.peers.iter().rev().take_while(|s| s.is_none()).count();
                 let clock = self.clock.unwrap_or_default();
                 let rights: Vec<_> =
                     regions.iter().map(|r| (r.number as usize, r.rights)).collect();
@@ -67,7 +67,7 @@ impl State {
             self.peers_limit = join.group_peers.unwrap_or(MAX_PEERS).min(MAX_PEERS);
             self.clock = join.clock;
         }
-        let here = self.seats.iter().flatten().count();
+        let here = self.peers.iter().flatten().count();
         let (count, most) = (join.peers, self.peers_limit);
         ensure!(
             Group,
@@ -95,7 +95,7 @@ impl State {
         }
         for peer in first..first + count {
             let (memory, since) = (join.memory, Instant::now());
-            self.seats[peer] = Some(Seat { of: id, family: peer, memory, since });
+            self.peers[peer] = Some(PeerEntry { of: id, family: peer, memory, since });
             self.used |= 1 << peer;
             self.spent |= 1 << peer;
             // A token of the peer that had the number before.
@@ -106,7 +106,7 @@ impl State {
                 region.granted[peer] = rights;
                 region.mapped[peer] = rights;
                 region.came |= 1 << peer;
-                region.tell(peer, PEER_PRESENT);
+                region.set_state(peer, PEER_PRESENT);
             }
         }
         self.join(
@@ -163,7 +163,7 @@ impl State {
         let free = |from: usize, also: u64| {
             let range = from..from + count;
             range.end <= MAX_PEERS
-                && range.into_iter().all(|peer| self.seats[peer].is_none() && also >> peer & 1 == 0)
+                && range.into_iter().all(|peer| self.peers[peer].is_none() && also >> peer & 1 == 0)
         };
         (0..MAX_PEERS)
             .find(|from| free(*from, self.used))

@@ -8,7 +8,7 @@ use kyozon_join::message::{Listing, Seen};
 impl State {
     pub(super) fn listing(&self) -> Listing {
         let mut peers = Vec::new();
-        for (peer, seat) in self.seats.iter().enumerate() {
+        for (peer, seat) in self.peers.iter().enumerate() {
             let Some(seat) = seat else { continue };
             let Some(connection) = self.connections.get(&seat.of) else { continue };
             let Some(member) = &connection.member else { continue };

@@ -72,7 +72,7 @@ impl State {
                     match std::mem::take(&mut region.mapped[peer]) {
                         0 => Err(ERROR_NAME),
                         _ => {
-                            region.tell(peer, PEER_LEFT);
+                            region.set_state(peer, PEER_LEFT);
                             Ok(())
                         }
                     }
@@ -122,7 +122,7 @@ impl State {
         let address = region::place(&self.regions, bytes, at)?;
         // A family's memory for regions of its own is as much as its memory.
         let budget = self.member(asker).map_or(0, |member| member.memory);
-        let family = self.seats[peer].map(|seat| seat.family);
+        let family = self.peers[peer].map(|seat| seat.family);
         let own: u64 = self.regions.iter().filter(|r| r.payer == family).map(|r| r.bytes).sum();
         let limit = self.memory_limit.unwrap_or(u64::MAX);
         if self.regions.len() == MAX_REGIONS
@@ -148,7 +148,7 @@ impl State {
         let region = &mut self.regions[number];
         // With other rights it is still the same peer, for readers of the header.
         if std::mem::replace(&mut region.mapped[peer], rights) == 0 {
-            region.tell(peer, PEER_PRESENT);
+            region.set_state(peer, PEER_PRESENT);
         }
         region.came |= 1 << peer;
         Ok((number, file))

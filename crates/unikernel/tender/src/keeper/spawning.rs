@@ -1,6 +1,6 @@
 //! Peers that are spawned: numbers that a run gets after it joined.
 
-use super::state::{Id, Seat, State};
+use super::state::{Id, PeerEntry, State};
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::Tell;
 use std::time::Instant;
@@ -12,7 +12,7 @@ impl State {
         let Some((peer, family)) = self.room(asker, parent, memory) else {
             return self.answer(asker, id, Err(ERROR_FULL), None);
         };
-        self.seats[peer] = Some(Seat { of: asker, family, memory, since: Instant::now() });
+        self.peers[peer] = Some(PeerEntry { of: asker, family, memory, since: Instant::now() });
         self.used |= 1 << peer;
         self.spent &= !(1 << peer);
         // A token of the peer that had the number before.
@@ -27,7 +27,7 @@ impl State {
             if rights != 0 {
                 region.mapped[peer] = rights;
                 region.came |= 1 << peer;
-                region.tell(peer, PEER_PRESENT);
+                region.set_state(peer, PEER_PRESENT);
                 regions.push(self.known(number, rights));
             }
         }
@@ -37,25 +37,25 @@ impl State {
 
     /// The lowest free number, and the family, where both are there and the limits allow it.
     fn room(&self, asker: Id, parent: usize, memory: u64) -> Option<(usize, usize)> {
-        let family = self.seats[parent]?.family;
+        let family = self.peers[parent]?.family;
         // No peer joins a family that ends.
         if !self.are_family(parent, family) || self.is_ending(family, asker) {
             return None;
         }
-        let here = self.seats.iter().flatten().count();
+        let here = self.peers.iter().flatten().count();
         let limit = self.memory_limit.unwrap_or(u64::MAX);
         if here >= self.peers_limit || self.memory().saturating_add(memory) > limit {
             return None;
         }
         let free =
-            |also: u64| move |peer: &usize| self.seats[*peer].is_none() && also >> peer & 1 == 0;
+            |also: u64| move |peer: &usize| self.peers[*peer].is_none() && also >> peer & 1 == 0;
         let peer = (0..MAX_PEERS).find(free(self.spent)).or_else(|| (0..MAX_PEERS).find(free(0)));
         Some((peer?, family))
     }
 
     /// Whether two peers that are here are of one family.
     pub(super) fn are_family(&self, one: usize, other: usize) -> bool {
-        let family = |peer: usize| self.seats[peer].map(|seat| (seat.of, seat.family));
+        let family = |peer: usize| self.peers[peer].map(|seat| (seat.of, seat.family));
         family(one).is_some() && family(one) == family(other)
     }
 

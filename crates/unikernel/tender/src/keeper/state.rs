@@ -40,7 +40,7 @@ pub(super) struct Member {
 
 /// The peer that has a number.
 #[derive(Clone, Copy)]
-pub(super) struct Seat {
+pub(super) struct PeerEntry {
     /// Whose peer it is.
     pub of: Id,
     /// The guest that was there at the start with whose end it ends; its own number, where it was there.
@@ -102,7 +102,7 @@ pub(super) struct State {
     pub readers: Vec<File>,
     pub tokens: Vec<EventFd>,
     /// Peers by number.
-    pub seats: [Option<Seat>; MAX_PEERS],
+    pub peers: [Option<PeerEntry>; MAX_PEERS],
     /// Numbers that were in use at some time, a bit for each.
     pub used: u64,
     /// Those of them that the last had from its start on.
@@ -132,7 +132,7 @@ impl State {
             regions: Vec::new(),
             readers: Vec::new(),
             tokens,
-            seats: [None; MAX_PEERS],
+            peers: [None; MAX_PEERS],
             used: 0,
             spent: 0,
             joined: false,
@@ -172,7 +172,7 @@ impl State {
 
     /// The connection whose peer has a number.
     pub fn owner_of(&self, peer: usize) -> Option<Id> {
-        self.seats.get(peer)?.map(|seat| seat.of)
+        self.peers.get(peer)?.map(|seat| seat.of)
     }
 
     /// Takes a connection of ours, or root's.
@@ -291,10 +291,10 @@ impl State {
 
     /// A peer is no more: every header says so, its rights end, and everybody looks.
     fn gone(&mut self, peer: usize, state: u32) {
-        let Some(seat) = self.seats[peer].take() else { return };
+        let Some(seat) = self.peers[peer].take() else { return };
         for region in &mut self.regions {
             if std::mem::take(&mut region.mapped[peer]) != 0 {
-                region.tell(peer, state);
+                region.set_state(peer, state);
             }
             region.granted[peer] = 0;
             // What a thread made stays for its family only.
@@ -320,7 +320,7 @@ impl State {
 
     pub fn ring_others(&self, peer: usize) {
         for (other, token) in self.tokens.iter().enumerate() {
-            if other != peer && self.seats[other].is_some() {
+            if other != peer && self.peers[other].is_some() {
                 // A counter that is full has a token.
                 let _ = token.write(1);
             }
@@ -347,7 +347,7 @@ impl State {
         let Taking { asker, id, peer, number, .. } = taking;
         let region = &mut self.regions[number];
         if std::mem::take(&mut region.mapped[peer]) != 0 {
-            region.tell(peer, PEER_DEAD);
+            region.set_state(peer, PEER_DEAD);
             self.ring_others(peer);
         }
         if !self.takings.iter().any(|other| (other.asker, other.id) == (asker, id)) {
@@ -403,12 +403,12 @@ impl State {
     pub fn is_over(&self) -> bool {
         let waits = |id: &Id| self.killings.iter().any(|killing| killing.asker == *id);
         self.connections.iter().all(|(id, c)| c.member.is_none() && waits(id))
-            && self.seats.iter().all(Option::is_none)
+            && self.peers.iter().all(Option::is_none)
     }
 
     /// Bytes of all guests and regions.
     pub fn memory(&self) -> u64 {
-        let guests = self.seats.iter().flatten().map(|seat| seat.memory);
+        let guests = self.peers.iter().flatten().map(|seat| seat.memory);
         guests.chain(self.regions.iter().map(|region| region.bytes)).fold(0, u64::saturating_add)
     }
 
