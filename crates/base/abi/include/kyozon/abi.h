@@ -125,8 +125,8 @@
 #define KYOZON_SLACK_US 2
 
 /*
- [`Trip::slack_tsc`]: the part of a period. Linux's calibration of the time-stamp counter is good to 500 ppm; a larger
- slack would take Linux's NMIs for the guard's when budgets are short.
+ [`Trip::slack_tsc`]: the part of a period. Linux's calibration of the time-stamp counter is good to 500 ppm; a
+ larger slack would take Linux's NMIs for the guard's when budgets are short.
  */
 #define KYOZON_SLACK_DIVISOR 1024
 
@@ -1603,8 +1603,8 @@ struct kyozon_trip {
          */
         struct kyozon_user_state user;
         /*
-         Module: time-stamp counter ticks by which the timer's clock and the time-stamp counter may disagree over a period:
-         [`SLACK_US`] plus the period divided by [`SLACK_DIVISOR`].
+         Module: time-stamp counter ticks by which the timer's clock and the time-stamp counter may disagree over a
+         period: [`SLACK_US`] plus the period divided by [`SLACK_DIVISOR`].
          */
         uint64_t slack_tsc;
 };
