@@ -5,7 +5,7 @@
 
 use crate::cli::Target;
 use anyhow::{bail, Context, Result};
-use kyozon_join::message::{Ask, Listing, Seen, Tell};
+use kyozon_join::message::{FromKeeper, Listing, PeerInfo, ToKeeper};
 use kyozon_join::place::Place;
 use kyozon_join::socket::Socket;
 use kyozon_join::Error;
@@ -23,14 +23,14 @@ const KEEPER_EXIT: Duration = Duration::from_secs(1);
 /// Time limit for guests to end.
 const END: Duration = Duration::from_secs(20);
 
-fn ask(socket: &Socket, ask: &Ask, limit: Duration) -> Result<Tell, Error> {
+fn ask(socket: &Socket, ask: &ToKeeper, limit: Duration) -> Result<FromKeeper, Error> {
     socket.send(ask, &[])?;
-    Ok(socket.receive_within::<Tell>(limit)?.0)
+    Ok(socket.receive_within::<FromKeeper>(limit)?.0)
 }
 
 fn list(socket: &Socket) -> Result<Listing, Error> {
-    match ask(socket, &Ask::List, PATIENCE)? {
-        Tell::List(listing) => Ok(listing),
+    match ask(socket, &ToKeeper::List, PATIENCE)? {
+        FromKeeper::List(listing) => Ok(listing),
         _ => Err(Error::Refused("unexpected answer from the group's keeper".into())),
     }
 }
@@ -74,7 +74,7 @@ fn age(milliseconds: u64) -> String {
     }
 }
 
-fn regions(peer: &Seen) -> String {
+fn regions(peer: &PeerInfo) -> String {
     let words: Vec<_> =
         peer.regions.iter().map(|(name, rights)| format!("{name}:{rights}")).collect();
     words.join(",")
@@ -113,7 +113,7 @@ fn text(listings: &[Listing], resident: impl Fn(i32) -> Option<u64>) -> String {
 }
 
 fn json(listings: &[Listing], resident: impl Fn(i32) -> Option<u64>) -> String {
-    let peer = |peer: &Seen| {
+    let peer = |peer: &PeerInfo| {
         let regions =
             peer.regions.iter().map(|(name, rights)| json!({"name": name, "rights": rights}));
         json!({
@@ -154,16 +154,16 @@ pub fn kill(target: &Target) -> Result<()> {
         Err(Error::Gone) => return Err(gone().into()),
         listing => listing?,
     };
-    let hit = |peer: &&Seen| target.peer.is_none_or(|number| number == peer.peer);
+    let hit = |peer: &&PeerInfo| target.peer.is_none_or(|number| number == peer.peer);
     let stays = |pid: i32| before.peers.iter().any(|peer| peer.pid == pid && !hit(&peer));
     let pids = before.peers.iter().filter(hit).map(|peer| peer.pid).filter(|pid| !stays(*pid));
     let open = |pid: i32| pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok();
     let processes: Vec<OwnedFd> = pids.filter_map(open).collect();
     let keeper = target.peer.is_none().then(|| open(before.keeper)).flatten();
-    match ask(&socket, &Ask::Kill { peer: target.peer }, END) {
+    match ask(&socket, &ToKeeper::Kill { peer: target.peer }, END) {
         // The group's last command ended by itself meanwhile.
-        Ok(Tell::Ended(_)) | Err(Error::Gone) => {}
-        Ok(Tell::Refused(why)) => bail!(why),
+        Ok(FromKeeper::Ended(_)) | Err(Error::Gone) => {}
+        Ok(FromKeeper::Refused(why)) => bail!(why),
         Ok(_) => bail!("unexpected answer from the group's keeper"),
         Err(error) => return Err(error).context("not all guests have ended: see kyozon ps"),
     }

@@ -1,8 +1,8 @@
 use super::*;
-use kyozon_join::message::Known;
+use kyozon_join::message::RegionInfo;
 
 fn listings() -> Vec<Listing> {
-    let peer = Seen {
+    let peer = PeerInfo {
         peer: 3,
         pid: 77,
         image: "hello.elf".into(),
@@ -12,7 +12,8 @@ fn listings() -> Vec<Listing> {
         regions: vec![("board".into(), "rw".into()), ("read".into(), "r".into())],
         age_ms: 61_000,
     };
-    let board = Known { name: "board".into(), address: 1 << 38, bytes: 8192, ..Known::default() };
+    let board =
+        RegionInfo { name: "board".into(), address: 1 << 38, bytes: 8192, ..RegionInfo::default() };
     let group = Listing {
         group: "g".into(),
         keeper: 70,

@@ -26,7 +26,7 @@ pub use kyozon_abi::unikernel::region::{PeerState, Rights};
 pub use region::Mapped;
 
 use crate::clock::Clock;
-use crate::message::{Ask, Join, Known, Tell, Wanted, VERSION};
+use crate::message::{FromKeeper, Join, RegionInfo, RegionRequest, ToKeeper, VERSION};
 use crate::place::Place;
 use crate::socket::Socket;
 use crate::{Error, Result};
@@ -73,7 +73,7 @@ impl Host {
     /// Those of [`Host::join`].
     pub fn join_at(place: &Place, group: &str, regions: &[(&str, Rights)]) -> Result<Self> {
         let socket = place.connect(group)?;
-        let wanted = |(name, rights): &(&str, Rights)| Wanted {
+        let wanted = |(name, rights): &(&str, Rights)| RegionRequest {
             name: (*name).to_owned(),
             bytes: 0,
             at: None,
@@ -91,10 +91,12 @@ impl Host {
             group_memory: None,
             group_peers: None,
         };
-        socket.send(&Ask::Join(join), &[])?;
+        socket.send(&ToKeeper::Join(join), &[])?;
         let (number, clock, known, mut tokens) = match socket.receive_within(TIMEOUT)? {
-            (Tell::Welcome { first, clock, regions, .. }, fds) => (first, clock, regions, fds),
-            (Tell::Refused(why), _) => return Err(Error::Refused(why)),
+            (FromKeeper::Welcome { first, clock, regions, .. }, fds) => {
+                (first, clock, regions, fds)
+            }
+            (FromKeeper::Refused(why), _) => return Err(Error::Refused(why)),
             _ => return Err(Error::Gone),
         };
         if number >= MAX_PEERS || tokens.len() != MAX_PEERS + known.len() {
@@ -129,23 +131,25 @@ impl Host {
         if self.region(name).is_some() {
             return Err(Error::Refused(format!("the region {name} is mapped already")));
         }
-        let (known, _) = self.ask(&Ask::Open { id, peer, name: name.to_owned() })?;
+        let (known, _) = self.ask(&ToKeeper::Open { id, peer, name: name.to_owned() })?;
         let rights = rights.bits();
-        let (known, files) = self.ask(&Ask::Map { id, peer, number: known.number, rights })?;
+        let (known, files) = self.ask(&ToKeeper::Map { id, peer, number: known.number, rights })?;
         let mapping = Mapping::new(known, files.first().ok_or(Error::Gone)?)?;
         self.regions.borrow_mut().push(Rc::new(mapping));
         self.region(name).ok_or(Error::Gone)
     }
 
     /// Sends a request for a region. Returns the region that the keeper answers with.
-    fn ask(&self, ask: &Ask) -> Result<(Known, Vec<OwnedFd>)> {
+    fn ask(&self, ask: &ToKeeper) -> Result<(RegionInfo, Vec<OwnedFd>)> {
         self.socket.send(ask, &[])?;
         match self.socket.receive_within(TIMEOUT)? {
-            (Tell::Answer { result: 0.., region: Some(known), .. }, files) => Ok((known, files)),
-            (Tell::Answer { result: ERROR_RIGHT, .. }, _) => {
+            (FromKeeper::Answer { result: 0.., region: Some(known), .. }, files) => {
+                Ok((known, files))
+            }
+            (FromKeeper::Answer { result: ERROR_RIGHT, .. }, _) => {
                 Err(Error::Refused("the region was granted with fewer rights".into()))
             }
-            (Tell::Answer { .. }, _) => {
+            (FromKeeper::Answer { .. }, _) => {
                 Err(Error::Refused("no such region was granted to this peer".into()))
             }
             _ => Err(Error::Gone),
@@ -203,9 +207,9 @@ impl Drop for Host {
         // Unmapped first, as a peer that left must not write any more.
         self.regions.borrow_mut().clear();
         let (peer, state) = (self.number, PEER_LEFT);
-        let sent = self.socket.send(&Ask::Gone { peer, state }, &[]);
-        if sent.and_then(|()| self.socket.send(&Ask::Leave, &[])).is_ok() {
-            while self.socket.receive_within::<Tell>(TIMEOUT).is_ok() {}
+        let sent = self.socket.send(&ToKeeper::Gone { peer, state }, &[]);
+        if sent.and_then(|()| self.socket.send(&ToKeeper::Leave, &[])).is_ok() {
+            while self.socket.receive_within::<FromKeeper>(TIMEOUT).is_ok() {}
         }
     }
 }

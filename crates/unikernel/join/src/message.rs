@@ -14,7 +14,7 @@ pub const IMAGE_BYTES: usize = 256;
 
 /// A region that a joiner maps from the start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct RegionRequest {
     /// Its name.
     pub name: String,
     /// Bytes with the header; 0 if the region must exist already.
@@ -41,7 +41,7 @@ pub struct Join {
     /// The group's clock from then on, if it has none yet.
     pub clock: Option<Clock>,
     /// Regions that it maps from the start.
-    pub regions: Vec<Wanted>,
+    pub regions: Vec<RegionRequest>,
     /// Maximum bytes of all guests and regions; the first joiner's value holds.
     pub group_memory: Option<u64>,
     /// Maximum number of peers; the first joiner's value holds.
@@ -50,7 +50,7 @@ pub struct Join {
 
 /// A region of the group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Known {
+pub struct RegionInfo {
     /// Its number in the group.
     pub number: u64,
     /// Its name.
@@ -63,16 +63,16 @@ pub struct Known {
     pub rights: u32,
 }
 
-/// A message to the keeper. The keeper answers requests with an `id` by [`Tell::Answer`]; `peer` is the peer that asks,
+/// A message to the keeper. The keeper answers requests with an `id` by [`FromKeeper::Answer`]; `peer` is the peer that asks,
 /// or that the message is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)] // arguments of `abi::unikernel`'s calls
-pub enum Ask {
+pub enum ToKeeper {
     /// Asks to join the group.
     Join(Join),
     /// Reports that the joiner's guests run from now on.
     Started,
-    /// `ASK_SPAWN`, of a peer with `memory` bytes of private memory. The answer is [`Tell::Seat`], or an error.
+    /// `ASK_SPAWN`, of a peer with `memory` bytes of private memory. The answer is [`FromKeeper::Seat`], or an error.
     Spawn { id: u64, peer: usize, memory: u64 },
     /// Reports that a guest has ended, or that a guest could not be spawned.
     Gone { peer: usize, state: u32 },
@@ -88,20 +88,20 @@ pub enum Ask {
     Grant { id: u64, peer: usize, number: u64, to: u64, rights: u32 },
     /// `ASK_RENDEZVOUS`. A peer that no longer waits drops the answer.
     Meet { id: u64, peer: usize, number: u64, count: u64 },
-    /// Reports that [`Tell::Take`] was carried out.
+    /// Reports that [`FromKeeper::Take`] was carried out.
     Taken { serial: u64 },
     /// Reports that all of the joiner's peers have ended. The keeper answers by closing the socket.
     Leave,
     /// Asks for a list of the group's peers and regions.
     List,
-    /// Asks to end one peer, or all of them. The answer, once they have ended, is [`Tell::Ended`].
+    /// Asks to end one peer, or all of them. The answer, once they have ended, is [`FromKeeper::Ended`].
     Kill { peer: Option<usize> },
 }
 
 /// A message of the keeper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Tell {
-    /// The answer to [`Ask::Join`]. It carries the descriptors of all tokens, then one for each region.
+pub enum FromKeeper {
+    /// The answer to [`ToKeeper::Join`]. It carries the descriptors of all tokens, then one for each region.
     Welcome {
         /// Number of the first of the joiner's peers.
         first: usize,
@@ -112,7 +112,7 @@ pub enum Tell {
         /// The group's clock.
         clock: Clock,
         /// The requested regions, in the same order. They are granted.
-        regions: Vec<Known>,
+        regions: Vec<RegionInfo>,
     },
     /// A request is refused, for this reason.
     Refused(String),
@@ -123,19 +123,19 @@ pub enum Tell {
         /// 0 or more, or `ERROR_*`.
         result: i64,
         /// The requested region.
-        region: Option<Known>,
+        region: Option<RegionInfo>,
     },
-    /// The answer to [`Ask::Spawn`]: the new peer's number, and the regions that the asking peer has mapped. It counts
-    /// as a peer from then on, until [`Ask::Gone`].
+    /// The answer to [`ToKeeper::Spawn`]: the new peer's number, and the regions that the asking peer has mapped. It counts
+    /// as a peer from then on, until [`ToKeeper::Gone`].
     Seat {
         /// The request's `id`.
         id: u64,
         /// The new peer's number.
         peer: usize,
         /// Its regions, with its rights.
-        regions: Vec<Known>,
+        regions: Vec<RegionInfo>,
     },
-    /// Orders the joiner to unmap a region from a peer at once, and to answer with [`Ask::Taken`].
+    /// Orders the joiner to unmap a region from a peer at once, and to answer with [`ToKeeper::Taken`].
     Take {
         /// The `serial` of the answer.
         serial: u64,
@@ -149,9 +149,9 @@ pub enum Tell {
         /// The peer; `None` for all.
         peer: Option<usize>,
     },
-    /// The answer to [`Ask::List`].
+    /// The answer to [`ToKeeper::List`].
     List(Listing),
-    /// The answer to [`Ask::Kill`]: the number of peers that have ended.
+    /// The answer to [`ToKeeper::Kill`]: the number of peers that have ended.
     Ended(usize),
 }
 
@@ -169,14 +169,14 @@ pub struct Listing {
     /// Maximum number of peers.
     pub peers_limit: usize,
     /// Its regions.
-    pub regions: Vec<Known>,
+    pub regions: Vec<RegionInfo>,
     /// Its peers, by number.
-    pub peers: Vec<Seen>,
+    pub peers: Vec<PeerInfo>,
 }
 
 /// A peer's state, for `kyozon ps`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct PeerInfo {
     /// Its number.
     pub peer: usize,
     /// Pid of the tender that runs it, or of the host program.

@@ -137,7 +137,7 @@ impl Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Ask;
+    use crate::message::ToKeeper;
     use rustix::net::{send, socketpair, AddressFamily, SocketFlags, SocketType};
 
     fn pair() -> (Socket, Socket) {
@@ -151,14 +151,14 @@ mod tests {
     fn messages_and_descriptors_arrive() {
         let (a, b) = pair();
         let (x, _y) = pair();
-        a.send(&Ask::Taken { serial: 7 }, &[x.as_fd(), a.as_fd()]).unwrap();
-        a.send(&Ask::List, &[]).unwrap();
-        let (first, fds) = b.receive::<Ask>().unwrap();
-        assert_eq!((first, fds.len()), (Ask::Taken { serial: 7 }, 2));
-        assert_eq!(b.receive::<Ask>().unwrap().0, Ask::List);
-        assert!(b.receive_within::<Ask>(Duration::from_millis(1)).is_err());
+        a.send(&ToKeeper::Taken { serial: 7 }, &[x.as_fd(), a.as_fd()]).unwrap();
+        a.send(&ToKeeper::List, &[]).unwrap();
+        let (first, fds) = b.receive::<ToKeeper>().unwrap();
+        assert_eq!((first, fds.len()), (ToKeeper::Taken { serial: 7 }, 2));
+        assert_eq!(b.receive::<ToKeeper>().unwrap().0, ToKeeper::List);
+        assert!(b.receive_within::<ToKeeper>(Duration::from_millis(1)).is_err());
         drop((a, fds));
-        assert!(matches!(b.receive::<Ask>(), Err(Error::Gone)));
+        assert!(matches!(b.receive::<ToKeeper>(), Err(Error::Gone)));
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
         let (a, b) = pair();
         for bytes in [&b"{"[..], b"\"Nothing\"", b"\xff", &[b' '; MESSAGE_BYTES + 1]] {
             send(a.as_fd(), bytes, SendFlags::DONTWAIT).unwrap();
-            assert!(matches!(b.receive::<Ask>(), Err(Error::System(..))));
+            assert!(matches!(b.receive::<ToKeeper>(), Err(Error::System(..))));
         }
     }
 }

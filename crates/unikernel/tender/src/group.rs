@@ -11,7 +11,7 @@ use crate::peers::Peers;
 use crate::pins::Pins;
 use crate::region::{self, Region, ALL};
 use kyozon_abi::unikernel::*;
-use kyozon_join::message::Ask;
+use kyozon_join::message::ToKeeper;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -366,7 +366,7 @@ impl Group {
             // A keeper writes the headers, and gives other runs' peers their tokens. It knows that the number is free
             // before anybody asks it for one because this peer is seen to be gone.
             if let Some(member) = &self.member {
-                member.say(&Ask::Gone { peer, state });
+                member.say(&ToKeeper::Gone { peer, state });
             }
         });
         self.end_all(&family);
@@ -384,7 +384,7 @@ impl Group {
         };
         member.forget(number);
         self.peers.table.give_back(number);
-        member.say(&Ask::Gone { peer: number, state: PEER_DEAD });
+        member.say(&ToKeeper::Gone { peer: number, state: PEER_DEAD });
     }
 
     /// Before the start of a spawned peer: it gets the regions that its parent has mapped.

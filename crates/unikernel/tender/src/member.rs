@@ -14,7 +14,7 @@ use crate::peer::Peer;
 use crate::peers::Peers;
 use crate::signals::poll_fd;
 use kyozon_abi::unikernel::*;
-use kyozon_join::message::{Ask, Join, Known, Tell, Wanted, VERSION};
+use kyozon_join::message::{FromKeeper, Join, RegionInfo, RegionRequest, ToKeeper, VERSION};
 use kyozon_join::place::{Met, Place};
 use kyozon_join::socket::Socket;
 use kyozon_join::Error;
@@ -52,7 +52,7 @@ enum Then {
 /// A request.
 enum Wait {
     Asked(Then),
-    Answered(i64, Option<Known>),
+    Answered(i64, Option<RegionInfo>),
 }
 
 /// What threads of the run share.
@@ -60,7 +60,7 @@ enum Wait {
 struct Inner {
     waits: BTreeMap<u64, Wait>,
     /// What each peer has mapped, or will have when it is made.
-    mapped: BTreeMap<(u64, usize), (Known, Block)>,
+    mapped: BTreeMap<(u64, usize), (RegionInfo, Block)>,
 }
 
 /// The run as a member.
@@ -88,7 +88,7 @@ pub struct Joined {
     /// The group's.
     pub clock: Clock,
     /// What was wanted, in that order.
-    pub regions: Vec<(Known, Block)>,
+    pub regions: Vec<(RegionInfo, Block)>,
 }
 
 /// Connects to a group, or makes it and its keeper. To be called by a process of one thread.
@@ -109,12 +109,12 @@ fn peer_of(peers: &Peers, peer: usize) -> Result<Arc<Peer>> {
 }
 
 /// Takes a region away from a peer, also from one that is being made; from one that is gone there is nothing to take.
-fn unmap(peers: &Peers, peer: usize, (known, block): &(Known, Block)) -> Result<()> {
+fn unmap(peers: &Peers, peer: usize, (known, block): &(RegionInfo, Block)) -> Result<()> {
     let mapping = known_mapping(known, block);
     peers.table.made(peer).map_or(Ok(()), |peer| peer.unmap(&mapping))
 }
 
-fn known_mapping(known: &Known, block: &Block) -> Mapping {
+fn known_mapping(known: &RegionInfo, block: &Block) -> Mapping {
     Mapping {
         number: known.number as usize,
         address: known.address,
@@ -132,7 +132,7 @@ impl Joined {
         clock: Clock,
         (image, backend): (&str, &str),
         (guests, memory): (usize, u64),
-        regions: Vec<Wanted>,
+        regions: Vec<RegionRequest>,
     ) -> Result<Self> {
         let join = Join {
             version: VERSION,
@@ -145,13 +145,13 @@ impl Joined {
             group_memory: meeting.memory,
             group_peers: meeting.peers,
         };
-        socket.send(&Ask::Join(join), &[])?;
+        socket.send(&ToKeeper::Join(join), &[])?;
         let (welcome, descriptors) = socket.receive_within(PATIENCE)?;
         let (first, peers, limit, clock, regions) = match welcome {
-            Tell::Welcome { first, peers, limit, clock, regions } => {
+            FromKeeper::Welcome { first, peers, limit, clock, regions } => {
                 (first, peers, limit, clock, regions)
             }
-            Tell::Refused(why) => bail!(Group, "{why}"),
+            FromKeeper::Refused(why) => bail!(Group, "{why}"),
             _ => bail!(Group, "the group's keeper says something else than it should"),
         };
         ensure!(Group, descriptors.len() == MAX_PEERS + regions.len(), "descriptors are missing");
@@ -159,7 +159,7 @@ impl Joined {
         // SAFETY: each descriptor is an eventfd's, and was its owner's alone.
         let token = |fd: OwnedFd| unsafe { EventFd::from_raw_fd(fd.into_raw_fd()) };
         let tokens = descriptors.by_ref().take(MAX_PEERS).map(token).collect();
-        let block = |(known, fd): (Known, OwnedFd)| {
+        let block = |(known, fd): (RegionInfo, OwnedFd)| {
             let write = known.rights & REGION_WRITE != 0;
             let block = shared_block(known.bytes, fd.into(), write)?;
             Ok((known, block))
@@ -196,7 +196,7 @@ impl Member {
     }
 
     /// Before the start: a peer maps a region that it was granted when it joined.
-    pub fn map(&self, number: usize, peer: &Peer, known: &Known, block: &Block) -> Result<()> {
+    pub fn map(&self, number: usize, peer: &Peer, known: &RegionInfo, block: &Block) -> Result<()> {
         peer.map(&known_mapping(known, block))?;
         self.lock().mapped.insert((known.number, number), (known.clone(), block.clone()));
         Ok(())
@@ -205,7 +205,7 @@ impl Member {
     /// The number of a peer that `parent` spawns, with `memory` bytes of its own.
     pub fn seat(&self, peers: &Peers, parent: usize, memory: u64) -> Result<usize, i64> {
         let then = Then::Spawn { parent, memory };
-        let spawn = |id| Ask::Spawn { id, peer: parent, memory };
+        let spawn = |id| ToKeeper::Spawn { id, peer: parent, memory };
         self.ask(peers, parent, then, NO_DEADLINE, spawn).map(|answer| answer.0 as usize)
     }
 
@@ -227,7 +227,7 @@ impl Member {
     }
 
     /// Sends a message that has no answer. [`Member::serve`] notices a keeper that is gone.
-    pub fn say(&self, ask: &Ask) {
+    pub fn say(&self, ask: &ToKeeper) {
         let _ = self.socket.send(ask, &[]);
     }
 
@@ -238,8 +238,8 @@ impl Member {
         peer: usize,
         then: Then,
         deadline: u64,
-        ask: impl FnOnce(u64) -> Ask,
-    ) -> Result<(u64, Option<Known>), i64> {
+        ask: impl FnOnce(u64) -> ToKeeper,
+    ) -> Result<(u64, Option<RegionInfo>), i64> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         self.lock().waits.insert(id, Wait::Asked(then));
         self.say(&ask(id));
@@ -282,7 +282,7 @@ impl Member {
         at: Option<u64>,
     ) -> Result<u64, i64> {
         let name = crate::region::name(name).ok_or(ERROR_ARGUMENT)?.to_owned();
-        self.ask(peers, peer, Then::Nothing, NO_DEADLINE, |id| Ask::Create {
+        self.ask(peers, peer, Then::Nothing, NO_DEADLINE, |id| ToKeeper::Create {
             id,
             peer,
             name,
@@ -295,8 +295,11 @@ impl Member {
     /// [`ASK_REGION_OPEN`].
     pub fn open(&self, peers: &Peers, peer: usize, name: &[u8]) -> Result<SharedRegion, i64> {
         let name = crate::region::name(name).ok_or(ERROR_NAME)?.to_owned();
-        let answer =
-            self.ask(peers, peer, Then::Nothing, NO_DEADLINE, |id| Ask::Open { id, peer, name })?;
+        let answer = self.ask(peers, peer, Then::Nothing, NO_DEADLINE, |id| ToKeeper::Open {
+            id,
+            peer,
+            name,
+        })?;
         Ok(shared(&answer.1.ok_or(ERROR_NAME)?))
     }
 
@@ -315,7 +318,7 @@ impl Member {
         if peers.get(peer)?.space.features() & FEATURE_REGIONS == 0 {
             return Err(ERROR_UNSUPPORTED);
         }
-        self.ask(peers, peer, Then::Map { peer }, NO_DEADLINE, |id| Ask::Map {
+        self.ask(peers, peer, Then::Map { peer }, NO_DEADLINE, |id| ToKeeper::Map {
             id,
             peer,
             number,
@@ -333,7 +336,8 @@ impl Member {
             return Err(ERROR_UNSUPPORTED);
         }
         let then = Then::Unmap { peer, number };
-        self.ask(peers, peer, then, NO_DEADLINE, |id| Ask::Unmap { id, peer, number }).map(|_| 0)
+        self.ask(peers, peer, then, NO_DEADLINE, |id| ToKeeper::Unmap { id, peer, number })
+            .map(|_| 0)
     }
 
     /// [`ASK_REGION_GRANT`], and with rights 0 [`ASK_REGION_REVOKE`].
@@ -345,7 +349,7 @@ impl Member {
         to: u64,
         rights: u32,
     ) -> Result<u64, i64> {
-        let ask = |id| Ask::Grant { id, peer, number, to, rights };
+        let ask = |id| ToKeeper::Grant { id, peer, number, to, rights };
         self.ask(peers, peer, Then::Nothing, NO_DEADLINE, ask).map(|answer| answer.0)
     }
 
@@ -362,7 +366,7 @@ impl Member {
             return Err(ERROR_ARGUMENT);
         }
         // First how many there are, whatever the deadline is.
-        let meet = |count| move |id| Ask::Meet { id, peer, number, count };
+        let meet = |count| move |id| ToKeeper::Meet { id, peer, number, count };
         let now = self.ask(peers, peer, Then::Nothing, NO_DEADLINE, meet(0))?.0;
         if now >= count {
             return Ok(now);
@@ -384,7 +388,7 @@ impl Member {
             let _ = poll(&mut polls, None);
             let [message, end] = polls.map(|poll| !poll.revents().is_empty());
             if message {
-                match self.socket.receive::<Tell>() {
+                match self.socket.receive::<FromKeeper>() {
                     Ok((tell, fds)) => self.carry_out(peers, tell, fds),
                     Err(error) => {
                         let why = match error {
@@ -402,20 +406,22 @@ impl Member {
         }
     }
 
-    fn carry_out(&self, peers: &Peers, tell: Tell, fds: Vec<OwnedFd>) {
+    fn carry_out(&self, peers: &Peers, tell: FromKeeper, fds: Vec<OwnedFd>) {
         match tell {
-            Tell::Answer { id, result, region } => self.answered(peers, id, result, region, fds),
-            Tell::Seat { id, peer, regions } => self.seated(peers, id, peer, regions),
-            Tell::Take { serial, peer, number } => {
+            FromKeeper::Answer { id, result, region } => {
+                self.answered(peers, id, result, region, fds)
+            }
+            FromKeeper::Seat { id, peer, regions } => self.seated(peers, id, peer, regions),
+            FromKeeper::Take { serial, peer, number } => {
                 let held = self.lock().mapped.remove(&(number, peer));
                 let gone = held.is_none_or(|held| unmap(peers, peer, &held).is_ok());
                 if gone {
-                    self.say(&Ask::Taken { serial });
+                    self.say(&ToKeeper::Taken { serial });
                 } else {
                     peers.lose(peer);
                 }
             }
-            Tell::Stop { peer } => {
+            FromKeeper::Stop { peer } => {
                 // A thread that is killed is nothing that the run is asked about.
                 let spawned = |peer| peers.table.made(peer).is_none_or(|at| at.family != peer);
                 if !peer.is_some_and(spawned) {
@@ -432,10 +438,10 @@ impl Member {
     }
 
     /// Prepares a peer with the mappings of its parent; gives it back if the parent does not wait any more.
-    fn seated(&self, peers: &Peers, id: u64, peer: usize, regions: Vec<Known>) {
+    fn seated(&self, peers: &Peers, id: u64, peer: usize, regions: Vec<RegionInfo>) {
         let mut inner = self.lock();
         let Some(Wait::Asked(Then::Spawn { parent, memory })) = inner.waits.remove(&id) else {
-            return self.say(&Ask::Gone { peer, state: PEER_DEAD });
+            return self.say(&ToKeeper::Gone { peer, state: PEER_DEAD });
         };
         peers.table.reserve_at(peer, memory);
         // The peer that had the number before may have been answered when it was gone already.
@@ -445,7 +451,7 @@ impl Member {
             match inner.mapped.get(&(number, parent)).map(|held| held.1.clone()) {
                 Some(block) => drop(inner.mapped.insert((number, peer), (known, block))),
                 // It could not be mapped there, and the answer is dropped.
-                None => self.say(&Ask::Unmap { id: u64::MAX, peer, number }),
+                None => self.say(&ToKeeper::Unmap { id: u64::MAX, peer, number }),
             }
         }
         inner.waits.insert(id, Wait::Answered(peer as i64, None));
@@ -458,7 +464,7 @@ impl Member {
         peers: &Peers,
         id: u64,
         mut result: i64,
-        known: Option<Known>,
+        known: Option<RegionInfo>,
         fds: Vec<OwnedFd>,
     ) {
         let Some(Wait::Asked(then)) = self.lock().waits.remove(&id) else { return };
@@ -485,7 +491,7 @@ impl Member {
         &self,
         peers: &Peers,
         peer: usize,
-        known: Option<&Known>,
+        known: Option<&RegionInfo>,
         fds: Vec<OwnedFd>,
     ) -> Result<()> {
         let known = known.present("the keeper granted no region")?;
@@ -505,7 +511,7 @@ impl Member {
             Err(error) => {
                 // The answer is dropped.
                 let (id, number) = (u64::MAX, known.number);
-                self.say(&Ask::Unmap { id, peer, number });
+                self.say(&ToKeeper::Unmap { id, peer, number });
                 Err(error)
             }
         }
@@ -514,11 +520,11 @@ impl Member {
     /// All guests have ended: waits until the keeper knows, and has taken the group's folder away where this was the
     /// last member.
     pub fn leave(&self) {
-        self.say(&Ask::Leave);
+        self.say(&ToKeeper::Leave);
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
             let left = end.saturating_duration_since(Instant::now());
-            if self.socket.receive_within::<Tell>(left).is_err() {
+            if self.socket.receive_within::<FromKeeper>(left).is_err() {
                 return;
             }
         }
@@ -526,12 +532,12 @@ impl Member {
 }
 
 /// As a guest is told of a region.
-pub fn shared(known: &Known) -> SharedRegion {
+pub fn shared(known: &RegionInfo) -> SharedRegion {
     let mut name = [0; REGION_NAME_BYTES];
     let bytes = known.name.as_bytes();
     let count = bytes.len().min(REGION_NAME_BYTES);
     name[..count].copy_from_slice(&bytes[..count]);
-    let Known { number, address, bytes, rights, .. } = *known;
+    let RegionInfo { number, address, bytes, rights, .. } = *known;
     SharedRegion { name, address, bytes, rights, generation: 1, number }
 }
 

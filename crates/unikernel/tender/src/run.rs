@@ -24,7 +24,7 @@ use crate::signals::{self, Woken};
 use crate::spawn::Spawner;
 use crate::tokens::Tokens;
 use kyozon_abi::unikernel::*;
-use kyozon_join::message::{Ask, Wanted};
+use kyozon_join::message::{RegionRequest, ToKeeper};
 use kyozon_join::socket::Socket;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -190,7 +190,7 @@ fn join(
     backend: Backend,
     options: &Options,
 ) -> Result<Joined> {
-    let wanted = |r: &RegionOption| Wanted {
+    let wanted = |r: &RegionOption| RegionRequest {
         name: r.name.clone(),
         bytes: r.bytes,
         at: r.at,
@@ -253,7 +253,7 @@ fn execute(
             woken
         });
         if let Some(member) = &group.member {
-            member.say(&Ask::Started);
+            member.say(&ToKeeper::Started);
             scope.spawn(|| member.serve(&group.peers, done));
         }
         let mut guests = group.peers.table.all().into_iter().zip(cpus);

@@ -2,7 +2,7 @@
 
 use super::Host;
 use crate::error::Context;
-use crate::message::Known;
+use crate::message::RegionInfo;
 use crate::{Error, Result};
 use kyozon_abi::unikernel::region::{PeerState, Rights};
 use kyozon_abi::unikernel::*;
@@ -21,7 +21,7 @@ const SPINS: u32 = 8000;
 /// A region's mapping.
 #[derive(Debug)]
 pub(super) struct Mapping {
-    pub known: Known,
+    pub known: RegionInfo,
     base: *mut c_void,
 }
 
@@ -44,7 +44,7 @@ pub struct Mapped<'a> {
 
 impl Mapping {
     /// Maps a region at its address.
-    pub fn new(known: Known, file: &OwnedFd) -> Result<Self> {
+    pub fn new(known: RegionInfo, file: &OwnedFd) -> Result<Self> {
         let write = known.rights & REGION_WRITE != 0;
         let inside = (REGION_BASE..REGION_END).contains(&known.address)
             && known.bytes >= 2 * REGION_HEADER_BYTES

@@ -1,7 +1,7 @@
 //! `kyozon kill`: ends peers, and answers when they have ended.
 
 use super::state::{Id, Killing, State};
-use kyozon_join::message::Tell;
+use kyozon_join::message::FromKeeper;
 use rustix::process::Signal;
 
 impl State {
@@ -15,7 +15,7 @@ impl State {
             .collect();
         if let Some(peer) = only.filter(|only| self.owner_of(*only).is_none()) {
             let name = &self.name;
-            let refused = Tell::Refused(format!("the group {name} has no peer {peer}"));
+            let refused = FromKeeper::Refused(format!("the group {name} has no peer {peer}"));
             return self.tell(asker, &refused, &[]);
         }
         let mut told = Vec::new();
@@ -24,7 +24,7 @@ impl State {
                 self.signal(*id, Signal::TERM);
             } else if only.map_or(!told.contains(id), |only| only == *peer) {
                 told.push(*id);
-                self.tell(*id, &Tell::Stop { peer: only }, &[]);
+                self.tell(*id, &FromKeeper::Stop { peer: only }, &[]);
             }
         }
         let (count, members) = (left.len(), left.iter().map(|target| target.1).collect());
@@ -61,7 +61,7 @@ impl State {
         self.killings = left;
         let done: Vec<Killing> = done;
         for killing in done {
-            self.tell(killing.asker, &Tell::Ended(killing.count), &[]);
+            self.tell(killing.asker, &FromKeeper::Ended(killing.count), &[]);
         }
     }
 }

@@ -4,7 +4,7 @@ use super::state::{Id, Member, PeerEntry, State};
 use crate::error::{bail, ensure, Error, Result};
 use crate::region::{ALL, NOBODY};
 use kyozon_abi::unikernel::*;
-use kyozon_join::message::{Join, Known, Tell, Wanted, IMAGE_BYTES, VERSION};
+use kyozon_join::message::{FromKeeper, Join, RegionInfo, RegionRequest, IMAGE_BYTES, VERSION};
 use std::os::fd::AsFd;
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ impl State {
                 let rights: Vec<_> =
                     regions.iter().map(|r| (r.number as usize, r.rights)).collect();
                 let limit = self.peers_limit;
-                let welcome = Tell::Welcome { first, peers, limit, clock, regions };
+                let welcome = FromKeeper::Welcome { first, peers, limit, clock, regions };
                 // A descriptor each that the tell does not outlive, nor borrow what it changes.
                 let tokens = self.tokens.iter().map(|token| token.try_clone().map(Some));
                 let Ok(tokens) = tokens.collect::<Result<Vec<_>, _>>() else { return };
@@ -45,11 +45,11 @@ impl State {
                 self.tell(id, &welcome, &all);
                 self.met();
             }
-            Err(error) => self.tell(id, &Tell::Refused(format!("{error}")), &[]),
+            Err(error) => self.tell(id, &FromKeeper::Refused(format!("{error}")), &[]),
         }
     }
 
-    fn admit(&mut self, id: Id, join: &Join) -> Result<(usize, Vec<Known>)> {
+    fn admit(&mut self, id: Id, join: &Join) -> Result<(usize, Vec<RegionInfo>)> {
         let name = self.name.clone();
         ensure!(
             Group,
@@ -118,7 +118,7 @@ impl State {
                 running: host,
             },
         );
-        let rights = |wanted: &Wanted| if wanted.write { ALL } else { REGION_READ };
+        let rights = |wanted: &RegionRequest| if wanted.write { ALL } else { REGION_READ };
         let known = numbers.iter().zip(&join.regions).map(|(n, w)| self.known(*n, rights(w)));
         Ok((first, known.collect()))
     }
@@ -142,7 +142,7 @@ impl State {
 
     fn memory_fits(&self, join: &Join) -> Result<()> {
         let Some(limit) = self.memory_limit else { return Ok(()) };
-        let there = |w: &&Wanted| self.regions.iter().all(|region| region.name != w.name);
+        let there = |w: &&RegionRequest| self.regions.iter().all(|region| region.name != w.name);
         let regions = join.regions.iter().filter(there).map(|w| w.bytes);
         let more = regions.fold(join.memory.saturating_mul(join.peers as u64), u64::saturating_add);
         let used = self.memory();
@@ -171,8 +171,8 @@ impl State {
     }
 
     /// Whether a region that is there is as it is wanted.
-    fn check_wanted(&self, wanted: &Wanted) -> Result<()> {
-        let Wanted { name, bytes, at, .. } = wanted;
+    fn check_wanted(&self, wanted: &RegionRequest) -> Result<()> {
+        let RegionRequest { name, bytes, at, .. } = wanted;
         let group = &self.name;
         let Some(region) = self.regions.iter().find(|region| region.name == *name) else {
             ensure!(Group, *bytes != 0, "the group {group} has no region {name}");
@@ -203,7 +203,7 @@ impl State {
         Ok(())
     }
 
-    fn wanted(&mut self, wanted: &Wanted) -> Result<usize> {
+    fn wanted(&mut self, wanted: &RegionRequest) -> Result<usize> {
         let there = self.regions.iter().position(|region| region.name == wanted.name);
         if let Some(number) = there {
             return Ok(number);

@@ -3,7 +3,7 @@
 use super::state::State;
 use crate::region::Region;
 use kyozon_abi::unikernel::REGION_WRITE;
-use kyozon_join::message::{Listing, Seen};
+use kyozon_join::message::{Listing, PeerInfo};
 
 impl State {
     pub(super) fn listing(&self) -> Listing {
@@ -17,7 +17,7 @@ impl State {
                 0 => "r".to_owned(),
                 _ => "rw".to_owned(),
             };
-            peers.push(Seen {
+            peers.push(PeerInfo {
                 peer,
                 pid: connection.pid,
                 image: member.image.clone(),

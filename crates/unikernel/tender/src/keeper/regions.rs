@@ -5,7 +5,7 @@ use crate::error::{Context, Present, Result};
 use crate::process::read_only;
 use crate::region::{self, Region, ALL};
 use kyozon_abi::unikernel::*;
-use kyozon_join::message::{Ask, Tell};
+use kyozon_join::message::{FromKeeper, ToKeeper};
 use std::os::fd::{AsFd, OwnedFd};
 
 impl State {
@@ -42,13 +42,13 @@ impl State {
         file.try_clone_to_owned().context("too many open files")
     }
 
-    pub(super) fn about_regions(&mut self, asker: Id, ask: Ask) {
+    pub(super) fn about_regions(&mut self, asker: Id, ask: ToKeeper) {
         match ask {
-            Ask::Create { id, peer, name, bytes, at } => {
+            ToKeeper::Create { id, peer, name, bytes, at } => {
                 let result = self.create(asker, peer, &name, bytes, at);
                 self.answer(asker, id, result, None);
             }
-            Ask::Open { id, peer, name } => {
+            ToKeeper::Open { id, peer, name } => {
                 let named = |r: &Region| r.name == name && r.granted[peer] != 0;
                 match self.regions.iter().position(named) {
                     Some(number) => {
@@ -58,15 +58,19 @@ impl State {
                     None => self.answer(asker, id, Err(ERROR_NAME), None),
                 }
             }
-            Ask::Map { id, peer, number, rights } => match self.map(peer, number, rights) {
+            ToKeeper::Map { id, peer, number, rights } => match self.map(peer, number, rights) {
                 Ok((number, file)) => {
                     let region = Some(self.known(number, rights));
-                    self.tell(asker, &Tell::Answer { id, result: 0, region }, &[file.as_fd()]);
+                    self.tell(
+                        asker,
+                        &FromKeeper::Answer { id, result: 0, region },
+                        &[file.as_fd()],
+                    );
                     self.met();
                 }
                 Err(error) => self.answer(asker, id, Err(error), None),
             },
-            Ask::Unmap { id, peer, number } => {
+            ToKeeper::Unmap { id, peer, number } => {
                 let result = self.of(number, peer).and_then(|number| {
                     let region = &mut self.regions[number];
                     match std::mem::take(&mut region.mapped[peer]) {
@@ -79,7 +83,7 @@ impl State {
                 });
                 self.answer(asker, id, result.map(|()| 0), None);
             }
-            Ask::Grant { id, peer, number, to, rights } => {
+            ToKeeper::Grant { id, peer, number, to, rights } => {
                 match self.grant(peer, number, to, rights) {
                     Ok((_, losers)) if losers.is_empty() => self.answer(asker, id, Ok(0), None),
                     Ok((number, losers)) => {
@@ -88,7 +92,7 @@ impl State {
                     Err(error) => self.answer(asker, id, Err(error), None),
                 }
             }
-            Ask::Meet { id, peer, number, count } => match self.of(number, peer) {
+            ToKeeper::Meet { id, peer, number, count } => match self.of(number, peer) {
                 Ok(_) if count > MAX_PEERS as u64 => {
                     self.answer(asker, id, Err(ERROR_ARGUMENT), None);
                 }

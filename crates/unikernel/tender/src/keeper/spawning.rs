@@ -2,7 +2,7 @@
 
 use super::state::{Id, PeerEntry, State};
 use kyozon_abi::unikernel::*;
-use kyozon_join::message::Tell;
+use kyozon_join::message::FromKeeper;
 use std::time::Instant;
 
 impl State {
@@ -31,7 +31,7 @@ impl State {
                 regions.push(self.known(number, rights));
             }
         }
-        self.tell(asker, &Tell::Seat { id, peer, regions }, &[]);
+        self.tell(asker, &FromKeeper::Seat { id, peer, regions }, &[]);
         self.met();
     }
 

@@ -4,7 +4,7 @@ use crate::error::{Context, Result};
 use crate::region::{Region, NOBODY};
 use kyozon_abi::unikernel::*;
 use kyozon_join::clock::Clock;
-use kyozon_join::message::{Ask, Known, Tell};
+use kyozon_join::message::{FromKeeper, RegionInfo, ToKeeper};
 use kyozon_join::socket::Socket;
 use kyozon_join::Error;
 use rustix::net::sockopt::socket_peercred;
@@ -115,7 +115,7 @@ pub(super) struct State {
     next: Id,
     takings: Vec<Taking>,
     /// Requests that wait for the end of a taking.
-    deferred: Vec<(Id, Ask)>,
+    deferred: Vec<(Id, ToKeeper)>,
     meetings: Vec<Meeting>,
     pub(super) killings: Vec<Killing>,
 }
@@ -190,7 +190,7 @@ impl State {
 
     /// Sends a message. A member that does not receive is killed: others rely on it. A closed connection is
     /// found when it is read.
-    pub fn tell(&mut self, id: Id, tell: &Tell, descriptors: &[BorrowedFd<'_>]) {
+    pub fn tell(&mut self, id: Id, tell: &FromKeeper, descriptors: &[BorrowedFd<'_>]) {
         let Some(connection) = self.connections.get(&id) else { return };
         let said = connection.socket.send(tell, descriptors);
         if connection.member.is_some() && matches!(said, Err(Error::System(..))) {
@@ -198,9 +198,15 @@ impl State {
         }
     }
 
-    pub fn answer(&mut self, asker: Id, id: u64, result: Result<u64, i64>, region: Option<Known>) {
+    pub fn answer(
+        &mut self,
+        asker: Id,
+        id: u64,
+        result: Result<u64, i64>,
+        region: Option<RegionInfo>,
+    ) {
         let result = result.map_or_else(|error| error, |value| value as i64);
-        self.tell(asker, &Tell::Answer { id, result, region }, &[]);
+        self.tell(asker, &FromKeeper::Answer { id, result, region }, &[]);
     }
 
     pub(super) fn signal(&self, id: Id, signal: Signal) {
@@ -212,22 +218,22 @@ impl State {
     /// Receives one message. A connection that is closed or sends no message is removed.
     pub fn receive(&mut self, id: Id) {
         let Some(connection) = self.connections.get(&id) else { return };
-        match connection.socket.receive::<Ask>() {
+        match connection.socket.receive::<ToKeeper>() {
             Ok((ask, _)) => self.carry_out(id, ask),
             Err(_) => self.out(id),
         }
     }
 
-    fn carry_out(&mut self, id: Id, ask: Ask) {
+    fn carry_out(&mut self, id: Id, ask: ToKeeper) {
         let asks_for = match ask {
-            Ask::Gone { peer, .. }
-            | Ask::Create { peer, .. }
-            | Ask::Open { peer, .. }
-            | Ask::Map { peer, .. }
-            | Ask::Unmap { peer, .. }
-            | Ask::Grant { peer, .. }
-            | Ask::Meet { peer, .. }
-            | Ask::Spawn { peer, .. } => Some(peer),
+            ToKeeper::Gone { peer, .. }
+            | ToKeeper::Create { peer, .. }
+            | ToKeeper::Open { peer, .. }
+            | ToKeeper::Map { peer, .. }
+            | ToKeeper::Unmap { peer, .. }
+            | ToKeeper::Grant { peer, .. }
+            | ToKeeper::Meet { peer, .. }
+            | ToKeeper::Spawn { peer, .. } => Some(peer),
             _ => None,
         };
         // A connection speaks for its own peers only.
@@ -235,33 +241,33 @@ impl State {
             return self.out(id);
         }
         match ask {
-            Ask::Join(join) => self.welcome(id, &join),
-            Ask::Started => {
+            ToKeeper::Join(join) => self.welcome(id, &join),
+            ToKeeper::Started => {
                 if let Some(member) = self.member(id) {
                     member.running = true;
                 }
             }
-            Ask::Spawn { id: request, peer, memory } => self.spawn(id, request, peer, memory),
-            Ask::Gone { peer, state } => {
+            ToKeeper::Spawn { id: request, peer, memory } => self.spawn(id, request, peer, memory),
+            ToKeeper::Gone { peer, state } => {
                 self.gone(peer, if state == PEER_LEFT { PEER_LEFT } else { PEER_DEAD });
             }
-            Ask::Taken { serial } => {
+            ToKeeper::Taken { serial } => {
                 let at = self.takings.iter().position(|t| t.serial == serial && t.from == id);
                 if let Some(at) = at {
                     let taking = self.takings.remove(at);
                     self.taken(taking);
                 }
             }
-            Ask::Leave => {
+            ToKeeper::Leave => {
                 self.all_gone(id);
                 self.leaving.extend(self.connections.remove(&id));
             }
-            Ask::List => {
+            ToKeeper::List => {
                 let listing = self.listing();
-                self.tell(id, &Tell::List(listing), &[]);
+                self.tell(id, &FromKeeper::List(listing), &[]);
             }
-            Ask::Kill { peer } => self.kill(id, peer),
-            Ask::Map { peer, number, .. } if self.is_taking(peer, number) => {
+            ToKeeper::Kill { peer } => self.kill(id, peer),
+            ToKeeper::Map { peer, number, .. } if self.is_taking(peer, number) => {
                 self.deferred.push((id, ask));
             }
             other => self.about_regions(id, other),
@@ -305,7 +311,7 @@ impl State {
         self.meetings.retain(|meeting| meeting.peer != peer);
         // The peers that asked are gone.
         self.deferred
-            .retain(|(_, ask)| !matches!(ask, Ask::Map { peer: asks, .. } if *asks == peer));
+            .retain(|(_, ask)| !matches!(ask, ToKeeper::Map { peer: asks, .. } if *asks == peer));
         let (done, left) =
             std::mem::take(&mut self.takings).into_iter().partition(|t| t.peer == peer);
         self.takings = left;
@@ -335,11 +341,11 @@ impl State {
         self.takings.push(Taking { asker, id, from, serial, peer, number, end });
         match self.member(from) {
             Some(member) if member.can_lose() => {
-                self.tell(from, &Tell::Take { serial, peer, number: number as u64 }, &[]);
+                self.tell(from, &FromKeeper::Take { serial, peer, number: number as u64 }, &[]);
             }
             // It cannot lose it, and ends; a host program has no tender that would end it.
             Some(member) if member.is_host() => self.signal(from, Signal::KILL),
-            _ => self.tell(from, &Tell::Stop { peer: Some(peer) }, &[]),
+            _ => self.tell(from, &FromKeeper::Stop { peer: Some(peer) }, &[]),
         }
     }
 
@@ -353,7 +359,7 @@ impl State {
         if !self.takings.iter().any(|other| (other.asker, other.id) == (asker, id)) {
             self.answer(asker, id, Ok(0), None);
         }
-        let again = |(_, ask): &(Id, Ask)| matches!(ask, Ask::Map { peer: p, number: n, .. } if *p == peer && *n == number as u64);
+        let again = |(_, ask): &(Id, ToKeeper)| matches!(ask, ToKeeper::Map { peer: p, number: n, .. } if *p == peer && *n == number as u64);
         let (now, later) = std::mem::take(&mut self.deferred).into_iter().partition(again);
         self.deferred = later;
         for (asker, ask) in now {
@@ -361,7 +367,7 @@ impl State {
         }
     }
 
-    /// [`Ask::Meet`].
+    /// [`ToKeeper::Meet`].
     pub fn meet(&mut self, asker: Id, id: u64, peer: usize, number: usize, count: u64) {
         // A new request of a peer replaces its former one.
         self.meetings.retain(|meeting| meeting.peer != peer);
@@ -413,9 +419,9 @@ impl State {
     }
 
     /// A region, as others are told of it.
-    pub fn known(&self, number: usize, rights: u32) -> Known {
+    pub fn known(&self, number: usize, rights: u32) -> RegionInfo {
         let Region { name, address, bytes, .. } = &self.regions[number];
-        Known {
+        RegionInfo {
             number: number as u64,
             name: name.clone(),
             address: *address,

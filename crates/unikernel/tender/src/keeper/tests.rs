@@ -5,7 +5,7 @@ use kyozon_abi::unikernel::*;
 use kyozon_channel::park::{Life, Park, Peers};
 use kyozon_join::clock::Clock;
 use kyozon_join::host::PeerState as Told;
-use kyozon_join::message::{Ask, Join, Known, Tell, Wanted, VERSION};
+use kyozon_join::message::{FromKeeper, Join, RegionInfo, RegionRequest, ToKeeper, VERSION};
 use kyozon_join::place::Met;
 use kyozon_join::socket::Socket;
 use kyozon_join::{Error, Host, Rights};
@@ -50,11 +50,11 @@ impl Test {
     }
 }
 
-pub(super) fn wanted(name: &str, bytes: u64, write: bool) -> Wanted {
-    Wanted { name: name.into(), bytes, at: None, write }
+pub(super) fn wanted(name: &str, bytes: u64, write: bool) -> RegionRequest {
+    RegionRequest { name: name.into(), bytes, at: None, write }
 }
 
-pub(super) fn join(peers: usize, regions: &[Wanted]) -> Join {
+pub(super) fn join(peers: usize, regions: &[RegionRequest]) -> Join {
     Join {
         version: VERSION,
         image: "x".into(),
@@ -72,26 +72,26 @@ pub(super) fn join(peers: usize, regions: &[Wanted]) -> Join {
 pub(super) fn welcome(
     socket: &Socket,
     join: Join,
-) -> Result<(usize, Vec<Known>, Vec<OwnedFd>), String> {
-    socket.send(&Ask::Join(join), &[]).unwrap();
+) -> Result<(usize, Vec<RegionInfo>, Vec<OwnedFd>), String> {
+    socket.send(&ToKeeper::Join(join), &[]).unwrap();
     match socket.receive_within(LIMIT).unwrap() {
-        (Tell::Welcome { first, regions, .. }, mut fds) => {
+        (FromKeeper::Welcome { first, regions, .. }, mut fds) => {
             let files = fds.split_off(MAX_PEERS);
             Ok((first, regions, files))
         }
-        (Tell::Refused(why), _) => Err(why),
+        (FromKeeper::Refused(why), _) => Err(why),
         other => panic!("{other:?}"),
     }
 }
 
-pub(super) fn ask(socket: &Socket, ask: Ask) -> i64 {
+pub(super) fn ask(socket: &Socket, ask: ToKeeper) -> i64 {
     socket.send(&ask, &[]).unwrap();
     answer(socket)
 }
 
 pub(super) fn answer(socket: &Socket) -> i64 {
     match socket.receive_within(LIMIT).unwrap().0 {
-        Tell::Answer { result, .. } => result,
+        FromKeeper::Answer { result, .. } => result,
         other => panic!("{other:?}"),
     }
 }
@@ -128,7 +128,7 @@ fn two_runs_meet_and_one_dies() {
     let reader = std::fs::File::from(readers[0].try_clone().unwrap());
     assert!(reader.write_at(b"x", 4096).is_err());
     assert!(std::fs::File::from(files[0].try_clone().unwrap()).write_at(b"x", 4096).is_ok());
-    let meet = |count| Ask::Meet { id: 7, peer: 0, number: 0, count };
+    let meet = |count| ToKeeper::Meet { id: 7, peer: 0, number: 0, count };
     assert_eq!((ask(&first, meet(3)), ask(&first, meet(65))), (3, ERROR_ARGUMENT));
     drop(second);
     wait("a death", || {
@@ -137,9 +137,9 @@ fn two_runs_meet_and_one_dies() {
     // Numbers that nobody had come first.
     let third = test.connect();
     assert_eq!(welcome(&third, join(1, std::slice::from_ref(&board))).unwrap().0, 3);
-    third.send(&Ask::Gone { peer: 3, state: PEER_LEFT }, &[]).unwrap();
-    third.send(&Ask::Leave, &[]).unwrap();
-    assert!(matches!(third.receive::<Tell>(), Err(Error::Gone)));
+    third.send(&ToKeeper::Gone { peer: 3, state: PEER_LEFT }, &[]).unwrap();
+    third.send(&ToKeeper::Leave, &[]).unwrap();
+    assert!(matches!(third.receive::<FromKeeper>(), Err(Error::Gone)));
     assert_eq!(told(&files[0], 3), (PEER_LEFT, 1));
     let fourth = test.connect();
     assert_eq!(welcome(&fourth, join(60, &[board])).unwrap().0, 4);
@@ -159,35 +159,38 @@ fn a_region_is_granted_and_revoked_across_runs() {
     let second = test.connect();
     welcome(&second, join(1, &[])).unwrap();
     let create =
-        |name: &str, bytes| Ask::Create { id: 1, peer: 0, name: name.into(), bytes, at: None };
+        |name: &str, bytes| ToKeeper::Create { id: 1, peer: 0, name: name.into(), bytes, at: None };
     assert_eq!(ask(&first, create("x", 8192)), 0);
     assert_eq!(ask(&first, create("x", 8192)), ERROR_EXISTS);
     assert_eq!(ask(&first, create("y", 1 << 20)), ERROR_FULL);
-    let map = |rights| Ask::Map { id: 2, peer: 1, number: 0, rights };
-    let grant = |to, rights| Ask::Grant { id: 3, peer: 0, number: 0, to, rights };
+    let map = |rights| ToKeeper::Map { id: 2, peer: 1, number: 0, rights };
+    let grant = |to, rights| ToKeeper::Grant { id: 3, peer: 0, number: 0, to, rights };
     assert_eq!(ask(&second, map(1)), ERROR_NAME);
     assert_eq!((ask(&first, grant(1, 3)), ask(&first, grant(2, 1))), (0, ERROR_NAME));
     assert_eq!(ask(&second, map(3)), 0);
     // A revoke waits for the other run, and what that asks meanwhile waits for the revoke.
     first.send(&grant(1, 1), &[]).unwrap();
-    let (take, _) = second.receive_within::<Tell>(LIMIT).unwrap();
-    let Tell::Take { serial, peer: 1, number: 0 } = take else { panic!("{take:?}") };
+    let (take, _) = second.receive_within::<FromKeeper>(LIMIT).unwrap();
+    let FromKeeper::Take { serial, peer: 1, number: 0 } = take else { panic!("{take:?}") };
     second.send(&map(1), &[]).unwrap();
     assert!(!first.readable(Some(Duration::from_millis(50))).unwrap());
     assert!(!second.readable(Some(Duration::from_millis(50))).unwrap());
-    second.send(&Ask::Taken { serial: serial + 1 }, &[]).unwrap();
-    second.send(&Ask::Taken { serial }, &[]).unwrap();
+    second.send(&ToKeeper::Taken { serial: serial + 1 }, &[]).unwrap();
+    second.send(&ToKeeper::Taken { serial }, &[]).unwrap();
     assert_eq!((answer(&first), answer(&second)), (0, 0));
     // One who dies meanwhile has lost it, too.
     first.send(&grant(1, 0), &[]).unwrap();
-    assert!(matches!(second.receive_within::<Tell>(LIMIT).unwrap().0, Tell::Take { .. }));
+    assert!(matches!(
+        second.receive_within::<FromKeeper>(LIMIT).unwrap().0,
+        FromKeeper::Take { .. }
+    ));
     drop(second);
     assert_eq!(answer(&first), 0);
     // Nobody speaks for others.
     let third = test.connect();
     welcome(&third, join(1, &[])).unwrap();
     third.send(&grant(1, 3), &[]).unwrap();
-    assert!(matches!(third.receive::<Tell>(), Err(Error::Gone)));
+    assert!(matches!(third.receive::<FromKeeper>(), Err(Error::Gone)));
     drop(first);
     test.end();
 }
@@ -227,8 +230,8 @@ fn a_host_program_is_a_peer() {
     }
     // What a guest grants later.
     assert!(host.map("x", Rights::Read).is_err());
-    let create = Ask::Create { id: 1, peer: 0, name: "x".into(), bytes: 8192, at: None };
-    let grant = |rights| Ask::Grant { id: 2, peer: 0, number: 2, to: 1, rights };
+    let create = ToKeeper::Create { id: 1, peer: 0, name: "x".into(), bytes: 8192, at: None };
+    let grant = |rights| ToKeeper::Grant { id: 2, peer: 0, number: 2, to: 1, rights };
     assert_eq!((ask(&first, create), ask(&first, grant(REGION_READ))), (2, 0));
     assert!(host.map("x", Rights::Write).unwrap_err().to_string().contains("fewer rights"));
     let x = host.map("x", Rights::Read).unwrap();
@@ -266,9 +269,9 @@ fn limits_and_differences_are_refused_in_one_line() {
     assert!(no(join(1, &[wanted("a", 2 << 20, true)])).contains("has 1M, not 2M"));
     assert!(no(join(1, &[wanted("b", 0, true)])).contains("no region b"));
     assert!(no(join(1, &[regions[0].clone(), regions[0].clone()])).contains("named twice"));
-    let elsewhere = Wanted { at: Some(REGION_BASE), ..regions[0].clone() };
+    let elsewhere = RegionRequest { at: Some(REGION_BASE), ..regions[0].clone() };
     assert!(no(join(1, &[elsewhere])).contains("is at 0x6000000000, not 0x4000000000"));
-    let overlap = Wanted { at: Some(REGION_AUTO_BASE), ..wanted("c", 8192, true) };
+    let overlap = RegionRequest { at: Some(REGION_AUTO_BASE), ..wanted("c", 8192, true) };
     assert!(no(join(1, &[overlap])).contains("overlaps"));
     assert!(no(Join { group_memory: Some(1 << 30), ..join(1, &[]) }).contains("8M, not 1G"));
     assert!(no(Join { group_peers: Some(4), ..join(1, &[]) }).contains("3, not 4"));
@@ -282,27 +285,35 @@ fn limits_and_differences_are_refused_in_one_line() {
 fn those_who_look_see_and_kill() {
     let (test, first) = Test::new("kill");
     welcome(&first, join(2, &[wanted("a", 8192, false)])).unwrap();
-    first.send(&Ask::Started, &[]).unwrap();
+    first.send(&ToKeeper::Started, &[]).unwrap();
     let looker = test.connect();
     wait("the start", || {
-        looker.send(&Ask::List, &[]).unwrap();
-        let Tell::List(list) = looker.receive_within(LIMIT).unwrap().0 else { panic!("no list") };
+        looker.send(&ToKeeper::List, &[]).unwrap();
+        let FromKeeper::List(list) = looker.receive_within(LIMIT).unwrap().0 else {
+            panic!("no list")
+        };
         assert_eq!((list.peers.len(), list.memory), (2, (2 << 20) + 8192));
         assert_eq!(list.peers[1].regions, [("a".to_owned(), "r".to_owned())]);
         list.peers[1].state == "running"
     });
-    looker.send(&Ask::Kill { peer: Some(9) }, &[]).unwrap();
-    let refused = Tell::Refused("the group g has no peer 9".into());
-    assert_eq!(looker.receive_within::<Tell>(LIMIT).unwrap().0, refused);
-    looker.send(&Ask::Kill { peer: Some(1) }, &[]).unwrap();
-    assert_eq!(first.receive_within::<Tell>(LIMIT).unwrap().0, Tell::Stop { peer: Some(1) });
-    first.send(&Ask::Gone { peer: 1, state: PEER_DEAD }, &[]).unwrap();
-    assert_eq!(looker.receive_within::<Tell>(LIMIT).unwrap().0, Tell::Ended(1));
-    looker.send(&Ask::Kill { peer: None }, &[]).unwrap();
-    assert_eq!(first.receive_within::<Tell>(LIMIT).unwrap().0, Tell::Stop { peer: None });
-    first.send(&Ask::Leave, &[]).unwrap();
+    looker.send(&ToKeeper::Kill { peer: Some(9) }, &[]).unwrap();
+    let refused = FromKeeper::Refused("the group g has no peer 9".into());
+    assert_eq!(looker.receive_within::<FromKeeper>(LIMIT).unwrap().0, refused);
+    looker.send(&ToKeeper::Kill { peer: Some(1) }, &[]).unwrap();
+    assert_eq!(
+        first.receive_within::<FromKeeper>(LIMIT).unwrap().0,
+        FromKeeper::Stop { peer: Some(1) }
+    );
+    first.send(&ToKeeper::Gone { peer: 1, state: PEER_DEAD }, &[]).unwrap();
+    assert_eq!(looker.receive_within::<FromKeeper>(LIMIT).unwrap().0, FromKeeper::Ended(1));
+    looker.send(&ToKeeper::Kill { peer: None }, &[]).unwrap();
+    assert_eq!(
+        first.receive_within::<FromKeeper>(LIMIT).unwrap().0,
+        FromKeeper::Stop { peer: None }
+    );
+    first.send(&ToKeeper::Leave, &[]).unwrap();
     // The folder is gone before the answer.
-    assert_eq!(looker.receive_within::<Tell>(LIMIT).unwrap().0, Tell::Ended(1));
+    assert_eq!(looker.receive_within::<FromKeeper>(LIMIT).unwrap().0, FromKeeper::Ended(1));
     assert!(!test.place.base().exists());
     test.end();
 }

@@ -27,12 +27,12 @@ fn group() -> (Arc<Group>, Socket) {
     (Arc::new(group), keepers.into())
 }
 
-fn known(rights: u32) -> Known {
-    Known { number: 0, name: "a".into(), address: REGION_AUTO_BASE, bytes: BYTES, rights }
+fn known(rights: u32) -> RegionInfo {
+    RegionInfo { number: 0, name: "a".into(), address: REGION_AUTO_BASE, bytes: BYTES, rights }
 }
 
 /// The next thing that the keeper is asked.
-fn asked(keeper: &Socket) -> Ask {
+fn asked(keeper: &Socket) -> ToKeeper {
     keeper.receive_within(LIMIT).unwrap().0
 }
 
@@ -51,21 +51,23 @@ fn served(group: &Group, work: impl FnOnce(&Member)) {
 fn seat(group: &Group, keeper: &Socket, number: usize) -> Option<(usize, u32)> {
     std::thread::scope(|scope| {
         let spawned = scope.spawn(|| group.reserve(3, 4096));
-        let Ask::Spawn { id, peer: 3, memory: 4096 } = asked(keeper) else { panic!("no spawn") };
+        let ToKeeper::Spawn { id, peer: 3, memory: 4096 } = asked(keeper) else {
+            panic!("no spawn")
+        };
         let regions = vec![known(REGION_READ | REGION_WRITE)];
-        keeper.send(&Tell::Seat { id, peer: number, regions }, &[]).unwrap();
+        keeper.send(&FromKeeper::Seat { id, peer: number, regions }, &[]).unwrap();
         spawned.join().unwrap()
     })
 }
 
-fn gone(number: usize, state: u32) -> Ask {
-    Ask::Gone { peer: number, state }
+fn gone(number: usize, state: u32) -> ToKeeper {
+    ToKeeper::Gone { peer: number, state }
 }
 
 /// Has the keeper take the region from a peer, and waits until that is done.
 fn take(keeper: &Socket, number: usize) {
-    keeper.send(&Tell::Take { serial: 9, peer: number, number: 0 }, &[]).unwrap();
-    assert_eq!(asked(keeper), Ask::Taken { serial: 9 });
+    keeper.send(&FromKeeper::Take { serial: 9, peer: number, number: 0 }, &[]).unwrap();
+    assert_eq!(asked(keeper), ToKeeper::Taken { serial: 9 });
 }
 
 const DATA: u64 = REGION_AUTO_BASE + PAGE;
@@ -128,14 +130,14 @@ fn a_peer_in_the_making_can_be_killed() {
     let (group, keeper) = group();
     served(&group, |member| {
         seat(&group, &keeper, 7).unwrap();
-        keeper.send(&Tell::Stop { peer: Some(7) }, &[]).unwrap();
+        keeper.send(&FromKeeper::Stop { peer: Some(7) }, &[]).unwrap();
         // What was said before it is done.
         take(&keeper, 3);
         assert!(group.peers.table.take(7, Arc::new(peer(true, 3, 1))));
         assert!(group.peers.is_over(7) && !group.peers.is_over(3));
         // The run was not asked to end, until its first is.
         assert!(!member.killed.load(Ordering::SeqCst));
-        keeper.send(&Tell::Stop { peer: Some(3) }, &[]).unwrap();
+        keeper.send(&FromKeeper::Stop { peer: Some(3) }, &[]).unwrap();
         take(&keeper, 3);
         assert!(group.peers.is_over(3) && member.killed.load(Ordering::SeqCst));
     });
@@ -148,12 +150,12 @@ fn a_number_that_nobody_waits_for_any_more_is_given_back() {
     served(&group, |_| {
         std::thread::scope(|scope| {
             let spawned = scope.spawn(|| group.reserve(3, 4096));
-            let Ask::Spawn { id, .. } = asked(&keeper) else { panic!("no spawn") };
+            let ToKeeper::Spawn { id, .. } = asked(&keeper) else { panic!("no spawn") };
             late.set(id).unwrap();
             group.stop();
             assert_eq!(spawned.join().unwrap(), None);
         });
-        let seat = Tell::Seat { id: late.get().copied().unwrap(), peer: 7, regions: vec![] };
+        let seat = FromKeeper::Seat { id: late.get().copied().unwrap(), peer: 7, regions: vec![] };
         keeper.send(&seat, &[]).unwrap();
         assert_eq!(asked(&keeper), gone(7, PEER_DEAD));
         assert!(group.peers.table.made(7).is_none());
@@ -166,7 +168,7 @@ fn what_the_parent_could_not_map_is_not_inherited() {
     served(&group, |member| {
         member.forget(3);
         seat(&group, &keeper, 7).unwrap();
-        assert_eq!(asked(&keeper), Ask::Unmap { id: u64::MAX, peer: 7, number: 0 });
+        assert_eq!(asked(&keeper), ToKeeper::Unmap { id: u64::MAX, peer: 7, number: 0 });
         let made = Arc::new(peer(true, 3, 1));
         group.inherit(3, 7, &made).unwrap();
         assert!(made.memory.word(DATA).is_err());

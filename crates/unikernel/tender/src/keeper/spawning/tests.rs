@@ -3,15 +3,15 @@
 use super::super::tests::*;
 use super::super::*;
 use kyozon_abi::unikernel::*;
-use kyozon_join::message::{Ask, Join, Known, Seen, Tell};
+use kyozon_join::message::{FromKeeper, Join, PeerInfo, RegionInfo, ToKeeper};
 use kyozon_join::socket::Socket;
 
 /// Number and regions of a peer that `parent` spawns, or the error.
-fn spawn(socket: &Socket, parent: usize) -> Result<(usize, Vec<Known>), i64> {
-    socket.send(&Ask::Spawn { id: 5, peer: parent, memory: 4096 }, &[]).unwrap();
+fn spawn(socket: &Socket, parent: usize) -> Result<(usize, Vec<RegionInfo>), i64> {
+    socket.send(&ToKeeper::Spawn { id: 5, peer: parent, memory: 4096 }, &[]).unwrap();
     match socket.receive_within(LIMIT).unwrap().0 {
-        Tell::Seat { id: 5, peer, regions } => Ok((peer, regions)),
-        Tell::Answer { id: 5, result, .. } => Err(result),
+        FromKeeper::Seat { id: 5, peer, regions } => Ok((peer, regions)),
+        FromKeeper::Answer { id: 5, result, .. } => Err(result),
         other => panic!("{other:?}"),
     }
 }
@@ -21,13 +21,13 @@ fn number(socket: &Socket, parent: usize) -> Result<usize, i64> {
 }
 
 fn gone(socket: &Socket, peer: usize, state: u32) {
-    socket.send(&Ask::Gone { peer, state }, &[]).unwrap();
+    socket.send(&ToKeeper::Gone { peer, state }, &[]).unwrap();
 }
 
-fn seen(looker: &Socket) -> (Vec<Seen>, u64) {
-    looker.send(&Ask::List, &[]).unwrap();
+fn seen(looker: &Socket) -> (Vec<PeerInfo>, u64) {
+    looker.send(&ToKeeper::List, &[]).unwrap();
     match looker.receive_within(LIMIT).unwrap().0 {
-        Tell::List(list) => (list.peers, list.memory),
+        FromKeeper::List(list) => (list.peers, list.memory),
         other => panic!("{other:?}"),
     }
 }
@@ -44,18 +44,18 @@ fn a_spawned_peer_is_one_as_any_other() {
     let second = test.connect();
     welcome(&second, join(1, &[wanted("a", 8192, false)])).unwrap();
     // A region that the parent may map, but has not, is not inherited.
-    let create = Ask::Create { id: 1, peer: 0, name: "x".into(), bytes: 8192, at: None };
+    let create = ToKeeper::Create { id: 1, peer: 0, name: "x".into(), bytes: 8192, at: None };
     assert_eq!(ask(&first, create), 2);
     let (two, regions) = spawn(&first, 0).unwrap();
     let regions: Vec<_> = regions.iter().map(|r| (r.number, r.rights)).collect();
     assert_eq!((two, regions), (2, vec![(0, 3), (1, REGION_READ)]));
     assert_eq!(files.iter().map(|file| told(file, 2)).collect::<Vec<_>>(), [(PEER_PRESENT, 1); 2]);
     // It asks, and is granted; it spawns, too.
-    let map = |peer| Ask::Map { id: 2, peer, number: 2, rights: 1 };
-    let grant = |to, rights| Ask::Grant { id: 3, peer: 0, number: 2, to, rights };
+    let map = |peer| ToKeeper::Map { id: 2, peer, number: 2, rights: 1 };
+    let grant = |to, rights| ToKeeper::Grant { id: 3, peer: 0, number: 2, to, rights };
     assert_eq!(ask(&first, map(2)), ERROR_NAME);
     assert_eq!((ask(&first, grant(2, 1)), ask(&first, map(2))), (0, 0));
-    assert_eq!(ask(&second, Ask::Meet { id: 7, peer: 1, number: 0, count: 3 }), 3);
+    assert_eq!(ask(&second, ToKeeper::Meet { id: 7, peer: 1, number: 0, count: 3 }), 3);
     let (three, regions) = spawn(&first, 2).unwrap();
     assert_eq!((three, regions.len()), (3, 3));
     let looker = test.connect();
@@ -80,8 +80,8 @@ fn a_spawned_peer_is_one_as_any_other() {
     wait("deaths", || told(&files[0], 0).0 == PEER_DEAD && told(&files[0], 3) == (PEER_DEAD, 1));
     wait("the list", || numbers(&looker) == [1, 2]);
     // Nobody spawns for others.
-    second.send(&Ask::Spawn { id: 5, peer: 0, memory: 0 }, &[]).unwrap();
-    assert!(matches!(second.receive::<Tell>(), Err(kyozon_join::Error::Gone)));
+    second.send(&ToKeeper::Spawn { id: 5, peer: 0, memory: 0 }, &[]).unwrap();
+    assert!(matches!(second.receive::<FromKeeper>(), Err(kyozon_join::Error::Gone)));
     drop(looker);
     test.end();
 }
@@ -143,34 +143,39 @@ fn a_family_loses_a_region_together() {
     welcome(&first, join(1, &[])).unwrap();
     let second = test.connect();
     welcome(&second, join(1, &[])).unwrap();
-    let create =
-        |peer, name: &str| Ask::Create { id: 1, peer, name: name.into(), bytes: 8192, at: None };
+    let create = |peer, name: &str| ToKeeper::Create {
+        id: 1,
+        peer,
+        name: name.into(),
+        bytes: 8192,
+        at: None,
+    };
     assert_eq!(ask(&first, create(0, "x")), 0);
-    let grant = |rights| Ask::Grant { id: 3, peer: 0, number: 0, to: 1, rights };
+    let grant = |rights| ToKeeper::Grant { id: 3, peer: 0, number: 0, to: 1, rights };
     assert_eq!(ask(&first, grant(1)), 0);
-    assert_eq!(ask(&second, Ask::Map { id: 2, peer: 1, number: 0, rights: 1 }), 0);
+    assert_eq!(ask(&second, ToKeeper::Map { id: 2, peer: 1, number: 0, rights: 1 }), 0);
     assert_eq!(spawn(&second, 1).unwrap().1.len(), 1);
     first.send(&grant(0), &[]).unwrap();
-    let taken = || match second.receive_within::<Tell>(LIMIT).unwrap().0 {
-        Tell::Take { serial, peer, number: 0 } => (serial, peer),
+    let taken = || match second.receive_within::<FromKeeper>(LIMIT).unwrap().0 {
+        FromKeeper::Take { serial, peer, number: 0 } => (serial, peer),
         other => panic!("{other:?}"),
     };
     let ((one, a), (two, b)) = (taken(), taken());
     assert_eq!((a, b), (1, 2));
     // One that ends while its question waits is nothing to the others of its run.
-    second.send(&Ask::Map { id: 4, peer: 2, number: 0, rights: 1 }, &[]).unwrap();
+    second.send(&ToKeeper::Map { id: 4, peer: 2, number: 0, rights: 1 }, &[]).unwrap();
     gone(&second, 2, PEER_DEAD);
-    second.send(&Ask::Taken { serial: two }, &[]).unwrap();
+    second.send(&ToKeeper::Taken { serial: two }, &[]).unwrap();
     // Who is about to lose it does not pass it on, and the answer waits for the last.
     assert_eq!(spawn(&second, 1), Ok((2, vec![])));
     assert!(!first.readable(Some(Duration::from_millis(50))).unwrap());
-    second.send(&Ask::Taken { serial: one }, &[]).unwrap();
+    second.send(&ToKeeper::Taken { serial: one }, &[]).unwrap();
     assert_eq!(answer(&first), 0);
     assert_eq!(number(&second, 1), Ok(3));
-    assert_eq!(ask(&second, Ask::Map { id: 2, peer: 2, number: 0, rights: 1 }), ERROR_NAME);
+    assert_eq!(ask(&second, ToKeeper::Map { id: 2, peer: 2, number: 0, rights: 1 }), ERROR_NAME);
     // What a thread makes is of its family's memory, and nobody else's when it is gone.
     assert_eq!(ask(&second, create(3, "y")), 1);
-    let big = Ask::Create { id: 1, peer: 1, name: "z".into(), bytes: 1 << 20, at: None };
+    let big = ToKeeper::Create { id: 1, peer: 1, name: "z".into(), bytes: 1 << 20, at: None };
     assert_eq!(ask(&second, big), ERROR_FULL);
     gone(&second, 3, PEER_LEFT);
     let why = || welcome(&test.connect(), join(1, &[wanted("y", 0, true)])).unwrap_err();
@@ -186,13 +191,13 @@ fn threads_are_killed_alone_or_with_whom_they_belong_to() {
     assert_eq!((number(&first, 0), number(&first, 2), number(&first, 1)), (Ok(2), Ok(3), Ok(4)));
     let killer = test.connect();
     let kill = |peer| {
-        killer.send(&Ask::Kill { peer }, &[]).unwrap();
-        let (told, _) = first.receive_within::<Tell>(LIMIT).unwrap();
-        assert_eq!(told, Tell::Stop { peer });
+        killer.send(&ToKeeper::Kill { peer }, &[]).unwrap();
+        let (told, _) = first.receive_within::<FromKeeper>(LIMIT).unwrap();
+        assert_eq!(told, FromKeeper::Stop { peer });
     };
     kill(Some(2));
     gone(&first, 2, PEER_DEAD);
-    assert_eq!(killer.receive_within::<Tell>(LIMIT).unwrap().0, Tell::Ended(1));
+    assert_eq!(killer.receive_within::<FromKeeper>(LIMIT).unwrap().0, FromKeeper::Ended(1));
     // With the first of a family goes all of it, and nobody joins it meanwhile.
     kill(Some(0));
     assert_eq!((number(&first, 3), number(&first, 1)), (Err(ERROR_FULL), Ok(2)));
@@ -200,13 +205,13 @@ fn threads_are_killed_alone_or_with_whom_they_belong_to() {
     assert_eq!(number(&first, 3), Err(ERROR_FULL));
     assert!(!killer.readable(Some(Duration::from_millis(50))).unwrap());
     gone(&first, 3, PEER_DEAD);
-    assert_eq!(killer.receive_within::<Tell>(LIMIT).unwrap().0, Tell::Ended(2));
+    assert_eq!(killer.receive_within::<FromKeeper>(LIMIT).unwrap().0, FromKeeper::Ended(2));
     kill(None);
     assert_eq!(number(&first, 1), Err(ERROR_FULL));
     for peer in [1, 2, 4] {
         gone(&first, peer, PEER_DEAD);
     }
-    first.send(&Ask::Leave, &[]).unwrap();
-    assert_eq!(killer.receive_within::<Tell>(LIMIT).unwrap().0, Tell::Ended(3));
+    first.send(&ToKeeper::Leave, &[]).unwrap();
+    assert_eq!(killer.receive_within::<FromKeeper>(LIMIT).unwrap().0, FromKeeper::Ended(3));
     test.end();
 }
