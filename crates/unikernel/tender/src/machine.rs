@@ -57,7 +57,7 @@ pub fn machine(
         });
         return Ok(Machine { memory, space, start, khz: None });
     };
-    let (space, cpu) = KvmSpace::new(host, host.bare()?, &memory)?;
+    let (space, cpu) = KvmSpace::new(host, host.create_bare()?, &memory)?;
     let khz = cpu.khz();
     Ok(Machine { memory, space, start: Box::new(|_, _, _| Ok(Box::new(cpu))), khz })
 }

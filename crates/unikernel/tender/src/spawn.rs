@@ -10,7 +10,7 @@ use crate::elf::Image;
 use crate::error::{bail, ensure, Result};
 use crate::group::{Answer, Group, Spawn};
 use crate::guest;
-use crate::kvm::{self, Bare, KvmSpace};
+use crate::kvm::{self, BareMachine, KvmSpace};
 use crate::layout::Layout;
 use crate::peer::Peer;
 use crate::process::{ProcessSpace, Readers};
@@ -45,7 +45,7 @@ struct New {
     bound: Option<(usize, u32)>,
     layout: Layout,
     /// Where its machine comes from, if it is one.
-    machine: Receiver<Result<Bare>>,
+    machine: Receiver<Result<BareMachine>>,
 }
 
 /// A made one, but for its start.
@@ -195,7 +195,7 @@ impl Spawn for Spawner {
         }
         if let Some(host) = &self.host {
             // It is dropped if the new thread could not go on.
-            let _ = give.send(host.bare());
+            let _ = give.send(host.create_bare());
         }
         match made.recv() {
             Ok(true) => Ok(u64::from(generation & 0x7fff_ffff) << 32 | number as u64),

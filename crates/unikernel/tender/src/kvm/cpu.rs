@@ -26,26 +26,26 @@ const CR4_FSGSBASE: u64 = 1 << 16;
 const CR4_OSXSAVE: u64 = 1 << 18;
 /// LME, LMA, NXE. Without SCE there is no `syscall`.
 const EFER: u64 = 0xd00;
-/// What it is after a reset, of the first processor (Intel SDM volume 3, 11.4.4): nothing is mapped there.
+/// The reset value on the bootstrap processor (Intel SDM volume 3, 11.4.4). Nothing is mapped at this address.
 const APIC_BASE: u64 = 0xfee0_0900;
-/// IOPL 3, beside the bitmap of ports: see the module above.
+/// IOPL 3, in addition to the port bitmap: see the parent module.
 const RFLAGS: u64 = 0x3002;
-/// The time-stamp counter (Intel SDM volume 4, table 2-2).
+/// MSR of the time-stamp counter (Intel SDM volume 4, table 2-2).
 const MSR_TSC: u32 = 0x10;
-/// `_IOW(KVMIO, 0xe1, struct kvm_device_attr)` of linux/kvm.h: the crate has it for other architectures' processors
-/// only.
+/// `_IOW(KVMIO, 0xe1, struct kvm_device_attr)` of linux/kvm.h: `kvm-ioctls` offers it only for processors of other
+/// architectures.
 const KVM_SET_DEVICE_ATTR: libc::c_ulong = 0x4018_aee1;
 
-/// A processor, and the frames that its stubs leave.
+/// The processor of one virtual machine.
 pub struct KvmCpu {
     fd: VcpuFd,
     block: Block,
-    /// Set where the last event was an exception.
+    /// Set if the last event was an exception.
     frame: Option<Frame>,
     kick: Arc<KvmKick>,
 }
 
-/// What the processor pushed for an exception.
+/// The frame that the processor pushed for an exception.
 #[derive(Clone, Copy, Debug, Default)]
 struct Frame {
     error: u64,
@@ -55,9 +55,9 @@ struct Frame {
 }
 
 struct KvmKick {
-    /// `immediate_exit` of the processor's page, which lives as long as its [`VcpuFd`]; null once that is gone.
+    /// Address of `immediate_exit` in the processor's page, which lives as long as its [`VcpuFd`]; then 0.
     exit: std::sync::Mutex<usize>,
-    /// The thread that runs it; 0 while none does.
+    /// Id of the thread that runs the processor; 0 if none does.
     thread: AtomicI32,
 }
 
@@ -65,13 +65,13 @@ impl Kick for KvmKick {
     fn kick(&self) {
         let exit = self.exit.lock().unwrap_or_else(|e| e.into_inner());
         if *exit != 0 {
-            // SAFETY: the page is mapped as long as the address is not 0, and KVM looks at this byte only.
+            // SAFETY: the page is mapped as long as the address is not 0, and KVM only reads this byte.
             unsafe { AtomicU8::from_ptr(*exit as *mut u8) }.store(1, Ordering::SeqCst);
         }
         let thread = self.thread.load(Ordering::SeqCst);
         if thread != 0 {
-            // SAFETY: a signal with a handler to a thread of this process; at worst the thread is gone and the call
-            // fails.
+            // SAFETY: the call sends a signal that has a handler to a thread of this process; if the thread has ended,
+            // the call fails.
             unsafe {
                 libc::syscall(
                     libc::SYS_tgkill,
@@ -91,16 +91,17 @@ impl Drop for KvmCpu {
 }
 
 impl KvmCpu {
-    /// A processor that was prepared, before the first instruction of a guest.
+    /// A prepared processor with the registers of a guest's first instruction.
     pub(super) fn new(mut fd: VcpuFd, processor: &Processor, memory: &Memory, root: u64) -> Self {
         let bit = |on: bool, bit| if on { bit } else { 0 };
         let cr4 = CR4
             | bit(processor.xcr0 != 0, CR4_OSXSAVE)
             | bit(processor.features & FEATURE_FSGSBASE != 0, CR4_FSGSBASE);
-        // KVM takes all registers with the first KVM_RUN: each call about a processor loads it.
-        let first = fd.sync_regs_mut();
-        first.sregs = special(cr4, root, memory.layout.thread);
-        first.regs = kvm_regs {
+        // KVM takes all registers with the first KVM_RUN. A separate ioctl for each would load the processor's state
+        // each time.
+        let initial = fd.sync_regs_mut();
+        initial.sregs = initial_sregs(cr4, root, memory.layout.thread);
+        initial.regs = kvm_regs {
             rip: memory.layout.entry,
             rsp: memory.layout.stack_top() - 8,
             rdi: system_address(system::BOOT),
@@ -115,13 +116,13 @@ impl KvmCpu {
         Self { fd, block: memory.block.clone(), frame: None, kick }
     }
 
-    /// Ticks of the counter in a millisecond.
+    /// Rate of the time-stamp counter in kHz, if KVM knows it.
     pub fn khz(&self) -> Option<u64> {
         self.fd.get_tsc_khz().ok().map(u64::from)
     }
 
-    /// The frame of an exception. It lies where the guest can write: it is read only where it must be, and is the
-    /// guest's word.
+    /// The frame of an exception. The guest can write to its stack, so only the one valid position is read, and the
+    /// content is untrusted.
     fn frame(&self, vector: u32, rsp: u64) -> Option<Frame> {
         let words = if vector < 32 && VECTORS_WITH_ERROR & 1 << vector != 0 { 6 } else { 5 };
         if rsp != (tables::fault_stack_top() & !15) - words * 8 {
@@ -137,7 +138,7 @@ impl KvmCpu {
     fn exception(&mut self, vector: u32) -> Result<Event> {
         let rsp = self.fd.get_regs().context("KVM_GET_REGS")?.rsp;
         let Some(frame) = self.frame(vector, rsp) else {
-            // No exception came: the guest used the port itself.
+            // There was no exception: the guest itself used the port.
             return Ok(Event::Crash(Reason::Port(PORT_FAULT + vector as u16)));
         };
         let address = self.fd.get_sregs().context("KVM_GET_SREGS")?.cr2;
@@ -146,7 +147,7 @@ impl KvmCpu {
     }
 }
 
-/// Gives a new processor what all have.
+/// Sets CPUID, XCR0 and the time-stamp counter of a new processor.
 pub(super) fn prepare(fd: &VcpuFd, processor: &Processor) -> Result<()> {
     fd.set_cpuid2(&processor.cpuid).context("KVM_SET_CPUID2")?;
     if processor.xcr0 != 0 {
@@ -154,11 +155,11 @@ pub(super) fn prepare(fd: &VcpuFd, processor: &Processor) -> Result<()> {
         xcrs.xcrs[0] = kvm_xcr { xcr: 0, value: processor.xcr0, ..Default::default() };
         fd.set_xcrs(&xcrs).context("KVM_SET_XCRS")?;
     }
-    same_counter(fd)
+    match_host_counter(fd)
 }
 
-/// Segments, control registers and tables.
-fn special(cr4: u64, root: u64, thread: u64) -> kvm_sregs {
+/// Initial segments, control registers and descriptor tables.
+fn initial_sregs(cr4: u64, root: u64, thread: u64) -> kvm_sregs {
     let data = kvm_segment {
         limit: u32::MAX,
         selector: DATA,
@@ -199,9 +200,9 @@ fn special(cr4: u64, root: u64, thread: u64) -> kvm_sregs {
     }
 }
 
-/// Lets the guest read the host's counter: all peers then have the same clock. Where KVM has no way to set the
+/// Lets the guest read the host's time-stamp counter, so that all peers have the same clock. If KVM cannot set the
 /// offset, the counter itself is set, which is off by the microseconds that the call takes.
-fn same_counter(fd: &VcpuFd) -> Result<()> {
+fn match_host_counter(fd: &VcpuFd) -> Result<()> {
     let offset = 0_u64;
     let attribute = kvm_device_attr {
         group: KVM_VCPU_TSC_CTRL,
@@ -209,7 +210,7 @@ fn same_counter(fd: &VcpuFd) -> Result<()> {
         addr: std::ptr::from_ref(&offset) as u64,
         flags: 0,
     };
-    // SAFETY: KVM reads the structure, and the number that it names; both live in this function.
+    // SAFETY: KVM reads the structure and the offset that it points to; both live in this function.
     if unsafe { libc::ioctl(fd.as_raw_fd(), KVM_SET_DEVICE_ATTR, &attribute) } == 0 {
         return Ok(());
     }
@@ -217,7 +218,7 @@ fn same_counter(fd: &VcpuFd) -> Result<()> {
     let data = unsafe { _rdtsc() };
     let entry = kvm_msr_entry { index: MSR_TSC, data, ..Default::default() };
     let msrs = Msrs::from_entries(&[entry])
-        .map_err(|_| Error::Internal("KVM_SET_MSRS takes no entry".into()))?;
+        .map_err(|_| Error::Internal("cannot build the list for KVM_SET_MSRS".into()))?;
     fd.set_msrs(&msrs).context("KVM_SET_MSRS")?;
     Ok(())
 }
@@ -230,7 +231,7 @@ impl Cpu for KvmCpu {
                 return Ok(Event::Interrupted);
             }
             Err(error) => {
-                // KVM clears what it has taken.
+                // KVM clears the dirty bits once it has taken the registers.
                 let first = self.fd.get_kvm_run().kvm_dirty_regs != 0;
                 let what = if first { "KVM_RUN, with the first registers" } else { "KVM_RUN" };
                 return Err(std::io::Error::from_raw_os_error(error.errno())).context(what);

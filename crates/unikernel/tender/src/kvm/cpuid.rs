@@ -1,8 +1,8 @@
-//! What the processor says of itself to a guest: little, as guests take features from the boot block.
+//! The CPUID leaves of a guest's processor. They are few, because guests take their features from the boot block.
 //!
-//! KVM checks control registers against it, so what the tender sets there must be in it. To ask KVM for all that it
-//! can do executes `cpuid` a hundred times, which is slow where that exits; a handful of leaves is read from the
-//! processor instead, reduced to what every KVM passes on where the processor has it.
+//! KVM checks control registers against CPUID, so the leaves contain each feature that the tender enables there.
+//! `KVM_GET_SUPPORTED_CPUID` executes `cpuid` a hundred times, which is slow if each one exits. The tender therefore
+//! reads a handful of leaves from the processor and masks them to the features that every KVM passes on.
 
 use crate::clock::steady;
 use crate::error::{Error, Result};
@@ -10,15 +10,16 @@ use kvm_bindings::{kvm_cpuid_entry2, CpuId, KVM_CPUID_FLAG_SIGNIFCANT_INDEX};
 use kyozon_abi::unikernel::{FEATURE_AVX2, FEATURE_FSGSBASE};
 use std::arch::x86_64::{__cpuid, _xgetbv};
 
-/// Bits of leaf 1, ECX: SSE3, PCLMULQDQ, SSSE3, FMA, CMPXCHG16B, SSE4.1, SSE4.2, MOVBE, POPCNT, AES, AVX, F16C, RDRAND.
-const PLAIN: u32 =
+/// Leaf 1, ECX: SSE3, PCLMULQDQ, SSSE3, FMA, CMPXCHG16B, SSE4.1, SSE4.2, MOVBE, POPCNT, AES, AVX, F16C, RDRAND.
+const LEAF_1_ECX: u32 =
     1 | 1 << 1 | 1 << 9 | 1 << 12 | 1 << 13 | 3 << 19 | 1 << 22 | 1 << 23 | 1 << 25 | 7 << 28;
-/// XSAVE, of leaf 1, ECX, and that it is in use.
+/// Leaf 1, ECX: the processor has XSAVE.
 const XSAVE: u32 = 1 << 26;
+/// Leaf 1, ECX: Linux has enabled XSAVE.
 const OSXSAVE: u32 = 1 << 27;
 const AVX: u32 = 1 << 28;
 /// Leaf 1, EDX: FPU, DE, PSE, TSC, MSR, PAE, CX8, PGE, CMOV, PAT, PSE-36, CLFSH, MMX, FXSR, SSE, SSE2.
-const OLD: u32 = 1
+const LEAF_1_EDX: u32 = 1
     | 1 << 2
     | 1 << 3
     | 1 << 4
@@ -33,60 +34,65 @@ const OLD: u32 = 1
 /// Leaf 7, EBX: FSGSBASE, BMI1, AVX2, BMI2, ERMS, RDSEED, ADX, CLFLUSHOPT, CLWB, SHA.
 const FSGSBASE: u32 = 1;
 const AVX2: u32 = 1 << 5;
-const STRUCTURED: u32 =
+const LEAF_7_EBX: u32 =
     FSGSBASE | 1 << 3 | AVX2 | 1 << 8 | 1 << 9 | 1 << 18 | 1 << 19 | 1 << 23 | 1 << 24 | 1 << 29;
-/// Leaf 8000_0001: LAHF, LZCNT in ECX; NX, 1 GiB pages, RDTSCP, LM in EDX, with those of leaf 1 that AMD repeats.
-const LONG_ECX: u32 = 1 | 1 << 5;
-const LONG_EDX: u32 = 1 << 20 | 1 << 26 | 1 << 27 | 1 << 29;
+/// Leaf 8000_0001: LAHF and LZCNT in ECX; NX, 1 GiB pages, RDTSCP and LM in EDX, beside the bits of leaf 1 that AMD
+/// repeats.
+const EXTENDED_ECX: u32 = 1 | 1 << 5;
+const EXTENDED_EDX: u32 = 1 << 20 | 1 << 26 | 1 << 27 | 1 << 29;
 
-/// The leaves, and what follows for control registers and the boot block.
+/// CPUID leaves, and the values derived from them for control registers and the boot block.
 pub struct Processor {
-    /// For KVM.
+    /// The leaves for `KVM_SET_CPUID2`.
     pub cpuid: CpuId,
-    /// `FEATURE_*`.
+    /// `FEATURE_*` bits for the boot block.
     pub features: u64,
     /// XCR0; 0 without XSAVE.
     pub xcr0: u64,
 }
 
-/// A leaf that says this.
+/// A leaf without subleaves, with its four registers.
 fn leaf(function: u32, [eax, ebx, ecx, edx]: [u32; 4]) -> kvm_cpuid_entry2 {
     kvm_cpuid_entry2 { function, eax, ebx, ecx, edx, ..Default::default() }
 }
 
-/// One of several leaves with this number.
-fn indexed(function: u32, index: u32, says: [u32; 4]) -> kvm_cpuid_entry2 {
+/// The subleaf `index` of a leaf.
+fn subleaf(function: u32, index: u32, registers: [u32; 4]) -> kvm_cpuid_entry2 {
     let flags = KVM_CPUID_FLAG_SIGNIFCANT_INDEX;
-    kvm_cpuid_entry2 { index, flags, ..leaf(function, says) }
+    kvm_cpuid_entry2 { index, flags, ..leaf(function, registers) }
 }
 
-/// What the processor says, of these bits.
-fn has(function: u32, [eax, ebx, ecx, edx]: [u32; 4]) -> [u32; 4] {
-    let has = __cpuid(function);
-    [has.eax & eax, has.ebx & ebx, has.ecx & ecx, has.edx & edx]
+/// A leaf of this machine's processor, reduced to the bits of the given masks.
+fn masked(function: u32, [eax, ebx, ecx, edx]: [u32; 4]) -> [u32; 4] {
+    let host = __cpuid(function);
+    [host.eax & eax, host.ebx & ebx, host.ecx & ecx, host.edx & edx]
 }
 
 /// XCR0 as Linux has set it.
 ///
 /// # Safety
 ///
-/// CPUID says OSXSAVE.
+/// CPUID must report OSXSAVE.
 #[target_feature(enable = "xsave")]
 unsafe fn enabled_states() -> u32 {
-    // SAFETY: the caller's promise; register 0 exists (Intel SDM volume 2, XGETBV).
+    // SAFETY: the caller checked OSXSAVE; register 0 exists (Intel SDM volume 2, XGETBV).
     unsafe { _xgetbv(0) as u32 }
 }
 
 impl Processor {
-    /// This machine's.
+    /// Reads this machine's processor.
+    ///
+    /// # Errors
+    ///
+    /// There are too many leaves for KVM; an error of the tender itself.
     pub fn new() -> Result<Self> {
-        let mut first = has(0, [u32::MAX; 4]);
+        let mut first = masked(0, [u32::MAX; 4]);
         first[0] = first[0].min(0xd);
-        let mut basic = has(1, [u32::MAX, 0xff00, PLAIN | XSAVE | OSXSAVE, OLD]);
-        // SAFETY: CPUID says OSXSAVE where it is called.
+        let mut basic = masked(1, [u32::MAX, 0xff00, LEAF_1_ECX | XSAVE | OSXSAVE, LEAF_1_EDX]);
+        // SAFETY: the function is called only if CPUID reports OSXSAVE.
         let states = if basic[2] & OSXSAVE == 0 { 0 } else { unsafe { enabled_states() } };
         basic[2] &= !OSXSAVE;
-        let mut structured = has(7, [0, STRUCTURED, 0, 0]);
+        let mut structured = masked(7, [0, LEAF_7_EBX, 0, 0]);
         let xsave = basic[2] & XSAVE != 0 && states & 3 == 3 && first[0] >= 0xd;
         let avx = xsave && basic[2] & AVX != 0 && states & 4 != 0;
         if !xsave {
@@ -96,20 +102,23 @@ impl Processor {
             basic[2] &= !(AVX | 1 << 12 | 1 << 29);
             structured[1] &= !AVX2;
         }
-        let mut leaves = vec![leaf(0, first), leaf(1, basic), indexed(7, 0, structured)];
+        let mut leaves = vec![leaf(0, first), leaf(1, basic), subleaf(7, 0, structured)];
         if xsave {
-            // KVM wants all numbers to fit each other: x87, SSE and the header have 576 bytes (Intel SDM volume 1,
-            // 13.4), and AVX the next 256 on every processor that has it.
+            // KVM requires consistent sizes: x87, SSE and the header have 576 bytes (Intel SDM volume 1, 13.4), and AVX
+            // has the next 256 on every processor with AVX.
             let (states, bytes) = if avx { (7, 832) } else { (3, 576) };
-            leaves.push(indexed(0xd, 0, [states, bytes, bytes, 0]));
-            leaves.push(indexed(0xd, 2, if avx { [256, 576, 0, 0] } else { [0; 4] }));
+            leaves.push(subleaf(0xd, 0, [states, bytes, bytes, 0]));
+            leaves.push(subleaf(0xd, 2, if avx { [256, 576, 0, 0] } else { [0; 4] }));
         }
-        // Every processor with 64-bit mode has these: the last tells how wide its addresses are (AMD APM volume 3, E.4;
-        // Intel SDM volume 2, CPUID).
+        // Every processor with 64-bit mode has these leaves; the last one holds the width of addresses (AMD APM
+        // volume 3, E.4; Intel SDM volume 2, CPUID).
         leaves.push(leaf(0x8000_0000, [0x8000_0008, 0, 0, 0]));
-        leaves.push(leaf(0x8000_0001, has(0x8000_0001, [u32::MAX, 0, LONG_ECX, OLD | LONG_EDX])));
+        leaves.push(leaf(
+            0x8000_0001,
+            masked(0x8000_0001, [u32::MAX, 0, EXTENDED_ECX, LEAF_1_EDX | EXTENDED_EDX]),
+        ));
         leaves.push(leaf(0x8000_0007, [0, 0, 0, u32::from(steady()) << 8]));
-        leaves.push(leaf(0x8000_0008, has(0x8000_0008, [0xffff, 0, 0, 0])));
+        leaves.push(leaf(0x8000_0008, masked(0x8000_0008, [0xffff, 0, 0, 0])));
         let bit = |on: bool, bit| if on { bit } else { 0 };
         let features = bit(avx && structured[1] & AVX2 != 0, FEATURE_AVX2)
             | bit(structured[1] & FSGSBASE != 0, FEATURE_FSGSBASE);
@@ -125,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_set_in_registers_is_in_the_leaves() {
+    fn enabled_features_are_in_the_leaves() {
         let processor = Processor::new().unwrap();
         let leaves = processor.cpuid.as_slice();
         let find =
@@ -139,7 +148,7 @@ mod tests {
         if processor.xcr0 != 0 {
             assert_eq!(u64::from(find(0xd).eax) & processor.xcr0, processor.xcr0);
         }
-        // Nothing of hypervisors, debugging, monitoring or the APIC.
+        // No bits of hypervisors, debugging, monitoring or the APIC.
         assert_eq!(find(1).ecx & (1 << 31 | 1 << 21 | 1 << 3 | 1 << 5), 0);
     }
 }

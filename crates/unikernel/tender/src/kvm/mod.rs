@@ -1,12 +1,14 @@
 //! A virtual machine without any code at CPL 0.
 //!
 //! The guest begins in 64-bit mode at CPL 3. Descriptors, task state and page tables are the tender's; the first
-//! three are mapped for the processor alone, the last not at all. The gates of all exceptions lead to code at CPL 3,
-//! one `out` each: the tender learns the vector from the port and the rest from the frame on a stack of its own.
+//! three are mapped as supervisor pages, the page tables not at all. The gates of all exceptions lead to code at CPL 3,
+//! one `out` each: the tender learns the vector from the port and the rest from the frame on the exception stack.
 //!
-//! What differs between hosts, and is therefore not relied on: IOPL is dropped where KVM has no hardware
-//! virtualization, and TSS bitmaps are not looked at by some emulators, so both allow ports; `rip` at an exit by
-//! `out` is before or behind the instruction; CPUID may not be maskable.
+//! The backend does not rely on behaviour that differs between hosts:
+//!
+//! - KVM without hardware virtualization drops IOPL, and some emulators ignore the TSS bitmap: both allow the ports.
+//! - After an exit by `out`, `rip` is either at the instruction or behind it.
+//! - CPUID may not be maskable.
 
 mod cpu;
 mod cpuid;
@@ -21,7 +23,7 @@ use cpuid::Processor;
 use kvm_bindings::{kvm_enable_cap, kvm_userspace_memory_region, KVM_CAP_SPLIT_IRQCHIP};
 use kvm_ioctls::{Cap, IoEventAddress, Kvm, VcpuFd, VmFd};
 use kyozon_abi::unikernel::*;
-use pages::{PageTables, Right, BLOCK_BASE};
+use pages::{Access, PageTables, BLOCK_BASE};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use vm_memory::VolatileMemory;
@@ -30,103 +32,117 @@ use vmm_sys_util::eventfd::EventFd;
 pub use cpu::KvmCpu;
 pub use tables::{DOOR, DOORBELL};
 
-/// Memory slots: the guest's block, at [`BLOCK_BASE`], and from here on regions, whose virtual addresses are physical
-/// ones, too.
+/// First memory slot of regions; slot 0 is the guest's block, at [`BLOCK_BASE`]. A region's guest-physical address
+/// equals its virtual address.
 const REGION_SLOT: u32 = 1;
-/// The slot of what a spawned peer shares with its family, and the physical address of its family's block, of which
-/// the tender's pages are left out.
+/// Slot of the memory that a spawned peer shares with its family.
 const SHARED_SLOT: u32 = REGION_SLOT + MAX_REGIONS as u32;
+/// Guest-physical address of the family's block. The slot leaves out the tender's pages at its beginning.
 const SHARED_BASE: u64 = 0x20_0000_0000;
-/// A heap of this many bytes is worth large pages of the host, behind its beginning, which small programs stay in.
-const DENSE_HEAP: u64 = 16 << 20;
+/// Minimum heap size in bytes for large pages of the host. Small programs stay in the beginning of the heap, which
+/// keeps small pages.
+const MIN_LARGE_PAGE_HEAP: u64 = 16 << 20;
 
-/// How often KVM is asked for a machine, where a signal comes meanwhile.
-const TRIES: usize = 5;
+/// Attempts to create a virtual machine if a signal is pending.
+const MAX_ATTEMPTS: usize = 5;
 
-/// `/dev/kvm`, opened once for a group.
+/// `/dev/kvm`, opened once per group.
 pub struct Host {
     kvm: Kvm,
     processor: Processor,
 }
 
 impl Host {
-    /// Opens it.
+    /// Opens `/dev/kvm` and reads the host's CPUID.
+    ///
+    /// # Errors
+    ///
+    /// `/dev/kvm` cannot be opened or lacks a required feature.
     pub fn open() -> Result<Self> {
         let kvm = Kvm::new().map_err(|e| std::io::Error::from_raw_os_error(e.errno()));
         let kvm = kvm.context("cannot open /dev/kvm")?;
         let version = kvm.get_api_version();
         if version != 12 {
-            bail!(Backend, "/dev/kvm speaks version {version} of its interface, not 12");
-        }
-        if !kvm.check_extension(Cap::SyncRegs) {
             bail!(
                 Backend,
-                "/dev/kvm does not take registers at an entry (Linux 4.17 and newer do)"
+                "/dev/kvm has interface version {version} instead of 12: run another Linux kernel"
             );
+        }
+        if !kvm.check_extension(Cap::SyncRegs) {
+            bail!(Backend, "/dev/kvm lacks KVM_CAP_SYNC_REGS: run Linux 4.17 or newer");
         }
         Ok(Self { kvm, processor: Processor::new()? })
     }
 
-    fn vm(&self) -> Result<VmFd> {
-        let mut tries = TRIES;
+    fn create_vm(&self) -> Result<VmFd> {
+        let mut attempts = MAX_ATTEMPTS;
         loop {
-            tries -= 1;
+            attempts -= 1;
             match self.kvm.create_vm() {
-                // A signal is pending: the guest that it ends is ended later.
-                Err(error) if error.errno() == libc::EINTR && tries > 0 => {}
-                made => return made.context("KVM_CREATE_VM"),
+                // A signal is pending. If it is to end a guest, that guest ends later.
+                Err(error) if error.errno() == libc::EINTR && attempts > 0 => {}
+                result => return result.context("KVM_CREATE_VM"),
             }
         }
     }
 
-    /// A new machine.
-    pub fn bare(&self) -> Result<Bare> {
-        let vm = self.vm()?;
-        // The guest has no use for a local APIC, but a processor without one makes Linux change its own code and tell
-        // all CPUs, each time (arch/x86/kvm/lapic.c, `kvm_has_noapic_vcpu`); with one whose software has not enabled
-        // it, once for all that come within a second (`apic_sw_disabled`). The other controllers stay out.
+    /// Creates a machine with one processor, without memory and register state.
+    ///
+    /// # Errors
+    ///
+    /// KVM refuses one of the requests.
+    pub fn create_bare(&self) -> Result<BareMachine> {
+        let vm = self.create_vm()?;
+        // The guest has no use for a local APIC. But for each processor without one, Linux patches its own code, which
+        // synchronizes all CPUs (arch/x86/kvm/lapic.c, `kvm_has_noapic_vcpu`). For processors with a software-disabled
+        // APIC it does so once for all that are created within a second (`apic_sw_disabled`). The split irqchip adds no
+        // other interrupt controller.
         let apic = kvm_enable_cap { cap: KVM_CAP_SPLIT_IRQCHIP, ..Default::default() };
         match vm.enable_cap(&apic) {
-            // It works without.
+            // The capability is optional.
             Err(error) if error.errno() == libc::EINVAL => {}
-            done => done.context("KVM_ENABLE_CAP")?,
+            result => result.context("KVM_ENABLE_CAP")?,
         }
         let cpu = vm.create_vcpu(0).context("KVM_CREATE_VCPU")?;
         cpu::prepare(&cpu, &self.processor)?;
-        Ok(Bare { vm, cpu })
+        Ok(BareMachine { vm, cpu })
     }
 }
 
-/// A machine without memory and state: what takes KVM longest to make.
-pub struct Bare {
+/// A machine without memory and register state. Creating it is the slowest part of a start, so it can be prepared.
+pub struct BareMachine {
     vm: VmFd,
     cpu: VcpuFd,
 }
 
-/// A virtual machine, but for its processor.
+/// The address space of a virtual machine.
 pub struct KvmSpace {
     vm: VmFd,
     tables: Mutex<PageTables>,
     features: u64,
-    /// Doorbells that KVM rings: of peers, of queues.
+    /// Bits of the doorbells that KVM itself rings: first word peers, second word queues.
     doorbells: [AtomicU64; 2],
 }
 
 impl KvmSpace {
-    /// A machine with this memory, in which nothing has run.
-    pub fn new(host: &Host, bare: Bare, memory: &Memory) -> Result<(Arc<Self>, KvmCpu)> {
-        let Bare { vm, cpu } = bare;
+    /// Gives a bare machine its memory and initial registers.
+    ///
+    /// # Errors
+    ///
+    /// KVM refuses the memory, or the page tables need more room than they have.
+    pub fn new(host: &Host, bare: BareMachine, memory: &Memory) -> Result<(Arc<Self>, KvmCpu)> {
+        let BareMachine { vm, cpu } = bare;
         let mut tables = PageTables::new(memory.block.clone());
         map_system(&mut tables)?;
-        map_own(&mut tables, memory)?;
+        map_pieces(&mut tables, memory)?;
         tables::fill(memory)?;
         set_slot(&vm, 0, BLOCK_BASE, &memory.block)?;
         if memory.is_spawned() {
             let (host, bytes) = (memory.shared.as_ptr() as u64, memory.shared.size() as u64);
-            let left_out = SYSTEM_BYTES;
-            slot_of(&vm, SHARED_SLOT, SHARED_BASE + left_out, host + left_out, bytes - left_out)?;
+            let skip = SYSTEM_BYTES;
+            set_slot_range(&vm, SHARED_SLOT, SHARED_BASE + skip, host + skip, bytes - skip)?;
         } else {
-            advise(&memory.block, &memory.layout);
+            advise_large_pages(&memory.block, &memory.layout);
         }
         let cpu = KvmCpu::new(cpu, &host.processor, memory, tables.root());
         let features = FEATURE_REGIONS | host.processor.features;
@@ -143,11 +159,12 @@ impl KvmSpace {
 }
 
 fn set_slot(vm: &VmFd, slot: u32, base: u64, block: &Block) -> Result<()> {
-    slot_of(vm, slot, base, block.as_ptr() as u64, block.size() as u64)
+    set_slot_range(vm, slot, base, block.as_ptr() as u64, block.size() as u64)
 }
 
-/// Sets a memory slot; of no bytes, it goes, and with it all that KVM remembers of mappings there.
-fn slot_of(vm: &VmFd, slot: u32, base: u64, host: u64, bytes: u64) -> Result<()> {
+/// Maps `bytes` bytes from the host address `host` at the guest-physical address `base`. With 0 bytes, KVM removes the
+/// slot and every translation that it derived from it.
+fn set_slot_range(vm: &VmFd, slot: u32, base: u64, host: u64, bytes: u64) -> Result<()> {
     let region = kvm_userspace_memory_region {
         slot,
         guest_phys_addr: base,
@@ -155,44 +172,44 @@ fn slot_of(vm: &VmFd, slot: u32, base: u64, host: u64, bytes: u64) -> Result<()>
         userspace_addr: host,
         flags: 0,
     };
-    // SAFETY: the block lives as long as the machine: a peer drops its space before its memory, a group its peers
+    // SAFETY: the block outlives the machine: a peer drops its space before its memory, and a group drops its peers
     // before its regions.
     unsafe { vm.set_user_memory_region(region) }.context("KVM_SET_USER_MEMORY_REGION")
 }
 
 fn map_system(tables: &mut PageTables) -> Result<()> {
-    for (offset, bytes, right) in [
-        (system::BOOT, PAGE, Right::Read),
-        (system::CALL, PAGE, Right::Write),
-        (system::ARGUMENTS, system::ARGUMENTS_BYTES, Right::Read),
-        (system::DOOR, 2 * PAGE, Right::Execute),
-        (system::IDT, PAGE, Right::Hidden),
-        (system::GDT, PAGE, Right::Hidden),
-        (system::TSS, PAGE, Right::Hidden),
-        (system::FAULT_STACK, PAGE, Right::Write),
+    for (offset, bytes, access) in [
+        (system::BOOT, PAGE, Access::Read),
+        (system::CALL, PAGE, Access::Write),
+        (system::ARGUMENTS, system::ARGUMENTS_BYTES, Access::Read),
+        (system::DOOR, 2 * PAGE, Access::Execute),
+        (system::IDT, PAGE, Access::Hidden),
+        (system::GDT, PAGE, Access::Hidden),
+        (system::TSS, PAGE, Access::Hidden),
+        (system::FAULT_STACK, PAGE, Access::Write),
     ] {
-        tables.map(system_address(offset), BLOCK_BASE + offset, bytes, right)?;
+        tables.map(system_address(offset), BLOCK_BASE + offset, bytes, access)?;
     }
     Ok(())
 }
 
-fn map_own(tables: &mut PageTables, memory: &Memory) -> Result<()> {
+fn map_pieces(tables: &mut PageTables, memory: &Memory) -> Result<()> {
     for piece in &memory.layout.pieces {
-        let right = match (piece.write, piece.execute) {
-            (true, _) => Right::Write,
-            (_, true) => Right::Execute,
-            _ => Right::Read,
+        let access = match (piece.write, piece.execute) {
+            (true, _) => Access::Write,
+            (_, true) => Access::Execute,
+            _ => Access::Read,
         };
-        let elsewhere = memory.is_spawned() && !piece.private;
-        let physical = piece.offset + if elsewhere { SHARED_BASE } else { BLOCK_BASE };
-        tables.map(piece.base, physical, piece.bytes, right)?;
+        let shared = memory.is_spawned() && !piece.private;
+        let physical = piece.offset + if shared { SHARED_BASE } else { BLOCK_BASE };
+        tables.map(piece.base, physical, piece.bytes, access)?;
     }
     Ok(())
 }
 
-/// Asks for large pages of the host where the heap is dense. It works without.
-fn advise(block: &Block, layout: &Layout) {
-    if layout.heap.bytes < DENSE_HEAP {
+/// Asks Linux to back a large heap with large pages. A failure is harmless.
+fn advise_large_pages(block: &Block, layout: &Layout) {
+    if layout.heap.bytes < MIN_LARGE_PAGE_HEAP {
         return;
     }
     let bytes = (layout.heap.bytes - LARGE_PAGE) as usize;
@@ -207,10 +224,11 @@ impl Space for KvmSpace {
         self.features
     }
 
-    /// Not before the first time that it is rung: a machine in which KVM rings any takes milliseconds longer to end.
+    /// The caller registers a doorbell only when the guest first rings it: one registered doorbell delays the end of
+    /// the machine by milliseconds.
     fn doorbell(&self, number: usize, bell: &EventFd) -> Result<()> {
-        let Some(rings) = self.doorbells.get(number / 64) else { return Ok(()) };
-        if rings.fetch_or(1 << (number % 64), Ordering::Relaxed) >> (number % 64) & 1 == 0 {
+        let Some(registered) = self.doorbells.get(number / 64) else { return Ok(()) };
+        if registered.fetch_or(1 << (number % 64), Ordering::Relaxed) >> (number % 64) & 1 == 0 {
             let port = IoEventAddress::Pio(u64::from(PORT_DOORBELL));
             self.vm.register_ioevent(bell, &port, number as u32).context("KVM_IOEVENTFD")?;
         }
@@ -221,18 +239,18 @@ impl Space for KvmSpace {
         let mut tables = self.tables.lock().unwrap_or_else(|e| e.into_inner());
         let Mapping { number, address, bytes, .. } = *mapping;
         set_slot(&self.vm, REGION_SLOT + number as u32, address, &mapping.block)?;
-        let right = if mapping.write { Right::Write } else { Right::Read };
-        tables.map(address, address, PAGE, Right::Read)?;
-        tables.map(address + PAGE, address + PAGE, bytes - PAGE, right)
+        let access = if mapping.write { Access::Write } else { Access::Read };
+        tables.map(address, address, PAGE, Access::Read)?;
+        tables.map(address + PAGE, address + PAGE, bytes - PAGE, access)
     }
 
     fn unmap(&self, mapping: &Mapping) -> Result<bool> {
         let mut tables = self.tables.lock().unwrap_or_else(|e| e.into_inner());
         let Mapping { number, address, bytes, .. } = *mapping;
         tables.unmap(address, bytes)?;
-        // With the slot KVM forgets, on every processor, what it derived from the tables before: on return nothing
-        // leads there.
-        slot_of(&self.vm, REGION_SLOT + number as u32, address, 0, 0)?;
+        // By removing the slot KVM flushes, on every processor, the translations derived from the old tables. After
+        // the return the guest cannot reach the region.
+        set_slot_range(&self.vm, REGION_SLOT + number as u32, address, 0, 0)?;
         Ok(true)
     }
 }

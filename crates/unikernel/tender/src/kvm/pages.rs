@@ -1,6 +1,6 @@
 //! Page tables of a guest (Intel SDM volume 3, 4.5; AMD APM volume 2, 5.3): 4 levels, 4 KiB and 2 MiB pages.
 //!
-//! They lie in the tender's pages, from [`system::TABLES`] on, and map none of themselves.
+//! They start at [`system::TABLES`] in the tender's pages and do not map themselves.
 
 use crate::error::{ensure, Result};
 use crate::layout::{system, LARGE_PAGE, PAGE, SYSTEM_BYTES};
@@ -10,16 +10,16 @@ use vm_memory::VolatileMemory;
 const PRESENT: u64 = 1;
 const WRITE: u64 = 2;
 const USER: u64 = 4;
-/// Set beforehand: KVM's own page tables need not follow the guest's writes of them, as there are none.
+/// Set in advance, so that the processor never writes to the tables and KVM need not track such writes.
 const ACCESSED_DIRTY: u64 = 0x60;
 const LARGE: u64 = 0x80;
 const NO_EXECUTE: u64 = 1 << 63;
 const ADDRESS: u64 = 0xf_ffff_ffff_f000;
 
-/// Access to a page.
+/// The guest's access to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Right {
-    /// The processor reads it for itself, the guest nothing.
+pub enum Access {
+    /// Only the processor reads it, for its descriptors.
     Hidden,
     /// The guest reads.
     Read,
@@ -29,7 +29,7 @@ pub enum Right {
     Execute,
 }
 
-impl Right {
+impl Access {
     fn bits(self) -> u64 {
         PRESENT
             | ACCESSED_DIRTY
@@ -42,25 +42,26 @@ impl Right {
     }
 }
 
-/// Physical address of the guest's block. Below 4 GiB lie pages that KVM itself adds to a machine where the processor
-/// virtualizes accesses to the local APIC, or cannot run real mode (linux: arch/x86/kvm,
-/// `APIC_ACCESS_PAGE_PRIVATE_MEMSLOT` and `IDENTITY_PAGETABLE_PRIVATE_MEMSLOT`).
+/// Guest-physical address of the guest's block. KVM itself adds pages below 4 GiB if the processor virtualizes accesses
+/// to the local APIC or cannot run real mode (linux: arch/x86/kvm, `APIC_ACCESS_PAGE_PRIVATE_MEMSLOT` and
+/// `IDENTITY_PAGETABLE_PRIVATE_MEMSLOT`).
 pub const BLOCK_BASE: u64 = 1 << 32;
 
-/// Where an entry of a table lies in the block.
+/// Offset of a table's entry in the block, in bytes.
 fn offset(table: u64, index: u64) -> usize {
     (table - BLOCK_BASE + index * 8) as usize
 }
 
-/// The tables of one guest.
+/// The page tables of one guest.
 #[derive(Debug)]
 pub struct PageTables {
     system: Block,
+    /// Offset of the first unused page, in bytes.
     next: u64,
 }
 
 impl PageTables {
-    /// Tables that map nothing. The tender's pages are the guest's physical memory from [`BLOCK_BASE`] on.
+    /// Empty tables in the block `system`, which begins at the guest-physical address [`BLOCK_BASE`].
     pub fn new(system: Block) -> Self {
         Self { system, next: system::TABLES + PAGE }
     }
@@ -79,17 +80,17 @@ impl PageTables {
         Ok(())
     }
 
-    /// The table that an entry leads to, made where there is none.
-    fn below(&mut self, table: u64, index: u64) -> Result<u64> {
+    /// The table that an entry points to; allocated if the entry is empty.
+    fn next_level(&mut self, table: u64, index: u64) -> Result<u64> {
         let entry = self.entry(table, index)?;
-        ensure!(Backend, entry & LARGE == 0, "a page table where a large page is");
+        ensure!(Backend, entry & LARGE == 0, "the page-table entry already maps a large page");
         if entry & PRESENT != 0 {
             return Ok(entry & ADDRESS);
         }
         ensure!(
             Backend,
             self.next < SYSTEM_BYTES,
-            "no room for page tables: use fewer or smaller regions"
+            "no space left for page tables: use fewer or smaller regions"
         );
         let new = BLOCK_BASE + self.next;
         self.next += PAGE;
@@ -97,28 +98,36 @@ impl PageTables {
         Ok(new)
     }
 
-    /// Maps `bytes` bytes at the virtual address `base` to the physical address `physical`; all are multiples of a
-    /// page and below 512 GiB. Where all is aligned to it, by large pages.
-    pub fn map(&mut self, base: u64, physical: u64, bytes: u64, right: Right) -> Result<()> {
+    /// Maps `bytes` bytes at the virtual address `base` to the guest-physical address `physical`. All three are
+    /// multiples of a page and below 512 GiB. Aligned parts get large pages.
+    ///
+    /// # Errors
+    ///
+    /// An address is too high, the range overlaps a large page, or no space is left for tables.
+    pub fn map(&mut self, base: u64, physical: u64, bytes: u64, access: Access) -> Result<()> {
         let mut done = 0;
         while done < bytes {
-            let (at, to) = (base + done, physical + done);
+            let (at, target) = (base + done, physical + done);
             let directory = self.directory(at)?;
             let index = at >> 21 & 511;
-            let large = (at | to) % LARGE_PAGE == 0 && bytes - done >= LARGE_PAGE;
+            let large = (at | target) % LARGE_PAGE == 0 && bytes - done >= LARGE_PAGE;
             if large && self.entry(directory, index)? == 0 {
-                self.set(directory, index, to | LARGE | right.bits())?;
+                self.set(directory, index, target | LARGE | access.bits())?;
                 done += LARGE_PAGE;
             } else {
-                let table = self.below(directory, index)?;
-                self.set(table, at >> 12 & 511, to | right.bits())?;
+                let table = self.next_level(directory, index)?;
+                self.set(table, at >> 12 & 511, target | access.bits())?;
                 done += PAGE;
             }
         }
         Ok(())
     }
 
-    /// Takes a mapping away. Tables stay, for the next one there.
+    /// Unmaps `bytes` bytes at the virtual address `base`. The tables stay allocated for the next mapping there.
+    ///
+    /// # Errors
+    ///
+    /// An address is too high, or no space is left for tables.
     pub fn unmap(&mut self, base: u64, bytes: u64) -> Result<()> {
         let mut done = 0;
         while done < bytes {
@@ -142,11 +151,11 @@ impl PageTables {
 
     fn directory(&mut self, at: u64) -> Result<u64> {
         ensure!(Backend, at >> 39 == 0, "{at:#x} is not below 512 GiB");
-        let pointers = self.below(self.root(), 0)?;
-        self.below(pointers, at >> 30)
+        let pointers = self.next_level(self.root(), 0)?;
+        self.next_level(pointers, at >> 30)
     }
 
-    /// Where an address leads to, and by which right: what the processor would find.
+    /// The physical address and the access bits that the processor would find.
     #[cfg(test)]
     fn find(&self, at: u64) -> Option<(u64, u64)> {
         let mut table = self.root();
@@ -171,20 +180,20 @@ mod tests {
     use crate::memory::block;
 
     #[test]
-    fn what_is_mapped_is_found_and_nothing_else() {
+    fn only_mapped_ranges_are_found() {
         let mut tables = PageTables::new(block(SYSTEM_BYTES, None).unwrap());
-        let (base, to) = (0x20_0000_0000, 1 << 32);
-        // A page before, two large ones, and a page behind.
-        tables.map(base - PAGE, to - PAGE, 2 * LARGE_PAGE + 2 * PAGE, Right::Write).unwrap();
-        tables.map(0x10_0000_0000, 0x5000, PAGE, Right::Execute).unwrap();
+        let (base, target) = (0x20_0000_0000, 1 << 32);
+        // One page, two large pages, and one page.
+        tables.map(base - PAGE, target - PAGE, 2 * LARGE_PAGE + 2 * PAGE, Access::Write).unwrap();
+        tables.map(0x10_0000_0000, 0x5000, PAGE, Access::Execute).unwrap();
         for offset in [0, 5, LARGE_PAGE, 2 * LARGE_PAGE + PAGE - 1] {
             assert_eq!(
                 tables.find(base + offset),
-                Some((to + offset, USER | WRITE | NO_EXECUTE)),
+                Some((target + offset, USER | WRITE | NO_EXECUTE)),
                 "{offset:#x}"
             );
         }
-        assert_eq!(tables.find(base - 1), Some((to - 1, USER | WRITE | NO_EXECUTE)));
+        assert_eq!(tables.find(base - 1), Some((target - 1, USER | WRITE | NO_EXECUTE)));
         assert_eq!(tables.find(0x10_0000_0010), Some((0x5010, USER)));
         for outside in [0, base - PAGE - 1, base + 2 * LARGE_PAGE + PAGE, 0x10_0000_1000] {
             assert_eq!(tables.find(outside), None, "{outside:#x}");
@@ -192,18 +201,18 @@ mod tests {
         tables.unmap(base, 2 * LARGE_PAGE).unwrap();
         assert_eq!((tables.find(base), tables.find(base + LARGE_PAGE)), (None, None));
         assert!(tables.find(base - 1).is_some() && tables.find(base + 2 * LARGE_PAGE).is_some());
-        // Again, with small pages in between.
-        tables.map(base, to, PAGE, Right::Read).unwrap();
-        tables.map(base + PAGE, to + PAGE, LARGE_PAGE - PAGE, Right::Write).unwrap();
-        assert_eq!(tables.find(base), Some((to, USER | NO_EXECUTE)));
-        assert_eq!(tables.find(base + LARGE_PAGE - 1).unwrap().0, to + LARGE_PAGE - 1);
+        // The same range again, with small pages.
+        tables.map(base, target, PAGE, Access::Read).unwrap();
+        tables.map(base + PAGE, target + PAGE, LARGE_PAGE - PAGE, Access::Write).unwrap();
+        assert_eq!(tables.find(base), Some((target, USER | NO_EXECUTE)));
+        assert_eq!(tables.find(base + LARGE_PAGE - 1).unwrap().0, target + LARGE_PAGE - 1);
     }
 
     #[test]
-    fn what_cannot_be_mapped_is_refused() {
+    fn high_addresses_and_full_tables_are_refused() {
         let mut tables = PageTables::new(block(SYSTEM_BYTES, None).unwrap());
-        assert!(tables.map(1 << 39, 0, PAGE, Right::Read).is_err());
-        let full = (0..512).find_map(|i| tables.map(i << 21, 0, PAGE, Right::Read).err());
-        assert!(full.unwrap().to_string().contains("no room for page tables"));
+        assert!(tables.map(1 << 39, 0, PAGE, Access::Read).is_err());
+        let full = (0..512).find_map(|i| tables.map(i << 21, 0, PAGE, Access::Read).err());
+        assert!(full.unwrap().to_string().contains("no space left for page tables"));
     }
 }
