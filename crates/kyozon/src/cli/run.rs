@@ -4,7 +4,7 @@ use super::values::{address, group, seconds, size};
 use clap::{Args, ValueEnum};
 use kyozon_tender::device::host::HostOption;
 use kyozon_tender::device::options::{BlockOption, DeviceOptions, NetOption};
-use kyozon_tender::member::Meeting;
+use kyozon_tender::member::joining::Meeting;
 use kyozon_tender::options::RegionOption;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -56,7 +56,7 @@ pub(crate) fn work(
     }
     // No thread enters its processor any more, so the guest can be reported gone before its resources are freed.
     let state = if matches!(end, End::Exit(_)) { PEER_LEFT } else { PEER_DEAD };
-    group.gone(peer, state);
+    group.remove(peer, state);
     drop(cpu);
     end
 }

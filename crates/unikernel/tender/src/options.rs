@@ -1,7 +1,7 @@
 //! Options of a run: the image, the backend, the guests, their regions and devices.
 
 use crate::device::options::DeviceOptions;
-use crate::member::Meeting;
+use crate::member::joining::Meeting;
 use std::path::PathBuf;
 use std::time::Duration;
 

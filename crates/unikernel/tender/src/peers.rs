@@ -47,6 +47,12 @@ impl Peers {
         }
     }
 
+    /// Rings all peers of this run but one.
+    pub fn ring_others(&self, peer: usize) {
+        let others = self.table.all().into_iter().filter(|(other, _)| *other != peer);
+        others.for_each(|(other, _)| self.ring(other));
+    }
+
     /// Ends all peers: processors return and sleepers wake.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);

@@ -14,7 +14,8 @@ use crate::error::{ensure, Context, Error, Result};
 use crate::group::Group;
 use crate::guest::{self, End};
 use crate::machine::{host, machine, Machine};
-use crate::member::{self, Joined, Meeting};
+use crate::member::joining::{self, Joined, Meeting};
+use crate::member::shared_region;
 use crate::options::{Backend, Options, RegionOption};
 use crate::peer::Peer;
 use crate::peers::Peers;
@@ -61,7 +62,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     let name = options.image.display();
     let file = boot::read(&options.image)?;
     let image = elf::parse(&file).with_context(|| format!("cannot run {name}"))?;
-    let socket = options.group.as_ref().map(member::meet).transpose()?;
+    let socket = options.group.as_ref().map(joining::meet).transpose()?;
     let host = host(options.backend)?;
     let backend = if host.is_some() { Backend::Kvm } else { Backend::Process };
     let endings = signals::block()?;
@@ -174,10 +175,10 @@ fn alone(group: &mut Group, options: &Options) -> Result<(usize, Vec<SharedRegio
             all <= most,
             "guests and regions have {all}K, more than the {most}K of --group-memory"
         );
-        group.limit = limit;
+        group.local.limit = limit;
     }
     for region in &options.regions {
-        group.add(&region.name, region.bytes, region.at, region.write)?;
+        group.local.add(&group.peers, &region.name, region.bytes, region.at, region.write)?;
     }
     Ok((options.vms, group.mapped_by(0)))
 }
@@ -211,9 +212,9 @@ fn member(group: &mut Group, joined: Joined) -> Result<(usize, Vec<SharedRegion>
     let mut mapped = Vec::new();
     for (known, block) in &joined.regions {
         for (number, peer) in &peers {
-            joined.member.map(*number, peer, known, block)?;
+            joined.member.map_at_start(*number, peer, known, block)?;
         }
-        mapped.push(member::shared(known));
+        mapped.push(shared_region(known));
     }
     group.member = Some(joined.member);
     Ok((joined.peers, mapped))
@@ -253,7 +254,7 @@ fn execute(
             woken
         });
         if let Some(member) = &group.member {
-            member.say(&ToKeeper::Started);
+            member.send(&ToKeeper::Started);
             scope.spawn(|| member.serve(&group.peers, done));
         }
         let mut guests = group.peers.table.all().into_iter().zip(cpus);
@@ -268,7 +269,7 @@ fn execute(
             ends.push(other.join().unwrap_or_else(broke));
         }
         if let Some(spawner) = group.spawner.get() {
-            spawner.wait();
+            spawner.wait_all();
         }
         done.write(1).context("eventfd")?;
         let woken =

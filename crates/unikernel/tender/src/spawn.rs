@@ -82,7 +82,7 @@ impl Spawner {
     fn live(&self, group: &Group, new: New, ready: &SyncSender<bool>) {
         let number = new.number;
         let Some((peer, cpu)) = self.begin(group, new) else {
-            group.forget(number);
+            group.release(number);
             let _ = ready.send(false);
             return;
         };
@@ -189,7 +189,7 @@ impl Spawn for Spawner {
             spawner.ended();
         });
         if thread.is_err() {
-            group.forget(number);
+            group.release(number);
             self.ended();
             return Err(ERROR_FULL);
         }
@@ -215,7 +215,7 @@ impl Spawn for Spawner {
         }
     }
 
-    fn wait(&self) {
+    fn wait_all(&self) {
         let mut running = self.running();
         while *running != 0 {
             running = self.ended.wait(running).unwrap_or_else(|e| e.into_inner());

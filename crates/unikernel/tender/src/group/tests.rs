@@ -6,6 +6,7 @@ use crate::device::Devices;
 use crate::elf;
 use crate::layout::{Layout, PAGE};
 use crate::memory::Memory;
+use crate::region::ALL;
 use crate::tokens::Tokens;
 use std::sync::atomic::AtomicBool;
 
@@ -53,7 +54,7 @@ fn a_token_is_not_lost_and_two_are_one() {
     assert!(!group.peers.park(1, NO_DEADLINE));
     assert!(group.peers.park(1, 0));
     assert!(group.peers.park(0, group.peers.clock.now() + 1_000_000));
-    group.gone(0, PEER_DEAD);
+    group.remove(0, PEER_DEAD);
     assert!(!group.peers.park(1, NO_DEADLINE));
     group.stop();
     assert!(!group.peers.park(0, NO_DEADLINE) && group.peers.is_over(0));
@@ -90,29 +91,29 @@ fn a_region_is_for_those_who_were_granted_it() {
     // With other rights it is the same peer; where it has more than it may, it loses the mapping.
     assert_eq!(group.grant(0, number, 1, ALL), Ok(0));
     assert_eq!(group.map(1, number, 3), Ok(0));
-    assert_eq!(group.lock()[0].state_of(1), (PEER_PRESENT, 1));
+    assert_eq!(group.local.lock()[0].state_of(1), (PEER_PRESENT, 1));
     assert_eq!(group.grant(0, number, 1, REGION_READ), Ok(0));
-    assert_eq!(group.lock()[0].state_of(1), (PEER_DEAD, 1));
+    assert_eq!(group.local.lock()[0].state_of(1), (PEER_DEAD, 1));
     assert!(group.peers.table.get(1).unwrap().memory.word(data).is_err());
     assert_eq!(group.map(1, number, 1), Ok(0));
     // Revoked: gone from its memory, and the header says so.
     assert_eq!(group.grant(0, number, 1, 0), Ok(0));
     assert!(group.peers.table.get(1).unwrap().memory.word(data).is_err());
-    assert_eq!(group.lock()[0].state_of(1), (PEER_DEAD, 2));
+    assert_eq!(group.local.lock()[0].state_of(1), (PEER_DEAD, 2));
     assert_eq!(group.map(1, number, 1), Err(ERROR_NAME));
-    group.gone(0, PEER_LEFT);
-    assert_eq!(group.lock()[0].state_of(0), (PEER_LEFT, 1));
+    group.remove(0, PEER_LEFT);
+    assert_eq!(group.local.lock()[0].state_of(0), (PEER_LEFT, 1));
 }
 
 #[test]
 fn a_guest_that_cannot_lose_a_region_is_lost() {
     let group = group(2, false);
-    group.add("a", 2 * PAGE, None, true).unwrap();
+    group.local.add(&group.peers, "a", 2 * PAGE, None, true).unwrap();
     assert_eq!(group.create(0, b"b", 2 * PAGE, None), Err(ERROR_UNSUPPORTED));
     assert_eq!(group.map(0, 0, 3), Ok(0));
     assert_eq!(group.map(0, 0, 1), Err(ERROR_UNSUPPORTED));
     assert_eq!(group.grant(0, 0, 1, 0), Err(ERROR_RIGHT));
-    group.lock()[0].owner = Some(0);
+    group.local.lock()[0].owner = Some(0);
     assert_eq!(group.grant(0, 0, 1, 0), Ok(0));
     assert!(group.peers.is_over(1) && !group.peers.is_over(0));
 }
@@ -126,7 +127,7 @@ fn limits_hold() {
         assert_eq!(group.create(0, format!("r{i}").as_bytes(), 2 * PAGE, None), Ok(i as u64));
     }
     assert_eq!(group.create(0, b"more", 2 * PAGE, None), Err(ERROR_FULL));
-    assert!(group.add("more", 2 * PAGE, None, true).is_err());
+    assert!(group.local.add(&group.peers, "more", 2 * PAGE, None, true).is_err());
     assert_eq!(group.create(0, b"no name", 2 * PAGE, None), Err(ERROR_ARGUMENT));
 }
 
@@ -135,12 +136,12 @@ fn guests_to_come_and_regions_share_one_limit() {
     let tokens = Tokens::new(4, 4).unwrap();
     let mut group = Group::new(Peers::new(0, vec![peer(true, 0, 1)], tokens));
     let own = group.peers.table.get(0).unwrap().memory.layout.bytes;
-    group.limit = own + 5 * PAGE;
+    group.local.limit = own + 5 * PAGE;
     assert_eq!(group.create(0, b"a", 2 * PAGE, None), Ok(0));
     assert_eq!(group.reserve(0, 4 * PAGE), None);
     assert_eq!(group.reserve(0, 2 * PAGE), Some((1, 1)));
     assert_eq!(group.create(0, b"b", 2 * PAGE, None), Err(ERROR_FULL));
-    group.forget(1);
+    group.release(1);
     assert_eq!(group.create(0, b"b", 2 * PAGE, None), Ok(1));
 }
 

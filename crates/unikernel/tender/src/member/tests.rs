@@ -4,10 +4,12 @@ use super::*;
 use crate::group::tests::peer;
 use crate::group::Group;
 use crate::layout::PAGE;
-use crate::memory::memory_file;
+use crate::memory::{memory_file, shared_block};
 use crate::tokens::Tokens;
 use rustix::net::{socketpair, AddressFamily, SocketFlags, SocketType};
+use std::sync::atomic::Ordering;
 use std::sync::OnceLock;
+use vmm_sys_util::eventfd::EventFd;
 
 const LIMIT: Duration = Duration::from_secs(10);
 const BYTES: u64 = 2 * PAGE;
@@ -21,7 +23,12 @@ fn group() -> (Arc<Group>, Socket) {
     let member = Member::new(ours.into());
     let block = shared_block(BYTES, memory_file(c"region", BYTES).unwrap(), true).unwrap();
     member
-        .map(3, &group.peers.table.get(3).unwrap(), &known(REGION_WRITE | REGION_READ), &block)
+        .map_at_start(
+            3,
+            &group.peers.table.get(3).unwrap(),
+            &known(REGION_WRITE | REGION_READ),
+            &block,
+        )
         .unwrap();
     group.member = Some(member);
     (Arc::new(group), keepers.into())
@@ -83,14 +90,14 @@ fn a_peer_comes_and_goes_under_the_keepers_number() {
         assert_eq!(group.mapped_by(7), group.mapped_by(3));
         assert!(group.peers.table.take(7, made));
         assert!(!group.peers.is_over(7));
-        group.gone(7, PEER_LEFT);
+        group.remove(7, PEER_LEFT);
         assert_eq!(asked(&keeper), gone(7, PEER_LEFT));
         assert_eq!((group.peers.table.life(7).state, group.mapped_by(7).len()), (PEER_LEFT, 0));
         // Those of this run are woken by it, as the keeper may have been faster.
         assert!(group.peers.tokens.get(3).unwrap().read().is_ok());
         // Of another run meanwhile, then its again.
         assert_eq!(seat(&group, &keeper, 7), Some((7, 2)));
-        group.forget(7);
+        group.release(7);
         assert_eq!(asked(&keeper), gone(7, PEER_DEAD));
         assert_eq!(group.peers.table.life(7).state, PEER_LEFT);
     });
