@@ -1,4 +1,4 @@
-//! From a copy of the tender to a process of the guest's.
+//! Turns a child of the tender into a guest's process.
 
 use super::cpu::ProcessCpu;
 use super::descriptors::{DOORBELLS, LIFELINE};
@@ -15,23 +15,28 @@ use std::io::{Error, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use vmm_sys_util::eventfd::EventFd;
 
-/// End of what user programs can map, with 4 levels of page tables.
+/// End of the user address space with 4 levels of page tables.
 const USER_END: u64 = 0x7fff_ffff_f000;
-/// Descriptors in the child, below those of doorbells: what is mapped, the loader, and the pipe that it waits for.
-const FIRST: RawFd = 3;
-/// Doorbells of queues are descriptors from here on.
+/// First descriptor of the child's mapped files; the start pipe and the loader follow. All are below the doorbells.
+const FIRST_FILE: RawFd = 3;
+/// First descriptor of the queues' doorbells.
 const FIRST_QUEUE: RawFd = DOORBELLS + QUEUE_DOORBELL as RawFd;
 
-/// What the loader maps: a piece of a file at an address of the guest's.
+/// A part of a file that the loader maps at a guest address.
 pub struct Piece<'a> {
+    /// First guest address.
     pub base: u64,
+    /// Size in bytes.
     pub bytes: u64,
+    /// Offset in the file in bytes.
     pub offset: u64,
+    /// `PROT_*` bits.
     pub prot: i32,
+    /// The file.
     pub file: BorrowedFd<'a>,
 }
 
-/// The loader's work. `descriptors` is where the child has the files of `pieces`.
+/// The loader's steps. `descriptors` holds the child's descriptor of each piece's file.
 fn steps(
     memory: &Memory,
     pieces: &[Piece<'_>],
@@ -39,19 +44,19 @@ fn steps(
     (peers, queues): (usize, usize),
     lifeline: bool,
 ) -> Vec<Step> {
-    let step = |number, what, arguments: &[u64]| {
+    let step = |number, purpose, arguments: &[u64]| {
         let mut all = [0; 6];
         all[..arguments.len()].copy_from_slice(arguments);
-        Step { number, arguments: all, optional: false, what }
+        Step { number, arguments: all, optional: false, purpose }
     };
     let here = GUEST_SYSTEM_BASE + system::DOOR;
-    let behind = here + loader::BYTES;
+    let end = here + loader::SEGMENT_BYTES;
     let mut steps = vec![
-        step(libc::SYS_munmap, "unmap what is below", &[0, here]),
-        // Kernels may keep their own pages there, of code and clocks, and refuse.
+        step(libc::SYS_munmap, "unmap the addresses below the loader", &[0, here]),
+        // A kernel may keep its own pages of code and clocks there, and refuse.
         Step {
             optional: true,
-            ..step(libc::SYS_munmap, "unmap what is above", &[behind, USER_END - behind])
+            ..step(libc::SYS_munmap, "unmap the addresses above the loader", &[end, USER_END - end])
         },
     ];
     for (piece, fd) in pieces.iter().zip(descriptors) {
@@ -86,11 +91,11 @@ fn steps(
     steps
 }
 
-/// `struct sock_fprog` and the program behind it, for this address.
-fn filter_data(at: u64) -> Result<Vec<u8>> {
+/// `struct sock_fprog` followed by its program, to lie at the guest address `address`.
+fn filter_data(address: u64) -> Result<Vec<u8>> {
     let program = filter::program()?;
     let mut data = (program.len() as u64).to_le_bytes().to_vec();
-    data.extend((at + 16).to_le_bytes());
+    data.extend((address + 16).to_le_bytes());
     for i in program {
         data.extend(i.code.to_le_bytes());
         data.extend([i.jt, i.jf]);
@@ -99,22 +104,27 @@ fn filter_data(at: u64) -> Result<Vec<u8>> {
     Ok(data)
 }
 
-/// A file in memory that can be executed, also where the administrator wants that to be said.
+/// An executable file in memory. If `vm.memfd_noexec` is set, the file must be marked as executable.
 fn executable(bytes: &[u8]) -> Result<File> {
     let name = c"kyozon-loader";
     let mut file = match memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::EXEC) {
         Ok(fd) => File::from(fd),
-        // Before Linux 6.3 the flag is unknown, and every such file is executable.
+        // Before Linux 6.3 the flag does not exist, and every such file is executable.
         Err(_) => memory_file(name, bytes.len() as u64)?,
     };
     file.write_all(bytes).context("cannot write the loader")?;
     Ok(file)
 }
 
-/// Flags of clone(2): the child signals its end, and the parent gets a descriptor of it.
+/// Flags of clone(2): the child's end sends SIGCHLD, and the parent gets a descriptor of the child.
 pub const CLONE: libc::c_int = libc::CLONE_PIDFD | libc::SIGCHLD;
 
-/// Starts a process that waits to be traced. `doorbells` are of peers and of queues.
+/// Starts a process that waits until a thread traces it. The doorbells are those of peers and those of queues. The
+/// process holds `lifeline` until it ends.
+///
+/// # Errors
+///
+/// Linux refuses a file, a pipe or the process.
 pub fn start(
     memory: &Memory,
     pieces: &[Piece<'_>],
@@ -129,7 +139,7 @@ pub fn start(
             sources.push(fd);
             sources.len() - 1
         });
-        descriptors.push(FIRST + at as RawFd);
+        descriptors.push(FIRST_FILE + at as RawFd);
     }
     let counts = (doorbells.len().min(MAX_PEERS), queues.len().min(MAX_QUEUES));
     let (peers, count) = counts;
@@ -145,10 +155,11 @@ pub fn start(
     let file = loader::file(&steps, start, &data)?;
     let loader = executable(&file)?;
     let (wait, go) = pipe_with(PipeFlags::CLOEXEC).context("cannot make a pipe")?;
-    let (wait_at, loader_at) = (FIRST + sources.len() as RawFd, FIRST + sources.len() as RawFd + 1);
-    // What goes where, and which of them stays open beyond execve.
+    let wait_at = FIRST_FILE + sources.len() as RawFd;
+    let loader_at = wait_at + 1;
+    // Source, target, and whether the target stays open after execveat.
     let mut moves: Vec<(RawFd, RawFd, bool)> =
-        sources.iter().enumerate().map(|(i, fd)| (*fd, FIRST + i as RawFd, true)).collect();
+        sources.iter().enumerate().map(|(i, fd)| (*fd, FIRST_FILE + i as RawFd, true)).collect();
     moves.push((wait.as_raw_fd(), wait_at, false));
     moves.push((loader.as_raw_fd(), loader_at, false));
     let doorbells = doorbells.iter().take(peers).enumerate();
@@ -158,36 +169,36 @@ pub fn start(
     moves.extend(queues.map(|(i, q)| (q.as_raw_fd(), FIRST_QUEUE + i as RawFd, true)));
 
     let mut handle: RawFd = -1;
-    // SAFETY: as fork does it, but that the library does not know of the child: what that does until it executes the
-    // loader are system calls, on memory that was prepared before.
+    // SAFETY: this is a fork that the C library does not know of. Until the child executes the loader, it only makes
+    // system calls on memory that was prepared before.
     match unsafe { libc::syscall(libc::SYS_clone, CLONE, 0, &raw mut handle, 0, 0) } {
         -1 => Err(Error::last_os_error()).context("cannot make a process"),
         0 => {
-            // SAFETY: this is the child, with one thread.
+            // SAFETY: this is the child, which has one thread.
             unsafe { become_loader(&mut moves, wait_at, loader_at) }
         }
         pid => {
-            // SAFETY: the descriptor is new, and its owner's alone.
+            // SAFETY: the descriptor is new and has no other owner.
             let handle = unsafe { OwnedFd::from_raw_fd(handle) };
             Ok(ProcessCpu::new(pid as i32, handle, go, steps))
         }
     }
 }
 
-/// What the child does. It uses no allocation and no lock.
+/// Moves descriptors, waits for a byte from the pipe `wait` and executes `loader`. It uses no allocation and no lock.
 ///
 /// # Safety
 ///
-/// In a child of fork, where no other code relies on descriptors.
+/// The caller is a child of fork in which no other code relies on descriptors.
 unsafe fn become_loader(moves: &mut [(RawFd, RawFd, bool)], wait: RawFd, loader: RawFd) -> ! {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // Above every target, so that no move covers a source.
+    // Above every target, so that no move overwrites a source.
     let high = 200;
-    // SAFETY: system calls, on this function's data; descriptors are the caller's promise. Failures end in an
-    // error of execveat, or of the loader's first steps.
+    // SAFETY: these system calls use this function's data and the descriptors that the caller gave up. A failure makes
+    // execveat or one of the loader's first steps fail.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        // What a terminal sends is for the tender.
+        // A terminal's signals are for the tender only.
         libc::setpgid(0, 0);
         libc::setrlimit(libc::RLIMIT_CORE, &none);
         let mut signals = std::mem::zeroed();

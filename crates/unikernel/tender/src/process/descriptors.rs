@@ -1,11 +1,11 @@
-//! Numbers of the descriptors that a guest's process keeps.
+//! Numbers of the descriptors that stay open in a guest's process.
 
 use kyozon_abi::unikernel::{MAX_QUEUES, QUEUE_DOORBELL};
 
-/// Doorbells are descriptors from here on.
+/// First descriptor of the doorbells.
 pub const DOORBELLS: i32 = 64;
-/// Doorbells: of peers, then of queues.
+/// Number of doorbells: first those of peers, then those of queues.
 pub const DOORBELL_COUNT: usize = QUEUE_DOORBELL as usize + MAX_QUEUES;
 
-/// The descriptor that tells others of the process's end. The filter lets the guest do nothing with it.
+/// A descriptor that closes when the process ends, which notifies the keeper. The filter denies every use of it.
 pub const LIFELINE: i32 = DOORBELLS + DOORBELL_COUNT as i32;

@@ -1,16 +1,20 @@
-//! The filter of a guest's process: doorbells may be rung, the door is the tracer's, all else is an error of the
-//! guest's.
+//! The system-call filter of a guest's process: it allows doorbells, hands the door to the tracer, and turns every
+//! other call into an exception of the guest.
 
 use super::descriptors::{DOORBELLS, DOORBELL_COUNT};
 use crate::bpf::{Filter, When, ALLOW, TRACE, TRAP};
 use crate::error::Result;
 use libc::sock_filter;
 
-/// Number of the system call that is the door. No kernel has it: without a tracer it would fail.
+/// System-call number of the door. No kernel has this call; without a tracer it would fail.
 pub const DOOR_NUMBER: u32 = 0x4b59;
 
-/// The filter. Doorbells of peers and queues that do not exist are descriptors that are not open: ringing them does
-/// nothing.
+/// The filter's program. A doorbell of a peer or queue that does not exist is a closed descriptor, so ringing it has
+/// no effect.
+///
+/// # Errors
+///
+/// The program is inconsistent; an error of the tender itself.
 pub fn program() -> Result<Vec<sock_filter>> {
     let first = DOORBELLS as u32;
     let bad = Some("bad");
@@ -42,7 +46,7 @@ mod tests {
     const ARCH: u32 = 0xc000_003e;
 
     #[test]
-    fn a_guest_can_ring_and_call_and_nothing_else() {
+    fn only_doorbells_and_the_door_pass() {
         let program = program().unwrap();
         let first = DOORBELLS as u64;
         let write = libc::SYS_write as u32;
@@ -62,7 +66,7 @@ mod tests {
         ] {
             assert_eq!(judge(&program, ARCH, write, &arguments), TRAP, "{arguments:?}");
         }
-        // Other architectures' numbers mean other calls; x32 is a bit of the number.
+        // On another architecture a number means another call; x32 calls have an extra bit in the number.
         assert_eq!(judge(&program, 0x4000_0003, DOOR_NUMBER, &[]), TRAP);
         assert_eq!(judge(&program, ARCH, write | 0x4000_0000, &[first, 0, 8]), TRAP);
         for number in (0..600).filter(|n| *n != write) {

@@ -1,5 +1,5 @@
-//! The loader: an ELF file of one segment, which holds the door, a loop, and the table of system calls that the loop
-//! makes.
+//! The loader: an ELF file with one segment that holds the door, a loop, and the table of system calls that the loop
+//! executes.
 
 use super::descriptors::{DOORBELLS, DOORBELL_COUNT};
 use super::filter::DOOR_NUMBER;
@@ -12,24 +12,26 @@ use std::arch::global_asm;
 pub const DOOR: u64 = system::DOOR + 16;
 /// Offset of the doorbell in the tender's pages.
 pub const DOORBELL: u64 = system::DOOR + 32;
-/// Offset of the loop.
+/// Offset of the loop in the tender's pages.
 const LOOP: u64 = system::DOOR + 128;
-/// Offset of the table, and of the filter behind it.
+/// Offset of the table of system calls in the tender's pages. The filter follows the table.
 const TABLE: u64 = system::DOOR + PAGE;
-/// Bytes of the segment.
-pub const BYTES: u64 = 8 * PAGE;
+/// Size of the segment in bytes.
+pub const SEGMENT_BYTES: u64 = 8 * PAGE;
+/// Size of a row of the table in bytes.
+const ROW_BYTES: u64 = 64;
 
 global_asm!(
-    // Position-independent code, copied from here into the loader's file; it never runs in the tender.
+    // Position-independent code that is copied into the loader's file. It never runs in the tender.
     ".pushsection .rodata.kyozon_loader, \"a\"",
     "kyozon_loader_start:",
     ".fill 16, 1, 0xcc",
-    // The door: rcx and r11 are the caller's to save, as rax is.
+    // The door. rcx and r11 are caller-saved, as is rax.
     "mov eax, {door}",
     "syscall",
     "ret",
     ".balign 32, 0xcc",
-    // The doorbell of the number in edi: adds 1 to its counter.
+    // The doorbell with the number in edi: adds 1 to its counter.
     "cmp edi, {count}",
     "jae 1f",
     "add edi, {doorbells}",
@@ -41,7 +43,7 @@ global_asm!(
     ".balign 8, 0xcc",
     "2: .quad 1",
     ".balign 128, 0xcc",
-    // The loop: rows of number, six arguments, and whether failure matters; the last row's number is -1.
+    // The loop. A row holds a number, six arguments, and whether the call is optional; the last row's number is -1.
     "lea rbx, [rip + kyozon_loader_start + {table}]",
     "3: mov rax, [rbx]",
     "cmp rax, -1",
@@ -89,44 +91,48 @@ fn code() -> &'static [u8] {
     unsafe { std::slice::from_raw_parts(start, end.offset_from(start) as usize) }
 }
 
-/// One system call that the loader makes.
+/// One system call of the loader.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// Its number.
+    /// System-call number.
     pub number: i64,
-    /// Its arguments.
+    /// Arguments.
     pub arguments: [u64; 6],
-    /// Whether the guest can start where it fails.
+    /// Whether the guest can start if the call fails.
     pub optional: bool,
-    /// What it is for, where it fails.
-    pub what: &'static str,
+    /// Purpose of the call, for the error message: "cannot {purpose}".
+    pub purpose: &'static str,
 }
 
-/// Where in the address space the `n`th row is.
-pub fn row(n: usize) -> u64 {
-    GUEST_SYSTEM_BASE + TABLE + n as u64 * 64
+/// Guest address of the `n`th row.
+pub fn row_address(n: usize) -> u64 {
+    GUEST_SYSTEM_BASE + TABLE + n as u64 * ROW_BYTES
 }
 
-/// Where the filter will be, behind so many steps.
+/// Guest address of the filter if the table has `steps` steps.
 pub fn filter_address(steps: usize) -> u64 {
-    row(steps + 1)
+    row_address(steps + 1)
 }
 
-/// Where the loader goes in the end.
+/// The guest's state after the loader's last step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Start {
-    /// The first instruction.
+    /// Address of the first instruction.
     pub entry: u64,
-    /// `rsp` there.
+    /// Initial `rsp`.
     pub stack: u64,
-    /// `rdi` and `rsi` there.
+    /// Initial `rdi` and `rsi`.
     pub arguments: [u64; 2],
 }
 
-/// The loader's file: makes `steps`, then goes to `start`. `data` lies at [`filter_address`].
+/// The loader's file, which executes `steps` and then jumps to `start`. `data` lies at [`filter_address`].
+///
+/// # Errors
+///
+/// The steps and the data do not fit into the segment.
 pub fn file(steps: &[Step], start: Start, data: &[u8]) -> Result<Vec<u8>> {
     let mut segment = code().to_vec();
-    ensure!(Internal, segment.len() as u64 <= PAGE, "the loader's code fits a page");
+    ensure!(Internal, segment.len() as u64 <= PAGE, "the loader's code has more than a page");
     segment.resize(PAGE as usize, 0xcc);
     let mut rows: Vec<u64> = Vec::new();
     for step in steps {
@@ -138,8 +144,8 @@ pub fn file(steps: &[Step], start: Start, data: &[u8]) -> Result<Vec<u8>> {
     rows.extend([u64::MAX, start.stack, first, start.entry, second, 0, 0, 0]);
     segment.extend(rows.iter().flat_map(|word| word.to_le_bytes()));
     segment.extend(data);
-    ensure!(Internal, segment.len() as u64 <= BYTES, "the loader has too much to do");
-    segment.resize(BYTES as usize, 0);
+    ensure!(Internal, segment.len() as u64 <= SEGMENT_BYTES, "the loader has too many steps");
+    segment.resize(SEGMENT_BYTES as usize, 0);
 
     let base = GUEST_SYSTEM_BASE + system::DOOR;
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
@@ -154,7 +160,7 @@ pub fn file(steps: &[Step], start: Start, data: &[u8]) -> Result<Vec<u8>> {
         file.extend(half.to_le_bytes());
     }
     file.extend([1_u32.to_le_bytes(), 5_u32.to_le_bytes()].concat());
-    for word in [PAGE, base, base, BYTES, BYTES, PAGE] {
+    for word in [PAGE, base, base, SEGMENT_BYTES, SEGMENT_BYTES, PAGE] {
         file.extend(word.to_le_bytes());
     }
     file.resize(PAGE as usize, 0);
@@ -167,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_lies_where_the_offsets_say() {
+    fn offsets_match_the_code() {
         let code = code();
         let at = |offset: u64| &code[(offset - system::DOOR) as usize..];
         // mov eax, imm32; cmp edi, imm8; lea rbx, [rip + ...]
@@ -175,13 +181,13 @@ mod tests {
         assert_eq!(at(DOOR)[1..5], DOOR_NUMBER.to_le_bytes());
         assert_eq!(at(DOORBELL)[..3], [0x83, 0xff, DOORBELL_COUNT as u8]);
         assert_eq!(at(LOOP)[..3], [0x48, 0x8d, 0x1d]);
-        let to = i32::from_le_bytes(at(LOOP)[3..7].try_into().unwrap());
-        assert_eq!(LOOP + 7 + to as u64, TABLE);
+        let distance = i32::from_le_bytes(at(LOOP)[3..7].try_into().unwrap());
+        assert_eq!(LOOP + 7 + distance as u64, TABLE);
     }
 
     #[test]
     fn too_many_steps_are_refused() {
-        let step = Step { number: 0, arguments: [0; 6], optional: false, what: "" };
+        let step = Step { number: 0, arguments: [0; 6], optional: false, purpose: "" };
         assert!(file(&[step; 400], Start::default(), &[]).is_ok());
         assert!(file(&[step; 500], Start::default(), &[]).is_err());
     }

@@ -1,12 +1,13 @@
-//! A process with nothing but the guest in it.
+//! A process that contains nothing but the guest.
 //!
-//! A child of the tender executes a loader of two hundred bytes, which the tender makes: a table of system calls, and
-//! a loop that makes them. They map the guest's memory where a virtual machine would have it, unmap all else, close
-//! every descriptor but those of doorbells and one that it cannot use, and install a filter. From then on the process
-//! can do two things: ring a doorbell, and stop for the tender, which traces it. The door is a system call that no
-//! kernel has: the filter hands it to the tracer. Exceptions are signals, which stop for the tracer, too.
+//! A child of the tender executes a loader of two hundred bytes, which the tender generates: a table of system calls
+//! and a loop that executes them. They map the guest's memory at the same addresses as in a virtual machine, unmap
+//! everything else, close every descriptor except the doorbells and a lifeline that the guest cannot use, and install
+//! a filter. From then on the process can do two things: ring a doorbell, and stop for the tender, which traces it.
+//! The door is a system call that no kernel has; the filter hands it to the tracer. Exceptions are signals, which stop
+//! the process for the tracer as well.
 //!
-//! Weaker than a virtual machine: page tables are the host's, and the filter stands before the host's system calls.
+//! This is weaker than a virtual machine: the page tables are Linux's, and only the filter protects its system calls.
 
 mod child;
 mod cpu;

@@ -14,40 +14,42 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::{Arc, Mutex, OnceLock};
 use vmm_sys_util::eventfd::EventFd;
 
-/// A guest's space, before and after its process begins.
+/// The address space of a guest. Regions can be added until its process starts.
 pub struct ProcessSpace {
     lifeline: OnceLock<OwnedFd>,
-    /// Regions, and for each a descriptor that cannot write.
-    before: Mutex<Vec<(Mapping, Arc<File>)>>,
+    /// The regions to map, each with a read-only descriptor.
+    regions: Mutex<Vec<(Mapping, Arc<File>)>>,
     readers: Readers,
 }
 
-/// Descriptors of regions, by number, that cannot write: opened before the tender gives up to open, for peers that come
-/// later, too.
+/// Read-only descriptors of regions, by region number. The tender opens them before it gives up files; peers that are
+/// spawned later use them as well.
 pub type Readers = Arc<Mutex<Vec<(usize, Arc<File>)>>>;
 
 fn file(block: &Block) -> Result<BorrowedFd<'_>> {
     Ok(block.file_offset().present("the memory has no file")?.file().as_fd())
 }
 
-/// The same file, by a descriptor that cannot write.
+/// Opens the same file read-only.
+///
+/// # Errors
+///
+/// `/proc` is not mounted, or Linux refuses another descriptor.
 pub(crate) fn read_only(file: BorrowedFd<'_>) -> Result<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let mut options = File::options();
     options.read(true).custom_flags(libc::O_CLOEXEC);
-    options
-        .open(path)
-        .context("cannot open a region without the right to write (is /proc mounted?)")
+    options.open(path).context("cannot open a region read-only (is /proc mounted?)")
 }
 
 impl ProcessSpace {
-    /// A space that maps what the guest was granted before the start.
+    /// An empty address space. It shares `readers` with the other guests of its run.
     pub fn new(readers: &Readers) -> Arc<Self> {
-        let (lifeline, before) = (OnceLock::new(), Mutex::default());
-        Arc::new(Self { lifeline, before, readers: readers.clone() })
+        let (lifeline, regions) = (OnceLock::new(), Mutex::default());
+        Arc::new(Self { lifeline, regions, readers: readers.clone() })
     }
 
-    /// A descriptor of a region's that cannot write.
+    /// The read-only descriptor of a region.
     fn reader(&self, mapping: &Mapping) -> Result<Arc<File>> {
         let mut readers = self.readers.lock().unwrap_or_else(|e| e.into_inner());
         if let Some((_, reader)) = readers.iter().find(|(number, _)| *number == mapping.number) {
@@ -58,14 +60,19 @@ impl ProcessSpace {
         Ok(reader)
     }
 
-    /// Starts the process. It waits until a thread traces it.
+    /// Starts the process, which waits until a thread traces it. `doorbells` are those of peers, `queues` those of
+    /// queues.
+    ///
+    /// # Errors
+    ///
+    /// Linux refuses the process, or the memory has no file.
     pub fn start(
         &self,
         memory: &Memory,
         doorbells: &[&EventFd],
         queues: &[&EventFd],
     ) -> Result<ProcessCpu> {
-        let regions = self.before.lock().unwrap_or_else(|e| e.into_inner());
+        let regions = self.regions.lock().unwrap_or_else(|e| e.into_inner());
         let read = libc::PROT_READ;
         let write = read | libc::PROT_WRITE;
         let own = file(&memory.block)?;
@@ -105,8 +112,8 @@ impl ProcessSpace {
 impl Space for ProcessSpace {
     fn features(&self) -> u64 {
         let bit = |on: bool, bit| if on { bit } else { 0 };
-        // HWCAP2_FSGSBASE: the kernel says whether it allows the instructions.
-        // SAFETY: asks for a number.
+        // HWCAP2_FSGSBASE: the kernel allows these instructions.
+        // SAFETY: the call only returns a number.
         let fsgsbase = unsafe { libc::getauxval(libc::AT_HWCAP2) } & 2 != 0;
         bit(is_x86_feature_detected!("avx2"), FEATURE_AVX2) | bit(fsgsbase, FEATURE_FSGSBASE)
     }
@@ -115,13 +122,14 @@ impl Space for ProcessSpace {
         let _ = self.lifeline.set(lifeline.try_clone_to_owned().context("too many open files")?);
         Ok(())
     }
+
     fn can_vanish(&self) -> bool {
         true
     }
 
     fn map(&self, mapping: &Mapping) -> Result<()> {
         let reader = self.reader(mapping)?;
-        self.before.lock().unwrap_or_else(|e| e.into_inner()).push((mapping.clone(), reader));
+        self.regions.lock().unwrap_or_else(|e| e.into_inner()).push((mapping.clone(), reader));
         Ok(())
     }
 
