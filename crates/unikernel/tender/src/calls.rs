@@ -3,7 +3,7 @@
 use crate::error::{bail, Result};
 use crate::group::Group;
 use crate::layout::{system, PAGE};
-use crate::memory::{Memory, NotTheGuests};
+use crate::memory::{Memory, NotGuestMemory};
 use crate::region;
 use crate::wire;
 use kyozon_abi::unikernel::*;
@@ -28,8 +28,8 @@ pub enum Outcome {
 
 type Answer = Result<u64, i64>;
 
-impl From<NotTheGuests> for Refusal {
-    fn from(_: NotTheGuests) -> Self {
+impl From<NotGuestMemory> for Refusal {
+    fn from(_: NotGuestMemory) -> Self {
         Self(ERROR_ADDRESS)
     }
 }

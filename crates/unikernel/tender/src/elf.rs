@@ -1,8 +1,8 @@
-//! An image's headers, checked: ELF64 (System V ABI, chapters 4 and 5; x86-64 psABI) with the rules of
+//! Parses and checks an image's headers: ELF64 (System V ABI, chapters 4 and 5; x86-64 psABI) with the rules of
 //! [`kyozon_abi::unikernel`].
 //!
-//! The bytes are a stranger's. Every number is read through [`number`], which cannot reach outside; sums are checked;
-//! the number of segments and symbols that are looked at has a bound. There is no unsafe code here.
+//! The bytes are untrusted. [`number`] reads every number and checks bounds; sums are checked for overflow; the numbers
+//! of segments and symbols are limited. This module has no unsafe code.
 
 use crate::error::{bail, ensure, Error, Result};
 use kyozon_abi::unikernel::*;
@@ -15,9 +15,9 @@ const PT_INTERP: u64 = 3;
 const PT_NOTE: u64 = 4;
 const PT_TLS: u64 = 7;
 const SHT_SYMTAB: u64 = 2;
-/// Program headers that are looked at, at most: some say nothing about memory.
+/// Maximum number of program headers, of which some do not describe memory.
 const MAX_HEADERS: u64 = 64;
-/// Symbols that are looked at, at most.
+/// Maximum number of symbols that are searched.
 const MAX_SYMBOLS: usize = 1 << 20;
 
 /// A loadable segment.
@@ -25,20 +25,20 @@ const MAX_SYMBOLS: usize = 1 << 20;
 pub struct Segment {
     /// First virtual address.
     pub base: u64,
-    /// Bytes in memory; those behind the file's are zero.
+    /// Size in memory in bytes. Bytes that are not in the file are zero.
     pub bytes: u64,
-    /// Where its bytes lie in the file.
+    /// Byte range in the file.
     pub file: Range<usize>,
-    /// May be written.
+    /// The guest can write the segment.
     pub write: bool,
-    /// May be executed.
+    /// The guest can execute the segment.
     pub execute: bool,
-    /// Writable, and each peer of a family has its own.
+    /// The segment is writable, and each peer of a family has a copy.
     pub private: bool,
 }
 
 impl Segment {
-    /// The pages it touches.
+    /// Address range of the pages that the segment touches.
     pub fn pages(&self) -> Range<u64> {
         self.base & !(PAGE - 1)..(self.base + self.bytes).next_multiple_of(PAGE)
     }
@@ -47,37 +47,38 @@ impl Segment {
 /// The template of thread-local data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Where its bytes lie in the file.
+    /// Byte range in the file.
     pub file: Range<usize>,
-    /// Bytes in memory.
+    /// Size in memory in bytes.
     pub bytes: u64,
-    /// A power of two, at most a page.
+    /// Alignment in bytes: a power of two, at most a page.
     pub align: u64,
 }
 
-/// An image that keeps the rules.
+/// A valid image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// By address, none of which share a page. At least one.
+    /// At least one segment, sorted by address; no two share a page.
     pub segments: Vec<Segment>,
     /// Address of the first instruction.
     pub entry: u64,
-    /// Thread-local data.
+    /// Template of thread-local data.
     pub tls: Tls,
 }
 
-/// The little-endian number of `N` bytes at `at`.
+/// The little-endian number of `N` bytes at the offset `at`.
 fn number<const N: usize>(bytes: &[u8], at: u64) -> Result<u64> {
-    let short = || Error::Image(format!("the file ends before byte {at:#x} plus {N}"));
+    let short = || Error::Image(format!("the file is truncated: no {N} bytes at offset {at:#x}"));
     let at = usize::try_from(at).map_err(|_| short())?;
     let field = at.checked_add(N).and_then(|end| bytes.get(at..end)).ok_or_else(short)?;
     Ok(field.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }
 
-/// `count` bytes at `at` of the file.
+/// The range of `count` bytes at the offset `at` of the file. `what` names it in an error.
 fn extent(file: &[u8], at: u64, count: u64, what: &str) -> Result<Range<usize>> {
     let end = at.checked_add(count).filter(|end| *end <= file.len() as u64);
-    let end = end.ok_or_else(|| Error::Image(format!("{what} lies behind the end of the file")))?;
+    let end =
+        end.ok_or_else(|| Error::Image(format!("{what} extends past the end of the file")))?;
     Ok(at as usize..end as usize)
 }
 
@@ -96,11 +97,17 @@ fn headers(file: &[u8]) -> Result<Vec<Header>> {
     let (table, size, count) =
         (number::<8>(file, 0x20)?, number::<2>(file, 0x36)?, number::<2>(file, 0x38)?);
     ensure!(Image, size == 56, "a program header has {size} bytes instead of 56");
-    ensure!(Image, count <= MAX_HEADERS, "{count} program headers are more than {MAX_HEADERS}");
+    ensure!(
+        Image,
+        count <= MAX_HEADERS,
+        "there are {count} program headers; at most {MAX_HEADERS} are allowed"
+    );
     (0..count)
         .map(|i| {
             let at = table.checked_add(i * size);
-            let at = at.ok_or_else(|| Error::Image("program headers lie nowhere".into()))?;
+            let at = at.ok_or_else(|| {
+                Error::Image("the offset of the program headers overflows".into())
+            })?;
             extent(file, at, size, "a program header")?;
             Ok(Header {
                 kind: number::<4>(file, at)?,
@@ -115,23 +122,31 @@ fn headers(file: &[u8]) -> Result<Vec<Header>> {
         .collect()
 }
 
-/// Checks an image.
+/// Parses an image's file and checks it against the rules.
+///
+/// # Errors
+///
+/// [`Error::Image`] names the first rule that the file breaks.
 pub fn parse(file: &[u8]) -> Result<Image> {
-    ensure!(Image, file.starts_with(b"\x7fELF"), "this is no ELF file");
+    ensure!(Image, file.starts_with(b"\x7fELF"), "this is not an ELF file");
     let kind = (number::<1>(file, 4)?, number::<1>(file, 5)?, number::<2>(file, 18)?);
-    ensure!(Image, kind == (2, 1, 62), "this is no ELF64 file for x86-64");
+    ensure!(Image, kind == (2, 1, 62), "this is not an ELF64 file for x86-64");
     let headers = headers(file)?;
-    let other = "this is a program for an operating system, no unikernel";
+    let other = "this is a program for an operating system, not a unikernel";
     ensure!(Image, headers.iter().all(|h| h.kind != PT_INTERP && h.kind != PT_DYNAMIC), "{other}");
     ensure!(Image, number::<2>(file, 16)? == 2, "{other}: it is not linked at a fixed address");
-    version(file, &headers)?;
+    check_version(file, &headers)?;
 
     let mut segments = Vec::new();
     for header in headers.iter().filter(|h| h.kind == PT_LOAD && h.bytes != 0) {
         segments.push(segment(file, header)?);
-        ensure!(Image, segments.len() <= MAX_SEGMENTS, "more than {MAX_SEGMENTS} segments");
+        ensure!(
+            Image,
+            segments.len() <= MAX_SEGMENTS,
+            "the image has more than {MAX_SEGMENTS} segments"
+        );
     }
-    ensure!(Image, !segments.is_empty(), "there is no segment to load");
+    ensure!(Image, !segments.is_empty(), "the image has no loadable segment");
     segments.sort_by_key(|segment| segment.base);
     for pair in segments.windows(2) {
         let (first, second) = (pair[0].pages(), pair[1].pages());
@@ -152,11 +167,19 @@ pub fn parse(file: &[u8]) -> Result<Image> {
     );
     let entry = number::<8>(file, 24)?;
     let inside = |s: &&Segment| s.execute && (s.base..s.base + s.bytes).contains(&entry);
-    ensure!(Image, segments.iter().any(|s| inside(&s)), "the entry {entry:#x} is no code");
+    ensure!(
+        Image,
+        segments.iter().any(|s| inside(&s)),
+        "the entry point {entry:#x} is not in executable memory"
+    );
 
     let mut templates = headers.iter().filter(|h| h.kind == PT_TLS);
     let tls = templates.next().map(|header| tls(file, header)).transpose()?.unwrap_or_default();
-    ensure!(Image, templates.next().is_none(), "more than one segment of thread-local data");
+    ensure!(
+        Image,
+        templates.next().is_none(),
+        "the image has more than one segment of thread-local data"
+    );
     Ok(Image { segments, entry, tls })
 }
 
@@ -185,28 +208,28 @@ fn tls(file: &[u8], header: &Header) -> Result<Tls> {
     ensure!(
         Image,
         header.bytes <= MAX_TLS_BYTES,
-        "thread-local data have more than {MAX_TLS_BYTES} bytes"
+        "the thread-local data has more than {MAX_TLS_BYTES} bytes"
     );
     ensure!(
         Image,
         header.file_bytes <= header.bytes,
-        "thread-local data are longer in the file than in memory"
+        "the thread-local data is longer in the file than in memory"
     );
     ensure!(
         Image,
         align.is_power_of_two() && align <= PAGE,
-        "thread-local data cannot be aligned to {align}"
+        "the thread-local data has alignment {align}: use a power of two up to {PAGE}"
     );
-    let file = extent(file, header.offset, header.file_bytes, "thread-local data")?;
+    let file = extent(file, header.offset, header.file_bytes, "the thread-local data")?;
     Ok(Tls { file, bytes: header.bytes, align })
 }
 
-/// Finds the note that says the version, and compares.
-fn version(file: &[u8], headers: &[Header]) -> Result<()> {
+/// Compares the interface version in the image's note with the tender's.
+fn check_version(file: &[u8], headers: &[Header]) -> Result<()> {
     for header in headers.iter().filter(|h| h.kind == PT_NOTE) {
         let notes = &file[extent(file, header.offset, header.file_bytes, "a note")?];
         let mut at = 0;
-        // Each turn goes on by 12 bytes or more.
+        // Each iteration advances by at least 12 bytes.
         while let (Ok(name), Ok(desc), Ok(kind)) =
             (number::<4>(notes, at), number::<4>(notes, at + 4), number::<4>(notes, at + 8))
         {
@@ -217,32 +240,31 @@ fn version(file: &[u8], headers: &[Header]) -> Result<()> {
             {
                 let built = number::<4>(notes, content)?;
                 ensure!(
-                    Image, desc == 4 && built == u64::from(UNIKERNEL_VERSION),
-                    "the image was built for version {built} of the guest interface, this is {UNIKERNEL_VERSION}: build it anew"
+                    Image,
+                    desc == 4 && built == u64::from(UNIKERNEL_VERSION),
+                    "the image was built for version {built} of the guest interface instead of {UNIKERNEL_VERSION}: \
+                     rebuild it"
                 );
                 return Ok(());
             }
             at = content + desc.next_multiple_of(4);
         }
     }
-    bail!(
-        Image,
-        "the image does not say that it is a unikernel (it has no note of the name Kyozon)"
-    )
+    bail!(Image, "the image is not a unikernel: it has no note named Kyozon")
 }
 
 /// A function or object of the image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Its name, as it stands in the file.
+    /// Name as in the file, not demangled.
     pub name: String,
-    /// Bytes from its start.
+    /// Distance in bytes from the symbol's start.
     pub offset: u64,
 }
 
-/// The function that `address` is in, where the image tells.
+/// The function that contains `address`; `None` if the image has no such symbol.
 ///
-/// Whatever is wrong with symbols, there is none: they are for reading only.
+/// Invalid symbol tables also give `None`: symbols only help the reader of a report.
 pub fn symbol(file: &[u8], address: u64) -> Option<Symbol> {
     let (table, size, count) = (
         number::<8>(file, 0x28).ok()?,
@@ -261,7 +283,7 @@ pub fn symbol(file: &[u8], address: u64) -> Option<Symbol> {
         .filter_map(section)
         .find(|at| number::<4>(file, at + 4).is_ok_and(|kind| kind == SHT_SYMTAB))?;
     let names = content(section(number::<4>(file, at + 40).ok()?)?)?;
-    // A symbol has 24 bytes (figure 4-15); functions are of type 2, without a type there are labels of assembly.
+    // A symbol has 24 bytes (figure 4-15). Functions have type 2, labels of assembly code type 0.
     let best = content(at)?
         .chunks_exact(24)
         .take(MAX_SYMBOLS)
@@ -277,12 +299,12 @@ pub fn symbol(file: &[u8], address: u64) -> Option<Symbol> {
     (!name.is_empty()).then_some(Symbol { name, offset: address - best.0 })
 }
 
-/// What a fuzzer drives: whatever the bytes are, an image that is accepted keeps every promise that others rely on.
+/// Entry of a fuzzer: every accepted image must satisfy the invariants that other modules rely on.
 pub fn fuzz(file: &[u8]) {
     if let Ok(image) = parse(file) {
         let mut end = GUEST_IMAGE_BASE;
         for segment in &image.segments {
-            assert!(segment.pages().start >= end, "in order, and no shared page");
+            assert!(segment.pages().start >= end, "segments are sorted and share no page");
             end = segment.pages().end;
             assert!(file[segment.file.clone()].len() as u64 <= segment.bytes);
             assert!(!(segment.write && segment.execute));

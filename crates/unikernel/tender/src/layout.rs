@@ -1,78 +1,78 @@
-//! Where everything lies in the guest's address space.
+//! Addresses in the guest's address space, and offsets in its memory.
 //!
-//! A guest's memory is one block on the host, and one memory slot of KVM, as each slot costs a grace period of the
-//! kernel: the tender's pages first, then the heap, whose large pages are aligned, then the image, thread-local data
-//! and the stack.
+//! A guest's memory is one block on the host and one memory slot of KVM, because each slot costs a grace period of
+//! Linux. The block holds the tender's pages, the heap (aligned for large pages), the image, thread-local data and the
+//! stack, in this order.
 
 use crate::elf::Image;
 use crate::error::{ensure, Result};
 use kyozon_abi::unikernel::*;
 
-/// Bytes of a page.
+/// Size of a page in bytes.
 pub const PAGE: u64 = 4096;
-/// Bytes of a large page.
+/// Size of a large page in bytes.
 pub const LARGE_PAGE: u64 = 2 << 20;
-/// Bytes of the stack, where memory is not scarce.
-const STACK_BYTES: u64 = 1 << 20;
-/// Bytes behind the thread pointer, for programs that keep something there.
+/// Maximum size of the stack in bytes; a guest with little memory gets a quarter of it.
+const MAX_STACK_BYTES: u64 = 1 << 20;
+/// Bytes from the thread pointer on that a program may use.
 const THREAD_BYTES: u64 = 64;
 const _: () = assert!(size_of::<GuestBoot>() <= (system::LIFE - system::BOOT) as usize);
 const _: () = assert!(MAX_PEERS * size_of::<RegionPeer>() <= (PAGE - 0x800) as usize);
 
-/// Offsets of the tender's pages in the block, which begins with [`SYSTEM_BYTES`] of them. What is not named here is
-/// not mapped in the guest.
+/// Offsets of the tender's pages in the block, which begins with [`SYSTEM_BYTES`] bytes of such pages. The guest maps
+/// only the pages with a name here.
 pub mod system {
-    /// The boot block: the guest reads.
+    /// The boot block: read-only for the guest.
     pub const BOOT: u64 = 0x1000;
-    /// What became of the group's peers, in the page of the boot block.
+    /// State of the group's peers, in the page of the boot block.
     pub const LIFE: u64 = BOOT + 0x800;
-    /// The call block: the guest reads and writes.
+    /// The call block: writable for the guest.
     pub const CALL: u64 = 0x3000;
-    /// The stack on which exceptions are reported: the guest reads and writes.
+    /// The exception stack: writable for the guest.
     pub const FAULT_STACK: u64 = 0x5000;
-    /// Interrupt descriptors: not for the guest.
+    /// Interrupt descriptors: not accessible to the guest.
     pub const IDT: u64 = 0x7000;
-    /// Segment descriptors: not for the guest.
+    /// Segment descriptors: not accessible to the guest.
     pub const GDT: u64 = 0x8000;
-    /// Task state with the bitmap of ports: not for the guest.
+    /// Task state with the port bitmap: not accessible to the guest.
     pub const TSS: u64 = 0x9000;
-    /// The door, and what else of the tender's code the guest executes; two pages.
+    /// The door, and the rest of the tender's code that the guest executes: two pages.
     pub const DOOR: u64 = 0x1_0000;
-    /// What every guest has ends here.
+    /// End of the pages that every guest uses.
     pub const USED: u64 = 0x1_2000;
-    /// Arguments: the guest reads.
+    /// Arguments: read-only for the guest.
     pub const ARGUMENTS: u64 = 0x2_0000;
-    /// Bytes of arguments, at most.
+    /// Maximum size of the arguments in bytes.
     pub const ARGUMENTS_BYTES: u64 = 0x1_0000;
-    /// Page tables, up to the end: not mapped at all.
+    /// Page tables, up to the end: not mapped.
     pub const TABLES: u64 = 0x3_0000;
 }
-/// Bytes of the tender's pages.
+/// Size of the tender's pages in bytes.
 pub const SYSTEM_BYTES: u64 = 2 << 20;
 
-/// A piece of the guest's address space that has one kind of right.
+/// A range of the guest's address space with the same access rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// First virtual address, a multiple of a page.
     pub base: u64,
-    /// Bytes, a multiple of a page.
+    /// Size in bytes, a multiple of a page.
     pub bytes: u64,
-    /// Offset in the block.
+    /// Offset in the block in bytes.
     pub offset: u64,
-    /// May be written.
+    /// The guest can write the piece.
     pub write: bool,
-    /// May be executed.
+    /// The guest can execute the piece.
     pub execute: bool,
-    /// Each peer of a family has its own.
+    /// Each peer of a family has a copy.
     pub private: bool,
 }
 
-/// Where everything lies.
+/// The layout of one guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// What the block holds behind the tender's pages; the first is the heap.
+    /// Pieces of the block behind the tender's pages. The first is the heap.
     pub pieces: Vec<Piece>,
-    /// Bytes of all pieces.
+    /// Size of all pieces in the guest's own block, in bytes.
     pub bytes: u64,
     /// Address of the first instruction.
     pub entry: u64,
@@ -91,7 +91,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Lays out an image in `memory` bytes, which are all that the guest gets.
+    /// Lays out an image, its heap and its stack in `memory` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Options`](crate::Error::Options): the memory is too large, or too small for this image.
     pub fn new(image: &Image, memory: u64) -> Result<Self> {
         let top = GUEST_MAX_MEMORY >> 30;
         ensure!(Options, memory <= GUEST_MAX_MEMORY, "a guest has at most {top}G of memory");
@@ -102,13 +106,13 @@ impl Layout {
             bytes: (thread + THREAD_BYTES - GUEST_THREAD_BASE).next_multiple_of(PAGE),
         };
         let image_bytes: u64 = image.segments.iter().map(|s| s.pages().end - s.pages().start).sum();
-        let stack_bytes = (memory / 4).clamp(16 * PAGE, STACK_BYTES) & !(PAGE - 1);
+        let stack_bytes = (memory / 4).clamp(16 * PAGE, MAX_STACK_BYTES) & !(PAGE - 1);
         let fixed = image_bytes + tls.bytes + stack_bytes;
-        let least = (fixed + PAGE) >> 10;
+        let min = (fixed + PAGE) >> 10;
         ensure!(
             Options,
             memory >= fixed + PAGE,
-            "{}K of memory are too few: this image, its stack and a heap need at least {least}K",
+            "{}K of memory is too little: this image, its stack and a heap need at least {min}K",
             memory >> 10
         );
         let heap = Area { base: GUEST_HEAP_BASE, bytes: (memory - fixed) & !(PAGE - 1) };
@@ -137,9 +141,13 @@ impl Layout {
         Ok(Self { pieces, bytes, entry, argument: 0, thread, image: area, stack, tls, heap })
     }
 
-    /// The layout of a peer that is spawned into the family of this guest's, which was there at the start: shared
-    /// pieces have their offsets in its block, private ones in the new peer's own. [`ERROR_ADDRESS`] where entry or
-    /// stack are not as [`ASK_SPAWN`] wants them.
+    /// The layout of a peer that is spawned into the family of this guest, which existed at the start. Offsets of
+    /// shared pieces refer to this guest's block, offsets of private pieces to the new peer's block. The first page of
+    /// `stack` becomes an unmapped guard.
+    ///
+    /// # Errors
+    ///
+    /// [`ERROR_ADDRESS`]: the entry or the stack breaks the rules of [`ASK_SPAWN`].
     pub fn spawned(&self, entry: u64, argument: u64, stack: Area) -> Result<Self, i64> {
         let inside = |p: &Piece, base: u64, bytes: u64| {
             base >= p.base && base - p.base < p.bytes && bytes <= p.bytes - (base - p.base)
@@ -172,12 +180,12 @@ impl Layout {
         Ok(Self { pieces, bytes: own - SYSTEM_BYTES, entry, argument, stack, ..self.clone() })
     }
 
-    /// Where the stack ends.
+    /// End address of the stack.
     pub fn stack_top(&self) -> u64 {
         self.stack.base + self.stack.bytes
     }
 
-    /// Where the template of thread-local data goes.
+    /// Address of the copied template of thread-local data.
     pub fn tls_template(&self, image: &Image) -> u64 {
         self.thread - image.tls.bytes.next_multiple_of(image.tls.align.max(1))
     }
@@ -189,7 +197,7 @@ mod tests {
     use crate::elf;
 
     #[test]
-    fn nothing_overlaps_and_all_memory_is_used() {
+    fn pieces_do_not_overlap_and_use_all_memory() {
         let image = elf::parse(&elf::tests::image()).unwrap();
         for memory in [1 << 20, 64 << 20, (3 << 30) + 5000] {
             let layout = Layout::new(&image, memory).unwrap();
@@ -215,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spawned_peer_has_all_but_a_guard_and_its_own_private_data() {
+    fn a_spawned_peer_has_a_guard_and_private_copies() {
         let image = elf::parse(&elf::tests::image()).unwrap();
         let first = Layout::new(&image, 1 << 20).unwrap();
         let entry = GUEST_IMAGE_BASE + 0x20;
@@ -237,19 +245,19 @@ mod tests {
             let mut own = SYSTEM_BYTES;
             for piece in &first.pieces {
                 for address in (piece.base..piece.base + piece.bytes).step_by(PAGE as usize) {
-                    let want = match piece.private {
+                    let expected = match piece.private {
                         _ if address == stack.base => None,
                         true => Some((own + (address - piece.base), true)),
                         false => at(&first, address),
                     };
-                    assert_eq!(at(&layout, address), want, "{address:#x}");
+                    assert_eq!(at(&layout, address), expected, "{address:#x}");
                 }
                 own += if piece.private { piece.bytes } else { 0 };
             }
             assert_eq!(layout.bytes, own - SYSTEM_BYTES);
         }
         let bad = |entry, base, bytes| first.spawned(entry, 0, Area { base, bytes }).is_err();
-        assert!(bad(data.base, heap.base, heap.bytes), "data are no code");
+        assert!(bad(data.base, heap.base, heap.bytes), "the entry is in data");
         assert!(bad(0, heap.base, heap.bytes) && bad(u64::MAX, heap.base, heap.bytes));
         for (base, bytes) in [
             (0, 4 * PAGE),
@@ -268,13 +276,12 @@ mod tests {
     }
 
     #[test]
-    fn too_little_memory_says_how_much_is_needed() {
+    fn too_little_memory_reports_the_minimum() {
         let image = elf::parse(&elf::tests::image()).unwrap();
         let error = Layout::new(&image, 64 << 10).unwrap_err().to_string();
-        let least: u64 = error.rsplit(' ').next().unwrap().trim_end_matches('K').parse().unwrap();
+        let min: u64 = error.rsplit(' ').next().unwrap().trim_end_matches('K').parse().unwrap();
         assert!(
-            Layout::new(&image, least << 10).is_ok()
-                && Layout::new(&image, (least - 4) << 10).is_err()
+            Layout::new(&image, min << 10).is_ok() && Layout::new(&image, (min - 4) << 10).is_err()
         );
         assert!(Layout::new(&image, GUEST_MAX_MEMORY + 1).is_err());
     }

@@ -33,14 +33,14 @@ impl Peer {
     pub fn map(&self, mapping: &Mapping) -> Result<()> {
         let Mapping { address, bytes, write, ref block, .. } = *mapping;
         self.space.map(mapping)?;
-        self.memory.add(address, block, 0, PAGE, false);
-        self.memory.add(address + PAGE, block, PAGE, bytes - PAGE, write);
+        self.memory.add_window(address, block, 0, PAGE, false);
+        self.memory.add_window(address + PAGE, block, PAGE, bytes - PAGE, write);
         Ok(())
     }
 
     /// Takes a region away; a guest that cannot lose it has to end.
     pub fn unmap(&self, mapping: &Mapping) -> Result<()> {
-        self.memory.remove(mapping.address, mapping.bytes);
+        self.memory.remove_windows(mapping.address, mapping.bytes);
         if !self.space.unmap(mapping)? {
             self.lost.store(true, Ordering::SeqCst);
             if let Some(kick) = self.kick.get() {

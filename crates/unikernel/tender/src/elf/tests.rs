@@ -1,15 +1,15 @@
-//! Images made by hand, whole and broken.
+//! Valid and invalid images, built by hand.
 
 use super::*;
 
-/// Offset in the file of the program headers of [`image`].
+/// Offset of the program headers in [`image`].
 const HEADERS: usize = 64;
 
 fn put(file: &mut [u8], at: usize, bytes: usize, value: u64) {
     file[at..at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
 }
 
-/// A file with text, data with zeros behind, a note and thread-local data.
+/// A valid image with code, data that is longer in memory, a note and thread-local data.
 pub fn image() -> Vec<u8> {
     let mut file = vec![0; 0x3000];
     file[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -46,7 +46,7 @@ pub fn image() -> Vec<u8> {
 }
 
 #[test]
-fn a_whole_image_is_accepted() {
+fn a_valid_image_is_accepted() {
     let image = parse(&image()).unwrap();
     assert_eq!(image.entry, GUEST_IMAGE_BASE + 0x10);
     let [text, data] = &image.segments[..] else { panic!("{image:?}") };
@@ -57,7 +57,7 @@ fn a_whole_image_is_accepted() {
 }
 
 #[test]
-fn what_is_writable_can_be_private() {
+fn only_writable_segments_are_private() {
     let flags = |n: usize| HEADERS + n * 56 + 4;
     let mut file = image();
     put(&mut file, flags(0), 4, 5 | u64::from(SEGMENT_PRIVATE));
@@ -70,56 +70,56 @@ fn what_is_writable_can_be_private() {
 }
 
 #[test]
-fn each_rule_is_a_line() {
+fn each_broken_rule_has_its_error() {
     let header = |n: usize, field: usize| HEADERS + n * 56 + field;
     let far = GUEST_IMAGE_END - 0x1000;
-    // Where, how many bytes, what, and a part of the answer.
+    // Offset, size and value of a field, and a part of the error.
     let cases: &[(usize, usize, u64, &str)] = &[
-        (0, 1, 0, "no ELF file"),
-        (4, 1, 1, "no ELF64 file for x86-64"),
-        (5, 1, 2, "no ELF64 file for x86-64"),
-        (18, 2, 183, "no ELF64 file for x86-64"),
+        (0, 1, 0, "not an ELF file"),
+        (4, 1, 1, "not an ELF64 file for x86-64"),
+        (5, 1, 2, "not an ELF64 file for x86-64"),
+        (18, 2, 183, "not an ELF64 file for x86-64"),
         (16, 2, 3, "not linked at a fixed address"),
-        (0x20, 8, u64::MAX - 8, "a program header lies behind"),
-        (0x20, 8, 0x2ff0, "a program header lies behind"),
+        (0x20, 8, u64::MAX - 8, "a program header extends past"),
+        (0x20, 8, 0x2ff0, "a program header extends past"),
         (0x36, 2, 32, "32 bytes instead of 56"),
-        (0x38, 2, 0xffff, "65535 program headers"),
-        (0x38, 2, 0, "no note"),
-        (24, 8, GUEST_IMAGE_BASE + 0x800, "is no code"),
-        (24, 8, GUEST_IMAGE_BASE + 0x1000, "is no code"),
+        (0x38, 2, 0xffff, "are 65535 program headers"),
+        (0x38, 2, 0, "no note named"),
+        (24, 8, GUEST_IMAGE_BASE + 0x800, "is not in executable memory"),
+        (24, 8, GUEST_IMAGE_BASE + 0x1000, "is not in executable memory"),
         (header(0, 0), 4, PT_INTERP, "a program for an operating system"),
         (header(0, 4), 4, 7, "writable and executable"),
-        (header(0, 8), 8, u64::MAX, "lies behind the end of the file"),
-        (header(0, 8), 8, 0x2900, "lies behind the end of the file"),
+        (header(0, 8), 8, u64::MAX, "extends past the end of the file"),
+        (header(0, 8), 8, 0x2900, "extends past the end of the file"),
         (header(0, 16), 8, GUEST_IMAGE_BASE - 0x1000, "is outside"),
         (header(0, 32), 8, 0x801, "longer in the file than in memory"),
         (header(0, 40), 8, 0x1001, "share a page"),
         (header(1, 16), 8, GUEST_IMAGE_BASE + 0xfff, "share a page"),
         (header(1, 16), 8, far, "is outside"),
         (header(1, 40), 8, u64::MAX, "is outside"),
-        (header(2, 8), 8, 0x2ff8, "a note lies behind"),
-        (header(2, 32), 8, 20, "before byte 0x14"),
-        (header(3, 32), 8, 0x21, "thread-local data are longer"),
+        (header(2, 8), 8, 0x2ff8, "a note extends past"),
+        (header(2, 32), 8, 20, "no 4 bytes at offset 0x14"),
+        (header(3, 32), 8, 0x21, "thread-local data is longer"),
         (header(3, 40), 8, MAX_TLS_BYTES + 1, "more than 1048576 bytes"),
-        (header(3, 48), 8, 12, "aligned to 12"),
-        (header(3, 48), 8, 8192, "aligned to 8192"),
+        (header(3, 48), 8, 12, "has alignment 12:"),
+        (header(3, 48), 8, 8192, "has alignment 8192:"),
         (header(1, 0), 4, PT_TLS, "more than one segment of thread-local data"),
-        (0x400, 4, u64::from(u32::MAX), "no note"),
-        (0x40c, 1, 0x21, "no note"),
+        (0x400, 4, u64::from(u32::MAX), "no note named"),
+        (0x40c, 1, 0x21, "no note named"),
         (0x414, 4, 99, "version 99"),
     ];
-    for (at, bytes, value, want) in cases {
+    for (at, bytes, value, expected) in cases {
         let mut file = image();
         put(&mut file, *at, *bytes, *value);
-        let error = format!("{:#}", parse(&file).expect_err(want));
-        assert!(error.contains(want), "{want}: {error}");
+        let error = format!("{:#}", parse(&file).expect_err(expected));
+        assert!(error.contains(expected), "{expected}: {error}");
     }
     assert!(parse(&[]).is_err());
 }
 
 #[test]
-fn whatever_the_bytes_are_nothing_breaks() {
-    // xorshift64*, as deterministic as the seed.
+fn random_bytes_never_break_an_invariant() {
+    // xorshift64* with a fixed seed.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = |below: usize| {
         state ^= state >> 12;
@@ -127,14 +127,14 @@ fn whatever_the_bytes_are_nothing_breaks() {
         state ^= state >> 27;
         (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % below
     };
-    let whole = image();
+    let valid = image();
     for length in 0..0x420 {
-        fuzz(&whole[..length]);
+        fuzz(&valid[..length]);
     }
     let interesting =
         [0, 1, 0x7f, 0xff, 0x1000, 0x7fff_ffff, u64::MAX, GUEST_IMAGE_BASE, GUEST_IMAGE_END];
     for _ in 0..20_000 {
-        let mut file = whole.clone();
+        let mut file = valid.clone();
         for _ in 0..=random(4) {
             let (at, bytes) = (random(0x418), [1, 2, 4, 8][random(4)]);
             let value = match random(2) {
@@ -148,7 +148,7 @@ fn whatever_the_bytes_are_nothing_breaks() {
 }
 
 #[test]
-fn a_symbol_is_found_by_an_address_inside() {
+fn an_address_inside_a_symbol_finds_it() {
     let mut file = image();
     let (sections, symbols, names) = (0x500, 0x700, 0x780);
     put(&mut file, 0x28, 8, sections as u64);
@@ -174,7 +174,7 @@ fn a_symbol_is_found_by_an_address_inside() {
     assert_eq!(at(0x37), Some(("_ZN1a1bE".into(), 7)));
     assert_eq!((at(0x38), at(0xf)), (None, None));
     fuzz(&file);
-    // Names that lie nowhere are no names.
+    // The offset of the name is outside the table of names.
     put(&mut file, symbols, 4, 0xffff_ffff);
     assert_eq!(symbol(&file, GUEST_IMAGE_BASE + 0x10), None);
 }
