@@ -10,25 +10,25 @@ use std::{fmt, io};
 pub enum Error {
     /// An option has a value that cannot be used.
     Options(String),
-    /// The image cannot be run.
+    /// The image cannot be read or run.
     Image(String),
-    /// A region cannot be as the operator asks for it.
+    /// A region cannot be made as the operator requests.
     Region(String),
-    /// A device cannot be as the operator asks for it.
+    /// A device cannot be made as the operator requests.
     Device(String),
-    /// The group refuses this run, or its keeper is of no use.
+    /// The group refuses this run, or its keeper breaks the protocol.
     Group(String),
-    /// The backend cannot run guests on this host, or cannot go on with one.
+    /// The backend cannot run guests on this host, or cannot continue one.
     Backend(String),
-    /// A group could not be reached.
+    /// The group cannot be reached.
     Join(kyozon_join::Error),
-    /// The system refused something.
+    /// A system call failed.
     System(io::Error),
-    /// A library refused something: Landlock, or an access to mapped memory.
+    /// A library call failed: Landlock, or an access to mapped memory.
     Library(String),
-    /// The tender broke a rule of its own.
+    /// The tender broke one of its own invariants.
     Internal(String),
-    /// What could not be done, and why.
+    /// The failed operation, and the cause.
     Context(String, Box<Error>),
 }
 
@@ -99,12 +99,12 @@ library!(
     vm_memory::mmap::MmapRegionError,
 );
 
-/// Says what could not be done.
+/// Adds the failed operation to an error.
 pub(crate) trait Context<T> {
-    /// Puts these words before the cause.
+    /// Puts `what` and a colon before the cause.
     fn context(self, what: impl Into<String>) -> Result<T>;
 
-    /// The same, with words that are made only for an error.
+    /// As [`Context::context`], for text that is made only if there is an error.
     fn with_context<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T>;
 }
 
@@ -118,9 +118,9 @@ impl<T, E: Into<Error>> Context<T> for Result<T, E> {
     }
 }
 
-/// `None` breaks a rule of the tender's own.
+/// Reports `None` as a broken invariant of the tender.
 pub(crate) trait Present<T> {
-    /// An internal error with these words for `None`.
+    /// Returns [`Error::Internal`] with the text `what` for `None`.
     fn present(self, what: &str) -> Result<T>;
 }
 

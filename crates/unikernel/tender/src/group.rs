@@ -79,7 +79,7 @@ impl Group {
 
     /// Ends these peers, including those that wait for a region.
     fn end_peers(&self, peers: &[(usize, Arc<Peer>)]) {
-        self.peers.end(peers);
+        self.peers.end_all(peers);
         if !peers.is_empty() {
             self.local.wake();
         }
@@ -162,7 +162,7 @@ impl Group {
             Some(member) => member.forget(peer),
             None => self.local.remove(peer, state),
         }
-        let family = self.peers.table.leave(peer, state, || {
+        let family = self.peers.table.remove(peer, state, || {
             // The keeper writes the headers, and rings the peers of other runs. It must know that the number is free
             // before any peer sees this one gone, and so asks the keeper for a number.
             if let Some(member) = &self.member {
@@ -181,10 +181,10 @@ impl Group {
     pub fn release(&self, number: usize) {
         let Some(member) = &self.member else {
             self.local.remove(number, PEER_DEAD);
-            return self.peers.table.give_back(number);
+            return self.peers.table.release(number);
         };
         member.forget(number);
-        self.peers.table.give_back(number);
+        self.peers.table.release(number);
         member.send(&ToKeeper::Gone { peer: number, state: PEER_DEAD });
     }
 

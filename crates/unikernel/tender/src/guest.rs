@@ -77,7 +77,7 @@ fn guest(
     core: Option<&Path>,
 ) -> Result<End> {
     loop {
-        if group.peers.is_over(peer) {
+        if group.peers.must_end(peer) {
             return Ok(End::Stopped);
         }
         let reason = match cpu.enter()? {
@@ -98,7 +98,7 @@ fn guest(
             },
         };
         // A process that was killed while all ends is no crash.
-        if group.peers.is_over(peer) && matches!(reason, Reason::Killed(_)) {
+        if group.peers.must_end(peer) && matches!(reason, Reason::Killed(_)) {
             return Ok(End::Stopped);
         }
         return crash(at, peer, cpu, file, core, STATUS_CRASH, &format!("crashed: {reason}"));

@@ -104,7 +104,7 @@ impl Member {
         for (_, (region, block)) in inner.mapped.iter().filter(|(key, _)| key.1 == number) {
             peer.map(&mapping(region, block))?;
         }
-        peers.table.prepare(number, peer);
+        peers.table.attach(number, peer);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! One guest of this run, as other threads see it.
+//! One guest of this run, as the threads of other guests and devices use it.
 
 use crate::backend::{Kick, Mapping, Space};
 use crate::device::Devices;
@@ -8,28 +8,29 @@ use crate::memory::Memory;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// One guest, as the others' threads see it.
+/// One guest.
 pub struct Peer {
-    /// Its address space, which goes before its memory does.
+    /// Its address space. The field comes before `memory`, so that it is dropped first.
     pub space: Arc<dyn Space>,
     /// Its memory.
     pub memory: Arc<Memory>,
-    /// Interrupts its processor, once that has a thread.
+    /// Interrupts its processor; not set before its thread runs.
     pub kick: OnceLock<Box<dyn Kick>>,
-    /// It has to end, for no fault of its own.
-    pub lost: AtomicBool,
-    /// The guest that was there at the start with whose end it ends; its own number, where it was there.
+    /// Whether it must end although it neither exited nor crashed.
+    pub must_end: AtomicBool,
+    /// Number of the family's first peer, which existed at the run's start, and with which the family ends. For that
+    /// peer itself, its own number.
     pub family: usize,
-    /// Which of those that had its number it is, from 1 on.
+    /// Generation of its number: 1 for the number's first peer, one more for each later one.
     pub generation: u32,
-    /// Number and generation of the peer that it does not outlive.
+    /// Number and generation of the peer with which it ends, if it is bound to one.
     pub bound: Option<(usize, u32)>,
     /// Its devices; a spawned peer has none.
     pub devices: Devices,
 }
 
 impl Peer {
-    /// Maps a region.
+    /// Maps a region into the address space, and makes it known to the tender's memory accesses.
     pub fn map(&self, mapping: &Mapping) -> Result<()> {
         let Mapping { address, bytes, write, ref block, .. } = *mapping;
         self.space.map(mapping)?;
@@ -38,11 +39,11 @@ impl Peer {
         Ok(())
     }
 
-    /// Takes a region away; a guest that cannot lose it has to end.
+    /// Unmaps a region. A guest whose backend cannot unmap it must end.
     pub fn unmap(&self, mapping: &Mapping) -> Result<()> {
         self.memory.remove_windows(mapping.address, mapping.bytes);
         if !self.space.unmap(mapping)? {
-            self.lost.store(true, Ordering::SeqCst);
+            self.must_end.store(true, Ordering::SeqCst);
             if let Some(kick) = self.kick.get() {
                 kick.kick();
             }

@@ -1,4 +1,4 @@
-//! The peers of this run, and what wakes, interrupts and ends them.
+//! The peers of this run. Wakes, interrupts and ends them.
 
 use crate::clock::Clock;
 use crate::peer::Peer;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest sleep of a guest that another process can end: its end is noticed only when it is entered.
+/// Maximum sleep of a guest that another process can end: the tender notices that end only when it enters the guest.
 const LONG_SLEEP: Duration = Duration::from_secs(1);
 
 /// The peers of this run.
@@ -20,15 +20,15 @@ pub struct Peers {
     pub table: PeerTable,
     /// Number of the first peer of this run.
     pub first: usize,
-    /// Tokens of all peers that the group can have, also of other runs.
+    /// Tokens of all peers that the group can have, including those of other runs.
     pub tokens: Tokens,
-    /// The group's clock; the system's until the start.
+    /// The group's clock. Before the start it is the system's clock.
     pub clock: Clock,
     stopped: AtomicBool,
 }
 
 impl Peers {
-    /// Peers that are there at the start, numbered from `first` on.
+    /// The peers of the start, numbered from `first` on.
     pub fn new(first: usize, peers: Vec<Peer>, tokens: Tokens) -> Self {
         Self {
             table: PeerTable::new(first, peers, tokens.room()),
@@ -42,7 +42,7 @@ impl Peers {
     /// Gives a peer its token.
     pub fn ring(&self, peer: usize) {
         if let Some(token) = self.tokens.get(peer) {
-            // A counter that is full has a token.
+            // The write fails only if the counter is full. Then the peer has a token.
             let _ = token.write(1);
         }
     }
@@ -62,14 +62,14 @@ impl Peers {
         }
     }
 
-    /// Ends one of this run's peers, where that is still there.
-    pub fn lose(&self, number: usize) {
-        self.table.lose(number);
+    /// Ends one of this run's peers, or the peer that is being made for this number; does nothing if there is none.
+    pub fn end(&self, number: usize) {
+        self.table.end_reserved(number);
         let there = self.table.get(number).map(|peer| (number, peer));
-        self.end(there.as_slice());
+        self.end_all(there.as_slice());
     }
 
-    /// Its processor comes back, also from sleep.
+    /// Makes the peer's processor return from the guest or from sleep.
     fn interrupt(&self, number: usize, peer: &Peer) {
         self.ring(number);
         if let Some(kick) = peer.kick.get() {
@@ -78,25 +78,30 @@ impl Peers {
     }
 
     /// Ends these peers.
-    pub fn end(&self, peers: &[(usize, Arc<Peer>)]) {
+    pub fn end_all(&self, peers: &[(usize, Arc<Peer>)]) {
         for (number, peer) in peers {
-            peer.lost.store(true, Ordering::SeqCst);
+            peer.must_end.store(true, Ordering::SeqCst);
             self.interrupt(*number, peer);
         }
     }
 
-    /// Whether a peer has to end.
-    pub fn is_over(&self, peer: usize) -> bool {
+    /// Whether a peer must end. True also for a number that no peer of this run has.
+    pub fn must_end(&self, peer: usize) -> bool {
         self.stopped.load(Ordering::SeqCst)
-            || self.table.get(peer).is_none_or(|peer| peer.lost.load(Ordering::SeqCst))
+            || self.table.get(peer).is_none_or(|peer| peer.must_end.load(Ordering::SeqCst))
     }
 
-    /// The peer of this run with this number, `ERROR_NAME` if there is none.
+    /// The peer of this run with this number.
+    ///
+    /// # Errors
+    ///
+    /// `ERROR_NAME`: there is none.
     pub fn get(&self, number: usize) -> Result<Arc<Peer>, i64> {
         self.table.get(number).ok_or(ERROR_NAME)
     }
 
-    /// Sleeps until a peer has its token, or until the deadline. Whether it was the deadline.
+    /// Sleeps until the peer has its token, or until the deadline, in nanoseconds of the group's clock. Returns whether the
+    /// deadline has passed.
     pub fn park(&self, peer: usize, deadline: u64) -> bool {
         let Some(token) = self.tokens.get(peer) else { return false };
         let vanishes = self.table.get(peer).is_some_and(|peer| peer.space.can_vanish());
@@ -112,10 +117,10 @@ impl Peers {
             let forever = deadline == NO_DEADLINE && !vanishes;
             let time = timespec(left);
             let woken = poll(&mut [poll_fd(token)], (!forever).then_some(&time));
-            if woken.is_err() && self.is_over(peer) {
+            if woken.is_err() && self.must_end(peer) {
                 return false;
             }
-            // A guest that still exists sleeps again.
+            // The guest may have been ended by another process. If it was not, it calls and sleeps again.
             if woken == Ok(0) && left == LONG_SLEEP {
                 return false;
             }

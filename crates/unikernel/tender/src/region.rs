@@ -1,4 +1,4 @@
-//! Named memory that peers share: its address, the peers that may map it, and those that have.
+//! Named memory that peers share: its address, each peer's rights, and each peer's mapping.
 
 use crate::backend::Mapping;
 use crate::error::{ensure, Error, Result};
@@ -12,45 +12,50 @@ use vm_memory::VolatileMemory;
 /// A region.
 #[derive(Debug)]
 pub struct Region {
-    /// As its creator named it.
+    /// Its name, unique in the group.
     pub name: String,
     /// Address of its header in every guest.
     pub address: u64,
-    /// Bytes with the header.
+    /// Bytes, including the header's page.
     pub bytes: u64,
     /// The memory.
     pub block: Block,
-    /// The peer that made it; none for the group's own. [`NOBODY`] where that is gone.
+    /// The peer that created it: `None` for a region of the group, [`NOBODY`] if that peer is gone.
     pub owner: Option<usize>,
-    /// The family of that peer, which pays for the memory.
+    /// The family of that peer: the memory counts against its budget.
     pub payer: Option<usize>,
-    /// `REGION_*` that each peer may have.
+    /// Each peer's rights, `REGION_*`.
     pub granted: [u32; MAX_PEERS],
-    /// `REGION_*` that each peer has now; 0 where it is not mapped.
+    /// Rights of each peer's present mapping, `REGION_*`; 0 if the peer has none.
     pub mapped: [u32; MAX_PEERS],
-    /// Peers that have mapped it at some time, a bit for each.
-    pub came: u64,
+    /// Peers that have ever mapped it, one bit each.
+    pub arrived: u64,
 }
 
-/// No peer's number.
+/// An owner that matches no peer.
 pub const NOBODY: usize = usize::MAX;
 
 /// All rights.
 pub const ALL: u32 = REGION_READ | REGION_WRITE;
 
-/// A name, where these bytes are one.
+/// These bytes as a region's name; `None` if they are not a valid one.
 pub fn name(bytes: &[u8]) -> Option<&str> {
     let good = |b: &u8| b.is_ascii_alphanumeric() || b"-_.".contains(b);
     let fits = (1..=REGION_NAME_BYTES).contains(&bytes.len()) && bytes.iter().all(good);
     fits.then(|| std::str::from_utf8(bytes).ok()).flatten()
 }
 
-/// Rights that make sense: to read, or to read and write.
+/// A call's argument as rights: to read, or to read and write. `None` for any other number.
 pub fn rights(number: u64) -> Option<u32> {
     [REGION_READ, ALL].into_iter().find(|rights| u64::from(*rights) == number)
 }
 
-/// Where a region of so many bytes goes among others, `at` or where there is room. `ERROR_*` where it cannot.
+/// The address for a new region of `bytes` bytes: `at`, or the lowest free one.
+///
+/// # Errors
+///
+/// `ERROR_ARGUMENT`: the size is invalid. `ERROR_ADDRESS`: `at` is invalid. `ERROR_EXISTS`: another region lies there.
+/// `ERROR_FULL`: there is no room.
 pub fn place(regions: &[Region], bytes: u64, at: Option<u64>) -> Result<u64, i64> {
     let end = |base: u64| base.checked_add(bytes).filter(|end| *end <= REGION_END);
     if bytes % PAGE != 0 || !(2 * PAGE..=REGION_END - REGION_BASE).contains(&bytes) {
@@ -70,8 +75,8 @@ pub fn place(regions: &[Region], bytes: u64, at: Option<u64>) -> Result<u64, i64
             }
         }
         None => {
-            let behind = regions.iter().map(|r| (r.address + r.bytes).next_multiple_of(LARGE_PAGE));
-            let mut bases: Vec<_> = behind.chain([REGION_AUTO_BASE]).collect();
+            let ends = regions.iter().map(|r| (r.address + r.bytes).next_multiple_of(LARGE_PAGE));
+            let mut bases: Vec<_> = ends.chain([REGION_AUTO_BASE]).collect();
             bases.sort_unstable();
             let found = bases.into_iter().find(|b| *b >= REGION_AUTO_BASE && free(*b));
             found.ok_or(ERROR_FULL)
@@ -79,34 +84,46 @@ pub fn place(regions: &[Region], bytes: u64, at: Option<u64>) -> Result<u64, i64
     }
 }
 
-/// Where a region that an operator asks for goes, or one line that says why it cannot be.
+/// The address for a region that an operator requests.
+///
+/// # Errors
+///
+/// The name, size or address is invalid, or in use, or there is no room; one line for the operator.
 pub fn check(regions: &[Region], name: &str, bytes: u64, at: Option<u64>) -> Result<u64> {
     ensure!(
         Region,
         self::name(name.as_bytes()).is_some(),
-        "{name:?} is no name of a region: 1 to {REGION_NAME_BYTES} letters, digits, '-', '_', '.'"
+        "{name:?} is not a region name: use 1 to {REGION_NAME_BYTES} letters, digits, '-', '_' or '.'"
     );
-    ensure!(Region, regions.iter().all(|r| r.name != name), "the region {name} is named twice");
-    ensure!(Region, regions.len() < MAX_REGIONS, "more than {MAX_REGIONS} regions");
+    ensure!(
+        Region,
+        regions.iter().all(|r| r.name != name),
+        "the region {name} is named twice: name each region once"
+    );
+    ensure!(
+        Region,
+        regions.len() < MAX_REGIONS,
+        "there are more than {MAX_REGIONS} regions: request fewer"
+    );
     place(regions, bytes, at).map_err(|error| {
         let range = format!("{REGION_BASE:#x}..{REGION_END:#x}");
         match error {
-            ERROR_EXISTS => Error::Region(format!("the region {name} overlaps another")),
+            ERROR_EXISTS => Error::Region(format!("the region {name} overlaps another: choose another address")),
             ERROR_ARGUMENT => {
-                Error::Region(format!("the region {name}: a size is a multiple of 4K, at least 8K"))
+                Error::Region(format!("the region {name} has an invalid size: use a multiple of 4K, at least 8K"))
             }
             ERROR_FULL => {
-                Error::Region(format!("there is no room for the region {name} in {range}"))
+                Error::Region(format!("there is no room for the region {name} in {range}: request a smaller one"))
             }
             _ => Error::Region(format!(
-                "the region {name} is not in {range}, or not at a multiple of 4K"
+                "the region {name} is not in {range}, or not at a multiple of 4K: choose another address"
             )),
         }
     })
 }
 
 impl Region {
-    /// Makes a region that no peer has mapped.
+    /// Makes a region that no peer has mapped, with its memory and header.
     pub fn new(name: &str, address: u64, bytes: u64, owner: Option<usize>) -> Result<Self> {
         let block = block(bytes, Some(memory_file(c"kyozon-region", bytes)?))?;
         let mut granted = [if owner.is_none() { ALL } else { 0 }; MAX_PEERS];
@@ -128,10 +145,10 @@ impl Region {
         wire::put_header(&block, header)?;
         let mapped = [0; MAX_PEERS];
         let (name, payer) = (name.to_owned(), owner);
-        Ok(Self { name, address, bytes, block, owner, payer, granted, mapped, came: 0 })
+        Ok(Self { name, address, bytes, block, owner, payer, granted, mapped, arrived: 0 })
     }
 
-    /// As a backend maps it.
+    /// The backend's description of a mapping with these rights.
     pub fn mapping(&self, number: usize, rights: u32) -> Mapping {
         Mapping {
             number,
@@ -142,7 +159,7 @@ impl Region {
         }
     }
 
-    /// As a guest is told of it.
+    /// The guest's description of the region.
     pub fn shared(&self, number: usize, rights: u32) -> SharedRegion {
         let mut name = [0; REGION_NAME_BYTES];
         name[..self.name.len()].copy_from_slice(self.name.as_bytes());
@@ -155,7 +172,8 @@ impl Region {
         self.block.get_atomic_ref::<AtomicU32>(at).ok()
     }
 
-    /// Writes what has become of a peer into the header. One that comes has a new generation first.
+    /// Writes a peer's state into the header. A peer that arrives first gets the next generation, so that a reader that sees
+    /// the peer present sees the right generation.
     pub fn set_state(&self, peer: usize, state: u32) {
         if let (PEER_PRESENT, Some(generation)) = (state, self.word(peer, 4)) {
             generation.fetch_add(1, Ordering::Release);
@@ -165,7 +183,7 @@ impl Region {
         }
     }
 
-    /// State and generation of a peer, as every peer sees them.
+    /// A peer's state and generation in the header.
     pub fn state_of(&self, peer: usize) -> (u32, u32) {
         let load = |field| self.word(peer, field).map_or(0, |w| w.load(Ordering::Acquire));
         (load(0), load(4))
@@ -199,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_comes_again_has_another_generation() {
+    fn each_arrival_has_the_next_generation() {
         let region = Region::new("a", REGION_BASE, 2 * PAGE, Some(3)).unwrap();
         assert_eq!((region.granted[3], region.granted[0]), (ALL, 0));
         assert_eq!(region.state_of(3), (PEER_ABSENT, 0));

@@ -89,9 +89,18 @@ pub fn run(options: &Options) -> Result<Summary> {
     let mut starters = Vec::new();
     let mut peers = Vec::new();
     for (family, Machine { memory, space, start, .. }) in (first..).zip(machines) {
-        let (kick, lost, generation) = (OnceLock::new(), AtomicBool::new(false), 1);
+        let (kick, must_end, generation) = (OnceLock::new(), AtomicBool::new(false), 1);
         let devices = Devices::default();
-        peers.push(Peer { memory, space, kick, lost, family, generation, bound: None, devices });
+        peers.push(Peer {
+            memory,
+            space,
+            kick,
+            must_end,
+            family,
+            generation,
+            bound: None,
+            devices,
+        });
         starters.push(start);
     }
     let own: Vec<_> = tokens.all().into_iter().skip(first).collect();

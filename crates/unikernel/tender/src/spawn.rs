@@ -97,7 +97,7 @@ impl Spawner {
         let number = new.number;
         let made = self.make(group, new).and_then(|made| self.start(group, number, made));
         match made {
-            Ok((peer, cpu)) if group.peers.table.take(number, peer.clone()) => Some((peer, cpu)),
+            Ok((peer, cpu)) if group.peers.table.occupy(number, peer.clone()) => Some((peer, cpu)),
             Ok(_) => None,
             Err(error) => {
                 eprintln!("kyozon: guest {number} cannot begin: {error}");
@@ -127,7 +127,7 @@ impl Spawner {
             memory,
             space,
             kick: OnceLock::new(),
-            lost: AtomicBool::new(false),
+            must_end: AtomicBool::new(false),
             family: asked.family,
             generation,
             bound,

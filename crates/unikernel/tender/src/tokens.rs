@@ -1,7 +1,7 @@
-//! Tokens of peers: a sleeper is woken by its own.
+//! Tokens of peers: each peer sleeps on its own token, and a write to the token wakes it.
 //!
-//! One is made when a peer gets its number, so that a start does not wait for 64 of them; guests in processes have to
-//! have all at theirs.
+//! A token is made when a peer gets its number, so that the start does not wait for 64 of them. A guest in a process
+//! can ring only tokens that it has from its start on, so for such guests all tokens are made at the start.
 
 use crate::error::{Context, Present, Result};
 use std::sync::OnceLock;
@@ -12,35 +12,39 @@ use vmm_sys_util::eventfd::EventFd;
 pub struct Tokens(Vec<OnceLock<EventFd>>);
 
 impl Tokens {
-    /// Room for `room` tokens, of which the first `made` exist.
+    /// Makes the first `made` of `room` tokens.
     pub fn new(room: usize, made: usize) -> Result<Self> {
         let tokens = Self((0..room).map(|_| OnceLock::new()).collect());
         (0..made).try_for_each(|number| tokens.make(number).map(drop))?;
         Ok(tokens)
     }
 
-    /// How many there can be.
+    /// Maximum number of tokens.
     pub fn room(&self) -> usize {
         self.0.len()
     }
 
-    /// The token of a number, where that is there.
+    /// The token of a number; `None` if it was not made.
     pub fn get(&self, number: usize) -> Option<&EventFd> {
         self.0.get(number)?.get()
     }
 
-    /// The token of a number, which is made where it is not there.
+    /// The token of a number. Makes it if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// The number is not below [`Tokens::room`], or the process has too many open files.
     pub fn make(&self, number: usize) -> Result<&EventFd> {
         let token = self.0.get(number).present("no token has this number")?;
         if token.get().is_none() {
             let made = EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC).context("eventfd")?;
-            // If another thread made it meanwhile, that one stays.
+            // If another thread has made it meanwhile, that one stays.
             let _ = token.set(made);
         }
         token.get().present("a token was made and is missing")
     }
 
-    /// Those that are there, in their order.
+    /// The existing tokens, by number.
     pub fn all(&self) -> Vec<&EventFd> {
         self.0.iter().filter_map(OnceLock::get).collect()
     }

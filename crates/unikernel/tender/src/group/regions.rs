@@ -220,8 +220,8 @@ impl LocalRegions {
         let mut regions = self.lock();
         loop {
             let (_, region) = visible(&mut regions, number, peer)?;
-            let came = u64::from(region.came.count_ones());
-            if came >= count || peers.is_over(peer) {
+            let came = u64::from(region.arrived.count_ones());
+            if came >= count || peers.must_end(peer) {
                 return Ok(came);
             }
             if deadline != NO_DEADLINE && peers.clock.now() >= deadline {
@@ -280,7 +280,7 @@ fn visible(regions: &mut [Region], number: u64, peer: usize) -> Result<(usize, &
 fn map_into(region: &mut Region, number: usize, to: usize, peer: &Peer, rights: u32) -> Result<()> {
     peer.map(&region.mapping(number, rights))?;
     region.mapped[to] = rights;
-    region.came |= 1 << to;
+    region.arrived |= 1 << to;
     Ok(())
 }
 

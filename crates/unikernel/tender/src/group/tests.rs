@@ -34,9 +34,10 @@ pub fn peer(regions: bool, family: usize, generation: u32) -> Peer {
     let image = elf::parse(&file).unwrap();
     let layout = Layout::new(&image, 1 << 20).unwrap();
     let memory = Arc::new(Memory::new(&image, &file, layout, false).unwrap());
-    let (space, kick, lost) = (Arc::new(Still(regions)), OnceLock::new(), AtomicBool::new(false));
+    let (space, kick, must_end) =
+        (Arc::new(Still(regions)), OnceLock::new(), AtomicBool::new(false));
     let devices = Devices::default();
-    Peer { memory, space, kick, lost, family, generation, bound: None, devices }
+    Peer { memory, space, kick, must_end, family, generation, bound: None, devices }
 }
 
 pub fn group(peers: usize, regions: bool) -> Group {
@@ -57,7 +58,7 @@ fn a_token_is_not_lost_and_two_are_one() {
     group.remove(0, PEER_DEAD);
     assert!(!group.peers.park(1, NO_DEADLINE));
     group.stop();
-    assert!(!group.peers.park(0, NO_DEADLINE) && group.peers.is_over(0));
+    assert!(!group.peers.park(0, NO_DEADLINE) && group.peers.must_end(0));
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn a_guest_that_cannot_lose_a_region_is_lost() {
     assert_eq!(group.grant(0, 0, 1, 0), Err(ERROR_RIGHT));
     group.local.lock()[0].owner = Some(0);
     assert_eq!(group.grant(0, 0, 1, 0), Ok(0));
-    assert!(group.peers.is_over(1) && !group.peers.is_over(0));
+    assert!(group.peers.must_end(1) && !group.peers.must_end(0));
 }
 
 #[test]
@@ -152,8 +153,8 @@ fn numbers_of_other_runs_are_not_this_runs() {
     let group = Group::new(Peers::new(5, peers, tokens));
     let numbers: Vec<_> = group.peers.table.all().iter().map(|(number, _)| *number).collect();
     assert_eq!(numbers, [5, 6]);
-    assert!(group.peers.get(4).is_err() && group.peers.is_over(4) && !group.peers.is_over(5));
-    group.peers.lose(4);
-    group.peers.lose(6);
-    assert!(group.peers.is_over(6) && !group.peers.is_over(5));
+    assert!(group.peers.get(4).is_err() && group.peers.must_end(4) && !group.peers.must_end(5));
+    group.peers.end(4);
+    group.peers.end(6);
+    assert!(group.peers.must_end(6) && !group.peers.must_end(5));
 }

@@ -105,7 +105,7 @@ impl State {
                 let region = &mut self.regions[*number];
                 region.granted[peer] = rights;
                 region.mapped[peer] = rights;
-                region.came |= 1 << peer;
+                region.arrived |= 1 << peer;
                 region.set_state(peer, PEER_PRESENT);
             }
         }

@@ -154,7 +154,7 @@ impl State {
         if std::mem::replace(&mut region.mapped[peer], rights) == 0 {
             region.set_state(peer, PEER_PRESENT);
         }
-        region.came |= 1 << peer;
+        region.arrived |= 1 << peer;
         Ok((number, file))
     }
 

@@ -26,7 +26,7 @@ impl State {
             region.granted[peer] = rights;
             if rights != 0 {
                 region.mapped[peer] = rights;
-                region.came |= 1 << peer;
+                region.arrived |= 1 << peer;
                 region.set_state(peer, PEER_PRESENT);
                 regions.push(self.known(number, rights));
             }

@@ -377,7 +377,8 @@ impl State {
 
     /// Answers the meetings that are complete.
     pub fn met(&mut self) {
-        let came = |regions: &[Region], number: usize| u64::from(regions[number].came.count_ones());
+        let came =
+            |regions: &[Region], number: usize| u64::from(regions[number].arrived.count_ones());
         let (done, left) = std::mem::take(&mut self.meetings)
             .into_iter()
             .partition(|meeting| came(&self.regions, meeting.number) >= meeting.count);

@@ -56,18 +56,19 @@ impl Member {
                 if unmapped {
                     self.send(&ToKeeper::Taken { serial });
                 } else {
-                    peers.lose(peer);
+                    peers.end(peer);
                 }
             }
             FromKeeper::Stop { peer } => {
                 // The end of a spawned peer does not change the exit status of the run.
-                let spawned =
-                    |peer| peers.table.made(peer).is_none_or(|other| other.family != peer);
+                let spawned = |peer| {
+                    peers.table.get_or_reserved(peer).is_none_or(|other| other.family != peer)
+                };
                 if !peer.is_some_and(spawned) {
                     self.killed.store(true, Ordering::SeqCst);
                 }
                 match peer {
-                    Some(peer) => peers.lose(peer),
+                    Some(peer) => peers.end(peer),
                     None => peers.stop(),
                 }
                 self.wake();
@@ -162,5 +163,5 @@ impl Member {
 /// Unmaps a region from a peer, also from one that is being made. Does nothing if the peer is gone.
 fn unmap(peers: &Peers, peer: usize, (region, block): &(RegionInfo, Block)) -> Result<()> {
     let mapping = mapping(region, block);
-    peers.table.made(peer).map_or(Ok(()), |peer| peer.unmap(&mapping))
+    peers.table.get_or_reserved(peer).map_or(Ok(()), |peer| peer.unmap(&mapping))
 }

@@ -31,7 +31,7 @@ impl Member {
                 break;
             }
             let late = deadline != NO_DEADLINE && peers.clock.now() >= deadline;
-            if late || peers.is_over(peer) {
+            if late || peers.must_end(peer) {
                 // A later answer is dropped, except to a request for a mapping, which has no deadline.
                 inner.requests.remove(&id);
                 return Err(ERROR_TIMEOUT);

@@ -88,8 +88,8 @@ fn a_peer_comes_and_goes_under_the_keepers_number() {
         group.inherit(3, 7, &made).unwrap();
         assert!(made.memory.write(DATA, &[5]).is_ok());
         assert_eq!(group.mapped_by(7), group.mapped_by(3));
-        assert!(group.peers.table.take(7, made));
-        assert!(!group.peers.is_over(7));
+        assert!(group.peers.table.occupy(7, made));
+        assert!(!group.peers.must_end(7));
         group.remove(7, PEER_LEFT);
         assert_eq!(asked(&keeper), gone(7, PEER_LEFT));
         assert_eq!((group.peers.table.life(7).state, group.mapped_by(7).len()), (PEER_LEFT, 0));
@@ -127,7 +127,9 @@ fn what_is_taken_from_a_peer_in_the_making_is_gone() {
         group.inherit(3, 9, &made).unwrap();
         take(&keeper, 9);
         assert!(
-            group.peers.table.take(9, made) && group.peers.is_over(9) && !group.peers.is_over(3)
+            group.peers.table.occupy(9, made)
+                && group.peers.must_end(9)
+                && !group.peers.must_end(3)
         );
     });
 }
@@ -140,13 +142,13 @@ fn a_peer_in_the_making_can_be_killed() {
         keeper.send(&FromKeeper::Stop { peer: Some(7) }, &[]).unwrap();
         // What was said before it is done.
         take(&keeper, 3);
-        assert!(group.peers.table.take(7, Arc::new(peer(true, 3, 1))));
-        assert!(group.peers.is_over(7) && !group.peers.is_over(3));
+        assert!(group.peers.table.occupy(7, Arc::new(peer(true, 3, 1))));
+        assert!(group.peers.must_end(7) && !group.peers.must_end(3));
         // The run was not asked to end, until its first is.
         assert!(!member.killed.load(Ordering::SeqCst));
         keeper.send(&FromKeeper::Stop { peer: Some(3) }, &[]).unwrap();
         take(&keeper, 3);
-        assert!(group.peers.is_over(3) && member.killed.load(Ordering::SeqCst));
+        assert!(group.peers.must_end(3) && member.killed.load(Ordering::SeqCst));
     });
 }
 
@@ -165,7 +167,7 @@ fn a_number_that_nobody_waits_for_any_more_is_given_back() {
         let seat = FromKeeper::Seat { id: late.get().copied().unwrap(), peer: 7, regions: vec![] };
         keeper.send(&seat, &[]).unwrap();
         assert_eq!(asked(&keeper), gone(7, PEER_DEAD));
-        assert!(group.peers.table.made(7).is_none());
+        assert!(group.peers.table.get_or_reserved(7).is_none());
     });
 }
 
