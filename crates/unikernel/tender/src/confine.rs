@@ -1,9 +1,10 @@
-//! What the tender gives up before the first instruction of a guest: new privileges, files, programs, the network.
+//! Confines the tender before the first instruction of a guest: it gives up new privileges, files, programs and the
+//! network.
 //!
-//! A system call that the tender has no use for fails with `EPERM`. The list is of what the standard library, KVM and
-//! ptrace need while guests run. Landlock is a second wall, where the kernel has it.
+//! A system call that the tender does not need fails with `EPERM`. The allowed ones are those that the standard library,
+//! KVM and ptrace need while guests run. Landlock is a second barrier, if the kernel has it.
 
-use crate::bpf::{self, fails, Filter, When, ALLOW};
+use crate::bpf::{self, fail_with, Condition, Filter, ALLOW};
 use crate::error::{Context, Result};
 use crate::process::{CLONE, DOOR_NUMBER};
 use landlock::{
@@ -13,7 +14,7 @@ use landlock::{
 use libc::sock_filter;
 use std::path::Path;
 
-/// Calls that take no other condition.
+/// Calls that are allowed without a condition.
 pub(crate) const ALWAYS: [i64; 37] = [
     libc::SYS_read,
     libc::SYS_write,
@@ -54,19 +55,19 @@ pub(crate) const ALWAYS: [i64; 37] = [
     libc::SYS_membarrier,
 ];
 
-/// `KVM_RUN`, `KVM_GET_REGS`, `KVM_GET_SREGS`, `KVM_SET_USER_MEMORY_REGION`, `KVM_IOEVENTFD` (linux/kvm.h), and what
-/// `isatty` asks.
+/// `KVM_RUN`, `KVM_GET_REGS`, `KVM_GET_SREGS`, `KVM_SET_USER_MEMORY_REGION`, `KVM_IOEVENTFD` (linux/kvm.h), and the
+/// request of `isatty`.
 const IOCTLS: [u32; 6] =
     [0xae80, 0x8090_ae81, 0x8138_ae83, 0x4020_ae46, 0x4040_ae79, libc::TCGETS as u32];
 
 /// `KVM_CREATE_VM`, `KVM_GET_VCPU_MMAP_SIZE`, `KVM_ENABLE_CAP`, `KVM_CREATE_VCPU`, `KVM_SET_CPUID2`, `KVM_SET_XCRS`,
-/// `KVM_SET_DEVICE_ATTR` and `KVM_SET_MSRS`: what makes one more virtual machine. Which capability lies in memory,
-/// where a filter cannot look: of its own machines a tender may enable any.
+/// `KVM_SET_DEVICE_ATTR` and `KVM_SET_MSRS`: requests that create one more virtual machine. A filter cannot read the
+/// capability of `KVM_ENABLE_CAP`, which is in memory, so a tender may enable any capability of its own machines.
 const MACHINE_IOCTLS: [u32; 8] =
     [0xae01, 0xae04, 0x4068_aea3, 0xae41, 0x4008_ae90, 0x4188_aea7, 0x4018_aee1, 0x4008_ae89];
 
-/// What makes a process, and what that does until it is the guest's: it executes a loader, whose steps pass this filter
-/// before they pass that of the guest.
+/// Calls that create a guest's process. The process executes a loader, whose steps pass this filter until the guest's
+/// own filter is installed.
 const PROCESS_CALLS: [i64; 10] = [
     DOOR_NUMBER as i64,
     libc::SYS_execveat,
@@ -80,44 +81,44 @@ const PROCESS_CALLS: [i64; 10] = [
     libc::SYS_seccomp,
 ];
 
-/// What the tender will make after it gave up calls.
+/// The guests that the tender spawns after it gave up system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Later {
-    /// Nothing.
+pub enum Spawns {
+    /// None.
     Nothing,
-    /// Virtual machines, of `/dev/kvm` that is open.
+    /// Virtual machines, through the open `/dev/kvm`.
     Machines,
-    /// Processes, which are confined as it is, and then more.
+    /// Processes, which inherit the tender's confinement and then install their own filter.
     Processes,
 }
 
-/// What the tender does after it gave up calls.
+/// Operations that the tender still needs after it gave up system calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs {
-    /// It has guests' processes, which it signals.
+    /// Sending signals to guests' processes.
     pub processes: bool,
-    /// It opens a file.
-    pub core: bool,
-    /// It writes what disks have to where that lasts.
+    /// Opening a core file.
+    pub core_file: bool,
+    /// Flushing disks to stable storage.
     pub disks: bool,
-    /// It says where its threads and processes run.
+    /// Pinning threads and processes to CPUs.
     pub pin: bool,
-    /// It sends and receives messages by this one.
+    /// Descriptor of the socket for messages with the keeper.
     pub socket: Option<i32>,
-    /// What it makes.
-    pub later: Later,
+    /// Spawning guests.
+    pub spawns: Spawns,
 }
 
-/// Signals to threads of the calling process, and to no others.
-pub(crate) fn own_threads(filter: &mut Filter) {
+/// Adds the part at the label `signal`: it allows signals only to threads of the calling process.
+pub(crate) fn check_signal_target(filter: &mut Filter) {
     filter.label("signal");
-    filter.low(0);
-    filter.jump(When::Equal(std::process::id()), Some("yes"), Some("no"));
+    filter.load_low(0);
+    filter.jump(Condition::Equal(std::process::id()), Some("yes"), Some("no"));
 }
 
-/// The filter, of the calling process.
+/// The filter for the calling process.
 fn filter(needs: &Needs) -> Result<Vec<sock_filter>> {
-    let Needs { processes, core, disks, pin, socket, later } = *needs;
+    let Needs { processes, core_file, disks, pin, socket, spawns } = *needs;
     let (yes, no) = (Some("yes"), Some("no"));
     let mut calls = vec![
         (libc::SYS_ioctl, "ioctl"),
@@ -129,16 +130,16 @@ fn filter(needs: &Needs) -> Result<Vec<sock_filter>> {
     ];
     let mut allow = |more: &[i64]| calls.extend(more.iter().map(|call| (*call, "yes")));
     allow(&ALWAYS);
-    match later {
-        Later::Nothing => {}
-        Later::Machines => allow(&[libc::SYS_eventfd2]),
-        Later::Processes => allow(&PROCESS_CALLS),
+    match spawns {
+        Spawns::Nothing => {}
+        Spawns::Machines => allow(&[libc::SYS_eventfd2]),
+        Spawns::Processes => allow(&PROCESS_CALLS),
     }
-    if core {
+    if core_file {
         allow(&[libc::SYS_openat]);
     }
     if processes {
-        // By descriptors of processes: without files, only the process that makes another has its descriptor.
+        // A process descriptor comes from creating the process, because without files there is no other way to get one.
         allow(&[libc::SYS_pidfd_send_signal]);
     }
     if disks {
@@ -153,49 +154,49 @@ fn filter(needs: &Needs) -> Result<Vec<sock_filter>> {
     let mut filter = Filter::new("no");
     filter.dispatch(calls.iter().map(|(call, to)| (*call as u32, *to)).collect(), "no")?;
     filter.label("ioctl");
-    filter.low(1);
+    filter.load_low(1);
     for request in IOCTLS {
-        filter.jump(When::Equal(request), yes, None);
+        filter.jump(Condition::Equal(request), yes, None);
     }
-    if later == Later::Machines {
+    if spawns == Spawns::Machines {
         for request in MACHINE_IOCTLS {
-            filter.jump(When::Equal(request), yes, None);
+            filter.jump(Condition::Equal(request), yes, None);
         }
     }
-    filter.end(fails(libc::EPERM));
-    // Memory, but none that is executed; a guest's process has code, which cannot be written.
+    filter.end(fail_with(libc::EPERM));
+    // Memory must not be executable. A guest's process maps code, which must not be writable.
     filter.label("map");
-    if later == Later::Processes {
-        filter.low(2);
-        filter.jump(When::AnyOf(libc::PROT_WRITE as u32), Some("memory"), yes);
+    if spawns == Spawns::Processes {
+        filter.load_low(2);
+        filter.jump(Condition::AnyOf(libc::PROT_WRITE as u32), Some("memory"), yes);
     }
     filter.label("memory");
-    filter.low(2);
-    filter.jump(When::AnyOf(libc::PROT_EXEC as u32), no, yes);
-    // Threads, but no processes.
+    filter.load_low(2);
+    filter.jump(Condition::AnyOf(libc::PROT_EXEC as u32), no, yes);
+    // Threads are allowed; processes only if they are guests.
     filter.label("thread");
-    filter.low(0);
-    filter.jump(When::AnyOf(libc::CLONE_THREAD as u32), yes, None);
-    if later == Later::Processes {
-        filter.jump(When::Equal(CLONE as u32), yes, None);
+    filter.load_low(0);
+    filter.jump(Condition::AnyOf(libc::CLONE_THREAD as u32), yes, None);
+    if spawns == Spawns::Processes {
+        filter.jump(Condition::Equal(CLONE as u32), yes, None);
     }
-    filter.end(fails(libc::EPERM));
-    own_threads(&mut filter);
+    filter.end(fail_with(libc::EPERM));
+    check_signal_target(&mut filter);
     filter.label("socket");
-    filter.low(0);
-    filter.jump(When::Equal(socket.unwrap_or(-1) as u32), yes, None);
+    filter.load_low(0);
+    filter.jump(Condition::Equal(socket.unwrap_or(-1) as u32), yes, None);
     filter.label("no");
-    filter.end(fails(libc::EPERM));
-    // What clone3 wants lies in memory, where a filter cannot look: the library uses clone where it is missing.
+    filter.end(fail_with(libc::EPERM));
+    // A filter cannot read the arguments of clone3, which are in memory. The C library then falls back to clone.
     filter.label("missing");
-    filter.end(fails(libc::ENOSYS));
+    filter.end(fail_with(libc::ENOSYS));
     filter.label("yes");
     filter.end(ALLOW);
     filter.finish()
 }
 
-/// Keeps the file system away, but for the folder where a core file may be written.
-fn without_files(core: Option<&Path>) -> Result<()> {
+/// Denies access to the file system by Landlock, except for the core file's folder.
+fn restrict_files(core: Option<&Path>) -> Result<()> {
     let abi = ABI::V5;
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -203,8 +204,9 @@ fn without_files(core: Option<&Path>) -> Result<()> {
         .create()?;
     if let Some(core) = core {
         let folder = core.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = PathFd::new(folder)
-            .with_context(|| format!("there is no folder {} for a core file", folder.display()))?;
+        let folder = PathFd::new(folder).with_context(|| {
+            format!("cannot open the folder {} for a core file", folder.display())
+        })?;
         let write = AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::Truncate;
         rules = rules.add_rule(PathBeneath::new(folder, write))?;
     }
@@ -212,14 +214,22 @@ fn without_files(core: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Gives up files, for the calling thread and its children. Children that it is to trace must be made after this: a
-/// process traces only what is confined as it is.
+/// Gives up files and new privileges, for the calling thread and the children that it creates later. Only such children
+/// can be traced: a process under Landlock traces only processes with at least the same restrictions.
+///
+/// # Errors
+///
+/// The folder of the file `core` does not exist, or the kernel refuses the restriction.
 pub fn give_up_files(core: Option<&Path>) -> Result<()> {
     rustix::thread::set_no_new_privs(true).context("prctl")?;
-    without_files(core)
+    restrict_files(core)
 }
 
-/// Gives up all calls but those that it needs, for the calling thread and those that it will make.
+/// Gives up all system calls except those of `needs`, for the calling thread and the threads that it creates later.
+///
+/// # Errors
+///
+/// The kernel refuses the filter.
 pub fn give_up_calls(needs: &Needs) -> Result<()> {
     bpf::install(&filter(needs)?)
 }

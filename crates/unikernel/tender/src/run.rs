@@ -7,7 +7,7 @@
 use crate::backend::Cpu;
 use crate::boot::{self, Boot};
 use crate::clock::{self, Clock};
-use crate::confine::{self, Later, Needs};
+use crate::confine::{self, Needs, Spawns};
 use crate::device::Devices;
 use crate::elf;
 use crate::error::{ensure, Context, Error, Result};
@@ -136,10 +136,10 @@ pub fn run(options: &Options) -> Result<Summary> {
         boot.write(&group, number, &peer, &mapped)?;
     }
     let file = Arc::new(file);
-    let later = match backend {
-        _ if !boot.spawn => Later::Nothing,
-        Backend::Kvm => Later::Machines,
-        Backend::Process => Later::Processes,
+    let spawns = match backend {
+        _ if !boot.spawn => Spawns::Nothing,
+        Backend::Kvm => Spawns::Machines,
+        Backend::Process => Spawns::Processes,
     };
     let processes = backend == Backend::Process;
     if boot.spawn {
@@ -152,7 +152,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     let socket = group.member.as_ref().map(|member| member.descriptor());
     let (core_file, disks) = (core.is_some(), !options.devices.blocks.is_empty());
     let pin = !group.pins.is_empty();
-    let needs = Needs { processes, core: core_file, disks, pin, socket, later };
+    let needs = Needs { processes, core_file, disks, pin, socket, spawns };
     confine::give_up_calls(&needs)?;
 
     let start = began.elapsed();

@@ -1,31 +1,31 @@
-//! The filter of the tender, and a child that is confined by it.
+//! Tests of the tender's filter, some of them in a confined child.
 
 use super::*;
 
 const NOTHING: Needs = Needs {
     processes: false,
-    core: false,
+    core_file: false,
     disks: false,
     pin: false,
     socket: None,
-    later: Later::Nothing,
+    spawns: Spawns::Nothing,
 };
 
-/// What `with` returns, in a child that was confined.
-fn confined(core: Option<&Path>, with: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child makes system calls and allocates; other threads of the tests may hold locks of the
-    // allocator, which glibc's fork takes care of.
+/// Calls `test` in a confined child and returns its result, or 99 if the confinement failed.
+fn confined(core: Option<&Path>, test: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: the child makes system calls and allocates. Other test threads may hold locks of the allocator; glibc's
+    // fork resets them in the child.
     match unsafe { libc::fork() } {
         0 => {
-            let needs = Needs { core: core.is_some(), ..NOTHING };
+            let needs = Needs { core_file: core.is_some(), ..NOTHING };
             let done = give_up_files(core).and_then(|()| give_up_calls(&needs));
-            let code = if done.is_ok() { with() } else { 99 };
-            // SAFETY: ends the child.
+            let code = if done.is_ok() { test() } else { 99 };
+            // SAFETY: the call ends the child.
             unsafe { libc::_exit(code) }
         }
         child => {
             let mut status = 0;
-            // SAFETY: waits for this function's child.
+            // SAFETY: the call waits for this function's child.
             unsafe { libc::waitpid(child, &mut status, 0) };
             if libc::WIFEXITED(status) {
                 libc::WEXITSTATUS(status)
@@ -41,9 +41,9 @@ fn errno() -> i32 {
 }
 
 #[test]
-#[allow(clippy::undocumented_unsafe_blocks)] // One comment for all.
-fn files_programs_and_the_network_are_out_of_reach() {
-    // SAFETY, of all: system calls that fail, or change nothing.
+#[allow(clippy::undocumented_unsafe_blocks)] // One comment covers all of them.
+fn files_programs_and_the_network_are_denied() {
+    // SAFETY of all calls: they fail or change nothing.
     let calls: [fn() -> bool; 7] = [
         || unsafe { libc::open(c"/etc/passwd".as_ptr(), libc::O_RDONLY) < 0 },
         || unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) < 0 },
@@ -67,55 +67,55 @@ fn files_programs_and_the_network_are_out_of_reach() {
 }
 
 #[test]
-fn what_disks_need_is_allowed_where_there_are_disks() {
+fn fdatasync_is_allowed_only_with_disks() {
     for disks in [false, true] {
         let filter = filter(&Needs { disks, ..NOTHING }).unwrap();
-        let found = bpf::judge(&filter, 0xc000_003e, libc::SYS_fdatasync as u32, &[9]);
+        let found = bpf::evaluate(&filter, 0xc000_003e, libc::SYS_fdatasync as u32, &[9]);
         assert_eq!(found == ALLOW, disks);
     }
 }
 
 #[test]
-fn messages_go_by_one_socket_only() {
+fn messages_use_one_socket_only() {
     const ARCH: u32 = 0xc000_003e;
-    let judge = |socket, call: i64, fd: u64| {
+    let action = |socket, call: i64, fd: u64| {
         let filter = filter(&Needs { socket, ..NOTHING }).unwrap();
-        bpf::judge(&filter, ARCH, call as u32, &[fd])
+        bpf::evaluate(&filter, ARCH, call as u32, &[fd])
     };
     for call in [libc::SYS_sendmsg, libc::SYS_recvmsg] {
-        assert_eq!(judge(Some(9), call, 9), ALLOW);
-        assert_eq!(judge(Some(9), call, 8), fails(libc::EPERM));
-        assert_eq!(judge(None, call, 9), fails(libc::EPERM));
+        assert_eq!(action(Some(9), call, 9), ALLOW);
+        assert_eq!(action(Some(9), call, 8), fail_with(libc::EPERM));
+        assert_eq!(action(None, call, 9), fail_with(libc::EPERM));
     }
-    assert_eq!(judge(Some(9), libc::SYS_connect, 9), fails(libc::EPERM));
+    assert_eq!(action(Some(9), libc::SYS_connect, 9), fail_with(libc::EPERM));
 }
 
 #[test]
-fn what_makes_peers_is_allowed_where_peers_can_come() {
+fn creating_guests_is_allowed_only_for_spawning() {
     const ARCH: u32 = 0xc000_003e;
-    let of = |later| filter(&Needs { later, ..NOTHING }).unwrap();
+    let of = |spawns| filter(&Needs { spawns, ..NOTHING }).unwrap();
     let (none, machines, processes) =
-        (of(Later::Nothing), of(Later::Machines), of(Later::Processes));
-    let judge = |program: &[sock_filter], number: i64, arguments: &[u64]| {
-        bpf::judge(program, ARCH, number as u32, arguments) == ALLOW
+        (of(Spawns::Nothing), of(Spawns::Machines), of(Spawns::Processes));
+    let action = |program: &[sock_filter], number: i64, arguments: &[u64]| {
+        bpf::evaluate(program, ARCH, number as u32, arguments) == ALLOW
     };
     let thread = (libc::CLONE_VM | libc::CLONE_THREAD) as u64;
     for program in [&none, &machines, &processes] {
-        assert!(judge(program, libc::SYS_clone, &[thread]));
-        assert!(judge(program, libc::SYS_ioctl, &[5, 0xae80]));
-        assert!(!judge(program, libc::SYS_kill, &[77, 9]));
-        assert!(!judge(program, libc::SYS_clone, &[libc::SIGCHLD as u64]));
-        assert!(!judge(program, libc::SYS_mmap, &[0, 4096, 7]), "writable and executable");
-        assert!(!judge(program, libc::SYS_mprotect, &[0, 4096, 5]));
+        assert!(action(program, libc::SYS_clone, &[thread]));
+        assert!(action(program, libc::SYS_ioctl, &[5, 0xae80]));
+        assert!(!action(program, libc::SYS_kill, &[77, 9]));
+        assert!(!action(program, libc::SYS_clone, &[libc::SIGCHLD as u64]));
+        assert!(!action(program, libc::SYS_mmap, &[0, 4096, 7]), "writable and executable");
+        assert!(!action(program, libc::SYS_mprotect, &[0, 4096, 5]));
         for call in [libc::SYS_openat, libc::SYS_socket, libc::SYS_execve, libc::SYS_fork] {
-            assert!(!judge(program, call, &[]), "{call}");
+            assert!(!action(program, call, &[]), "{call}");
         }
     }
     for (call, arguments, machine, process) in [
         (libc::SYS_ioctl, [5, 0xae01, 0], true, false),
         (libc::SYS_ioctl, [5, 0xae41, 0], true, false),
         (libc::SYS_ioctl, [5, 0x4068_aea3, 0], true, false),
-        // Registers, and what was asked before the calls were given up.
+        // Setting registers, and requests that are made only before the calls are given up.
         (libc::SYS_ioctl, [5, 0x4138_ae84, 0], false, false),
         (libc::SYS_ioctl, [5, 0x4090_ae82, 0], false, false),
         (libc::SYS_ioctl, [5, 0xae03, 0], false, false),
@@ -126,29 +126,29 @@ fn what_makes_peers_is_allowed_where_peers_can_come() {
         (libc::SYS_mmap, [0, 4096, 5], false, true),
         (DOOR_NUMBER.into(), [0, 0, 0], false, true),
     ] {
-        let found = [&none, &machines, &processes].map(|p| judge(p, call, &arguments));
+        let found = [&none, &machines, &processes].map(|p| action(p, call, &arguments));
         assert_eq!(found, [false, machine, process], "{call} {arguments:x?}");
     }
 }
 
 #[test]
-fn signals_are_for_own_threads() {
+fn only_own_threads_can_be_signalled() {
     let filter = filter(&NOTHING).unwrap();
     let own = u64::from(std::process::id());
-    let judge =
-        |pid: u64| bpf::judge(&filter, 0xc000_003e, libc::SYS_tgkill as u32, &[pid, pid, 9]);
-    assert_eq!(judge(own), ALLOW);
+    let action =
+        |pid: u64| bpf::evaluate(&filter, 0xc000_003e, libc::SYS_tgkill as u32, &[pid, pid, 9]);
+    assert_eq!(action(own), ALLOW);
     for other in [0, 1, own - 1, own + 1, u64::MAX] {
-        assert_eq!(judge(other), fails(libc::EPERM), "{other}");
+        assert_eq!(action(other), fail_with(libc::EPERM), "{other}");
     }
-    // Guests' processes are signalled by their descriptors, which nobody else's can be had for.
+    // Guests' processes are signalled by descriptor; descriptors of other processes cannot be opened.
     let of = |processes, call: i64| {
-        let filter = super::filter(&Needs { processes, later: Later::Processes, ..NOTHING });
-        bpf::judge(&filter.unwrap(), 0xc000_003e, call as u32, &[9]) == ALLOW
+        let filter = super::filter(&Needs { processes, spawns: Spawns::Processes, ..NOTHING });
+        bpf::evaluate(&filter.unwrap(), 0xc000_003e, call as u32, &[9]) == ALLOW
     };
     assert!(of(true, libc::SYS_pidfd_send_signal) && !of(false, libc::SYS_pidfd_send_signal));
     assert!(!of(true, libc::SYS_pidfd_open) && !of(true, libc::SYS_kill));
-    // SAFETY: no signal, to this thread.
+    // SAFETY: signal 0 only checks the permission.
     assert_eq!(confined(None, || i32::from(unsafe { libc::raise(0) } == 0)), 1);
 }
 
@@ -162,7 +162,7 @@ fn threads_and_memory_still_work() {
 }
 
 #[test]
-fn a_core_file_goes_where_it_was_promised() {
+fn only_the_core_files_folder_is_writable() {
     let folder = std::env::temp_dir().join(format!("kyozon-confine-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let core = folder.join("core");
@@ -174,8 +174,8 @@ fn a_core_file_goes_where_it_was_promised() {
     let outcome = confined(Some(&core), open);
     std::fs::remove_dir_all(&folder).unwrap();
     let _ = std::fs::remove_file(std::env::temp_dir().join("kyozon-elsewhere"));
-    // Without landlock in the kernel there is no second wall.
+    // If the kernel lacks Landlock, the second barrier is missing.
     let landlock = std::fs::read_to_string("/sys/kernel/security/lsm");
-    let wall = landlock.map_or(true, |list| list.contains("landlock"));
-    assert!(outcome == 3 || !wall && outcome == 1, "{outcome}");
+    let has_landlock = landlock.map_or(true, |list| list.contains("landlock"));
+    assert!(outcome == 3 || !has_landlock && outcome == 1, "{outcome}");
 }

@@ -1,7 +1,7 @@
 //! What the keeper gives up before it serves: all files but the groups' folders, and most system calls.
 
-use crate::bpf::{self, fails, Filter, ALLOW};
-use crate::confine::{own_threads, ALWAYS};
+use crate::bpf::{self, fail_with, Filter, ALLOW};
+use crate::confine::{check_signal_target, ALWAYS};
 use crate::error::{Context, Result};
 use landlock::{
     Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
@@ -53,9 +53,9 @@ pub fn give_up(base: &Path) -> Result<()> {
     calls.push((libc::SYS_tgkill as u32, "signal"));
     let mut filter = Filter::new("no");
     filter.dispatch(calls, "no")?;
-    own_threads(&mut filter);
+    check_signal_target(&mut filter);
     filter.label("no");
-    filter.end(fails(libc::EPERM));
+    filter.end(fail_with(libc::EPERM));
     filter.label("yes");
     filter.end(ALLOW);
     bpf::install(&filter.finish()?)

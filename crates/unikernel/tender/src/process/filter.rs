@@ -2,7 +2,7 @@
 //! other call into an exception of the guest.
 
 use super::descriptors::{DOORBELLS, DOORBELL_COUNT};
-use crate::bpf::{Filter, When, ALLOW, TRACE, TRAP};
+use crate::bpf::{Condition, Filter, ALLOW, TRACE, TRAP};
 use crate::error::Result;
 use libc::sock_filter;
 
@@ -19,16 +19,16 @@ pub fn program() -> Result<Vec<sock_filter>> {
     let first = DOORBELLS as u32;
     let bad = Some("bad");
     let mut filter = Filter::new("bad");
-    filter.jump(When::Equal(DOOR_NUMBER), Some("door"), None);
-    filter.jump(When::Equal(libc::SYS_write as u32), None, bad);
-    filter.low(0);
-    filter.jump(When::AtLeast(first), None, bad);
-    filter.jump(When::AtLeast(first + DOORBELL_COUNT as u32), bad, None);
-    filter.low(2);
-    filter.jump(When::Equal(8), None, bad);
+    filter.jump(Condition::Equal(DOOR_NUMBER), Some("door"), None);
+    filter.jump(Condition::Equal(libc::SYS_write as u32), None, bad);
+    filter.load_low(0);
+    filter.jump(Condition::AtLeast(first), None, bad);
+    filter.jump(Condition::AtLeast(first + DOORBELL_COUNT as u32), bad, None);
+    filter.load_low(2);
+    filter.jump(Condition::Equal(8), None, bad);
     for argument in [0, 2] {
-        filter.high(argument);
-        filter.jump(When::Equal(0), None, bad);
+        filter.load_high(argument);
+        filter.jump(Condition::Equal(0), None, bad);
     }
     filter.end(ALLOW);
     filter.label("door");
@@ -41,7 +41,7 @@ pub fn program() -> Result<Vec<sock_filter>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bpf::judge;
+    use crate::bpf::evaluate;
 
     const ARCH: u32 = 0xc000_003e;
 
@@ -50,9 +50,9 @@ mod tests {
         let program = program().unwrap();
         let first = DOORBELLS as u64;
         let write = libc::SYS_write as u32;
-        assert_eq!(judge(&program, ARCH, DOOR_NUMBER, &[]), TRACE);
+        assert_eq!(evaluate(&program, ARCH, DOOR_NUMBER, &[]), TRACE);
         for number in 0..DOORBELL_COUNT as u64 {
-            assert_eq!(judge(&program, ARCH, write, &[first + number, 5, 8]), ALLOW);
+            assert_eq!(evaluate(&program, ARCH, write, &[first + number, 5, 8]), ALLOW);
         }
         let high = 1 << 32;
         for arguments in [
@@ -64,13 +64,13 @@ mod tests {
             [first, 0, 0],
             [first, 0, 8 | high],
         ] {
-            assert_eq!(judge(&program, ARCH, write, &arguments), TRAP, "{arguments:?}");
+            assert_eq!(evaluate(&program, ARCH, write, &arguments), TRAP, "{arguments:?}");
         }
         // On another architecture a number means another call; x32 calls have an extra bit in the number.
-        assert_eq!(judge(&program, 0x4000_0003, DOOR_NUMBER, &[]), TRAP);
-        assert_eq!(judge(&program, ARCH, write | 0x4000_0000, &[first, 0, 8]), TRAP);
+        assert_eq!(evaluate(&program, 0x4000_0003, DOOR_NUMBER, &[]), TRAP);
+        assert_eq!(evaluate(&program, ARCH, write | 0x4000_0000, &[first, 0, 8]), TRAP);
         for number in (0..600).filter(|n| *n != write) {
-            assert_eq!(judge(&program, ARCH, number, &[first, 0, 8]), TRAP, "{number}");
+            assert_eq!(evaluate(&program, ARCH, number, &[first, 0, 8]), TRAP, "{number}");
         }
     }
 }
