@@ -1,9 +1,10 @@
 //! Every test of the project, with one total.
 //!
-//! Checks need no guest and run first, cheapest first: [`files`] and [`style`] read the source tree, [`tools`] runs
-//! compilers and their like. Scenarios ([`crate::scenario`]) follow, side by side.
+//! Checks need no guest and run first, cheapest first: [`files`], [`links`] and [`style`] read the source tree,
+//! [`tools`] runs compilers and their like. Scenarios ([`crate::scenario`]) follow, side by side.
 
 mod files;
+mod links;
 mod style;
 mod tools;
 
@@ -65,7 +66,7 @@ impl Check {
 
 /// The checks, cheapest first. Fuzzing takes a minute, and in the nightly run an hour; Miri takes minutes and needs a
 /// nightly toolchain.
-const CHECKS: [Check; 10] = [
+const CHECKS: [Check; 11] = [
     Check::new("format", "the source is formatted", tools::format),
     Check::new("lint", "clippy reports nothing, in any crate", tools::lint),
     Check::new(
@@ -80,6 +81,7 @@ const CHECKS: [Check; 10] = [
     ),
     Check::new("text", "every committed file is text, none is a program", files::text),
     Check::new("style", "lines fit into 120 columns, and modes have one name each", style::check),
+    Check::new("links", "files and functions that the documentation names exist", links::check),
     Check::new(
         "bare-metal",
         "crates that run beside Linux build without an operating system",
