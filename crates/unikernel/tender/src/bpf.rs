@@ -107,9 +107,9 @@ impl Filter {
         self.push(code, k, yes, no);
     }
 
-    /// Jumps to the label of the loaded number, or to `other` if no case has it. It bisects the cases, because the kernel
-    /// executes a new program once for each system call to learn which calls are always allowed (kernel/seccomp.c,
-    /// `seccomp_cache_prepare`).
+    /// Jumps to the label of the loaded number, or to `other` if no case has it. It bisects the cases, because the
+    /// kernel executes a new program once for each system call to learn which calls are always allowed
+    /// (kernel/seccomp.c, `seccomp_cache_prepare`).
     ///
     /// # Errors
     ///

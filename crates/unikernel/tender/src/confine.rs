@@ -1,8 +1,8 @@
 //! Confines the tender before the first instruction of a guest: it gives up new privileges, files, programs and the
 //! network.
 //!
-//! A system call that the tender does not need fails with `EPERM`. The allowed ones are those that the standard library,
-//! KVM and ptrace need while guests run. Landlock is a second barrier, if the kernel has it.
+//! A system call that the tender does not need fails with `EPERM`. The allowed calls are those that the standard
+//! library, KVM and ptrace need while guests run. Landlock is a second barrier, if the kernel has it.
 
 use crate::bpf::{self, fail_with, Condition, Filter, ALLOW};
 use crate::error::{Context, Result};

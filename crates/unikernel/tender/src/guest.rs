@@ -110,7 +110,7 @@ fn rung(group: &Group, peer: &Peer, to: usize) -> Result<()> {
     let Peer { space, devices, .. } = peer;
     let queue = to.checked_sub(QUEUE_DOORBELL as usize);
     let bell = match queue {
-        Some(queue) => devices.bells().nth(queue),
+        Some(queue) => devices.doorbells().nth(queue),
         None => group.peers.tokens.get(to),
     };
     let Some(bell) = bell else { return Ok(()) };

@@ -118,7 +118,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     confine::give_up_files(core)?;
     let mut cpus = Vec::new();
     for ((_, peer), start) in group.peers.table.all().iter().zip(starters) {
-        let queues: Vec<_> = peer.devices.bells().collect();
+        let queues: Vec<_> = peer.devices.doorbells().collect();
         cpus.push(start(&peer.memory, &group.peers.tokens.all(), &queues)?);
     }
     // As late as can be: to learn an unknown rate takes time, which has passed in part.

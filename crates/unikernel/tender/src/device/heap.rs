@@ -1,4 +1,4 @@
-//! The memory that a device reaches: its guest's heap, at the guest's addresses.
+//! The memory that a device can access: its guest's heap, at guest addresses.
 
 use crate::layout::SYSTEM_BYTES;
 use crate::memory::{Block, Memory};
@@ -13,8 +13,11 @@ use vm_memory::{
 #[derive(Clone, Debug)]
 pub struct Heap {
     block: Block,
+    /// First guest address.
     base: u64,
+    /// Size in bytes.
     bytes: u64,
+    /// Offset in the block in bytes.
     offset: u64,
 }
 
@@ -50,7 +53,7 @@ impl GuestMemoryRegion for Heap {
         if end.is_none_or(|end| end > self.bytes) {
             return Err(Error::InvalidBackendAddress);
         }
-        // Inside the block, as the piece is.
+        // The sum is inside the block, because the heap's piece is.
         self.block.get_slice((self.offset + offset.0) as usize, count).map_err(Into::into)
     }
 }

@@ -1,13 +1,13 @@
 //! A network's port on the host.
 //!
-//! - **A UNIX stream socket** needs no privilege. Each frame stands behind its length, 4 bytes, highest first: what
-//!   passt and QEMU (`-netdev stream`) speak. With passt at the other end, guests have the host's network without
-//!   anybody being root; with a program of one's own there is no network stack of the host in between. A stream rather
-//!   than datagrams, as it is one descriptor whose other end is known to live, and no name is left behind.
-//! - **A TAP device** is the host's own stack. It needs `CAP_NET_ADMIN`, or one that the administrator made for this
-//!   user.
+//! - **A UNIX stream socket** needs no privilege. A 4-byte big-endian length precedes each frame: the protocol of passt
+//!   and QEMU (`-netdev stream`). With passt at the other end, guests reach the host's network without root. With the
+//!   user's own program there, the host's network stack is not involved. Unlike a datagram socket, a stream is one
+//!   descriptor that reports when the other end closes, and it leaves no name in the file system.
+//! - **A TAP device** connects to the host's network stack. It needs `CAP_NET_ADMIN`, or a device that the
+//!   administrator created for this user.
 //!
-//! Both are opened before the tender gives up its rights, and never again.
+//! The tender opens either of them before it gives up its rights, and never again.
 
 use crate::error::{bail, ensure, Context, Result};
 use crate::signals::poll_fd;
@@ -22,30 +22,31 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use vmm_sys_util::eventfd::EventFd;
 
-/// Bytes of a frame, at most.
-const MOST: usize = ETHERNET + *MTU.end() as usize;
-/// Bytes before a frame in a stream.
-const LENGTH: usize = 4;
-/// Reads before something else has its turn. With a TAP device each is a frame.
-const TURN: usize = 64;
+/// Maximum size of a frame in bytes.
+const MAX_FRAME_BYTES: usize = ETHERNET + *MTU.end() as usize;
+/// Size of the length field before each frame of a stream, in bytes.
+const LENGTH_BYTES: usize = 4;
+/// Maximum count of reads before the thread polls again. With a TAP device each read returns one frame.
+const MAX_READS: usize = 64;
 
-/// Which port.
+/// The kind of a port on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostOption {
-    /// A socket that somebody listens on.
+    /// Path of a UNIX stream socket that a process listens on.
     Socket(PathBuf),
-    /// A TAP device.
+    /// Name of a TAP device.
     Tap(String),
 }
 
-/// The port.
+/// An open port on the host.
 pub struct Host {
     file: File,
+    /// Whether `file` is a stream socket rather than a TAP device.
     stream: bool,
-    /// Rest of a frame that was sent in part.
-    rest: Mutex<Vec<u8>>,
-    /// Rung when there is a rest.
-    left: EventFd,
+    /// Unsent rest of a frame of which the socket took a part.
+    unsent: Mutex<Vec<u8>>,
+    /// Wakes the serving thread if there are unsent bytes.
+    pending: EventFd,
 }
 
 /// `TUNSETIFF` of linux/if_tun.h.
@@ -56,34 +57,42 @@ fn tap(name: &str) -> Result<File> {
         Device,
         (1..libc::IFNAMSIZ).contains(&name.len())
             && name.bytes().all(|b| b.is_ascii_graphic() && b != b'/' && b != b'%'),
-        "{name:?} is no name of a network device"
+        "{name:?} is not a valid name of a network device"
     );
     let mut options = File::options();
     let file =
         options.read(true).write(true).open("/dev/net/tun").context("cannot open /dev/net/tun")?;
-    // SAFETY: zeros are a value of this structure.
+    // SAFETY: all zeros are a valid value of this structure.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
-    // SAFETY: the kernel reads and writes this structure.
+    // SAFETY: the kernel accesses only this structure.
     if unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF, &raw mut request) } < 0 {
         let error = Error::last_os_error();
-        bail!(Device, "cannot use the TAP device {name}: {error} (it needs CAP_NET_ADMIN, or `ip tuntap add dev {name} mode tap user $USER` by root)");
+        bail!(
+            Device,
+            "cannot use the TAP device {name}: {error} \
+             (get CAP_NET_ADMIN, or let root run `ip tuntap add dev {name} mode tap user $USER`)"
+        );
     }
     Ok(file)
 }
 
 fn socket(path: &Path) -> Result<File> {
     let stream = UnixStream::connect(path).with_context(|| {
-        format!("cannot connect to {} (does somebody listen there?)", path.display())
+        format!("cannot connect to {} (is a process listening there?)", path.display())
     })?;
     Ok(File::from(OwnedFd::from(stream)))
 }
 
 impl Host {
-    /// Opens it.
+    /// Opens a port.
+    ///
+    /// # Errors
+    ///
+    /// The device's name is invalid, or the device or socket cannot be opened.
     pub fn open(option: &HostOption) -> Result<Self> {
         let (file, stream) = match option {
             HostOption::Socket(path) => (socket(path)?, true),
@@ -94,15 +103,16 @@ impl Host {
 
     fn new(file: File, stream: bool) -> Result<Self> {
         fcntl_setfl(&file, OFlags::NONBLOCK).context("fcntl")?;
-        let left = EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC).context("eventfd")?;
-        Ok(Self { file, stream, rest: Mutex::default(), left })
+        let pending = EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC).context("eventfd")?;
+        Ok(Self { file, stream, unsent: Mutex::default(), pending })
     }
 
-    fn rest(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.rest.lock().unwrap_or_else(|e| e.into_inner())
+    fn unsent(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.unsent.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Writes what it can: how much that was. An end that is gone takes everything.
+    /// Writes bytes and returns the count of those written. If the other end is closed, it drops all and returns their
+    /// count.
     fn write(&self, bytes: &[u8]) -> usize {
         match (&self.file).write(bytes) {
             Ok(count) => count,
@@ -115,76 +125,79 @@ impl Host {
         }
     }
 
-    /// Sends a frame. It is lost where the other end does not read.
+    /// Sends a frame. The frame is dropped if the other end does not read.
     pub fn send(&self, frame: &[u8]) {
         if !self.stream {
             self.write(frame);
             return;
         }
-        let mut rest = self.rest();
-        self.send_rest(&mut rest);
-        if rest.is_empty() {
+        let mut unsent = self.unsent();
+        self.send_unsent(&mut unsent);
+        if unsent.is_empty() {
             let bytes = [&(frame.len() as u32).to_be_bytes()[..], frame].concat();
             let count = self.write(&bytes);
-            // None of it is a frame that is lost; a part of it would be a stream that is broken.
+            // A frame can be dropped as a whole, but a partial frame would break the stream.
             if count > 0 && count < bytes.len() {
-                rest.extend(&bytes[count..]);
-                let _ = self.left.write(1);
+                unsent.extend(&bytes[count..]);
+                let _ = self.pending.write(1);
             }
         }
     }
 
-    fn send_rest(&self, rest: &mut Vec<u8>) {
-        let count = self.write(rest).min(rest.len());
-        rest.drain(..count);
+    fn send_unsent(&self, unsent: &mut Vec<u8>) {
+        let count = self.write(unsent).min(unsent.len());
+        unsent.drain(..count);
     }
 
-    /// What the port's thread does, until `stop` can be read or the other end is gone: gives each frame to `to`.
-    pub fn work(&self, stop: &EventFd, mut to: impl FnMut(&[u8])) {
-        let mut inward = Inward::default();
+    /// Serves the port on its thread until `stop` is readable or the other end closes. Passes each received frame to
+    /// `deliver`.
+    pub fn work(&self, stop: &EventFd, mut deliver: impl FnMut(&[u8])) {
+        let mut received = ReceiveBuffer::default();
         loop {
-            let [left, file] = self.waits_for();
-            let mut polls = [poll_fd(stop), left, file];
+            let [pending, file] = self.poll_fds();
+            let mut polls = [poll_fd(stop), pending, file];
             // An interrupted wait has no events.
             let _ = poll(&mut polls, None);
-            let [stop, left, file] = polls.map(|poll| poll.revents());
-            if !stop.is_empty() || !self.turn(&mut inward, [left, file], &mut to) {
+            let [stop, pending, file] = polls.map(|poll| poll.revents());
+            if !stop.is_empty() || !self.serve(&mut received, [pending, file], &mut deliver) {
                 return;
             }
         }
     }
 
-    /// What a thread that serves the port polls for.
-    pub fn waits_for(&self) -> [PollFd<'_>; 2] {
-        let out = if self.rest().is_empty() { PollFlags::empty() } else { PollFlags::OUT };
-        [poll_fd(&self.left), PollFd::new(&self.file, PollFlags::IN | out)]
+    /// Descriptors that a thread that serves the port must poll.
+    pub fn poll_fds(&self) -> [PollFd<'_>; 2] {
+        let out = if self.unsent().is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+        [poll_fd(&self.pending), PollFd::new(&self.file, PollFlags::IN | out)]
     }
 
-    /// Serves the port after a poll, and gives frames that came to `to`. `false`: nothing will come any more.
-    pub fn turn(
+    /// Serves the port after a poll of [`Host::poll_fds`], which returned these events. Passes each received frame to
+    /// `deliver`. Returns `false` if no more frames will come.
+    pub fn serve(
         &self,
-        inward: &mut Inward,
-        [left, file]: [PollFlags; 2],
-        to: &mut impl FnMut(&[u8]),
+        received: &mut ReceiveBuffer,
+        [pending, file]: [PollFlags; 2],
+        deliver: &mut impl FnMut(&[u8]),
     ) -> bool {
-        if !left.is_empty() {
-            let _ = self.left.read();
+        if !pending.is_empty() {
+            let _ = self.pending.read();
         }
         if file.contains(PollFlags::OUT) {
-            self.send_rest(&mut self.rest());
+            self.send_unsent(&mut self.unsent());
         }
-        file.difference(PollFlags::OUT).is_empty() || self.receive(inward, to)
+        file.difference(PollFlags::OUT).is_empty() || self.receive(received, deliver)
     }
 
-    /// Takes what is there, a turn's reads at most. `false`: nothing will come any more.
-    fn receive(&self, Inward { bytes, used }: &mut Inward, to: &mut impl FnMut(&[u8])) -> bool {
-        for _ in 0..TURN {
+    /// Reads up to [`MAX_READS`] times. Returns `false` if no more frames will come.
+    fn receive(&self, received: &mut ReceiveBuffer, deliver: &mut impl FnMut(&[u8])) -> bool {
+        let ReceiveBuffer { bytes, used } = received;
+        for _ in 0..MAX_READS {
             match (&self.file).read(&mut bytes[*used..]) {
                 Ok(0) => return false,
-                Ok(count) if !self.stream => to(&bytes[..count]),
+                Ok(count) if !self.stream => deliver(&bytes[..count]),
                 Ok(count) => {
                     *used += count;
-                    if !frames(bytes, used, to) {
+                    if !deliver_frames(bytes, used, deliver) {
                         return false;
                     }
                 }
@@ -197,45 +210,47 @@ impl Host {
     }
 }
 
-/// What came and was not taken apart yet: the beginning of a frame. It has room for a whole one.
-pub struct Inward {
+/// Received bytes of an incomplete frame. The buffer has room for a complete one.
+pub struct ReceiveBuffer {
     bytes: Vec<u8>,
+    /// Count of received bytes.
     used: usize,
 }
 
-impl Default for Inward {
+impl Default for ReceiveBuffer {
     fn default() -> Self {
         Self { bytes: vec![0; 1 << 17], used: 0 }
     }
 }
 
-/// Gives each frame of a stream that is whole to `to`. `false`: this is no stream of frames.
-fn frames(bytes: &mut [u8], used: &mut usize, to: &mut impl FnMut(&[u8])) -> bool {
+/// Passes each complete frame of a stream to `deliver` and removes it. Returns `false` if a length is invalid.
+fn deliver_frames(bytes: &mut [u8], used: &mut usize, deliver: &mut impl FnMut(&[u8])) -> bool {
     let mut at = 0;
-    while let Some((length, behind)) = bytes[at..*used].split_first_chunk::<LENGTH>() {
+    while let Some((length, rest)) = bytes[at..*used].split_first_chunk::<LENGTH_BYTES>() {
         let length = u32::from_be_bytes(*length) as usize;
-        if length > MOST {
+        if length > MAX_FRAME_BYTES {
             return false;
         }
-        let Some(frame) = behind.get(..length) else { break };
-        to(frame);
-        at += LENGTH + length;
+        let Some(frame) = rest.get(..length) else { break };
+        deliver(frame);
+        at += LENGTH_BYTES + length;
     }
     bytes.copy_within(at..*used, 0);
     *used -= at;
     true
 }
 
-/// What a fuzzer drives: a stream of the other end's, in pieces.
+/// Entry of a fuzzer: `input` is a stream from the other end, received in pieces.
 pub fn fuzz(input: &[u8]) {
-    let Inward { mut bytes, mut used } = Inward::default();
+    let ReceiveBuffer { mut bytes, mut used } = ReceiveBuffer::default();
     for piece in input.chunks(7) {
         bytes[used..][..piece.len()].copy_from_slice(piece);
         used += piece.len();
-        if !frames(&mut bytes, &mut used, &mut |frame| assert!(frame.len() <= MOST)) {
+        let check = &mut |frame: &[u8]| assert!(frame.len() <= MAX_FRAME_BYTES);
+        if !deliver_frames(&mut bytes, &mut used, check) {
             return;
         }
-        assert!(used < LENGTH + MOST);
+        assert!(used < LENGTH_BYTES + MAX_FRAME_BYTES);
     }
 }
 

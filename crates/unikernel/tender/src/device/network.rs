@@ -1,51 +1,53 @@
-//! Ports, and where frames go: a switch whose addresses are known, so that there is nothing to learn and nothing that
-//! a guest could make it forget.
+//! A network: its ports and the delivery of frames. It is a switch with fixed addresses, so it has no table of learned
+//! addresses that a guest could overflow.
 
 use super::heap::Heap;
 use super::host::Host;
-use super::line::Line;
+use super::queue::Queue;
 use crate::error::{Context, Result};
 use kyozon_devices::net::{Given, Mac, Net, ETHERNET};
 use std::sync::{Arc, OnceLock};
 use vmm_sys_util::eventfd::EventFd;
 
-/// A guest's port, as the others see it.
+/// A guest's port, for delivering frames to it.
 struct Port {
     net: Net,
-    /// The queue of frames for the guest.
-    line: Arc<Line>,
+    /// The guest's receive queue.
+    queue: Arc<Queue>,
     heap: Heap,
     token: EventFd,
 }
 
-/// A network of guests, and of the host where it has a port there.
+/// A network of guests, which may have a port on the host.
 #[derive(Default)]
 pub struct Network {
     ports: OnceLock<Vec<Port>>,
     host: Option<Host>,
 }
 
-/// Where a frame goes.
+/// The destination of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// To one port.
-    To(usize),
-    /// To stations behind the host.
+enum Destination {
+    /// The guest's port with this number.
+    Port(usize),
+    /// The port on the host.
     Host,
-    /// To all.
+    /// All ports.
     All,
 }
 
-fn way(macs: impl Iterator<Item = Mac>, frame: &[u8]) -> Option<Way> {
+/// The destination of a frame between ports with these addresses; `None` if the frame is too short.
+fn destination(macs: impl Iterator<Item = Mac>, frame: &[u8]) -> Option<Destination> {
     if frame.len() < ETHERNET {
         return None;
     }
-    // The lowest bit of an address says that it is many stations' (IEEE 802, 8.2.2).
+    // The lowest bit of the first byte marks a group address (IEEE 802, 8.2.2).
     if frame[0] & 1 != 0 {
-        return Some(Way::All);
+        return Some(Destination::All);
     }
     let mut macs = macs.enumerate();
-    Some(macs.find(|(_, mac)| frame.starts_with(mac)).map_or(Way::Host, |(port, _)| Way::To(port)))
+    let port = macs.find(|(_, mac)| frame.starts_with(mac));
+    Some(port.map_or(Destination::Host, |(port, _)| Destination::Port(port)))
 }
 
 impl Network {
@@ -54,39 +56,46 @@ impl Network {
         Self { ports: OnceLock::new(), host }
     }
 
-    /// The host's port.
+    /// The port on the host.
     pub fn host(&self) -> Option<&Host> {
         self.host.as_ref()
     }
 
-    /// Gives it its ports, once.
-    pub fn connect(&self, ports: Vec<(Net, Arc<Line>, Heap, &EventFd)>) -> Result<()> {
-        let port = |(net, line, heap, token): (Net, Arc<Line>, Heap, &EventFd)| {
-            Ok(Port { net, line, heap, token: token.try_clone().context("eventfd")? })
+    /// Connects the guests' ports: device model, receive queue, heap and token of each. Must be called once.
+    ///
+    /// # Errors
+    ///
+    /// Linux refuses another eventfd.
+    pub fn connect(&self, ports: Vec<(Net, Arc<Queue>, Heap, &EventFd)>) -> Result<()> {
+        let port = |(net, queue, heap, token): (Net, Arc<Queue>, Heap, &EventFd)| {
+            Ok(Port { net, queue, heap, token: token.try_clone().context("eventfd")? })
         };
         let ports = ports.into_iter().map(port).collect::<Result<Vec<_>>>()?;
-        // Called once, by the maker of the network.
+        // The creator of the network calls this once, so the cell is empty.
         let _ = self.ports.set(ports);
         Ok(())
     }
 
-    fn give(&self, port: &Port, frame: &[u8]) {
-        let given = port.net.give(&mut port.line.ring(), &port.heap, frame);
+    fn deliver(&self, port: &Port, frame: &[u8]) {
+        let given = port.net.give(&mut port.queue.ring(), &port.heap, frame);
         if matches!(given, Given::Taken { wake: true } | Given::Lost { wake: true }) {
             let _ = port.token.write(1);
         }
     }
 
-    /// Sends a frame that came from a guest's port, or from the host.
+    /// Sends a frame that came from the guest's port `from`, or from the host if `None`.
     pub fn send(&self, from: Option<usize>, frame: &[u8]) {
         let ports = self.ports.get().map_or(&[][..], Vec::as_slice);
-        let Some(way) = way(ports.iter().map(|port| port.net.mac()), frame) else { return };
+        let macs = ports.iter().map(|port| port.net.mac());
+        let Some(to) = destination(macs, frame) else { return };
         for (number, port) in ports.iter().enumerate() {
-            if Some(number) != from && (way == Way::All || way == Way::To(number)) {
-                self.give(port, frame);
+            let selected = to == Destination::All || to == Destination::Port(number);
+            if Some(number) != from && selected {
+                self.deliver(port, frame);
             }
         }
-        if let (Some(host), Some(_), Way::All | Way::Host) = (&self.host, from, way) {
+        let for_host = matches!(to, Destination::All | Destination::Host);
+        if let (Some(host), Some(_), true) = (&self.host, from, for_host) {
             host.send(frame);
         }
     }
@@ -97,14 +106,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_go_to_those_whom_they_are_for() {
+    fn the_address_decides_the_destination() {
         let macs = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
-        let to = |mac: [u8; 6]| way(macs.into_iter(), &[&mac[..], &[0; 8]].concat());
-        assert_eq!(to(macs[0]), Some(Way::To(0)));
-        assert_eq!(to(macs[1]), Some(Way::To(1)));
-        assert_eq!(to([2, 0, 0, 0, 0, 3]), Some(Way::Host));
-        assert_eq!(to([0xff; 6]), Some(Way::All));
-        assert_eq!(to([0x33, 0x33, 0, 0, 0, 1]), Some(Way::All));
-        assert_eq!(way(macs.into_iter(), &[0xff; 13]), None);
+        let to = |mac: [u8; 6]| destination(macs.into_iter(), &[&mac[..], &[0; 8]].concat());
+        assert_eq!(to(macs[0]), Some(Destination::Port(0)));
+        assert_eq!(to(macs[1]), Some(Destination::Port(1)));
+        assert_eq!(to([2, 0, 0, 0, 0, 3]), Some(Destination::Host));
+        assert_eq!(to([0xff; 6]), Some(Destination::All));
+        assert_eq!(to([0x33, 0x33, 0, 0, 0, 1]), Some(Destination::All));
+        assert_eq!(destination(macs.into_iter(), &[0xff; 13]), None);
     }
 }

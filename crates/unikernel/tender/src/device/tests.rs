@@ -1,4 +1,4 @@
-//! Devices of a guest that never runs.
+//! Devices of a guest that does not run.
 
 use super::*;
 use crate::elf;
@@ -26,8 +26,8 @@ fn token() -> EventFd {
 
 fn disk(memory: &Memory, token: &EventFd, name: &str) -> Result<Device> {
     let block = Block::new(Box::new(MemoryDisk::new(vec![9; 4096])), false, name);
-    let lines = vec![Arc::new(Line::new().unwrap())];
-    Device::new(name, Model::Block(Mutex::new(block)), lines, Heap::of(memory), token)
+    let queues = vec![Arc::new(Queue::new().unwrap())];
+    Device::new(name, Model::Block(Mutex::new(block)), queues, Heap::of(memory), token)
 }
 
 fn put(memory: &Memory, at: u64, words: &[u16]) {
@@ -35,7 +35,7 @@ fn put(memory: &Memory, at: u64, words: &[u16]) {
     memory.write(at, &bytes).unwrap();
 }
 
-/// One descriptor for the device to write, as the only entry.
+/// Offers one chain of descriptors, as the only entry of the queue.
 fn offer(memory: &Memory, descriptors: &[(u64, u32, u16, u16)]) {
     for (i, (address, bytes, flags, next)) in descriptors.iter().enumerate() {
         memory.write(QUEUE + 16 * i as u64, &address.to_le_bytes()).unwrap();
@@ -45,7 +45,7 @@ fn offer(memory: &Memory, descriptors: &[(u64, u32, u16, u16)]) {
     put(memory, AVAILABLE, &[0, 1, 0]);
 }
 
-fn wait(token: &EventFd) {
+fn wait_for(token: &EventFd) {
     let end = Instant::now() + Duration::from_secs(10);
     while token.read().is_err() {
         assert!(Instant::now() < end, "the guest was not woken");
@@ -54,7 +54,7 @@ fn wait(token: &EventFd) {
 }
 
 #[test]
-fn only_the_heap_can_be_reached() {
+fn queues_must_lie_in_the_heap() {
     let (memory, token) = (memory(), token());
     let mut devices = Devices::default();
     devices.add(disk(&memory, &token, "a").unwrap()).unwrap();
@@ -90,7 +90,7 @@ fn only_the_heap_can_be_reached() {
 }
 
 #[test]
-fn a_thread_serves_who_rings_and_wakes_who_asked() {
+fn a_doorbell_is_served_and_the_guest_woken() {
     let (memory, token, stop) = (memory(), token(), token());
     let mut devices = Devices::default();
     devices.add(disk(&memory, &token, "a").unwrap()).unwrap();
@@ -100,30 +100,30 @@ fn a_thread_serves_who_rings_and_wakes_who_asked() {
         // Sector 1, 512 bytes, and the status.
         memory.write(DATA + 8, &1_u64.to_le_bytes()).unwrap();
         offer(&memory, &[(DATA, 16, 1, 1), (DATA + 512, 512, 3, 2), (DATA + 1024, 1, 2, 0)]);
-        devices.bells().next().unwrap().write(1).unwrap();
-        wait(&token);
+        devices.doorbells().next().unwrap().write(1).unwrap();
+        wait_for(&token);
         assert_eq!(memory.word(DATA + 512), Ok(0x0909_0909_0909_0909));
-        // A bad one: the queue ends, and the guest is woken to see it.
+        // An invalid entry stops the queue and wakes the guest.
         put(&memory, AVAILABLE + 2, &[77]);
-        devices.bells().next().unwrap().write(1).unwrap();
-        wait(&token);
+        devices.doorbells().next().unwrap().write(1).unwrap();
+        wait_for(&token);
         assert_eq!(devices.state(0, 0), Ok(QUEUE_FAILED));
         stop.write(1).unwrap();
     });
 }
 
 #[test]
-fn frames_go_from_guest_to_guest_whatever_one_of_them_does() {
+fn a_broken_receiver_does_not_stop_the_sender() {
     let (memories, tokens) = ([memory(), memory()], [token(), token()]);
     let network = Arc::new(Network::default());
     let (mut ports, mut all) = (Vec::new(), Vec::new());
     for (i, (memory, token)) in memories.iter().zip(&tokens).enumerate() {
         let net = Net::new([2, 0, 0, 0, 0, i as u8], 1500);
-        let lines = [0, 1].map(|_| Arc::new(Line::new().unwrap()));
-        ports.push((net.clone(), lines[RECEIVE].clone(), Heap::of(memory), token));
+        let queues = [0, 1].map(|_| Arc::new(Queue::new().unwrap()));
+        ports.push((net.clone(), queues[RECEIVE].clone(), Heap::of(memory), token));
         let model = Model::Net(net, network.clone(), i);
         let mut devices = Devices::default();
-        let device = Device::new("lan", model, lines.to_vec(), Heap::of(memory), token);
+        let device = Device::new("lan", model, queues.to_vec(), Heap::of(memory), token);
         devices.add(device.unwrap()).unwrap();
         all.push(devices);
     }
@@ -136,12 +136,12 @@ fn frames_go_from_guest_to_guest_whatever_one_of_them_does() {
         offer(&memories[0], &[(DATA, 78, 0, 0)]);
         all[0].iter().next().unwrap().serve(TRANSMIT)
     };
-    // Nobody takes it.
+    // The receiver's queue is stopped.
     assert!(send().wake && tokens[1].read().is_err());
     all[0].stop(0, 1).unwrap();
     put(&memories[0], USED, &[0; 2]);
     all[0].start([0, 1, 8, QUEUE, AVAILABLE, USED]).unwrap();
-    // The other has room.
+    // The receiver has a buffer.
     all[1].start([0, 0, 8, QUEUE, AVAILABLE, USED]).unwrap();
     offer(&memories[1], &[(DATA, 2000, 2, 0)]);
     assert!(send().wake && tokens[1].read().is_ok());
@@ -151,7 +151,7 @@ fn frames_go_from_guest_to_guest_whatever_one_of_them_does() {
         (frame[10], &frame[12..18], &frame[18..]),
         (1, &[2, 0, 0, 0, 0, 1][..], &[5; 60][..])
     );
-    // The other's queue is broken: that is its own.
+    // The receiver breaks its queue; the sender continues.
     put(&memories[1], AVAILABLE + 2, &[99]);
     all[0].stop(0, 1).unwrap();
     all[0].start([0, 1, 8, QUEUE, AVAILABLE, USED]).unwrap();
@@ -160,7 +160,7 @@ fn frames_go_from_guest_to_guest_whatever_one_of_them_does() {
 }
 
 #[test]
-fn devices_say_what_they_are() {
+fn devices_describe_themselves() {
     let (memory, token) = (memory(), token());
     let mut devices = Devices::default();
     for name in ["a", "b"] {

@@ -8,13 +8,13 @@ fn pair() -> (Host, UnixStream) {
 }
 
 #[test]
-fn frames_pass_in_any_pieces() {
+fn frames_are_reassembled_from_any_pieces() {
     let (host, mut other) = pair();
     let stop = EventFd::new(0).unwrap();
     std::thread::scope(|scope| {
-        let (to, frames) = mpsc::channel();
+        let (sender, frames) = mpsc::channel();
         let (host, stop) = (&host, &stop);
-        scope.spawn(move || host.work(stop, |frame| to.send(frame.to_vec()).unwrap()));
+        scope.spawn(move || host.work(stop, |frame| sender.send(frame.to_vec()).unwrap()));
         let stream = [&[0, 0, 0, 3][..], b"abc", &[0, 0, 0, 0], &[0, 0, 0, 2], b"de"].concat();
         for byte in stream {
             other.write_all(&[byte]).unwrap();
@@ -26,12 +26,12 @@ fn frames_pass_in_any_pieces() {
 }
 
 #[test]
-fn a_length_that_no_frame_has_ends_the_port() {
+fn an_invalid_length_or_a_closed_end_ends_the_port() {
     let (host, mut other) = pair();
     let stop = EventFd::new(0).unwrap();
     other.write_all(&[0xff, 0, 0, 0, 1]).unwrap();
     host.work(&stop, |_| panic!("no frame"));
-    // And the other end's end.
+    // The other end closes.
     let (host, other) = pair();
     drop(other);
     host.work(&stop, |_| panic!("no frame"));
@@ -39,7 +39,7 @@ fn a_length_that_no_frame_has_ends_the_port() {
 }
 
 #[test]
-fn whoever_does_not_read_loses_whole_frames() {
+fn a_slow_reader_loses_complete_frames_only() {
     let (host, mut other) = pair();
     let frame = |number: u32| [&number.to_le_bytes()[..], &[7; 9000]].concat();
     for number in 0..1000 {
@@ -67,7 +67,7 @@ fn whoever_does_not_read_loses_whole_frames() {
 }
 
 #[test]
-fn whatever_a_stream_holds_nothing_breaks() {
+fn random_streams_never_break_an_invariant() {
     let mut state = 0x5eed_0021_u64;
     for _ in 0..2000 {
         let input: Vec<u8> = (0..200)
@@ -76,7 +76,7 @@ fn whatever_a_stream_holds_nothing_breaks() {
                 state ^= state << 25;
                 state ^= state >> 27;
                 let byte = (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) as u8;
-                // Lengths are mostly zeros.
+                // Bytes of lengths are mostly zero.
                 if byte < 200 {
                     0
                 } else {
@@ -89,10 +89,14 @@ fn whatever_a_stream_holds_nothing_breaks() {
 }
 
 #[test]
-fn a_port_that_is_not_there_is_said() {
+fn a_missing_port_is_an_error() {
     let error = |option| format!("{:#}", Host::open(&option).err().unwrap());
     let nowhere = HostOption::Socket("/nowhere/socket".into());
     assert!(error(nowhere).contains("cannot connect to /nowhere/socket"));
-    assert!(error(HostOption::Tap("a/b".into())).contains("is no name of a network device"));
-    assert!(error(HostOption::Tap("x".repeat(16))).contains("is no name of a network device"));
+    assert!(
+        error(HostOption::Tap("a/b".into())).contains("is not a valid name of a network device")
+    );
+    assert!(
+        error(HostOption::Tap("x".repeat(16))).contains("is not a valid name of a network device")
+    );
 }
