@@ -93,8 +93,8 @@ impl Group {
         }
     }
 
-    /// Reserves a number, and returns it with its next generation, for a peer that `parent` spawns with `bytes` bytes of
-    /// private memory. The reservation ends when the peer takes the number, or with [`Group::release`]. `None` if
+    /// Reserves a number, and returns it with its next generation, for a peer that `parent` spawns with `bytes` bytes
+    /// of private memory. The reservation ends when the peer takes the number, or with [`Group::release`]. `None` if
     /// there is no free number or not enough memory.
     pub fn reserve(&self, parent: usize, bytes: u64) -> Option<(usize, u32)> {
         let Some(member) = &self.member else { return self.local.reserve(&self.peers, bytes) };

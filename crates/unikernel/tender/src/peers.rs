@@ -100,8 +100,8 @@ impl Peers {
         self.table.get(number).ok_or(ERROR_NAME)
     }
 
-    /// Sleeps until the peer has its token, or until the deadline, in nanoseconds of the group's clock. Returns whether the
-    /// deadline has passed.
+    /// Sleeps until the peer has its token, or until the deadline, in nanoseconds of the group's clock. Returns whether
+    /// the deadline has passed.
     pub fn park(&self, peer: usize, deadline: u64) -> bool {
         let Some(token) = self.tokens.get(peer) else { return false };
         let vanishes = self.table.get(peer).is_some_and(|peer| peer.space.can_vanish());

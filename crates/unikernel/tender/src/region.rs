@@ -172,8 +172,8 @@ impl Region {
         self.block.get_atomic_ref::<AtomicU32>(at).ok()
     }
 
-    /// Writes a peer's state into the header. A peer that arrives first gets the next generation, so that a reader that sees
-    /// the peer present sees the right generation.
+    /// Writes a peer's state into the header. A peer that arrives first gets the next generation, so that a reader that
+    /// sees the peer present sees the right generation.
     pub fn set_state(&self, peer: usize, state: u32) {
         if let (PEER_PRESENT, Some(generation)) = (state, self.word(peer, 4)) {
             generation.fetch_add(1, Ordering::Release);

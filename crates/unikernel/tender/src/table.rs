@@ -126,8 +126,8 @@ impl PeerTable {
         self.read().slots.iter().map(bytes).fold(0, u64::saturating_add)
     }
 
-    /// Reserves the lowest free number, and returns it with its next generation, for a peer with `bytes` bytes of private
-    /// memory. The reservation ends with [`PeerTable::occupy`] or [`PeerTable::release`].
+    /// Reserves the lowest free number, and returns it with its next generation, for a peer with `bytes` bytes of
+    /// private memory. The reservation ends with [`PeerTable::occupy`] or [`PeerTable::release`].
     pub fn reserve(&self, bytes: u64) -> Option<(usize, u32)> {
         let mut table = self.write();
         let number = table.slots.iter().position(|slot| matches!(slot, Slot::Free))?;
@@ -171,8 +171,8 @@ impl PeerTable {
         self.write().slots[number] = Slot::Free;
     }
 
-    /// Gives a spawned peer its reserved number. `false`, and the number stays reserved, if the peer's family has ended,
-    /// or the peer to which it is bound.
+    /// Gives a spawned peer its reserved number. `false`, and the number stays reserved, if the peer's family has
+    /// ended, or the peer to which it is bound.
     pub fn occupy(&self, number: usize, peer: Arc<Peer>) -> bool {
         let mut table = self.write();
         let runs = |number: usize, generation| {
@@ -196,8 +196,8 @@ impl PeerTable {
         true
     }
 
-    /// Removes a peer that has ended, and returns the peers that must end with it. `before` runs before any peer sees the
-    /// end, and before the number is free.
+    /// Removes a peer that has ended, and returns the peers that must end with it. `before` runs before any peer sees
+    /// the end, and before the number is free.
     pub fn remove(
         &self,
         number: usize,

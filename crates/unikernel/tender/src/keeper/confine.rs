@@ -1,4 +1,4 @@
-//! What the keeper gives up before it serves: all files but the groups' folders, and most system calls.
+//! Confines the keeper before it serves: it keeps the groups' folders and the system calls that it needs.
 
 use crate::bpf::{self, fail_with, Filter, ALLOW};
 use crate::confine::{check_signal_target, ALWAYS};
@@ -9,7 +9,7 @@ use landlock::{
 };
 use std::path::Path;
 
-/// Calls that the keeper of a group needs beside [`ALWAYS`].
+/// System calls that the keeper needs in addition to [`ALWAYS`].
 const KEEPERS: [i64; 20] = [
     libc::SYS_accept4,
     libc::SYS_sendmsg,
@@ -33,9 +33,12 @@ const KEEPERS: [i64; 20] = [
     libc::SYS_mprotect,
 ];
 
-/// Gives up, for the keeper of groups below this folder, all calls but those that it needs, and all files but the
-/// folders that it takes away. Regions are opened once more, to read, by `/proc/self/fd`: what lies in memory only is
-/// no file to landlock.
+/// Denies all other system calls, and all files but the groups' folders in `base`, which the keeper removes. The keeper
+/// still opens regions for reading through `/proc/self/fd`: Landlock does not restrict files that exist only in memory.
+///
+/// # Errors
+///
+/// The kernel refuses a Landlock rule or the filter.
 pub fn give_up(base: &Path) -> Result<()> {
     rustix::thread::set_no_new_privs(true).context("prctl")?;
     let (all, remove) = (AccessFs::from_all(ABI::V5), AccessFs::RemoveFile | AccessFs::RemoveDir);

@@ -1,67 +1,71 @@
-//! `kyozon kill`: ends peers, and answers when they have ended.
+//! `kyozon kill`: ends peers, and answers once they have ended.
 
-use super::state::{Id, Killing, State};
+use super::state::{Id, KillRequest, State};
 use kyozon_join::message::FromKeeper;
 use rustix::process::Signal;
 
 impl State {
-    pub(super) fn kill(&mut self, asker: Id, only: Option<usize>) {
+    pub(super) fn kill(&mut self, requester: Id, only: Option<usize>) {
         let peers = self.peers.iter().enumerate();
-        let left: Vec<_> = peers
-            .filter_map(|(peer, seat)| Some((peer, (*seat)?)))
-            // With the first of a family go all.
-            .filter(|(peer, seat)| only.is_none_or(|only| [*peer, seat.family].contains(&only)))
-            .map(|(peer, seat)| (peer, seat.of))
+        let targets: Vec<_> = peers
+            .filter_map(|(peer, entry)| Some((peer, (*entry)?)))
+            // A family ends with its first peer.
+            .filter(|(peer, entry)| only.is_none_or(|only| [*peer, entry.family].contains(&only)))
+            .map(|(peer, entry)| (peer, entry.connection))
             .collect();
         if let Some(peer) = only.filter(|only| self.owner_of(*only).is_none()) {
             let name = &self.name;
             let refused = FromKeeper::Refused(format!("the group {name} has no peer {peer}"));
-            return self.tell(asker, &refused, &[]);
+            return self.send(requester, &refused, &[]);
         }
-        let mut told = Vec::new();
-        for (peer, id) in &left {
+        let mut notified = Vec::new();
+        for (peer, id) in &targets {
             if self.member(*id).is_some_and(|member| member.is_host()) {
                 self.signal(*id, Signal::TERM);
-            } else if only.map_or(!told.contains(id), |only| only == *peer) {
-                told.push(*id);
-                self.tell(*id, &FromKeeper::Stop { peer: only }, &[]);
+            } else if only.map_or(!notified.contains(id), |only| only == *peer) {
+                notified.push(*id);
+                self.send(*id, &FromKeeper::Stop { peer: only }, &[]);
             }
         }
-        let (count, members) = (left.len(), left.iter().map(|target| target.1).collect());
-        self.killings.push(Killing { asker, left, members, count });
+        let (count, connections) = (targets.len(), targets.iter().map(|target| target.1).collect());
+        self.kill_requests.push(KillRequest { requester, left: targets, connections, count });
     }
 
-    /// Whether somebody waits for the end of a peer.
-    pub(super) fn is_ending(&self, peer: usize, of: Id) -> bool {
-        self.killings.iter().any(|killing| killing.left.contains(&(peer, of)))
+    /// Whether a kill request waits for the end of this connection's peer.
+    pub(super) fn is_ending(&self, peer: usize, connection: Id) -> bool {
+        self.kill_requests.iter().any(|request| request.left.contains(&(peer, connection)))
     }
 
-    /// Answers the requests whose peers have ended, and closes connections that leave.
+    /// Closes the connections that leave, and answers the kill requests whose peers have ended. If the group is over,
+    /// the requests wait until its folder is removed.
     pub(super) fn settle(&mut self) {
         self.leaving.clear();
         if self.is_over() {
             return;
         }
-        self.killed();
+        self.answer_kill_requests();
     }
 
-    /// The group's folder is gone. Connections that left, or wait for that, close when this process ends.
+    /// Answers the last kill requests, once the group's folder is removed. Leaving connections close when this process
+    /// ends.
     pub(super) fn finish(&mut self) {
-        self.killed();
+        self.answer_kill_requests();
     }
 
-    fn killed(&mut self) {
-        let leaves = |id: &Id| {
+    fn answer_kill_requests(&mut self) {
+        let about_to_leave = |id: &Id| {
             self.connections.contains_key(id)
-                && !self.peers.iter().flatten().any(|seat| seat.of == *id)
+                && !self.peers.iter().flatten().any(|entry| entry.connection == *id)
         };
-        let over =
-            |killing: &Killing| killing.left.is_empty() && !killing.members.iter().any(leaves);
-        let (done, left) = std::mem::take(&mut self.killings).into_iter().partition(over);
-        self.killings = left;
-        let done: Vec<Killing> = done;
-        for killing in done {
-            self.tell(killing.asker, &FromKeeper::Ended(killing.count), &[]);
+        let is_complete = |request: &KillRequest| {
+            request.left.is_empty() && !request.connections.iter().any(about_to_leave)
+        };
+        let (done, left) =
+            std::mem::take(&mut self.kill_requests).into_iter().partition(is_complete);
+        self.kill_requests = left;
+        let done: Vec<KillRequest> = done;
+        for request in done {
+            self.send(request.requester, &FromKeeper::Ended(request.count), &[]);
         }
     }
 }

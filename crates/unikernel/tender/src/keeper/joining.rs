@@ -1,4 +1,4 @@
-//! Admission: which runs may join, and what they get.
+//! Admission of runs to the group.
 
 use super::state::{Id, Member, PeerEntry, State};
 use crate::error::{bail, ensure, Error, Result};
@@ -8,7 +8,7 @@ use kyozon_join::message::{FromKeeper, Join, RegionInfo, RegionRequest, IMAGE_BY
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-/// Bytes, for a reader.
+/// A number of bytes, in the largest unit that divides it.
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0 => "0".into(),
@@ -18,7 +18,7 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// Text of somebody else's that a terminal may show.
+/// A joiner's text, shortened and with control characters replaced, so that a terminal may show it.
 fn printable(text: &str) -> String {
     crate::report::printable(text).chars().take(IMAGE_BYTES).collect()
 }
@@ -34,35 +34,49 @@ impl State {
                     regions.iter().map(|r| (r.number as usize, r.rights)).collect();
                 let limit = self.peers_limit;
                 let welcome = FromKeeper::Welcome { first, peers, limit, clock, regions };
-                // A descriptor each that the tell does not outlive, nor borrow what it changes.
+                // Copies of the descriptors: `send` borrows the state mutably.
                 let tokens = self.tokens.iter().map(|token| token.try_clone().map(Some));
                 let Ok(tokens) = tokens.collect::<Result<Vec<_>, _>>() else { return };
-                let files = rights.iter().map(|(number, rights)| self.file(*number, *rights));
+                let files =
+                    rights.iter().map(|(number, rights)| self.region_file(*number, *rights));
                 let Ok(files) = files.collect::<Result<Vec<_>>>() else { return };
                 let tokens: Vec<std::os::fd::OwnedFd> =
                     tokens.into_iter().flatten().map(owned).collect();
                 let all: Vec<_> = tokens.iter().chain(&files).map(AsFd::as_fd).collect();
-                self.tell(id, &welcome, &all);
-                self.met();
+                self.send(id, &welcome, &all);
+                self.answer_rendezvous();
             }
-            Err(error) => self.tell(id, &FromKeeper::Refused(format!("{error}")), &[]),
+            Err(error) => self.send(id, &FromKeeper::Refused(format!("{error}")), &[]),
         }
     }
 
+    /// Checks the request, then makes the run's peers and regions. Returns the first peer's number.
     fn admit(&mut self, id: Id, join: &Join) -> Result<(usize, Vec<RegionInfo>)> {
         let name = self.name.clone();
         ensure!(
             Group,
             join.version == VERSION,
-            "the group {name} was made by another version of kyozon, which has to end first"
+            "the group {name} was made by another version of kyozon: end the group first"
         );
-        ensure!(Group, self.member(id).is_none(), "already a member of the group {name}");
+        ensure!(
+            Group,
+            self.member(id).is_none(),
+            "this process has already joined the group {name}: it cannot join twice"
+        );
         let host = join.backend == "host";
-        ensure!(Group, !host || join.peers == 1 && join.memory == 0, "a host program is one peer");
+        ensure!(
+            Group,
+            !host || join.peers == 1 && join.memory == 0,
+            "a host program joins as one peer without memory of its own"
+        );
         if self.joined {
-            self.same_limits(join)?;
+            self.check_limits(join)?;
         } else {
-            ensure!(Group, join.clock.is_some(), "the group {name} has no guest yet");
+            ensure!(
+                Group,
+                join.clock.is_some(),
+                "the group {name} has no guest yet: start one first"
+            );
             self.memory_limit = join.group_memory;
             self.peers_limit = join.group_peers.unwrap_or(MAX_PEERS).min(MAX_PEERS);
             self.clock = join.clock;
@@ -74,31 +88,31 @@ impl State {
             count > 0 && here + count <= most,
             "the group {name} has {here} peers of at most {most}: {count} more do not fit"
         );
-        let first = self.numbers(count).ok_or_else(|| {
+        let first = self.free_numbers(count).ok_or_else(|| {
             Error::Group(format!(
-                "the group {name} has no {count} numbers in a row: let some of its peers end"
+                "the group {name} has no {count} consecutive free numbers: wait until some of its peers have ended"
             ))
         })?;
-        self.memory_fits(join)?;
+        self.check_memory(join)?;
         let mut numbers = Vec::new();
         for wanted in &join.regions {
             ensure!(
                 Group,
                 join.regions.iter().filter(|other| other.name == wanted.name).count() == 1,
-                "the region {} is named twice",
+                "the region {} is named twice: name each region once",
                 wanted.name
             );
-            self.check_wanted(wanted)?;
+            self.check_request(wanted)?;
         }
         for wanted in &join.regions {
-            numbers.push(self.wanted(wanted)?);
+            numbers.push(self.find_or_make(wanted)?);
         }
         for peer in first..first + count {
             let (memory, since) = (join.memory, Instant::now());
-            self.peers[peer] = Some(PeerEntry { of: id, family: peer, memory, since });
+            self.peers[peer] = Some(PeerEntry { connection: id, family: peer, memory, since });
             self.used |= 1 << peer;
-            self.spent |= 1 << peer;
-            // A token of the peer that had the number before.
+            self.joined_numbers |= 1 << peer;
+            // Removes a token that was for the former peer of this number.
             let _ = self.tokens[peer].read();
             for (number, wanted) in numbers.iter().zip(&join.regions) {
                 let rights = if wanted.write { ALL } else { REGION_READ };
@@ -119,31 +133,33 @@ impl State {
             },
         );
         let rights = |wanted: &RegionRequest| if wanted.write { ALL } else { REGION_READ };
-        let known = numbers.iter().zip(&join.regions).map(|(n, w)| self.known(*n, rights(w)));
+        let known = numbers.iter().zip(&join.regions).map(|(n, w)| self.region_info(*n, rights(w)));
         Ok((first, known.collect()))
     }
 
-    fn same_limits(&self, join: &Join) -> Result<()> {
+    /// Checks that limits in the request equal the group's.
+    fn check_limits(&self, join: &Join) -> Result<()> {
         let name = &self.name;
         if let Some(memory) = join.group_memory.filter(|m| Some(*m) != self.memory_limit) {
             let has = self.memory_limit.map_or("none".into(), size);
             bail!(
                 Group,
-                "the group {name} has a limit of memory already, {has}, not {}",
+                "the group {name} already has the memory limit {has}, not {}: leave the limit out",
                 size(memory)
             );
         }
         if let Some(peers) = join.group_peers.filter(|p| *p != self.peers_limit) {
             let has = self.peers_limit;
-            bail!(Group, "the group {name} has a limit of peers already, {has}, not {peers}");
+            bail!(Group, "the group {name} already has the peer limit {has}, not {peers}: leave the limit out");
         }
         Ok(())
     }
 
-    fn memory_fits(&self, join: &Join) -> Result<()> {
+    /// Checks that the run's guests and new regions fit into the group's memory limit.
+    fn check_memory(&self, join: &Join) -> Result<()> {
         let Some(limit) = self.memory_limit else { return Ok(()) };
-        let there = |w: &&RegionRequest| self.regions.iter().all(|region| region.name != w.name);
-        let regions = join.regions.iter().filter(there).map(|w| w.bytes);
+        let is_new = |w: &&RegionRequest| self.regions.iter().all(|region| region.name != w.name);
+        let regions = join.regions.iter().filter(is_new).map(|w| w.bytes);
         let more = regions.fold(join.memory.saturating_mul(join.peers as u64), u64::saturating_add);
         let used = self.memory();
         ensure!(
@@ -158,20 +174,22 @@ impl State {
         Ok(())
     }
 
-    /// `count` free numbers in a row, preferably unused ones.
-    fn numbers(&self, count: usize) -> Option<usize> {
-        let free = |from: usize, also: u64| {
+    /// The first of `count` consecutive free numbers, if possible of numbers that no peer has had.
+    fn free_numbers(&self, count: usize) -> Option<usize> {
+        let free = |from: usize, excluded: u64| {
             let range = from..from + count;
             range.end <= MAX_PEERS
-                && range.into_iter().all(|peer| self.peers[peer].is_none() && also >> peer & 1 == 0)
+                && range
+                    .into_iter()
+                    .all(|peer| self.peers[peer].is_none() && excluded >> peer & 1 == 0)
         };
         (0..MAX_PEERS)
             .find(|from| free(*from, self.used))
             .or_else(|| (0..MAX_PEERS).find(|from| free(*from, 0)))
     }
 
-    /// Whether a region that is there is as it is wanted.
-    fn check_wanted(&self, wanted: &RegionRequest) -> Result<()> {
+    /// Checks that the run may map an existing region, and that it is as requested.
+    fn check_request(&self, wanted: &RegionRequest) -> Result<()> {
         let RegionRequest { name, bytes, at, .. } = wanted;
         let group = &self.name;
         let Some(region) = self.regions.iter().find(|region| region.name == *name) else {
@@ -179,11 +197,14 @@ impl State {
             return Ok(());
         };
         if let Some(owner) = region.owner {
-            let whose = match owner {
-                NOBODY => "a peer's, who is gone and".to_owned(),
-                owner => format!("peer {owner}'s, who"),
+            let owner = match owner {
+                NOBODY => "a peer that is gone".to_owned(),
+                owner => format!("peer {owner}"),
             };
-            bail!(Group, "the region {name} of the group {group} is {whose} did not grant it");
+            bail!(
+                Group,
+                "the region {name} of the group {group} belongs to {owner}, which did not grant it: use another name"
+            );
         }
         let has = region.bytes;
         ensure!(
@@ -203,18 +224,19 @@ impl State {
         Ok(())
     }
 
-    fn wanted(&mut self, wanted: &RegionRequest) -> Result<usize> {
+    /// Index of the requested region; makes the region if it does not exist.
+    fn find_or_make(&mut self, wanted: &RegionRequest) -> Result<usize> {
         let there = self.regions.iter().position(|region| region.name == wanted.name);
         if let Some(number) = there {
             return Ok(number);
         }
         crate::region::check(&self.regions, &wanted.name, wanted.bytes, wanted.at)
-            .and_then(|address| self.make(&wanted.name, address, wanted.bytes, None))
+            .and_then(|address| self.make_region(&wanted.name, address, wanted.bytes, None))
     }
 }
 
 fn owned(token: vmm_sys_util::eventfd::EventFd) -> std::os::fd::OwnedFd {
     use std::os::fd::{FromRawFd, IntoRawFd};
-    // SAFETY: the descriptor was the token's alone.
+    // SAFETY: the token was the descriptor's only owner.
     unsafe { std::os::fd::OwnedFd::from_raw_fd(token.into_raw_fd()) }
 }

@@ -1,4 +1,4 @@
-//! `kyozon ps`: the group's peers and regions.
+//! `kyozon ps`: lists the group's peers and regions.
 
 use super::state::State;
 use crate::region::Region;
@@ -8,9 +8,9 @@ use kyozon_join::message::{Listing, PeerInfo};
 impl State {
     pub(super) fn listing(&self) -> Listing {
         let mut peers = Vec::new();
-        for (peer, seat) in self.peers.iter().enumerate() {
-            let Some(seat) = seat else { continue };
-            let Some(connection) = self.connections.get(&seat.of) else { continue };
+        for (peer, entry) in self.peers.iter().enumerate() {
+            let Some(entry) = entry else { continue };
+            let Some(connection) = self.connections.get(&entry.connection) else { continue };
             let Some(member) = &connection.member else { continue };
             let mapped = self.regions.iter().filter(|region| region.mapped[peer] != 0);
             let rights = |region: &Region| match region.mapped[peer] & REGION_WRITE {
@@ -23,9 +23,9 @@ impl State {
                 image: member.image.clone(),
                 backend: member.backend.clone(),
                 state: if member.running { "running" } else { "starting" }.to_owned(),
-                memory: seat.memory,
+                memory: entry.memory,
                 regions: mapped.map(|region| (region.name.clone(), rights(region))).collect(),
-                age_ms: seat.since.elapsed().as_millis() as u64,
+                age_ms: entry.since.elapsed().as_millis() as u64,
             });
         }
         Listing {
@@ -34,7 +34,7 @@ impl State {
             memory: self.memory(),
             memory_limit: self.memory_limit,
             peers_limit: self.peers_limit,
-            regions: (0..self.regions.len()).map(|number| self.known(number, 0)).collect(),
+            regions: (0..self.regions.len()).map(|number| self.region_info(number, 0)).collect(),
             peers,
         }
     }

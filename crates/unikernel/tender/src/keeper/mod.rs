@@ -1,15 +1,17 @@
-//! What keeps a group together that several runs have joined: a process of its own, which ends with the last of them.
+//! The keeper of a group that several runs join: a process of its own, which ends with the last of them.
 //!
-//! The first run makes it, before it has read an image, and joins as every other does. No run has to outlive
-//! another. The keeper holds the tokens and the regions, writes arrivals, departures and deaths into the regions'
-//! headers, and keeps their rights; it runs no guest and maps nothing but regions. A run that loses its socket is dead.
-//! If the keeper itself is killed, the group ends: each tender ends its guests.
+//! The first run makes the keeper before it reads an image, and then joins as every other run does. So no run has to
+//! outlive another. The keeper holds the tokens and the regions, keeps the regions' rights, and writes arrivals,
+//! departures and deaths into their headers. It runs no guest and maps only regions. A run whose socket closes is dead.
+//! If the keeper is killed, the group ends: each tender ends its guests.
 
 mod confine;
 mod ending;
 mod joining;
 mod listing;
 mod regions;
+mod rendezvous;
+mod revoking;
 mod spawning;
 mod state;
 #[cfg(test)]
@@ -24,19 +26,25 @@ use state::State;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
-/// Maximum connections at one time: one for each peer, and some that only list.
+/// Maximum connections at the same time: one for each peer, and some for commands that only list or kill.
 const CONNECTIONS: usize = 100;
 
-/// Makes the process that keeps a group. The lock is given back when it can be reached.
+/// Starts the keeper of a group. Releases the group's lock when runs can connect to the keeper. The calling process
+/// must have one thread.
+///
+/// # Errors
+///
+/// There are too few descriptors or processes.
 pub fn start(place: &Place, name: &str, listener: OwnedFd, lock: Lock) -> Result<()> {
     let state = State::new(name).context("cannot make a group")?;
-    // SAFETY: the caller has one thread. The child goes on with what it has, and never returns from here.
+    // SAFETY: the caller has one thread. The child has copies of all that it uses, and never returns from this
+    // function.
     match unsafe { libc::fork() } {
         -1 => Err(std::io::Error::last_os_error()).context("cannot make the group's keeper"),
         0 => {
-            // Its own is taken under the lock again; this copy must not give it back.
+            // The keeper takes the lock itself when it ends. Dropping this copy would release the parent's.
             std::mem::forget(lock);
-            // SAFETY: as above. Init waits for the second child.
+            // SAFETY: as above. A second fork makes init the keeper's parent, which waits for it.
             if unsafe { libc::fork() } == 0 {
                 let code = i32::from(keep(place, state, listener).is_err());
                 // SAFETY: ends this process.
@@ -47,7 +55,7 @@ pub fn start(place: &Place, name: &str, listener: OwnedFd, lock: Lock) -> Result
         }
         child => {
             let mut status = 0;
-            // SAFETY: waits for this function's child.
+            // SAFETY: `child` is this function's own child, and `status` is valid for the call.
             unsafe { libc::waitpid(child, &mut status, 0) };
             drop((listener, state, lock));
             Ok(())
@@ -55,13 +63,13 @@ pub fn start(place: &Place, name: &str, listener: OwnedFd, lock: Lock) -> Result
     }
 }
 
-/// What the process does, from its first instruction.
+/// The keeper's process: closes all inherited descriptors but the group's, confines itself and serves.
 fn keep(place: &Place, mut state: State, listener: OwnedFd) -> Result<()> {
     let mut kept: Vec<i32> = state.descriptors();
     kept.push(listener.as_raw_fd());
     kept.sort_unstable();
-    // SAFETY: this is a process of one thread, in which no code relies on the descriptors that are closed: all but the
-    // group's. What a terminal sends is for the runs.
+    // SAFETY: the process has one thread, and no code uses the descriptors that are closed here. A session of its own
+    // keeps the terminal's signals away: they are for the runs.
     unsafe {
         libc::setsid();
         libc::chdir(c"/".as_ptr());
@@ -125,7 +133,7 @@ fn serve(place: &Place, state: &mut State, listener: &OwnedFd) -> Result<()> {
     }
 }
 
-/// Accepts a connection. `false` if there was none.
+/// Accepts a connection. Returns `false` if there was none.
 fn accept(state: &mut State, listener: &OwnedFd) -> bool {
     let Ok(socket) = accept_with(listener.as_fd(), SocketFlags::CLOEXEC) else { return false };
     state.accept(socket);

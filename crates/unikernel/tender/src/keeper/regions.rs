@@ -1,4 +1,4 @@
-//! Calls about regions: the rules of `abi::unikernel`, for peers that different tenders run.
+//! Calls about regions: the rules of `abi::unikernel`, for peers of several tenders.
 
 use super::state::{Id, State};
 use crate::error::{Context, Present, Result};
@@ -9,8 +9,8 @@ use kyozon_join::message::{FromKeeper, ToKeeper};
 use std::os::fd::{AsFd, OwnedFd};
 
 impl State {
-    /// Makes a region that only its owner was granted.
-    pub(super) fn make(
+    /// Makes a region that is granted only to its owner, and returns its index.
+    pub(super) fn make_region(
         &mut self,
         name: &str,
         address: u64,
@@ -22,13 +22,13 @@ impl State {
             region.granted = [0; MAX_PEERS];
         }
         let file = region.block.file_offset().present("the region has no file")?;
-        self.readers.push(read_only(file.file().as_fd())?);
+        self.read_only_files.push(read_only(file.file().as_fd())?);
         self.regions.push(region);
         Ok(self.regions.len() - 1)
     }
 
-    /// A region's descriptor, which writes only where that is a right.
-    pub(super) fn file(&self, number: usize, rights: u32) -> Result<OwnedFd> {
+    /// A descriptor of a region's memory; it can write only if `rights` say so.
+    pub(super) fn region_file(&self, number: usize, rights: u32) -> Result<OwnedFd> {
         let file = if rights & REGION_WRITE != 0 {
             self.regions[number]
                 .block
@@ -37,41 +37,41 @@ impl State {
                 .file()
                 .as_fd()
         } else {
-            self.readers[number].as_fd()
+            self.read_only_files[number].as_fd()
         };
         file.try_clone_to_owned().context("too many open files")
     }
 
-    pub(super) fn about_regions(&mut self, asker: Id, ask: ToKeeper) {
-        match ask {
+    pub(super) fn handle_region_request(&mut self, requester: Id, message: ToKeeper) {
+        match message {
             ToKeeper::Create { id, peer, name, bytes, at } => {
-                let result = self.create(asker, peer, &name, bytes, at);
-                self.answer(asker, id, result, None);
+                let result = self.create(requester, peer, &name, bytes, at);
+                self.answer(requester, id, result, None);
             }
             ToKeeper::Open { id, peer, name } => {
-                let named = |r: &Region| r.name == name && r.granted[peer] != 0;
-                match self.regions.iter().position(named) {
+                let matches = |r: &Region| r.name == name && r.granted[peer] != 0;
+                match self.regions.iter().position(matches) {
                     Some(number) => {
-                        let known = self.known(number, self.regions[number].granted[peer]);
-                        self.answer(asker, id, Ok(number as u64), Some(known));
+                        let region = self.region_info(number, self.regions[number].granted[peer]);
+                        self.answer(requester, id, Ok(number as u64), Some(region));
                     }
-                    None => self.answer(asker, id, Err(ERROR_NAME), None),
+                    None => self.answer(requester, id, Err(ERROR_NAME), None),
                 }
             }
             ToKeeper::Map { id, peer, number, rights } => match self.map(peer, number, rights) {
                 Ok((number, file)) => {
-                    let region = Some(self.known(number, rights));
-                    self.tell(
-                        asker,
+                    let region = Some(self.region_info(number, rights));
+                    self.send(
+                        requester,
                         &FromKeeper::Answer { id, result: 0, region },
                         &[file.as_fd()],
                     );
-                    self.met();
+                    self.answer_rendezvous();
                 }
-                Err(error) => self.answer(asker, id, Err(error), None),
+                Err(error) => self.answer(requester, id, Err(error), None),
             },
             ToKeeper::Unmap { id, peer, number } => {
-                let result = self.of(number, peer).and_then(|number| {
+                let result = self.visible(number, peer).and_then(|number| {
                     let region = &mut self.regions[number];
                     match std::mem::take(&mut region.mapped[peer]) {
                         0 => Err(ERROR_NAME),
@@ -81,39 +81,41 @@ impl State {
                         }
                     }
                 });
-                self.answer(asker, id, result.map(|()| 0), None);
+                self.answer(requester, id, result.map(|()| 0), None);
             }
             ToKeeper::Grant { id, peer, number, to, rights } => {
                 match self.grant(peer, number, to, rights) {
-                    Ok((_, losers)) if losers.is_empty() => self.answer(asker, id, Ok(0), None),
+                    Ok((_, losers)) if losers.is_empty() => self.answer(requester, id, Ok(0), None),
                     Ok((number, losers)) => {
-                        losers.into_iter().for_each(|at| self.take(asker, id, at, number));
+                        losers
+                            .into_iter()
+                            .for_each(|at| self.revoke_mapping(requester, id, at, number));
                     }
-                    Err(error) => self.answer(asker, id, Err(error), None),
+                    Err(error) => self.answer(requester, id, Err(error), None),
                 }
             }
-            ToKeeper::Meet { id, peer, number, count } => match self.of(number, peer) {
+            ToKeeper::Meet { id, peer, number, count } => match self.visible(number, peer) {
                 Ok(_) if count > MAX_PEERS as u64 => {
-                    self.answer(asker, id, Err(ERROR_ARGUMENT), None);
+                    self.answer(requester, id, Err(ERROR_ARGUMENT), None);
                 }
-                Ok(number) => self.meet(asker, id, peer, number, count),
-                Err(error) => self.answer(asker, id, Err(error), None),
+                Ok(number) => self.add_rendezvous(requester, id, peer, number, count),
+                Err(error) => self.answer(requester, id, Err(error), None),
             },
             _ => {}
         }
     }
 
-    /// A region by its number, where the peer has to do with it.
-    fn of(&self, number: u64, peer: usize) -> Result<usize, i64> {
+    /// Index of a region that `peer` owns or was granted; `ERROR_NAME` for any other number.
+    fn visible(&self, number: u64, peer: usize) -> Result<usize, i64> {
         let number = usize::try_from(number).map_err(|_| ERROR_NAME)?;
         let region = self.regions.get(number).ok_or(ERROR_NAME)?;
-        let known = region.granted[peer] != 0 || region.owner == Some(peer);
-        known.then_some(number).ok_or(ERROR_NAME)
+        let visible = region.granted[peer] != 0 || region.owner == Some(peer);
+        visible.then_some(number).ok_or(ERROR_NAME)
     }
 
     fn create(
         &mut self,
-        asker: Id,
+        requester: Id,
         peer: usize,
         name: &str,
         bytes: u64,
@@ -124,9 +126,9 @@ impl State {
             return Err(ERROR_EXISTS);
         }
         let address = region::place(&self.regions, bytes, at)?;
-        // A family's memory for regions of its own is as much as its memory.
-        let budget = self.member(asker).map_or(0, |member| member.memory);
-        let family = self.peers[peer].map(|seat| seat.family);
+        // A family's regions may have as many bytes as one of its run's guests.
+        let budget = self.member(requester).map_or(0, |member| member.memory);
+        let family = self.peers[peer].map(|entry| entry.family);
         let own: u64 = self.regions.iter().filter(|r| r.payer == family).map(|r| r.bytes).sum();
         let limit = self.memory_limit.unwrap_or(u64::MAX);
         if self.regions.len() == MAX_REGIONS
@@ -135,22 +137,22 @@ impl State {
         {
             return Err(ERROR_FULL);
         }
-        let number = self.make(name, address, bytes, Some(peer)).map_err(|_| ERROR_FULL)?;
+        let number = self.make_region(name, address, bytes, Some(peer)).map_err(|_| ERROR_FULL)?;
         self.regions[number].payer = family;
         Ok(number as u64)
     }
 
     fn map(&mut self, peer: usize, number: u64, rights: u32) -> Result<(usize, OwnedFd), i64> {
-        let number = self.of(number, peer)?;
+        let number = self.visible(number, peer)?;
         if rights == 0 || rights & !ALL != 0 {
             return Err(ERROR_ARGUMENT);
         }
         if rights & !self.regions[number].granted[peer] != 0 {
             return Err(ERROR_RIGHT);
         }
-        let file = self.file(number, rights).map_err(|_| ERROR_FULL)?;
+        let file = self.region_file(number, rights).map_err(|_| ERROR_FULL)?;
         let region = &mut self.regions[number];
-        // With other rights it is still the same peer, for readers of the header.
+        // A mapping with other rights is no new arrival: readers of the header see the same generation.
         if std::mem::replace(&mut region.mapped[peer], rights) == 0 {
             region.set_state(peer, PEER_PRESENT);
         }
@@ -158,7 +160,7 @@ impl State {
         Ok((number, file))
     }
 
-    /// Changes rights. Peers that have to lose a mapping of the region for that are returned.
+    /// Changes rights. Returns the region's index, and the peers whose present mapping has more rights than are left.
     fn grant(
         &mut self,
         peer: usize,
@@ -166,7 +168,7 @@ impl State {
         to: u64,
         rights: u32,
     ) -> Result<(usize, Vec<usize>), i64> {
-        let number = self.of(number, peer)?;
+        let number = self.visible(number, peer)?;
         let to = usize::try_from(to).ok().filter(|to| self.owner_of(*to).is_some());
         let to = to.ok_or(ERROR_NAME)?;
         let others = if self.are_family(peer, to) { Vec::new() } else { self.family_of(to) };
@@ -175,7 +177,7 @@ impl State {
             return Err(ERROR_RIGHT);
         }
         region.granted[to] = rights & ALL;
-        // What a peer loses, its family loses: they are one program.
+        // A family is one program: if one of its peers loses a right, all of them do.
         others.iter().for_each(|at| region.granted[*at] &= rights);
         let mut losers = vec![to];
         losers.extend(others);

@@ -1,4 +1,4 @@
-//! Connections, their peers, and requests that wait for something.
+//! The keeper's state: connections, their peers, and requests that wait. Receives and dispatches requests.
 
 use crate::error::{Context, Result};
 use crate::region::{Region, NOBODY};
@@ -12,13 +12,10 @@ use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags, Signal};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use vmm_sys_util::eventfd::EventFd;
 
-/// How long a tender may take to unmap a region. Then it is killed.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// A connection.
+/// Number of a connection.
 pub(super) type Id = u64;
 
 /// A connected process.
@@ -33,7 +30,7 @@ pub(super) struct Connection {
 pub(super) struct Member {
     pub image: String,
     pub backend: String,
-    /// Bytes of each of its guests that were there at the start.
+    /// Bytes of memory of each guest of the start.
     pub memory: u64,
     pub running: bool,
 }
@@ -41,53 +38,61 @@ pub(super) struct Member {
 /// The peer that has a number.
 #[derive(Clone, Copy)]
 pub(super) struct PeerEntry {
-    /// Whose peer it is.
-    pub of: Id,
-    /// The guest that was there at the start with whose end it ends; its own number, where it was there.
+    /// Its run's or host program's connection.
+    pub connection: Id,
+    /// Number of the family's first peer, with which it ends; for that peer itself, its own number.
     pub family: usize,
-    /// Bytes of its own.
+    /// Bytes of its private memory.
     pub memory: u64,
     pub since: Instant,
 }
 
 impl Member {
-    /// Whether it is a host program: regions cannot be taken out of its memory.
+    /// Whether it is a host program, from which a region cannot be unmapped.
     pub fn is_host(&self) -> bool {
         self.backend == "host"
     }
 
-    /// Whether its mappings can be taken away while it runs.
-    fn can_lose(&self) -> bool {
+    /// Whether regions can be unmapped from its guests while they run.
+    pub fn can_unmap(&self) -> bool {
         self.backend == "kvm"
     }
 }
 
-/// A peer that has to lose a region before a request is answered.
-struct Taking {
-    asker: Id,
-    id: u64,
-    from: Id,
-    serial: u64,
-    peer: usize,
-    number: usize,
-    end: Instant,
+/// A peer that must lose a region before a request is answered.
+pub(super) struct Revocation {
+    /// Connection of the peer that made the request.
+    pub requester: Id,
+    /// The request's `id`.
+    pub id: u64,
+    /// Connection of the peer that loses the region.
+    pub from: Id,
+    pub serial: u64,
+    /// The peer that loses the region.
+    pub peer: usize,
+    /// Index of the region.
+    pub number: usize,
+    /// Time at which the tender is late.
+    pub end: Instant,
 }
 
 /// A peer that waits until `count` peers have mapped a region.
-struct Meeting {
-    asker: Id,
-    id: u64,
-    peer: usize,
-    number: usize,
-    count: u64,
+pub(super) struct Rendezvous {
+    pub requester: Id,
+    pub id: u64,
+    pub peer: usize,
+    pub number: usize,
+    pub count: u64,
 }
 
-/// A request that waits until peers have ended.
-pub(super) struct Killing {
-    pub asker: Id,
+/// A `kyozon kill` that waits until peers have ended.
+pub(super) struct KillRequest {
+    pub requester: Id,
+    /// The peers that have not ended, with their connections.
     pub left: Vec<(usize, Id)>,
-    /// Their connections: one without peers is about to leave.
-    pub members: Vec<Id>,
+    /// Connections of all its peers. One without peers is about to leave.
+    pub connections: Vec<Id>,
+    /// Number of peers that it ends.
     pub count: usize,
 }
 
@@ -98,26 +103,27 @@ pub(super) struct State {
     pub memory_limit: Option<u64>,
     pub peers_limit: usize,
     pub regions: Vec<Region>,
-    /// Of each region, a descriptor that cannot write.
-    pub readers: Vec<File>,
+    /// A descriptor of each region that cannot write.
+    pub read_only_files: Vec<File>,
     pub tokens: Vec<EventFd>,
     /// Peers by number.
     pub peers: [Option<PeerEntry>; MAX_PEERS],
-    /// Numbers that were in use at some time, a bit for each.
+    /// Numbers that a peer has ever had, one bit each.
     pub used: u64,
-    /// Those of them that the last had from its start on.
-    pub spent: u64,
+    /// Numbers whose latest peer joined with its run, one bit each. A spawned peer clears its number's bit.
+    pub joined_numbers: u64,
     /// Whether a run has joined.
     pub joined: bool,
-    pub(super) connections: BTreeMap<Id, Connection>,
-    /// Told to go, once it is known whether the group goes, too.
-    pub(super) leaving: Vec<Connection>,
-    next: Id,
-    takings: Vec<Taking>,
-    /// Requests that wait for the end of a taking.
-    deferred: Vec<(Id, ToKeeper)>,
-    meetings: Vec<Meeting>,
-    pub(super) killings: Vec<Killing>,
+    pub connections: BTreeMap<Id, Connection>,
+    /// Connections that leave. They are closed once it is known whether the group ends with them.
+    pub leaving: Vec<Connection>,
+    /// The last number that a connection or a revocation got.
+    pub last_number: Id,
+    pub revocations: Vec<Revocation>,
+    /// Requests to map a region that wait for the end of a revocation.
+    pub deferred: Vec<(Id, ToKeeper)>,
+    pub rendezvous: Vec<Rendezvous>,
+    pub kill_requests: Vec<KillRequest>,
 }
 
 impl State {
@@ -130,23 +136,23 @@ impl State {
             memory_limit: None,
             peers_limit: MAX_PEERS,
             regions: Vec::new(),
-            readers: Vec::new(),
+            read_only_files: Vec::new(),
             tokens,
             peers: [None; MAX_PEERS],
             used: 0,
-            spent: 0,
+            joined_numbers: 0,
             joined: false,
             connections: BTreeMap::new(),
             leaving: Vec::new(),
-            next: 0,
-            takings: Vec::new(),
+            last_number: 0,
+            revocations: Vec::new(),
             deferred: Vec::new(),
-            meetings: Vec::new(),
-            killings: Vec::new(),
+            rendezvous: Vec::new(),
+            kill_requests: Vec::new(),
         })
     }
 
-    /// What must stay open.
+    /// Descriptors that the keeper must keep open.
     pub fn descriptors(&self) -> Vec<i32> {
         self.tokens.iter().map(AsRawFd::as_raw_fd).collect()
     }
@@ -170,43 +176,43 @@ impl State {
         }
     }
 
-    /// The connection whose peer has a number.
+    /// The connection of the peer with this number.
     pub fn owner_of(&self, peer: usize) -> Option<Id> {
-        self.peers.get(peer)?.map(|seat| seat.of)
+        self.peers.get(peer)?.map(|entry| entry.connection)
     }
 
-    /// Takes a connection of ours, or root's.
+    /// Adds a connection, if its process has this user's id or root's.
     pub fn accept(&mut self, socket: OwnedFd) {
-        let Ok(who) = socket_peercred(&socket) else { return };
-        if who.uid != rustix::process::geteuid() && !who.uid.is_root() {
+        let Ok(credentials) = socket_peercred(&socket) else { return };
+        if credentials.uid != rustix::process::geteuid() && !credentials.uid.is_root() {
             return;
         }
-        let process = pidfd_open(who.pid, PidfdFlags::empty()).ok();
-        let pid = who.pid.as_raw_nonzero().get();
-        self.next += 1;
+        let process = pidfd_open(credentials.pid, PidfdFlags::empty()).ok();
+        let pid = credentials.pid.as_raw_nonzero().get();
+        self.last_number += 1;
         let connection = Connection { socket: socket.into(), pid, process, member: None };
-        self.connections.insert(self.next, connection);
+        self.connections.insert(self.last_number, connection);
     }
 
-    /// Sends a message. A member that does not receive is killed: others rely on it. A closed connection is
-    /// found when it is read.
-    pub fn tell(&mut self, id: Id, tell: &FromKeeper, descriptors: &[BorrowedFd<'_>]) {
+    /// Sends a message. A member that does not receive is killed, because others wait for it. A closed connection is
+    /// noticed when it is read.
+    pub fn send(&mut self, id: Id, message: &FromKeeper, descriptors: &[BorrowedFd<'_>]) {
         let Some(connection) = self.connections.get(&id) else { return };
-        let said = connection.socket.send(tell, descriptors);
-        if connection.member.is_some() && matches!(said, Err(Error::System(..))) {
+        let sent = connection.socket.send(message, descriptors);
+        if connection.member.is_some() && matches!(sent, Err(Error::System(..))) {
             self.signal(id, Signal::KILL);
         }
     }
 
     pub fn answer(
         &mut self,
-        asker: Id,
+        requester: Id,
         id: u64,
         result: Result<u64, i64>,
         region: Option<RegionInfo>,
     ) {
         let result = result.map_or_else(|error| error, |value| value as i64);
-        self.tell(asker, &FromKeeper::Answer { id, result, region }, &[]);
+        self.send(requester, &FromKeeper::Answer { id, result, region }, &[]);
     }
 
     pub(super) fn signal(&self, id: Id, signal: Signal) {
@@ -215,17 +221,17 @@ impl State {
         }
     }
 
-    /// Receives one message. A connection that is closed or sends no message is removed.
+    /// Receives and handles one message. Removes a connection that is closed, or that sends anything else.
     pub fn receive(&mut self, id: Id) {
         let Some(connection) = self.connections.get(&id) else { return };
         match connection.socket.receive::<ToKeeper>() {
-            Ok((ask, _)) => self.carry_out(id, ask),
-            Err(_) => self.out(id),
+            Ok((message, _)) => self.handle(id, message),
+            Err(_) => self.disconnect(id),
         }
     }
 
-    fn carry_out(&mut self, id: Id, ask: ToKeeper) {
-        let asks_for = match ask {
+    pub fn handle(&mut self, id: Id, message: ToKeeper) {
+        let on_behalf_of = match message {
             ToKeeper::Gone { peer, .. }
             | ToKeeper::Create { peer, .. }
             | ToKeeper::Open { peer, .. }
@@ -237,10 +243,10 @@ impl State {
             _ => None,
         };
         // A connection speaks for its own peers only.
-        if asks_for.is_some_and(|peer| self.owner_of(peer) != Some(id)) {
-            return self.out(id);
+        if on_behalf_of.is_some_and(|peer| self.owner_of(peer) != Some(id)) {
+            return self.disconnect(id);
         }
-        match ask {
+        match message {
             ToKeeper::Join(join) => self.welcome(id, &join),
             ToKeeper::Started => {
                 if let Some(member) = self.member(id) {
@@ -249,178 +255,103 @@ impl State {
             }
             ToKeeper::Spawn { id: request, peer, memory } => self.spawn(id, request, peer, memory),
             ToKeeper::Gone { peer, state } => {
-                self.gone(peer, if state == PEER_LEFT { PEER_LEFT } else { PEER_DEAD });
+                self.remove_peer(peer, if state == PEER_LEFT { PEER_LEFT } else { PEER_DEAD });
             }
             ToKeeper::Taken { serial } => {
-                let at = self.takings.iter().position(|t| t.serial == serial && t.from == id);
+                let at = self.revocations.iter().position(|r| r.serial == serial && r.from == id);
                 if let Some(at) = at {
-                    let taking = self.takings.remove(at);
-                    self.taken(taking);
+                    let revocation = self.revocations.remove(at);
+                    self.finish_revocation(revocation);
                 }
             }
             ToKeeper::Leave => {
-                self.all_gone(id);
+                self.remove_connection_peers(id);
                 self.leaving.extend(self.connections.remove(&id));
             }
             ToKeeper::List => {
                 let listing = self.listing();
-                self.tell(id, &FromKeeper::List(listing), &[]);
+                self.send(id, &FromKeeper::List(listing), &[]);
             }
             ToKeeper::Kill { peer } => self.kill(id, peer),
-            ToKeeper::Map { peer, number, .. } if self.is_taking(peer, number) => {
-                self.deferred.push((id, ask));
+            ToKeeper::Map { peer, number, .. } if self.is_revoking(peer, number) => {
+                self.deferred.push((id, message));
             }
-            other => self.about_regions(id, other),
+            other => self.handle_region_request(id, other),
         }
     }
 
-    pub fn is_taking(&self, peer: usize, number: u64) -> bool {
-        self.takings.iter().any(|t| t.peer == peer && t.number as u64 == number)
-    }
-
-    /// A connection is no more. What it had is dead.
-    fn out(&mut self, id: Id) {
-        self.all_gone(id);
+    /// Removes a connection; its peers are dead.
+    fn disconnect(&mut self, id: Id) {
+        self.remove_connection_peers(id);
         self.connections.remove(&id);
     }
 
-    fn all_gone(&mut self, id: Id) {
+    fn remove_connection_peers(&mut self, id: Id) {
         for peer in 0..MAX_PEERS {
             if self.owner_of(peer) == Some(id) {
-                self.gone(peer, PEER_DEAD);
+                self.remove_peer(peer, PEER_DEAD);
             }
         }
-        self.deferred.retain(|(asker, _)| *asker != id);
-        self.meetings.retain(|meeting| meeting.asker != id);
-        self.killings.retain(|killing| killing.asker != id);
+        self.deferred.retain(|(requester, _)| *requester != id);
+        self.rendezvous.retain(|waiter| waiter.requester != id);
+        self.kill_requests.retain(|request| request.requester != id);
     }
 
-    /// A peer is no more: every header says so, its rights end, and everybody looks.
-    fn gone(&mut self, peer: usize, state: u32) {
-        let Some(seat) = self.peers[peer].take() else { return };
+    /// Removes a peer: its rights end, all region headers show `state`, and all other peers are rung.
+    fn remove_peer(&mut self, peer: usize, state: u32) {
+        let Some(entry) = self.peers[peer].take() else { return };
         for region in &mut self.regions {
             if std::mem::take(&mut region.mapped[peer]) != 0 {
                 region.set_state(peer, state);
             }
             region.granted[peer] = 0;
-            // What a thread made stays for its family only.
-            let heir = if seat.family == peer { None } else { Some(NOBODY) };
-            region.owner = if region.owner == Some(peer) { heir } else { region.owner };
+            // Other runs can join with the region if its creator was a guest of the start. A region that a spawned peer
+            // created stays private to the family.
+            let new_owner = if entry.family == peer { None } else { Some(NOBODY) };
+            region.owner = if region.owner == Some(peer) { new_owner } else { region.owner };
             region.payer = region.payer.filter(|payer| *payer != peer);
         }
-        self.meetings.retain(|meeting| meeting.peer != peer);
-        // The peers that asked are gone.
-        self.deferred
-            .retain(|(_, ask)| !matches!(ask, ToKeeper::Map { peer: asks, .. } if *asks == peer));
+        self.rendezvous.retain(|waiter| waiter.peer != peer);
+        // The peer of these requests is gone.
+        self.deferred.retain(
+            |(_, message)| !matches!(message, ToKeeper::Map { peer: asks, .. } if *asks == peer),
+        );
         let (done, left) =
-            std::mem::take(&mut self.takings).into_iter().partition(|t| t.peer == peer);
-        self.takings = left;
-        for taking in done {
-            self.taken(taking);
+            std::mem::take(&mut self.revocations).into_iter().partition(|r| r.peer == peer);
+        self.revocations = left;
+        for revocation in done {
+            self.finish_revocation(revocation);
         }
         self.ring_others(peer);
-        for killing in &mut self.killings {
-            killing.left.retain(|target| *target != (peer, seat.of));
+        for request in &mut self.kill_requests {
+            request.left.retain(|target| *target != (peer, entry.connection));
         }
     }
 
     pub fn ring_others(&self, peer: usize) {
         for (other, token) in self.tokens.iter().enumerate() {
             if other != peer && self.peers[other].is_some() {
-                // A counter that is full has a token.
+                // The write fails only if the counter is full. Then the peer has a token.
                 let _ = token.write(1);
             }
         }
     }
 
-    /// A peer loses a region that it has mapped; then the request is answered.
-    pub fn take(&mut self, asker: Id, id: u64, peer: usize, number: usize) {
-        let Some(from) = self.owner_of(peer) else { return };
-        self.next += 1;
-        let (serial, end) = (self.next, Instant::now() + PATIENCE);
-        self.takings.push(Taking { asker, id, from, serial, peer, number, end });
-        match self.member(from) {
-            Some(member) if member.can_lose() => {
-                self.tell(from, &FromKeeper::Take { serial, peer, number: number as u64 }, &[]);
-            }
-            // It cannot lose it, and ends; a host program has no tender that would end it.
-            Some(member) if member.is_host() => self.signal(from, Signal::KILL),
-            _ => self.tell(from, &FromKeeper::Stop { peer: Some(peer) }, &[]),
-        }
-    }
-
-    fn taken(&mut self, taking: Taking) {
-        let Taking { asker, id, peer, number, .. } = taking;
-        let region = &mut self.regions[number];
-        if std::mem::take(&mut region.mapped[peer]) != 0 {
-            region.set_state(peer, PEER_DEAD);
-            self.ring_others(peer);
-        }
-        if !self.takings.iter().any(|other| (other.asker, other.id) == (asker, id)) {
-            self.answer(asker, id, Ok(0), None);
-        }
-        let again = |(_, ask): &(Id, ToKeeper)| matches!(ask, ToKeeper::Map { peer: p, number: n, .. } if *p == peer && *n == number as u64);
-        let (now, later) = std::mem::take(&mut self.deferred).into_iter().partition(again);
-        self.deferred = later;
-        for (asker, ask) in now {
-            self.carry_out(asker, ask);
-        }
-    }
-
-    /// [`ToKeeper::Meet`].
-    pub fn meet(&mut self, asker: Id, id: u64, peer: usize, number: usize, count: u64) {
-        // A new request of a peer replaces its former one.
-        self.meetings.retain(|meeting| meeting.peer != peer);
-        self.meetings.push(Meeting { asker, id, peer, number, count });
-        self.met();
-    }
-
-    /// Answers the meetings that are complete.
-    pub fn met(&mut self) {
-        let came =
-            |regions: &[Region], number: usize| u64::from(regions[number].arrived.count_ones());
-        let (done, left) = std::mem::take(&mut self.meetings)
-            .into_iter()
-            .partition(|meeting| came(&self.regions, meeting.number) >= meeting.count);
-        self.meetings = left;
-        let done: Vec<Meeting> = done;
-        for meeting in done {
-            self.answer(meeting.asker, meeting.id, Ok(came(&self.regions, meeting.number)), None);
-        }
-    }
-
-    /// How long until something is late.
-    pub fn deadline(&self) -> Option<Duration> {
-        let first = self.takings.iter().map(|taking| taking.end).min()?;
-        Some(first.saturating_duration_since(Instant::now()))
-    }
-
-    /// Kills tenders that did not take a region away in time; their sockets hang up then.
-    pub fn expire(&mut self) {
-        let now = Instant::now();
-        for at in 0..self.takings.len() {
-            if self.takings[at].end <= now {
-                self.signal(self.takings[at].from, Signal::KILL);
-                self.takings[at].end = now + PATIENCE;
-            }
-        }
-    }
-
-    /// Whether only requests that wait for the end are left.
+    /// Whether there are no peers and members left, and no connections but those that wait for the group's end.
     pub fn is_over(&self) -> bool {
-        let waits = |id: &Id| self.killings.iter().any(|killing| killing.asker == *id);
+        let waits = |id: &Id| self.kill_requests.iter().any(|request| request.requester == *id);
         self.connections.iter().all(|(id, c)| c.member.is_none() && waits(id))
             && self.peers.iter().all(Option::is_none)
     }
 
     /// Bytes of all guests and regions.
     pub fn memory(&self) -> u64 {
-        let guests = self.peers.iter().flatten().map(|seat| seat.memory);
+        let guests = self.peers.iter().flatten().map(|entry| entry.memory);
         guests.chain(self.regions.iter().map(|region| region.bytes)).fold(0, u64::saturating_add)
     }
 
-    /// A region, as others are told of it.
-    pub fn known(&self, number: usize, rights: u32) -> RegionInfo {
+    /// A region's description for a message.
+    pub fn region_info(&self, number: usize, rights: u32) -> RegionInfo {
         let Region { name, address, bytes, .. } = &self.regions[number];
         RegionInfo {
             number: number as u64,

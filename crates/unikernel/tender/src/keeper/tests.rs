@@ -1,10 +1,10 @@
-//! A keeper in a thread, and tenders that are this test.
+//! The keeper runs in a thread. The test plays the tenders.
 
 use super::*;
 use kyozon_abi::unikernel::*;
 use kyozon_channel::park::{Life, Park, Peers};
 use kyozon_join::clock::Clock;
-use kyozon_join::host::PeerState as Told;
+use kyozon_join::host::PeerState;
 use kyozon_join::message::{FromKeeper, Join, RegionInfo, RegionRequest, ToKeeper, VERSION};
 use kyozon_join::place::Met;
 use kyozon_join::socket::Socket;
@@ -27,13 +27,13 @@ impl Test {
         std::fs::create_dir(&folder).unwrap();
         let place = Place::at(&folder.join("kyozon"));
         let Met::Made { socket, listener, lock } = place.meet("g").unwrap() else {
-            panic!("there?")
+            panic!("the group exists")
         };
         drop(lock);
-        let at = place.clone();
+        let keeper_place = place.clone();
         let keeper = std::thread::spawn(move || {
             let mut state = State::new("g").unwrap();
-            serve(&at, &mut state, &listener).unwrap();
+            serve(&keeper_place, &mut state, &listener).unwrap();
         });
         (Self { place, keeper: Some(keeper), folder }, socket)
     }
@@ -42,7 +42,7 @@ impl Test {
         self.place.connect("g").unwrap()
     }
 
-    /// The group is over, and nothing is left.
+    /// Checks that the keeper ends and leaves no files.
     pub fn end(mut self) {
         self.keeper.take().unwrap().join().unwrap();
         assert!(!self.place.base().exists());
@@ -68,7 +68,7 @@ pub(super) fn join(peers: usize, regions: &[RegionRequest]) -> Join {
     }
 }
 
-/// Number of the first peer, regions, and their descriptors.
+/// Joins; returns the first peer's number, the regions and their descriptors.
 pub(super) fn welcome(
     socket: &Socket,
     join: Join,
@@ -96,7 +96,7 @@ pub(super) fn answer(socket: &Socket) -> i64 {
     }
 }
 
-pub(super) fn told(header: &OwnedFd, peer: usize) -> (u32, u32) {
+pub(super) fn peer_state(header: &OwnedFd, peer: usize) -> (u32, u32) {
     let file = std::fs::File::from(header.try_clone().unwrap());
     let mut words = [0; 8];
     let at = std::mem::offset_of!(RegionHeader, peers) + peer * size_of::<RegionPeer>();
@@ -114,7 +114,7 @@ pub(super) fn wait(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[test]
-fn two_runs_meet_and_one_dies() {
+fn runs_share_a_region_and_see_deaths() {
     let (test, first) = Test::new("meet");
     let (zero, regions, files) =
         welcome(&first, join(1, &[wanted("board", 1 << 20, true)])).unwrap();
@@ -123,8 +123,8 @@ fn two_runs_meet_and_one_dies() {
     let board = wanted("board", 1 << 20, false);
     let (one, again, readers) = welcome(&second, join(2, std::slice::from_ref(&board))).unwrap();
     assert_eq!((one, again[0].address, again[0].rights), (1, REGION_AUTO_BASE, REGION_READ));
-    assert_eq!(told(&files[0], 2), (PEER_PRESENT, 1));
-    // Who only reads has a descriptor that only reads.
+    assert_eq!(peer_state(&files[0], 2), (PEER_PRESENT, 1));
+    // A run with the right to read gets a descriptor that cannot write.
     let reader = std::fs::File::from(readers[0].try_clone().unwrap());
     assert!(reader.write_at(b"x", 4096).is_err());
     assert!(std::fs::File::from(files[0].try_clone().unwrap()).write_at(b"x", 4096).is_ok());
@@ -132,22 +132,22 @@ fn two_runs_meet_and_one_dies() {
     assert_eq!((ask(&first, meet(3)), ask(&first, meet(65))), (3, ERROR_ARGUMENT));
     drop(second);
     wait("a death", || {
-        told(&files[0], 1) == (PEER_DEAD, 1) && told(&files[0], 2) == (PEER_DEAD, 1)
+        peer_state(&files[0], 1) == (PEER_DEAD, 1) && peer_state(&files[0], 2) == (PEER_DEAD, 1)
     });
-    // Numbers that nobody had come first.
+    // Numbers that no peer has had come first.
     let third = test.connect();
     assert_eq!(welcome(&third, join(1, std::slice::from_ref(&board))).unwrap().0, 3);
     third.send(&ToKeeper::Gone { peer: 3, state: PEER_LEFT }, &[]).unwrap();
     third.send(&ToKeeper::Leave, &[]).unwrap();
     assert!(matches!(third.receive::<FromKeeper>(), Err(Error::Gone)));
-    assert_eq!(told(&files[0], 3), (PEER_LEFT, 1));
+    assert_eq!(peer_state(&files[0], 3), (PEER_LEFT, 1));
     let fourth = test.connect();
     assert_eq!(welcome(&fourth, join(60, &[board])).unwrap().0, 4);
     drop(fourth);
-    wait("deaths", || told(&files[0], 63) == (PEER_DEAD, 1));
+    wait("deaths", || peer_state(&files[0], 63) == (PEER_DEAD, 1));
     let fifth = test.connect();
     assert_eq!(welcome(&fifth, join(1, &[wanted("board", 0, true)])).unwrap().0, 1);
-    assert_eq!(told(&files[0], 1), (PEER_PRESENT, 2));
+    assert_eq!(peer_state(&files[0], 1), (PEER_PRESENT, 2));
     drop((first, fifth));
     test.end();
 }
@@ -168,7 +168,7 @@ fn a_region_is_granted_and_revoked_across_runs() {
     assert_eq!(ask(&second, map(1)), ERROR_NAME);
     assert_eq!((ask(&first, grant(1, 3)), ask(&first, grant(2, 1))), (0, ERROR_NAME));
     assert_eq!(ask(&second, map(3)), 0);
-    // A revoke waits for the other run, and what that asks meanwhile waits for the revoke.
+    // A revocation waits for the other run, whose requests to map the region wait for the revocation.
     first.send(&grant(1, 1), &[]).unwrap();
     let (take, _) = second.receive_within::<FromKeeper>(LIMIT).unwrap();
     let FromKeeper::Take { serial, peer: 1, number: 0 } = take else { panic!("{take:?}") };
@@ -178,7 +178,7 @@ fn a_region_is_granted_and_revoked_across_runs() {
     second.send(&ToKeeper::Taken { serial: serial + 1 }, &[]).unwrap();
     second.send(&ToKeeper::Taken { serial }, &[]).unwrap();
     assert_eq!((answer(&first), answer(&second)), (0, 0));
-    // One who dies meanwhile has lost it, too.
+    // A peer that dies in the meantime has lost the region, too.
     first.send(&grant(1, 0), &[]).unwrap();
     assert!(matches!(
         second.receive_within::<FromKeeper>(LIMIT).unwrap().0,
@@ -186,7 +186,7 @@ fn a_region_is_granted_and_revoked_across_runs() {
     ));
     drop(second);
     assert_eq!(answer(&first), 0);
-    // Nobody speaks for others.
+    // A run that makes a request for another run's peer is disconnected.
     let third = test.connect();
     welcome(&third, join(1, &[])).unwrap();
     third.send(&grant(1, 3), &[]).unwrap();
@@ -199,7 +199,7 @@ fn a_region_is_granted_and_revoked_across_runs() {
 fn a_host_program_is_a_peer() {
     let (test, first) = Test::new("host");
     let none = Host::join_at(&test.place, "g", &[]).unwrap_err();
-    assert_eq!(none.to_string(), "the group g has no guest yet");
+    assert_eq!(none.to_string(), "the group g has no guest yet: start one first");
     let (_, _, files) =
         welcome(&first, join(1, &[wanted("a", 1 << 20, true), wanted("b", 8192, true)])).unwrap();
     let regions = [("a", Rights::Write), ("b", Rights::Read)];
@@ -211,7 +211,7 @@ fn a_host_program_is_a_peer() {
         (a.me().number(), a.me().generation(), a.life(0), a.life(2)),
         (1, 1, Life::Alive(1), Life::NotYet)
     );
-    // The same memory, at that address.
+    // The host program sees the guests' memory at the region's address.
     let word = a.shared().unwrap().get::<AtomicU64>(64).unwrap();
     word.store(77, std::sync::atomic::Ordering::SeqCst);
     let mut bytes = [0; 8];
@@ -219,7 +219,7 @@ fn a_host_program_is_a_peer() {
         .read_exact_at(&mut bytes, 4096 + 64)
         .unwrap();
     assert_eq!(u64::from_le_bytes(bytes), 77);
-    // Its address is taken in this process.
+    // This process has already mapped something at that address.
     assert!(Host::join_at(&test.place, "g", &regions).is_err());
     host.unpark(1);
     host.unpark(64);
@@ -228,19 +228,19 @@ fn a_host_program_is_a_peer() {
     while host.now() < end {
         host.park(Some(end));
     }
-    // What a guest grants later.
+    // A region that a guest grants later.
     assert!(host.map("x", Rights::Read).is_err());
     let create = ToKeeper::Create { id: 1, peer: 0, name: "x".into(), bytes: 8192, at: None };
     let grant = |rights| ToKeeper::Grant { id: 2, peer: 0, number: 2, to: 1, rights };
     assert_eq!((ask(&first, create), ask(&first, grant(REGION_READ))), (2, 0));
     assert!(host.map("x", Rights::Write).unwrap_err().to_string().contains("fewer rights"));
     let x = host.map("x", Rights::Read).unwrap();
-    assert_eq!((x.peer(1), x.rights()), ((Told::Present, 1), Rights::Read));
+    assert_eq!((x.peer(1), x.rights()), ((PeerState::Present, 1), Rights::Read));
     assert!(host.map("x", Rights::Read).is_err());
-    // It leaves of its own will, and sees the others go.
+    // It leaves by itself; then another host program sees the guest die.
     drop((a, b, x));
     drop(host);
-    wait("the host's end", || told(&files[0], 1) == (PEER_LEFT, 1));
+    wait("the host's end", || peer_state(&files[0], 1) == (PEER_LEFT, 1));
     let host = Host::join_at(&test.place, "g", &[("a", Rights::Read)]).unwrap();
     drop(first);
     let a = host.region("a").unwrap();
@@ -252,68 +252,68 @@ fn a_host_program_is_a_peer() {
 }
 
 #[test]
-fn limits_and_differences_are_refused_in_one_line() {
+fn refusals_are_one_line() {
     let (test, first) = Test::new("limits");
     let limits = Join { group_memory: Some(8 << 20), group_peers: Some(3), ..join(1, &[]) };
     let regions = [wanted("a", 1 << 20, true)];
     welcome(&first, Join { regions: regions.to_vec(), ..limits }).unwrap();
-    let no = |join: Join| {
+    let refusal = |join: Join| {
         let why = welcome(&test.connect(), join).unwrap_err();
         assert!(!why.contains('\n'));
         why
     };
-    assert!(no(join(3, &[])).contains("has 1 peers of at most 3: 3 more do not fit"));
-    assert!(no(Join { memory: 7 << 20, ..join(1, &[]) })
+    assert!(refusal(join(3, &[])).contains("has 1 peers of at most 3: 3 more do not fit"));
+    assert!(refusal(Join { memory: 7 << 20, ..join(1, &[]) })
         .contains("may have 8M of memory: 2M are used, 7M more"));
-    assert!(no(join(1, &[wanted("b", 6 << 20, true)])).contains("8M of memory"));
-    assert!(no(join(1, &[wanted("a", 2 << 20, true)])).contains("has 1M, not 2M"));
-    assert!(no(join(1, &[wanted("b", 0, true)])).contains("no region b"));
-    assert!(no(join(1, &[regions[0].clone(), regions[0].clone()])).contains("named twice"));
+    assert!(refusal(join(1, &[wanted("b", 6 << 20, true)])).contains("8M of memory"));
+    assert!(refusal(join(1, &[wanted("a", 2 << 20, true)])).contains("has 1M, not 2M"));
+    assert!(refusal(join(1, &[wanted("b", 0, true)])).contains("no region b"));
+    assert!(refusal(join(1, &[regions[0].clone(), regions[0].clone()])).contains("named twice"));
     let elsewhere = RegionRequest { at: Some(REGION_BASE), ..regions[0].clone() };
-    assert!(no(join(1, &[elsewhere])).contains("is at 0x6000000000, not 0x4000000000"));
+    assert!(refusal(join(1, &[elsewhere])).contains("is at 0x6000000000, not 0x4000000000"));
     let overlap = RegionRequest { at: Some(REGION_AUTO_BASE), ..wanted("c", 8192, true) };
-    assert!(no(join(1, &[overlap])).contains("overlaps"));
-    assert!(no(Join { group_memory: Some(1 << 30), ..join(1, &[]) }).contains("8M, not 1G"));
-    assert!(no(Join { group_peers: Some(4), ..join(1, &[]) }).contains("3, not 4"));
-    assert!(no(Join { version: 0, ..join(1, &[]) }).contains("another version"));
-    assert!(no(Join { peers: 0, ..join(1, &[]) }).contains("do not fit"));
+    assert!(refusal(join(1, &[overlap])).contains("overlaps"));
+    assert!(refusal(Join { group_memory: Some(1 << 30), ..join(1, &[]) }).contains("8M, not 1G"));
+    assert!(refusal(Join { group_peers: Some(4), ..join(1, &[]) }).contains("3, not 4"));
+    assert!(refusal(Join { version: 0, ..join(1, &[]) }).contains("another version"));
+    assert!(refusal(Join { peers: 0, ..join(1, &[]) }).contains("do not fit"));
     drop(first);
     test.end();
 }
 
 #[test]
-fn those_who_look_see_and_kill() {
+fn observers_list_and_kill_peers() {
     let (test, first) = Test::new("kill");
     welcome(&first, join(2, &[wanted("a", 8192, false)])).unwrap();
     first.send(&ToKeeper::Started, &[]).unwrap();
-    let looker = test.connect();
+    let observer = test.connect();
     wait("the start", || {
-        looker.send(&ToKeeper::List, &[]).unwrap();
-        let FromKeeper::List(list) = looker.receive_within(LIMIT).unwrap().0 else {
+        observer.send(&ToKeeper::List, &[]).unwrap();
+        let FromKeeper::List(list) = observer.receive_within(LIMIT).unwrap().0 else {
             panic!("no list")
         };
         assert_eq!((list.peers.len(), list.memory), (2, (2 << 20) + 8192));
         assert_eq!(list.peers[1].regions, [("a".to_owned(), "r".to_owned())]);
         list.peers[1].state == "running"
     });
-    looker.send(&ToKeeper::Kill { peer: Some(9) }, &[]).unwrap();
+    observer.send(&ToKeeper::Kill { peer: Some(9) }, &[]).unwrap();
     let refused = FromKeeper::Refused("the group g has no peer 9".into());
-    assert_eq!(looker.receive_within::<FromKeeper>(LIMIT).unwrap().0, refused);
-    looker.send(&ToKeeper::Kill { peer: Some(1) }, &[]).unwrap();
+    assert_eq!(observer.receive_within::<FromKeeper>(LIMIT).unwrap().0, refused);
+    observer.send(&ToKeeper::Kill { peer: Some(1) }, &[]).unwrap();
     assert_eq!(
         first.receive_within::<FromKeeper>(LIMIT).unwrap().0,
         FromKeeper::Stop { peer: Some(1) }
     );
     first.send(&ToKeeper::Gone { peer: 1, state: PEER_DEAD }, &[]).unwrap();
-    assert_eq!(looker.receive_within::<FromKeeper>(LIMIT).unwrap().0, FromKeeper::Ended(1));
-    looker.send(&ToKeeper::Kill { peer: None }, &[]).unwrap();
+    assert_eq!(observer.receive_within::<FromKeeper>(LIMIT).unwrap().0, FromKeeper::Ended(1));
+    observer.send(&ToKeeper::Kill { peer: None }, &[]).unwrap();
     assert_eq!(
         first.receive_within::<FromKeeper>(LIMIT).unwrap().0,
         FromKeeper::Stop { peer: None }
     );
     first.send(&ToKeeper::Leave, &[]).unwrap();
-    // The folder is gone before the answer.
-    assert_eq!(looker.receive_within::<FromKeeper>(LIMIT).unwrap().0, FromKeeper::Ended(1));
+    // The group's folder is removed before the answer is sent.
+    assert_eq!(observer.receive_within::<FromKeeper>(LIMIT).unwrap().0, FromKeeper::Ended(1));
     assert!(!test.place.base().exists());
     test.end();
 }

@@ -1,4 +1,4 @@
-//! Peers that tenders, which are this test, spawn.
+//! Spawned peers. The test plays the tenders.
 
 use super::super::tests::*;
 use super::super::*;
@@ -6,7 +6,7 @@ use kyozon_abi::unikernel::*;
 use kyozon_join::message::{FromKeeper, Join, PeerInfo, RegionInfo, ToKeeper};
 use kyozon_join::socket::Socket;
 
-/// Number and regions of a peer that `parent` spawns, or the error.
+/// Spawns a peer for `parent`; returns its number and regions, or `ERROR_*`.
 fn spawn(socket: &Socket, parent: usize) -> Result<(usize, Vec<RegionInfo>), i64> {
     socket.send(&ToKeeper::Spawn { id: 5, peer: parent, memory: 4096 }, &[]).unwrap();
     match socket.receive_within(LIMIT).unwrap().0 {
@@ -24,33 +24,36 @@ fn gone(socket: &Socket, peer: usize, state: u32) {
     socket.send(&ToKeeper::Gone { peer, state }, &[]).unwrap();
 }
 
-fn seen(looker: &Socket) -> (Vec<PeerInfo>, u64) {
-    looker.send(&ToKeeper::List, &[]).unwrap();
-    match looker.receive_within(LIMIT).unwrap().0 {
+fn seen(observer: &Socket) -> (Vec<PeerInfo>, u64) {
+    observer.send(&ToKeeper::List, &[]).unwrap();
+    match observer.receive_within(LIMIT).unwrap().0 {
         FromKeeper::List(list) => (list.peers, list.memory),
         other => panic!("{other:?}"),
     }
 }
 
-fn numbers(looker: &Socket) -> Vec<usize> {
-    seen(looker).0.iter().map(|peer| peer.peer).collect()
+fn numbers(observer: &Socket) -> Vec<usize> {
+    seen(observer).0.iter().map(|peer| peer.peer).collect()
 }
 
 #[test]
-fn a_spawned_peer_is_one_as_any_other() {
+fn a_spawned_peer_is_like_any_other() {
     let (test, first) = Test::new("spawn");
     let (_, _, files) =
         welcome(&first, join(1, &[wanted("a", 8192, true), wanted("b", 8192, false)])).unwrap();
     let second = test.connect();
     welcome(&second, join(1, &[wanted("a", 8192, false)])).unwrap();
-    // A region that the parent may map, but has not, is not inherited.
+    // A region that the parent may map but has not mapped is not inherited.
     let create = ToKeeper::Create { id: 1, peer: 0, name: "x".into(), bytes: 8192, at: None };
     assert_eq!(ask(&first, create), 2);
     let (two, regions) = spawn(&first, 0).unwrap();
     let regions: Vec<_> = regions.iter().map(|r| (r.number, r.rights)).collect();
     assert_eq!((two, regions), (2, vec![(0, 3), (1, REGION_READ)]));
-    assert_eq!(files.iter().map(|file| told(file, 2)).collect::<Vec<_>>(), [(PEER_PRESENT, 1); 2]);
-    // It asks, and is granted; it spawns, too.
+    assert_eq!(
+        files.iter().map(|file| peer_state(file, 2)).collect::<Vec<_>>(),
+        [(PEER_PRESENT, 1); 2]
+    );
+    // A spawned peer can be granted regions, and can spawn.
     let map = |peer| ToKeeper::Map { id: 2, peer, number: 2, rights: 1 };
     let grant = |to, rights| ToKeeper::Grant { id: 3, peer: 0, number: 2, to, rights };
     assert_eq!(ask(&first, map(2)), ERROR_NAME);
@@ -58,8 +61,8 @@ fn a_spawned_peer_is_one_as_any_other() {
     assert_eq!(ask(&second, ToKeeper::Meet { id: 7, peer: 1, number: 0, count: 3 }), 3);
     let (three, regions) = spawn(&first, 2).unwrap();
     assert_eq!((three, regions.len()), (3, 3));
-    let looker = test.connect();
-    let (peers, memory) = seen(&looker);
+    let observer = test.connect();
+    let (peers, memory) = seen(&observer);
     assert_eq!(memory, (2 << 20) + 2 * 4096 + 3 * 8192);
     assert_eq!(peers.iter().map(|p| p.memory).collect::<Vec<_>>(), [1 << 20, 1 << 20, 4096, 4096]);
     assert_eq!(
@@ -69,25 +72,27 @@ fn a_spawned_peer_is_one_as_any_other() {
             (name.to_owned(), rights.to_owned())
         })
     );
-    // Its end is told; its number is the next that is spawned, of another generation.
+    // Its end is reported. The next spawned peer gets its number with the next generation.
     gone(&first, 2, PEER_LEFT);
-    wait("an end", || numbers(&looker) == [0, 1, 3]);
-    assert_eq!(told(&files[0], 2), (PEER_LEFT, 1));
-    assert_eq!((number(&second, 1), told(&files[0], 2)), (Ok(2), (PEER_PRESENT, 2)));
-    assert_eq!(told(&files[1], 2), (PEER_LEFT, 1));
-    // A run that is no more has no threads.
+    wait("an end", || numbers(&observer) == [0, 1, 3]);
+    assert_eq!(peer_state(&files[0], 2), (PEER_LEFT, 1));
+    assert_eq!((number(&second, 1), peer_state(&files[0], 2)), (Ok(2), (PEER_PRESENT, 2)));
+    assert_eq!(peer_state(&files[1], 2), (PEER_LEFT, 1));
+    // A run's spawned peers die with it.
     drop(first);
-    wait("deaths", || told(&files[0], 0).0 == PEER_DEAD && told(&files[0], 3) == (PEER_DEAD, 1));
-    wait("the list", || numbers(&looker) == [1, 2]);
-    // Nobody spawns for others.
+    wait("deaths", || {
+        peer_state(&files[0], 0).0 == PEER_DEAD && peer_state(&files[0], 3) == (PEER_DEAD, 1)
+    });
+    wait("the list", || numbers(&observer) == [1, 2]);
+    // A run that spawns for another run's peer is disconnected.
     second.send(&ToKeeper::Spawn { id: 5, peer: 0, memory: 0 }, &[]).unwrap();
     assert!(matches!(second.receive::<FromKeeper>(), Err(kyozon_join::Error::Gone)));
-    drop(looker);
+    drop(observer);
     test.end();
 }
 
 #[test]
-fn numbers_and_memory_run_out_as_for_those_who_join() {
+fn limits_hold_for_spawned_and_joining_peers() {
     let (test, first) = Test::new("spawn-limits");
     let limits =
         Join { group_memory: Some((1 << 20) + 8191), group_peers: Some(3), ..join(1, &[]) };
@@ -105,21 +110,21 @@ fn numbers_and_memory_run_out_as_for_those_who_join() {
     welcome(&second, join(1, &[])).unwrap();
     assert_eq!((number(&second, 1), number(&first, 0)), (Ok(2), Err(ERROR_FULL)));
     drop(second);
-    // Numbers that were somebody's from its start on come last.
+    // Numbers of peers that joined come last.
     wait("a number", || number(&first, 0) == Ok(2));
     assert_eq!((number(&first, 0), number(&first, 0)), (Ok(3), Err(ERROR_FULL)));
     gone(&first, 2, PEER_DEAD);
     gone(&first, 3, PEER_DEAD);
     let third = test.connect();
     wait("ends", || numbers(&third) == [0]);
-    // Of numbers that nobody had, as long as there are any.
+    // A run that joins gets numbers that no peer has had, as long as there are any.
     assert_eq!(welcome(&third, join(2, &[])).unwrap().0, 4);
     drop((first, third));
     test.end();
 }
 
 #[test]
-fn all_numbers_can_be_threads() {
+fn all_numbers_can_be_spawned_peers() {
     let (test, first) = Test::new("spawn-all");
     welcome(&first, join(1, &[])).unwrap();
     let second = test.connect();
@@ -128,7 +133,7 @@ fn all_numbers_can_be_threads() {
     assert_eq!(numbers, (2..64).collect::<Vec<_>>());
     assert_eq!(number(&second, 1), Err(ERROR_FULL));
     drop(second);
-    // The number of one that joined is free again, last.
+    // The number of a peer that joined is free again, but is given out last.
     gone(&first, 40, PEER_LEFT);
     numbers = vec![number(&first, 0).unwrap()];
     wait("the last number", || number(&first, 0) == Ok(1));
@@ -162,43 +167,46 @@ fn a_family_loses_a_region_together() {
     };
     let ((one, a), (two, b)) = (taken(), taken());
     assert_eq!((a, b), (1, 2));
-    // One that ends while its question waits is nothing to the others of its run.
+    // A peer that ends while its request waits does not affect its run's other peers.
     second.send(&ToKeeper::Map { id: 4, peer: 2, number: 0, rights: 1 }, &[]).unwrap();
     gone(&second, 2, PEER_DEAD);
     second.send(&ToKeeper::Taken { serial: two }, &[]).unwrap();
-    // Who is about to lose it does not pass it on, and the answer waits for the last.
+    // A region that a peer is about to lose is not inherited, and the answer waits for the last peer.
     assert_eq!(spawn(&second, 1), Ok((2, vec![])));
     assert!(!first.readable(Some(Duration::from_millis(50))).unwrap());
     second.send(&ToKeeper::Taken { serial: one }, &[]).unwrap();
     assert_eq!(answer(&first), 0);
     assert_eq!(number(&second, 1), Ok(3));
     assert_eq!(ask(&second, ToKeeper::Map { id: 2, peer: 2, number: 0, rights: 1 }), ERROR_NAME);
-    // What a thread makes is of its family's memory, and nobody else's when it is gone.
+    // A region that a spawned peer creates counts against its family's budget, and keeps no owner when the peer is
+    // gone.
     assert_eq!(ask(&second, create(3, "y")), 1);
     let big = ToKeeper::Create { id: 1, peer: 1, name: "z".into(), bytes: 1 << 20, at: None };
     assert_eq!(ask(&second, big), ERROR_FULL);
     gone(&second, 3, PEER_LEFT);
     let why = || welcome(&test.connect(), join(1, &[wanted("y", 0, true)])).unwrap_err();
-    wait("its end", || why().contains("is a peer's, who is gone and did not grant it"));
+    wait("its end", || {
+        why().contains("belongs to a peer that is gone, which did not grant it: use another name")
+    });
     drop((first, second));
     test.end();
 }
 
 #[test]
-fn threads_are_killed_alone_or_with_whom_they_belong_to() {
+fn a_thread_is_killed_alone_or_with_its_family() {
     let (test, first) = Test::new("spawn-kill");
     welcome(&first, join(2, &[])).unwrap();
     assert_eq!((number(&first, 0), number(&first, 2), number(&first, 1)), (Ok(2), Ok(3), Ok(4)));
     let killer = test.connect();
     let kill = |peer| {
         killer.send(&ToKeeper::Kill { peer }, &[]).unwrap();
-        let (told, _) = first.receive_within::<FromKeeper>(LIMIT).unwrap();
-        assert_eq!(told, FromKeeper::Stop { peer });
+        let (message, _) = first.receive_within::<FromKeeper>(LIMIT).unwrap();
+        assert_eq!(message, FromKeeper::Stop { peer });
     };
     kill(Some(2));
     gone(&first, 2, PEER_DEAD);
     assert_eq!(killer.receive_within::<FromKeeper>(LIMIT).unwrap().0, FromKeeper::Ended(1));
-    // With the first of a family goes all of it, and nobody joins it meanwhile.
+    // A family ends with its first peer, and no peer can join it in the meantime.
     kill(Some(0));
     assert_eq!((number(&first, 3), number(&first, 1)), (Err(ERROR_FULL), Ok(2)));
     gone(&first, 0, PEER_DEAD);
