@@ -1,4 +1,4 @@
-//! A core file of a guest, for a debugger: ELF, with one thread's registers and all memory that the guest could read.
+//! Writes a guest's core file for a debugger: ELF with one thread's registers and all memory that the guest could read.
 
 use crate::backend::Registers;
 use crate::error::{ensure, Result};
@@ -6,11 +6,12 @@ use crate::memory::Memory;
 use std::io::{Seek, SeekFrom, Write};
 
 const PAGE: u64 = 4096;
-/// Bytes of `struct elf_prstatus` on x86-64, and where in it registers begin (linux/elfcore.h).
+/// Size of `struct elf_prstatus` on x86-64 in bytes (linux/elfcore.h).
 const STATUS_BYTES: usize = 336;
+/// Offset of the registers in it.
 const STATUS_REGISTERS: usize = 112;
 
-/// The note with registers, in the order of `struct user_regs_struct`.
+/// The note with the registers, in the order of `struct user_regs_struct`.
 fn note(r: &Registers, signal: u16) -> Vec<u8> {
     let registers = [
         r.r15, r.r14, r.r13, r.r12, r.rbp, r.rbx, r.r11, r.r10, r.r9, r.r8, r.rax, r.rcx, r.rdx,
@@ -31,7 +32,7 @@ fn note(r: &Registers, signal: u16) -> Vec<u8> {
     note
 }
 
-/// One program header.
+/// A program header of the System V ABI.
 fn header(kind: u32, flags: u32, offset: u64, address: u64, bytes: u64, memory: u64) -> Vec<u8> {
     let mut header = [kind.to_le_bytes(), flags.to_le_bytes()].concat();
     for word in [offset, address, 0, bytes, memory, if kind == 1 { PAGE } else { 4 }] {
@@ -40,7 +41,11 @@ fn header(kind: u32, flags: u32, offset: u64, address: u64, bytes: u64, memory: 
     header
 }
 
-/// Writes a core file. Pages of zeros become holes.
+/// Writes a core file to `to`. Pages of zeros become holes.
+///
+/// # Errors
+///
+/// The file cannot be written, or the memory has too many pieces for its headers.
 pub fn write(to: &mut (impl Write + Seek), memory: &Memory, registers: &Registers) -> Result<()> {
     let mut pieces = memory.readable();
     pieces.sort_unstable();
@@ -74,7 +79,7 @@ pub fn write(to: &mut (impl Write + Seek), memory: &Memory, registers: &Register
     let mut page = [0; PAGE as usize];
     for (base, bytes, _) in pieces {
         for done in (0..bytes).step_by(PAGE as usize) {
-            // A page that went away meanwhile is a hole, too.
+            // A page that was revoked in the meantime becomes a hole as well.
             if memory.read(base + done, &mut page).is_ok() && page.iter().any(|b| *b != 0) {
                 if position != offset {
                     to.seek(SeekFrom::Start(offset))?;
@@ -86,7 +91,7 @@ pub fn write(to: &mut (impl Write + Seek), memory: &Memory, registers: &Register
         }
     }
     if position < offset {
-        // The last byte makes the file as long as its headers say.
+        // Writing the last byte gives the file the length that its headers state.
         to.seek(SeekFrom::Start(offset - 1))?;
         to.write_all(&[0])?;
     }
@@ -103,7 +108,7 @@ mod tests {
     use std::io::Cursor;
 
     #[test]
-    fn memory_is_where_the_headers_say() {
+    fn headers_locate_the_memory() {
         let file = elf::tests::image();
         let image = elf::parse(&file).unwrap();
         let layout = Layout::new(&image, 1 << 20).unwrap();

@@ -1,6 +1,6 @@
-//! How a guest crashed, for its author: one line, registers, a backtrace with names.
+//! The report of a guest's crash: one line, registers, and a backtrace with names.
 //!
-//! All that stands here comes from the guest: it is bounded, and printed with everything but printable ASCII replaced.
+//! The content comes from the guest, so it is bounded, and every character except printable ASCII is replaced.
 
 use crate::backend::Registers;
 use crate::elf;
@@ -8,10 +8,10 @@ use crate::memory::Memory;
 use kyozon_abi::unikernel::{GUEST_IMAGE_BASE, GUEST_SYSTEM_BASE};
 use std::fmt::Write;
 
-/// Frames of a backtrace, at most.
-const FRAMES: usize = 32;
+/// Maximum count of frames in a backtrace.
+const MAX_FRAMES: usize = 32;
 
-/// A name for an address: `function+0x12`, or the number.
+/// Describes an address: `function+0x12`, or the number if the image has no symbol for it.
 pub fn place(file: &[u8], address: u64) -> String {
     if (GUEST_SYSTEM_BASE..GUEST_IMAGE_BASE).contains(&address) {
         return "(the tender's pages)".to_owned();
@@ -25,16 +25,17 @@ pub fn place(file: &[u8], address: u64) -> String {
     }
 }
 
-/// Text without anything that a terminal would act on.
+/// Replaces each character that is not printable ASCII by `?`, so that a terminal cannot interpret it.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c == ' ' || c.is_ascii_graphic() { c } else { '?' }).collect()
 }
 
-/// Return addresses, innermost first, by the chain of frame pointers, as far as that goes up the stack.
+/// The crashed instruction and the return addresses, innermost first. Follows the chain of frame pointers as long as it
+/// goes up the stack.
 pub fn backtrace(memory: &Memory, registers: &Registers) -> Vec<u64> {
     let mut frames = vec![registers.rip];
     let (mut frame, mut low) = (registers.rbp, memory.layout.stack.base);
-    while frames.len() < FRAMES
+    while frames.len() < MAX_FRAMES
         && frame % 8 == 0
         && (low..memory.layout.stack_top()).contains(&frame)
     {
@@ -43,7 +44,7 @@ pub fn backtrace(memory: &Memory, registers: &Registers) -> Vec<u64> {
             break;
         }
         frames.push(back);
-        // A chain that does not go up is no chain.
+        // A valid chain only goes up.
         low = frame + 8;
         let Ok(next) = memory.word(frame) else { break };
         frame = next;
@@ -51,18 +52,18 @@ pub fn backtrace(memory: &Memory, registers: &Registers) -> Vec<u64> {
     frames
 }
 
-/// The functions that were being executed, a line each.
+/// The functions of a backtrace, one per line.
 pub fn calls(file: &[u8], frames: &[u64]) -> String {
     let mut text = String::new();
     for (i, address) in frames.iter().enumerate() {
-        // A return address is behind its call, and may be in the next function.
+        // A return address follows its call instruction, and may be in the next function.
         let inside = if i == 0 { *address } else { address.saturating_sub(1) };
         let _ = writeln!(text, "  {i:2}: {address:#014x} {}", place(file, inside));
     }
     text
 }
 
-/// All registers, four to a line.
+/// All registers, four per line.
 pub fn registers(r: &Registers) -> String {
     let all = [
         ("rax", r.rax),
@@ -101,7 +102,7 @@ mod tests {
     use kyozon_abi::unikernel::GUEST_STACK_TOP;
 
     #[test]
-    fn a_backtrace_ends() {
+    fn invalid_frame_chains_end_the_backtrace() {
         let file = elf::tests::image();
         let image = elf::parse(&file).unwrap();
         let layout = Layout::new(&image, 1 << 20).unwrap();
@@ -117,7 +118,7 @@ mod tests {
         put(top - 32, 0);
         put(top - 24, 0x22);
         assert_eq!(trace(top - 64), [1, 0x11, 0x22]);
-        // Downwards, and in a circle.
+        // The chain goes down, and in a circle.
         put(top - 32, top - 64);
         assert_eq!(trace(top - 64), [1, 0x11, 0x22]);
         put(top - 64, top - 64);
@@ -126,11 +127,11 @@ mod tests {
             put(top - 8000 + i * 16, top - 8000 + i * 16 + 16);
             put(top - 8000 + i * 16 + 8, 0x33);
         }
-        assert_eq!(trace(top - 8000).len(), FRAMES);
+        assert_eq!(trace(top - 8000).len(), MAX_FRAMES);
     }
 
     #[test]
-    fn what_is_printed_cannot_act_on_a_terminal() {
+    fn control_characters_are_replaced() {
         assert_eq!(printable("a b\x1b[1m\n\u{202e}"), "a b?[1m??");
         assert_eq!(place(&elf::tests::image(), 0x1234), "0x1234");
         let lines = registers(&Registers { rax: 1, gs_base: 2, ..Registers::default() });
