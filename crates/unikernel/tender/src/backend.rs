@@ -1,4 +1,5 @@
-//! What a backend is: a space, which other threads may change, and a processor, which one thread runs.
+//! The interface of a backend: an address space, which several threads may change, and a processor, which one thread
+//! runs.
 
 use crate::error::Result;
 use crate::memory::Block;
@@ -33,31 +34,32 @@ pub struct Registers {
     pub gs_base: u64,
 }
 
-/// Why a guest cannot go on. For the reader of a report, never for a decision: a guest can say of itself what it likes.
+/// Why a guest cannot continue. It is for the reader of a report and never decides anything, because a guest can forge
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// An exception of the processor.
     Exception {
-        /// Its vector.
+        /// Number of the vector.
         vector: u32,
-        /// Error code, 0 where there is none.
+        /// Error code; 0 if the exception has none.
         error: u64,
-        /// For page faults, what it wanted to reach.
+        /// Faulting address, of page faults only.
         address: u64,
     },
-    /// It used a port that means nothing.
+    /// The guest used a port that is not part of the interface.
     Port(u16),
-    /// It made a system call of the host with this number.
+    /// The guest made a Linux system call with this number.
     SystemCall(u64),
-    /// KVM gave up, with this `exit_reason`.
-    Exit(u32),
-    /// It reached physical memory that is not there: its region was revoked.
-    Gone(u64),
-    /// The process was killed by this signal.
+    /// KVM returned this `exit_reason`, which the tender does not handle.
+    KvmExit(u32),
+    /// The guest accessed this guest-physical address, whose region was revoked.
+    Revoked(u64),
+    /// This signal killed the guest's process.
     Killed(i32),
 }
 
-/// In the error code of a page fault: whether it was to read or to write is not known.
+/// Bit in the error code of a page fault: it is unknown whether the access was a read or a write.
 pub const UNKNOWN_ACCESS: u64 = 1 << 63;
 
 /// Names of the first vectors (Intel SDM volume 3, table 6-1).
@@ -90,14 +92,14 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Exception { vector: 14, error, address } => {
-                let what = match error {
+                let access = match error {
                     e if e & 16 != 0 => "execute",
                     e if e & UNKNOWN_ACCESS != 0 => "reach",
                     e if e & 2 != 0 => "write to",
                     _ => "read",
                 };
-                let why = if error & 1 != 0 { "forbidden" } else { "nothing there" };
-                write!(f, "page fault: {what} {address:#x}, {why}")
+                let cause = if error & 1 != 0 { "forbidden" } else { "nothing there" };
+                write!(f, "page fault: {access} {address:#x}, {cause}")
             }
             Self::Exception { vector, error, .. } => {
                 match VECTORS.get(vector as usize) {
@@ -111,82 +113,107 @@ impl fmt::Display for Reason {
             }
             Self::Port(port) => write!(f, "forbidden instruction: port {port:#x}"),
             Self::SystemCall(number) => write!(f, "forbidden instruction: system call {number}"),
-            Self::Exit(reason) => write!(f, "KVM gave up (exit reason {reason})"),
-            Self::Gone(address) => write!(f, "reached {address:#x}, which was revoked"),
+            Self::KvmExit(reason) => write!(f, "KVM cannot continue (exit reason {reason})"),
+            Self::Revoked(address) => write!(f, "reached {address:#x}, which was revoked"),
             Self::Killed(signal) => write!(f, "killed by signal {signal}"),
         }
     }
 }
 
-/// Why a processor came back.
+/// Why [`Cpu::enter`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The guest called the door.
     Call,
-    /// It rang a doorbell; the number is untrusted.
+    /// The guest rang a doorbell; the number is untrusted.
     Doorbell(u32),
-    /// It cannot go on.
+    /// The guest cannot continue.
     Crash(Reason),
-    /// It was kicked, or the kernel had something else to do.
+    /// The processor was kicked, or Linux interrupted it.
     Interrupted,
 }
 
-/// A processor: one thread runs it.
+/// A guest's processor. One thread runs it.
 pub trait Cpu: Send {
-    /// Runs the guest until it asks for something, or cannot go on.
+    /// Runs the guest until the next event.
+    ///
+    /// # Errors
+    ///
+    /// The backend cannot run the guest.
     fn enter(&mut self) -> Result<Event>;
-    /// Registers: after [`Event::Crash`] with an exception, those at the exception.
+    /// The guest's registers; after [`Event::Crash`] with an exception, those at the exception.
+    ///
+    /// # Errors
+    ///
+    /// The backend cannot read them.
     fn registers(&mut self) -> Result<Registers>;
-    /// The process that it is in, where it is in one.
+    /// Pid of the guest's process, if it has one.
     fn child(&self) -> Option<i32> {
         None
     }
-    /// Something that any thread may use to interrupt [`Cpu::enter`], once this thread runs it.
+    /// A handle by which any thread can interrupt [`Cpu::enter`]. The thread that runs the processor must call this.
     fn kick(&mut self) -> Box<dyn Kick>;
 }
 
-/// Interrupts a processor, also one that is just about to be entered.
+/// Interrupts a processor.
 pub trait Kick: Send + Sync {
-    /// From now on, [`Cpu::enter`] comes back.
+    /// Makes [`Cpu::enter`] return. If the processor is not running, its next entry returns.
     fn kick(&self);
 }
 
-/// A region as a space maps it.
+/// A region's mapping in an address space.
 #[derive(Clone, Debug)]
 pub struct Mapping {
     /// Number of the region in its group.
     pub number: usize,
-    /// Address in every guest.
+    /// Address of the header in every guest.
     pub address: u64,
-    /// Bytes with the header.
+    /// Size in bytes, including the header's page.
     pub bytes: u64,
-    /// Whether data may be written; the header never.
+    /// Whether the guest can write the data. The header is always read-only.
     pub write: bool,
-    /// The host's memory.
+    /// The region's memory on the host.
     pub block: Block,
 }
 
 /// A guest's address space.
 pub trait Space: Send + Sync {
-    /// `FEATURE_*` of the backend.
+    /// `FEATURE_*` bits of the backend.
     fn features(&self) -> u64;
-    /// From now on the doorbell of this number is this descriptor, and the guest rings it without an event.
+    /// Connects a doorbell to this descriptor: from now on the guest rings it without an [`Event::Doorbell`].
+    ///
+    /// # Errors
+    ///
+    /// KVM refuses the doorbell.
     fn doorbell(&self, _number: usize, _bell: &EventFd) -> Result<()> {
         Ok(())
     }
-    /// The keeper learns of this guest's end when all copies of this descriptor are closed: if the
-    /// guest can outlive the tender by a moment, it holds one.
-    fn hold(&self, _lifeline: BorrowedFd<'_>) -> Result<()> {
+    /// Gives the guest a copy of the lifeline if it can outlive the tender for a moment. The keeper detects the guest's
+    /// end when all copies are closed.
+    ///
+    /// # Errors
+    ///
+    /// Linux refuses another descriptor.
+    fn set_lifeline(&self, _lifeline: BorrowedFd<'_>) -> Result<()> {
         Ok(())
     }
-    /// Others than the tender can end the guest, which is noticed only when it is entered: it must not sleep for long.
-    fn can_vanish(&self) -> bool {
+    /// Whether another process can kill the guest. The tender detects that only when it enters the guest, so such a
+    /// guest must not sleep for long.
+    fn can_be_killed(&self) -> bool {
         false
     }
     /// Maps a region.
+    ///
+    /// # Errors
+    ///
+    /// The backend cannot map it.
     fn map(&self, mapping: &Mapping) -> Result<()>;
-    /// Takes a region away, and returns when the guest cannot reach it any more. `false`: it cannot be taken away
-    /// from this guest, which has to end.
+    /// Unmaps a region. With `true`, the guest can no longer access it. With `false`, the backend cannot unmap it, and
+    /// the guest must end.
+    ///
+    /// # Errors
+    ///
+    /// KVM refuses the change.
     fn unmap(&self, mapping: &Mapping) -> Result<bool>;
 }
 
@@ -195,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_for_readers() {
+    fn reasons_have_readable_texts() {
         let fault =
             |vector, error| Reason::Exception { vector, error, address: 0x1000 }.to_string();
         assert_eq!(fault(14, 6), "page fault: write to 0x1000, nothing there");

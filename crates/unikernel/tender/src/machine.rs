@@ -1,4 +1,4 @@
-//! Chooses the backend and builds the first guests' machines with it.
+//! Chooses the backend and builds the machines of the first guests.
 
 use crate::backend::{Cpu, Space};
 use crate::elf::Image;
@@ -11,18 +11,27 @@ use crate::process::{ProcessSpace, Readers};
 use std::sync::Arc;
 use vmm_sys_util::eventfd::EventFd;
 
-/// Doorbells of peers, then those of queues.
+/// Starts a guest with its memory, the doorbells of peers and the doorbells of queues.
 pub type Starter = Box<dyn FnOnce(&Memory, &[&EventFd], &[&EventFd]) -> Result<Box<dyn Cpu>>>;
 
-/// A guest that has not begun.
+/// A guest that has not started.
 pub struct Machine {
+    /// The guest's memory.
     pub memory: Arc<Memory>,
+    /// The guest's address space.
     pub space: Arc<dyn Space>,
+    /// Starts the guest.
     pub start: Starter,
+    /// Rate of the time-stamp counter in kHz, if the backend knows it.
     pub khz: Option<u64>,
 }
 
-/// `/dev/kvm`, where the backend is or can be a virtual machine.
+/// Opens `/dev/kvm`. `None` selects the process backend: the operator chose it, or chose none and `/dev/kvm` cannot
+/// be used.
+///
+/// # Errors
+///
+/// The operator chose KVM, and `/dev/kvm` cannot be used.
 pub fn host(backend: Option<Backend>) -> Result<Option<kvm::Host>> {
     if backend == Some(Backend::Process) {
         return Ok(None);
@@ -39,7 +48,12 @@ pub fn host(backend: Option<Backend>) -> Result<Option<kvm::Host>> {
     }
 }
 
-/// Builds the memory and the address space of one of the first guests.
+/// Builds the memory and the address space of one of the first guests, with `memory` bytes; without `host` for the
+/// process backend.
+///
+/// # Errors
+///
+/// The memory does not fit the image, or Linux refuses the memory or the machine.
 pub fn machine(
     host: Option<&kvm::Host>,
     readers: &Readers,

@@ -104,7 +104,7 @@ impl Peers {
     /// the deadline has passed.
     pub fn park(&self, peer: usize, deadline: u64) -> bool {
         let Some(token) = self.tokens.get(peer) else { return false };
-        let vanishes = self.table.get(peer).is_some_and(|peer| peer.space.can_vanish());
+        let can_be_killed = self.table.get(peer).is_some_and(|peer| peer.space.can_be_killed());
         loop {
             if token.read().is_ok() {
                 return false;
@@ -113,8 +113,8 @@ impl Peers {
                 return true;
             }
             let left = self.clock.until(deadline);
-            let left = if vanishes { left.min(LONG_SLEEP) } else { left };
-            let forever = deadline == NO_DEADLINE && !vanishes;
+            let left = if can_be_killed { left.min(LONG_SLEEP) } else { left };
+            let forever = deadline == NO_DEADLINE && !can_be_killed;
             let time = timespec(left);
             let woken = poll(&mut [poll_fd(token)], (!forever).then_some(&time));
             if woken.is_err() && self.must_end(peer) {

@@ -216,7 +216,7 @@ fn join(
 fn member(group: &mut Group, joined: Joined) -> Result<(usize, Vec<SharedRegion>)> {
     let peers = group.peers.table.all();
     for (_, peer) in &peers {
-        peer.space.hold(joined.member.lifeline())?;
+        peer.space.set_lifeline(joined.member.lifeline())?;
     }
     let mut mapped = Vec::new();
     for (known, block) in &joined.regions {

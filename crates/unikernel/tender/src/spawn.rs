@@ -135,7 +135,7 @@ impl Spawner {
         });
         group.peers.tokens.make(number)?;
         if let Some(member) = &group.member {
-            peer.space.hold(member.lifeline())?;
+            peer.space.set_lifeline(member.lifeline())?;
         }
         group.inherit(parent, number, &peer)?;
         Ok(Made { peer, cpu, process })

@@ -245,10 +245,10 @@ impl Cpu for KvmCpu {
             VcpuExit::IoOut(port @ 0..=255, _) => return self.exception(u32::from(port)),
             VcpuExit::IoOut(port, _) | VcpuExit::IoIn(port, _) => Reason::Port(port),
             VcpuExit::MmioRead(address, _) | VcpuExit::MmioWrite(address, _) => {
-                Reason::Gone(address)
+                Reason::Revoked(address)
             }
             VcpuExit::Intr => return Ok(Event::Interrupted),
-            _ => Reason::Exit(self.fd.get_kvm_run().exit_reason),
+            _ => Reason::KvmExit(self.fd.get_kvm_run().exit_reason),
         };
         Ok(Event::Crash(reason))
     }

@@ -118,12 +118,12 @@ impl Space for ProcessSpace {
         bit(is_x86_feature_detected!("avx2"), FEATURE_AVX2) | bit(fsgsbase, FEATURE_FSGSBASE)
     }
 
-    fn hold(&self, lifeline: BorrowedFd<'_>) -> Result<()> {
+    fn set_lifeline(&self, lifeline: BorrowedFd<'_>) -> Result<()> {
         let _ = self.lifeline.set(lifeline.try_clone_to_owned().context("too many open files")?);
         Ok(())
     }
 
-    fn can_vanish(&self) -> bool {
+    fn can_be_killed(&self) -> bool {
         true
     }
 
