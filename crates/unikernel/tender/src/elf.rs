@@ -166,10 +166,10 @@ pub fn parse(file: &[u8]) -> Result<Image> {
         MAX_PRIVATE_BYTES >> 20
     );
     let entry = number::<8>(file, 24)?;
-    let inside = |s: &&Segment| s.execute && (s.base..s.base + s.bytes).contains(&entry);
+    let holds_entry = |s: &&Segment| s.execute && (s.base..s.base + s.bytes).contains(&entry);
     ensure!(
         Image,
-        segments.iter().any(|s| inside(&s)),
+        segments.iter().any(|s| holds_entry(&s)),
         "the entry point {entry:#x} is not in executable memory"
     );
 
@@ -290,8 +290,8 @@ pub fn symbol(file: &[u8], address: u64) -> Option<Symbol> {
         .filter(|symbol| matches!(symbol[4] & 15, 0 | 2))
         .filter_map(|symbol| {
             let (value, bytes) = (number::<8>(symbol, 8).ok()?, number::<8>(symbol, 16).ok()?);
-            let inside = address.checked_sub(value)? < bytes.max(1);
-            inside.then(|| (value, number::<4>(symbol, 0).unwrap_or(0)))
+            let contains = address.checked_sub(value)? < bytes.max(1);
+            contains.then(|| (value, number::<4>(symbol, 0).unwrap_or(0)))
         })
         .max()?;
     let name = names.get(best.1 as usize..)?.split(|byte| *byte == 0).next()?;

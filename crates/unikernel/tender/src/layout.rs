@@ -154,18 +154,18 @@ impl Layout {
         };
         let code = self.pieces.iter().any(|p| p.execute && inside(p, entry, 1));
         let aligned = (stack.base | stack.bytes) % PAGE == 0 && stack.bytes >= MIN_STACK_BYTES;
-        let of = self
+        let stack_piece = self
             .pieces
             .iter()
             .position(|p| p.write && !p.private && inside(p, stack.base, stack.bytes));
-        let of = of.filter(|_| code && aligned).ok_or(ERROR_ADDRESS)?;
+        let stack_piece = stack_piece.filter(|_| code && aligned).ok_or(ERROR_ADDRESS)?;
         let mut pieces = Vec::new();
         let mut own = SYSTEM_BYTES;
         for (i, piece) in self.pieces.iter().enumerate() {
             if piece.private {
                 pieces.push(Piece { offset: own, ..*piece });
                 own += piece.bytes;
-            } else if i == of {
+            } else if i == stack_piece {
                 let below = stack.base - piece.base;
                 let above = below + PAGE;
                 let (base, offset) = (piece.base + above, piece.offset + above);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spawned_peer_has_a_guard_and_private_copies() {
+    fn spawned_peers_have_a_guard_and_private_data() {
         let image = elf::parse(&elf::tests::image()).unwrap();
         let first = Layout::new(&image, 1 << 20).unwrap();
         let entry = GUEST_IMAGE_BASE + 0x20;

@@ -226,8 +226,8 @@ impl Memory {
         let mut found = Vec::new();
         let mut at = address;
         while at < end {
-            let here = |w: &&Window| w.base <= at && at - w.base < w.bytes && (w.write || !write);
-            let window = windows.iter().find(here).ok_or(NotGuestMemory)?;
+            let usable = |w: &&Window| w.base <= at && at - w.base < w.bytes && (w.write || !write);
+            let window = windows.iter().find(usable).ok_or(NotGuestMemory)?;
             let count = (end - at).min(window.bytes - (at - window.base));
             let offset = window.offset + (at - window.base);
             found.push(
@@ -284,15 +284,15 @@ impl Memory {
     /// Some of the bytes are outside the heap.
     pub fn discard(&self, address: u64, bytes: u64) -> Result<(), NotGuestMemory> {
         let heap = self.layout.heap;
-        let inside = address.checked_sub(heap.base).ok_or(NotGuestMemory)?;
-        if inside.checked_add(bytes).is_none_or(|end| end > heap.bytes) {
+        let offset = address.checked_sub(heap.base).ok_or(NotGuestMemory)?;
+        if offset.checked_add(bytes).is_none_or(|end| end > heap.bytes) {
             return Err(NotGuestMemory);
         }
         let advice = match self.shared.file_offset() {
             Some(_) => libc::MADV_REMOVE,
             None => libc::MADV_DONTNEED,
         };
-        let offset = self.origin.pieces[0].offset + inside;
+        let offset = self.origin.pieces[0].offset + offset;
         let slice =
             self.shared.get_slice(offset as usize, bytes as usize).map_err(|_| NotGuestMemory)?;
         // SAFETY: the pages belong to this block, to which no reference exists; they stay mapped and become zero.

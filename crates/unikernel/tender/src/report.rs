@@ -57,8 +57,8 @@ pub fn calls(file: &[u8], frames: &[u64]) -> String {
     let mut text = String::new();
     for (i, address) in frames.iter().enumerate() {
         // A return address follows its call instruction, and may be in the next function.
-        let inside = if i == 0 { *address } else { address.saturating_sub(1) };
-        let _ = writeln!(text, "  {i:2}: {address:#014x} {}", place(file, inside));
+        let instruction = if i == 0 { *address } else { address.saturating_sub(1) };
+        let _ = writeln!(text, "  {i:2}: {address:#014x} {}", place(file, instruction));
     }
     text
 }

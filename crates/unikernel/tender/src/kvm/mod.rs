@@ -214,7 +214,7 @@ fn advise_large_pages(block: &Block, layout: &Layout) {
     }
     let bytes = (layout.heap.bytes - LARGE_PAGE) as usize;
     if let Ok(slice) = block.get_slice((SYSTEM_BYTES + LARGE_PAGE) as usize, bytes) {
-        // SAFETY: advice about this block's pages, whose content does not change.
+        // SAFETY: the call gives advice about this block's pages and does not change their content.
         unsafe { libc::madvise(slice.ptr_guard_mut().as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
     }
 }

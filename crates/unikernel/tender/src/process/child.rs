@@ -49,10 +49,10 @@ fn steps(
         all[..arguments.len()].copy_from_slice(arguments);
         Step { number, arguments: all, optional: false, purpose }
     };
-    let here = GUEST_SYSTEM_BASE + system::DOOR;
-    let end = here + loader::SEGMENT_BYTES;
+    let start = GUEST_SYSTEM_BASE + system::DOOR;
+    let end = start + loader::SEGMENT_BYTES;
     let mut steps = vec![
-        step(libc::SYS_munmap, "unmap the addresses below the loader", &[0, here]),
+        step(libc::SYS_munmap, "unmap the addresses below the loader", &[0, start]),
         // A kernel may keep its own pages of code and clocks there, and refuse.
         Step {
             optional: true,
@@ -194,8 +194,8 @@ unsafe fn become_loader(moves: &mut [(RawFd, RawFd, bool)], wait: RawFd, loader:
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // Above every target, so that no move overwrites a source.
     let high = 200;
-    // SAFETY: these system calls use this function's data and the descriptors that the caller gave up. A failure makes
-    // execveat or one of the loader's first steps fail.
+    // SAFETY: these system calls use this function's data and descriptors that no other code relies on, as the caller
+    // promises. A failure makes execveat or one of the loader's first steps fail.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         // A terminal's signals are for the tender only.

@@ -26,7 +26,7 @@ fn frames_are_reassembled_from_any_pieces() {
 }
 
 #[test]
-fn an_invalid_length_or_a_closed_end_ends_the_port() {
+fn an_invalid_length_or_a_close_ends_the_port() {
     let (host, mut other) = pair();
     let stop = EventFd::new(0).unwrap();
     other.write_all(&[0xff, 0, 0, 0, 1]).unwrap();
