@@ -105,13 +105,13 @@ impl RunOptions {
 }
 
 fn region(text: &str) -> Result<RegionOption, String> {
-    let mut region = RegionOption { name: String::new(), bytes: 0, at: None, write: true };
+    let mut region = RegionOption { name: String::new(), bytes: 0, address: None, write: true };
     for word in text.split(',') {
         match word.split_once('=') {
             Some(("name", name)) => region.name = name.to_owned(),
             Some(("size", bytes)) => region.bytes = size(bytes)?,
             Some(("at", at)) => {
-                region.at = Some(address(at).ok_or_else(|| {
+                region.address = Some(address(at).ok_or_else(|| {
                     format!("address {at:?} is not a number: use at=0x4000000000, for example")
                 })?);
             }

@@ -1,4 +1,4 @@
-//! What a guest finds when it starts: its image, its arguments and its boot block.
+//! Reads the image, and writes the arguments and the boot block that a guest finds at its start.
 
 use crate::error::{ensure, Context, Result};
 use crate::group::Group;
@@ -15,12 +15,16 @@ use std::path::Path;
 /// Maximum bytes of an image file.
 const IMAGE_BYTES: u64 = 512 << 20;
 
-/// Reads the image, which must be a file of bounded size.
+/// Reads the image's file.
+///
+/// # Errors
+///
+/// It is not a regular file, has more than 512 MiB, or cannot be read.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     let name = path.display();
-    // Looked at before it is opened: to open a pipe would wait for somebody.
+    // The check comes before the open: opening a pipe would wait for a writer.
     let about = std::fs::metadata(path).with_context(|| format!("cannot open {name}"))?;
-    ensure!(Image, about.is_file(), "{name} is no file");
+    ensure!(Image, about.is_file(), "{name} is not a regular file: give the path of an image");
     let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
     let mut bytes = Vec::with_capacity(about.len().min(IMAGE_BYTES) as usize + 1);
     file.take(IMAGE_BYTES + 1)
@@ -29,42 +33,51 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     ensure!(
         Image,
         bytes.len() as u64 <= IMAGE_BYTES,
-        "{name} has more than {}M",
+        "{name} has more than {}M: give the path of an image",
         IMAGE_BYTES >> 20
     );
     Ok(bytes)
 }
 
-/// Arguments as the guest finds them.
+/// The arguments in the form that the guest reads: one after the other, each with a zero byte at its end.
+///
+/// # Errors
+///
+/// They do not fit into the guest's page range for arguments.
 pub fn arguments(options: &Options) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for argument in &options.arguments {
         bytes.extend(argument.bytes());
         bytes.push(0);
     }
-    let most = system::ARGUMENTS_BYTES;
-    ensure!(Image, bytes.len() as u64 <= most, "arguments have more than {}K", most >> 10);
+    let max = system::ARGUMENTS_BYTES;
+    ensure!(
+        Options,
+        bytes.len() as u64 <= max,
+        "the arguments have more than {}K: pass fewer",
+        max >> 10
+    );
     Ok(bytes)
 }
 
 /// Fields that all boot blocks share.
 pub struct Boot {
-    /// What runs guests.
+    /// The guests' backend.
     pub backend: Backend,
-    /// One more than the highest number of a peer at the start.
+    /// The highest number of a peer at the start, plus 1.
     pub peers: usize,
-    /// Arguments, as guests find them.
+    /// The arguments, as from [`arguments`].
     pub arguments: Vec<u8>,
     /// Number of arguments.
     pub argument_count: usize,
-    /// Peers that the group can have at once.
+    /// Maximum number of peers at the same time.
     pub limit: usize,
-    /// Whether there can be more peers than at the start.
+    /// Whether guests can spawn peers.
     pub spawn: bool,
 }
 
 impl Boot {
-    /// Writes a guest's boot block.
+    /// Writes a guest's arguments and boot block; `mapped` are the regions that it has mapped.
     pub fn write(
         &self,
         group: &Group,

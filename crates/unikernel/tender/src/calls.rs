@@ -1,4 +1,4 @@
-//! What a guest may ask, whichever backend it has.
+//! Answers a guest's calls, the same for every backend.
 
 use crate::error::{bail, Result};
 use crate::group::Group;
@@ -10,19 +10,19 @@ use kyozon_abi::unikernel::*;
 use rustix::rand::{getrandom, GetRandomFlags};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Bytes of one write to the console.
+/// Maximum bytes of one write to the console.
 const CONSOLE_BYTES: u64 = 64 << 10;
-/// Bytes of a guest's last words.
+/// Maximum bytes of a panic's message.
 const PANIC_BYTES: u64 = 4096;
 
-/// What becomes of the guest.
+/// How a guest continues after a call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It goes on.
-    Answered,
-    /// It ends with this status.
+    /// It continues with the result in its call block.
+    Continue,
+    /// It exits with this status.
     Exit(u8),
-    /// It gave up, and said why.
+    /// It panicked with this message.
     Panic(String),
 }
 
@@ -40,28 +40,32 @@ impl From<i64> for Refusal {
     }
 }
 
-/// `ERROR_*`.
+/// The refusal of a call, with `ERROR_*`.
 struct Refusal(i64);
 
-/// Answers the call in a peer's call block. `console` is where its words go.
+/// Answers the call in a peer's call block. `console` receives what the guest writes to its console.
+///
+/// # Errors
+///
+/// The peer is gone, or the tender cannot access the call block.
 pub fn answer(group: &Group, peer: usize, console: &mut dyn FnMut(&[u8])) -> Result<Outcome> {
-    let Some(asks) = group.peers.table.get(peer) else {
-        bail!(Internal, "a peer that is gone asks")
+    let Some(caller) = group.peers.table.get(peer) else {
+        bail!(Internal, "a peer that is gone made a call")
     };
-    let memory = &asks.memory;
+    let memory = &caller.memory;
     let call = wire::get_call(&memory.block, system::CALL)?;
-    let result = match outcome(memory, &call) {
+    let result = match end(memory, &call) {
         Ok(Some(outcome)) => return Ok(outcome),
-        Ok(None) => other(group, peer, memory, &call, console),
+        Ok(None) => dispatch(group, peer, memory, &call, console),
         Err(refusal) => Err(refusal),
     };
     let result = result.map_or_else(|Refusal(error)| error, |value| value as i64);
     wire::put_result(&memory.block, system::CALL, result)?;
-    Ok(Outcome::Answered)
+    Ok(Outcome::Continue)
 }
 
-/// The calls that end a guest.
-fn outcome(memory: &Memory, call: &CallBlock) -> Result<Option<Outcome>, Refusal> {
+/// The outcome of a call that ends the guest; `None` for other calls.
+fn end(memory: &Memory, call: &CallBlock) -> Result<Option<Outcome>, Refusal> {
     let [first, second, ..] = call.arguments;
     match call.number {
         ASK_EXIT if first <= MAX_STATUS => Ok(Some(Outcome::Exit(first as u8))),
@@ -75,7 +79,7 @@ fn outcome(memory: &Memory, call: &CallBlock) -> Result<Option<Outcome>, Refusal
     }
 }
 
-/// How many arguments a call has; the others must be 0.
+/// Number of a call's arguments; all others must be 0. `None` if there is no such call.
 fn arity(number: u64) -> Option<usize> {
     Some(match number {
         ASK_CLOCK | ASK_TIME_OF_DAY => 0,
@@ -90,7 +94,8 @@ fn arity(number: u64) -> Option<usize> {
     })
 }
 
-fn other(
+/// Checks and executes a call that does not end the guest.
+fn dispatch(
     group: &Group,
     peer: usize,
     memory: &Memory,
@@ -145,6 +150,7 @@ fn other(
     Ok(answer?)
 }
 
+/// Copies a region's name from the guest's memory.
 fn name(memory: &Memory, address: u64, bytes: u64) -> Result<Vec<u8>, Refusal> {
     if bytes > REGION_NAME_BYTES as u64 {
         return Err(Refusal(ERROR_ARGUMENT));
@@ -154,6 +160,7 @@ fn name(memory: &Memory, address: u64, bytes: u64) -> Result<Vec<u8>, Refusal> {
     Ok(name)
 }
 
+/// [`ASK_REGION_OPEN`]: writes the region's description to `info`.
 fn open(
     group: &Group,
     peer: usize,
@@ -173,6 +180,7 @@ fn open(
     Ok(Ok(shared.number))
 }
 
+/// [`ASK_RANDOM`].
 fn random(memory: &Memory, address: u64, bytes: u64) -> Result<Answer, Refusal> {
     if bytes > MAX_RANDOM_BYTES {
         return Err(Refusal(ERROR_ARGUMENT));
@@ -181,7 +189,7 @@ fn random(memory: &Memory, address: u64, bytes: u64) -> Result<Answer, Refusal> 
     let mut done = 0;
     while done < buffer.len() {
         let rest = &mut buffer[done..];
-        // A signal can interrupt it; nothing else can go wrong with these arguments.
+        // With these arguments, it fails only if a signal interrupts it.
         done += getrandom(rest, GetRandomFlags::empty()).unwrap_or(0);
     }
     memory.write(address, &buffer)?;
@@ -198,15 +206,15 @@ mod tests {
         let words = [&[number], arguments, &[0; 6][arguments.len()..], &[77]].concat();
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         memory.put_system(system::CALL, &bytes).unwrap();
-        let mut said = Vec::new();
-        let outcome = answer(group, 0, &mut |text| said.extend_from_slice(text)).unwrap();
+        let mut output = Vec::new();
+        let outcome = answer(group, 0, &mut |text| output.extend_from_slice(text)).unwrap();
         let result = i64::from_le_bytes(memory.get_system(system::CALL + 56));
-        (outcome, result, said)
+        (outcome, result, output)
     }
 
     fn result(group: &Group, number: u64, arguments: &[u64]) -> i64 {
         let (outcome, result, _) = ask(group, number, arguments);
-        assert_eq!(outcome, Outcome::Answered);
+        assert_eq!(outcome, Outcome::Continue);
         result
     }
 
@@ -215,7 +223,7 @@ mod tests {
         let group = group(2, true);
         let at = GUEST_HEAP_BASE;
         group.peers.table.get(0).unwrap().memory.write(at, b"hello").unwrap();
-        assert_eq!(ask(&group, ASK_CONSOLE, &[at, 5]), (Outcome::Answered, 5, b"hello".to_vec()));
+        assert_eq!(ask(&group, ASK_CONSOLE, &[at, 5]), (Outcome::Continue, 5, b"hello".to_vec()));
         assert_eq!(result(&group, ASK_CONSOLE, &[at, 100_000]), CONSOLE_BYTES as i64);
         assert_eq!(ask(&group, ASK_EXIT, &[119]).0, Outcome::Exit(119));
         assert_eq!(ask(&group, ASK_PANIC, &[at, 5]).0, Outcome::Panic("hello".into()));
@@ -259,7 +267,7 @@ mod tests {
             assert_eq!(result(&group, ASK_DISCARD, &[at, 4096]), ERROR_ADDRESS);
             assert_eq!(result(&group, ASK_REGION_CREATE, &[at, 8, 8192]), ERROR_ADDRESS);
         }
-        // What can be read, but not written.
+        // Memory that can be read but not written.
         assert_eq!(result(&group, ASK_RANDOM, &[text, 8]), ERROR_ADDRESS);
         assert_eq!(result(&group, ASK_RANDOM, &[GUEST_HEAP_BASE, u64::MAX]), ERROR_ARGUMENT);
         assert_eq!(result(&group, ASK_EXIT, &[120]), ERROR_ARGUMENT);

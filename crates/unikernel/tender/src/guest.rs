@@ -2,7 +2,7 @@
 
 use crate::backend::{Cpu, Event, Reason};
 use crate::calls::{self, Outcome};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::peer::Peer;
 use crate::{core_file, report};
@@ -11,20 +11,25 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// How one guest ended.
+/// The end of a guest.
 pub(crate) enum End {
-    /// By its own will.
+    /// It exited with this status.
     Exit(u8),
-    /// It gave up, or crashed: what there is to say.
-    Crash { status: u64, text: String },
-    /// It was ended.
+    /// It panicked or crashed.
+    Crash {
+        /// `STATUS_*`.
+        status: u64,
+        /// The report.
+        text: String,
+    },
+    /// It was stopped.
     Stopped,
-    /// The tender could not go on.
-    Failed(crate::error::Error),
+    /// The tender could not continue it.
+    Failed(Error),
 }
 
 impl End {
-    /// Why the tender could not go on with it.
+    /// The error of a guest that the tender could not continue.
     pub(crate) fn failure(self) -> Result<()> {
         match self {
             Self::Failed(error) => Err(error),
@@ -33,128 +38,121 @@ impl End {
     }
 }
 
-/// Runs a guest on this thread to its end. `at` is its peer.
-pub(crate) fn work(
+/// One guest, with what its thread needs.
+struct Guest<'a> {
+    group: &'a Group,
+    number: usize,
+    peer: &'a Peer,
+    /// The image's file.
+    file: &'a [u8],
+    /// Path of a core file, if the guest writes one when it crashes.
+    core: Option<&'a Path>,
+}
+
+/// Runs the guest of a peer on this thread to its end, and removes the peer from the group.
+pub(crate) fn run(
     group: &Group,
-    peer: usize,
-    at: &Peer,
+    number: usize,
+    peer: &Peer,
     mut cpu: Box<dyn Cpu>,
     file: &[u8],
     core: Option<&Path>,
 ) -> End {
-    let _ = at.kick.set(cpu.kick());
-    // Of several core files, the last guest's would stand: only the first has one.
-    let core = core.filter(|_| peer == group.peers.first);
-    // A family's first is one of the start, in the order of their numbers.
-    let number = (at.family == peer).then(|| peer - group.peers.first);
-    let pinned = group.pins.pin(number, cpu.child());
-    let end = pinned
-        .and_then(|()| guest(group, peer, at, &mut *cpu, file, core))
-        .unwrap_or_else(End::Failed);
+    let _ = peer.kick.set(cpu.kick());
+    // Guests would overwrite each other's core file: only the first guest writes one.
+    let core = core.filter(|_| number == group.peers.first);
+    // A guest of the start gets the CPU of its position, a spawned peer the next CPU in turn.
+    let position = (peer.family == number).then(|| number - group.peers.first);
+    let guest = Guest { group, number, peer, file, core };
+    let pinned = group.pins.pin(position, cpu.child());
+    let end = pinned.and_then(|()| guest.run(&mut *cpu)).unwrap_or_else(End::Failed);
     if let End::Crash { text, .. } = &end {
         eprint!("{text}");
     }
-    // No thread enters its processor any more, so the guest can be reported gone before its resources are freed.
+    // No thread enters the processor any more, so the peer can be reported gone before its resources are freed.
     let state = if matches!(end, End::Exit(_)) { PEER_LEFT } else { PEER_DEAD };
-    group.remove(peer, state);
+    group.remove(number, state);
     drop(cpu);
     end
 }
 
-/// Standard output is the console. A closed one is no error.
+/// Writes to standard output, which is the guests' console. A closed one is no error.
 fn console(text: &[u8]) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text).and_then(|()| out.flush());
 }
 
-/// Runs one guest until it ends.
-fn guest(
-    group: &Group,
-    peer: usize,
-    at: &Peer,
-    cpu: &mut dyn Cpu,
-    file: &[u8],
-    core: Option<&Path>,
-) -> Result<End> {
-    loop {
-        if group.peers.must_end(peer) {
-            return Ok(End::Stopped);
-        }
-        let reason = match cpu.enter()? {
-            Event::Interrupted => continue,
-            Event::Doorbell(to) => {
-                rung(group, at, to as usize)?;
-                continue;
+impl Guest<'_> {
+    fn run(&self, cpu: &mut dyn Cpu) -> Result<End> {
+        loop {
+            if self.group.peers.must_end(self.number) {
+                return Ok(End::Stopped);
             }
-            Event::Crash(reason) => reason,
-            Event::Call => match calls::answer(group, peer, &mut console)? {
-                Outcome::Answered => continue,
-                Outcome::Exit(status) => return Ok(End::Exit(status)),
-                Outcome::Panic(why) => {
-                    let why = report::printable(&why);
-                    let why = format!("gave up: {why}");
-                    return crash(at, peer, cpu, file, core, STATUS_PANIC, &why);
+            let reason = match cpu.enter()? {
+                Event::Interrupted => continue,
+                Event::Doorbell(doorbell) => {
+                    self.ring(doorbell as usize)?;
+                    continue;
                 }
-            },
-        };
-        // A process that was killed while all ends is no crash.
-        if group.peers.must_end(peer) && matches!(reason, Reason::Killed(_)) {
-            return Ok(End::Stopped);
+                Event::Crash(reason) => reason,
+                Event::Call => match calls::answer(self.group, self.number, &mut console)? {
+                    Outcome::Continue => continue,
+                    Outcome::Exit(status) => return Ok(End::Exit(status)),
+                    Outcome::Panic(message) => {
+                        let message = format!("panicked: {}", report::printable(&message));
+                        return self.crash(cpu, STATUS_PANIC, &message);
+                    }
+                },
+            };
+            // A process that was killed while the run ends has not crashed.
+            if self.group.peers.must_end(self.number) && matches!(reason, Reason::Killed(_)) {
+                return Ok(End::Stopped);
+            }
+            return self.crash(cpu, STATUS_CRASH, &format!("crashed: {reason}"));
         }
-        return crash(at, peer, cpu, file, core, STATUS_CRASH, &format!("crashed: {reason}"));
     }
-}
 
-/// A guest rang, and the backend did not: this time it is done here, from now on there.
-fn rung(group: &Group, peer: &Peer, to: usize) -> Result<()> {
-    let Peer { space, devices, .. } = peer;
-    let queue = to.checked_sub(QUEUE_DOORBELL as usize);
-    let bell = match queue {
-        Some(queue) => devices.doorbells().nth(queue),
-        None => group.peers.tokens.get(to),
-    };
-    let Some(bell) = bell else { return Ok(()) };
-    // A counter that is full was rung.
-    let _ = bell.write(1);
-    space.doorbell(to, bell)
-}
-
-/// The report of a crash, and a core file where one is wanted.
-fn crash(
-    at: &Peer,
-    peer: usize,
-    cpu: &mut dyn Cpu,
-    file: &[u8],
-    core: Option<&Path>,
-    status: u64,
-    what: &str,
-) -> Result<End> {
-    let registers = cpu.registers()?;
-    let memory = &at.memory;
-    let frames = report::backtrace(memory, &registers);
-    let mut text = format!("kyozon: guest {peer} {what}");
-    if status == STATUS_CRASH {
-        text += &format!(
-            ", in {}\n{}",
-            report::place(file, registers.rip),
-            report::registers(&registers)
-        );
-    } else {
-        text.push('\n');
-    }
-    if registers.rip == 0 {
-        let at = report::place(file, registers.rcx);
-        text += &format!("  on some hosts the instruction `syscall` leads here, and leaves its place in rcx: {at}\n");
-    }
-    text += &report::calls(file, &frames);
-    if let Some(path) = core {
-        let written = File::create(path)
-            .map_err(Into::into)
-            .and_then(|mut to| core_file::write(&mut to, memory, &registers));
-        text += &match written {
-            Ok(()) => format!("core file: {}\n", path.display()),
-            Err(error) => format!("no core file: {}: {error}\n", path.display()),
+    /// Rings a doorbell that the backend does not know yet, and registers it, so that the backend rings it from now on.
+    fn ring(&self, doorbell: usize) -> Result<()> {
+        let Peer { space, devices, .. } = self.peer;
+        let bell = match doorbell.checked_sub(QUEUE_DOORBELL as usize) {
+            Some(queue) => devices.doorbells().nth(queue),
+            None => self.group.peers.tokens.get(doorbell),
         };
+        let Some(bell) = bell else { return Ok(()) };
+        // The write fails only if the counter is full. Then the doorbell is rung already.
+        let _ = bell.write(1);
+        space.doorbell(doorbell, bell)
     }
-    Ok(End::Crash { status, text })
+
+    /// Makes the report of a crash, and writes the core file.
+    fn crash(&self, cpu: &mut dyn Cpu, status: u64, what: &str) -> Result<End> {
+        let registers = cpu.registers()?;
+        let memory = &self.peer.memory;
+        let frames = report::backtrace(memory, &registers);
+        let mut text = format!("kyozon: guest {} {what}", self.number);
+        if status == STATUS_CRASH {
+            let place = report::place(self.file, registers.rip);
+            text += &format!(", in {place}\n{}", report::registers(&registers));
+        } else {
+            text.push('\n');
+        }
+        if registers.rip == 0 {
+            let place = report::place(self.file, registers.rcx);
+            text += &format!(
+                "  on some hosts the instruction `syscall` jumps to address 0; rcx is then its place: {place}\n"
+            );
+        }
+        text += &report::calls(self.file, &frames);
+        if let Some(path) = self.core {
+            let written = File::create(path)
+                .map_err(Into::into)
+                .and_then(|mut file| core_file::write(&mut file, memory, &registers));
+            text += &match written {
+                Ok(()) => format!("core file: {}\n", path.display()),
+                Err(error) => format!("cannot write the core file {}: {error}\n", path.display()),
+            };
+        }
+        Ok(End::Crash { status, text })
+    }
 }

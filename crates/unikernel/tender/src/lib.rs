@@ -2,28 +2,28 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`run`] | builds a run from its options, executes it, sums it up |
+//! | [`run`] | builds a run from its options, executes it, returns a summary |
 //! | [`options`] | options of a run |
 //! | [`elf`] | checks an image's headers |
-//! | [`layout`] | addresses of everything in the guest's address space |
-//! | [`memory`] | the guest's memory, and every access of the tender to it |
+//! | [`layout`] | the guest's address space |
+//! | [`memory`] | the guest's memory, and all of the tender's accesses to it |
 //! | [`boot`] | reads the image, writes arguments and boot block |
 //! | [`backend`] | the interface of a backend: runs a guest until it calls, rings or crashes |
 //! | [`kvm`] | backend: a virtual machine without any code at CPL 0 |
 //! | [`process`] | backend: a process that contains nothing but the guest |
-//! | [`guest`] | runs one guest on its thread to its end |
+//! | [`guest`] | runs one guest on its thread until it ends |
 //! | [`calls`] | answers a guest's calls, the same for every backend |
-//! | [`peer`], [`peers`], [`table`] | one guest; those of this run; their numbers and generations |
-//! | [`tokens`] | wake sleeping guests |
+//! | [`peer`], [`peers`], [`table`] | one guest; all guests of this run; their numbers and generations |
+//! | [`tokens`] | events that wake sleeping guests |
 //! | [`group`] | the peers of this run and the regions that they share |
 //! | [`region`] | named memory that peers share |
-//! | [`member`] | a run that shares its group with other runs |
-//! | [`keeper`] | the process that keeps such a group together |
+//! | [`member`] | the connection of a run that shares its group with other runs |
+//! | [`keeper`] | the process that holds such a group's regions and numbers |
 //! | [`spawn`] | makes peers that join a family while it runs |
 //! | [`pins`] | pins guests to CPUs |
 //! | [`device`] | virtio devices of guests, each with a thread |
 //! | [`clock`] | the time-stamp counter as a clock |
-//! | [`report`], [`core_file`] | how a guest crashed |
+//! | [`report`], [`core_file`] | the report and the core file of a crash |
 //! | [`error`] | errors, each one complete line |
 //! | [`confine`] | what the tender gives up before a guest's first instruction |
 //!
@@ -31,14 +31,14 @@
 //!
 //! Invariants:
 //!
-//! 1. A guest reaches its own memory and the regions it was granted, nothing else.
-//! 2. What a guest says is a stranger's word: it is copied once, then checked, then used.
-//! 3. However a guest or the tender ends, nothing is left behind: all that the tender makes are memory, descriptors
-//!    and children that the kernel ends with it.
-//! 4. After [`confine`], the tender opens nothing and connects to nothing; what it executes are guests that are
-//!    spawned, confined as it is.
+//! 1. A guest reaches only its own memory and the regions that it was granted.
+//! 2. A guest's data is untrusted: the tender copies it once, checks the copy, and uses only the copy.
+//! 3. A guest or a tender that ends leaves nothing behind, however it ends: the tender makes only memory, descriptors
+//!    and child processes, and the kernel frees or ends them with it.
+//! 4. After [`confine`], the tender opens no file and no connection. It starts only processes of spawned guests, which
+//!    inherit its confinement.
 //!
-//! Must not know: what a guest computes.
+//! The tender must not depend on a guest's program.
 
 pub mod backend;
 pub mod boot;

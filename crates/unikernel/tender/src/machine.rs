@@ -42,9 +42,8 @@ pub fn host(backend: Option<Backend>) -> Result<Option<kvm::Host>> {
             eprintln!("kyozon: {error}: guests run in confined processes");
             Ok(None)
         }
-        (Err(error), Some(_)) => {
-            Err(error).context("no virtual machines here (--backend process needs none)")
-        }
+        (Err(error), Some(_)) => Err(error)
+            .context("cannot run virtual machines (use --backend process, which needs none)"),
     }
 }
 

@@ -5,10 +5,10 @@ use crate::member::joining::Meeting;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What runs guests.
+/// The kind of machine that runs guests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
-    /// A virtual machine.
+    /// A virtual machine under KVM.
     Kvm,
     /// A confined process.
     Process,
@@ -24,15 +24,15 @@ impl Backend {
     }
 }
 
-/// A region of the group's, which every guest has from the start.
+/// A region of the group, which every guest maps from the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionOption {
     /// Its name.
     pub name: String,
-    /// Bytes, with the header's page.
+    /// Bytes, including the header's page.
     pub bytes: u64,
-    /// Address, or any.
-    pub at: Option<u64>,
+    /// Address of its header; `None` for any.
+    pub address: Option<u64>,
     /// Whether guests may write.
     pub write: bool,
 }
@@ -40,30 +40,30 @@ pub struct RegionOption {
 /// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The image.
+    /// Path of the image.
     pub image: PathBuf,
-    /// Backend; by default a virtual machine if the host has KVM.
+    /// Backend; `None` for a virtual machine if the host has KVM, else a process.
     pub backend: Option<Backend>,
-    /// Bytes that each guest may have.
+    /// Maximum bytes of memory of each guest.
     pub memory: u64,
     /// Time limit of the whole run.
     pub time_limit: Option<Duration>,
-    /// Where a core file goes, when a guest crashes.
+    /// Path of the core file that the first guest writes if it crashes.
     pub core: Option<PathBuf>,
-    /// The group's regions.
+    /// Regions of the group.
     pub regions: Vec<RegionOption>,
-    /// Its guests' devices.
+    /// Devices of the guests.
     pub devices: DeviceOptions,
-    /// How many guests at the start.
+    /// Number of guests at the start.
     pub vms: usize,
-    /// The group that this run shares with others.
+    /// The group that this run joins, if it shares one with other runs.
     pub group: Option<Meeting>,
     /// Maximum bytes of all guests and regions.
     pub group_memory: Option<u64>,
-    /// How many peers at once, with those that guests spawn; not fewer than `vms`.
+    /// Maximum number of peers at the same time, including those that guests spawn. Not less than `vms`.
     pub peers: usize,
-    /// CPUs, one for each guest in turn; empty: the kernel chooses.
+    /// CPUs to which guests are pinned, one for each guest in turn. If it is empty, guests are not pinned.
     pub pin: Vec<usize>,
-    /// Their arguments.
+    /// The guests' arguments.
     pub arguments: Vec<String>,
 }

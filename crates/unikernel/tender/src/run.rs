@@ -1,8 +1,8 @@
 //! A run, from an image to an exit status.
 //!
-//! The calling thread builds everything, and gives up what it does not need any more. Another waits for signals, and
-//! for the time to be over. Each guest has a thread that runs its processor, the first the calling one. Nothing of a
-//! guest outlives [`run`].
+//! The calling thread builds everything, and gives up the rights that it no longer needs. A second thread waits for
+//! signals and for the time limit. Each guest has a thread that runs its processor; the first guest's is the calling
+//! thread. No part of a guest outlives [`run`].
 
 use crate::backend::Cpu;
 use crate::boot::{self, Boot};
@@ -37,27 +37,35 @@ use vmm_sys_util::eventfd::EventFd;
 /// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// The backend that ran it.
+    /// The guests' backend.
     pub backend: Backend,
-    /// For the caller to exit with.
+    /// The caller's exit status: that of the first guest that did not end with 0.
     pub status: u8,
-    /// Exit statuses by peer.
+    /// Exit statuses of the guests of the start, by number.
     pub guests: Vec<u8>,
-    /// From the beginning to when the first guest was entered.
+    /// Time from the call of [`run`] to the first guest's start.
     pub start: Duration,
-    /// From there to the end of the last.
+    /// Time from there to the last guest's end.
     pub ran: Duration,
 }
 
-/// Runs guests, and sums up how they ended.
+/// Runs guests until all have ended. The calling process must have one thread.
+///
+/// # Errors
+///
+/// An option, the image or the group cannot be used, a system call failed, or the tender could not continue a guest.
 pub fn run(options: &Options) -> Result<Summary> {
     let began = Instant::now();
     let clock_began = crate::clock::Moment::now();
-    // Threads allocate little here: an arena for each would cost more to make than it saves.
-    // SAFETY: a number of the allocator's, before there are threads.
+    // Threads allocate little here: creating an arena for each would cost more than it saves.
+    // SAFETY: sets a parameter of the allocator before there are other threads.
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
-    let most = options.vms.max(options.peers);
-    ensure!(Options, options.vms > 0 && most <= MAX_PEERS, "a group has 1 to {MAX_PEERS} guests");
+    let max_peers = options.vms.max(options.peers);
+    ensure!(
+        Options,
+        options.vms > 0 && max_peers <= MAX_PEERS,
+        "a group has 1 to {MAX_PEERS} guests: change --vms or --peers"
+    );
     let pins = Pins::new(&options.pin, options.vms).context("--pin")?;
     let name = options.image.display();
     let file = boot::read(&options.image)?;
@@ -65,7 +73,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     let socket = options.group.as_ref().map(joining::meet).transpose()?;
     let host = host(options.backend)?;
     let backend = if host.is_some() { Backend::Kvm } else { Backend::Process };
-    let endings = signals::block()?;
+    let signals = signals::block()?;
     signals::handle_kicks()?;
 
     let readers = Readers::default();
@@ -84,23 +92,15 @@ pub fn run(options: &Options) -> Result<Summary> {
             let tokens = std::mem::take(&mut joined.tokens).into();
             (joined.first, tokens, Some(joined.clock), joined.limit)
         }
-        None => (0, tokens(most, options.vms, backend)?, None, most),
+        None => (0, tokens(max_peers, options.vms, backend)?, None, max_peers),
     };
     let mut starters = Vec::new();
     let mut peers = Vec::new();
-    for (family, Machine { memory, space, start, .. }) in (first..).zip(machines) {
-        let (kick, must_end, generation) = (OnceLock::new(), AtomicBool::new(false), 1);
-        let devices = Devices::default();
-        peers.push(Peer {
-            memory,
-            space,
-            kick,
-            must_end,
-            family,
-            generation,
-            bound: None,
-            devices,
-        });
+    for (number, Machine { memory, space, start, .. }) in (first..).zip(machines) {
+        let (kick, must_end, devices) =
+            (OnceLock::new(), AtomicBool::new(false), Devices::default());
+        let (family, generation, bound) = (number, 1, None);
+        peers.push(Peer { memory, space, kick, must_end, family, generation, bound, devices });
         starters.push(start);
     }
     let own: Vec<_> = tokens.all().into_iter().skip(first).collect();
@@ -109,8 +109,8 @@ pub fn run(options: &Options) -> Result<Summary> {
     let mut group = Group::new(Peers::new(first, peers, tokens));
     group.pins = pins;
     let (count, mapped) = match joined {
-        Some(joined) => member(&mut group, joined)?,
-        None => alone(&mut group, options)?,
+        Some(joined) => set_up_member(&mut group, joined)?,
+        None => set_up_alone(&mut group, options)?,
     };
     let event = || EventFd::new(libc::EFD_CLOEXEC).context("eventfd");
     let (done, stop) = (event()?, event()?);
@@ -121,7 +121,8 @@ pub fn run(options: &Options) -> Result<Summary> {
         let queues: Vec<_> = peer.devices.doorbells().collect();
         cpus.push(start(&peer.memory, &group.peers.tokens.all(), &queues)?);
     }
-    // As late as can be: to learn an unknown rate takes time, which has passed in part.
+    // As late as possible: if the rate of the time-stamp counter is unknown, it is measured over the time since the
+    // start.
     group.peers.clock = group_clock.unwrap_or_else(clock);
     let group = Arc::new(group);
     let boot = Boot {
@@ -143,8 +144,8 @@ pub fn run(options: &Options) -> Result<Summary> {
     };
     let processes = backend == Backend::Process;
     if boot.spawn {
-        let group_of = Arc::downgrade(&group);
-        let spawner = Spawner::new(group_of, image, file.clone(), host, readers, boot);
+        let weak = Arc::downgrade(&group);
+        let spawner = Spawner::new(weak, image, file.clone(), host, readers, boot);
         let _ = group.spawner.set(Arc::new(spawner));
     } else {
         drop((host, readers));
@@ -156,8 +157,8 @@ pub fn run(options: &Options) -> Result<Summary> {
     confine::give_up_calls(&needs)?;
 
     let start = began.elapsed();
-    let until = options.time_limit.map(|limit| Instant::now() + limit);
-    let run = || execute(&group, cpus, &file, core, (&endings, &done), until);
+    let deadline = options.time_limit.map(|limit| Instant::now() + limit);
+    let run = || execute(&group, cpus, &file, core, (&signals, &done), deadline);
     let (ends, woken) = with_devices(&group, &stop, run)??;
     if let Some(member) = &group.member {
         member.leave();
@@ -167,32 +168,33 @@ pub fn run(options: &Options) -> Result<Summary> {
     summary(backend, ends, woken, options, start, began.elapsed() - start)
 }
 
-/// Tokens of a group that no other run joins: `room` peers at most, `vms` at the start.
+/// Tokens of a group that no other run joins, with at most `room` peers, and `vms` guests at the start.
 fn tokens(room: usize, vms: usize, backend: Backend) -> Result<Tokens> {
-    // A process can ring only the peers whose descriptors it has.
+    // A guest in a process can ring only tokens that it has from its start on.
     Tokens::new(room, if backend == Backend::Process { room } else { vms })
 }
 
-/// Sets up a group that no other run joins: its regions belong to this run.
-fn alone(group: &mut Group, options: &Options) -> Result<(usize, Vec<SharedRegion>)> {
+/// Sets up a group that no other run joins. Returns the highest number of a peer plus 1, and the regions that all
+/// guests have mapped.
+fn set_up_alone(group: &mut Group, options: &Options) -> Result<(usize, Vec<SharedRegion>)> {
     if let Some(limit) = options.group_memory {
         let guests = options.memory.saturating_mul(options.vms as u64);
         let all = options.regions.iter().map(|r| r.bytes).fold(guests, u64::saturating_add);
-        let (all, most) = (all.div_ceil(1 << 10), limit >> 10);
+        let (all, max) = (all.div_ceil(1 << 10), limit >> 10);
         ensure!(
             Options,
-            all <= most,
-            "guests and regions have {all}K, more than the {most}K of --group-memory"
+            all <= max,
+            "guests and regions have {all}K, more than the {max}K of --group-memory: raise it, or lower --memory"
         );
         group.local.limit = limit;
     }
     for region in &options.regions {
-        group.local.add(&group.peers, &region.name, region.bytes, region.at, region.write)?;
+        group.local.add(&group.peers, &region.name, region.bytes, region.address, region.write)?;
     }
     Ok((options.vms, group.mapped_by(0)))
 }
 
-/// Joins a group that other runs have joined, or will.
+/// Joins a group that other runs can join, too.
 fn join(
     socket: Socket,
     meeting: &Meeting,
@@ -203,7 +205,7 @@ fn join(
     let wanted = |r: &RegionOption| RegionRequest {
         name: r.name.clone(),
         bytes: r.bytes,
-        at: r.at,
+        at: r.address,
         write: r.write,
     };
     let regions = options.regions.iter().map(wanted).collect();
@@ -212,8 +214,8 @@ fn join(
     Joined::new(socket, meeting, clock, (&image, backend.name()), guests, regions)
 }
 
-/// A group that was joined: its regions are the keeper's.
-fn member(group: &mut Group, joined: Joined) -> Result<(usize, Vec<SharedRegion>)> {
+/// Sets up a group that this run has joined. Returns the same as [`set_up_alone`].
+fn set_up_member(group: &mut Group, joined: Joined) -> Result<(usize, Vec<SharedRegion>)> {
     let peers = group.peers.table.all();
     for (_, peer) in &peers {
         peer.space.set_lifeline(joined.member.lifeline())?;
@@ -229,9 +231,8 @@ fn member(group: &mut Group, joined: Joined) -> Result<(usize, Vec<SharedRegion>
     Ok((joined.peers, mapped))
 }
 
-/// Does something while devices have threads, which end with it.
+/// Calls `run` while each device has a thread; these threads end before this function returns.
 fn with_devices<T>(group: &Group, stop: &EventFd, run: impl FnOnce() -> T) -> Result<T> {
-    // Peers without devices need no thread here.
     let mut peers = group.peers.table.all();
     peers.retain(|(_, peer)| peer.devices.iter().next().is_some());
     std::thread::scope(|scope| {
@@ -244,19 +245,19 @@ fn with_devices<T>(group: &Group, stop: &EventFd, run: impl FnOnce() -> T) -> Re
     })
 }
 
-/// Runs all guests to their ends: the first on this thread, as a thread takes time to begin, each other on one of its
-/// own. One more thread watches for signals and the time.
+/// Runs all guests until they have ended. The first runs on this thread, because a new thread takes time to start; each
+/// other guest has its own. One more thread waits for signals and for the deadline.
 fn execute(
     group: &Group,
     cpus: Vec<Box<dyn Cpu>>,
     file: &[u8],
     core: Option<&Path>,
-    (endings, done): (&OwnedFd, &EventFd),
-    until: Option<Instant>,
+    (signals, done): (&OwnedFd, &EventFd),
+    deadline: Option<Instant>,
 ) -> Result<(Vec<End>, Woken)> {
     std::thread::scope(|scope| {
         let watch = scope.spawn(|| {
-            let woken = signals::wait(endings, done, until);
+            let woken = signals::wait(signals, done, deadline);
             if !matches!(woken, Ok(Woken::Done)) {
                 group.stop();
             }
@@ -267,26 +268,28 @@ fn execute(
             scope.spawn(|| member.serve(&group.peers, done));
         }
         let mut guests = group.peers.table.all().into_iter().zip(cpus);
-        let run = move |((peer, at), cpu): ((usize, Arc<Peer>), _)| {
-            guest::work(group, peer, &at, cpu, file, core)
+        let run = move |((number, peer), cpu): ((usize, Arc<Peer>), _)| {
+            guest::run(group, number, &peer, cpu, file, core)
         };
         let first = guests.next();
         let others: Vec<_> = guests.map(|guest| scope.spawn(move || run(guest))).collect();
         let mut ends: Vec<_> = first.map(run).into_iter().collect();
         for other in others {
-            let broke = |_| End::Failed(Error::Internal("the thread of a guest panicked".into()));
-            ends.push(other.join().unwrap_or_else(broke));
+            let panicked = |_| End::Failed(Error::Internal("a guest's thread panicked".into()));
+            ends.push(other.join().unwrap_or_else(panicked));
         }
         if let Some(spawner) = group.spawner.get() {
             spawner.wait_all();
         }
         done.write(1).context("eventfd")?;
-        let woken =
-            watch.join().map_err(|_| Error::Internal("the watching thread panicked".into()))??;
+        let woken = watch
+            .join()
+            .map_err(|_| Error::Internal("the thread that waits for signals panicked".into()))??;
         Ok((ends, woken))
     })
 }
 
+/// The summary of a run, or the error of the first guest that the tender could not continue.
 fn summary(
     backend: Backend,
     ends: Vec<End>,
@@ -300,7 +303,7 @@ fn summary(
         Woken::Signal(signal) => 128 + signal,
         Woken::TimeOver => {
             let limit = options.time_limit.unwrap_or_default().as_secs_f64();
-            eprintln!("kyozon: the time limit of {limit} s is over");
+            eprintln!("kyozon: the time limit of {limit} s has passed");
             STATUS_TIMEOUT as u8
         }
     };

@@ -1,4 +1,4 @@
-//! Signals: one that interrupts a guest's processor, and those that end the run.
+//! The signal that interrupts a guest's processor, and the signals that end a run.
 
 use crate::error::{ensure, Context, Result};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -15,14 +15,15 @@ pub fn kick_signal() -> i32 {
 
 extern "C" fn interrupted(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 
-/// Lets the kick signal interrupt system calls without any other effect.
+/// Installs an empty handler for the kick signal: it interrupts system calls, and has no other effect.
 pub fn handle_kicks() -> Result<()> {
     register_signal_handler(kick_signal(), interrupted).context("sigaction")
 }
 
-/// Blocks SIGINT, SIGTERM and SIGHUP for this thread and those it will make; they arrive through the descriptor.
+/// Blocks SIGINT, SIGTERM and SIGHUP for this thread and all threads that it makes later. The returned descriptor
+/// reports them.
 pub fn block() -> Result<OwnedFd> {
-    // SAFETY: a set of this function's; the descriptor is new, and its owner's alone.
+    // SAFETY: the set is this function's own; the descriptor is new and has no other owner.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&mut set);
@@ -36,26 +37,30 @@ pub fn block() -> Result<OwnedFd> {
     }
 }
 
-/// A duration for `ppoll`. One of more than 136 years is cut short: the kernel refuses longer ones.
+/// A duration for `ppoll`, at most 136 years: the kernel refuses longer ones.
 pub fn timespec(time: Duration) -> Timespec {
     let tv_sec = time.as_secs().min(1 << 32) as i64;
     Timespec { tv_sec, tv_nsec: time.subsec_nanos().into() }
 }
 
-/// Waits for a descriptor to be readable.
+/// The entry of `poll` that waits until a descriptor is readable.
 pub fn poll_fd(fd: &impl AsRawFd) -> PollFd<'_> {
-    // SAFETY: the owner is borrowed as long as the result; event descriptors of vmm-sys-util have no `AsFd`.
+    // SAFETY: the owner stays borrowed as long as the result exists. `EventFd` of vmm-sys-util does not implement
+    // `AsFd`.
     PollFd::from_borrowed_fd(unsafe { BorrowedFd::borrow_raw(fd.as_raw_fd()) }, PollFlags::IN)
 }
 
-/// Why the main thread stopped waiting.
+/// Why [`wait`] returned.
 pub enum Woken {
+    /// All guests have ended.
     Done,
+    /// This signal arrived.
     Signal(u8),
+    /// The time limit has passed.
     TimeOver,
 }
 
-/// Waits for a guest to end, a signal, or the time to be over.
+/// Waits until all guests have ended, a signal arrives, or the time limit passes.
 pub fn wait(signals: &OwnedFd, done: &EventFd, until: Option<Instant>) -> Result<Woken> {
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -68,7 +73,7 @@ pub fn wait(signals: &OwnedFd, done: &EventFd, until: Option<Instant>) -> Result
         };
         let [signal, end] = polls.map(|poll| !poll.revents().is_empty());
         if signal {
-            // One `signalfd_siginfo`, whose first word is the signal.
+            // One `signalfd_siginfo`; its first word is the signal's number.
             let mut info = [0_u8; 128];
             let _ = rustix::io::read(signals, &mut info);
             return Ok(Woken::Signal(info[0]));

@@ -1,7 +1,7 @@
-//! Threads of execution that join a family: peers of the same image and the same memory.
+//! Spawns peers that join a family: they run the same image in the same memory.
 //!
-//! The new peer's thread makes what is its own; the parent waits until it is ready to run, and meanwhile asks KVM for
-//! a machine. A process is made by the thread that will trace it.
+//! The new peer's thread makes its private memory and its processor. The parent's thread creates the virtual machine in
+//! the meantime, then waits until the peer is ready to run. A process is made by the thread that will trace it.
 
 use crate::backend::{Cpu, Space};
 use crate::boot::Boot;
@@ -19,36 +19,38 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 
-/// What peers are made of.
+/// Makes spawned peers.
 pub struct Spawner {
-    /// The group, which has this.
+    /// The group, which owns this spawner.
     pub group: Weak<Group>,
     /// The image.
     pub image: Image,
-    /// Its file.
+    /// The image's file.
     pub file: Arc<Vec<u8>>,
-    /// Where virtual machines come from; none where guests run in processes.
+    /// `/dev/kvm`; `None` if guests run in processes.
     pub host: Option<kvm::Host>,
-    /// What processes map of regions.
+    /// Descriptors from which guests in processes map regions.
     pub readers: Readers,
-    /// What boot blocks say.
+    /// Fields that all boot blocks share.
     pub boot: Boot,
+    /// Number of threads of spawned peers.
     running: Mutex<usize>,
+    /// Such a thread has ended, or a peer is gone.
     ended: Condvar,
 }
 
-/// One that is to be made.
+/// A peer that is to be made.
 struct New {
     number: usize,
     generation: u32,
     parent: usize,
     bound: Option<(usize, u32)>,
     layout: Layout,
-    /// Where its machine comes from, if it is one.
+    /// Delivers its machine, unless it runs in a process.
     machine: Receiver<Result<BareMachine>>,
 }
 
-/// A made one, but for its start.
+/// A peer that is made but not started.
 struct Made {
     peer: Arc<Peer>,
     cpu: Option<Box<dyn Cpu>>,
@@ -56,7 +58,7 @@ struct Made {
 }
 
 impl Spawner {
-    /// One that has made nothing.
+    /// A spawner that has made no peer yet.
     pub fn new(
         group: Weak<Group>,
         image: Image,
@@ -73,46 +75,52 @@ impl Spawner {
         self.running.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn ended(&self) {
+    /// Counts an ended thread.
+    fn thread_ended(&self) {
         *self.running() -= 1;
         self.ended.notify_all();
     }
 
-    /// A peer's life, on its own thread.
-    fn live(&self, group: &Group, new: New, ready: &SyncSender<bool>) {
+    /// Makes, runs and removes a peer, on its own thread. Sends whether it is ready to run.
+    fn thread(&self, group: &Group, new: New, ready: &SyncSender<bool>) {
         let number = new.number;
-        let Some((peer, cpu)) = self.begin(group, new) else {
+        let Some((peer, cpu)) = self.prepare(group, new) else {
             group.release(number);
             let _ = ready.send(false);
             return;
         };
         let _ = ready.send(true);
-        if let Err(error) = guest::work(group, number, &peer, cpu, &self.file, None).failure() {
-            eprintln!("kyozon: guest {number} ended: {error}");
+        if let Err(error) = guest::run(group, number, &peer, cpu, &self.file, None).failure() {
+            eprintln!("kyozon: guest {number} failed: {error}");
         }
     }
 
-    /// Makes a peer, ready to run and known to all; nothing is left where it cannot be.
-    fn begin(&self, group: &Group, new: New) -> Option<(Arc<Peer>, Box<dyn Cpu>)> {
+    /// Makes a peer that is ready to run, and adds it to the group. Leaves nothing behind if that fails.
+    fn prepare(&self, group: &Group, new: New) -> Option<(Arc<Peer>, Box<dyn Cpu>)> {
         let number = new.number;
         let made = self.make(group, new).and_then(|made| self.start(group, number, made));
         match made {
             Ok((peer, cpu)) if group.peers.table.occupy(number, peer.clone()) => Some((peer, cpu)),
             Ok(_) => None,
             Err(error) => {
-                eprintln!("kyozon: guest {number} cannot begin: {error}");
+                eprintln!("kyozon: guest {number} cannot start: {error}");
                 None
             }
         }
     }
 
+    /// Makes a peer, with the regions that it inherits.
     fn make(&self, group: &Group, new: New) -> Result<Made> {
         let New { number, generation, parent, bound, layout, machine } = new;
-        let asked = group.peers.table.get(parent);
-        let Some(asked) = asked else { bail!(Internal, "the parent is gone") };
-        let memory = Arc::new(asked.memory.spawned(&self.image, &self.file, layout)?);
+        let parent_peer = group.peers.table.get(parent);
+        let Some(parent_peer) = parent_peer else { bail!(Internal, "the parent is gone") };
+        let memory = Arc::new(parent_peer.memory.spawned(&self.image, &self.file, layout)?);
         let word = memory.layout.stack_top() - 8;
-        ensure!(Internal, memory.write(word, &[0; 8]).is_ok(), "the stack is not the guest's");
+        ensure!(
+            Internal,
+            memory.write(word, &[0; 8]).is_ok(),
+            "the stack is not in the guest's memory"
+        );
         let (space, cpu, process): (Arc<dyn Space>, _, _) = match &self.host {
             Some(host) => {
                 let (space, cpu) = KvmSpace::new(host, machine.recv()??, &memory)?;
@@ -128,7 +136,7 @@ impl Spawner {
             space,
             kick: OnceLock::new(),
             must_end: AtomicBool::new(false),
-            family: asked.family,
+            family: parent_peer.family,
             generation,
             bound,
             devices: Devices::default(),
@@ -141,6 +149,7 @@ impl Spawner {
         Ok(Made { peer, cpu, process })
     }
 
+    /// Writes the peer's boot block, and starts its process if it runs in one.
     fn start(&self, group: &Group, number: usize, made: Made) -> Result<(Arc<Peer>, Box<dyn Cpu>)> {
         let Made { peer, cpu, process } = made;
         self.boot.write(group, number, &peer, &group.mapped_by(number))?;
@@ -149,7 +158,7 @@ impl Spawner {
             (None, Some(process)) => {
                 Box::new(process.start(&peer.memory, &group.peers.tokens.all(), &[])?)
             }
-            (None, None) => bail!(Internal, "a peer without a processor"),
+            (None, None) => bail!(Internal, "the peer has neither a machine nor a process"),
         };
         Ok((peer, cpu))
     }
@@ -165,37 +174,37 @@ impl Spawn for Spawner {
         bound: u64,
     ) -> Answer {
         let group = self.group.upgrade().ok_or(ERROR_FULL)?;
-        let asking = group.peers.table.get(parent).ok_or(ERROR_FULL)?;
-        let layout = asking.memory.origin.spawned(entry, argument, stack)?;
+        let caller = group.peers.table.get(parent).ok_or(ERROR_FULL)?;
+        let layout = caller.memory.origin.spawned(entry, argument, stack)?;
         let bound = match bound.checked_sub(1) {
             None => None,
-            Some(to) => {
-                let to = usize::try_from(to).map_err(|_| ERROR_NAME)?;
-                let peer = group.peers.table.get(to).ok_or(ERROR_NAME)?;
-                if peer.family != asking.family {
+            Some(other) => {
+                let other = usize::try_from(other).map_err(|_| ERROR_NAME)?;
+                let peer = group.peers.table.get(other).ok_or(ERROR_NAME)?;
+                if peer.family != caller.family {
                     return Err(ERROR_RIGHT);
                 }
-                Some((to, peer.generation))
+                Some((other, peer.generation))
             }
         };
         let (number, generation) = group.reserve(parent, layout.bytes).ok_or(ERROR_FULL)?;
-        let (give, machine) = sync_channel(1);
+        let (machine_sender, machine) = sync_channel(1);
         let new = New { number, generation, parent, bound, layout, machine };
         let (ready, made) = sync_channel(1);
         *self.running() += 1;
-        let (spawner, of) = (self.clone(), group.clone());
+        let (spawner, thread_group) = (self.clone(), group.clone());
         let thread = std::thread::Builder::new().spawn(move || {
-            spawner.live(&of, new, &ready);
-            spawner.ended();
+            spawner.thread(&thread_group, new, &ready);
+            spawner.thread_ended();
         });
         if thread.is_err() {
             group.release(number);
-            self.ended();
+            self.thread_ended();
             return Err(ERROR_FULL);
         }
         if let Some(host) = &self.host {
-            // It is dropped if the new thread could not go on.
-            let _ = give.send(host.create_bare());
+            // If the new thread has failed, the machine is dropped.
+            let _ = machine_sender.send(host.create_bare());
         }
         match made.recv() {
             Ok(true) => Ok(u64::from(generation & 0x7fff_ffff) << 32 | number as u64),

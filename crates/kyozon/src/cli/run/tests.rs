@@ -45,7 +45,7 @@ fn region_options_and_arguments_are_parsed() {
     let want = RegionOption {
         name: "board".into(),
         bytes: 4 << 20,
-        at: Some(0x40_0000_0000),
+        address: Some(0x40_0000_0000),
         write: false,
     };
     assert_eq!((full.regions, full.arguments), (vec![want], vec!["--a".into(), "b".into()]));
