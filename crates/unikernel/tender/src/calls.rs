@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn good_arguments_are_answered() {
+    fn valid_arguments_are_accepted() {
         let group = group(2, true);
         let at = GUEST_HEAP_BASE;
         group.peers.table.get(0).unwrap().memory.write(at, b"hello").unwrap();

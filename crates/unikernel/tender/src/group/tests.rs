@@ -10,10 +10,10 @@ use crate::region::ALL;
 use crate::tokens::Tokens;
 use std::sync::atomic::AtomicBool;
 
-/// A space that can take regions away, or cannot.
-struct Still(bool);
+/// An address space without a guest; the field says whether it can unmap regions.
+struct IdleSpace(bool);
 
-impl Space for Still {
+impl Space for IdleSpace {
     fn features(&self) -> u64 {
         if self.0 {
             FEATURE_REGIONS
@@ -35,7 +35,7 @@ pub fn peer(regions: bool, family: usize, generation: u32) -> Peer {
     let layout = Layout::new(&image, 1 << 20).unwrap();
     let memory = Arc::new(Memory::new(&image, &file, layout, false).unwrap());
     let (space, kick, must_end) =
-        (Arc::new(Still(regions)), OnceLock::new(), AtomicBool::new(false));
+        (Arc::new(IdleSpace(regions)), OnceLock::new(), AtomicBool::new(false));
     let devices = Devices::default();
     Peer { memory, space, kick, must_end, family, generation, bound: None, devices }
 }
@@ -47,7 +47,7 @@ pub fn group(peers: usize, regions: bool) -> Group {
 }
 
 #[test]
-fn a_token_is_not_lost_and_two_are_one() {
+fn a_token_persists_and_does_not_count() {
     let group = group(2, true);
     group.peers.ring(1);
     group.peers.ring(1);
@@ -62,7 +62,7 @@ fn a_token_is_not_lost_and_two_are_one() {
 }
 
 #[test]
-fn a_region_is_for_those_who_were_granted_it() {
+fn only_granted_peers_can_map_a_region() {
     let group = group(3, true);
     let number = group.create(0, b"x", 4 * PAGE, None).unwrap();
     assert_eq!(group.create(1, b"x", 4 * PAGE, None), Err(ERROR_EXISTS));
@@ -83,13 +83,13 @@ fn a_region_is_for_those_who_were_granted_it() {
     assert!(group.peers.table.get(1).unwrap().memory.write(data, &[8]).is_err());
     assert!(
         group.peers.table.get(0).unwrap().memory.write(shared.address, &[8]).is_err(),
-        "the header is the tender's"
+        "only the tender writes the header"
     );
     assert!(group.peers.table.get(2).unwrap().memory.word(data).is_err());
     assert_eq!(group.rendezvous(0, number, 2, 0), Ok(2));
     assert_eq!(group.rendezvous(0, number, 3, 0), Err(ERROR_TIMEOUT));
     assert_eq!(group.rendezvous(0, number, 4, 0), Err(ERROR_ARGUMENT));
-    // With other rights it is the same peer; where it has more than it may, it loses the mapping.
+    // A mapping with other rights keeps the peer's generation; one with more rights than granted is removed.
     assert_eq!(group.grant(0, number, 1, ALL), Ok(0));
     assert_eq!(group.map(1, number, 3), Ok(0));
     assert_eq!(group.local.lock()[0].state_of(1), (PEER_PRESENT, 1));
@@ -97,7 +97,7 @@ fn a_region_is_for_those_who_were_granted_it() {
     assert_eq!(group.local.lock()[0].state_of(1), (PEER_DEAD, 1));
     assert!(group.peers.table.get(1).unwrap().memory.word(data).is_err());
     assert_eq!(group.map(1, number, 1), Ok(0));
-    // Revoked: gone from its memory, and the header says so.
+    // A revoked region is unmapped, and the header shows that.
     assert_eq!(group.grant(0, number, 1, 0), Ok(0));
     assert!(group.peers.table.get(1).unwrap().memory.word(data).is_err());
     assert_eq!(group.local.lock()[0].state_of(1), (PEER_DEAD, 2));
@@ -107,7 +107,7 @@ fn a_region_is_for_those_who_were_granted_it() {
 }
 
 #[test]
-fn a_guest_that_cannot_lose_a_region_is_lost() {
+fn a_guest_that_cannot_unmap_must_end() {
     let group = group(2, false);
     group.local.add(&group.peers, "a", 2 * PAGE, None, true).unwrap();
     assert_eq!(group.create(0, b"b", 2 * PAGE, None), Err(ERROR_UNSUPPORTED));
@@ -120,7 +120,7 @@ fn a_guest_that_cannot_lose_a_region_is_lost() {
 }
 
 #[test]
-fn limits_hold() {
+fn budget_and_region_count_are_limited() {
     let group = group(1, true);
     let budget = group.peers.table.get(0).unwrap().memory.layout.bytes;
     assert_eq!(group.create(0, b"big", budget + PAGE, None), Err(ERROR_FULL));
@@ -133,7 +133,7 @@ fn limits_hold() {
 }
 
 #[test]
-fn guests_to_come_and_regions_share_one_limit() {
+fn reservations_and_regions_share_one_limit() {
     let tokens = Tokens::new(4, 4).unwrap();
     let mut group = Group::new(Peers::new(0, vec![peer(true, 0, 1)], tokens));
     let own = group.peers.table.get(0).unwrap().memory.layout.bytes;
@@ -147,7 +147,7 @@ fn guests_to_come_and_regions_share_one_limit() {
 }
 
 #[test]
-fn numbers_of_other_runs_are_not_this_runs() {
+fn other_runs_numbers_have_no_peer_here() {
     let tokens = Tokens::new(MAX_PEERS, MAX_PEERS).unwrap();
     let peers = vec![peer(true, 5, 1), peer(true, 6, 1)];
     let group = Group::new(Peers::new(5, peers, tokens));
