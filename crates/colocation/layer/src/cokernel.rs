@@ -7,7 +7,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `state` | the structures of the module's, and the cokernel's address ranges |
+//! | `state` | the module's structures, and the cokernel's address ranges |
 //! | `start` | the first trip, and the choice of the mode |
 //! | `services` | the table of services, and those that all modes share |
 //! | `linux` | reading and parking the Linux beside the cokernel |

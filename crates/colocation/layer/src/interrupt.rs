@@ -1,6 +1,6 @@
 //! Decides what to do with a non-maskable interrupt that comes while the cokernel runs.
 
-/// Where the CPU was.
+/// The code that was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// In user mode.
@@ -11,7 +11,7 @@ pub enum At {
     Layer,
 }
 
-/// The times that matter, in ticks of the time-stamp counter.
+/// The times for the decision, in ticks of the time-stamp counter.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     /// Now.
@@ -26,7 +26,7 @@ pub struct Times {
     pub slack: u64,
 }
 
-/// What to do.
+/// The result of the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The budget is spent: give the CPU back until the next tick.

@@ -1,4 +1,4 @@
-//! The colocation layer: what lets a cokernel run beside Linux on the same CPU.
+//! The colocation layer lets a cokernel run beside Linux on the same CPU.
 //!
 //! The layer is a flat image, mapped in the cokernel's world only. `kyozon.ko` enters it with `abi::layer::LayerEntry`
 //! and `abi::layer::Trip`; it enters the cokernel with `abi::layer::BootBlock`.
@@ -9,8 +9,8 @@
 //! 2. A tick is one event, whatever the mode and whatever the CPU was doing.
 //! 3. A repair is all or nothing.
 //! 4. Every change of Linux's state is undone before Linux runs again.
-//! 5. The cokernel runs on its own stacks, with NMIs open: it can be cut off at any instruction, and goes on there. The
-//!    layer's own code is never cut off, so it is short everywhere.
+//! 5. The cokernel runs on its own stacks, with NMIs open: it can be cut off at any instruction, and continues there.
+//!    The layer's own code is never cut off, so it is short everywhere.
 //!
 //! Must not know: what the cokernel does with its time, or any structure of Linux.
 //!
@@ -24,7 +24,7 @@
 //! | `alone` | boot, timer and services without Linux | the image of mode alone |
 //! | `arch` | machine code | every image |
 //!
-//! A mode differs from another in its own folder only. No two files import each other, directly or through others:
+//! Modes differ in their own folders only. No two files import each other, directly or through others:
 //! machine code and the Rust code that it calls know each other by the names of symbols.
 #![cfg_attr(not(test), no_std)]
 

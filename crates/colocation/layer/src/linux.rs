@@ -1,10 +1,10 @@
-//! What the layer can do to the Linux beside it.
+//! The layer's access to the Linux beside it.
 
 use kyozon_abi::layer::Range;
 
 /// The Linux beside the cokernel.
 pub trait Linux {
-    /// System RAM, ascending, without the cokernel's own.
+    /// System RAM, ascending, without the cokernel's memory.
     fn ram(&self) -> &[Range];
     /// The word at physical address `address`, a multiple of 8 in System RAM.
     fn read(&mut self, address: u64) -> u64;

@@ -11,7 +11,7 @@ const BUFFER_EMPTY: u8 = 1 << 5;
 /// Milliseconds that [`drain`] may take.
 const DRAIN_MS: u64 = 5;
 
-/// Sends what the line is ready to take of the ring.
+/// Sends as much of the ring as the line accepts now.
 pub fn feed(events: &mut Events, port: u16) {
     // SAFETY: the operator gave this port to the cokernel.
     while events.has_serial() && unsafe { arch::in8(port + LINE_STATUS) } & BUFFER_EMPTY != 0 {
@@ -25,7 +25,7 @@ pub fn feed(events: &mut Events, port: u16) {
     }
 }
 
-/// Sends what is left of the ring, for at most a few milliseconds.
+/// Sends the rest of the ring, for at most a few milliseconds.
 pub fn drain(events: &mut Events, port: u16, tsc_khz: u64) {
     let now = arch::tsc();
     while events.has_serial() && arch::tsc() - now < DRAIN_MS * tsc_khz {

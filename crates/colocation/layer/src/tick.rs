@@ -2,7 +2,7 @@
 
 use kyozon_abi::layer::TickEvent;
 
-/// Merges two events, in any order: the result is the newer one, with the older one and what that missed counted as
+/// Merges two events, in any order. The result is the newer one; the older one and the ticks that it missed count as
 /// missed.
 pub fn merge(a: &TickEvent, b: &TickEvent) -> TickEvent {
     let newer = if a.number > b.number { a } else { b };

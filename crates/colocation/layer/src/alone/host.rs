@@ -1,4 +1,4 @@
-//! The part of module and Linux: starts trips, ends them, and halts the CPU in between.
+//! Takes the place of the module and of Linux: starts trips, ends them, and halts the CPU in between.
 //!
 //! The CPU is in one of three states. *Inside* a trip the cokernel or the layer runs, and an NMI is the layer's. While
 //! it is *halted*, an NMI that is due begins a trip. Between a trip's end and the halt the *host* arms the next tick;
@@ -24,7 +24,7 @@ pub static TRIP: Owned<Trip> = Owned::new(unsafe { core::mem::zeroed() });
 #[export_name = "ALONE_ENTRY"]
 // SAFETY: as above.
 pub static ENTRY: Owned<LayerEntry> = Owned::new(unsafe { core::mem::zeroed() });
-/// Host and halted only, and the guard's arming at a trip's begin.
+/// Used by the host and by NMIs that find the CPU halted; also to arm the guard at the beginning of a trip.
 static HOST: Owned<Option<Host>> = Owned::new(None);
 
 struct Host {
@@ -45,7 +45,7 @@ pub fn run(timer: Hpet, rates: &Rates, options: &Options) -> ! {
 /// An NMI found the CPU halted, at `now`. Returns whether a trip begins, and how (`GO_*`).
 #[no_mangle]
 extern "C" fn alone_on_halted(now: u64) -> u32 {
-    // SAFETY: halted: nobody else uses these.
+    // SAFETY: the CPU was halted, so no other code uses these.
     let (host, trip) = unsafe { (HOST.get().as_mut(), TRIP.get()) };
     let Some(host) = host else { return stub::GO_NOT };
     if !host.ticks.is_due(trip, now) {
@@ -69,7 +69,7 @@ extern "C" fn alone_on_halted(now: u64) -> u32 {
     stub::GO_ON
 }
 
-/// Arms the guard if the armed one does not cover this trip. An idle cokernel runs its tick handler before that.
+/// Arms the guard, unless the one that is armed covers this trip. An idle cokernel has run its tick handler before.
 #[no_mangle]
 extern "C" fn alone_watch() {
     // SAFETY: a trip's begin, with NMIs held back; the host is not running.

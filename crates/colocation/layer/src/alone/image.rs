@@ -5,9 +5,9 @@ use kyozon_abi::layer::{
 };
 
 const PAGE: u64 = 4096;
-/// No part of a file is larger.
+/// Maximum bytes of a part of a file.
 const BYTES_MAX: u64 = 64 << 20;
-/// From the image's base to the end of its memory.
+/// Maximum bytes from the image's base to the end of its memory.
 const MEMORY_MAX: u64 = 128 << 20;
 
 /// The images of the first module.
@@ -101,7 +101,7 @@ pub fn check(image: &[u8]) -> Result<ImageHeader, &'static str> {
 }
 
 fn is_well_formed(h: &ImageHeader, bytes: u64) -> bool {
-    // Each term is bounded before the sums are made.
+    // Each term is checked before it is added, so that no sum overflows.
     if [h.text_bytes, h.rodata_bytes, h.data_bytes].iter().any(|&b| b > BYTES_MAX)
         || h.memory_bytes > MEMORY_MAX
     {

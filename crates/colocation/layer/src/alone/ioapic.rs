@@ -1,6 +1,6 @@
 //! One pin of the IO-APIC, which delivers NMIs to the first CPU. Intel 82093AA data sheet, 3.2.4.
 
-/// Physical address of the registers, and where they must be mapped.
+/// Physical address of the registers, at which they must also be mapped.
 const REGISTERS: u64 = 0xfec0_0000;
 const WINDOW: u64 = 0x10;
 const VERSION: u32 = 1;
@@ -12,7 +12,7 @@ const DELIVER_NMI: u32 = 4 << 8;
 ///
 /// The registers must be mapped at their physical address.
 unsafe fn get(index: u32) -> u32 {
-    // SAFETY: the caller's promise; nobody else uses the index.
+    // SAFETY: the caller's promise; no other code uses the index register.
     unsafe {
         (REGISTERS as *mut u32).write_volatile(index);
         ((REGISTERS + WINDOW) as *const u32).read_volatile()
@@ -30,7 +30,7 @@ unsafe fn set(index: u32, value: u32) {
     }
 }
 
-/// Programs the highest pin of `candidates` that is masked: low pins are ISA's. The choice is the module's.
+/// Programs the highest pin of `candidates` that is masked: low pins are ISA's. The module chooses in the same way.
 ///
 /// # Safety
 ///

@@ -48,7 +48,7 @@ impl Ranges {
 pub struct Free(Ranges);
 
 impl Free {
-    /// Whole pages of `ram` in `within`, without what is `taken`.
+    /// Whole pages of `ram` in `within`, without the ranges in `taken`.
     pub fn new(ram: &[Range], within: Range, taken: &[Range]) -> Self {
         let mut free = Ranges::default();
         for r in ram {

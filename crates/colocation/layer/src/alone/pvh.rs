@@ -1,7 +1,7 @@
 //! Reads the structures that a PVH loader leaves in memory.
 //!
 //! Reference: Xen, `xen/include/public/arch-x86/hvm/start_info.h`, version 1 of `hvm_start_info`. They are
-//! untrusted: each address is read through [`Physical`], which knows what can be read.
+//! untrusted: each address is read through [`Physical`], which knows the addresses that can be read.
 
 use super::memory::Ranges;
 use kyozon_abi::layer::Range;
@@ -20,7 +20,7 @@ pub const COMMAND_BYTES: usize = 512;
 
 /// Memory by physical address.
 pub trait Physical {
-    /// Copies from `address` on. False if that cannot be read; `into` is unspecified then.
+    /// Copies the bytes from `address` on. False if they cannot be read; the contents of `into` are unspecified then.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
 }
 

@@ -19,7 +19,7 @@ impl Serial {
     /// 115200 baud, 8 bits, no parity; buffers of 16 bytes. PC16550D data sheet, 8.
     pub fn set_up() {
         for (register, value) in [(1, 0), (3, 0x80), (0, 1), (1, 0), (3, 3), (2, 7), (4, 3)] {
-            // SAFETY: COM1 is ours: there is no other kernel.
+            // SAFETY: no other kernel uses COM1.
             unsafe { out8(PORT + register, value) };
         }
     }

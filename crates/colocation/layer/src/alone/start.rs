@@ -15,9 +15,9 @@ use crate::owned::Owned;
 use kyozon_abi::events::{EventRecord, EventRing, EVENTS_VERSION, RECORDS_OFFSET};
 use kyozon_abi::layer::*;
 
-/// The boot page tables map every physical address below.
+/// The boot page tables map every physical address below this one.
 const MAPPED: u64 = 4 << 30;
-/// Memory below belongs to firmware.
+/// Memory below this address belongs to firmware.
 const LOW: u64 = 1 << 20;
 const RECORDS: usize = 256;
 
@@ -49,7 +49,7 @@ impl Physical for Identity {
     }
 }
 
-/// Called by the boot code, on our stack, with everything below 4 GiB mapped at its physical address.
+/// Called by the boot code, on this image's stack, with all addresses below 4 GiB mapped to themselves.
 #[no_mangle]
 extern "C" fn alone_start(start_info: u64) -> ! {
     Serial::set_up();
@@ -90,7 +90,7 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
     let (page_table, pieces) =
         world::make(&mut pages, &images, options.memory, timer::REGISTERS)
             .ok_or("memory is too small, or in too many pieces: reduce memory=")?;
-    // SAFETY: nothing else runs yet.
+    // SAFETY: no other code runs yet.
     let (entry, trip, events) = unsafe { (ENTRY.get(), TRIP.get(), EVENTS.get()) };
     events.ring.version = EVENTS_VERSION;
     events.ring.records = RECORDS as u32;
@@ -117,7 +117,7 @@ fn boot(start_info: u64) -> Result<core::convert::Infallible, &'static str> {
         rates.tsc_khz,
         rates.period_fs
     );
-    // SAFETY: the tables map our image, and the timer at `world::TIMER`; nothing else is used from here on.
+    // SAFETY: the tables map this image, and the timer at `world::TIMER`; no other memory is used from here on.
     let timer = unsafe {
         world::enter(page_table);
         timer.moved(world::TIMER)

@@ -9,7 +9,7 @@ const ACCESSED_DIRTY: u64 = 1 << 5 | 1 << 6;
 const NO_EXECUTE: u64 = 1 << 63;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
-/// Read and execute. Like all of these, for the supervisor only, as is every entry above it.
+/// Read and execute. These rights, and all entries of the tables above, are for the supervisor only.
 pub const TEXT: u64 = PRESENT | ACCESSED_DIRTY;
 /// Read.
 pub const RODATA: u64 = PRESENT | ACCESSED_DIRTY | NO_EXECUTE;

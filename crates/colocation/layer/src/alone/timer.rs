@@ -1,6 +1,6 @@
 //! Finds this machine's timer and the route of its interrupts.
 //!
-//! The registers are where every chipset of the q35's family has them.
+//! The registers are at the addresses that every chipset of the q35's family uses.
 
 use super::ioapic;
 use crate::arch::x86_64 as arch;
@@ -25,7 +25,7 @@ const TIMER_MESSAGE_CAPABLE: u32 = 1 << 15;
 /// To the local APIC 0, delivery mode NMI. Intel SDM 3A 11.11.
 const MESSAGE: [u32; 2] = [4 << 8, 0xfee0_0000];
 
-/// Duration of the comparison of two clocks.
+/// Duration of a comparison of the two clocks.
 const COMPARE_US: u64 = 20_000;
 /// Attempts to read both clocks at the same time.
 const SAMPLES: u32 = 32;

@@ -43,7 +43,7 @@ extern "C" {
     static __image_end: u8;
 }
 
-/// This image: start, read-only data, data, end. It runs where it was loaded.
+/// This image: start, read-only data, data, end. It runs at the address at which it was loaded.
 pub fn image() -> [u64; 4] {
     [
         &raw const __image_start,
@@ -78,7 +78,7 @@ impl Frames for Pages {
     }
 }
 
-/// The address of each task's image: one after the other, each on a page boundary.
+/// The addresses of the tasks' images, which follow each other, each on a page boundary.
 pub fn tasks<'a>(images: &'a Images<'_>) -> impl Iterator<Item = (u64, &'a [u8])> {
     images.tasks().iter().scan(TASKS_BASE, |next, task| {
         let base = *next;
@@ -87,7 +87,7 @@ pub fn tasks<'a>(images: &'a Images<'_>) -> impl Iterator<Item = (u64, &'a [u8])
     })
 }
 
-/// Maps a fresh page at `va` that begins with `bytes`, at most a page of them.
+/// Maps a new page at `va` that begins with `bytes`, at most a page.
 fn map_copy(pages: &mut Pages, top: u64, va: u64, bytes: &[u8], flags: u64) -> Option<()> {
     let page = pages.page()?;
     let bytes = &bytes[..bytes.len().min(PAGE as usize)];
@@ -127,7 +127,7 @@ pub fn make(
             map_copy(pages, top, base + at as u64, &task[at..], RODATA)?;
         }
     }
-    // All pages first, so that no table lies in between.
+    // The pages come first, so that no page table lies between them.
     let mut pieces = Ranges::default();
     for _ in (0..memory_bytes).step_by(PAGE as usize) {
         pieces.push_page(pages.page()?).then_some(())?;
@@ -181,19 +181,19 @@ struct Pointer {
     base: u64,
 }
 
-/// Enters the world. Nothing else is mapped from then on.
+/// Enters the world. No other memory is mapped from then on.
 ///
 /// # Safety
 ///
-/// `page_table` must be what [`make`] gave; only our own image may be used from here on.
+/// `page_table` must come from [`make`]; only memory of this image may be used from here on.
 pub unsafe fn enter(page_table: u64) {
     // SAFETY: before the first interrupt.
     let d = unsafe { DESCRIPTORS.get() };
     make_descriptors(d);
     let gdt = Pointer { limit: size_of_val(&d.gdt) as u16 - 1, base: (&raw const d.gdt) as u64 };
     let idt = Pointer { limit: size_of_val(&d.idt) as u16 - 1, base: (&raw const d.idt) as u64 };
-    // SAFETY: code, stack and these tables lie in our image, which both page tables map at the same addresses; the
-    // code selector means the same in both descriptor tables. Intel SDM 3A 2.4, 4.10.
+    // SAFETY: code, stack and these tables lie in this image, which both page tables map at the same addresses; the
+    // code selector has the same meaning in both descriptor tables. Intel SDM 3A 2.4, 4.10.
     unsafe {
         asm!(
             "mov cr3, {cr3}",

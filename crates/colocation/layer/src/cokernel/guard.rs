@@ -9,7 +9,7 @@ const MIN_AHEAD_US: u64 = 2;
 /// Attempts to arm the guard, each twice as far ahead as the one before.
 const MAX_TRIES: u32 = 10;
 
-/// The times that decide about an interrupt.
+/// The times that the decision about an interrupt needs.
 pub(crate) fn times() -> Times {
     Times {
         now: arch::tsc(),
@@ -20,7 +20,7 @@ pub(crate) fn times() -> Times {
     }
 }
 
-/// Arms the guard for time-stamp counter `tsc`, or for very soon if that has passed.
+/// Arms the guard for time-stamp counter `tsc`, or for the earliest possible time if that has passed.
 pub(crate) fn arm_guard(tsc: u64) {
     let e = entry();
     trip!(guard_tsc = tsc);
@@ -30,7 +30,7 @@ pub(crate) fn arm_guard(tsc: u64) {
     let mut ahead = tsc.saturating_sub(arch::tsc()).max(us_to_tsc(MIN_AHEAD_US));
     for _ in 0..MAX_TRIES {
         let counts = ((u128::from(ahead) * u128::from(e.guard_per_tsc)) >> 32) as u32;
-        // SAFETY: the timer's registers, of which the comparator is ours while the trip lasts.
+        // SAFETY: the timer's registers; the comparator belongs to the layer while the trip lasts.
         let left = unsafe {
             let counter = (e.guard + u64::from(e.guard_counter)) as *const u32;
             let comparator = (e.guard + u64::from(e.guard_comparator)) as *mut u32;
@@ -54,7 +54,7 @@ pub(crate) fn acknowledge() -> bool {
     const DATA: u16 = 0x71;
     const REGISTER_C: u8 = 0x0c;
     const PERIODIC: u8 = 1 << 6;
-    // SAFETY: the module's page, which it may write between trips; and ports that are ours for this trip.
+    // SAFETY: the module's page, which it writes only between trips; and ports that belong to the layer for this trip.
     unsafe {
         if (&raw const (*entry_pointer()).acknowledge).read_volatile() == 0 {
             return false;

@@ -35,8 +35,8 @@ fn place(frame: &Frame) -> At {
     }
 }
 
-/// Returns 0 to go on where it was, 1 to leave the trip, else the address of user mode's frame, to which the tick is
-/// delivered.
+/// Returns 0 to continue the interrupted code, 1 to leave the trip, else the address of user mode's frame, to which the
+/// tick is delivered.
 #[no_mangle]
 extern "C" fn layer_on_nmi(frame: &mut Frame) -> u64 {
     let t = times();
@@ -46,7 +46,7 @@ extern "C" fn layer_on_nmi(frame: &mut Frame) -> u64 {
         Action::Foreign if ours => {}
         Action::Foreign => {
             not_ours();
-            // It may have been the guard by a clock that goes faster than this one.
+            // It may have been the guard, if the timer's clock is faster than this one.
             arm_guard(guard_at(&t));
         }
         Action::Rearm => arm_guard(guard_at(&t)),
@@ -79,7 +79,7 @@ extern "C" fn layer_on_nmi(frame: &mut Frame) -> u64 {
     0
 }
 
-/// An NMI came during the handling of another one, which has delivered a tick since.
+/// Handles an NMI that came during the handling of another one, which has delivered a tick since.
 #[no_mangle]
 extern "C" fn layer_on_second_nmi() {
     let t = times();
@@ -89,7 +89,7 @@ extern "C" fn layer_on_second_nmi() {
     arm_guard(guard_at(&t));
 }
 
-/// Counts an NMI that is neither the tick's nor the guard's, or one of these that was expected earlier.
+/// Counts an NMI that is neither the tick's nor the guard's, or a late one of these.
 fn not_ours() {
     match trip!(stale) {
         0 => trip!(foreign = trip!(foreign) + 1),
@@ -97,14 +97,15 @@ fn not_ours() {
     }
 }
 
-/// A trip begins whose guard was due before: its NMI went to Linux, or was only counted, or is still on its way.
+/// Arms the guard for a trip that begins after its guard was due. The guard's NMI went to Linux, was only counted, or
+/// is still on its way.
 #[no_mangle]
 extern "C" fn layer_guard_passed() {
     trip!(stale = trip!(stale) + 1);
     arm_guard(guard_at(&times()));
 }
 
-/// Returns 0 to go on where it was (Linux gets the machine check at the trip's end), 1 to leave the trip.
+/// Returns 0 to continue the interrupted code (Linux gets the machine check at the trip's end), 1 to leave the trip.
 #[no_mangle]
 extern "C" fn layer_on_machine_check(frame: &mut Frame) -> u64 {
     if place(frame) == At::Layer {

@@ -12,7 +12,7 @@ use kyozon_abi::layer::{
 
 /// The Linux beside the cokernel.
 pub(crate) struct Beside {
-    /// Writes a word, as [`Linux::write`]: what the modes do differently.
+    /// Writes a word, as [`Linux::write`]. The modes differ in it.
     pub(crate) write: fn(address: u64, value: u64),
 }
 

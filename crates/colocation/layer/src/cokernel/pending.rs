@@ -11,9 +11,9 @@ use kyozon_abi::layer::TickEvent;
 static PENDING: Owned<TickEvent> =
     Owned::new(TickEvent { number: 0, missed: 0, scheduled_tsc: 0, entered_tsc: 0 });
 
-/// Keeps `event` for the cokernel's next `idle`, merged with a tick that waits already.
+/// Keeps `event` for the cokernel's next `idle`, merged with a tick that is already pending.
 fn keep(event: TickEvent) {
-    // SAFETY: interrupts own it, and nothing else runs during `layer_keep_trip`; an atomic of the entry code.
+    // SAFETY: interrupts own it, and no other code runs during `layer_keep_trip`; an atomic of the entry code.
     unsafe {
         let pending = PENDING.get();
         *pending = if LAYER_WORK.load(Relaxed) & WORK_TICK != 0 {
@@ -39,7 +39,7 @@ pub(crate) fn keep_tick(now: u64) {
     });
 }
 
-/// Keeps the tick of a trip that goes on in the middle of the cokernel.
+/// Keeps the tick of a trip that continues in the middle of the cokernel.
 #[no_mangle]
 extern "C" fn layer_keep_trip() {
     keep(trip!(event));

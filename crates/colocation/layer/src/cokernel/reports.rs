@@ -49,7 +49,7 @@ fn port() -> Option<u16> {
     u16::try_from(entry().serial_port).ok().filter(|port| *port != 0)
 }
 
-/// Lets the serial line follow the ring as far as it is ready to.
+/// Sends as much of the ring as the serial line accepts now.
 ///
 /// # Safety
 ///
@@ -68,7 +68,7 @@ pub(crate) unsafe fn feed_serial() {
     }
 }
 
-/// Sends what the serial line has left of the ring, for a bounded time.
+/// Sends the rest of the ring to the serial line, for a bounded time.
 ///
 /// # Safety
 ///

@@ -12,13 +12,13 @@ use kyozon_abi::layer::{
     Frame, Handlers, RepairRequest, Report, Window, REPORT_BYTES, SERVICE_BAD_ADDRESS,
 };
 
-/// What differs from mode to mode. See [`kyozon_abi::layer::BootBlock`] for the services.
+/// The services that differ from mode to mode. See [`kyozon_abi::layer::BootBlock`].
 pub(crate) struct Services {
     pub(crate) window: extern "C" fn(*mut Window) -> i64,
     pub(crate) repair: extern "C" fn(*const RepairRequest) -> i64,
     pub(crate) report: extern "C" fn(*const Report) -> i64,
     pub(crate) publish: extern "C" fn(u64, *const CheckStatus) -> i64,
-    /// A place for what user mode can change of this CPU's registers, if the layer has to put that back.
+    /// A place for those registers of this CPU that user mode can change, if the layer has to restore them.
     pub(crate) user_state: Option<user_state::Saved>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn checked_report(from: *const Report) -> Option<(Report, &'static [u
     if report.bytes > REPORT_BYTES || !space().can_read_bytes(report.text, report.bytes) {
         return None;
     }
-    // SAFETY: the cokernel's readable memory; nothing of the cokernel runs meanwhile.
+    // SAFETY: the cokernel's readable memory; no code of the cokernel runs meanwhile.
     let line =
         unsafe { core::slice::from_raw_parts(report.text as *const u8, report.bytes as usize) };
     Some((report, line))
@@ -77,7 +77,7 @@ pub(crate) extern "C" fn publish(check: u64, status: *const CheckStatus) -> i64 
     0
 }
 
-/// Sets where the cokernel is entered.
+/// Sets the addresses at which the cokernel is entered.
 pub(crate) extern "C" fn handlers(from: *const Handlers) -> i64 {
     if !space().can_read::<Handlers>(from as u64) {
         return SERVICE_BAD_ADDRESS;

@@ -19,7 +19,7 @@ use kyozon_abi::layer::{
 /// Written once, before the cokernel starts.
 static BOOT: Owned<Option<BootBlock>> = Owned::new(None);
 
-/// What the machine code calls after the first entry: `start` with `boot`.
+/// The call that the machine code makes after the first entry: `start` with `boot`.
 #[repr(C)]
 pub(crate) struct Start {
     boot: u64,

@@ -12,7 +12,7 @@ static TRIP: AtomicPtr<Trip> = AtomicPtr::new(ptr::null_mut());
 /// Owner: services.
 static SPACE: Owned<Option<Space>> = Owned::new(None);
 
-/// Keeps the structures of the module's. Called once, before anything else.
+/// Keeps the module's structures. Called once, before any other function here.
 pub(crate) fn set(entry: *mut LayerEntry, trip: *mut Trip) {
     ENTRY.store(entry, Relaxed);
     TRIP.store(trip, Relaxed);
@@ -28,7 +28,7 @@ pub(crate) unsafe fn set_space(space: Space) {
     unsafe { *SPACE.get() = Some(space) };
 }
 
-/// What the module passed before the first trip.
+/// The module's structure, complete before the first trip.
 #[inline]
 pub(crate) fn entry() -> &'static LayerEntry {
     // SAFETY: set before anything else runs, and never written again: the module maps it read-only.
@@ -47,7 +47,7 @@ pub(crate) fn trip_pointer() -> *mut Trip {
     TRIP.load(Relaxed)
 }
 
-/// Reads a field of the trip, or writes it. One field at a time: the module and the trampoline have the other end.
+/// Reads or writes a field of the trip. One field at a time: the module and the trampoline also access the trip.
 macro_rules! trip {
     ($field:ident) => {
         // SAFETY: the module's structure, mapped as long as the layer is.

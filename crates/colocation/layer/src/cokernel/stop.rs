@@ -11,14 +11,14 @@ use kyozon_abi::layer::{
     Fault, Frame, FAULT_EXCEPTION, FAULT_LAYER, FAULT_RUNAWAY, TRIP_STOPPED, USER_GATE,
 };
 
-/// Notes where the cokernel was; the trip ends in a gate.
+/// Records the address at which the cokernel was interrupted; the trip ends in a gate.
 fn note_fault(reason: u32, frame: &Frame) {
     // SAFETY: the module's structure, mapped as long as the layer is.
     unsafe { (*trip_pointer()).user.switched |= USER_GATE };
     trip!(fault = Fault { reason, reserved: 0, cr2: arch::cr2(), cr3: arch::cr3(), frame: *frame });
 }
 
-/// Gives the CPU back in the middle of the cokernel, with `result`; the next trip goes on there.
+/// Gives the CPU back in the middle of the cokernel, with `result`; the next trip continues at the same place.
 pub(crate) fn cut_off(frame: &Frame, result: u32) {
     note_fault(FAULT_RUNAWAY, frame);
     trip!(result = result);
@@ -48,7 +48,7 @@ pub(crate) fn stop(reason: u32, frame: &Frame) -> ! {
         reports::drain_serial();
     }
     user_mode::put_back();
-    // SAFETY: Linux goes on from here.
+    // SAFETY: Linux continues from here.
     unsafe { layer_abandon() }
 }
 

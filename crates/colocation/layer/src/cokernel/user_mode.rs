@@ -32,11 +32,11 @@ pub(crate) unsafe fn set_saved(saved: Option<user_state::Saved>) {
 pub(crate) unsafe fn set_stack(top: u64) {
     USER_STACK.store(top, Relaxed);
     // Ring 0's stack in a 64-bit task state segment is at byte 4. Intel SDM 3A 8.7.
-    // SAFETY: the trampoline's segment, of which this is the layer's part.
+    // SAFETY: this field of the trampoline's segment belongs to the layer.
     unsafe { ((entry().tss + 4) as *mut u64).write_unaligned(top) };
 }
 
-/// Copies `frame` to the top of the user stack, and returns that address; or returns why it cannot.
+/// Copies `frame` to the top of the user stack. Returns that address, or `SERVICE_BAD_ADDRESS`.
 #[no_mangle]
 extern "C" fn layer_check_user(frame: *const Frame) -> i64 {
     let top = USER_STACK.load(Relaxed);
@@ -84,7 +84,7 @@ pub(crate) fn put_back() {
     }
 }
 
-/// Moves a frame of user mode to where the cokernel's handler expects it, and returns that address.
+/// Moves a frame of user mode to the address at which the cokernel's handler expects it. Returns that address.
 pub(crate) fn to_user_stack(frame: &Frame) -> u64 {
     let to = USER_STACK.load(Relaxed) - size_of::<Frame>() as u64;
     // SAFETY: `set_stack` was promised the target, and user mode was only entered with it set. Nothing lies on that

@@ -1,7 +1,5 @@
-//! The layer of mode vmm, in the cokernel's guest: it asks the hypervisor for what only that can do.
-//!
-//! Linux's words and the event ring are written by the hypervisor. A trip, a tick and every other service are the same
-//! as in mode none.
+//! The layer of mode vmm, in the cokernel's guest. Only the hypervisor can write to Linux's memory and to the event
+//! ring, so the layer calls it for both. A trip, a tick and every other service are the same as in mode none.
 
 use crate::cokernel::services::{
     checked_report, checked_status, linux_window, repair_with, Services,

@@ -4,7 +4,7 @@
 //! user mode does, so every present entry has the user bit (15.25.5). Execution is forbidden by bit 63, which is
 //! reserved if the host's EFER.NXE is clear.
 //!
-//! An entry that is not present says why: 0 was never mapped, [`ABSENT`] was unmapped on purpose.
+//! An entry that is not present is 0 if its page was never mapped, and [`ABSENT`] if it was unmapped on purpose.
 //!
 //! Callers hold other CPUs off while they change tables; processors may walk them meanwhile, as a new table is filled
 //! before it can be found. After a change of what was present, every CPU that ran the guest must flush it (TLB_CONTROL,
@@ -133,9 +133,9 @@ impl Nested {
         Some(walk(frames, self.root, self.levels, gpa)).filter(|w| w.1 != 0)
     }
 
-    /// Maps the largest leaf around `gpa` to itself in which nothing was ever mapped or unmapped. False if `gpa` itself
-    /// was, or is beyond the limit: then the guest must not reach it, or not in that way. `None` if memory ran out; the
-    /// guest sees no change then.
+    /// Maps the largest leaf around `gpa` to itself in which no page was ever mapped or unmapped. False if `gpa` itself
+    /// was mapped or unmapped before, or is beyond the limit: then the guest must not reach it, or not in that way.
+    /// `None` if memory ran out; the guest sees no change then.
     pub fn ensure(&self, frames: &mut impl Frames, gpa: u64, rights: Rights) -> Option<bool> {
         if gpa >= self.limit() {
             return Some(false);
@@ -170,7 +170,7 @@ fn descend(frames: &mut impl Frames, table: u64, gpa: u64, level: u32) -> Option
     Some(page)
 }
 
-/// Level and value of the entry where the processor's walk for `gpa` ends.
+/// Level and value of the entry at which the processor's walk for `gpa` ends.
 pub(super) fn walk(frames: &mut impl Frames, root: u64, levels: u32, gpa: u64) -> (u32, u64) {
     let (mut table, mut level) = (root, levels);
     loop {

@@ -1,8 +1,8 @@
 //! AMD SVM: the hypervisor's image.
 //!
 //! Each CPU is in one of three states: *Linux* runs as a guest, the *cokernel* runs as another (on one CPU), or the
-//! *host*, which is this code: with interrupts and NMIs held back (GIF is 0), on a stack of this CPU's, in page tables
-//! that nobody else uses. Everything that a VMEXIT needs is in memory that neither guest reaches.
+//! *host*, which is this code, runs: with interrupts and NMIs held back (GIF is 0), on this CPU's own stack, with page
+//! tables that only the host uses. Everything that a VMEXIT needs is in memory that neither guest reaches.
 //!
 //! | file | what |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `entry` | what the module passed, and the structures that are shared |
 //! | `memory` | locks, and pages for tables |
 //! | `permissions` | registers and ports that a guest may use |
-//! | `tables` | what the guests reach of memory |
+//! | `tables` | the memory that each guest reaches |
 //! | `log` | lines for the event ring and the serial line |
 //! | `cpu` | Linux on one CPU: its state |
 //! | `exits` | its entries and exits |
@@ -22,7 +22,7 @@
 //! | `trip` | the cokernel's trips |
 //! | `park` | the other CPUs stand still |
 //! | `check` | compares Linux's state around a trip, for tests |
-//! | `names` | which task of Linux it was |
+//! | `names` | names the task that Linux runs |
 //!
 //! Reference: AMD APM 2, chapter 15.
 

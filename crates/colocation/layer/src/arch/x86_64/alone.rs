@@ -13,7 +13,7 @@ use kyozon_abi::layer::{Frame, Trip};
 pub const GO_NOT: u32 = 0;
 /// `alone_on_halted`: the cokernel is idle and nothing waits: call its tick handler.
 pub const GO_IDLE: u32 = 1;
-/// `alone_on_halted`: the cokernel resumes wherever it was.
+/// `alone_on_halted`: the cokernel resumes where it was interrupted.
 pub const GO_ON: u32 = 2;
 
 /// Bytes of the host's stack; boot runs on it too.
@@ -57,7 +57,7 @@ global_asm!(
     ".globl alone_nmi, alone_machine_check, alone_halt, alone_first",
 
     // Entered from the gate on IST 2, NMIs held back. Intel SDM 3A 6.7.1 (NMIs are held back until IRET), 6.14.5 (IST).
-    // The CPU may have been anywhere, so all registers are saved; the clock is read as soon as it can be.
+    // Any code may have been interrupted, so all registers are saved; the clock is read as early as possible.
     ".balign 64",
     "alone_nmi:",
     "push 0",
@@ -79,27 +79,27 @@ global_asm!(
     "lea rdi, [rip + ALONE_TRIP]", // the event is its start
     "call [rip + LAYER_TICK]",
     "call alone_watch",
-    // Out of `idle`, with NMIs open from the IRET on.
+    // Returns from `idle`; the IRET opens NMIs.
     "mov rax, rsp",
     open_nmis_at!("layer_resume_yield"),
-    // As the trampoline enters: the layer goes on by IRET, and returns to `alone_left`.
+    // Enters the layer as the trampoline does: it continues by IRET, and returns to `alone_left`.
     "3: lea rsp, [rip + alone_stack_top - 8]",
     "lea rdi, [rip + ALONE_ENTRY]",
     "lea rsi, [rip + ALONE_TRIP]",
     "jmp layer_entry",
     "4: cmp dword ptr [rip + ALONE_TRIP + {inside}], 0",
     "je 6f",
-    // Before the layer is ready it misses nothing: it looks at the clock when it is.
+    // An NMI that comes before the layer is ready is not lost: the layer reads the clock when it is ready.
     "cmp qword ptr [rip + ALONE_TRIP + {nmi_entry}], 0",
     "jne layer_nmi_saved",
     "jmp layer_pop",
     "6: mov dword ptr [rip + ALONE_NOTED], 1",
     "jmp layer_pop",
-    // Nothing began: back, which is into the halt; from `alone_noted` there is no frame, and the halt is next.
+    // No trip began: returns into the halt. From `alone_noted` there is no frame, and the halt is the next code.
     "5: cmp dword ptr [rip + ALONE_HALTED], 0",
     "jne layer_pop",
 
-    // No register holds anything here, and the stack is empty. An NMI that begins a trip never comes back.
+    // No register has a meaning here, and the stack is empty. An NMI that begins a trip does not return here.
     "alone_halt:",
     "lea rsp, [rip + alone_stack_top - 16]",
     "mov dword ptr [rip + ALONE_HALTED], 1",
@@ -175,7 +175,7 @@ pub fn set_halted(halted: bool) {
 ///
 /// # Safety
 ///
-/// Gates, task register and page tables are ours; the layer's entry is filled.
+/// Gates, task register and page tables are those of this image; the layer's entry is filled.
 pub unsafe fn halt() -> ! {
     // SAFETY: before the first trip; nothing on the host's stack is needed any more.
     unsafe {
@@ -188,7 +188,7 @@ const CR0_MONITOR_FPU: u64 = 1 << 1;
 const CR0_NUMERIC_ERROR: u64 = 1 << 5;
 const CR0_WRITE_PROTECT: u64 = 1 << 16;
 const CR4_MACHINE_CHECK: u64 = 1 << 6;
-/// FXSAVE and SIMD exceptions: the FPU is there, and CR0.TS says that it is not user mode's.
+/// FXSAVE and SIMD exceptions: the FPU exists, and CR0.TS keeps user mode from using it.
 const CR4_SIMD: u64 = 3 << 9;
 const CR4_UMIP: u64 = 1 << 11;
 const CR4_FSGSBASE: u64 = 1 << 16;
@@ -198,7 +198,7 @@ const CR4_SMAP: u64 = 1 << 21;
 /// Switches on the features of this CPU that Linux uses too: SMEP, SMAP, UMIP, FSGSBASE. Intel SDM 3A 2.5.
 pub fn set_features() {
     #[allow(unused_unsafe)] // a safe function from Rust 1.94 on
-    // SAFETY: 64-bit CPUs have the instruction; what it says of a leaf behind the last one is not looked at.
+    // SAFETY: 64-bit CPUs have the instruction; the result for a leaf that does not exist is not used.
     let (last, leaf) = unsafe { (__cpuid_count(0, 0).eax, __cpuid_count(7, 0)) };
     let (ebx, ecx) = if last >= 7 { (leaf.ebx, leaf.ecx) } else { (0, 0) };
     let mut on = CR4_MACHINE_CHECK | CR4_SIMD;
@@ -209,7 +209,7 @@ pub fn set_features() {
             on |= flag;
         }
     }
-    // SAFETY: none of these changes what the supervisor's own memory means; there is no user memory yet.
+    // SAFETY: none of these changes accesses to supervisor memory; there is no user memory yet.
     unsafe {
         asm!("mov {t}, cr4", "or {t}, {on}", "mov cr4, {t}",
              "mov {t}, cr0", "or {t}, {cr0}", "mov cr0, {t}",

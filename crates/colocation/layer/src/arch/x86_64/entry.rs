@@ -16,9 +16,9 @@ use kyozon_abi::layer::{Frame, Trip, IMAGE_LAYER};
 pub const START_STACK_BYTES: usize = 16 * 1024;
 
 extern "C" {
-    /// Where the next trip goes on.
+    /// Address at which the next trip continues.
     pub static LAYER_RESUME: AtomicU64;
-    /// And on which stack.
+    /// Stack pointer with which the next trip continues.
     pub static LAYER_RESUME_RSP: AtomicU64;
     /// The trampoline's stack of this trip: its return address is on top.
     pub static LAYER_TRIP_RSP: AtomicU64;
@@ -30,7 +30,7 @@ extern "C" {
     pub static LAYER_WORK: AtomicU32;
     /// How often in a row the cokernel's kernel mode was cut off, with no `idle` and no user mode in between.
     pub static LAYER_CUTS: AtomicU32;
-    /// What is added to the time-stamp counter before it is compared with the guard's time at the begin of a trip.
+    /// Added to the time-stamp counter at the beginning of a trip, before the comparison with the guard's time.
     pub static LAYER_GUARD_SLACK: AtomicU64;
     /// 1 while the state that user mode may change is the cokernel's.
     pub static LAYER_USER_SWITCHED: AtomicU32;
@@ -49,15 +49,15 @@ extern "C" {
     pub fn layer_enter_user();
     /// Leaves the trip from a service, and returns when the module has entered again.
     pub fn layer_yield();
-    /// Goes on after [`layer_idle`], with the trip's tick.
+    /// Continues after [`layer_idle`], with the trip's tick.
     pub fn layer_resume_idle();
-    /// Goes on with [`LAYER_CUT_FRAME`].
+    /// Continues with the registers in [`LAYER_CUT_FRAME`].
     pub fn layer_resume_cut();
-    /// A tick for a user-mode frame that lies on the stack.
+    /// Delivers the trip's tick to user mode, whose frame is on the stack.
     pub fn layer_resume_user();
-    /// Top of a small stack, for a trip that goes on with a frame.
+    /// Top of a small stack, for a trip that continues with a frame.
     pub fn layer_scratch_top();
-    /// Gives the CPU back, whatever the stack.
+    /// Gives the CPU back, from any stack.
     pub fn layer_abandon() -> !;
 }
 
@@ -79,7 +79,7 @@ global_asm!(
     "LAYER_TRIP_RSP: .quad 0",
     "LAYER_TICK: .quad layer_nothing",
     "LAYER_USER: .quad layer_unhandled",
-    // No guard has passed before there is one.
+    // Until the first guard is armed, the comparison must not find that it has passed.
     "LAYER_GUARD_SLACK: .quad -(1 << 62)",
     "LAYER_WORK: .long 0",
     "LAYER_CUTS: .long 0",
@@ -118,7 +118,8 @@ global_asm!(
     // (rdi: *const LayerEntry, rsi: *mut Trip), called by the trampoline, which saved all that the ABI would.
     "layer_entry:",
     "mov [rip + LAYER_TRIP_RSP], rsp",
-    // A guard whose NMI came before this code could see it would be the last: somebody held the CPU that long.
+    // If the guard's NMI came before the trip began, because firmware held the CPU for that long, no code has armed
+    // the guard again: layer_guard_passed does.
     "rdtsc",
     "shl rdx, 32",
     "or rax, rdx",
@@ -134,7 +135,7 @@ global_asm!(
     "push qword ptr [rip + LAYER_RESUME]",
     "iretq",
 
-    // On the trampoline's stack still, two pages that hold one frame of its own and are aligned for a call.
+    // Still on the trampoline's stack: two pages with one frame of its own, aligned for a call.
     "8: push rdi",
     "push rsi",
     "sub rsp, 8",
@@ -154,7 +155,7 @@ global_asm!(
 
     "layer_nothing: ret",
 
-    // idle(): see WORK_* for what comes first. Eight bytes keep the stack aligned for the tick handler.
+    // idle(): does the work that WORK_* name first. Eight bytes keep the stack aligned for the tick handler.
     "layer_idle:",
     "mov dword ptr [rip + LAYER_CUTS], 0",
     "cmp dword ptr [rip + LAYER_WORK], 0",
@@ -188,7 +189,7 @@ global_asm!(
     "add rsp, 8",
     "ret",
 
-    // A tick came when the last trip was on its way out: both fall together.
+    // A tick came while the last trip was ending: both ticks are delivered as one.
     "5: call layer_keep_trip",
     "call layer_kept_tick",
     "jmp layer_resume_yield",
@@ -199,7 +200,7 @@ global_asm!(
     "lea rax, [rip + layer_resume_yield]",
     "jmp layer_leave",
 
-    // A cokernel that was cut off in kernel mode goes on, as if nothing had been.
+    // A cokernel that was cut off in kernel mode continues, as if it had not been interrupted.
     "layer_resume_cut:",
     "call layer_keep_trip",
     "mov rax, [rip + LAYER_CUT_CR2]",
@@ -223,9 +224,9 @@ global_asm!(
     "mov rdi, rsp",
     "call [rip + LAYER_USER]",
     "layer_back_to_user:",
-    // The cokernel's kernel mode came to its end.
+    // The cokernel's kernel mode has finished in time: the count of cut-offs in a row starts again.
     "mov dword ptr [rip + LAYER_CUTS], 0",
-    // A tick that came while the cokernel served user mode: it is as if it had come right after.
+    // A tick that came while the cokernel served user mode is delivered as if it had come right after.
     "test dword ptr [rip + LAYER_WORK], {work_tick}",
     "jnz 7f",
     "mov rdi, rsp",
@@ -257,18 +258,19 @@ global_asm!(
     "call layer_fault",
     "ud2",
 
-    // Entered from the trampoline's gate, at the top of the NMI stack, which every NMI starts at. The CPU holds NMIs
-    // back until an IRET; one in system-management mode opens them too (Intel SDM 3C 32.8), and an NMI that then comes
-    // in here would overwrite the frame of the first; so does the IRET of a machine check. So the frame is copied below
-    // what a second one needs, and a second one, known by its stack pointer, is only counted: the first looks again.
-    // Where the first has looked for the last time, the second sends it back. User mode chooses its stack pointer, so
-    // only kernel mode's is believed.
+    // Entered from the trampoline's gate, at the top of the NMI stack, at which every NMI starts. The CPU holds NMIs
+    // back until an IRET. That can also be an IRET in system-management mode (Intel SDM 3C 32.8) or the one of a
+    // machine check, so a second NMI may come while the first is handled, and would overwrite its frame. Therefore the
+    // first NMI copies its frame below the bytes that a second one needs. The second, recognized by the interrupted
+    // stack pointer, is only counted; the first checks that count before it returns. If the second interrupts the first
+    // after that last check, it moves the first back to it. User mode chooses its stack pointer, so only kernel mode's
+    // is believed.
     "layer_nmi:",
     "push rax",
     "test byte ptr [rsp + 16], 3", // cs
     "jnz 2f",
     "mov rax, rsp",
-    "sub rax, [rsp + 32]", // rsp of who was interrupted
+    "sub rax, [rsp + 32]", // RSP of the interrupted code
     "cmp rax, {nmi_stack}",
     "jb 4f",
     "2: pop rax",
@@ -284,7 +286,7 @@ global_asm!(
     "layer_nmi_saved:",
     "mov rdi, rsp",
     "call layer_on_nmi",
-    // 0: go on. 1: leave the trip. Else: the frame was moved there, deliver the tick with NMIs open.
+    // 0: continue. 1: leave the trip. Else the address to which the frame was moved: deliver the tick with NMIs open.
     "cmp rax, 1",
     "jb 3f",
     "je layer_abandon",
@@ -298,12 +300,13 @@ global_asm!(
     "cmp dword ptr [rip + LAYER_SECOND], 0",
     "jne layer_once_more",
     "iretq",
-    // What was popped is still there: a second NMI's frame lies above it, and a machine check has a stack of its own.
+    // The popped registers are still in memory: a second NMI's frame lies above them, and a machine check has a stack
+    // of its own.
     "layer_once_more:",
     "sub rsp, {registers}",
     "jmp 3b",
     "4: lea rax, [rip + layer_last_look]",
-    "cmp [rsp + 8], rax", // rip of who was interrupted
+    "cmp [rsp + 8], rax", // RIP of the interrupted code
     "jb 5f",
     "lea rax, [rip + layer_once_more]",
     "cmp [rsp + 8], rax",
@@ -353,11 +356,11 @@ global_asm!(
     kernel_code = const KERNEL_CODE,
 );
 
-/// Code selector of kernel mode, Linux's, in every mode.
+/// Code selector of kernel mode in every mode: Linux's.
 const KERNEL_CODE: u32 = 0x10;
-/// Bytes of the module's `nmi_stack`, or fewer: how far below its top an NMI's own code may be.
+/// Size of the module's `nmi_stack` in bytes, or less: the code of an NMI uses no more of it.
 const NMI_STACK_BYTES: u32 = 4096;
-/// Bytes below the first NMI's frame for what a second one pushes: one register, and the stack stays aligned.
+/// Bytes left free for the register that a second NMI pushes; the stack stays aligned.
 const NMI_SECOND_BYTES: u32 = 24;
 
 /// Exceptions for which the CPU pushes an error code: 8, 10..=14, 17, 21, 29, 30. Intel SDM 3A 6.15, AMD APM 2 8.2.

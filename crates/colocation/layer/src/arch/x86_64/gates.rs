@@ -31,7 +31,7 @@ fn gate(stub: usize, kind: u64, stack: u64) -> [u64; 2] {
     ]
 }
 
-/// Fills every gate of the layer's.
+/// Fills the layer's gates.
 ///
 /// # Safety
 ///

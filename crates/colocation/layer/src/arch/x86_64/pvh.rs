@@ -22,7 +22,7 @@ global_asm!(
     "pvh_gdt: .quad 0, 0, 0x00af9b000000ffff, 0x00cf93000000ffff",
     "pvh_gdtr: .word 31",
     ".quad pvh_gdt",
-    // Preconditions: flat segments, paging off, interrupts off, no stack; we lie where we were linked.
+    // Preconditions: flat segments, paging off, interrupts off, no stack; the image is at its link address.
     ".section .text.pvh, \"ax\"",
     ".globl pvh_start",
     ".code32",
@@ -68,7 +68,7 @@ global_asm!(
     "movl %eax, %cr0",
     "lgdt pvh_gdtr",
     "ljmp $0x10, $pvh_long",
-    // Not a CPU that we can run on: off. See `power_off`.
+    // This CPU lacks a required feature: switches the machine off. See `power_off`.
     "9: movw $0x604, %dx",
     "movw $0x2000, %ax",
     "outw %ax, %dx",

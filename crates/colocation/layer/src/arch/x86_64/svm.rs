@@ -113,7 +113,7 @@ global_asm!(
     "1: add rsp, 8",
     "host_guest_start:",
     "ret",
-    // The hypervisor answers this one in its own way: what follows runs without it.
+    // The hypervisor does not return from this call as from others: the code that follows runs without it.
     "2: mov eax, {leave}",
     "vmmcall",
     "sub rsp, 8",
@@ -148,8 +148,8 @@ global_asm!(
     pop_kept!(),
     "ret",
 
-    // (rdi: *const Bare). Descriptor tables and control registers are the guest's already, and the page tables map this
-    // code as well as the guest's stack. The guest's interrupts are off.
+    // (rdi: *const Bare). Descriptor tables and control registers are already the guest's. The page tables map this
+    // code and the guest's stack. The guest's interrupts are off.
     "host_give_back:",
     "mov rsp, [rdi + 136]",
     "push qword ptr [rdi + 128]",
@@ -160,9 +160,9 @@ global_asm!(
     "popfq",
     "ret",
 
-    // The gates. The host takes an NMI only where it waits for one.
+    // The gates. The host takes an NMI only in `take_nmi`.
     "host_nmi: iretq",
-    // An INIT that was made an exception (VM_CR.R_INIT): its error code goes.
+    // An INIT that became an exception (VM_CR.R_INIT): removes the error code.
     "host_init: add rsp, 8",
     "iretq",
     "host_machine_check:",
@@ -189,7 +189,7 @@ global_asm!(
 
 const _: () = assert!(offset_of!(Bare, rax) == 112 && offset_of!(Registers, rdi) == 32);
 
-/// Code selector of the hypervisor, Linux's, so that nothing has to be reloaded.
+/// Code selector of the hypervisor: Linux's, so that no selector has to be reloaded.
 pub const KERNEL_CODE: u16 = 0x10;
 /// Its stack selector.
 pub const KERNEL_DATA: u16 = 0x18;
@@ -209,9 +209,9 @@ pub unsafe fn run_guest(registers: &mut Registers, block: u64) {
     unsafe { host_run(registers, block) }
 }
 
-/// Whether the state of a control block, whose RIP and CR3 these are, is the hypervisor's own, behind VMRUN. A guest
-/// does not have both. Its state is lost then: an exit has stored the host's in its place, and has loaded it all the
-/// same. No processor does that; QEMU does (docs/emulators.md).
+/// Whether a control block with this RIP and CR3 contains the hypervisor's own state, behind VMRUN. No guest has both
+/// values. The guest's state is lost then: an exit has stored the host's state in its place. No processor does that;
+/// QEMU does (docs/emulators.md).
 pub fn is_hosts(rip: u64, cr3: u64) -> bool {
     rip == host_run_exit as *const () as u64 && cr3 == super::cr3()
 }
@@ -232,7 +232,7 @@ pub unsafe fn give_back(bare: &Bare) -> ! {
 ///
 /// The hypervisor's descriptor tables are live.
 pub unsafe fn take_nmi() {
-    // SAFETY: maskable interrupts are off in the host. The window is as long as it takes.
+    // SAFETY: maskable interrupts are off in the host. The window is long enough for the pending one.
     unsafe { asm!("stgi", "nop", "clgi") };
 }
 
@@ -246,7 +246,7 @@ pub fn machine_checks() -> u32 {
     counter.swap(0, Relaxed)
 }
 
-/// FS, GS, TR, LDTR, KernelGSBase, STAR, LSTAR, CSTAR, SFMASK, SYSENTER_*: to a control block.
+/// Saves FS, GS, TR, LDTR, KernelGSBase, STAR, LSTAR, CSTAR, SFMASK and SYSENTER_* to a control block.
 ///
 /// # Safety
 ///
@@ -256,11 +256,11 @@ pub unsafe fn save(block: u64) {
     unsafe { asm!("vmsave rax", in("rax") block, options(nostack, preserves_flags)) };
 }
 
-/// The same, from a control block.
+/// Loads the same registers from a control block.
 ///
 /// # Safety
 ///
-/// As for [`save`], and what it says is a guest's that runs next.
+/// As for [`save`], and the registers are those of the guest that runs next.
 pub unsafe fn load(block: u64) {
     // SAFETY: the caller's promise.
     unsafe { asm!("vmload rax", in("rax") block, options(nostack, preserves_flags)) };
@@ -276,8 +276,8 @@ pub struct Live {
 }
 
 impl Live {
-    /// As they are; those that this CPU does not have are 0. CR0.TS is clear, as Linux's is, whose CR0 the hypervisor
-    /// keeps: FXSAVE would fault.
+    /// Their present values; 0 for those that this CPU does not have. CR0.TS must be clear, or FXSAVE would fault: the
+    /// hypervisor runs with Linux's CR0, in which it is.
     pub fn take() -> Self {
         const TSC_AUX: u32 = 0xc000_0103;
         const RDTSCP: u32 = 1 << 27;
@@ -320,7 +320,7 @@ pub unsafe fn rdmsr(msr: u32) -> u64 {
 ///
 /// # Safety
 ///
-/// The hypervisor and Linux must be able to go on with the value.
+/// The hypervisor and Linux must be able to run with the value.
 pub unsafe fn wrmsr(msr: u32, value: u64) {
     // SAFETY: the caller's promise.
     unsafe {
@@ -366,7 +366,7 @@ pub fn data_selectors() -> (u16, u16) {
 ///
 /// # Safety
 ///
-/// The descriptor table that is live has them.
+/// The live descriptor table contains them.
 pub unsafe fn set_data_selectors(ss: u16, es: u16, ds: u16) {
     // SAFETY: the caller's promise.
     unsafe {
@@ -389,7 +389,7 @@ pub fn tables() -> (Table, Table) {
 ///
 /// # Safety
 ///
-/// They must be such, for as long as they are live, with the selectors that are loaded.
+/// They must be valid descriptor tables as long as they are live, and contain the loaded selectors.
 pub unsafe fn set_tables(gdt: Table, idt: Table) {
     // SAFETY: the caller's promise.
     unsafe {
@@ -403,7 +403,7 @@ const MACHINE_CHECK: usize = 18;
 const SECURITY: usize = 30;
 const STUB_BYTES: u64 = 16;
 
-/// The gate of `vector` in the hypervisor's table: on the stack that is live, as GIF is 0 nearly always.
+/// The gate of `vector` in the hypervisor's table. It switches no stack: GIF is 0 nearly always.
 pub fn gate(vector: usize) -> [u64; 2] {
     let at = match vector {
         NMI => host_nmi as *const () as u64,
@@ -419,10 +419,10 @@ pub fn gate(vector: usize) -> [u64; 2] {
 ///
 /// # Safety
 ///
-/// GIF is 0, and nobody waits for this CPU.
+/// GIF is 0, and no code waits for this CPU.
 pub unsafe fn halt_forever() -> ! {
     loop {
-        // SAFETY: GIF is 0: nothing wakes this CPU.
+        // SAFETY: GIF is 0: no interrupt wakes this CPU.
         unsafe { asm!("hlt", options(nomem, nostack)) };
     }
 }

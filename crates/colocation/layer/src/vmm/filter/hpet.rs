@@ -1,4 +1,4 @@
-//! Linux's writes to the registers of the HPET, of which some timers are ours.
+//! Linux's writes to the registers of the HPET, some of whose timers belong to the cokernel.
 //!
 //! Reference: IA-PC HPET Specification 1.0a, 2.3. Registers have 8 bytes each and are written by 4 or 8, aligned.
 
@@ -21,7 +21,7 @@ const ENABLE: u64 = 1;
 const LEGACY: u64 = 1 << 1;
 const LEGACY_TIMERS: u32 = 0b11;
 
-/// The part of the HPET that is not Linux's.
+/// The cokernel's part of the HPET.
 #[derive(Clone, Copy, Debug)]
 pub struct Ours {
     /// A bit for each timer.
@@ -57,7 +57,7 @@ pub fn write(
     }
 }
 
-/// The general configuration, changed so that our timers continue unaffected.
+/// The general configuration, changed so that the cokernel's timers continue unaffected.
 fn config(ours: Ours, value: u64, current: impl Fn(u32) -> u32) -> u64 {
     let value = value | ENABLE;
     if ours.timers & LEGACY_TIMERS == 0 {

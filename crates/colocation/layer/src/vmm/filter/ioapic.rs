@@ -5,9 +5,9 @@
 
 use super::Verdict::{self, Pass, Refuse};
 
-/// Which register the window shows. The caller remembers what was written, and leaves it so for Linux.
+/// Selects the register that the window shows. The caller remembers Linux's value and leaves it in place.
 pub const SELECT: u32 = 0;
-/// The register that was selected.
+/// The window on the selected register.
 pub const WINDOW: u32 = 0x10;
 const EOI: u32 = 0x40;
 
@@ -15,7 +15,7 @@ const ID: u32 = 0;
 /// Two registers a pin.
 const PINS: u32 = 0x10;
 
-/// The part of the IO-APIC that is not Linux's.
+/// The cokernel's part of the IO-APIC.
 #[derive(Clone, Copy, Debug)]
 pub struct Ours {
     /// The tick's pin, if it has one here.
@@ -23,7 +23,7 @@ pub struct Ours {
 }
 
 /// Judges a write of `bytes` bytes at `offset` in the page of registers, where `select` was last written to
-/// [`SELECT`]. Offsets where there is no register are refused: a chip may decode fewer address bits.
+/// [`SELECT`]. Offsets without a register are refused: a chip may decode fewer address bits.
 pub fn write(ours: Ours, select: u32, offset: u32, bytes: usize, value: u64) -> Verdict {
     // The bits above are reserved, and chips look at these only.
     let register = select & 0xff;

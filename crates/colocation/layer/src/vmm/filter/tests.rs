@@ -63,7 +63,7 @@ fn small_values_are_found_with_any_salt() {
     let mut state = 5;
     for salt in 0..20_000 {
         let marked = mark(&u128::from(random(&mut state)).to_le_bytes(), salt);
-        // Whatever its lower half is: 0 and 0xff are no marks.
+        // For any lower half: 0 and 0xff are no marks.
         for value in [salt as u32 & 0xffff, salt as u32 | 0xffff_0000, 0, u32::MAX] {
             let found = written(&marked, &after(&marked, 0, &value.to_le_bytes()), 0);
             assert_eq!(found, Some(Write { offset: 0, bytes: 4, value: u64::from(value) }));

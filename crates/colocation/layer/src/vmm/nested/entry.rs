@@ -1,7 +1,7 @@
-//! What an entry says, and tables that say the same as others.
+//! Entries of nested page tables, and tables with the same meaning as another entry.
 //!
-//! An entry says the same to an IOMMU, which walks the same tables: in bits that are software's for a processor whose
-//! CR4.PKE is 0, it finds the level of the table that follows, and its rights. AMD IOMMU specification (48882), 2.2.3.
+//! An IOMMU walks the same tables, and an entry means the same to it: it reads the level of the table that follows, and
+//! the rights, in bits that a processor leaves to software if CR4.PKE is 0. AMD IOMMU specification (48882), 2.2.3.
 
 use crate::frames::Frames;
 use core::sync::atomic::{fence, Ordering};

@@ -43,7 +43,7 @@ fn entries_match_the_manual() {
     }
 }
 
-/// Where an IOMMU's walk for `gpa` ends, with the rights there. 48882, 2.2.3.
+/// The result of an IOMMU's walk for `gpa`, with the rights. 48882, 2.2.3.
 fn device_walk(f: &mut Fake, n: &Nested, gpa: u64) -> Option<(u64, u64)> {
     let (mut table, mut level, mut rights) = (n.root(), n.levels(), DEVICES);
     loop {
@@ -190,7 +190,7 @@ fn mappings_survive_out_of_memory() {
     }
 }
 
-/// What the guest has: from each key on up to the next. None was never mapped; Some(None) was taken away; else the
+/// The guest's mappings, each from its key up to the next key. None: never mapped; Some(None): unmapped; else the
 /// distance to the physical address, and the rights.
 #[derive(Default)]
 struct Model(BTreeMap<u64, What>);
@@ -260,7 +260,7 @@ fn as_a_map_of_ranges_has_it() {
         let mut f = Fake::new(100_000);
         let n = Nested::new(&mut f, levels, leaf).unwrap();
         let mut model = Model::default();
-        // Where tables of every level meet.
+        // Boundaries between tables of every level.
         let middle = [8 * G1, 1 << 39, 5 << 39, (1 << 48) - 8 * G1, 1 << 50]
             [random(&mut s) as usize % if levels == 4 { 4 } else { 5 }];
         for _ in 0..60 {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 const G1: u64 = 1 << 30;
 
-/// 16 GiB of memory with holes, and pages of the guest's at both ends.
+/// 16 GiB of memory with holes, and pages of the guest at both ends.
 fn shared(levels: u32, leaf: u32) -> (Fake, Nested) {
     let mut f = Fake::new(1000);
     let n = Nested::new(&mut f, levels, leaf).unwrap();
@@ -18,7 +18,7 @@ fn shared(levels: u32, leaf: u32) -> (Fake, Nested) {
     (f, n)
 }
 
-/// Physical address and flags of `gpa`'s page; only the flags where it is not present.
+/// Physical address and flags of `gpa`'s page; only the flags if it is not present.
 fn seen(f: &mut Fake, root: u64, levels: u32, gpa: u64) -> (u64, u64) {
     let (level, entry) = walk(f, root, levels, gpa);
     let offset = gpa & (nested::span(level) - 1) & !(PAGE - 1);

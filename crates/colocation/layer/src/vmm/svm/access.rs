@@ -1,4 +1,4 @@
-//! An access of Linux that its CPU is stepped over. See `wall`.
+//! An access of Linux to hidden or guarded memory, over which its CPU is single-stepped. See `wall`.
 
 use crate::vmm::filter::WINDOW;
 
@@ -17,17 +17,17 @@ pub enum Target {
     IoApic,
 }
 
-/// An access that a CPU is stepped over.
+/// An access over which a CPU is single-stepped.
 pub struct Access {
-    /// The guest's own TF.
+    /// The guest's own RFLAGS.TF.
     pub trap: bool,
-    /// DR6 before.
+    /// DR6 before the step.
     pub dr6: u64,
-    /// What was accessed first.
+    /// The kind of memory that was accessed first.
     pub target: Target,
     /// Guest-physical address that faulted first.
     pub gpa: u64,
-    /// Index of the decoy page in its place.
+    /// Index of the decoy page that replaces it.
     pub decoy: usize,
     /// The marked bytes around it, if it is a device's register.
     pub marked: [u8; WINDOW],

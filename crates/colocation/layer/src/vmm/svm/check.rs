@@ -17,10 +17,10 @@ pub struct State {
 }
 
 impl State {
-    /// Takes the present state. On this CPU, whose guest is not running.
+    /// Takes the present state. Must be called on `cpu`, while its guest does not run.
     pub fn take(cpu: &Cpu) -> Self {
         let block: *const u64 = core::ptr::from_ref(cpu.vmcb()).cast();
-        // SAFETY: Linux's block, whose fields that a processor keeps elsewhere are stored first; words of a page.
+        // SAFETY: Linux's block; the fields that the processor holds in registers are stored first. Words of a page.
         let block = unsafe {
             svm::save(cpu.block());
             core::array::from_fn(|i| block.add(FIRST + i).read_volatile())
@@ -28,7 +28,7 @@ impl State {
         Self { block, registers: cpu.registers, live: Live::take() }
     }
 
-    /// How many words differ.
+    /// Number of words that differ.
     pub fn differences(&self, other: &Self) -> u64 {
         let words = |a: &[u64], b: &[u64]| a.iter().zip(b).filter(|(a, b)| a != b).count() as u64;
         words(&self.block, &other.block)

@@ -22,7 +22,7 @@ const COKERNEL_ASID: u32 = 2;
 const VMMCALL_BYTES: u64 = 3;
 /// The trampoline's call at the end of a trip may have an ENDBR before it.
 const EXIT_BYTES: u64 = 8;
-/// A working layer ends every trip sooner; a destroyed one has this time twice ([`Stay`]).
+/// A working layer ends every trip sooner. A destroyed one gets this time twice ([`Stay`]).
 const LAYER_LIMIT_MS: u64 = 200;
 /// The trampoline's task state segment in its descriptor table, and its bytes.
 const TSS_SELECTOR: u16 = 12 * 8;
@@ -34,7 +34,7 @@ const CR0_TS: u64 = 1 << 3;
 const CR4_CET: u64 = 1 << 23;
 const EFER_SCE: u64 = 1;
 
-/// The cokernel's CPU's, and made by the first one.
+/// The cokernel's CPU owns it; the first CPU makes it.
 static COKERNEL: Owned<Option<Cokernel>> = Owned::new(None);
 
 /// The cokernel's guest, and its timer.
@@ -46,15 +46,15 @@ pub struct Cokernel {
     nmis: Nmis,
     /// The timer, from the first tick on.
     pub ticks: Option<Ticks>,
-    /// NMIs of ours that may still arrive, of this trip.
+    /// NMIs of this trip's tick and guard that may still arrive.
     pub swallow: u32,
-    /// The same, of the trip before.
+    /// The same for the trip before.
     pub overdue: u32,
-    /// When a timer of 32 bits interrupts once more.
+    /// Time-stamp counter at which a 32-bit timer wraps and interrupts once more.
     pub wrap_tsc: Option<u64>,
-    /// Whether an NMI of Linux's may have fallen together with one of the tick's; and when it was last asked in vain.
+    /// Whether an NMI for Linux may have merged with one of the tick. Linux then gets an extra NMI.
     pub doubt: bool,
-    /// See `doubt`.
+    /// Time-stamp counter at Linux's last extra NMI.
     pub asked_tsc: u64,
 }
 
@@ -73,7 +73,7 @@ impl Cokernel {
     fn new() -> Option<Self> {
         let e = entry();
         let block = POOL.lock().page()?;
-        // SAFETY: a page of ours.
+        // SAFETY: a page of the pool, which only this guest's block uses.
         let vmcb: &mut Vmcb = unsafe { &mut *at(block) };
         vmcb.intercept_1 = INTERCEPT_NMI
             | INTERCEPT_INIT
@@ -126,7 +126,7 @@ impl Cokernel {
         unsafe { &mut *at(self.block) }
     }
 
-    /// Runs the guest until its trip ends. False if it violated its limits.
+    /// Runs the guest until its trip ends. Returns false if the guest violated its limits.
     pub fn run(&mut self) -> bool {
         let e = entry();
         let vmcb = self.vmcb();

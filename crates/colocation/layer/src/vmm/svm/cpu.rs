@@ -1,4 +1,4 @@
-//! Linux on one CPU: its control block, its registers, and what it has to get.
+//! Linux on one CPU: its control block, its registers, and the events that wait for it.
 
 use super::access::Access;
 use super::entry::{at, count, count_extra_nmi};
@@ -16,7 +16,7 @@ use kyozon_abi::vmm::{EXIT_NMI, HOST_MAX_CPUS};
 pub const DECOYS: usize = 4;
 const LINUX_ASID: u32 = 1;
 
-/// Each is owned and made by its CPU.
+/// The state of each CPU, which makes and owns it.
 static CPUS: [Owned<Option<Cpu>>; HOST_MAX_CPUS] = [const { Owned::new(None) }; HOST_MAX_CPUS];
 
 /// One CPU.
@@ -30,11 +30,11 @@ pub struct Cpu {
     pub registers: Registers,
     /// When the guest can take an NMI.
     pub nmis: Nmis,
-    /// The guest's view while it is stepped over an access.
+    /// The guest's view while it is single-stepped over an access.
     pub step: Step,
     /// Physical addresses of the decoy pages.
     pub decoys: [u64; DECOYS],
-    /// The access that the guest is stepped over.
+    /// The access over which the guest is single-stepped.
     pub access: Option<Access>,
     /// DR6 before a step over an IRET.
     pub dr6: u64,
@@ -45,7 +45,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// A CPU with a control block that is complete but for the guest's state. `None` if memory ran out.
+    /// A CPU with a control block that lacks only the guest's state. `None` if memory ran out.
     pub fn make(index: u32) -> Option<Self> {
         let mut pool = POOL.lock();
         let cpu = Self {
@@ -73,7 +73,7 @@ impl Cpu {
     }
 
     /// The control block.
-    #[allow(clippy::mut_from_ref)] // it is this CPU's, and the processor's between an entry and an exit
+    #[allow(clippy::mut_from_ref)] // only this CPU uses it, and the processor between an entry and an exit
     pub fn vmcb(&self) -> &'static mut Vmcb {
         // SAFETY: a page of this CPU's alone.
         unsafe { &mut *at(self.block) }

@@ -17,7 +17,7 @@ use kyozon_abi::vmm::*;
 const WRMSR_BYTES: u64 = 2;
 const VMMCALL_BYTES: u64 = 3;
 
-/// Whether the wall is open, so that it is reported once.
+/// Whether the wall is open: its opening is reported once.
 static OPEN: AtomicBool = AtomicBool::new(true);
 
 impl Cpu {
@@ -47,7 +47,7 @@ impl Cpu {
             park::send_nmi(self.index);
         }
         let block = self.block();
-        // SAFETY: Linux's tables do not have our memory, or it is in the middle of a launch; GIF is 0 since then.
+        // SAFETY: Linux's tables do not map the reserve, or Linux is in the middle of a launch; GIF is 0 since then.
         unsafe { svm::run_guest(&mut self.registers, block) };
         vmcb.tlb_control = 0;
         vmcb.event_inj = 0;
@@ -121,7 +121,7 @@ impl Cpu {
         self.give(exception(vector, vmcb.exit_info_1 & 0xffff_ffff));
     }
 
-    /// Exceptions exit only while the guest is stepped.
+    /// An exception exits only while the guest is single-stepped.
     fn on_exception(&mut self, vector: u64) {
         let vmcb = self.vmcb();
         let stepped = vector == DEBUG && vmcb.dr6 & DEBUG_STEP != 0;
@@ -154,7 +154,7 @@ impl Cpu {
         }
     }
 
-    /// A write of a guarded register.
+    /// Linux writes to a guarded register.
     fn on_register(&mut self) {
         count(EXIT_MSR);
         let vmcb = self.vmcb();
@@ -227,7 +227,7 @@ impl Cpu {
         const RESET: u16 = 0xcf9;
         log::write(EVENT_NOTE, 0, b"Linux has shut down a CPU: the machine resets");
         log::drain_serial();
-        // SAFETY: the chipset's reset register; nothing runs after it. Else the processor itself shuts down.
+        // SAFETY: the chipset's reset register; no code runs after the reset. If there is none, this CPU halts.
         unsafe {
             arch::out8(RESET, 0x02);
             arch::out8(RESET, 0x06);

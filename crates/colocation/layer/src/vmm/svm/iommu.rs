@@ -37,12 +37,12 @@ const PAGE_OF_ENTRIES: u64 = 8 << 56;
 const ENTRIES: usize = 256;
 const ENTRY_BYTES: usize = 16;
 
-/// A device table entry, 2.2.2.1: valid, with tables that are valid, of so many levels, for reading and writing.
+/// A device table entry, 2.2.2.1: valid, with valid tables of `levels` levels, for reading and writing.
 const DEVICE_VALID: u64 = 3;
 const DEVICE_LEVELS: u32 = 9;
 const DEVICE_RIGHTS: u64 = 3 << 61;
 const DOMAIN: u64 = 1;
-/// Interrupts pass as they are, since their map is not valid (IV is 0); NMIs too, since a timer's NMI is the tick.
+/// Interrupts pass unchanged, since their map is not valid (IV is 0). NMIs pass too, since a timer's NMI is the tick.
 const DEVICE_INTERRUPTS: u64 = 1 << 57 | 1 << 58 | 3 << 62;
 
 const COMMAND_WAIT: u64 = 1 << 60 | 1;
@@ -59,7 +59,7 @@ const KEPT: [u64; 4] = [CONTROL, DEVICE_TABLE, COMMANDS, EVENTS];
 struct State {
     /// The next event.
     next: usize,
-    /// What was found in [`KEPT`].
+    /// The values of the registers in [`KEPT`] when the hypervisor took over.
     kept: [u64; KEPT.len()],
 }
 
@@ -95,7 +95,7 @@ impl Iommu {
 
     fn write(self, register: u64, value: u64) {
         debug_assert!(register < HOST_IOMMU_BYTES);
-        // SAFETY: as above; what is written keeps devices away from what is not Linux's.
+        // SAFETY: as above; the values limit devices to Linux's memory.
         unsafe { at::<u64>(self.registers + register).write_volatile(value) }
     }
 
@@ -110,7 +110,7 @@ impl Iommu {
     }
 
     fn stop(self, kept: [u64; KEPT.len()]) {
-        // Off, before its tables go.
+        // Disabled before its tables are replaced.
         self.write(CONTROL, 0);
         for (register, value) in KEPT.into_iter().zip(kept).rev() {
             let none = register == DEVICE_TABLE && value == 0;
@@ -131,9 +131,9 @@ impl Iommu {
         self.write(CONTROL, CONTROL_DRIVEN | CONTROL_EVENTS);
     }
 
-    /// Invalidates what it has cached of other tables.
+    /// Invalidates its cache of earlier tables.
     fn invalidate(self) {
-        // The answer lies behind the commands.
+        // The IOMMU writes its answer behind the commands.
         let answer = self.commands + PAGE - 8;
         let commands = [[COMMAND_FORGET_ALL, 0], [COMMAND_WAIT | answer, 1]];
         // SAFETY: its page.
@@ -163,7 +163,7 @@ fn wait(done: impl Fn() -> bool) -> bool {
     true
 }
 
-/// From here on devices reach only what Linux reaches.
+/// Limits devices to the memory that Linux reaches.
 pub fn start() {
     let sealed = &tables().sealed;
     let e = &entry().iommu;
@@ -171,7 +171,7 @@ pub fn start() {
     let device =
         [DEVICE_VALID | levels | sealed.root() | DEVICE_RIGHTS, DOMAIN, DEVICE_INTERRUPTS, 0];
     for i in 0..e.devices_bytes as usize / size_of_val(&device) {
-        // SAFETY: an entry of the module's table, which no IOMMU has yet.
+        // SAFETY: an entry of the module's table, which no IOMMU uses yet.
         unsafe { at::<[u64; 4]>(e.devices).add(i).write_volatile(device) };
     }
     let mut states = STATES.lock();
@@ -181,7 +181,7 @@ pub fn start() {
     }
 }
 
-/// Restores the IOMMUs: devices reach all memory again.
+/// Restores the IOMMUs: devices can reach all memory again.
 pub fn stop() {
     let states = STATES.lock();
     iommus().for_each(|(i, iommu)| iommu.stop(states[i].kept));

@@ -2,7 +2,7 @@
 //!
 //! The guest starts with the state at the entry: the trampoline's world, with the hypervisor's page tables. The
 //! trampoline then returns to Linux, without hypervisor code in between. The unload is the reverse: the CPU enters this
-//! world through the trampoline, and is in it when it is given back.
+//! world through the trampoline, and the hypervisor gives it back there.
 
 use super::cokernel::Cokernel;
 use super::cpu::{self, Cpu};
@@ -18,12 +18,12 @@ use kyozon_abi::vmm::*;
 /// An INIT becomes an exception, which the host can take harmlessly. APM 2 15.30.1.
 const VM_CR_R_INIT: u64 = 1 << 1;
 
-/// The hypervisor's descriptor tables, the same for every CPU: no stack of theirs, no task state segment.
+/// The hypervisor's descriptor tables, the same for every CPU. They switch no stack and have no task state segment.
 static GATES: Owned<[[u64; 2]; 256]> = Owned::new([[0; 2]; 256]);
 static SEGMENTS: Owned<[u64; 8]> =
     Owned::new([0, 0, 0x00af_9b00_0000_ffff, 0x00cf_9300_0000_ffff, 0, 0, 0, 0]);
 
-/// Makes this CPU's state that of a guest. Returns the top of the stack that it is run on, or 0 if it failed.
+/// Makes this CPU's state that of a guest. Returns the top of the host's stack for this CPU, or 0 on failure.
 #[no_mangle]
 extern "C" fn hypervisor_launch(from: *mut HostEntry, stack: u64) -> u64 {
     // SAFETY: the module's structure, for this entry.
@@ -65,7 +65,7 @@ fn make(from: *mut HostEntry) -> Option<()> {
 
 /// Makes the hypervisor's descriptor tables live on this CPU.
 pub fn enter_host() {
-    // SAFETY: every CPU writes the same; the selectors that are loaded mean the same in both tables.
+    // SAFETY: every CPU writes the same values; the loaded selectors have the same meaning in both tables.
     unsafe {
         let gates = GATES.get();
         for (vector, gate) in gates.iter_mut().enumerate().take(32) {
@@ -112,7 +112,7 @@ fn capture(vmcb: &mut Vmcb, stack: u64) {
     vmcb.rax = 0;
 }
 
-/// Continues this CPU as the guest that it was, without a hypervisor, after the VMMCALL that asked for it.
+/// Continues with the guest's state, without a hypervisor, after the VMMCALL that asked for it.
 pub fn give_back(cpu: &mut Cpu) -> ! {
     const VMMCALL_BYTES: u64 = 3;
     let registers = cpu.registers;
@@ -125,10 +125,10 @@ pub fn give_back(cpu: &mut Cpu) -> ! {
         rsp: vmcb.rsp,
     };
     let table = |s: Segment| Table { limit: s.limit as u16, base: s.base };
-    // Only selectors of the live table; a selector of a local table cannot be loaded here.
+    // Only selectors of the live table: a selector of a local table cannot be loaded here.
     let known = |s: Segment| if matches!(s.selector, 0x18 | 0x2b) { s.selector } else { 0 };
-    // SAFETY: the guest is in this world, in kernel mode, with interrupts off: its page tables map what it and this
-    // code need; its tables are the trampoline's.
+    // SAFETY: the guest is in this world, in kernel mode, with interrupts off: its page tables map everything that it
+    // and this code need, and its descriptor tables are the trampoline's.
     unsafe {
         svm::set_cr0(vmcb.cr0);
         svm::set_cr4(vmcb.cr4);
@@ -141,7 +141,7 @@ pub fn give_back(cpu: &mut Cpu) -> ! {
     }
 }
 
-/// Runs without the hypervisor, on the CPU that it has left.
+/// The first code that runs on the CPU after the hypervisor has left it.
 #[no_mangle]
 extern "C" fn hypervisor_left() {
     // SAFETY: neither is used any more.

@@ -1,4 +1,4 @@
-//! Locks, and the pages that the hypervisor makes its tables of.
+//! Locks, and pages for the hypervisor's tables.
 
 use super::entry::{at, entry};
 use crate::frames::Frames;
@@ -10,7 +10,7 @@ use core::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
-/// A value that one CPU at a time uses.
+/// A value for one CPU at a time.
 pub struct Lock<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,
@@ -58,7 +58,7 @@ impl<T> Drop for Guard<'_, T> {
     }
 }
 
-/// Free pages of the reserve; and tables, wherever they are.
+/// The free pages of the reserve, and access to tables at any address.
 pub struct Pool {
     next: usize,
     used: u64,

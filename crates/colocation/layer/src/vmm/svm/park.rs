@@ -14,9 +14,9 @@ use kyozon_abi::vmm::EXIT_PARK;
 
 const ARRIVE_US: u64 = 500;
 const STAND_US: u64 = 5000;
-/// Until then an NMI may be the last round's.
+/// Time in which an NMI may still belong to the last round.
 const LATE_US: u64 = 20_000;
-/// No repair takes that long.
+/// Maximum time of a repair.
 const WRITE_US: u64 = 1_000_000;
 
 static WANTED: AtomicU64 = AtomicU64::new(0);
@@ -114,7 +114,7 @@ pub fn stand(index: u32) -> bool {
             core::hint::spin_loop();
             continue;
         }
-        // If the layer wins this exchange, waits for it.
+        // If the layer wins this exchange, this CPU waits for it.
         let free = round | PARKED_FREE;
         if patient || word().compare_exchange(mine, free, SeqCst, SeqCst).is_ok() {
             return true;
@@ -124,7 +124,7 @@ pub fn stand(index: u32) -> bool {
     }
 }
 
-/// Lets the others go on, whatever state the layer has left.
+/// Lets the other CPUs continue, in whatever state the layer left the word.
 pub fn release() {
     word().fetch_and(!PARKED_STATE, SeqCst);
 }

@@ -1,4 +1,4 @@
-//! Which registers and ports a guest may use. AMD APM 2, 15.10 and 15.11.
+//! The registers and ports that a guest may use. AMD APM 2, 15.10 and 15.11.
 
 use super::entry::at;
 use super::vmcb::msr_bit;

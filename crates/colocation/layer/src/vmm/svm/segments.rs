@@ -1,9 +1,9 @@
-//! Segment registers of guests, as Linux has them in 64-bit mode.
+//! Segment registers of guests, with the values that Linux uses in 64-bit mode.
 
 use super::vmcb::Segment;
 use crate::arch::x86_64::svm;
 
-/// A data segment as it is loaded in 64-bit mode: null, or Linux's flat ones.
+/// A data segment of 64-bit mode: null, or one of Linux's flat segments.
 pub fn data_segment(selector: u16) -> Segment {
     match selector & !3 {
         0 => Segment { selector, ..Segment::default() },
@@ -16,6 +16,6 @@ pub fn data_segment(selector: u16) -> Segment {
     }
 }
 
-/// Kernel code of 64 bits.
+/// The 64-bit code segment of kernel mode.
 pub const CODE: Segment =
     Segment { selector: svm::KERNEL_CODE, attributes: 0xa9b, limit: u32::MAX, base: 0 };

@@ -1,4 +1,4 @@
-//! What the guests reach of memory.
+//! The memory that each guest reaches.
 
 use super::entry::{entry, iommus, list, status};
 use super::memory::{Pool, POOL};
@@ -75,7 +75,7 @@ pub fn make() -> Option<()> {
         cokernel_registers: e.permissions + 5 * PAGE,
     };
     permissions::fill(tables.ports, tables.linux_registers, tables.cokernel_registers);
-    // SAFETY: the first CPU's first entry: nobody else is here. The ring is the module's, and Linux may only read it.
+    // SAFETY: the first CPU's first entry: no other code runs here. The ring is the module's; Linux may only read it.
     unsafe {
         *TABLES.get() = Some(tables);
         (&raw mut (*status()).version).write_volatile(VMM_VERSION);

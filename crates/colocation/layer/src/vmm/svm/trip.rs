@@ -25,9 +25,9 @@ use kyozon_abi::vmm::*;
 const LAST_TRIP_US: u64 = 20_000;
 /// A tick that comes within this fraction of its period leaves hardly any time for another NMI to merge with it.
 const PROMPT: u64 = 16;
-/// Minimum time between two NMIs that Linux gets in doubt.
+/// Minimum time between two extra NMIs for Linux.
 const ASK_MS: u64 = 10;
-/// No tick is that late without a cause.
+/// A tick that is later than this is reported.
 const LATE_MS: i64 = 150;
 
 /// Whether a trip is running.
@@ -83,7 +83,7 @@ fn send_extra_nmi(cokernel: &mut Cokernel, cpu: &mut Cpu) {
     }
 }
 
-/// `trip` is a pointer: while its guest runs, the layer has the other end.
+/// Runs a trip. `trip` is a pointer, since the layer also writes to it while the guest runs.
 fn run(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: *mut Trip, now: u64) {
     // SAFETY: the guest does not run yet.
     begin(cokernel, unsafe { &mut *trip }, now);
@@ -141,7 +141,7 @@ fn finish(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: &mut Trip, now: u64, goo
         trip.machine_check = 0;
         cpu.give(exception(MACHINE_CHECK, 0));
     }
-    // NMIs that come before the layer's gates are ready are the guard's.
+    // An NMI that came before the layer's gates were ready was the guard's.
     trip.in_transit = 0;
     if trip.foreign != 0 {
         trip.foreign = 0;
@@ -246,7 +246,7 @@ fn end(cokernel: &mut Cokernel, trip: &Trip) {
     log::write(EVENT_FAULT, trip.fault.frame.vector as u32, line::of_fault(&trip.fault).bytes());
 }
 
-/// Reports ticks that do not come: the cokernel's CPU may have been taken away. Any CPU.
+/// Reports missing ticks: Linux may have taken the cokernel's CPU away. Any CPU may call it.
 pub fn check_tick() {
     let e = entry();
     // SAFETY: a field of the status, which the cokernel's CPU writes.
@@ -293,7 +293,7 @@ pub fn stop(own: bool) {
     while !own && INSIDE.load(SeqCst) && arch::tsc() < end {
         core::hint::spin_loop();
     }
-    // The end of that trip may have armed the timer, but has not switched it on.
+    // The end of that trip may have armed the timer, but has not enabled it.
     log::drain_serial();
     if own {
         // SAFETY: the cokernel's CPU, outside of any trip.

@@ -141,20 +141,20 @@ pub const VMEXIT_SKINIT: u64 = 0x86;
 #[allow(missing_docs)]
 pub const VMEXIT_NESTED_FAULT: u64 = 0x400;
 
-/// [`Vmcb::event_inj`] and [`Vmcb::exit_int_info`], 15.20: valid.
+/// [`Vmcb::event_inj`] and [`Vmcb::exit_int_info`], 15.20: the field is valid.
 pub const EVENT_VALID: u64 = 1 << 31;
-/// An error code is in the upper half.
+/// In the same fields: the upper half is an error code.
 pub const EVENT_ERROR: u64 = 1 << 11;
-/// Mask of the type.
+/// In the same fields: mask of the type.
 pub const EVENT_TYPE: u64 = 7 << 8;
-/// Non-maskable interrupt.
+/// Type of a non-maskable interrupt.
 pub const EVENT_NMI: u64 = 2 << 8;
-/// Exception.
+/// Type of an exception.
 pub const EVENT_EXCEPTION: u64 = 3 << 8;
 
-/// [`Vmcb::virtual_interrupt`]: maskable interrupts are held back by the host's flag.
+/// [`Vmcb::virtual_interrupt`]: the host's flag, not the guest's, masks physical interrupts.
 pub const VIRTUAL_MASKING: u64 = 1 << 24;
-/// [`Vmcb::tlb_control`]: everything of every guest.
+/// [`Vmcb::tlb_control`]: flush the translations of all guests.
 pub const FLUSH_ALL: u32 = 1;
 
 /// Vectors.
@@ -190,7 +190,7 @@ pub const DEBUG_STEP: u64 = 1 << 14;
 /// EFER.SVME.
 pub const EFER_SVME: u64 = 1 << 12;
 
-/// First bit of a register in a permission map of two pages: reads, and the next one writes. 15.11.
+/// Index of a register's first bit in a permission map of two pages: it is for reads, the next bit for writes. 15.11.
 pub const fn msr_bit(msr: u32) -> Option<usize> {
     let (base, at) = match msr {
         0..=0x1fff => (0, msr),

@@ -16,7 +16,7 @@ use crate::vmm::filter::{self, hpet, ioapic, Verdict, WINDOW};
 use crate::vmm::nested::{Rights, PAGE, PRESENT};
 use kyozon_abi::vmm::*;
 
-/// [`Vmcb::exit_info_1`] of a nested page fault: the access was a write; it was a fetch. 15.25.6.
+/// Bits of [`Vmcb::exit_info_1`] for a nested page fault: the access was a write, or a fetch. 15.25.6.
 const WRITE: u64 = 1 << 1;
 const FETCH: u64 = 1 << 4;
 
@@ -86,7 +86,7 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     });
     let vmcb = cpu.vmcb();
     if !shown {
-        // No honest instruction accesses that many pages.
+        // No honest instruction accesses more pages than there are decoys.
         if let Some(access) = cpu.access.take() {
             vmcb.rflags &= !if access.trap { 0 } else { FLAG_TRAP };
         }
@@ -112,11 +112,11 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
 
 /// Fills the page at `decoy` for the instruction; returns the marks of a device's registers.
 fn fill(decoy: u64, target: Target, gpa: u64) -> [u8; WINDOW] {
-    // SAFETY: a page of this CPU's.
+    // SAFETY: a page of this CPU.
     let bytes = unsafe { core::slice::from_raw_parts_mut(at::<u8>(decoy), PAGE as usize) };
     match target {
         Target::Hidden | Target::Iommu => bytes.fill(0xff),
-        // SAFETY: a page of Linux's that the window maps.
+        // SAFETY: a page of Linux's memory that the window maps.
         Target::ReadOnly => unsafe {
             bytes.as_mut_ptr().copy_from_nonoverlapping(at::<u8>(page(gpa)), PAGE as usize);
         },
@@ -142,7 +142,7 @@ fn fill(decoy: u64, target: Target, gpa: u64) -> [u8; WINDOW] {
     [0; WINDOW]
 }
 
-/// Where the marks around `gpa` begin.
+/// Address at which the marks around `gpa` begin.
 fn window(gpa: u64) -> u64 {
     gpa & !7
 }
@@ -176,7 +176,7 @@ pub fn finish(access: Access, cpu: &mut Cpu) {
     let mut after = access.marked;
     let offset = (first - page(access.gpa)) as usize;
     for (i, byte) in after.iter_mut().enumerate().take(PAGE as usize - offset) {
-        // SAFETY: a page of this CPU's.
+        // SAFETY: a page of this CPU.
         *byte = unsafe { at::<u8>(cpu.decoys[access.decoy] + (offset + i) as u64).read() };
     }
     let Some(written) = filter::written(&access.marked, &after, (access.gpa - first) as usize)
@@ -201,7 +201,7 @@ pub fn finish(access: Access, cpu: &mut Cpu) {
     };
     let to = page(device) + u64::from(register);
     if let Verdict::Pass(value) | Verdict::Changed(value) = verdict {
-        // SAFETY: what the filter passes, to the device, in the width of the write.
+        // SAFETY: the filter allows this value, in the width of the write, for this register.
         unsafe {
             match written.bytes {
                 8 => at::<u64>(to).write_volatile(value),
