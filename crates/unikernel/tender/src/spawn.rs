@@ -40,7 +40,7 @@ pub struct Spawner {
 }
 
 /// A peer that is to be made.
-struct New {
+struct PeerPlan {
     number: usize,
     generation: u32,
     parent: usize,
@@ -51,7 +51,7 @@ struct New {
 }
 
 /// A peer that is made but not started.
-struct Made {
+struct UnstartedPeer {
     peer: Arc<Peer>,
     cpu: Option<Box<dyn Cpu>>,
     process: Option<Arc<ProcessSpace>>,
@@ -82,9 +82,9 @@ impl Spawner {
     }
 
     /// Makes, runs and removes a peer, on its own thread. Sends whether it is ready to run.
-    fn thread(&self, group: &Group, new: New, ready: &SyncSender<bool>) {
-        let number = new.number;
-        let Some((peer, cpu)) = self.prepare(group, new) else {
+    fn thread(&self, group: &Group, plan: PeerPlan, ready: &SyncSender<bool>) {
+        let number = plan.number;
+        let Some((peer, cpu)) = self.prepare(group, plan) else {
             group.release(number);
             let _ = ready.send(false);
             return;
@@ -96,9 +96,9 @@ impl Spawner {
     }
 
     /// Makes a peer that is ready to run, and adds it to the group. Leaves nothing behind if that fails.
-    fn prepare(&self, group: &Group, new: New) -> Option<(Arc<Peer>, Box<dyn Cpu>)> {
-        let number = new.number;
-        let made = self.make(group, new).and_then(|made| self.start(group, number, made));
+    fn prepare(&self, group: &Group, plan: PeerPlan) -> Option<(Arc<Peer>, Box<dyn Cpu>)> {
+        let number = plan.number;
+        let made = self.make(group, plan).and_then(|made| self.start(group, number, made));
         match made {
             Ok((peer, cpu)) if group.peers.table.occupy(number, peer.clone()) => Some((peer, cpu)),
             Ok(_) => None,
@@ -110,8 +110,8 @@ impl Spawner {
     }
 
     /// Makes a peer, with the regions that it inherits.
-    fn make(&self, group: &Group, new: New) -> Result<Made> {
-        let New { number, generation, parent, bound, layout, machine } = new;
+    fn make(&self, group: &Group, plan: PeerPlan) -> Result<UnstartedPeer> {
+        let PeerPlan { number, generation, parent, bound, layout, machine } = plan;
         let parent_peer = group.peers.table.get(parent);
         let Some(parent_peer) = parent_peer else { bail!(Internal, "the parent is gone") };
         let memory = Arc::new(parent_peer.memory.spawned(&self.image, &self.file, layout)?);
@@ -146,12 +146,17 @@ impl Spawner {
             peer.space.set_lifeline(member.lifeline())?;
         }
         group.inherit(parent, number, &peer)?;
-        Ok(Made { peer, cpu, process })
+        Ok(UnstartedPeer { peer, cpu, process })
     }
 
     /// Writes the peer's boot block, and starts its process if it runs in one.
-    fn start(&self, group: &Group, number: usize, made: Made) -> Result<(Arc<Peer>, Box<dyn Cpu>)> {
-        let Made { peer, cpu, process } = made;
+    fn start(
+        &self,
+        group: &Group,
+        number: usize,
+        made: UnstartedPeer,
+    ) -> Result<(Arc<Peer>, Box<dyn Cpu>)> {
+        let UnstartedPeer { peer, cpu, process } = made;
         self.boot.write(group, number, &peer, &group.mapped_by(number))?;
         let cpu = match (cpu, process) {
             (Some(cpu), _) => cpu,
@@ -189,12 +194,12 @@ impl Spawn for Spawner {
         };
         let (number, generation) = group.reserve(parent, layout.bytes).ok_or(ERROR_FULL)?;
         let (machine_sender, machine) = sync_channel(1);
-        let new = New { number, generation, parent, bound, layout, machine };
+        let plan = PeerPlan { number, generation, parent, bound, layout, machine };
         let (ready, made) = sync_channel(1);
         *self.running() += 1;
         let (spawner, thread_group) = (self.clone(), group.clone());
         let thread = std::thread::Builder::new().spawn(move || {
-            spawner.thread(&thread_group, new, &ready);
+            spawner.thread(&thread_group, plan, &ready);
             spawner.thread_ended();
         });
         if thread.is_err() {
