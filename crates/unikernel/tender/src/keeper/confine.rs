@@ -10,7 +10,7 @@ use landlock::{
 use std::path::Path;
 
 /// System calls that the keeper needs in addition to [`ALWAYS`].
-const KEEPERS: [i64; 20] = [
+const KEEPER_CALLS: [i64; 20] = [
     libc::SYS_accept4,
     libc::SYS_sendmsg,
     libc::SYS_recvmsg,
@@ -39,7 +39,7 @@ const KEEPERS: [i64; 20] = [
 /// # Errors
 ///
 /// The kernel refuses a Landlock rule or the filter.
-pub fn give_up(base: &Path) -> Result<()> {
+pub fn confine(base: &Path) -> Result<()> {
     rustix::thread::set_no_new_privs(true).context("prctl")?;
     let (all, remove) = (AccessFs::from_all(ABI::V5), AccessFs::RemoveFile | AccessFs::RemoveDir);
     let mut rules = Ruleset::default()
@@ -51,7 +51,7 @@ pub fn give_up(base: &Path) -> Result<()> {
         rules = rules.add_rule(PathBeneath::new(PathFd::new(above)?, AccessFs::RemoveDir))?;
     }
     rules.restrict_self().context("landlock")?;
-    let calls = ALWAYS.into_iter().chain(KEEPERS).filter(|call| *call != libc::SYS_ptrace);
+    let calls = ALWAYS.into_iter().chain(KEEPER_CALLS).filter(|call| *call != libc::SYS_ptrace);
     let mut calls: Vec<_> = calls.map(|call| (call as u32, "yes")).collect();
     calls.push((libc::SYS_tgkill as u32, "signal"));
     let mut filter = Filter::new("no");

@@ -82,11 +82,11 @@ impl State {
             self.clock = join.clock;
         }
         let here = self.peers.iter().flatten().count();
-        let (count, most) = (join.peers, self.peers_limit);
+        let (count, max) = (join.peers, self.peers_limit);
         ensure!(
             Group,
-            count > 0 && here + count <= most,
-            "the group {name} has {here} peers of at most {most}: {count} more do not fit"
+            count > 0 && here + count <= max,
+            "the group {name} has {here} peers of at most {max}: {count} more do not fit"
         );
         let first = self.free_numbers(count).ok_or_else(|| {
             Error::Group(format!(

@@ -91,7 +91,7 @@ fn keep(place: &Place, mut state: State, listener: OwnedFd) -> Result<()> {
         libc::sigprocmask(libc::SIG_SETMASK, &signals, std::ptr::null_mut());
         libc::mallopt(libc::M_ARENA_MAX, 1);
     }
-    confine::give_up(place.base())?;
+    confine::confine(place.base())?;
     serve(place, &mut state, &listener)?;
     let _ = listener.into_raw_fd();
     Ok(())

@@ -89,7 +89,7 @@ impl State {
                     Ok((number, losers)) => {
                         losers
                             .into_iter()
-                            .for_each(|at| self.revoke_mapping(requester, id, at, number));
+                            .for_each(|peer| self.revoke_mapping(requester, id, peer, number));
                     }
                     Err(error) => self.answer(requester, id, Err(error), None),
                 }
@@ -178,10 +178,10 @@ impl State {
         }
         region.granted[to] = rights & ALL;
         // A family is one program: if one of its peers loses a right, all of them do.
-        others.iter().for_each(|at| region.granted[*at] &= rights);
+        others.iter().for_each(|other| region.granted[*other] &= rights);
         let mut losers = vec![to];
         losers.extend(others);
-        losers.retain(|at| region.mapped[*at] & !rights != 0);
+        losers.retain(|loser| region.mapped[*loser] & !rights != 0);
         Ok((number, losers))
     }
 }

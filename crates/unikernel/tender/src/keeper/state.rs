@@ -258,9 +258,10 @@ impl State {
                 self.remove_peer(peer, if state == PEER_LEFT { PEER_LEFT } else { PEER_DEAD });
             }
             ToKeeper::Taken { serial } => {
-                let at = self.revocations.iter().position(|r| r.serial == serial && r.from == id);
-                if let Some(at) = at {
-                    let revocation = self.revocations.remove(at);
+                let index =
+                    self.revocations.iter().position(|r| r.serial == serial && r.from == id);
+                if let Some(index) = index {
+                    let revocation = self.revocations.remove(index);
                     self.finish_revocation(revocation);
                 }
             }

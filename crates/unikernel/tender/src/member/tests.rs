@@ -164,8 +164,9 @@ fn a_number_without_a_waiter_is_given_back() {
             group.stop();
             assert_eq!(spawned.join().unwrap(), None);
         });
-        let seat = FromKeeper::Seat { id: late.get().copied().unwrap(), peer: 7, regions: vec![] };
-        keeper.send(&seat, &[]).unwrap();
+        let spawned =
+            FromKeeper::Seat { id: late.get().copied().unwrap(), peer: 7, regions: vec![] };
+        keeper.send(&spawned, &[]).unwrap();
         assert_eq!(received(&keeper), gone(7, PEER_DEAD));
         assert!(group.peers.table.get_or_reserved(7).is_none());
     });

@@ -17,7 +17,7 @@ fn spawn(socket: &Socket, parent: usize) -> Result<(usize, Vec<RegionInfo>), i64
 }
 
 fn number(socket: &Socket, parent: usize) -> Result<usize, i64> {
-    spawn(socket, parent).map(|seat| seat.0)
+    spawn(socket, parent).map(|spawned| spawned.0)
 }
 
 fn gone(socket: &Socket, peer: usize, state: u32) {
