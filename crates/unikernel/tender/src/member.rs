@@ -1,7 +1,7 @@
 //! A run that shares its group with other runs: its connection to the group's keeper.
 //!
-//! A guest's thread sends a request and waits for the answer ([`requests`]). One thread receives all messages, and
-//! handles them in the keeper's order ([`messages`]): a region that was granted and then revoked is mapped, then
+//! A guest's thread sends a request and waits for the answer (`requests`). One thread receives all messages, and
+//! handles them in the keeper's order (`messages`): a region that was granted and then revoked is mapped, then
 //! unmapped. Requests that the keeper leaves unanswered end with the run.
 
 pub mod joining;
