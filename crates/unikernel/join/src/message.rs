@@ -63,8 +63,8 @@ pub struct RegionInfo {
     pub rights: u32,
 }
 
-/// A message to the keeper. The keeper answers requests with an `id` by [`FromKeeper::Answer`]; `peer` is the peer that asks,
-/// or that the message is about.
+/// A message to the keeper. The keeper answers requests with an `id` by [`FromKeeper::Answer`]; `peer` is the peer that
+/// asks, or that the message is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)] // arguments of `abi::unikernel`'s calls
 pub enum ToKeeper {
@@ -125,8 +125,8 @@ pub enum FromKeeper {
         /// The requested region.
         region: Option<RegionInfo>,
     },
-    /// The answer to [`ToKeeper::Spawn`]: the new peer's number, and the regions that the asking peer has mapped. It counts
-    /// as a peer from then on, until [`ToKeeper::Gone`].
+    /// The answer to [`ToKeeper::Spawn`]: the new peer's number, and the regions that the asking peer has mapped. It
+    /// counts as a peer from then on, until [`ToKeeper::Gone`].
     Seat {
         /// The request's `id`.
         id: u64,
