@@ -104,7 +104,7 @@ static void patch_undo(struct patch *patch)
 
 static struct patch text;
 
-/* [FUNCTION[+OFFSET]]: returns 0 from there on. Default: getuid, so everybody seems to be root. */
+/* [FUNCTION[+OFFSET]]: returns 0 from there on. Default: getuid, so every user seems to be root. */
 static int text_begin(struct attack *attack, char *argument)
 {
 	static const u8 return_zero[] = { 0x31, 0xc0, 0xc3 };	/* xor %eax,%eax; ret */

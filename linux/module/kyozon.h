@@ -233,7 +233,7 @@ struct kyozon_tick {
 	u64 due_tsc;		/* the next tick */
 	u64 end_tsc;		/* when the last trip armed the timer */
 	u64 wrap_tsc;		/* when a 32-bit timer interrupts once more, or 0 */
-	u32 swallow;		/* NMIs of ours that may still arrive */
+	u32 swallow;		/* NMIs of tick or guard that may still arrive */
 	u32 overdue;		/* the same, from the trip before */
 	u64 ticks;
 	u64 missed;

@@ -29,7 +29,7 @@ static __always_inline void account(struct kyozon_tick *tick, u64 began)
 		tick->longest_tsc = stop;
 }
 
-/* Every end of a trip but "the cokernel is idle again". */
+/* Handles every end of a trip but the usual one, an idle cokernel. */
 static noinline void unusual(struct kyozon_tick *tick, struct kyozon_trip *trip)
 {
 	while (trip->result == KYOZON_TRIP_PARK) {
@@ -73,7 +73,7 @@ static __always_inline u64 pair(const u32 *first)
 	return READ_ONCE(*(const u64 *)first);
 }
 
-/* How many of the `passed` ticks were missed. */
+/* The number of missed ticks among the `passed` ones. */
 static noinline u32 missed_of(struct kyozon_tick *tick,
 			      struct kyozon_trip *trip, u32 passed)
 {

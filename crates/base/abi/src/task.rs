@@ -96,7 +96,7 @@ pub const RIGHT_TICK: u64 = 2;
 /// [`StartInfo::rights`]: [`FAULT_HANDLER`] and [`STOP`] for other tasks; [`GIVE_RIGHTS`].
 pub const RIGHT_MANAGE: u64 = 4;
 
-/// What a task knows at its start.
+/// The information that a task gets at its start.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StartInfo {

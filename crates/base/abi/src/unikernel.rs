@@ -134,9 +134,9 @@
 //!
 //! An initial guest MAY have devices; a spawned peer has none. The devices are those of Virtual I/O Device (VIRTIO)
 //! version 1.2, whose sections are cited here. They are numbered from 0. [`ASK_DEVICE`] describes each of them, and
-//! there is no other discovery. There is no transport, no reset and no device status. What a driver negotiates by
-//! section 2.1 is fixed: [`DeviceInfo::features`] is what the device does, and a guest that cannot work with one of
-//! these features MUST NOT start the device's queues. The configuration space is [`DeviceInfo::config`] and never
+//! there is no other discovery. There is no transport, no reset and no device status. The features of section 2.1 are
+//! not negotiated: the device uses all [`DeviceInfo::features`], and a guest that cannot work with one of these
+//! features MUST NOT start the device's queues. The configuration space is [`DeviceInfo::config`] and never
 //! changes.
 //!
 //! 1. Queues are split virtqueues (section 2.7). The number of entries MUST be a power of two, at most

@@ -147,7 +147,7 @@ pub struct HostIommu {
 }
 assert_size!(HostIommu, 8 * HOST_MAX_IOMMUS + 32);
 
-/// What the module tells the hypervisor. It lies in the hypervisor's own memory.
+/// The module's description of the machine for the hypervisor. It lies in the hypervisor's own memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostEntry {
@@ -242,7 +242,7 @@ pub struct HostEntry {
 }
 assert_size!(HostEntry, 272 + 8 * HOST_MAX_IOMMUS + 32 + 5 * 16 * MAX_RANGES + 4 * HOST_MAX_CPUS);
 
-/// What the hypervisor tells Linux. Linux can only read it.
+/// The hypervisor's status. Linux can only read it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostStatus {

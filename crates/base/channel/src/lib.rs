@@ -18,7 +18,7 @@
 //! | [`fuzz`] | turns input bytes into ring operations and a hostile peer, for a fuzzer and a test |
 //! | `threads` | a group of threads in one process (feature `std`) |
 //!
-//! Choose by whom you trust:
+//! How to choose, by the trust in the other peers:
 //!
 //! | | a write waits | a hostile peer can | a dead peer costs |
 //! |---|---|---|---|

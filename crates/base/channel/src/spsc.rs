@@ -8,13 +8,14 @@
 //!    256  data: a power of two bytes
 //! ```
 //!
-//! A side that sleeps says so in a cache line of its own, with its number, rather than in a bitmap that both sides
-//! would write. The sleep word has another value at each sleep. So the other side wakes the sleeper once, not at each
-//! record until the sleeper runs.
+//! A side that sleeps announces it in a cache line of its own, with its number, rather than in a bitmap that both
+//! sides would write to. The sleep word has another value at each sleep. So the other side wakes the sleeper once, not
+//! at each record until the sleeper runs.
 //!
 //! Positions count bytes and never decrease. A record consists of a word with its length, its bytes, and up to 7 bytes
-//! of padding. It never wraps: if it does not fit before the end of the data, a word there says so, and the record lies
-//! at the beginning. So a record can be written and read in place, and takes at most half of the data, less 8 bytes.
+//! of padding. It never wraps: if it does not fit before the end of the data, a word there marks the skip, and the
+//! record lies at the beginning. So a record can be written and read in place, and takes at most half of the data, less
+//! 8 bytes.
 //!
 //! To send a record, the writer does one store to a line of its own; it loads the reader's position only when it has
 //! used up the free bytes that it knows of. Receiving is the mirror image. Then follow one full fence and a load of a
@@ -27,8 +28,8 @@
 //! wait, for 64 spin hints, and less and less often, down to every 4096th.
 //!
 //! A hostile side causes wrong data, [`Error::Corrupt`] or a wait until the deadline, and nothing else. Each side keeps
-//! a copy of its own position where the other side cannot write. It reads a word of the other side once, checks it, and
-//! uses the checked value. The size of the ring, and so the mask, is not in shared memory at all.
+//! a copy of its own position in memory that the other side cannot write to. It reads a word of the other side once,
+//! checks it, and uses the checked value. The size of the ring, and so the mask, is not in shared memory at all.
 
 mod control;
 mod reader;

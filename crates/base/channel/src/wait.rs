@@ -2,8 +2,8 @@
 //!
 //! A waiter sets its bit, checks the condition again, sleeps, and clears its bit. A peer that makes the condition true
 //! does so by a sequentially consistent read-modify-write, and then loads the bits. These four accesses (bit and
-//! condition by each side) are in one total order, so at least one side sees the other: no wake-up is lost. If nobody
-//! sleeps, waking costs one load.
+//! condition by each side) are in one total order, so at least one side sees the other: no wake-up is lost. If no
+//! peer sleeps, waking costs one load.
 //!
 //! A peer that wakes another clears its bit first. So two wake-ups wake two peers, and a bit that a dead peer left
 //! behind costs at most one wake-up. A waiter whose bit was cleared by another peer, but that does not need the

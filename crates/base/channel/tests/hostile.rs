@@ -1,5 +1,5 @@
 //! The event ring beside a peer that writes any value at any time: nothing outside the ring is accessed, every call
-//! ends, and results are in range. Seeded; 300 rounds, or as many as `KYOZON_FUZZ_ROUNDS` says.
+//! ends, and results are in range. Seeded; `KYOZON_FUZZ_ROUNDS` rounds, 300 by default.
 
 use kyozon_abi::events::{CheckStatus, EVENTS_VERSION, EVENT_TEXT_BYTES, MAX_CHECKS};
 use kyozon_channel::events::{EventReader, EventWriter};

@@ -1,6 +1,6 @@
 //! Rings and locks beside a peer that writes any value at any time: nothing outside is accessed, nothing panics, every
-//! call ends after a bounded number of steps, and results are in range. Seeded; 300 rounds, or as many as
-//! `KYOZON_FUZZ_ROUNDS` says.
+//! call ends after a bounded number of steps, and results are in range. Seeded;
+//! `KYOZON_FUZZ_ROUNDS` rounds, 300 by default.
 
 mod peer_support;
 
@@ -118,7 +118,7 @@ const VALUES: [u64; 20] = [
     u64::MAX,
 ];
 
-/// Sets every word of the header, and every word of data where records begin, at every step to every value.
+/// Sets every word of the header, and every word of data at which a record begins, at every step to every value.
 #[test]
 fn any_word_set_at_any_step_only_causes_an_error() {
     let world = FakeGroup::new();

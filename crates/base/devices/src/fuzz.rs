@@ -207,7 +207,7 @@ pub fn net(input: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Inputs from a generator, xorshift64*: 3000 of them, or as many as `KYOZON_FUZZ_ROUNDS` says.
+    /// Inputs from a generator, xorshift64*: `KYOZON_FUZZ_ROUNDS` of them, 3000 by default.
     fn inputs(seed: u64) -> impl Iterator<Item = Vec<u8>> {
         let mut state = seed;
         let mut next = move || {

@@ -60,7 +60,7 @@ mod tests {
         assert!(write(&absent, "a", "").unwrap_err().to_string().contains("absent/a: "));
         assert!(read(&absent).unwrap_err().to_string().contains("absent: "));
         assert!(stems(&absent, "").unwrap_err().to_string().contains("absent: "));
-        // The target is a directory: the rename fails, and the temporary file goes.
+        // The target is a directory: the rename fails, and the temporary file is removed.
         fs::create_dir(&absent).unwrap();
         assert!(write(dir.path(), "absent", "").is_err());
         assert_eq!(stems(dir.path(), "").unwrap(), ["absent"]);

@@ -2,7 +2,7 @@
 //!
 //! A benchmark turns its samples into [`Row`]s of a [`Table`] and writes it as
 //! `docs/results/<name>.json`. [`render`] makes the pages and the plots from those files and from `pages.toml`, and
-//! [`check`] holds them against `docs/results/<name>.bounds.toml`.
+//! [`check`] compares them with `docs/results/<name>.bounds.toml`.
 //!
 //! Invariants:
 //!

@@ -1,7 +1,7 @@
 //! The words of the pages: `pages.toml`, beside the tables.
 //!
-//! Each table's heading and explanation are there, and the lines of the summary: which row of this project stands
-//! against which figure of a peer or a paper. This project's figures come from the tables, never from this file.
+//! It has the heading and the explanation of each table, and the lines of the summary, each of which compares a row of
+//! this project with a figure of a peer or a paper. This project's figures come from the tables, never from this file.
 
 use crate::error::{one_line, require, Error, Result};
 use crate::file;
@@ -14,7 +14,7 @@ use std::path::Path;
 /// Name of the file.
 const FILE: &str = "pages.toml";
 
-/// All of the file; an absent file is empty.
+/// The contents of the file. An absent file counts as empty.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Pages {
@@ -22,11 +22,11 @@ pub(crate) struct Pages {
     pub(crate) table: BTreeMap<String, Description>,
     /// Lines of the summary, in their order.
     pub(crate) summary: Vec<Entry>,
-    /// What a reader must know about the peers' figures.
+    /// Text about the peers' figures, such as the hardware that they were measured on.
     pub(crate) notes: Vec<String>,
 }
 
-/// What a page says about its table.
+/// The words of a table's page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Description {
@@ -43,11 +43,11 @@ pub(crate) struct Description {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
-    /// What is measured.
+    /// The measured quantity.
     pub(crate) what: String,
     /// This project's figure.
     pub(crate) ours: Figure,
-    /// What it is compared with.
+    /// The figure of the peer or the paper.
     pub(crate) peer: Option<Peer>,
     /// The row that holds the ratio, if it was measured as a ratio; without it, the two figures are divided.
     pub(crate) ratio: Option<Figure>,
@@ -61,7 +61,7 @@ pub(crate) struct Figure {
     pub(crate) table: String,
     /// The row, as `name` or `group/name`.
     row: String,
-    /// Which of the row's figures, as in bounds.
+    /// The row's figure, by the names that bounds use.
     #[serde(default = "median")]
     value: String,
     /// The figure is the quotient of the row and this one, in the same table.
@@ -70,7 +70,7 @@ pub(crate) struct Figure {
     unit: Option<String>,
 }
 
-/// What this project's figure is compared with.
+/// The figure with which this project's figure is compared.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Peer {
@@ -78,7 +78,7 @@ pub(crate) struct Peer {
     pub(crate) name: String,
     /// A published figure, in the unit of this project's figure.
     value: Option<f64>,
-    /// A figure measured beside this project's.
+    /// A figure that was measured together with this project's.
     figure: Option<Figure>,
 }
 
@@ -86,7 +86,7 @@ fn median() -> String {
     "median".into()
 }
 
-/// A figure and its unit; none if its table or row was not measured here.
+/// A figure and its unit; `None` if its table or row was not measured here.
 pub(crate) type Measured<'a> = Option<(f64, &'a str)>;
 
 impl Pages {
@@ -108,7 +108,7 @@ impl Pages {
         parse(&file::read(&path)?).map_err(|error| error.in_file(&path))
     }
 
-    /// What the file says about the table `name`.
+    /// The words for the table `name`.
     pub(crate) fn description(dir: &Path, name: &str) -> Result<Description> {
         let missing = || Error::field(format!("table.{name}"), "missing").in_file(&dir.join(FILE));
         Self::read(dir)?.table.remove(name).ok_or_else(missing)

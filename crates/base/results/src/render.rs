@@ -9,7 +9,7 @@ use crate::table::Table;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Most columns of a table on a page: more do not fit a screen.
+/// Maximum columns of a table on a page, so that it fits a screen.
 const COLUMNS: usize = 8;
 /// Length of a line of running text.
 const WIDTH: usize = 120;
@@ -44,7 +44,7 @@ pub fn pages(dir: &Path) -> Result<Vec<(String, String)>> {
     Ok(files)
 }
 
-/// The first page: the summary, then where each table is.
+/// The first page: the summary, then links to the tables.
 fn front(tables: &[Table], pages: &Pages) -> String {
     let mut page = String::from("# Results\n\n");
     page += &wrap(

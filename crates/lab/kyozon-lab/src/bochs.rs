@@ -7,7 +7,7 @@
 //!
 //! Debian's Bochs has two peculiarities. Its debugger is compiled in: a command file makes it continue, and its
 //! standard input is empty, so Bochs ends where it would return to the prompt. It also needs a display: `term` uses a
-//! terminal that Bochs creates for itself and that nobody sees; `rfb` would listen on every network address.
+//! terminal that Bochs creates for itself and that stays invisible; `rfb` would listen on every network address.
 
 mod disc;
 
@@ -48,7 +48,7 @@ pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<batch::Fini
     fs::write(folder.path().join("debugger"), "c\n")?;
     let mut command = Command::new(program());
     command.args(["-q", "-f", "bochsrc", "-rc", "debugger"]);
-    // A screen of one character: nobody reads that terminal, and it must not fill.
+    // A screen of one character: no program reads that terminal, and it must not fill.
     command.env("TERM", "xterm").env("LINES", "1").env("COLUMNS", "1");
     let mut emulator = Emulator::start(command, folder, spec.name())?;
     let (booted_tsc, outputs) = follow(&mut emulator, scripts.len(), limit, GRACE)?;

@@ -26,7 +26,7 @@ struct Score {
     attempts: usize,
 }
 
-/// What stands between the monitor and Linux.
+/// The isolation between the monitor and Linux.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
     None,

@@ -52,7 +52,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// From the cache, or downloaded where it is not there. `update` asks for the newest point release.
+    /// The kernel in the cache; downloads it if it is not there. With `update`, the newest point release.
     pub fn fetch(series: &str, flavour: &str, update: bool) -> Result<Self> {
         check_names(series, flavour)?;
         if !update {

@@ -11,7 +11,7 @@
 //! | [`batch`] | a guest whose whole input is fixed before it starts: repeatable to the instruction |
 //! | [`bochs`] | the same in the second emulator, which has AMD-V and VT-x of its own |
 //! | [`emulator`] | QEMU and Bochs as processes that cannot outlive this one |
-//! | [`initramfs`], [`protocol`] | what a guest boots into, and how it is spoken to |
+//! | [`initramfs`], [`protocol`] | the guest's first file system, and the protocol of its agent |
 //! | [`kernels`], [`module`] | Debian's kernel packages, unpacked and never installed; modules built against them |
 //! | [`wire`], [`talk`] | the other end of a unikernel's network: a TCP client there |
 //! | [`product`] | the project's own module, images and command, put into a guest |
@@ -30,9 +30,9 @@
 //!
 //! Invariants:
 //!
-//! 1. Every wait has a limit, and every emulator is killed when its handle goes or this process dies.
+//! 1. Every wait has a limit, and every emulator is killed when its handle is dropped or this process dies.
 //! 2. Nothing is written outside the cache and temporary directories, except results on request.
-//! 3. An error is one line that says what was tried, what is wrong and what to do.
+//! 3. An error is one line: what was tried, what is wrong and what to do.
 //!
 //! Must not know: what any scenario is about.
 #![deny(unsafe_code)]

@@ -84,7 +84,7 @@ impl Variant {
     }
 }
 
-/// How a test ended that did not fail.
+/// The outcome of a test that did not fail.
 #[derive(Debug, PartialEq)]
 pub enum Ending {
     /// As expected.

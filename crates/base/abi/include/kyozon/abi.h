@@ -771,7 +771,8 @@
 #define KYOZON_PEER_LEFT 2
 
 /*
- [`RegionPeer::state`]: the peer crashed, was ended, or lost its right. What it held is in an unknown state.
+ [`RegionPeer::state`]: the peer crashed, was ended, or lost its right. The locks that it held, and their data, are
+ in an unknown state.
  */
 #define KYOZON_PEER_DEAD 3
 
@@ -1115,7 +1116,8 @@ struct kyozon_range {
 };
 
 /*
- What the module tells the layer before it enters it for the first time. It lies in the layer's own memory.
+ The module's description of the machine and of the images, complete before the layer is entered for the first time.
+ It lies in the layer's own memory.
  */
 struct kyozon_layer_entry {
         /*
@@ -1270,7 +1272,7 @@ struct kyozon_layer_entry {
 };
 
 /*
- What the layer passes to the cokernel's `start`, by address in the first argument register.
+ The structure that the layer passes to the cokernel's `start`, by address in the first argument register.
 
  Functions use the System V calling convention. Those that return `i64` return 0 on success, else `REPAIR_*` or
  `SERVICE_*`.
@@ -1454,7 +1456,7 @@ struct kyozon_frame {
 };
 
 /*
- Why the cokernel was stopped, or where it was last cut off.
+ Why the cokernel was stopped, or the registers of the last cut-off.
  */
 struct kyozon_fault {
         /*
@@ -1525,8 +1527,8 @@ struct kyozon_user_state {
 };
 
 /*
- One trip, that is one interruption of Linux: what module, trampoline and layer tell each other on the way in and
- out.
+ One trip, that is one interruption of Linux: the values that module, trampoline and layer pass to each other on the
+ way in and out.
 
  It lies in the module's data and is mapped at the same address in both worlds. Each field names its writer.
  */
@@ -1595,7 +1597,7 @@ struct kyozon_trip {
          */
         uint64_t machine_check_entry;
         /*
-         Layer: why it stopped the cokernel, or where it last cut it off.
+         Layer: why it stopped the cokernel, or the registers of the last cut-off.
          */
         struct kyozon_fault fault;
         /*
@@ -2019,7 +2021,7 @@ struct kyozon_shared_region {
 };
 
 /*
- What a guest knows at its first instruction. It lies in a page that the guest can only read.
+ The information that a guest gets at its first instruction. It lies in a page that the guest can only read.
  */
 struct kyozon_guest_boot {
         /*
@@ -2329,7 +2331,7 @@ struct kyozon_host_iommu {
 };
 
 /*
- What the module tells the hypervisor. It lies in the hypervisor's own memory.
+ The module's description of the machine for the hypervisor. It lies in the hypervisor's own memory.
  */
 struct kyozon_host_entry {
         /*
@@ -2511,7 +2513,7 @@ struct kyozon_host_entry {
 };
 
 /*
- What the hypervisor tells Linux. Linux can only read it.
+ The hypervisor's status. Linux can only read it.
  */
 struct kyozon_host_status {
         /*

@@ -1,9 +1,9 @@
-//! What the layer tells the cokernel, and where the cokernel wants to be entered.
+//! The boot block, which the layer passes to the cokernel, and the cokernel's entry points.
 
 use super::Range;
 use crate::assert_size;
 
-/// What the layer passes to the cokernel's `start`, by address in the first argument register.
+/// The structure that the layer passes to the cokernel's `start`, by address in the first argument register.
 ///
 /// Functions use the System V calling convention. Those that return `i64` return 0 on success, else `REPAIR_*` or
 /// `SERVICE_*`.

@@ -1,9 +1,10 @@
-//! What the module passes to the layer once.
+//! The structure that the module passes to the layer once.
 
 use super::{Range, MAX_RANGES, MAX_TASKS};
 use crate::assert_size;
 
-/// What the module tells the layer before it enters it for the first time. It lies in the layer's own memory.
+/// The module's description of the machine and of the images, complete before the layer is entered for the first time.
+/// It lies in the layer's own memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct LayerEntry {

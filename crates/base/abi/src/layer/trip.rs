@@ -45,7 +45,7 @@ pub const FAULT_WALL: u32 = 6;
 /// processor does this; an emulator may.
 pub const FAULT_PROCESSOR: u32 = 7;
 
-/// Why the cokernel was stopped, or where it was last cut off.
+/// Why the cokernel was stopped, or the registers of the last cut-off.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fault {
@@ -95,8 +95,8 @@ pub struct UserState {
 }
 assert_size!(UserState, 32);
 
-/// One trip, that is one interruption of Linux: what module, trampoline and layer tell each other on the way in and
-/// out.
+/// One trip, that is one interruption of Linux: the values that module, trampoline and layer pass to each other on the
+/// way in and out.
 ///
 /// It lies in the module's data and is mapped at the same address in both worlds. Each field names its writer.
 #[repr(C)]
@@ -135,7 +135,7 @@ pub struct Trip {
     pub nmi_entry: u64,
     /// Layer: address of its machine-check handler, entered as from the gate.
     pub machine_check_entry: u64,
-    /// Layer: why it stopped the cokernel, or where it last cut it off.
+    /// Layer: why it stopped the cokernel, or the registers of the last cut-off.
     pub fault: Fault,
     /// Layer: what has to be restored before Linux continues.
     pub user: UserState,

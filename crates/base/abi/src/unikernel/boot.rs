@@ -22,7 +22,7 @@ pub const FEATURE_SPAWN: u64 = 8;
 /// [`GuestBoot::features`]: regions can be created, mapped and revoked while the guest runs.
 pub const FEATURE_REGIONS: u64 = 16;
 
-/// What a guest knows at its first instruction. It lies in a page that the guest can only read.
+/// The information that a guest gets at its first instruction. It lies in a page that the guest can only read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GuestBoot {

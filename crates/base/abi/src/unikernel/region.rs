@@ -40,7 +40,8 @@ pub const PEER_ABSENT: u32 = 0;
 pub const PEER_PRESENT: u32 = 1;
 /// [`RegionPeer::state`]: the peer unmapped the region, or exited.
 pub const PEER_LEFT: u32 = 2;
-/// [`RegionPeer::state`]: the peer crashed, was ended, or lost its right. What it held is in an unknown state.
+/// [`RegionPeer::state`]: the peer crashed, was ended, or lost its right. The locks that it held, and their data, are
+/// in an unknown state.
 pub const PEER_DEAD: u32 = 3;
 
 /// The state of one peer in a region's header. The tender changes each word by an atomic store.
@@ -114,7 +115,7 @@ pub enum PeerState {
     Present,
     /// The peer unmapped the region, or exited.
     Left,
-    /// The peer crashed, was ended, or lost its right. What it held is in an unknown state.
+    /// The peer crashed, was ended, or lost its right. The locks that it held, and their data, are in an unknown state.
     Dead,
 }
 

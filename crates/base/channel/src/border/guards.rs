@@ -10,7 +10,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::AtomicU64;
 
-/// A group on whose statements memory safety may depend.
+/// A group whose answers memory safety may depend on.
 ///
 /// # Safety
 ///

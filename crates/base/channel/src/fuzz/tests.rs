@@ -1,4 +1,4 @@
-//! The fuzz targets on generated inputs: 3000 of them, or as many as `KYOZON_FUZZ_ROUNDS` says.
+//! The fuzz targets on generated inputs: `KYOZON_FUZZ_ROUNDS` of them, 3000 by default.
 
 use super::*;
 use core::ops::Range;

@@ -16,7 +16,7 @@ thread_local! {
     static TRAILING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Checks every order with at most `preemptions` preemptions, or as many as `LOOM_MAX_PREEMPTIONS` says.
+/// Checks every order with at most `LOOM_MAX_PREEMPTIONS` preemptions; `preemptions` if that is not set.
 pub fn check(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
     let body = std::sync::Arc::new(body);
     for trailing in [false, true] {

@@ -166,7 +166,7 @@ fn rows(table: Table, group: &str, taken: &[(&str, &[f64])]) -> Result<Table> {
     Ok(table)
 }
 
-/// Adds two operations that front and workers need beside their work: giving a token when nobody sleeps, and a sleep
+/// Adds two operations that front and workers need beside their work: giving a token when no peer sleeps, and a sleep
 /// whose time is already over. Neither waits.
 fn exits(table: Table, name: &str) -> Result<Table> {
     let mut table = table;

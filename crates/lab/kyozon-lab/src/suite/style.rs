@@ -18,7 +18,7 @@ const WIDE: [&str; 6] = ["rs", "c", "h", "sh", "toml", "md"];
 static MODE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\b(?:hal|HAL|Hal)\b").expect("a constant pattern"));
 
-/// Holds every text file to the rules.
+/// Checks every text file against the rules.
 pub(super) fn check(tree: &Path, _nightly: bool) -> Result<Outcome> {
     let files = committed(tree, ".")?;
     let mut found = Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn check(tree: &Path, _nightly: bool) -> Result<Outcome> {
 /// Every line of `file` that breaks a rule, as `FILE:LINE: RULE`.
 fn violations(file: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    // Measured results and what is made from them keep the words of their time, and their lines are rows.
+    // Measured results, and the files made from them, keep their wording, and their lines are rows.
     if file.starts_with("docs/results/") || file.ends_with(".lock") || is_generated(text) {
         return found;
     }
@@ -56,7 +56,7 @@ fn violations(file: &str, text: &str) -> Vec<String> {
 /// This file and its tests have the forbidden word.
 const THIS: &str = "crates/lab/kyozon-lab/src/suite/style.rs";
 
-/// A generated file says so in its first lines.
+/// A generated file is marked as such in its first lines.
 fn is_generated(text: &str) -> bool {
     text.lines().take(3).any(|line| line.contains("Generated from"))
 }
@@ -66,7 +66,7 @@ fn cites_paper(line: &str) -> bool {
     ["paper", "Oikawa"].iter().any(|word| line.contains(word))
 }
 
-/// Lines that cannot be broken: URLs, rows of a Markdown table, Rust code, whose width is rustfmt's affair, strings of
+/// Lines that cannot be broken: URLs, rows of a Markdown table, Rust code, whose width rustfmt decides, strings of
 /// C, which stay whole so that they can be searched for (Linux, coding-style.rst, section 2), and values of TOML, which
 /// are scripts, patterns and inline tables. The `about` of a test is prose.
 fn may_be_long(extension: &str, line: &str) -> bool {

@@ -38,7 +38,7 @@ pub(super) fn format(tree: &Path, _nightly: bool) -> Result<Outcome> {
     tool(cargo(tree).args(["fmt", "--all", "--check"]))
 }
 
-/// Clippy reports nothing: in the workspace, and in what is compiled for other targets.
+/// Clippy reports nothing, in the workspace and in the code for other targets.
 pub(super) fn lint(tree: &Path, _nightly: bool) -> Result<Outcome> {
     if !works(cargo(tree).args(["clippy", "--version"])) {
         return Ok(skipped("clippy is not installed"));
