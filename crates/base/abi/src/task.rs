@@ -118,7 +118,7 @@ pub struct StartInfo {
     pub budget_us: u32,
     /// The operator's parameter.
     pub parameter: u64,
-    /// Address of the operator's data, which nobody has checked. Only the first task has it.
+    /// Address of the operator's data, which was not checked. Only the first task has it.
     pub data: u64,
     /// Bytes of `data`, 0 for none.
     pub data_bytes: u64,

@@ -115,7 +115,7 @@
 //! as any other for doorbells, regions and spawning.
 //!
 //! [`GuestBoot::peer_table`] shows the state of each number. A spawned peer ends as every guest does: by [`ASK_EXIT`],
-//! whose status nobody reads, by [`ASK_PANIC`], by a crash, which the tender reports, or by [`ASK_END`]. Once its state
+//! whose status is not read, by [`ASK_PANIC`], by a crash, which the tender reports, or by [`ASK_END`]. Once its state
 //! is [`PEER_LEFT`] or [`PEER_DEAD`], it never touches memory again, and then every other peer gets its token. The end
 //! of a peer also ends the peers that are bound to it, and they are gone before its state says that it is gone. It ends
 //! no other peer, not even those that it spawned. When an initial guest ends, for whatever reason, its whole family

@@ -176,7 +176,7 @@ pub fn exchange(port: &mut Port, first: usize, second: usize) {
     assert!(port.runs());
 }
 
-/// Nobody receives: the sender goes on, and a late receiver finds the frames that there was room for.
+/// No guest receives: the sender goes on, and a late receiver finds the frames for which there was room.
 fn frames_lost() {
     let mut port = port_of(peers());
     if me() == 0 {

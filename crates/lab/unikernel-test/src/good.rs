@@ -38,7 +38,7 @@ fn boot_block() {
     let at = &raw const local as u64;
     assert!(at > boot.stack.base && at < boot.stack.base + boot.stack.bytes);
     let thread: u64;
-    // SAFETY: the word at the thread pointer is mapped; nobody has written to the two statics.
+    // SAFETY: the word at the thread pointer is mapped; no code has written to the two statics.
     unsafe {
         asm!("mov {}, fs:[0]", out(reg) thread, options(nostack, readonly));
         assert!((&raw const DATA).read_volatile().iter().all(|word| *word == 7));
@@ -83,7 +83,7 @@ fn all_memory() {
         .all(|(i, block)| block.iter().all(|w| *w == (i as u64) << 20)));
     // A page that was returned to the host reads as zero.
     let page = (blocks[0].as_ptr() as usize).next_multiple_of(4096);
-    // SAFETY: a page inside the block, whose numbers nobody relies on.
+    // SAFETY: a page inside the block, on whose numbers no code relies.
     unsafe {
         system::discard(page, 4096).unwrap();
         assert_eq!((page as *const u64).read_volatile(), 0);

@@ -103,7 +103,7 @@ fn regions() {
         made.revoke(1).unwrap();
         assert_eq!(mapped.peer(1).0, PeerState::Dead);
         step.store(5, Ordering::Release);
-        // SAFETY: nobody uses the region any more.
+        // SAFETY: no peer uses the region any more.
         unsafe { mapped.unmap() }.unwrap();
         assert_eq!(made.rendezvous(2, Some(0)), Ok(2));
     } else {

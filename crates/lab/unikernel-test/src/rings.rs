@@ -222,7 +222,7 @@ fn frames() {
             queue.put(AVAILABLE + 2, 2, 1);
             breaks(&queue);
             queue.ring();
-            // The device polls a receive queue when a frame arrives; here nobody sends.
+            // The device polls a receive queue when a frame arrives; here no guest sends.
             assert!(index == 0 || queue.ends(1), "{i}");
         }
         assert_eq!(ask(ASK_QUEUE_STOP, [2, index, 0, 0, 0, 0]), 0);

@@ -82,7 +82,7 @@ impl Mutex {
 ///
 /// # Safety
 ///
-/// The pointer is to memory for the object that nobody uses.
+/// The pointer is to memory for the object, which is not in use.
 #[no_mangle]
 pub unsafe extern "C" fn pthread_mutex_init(mutex: *mut Mutex, _: *const u8) -> c_int {
     // SAFETY: the caller's promise.
@@ -137,7 +137,7 @@ pub extern "C" fn pthread_mutex_destroy(mutex: &Mutex) -> c_int {
 ///
 /// # Safety
 ///
-/// The pointer is to memory for the object that nobody uses.
+/// The pointer is to memory for the object, which is not in use.
 #[no_mangle]
 pub unsafe extern "C" fn pthread_cond_init(cond: *mut Cond, _: *const u8) -> c_int {
     // SAFETY: the caller's promise.
@@ -196,7 +196,7 @@ pub extern "C" fn pthread_cond_destroy(_: &Cond) -> c_int {
 ///
 /// # Safety
 ///
-/// The pointer is to memory for the object that nobody uses.
+/// The pointer is to memory for the object, which is not in use.
 #[no_mangle]
 pub unsafe extern "C" fn pthread_barrier_init(
     barrier: *mut Barrier,

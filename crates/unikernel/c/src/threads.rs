@@ -78,7 +78,7 @@ pub unsafe extern "C" fn pthread_create(
     if attributes.is_some_and(|a| a.detached != 0) {
         record.claim.store(CLAIMED, Ordering::Release);
     } else {
-        // SAFETY: the thread itself does not access the handle, and nobody else knows the record yet.
+        // SAFETY: the thread itself does not access the handle, and no other thread knows the record yet.
         unsafe { *record.handle.get() = Some(handle) };
     }
     // SAFETY: the caller has room for a `pthread_t`.
@@ -154,7 +154,7 @@ pub extern "C" fn pthread_exit(value: *mut c_void) -> ! {
     // SAFETY: null, or kept alive by the thread's closure, which does not return any more.
     if let Some(own) = unsafe { SELF.get().as_ref() } {
         own.value.store(value, Ordering::Release);
-        // SAFETY: in POSIX, nobody uses a thread's stack after its end.
+        // SAFETY: in POSIX, no code uses a thread's stack after its end.
         unsafe { thread::leave() }
     }
     kyozon_unikernel::exit(0)

@@ -105,7 +105,7 @@ impl Disk {
                 unsafe { core::ptr::copy_nonoverlapping(piece.as_ptr(), bounce, piece.len()) };
                 address = bounce as u64;
             }
-            // SAFETY: the device only reads, and nobody writes to the data meanwhile.
+            // SAFETY: the device only reads, and no code writes to the data meanwhile.
             unsafe { self.request(WRITE, sector, Some((address, bytes, false))) }?;
             sector += u64::from(bytes) / SECTOR as u64;
         }

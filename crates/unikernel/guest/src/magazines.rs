@@ -86,7 +86,7 @@ impl Magazines {
         // Counted, as the last piece's `next` cannot be relied on: a C program may have freed that piece twice.
         magazine.count = magazine.count.checked_sub(1)?;
         let piece = NonNull::new(magazine.first)?;
-        // SAFETY: `put` stored this piece, and nobody else has it.
+        // SAFETY: `put` stored this piece, and no other code has it.
         magazine.first = unsafe { piece.as_ref() }.next;
         Some(piece.cast())
     }
@@ -100,7 +100,7 @@ impl Magazines {
     ///
     /// # Safety
     ///
-    /// The piece has the layout of this class, and nobody else uses it from now on.
+    /// The piece has the layout of this class, and no other code uses it from now on.
     #[inline]
     pub unsafe fn put(&mut self, class: Class, piece: NonNull<u8>) -> bool {
         let magazine = &mut self.0[usize::from(class.0)];

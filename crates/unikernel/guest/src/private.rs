@@ -77,7 +77,7 @@ impl<T> PerVm<T> {
     where
         T: Copy,
     {
-        // SAFETY: this is the machine's only thread, and nobody has a reference.
+        // SAFETY: this is the machine's only thread, and no code has a reference.
         unsafe { *self.0.get() }
     }
 

@@ -95,8 +95,8 @@ impl Region {
     /// [`Error::Right`]: this peer is not the region's owner.
     pub fn grant(&self, peer: usize, rights: Rights) -> Result<()> {
         let arguments = [self.shared.number, peer as u64, rights.bits().into()];
-        // SAFETY: the call touches no memory of this guest, except that it may remove its own right to write: nobody
-        // has a reference to the words of a region that is not shared.
+        // SAFETY: the call touches no memory of this guest, except that it may remove its own right to write: no
+        // code has a reference to the words of a region that is not shared.
         unsafe { raw::hypercall(ASK_REGION_GRANT, &arguments) }.map(drop)
     }
 
@@ -198,7 +198,7 @@ impl Mapped {
     ///
     /// # Safety
     ///
-    /// Nobody may use its words or its address until it is mapped again.
+    /// No code of this guest may use its words or its address until it is mapped again.
     pub unsafe fn unmap(self) -> Result<Region> {
         // SAFETY: the caller's promise.
         unsafe { raw::hypercall(ASK_REGION_UNMAP, &[self.region.shared.number]) }?;

@@ -33,7 +33,7 @@ pub fn random(bytes: &mut [u8]) -> Result<()> {
 ///
 /// # Safety
 ///
-/// Nobody may rely on the contents of these pages.
+/// No code may rely on the contents of these pages.
 pub unsafe fn discard(address: usize, bytes: usize) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe { raw::hypercall(ASK_DISCARD, &[address as u64, bytes as u64]) }.map(drop)

@@ -336,7 +336,7 @@ where
     pub fn close(self) {
         for worker in self.workers {
             worker.batches.close(self.me);
-            // Closed too, so that the worker does not wait for room for answers that nobody takes.
+            // Closed too, so that the worker does not wait for room for answers that no client takes.
             worker.answers.close(self.me);
         }
     }

@@ -20,7 +20,7 @@
 //!
 //! 1. A client can cause errors and the end of its connection, nothing else. Its commands and the memory kept for it
 //!    are bounded.
-//! 2. A client that does not read delays nobody: it gets no further batch.
+//! 2. A client that does not read delays no other client: it gets no further batch.
 //! 3. A worker's death is noticed within a heartbeat of the group. Part of the table may be lost; commands on that part
 //!    return an error.
 //!

@@ -239,7 +239,7 @@ impl<T, G: TrustedGroup + ?Sized, W: Word, const PEERS: usize> Deref
 {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: the lock is held for reading, so nobody writes.
+        // SAFETY: the lock is held for reading, so no peer writes.
         unsafe { &*self.lock.data.get() }
     }
 }
@@ -249,7 +249,7 @@ impl<T, G: TrustedGroup + ?Sized, W: Word, const PEERS: usize> Deref
 {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: the lock is held for writing, so nobody else has a reference.
+        // SAFETY: the lock is held for writing, so no other peer has a reference.
         unsafe { &*self.lock.data.get() }
     }
 }

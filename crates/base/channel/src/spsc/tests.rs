@@ -244,7 +244,7 @@ fn free_lines_of_short_records_are_prefetched() {
         assert_eq!(expected(), [(at, 64)]);
     }
     assert_eq!(writer.try_send(&[1; 56], &one), Ok(true));
-    assert_eq!(expected(), [], "nobody has read what is there");
+    assert_eq!(expected(), [], "the records there were not read");
     for _ in (AHEAD..16384).step_by(64) {
         assert_eq!(reader.try_recv(&mut [0; 56], &other), Ok(Some(56)));
     }

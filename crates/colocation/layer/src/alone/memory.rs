@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_pages_that_nobody_has() {
+    fn only_whole_free_pages_are_given() {
         let ram = [range(0x0800, 0x4800), range(0x8000, 0x3000)];
         let everything = range(0, u64::MAX);
         assert_eq!(all(Free::new(&ram, everything, &[])), [1, 2, 3, 4, 8, 9, 10]);

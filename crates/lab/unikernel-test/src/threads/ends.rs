@@ -75,7 +75,7 @@ pub fn end_at_once() {
     }
 }
 
-/// If a machine dies inside the heap, nothing more can be allocated, and nobody waits for it.
+/// If a machine dies inside the heap, nothing more can be allocated, and no thread waits for it.
 pub fn heap_death() {
     let (stop, ready) = (AtomicBool::new(false), AtomicU64::new(0));
     let before = vec![1_u8; 100];
@@ -193,7 +193,7 @@ pub fn bound() {
     assert_eq!(word.load(Ordering::Relaxed), last);
 }
 
-/// A thread from which nobody borrows may end before the threads that it spawned.
+/// A thread from which no other thread borrows may end before the threads that it spawned.
 pub fn grandchild() {
     static GO: AtomicBool = AtomicBool::new(false);
     static WENT: AtomicBool = AtomicBool::new(false);

@@ -40,7 +40,7 @@ fn used_entries_make_room() {
             let pieces = [(at, 4, false), (at + 8, 4, true), (at + 16, 4, true)];
             let pieces = &pieces[..3.min(usize::from(size))];
             let mut heads = Vec::new();
-            // SAFETY: nobody else uses the buffer.
+            // SAFETY: no other code uses the buffer.
             while let Some(head) = unsafe { queue.add(pieces) } {
                 heads.push(head);
             }
@@ -73,7 +73,7 @@ fn only_a_sleeping_driver_is_woken() {
         } else {
             queue.ignore();
         }
-        // SAFETY: nobody else uses the buffer.
+        // SAFETY: no other code uses the buffer.
         let mut add = || unsafe { queue.add(&piece) }.unwrap();
         add();
         add();
@@ -91,7 +91,7 @@ fn a_batch_does_not_wake_a_driver_that_is_awake() {
     let piece = [(buffer.at(0) as u64, 1, false)];
     for _ in 0..20_000 {
         for _ in 0..4 {
-            // SAFETY: nobody else uses the buffer.
+            // SAFETY: no other code uses the buffer.
             unsafe { queue.add(&piece) }.unwrap();
         }
         // The device asks once whether to wake, after it returned a whole batch.
@@ -113,7 +113,7 @@ fn a_device_is_notified_once_of_new_entries() {
     let (mut queue, buffer, memory, mut ring) = queue_and_device(4);
     let piece = [(buffer.at(0) as u64, 1, false)];
     for _ in 0..40_000 {
-        // SAFETY: nobody else uses the buffer.
+        // SAFETY: no other code uses the buffer.
         let mut add = || unsafe { queue.add(&piece) }.unwrap();
         add();
         add();
@@ -131,7 +131,7 @@ fn a_device_is_notified_once_of_new_entries() {
 fn entries_without_room_are_refused() {
     let (mut queue, buffer, ..) = queue_and_device(2);
     let piece = (buffer.at(0) as u64, 1, false);
-    // SAFETY: nobody uses the buffer.
+    // SAFETY: no code uses the buffer.
     unsafe {
         assert_eq!(queue.add(&[]), None);
         assert_eq!(queue.add(&[piece; 3]), None);

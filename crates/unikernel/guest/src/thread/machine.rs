@@ -18,7 +18,7 @@ pub(super) struct Machine {
     stack: Stack,
 }
 
-/// Threads that nobody will ask about any more. Their stacks are freed when they are gone.
+/// Threads without a joiner. Their stacks are freed when they are gone.
 static DETACHED: Mutex<Vec<Machine>> = Mutex::new(Vec::new());
 
 /// The list; `None` if a thread died while it held the lock. Then its entries stay, and nothing is added.
@@ -46,7 +46,7 @@ fn sweep() -> bool {
         if gone(*peer) {
             let Machine { stack, progress, .. } = list.swap_remove(i);
             if progress.ended_cleanly() {
-                // SAFETY: the thread ended cleanly, so nobody borrows from its stack, and it is gone.
+                // SAFETY: the thread ended cleanly, so no thread borrows from its stack, and it is gone.
                 unsafe { stack.free() };
             }
         } else {
@@ -101,7 +101,7 @@ fn give_back() {
 ///
 /// # Safety
 ///
-/// Nobody has borrowed from this thread's stack, which is freed.
+/// No thread has borrowed from this thread's stack, which is freed.
 pub unsafe fn leave() -> ! {
     give_back();
     if let Some(progress) = current() {

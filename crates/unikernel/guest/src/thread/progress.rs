@@ -74,7 +74,7 @@ impl Progress {
         self.state.load(Ordering::SeqCst) == DONE
     }
 
-    /// Whether the thread came to an end after which nobody borrows from its stack.
+    /// Whether the thread came to an end after which no thread borrows from its stack.
     pub fn ended_cleanly(&self) -> bool {
         matches!(self.state.load(Ordering::SeqCst), DONE | LEFT_EARLY)
     }
@@ -124,7 +124,7 @@ impl Progress {
     /// Only the thread itself calls this, at most once.
     pub unsafe fn set_panic(&self, message: &[u8]) {
         let bytes = message.len().min(MESSAGE_BYTES);
-        // SAFETY: by the caller's promise nobody else writes, and nobody reads before the state is set.
+        // SAFETY: by the caller's promise no other thread writes, and none reads before the state is set.
         unsafe { (&mut *self.message.get())[..bytes].copy_from_slice(&message[..bytes]) };
         self.message_bytes.store(bytes, Ordering::Relaxed);
         self.state.store(PANICKED, Ordering::SeqCst);
@@ -185,7 +185,7 @@ impl<T> Packet<T> {
     ///
     /// Only the thread itself calls this, before [`Progress::finish`].
     pub unsafe fn put(&self, value: T) {
-        // SAFETY: nobody reads before the thread is done, by the caller's promise.
+        // SAFETY: no thread reads before this one is done, by the caller's promise.
         unsafe { *self.0.get() = Some(value) };
     }
 
@@ -195,7 +195,7 @@ impl<T> Packet<T> {
     ///
     /// Only the thread's one joiner calls this, after [`Progress::wait`] returned true.
     pub unsafe fn take(&self) -> Option<T> {
-        // SAFETY: nobody else reaches the value any more, by the caller's promise.
+        // SAFETY: no other thread reaches the value any more, by the caller's promise.
         unsafe { (*self.0.get()).take() }
     }
 }

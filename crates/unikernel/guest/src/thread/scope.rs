@@ -33,7 +33,7 @@ pub struct ScopedJoinHandle<'scope, T> {
 ///
 /// # Panics
 ///
-/// Panics if a thread of the scope has no result and nobody joined it.
+/// Panics if a thread of the scope has no result and was not joined.
 pub fn scope<'env, F, T>(work: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,

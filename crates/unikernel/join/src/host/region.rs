@@ -56,7 +56,7 @@ impl Mapping {
         let flags = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE | MapFlags::NORESERVE;
         let (address, bytes) = (known.address as *mut c_void, known.bytes as usize);
         #[allow(unsafe_code)]
-        // SAFETY: the mapping replaces none (`FIXED_NOREPLACE`). The file is sealed, so nobody shrinks it.
+        // SAFETY: the mapping replaces none (`FIXED_NOREPLACE`). The file is sealed, so no process can shrink it.
         let base = unsafe { mmap(address, bytes, prot, flags, file, 0) };
         Ok(Self { base: base.context("map a region at its address")?, known })
     }

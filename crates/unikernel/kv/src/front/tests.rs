@@ -117,7 +117,7 @@ fn a_second_worker_is_used_when_the_first_is_busy() {
 }
 
 #[test]
-fn long_values_are_split_and_delay_nobody() {
+fn long_values_are_split_and_delay_no_client() {
     let value = std::vec![b'v'; 60_000];
     let set = [&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$60000\r\n"[..], &value, b"\r\n"].concat();
     with_store(1, |front| {

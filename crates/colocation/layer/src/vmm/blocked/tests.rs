@@ -149,7 +149,10 @@ fn nmis_never_nest_and_none_is_lost() {
         assert!(!(entry.inject && (busy || in_nmi)));
         assert_eq!(entry.intercept_iret || entry.step, in_nmi || entry.inject);
         assert!(!(entry.intercept_iret && entry.step));
-        assert!(entry.inject || entry.exit_soon || in_nmi || !owed, "nobody would come back to it");
+        assert!(
+            entry.inject || entry.exit_soon || in_nmi || !owed,
+            "no exit would come back to it"
+        );
         if entry.inject {
             assert!(owed);
             if random(5) == 0 {
