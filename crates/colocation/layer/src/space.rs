@@ -1,7 +1,7 @@
 //! The addresses that a cokernel may pass to a service.
 //!
-//! In mode none a cokernel can write to other addresses without the layer, so there the check only finds mistakes. It is
-//! the same in every mode.
+//! In mode none a cokernel can write to other addresses without the layer, so there the check only finds mistakes. It
+//! is the same in every mode.
 
 use kyozon_abi::layer::Range;
 

@@ -29,7 +29,7 @@ pub(crate) fn status() -> Status {
 }
 
 #[test]
-fn load_line_says_whether_the_monitor_repairs() {
+fn load_line_shows_whether_the_monitor_repairs() {
     for (watch, part) in [
         (Watch::Off, "loaded: a cokernel on CPU 1 with 100 ticks"),
         (Watch::Report, "loaded: the monitor, which reports but does not repair, on CPU 1 with"),

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn without_linux_a_trip_ends_where_the_cpu_waits() {
+    fn without_linux_a_trip_ends_at_the_halt() {
         let mut r = recorder();
         let wait = Block { halts: true, ..block(LAYER, 1, false) };
         r.block(&wait);
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trip_to_another_guest_begins_with_an_exit_and_ends_with_an_entry() {
+    fn guest_trips_begin_at_exit_and_end_at_entry() {
         let mut r = host();
         // In a kernel, in a module that was called from an interrupt, in user mode.
         guest_trip(&mut r, LINUX + 0x1000, LINUX + 0x1005);

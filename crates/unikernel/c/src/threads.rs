@@ -10,7 +10,7 @@ use kyozon_unikernel::thread::{self, Builder, JoinHandle};
 
 /// The thread can be joined.
 const JOINABLE: u32 = 0;
-/// Somebody joins the thread, or has detached it.
+/// The thread is being joined, or was detached.
 const CLAIMED: u32 = 1;
 
 /// A thread's record.
@@ -18,7 +18,7 @@ const CLAIMED: u32 = 1;
 pub struct Thread {
     claim: AtomicU32,
     value: AtomicPtr<c_void>,
-    /// Belongs to the claimer; written before anybody else knows the record.
+    /// Belongs to the claimer; written before any other thread knows the record.
     handle: UnsafeCell<Option<JoinHandle<()>>>,
 }
 

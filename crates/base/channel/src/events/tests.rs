@@ -77,7 +77,7 @@ fn long_lines_continue() {
 }
 
 #[test]
-fn a_slow_reader_learns_what_it_lost() {
+fn slow_reader_learns_number_of_lost_records() {
     let memory = memory(4);
     let mut writer = EventWriter::new(&memory[..]).unwrap();
     let mut reader = EventReader::new(&memory[..]).unwrap();

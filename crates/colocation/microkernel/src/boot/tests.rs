@@ -8,7 +8,7 @@ fn word(fake: &mut Fake, space: &Space, va: u64) -> Option<u64> {
 }
 
 #[test]
-fn tasks_are_laid_out_as_their_images_say() {
+fn tasks_have_the_layout_of_their_images() {
     let data = [7u8; 5001];
     let (kernel, mut fake) = boot(2, 1200, &data);
     for (t, task) in kernel.tasks[..2].iter().enumerate() {

@@ -94,7 +94,7 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn is_current_what_was_added_up_to_its_limit() {
+    fn every_added_bit_is_kept_up_to_the_limit() {
         let mut seen = SeenTasks::new(5000);
         let address = |i: u64| 0xffff_8880_0000_0000 + i * 64;
         for round in 0..2 {

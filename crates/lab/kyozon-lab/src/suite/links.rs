@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_name_what_linked_files_have() {
+    fn names_in_steps_exist_in_linked_files() {
         assert_eq!(count("| 1 | [x](src/suite/links.rs) | `broken`, then `alone`: `x.y` |"), 0);
         assert_eq!(count("| 1 | [x](src/lib.rs) | `no_such_function` is called |"), 1);
         assert_eq!(count("[x](src/lib.rs): `no_such_function` is called"), 0);

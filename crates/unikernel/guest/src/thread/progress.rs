@@ -44,7 +44,7 @@ pub(super) struct Progress {
     state: AtomicU32,
     /// Peers that wait for the thread, one bit each.
     joiners: AtomicU64,
-    /// Somebody has asked how the thread ended.
+    /// A thread has asked how this one ended.
     joined: AtomicBool,
     /// The time-stamp counter at the thread's first instruction; 0 before.
     first: AtomicU64,
@@ -93,7 +93,7 @@ impl Progress {
         }
     }
 
-    /// Notes that somebody asks how the thread ended.
+    /// Notes that another thread asks how this one ended.
     pub fn set_joined(&self) {
         self.joined.store(true, Ordering::SeqCst);
     }

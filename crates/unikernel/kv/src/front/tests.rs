@@ -142,7 +142,7 @@ fn long_values_are_split_and_delay_no_client() {
 }
 
 #[test]
-fn an_invalid_command_ends_the_client_after_earlier_answers() {
+fn invalid_commands_end_client_after_earlier_answers() {
     with_store(1, |front| {
         let got = exchange(front, 0, b"PING\r\n*1\r\n:1\r\nPING\r\n", 100, 2);
         assert_eq!(got, b"+PONG\r\n-ERR Protocol error: expected '$', got ':'\r\n");

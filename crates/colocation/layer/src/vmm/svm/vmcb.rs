@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exceptions_carry_an_error_code_where_they_have_one() {
+    fn exceptions_with_an_error_code_carry_it() {
         assert_eq!(exception(INVALID_OPCODE, 7), 0x8000_0306);
         assert_eq!(exception(PAGE_FAULT, 7), 7 << 32 | 0x8000_0b0e);
     }
