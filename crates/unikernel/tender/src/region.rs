@@ -20,7 +20,7 @@ pub struct Region {
     pub bytes: u64,
     /// The memory.
     pub block: Block,
-    /// The peer that created it: `None` for a region of the group, [`NOBODY`] if that peer is gone.
+    /// The peer that created it: `None` for a region of the group, [`OWNER_GONE`] if that peer is gone.
     pub owner: Option<usize>,
     /// The family of that peer: the memory counts against its budget.
     pub payer: Option<usize>,
@@ -33,7 +33,7 @@ pub struct Region {
 }
 
 /// An owner that matches no peer.
-pub const NOBODY: usize = usize::MAX;
+pub const OWNER_GONE: usize = usize::MAX;
 
 /// All rights.
 pub const ALL: u32 = REGION_READ | REGION_WRITE;

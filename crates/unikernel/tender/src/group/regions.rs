@@ -245,7 +245,7 @@ impl LocalRegions {
                 region.set_state(peer, state);
             }
             if region.owner == Some(peer) {
-                region.owner = Some(region::NOBODY);
+                region.owner = Some(region::OWNER_GONE);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::state::{Id, Member, PeerEntry, State};
 use crate::error::{bail, ensure, Error, Result};
-use crate::region::{ALL, NOBODY};
+use crate::region::{ALL, OWNER_GONE};
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::{FromKeeper, Join, RegionInfo, RegionRequest, IMAGE_BYTES, VERSION};
 use std::os::fd::AsFd;
@@ -198,7 +198,7 @@ impl State {
         };
         if let Some(owner) = region.owner {
             let owner = match owner {
-                NOBODY => "a peer that is gone".to_owned(),
+                OWNER_GONE => "a peer that is gone".to_owned(),
                 owner => format!("peer {owner}"),
             };
             bail!(

@@ -27,7 +27,7 @@ impl State {
         Ok(self.regions.len() - 1)
     }
 
-    /// A descriptor of a region's memory; it can write only if `rights` say so.
+    /// A descriptor of a region's memory; it can write only if `rights` include [`REGION_WRITE`].
     pub(super) fn region_file(&self, number: usize, rights: u32) -> Result<OwnedFd> {
         let file = if rights & REGION_WRITE != 0 {
             self.regions[number]

@@ -1,7 +1,7 @@
 //! The keeper's state: connections, their peers, and requests that wait. Receives and dispatches requests.
 
 use crate::error::{Context, Result};
-use crate::region::{Region, NOBODY};
+use crate::region::{Region, OWNER_GONE};
 use kyozon_abi::unikernel::*;
 use kyozon_join::clock::Clock;
 use kyozon_join::message::{FromKeeper, RegionInfo, ToKeeper};
@@ -308,7 +308,7 @@ impl State {
             region.granted[peer] = 0;
             // Other runs can join with the region if its creator was a guest of the start. A region that a spawned peer
             // created stays private to the family.
-            let new_owner = if entry.family == peer { None } else { Some(NOBODY) };
+            let new_owner = if entry.family == peer { None } else { Some(OWNER_GONE) };
             region.owner = if region.owner == Some(peer) { new_owner } else { region.owner };
             region.payer = region.payer.filter(|payer| *payer != peer);
         }
