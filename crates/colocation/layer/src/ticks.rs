@@ -111,6 +111,7 @@ impl Ticks {
     }
 
     /// Arms the next tick, after [`Ticks::count`]. A stop of more than half a period is followed by as long a rest.
+    #[inline(always)]
     pub fn next(&mut self, trip: &mut Trip, stop_tsc: u64) -> Armed {
         let long = stop_tsc > trip.period_tsc / 2;
         self.schedule.rest = if long { scale_long(stop_tsc, self.count_per_tsc) } else { 0 };
