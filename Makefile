@@ -15,9 +15,10 @@ IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:al
 	kyozon-monitor-task:monitor:task kyozon-cokernel-test:cokernel-test kyozon-task-test:task-test:task \
 	kyozon-unikernel-examples:hello:unikernel kyozon-unikernel-examples:start:unikernel \
 	kyozon-unikernel-examples:echo:unikernel kyozon-unikernel-test:unikernel-test:unikernel \
+	kyozon-unikernel-test:bomb-test:unikernel \
 	kyozon-unikernel-examples:pingpong:unikernel kyozon-unikernel-examples:sort:unikernel \
 	kyozon-unikernel-examples:matmul:unikernel kyozon-kv:kv:unikernel \
-	kyozon-shm:shm:unikernel kyozon-unikernel-c:primes:c
+	kyozon-shm:shm:unikernel kyozon-unikernel-c:primes:c kyozon-unikernel-c:threads-test:c
 
 .PHONY: help setup build demo test bench soak shell install clean
 

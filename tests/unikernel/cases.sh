@@ -25,7 +25,7 @@ while read -r name guests for status pattern; do
 	esac
 	case $group:$name in
 	:*) peers='--peers 24' ;;
-	*:thread* | *.elf*) peers="--group $group --group-peers 24" ;;
+	*:thread* | *.elf*) peers="--group $group --group-peers 24 --threads 24" ;;
 	*) continue ;;
 	esac
 	code=0

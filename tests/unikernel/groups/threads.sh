@@ -5,7 +5,12 @@ backend=$1 image=$KYOZON_PRODUCT/unikernel-test.elf
 
 # Call this in a subshell or in the background: it replaces that process.
 run() {
-	exec kyozon run --backend "$backend" --time-limit 60 --group g --region name=board,size=1M "$@"
+	of 64 "$@"
+}
+# of THREADS ...: the same, with this maximum of threads.
+of() {
+	threads=$1 && shift
+	exec kyozon run --backend "$backend" --time-limit 60 --group g --threads "$threads" --region name=board,size=1M "$@"
 }
 # peers N: waits until N peers of the group run.
 peers() {
@@ -76,6 +81,14 @@ wait $hold
 echo "hold: $?"
 cat "$SCRATCH/hold-2"
 
+echo '== a thread of a scope is killed: the thread that lent it memory ends, too'
+run "$image" -- thread-endless &
+scope=$!
+peers 3
+kyozon kill g/1
+wait $scope
+echo "scope: $?"
+
 echo '== a storm of three commands'
 storms=
 for _ in 1 2 3; do
@@ -86,11 +99,19 @@ for storm in $storms; do
 	wait "$storm" || echo "storm: $?"
 done
 
-echo '== memory'
-run --group-memory 65M "$image" -- crowd &
+echo '== a family leaves room for others'
+kyozon run --backend "$backend" --time-limit 60 --group g --region name=board,size=1M --group-peers 6 \
+	"$image" -- crowd &
 crowd=$!
-peers 1
-sleep 0.3
+peers 3
+(run "$KYOZON_PRODUCT/hello.elf") | sed 's/peer [345] of [456]/a free peer/'
+kyozon kill g && wait $crowd
+
+echo '== memory: threads are in that of their guest'
+of 3 --group-memory 65M "$image" -- crowd &
+crowd=$!
+peers 3
+(run "$image" -- status 0) 2>&1
 kyozon kill g && wait $crowd
 
 echo '== the keeper is killed'

@@ -111,15 +111,22 @@
 //! peer MAY already have run then. A number is free if no peer has had it, or if the peer that had it was spawned and
 //! is gone. If other commands can join the group, the numbers of all peers that are gone become free in the end, those
 //! of initial guests last. Each use of a number has its own generation. A group has at most [`GuestBoot::limit`] peers
-//! at once; beyond that, or if the host has no room, the result is [`ERROR_FULL`]. A spawned peer has the same standing
-//! as any other for doorbells, regions and spawning.
+//! at once; beyond that, if the family has reached a limit of its own, or if the host has no room, the result is
+//! [`ERROR_FULL`]. A spawned peer has the same standing as any other for doorbells, regions and spawning.
 //!
 //! [`GuestBoot::peer_table`] shows the state of each number. A spawned peer ends as every guest does: by [`ASK_EXIT`],
-//! whose status is not read, by [`ASK_PANIC`], by a crash, which the tender reports, or by [`ASK_END`]. Once its state
-//! is [`PEER_LEFT`] or [`PEER_DEAD`], it never touches memory again, and then every other peer gets its token. The end
-//! of a peer also ends the peers that are bound to it, and they are gone before its state says that it is gone. It ends
-//! no other peer, not even those that it spawned. When an initial guest ends, for whatever reason, its whole family
-//! ends.
+//! by [`ASK_PANIC`], by a crash, which the tender reports, or by [`ASK_END`]. Once its state is [`PEER_LEFT`] or
+//! [`PEER_DEAD`], it never touches memory again, and then every other peer gets its token. When an initial guest ends,
+//! for whatever reason, its whole family ends.
+//!
+//! A peer can be *bound* to another peer of its family, its *owner*, whose memory it borrows:
+//!
+//! - The end of the owner ends the peers that are bound to it, and they are gone before the owner's state says that it
+//!   is gone. It ends no other peer, not even those that it spawned.
+//! - A bound peer that dies may leave that memory half changed, so it ends its owner: before its own state says that it
+//!   is gone, the tender has begun to stop the owner, whose status becomes that of the bound peer ([`STATUS_CRASH`] if
+//!   it has none). It ends no owner if it exits with [`EXIT_ALONE`], or after a peer of the family called [`ASK_END`]
+//!   for it: both say that the memory is whole.
 //!
 //! A group can be limited to the peers that a command starts: then [`FEATURE_SPAWN`] is clear, and [`ASK_SPAWN`] fails
 //! with [`ERROR_UNSUPPORTED`].
@@ -183,7 +190,7 @@ pub use region::{
 };
 
 /// Version of this interface.
-pub const UNIKERNEL_VERSION: u32 = 4;
+pub const UNIKERNEL_VERSION: u32 = 6;
 
 /// Maximum number of peers in a group: a set of peers is one word of 64 bits.
 pub const MAX_PEERS: usize = 64;

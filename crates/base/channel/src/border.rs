@@ -18,6 +18,8 @@
 //!   used. The same bytes are accessed at different widths, which the memory model does not cover; on x86-64 each
 //!   access is either whole or split into bytes.
 //! - **References to payload** are never made here. [`Bytes::as_ptr`] is for callers that trust their peers.
+//! - **Data of a dead owner** may be half changed. [`Poisoned`] holds the lock, but gives safe code no access to the
+//!   data, except if the type is [`Plain`].
 //! - **Data in locks** is Rust data that is accessed only through the guard, by peers that keep the lock's protocol. A
 //!   peer that breaks the protocol can write to it at any time. So locks with data are for groups whose members trust
 //!   each other like threads do.
@@ -31,5 +33,7 @@ mod guards;
 mod region;
 
 pub use bytes::Bytes;
-pub use guards::{LockError, Mutex, MutexGuard, ReadGuard, RwLock, TrustedGroup, WriteGuard};
+pub use guards::{
+    LockError, Mutex, MutexGuard, Poisoned, ReadGuard, RwLock, TrustedGroup, WriteGuard,
+};
 pub use region::{Plain, Region, Shared};

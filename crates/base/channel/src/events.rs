@@ -6,13 +6,12 @@ use crate::slot::Slot;
 use core::fmt;
 use core::mem::offset_of;
 use kyozon_abi::events::{
-    CheckStatus, EventRecord, EventRing, EVENTS_VERSION, EVENT_TEXT_BYTES, MAX_CHECKS,
-    RECORDS_OFFSET,
+    CheckStatus, EventRecord, EventRing, MonitorStatus, StatusWords, EVENTS_VERSION,
+    EVENT_TEXT_BYTES, MAX_CHECKS, MONITOR_INDEX, RECORDS_OFFSET, STATUS_WORDS,
 };
 
-/// Words of a record, of a check's status, and of a record's text.
+/// Words of a record, and of a record's text.
 const RECORD: usize = size_of::<EventRecord>() / 8;
-const STATUS: usize = size_of::<CheckStatus>() / 8;
 const TEXT: usize = EVENT_TEXT_BYTES / 8;
 /// Maximum number of attempts to read a status that does not change meanwhile. A writer needs some hundred
 /// instructions, once per pass.
@@ -69,9 +68,10 @@ fn shape<M: Load>(memory: &M) -> Result<Shape, Unusable> {
         .ok_or(Unusable::Records(records))
 }
 
-fn status_slot(check: usize) -> Slot {
-    let first = CHECKS + check * STATUS;
-    Slot { first, words: STATUS, number: first + offset_of!(CheckStatus, sequence) / 8 }
+/// The slot of the status with `index`. The monitor's follows those of the checks.
+fn status_slot(index: usize) -> Slot {
+    let first = CHECKS + index * STATUS_WORDS;
+    Slot { first, words: STATUS_WORDS, number: first + offset_of!(CheckStatus, sequence) / 8 }
 }
 
 /// Returns the byte if it is printable ASCII, else `?`.
@@ -120,16 +120,16 @@ impl<M: Store> EventWriter<M> {
         }
     }
 
-    /// Publishes the status of the check with index `check`; does nothing if there is no such check. Ignores the
-    /// `sequence` in `status`.
-    pub fn publish(&mut self, check: usize, status: &CheckStatus) {
-        if check >= MAX_CHECKS {
+    /// Publishes the status with `index`, below or equal to [`MONITOR_INDEX`]; does nothing for a larger one. Ignores
+    /// the sequence in `status`.
+    pub fn publish(&mut self, index: usize, status: &StatusWords) {
+        if index > MONITOR_INDEX {
             return;
         }
-        let slot = status_slot(check);
+        let slot = status_slot(index);
         let memory = self.ring.memory();
         let writing = memory.load(slot.number) | 1;
-        slot.write(memory, &status.to_words(), writing, writing.wrapping_add(1));
+        slot.write(memory, status, writing, writing.wrapping_add(1));
     }
 
     /// Number of the next record.
@@ -192,11 +192,21 @@ impl<M: Load> EventReader<M> {
     /// Status of the check with index `check`. `None` if there is no such check, or if its status changed during every
     /// attempt to read it.
     pub fn check(&self, check: usize) -> Option<CheckStatus> {
-        let mut body = [0; STATUS];
-        let slot = (check < MAX_CHECKS).then(|| status_slot(check))?;
+        let words = (check < MAX_CHECKS).then(|| self.status(check))??;
+        Some(CheckStatus::from_words(&words))
+    }
+
+    /// Status of the monitor. `None` if it changed during every attempt to read it.
+    pub fn monitor(&self) -> Option<MonitorStatus> {
+        Some(MonitorStatus::from_words(&self.status(MONITOR_INDEX)?))
+    }
+
+    fn status(&self, index: usize) -> Option<StatusWords> {
+        let mut body = [0; STATUS_WORDS];
+        let slot = status_slot(index);
         (0..STATUS_ATTEMPTS)
             .find_map(|_| slot.read(self.ring.memory(), &mut body, |number| number % 2 == 0))?;
-        Some(CheckStatus::from_words(&body))
+        Some(body)
     }
 
     /// Time-stamp counter ticks per millisecond, according to the ring.

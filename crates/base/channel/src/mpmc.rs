@@ -84,13 +84,14 @@ fn owner(peer: Peer) -> u64 {
     (u64::from(peer.generation()) & 0xff_ffff) << 8 | (u64::from(peer.number()) + 1)
 }
 
-/// Whether the owner in `state` is gone, so that it will never finish.
+/// Whether the owner in `state` is known to be gone, so that it will never finish.
 fn is_gone<G: Group + ?Sized>(state: u64, group: &G) -> bool {
     let number = (state as u8).wrapping_sub(1);
     match number {
         0..64 => match group.life(number) {
+            Life::NotYet => false,
             Life::Alive(generation) => generation & 0xff_ffff != state as u32 >> 8,
-            _ => true,
+            Life::Dead => true,
         },
         _ => true,
     }

@@ -82,7 +82,7 @@ pub trait Park {
     }
 
     /// Maximum sleep in nanoseconds. After it a waiter checks which peers have died and whether a wake-up was lost with
-    /// one of them.
+    /// one of them. [`u64::MAX`] if no peer has died yet, and a death wakes every peer.
     fn heartbeat(&self) -> u64 {
         100_000_000
     }
@@ -108,6 +108,15 @@ pub enum Life {
 pub trait Peers {
     /// The state of `number`, below [`MAX_PEERS`].
     fn life(&self, number: u8) -> Life;
+
+    /// Whether `peer` is known to be dead. A peer whose number nobody has had is not: the group may not know it yet.
+    fn dead(&self, peer: Peer) -> bool {
+        match self.life(peer.number()) {
+            Life::NotYet => false,
+            Life::Alive(generation) => generation != peer.generation(),
+            Life::Dead => true,
+        }
+    }
 
     /// Whether `peer` lives, in this generation.
     fn alive(&self, peer: Peer) -> bool {

@@ -103,8 +103,8 @@ impl Owner {
         lock.replace(word, me.word() | then.flag(), order).ok().map(|_| Ok(then))
     }
 
-    /// Whether `peer` is gone, so that no peer will ever release the lock.
+    /// Whether `peer` is known to be gone, so that no peer will ever release the lock.
     fn is_gone<G: Group + ?Sized>(peer: Option<Peer>, group: &G) -> bool {
-        !peer.is_some_and(|peer| group.alive(peer))
+        peer.is_none_or(|peer| group.dead(peer))
     }
 }

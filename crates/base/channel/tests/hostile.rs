@@ -1,7 +1,7 @@
 //! The event ring beside a peer that writes any value at any time: nothing outside the ring is accessed, every call
 //! ends, and results are in range. Seeded; `KYOZON_FUZZ_ROUNDS` rounds, 300 by default.
 
-use kyozon_abi::events::{CheckStatus, EVENTS_VERSION, EVENT_TEXT_BYTES, MAX_CHECKS};
+use kyozon_abi::events::{EVENTS_VERSION, EVENT_TEXT_BYTES, MAX_CHECKS, STATUS_WORDS};
 use kyozon_channel::events::{EventReader, EventWriter};
 use kyozon_channel::memory::{Load, Store};
 use kyozon_channel::ring::Outcome;
@@ -112,9 +112,9 @@ fn a_hostile_peer_only_causes_wrong_data() {
             if memory.random.next() % 2 == 0 {
                 bounded(&memory, || writer.write(1, 2, 3, 4, &line));
             }
-            let check = memory.random.next() as usize % (MAX_CHECKS + 2);
-            bounded(&memory, || writer.publish(check, &CheckStatus::default()));
-            bounded(&memory, || reader.check(check));
+            let check = memory.random.next() as usize % (MAX_CHECKS + 3);
+            bounded(&memory, || writer.publish(check, &[7; STATUS_WORDS]));
+            bounded(&memory, || (reader.check(check), reader.monitor()));
             let outcome = bounded(&memory, || reader.read(reader.end()));
             match outcome {
                 Outcome::Empty => kinds[0] += 1,

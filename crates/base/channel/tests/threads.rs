@@ -235,11 +235,33 @@ fn a_dead_owner_poisons_its_lock() {
     let error = shared.lock(&me, None).err().unwrap();
     assert_eq!(error.to_string(), "a peer died while it held this lock");
     drop(error);
-    let mut guard = shared.lock(&me, None).err().unwrap().into_guard().unwrap();
+    let Err(LockError::Poisoned(held)) = shared.lock(&me, None) else { panic!("it is clean") };
+    let mut guard = held.recover_plain();
+    assert_eq!(*guard, 1);
     *guard = 2;
     guard.clear_poison();
     drop(guard);
     assert_eq!(*shared.lock(&me, None).unwrap(), 2);
+}
+
+#[test]
+fn lost_data_is_replaced_but_not_dropped() {
+    struct Torn(u32);
+    impl Drop for Torn {
+        fn drop(&mut self) {
+            assert_ne!(self.0, 1, "data of a dead owner is dropped");
+        }
+    }
+    let (group, shared) = (Threads::new(0), Mutex::new(Torn(1)));
+    thread::scope(|scope| {
+        let leave = || std::mem::forget(shared.lock(&group.join(1).unwrap(), None).unwrap());
+        scope.spawn(leave);
+    });
+    let me = group.join(0).unwrap();
+    let Err(LockError::Poisoned(mut held)) = shared.lock(&me, None) else { panic!("it is clean") };
+    held.replace(Torn(2));
+    drop(held);
+    assert_eq!(shared.lock(&me, None).unwrap().0, 2);
 }
 
 #[test]

@@ -7,17 +7,19 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use kyozon_channel::border::Region;
 use kyozon_channel::error::Error;
-use kyozon_channel::park::{Life, Park, Peer, Peers};
 use kyozon_channel::spsc::{Reader, Writer};
 use kyozon_channel::sync::{Acquired, RawMutex};
 use kyozon_unikernel::region::{Mapped, PeerState, Region as RegionOf, Rights};
-use kyozon_unikernel::{arguments, clock, me, println, sleep};
+use kyozon_unikernel::vm::Vm;
+use kyozon_unikernel::{arguments, clock, println, sleep};
 
 pub const CASES: &[Case] = &[
     ("echo", echo),
     ("ask", ask),
     ("see-end", see_end),
     ("lock", lock),
+    ("lock-keep", lock_keep),
+    ("lock-want", lock_want),
     ("read-only", read_only),
     ("lend", lend),
 ];
@@ -28,43 +30,13 @@ const BACK: usize = 8192;
 const RING: usize = 4096;
 pub const LOCK: usize = 65536;
 
-/// This guest as a member of the board's group, for the channel.
-pub struct Seat(Mapped);
-
-impl Park for Seat {
-    fn me(&self) -> Peer {
-        Peer::new(me() as u8, self.0.peer(me()).1).expect("a number below 64")
-    }
-    fn now(&self) -> u64 {
-        clock::now()
-    }
-    fn park(&self, deadline: Option<u64>) {
-        sleep::park(deadline);
-    }
-    fn unpark(&self, number: u8) {
-        sleep::unpark(number.into());
-    }
-    fn spins(&self) -> u32 {
-        200
-    }
-}
-
-impl Peers for Seat {
-    fn life(&self, number: u8) -> Life {
-        match self.0.peer(number.into()) {
-            (PeerState::Absent, _) => Life::NotYet,
-            (PeerState::Present, generation) => Life::Alive(generation),
-            _ => Life::Dead,
-        }
-    }
-}
-
-pub fn seat() -> (Seat, Region<'static>) {
+/// The board, as the group of the primitives in it, and as their memory.
+pub fn seat() -> (Mapped, Region<'static>) {
     let board = board();
     assert_eq!(board.rights(), Rights::Write);
     // SAFETY: mapped as long as the guest lives, and accessed only by the channel.
     let region = unsafe { Region::new(board.data(), board.bytes()) };
-    (Seat(board), region)
+    (board, region)
 }
 
 /// Sends every record back, until the other side ends.
@@ -135,6 +107,25 @@ fn lock() {
     let how = lock.lock(&seat, None).unwrap();
     println!("lock: {how:?}");
     lock.unlock(&seat, Acquired::Clean);
+}
+
+/// Holds a lock for a while that another peer waits for. Nobody takes it in between.
+fn lock_keep() {
+    let (_, region) = seat();
+    let lock = region.get::<RawMutex>(LOCK).unwrap();
+    assert_eq!(lock.lock(&Vm, None), Ok(Acquired::Clean));
+    println!("lock-keep: held");
+    sleep::sleep(Duration::from_millis(800));
+    assert!(lock.unlock(&Vm, Acquired::Clean), "another peer took the lock");
+}
+
+/// Gets a lock from a peer of another command that lives, when that releases it.
+fn lock_want() {
+    let (_, region) = seat();
+    let lock = region.get::<RawMutex>(LOCK).unwrap();
+    assert_eq!(lock.lock(&Vm, Some(clock::now() + 50_000_000)), Err(Error::TimedOut));
+    assert_eq!(lock.lock(&Vm, Some(clock::now() + 20_000_000_000)), Ok(Acquired::Clean));
+    lock.unlock(&Vm, Acquired::Clean);
 }
 
 /// Creates a region for a host program, peer 1, and revokes it while the program writes to it.

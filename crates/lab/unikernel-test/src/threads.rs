@@ -2,8 +2,10 @@
 
 mod ends;
 mod hostile;
+mod idle;
 mod memory;
 mod spawn;
+mod torn;
 
 use crate::Case;
 use alloc::{string::String, vec::Vec};
@@ -25,6 +27,10 @@ pub const CASES: &[Case] = &[
     ("thread-storm", spawn::storm),
     ("thread-panic", ends::panics),
     ("thread-scope-panic", ends::scope_panics),
+    ("thread-scope-crash", ends::scope_crash),
+    ("thread-scope-exit", ends::scope_exit),
+    ("thread-scope-ended", ends::scope_ended),
+    ("thread-scope-nested", ends::scope_nested),
     ("thread-crash", ends::crash),
     ("thread-exit", ends::exit),
     ("thread-end", ends::end),
@@ -41,7 +47,10 @@ pub const CASES: &[Case] = &[
     ("thread-spawn-hostile", hostile::arguments),
     ("thread-wild-code", hostile::wild_code),
     ("thread-wild-stack", hostile::wild_stack),
+    ("thread-lost-wake", ends::lost_wake),
+    ("thread-torn", torn::torn),
     ("thread-start", spawn::start),
+    ("thread-idle", idle::idle),
     ("thread-devices", memory::devices),
     ("thread-none", spawn::none),
 ];

@@ -8,17 +8,20 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use kyozon_unikernel::thread::{self, Builder, JoinHandle};
 
+/// The creator is about to store the handle. Only the thread itself can know the record.
+const STARTING: u32 = 0;
 /// The thread can be joined.
-const JOINABLE: u32 = 0;
+const JOINABLE: u32 = 1;
 /// The thread is being joined, or was detached.
-const CLAIMED: u32 = 1;
+const CLAIMED: u32 = 2;
 
-/// A thread's record.
+/// A thread's record. The thread has a reference to it, which it drops at its end. As long as the thread is not
+/// claimed, the value of its `pthread_t` is another reference.
 #[derive(Default)]
 pub struct Thread {
     claim: AtomicU32,
     value: AtomicPtr<c_void>,
-    /// Belongs to the claimer; written before any other thread knows the record.
+    /// Written before the thread is joinable. From then on it belongs to the claimer.
     handle: UnsafeCell<Option<JoinHandle<()>>>,
 }
 
@@ -36,15 +39,25 @@ pub struct Attributes {
     detached: c_int,
 }
 
-/// The thread's function and argument.
-struct Work(extern "C" fn(*mut c_void) -> *mut c_void, *mut c_void);
+/// The thread's function and argument, and its reference to its record. [`pthread_exit`] ends a thread without a return
+/// to this closure's caller, so it contains nothing to be dropped.
+struct Work(extern "C" fn(*mut c_void) -> *mut c_void, *mut c_void, *const Thread);
 
 // SAFETY: the caller of `pthread_create` passes the argument to the thread.
 unsafe impl Send for Work {}
 
 kyozon_unikernel::private! {
-    /// The record of this machine's thread; null in the first.
+    /// This machine's reference to the record of its thread; null in the first.
     static SELF: *const Thread = core::ptr::null();
+}
+
+/// Leaves the value of the calling thread, and drops its reference to its record.
+fn finish(value: *mut c_void) {
+    let own = SELF.replace(core::ptr::null());
+    if !own.is_null() {
+        // SAFETY: the thread's reference, which no other code takes.
+        unsafe { Arc::from_raw(own) }.value.store(value, Ordering::Release);
+    }
 }
 
 /// As in POSIX. Of the attributes, the stack's size and the detach state count.
@@ -67,44 +80,63 @@ pub unsafe extern "C" fn pthread_create(
         }
         _ => Builder::new(),
     };
-    let record = Arc::new(Thread::default());
-    let (own, work) = (record.clone(), Work(run, argument));
+    let detached = attributes.is_some_and(|a| a.detached != 0);
+    let claim = AtomicU32::new(if detached { CLAIMED } else { STARTING });
+    let record = Arc::new(Thread { claim, ..Thread::default() });
+    let own = Arc::into_raw(record.clone());
+    let work = Work(run, argument, own);
     let made = builder.spawn(move || {
-        let Work(run, argument) = { work };
-        SELF.set(Arc::as_ptr(&own));
-        own.value.store(run(argument), Ordering::Release);
+        let Work(run, argument, own) = { work };
+        SELF.set(own);
+        finish(run(argument));
     });
-    let Ok(handle) = made else { return EAGAIN };
-    if attributes.is_some_and(|a| a.detached != 0) {
-        record.claim.store(CLAIMED, Ordering::Release);
-    } else {
-        // SAFETY: the thread itself does not access the handle, and no other thread knows the record yet.
-        unsafe { *record.handle.get() = Some(handle) };
-    }
+    let Ok(handle) = made else {
+        // SAFETY: no thread took the reference.
+        drop(unsafe { Arc::from_raw(own) });
+        return EAGAIN;
+    };
     // SAFETY: the caller has room for a `pthread_t`.
-    unsafe { to.write(Arc::into_raw(record)) };
+    unsafe { to.write(own) };
+    if detached {
+        return 0;
+    }
+    // SAFETY: no thread takes the handle before the record says that it is joinable.
+    unsafe { *record.handle.get() = Some(handle) };
+    let joinable =
+        record.claim.compare_exchange(STARTING, JOINABLE, Ordering::AcqRel, Ordering::Acquire);
+    if joinable.is_ok() {
+        // `claim` takes this reference.
+        core::mem::forget(record);
+    } else {
+        // SAFETY: the thread has detached itself, and left the handle here.
+        drop(unsafe { (*record.handle.get()).take() });
+    }
     0
 }
 
-/// Takes a thread's handle; only the first call succeeds.
+/// What the claimer of a thread gets.
+type Claimed = (Arc<Thread>, JoinHandle<()>);
+
+/// Takes a thread's handle; only the first call succeeds. There is no handle yet if the thread detaches itself at once.
 ///
 /// # Safety
 ///
 /// The thread was not joined or detached before.
-unsafe fn claim(thread: *const Thread) -> Result<(Arc<Thread>, JoinHandle<()>), c_int> {
+unsafe fn claim(thread: *const Thread) -> Result<Option<Claimed>, c_int> {
     if thread.is_null() {
         return Err(ESRCH);
     }
     // SAFETY: the caller's promise.
     let record = unsafe { &*thread };
-    if record.claim.swap(CLAIMED, Ordering::AcqRel) != JOINABLE {
-        return Err(EINVAL);
-    }
-    // SAFETY: the claimer owns the handle, and the reference that `pthread_create` leaked.
-    unsafe {
-        let record = Arc::from_raw(thread);
-        let handle = (*record.handle.get()).take().ok_or(EINVAL)?;
-        Ok((record, handle))
+    match record.claim.swap(CLAIMED, Ordering::AcqRel) {
+        STARTING => Ok(None),
+        // SAFETY: the claimer owns the handle, and the reference that `pthread_create` left.
+        JOINABLE => unsafe {
+            let record = Arc::from_raw(thread);
+            let handle = (*record.handle.get()).take().ok_or(EINVAL)?;
+            Ok(Some((record, handle)))
+        },
+        _ => Err(EINVAL),
     }
 }
 
@@ -120,7 +152,9 @@ pub unsafe extern "C" fn pthread_join(thread: *const Thread, to: *mut *mut c_voi
     }
     // SAFETY: the caller's promise.
     let (record, handle) = match unsafe { claim(thread) } {
-        Ok(claimed) => claimed,
+        Ok(Some(claimed)) => claimed,
+        // The thread has told another one its name before `pthread_create` did.
+        Ok(None) => return EINVAL,
         Err(error) => return error,
     };
     let ended = handle.join();
@@ -151,13 +185,13 @@ pub unsafe extern "C" fn pthread_detach(thread: *const Thread) -> c_int {
 /// As in POSIX, but in the first thread it ends all threads, as a return from `main` does.
 #[no_mangle]
 pub extern "C" fn pthread_exit(value: *mut c_void) -> ! {
-    // SAFETY: null, or kept alive by the thread's closure, which does not return any more.
-    if let Some(own) = unsafe { SELF.get().as_ref() } {
-        own.value.store(value, Ordering::Release);
-        // SAFETY: in POSIX, no code uses a thread's stack after its end.
-        unsafe { thread::leave() }
+    let is_first = SELF.get().is_null();
+    finish(value);
+    if is_first {
+        kyozon_unikernel::exit(0)
     }
-    kyozon_unikernel::exit(0)
+    // SAFETY: in POSIX, no code uses a thread's stack after its end. Threads in C borrow nothing.
+    unsafe { thread::leave() }
 }
 
 /// As in POSIX.

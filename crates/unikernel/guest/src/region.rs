@@ -1,9 +1,14 @@
 //! Regions: named memory that several peers see at the same address.
+//!
+//! A [`Mapped`] region is also a group for `kyozon_channel`'s primitives in it. It knows what [`Vm`] knows, and also
+//! which peers have lost the region: they never release its locks.
 
+use crate::vm::Vm;
 use crate::{boot, raw, Error, Result};
 use core::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 pub use kyozon_abi::unikernel::region::{PeerState, Rights};
 use kyozon_abi::unikernel::*;
+use kyozon_channel::park::{Life, Park, Peer, Peers};
 
 /// A region that this guest knows, mapped or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,5 +208,40 @@ impl Mapped {
         // SAFETY: the caller's promise.
         unsafe { raw::hypercall(ASK_REGION_UNMAP, &[self.region.shared.number]) }?;
         Ok(self.region)
+    }
+}
+
+impl Park for Mapped {
+    fn me(&self) -> Peer {
+        Vm.me()
+    }
+
+    fn now(&self) -> u64 {
+        Vm.now()
+    }
+
+    fn park(&self, deadline: Option<u64>) {
+        Vm.park(deadline);
+    }
+
+    fn unpark(&self, number: u8) {
+        Vm.unpark(number);
+    }
+
+    fn spins(&self) -> u32 {
+        Vm.spins()
+    }
+}
+
+impl Peers for Mapped {
+    fn life(&self, number: u8) -> Life {
+        match Vm.life(number) {
+            Life::Alive(_)
+                if matches!(self.peer(number.into()).0, PeerState::Left | PeerState::Dead) =>
+            {
+                Life::Dead
+            }
+            life => life,
+        }
     }
 }

@@ -46,6 +46,12 @@ pub(crate) static FIRST: AtomicU64 = AtomicU64::new(0);
 /// Must be called once, with the tender's boot block.
 pub unsafe fn start(boot: &'static GuestBoot, run: fn() -> u8) -> ! {
     FIRST.store(crate::clock::counter(), Ordering::Relaxed);
+    // Neither the calls nor the exit of another version can be relied on: the fault ends the guest, and the tender
+    // reports it.
+    if boot.version != UNIKERNEL_VERSION {
+        // SAFETY: an undefined instruction; Intel SDM 2B, UD.
+        unsafe { core::arch::asm!("ud2", options(noreturn)) };
+    }
     BOOT.store(core::ptr::from_ref(boot).cast_mut(), Ordering::Relaxed);
     #[cfg(feature = "guest")]
     // SAFETY: nothing else uses the heap, and nothing was allocated before.
@@ -55,7 +61,7 @@ pub unsafe fn start(boot: &'static GuestBoot, run: fn() -> u8) -> ! {
     crate::exit(run())
 }
 
-/// The tender's boot block. Its version is right, as a tender of another version refuses the image by its note.
+/// The tender's boot block. Its version was compared at the start.
 ///
 /// # Panics
 ///

@@ -3,12 +3,19 @@
 use crate::{raw, Result};
 use kyozon_abi::unikernel::*;
 
-/// Ends the guest. A status above [`MAX_STATUS`], which is not a guest's to use, becomes [`MAX_STATUS`].
+/// Ends the calling thread, and in a thread of a scope also the thread that opened the scope, with the same status. In
+/// the first thread of a family it ends the whole family. A status above [`MAX_STATUS`], which is not a guest's to use,
+/// becomes [`MAX_STATUS`].
 pub fn exit(status: u8) -> ! {
+    end(status, EXIT_WITH_OWNER)
+}
+
+/// Ends the calling thread as `how` says: `EXIT_*`.
+pub(crate) fn end(status: u8, how: u64) -> ! {
     let status = u64::from(status).min(MAX_STATUS);
     loop {
         // SAFETY: the call touches no memory, and does not return.
-        let _ = unsafe { raw::hypercall(ASK_EXIT, &[status]) };
+        let _ = unsafe { raw::hypercall(ASK_EXIT, &[status, how]) };
     }
 }
 

@@ -1,9 +1,31 @@
 //! Threads that are virtual machines: they share image, statics, heap and stacks, and each has its own processor and
 //! isolation. The interface is that of `std::thread`, so that the same source also builds as a program of host threads.
 //!
-//! A thread that joins another one sees whether that panicked, crashed or was ended. Nothing unwinds: what such a
-//! thread owned is leaked, its locks are poisoned, and its stack stays, as others may have borrowed from it. Threads of
-//! a [`scope`] never outlive the thread that opened the scope, however that ends.
+//! # What the end of a thread does to memory
+//!
+//! A thread dies if it panics, crashes, calls [`exit`](crate::exit), or is ended from outside. Nothing unwinds: that
+//! would not help a thread that crashes or is ended, and stable Rust has no personality function without `std`. For all
+//! other threads, a thread that died is a thread that stopped for ever at its last instruction, which safe code must
+//! allow for anyway: `std::thread::park` in an endless loop does the same. So it is enough that nobody gets what the
+//! thread had:
+//!
+//! 1. What it owned, and its stack, stay allocated for ever. Reference counts that it held are never given back.
+//! 2. What it had locked stays locked, as poisoned: [`LockError::Poisoned`](kyozon_channel::border::LockError) gives no
+//!    access to data that may be half changed, except if any bytes are a valid value of their type.
+//! 3. What it had borrowed, in a [`scope`], is not seen again: the thread that opened the scope ends with it, and never
+//!    returns from the scope. The same holds for the scope in which that thread may be, and so on up to a thread that
+//!    borrows nothing. If that is the first thread, the program ends, as one with `panic = "abort"` would. Threads of a
+//!    scope do not outlive the thread that opened it, either.
+//! 4. What it had allocated in the heap half-way: the heap is never used again, and allocations fail, except from the
+//!    pieces that each machine keeps. No thread waits for the heap's lock.
+//!
+//! A thread sees another one gone only after all memory accesses of that one: the tender stops it, and announces its
+//! end by a store with release order, which [`JoinHandle::join`] and locks load with acquire order. A thread that has
+//! returned publishes its result in the same way. All threads of a family run on one memory, with the ordering rules
+//! that threads of a process have.
+//!
+//! [`leave`], [`ScopedJoinHandle::end`] and recovering poisoned data break these rules, and are `unsafe`. Unsafe code
+//! must not take the error of [`JoinHandle::join`] to mean that what the thread used is in a valid state.
 //!
 //! `Send` says what may cross between threads: statics of one machine only are in [`crate::private`].
 
@@ -110,7 +132,9 @@ impl<T> JoinHandle<T> {
 
     /// Ends the thread at whatever instruction it is, without waiting for it. Its locks are poisoned.
     pub fn end(&self) {
-        end(self.peer());
+        // SAFETY: the thread has borrowed nothing, as its work is `'static`. Threads in its scopes borrow from it, and
+        // end with it.
+        unsafe { end(self.peer()) };
     }
 
     /// The clock at the thread's first instruction; `None` if the time-stamp counter is no clock, or if the thread has

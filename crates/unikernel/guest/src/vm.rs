@@ -7,7 +7,8 @@ use kyozon_abi::unikernel::*;
 use kyozon_channel::border::TrustedGroup;
 use kyozon_channel::park::{Life, Park, Peer, Peers};
 
-/// This virtual machine in its group. Its methods always concern the machine that calls them.
+/// This virtual machine in its group, with the peers of all commands. Its methods always concern the machine that calls
+/// them. For primitives in a region, [`Mapped`](crate::region::Mapped) also knows who has lost the region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vm;
 
@@ -16,21 +17,36 @@ pub struct Vm;
 /// every turn. The duration depends on the cost of PAUSE, which differs between processors.
 const SPINS: u32 = 8000;
 
+/// Maximum sleep, in nanoseconds, after a peer died.
+const HEARTBEAT: u64 = 100_000_000;
+
+/// A word of the tender's table of peers.
+///
+/// # Safety
+///
+/// The address lies in the table.
+unsafe fn load(word: *const u32) -> u32 {
+    // SAFETY: the tender writes the table by atomic stores; a load is allowed on read-only pages.
+    unsafe { AtomicU32::from_ptr(word.cast_mut()) }.load(Ordering::Acquire)
+}
+
 /// A row of the tender's table of peers: the state of the last peer with this number, and its generation.
 pub(crate) fn row(number: usize) -> (u32, u32) {
     if number >= MAX_PEERS {
         return (PEER_ABSENT, 0);
     }
     let row = boot().peer_table as *const RegionPeer;
-    // SAFETY: the tender's table has `MAX_PEERS` rows, and its words are written by atomic stores; a load is allowed on
-    // read-only pages.
-    let load =
-        |word: *const u32| unsafe { AtomicU32::from_ptr(word.cast_mut()) }.load(Ordering::Acquire);
-    // SAFETY: the number was checked, so the row is inside the table.
+    // SAFETY: the table has `MAX_PEERS` rows, and the number was checked.
     unsafe {
         let row = row.add(number);
         (load(&raw const (*row).state), load(&raw const (*row).generation))
     }
+}
+
+/// Whether a peer of the group has died, rather than exited.
+fn had_deaths() -> bool {
+    // SAFETY: the tender's count of deaths follows the table.
+    unsafe { load((boot().peer_table as *const RegionPeer).add(MAX_PEERS).cast()) != 0 }
 }
 
 /// Whether this peer, in this generation, is gone: it never touches memory again.
@@ -60,6 +76,17 @@ impl Park for Vm {
 
     fn spins(&self) -> u32 {
         SPINS
+    }
+
+    /// None as long as no peer has died: the tender gives every peer its token at a death, so each sleeper wakes and
+    /// looks. But a dead waiter stays in the set of waiters, and if its number has a new peer, a wake-up may go there
+    /// instead of to a waiter.
+    fn heartbeat(&self) -> u64 {
+        if had_deaths() {
+            HEARTBEAT
+        } else {
+            u64::MAX
+        }
     }
 }
 

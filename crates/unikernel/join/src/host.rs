@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A [`Mapped`] region is the group that `kyozon_channel`'s primitives ask for: it knows the caller's number and which
-//! peers are alive. The other peers must trust a host program as they trust a tender: with the right to write, it could
-//! write to the region's header, which guests cannot.
+//! peers of all commands are alive. The other peers must trust a host program as they trust a tender: with the right to
+//! write, it could write to the region's header, which guests cannot.
 //!
 //! [`Mapped`] is no `TrustedGroup`, so host programs cannot use locks that own their data: if the keeper is killed,
 //! peers count as dead at once, but may run for some milliseconds more. They can use the raw locks, which report a
@@ -20,6 +20,7 @@
 //!
 //! If a region is revoked, a host program that has it mapped is killed: there is no other way to unmap it.
 
+mod lives;
 mod region;
 
 pub use kyozon_abi::unikernel::region::{PeerState, Rights};
@@ -31,6 +32,7 @@ use crate::place::Place;
 use crate::socket::Socket;
 use crate::{Error, Result};
 use kyozon_abi::unikernel::*;
+use lives::Lives;
 use region::Mapping;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::io::Errno;
@@ -39,7 +41,7 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Maximum time for an answer of the keeper.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -49,9 +51,13 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Host {
     socket: Socket,
     number: usize,
+    generation: u32,
+    lives: Lives,
     tokens: Vec<OwnedFd>,
     clock: Clock,
     regions: RefCell<Vec<Rc<Mapping>>>,
+    /// `id` of the next request.
+    next_id: Cell<u64>,
     /// The keeper is gone, and all other peers count as dead.
     orphan: Cell<bool>,
 }
@@ -86,26 +92,32 @@ impl Host {
             backend: "host".into(),
             peers: 1,
             memory: 0,
+            spare: 0,
+            threads: None,
             clock: None,
             regions: regions.iter().map(wanted).collect(),
             group_memory: None,
             group_peers: None,
         };
         socket.send(&ToKeeper::Join(join), &[])?;
-        let (number, clock, known, mut tokens) = match socket.receive_within(TIMEOUT)? {
-            (FromKeeper::Welcome { first, clock, regions, .. }, fds) => {
-                (first, clock, regions, fds)
-            }
-            (FromKeeper::Refused(why), _) => return Err(Error::Refused(why)),
-            _ => return Err(Error::Gone),
-        };
-        if number >= MAX_PEERS || tokens.len() != MAX_PEERS + known.len() {
+        let (number, generations, clock, known, mut tokens) =
+            match socket.receive_within(TIMEOUT)? {
+                (FromKeeper::Welcome { first, generations, clock, regions, .. }, fds) => {
+                    (first, generations, clock, regions, fds)
+                }
+                (FromKeeper::Refused(why), _) => return Err(Error::Refused(why)),
+                _ => return Err(Error::Gone),
+            };
+        let [generation] = generations[..] else { return Err(Error::Gone) };
+        if number >= MAX_PEERS || tokens.len() != MAX_PEERS + 1 + known.len() {
             return Err(Error::Gone);
         }
-        let files = tokens.split_off(MAX_PEERS);
+        let files = tokens.split_off(MAX_PEERS + 1);
+        let lives = Lives::new(&tokens.pop().ok_or(Error::Gone)?)?;
         let regions = known.into_iter().zip(files).map(|(k, f)| Mapping::new(k, &f).map(Rc::new));
         let regions = RefCell::new(regions.collect::<Result<_>>()?);
-        Ok(Self { socket, number, tokens, clock, regions, orphan: Cell::new(false) })
+        let (next_id, orphan) = (Cell::new(0), Cell::new(false));
+        Ok(Self { socket, number, generation, lives, tokens, clock, regions, next_id, orphan })
     }
 
     /// The number of this peer in its group.
@@ -127,32 +139,61 @@ impl Host {
     /// [`Error::Refused`]: the region is mapped already, or was not granted with these rights. [`Error::Gone`]: the
     /// group is over.
     pub fn map(&self, name: &str, rights: Rights) -> Result<Mapped<'_>> {
-        let (id, peer) = (0, self.number);
+        let peer = self.number;
         if self.region(name).is_some() {
             return Err(Error::Refused(format!("the region {name} is mapped already")));
         }
-        let (known, _) = self.ask(&ToKeeper::Open { id, peer, name: name.to_owned() })?;
-        let rights = rights.bits();
-        let (known, files) = self.ask(&ToKeeper::Map { id, peer, number: known.number, rights })?;
+        let name_of = name.to_owned();
+        let (known, _) = self.ask(|id| ToKeeper::Open { id, peer, name: name_of })?;
+        let (number, rights) = (known.number, rights.bits());
+        let (known, files) = self.ask(|id| ToKeeper::Map { id, peer, number, rights })?;
         let mapping = Mapping::new(known, files.first().ok_or(Error::Gone)?)?;
         self.regions.borrow_mut().push(Rc::new(mapping));
         self.region(name).ok_or(Error::Gone)
     }
 
     /// Sends a request for a region. Returns the region that the keeper answers with.
-    fn ask(&self, ask: &ToKeeper) -> Result<(RegionInfo, Vec<OwnedFd>)> {
-        self.socket.send(ask, &[])?;
-        match self.socket.receive_within(TIMEOUT)? {
-            (FromKeeper::Answer { result: 0.., region: Some(known), .. }, files) => {
-                Ok((known, files))
+    fn ask(&self, ask: impl FnOnce(u64) -> ToKeeper) -> Result<(RegionInfo, Vec<OwnedFd>)> {
+        let request = self.next_id.replace(self.next_id.get() + 1);
+        self.socket.send(&ask(request), &[])?;
+        let end = Instant::now() + TIMEOUT;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.socket.receive_within(left)? {
+                (FromKeeper::Answer { id, result, region }, files) if id == request => {
+                    return match (result, region) {
+                        (0.., Some(known)) => Ok((known, files)),
+                        (ERROR_RIGHT, _) => {
+                            let why = "the region was granted with fewer rights";
+                            Err(Error::Refused(why.into()))
+                        }
+                        _ => Err(Error::Refused("no such region was granted to this peer".into())),
+                    };
+                }
+                (other, _) => self.drop_late(&other),
             }
-            (FromKeeper::Answer { result: ERROR_RIGHT, .. }, _) => {
-                Err(Error::Refused("the region was granted with fewer rights".into()))
+        }
+    }
+
+    /// Drops the answer to a request that did not wait for it. A region that the keeper counts as mapped since then is
+    /// given back.
+    fn drop_late(&self, message: &FromKeeper) {
+        if let FromKeeper::Answer { region: Some(RegionInfo { number, .. }), .. } = *message {
+            let mapped = self.regions.borrow().iter().any(|m| m.known.number == number);
+            let id = self.next_id.replace(self.next_id.get() + 1);
+            if !mapped {
+                let _ = self.socket.send(&ToKeeper::Unmap { id, peer: self.number, number }, &[]);
             }
-            (FromKeeper::Answer { .. }, _) => {
-                Err(Error::Refused("no such region was granted to this peer".into()))
+        }
+    }
+
+    /// Receives what the keeper has sent late. Only the end of the connection is the end of the group.
+    fn receive_late(&self) {
+        while !self.orphan.get() && self.socket.readable(Some(Duration::ZERO)).unwrap_or(true) {
+            match self.socket.receive::<FromKeeper>() {
+                Ok((message, _)) => self.drop_late(&message),
+                Err(_) => self.orphan.set(true),
             }
-            _ => Err(Error::Gone),
         }
     }
 
@@ -163,10 +204,7 @@ impl Host {
 
     /// Whether the group is over: its keeper is gone.
     pub fn is_over(&self) -> bool {
-        // The keeper sends a host program nothing unasked: a readable socket has reached its end.
-        if !self.orphan.get() && self.socket.readable(Some(Duration::ZERO)).unwrap_or(true) {
-            self.orphan.set(true);
-        }
+        self.receive_late();
         self.orphan.get()
     }
 
@@ -187,8 +225,10 @@ impl Host {
             let mut fds =
                 [PollFd::new(token, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
             let ready = poll(&mut fds, time.as_ref());
-            if !fds[1].revents().is_empty() || ready.is_err_and(|error| error != Errno::INTR) {
+            if ready.is_err_and(|error| error != Errno::INTR) {
                 self.orphan.set(true);
+            } else if !fds[1].revents().is_empty() {
+                self.receive_late();
             }
         }
     }
@@ -213,3 +253,6 @@ impl Drop for Host {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

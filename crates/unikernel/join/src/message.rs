@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use serde::{Deserialize, Serialize};
 
 /// Version of all messages in this module.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Maximum bytes of a message.
 pub const MESSAGE_BYTES: usize = 128 << 10;
@@ -36,8 +36,12 @@ pub struct Join {
     pub backend: String,
     /// Number of peers: guests, or one host program.
     pub peers: usize,
-    /// Bytes of memory of each guest.
+    /// Maximum bytes of memory of each guest with its family.
     pub memory: u64,
+    /// The part of it that the family can use for spawned peers and for the regions that it creates.
+    pub spare: u64,
+    /// Maximum number of peers of each family; by default half of the group's.
+    pub threads: Option<usize>,
     /// The group's clock from then on, if it has none yet.
     pub clock: Option<Clock>,
     /// Regions that it maps from the start.
@@ -101,10 +105,13 @@ pub enum ToKeeper {
 /// A message of the keeper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromKeeper {
-    /// The answer to [`ToKeeper::Join`]. It carries the descriptors of all tokens, then one for each region.
+    /// The answer to [`ToKeeper::Join`]. It carries the descriptors of all tokens, of the table of peers, and of each
+    /// region, in this order.
     Welcome {
         /// Number of the first of the joiner's peers.
         first: usize,
+        /// Generation of each of them in the table of peers.
+        generations: Vec<u32>,
         /// The highest number of a peer of the group, plus 1.
         peers: usize,
         /// Maximum number of peers at the same time.
@@ -132,6 +139,8 @@ pub enum FromKeeper {
         id: u64,
         /// The new peer's number.
         peer: usize,
+        /// Its generation in the table of peers.
+        generation: u32,
         /// Its regions, with its rights.
         regions: Vec<RegionInfo>,
     },

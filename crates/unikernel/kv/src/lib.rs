@@ -21,8 +21,8 @@
 //! 1. A client can cause errors and the end of its connection, nothing else. Its commands and the memory kept for it
 //!    are bounded.
 //! 2. A client that does not read delays no other client: it gets no further batch.
-//! 3. A worker's death is noticed within a heartbeat of the group. Part of the table may be lost; commands on that part
-//!    return an error.
+//! 3. A worker borrows nothing, so it can die alone. The front notices that when it would sleep, and ten times a second
+//!    if it never sleeps. Part of the table may be lost; commands on that part return an error.
 //!
 //! Must not know: whether a worker is a thread or a virtual machine.
 #![cfg_attr(feature = "image", no_std)]

@@ -5,7 +5,7 @@
 
 extern crate alloc;
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
 use kyozon_channel::park::Park;
 use kyozon_channel::spsc::{Reader, Writer};
@@ -48,7 +48,7 @@ fn run() -> u8 {
     };
     let debug = words.get(3).is_some_and(|word| word == "debug");
     let table = Table::new(TABLE, machine::random());
-    start(stack, &Store { table, debug }, tcp, workers, &address)
+    start(stack, Store { table, debug }, tcp, workers, &address)
 }
 
 /// Prints an error. Returns the exit status.
@@ -57,40 +57,38 @@ fn fail(error: fmt::Arguments<'_>) -> u8 {
     1
 }
 
-/// Starts the workers, and serves clients until one of them ends the store.
+/// Starts the workers, and serves clients until one of them ends the store. Workers borrow nothing, so that one can die
+/// alone: what they share lives as long as the program.
 fn start(
     mut stack: Stack<machine::Port>,
-    store: &Store,
+    store: Store,
     tcp: u16,
     workers: usize,
     address: &IpCidr,
 ) -> u8 {
-    let rings = Rings::new(2 * workers, RING);
+    let store: &'static Store = Box::leak(Box::new(store));
+    let rings: &'static Rings = Box::leak(Box::new(Rings::new(2 * workers, RING)));
     let me = Brief(machine::member());
-    let bell = Bell::new(me.me().number());
-    machine::thread::scope(|scope| {
-        let mut ends = Vec::new();
-        let mut threads = Vec::new();
-        for worker in 0..workers {
-            let (to, from) = (rings.ring(2 * worker), rings.ring(2 * worker + 1));
-            let attached = (Writer::attach(to.0, to.1, &me), Reader::attach(from.0, from.1, &me));
-            let (Ok(batches), Ok(answers)) = attached else { return 1 };
-            ends.push((batches, answers));
-            let bell = &bell;
-            threads.push(scope.spawn(move || {
-                let me = Brief(machine::member());
-                let attached =
-                    (Reader::attach(to.0, to.1, &me), Writer::attach(from.0, from.1, &me));
-                let (Ok(batches), Ok(answers)) = attached else { return false };
-                work(batches, answers, store, bell, &me).is_ok()
-            }));
-        }
-        let mut front = Front::new(CLIENTS, ends, &me);
-        let ready = front.meet();
-        machine::print_line(format_args!("kv at {address}, port {tcp}, {ready} workers"));
-        serve(&mut stack, &mut front, &bell, tcp, &me);
-        front.close();
-        let fine = threads.into_iter().filter_map(|thread| thread.join().ok()).filter(|fine| *fine);
-        u8::from(fine.count() != workers)
-    })
+    let bell: &'static Bell = Box::leak(Box::new(Bell::new(me.me().number())));
+    let mut ends = Vec::new();
+    let mut threads = Vec::new();
+    for worker in 0..workers {
+        let (to, from) = (rings.ring(2 * worker), rings.ring(2 * worker + 1));
+        let attached = (Writer::attach(to.0, to.1, &me), Reader::attach(from.0, from.1, &me));
+        let (Ok(batches), Ok(answers)) = attached else { return 1 };
+        ends.push((batches, answers));
+        threads.push(machine::thread::spawn(move || {
+            let me = Brief(machine::member());
+            let attached = (Reader::attach(to.0, to.1, &me), Writer::attach(from.0, from.1, &me));
+            let (Ok(batches), Ok(answers)) = attached else { return false };
+            work(batches, answers, store, bell, &me).is_ok()
+        }));
+    }
+    let mut front = Front::new(CLIENTS, ends, &me);
+    let ready = front.meet();
+    machine::print_line(format_args!("kv at {address}, port {tcp}, {ready} workers"));
+    serve(&mut stack, &mut front, bell, tcp, &me);
+    front.close();
+    let fine = threads.into_iter().filter_map(|thread| thread.join().ok()).filter(|fine| *fine);
+    u8::from(fine.count() != workers)
 }

@@ -20,6 +20,9 @@ const BUFFER: usize = 16 << 10;
 /// Nanoseconds in which clients can receive the last answers when the store ends.
 const LINGER: u64 = 1_000_000_000;
 
+/// Nanoseconds between two checks of a front that never sleeps whether its workers are alive.
+const CHECK: u64 = 100_000_000;
+
 /// Consecutive busy turns for which frames are held back: notifying the network is an exit, which can take longer than
 /// a request (docs/results, kv).
 const TURNS: u32 = 4;
@@ -60,7 +63,7 @@ pub fn serve<P, C, D, G>(
         stack.poll_quietly();
         let mut busy = front.collect();
         // A front that never sleeps must check, too.
-        if me.now().saturating_sub(checked) >= me.heartbeat() {
+        if me.now().saturating_sub(checked) >= CHECK {
             front.check_workers();
             checked = me.now();
         }
@@ -157,8 +160,8 @@ where
         if waits {
             front.check_workers();
         }
-        // While it waits for workers, the front wakes at each heartbeat to check whether they are alive.
-        stack.wait(waits.then(|| stack.now() + me.heartbeat()));
+        // If the death of a worker wakes nobody, the front that waits for workers has a heartbeat.
+        stack.wait(waits.then(|| stack.now().checked_add(me.heartbeat())).flatten());
     }
     bell.ignore();
 }

@@ -240,11 +240,8 @@ impl Table {
                     drop(guard);
                     self.release(before.bytes);
                 }
-                Err(LockError::Poisoned(mut guard)) => {
-                    // The lost shard's count of bytes may be wrong, so they stay reserved.
-                    core::mem::forget(core::mem::replace(&mut *guard, empty));
-                    guard.clear_poison();
-                }
+                // The lost shard's count of bytes may be wrong, so they stay reserved.
+                Err(LockError::Poisoned(mut lost)) => lost.replace(empty),
                 Err(LockError::Failed(_)) => return Err(TableError::Lost),
             }
         }

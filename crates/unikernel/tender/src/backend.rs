@@ -55,6 +55,8 @@ pub enum Reason {
     KvmExit(u32),
     /// The guest accessed this guest-physical address, whose region was revoked.
     Revoked(u64),
+    /// The guest wrote to this guest-physical address of a region that it may only read.
+    ReadOnly(u64),
     /// This signal killed the guest's process.
     Killed(i32),
 }
@@ -115,6 +117,7 @@ impl fmt::Display for Reason {
             Self::SystemCall(number) => write!(f, "forbidden instruction: system call {number}"),
             Self::KvmExit(reason) => write!(f, "KVM cannot continue (exit reason {reason})"),
             Self::Revoked(address) => write!(f, "reached {address:#x}, which was revoked"),
+            Self::ReadOnly(address) => write!(f, "wrote to {address:#x}, which is read-only"),
             Self::Killed(signal) => write!(f, "killed by signal {signal}"),
         }
     }
@@ -159,6 +162,10 @@ pub trait Cpu: Send {
 pub trait Kick: Send + Sync {
     /// Makes [`Cpu::enter`] return. If the processor is not running, its next entry returns.
     fn kick(&self);
+    /// A descriptor that is readable once another process has ended the guest. `None` if no other process can.
+    fn ended(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// A region's mapping in an address space.
@@ -197,11 +204,6 @@ pub trait Space: Send + Sync {
     fn set_lifeline(&self, _lifeline: BorrowedFd<'_>) -> Result<()> {
         Ok(())
     }
-    /// Whether another process can kill the guest. The tender detects that only when it enters the guest, so such a
-    /// guest must not sleep for long.
-    fn can_be_killed(&self) -> bool {
-        false
-    }
     /// Maps a region.
     ///
     /// # Errors
@@ -231,5 +233,7 @@ mod tests {
         assert_eq!(fault(0, 7), "division by zero");
         assert_eq!(fault(13, 0x28), "forbidden instruction or address (error code 0x28)");
         assert_eq!(fault(200, 0), "vector 200");
+        let write = Reason::ReadOnly(0x1000).to_string();
+        assert_eq!(write, "wrote to 0x1000, which is read-only");
     }
 }

@@ -124,7 +124,7 @@ impl Boot {
             region_count: mapped.len() as u64,
             regions,
             argument,
-            peer_table: system_address(system::LIFE),
+            peer_table: system_address(system::PEERS),
             generation: *generation,
             limit: self.limit as u32,
         };

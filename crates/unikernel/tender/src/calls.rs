@@ -20,8 +20,13 @@ const PANIC_BYTES: u64 = 4096;
 pub enum Outcome {
     /// It continues with the result in its call block.
     Continue,
-    /// It exits with this status.
-    Exit(u8),
+    /// It exits.
+    Exit {
+        /// Its status.
+        status: u8,
+        /// Whether its owner ends with it.
+        with_owner: bool,
+    },
     /// It panicked with this message.
     Panic(String),
 }
@@ -68,7 +73,10 @@ pub fn answer(group: &Group, peer: usize, console: &mut dyn FnMut(&[u8])) -> Res
 fn end(memory: &Memory, call: &CallBlock) -> Result<Option<Outcome>, Refusal> {
     let [first, second, ..] = call.arguments;
     match call.number {
-        ASK_EXIT if first <= MAX_STATUS => Ok(Some(Outcome::Exit(first as u8))),
+        ASK_EXIT if first <= MAX_STATUS && second <= EXIT_WITH_OWNER => {
+            let with_owner = second == EXIT_WITH_OWNER;
+            Ok(Some(Outcome::Exit { status: first as u8, with_owner }))
+        }
         ASK_EXIT => Err(Refusal(ERROR_ARGUMENT)),
         ASK_PANIC => {
             let mut text = vec![0; second.min(PANIC_BYTES) as usize];
@@ -225,7 +233,10 @@ mod tests {
         group.peers.table.get(0).unwrap().memory.write(at, b"hello").unwrap();
         assert_eq!(ask(&group, ASK_CONSOLE, &[at, 5]), (Outcome::Continue, 5, b"hello".to_vec()));
         assert_eq!(result(&group, ASK_CONSOLE, &[at, 100_000]), CONSOLE_BYTES as i64);
-        assert_eq!(ask(&group, ASK_EXIT, &[119]).0, Outcome::Exit(119));
+        for with_owner in [false, true] {
+            let exit = Outcome::Exit { status: 119, with_owner };
+            assert_eq!(ask(&group, ASK_EXIT, &[119, with_owner.into()]).0, exit);
+        }
         assert_eq!(ask(&group, ASK_PANIC, &[at, 5]).0, Outcome::Panic("hello".into()));
         assert_eq!(result(&group, ASK_PARK, &[0]), 1);
         assert!(result(&group, ASK_CLOCK, &[]) > 0);
@@ -271,6 +282,7 @@ mod tests {
         assert_eq!(result(&group, ASK_RANDOM, &[text, 8]), ERROR_ADDRESS);
         assert_eq!(result(&group, ASK_RANDOM, &[GUEST_HEAP_BASE, u64::MAX]), ERROR_ARGUMENT);
         assert_eq!(result(&group, ASK_EXIT, &[120]), ERROR_ARGUMENT);
+        assert_eq!(result(&group, ASK_EXIT, &[0, 2]), ERROR_ARGUMENT);
         assert_eq!(result(&group, ASK_PARK, &[0, 1]), ERROR_ARGUMENT);
         for number in [0, 11, 15, 23, 1 << 32 | 1, u64::MAX] {
             assert_eq!(result(&group, number, &[]), ERROR_CALL, "{number}");

@@ -2,7 +2,7 @@
 //! network.
 //!
 //! A system call that the tender does not need fails with `EPERM`. The allowed calls are those that the standard
-//! library, KVM and ptrace need while guests run. Landlock is a second barrier, if the kernel has it.
+//! library and the backend need while guests run. Landlock is a second barrier, if the kernel has it.
 
 use crate::bpf::{self, fail_with, Condition, Filter, ALLOW};
 use crate::error::{Context, Result};
@@ -15,7 +15,7 @@ use libc::sock_filter;
 use std::path::Path;
 
 /// Calls that are allowed without a condition.
-pub(crate) const ALWAYS: [i64; 37] = [
+pub(crate) const ALWAYS: [i64; 33] = [
     libc::SYS_read,
     libc::SYS_write,
     libc::SYS_writev,
@@ -48,10 +48,6 @@ pub(crate) const ALWAYS: [i64; 37] = [
     libc::SYS_restart_syscall,
     libc::SYS_fstat,
     libc::SYS_fcntl,
-    libc::SYS_memfd_create,
-    libc::SYS_ftruncate,
-    libc::SYS_wait4,
-    libc::SYS_ptrace,
     libc::SYS_membarrier,
 ];
 
@@ -66,9 +62,15 @@ const IOCTLS: [u32; 6] =
 const MACHINE_IOCTLS: [u32; 8] =
     [0xae01, 0xae04, 0x4068_aea3, 0xae41, 0x4008_ae90, 0x4188_aea7, 0x4018_aee1, 0x4008_ae89];
 
+/// Calls that run guests' processes, until they end. A process descriptor comes from creating the process, because
+/// without files there is no other way to get one.
+const TRACE_CALLS: [i64; 3] = [libc::SYS_ptrace, libc::SYS_wait4, libc::SYS_pidfd_send_signal];
+
 /// Calls that create a guest's process. The process executes a loader, whose steps pass this filter until the guest's
 /// own filter is installed.
-const PROCESS_CALLS: [i64; 10] = [
+const PROCESS_CALLS: [i64; 12] = [
+    libc::SYS_memfd_create,
+    libc::SYS_ftruncate,
     DOOR_NUMBER as i64,
     libc::SYS_execveat,
     libc::SYS_prctl,
@@ -95,7 +97,7 @@ pub enum Spawns {
 /// Operations that the tender still needs after it gave up system calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs {
-    /// Sending signals to guests' processes.
+    /// Tracing guests' processes, and sending them signals.
     pub processes: bool,
     /// Opening a core file.
     pub core_file: bool,
@@ -139,8 +141,7 @@ fn filter(needs: &Needs) -> Result<Vec<sock_filter>> {
         allow(&[libc::SYS_openat]);
     }
     if processes {
-        // A process descriptor comes from creating the process, because without files there is no other way to get one.
-        allow(&[libc::SYS_pidfd_send_signal]);
+        allow(&TRACE_CALLS);
     }
     if disks {
         allow(&[libc::SYS_fdatasync]);

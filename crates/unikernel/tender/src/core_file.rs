@@ -3,9 +3,15 @@
 use crate::backend::Registers;
 use crate::error::{ensure, Result};
 use crate::memory::Memory;
+use rustix::fs::{fstat, FileType};
+use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 const PAGE: u64 = 4096;
+/// Pages between two questions whether to go on.
+const PAGES_AT_ONCE: u64 = 256;
 /// Size of `struct elf_prstatus` on x86-64 in bytes (linux/elfcore.h).
 const STATUS_BYTES: usize = 336;
 /// Offset of the registers in it.
@@ -41,12 +47,32 @@ fn header(kind: u32, flags: u32, offset: u64, address: u64, bytes: u64, memory: 
     header
 }
 
-/// Writes a core file to `to`. Pages of zeros become holes.
+/// Creates a core file. It does not wait for a pipe's reader.
+///
+/// # Errors
+///
+/// The file cannot be created, or is not a regular file.
+pub fn create(path: &Path) -> Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
+    ensure!(Options, kind == FileType::RegularFile, "it is not a regular file: use another path");
+    Ok(file)
+}
+
+/// Writes a core file to `to`. Pages of zeros become holes, and untouched memory stays so. Returns `false` if `go_on`
+/// returned `false` first; the file then lacks pages.
 ///
 /// # Errors
 ///
 /// The file cannot be written, or the memory has too many pieces for its headers.
-pub fn write(to: &mut (impl Write + Seek), memory: &Memory, registers: &Registers) -> Result<()> {
+pub fn write(
+    to: &mut (impl Write + Seek),
+    memory: &Memory,
+    registers: &Registers,
+    go_on: &dyn Fn() -> bool,
+) -> Result<bool> {
     let mut pieces = memory.readable();
     pieces.sort_unstable();
     let note = note(registers, libc::SIGSEGV as u16);
@@ -77,18 +103,29 @@ pub fn write(to: &mut (impl Write + Seek), memory: &Memory, registers: &Register
     let mut position = start.len() as u64;
     let mut offset = position.next_multiple_of(PAGE);
     let mut page = [0; PAGE as usize];
+    let mut count = 0;
+    let mut complete = true;
     for (base, bytes, _) in pieces {
-        for done in (0..bytes).step_by(PAGE as usize) {
+        let end = base + bytes;
+        let mut address = memory.next_data(base, end);
+        while complete && address < end {
+            count += 1;
+            complete = count % PAGES_AT_ONCE != 0 || go_on();
             // A page that was revoked in the meantime becomes a hole as well.
-            if memory.read(base + done, &mut page).is_ok() && page.iter().any(|b| *b != 0) {
-                if position != offset {
-                    to.seek(SeekFrom::Start(offset))?;
+            if memory.read(address, &mut page).is_ok() && page.iter().any(|b| *b != 0) {
+                let at = offset + (address - base);
+                if position != at {
+                    to.seek(SeekFrom::Start(at))?;
                 }
                 to.write_all(&page)?;
-                position = offset + PAGE;
+                position = at + PAGE;
             }
-            offset += PAGE;
+            address = match address + PAGE {
+                next if next < end => memory.next_data(next, end),
+                _ => end,
+            };
         }
+        offset += bytes;
     }
     if position < offset {
         // Writing the last byte gives the file the length that its headers state.
@@ -96,7 +133,7 @@ pub fn write(to: &mut (impl Write + Seek), memory: &Memory, registers: &Register
         to.write_all(&[0])?;
     }
     to.flush()?;
-    Ok(())
+    Ok(complete)
 }
 
 #[cfg(test)]
@@ -116,7 +153,7 @@ mod tests {
         memory.write(GUEST_STACK_TOP - 8, b"on stack").unwrap();
         let mut core = Cursor::new(Vec::new());
         let registers = Registers { rip: 0x1122, ..Registers::default() };
-        write(&mut core, &memory, &registers).unwrap();
+        assert!(write(&mut core, &memory, &registers, &|| true).unwrap());
         let core = core.into_inner();
         let word = |at: usize| u64::from_le_bytes(core[at..at + 8].try_into().unwrap());
         let count = usize::from(u16::from_le_bytes([core[56], core[57]]));
@@ -137,5 +174,40 @@ mod tests {
         // The note: 12 bytes of head, 8 of name, then the status; rip is register 16.
         let status = word(64 + 8) as usize + 20;
         assert_eq!(word(status + STATUS_REGISTERS + 16 * 8), 0x1122);
+    }
+
+    /// Bytes of a guest's memory that Linux has allocated.
+    fn allocated(memory: &Memory) -> i64 {
+        let file = memory.block.file_offset().unwrap();
+        fstat(file.file()).unwrap().st_blocks * 512
+    }
+
+    #[test]
+    fn a_core_file_touches_no_memory_and_keeps_a_deadline() {
+        let file = elf::tests::image();
+        let image = elf::parse(&file).unwrap();
+        let layout = Layout::new(&image, 64 << 20).unwrap();
+        let memory = Memory::new(&image, &file, layout, true).unwrap();
+        memory.write(GUEST_HEAP_BASE + (32 << 20), b"in the middle").unwrap();
+        let before = allocated(&memory);
+        let path = std::env::temp_dir().join(format!("kyozon-core-{}", std::process::id()));
+        let mut core = create(&path).unwrap();
+        assert!(write(&mut core, &memory, &Registers::default(), &|| true).unwrap());
+        let about = fstat(&core).unwrap();
+        assert!(about.st_size > 64 << 20 && about.st_blocks * 512 < 1 << 20, "{about:?}");
+        assert_eq!(allocated(&memory), before);
+        let heap = memory.layout.heap;
+        assert_eq!(
+            memory.next_data(heap.base, heap.base + heap.bytes),
+            GUEST_HEAP_BASE + (32 << 20)
+        );
+        // A guest that must end does not finish its core file.
+        let page = [1; PAGE as usize];
+        (0..1000).for_each(|i| memory.write(GUEST_HEAP_BASE + i * PAGE, &page).unwrap());
+        core.set_len(0).unwrap();
+        assert!(!write(&mut core, &memory, &Registers::default(), &|| false).unwrap());
+        assert!(fstat(&core).unwrap().st_blocks * 512 < 2 << 20);
+        std::fs::remove_file(path).unwrap();
+        assert!(create(Path::new("/dev/null")).is_err());
     }
 }

@@ -5,6 +5,8 @@
 
 mod regions;
 
+use crate::bond::Parting;
+use crate::console;
 use crate::error::Result;
 use crate::member::Member;
 use crate::peer::Peer;
@@ -13,6 +15,7 @@ use crate::pins::Pins;
 use crate::region;
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::ToKeeper;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 pub use regions::LocalRegions;
@@ -95,11 +98,13 @@ impl Group {
 
     /// Reserves a number, and returns it with its next generation, for a peer that `parent` spawns with `bytes` bytes
     /// of private memory. The reservation ends when the peer takes the number, or with [`Group::release`]. `None` if
-    /// there is no free number or not enough memory.
+    /// there is no free number, or if the family has reached a limit.
     pub fn reserve(&self, parent: usize, bytes: u64) -> Option<(usize, u32)> {
-        let Some(member) = &self.member else { return self.local.reserve(&self.peers, bytes) };
-        let number = member.reserve(&self.peers, parent, bytes).ok()?;
-        Some((number, self.peers.table.life(number).generation.wrapping_add(1)))
+        let Some(member) = &self.member else {
+            let family = self.peers.table.get(parent)?.family;
+            return self.local.reserve(&self.peers, family, bytes);
+        };
+        member.reserve(&self.peers, parent, bytes).ok()
     }
 
     /// [`ASK_REGION_CREATE`].
@@ -156,11 +161,12 @@ impl Group {
 
     /// Removes a peer that has ended, and ends the peers that it takes with it. All region headers show `state`, and
     /// all other peers are rung. The peer's guest must not run again.
-    pub fn remove(&self, peer: usize, state: u32) {
+    pub fn remove(&self, peer: usize, state: u32, parting: Parting) {
+        self.end_owner(peer, parting);
         self.end_bound(peer);
         match &self.member {
             Some(member) => member.forget(peer),
-            None => self.local.remove(peer, state),
+            None => self.local.remove(&self.peers, peer, state),
         }
         let family = self.peers.table.remove(peer, state, || {
             // The keeper writes the headers, and rings the peers of other runs. It must know that the number is free
@@ -180,7 +186,7 @@ impl Group {
     /// Ends the reservation of a number whose peer could not be made.
     pub fn release(&self, number: usize) {
         let Some(member) = &self.member else {
-            self.local.remove(number, PEER_DEAD);
+            self.local.remove(&self.peers, number, PEER_DEAD);
             return self.peers.table.release(number);
         };
         member.forget(number);
@@ -203,6 +209,34 @@ impl Group {
             .ok_or(ERROR_UNSUPPORTED)?
             .clone()
             .spawn(peer, entry, argument, stack, bound)
+    }
+
+    /// Begins to end the owner of a bound peer, if the peer left memory broken that the owner lent it. No thread of the
+    /// family sees the peer gone before.
+    fn end_owner(&self, number: usize, parting: Parting) {
+        if self.peers.is_stopped() {
+            return;
+        }
+        let Some(peer) = self.peers.table.get(number) else { return };
+        // It does not run any more. The peers that are bound to it end with it, and need not end it.
+        peer.must_end.store(true, Ordering::SeqCst);
+        let Some((owner, generation)) = peer.bound else { return };
+        let there = self.peers.table.get(owner).filter(|owner| {
+            owner.generation == generation && !owner.must_end.load(Ordering::SeqCst)
+        });
+        if let (Some(there), Some(status)) = (there, peer.status_for_owner(parting)) {
+            there.bond.set_ended_by(status);
+            self.end_peers(&[(owner, there)]);
+            if let Some(member) = &self.member {
+                member.wake();
+            }
+            if !matches!(parting, Parting::Exited(_)) {
+                let what = "which died with memory that it borrowed";
+                console::message(&format!(
+                    "kyozon: guest {owner} ends with guest {number}, {what}"
+                ));
+            }
+        }
     }
 
     /// Ends the peers that are bound to this one, and waits for their ends, before this one is reported gone.
@@ -232,6 +266,7 @@ impl Group {
         if target.family == number || target.family != self.peers.get(peer)?.family {
             return Err(ERROR_RIGHT);
         }
+        target.bond.release();
         self.end_peers(&[(number, target)]);
         Ok(0)
     }

@@ -1,20 +1,28 @@
 //! Runs one guest on its thread until it exits, crashes or is stopped.
 
 use crate::backend::{Cpu, Event, Reason};
+use crate::bond::Parting;
 use crate::calls::{self, Outcome};
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::peer::Peer;
-use crate::{core_file, report};
+use crate::{console, core_file, report};
 use kyozon_abi::unikernel::*;
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Maximum time in which the end of a guest waits for a reader of its report.
+const REPORT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The end of a guest.
 pub(crate) enum End {
-    /// It exited with this status.
-    Exit(u8),
+    /// It exited.
+    Exit {
+        /// Its status.
+        status: u8,
+        /// Whether its owner ends with it.
+        with_owner: bool,
+    },
     /// It panicked or crashed.
     Crash {
         /// `STATUS_*`.
@@ -24,6 +32,8 @@ pub(crate) enum End {
     },
     /// It was stopped.
     Stopped,
+    /// A peer that is bound to it died with this status.
+    WithBound(u8),
     /// The tender could not continue it.
     Failed(Error),
 }
@@ -34,6 +44,17 @@ impl End {
         match self {
             Self::Failed(error) => Err(error),
             _ => Ok(()),
+        }
+    }
+
+    fn parting(&self) -> Parting {
+        match self {
+            Self::Exit { with_owner: false, .. } => Parting::Whole,
+            Self::Exit { status, .. } => Parting::Exited(*status),
+            Self::WithBound(status) => Parting::Died(*status),
+            Self::Crash { status, .. } => Parting::Died(*status as u8),
+            Self::Failed(_) => Parting::Died(STATUS_CRASH as u8),
+            Self::Stopped => Parting::Stopped,
         }
     }
 }
@@ -66,27 +87,25 @@ pub(crate) fn run(
     let guest = Guest { group, number, peer, file, core };
     let pinned = group.pins.pin(position, cpu.child());
     let end = pinned.and_then(|()| guest.run(&mut *cpu)).unwrap_or_else(End::Failed);
-    if let End::Crash { text, .. } = &end {
-        eprint!("{text}");
-    }
+    let text = if let End::Crash { text, .. } = &end { text.as_bytes() } else { &[] };
+    // The report comes before anything that others say about this end, unless nobody reads it.
+    let until = Instant::now() + REPORT_PATIENCE;
+    let unread = console::report(text, &|| Instant::now() < until && !group.peers.must_end(number));
     // No thread enters the processor any more, so the peer can be reported gone before its resources are freed.
-    let state = if matches!(end, End::Exit(_)) { PEER_LEFT } else { PEER_DEAD };
-    group.remove(number, state);
+    let state = if matches!(end, End::Exit { .. }) { PEER_LEFT } else { PEER_DEAD };
+    group.remove(number, state, end.parting());
     drop(cpu);
+    console::report(unread, &|| !group.peers.is_stopped());
     end
-}
-
-/// Writes to standard output, which is the guests' console. A closed one is no error.
-fn console(text: &[u8]) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text).and_then(|()| out.flush());
 }
 
 impl Guest<'_> {
     fn run(&self, cpu: &mut dyn Cpu) -> Result<End> {
+        let mut console =
+            |text: &[u8]| console::print(text, &|| !self.group.peers.must_end(self.number));
         loop {
             if self.group.peers.must_end(self.number) {
-                return Ok(End::Stopped);
+                return Ok(self.stopped());
             }
             let reason = match cpu.enter()? {
                 Event::Interrupted => continue,
@@ -94,10 +113,15 @@ impl Guest<'_> {
                     self.ring(doorbell as usize)?;
                     continue;
                 }
+                Event::Crash(Reason::Revoked(address)) if self.can_read(address) => {
+                    Reason::ReadOnly(address)
+                }
                 Event::Crash(reason) => reason,
                 Event::Call => match calls::answer(self.group, self.number, &mut console)? {
                     Outcome::Continue => continue,
-                    Outcome::Exit(status) => return Ok(End::Exit(status)),
+                    Outcome::Exit { status, with_owner } => {
+                        return Ok(End::Exit { status, with_owner })
+                    }
                     Outcome::Panic(message) => {
                         let message = format!("panicked: {}", report::printable(&message));
                         return self.crash(cpu, STATUS_PANIC, &message);
@@ -106,9 +130,22 @@ impl Guest<'_> {
             };
             // A process that was killed while the run ends has not crashed.
             if self.group.peers.must_end(self.number) && matches!(reason, Reason::Killed(_)) {
-                return Ok(End::Stopped);
+                return Ok(self.stopped());
             }
             return self.crash(cpu, STATUS_CRASH, &format!("crashed: {reason}"));
+        }
+    }
+
+    /// Whether the guest can read this address of a region, which is its virtual and its guest-physical address.
+    fn can_read(&self, address: u64) -> bool {
+        self.peer.memory.read(address, &mut [0]).is_ok()
+    }
+
+    /// The end of a peer that was told to end.
+    fn stopped(&self) -> End {
+        match self.peer.bond.ended_by() {
+            Some(status) if !self.group.peers.is_stopped() => End::WithBound(status),
+            _ => End::Stopped,
         }
     }
 
@@ -145,11 +182,14 @@ impl Guest<'_> {
         }
         text += &report::calls(self.file, &frames);
         if let Some(path) = self.core {
-            let written = File::create(path)
-                .map_err(Into::into)
-                .and_then(|mut file| core_file::write(&mut file, memory, &registers));
+            let go_on = || !self.group.peers.must_end(self.number);
+            let written = core_file::create(path)
+                .and_then(|mut file| core_file::write(&mut file, memory, &registers, &go_on));
             text += &match written {
-                Ok(()) => format!("core file: {}\n", path.display()),
+                Ok(true) => format!("core file: {}\n", path.display()),
+                Ok(false) => {
+                    format!("core file: {} (incomplete, the guest had to end)\n", path.display())
+                }
                 Err(error) => format!("cannot write the core file {}: {error}\n", path.display()),
             };
         }

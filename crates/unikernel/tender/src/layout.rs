@@ -16,16 +16,13 @@ pub const LARGE_PAGE: u64 = 2 << 20;
 const MAX_STACK_BYTES: u64 = 1 << 20;
 /// Bytes from the thread pointer on that a program may use.
 const THREAD_BYTES: u64 = 64;
-const _: () = assert!(size_of::<GuestBoot>() <= (system::LIFE - system::BOOT) as usize);
-const _: () = assert!(MAX_PEERS * size_of::<RegionPeer>() <= (PAGE - 0x800) as usize);
+const _: () = assert!(size_of::<GuestBoot>() <= PAGE as usize);
 
 /// Offsets of the tender's pages in the block, which begins with [`SYSTEM_BYTES`] bytes of such pages. The guest maps
 /// only the pages with a name here.
 pub mod system {
     /// The boot block: read-only for the guest.
     pub const BOOT: u64 = 0x1000;
-    /// State of the group's peers, in the page of the boot block.
-    pub const LIFE: u64 = BOOT + 0x800;
     /// The call block: writable for the guest.
     pub const CALL: u64 = 0x3000;
     /// The exception stack: writable for the guest.
@@ -36,6 +33,8 @@ pub mod system {
     pub const GDT: u64 = 0x8000;
     /// Task state with the port bitmap: not accessible to the guest.
     pub const TSS: u64 = 0x9000;
+    /// The page of [`Lives`](crate::lives::Lives): read-only for the guest.
+    pub const PEERS: u64 = 0xb000;
     /// The door, and the rest of the tender's code that the guest executes: two pages.
     pub const DOOR: u64 = 0x1_0000;
     /// End of the pages that every guest uses.
@@ -90,6 +89,42 @@ pub struct Layout {
     pub heap: Area,
 }
 
+fn image_bytes(image: &Image) -> u64 {
+    image.segments.iter().map(|s| s.pages().end - s.pages().start).sum()
+}
+
+/// Bytes of thread-local data, with the thread pointer's words.
+fn tls_bytes(image: &Image) -> u64 {
+    let align = image.tls.align.max(16);
+    (image.tls.bytes.next_multiple_of(align) + THREAD_BYTES).next_multiple_of(PAGE)
+}
+
+fn stack_bytes(memory: u64) -> u64 {
+    (memory / 4).clamp(16 * PAGE, MAX_STACK_BYTES) & !(PAGE - 1)
+}
+
+/// Bytes that a guest of the start with `memory` bytes needs beside its heap.
+pub fn fixed_bytes(image: &Image, memory: u64) -> u64 {
+    image_bytes(image) + tls_bytes(image) + stack_bytes(memory)
+}
+
+/// Bytes of the pieces that each peer of a family has for itself.
+pub fn private_bytes(image: &Image) -> u64 {
+    let private = image.segments.iter().filter(|s| s.private);
+    private.map(|s| s.pages().end - s.pages().start).sum::<u64>() + tls_bytes(image)
+}
+
+/// Checks that a guest may have `memory` bytes.
+///
+/// # Errors
+///
+/// [`Error::Options`](crate::Error::Options): they are too many.
+pub fn check_memory(memory: u64) -> Result<()> {
+    let top = GUEST_MAX_MEMORY >> 30;
+    ensure!(Options, memory <= GUEST_MAX_MEMORY, "a guest has at most {top}G of memory");
+    Ok(())
+}
+
 impl Layout {
     /// Lays out an image, its heap and its stack in `memory` bytes.
     ///
@@ -97,17 +132,11 @@ impl Layout {
     ///
     /// [`Error::Options`](crate::Error::Options): the memory is too large, or too small for this image.
     pub fn new(image: &Image, memory: u64) -> Result<Self> {
-        let top = GUEST_MAX_MEMORY >> 30;
-        ensure!(Options, memory <= GUEST_MAX_MEMORY, "a guest has at most {top}G of memory");
+        check_memory(memory)?;
         let align = image.tls.align.max(16);
         let thread = GUEST_THREAD_BASE + image.tls.bytes.next_multiple_of(align);
-        let tls = Area {
-            base: GUEST_THREAD_BASE,
-            bytes: (thread + THREAD_BYTES - GUEST_THREAD_BASE).next_multiple_of(PAGE),
-        };
-        let image_bytes: u64 = image.segments.iter().map(|s| s.pages().end - s.pages().start).sum();
-        let stack_bytes = (memory / 4).clamp(16 * PAGE, MAX_STACK_BYTES) & !(PAGE - 1);
-        let fixed = image_bytes + tls.bytes + stack_bytes;
+        let tls = Area { base: GUEST_THREAD_BASE, bytes: tls_bytes(image) };
+        let (stack_bytes, fixed) = (stack_bytes(memory), fixed_bytes(image, memory));
         let min = (fixed + PAGE) >> 10;
         ensure!(
             Options,

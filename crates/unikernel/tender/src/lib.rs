@@ -14,13 +14,17 @@
 //! | [`guest`] | runs one guest on its thread until it ends |
 //! | [`calls`] | answers a guest's calls, the same for every backend |
 //! | [`peer`], [`peers`], [`table`] | one guest; all guests of this run; their numbers and generations |
+//! | `bond` | what the end of a thread means for the thread whose memory it borrowed |
+//! | [`lives`] | the table in which guests see which peers live |
 //! | [`tokens`] | events that wake sleeping guests |
 //! | [`group`] | the peers of this run and the regions that they share |
-//! | [`region`] | named memory that peers share |
+//! | [`region`], [`rules`] | named memory that peers share; who may do what with it |
+//! | [`quota`] | what a family may have |
 //! | [`member`] | the connection of a run that shares its group with other runs |
 //! | [`keeper`] | the process that holds such a group's regions and numbers |
 //! | [`spawn`] | makes peers that join a family while it runs |
 //! | [`pins`] | pins guests to CPUs |
+//! | [`console`] | standard output and standard error, which nobody may read |
 //! | [`device`] | virtio devices of guests, each with a thread |
 //! | [`clock`] | the time-stamp counter as a clock |
 //! | [`report`], [`core_file`] | the report and the core file of a crash |
@@ -41,11 +45,13 @@
 //! The tender must not depend on a guest's program.
 
 pub mod backend;
+mod bond;
 pub mod boot;
 mod bpf;
 pub mod calls;
 pub mod clock;
 pub mod confine;
+pub mod console;
 pub mod core_file;
 pub mod device;
 pub mod elf;
@@ -55,6 +61,7 @@ pub mod guest;
 pub mod keeper;
 pub mod kvm;
 pub mod layout;
+pub mod lives;
 mod machine;
 pub mod member;
 pub mod memory;
@@ -63,8 +70,10 @@ pub mod peer;
 pub mod peers;
 pub mod pins;
 pub mod process;
+pub mod quota;
 pub mod region;
 pub mod report;
+pub mod rules;
 pub mod run;
 mod signals;
 pub mod spawn;

@@ -1,10 +1,12 @@
 //! Chooses the backend and builds the machines of the first guests.
 
 use crate::backend::{Cpu, Space};
+use crate::console;
 use crate::elf::Image;
 use crate::error::{Context, Result};
 use crate::kvm::{self, KvmSpace};
 use crate::layout::Layout;
+use crate::lives::Lives;
 use crate::memory::Memory;
 use crate::options::Backend;
 use crate::process::{ProcessSpace, Readers};
@@ -39,7 +41,7 @@ pub fn host(backend: Option<Backend>) -> Result<Option<kvm::Host>> {
     match (kvm::Host::open(), backend) {
         (Ok(host), _) => Ok(Some(host)),
         (Err(error), None) => {
-            eprintln!("kyozon: {error}: guests run in confined processes");
+            console::message(&format!("kyozon: {error}: guests run in confined processes"));
             Ok(None)
         }
         (Err(error), Some(_)) => Err(error)
@@ -47,8 +49,9 @@ pub fn host(backend: Option<Backend>) -> Result<Option<kvm::Host>> {
     }
 }
 
-/// Builds the memory and the address space of one of the first guests, with `memory` bytes; without `host` for the
-/// process backend.
+/// Builds the memory and the address space of one of the first guests, with `memory` bytes beside its family's spare
+/// memory; without `host` for the process backend. The group's table of peers is mapped if it is known already, because
+/// KVM must forget a page that is mapped once its memory slot exists.
 ///
 /// # Errors
 ///
@@ -59,9 +62,11 @@ pub fn machine(
     image: &Image,
     file: &[u8],
     memory: u64,
+    lives: Option<&Lives>,
 ) -> Result<Machine> {
     let layout = Layout::new(image, memory)?;
     let memory = Arc::new(Memory::new(image, file, layout, host.is_none())?);
+    lives.map_or(Ok(()), |lives| memory.set_lives(lives.file()))?;
     let Some(host) = host else {
         let space = ProcessSpace::new(readers);
         let process = space.clone();

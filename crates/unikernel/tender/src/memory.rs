@@ -4,13 +4,15 @@
 //! copies by volatile accesses, and the guest cannot change the copy.
 
 use crate::elf::Image;
-use crate::error::{Context, Present, Result};
-use crate::layout::{system, Layout, Piece, SYSTEM_BYTES};
+use crate::error::{ensure, Context, Present, Result};
+use crate::layout::{system, Layout, Piece, PAGE, SYSTEM_BYTES};
 use kyozon_abi::unikernel::GUEST_SYSTEM_BASE;
-use rustix::fs::{fcntl_add_seals, memfd_create, MemfdFlags, SealFlags};
+use rustix::fs::{fcntl_add_seals, memfd_create, seek, MemfdFlags, SealFlags, SeekFrom};
+use rustix::io::Errno;
 use std::ffi::CStr;
 use std::fs::File;
-use std::sync::{Arc, RwLock};
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, OnceLock, RwLock};
 use vm_memory::mmap::{MmapRegion, MmapRegionBuilder};
 use vm_memory::{FileOffset, VolatileMemory, VolatileSlice};
 
@@ -66,7 +68,7 @@ pub fn shared_block(bytes: u64, file: File, write: bool) -> Result<Block> {
 }
 
 /// Size of the page tables of the smallest guest, in bytes.
-const POPULATED_TABLES: u64 = 12 * 4096;
+pub const POPULATED_TABLES: u64 = 12 * 4096;
 
 /// Allocates pages at once, which is cheaper than a page fault for each. A failure is harmless.
 fn populate(block: &Block, offset: u64, bytes: u64) {
@@ -99,6 +101,7 @@ pub struct Memory {
     /// Layout of the guest of this family that existed at the start.
     pub origin: Arc<Layout>,
     windows: RwLock<Vec<Window>>,
+    lives: OnceLock<Arc<File>>,
 }
 
 /// Some of the bytes are not the guest's memory, or the guest may not write them.
@@ -115,14 +118,16 @@ impl Memory {
         let bytes = SYSTEM_BYTES + layout.bytes;
         let backing_file = files.then(|| memory_file(c"kyozon-guest", bytes)).transpose()?;
         let block = block(bytes, backing_file)?;
-        // The tender writes these pages now. The guest touches the heap and the stack later, if at all.
-        let image_bytes: u64 =
-            layout.pieces[1..=image.segments.len()].iter().map(|p| p.bytes).sum();
+        // The tender writes these pages now. The guest touches the heap, the stack and the image's zeros later, if at
+        // all.
         populate(&block, 0, system::USED);
         if !files {
             populate(&block, system::TABLES, POPULATED_TABLES);
         }
-        populate(&block, layout.pieces[1].offset, image_bytes);
+        for (segment, piece) in image.segments.iter().zip(&layout.pieces[1..]) {
+            let filled = segment.base - piece.base + segment.file.len() as u64;
+            populate(&block, piece.offset, filled.next_multiple_of(PAGE));
+        }
         let origin = Arc::new(layout.clone());
         let memory = Self::from_blocks(block.clone(), block, layout, origin);
         for segment in &image.segments {
@@ -139,7 +144,7 @@ impl Memory {
     /// Linux refuses the memory.
     pub fn spawned(&self, image: &Image, file: &[u8], layout: Layout) -> Result<Self> {
         let bytes = SYSTEM_BYTES + layout.bytes;
-        let files = self.shared.file_offset().is_some();
+        let files = self.has_file();
         let backing_file = files.then(|| memory_file(c"kyozon-peer", bytes)).transpose()?;
         let block = block(bytes, backing_file)?;
         populate(&block, 0, system::USED);
@@ -163,12 +168,17 @@ impl Memory {
             offset: piece.offset,
         };
         let windows = RwLock::new(layout.pieces.iter().map(window).collect());
-        Self { block, shared, layout, origin, windows }
+        Self { block, shared, layout, origin, windows, lives: OnceLock::new() }
     }
 
     /// Whether this memory belongs to a spawned peer.
     pub fn is_spawned(&self) -> bool {
         !Arc::ptr_eq(&self.block, &self.shared)
+    }
+
+    /// Whether other processes can map this memory, because guests run in processes.
+    pub fn has_file(&self) -> bool {
+        self.block.file_offset().is_some()
     }
 
     /// The block that contains a piece.
@@ -300,10 +310,54 @@ impl Memory {
         Ok(())
     }
 
+    /// The first address from `address` on, and before `end`, at which there may be anything but zeros; `end` if there
+    /// is none. Both lie in one range of [`Memory::readable`]. Reading from a hole of a file in memory would fill it.
+    pub fn next_data(&self, address: u64, end: u64) -> u64 {
+        let windows = self.windows.read().unwrap_or_else(|e| e.into_inner());
+        let inside = |w: &&Window| w.base <= address && address - w.base < w.bytes;
+        let Some(window) = windows.iter().find(inside) else { return end };
+        let Some(file) = window.block.file_offset() else { return address };
+        let offset = window.offset + (address - window.base);
+        match seek(file.file(), SeekFrom::Data(offset)) {
+            Ok(data) => address.saturating_add(data.saturating_sub(offset)).min(end),
+            Err(Errno::NXIO) => end,
+            Err(_) => address,
+        }
+    }
+
     /// All ranges that the guest can read: address, size in bytes, and whether it can write them.
     pub fn readable(&self) -> Vec<(u64, u64, bool)> {
         let windows = self.windows.read().unwrap_or_else(|e| e.into_inner());
         windows.iter().map(|w| (w.base, w.bytes, w.write)).collect()
+    }
+
+    /// Maps the group's table of peers into the tender's pages, before the guest runs.
+    ///
+    /// # Errors
+    ///
+    /// Linux refuses the mapping; an error of the tender itself if a table is mapped already.
+    pub fn set_lives(&self, table: &Arc<File>) -> Result<()> {
+        self.lives.set(table.clone()).ok().present("the table of peers is mapped twice")?;
+        let page = self.block.get_slice(system::PEERS as usize, PAGE as usize)?;
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        // SAFETY: the mapping replaces one page of this block, to which no reference exists, and which only the guest
+        // reads from now on. The block unmaps it with its other pages.
+        let mapped = unsafe {
+            let at = page.ptr_guard_mut().as_ptr().cast();
+            libc::mmap(at, page.len(), libc::PROT_READ, flags, table.as_raw_fd(), 0)
+        };
+        ensure!(
+            Internal,
+            mapped != libc::MAP_FAILED,
+            "cannot map the table of peers: {}",
+            std::io::Error::last_os_error()
+        );
+        Ok(())
+    }
+
+    /// The table of [`Memory::set_lives`].
+    pub fn lives(&self) -> Option<&File> {
+        self.lives.get().map(Arc::as_ref)
     }
 
     /// Writes bytes at an offset in the tender's pages.
@@ -335,7 +389,6 @@ pub fn system_address(offset: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::elf;
-    use crate::layout::PAGE;
     use kyozon_abi::unikernel::*;
 
     fn memory(files: bool) -> Memory {
@@ -393,6 +446,24 @@ mod tests {
                 memory.discard(GUEST_HEAP_BASE, memory.layout.heap.bytes + PAGE),
                 Err(NotGuestMemory)
             );
+        }
+    }
+
+    #[test]
+    fn zeros_of_the_image_are_not_allocated() {
+        let file = elf::tests::image_with_zeros(64 << 20);
+        let image = elf::parse(&file).unwrap();
+        let layout = Layout::new(&image, 128 << 20).unwrap();
+        for files in [false, true] {
+            let memory = Memory::new(&image, &file, layout.clone(), files).unwrap();
+            let mut pages = vec![0_u8; memory.block.size().div_ceil(PAGE as usize)];
+            // SAFETY: the call writes one byte for each page of this block to `pages`.
+            let done = unsafe {
+                libc::mincore(memory.block.as_ptr().cast(), memory.block.size(), pages.as_mut_ptr())
+            };
+            assert_eq!(done, 0);
+            let resident = pages.iter().filter(|page| **page & 1 != 0).count();
+            assert!(resident < 64, "{resident} pages, {files}");
         }
     }
 }

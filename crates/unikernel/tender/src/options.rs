@@ -44,7 +44,7 @@ pub struct Options {
     pub image: PathBuf,
     /// Backend; `None` for a virtual machine if the host has KVM, else a process.
     pub backend: Option<Backend>,
-    /// Maximum bytes of memory of each guest.
+    /// Maximum bytes of memory of each guest with the threads and regions that it makes.
     pub memory: u64,
     /// Time limit of the whole run.
     pub time_limit: Option<Duration>,
@@ -62,6 +62,9 @@ pub struct Options {
     pub group_memory: Option<u64>,
     /// Maximum number of peers at the same time, including those that guests spawn. Not less than `vms`.
     pub peers: usize,
+    /// Maximum number of threads of each guest, itself included; by default an equal share of `peers`, or half of the
+    /// group's.
+    pub threads: Option<usize>,
     /// CPUs to which guests are pinned, one for each guest in turn. If it is empty, guests are not pinned.
     pub pin: Vec<usize>,
     /// The guests' arguments.

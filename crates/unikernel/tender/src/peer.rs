@@ -1,6 +1,7 @@
 //! One guest of this run, as the threads of other guests and devices use it.
 
 use crate::backend::{Kick, Mapping, Space};
+use crate::bond::Bond;
 use crate::device::Devices;
 use crate::error::Result;
 use crate::layout::PAGE;
@@ -25,6 +26,8 @@ pub struct Peer {
     pub generation: u32,
     /// Number and generation of the peer with which it ends, if it is bound to one.
     pub bound: Option<(usize, u32)>,
+    /// How its end and those of the peers bound to it are joined.
+    pub bond: Bond,
     /// Its devices; a spawned peer has none.
     pub devices: Devices,
 }

@@ -1,6 +1,7 @@
 //! The peers of this run. Wakes, interrupts and ends them.
 
 use crate::clock::Clock;
+use crate::lives::Lives;
 use crate::peer::Peer;
 use crate::signals::{poll_fd, timespec};
 use crate::table::PeerTable;
@@ -9,10 +10,6 @@ use kyozon_abi::unikernel::*;
 use rustix::event::poll;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Maximum sleep of a guest that another process can end: the tender notices that end only when it enters the guest.
-const LONG_SLEEP: Duration = Duration::from_secs(1);
 
 /// The peers of this run.
 pub struct Peers {
@@ -29,9 +26,9 @@ pub struct Peers {
 
 impl Peers {
     /// The peers of the start, numbered from `first` on.
-    pub fn new(first: usize, peers: Vec<Peer>, tokens: Tokens) -> Self {
+    pub fn new(first: usize, peers: Vec<Peer>, tokens: Tokens, lives: Lives) -> Self {
         Self {
-            table: PeerTable::new(first, peers, tokens.room()),
+            table: PeerTable::new(first, peers, tokens.room(), lives),
             first,
             tokens,
             clock: Clock::default(),
@@ -85,9 +82,14 @@ impl Peers {
         }
     }
 
+    /// Whether all peers must end.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
     /// Whether a peer must end. True also for a number that no peer of this run has.
     pub fn must_end(&self, peer: usize) -> bool {
-        self.stopped.load(Ordering::SeqCst)
+        self.is_stopped()
             || self.table.get(peer).is_none_or(|peer| peer.must_end.load(Ordering::SeqCst))
     }
 
@@ -104,7 +106,10 @@ impl Peers {
     /// the deadline has passed.
     pub fn park(&self, peer: usize, deadline: u64) -> bool {
         let Some(token) = self.tokens.get(peer) else { return false };
-        let can_be_killed = self.table.get(peer).is_some_and(|peer| peer.space.can_be_killed());
+        let sleeper = self.table.get(peer);
+        let ended = sleeper.as_ref().and_then(|sleeper| sleeper.kick.get()?.ended());
+        let mut fds = [poll_fd(token), ended.as_ref().map_or_else(|| poll_fd(token), poll_fd)];
+        let fds = &mut fds[..1 + usize::from(ended.is_some())];
         loop {
             if token.read().is_ok() {
                 return false;
@@ -112,16 +117,13 @@ impl Peers {
             if deadline != NO_DEADLINE && self.clock.now() >= deadline {
                 return true;
             }
-            let left = self.clock.until(deadline);
-            let left = if can_be_killed { left.min(LONG_SLEEP) } else { left };
-            let forever = deadline == NO_DEADLINE && !can_be_killed;
-            let time = timespec(left);
-            let woken = poll(&mut [poll_fd(token)], (!forever).then_some(&time));
+            let time = timespec(self.clock.until(deadline));
+            let woken = poll(fds, (deadline != NO_DEADLINE).then_some(&time));
             if woken.is_err() && self.must_end(peer) {
                 return false;
             }
-            // The guest may have been ended by another process. If it was not, it calls and sleeps again.
-            if woken == Ok(0) && left == LONG_SLEEP {
+            // The next entry reports that another process has ended the guest.
+            if fds.get(1).is_some_and(|fd| !fd.revents().is_empty()) {
                 return false;
             }
         }

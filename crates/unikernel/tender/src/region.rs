@@ -22,7 +22,7 @@ pub struct Region {
     pub block: Block,
     /// The peer that created it: `None` for a region of the group, [`OWNER_GONE`] if that peer is gone.
     pub owner: Option<usize>,
-    /// The family of that peer: the memory counts against its budget.
+    /// The family of that peer, which pays for the memory with its quota.
     pub payer: Option<usize>,
     /// Each peer's rights, `REGION_*`.
     pub granted: [u32; MAX_PEERS],
@@ -123,10 +123,17 @@ pub fn check(regions: &[Region], name: &str, bytes: u64, at: Option<u64>) -> Res
 }
 
 impl Region {
-    /// Makes a region that no peer has mapped, with its memory and header.
-    pub fn new(name: &str, address: u64, bytes: u64, owner: Option<usize>) -> Result<Self> {
-        let block = block(bytes, Some(memory_file(c"kyozon-region", bytes)?))?;
-        let mut granted = [if owner.is_none() { ALL } else { 0 }; MAX_PEERS];
+    /// Makes a region that no peer has mapped, with its memory and header. With `file`, other processes can map it.
+    pub fn new(
+        name: &str,
+        address: u64,
+        bytes: u64,
+        owner: Option<usize>,
+        file: bool,
+    ) -> Result<Self> {
+        let file = file.then(|| memory_file(c"kyozon-region", bytes)).transpose()?;
+        let block = block(bytes, file)?;
+        let mut granted = [0; MAX_PEERS];
         if let Some(owner) = owner {
             granted[owner] = ALL;
         }
@@ -199,7 +206,7 @@ mod tests {
         let mut all = Vec::new();
         for _ in 0..3 {
             let at = place(&all, 3 << 20, None).unwrap();
-            all.push(Region::new("a", at, 3 << 20, None).unwrap());
+            all.push(Region::new("a", at, 3 << 20, None, false).unwrap());
         }
         let bases: Vec<_> = all.iter().map(|r| r.address).collect();
         assert_eq!(bases, [0, 4 << 20, 8 << 20].map(|o| REGION_AUTO_BASE + o));
@@ -218,7 +225,7 @@ mod tests {
 
     #[test]
     fn each_arrival_has_the_next_generation() {
-        let region = Region::new("a", REGION_BASE, 2 * PAGE, Some(3)).unwrap();
+        let region = Region::new("a", REGION_BASE, 2 * PAGE, Some(3), true).unwrap();
         assert_eq!((region.granted[3], region.granted[0]), (ALL, 0));
         assert_eq!(region.state_of(3), (PEER_ABSENT, 0));
         region.set_state(3, PEER_PRESENT);

@@ -5,22 +5,27 @@
 //! thread. No part of a guest outlives [`run`].
 
 use crate::backend::Cpu;
+use crate::bond::Bond;
 use crate::boot::{self, Boot};
 use crate::clock::{self, Clock};
 use crate::confine::{self, Needs, Spawns};
+use crate::console;
 use crate::device::Devices;
 use crate::elf;
-use crate::error::{ensure, Context, Error, Result};
+use crate::error::{ensure, Context, Error, Present, Result};
 use crate::group::Group;
 use crate::guest::{self, End};
+use crate::layout;
+use crate::lives::Lives;
 use crate::machine::{host, machine, Machine};
-use crate::member::joining::{self, Joined, Meeting};
+use crate::member::joining::{self, Guests, Joined, Meeting};
 use crate::member::shared_region;
 use crate::options::{Backend, Options, RegionOption};
 use crate::peer::Peer;
 use crate::peers::Peers;
 use crate::pins::Pins;
 use crate::process::Readers;
+use crate::quota::{self, Quota};
 use crate::signals::{self, Woken};
 use crate::spawn::Spawner;
 use crate::tokens::Tokens;
@@ -56,6 +61,7 @@ pub struct Summary {
 /// An option, the image or the group cannot be used, a system call failed, or the tender could not continue a guest.
 pub fn run(options: &Options) -> Result<Summary> {
     let began = Instant::now();
+    console::open_outputs();
     let clock_began = crate::clock::Moment::now();
     // Threads allocate little here: creating an arena for each would cost more than it saves.
     // SAFETY: sets a parameter of the allocator before there are other threads.
@@ -76,41 +82,73 @@ pub fn run(options: &Options) -> Result<Summary> {
     let signals = signals::block()?;
     signals::handle_kicks()?;
 
+    // The group's own limit is not known before the run joins; it is not above MAX_PEERS.
+    let threads = options.threads.unwrap_or(match socket {
+        Some(_) => MAX_PEERS.div_ceil(2),
+        None => max_peers.div_ceil(options.vms),
+    });
+    layout::check_memory(options.memory)?;
+    let spare = quota::spare(&image, options.memory, threads);
+    let own_lives = if socket.is_none() { Some(Lives::new()?) } else { None };
     let readers = Readers::default();
     let mut machines = Vec::new();
     for _ in 0..options.vms {
-        machines.push(machine(host.as_ref(), &readers, &image, &file, options.memory)?);
+        let memory = options.memory - spare;
+        machines.push(machine(host.as_ref(), &readers, &image, &file, memory, own_lives.as_ref())?);
     }
     let khz = machines[0].khz;
     let clock = || clock::since(clock_began, khz);
     let mut joined = match (socket, &options.group) {
-        (Some(socket), Some(meeting)) => Some(join(socket, meeting, clock(), backend, options)?),
+        (Some(socket), Some(meeting)) => {
+            Some(join(socket, meeting, clock(), backend, spare, options)?)
+        }
         _ => None,
     };
-    let (first, tokens, group_clock, limit) = match &mut joined {
+    let (first, tokens, lives, group_clock, limit) = match &mut joined {
         Some(joined) => {
             let tokens = std::mem::take(&mut joined.tokens).into();
-            (joined.first, tokens, Some(joined.clock), joined.limit)
+            (joined.first, tokens, joined.lives.clone(), Some(joined.clock), joined.limit)
         }
-        None => (0, tokens(max_peers, options.vms, backend)?, None, max_peers),
+        None => {
+            let lives = own_lives.clone().present("a run without a group has no table of peers")?;
+            (0, tokens(max_peers, options.vms, backend)?, lives, None, max_peers)
+        }
     };
+    let generation = |position: usize| joined.as_ref().map_or(1, |j| j.generations[position]);
     let mut starters = Vec::new();
     let mut peers = Vec::new();
     for (number, Machine { memory, space, start, .. }) in (first..).zip(machines) {
+        if own_lives.is_none() {
+            memory.set_lives(lives.file())?;
+        }
         let (kick, must_end, devices) =
             (OnceLock::new(), AtomicBool::new(false), Devices::default());
-        let (family, generation, bound) = (number, 1, None);
-        peers.push(Peer { memory, space, kick, must_end, family, generation, bound, devices });
+        let (family, generation, bound) = (number, generation(number - first), None);
+        let bond = Bond::default();
+        peers.push(Peer {
+            memory,
+            space,
+            kick,
+            must_end,
+            family,
+            generation,
+            bound,
+            bond,
+            devices,
+        });
         starters.push(start);
     }
     let own: Vec<_> = tokens.all().into_iter().skip(first).collect();
     options.devices.make(&mut peers, &own)?;
     let arguments = boot::arguments(options)?;
-    let mut group = Group::new(Peers::new(first, peers, tokens));
+    let mut group = Group::new(Peers::new(first, peers, tokens, lives));
     group.pins = pins;
     let (count, mapped) = match joined {
         Some(joined) => set_up_member(&mut group, joined)?,
-        None => set_up_alone(&mut group, options)?,
+        None => {
+            group.local.quota = Quota::new(options.vms, max_peers, options.threads, spare);
+            set_up_alone(&mut group, options)?
+        }
     };
     let event = || EventFd::new(libc::EFD_CLOEXEC).context("eventfd");
     let (done, stop) = (event()?, event()?);
@@ -186,7 +224,6 @@ fn set_up_alone(group: &mut Group, options: &Options) -> Result<(usize, Vec<Shar
             all <= max,
             "guests and regions have {all}K, more than the {max}K of --group-memory: raise it, or lower --memory"
         );
-        group.local.limit = limit;
     }
     for region in &options.regions {
         group.local.add(&group.peers, &region.name, region.bytes, region.address, region.write)?;
@@ -200,6 +237,7 @@ fn join(
     meeting: &Meeting,
     clock: Clock,
     backend: Backend,
+    spare: u64,
     options: &Options,
 ) -> Result<Joined> {
     let wanted = |r: &RegionOption| RegionRequest {
@@ -210,7 +248,8 @@ fn join(
     };
     let regions = options.regions.iter().map(wanted).collect();
     let image = options.image.display().to_string();
-    let guests = (options.vms, options.memory);
+    let guests =
+        Guests { count: options.vms, memory: options.memory, spare, threads: options.threads };
     Joined::new(socket, meeting, clock, (&image, backend.name()), guests, regions)
 }
 
@@ -303,16 +342,17 @@ fn summary(
         Woken::Signal(signal) => 128 + signal,
         Woken::TimeOver => {
             let limit = options.time_limit.unwrap_or_default().as_secs_f64();
-            eprintln!("kyozon: the time limit of {limit} s has passed");
+            console::message(&format!("kyozon: the time limit of {limit} s has passed"));
             STATUS_TIMEOUT as u8
         }
     };
     let mut guests = Vec::new();
     for end in ends {
         guests.push(match end {
-            End::Exit(status) => status,
+            End::Exit { status, .. } => status,
             End::Crash { status, .. } => status as u8,
             End::Stopped => stopped,
+            End::WithBound(status) => status,
             End::Failed(error) => return Err(error),
         });
     }

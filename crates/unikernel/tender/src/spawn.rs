@@ -4,7 +4,9 @@
 //! the meantime, then waits until the peer is ready to run. A process is made by the thread that will trace it.
 
 use crate::backend::{Cpu, Space};
+use crate::bond::Bond;
 use crate::boot::Boot;
+use crate::console;
 use crate::device::Devices;
 use crate::elf::Image;
 use crate::error::{bail, ensure, Result};
@@ -91,7 +93,7 @@ impl Spawner {
         };
         let _ = ready.send(true);
         if let Err(error) = guest::run(group, number, &peer, cpu, &self.file, None).failure() {
-            eprintln!("kyozon: guest {number} failed: {error}");
+            console::message(&format!("kyozon: guest {number} failed: {error}"));
         }
     }
 
@@ -103,7 +105,7 @@ impl Spawner {
             Ok((peer, cpu)) if group.peers.table.occupy(number, peer.clone()) => Some((peer, cpu)),
             Ok(_) => None,
             Err(error) => {
-                eprintln!("kyozon: guest {number} cannot start: {error}");
+                console::message(&format!("kyozon: guest {number} cannot start: {error}"));
                 None
             }
         }
@@ -115,6 +117,8 @@ impl Spawner {
         let parent_peer = group.peers.table.get(parent);
         let Some(parent_peer) = parent_peer else { bail!(Internal, "the parent is gone") };
         let memory = Arc::new(parent_peer.memory.spawned(&self.image, &self.file, layout)?);
+        // Before KVM gets the memory: see `machine::machine`.
+        memory.set_lives(group.peers.table.lives().file())?;
         let word = memory.layout.stack_top() - 8;
         ensure!(
             Internal,
@@ -139,6 +143,7 @@ impl Spawner {
             family: parent_peer.family,
             generation,
             bound,
+            bond: Bond::default(),
             devices: Devices::default(),
         });
         group.peers.tokens.make(number)?;

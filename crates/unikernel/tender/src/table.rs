@@ -1,16 +1,14 @@
 //! The numbers of a group: each number's peer, and the state of its latest peer.
 //!
 //! The number of a guest of the start is never used again. The number of a spawned peer is free again once that peer is
-//! gone; the number's next peer has the next generation. Each peer has a page with states and generations of all
-//! numbers; a change is written to the pages of all peers.
+//! gone; the number's next peer has the next generation. All peers see states and generations in [`Lives`].
 
-use crate::layout::system;
-use crate::memory::Memory;
+use crate::lives::Lives;
 use crate::peer::Peer;
+use crate::quota::peer_bytes;
 use kyozon_abi::unikernel::*;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use vm_memory::VolatileMemory;
 
 /// The use of one number.
 #[derive(Clone, Default)]
@@ -26,6 +24,8 @@ enum Slot {
 /// A peer that is being made.
 #[derive(Clone, Default)]
 struct Reservation {
+    /// The family that it joins.
+    family: usize,
     /// Bytes of its private memory.
     bytes: u64,
     /// The peer, once it has regions that it can lose.
@@ -36,44 +36,32 @@ struct Reservation {
 
 struct Table {
     slots: Vec<Slot>,
+    /// Rows of the numbers that peers of this run have or had.
     life: [RegionPeer; MAX_PEERS],
+    lives: Lives,
 }
 
 /// All numbers of a group.
 pub struct PeerTable(RwLock<Table>);
 
-/// Writes one row of the table into a peer's page, the generation first: a reader that sees a peer present sees the
-/// right generation.
-fn publish(memory: &Memory, number: usize, row: RegionPeer) {
-    let at = system::LIFE as usize + number * size_of::<RegionPeer>();
-    for (field, value) in [(4, row.generation), (0, row.state)] {
-        if let Ok(word) = memory.block.get_atomic_ref::<AtomicU32>(at + field) {
-            word.store(value, Ordering::Release);
-        }
-    }
-}
-
 impl Table {
     fn set_state(&mut self, number: usize, state: u32, generation: u32) {
         self.life[number] = RegionPeer { state, generation };
-        for slot in &self.slots {
-            if let Slot::Running(peer) = slot {
-                publish(&peer.memory, number, self.life[number]);
-            }
-        }
+        self.lives.set(number, self.life[number]);
     }
 }
 
 impl PeerTable {
     /// The peers of the start, from number `first` on, and free numbers up to `limit`.
-    pub fn new(first: usize, peers: Vec<Peer>, limit: usize) -> Self {
+    pub fn new(first: usize, peers: Vec<Peer>, limit: usize, lives: Lives) -> Self {
         let mut slots = vec![Slot::Retired; first];
         slots.extend(peers.into_iter().map(|p| Slot::Running(Arc::new(p))));
         slots.resize(limit.min(MAX_PEERS).max(slots.len()), Slot::Free);
-        let mut table = Table { slots, life: [RegionPeer::default(); MAX_PEERS] };
+        let mut table = Table { slots, life: [RegionPeer::default(); MAX_PEERS], lives };
         for number in 0..table.slots.len() {
-            if matches!(table.slots[number], Slot::Running(_)) {
-                table.set_state(number, PEER_PRESENT, 1);
+            if let Slot::Running(peer) = &table.slots[number] {
+                let generation = peer.generation;
+                table.set_state(number, PEER_PRESENT, generation);
             }
         }
         Self(RwLock::new(table))
@@ -85,6 +73,11 @@ impl PeerTable {
 
     fn write(&self) -> RwLockWriteGuard<'_, Table> {
         self.0.write().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// The table that peers see.
+    pub fn lives(&self) -> Lives {
+        self.read().lives.clone()
     }
 
     /// Maximum number of peers at the same time.
@@ -110,28 +103,35 @@ impl PeerTable {
         table.slots.iter().enumerate().filter_map(here).collect()
     }
 
-    /// State and generation of the number's latest peer.
+    /// State and generation of the number's latest peer of this run.
     pub fn life(&self, number: usize) -> RegionPeer {
         self.read().life.get(number).copied().unwrap_or_default()
     }
 
-    /// Bytes of memory of all peers, including those that are being made: each has its private memory, and a family's
-    /// first peer also has the memory that the family shares.
-    pub fn bytes(&self) -> u64 {
-        let bytes = |slot: &Slot| match slot {
-            Slot::Running(peer) => peer.memory.layout.bytes,
-            Slot::Reserved(reservation) => reservation.bytes,
-            Slot::Free | Slot::Retired => 0,
+    /// Number of a family's peers, and the bytes that the spawned ones cost, including those that are being made.
+    pub fn family_use(&self, family: usize) -> (usize, u64) {
+        let cost = |(number, slot): (usize, &Slot)| match slot {
+            Slot::Running(peer) if peer.family == family => {
+                let spawned = number != family;
+                Some(if spawned { peer_bytes(peer.memory.layout.bytes) } else { 0 })
+            }
+            Slot::Reserved(reservation) if reservation.family == family => {
+                Some(peer_bytes(reservation.bytes))
+            }
+            _ => None,
         };
-        self.read().slots.iter().map(bytes).fold(0, u64::saturating_add)
+        let table = self.read();
+        let costs = table.slots.iter().enumerate().filter_map(cost);
+        costs.fold((0, 0), |(count, bytes), cost| (count + 1, bytes + cost))
     }
 
     /// Reserves the lowest free number, and returns it with its next generation, for a peer with `bytes` bytes of
-    /// private memory. The reservation ends with [`PeerTable::occupy`] or [`PeerTable::release`].
-    pub fn reserve(&self, bytes: u64) -> Option<(usize, u32)> {
+    /// private memory that joins a family. The reservation ends with [`PeerTable::occupy`] or [`PeerTable::release`].
+    pub fn reserve(&self, family: usize, bytes: u64) -> Option<(usize, u32)> {
         let mut table = self.write();
         let number = table.slots.iter().position(|slot| matches!(slot, Slot::Free))?;
-        table.slots[number] = Slot::Reserved(Reservation { bytes, ..Reservation::default() });
+        let reservation = Reservation { family, bytes, ..Reservation::default() };
+        table.slots[number] = Slot::Reserved(reservation);
         Some((number, table.life[number].generation.wrapping_add(1)))
     }
 
@@ -175,20 +175,20 @@ impl PeerTable {
     /// ended, or the peer to which it is bound.
     pub fn occupy(&self, number: usize, peer: Arc<Peer>) -> bool {
         let mut table = self.write();
-        let runs = |number: usize, generation| {
-            let slot = table.slots.get(number);
-            matches!(slot, Some(Slot::Running(peer)) if peer.generation == generation)
+        let running = |number: usize| match table.slots.get(number) {
+            Some(Slot::Running(peer)) => Some(peer),
+            _ => None,
         };
-        if !runs(peer.family, 1)
-            || peer.bound.is_some_and(|(number, generation)| !runs(number, generation))
+        let bound = |(number, generation)| {
+            running(number).is_some_and(|other| other.generation == generation)
+        };
+        if running(peer.family).is_none_or(|first| first.family != peer.family)
+            || peer.bound.is_some_and(|other| !bound(other))
         {
             return false;
         }
         if matches!(&table.slots[number], Slot::Reserved(reservation) if reservation.must_end) {
             peer.must_end.store(true, Ordering::SeqCst);
-        }
-        for (other, row) in table.life.iter().enumerate() {
-            publish(&peer.memory, other, *row);
         }
         let generation = peer.generation;
         table.slots[number] = Slot::Running(peer);
@@ -222,25 +222,32 @@ impl PeerTable {
 mod tests {
     use crate::group::tests::{group, peer};
     use crate::layout::system;
+    use crate::lives::Lives;
     use kyozon_abi::unikernel::*;
     use std::sync::Arc;
 
     #[test]
     fn a_number_is_reused_by_the_next_generation() {
         let group = group(2, true);
-        let table = super::PeerTable::new(0, vec![peer(true, 0, 1), peer(true, 1, 1)], 4);
+        let lives = Lives::new().unwrap();
+        let shown = |peer: super::Peer| {
+            peer.memory.set_lives(lives.file()).unwrap();
+            peer
+        };
+        let first = vec![shown(peer(true, 0, 1)), shown(peer(true, 1, 1))];
+        let table = super::PeerTable::new(0, first, 4, lives.clone());
         assert_eq!((table.limit(), group.peers.table.limit()), (4, 2));
-        assert_eq!(group.peers.table.reserve(0), None);
-        assert_eq!(table.reserve(0), Some((2, 1)));
-        assert_eq!(table.reserve(0), Some((3, 1)));
-        assert_eq!(table.reserve(0), None);
+        assert_eq!(group.peers.table.reserve(0, 0), None);
+        assert_eq!(table.reserve(0, 0), Some((2, 1)));
+        assert_eq!(table.reserve(0, 0), Some((3, 1)));
+        assert_eq!(table.reserve(0, 0), None);
         table.release(2);
-        assert_eq!(table.reserve(0), Some((2, 1)));
-        assert!(table.occupy(2, Arc::new(peer(true, 0, 1))));
+        assert_eq!(table.reserve(0, 0), Some((2, 1)));
+        assert!(table.occupy(2, Arc::new(shown(peer(true, 0, 1)))));
         // All pages show it, including its own.
         let row = |reader: usize, number: u64| {
             let memory = &table.get(reader).unwrap().memory;
-            let bytes = memory.get_system::<8>(system::LIFE + number * 8);
+            let bytes = memory.get_system::<8>(system::PEERS + number * 8);
             (bytes[0].into(), bytes[4].into())
         };
         for reader in 0..3 {
@@ -248,20 +255,30 @@ mod tests {
             assert_eq!(row(reader, 1), (PEER_PRESENT, 1));
             assert_eq!(row(reader, 3), (PEER_ABSENT, 0));
         }
+        let deaths = |reader: usize| {
+            let memory = &table.get(reader).unwrap().memory;
+            u32::from_le_bytes(memory.get_system(system::PEERS + MAX_PEERS as u64 * 8))
+        };
         assert!(table.remove(2, PEER_LEFT, || {}).is_empty());
+        assert_eq!((deaths(0), deaths(1)), (0, 0));
         assert_eq!((row(0, 2), row(1, 2)), ((PEER_LEFT, 1), (PEER_LEFT, 1)));
         assert!(table.get(2).is_none());
-        assert_eq!(table.reserve(0), Some((2, 2)));
-        assert!(table.occupy(2, Arc::new(peer(true, 0, 2))));
+        assert_eq!(table.reserve(0, 0), Some((2, 2)));
+        assert!(table.occupy(2, Arc::new(shown(peer(true, 0, 2)))));
         assert_eq!(row(2, 2), (PEER_PRESENT, 2));
         // A family ends with its first peer: no peer can join it, and the first peer's number is not used again.
         let ended = table.remove(0, PEER_LEFT, || {});
         assert_eq!(ended.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2]);
         assert!(!table.occupy(3, Arc::new(peer(true, 0, 1))));
         assert!(table.remove(2, PEER_DEAD, || {}).is_empty());
-        assert_eq!(table.reserve(0), Some((2, 3)));
+        assert_eq!(deaths(1), 1);
+        assert_eq!(table.reserve(0, 0), Some((2, 3)));
+        assert!(table.occupy(2, Arc::new(shown(peer(true, 1, 3)))));
+        assert_eq!(deaths(2), 1);
+        assert!(table.remove(2, PEER_LEFT, || {}).is_empty());
+        assert_eq!(table.reserve(0, 0), Some((2, 4)));
         table.release(3);
-        assert_eq!(table.reserve(0), Some((3, 1)));
-        assert_eq!(table.reserve(0), None);
+        assert_eq!(table.reserve(0, 0), Some((3, 1)));
+        assert_eq!(table.reserve(0, 0), None);
     }
 }

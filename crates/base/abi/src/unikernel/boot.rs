@@ -80,8 +80,12 @@ pub struct GuestBoot {
     /// the guest can only read: the states of the group's peers. [`PEER_ABSENT`](super::PEER_ABSENT) with generation 0
     /// is a number that no peer has had.
     ///
-    /// If other commands can join the group, the table shows only peers of the same command. A region's header shows
-    /// the others, with generations of its own.
+    /// The table shows all peers of the group, also those of other commands and host programs. A region's header shows
+    /// who has mapped it, with generations of its own: there each arrival counts.
+    ///
+    /// A word of 32 bits follows the table: how many of its peers became [`PEER_DEAD`](super::PEER_DEAD) so far, modulo
+    /// 2^32. It changes before the other peers get their tokens. A peer that died may have left a sign that it waits
+    /// for something, and the next peer with its number cannot be told from it.
     pub peer_table: u64,
     /// Generation of this peer in the table; the first peer of a number has 1.
     pub generation: u32,

@@ -20,7 +20,8 @@ assert_size!(CallBlock, 64);
 /// `address`, `bytes`: writes to the console. The result is the number of bytes written, which MAY be fewer than
 /// `bytes`, but is 0 only if `bytes` is 0.
 pub const ASK_CONSOLE: u64 = 1;
-/// `status`, at most [`MAX_STATUS`]: ends the guest. The call returns only on an error.
+/// `status`, at most [`MAX_STATUS`], `how`: ends the guest. `how` is [`EXIT_ALONE`] or [`EXIT_WITH_OWNER`], which
+/// differ for a bound peer only, see "Spawning". The call returns only on an error.
 pub const ASK_EXIT: u64 = 2;
 /// `address`, `bytes`: ends the guest with a crash report and the status [`STATUS_PANIC`]. The bytes are the reason in
 /// UTF-8, which the tender MAY truncate. The call returns only on an error.
@@ -40,7 +41,7 @@ pub const ASK_DISCARD: u64 = 8;
 /// "Spawning". The result is the peer's number plus 2^32 times its generation modulo 2^31.
 ///
 /// If `bound` is not 0, it is 1 more than the number of a peer of the same family, which may be the caller; the new
-/// peer ends when that peer ends.
+/// peer is bound to that peer.
 ///
 /// Errors: [`ERROR_ADDRESS`] if entry or stack break the rules; [`ERROR_NAME`] if no peer has the number in `bound`,
 /// [`ERROR_RIGHT`] if that peer belongs to another family; [`ERROR_UNSUPPORTED`] without
@@ -92,6 +93,11 @@ pub const ASK_QUEUE_START: u64 = 33;
 pub const ASK_QUEUE_STOP: u64 = 34;
 /// `device`, `queue`: the result is `QUEUE_*`.
 pub const ASK_QUEUE_STATE: u64 = 35;
+
+/// A bound peer exits, and its owner goes on.
+pub const EXIT_ALONE: u64 = 0;
+/// A bound peer exits, and ends its owner with the same status.
+pub const EXIT_WITH_OWNER: u64 = 1;
 
 /// A deadline that never passes.
 pub const NO_DEADLINE: u64 = 0xffff_ffff_ffff_ffff;

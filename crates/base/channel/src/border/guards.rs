@@ -1,5 +1,6 @@
 //! Locks that own their data.
 
+use super::region::Plain;
 use crate::error::Error;
 use crate::park::Group;
 use crate::sync::{Acquired, Condvar, RawMutex, RawRwLock, Woken};
@@ -22,24 +23,46 @@ pub unsafe trait TrustedGroup: Group {}
 /// Why a lock with data was not acquired, or was acquired poisoned.
 pub enum LockError<G> {
     /// The lock is acquired, but a peer died while it held it: a change of the data may be incomplete. The next owner
-    /// gets this error, too, unless [`MutexGuard::clear_poison`] declares the data consistent.
-    Poisoned(G),
+    /// gets this error, too, unless the data is replaced or declared consistent.
+    Poisoned(Poisoned<G>),
     /// The lock is not acquired.
     Failed(Error),
 }
 
-/// A guard of a clean lock, or an error.
-pub type Locked<Guard> = Result<Guard, LockError<Guard>>;
+/// A lock that is held, with data that may be half changed: a collection may own an element twice. Nothing unwound when
+/// the peer died, so reading or dropping the data is not safe in general, unlike with std's `PoisonError`.
+pub struct Poisoned<G>(G);
 
-impl<G> LockError<G> {
-    /// The guard, if the lock is acquired.
-    pub fn into_guard(self) -> Option<G> {
-        match self {
-            Self::Poisoned(guard) => Some(guard),
-            Self::Failed(_) => None,
-        }
+impl<G> Poisoned<G> {
+    /// The guard. The lock stays poisoned until [`MutexGuard::clear_poison`] or [`WriteGuard::clear_poison`].
+    ///
+    /// # Safety
+    ///
+    /// The data is a valid value of its type, at whatever instruction its last owner died.
+    pub unsafe fn recover(self) -> G {
+        self.0
     }
 }
+
+impl<G: Deref<Target: Plain>> Poisoned<G> {
+    /// The guard: any bytes are a value of this type. The lock stays poisoned until [`MutexGuard::clear_poison`] or
+    /// [`WriteGuard::clear_poison`].
+    pub fn recover_plain(self) -> G {
+        self.0
+    }
+}
+
+impl<T, G: TrustedGroup + ?Sized, W: Word> Poisoned<MutexGuard<'_, T, G, W>> {
+    /// Replaces the data, which is leaked, and declares the lock clean.
+    pub fn replace(&mut self, data: T) {
+        // SAFETY: the guard holds the lock. The old value is neither read nor dropped.
+        unsafe { self.0.mutex.data.get().write(data) };
+        self.0.clear_poison();
+    }
+}
+
+/// A guard of a clean lock, or an error.
+pub type Locked<Guard> = Result<Guard, LockError<Guard>>;
 
 impl<G> fmt::Debug for LockError<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,6 +82,31 @@ impl<G> fmt::Display for LockError<G> {
 impl<G> core::error::Error for LockError<G> {}
 
 /// Data that one peer at a time can access. See [`RawMutex`].
+///
+/// Safe code cannot reach data that a dead peer may have left half changed:
+///
+/// ```compile_fail,E0614
+/// # use kyozon_channel::{border::{LockError, Mutex}, threads::Threads};
+/// # let (group, lock) = (Threads::new(0), Mutex::new(vec![1]));
+/// # let me = group.join(0).unwrap();
+/// if let Err(LockError::Poisoned(held)) = lock.lock(&me, None) {
+///     (*held).push(2);
+/// };
+/// ```
+///
+/// It can replace such data, or read it if any bytes are a value:
+///
+/// ```
+/// # use kyozon_channel::{border::{LockError, Mutex}, threads::Threads};
+/// # let (group, lock, sum) = (Threads::new(0), Mutex::new(vec![1]), Mutex::new(1_u64));
+/// # let me = group.join(0).unwrap();
+/// if let Err(LockError::Poisoned(mut held)) = lock.lock(&me, None) {
+///     held.replace(Vec::new());
+/// }
+/// if let Err(LockError::Poisoned(held)) = sum.lock(&me, None) {
+///     *held.recover_plain() += 1;
+/// };
+/// ```
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Mutex<T, W = AtomicU64> {
@@ -108,7 +156,7 @@ impl<T, W: Word> Mutex<T, W> {
         let guard = MutexGuard { mutex: self, group, then, unwinding, not_send };
         match then {
             Acquired::Clean => Ok(guard),
-            Acquired::Poisoned => Err(LockError::Poisoned(guard)),
+            Acquired::Poisoned => Err(LockError::Poisoned(Poisoned(guard))),
         }
     }
 }
@@ -120,16 +168,20 @@ impl<'a, T, G: TrustedGroup + ?Sized, W: Word> MutexGuard<'a, T, G, W> {
     }
 
     /// Waits on `condvar`, like [`Condvar::wait`].
-    pub fn wait(self, condvar: &Condvar<W>, deadline: Option<u64>) -> Locked<(Self, Woken)> {
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Poisoned`] even if the guard was recovered before, as another owner may have died meanwhile.
+    pub fn wait(
+        self,
+        condvar: &Condvar<W>,
+        deadline: Option<u64>,
+    ) -> Result<(Self, Woken), LockError<Self>> {
         let (mutex, group, then) = (self.mutex, self.group, self.then);
         core::mem::forget(self);
         let (then, woken) =
             condvar.wait(group, &mutex.raw, then, deadline).map_err(LockError::Failed)?;
-        match mutex.guard(group, then) {
-            Ok(guard) => Ok((guard, woken)),
-            Err(LockError::Poisoned(guard)) => Err(LockError::Poisoned((guard, woken))),
-            Err(LockError::Failed(error)) => Err(LockError::Failed(error)),
-        }
+        mutex.guard(group, then).map(|guard| (guard, woken))
     }
 }
 
@@ -205,7 +257,7 @@ impl<T, W: Word, const PEERS: usize> RwLock<T, W, PEERS> {
         let guard = ReadGuard { lock: self, group, not_send: PhantomData };
         match acquired {
             Acquired::Clean => Ok(guard),
-            Acquired::Poisoned => Err(LockError::Poisoned(guard)),
+            Acquired::Poisoned => Err(LockError::Poisoned(Poisoned(guard))),
         }
     }
 
@@ -222,7 +274,7 @@ impl<T, W: Word, const PEERS: usize> RwLock<T, W, PEERS> {
         let guard = WriteGuard { lock: self, group, then, unwinding, not_send };
         match then {
             Acquired::Clean => Ok(guard),
-            Acquired::Poisoned => Err(LockError::Poisoned(guard)),
+            Acquired::Poisoned => Err(LockError::Poisoned(Poisoned(guard))),
         }
     }
 }

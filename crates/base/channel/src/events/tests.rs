@@ -1,6 +1,6 @@
 use super::*;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use kyozon_abi::events::{EVENT_FINDING, EVENT_NOTE};
+use kyozon_abi::events::{EVENT_FINDING, EVENT_NOTE, MONITOR_ENDED};
 
 fn memory(records: u64) -> Vec<AtomicU64> {
     let words = RECORDS_OFFSET / 8 + records * RECORD as u64;
@@ -114,32 +114,57 @@ fn a_status_is_read_as_published() {
         total_tsc: 6,
         last_tsc: 7,
         items: 8,
-        reserved: [0; 3],
+        state: 9,
+        wall_tsc: 10,
+        item_bytes: 11,
+        open: 12,
+        unlisted: 13,
+        unjudged: 14,
+        restarts: 15,
+        dropped: 16,
+        learned: 17,
+        reserved: [0; 10],
     };
     for turn in 1..=3 {
-        writer.publish(2, &status);
+        writer.publish(2, &status.to_words());
         status.sequence = 2 * turn;
         assert_eq!(reader.check(2), Some(status));
     }
-    writer.publish(MAX_CHECKS, &status);
+    writer.publish(MAX_CHECKS + 1, &status.to_words());
     assert_eq!((reader.check(3), reader.check(MAX_CHECKS)), (Some(CheckStatus::default()), None));
+    assert_eq!(reader.monitor(), Some(MonitorStatus::default()));
+    let mut monitor = MonitorStatus {
+        state: MONITOR_ENDED,
+        beat_tsc: 1,
+        patience_tsc: 2,
+        restarts: 3,
+        full_slices: 4,
+        slices: 5,
+        slice_tsc: 6,
+        ..MonitorStatus::default()
+    };
+    monitor.set_reason(&[b'x'; 200]);
+    writer.publish(MONITOR_INDEX, &monitor.to_words());
+    assert_eq!(reader.monitor(), Some(MonitorStatus { sequence: 2, ..monitor }));
+    assert_eq!(reader.check(MAX_CHECKS - 1), Some(CheckStatus::default()));
     // A writer that stopped halfway.
     memory[status_slot(2).number].store(7, Relaxed);
     assert_eq!(reader.check(2), None);
-    writer.publish(2, &status);
+    writer.publish(2, &status.to_words());
     assert_eq!(reader.check(2).unwrap().sequence, 8);
 }
 
 #[test]
 fn bad_shapes_are_refused() {
+    let version = u64::from(EVENTS_VERSION);
     for (first, wanted) in [
         (0, Unusable::Version(0)),
-        (2 | 4 << 32, Unusable::Version(2)),
-        (1, Unusable::Records(0)),
-        (1 | 3 << 32, Unusable::Records(3)),
-        (1 | 8 << 32, Unusable::Records(8)),
-        (1 | 1 << 63, Unusable::Records(1 << 31)),
-        (u64::MAX << 32 | 1, Unusable::Records(u32::MAX)),
+        (1 | 4 << 32, Unusable::Version(1)),
+        (version, Unusable::Records(0)),
+        (version | 3 << 32, Unusable::Records(3)),
+        (version | 8 << 32, Unusable::Records(8)),
+        (version | 1 << 63, Unusable::Records(1 << 31)),
+        (u64::MAX << 32 | version, Unusable::Records(u32::MAX)),
     ] {
         let memory = memory(4);
         memory[0].store(first, Relaxed);

@@ -89,7 +89,7 @@ impl<W: Word> Side<W> {
         match self.peer.load(SeqCst) {
             0 => Partner::Expected,
             word if word & CLOSED != 0 => Partner::Closed,
-            word if Peer::from_word(word).is_some_and(|peer| group.alive(peer)) => {
+            word if Peer::from_word(word).is_some_and(|peer| !group.dead(peer)) => {
                 Partner::Expected
             }
             _ => Partner::Dead,

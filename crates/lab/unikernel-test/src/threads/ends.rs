@@ -7,7 +7,7 @@ use core::time::Duration;
 use kyozon_channel::park::{Life, Peers};
 use kyozon_unikernel::thread::{self, Ended};
 use kyozon_unikernel::vm::Vm;
-use kyozon_unikernel::{boot, sleep};
+use kyozon_unikernel::{boot, println, sleep};
 
 /// The joiner receives the panic message.
 pub fn panics() {
@@ -19,12 +19,75 @@ pub fn panics() {
     );
 }
 
+/// A thread of a scope ends the thread that opened it, with the same status; the first thread ends the family.
 pub fn scope_panics() {
-    let joined = thread::scope(|scope| scope.spawn(|| -> u32 { panic!("seen") }).join());
-    assert!(matches!(joined, Err(Ended::Panicked(words)) if words.starts_with("seen")));
     thread::scope(|scope| {
-        scope.spawn(|| panic!("not seen"));
+        let joined = scope.spawn(|| panic!("inside a scope")).join();
+        println!("seen: {joined:?}");
     });
+    println!("seen");
+}
+
+pub fn scope_crash() {
+    thread::scope(|scope| {
+        // SAFETY: none: the tender must stop this write.
+        scope.spawn(|| unsafe { core::ptr::null_mut::<u8>().write_volatile(1) });
+    });
+    println!("seen");
+}
+
+/// As in a program of the host, the status is that of the thread, which exited, even if it is 0.
+pub fn scope_exit() {
+    thread::scope(|scope| {
+        scope.spawn(|| kyozon_unikernel::exit(7));
+        sleep::sleep(Duration::from_secs(100));
+    });
+    println!("seen");
+}
+
+/// A scope goes on if one of its threads is ended by another, or leaves.
+pub fn scope_ended() {
+    let number = AtomicU64::new(0);
+    thread::scope(|scope| {
+        let busy = scope.spawn(|| loop {
+            number.fetch_add(1, Ordering::Relaxed);
+        });
+        wait("the busy one", || number.load(Ordering::Relaxed) > 100);
+        // SAFETY: it has borrowed a number only.
+        unsafe { busy.end() };
+        assert_eq!(busy.join(), Err(Ended::Died));
+        // SAFETY: it has borrowed a number only, and no thread borrows from it.
+        let left = scope.spawn(|| -> u32 { unsafe { thread::leave() } });
+        assert_eq!(left.join(), Err(Ended::Left));
+    });
+    assert!(number.load(Ordering::Relaxed) > 100);
+}
+
+/// What ends with a thread in a scope: the thread that opened it, and its other scopes, but not the one that spawned
+/// that.
+pub fn scope_nested() {
+    static REACHED: AtomicU64 = AtomicU64::new(0);
+    let outer = thread::spawn(|| {
+        let word = AtomicU64::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| loop {
+                word.fetch_add(1, Ordering::Relaxed);
+            });
+            scope.spawn(|| {
+                thread::scope(|scope| {
+                    scope.spawn(|| {
+                        wait("the other one", || word.load(Ordering::Relaxed) > 10);
+                        kyozon_unikernel::exit(9)
+                    });
+                });
+                REACHED.store(1, Ordering::Relaxed);
+            });
+        });
+        REACHED.store(2, Ordering::Relaxed);
+    });
+    let peer = outer.peer();
+    assert_eq!(outer.join(), Err(Ended::Died));
+    assert!(!Vm.alive(peer) && REACHED.load(Ordering::Relaxed) == 0);
 }
 
 pub fn crash() {
@@ -89,7 +152,8 @@ pub fn heap_death() {
             }
         });
         wait("the busy one", || ready.load(Ordering::Relaxed) > 100);
-        busy.end();
+        // SAFETY: it has borrowed atomics only.
+        unsafe { busy.end() };
         busy.join()
     });
     assert_eq!(ended, Err(Ended::Died));
@@ -107,6 +171,26 @@ pub fn poison() {
     });
     assert!(child.join().is_err());
     assert!(matches!(WORDS.lock(&Vm, None), Err(kyozon_channel::border::LockError::Poisoned(_))));
+}
+
+/// A waiter dies, and its number gets another thread, which waits for nothing. A wake-up that goes there is not lost.
+pub fn lost_wake() {
+    let held = WORDS.lock(&Vm, None).unwrap();
+    let take = || drop(WORDS.lock(&Vm, None).unwrap());
+    let waiters = [thread::spawn(take), thread::spawn(take)];
+    sleep::sleep(Duration::from_millis(100));
+    let [first, second] = waiters;
+    let gone = first.peer();
+    first.end();
+    assert_eq!(first.join(), Err(Ended::Died));
+    let other = thread::spawn(|| loop {
+        sleep::park(None);
+    });
+    assert_eq!(other.peer().number(), gone.number());
+    // All wake because of the death, and sleep again.
+    sleep::sleep(Duration::from_millis(100));
+    drop(held);
+    second.join().unwrap();
 }
 
 /// The page below a thread's stack is not mapped in that thread, although others have memory there.
@@ -167,30 +251,27 @@ pub fn killed() {
 
 /// Threads of a scope do not outlive the thread that they borrow from, however that ends.
 pub fn bound() {
+    static WORD: AtomicU64 = AtomicU64::new(0);
     static SEEN: AtomicU64 = AtomicU64::new(0);
     static INNER: AtomicU64 = AtomicU64::new(u64::MAX);
-    let word = AtomicU64::new(0);
-    let outer = thread::scope(|scope| {
-        let outer = scope.spawn(|| {
-            let mine = AtomicU64::new(0);
-            thread::scope(|scope| {
-                let inner = scope.spawn(|| loop {
-                    word.fetch_add(1, Ordering::Relaxed);
-                    SEEN.store(mine.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-                });
-                INNER.store(inner.peer().word(), Ordering::Relaxed);
-                wait("the inner one", || SEEN.load(Ordering::Relaxed) > 10);
-                panic!("the outer one");
+    let outer = thread::spawn(|| {
+        let mine = AtomicU64::new(0);
+        thread::scope(|scope| {
+            let inner = scope.spawn(|| loop {
+                WORD.fetch_add(1, Ordering::Relaxed);
+                SEEN.store(mine.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
             });
+            INNER.store(inner.peer().word(), Ordering::Relaxed);
+            wait("the inner one", || SEEN.load(Ordering::Relaxed) > 10);
+            panic!("the outer one");
         });
-        outer.join().map(drop)
     });
-    assert!(matches!(outer, Err(Ended::Panicked(_))));
-    let last = word.load(Ordering::Relaxed);
+    assert!(matches!(outer.join(), Err(Ended::Panicked(_))));
+    let last = WORD.load(Ordering::Relaxed);
     let inner = kyozon_channel::park::Peer::from_word(INNER.load(Ordering::Relaxed)).unwrap();
     assert!(!Vm.alive(inner), "the thread that borrowed is gone first");
     sleep::sleep(Duration::from_millis(20));
-    assert_eq!(word.load(Ordering::Relaxed), last);
+    assert_eq!(WORD.load(Ordering::Relaxed), last);
 }
 
 /// A thread from which no other thread borrows may end before the threads that it spawned.

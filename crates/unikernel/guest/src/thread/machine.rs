@@ -3,7 +3,7 @@
 use super::progress::{Packet, Progress};
 use super::stack::Stack;
 use crate::vm::{gone, Vm};
-use crate::{clock, raw, sleep, Error, Result};
+use crate::{clock, raw, sleep, system, Error, Result};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -27,7 +27,7 @@ fn detached() -> Option<MutexGuard<'static, Vec<Machine>, Vm>> {
 }
 
 impl Machine {
-    /// Gives up the handle: the stack is freed when the thread is gone.
+    /// Gives up the handle: the stack is freed when the thread is gone, if it ended cleanly.
     pub fn detach(self) {
         if let Some(mut list) = detached() {
             list.push(self);
@@ -58,37 +58,71 @@ fn sweep() -> bool {
 }
 
 /// The argument of a new machine's entry.
-struct Start<'a> {
-    run: Box<dyn FnOnce() + Send + 'a>,
+struct Start<F, T> {
+    work: F,
     progress: Arc<Progress>,
+    packet: Arc<Packet<T>>,
 }
 
+/// A reference to a [`Packet`] of some type, and the function that drops it.
+type PacketReference = (*const (), unsafe fn(*const ()));
+
 crate::private! {
-    /// Progress of the thread that this machine runs; null in the first thread of a family.
+    /// This machine's reference to the progress of its thread; null in the first thread of a family.
     static CURRENT: *const Progress = core::ptr::null();
+    /// This machine's reference to the packet of its thread.
+    static PACKET: Option<PacketReference> = None;
 }
 
 /// Progress of the calling thread; `None` in the first thread of a family.
 fn current() -> Option<&'static Progress> {
-    // SAFETY: null, or kept alive by the reference of `entry`, which sets null before it drops that.
+    // SAFETY: null, or kept alive by the reference of `entry`, which `finish` takes before it drops that.
     unsafe { CURRENT.get().as_ref() }
 }
 
-extern "C" fn entry(boot: &'static GuestBoot) -> ! {
+/// Drops a reference to a packet.
+///
+/// # Safety
+///
+/// The reference came from [`Arc::into_raw`] of an `Arc<Packet<T>>`, and is not used any more.
+unsafe fn drop_packet<T>(packet: *const ()) {
+    // SAFETY: the caller's promise.
+    drop(unsafe { Arc::from_raw(packet.cast::<Packet<T>>()) });
+}
+
+/// A thread's first function. Nothing that `finish` does not free is on its stack while the work runs, as the work may
+/// end the thread by [`leave`].
+extern "C" fn entry<F: FnOnce() -> T, T>(boot: &'static GuestBoot) -> ! {
     let first = clock::counter();
     // SAFETY: the argument is the box that `start` made for this thread alone.
-    let Start { run, progress } = *unsafe { Box::from_raw(boot.argument as *mut Start<'static>) };
-    CURRENT.set(Arc::as_ptr(&progress));
+    let Start { work, progress, packet } =
+        *unsafe { Box::from_raw(boot.argument as *mut Start<F, T>) };
     progress.set_first(first);
-    run();
-    CURRENT.set(core::ptr::null());
+    CURRENT.set(Arc::into_raw(progress));
+    let packet = Arc::into_raw(packet);
+    PACKET.set(Some((packet.cast(), drop_packet::<T>)));
+    let value = work();
+    // SAFETY: this is the thread, which publishes only later that it is done; `finish` has not dropped the reference.
+    unsafe { (*packet).put(value) };
+    finish(Progress::finish)
+}
+
+/// Ends the calling thread, which publishes its end by `publish`.
+fn finish(publish: fn(&Progress)) -> ! {
+    if let Some((packet, drop)) = PACKET.replace(None) {
+        // SAFETY: made by `entry` with its type. If nobody joins the thread, this drops its result.
+        unsafe { drop(packet) };
+    }
+    let progress = CURRENT.replace(core::ptr::null());
     // Before the joiners wake: the first thread may then end the family, and this thread with it at any instruction.
     // If that happened inside the heap, the heap's lock would be poisoned.
     give_back();
-    progress.finish();
-    // This is not the last reference: the thread that frees the stack holds another one.
-    drop(progress);
-    crate::exit(0)
+    if !progress.is_null() {
+        // SAFETY: the reference that `entry` made. It is not the last one: who frees the stack holds another.
+        let progress = unsafe { Arc::from_raw(progress) };
+        publish(&progress);
+    }
+    system::end(0, EXIT_ALONE)
 }
 
 /// Returns the free pieces that this machine has kept to the heap.
@@ -97,17 +131,14 @@ fn give_back() {
     crate::heap::give_back();
 }
 
-/// Ends the calling thread without a result. In the first thread of a family it ends the whole family.
+/// Ends the calling thread without a result. In the first thread of a family it ends the whole family. What the thread
+/// owned, except what this module made for it, is leaked.
 ///
 /// # Safety
 ///
-/// No thread has borrowed from this thread's stack, which is freed.
+/// No thread has borrowed from this thread's stack, which is freed. What this thread has borrowed is in a valid state.
 pub unsafe fn leave() -> ! {
-    give_back();
-    if let Some(progress) = current() {
-        progress.leave();
-    }
-    crate::exit(0)
+    finish(Progress::leave)
 }
 
 /// Keeps a panic's message for the thread that joins this one.
@@ -139,11 +170,10 @@ where
     let stack = Stack::new(stack)?;
     let progress = Arc::new(Progress::new());
     let packet = Arc::new(Packet::new());
-    let result = packet.clone();
-    // SAFETY: this is the thread, and `entry` publishes that it is done only afterwards.
-    let run = Box::new(move || unsafe { result.put(work()) });
-    let start = Box::into_raw(Box::new(Start { run, progress: progress.clone() }));
-    let arguments = [entry as *const () as u64, start as u64, stack.base(), stack.bytes(), bound];
+    let start =
+        Box::into_raw(Box::new(Start { work, progress: progress.clone(), packet: packet.clone() }));
+    let entry = entry::<F, T> as extern "C" fn(&'static GuestBoot) -> !;
+    let arguments = [entry as usize as u64, start as u64, stack.base(), stack.bytes(), bound];
     // SAFETY: the new peer runs `entry` on a stack and with a box that no other thread has.
     let mut answer = unsafe { raw::hypercall(ASK_SPAWN, &arguments) };
     // Threads that are done are about to go, and free their numbers.
@@ -171,7 +201,12 @@ where
 }
 
 /// Ends a spawned peer of this family, at whatever instruction it is; does not wait for it.
-pub(super) fn end(peer: Peer) {
-    // SAFETY: what the peer owned is leaked, and its stack is kept, as `sweep` frees only stacks of clean ends.
+///
+/// # Safety
+///
+/// What the peer has borrowed from threads that go on is in a valid state at each instruction that it may have reached.
+pub(super) unsafe fn end(peer: Peer) {
+    // SAFETY: what the peer owned is leaked, and its stack is kept, as `sweep` frees only stacks of clean ends. The
+    // rest is the caller's promise.
     let _ = unsafe { raw::hypercall(ASK_END, &[peer.number().into(), peer.generation().into()]) };
 }

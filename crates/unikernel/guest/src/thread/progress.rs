@@ -44,8 +44,8 @@ pub(super) struct Progress {
     state: AtomicU32,
     /// Peers that wait for the thread, one bit each.
     joiners: AtomicU64,
-    /// A thread has asked how this one ended.
-    joined: AtomicBool,
+    /// Another thread has ended this one, and says that what it borrowed is in a valid state.
+    ended: AtomicBool,
     /// The time-stamp counter at the thread's first instruction; 0 before.
     first: AtomicU64,
     message_bytes: AtomicUsize,
@@ -62,7 +62,7 @@ impl Progress {
         Self {
             state: AtomicU32::new(RUNNING),
             joiners: AtomicU64::new(0),
-            joined: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             first: AtomicU64::new(0),
             message_bytes: AtomicUsize::new(0),
             message: UnsafeCell::new([0; MESSAGE_BYTES]),
@@ -93,13 +93,14 @@ impl Progress {
         }
     }
 
-    /// Notes that another thread asks how this one ended.
-    pub fn set_joined(&self) {
-        self.joined.store(true, Ordering::SeqCst);
+    /// Notes that another thread is about to end this one.
+    pub fn set_ended(&self) {
+        self.ended.store(true, Ordering::SeqCst);
     }
 
-    pub fn was_joined(&self) -> bool {
-        self.joined.load(Ordering::SeqCst)
+    /// Whether the thread, which has ended, may have left memory that it borrowed in a state that no thread may see.
+    pub fn is_broken(&self) -> bool {
+        !self.ended_cleanly() && !self.ended.load(Ordering::SeqCst)
     }
 
     /// Publishes the result, and wakes the joiners.

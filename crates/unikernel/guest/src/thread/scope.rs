@@ -4,12 +4,24 @@ use super::machine::{end, start, Machine};
 use super::progress::{Ended, Packet, Progress};
 use super::Builder;
 use crate::vm::Vm;
-use crate::{Error, Result};
+use crate::{sleep, Error, Result};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use kyozon_channel::border::Mutex;
 use kyozon_channel::park::{Park, Peer};
+
+/// Waits until a thread of a scope has ended. Returns whether it has a result.
+///
+/// If the thread died, this does not return: what it borrowed may be half changed. The tender ends the scope's owner,
+/// and with that the caller, which is the owner or bound to it.
+fn wait(progress: &Progress, peer: Peer) -> bool {
+    let has_result = progress.wait(peer);
+    while !has_result && progress.is_broken() {
+        sleep::park(None);
+    }
+    has_result
+}
 
 /// Threads that may borrow what outlives `'scope`. See [`scope`].
 pub struct Scope<'scope, 'env: 'scope> {
@@ -31,9 +43,9 @@ pub struct ScopedJoinHandle<'scope, T> {
 /// Runs `work` with a scope in which threads can be started that borrow from around it. Returns when all of them have
 /// ended.
 ///
-/// # Panics
-///
-/// Panics if a thread of the scope has no result and was not joined.
+/// A thread of the scope that panics, crashes or exits ends the calling thread, too, as nothing restores what it had
+/// borrowed; in the first thread of a family, that is the end of the program. A thread that shall be able to die alone
+/// borrows nothing: [`spawn`](super::spawn) starts it.
 pub fn scope<'env, F, T>(work: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
@@ -41,16 +53,11 @@ where
     let threads = Mutex::new(Vec::new());
     let scope = Scope { owner: Vm.me(), threads, scope: PhantomData, env: PhantomData };
     let value = work(&scope);
-    let mut failed = false;
     // Threads of the scope may start more of them until they have ended.
     while let Some(thread) = scope.last() {
-        if thread.progress.wait(thread.peer) {
-            thread.detach();
-        } else {
-            failed |= !thread.progress.was_joined();
-        }
+        wait(&thread.progress, thread.peer);
+        thread.detach();
     }
-    assert!(!failed, "a thread of a scope has no result");
     value
 }
 
@@ -103,14 +110,14 @@ impl Builder {
 }
 
 impl<T> ScopedJoinHandle<'_, T> {
-    /// Waits until the thread has ended.
+    /// Waits until the thread has ended. Does not return if the thread died, see [`scope`].
     ///
     /// # Errors
     ///
-    /// The reason why the thread has no result.
+    /// [`Ended::Left`]: the thread called [`leave`](super::leave). [`Ended::Died`]: another thread ended it by
+    /// [`ScopedJoinHandle::end`].
     pub fn join(self) -> core::result::Result<T, Ended> {
-        self.progress.set_joined();
-        if !self.progress.wait(self.peer) {
+        if !wait(&self.progress, self.peer) {
             return Err(self.progress.reason());
         }
         // SAFETY: the thread is done, and the handle, which is its only joiner, is consumed.
@@ -122,9 +129,17 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.peer
     }
 
-    /// Ends the thread at whatever instruction it is, without waiting for it. Its locks are poisoned.
-    pub fn end(&self) {
-        end(self.peer);
+    /// Ends the thread at whatever instruction it is, without waiting for it. Its locks are poisoned. The scope goes
+    /// on.
+    ///
+    /// # Safety
+    ///
+    /// What the thread, and those in its own scopes, have borrowed is in a valid state at each instruction that they
+    /// may have reached. Numbers and atomics always are; a collection that the thread changes is not.
+    pub unsafe fn end(&self) {
+        self.progress.set_ended();
+        // SAFETY: the caller's promise.
+        unsafe { end(self.peer) };
     }
 
     /// The clock at the thread's first instruction; `None` if the time-stamp counter is no clock, or if the thread has

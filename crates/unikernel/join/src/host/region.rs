@@ -124,8 +124,7 @@ impl<'a> Mapped<'a> {
 
 impl Park for Mapped<'_> {
     fn me(&self) -> Peer {
-        let number = self.host.number;
-        let generation = self.peer(number).1;
+        let Host { number, generation, .. } = *self.host;
         // `Host::join_at` has checked that the number is below 64.
         Peer::new(number as u8, generation).unwrap_or(Peer::from_word(1 << 32).expect("peer 0"))
     }
@@ -153,10 +152,14 @@ impl Park for Mapped<'_> {
 
 impl Peers for Mapped<'_> {
     fn life(&self, number: u8) -> Life {
-        match self.peer(number.into()) {
-            (PeerState::Absent, _) => Life::NotYet,
-            (PeerState::Present, generation) => Life::Alive(generation),
-            (PeerState::Left | PeerState::Dead, _) => Life::Dead,
+        let number = usize::from(number);
+        match self.host.lives.life(number) {
+            Life::Alive(_) if number != self.host.number && self.host.orphan.get() => Life::Dead,
+            // A peer that has lost the region never releases its locks there.
+            Life::Alive(_) if matches!(self.peer(number).0, PeerState::Left | PeerState::Dead) => {
+                Life::Dead
+            }
+            life => life,
         }
     }
 }

@@ -76,6 +76,25 @@ fn fdatasync_is_allowed_only_with_disks() {
 }
 
 #[test]
+fn a_machine_needs_no_calls_of_processes() {
+    let allowed = |processes, spawns, call: i64| {
+        let filter = filter(&Needs { processes, spawns, ..NOTHING }).unwrap();
+        bpf::evaluate(&filter, 0xc000_003e, call as u32, &[0; 6]) == ALLOW
+    };
+    for (call, traced, spawned) in [
+        (libc::SYS_ptrace, true, true),
+        (libc::SYS_wait4, true, true),
+        (libc::SYS_memfd_create, false, true),
+        (libc::SYS_ftruncate, false, true),
+    ] {
+        assert!(!allowed(false, Spawns::Nothing, call), "{call}");
+        assert!(!allowed(false, Spawns::Machines, call), "{call}");
+        assert_eq!(allowed(true, Spawns::Nothing, call), traced, "{call}");
+        assert_eq!(allowed(true, Spawns::Processes, call), spawned, "{call}");
+    }
+}
+
+#[test]
 fn messages_use_one_socket_only() {
     const ARCH: u32 = 0xc000_003e;
     let action = |socket, call: i64, fd: u64| {

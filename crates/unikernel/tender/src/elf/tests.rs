@@ -45,6 +45,13 @@ pub fn image() -> Vec<u8> {
     file
 }
 
+/// A valid image whose data end with `bytes` zeros that are not in the file.
+pub fn image_with_zeros(bytes: u64) -> Vec<u8> {
+    let mut file = image();
+    put(&mut file, HEADERS + 56 + 40, 8, 0x10 + bytes);
+    file
+}
+
 #[test]
 fn a_valid_image_is_accepted() {
     let image = parse(&image()).unwrap();

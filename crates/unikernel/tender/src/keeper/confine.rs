@@ -10,7 +10,9 @@ use landlock::{
 use std::path::Path;
 
 /// System calls that the keeper needs in addition to [`ALWAYS`].
-const KEEPER_CALLS: [i64; 20] = [
+const KEEPER_CALLS: [i64; 22] = [
+    libc::SYS_memfd_create,
+    libc::SYS_ftruncate,
     libc::SYS_accept4,
     libc::SYS_sendmsg,
     libc::SYS_recvmsg,
@@ -51,7 +53,7 @@ pub fn confine(base: &Path) -> Result<()> {
         rules = rules.add_rule(PathBeneath::new(PathFd::new(above)?, AccessFs::RemoveDir))?;
     }
     rules.restrict_self().context("landlock")?;
-    let calls = ALWAYS.into_iter().chain(KEEPER_CALLS).filter(|call| *call != libc::SYS_ptrace);
+    let calls = ALWAYS.into_iter().chain(KEEPER_CALLS);
     let mut calls: Vec<_> = calls.map(|call| (call as u32, "yes")).collect();
     calls.push((libc::SYS_tgkill as u32, "signal"));
     let mut filter = Filter::new("no");

@@ -2,6 +2,7 @@
 
 use super::state::{Id, Member, PeerEntry, State};
 use crate::error::{bail, ensure, Error, Result};
+use crate::quota::Quota;
 use crate::region::{ALL, OWNER_GONE};
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::{FromKeeper, Join, RegionInfo, RegionRequest, IMAGE_BYTES, VERSION};
@@ -33,15 +34,19 @@ impl State {
                 let rights: Vec<_> =
                     regions.iter().map(|r| (r.number as usize, r.rights)).collect();
                 let limit = self.peers_limit;
-                let welcome = FromKeeper::Welcome { first, peers, limit, clock, regions };
+                let generations = self.generations[first..first + join.peers].to_vec();
+                let welcome =
+                    FromKeeper::Welcome { first, generations, peers, limit, clock, regions };
                 // Copies of the descriptors: `send` borrows the state mutably.
                 let tokens = self.tokens.iter().map(|token| token.try_clone().map(Some));
                 let Ok(tokens) = tokens.collect::<Result<Vec<_>, _>>() else { return };
                 let files =
                     rights.iter().map(|(number, rights)| self.region_file(*number, *rights));
                 let Ok(files) = files.collect::<Result<Vec<_>>>() else { return };
-                let tokens: Vec<std::os::fd::OwnedFd> =
+                let mut tokens: Vec<std::os::fd::OwnedFd> =
                     tokens.into_iter().flatten().map(owned).collect();
+                let Ok(lives) = self.lives_reader.try_clone() else { return };
+                tokens.push(lives);
                 let all: Vec<_> = tokens.iter().chain(&files).map(AsFd::as_fd).collect();
                 self.send(id, &welcome, &all);
                 self.answer_rendezvous();
@@ -109,18 +114,11 @@ impl State {
         }
         for peer in first..first + count {
             let (memory, since) = (join.memory, Instant::now());
-            self.peers[peer] = Some(PeerEntry { connection: id, family: peer, memory, since });
-            self.used |= 1 << peer;
+            self.add_peer(peer, PeerEntry { connection: id, family: peer, memory, since });
             self.joined_numbers |= 1 << peer;
-            // Removes a token that was for the former peer of this number.
-            let _ = self.tokens[peer].read();
             for (number, wanted) in numbers.iter().zip(&join.regions) {
                 let rights = if wanted.write { ALL } else { REGION_READ };
-                let region = &mut self.regions[*number];
-                region.granted[peer] = rights;
-                region.mapped[peer] = rights;
-                region.arrived |= 1 << peer;
-                region.set_state(peer, PEER_PRESENT);
+                self.regions.join(*number, peer, rights);
             }
         }
         self.join(
@@ -128,7 +126,8 @@ impl State {
             Member {
                 image: printable(&join.image),
                 backend: printable(&join.backend),
-                memory: join.memory,
+                // Other commands join later, so a family of one command has half of the group.
+                quota: Quota::new(2, self.peers_limit, join.threads, join.spare),
                 running: host,
             },
         );
@@ -230,8 +229,8 @@ impl State {
         if let Some(number) = there {
             return Ok(number);
         }
-        crate::region::check(&self.regions, &wanted.name, wanted.bytes, wanted.at)
-            .and_then(|address| self.make_region(&wanted.name, address, wanted.bytes, None))
+        let made = self.regions.add(&wanted.name, wanted.bytes, wanted.at, true)?;
+        self.finish_region(made)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Rendezvous: peers that wait until others have mapped a region.
 
 use super::state::{Id, Rendezvous, State};
-use crate::region::Region;
 
 impl State {
     /// Adds a peer that waits until `count` peers have mapped a region.
@@ -21,15 +20,13 @@ impl State {
 
     /// Answers the rendezvous that are complete.
     pub fn answer_rendezvous(&mut self) {
-        let came =
-            |regions: &[Region], number: usize| u64::from(regions[number].arrived.count_ones());
         let (done, left) = std::mem::take(&mut self.rendezvous)
             .into_iter()
-            .partition(|waiter| came(&self.regions, waiter.number) >= waiter.count);
+            .partition(|waiter| self.regions.arrived(waiter.number) >= waiter.count);
         self.rendezvous = left;
         let done: Vec<Rendezvous> = done;
         for waiter in done {
-            self.answer(waiter.requester, waiter.id, Ok(came(&self.regions, waiter.number)), None);
+            self.answer(waiter.requester, waiter.id, Ok(self.regions.arrived(waiter.number)), None);
         }
     }
 }

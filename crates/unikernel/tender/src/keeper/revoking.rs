@@ -35,9 +35,7 @@ impl State {
     /// Marks the region as unmapped, then handles the requests that waited for this.
     pub fn finish_revocation(&mut self, revocation: Revocation) {
         let Revocation { requester, id, peer, number, .. } = revocation;
-        let region = &mut self.regions[number];
-        if std::mem::take(&mut region.mapped[peer]) != 0 {
-            region.set_state(peer, PEER_DEAD);
+        if self.regions.set_unmapped(number, peer, PEER_DEAD) {
             self.ring_others(peer);
         }
         if !self.revocations.iter().any(|other| (other.requester, other.id) == (requester, id)) {

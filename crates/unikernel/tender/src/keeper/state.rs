@@ -1,7 +1,10 @@
 //! The keeper's state: connections, their peers, and requests that wait. Receives and dispatches requests.
 
 use crate::error::{Context, Result};
-use crate::region::{Region, OWNER_GONE};
+use crate::lives::Lives;
+use crate::quota::{peer_bytes, Quota};
+use crate::region::Region;
+use crate::rules::Regions;
 use kyozon_abi::unikernel::*;
 use kyozon_join::clock::Clock;
 use kyozon_join::message::{FromKeeper, RegionInfo, ToKeeper};
@@ -30,8 +33,8 @@ pub(super) struct Connection {
 pub(super) struct Member {
     pub image: String,
     pub backend: String,
-    /// Bytes of memory of each guest of the start.
-    pub memory: u64,
+    /// Limits of each of its families.
+    pub quota: Quota,
     pub running: bool,
 }
 
@@ -42,7 +45,7 @@ pub(super) struct PeerEntry {
     pub connection: Id,
     /// Number of the family's first peer, with which it ends; for that peer itself, its own number.
     pub family: usize,
-    /// Bytes of its private memory.
+    /// Bytes of its private memory; for the family's first peer, all that the family may have.
     pub memory: u64,
     pub since: Instant,
 }
@@ -102,10 +105,16 @@ pub(super) struct State {
     pub clock: Option<Clock>,
     pub memory_limit: Option<u64>,
     pub peers_limit: usize,
-    pub regions: Vec<Region>,
+    pub regions: Regions,
     /// A descriptor of each region that cannot write.
     pub read_only_files: Vec<File>,
     pub tokens: Vec<EventFd>,
+    /// The table in which all peers see which of them live.
+    pub lives: Lives,
+    /// A descriptor of the table that cannot write.
+    pub lives_reader: OwnedFd,
+    /// Generation of each number's latest peer.
+    pub generations: [u32; MAX_PEERS],
     /// Peers by number.
     pub peers: [Option<PeerEntry>; MAX_PEERS],
     /// Numbers that a peer has ever had, one bit each.
@@ -130,14 +139,18 @@ impl State {
     pub fn new(name: &str) -> Result<Self> {
         let token = |_| EventFd::new(libc::EFD_NONBLOCK | libc::EFD_CLOEXEC);
         let tokens = (0..MAX_PEERS).map(token).collect::<Result<_, _>>().context("eventfd")?;
+        let lives = Lives::new()?;
         Ok(Self {
             name: name.to_owned(),
             clock: None,
             memory_limit: None,
             peers_limit: MAX_PEERS,
-            regions: Vec::new(),
+            regions: Regions::default(),
             read_only_files: Vec::new(),
             tokens,
+            lives_reader: lives.reader()?,
+            lives,
+            generations: [0; MAX_PEERS],
             peers: [None; MAX_PEERS],
             used: 0,
             joined_numbers: 0,
@@ -154,7 +167,8 @@ impl State {
 
     /// Descriptors that the keeper must keep open.
     pub fn descriptors(&self) -> Vec<i32> {
-        self.tokens.iter().map(AsRawFd::as_raw_fd).collect()
+        let lives = [self.lives.file().as_raw_fd(), self.lives_reader.as_raw_fd()];
+        self.tokens.iter().map(AsRawFd::as_raw_fd).chain(lives).collect()
     }
 
     pub fn connections(&self) -> Vec<Id> {
@@ -298,20 +312,22 @@ impl State {
         self.kill_requests.retain(|request| request.requester != id);
     }
 
+    /// Gives a number to a peer, with the number's next generation.
+    pub(super) fn add_peer(&mut self, peer: usize, entry: PeerEntry) {
+        let generation = self.generations[peer].wrapping_add(1);
+        self.generations[peer] = generation;
+        self.peers[peer] = Some(entry);
+        self.used |= 1 << peer;
+        // Removes a token that was for the former peer of this number.
+        let _ = self.tokens[peer].read();
+        self.lives.set(peer, RegionPeer { state: PEER_PRESENT, generation });
+    }
+
     /// Removes a peer: its rights end, all region headers show `state`, and all other peers are rung.
     fn remove_peer(&mut self, peer: usize, state: u32) {
         let Some(entry) = self.peers[peer].take() else { return };
-        for region in &mut self.regions {
-            if std::mem::take(&mut region.mapped[peer]) != 0 {
-                region.set_state(peer, state);
-            }
-            region.granted[peer] = 0;
-            // Other runs can join with the region if its creator was a guest of the start. A region that a spawned peer
-            // created stays private to the family.
-            let new_owner = if entry.family == peer { None } else { Some(OWNER_GONE) };
-            region.owner = if region.owner == Some(peer) { new_owner } else { region.owner };
-            region.payer = region.payer.filter(|payer| *payer != peer);
-        }
+        self.lives.set(peer, RegionPeer { state, generation: self.generations[peer] });
+        self.regions.remove(peer, state, entry.family == peer);
         self.rendezvous.retain(|waiter| waiter.peer != peer);
         // The peer of these requests is gone.
         self.deferred.retain(
@@ -345,10 +361,27 @@ impl State {
             && self.peers.iter().all(Option::is_none)
     }
 
-    /// Bytes of all guests and regions.
+    /// Bytes of all families and of the regions that no family pays for.
     pub fn memory(&self) -> u64 {
-        let guests = self.peers.iter().flatten().map(|entry| entry.memory);
-        guests.chain(self.regions.iter().map(|region| region.bytes)).fold(0, u64::saturating_add)
+        let entries = self.peers.iter().enumerate();
+        let first = entries.filter_map(|(peer, entry)| entry.filter(|e| e.family == peer));
+        let families = first.map(|entry| entry.memory);
+        families.chain([self.regions.unpaid_bytes()]).fold(0, u64::saturating_add)
+    }
+
+    /// What the peers of one family have in common; `None` if there is no such peer.
+    pub fn family(&self, peer: usize) -> Option<(Id, usize)> {
+        self.peers.get(peer)?.map(|entry| (entry.connection, entry.family))
+    }
+
+    /// Number of peers of a peer's family, and the bytes that the spawned ones cost.
+    pub fn family_use(&self, peer: usize) -> (usize, u64) {
+        let entries = self.peers.iter().enumerate();
+        let all = entries.filter(|(other, _)| self.are_family(peer, *other));
+        all.fold((0, 0), |(count, bytes), (other, entry)| {
+            let spawned = entry.filter(|entry| entry.family != other);
+            (count + 1, bytes + spawned.map_or(0, |entry| peer_bytes(entry.memory)))
+        })
     }
 
     /// A region's description for a message.

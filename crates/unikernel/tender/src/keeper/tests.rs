@@ -61,6 +61,8 @@ pub(super) fn join(peers: usize, regions: &[RegionRequest]) -> Join {
         backend: "kvm".into(),
         peers,
         memory: 1 << 20,
+        spare: 1 << 30,
+        threads: Some(MAX_PEERS),
         clock: Some(Clock::default()),
         regions: regions.to_vec(),
         group_memory: None,
@@ -76,7 +78,8 @@ pub(super) fn welcome(
     socket.send(&ToKeeper::Join(join), &[]).unwrap();
     match socket.receive_within(LIMIT).unwrap() {
         (FromKeeper::Welcome { first, regions, .. }, mut fds) => {
-            let files = fds.split_off(MAX_PEERS);
+            // The tokens and the table of peers come first.
+            let files = fds.split_off(MAX_PEERS + 1);
             Ok((first, regions, files))
         }
         (FromKeeper::Refused(why), _) => Err(why),
@@ -162,7 +165,7 @@ fn a_region_is_granted_and_revoked_across_runs() {
         |name: &str, bytes| ToKeeper::Create { id: 1, peer: 0, name: name.into(), bytes, at: None };
     assert_eq!(ask(&first, create("x", 8192)), 0);
     assert_eq!(ask(&first, create("x", 8192)), ERROR_EXISTS);
-    assert_eq!(ask(&first, create("y", 1 << 20)), ERROR_FULL);
+    assert_eq!(ask(&first, create("y", 1 << 30)), ERROR_FULL);
     let map = |rights| ToKeeper::Map { id: 2, peer: 1, number: 0, rights };
     let grant = |to, rights| ToKeeper::Grant { id: 3, peer: 0, number: 0, to, rights };
     assert_eq!(ask(&second, map(1)), ERROR_NAME);

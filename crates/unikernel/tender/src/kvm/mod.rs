@@ -20,7 +20,9 @@ use crate::error::{bail, Context, Result};
 use crate::layout::{system, Layout, LARGE_PAGE, PAGE, SYSTEM_BYTES};
 use crate::memory::{system_address, Block, Memory};
 use cpuid::Processor;
-use kvm_bindings::{kvm_enable_cap, kvm_userspace_memory_region, KVM_CAP_SPLIT_IRQCHIP};
+use kvm_bindings::{
+    kvm_enable_cap, kvm_userspace_memory_region, KVM_CAP_SPLIT_IRQCHIP, KVM_MEM_READONLY,
+};
 use kvm_ioctls::{Cap, IoEventAddress, Kvm, VcpuFd, VmFd};
 use kyozon_abi::unikernel::*;
 use pages::{Access, PageTables, BLOCK_BASE};
@@ -70,6 +72,9 @@ impl Host {
         }
         if !kvm.check_extension(Cap::SyncRegs) {
             bail!(Backend, "/dev/kvm lacks KVM_CAP_SYNC_REGS: run Linux 4.17 or newer");
+        }
+        if !kvm.check_extension(Cap::ReadonlyMem) {
+            bail!(Backend, "/dev/kvm lacks KVM_CAP_READONLY_MEM: run another Linux kernel");
         }
         Ok(Self { kvm, processor: Processor::new()? })
     }
@@ -136,11 +141,11 @@ impl KvmSpace {
         map_system(&mut tables)?;
         map_pieces(&mut tables, memory)?;
         tables::fill(memory)?;
-        set_slot(&vm, 0, BLOCK_BASE, &memory.block)?;
+        set_slot(&vm, 0, BLOCK_BASE, &memory.block, true)?;
         if memory.is_spawned() {
             let (host, bytes) = (memory.shared.as_ptr() as u64, memory.shared.size() as u64);
             let skip = SYSTEM_BYTES;
-            set_slot_range(&vm, SHARED_SLOT, SHARED_BASE + skip, host + skip, bytes - skip)?;
+            set_slot_range(&vm, SHARED_SLOT, SHARED_BASE + skip, host + skip, bytes - skip, 0)?;
         } else {
             advise_large_pages(&memory.block, &memory.layout);
         }
@@ -158,19 +163,27 @@ impl KvmSpace {
     }
 }
 
-fn set_slot(vm: &VmFd, slot: u32, base: u64, block: &Block) -> Result<()> {
-    set_slot_range(vm, slot, base, block.as_ptr() as u64, block.size() as u64)
+fn set_slot(vm: &VmFd, slot: u32, base: u64, block: &Block, write: bool) -> Result<()> {
+    let flags = if write { 0 } else { KVM_MEM_READONLY };
+    set_slot_range(vm, slot, base, block.as_ptr() as u64, block.size() as u64, flags)
 }
 
 /// Maps `bytes` bytes from the host address `host` at the guest-physical address `base`. With 0 bytes, KVM removes the
 /// slot and every translation that it derived from it.
-fn set_slot_range(vm: &VmFd, slot: u32, base: u64, host: u64, bytes: u64) -> Result<()> {
+fn set_slot_range(
+    vm: &VmFd,
+    slot: u32,
+    base: u64,
+    host: u64,
+    bytes: u64,
+    flags: u32,
+) -> Result<()> {
     let region = kvm_userspace_memory_region {
         slot,
         guest_phys_addr: base,
         memory_size: bytes,
         userspace_addr: host,
-        flags: 0,
+        flags,
     };
     // SAFETY: the block outlives the machine: a peer drops its space before its memory, and a group drops its peers
     // before its regions.
@@ -181,6 +194,7 @@ fn map_system(tables: &mut PageTables) -> Result<()> {
     for (offset, bytes, access) in [
         (system::BOOT, PAGE, Access::Read),
         (system::CALL, PAGE, Access::Write),
+        (system::PEERS, PAGE, Access::Read),
         (system::ARGUMENTS, system::ARGUMENTS_BYTES, Access::Read),
         (system::DOOR, 2 * PAGE, Access::Execute),
         (system::IDT, PAGE, Access::Hidden),
@@ -238,7 +252,8 @@ impl Space for KvmSpace {
     fn map(&self, mapping: &Mapping) -> Result<()> {
         let mut tables = self.tables.lock().unwrap_or_else(|e| e.into_inner());
         let Mapping { number, address, bytes, .. } = *mapping;
-        set_slot(&self.vm, REGION_SLOT + number as u32, address, &mapping.block)?;
+        // The guest's page tables forbid writes, too. The slot forbids them if those tables were wrong.
+        set_slot(&self.vm, REGION_SLOT + number as u32, address, &mapping.block, mapping.write)?;
         let access = if mapping.write { Access::Write } else { Access::Read };
         tables.map(address, address, PAGE, Access::Read)?;
         tables.map(address + PAGE, address + PAGE, bytes - PAGE, access)
@@ -250,7 +265,7 @@ impl Space for KvmSpace {
         tables.unmap(address, bytes)?;
         // By removing the slot KVM flushes, on every processor, the translations derived from the old tables. After
         // the return the guest cannot reach the region.
-        set_slot_range(&self.vm, REGION_SLOT + number as u32, address, 0, 0)?;
+        set_slot_range(&self.vm, REGION_SLOT + number as u32, address, 0, 0, 0)?;
         Ok(true)
     }
 }
@@ -258,3 +273,6 @@ impl Space for KvmSpace {
 const _: () = assert!(SYSTEM_BYTES % LARGE_PAGE == 0);
 const _: () = assert!(BLOCK_BASE + SYSTEM_BYTES + GUEST_MAX_MEMORY <= SHARED_BASE);
 const _: () = assert!(SHARED_BASE + SYSTEM_BYTES + GUEST_MAX_MEMORY <= REGION_BASE);
+
+#[cfg(test)]
+mod tests;

@@ -2,8 +2,9 @@
 
 use super::{Member, KEEPER_TIMEOUT};
 use crate::clock::Clock;
-use crate::error::{bail, ensure, Result};
+use crate::error::{bail, ensure, Present, Result};
 use crate::keeper;
+use crate::lives::Lives;
 use crate::memory::{shared_block, Block};
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::{FromKeeper, Join, RegionInfo, RegionRequest, ToKeeper, VERSION};
@@ -23,12 +24,29 @@ pub struct Meeting {
     pub peers: Option<usize>,
 }
 
+/// The guests of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Guests {
+    /// Their number at the start.
+    pub count: usize,
+    /// Maximum bytes of each one's family.
+    pub memory: u64,
+    /// See [`Join::spare`].
+    pub spare: u64,
+    /// See [`Join::threads`].
+    pub threads: Option<usize>,
+}
+
 /// The keeper's answer to a run that joined.
 pub struct Joined {
     /// The connection to the keeper.
     pub member: Member,
     /// Number of the run's first peer.
     pub first: usize,
+    /// Generations of the run's peers.
+    pub generations: Vec<u32>,
+    /// The group's table of peers.
+    pub lives: Lives,
     /// The highest number of a peer of the group, plus 1.
     pub peers: usize,
     /// Maximum number of peers at the same time.
@@ -58,7 +76,7 @@ pub fn meet(meeting: &Meeting) -> Result<Socket> {
 }
 
 impl Joined {
-    /// Joins with `guests` guests of `memory` bytes each.
+    /// Joins with these guests.
     ///
     /// # Errors
     ///
@@ -68,15 +86,17 @@ impl Joined {
         meeting: &Meeting,
         clock: Clock,
         (image, backend): (&str, &str),
-        (guests, memory): (usize, u64),
+        guests: Guests,
         regions: Vec<RegionRequest>,
     ) -> Result<Self> {
         let join = Join {
             version: VERSION,
             image: image.into(),
             backend: backend.into(),
-            peers: guests,
-            memory,
+            peers: guests.count,
+            memory: guests.memory,
+            spare: guests.spare,
+            threads: guests.threads,
             clock: Some(clock),
             regions,
             group_memory: meeting.memory,
@@ -84,9 +104,11 @@ impl Joined {
         };
         socket.send(&ToKeeper::Join(join), &[])?;
         let (welcome, descriptors) = socket.receive_within(KEEPER_TIMEOUT)?;
-        let (first, peers, limit, clock, regions) = match welcome {
-            FromKeeper::Welcome { first, peers, limit, clock, regions } => {
-                (first, peers, limit, clock, regions)
+        let (first, generations, peers, limit, clock, regions) = match welcome {
+            FromKeeper::Welcome { first, generations, peers, limit, clock, regions }
+                if generations.len() == guests.count =>
+            {
+                (first, generations, peers, limit, clock, regions)
             }
             FromKeeper::Refused(why) => bail!(Group, "{why}"),
             _ => bail!(
@@ -94,7 +116,7 @@ impl Joined {
                 "the group's keeper sent an unexpected answer: end the group with kyozon kill, then try again"
             ),
         };
-        let expected = MAX_PEERS + regions.len();
+        let expected = MAX_PEERS + 1 + regions.len();
         ensure!(
             Group,
             descriptors.len() == expected,
@@ -104,7 +126,8 @@ impl Joined {
         let mut descriptors = descriptors.into_iter();
         // SAFETY: the descriptor is an eventfd, and `fd` was its only owner.
         let token = |fd: OwnedFd| unsafe { EventFd::from_raw_fd(fd.into_raw_fd()) };
-        let tokens = descriptors.by_ref().take(MAX_PEERS).map(token).collect();
+        let tokens = descriptors.by_ref().take(MAX_PEERS).map(token).collect::<Vec<_>>();
+        let lives = Lives::of(descriptors.next().present("the table of peers is missing")?);
         let block = |(region, fd): (RegionInfo, OwnedFd)| {
             let write = region.rights & REGION_WRITE != 0;
             let block = shared_block(region.bytes, fd.into(), write)?;
@@ -112,6 +135,6 @@ impl Joined {
         };
         let regions = regions.into_iter().zip(descriptors).map(block).collect::<Result<_>>()?;
         let member = Member::new(socket);
-        Ok(Self { member, first, peers, limit, tokens, clock, regions })
+        Ok(Self { member, first, generations, lives, peers, limit, tokens, clock, regions })
     }
 }

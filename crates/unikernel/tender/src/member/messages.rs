@@ -1,6 +1,7 @@
 //! The thread that receives the keeper's messages, and handles them in their order.
 
 use super::{mapping, Member, OnSuccess, Request};
+use crate::console;
 use crate::error::{Present, Result};
 use crate::memory::{shared_block, Block};
 use crate::peers::Peers;
@@ -33,7 +34,7 @@ impl Member {
                             Error::Gone => "the group's keeper is gone".to_owned(),
                             other => other.to_string(),
                         };
-                        eprintln!("kyozon: {why}: the guests end");
+                        console::message(&format!("kyozon: {why}: the guests end"));
                         peers.stop();
                         return self.wake();
                     }
@@ -49,7 +50,9 @@ impl Member {
             FromKeeper::Answer { id, result, region } => {
                 self.on_answer(peers, id, result, region, fds);
             }
-            FromKeeper::Seat { id, peer, regions } => self.on_spawned(peers, id, peer, regions),
+            FromKeeper::Seat { id, peer, generation, regions } => {
+                self.on_spawned(peers, id, (peer, generation), regions);
+            }
             FromKeeper::Take { serial, peer, number } => {
                 let mapped = self.lock().mapped.remove(&(number, peer));
                 let unmapped = mapped.is_none_or(|mapped| unmap(peers, peer, &mapped).is_ok());
@@ -79,7 +82,13 @@ impl Member {
 
     /// Reserves a spawned peer's number, and records its mappings, which are its parent's. If the parent no longer
     /// waits for the answer, the keeper gets the number back.
-    fn on_spawned(&self, peers: &Peers, id: u64, peer: usize, regions: Vec<RegionInfo>) {
+    fn on_spawned(
+        &self,
+        peers: &Peers,
+        id: u64,
+        (peer, generation): (usize, u32),
+        regions: Vec<RegionInfo>,
+    ) {
         let mut inner = self.lock();
         let request = inner.requests.remove(&id);
         let Some(Request::Sent(OnSuccess::Spawn { parent, memory })) = request else {
@@ -96,7 +105,8 @@ impl Member {
                 None => self.send(&ToKeeper::Unmap { id: NO_REQUEST, peer, number }),
             }
         }
-        inner.requests.insert(id, Request::Answered(peer as i64, None));
+        let seat = i64::from(generation & 0x7fff_ffff) << 32 | peer as i64;
+        inner.requests.insert(id, Request::Answered(seat, None));
         drop(inner);
         self.changed.notify_all();
     }

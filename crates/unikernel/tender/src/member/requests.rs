@@ -48,11 +48,13 @@ impl Member {
         }
     }
 
-    /// Reserves a number for a peer that `parent` spawns with `memory` bytes of private memory.
-    pub fn reserve(&self, peers: &Peers, parent: usize, memory: u64) -> Result<usize, i64> {
+    /// Reserves a number for a peer that `parent` spawns with `memory` bytes of private memory, and returns it with its
+    /// next generation.
+    pub fn reserve(&self, peers: &Peers, parent: usize, memory: u64) -> Result<(usize, u32), i64> {
         let on_success = OnSuccess::Spawn { parent, memory };
         let spawn = |id| ToKeeper::Spawn { id, peer: parent, memory };
-        self.request(peers, parent, on_success, NO_DEADLINE, spawn).map(|answer| answer.0 as usize)
+        let seat = self.request(peers, parent, on_success, NO_DEADLINE, spawn)?.0;
+        Ok((seat as u32 as usize, (seat >> 32) as u32))
     }
 
     /// [`ASK_REGION_CREATE`].

@@ -7,7 +7,7 @@ use crate::error::{bail, ensure, Context, Result};
 use kyozon_abi::unikernel::*;
 use rustix::process::{pidfd_send_signal, Signal};
 use std::io::Error;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// `si_code` of a signal for an exception without an address (linux/siginfo.h).
@@ -47,6 +47,11 @@ struct KickHandle(Arc<Handle>);
 impl Kick for KickHandle {
     fn kick(&self) {
         self.0.send(Signal::STOP);
+    }
+
+    fn ended(&self) -> Option<BorrowedFd<'_>> {
+        // Readable when the process is a zombie (pidfd_open(2)), also while it is traced.
+        Some(self.0 .0.as_fd())
     }
 }
 

@@ -85,6 +85,10 @@ impl ProcessSpace {
         ] {
             pieces.push(Piece { base: at(offset), bytes, offset, prot, file: own });
         }
+        if let Some(lives) = memory.lives() {
+            let (base, file) = (at(system::PEERS), lives.as_fd());
+            pieces.push(Piece { base, bytes: PAGE, offset: 0, prot: read, file });
+        }
         for piece in &memory.layout.pieces {
             let prot = match (piece.write, piece.execute) {
                 (true, _) => write,
@@ -121,10 +125,6 @@ impl Space for ProcessSpace {
     fn set_lifeline(&self, lifeline: BorrowedFd<'_>) -> Result<()> {
         let _ = self.lifeline.set(lifeline.try_clone_to_owned().context("too many open files")?);
         Ok(())
-    }
-
-    fn can_be_killed(&self) -> bool {
-        true
     }
 
     fn map(&self, mapping: &Mapping) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use super::super::tests::*;
 use super::super::*;
+use crate::quota::peer_bytes;
 use kyozon_abi::unikernel::*;
 use kyozon_join::message::{FromKeeper, Join, PeerInfo, RegionInfo, ToKeeper};
 use kyozon_join::socket::Socket;
@@ -10,7 +11,7 @@ use kyozon_join::socket::Socket;
 fn spawn(socket: &Socket, parent: usize) -> Result<(usize, Vec<RegionInfo>), i64> {
     socket.send(&ToKeeper::Spawn { id: 5, peer: parent, memory: 4096 }, &[]).unwrap();
     match socket.receive_within(LIMIT).unwrap().0 {
-        FromKeeper::Seat { id: 5, peer, regions } => Ok((peer, regions)),
+        FromKeeper::Seat { id: 5, peer, regions, .. } => Ok((peer, regions)),
         FromKeeper::Answer { id: 5, result, .. } => Err(result),
         other => panic!("{other:?}"),
     }
@@ -63,7 +64,8 @@ fn a_spawned_peer_is_like_any_other() {
     assert_eq!((three, regions.len()), (3, 3));
     let observer = test.connect();
     let (peers, memory) = seen(&observer);
-    assert_eq!(memory, (2 << 20) + 2 * 4096 + 3 * 8192);
+    // Spawned peers and the region that one of them created are in the memory of their family.
+    assert_eq!(memory, (2 << 20) + 2 * 8192);
     assert_eq!(peers.iter().map(|p| p.memory).collect::<Vec<_>>(), [1 << 20, 1 << 20, 4096, 4096]);
     assert_eq!(
         peers[3].regions,
@@ -94,14 +96,14 @@ fn a_spawned_peer_is_like_any_other() {
 #[test]
 fn limits_hold_for_spawned_and_joining_peers() {
     let (test, first) = Test::new("spawn-limits");
-    let limits =
-        Join { group_memory: Some((1 << 20) + 8191), group_peers: Some(3), ..join(1, &[]) };
-    welcome(&first, limits).unwrap();
+    let spare = 2 * peer_bytes(4096) - 1;
+    let (group_memory, group_peers) = (Some((1 << 20) + 8191), Some(3));
+    welcome(&first, Join { group_memory, group_peers, spare, ..join(1, &[]) }).unwrap();
     assert_eq!((number(&first, 0), number(&first, 0)), (Ok(1), Err(ERROR_FULL)));
     gone(&first, 1, PEER_DEAD);
     assert_eq!(number(&first, 0), Ok(1));
     let refused = welcome(&test.connect(), join(1, &[])).unwrap_err();
-    assert_eq!(refused, "the group g may have 1031K of memory: 1028K are used, 1M more do not fit");
+    assert_eq!(refused, "the group g may have 1031K of memory: 1M are used, 1M more do not fit");
     drop(first);
     test.end();
     let (test, first) = Test::new("spawn-peers");
@@ -120,6 +122,22 @@ fn limits_hold_for_spawned_and_joining_peers() {
     // A run that joins gets numbers that no peer has had, as long as there are any.
     assert_eq!(welcome(&third, join(2, &[])).unwrap().0, 4);
     drop((first, third));
+    test.end();
+}
+
+#[test]
+fn a_family_has_half_of_a_group_by_default() {
+    let (test, first) = Test::new("spawn-half");
+    let group_peers = Some(6);
+    welcome(&first, Join { group_peers, threads: None, ..join(1, &[]) }).unwrap();
+    assert_eq!([(); 3].map(|()| number(&first, 0)), [Ok(1), Ok(2), Err(ERROR_FULL)]);
+    let create = |name: String| ToKeeper::Create { id: 1, peer: 0, name, bytes: 8192, at: None };
+    let half = MAX_REGIONS as i64 / 2;
+    assert!((0..half).all(|i| ask(&first, create(format!("r{i}"))) == i));
+    assert_eq!(ask(&first, create("more".into())), ERROR_FULL);
+    let second = test.connect();
+    assert_eq!(welcome(&second, join(3, &[wanted("b", 8192, true)])).unwrap().0, 3);
+    drop((first, second));
     test.end();
 }
 
@@ -181,7 +199,7 @@ fn a_family_loses_a_region_together() {
     // A region that a spawned peer creates counts against its family's budget, and keeps no owner when the peer is
     // gone.
     assert_eq!(ask(&second, create(3, "y")), 1);
-    let big = ToKeeper::Create { id: 1, peer: 1, name: "z".into(), bytes: 1 << 20, at: None };
+    let big = ToKeeper::Create { id: 1, peer: 1, name: "z".into(), bytes: 1 << 30, at: None };
     assert_eq!(ask(&second, big), ERROR_FULL);
     gone(&second, 3, PEER_LEFT);
     let why = || welcome(&test.connect(), join(1, &[wanted("y", 0, true)])).unwrap_err();
