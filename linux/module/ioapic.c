@@ -7,7 +7,6 @@
  *
  * Reference: Intel 82093AA data sheet, 3.2.4.
  */
-#include <linux/acpi.h>
 #include <linux/bitops.h>
 #include <linux/io.h>
 #include <linux/stop_machine.h>
@@ -46,31 +45,6 @@ static void set(u32 index, u32 value)
 	writel(value, ioapic.registers + WINDOW);
 }
 
-static phys_addr_t first_ioapic(void)
-{
-	struct acpi_table_header *madt;
-	struct acpi_subtable_header *at;
-	phys_addr_t found = 0;
-	void *end;
-
-	if (ACPI_FAILURE(acpi_get_table(ACPI_SIG_MADT, 0, &madt)))
-		return 0;
-	at = (void *)madt + sizeof(struct acpi_table_madt);
-	end = (void *)madt + madt->length;
-	while ((void *)(at + 1) <= end && at->length >= sizeof(*at)) {
-		struct acpi_madt_io_apic *entry = (void *)at;
-
-		if (at->type == ACPI_MADT_TYPE_IO_APIC &&
-		    !entry->global_irq_base) {
-			found = entry->address;
-			break;
-		}
-		at = (void *)at + at->length;
-	}
-	acpi_put_table(madt);
-	return found;
-}
-
 /* The highest candidate that Linux leaves masked: low pins are ISA's. */
 static int choose(void *unused)
 {
@@ -97,7 +71,7 @@ static int program(void *unused)
 	u32 index = readl(ioapic.registers + INDEX);
 
 	set(PIN_LOW(ioapic.pin), MASKED);
-	set(PIN_HIGH(ioapic.pin), (u32)cpu_physical_id(kyozon.cpu) << 24);
+	set(PIN_HIGH(ioapic.pin), kyozon_tick_destination() << 24);
 	set(PIN_LOW(ioapic.pin), DELIVER_NMI);
 	writel(index, ioapic.registers + INDEX);
 	return 0;
@@ -120,7 +94,7 @@ static int restore(void *unused)
 /* Returns a free pin among the bits of `candidates`, or an error. */
 int kyozon_ioapic_take(struct kyozon_load *load, u32 candidates)
 {
-	phys_addr_t physical = first_ioapic();
+	phys_addr_t physical = kyozon_madt_ioapic();
 
 	if (!physical)
 		return kyozon_err(load, -ENODEV, "no IO-APIC");

@@ -249,6 +249,7 @@ int kyozon_tick_take(struct kyozon_load *load);
 int kyozon_tick_start_on(smp_call_func_t start);
 void kyozon_tick_stop_on(smp_call_func_t stop);
 void kyozon_tick_give(void);
+u32 kyozon_tick_destination(void);
 extern const struct kyozon_tick_source kyozon_hpet_msi, kyozon_hpet_ioapic;
 extern const struct kyozon_tick_source kyozon_rtc;
 
@@ -257,6 +258,10 @@ int kyozon_ioapic_take(struct kyozon_load *load, u32 candidates);
 void kyozon_ioapic_open(void);
 void kyozon_ioapic_give(void);
 phys_addr_t kyozon_ioapic_physical(void);
+
+/* madt.c: the firmware's table of interrupt controllers */
+phys_addr_t kyozon_madt_ioapic(void);
+int kyozon_madt_unused_cpu(u32 *apic_id);
 
 /* nmi.c */
 void kyozon_nmi_send(int cpu);
@@ -268,6 +273,11 @@ int kyozon_park_here(void);
 /* leave.c: reboot, crash kernel, suspend, CPU hotplug */
 int kyozon_leave_take(struct kyozon_load *load);
 void kyozon_leave_give(void);
+
+/* key.c: what mode vmm's calls must present */
+#define KYOZON_KEY_WORDS 2
+int kyozon_key_read(const struct kyozon_image *from, u64 key[KYOZON_KEY_WORDS]);
+int kyozon_key_take(struct kyozon_load *load, u64 key[KYOZON_KEY_WORDS]);
 
 /* check.c: compares Linux's state around a trip */
 void kyozon_switch_checked(void);
@@ -289,9 +299,13 @@ struct kyozon_mode {
 		     const struct kyozon_range *ram, u32 ram_count);
 	/* World and tick source exist. On failure nothing is changed. */
 	int (*take)(struct kyozon_load *load, const struct kyozon_images *images);
-	/* Ticks from here on; after stop() no tick and no trip. */
+	/*
+	 * Ticks from here on; after stop() no tick and no trip. stop() fails,
+	 * and changes nothing, if the load had a key and @key is not it. A load
+	 * that fails passes NULL.
+	 */
 	int (*start)(void);
-	void (*stop)(void);
+	int (*stop)(const struct kyozon_image *key);
 	/* After stop(): undoes take(). */
 	void (*give)(void);
 	/*

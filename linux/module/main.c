@@ -70,9 +70,18 @@ static void describe_stop(char *line, size_t bytes)
 			 "cokernel stopped: it accessed memory that is not its own, exit %#llx, information %#llx and %#llx, rip %#llx, rsp %#llx",
 			 r->vector, r->error, f->cr2, r->rip, r->rsp);
 		break;
+	case KYOZON_FAULT_LOST_CPU:
+		snprintf(line, bytes,
+			 "cokernel stopped: Linux cannot run on its CPU any more, exit %#llx",
+			 r->vector);
+		break;
 	case KYOZON_FAULT_PROCESSOR:
 		snprintf(line, bytes,
 			 "cokernel stopped: the processor lost its state at an exit and stored the hypervisor's, a known defect of QEMU");
+		break;
+	case KYOZON_FAULT_CALL:
+		snprintf(line, bytes,
+			 "cokernel stopped: Linux had its ticks stopped, see kyozon events");
 		break;
 	default:
 		snprintf(line, bytes,
@@ -213,7 +222,7 @@ static int do_load(struct kyozon_load *load)
 	return 0;
 
 put_module:
-	kyozon.as->stop();
+	kyozon.as->stop(NULL);
 	WRITE_ONCE(kyozon.state, KYOZON_STATE_EMPTY);
 	module_put(THIS_MODULE);
 give_mode:
@@ -231,11 +240,18 @@ give_images:
 	return error;
 }
 
-static int do_unload(void)
+/* Under kyozon_lock. On failure nothing is changed. */
+static int do_unload(const struct kyozon_unload *unload)
 {
+	int error;
+
+	if (unload->version != KYOZON_DEVICE_VERSION)
+		return -EINVAL;
 	if (kyozon.state == KYOZON_STATE_EMPTY)
 		return -ENODEV;
-	kyozon.as->stop();
+	error = kyozon.as->stop(&unload->key);
+	if (error)
+		return error;
 	kyozon.as->give();
 	irq_work_sync(&kyozon.stopped);
 	kyozon_tick_give();
@@ -322,14 +338,17 @@ static long ioctl_load(void __user *arg)
 	return error;
 }
 
-static long ioctl_unload(void)
+static long ioctl_unload(void __user *arg)
 {
+	struct kyozon_unload unload;
 	long error;
 
 	if (!capable(CAP_SYS_MODULE))
 		return -EPERM;
+	if (copy_from_user(&unload, arg, sizeof(unload)))
+		return -EFAULT;
 	mutex_lock(&kyozon_lock);
-	error = do_unload();
+	error = do_unload(&unload);
 	mutex_unlock(&kyozon_lock);
 	return error;
 }
@@ -356,7 +375,7 @@ static long kyozon_ioctl(struct file *file, unsigned int request,
 	case KYOZON_IOCTL_LOAD:
 		return ioctl_load((void __user *)arg);
 	case KYOZON_IOCTL_UNLOAD:
-		return ioctl_unload();
+		return ioctl_unload((void __user *)arg);
 	case KYOZON_IOCTL_STATUS:
 		return ioctl_status((void __user *)arg);
 	}

@@ -174,6 +174,9 @@ void kyozon_silence(void)
 
 static int refuse(struct kyozon_load *load)
 {
+	if (load->key.bytes)
+		return kyozon_err(load, -EINVAL,
+				  "a key needs isolation: use --isolation vmm");
 	return 0;
 }
 
@@ -226,9 +229,10 @@ static int start(void)
 	return kyozon_tick_start_on(start_here);
 }
 
-static void stop(void)
+static int stop(const struct kyozon_image *key)
 {
 	kyozon_tick_stop_on(stop_here);
+	return 0;
 }
 
 #define LAST_TRIP_US	20000

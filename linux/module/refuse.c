@@ -17,6 +17,7 @@
 
 #include "kyozon.h"
 
+#define CR4_FRED	BIT_ULL(32)
 #define BUDGET_US_MIN	20
 #define BUDGET_US_MAX	10000
 #define TICK_HZ_MAX	2000
@@ -132,6 +133,9 @@ static int refuse_machine(struct kyozon_load *load)
 	if (cc_platform_has(CC_ATTR_MEM_ENCRYPT))
 		return kyozon_err(load, -EOPNOTSUPP,
 				  "memory encryption is active: boot with mem_encrypt=off");
+	if (__read_cr4() & CR4_FRED)
+		return kyozon_err(load, -EOPNOTSUPP,
+				  "Linux takes interrupts by FRED, without the tables that are switched: boot with fred=off");
 	if (has_interrupt_remapping())
 		return kyozon_err(load, -EOPNOTSUPP,
 				  "interrupt remapping is active and would drop the tick: boot with intremap=off");

@@ -10,7 +10,9 @@
 #include <linux/smp.h>
 #include <linux/string.h>
 #include <linux/version.h>
+#include <asm/apic.h>
 #include <asm/msr.h>
+#include <asm/smp.h>
 
 #include "kyozon.h"
 
@@ -118,6 +120,20 @@ void kyozon_tick_stop_on(smp_call_func_t stop)
 {
 	smp_call_function_single(kyozon.cpu, stop, NULL, 1);
 	del_timer_sync(&kyozon.tick.revive);
+}
+
+#define ALL_CPUS	0xff	/* Intel SDM 3A 11.6.2.1 */
+
+/*
+ * The APIC ID to which the tick is sent. In xAPIC mode Linux can change the ID
+ * of a CPU. The only one is found without it.
+ */
+u32 kyozon_tick_destination(void)
+{
+	if (kyozon.mode == KYOZON_MODE_VMM && num_online_cpus() == 1 &&
+	    !x2apic_mode)
+		return ALL_CPUS;
+	return cpu_physical_id(kyozon.cpu);
 }
 
 void kyozon_tick_give(void)

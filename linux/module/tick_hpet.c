@@ -345,7 +345,7 @@ static void describe(struct kyozon_host_timer *timer)
 	timer->config = hpet.config;
 	timer->guard = hpet.guard_timer;
 	timer->message[0] = MESSAGE_NMI;
-	timer->message[1] = MESSAGE_ADDRESS | cpu_physical_id(kyozon.cpu) << 12;
+	timer->message[1] = MESSAGE_ADDRESS | kyozon_tick_destination() << 12;
 	timer->period_fs = get(HPET_PERIOD);
 	if (hpet.config & HPET_TN_FSB)
 		return;

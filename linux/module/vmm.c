@@ -17,6 +17,7 @@
 #include <asm/apic.h>
 #include <asm/asm.h>
 #include <asm/cpufeature.h>
+#include <asm/mach_traps.h>
 #include <asm/msr.h>
 #include <asm/nmi.h>
 #include <asm/smp.h>
@@ -27,13 +28,21 @@
 
 struct kyozon_vmm kyozon_vmm;
 
-/* False if no hypervisor answers: a CPU that was reset is not a guest. */
+/* This CPU's index in the hypervisor's list, see enter(). */
+static DEFINE_PER_CPU(u32, index);
+
+/*
+ * False if the hypervisor refuses the key, or if none answers: a CPU that was
+ * reset is not a guest.
+ */
 static bool call(u64 number)
 {
 	asm volatile("1: .byte 0x0f, 0x01, 0xd9\n"	/* vmmcall */
 		     "2:\n"
 		     _ASM_EXTABLE(1b, 2b)
-		     : "+a"(number) : : "memory");
+		     : "+a"(number)
+		     : "D"(kyozon_vmm.key[0]), "S"(kyozon_vmm.key[1])
+		     : "memory");
 	return !number;
 }
 
@@ -46,10 +55,35 @@ static void find_hypervisor(void *found)
 		WRITE_ONCE(*(bool *)found, true);
 }
 
+/*
+ * A CPU that Linux does not use waits for its INIT and SIPI. Whoever sends them
+ * has a CPU without a wall.
+ */
+static int refuse_unused_cpus(struct kyozon_load *load)
+{
+	u32 apic_id;
+	int unused;
+
+	if (num_online_cpus() != num_present_cpus())
+		return kyozon_err(load, -EBUSY,
+				  "%u of %u CPUs are online: isolation needs all of them: bring them online, or boot without maxcpus= and nosmt",
+				  num_online_cpus(), num_present_cpus());
+	unused = kyozon_madt_unused_cpu(&apic_id);
+	if (unused < 0)
+		return kyozon_err(load, unused,
+				  "the firmware has no table of CPUs (MADT), and isolation needs all of them: boot without acpi=off");
+	if (unused)
+		return kyozon_err(load, -EBUSY,
+				  "Linux does not use the CPU with APIC ID %u: isolation needs all CPUs: boot without nr_cpus=, possible_cpus= and disable_cpu_apicid=",
+				  apic_id);
+	return 0;
+}
+
 static int refuse(struct kyozon_load *load)
 {
 	bool found = false;
 	u64 vm_cr = 0;
+	int error;
 
 	if (!boot_cpu_has(X86_FEATURE_SVM))
 		return kyozon_err(load, -EOPNOTSUPP,
@@ -63,10 +97,15 @@ static int refuse(struct kyozon_load *load)
 	if (vm_cr & VM_CR_DISABLED)
 		return kyozon_err(load, -EOPNOTSUPP,
 				  "the firmware has switched SVM off: enable it in the firmware setup");
-	if (num_online_cpus() != num_present_cpus())
-		return kyozon_err(load, -EBUSY,
-				  "%u of %u CPUs are online: isolation needs all of them",
-				  num_online_cpus(), num_present_cpus());
+#ifdef X86_FEATURE_INVLPGB
+	/* In a guest without a control for it the instruction is undefined. */
+	if (cpu_feature_enabled(X86_FEATURE_INVLPGB))
+		return kyozon_err(load, -EOPNOTSUPP,
+				  "Linux flushes TLBs by INVLPGB, which it cannot do as a guest: boot with clearcpuid=invlpgb");
+#endif
+	error = refuse_unused_cpus(load);
+	if (error)
+		return error;
 	if (num_online_cpus() > KYOZON_HOST_MAX_CPUS)
 		return kyozon_err(load, -EOPNOTSUPP,
 				  "%u CPUs are online: isolation supports at most %u",
@@ -111,6 +150,7 @@ static void enter(u32 operation)
 	kyozon_world_bind(NULL);
 	kyozon_vmm.shared->operation = operation;
 	kyozon_vmm.shared->cpu = index_of(raw_smp_processor_id());
+	__this_cpu_write(index, kyozon_vmm.shared->cpu);
 	w->cr3 = kyozon_vmm.cr3;
 	w->entry = kyozon_vmm.entry;
 	w->layer_entry = KYOZON_HOST_ENTRY_VA;
@@ -163,24 +203,29 @@ static void leave_all(void)
 	kyozon_vmm.launched = false;
 }
 
-/* An NMI that the hypervisor passed on although it may not be Linux's. */
+/*
+ * An NMI that the hypervisor passed on although it may not be Linux's. Linux
+ * looks at the chipset's reasons only if no handler took the NMI.
+ */
 static int take_doubtful(unsigned int type, struct pt_regs *regs)
 {
-	u64 extra_nmis;
+	u64 doubtful = READ_ONCE(kyozon_vmm.status->doubtful_nmis);
 
-	if (raw_smp_processor_id() != kyozon.cpu)
+	if (!(doubtful >> __this_cpu_read(index) & 1))
 		return NMI_DONE;
-	extra_nmis = READ_ONCE(kyozon_vmm.status->extra_nmis);
-	if (extra_nmis == kyozon_vmm.extra_nmis)
-		return NMI_DONE;
-	kyozon_vmm.extra_nmis = extra_nmis;
-	return NMI_HANDLED;
+	return default_get_nmi_reason() & NMI_REASON_MASK ? NMI_DONE : NMI_HANDLED;
+}
+
+static void forget_key(void)
+{
+	memzero_explicit(kyozon_vmm.key, sizeof(kyozon_vmm.key));
 }
 
 static void give(void)
 {
 	if (kyozon_vmm.launched)
 		leave_all();
+	forget_key();
 	if (kyozon_vmm.watched)
 		unregister_nmi_handler(NMI_LOCAL, "kyozon-vmm");
 	kyozon_vmm.watched = false;
@@ -193,16 +238,21 @@ static int take(struct kyozon_load *load, const struct kyozon_images *images)
 	struct kyozon_tick *tick = &kyozon.tick;
 	int cpu, error;
 
+	error = kyozon_key_take(load, kyozon_vmm.key);
+	if (error)
+		return error;
+	kyozon_vmm.locked = load->key.bytes;
 	kyozon_vmm.status = (void *)get_zeroed_page(GFP_KERNEL);
-	if (!kyozon_vmm.status)
+	if (!kyozon_vmm.status) {
+		forget_key();
 		return kyozon_err(load, -ENOMEM, "no memory for the status");
+	}
 	error = kyozon_vmm_make(load, images);
 	if (error)
 		goto give_status;
 	/* From the seal on the hypervisor guards the IO-APIC. */
 	if (tick->source->open)
 		tick->source->open();
-	kyozon_vmm.extra_nmis = 0;
 	error = register_nmi_handler(NMI_LOCAL, take_doubtful, 0, "kyozon-vmm");
 	if (error) {
 		kyozon_err(load, error, "Linux's NMIs cannot be watched");
@@ -218,6 +268,14 @@ static int take(struct kyozon_load *load, const struct kyozon_images *images)
 				   "CPU %d could not become a guest", cpu);
 			goto give_status;
 		}
+	}
+	if (kyozon_vmm.status->version != KYOZON_VMM_VERSION) {
+		leave_all();
+		error = kyozon_err(load, -EINVAL,
+				   "the hypervisor's status has version %u instead of %u",
+				   kyozon_vmm.status->version,
+				   KYOZON_VMM_VERSION);
+		goto give_status;
 	}
 	on_each_cpu(seal_here, NULL, 1);
 	return 0;
@@ -241,12 +299,31 @@ static void stop_here(void *unused)
 
 static int start(void)
 {
-	return kyozon_tick_start_on(start_here);
+	int error = kyozon_tick_start_on(start_here);
+
+	if (!error && kyozon_vmm.locked)
+		forget_key();
+	return error;
 }
 
-static void stop(void)
+static int stop(const struct kyozon_image *key)
 {
+	int error;
+
+	if (kyozon_vmm.locked && key) {
+		if (!key->bytes)
+			return -ENOKEY;
+		error = kyozon_key_read(key, kyozon_vmm.key);
+		if (error)
+			return error;
+		/* The hypervisor compares: any CPU may ask it. */
+		if (!call(KYOZON_CALL_STOP)) {
+			forget_key();
+			return -EKEYREJECTED;
+		}
+	}
 	kyozon_tick_stop_on(stop_here);
+	return 0;
 }
 
 /* Linux is about to end: the next kernel expects no hypervisor. */
@@ -256,6 +333,10 @@ static void abandon(bool all)
 
 	if (!kyozon_vmm.launched)
 		return;
+	if (kyozon_vmm.locked) {
+		pr_emerg("the wall stays closed: only the operator's key opens it\n");
+		return;
+	}
 	local_irq_save(flags);
 	if (READ_ONCE(kyozon.armed))
 		stop_here(NULL);
@@ -298,6 +379,7 @@ static void status(struct kyozon_status *s, struct kyozon_tick *tick)
 	s->differences = from->differences;
 	s->nested_bytes = from->nested_bytes;
 	s->iommu = kyozon_vmm.iommu_state;
+	s->locked = kyozon_vmm.locked;
 }
 
 static bool needs_cpu(unsigned int cpu)

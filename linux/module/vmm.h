@@ -17,7 +17,9 @@ struct kyozon_vmm {
 	struct kyozon_host_status *status;
 	struct kyozon_host_iommu iommu;
 	u32 iommu_state;
-	u64 extra_nmis;		/* handled so far, see the status */
+	/* For calls. If locked, only the operator has it: it is zero here. */
+	u64 key[KYOZON_KEY_WORDS];
+	bool locked;
 	bool launched, watched;
 };
 

@@ -2,6 +2,7 @@
 /*
  * Mode vmm: the hypervisor's world, and the cokernel's world as a guest of it.
  */
+#include <linux/acpi.h>
 #include <linux/cpu.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
@@ -16,7 +17,7 @@
 
 #define EVENTS_VA	(KYOZON_HYPERVISOR_BASE + 0x01800000ull)
 
-#define PERMISSION_PAGES	7
+#define PERMISSION_PAGES	10
 #define STEP_PAGES		32	/* for each CPU, see step.rs */
 #define CONTROL_PAGES		4
 #define TABLE_PAGES		(5 * KYOZON_MAX_RANGES)
@@ -114,6 +115,14 @@ static void find_names(struct kyozon_host_names *names)
 #endif
 	names->pid = offsetof(struct task_struct, pid);
 	names->comm = offsetof(struct task_struct, comm);
+}
+
+static u32 port_of(const struct acpi_generic_address *extended, u32 port)
+{
+	if (!extended->address)
+		return port;
+	return extended->space_id == ACPI_ADR_SPACE_SYSTEM_IO ?
+		extended->address : 0;
 }
 
 static int show(struct kyozon_host_entry *e, phys_addr_t page)
@@ -244,6 +253,7 @@ int kyozon_vmm_make(struct kyozon_load *load,
 {
 	static struct kyozon_host_entry e;
 	unsigned int i;
+	u8 off[2];
 	int error;
 
 	memset(&e, 0, sizeof(e));
@@ -256,6 +266,7 @@ int kyozon_vmm_make(struct kyozon_load *load,
 	e.serial_port = load->serial_port;
 	e.tsc_khz = kyozon.tsc_khz;
 	e.check = kyozon_check;
+	memcpy(e.key, kyozon_vmm.key, sizeof(e.key));
 	e.status = __pa(kyozon_vmm.status);
 	e.events = EVENTS_VA;
 	e.events_bytes = (u64)kyozon.event_pages << PAGE_SHIFT;
@@ -263,6 +274,16 @@ int kyozon_vmm_make(struct kyozon_load *load,
 	memcpy(e.ram, kyozon.entry->ram, sizeof(e.ram));
 	kyozon.tick.source->describe(&e.timer);
 	find_names(&e.names);
+	e.sleep_ports[0] = port_of(&acpi_gbl_FADT.xpm1a_control_block,
+				   acpi_gbl_FADT.pm1a_control_block);
+	e.sleep_ports[1] = port_of(&acpi_gbl_FADT.xpm1b_control_block,
+				   acpi_gbl_FADT.pm1b_control_block);
+	e.off_types[0] = KYOZON_SLEEP_UNKNOWN;
+	e.off_types[1] = KYOZON_SLEEP_UNKNOWN;
+	if (ACPI_SUCCESS(acpi_get_sleep_type_data(ACPI_STATE_S5, &off[0], &off[1]))) {
+		e.off_types[0] = off[0];
+		e.off_types[1] = off[1];
+	}
 	error = make_guest(&e);
 	if (!error)
 		error = make_host(&e, images);
@@ -272,9 +293,11 @@ int kyozon_vmm_make(struct kyozon_load *load,
 	if (!error)
 		error = kyozon_reserve_parts(&kyozon.reserve, false, e.pool,
 					     &e.pool_count);
-	if (error)
+	if (error) {
+		memzero_explicit(e.key, sizeof(e.key));
 		return kyozon_err(load, error,
 				  "the hypervisor's world could not be mapped");
+	}
 	for (i = 0; i < sizeof(e); i += PAGE_SIZE) {
 		void *to = __va(*kyozon_entry(kyozon_vmm.top,
 					      KYOZON_HOST_ENTRY_VA + i, 1) &
@@ -284,5 +307,6 @@ int kyozon_vmm_make(struct kyozon_load *load,
 		if (!i)
 			kyozon_vmm.shared = to;
 	}
+	memzero_explicit(e.key, sizeof(e.key));
 	return 0;
 }

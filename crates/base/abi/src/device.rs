@@ -12,7 +12,7 @@ use crate::vmm::EXIT_REASONS;
 use core::mem::size_of;
 
 /// Version of this interface.
-pub const DEVICE_VERSION: u32 = 2;
+pub const DEVICE_VERSION: u32 = 3;
 
 /// Maximum number of images in one load: the layer, the cokernel and its tasks.
 pub const MAX_IMAGES: usize = 8;
@@ -20,9 +20,9 @@ pub const MAX_IMAGES: usize = 8;
 pub const MESSAGE_BYTES: usize = 256;
 
 /// `ioctl` request: [`Load`], `_IOWR('K', 1, struct kyozon_load)`.
-pub const IOCTL_LOAD: u32 = 0xc1d8_4b01;
-/// `ioctl` request to unload, without argument: `_IO('K', 2)`.
-pub const IOCTL_UNLOAD: u32 = 0x4b02;
+pub const IOCTL_LOAD: u32 = 0xc1e8_4b01;
+/// `ioctl` request: [`Unload`], `_IOW('K', 2, struct kyozon_unload)`.
+pub const IOCTL_UNLOAD: u32 = 0x4018_4b02;
 /// `ioctl` request: [`Status`], `_IOR('K', 3, struct kyozon_status)`.
 pub const IOCTL_STATUS: u32 = 0x81e0_4b03;
 
@@ -101,8 +101,30 @@ pub struct Load {
     pub data: Image,
     /// The hypervisor's image for mode vmm, 0 bytes for none.
     pub hypervisor: Image,
+    /// Mode vmm: the operator's key, [`KEY_BYTES_MIN`] to [`KEY_BYTES_MAX`] bytes, without which the wall does not
+    /// open; or 0 bytes: then the module makes a key and keeps it in its memory. The module wipes its copies.
+    pub key: Image,
 }
-assert_size!(Load, 472);
+assert_size!(Load, 488);
+
+/// Minimum bytes of a key.
+pub const KEY_BYTES_MIN: u64 = 16;
+/// Maximum bytes of a key.
+pub const KEY_BYTES_MAX: u64 = 4096;
+
+/// A request to unload. If it fails, nothing has changed. Errors: `ENOKEY`, the load had a key and this has none;
+/// `EKEYREJECTED`, the key is another; `ENODEV`, nothing is loaded.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unload {
+    /// [`DEVICE_VERSION`].
+    pub version: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// The key of the load, 0 bytes for none.
+    pub key: Image,
+}
+assert_size!(Unload, 24);
 
 /// What is loaded, and its overhead.
 #[repr(C)]
@@ -122,8 +144,8 @@ pub struct Status {
     pub cpu: u32,
     /// `TICK_*`: the source that probing found.
     pub tick_source: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Mode vmm: 1 if an unload needs the operator's key.
+    pub locked: u32,
     /// Ticks delivered to the cokernel.
     pub ticks: u64,
     /// Ticks that were not delivered one by one: a later event counted them.
@@ -161,6 +183,6 @@ const _: () = {
         (direction << 30) | ((bytes as u32) << 16) | (0x4b << 8) | number
     }
     assert!(IOCTL_LOAD == ioc(3, 1, size_of::<Load>()));
-    assert!(IOCTL_UNLOAD == ioc(0, 2, 0));
+    assert!(IOCTL_UNLOAD == ioc(1, 2, size_of::<Unload>()));
     assert!(IOCTL_STATUS == ioc(2, 3, size_of::<Status>()));
 };

@@ -16,7 +16,7 @@ use crate::assert_size;
 use core::mem::offset_of;
 
 /// Version of this interface.
-pub const EVENTS_VERSION: u32 = 1;
+pub const EVENTS_VERSION: u32 = 2;
 
 /// Bytes of text in one record.
 pub const EVENT_TEXT_BYTES: usize = 216;
@@ -36,6 +36,20 @@ pub const EVENT_WALL: u32 = 5;
 pub const MAX_CHECKS: usize = 8;
 /// Offset of the first record from the start of the ring's memory.
 pub const RECORDS_OFFSET: u64 = 4096;
+
+/// Words of a status: of a [`CheckStatus`], and of the [`MonitorStatus`].
+pub const STATUS_WORDS: usize = 32;
+/// A status as words in memory order: the layer and the microkernel pass it on without a look at its meaning.
+pub type StatusWords = [u64; STATUS_WORDS];
+/// Index of the [`MonitorStatus`] among the statuses; the checks come before it.
+pub const MONITOR_INDEX: usize = MAX_CHECKS;
+
+/// [`CheckStatus::state`]: the check has published nothing about its state.
+pub const CHECK_UNKNOWN: u64 = 0;
+/// [`CheckStatus::state`]: the check still learns what it will compare with. It reports little, and repairs nothing.
+pub const CHECK_LEARNING: u64 = 1;
+/// [`CheckStatus::state`]: the check reports every change of what it watches.
+pub const CHECK_WATCHING: u64 = 2;
 
 /// What a check has done so far.
 #[repr(C)]
@@ -61,13 +75,28 @@ pub struct CheckStatus {
     pub last_tsc: u64,
     /// Number of items (tasks, pages) that the last complete pass read.
     pub items: u64,
+    /// `CHECK_*`.
+    pub state: u64,
+    /// Time-stamp counter ticks from the begin to the end of the last complete pass, with the time of all other code.
+    pub wall_tsc: u64,
+    /// Bytes of an item; 0 if an item is not memory.
+    pub item_bytes: u64,
+    /// Number of findings that are open: reported, and neither repaired nor gone.
+    pub open: u64,
+    /// Number of reported findings that the table of open findings had no room for.
+    pub unlisted: u64,
+    /// Number of items that the last complete pass had to leave out.
+    pub unjudged: u64,
+    /// Number of times that a pass began again because Linux had changed what it walked.
+    pub restarts: u64,
+    /// Number of suspects that were dropped for want of room, or because they could not be resolved.
+    pub dropped: u64,
+    /// Percentage of the first pass that is done; 100 once it is complete.
+    pub learned: u64,
     /// Zero.
-    pub reserved: [u64; 3],
+    pub reserved: [u64; 10],
 }
-assert_size!(CheckStatus, 128);
-
-/// Words of a [`CheckStatus`].
-const STATUS_WORDS: usize = size_of::<CheckStatus>() / 8;
+assert_size!(CheckStatus, 8 * STATUS_WORDS);
 
 impl CheckStatus {
     /// The status of a check that has done nothing so far. A name of more than 32 bytes is cut off.
@@ -78,14 +107,12 @@ impl CheckStatus {
         status
     }
 
-    /// The structure as words in memory order, for memory that is accessed by word.
-    pub fn to_words(&self) -> [u64; STATUS_WORDS] {
+    /// The structure as words, for memory that is accessed by word.
+    pub fn to_words(&self) -> StatusWords {
         let mut words = [0; STATUS_WORDS];
-        for (word, bytes) in words.iter_mut().zip(self.name.chunks(8)) {
-            *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        }
+        put_text(&mut words[..4], &self.name);
         let s = self;
-        words[4..].copy_from_slice(&[
+        words[4..22].copy_from_slice(&[
             s.sequence,
             s.passes,
             s.findings,
@@ -95,33 +122,44 @@ impl CheckStatus {
             s.total_tsc,
             s.last_tsc,
             s.items,
-            0,
-            0,
-            0,
+            s.state,
+            s.wall_tsc,
+            s.item_bytes,
+            s.open,
+            s.unlisted,
+            s.unjudged,
+            s.restarts,
+            s.dropped,
+            s.learned,
         ]);
         words
     }
 
     /// Undoes [`CheckStatus::to_words`]. Reserved words become zero.
-    pub fn from_words(words: &[u64; STATUS_WORDS]) -> Self {
+    pub fn from_words(words: &StatusWords) -> Self {
         let mut name = [0; 32];
-        for (bytes, word) in name.chunks_mut(8).zip(words) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        let [_, _, _, _, sequence, passes, findings, repairs, retries, pass_tsc, total_tsc, last_tsc, items, ..] =
-            *words;
+        get_text(&words[..4], &mut name);
         Self {
             name,
-            sequence,
-            passes,
-            findings,
-            repairs,
-            retries,
-            pass_tsc,
-            total_tsc,
-            last_tsc,
-            items,
-            reserved: [0; 3],
+            sequence: words[4],
+            passes: words[5],
+            findings: words[6],
+            repairs: words[7],
+            retries: words[8],
+            pass_tsc: words[9],
+            total_tsc: words[10],
+            last_tsc: words[11],
+            items: words[12],
+            state: words[13],
+            wall_tsc: words[14],
+            item_bytes: words[15],
+            open: words[16],
+            unlisted: words[17],
+            unjudged: words[18],
+            restarts: words[19],
+            dropped: words[20],
+            learned: words[21],
+            reserved: [0; 10],
         }
     }
 }
@@ -133,7 +171,124 @@ const _: () = {
     assert!(offset_of!(CheckStatus, repairs) == 56 && offset_of!(CheckStatus, retries) == 64);
     assert!(offset_of!(CheckStatus, pass_tsc) == 72 && offset_of!(CheckStatus, total_tsc) == 80);
     assert!(offset_of!(CheckStatus, last_tsc) == 88 && offset_of!(CheckStatus, items) == 96);
+    assert!(offset_of!(CheckStatus, state) == 104 && offset_of!(CheckStatus, wall_tsc) == 112);
+    assert!(offset_of!(CheckStatus, item_bytes) == 120 && offset_of!(CheckStatus, open) == 128);
+    assert!(offset_of!(CheckStatus, unlisted) == 136 && offset_of!(CheckStatus, unjudged) == 144);
+    assert!(offset_of!(CheckStatus, restarts) == 152 && offset_of!(CheckStatus, dropped) == 160);
+    assert!(offset_of!(CheckStatus, learned) == 168);
 };
+
+/// [`MonitorStatus::state`]: no task has said that it watches.
+pub const MONITOR_NONE: u64 = 0;
+/// [`MonitorStatus::state`]: the monitor reads its profile; its checks have not begun.
+pub const MONITOR_STARTING: u64 = 1;
+/// [`MonitorStatus::state`]: the monitor runs its checks.
+pub const MONITOR_RUNNING: u64 = 2;
+/// [`MonitorStatus::state`]: the monitor has ended; [`MonitorStatus::reason`] says why.
+pub const MONITOR_ENDED: u64 = 3;
+
+/// Bytes of [`MonitorStatus::reason`].
+pub const REASON_BYTES: usize = 128;
+
+/// The monitor as a whole. The monitor writes it; when the monitor ends, the microkernel does.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MonitorStatus {
+    /// `MONITOR_*`.
+    pub state: u64,
+    /// Time-stamp counter when the monitor last wrote this structure: its heartbeat.
+    pub beat_tsc: u64,
+    /// Time-stamp counter ticks after the heartbeat from which on the monitor counts as stopped; 0 for never.
+    pub patience_tsc: u64,
+    /// Number of times that the microkernel has started the monitor again.
+    pub restarts: u64,
+    /// Odd while the writer changes the other fields: a reader reads again.
+    pub sequence: u64,
+    /// Number of slices that the checks used up to their end.
+    pub full_slices: u64,
+    /// Number of slices.
+    pub slices: u64,
+    /// Length of a slice now, in time-stamp counter ticks.
+    pub slice_tsc: u64,
+    /// Zero.
+    pub reserved: [u64; 8],
+    /// Why the monitor ended, UTF-8, padded with zeros.
+    pub reason: [u8; REASON_BYTES],
+}
+assert_size!(MonitorStatus, 8 * STATUS_WORDS);
+
+impl Default for MonitorStatus {
+    fn default() -> Self {
+        Self::from_words(&[0; STATUS_WORDS])
+    }
+}
+
+impl MonitorStatus {
+    /// The structure as words, for memory that is accessed by word.
+    pub fn to_words(&self) -> StatusWords {
+        let mut words = [0; STATUS_WORDS];
+        words[..8].copy_from_slice(&[
+            self.state,
+            self.beat_tsc,
+            self.patience_tsc,
+            self.restarts,
+            self.sequence,
+            self.full_slices,
+            self.slices,
+            self.slice_tsc,
+        ]);
+        put_text(&mut words[16..], &self.reason);
+        words
+    }
+
+    /// Undoes [`MonitorStatus::to_words`]. Reserved words become zero.
+    pub fn from_words(words: &StatusWords) -> Self {
+        let mut reason = [0; REASON_BYTES];
+        get_text(&words[16..], &mut reason);
+        Self {
+            state: words[0],
+            beat_tsc: words[1],
+            patience_tsc: words[2],
+            restarts: words[3],
+            sequence: words[4],
+            full_slices: words[5],
+            slices: words[6],
+            slice_tsc: words[7],
+            reserved: [0; 8],
+            reason,
+        }
+    }
+
+    /// Sets [`MonitorStatus::reason`]. Text that does not fit is cut off.
+    pub fn set_reason(&mut self, text: &[u8]) {
+        self.reason = [0; REASON_BYTES];
+        let count = text.len().min(REASON_BYTES);
+        self.reason[..count].copy_from_slice(&text[..count]);
+    }
+}
+
+// The order of the words. The sequence is where a check's status has it.
+const _: () = {
+    assert!(offset_of!(MonitorStatus, state) == 0 && offset_of!(MonitorStatus, beat_tsc) == 8);
+    assert!(offset_of!(MonitorStatus, patience_tsc) == 16);
+    assert!(offset_of!(MonitorStatus, restarts) == 24);
+    assert!(offset_of!(MonitorStatus, sequence) == offset_of!(CheckStatus, sequence));
+    assert!(offset_of!(MonitorStatus, full_slices) == 40);
+    assert!(offset_of!(MonitorStatus, slices) == 48 && offset_of!(MonitorStatus, slice_tsc) == 56);
+    assert!(offset_of!(MonitorStatus, reason) == 128);
+};
+
+fn put_text(words: &mut [u64], text: &[u8]) {
+    for (word, bytes) in words.iter_mut().zip(text.chunks(8)) {
+        *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    }
+}
+
+fn get_text(words: &[u64], text: &mut [u8]) {
+    for (bytes, word) in text.chunks_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+}
 
 /// Start of the ring's memory. The records follow at byte [`RECORDS_OFFSET`].
 #[repr(C)]
@@ -153,8 +308,17 @@ pub struct EventRing {
     pub reserved: [u64; 4],
     /// Status of the monitor's checks.
     pub checks: [CheckStatus; MAX_CHECKS],
+    /// Status of the monitor: the status with index [`MONITOR_INDEX`].
+    pub monitor: MonitorStatus,
 }
-assert_size!(EventRing, 64 + 128 * MAX_CHECKS);
+assert_size!(EventRing, 64 + 8 * STATUS_WORDS * (MAX_CHECKS + 1));
+const _: () = {
+    let words = 8 * STATUS_WORDS;
+    assert!(
+        offset_of!(EventRing, monitor) == offset_of!(EventRing, checks) + MONITOR_INDEX * words
+    );
+    assert!(size_of::<EventRing>() as u64 <= RECORDS_OFFSET);
+};
 
 /// One event. Its text is one line of UTF-8.
 #[repr(C)]

@@ -30,13 +30,24 @@
 use crate::assert_size;
 
 /// Version of this interface.
-pub const TASK_VERSION: u32 = 1;
+pub const TASK_VERSION: u32 = 2;
 
 /// Interrupt vector of system calls.
 pub const SYSTEM_CALL_VECTOR: u64 = 0x80;
 
-/// [`StartInfo::parameter`] of the monitor: it reports findings and repairs nothing. Other bits have no meaning.
+/// [`StartInfo::parameter`] of the monitor: it reports findings and repairs nothing. Bits without a name have no
+/// meaning.
 pub const MONITOR_REPORT_ONLY: u64 = 1;
+/// [`StartInfo::parameter`]: the first task is the monitor. The microkernel publishes a
+/// [`MonitorStatus`](crate::events::MonitorStatus) before the task runs, and when it cannot be made.
+pub const MONITOR_EXPECTED: u64 = 2;
+/// [`StartInfo::parameter`] of the monitor, for tests: it panics at its first finding, unless it was started again.
+pub const MONITOR_TEST_PANIC: u64 = 1 << 8;
+/// [`StartInfo::parameter`] of the monitor, for tests: it loops for ever at its first finding, unless it was started
+/// again.
+pub const MONITOR_TEST_LOOP: u64 = 1 << 9;
+/// [`StartInfo::parameter`] of the monitor, for tests: it panics at every start.
+pub const MONITOR_TEST_BROKEN: u64 = 1 << 10;
 
 // ---------------------------------------------------------------------------------------------------------------------
 // The address space of a task. Everything except the window lies under one entry of the level-4 table.
@@ -60,6 +71,10 @@ pub const THREAD_STACK_BYTES: u64 = 32 << 10;
 pub const TASK_SHARE_BASE: u64 = 0x83_0000_0000;
 /// Bytes of the share window.
 pub const TASK_SHARE_BYTES: u64 = 2 << 20;
+/// Memory of the first task that a restart does not change.
+pub const TASK_KEPT: u64 = 0x83_8000_0000;
+/// Bytes of that memory.
+pub const TASK_KEPT_BYTES: u64 = 32 << 10;
 /// The operator's data, read-only.
 pub const TASK_DATA_BASE: u64 = 0x84_0000_0000;
 /// The heap.
@@ -128,10 +143,14 @@ pub struct StartInfo {
     pub heap_bytes: u64,
     /// Maximum priority of a thread of this task.
     pub max_priority: u64,
-    /// Zero.
-    pub reserved: u64,
+    /// Number of times that the kernel has started the task again.
+    pub restarts: u64,
+    /// Address of the kept memory: zeros at the first start; a restart does not change it.
+    pub kept: u64,
+    /// Bytes of the kept memory. Only the first task has some.
+    pub kept_bytes: u64,
 }
-assert_size!(StartInfo, 96);
+assert_size!(StartInfo, 112);
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Messages
@@ -230,13 +249,27 @@ pub const WAIT_TICK: u64 = 26;
 /// `rdi`: address of a [`crate::layer::Report`], a line of at most [`crate::layer::REPORT_BYTES`]. Needs
 /// [`RIGHT_LINUX`].
 pub const REPORT: u64 = 27;
-/// `rdi`: index of the check, `rsi`: address of a [`crate::events::CheckStatus`]. Needs [`RIGHT_LINUX`].
+/// `rdi`: index of the status, `rsi`: address of its [`crate::events::StatusWords`]: a check's
+/// [`crate::events::CheckStatus`], or with [`crate::events::MONITOR_INDEX`] a [`crate::events::MonitorStatus`]. Needs
+/// [`RIGHT_LINUX`].
 pub const PUBLISH: u64 = 28;
 /// `rdi`: address of a [`crate::layer::RepairRequest`]. If the kernel asked the layer, the result is minus the layer's
 /// `REPAIR_*`, so 0 or more. Needs [`RIGHT_LINUX`].
 pub const REPAIR: u64 = 29;
 /// `rdi`: address of a [`crate::layer::Window`] that the kernel fills in. Needs [`RIGHT_LINUX`].
 pub const WINDOW: u64 = 30;
+/// `rdi`: maximum number of ticks for which no thread of this task waits for a tick, from the first [`WAIT_TICK`] on; 0
+/// for no limit. From now on the kernel starts the task again if the task exceeds that limit, faults, or exits with
+/// another code than 0: with its data as in its image, an empty heap, and the content of its kept memory
+/// ([`StartInfo::kept`]). Needs [`RIGHT_TICK`].
+pub const SUPERVISE: u64 = 31;
+
+/// Code of [`EXIT`]: the task panicked.
+pub const EXIT_PANICKED: u64 = 1;
+/// Code of [`EXIT`]: the task was built for another version of this interface.
+pub const EXIT_VERSION: u64 = 2;
+/// Code of [`EXIT`]: the task cannot do its work.
+pub const EXIT_FAILED: u64 = 3;
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Errors

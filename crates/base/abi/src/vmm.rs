@@ -12,10 +12,14 @@
 //! a guest. Both guests call the hypervisor by `vmmcall` from kernel mode, with `CALL_*` in RAX; RAX holds the result.
 
 use crate::assert_size;
+use crate::events::STATUS_WORDS;
 use crate::layer::{Fault, Range, MAX_RANGES};
 
 /// Version of this interface.
-pub const VMM_VERSION: u32 = 1;
+pub const VMM_VERSION: u32 = 6;
+
+/// In [`HostEntry::off_types`]: no type switches the machine off.
+pub const SLEEP_UNKNOWN: u32 = 8;
 
 /// Virtual address at which the hypervisor is linked. Nothing in the cokernel's world uses it.
 pub const HYPERVISOR_BASE: u64 = 0x0800_0000;
@@ -38,11 +42,11 @@ pub const HOST_LEAVE: u32 = 2;
 
 /// From Linux: hides the reserve on this CPU from now on.
 pub const CALL_SEAL: u64 = 0x4b59_0001;
-/// From Linux: makes all memory visible on this CPU again.
+/// From Linux, with the key of [`HostEntry::key`] in RDI and RSI: makes all memory visible on this CPU again.
 pub const CALL_OPEN: u64 = 0x4b59_0002;
-/// From Linux, on the cokernel's CPU: starts the ticks.
+/// From Linux, on the cokernel's CPU, with the key: starts the ticks, unless they run.
 pub const CALL_START: u64 = 0x4b59_0003;
-/// From Linux: stops the ticks. If another CPU calls it, a trip may still be in progress.
+/// From Linux, with the key: stops the ticks. If another CPU calls it, a trip may still be in progress.
 pub const CALL_STOP: u64 = 0x4b59_0004;
 /// From the hypervisor's own code only, in Linux's guest but in the hypervisor's world: gives this CPU back.
 pub const CALL_LEAVE: u64 = 0x4b59_0005;
@@ -53,7 +57,7 @@ pub const CALL_CHECK_TICK: u64 = 0x4b59_0006;
 pub const CALL_WRITE: u64 = 0x4b59_0010;
 /// From the cokernel: writes the line in the [`Mailbox`] to the event ring and the serial line.
 pub const CALL_REPORT: u64 = 0x4b59_0011;
-/// From the cokernel: publishes the status in the [`Mailbox`] for the check with index RDI.
+/// From the cokernel: publishes the status in the [`Mailbox`] as the one with index RDI.
 pub const CALL_PUBLISH: u64 = 0x4b59_0012;
 
 /// [`HostEntry::result`]: success.
@@ -205,10 +209,13 @@ pub struct HostEntry {
     pub events: u64,
     /// Bytes of the event ring.
     pub events_bytes: u64,
-    /// Physical address of seven contiguous pages: the I/O permission map and the two MSR permission maps.
+    /// Physical address of ten contiguous pages: the cokernel's I/O permission map, the two MSR permission maps, and
+    /// Linux's I/O permission map.
     pub permissions: u64,
     /// Physical address of the local APIC's registers. The window maps them.
     pub local_apic: u64,
+    /// From the module: 128 random bits, without which nobody can open the wall, start or stop the ticks.
+    pub key: [u64; 2],
     /// The tick's timer.
     pub timer: HostTimer,
     /// Where Linux keeps the names of its tasks.
@@ -227,6 +234,10 @@ pub struct HostEntry {
     pub pool_count: u32,
     /// 1 to compare Linux's state before and after every trip, for tests.
     pub check: u32,
+    /// The I/O ports of ACPI's control registers PM1a and PM1b, 0 for none. A bit in them puts the machine to sleep.
+    pub sleep_ports: [u32; 2],
+    /// The sleep type that switches the machine off, for each of them; [`SLEEP_UNKNOWN`] if there is none.
+    pub off_types: [u32; 2],
     /// System RAM of the machine without the reserve, in ascending order.
     pub ram: [Range; MAX_RANGES],
     /// The part of the reserve that belongs to the cokernel.
@@ -240,7 +251,7 @@ pub struct HostEntry {
     /// Local APIC IDs of the CPUs.
     pub apic_ids: [u32; HOST_MAX_CPUS],
 }
-assert_size!(HostEntry, 272 + 8 * HOST_MAX_IOMMUS + 32 + 5 * 16 * MAX_RANGES + 4 * HOST_MAX_CPUS);
+assert_size!(HostEntry, 304 + 8 * HOST_MAX_IOMMUS + 32 + 5 * 16 * MAX_RANGES + 4 * HOST_MAX_CPUS);
 
 /// The hypervisor's status. Linux can only read it.
 #[repr(C)]
@@ -266,9 +277,9 @@ pub struct HostStatus {
     pub findings: u64,
     /// Words of Linux's state that trips changed, if [`HostEntry::check`] is set.
     pub differences: u64,
-    /// NMIs that the hypervisor injected on the cokernel's CPU because one of Linux's may have coincided with the
-    /// tick's.
-    pub extra_nmis: u64,
+    /// Bit `n`: the NMI that CPU `n` got last may not be Linux's. The hypervisor writes it when it injects the NMI, so
+    /// it is exact for as long as the handler runs.
+    pub doubtful_nmis: u64,
     /// Exits of Linux on all CPUs, indexed by `EXIT_*`.
     pub exits: [u64; EXIT_REASONS],
     /// Entry `n`: number of trips that took 2^n to 2^(n+1) time-stamp counter ticks.
@@ -293,7 +304,7 @@ pub struct Mailbox {
     pub bytes: u64,
     /// The line.
     pub text: [u8; MAILBOX_BYTES],
-    /// Status of a check: the words of an [`events::CheckStatus`](crate::events::CheckStatus).
-    pub check: [u64; 16],
+    /// The words of a status of the event ring.
+    pub status: [u64; STATUS_WORDS],
 }
-assert_size!(Mailbox, 16 + MAILBOX_BYTES + 128);
+assert_size!(Mailbox, 16 + MAILBOX_BYTES + 8 * STATUS_WORDS);

@@ -86,15 +86,19 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, Image, "kyozon_image": address, bytes);
     layout!(c, Load, "kyozon_load": version, mode, tick_hz, budget_us, cpu, tick_source, flags, serial_port,
         memory_bytes,
-        image_count, images, message, parameter, data, hypervisor);
-    layout!(c, Status, "kyozon_status": version, state, mode, tick_hz, budget_us, cpu, tick_source, reserved,
+        image_count, images, message, parameter, data, hypervisor, key);
+    layout!(c, Unload, "kyozon_unload": version, reserved, key);
+    layout!(c, Status, "kyozon_status": version, state, mode, tick_hz, budget_us, cpu, tick_source, locked,
         ticks, missed,
         overruns, longest_ns, p99_ns, reserve_bytes, events_bytes, differences, message, exits, wall_findings,
         nested_bytes, iommu, reserved2);
     layout!(c, CheckStatus, "kyozon_check_status": name, sequence, passes, findings, repairs, retries,
         pass_tsc, total_tsc,
-        last_tsc, items, reserved);
-    layout!(c, EventRing, "kyozon_event_ring": version, records, next, tsc_khz, loaded_tsc, reserved, checks);
+        last_tsc, items, state, wall_tsc, item_bytes, open, unlisted, unjudged, restarts, dropped, learned,
+        reserved);
+    layout!(c, MonitorStatus, "kyozon_monitor_status": state, beat_tsc, patience_tsc, restarts, sequence, full_slices,
+        slices, slice_tsc, reserved, reason);
+    layout!(c, EventRing, "kyozon_event_ring": version, records, next, tsc_khz, loaded_tsc, reserved, checks, monitor);
     layout!(c, EventRecord, "kyozon_event_record": sequence, tsc, tick, kind, code, text_bytes, continues, text);
     layout!(c, HostTimer, "kyozon_host_timer": registers, config, guard, message, ioapic, pin, period_fs);
     layout!(c, HostNames, "kyozon_host_names": current_task, pid, comm);
@@ -102,12 +106,12 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, HostEntry, "kyozon_host_entry": version, operation, cpu, result, cpu_count, cokernel_cpu, paging_levels,
         largest_leaf, physical_bits, tick_hz, budget_us, serial_port, tsc_khz, guest_page_table, guest_entry,
         guest_argument, guest_trip, guest_stack, guest_exit, guest_gdt, guest_idt, guest_tss, trip, mailbox, status,
-        events, events_bytes, permissions, local_apic, timer, names, iommu, ram_count, guest_count,
+        events, events_bytes, permissions, local_apic, key, timer, names, iommu, ram_count, guest_count,
         host_count, read_only_count,
         pool_count, check, ram, guest, host, read_only, pool, apic_ids);
     layout!(c, HostStatus, "kyozon_host_status": version, state, ticks, missed, overruns, longest_tsc, due_tsc,
-        nested_bytes, findings, differences, extra_nmis, exits, histogram, fault);
-    layout!(c, Mailbox, "kyozon_mailbox": kind, code, bytes, text, check);
+        nested_bytes, findings, differences, doubtful_nmis, exits, histogram, fault);
+    layout!(c, Mailbox, "kyozon_mailbox": kind, code, bytes, text, status);
     layout!(c, Area, "kyozon_area": base, bytes);
     layout!(c, GuestBoot, "kyozon_guest_boot": magic, version, backend, features, peer, peers, hypercall,
         doorbell, call, thread,

@@ -1,112 +1,76 @@
 //! The event ring, and the serial line that repeats it.
 //!
-//! The ring is `kyozon_channel`'s. The serial line is slower than the ring: it follows as a reader of its own, a few
-//! bytes at a time, so that no trip waits for it.
+//! The ring is `kyozon_channel`'s. The serial line is slower than the ring: it follows from a copy of its own, a few
+//! bytes at a time, so that no trip waits for it. It never reads the ring, which Linux may have changed.
 
+use crate::backlog::Backlog;
 use core::sync::atomic::AtomicU64;
-use kyozon_abi::events::{CheckStatus, EventRecord, EVENT_TEXT_BYTES};
-use kyozon_channel::events::{printable, EventReader, EventWriter};
+use kyozon_abi::events::StatusWords;
+use kyozon_channel::events::EventWriter;
 use kyozon_channel::memory::shared;
-use kyozon_channel::ring::Outcome;
 
 /// Memory of the ring, mapped as long as the layer runs.
 type Memory = &'static [AtomicU64];
 
-/// Writer of an event ring.
-pub struct Events(Option<Ring>);
+/// Number of pieces of lines that may wait for the serial line.
+const BACKLOG: usize = 256;
 
-struct Ring {
-    writer: EventWriter<Memory>,
-    /// The serial line's. It trusts the writer's `next`, since Linux may change the ring's own.
-    reader: EventReader<Memory>,
-    line: Line,
-}
-
-/// The record that the serial line is sending.
-struct Line {
-    text: [u8; EVENT_TEXT_BYTES + 1],
-    sent: usize,
-    bytes: usize,
-}
-
-impl Line {
-    const EMPTY: Self = Self { text: [0; EVENT_TEXT_BYTES + 1], sent: 0, bytes: 0 };
-
-    fn set(&mut self, record: &EventRecord) {
-        let bytes = (record.text_bytes as usize).min(EVENT_TEXT_BYTES);
-        for (to, from) in self.text.iter_mut().zip(&record.text[..bytes]) {
-            *to = printable(*from);
-        }
-        self.text[bytes] = b'\n';
-        self.sent = 0;
-        self.bytes = bytes + usize::from(record.continues == 0);
-    }
+/// Writer of an event ring. It is large: it lies in a static, and is opened there.
+pub struct Events {
+    ring: Option<EventWriter<Memory>>,
+    backlog: Backlog<BACKLOG>,
 }
 
 impl Events {
     /// A ring that discards everything.
     pub const fn none() -> Self {
-        Self(None)
+        Self { ring: None, backlog: Backlog::new() }
     }
 
-    /// Writes to the ring in the `bytes` bytes at `ring`. An invalid header gives [`Events::none`].
+    /// Writes to the ring in the `bytes` bytes at `ring` from now on. An invalid header changes nothing.
     ///
     /// # Safety
     ///
     /// `ring` must be null, or valid for `bytes` bytes with no other writer as long as the layer runs.
-    pub unsafe fn new(ring: *mut u8, bytes: u64) -> Self {
+    pub unsafe fn open(&mut self, ring: *mut u8, bytes: u64) {
         // SAFETY: as the caller promised.
-        let Some(memory) = (unsafe { shared(ring, bytes) }) else {
-            return Self::none();
-        };
-        let both = EventWriter::new(memory).and_then(|writer| {
-            let reader = EventReader::from(memory, writer.next())?;
-            Ok(Ring { writer, reader, line: Line::EMPTY })
-        });
-        Self(both.ok())
+        let memory = unsafe { shared(ring, bytes) };
+        self.ring = memory.and_then(|memory| EventWriter::new(memory).ok());
     }
 
     /// Writes one line, in as many records as it takes. Bytes that are not printable ASCII are written as `?`.
     pub fn write(&mut self, kind: u32, code: u32, tsc: u64, tick: u64, line: &[u8]) {
-        if let Some(ring) = &mut self.0 {
-            ring.writer.write(kind, code, tsc, tick, line);
+        if let Some(ring) = &mut self.ring {
+            ring.write(kind, code, tsc, tick, line);
+            self.backlog.push(line);
         }
     }
 
-    /// Publishes the status of check number `check`. The writer sets its `sequence`.
-    pub fn publish(&mut self, check: usize, status: &CheckStatus) {
-        if let Some(ring) = &mut self.0 {
-            ring.writer.publish(check, status);
+    /// Publishes the status with `index`. The writer sets its sequence.
+    pub fn publish(&mut self, index: usize, status: &StatusWords) {
+        if let Some(ring) = &mut self.ring {
+            ring.publish(index, status);
         }
     }
 
-    /// Whether [`Events::serial`] may have a byte.
+    /// Whether the serial line has a byte to send.
     pub fn has_serial(&self) -> bool {
-        self.0.as_ref().is_some_and(|ring| {
-            ring.line.sent < ring.line.bytes || ring.reader.cursor() != ring.writer.next()
-        })
+        self.backlog.is_waiting()
     }
 
-    /// The next byte for the serial line; lines end with a line feed. Records that the ring has overwritten are
-    /// skipped. `None` if there is none, and [`Events::has_serial`] is false from then on.
+    /// The next byte for the serial line; lines end with a line feed.
     pub fn serial(&mut self) -> Option<u8> {
-        let ring = self.0.as_mut()?;
-        while ring.line.sent >= ring.line.bytes {
-            match ring.reader.read(ring.writer.next()) {
-                Outcome::Record(record) => ring.line.set(&record),
-                Outcome::Lost(_) => {}
-                Outcome::Empty | Outcome::Backwards => return None,
-            }
-        }
-        ring.line.sent += 1;
-        Some(ring.line.text[ring.line.sent - 1])
+        self.backlog.pop()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kyozon_abi::events::{EventRing, EVENTS_VERSION, EVENT_NOTE, MAX_CHECKS, RECORDS_OFFSET};
+    use kyozon_abi::events::{
+        CheckStatus, EventRecord, EventRing, MonitorStatus, EVENTS_VERSION, EVENT_NOTE,
+        EVENT_TEXT_BYTES, MAX_CHECKS, MONITOR_INDEX, RECORDS_OFFSET,
+    };
 
     const RECORDS: usize = 4;
 
@@ -137,6 +101,7 @@ mod tests {
                 loaded_tsc: 0,
                 reserved: [0; 4],
                 checks: [CheckStatus::default(); MAX_CHECKS],
+                monitor: MonitorStatus::default(),
             },
             gap: [0; RECORDS_OFFSET as usize - size_of::<EventRing>()],
             records: [empty; RECORDS],
@@ -144,8 +109,10 @@ mod tests {
     }
 
     fn events(m: &mut Memory) -> Events {
+        let mut events = Events::none();
         // SAFETY: the memory outlives the writer in each test.
-        unsafe { Events::new((&raw mut *m).cast(), size_of::<Memory>() as u64) }
+        unsafe { events.open((&raw mut *m).cast(), size_of::<Memory>() as u64) };
+        events
     }
 
     fn note(e: &mut Events, tsc: u64, tick: u64, line: &[u8]) {
@@ -183,13 +150,24 @@ mod tests {
     }
 
     #[test]
-    fn slow_serial_line_loses_the_oldest() {
+    fn changes_of_the_ring_do_not_reach_the_serial_line() {
+        let mut m = memory(RECORDS as u32);
+        let mut e = events(&mut m);
+        note(&mut e, 0, 0, b"true");
+        note(&mut e, 0, 0, b"too");
+        m.records[0].text[..4].copy_from_slice(b"lies");
+        m.records[1].sequence = u64::MAX;
+        assert_eq!(sent(&mut e), "true\ntoo\n");
+    }
+
+    #[test]
+    fn serial_line_has_lines_that_the_ring_lost() {
         let mut m = memory(RECORDS as u32);
         let mut e = events(&mut m);
         for i in 0..10u8 {
             note(&mut e, 0, 0, &[b'0' + i]);
         }
-        assert_eq!(sent(&mut e), "6\n7\n8\n9\n");
+        assert_eq!(sent(&mut e).lines().count(), 10);
     }
 
     #[test]
@@ -216,8 +194,9 @@ mod tests {
         let mut m = memory(RECORDS as u32);
         let mut e = events(&mut m);
         for passes in 1..=3 {
-            e.publish(2, &CheckStatus { passes, sequence: 99, ..CheckStatus::default() });
-            e.publish(MAX_CHECKS, &CheckStatus::default());
+            let status = CheckStatus { passes, sequence: 99, ..CheckStatus::default() };
+            e.publish(2, &status.to_words());
+            e.publish(MONITOR_INDEX + 1, &status.to_words());
         }
         assert_eq!((m.ring.checks[2].passes, m.ring.checks[2].sequence), (3, 6));
         assert_eq!(m.ring.checks[1], CheckStatus::default());

@@ -31,6 +31,7 @@ pub struct Hpet {
     config: u32,
     guard: u32,
     message: [u32; 2],
+    guard_address: u32,
 }
 
 impl Hpet {
@@ -41,7 +42,14 @@ impl Hpet {
     ///
     /// `registers` must be mapped as long as the result lives, and both timers must be the caller's.
     pub unsafe fn new(registers: u64, config: u32, guard: u32, message: [u32; 2]) -> Self {
-        Self { registers, config, guard, message }
+        Self { registers, config, guard, message, guard_address: message[1] }
+    }
+
+    /// Lets the guard's messages go to all CPUs. It must not be the tick's timer.
+    pub fn guard_all(&mut self) {
+        /// The physical destination that is every CPU. Intel SDM 3A 11.11.1.
+        const ALL: u32 = 0xff << 12;
+        self.guard_address |= ALL;
     }
 
     /// A register.
@@ -76,7 +84,8 @@ impl Hpet {
             self.set(timer(n), self.config);
             if self.config & TIMER_MESSAGE != 0 {
                 self.set(timer(n) + 0x10, self.message[0]);
-                self.set(timer(n) + 0x14, self.message[1]);
+                let address = if n == TICK { self.message[1] } else { self.guard_address };
+                self.set(timer(n) + 0x14, address);
             }
         }
     }

@@ -29,6 +29,7 @@
 #![cfg_attr(not(test), no_std)]
 
 pub mod alone;
+pub mod backlog;
 pub mod events;
 pub mod frames;
 pub mod interrupt;

@@ -11,10 +11,12 @@ const BUFFER_EMPTY: u8 = 1 << 5;
 /// Milliseconds that [`drain`] may take.
 const DRAIN_MS: u64 = 5;
 
-/// Sends as much of the ring as the line accepts now.
-pub fn feed(events: &mut Events, port: u16) {
+/// Sends as much of the waiting lines as the port accepts now. Returns whether it accepted any.
+pub fn feed(events: &mut Events, port: u16) -> bool {
+    let mut accepted = false;
     // SAFETY: the operator gave this port to the cokernel.
     while events.has_serial() && unsafe { arch::in8(port + LINE_STATUS) } & BUFFER_EMPTY != 0 {
+        accepted = true;
         for _ in 0..BURST {
             match events.serial() {
                 // SAFETY: as above.
@@ -23,9 +25,10 @@ pub fn feed(events: &mut Events, port: u16) {
             }
         }
     }
+    accepted
 }
 
-/// Sends the rest of the ring, for at most a few milliseconds.
+/// Sends the rest of the waiting lines, for at most a few milliseconds.
 pub fn drain(events: &mut Events, port: u16, tsc_khz: u64) {
     let now = arch::tsc();
     while events.has_serial() && arch::tsc() - now < DRAIN_MS * tsc_khz {

@@ -55,6 +55,15 @@ impl Ticks {
         }
     }
 
+    /// Continues the counts of `before`, which had no tick for `pause_tsc`, before [`Ticks::start`].
+    #[cold]
+    pub fn follow(&mut self, before: &Self, trip: &mut Trip, pause_tsc: u64) {
+        let missed = pause_tsc / trip.period_tsc.max(1);
+        trip.event.number += missed;
+        (self.ticks, self.overruns) = (before.ticks, before.overruns);
+        self.missed = before.missed + missed;
+    }
+
     /// Arms the first tick and switches interrupts on.
     pub fn start(&mut self, trip: &mut Trip) -> Armed {
         let armed = self.arm(Schedule::first, trip);

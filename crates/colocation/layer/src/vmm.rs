@@ -8,7 +8,10 @@
 //! - [`filter`]: what an instruction wrote to the tick's timer or IO-APIC, and whether that may pass.
 //! - [`device_event`]: an IOMMU's log entry about a device.
 //! - [`blocked`]: when the guest can take an NMI.
+//! - [`ports`]: what Linux may write to the ports that put the machine to sleep.
+//! - [`registers`]: which registers Linux may write, and with which values.
 //! - [`stay`]: when a trip of the cokernel has lasted too long.
+//! - [`key`]: what a call must present that opens the wall, or starts or stops the ticks.
 //! - [`flood`]: limits the lines on stopped attempts.
 //!
 //! [`svm`] touches the machine, and exists on the bare machine only. `guest` is the layer's side of the mode.
@@ -23,7 +26,10 @@ pub mod filter;
 pub mod flood;
 #[cfg(all(target_os = "none", not(feature = "svm")))]
 pub(crate) mod guest;
+pub mod key;
 pub mod nested;
+pub mod ports;
+pub mod registers;
 pub mod stay;
 pub mod step;
 pub mod svm;

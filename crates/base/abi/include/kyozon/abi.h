@@ -13,7 +13,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_LAYER_VERSION 2
+#define KYOZON_LAYER_VERSION 3
 
 /*
  Virtual address at which the layer is linked: below 2 GiB, where Linux keeps no global translations.
@@ -184,6 +184,17 @@
 #define KYOZON_FAULT_PROCESSOR 7
 
 /*
+ [`Fault::reason`], mode vmm: a call from Linux stopped the ticks. A call can start them again.
+ */
+#define KYOZON_FAULT_CALL 8
+
+/*
+ [`Fault::reason`], mode vmm: the hypervisor can no longer enter Linux on the cokernel's CPU. `frame.vector` is the
+ exit code.
+ */
+#define KYOZON_FAULT_LOST_CPU 9
+
+/*
  [`UserState::switched`]: the CPU holds the cokernel's user state.
  */
 #define KYOZON_USER_SWITCHED 1
@@ -247,7 +258,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_DEVICE_VERSION 2
+#define KYOZON_DEVICE_VERSION 3
 
 /*
  Maximum number of images in one load: the layer, the cokernel and its tasks.
@@ -262,12 +273,12 @@
 /*
  `ioctl` request: [`Load`], `_IOWR('K', 1, struct kyozon_load)`.
  */
-#define KYOZON_IOCTL_LOAD 3252177665
+#define KYOZON_IOCTL_LOAD 3253226241
 
 /*
- `ioctl` request to unload, without argument: `_IO('K', 2)`.
+ `ioctl` request: [`Unload`], `_IOW('K', 2, struct kyozon_unload)`.
  */
-#define KYOZON_IOCTL_UNLOAD 19202
+#define KYOZON_IOCTL_UNLOAD 1075333890
 
 /*
  `ioctl` request: [`Status`], `_IOR('K', 3, struct kyozon_status)`.
@@ -340,9 +351,19 @@
 #define KYOZON_IOMMU_UNUSED 3
 
 /*
+ Minimum bytes of a key.
+ */
+#define KYOZON_KEY_BYTES_MIN 16
+
+/*
+ Maximum bytes of a key.
+ */
+#define KYOZON_KEY_BYTES_MAX 4096
+
+/*
  Version of this interface.
  */
-#define KYOZON_EVENTS_VERSION 1
+#define KYOZON_EVENTS_VERSION 2
 
 /*
  Bytes of text in one record.
@@ -385,9 +406,59 @@
 #define KYOZON_RECORDS_OFFSET 4096
 
 /*
+ Words of a status: of a [`CheckStatus`], and of the [`MonitorStatus`].
+ */
+#define KYOZON_STATUS_WORDS 32
+
+/*
+ Index of the [`MonitorStatus`] among the statuses; the checks come before it.
+ */
+#define KYOZON_MONITOR_INDEX KYOZON_MAX_CHECKS
+
+/*
+ [`CheckStatus::state`]: the check has published nothing about its state.
+ */
+#define KYOZON_CHECK_UNKNOWN 0
+
+/*
+ [`CheckStatus::state`]: the check still learns what it will compare with. It reports little, and repairs nothing.
+ */
+#define KYOZON_CHECK_LEARNING 1
+
+/*
+ [`CheckStatus::state`]: the check reports every change of what it watches.
+ */
+#define KYOZON_CHECK_WATCHING 2
+
+/*
+ [`MonitorStatus::state`]: no task has said that it watches.
+ */
+#define KYOZON_MONITOR_NONE 0
+
+/*
+ [`MonitorStatus::state`]: the monitor reads its profile; its checks have not begun.
+ */
+#define KYOZON_MONITOR_STARTING 1
+
+/*
+ [`MonitorStatus::state`]: the monitor runs its checks.
+ */
+#define KYOZON_MONITOR_RUNNING 2
+
+/*
+ [`MonitorStatus::state`]: the monitor has ended; [`MonitorStatus::reason`] says why.
+ */
+#define KYOZON_MONITOR_ENDED 3
+
+/*
+ Bytes of [`MonitorStatus::reason`].
+ */
+#define KYOZON_REASON_BYTES 128
+
+/*
  Version of this interface.
  */
-#define KYOZON_UNIKERNEL_VERSION 4
+#define KYOZON_UNIKERNEL_VERSION 6
 
 /*
  Maximum number of peers in a group: a set of peers is one word of 64 bits.
@@ -526,7 +597,8 @@
 #define KYOZON_ASK_CONSOLE 1
 
 /*
- `status`, at most [`MAX_STATUS`]: ends the guest. The call returns only on an error.
+ `status`, at most [`MAX_STATUS`], `how`: ends the guest. `how` is [`EXIT_ALONE`] or [`EXIT_WITH_OWNER`], which
+ differ for a bound peer only, see "Spawning". The call returns only on an error.
  */
 #define KYOZON_ASK_EXIT 2
 
@@ -567,7 +639,7 @@
  "Spawning". The result is the peer's number plus 2^32 times its generation modulo 2^31.
 
  If `bound` is not 0, it is 1 more than the number of a peer of the same family, which may be the caller; the new
- peer ends when that peer ends.
+ peer is bound to that peer.
 
  Errors: [`ERROR_ADDRESS`] if entry or stack break the rules; [`ERROR_NAME`] if no peer has the number in `bound`,
  [`ERROR_RIGHT`] if that peer belongs to another family; [`ERROR_UNSUPPORTED`] without
@@ -654,6 +726,16 @@
  `device`, `queue`: the result is `QUEUE_*`.
  */
 #define KYOZON_ASK_QUEUE_STATE 35
+
+/*
+ A bound peer exits, and its owner goes on.
+ */
+#define KYOZON_EXIT_ALONE 0
+
+/*
+ A bound peer exits, and ends its owner with the same status.
+ */
+#define KYOZON_EXIT_WITH_OWNER 1
 
 /*
  A deadline that never passes.
@@ -874,7 +956,12 @@
 /*
  Version of this interface.
  */
-#define KYOZON_VMM_VERSION 1
+#define KYOZON_VMM_VERSION 6
+
+/*
+ In [`HostEntry::off_types`]: no type switches the machine off.
+ */
+#define KYOZON_SLEEP_UNKNOWN 8
 
 /*
  Virtual address at which the hypervisor is linked. Nothing in the cokernel's world uses it.
@@ -923,17 +1010,17 @@
 #define KYOZON_CALL_SEAL 1264123905
 
 /*
- From Linux: makes all memory visible on this CPU again.
+ From Linux, with the key of [`HostEntry::key`] in RDI and RSI: makes all memory visible on this CPU again.
  */
 #define KYOZON_CALL_OPEN 1264123906
 
 /*
- From Linux, on the cokernel's CPU: starts the ticks.
+ From Linux, on the cokernel's CPU, with the key: starts the ticks, unless they run.
  */
 #define KYOZON_CALL_START 1264123907
 
 /*
- From Linux: stops the ticks. If another CPU calls it, a trip may still be in progress.
+ From Linux, with the key: stops the ticks. If another CPU calls it, a trip may still be in progress.
  */
 #define KYOZON_CALL_STOP 1264123908
 
@@ -959,7 +1046,7 @@
 #define KYOZON_CALL_REPORT 1264123921
 
 /*
- From the cokernel: publishes the status in the [`Mailbox`] for the check with index RDI.
+ From the cokernel: publishes the status in the [`Mailbox`] as the one with index RDI.
  */
 #define KYOZON_CALL_PUBLISH 1264123922
 
@@ -1323,8 +1410,8 @@ struct kyozon_boot_block {
          */
         uint64_t report;
         /*
-         `extern "C" fn(u64, *const CheckStatus) -> i64`: sets what `kyozon status` shows of the check with this index,
-         below [`MAX_CHECKS`](crate::events::MAX_CHECKS).
+         `extern "C" fn(u64, *const StatusWords) -> i64`: sets what `kyozon status` shows of the check with this index,
+         or of the monitor if the index is [`MONITOR_INDEX`](crate::events::MONITOR_INDEX).
          */
         uint64_t publish;
         /*
@@ -1757,6 +1844,30 @@ struct kyozon_load {
          The hypervisor's image for mode vmm, 0 bytes for none.
          */
         struct kyozon_image hypervisor;
+        /*
+         Mode vmm: the operator's key, [`KEY_BYTES_MIN`] to [`KEY_BYTES_MAX`] bytes, without which the wall does not
+         open; or 0 bytes: then the module makes a key and keeps it in its memory. The module wipes its copies.
+         */
+        struct kyozon_image key;
+};
+
+/*
+ A request to unload. If it fails, nothing has changed. Errors: `ENOKEY`, the load had a key and this has none;
+ `EKEYREJECTED`, the key is another; `ENODEV`, nothing is loaded.
+ */
+struct kyozon_unload {
+        /*
+         [`DEVICE_VERSION`].
+         */
+        uint32_t version;
+        /*
+         Zero.
+         */
+        uint32_t reserved;
+        /*
+         The key of the load, 0 bytes for none.
+         */
+        struct kyozon_image key;
 };
 
 /*
@@ -1792,9 +1903,9 @@ struct kyozon_status {
          */
         uint32_t tick_source;
         /*
-         Zero.
+         Mode vmm: 1 if an unload needs the operator's key.
          */
-        uint32_t reserved;
+        uint32_t locked;
         /*
          Ticks delivered to the cokernel.
          */
@@ -1899,9 +2010,91 @@ struct kyozon_check_status {
          */
         uint64_t items;
         /*
+         `CHECK_*`.
+         */
+        uint64_t state;
+        /*
+         Time-stamp counter ticks from the begin to the end of the last complete pass, with the time of all other code.
+         */
+        uint64_t wall_tsc;
+        /*
+         Bytes of an item; 0 if an item is not memory.
+         */
+        uint64_t item_bytes;
+        /*
+         Number of findings that are open: reported, and neither repaired nor gone.
+         */
+        uint64_t open;
+        /*
+         Number of reported findings that the table of open findings had no room for.
+         */
+        uint64_t unlisted;
+        /*
+         Number of items that the last complete pass had to leave out.
+         */
+        uint64_t unjudged;
+        /*
+         Number of times that a pass began again because Linux had changed what it walked.
+         */
+        uint64_t restarts;
+        /*
+         Number of suspects that were dropped for want of room, or because they could not be resolved.
+         */
+        uint64_t dropped;
+        /*
+         Percentage of the first pass that is done; 100 once it is complete.
+         */
+        uint64_t learned;
+        /*
          Zero.
          */
-        uint64_t reserved[3];
+        uint64_t reserved[10];
+};
+
+/*
+ The monitor as a whole. The monitor writes it; when the monitor ends, the microkernel does.
+ */
+struct kyozon_monitor_status {
+        /*
+         `MONITOR_*`.
+         */
+        uint64_t state;
+        /*
+         Time-stamp counter when the monitor last wrote this structure: its heartbeat.
+         */
+        uint64_t beat_tsc;
+        /*
+         Time-stamp counter ticks after the heartbeat from which on the monitor counts as stopped; 0 for never.
+         */
+        uint64_t patience_tsc;
+        /*
+         Number of times that the microkernel has started the monitor again.
+         */
+        uint64_t restarts;
+        /*
+         Odd while the writer changes the other fields: a reader reads again.
+         */
+        uint64_t sequence;
+        /*
+         Number of slices that the checks used up to their end.
+         */
+        uint64_t full_slices;
+        /*
+         Number of slices.
+         */
+        uint64_t slices;
+        /*
+         Length of a slice now, in time-stamp counter ticks.
+         */
+        uint64_t slice_tsc;
+        /*
+         Zero.
+         */
+        uint64_t reserved[8];
+        /*
+         Why the monitor ended, UTF-8, padded with zeros.
+         */
+        uint8_t reason[KYOZON_REASON_BYTES];
 };
 
 /*
@@ -1936,6 +2129,10 @@ struct kyozon_event_ring {
          Status of the monitor's checks.
          */
         struct kyozon_check_status checks[KYOZON_MAX_CHECKS];
+        /*
+         Status of the monitor: the status with index [`MONITOR_INDEX`].
+         */
+        struct kyozon_monitor_status monitor;
 };
 
 /*
@@ -2127,8 +2324,12 @@ struct kyozon_guest_boot {
          the guest can only read: the states of the group's peers. [`PEER_ABSENT`](super::PEER_ABSENT) with generation 0
          is a number that no peer has had.
 
-         If other commands can join the group, the table shows only peers of the same command. A region's header shows
-         the others, with generations of its own.
+         The table shows all peers of the group, also those of other commands and host programs. A region's header shows
+         who has mapped it, with generations of its own: there each arrival counts.
+
+         A word of 32 bits follows the table: how many of its peers became [`PEER_DEAD`](super::PEER_DEAD) so far, modulo
+         2^32. It changes before the other peers get their tokens. A peer that died may have left a sign that it waits
+         for something, and the next peer with its number cannot be told from it.
          */
         uint64_t peer_table;
         /*
@@ -2443,13 +2644,18 @@ struct kyozon_host_entry {
          */
         uint64_t events_bytes;
         /*
-         Physical address of seven contiguous pages: the I/O permission map and the two MSR permission maps.
+         Physical address of ten contiguous pages: the cokernel's I/O permission map, the two MSR permission maps, and
+         Linux's I/O permission map.
          */
         uint64_t permissions;
         /*
          Physical address of the local APIC's registers. The window maps them.
          */
         uint64_t local_apic;
+        /*
+         From the module: 128 random bits, without which nobody can open the wall, start or stop the ticks.
+         */
+        uint64_t key[2];
         /*
          The tick's timer.
          */
@@ -2486,6 +2692,14 @@ struct kyozon_host_entry {
          1 to compare Linux's state before and after every trip, for tests.
          */
         uint32_t check;
+        /*
+         The I/O ports of ACPI's control registers PM1a and PM1b, 0 for none. A bit in them puts the machine to sleep.
+         */
+        uint32_t sleep_ports[2];
+        /*
+         The sleep type that switches the machine off, for each of them; [`SLEEP_UNKNOWN`] if there is none.
+         */
+        uint32_t off_types[2];
         /*
          System RAM of the machine without the reserve, in ascending order.
          */
@@ -2557,10 +2771,10 @@ struct kyozon_host_status {
          */
         uint64_t differences;
         /*
-         NMIs that the hypervisor injected on the cokernel's CPU because one of Linux's may have coincided with the
-         tick's.
+         Bit `n`: the NMI that CPU `n` got last may not be Linux's. The hypervisor writes it when it injects the NMI, so
+         it is exact for as long as the handler runs.
          */
-        uint64_t extra_nmis;
+        uint64_t doubtful_nmis;
         /*
          Exits of Linux on all CPUs, indexed by `EXIT_*`.
          */
@@ -2596,9 +2810,9 @@ struct kyozon_mailbox {
          */
         uint8_t text[KYOZON_MAILBOX_BYTES];
         /*
-         Status of a check: the words of an [`events::CheckStatus`](crate::events::CheckStatus).
+         The words of a status of the event ring.
          */
-        uint64_t check[16];
+        uint64_t status[KYOZON_STATUS_WORDS];
 };
 
 #endif  /* KYOZON_ABI_H */

@@ -32,8 +32,8 @@ pub struct BootBlock {
     pub linux_repair: u64,
     /// `extern "C" fn(*const Report) -> i64`: writes a line to the event ring and to the serial line.
     pub report: u64,
-    /// `extern "C" fn(u64, *const CheckStatus) -> i64`: sets what `kyozon status` shows of the check with this index,
-    /// below [`MAX_CHECKS`](crate::events::MAX_CHECKS).
+    /// `extern "C" fn(u64, *const StatusWords) -> i64`: sets what `kyozon status` shows of the check with this index,
+    /// or of the monitor if the index is [`MONITOR_INDEX`](crate::events::MONITOR_INDEX).
     pub publish: u64,
     /// `extern "C" fn(*const Handlers) -> i64`: sets the cokernel's entry points.
     pub handlers: u64,

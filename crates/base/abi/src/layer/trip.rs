@@ -45,6 +45,12 @@ pub const FAULT_WALL: u32 = 6;
 /// processor does this; an emulator may.
 pub const FAULT_PROCESSOR: u32 = 7;
 
+/// [`Fault::reason`], mode vmm: a call from Linux stopped the ticks. A call can start them again.
+pub const FAULT_CALL: u32 = 8;
+/// [`Fault::reason`], mode vmm: the hypervisor can no longer enter Linux on the cokernel's CPU. `frame.vector` is the
+/// exit code.
+pub const FAULT_LOST_CPU: u32 = 9;
+
 /// Why the cokernel was stopped, or the registers of the last cut-off.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

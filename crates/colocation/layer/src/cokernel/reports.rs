@@ -9,7 +9,7 @@ use crate::events::Events;
 use crate::owned::Owned;
 use crate::serial;
 use core::sync::atomic::Ordering::Relaxed;
-use kyozon_abi::events::CheckStatus;
+use kyozon_abi::events::StatusWords;
 
 /// Owner: services; interrupts only when they stop the cokernel for good.
 static EVENTS: Owned<Events> = Owned::new(Events::none());
@@ -22,7 +22,7 @@ static EVENTS: Owned<Events> = Owned::new(Events::none());
 pub(crate) unsafe fn open() {
     let e = entry();
     // SAFETY: the caller's promise; the module maps the ring as long as the layer runs.
-    unsafe { *EVENTS.get() = Events::new(e.events as *mut _, e.events_bytes) };
+    unsafe { EVENTS.get().open(e.events as *mut _, e.events_bytes) };
 }
 
 /// Writes one line to the ring, with the trip's tick.
@@ -35,21 +35,21 @@ pub(crate) unsafe fn write(kind: u32, code: u32, line: &[u8]) {
     unsafe { EVENTS.get() }.write(kind, code, arch::tsc(), trip!(event).number, line);
 }
 
-/// Publishes the status of check number `check`.
+/// Publishes the status with `index`.
 ///
 /// # Safety
 ///
 /// The caller is a service.
-pub(crate) unsafe fn publish(check: usize, status: &CheckStatus) {
+pub(crate) unsafe fn publish(index: usize, status: &StatusWords) {
     // SAFETY: the caller's promise.
-    unsafe { EVENTS.get() }.publish(check, status);
+    unsafe { EVENTS.get() }.publish(index, status);
 }
 
 fn port() -> Option<u16> {
     u16::try_from(entry().serial_port).ok().filter(|port| *port != 0)
 }
 
-/// Sends as much of the ring as the serial line accepts now.
+/// Sends as much of the lines as the serial line accepts now.
 ///
 /// # Safety
 ///
@@ -68,7 +68,7 @@ pub(crate) unsafe fn feed_serial() {
     }
 }
 
-/// Sends the rest of the ring to the serial line, for a bounded time.
+/// Sends the rest of the lines to the serial line, for a bounded time.
 ///
 /// # Safety
 ///

@@ -7,7 +7,7 @@ use super::{reports, stop, user_mode};
 use crate::arch::x86_64::{entry::*, user_state};
 use crate::repair;
 use core::sync::atomic::Ordering::Relaxed;
-use kyozon_abi::events::{CheckStatus, MAX_CHECKS};
+use kyozon_abi::events::{StatusWords, MONITOR_INDEX};
 use kyozon_abi::layer::{
     Frame, Handlers, RepairRequest, Report, Window, REPORT_BYTES, SERVICE_BAD_ADDRESS,
 };
@@ -17,7 +17,7 @@ pub(crate) struct Services {
     pub(crate) window: extern "C" fn(*mut Window) -> i64,
     pub(crate) repair: extern "C" fn(*const RepairRequest) -> i64,
     pub(crate) report: extern "C" fn(*const Report) -> i64,
-    pub(crate) publish: extern "C" fn(u64, *const CheckStatus) -> i64,
+    pub(crate) publish: extern "C" fn(u64, *const StatusWords) -> i64,
     /// A place for those registers of this CPU that user mode can change, if the layer has to restore them.
     pub(crate) user_state: Option<user_state::Saved>,
 }
@@ -62,18 +62,18 @@ pub(crate) extern "C" fn report(report: *const Report) -> i64 {
     0
 }
 
-/// A copy of `status`, if it lies in the cokernel's readable memory and there is a check number `check`.
-pub(crate) fn checked_status(check: u64, status: *const CheckStatus) -> Option<CheckStatus> {
-    let good = check < MAX_CHECKS as u64 && space().can_read::<CheckStatus>(status as u64);
+/// A copy of `status`, if it lies in the cokernel's readable memory and there is a status with `index`.
+pub(crate) fn checked_status(index: u64, status: *const StatusWords) -> Option<StatusWords> {
+    let good = index <= MONITOR_INDEX as u64 && space().can_read::<StatusWords>(status as u64);
     // SAFETY: the cokernel's readable memory, aligned.
     good.then(|| unsafe { status.read() })
 }
 
-/// Publishes the status of check number `check` in the event ring's memory.
-pub(crate) extern "C" fn publish(check: u64, status: *const CheckStatus) -> i64 {
-    let Some(status) = checked_status(check, status) else { return SERVICE_BAD_ADDRESS };
+/// Publishes the status with `index` in the event ring's memory.
+pub(crate) extern "C" fn publish(index: u64, status: *const StatusWords) -> i64 {
+    let Some(status) = checked_status(index, status) else { return SERVICE_BAD_ADDRESS };
     // SAFETY: a service.
-    unsafe { reports::publish(check as usize, &status) };
+    unsafe { reports::publish(index as usize, &status) };
     0
 }
 

@@ -13,7 +13,8 @@ use crate::{none, vmm};
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 use kyozon_abi::layer::{
-    BootBlock, Frame, ImageHeader, LayerEntry, Range, Trip, FAULT_RETURNED, LAYER_VERSION, MODE_VMM,
+    BootBlock, Fault, Frame, ImageHeader, LayerEntry, Range, Trip, FAULT_LAYER, FAULT_RETURNED,
+    LAYER_VERSION, MODE_VMM, TRIP_STOPPED,
 };
 
 /// Written once, before the cokernel starts.
@@ -35,12 +36,27 @@ fn cokernel_header() -> ImageHeader {
 /// The first trip beside Linux: chooses the mode.
 #[no_mangle]
 extern "C" fn layer_init(from: *mut LayerEntry, trip: *mut Trip) -> Start {
+    // SAFETY: the first field of the module's structure, in every version.
+    if unsafe { (*from).version } != LAYER_VERSION {
+        refuse(from, trip);
+    }
     // SAFETY: the module's structure.
     let services = match unsafe { (*from).mode } {
         MODE_VMM => &vmm::guest::SERVICES,
         _ => &none::SERVICES,
     };
     init(from, trip, services)
+}
+
+/// Stops the cokernel before it started: the module has another version of the interface than this image. The module
+/// compares the version in the image's header, so this happens only if that comparison failed.
+#[cold]
+fn refuse(from: *mut LayerEntry, trip: *mut Trip) -> ! {
+    state::set(from, trip);
+    trip!(fault = Fault { reason: FAULT_LAYER, ..Fault::default() });
+    trip!(result = TRIP_STOPPED);
+    // SAFETY: nothing of the cokernel has run. Linux continues from here.
+    unsafe { layer_abandon() }
 }
 
 /// The first trip, in every mode.

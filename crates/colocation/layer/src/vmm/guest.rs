@@ -6,8 +6,7 @@ use crate::cokernel::services::{
 };
 use crate::cokernel::state::entry;
 use core::arch::asm;
-use core::mem::offset_of;
-use kyozon_abi::events::CheckStatus;
+use kyozon_abi::events::StatusWords;
 use kyozon_abi::layer::{RepairRequest, Report, SERVICE_BAD_ADDRESS};
 use kyozon_abi::vmm::{Mailbox, CALL_PUBLISH, CALL_REPORT, CALL_WRITE};
 
@@ -48,13 +47,10 @@ extern "C" fn report(from: *const Report) -> i64 {
     0
 }
 
-extern "C" fn publish(check: u64, status: *const CheckStatus) -> i64 {
-    const _: () = assert!(size_of::<CheckStatus>() == size_of::<[u64; 16]>());
-    let Some(status) = checked_status(check, status) else { return SERVICE_BAD_ADDRESS };
-    // SAFETY: as above; the place has the size of a status.
-    unsafe {
-        mailbox().byte_add(offset_of!(Mailbox, check)).cast::<CheckStatus>().write(status);
-    }
-    call(CALL_PUBLISH, check, 0);
+extern "C" fn publish(index: u64, status: *const StatusWords) -> i64 {
+    let Some(status) = checked_status(index, status) else { return SERVICE_BAD_ADDRESS };
+    // SAFETY: as above.
+    unsafe { (*mailbox()).status = status };
+    call(CALL_PUBLISH, index, 0);
     0
 }

@@ -62,6 +62,29 @@ impl Step {
         true
     }
 
+    /// Shows what `shared` maps at `gpa` since the view was made, as [`Nested::ensure`] does with [`Rights::ALL`]. A
+    /// decoy stays. Without this, the instruction in the view would fault there for ever.
+    pub fn follow(&mut self, frames: &mut impl Frames, shared: &Nested, gpa: u64) {
+        let (mut own, mut theirs) = (self.tables[0], Some(shared.root()));
+        for level in (1..=shared.levels()).rev() {
+            let at = nested::index(gpa, level);
+            let entry = *frames.entry(own, at);
+            let new = theirs.map(|table| *frames.entry(table, at));
+            if nested::is_table(entry, level) && self.tables.contains(&(entry & ADDRESS)) {
+                own = entry & ADDRESS;
+                theirs = new.filter(|e| nested::is_table(*e, level)).map(|e| e & ADDRESS);
+                continue;
+            }
+            if entry == 0 {
+                // If they map a page that is split here, this is its part.
+                let start = gpa & !(nested::span(level) - 1);
+                *frames.entry(own, at) =
+                    new.unwrap_or_else(|| nested::leaf(start, Some(Rights::ALL), level));
+            }
+            return;
+        }
+    }
+
     /// The view's own table of the lowest level for `gpa`.
     fn path(&mut self, frames: &mut impl Frames, shared: &Nested, gpa: u64) -> Option<u64> {
         if self.used == 0 {

@@ -13,23 +13,31 @@
 //! | `permissions` | registers and ports that a guest may use |
 //! | `tables` | the memory that each guest reaches |
 //! | `log` | lines for the event ring and the serial line |
+//! | `apic` | messages to CPUs, and the ID that leads them |
 //! | `cpu` | Linux on one CPU: its state |
 //! | `exits` | its entries and exits |
+//! | `calls` | the module's calls |
 //! | `launch` | how a CPU becomes a guest, and how it is given back |
 //! | `iommu` | what devices may reach |
 //! | `access`, `wall` | accesses to what is hidden or guarded |
 //! | `cokernel` | the cokernel's guest |
 //! | `trip` | the cokernel's trips |
+//! | [`trip_exit`] | what an exit of the cokernel's guest means |
 //! | `park` | the other CPUs stand still |
 //! | `check` | compares Linux's state around a trip, for tests |
 //! | `names` | names the task that Linux runs |
 //!
 //! Reference: AMD APM 2, chapter 15.
 
+pub mod trip_exit;
 pub mod vmcb;
 
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod access;
+#[cfg(all(target_os = "none", feature = "svm"))]
+mod apic;
+#[cfg(all(target_os = "none", feature = "svm"))]
+mod calls;
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod check;
 #[cfg(all(target_os = "none", feature = "svm"))]

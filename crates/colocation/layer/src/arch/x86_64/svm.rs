@@ -1,12 +1,15 @@
 //! Machine code of the hypervisor for AMD SVM.
 
 use super::registers::{pop_kept, push_kept};
+use crate::vmm::registers::efer::Features;
 use core::arch::{asm, global_asm};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use kyozon_abi::image_header;
 use kyozon_abi::layer::IMAGE_HYPERVISOR;
-use kyozon_abi::vmm::{HostEntry, CALL_LEAVE, HOST_LAUNCH};
+use kyozon_abi::vmm::{
+    HostEntry, CALL_LEAVE, HOST_LAUNCH, HOST_MAX_CPUS, HOST_STACKS, HOST_STACK_STRIDE,
+};
 
 /// General registers of a guest that the processor does not switch.
 #[repr(C)]
@@ -64,11 +67,18 @@ extern "C" {
     fn host_give_back(bare: *const Bare) -> !;
     /// First instruction of a CPU that has become a guest.
     fn host_guest_start();
+    /// Reads a register to `value`; 0 if it faults.
+    fn host_try_rdmsr(msr: u32, value: *mut u64) -> u32;
+    /// Writes a register; 0 if it faults.
+    fn host_try_wrmsr(msr: u32, value: u64) -> u32;
+    fn host_protection();
     fn host_nmi();
     fn host_machine_check();
     fn host_init();
     fn host_stubs();
+    /// Machine checks that came while the hypervisor ran: of all CPUs, and of each.
     static HOST_MACHINE_CHECK: AtomicU32;
+    static HOST_MACHINE_CHECKS: [AtomicU32; HOST_MAX_CPUS];
 }
 
 /// Loads [`Registers`] from the address in RDI, RDI last.
@@ -88,12 +98,14 @@ image_header!(IMAGE_HYPERVISOR, "host_entry");
 global_asm!(
     ".section .data.host, \"aw\"",
     ".balign 8",
-    ".globl HOST_MACHINE_CHECK",
+    ".globl HOST_MACHINE_CHECK, HOST_MACHINE_CHECKS",
     "HOST_MACHINE_CHECK: .long 0",
+    "HOST_MACHINE_CHECKS: .zero 4 * {cpus}",
 
     ".section .text.host, \"ax\"",
     ".globl host_entry, host_guest_start, host_run, host_run_exit, host_give_back",
-    ".globl host_nmi, host_machine_check, host_init, host_stubs",
+    ".globl host_nmi, host_machine_check, host_init, host_protection, host_stubs",
+    ".globl host_try_rdmsr, host_try_wrmsr",
 
     // (rdi: *mut HostEntry), called by the trampoline on a stack that the guest keeps, with interrupts off. NMIs that
     // come before CLGI meet the trampoline's gate, which counts them. After a launch the caller goes on as a guest at
@@ -160,13 +172,62 @@ global_asm!(
     "popfq",
     "ret",
 
-    // The gates. The host takes an NMI only in `take_nmi`.
-    "host_nmi: iretq",
-    // An INIT that became an exception (VM_CR.R_INIT): removes the error code.
-    "host_init: add rsp, 8",
+    // The gates. The host takes an NMI only in `take_nmi`, whose loop ends then.
+    "host_nmi: mov eax, 1",
     "iretq",
+    // An INIT that became an exception (VM_CR.R_INIT): removes the error code.
+    "host_init: mov eax, 1",
+    "add rsp, 8",
+    "iretq",
+    // The stack tells the CPU.
     "host_machine_check:",
+    "push rax",
+    "push rcx",
+    "mov rax, rsp",
+    "sub rax, {stacks}",
+    "shr rax, {stack_shift}",
+    "lea rcx, [rip + HOST_MACHINE_CHECKS]",
+    "lock inc dword ptr [rcx + 4 * rax]",
     "lock inc dword ptr [rip + HOST_MACHINE_CHECK]",
+    "pop rcx",
+    "pop rax",
+    "iretq",
+
+    // (edi: register, rsi: *mut u64) and (edi: register, rsi: value): EAX is 0 if the access faulted.
+    "host_try_rdmsr:",
+    "mov ecx, edi",
+    "host_rdmsr: rdmsr",
+    "shl rdx, 32",
+    "or rax, rdx",
+    "mov [rsi], rax",
+    "mov eax, 1",
+    "ret",
+    "host_try_wrmsr:",
+    "mov ecx, edi",
+    "mov eax, esi",
+    "mov rdx, rsi",
+    "shr rdx, 32",
+    "host_wrmsr: wrmsr",
+    "mov eax, 1",
+    "ret",
+    "host_refused: xor eax, eax",
+    "ret",
+    // A general protection fault of these two continues behind them; any other is the hypervisor's end. Above the error
+    // code lies the faulting instruction's address.
+    "host_protection:",
+    "push rax",
+    "lea rax, [rip + host_rdmsr]",
+    "cmp [rsp + 16], rax",
+    "je 1f",
+    "lea rax, [rip + host_wrmsr]",
+    "cmp [rsp + 16], rax",
+    "je 1f",
+    "pop rax",
+    "jmp host_stubs + {protection} * {stub_bytes}",
+    "1: lea rax, [rip + host_refused]",
+    "mov [rsp + 16], rax",
+    "pop rax",
+    "add rsp, 8",
     "iretq",
     ".balign 16",
     "host_stubs:",
@@ -185,7 +246,14 @@ global_asm!(
     operation = const offset_of!(HostEntry, operation),
     launch_operation = const HOST_LAUNCH,
     leave = const CALL_LEAVE,
+    protection = const PROTECTION,
+    stub_bytes = const STUB_BYTES,
+    cpus = const HOST_MAX_CPUS,
+    stacks = const HOST_STACKS,
+    stack_shift = const HOST_STACK_STRIDE.trailing_zeros(),
 );
+
+const _: () = assert!(HOST_STACK_STRIDE.is_power_of_two() && HOST_STACKS % HOST_STACK_STRIDE == 0);
 
 const _: () = assert!(offset_of!(Bare, rax) == 112 && offset_of!(Registers, rdi) == 32);
 
@@ -232,18 +300,100 @@ pub unsafe fn give_back(bare: &Bare) -> ! {
 ///
 /// The hypervisor's descriptor tables are live.
 pub unsafe fn take_nmi() {
-    // SAFETY: maskable interrupts are off in the host. The window is long enough for the pending one.
-    unsafe { asm!("stgi", "nop", "clgi") };
+    // The gate ends the loop. The limit is for an emulator that has lost the interrupt.
+    const TURNS: u32 = 1000;
+    // SAFETY: maskable interrupts are off in the host; the gates change EAX only.
+    unsafe {
+        asm!("mov eax, {turns}", "stgi", "2: dec eax", "jg 2b", "clgi", turns = const TURNS, out("eax") _);
+    }
 }
 
-/// Machine checks that came while the hypervisor ran, since the last call.
-pub fn machine_checks() -> u32 {
+/// Machine checks that came while the hypervisor ran on CPU `index`, since the last call there.
+pub fn machine_checks(index: u32) -> u32 {
     // SAFETY: an atomic of the machine code.
-    let counter = unsafe { &HOST_MACHINE_CHECK };
-    if counter.load(Relaxed) == 0 {
+    let all = unsafe { &HOST_MACHINE_CHECK };
+    if all.load(Relaxed) == 0 {
         return 0;
     }
-    counter.swap(0, Relaxed)
+    take_machine_checks(all, index)
+}
+
+#[cold]
+fn take_machine_checks(all: &AtomicU32, index: u32) -> u32 {
+    // SAFETY: atomics of the machine code.
+    let own = unsafe { &HOST_MACHINE_CHECKS[index as usize] }.swap(0, Relaxed);
+    all.fetch_sub(own, Relaxed);
+    own
+}
+
+/// Reads `bytes` bytes from a port into RAX as an instruction would, with `rax` as the rest of the register.
+///
+/// # Safety
+///
+/// The read must be harmless.
+pub unsafe fn input(port: u16, bytes: u32, rax: u64) -> u64 {
+    let mut rax = rax;
+    // SAFETY: the caller's promise.
+    unsafe {
+        match bytes {
+            1 => {
+                asm!("in al, dx", in("dx") port, inout("rax") rax, options(nostack, preserves_flags))
+            }
+            2 => {
+                asm!("in ax, dx", in("dx") port, inout("rax") rax, options(nostack, preserves_flags))
+            }
+            _ => {
+                asm!("in eax, dx", in("dx") port, inout("rax") rax, options(nostack, preserves_flags))
+            }
+        }
+    }
+    rax
+}
+
+/// Writes the low `bytes` bytes of `value` to a port.
+///
+/// # Safety
+///
+/// The write must be harmless.
+pub unsafe fn output(port: u16, bytes: u32, value: u32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match bytes {
+            1 => {
+                asm!("out dx, al", in("dx") port, in("eax") value, options(nostack, preserves_flags))
+            }
+            2 => {
+                asm!("out dx, ax", in("dx") port, in("eax") value, options(nostack, preserves_flags))
+            }
+            _ => {
+                asm!("out dx, eax", in("dx") port, in("eax") value, options(nostack, preserves_flags))
+            }
+        }
+    }
+}
+
+/// Writes the caches back and empties them.
+pub fn write_back() {
+    // SAFETY: memory keeps its contents.
+    unsafe { asm!("wbinvd", options(nostack, preserves_flags)) };
+}
+
+/// Whether control blocks have a SPEC_CTRL of their own. APM 2 15.34.
+pub fn has_virtual_spec_ctrl() -> bool {
+    core::arch::x86_64::__cpuid(0x8000_000a).edx >> 20 & 1 != 0
+}
+
+/// What the processor says about features with bits in EFER.
+pub fn features() -> Features {
+    let leaf = core::arch::x86_64::__cpuid;
+    let last = leaf(0x8000_0000).eax;
+    let (extended, sizes) = (leaf(0x8000_0001), leaf(0x8000_0008));
+    Features {
+        extended_ecx: extended.ecx,
+        extended_edx: extended.edx,
+        sizes_ebx: sizes.ebx,
+        more_eax: if last >= 0x8000_0021 { leaf(0x8000_0021).eax } else { 0 },
+    }
 }
 
 /// Saves FS, GS, TR, LDTR, KernelGSBase, STAR, LSTAR, CSTAR, SFMASK and SYSENTER_* to a control block.
@@ -314,6 +464,23 @@ pub unsafe fn rdmsr(msr: u32) -> u64 {
         asm!("rdmsr", in("ecx") msr, out("eax") low, out("edx") high, options(nostack, preserves_flags))
     };
     u64::from(high) << 32 | u64::from(low)
+}
+
+/// A model-specific register, or `None` if the processor refuses to read it.
+pub fn try_rdmsr(msr: u32) -> Option<u64> {
+    let mut value = 0;
+    // SAFETY: a fault is caught. Reads of registers have no effect, and the hypervisor's tables are live.
+    (unsafe { host_try_rdmsr(msr, &mut value) } != 0).then_some(value)
+}
+
+/// Sets a model-specific register, and returns whether the processor accepted the value.
+///
+/// # Safety
+///
+/// The hypervisor and Linux must be able to run with the value. The hypervisor's descriptor tables are live.
+pub unsafe fn try_wrmsr(msr: u32, value: u64) -> bool {
+    // SAFETY: the caller's promise; a fault is caught.
+    unsafe { host_try_wrmsr(msr, value) != 0 }
 }
 
 /// Sets a model-specific register.
@@ -398,6 +565,7 @@ pub unsafe fn set_tables(gdt: Table, idt: Table) {
 }
 
 const NMI: usize = 2;
+const PROTECTION: usize = 13;
 const MACHINE_CHECK: usize = 18;
 /// #SX.
 const SECURITY: usize = 30;
@@ -407,6 +575,7 @@ const STUB_BYTES: u64 = 16;
 pub fn gate(vector: usize) -> [u64; 2] {
     let at = match vector {
         NMI => host_nmi as *const () as u64,
+        PROTECTION => host_protection as *const () as u64,
         MACHINE_CHECK => host_machine_check as *const () as u64,
         SECURITY => host_init as *const () as u64,
         _ => host_stubs as *const () as u64 + vector as u64 * STUB_BYTES,

@@ -107,6 +107,36 @@ fn reset_views_follow_the_shared_tables() {
 }
 
 #[test]
+fn pages_mapped_during_a_step_reach_the_view() {
+    for (levels, leaf) in [(4, 2), (4, 3), (5, 2), (5, 3)] {
+        let (mut f, n) = shared(levels, leaf);
+        let mut step = Step::new(&mut f).unwrap();
+        // A decoy in memory, and one where nothing is mapped: its tables are the view's alone.
+        let decoys = [0x5000, 40 * G1 + 0x5000];
+        for gpa in decoys {
+            assert!(step.show(&mut f, &n, gpa, 0x7000, Rights::DATA));
+        }
+        let root = step.root().unwrap();
+        for gpa in [20 * G1, 40 * G1 + 0x6000, 40 * G1 + (1 << 21), 1 << 40, (1 << 47) - 2 * PAGE] {
+            assert_eq!(seen(&mut f, root, levels, gpa), (0, 0), "{gpa:#x}");
+            // A large page may have been mapped for the address before.
+            assert!(n.ensure(&mut f, gpa, Rights::ALL).is_some());
+            step.follow(&mut f, &n, gpa);
+            let expected = seen(&mut f, n.root(), levels, gpa);
+            assert_eq!(expected.0, gpa & !(PAGE - 1));
+            assert_eq!(seen(&mut f, root, levels, gpa), expected, "{gpa:#x}");
+        }
+        for gpa in decoys.into_iter().chain([3 * G1 / 2]) {
+            step.follow(&mut f, &n, gpa);
+        }
+        for gpa in decoys {
+            assert_eq!(seen(&mut f, root, levels, gpa).0, 0x7000);
+        }
+        assert_eq!(seen(&mut f, root, levels, 3 * G1 / 2), (0, nested::ABSENT));
+    }
+}
+
+#[test]
 fn invalid_requests_are_refused() {
     let mut f = Fake::new(TABLES as u64);
     let n = Nested::new(&mut f, 4, 3).unwrap();

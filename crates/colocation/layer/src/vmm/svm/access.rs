@@ -1,6 +1,8 @@
 //! An access of Linux to hidden or guarded memory, over which its CPU is single-stepped. See `wall`.
 
+use crate::arch::x86_64::svm;
 use crate::vmm::filter::WINDOW;
+use crate::vmm::registers::{DEBUG_CONTROL, STEP_BRANCHES};
 
 /// What Linux accessed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub enum Target {
 pub struct Access {
     /// The guest's own RFLAGS.TF.
     pub trap: bool,
+    /// The guest's own DEBUGCTL.BTF, which is off during the step: with it, the step would end at the next branch.
+    pub branches: bool,
     /// DR6 before the step.
     pub dr6: u64,
     /// The kind of memory that was accessed first.
@@ -33,4 +37,26 @@ pub struct Access {
     pub marked: [u8; WINDOW],
     /// Decoy pages in use.
     pub used: usize,
+}
+
+/// Switches DEBUGCTL.BTF off, and returns whether it was on. An exit leaves Linux's value in the register.
+pub fn take_branches() -> bool {
+    let control = svm::try_rdmsr(DEBUG_CONTROL).unwrap_or(0);
+    let branches = control & STEP_BRANCHES != 0;
+    if branches {
+        // SAFETY: a value that the register had, without one bit. The host makes no single steps.
+        unsafe { svm::try_wrmsr(DEBUG_CONTROL, control & !STEP_BRANCHES) };
+    }
+    branches
+}
+
+impl Access {
+    /// Gives the guest its DEBUGCTL.BTF back.
+    pub fn restore_branches(&self) {
+        if self.branches {
+            let control = svm::try_rdmsr(DEBUG_CONTROL).unwrap_or(0);
+            // SAFETY: as above, with the guest's bit.
+            unsafe { svm::try_wrmsr(DEBUG_CONTROL, control | STEP_BRANCHES) };
+        }
+    }
 }

@@ -1,12 +1,14 @@
 //! The cokernel's guest: it runs from a tick to the end of the cokernel's work, on its own CPU.
 
+use super::apic;
 use super::entry::{at, entry, lies_in, list, trip};
 use super::log;
 use super::memory::POOL;
 use super::park;
-use super::permissions;
 use super::segments::{data_segment, CODE};
 use super::tables::tables;
+use super::trip as trips;
+use super::trip_exit::{meaning, TripExit};
 use super::vmcb::*;
 use crate::arch::x86_64::{self as arch, svm, svm::Registers};
 use crate::frames::Frames;
@@ -14,12 +16,12 @@ use crate::owned::Owned;
 use crate::schedule::{Armed, Counter};
 use crate::ticks::Ticks;
 use crate::vmm::blocked::Nmis;
+use crate::vmm::registers;
 use crate::vmm::stay::Stay;
-use kyozon_abi::events::{CheckStatus, EVENT_WALL};
+use kyozon_abi::events::EVENT_WALL;
 use kyozon_abi::vmm::*;
 
 const COKERNEL_ASID: u32 = 2;
-const VMMCALL_BYTES: u64 = 3;
 /// The trampoline's call at the end of a trip may have an ENDBR before it.
 const EXIT_BYTES: u64 = 8;
 /// A working layer ends every trip sooner. A destroyed one gets this time twice ([`Stay`]).
@@ -54,6 +56,8 @@ pub struct Cokernel {
     pub wrap_tsc: Option<u64>,
     /// Whether an NMI for Linux may have merged with one of the tick. Linux then gets an extra NMI.
     pub doubt: bool,
+    /// Time-stamp counter at the last NMI that was late, or not due, or 0.
+    pub irregular_tsc: u64,
     /// Time-stamp counter at Linux's last extra NMI.
     pub asked_tsc: u64,
 }
@@ -77,6 +81,7 @@ impl Cokernel {
         let vmcb: &mut Vmcb = unsafe { &mut *at(block) };
         vmcb.intercept_1 = INTERCEPT_NMI
             | INTERCEPT_INIT
+            | INTERCEPT_INVD
             | INTERCEPT_HLT
             | INTERCEPT_PORTS
             | INTERCEPT_MSRS
@@ -99,8 +104,11 @@ impl Cokernel {
             Segment { selector: TSS_SELECTOR, attributes: 0x8b, ..table(e.guest_tss, TSS_LIMIT) };
         // SAFETY: these exist; on the first CPU, whose kernel mode is like that of all.
         unsafe {
-            vmcb.efer = svm::rdmsr(permissions::EFER) & !EFER_SCE | EFER_SVME;
+            vmcb.efer = svm::rdmsr(registers::EFER) & !EFER_SCE | EFER_SVME;
             vmcb.pat = svm::rdmsr(0x277);
+            if svm::has_virtual_spec_ctrl() {
+                vmcb.spec_ctrl = svm::rdmsr(registers::SPEC_CTRL);
+            }
         }
         vmcb.cr0 = svm::cr0() | CR0_TS;
         vmcb.cr3 = e.guest_page_table;
@@ -116,6 +124,7 @@ impl Cokernel {
             overdue: 0,
             wrap_tsc: None,
             doubt: false,
+            irregular_tsc: 0,
             asked_tsc: 0,
         })
     }
@@ -159,7 +168,7 @@ impl Cokernel {
                 vmcb.rflags |= FLAG_TRAP | FLAG_RESUME;
             }
             if entry.exit_soon {
-                park::send_nmi(e.cokernel_cpu);
+                apic::send_nmi(e.cokernel_cpu);
             }
             // SAFETY: its tables have its own memory, and Linux's for reading; GIF is 0.
             unsafe { svm::run_guest(&mut self.registers, self.block) };
@@ -172,25 +181,29 @@ impl Cokernel {
                     _ => event = cut_short,
                 }
             }
-            match vmcb.exit_code {
-                VMEXIT_VMMCALL if vmcb.rip.wrapping_sub(e.guest_exit) < EXIT_BYTES => return true,
-                VMEXIT_VMMCALL if vmcb.cpl == 0 => {
+            let at_end = vmcb.rip.wrapping_sub(e.guest_exit) < EXIT_BYTES;
+            match meaning(vmcb.exit_code, vmcb.cpl == 0, at_end, entry.step) {
+                TripExit::End => return true,
+                TripExit::Call => {
                     vmcb.rax = self.call(vmcb.rax);
                     vmcb.rip += VMMCALL_BYTES;
                 }
-                VMEXIT_NMI => {
+                TripExit::Nmi => {
                     // SAFETY: the hypervisor's tables are live.
                     unsafe { svm::take_nmi() };
                     let now = arch::tsc();
+                    trips::note_guard(now);
                     if !stay.on_nmi(now) {
                         return false;
                     }
                     self.watch_layer(now);
                     self.nmis.want();
                 }
-                VMEXIT_IRET => self.nmis.on_iret(),
-                code @ VMEXIT_EXCEPTION..VMEXIT_NMI if entry.step => {
-                    let vector = code - VMEXIT_EXCEPTION;
+                TripExit::Iret => self.nmis.on_iret(),
+                TripExit::Undefined => event = exception(INVALID_OPCODE, 0),
+                TripExit::Init => park::take_init(e.cokernel_cpu),
+                TripExit::Violation => return false,
+                TripExit::Stepped(vector) => {
                     if vector == DEBUG && vmcb.dr6 & DEBUG_STEP != 0 {
                         vmcb.dr6 &= !DEBUG_STEP;
                         self.nmis.on_step_done();
@@ -203,7 +216,6 @@ impl Cokernel {
                     }
                     event = exception(vector, vmcb.exit_info_1 & 0xffff_ffff);
                 }
-                _ => return false,
             }
         }
     }
@@ -241,9 +253,7 @@ impl Cokernel {
                 0
             }
             CALL_PUBLISH => {
-                // SAFETY: integers only, in the size of a status.
-                let check = unsafe { (&raw const mailbox.check).cast::<CheckStatus>().read() };
-                log::events().publish(first as usize, &check);
+                log::events().publish(first as usize, &mailbox.status);
                 0
             }
             _ => u64::MAX,

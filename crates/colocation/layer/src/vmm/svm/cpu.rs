@@ -1,7 +1,7 @@
 //! Linux on one CPU: its control block, its registers, and the events that wait for it.
 
 use super::access::Access;
-use super::entry::{at, count, count_extra_nmi};
+use super::entry::{at, count, entry, set_doubtful_nmi};
 use super::memory::POOL;
 use super::tables::tables;
 use super::vmcb::*;
@@ -30,6 +30,10 @@ pub struct Cpu {
     pub registers: Registers,
     /// When the guest can take an NMI.
     pub nmis: Nmis,
+    /// Whether the NMI that waits, or that was injected last, may not be Linux's.
+    doubtful: bool,
+    /// Whether an NMI is on its way that this CPU sent to itself, to cause an exit.
+    pub woken: bool,
     /// The guest's view while it is single-stepped over an access.
     pub step: Step,
     /// Physical addresses of the decoy pages.
@@ -54,6 +58,8 @@ impl Cpu {
             host_save: pool.page()?,
             registers: Registers::default(),
             nmis: Nmis::new(),
+            doubtful: false,
+            woken: false,
             step: Step::new(&mut *pool)?,
             decoys: [pool.page()?, pool.page()?, pool.page()?, pool.page()?],
             access: None,
@@ -62,8 +68,14 @@ impl Cpu {
             sealed: false,
         };
         let vmcb = cpu.vmcb();
-        vmcb.intercept_1 = INTERCEPT_NMI | INTERCEPT_INIT | INTERCEPT_MSRS | INTERCEPT_SHUTDOWN;
+        vmcb.intercept_1 = INTERCEPT_NMI
+            | INTERCEPT_INIT
+            | INTERCEPT_INVD
+            | INTERCEPT_PORTS
+            | INTERCEPT_MSRS
+            | INTERCEPT_SHUTDOWN;
         vmcb.intercept_2 = INTERCEPT_SVM;
+        vmcb.iopm = tables().linux_ports;
         vmcb.msrpm = tables().linux_registers;
         vmcb.asid = LINUX_ASID;
         vmcb.tlb_control = FLUSH_ALL;
@@ -92,13 +104,21 @@ impl Cpu {
     /// Passes an NMI to Linux.
     pub fn give_nmi(&mut self) {
         count(EXIT_NMI);
+        self.doubtful = false;
         self.nmis.want();
     }
 
-    /// Passes an NMI to Linux that may not be Linux's: then kyozon.ko handles it.
+    /// Passes an NMI to Linux that may not be Linux's: kyozon.ko handles it if no one else does. An NMI that already
+    /// waits stays what it is.
     pub fn give_nmi_in_doubt(&mut self) {
-        count_extra_nmi();
-        self.give_nmi();
+        count(EXIT_NMI);
+        self.doubtful |= !self.nmis.waits();
+        self.nmis.want();
+    }
+
+    /// The guest takes its NMI at this entry.
+    pub fn announce_nmi(&self) {
+        set_doubtful_nmi(self.index, self.doubtful);
     }
 
     /// Gives the guest its normal view, without decoys.
@@ -110,6 +130,15 @@ impl Cpu {
         vmcb.nested_cr3 = root;
         vmcb.tlb_control = FLUSH_ALL;
     }
+}
+
+/// Time after an irregularity in which an NMI of the hypervisor may still arrive. A virtual machine's CPU may stand
+/// still for long between any two instructions.
+const DOUBT_MS: u64 = 5000;
+
+/// Whether an irregularity at `then`, 0 for never, casts doubt on an NMI at `now`.
+pub fn casts_doubt(then: u64, now: u64) -> bool {
+    then != 0 && (now.wrapping_sub(then) as i64) < (DOUBT_MS * entry().tsc_khz) as i64
 }
 
 /// The state of CPU `index`.

@@ -55,10 +55,15 @@ pub fn count(reason: usize) {
     unsafe { AtomicU64::from_ptr(&raw mut (*status()).exits[reason]) }.fetch_add(1, Relaxed);
 }
 
-/// Counts an NMI that Linux gets although it may not be Linux's.
-pub fn count_extra_nmi() {
+/// Says whether the NMI that CPU `index` gets now may not be Linux's.
+pub fn set_doubtful_nmi(index: u32, doubtful: bool) {
     // SAFETY: as above.
-    unsafe { AtomicU64::from_ptr(&raw mut (*status()).extra_nmis) }.fetch_add(1, Relaxed);
+    let all = unsafe { AtomicU64::from_ptr(&raw mut (*status()).doubtful_nmis) };
+    if doubtful {
+        all.fetch_or(1 << index, Relaxed);
+    } else {
+        all.fetch_and(!(1 << index), Relaxed);
+    }
 }
 
 /// Counts an attempt of Linux that was stopped.

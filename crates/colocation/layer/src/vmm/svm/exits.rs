@@ -4,32 +4,29 @@ use super::cpu::{self, Cpu};
 use super::entry::{count, entry};
 use super::log;
 use super::names::{self, Or};
-use super::permissions;
 use super::vmcb::*;
-use super::{iommu, launch, park, trip, wall};
+use super::{apic, launch, park, trip, wall};
 use crate::arch::x86_64::{self as arch, svm};
-use crate::line::Line;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use crate::vmm::ports::{Access, Control};
+use crate::vmm::registers::{self, efer, Write};
 use kyozon_abi::events::EVENT_NOTE;
-use kyozon_abi::layer::COKERNEL_BASE;
 use kyozon_abi::vmm::*;
 
-const WRMSR_BYTES: u64 = 2;
-const VMMCALL_BYTES: u64 = 3;
-
-/// Whether the wall is open: its opening is reported once.
-static OPEN: AtomicBool = AtomicBool::new(true);
+/// RDMSR and WRMSR.
+const MSR_BYTES: u64 = 2;
+const INVD_BYTES: u64 = 2;
 
 impl Cpu {
     fn enter(&mut self) {
         let vmcb = self.vmcb();
-        if svm::machine_checks() != 0 {
+        if svm::machine_checks(self.index) != 0 {
             self.event.get_or_insert(exception(MACHINE_CHECK, 0));
         }
         vmcb.event_inj = self.event.take().unwrap_or(0);
         let busy = vmcb.event_inj != 0 || self.access.is_some() || vmcb.interrupt_shadow & 1 != 0;
         let say = self.nmis.on_entry(busy);
         if say.inject {
+            self.announce_nmi();
             vmcb.event_inj = EVENT_VALID | EVENT_NMI | 2;
         }
         vmcb.intercept_1 &= !INTERCEPT_IRET;
@@ -44,7 +41,8 @@ impl Cpu {
             false => 0,
         };
         if say.exit_soon && self.access.is_none() {
-            park::send_nmi(self.index);
+            self.woken = true;
+            apic::send_nmi(self.index);
         }
         let block = self.block();
         // SAFETY: Linux's tables do not map the reserve, or Linux is in the middle of a launch; GIF is 0 since then.
@@ -67,7 +65,7 @@ impl Cpu {
             }
         }
         match vmcb.exit_code {
-            VMEXIT_NMI => self.on_nmi(),
+            VMEXIT_NMI => return self.on_nmi(),
             VMEXIT_NESTED_FAULT => wall::on_fault(self),
             VMEXIT_IRET => {
                 count(EXIT_NMI_END);
@@ -78,29 +76,15 @@ impl Cpu {
             VMEXIT_VMMCALL => self.on_call(),
             VMEXIT_VMRUN..=VMEXIT_SKINIT => {
                 count(EXIT_SVM);
-                let task = names::current(self);
-                log::report(format_args!(
-                    "wall: SVM instruction from CPU {}, rip {:#x}, task {}",
-                    self.index,
-                    vmcb.rip,
-                    Or(task)
-                ));
+                self.refuse(format_args!("wall: SVM instruction from"));
                 self.give(exception(INVALID_OPCODE, 0));
             }
-            VMEXIT_INIT => {
-                count(EXIT_INIT);
-                log::report(format_args!("wall: INIT to CPU {}", self.index));
-                // In the host an INIT becomes an exception, which does nothing: see `launch`.
-                // SAFETY: the hypervisor's tables are live.
-                unsafe { svm::take_nmi() };
-            }
+            VMEXIT_INIT => park::take_init(self.index),
             VMEXIT_SHUTDOWN => self.on_shutdown(),
             code @ VMEXIT_EXCEPTION..VMEXIT_NMI => self.on_exception(code - VMEXIT_EXCEPTION),
-            code => log::failed(format_args!(
-                "hypervisor: exit {code:#x} of Linux is unknown: {:#x} {:#x}, rip {:#x}",
-                vmcb.exit_info_1, vmcb.exit_info_2, vmcb.rip
-            )),
+            code => self.on_other(code),
         }
+        trip::watch(self.index);
     }
 
     fn on_nmi(&mut self) {
@@ -109,7 +93,21 @@ impl Cpu {
         if self.index == entry().cokernel_cpu && trip::on_nmi(self) {
             return;
         }
-        if !park::stand(self.index) {
+        self.pass_nmi();
+    }
+
+    /// An NMI that begins no trip. After [`Cpu::woken`] the processor may have merged it with this CPU's own.
+    #[cold]
+    fn pass_nmi(&mut self) {
+        let woken = core::mem::take(&mut self.woken);
+        if park::stand(self.index) {
+            return;
+        }
+        let now = arch::tsc();
+        let cokernels = self.index == entry().cokernel_cpu;
+        if woken || trip::may_have_sent(now, cokernels) || park::was_recent(now) {
+            self.give_nmi_in_doubt();
+        } else {
             self.give_nmi();
         }
     }
@@ -135,9 +133,12 @@ impl Cpu {
             }
             vmcb.interrupt_shadow &= !1;
             self.show_shared();
+            access.restore_branches();
             if stepped {
-                vmcb.dr6 = access.dr6 | if access.trap { DEBUG_STEP } else { 0 };
-                own = access.trap;
+                // If Linux steps over branches, its own trap comes at the next one.
+                let trap = access.trap && !access.branches;
+                vmcb.dr6 = access.dr6 | if trap { DEBUG_STEP } else { 0 };
+                own = trap;
                 wall::finish(access, self);
             }
         }
@@ -156,24 +157,41 @@ impl Cpu {
         }
     }
 
-    /// Linux writes to a guarded register.
+    /// Linux reads or writes a register: its write is guarded, or the register is not in the permission map.
+    #[cold]
     fn on_register(&mut self) {
         count(EXIT_MSR);
         let vmcb = self.vmcb();
         let register = self.registers.rcx as u32;
+        // The exit's information is 1 for a write. APM 2 15.11.
+        if vmcb.exit_info_1 & 1 == 0 {
+            let value = Some(register).filter(|r| registers::may_read(*r)).and_then(svm::try_rdmsr);
+            let Some(value) = value else { return self.give(exception(GENERAL_PROTECTION, 0)) };
+            (vmcb.rax, self.registers.rdx) = (value & 0xffff_ffff, value >> 32);
+            vmcb.rip += MSR_BYTES;
+            return;
+        }
         let value = self.registers.rdx << 32 | vmcb.rax & 0xffff_ffff;
-        const LONG_MODE: u64 = 1 << 8 | 1 << 10;
-        let same = match register {
-            permissions::EFER => {
-                let keep = EFER_SVME | LONG_MODE;
-                let same = value & keep == vmcb.efer & keep;
-                vmcb.efer = value & !keep | vmcb.efer & keep;
-                same
+        let verdict = match register {
+            registers::EFER => {
+                efer::write(value, vmcb.efer, vmcb.cr0, efer::bits(&svm::features()))
             }
-            // SAFETY: Linux can write it, so it exists.
-            _ => unsafe { svm::rdmsr(register) == value },
+            _ => registers::write(register, value, svm::try_rdmsr(register)),
         };
-        if !same {
+        let verdict = match verdict {
+            Write::Pass(value) if register == registers::EFER => {
+                vmcb.efer = value;
+                Write::Keep
+            }
+            // SAFETY: Linux may choose this value; what the hypervisor does is the same with any of them.
+            Write::Pass(value) if unsafe { svm::try_wrmsr(register, value) } => Write::Keep,
+            Write::Pass(_) => Write::Fault,
+            other => other,
+        };
+        if verdict == Write::Fault {
+            return self.give(exception(GENERAL_PROTECTION, 0));
+        }
+        if verdict == Write::Refuse {
             let task = names::current(self);
             log::report(format_args!(
                 "wall: write of MSR {register:#x} from CPU {}, rip {:#x}, task {}: {value:#x}",
@@ -182,46 +200,86 @@ impl Cpu {
                 Or(task)
             ));
         }
-        vmcb.rip += WRMSR_BYTES;
+        vmcb.rip += MSR_BYTES;
     }
 
-    fn on_call(&mut self) {
+    #[cold]
+    fn on_other(&mut self, code: u64) {
+        match code {
+            VMEXIT_INVD => self.on_invd(),
+            VMEXIT_PORT => self.on_port(),
+            // Some emulators store 32 bits of the code.
+            _ if code as u32 == VMEXIT_INVALID as u32 => self.on_invalid(),
+            _ => self.end(code),
+        }
+    }
+
+    /// Linux accesses a port that can put the machine to sleep.
+    fn on_port(&mut self) {
+        count(EXIT_OTHER);
         let vmcb = self.vmcb();
-        let cokernels = self.index == entry().cokernel_cpu;
-        if vmcb.cpl != 0 {
-            return self.give(exception(INVALID_OPCODE, 0));
+        let access = Access::of(vmcb.exit_info_1);
+        if access.string {
+            return self.give(exception(GENERAL_PROTECTION, 0));
         }
-        match vmcb.rax {
-            CALL_SEAL => {
-                self.sealed = true;
-                if OPEN.swap(false, Relaxed) {
-                    iommu::start();
-                }
-                self.show_shared();
+        let Access { port, bytes, .. } = access;
+        let (value, entry) = (vmcb.rax as u32, entry());
+        let control = |i: usize| Control { port: entry.sleep_ports[i], off: entry.off_types[i] };
+        let passed = access.awake(value, [control(0), control(1)]);
+        // SAFETY: Linux chose the port and the value, and could have used them itself but for the sleep.
+        unsafe {
+            if access.input {
+                vmcb.rax = svm::input(port, bytes, vmcb.rax);
+            } else {
+                svm::output(port, bytes, passed);
             }
-            CALL_OPEN => {
-                self.sealed = false;
-                self.show_shared();
-                if !OPEN.swap(true, Relaxed) {
-                    iommu::stop();
-                    let task = names::current(self);
-                    let line = Line::new(format_args!(
-                        "wall: opened for the unload from CPU {}, task {}",
-                        self.index,
-                        Or(task)
-                    ));
-                    log::write(EVENT_NOTE, 0, line.bytes());
-                }
-            }
-            CALL_START if cokernels => trip::start(),
-            CALL_STOP => trip::stop(cokernels),
-            CALL_CHECK_TICK => trip::check_tick(),
-            CALL_LEAVE if !self.sealed && vmcb.rip < COKERNEL_BASE => launch::give_back(self),
-            _ => return self.give(exception(INVALID_OPCODE, 0)),
         }
-        count(EXIT_CALL);
-        vmcb.rax = 0;
-        vmcb.rip += VMMCALL_BYTES;
+        if !access.input && passed != value {
+            let task = names::current(self);
+            log::report(format_args!(
+                "wall: sleep from CPU {}, rip {:#x}, task {}: {value:#x} to port {port:#x}",
+                self.index,
+                vmcb.rip,
+                Or(task)
+            ));
+        }
+        // The address behind the instruction. APM 2 15.10.2.
+        vmcb.rip = vmcb.exit_info_2;
+    }
+
+    /// INVD would discard what the cokernel and the hypervisor have written.
+    fn on_invd(&mut self) {
+        self.refuse(format_args!("wall: INVD from"));
+        svm::write_back();
+        self.vmcb().rip += INVD_BYTES;
+    }
+
+    /// VMRUN has refused Linux's state. That cannot happen on a processor: it checks what Linux writes itself, and the
+    /// hypervisor checks what Linux cannot. An emulator may check at VMRUN only. QEMU also exits like this, with a
+    /// valid state, where a processor raises a general protection fault (docs/emulators.md).
+    fn on_invalid(&mut self) {
+        let vmcb = self.vmcb();
+        // An instruction that has run, or an exception that was delivered, has cleared the flag.
+        if svm::is_hosts(vmcb.rip, vmcb.cr3) || vmcb.rflags & FLAG_RESUME != 0 {
+            self.end(VMEXIT_INVALID);
+        }
+        self.refuse(format_args!("wall: invalid control register from"));
+        vmcb.rflags |= FLAG_RESUME;
+        self.give(exception(GENERAL_PROTECTION, 0));
+    }
+
+    /// Linux cannot continue on this CPU. If it is the cokernel's, the cokernel has stopped.
+    fn end(&mut self, code: u64) -> ! {
+        let vmcb = self.vmcb();
+        log::report(format_args!(
+            "wall: Linux has lost CPU {}: exit {code:#x}: {:#x} {:#x}, rip {:#x}",
+            self.index, vmcb.exit_info_1, vmcb.exit_info_2, vmcb.rip
+        ));
+        if self.index == entry().cokernel_cpu {
+            trip::on_lost_cpu(code, vmcb.rip);
+        }
+        // SAFETY: no CPU waits for this one without a limit.
+        unsafe { svm::halt_forever() }
     }
 
     /// A triple fault: without a hypervisor the machine would reset, and so it does.

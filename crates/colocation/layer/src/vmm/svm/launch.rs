@@ -6,13 +6,13 @@
 
 use super::cokernel::Cokernel;
 use super::cpu::{self, Cpu};
-use super::permissions::{self, VM_CR, VM_HSAVE_PA};
 use super::segments::{data_segment, CODE};
 use super::vmcb::*;
 use super::{entry, log, tables};
 use crate::arch::x86_64::svm::{self, Bare, Table};
 use crate::arch::x86_64::CR4_PKE;
 use crate::owned::Owned;
+use crate::vmm::registers::{self, DEBUG_CONTROL, SPEC_CTRL, STEP_BRANCHES, VM_CR, VM_HSAVE_PA};
 use kyozon_abi::vmm::*;
 
 /// An INIT becomes an exception, which the host can take harmlessly. APM 2 15.30.1.
@@ -42,7 +42,7 @@ extern "C" fn hypervisor_launch(from: *mut HostEntry, stack: u64) -> u64 {
     let Some(cpu) = Cpu::make(index) else { return refuse() };
     // SAFETY: this CPU, which has no reference; EFER, VM_HSAVE_PA and the page exist.
     unsafe {
-        svm::wrmsr(permissions::EFER, svm::rdmsr(permissions::EFER) | EFER_SVME);
+        svm::wrmsr(registers::EFER, svm::rdmsr(registers::EFER) | EFER_SVME);
         svm::wrmsr(VM_HSAVE_PA, cpu.host_save);
         svm::wrmsr(VM_CR, svm::rdmsr(VM_CR) | VM_CR_R_INIT);
         let cpu = cpu::of(index as usize).insert(cpu);
@@ -80,6 +80,30 @@ pub fn enter_host() {
         // An IOMMU uses the protection-key bits of nested entries.
         svm::set_cr4(svm::cr4() & !CR4_PKE);
     }
+    stop_records();
+}
+
+/// Linux gets no record of branches (LBR) as a guest: it would show the cokernel's, too. See `registers`.
+fn stop_records() {
+    let control = svm::try_rdmsr(DEBUG_CONTROL).unwrap_or(0);
+    if control & !STEP_BRANCHES != 0 {
+        // SAFETY: a value that the register had, without the bits that record. The hypervisor's tables are live.
+        unsafe { svm::try_wrmsr(DEBUG_CONTROL, control & STEP_BRANCHES) };
+    }
+}
+
+/// Linux's controls of speculation on this CPU, if control blocks have them. The processor combines the guest's value
+/// with the host's: with a host's value of 0, Linux alone decides for itself. APM 2 15.34.
+fn exchange_spec_ctrl(to: u64) -> u64 {
+    if !svm::has_virtual_spec_ctrl() {
+        return 0;
+    }
+    // SAFETY: the register exists, and has had the value, or 0 after the reset.
+    unsafe {
+        let was = svm::rdmsr(SPEC_CTRL);
+        svm::wrmsr(SPEC_CTRL, to);
+        was
+    }
 }
 
 fn capture(vmcb: &mut Vmcb, stack: u64) {
@@ -97,9 +121,10 @@ fn capture(vmcb: &mut Vmcb, stack: u64) {
     vmcb.cpl = 0;
     // SAFETY: these exist on every CPU with nested paging.
     unsafe {
-        vmcb.efer = svm::rdmsr(permissions::EFER);
+        vmcb.efer = svm::rdmsr(registers::EFER);
         vmcb.pat = svm::rdmsr(PAT);
     }
+    vmcb.spec_ctrl = exchange_spec_ctrl(0);
     vmcb.cr0 = svm::cr0();
     vmcb.cr2 = svm::cr2();
     vmcb.cr3 = crate::arch::x86_64::cr3();
@@ -114,7 +139,6 @@ fn capture(vmcb: &mut Vmcb, stack: u64) {
 
 /// Continues with the guest's state, without a hypervisor, after the VMMCALL that asked for it.
 pub fn give_back(cpu: &mut Cpu) -> ! {
-    const VMMCALL_BYTES: u64 = 3;
     let registers = cpu.registers;
     let vmcb = cpu.vmcb();
     let bare = Bare {
@@ -124,6 +148,7 @@ pub fn give_back(cpu: &mut Cpu) -> ! {
         rip: vmcb.rip + VMMCALL_BYTES,
         rsp: vmcb.rsp,
     };
+    exchange_spec_ctrl(vmcb.spec_ctrl);
     let table = |s: Segment| Table { limit: s.limit as u16, base: s.base };
     // Only selectors of the live table: a selector of a local table cannot be loaded here.
     let known = |s: Segment| if matches!(s.selector, 0x18 | 0x2b) { s.selector } else { 0 };
@@ -148,6 +173,6 @@ extern "C" fn hypervisor_left() {
     unsafe {
         svm::wrmsr(VM_CR, svm::rdmsr(VM_CR) & !VM_CR_R_INIT);
         svm::wrmsr(VM_HSAVE_PA, 0);
-        svm::wrmsr(permissions::EFER, svm::rdmsr(permissions::EFER) & !EFER_SVME);
+        svm::wrmsr(registers::EFER, svm::rdmsr(registers::EFER) & !EFER_SVME);
     }
 }

@@ -24,7 +24,7 @@ pub static SILENT: AtomicBool = AtomicBool::new(true);
 pub unsafe fn open() {
     let e = entry();
     // SAFETY: the caller's promise.
-    unsafe { *EVENTS.lock() = Events::new(e.events as *mut u8, e.events_bytes) };
+    unsafe { EVENTS.lock().open(e.events as *mut u8, e.events_bytes) };
 }
 
 /// Reports an attempt of Linux that the wall stopped.
@@ -74,6 +74,26 @@ pub fn feed_serial() {
 pub fn drain_serial() {
     if let Some(port) = port() {
         serial::drain(&mut EVENTS.lock(), port, entry().tsc_khz);
+    }
+}
+
+/// Sends everything that is left for the serial line, before Linux can reach this code's memory. It gives up if the
+/// port takes nothing for a while.
+#[cold]
+pub fn flush_serial() {
+    const PATIENCE_MS: u64 = 100;
+    let Some(port) = port() else { return };
+    let mut heard = arch::tsc();
+    loop {
+        let mut events = EVENTS.lock();
+        if !events.has_serial() {
+            return;
+        }
+        if serial::feed(&mut events, port) {
+            heard = arch::tsc();
+        } else if arch::tsc() - heard > PATIENCE_MS * entry().tsc_khz {
+            return;
+        }
     }
 }
 

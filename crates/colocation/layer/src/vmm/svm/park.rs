@@ -3,14 +3,17 @@
 //! The same word and the same rules as in the module's park.c: every wait is bounded, and a CPU that has waited too
 //! long takes the word back; once the layer writes, no CPU leaves.
 
-use super::entry::{at, count, entry, trip};
+use super::apic;
+use super::cpu::casts_doubt;
+use super::entry::{count, entry, trip};
+use super::log;
 use crate::arch::x86_64::{self as arch, svm};
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Relaxed, SeqCst},
 };
 use kyozon_abi::layer::{PARKED_FREE, PARKED_STANDING, PARKED_STATE, PARKED_WRITING};
-use kyozon_abi::vmm::EXIT_PARK;
+use kyozon_abi::vmm::{EXIT_INIT, EXIT_PARK};
 
 const ARRIVE_US: u64 = 500;
 const STAND_US: u64 = 5000;
@@ -36,31 +39,14 @@ fn others(own: u32) -> impl Iterator<Item = u32> {
     (0..entry().cpu_count).filter(move |cpu| *cpu != own)
 }
 
-/// Sends an NMI to CPU `index`.
-pub fn send_nmi(index: u32) {
-    const APIC_BASE: u32 = 0x1b;
-    const X2APIC: u64 = 1 << 10;
-    const X2APIC_ICR: u32 = 0x830;
-    const ICR: u64 = 0x300;
-    const ICR_HIGH: u64 = 0x310;
-    const BUSY: u32 = 1 << 12;
-    const DELIVER_NMI: u32 = 4 << 8 | 1 << 14;
-    let id = entry().apic_ids[index as usize];
-    // SAFETY: the local APIC's registers; Linux's command register is put back. APM 2 16.5.
-    unsafe {
-        if svm::rdmsr(APIC_BASE) & X2APIC != 0 {
-            svm::wrmsr(X2APIC_ICR, u64::from(id) << 32 | u64::from(DELIVER_NMI));
-            return;
-        }
-        let register = |offset| at::<u32>(entry().local_apic + offset);
-        let wait = || (0..1000).any(|_| register(ICR).read_volatile() & BUSY == 0);
-        wait();
-        let high = register(ICR_HIGH).read_volatile();
-        register(ICR_HIGH).write_volatile(id << 24);
-        register(ICR).write_volatile(DELIVER_NMI);
-        wait();
-        register(ICR_HIGH).write_volatile(high);
-    }
+/// Takes the INIT that ended a guest's run on CPU `index`, and reports it. In the host it becomes an exception, which
+/// does nothing: see `launch`.
+#[cold]
+pub fn take_init(index: u32) {
+    count(EXIT_INIT);
+    log::report(format_args!("wall: INIT to CPU {index}"));
+    // SAFETY: the hypervisor's tables are live.
+    unsafe { svm::take_nmi() };
 }
 
 /// Asks every other CPU to park; the word shows whether all did.
@@ -72,7 +58,8 @@ pub fn park(own: u32) {
     word().store(round | PARKED_STANDING, SeqCst);
     let mask = others(own).fold(0, |mask, cpu| mask | 1 << cpu);
     WANTED.fetch_or(mask, SeqCst);
-    others(own).for_each(send_nmi);
+    // An ID that Linux has rewritten keeps no CPU from parking.
+    apic::send_nmi_to_others();
     while ARRIVED.load(SeqCst) < entry().cpu_count - 1 {
         if arch::tsc() >= end {
             // Parked CPUs go on; late ones do not park.
@@ -122,6 +109,11 @@ pub fn stand(index: u32) -> bool {
         patient = true;
         end = arch::tsc() + us(WRITE_US);
     }
+}
+
+/// Whether an NMI at `now` may still belong to a round.
+pub fn was_recent(now: u64) -> bool {
+    casts_doubt(ROUND_TSC.load(Relaxed), now)
 }
 
 /// Lets the other CPUs continue, in whatever state the layer left the word.

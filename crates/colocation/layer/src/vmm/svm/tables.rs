@@ -21,6 +21,8 @@ pub struct Tables {
     pub cokernel: Nested,
     /// Physical address of the map of ports: all ones, the cokernel may use none.
     pub ports: u64,
+    /// Physical address of the ports that Linux may not use freely.
+    pub linux_ports: u64,
     /// Physical address of the registers that Linux may not write.
     pub linux_registers: u64,
     /// Physical address of the registers that the cokernel may use.
@@ -73,8 +75,9 @@ pub fn make() -> Option<()> {
         ports: e.permissions,
         linux_registers: e.permissions + 3 * PAGE,
         cokernel_registers: e.permissions + 5 * PAGE,
+        linux_ports: e.permissions + 7 * PAGE,
     };
-    permissions::fill(tables.ports, tables.linux_registers, tables.cokernel_registers);
+    permissions::fill(&tables);
     // SAFETY: the first CPU's first entry: no other code runs here. The ring is the module's; Linux may only read it.
     unsafe {
         *TABLES.get() = Some(tables);

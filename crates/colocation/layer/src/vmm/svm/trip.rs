@@ -5,17 +5,20 @@
 
 use super::check::State;
 use super::cokernel::{cokernel, Cokernel};
-use super::cpu::Cpu;
+use super::cpu::{casts_doubt, Cpu};
 use super::entry::{at, count, entry, status};
 use super::log::{self, SILENT};
 use super::vmcb::*;
-use super::{entry, iommu, park};
+use super::{apic, entry, iommu, park};
 use crate::arch::x86_64::{self as arch, svm};
-use crate::hpet::Hpet;
+use crate::hpet::{Hpet, TIMER_MESSAGE};
 use crate::line;
 use crate::schedule::{Counter, Rates};
 use crate::ticks::Ticks;
-use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use core::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 use kyozon_abi::device::{STATE_RUNNING, STATE_STOPPED};
 use kyozon_abi::events::EVENT_FAULT;
 use kyozon_abi::layer::*;
@@ -29,11 +32,20 @@ const PROMPT: u64 = 16;
 const ASK_MS: u64 = 10;
 /// A tick that is later than this is reported.
 const LATE_MS: i64 = 150;
+/// The same without a suspicion: the host of a virtual machine may stop a CPU for long.
+const VERY_LATE_MS: i64 = 500;
 
 /// Whether a trip is running.
 static INSIDE: AtomicBool = AtomicBool::new(false);
 
-/// Handles an NMI on the cokernel's CPU. False if it is Linux's.
+/// Time-stamp counter when ticks were last found missing, or 0. An NMI was then sent in place of a tick.
+static REVIVED_TSC: AtomicU64 = AtomicU64::new(0);
+/// Whether the guard interrupts every CPU: see [`timer`].
+static IS_GUARD_FOR_ALL: AtomicBool = AtomicBool::new(false);
+/// Time-stamp counter when the guard may have interrupted last, or 0.
+static GUARD_TSC: AtomicU64 = AtomicU64::new(0);
+
+/// Handles an NMI on the cokernel's CPU. False if it is not the tick's.
 pub fn on_nmi(cpu: &mut Cpu) -> bool {
     let now = arch::tsc();
     // SAFETY: the cokernel's CPU, outside of any trip.
@@ -47,15 +59,21 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
     if due {
         // SAFETY: no trip is running.
         let (scheduled, period) = unsafe { ((*trip).next_tsc, (*trip).period_tsc) };
-        cokernel.doubt |= now.wrapping_sub(scheduled) as i64 > (period / PROMPT) as i64;
+        if now.wrapping_sub(scheduled) as i64 > (period / PROMPT) as i64 {
+            (cokernel.doubt, cokernel.irregular_tsc) = (true, now);
+            restore_apic_id();
+        }
         count(EXIT_TICK);
+        cpu.woken = false;
         INSIDE.store(true, SeqCst);
         run(cokernel, cpu, trip, now);
         INSIDE.store(false, SeqCst);
         send_extra_nmi(cokernel, cpu);
         return true;
     }
-    let ours = if cokernel.overdue > 0 {
+    let ours = if cpu.woken {
+        false
+    } else if cokernel.overdue > 0 {
         cokernel.overdue -= 1;
         true
     } else if cokernel.swallow > 0 {
@@ -68,9 +86,27 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
     };
     if ours {
         count(EXIT_TICK);
-        cokernel.doubt = true;
+        (cokernel.doubt, cokernel.irregular_tsc) = (true, now);
     }
     ours
+}
+
+/// Whether an NMI at `now` that no tick explains may be the timer's, or one sent in place of a tick, all the same.
+/// `cokernels`: this is the cokernel's CPU.
+pub fn may_have_sent(now: u64, cokernels: bool) -> bool {
+    let irregular = if cokernels {
+        // SAFETY: the cokernel's CPU, outside of any trip.
+        unsafe { cokernel() }.as_ref().is_some_and(|c| casts_doubt(c.irregular_tsc, now))
+    } else {
+        IS_GUARD_FOR_ALL.load(Relaxed)
+            && (casts_doubt(GUARD_TSC.load(Relaxed), now) || late(now) >= 0)
+    };
+    irregular || casts_doubt(REVIVED_TSC.load(Relaxed), now)
+}
+
+/// Notes that the guard may have interrupted.
+pub fn note_guard(now: u64) {
+    GUARD_TSC.store(now, Relaxed);
 }
 
 /// Two NMIs that come at once are merged. If the tick's was late, it may contain another one: Linux, which checks all
@@ -123,8 +159,23 @@ fn begin(cokernel: &mut Cokernel, trip: &mut Trip, now: u64) {
     }
 }
 
+/// A late tick's message may have found no CPU: this NMI is then the guard's, or was sent in its place.
+#[cold]
+fn restore_apic_id() {
+    let index = entry().cokernel_cpu;
+    if let Some(id) = apic::restore_id(index) {
+        log::report(format_args!(
+            "wall: the APIC ID of CPU {index} was changed to {id:#x}; it is set back"
+        ));
+    }
+}
+
 /// Arms the guard for a trip that begins too late for the armed one, and reports a changed timer.
 fn guard(ticks: &mut Ticks, trip: &mut Trip, now: u64) {
+    if ticks.timer.has_own_guard() {
+        note_guard(now);
+        restore_apic_id();
+    }
     if !ticks.timer.is_as_set() {
         log::report(format_args!("wall: the tick's timer was changed; it is set anew"));
         ticks.timer.set_up();
@@ -246,59 +297,146 @@ fn end(cokernel: &mut Cokernel, trip: &Trip) {
     log::write(EVENT_FAULT, trip.fault.frame.vector as u32, line::of_fault(&trip.fault).bytes());
 }
 
-/// Reports missing ticks: Linux may have taken the cokernel's CPU away. Any CPU may call it.
-pub fn check_tick() {
-    let e = entry();
+/// The cokernel's CPU cannot run Linux any more after exit `code`, and so has no ticks.
+#[cold]
+pub fn on_lost_cpu(code: u64, rip: u64) {
+    // SAFETY: the cokernel's CPU; no trip is running.
+    let (cokernel, trip) = unsafe { (cokernel().as_mut(), &mut *entry::trip()) };
+    let Some(cokernel) = cokernel else { return };
+    let frame = Frame { vector: code, rip, ..Frame::default() };
+    trip.fault = Fault { reason: FAULT_LOST_CPU, frame, ..Fault::default() };
+    end(cokernel, trip);
+}
+
+/// Time since the next tick was due, below 0 before, in ticks of the time-stamp counter.
+fn late(now: u64) -> i64 {
     // SAFETY: a field of the status, which the cokernel's CPU writes.
     let due = unsafe { (&raw const (*status()).due_tsc).read_volatile() };
-    let late = arch::tsc().wrapping_sub(due) as i64 / e.tsc_khz.max(1) as i64;
-    if !SILENT.load(SeqCst) && !INSIDE.load(SeqCst) && late > LATE_MS {
-        log::report(format_args!("wall: no tick for {late} ms, CPU {}", e.cokernel_cpu));
+    now.wrapping_sub(due) as i64
+}
+
+/// Linux suspects that ticks are missing. On CPU `own`.
+pub fn check_tick(own: u32) {
+    report_late(own, LATE_MS);
+}
+
+/// Looks for missing ticks, at any exit but a tick's. On CPU `own`.
+pub fn watch(own: u32) {
+    report_late(own, VERY_LATE_MS);
+}
+
+/// Reports missing ticks, and sends an NMI in their place: Linux may have taken the cokernel's CPU away, or changed its
+/// APIC ID.
+fn report_late(own: u32, limit_ms: i64) {
+    let (e, now) = (entry(), arch::tsc());
+    let (late, khz) = (late(now), e.tsc_khz as i64);
+    if late <= limit_ms * khz || SILENT.load(SeqCst) || INSIDE.load(SeqCst) {
+        return;
+    }
+    let last = REVIVED_TSC.load(Relaxed);
+    if last != 0 && (now.wrapping_sub(last) as i64) < LATE_MS * khz {
+        return;
+    }
+    REVIVED_TSC.store(now, Relaxed);
+    log::report(format_args!("wall: no tick for {} ms, CPU {}", late / khz, e.cokernel_cpu));
+    if own == e.cokernel_cpu {
+        restore_apic_id();
+        apic::send_nmi(own);
+    } else {
+        apic::send_nmi_to_others();
     }
 }
 
+/// The timer. If the guard has a comparator of its own, its messages go to all CPUs: it comes even if no CPU has the
+/// cokernel's APIC ID any more. It comes only then, or if a trip exceeds its budget.
 fn timer() -> Hpet {
     let t = &entry().timer;
     // SAFETY: the module has claimed it; the window maps it.
-    unsafe { Hpet::new(at::<u8>(t.registers) as u64, t.config, t.guard, t.message) }
+    let mut hpet = unsafe { Hpet::new(at::<u8>(t.registers) as u64, t.config, t.guard, t.message) };
+    let by_message = t.config & TIMER_MESSAGE != 0;
+    let for_all = by_message && hpet.has_own_guard() && entry().cpu_count > 1 && !apic::is_x2apic();
+    if for_all {
+        hpet.guard_all();
+    }
+    IS_GUARD_FOR_ALL.store(for_all, Relaxed);
+    hpet
 }
 
-/// Starts the ticks. On the cokernel's CPU.
-pub fn start() {
+/// What a start was.
+pub enum Start {
+    /// The first of this load.
+    First,
+    /// One after [`stop`].
+    Again,
+}
+
+/// The ticks run already, or ended for good, or this is another CPU.
+pub struct Running;
+
+/// Starts the ticks. `own`: this is the cokernel's CPU; no other can. Counts go on after a stop: the time in between
+/// counts as missed ticks.
+pub fn start(own: bool) -> Result<Start, Running> {
+    // SAFETY: the status, which this CPU writes while there is no tick.
+    let reason = unsafe { (&raw const (*status()).fault.reason).read_volatile() };
+    if !own || !SILENT.load(SeqCst) || !matches!(reason, 0 | FAULT_CALL) {
+        return Err(Running);
+    }
     let e = entry();
     // SAFETY: the cokernel's CPU; no trip is running.
     let (Some(cokernel), trip) = (unsafe { cokernel() }.as_mut(), unsafe { &mut *entry::trip() })
     else {
-        return;
+        return Err(Running);
     };
     let rates = Rates { period_fs: e.timer.period_fs, tsc_khz: e.tsc_khz };
+    let due = trip.next_tsc;
     let mut ticks = Ticks::new(timer(), &rates, e.tick_hz, e.budget_us, trip);
+    let start = match &cokernel.ticks {
+        Some(before) => {
+            ticks.follow(before, trip, arch::tsc().saturating_sub(due));
+            Start::Again
+        }
+        None => Start::First,
+    };
     SILENT.store(false, SeqCst);
     cokernel.swallow = 1;
+    cokernel.irregular_tsc = arch::tsc();
     let armed = ticks.start(trip);
     cokernel.ticks = Some(ticks);
     cokernel.armed(armed);
     // SAFETY: the status.
     unsafe {
         (&raw mut (*status()).due_tsc).write_volatile(trip.next_tsc);
+        (&raw mut (*status()).fault.reason).write_volatile(0);
         (&raw mut (*status()).state).write_volatile(STATE_RUNNING);
     }
+    Ok(start)
 }
 
-/// Stops the ticks, and waits for a running trip, for a bounded time. `own`: this is the cokernel's CPU.
-pub fn stop(own: bool) {
-    SILENT.store(true, SeqCst);
+/// Stops the ticks, and waits for a running trip, for a bounded time. `own`: this is the cokernel's CPU. Returns
+/// whether there were ticks.
+pub fn stop(own: bool) -> bool {
+    let ran = !SILENT.swap(true, SeqCst);
     timer().disable();
     let end = arch::tsc() + LAST_TRIP_US * entry().tsc_khz / 1000;
     while !own && INSIDE.load(SeqCst) && arch::tsc() < end {
         core::hint::spin_loop();
     }
     // The end of that trip may have armed the timer, but has not enabled it.
-    log::drain_serial();
     if own {
         // SAFETY: the cokernel's CPU, outside of any trip.
         if let Some(cokernel) = unsafe { cokernel() } {
             cokernel.swallow = 2;
         }
     }
+    if ran {
+        // SAFETY: the status. If the last trip stopped the cokernel for good, its reason stays.
+        unsafe {
+            let reason = &raw mut (*status()).fault.reason;
+            if reason.read_volatile() == 0 {
+                reason.write_volatile(FAULT_CALL);
+            }
+            (&raw mut (*status()).state).write_volatile(STATE_STOPPED);
+        }
+    }
+    ran
 }

@@ -1,6 +1,7 @@
 //! The virtual machine control block. AMD APM 2, appendix B.
 
 use core::mem::offset_of;
+use core::ops::RangeInclusive;
 
 /// A segment register, table B-2.
 #[repr(C)]
@@ -87,7 +88,9 @@ pub struct Vmcb {
     _reserved_648: [u8; 0x20],
     pub pat: u64,
     pub debug_control: u64,
-    _reserved_678: [u8; 0x988],
+    _reserved_678: [u8; 0x68],
+    pub spec_ctrl: u64,
+    _reserved_6e8: [u8; 0x918],
 }
 
 const _: () = {
@@ -98,7 +101,7 @@ const _: () = {
     assert!(offset_of!(Vmcb, efer) == 0x4d0 && offset_of!(Vmcb, cr4) == 0x548);
     assert!(offset_of!(Vmcb, rip) == 0x578 && offset_of!(Vmcb, rsp) == 0x5d8);
     assert!(offset_of!(Vmcb, rax) == 0x5f8 && offset_of!(Vmcb, cr2) == 0x640);
-    assert!(offset_of!(Vmcb, pat) == 0x668);
+    assert!(offset_of!(Vmcb, pat) == 0x668 && offset_of!(Vmcb, spec_ctrl) == 0x6e0);
 };
 
 /// [`Vmcb::intercept_1`]. 15.9, table B-1.
@@ -107,6 +110,8 @@ pub const INTERCEPT_NMI: u32 = 1 << 1;
 pub const INTERCEPT_INIT: u32 = 1 << 3;
 #[allow(missing_docs)]
 pub const INTERCEPT_IRET: u32 = 1 << 20;
+#[allow(missing_docs)]
+pub const INTERCEPT_INVD: u32 = 1 << 22;
 #[allow(missing_docs)]
 pub const INTERCEPT_HLT: u32 = 1 << 24;
 #[allow(missing_docs)]
@@ -129,6 +134,10 @@ pub const VMEXIT_INIT: u64 = 0x63;
 #[allow(missing_docs)]
 pub const VMEXIT_IRET: u64 = 0x74;
 #[allow(missing_docs)]
+pub const VMEXIT_INVD: u64 = 0x76;
+#[allow(missing_docs)]
+pub const VMEXIT_PORT: u64 = 0x7b;
+#[allow(missing_docs)]
 pub const VMEXIT_MSR: u64 = 0x7c;
 #[allow(missing_docs)]
 pub const VMEXIT_SHUTDOWN: u64 = 0x7f;
@@ -140,6 +149,10 @@ pub const VMEXIT_VMMCALL: u64 = 0x81;
 pub const VMEXIT_SKINIT: u64 = 0x86;
 #[allow(missing_docs)]
 pub const VMEXIT_NESTED_FAULT: u64 = 0x400;
+/// Bytes of the instruction VMMCALL.
+pub const VMMCALL_BYTES: u64 = 3;
+/// VMRUN has refused the block.
+pub const VMEXIT_INVALID: u64 = u64::MAX;
 
 /// [`Vmcb::event_inj`] and [`Vmcb::exit_int_info`], 15.20: the field is valid.
 pub const EVENT_VALID: u64 = 1 << 31;
@@ -190,15 +203,14 @@ pub const DEBUG_STEP: u64 = 1 << 14;
 /// EFER.SVME.
 pub const EFER_SVME: u64 = 1 << 12;
 
-/// Index of a register's first bit in a permission map of two pages: it is for reads, the next bit for writes. 15.11.
-pub const fn msr_bit(msr: u32) -> Option<usize> {
-    let (base, at) = match msr {
-        0..=0x1fff => (0, msr),
-        0xc000_0000..=0xc000_1fff => (0x800, msr - 0xc000_0000),
-        0xc001_0000..=0xc001_1fff => (0x1000, msr - 0xc001_0000),
-        _ => return None,
-    };
-    Some(base * 8 + at as usize * 2)
+/// The registers that a permission map has. 15.11.
+pub const MAPPED: [RangeInclusive<u32>; 3] =
+    [0..=0x1fff, 0xc000_0000..=0xc000_1fff, 0xc001_0000..=0xc001_1fff];
+
+/// Index of a register's first bit in a permission map of two pages: it is for reads, the next bit for writes.
+pub fn msr_bit(msr: u32) -> Option<usize> {
+    let part = MAPPED.iter().position(|range| range.contains(&msr))?;
+    Some((part * 0x800 * 4 + (msr - MAPPED[part].start()) as usize) * 2)
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 //! The instruction runs once on a decoy page, in a view of memory that only its CPU has. So it need not be decoded, and
 //! hidden memory looks like no memory. What it wrote to a device is found by comparison, and passed on if harmless.
 
-use super::access::{Access, Target};
+use super::access::{take_branches, Access, Target};
 use super::cpu::Cpu;
 use super::entry::{at, count, entry, iommus, lies_in, list};
 use super::log;
-use super::memory::POOL;
+use super::memory::{Lock, POOL};
 use super::names::{self, Or};
 use super::tables::tables;
 use super::vmcb::*;
@@ -19,6 +19,10 @@ use kyozon_abi::vmm::*;
 /// Bits of [`Vmcb::exit_info_1`] for a nested page fault: the access was a write, or a fetch. 15.25.6.
 const WRITE: u64 = 1 << 1;
 const FETCH: u64 = 1 << 4;
+
+/// The tick's devices. A write is judged by what another register contains, such as the IO-APIC's selection. No other
+/// CPU may write between the judgement and the write.
+static DEVICES: Lock<()> = Lock::new(());
 
 fn page(address: u64) -> u64 {
     address & !(PAGE - 1)
@@ -66,6 +70,9 @@ fn map(cpu: &mut Cpu, gpa: u64) {
         }
         None => false,
     };
+    if known && cpu.access.is_some() {
+        cpu.step.follow(&mut *pool, nested, gpa);
+    }
     drop(pool);
     if !known {
         cpu.give(exception(GENERAL_PROTECTION, 0));
@@ -89,13 +96,15 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
         // No honest instruction accesses more pages than there are decoys.
         if let Some(access) = cpu.access.take() {
             vmcb.rflags &= !if access.trap { 0 } else { FLAG_TRAP };
+            access.restore_branches();
         }
         cpu.show_shared();
         return cpu.give(exception(GENERAL_PROTECTION, 0));
     }
     let marked = fill(cpu.decoys[used], target, gpa);
-    let access = cpu.access.get_or_insert(Access {
+    let access = cpu.access.get_or_insert_with(|| Access {
         trap: vmcb.rflags & FLAG_TRAP != 0,
+        branches: take_branches(),
         dr6: vmcb.dr6,
         target,
         gpa,
@@ -185,6 +194,7 @@ pub fn finish(access: Access, cpu: &mut Cpu) {
     };
     let register = (offset + written.offset) as u32;
     let timer = &entry().timer;
+    let devices = DEVICES.lock();
     let (device, name, verdict) = match access.target {
         Target::Timer => {
             let ours = hpet::Ours { timers: 1 << crate::hpet::TICK | 1 << timer.guard };
@@ -209,6 +219,7 @@ pub fn finish(access: Access, cpu: &mut Cpu) {
             }
         }
     }
+    drop(devices);
     if !matches!(verdict, Verdict::Pass(_)) {
         let task = names::current(cpu);
         log::report(format_args!(
