@@ -12,10 +12,19 @@ use kyozon_abi::task::*;
 const HEAP_BYTES: u64 = 256 << 10;
 /// Pages that the heap leaves free, enough for a table of each level: the last mapping cannot fail halfway.
 const SPARE_PAGES: u64 = 4;
+/// Rights of the first task.
 const FIRST_RIGHTS: u64 = RIGHT_LINUX | RIGHT_TICK | RIGHT_MANAGE;
 // Priorities: initial and maximum. The first task precedes all others.
 const FIRST_PRIORITY: (u8, u8) = (24, 31);
 const OTHER_PRIORITY: (u8, u8) = (8, 15);
+
+/// The rights of `task` at its start, and its initial and its maximum priority.
+pub(crate) fn privileges(task: usize) -> (u64, (u8, u8)) {
+    match task {
+        0 => (FIRST_RIGHTS, FIRST_PRIORITY),
+        _ => (0, OTHER_PRIORITY),
+    }
+}
 
 /// A task that cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +57,8 @@ impl<F: Frames> Boot<'_, F> {
         let count = images.len().min(MAX_TASKS);
         self.info.version = TASK_VERSION;
         self.info.tasks = count as u32;
+        kernel.tick_hz = self.info.tick_hz;
+        kernel.tasks[0].supervision.is_monitor = self.info.parameter & MONITOR_EXPECTED != 0;
         // The first task is made last: it gets the remaining memory.
         let mut entries = [0; MAX_TASKS];
         for task in (0..count).rev() {
@@ -56,8 +67,7 @@ impl<F: Frames> Boot<'_, F> {
                 .map_err(|reason| BootError { task, reason })?;
         }
         for (task, entry) in entries[..count].iter().enumerate() {
-            let priority = if task == 0 { FIRST_PRIORITY } else { OTHER_PRIORITY }.0;
-            kernel.add_thread(task, 0, *entry, TASK_INFO, priority);
+            kernel.add_thread(task, 0, *entry, TASK_INFO, privileges(task).1 .0);
         }
         for other in 1..count {
             kernel.introduce(0, other);
@@ -89,8 +99,9 @@ impl<F: Frames> Boot<'_, F> {
             let top = TASK_STACK_TOP - number * TASK_STACK_STRIDE;
             self.fill(&space, top - bytes, bytes / PAGE, &[], DATA).ok_or(MEMORY)?;
         }
-        let (rights, (_, most)) =
-            if task == 0 { (FIRST_RIGHTS, FIRST_PRIORITY) } else { (0, OTHER_PRIORITY) };
+        let (rights, (_, most)) = privileges(task);
+        let kept_bytes = if task == 0 { TASK_KEPT_BYTES } else { 0 };
+        self.fill(&space, TASK_KEPT, kept_bytes / PAGE, &[], DATA).ok_or(MEMORY)?;
         let data = if task == 0 { self.data } else { &[] };
         self.fill(&space, TASK_DATA_BASE, (data.len() as u64).div_ceil(PAGE), data, RODATA)
             .ok_or(MEMORY)?;
@@ -109,6 +120,8 @@ impl<F: Frames> Boot<'_, F> {
             heap: TASK_HEAP_BASE,
             heap_bytes,
             max_priority: u64::from(most),
+            kept: TASK_KEPT,
+            kept_bytes,
             ..self.info
         };
         write_info(self.frames.page(info).ok_or(MEMORY)?, &info_page);
@@ -154,7 +167,7 @@ impl<F: Frames> Boot<'_, F> {
 }
 
 /// Copies up to a page of bytes to the start of a zeroed page.
-fn copy(to: &mut [u64; WORDS], from: &[u8]) {
+pub(crate) fn copy(to: &mut [u64; WORDS], from: &[u8]) {
     let whole = from.chunks_exact(8);
     let rest = whole.remainder();
     let last = from.len() / 8;
@@ -180,9 +193,11 @@ fn write_info(page: &mut [u64; WORDS], info: &StartInfo) {
         info.heap,
         info.heap_bytes,
         info.max_priority,
-        info.reserved,
+        info.restarts,
+        info.kept,
+        info.kept_bytes,
     ];
-    const _: () = assert!(size_of::<StartInfo>() == 12 * 8);
+    const _: () = assert!(size_of::<StartInfo>() == 14 * 8);
     page[..words.len()].copy_from_slice(&words);
 }
 

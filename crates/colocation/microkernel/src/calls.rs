@@ -62,6 +62,7 @@ impl Kernel {
             PUBLISH => self.publish(a, b, machine),
             REPAIR => self.repair(a, machine),
             WINDOW => self.window(a, machine),
+            SUPERVISE => self.supervise(a),
             _ => Err(E_CALL),
         };
         answer.map(Outcome::Answer)

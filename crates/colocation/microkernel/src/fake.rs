@@ -6,7 +6,7 @@ use crate::kernel::Kernel;
 use crate::machine::{Frames, Machine, WORDS};
 use crate::memory::{Memory, PAGE};
 use crate::space;
-use kyozon_abi::events::CheckStatus;
+use kyozon_abi::events::StatusWords;
 use kyozon_abi::layer::*;
 use kyozon_abi::task::*;
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ pub struct Fake {
     pub due: Option<TickEvent>,
     pub idles: u32,
     pub lines: Vec<String>,
-    pub published: Vec<(u64, CheckStatus)>,
+    pub published: Vec<(u64, StatusWords)>,
     pub repairs: Vec<RepairRequest>,
     pub answer: i64,
     pub cr2: u64,
@@ -71,12 +71,15 @@ impl Machine for Fake {
         self.idles += 1;
         self.due = Some(self.ticks.pop_front().expect("a thread runs, or a tick is due"));
     }
+    fn task_image(&self, _: usize) -> Option<&'static [u8]> {
+        Some(image().leak())
+    }
     fn report(&mut self, _: u32, _: u32, line: &[u8]) -> i64 {
         self.lines.push(String::from_utf8(line.to_vec()).expect("text"));
         self.answer
     }
-    fn publish(&mut self, check: u64, status: &CheckStatus) -> i64 {
-        self.published.push((check, *status));
+    fn publish(&mut self, index: u64, status: &StatusWords) -> i64 {
+        self.published.push((index, *status));
         self.answer
     }
     fn repair(&mut self, request: &RepairRequest) -> i64 {

@@ -44,6 +44,8 @@ impl Kernel {
             f.vector, f.error, f.rip, f.rsp, f.rflags
         ));
         machine.report(EVENT_FAULT, code, line.bytes());
+        self.failed(task, line.bytes(), machine);
+        let f = &self.threads[thread].frame;
         let line = Line::new(format_args!(
             "task {task}: rax {:#x} rbx {:#x} rcx {:#x} rdx {:#x} rsi {:#x} rdi {:#x} rbp {:#x}",
             f.rax, f.rbx, f.rcx, f.rdx, f.rsi, f.rdi, f.rbp
@@ -60,8 +62,15 @@ impl Kernel {
     pub(crate) fn report_exit(&mut self, code: u64, machine: &mut impl Machine) {
         if code != 0 {
             let task = self.current_task();
-            let line = Line::new(format_args!("task {task} ended: code {code}"));
+            let meaning = match code {
+                EXIT_PANICKED => ", it panicked",
+                EXIT_VERSION => ", it was built for another version of the task interface",
+                EXIT_FAILED => ", it cannot do its work",
+                _ => "",
+            };
+            let line = Line::new(format_args!("task {task} ended: code {code}{meaning}"));
             machine.report(EVENT_FAULT, code as u32, line.bytes());
+            self.failed(task, line.bytes(), machine);
         }
     }
 

@@ -61,6 +61,14 @@ pub struct Kernel {
     pub turn_over: bool,
     /// Tasks that are to end, one bit per task.
     pub ending: u32,
+    /// Number of the last tick, which counts those that were missed.
+    pub now: u64,
+    /// Number of ticks that this kernel has seen.
+    pub seen_ticks: u64,
+    /// The number of the tick at which a supervised task needs a look.
+    pub look_at: u64,
+    /// Ticks per second.
+    pub tick_hz: u32,
 }
 
 /// The result of a system call.
@@ -84,6 +92,10 @@ impl Kernel {
         live: u8::MAX,
         turn_over: false,
         ending: 0,
+        now: 0,
+        seen_ticks: 0,
+        look_at: u64::MAX,
+        tick_hz: 0,
     };
 
     /// Handles an exit from user mode with registers `frame`. On return, `frame` holds the next thread's registers.
@@ -131,6 +143,9 @@ impl Kernel {
         loop {
             if let Some(event) = machine.tick() {
                 self.tick(&event);
+                if self.now >= self.look_at {
+                    self.look(machine);
+                }
             }
             if let Some(next) = self.candidate() {
                 self.current = next;
@@ -196,6 +211,8 @@ impl Kernel {
 
     /// Wakes all threads that wait for a tick.
     fn tick(&mut self, event: &TickEvent) {
+        self.now = event.number;
+        self.seen_ticks += 1;
         while let Some(t) = self.tick_waiters.pop(&mut self.threads) {
             let thread = &mut self.threads[t];
             let missed = match thread.last_tick {
@@ -203,6 +220,7 @@ impl Kernel {
                 last => event.number.wrapping_sub(last).wrapping_sub(1),
             };
             thread.last_tick = event.number;
+            self.tasks[usize::from(thread.task)].supervision.waited = (self.now, self.seen_ticks);
             let f = &mut thread.frame;
             (f.rsi, f.rdx, f.r8, f.r9) =
                 (event.number, missed, event.scheduled_tsc, event.entered_tsc);

@@ -32,6 +32,7 @@ pub mod queue;
 pub mod ready;
 mod services;
 pub mod space;
+pub mod supervision;
 pub mod task;
 pub mod thread;
 

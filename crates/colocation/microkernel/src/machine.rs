@@ -1,6 +1,6 @@
 //! The machine and the layer as the kernel's logic sees them. Tests on the host have another implementation.
 
-use kyozon_abi::events::CheckStatus;
+use kyozon_abi::events::StatusWords;
 use kyozon_abi::layer::{RepairRequest, TickEvent, Window};
 
 /// Words of a page.
@@ -24,10 +24,12 @@ pub trait Machine: Frames {
     fn tick(&mut self) -> Option<TickEvent>;
     /// Gives the CPU back; returns at a later tick.
     fn idle(&mut self);
+    /// The image of `task`, as it was loaded.
+    fn task_image(&self, task: usize) -> Option<&'static [u8]>;
     /// Writes a line of at most `REPORT_BYTES` to the event ring and the serial line. Returns 0 or `SERVICE_*`.
     fn report(&mut self, kind: u32, code: u32, line: &[u8]) -> i64;
-    /// Publishes the status of check number `check`. Returns 0 or `SERVICE_*`.
-    fn publish(&mut self, check: u64, status: &CheckStatus) -> i64;
+    /// Publishes the status with `index`. Returns 0 or `SERVICE_*`.
+    fn publish(&mut self, index: u64, status: &StatusWords) -> i64;
     /// Carries out a repair transaction. Returns `REPAIR_*` or `SERVICE_*`.
     fn repair(&mut self, request: &RepairRequest) -> i64;
     /// Fills in the readable ranges of Linux's memory. Returns 0 or `SERVICE_*`.

@@ -2,12 +2,11 @@
 
 use crate::kernel::Kernel;
 use crate::machine::Machine;
-use kyozon_abi::events::{CheckStatus, MAX_CHECKS};
+use kyozon_abi::events::{MonitorStatus, MONITOR_ENDED, MONITOR_INDEX, STATUS_WORDS};
 use kyozon_abi::layer::*;
 use kyozon_abi::task::*;
 
 // Sizes of the interface's structures in words.
-const STATUS_WORDS: usize = size_of::<CheckStatus>() / 8;
 const REPAIR_WORDS: usize = size_of::<RepairRequest>() / 8;
 const WINDOW_WORDS: usize = size_of::<Window>() / 8;
 
@@ -36,20 +35,25 @@ impl Kernel {
 
     pub(crate) fn publish(
         &mut self,
-        check: u64,
+        index: u64,
         address: u64,
         machine: &mut impl Machine,
     ) -> Result<i64, i64> {
         self.needs(RIGHT_LINUX)?;
         let space = self.tasks[self.current_task()].space;
         let mut words = [0; STATUS_WORDS];
-        if check >= MAX_CHECKS as u64 {
+        if index > MONITOR_INDEX as u64 {
             return Err(E_ARGUMENT);
         }
         if !space.read(machine, address, &mut words) {
             return Err(E_ADDRESS);
         }
-        service(machine.publish(check, &CheckStatus::from_words(&words)))
+        if index == MONITOR_INDEX as u64 {
+            let task = self.current_task();
+            let state = MonitorStatus::from_words(&words).state;
+            self.tasks[task].supervision.explained = state == MONITOR_ENDED;
+        }
+        service(machine.publish(index, &words))
     }
 
     pub(crate) fn repair(&mut self, address: u64, machine: &mut impl Machine) -> Result<i64, i64> {

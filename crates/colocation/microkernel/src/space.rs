@@ -3,6 +3,7 @@
 //! The kernel never dereferences an address from a task. It walks the task's tables and accesses the page through its
 //! own mapping; tables and pages outside the cokernel's memory (Linux's, in the window) end the walk. Intel SDM 3A 4.5.
 
+use crate::boot;
 use crate::machine::{Frames, WORDS};
 use crate::memory::{Memory, PAGE};
 use kyozon_abi::layer::WINDOW_BASE;
@@ -203,6 +204,21 @@ impl Space {
                 page[start / 8..end / 8]
                     .copy_from_slice(&from[done / 8..done / 8 + (end - start) / 8]);
             })
+    }
+
+    /// Fills the page at `va` with `bytes` and zeros behind them, even if the task may only read it. At most a page.
+    pub fn refill(&self, f: &mut impl Frames, va: u64, bytes: &[u8]) {
+        if let Some(page) = self.physical(f, va, false).and_then(|physical| f.page(physical)) {
+            page.fill(0);
+            boot::copy(page, bytes);
+        }
+    }
+
+    /// Sets the word at `va`, a multiple of 8, even if the task may only read it.
+    pub fn set_word(&self, f: &mut impl Frames, va: u64, word: u64) {
+        if let Some(page) = self.physical(f, va, false).and_then(|physical| f.page(physical)) {
+            page[(va % PAGE / 8) as usize] = word;
+        }
     }
 
     /// The entry of the page at `va`, if it can be shared: a page of the cokernel's memory.

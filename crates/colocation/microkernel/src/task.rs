@@ -2,6 +2,7 @@
 
 use crate::queue::{Queue, ThreadId};
 use crate::space::Space;
+use crate::supervision::Supervision;
 use kyozon_abi::layer::MAX_TASKS;
 use kyozon_abi::task::*;
 
@@ -64,6 +65,8 @@ pub struct Task {
     pub endpoints: u8,
     /// Notifications that it made.
     pub notifications: u8,
+    /// Whether and how it is started again.
+    pub supervision: Supervision,
 }
 
 impl Task {
@@ -77,6 +80,7 @@ impl Task {
         fault_handler: None,
         endpoints: 0,
         notifications: 0,
+        supervision: Supervision::NONE,
     };
 
     /// The handle with this number, if there is one.

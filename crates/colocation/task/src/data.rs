@@ -14,6 +14,18 @@ pub fn loaded(info: &'static StartInfo) -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(info.data as *const u8, info.data_bytes as usize) }
 }
 
+/// The kept memory, as words: zeros at the first start; a restart does not change it. Empty for every task except the
+/// first. A word is written at once; a restart may come between two writes.
+pub fn kept(info: &'static StartInfo) -> &'static [AtomicU64] {
+    if info.kept_bytes == 0 {
+        return &[];
+    }
+    // SAFETY: the kernel maps it until the task ends, aligned; nothing else in the task uses it.
+    unsafe {
+        core::slice::from_raw_parts(info.kept as *const AtomicU64, info.kept_bytes as usize / 8)
+    }
+}
+
 /// Linux's System RAM by physical address. Each read returns the current content.
 ///
 /// Linux runs between ticks, and on its other CPUs at all times: two reads of a word may differ.

@@ -3,7 +3,7 @@
 use crate::raw::{self, Registers};
 use crate::{Error, Result};
 use core::fmt;
-use kyozon_abi::events::CheckStatus;
+use kyozon_abi::events::StatusWords;
 use kyozon_abi::layer::{
     Range, RepairRequest, Report, TickEvent, Window, MAX_RANGES, REPORT_BYTES,
 };
@@ -26,10 +26,10 @@ pub fn report(kind: u32, code: u32, line: &[u8]) -> Result<()> {
     unsafe { raw::simple(REPORT, (&raw const report) as u64, 0, 0) }.map(drop)
 }
 
-/// Publishes the status of check number `check`.
-pub fn publish(check: usize, status: &CheckStatus) -> Result<()> {
-    // SAFETY: the kernel reads the structure.
-    unsafe { raw::simple(PUBLISH, check as u64, (&raw const *status) as u64, 0) }.map(drop)
+/// Publishes the status with `index`: a check's, or the monitor's.
+pub fn publish(index: usize, status: &StatusWords) -> Result<()> {
+    // SAFETY: the kernel reads the words.
+    unsafe { raw::simple(PUBLISH, index as u64, (&raw const *status) as u64, 0) }.map(drop)
 }
 
 /// Carries out a repair transaction. Returns `REPAIR_*` of `abi::layer`.

@@ -3,7 +3,9 @@
 use crate::ipc::Endpoint;
 use crate::raw;
 use crate::Result;
-use kyozon_abi::task::{EXIT, FAULT_HANDLER, GIVE_RIGHTS, NO_HANDLE, NO_OPERATION, STOP};
+use kyozon_abi::task::{
+    EXIT, FAULT_HANDLER, GIVE_RIGHTS, NO_HANDLE, NO_OPERATION, STOP, SUPERVISE,
+};
 
 /// Ends this task.
 pub fn exit(code: u64) -> ! {
@@ -11,6 +13,13 @@ pub fn exit(code: u64) -> ! {
         // SAFETY: the call ends all code of this task.
         let _ = unsafe { raw::simple(EXIT, code, 0, 0) };
     }
+}
+
+/// Asks the kernel to start this task again when it fails, also if it waits for no tick for more than `patience` ticks
+/// (0 for no limit).
+pub fn supervise(patience: u64) -> Result<()> {
+    // SAFETY: no memory is touched.
+    unsafe { raw::simple(SUPERVISE, patience, 0, 0) }.map(drop)
 }
 
 /// Sets the endpoint that receives the faults of `task`'s threads. With `None`, a fault is reported and ends the task.

@@ -19,7 +19,7 @@ pub fn every_kind() {
     line(EVENT_REPAIR, 7, b"test events: a repair");
     line(EVENT_FAULT, 13, b"test events: a fault \x1b[31m\r\n");
     line(EVENT_NOTE, 0, &[b'x'; EVENT_TEXT_BYTES + 4]);
-    publish(5, &CheckStatus::named("never-done"));
+    publish(5, &CheckStatus::named("never-done").to_words());
     let mut status = CheckStatus::named("count");
     loop {
         let begin = tsc();
@@ -30,7 +30,7 @@ pub fn every_kind() {
         status.last_tsc = tsc();
         status.pass_tsc = status.last_tsc - begin;
         status.total_tsc += status.pass_tsc;
-        publish(0, &status);
+        publish(0, &status.to_words());
         for _ in 0..50 {
             idle();
         }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
-use kyozon_abi::events::{CheckStatus, EVENT_NOTE};
+use kyozon_abi::events::{StatusWords, EVENT_NOTE};
 use kyozon_abi::layer::*;
 use kyozon_abi::line::Line;
 
@@ -60,8 +60,8 @@ pub fn report(wanted: *const Report) -> i64 {
 }
 
 /// Publishes the status of a check.
-pub fn publish(check: u64, status: *const CheckStatus) -> i64 {
-    service!(publish: fn(u64, *const CheckStatus) -> i64, check, status)
+pub fn publish(check: u64, status: *const StatusWords) -> i64 {
+    service!(publish: fn(u64, *const StatusWords) -> i64, check, status)
 }
 
 /// Sets the cokernel's entry points.

@@ -6,7 +6,7 @@ use crate::layer::*;
 use crate::user;
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use kyozon_abi::events::{CheckStatus, MAX_CHECKS};
+use kyozon_abi::events::{CheckStatus, StatusWords, MONITOR_INDEX, STATUS_WORDS};
 use kyozon_abi::layer::*;
 
 /// A script. The low 8 bits of the parameter choose it; the rest is its argument.
@@ -45,7 +45,8 @@ pub enum Script {
     Flood = 14,
     /// Changes a register of Linux that no trip restores, at every tick.
     Damage = 15,
-    /// Keeps words in the first page of its memory, checks them at every tick, and reports changes.
+    /// Keeps words in the first page of its memory, checks them at every tick, and reports changes. It publishes a
+    /// check that counts the passes. With an argument, it also reports the number of ticks, after that many each time.
     Keep = 16,
     /// Never idles, with its own interrupt table instead of the layer's. With argument 0 its handlers return; otherwise
     /// they never do, and the processor holds back NMIs from then on.
@@ -148,7 +149,7 @@ pub fn run(boot: &BootBlock) {
         x if x == Script::Data as u8 => events::data(boot),
         x if x == Script::Flood as u8 => events::flood(argument),
         x if x == Script::Damage as u8 => damage(),
-        x if x == Script::Keep as u8 => keep(boot),
+        x if x == Script::Keep as u8 => keep(boot, argument),
         x if x == Script::Deaf as u8 => deaf(argument != 0),
         x => print(format_args!("test unknown: script {x}")),
     }
@@ -223,13 +224,21 @@ fn count() {
 const KEPT: u64 = 0x5045_454b << 32;
 
 /// Reports and restores changed words.
-fn keep(boot: &BootBlock) -> ! {
+fn keep(boot: &BootBlock, interval: u64) -> ! {
     let at = |number: u64| (boot.memory + 8 * number) as *mut u64;
     // SAFETY: here and below, the first page of the cokernel's memory.
     (0..512).for_each(|number| unsafe { at(number).write_volatile(KEPT | number) });
     print(format_args!("test keep: begin"));
+    let mut status = CheckStatus::named("keep");
     loop {
+        status.passes += 1;
+        status.last_tsc = tsc();
+        publish(0, &status.to_words());
         idle();
+        let ticks = TICKS.load(Relaxed);
+        if interval != 0 && ticks % interval == 0 {
+            print(format_args!("test keep: tick {ticks}"));
+        }
         for number in 0..512 {
             // SAFETY: as above.
             let found = unsafe { at(number).read_volatile() };
@@ -286,7 +295,7 @@ fn hostile(boot: &BootBlock) {
             enter_user(address as *mut Frame),
             report(address as *const Report),
             report(&Report { text: address, bytes: 64, ..Report::default() }),
-            publish(0, address as *const CheckStatus),
+            publish(0, address as *const StatusWords),
         ] {
             calls += 1;
             accepted += u32::from(answer != SERVICE_BAD_ADDRESS);
@@ -297,8 +306,8 @@ fn hostile(boot: &BootBlock) {
         linux_window(text as *mut Window),
         report(&Report { text: boot.memory, bytes: u64::MAX, ..Report::default() }),
         report(&Report { text: boot.memory, bytes: 257, ..Report::default() }),
-        publish(MAX_CHECKS as u64, &CheckStatus::default()),
-        publish(u64::MAX, &CheckStatus::default()),
+        publish(MONITOR_INDEX as u64 + 1, &[0; STATUS_WORDS]),
+        publish(u64::MAX, &[0; STATUS_WORDS]),
         handlers(&Handlers { tick: LAYER_BASE, ..Handlers::default() }),
         handlers(&Handlers { user: text, user_stack: 16, ..Handlers::default() }),
         handlers(&Handlers { user: text, user_stack: WINDOW_BASE, ..Handlers::default() }),

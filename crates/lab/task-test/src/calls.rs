@@ -175,9 +175,9 @@ fn around_linux(c: &mut Checks, info: &StartInfo) {
     let (Ok(first), Ok(second)) = (first, second) else { return c.same("ticks", false, true) };
     c.same("ticks", second.number, first.number + 1 + second.missed);
     c.same("ticks", second.scheduled_tsc > first.scheduled_tsc, true);
-    let status = CheckStatus { passes: 3, ..CheckStatus::named("test") };
+    let status = CheckStatus { passes: 3, ..CheckStatus::named("test") }.to_words();
     c.same("publish", linux::publish(0, &status), Ok(()));
-    c.same("publish", linux::publish(8, &status), Err(Error::Argument));
+    c.same("publish", linux::publish(9, &status), Err(Error::Argument));
     let mut request = RepairRequest { count: 0, words: [RepairWord::default(); MAX_REPAIR_WORDS] };
     if info.mode == MODE_ALONE {
         c.same("window", linux::window().map(drop), Err(Error::Unavailable));

@@ -15,7 +15,7 @@ const NO_STACK: u64 = 18;
 const STACK: u64 = 19;
 
 /// The expected vector of each action.
-const VECTORS: [u64; 24] = [
+const VECTORS: [u64; 25] = [
     6,  // 0: an invalid instruction
     0,  // 1: division by zero
     14, // 2: a null pointer
@@ -40,6 +40,7 @@ const VECTORS: [u64; 24] = [
     14, // 21: jumps to null
     1,  // 22: single steps
     13, // 23: a control register
+    6,  // 24: a call of the hypervisor
 ];
 
 /// Carries out action `kind` of `VECTORS`.
@@ -79,6 +80,7 @@ pub extern "C" fn fault(kind: u64) -> ! {
             21 => asm!("jmp {0}", in(reg) 0u64),
             22 => asm!("push 0x102", "popfq", "nop"),
             23 => asm!("mov rax, cr3", out("rax") _),
+            24 => asm!("vmmcall"),
             _ => {}
         }
     }

@@ -72,7 +72,7 @@ pub fn run(info: &'static StartInfo) {
             c.same("handle", call(number, handle, 1, 1), E_HANDLE);
         }
     }
-    for number in [0, 7, 11, 25, 31, 32, 255, 1 << 32 | 1, u64::MAX] {
+    for number in [0, 7, 11, 25, 32, 33, 255, 1 << 32 | 1, u64::MAX] {
         c.same("number", call(number, 0, 0, 0), E_CALL);
     }
     for number in [STOP, GIVE_RIGHTS] {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 mod faults;
 mod random;
 mod services;
+mod supervision;
 mod transfers;
 
 /// Threads of tasks 0, 1 and 2 that run first.

@@ -4,7 +4,7 @@ use crate::machine::{Frames, Machine, WORDS};
 use crate::memory::Memory;
 use core::arch::asm;
 use core::cell::UnsafeCell;
-use kyozon_abi::events::CheckStatus;
+use kyozon_abi::events::StatusWords;
 use kyozon_abi::layer::*;
 
 /// The newest tick that the kernel has not handled.
@@ -45,7 +45,8 @@ macro_rules! service {
     };
 }
 
-fn tsc() -> u64 {
+/// The time-stamp counter.
+pub fn tsc() -> u64 {
     // SAFETY: reads a counter.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
@@ -67,6 +68,11 @@ impl Layer {
             idle_tsc: tsc(),
             interval_tsc: budget / 2,
         }
+    }
+
+    /// The operator's parameter.
+    pub fn parameter(&self) -> u64 {
+        self.boot.map_or(0, |boot| boot.parameter)
     }
 
     /// Sets the kernel's entry points. Returns 0 or `SERVICE_*`.
@@ -128,13 +134,23 @@ impl Machine for Layer {
         service!(self, idle: fn() -> (),)
     }
 
+    fn task_image(&self, task: usize) -> Option<&'static [u8]> {
+        let boot = self.boot.filter(|boot| (task as u64) < boot.task_count)?;
+        // SAFETY: the boot block's list, and an image in it. Both stay readable and unchanged as long as the cokernel
+        // runs.
+        unsafe {
+            let range = &*(boot.tasks as *const Range).add(task);
+            Some(core::slice::from_raw_parts(range.base as *const u8, range.bytes as usize))
+        }
+    }
+
     fn report(&mut self, kind: u32, code: u32, line: &[u8]) -> i64 {
         let report = Report { kind, code, text: line.as_ptr() as u64, bytes: line.len() as u64 };
         service!(self, report: fn(*const Report) -> i64, &report)
     }
 
-    fn publish(&mut self, check: u64, status: &CheckStatus) -> i64 {
-        service!(self, publish: fn(u64, *const CheckStatus) -> i64, check, status)
+    fn publish(&mut self, index: u64, status: &StatusWords) -> i64 {
+        service!(self, publish: fn(u64, *const StatusWords) -> i64, index, status)
     }
 
     fn repair(&mut self, request: &RepairRequest) -> i64 {

@@ -9,14 +9,18 @@ use crate::memory::{Memory, PAGE};
 use crate::space;
 use core::cell::UnsafeCell;
 use core::fmt;
-use kyozon_abi::events::{EVENT_FAULT, EVENT_NOTE};
+use kyozon_abi::events::{
+    MonitorStatus, EVENT_FAULT, EVENT_NOTE, MONITOR_ENDED, MONITOR_INDEX, MONITOR_STARTING,
+};
 use kyozon_abi::layer::*;
 use kyozon_abi::line::Line;
-use kyozon_abi::task::StartInfo;
+use kyozon_abi::task::{StartInfo, MONITOR_EXPECTED};
 use layer::Layer;
 
 kyozon_abi::image_header!(IMAGE_COKERNEL, "cokernel_entry");
 
+/// Milliseconds that the monitor may take until its task publishes a status of its own.
+const START_MS: u64 = 120_000;
 /// Size of the kernel's stack during entries from user mode.
 const STACK_BYTES: usize = 16 << 10;
 
@@ -56,7 +60,14 @@ extern "C" fn on_user(frame: &mut Frame) {
 extern "C" fn cokernel_entry(boot: *const BootBlock) {
     // SAFETY: the layer's structure, which stays as long as the cokernel runs; and see `Owned`.
     let (boot, cokernel) = unsafe { (&*boot, &mut *COKERNEL.0.get()) };
+    // The layer takes this return for the cokernel's end, and reports it. No other field can be trusted.
+    if boot.version != LAYER_VERSION {
+        return;
+    }
     cokernel.layer = Layer::new(boot);
+    if boot.parameter & MONITOR_EXPECTED != 0 {
+        publish(&mut cokernel.layer, boot, MONITOR_STARTING, b"");
+    }
     let handlers = Handlers {
         tick: layer::on_tick as *const () as u64,
         user: on_user as *const () as u64,
@@ -138,11 +149,13 @@ fn start_tasks(boot: &'static BootBlock, cokernel: &mut Cokernel) -> bool {
         }
         Err(error) => {
             let (task, reason) = (error.task, error.reason);
-            report(
-                &mut cokernel.layer,
-                EVENT_FAULT,
-                format_args!("microkernel: task {task}: {reason}"),
-            );
+            let line = Line::<{ REPORT_BYTES as usize }>::new(format_args!(
+                "microkernel: task {task}: {reason}"
+            ));
+            cokernel.layer.report(EVENT_FAULT, 0, line.bytes());
+            if boot.parameter & MONITOR_EXPECTED != 0 {
+                publish(&mut cokernel.layer, boot, MONITOR_ENDED, line.bytes());
+            }
             false
         }
     }
@@ -159,6 +172,18 @@ unsafe fn bytes(range: &Range) -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(range.base as *const u8, range.bytes as usize) }
 }
 
+/// Publishes the monitor's status before its task runs, so that a monitor that never does is noticed.
+fn publish(layer: &mut Layer, boot: &BootBlock, state: u64, reason: &[u8]) {
+    let mut status = MonitorStatus {
+        state,
+        beat_tsc: layer::tsc(),
+        patience_tsc: boot.tsc_khz * START_MS,
+        ..MonitorStatus::default()
+    };
+    status.set_reason(reason);
+    layer.publish(MONITOR_INDEX as u64, &status.to_words());
+}
+
 fn report(layer: &mut Layer, kind: u32, text: fmt::Arguments<'_>) {
     let line = Line::<{ REPORT_BYTES as usize }>::new(text);
     layer.report(kind, 0, line.bytes());
@@ -168,7 +193,13 @@ fn report(layer: &mut Layer, kind: u32, text: fmt::Arguments<'_>) {
 pub fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
     // SAFETY: the panicking code does not continue, and the layer's services do not depend on this state.
     let cokernel = unsafe { &mut *COKERNEL.0.get() };
-    report(&mut cokernel.layer, EVENT_FAULT, format_args!("microkernel: {info}"));
+    let line = Line::<{ REPORT_BYTES as usize }>::new(format_args!("microkernel: {info}"));
+    cokernel.layer.report(EVENT_FAULT, 0, line.bytes());
+    let mut status = MonitorStatus { state: MONITOR_ENDED, ..MonitorStatus::default() };
+    status.set_reason(line.bytes());
+    if cokernel.layer.parameter() & MONITOR_EXPECTED != 0 {
+        cokernel.layer.publish(MONITOR_INDEX as u64, &status.to_words());
+    }
     loop {
         cokernel.layer.idle();
     }

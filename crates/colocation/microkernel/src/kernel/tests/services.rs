@@ -1,7 +1,7 @@
 //! Calls that reach the layer.
 
 use super::*;
-use kyozon_abi::events::CheckStatus;
+use kyozon_abi::events::STATUS_WORDS;
 use kyozon_abi::layer::{RepairRequest, RepairWord, MAX_REPAIR_WORDS};
 
 #[test]
@@ -9,26 +9,11 @@ fn layer_calls_get_the_tasks_structures() {
     let mut s = served(2);
     let space = s.kernel.tasks[0].space;
     let at = TASK_HEAP_BASE + 0xf00;
-    let status = CheckStatus {
-        name: *b"a name of thirty-two characters.",
-        passes: 1,
-        findings: 2,
-        repairs: 3,
-        retries: 4,
-        pass_tsc: 5,
-        total_tsc: 6,
-        last_tsc: 7,
-        items: 8,
-        sequence: 9,
-        reserved: [0; 3],
-    };
-    let mut words: Vec<u64> =
-        status.name.chunks(8).map(|c| u64::from_le_bytes(c.try_into().unwrap())).collect();
-    words.extend([9, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0]);
+    let words: [u64; STATUS_WORDS] = core::array::from_fn(|i| i as u64);
     assert!(space.write(&mut s.fake, at, &words));
     assert_eq!(s.call(PUBLISH, 3, [at, 0, 0, 0, 0, 0]).answer(), 0);
-    assert_eq!(s.fake.published, [(3, status)]);
-    assert_eq!(s.call(PUBLISH, 8, [at, 0, 0, 0, 0, 0]).answer(), E_ARGUMENT);
+    assert_eq!(s.fake.published, [(3, words)]);
+    assert_eq!(s.call(PUBLISH, 9, [at, 0, 0, 0, 0, 0]).answer(), E_ARGUMENT);
     // A report across two pages.
     assert!(space.write(&mut s.fake, at, &[1 | 5 << 32, at + 0xfe, 5]));
     assert!(space.write(&mut s.fake, at + 0xf8, &[0x6568_0000_0000_0000, 0x6f_6c6c]));
