@@ -7,6 +7,7 @@ mod values;
 use clap::{Parser, Subcommand, ValueEnum};
 pub use load::{Isolation, LoadOptions, Tick, Watch};
 pub use run::{Backend, RunOptions};
+use std::path::PathBuf;
 pub use values::Target;
 
 /// Loads a cokernel beside the running Linux kernel and unloads it again; runs unikernels
@@ -15,7 +16,8 @@ pub use values::Target;
     name = "kyozon",
     version,
     after_help = "Exit status: 0 done (status: a cokernel runs), 1 failed, 2 wrong usage;\n\
-    status and events also: 3 nothing is loaded; status also: 4 the cokernel was stopped;\n\
+    status and events also: 3 nothing is loaded; status also: 4 the cokernel was stopped or the\n\
+    monitor is blind;\n\
     run: the unikernel's own, 0 to 119; 120 it crashed, 124 the time limit was reached, 128+N signal N."
 )]
 pub struct Cli {
@@ -38,7 +40,11 @@ pub enum Command {
     #[command(args_override_self = true)]
     Load(LoadOptions),
     /// Stop the cokernel and return its CPU time, memory and timer to Linux (needs CAP_SYS_MODULE)
-    Unload,
+    Unload {
+        /// The key with which the wall was locked by load --key-file
+        #[arg(long, value_name = "FILE")]
+        key_file: Option<PathBuf>,
+    },
     /// Show status and overhead
     Status {
         /// Print JSON

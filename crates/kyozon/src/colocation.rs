@@ -2,10 +2,13 @@
 
 use crate::checks::{self, Check};
 use crate::cli::{Isolation, LoadOptions, Watch};
+use crate::key::Key;
 use crate::machine::{module_places, Machine};
 use crate::monitor::{self, Code};
+use crate::watch::{self, Monitor};
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use kyozon_abi::device::{Image, Status, MAX_IMAGES, STATE_EMPTY};
+use kyozon_abi::task::MONITOR_EXPECTED;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,8 +23,18 @@ pub fn image_folder() -> PathBuf {
     beside.filter(|folder| folder.is_dir()).unwrap_or_else(|| "/usr/lib/kyozon".into())
 }
 
-/// Inserts the module if necessary and loads layer, cokernel and tasks. Returns the status of the running cokernel and,
-/// for the monitor, the origin of the code that it trusts.
+/// A successful load.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The status of the running cokernel.
+    pub status: Status,
+    /// The origin of the code that the monitor trusts; `None` for another cokernel.
+    pub code: Option<Code>,
+    /// What something hides from the monitor's profile, in one line.
+    pub warning: Option<String>,
+}
+
+/// Inserts the module if necessary and loads layer, cokernel and tasks.
 ///
 /// Unless the options name something else, the task is the monitor and its data a profile of the running kernel.
 ///
@@ -29,12 +42,17 @@ pub fn image_folder() -> PathBuf {
 ///
 /// A file that cannot be read, a kernel that the monitor cannot watch, or a refusal by the module. If the load is
 /// refused, a module that was inserted for it is removed again.
-pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<(Status, Option<Code>)> {
+pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<Loaded> {
     let folder = image_folder();
     let named_or_installed = |named: &Option<PathBuf>, name: &str| match named {
         Some(path) => machine.read(path),
         None => read_installed(machine, &folder, name),
     };
+    ensure!(
+        options.key_file.is_none() || options.isolation == Isolation::Vmm,
+        "without a wall there is nothing to lock: use --key-file with --isolation vmm"
+    );
+    let key = Key::of(machine, options.key_file.as_deref())?;
     let (max, tasks) = (MAX_IMAGES - 2, options.task.len());
     ensure!(tasks <= max, "too many tasks: {tasks} are given with --task, at most {max} fit");
     let mut images = vec![
@@ -51,7 +69,7 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<(Status
     let mut data: Option<Vec<u8>> =
         options.data.as_deref().map(|path| machine.read(path)).transpose()?;
     let mut request = options.request();
-    let mut code = None;
+    let (mut code, mut warning) = (None, None);
     if options.watch() != Watch::Off {
         let image = machine.read(&folder.join("monitor.bin"));
         images.push(
@@ -61,8 +79,9 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<(Status
         );
         let needs = monitor::requirements(machine, options.kernel_image.as_deref())?;
         request.memory_bytes = needs.memory(options.memory)?;
+        request.parameter |= MONITOR_EXPECTED;
         data = Some(needs.profile);
-        code = Some(needs.code);
+        (code, warning) = (Some(needs.code), needs.warning);
     }
     request.image_count = images.len() as u64;
     for (slot, image) in request.images.iter_mut().zip(&images) {
@@ -70,6 +89,9 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<(Status
     }
     request.hypervisor = hypervisor.as_deref().map(image_of).unwrap_or_default();
     request.data = data.as_deref().map(image_of).unwrap_or_default();
+    if options.key_file.is_some() {
+        request.key = image_of(key.bytes());
+    }
     let inserted = !machine.has_module()?;
     if inserted {
         let module = find_module(machine, options.module.as_deref())?;
@@ -77,14 +99,14 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<(Status
     }
     let outcome = machine.load(&mut request).and_then(|()| {
         // A cokernel without a readable status is not left running.
-        machine.status().inspect_err(|_| drop(machine.unload()))
+        machine.status().inspect_err(|_| drop(machine.unload(key.bytes())))
     });
     if let (Err(error), true) = (&outcome, inserted) {
         machine
             .remove()
             .map_err(|kept| anyhow!("{error:#}; then removing the module failed: {kept:#}"))?;
     }
-    Ok((outcome?, code))
+    Ok(Loaded { status: outcome?, code, warning })
 }
 
 /// Reads the installed image `name`.
@@ -115,14 +137,15 @@ fn find_module(machine: &impl Machine, named: Option<&Path>) -> Result<PathBuf> 
     }
 }
 
-/// Stops the cokernel and removes the module. Returns the line to print.
-pub fn unload(machine: &mut impl Machine) -> Result<&'static str> {
+/// Stops the cokernel and removes the module. Returns the line to print. `key_file` has the key of the load.
+pub fn unload(machine: &mut impl Machine, key_file: Option<&Path>) -> Result<&'static str> {
+    let key = Key::of(machine, key_file)?;
     if !machine.has_module()? {
         return Ok("nothing was loaded");
     }
     let loaded = machine.status()?.state != STATE_EMPTY;
     if loaded {
-        machine.unload()?;
+        machine.unload(key.bytes())?;
     }
     machine.remove().map_err(|kept| match loaded {
         true => anyhow!("the cokernel was unloaded, but {kept:#}"),
@@ -142,16 +165,18 @@ pub struct Snapshot {
     pub status: Status,
     /// The monitor's part: its checks.
     pub checks: Vec<Check>,
+    /// The monitor itself; `None` if the cokernel is another one.
+    pub monitor: Option<Monitor>,
 }
 
 /// The status of the cokernel; `None` if nothing is loaded.
 pub fn status(machine: &mut impl Machine) -> Result<Option<Snapshot>> {
     let Some(status) = loaded(machine)? else { return Ok(None) };
-    let checks = match machine.events(status.events_bytes)? {
-        Some(ring) => checks::read(ring, machine.now())?,
-        None => return Ok(None),
-    };
-    Ok(Some(Snapshot { status, checks }))
+    let Some(ring) = machine.events(status.events_bytes)? else { return Ok(None) };
+    let now = machine.now();
+    let checks = checks::read(&ring, now)?;
+    let monitor = watch::read(&ring, now, &status, &checks);
+    Ok(Some(Snapshot { status, checks, monitor }))
 }
 
 /// The module's status; `None` if nothing is loaded.

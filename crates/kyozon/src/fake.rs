@@ -1,5 +1,9 @@
 //! A machine without a kernel, for tests.
 
+/// Images as the monitor's own tests make them.
+#[allow(dead_code)]
+#[path = "../../colocation/monitor/src/fake/image.rs"]
+pub mod image;
 pub mod kernel;
 
 use crate::machine::{Machine, Now};
@@ -72,6 +76,8 @@ pub struct Fake {
     pub refuses: bool,
     /// Whether `status` fails.
     pub blind: bool,
+    /// The load's key.
+    pub key: Vec<u8>,
     pub log: Vec<&'static str>,
     /// Readable files other than images.
     pub files: kernel::Files,
@@ -113,6 +119,11 @@ impl Machine for Fake {
         }
         self.files.read(path)
     }
+    fn read_head(&self, path: &Path, bytes: u64) -> Result<Vec<u8>> {
+        let mut head = self.read(path)?;
+        head.truncate(usize::try_from(bytes)?);
+        Ok(head)
+    }
     #[allow(unsafe_code)]
     fn load(&mut self, request: &mut Load) -> Result<()> {
         self.log.push("load");
@@ -135,10 +146,25 @@ impl Machine for Fake {
             )
         });
         self.data = data.unwrap_or_default().to_vec();
+        self.key = if request.key.bytes == 0 {
+            Vec::new()
+        } else {
+            // SAFETY: as above.
+            unsafe {
+                std::slice::from_raw_parts(
+                    request.key.address as *const u8,
+                    request.key.bytes as usize,
+                )
+            }
+            .to_vec()
+        };
         self.loaded = true;
         Ok(())
     }
-    fn unload(&mut self) -> Result<()> {
+    fn unload(&mut self, key: &[u8]) -> Result<()> {
+        if key != self.key {
+            bail!("the wall is locked");
+        }
         self.log.push("unload");
         self.loaded = false;
         Ok(())

@@ -31,8 +31,10 @@ pub mod events;
 #[cfg(test)]
 mod fake;
 pub mod groups;
+pub mod key;
 pub mod machine;
 pub mod monitor;
 pub mod payload;
 pub mod report;
 pub mod unikernel;
+pub mod watch;

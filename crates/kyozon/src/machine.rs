@@ -1,15 +1,17 @@
 //! This machine: its kernel module and its `/dev/kyozon`.
 
 use anyhow::{bail, ensure, Context, Result};
-use kyozon_abi::device::{Load, Status, IOCTL_LOAD, IOCTL_STATUS, IOCTL_UNLOAD};
+use kyozon_abi::device::{
+    Image, Load, Status, Unload, DEVICE_VERSION, IOCTL_LOAD, IOCTL_STATUS, IOCTL_UNLOAD,
+};
 use kyozon_channel::memory::{self, shared};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::ioctl::{ioctl, Getter, NoArg, Updater};
+use rustix::ioctl::{ioctl, Getter, Setter, Updater};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use std::ffi::c_void;
 use std::fs::{File, OpenOptions};
-use std::io::{stdout, ErrorKind};
+use std::io::{stdout, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
@@ -46,10 +48,12 @@ pub trait Machine {
     fn remove(&mut self) -> Result<()>;
     /// A file's contents.
     fn read(&self, path: &Path) -> Result<Vec<u8>>;
+    /// The first `bytes` bytes of a file of any size, or all of a shorter one.
+    fn read_head(&self, path: &Path, bytes: u64) -> Result<Vec<u8>>;
     /// Loads a cokernel; an error is the module's one line.
     fn load(&mut self, request: &mut Load) -> Result<()>;
-    /// Stops and unloads the cokernel.
-    fn unload(&mut self) -> Result<()>;
+    /// Stops and unloads the cokernel, with the key of its load.
+    fn unload(&mut self, key: &[u8]) -> Result<()>;
     /// The module's status.
     fn status(&mut self) -> Result<Status>;
     /// The event ring of `bytes` bytes; `None` if the cokernel is gone. The module cannot be removed while
@@ -177,6 +181,13 @@ impl Machine for ThisMachine {
         std::fs::read(path).with_context(|| path.display().to_string())
     }
 
+    fn read_head(&self, path: &Path, bytes: u64) -> Result<Vec<u8>> {
+        let mut head = Vec::new();
+        let file = File::open(path).with_context(|| path.display().to_string())?;
+        file.take(bytes).read_to_end(&mut head).with_context(|| path.display().to_string())?;
+        Ok(head)
+    }
+
     #[allow(unsafe_code)]
     fn load(&mut self, request: &mut Load) -> Result<()> {
         let device = self.device(true)?;
@@ -193,12 +204,24 @@ impl Machine for ThisMachine {
     }
 
     #[allow(unsafe_code)]
-    fn unload(&mut self) -> Result<()> {
+    fn unload(&mut self, key: &[u8]) -> Result<()> {
         let device = self.device(true)?;
-        // SAFETY: the request has no argument.
-        let outcome = unsafe { ioctl(&device, NoArg::<{ IOCTL_UNLOAD as _ }>::new()) };
+        let request = Unload {
+            version: DEVICE_VERSION,
+            key: Image { address: key.as_ptr() as u64, bytes: key.len() as u64 },
+            ..Unload::default()
+        };
+        // SAFETY: the opcode encodes the size of `Unload`. The key lives across this call.
+        let outcome =
+            unsafe { ioctl(&device, Setter::<{ IOCTL_UNLOAD as _ }, Unload>::new(request)) };
         outcome.map_err(|error| match error {
             Errno::PERM => anyhow::anyhow!("unloading needs CAP_SYS_MODULE: run as root"),
+            Errno::NOKEY => {
+                anyhow::anyhow!("the wall is locked: give the key of the load with --key-file")
+            }
+            Errno::KEYREJECTED => anyhow::anyhow!(
+                "this is not the key of the load, and nothing was changed: give the load's file with --key-file"
+            ),
             error => anyhow::anyhow!("the module refuses: {error}"),
         })
     }
@@ -208,11 +231,18 @@ impl Machine for ThisMachine {
         let device = self.device(false)?;
         // SAFETY: the opcode encodes the size of `Status`, for which any bytes are valid.
         let status = unsafe { ioctl(&device, Getter::<{ IOCTL_STATUS as _ }, Status>::new()) };
-        status.map_err(|error| {
+        let status = status.map_err(|error| {
             anyhow::anyhow!(
                 "the module gives no status: {error}: install module and command from the same release"
             )
-        })
+        })?;
+        let version = status.version;
+        ensure!(
+            version == DEVICE_VERSION,
+            "the module has version {version} of the interface, this command version {DEVICE_VERSION}: install both \
+             from the same release"
+        );
+        Ok(status)
     }
 
     fn events(&mut self, bytes: u64) -> Result<Option<Mapping>> {

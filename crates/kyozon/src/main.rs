@@ -4,6 +4,7 @@ use clap::{CommandFactory, Parser};
 use kyozon::cli::{Bench, Cli, Command};
 use kyozon::machine::ThisMachine;
 use kyozon::{bench, colocation, events, groups, report, unikernel};
+use kyozon_tender::console;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -12,7 +13,8 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             let text = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
-            eprintln!("kyozon: {text}");
+            // A full pipe that nobody reads must not keep the program from ending.
+            console::message(&format!("kyozon: {text}"));
             ExitCode::FAILURE
         }
     }
@@ -23,13 +25,19 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     match command {
         Command::Load(options) => {
-            let (status, code) = colocation::load(&mut ThisMachine, &options)?;
-            writeln!(out, "{}", report::loaded(&status, options.watch()))?;
-            if let Some(code) = code {
+            let loaded = colocation::load(&mut ThisMachine, &options)?;
+            if let Some(warning) = loaded.warning {
+                console::message(&format!("kyozon: warning: {warning}"));
+            }
+            writeln!(out, "{}", report::loaded(&loaded.status, options.watch()))?;
+            if let Some(code) = loaded.code {
                 writeln!(out, "{}", report::code(&code))?;
             }
         }
-        Command::Unload => writeln!(out, "{}", colocation::unload(&mut ThisMachine)?)?,
+        Command::Unload { key_file } => {
+            let line = colocation::unload(&mut ThisMachine, key_file.as_deref())?;
+            writeln!(out, "{line}")?;
+        }
         Command::Status { json } => {
             let status = colocation::status(&mut ThisMachine)?;
             writeln!(out, "{}", if json { report::json(&status)? } else { report::text(&status) })?;

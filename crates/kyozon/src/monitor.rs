@@ -4,7 +4,8 @@ use crate::machine::Machine;
 use crate::payload;
 use anyhow::{anyhow, ensure, Context, Result};
 use kyozon_monitor::profile::build::{build, Image, Sources, BTF, IOMEM, KALLSYMS, NOTES};
-use kyozon_monitor::profile::{Profile, ProfileError};
+use kyozon_monitor::profile::filtered::{self, Filtered};
+use kyozon_monitor::profile::{text_start, Profile, ProfileError, SymbolTable};
 use kyozon_monitor::{tasks::TaskCheck, text::TextCheck};
 use std::fs::File;
 use std::io::Read;
@@ -13,6 +14,14 @@ use std::path::{Path, PathBuf};
 /// Memory in addition to the copies of text and read-only data, bytes: the microkernel's tables, tasks seen, findings.
 const EXTRA: u64 = 16 << 20;
 const MIB: u64 = 1 << 20;
+/// This process's capabilities. CAP_SYSLOG is bit 34 of the effective ones (capabilities(7)).
+const OWN_STATUS: &str = "/proc/self/status";
+const CAP_SYSLOG: u32 = 34;
+/// Whether Linux hides addresses: 0 and 1 show them to those who have CAP_SYSLOG.
+const KPTR_RESTRICT: &str = "/proc/sys/kernel/kptr_restrict";
+/// Linux's memory as an ELF file, and the bytes of it that have the headers.
+const KCORE: &str = "/proc/kcore";
+const KCORE_HEAD: u64 = 16 << 10;
 /// Linux's mitigation of Retbleed.
 const RETBLEED: &str = "/sys/devices/system/cpu/vulnerabilities/retbleed";
 
@@ -22,6 +31,8 @@ pub struct Requirements {
     pub profile: Vec<u8>,
     /// Origin of the code that the monitor trusts.
     pub code: Code,
+    /// What the list of symbols hides or forges, in one line.
+    pub warning: Option<String>,
     /// Minimum memory, bytes.
     min_memory: u64,
 }
@@ -63,45 +74,118 @@ pub fn requirements(machine: &impl Machine, image: Option<&Path>) -> Result<Requ
         .context("the monitor needs a kernel that describes its types (CONFIG_DEBUG_INFO_BTF)")?;
     let [kallsyms, iomem] = [KALLSYMS, IOMEM].map(|file| machine.read(file.as_ref()));
     let (kallsyms, iomem) = (kallsyms?, iomem?);
+    let kallsyms = String::from_utf8_lossy(&kallsyms);
+    let usual = Path::new("/boot").join(format!("vmlinuz-{}", machine.release()));
+    let package = Package::read(machine, image.unwrap_or(&usual));
+    let compared = match &package {
+        Ok(package) => package.compare(machine, &kallsyms),
+        Err(error) => Err(anyhow!("{error:#}")),
+    };
+    let filtered = compared.as_ref().ok().and_then(Option::as_ref);
     let sources = Sources {
         btf: &btf,
-        kallsyms: &String::from_utf8_lossy(&kallsyms),
+        kallsyms: filtered.map_or(&kallsyms, |filtered| &filtered.listing),
         iomem: &String::from_utf8_lossy(&iomem),
         release: &machine.release(),
         image: None,
     };
-    let plain = from_sources(&sources).map_err(|error| {
-        let advice = match error {
-            ProfileError::Hidden(KALLSYMS) => ": run as root, with kernel.kptr_restrict below 2",
-            ProfileError::Hidden(_) => ": load with CAP_SYS_ADMIN",
-            _ => "",
+    let mut plain = from_sources(&sources).map_err(|error| {
+        let without_image = match &compared {
+            Err(why) => format!(", or give its image with --kernel-image ({why:#})"),
+            Ok(_) => String::new(),
         };
-        anyhow!("the monitor cannot watch this kernel: {error}{advice}")
+        let advice = match error {
+            ProfileError::Hidden(KALLSYMS) if shows_addresses(machine) => FILTERED,
+            ProfileError::Hidden(KALLSYMS) => {
+                return cannot_watch(&error, ": run as root, with kernel.kptr_restrict below 2")
+            }
+            ProfileError::Hidden(_) => {
+                return cannot_watch(&error, ": load with CAP_SYS_ADMIN");
+            }
+            _ if lacks_common_symbols(&sources) => FILTERED,
+            _ => return cannot_watch(&error, ""),
+        };
+        cannot_watch(&error, &format!("{advice}{without_image}"))
     })?;
-    let usual = Path::new("/boot").join(format!("vmlinuz-{}", machine.release()));
-    match with_image(machine, &sources, image.unwrap_or(&usual)) {
+    plain.warning = filtered.map(Filtered::to_string);
+    let with_image = package.and_then(|package| package.requirements(machine, &sources));
+    match with_image {
         Err(error) if image.is_some() => Err(error),
         Err(error) => Ok(Requirements { code: Code::AsFound(format!("{error:#}")), ..plain }),
-        requirements => requirements,
+        Ok(requirements) => Ok(Requirements { warning: plain.warning, ..requirements }),
     }
 }
 
-/// Like [`requirements`], with fingerprints of the image in `file`.
-fn with_image(machine: &impl Machine, sources: &Sources<'_>, file: &Path) -> Result<Requirements> {
-    let packed = machine.read(file)?;
-    let vmlinux = payload::unpack(&packed).with_context(|| file.display().to_string())?;
-    let notes = machine.read(NOTES.as_ref())?;
-    // A kernel without this file has no such mitigation.
-    let calls = machine.read(RETBLEED.as_ref()).unwrap_or_default();
-    let image = Image {
-        vmlinux: &vmlinux,
-        notes: &notes,
-        key: [random()?, random()?],
-        calls_changed: String::from_utf8_lossy(&calls).contains("Stuffing"),
+fn cannot_watch(error: &ProfileError, advice: &str) -> anyhow::Error {
+    anyhow!("the monitor cannot watch this kernel: {error}{advice}")
+}
+
+/// The advice if Linux should show its symbols and does not.
+const FILTERED: &str = ", although it should: something filters /proc/kallsyms, as rootkits do. Compare the kernel with \
+    its package from another system";
+/// Symbols of every kernel that has the file: they name the ranges of the image.
+const COMMON_SYMBOLS: [&str; 5] = ["_text", "_stext", "_etext", "_end", "init_task"];
+
+/// Whether Linux must show symbols with their addresses to this process.
+fn shows_addresses(machine: &impl Machine) -> bool {
+    let read = |file: &str| {
+        String::from_utf8_lossy(&machine.read(file.as_ref()).unwrap_or_default()).into_owned()
     };
-    let plain = from_sources(&Sources { image: Some(image), ..*sources });
-    let plain = plain.with_context(|| file.display().to_string())?;
-    Ok(Requirements { code: Code::Package(file.to_owned()), ..plain })
+    let capabilities = read(OWN_STATUS)
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+    matches!(read(KPTR_RESTRICT).trim(), "0" | "1")
+        && capabilities.is_some_and(|bits| bits >> CAP_SYSLOG & 1 != 0)
+}
+
+/// Whether the list of symbols lacks one that every kernel has.
+fn lacks_common_symbols(sources: &Sources<'_>) -> bool {
+    let has = |symbol: &str| {
+        sources.kallsyms.lines().any(|line| line.split_ascii_whitespace().nth(2) == Some(symbol))
+    };
+    !COMMON_SYMBOLS.iter().all(|symbol| has(symbol))
+}
+
+/// The image of the kernel's package.
+struct Package<'a> {
+    file: &'a Path,
+    vmlinux: Vec<u8>,
+    notes: Vec<u8>,
+}
+
+impl<'a> Package<'a> {
+    fn read(machine: &impl Machine, file: &'a Path) -> Result<Self> {
+        let packed = machine.read(file)?;
+        let vmlinux = payload::unpack(&packed).with_context(|| file.display().to_string())?;
+        Ok(Self { file, vmlinux, notes: machine.read(NOTES.as_ref())? })
+    }
+
+    /// What differs between the list of symbols and this image.
+    fn compare(&self, machine: &impl Machine, kallsyms: &str) -> Result<Option<Filtered>> {
+        let text = |image_bytes| {
+            let head = shows_addresses(machine)
+                .then(|| machine.read_head(KCORE.as_ref(), KCORE_HEAD).ok())??;
+            text_start(&head, image_bytes)
+        };
+        SymbolTable::read(&self.vmlinux, &self.notes)
+            .and_then(|table| filtered::compare(&table, kallsyms, text))
+            .with_context(|| self.file.display().to_string())
+    }
+
+    /// Like [`requirements`], with fingerprints of this image.
+    fn requirements(&self, machine: &impl Machine, sources: &Sources<'_>) -> Result<Requirements> {
+        // A kernel without this file has no such mitigation.
+        let calls = machine.read(RETBLEED.as_ref()).unwrap_or_default();
+        let image = Image {
+            vmlinux: &self.vmlinux,
+            notes: &self.notes,
+            key: [random()?, random()?],
+            calls_changed: String::from_utf8_lossy(&calls).contains("Stuffing"),
+        };
+        let plain = from_sources(&Sources { image: Some(image), ..*sources });
+        let plain = plain.with_context(|| self.file.display().to_string())?;
+        Ok(Requirements { code: Code::Package(self.file.to_owned()), ..plain })
+    }
 }
 
 fn random() -> Result<u64> {
@@ -116,7 +200,7 @@ fn from_sources(sources: &Sources<'_>) -> Result<Requirements, ProfileError> {
     let bytes = build(sources)?;
     let profile = Profile::decode(&bytes)?;
     // The checks refuse a profile that lacks what they need.
-    TaskCheck::new(&profile)?;
+    TaskCheck::new(&profile, 0)?;
     TextCheck::new(&profile)?;
     let distance = |from: &str, to: &str| {
         let [from, to] = [from, to].map(|name| {
@@ -128,5 +212,13 @@ fn from_sources(sources: &Sources<'_>) -> Result<Requirements, ProfileError> {
     // The profile is copied as well, and EXTRA covers neither copy of its fingerprints.
     let profiles = bytes.len() as u64 + profile.fingerprint_bytes();
     let min_memory = (copies + copies.div_ceil(8) + profiles + EXTRA).next_multiple_of(MIB);
-    Ok(Requirements { profile: bytes, min_memory, code: Code::AsFound(String::new()) })
+    Ok(Requirements {
+        profile: bytes,
+        min_memory,
+        code: Code::AsFound(String::new()),
+        warning: None,
+    })
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,4 +80,4 @@ fn lz4(mut blocks: &[u8], bytes: usize) -> Result<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -5,6 +5,7 @@ use crate::cli::Watch;
 use crate::colocation::Snapshot;
 use crate::machine::message;
 use crate::monitor::Code;
+use crate::watch::{self, Monitor};
 use anyhow::Result;
 use kyozon_abi::{device, device::Status, layer};
 use serde_json::json;
@@ -37,7 +38,9 @@ pub fn code(code: &Code) -> String {
 
 /// The lines of `kyozon status`.
 pub fn text(snapshot: &Option<Snapshot>) -> String {
-    let Some(Snapshot { status, checks }) = snapshot else { return "nothing is loaded".into() };
+    let Some(Snapshot { status, checks, monitor }) = snapshot else {
+        return "nothing is loaded".into();
+    };
     let mut lines = vec![
         format!("state    {} on CPU {}, {}", state(status), status.cpu, isolation(status)),
         format!(
@@ -48,7 +51,7 @@ pub fn text(snapshot: &Option<Snapshot>) -> String {
             status.missed
         ),
         format!(
-            "stops    longest {}, 99 % below {}, budget {} us, {} overruns",
+            "stops    longest {}, 99 % below {}, budget {} us, cut off {} times",
             time(status.longest_ns),
             time(status.p99_ns),
             status.budget_us,
@@ -63,6 +66,7 @@ pub fn text(snapshot: &Option<Snapshot>) -> String {
         ));
     }
     lines.extend(wall_lines(status));
+    lines.extend(monitor.iter().map(watch::text));
     lines.extend(checks.iter().map(checks::text));
     lines.extend(message(&status.message).map(|line| format!("reason   {line}")));
     lines.join("\n")
@@ -72,7 +76,7 @@ pub fn text(snapshot: &Option<Snapshot>) -> String {
 pub fn json(snapshot: &Option<Snapshot>) -> Result<String> {
     let value = match snapshot {
         None => json!({ "state": "empty" }),
-        Some(Snapshot { status, checks }) => json!({
+        Some(Snapshot { status, checks, monitor }) => json!({
             "state": state(status),
             "isolation": mode(status),
             "cpu": status.cpu,
@@ -87,6 +91,7 @@ pub fn json(snapshot: &Option<Snapshot>) -> Result<String> {
             "reserve_bytes": status.reserve_bytes,
             "differences": status.differences,
             "message": message(&status.message),
+            "monitor": watch::json(monitor),
             "checks": checks.iter().map(checks::json).collect::<Vec<_>>(),
             "wall": wall(status),
         }),
@@ -111,6 +116,10 @@ fn wall_lines(status: &Status) -> Vec<String> {
         .filter(|(_, count)| *count > 0)
         .map(|(name, count)| format!("{name} {count}"))
         .collect();
+    let lock = match status.locked {
+        0 => "kyozon.ko has the key in its memory",
+        _ => "unload needs the key file of the load",
+    };
     vec![
         format!("exits    {}", exits.join(", ")),
         format!(
@@ -118,6 +127,7 @@ fn wall_lines(status: &Status) -> Vec<String> {
             status.wall_findings,
             bytes(status.nested_bytes)
         ),
+        format!("key      {lock}"),
         format!(
             "enforced memory, the tick's timer, the registers of isolation, on every CPU{}",
             if status.iommu == device::IOMMU_DRIVEN { "; memory against DMA" } else { "" }
@@ -152,6 +162,7 @@ fn wall(status: &Status) -> serde_json::Value {
     json!({
         "exits": exits,
         "stopped": status.wall_findings,
+        "locked": status.locked != 0,
         "nested_bytes": status.nested_bytes,
         "enforced": with_dma(&["memory", "timer", "registers"], dma_gap(status).is_none().then(|| "dma".into())),
         "not_enforced": with_dma(&["system management mode", "firmware"], dma_gap(status).map(|why| format!("dma: {why}"))),
@@ -162,11 +173,16 @@ fn with_dma(words: &[&str], dma: Option<String>) -> Vec<String> {
     words.iter().map(|word| (*word).into()).chain(dma).collect()
 }
 
-/// Exit status: 0 a cokernel runs, 3 nothing is loaded, 4 it was stopped.
+/// Exit status: 0 a cokernel runs, 3 nothing is loaded, 4 it was stopped or its monitor is blind.
 pub fn exit_code(snapshot: &Option<Snapshot>) -> ExitCode {
     match snapshot {
         None => ExitCode::from(3),
-        Some(snapshot) if snapshot.status.state == device::STATE_RUNNING => ExitCode::SUCCESS,
+        Some(snapshot)
+            if snapshot.status.state == device::STATE_RUNNING
+                && !snapshot.monitor.as_ref().is_some_and(Monitor::is_blind) =>
+        {
+            ExitCode::SUCCESS
+        }
         Some(_) => ExitCode::from(4),
     }
 }

@@ -1,6 +1,7 @@
 //! `kyozon run`: the tender runs the guests; this module prints the summary.
 
 use crate::cli::RunOptions;
+use kyozon_tender::console;
 use kyozon_tender::run::{self, Summary};
 use serde_json::json;
 use std::process::ExitCode;
@@ -9,7 +10,7 @@ use std::process::ExitCode;
 pub fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let summary = run::run(&options.options())?;
     if options.json {
-        eprintln!("{}", describe(&summary));
+        console::message(&describe(&summary));
     }
     Ok(ExitCode::from(summary.status))
 }

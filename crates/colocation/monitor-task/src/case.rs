@@ -1,4 +1,4 @@
-//! An open finding, from its first report to its repair.
+//! An open finding, from its first report to its end.
 
 use crate::system::System;
 use alloc::format;
@@ -7,21 +7,38 @@ use alloc::vec::Vec;
 use kyozon_abi::layer::{
     RepairRequest, RepairWord, MAX_REPAIR_WORDS, REPAIR_BUSY, REPAIR_CHANGED, REPAIR_DONE,
 };
-use kyozon_monitor::finding::{Finding, Repair};
+use kyozon_monitor::finding::{Finding, Links, Repair};
 
 /// Ticks for which a transaction is tried; after them, only a new confirmation of the finding brings another.
 const MAX_TRIES: u32 = 100;
 
 /// An open finding and the repairs that remain.
+#[derive(Clone, Debug)]
 pub struct Case {
-    what: String,
-    address: u64,
+    /// The kind of finding.
+    pub what: String,
+    /// The address of the object. With kind and symbol, it is the finding's identity.
+    pub address: u64,
     symbol: String,
+    /// The line that reported it.
+    pub line: String,
+    /// Time-stamp counter at its first and at its last confirmation.
+    pub first_tsc: u64,
+    /// See [`Case::first_tsc`].
+    pub last_tsc: u64,
+    /// Number of the last line about it, of all lines that were reported.
+    pub line_number: u64,
+    /// Complete passes in a row that did not see it.
+    pub missed_passes: u32,
     /// The remaining transactions in reverse order: the next one is last.
     repairs: Vec<Repair>,
+    /// Why the check offers no repair; empty if it offers one or knows none.
+    held: &'static str,
     tries: u32,
     /// A note has reported that the finding cannot be repaired.
     given_up: bool,
+    /// The hash of kind and symbol, if a monitor before this one had the case open.
+    inherited: Option<u64>,
 }
 
 /// The state of a case after one attempt.
@@ -35,36 +52,100 @@ pub enum Outcome {
     Waits,
 }
 
+/// A hash of kind and symbol (FNV-1a, 64 bits).
+fn hash(what: &str, symbol: &str) -> u64 {
+    what.bytes().chain([0]).chain(symbol.bytes()).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 impl Case {
-    /// A case for `finding`.
-    pub fn new(finding: Finding) -> Self {
-        let Finding { what, address, symbol, repairs, .. } = finding;
-        let mut case =
-            Self { what, address, symbol, repairs: Vec::new(), tries: 0, given_up: false };
-        case.renew(repairs);
+    /// A case for `finding`, whose line has the number `line_number`.
+    pub fn new(finding: &Finding, now: u64, line_number: u64) -> Self {
+        let mut case = Self {
+            what: finding.what.clone(),
+            address: finding.address,
+            symbol: finding.symbol.clone(),
+            line: line(finding),
+            first_tsc: now,
+            last_tsc: now,
+            line_number,
+            missed_passes: 0,
+            repairs: Vec::new(),
+            held: "",
+            tries: 0,
+            given_up: false,
+            inherited: None,
+        };
+        case.renew(finding);
         case
+    }
+
+    /// The case with this hash and address that a monitor before this one had open. There is no repair until the check
+    /// finds it again.
+    pub fn inherited(hash: u64, address: u64, line: String, first_tsc: u64, last_tsc: u64) -> Self {
+        let finding = Finding { address, ..Finding::default() };
+        let case = Self::new(&finding, first_tsc, 0);
+        Self { line, last_tsc, given_up: true, inherited: Some(hash), ..case }
+    }
+
+    /// The hash of its kind and symbol.
+    pub fn hash(&self) -> u64 {
+        self.inherited.unwrap_or_else(|| hash(&self.what, &self.symbol))
     }
 
     /// Whether `finding` is a new confirmation of this case.
     pub fn matches(&self, finding: &Finding) -> bool {
-        self.address == finding.address && self.what == finding.what
+        self.address == finding.address
+            && match self.inherited {
+                Some(known) => known == hash(&finding.what, &finding.symbol),
+                None => self.what == finding.what && self.symbol == finding.symbol,
+            }
+    }
+
+    /// Confirms the case.
+    pub fn confirm(&mut self, finding: &Finding, now: u64) {
+        if self.inherited.take().is_some() {
+            self.what.clone_from(&finding.what);
+            self.symbol.clone_from(&finding.symbol);
+            self.given_up = false;
+        }
+        (self.last_tsc, self.missed_passes) = (now, 0);
+        self.renew(finding);
     }
 
     /// Replaces the remaining transactions after a new confirmation, whose repair may differ.
-    pub fn renew(&mut self, mut repairs: Vec<Repair>) {
-        repairs.reverse();
-        self.repairs = repairs;
+    fn renew(&mut self, finding: &Finding) {
+        // A repair that was held back because its cause was elsewhere is tried once the cause is gone.
+        self.given_up &= finding.held == self.held;
+        self.repairs.clone_from(&finding.repairs);
+        self.repairs.reverse();
+        self.held = finding.held;
         self.tries = 0;
     }
 
-    /// Tries the next transaction.
-    pub fn advance(&mut self, system: &mut impl System) -> Outcome {
+    /// Drops the remaining transactions, for this reason.
+    pub fn hold(&mut self, reason: &'static str) {
+        self.repairs.clear();
+        self.held = reason;
+    }
+
+    /// Tries the next transaction. `done` gets the case and the links that it wrote.
+    pub fn advance(
+        &mut self,
+        system: &mut impl System,
+        mut done: impl FnMut(&Self, Links),
+    ) -> Outcome {
         if self.given_up {
             return Outcome::Waits;
         }
         let Some(repair) = self.repairs.last() else {
             self.given_up = true;
-            return Outcome::Refused("no repair is known");
+            return Outcome::Refused(if self.held.is_empty() {
+                "no repair is known"
+            } else {
+                self.held
+            });
         };
         let Some(request) = request(repair) else {
             self.given_up = true;
@@ -72,7 +153,9 @@ impl Case {
         };
         match system.repair(&request) {
             REPAIR_DONE => {
-                self.repairs.pop();
+                if let Some(links) = self.repairs.pop().and_then(|repair| repair.links) {
+                    done(self, links);
+                }
                 if self.repairs.is_empty() {
                     return Outcome::Repaired;
                 }
@@ -80,11 +163,10 @@ impl Case {
                 Outcome::Waits
             }
             // Linux holds a lock or has changed a word, or the other CPUs missed the rendezvous.
-            REPAIR_CHANGED | REPAIR_BUSY if self.tries < MAX_TRIES => {
+            REPAIR_CHANGED | REPAIR_BUSY => {
                 self.tries += 1;
                 Outcome::Waits
             }
-            REPAIR_CHANGED | REPAIR_BUSY => Outcome::Waits,
             _ => {
                 self.given_up = true;
                 Outcome::Refused("the layer rejected the transaction")
@@ -93,8 +175,18 @@ impl Case {
     }
 
     /// Whether a transaction should be tried at this tick.
-    pub fn is_open(&self) -> bool {
+    pub fn is_due(&self) -> bool {
         !self.given_up && self.tries < MAX_TRIES
+    }
+
+    /// Whether the finding cannot be repaired.
+    pub fn is_given_up(&self) -> bool {
+        self.given_up
+    }
+
+    /// Whether a monitor before this one had it open, and this one has not found it.
+    pub fn is_inherited(&self) -> bool {
+        self.inherited.is_some()
     }
 
     /// The case in report lines: kind and symbol.
@@ -103,8 +195,19 @@ impl Case {
     }
 }
 
+/// The line that reports a finding.
+pub fn line(finding: &Finding) -> String {
+    let Finding { what, address, symbol, owner, expected, found, .. } = finding;
+    let owner = if owner == "nobody" { String::new() } else { format!("; leads to {owner}") };
+    let found = match expected.as_str() {
+        "" => found.clone(),
+        expected => format!("expected {expected}, found {found}"),
+    };
+    format!("{what}: {symbol} at {address:#x}: {found}{owner}")
+}
+
 /// The layer's form of a transaction; `None` if it has more than [`MAX_REPAIR_WORDS`] words.
-fn request(repair: &Repair) -> Option<RepairRequest> {
+pub fn request(repair: &Repair) -> Option<RepairRequest> {
     let mut words = [RepairWord::default(); MAX_REPAIR_WORDS];
     words.get_mut(..repair.words.len())?.copy_from_slice(&repair.words);
     Some(RepairRequest { count: repair.words.len() as u64, words })

@@ -3,7 +3,8 @@
 //! Invariants:
 //!
 //! 1. Each check is stepped at most once per tick: one step is one look, and Linux must have run in between.
-//! 2. A finding is reported once, when it is first confirmed. Its repair is retried for as long as it is found.
+//! 2. A finding is reported once, when it is first confirmed, and is open until it is repaired or gone. Its repair is
+//!    retried for as long as it is found.
 //! 3. Work that does not fit into this tick's slice waits for the next tick.
 //!
 //! Must not know: how a check works, what runs this server, where Linux's memory comes from.
@@ -13,8 +14,14 @@
 extern crate alloc;
 
 mod case;
+mod journal;
+mod kept;
 mod server;
+mod slice;
 mod system;
+mod table;
+mod watch;
 
 pub use server::Server;
+pub use slice::Slice;
 pub use system::System;

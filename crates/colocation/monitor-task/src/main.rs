@@ -9,22 +9,33 @@ extern crate alloc;
 #[cfg(target_os = "none")]
 mod image {
     use alloc::boxed::Box;
-    use kyozon_abi::events::CheckStatus;
+    use kyozon_abi::events::{
+        CheckStatus, MonitorStatus, MONITOR_ENDED, MONITOR_INDEX, MONITOR_RUNNING, MONITOR_STARTING,
+    };
     use kyozon_abi::layer::RepairRequest;
-    use kyozon_abi::task::MONITOR_REPORT_ONLY;
+    use kyozon_abi::task::{
+        EXIT_FAILED, MONITOR_REPORT_ONLY, MONITOR_TEST_BROKEN, MONITOR_TEST_LOOP,
+        MONITOR_TEST_PANIC,
+    };
     use kyozon_monitor::check::Check;
     use kyozon_monitor::kernel::Kernel;
     use kyozon_monitor::memory::{KernelMemory, Page};
     use kyozon_monitor::profile::{Profile, ProfileError};
     use kyozon_monitor::{tasks::TaskCheck, text::TextCheck};
-    use kyozon_monitor_task::{Server, System};
+    use kyozon_monitor_task::{Server, Slice, System};
     use kyozon_task::data::{self, LinuxMemory};
-    use kyozon_task::{clock, linux, report, StartInfo};
+    use kyozon_task::{clock, linux, report, task, StartInfo};
 
-    /// Percentage of the budget that a slice takes; the rest covers entry, exit and the page being compared at the end.
-    const SLICE: u64 = 90;
     /// Percentage of a slice for the check `tasks`; `text` gets the rest.
     const TASKS_SHARE: u64 = 25;
+
+    /// Milliseconds from one heartbeat to the next, and after which a monitor without one counts as stopped: while its
+    /// checks run, and while it reads its profile.
+    const BEAT_MS: u64 = 1000;
+    const PATIENCE_MS: u64 = 30_000;
+    const START_PATIENCE_MS: u64 = 120_000;
+    /// Seconds without a wait for a tick, after which the microkernel starts the monitor again.
+    const STUCK_SECONDS: u64 = 10;
 
     kyozon_task::main!(run);
 
@@ -46,7 +57,10 @@ mod image {
             let _ = linux::report(kind, check, line.as_bytes());
         }
         fn publish(&mut self, check: usize, status: &CheckStatus) {
-            let _ = linux::publish(check, status);
+            let _ = linux::publish(check, &status.to_words());
+        }
+        fn publish_monitor(&mut self, status: &MonitorStatus) {
+            let _ = linux::publish(MONITOR_INDEX, &status.to_words());
         }
         fn repair(&mut self, request: &RepairRequest) -> i64 {
             linux::repair(request).unwrap_or(kyozon_abi::layer::REPAIR_INVALID)
@@ -54,8 +68,31 @@ mod image {
     }
 
     fn run(info: &'static StartInfo) {
+        let _ = task::supervise(STUCK_SECONDS * u64::from(info.tick_hz));
+        let status = MonitorStatus {
+            state: MONITOR_STARTING,
+            beat_tsc: clock::tsc(),
+            patience_tsc: info.tsc_khz * START_PATIENCE_MS,
+            restarts: info.restarts,
+            ..MonitorStatus::default()
+        };
+        Microkernel.publish_monitor(&status);
+        assert!(info.parameter & MONITOR_TEST_BROKEN == 0, "the parameter asks for it");
         if let Err(error) = watch(info) {
             let _ = report!("monitoring stopped: {error}");
+            let mut status = MonitorStatus { state: MONITOR_ENDED, ..status };
+            status.set_reason(error.as_bytes());
+            Microkernel.publish_monitor(&status);
+            task::exit(EXIT_FAILED);
+        }
+    }
+
+    /// Fails after the first finding as the parameter says.
+    #[cold]
+    fn test_failure(info: &StartInfo) {
+        assert!(info.parameter & MONITOR_TEST_PANIC == 0, "the parameter asks for it");
+        while info.parameter & MONITOR_TEST_LOOP != 0 {
+            core::hint::spin_loop();
         }
     }
 
@@ -64,19 +101,38 @@ mod image {
         let memory = Memory(LinuxMemory::open().map_err(|error| error.to_string())?);
         let profile = Profile::decode(data::loaded(info)).map_err(|error| error.to_string())?;
         let kernel = Kernel::new(&profile, &memory);
-        let mut server = Server::new(info.parameter & MONITOR_REPORT_ONLY == 0);
+        let repairs = info.parameter & MONITOR_REPORT_ONLY == 0;
+        let mut server = Server::new(repairs, data::kept(info));
         for (check, share) in checks(&profile).map_err(|error| error.to_string())? {
             server.add(check, share);
         }
         let budget = u64::from(info.budget_us) * info.tsc_khz / 1000;
-        let slice = budget * SLICE / 100;
+        let mut slice = Slice::new(budget);
+        let status = MonitorStatus {
+            state: MONITOR_RUNNING,
+            patience_tsc: info.tsc_khz * PATIENCE_MS,
+            restarts: info.restarts,
+            ..MonitorStatus::default()
+        };
+        let mut next_beat = clock::tsc();
         let away = (info.tsc_khz * 1000 / u64::from(info.tick_hz.max(1))).saturating_sub(budget);
-        let _ = report!("monitoring Linux {}", profile.release());
+        let _ = report!("learning Linux {}", profile.release());
+        server.start(&mut Microkernel);
         loop {
             let tick = linux::wait_tick().map_err(|error| error.to_string())?;
             // A step that outlasted its budget was cut off and resumed at the next tick.
             server.exclude_time_away(tick.missed.saturating_mul(away));
-            server.tick(&kernel, &mut Microkernel, tick.entered_tsc, slice);
+            server.tick(&kernel, &mut Microkernel, tick.entered_tsc, slice.length());
+            let now = clock::tsc();
+            slice.ended(now.wrapping_sub(tick.entered_tsc));
+            if now.wrapping_sub(next_beat) as i64 >= 0 {
+                next_beat = now + info.tsc_khz * BEAT_MS;
+                let status = MonitorStatus { slice_tsc: slice.length(), ..status };
+                server.beat(&mut Microkernel, &status);
+            }
+            if server.findings() > 0 && info.restarts == 0 {
+                test_failure(info);
+            }
         }
     }
 
@@ -84,8 +140,8 @@ mod image {
 
     fn checks(profile: &Profile<'_>) -> Result<Checks, ProfileError> {
         Ok([
-            (Box::new(TaskCheck::new(profile)?), TASKS_SHARE),
-            (Box::new(TextCheck::new(profile)?), 100 - TASKS_SHARE),
+            (Box::new(TaskCheck::new(profile, clock::tsc())?), TASKS_SHARE),
+            (Box::new(TextCheck::new(profile)?.in_random_order(clock::tsc())), 100 - TASKS_SHARE),
         ])
     }
 }

@@ -1,25 +1,36 @@
 //! The work of one tick.
 
-use crate::case::{Case, Outcome};
+use crate::case::{line, Case, Outcome};
+use crate::journal::Journal;
+use crate::kept::Kept;
 use crate::system::System;
+use crate::table::{Added, OpenFindings};
+use crate::watch::TORN;
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
-use kyozon_abi::events::{CheckStatus, EVENT_FINDING, EVENT_NOTE, EVENT_REPAIR, MAX_CHECKS};
-use kyozon_abi::layer::REPORT_BYTES;
-use kyozon_monitor::check::{Budget, Check, Step};
+use core::sync::atomic::AtomicU64;
+use kyozon_abi::events::{
+    CheckStatus, MonitorStatus, CHECK_LEARNING, CHECK_WATCHING, EVENT_FINDING, EVENT_NOTE,
+    EVENT_REPAIR, MAX_CHECKS,
+};
+use kyozon_monitor::check::{Budget, Check, Coverage, Step};
 use kyozon_monitor::finding::Finding;
 use kyozon_monitor::kernel::Kernel;
 use kyozon_monitor::memory::KernelMemory;
 
-/// Maximum number of open findings per check. Further ones are reported, but not repaired.
-const MAX_CASES: usize = 64;
+/// Steps of the progress that is reported while a check learns, in percent.
+const PROGRESS: u64 = 25;
 /// Transactions tried per check and tick.
 const REPAIRS_PER_TICK: usize = 4;
+/// Lines after which an open finding is reported again: half of the event ring.
+const REMIND_LINES: u64 = 128;
+/// Findings of a check that are reported again with one heartbeat.
+const REMINDERS: usize = 4;
 
 /// A check with its share of a slice and its statistics.
 struct CheckEntry<M> {
+    index: usize,
     check: Box<dyn Check<M>>,
     /// Percentage of a slice.
     share: u64,
@@ -28,18 +39,30 @@ struct CheckEntry<M> {
     pass_tsc: u64,
     /// Time taken by the last step, including time in which other code had the CPU.
     last_step_tsc: u64,
-    cases: Vec<Case>,
+    /// Time-stamp counter when the current pass began; `None` before its first step.
+    pass_began: Option<u64>,
+    open: OpenFindings,
+    /// A note has said that repairs wait for other findings to be closed.
+    waits: bool,
 }
 
 /// The checks and their open findings.
-pub struct Server<M> {
+pub struct Server<'k, M> {
     entries: Vec<CheckEntry<M>>,
     repairs: bool,
+    /// Every check has completed its first pass, and a note has said so.
+    watches: bool,
+    kept: Kept<'k>,
+    /// Number of lines that were reported. A long line counts twice, because it takes two records of the ring.
+    lines: u64,
+    slices: u64,
+    full_slices: u64,
 }
 
 /// A budget that ends at a value of the time-stamp counter.
 struct Deadline<'a, S> {
     system: &'a S,
+    half: u64,
     end: u64,
 }
 
@@ -47,12 +70,25 @@ impl<S: System> Budget for Deadline<'_, S> {
     fn spent(&mut self) -> bool {
         self.system.now() as i64 - self.end as i64 >= 0
     }
+
+    fn half_spent(&mut self) -> bool {
+        self.system.now() as i64 - self.half as i64 >= 0
+    }
 }
 
-impl<M: KernelMemory> Server<M> {
-    /// A server without checks. It repairs findings if `repairs` is true.
-    pub fn new(repairs: bool) -> Self {
-        Self { entries: Vec::new(), repairs }
+impl<'k, M: KernelMemory> Server<'k, M> {
+    /// A server without checks. It repairs findings if `repairs` is true. `kept` is memory that outlives a failure of
+    /// the monitor.
+    pub fn new(repairs: bool, kept: &'k [AtomicU64]) -> Self {
+        Self {
+            entries: Vec::new(),
+            repairs,
+            watches: false,
+            kept: Kept::new(kept),
+            lines: 0,
+            slices: 0,
+            full_slices: 0,
+        }
     }
 
     /// Adds a check that gets `share` percent of each slice, plus the time that the checks before it left unused.
@@ -61,15 +97,60 @@ impl<M: KernelMemory> Server<M> {
         if self.entries.len() == MAX_CHECKS {
             return;
         }
-        let status = CheckStatus::named(check.name());
+        let index = self.entries.len();
+        let status = CheckStatus { state: CHECK_LEARNING, ..CheckStatus::named(check.name()) };
+        let mut open = OpenFindings::default();
+        self.kept.cases(index).for_each(|case| open.inherit(case));
         self.entries.push(CheckEntry {
+            index,
             check,
             share,
             status,
             pass_tsc: 0,
             last_step_tsc: 0,
-            cases: Vec::new(),
+            pass_began: None,
+            open,
+            waits: false,
         });
+    }
+
+    /// Publishes every check, and reports the findings that a monitor before this one had open.
+    pub fn start(&mut self, system: &mut impl System) {
+        for entry in &mut self.entries {
+            entry.publish(system);
+            let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
+            for case in entry.open.iter() {
+                let line = format!("open before the restart: {}", case.line);
+                journal.report(EVENT_NOTE, entry.index, &line);
+            }
+        }
+    }
+
+    /// Number of findings that this server has reported.
+    pub fn findings(&self) -> u64 {
+        self.entries.iter().map(|entry| entry.status.findings).sum()
+    }
+
+    /// Publishes the heartbeat: the monitor's status with the server's counts. Called about once a second. Reports
+    /// again the open findings whose lines may have been displaced from the event ring.
+    pub fn beat(&mut self, system: &mut impl System, status: &MonitorStatus) {
+        let counts = MonitorStatus {
+            beat_tsc: system.now(),
+            slices: self.slices,
+            full_slices: self.full_slices,
+            ..*status
+        };
+        system.publish_monitor(&counts);
+        let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
+        for entry in &mut self.entries {
+            for _ in 0..REMINDERS {
+                let Some(case) = entry.open.most_displaced(*journal.lines, REMIND_LINES) else {
+                    break;
+                };
+                journal.report(EVENT_NOTE, entry.index, &format!("still open: {}", case.line));
+                case.line_number = *journal.lines;
+            }
+        }
     }
 
     /// Excludes `tsc` time-stamp ticks from the statistics of the longest last step: that step was cut off at the end
@@ -83,8 +164,8 @@ impl<M: KernelMemory> Server<M> {
         }
     }
 
-    /// Handles a tick that began at `began` and may take `slice`, both in time-stamp ticks. Repairs of earlier findings
-    /// go first, since the checks use up the whole slice.
+    /// Handles a tick that began at `began` and may take `slice`, both in time-stamp ticks. Looks at earlier repairs,
+    /// and repairs of earlier findings, go first, since the checks use up the whole slice.
     pub fn tick<S: System>(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -92,19 +173,56 @@ impl<M: KernelMemory> Server<M> {
         began: u64,
         slice: u64,
     ) {
+        let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
         if self.repairs {
-            for (index, entry) in self.entries.iter_mut().enumerate() {
-                entry.repair(system, index);
+            for entry in &mut self.entries {
+                let check = &entry.check;
+                entry.open.look(entry.index, &mut journal, |links| check.verify(kernel, links));
+            }
+            let is_intact =
+                |entry: &CheckEntry<M>| entry.check.needs_intact_code() || entry.open.count() == 0;
+            let intact = self.entries.iter().all(is_intact);
+            for entry in &mut self.entries {
+                if intact || !entry.check.needs_intact_code() {
+                    entry.waits = false;
+                    entry.repair(&mut journal);
+                } else {
+                    entry.wait_for_code(&mut journal);
+                }
             }
         }
         let mut shares = 0;
-        for (index, entry) in self.entries.iter_mut().enumerate() {
+        let mut full = false;
+        for entry in &mut self.entries {
             shares += entry.share;
             let until = began.wrapping_add(slice * shares.min(100) / 100);
-            let findings = entry.step(kernel, system, until, index);
+            let (findings, step) = entry.step(kernel, journal.system, until);
+            full |= step == Step::Spent;
             for finding in findings {
-                entry.add_finding(finding, system, index, self.repairs);
+                entry.add_finding(finding, &mut journal, self.repairs);
             }
+            if step != Step::Spent {
+                entry.end_pass(&mut journal);
+            }
+        }
+        self.slices += 1;
+        self.full_slices += u64::from(full);
+        if !self.watches {
+            self.learn(kernel, system);
+        }
+    }
+
+    /// Reports the progress of first passes, and when the last one is complete.
+    #[cold]
+    fn learn<S: System>(&mut self, kernel: &Kernel<'_, M>, system: &mut S) {
+        let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
+        for entry in &mut self.entries {
+            entry.learn(&mut journal);
+        }
+        self.watches = self.entries.iter().all(|entry| entry.status.passes > 0);
+        if self.watches {
+            let line = format!("monitoring Linux {}", kernel.profile.release());
+            journal.report(EVENT_NOTE, 0, &line);
         }
     }
 }
@@ -116,16 +234,18 @@ impl<M: KernelMemory> CheckEntry<M> {
         kernel: &Kernel<'_, M>,
         system: &mut S,
         end: u64,
-        index: usize,
-    ) -> Vec<Finding> {
+    ) -> (Vec<Finding>, Step) {
         let mut findings = Vec::new();
         let start = system.now();
+        let pass_began = *self.pass_began.get_or_insert(start);
+        let half = start.wrapping_add((end.wrapping_sub(start) as i64 / 2) as u64);
         let step = self.check.step(
             kernel,
-            &mut Deadline { system, end },
+            &mut Deadline { system, half, end },
             &mut |finding| findings.push(finding),
             &mut self.status.retries,
         );
+        self.cover();
         let now = system.now();
         let took = now.wrapping_sub(start);
         self.last_step_tsc = took;
@@ -136,81 +256,118 @@ impl<M: KernelMemory> CheckEntry<M> {
             self.status.items = items;
             self.status.pass_tsc = core::mem::take(&mut self.pass_tsc);
             self.status.last_tsc = now;
-            // A finding that a whole pass did not confirm again no longer exists.
-            self.cases.retain(Case::is_open);
-            system.publish(index, &self.status);
+            self.status.wall_tsc = now.wrapping_sub(pass_began);
+            self.pass_began = None;
         }
-        findings
+        (findings, step)
+    }
+
+    /// Takes over what the check says about its coverage.
+    fn cover(&mut self) {
+        let Coverage { learning, item_bytes, unjudged, restarts, dropped, .. } =
+            self.check.coverage();
+        let status = &mut self.status;
+        status.state = if learning { CHECK_LEARNING } else { CHECK_WATCHING };
+        (status.item_bytes, status.unjudged) = (item_bytes, unjudged);
+        (status.restarts, status.dropped) = (restarts, dropped);
+    }
+
+    /// Publishes how much of the first pass is done, and reports it in steps of [`PROGRESS`].
+    fn learn(&mut self, journal: &mut Journal<'_, impl System>) {
+        let learned = match self.status.passes {
+            0 => u64::from(self.check.coverage().learned.min(99)),
+            _ => 100,
+        };
+        let before = core::mem::replace(&mut self.status.learned, learned);
+        if learned == before {
+            return;
+        }
+        self.publish(journal.system);
+        if learned / PROGRESS > before / PROGRESS {
+            let line =
+                format!("learning: {} {} %", self.check.name(), learned / PROGRESS * PROGRESS);
+            journal.report(EVENT_NOTE, self.index, &line);
+        }
     }
 
     fn add_finding(
         &mut self,
-        finding: Finding,
-        system: &mut impl System,
-        index: usize,
+        mut finding: Finding,
+        journal: &mut Journal<'_, impl System>,
         repairs: bool,
     ) {
-        if let Some(known) = self.cases.iter_mut().find(|case| case.matches(&finding)) {
-            known.renew(finding.repairs);
+        let index = self.index;
+        if self.open.is_spoiled(finding.address) {
+            (finding.repairs, finding.held) = (Vec::new(), TORN);
+        }
+        if finding.restored {
+            journal.report(EVENT_NOTE, index, &line(&finding));
+            self.open.close(finding.address);
+            journal.kept.forget_at(index, finding.address);
+            return self.publish(journal.system);
+        }
+        let now = journal.system.now();
+        let added = self.open.add(&finding, now, *journal.lines + 1);
+        if added == Added::Known {
             return;
         }
         self.status.findings += 1;
-        report(system, EVENT_FINDING, index, &line(&finding));
-        system.publish(index, &self.status);
-        if self.cases.len() < MAX_CASES {
-            self.cases.push(Case::new(finding));
+        journal.report(EVENT_FINDING, index, &line(&finding));
+        if added == Added::Opened {
+            journal.kept.keep(index, &Case::new(&finding, now, 0));
         } else if repairs {
-            report(system, EVENT_NOTE, index, "too many open findings: not repaired");
+            journal.report(EVENT_NOTE, index, "too many open findings: not repaired");
+        }
+        self.publish(journal.system);
+    }
+
+    /// Reports once that repairs wait until no other check has an open finding.
+    #[cold]
+    fn wait_for_code(&mut self, journal: &mut Journal<'_, impl System>) {
+        if self.waits {
+            return;
+        }
+        if let Some(case) = self.open.iter().find(|case| case.is_due()) {
+            self.waits = true;
+            let line = format!("{}: not repaired while changed code is open", case.name());
+            journal.report(EVENT_NOTE, self.index, &line);
         }
     }
 
-    fn repair(&mut self, system: &mut impl System, index: usize) {
-        let mut tried = 0;
-        let mut at = 0;
-        while at < self.cases.len() && tried < REPAIRS_PER_TICK {
-            let case = &mut self.cases[at];
-            if !case.is_open() {
-                at += 1;
-                continue;
+    fn repair(&mut self, journal: &mut Journal<'_, impl System>) {
+        let (index, status) = (self.index, &mut self.status);
+        let before = status.repairs;
+        self.open.repair(journal, REPAIRS_PER_TICK, |journal, case, outcome| match outcome {
+            Outcome::Refused(reason) => {
+                let line = format!("{}: not repaired: {reason}", case.name());
+                journal.report(EVENT_NOTE, index, &line);
             }
-            tried += 1;
-            match case.advance(system) {
-                Outcome::Waits => at += 1,
-                Outcome::Refused(reason) => {
-                    let line = format!("{}: not repaired: {reason}", case.name());
-                    report(system, EVENT_NOTE, index, &line);
-                    at += 1;
-                }
-                Outcome::Repaired => {
-                    let line = format!("{}: repaired", case.name());
-                    self.cases.remove(at);
-                    self.status.repairs += 1;
-                    report(system, EVENT_REPAIR, index, &line);
-                    system.publish(index, &self.status);
-                }
+            _ => {
+                status.repairs += 1;
+                journal.kept.forget(index, case.address, case.hash());
+                journal.report(EVENT_REPAIR, index, &format!("{}: repaired", case.name()));
             }
+        });
+        if self.status.repairs != before {
+            self.publish(journal.system);
         }
     }
-}
 
-/// The line that reports a finding.
-fn line(finding: &Finding) -> String {
-    let Finding { what, address, symbol, owner, expected, found, .. } = finding;
-    let owner = if owner == "nobody" { String::new() } else { format!("; leads to {owner}") };
-    let found = match expected.as_str() {
-        "" => found.clone(),
-        expected => format!("expected {expected}, found {found}"),
-    };
-    format!("{what}: {symbol} at {address:#x}: {found}{owner}")
-}
-
-/// Reports `line`, cut to the length of a report.
-fn report(system: &mut impl System, kind: u32, index: usize, line: &str) {
-    let mut end = line.len().min(REPORT_BYTES as usize);
-    while !line.is_char_boundary(end) {
-        end -= 1;
+    /// Closes the findings that two passes in a row no longer saw.
+    fn end_pass(&mut self, journal: &mut Journal<'_, impl System>) {
+        let check = &self.check;
+        for case in self.open.end_pass(|what, address| check.stands(what, address)) {
+            journal.kept.forget(self.index, case.address, case.hash());
+            journal.report(EVENT_NOTE, self.index, &format!("{}: gone", case.name()));
+        }
+        self.publish(journal.system);
     }
-    system.report(kind, index as u32, &line[..end]);
+
+    fn publish(&mut self, system: &mut impl System) {
+        self.status.open = self.open.count() as u64;
+        self.status.unlisted = self.open.unlisted;
+        system.publish(self.index, &self.status);
+    }
 }
 
 #[cfg(test)]

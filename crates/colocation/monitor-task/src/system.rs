@@ -1,6 +1,6 @@
 //! The services that the server needs from its surroundings.
 
-use kyozon_abi::events::CheckStatus;
+use kyozon_abi::events::{CheckStatus, MonitorStatus};
 use kyozon_abi::layer::RepairRequest;
 
 /// The microkernel, or a test.
@@ -11,6 +11,8 @@ pub trait System {
     fn report(&mut self, kind: u32, check: u32, line: &str);
     /// Publishes the status of check number `check`.
     fn publish(&mut self, check: usize, status: &CheckStatus);
+    /// Publishes the status of the monitor itself.
+    fn publish_monitor(&mut self, status: &MonitorStatus);
     /// Runs a transaction and returns its result, `REPAIR_*`.
     fn repair(&mut self, request: &RepairRequest) -> i64;
 }

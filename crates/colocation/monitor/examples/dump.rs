@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let kernel = Kernel::new(&profile, &memory);
     let version = profile.symbol("linux_banner").and_then(|banner| kernel.c_string(banner, 60));
     println!("memory holds: {}", version.ok_or("the dump is not of this kernel")?);
-    let mut tasks = TaskCheck::new(&profile)?;
+    let mut tasks = TaskCheck::new(&profile, 0)?;
     let (mut passes, mut slices, mut retries, mut findings) = (0, 0, 0, 0);
     let start = Instant::now();
     while passes < PASSES {

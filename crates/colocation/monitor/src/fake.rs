@@ -1,12 +1,16 @@
 //! For tests: a small physical memory, and a profile without a real kernel.
 
+pub mod image;
+
+pub use image::{note, vmlinux, BUILD};
+
 use crate::check::Budget;
 use crate::memory::{KernelMemory, Page, PAGE_BYTES};
 use crate::profile::btf::Btf;
 use crate::profile::build::{encode, Image, LayoutEntry};
 use crate::profile::format::Header;
 use crate::profile::listing::SymbolLine;
-use crate::profile::vmlinux;
+use crate::profile::vmlinux as payload;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::boxed::Box;
 use std::string::ToString;
@@ -96,48 +100,14 @@ pub fn profile_with(
     layouts.sort();
     let fingerprints = vmlinux.map(|vmlinux| {
         let image = Image { vmlinux, notes: &note(BUILD), key: [3, 4], calls_changed: false };
-        vmlinux::fingerprints(&image, &lines, &Btf::parse(&no_types()).unwrap(), &header).unwrap()
+        payload::fingerprints(&image, &lines, &Btf::parse(&no_types()).unwrap(), &header).unwrap()
     });
     encode(header, &lines, &layouts, "6.0.0-fake", fingerprints.unwrap_or_default()).unwrap()
-}
-
-/// A build ID.
-pub const BUILD: [u8; 20] = [7; 20];
-
-/// Notes: another one, then the one with the build ID.
-pub fn note(build: [u8; 20]) -> Vec<u8> {
-    let other = [6, 3, 1, 0x61_6c_6c_61, 0x73, 0xff_ff_ff];
-    let words = other.into_iter().chain([4, 20, 3, u32::from_le_bytes(*b"GNU\0")]);
-    words.flat_map(u32::to_le_bytes).chain(build).collect()
 }
 
 /// Type information without types.
 pub fn no_types() -> Vec<u8> {
     [0x1_eb9f, 24, 0, 0, 0, 1u32].into_iter().flat_map(u32::to_le_bytes).chain([0]).collect()
-}
-
-/// An ELF file with `bytes` at address `linked` and a build ID, followed by relocation `tables`.
-pub fn vmlinux(linked: u64, bytes: &[u8], tables: &[&[u64]]) -> Vec<u8> {
-    let note = note(BUILD);
-    let start = 64 + 2 * 56;
-    let behind = start + note.len() as u64;
-    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
-    file.resize(32, 0);
-    file.extend([64, 0].iter().flat_map(|word: &u64| word.to_le_bytes()));
-    file.extend([0, 0, 64, 56, 2, 64, 0, 0].iter().flat_map(|half: &u16| half.to_le_bytes()));
-    for (kind, offset, address, bytes) in
-        [(4u64, start, 0, note.len()), (1, behind, linked, bytes.len())]
-    {
-        let words = [kind, offset, address, address, bytes as u64, bytes as u64, 4];
-        file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-    }
-    file.extend(note);
-    file.extend(bytes);
-    for table in tables {
-        file.extend([0; 4]);
-        file.extend(table.iter().flat_map(|&at| (at as u32).to_le_bytes()));
-    }
-    file
 }
 
 /// A slice that ends at the given number of calls of [`Budget::spent`].

@@ -21,6 +21,10 @@ pub struct Finding {
     pub found: String,
     /// The transactions that repair it, in order; empty if no repair is known.
     pub repairs: Vec<Repair>,
+    /// Why there is no repair, for the operator; empty if a repair is offered or none is known.
+    pub held: &'static str,
+    /// The found bytes are the kernel package's again, which ends an earlier finding. It is a note, not tampering.
+    pub restored: bool,
 }
 
 /// One transaction of the layer: all words or none, at most `MAX_REPAIR_WORDS`, while every other CPU is parked.
@@ -30,4 +34,35 @@ pub struct Finding {
 pub struct Repair {
     /// The words, by physical address.
     pub words: Vec<RepairWord>,
+    /// The links that the check can look at after the repair; `None` if it cannot.
+    pub links: Option<Links>,
+}
+
+/// Where a repair linked a node of an object into a list. Addresses are virtual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Links {
+    /// The object.
+    pub object: u64,
+    /// What tells the object from another one in the same memory.
+    pub stamp: u64,
+    /// Which of the object's lists it is; the check knows its meaning.
+    pub list: u8,
+    /// The node in the object.
+    pub node: u64,
+    /// What leads to the node, and what the node leads to.
+    pub before: u64,
+    /// See [`Links::before`].
+    pub behind: u64,
+}
+
+/// What a check sees at links that a repair wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No link contradicts another.
+    Consistent,
+    /// Links contradict each other: other code has linked the object as well. With the transaction that takes the
+    /// repair back, if its links are still there and the object is safe without them.
+    Torn(Option<Repair>),
+    /// The object is gone, or Linux is changing its links.
+    Unknown,
 }

@@ -27,6 +27,7 @@ pub mod finding;
 pub mod kernel;
 pub mod memory;
 pub mod profile;
+pub mod random;
 pub mod tasks;
 pub mod text;
 pub mod walk;

@@ -5,6 +5,7 @@
 pub mod btf;
 pub mod build;
 mod error;
+pub mod filtered;
 pub mod fingerprints;
 pub(crate) mod format;
 pub(crate) mod listing;
@@ -15,6 +16,7 @@ mod validate;
 pub(crate) mod vmlinux;
 
 pub use error::ProfileError;
+pub use vmlinux::symbols::{text_start, ImageSymbol, SymbolTable};
 
 use format::{Header, Section};
 use validate::rule;

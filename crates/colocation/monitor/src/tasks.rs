@@ -4,10 +4,12 @@
 //! process list, the thread list of each process, the PID index (`init_pid_ns.idr`) with the lists at each PID, and the
 //! cgroup lists. A pass records which views have each task. A task that a view lacks is a *suspect*. Later slices look
 //! at it again, one task at a time. It is reported after [`CONFIRM_RECHECKS`] consecutive looks in which the same task
-//! was missing, the locks of the structures were free, and the task was neither new nor dead.
+//! was missing, the locks of the structures were free, and the task was neither new nor dead. Attackers can forge each
+//! of these excuses, so none is believed for ever.
 //!
 //! One call of [`Check::step`] is one look: Linux must run between two calls.
 
+mod hooks;
 mod layout;
 mod list_cursor;
 mod pass;
@@ -16,29 +18,44 @@ mod report;
 mod seen;
 mod suspect;
 mod task;
+mod verify;
 
-use crate::check::{Budget, Check, Step};
-use crate::finding::Finding;
+use crate::check::{Budget, Check, Coverage, Step};
+use crate::finding::{Finding, Links, Verdict};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::{Profile, ProfileError};
+use crate::random::Random;
+use alloc::string::String;
 use alloc::vec::Vec;
+use hooks::Hooks;
 use layout::TaskLayout;
-use pass::{Pass, Progress};
+use pass::{Damage, Pass, Progress};
 use seen::SeenTasks;
 use suspect::{Recheck, SuspectTask};
 
-/// Maximum number of tasks that a pass records, in 0.5 to 1 MiB of memory. Further tasks are not judged.
+/// Maximum number of tasks that a pass records, in 0.5 to 1 MiB of memory. If there are more, each pass judges a random
+/// part of them.
 pub const MAX_TASKS: usize = 1 << 16;
 /// Consecutive looks that confirm a suspect.
 pub const CONFIRM_RECHECKS: u32 = 3;
 /// Maximum number of suspects, and of suspects looked at per slice.
 const MAX_SUSPECTS: usize = 64;
 const SUSPECTS_PER_SLICE: usize = 16;
-/// Maximum number of dormant suspects: many exits at once must not displace the others.
-const MAX_DORMANT_SUSPECTS: usize = 16;
-/// Consecutive passes that must find the process list damaged before it is reported.
-const BROKEN_PASSES: u32 = 3;
+/// Maximum number of suspects with an excuse: many exits at once must not displace the others.
+const MAX_EXCUSED_SUSPECTS: usize = 16;
+/// Maximum number of reported tasks that gave way to other suspects.
+const MAX_SET_ASIDE: usize = 256;
+/// Why a task is not put back.
+const HOOKED: &str =
+    "a module's handler (kprobe, ftrace or tracepoint) may put the task back as well";
+/// Nodes or slots that the pass visits between two looks at suspects, about as much work as a look. A slice has at
+/// least one look and this many nodes, however short it is: neither suspects nor the pass can starve the other.
+const NODES_PER_LOOK: u32 = 4;
+/// Maximum number of empty slots that are skipped at once.
+const EMPTY_SLOTS: usize = 64;
+/// Consecutive passes that must find a list damaged before it is reported; doubled with each report.
+const DAMAGED_PASSES: u32 = 3;
 
 /// The views, one bit each.
 pub(crate) mod view {
@@ -65,9 +82,18 @@ pub(crate) mod view {
     ];
 }
 
+/// A damaged list, and the passes that found it so.
+struct DamagedList {
+    damage: Damage,
+    passes: u32,
+    report_at: u32,
+}
+
 /// The check `tasks`.
 pub struct TaskCheck {
     layout: TaskLayout,
+    hooks: Hooks,
+    random: Random,
     seen: SeenTasks,
     pass: Pass,
     /// The slot of `seen` to judge next; `None` while the pass is still walking.
@@ -75,82 +101,189 @@ pub struct TaskCheck {
     suspects: Vec<SuspectTask>,
     /// The suspect to look at next.
     next_suspect: usize,
-    /// Consecutive passes that could not walk the process list.
-    broken_passes: u32,
+    /// Reported tasks that gave way to other suspects: those that this pass has judged again, and the others.
+    set_aside: Vec<u64>,
+    set_aside_before: Vec<u64>,
+    damaged: Vec<DamagedList>,
+    coverage: Coverage,
 }
 
 impl TaskCheck {
-    /// The check for a kernel with `profile`.
+    /// The check for a kernel with `profile`. Linux must not know `seed`.
     ///
     /// # Errors
     ///
     /// [`ProfileError`] if the profile lacks something that the check needs.
-    pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
+    pub fn new(profile: &Profile<'_>, seed: u64) -> Result<Self, ProfileError> {
+        Self::with_room(profile, seed, MAX_TASKS)
+    }
+
+    /// The check with room for `tasks` tasks in a pass.
+    fn with_room(profile: &Profile<'_>, seed: u64, tasks: usize) -> Result<Self, ProfileError> {
         let layout = TaskLayout::new(profile)?;
+        let mut random = Random::new(seed);
         Ok(Self {
-            pass: Pass::new(&layout),
+            pass: Pass::new(&layout, &mut random, 0),
             layout,
-            seen: SeenTasks::new(MAX_TASKS),
+            hooks: Hooks::new(profile),
+            seen: SeenTasks::new(tasks, &mut random),
+            random,
             judging: None,
             suspects: Vec::new(),
             next_suspect: 0,
-            broken_passes: 0,
+            set_aside: Vec::new(),
+            set_aside_before: Vec::new(),
+            damaged: Vec::new(),
+            coverage: Coverage { learning: true, ..Coverage::default() },
         })
     }
 
-    /// Looks at some of the suspects again and reports those that are confirmed.
-    fn recheck_suspects<M: KernelMemory>(
+    /// Looks at the next suspect again, and reports it if that confirms it.
+    fn recheck_next<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
-        budget: &mut dyn Budget,
         found: &mut dyn FnMut(Finding),
         retries: &mut u64,
     ) {
-        for _ in 0..self.suspects.len().min(SUSPECTS_PER_SLICE) {
-            if budget.spent() || self.suspects.is_empty() {
+        if self.next_suspect >= self.suspects.len() {
+            self.next_suspect = 0;
+        }
+        let Some(suspect) = self.suspects.get_mut(self.next_suspect) else { return };
+        match suspect.recheck(kernel, &self.layout) {
+            verdict @ (Recheck::Clear | Recheck::Unresolved) => {
+                self.coverage.dropped += u64::from(verdict == Recheck::Unresolved);
+                self.suspects.swap_remove(self.next_suspect);
                 return;
             }
-            if self.next_suspect >= self.suspects.len() {
-                self.next_suspect = 0;
-            }
-            let suspect = &mut self.suspects[self.next_suspect];
-            match suspect.recheck(kernel, &self.layout) {
-                Recheck::Clear => {
-                    self.suspects.swap_remove(self.next_suspect);
-                    continue;
+            Recheck::Busy => *retries += 1,
+            Recheck::Unsure => {}
+            Recheck::Confirmed(missing) => {
+                let mut finding = report::finding(kernel, &self.layout, suspect.identity, missing);
+                if self.hooks.any(kernel) {
+                    (finding.repairs, finding.held) = (Vec::new(), HOOKED);
                 }
-                Recheck::Busy => *retries += 1,
-                Recheck::Unsure => {}
-                Recheck::Confirmed(missing) => {
-                    found(report::finding(kernel, &self.layout, suspect.identity, missing))
-                }
+                found(finding)
             }
-            self.next_suspect += 1;
         }
+        self.next_suspect += 1;
     }
 
-    /// Judges one slot of `seen`.
-    fn judge<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, slot: usize) {
-        let Some((task, bits)) = self.seen.take(slot) else { return };
-        let verdict = suspect::judge(kernel, &self.layout, task, bits | self.pass.incomplete);
+    /// Judges a task that the views `bits` have.
+    fn judge<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, task: u64, bits: u8) {
+        let verdict = suspect::judge(kernel, &self.layout, task, bits, self.pass.incomplete);
         let unreached = verdict.as_ref().map_or(0, |suspect| suspect.unreached);
         if let Some(known) = self.suspects.iter_mut().find(|suspect| suspect.identity.task == task)
         {
             return known.another_pass(unreached);
         }
-        let Some(suspect) = verdict else { return };
-        let dormant = self.suspects.iter().filter(|suspect| suspect.dormant).count();
-        let room = self.suspects.len() < MAX_SUSPECTS
-            && !(suspect.dormant && dormant >= MAX_DORMANT_SUSPECTS);
-        if room {
-            self.suspects.push(suspect);
+        if let Some(suspect) = verdict {
+            if self.set_aside_before.contains(&task) {
+                self.set_aside.push(task);
+            }
+            self.add_suspect(suspect);
         }
+    }
+
+    /// Adds a suspect, in the place of a less urgent one if there is no room: one that has been reported, or one with
+    /// an excuse. The next pass brings back what is still missing.
+    #[cold]
+    fn add_suspect(&mut self, suspect: SuspectTask) {
+        let excused = self.suspects.iter().filter(|suspect| suspect.is_excused()).count();
+        if suspect.is_excused() && excused >= MAX_EXCUSED_SUSPECTS {
+            self.coverage.dropped += 1;
+            return;
+        }
+        if self.suspects.len() < MAX_SUSPECTS {
+            self.suspects.push(suspect);
+            return;
+        }
+        self.coverage.dropped += 1;
+        let from = self.random.below(MAX_SUSPECTS as u64) as usize;
+        let mut places = (from..MAX_SUSPECTS).chain(0..from);
+        let replaceable =
+            |at: &usize| self.suspects[*at].reported || self.suspects[*at].is_excused();
+        if let Some(at) = places.find(replaceable) {
+            let gone = core::mem::replace(&mut self.suspects[at], suspect);
+            if gone.reported && self.set_aside.len() < MAX_SET_ASIDE {
+                self.set_aside.push(gone.identity.task);
+            }
+        }
+    }
+
+    /// Reports the lists that several passes in a row could not walk to their end.
+    fn report_damages(&mut self, found: &mut dyn FnMut(Finding), name: impl Fn(u64) -> String) {
+        let before = core::mem::take(&mut self.damaged);
+        for damage in core::mem::take(&mut self.pass.damages) {
+            let known = before
+                .iter()
+                .find(|known| (known.damage.view, known.damage.head) == (damage.view, damage.head));
+            let (passes, report_at) =
+                known.map_or((0, DAMAGED_PASSES), |known| (known.passes, known.report_at));
+            let mut list = DamagedList { damage, passes: passes + 1, report_at };
+            if list.passes >= list.report_at {
+                list.report_at = list.report_at.saturating_mul(2);
+                found(report::damaged_list(&self.layout, &damage, &name));
+            }
+            self.damaged.push(list);
+        }
+    }
+
+    /// Does one step of the pass; returns the number of tasks when it is over.
+    fn advance<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        found: &mut dyn FnMut(Finding),
+    ) -> Option<u64> {
+        let Some(slot) = self.judging else {
+            if self.pass.advance(kernel, &self.layout, &mut self.seen) == Progress::Done {
+                self.judging = Some(0);
+            }
+            return None;
+        };
+        if slot < self.seen.slots() {
+            let (task, next) = self.seen.take_from(slot, EMPTY_SLOTS);
+            if let Some((task, bits)) = task {
+                self.judge(kernel, task, bits);
+            }
+            self.judging = Some(next);
+            return None;
+        }
+        let layout = self.layout.clone();
+        self.report_damages(found, |task| task::name(kernel, &layout, task));
+        self.coverage.learning = false;
+        self.coverage.unjudged = self.pass.unjudged;
+        self.coverage.restarts += self.pass.restarts;
+        let count = self.seen.clear(&mut self.random);
+        self.pass = Pass::new(&self.layout, &mut self.random, self.pass.highest_pid);
+        self.judging = None;
+        self.set_aside_before = core::mem::take(&mut self.set_aside);
+        Some(count as u64)
     }
 }
 
 impl<M: KernelMemory> Check<M> for TaskCheck {
     fn name(&self) -> &'static str {
         "tasks"
+    }
+
+    fn needs_intact_code(&self) -> bool {
+        true
+    }
+
+    fn stands(&self, _what: &str, address: u64) -> bool {
+        let mut aside = self.set_aside.iter().chain(&self.set_aside_before);
+        let mut lists = self.damaged.iter();
+        self.suspects.iter().any(|suspect| suspect.identity.task == address)
+            || aside.any(|task| *task == address)
+            || lists.any(|list| report::damaged_at(&self.layout, &list.damage) == address)
+    }
+
+    fn verify(&self, kernel: &Kernel<'_, M>, links: &Links) -> Verdict {
+        verify::verify(kernel, &self.layout, links)
+    }
+
+    fn coverage(&self) -> Coverage {
+        self.coverage
     }
 
     fn step(
@@ -160,37 +293,24 @@ impl<M: KernelMemory> Check<M> for TaskCheck {
         found: &mut dyn FnMut(Finding),
         retries: &mut u64,
     ) -> Step {
-        self.recheck_suspects(kernel, budget, found, retries);
         if self.judging.is_none() {
             self.pass.resume(kernel, &self.layout, retries);
         }
-        while !budget.spent() {
-            let Some(slot) = self.judging else {
-                if self.pass.advance(kernel, &self.layout, &mut self.seen) == Progress::Done {
-                    self.judging = Some(0);
-                }
-                continue;
-            };
-            if slot < self.seen.slots() {
-                self.judge(kernel, slot);
-                self.judging = Some(slot + 1);
-                continue;
+        let mut looks = self.suspects.len().min(SUSPECTS_PER_SLICE);
+        loop {
+            if looks > 0 {
+                looks -= 1;
+                self.recheck_next(kernel, found, retries);
             }
-            match self.pass.list_error {
-                Some(error) => {
-                    self.broken_passes += 1;
-                    if self.broken_passes == BROKEN_PASSES {
-                        found(report::damaged_list(&self.layout, error));
-                    }
+            for _ in 0..NODES_PER_LOOK {
+                if let Some(count) = self.advance(kernel, found) {
+                    return Step::Done(count);
                 }
-                None => self.broken_passes = 0,
             }
-            let count = self.seen.clear();
-            self.pass = Pass::new(&self.layout);
-            self.judging = None;
-            return Step::Done(count as u64);
+            if budget.spent() {
+                return Step::Spent;
+            }
         }
-        Step::Spent
     }
 }
 

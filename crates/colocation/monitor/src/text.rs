@@ -9,16 +9,21 @@
 //! If the profile has fingerprints of the kernel package's image, the first pass compares the copy with them and
 //! reports the differences; without them, the copy counts as correct.
 //!
-//! Function pointers in Linux's records (a registered ftrace handler, the function of a static call) are trusted if
-//! they lead to listed code.
+//! Function pointers in Linux's records (a registered ftrace handler, the probe of a tracepoint, the function of a
+//! static call) are trusted if they lead to listed code. Each pass begins with a look at them.
+//!
+//! A change is repaired only if that undoes it: not towards bytes that the fingerprints refute, nor towards code of no
+//! listed owner, nor if the code that is restored calls a hidden probe.
 
 mod baseline;
 mod code;
 mod compare;
 mod layout;
+mod order;
 mod owner;
 mod package;
 mod probes;
+mod records;
 mod report;
 mod site_rules;
 mod sites;
@@ -28,15 +33,19 @@ mod tests;
 mod walk;
 mod window;
 
-use crate::check::{Budget, Check, Step};
+use crate::check::{Budget, Check, Coverage, Step};
 use crate::finding::Finding;
 use crate::kernel::Kernel;
-use crate::memory::KernelMemory;
+use crate::memory::{KernelMemory, PAGE_BYTES};
 use crate::profile::{Profile, ProfileError};
+use alloc::vec;
+use alloc::vec::Vec;
 use baseline::Baseline;
-use compare::compare_page;
+use compare::{compare_page, forbidden_sites, FirstLook, FirstSight};
 use layout::TextLayout;
-use package::PackageComparison;
+use order::Order;
+use package::{Evidence, PackageComparison};
+use records::Records;
 use site_rules::SiteRules;
 use sites::{SiteSearch, Sites};
 use suspects::{Patching, SuspectChanges};
@@ -46,6 +55,8 @@ use suspects::{Patching, SuspectChanges};
 enum Phase {
     Copy,
     FindSites,
+    /// Reading Linux's records of code.
+    Records,
     /// Correcting the copy of this page.
     Verify(usize),
     /// Comparing the copy with the package's image.
@@ -60,15 +71,31 @@ pub struct TextCheck {
     baseline: Baseline,
     search: SiteSearch,
     sites: Sites,
+    records: Records,
+    /// The pages that differed in the last pass for reasons that sites and probes explain.
+    explained: Vec<bool>,
     suspects: SuspectChanges,
+    order: Order,
+    /// The look at a page that the last slice did not complete.
+    look: Option<FirstLook>,
+    /// The page whose closer look was left to the next slice.
+    waiting: Option<usize>,
     package: Option<PackageComparison>,
     phase: Phase,
     slice: u64,
     pass: u64,
+    /// Percentage of the first pass that is done.
+    learned: u8,
 }
 
+/// Percentage of the first pass at the beginning of its phases after the copy.
+const FIND_SITES_FROM: u64 = 30;
+const VERIFY_FROM: u64 = 35;
+const COMPARE_FROM: u64 = 60;
+
 impl TextCheck {
-    /// The check for a kernel with `profile`.
+    /// The check for a kernel with `profile`. Its passes follow the order of addresses; see
+    /// [`TextCheck::in_random_order`].
     ///
     /// # Errors
     ///
@@ -76,17 +103,30 @@ impl TextCheck {
     pub fn new(profile: &Profile<'_>) -> Result<Self, ProfileError> {
         let layout =
             TextLayout::new(profile).map_err(|missing| ProfileError::Missing(missing.0.into()))?;
+        let baseline = Baseline::new(layout.text.clone(), layout.rodata.clone());
         Ok(Self {
-            baseline: Baseline::new(layout.text.clone(), layout.rodata.clone()),
+            explained: vec![false; baseline.page_count()],
+            baseline,
             layout,
             search: SiteSearch::new(),
             sites: Sites::default(),
+            records: Records::default(),
             suspects: SuspectChanges::default(),
+            order: Order::default(),
+            look: None,
+            waiting: None,
             package: PackageComparison::new(profile),
             phase: Phase::Copy,
             slice: 0,
             pass: 0,
+            learned: 0,
         })
+    }
+
+    /// Each pass takes an order of its own, which Linux does not know if it does not know `seed`.
+    #[must_use]
+    pub fn in_random_order(self, seed: u64) -> Self {
+        Self { order: Order::random(seed), ..self }
     }
 
     /// Number of sites found.
@@ -102,7 +142,8 @@ impl TextCheck {
         found: &mut dyn FnMut(Finding),
         retries: &mut u64,
     ) {
-        let Some(changes) = compare_page(rules, &self.baseline, &self.sites, page, false) else {
+        self.accept_restored(rules, page, found);
+        let Some(changes) = compare_page(rules, &self.baseline, &self.sites, page) else {
             self.suspects.clear(page, self.slice);
             return;
         };
@@ -122,18 +163,105 @@ impl TextCheck {
                 false => Patching::None,
             }
         };
+        let (package, baseline) = (&mut self.package, &self.baseline);
         *retries += self.suspects.report_confirmed(page, self.pass, patching, |change| {
-            found(report::finding(kernel, layout, change));
+            let evidence = package.as_mut().map_or(Evidence::Unknown, |package| {
+                package.evidence(kernel, baseline, &(change.address..change.end()))
+            });
+            found(report::finding(rules, change, evidence));
         });
     }
 
-    /// Corrects the copy of `page`: sites get the bytes that Linux's records require.
+    /// Goes on with a look in the course of a pass; returns false if the slice is over before it.
+    fn watch<M: KernelMemory>(
+        &mut self,
+        rules: &mut SiteRules<'_, '_, M>,
+        look: &mut FirstLook,
+        budget: &mut dyn Budget,
+        found: &mut dyn FnMut(Finding),
+        retries: &mut u64,
+    ) -> bool {
+        let page = look.page;
+        // A page that was explained the last time probably still is. For others, the plain comparison is faster.
+        let is_plain = look.is_new()
+            && !self.explained.get(page).copied().unwrap_or(false)
+            && self.baseline.is_unchanged(rules.kernel, page) != Some(false);
+        let sight = match is_plain {
+            true => FirstSight::Equal,
+            false if !self.baseline.is_text(self.baseline.address(page)) => FirstSight::Unclear,
+            false => match look.advance(rules, &self.baseline, &self.sites, budget) {
+                Some(sight) => sight,
+                None => return false,
+            },
+        };
+        if let Some(explained) = self.explained.get_mut(page) {
+            *explained = sight == FirstSight::Explained;
+        }
+        match sight {
+            FirstSight::Unclear if self.suspects.was_seen(page, self.slice) => {}
+            FirstSight::Unclear if budget.half_spent() => self.waiting = Some(page),
+            FirstSight::Unclear => self.recheck_page(rules, page, found, retries),
+            FirstSight::Equal | FirstSight::Explained => self.suspects.clear(page, self.slice),
+        }
+        true
+    }
+
+    /// Makes the live bytes of `page` the copy where they are the kernel package's and the copy is not: a change from
+    /// before the load was undone.
+    fn accept_restored<M: KernelMemory>(
+        &mut self,
+        rules: &mut SiteRules<'_, '_, M>,
+        page: usize,
+        found: &mut dyn FnMut(Finding),
+    ) {
+        let Some(package) = self.package.as_mut().filter(|package| package.is_refuted(page)) else {
+            return;
+        };
+        let ranges = package.restored(rules.kernel, &mut self.baseline, page);
+        if ranges.is_empty() {
+            return;
+        }
+        for (address, code) in forbidden_sites(rules, &self.baseline, &self.sites, page) {
+            if ranges.iter().any(|range| range.contains(&address)) {
+                self.baseline.correct(address, code.bytes());
+            }
+        }
+        for range in &ranges {
+            found(report::restored(rules.kernel, rules.layout, range));
+        }
+    }
+
+    /// The percentage of the first pass that is done.
+    fn first_pass_percent(&self, profile: &Profile<'_>) -> u64 {
+        let pages = self.baseline.page_count().max(1) as u64;
+        let between = |from, to, percent: u64| from + (to - from) * percent / 100;
+        match self.phase {
+            Phase::Copy => between(0, FIND_SITES_FROM, 100 * self.baseline.copied() as u64 / pages),
+            Phase::FindSites | Phase::Records => FIND_SITES_FROM,
+            Phase::Verify(page) => between(VERIFY_FROM, COMPARE_FROM, 100 * page as u64 / pages),
+            Phase::Compare => {
+                let percent = self.package.as_ref().map_or(100, |p| p.progress(profile));
+                between(COMPARE_FROM, 100, percent)
+            }
+            Phase::Watch(_) => 100,
+        }
+    }
+
+    /// Corrects the copy of `page`: sites get the bytes that Linux's records require. Any other change since the copy
+    /// was made stays a difference, except for the removal of a probe, whose breakpoint or jump was copied.
     fn verify<M: KernelMemory>(&mut self, rules: &mut SiteRules<'_, '_, M>, page: usize) {
-        for change in
-            compare_page(rules, &self.baseline, &self.sites, page, true).unwrap_or_default()
-        {
-            let bytes = if change.touches_site { &change.expected } else { &change.found };
-            self.baseline.correct(change.address, bytes);
+        self.sites.sort_page(page);
+        for (address, code) in forbidden_sites(rules, &self.baseline, &self.sites, page) {
+            self.baseline.correct(address, code.bytes());
+        }
+        if self.baseline.is_unchanged(rules.kernel, page) != Some(false) {
+            return;
+        }
+        let changes = compare_page(rules, &self.baseline, &self.sites, page).unwrap_or_default();
+        for change in changes.iter().filter(|change| !change.touches_site) {
+            if matches!(change.expected.first(), Some(&(code::INT3 | code::JMP))) {
+                self.baseline.correct(change.address, &change.found);
+            }
         }
     }
 
@@ -141,6 +269,7 @@ impl TextCheck {
     fn advance<M: KernelMemory>(
         &mut self,
         rules: &mut SiteRules<'_, '_, M>,
+        budget: &mut dyn Budget,
         found: &mut dyn FnMut(Finding),
         retries: &mut u64,
     ) -> Option<u64> {
@@ -157,7 +286,12 @@ impl TextCheck {
                 if done {
                     self.correct_probes(kernel);
                 }
-                (if done { Phase::Verify(0) } else { Phase::FindSites }, false)
+                (if done { Phase::Records } else { Phase::FindSites }, false)
+            }
+            Phase::Records => {
+                let done = rules.records.advance(kernel, rules.layout, found);
+                let next = if self.pass == 0 { Phase::Verify(0) } else { Phase::Watch(0) };
+                (if done { next } else { Phase::Records }, false)
             }
             Phase::Verify(page) if self.baseline.is_text(self.baseline.address(page)) => {
                 self.verify(rules, page);
@@ -168,17 +302,19 @@ impl TextCheck {
                 let done = self.package.as_mut().is_none_or(|package| {
                     package.advance(kernel, rules.layout, &mut self.baseline, found)
                 });
-                (if done { Phase::Watch(0) } else { Phase::Compare }, done)
+                (if done { Phase::Records } else { Phase::Compare }, done)
             }
-            Phase::Watch(page) if page < self.baseline.page_count() => {
-                match self.baseline.is_unchanged(kernel, page) {
-                    Some(false) if self.suspects.was_seen(page, self.slice) => {}
-                    Some(false) => self.recheck_page(rules, page, found, retries),
-                    _ => self.suspects.clear(page, self.slice),
-                }
-                (Phase::Watch(page + 1), false)
+            Phase::Watch(place) if place < self.baseline.page_count() => {
+                let count = self.baseline.page_count();
+                let mut look = self
+                    .look
+                    .take()
+                    .unwrap_or_else(|| FirstLook::new(self.order.take(place, count)));
+                let done = self.watch(rules, &mut look, budget, found, retries);
+                self.look = (!done).then_some(look);
+                (Phase::Watch(place + usize::from(done)), false)
             }
-            Phase::Watch(_) => (Phase::Watch(0), true),
+            Phase::Watch(_) => (Phase::Records, true),
         };
         self.phase = phase;
         over.then(|| self.baseline.covered())
@@ -203,6 +339,18 @@ impl<M: KernelMemory> Check<M> for TextCheck {
         "text"
     }
 
+    fn coverage(&self) -> Coverage {
+        let (learning, learned) = (self.pass == 0, self.learned);
+        Coverage { learning, learned, item_bytes: PAGE_BYTES, ..Coverage::default() }
+    }
+
+    fn stands(&self, what: &str, address: u64) -> bool {
+        // What was found before the load is compared once.
+        package::is_before_load(what)
+            || self.suspects.is_reported(address)
+            || self.records.is_hidden(address)
+    }
+
     fn step(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -212,21 +360,31 @@ impl<M: KernelMemory> Check<M> for TextCheck {
     ) -> Step {
         self.slice += 1;
         let layout = self.layout.clone();
-        let mut rules = SiteRules::new(kernel, &layout);
-        while let Some(page) = self.suspects.next_to_recheck(self.slice) {
+        let mut records = core::mem::take(&mut self.records);
+        let mut rules = SiteRules::new(kernel, &layout, &mut records, self.slice);
+        // A closer look takes long, and is not interrupted: none begins in the second half of a slice.
+        while let Some(page) =
+            self.waiting.take().or_else(|| self.suspects.next_to_recheck(self.slice))
+        {
             self.recheck_page(&mut rules, page, found, retries);
-            if budget.spent() {
+            if budget.half_spent() {
                 break;
             }
         }
-        loop {
-            if let Some(pages) = self.advance(&mut rules, found, retries) {
+        let step = loop {
+            if let Some(pages) = self.advance(&mut rules, budget, found, retries) {
                 self.pass += 1;
-                return Step::Done(pages);
+                self.learned = 100;
+                break Step::Done(pages);
             }
-            if budget.spent() {
-                return Step::Spent;
+            if budget.spent() || self.waiting.is_some() {
+                if self.pass == 0 {
+                    self.learned = self.first_pass_percent(kernel.profile) as u8;
+                }
+                break Step::Spent;
             }
-        }
+        };
+        self.records = records;
+        step
     }
 }

@@ -5,11 +5,16 @@ mod list;
 mod tests;
 mod xarray;
 
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
 use crate::profile::{Profile, ProfileError};
 use alloc::format;
 
 pub use list::{HashWalk, ListWalk, Lists};
 pub use xarray::{SlotPath, XArrayEntry, XArrays};
+
+/// Maximum length of a chain, more than any intact one has; further entries are ignored.
+const MAX_CHAIN: usize = 4096;
 
 /// Why a walk could not be completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,4 +39,20 @@ pub(crate) fn offset(
     field
         .map(|field| field.offset)
         .ok_or_else(|| ProfileError::Missing(format!("member {structure}.{path}")))
+}
+
+/// The entries of a null-terminated chain: `first` is the address of the first pointer, `next` the offset of the
+/// pointer in each entry.
+pub(crate) fn chain<'k, M: KernelMemory>(
+    kernel: &'k Kernel<'_, M>,
+    first: u64,
+    next: u64,
+) -> impl Iterator<Item = u64> + 'k {
+    let mut at = kernel.u64(first);
+    core::iter::from_fn(move || {
+        let entry = at.filter(|&entry| entry != 0)?;
+        at = kernel.u64(entry.wrapping_add(next));
+        Some(entry)
+    })
+    .take(MAX_CHAIN)
 }

@@ -47,6 +47,9 @@ pub struct LoadOptions {
     /// Wall between the cokernel and Linux
     #[arg(long, value_enum, default_value = "none", env = "KYOZON_ISOLATION")]
     pub isolation: Isolation,
+    /// Lock the wall with the key in this file, 16 to 4096 random bytes: only unload with the same file opens it
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
     /// Ticks per second
     #[arg(long, value_name = "HZ", default_value_t = 100)]
     pub hz: u32,
@@ -137,6 +140,7 @@ impl LoadOptions {
             message: [0; device::MESSAGE_BYTES],
             data: device::Image::default(),
             hypervisor: device::Image::default(),
+            key: device::Image::default(),
         }
     }
 }

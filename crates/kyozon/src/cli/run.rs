@@ -28,7 +28,8 @@ pub struct RunOptions {
     /// Where the guests run
     #[arg(long, value_enum, default_value = "auto", env = "KYOZON_BACKEND")]
     pub backend: Backend,
-    /// Memory of each guest (image, stack and heap) in bytes, or with K, M, G
+    /// Memory of each guest (image, stacks and heap, its threads' own memory and the regions that it makes), in bytes
+    /// or with K, M, G
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     pub memory: u64,
     /// Seconds after which all guests are ended; fractions such as 0.5 are allowed
@@ -63,6 +64,10 @@ pub struct RunOptions {
     /// Maximum number of guests at one time, including spawned threads; for a group use --group-peers
     #[arg(long, value_name = "N", default_value_t = 64, conflicts_with = "group", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub peers: u8,
+    /// Maximum number of threads of each guest, itself included [default: its equal share of --peers, with --group half
+    /// of the group]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub threads: Option<u8>,
     /// CPUs of the guests in order, repeated from the first; spawned threads follow
     #[arg(long, value_name = "CPU,...", value_delimiter = ',')]
     pub pin: Vec<usize>,
@@ -98,6 +103,7 @@ impl RunOptions {
             }),
             group_memory: self.group_memory,
             peers: self.peers.into(),
+            threads: self.threads.map(Into::into),
             pin: self.pin.clone(),
             arguments: self.arguments.clone(),
         }

@@ -2,7 +2,7 @@ use super::*;
 use crate::cli::{Cli, Command};
 use crate::fake::Fake;
 use clap::Parser;
-use kyozon_abi::task::MONITOR_REPORT_ONLY;
+use kyozon_abi::task::{MONITOR_EXPECTED, MONITOR_REPORT_ONLY};
 use kyozon_monitor::profile::build::{BTF, IOMEM, KALLSYMS};
 use kyozon_monitor::profile::Profile;
 
@@ -19,10 +19,43 @@ fn unload_undoes_load() {
     assert!(status(&mut machine).unwrap().is_none());
     load(&mut machine, &options(&["--module", "x.ko"])).unwrap();
     assert!(status(&mut machine).unwrap().is_some());
-    unload(&mut machine).unwrap();
+    unload(&mut machine, None).unwrap();
     assert_eq!(machine.log, ["insert", "load", "unload", "remove"]);
     assert!(!machine.module);
-    assert_eq!(unload(&mut machine).unwrap(), "nothing was loaded");
+    assert_eq!(unload(&mut machine, None).unwrap(), "nothing was loaded");
+}
+
+#[test]
+fn a_locked_wall_opens_with_its_key_only() {
+    let locked = ["--module", "x.ko", "--isolation", "vmm", "--key-file", "key"];
+    let mut machine = Fake::default();
+    let key: Vec<u8> = (0..16).collect();
+    machine.files.put("key", key.clone());
+    machine.files.put("other", vec![1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
+    load(&mut machine, &options(&locked)).unwrap();
+    assert_eq!(machine.key, key);
+    for wrong in [None, Some(Path::new("other"))] {
+        assert!(unload(&mut machine, wrong).unwrap_err().to_string().contains("locked"));
+        assert!(machine.loaded && machine.module);
+    }
+    unload(&mut machine, Some(Path::new("key"))).unwrap();
+    assert!(!machine.loaded && !machine.module);
+}
+
+#[test]
+fn what_is_no_key_is_refused_before_the_load() {
+    let refused = |bytes: Vec<u8>, isolation: &str| {
+        let mut machine = Fake::default();
+        machine.files.put("key", bytes);
+        let words = ["--module", "x.ko", "--isolation", isolation, "--key-file", "key"];
+        let error = load(&mut machine, &options(&words)).unwrap_err();
+        assert!(machine.log.is_empty());
+        error.to_string()
+    };
+    assert!(refused((0..15).collect(), "vmm").contains("key has 15 bytes, a key has 16 to 4096"));
+    assert!(refused(vec![1; 4097], "vmm").contains("key has 4097 bytes"));
+    assert!(refused(vec![7; 32], "vmm").contains("the same byte everywhere"));
+    assert!(refused((0..16).collect(), "none").contains("nothing to lock"));
 }
 
 #[test]
@@ -61,10 +94,13 @@ fn monitor_gets_profile_and_memory() {
     load(&mut machine, &options(&["--module", "x.ko", "--report-only"])).unwrap();
     let profile = Profile::decode(&machine.data).unwrap();
     assert_eq!((profile.release(), machine.images), ("6.99-none", 3));
-    assert_eq!((machine.parameter, machine.memory), (MONITOR_REPORT_ONLY, 46 << 20));
+    assert_eq!(
+        (machine.parameter, machine.memory),
+        (MONITOR_REPORT_ONLY | MONITOR_EXPECTED, 46 << 20)
+    );
     let mut machine = Fake::default();
     load(&mut machine, &options(&["--module", "x.ko", "--memory", "1G"])).unwrap();
-    assert_eq!((machine.parameter, machine.memory), (0, 1 << 30));
+    assert_eq!((machine.parameter, machine.memory), (MONITOR_EXPECTED, 1 << 30));
     let mut machine = Fake::default();
     load(&mut machine, &options(&["--module", "x.ko", "--cokernel", "x"])).unwrap();
     assert_eq!((machine.images, machine.memory, machine.data.len()), (2, 4 << 20, 0));
@@ -75,7 +111,7 @@ fn without_a_kernel_image_code_is_trusted_as_found() {
     let code = |change: &dyn Fn(&mut Fake), words: &[&str]| {
         let mut machine = Fake::default();
         change(&mut machine);
-        load(&mut machine, &options(&[&["--module", "x.ko"], words].concat())).unwrap().1
+        load(&mut machine, &options(&[&["--module", "x.ko"], words].concat())).unwrap().code
     };
     let found = |why: &str| Some(Code::AsFound(why.into()));
     assert_eq!(code(&|_| (), &[]), found("/boot/vmlinuz-6.99-none: not a bzImage"));
@@ -123,7 +159,23 @@ fn unsuitable_kernels_are_refused_before_any_change() {
         zeros(IOMEM),
         "the monitor cannot watch this kernel: /proc/iomem hides addresses: load with CAP_SYS_ADMIN"
     );
-    for name in ["init_pid_ns", "modules", "_stext"] {
+    // Root sees addresses, unless something filters them.
+    let filtered = |lines: &dyn Fn(String) -> String| {
+        let text = error(
+            &|machine| {
+                machine.files.add("kptr_restrict", "0\n");
+                machine.files.add("self/status", "Name:\tx\nCapEff:\t0000000400000000\n");
+                machine.files.change(KALLSYMS, lines);
+            },
+            &[],
+        );
+        assert!(text.contains("something filters /proc/kallsyms"), "{text}");
+    };
+    let zero = |line: &str| format!("{:016} {}\n", 0, line.split_once(' ').unwrap().1);
+    filtered(&|text| text.lines().map(zero).collect());
+    filtered(&|text| text.replace("init_task", "other"));
+    filtered(&|text| text.replace("_stext", "other"));
+    for name in ["init_pid_ns", "modules"] {
         let text = error(
             &|machine| machine.files.change(KALLSYMS, |text| text.replace(name, "other")),
             &[],

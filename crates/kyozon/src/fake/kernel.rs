@@ -1,7 +1,9 @@
 //! A kernel that the monitor can watch, described by files like those of a running kernel.
 
+use super::image::{self, Order};
+use crate::payload::tests::{bzimage, gzip};
 use anyhow::{bail, Result};
-use kyozon_monitor::profile::build::{BTF, IOMEM, KALLSYMS};
+use kyozon_monitor::profile::build::{BTF, IOMEM, KALLSYMS, NOTES};
 use kyozon_monitor::profile::requirements::{CONSTANTS, MEMBERS, SYMBOLS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -26,8 +28,27 @@ impl Files {
         }
     }
 
+    pub fn put(&mut self, end: &'static str, bytes: Vec<u8>) {
+        self.0.insert(end, Some(bytes));
+    }
+
     pub fn remove(&mut self, end: &'static str) {
         self.0.insert(end, None);
+    }
+
+    pub fn add(&mut self, end: &'static str, text: &str) {
+        self.0.insert(end, Some(text.into()));
+    }
+
+    /// Adds the kernel's notes and, at `end`, the image with its symbol table.
+    pub fn put_image(&mut self, end: &'static str) {
+        let all = symbol_offsets();
+        let symbols: Vec<_> =
+            all.iter().map(|(name, at)| (*at as u32, true, b'D', *name)).collect();
+        let table = image::symbol_table(LINKED, &symbols, Order::New);
+        let vmlinux = image::vmlinux(LINKED, &table, &[&[], &[], &[]]);
+        self.put(end, bzimage(&gzip(&vmlinux)));
+        self.put(NOTES, image::note(image::BUILD));
     }
 
     /// Edits a text file.
@@ -47,17 +68,27 @@ impl Files {
     }
 }
 
+/// Where the kernel runs, and where its image was linked to run.
+pub const TEXT: u64 = 0xffff_ffff_8100_0000;
+const LINKED: u64 = 0xffff_ffff_8080_0000;
+/// Bytes of the image.
+pub const IMAGE_BYTES: u64 = 0x400_0000;
+
 /// 16 MiB of text, 10 MiB of read-only data, and then the symbols that the checks require.
-fn symbols() -> String {
+fn symbol_offsets() -> BTreeMap<&'static str, u64> {
     let mut symbols: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, at) in SYMBOLS.iter().chain(&["modules"]).zip(0..) {
         symbols.insert(name, 0x300_0000 + 0x1000 * at);
     }
-    symbols.extend([("_text", 0), ("_stext", 0), ("_etext", 0x100_0000), ("_end", 0x400_0000)]);
+    symbols.extend([("_text", 0), ("_stext", 0), ("_etext", 0x100_0000), ("_end", IMAGE_BYTES)]);
     symbols.extend([("__start_rodata", 0x200_0000), ("__end_rodata", 0x2a0_0000)]);
-    let line =
-        |(name, at): (&&str, &u64)| format!("{:016x} D {name}\n", 0xffff_ffff_8100_0000 + at);
-    symbols.iter().map(line).collect()
+    symbols.extend([("__start_ro_after_init", 0x280_0000), ("__end_ro_after_init", 0x281_0000)]);
+    symbols
+}
+
+fn symbols() -> String {
+    let line = |(name, at): (&&str, &u64)| format!("{:016x} D {name}\n", TEXT + at);
+    symbol_offsets().iter().map(line).collect()
 }
 
 /// Type information with all structures, members and constants that a profile may hold.

@@ -1,7 +1,7 @@
 use super::*;
 
 /// A bzImage with this payload.
-fn image(payload: &[u8]) -> Vec<u8> {
+pub fn bzimage(payload: &[u8]) -> Vec<u8> {
     let mut image = vec![0; 2 * SECTOR + 16];
     image[0x1f1] = 1;
     image[0x202..0x206].copy_from_slice(b"HdrS");
@@ -22,11 +22,16 @@ fn with_size(mut packed: Vec<u8>) -> Vec<u8> {
     packed
 }
 
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(bytes).unwrap();
+    gzip.finish().unwrap()
+}
+
 /// The text in each compression.
 fn packed() -> [Vec<u8>; 4] {
     use std::io::Write;
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(&text()).unwrap();
     let block = lz4_flex::block::compress(&text());
     let size = (block.len() as u32).to_le_bytes();
     let lz4 = [&[0x02, 0x21, 0x4c, 0x18], &size[..], &block].concat();
@@ -35,13 +40,13 @@ fn packed() -> [Vec<u8>; 4] {
     let mut xz =
         lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(1)).unwrap();
     xz.write_all(&text()).unwrap();
-    [gzip.finish().unwrap(), with_size(lz4), with_size(zstd), with_size(xz.finish().unwrap())]
+    [gzip(&text()), with_size(lz4), with_size(zstd), with_size(xz.finish().unwrap())]
 }
 
 #[test]
 fn every_compression_is_unpacked() {
     for payload in packed() {
-        assert!(unpack(&image(&payload)).unwrap() == text(), "{:x?}", &payload[..4]);
+        assert!(unpack(&bzimage(&payload)).unwrap() == text(), "{:x?}", &payload[..4]);
     }
 }
 
@@ -50,14 +55,14 @@ fn malformed_images_are_errors() {
     let error = |image: &[u8]| unpack(image).unwrap_err().to_string();
     assert_eq!(error(b""), "not a bzImage");
     assert_eq!(error(&[0; 4096]), "not a bzImage");
-    assert!(error(&image(&[9; 100])).contains("unknown compression"));
+    assert!(error(&bzimage(&[9; 100])).contains("unknown compression"));
     let [_, lz4, ..] = packed();
-    let mut short = image(&lz4);
+    let mut short = bzimage(&lz4);
     short.truncate(600);
     assert_eq!(error(&short), "not a bzImage");
     let mut large = lz4.clone();
     *large.last_mut().unwrap() = 0xff;
-    assert!(error(&image(&large)).contains("larger than 256 MiB"));
+    assert!(error(&bzimage(&large)).contains("larger than 256 MiB"));
 }
 
 #[test]
@@ -74,11 +79,11 @@ fn damaged_payloads_never_panic() {
             for _ in 0..1 + next() % 4 {
                 payload[4 + next() % (end - 4)] ^= 1 << (next() % 8);
             }
-            if let Ok(unpacked) = unpack(&image(&payload)) {
+            if let Ok(unpacked) = unpack(&bzimage(&payload)) {
                 assert_eq!(unpacked.len(), text().len());
             }
             payload.drain(end / 2..end);
-            assert!(unpack(&image(&payload)).is_err());
+            assert!(unpack(&bzimage(&payload)).is_err());
         }
     }
 }

@@ -10,7 +10,7 @@ pub(crate) fn status() -> Status {
         budget_us: 200,
         cpu: 1,
         tick_source: device::TICK_HPET_MSI,
-        reserved: 0,
+        locked: 0,
         ticks: 12,
         missed: 0,
         overruns: 0,
@@ -44,12 +44,12 @@ fn load_line_shows_whether_the_monitor_repairs() {
 fn text_shows_state_ticks_stops_memory_and_reason() {
     let mut stopped = Status { state: device::STATE_STOPPED, overruns: 1, ..status() };
     stopped.message[..4].copy_from_slice(b"#UD!");
-    let text = text(&Some(Snapshot { status: stopped, checks: Vec::new() }));
+    let text = text(&Some(Snapshot { status: stopped, checks: Vec::new(), monitor: None }));
     for part in [
         "stopped on CPU 1",
         "12 at 100 Hz from HPET (MSI)",
         "longest 12.3 us",
-        "1 overruns",
+        "cut off 1 times",
         "5.0 MiB",
         "reason   #UD!",
     ] {
@@ -61,7 +61,7 @@ fn text_shows_state_ticks_stops_memory_and_reason() {
 #[test]
 fn json_has_state_times_and_message() {
     let value: serde_json::Value = serde_json::from_str(
-        &json(&Some(Snapshot { status: status(), checks: Vec::new() })).unwrap(),
+        &json(&Some(Snapshot { status: status(), checks: Vec::new(), monitor: None })).unwrap(),
     )
     .unwrap();
     assert_eq!(

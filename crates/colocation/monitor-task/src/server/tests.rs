@@ -1,5 +1,8 @@
 use super::*;
+use crate::table::MAX_OPEN;
+use crate::watch::MAX_WATCHED;
 use alloc::rc::Rc;
+use alloc::string::String;
 use alloc::string::ToString;
 use alloc::vec;
 use core::cell::{Cell, RefCell};
@@ -7,7 +10,7 @@ use kyozon_abi::events::EVENT_FAULT;
 use kyozon_abi::layer::{
     RepairRequest, RepairWord, MAX_REPAIR_WORDS, REPAIR_CHANGED, REPAIR_DONE, REPAIR_INVALID,
 };
-use kyozon_monitor::finding::Repair;
+use kyozon_monitor::finding::{Links, Repair, Verdict};
 use kyozon_monitor::memory::Page;
 use kyozon_monitor::profile::Profile;
 
@@ -27,6 +30,7 @@ struct Fake {
     published: Vec<(usize, CheckStatus)>,
     answers: Vec<i64>,
     repaired: Vec<u64>,
+    beats: Vec<MonitorStatus>,
 }
 
 impl System for Fake {
@@ -40,20 +44,40 @@ impl System for Fake {
     fn publish(&mut self, check: usize, status: &CheckStatus) {
         self.published.push((check, *status));
     }
+    fn publish_monitor(&mut self, status: &MonitorStatus) {
+        self.beats.push(*status);
+    }
     fn repair(&mut self, request: &RepairRequest) -> i64 {
         self.repaired.push(request.words[0].address);
         self.answers.pop().unwrap_or(REPAIR_DONE)
     }
 }
 
+/// Addresses of which the check says that its finding stands.
+type Standing = Rc<RefCell<Vec<u64>>>;
 /// The results of a check's next steps; the next one is last.
 type Script = Rc<RefCell<Vec<(Vec<Finding>, Step)>>>;
 
-struct Scripted(Script, Rc<Cell<u32>>);
+/// What the check sees at the links of repairs.
+type Verdicts = Rc<RefCell<Verdict>>;
+
+struct Scripted(Script, Rc<Cell<u32>>, Standing, Verdicts);
+
+impl Scripted {
+    fn new(script: Script, steps: Rc<Cell<u32>>, standing: Standing) -> Self {
+        Self(script, steps, standing, Rc::new(RefCell::new(Verdict::Consistent)))
+    }
+}
 
 impl Check<Nothing> for Scripted {
     fn name(&self) -> &'static str {
         "scripted"
+    }
+    fn stands(&self, _: &str, address: u64) -> bool {
+        self.2.borrow().contains(&address)
+    }
+    fn verify(&self, _: &Kernel<'_, Nothing>, _: &Links) -> Verdict {
+        self.3.borrow().clone()
     }
     fn step(
         &mut self,
@@ -71,6 +95,10 @@ impl Check<Nothing> for Scripted {
     }
 }
 
+fn links(address: u64) -> Links {
+    Links { object: address, node: address + 8, ..Links::default() }
+}
+
 fn finding(address: u64, words: usize) -> Finding {
     let word = RepairWord { address, expected: 1, value: 2 };
     Finding {
@@ -80,24 +108,29 @@ fn finding(address: u64, words: usize) -> Finding {
         owner: "nobody".into(),
         expected: "in the list".into(),
         found: "not there".into(),
-        repairs: vec![Repair { words: vec![word; words] }],
+        repairs: vec![Repair { words: vec![word; words], links: Some(links(address)) }],
+        ..Finding::default()
     }
 }
 
 struct Bench {
-    server: Server<Nothing>,
+    server: Server<'static, Nothing>,
     script: Script,
+    standing: Standing,
+    verdicts: Verdicts,
     system: Fake,
     profile: Vec<u8>,
 }
 
 impl Bench {
     fn new(repairs: bool) -> Self {
-        let script = Script::default();
-        let mut server = Server::new(repairs);
-        server.add(Box::new(Scripted(script.clone(), Rc::default())), 100);
+        let (script, standing) = (Script::default(), Standing::default());
+        let mut server = Server::new(repairs, &[]);
+        let check = Scripted::new(script.clone(), Rc::default(), standing.clone());
+        let verdicts = check.3.clone();
+        server.add(Box::new(check), 100);
         let profile = kyozon_monitor::profile::build::empty();
-        Self { server, script, system: Fake::default(), profile }
+        Self { server, script, standing, verdicts, system: Fake::default(), profile }
     }
 
     fn tick(&mut self, findings: Vec<Finding>, step: Step) {
@@ -111,6 +144,48 @@ impl Bench {
     fn kinds(&self) -> Vec<u32> {
         self.system.lines.iter().map(|line| line.0).collect()
     }
+}
+
+/// A check whose repairs need intact code.
+struct Careful(Scripted);
+
+impl Check<Nothing> for Careful {
+    fn name(&self) -> &'static str {
+        "careful"
+    }
+    fn needs_intact_code(&self) -> bool {
+        true
+    }
+    fn stands(&self, what: &str, address: u64) -> bool {
+        self.0.stands(what, address)
+    }
+    fn step(
+        &mut self,
+        kernel: &Kernel<'_, Nothing>,
+        budget: &mut dyn Budget,
+        found: &mut dyn FnMut(Finding),
+        retries: &mut u64,
+    ) -> Step {
+        self.0.step(kernel, budget, found, retries)
+    }
+}
+
+#[test]
+fn tasks_are_not_put_back_while_changed_code_is_open() {
+    let mut b = Bench::new(true);
+    let tasks = Script::default();
+    let check = Scripted::new(tasks.clone(), Rc::default(), Standing::default());
+    b.server.add(Box::new(Careful(check)), 0);
+    b.system.answers = vec![REPAIR_DONE, REPAIR_DONE, REPAIR_CHANGED, REPAIR_CHANGED];
+    tasks.borrow_mut().push((vec![finding(0x200, 1)], Step::Spent));
+    b.tick(vec![finding(0x100, 1)], Step::Spent);
+    for _ in 0..5 {
+        b.tick(vec![], Step::Spent);
+    }
+    // The code first, when the layer has accepted it; then the task.
+    assert_eq!(b.system.repaired, [0x100, 0x100, 0x100, 0x200]);
+    let notes = b.system.lines.iter().filter(|line| line.2.contains("while changed code is open"));
+    assert_eq!(notes.count(), 1);
 }
 
 #[test]
@@ -130,12 +205,34 @@ fn finding_is_reported_once_and_repaired() {
     b.tick(vec![finding(0x100, 2)], Step::Spent);
     b.tick(vec![], Step::Spent);
     b.tick(vec![], Step::Done(9));
-    assert_eq!(b.kinds(), [EVENT_FINDING, EVENT_REPAIR]);
+    assert_eq!(b.kinds(), [EVENT_FINDING, EVENT_REPAIR, EVENT_NOTE, EVENT_NOTE]);
     assert_eq!(b.system.repaired, [0x100; 3]);
     let (_, last) = b.system.published.last().expect("something was published");
     assert_eq!((last.passes, last.findings, last.repairs, last.items), (1, 1, 1, 9));
     assert!(last.pass_tsc > 0 && last.pass_tsc == last.total_tsc && last.last_tsc > 0);
     assert!(!b.kinds().contains(&EVENT_FAULT));
+}
+
+#[test]
+fn watching_is_announced_after_every_first_pass() {
+    let mut b = Bench::new(true);
+    let slow = Script::default();
+    b.server.add(Box::new(Scripted::new(slow.clone(), Rc::default(), Standing::default())), 0);
+    let lines = |b: &Bench| -> Vec<String> { b.system.lines.iter().map(|l| l.2.clone()).collect() };
+    b.tick(vec![], Step::Spent);
+    assert_eq!(lines(&b), [""; 0]);
+    b.tick(vec![], Step::Done(1));
+    assert_eq!(lines(&b), ["learning: scripted 100 %"], "the second check still learns");
+    slow.borrow_mut().push((vec![], Step::Done(1)));
+    b.tick(vec![], Step::Spent);
+    assert_eq!(lines(&b)[1..], ["learning: scripted 100 %", "monitoring Linux none"]);
+    for check in 0..2 {
+        let last = b.system.published.iter().rfind(|(number, _)| *number == check);
+        assert_eq!(last.map(|(_, status)| status.learned), Some(100));
+    }
+    slow.borrow_mut().push((vec![], Step::Done(1)));
+    b.tick(vec![], Step::Done(1));
+    assert_eq!(lines(&b).len(), 3, "announced once");
 }
 
 #[test]
@@ -157,7 +254,7 @@ fn report_only_repairs_nothing() {
     let mut b = Bench::new(false);
     b.tick(vec![finding(0x100, 1)], Step::Spent);
     b.tick(vec![finding(0x100, 1)], Step::Done(1));
-    assert_eq!(b.kinds(), [EVENT_FINDING]);
+    assert_eq!(b.kinds(), [EVENT_FINDING, EVENT_NOTE, EVENT_NOTE]);
     assert!(b.system.repaired.is_empty());
 }
 
@@ -199,22 +296,130 @@ fn tries_end_until_the_next_confirmation() {
 #[test]
 fn many_findings_take_bounded_memory_and_time() {
     let mut b = Bench::new(true);
-    let flood = (1..=200).map(|n| finding(n * 0x100, 1)).collect();
+    let count = 2 * MAX_OPEN as u64;
+    let flood = (1..=count).map(|n| finding(n * 0x100, 1)).collect();
     b.tick(flood, Step::Spent);
     assert!(b.system.repaired.len() <= REPAIRS_PER_TICK);
-    assert_eq!(b.system.lines.iter().filter(|line| line.0 == EVENT_FINDING).count(), 200);
-    for _ in 0..100 {
+    let reported = b.system.lines.iter().filter(|line| line.0 == EVENT_FINDING).count();
+    assert_eq!(reported as u64, count);
+    let status = b.system.published.last().expect("a status").1;
+    assert_eq!((status.open, status.unlisted), (MAX_OPEN as u64, MAX_OPEN as u64));
+    for _ in 0..MAX_OPEN {
         b.tick(vec![], Step::Spent);
     }
-    assert_eq!(b.system.repaired.len(), MAX_CASES);
+    assert_eq!(b.system.repaired.len(), MAX_OPEN);
+}
+
+/// The lines of kind `kind`.
+fn lines(b: &Bench, kind: u32) -> Vec<&str> {
+    b.system.lines.iter().filter(|line| line.0 == kind).map(|line| line.2.as_str()).collect()
+}
+
+#[test]
+fn another_object_at_the_same_address_is_another_finding() {
+    for repairs in [false, true] {
+        let mut b = Bench::new(repairs);
+        let second = || Finding { symbol: "worse, pid 8".into(), ..finding(0x100, 0) };
+        b.standing.borrow_mut().push(0x100);
+        b.tick(vec![Finding { repairs: vec![], ..finding(0x100, 0) }], Step::Done(1));
+        b.tick(vec![Finding { repairs: vec![], ..second() }], Step::Done(1));
+        b.tick(vec![Finding { repairs: vec![], ..second() }], Step::Done(1));
+        let found = lines(&b, EVENT_FINDING);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[1].starts_with("hidden process: worse, pid 8 at 0x100"));
+    }
+}
+
+#[test]
+fn findings_that_cannot_be_repaired_stay_open() {
+    let mut b = Bench::new(true);
+    let evil = || Finding { repairs: vec![], ..finding(0x100, 0) };
+    b.standing.borrow_mut().push(0x100);
+    for _ in 0..10 {
+        b.tick(vec![evil()], Step::Done(1));
+        b.tick(vec![], Step::Done(1));
+    }
+    assert_eq!(lines(&b, EVENT_FINDING).len(), 1);
+    assert_eq!(b.system.published.last().expect("a status").1.open, 1);
+    // It ends when the check no longer sees it, and is new after that.
+    b.standing.borrow_mut().clear();
+    b.tick(vec![], Step::Done(1));
+    b.tick(vec![], Step::Done(1));
+    assert_eq!(b.system.published.last().expect("a status").1.open, 0);
+    assert_eq!(lines(&b, EVENT_NOTE).last(), Some(&"hidden process: evil, pid 7: gone"));
+    b.tick(vec![evil()], Step::Done(1));
+    assert_eq!(lines(&b, EVENT_FINDING).len(), 2);
+}
+
+#[test]
+fn open_findings_survive_decoys() {
+    let mut b = Bench::new(false);
+    b.standing.borrow_mut().extend((1..=300).map(|n| n * 0x100));
+    b.tick(vec![finding(0x100, 1)], Step::Done(1));
+    b.tick((2..=300).map(|n| finding(n * 0x100, 1)).collect(), Step::Done(1));
+    assert_eq!(b.system.published.last().expect("a status").1.open, 300);
+    // Its line is not among the last 256 any more. With the next heartbeats it is reported again.
+    b.server.beat(&mut b.system, &MonitorStatus::default());
+    let tail = &b.system.lines[b.system.lines.len() - 256..];
+    let wanted = "still open: hidden process: evil, pid 7 at 0x100: ";
+    assert!(tail.iter().any(|line| line.2.starts_with(wanted)));
+    for _ in 0..1000 {
+        b.server.beat(&mut b.system, &MonitorStatus::default());
+    }
+    let tail = &b.system.lines[b.system.lines.len() - 256..];
+    assert!(tail.iter().any(|line| line.2.starts_with(wanted)), "again and again");
+}
+
+#[test]
+fn open_findings_survive_a_restart() {
+    let kept: Vec<AtomicU64> = (0..512).map(|_| AtomicU64::new(0)).collect();
+    let kept: &'static [AtomicU64] = kept.leak();
+    let start = |repairs| {
+        let mut b = Bench::new(repairs);
+        b.server = Server::new(repairs, kept);
+        let check = Scripted::new(b.script.clone(), Rc::default(), b.standing.clone());
+        b.server.add(Box::new(check), 100);
+        b.server.start(&mut b.system);
+        b
+    };
+    let mut b = start(false);
+    b.tick(vec![finding(0x100, 1), finding(0x200, 1)], Step::Spent);
+    let mut b = start(true);
+    assert_eq!(
+        lines(&b, EVENT_NOTE)[0],
+        "open before the restart: hidden process: evil, pid 7 at 0x100: expected in the list, \
+         found not there"
+    );
+    for _ in 0..5 {
+        b.tick(vec![], Step::Done(1));
+    }
+    assert_eq!(b.system.published.last().expect("a status").1.open, 2, "not seen is not gone");
+    b.tick(vec![finding(0x100, 1)], Step::Done(1));
+    b.tick(vec![], Step::Done(1));
+    assert_eq!(lines(&b, EVENT_FINDING), [""; 0], "it is known");
+    assert_eq!(lines(&b, EVENT_REPAIR).len(), 1);
+    assert_eq!(start(true).system.published.last().expect("a status").1.open, 1);
+}
+
+#[test]
+fn a_heartbeat_has_the_servers_counts() {
+    let mut b = Bench::new(true);
+    b.tick(vec![], Step::Spent);
+    b.tick(vec![], Step::Done(1));
+    b.server.beat(&mut b.system, &MonitorStatus { restarts: 3, ..MonitorStatus::default() });
+    let beat = b.system.beats[0];
+    assert_eq!((beat.slices, beat.full_slices, beat.restarts), (2, 1, 3));
+    assert!(beat.beat_tsc > 0);
+    let status = b.system.published.last().expect("a status").1;
+    assert!(status.wall_tsc >= status.pass_tsc && status.pass_tsc > 0);
 }
 
 #[test]
 fn each_check_keeps_to_its_share() {
-    let mut server = Server::new(true);
+    let mut server = Server::new(true, &[]);
     let (first, second) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
-    server.add(Box::new(Scripted(Script::default(), first.clone())), 25);
-    server.add(Box::new(Scripted(Script::default(), second.clone())), 75);
+    server.add(Box::new(Scripted::new(Script::default(), first.clone(), Standing::default())), 25);
+    server.add(Box::new(Scripted::new(Script::default(), second.clone(), Standing::default())), 75);
     let bytes = kyozon_monitor::profile::build::empty();
     let profile = Profile::decode(&bytes).expect("an empty profile");
     let kernel = Kernel::new(&profile, &Nothing);
@@ -225,9 +430,125 @@ fn each_check_keeps_to_its_share() {
 
 #[test]
 fn long_lines_are_cut_at_a_character() {
-    let mut system = Fake::default();
-    report(&mut system, EVENT_NOTE, 0, &"ü".repeat(200));
-    assert_eq!(system.lines[0].2.len(), 256);
-    report(&mut system, EVENT_NOTE, 0, &("x".to_string() + &"ü".repeat(200)));
-    assert_eq!(system.lines[1].2.len(), 255);
+    let (mut system, kept, mut lines) = (Fake::default(), Kept::new(&[]), 0);
+    let mut journal = Journal { system: &mut system, kept: &kept, lines: &mut lines };
+    journal.report(EVENT_NOTE, 0, &"ü".repeat(200));
+    journal.report(EVENT_NOTE, 0, &("x".to_string() + &"ü".repeat(200)));
+    journal.report(EVENT_NOTE, 0, "short");
+    assert_eq!((system.lines[0].2.len(), system.lines[1].2.len()), (256, 255));
+    assert_eq!(lines, 5, "a long line takes two records");
+}
+
+/// A bench with a finding that was repaired.
+fn repaired() -> Bench {
+    let mut b = Bench::new(true);
+    b.tick(vec![finding(0x100, 1)], Step::Spent);
+    b.tick(vec![], Step::Done(1));
+    assert_eq!(b.system.repaired, [0x100]);
+    b.system.lines.clear();
+    b
+}
+
+/// Links that are torn, and the transaction that takes the repair back.
+fn torn() -> Verdict {
+    let word = RepairWord { address: 0x900, expected: 2, value: 1 };
+    Verdict::Torn(Some(Repair { words: vec![word], links: None }))
+}
+
+#[test]
+fn consistent_repair_stays() {
+    let mut b = repaired();
+    for verdict in [Verdict::Consistent, Verdict::Unknown, torn(), Verdict::Consistent, torn()] {
+        // Two looks do not confirm that links are torn.
+        *b.verdicts.borrow_mut() = verdict;
+        b.tick(vec![], Step::Done(1));
+        b.tick(vec![], Step::Done(1));
+    }
+    assert_eq!((b.system.repaired.as_slice(), b.system.lines.len()), ([0x100].as_slice(), 0));
+}
+
+#[test]
+fn torn_repair_is_taken_back_once_and_not_made_again() {
+    let mut b = repaired();
+    *b.verdicts.borrow_mut() = torn();
+    // Linux holds a lock at first.
+    b.system.answers = vec![REPAIR_DONE, REPAIR_CHANGED];
+    for _ in 0..10 {
+        b.tick(vec![], Step::Spent);
+    }
+    assert_eq!(b.system.repaired, [0x100, 0x900, 0x900]);
+    let name = "hidden process: evil, pid 7";
+    let twice =
+        format!("{name}: links contradict each other after the repair, which is taken back");
+    assert_eq!(lines(&b, EVENT_NOTE), [twice.as_str()]);
+    // The task is hidden once more, and seen again and again.
+    *b.verdicts.borrow_mut() = Verdict::Consistent;
+    for _ in 0..10 {
+        b.tick(vec![finding(0x100, 1)], Step::Spent);
+        b.tick(vec![], Step::Spent);
+    }
+    assert_eq!(b.system.repaired.len(), 3);
+    let held = format!("{name}: not repaired: {TORN}");
+    assert_eq!(lines(&b, EVENT_NOTE), [twice, held]);
+    assert_eq!(lines(&b, EVENT_FINDING).len(), 1);
+    assert_eq!(b.system.published.last().expect("a status").1.open, 1);
+    // Another object is repaired, and this one's successor in the same memory, too.
+    b.tick(vec![finding(0x200, 1)], Step::Spent);
+    b.tick(vec![], Step::Spent);
+    assert_eq!(b.system.repaired[3..], [0x200]);
+    *b.verdicts.borrow_mut() = Verdict::Unknown;
+    (0..1000).for_each(|_| b.tick(vec![], Step::Spent));
+    b.tick(vec![Finding { symbol: "heir, pid 8".into(), ..finding(0x100, 1) }], Step::Spent);
+    b.tick(vec![], Step::Spent);
+    assert_eq!(b.system.repaired[4..], [0x100]);
+}
+
+#[test]
+fn torn_links_that_were_changed_are_only_reported() {
+    for answers in [None, Some(vec![REPAIR_CHANGED; 1000]), Some(vec![REPAIR_INVALID])] {
+        let mut b = repaired();
+        let verdict = if answers.is_some() { torn() } else { Verdict::Torn(None) };
+        *b.verdicts.borrow_mut() = verdict;
+        b.system.answers = answers.unwrap_or_default();
+        for _ in 0..300 {
+            b.tick(vec![finding(0x100, 1)], Step::Spent);
+        }
+        let notes = lines(&b, EVENT_NOTE);
+        assert!(notes[0]
+            .ends_with("links contradict each other after the repair, which cannot be taken back"));
+        assert!(notes[1].ends_with(TORN) && notes.len() == 2, "{notes:?}");
+        assert!(b.system.repaired.len() < 200);
+    }
+}
+
+#[test]
+fn object_that_is_gone_is_not_written() {
+    let mut b = repaired();
+    *b.verdicts.borrow_mut() = torn();
+    b.tick(vec![], Step::Spent);
+    b.tick(vec![], Step::Spent);
+    *b.verdicts.borrow_mut() = Verdict::Unknown;
+    (0..1000).for_each(|_| b.tick(vec![], Step::Spent));
+    // It is not looked at any more.
+    *b.verdicts.borrow_mut() = torn();
+    (0..10).for_each(|_| b.tick(vec![], Step::Spent));
+    assert_eq!(b.system.repaired, [0x100]);
+    assert!(b.system.lines.is_empty());
+}
+
+#[test]
+fn many_repairs_are_watched_in_bounded_time() {
+    let mut b = Bench::new(true);
+    let count = 2 * MAX_WATCHED as u64;
+    b.tick((1..=count).map(|n| finding(n * 0x100, 1)).collect(), Step::Spent);
+    (0..count).for_each(|_| b.tick(vec![], Step::Spent));
+    assert_eq!(b.system.repaired.len(), count as usize);
+    *b.verdicts.borrow_mut() = torn();
+    (0..count).for_each(|_| b.tick(vec![], Step::Spent));
+    let taken_back = b.system.repaired[count as usize..].len();
+    assert_eq!(taken_back, MAX_WATCHED);
+    // All places are taken by objects that are not repaired again: the next one is repaired, and not watched.
+    b.tick(vec![finding(0x10_0000, 1)], Step::Spent);
+    (0..count).for_each(|_| b.tick(vec![], Step::Spent));
+    assert_eq!(b.system.repaired[count as usize + MAX_WATCHED..], [0x10_0000]);
 }

@@ -1,10 +1,11 @@
 //! Fingerprints of the code and read-only data in the kernel package's image, for a comparison at load.
 //!
 //! They cover address ranges, each a multiple of [`CHUNK`] bytes. The concatenation of the ranges gives each byte a
-//! position. A chunk's fingerprint is the lower half of its [`hash`], with zeros for the bytes that Linux patches at
-//! boot. Those bytes are the masks, sorted by position; each is encoded by the gap to the previous one.
+//! position. A chunk's [`fingerprint`] has zeros for the bytes that Linux patches at boot. Those bytes are the masks,
+//! sorted by position; each is encoded by the gap to the previous one.
 //!
-//! The key is drawn when the profile is made, so earlier tampering cannot have been fitted to a fingerprint.
+//! The key is drawn when the profile is made, so earlier tampering cannot have been fitted to a fingerprint. That is
+//! all that is asked of the hash: it is a universal one, which costs a tenth of a cryptographic one.
 
 use super::format::Section;
 use super::{rule, Profile, ProfileError};
@@ -13,6 +14,8 @@ use core::ops::Range;
 
 /// Bytes per fingerprint.
 pub const CHUNK: usize = 64;
+/// 64-bit words per fingerprint.
+pub const CHUNK_WORDS: usize = CHUNK / 8;
 
 /// An empty mask that bridges a gap of more than 16 bits.
 const GAP_FILLER: [u8; 4] = [0xff, 0xff, 0, 0];
@@ -88,7 +91,7 @@ pub struct ChunkCursor {
 }
 
 /// A chunk with its masks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
     /// Address of its first byte.
     pub address: u64,
@@ -100,9 +103,9 @@ pub struct Chunk {
 
 impl Profile<'_> {
     /// The key of the fingerprints; `None` if the profile has none.
-    pub fn fingerprint_key(&self) -> Option<[u64; 2]> {
+    pub fn fingerprint_key(&self) -> Option<Key> {
         let [key, ..] = self.header.fingerprints();
-        (key.count == 2).then(|| [self.u64_at(key, 0), self.u64_at(key, 1)])
+        (key.count == 2).then(|| Key::new([self.u64_at(key, 0), self.u64_at(key, 1)]))
     }
 
     /// Bytes of the profile that the fingerprints occupy.
@@ -111,8 +114,24 @@ impl Profile<'_> {
         (8 * key.count + 16 * covered.count + 4 * fingerprints.count + 4 * masks.count) as u64
     }
 
+    /// The percentage of chunks before `cursor`.
+    pub fn chunks_passed(&self, cursor: &ChunkCursor) -> u64 {
+        let [_, _, fingerprints, _] = self.header.fingerprints();
+        (100 * cursor.chunk as u64).checked_div(fingerprints.count as u64).unwrap_or(100)
+    }
+
     /// The chunk at `cursor`, which moves to the next one; `None` after the last.
     pub fn next_chunk(&self, cursor: &mut ChunkCursor) -> Option<Chunk> {
+        let mut chunk = Chunk::default();
+        self.read_chunk(cursor, &mut chunk).then_some(chunk)
+    }
+
+    /// Makes `chunk` the one at `cursor`, which moves to the next one; false after the last.
+    pub fn read_chunk(&self, cursor: &mut ChunkCursor, chunk: &mut Chunk) -> bool {
+        self.try_read_chunk(cursor, chunk).is_some()
+    }
+
+    fn try_read_chunk(&self, cursor: &mut ChunkCursor, chunk: &mut Chunk) -> Option<()> {
         let [_, covered, fingerprints, masks] = self.header.fingerprints();
         let place = (cursor.chunk * CHUNK) as u64;
         if cursor.chunk >= fingerprints.count {
@@ -125,7 +144,8 @@ impl Profile<'_> {
             range = self.range(covered, cursor.range)?;
         }
         let address = range.start + (place - cursor.range_at);
-        let fingerprint = self.u32_at(fingerprints, cursor.chunk);
+        chunk.address = address;
+        chunk.fingerprint = self.u32_at(fingerprints, cursor.chunk);
         cursor.chunk += 1;
         let end = place + CHUNK as u64;
         let by_address = |mask: Mask| Mask {
@@ -133,7 +153,8 @@ impl Profile<'_> {
             ..mask
         };
         let mut last = cursor.open.take();
-        let mut found: Vec<Mask> = last.into_iter().map(by_address).collect();
+        chunk.masks.clear();
+        chunk.masks.extend(last.map(by_address));
         while cursor.mask < masks.count {
             let mask = self.mask(masks, cursor.mask, cursor.mask_at);
             if mask.start >= end {
@@ -142,12 +163,12 @@ impl Profile<'_> {
             cursor.mask += 1;
             cursor.mask_at = mask.end();
             if mask.bytes > 0 {
-                found.push(by_address(mask));
+                chunk.masks.push(by_address(mask));
                 last = Some(mask);
             }
         }
         cursor.open = last.filter(|mask| mask.end() > end);
-        Some(Chunk { address, fingerprint, masks: found })
+        Some(())
     }
 
     fn range(&self, covered: Section, at: usize) -> Option<Range<u64>> {
@@ -227,18 +248,50 @@ fn round(v: &mut [u64; 4]) {
     *v = [a, b, c, d];
 }
 
-/// The fingerprint of a chunk's `bytes` at `address`; masked bytes count as zero.
-pub fn fingerprint(key: [u64; 2], address: u64, bytes: &[u8; CHUNK], masks: &[Mask]) -> u32 {
-    let mut bytes = *bytes;
+/// The expanded key of the fingerprints.
+#[derive(Clone, Debug, Default)]
+pub struct Key {
+    first: u64,
+    /// For the lower and the upper half of each word.
+    halves: [[u64; 2]; CHUNK_WORDS],
+}
+
+impl Key {
+    /// Expands the profile's key.
+    pub fn new(key: [u64; 2]) -> Self {
+        let word = |number: usize| hash(key, &[number as u64]);
+        let mut halves = [[0; 2]; CHUNK_WORDS];
+        for (half, number) in halves.iter_mut().flatten().zip(1..) {
+            *half = word(number);
+        }
+        Self { first: word(0), halves }
+    }
+}
+
+/// The fingerprint of a chunk's `words` at `address`; masked bytes count as zero.
+///
+/// It is Multilinear-HM, which is strongly universal: with a random key, two different chunks agree once in 2^32
+/// (Lemire and Kaser, "Strongly universal string hashing is fast", 2014).
+pub fn fingerprint(key: &Key, address: u64, mut words: [u64; CHUNK_WORDS], masks: &[Mask]) -> u32 {
     for mask in masks {
-        let end = address.saturating_add(CHUNK as u64);
-        for at in mask.start.max(address)..mask.end().min(end) {
-            bytes[(at - address) as usize] = 0;
+        let end = mask.end().min(address.saturating_add(CHUNK as u64));
+        for at in mask.start.max(address)..end {
+            words[(at - address) as usize / 8] &= !(0xff << ((at - address) % 8 * 8));
         }
     }
-    let mut words = [0; CHUNK / 8];
+    let mut sum = key.first;
+    for (word, [low, high]) in words.iter().zip(&key.halves) {
+        let low = low.wrapping_add(word & u64::from(u32::MAX));
+        sum = sum.wrapping_add(low.wrapping_mul(high.wrapping_add(word >> 32)));
+    }
+    (sum >> 32) as u32
+}
+
+/// The words of a chunk's `bytes`.
+pub fn chunk_words(bytes: &[u8; CHUNK]) -> [u64; CHUNK_WORDS] {
+    let mut words = [0; CHUNK_WORDS];
     for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
         *word = bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     }
-    hash(key, &words) as u32
+    words
 }

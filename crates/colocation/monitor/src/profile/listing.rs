@@ -15,8 +15,17 @@ pub struct SymbolLine<'a> {
     pub name: &'a str,
 }
 
-/// The symbols of the core kernel, without those of modules, in the order of `text`.
+/// The symbols of the core kernel, without those of modules, in the order of `text`. At least one has an address.
 pub fn symbols(text: &str) -> Result<Vec<SymbolLine<'_>>, ProfileError> {
+    let symbols = lines(text)?;
+    if symbols.iter().all(|symbol| symbol.address == 0) {
+        return Err(ProfileError::Hidden(KALLSYMS));
+    }
+    Ok(symbols)
+}
+
+/// The same, even if there is none or none has an address.
+pub fn lines(text: &str) -> Result<Vec<SymbolLine<'_>>, ProfileError> {
     let mut symbols = Vec::new();
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
@@ -39,9 +48,6 @@ pub fn symbols(text: &str) -> Result<Vec<SymbolLine<'_>>, ProfileError> {
             }
         };
         symbols.push(SymbolLine { address, kind, name });
-    }
-    if symbols.iter().all(|symbol| symbol.address == 0) {
-        return Err(ProfileError::Hidden(KALLSYMS));
     }
     Ok(symbols)
 }

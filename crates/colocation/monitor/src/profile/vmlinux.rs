@@ -9,6 +9,7 @@
 
 mod elf;
 mod patched;
+pub(super) mod symbols;
 #[cfg(test)]
 mod tests;
 
@@ -204,6 +205,7 @@ fn encode(
     covered: &[Range<u64>],
     masks: &[Mask],
 ) -> FingerprintSections {
+    let hash_key = fingerprints::Key::new(key);
     let mut parts = FingerprintSections {
         key: key.iter().flat_map(|word| word.to_le_bytes()).collect(),
         ..FingerprintSections::default()
@@ -235,9 +237,9 @@ fn encode(
             let count = rest.iter().take_while(|mask| mask.start < end).count();
             let own = rest.get(..count).unwrap_or_default();
             let bytes = loaded.bytes_at(address).copied().unwrap_or([0; CHUNK]);
-            parts
-                .fingerprints
-                .extend(fingerprints::fingerprint(key, address, &bytes, own).to_le_bytes());
+            let words = fingerprints::chunk_words(&bytes);
+            let fingerprint = fingerprints::fingerprint(&hash_key, address, words, own);
+            parts.fingerprints.extend(fingerprint.to_le_bytes());
         }
         place += range.end - range.start;
     }

@@ -72,6 +72,9 @@ pub struct TaskLayout {
     pub flags: u64,
     pub state: u64,
     pub exit_state: u64,
+    pub sighand: u64,
+    /// `on_rq` and `on_cpu`: nonzero while the task waits for a CPU, or has one.
+    pub on_queue: [Option<u64>; 2],
     pub comm: u64,
     pub comm_bytes: u64,
     pub signal: u64,
@@ -125,6 +128,8 @@ impl TaskLayout {
             flags: task("flags")?,
             state: task("__state")?,
             exit_state: task("exit_state")?,
+            sighand: task("sighand")?,
+            on_queue: [task("on_rq").ok(), task("on_cpu").ok()],
             comm: task("comm")?,
             comm_bytes: comm,
             signal: task("signal")?,

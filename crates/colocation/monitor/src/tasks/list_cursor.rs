@@ -1,18 +1,25 @@
 //! A walk over a task list that survives the pause between two slices.
 
 use super::layout::TaskLayout;
-use super::task::Identity;
-use super::MAX_TASKS;
+use super::task::{Stamp, MAX_PID};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::walk::{ListWalk, WalkError};
 
-/// Maximum length of a list.
-const MAX_LENGTH: u32 = MAX_TASKS as u32 + 1;
-/// Steps of a walk beyond twice the number of tasks seen, before it counts as cyclic.
-const SLACK_STEPS: usize = 64;
+/// Maximum length of a list: Linux has no more tasks than PIDs.
+const MAX_LENGTH: u32 = MAX_PID as u32 + 1;
+/// Restarts of a walk after which its position counts as valid although its start time has changed. An attacker could
+/// rewrite the start time at each pause.
+const STRICT_RESTARTS: u32 = 8;
 /// Maximum restarts of a walk whose position left the list; then the pass does without the view.
 const MAX_RESTARTS: u32 = 16;
+
+/// A task in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Position {
+    node: u64,
+    stamp: Stamp,
+}
 
 /// A walk over a task list that can pause.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +29,12 @@ pub struct ListCursor {
     node_offset: u64,
     pub view: u8,
     /// The task at the current position.
-    current: Option<Identity>,
-    /// Nodes visited since the last start.
-    steps: usize,
+    current: Option<Position>,
+    /// An earlier position. A walk that comes back to it is in a cycle (Brent's algorithm).
+    mark: Option<Position>,
+    /// Nodes visited since the last start, and the number at which the mark moves on.
+    steps: u32,
+    mark_at: u32,
     restarts: u32,
 }
 
@@ -36,43 +46,55 @@ impl ListCursor {
             node_offset,
             view,
             current: None,
+            mark: None,
             steps: 0,
+            mark_at: 1,
             restarts: 0,
         }
     }
 
-    /// The next task; `count` is the number of tasks that the pass has seen. A walk with more than twice as many steps
-    /// is cyclic: each step adds a task, except where memory was another task's a moment ago.
+    /// The list's head.
+    pub fn head(&self) -> u64 {
+        self.walk.head()
+    }
+
+    /// The next task, or whatever is linked in its place.
     pub fn next<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
         layout: &TaskLayout,
-        count: usize,
     ) -> Result<Option<u64>, WalkError> {
         let Some(node) = self.walk.next(kernel, &layout.lists)? else { return Ok(None) };
-        self.steps += 1;
-        if self.steps > 2 * count + SLACK_STEPS {
+        let task = node.wrapping_sub(self.node_offset);
+        let stamp = Stamp::read(kernel, layout, task).ok_or(WalkError::WildPointer(task))?;
+        let position = Some(Position { node, stamp });
+        if position == self.mark {
             return Err(WalkError::TooLong);
         }
-        let task = node.wrapping_sub(self.node_offset);
-        self.current =
-            Some(Identity::read(kernel, layout, task).ok_or(WalkError::WildPointer(task))?);
+        self.current = position;
+        self.steps += 1;
+        if self.steps >= self.mark_at {
+            (self.mark, self.mark_at) = (position, self.mark_at.saturating_mul(2));
+        }
         Ok(Some(task))
     }
 
     /// After a pause: whether the current position is still in the list.
     pub fn is_valid<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, layout: &TaskLayout) -> bool {
-        self.current.is_none_or(|task| {
-            task.is_current(kernel, layout) && layout.lists.is_linked(kernel, self.walk.position())
+        self.current.is_none_or(|position| {
+            let task = position.node.wrapping_sub(self.node_offset);
+            let strict = self.restarts < STRICT_RESTARTS;
+            let same = Stamp::read(kernel, layout, task).is_some_and(|stamp| {
+                stamp == position.stamp || !strict && stamp.resembles(&position.stamp)
+            });
+            same && layout.lists.is_linked(kernel, position.node)
         })
     }
 
     /// Starts again; false if that happened too often.
     pub fn restart(&mut self) -> bool {
-        self.restarts += 1;
-        self.walk = ListWalk::new(self.walk.head(), MAX_LENGTH);
-        self.current = None;
-        self.steps = 0;
-        self.restarts <= MAX_RESTARTS
+        let restarts = self.restarts + 1;
+        *self = Self { restarts, ..Self::new(self.walk.head(), self.node_offset, self.view) };
+        restarts <= MAX_RESTARTS
     }
 }

@@ -3,11 +3,14 @@
 use super::layout::{CgroupLayout, TaskLayout};
 use super::list_cursor::ListCursor;
 use super::seen::SeenTasks;
-use super::task::{Identity, TaskState, MAX_PID};
-use super::{view, MAX_TASKS};
+use super::task::{Identity, Stamp, TaskState, MAX_PID};
+use super::view;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
+use crate::random::Random;
 use crate::walk::{HashWalk, WalkError, XArrayEntry};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Bit in [`SeenTasks`]: the threads of this process were walked.
 const WALKED: u8 = 128;
@@ -15,8 +18,10 @@ const WALKED: u8 = 128;
 pub const MAX_TASKS_PER_PID: u32 = 8;
 /// Maximum number of `css_set` structures in one list of the hash table.
 const MAX_SETS_PER_BUCKET: u32 = 256;
-/// Maximum number of nodes per pass: several for each task, so the pass ends whatever the memory holds.
-const MAX_NODES: u32 = 16 * MAX_TASKS as u32;
+/// Maximum number of nodes per pass: several for each PID, so the pass ends whatever the memory holds.
+const MAX_NODES: u32 = 8 * MAX_PID as u32;
+/// Maximum number of damaged lists that a pass records.
+const MAX_DAMAGES: usize = 16;
 
 /// Whether a pass has more to walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,20 +30,37 @@ pub enum Progress {
     Done,
 }
 
+/// A list that cannot be walked to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The view that the list belongs to.
+    pub view: u8,
+    /// Address of the list's head.
+    pub head: u64,
+    /// The first thread of the process, if it is a list of threads.
+    pub process: Option<u64>,
+    pub error: WalkError,
+}
+
 /// The view that is being walked.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Processes(ListCursor),
-    /// The PID index, from this PID on.
-    Pids(u64),
+    /// The PID index: the next PID, the one to stop at, and the one at which the walk began. It goes on at 1.
+    Pids {
+        next: u64,
+        stop: u64,
+        first: u64,
+    },
     Cgroups(GroupPosition),
-    Done,
 }
 
 /// A position in the cgroup hash table.
 #[derive(Clone, Copy, Debug)]
 struct GroupPosition {
-    bucket: u64,
+    /// The first bucket, chosen at random, and the number of buckets from it on that are done.
+    first: u64,
+    done: u64,
     /// Number of sets of the bucket that are done.
     set: u32,
     /// Number of lists of the current set that are done.
@@ -46,31 +68,59 @@ struct GroupPosition {
     cursor: Option<ListCursor>,
 }
 
-/// A pass over all views.
+impl GroupPosition {
+    /// The beginning of the bucket that follows on `done` others.
+    fn bucket(first: u64, done: u64) -> Self {
+        Self { first, done, set: 0, list: 0, cursor: None }
+    }
+}
+
+/// A pass over all views, in random order: an attacker who takes a task in and out again cannot foresee when each view
+/// is looked at.
 pub struct Pass {
-    stage: Stage,
+    /// The stages that remain, the current one last.
+    stages: Vec<Stage>,
     /// Walks over the threads of `process`; they come before the current stage continues.
     threads: [Option<ListCursor>; 2],
     process: Option<Identity>,
     /// Nodes that the pass may still visit.
     remaining_nodes: u32,
-    /// Views that this pass could not walk completely; no task counts as missing from them.
+    /// Views that this pass could not walk completely; no task counts as unreached by them.
     pub incomplete: u8,
-    /// Why the process list could not be walked.
-    pub list_error: Option<WalkError>,
+    /// The lists that could not be walked to their end.
+    pub damages: Vec<Damage>,
+    /// Tasks of the PID index that the pass left out, and walks that began again.
+    pub unjudged: u64,
+    pub restarts: u64,
+    /// The highest PID in the index.
+    pub highest_pid: u64,
 }
 
 impl Pass {
-    pub fn new(layout: &TaskLayout) -> Self {
+    /// A pass whose order depends on `random`; `highest_pid` is that of the pass before.
+    pub fn new(layout: &TaskLayout, random: &mut Random, highest_pid: u64) -> Self {
         let cursor =
             ListCursor::new(layout.init_task.wrapping_add(layout.tasks), layout.tasks, view::TASKS);
+        let from = 1 + random.below(highest_pid);
+        let mut stages = vec![
+            Stage::Processes(cursor),
+            Stage::Pids { next: from, stop: MAX_PID + 1, first: from },
+        ];
+        if let Some(groups) = layout.groups.filter(|groups| groups.buckets > 0) {
+            let first = random.below(groups.buckets);
+            stages.push(Stage::Cgroups(GroupPosition::bucket(first, 0)));
+        }
+        random.shuffle(&mut stages);
         Self {
-            stage: Stage::Processes(cursor),
+            stages,
             threads: [None; 2],
             process: None,
             remaining_nodes: MAX_NODES,
             incomplete: 0,
-            list_error: None,
+            damages: Vec::new(),
+            unjudged: 0,
+            restarts: 0,
+            highest_pid: 0,
         }
     }
 
@@ -82,40 +132,42 @@ impl Pass {
         retries: &mut u64,
     ) {
         let process_gone = self.process.is_some_and(|process| {
-            !process.is_current(kernel, layout)
+            Identity::read(kernel, layout, process.task) != Some(process)
                 || TaskState::read(kernel, layout, process.task).is_none_or(|task| task.is_dead())
         });
+        let mut restarts = 0;
         for thread in &mut self.threads {
             let Some(cursor) = thread else { continue };
             if process_gone {
                 self.incomplete |= cursor.view;
                 *thread = None;
             } else if !cursor.is_valid(kernel, layout) {
-                *retries += 1;
+                restarts += 1;
                 if !cursor.restart() {
                     self.incomplete |= cursor.view;
                     *thread = None;
                 }
             }
         }
-        match &mut self.stage {
-            Stage::Processes(cursor) if !cursor.is_valid(kernel, layout) => {
-                *retries += 1;
+        match self.stages.last_mut() {
+            Some(Stage::Processes(cursor)) if !cursor.is_valid(kernel, layout) => {
+                restarts += 1;
                 if !cursor.restart() {
                     self.incomplete |= view::TASKS;
-                    self.stage = Stage::Pids(1);
+                    self.stages.pop();
                 }
             }
             // The set may be freed as well: restart at the first set of the bucket.
-            Stage::Cgroups(position)
+            Some(Stage::Cgroups(position))
                 if position.cursor.is_some_and(|cursor| !cursor.is_valid(kernel, layout)) =>
             {
-                *retries += 1;
-                *position =
-                    GroupPosition { bucket: position.bucket, set: 0, list: 0, cursor: None };
+                restarts += 1;
+                *position = GroupPosition::bucket(position.first, position.done);
             }
             _ => {}
         }
+        *retries += restarts;
+        self.restarts += restarts;
     }
 
     /// Visits the next node.
@@ -134,31 +186,20 @@ impl Pass {
             self.next_thread(kernel, layout, seen, at);
             return Progress::More;
         }
-        match self.stage {
-            Stage::Processes(mut cursor) => {
-                self.stage = match cursor.next(kernel, layout, seen.count()) {
-                    Ok(Some(task)) => {
-                        self.record(kernel, layout, seen, task, cursor.view);
-                        Stage::Processes(cursor)
-                    }
-                    Ok(None) => Stage::Pids(1),
-                    Err(error) => {
-                        self.incomplete |= cursor.view;
-                        self.list_error = Some(error);
-                        Stage::Pids(1)
-                    }
-                }
+        let Some(stage) = self.stages.pop() else { return Progress::Done };
+        let next = match stage {
+            Stage::Processes(cursor) => {
+                self.next_process(kernel, layout, seen, cursor).map(Stage::Processes)
             }
-            Stage::Pids(index) => self.stage = self.next_pid(kernel, layout, seen, index),
-            Stage::Cgroups(position) => {
-                let next = layout.groups.as_ref().and_then(|groups| {
-                    let next = self.next_in_group(kernel, layout, groups, seen, position)?;
-                    (next.bucket < groups.buckets).then_some(next)
-                });
-                self.stage = next.map_or(Stage::Done, Stage::Cgroups);
+            Stage::Pids { next, stop, first } => {
+                self.next_pid(kernel, layout, seen, next, stop, first)
             }
-            Stage::Done => return Progress::Done,
-        }
+            Stage::Cgroups(position) => layout.groups.as_ref().and_then(|groups| {
+                let next = self.next_in_group(kernel, layout, groups, seen, position);
+                (next.done < groups.buckets).then_some(Stage::Cgroups(next))
+            }),
+        };
+        self.stages.extend(next);
         Progress::More
     }
 
@@ -171,9 +212,18 @@ impl Pass {
         task: u64,
         view: u8,
     ) {
-        seen.add(task, view);
         let Some(leader) = kernel.u64(task.wrapping_add(layout.group_leader)) else { return };
-        if leader != task && Identity::read(kernel, layout, leader).is_none() {
+        // A task is once in the PID index: counted there, it is counted once.
+        let counted = u64::from(view == view::PID);
+        if !seen.covers(leader) {
+            self.unjudged += counted;
+            return;
+        }
+        if seen.add(task, view).is_none() {
+            self.unjudged += counted;
+        }
+        // Memory that is no task any more may lead anywhere.
+        if kernel.u64(leader.wrapping_add(layout.group_leader)) != Some(leader) {
             return;
         }
         match seen.add(leader, WALKED) {
@@ -186,12 +236,46 @@ impl Pass {
             }
         }
         self.process = Identity::read(kernel, layout, leader);
-        let Some(signal) = kernel.u64(task.wrapping_add(layout.signal)) else { return };
+        let Some(signal) = kernel.u64(leader.wrapping_add(layout.signal)) else { return };
+        if self.process.is_none() || signal == 0 {
+            return;
+        }
         let head = signal.wrapping_add(layout.thread_head);
         self.threads[0] = Some(ListCursor::new(head, layout.thread_node, view::THREADS));
         self.threads[1] = layout
             .thread_group
             .map(|ring| ListCursor::new(leader.wrapping_add(ring), ring, view::GROUP));
+    }
+
+    /// Records that a list cannot be walked to its end.
+    fn damaged(&mut self, view: u8, head: u64, error: WalkError) {
+        // In a list of one process or control group, the looks at the tasks that it does not reach decide.
+        self.incomplete |= view & (view::TASKS | view::PID);
+        if self.damages.len() < MAX_DAMAGES {
+            let process = self.process.filter(|_| view & (view::THREADS | view::GROUP) != 0);
+            let process = process.map(|process| process.task);
+            self.damages.push(Damage { view, head, process, error });
+        }
+    }
+
+    fn next_process<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &TaskLayout,
+        seen: &mut SeenTasks,
+        mut cursor: ListCursor,
+    ) -> Option<ListCursor> {
+        match cursor.next(kernel, layout) {
+            Ok(Some(task)) => {
+                self.record(kernel, layout, seen, task, cursor.view);
+                Some(cursor)
+            }
+            Ok(None) => None,
+            Err(error) => {
+                self.damaged(cursor.view, cursor.head(), error);
+                None
+            }
+        }
     }
 
     fn next_thread<M: KernelMemory>(
@@ -202,13 +286,16 @@ impl Pass {
         at: usize,
     ) {
         let Some(mut cursor) = self.threads[at] else { return };
-        self.threads[at] = match cursor.next(kernel, layout, seen.count()) {
+        self.threads[at] = match cursor.next(kernel, layout) {
             Ok(Some(task)) => {
                 seen.add(task, cursor.view);
                 Some(cursor)
             }
-            // The list of one process is damaged: the looks at its threads decide.
-            Ok(None) | Err(_) => None,
+            Ok(None) => None,
+            Err(error) => {
+                self.damaged(cursor.view, cursor.head(), error);
+                None
+            }
         };
     }
 
@@ -218,32 +305,40 @@ impl Pass {
         layout: &TaskLayout,
         seen: &mut SeenTasks,
         index: u64,
-    ) -> Stage {
-        let groups = Stage::Cgroups(GroupPosition { bucket: 0, set: 0, list: 0, cursor: None });
+        stop: u64,
+        first: u64,
+    ) -> Option<Stage> {
+        // The second part, up to where the first one began.
+        let wrapped = (stop != first).then_some(Stage::Pids { next: 1, stop: first, first });
+        if index >= stop {
+            return wrapped;
+        }
         match layout.xarrays.next(kernel, layout.pid_index, index) {
-            Ok(XArrayEntry::Found(index, pid)) if index <= MAX_PID => {
+            Ok(XArrayEntry::Found(index, pid)) if index < stop => {
+                self.highest_pid = self.highest_pid.max(index);
                 for (kind, view) in [view::PID, view::TGID].into_iter().enumerate() {
                     let head = pid.wrapping_add(layout.pid_tasks[kind]);
                     let mut walk = HashWalk::new(head, &layout.lists, MAX_TASKS_PER_PID);
                     while let Ok(Some(node)) = walk.next(kernel, &layout.lists) {
                         let task = node.wrapping_sub(layout.pid_links[kind]);
-                        if Identity::read(kernel, layout, task).is_some() {
+                        if Stamp::read(kernel, layout, task).is_some() {
                             self.record(kernel, layout, seen, task, view);
                         }
                     }
                 }
-                Stage::Pids(index + 1)
+                Some(Stage::Pids { next: index + 1, stop, first })
             }
-            Ok(XArrayEntry::Gap(index)) if index <= MAX_PID => Stage::Pids(index),
-            Ok(_) => groups,
-            Err(_) => {
-                self.incomplete |= view::PID | view::TGID;
-                groups
+            Ok(XArrayEntry::Gap(index)) => Some(Stage::Pids { next: index, stop, first }),
+            Ok(_) => wrapped,
+            Err(error) => {
+                self.damaged(view::PID, layout.pid_index, error);
+                self.incomplete |= view::TGID;
+                wrapped
             }
         }
     }
 
-    /// Visits the next node in the cgroup hash table; `None` if it cannot be read.
+    /// Visits the next node in the cgroup hash table.
     fn next_in_group<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -251,36 +346,25 @@ impl Pass {
         groups: &CgroupLayout,
         seen: &mut SeenTasks,
         mut position: GroupPosition,
-    ) -> Option<GroupPosition> {
-        let next_bucket =
-            GroupPosition { bucket: position.bucket + 1, set: 0, list: 0, cursor: None };
-        if let Some(mut cursor) = position.cursor {
-            match cursor.next(kernel, layout, seen.count()) {
-                Ok(Some(task)) => {
-                    self.record(kernel, layout, seen, task, cursor.view);
-                    position.cursor = Some(cursor);
-                }
-                Ok(None) | Err(_) => {
-                    position.cursor = None;
-                    position.list += 1;
-                }
-            }
-            return Some(position);
+    ) -> GroupPosition {
+        let next_bucket = GroupPosition::bucket(position.first, position.done + 1);
+        if let Some(cursor) = position.cursor {
+            position.cursor = self.next_process(kernel, layout, seen, cursor);
+            position.list += usize::from(position.cursor.is_none());
+            return position;
         }
         if position.list == groups.lists.len() {
             (position.list, position.set) = (0, position.set + 1);
         }
         if position.set > MAX_SETS_PER_BUCKET {
-            return Some(next_bucket);
+            return next_bucket;
         }
-        let mut walk = HashWalk::new(
-            groups.table.wrapping_add(8 * position.bucket),
-            &layout.lists,
-            position.set + 1,
-        );
+        let bucket = (position.first + position.done) % groups.buckets;
+        let mut walk =
+            HashWalk::new(groups.table.wrapping_add(8 * bucket), &layout.lists, position.set + 1);
         for _ in 0..position.set {
             if !matches!(walk.next(kernel, &layout.lists), Ok(Some(_))) {
-                return Some(next_bucket);
+                return next_bucket;
             }
         }
         match walk.next(kernel, &layout.lists) {
@@ -288,9 +372,9 @@ impl Pass {
                 let head =
                     node.wrapping_sub(groups.hlist).wrapping_add(groups.lists[position.list]);
                 position.cursor = Some(ListCursor::new(head, groups.node, view::CGROUP));
-                Some(position)
+                position
             }
-            Ok(None) | Err(_) => Some(next_bucket),
+            Ok(None) | Err(_) => next_bucket,
         }
     }
 }

@@ -5,9 +5,9 @@
 
 use super::layout::{Lock, TaskLayout};
 use super::suspect::{indexed_pid, is_listed};
-use super::task::{Identity, TaskState};
+use super::task::{pid_number, Identity, TaskState};
 use super::view;
-use crate::finding::Repair;
+use crate::finding::{Links, Repair};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use alloc::vec::Vec;
@@ -34,37 +34,36 @@ pub fn repairs<M: KernelMemory>(
         }
     }
     if views & view::TASKS != 0 {
-        repairs.push(repairer.relink(
-            at(layout.tasks),
-            layout.init_task.wrapping_add(layout.tasks),
-            layout.tasklist_lock,
-        ));
+        let head = layout.init_task.wrapping_add(layout.tasks);
+        repairs.push(repairer.relink(view::TASKS, at(layout.tasks), head));
     }
     if views & view::THREADS != 0 {
         let head = task.signal.wrapping_add(layout.thread_head);
-        repairs.push(repairer.relink(at(layout.thread_node), head, layout.tasklist_lock));
+        repairs.push(repairer.relink(view::THREADS, at(layout.thread_node), head));
     }
     if let Some(ring) = layout.thread_group.filter(|_| views & view::GROUP != 0) {
-        repairs.push(repairer.relink(
-            at(ring),
-            task.leader.wrapping_add(ring),
-            layout.tasklist_lock,
-        ));
+        let head = task.leader.wrapping_add(ring);
+        repairs.push(repairer.relink(view::GROUP, at(ring), head));
     }
     if let Some(groups) = layout.groups.filter(|_| views & view::CGROUP != 0) {
         let head = kernel.u64(at(groups.of_task)).map(|set| set.wrapping_add(groups.lists[0]));
-        repairs.push(head.and_then(|head| repairer.relink(at(groups.node), head, groups.lock)));
+        repairs.push(head.and_then(|head| repairer.relink(view::CGROUP, at(groups.node), head)));
     }
     repairs.into_iter().flatten().collect()
 }
 
 /// A transaction under construction.
-struct Transaction<'a, M> {
+pub struct Transaction<'a, M> {
     kernel: &'a Kernel<'a, M>,
     words: Vec<RepairWord>,
 }
 
-impl<M: KernelMemory> Transaction<'_, M> {
+impl<'a, M: KernelMemory> Transaction<'a, M> {
+    /// An empty transaction.
+    pub fn new(kernel: &'a Kernel<'a, M>) -> Self {
+        Self { kernel, words: Vec::new() }
+    }
+
     /// Changes the word at `address` to `value`.
     fn put(&mut self, address: u64, value: u64) -> Option<()> {
         let expected = self.kernel.u64(address)?;
@@ -72,12 +71,13 @@ impl<M: KernelMemory> Transaction<'_, M> {
     }
 
     /// Requires `lock` to be free.
-    fn require_free(&mut self, lock: Lock) -> Option<()> {
+    pub fn require_free(&mut self, lock: Lock) -> Option<()> {
         let (address, value, mask) = lock.word(self.kernel)?;
         self.push(address, value & !mask, value & !mask)
     }
 
-    fn push(&mut self, address: u64, expected: u64, value: u64) -> Option<()> {
+    /// Changes the word at `address` from `expected` to `value`; both may be the same.
+    pub fn push(&mut self, address: u64, expected: u64, value: u64) -> Option<()> {
         let physical = self.kernel.physical(address)?;
         let fits = physical % 8 == 0 && self.words.len() < MAX_REPAIR_WORDS;
         if !fits || self.words.iter().any(|word| word.address == physical) {
@@ -88,9 +88,9 @@ impl<M: KernelMemory> Transaction<'_, M> {
     }
 
     /// The finished transaction; `None` if it changes nothing.
-    fn finish(self) -> Option<Repair> {
+    pub fn finish(self, links: Option<Links>) -> Option<Repair> {
         let changes = self.words.iter().any(|word| word.expected != word.value);
-        changes.then_some(Repair { words: self.words })
+        changes.then_some(Repair { words: self.words, links })
     }
 }
 
@@ -103,12 +103,19 @@ struct TaskRepairer<'a, M> {
 
 impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
     fn transaction(&self) -> Transaction<'a, M> {
-        Transaction { kernel: self.kernel, words: Vec::new() }
+        Transaction::new(self.kernel)
     }
 
-    /// Links the node at `node` back between the neighbours it still points to, if these are adjacent, else at the end
-    /// of the list at `head`.
-    fn relink(&self, node: u64, head: u64, lock: Lock) -> Option<Repair> {
+    /// The task's node at `node` in the list `view`, between `before` and `behind`.
+    fn links(&self, view: u8, node: u64, before: u64, behind: u64) -> Option<Links> {
+        let object = self.identity.task;
+        let stamp = self.kernel.u64(object.wrapping_add(self.layout.start_time))?;
+        Some(Links { object, stamp, list: view, node, before, behind })
+    }
+
+    /// Links the node at `node` of the list `view` back between the neighbours it still points to, if these are
+    /// adjacent, else at the end of the list at `head`.
+    fn relink(&self, view: u8, node: u64, head: u64) -> Option<Repair> {
         let lists = &self.layout.lists;
         let next = |node| lists.next(self.kernel, node);
         let prev = |node| lists.prev(self.kernel, node);
@@ -123,17 +130,29 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
             let last = prev(head)?;
             (next(last)? == head && last != node).then_some((last, head))
         };
-        let (before, behind) = remembered().or_else(end)?;
+        // A neighbour that still leads to the node would keep doing so after a move.
+        let is_held = || {
+            let holds = |at: Option<u64>| at == Some(node);
+            let (before, behind) = (prev(node), next(node));
+            before.is_some_and(|before| before != node && holds(next(before)))
+                || behind.is_some_and(|behind| behind != node && holds(prev(behind)))
+        };
+        let (before, behind) = match remembered() {
+            None if is_held() => return None,
+            found => found.or_else(end)?,
+        };
         if next(before) == Some(node) && prev(behind) == Some(node) {
             return None;
         }
         let mut transaction = self.transaction();
-        transaction.require_free(lock)?;
+        for lock in self.layout.locks(view) {
+            transaction.require_free(lock)?;
+        }
         transaction.put(before.wrapping_add(lists.next), node)?;
         transaction.put(behind.wrapping_add(lists.prev), node)?;
         transaction.put(node.wrapping_add(lists.next), behind)?;
         transaction.put(node.wrapping_add(lists.prev), before)?;
-        transaction.finish()
+        transaction.finish(self.links(view, node, before, behind))
     }
 
     /// The task's `pid` structure: from the task, from its process, or from the index.
@@ -142,13 +161,7 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         let own = kernel.u64(identity.task.wrapping_add(layout.thread_pid));
         let process =
             kernel.u64(task.signal.wrapping_add(layout.signal_tgid)).filter(|_| task.is_leader());
-        let is_it = |pid: &u64| {
-            let word = |offset: u64| kernel.u32(pid.wrapping_add(offset));
-            // A count of 0: the structure was freed.
-            pid % 8 == 0
-                && word(layout.pid_count).is_some_and(|count| count != 0)
-                && word(layout.pid_number) == Some(identity.pid)
-        };
+        let is_it = |pid: &u64| pid_number(kernel, layout, *pid) == Some(identity.pid);
         let indexed = indexed_pid(kernel, layout, identity.pid);
         let found = own.filter(is_it).or(process.filter(is_it)).or(indexed.filter(is_it))?;
         // The index has another structure: the PID was given to another task meanwhile.
@@ -182,7 +195,7 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
             let value = kernel.u64(marks)? & !(1 << number);
             transaction.put(marks, value)?;
             if value != 0 {
-                return transaction.finish();
+                return transaction.finish(None);
             }
         }
         None
@@ -193,6 +206,7 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         let Self { kernel, layout, identity, .. } = self;
         let own = identity.task.wrapping_add(layout.thread_pid);
         let pointer_lost = kind == 0 && kernel.u64(own)? != pid;
+        let mut links = None;
         let mut transaction = self.transaction();
         transaction.require_free(layout.tasklist_lock)?;
         if pointer_lost {
@@ -209,7 +223,8 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
             if other != 0 {
                 transaction.put(other.wrapping_add(layout.lists.hash_prev), link)?;
             }
+            links = self.links([view::PID, view::TGID][kind], node, first, other);
         }
-        transaction.finish()
+        transaction.finish(links)
     }
 }

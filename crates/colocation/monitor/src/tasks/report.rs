@@ -1,6 +1,7 @@
 //! The findings of this check.
 
 use super::layout::TaskLayout;
+use super::pass::Damage;
 use super::task::{name, Identity, TaskState};
 use super::{repair, view};
 use crate::finding::Finding;
@@ -59,26 +60,44 @@ pub fn finding<M: KernelMemory>(
         expected: format!("in {}", names(views)),
         found,
         repairs: repair::repairs(kernel, layout, &identity, views),
+        ..Finding::default()
     }
 }
 
-/// The finding for a process list that cannot be walked to its end.
-pub fn damaged_list(layout: &TaskLayout, error: WalkError) -> Finding {
-    let (address, found) = match error {
+/// The address by which a damaged list is known.
+pub fn damaged_at(layout: &TaskLayout, damage: &Damage) -> u64 {
+    if damage.view == view::TASKS {
+        layout.init_task
+    } else {
+        damage.head
+    }
+}
+
+/// The finding for a list that cannot be walked to its end; `name` gives the name of a task.
+pub fn damaged_list(layout: &TaskLayout, damage: &Damage, name: impl Fn(u64) -> String) -> Finding {
+    let (what, start) = match damage.view {
+        view::TASKS => ("damaged process list", "init_task"),
+        view::PID => ("damaged PID index", "init_pid_ns"),
+        view::CGROUP => ("damaged control group list", "css_set"),
+        _ => ("damaged thread list", "its process"),
+    };
+    let symbol = match damage.process {
+        Some(process) => format!("threads of {}", name(process)),
+        None => start.to_string(),
+    };
+    let found = match damage.error {
         WalkError::WildPointer(address) => {
-            (address, format!("a link to {address:#x}, which holds no process"))
+            format!("a link to {address:#x}, which holds no task")
         }
-        WalkError::TooLong => {
-            (layout.init_task, "a cycle that never returns to init_task".to_string())
-        }
+        WalkError::TooLong => format!("a cycle that never returns to {start}"),
     };
     Finding {
-        what: "damaged process list".to_string(),
-        address,
-        symbol: "init_task".to_string(),
+        what: what.to_string(),
+        address: damaged_at(layout, damage),
+        symbol,
         owner: "nobody".to_string(),
-        expected: "a list that returns to init_task".to_string(),
+        expected: format!("a list that returns to {start}"),
         found,
-        repairs: alloc::vec::Vec::new(),
+        ..Finding::default()
     }
 }

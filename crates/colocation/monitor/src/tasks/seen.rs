@@ -1,36 +1,66 @@
 //! The tasks that a pass has seen, with the views that have them.
 
+use crate::random::Random;
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// A set of kernel addresses with eight bits for each, in a growing hash table.
 ///
-/// An entry is one word: the upper eight bits of a kernel address are always ones, so they hold the eight bits.
+/// An entry is one word: the upper eight bits of a kernel address are always ones, so they hold the eight bits. Each
+/// pass has another key, so that nobody can choose addresses whose entries collide.
+///
+/// If there are more addresses than the set has room for, the next passes take a random part of them each.
 pub struct SeenTasks {
     table: Vec<u64>,
     count: usize,
     limit: usize,
+    /// An odd factor.
+    key: u64,
+    /// Number of parts into which addresses fall, a power of two, and the part that this pass takes.
+    parts: u64,
+    part: u64,
+    /// Whether an address was refused for want of room.
+    full: bool,
 }
 
 const FIRST_SLOTS: usize = 512;
 const TOP: u64 = 0xff << 56;
+/// Maximum number of parts: with more tasks than Linux can have, something else is wrong.
+const MAX_PARTS: u64 = 256;
 
 impl SeenTasks {
     /// An empty set for at most `limit` addresses.
-    pub fn new(limit: usize) -> Self {
-        Self { table: vec![0; FIRST_SLOTS], count: 0, limit }
+    pub fn new(limit: usize, random: &mut Random) -> Self {
+        Self {
+            table: vec![0; FIRST_SLOTS],
+            count: 0,
+            limit,
+            key: random.number() | 1,
+            parts: 1,
+            part: 0,
+            full: false,
+        }
+    }
+
+    /// A hash of `address` in the upper 32 bits: the upper bits of a product are mixed best.
+    fn hash(&self, address: u64) -> u64 {
+        (address & !TOP).wrapping_mul(self.key)
     }
 
     /// The slot that holds `address`, or would hold it.
     fn place(&self, address: u64) -> usize {
         let mask = self.table.len() - 1;
-        // The multiplier is 2^64 divided by the golden ratio; the upper bits of the product are mixed best.
-        let mut at = ((address & !TOP).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        let mut at = (self.hash(address) >> 32) as usize & mask;
         // At most half of the slots are used, so the loop ends.
         while self.table[at] != 0 && (self.table[at] ^ address) & !TOP != 0 {
             at = (at + 1) & mask;
         }
         at
+    }
+
+    /// Whether this pass takes tasks whose process has its first thread at `leader`: a process is judged as a whole.
+    pub fn covers(&self, leader: u64) -> bool {
+        self.hash(leader) >> 56 & (self.parts - 1) == self.part
     }
 
     /// Adds `bits` to those of `address` and returns the old ones; `None` if the set has no room for it.
@@ -41,6 +71,7 @@ impl SeenTasks {
         let mut at = self.place(address);
         if self.table[at] == 0 {
             if self.count >= self.limit {
+                self.full = true;
                 return None;
             }
             if 2 * (self.count + 1) > self.table.len() {
@@ -65,11 +96,6 @@ impl SeenTasks {
         }
     }
 
-    /// Number of addresses in the set.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
     /// Number of slots to [`take`](Self::take) from.
     pub fn slots(&self) -> usize {
         self.table.len()
@@ -82,9 +108,25 @@ impl SeenTasks {
         (entry != 0).then_some((entry | TOP, (entry >> 56) as u8))
     }
 
-    /// Ends a pass after all slots were taken; returns the number of addresses.
-    pub fn clear(&mut self) -> usize {
-        core::mem::take(&mut self.count)
+    /// Empties the first full slot among `count` from `slot` on; also returns the slot to continue at.
+    pub fn take_from(&mut self, slot: usize, count: usize) -> (Option<(u64, u8)>, usize) {
+        let end = self.table.len().min(slot + count);
+        let full = (slot..end).find(|at| self.table[*at] != 0);
+        (full.and_then(|at| self.take(at)), full.map_or(end, |at| at + 1))
+    }
+
+    /// Ends a pass after all slots were taken; returns the number of addresses. The next pass gets another key, and as
+    /// large a part of the addresses as the set has room for.
+    pub fn clear(&mut self, random: &mut Random) -> usize {
+        let count = core::mem::take(&mut self.count);
+        if core::mem::take(&mut self.full) {
+            self.parts = (2 * self.parts).min(MAX_PARTS);
+        } else if count < self.limit / 4 {
+            self.parts = (self.parts / 2).max(1);
+        }
+        self.key = random.number() | 1;
+        self.part = random.below(self.parts);
+        count
     }
 }
 
@@ -93,10 +135,14 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
+    fn address(i: u64) -> u64 {
+        0xffff_8880_0000_0000 + i * 64
+    }
+
     #[test]
     fn every_added_bit_is_kept_up_to_the_limit() {
-        let mut seen = SeenTasks::new(5000);
-        let address = |i: u64| 0xffff_8880_0000_0000 + i * 64;
+        let mut random = Random::new(1);
+        let mut seen = SeenTasks::new(5000, &mut random);
         for round in 0..2 {
             for i in 0..5000 {
                 assert_eq!(seen.add(address(i), 1), Some(0), "{round} {i}");
@@ -109,7 +155,40 @@ mod tests {
             all.sort();
             assert_eq!(all.len(), 5000);
             assert_eq!(all[7], (address(7), 0x87));
-            assert_eq!(seen.clear(), 5000);
+            assert_eq!(seen.clear(&mut random), 5000);
         }
+    }
+
+    #[test]
+    fn every_part_of_a_crowd_gets_its_turn() {
+        let mut random = Random::new(2);
+        let mut seen = SeenTasks::new(100, &mut random);
+        let mut covered = std::collections::BTreeSet::new();
+        for pass in 0..200 {
+            let mine: Vec<u64> = (0..1000).map(address).filter(|at| seen.covers(*at)).collect();
+            let refused = mine.iter().filter(|at| seen.add(**at, 1).is_none()).count();
+            assert!(pass < 10 || refused < 50, "{refused} refused in pass {pass}");
+            covered.extend(mine.into_iter().skip(refused));
+            (0..seen.slots()).for_each(|slot| {
+                seen.take(slot);
+            });
+            seen.clear(&mut random);
+        }
+        assert_eq!(covered.len(), 1000);
+        for _ in 0..10 {
+            seen.clear(&mut random);
+        }
+        assert!((0..1000).all(|i| seen.covers(address(i))), "everything fits again");
+    }
+
+    /// With a fixed factor, an attacker could pick addresses whose entries all begin at the same slot.
+    #[test]
+    fn keys_of_two_passes_differ() {
+        let mut random = Random::new(3);
+        let mut seen = SeenTasks::new(100, &mut random);
+        let before: Vec<usize> = (0..64).map(|i| seen.place(address(i))).collect();
+        seen.clear(&mut random);
+        let after: Vec<usize> = (0..64).map(|i| seen.place(address(i))).collect();
+        assert_ne!(before, after);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::layout::TaskLayout;
 use super::pass::MAX_TASKS_PER_PID;
-use super::task::{Identity, TaskState};
+use super::task::{pid_number, Identity, TaskState};
 use super::{view, CONFIRM_RECHECKS};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
@@ -12,13 +12,23 @@ use crate::walk::HashWalk;
 const LISTS: u8 = view::TASKS | view::THREADS | view::GROUP;
 /// Consecutive passes that must miss a task that appears linked.
 const UNREACHED_PASSES: u32 = 3;
-/// Looks at which a dormant task must have run on before it is judged.
-const MIN_DORMANT_RUNS: u32 = 20;
-/// Looks after which a dormant task is dropped.
-const MAX_DORMANT_RECHECKS: u32 = 256;
-/// Consecutive looks that confirm a task without a `pid` structure: an exit clears the pointer, and then the memory may
-/// be about to become another task.
+/// Looks at which an excused task must have run on before it is judged.
+const MIN_RUNS: u32 = 20;
+/// Looks after which memory that never runs is dropped.
+const MAX_REMAINS_RECHECKS: u32 = 256;
+/// Looks after which a task that claims to be new is judged: no fork takes that long.
+const MAX_NEW_RECHECKS: u32 = 4096;
+/// Consecutive looks that confirm a task in doubt: one without an intact `pid` structure (an exit clears the pointer,
+/// and then the memory may be about to become another task), one whose identity keeps changing, and one whose locks are
+/// always held.
 const DOUBTFUL_RECHECKS: u32 = 32;
+/// Changes of identity after which further ones count no longer: memory is not reused for another incomplete task that
+/// often.
+const MAX_CHANGES: u32 = 16;
+/// Looks in a row at which a lock was held, after which it no longer matters: no update takes that long.
+const BUSY_PATIENCE: u32 = 64;
+/// Looks after which a suspect that is neither clear nor confirmed is dropped.
+const MAX_UNRESOLVED: u32 = 2 * MAX_NEW_RECHECKS;
 
 /// The result of a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +39,23 @@ pub enum Recheck {
     Busy,
     /// More looks are needed.
     Unsure,
+    /// Many looks did not settle it.
+    Unresolved,
     /// Missing from these views; time to report.
     Confirmed(u8),
+}
+
+/// Why a task may be missing from a view, for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Excuse {
+    None,
+    /// It claims that its fork is unfinished.
+    New,
+    /// It claims to be dead, but is not.
+    FalselyDead,
+    /// The memory may hold the rest of an exited task, or a copy that a fork has just made of another task and that
+    /// still has that task's PID. Neither of them ever runs.
+    Remains,
 }
 
 /// A task that was missing from a view.
@@ -39,8 +64,9 @@ pub struct SuspectTask {
     pub identity: Identity,
     /// Lists whose walk did not reach the task in the last pass, although it appears linked.
     pub unreached: u8,
-    /// Whether the task was dormant at the last look.
-    pub dormant: bool,
+    excuse: Excuse,
+    /// Whether it has been reported.
+    pub reported: bool,
     /// Consecutive passes with the same `unreached`.
     passes: u32,
     /// Views that the task was missing from at the last look, and the number of consecutive looks with that result.
@@ -48,10 +74,15 @@ pub struct SuspectTask {
     rechecks: u32,
     /// Consecutive looks before the next report; doubled with each report.
     report_at: u32,
-    /// While dormant: run time at the last look, looks at which it had grown, and number of looks.
+    /// Looks since the last report, or since the beginning.
+    unresolved: u32,
+    /// Changes of identity, and looks in a row at which Linux held a lock.
+    changes: u32,
+    busy: u32,
+    /// While excused: run time at the last look, looks at which it ran on, and number of looks.
     run_time: u64,
     runs: u32,
-    dormant_rechecks: u32,
+    excused: u32,
 }
 
 /// Whether `task` is in the list of type `kind` at `pid`.
@@ -108,57 +139,75 @@ fn missing_views<M: KernelMemory>(
     (0..8).map(|bit| 1 << bit).filter(|view| expected & view != 0 && !is_in(*view)).sum()
 }
 
-/// Whether the memory may hold the rest of an exited task, or a copy that a fork has just made of another task and that
-/// still has that task's PID. Neither of them ever runs.
-fn is_dormant<M: KernelMemory>(
+/// What excuses a task that is missing from a view.
+fn excuse<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TaskLayout,
     identity: &Identity,
     task: &TaskState,
-) -> bool {
+) -> Excuse {
     let other = || {
         let pid = indexed_pid(kernel, layout, identity.pid)?;
         let node =
             kernel.u64(pid.wrapping_add(layout.pid_tasks[0]).wrapping_add(layout.lists.first))?;
         Some(node != 0 && node != task.task.wrapping_add(layout.pid_links[0]))
     };
-    task.is_dead() || other().unwrap_or(false)
+    if other().unwrap_or(false) {
+        return Excuse::Remains;
+    }
+    match task {
+        _ if task.is_falsely_dead() => Excuse::FalselyDead,
+        _ if task.is_dead() => Excuse::Remains,
+        _ if task.is_new() => Excuse::New,
+        _ => Excuse::None,
+    }
 }
 
-/// Judges a task that the views `bits` have; `None` if nothing is missing.
+/// Judges a task that the views `bits` have; `None` if nothing is missing. In views that are `incomplete`, the walk
+/// proves nothing.
 pub fn judge<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TaskLayout,
     task: u64,
     bits: u8,
+    incomplete: u8,
 ) -> Option<SuspectTask> {
     let leads = kernel.u64(task.wrapping_add(layout.group_leader))? == task;
     let lacking = layout.expected(leads) & !bits;
-    if lacking == 0 {
+    if lacking == 0 || task == layout.init_task {
         return None;
     }
     let read = TaskState::read(kernel, layout, task)?;
-    if read.is_new() || !read.is_in_use(kernel, layout) {
+    if !read.is_in_use(kernel, layout) {
         return None;
     }
     let identity = Identity::read(kernel, layout, task)?;
     let missing = missing_views(kernel, layout, &identity, &read);
-    let unreached = lacking & LISTS & !missing;
+    let unreached = lacking & LISTS & !missing & !incomplete;
     (missing | unreached != 0).then_some(SuspectTask {
         identity,
         unreached,
-        dormant: is_dormant(kernel, layout, &identity, &read),
+        excuse: excuse(kernel, layout, &identity, &read),
+        reported: false,
         passes: 1,
         missing: 0,
         rechecks: 0,
         report_at: CONFIRM_RECHECKS,
+        unresolved: 0,
+        changes: 0,
+        busy: 0,
         run_time: read.run_time,
         runs: 0,
-        dormant_rechecks: 0,
+        excused: 0,
     })
 }
 
 impl SuspectTask {
+    /// Whether something excused the task at the last look.
+    pub fn is_excused(&self) -> bool {
+        self.excuse != Excuse::None
+    }
+
     /// Records that another pass did not reach the task in the lists `unreached`, although it appears linked.
     pub fn another_pass(&mut self, unreached: u8) {
         self.passes =
@@ -172,50 +221,120 @@ impl SuspectTask {
         kernel: &Kernel<'_, M>,
         layout: &TaskLayout,
     ) -> Recheck {
-        let Some(task) = TaskState::read(kernel, layout, self.identity.task) else {
+        let task = self.identity.task;
+        let (Some(state), Some(identity)) =
+            (TaskState::read(kernel, layout, task), Identity::read(kernel, layout, task))
+        else {
             return Recheck::Clear;
         };
-        if !self.identity.is_current(kernel, layout) || !task.is_in_use(kernel, layout) {
+        if !state.is_in_use(kernel, layout) {
             return Recheck::Clear;
         }
-        self.dormant = is_dormant(kernel, layout, &self.identity, &task);
-        if task.is_new() {
-            return Recheck::Unsure;
+        self.unresolved += 1;
+        if identity != self.identity {
+            self.identity = identity;
+            self.another_identity();
         }
-        if self.dormant && !self.runs_on(&task) {
-            return if self.dormant_rechecks >= MAX_DORMANT_RECHECKS {
-                Recheck::Clear
-            } else {
-                Recheck::Unsure
-            };
-        }
-        let quiet = || {
-            layout.locks(layout.expected(task.is_leader())).all(|lock| lock.has_no_writer(kernel))
+        self.excuse = excuse(kernel, layout, &identity, &state);
+        let looked = match self.excuse {
+            Excuse::None => Recheck::Confirmed(0),
+            _ => self.look_at_excused(&state),
         };
-        if !quiet() {
-            return Recheck::Busy;
-        }
-        let mut missing = missing_views(kernel, layout, &self.identity, &task);
-        let same = |again: TaskState| {
-            !again.is_new() && is_dormant(kernel, layout, &self.identity, &again) == self.dormant
+        let looked = match looked {
+            Recheck::Confirmed(_) => self.look(kernel, layout, &state),
+            other => other,
         };
-        let again = TaskState::read(kernel, layout, self.identity.task);
-        if !quiet() || !self.identity.is_current(kernel, layout) || !again.is_some_and(same) {
-            return Recheck::Busy;
+        match looked {
+            Recheck::Confirmed(_) => (self.reported, self.unresolved) = (true, 0),
+            Recheck::Busy | Recheck::Unsure if self.unresolved >= MAX_UNRESOLVED => {
+                return Recheck::Unresolved
+            }
+            _ => {}
         }
+        looked
+    }
+
+    /// The memory may belong to another task now. An attacker may as well have written into it.
+    fn another_identity(&mut self) {
+        self.changes = self.changes.saturating_add(1);
+        if self.changes <= MAX_CHANGES {
+            (self.rechecks, self.runs, self.excused) = (0, 0, 0);
+            (self.passes, self.unreached) = (0, 0);
+        }
+    }
+
+    /// Looks at a task with an excuse: `Confirmed` if the excuse no longer holds.
+    fn look_at_excused(&mut self, task: &TaskState) -> Recheck {
+        // Other tasks in the same memory have other run times: some of them smaller.
+        if task.run_time < self.run_time {
+            self.runs = 0;
+        }
+        let ran = self.excused > 0 && task.run_time > self.run_time;
+        let claims = self.excuse != Excuse::Remains;
+        self.runs += u32::from(ran || claims && task.is_queued());
+        self.run_time = task.run_time;
+        self.excused = self.excused.saturating_add(1);
+        let limit = match self.excuse {
+            Excuse::None => 0,
+            Excuse::FalselyDead => DOUBTFUL_RECHECKS,
+            Excuse::New => MAX_NEW_RECHECKS,
+            Excuse::Remains => u32::MAX,
+        };
+        if self.runs >= MIN_RUNS || self.excused >= limit {
+            Recheck::Confirmed(0)
+        } else if !claims && self.excused >= MAX_REMAINS_RECHECKS {
+            Recheck::Clear
+        } else {
+            Recheck::Unsure
+        }
+    }
+
+    /// Looks at a task that nothing excuses.
+    fn look<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &TaskLayout,
+        task: &TaskState,
+    ) -> Recheck {
+        let free = |views| layout.locks(views).all(|lock| lock.has_no_writer(kernel));
+        let all = layout.expected(task.is_leader());
+        let was_free = free(all);
+        let missing = missing_views(kernel, layout, &self.identity, task);
         if missing | self.unreached == 0 {
             return Recheck::Clear;
         }
-        if self.passes >= UNREACHED_PASSES {
-            missing |= self.unreached;
+        let again = TaskState::read(kernel, layout, task.task);
+        let same = again.is_some_and(|again| {
+            excuse(kernel, layout, &self.identity, &again) == self.excuse
+                && Identity::read(kernel, layout, task.task) == Some(self.identity)
+        });
+        if !same {
+            return Recheck::Busy;
         }
+        if !was_free || !free(all) {
+            self.busy = self.busy.saturating_add(1);
+            if self.busy < BUSY_PATIENCE {
+                return Recheck::Busy;
+            }
+        } else {
+            self.busy = 0;
+        }
+        let unreached = if self.passes >= UNREACHED_PASSES { self.unreached } else { 0 };
+        let has_pid = pid_number(kernel, layout, task.pid_struct) == Some(self.identity.pid);
+        self.count(missing | unreached, has_pid)
+    }
+
+    /// Counts a look at which the task was missing from `missing`; `has_pid`: its `pid` structure is intact.
+    fn count(&mut self, missing: u8, has_pid: bool) -> Recheck {
         if missing == 0 {
             return Recheck::Unsure;
         }
         if missing != self.missing {
-            (self.missing, self.rechecks, self.report_at) = (missing, 0, CONFIRM_RECHECKS);
+            (self.missing, self.rechecks) = (missing, 0);
+            self.report_at = CONFIRM_RECHECKS;
         }
-        if task.pid_struct == 0 {
+        let in_doubt = !has_pid || self.changes > MAX_CHANGES || self.busy >= BUSY_PATIENCE;
+        if in_doubt {
             self.report_at = self.report_at.max(DOUBTFUL_RECHECKS);
         }
         self.rechecks = self.rechecks.saturating_add(1);
@@ -224,15 +343,5 @@ impl SuspectTask {
         }
         self.report_at = self.report_at.saturating_mul(2);
         Recheck::Confirmed(missing)
-    }
-
-    /// Whether a dormant task has run on at so many looks that these cannot be the last steps of an exit.
-    fn runs_on(&mut self, task: &TaskState) -> bool {
-        if self.dormant_rechecks > 0 && task.run_time != self.run_time {
-            self.runs += 1;
-        }
-        self.run_time = task.run_time;
-        self.dormant_rechecks = self.dormant_rechecks.saturating_add(1);
-        self.runs >= MIN_DORMANT_RUNS
     }
 }

@@ -1,4 +1,8 @@
 //! The members of one task.
+//!
+//! An attacker can write each of them. Those that Linux itself needs to run the task (`signal`, `group_leader`, the
+//! `pid` structure, `on_rq`) are believed more than those that Linux only shows or that matter for a moment (`pid`,
+//! `start_time`, a state): a forged one of the latter delays a finding, and does not prevent it.
 
 use super::layout::TaskLayout;
 use crate::kernel::Kernel;
@@ -15,6 +19,32 @@ const TASK_NEW: u32 = 0x800;
 const TASK_DEAD: u32 = 0x80;
 const EXIT_DEAD: u32 = 0x10;
 
+/// Tells whether the memory of a task still belongs to the same task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Start time in nanoseconds.
+    start: u64,
+    signal: u64,
+}
+
+impl Stamp {
+    /// Reads the stamp; `None` if the memory at `task` cannot hold a task.
+    pub fn read<M: KernelMemory>(
+        kernel: &Kernel<'_, M>,
+        layout: &TaskLayout,
+        task: u64,
+    ) -> Option<Self> {
+        let start = kernel.u64(task.wrapping_add(layout.start_time))?;
+        let signal = kernel.u64(task.wrapping_add(layout.signal))?;
+        (task % 16 == 0).then_some(Self { start, signal })
+    }
+
+    /// Whether both are stamps of the same task, if its start time may have been rewritten.
+    pub fn resembles(&self, other: &Self) -> bool {
+        self.signal == other.signal
+    }
+}
+
 /// Identifies a task: the memory of its structure may be reused for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
@@ -22,30 +52,37 @@ pub struct Identity {
     pub task: u64,
     /// PID in the initial namespace.
     pub pid: u32,
-    /// Start time in nanoseconds.
-    pub start: u64,
+    stamp: Stamp,
 }
 
 impl Identity {
-    /// Reads the identity; `None` if the memory at `task` does not hold a task.
+    /// Reads the identity; `None` if the memory at `task` cannot hold a task.
     pub fn read<M: KernelMemory>(
         kernel: &Kernel<'_, M>,
         layout: &TaskLayout,
         task: u64,
     ) -> Option<Self> {
-        let pid = kernel.u32(task.wrapping_add(layout.pid))?;
-        let start = kernel.u64(task.wrapping_add(layout.start_time))?;
-        (task % 16 == 0 && pid != 0 && u64::from(pid) <= MAX_PID).then_some(Self {
-            task,
-            pid,
-            start,
-        })
+        let stamp = Stamp::read(kernel, layout, task)?;
+        let shown = kernel.u32(task.wrapping_add(layout.pid))?;
+        let pid_struct = kernel.u64(task.wrapping_add(layout.thread_pid))?;
+        let pid = pid_number(kernel, layout, pid_struct).unwrap_or(shown);
+        Some(Self { task, pid, stamp })
     }
+}
 
-    /// Whether the memory still holds this task.
-    pub fn is_current<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, layout: &TaskLayout) -> bool {
-        Self::read(kernel, layout, self.task) == Some(*self)
+/// The PID in the initial namespace that the `pid` structure at `pid` stands for; `None` if it is free or damaged.
+pub fn pid_number<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &TaskLayout,
+    pid: u64,
+) -> Option<u32> {
+    if pid == 0 || pid % 8 != 0 {
+        return None;
     }
+    // A count of 0: the structure was freed.
+    kernel.u32(pid.wrapping_add(layout.pid_count)).filter(|count| *count != 0)?;
+    let number = kernel.u32(pid.wrapping_add(layout.pid_number))?;
+    (number != 0 && u64::from(number) <= MAX_PID).then_some(number)
 }
 
 /// The state of a task.
@@ -59,6 +96,8 @@ pub struct TaskState {
     flags: u32,
     state: u32,
     exit_state: u32,
+    sighand: u64,
+    queued: bool,
     /// Nanoseconds of CPU time.
     pub run_time: u64,
 }
@@ -70,6 +109,7 @@ impl TaskState {
         task: u64,
     ) -> Option<Self> {
         let at = |offset: u64| task.wrapping_add(offset);
+        let mut on_queue = layout.on_queue.iter().flatten();
         Some(Self {
             task,
             leader: kernel.u64(at(layout.group_leader))?,
@@ -78,6 +118,8 @@ impl TaskState {
             flags: kernel.u32(at(layout.flags))?,
             state: kernel.u32(at(layout.state))?,
             exit_state: kernel.u32(at(layout.exit_state))?,
+            sighand: kernel.u64(at(layout.sighand))?,
+            queued: on_queue.any(|offset| kernel.u32(at(*offset)).is_some_and(|on| on != 0)),
             run_time: kernel.u64(at(layout.run_time))?,
         })
     }
@@ -116,6 +158,18 @@ impl TaskState {
     /// A failed fork counts as dead.
     pub fn is_dead(&self) -> bool {
         self.exit_state & EXIT_DEAD != 0 || self.state == TASK_DEAD
+    }
+
+    /// Whether the task claims to be dead, but still has its signal handlers. `__exit_signal` takes them away and
+    /// removes the task from the structures in one section under `tasklist_lock`: no exit leaves this state outside of
+    /// it. The memory of a failed fork keeps the parent's pointer.
+    pub fn is_falsely_dead(&self) -> bool {
+        self.exit_state & EXIT_DEAD != 0 && self.state != TASK_DEAD && self.sighand != 0
+    }
+
+    /// Whether the task has a CPU or waits for one.
+    pub fn is_queued(&self) -> bool {
+        self.queued
     }
 }
 

@@ -1,8 +1,10 @@
 mod churn;
 mod fuzz;
+mod hostile;
 mod linux;
 mod repairs;
 mod suspects;
+mod verify;
 
 use super::*;
 use crate::fake::CallBudget;
@@ -10,6 +12,11 @@ use linux::{Linux, Unlinked, UNLINKED_STATES};
 use std::string::String;
 use std::vec;
 use std::vec::Vec;
+
+/// The check with a seed that stays the same.
+fn check(profile: &Profile<'_>) -> TaskCheck {
+    TaskCheck::new(profile, 1).unwrap()
+}
 
 /// Runs `steps` slices of `calls` budget calls each, with a call of `between` after each.
 fn run(
@@ -20,7 +27,7 @@ fn run(
 ) -> (Vec<Finding>, u64, u64) {
     let profile = Profile::decode(&linux.profile).unwrap();
     let kernel = Kernel::new(&profile, &linux.memory);
-    let mut tasks = TaskCheck::new(&profile).unwrap();
+    let mut tasks = check(&profile);
     let (mut findings, mut retries, mut passes) = (Vec::new(), 0, 0);
     for step in 0..steps {
         let mut found = |finding| findings.push(finding);
@@ -63,7 +70,7 @@ fn intact_system_gives_no_finding() {
         }
         let profile = Profile::decode(&linux.profile).unwrap();
         let kernel = Kernel::new(&profile, &linux.memory);
-        let mut tasks = TaskCheck::new(&profile).unwrap();
+        let mut tasks = check(&profile);
         let step = tasks.step(&kernel, &mut CallBudget(100_000), &mut |_| {}, &mut 0);
         assert_eq!(step, Step::Done(linux.live.borrow().len() as u64));
     }
@@ -88,22 +95,28 @@ fn hide(linux: &Linux, task: u64, views: u8, unlinked: Unlinked) {
     }
 }
 
-#[test]
-fn ring_beside_the_list_is_found() {
-    let (linux, [alone, leader, ..]) = system(false);
-    hide(&linux, alone, view::TASKS, Unlinked::Stale);
-    hide(&linux, leader, view::TASKS, Unlinked::Stale);
-    let (a, b) = (alone + linux::TASKS, leader + linux::TASKS);
+/// Two processes point to each other, and the list leads past them.
+fn hide_in_a_ring(linux: &Linux, tasks: [u64; 2]) {
+    for task in tasks {
+        hide(linux, task, view::TASKS, Unlinked::Stale);
+    }
+    let [a, b] = tasks.map(|task| task + linux::TASKS);
     for (from, to) in [(a, b), (b, a)] {
         linux.put(from, to);
         linux.put(from + 8, to);
     }
+}
+
+#[test]
+fn ring_beside_the_list_is_found() {
+    let (linux, [alone, leader, ..]) = system(false);
+    hide_in_a_ring(&linux, [alone, leader]);
     let found: Vec<u64> = find(&linux).iter().map(|finding| finding.address).collect();
     assert!(found.contains(&alone) && found.contains(&leader));
 }
 
 #[test]
-fn damaged_list_is_reported_once() {
+fn damaged_list_is_reported_as_long_as_it_is_damaged() {
     for damage in [0x1234_5678_9abc_def0, 0xffff_8880_3000_0000, 0xdead_0000_0000_0100, 0] {
         let (linux, [alone, leader, ..]) = system(false);
         let next = if damage == 0 { alone + linux::TASKS } else { damage };
@@ -112,7 +125,8 @@ fn damaged_list_is_reported_once() {
         assert!(passes > 3, "{damage:#x}");
         let of_list =
             findings.iter().filter(|finding| finding.what == "damaged process list").count();
-        assert_eq!(of_list, 1, "{damage:#x}");
+        // After 3, 6, 12 passes, and so on.
+        assert!((2..20).contains(&of_list), "{damage:#x}: {of_list} in {passes} passes");
     }
 }
 
@@ -120,7 +134,7 @@ fn damaged_list_is_reported_once() {
 fn missing_member_is_named() {
     let bytes = crate::fake::profile(&[], &[("#PIDTYPE_PID", 0, 0), ("#PIDTYPE_TGID", 1, 0)]);
     let profile = Profile::decode(&bytes).unwrap();
-    let Err(error) = TaskCheck::new(&profile) else { panic!() };
+    let Err(error) = TaskCheck::new(&profile, 0) else { panic!() };
     assert!(matches!(error, ProfileError::Missing(_)), "{error}");
     let _: String = std::format!("{error}");
 }

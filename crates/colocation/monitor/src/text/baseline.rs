@@ -15,12 +15,14 @@ type PageCopy = Box<[u64; PAGE_WORDS]>;
 pub(super) struct Baseline {
     ranges: [Range<u64>; 2],
     pages: Vec<Option<PageCopy>>,
+    /// Number of pages with a copy.
+    covered: u64,
 }
 
 impl Baseline {
     /// An empty baseline for the ranges `text` and `rodata`, which begin and end at page boundaries.
     pub fn new(text: Range<u64>, rodata: Range<u64>) -> Self {
-        Self { ranges: [text, rodata], pages: Vec::new() }
+        Self { ranges: [text, rodata], pages: Vec::new(), covered: 0 }
     }
 
     /// Number of pages in both ranges.
@@ -35,7 +37,7 @@ impl Baseline {
 
     /// Number of pages with a copy.
     pub fn covered(&self) -> u64 {
-        self.pages.iter().flatten().count() as u64
+        self.covered
     }
 
     /// Virtual address of page `number`.
@@ -70,7 +72,9 @@ impl Baseline {
     pub fn copy_next<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) {
         let address = self.address(self.pages.len());
         let live = kernel.physical(address).and_then(|physical| kernel.memory.page(physical));
-        self.pages.push(live.and_then(copy));
+        let copy = live.and_then(copy);
+        self.covered += u64::from(copy.is_some());
+        self.pages.push(copy);
     }
 
     /// Whether page `number` equals its copy; `None` if either is missing.

@@ -7,6 +7,8 @@ pub(super) const INT3: u8 = 0xcc;
 pub(super) const CALL: u8 = 0xe8;
 pub(super) const JMP: u8 = 0xe9;
 pub(super) const JMP_SHORT: u8 = 0xeb;
+/// Bytes of a call or jump with a 4-byte distance.
+pub(super) const NEAR_BYTES: usize = 5;
 
 /// The code at a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,16 @@
 //! The detailed comparison of a page that differs from its copy.
 
 use super::baseline::Baseline;
-use super::code::{INT3, JMP};
+use super::code::{Code, INT3, JMP, NEAR_BYTES};
 use super::probes;
 use super::site_rules::{SiteRules, Verdict};
 use super::sites::{SiteKind, Sites, SITE_BYTES};
 use super::window::{bytes, part, Window, MARGIN};
-use crate::memory::{KernelMemory, PAGE_BYTES};
+use crate::check::Budget;
+use crate::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use kyozon_abi::layer::MAX_REPAIR_WORDS;
 
 /// Maximum distance between neighbouring changed bytes of one change.
@@ -30,8 +32,9 @@ pub(super) struct Change {
     pub starts_with_breakpoint: bool,
     /// All changed bytes belong to sites of static calls.
     pub only_static_calls: bool,
-    /// The live bytes from up to 4 bytes earlier: the changed bytes may be the end of an instruction.
+    /// The live and the expected bytes from up to 4 bytes earlier: the changed bytes may be the end of an instruction.
     pub code: Vec<u8>,
+    pub expected_code: Vec<u8>,
     pub code_address: u64,
 }
 
@@ -54,13 +57,12 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// Applies the rules to the sites of the page; to unchanged ones only if `include_unchanged`.
+    /// Applies the rules to the changed sites of the page.
     fn judge_sites<M: KernelMemory>(
         &mut self,
         rules: &mut SiteRules<'_, '_, M>,
         sites: &Sites,
         number: usize,
-        include_unchanged: bool,
     ) {
         let earlier = number.checked_sub(1).into_iter().flat_map(|number| sites.page(number));
         for site in sites.page(number).chain(earlier) {
@@ -68,7 +70,7 @@ impl Comparison {
             let live = bytes::<SITE_BYTES>(&self.window.live, offset);
             let before = bytes::<SITE_BYTES>(&self.window.expected, offset);
             let (Some(live), Some(before)) = (live, before) else { continue };
-            if !include_unchanged && live == before {
+            if live == before {
                 continue;
             }
             match rules.judge(site, &live, &before) {
@@ -158,6 +160,7 @@ impl Comparison {
             only_static_calls: self.is_static_calls(&changed),
             starts_with_breakpoint: bytes::<1>(&window.live, from) == Some([INT3]),
             code: part(&window.live, offset(code_address)..offset(end) + 11),
+            expected_code: part(&window.expected, offset(code_address)..offset(end) + 11),
             code_address,
         };
         (change, last + 1)
@@ -183,19 +186,239 @@ impl Comparison {
     }
 }
 
+/// How a page compares with its copy, at first sight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FirstSight {
+    Equal,
+    /// Sites and probes explain all that differs.
+    Explained,
+    /// It takes a closer look: a change, a site across the page's end, a page that cannot be read.
+    Unclear,
+}
+
+/// Words that are compared together.
+const BLOCK: usize = 8;
+/// Blocks between two looks at the clock.
+const GROUP: usize = 8;
+
+/// A first look at a page, which may take more than one slice: a page of a traced kernel has up to two hundred calls.
+///
+/// A traced kernel has differences in each page, in each pass: blocks that differ and sorted sites are walked in step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FirstLook {
+    pub page: usize,
+    /// The groups of blocks that were compared.
+    groups: usize,
+    /// The block that was explained last, and the bits behind it that were judged with it.
+    judged: (usize, u64),
+    differs: bool,
+}
+
+impl FirstLook {
+    pub fn new(page: usize) -> Self {
+        Self { page, groups: 0, judged: (0, 0), differs: false }
+    }
+
+    pub fn is_new(&self) -> bool {
+        self.groups == 0
+    }
+
+    /// Goes on with the comparison; `None` if the slice is over before the page.
+    pub fn advance<M: KernelMemory>(
+        &mut self,
+        rules: &mut SiteRules<'_, '_, M>,
+        baseline: &Baseline,
+        sites: &Sites,
+        budget: &mut dyn Budget,
+    ) -> Option<FirstSight> {
+        let page = baseline.address(self.page);
+        let live = rules.kernel.physical(page).and_then(|page| rules.kernel.memory.page(page));
+        let Some((live, copy)) = live.zip(baseline.page(self.page)) else {
+            return Some(FirstSight::Unclear);
+        };
+        let mut walk = StepWalk { page, live, copy, sites, next: sites.first(self.page) };
+        let first = self.groups;
+        let words = GROUP * BLOCK;
+        let groups = live.chunks_exact(words).zip(copy.chunks_exact(words)).enumerate();
+        for (group, (live, copy)) in groups.skip(first) {
+            if group > first && budget.spent() {
+                self.groups = group;
+                return None;
+            }
+            let mut blocks = differing_blocks(live, copy);
+            while blocks != 0 {
+                let block = group * GROUP + blocks.trailing_zeros() as usize;
+                blocks &= blocks - 1;
+                self.differs = true;
+                let (behind, judged) = self.judged;
+                let judged = if behind + 1 == block { judged } else { 0 };
+                let left = walk.differences(block, judged);
+                let Some(judged) = left.and_then(|left| walk.explain(rules, left)) else {
+                    return Some(FirstSight::Unclear);
+                };
+                self.judged = (block, judged);
+            }
+        }
+        Some(if self.differs { FirstSight::Explained } else { FirstSight::Equal })
+    }
+}
+
+/// A bit for each block of a group that differs. Hardly more than three instructions per word.
+#[inline(never)]
+fn differing_blocks(live: &[AtomicU64], copy: &[u64]) -> u32 {
+    let blocks = live.chunks_exact(BLOCK).zip(copy.chunks_exact(BLOCK));
+    blocks.zip(0..).fold(0, |all, ((live, copy), number)| {
+        let pairs = live.iter().zip(copy);
+        let different = pairs.fold(0, |all, (live, copy)| all | (live.load(Relaxed) ^ copy));
+        all | u32::from(different != 0) << number
+    })
+}
+
+/// A walk over the blocks of a page and its sites.
+struct StepWalk<'p> {
+    page: u64,
+    live: &'p Page,
+    copy: &'p [u64; PAGE_WORDS],
+    sites: &'p Sites,
+    /// The first site that may touch the next block.
+    next: u32,
+}
+
+impl StepWalk<'_> {
+    /// The differences of a block but for the bits `judged` of its first word.
+    fn differences(&self, block: usize, judged: u64) -> Option<Differences> {
+        let start = block * BLOCK;
+        let live = self.live.get(start..)?.first_chunk::<BLOCK>()?;
+        let copy = self.copy.get(start..)?.first_chunk::<BLOCK>()?;
+        let mut words = [u64::MAX; BLOCK + 2];
+        for ((word, live), copy) in words.iter_mut().skip(1).zip(live).zip(copy) {
+            *word = live.load(Relaxed) ^ copy;
+        }
+        words[1] &= !judged;
+        Some(Differences { start: 8 * start, words })
+    }
+
+    /// Explains what is left of a block's differences by sites and probes; `None` if something remains. Returns the
+    /// bits of the next block's first word that were judged with it.
+    fn explain<M: KernelMemory>(
+        &mut self,
+        rules: &mut SiteRules<'_, '_, M>,
+        mut left: Differences,
+    ) -> Option<u64> {
+        while let Some(site) = self.sites.get(self.next) {
+            let offset = site.address.wrapping_sub(self.page) as usize;
+            if offset >= left.start + BLOCK * 8 {
+                break;
+            }
+            self.next = site.next();
+            if offset + SITE_BYTES <= left.start {
+                continue;
+            }
+            let (live, before) = self.site_at(offset)?;
+            if live == before {
+                continue;
+            }
+            if rules.is_usual_call(site, live) {
+                left.accept(offset, NEAR_BYTES);
+                continue;
+            }
+            match rules.judge(site, &site_bytes(live), &site_bytes(before)) {
+                Verdict::Allowed(length) => left.accept(offset, length),
+                Verdict::Forbidden(_) => return None,
+            }
+        }
+        while let Some(offset) = left.first() {
+            let probes = rules.layout.probes.as_ref()?;
+            let (live, _) = self.site_at(offset)?;
+            let at = self.page + offset as u64;
+            match probes::probe_bytes(rules.kernel, probes, at, &site_bytes(live)) {
+                0 => return None,
+                length => left.accept(offset, length),
+            }
+        }
+        Some(!left.words[BLOCK + 1])
+    }
+
+    /// The live and the copied bytes of a site at `offset`, the first one lowest; `None` near the page's end.
+    #[inline]
+    fn site_at(&self, offset: usize) -> Option<(u64, u64)> {
+        let (at, shift) = (offset / 8, offset % 8 * 8);
+        let six = |low: u64, high: u64| {
+            let both = (u128::from(low) | u128::from(high) << 64) >> shift;
+            both as u64 & ((1 << (8 * SITE_BYTES)) - 1)
+        };
+        let live = [self.live.get(at)?, self.live.get(at + 1)?].map(|word| word.load(Relaxed));
+        Some((six(live[0], live[1]), six(*self.copy.get(at)?, *self.copy.get(at + 1)?)))
+    }
+}
+
+/// The differing bits of a block that nothing has explained, with those of the word before it and of the one behind it.
+struct Differences {
+    /// The offset of the block in its page.
+    start: usize,
+    words: [u64; BLOCK + 2],
+}
+
+impl Differences {
+    /// Explains the `length` bytes at `offset`, which is at most a word before the block.
+    #[inline]
+    fn accept(&mut self, offset: usize, length: usize) {
+        let place = (offset + 8).wrapping_sub(self.start);
+        let bits = (u128::MAX >> (128 - 8 * length)) << (place % 8 * 8);
+        for (word, bits) in (place / 8..).zip([bits as u64, (bits >> 64) as u64]) {
+            if let Some(word) = self.words.get_mut(word) {
+                *word &= !bits;
+            }
+        }
+    }
+
+    /// The offset of the first byte in the block that differs.
+    fn first(&self) -> Option<usize> {
+        let words = self.words.get(1..=BLOCK)?;
+        let word = words.iter().position(|word| *word != 0)?;
+        Some(self.start + 8 * word + words.get(word)?.trailing_zeros() as usize / 8)
+    }
+}
+
+fn site_bytes(bits: u64) -> [u8; SITE_BYTES] {
+    let [a, b, c, d, e, f, ..] = bits.to_le_bytes();
+    [a, b, c, d, e, f]
+}
+
+/// The sites of page `number` whose live bytes no record allows, with the bytes that the records require.
+pub(super) fn forbidden_sites<M: KernelMemory>(
+    rules: &mut SiteRules<'_, '_, M>,
+    baseline: &Baseline,
+    sites: &Sites,
+    number: usize,
+) -> Vec<(u64, Code)> {
+    let mut forbidden = Vec::new();
+    for site in sites.page(number) {
+        let (mut live, mut before) = ([0; SITE_BYTES], [0; SITE_BYTES]);
+        let readable = rules.kernel.bytes(site.address, &mut live).is_some()
+            && baseline.bytes(site.address, &mut before).is_some();
+        if !readable {
+            continue;
+        }
+        if let Verdict::Forbidden(code) = rules.judge(site, &live, &before) {
+            forbidden.push((site.address, code));
+        }
+    }
+    forbidden
+}
+
 /// The changes in page `number` that nothing explains; `None` if it cannot be read.
 pub(super) fn compare_page<M: KernelMemory>(
     rules: &mut SiteRules<'_, '_, M>,
     baseline: &Baseline,
     sites: &Sites,
     number: usize,
-    include_unchanged: bool,
 ) -> Option<Vec<Change>> {
     let page = baseline.address(number);
     let window = Window::read(rules.kernel, baseline, number)?;
     let mut comparison = Comparison { window, is_text: baseline.is_text(page), sites: Vec::new() };
     if comparison.is_text {
-        comparison.judge_sites(rules, sites, number, include_unchanged);
+        comparison.judge_sites(rules, sites, number);
         comparison.judge_probes(rules);
     }
     Some(comparison.changes(page))

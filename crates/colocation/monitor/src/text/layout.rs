@@ -73,6 +73,16 @@ pub(super) struct Probes {
     pub slot_page: u64,
 }
 
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tracepoints {
+    /// The table of all tracepoints: 4-byte distances from each entry.
+    pub table: Range<u64>,
+    /// Offset of the pointer to a tracepoint's probes; size of a probe, and offset of its function.
+    pub probes: u64,
+    pub probe: u64,
+    pub probe_function: u64,
+}
+
 /// The records of patching in progress.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Poke {
@@ -94,6 +104,10 @@ pub(super) struct Poke {
 pub(super) struct Owners {
     pub modules: List,
     pub module_name: u64,
+    /// Offset of a module's state, and its value while the module is being removed.
+    pub module_state: Option<(u64, u64)>,
+    /// Offset of the flags that a module sets for the whole kernel.
+    pub module_taints: Option<u64>,
     /// Offsets of base and size of each range of a module.
     pub module_ranges: [Option<(u64, u64)>; 7],
     pub bpf: Option<List>,
@@ -122,6 +136,7 @@ pub(super) struct TextLayout {
     /// Calls within ftrace's own code.
     pub ftrace_calls: [Option<u64>; 3],
     pub probes: Option<Probes>,
+    pub tracepoints: Option<Tracepoints>,
     pub poke: Poke,
     pub owners: Owners,
 }

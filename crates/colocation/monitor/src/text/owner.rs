@@ -10,6 +10,12 @@ use alloc::string::String;
 /// Maximum size of a module or BPF image, in bytes.
 const LARGEST: u64 = 1 << 30;
 
+/// End of the addresses of modules.
+const MODULES_END: u64 = 0xffff_ffff_ff00_0000;
+
+/// Flag of a live patch among a module's taints (`TAINT_LIVEPATCH` in Linux's `panic.h`).
+const TAINT_LIVE_PATCH: u64 = 1 << 15;
+
 /// Prefix of the preferred symbol among those of a system call.
 const PREFERRED: &str = "__x64_sys_";
 
@@ -46,21 +52,92 @@ pub(super) fn outside<M: KernelMemory>(
     owners: &Owners,
     address: u64,
 ) -> Option<String> {
-    let within = |start: u64, bytes: u64| bytes <= LARGEST && address.wrapping_sub(start) < bytes;
-    for module in walk::list(kernel, owners.modules) {
-        let mut ranges = owners.module_ranges.iter().flatten().filter_map(|&(base, bytes)| {
-            let start = kernel.u64(module.wrapping_add(base))?;
-            Some((start, u64::from(kernel.u32(module.wrapping_add(bytes))?)))
-        });
-        if ranges.any(|(start, bytes)| within(start, bytes)) {
-            let name = kernel.c_string(module.wrapping_add(owners.module_name), 56)?;
-            return Some(format!("module {name}"));
-        }
+    let module = walk::list(kernel, owners.modules)
+        .find(|&module| contains(code_of_module(kernel, owners, module), address));
+    if let Some(module) = module {
+        let name = kernel.c_string(module.wrapping_add(owners.module_name), 56)?;
+        return Some(format!("module {name}"));
     }
-    walk::list(kernel, owners.bpf?).find_map(|ksym| {
-        let start = kernel.u64(ksym.wrapping_add(owners.bpf_start))?;
-        let end = kernel.u64(ksym.wrapping_add(owners.bpf_end))?;
-        within(start, end.wrapping_sub(start)).then_some(())?;
-        Some(format!("bpf {}", kernel.c_string(ksym.wrapping_add(owners.bpf_name), 64)?))
+    let program = walk::list(kernel, owners.bpf?)
+        .find(|&ksym| contains(code_of_program(kernel, owners, ksym), address))?;
+    let name = kernel.c_string(program.wrapping_add(owners.bpf_name), 64)?;
+    Some(format!("bpf {name}"))
+}
+
+/// Whether `address` belongs to a listed module that Linux marks as a live patch.
+pub(super) fn is_live_patch<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    owners: &Owners,
+    address: u64,
+) -> bool {
+    owners.module_taints.is_some_and(|taints| {
+        walk::list(kernel, owners.modules)
+            .filter(|module| {
+                let taints = kernel.u64(module.wrapping_add(taints));
+                taints.is_some_and(|taints| taints & TAINT_LIVE_PATCH != 0)
+            })
+            .any(|module| contains(code_of_module(kernel, owners, module), address))
     })
+}
+
+/// Whether `address` belongs to a listed module that stays, or to a listed BPF program.
+pub(super) fn stays<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    owners: &Owners,
+    address: u64,
+) -> bool {
+    let goes = |module: u64| {
+        owners.module_state.is_some_and(|(offset, going)| {
+            kernel.u32(module.wrapping_add(offset)).map(u64::from) == Some(going)
+        })
+    };
+    let module = walk::list(kernel, owners.modules)
+        .find(|&module| contains(code_of_module(kernel, owners, module), address));
+    match module {
+        Some(module) => !goes(module),
+        None => outside(kernel, owners, address).is_some(),
+    }
+}
+
+fn contains(mut ranges: impl Iterator<Item = (u64, u64)>, address: u64) -> bool {
+    ranges.any(|(start, end)| (start..end).contains(&address))
+}
+
+/// Start and end of each part of `module`.
+pub(super) fn code_of_module<'k, M: KernelMemory>(
+    kernel: &'k Kernel<'_, M>,
+    owners: &'k Owners,
+    module: u64,
+) -> impl Iterator<Item = (u64, u64)> + 'k {
+    owners.module_ranges.iter().flatten().filter_map(move |&(base, bytes)| {
+        let bytes = u64::from(kernel.u32(module.wrapping_add(bytes))?);
+        let start = kernel.u64(module.wrapping_add(base)).filter(|_| bytes > 0)?;
+        range(start, bytes)
+    })
+}
+
+/// Start and end of the BPF program with symbol `ksym`.
+pub(super) fn code_of_program<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    owners: &Owners,
+    ksym: u64,
+) -> impl Iterator<Item = (u64, u64)> {
+    let word = |offset: u64| kernel.u64(ksym.wrapping_add(offset));
+    let bounds = word(owners.bpf_start).zip(word(owners.bpf_end));
+    bounds.and_then(|(start, end)| range(start, end.wrapping_sub(start))).into_iter()
+}
+
+fn range(start: u64, bytes: u64) -> Option<(u64, u64)> {
+    Some((start, start.checked_add(bytes).filter(|_| bytes <= LARGEST)?))
+}
+
+/// The words for an address that belongs to nobody.
+pub(super) fn unlisted(address: u64) -> String {
+    format!("{address:#x} in no listed module")
+}
+
+/// Whether `address` is outside the image, where Linux puts the code of modules, BPF programs and trampolines
+/// (`MODULES_VADDR` to `MODULES_END` in Linux's `pgtable_64_types.h`).
+pub(super) fn is_module_space<M: KernelMemory>(kernel: &Kernel<'_, M>, address: u64) -> bool {
+    (kernel.profile.image_end()..MODULES_END).contains(&address)
 }

@@ -9,7 +9,9 @@ use super::owner;
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
-use crate::profile::fingerprints::{fingerprint, Chunk, ChunkCursor, Mask, MaskKind, CHUNK};
+use crate::profile::fingerprints::{
+    chunk_words, fingerprint, Chunk, ChunkCursor, Key, Mask, MaskKind, CHUNK, CHUNK_WORDS,
+};
 use crate::profile::Profile;
 use alloc::format;
 use alloc::string::String;
@@ -17,11 +19,23 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+/// The end of the kind of every finding of this comparison.
+const BEFORE_LOAD: &str = " changed before load";
+
+/// Whether `what` is the kind of a finding of this comparison.
+pub(super) fn is_before_load(what: &str) -> bool {
+    what.ends_with(BEFORE_LOAD)
+}
+
 /// Chunks per unit of work.
 const BATCH: usize = PAGE_BYTES as usize / CHUNK;
 /// Maximum number of findings, and bytes per finding: if more differs, the image is another one.
 const MAX_FINDINGS: usize = 64;
 const MAX_RANGE_BYTES: u64 = 4096;
+/// Why a change from before the load is not repaired.
+const NO_BYTES: &str = "fingerprints show a change, not the original bytes";
+/// Maximum number of thunks that are remembered.
+const MAX_THUNKS: usize = 256;
 /// Maximum number of symbols in a finding.
 const MAX_NAMES: usize = 4;
 
@@ -41,11 +55,30 @@ const INDIRECT_THUNK: &str = "__x86_indirect_";
 #[derive(Debug, Default)]
 pub(super) struct PackageComparison {
     cursor: ChunkCursor,
-    key: [u64; 2],
+    key: Key,
     return_thunks: Vec<u64>,
     /// The current range of consecutive differing chunks.
     open: Option<Range<u64>>,
     reported: usize,
+    /// The chunk that was compared last; it keeps its memory.
+    chunk: Chunk,
+    /// Thunks for calls and jumps through a register that were met so far, sorted.
+    indirect_thunks: Vec<u64>,
+    /// By page: where its first chunk is.
+    index: Vec<Option<ChunkCursor>>,
+    /// The pages in which the copy differs from the image, sorted.
+    refuted: Vec<usize>,
+}
+
+/// What the image tells about the copy of some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// The image has the same bytes.
+    Proven,
+    /// The image has other bytes.
+    Refuted,
+    /// There is no image, it does not cover the bytes, or Linux chose them at boot.
+    Unknown,
 }
 
 impl PackageComparison {
@@ -53,6 +86,11 @@ impl PackageComparison {
     pub fn new(profile: &Profile<'_>) -> Option<Self> {
         let return_thunks = RETURN_THUNKS.iter().filter_map(|name| profile.symbol(name)).collect();
         Some(Self { key: profile.fingerprint_key()?, return_thunks, ..Self::default() })
+    }
+
+    /// The percentage of chunks that are compared.
+    pub fn progress(&self, profile: &Profile<'_>) -> u64 {
+        profile.chunks_passed(&self.cursor)
     }
 
     /// Compares some chunks; returns true when all are done.
@@ -64,65 +102,182 @@ impl PackageComparison {
         found: &mut dyn FnMut(Finding),
     ) -> bool {
         for _ in 0..BATCH {
-            let chunk = kernel
-                .profile
-                .next_chunk(&mut self.cursor)
-                .filter(|_| self.reported < MAX_FINDINGS);
-            let Some(chunk) = chunk else {
+            let before = self.cursor;
+            let mut chunk = core::mem::take(&mut self.chunk);
+            let more = kernel.profile.read_chunk(&mut self.cursor, &mut chunk);
+            if !more || self.reported == MAX_FINDINGS {
                 self.report(kernel, layout, baseline, found);
                 return true;
-            };
-            if self.matches_image(kernel, baseline, &chunk) {
-                continue;
             }
-            let end = chunk.address + CHUNK as u64;
-            match &mut self.open {
-                Some(open) if open.end == chunk.address && end - open.start <= MAX_RANGE_BYTES => {
-                    open.end = end
-                }
-                _ => {
-                    self.report(kernel, layout, baseline, found);
-                    self.open = Some(chunk.address..end);
-                }
-            }
+            self.compare(kernel, layout, baseline, &chunk, before, found);
+            self.chunk = chunk;
         }
         false
+    }
+
+    /// Compares `chunk`, which is at `cursor`.
+    fn compare<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &TextLayout,
+        baseline: &mut Baseline,
+        chunk: &Chunk,
+        cursor: ChunkCursor,
+        found: &mut dyn FnMut(Finding),
+    ) {
+        let Some(page) = baseline.page_number(chunk.address) else { return };
+        if self.index.is_empty() {
+            self.index.resize(baseline.page_count(), None);
+        }
+        if let Some(entry) = self.index.get_mut(page) {
+            entry.get_or_insert(cursor);
+        }
+        if self.matches_image(kernel, baseline, chunk) {
+            return;
+        }
+        if self.refuted.last() != Some(&page) {
+            self.refuted.push(page);
+        }
+        let end = chunk.address + CHUNK as u64;
+        match &mut self.open {
+            Some(open) if open.end == chunk.address && end - open.start <= MAX_RANGE_BYTES => {
+                open.end = end
+            }
+            _ => {
+                self.report(kernel, layout, baseline, found);
+                self.open = Some(chunk.address..end);
+            }
+        }
     }
 
     /// Whether the copy of `chunk` matches the package's image, or cannot be compared. A copy made in the middle of
     /// Linux's patching is corrected.
     fn matches_image<M: KernelMemory>(
-        &self,
+        &mut self,
         kernel: &Kernel<'_, M>,
         baseline: &mut Baseline,
         chunk: &Chunk,
     ) -> bool {
-        let mut bytes = [0; CHUNK];
-        if baseline.bytes(chunk.address, &mut bytes).is_none() {
-            return true;
-        }
+        let Some(words) = copied_words(baseline, chunk.address) else { return true };
         let copied = |at, into: &mut [u8]| baseline.bytes(at, into);
-        if self.matches(kernel.profile, chunk, &bytes, copied) {
+        if self.matches(kernel.profile, chunk, words, copied) {
             return true;
         }
-        let live = |at, into: &mut [u8]| kernel.bytes(at, into);
-        let matches = live(chunk.address, &mut bytes).is_some()
-            && self.matches(kernel.profile, chunk, &bytes, live);
-        if matches {
-            baseline.correct(chunk.address, &bytes);
+        let live = self.live_match(kernel, chunk);
+        if let Some(words) = live {
+            let bytes = words.map(u64::to_le_bytes);
+            baseline.correct(chunk.address, bytes.as_flattened());
         }
-        matches
+        live.is_some()
     }
 
-    /// Whether `bytes` match `chunk`. `read` reads there, and a little before and after.
-    fn matches(
+    /// The live words of `chunk` if they match the image.
+    fn live_match<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        chunk: &Chunk,
+    ) -> Option<[u64; CHUNK_WORDS]> {
+        let mut bytes = [0; CHUNK];
+        let live = |at, into: &mut [u8]| kernel.bytes(at, into);
+        live(chunk.address, &mut bytes)?;
+        let words = chunk_words(&bytes);
+        self.matches(kernel.profile, chunk, words, live).then_some(words)
+    }
+
+    /// The chunk that contains `address`.
+    fn chunk_at<M: KernelMemory>(
         &self,
+        kernel: &Kernel<'_, M>,
+        baseline: &Baseline,
+        address: u64,
+    ) -> Option<Chunk> {
+        let mut cursor = (*self.index.get(baseline.page_number(address)?)?)?;
+        let mut chunk = Chunk::default();
+        for _ in 0..BATCH {
+            if !kernel.profile.read_chunk(&mut cursor, &mut chunk) || chunk.address > address {
+                return None;
+            }
+            if address - chunk.address < CHUNK as u64 {
+                return Some(chunk);
+            }
+        }
+        None
+    }
+
+    /// What the image tells about the copy of `range`.
+    pub fn evidence<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        baseline: &Baseline,
+        range: &Range<u64>,
+    ) -> Evidence {
+        let mut evidence = Evidence::Proven;
+        for at in (range.start & !(CHUNK as u64 - 1)..range.end).step_by(CHUNK) {
+            let chunk = self.chunk_at(kernel, baseline, at);
+            let Some((chunk, words)) = chunk.zip(copied_words(baseline, at)) else {
+                evidence = Evidence::Unknown;
+                continue;
+            };
+            if !self.matches(kernel.profile, &chunk, words, |at, into| baseline.bytes(at, into)) {
+                return Evidence::Refuted;
+            }
+            let is_masked = |mask: &Mask| mask.start < range.end && range.start < mask.end();
+            if chunk.masks.iter().any(is_masked) {
+                evidence = Evidence::Unknown;
+            }
+        }
+        evidence
+    }
+
+    /// Whether the copy of page `number` differed from the image.
+    pub fn is_refuted(&self, number: usize) -> bool {
+        self.refuted.binary_search(&number).is_ok()
+    }
+
+    /// Makes the live bytes the copy where they match the image and the copy does not. Returns these ranges of page
+    /// `number`.
+    pub fn restored<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        baseline: &mut Baseline,
+        number: usize,
+    ) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        let mut is_left = false;
+        let Some(mut cursor) = self.index.get(number).copied().flatten() else { return ranges };
+        let mut chunk = Chunk::default();
+        let end = baseline.address(number) + PAGE_BYTES;
+        while kernel.profile.read_chunk(&mut cursor, &mut chunk) && chunk.address < end {
+            let at = chunk.address;
+            let Some(words) = copied_words(baseline, at) else { continue };
+            if self.matches(kernel.profile, &chunk, words, |at, into| baseline.bytes(at, into)) {
+                continue;
+            }
+            let Some(live) = self.live_match(kernel, &chunk) else {
+                is_left = true;
+                continue;
+            };
+            baseline.correct(at, live.map(u64::to_le_bytes).as_flattened());
+            match ranges.last_mut().filter(|last| last.end == at) {
+                Some(last) => last.end += CHUNK as u64,
+                None => ranges.push(at..at + CHUNK as u64),
+            }
+        }
+        if !is_left {
+            self.refuted.retain(|&page| page != number);
+        }
+        ranges
+    }
+
+    /// Whether `words` match `chunk`. `read` reads there, and a little before and after.
+    fn matches(
+        &mut self,
         profile: &Profile<'_>,
         chunk: &Chunk,
-        bytes: &[u8; CHUNK],
+        words: [u64; CHUNK_WORDS],
         read: impl Fn(u64, &mut [u8]) -> Option<()>,
     ) -> bool {
-        let is_allowed = |mask: &Mask| {
+        let mut is_allowed = |mask: &Mask| {
             let mut code = [0; 8];
             let Some(code) = code.get_mut(..mask.bytes.into()) else {
                 return mask.kind == MaskKind::Any;
@@ -131,11 +286,11 @@ impl PackageComparison {
                 MaskKind::Any => true,
                 _ if read(mask.start, code).is_none() => true,
                 MaskKind::Return => self.is_return(mask.start, code),
-                MaskKind::Indirect => is_indirect(profile, mask.start, code),
+                MaskKind::Indirect => self.is_indirect(profile, mask.start, code),
             }
         };
-        fingerprint(self.key, chunk.address, bytes, &chunk.masks) == chunk.fingerprint
-            && chunk.masks.iter().all(is_allowed)
+        chunk.masks.iter().all(&mut is_allowed)
+            && fingerprint(&self.key, chunk.address, words, &chunk.masks) == chunk.fingerprint
     }
 
     fn is_return(&self, at: u64, bytes: &[u8]) -> bool {
@@ -144,6 +299,36 @@ impl PackageComparison {
             [JMP, ..] => code::target(at, bytes).is_some_and(|to| self.return_thunks.contains(&to)),
             _ => false,
         }
+    }
+
+    /// Whether `bytes` at `at` are a call or jump through a register, by a thunk or directly, followed by filler.
+    fn is_indirect(&mut self, profile: &Profile<'_>, at: u64, bytes: &[u8]) -> bool {
+        let (at, direct) = match bytes {
+            [0x2e, rest @ ..] => (at.wrapping_add(1), rest),
+            _ => (at, bytes),
+        };
+        if let [CALL | JMP, ..] = direct {
+            return code::target(at, direct).is_some_and(|to| self.is_thunk(profile, to));
+        }
+        let plain = bytes.strip_prefix(&[0x0f, 0xae, 0xe8]).unwrap_or(bytes);
+        let plain = plain.strip_prefix(&[0x41]).unwrap_or(plain);
+        match plain {
+            [0xff, 0xd0..=0xd7 | 0xe0..=0xe7, rest @ ..] => is_filler(rest),
+            _ => false,
+        }
+    }
+
+    /// Whether a thunk for calls and jumps through a register is at `to`. There are some dozen, for tens of thousands
+    /// of calls.
+    fn is_thunk(&mut self, profile: &Profile<'_>, to: u64) -> bool {
+        let Err(place) = self.indirect_thunks.binary_search(&to) else { return true };
+        let symbol = profile.nearest(to);
+        let is_thunk =
+            symbol.is_some_and(|(name, offset)| name.starts_with(INDIRECT_THUNK) && offset < 64);
+        if is_thunk && self.indirect_thunks.len() < MAX_THUNKS {
+            self.indirect_thunks.insert(place, to);
+        }
+        is_thunk
     }
 
     /// Reports the current range.
@@ -161,7 +346,7 @@ impl PackageComparison {
         let bytes = range.end - range.start;
         let extent = if bytes == CHUNK as u64 { "block" } else { "range" };
         found(Finding {
-            what: format!("{what} changed before load"),
+            what: format!("{what}{BEFORE_LOAD}"),
             address: range.start,
             symbol: owner::symbol(kernel, range.start),
             owner: leads_to(kernel, layout, baseline, &range).unwrap_or_else(|| "nobody".into()),
@@ -170,13 +355,14 @@ impl PackageComparison {
                 "{bytes}-byte {extent} differs from the kernel package's image{}",
                 symbols_in(kernel, &range)
             ),
-            repairs: Vec::new(),
+            held: NO_BYTES,
+            ..Finding::default()
         });
     }
 }
 
 /// The symbols that begin in `range`.
-fn symbols_in<M: KernelMemory>(kernel: &Kernel<'_, M>, range: &Range<u64>) -> String {
+pub(super) fn symbols_in<M: KernelMemory>(kernel: &Kernel<'_, M>, range: &Range<u64>) -> String {
     let symbols = kernel.profile.symbols_from(range.start);
     let inside = symbols.take_while(|symbol| symbol.address < range.end);
     // The padding before a function has a symbol of its own.
@@ -197,7 +383,7 @@ fn symbols_in<M: KernelMemory>(kernel: &Kernel<'_, M>, range: &Range<u64>) -> St
     }
 }
 
-/// The owner of code outside the kernel's image that a call or jump in `range` leads to.
+/// The code outside the kernel's image that a call or jump in `range` leads to.
 fn leads_to<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TextLayout,
@@ -206,29 +392,25 @@ fn leads_to<M: KernelMemory>(
 ) -> Option<String> {
     let mut bytes = vec![0; (range.end - range.start) as usize];
     baseline.bytes(range.start, &mut bytes)?;
-    (0..bytes.len()).find_map(|skip| {
+    let mut targets = (0..bytes.len()).filter_map(|skip| {
         let to = code::target(range.start + skip as u64, bytes.get(skip..)?)?;
-        let outside = !kernel.in_image(to);
-        outside.then(|| owner::name(kernel, &layout.owners, to))?
-    })
+        (!kernel.in_image(to)).then_some(to)
+    });
+    let mut unlisted = None;
+    let owned = targets.find_map(|to| {
+        let name = owner::name(kernel, &layout.owners, to);
+        if name.is_none() && unlisted.is_none() && owner::is_module_space(kernel, to) {
+            unlisted = Some(to);
+        }
+        name
+    });
+    owned.or_else(|| unlisted.map(owner::unlisted))
 }
 
-/// Whether `bytes` at `at` are a call or jump through a register, by a thunk or directly, followed by filler.
-fn is_indirect(profile: &Profile<'_>, at: u64, bytes: &[u8]) -> bool {
-    let (at, direct) = match bytes {
-        [0x2e, rest @ ..] => (at.wrapping_add(1), rest),
-        _ => (at, bytes),
-    };
-    if let [CALL | JMP, ..] = direct {
-        let to = code::target(at, direct).and_then(|to| profile.nearest(to));
-        return to.is_some_and(|(name, offset)| name.starts_with(INDIRECT_THUNK) && offset < 64);
-    }
-    let plain = bytes.strip_prefix(&[0x0f, 0xae, 0xe8]).unwrap_or(bytes);
-    let plain = plain.strip_prefix(&[0x41]).unwrap_or(plain);
-    match plain {
-        [0xff, 0xd0..=0xd7 | 0xe0..=0xe7, rest @ ..] => is_filler(rest),
-        _ => false,
-    }
+/// The copied words of the chunk at `address`.
+fn copied_words(baseline: &Baseline, address: u64) -> Option<[u64; CHUNK_WORDS]> {
+    let page = baseline.page(baseline.page_number(address)?)?;
+    page.get((address % PAGE_BYTES / 8) as usize..)?.first_chunk().copied()
 }
 
 /// Whether `bytes` are only breakpoints and no-operations.

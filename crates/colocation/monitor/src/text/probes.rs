@@ -5,6 +5,7 @@ use super::layout::{List, Poke, Probes};
 use super::walk;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
+use crate::walk::chain;
 
 /// Binary logarithm of the buckets in the probes' hash table (`kprobes.c`).
 const BUCKETS_BITS: u32 = 6;
@@ -23,7 +24,7 @@ fn all<'k, M: KernelMemory>(
     probes: &'k Probes,
 ) -> impl Iterator<Item = u64> + 'k {
     let table = (0..1u64 << BUCKETS_BITS)
-        .flat_map(|bucket| walk::chain(kernel, probes.table + bucket * 8, 0))
+        .flat_map(|bucket| chain(kernel, probes.table + bucket * 8, 0))
         .map(|link| link.wrapping_sub(probes.link));
     table.take(walk::LIMIT).chain(being_removed(kernel, probes))
 }
@@ -103,7 +104,7 @@ fn registered<M: KernelMemory>(
     at: u64,
 ) -> Option<(u64, u32)> {
     let bucket = walk::hash(at, BUCKETS_BITS);
-    let links = walk::chain(kernel, probes.table + bucket * 8, 0).take(MAX_PROBES);
+    let links = chain(kernel, probes.table + bucket * 8, 0).take(MAX_PROBES);
     let mut here = links.map(|link| link.wrapping_sub(probes.link)).filter_map(|probe| {
         let is_here = kernel.u64(probe.wrapping_add(probes.addr)) == Some(at);
         let flags = kernel.u32(probe.wrapping_add(probes.flags)).filter(|_| is_here)?;

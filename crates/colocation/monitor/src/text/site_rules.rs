@@ -1,13 +1,16 @@
 //! The patch-site rules: what Linux's current records allow at a site.
 
-use super::code::{target, Code, CALL, JMP};
+use super::code::{target, Code, CALL, JMP, NEAR_BYTES};
 use super::layout::{Ftrace, TextLayout};
 use super::owner;
+use super::records::{Records, Role};
 use super::sites::{Site, SiteKind, SITE_BYTES};
 use super::walk;
 use crate::kernel::Kernel;
-use crate::memory::KernelMemory;
+use crate::memory::{KernelMemory, Page, PAGE_BYTES};
+use crate::walk::chain;
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering::Relaxed;
 
 /// Flags in ftrace's record of a function (`ftrace.h`): a call is enabled; the call saves all registers.
 const ENABLED: u64 = 1 << 31;
@@ -28,18 +31,16 @@ pub(super) enum Verdict {
     Forbidden(Code),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    Function,
-    Trampoline,
-}
-
-/// The rules for one slice; they cache the contents of Linux's lists.
+/// The rules for one slice.
 pub(super) struct SiteRules<'a, 'k, M> {
     pub kernel: &'a Kernel<'k, M>,
     pub layout: &'a TextLayout,
-    /// Functions, trampolines and direct calls of ftrace's users, read at the first use.
-    handlers: Option<Vec<(Role, u64)>>,
+    pub records: &'a mut Records,
+    slice: u64,
+    /// The page of ftrace's records that was read last: neighbouring sites have neighbouring records.
+    record_page: Option<(u64, &'k Page)>,
+    /// The target of a call that was allowed last: sites of one user have the same.
+    last_handler: Option<u64>,
     /// Functions outside the kernel's image that belong to listed code.
     listed: Vec<u64>,
     /// Fruitless searches so far.
@@ -47,8 +48,22 @@ pub(super) struct SiteRules<'a, 'k, M> {
 }
 
 impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
-    pub fn new(kernel: &'a Kernel<'k, M>, layout: &'a TextLayout) -> Self {
-        Self { kernel, layout, handlers: None, listed: Vec::new(), misses: 0 }
+    pub fn new(
+        kernel: &'a Kernel<'k, M>,
+        layout: &'a TextLayout,
+        records: &'a mut Records,
+        slice: u64,
+    ) -> Self {
+        Self {
+            kernel,
+            layout,
+            records,
+            slice,
+            record_page: None,
+            last_handler: None,
+            listed: Vec::new(),
+            misses: 0,
+        }
     }
 
     /// Judges `live`, the bytes at `site`; `before` are the copied ones.
@@ -145,6 +160,20 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
         Verdict::Forbidden(Code::new(&[live[0], live[1], a, b, c, d]))
     }
 
+    /// Whether `live` at the function entry `site`, the first byte lowest, is the call that was allowed last. All that
+    /// [`SiteRules::judge`] would do is done for it, fast: a traced kernel has tens of thousands of them.
+    #[inline]
+    pub fn is_usual_call(&mut self, site: &Site, live: u64) -> bool {
+        let (SiteKind::Entry { record }, Some(to)) = (site.kind, self.last_handler) else {
+            return false;
+        };
+        let distance = to.wrapping_sub(site.address).wrapping_sub(NEAR_BYTES as u64) as u32;
+        let call = u64::from(distance) << 8 | u64::from(CALL);
+        let Some(ftrace) = &self.layout.ftrace else { return false };
+        live & ((1 << (8 * NEAR_BYTES)) - 1) == call
+            && self.record_word(record.wrapping_add(ftrace.ip)) == Some(site.address)
+    }
+
     fn entry(
         &mut self,
         ftrace: &Ftrace,
@@ -156,19 +185,25 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
         if live[..5] == *Code::nop5().bytes() {
             return Verdict::Allowed(5);
         }
-        let mine = self.kernel.u64(record.wrapping_add(ftrace.ip)) == Some(at);
-        let flags =
-            self.kernel.u64(record.wrapping_add(ftrace.flags)).filter(|_| mine).unwrap_or(0);
+        let mine = self.record_word(record.wrapping_add(ftrace.ip)) == Some(at);
         if live[0] == CALL && mine {
             let to = target(at, live).unwrap_or(0);
-            let allowed = to == ftrace.caller
+            if self.last_handler == Some(to) {
+                return Verdict::Allowed(5);
+            }
+            if to == ftrace.caller
                 || to == ftrace.regs_caller
                 || self.is_handler(Role::Trampoline, to)
-                || self.search(|rules| rules.is_direct(ftrace, at, to));
-            if allowed {
+            {
+                self.last_handler = Some(to);
+                return Verdict::Allowed(5);
+            }
+            if self.search(|rules| rules.is_direct(ftrace, at, to)) && self.is_code(to) {
                 return Verdict::Allowed(5);
             }
         }
+        let flags =
+            self.kernel.u64(record.wrapping_add(ftrace.flags)).filter(|_| mine).unwrap_or(0);
         Verdict::Forbidden(match flags & (ENABLED | REGISTERS) {
             ENABLED if before[0] != CALL => Code::near(CALL, at, ftrace.caller),
             flags if flags & ENABLED != 0 && before[0] == CALL => Code::new(&before[..5]),
@@ -197,10 +232,20 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
         only(Code::new(&before[..5]), live)
     }
 
-    fn is_handler(&mut self, role: Role, address: u64) -> bool {
-        self.handlers
-            .get_or_insert_with(|| handlers(self.kernel, self.layout))
-            .contains(&(role, address))
+    /// The word at `address` in ftrace's records.
+    fn record_word(&mut self, address: u64) -> Option<u64> {
+        let page = address & !(PAGE_BYTES - 1);
+        let known = self.record_page.filter(|&(known, _)| known == page && address % 8 == 0);
+        if let Some((_, words)) = known {
+            return Some(words.get((address % PAGE_BYTES / 8) as usize)?.load(Relaxed));
+        }
+        let words = self.kernel.memory.page(self.kernel.physical(page)?)?;
+        self.record_page = Some((page, words));
+        self.kernel.u64(address)
+    }
+
+    pub fn is_handler(&mut self, role: Role, address: u64) -> bool {
+        self.records.is_handler(self.kernel, self.layout, role, address, self.slice)
     }
 
     /// Whether `condition` holds; false without evaluating it after too many fruitless searches.
@@ -220,7 +265,7 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
             Some(word(hash.wrapping_add(ftrace.hash_buckets))?.wrapping_add(bucket * 8))
         };
         let Some(bucket) = bucket() else { return false };
-        walk::chain(self.kernel, bucket, 0).take(MAX_DIRECT_CALLS).any(|link| {
+        chain(self.kernel, bucket, 0).take(MAX_DIRECT_CALLS).any(|link| {
             let entry = link.wrapping_sub(ftrace.direct_link);
             word(entry.wrapping_add(ftrace.direct_ip)) == Some(at)
                 && word(entry.wrapping_add(ftrace.direct)) == Some(to)
@@ -229,9 +274,7 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
 
     /// Whether `address` is text of the kernel, of a listed module, or of a listed BPF program.
     fn is_code(&mut self, address: u64) -> bool {
-        if (self.layout.stext..self.layout.etext).contains(&address)
-            || self.listed.contains(&address)
-        {
+        if self.records.is_listed(self.layout, address) || self.listed.contains(&address) {
             return true;
         }
         let listed = self
@@ -241,25 +284,6 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
         }
         listed
     }
-}
-
-/// Functions and trampolines of ftrace's registered users, and of those whose trampolines are not freed yet.
-fn handlers<M: KernelMemory>(kernel: &Kernel<'_, M>, layout: &TextLayout) -> Vec<(Role, u64)> {
-    let mut found = Vec::new();
-    let Some(ftrace) = &layout.ftrace else { return found };
-    let leaving = ftrace.trampolines.into_iter().flat_map(|list| walk::list(kernel, list));
-    for ops in walk::chain(kernel, ftrace.ops, ftrace.ops_next).take(256).chain(leaving.take(256)) {
-        let mut add = |role, offset| {
-            let value = kernel.u64(ops.wrapping_add(offset)).filter(|&value| value != 0);
-            found.extend(value.map(|value| (role, value)));
-        };
-        add(Role::Function, ftrace.ops_func);
-        add(Role::Trampoline, ftrace.ops_trampoline);
-        if let Some(direct) = ftrace.ops_direct {
-            add(Role::Trampoline, direct);
-        }
-    }
-    found
 }
 
 fn only(code: Code, live: &[u8; SITE_BYTES]) -> Verdict {

@@ -36,7 +36,15 @@ pub(super) struct Site {
     next: u32,
 }
 
-/// All sites, grouped by page.
+impl Site {
+    /// The next site of the page, for [`Sites::get`].
+    #[inline]
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+}
+
+/// All sites, grouped by page. Once sorted, the sites of a page are walked in step with its words.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
     sites: Vec<Site>,
@@ -60,13 +68,46 @@ impl Sites {
         self.sites.push(Site { address, kind, next });
     }
 
+    /// Sorts the sites of page `number` by address.
+    pub fn sort_page(&mut self, number: usize) {
+        let mut order = Vec::new();
+        let mut at = self.first(number);
+        while let Some(site) = self.sites.get(at as usize).filter(|_| order.len() < MAX_PAGE_SITES)
+        {
+            order.push((site.address, at));
+            at = site.next;
+        }
+        order.sort_unstable();
+        let mut next = END;
+        for &(_, at) in order.iter().rev() {
+            if let Some(site) = self.sites.get_mut(at as usize) {
+                site.next = next;
+            }
+            next = at;
+        }
+        if let Some(head) = self.heads.get_mut(number) {
+            *head = next;
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.sites.len()
     }
 
+    /// The first site of page `number` of text, for [`Sites::get`].
+    pub fn first(&self, number: usize) -> u32 {
+        self.heads.get(number).copied().unwrap_or(END)
+    }
+
+    /// A site; `None` behind the last one of its page.
+    #[inline]
+    pub fn get(&self, at: u32) -> Option<&Site> {
+        self.sites.get(at as usize)
+    }
+
     /// The sites of page `number` of text.
     pub fn page(&self, number: usize) -> impl Iterator<Item = &Site> {
-        let mut at = self.heads.get(number).copied().unwrap_or(END);
+        let mut at = self.first(number);
         core::iter::from_fn(move || {
             let site = self.sites.get(at as usize)?;
             at = site.next;

@@ -13,7 +13,8 @@ const CALL_DEFER_SLICES: u32 = 500;
 /// The same while sites of static calls are still becoming right. The limit exists because an attacker can also put
 /// sites right.
 const MAX_DEFER_SLICES: u32 = 30_000;
-/// Maximum number of unreported suspects; further changes wait for the next pass.
+/// Maximum number of unreported suspects at sites of static calls only, which may be postponed for long, and maximum
+/// number of all others; further changes wait for the next pass.
 const MAX_SUSPECTS: usize = 64;
 /// Maximum number of suspects, reported ones included.
 const MAX_TRACKED: usize = 1024;
@@ -65,13 +66,20 @@ impl SuspectChanges {
             }
             suspect.page != page
         });
-        let mut waiting = self.all.iter().filter(|suspect| suspect.next_report.is_none()).count();
+        let waiting_now = |calls: bool| {
+            let is_waiting = |suspect: &&SuspectChange| {
+                suspect.next_report.is_none() && suspect.change.only_static_calls == calls
+            };
+            self.all.iter().filter(is_waiting).count()
+        };
+        let mut waiting = [false, true].map(waiting_now);
         for change in changes {
             let known = old.iter().find(|suspect| suspect.change == change).or_else(|| {
                 old.iter().find(|suspect| {
                     suspect.next_report.is_none() && suspect.change.overlaps(&change)
                 })
             });
+            let calls = usize::from(change.only_static_calls);
             let new = SuspectChange {
                 change,
                 page,
@@ -92,8 +100,8 @@ impl SuspectChanges {
                         ..new
                     });
                 }
-                None if waiting < MAX_SUSPECTS && self.all.len() < MAX_TRACKED => {
-                    waiting += 1;
+                None if waiting[calls] < MAX_SUSPECTS && self.all.len() < MAX_TRACKED => {
+                    waiting[calls] += 1;
                     self.all.push(new);
                 }
                 None => {}
@@ -123,6 +131,12 @@ impl SuspectChanges {
     /// Whether a suspect in `page` was seen in `slice`.
     pub fn was_seen(&self, page: usize, slice: u64) -> bool {
         self.all.iter().any(|suspect| suspect.page == page && suspect.last_slice == slice)
+    }
+
+    /// Whether a change at `address` was reported and still stands.
+    pub fn is_reported(&self, address: u64) -> bool {
+        let at = |suspect: &&SuspectChange| suspect.change.address == address;
+        self.all.iter().find(at).is_some_and(|suspect| suspect.next_report.is_some())
     }
 
     /// The page with the suspect whose last look is longest ago, if it had none in `slice`.
@@ -174,5 +188,45 @@ impl SuspectChanges {
             report(&suspect.change);
         }
         deferred
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(address: u64, only_static_calls: bool) -> Change {
+        Change {
+            address,
+            found: alloc::vec![1],
+            expected: alloc::vec![0],
+            words: Vec::new(),
+            touches_site: only_static_calls,
+            starts_with_breakpoint: false,
+            only_static_calls,
+            code: Vec::new(),
+            expected_code: Vec::new(),
+            code_address: address,
+        }
+    }
+
+    #[test]
+    fn postponed_static_calls_do_not_block_other_suspects() {
+        let mut suspects = SuspectChanges::default();
+        let mut reported = Vec::new();
+        for slice in 1..=5 {
+            // Page 0 is full of static calls in flux; a function of page 1 is changed.
+            suspects.record(0, (0..100).map(|n| change(16 * n, true)).collect(), slice);
+            suspects.record(1, alloc::vec![change(5000, false)], slice);
+            for page in [0, 1] {
+                let patching = |change: &Change| match change.only_static_calls {
+                    true => Patching::StaticCall,
+                    false => Patching::None,
+                };
+                suspects
+                    .report_confirmed(page, 1, patching, |change| reported.push(change.address));
+            }
+        }
+        assert_eq!(reported, [5000]);
     }
 }

@@ -25,19 +25,3 @@ pub(super) fn list<'k, M: KernelMemory>(
     })
     .take(LIMIT)
 }
-
-/// The entries of a null-terminated chain: `first` is the address of the first pointer, `next` the offset of the
-/// pointer in each entry.
-pub(super) fn chain<'k, M: KernelMemory>(
-    kernel: &'k Kernel<'_, M>,
-    first: u64,
-    next: u64,
-) -> impl Iterator<Item = u64> + 'k {
-    let mut at = kernel.u64(first);
-    core::iter::from_fn(move || {
-        let entry = at.filter(|&entry| entry != 0)?;
-        at = kernel.u64(entry.wrapping_add(next));
-        Some(entry)
-    })
-    .take(LIMIT)
-}

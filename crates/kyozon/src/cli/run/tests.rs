@@ -78,3 +78,11 @@ fn group_options_are_parsed() {
     let meeting = Meeting { name: "g".into(), memory: Some(1 << 30), peers: Some(8) };
     assert_eq!(run(&words).unwrap().options().group, Some(meeting));
 }
+
+#[test]
+fn threads_have_a_default_that_depends_on_the_group() {
+    assert_eq!(run(&["x.elf"]).unwrap().options().threads, None);
+    let words = ["--group", "g", "--threads", "9", "x.elf"];
+    assert_eq!(run(&words).unwrap().options().threads, Some(9));
+    assert!(run(&["--threads", "65", "x.elf"]).is_err());
+}

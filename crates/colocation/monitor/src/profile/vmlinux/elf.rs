@@ -9,6 +9,9 @@ pub(super) fn word(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
+/// `PT_LOAD`.
+const LOAD: u64 = 1;
+
 /// A loaded part of the file.
 pub(super) struct Segment {
     pub address: u64,
@@ -37,8 +40,6 @@ impl Elf<'_> {
     }
 
     fn read(&self) -> Option<(Vec<Segment>, usize)> {
-        /// `PT_LOAD`.
-        const LOAD: u64 = 1;
         let length = self.file.len() as u64;
         let (table, size, count) =
             (self.number::<8>(32)?, self.number::<2>(54)?, self.number::<2>(56)?);
@@ -61,6 +62,25 @@ impl Elf<'_> {
         }
         // The relocations follow the section headers.
         Some((segments, usize::try_from(end).ok().filter(|&end| end <= self.file.len())?))
+    }
+}
+
+impl Elf<'_> {
+    /// Address of the segment in the kernel's part of the address space that has `bytes` in memory. The file may end
+    /// after the headers.
+    pub fn kernel_segment(&self, bytes: u64) -> Option<u64> {
+        if self.file.get(..6) != Some(b"\x7fELF\x02\x01") {
+            return None;
+        }
+        let (table, size) = (self.number::<8>(32)?, self.number::<2>(54)?);
+        (0..self.number::<2>(56)?).find_map(|number| {
+            let at = usize::try_from(table.checked_add(number * size)?).ok()?;
+            let address = self.number::<8>(at.checked_add(16)?)?;
+            let found = self.number::<4>(at)? == LOAD
+                && self.number::<8>(at.checked_add(40)?)? == bytes
+                && address >= KERNEL_HALF;
+            found.then_some(address)
+        })
     }
 }
 

@@ -117,7 +117,12 @@ fn masks_keep_their_addresses() {
         assert_eq!(chunk.masks, wanted, "{:#x}", chunk.address);
         assert_eq!(
             chunk.fingerprint,
-            fingerprints::fingerprint([1, 2], chunk.address, &[0x5a; CHUNK], &wanted)
+            fingerprints::fingerprint(
+                &fingerprints::Key::new([1, 2]),
+                chunk.address,
+                fingerprints::chunk_words(&[0x5a; CHUNK]),
+                &wanted
+            )
         );
     }
     assert_eq!(

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::vec::Vec;
 
 /// Forks or ends a task in the fake kernel, reverts its writes and returns them.
-fn change(linux: &Linux, numbers: &mut RandomNumbers, spare: &[u64]) -> Vec<(u64, u64, u64)> {
+pub fn change(linux: &Linux, numbers: &mut RandomNumbers, spare: &[u64]) -> Vec<(u64, u64, u64)> {
     *linux.log.borrow_mut() = Some(Vec::new());
     let live = linux.live.borrow().clone();
     let followers =

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::fake::{rounds, RandomNumbers};
+use crate::finding::Repair;
+use crate::tasks::verify::verify;
 
 /// A budget that never ends and counts its calls.
 struct CountingBudget(u64);
@@ -41,7 +43,8 @@ fn damaged_memory_is_survived() {
         .map(|i| if 8 * i < used[0].1 { used[0].0 + 8 * i } else { used[1].0 + 8 * i - used[0].1 })
         .filter(|at| linux.memory.get(*at) != 0)
         .collect();
-    let (mut max_calls, mut reported) = (0, 0u64);
+    let (mut max_calls, mut reported, mut torn) = (0, 0u64, 0);
+    let mut links: Vec<Links> = Vec::new();
     for _ in 0..rounds(1500) {
         let mut undo = Vec::new();
         for _ in 0..=numbers.below(6) {
@@ -64,30 +67,38 @@ fn damaged_memory_is_survived() {
             undo.push((at, old));
             linux.memory.set(at, new);
         }
-        let mut tasks = TaskCheck::new(&profile).unwrap();
+        let mut tasks = check(&profile);
         let mut budget = CountingBudget(0);
+        let expect_well_formed = |repair: &Repair| {
+            assert!((1..=16).contains(&repair.words.len()));
+            for (i, word) in repair.words.iter().enumerate() {
+                assert_eq!(word.address % 8, 0);
+                assert!(repair.words[..i].iter().all(|other| other.address != word.address));
+            }
+        };
         for _ in 0..5 {
             let mut found = |finding: Finding| {
                 reported += 1;
-                for repair in &finding.repairs {
-                    assert!((1..=16).contains(&repair.words.len()));
-                    for (i, word) in repair.words.iter().enumerate() {
-                        assert_eq!(word.address % 8, 0);
-                        assert!(repair.words[..i]
-                            .iter()
-                            .all(|other| other.address != word.address));
-                    }
-                }
+                finding.repairs.iter().for_each(expect_well_formed);
+                links.extend(finding.repairs.iter().filter_map(|repair| repair.links));
             };
             let step = tasks.step(&kernel, &mut budget, &mut found, &mut 0);
             assert_ne!(step, Step::Spent);
         }
         max_calls = max_calls.max(budget.0);
+        // Links of this memory, and of others before.
+        let recent = links.len().saturating_sub(64);
+        for links in &links[recent..] {
+            if let Verdict::Torn(repair) = verify(&kernel, &tasks.layout, links) {
+                torn += 1;
+                repair.iter().for_each(expect_well_formed);
+            }
+        }
         for (at, old) in undo.into_iter().rev() {
             linux.memory.set(at, old);
         }
     }
-    assert!(reported > 0);
+    assert!(reported > 0 && torn > 0);
     // Five passes, each bounded.
     assert!(max_calls < 5 * 16 * (MAX_TASKS as u64 + 1000), "{max_calls}");
 }

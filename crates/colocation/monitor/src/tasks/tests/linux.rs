@@ -49,6 +49,12 @@ impl Linux {
             (CSS_SET_LOCK, b'B', "css_set_lock"),
             (CSS_SET_TABLE, b'b', "css_set_table"),
             (CSS_SET_TABLE + 32, b'b', "behind"),
+            (KPROBE_TABLE, b'b', "kprobe_table"),
+            (OPS_LIST, b'D', "ftrace_ops_list"),
+            (EXIT_POINT, b'D', "__tracepoint_sched_process_exit"),
+            (CRASH_KEXEC, b'T', "__crash_kexec"),
+            (AGGREGATE, b't', "aggr_pre_handler"),
+            (ALL_RETURNS, b't', "pre_handler_kretprobe"),
         ];
         let mut layouts = LAYOUTS.to_vec();
         if ring {
@@ -124,7 +130,7 @@ impl Linux {
         self.put(head + 8, head);
     }
 
-    fn list_add_tail(&self, node: u64, head: u64) {
+    pub fn list_add_tail(&self, node: u64, head: u64) {
         let last = self.get(head + 8);
         self.put(node, head);
         self.put(node + 8, last);
@@ -146,7 +152,7 @@ impl Linux {
         }
     }
 
-    fn hash_add(&self, head: u64, node: u64) {
+    pub fn hash_add(&self, head: u64, node: u64) {
         let first = self.get(head);
         self.put(node, first);
         self.put(node + 8, head);

@@ -133,6 +133,79 @@ fn lost_pid_is_reported_and_partly_repaired() {
     linux.apply_all(&findings[0]);
 }
 
+/// A handler in a module, and one in the kernel's image.
+const MODULE: u64 = 0xffff_ffff_c000_0000;
+const IMAGE: u64 = crate::fake::TEXT + 0x500;
+
+/// Registers a probe at `at` and returns it.
+fn probe(linux: &Linux, at: u64, handlers: [u64; 3]) -> u64 {
+    let probe = linux.alloc(80);
+    linux.put(probe, linux.get(linux::KPROBE_TABLE + 8));
+    linux.put(linux::KPROBE_TABLE + 8, probe);
+    linux.put(probe + 32, at);
+    for (offset, handler) in [48, 56, 64].into_iter().zip(handlers) {
+        linux.put(probe + offset, handler);
+    }
+    probe
+}
+
+#[test]
+fn repairs_are_held_while_a_module_has_hooks() {
+    let held = |hook: &dyn Fn(&Linux)| {
+        let (linux, [alone, ..]) = system(false);
+        hide(&linux, alone, view::TASKS | view::PID | view::TGID, Unlinked::Poison);
+        hook(&linux);
+        let findings = find(&linux);
+        assert!(!findings.is_empty());
+        assert!(findings.iter().all(|f| f.address == alone));
+        assert!(findings.iter().all(|f| f.repairs.is_empty() != f.held.is_empty()));
+        !findings[0].held.is_empty()
+    };
+    let ops = |linux: &Linux, func, saved| {
+        let ops = linux.alloc(64);
+        linux.put(ops, func);
+        linux.put(ops + 16, saved);
+        linux.put(linux::OPS_LIST, ops);
+    };
+    let several = |linux: &Linux, handler| {
+        let all = probe(linux, IMAGE, [linux::AGGREGATE, 0, 0]);
+        let one = linux.alloc(80);
+        linux.put(one + 48, handler);
+        for (from, to) in [(all + 16, one + 16), (one + 16, all + 16)] {
+            linux.put(from, to);
+        }
+    };
+    let exit_point = |linux: &Linux, function| {
+        let handlers = linux.alloc(96);
+        linux.put(handlers, IMAGE);
+        linux.put(handlers + 24, function);
+        linux.put(linux::EXIT_POINT + 24, handlers);
+    };
+    assert!(!held(&|_| {}));
+    // Tracers and BPF: their handlers are Linux's own.
+    assert!(!held(&|linux| {
+        probe(linux, IMAGE, [IMAGE, 0, 0]);
+        probe(linux, IMAGE + 64, [linux::ALL_RETURNS, 0, IMAGE]);
+        probe(linux, linux::CRASH_KEXEC + 4, [MODULE, 0, 0]);
+        several(linux, IMAGE);
+        ops(linux, IMAGE, IMAGE);
+        exit_point(linux, IMAGE);
+    }));
+    assert!(held(&|linux| {
+        probe(linux, IMAGE, [MODULE, 0, 0]);
+    }));
+    assert!(held(&|linux| {
+        probe(linux, IMAGE, [0, MODULE, 0]);
+    }));
+    assert!(held(&|linux| {
+        probe(linux, IMAGE, [linux::ALL_RETURNS, 0, MODULE]);
+    }));
+    assert!(held(&|linux| several(linux, MODULE)));
+    assert!(held(&|linux| ops(linux, MODULE, 0)));
+    assert!(held(&|linux| ops(linux, IMAGE, MODULE)));
+    assert!(held(&|linux| exit_point(linux, MODULE)));
+}
+
 #[test]
 fn one_sided_unlink_is_repaired() {
     let (linux, [alone, ..]) = system(false);
@@ -141,4 +214,23 @@ fn one_sided_unlink_is_repaired() {
     linux.put(prev, next);
     expect_one(&linux, alone, "hidden process", "in the process list");
     assert_eq!((linux.get(node), linux.get(node + 8)), (next, prev));
+}
+
+#[test]
+fn node_that_a_neighbour_leads_to_is_not_moved() {
+    // Two processes side by side, past which the list leads forwards only: each neighbour still leads back to them.
+    let (linux, [alone, leader, ..]) = system(false);
+    let [first, last] = [alone, leader].map(|task| task + linux::TASKS);
+    let (before, behind) = (linux.get(first + 8), linux.get(last));
+    linux.put(before, behind);
+    for _ in 0..4 {
+        let findings = find(&linux);
+        assert!(findings.iter().any(|finding| finding.address == alone));
+        for repair in findings.iter().flat_map(|finding| &finding.repairs) {
+            linux.apply(repair);
+        }
+    }
+    let back = [behind, last, first, before];
+    assert!(back.windows(2).all(|pair| linux.get(pair[0] + 8) == pair[1]));
+    assert_eq!((linux.get(before), linux.get(first), linux.get(last)), (behind, last, behind));
 }

@@ -30,6 +30,7 @@ fn no_report_while_a_writer_holds_a_lock() {
 fn new_and_dead_tasks_are_not_reported() {
     for (at, value) in [(linux::STATE, 0x800), (linux::EXIT_STATE, 0x10)] {
         let (linux, [alone, ..]) = system(false);
+        linux.put(alone + linux::SIGHAND, 0);
         hide(&linux, alone, view::TASKS | view::PID | view::TGID, Unlinked::Poison);
         linux.put32(alone + at, value);
         assert_eq!(run(&linux, 400, 100_000, |_| {}).0, vec![]);
@@ -41,6 +42,7 @@ fn dead_task_that_runs_on_is_reported() {
     let (linux, [alone, ..]) = system(false);
     hide(&linux, alone, view::TASKS | view::PID | view::TGID, Unlinked::Poison);
     linux.put32(alone + linux::EXIT_STATE, 0x10);
+    linux.put(alone + linux::SIGHAND, 0);
     let run_on = |step| {
         if step % 2 == 0 {
             linux.put(alone + linux::RUN_TIME, u64::from(step));
@@ -54,9 +56,10 @@ fn dead_task_that_runs_on_is_reported() {
 fn reused_task_memory_clears_the_suspect() {
     let (linux, [alone, ..]) = system(false);
     hide(&linux, alone, view::TASKS, Unlinked::Poison);
-    // Each time another task, before there are enough looks.
-    let (findings, ..) =
-        run(&linux, 60, 100_000, |step| linux.put(alone + 24, 1000 + u64::from(step) / 2));
+    // Each time another task, before there are enough looks; if that went on, the start time would be forged.
+    let (findings, ..) = run(&linux, 30, 100_000, |step| {
+        linux.put(alone + linux::START, 1000 + u64::from(step) / 2)
+    });
     assert_eq!(findings, vec![]);
     let (findings, ..) = run(&linux, 60, 100_000, |_| {});
     assert_eq!(findings[0].address, alone);
@@ -68,7 +71,7 @@ fn reports_back_off_exponentially() {
     let mut at = Vec::new();
     let profile = Profile::decode(&linux.profile).unwrap();
     let kernel = Kernel::new(&profile, &linux.memory);
-    let mut tasks = TaskCheck::new(&profile).unwrap();
+    let mut tasks = check(&profile);
     hide(&linux, alone, view::TASKS, Unlinked::Poison);
     for step in 0..100 {
         tasks.step(&kernel, &mut CallBudget(100_000), &mut |_| at.push(step), &mut 0);

@@ -64,6 +64,7 @@ impl TextLayout {
             ftrace_calls: ["ftrace_call", "ftrace_regs_call", "ftrace_graph_call"]
                 .map(|name| profile.symbol(name)),
             probes: probes(profile)?,
+            tracepoints: tracepoints(profile),
             poke: poke(profile),
             owners: owners(profile)?,
         })
@@ -160,6 +161,18 @@ fn probes(profile: &Profile<'_>) -> Result<Option<Probes>, MissingItem> {
     Ok(Some(found))
 }
 
+/// `None` for a kernel without tracepoints, or with another table.
+fn tracepoints(profile: &Profile<'_>) -> Option<Tracepoints> {
+    let probe = Members(profile, "tracepoint_func");
+    let start = profile.symbol("__start___tracepoints_ptrs")?;
+    Some(Tracepoints {
+        table: start..profile.symbol("__stop___tracepoints_ptrs")?,
+        probes: Members(profile, "tracepoint").offset("funcs").ok()?,
+        probe: probe.size().ok()?,
+        probe_function: probe.offset("func").ok()?,
+    })
+}
+
 fn poke(profile: &Profile<'_>) -> Poke {
     let desc = Members(profile, "bp_patching_desc");
     let entry = Members(profile, "text_poke_loc");
@@ -189,6 +202,8 @@ fn owners(profile: &Profile<'_>) -> Result<Owners, MissingItem> {
     let mut found = Owners {
         modules: List { head: symbol(profile, "modules")?, link: module.offset("list")? },
         module_name: module.offset("name")?,
+        module_taints: module.offset("taints").ok(),
+        module_state: module.offset("state").ok().zip(profile.constant("MODULE_STATE_GOING")),
         ..Owners::default()
     };
     if let (Ok(all), Ok(size)) = (module.offset("mem"), Members(profile, "module_memory").size()) {

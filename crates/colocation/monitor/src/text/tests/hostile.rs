@@ -107,3 +107,38 @@ fn damaged_memory_is_survived() {
         assert!(max_reads < MAX_READS, "round {round}: {max_reads}");
     }
 }
+
+/// Linux's lists are read in steps, once per pass, not once per slice.
+#[test]
+fn many_users_of_ftrace_do_not_lengthen_a_slice() {
+    const COUNT: u64 = 200;
+    let mut world = World::new();
+    world.set(OPS, USERS);
+    for user in 0..COUNT {
+        let at = USERS + 64 * user;
+        world.set(at, VICTIM);
+        world.set(at + 8, if user + 1 == COUNT { OPS_END } else { at + 64 });
+        world.set(at + 16, MODULE_SPACE + 64 * user);
+    }
+    let last = MODULE_SPACE + 64 * (COUNT - 1);
+    for entry in [ENTRY, ENTRY_EDGE] {
+        world.put(entry, &near(entry, CALL, last));
+    }
+    world.put(FTRACE_CALL, &near(FTRACE_CALL, CALL, VICTIM));
+    assert_eq!(world.passes(3), vec![]);
+    let profile = Profile::decode(&world.profile).unwrap();
+    let memory = CountingMemory(&world.memory, Cell::new(0));
+    let kernel = Kernel::new(&profile, &memory);
+    let (mut most, mut all) = (0, 0);
+    loop {
+        memory.1.set(0);
+        let step = world.check.step(&kernel, &mut CallBudget(1), &mut |_| panic!(), &mut 0);
+        most = most.max(memory.1.get());
+        all += memory.1.get();
+        if step != crate::check::Step::Spent {
+            break;
+        }
+    }
+    assert!(most <= 150, "{most} reads in a slice");
+    assert!(all <= 8 * COUNT, "{all} reads in a pass");
+}

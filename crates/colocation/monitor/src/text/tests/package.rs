@@ -109,6 +109,37 @@ fn tampering_before_load_is_reported_once() {
     }
 }
 
+/// The attacker takes back what was there at the load.
+#[test]
+fn return_to_the_package_is_restored_and_the_new_baseline() {
+    let mut world = booted();
+    let original = world.get(VICTIM + 8);
+    world.put(VICTIM + 9, &near(VICTIM + 9, JMP, MODULE_SPACE));
+    let found = world.passes(3);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].owner, std::format!("{MODULE_SPACE:#x} in no listed module"));
+    world.set(VICTIM + 8, original);
+    let found = world.passes(4);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].what.as_str(), found[0].address), ("kernel text restored", VICTIM));
+    assert!(found[0].restored && found[0].repairs.is_empty());
+    world.put(VICTIM + 9, &near(VICTIM + 9, JMP, MODULE_SPACE));
+    let found = world.passes(3);
+    world.repair(&found[0]);
+    assert_eq!(world.get(VICTIM + 8), original, "repaired to the package's bytes");
+}
+
+#[test]
+fn repair_does_not_lead_back_to_refuted_bytes() {
+    let mut world = booted();
+    world.put(VICTIM + 9, &near(VICTIM + 9, JMP, OTHER));
+    assert_eq!(world.passes(3).len(), 1);
+    world.put(VICTIM + 9, &near(VICTIM + 9, JMP, OTHER + 16));
+    let found = world.passes(3);
+    assert_eq!((found.len(), found[0].repairs.len()), (1, 0), "{found:?}");
+    assert_eq!(found[0].held, "the copy was taken after an earlier change");
+}
+
 #[test]
 fn owner_of_the_target_is_reported() {
     let world = booted();

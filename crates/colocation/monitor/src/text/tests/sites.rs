@@ -83,6 +83,28 @@ fn ksym(world: &World) {
     world.put(KSYM + 32, b"bpf_prog_1\0");
 }
 
+/// `mov $to, %rax; jmp *%rax`.
+fn far_jump(to: u64) -> Vec<u8> {
+    let mut code = vec![0x48, 0xb8];
+    code.extend(u64::to_le_bytes(to));
+    code.extend([0xff, 0xe0]);
+    code
+}
+
+/// A live patch that does not use ftrace: a function begins with a jump into a module that Linux marks.
+#[test]
+fn live_patch_is_reported_and_not_undone() {
+    let mut world = World::new();
+    module(&world);
+    let jump = far_jump(MODULE_TEXT + 8);
+    assert!(!world.verdict(VICTIM, &jump)[0].repairs.is_empty(), "an ordinary module");
+    world.set(MODULE + 80, 1 << 15);
+    let found = world.verdict(VICTIM, &jump);
+    assert_eq!(found[0].held, "it leads to a live patch");
+    assert_eq!((found[0].owner.as_str(), found[0].repairs.len()), ("module guest", 0));
+    assert_eq!(world.verdict(VICTIM, &far_jump(UNLISTED_CODE))[0].held, "", "not its own code");
+}
+
 #[test]
 fn owner_is_symbol_module_program_or_nobody() {
     let mut world = World::new();
@@ -92,12 +114,9 @@ fn owner_is_symbol_module_program_or_nobody() {
         (OTHER + 1, "other+0x1"),
         (MODULE_TEXT, "module guest"),
         (BPF_TEXT, "bpf bpf_prog_1"),
-        (UNLISTED_CODE, "nobody"),
+        (UNLISTED_CODE, "0xffff88800000f000 in no listed module"),
     ] {
-        let mut code = vec![0x48, 0xb8];
-        code.extend(u64::to_le_bytes(to));
-        code.extend([0xff, 0xe0]);
-        assert_eq!(world.verdict(VICTIM, &code)[0].owner, owner);
+        assert_eq!(world.verdict(VICTIM, &far_jump(to))[0].owner, owner);
     }
     assert_eq!(world.verdict(VICTIM, &[0x31, 0xc0, 0xc3])[0].owner, "nobody");
 }
@@ -179,4 +198,128 @@ fn site_tampered_before_load_is_found() {
     let found = world.passes(4);
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].address, found[0].expected.as_str()), (ENTRY, "0f 1f 44 00 00"));
+}
+
+/// The copy has a jump into a module that leaves and takes its jump back.
+#[test]
+fn repair_does_not_lead_to_unlisted_code() {
+    for (start, state) in [(0, 0), (MODULE_SPACE, 2)] {
+        let mut world = World::before_first_pass();
+        let original = world.get(VICTIM + 8);
+        world.put(VICTIM + 9, &near(VICTIM + 9, JMP, MODULE_SPACE + 16));
+        assert_eq!(world.passes(3), vec![]);
+        world.set(VICTIM + 8, original);
+        world.list_module(start, 0x1000, state);
+        let found = world.passes(3);
+        assert_eq!((found.len(), found[0].repairs.len()), (1, 0), "{found:?}");
+        assert_eq!(found[0].held, "the copy leads to code of no listed owner");
+        world.list_module(MODULE_SPACE, 0x1000, 0);
+        let found = world.passes(10);
+        assert!(found.iter().any(|finding| !finding.repairs.is_empty()), "{found:?}");
+    }
+}
+
+#[test]
+fn pointer_is_not_repaired_to_unlisted_code() {
+    let mut world = World::before_first_pass();
+    world.set(POINTER, MODULE_SPACE + 16);
+    assert_eq!(world.passes(3), vec![]);
+    world.set(POINTER, VICTIM);
+    let found = world.passes(3);
+    assert_eq!((found.len(), found[0].repairs.len()), (1, 0), "{found:?}");
+}
+
+#[test]
+fn changed_code_in_no_listed_module_is_named() {
+    let mut world = World::new();
+    let found = world.verdict(VICTIM, &near(VICTIM, JMP, MODULE_SPACE));
+    assert_eq!(found[0].owner, std::format!("{MODULE_SPACE:#x} in no listed module"));
+    let found = world.verdict(POINTER, &MODULE_SPACE.to_le_bytes());
+    assert_eq!(found[0].owner, std::format!("{MODULE_SPACE:#x} in no listed module"));
+}
+
+/// The restored site calls the function that calls all probes.
+#[test]
+fn static_call_is_held_while_its_probe_is_registered() {
+    let mut world = World::before_first_pass();
+    world.set(CALL_KEY, TRACE_ITERATOR);
+    world.put(STATIC, &near(STATIC, CALL, TRACE_ITERATOR));
+    assert_eq!(world.passes(3), vec![]);
+    world.set(CALL_KEY, MODULE_SPACE);
+    world.put(STATIC, &near(STATIC, CALL, MODULE_SPACE));
+    world.set(TRACEPOINT + 8, TRACE_PROBES);
+    world.set(TRACE_PROBES, VICTIM);
+    world.set(TRACE_PROBES + 24, MODULE_SPACE);
+    let found: Vec<Finding> = world.passes(3).into_iter().take(2).collect();
+    let what: Vec<_> =
+        found.iter().map(|f| (f.what.as_str(), f.address, f.repairs.len())).collect();
+    assert_eq!(
+        what,
+        [("hidden tracepoint probe", TRACEPOINT, 0), ("kernel text changed", STATIC, 0)]
+    );
+    assert_eq!(found[0].symbol, "__tracepoint_event");
+    assert_eq!(found[0].owner, std::format!("{MODULE_SPACE:#x} in no listed module"));
+    assert_eq!(found[1].held, "the probe is still registered");
+    world.set(TRACE_PROBES + 24, 0);
+    let found = world.passes(10);
+    world.repair(found.last().unwrap());
+    assert_eq!(world.byte(STATIC + 1), near(STATIC, CALL, TRACE_ITERATOR)[1]);
+}
+
+#[test]
+fn ftrace_handler_of_no_listed_module_is_reported() {
+    let mut world = World::new();
+    world.set(OPS, USER);
+    world.set(USER, MODULE_SPACE + 8);
+    world.set(USER + 8, OPS_END);
+    world.list_module(MODULE_SPACE, 0x1000, 0);
+    assert_eq!(world.passes(5), vec![], "a listed module's");
+    world.set(MODULES, MODULES);
+    let found = world.passes(2);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].what.as_str(), found[0].address), ("hidden ftrace handler", USER));
+    assert_eq!(found[0].owner, std::format!("{:#x} in no listed module", MODULE_SPACE + 8));
+    assert_eq!(found[0].repairs, vec![]);
+    let stands =
+        |world: &World| Check::<FakeMemory>::stands(&world.check, "hidden ftrace handler", USER);
+    world.passes(20);
+    assert!(stands(&world), "also between two reports");
+    world.set(OPS, OPS_END);
+    world.passes(1);
+    assert!(!stands(&world));
+}
+
+/// The second call of a page is compared with the first one that was allowed.
+#[test]
+fn each_call_of_a_user_needs_its_own_record() {
+    const SECOND: u64 = ENTRY + 16;
+    let mut world = World::before_first_pass();
+    world.set(FTRACE_PAGE + 16, 3);
+    world.set(RECORDS + 32, SECOND);
+    world.put(SECOND, &nop5());
+    world.pass();
+    let call = |at: u64| near(at, CALL, CALLER);
+    world.put(ENTRY, &call(ENTRY));
+    world.assert_allowed(SECOND, &call(SECOND));
+    world.assert_forbidden(SECOND, &call(SECOND + 1));
+    world.set(RECORDS + 32, SECOND + 1);
+    world.assert_forbidden(SECOND, &call(SECOND));
+}
+
+#[test]
+fn look_that_takes_many_slices_finds_the_change() {
+    const LATE: u64 = ENTRY + 0xe00;
+    let mut world = World::new();
+    world.put(ENTRY, &near(ENTRY, CALL, CALLER));
+    let mut found = Vec::new();
+    let passes = |world: &mut World, found: &mut Vec<Finding>| {
+        for _ in 0..4 {
+            while !world.slice(1, found) {}
+        }
+    };
+    passes(&mut world, &mut found);
+    assert_eq!(found, vec![]);
+    world.put(LATE, &[0x90]);
+    passes(&mut world, &mut found);
+    assert_eq!(found[0].address, LATE);
 }

@@ -33,8 +33,8 @@ fn suspect_is_rechecked_in_each_slice() {
         world.slice(1, &mut found);
         !found.is_empty()
     });
-    // The page is the first of the pass; each later slice rechecks it, then compares one more page.
-    assert_eq!(slices, Some(3));
+    // Linux's records come first. Then the page is the first of the pass; each later slice rechecks it.
+    assert!(slices.is_some_and(|slices| (3..=12).contains(&slices)), "{slices:?}");
 }
 
 #[test]
@@ -166,4 +166,18 @@ fn large_change_is_split_into_repairable_parts() {
         world.repair(finding);
     }
     assert_eq!(old, (0..100).map(|i| world.get(VICTIM + 8 * i)).collect::<Vec<_>>());
+}
+
+/// The attacker is faster than the first pass.
+#[test]
+fn change_between_the_copy_and_the_first_comparison_is_found() {
+    let mut world = World::before_first_pass();
+    let pages = (TEXT_BYTES + RODATA_BYTES) / crate::memory::PAGE_BYTES;
+    assert!(!world.slice(pages + 1, &mut vec![]));
+    let before = world.get(VICTIM);
+    world.put(VICTIM, &[0x31, 0xc0, 0xc3]);
+    let found = world.passes(4);
+    assert_eq!(found.len(), 1, "{found:?}");
+    world.repair(&found[0]);
+    assert_eq!(world.get(VICTIM), before);
 }

@@ -24,6 +24,7 @@ pub const CALLER: u64 = TEXT + 0x300;
 pub const REGS_CALLER: u64 = TEXT + 0x340;
 pub const RETURN_0: u64 = TEXT + 0x380;
 pub const THUNK: u64 = TEXT + 0x3c0;
+pub const TRACE_ITERATOR: u64 = TEXT + 0x400;
 
 /// Sites.
 pub const JUMP_5: u64 = TEXT + 0x1003;
@@ -48,7 +49,7 @@ pub const TAIL_KEY: u64 = DATA + 0x30;
 pub const MODULES: u64 = DATA + 0x40;
 pub const BPF: u64 = DATA + 0x50;
 pub const OPS: u64 = DATA + 0x60;
-pub const OPS_END: u64 = DATA + 0x68;
+pub const OPS_END: u64 = DATA + 0x120;
 pub const PAGES: u64 = DATA + 0x80;
 pub const DIRECTS: u64 = DATA + 0x88;
 pub const UNOPTIMIZING: u64 = DATA + 0x90;
@@ -58,11 +59,13 @@ pub const MUTEX: u64 = DATA + 0xc0;
 pub const CALL_MUTEX: u64 = DATA + 0xc8;
 pub const POKE: u64 = DATA + 0xd0;
 pub const SLOTS: u64 = DATA + 0xe0;
+pub const TRACEPOINT: u64 = DATA + 0x100;
 pub const TABLE: u64 = DATA + 0x200;
 pub const THUNK_AT: u64 = RODATA + 0x3000;
 pub const POINTER: u64 = RODATA + 0x2008;
 pub const JUMP_TABLE: u64 = RODATA;
 pub const CALL_TABLE: u64 = RODATA + 0x100;
+pub const TRACEPOINT_TABLE: u64 = RODATA + 0x200;
 
 /// Objects in the direct map.
 pub const FTRACE_PAGE: u64 = DIRECT + 0x1000;
@@ -80,6 +83,11 @@ pub const SLOT_PAGE: u64 = DIRECT + 0x9000;
 /// Near the text, within reach of a jump.
 pub const SLOT: u64 = DATA + 0x8000;
 pub const UNLISTED_CODE: u64 = DIRECT + 0xf000;
+/// Behind the image, where Linux puts modules.
+pub const MODULE_SPACE: u64 = TEXT + IMAGE_BYTES + 0x10_0000;
+pub const TRACE_PROBES: u64 = DIRECT + 0xb000;
+/// Many users of ftrace.
+pub const USERS: u64 = DIRECT + 0x1_0000;
 
 pub const SYMBOLS: &[(u64, u8, &str)] = &[
     (TEXT, b'T', "_text"),
@@ -118,6 +126,10 @@ pub const SYMBOLS: &[(u64, u8, &str)] = &[
     (POKE, b'D', "bp_desc"),
     (SLOTS, b'D', "kprobe_optinsn_slots"),
     (TABLE, b'D', "kprobe_table"),
+    (TRACE_ITERATOR, b'T', "__traceiter_event"),
+    (TRACEPOINT, b'D', "__tracepoint_event"),
+    (TRACEPOINT_TABLE, b'R', "__start___tracepoints_ptrs"),
+    (TRACEPOINT_TABLE + 4, b'R', "__stop___tracepoints_ptrs"),
 ];
 
 pub const LAYOUTS: &[(&str, u64, u64)] = &[
@@ -165,6 +177,12 @@ pub const LAYOUTS: &[(&str, u64, u64)] = &[
     ("mutex.owner", 0, 8),
     ("module.list", 0, 16),
     ("module.name", 16, 56),
+    ("module.state", 120, 4),
+    ("module.taints", 80, 8),
+    ("#MODULE_STATE_GOING", 2, 0),
+    ("tracepoint.funcs", 8, 8),
+    ("tracepoint_func", 0, 24),
+    ("tracepoint_func.func", 0, 8),
     ("module.mem", 128, 112),
     ("module_memory", 0, 16),
     ("module_memory.base", 0, 8),
@@ -243,6 +261,20 @@ impl World {
         self.put(FTRACE_CALL, &near(FTRACE_CALL, CALL, CALLER));
         self.set(THUNK_AT, THUNK);
         self.set(POINTER, VICTIM);
+        self.put(
+            TRACEPOINT_TABLE,
+            &(TRACEPOINT.wrapping_sub(TRACEPOINT_TABLE) as u32).to_le_bytes(),
+        );
+    }
+
+    /// Lists a module with this range, in state `state`.
+    pub fn list_module(&self, start: u64, bytes: u64, state: u64) {
+        self.set(MODULES, MODULE);
+        self.set(MODULE, MODULES);
+        self.put(MODULE + 16, b"evil\0");
+        self.set(MODULE + 120, state);
+        self.set(MODULE + 128, start);
+        self.set(MODULE + 136, bytes);
     }
 
     pub fn fill_lists(&self) {

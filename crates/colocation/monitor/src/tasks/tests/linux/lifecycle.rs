@@ -28,9 +28,12 @@ impl Linux {
             return 0;
         }
         self.put32(task + STATE, 0x800);
+        self.put32(task + ON_RQ, 0);
+        self.put32(task + ON_CPU, 0);
         self.put32(task + EXIT_STATE, 0);
+        self.put(task + SIGHAND, signal);
         self.put(task + FLAGS, if number == 2 { 0x20_0000 } else { 0 });
-        self.put(task + 24, self.clock.get());
+        self.put(task + START, self.clock.get());
         self.put32(task + PID, number);
         self.put32(task + PID + 4, self.get32(leader + PID));
         let mut comm = [0; 16];
@@ -96,6 +99,7 @@ impl Linux {
             self.locked(PIDMAP_LOCK, || self.index_remove(task));
             self.put32(self.get(task + THREAD_PID), 0);
             self.put(task + THREAD_PID, 0);
+            self.put(task + SIGHAND, 0);
         });
         self.live.borrow_mut().retain(|other| *other != task);
         self.free.borrow_mut().insert(0, task);

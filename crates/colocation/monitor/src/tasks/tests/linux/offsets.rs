@@ -9,12 +9,19 @@ pub const PIDMAP_LOCK: u64 = TEXT + 0x3040;
 /// In the upper half of its word, as in 6.1 and 6.12.
 pub const CSS_SET_LOCK: u64 = TEXT + 0x3084;
 pub const CSS_SET_TABLE: u64 = TEXT + 0x30a0;
+pub const KPROBE_TABLE: u64 = TEXT + 0x3400;
+pub const OPS_LIST: u64 = TEXT + 0x3600;
+pub const EXIT_POINT: u64 = TEXT + 0x3640;
+pub const CRASH_KEXEC: u64 = TEXT + 0x3700;
+pub const AGGREGATE: u64 = TEXT + 0x3710;
+pub const ALL_RETURNS: u64 = TEXT + 0x3720;
 
 // `task_struct`.
 pub const STATE: u64 = 0;
 pub const FLAGS: u64 = 8;
 pub const EXIT_STATE: u64 = 12;
 pub const PID: u64 = 16;
+pub const START: u64 = 24;
 pub const RUN_TIME: u64 = 32;
 pub const COMM: u64 = 40;
 pub const SIGNAL: u64 = 56;
@@ -26,6 +33,9 @@ pub const THREAD_NODE: u64 = 160;
 pub const THREAD_GROUP: u64 = 176;
 pub const CGROUPS: u64 = 192;
 pub const CG_LIST: u64 = 200;
+pub const SIGHAND: u64 = 216;
+pub const ON_RQ: u64 = 224;
+pub const ON_CPU: u64 = 228;
 pub const TASK_BYTES: u64 = 256;
 // `signal_struct`.
 pub const SIGNAL_PIDS: u64 = 0;
@@ -54,7 +64,7 @@ pub const LAYOUTS: &[(&str, u64, u64)] = &[
     ("task_struct.exit_state", EXIT_STATE, 4),
     ("task_struct.pid", PID, 4),
     ("task_struct.tgid", PID + 4, 4),
-    ("task_struct.start_time", 24, 8),
+    ("task_struct.start_time", START, 8),
     ("task_struct.se.sum_exec_runtime", RUN_TIME, 8),
     ("task_struct.comm", COMM, 16),
     ("task_struct.signal", SIGNAL, 8),
@@ -63,6 +73,9 @@ pub const LAYOUTS: &[(&str, u64, u64)] = &[
     ("task_struct.pid_links", LINKS, 64),
     ("task_struct.tasks", TASKS, 16),
     ("task_struct.thread_node", THREAD_NODE, 16),
+    ("task_struct.sighand", SIGHAND, 8),
+    ("task_struct.on_rq", ON_RQ, 4),
+    ("task_struct.on_cpu", ON_CPU, 4),
     ("task_struct.cgroups", CGROUPS, 8),
     ("task_struct.cg_list", CG_LIST, 16),
     ("signal_struct.pids", SIGNAL_PIDS, 32),
@@ -82,6 +95,17 @@ pub const LAYOUTS: &[(&str, u64, u64)] = &[
     ("css_set.mg_tasks", 16, 16),
     ("css_set.dying_tasks", DYING, 16),
     ("css_set.hlist", HLIST, 16),
+    ("ftrace_ops.func", 0, 8),
+    ("ftrace_ops.next", 8, 8),
+    ("ftrace_ops.saved_func", 16, 8),
+    ("kprobe.hlist", 0, 16),
+    ("kprobe.list", 16, 16),
+    ("kprobe.addr", 32, 8),
+    ("kprobe.flags", 40, 4),
+    ("kprobe.pre_handler", 48, 8),
+    ("kprobe.post_handler", 56, 8),
+    ("kretprobe.handler", 64, 8),
+    ("tracepoint.funcs", 24, 8),
     ("#PIDTYPE_PID", 0, 0),
     ("#PIDTYPE_TGID", 1, 0),
 ];
