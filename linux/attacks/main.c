@@ -29,7 +29,9 @@
 #define SPIN_MAX_MS	10000
 
 static struct attack *const attacks[] = {
-	&hide_list, &hide_list_pid, &hide_thread, &patch_text, &patch_rodata,
+	&hide_list, &hide_forged, &hide_list_pid, &hide_again, &hide_twice,
+	&hide_thread, &hide_handler, &hide_probe,
+	&patch_text, &patch_rodata, &filter_symbol,
 };
 
 static DEFINE_MUTEX(lock);

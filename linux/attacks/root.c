@@ -7,17 +7,29 @@
  *	root write HOW		changes a word of its memory, mapped by HOW:
  *				direct, memremap, ioremap, vmap, entry
  *	root read HOW		reads the start of its image and of its memory
+ *	root copy		copies a word of it to an unused address
  *	root break HOW		overwrites its text with invalid instructions
  *	root table		uses its memory as one of Linux's page tables
  *	root dma		writes by a device (QEMU's edu)
  *	root iommu ADDRESS	switches off the IOMMU with registers at ADDRESS
- *	root timer HOW MS	for MS ms: counter, enable, comparator, route, pin
- *	root disarm MS		for MS ms, kyozon.ko believes that no tick is due
+ *	root timer HOW MS	for MS ms: counter, enable, comparator, route, pin,
+ *				race, apic-id
+ *	root disarm MS		for MS ms, kyozon.ko believes that nothing runs
  *	root hold MS		does nothing for MS ms, to compare with
- *	root msr NAME		rewrites efer, hsave, vm-cr or apic-base on its CPU
+ *	root msr NAME		rewrites a register (see rewrites) of its CPU
+ *	root sleep		puts the machine to sleep (S3) by ACPI's port
  *	root nmis MS		floods its CPU with NMIs
  *	root init		resets its CPU by INIT and SIPI from another CPU
  *	root hotplug		removes kyozon.ko's veto against CPU hotplug
+ *	root storm SEED MS	for MS ms, random privileged operations on all
+ *				CPUs; "trace" as a third word prints each
+ *	root vmmcall WHAT KEY [MS]
+ *				calls the hypervisor to open the wall, or to
+ *				start or stop the ticks, with a guessed key or
+ *				the one leaked from kyozon.ko's memory; for MS
+ *				ms again and again
+ *	root forge		opens the wall with the leaked key, and rewrites
+ *				all events
  *
  * A program can map the memory, too: mmap of /proc/kyozon-attacks gives the
  * page that "write" changes. All attempts restore the old state, except for
@@ -55,6 +67,7 @@ static const struct {
 	{ "find", root_find },
 	{ "write", root_write },
 	{ "read", root_read },
+	{ "copy", root_copy },
 	{ "break", root_break },
 	{ "table", root_table },
 	{ "dma", root_dma },
@@ -63,9 +76,13 @@ static const struct {
 	{ "disarm", root_disarm },
 	{ "hold", root_hold },
 	{ "msr", root_msr },
+	{ "sleep", root_sleep },
 	{ "nmis", root_nmis },
 	{ "init", root_init },
 	{ "hotplug", root_hotplug },
+	{ "storm", root_storm },
+	{ "vmmcall", root_call },
+	{ "forge", root_forge },
 };
 
 int root_try(char *line)

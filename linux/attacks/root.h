@@ -23,6 +23,7 @@ phys_addr_t root_victim(void);
 int root_find(struct kyozon *k, char *argument);
 int root_write(struct kyozon *k, char *argument);
 int root_read(struct kyozon *k, char *argument);
+int root_copy(struct kyozon *k, char *argument);
 int root_break(struct kyozon *k, char *argument);
 int root_table(struct kyozon *k, char *argument);
 int root_dma(struct kyozon *k, char *argument);
@@ -31,8 +32,12 @@ int root_timer(struct kyozon *k, char *argument);
 int root_disarm(struct kyozon *k, char *argument);
 int root_hold(struct kyozon *k, char *argument);
 int root_msr(struct kyozon *k, char *argument);
+int root_sleep(struct kyozon *k, char *argument);
 int root_nmis(struct kyozon *k, char *argument);
 int root_init(struct kyozon *k, char *argument);
+int root_call(struct kyozon *k, char *argument);
+int root_forge(struct kyozon *k, char *argument);
 int root_hotplug(struct kyozon *k, char *argument);
+int root_storm(struct kyozon *k, char *argument);
 
 #endif

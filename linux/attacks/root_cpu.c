@@ -2,6 +2,7 @@
 /*
  * Attacks on the cokernel's CPU: its registers, and signals from other CPUs.
  */
+#include <linux/acpi.h>
 #include <linux/cpuhotplug.h>
 #include <linux/delay.h>
 #include <linux/kernel.h>
@@ -24,6 +25,13 @@ static struct rewrite {
 	int error;
 } rewrites[] = {
 	{ "efer", MSR_EFER, EFER_SVME },
+	{ "efer-reserved", MSR_EFER, BIT_ULL(16) },
+	{ "unknown", 0xc0003000, 1 },	/* in no permission map of SVM */
+	{ "mtrr", MSR_MTRRdefType, BIT(10) },	/* fixed ranges */
+	{ "microcode", MSR_AMD64_PATCH_LOADER, PAGE_SIZE },
+	{ "mmconfig", MSR_FAM10H_MMIO_CONF_BASE, 1 },
+	{ "tsc-ratio", 0xc0000104, 1 },
+	{ "debugctl", MSR_IA32_DEBUGCTLMSR, DEBUGCTLMSR_LBR },
 	{ "hsave", MSR_VM_HSAVE_PA, PAGE_SIZE },
 	{ "vm-cr", MSR_VM_CR, BIT(1) },		/* INIT becomes an exception */
 	{ "apic-base", MSR_IA32_APICBASE, PAGE_SIZE },
@@ -34,10 +42,10 @@ static void rewrite_here(void *data)
 {
 	struct rewrite *r = data;
 
-	r->error = rdmsrl_safe(r->msr, &r->was);
+	/* A register that cannot be read may take a write all the same. */
+	rdmsrl_safe(r->msr, &r->was);
 	r->is = r->was;
-	if (!r->error)
-		r->error = wrmsrl_safe(r->msr, r->was ^ r->flip);
+	r->error = wrmsrl_safe(r->msr, r->was ^ r->flip);
 	if (!r->error)
 		r->error = rdmsrl_safe(r->msr, &r->is);
 	if (r->is != r->was)
@@ -77,6 +85,24 @@ static void send(unsigned int cpu, u32 mode)
 		native_apic_mem_write(APIC_ICR, mode);
 	}
 	local_irq_restore(flags);
+}
+
+#define SLEEP_S3	(1 << 10)	/* QEMU's number of S3 */
+#define SLEEP_BEGIN	BIT(13)
+
+/* If it works, the machine sleeps here, and memory keeps its contents. */
+int root_sleep(struct kyozon *k, char *unused)
+{
+	u32 port = acpi_gbl_FADT.pm1a_control_block;
+	u16 was;
+
+	if (!port)
+		return -ENODEV;
+	was = inw(port);
+	outw(was | SLEEP_S3 | SLEEP_BEGIN, port);
+	outw(was, port);
+	root_report("sleep by port %#x", port);
+	return 0;
 }
 
 static atomic_t seen;

@@ -225,6 +225,29 @@ int root_read(struct kyozon *k, char *how)
 	return 0;
 }
 
+/*
+ * One instruction reads the memory and writes to an address that nobody has
+ * used before: the second access faults while the first one is handled.
+ */
+int root_copy(struct kyozon *k, char *unused)
+{
+	phys_addr_t far = BIT_ULL(boot_cpu_data.x86_phys_bits - 1);
+	const void *from = __va(victim.memory);
+	void __iomem *to;
+	void *at;
+
+	if (!victim.memory)
+		return -EINVAL;
+	to = ioremap(far, PAGE_SIZE);
+	if (!to)
+		return -ENOMEM;
+	at = (void __force *)to;
+	asm volatile("movsq" : "+S" (from), "+D" (at) : : "memory");
+	iounmap(to);
+	root_report("copy %pa to %pa", &victim.memory, &far);
+	return 0;
+}
+
 int root_break(struct kyozon *k, char *how)
 {
 	const struct mapping *mapping = mapping_of(how);

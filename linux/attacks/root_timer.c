@@ -6,10 +6,12 @@
 #include <linux/delay.h>
 #include <linux/io.h>
 #include <linux/kernel.h>
+#include <linux/kthread.h>
 #include <linux/sched.h>
 #include <linux/stop_machine.h>
 #include <linux/string.h>
 #include <linux/version.h>
+#include <asm/apic.h>
 #include <asm/apicdef.h>
 #include <asm/hpet.h>
 #include <asm/io_apic.h>
@@ -17,6 +19,7 @@
 #include <asm/tsc.h>
 
 #include "root.h"
+#include "vmm.h"
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
 #define del_timer_sync	timer_delete_sync
@@ -149,6 +152,98 @@ static void unmask_pins(struct kyozon *k)
 	stop_machine(unmask_stopped, NULL, NULL);
 }
 
+#define IOAPIC_VERSION	1
+#define MASKED_NMI	(BIT(16) | 4 << 8)
+
+static struct {
+	u8 __iomem *ioapic;
+	u32 pin;
+	struct task_struct *writer;
+} race;
+
+static int find_pin_stopped(void *unused)
+{
+	u32 index = readl(race.ioapic), pin;
+
+	for (pin = 0; pin < 24; pin++) {
+		writel(0x10 + 2 * pin, race.ioapic);
+		if ((readl(race.ioapic + 0x10) & MASKED_NMI) == 4 << 8)
+			race.pin = pin;
+	}
+	writel(index, race.ioapic);
+	return 0;
+}
+
+/* Masks whichever register is selected. */
+static int write_window(void *unused)
+{
+	while (!kthread_should_stop()) {
+		writel(MASKED_NMI, race.ioapic + 0x10);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* One CPU writes to the window all the time. */
+static void start_race(struct kyozon *k)
+{
+	race.ioapic = ioremap(IO_APIC_DEFAULT_PHYS_BASE, PAGE_SIZE);
+	if (!race.ioapic)
+		return;
+	stop_machine(find_pin_stopped, NULL, NULL);
+	writel(IOAPIC_VERSION, race.ioapic);
+	race.writer = kthread_run_on_cpu(write_window, NULL, k->cpu, "writer");
+}
+
+/*
+ * Another CPU selects the tick's pin, or a register that cannot be written.
+ */
+static void select_pin(struct kyozon *k)
+{
+	unsigned int turn;
+
+	if (!race.ioapic)
+		return;
+	for (turn = 0; turn < 50; turn++) {
+		writel(0x10 + 2 * race.pin, race.ioapic);
+		writel(IOAPIC_VERSION, race.ioapic);
+	}
+}
+
+static void stop_race(struct kyozon *k)
+{
+	if (!race.ioapic)
+		return;
+	if (!IS_ERR(race.writer))
+		kthread_stop(race.writer);
+	iounmap(race.ioapic);
+	unmask_pins(k);
+}
+
+static struct task_struct *changer;
+
+static int change_apic_id(void *unused)
+{
+	u32 id = native_apic_mem_read(APIC_ID);
+
+	native_apic_mem_write(APIC_ID, 0x3f << 24);
+	while (!kthread_should_stop())
+		msleep(1);
+	native_apic_mem_write(APIC_ID, id);
+	return 0;
+}
+
+static void start_changer(struct kyozon *k)
+{
+	changer = kthread_run_on_cpu(change_apic_id, NULL, k->cpu, "changer");
+}
+
+static void stop_changer(struct kyozon *k)
+{
+	if (!IS_ERR(changer))
+		kthread_stop(changer);
+}
+
 /* Called once, then repeatedly while the attack lasts, and to undo it. */
 static const struct {
 	const char *name;
@@ -161,6 +256,8 @@ static const struct {
 	{ "comparator", NULL, far_comparators, NULL },
 	{ "route", NULL, away_routes, restore_routes },
 	{ "pin", mask_pins, NULL, unmask_pins },
+	{ "race", start_race, select_pin, stop_race },
+	{ "apic-id", start_changer, NULL, stop_changer },
 };
 
 int root_timer(struct kyozon *k, char *argument)
@@ -200,19 +297,37 @@ int root_timer(struct kyozon *k, char *argument)
 	return 0;
 }
 
+/* Everything by which kyozon.ko knows that a cokernel runs. */
 static void set_disarmed(struct kyozon *k)
 {
+	struct kyozon_vmm *vmm = (void *)symbol("kyozon_vmm");
+
 	WRITE_ONCE(k->armed, false);
+	WRITE_ONCE(k->state, KYOZON_STATE_EMPTY);
+	if (vmm) {
+		WRITE_ONCE(vmm->launched, false);
+		WRITE_ONCE(vmm->watched, false);
+	}
 }
 
 int root_disarm(struct kyozon *k, char *argument)
 {
+	struct kyozon_vmm *vmm = (void *)symbol("kyozon_vmm"), saved = {};
+	u32 state = READ_ONCE(k->state);
 	unsigned int ms;
 
 	if (kstrtouint(argument, 0, &ms) || ms > HOLD_MAX_MS)
 		return -EINVAL;
+	if (vmm)
+		saved = *vmm;
 	stop_revival(k);
-	root_wait(ms, set_disarmed, k);
+	set_disarmed(k);
+	root_wait(ms, NULL, k);
+	if (vmm) {
+		WRITE_ONCE(vmm->launched, saved.launched);
+		WRITE_ONCE(vmm->watched, saved.watched);
+	}
+	WRITE_ONCE(k->state, state);
 	WRITE_ONCE(k->armed, true);
 	root_report("disarm for %u ms", ms);
 	return 0;

@@ -18,7 +18,8 @@ for case in /cases/*.sh; do
 	target run /tmp/target </dev/null >/dev/null 2>&1 &
 	sleep 0.5
 	read -r process thread _ </tmp/target
-	. "$case" # defines $attack and is_back()
+	held=
+	. "$case" # defines $attack and is_back(); $held if it is not to be repaired, and why
 	found=$(events finding) repaired=$(events repair) outcome="not found"
 	echo "$attack" >/proc/kyozon-attacks || exit 1
 	for turn in $(seq 150); do
@@ -28,6 +29,12 @@ for case in /cases/*.sh; do
 	if [ "$1" = --report-only ]; then
 		sleep 0.5
 		grep -q present /proc/kyozon-attacks && [ "$(events repair)" = 0 ] && ! is_back && outcome="$outcome, still there"
+	elif [ "$held" ]; then
+		for turn in $(seq 150); do
+			kyozon events | grep -q " note .*$held" && outcome="$outcome, held" && break
+			sleep 0.1
+		done
+		[ "$(events repair)" = $repaired ] || outcome="$outcome, repaired"
 	else
 		for turn in $(seq 150); do
 			[ "$(events repair)" -gt $repaired ] && is_back && outcome="$outcome, repaired" && break
@@ -36,7 +43,7 @@ for case in /cases/*.sh; do
 	fi
 	echo "case $name: $outcome"
 	case $outcome in
-	"found, repaired" | "found, still there") ;;
+	"found, repaired" | "found, held" | "found, still there") ;;
 	*) { kyozon events; cat /proc/kyozon-attacks; } >&2 ;;
 	esac
 	echo undo >/proc/kyozon-attacks

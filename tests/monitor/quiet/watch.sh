@@ -6,7 +6,7 @@
 passes() {
 	for turn in $(seq 50); do
 		kyozon status >/tmp/status 2>&1
-		got=$(sed -n "s/^check *$1: \([0-9]*\) passes.*/\1/p; s/^check *$1: no pass yet.*/0/p" /tmp/status)
+		got=$(sed -n "s/^check *$1: \([0-9]*\) passes.*/\1/p; s/^check *$1: learning.*/0/p" /tmp/status)
 		[ "$got" ] && break
 		cat /tmp/status >>/tmp/odd
 		sleep 0.2

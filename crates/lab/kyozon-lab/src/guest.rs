@@ -183,6 +183,11 @@ impl Guest {
         Control::connect(&self.emulator.folder().join("control"))
     }
 
+    /// Whether the emulator has ended.
+    pub fn ended(&mut self) -> Result<bool> {
+        Ok(self.emulator.ended()?.is_some())
+    }
+
     /// CPU time that the emulator has used on this machine, in steps of 10 ms.
     pub fn emulator_time(&mut self) -> Result<Duration> {
         self.emulator.cpu_time()

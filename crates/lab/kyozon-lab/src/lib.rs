@@ -54,6 +54,7 @@ pub mod product;
 pub mod protocol;
 pub mod scenario;
 pub mod spec;
+pub mod storm;
 pub mod suite;
 pub mod talk;
 pub mod wire;

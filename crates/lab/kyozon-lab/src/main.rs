@@ -6,7 +6,8 @@ use kyozon_lab::emulator::{arguments, qemu};
 use kyozon_lab::guest::{Guest, Output};
 use kyozon_lab::kernels::{Kernel, SERIES};
 use kyozon_lab::spec::{Program, Spec};
-use kyozon_lab::{batch, bench, bochs, cache, demo, module, process, product, suite, talk, wire};
+use kyozon_lab::{batch, bench, bochs, cache, demo, module, process, product, storm, suite};
+use kyozon_lab::{talk, wire};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -75,6 +76,8 @@ enum Command {
     },
     /// Run every test of the project, or those whose name contains a given part
     Test(suite::Options),
+    /// Repeat one run of the nightly test storm
+    Storm(storm::Options),
     /// Show what the project does, on real kernels
     Demo,
     /// Measure and write docs/results; with --check, compare with the bounds beside each table
@@ -221,6 +224,7 @@ fn carry_out(command: Command) -> Result<ExitCode> {
             return Ok(exit_code(&output, timeout));
         }
         Command::Shell { guest } => shell(&guest.spec(Program::Qemu)?)?,
+        Command::Storm(options) => storm::repeat(&options)?,
         Command::Test(options) => return suite::run(&options),
         Command::Demo => return demo::run(),
         Command::Bench(options) => return bench::run(&options),

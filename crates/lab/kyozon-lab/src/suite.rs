@@ -66,7 +66,7 @@ impl Check {
 
 /// The checks, cheapest first. Fuzzing takes a minute, and in the nightly run an hour; Miri takes minutes and needs a
 /// nightly toolchain.
-const CHECKS: [Check; 11] = [
+const CHECKS: [Check; 12] = [
     Check::new("format", "the source is formatted", tools::format),
     Check::new("lint", "clippy reports nothing, in any crate", tools::lint),
     Check::new(
@@ -92,6 +92,14 @@ const CHECKS: [Check; 11] = [
     Check {
         nightly_only: true,
         ..Check::new("miri", "rings and locks have no undefined behaviour", tools::miri)
+    },
+    Check {
+        nightly_only: true,
+        ..Check::new(
+            "storm",
+            "random privileged operations inside Linux do not harm the cokernel behind the wall",
+            tools::storm,
+        )
     },
 ];
 

@@ -3,8 +3,8 @@ cpus=2
 online=/sys/devices/system/cpu/cpu1/online
 attempt() {
 	root hotplug && echo 0 >$online || return 1
-	usual=$(ticks_during root hold 1000)
+	during=$(rate root hold 500)
 	echo 1 >$online
 }
-works() { [ $usual = 0 ]; }
+works() { [ $during = 0 ]; }
 wall=emulated report='wall: (INIT to CPU [0-9]+|no tick for [0-9]+ ms)'

@@ -1,12 +1,13 @@
 //! Checks that run a tool: cargo and its commands, clippy, cargo-deny, Miri, the fuzzers.
 
 use super::{one_passed, skipped, Count, Outcome, LIMIT};
-use crate::{fuzz, process};
+use crate::{fuzz, process, storm};
 use anyhow::{bail, ensure, Context, Result};
 use regex::Regex;
 use std::env;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 fn cargo(tree: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -168,6 +169,14 @@ pub(super) fn miri(tree: &Path, _nightly: bool) -> Result<Outcome> {
     command.env("MIRIFLAGS", "-Zmiri-disable-isolation");
     let output = process::run_ok(&mut command, LIMIT)?;
     Ok((count_results(&output)?, String::new()))
+}
+
+/// Half an hour of random privileged operations in guests behind the wall.
+pub(super) fn storm(_tree: &Path, _nightly: bool) -> Result<Outcome> {
+    let series = storm::series(Duration::from_secs(30 * 60))?;
+    let note =
+        format!("{} runs, in {} of which Linux reset the machine", series.survived, series.resets);
+    Ok((Count { passed: series.survived, failed: series.failures.len(), skipped: 0 }, note))
 }
 
 /// Adds up the totals of `cargo test`.

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Filters /proc/kallsyms: a kprobe at the function that prints a line leaves
+ * out the lines of one symbol, or all.
+ */
+#include <linux/kernel.h>
+#include <linux/kprobes.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+#include <asm/tsc.h>
+
+#include "attacks.h"
+
+/*
+ * Where an iterator can have the symbol's name: after some 64-bit positions,
+ * the address, the offset of the name (32 bits) and the type letter
+ * (struct kallsym_iter, which is not exported). It is much longer than this.
+ */
+#define NAME_FIRST	29
+#define NAME_LAST	61
+#define ADDRESS_BEFORE	13
+
+static char filtered[KSYM_NAME_LEN];
+
+static bool is_filtered(const char *iterator)
+{
+	size_t at;
+
+	if (!strcmp(filtered, "*"))
+		return true;
+	for (at = NAME_FIRST; at <= NAME_LAST; at += 8) {
+		/* Before the end of a longer name, there is no address. */
+		if (*(const long *)(iterator + at - ADDRESS_BEFORE) < 0 &&
+		    !strcmp(iterator + at, filtered))
+			return true;
+	}
+	return false;
+}
+
+static int show_nothing(struct seq_file *out, void *iterator)
+{
+	return 0;
+}
+
+static int before_show(struct kprobe *probe, struct pt_regs *regs)
+{
+	if (!is_filtered((const char *)regs->si))
+		return 0;
+	regs->ip = (unsigned long)show_nothing;
+	return 1;
+}
+
+/* Without one, a probe by ftrace may not change the instruction pointer. */
+static void after_show(struct kprobe *probe, struct pt_regs *regs, unsigned long flags)
+{
+}
+
+static struct kprobe show_probe;
+
+static int filter_begin(struct attack *attack, char *argument)
+{
+	/* Several functions have the name of the one that prints a line. */
+	const struct seq_operations *lines = (void *)symbol("kallsyms_op");
+	unsigned long flags;
+	int error;
+
+	if (!lines)
+		return -ENOENT;
+	if (!*argument || strscpy(filtered, argument, sizeof(filtered)) < 0)
+		return -EINVAL;
+	show_probe = (struct kprobe){
+		.addr = (void *)lines->show,
+		.pre_handler = before_show,
+		.post_handler = after_show,
+	};
+	error = register_kprobe(&show_probe);
+	if (error)
+		return error;
+	strscpy(attack->about, filtered, sizeof(attack->about));
+	local_irq_save(flags);
+	attack->tsc = rdtsc_ordered();
+	attack_done(attack);
+	local_irq_restore(flags);
+	return 0;
+}
+
+/* The filter stays until it is undone. */
+static bool filter_present(struct attack *attack)
+{
+	return true;
+}
+
+static void filter_undo(struct attack *attack)
+{
+	unregister_kprobe(&show_probe);
+}
+
+struct attack filter_symbol = {
+	.name = "filter-symbol",
+	.begin = filter_begin,
+	.undo = filter_undo,
+	.present = filter_present,
+};
