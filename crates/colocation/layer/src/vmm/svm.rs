@@ -25,6 +25,7 @@
 //! | [`trip_exit`] | what an exit of the cokernel's guest means |
 //! | `park` | the other CPUs stand still |
 //! | `check` | compares Linux's state around a trip, for tests |
+//! | `guest_memory` | Linux's memory at Linux's addresses |
 //! | `names` | names the task that Linux runs |
 //!
 //! Reference: AMD APM 2, chapter 15.
@@ -48,6 +49,8 @@ mod cpu;
 mod entry;
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod exits;
+#[cfg(all(target_os = "none", feature = "svm"))]
+mod guest_memory;
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod iommu;
 #[cfg(all(target_os = "none", feature = "svm"))]

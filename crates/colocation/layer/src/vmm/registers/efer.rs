@@ -8,7 +8,7 @@ use super::Write;
 /// SVM is on.
 pub const SVME: u64 = 1 << 12;
 pub(in crate::vmm) const LONG_MODE_ENABLE: u64 = 1 << 8;
-const LONG_MODE_ACTIVE: u64 = 1 << 10;
+pub(in crate::vmm) const LONG_MODE_ACTIVE: u64 = 1 << 10;
 const CR0_PAGING: u64 = 1 << 31;
 
 /// What the processor says about its features, by CPUID.

@@ -156,7 +156,7 @@ impl Cokernel {
             event = 0;
             let entry = self.nmis.on_entry(vmcb.event_inj != 0 || vmcb.interrupt_shadow & 1 != 0);
             if entry.inject {
-                vmcb.event_inj = EVENT_VALID | EVENT_NMI | 2;
+                vmcb.event_inj = EVENT_VALID | EVENT_NMI | NMI;
                 stay.on_given(arch::tsc());
             }
             vmcb.intercept_1 &= !INTERCEPT_IRET;

@@ -2,6 +2,7 @@
 
 use super::access::Access;
 use super::entry::{at, count, entry, set_doubtful_nmi};
+use super::guest_memory::has_gate;
 use super::memory::POOL;
 use super::tables::tables;
 use super::vmcb::*;
@@ -109,8 +110,11 @@ impl Cpu {
     }
 
     /// Passes an NMI to Linux that may not be Linux's: kyozon.ko handles it if no one else does. An NMI that already
-    /// waits stays what it is.
+    /// waits stays what it is. A kernel that has no handler yet gets none: it would end with a triple fault.
     pub fn give_nmi_in_doubt(&mut self) {
+        if !has_gate(self, NMI) {
+            return;
+        }
         count(EXIT_NMI);
         self.doubtful |= !self.nmis.waits();
         self.nmis.want();

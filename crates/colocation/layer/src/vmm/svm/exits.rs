@@ -27,7 +27,7 @@ impl Cpu {
         let say = self.nmis.on_entry(busy);
         if say.inject {
             self.announce_nmi();
-            vmcb.event_inj = EVENT_VALID | EVENT_NMI | 2;
+            vmcb.event_inj = EVENT_VALID | EVENT_NMI | NMI;
         }
         vmcb.intercept_1 &= !INTERCEPT_IRET;
         if say.intercept_iret {

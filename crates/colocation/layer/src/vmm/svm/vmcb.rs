@@ -173,6 +173,8 @@ pub const FLUSH_ALL: u32 = 1;
 /// Vectors.
 pub const DEBUG: u64 = 1;
 #[allow(missing_docs)]
+pub const NMI: u64 = 2;
+#[allow(missing_docs)]
 pub const INVALID_OPCODE: u64 = 6;
 #[allow(missing_docs)]
 pub const GENERAL_PROTECTION: u64 = 13;
