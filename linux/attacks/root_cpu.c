@@ -26,6 +26,7 @@ static struct rewrite {
 } rewrites[] = {
 	{ "efer", MSR_EFER, EFER_SVME },
 	{ "efer-reserved", MSR_EFER, BIT_ULL(16) },
+	{ "efer-lmsle", MSR_EFER, BIT_ULL(13) },
 	{ "unknown", 0xc0003000, 1 },	/* in no permission map of SVM */
 	{ "mtrr", MSR_MTRRdefType, BIT(10) },	/* fixed ranges */
 	{ "microcode", MSR_AMD64_PATCH_LOADER, PAGE_SIZE },
