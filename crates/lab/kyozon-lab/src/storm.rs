@@ -2,8 +2,9 @@
 //!
 //! A run boots a guest, loads the test cokernel, and has every CPU of Linux carry out random operations
 //! (`linux/attacks/storm.c`). Linux may die: that harm is its own, and a machine that resets itself ends the run. The
-//! cokernel's serial line is the judge, because nothing in Linux can be trusted after the first operation. The seed
-//! determines the kernel, the number of CPUs and the operations of each CPU.
+//! cokernel's serial line is the judge, because nothing in Linux can be trusted after the first operation. The wall is
+//! locked: otherwise a panic of Linux would rightly end the ticks. The seed determines the kernel, the number of CPUs and
+//! the operations of each CPU.
 
 use crate::emulator::keep_console;
 use crate::guest::Guest;
@@ -103,7 +104,8 @@ fn run(seed: u64, trace: bool) -> Result<Survived> {
     let spec = product::with_attacks(product::install(Spec::new(&kernel).smp(cpus))?)?;
     let mut guest = Guest::boot(&spec)?;
     let load = format!(
-        "insmod /m/kyozon-attacks.ko && kyozon load --isolation vmm --serial 0x3e8 \
+        "insmod /m/kyozon-attacks.ko && head -c 32 /dev/urandom >/tmp/key && \
+         kyozon load --isolation vmm --key-file /tmp/key --serial 0x3e8 \
          --cokernel /usr/lib/kyozon/cokernel-test.bin --parameter {}",
         16 | INTERVAL << 8
     );
