@@ -27,7 +27,7 @@ mod image {
     use kyozon_task::{clock, linux, report, task, StartInfo};
 
     /// Percentage of a slice for the check `tasks`; `text` gets the rest.
-    const TASKS_SHARE: u64 = 25;
+    const TASKS_SHARE: u64 = 20;
 
     /// Milliseconds from one heartbeat to the next, and after which a monitor without one counts as stopped: while its
     /// checks run, and while it reads its profile.

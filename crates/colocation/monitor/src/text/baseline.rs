@@ -145,7 +145,7 @@ fn copy(live: &Page) -> Option<PageCopy> {
 #[inline(never)]
 fn differences(live: &Page, copy: &[u64; PAGE_WORDS]) -> u64 {
     let mut different = 0;
-    for (live, copy) in live.chunks_exact(16).zip(copy.chunks_exact(16)) {
+    for (live, copy) in live.chunks_exact(32).zip(copy.chunks_exact(32)) {
         for (live, copy) in live.iter().zip(copy) {
             different |= live.load(Relaxed) ^ copy;
         }

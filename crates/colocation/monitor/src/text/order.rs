@@ -2,13 +2,13 @@
 //! pass can put a page right just before its next look.
 //!
 //! After the first pass a page moves only within a part of the order. With a free order, two looks at a page could be
-//! almost two passes apart; so they are at most 17/16 of a pass apart.
+//! almost two passes apart; so they are at most 65/64 of a pass apart.
 
 use crate::random::Random;
 use alloc::vec::Vec;
 
 /// Parts within which the order changes from pass to pass.
-const PARTS: usize = 16;
+const PARTS: usize = 64;
 
 /// An order of the numbers below a count.
 #[derive(Debug, Default)]

@@ -38,9 +38,8 @@ pub const ATTACKS: [Attack; 4] = [
     },
 ];
 
-/// Seconds of the guest's time within which the monitor must find an attack. A pass over all text takes up to 1.1 s,
-/// and two looks at a page are up to 17/16 of a pass apart.
-const WITHIN: f64 = 1.25;
+/// Seconds of the guest's time within which the monitor must find an attack.
+const WITHIN: f64 = 1.0;
 
 /// The outcome of one attack; times are seconds after it.
 pub struct Seen {
