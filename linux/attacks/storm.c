@@ -161,6 +161,15 @@ static void virtualization(struct storm *s)
 	}
 }
 
+/*
+ * @value without a request for SMIs: QEMU handles one in the guest that runs
+ * (docs/emulators.md).
+ */
+static u32 without_smi(u32 value)
+{
+	return (value & APIC_MODE_MASK) == APIC_DM_SMI ? value & ~APIC_MODE_MASK : value;
+}
+
 /* Writes to @reg, and puts the old value back. */
 static void poke(struct storm *s, const char *what, u8 __iomem *base, u32 offset)
 {
@@ -169,7 +178,7 @@ static void poke(struct storm *s, const char *what, u8 __iomem *base, u32 offset
 
 	local_irq_save(flags);
 	old = readl(base + offset);
-	value = value_near(s, old);
+	value = without_smi(value_near(s, old));
 	trace(s, "%s %#x = %#x was %#x", what, offset, value, old);
 	writel(value, base + offset);
 	writel(old, base + offset);
@@ -186,21 +195,22 @@ static void poke_apic(struct storm *s)
 	poke(s, "apic", apic, offset);
 }
 
-/* NMIs, INITs, SIPIs and interrupts, to any CPU. */
+/*
+ * NMIs, SIPIs and interrupts, to any CPU. No INITs: QEMU resets the CPU although
+ * the hypervisor holds them back (docs/emulators.md). tests/attacks/root has
+ * them.
+ */
 static void command(struct storm *s)
 {
 	static const u32 modes[] = {
-		APIC_DM_NMI, APIC_DM_NMI, APIC_DM_NMI, APIC_DM_SMI,
-		APIC_DM_INIT, APIC_DM_STARTUP, APIC_DM_REMRD, APIC_DM_LOWEST,
+		APIC_DM_NMI, APIC_DM_NMI, APIC_DM_NMI, APIC_DM_STARTUP,
+		APIC_DM_REMRD, APIC_DM_LOWEST,
 	};
 	u32 mode = modes[one_of(s, ARRAY_SIZE(modes))];
 	u32 to = one_of(s, 4) << 18;
 	u32 id = one_of(s, 4) ? one_of(s, 4) : one_of(s, 256);
 	unsigned long flags;
 
-	/* An INIT or a SIPI for this CPU itself ends Linux, and is rare. */
-	if ((mode == APIC_DM_INIT || mode == APIC_DM_STARTUP) && one_of(s, 16))
-		mode = APIC_DM_NMI;
 	mode |= to | APIC_INT_ASSERT | (one_of(s, 8) ? 0 : next(s) & 0xff);
 	trace(s, "icr %#x to %#x", mode, id);
 	local_irq_save(flags);
@@ -226,7 +236,7 @@ static void poke_ioapic(struct storm *s)
 	was = readl(ioapic);
 	writel(index, ioapic);
 	old = readl(ioapic + 0x10);
-	value = value_near(s, old);
+	value = without_smi(value_near(s, old));
 	trace(s, "ioapic %#x = %#x was %#x", index, value, old);
 	writel(value, ioapic + 0x10);
 	writel(index, ioapic);
