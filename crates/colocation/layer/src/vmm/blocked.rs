@@ -65,8 +65,14 @@ impl Nmis {
         self.waits
     }
 
+    /// Whether the guest is stepped over an IRET.
+    pub fn is_stepping(&self) -> bool {
+        self.state == State::Stepping
+    }
+
     /// Whether the guest is between the injection and the end of its IRET.
-    pub fn is_blocked(&self) -> bool {
+    #[cfg(test)]
+    fn is_blocked(&self) -> bool {
         self.state != State::Open
     }
 

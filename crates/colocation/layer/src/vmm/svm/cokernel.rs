@@ -204,7 +204,7 @@ impl Cokernel {
                 TripExit::Init => park::take_init(e.cokernel_cpu),
                 TripExit::Violation => return false,
                 TripExit::Stepped(vector) => {
-                    if vector == DEBUG && vmcb.dr6 & DEBUG_STEP != 0 {
+                    if vector == DEBUG && is_step(vmcb.dr6) {
                         vmcb.dr6 &= !DEBUG_STEP;
                         self.nmis.on_step_done();
                         continue;

@@ -70,6 +70,7 @@ impl Cpu {
             VMEXIT_IRET => {
                 count(EXIT_NMI_END);
                 self.dr6 = vmcb.dr6;
+                vmcb.dr6 &= !DEBUG_CAUSES;
                 self.nmis.on_iret();
             }
             VMEXIT_MSR => self.on_register(),
@@ -124,7 +125,7 @@ impl Cpu {
     /// An exception exits only while the guest is single-stepped.
     fn on_exception(&mut self, vector: u64) {
         let vmcb = self.vmcb();
-        let stepped = vector == DEBUG && vmcb.dr6 & DEBUG_STEP != 0;
+        let stepped = vector == DEBUG && is_step(vmcb.dr6);
         let mut own = !stepped;
         if let Some(access) = self.access.take() {
             count(EXIT_STEP);
@@ -140,14 +141,17 @@ impl Cpu {
                 vmcb.dr6 = access.dr6 | if trap { DEBUG_STEP } else { 0 };
                 own = trap;
                 wall::finish(access, self);
+            } else {
+                vmcb.dr6 |= access.dr6;
             }
         }
-        if self.nmis.is_blocked() {
+        if self.nmis.is_stepping() {
             count(EXIT_NMI_END);
             if stepped {
                 vmcb.dr6 = self.dr6;
                 self.nmis.on_step_done();
             } else {
+                vmcb.dr6 |= self.dr6;
                 vmcb.rflags &= !FLAG_TRAP;
                 self.nmis.on_step_fault();
             }

@@ -202,6 +202,13 @@ pub const FLAG_TRAP: u64 = 1 << 8;
 pub const FLAG_RESUME: u64 = 1 << 16;
 /// DR6.BS: a single step.
 pub const DEBUG_STEP: u64 = 1 << 14;
+/// In DR6: every cause of a debug exception that a processor reports there. It never clears them.
+pub const DEBUG_CAUSES: u64 = 0b1111 | 1 << 13 | DEBUG_STEP | 1 << 15;
+
+/// Whether a debug exception was the end of a step that began without [`DEBUG_CAUSES`]. Bochs exits before it sets any.
+pub const fn is_step(dr6: u64) -> bool {
+    dr6 & DEBUG_STEP != 0 || dr6 & DEBUG_CAUSES == 0
+}
 /// EFER.SVME.
 pub const EFER_SVME: u64 = 1 << 12;
 
@@ -223,6 +230,15 @@ mod tests {
     fn exceptions_with_an_error_code_carry_it() {
         assert_eq!(exception(INVALID_OPCODE, 7), 0x8000_0306);
         assert_eq!(exception(PAGE_FAULT, 7), 7 << 32 | 0x8000_0b0e);
+    }
+
+    #[test]
+    fn a_breakpoint_alone_is_no_step() {
+        const NONE: u64 = 0xffff_0ff0;
+        assert!(is_step(NONE) && is_step(NONE | DEBUG_STEP) && is_step(NONE | DEBUG_STEP | 1));
+        for cause in [1, 1 << 3, 1 << 13, 1 << 15] {
+            assert!(!is_step(NONE | cause), "{cause:#x}");
+        }
     }
 
     #[test]

@@ -113,6 +113,7 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
         used: 0,
     });
     access.used = used + 1;
+    vmcb.dr6 &= !DEBUG_CAUSES;
     vmcb.nested_cr3 = cpu.step.root().expect("shown");
     vmcb.tlb_control = FLUSH_ALL;
     vmcb.rflags |= FLAG_TRAP;
