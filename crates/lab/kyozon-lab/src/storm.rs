@@ -3,8 +3,8 @@
 //! A run boots a guest, loads the test cokernel, and has every CPU of Linux carry out random operations
 //! (`linux/attacks/storm.c`). Linux may die: that harm is its own, and a machine that resets itself ends the run. The
 //! cokernel's serial line is the judge, because nothing in Linux can be trusted after the first operation. The wall is
-//! locked: otherwise a panic of Linux would rightly end the ticks. The seed determines the kernel, the number of CPUs and
-//! the operations of each CPU.
+//! locked: otherwise a panic of Linux would rightly end the ticks. The seed determines the kernel, the number of CPUs
+//! and the operations of each CPU.
 
 use crate::emulator::keep_console;
 use crate::guest::Guest;
