@@ -75,6 +75,7 @@ static const struct {
 	{ "timer", root_timer },
 	{ "disarm", root_disarm },
 	{ "hold", root_hold },
+	{ "hpet", root_hpet },
 	{ "msr", root_msr },
 	{ "sleep", root_sleep },
 	{ "nmis", root_nmis },

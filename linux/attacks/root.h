@@ -19,6 +19,7 @@ void root_wait(unsigned int ms, void (*again)(struct kyozon *k), struct kyozon *
 
 /* The page that root_find() chose to attack; 0 before it ran. */
 phys_addr_t root_victim(void);
+phys_addr_t root_known_victim(void);
 
 int root_find(struct kyozon *k, char *argument);
 int root_write(struct kyozon *k, char *argument);
@@ -27,6 +28,7 @@ int root_copy(struct kyozon *k, char *argument);
 int root_break(struct kyozon *k, char *argument);
 int root_table(struct kyozon *k, char *argument);
 int root_dma(struct kyozon *k, char *argument);
+int root_hpet(struct kyozon *k, char *argument);
 int root_iommu(struct kyozon *k, char *argument);
 int root_timer(struct kyozon *k, char *argument);
 int root_disarm(struct kyozon *k, char *argument);

@@ -32,6 +32,12 @@ phys_addr_t root_victim(void)
 	return victim.memory;
 }
 
+/* 0 if the cokernel's page tables cannot be read. */
+phys_addr_t root_known_victim(void)
+{
+	return victim.hidden ? 0 : victim.memory;
+}
+
 static bool in_reserve(struct kyozon *k, phys_addr_t at)
 {
 	unsigned int i;

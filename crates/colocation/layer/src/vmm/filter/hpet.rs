@@ -14,6 +14,9 @@ const TIMERS_END: u32 = TIMERS + 32 * TIMER;
 const TIMER: u32 = 0x20;
 /// Bytes of configuration, comparator and route. The rest up to the next timer is reserved.
 const TIMER_USED: u32 = 0x18;
+/// Where a timer's message goes: 4 bytes of data, 4 bytes of address.
+const ROUTE: u32 = 0x10;
+const ROUTE_ADDRESS: u32 = 0x14;
 
 /// The counter runs, and timers interrupt.
 const ENABLE: u64 = 1;
@@ -47,14 +50,34 @@ pub fn write(
         COUNTER.. if offset < COUNTER + REGISTER => Refuse,
         TIMERS..TIMERS_END => {
             let ours = ours.timers >> ((offset - TIMERS) / TIMER) & 1 != 0;
-            if ours && offset % TIMER < TIMER_USED {
-                Refuse
-            } else {
-                Pass(value)
+            match offset % TIMER {
+                ..TIMER_USED if ours => Refuse,
+                ROUTE if bytes == 8 && !leads_to_apics((value >> 32) as u32) => Refuse,
+                ROUTE_ADDRESS if !leads_to_apics(value as u32) => Refuse,
+                _ => Pass(value),
             }
         }
+        // A chip may decode fewer bits of the address.
+        TIMERS_END.. => Refuse,
         _ => Pass(value),
     }
+}
+
+/// Whether a message to `address` is an interrupt (AMD APM 2, 16.11.1). Any other is a write to memory, which no page
+/// table stops.
+fn leads_to_apics(address: u32) -> bool {
+    address >> 20 == 0xfee
+}
+
+/// The route's address of each timer of Linux that leads elsewhere: its offset, and the value that it must get.
+pub fn stray_routes(
+    ours: Ours,
+    count: u32,
+    current: impl Fn(u32) -> u32,
+) -> impl Iterator<Item = (u32, u32)> {
+    let linuxs = (0..count.min(32)).filter(move |n| ours.timers >> n & 1 == 0);
+    let addresses = linuxs.map(|n| TIMERS + n * TIMER + ROUTE_ADDRESS);
+    addresses.filter(move |at| !leads_to_apics(current(*at))).map(|at| (at, 0xfee0_0000))
 }
 
 /// The general configuration, changed so that the cokernel's timers continue unaffected.
@@ -110,16 +133,31 @@ mod tests {
         for n in 0..32 {
             for at in (0..0x20).step_by(4) {
                 let offset = 0x100 + 0x20 * n + at;
-                let want = if (n == 2 || n == 3) && at < 0x18 { Refuse } else { Pass(7) };
-                assert_eq!(judge(offset, 4, 7), want, "{offset:#x}");
+                let value = if at == 0x14 { 0xfee0_1000 } else { 0xfee0_0000_0000_0007 };
+                let ours = (n == 2 || n == 3) && at < 0x18;
+                let want = if ours { Refuse } else { Pass(value) };
+                assert_eq!(judge(offset, 4, value), want, "{offset:#x}");
                 if at % 8 == 0 {
-                    assert_eq!(judge(offset, 8, 7), want, "{offset:#x}, 8 bytes");
+                    assert_eq!(judge(offset, 8, value), want, "{offset:#x}, 8 bytes");
                 }
             }
         }
         let all = Ours { timers: u32::MAX };
         assert_eq!(write(all, 0x4f0, 4, 0, |_| 0), Refuse, "the last timer that there can be");
-        assert_eq!(write(all, 0x500, 4, 0, |_| 0), Pass(0));
+        assert_eq!(write(all, 0x500, 4, 0, |_| 0), Refuse, "perhaps timer 0 again");
+    }
+
+    #[test]
+    fn messages_go_to_apics_only() {
+        for address in [0, 7, 0x1f40_0000, 0xfedf_ffff, 0xfef0_0000, u32::MAX] {
+            assert_eq!(judge(0x134, 4, address.into()), Refuse, "{address:#x}");
+            assert_eq!(judge(0x130, 8, u64::from(address) << 32 | 7), Refuse, "{address:#x}");
+        }
+        assert_eq!(judge(0x130, 4, 0x1f40_0000), Pass(0x1f40_0000), "the data");
+        let current = |at| if at == 0x114 { 0xfee0_3000 } else { 0x1f40_0000 };
+        let stray: Vec<_> = stray_routes(OURS, 5, current).collect();
+        assert_eq!(stray, [(0x134, 0xfee0_0000), (0x194, 0xfee0_0000)]);
+        assert_eq!(stray_routes(OURS, 99, |_| 0).count(), 30);
     }
 
     #[test]
@@ -135,7 +173,7 @@ mod tests {
         }
         assert_eq!(judge(0x1000, 4, 0), Refuse, "not of the page");
         assert_eq!(judge(u32::MAX - 3, 4, 0), Refuse);
-        assert_eq!(judge(0xffc, 4, 9), Pass(9));
+        assert_eq!(judge(0xffc, 4, 9), Refuse);
     }
 
     #[test]

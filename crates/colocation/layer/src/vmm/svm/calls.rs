@@ -4,7 +4,7 @@ use super::cpu::Cpu;
 use super::entry::{count, entry};
 use super::names::{self, Or};
 use super::vmcb::*;
-use super::{iommu, launch, log, trip};
+use super::{iommu, launch, log, trip, wall};
 use crate::line::Line;
 use crate::vmm::key::Key;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -40,6 +40,7 @@ impl Cpu {
                     iommu::start();
                 }
                 self.show_shared();
+                wall::close_routes();
             }
             CALL_CHECK_TICK => trip::check_tick(self.index),
             CALL_LEAVE if !self.sealed && vmcb.rip < COKERNEL_BASE => launch::give_back(self),

@@ -198,9 +198,8 @@ pub fn finish(access: Access, cpu: &mut Cpu) {
     let devices = DEVICES.lock();
     let (device, name, verdict) = match access.target {
         Target::Timer => {
-            let ours = hpet::Ours { timers: 1 << crate::hpet::TICK | 1 << timer.guard };
             let current = |offset: u32| read(page(timer.registers) + u64::from(offset));
-            let verdict = hpet::write(ours, register, written.bytes, written.value, current);
+            let verdict = hpet::write(ours(), register, written.bytes, written.value, current);
             (timer.registers, "timer", verdict)
         }
         _ => {
@@ -230,6 +229,23 @@ pub fn finish(access: Access, cpu: &mut Cpu) {
             Or(task),
             written.value
         ));
+    }
+}
+
+/// The timers of the cokernel.
+fn ours() -> hpet::Ours {
+    hpet::Ours { timers: 1 << crate::hpet::TICK | 1 << entry().timer.guard }
+}
+
+/// Turns the messages of Linux's timers to the APICs: from now on, Linux can turn them nowhere else.
+pub fn close_routes() {
+    let registers = page(entry().timer.registers);
+    let current = |offset: u32| read(registers + u64::from(offset));
+    let last = current(0) >> 8 & 0x1f;
+    let _devices = DEVICES.lock();
+    for (offset, value) in hpet::stray_routes(ours(), last + 1, current) {
+        // SAFETY: a timer's register, in the window.
+        unsafe { at::<u32>(registers + u64::from(offset)).write_volatile(value) };
     }
 }
 
