@@ -17,8 +17,6 @@ use kyozon_abi::vmm::{EXIT_INIT, EXIT_PARK};
 
 const ARRIVE_US: u64 = 500;
 const STAND_US: u64 = 5000;
-/// Time in which an NMI may still belong to the last round.
-const LATE_US: u64 = 20_000;
 /// Maximum time of a repair.
 const WRITE_US: u64 = 1_000_000;
 
@@ -74,13 +72,8 @@ pub fn park(own: u32) {
 pub fn stand(index: u32) -> bool {
     let bit = 1 << index;
     if WANTED.load(SeqCst) & bit == 0 {
-        // One NMI may have served two rounds: the other is late.
-        let round = ROUND_TSC.load(Relaxed);
-        let late = round != 0 && arch::tsc().wrapping_sub(round) < us(LATE_US);
-        if late {
-            count(EXIT_PARK);
-        }
-        return late;
+        // One NMI may have served two rounds, and this is the other: see `was_recent`.
+        return false;
     }
     count(EXIT_PARK);
     WANTED.fetch_and(!bit, SeqCst);
