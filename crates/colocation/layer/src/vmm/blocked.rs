@@ -122,6 +122,12 @@ impl Nmis {
             exit_soon: ready && busy,
         }
     }
+
+    /// The NMI of the last [`Nmis::on_entry`] is not injected after all, nor later.
+    pub fn forget(&mut self) -> Entry {
+        self.state = State::Open;
+        Entry::default()
+    }
 }
 
 #[cfg(test)]

@@ -67,6 +67,17 @@ fn nmis_between_iret_exit_and_its_end_wait() {
 }
 
 #[test]
+fn forgotten_nmi_leaves_the_guest_open() {
+    let mut n = Nmis::new();
+    n.want();
+    assert!(n.on_entry(false).inject);
+    assert_eq!(n.forget(), Entry::default());
+    assert!(!n.is_blocked() && !n.waits());
+    n.want();
+    assert!(n.on_entry(false).inject);
+}
+
+#[test]
 fn faulting_iret_keeps_nmis_blocked() {
     let mut n = stepping();
     n.want();

@@ -110,19 +110,18 @@ impl Cpu {
     }
 
     /// Passes an NMI to Linux that may not be Linux's: kyozon.ko handles it if no one else does. An NMI that already
-    /// waits stays what it is. A kernel that has no handler yet gets none: it would end with a triple fault.
+    /// waits stays what it is.
     pub fn give_nmi_in_doubt(&mut self) {
-        if !has_gate(self, NMI) {
-            return;
-        }
         count(EXIT_NMI);
         self.doubtful |= !self.nmis.waits();
         self.nmis.want();
     }
 
-    /// The guest takes its NMI at this entry.
-    pub fn announce_nmi(&self) {
+    /// The guest takes its NMI at this entry. False if it does not: the NMI may not be Linux's, and a kernel that has no
+    /// handler yet would end with a triple fault.
+    pub fn announce_nmi(&self) -> bool {
         set_doubtful_nmi(self.index, self.doubtful);
+        !self.doubtful || has_gate(self, NMI)
     }
 
     /// Gives the guest its normal view, without decoys.

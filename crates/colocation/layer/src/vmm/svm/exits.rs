@@ -24,10 +24,13 @@ impl Cpu {
         }
         vmcb.event_inj = self.event.take().unwrap_or(0);
         let busy = vmcb.event_inj != 0 || self.access.is_some() || vmcb.interrupt_shadow & 1 != 0;
-        let say = self.nmis.on_entry(busy);
+        let mut say = self.nmis.on_entry(busy);
         if say.inject {
-            self.announce_nmi();
-            vmcb.event_inj = EVENT_VALID | EVENT_NMI | NMI;
+            if self.announce_nmi() {
+                vmcb.event_inj = EVENT_VALID | EVENT_NMI | NMI;
+            } else {
+                say = self.nmis.forget();
+            }
         }
         vmcb.intercept_1 &= !INTERCEPT_IRET;
         if say.intercept_iret {
