@@ -5,7 +5,7 @@
 
 use super::layout::{Lock, TaskLayout};
 use super::suspect::{indexed_pid, is_listed};
-use super::task::{pid_number, Identity, TaskState};
+use super::task::{pid_number, Identity, TaskState, PF_EXITING};
 use super::view;
 use crate::finding::{Links, Repair};
 use crate::kernel::Kernel;
@@ -102,8 +102,22 @@ struct TaskRepairer<'a, M> {
 }
 
 impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
-    fn transaction(&self) -> Transaction<'a, M> {
-        Transaction::new(self.kernel)
+    /// An empty transaction that fails if the task exits before it runs: `do_exit` sets PF_EXITING before anything of
+    /// the task is unlinked, and the exit of a task that is already unlinked may change no other word. Memory that is a
+    /// new task has another start time.
+    fn transaction(&self) -> Option<Transaction<'a, M>> {
+        let Self { kernel, layout, identity, .. } = self;
+        let mut transaction = Transaction::new(*kernel);
+        let flags = identity.task.wrapping_add(layout.flags);
+        let word = kernel.u64(flags & !7)?;
+        if (word >> (8 * (flags % 8))) as u32 & PF_EXITING != 0 {
+            return None;
+        }
+        transaction.push(flags & !7, word, word)?;
+        let start = identity.task.wrapping_add(layout.start_time);
+        let value = kernel.u64(start)?;
+        transaction.push(start, value, value)?;
+        Some(transaction)
     }
 
     /// The task's node at `node` in the list `view`, between `before` and `behind`.
@@ -144,7 +158,7 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         if next(before) == Some(node) && prev(behind) == Some(node) {
             return None;
         }
-        let mut transaction = self.transaction();
+        let mut transaction = self.transaction()?;
         for lock in self.layout.locks(view) {
             transaction.require_free(lock)?;
         }
@@ -176,7 +190,7 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         if path.value == pid || path.value != 0 {
             return None;
         }
-        let mut transaction = self.transaction();
+        let mut transaction = self.transaction()?;
         transaction.require_free(layout.tasklist_lock)?;
         transaction.require_free(layout.pidmap_lock)?;
         transaction.put(path.slot, pid)?;
@@ -207,7 +221,7 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         let own = identity.task.wrapping_add(layout.thread_pid);
         let pointer_lost = kind == 0 && kernel.u64(own)? != pid;
         let mut links = None;
-        let mut transaction = self.transaction();
+        let mut transaction = self.transaction()?;
         transaction.require_free(layout.tasklist_lock)?;
         if pointer_lost {
             transaction.put(own, pid)?;

@@ -13,7 +13,7 @@ use alloc::string::String;
 pub const MAX_PID: u64 = 4 << 20;
 
 // include/linux/sched.h.
-const PF_EXITING: u32 = 4;
+pub const PF_EXITING: u32 = 4;
 const PF_KTHREAD: u32 = 0x20_0000;
 const TASK_NEW: u32 = 0x800;
 const TASK_DEAD: u32 = 0x80;

@@ -211,8 +211,11 @@ impl Linux {
         );
     }
 
-    /// `idr_remove` as a rootkit calls it.
+    /// `idr_remove`, also as a rootkit calls it: an empty slot stays as it is.
     pub fn index_remove(&self, task: u64) {
-        self.index_set(self.get32(task + PID), 0);
+        let number = self.get32(task + PID);
+        if self.get(self.slot(number).1) != 0 {
+            self.index_set(number, 0);
+        }
     }
 }

@@ -234,3 +234,33 @@ fn node_that_a_neighbour_leads_to_is_not_moved() {
     assert!(back.windows(2).all(|pair| linux.get(pair[0] + 8) == pair[1]));
     assert_eq!((linux.get(before), linux.get(first), linux.get(last)), (behind, last, behind));
 }
+
+/// An exit unlinks what is left. A node that is alone, and an empty slot of the index, do not change by it.
+#[test]
+fn nothing_is_repaired_once_the_task_exits() {
+    for (views, unlinked) in [(view::CGROUP, Unlinked::Alone), (0, Unlinked::Poison)] {
+        let (linux, [alone, ..]) = system(true);
+        hide(&linux, alone, views, unlinked);
+        if views == 0 {
+            linux.index_remove(alone);
+        }
+        let findings = find(&linux);
+        assert!(!findings.is_empty() && findings.iter().all(|f| !f.repairs.is_empty()));
+        linux.exit(alone);
+        for repair in findings.iter().flat_map(|finding| &finding.repairs) {
+            assert!(!linux.apply(repair), "{views:#x}: {repair:?}");
+        }
+        linux.check_sound();
+    }
+}
+
+/// Other memory at the same address has another start time.
+#[test]
+fn nothing_is_repaired_in_a_new_task() {
+    let (linux, [alone, ..]) = system(true);
+    hide(&linux, alone, view::CGROUP, Unlinked::Alone);
+    let findings = find(&linux);
+    linux.put(alone + linux::START, linux.get(alone + linux::START) + 1);
+    let repairs: Vec<_> = findings.iter().flat_map(|finding| &finding.repairs).collect();
+    assert!(!repairs.is_empty() && repairs.iter().all(|repair| !linux.apply(repair)));
+}
