@@ -68,12 +68,13 @@ const TRACE_CALLS: [i64; 3] = [libc::SYS_ptrace, libc::SYS_wait4, libc::SYS_pidf
 
 /// Calls that create a guest's process. The process executes a loader, whose steps pass this filter until the guest's
 /// own filter is installed.
-const PROCESS_CALLS: [i64; 12] = [
+const PROCESS_CALLS: [i64; 13] = [
     libc::SYS_memfd_create,
     libc::SYS_ftruncate,
     DOOR_NUMBER as i64,
     libc::SYS_execveat,
     libc::SYS_prctl,
+    libc::SYS_getppid,
     libc::SYS_setpgid,
     libc::SYS_prlimit64,
     libc::SYS_dup3,

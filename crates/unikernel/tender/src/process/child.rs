@@ -169,13 +169,14 @@ pub fn start(
     moves.extend(queues.map(|(i, q)| (q.as_raw_fd(), FIRST_QUEUE + i as RawFd, true)));
 
     let mut handle: RawFd = -1;
+    let tender = std::process::id();
     // SAFETY: this is a fork that the C library does not know of. Until the child executes the loader, it only makes
     // system calls on memory that was prepared before.
     match unsafe { libc::syscall(libc::SYS_clone, CLONE, 0, &raw mut handle, 0, 0) } {
         -1 => Err(Error::last_os_error()).context("cannot make a process"),
         0 => {
             // SAFETY: this is the child, which has one thread.
-            unsafe { become_loader(&mut moves, wait_at, loader_at) }
+            unsafe { become_loader(tender, &mut moves, wait_at, loader_at) }
         }
         pid => {
             // SAFETY: the descriptor is new and has no other owner.
@@ -186,11 +187,17 @@ pub fn start(
 }
 
 /// Moves descriptors, waits for a byte from the pipe `wait` and executes `loader`. It uses no allocation and no lock.
+/// Nothing is left of it if the process `tender`, its parent, ends at any moment.
 ///
 /// # Safety
 ///
 /// The caller is a child of fork in which no other code relies on descriptors.
-unsafe fn become_loader(moves: &mut [(RawFd, RawFd, bool)], wait: RawFd, loader: RawFd) -> ! {
+unsafe fn become_loader(
+    tender: u32,
+    moves: &mut [(RawFd, RawFd, bool)],
+    wait: RawFd,
+    loader: RawFd,
+) -> ! {
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // Above every target, so that no move overwrites a source.
     let high = 200;
@@ -198,6 +205,10 @@ unsafe fn become_loader(moves: &mut [(RawFd, RawFd, bool)], wait: RawFd, loader:
     // promises. A failure makes execveat or one of the loader's first steps fail.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        // There is no signal for a death before.
+        if libc::getppid() as u32 != tender {
+            libc::_exit(127);
+        }
         // A terminal's signals are for the tender only.
         libc::setpgid(0, 0);
         libc::setrlimit(libc::RLIMIT_CORE, &none);
@@ -207,6 +218,8 @@ unsafe fn become_loader(moves: &mut [(RawFd, RawFd, bool)], wait: RawFd, loader:
         for (from, ..) in moves.iter_mut() {
             *from = libc::fcntl(*from, libc::F_DUPFD_CLOEXEC, high);
         }
+        // Also the end of the pipe that the tender writes to: while it is open here, a read never sees the pipe's end.
+        libc::close_range(FIRST_FILE as u32, high as u32 - 1, 0);
         for (from, to, keep) in moves.iter() {
             libc::dup3(*from, *to, if *keep { 0 } else { libc::O_CLOEXEC });
         }
