@@ -5,7 +5,13 @@ use core::sync::atomic::{fence, AtomicU64, Ordering};
 /// An atomic word. Tests replace it by a model checker's word, or by one that a hostile peer writes to.
 ///
 /// Its default is zero, the initial state of every structure in this crate.
-pub trait Word: Default {
+///
+/// # Safety
+///
+/// Safe code gets exclusive access to data by a lock of words. Each method must be atomic and do what it says, except
+/// as far as a peer changes the word meanwhile.
+#[allow(unsafe_code)]
+pub unsafe trait Word: Default {
     /// Returns the value.
     fn load(&self, order: Ordering) -> u64;
     /// Sets the value.
@@ -24,7 +30,9 @@ pub trait Word: Default {
     fn fence(order: Ordering);
 }
 
-impl Word for AtomicU64 {
+// SAFETY: the processor's atomic instructions.
+#[allow(unsafe_code)]
+unsafe impl Word for AtomicU64 {
     #[inline]
     fn load(&self, order: Ordering) -> u64 {
         self.load(order)

@@ -82,7 +82,8 @@ macro_rules! word {
             }
         }
 
-        impl Word for $type {
+        // SAFETY: the model checker's atomic word.
+        unsafe impl Word for $type {
             fn load(&self, order: Ordering) -> u64 {
                 let weak = weaker(order, Ordering::Acquire);
                 self.with(order, |word| word.load(weak), false)

@@ -75,7 +75,8 @@ impl Hooked {
     }
 }
 
-impl Word for Hooked {
+// SAFETY: an atomic word that a hostile peer also writes to.
+unsafe impl Word for Hooked {
     fn load(&self, _: Ordering) -> u64 {
         self.step()
     }
