@@ -117,8 +117,8 @@ impl Cpu {
         self.nmis.want();
     }
 
-    /// The guest takes its NMI at this entry. False if it does not: the NMI may not be Linux's, and a kernel that has no
-    /// handler yet would end with a triple fault.
+    /// The guest takes its NMI at this entry. False if it does not: the NMI may not be Linux's, and a kernel that has
+    /// no handler yet would end with a triple fault.
     pub fn announce_nmi(&self) -> bool {
         set_doubtful_nmi(self.index, self.doubtful);
         !self.doubtful || has_gate(self, NMI)
