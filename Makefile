@@ -35,6 +35,7 @@ setup: ## Install missing packages, download kernels into the cache
 	@$(LAB) fetch >/dev/null
 
 build: ## Build programs and images
+	@$(ENV) && "$(CURDIR)/scripts/own-target.sh"
 	@test -e "$(KYOZON_CACHE)/product/kyozon" || echo "build: programs and images (the first build takes some minutes)" >&2
 	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet -p kyozon-lab --bin kyozon-lab -p kyozon-counter --lib
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet \

@@ -14,8 +14,6 @@
 
 fn main() {
     let root = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
-    // The cache may be that of a clone elsewhere.
-    println!("cargo:rerun-if-env-changed=CARGO_MANIFEST_DIR");
     println!("cargo:rerun-if-changed=layer.ld");
     println!("cargo:rerun-if-changed=alone.ld");
     println!("cargo:rerun-if-changed=svm.ld");

@@ -7,8 +7,6 @@
 
 fn main() {
     let root = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
-    // The cache may be that of a clone elsewhere.
-    println!("cargo:rerun-if-env-changed=CARGO_MANIFEST_DIR");
     println!("cargo:rerun-if-changed=cokernel.ld");
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
         println!("cargo:rustc-link-arg-bin=cokernel-test=-T{root}/cokernel.ld");

@@ -2,8 +2,6 @@
 
 fn main() {
     let folder = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
-    // The cache may be that of a clone elsewhere.
-    println!("cargo:rerun-if-env-changed=CARGO_MANIFEST_DIR");
     println!("cargo:rerun-if-changed=unikernel.ld");
     println!("cargo:script={folder}/unikernel.ld");
 }
