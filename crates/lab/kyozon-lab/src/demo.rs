@@ -305,7 +305,7 @@ fn deafness(deaf: bool, after: f64) -> &'static str {
 fn leave(mut stage: Stage, report: &mut Report) -> Result<()> {
     let unloaded = stage.ask("kyozon unload")?.replacen("unloaded: ", "unloaded ", 1);
     report.line(format_args!("  {unloaded}"));
-    stage.ask("rmmod kyozon-attacks; cat /proc/kyozon_probe/state >/tmp/after && diff /tmp/before /tmp/after")?;
+    stage.ask("rmmod kyozon-attacks; cat /proc/kyozon_probe/state >/tmp/after && diff /tmp/before /tmp/after >&2")?;
     report.line(format_args!(
         "  compared interrupt controller, timers, descriptor tables and CPU registers: as before"
     ));

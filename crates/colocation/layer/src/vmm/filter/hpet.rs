@@ -17,6 +17,8 @@ const TIMER_USED: u32 = 0x18;
 /// Where a timer's message goes: 4 bytes of data, 4 bytes of address.
 const ROUTE: u32 = 0x10;
 const ROUTE_ADDRESS: u32 = 0x14;
+/// In a timer's configuration: it sends messages.
+const MESSAGES: u64 = 1 << 14;
 
 /// The counter runs, and timers interrupt.
 const ENABLE: u64 = 1;
@@ -52,6 +54,9 @@ pub fn write(
             let ours = ours.timers >> ((offset - TIMERS) / TIMER) & 1 != 0;
             match offset % TIMER {
                 ..TIMER_USED if ours => Refuse,
+                0 if value & MESSAGES != 0 && !leads_to_apics(current(offset + ROUTE_ADDRESS)) => {
+                    Refuse
+                }
                 ROUTE if bytes == 8 && !leads_to_apics((value >> 32) as u32) => Refuse,
                 ROUTE_ADDRESS if !leads_to_apics(value as u32) => Refuse,
                 _ => Pass(value),
@@ -69,15 +74,20 @@ fn leads_to_apics(address: u32) -> bool {
     address >> 20 == 0xfee
 }
 
-/// The route's address of each timer of Linux that leads elsewhere: its offset, and the value that it must get.
+/// The first `count` timers' routes, as far as a timer of Linux sends messages elsewhere: the offset of the address, and
+/// the value that it must get. Others are left as they are: `write` refuses messages to where they lead.
 pub fn stray_routes(
     ours: Ours,
     count: u32,
     current: impl Fn(u32) -> u32,
 ) -> impl Iterator<Item = (u32, u32)> {
     let linuxs = (0..count.min(32)).filter(move |n| ours.timers >> n & 1 == 0);
-    let addresses = linuxs.map(|n| TIMERS + n * TIMER + ROUTE_ADDRESS);
-    addresses.filter(move |at| !leads_to_apics(current(*at))).map(|at| (at, 0xfee0_0000))
+    let timers = linuxs.map(|n| TIMERS + n * TIMER);
+    let stray = move |timer: &u32| {
+        u64::from(current(*timer)) & MESSAGES != 0
+            && !leads_to_apics(current(timer + ROUTE_ADDRESS))
+    };
+    timers.filter(stray).map(|timer| (timer + ROUTE_ADDRESS, 0xfee0_0000))
 }
 
 /// The general configuration, changed so that the cokernel's timers continue unaffected.
@@ -154,10 +164,29 @@ mod tests {
             assert_eq!(judge(0x130, 8, u64::from(address) << 32 | 7), Refuse, "{address:#x}");
         }
         assert_eq!(judge(0x130, 4, 0x1f40_0000), Pass(0x1f40_0000), "the data");
-        let current = |at| if at == 0x114 { 0xfee0_3000 } else { 0x1f40_0000 };
-        let stray: Vec<_> = stray_routes(OURS, 5, current).collect();
-        assert_eq!(stray, [(0x134, 0xfee0_0000), (0x194, 0xfee0_0000)]);
-        assert_eq!(stray_routes(OURS, 99, |_| 0).count(), 30);
+        for (route, want) in [(0xfee0_3000, Pass(0x4004)), (0x1f40_0000, Refuse), (0, Refuse)] {
+            let current = |at| if at == 0x134 { route } else { panic!("{at:#x}") };
+            assert_eq!(write(OURS, 0x120, 4, 0x4004, current), want, "to {route:#x}");
+            assert_eq!(write(OURS, 0x120, 8, 0x4004, current), want, "to {route:#x}");
+            assert_eq!(write(OURS, 0x120, 4, 4, current), Pass(4), "without messages");
+        }
+    }
+
+    #[test]
+    fn only_routes_of_messages_elsewhere_are_turned() {
+        let routes = [0xfee0_3000, 0x1f40_0000, 0, 0, 0x1f40_0000, 0];
+        let configs = [0x4004, 0x4004, 0x4004, 0x4004, 0x8004, 0x4000];
+        let current = |at: u32| {
+            let timer = (at - 0x100) as usize / 0x20;
+            if at % 0x20 == 0 {
+                configs[timer]
+            } else {
+                routes[timer]
+            }
+        };
+        let stray: Vec<_> = stray_routes(OURS, 6, current).collect();
+        assert_eq!(stray, [(0x134, 0xfee0_0000), (0x1b4, 0xfee0_0000)]);
+        assert_eq!(stray_routes(OURS, 99, |_| 0x4000).count(), 30);
     }
 
     #[test]

@@ -237,7 +237,7 @@ fn ours() -> hpet::Ours {
     hpet::Ours { timers: 1 << crate::hpet::TICK | 1 << entry().timer.guard }
 }
 
-/// Turns the messages of Linux's timers to the APICs: from now on, Linux can turn them nowhere else.
+/// Turns messages that Linux's timers send elsewhere to the APICs: from now on, Linux can turn them nowhere else.
 pub fn close_routes() {
     let registers = page(entry().timer.registers);
     let current = |offset: u32| read(registers + u64::from(offset));
