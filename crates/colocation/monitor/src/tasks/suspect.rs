@@ -14,8 +14,11 @@ const LISTS: u8 = view::TASKS | view::THREADS | view::GROUP;
 const UNREACHED_PASSES: u32 = 3;
 /// Looks at which an excused task must have run on before it is judged.
 const MIN_RUNS: u32 = 20;
+/// Passes that must reach a task whose PID leads to another one before it is judged: Linux has no such task in a list
+/// for long.
+const REACHED_PASSES: u32 = 6;
 /// Looks after which memory that never runs is dropped.
-const MAX_REMAINS_RECHECKS: u32 = 256;
+const MAX_REMAINS_RECHECKS: u32 = 1024;
 /// Looks after which a task that claims to be new is judged: no fork takes that long.
 const MAX_NEW_RECHECKS: u32 = 4096;
 /// Consecutive looks that confirm a task in doubt: one without an intact `pid` structure (an exit clears the pointer,
@@ -53,9 +56,11 @@ enum Excuse {
     New,
     /// It claims to be dead, but is not.
     FalselyDead,
-    /// The memory may hold the rest of an exited task, or a copy that a fork has just made of another task and that
-    /// still has that task's PID. Neither of them ever runs.
+    /// The memory may hold the rest of an exited task. That never runs.
     Remains,
+    /// Its PID leads to another task: the memory may hold the rest of an exited task, or a copy that a fork has just
+    /// made and that still has its parent's PID. Neither of them ever runs, nor stays in a list.
+    Reused,
 }
 
 /// A task that was missing from a view.
@@ -83,6 +88,8 @@ pub struct SuspectTask {
     run_time: u64,
     runs: u32,
     excused: u32,
+    /// Passes that reached it with this identity.
+    reached: u32,
 }
 
 /// Whether `task` is in the list of type `kind` at `pid`.
@@ -153,7 +160,7 @@ fn excuse<M: KernelMemory>(
         Some(node != 0 && node != task.task.wrapping_add(layout.pid_links[0]))
     };
     if other().unwrap_or(false) {
-        return Excuse::Remains;
+        return if task.is_dead() { Excuse::Remains } else { Excuse::Reused };
     }
     match task {
         _ if task.is_falsely_dead() => Excuse::FalselyDead,
@@ -199,6 +206,7 @@ pub fn judge<M: KernelMemory>(
         run_time: read.run_time,
         runs: 0,
         excused: 0,
+        reached: 1,
     })
 }
 
@@ -213,6 +221,7 @@ impl SuspectTask {
         self.passes =
             if unreached != 0 && unreached == self.unreached { self.passes + 1 } else { 1 };
         self.unreached = unreached;
+        self.reached = self.reached.saturating_add(1);
     }
 
     /// Looks at the task again. Linux must run between two calls.
@@ -259,7 +268,7 @@ impl SuspectTask {
         self.changes = self.changes.saturating_add(1);
         if self.changes <= MAX_CHANGES {
             (self.rechecks, self.runs, self.excused) = (0, 0, 0);
-            (self.passes, self.unreached) = (0, 0);
+            (self.passes, self.unreached, self.reached) = (0, 0, 0);
         }
     }
 
@@ -270,7 +279,7 @@ impl SuspectTask {
             self.runs = 0;
         }
         let ran = self.excused > 0 && task.run_time > self.run_time;
-        let claims = self.excuse != Excuse::Remains;
+        let claims = matches!(self.excuse, Excuse::New | Excuse::FalselyDead);
         self.runs += u32::from(ran || claims && task.is_queued());
         self.run_time = task.run_time;
         self.excused = self.excused.saturating_add(1);
@@ -278,9 +287,10 @@ impl SuspectTask {
             Excuse::None => 0,
             Excuse::FalselyDead => DOUBTFUL_RECHECKS,
             Excuse::New => MAX_NEW_RECHECKS,
-            Excuse::Remains => u32::MAX,
+            Excuse::Remains | Excuse::Reused => u32::MAX,
         };
-        if self.runs >= MIN_RUNS || self.excused >= limit {
+        let stays = self.excuse == Excuse::Reused && self.reached >= REACHED_PASSES;
+        if self.runs >= MIN_RUNS || self.excused >= limit || stays {
             Recheck::Confirmed(0)
         } else if !claims && self.excused >= MAX_REMAINS_RECHECKS {
             Recheck::Clear

@@ -207,3 +207,13 @@ fn dropped_suspects_are_counted() {
     let stands = |task| Check::<crate::fake::FakeMemory>::stands(&tasks, "hidden process", task);
     assert!(found.iter().all(|task| stands(*task)));
 }
+
+/// It has a `pid` structure of its own, and sleeps.
+#[test]
+fn pid_that_leads_to_another_task_hides_nothing() {
+    let (linux, [alone, leader, ..]) = system(false);
+    hide(&linux, alone, view::TASKS | view::PID | view::TGID, Unlinked::Poison);
+    let (_, slot) = linux.slot(64);
+    linux.put(slot, linux.get(leader + linux::THREAD_PID));
+    assert!(is_found(&linux, alone, SOON, |_| {}));
+}
