@@ -253,15 +253,22 @@ fn lost_data_is_replaced_but_not_dropped() {
         }
     }
     let (group, shared) = (Threads::new(0), Mutex::new(Torn(1)));
+    let lock = <RwLock<Torn>>::new(Torn(1));
     thread::scope(|scope| {
-        let leave = || std::mem::forget(shared.lock(&group.join(1).unwrap(), None).unwrap());
-        scope.spawn(leave);
+        scope.spawn(|| {
+            let me = group.join(1).unwrap();
+            std::mem::forget(shared.lock(&me, None).unwrap());
+            std::mem::forget(lock.write(&me, None).unwrap());
+        });
     });
     let me = group.join(0).unwrap();
-    let Err(LockError::Poisoned(mut held)) = shared.lock(&me, None) else { panic!("it is clean") };
-    held.replace(Torn(2));
-    drop(held);
+    let Err(LockError::Poisoned(held)) = shared.lock(&me, None) else { panic!("it is clean") };
+    assert_eq!(held.replace(Torn(2)).0, 2);
     assert_eq!(shared.lock(&me, None).unwrap().0, 2);
+    assert!(matches!(lock.read(&me, None), Err(LockError::Poisoned(_))));
+    let Err(LockError::Poisoned(held)) = lock.write(&me, None) else { panic!("it is clean") };
+    assert_eq!(held.replace(Torn(3)).0, 3);
+    assert_eq!(lock.read(&me, None).unwrap().0, 3);
 }
 
 #[test]

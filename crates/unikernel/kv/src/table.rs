@@ -241,7 +241,7 @@ impl Table {
                     self.release(before.bytes);
                 }
                 // The lost shard's count of bytes may be wrong, so they stay reserved.
-                Err(LockError::Poisoned(mut lost)) => lost.replace(empty),
+                Err(LockError::Poisoned(lost)) => drop(lost.replace(empty)),
                 Err(LockError::Failed(_)) => return Err(TableError::Lost),
             }
         }

@@ -52,12 +52,25 @@ impl<G: Deref<Target: Plain>> Poisoned<G> {
     }
 }
 
-impl<T, G: TrustedGroup + ?Sized, W: Word> Poisoned<MutexGuard<'_, T, G, W>> {
+impl<'a, T, G: TrustedGroup + ?Sized, W: Word> Poisoned<MutexGuard<'a, T, G, W>> {
     /// Replaces the data, which is leaked, and declares the lock clean.
-    pub fn replace(&mut self, data: T) {
+    pub fn replace(mut self, data: T) -> MutexGuard<'a, T, G, W> {
         // SAFETY: the guard holds the lock. The old value is neither read nor dropped.
         unsafe { self.0.mutex.data.get().write(data) };
         self.0.clear_poison();
+        self.0
+    }
+}
+
+impl<'a, T, G: TrustedGroup + ?Sized, W: Word, const PEERS: usize>
+    Poisoned<WriteGuard<'a, T, G, W, PEERS>>
+{
+    /// Replaces the data, which is leaked, and declares the lock clean.
+    pub fn replace(mut self, data: T) -> WriteGuard<'a, T, G, W, PEERS> {
+        // SAFETY: the guard holds the lock for writing. The old value is neither read nor dropped.
+        unsafe { self.0.lock.data.get().write(data) };
+        self.0.clear_poison();
+        self.0
     }
 }
 
@@ -100,7 +113,7 @@ impl<G> core::error::Error for LockError<G> {}
 /// # use kyozon_channel::{border::{LockError, Mutex}, threads::Threads};
 /// # let (group, lock, sum) = (Threads::new(0), Mutex::new(vec![1]), Mutex::new(1_u64));
 /// # let me = group.join(0).unwrap();
-/// if let Err(LockError::Poisoned(mut held)) = lock.lock(&me, None) {
+/// if let Err(LockError::Poisoned(held)) = lock.lock(&me, None) {
 ///     held.replace(Vec::new());
 /// }
 /// if let Err(LockError::Poisoned(held)) = sum.lock(&me, None) {
