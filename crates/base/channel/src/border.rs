@@ -19,7 +19,8 @@
 //!   access is either whole or split into bytes.
 //! - **References to payload** are never made here. [`Bytes::as_ptr`] is for callers that trust their peers.
 //! - **Data of a dead owner** may be half changed. [`Poisoned`] holds the lock, but gives safe code no access to the
-//!   data, except if the type is [`Plain`].
+//!   data, except if the type is [`Plain`]. References that the dead owner got by the lock are gone with it, as they
+//!   borrow from its [`TrustedGroup`].
 //! - **Data in locks** is Rust data that is accessed only through the guard, by peers that keep the lock's protocol. A
 //!   peer that breaks the protocol can write to it at any time. So locks with data are for groups whose members trust
 //!   each other like threads do.

@@ -124,6 +124,54 @@ pub trait Peers {
     }
 }
 
+impl<G: Park + ?Sized> Park for &G {
+    fn me(&self) -> Peer {
+        (**self).me()
+    }
+
+    fn now(&self) -> u64 {
+        (**self).now()
+    }
+
+    fn park(&self, deadline: Option<u64>) {
+        (**self).park(deadline);
+    }
+
+    fn unpark(&self, number: u8) {
+        (**self).unpark(number);
+    }
+
+    fn spins(&self) -> u32 {
+        (**self).spins()
+    }
+
+    fn spin_hint(&self) {
+        (**self).spin_hint();
+    }
+
+    fn heartbeat(&self) -> u64 {
+        (**self).heartbeat()
+    }
+
+    fn panicking(&self) -> bool {
+        (**self).panicking()
+    }
+}
+
+impl<G: Peers + ?Sized> Peers for &G {
+    fn life(&self, number: u8) -> Life {
+        (**self).life(number)
+    }
+
+    fn dead(&self, peer: Peer) -> bool {
+        (**self).dead(peer)
+    }
+
+    fn alive(&self, peer: Peer) -> bool {
+        (**self).alive(peer)
+    }
+}
+
 /// Everything that a primitive needs.
 pub trait Group: Park + Peers {}
 

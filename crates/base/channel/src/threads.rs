@@ -114,8 +114,9 @@ impl Peers for Member {
     }
 }
 
-// SAFETY: a seat has one thread at a time, and a member cannot leave its thread. A thread that is dead for the others
-// has no member any more, and so no guard, because a guard borrows the member.
+// SAFETY: a seat has one thread at a time, and a member cannot leave its thread. A member that is dead for the others
+// was dropped, so nothing borrows from it any more: no guard, nor a reference that a guard gave out, even if the guard
+// was leaked. A member that was leaked never dies.
 #[allow(unsafe_code)]
 unsafe impl TrustedGroup for Member {}
 

@@ -11,7 +11,8 @@
 //!
 //! 1. What it owned, and its stack, stay allocated for ever. Reference counts that it held are never given back.
 //! 2. What it had locked stays locked, as poisoned: [`LockError::Poisoned`](kyozon_channel::border::LockError) gives no
-//!    access to data that may be half changed, except if any bytes are a valid value of their type.
+//!    access to data that may be half changed, except if any bytes are a valid value of their type. References to the
+//!    data end with the thread, even if it leaked the guard: they borrow from a [`Member`](crate::vm::Member).
 //! 3. What it had borrowed, in a [`scope`], is not seen again: the thread that opened the scope ends with it, and never
 //!    returns from the scope. The same holds for the scope in which that thread may be, and so on up to a thread that
 //!    borrows nothing. If that is the first thread, the program ends, as one with `panic = "abort"` would. Threads of a

@@ -39,7 +39,7 @@ pub fn run<G: TrustedGroup>(input: &[u8], me: &G) -> usize {
 
 /// [`run`], by the calling thread.
 pub fn commands(input: &[u8]) {
-    run(input, &kyozon_portable::machine::member());
+    kyozon_portable::machine::with_member(|me| run(input, me));
 }
 
 #[cfg(test)]

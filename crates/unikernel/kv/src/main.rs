@@ -7,6 +7,7 @@ extern crate alloc;
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
+use kyozon_channel::border::TrustedGroup;
 use kyozon_channel::park::Park;
 use kyozon_channel::spsc::{Reader, Writer};
 use kyozon_kv::brief::Brief;
@@ -48,7 +49,8 @@ fn run() -> u8 {
     };
     let debug = words.get(3).is_some_and(|word| word == "debug");
     let table = Table::new(TABLE, machine::random());
-    start(stack, Store { table, debug }, tcp, workers, &address)
+    let store = Store { table, debug };
+    machine::with_member(|me| start(stack, store, tcp, workers, &address, Brief(me)))
 }
 
 /// Prints an error. Returns the exit status.
@@ -59,16 +61,16 @@ fn fail(error: fmt::Arguments<'_>) -> u8 {
 
 /// Starts the workers, and serves clients until one of them ends the store. Workers borrow nothing, so that one can die
 /// alone: what they share lives as long as the program.
-fn start(
+fn start<G: TrustedGroup>(
     mut stack: Stack<machine::Port>,
     store: Store,
     tcp: u16,
     workers: usize,
     address: &IpCidr,
+    me: Brief<G>,
 ) -> u8 {
     let store: &'static Store = Box::leak(Box::new(store));
     let rings: &'static Rings = Box::leak(Box::new(Rings::new(2 * workers, RING)));
-    let me = Brief(machine::member());
     let bell: &'static Bell = Box::leak(Box::new(Bell::new(me.me().number())));
     let mut ends = Vec::new();
     let mut threads = Vec::new();
@@ -78,10 +80,13 @@ fn start(
         let (Ok(batches), Ok(answers)) = attached else { return 1 };
         ends.push((batches, answers));
         threads.push(machine::thread::spawn(move || {
-            let me = Brief(machine::member());
-            let attached = (Reader::attach(to.0, to.1, &me), Writer::attach(from.0, from.1, &me));
-            let (Ok(batches), Ok(answers)) = attached else { return false };
-            work(batches, answers, store, bell, &me).is_ok()
+            machine::with_member(|me| {
+                let me = Brief(me);
+                let attached =
+                    (Reader::attach(to.0, to.1, &me), Writer::attach(from.0, from.1, &me));
+                let (Ok(batches), Ok(answers)) = attached else { return false };
+                work(batches, answers, store, bell, &me).is_ok()
+            })
         }));
     }
     let mut front = Front::new(CLIENTS, ends, &me);

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`thread`] | `kyozon_unikernel::thread`: virtual machines | `std::thread` |
 //! | [`Member`], [`member`] | the virtual machine, in its group | the calling thread, in the process's group |
+//! | [`with_member`] | the same, also for locks that own their data | the same |
 //! | [`now`] | nanoseconds of the group's clock | nanoseconds since the first call |
 //! | [`arguments`] | what follows `--` in `kyozon run` | the command line without network options |
 //! | [`random`] | random numbers of the tender | random numbers of the standard library's hasher |
@@ -20,7 +21,9 @@ use host as implementation;
 #[cfg(feature = "image")]
 use image as implementation;
 
-pub use implementation::{arguments, member, now, port, print_line, random, thread, Member, Port};
+pub use implementation::{
+    arguments, member, now, port, print_line, random, thread, with_member, Member, Port,
+};
 
 use alloc::string::String;
 use core::fmt;

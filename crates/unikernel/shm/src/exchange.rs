@@ -28,12 +28,12 @@ pub fn measure(count: usize, _: usize) -> Samples {
     machine::thread::scope(|scope| {
         let other = scope.spawn(|| {
             pin::to_side(1);
-            let me = &machine::member();
-            (0..count).all(|_| answer(board, me))
+            machine::with_member(|me| (0..count).all(|_| answer(board, me)))
         });
         pin::to_side(0);
-        let me = &machine::member();
-        let samples = (0..count as u32).map(|round| ask(board, round, me)).collect();
+        let samples = machine::with_member(|me| {
+            (0..count as u32).map(|round| ask(board, round, me)).collect()
+        });
         match other.join() {
             Ok(true) => samples,
             _ => Err(Error::NoAnswer),

@@ -93,25 +93,21 @@ pub fn across(count: usize, record: usize) -> Samples {
     let shared = &Mutex::new(vec![0; RING]);
     let (full, empty) = (&Apart(Semaphore::new(0)), &Apart(Semaphore::new(1)));
     let turns = count * (VOLUME / RING);
-    machine::thread::scope(|scope| {
-        let other = scope.spawn(move || {
-            pin::to_side(1);
-            let me = &machine::member();
-            let mut from = vec![0; record];
-            (0..turns).all(|turn| {
-                let came = empty.0.acquire(me, deadline()).is_ok();
-                let Ok(mut to) = shared.lock(me, deadline()) else { return false };
-                for (number, to) in to.chunks_exact_mut(record).enumerate() {
-                    mark(&mut from, turn + number);
-                    to.copy_from_slice(core::hint::black_box(&from));
-                }
-                drop(to);
-                full.0.release(me, 1);
-                came
-            })
-        });
-        pin::to_side(0);
-        let me = &machine::member();
+    let send = |me: &_| {
+        let mut from = vec![0; record];
+        (0..turns).all(|turn| {
+            let came = empty.0.acquire(me, deadline()).is_ok();
+            let Ok(mut to) = shared.lock(me, deadline()) else { return false };
+            for (number, to) in to.chunks_exact_mut(record).enumerate() {
+                mark(&mut from, turn + number);
+                to.copy_from_slice(core::hint::black_box(&from));
+            }
+            drop(to);
+            full.0.release(me, 1);
+            came
+        })
+    };
+    let receive = |me: &_| {
         let mut to = vec![0; record];
         let mut samples = Vec::new();
         for turn in 0..turns {
@@ -128,6 +124,15 @@ pub fn across(count: usize, record: usize) -> Samples {
             drop(from);
             empty.0.release(me, 1);
         }
+        Ok(samples)
+    };
+    machine::thread::scope(|scope| {
+        let other = scope.spawn(move || {
+            pin::to_side(1);
+            machine::with_member(send)
+        });
+        pin::to_side(0);
+        let samples = machine::with_member(receive)?;
         let samples: Vec<_> = samples.chunks(VOLUME / RING).map(|s| s.iter().sum()).collect();
         match other.join() {
             Ok(true) => Ok(samples),

@@ -16,9 +16,15 @@ use core::sync::atomic::AtomicU64;
 /// # Safety
 ///
 /// [`crate::park::Park::me`] returns the same peer for all calls from one thread of execution, and different peers for
-/// different live threads. [`crate::park::Peers::life`] reports a peer as dead only if it will never access the memory
-/// again.
+/// different live threads.
+///
+/// [`crate::park::Peers::life`] reports a peer as dead only when no thread will ever use a reference again that borrows
+/// from this peer's `Self`. That the peer itself has stopped is not enough: safe code can leak a guard, and send what
+/// the guard leads to wherever the lifetimes allow. So a peer that can die must not get a `&'static Self`.
 pub unsafe trait TrustedGroup: Group {}
+
+// SAFETY: the same peers, and what borrows from a reference lives no longer than the reference.
+unsafe impl<G: TrustedGroup + ?Sized> TrustedGroup for &G {}
 
 /// Why a lock with data was not acquired, or was acquired poisoned.
 pub enum LockError<G> {

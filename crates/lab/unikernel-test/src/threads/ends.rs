@@ -4,9 +4,10 @@ use super::{wait, WORDS};
 use alloc::{vec, vec::Vec};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
+use kyozon_channel::border::LockError;
 use kyozon_channel::park::{Life, Peers};
 use kyozon_unikernel::thread::{self, Ended};
-use kyozon_unikernel::vm::Vm;
+use kyozon_unikernel::vm::{with_member, Vm};
 use kyozon_unikernel::{boot, println, sleep};
 
 /// The joiner receives the panic message.
@@ -166,17 +167,22 @@ pub fn heap_death() {
 
 pub fn poison() {
     let child = thread::spawn(|| {
-        let _held = WORDS.lock(&Vm, None).unwrap();
-        panic!("with a lock");
+        with_member(|me| {
+            let _held = WORDS.lock(me, None).unwrap();
+            panic!("with a lock");
+        });
     });
     assert!(child.join().is_err());
-    assert!(matches!(WORDS.lock(&Vm, None), Err(kyozon_channel::border::LockError::Poisoned(_))));
+    with_member(|me| assert!(matches!(WORDS.lock(me, None), Err(LockError::Poisoned(_)))));
 }
 
 /// A waiter dies, and its number gets another thread, which waits for nothing. A wake-up that goes there is not lost.
 pub fn lost_wake() {
-    let held = WORDS.lock(&Vm, None).unwrap();
-    let take = || drop(WORDS.lock(&Vm, None).unwrap());
+    with_member(|me| lost_wake_of(WORDS.lock(me, None).unwrap()));
+}
+
+fn lost_wake_of<T>(held: T) {
+    let take = || with_member(|me| drop(WORDS.lock(me, None).unwrap()));
     let waiters = [thread::spawn(take), thread::spawn(take)];
     sleep::sleep(Duration::from_millis(100));
     let [first, second] = waiters;

@@ -8,7 +8,7 @@ use kyozon_abi::unikernel::*;
 use kyozon_unikernel::block::{Disk, SECTOR};
 use kyozon_unikernel::region::{self, PeerState};
 use kyozon_unikernel::thread;
-use kyozon_unikernel::vm::Vm;
+use kyozon_unikernel::vm::with_member;
 use kyozon_unikernel::{boot, me, Error};
 
 kyozon_unikernel::private! {
@@ -118,15 +118,17 @@ pub fn locks() {
         for number in 0..3 {
             scope.spawn(move || {
                 for i in 0..200 {
-                    let mut words = WORDS.lock(&Vm, None).unwrap();
-                    words.push(format!("{number}:{i}"));
-                    COUNT.store(COUNT.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    with_member(|me| {
+                        let mut words = WORDS.lock(me, None).unwrap();
+                        words.push(format!("{number}:{i}"));
+                        COUNT.store(COUNT.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    });
                 }
             });
         }
     });
     assert_eq!(COUNT.load(Ordering::Relaxed), 600);
-    assert_eq!(WORDS.lock(&Vm, None).unwrap().len(), 600);
+    assert_eq!(with_member(|me| WORDS.lock(me, None).unwrap().len()), 600);
 }
 
 /// A thread has the regions of the guest that spawned it.

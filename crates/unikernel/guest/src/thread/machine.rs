@@ -2,13 +2,13 @@
 
 use super::progress::{Packet, Progress};
 use super::stack::Stack;
-use crate::vm::{gone, Vm};
+use crate::vm::{gone, with_member};
 use crate::{clock, raw, sleep, system, Error, Result};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use kyozon_abi::unikernel::*;
-use kyozon_channel::border::{Mutex, MutexGuard};
+use kyozon_channel::border::{LockError, Mutex};
 use kyozon_channel::park::Peer;
 
 /// A thread that may still run, and the memory that it uses.
@@ -21,40 +21,48 @@ pub(super) struct Machine {
 /// Threads without a joiner. Their stacks are freed when they are gone.
 static DETACHED: Mutex<Vec<Machine>> = Mutex::new(Vec::new());
 
-/// The list; `None` if a thread died while it held the lock. Then its entries stay, and nothing is added.
-fn detached() -> Option<MutexGuard<'static, Vec<Machine>, Vm>> {
-    DETACHED.lock(&Vm, None).ok()
+/// Calls `work` with the list. If a thread died while it held the lock, a new list takes the place of the old one, whose
+/// stacks stay allocated. `None` if this thread holds the lock.
+fn with_detached<R>(work: impl FnOnce(&mut Vec<Machine>) -> R) -> Option<R> {
+    with_member(|me| {
+        let mut list = match DETACHED.lock(me, None) {
+            Ok(list) => list,
+            Err(LockError::Poisoned(list)) => list.replace(Vec::new()),
+            Err(LockError::Failed(_)) => return None,
+        };
+        Some(work(&mut list))
+    })
 }
 
 impl Machine {
     /// Gives up the handle: the stack is freed when the thread is gone, if it ended cleanly.
     pub fn detach(self) {
-        if let Some(mut list) = detached() {
-            list.push(self);
-        }
+        with_detached(|list| list.push(self));
     }
 }
 
 /// Frees the stacks of detached threads that ended cleanly and are gone. Returns whether more will follow: threads that
 /// are done, but not gone yet.
 fn sweep() -> bool {
-    let Some(mut list) = detached() else { return false };
-    let mut i = 0;
-    let mut more = false;
-    while i < list.len() {
-        let Machine { peer, progress, .. } = &list[i];
-        if gone(*peer) {
-            let Machine { stack, progress, .. } = list.swap_remove(i);
-            if progress.ended_cleanly() {
-                // SAFETY: the thread ended cleanly, so no thread borrows from its stack, and it is gone.
-                unsafe { stack.free() };
+    let swept = with_detached(|list| {
+        let mut i = 0;
+        let mut more = false;
+        while i < list.len() {
+            let Machine { peer, progress, .. } = &list[i];
+            if gone(*peer) {
+                let Machine { stack, progress, .. } = list.swap_remove(i);
+                if progress.ended_cleanly() {
+                    // SAFETY: the thread ended cleanly, so no thread borrows from its stack, and it is gone.
+                    unsafe { stack.free() };
+                }
+            } else {
+                more |= progress.is_done();
+                i += 1;
             }
-        } else {
-            more |= progress.is_done();
-            i += 1;
         }
-    }
-    more
+        more
+    });
+    swept.unwrap_or(false)
 }
 
 /// The argument of a new machine's entry.

@@ -3,7 +3,7 @@
 use super::machine::{end, start, Machine};
 use super::progress::{Ended, Packet, Progress};
 use super::Builder;
-use crate::vm::Vm;
+use crate::vm::{with_member, Vm};
 use crate::{sleep, Error, Result};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -65,9 +65,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Removes the thread that was added last. If a thread died while it held the list, entries may be missing, so the
     /// scope cannot wait for all threads: it panics.
     fn last(&self) -> Option<Machine> {
-        let mut list = self.threads.lock(&Vm, None);
-        let list = list.as_mut();
-        list.unwrap_or_else(|_| panic!("a thread died while it started another")).pop()
+        with_member(|me| {
+            let mut list = self.threads.lock(me, None);
+            let list = list.as_mut();
+            list.unwrap_or_else(|_| panic!("a thread died while it started another")).pop()
+        })
     }
 
     /// Starts a thread that ends before the scope does.
@@ -101,11 +103,13 @@ impl Builder {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        let mut list = scope.threads.lock(&Vm, None).map_err(|_| Error::Full)?;
-        let (machine, packet) = start(self.stack, u64::from(scope.owner.number()) + 1, work)?;
-        let (peer, progress) = (machine.peer, machine.progress.clone());
-        list.push(machine);
-        Ok(ScopedJoinHandle { peer, progress, packet, scope: PhantomData })
+        with_member(|me| {
+            let mut list = scope.threads.lock(me, None).map_err(|_| Error::Full)?;
+            let (machine, packet) = start(self.stack, u64::from(scope.owner.number()) + 1, work)?;
+            let (peer, progress) = (machine.peer, machine.progress.clone());
+            list.push(machine);
+            Ok(ScopedJoinHandle { peer, progress, packet, scope: PhantomData })
+        })
     }
 }
 

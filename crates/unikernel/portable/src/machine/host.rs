@@ -27,6 +27,15 @@ pub fn member() -> Member {
     (0..MEMBERS).find_map(|number| group.join(number)).expect("a group has at most 64 threads")
 }
 
+/// Calls `work` with the calling thread as a member of the process's group.
+///
+/// # Panics
+///
+/// Panics if the group has 64 threads already.
+pub fn with_member<R>(work: impl FnOnce(&Member) -> R) -> R {
+    work(&member())
+}
+
 /// The program's arguments, without network options.
 pub fn arguments() -> impl Iterator<Item = String> {
     std::env::args().skip(1).filter(|word| port::option(word).is_none())

@@ -6,7 +6,7 @@ use core::fmt;
 pub use kyozon_unikernel::clock::now;
 pub use kyozon_unikernel::net::Port;
 pub use kyozon_unikernel::thread;
-pub use kyozon_unikernel::vm::Vm as Member;
+pub use kyozon_unikernel::vm::{with_member, Vm as Member};
 use kyozon_unikernel::Error;
 
 /// The calling thread, as a member of its group.
