@@ -54,7 +54,7 @@ fn crowd() {
         }
     };
     assert!(threads.len() < boot().limit as usize);
-    board().words().unwrap()[FULL].store(1, Ordering::Release);
+    board().words().unwrap().at(FULL).store(1, Ordering::Release);
     println!("crowd: {} threads, then: {error}", threads.len());
     forever();
 }
@@ -88,9 +88,10 @@ fn hold() {
 /// at whatever step they are.
 fn storm() {
     let (commands, count) = (number(1), number(2));
-    let word = &board().words().unwrap()[COUNT];
+    let word = board().words().unwrap().at(COUNT);
     let work = || {
         let (seat, region) = seat();
+        let word = seat.words().unwrap().at(COUNT);
         assert!(seat.alive(seat.me()), "a peer is present before it runs");
         let lock = region.get::<RawMutex>(LOCK).unwrap();
         assert_eq!(lock.lock(&seat, None), Ok(Acquired::Clean));
@@ -120,7 +121,7 @@ fn revoked() {
     let count = |word: usize| {
         let mapped = Region::open("x").unwrap().map(Rights::Write).unwrap();
         loop {
-            mapped.words().unwrap()[word].fetch_add(1, Ordering::Release);
+            mapped.words().unwrap().at(word).fetch_add(1, Ordering::Release);
         }
     };
     board().region().rendezvous(2, None).unwrap();

@@ -131,7 +131,7 @@ fn receive_soon(port: &mut Port) -> u32 {
 /// Opens this guest's port, and waits until `guests` guests have opened theirs.
 pub fn port_of(guests: usize) -> Port {
     let port = Port::open("lan").unwrap();
-    let ready = &board().words().unwrap()[2];
+    let ready = board().words().unwrap().at(2);
     ready.fetch_add(1, Ordering::AcqRel);
     while ready.load(Ordering::Acquire) < guests as u64 {
         sleep::park(Some(clock::now() + 1_000_000));
@@ -184,7 +184,7 @@ fn frames_lost() {
             send(&mut port, number, 1514);
         }
         // The device has taken all frames.
-        board().words().unwrap()[1].store(1, Ordering::Release);
+        board().words().unwrap().at(1).store(1, Ordering::Release);
         sleep::unpark(1);
     } else {
         while board().load(1) != Some(1) {

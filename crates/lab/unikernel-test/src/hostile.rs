@@ -14,7 +14,7 @@ pub const CASES: &[Case] = &[
     ("host-text", || read(0x40_0000)),
     ("text-write", || write(crate::run as *const () as u64)),
     ("rodata-write", || write("constant".as_ptr() as u64)),
-    ("boot-write", || write(core::ptr::from_ref(boot()) as u64)),
+    ("boot-write", || write(kyozon_unikernel::boot_address())),
     ("door-write", || write(boot().hypercall)),
     ("arguments-write", || write(boot().arguments.base)),
     ("descriptors-read", || read(GUEST_SYSTEM_BASE + 0x7000)),

@@ -137,7 +137,7 @@ fn lend() {
     let made = RegionOf::create("x", 1 << 20, None).unwrap();
     let mapped = made.map(Rights::Write).unwrap();
     made.grant(1, Rights::Write).unwrap();
-    let word = &mapped.words().unwrap()[0];
+    let word = mapped.words().unwrap().at(0);
     while word.load(Ordering::Acquire) < 1000 {
         sleep::park(Some(clock::now() + 1_000_000));
     }

@@ -38,7 +38,7 @@ fn wait(what: &str, holds: impl Fn() -> bool) {
 /// Peers wake each other in a cycle, each asleep until its turn.
 fn ping_pong() {
     board().region().rendezvous(all(), None).unwrap();
-    let turn = &board().words().unwrap()[0];
+    let turn = board().words().unwrap().at(0);
     let (me, all) = (me() as u64, all() as u64);
     for round in 0..200 {
         let mine = round * all + me;
@@ -79,7 +79,7 @@ fn leave() {
 /// A region is granted with more and more rights, then revoked.
 fn regions() {
     let board = board();
-    let step = &board.words().unwrap()[0];
+    let step = board.words().unwrap().at(0);
     board.region().rendezvous(2, None).unwrap();
     if boot().features & FEATURE_REGIONS == 0 {
         assert_eq!(Region::create("x", 8192, None), Err(Error::Unsupported));
@@ -89,7 +89,7 @@ fn regions() {
         let made = Region::create("x", 3 << 20, None).unwrap();
         assert_eq!(Region::create("x", 8192, None), Err(Error::Exists));
         let mapped = made.map(Rights::Write).unwrap();
-        mapped.words().unwrap()[100_000].store(42, Ordering::Relaxed);
+        mapped.words().unwrap().at(100_000).store(42, Ordering::Relaxed);
         made.grant(1, Rights::Read).unwrap();
         step.store(1, Ordering::Release);
         sleep::unpark(1);
@@ -122,7 +122,7 @@ fn regions() {
         wait("the right to write", || step.load(Ordering::Acquire) == 3);
         let mapped = found.map(Rights::Write).unwrap();
         assert_eq!(mapped.load(100_000), Some(42));
-        mapped.words().unwrap()[7].store(77, Ordering::Release);
+        mapped.words().unwrap().at(7).store(77, Ordering::Release);
         step.store(4, Ordering::Release);
         wait("the end", || step.load(Ordering::Acquire) == 5);
         assert_eq!(found.map(Rights::Read).map(drop), Err(Error::Name));
@@ -133,7 +133,7 @@ fn regions() {
 /// A peer uses a region while it is revoked.
 fn revoked() {
     board().region().rendezvous(2, None).unwrap();
-    let step = &board().words().unwrap()[0];
+    let step = board().words().unwrap().at(0);
     if me() == 0 {
         let made = Region::create("x", 4 << 20, None).unwrap();
         made.map(Rights::Write).unwrap();
@@ -150,7 +150,7 @@ fn revoked() {
         let mapped = Region::open("x").unwrap().map(Rights::Write).unwrap();
         let words = mapped.words().unwrap();
         for i in 0.. {
-            words[i % words.len()].fetch_add(1, Ordering::Relaxed);
+            words.at(i % words.count()).fetch_add(1, Ordering::Relaxed);
             step.fetch_add(1, Ordering::Release);
         }
     }

@@ -281,7 +281,7 @@ fn calls() {
         assert_eq!(ask(ASK_QUEUE_STOP, [0, queue, 0, 0, 0, 0]), ERROR_NAME);
     }
     let text = crate::run as *const () as u64;
-    for at in [0, text, core::ptr::from_ref(boot()) as u64, 1 << 47, u64::MAX] {
+    for at in [0, text, kyozon_unikernel::boot_address(), 1 << 47, u64::MAX] {
         assert_eq!(ask(ASK_DEVICE, [0, at, 0, 0, 0, 0]), ERROR_ADDRESS, "{at:#x}");
     }
     for number in [ASK_DEVICE, ASK_QUEUE_STOP, ASK_QUEUE_STATE] {

@@ -1,10 +1,10 @@
 //! The guest's arguments: the words after `--` in `kyozon run`.
 
-use crate::boot;
+use crate::start::own_boot;
 
 /// The arguments, in order.
 pub fn arguments() -> impl Iterator<Item = &'static [u8]> {
-    let (area, count) = (boot().arguments, boot().argument_count as usize);
+    let (area, count) = (own_boot().arguments, own_boot().argument_count as usize);
     // SAFETY: the tender mapped these pages, with the length that the boot block says, and they never change.
     let bytes = unsafe { core::slice::from_raw_parts(area.base as *const u8, area.bytes as usize) };
     split(bytes).take(count)

@@ -2,7 +2,8 @@
 
 use crate::device::Device;
 use crate::queue::{Queue, Shared};
-use crate::{boot, sleep, Error, Result};
+use crate::start::own_boot;
+use crate::{sleep, Error, Result};
 use kyozon_abi::unikernel::DEVICE_BLOCK;
 
 /// Bytes of a sector.
@@ -187,7 +188,7 @@ impl Disk {
 
 /// Whether the bytes lie in the heap, where devices can reach them.
 fn in_heap(bytes: &[u8]) -> bool {
-    let heap = boot().heap;
+    let heap = own_boot().heap;
     let offset = (bytes.as_ptr() as u64).checked_sub(heap.base);
     offset.is_some_and(|offset| offset + bytes.len() as u64 <= heap.bytes)
 }

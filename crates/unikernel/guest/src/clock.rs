@@ -1,7 +1,8 @@
 //! Time in nanoseconds. The group's clock is the same for all peers. If the time-stamp counter can be a clock, reading
 //! it makes no hypercall.
 
-use crate::{boot, raw, start};
+use crate::raw;
+use crate::start::{self, own_boot};
 use core::sync::atomic::Ordering;
 use kyozon_abi::unikernel::*;
 
@@ -21,7 +22,7 @@ fn at(boot: &GuestBoot, counter: u64) -> u64 {
 /// The group's monotonic clock.
 #[inline]
 pub fn now() -> u64 {
-    let boot = boot();
+    let boot = own_boot();
     if boot.features & FEATURE_TSC != 0 {
         return at(boot, counter());
     }
@@ -31,13 +32,13 @@ pub fn now() -> u64 {
 
 /// The group's clock at this guest's first instruction; `None` if the time-stamp counter is no clock.
 pub fn first_instruction() -> Option<u64> {
-    let boot = boot();
+    let boot = own_boot();
     (boot.features & FEATURE_TSC != 0).then(|| at(boot, start::FIRST.load(Ordering::Relaxed)))
 }
 
 /// The group's clock at a value of this guest's counter; `None` if the time-stamp counter is no clock.
 pub fn at_counter(counter: u64) -> Option<u64> {
-    let boot = boot();
+    let boot = own_boot();
     (boot.features & FEATURE_TSC != 0).then(|| at(boot, counter))
 }
 

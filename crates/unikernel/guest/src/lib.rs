@@ -69,5 +69,5 @@ mod panic;
 
 pub use error::{Error, Result};
 pub use kyozon_abi::unikernel::GuestBoot;
-pub use start::{boot, me, peers, start};
+pub use start::{boot, boot_address, me, peers, start};
 pub use system::exit;

@@ -1,6 +1,7 @@
 //! Hypercalls and doorbells.
 
-use crate::{boot, Error, Result};
+use crate::start::own_boot;
+use crate::{Error, Result};
 use kyozon_abi::unikernel::CallBlock;
 
 /// Makes a hypercall. Arguments that are not given are 0.
@@ -13,7 +14,7 @@ use kyozon_abi::unikernel::CallBlock;
 ///
 /// The caller must own the memory that the call reads or writes.
 pub unsafe fn hypercall(number: u64, arguments: &[u64]) -> Result<u64> {
-    let boot = boot();
+    let boot = own_boot();
     let mut all = [0; 6];
     all[..arguments.len()].copy_from_slice(arguments);
     let block = boot.call as *mut CallBlock;
@@ -33,6 +34,6 @@ pub unsafe fn hypercall(number: u64, arguments: &[u64]) -> Result<u64> {
 pub fn ring(number: u32) {
     // SAFETY: the tender put a function of this type at `doorbell`, where it stays as long as the guest lives.
     let doorbell =
-        unsafe { core::mem::transmute::<usize, extern "C" fn(u32)>(boot().doorbell as usize) };
+        unsafe { core::mem::transmute::<usize, extern "C" fn(u32)>(own_boot().doorbell as usize) };
     doorbell(number);
 }

@@ -3,9 +3,14 @@
 //! A [`Mapped`] region is also a group for `kyozon_channel`'s primitives in it. It knows what [`Vm`] knows, and also
 //! which peers have lost the region: they never release its locks.
 
+mod words;
+
+pub use words::{Word, Words};
+
 use crate::vm::Vm;
 use crate::{boot, raw, Error, Result};
-use core::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
+use core::marker::PhantomData;
+use core::sync::atomic::{fence, AtomicU32, Ordering};
 pub use kyozon_abi::unikernel::region::{PeerState, Rights};
 use kyozon_abi::unikernel::*;
 use kyozon_channel::park::{Life, Park, Peer, Peers};
@@ -16,20 +21,33 @@ pub struct Region {
     shared: SharedRegion,
 }
 
-/// A mapped region. Copies share one mapping.
+/// A region that this machine has mapped. Copies share one mapping.
+///
+/// Another machine of the family may not have mapped the region. It finds those that it has by itself:
+///
+/// ```compile_fail,E0277
+/// use kyozon_unikernel::{region, thread};
+/// let board = region::find("board").unwrap();
+/// thread::spawn(move || board.load(0));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Mapped {
     region: Region,
     rights: Rights,
+    /// Neither `Send` nor `Sync`: the mapping is this machine's.
+    here: PhantomData<*const ()>,
 }
 
 /// Regions that were mapped at the start.
 pub fn at_start() -> impl Iterator<Item = Mapped> {
     let boot = boot();
-    let regions = boot.regions.iter().take(boot.region_count as usize);
-    regions.map(|shared| Mapped {
-        region: Region { shared: *shared },
+    let regions = boot.regions.into_iter().take(boot.region_count as usize);
+    // Captured, so that the iterator stays in this machine, too.
+    let here = PhantomData;
+    regions.map(move |shared| Mapped {
+        region: Region { shared },
         rights: Rights::from_bits(shared.rights),
+        here,
     })
 }
 
@@ -90,7 +108,7 @@ impl Region {
     pub fn map(&self, rights: Rights) -> Result<Mapped> {
         // SAFETY: by the rules of the interface, the call maps memory only at addresses where this guest has none.
         unsafe { raw::hypercall(ASK_REGION_MAP, &[self.shared.number, rights.bits().into()]) }?;
-        Ok(Mapped { region: *self, rights })
+        Ok(Mapped { region: *self, rights, here: PhantomData })
     }
 
     /// Lets a peer map the region.
@@ -157,13 +175,13 @@ impl Mapped {
     /// # Errors
     ///
     /// [`Error::Right`] if the region is mapped read-only.
-    pub fn words(&self) -> Result<&'static [AtomicU64]> {
+    pub fn words(&self) -> Result<Words> {
         if self.rights != Rights::Write {
             return Err(Error::Right);
         }
         // SAFETY: mapped and aligned; atomics may hold any value that peers write. The mapping ends by `unmap`, which
         // is unsafe, or when a peer revokes it: then the next access ends the guest.
-        Ok(unsafe { core::slice::from_raw_parts(self.data().cast(), self.bytes() / 8) })
+        Ok(unsafe { Words::new(self.data().cast(), self.bytes() / 8) })
     }
 
     /// Loads a word of the data, also from a read-only mapping; `None` if it is outside.

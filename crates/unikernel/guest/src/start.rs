@@ -61,22 +61,43 @@ pub unsafe fn start(boot: &'static GuestBoot, run: fn() -> u8) -> ! {
     crate::exit(run())
 }
 
-/// The tender's boot block. Its version was compared at the start.
+/// The tender's boot block. The reference must not reach another machine, which has another block at this address.
 ///
 /// # Panics
 ///
 /// Panics in a host program, which has no tender.
-pub fn boot() -> &'static GuestBoot {
+#[inline]
+pub(crate) fn own_boot() -> &'static GuestBoot {
     // SAFETY: null, or a page that stays mapped read-only as long as the guest lives.
     unsafe { BOOT.load(Ordering::Relaxed).as_ref() }.expect("not a guest")
 }
 
+/// A copy of the tender's boot block, some kilobytes. Its version was compared at the start.
+///
+/// There is no way to get a reference, as another machine has another block at that address:
+///
+/// ```compile_fail,E0308
+/// let boot: &'static kyozon_unikernel::GuestBoot = kyozon_unikernel::boot();
+/// ```
+///
+/// # Panics
+///
+/// Panics in a host program, which has no tender.
+pub fn boot() -> GuestBoot {
+    *own_boot()
+}
+
+/// Address of the boot block, the same in all machines of a family.
+pub fn boot_address() -> u64 {
+    core::ptr::from_ref(own_boot()) as u64
+}
+
 /// The number of this peer in its group.
 pub fn me() -> usize {
-    boot().peer as usize
+    own_boot().peer as usize
 }
 
 /// The number of peers at this guest's start: their numbers are 0 to this, exclusive. Others may join later.
 pub fn peers() -> usize {
-    boot().peers as usize
+    own_boot().peers as usize
 }

@@ -1,7 +1,8 @@
 //! The group as the primitives of `kyozon-channel` see it: the own number, sleeping, waking, time, and the state of
 //! peers.
 
-use crate::{boot, clock, sleep};
+use crate::start::own_boot;
+use crate::{clock, sleep};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, Ordering};
 use kyozon_abi::unikernel::*;
@@ -89,7 +90,7 @@ pub(crate) fn row(number: usize) -> (u32, u32) {
     if number >= MAX_PEERS {
         return (PEER_ABSENT, 0);
     }
-    let row = boot().peer_table as *const RegionPeer;
+    let row = own_boot().peer_table as *const RegionPeer;
     // SAFETY: the table has `MAX_PEERS` rows, and the number was checked.
     unsafe {
         let row = row.add(number);
@@ -100,7 +101,7 @@ pub(crate) fn row(number: usize) -> (u32, u32) {
 /// Whether a peer of the group has died, rather than exited.
 fn had_deaths() -> bool {
     // SAFETY: the tender's count of deaths follows the table.
-    unsafe { load((boot().peer_table as *const RegionPeer).add(MAX_PEERS).cast()) != 0 }
+    unsafe { load((own_boot().peer_table as *const RegionPeer).add(MAX_PEERS).cast()) != 0 }
 }
 
 /// Whether this peer, in this generation, is gone: it never touches memory again.
@@ -110,7 +111,7 @@ pub(crate) fn gone(peer: Peer) -> bool {
 
 impl Park for Vm {
     fn me(&self) -> Peer {
-        let boot = boot();
+        let boot = own_boot();
         // The tender's numbers are below `MAX_PEERS`.
         Peer::new((boot.peer % MAX_PEERS as u32) as u8, boot.generation)
             .unwrap_or_else(|| unreachable!())

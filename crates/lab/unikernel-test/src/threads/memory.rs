@@ -134,11 +134,11 @@ pub fn locks() {
 /// A thread has the regions of the guest that spawned it.
 pub fn regions() {
     let board = region::find("board").expect("kyozon run --region name=board,size=1M");
-    board.words().unwrap()[5].store(6, Ordering::Release);
+    board.words().unwrap().at(5).store(6, Ordering::Release);
     let child = thread::spawn(|| {
         let board = region::find("board").unwrap();
         assert!(region::find("read").unwrap().words().is_err());
-        let seen = board.words().unwrap()[5].swap(7, Ordering::AcqRel);
+        let seen = board.words().unwrap().at(5).swap(7, Ordering::AcqRel);
         (me(), seen, board.peer(me()))
     });
     let (number, seen, state) = child.join().unwrap();
