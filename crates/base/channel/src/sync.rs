@@ -23,7 +23,7 @@ mod rwlock;
 mod semaphore;
 
 pub use barrier::Barrier;
-pub use condvar::{Condvar, Woken};
+pub use condvar::{Condvar, Slept, Woken};
 pub use mutex::RawMutex;
 pub use rwlock::RawRwLock;
 pub use semaphore::Semaphore;

@@ -4,12 +4,13 @@
 use kyozon_channel::border::{LockError, Mutex, Plain, Region, RwLock, Shared, TrustedGroup};
 use kyozon_channel::error::Error;
 use kyozon_channel::park::Park;
-use kyozon_channel::sync::{Barrier, Condvar, RawMutex, Semaphore, Woken};
+use kyozon_channel::sync::{Acquired, Barrier, Condvar, RawMutex, Semaphore, Woken};
 use kyozon_channel::threads::{Member, Threads};
 use kyozon_channel::{mpmc, spsc};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 /// Zeroed memory, aligned to a page.
 struct Memory(Box<[Page]>);
@@ -286,6 +287,28 @@ fn a_panic_poisons_a_lock_like_std() {
     let me = group.join(0).unwrap();
     assert!(matches!(shared.lock(&me, Some(0)), Err(LockError::Poisoned(_))));
     assert_eq!(*lock.write(&me, Some(0)).unwrap(), 1, "who reads leaves no poison");
+}
+
+/// `wait` gives up a heartbeat after its deadline; `sleep` leaves the mutex to the caller.
+#[test]
+fn a_late_sleeper_waits_for_the_mutex_as_long_as_it_likes() {
+    let (group, mutex, condvar) = (Threads::new(0), RawMutex::new(), Condvar::new());
+    thread::scope(|scope| {
+        let me = group.join(0).unwrap();
+        let held = mutex.lock(&me, None).unwrap();
+        let holder = scope.spawn(|| {
+            let me = group.join(1).unwrap();
+            let held = mutex.lock(&me, None).unwrap();
+            thread::sleep(Duration::from_millis(300));
+            assert!(mutex.unlock(&me, held));
+        });
+        let until = me.now() + 20_000_000;
+        let slept = condvar.sleep(&me, &mutex, held, Some(until)).unwrap();
+        assert_eq!(slept.woken, Woken::TimedOut);
+        assert_eq!(mutex.lock(&me, None), Ok(Acquired::Clean));
+        assert!(holder.is_finished() || me.now() > until + 200_000_000);
+        assert!(mutex.unlock(&me, held));
+    });
 }
 
 #[test]

@@ -25,6 +25,15 @@ pub enum Woken {
     TimedOut,
 }
 
+/// How [`Condvar::sleep`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slept {
+    /// Why.
+    pub woken: Woken,
+    /// A peer has notified the caller.
+    notified: bool,
+}
+
 impl Condvar {
     /// A condition variable without waiters.
     pub const fn new() -> Self {
@@ -53,6 +62,32 @@ impl<W: Word> Condvar<W> {
     where
         G: Group + ?Sized,
     {
+        let slept = self.sleep(group, mutex, held, deadline)?;
+        let limit =
+            deadline.map(|deadline| deadline.max(group.now()).saturating_add(group.heartbeat()));
+        let acquired = mutex.lock(group, limit).inspect_err(|_| {
+            if slept.notified {
+                self.waiters.wake_one(group);
+            }
+        })?;
+        Ok((acquired, slept.woken))
+    }
+
+    /// The first part of [`Condvar::wait`]: does not acquire the mutex again, and does not touch the condition variable
+    /// after its return. A caller that will not acquire the mutex loses a notification.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`], as [`Condvar::wait`].
+    pub fn sleep<G>(
+        &self,
+        group: &G,
+        mutex: &RawMutex<W>,
+        held: Acquired,
+        deadline: Option<u64>,
+    ) -> Result<Slept, Error>
+    where
+        G: Group + ?Sized,
+    {
         let me = group.me().number();
         self.waiters.register(group);
         if !mutex.unlock(group, held) {
@@ -71,14 +106,8 @@ impl<W: Word> Condvar<W> {
         }
         let notified = !self.waiters.contains(me) || self.waiters.unregister(group);
         let late = has_passed(group, deadline);
-        let limit =
-            deadline.map(|deadline| deadline.max(group.now()).saturating_add(group.heartbeat()));
-        let acquired = mutex.lock(group, limit).inspect_err(|_| {
-            if notified {
-                self.waiters.wake_one(group);
-            }
-        })?;
-        Ok((acquired, if late && !notified { Woken::TimedOut } else { Woken::Perhaps }))
+        let woken = if late && !notified { Woken::TimedOut } else { Woken::Perhaps };
+        Ok(Slept { woken, notified })
     }
 
     /// Stops waiting; passes on a notification that arrived meanwhile.
