@@ -5,6 +5,8 @@
 //! condition by each side) are in one total order, so at least one side sees the other: no wake-up is lost. If no
 //! peer sleeps, waking costs one load.
 //!
+//! A mutex saves its owner that load: a waiter also marks the owner's word, before it sleeps (`sync/mutex.rs`).
+//!
 //! A peer that wakes another clears its bit first. So two wake-ups wake two peers, and a bit that a dead peer left
 //! behind costs at most one wake-up. A waiter whose bit was cleared by another peer, but that does not need the
 //! wake-up, passes it on.

@@ -106,7 +106,7 @@ fn a_mutex_excludes_three_deep() {
 #[test]
 fn a_mutex_over_weaker_words_loses_a_wake_up() {
     deadlocks("a_mutex_over_weaker_words_loses_a_wake_up", || {
-        check(2, || run(Locked::<RawMutex<Weak>>::default(), &[lock_twice, lock_twice]));
+        check(2, || run(Locked::<RawMutex<Weak>>::default(), &[lock_once, lock_once, lock_once]));
     });
 }
 

@@ -289,6 +289,33 @@ fn a_panic_poisons_a_lock_like_std() {
     assert_eq!(*lock.write(&me, Some(0)).unwrap(), 1, "who reads leaves no poison");
 }
 
+#[test]
+fn an_owner_learns_before_the_release_that_a_peer_may_wait() {
+    let (group, mutex) = (Threads::new(0), RawMutex::new());
+    let me = group.join(0).unwrap();
+    let mut told = 0;
+    let mut turn = |mutex: &RawMutex, waits: bool| {
+        let held = mutex.lock(&me, None).unwrap();
+        thread::scope(|scope| {
+            let lock = || {
+                let me = group.join(1).unwrap();
+                let held = mutex.lock(&me, None).unwrap();
+                assert!(mutex.unlock(&me, held));
+            };
+            if waits {
+                scope.spawn(lock);
+                thread::sleep(Duration::from_millis(50));
+            }
+            assert!(mutex.unlock_with(&me, held, || {
+                assert_eq!(mutex.try_lock(&me), None, "released before");
+                told += 1;
+            }));
+        });
+        told
+    };
+    assert_eq!([false, true, false].map(|waits| turn(&mutex, waits)), [0, 1, 1]);
+}
+
 /// `wait` gives up a heartbeat after its deadline; `sleep` leaves the mutex to the caller.
 #[test]
 fn a_late_sleeper_waits_for_the_mutex_as_long_as_it_likes() {
