@@ -9,11 +9,12 @@
 //! | `start` | from the tender's entry to `main` |
 //! | `threads` | `pthread_create`, and the other functions of threads |
 //! | `locks` | mutex, condition variable, barrier |
+//! | `users` | which thread uses which of them |
 //! | `memory` | `malloc`, and the other functions of the heap |
 //!
 //! Invariants: structures have the sizes in the headers, and zero bytes initialize each of them. If a thread crashes,
 //! its joiner and the next owner of its locks get an error; they never wait for ever. A barrier waits for missing
-//! threads, as in POSIX.
+//! threads, as in POSIX. A function that destroys an object returns when no thread touches it any more.
 //!
 //! Must not know: which back end runs it.
 #![cfg_attr(feature = "image", no_std)]
@@ -29,6 +30,8 @@ mod memory;
 mod start;
 #[cfg(feature = "image")]
 mod threads;
+#[cfg(any(feature = "image", test))]
+mod users;
 
 /// Error numbers, those of Linux.
 #[cfg(feature = "image")]

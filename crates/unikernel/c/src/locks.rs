@@ -1,6 +1,7 @@
 //! POSIX mutexes, condition variables and barriers, built on those of the channel.
 
 use crate::error::*;
+use crate::users::Users;
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use kyozon_channel::error::Error;
@@ -44,6 +45,14 @@ pub struct Time {
 const _: () = assert!(size_of::<Mutex>() == 24 && size_of::<Cond>() == 8);
 const _: () = assert!(size_of::<Barrier>() == 48 && size_of::<Time>() == 16);
 
+/// The threads that may still touch an object after another thread was released.
+static USERS: Users = Users::new();
+
+/// Prepares the calling thread for this module, before its first call.
+pub fn enter() {
+    USERS.enter(&Vm);
+}
+
 /// `PTHREAD_BARRIER_SERIAL_THREAD`: the result of exactly one of a barrier's waits.
 const SERIAL: c_int = -1;
 
@@ -59,8 +68,10 @@ impl Mutex {
     /// Records how the mutex was acquired. Returns the result for the caller.
     fn acquired(&self, how: Acquired) -> c_int {
         let poisoned = how == Acquired::Poisoned;
-        // SAFETY: the caller holds the mutex.
-        unsafe { *self.poisoned.get() = poisoned.into() };
+        if self.state() != how {
+            // SAFETY: the caller holds the mutex.
+            unsafe { *self.poisoned.get() = poisoned.into() };
+        }
         if poisoned {
             EOWNERDEAD
         } else {
@@ -105,7 +116,16 @@ pub extern "C" fn pthread_mutex_trylock(mutex: &Mutex) -> c_int {
 /// As in POSIX.
 #[no_mangle]
 pub extern "C" fn pthread_mutex_unlock(mutex: &Mutex) -> c_int {
-    if mutex.raw.unlock(&Vm, mutex.state()) {
+    let mut contended = false;
+    let note = || {
+        contended = true;
+        USERS.set(&Vm, mutex);
+    };
+    let released = mutex.raw.unlock_with(&Vm, mutex.state(), note);
+    if contended {
+        USERS.clear(&Vm);
+    }
+    if released {
         0
     } else {
         EPERM
@@ -121,13 +141,14 @@ pub extern "C" fn pthread_mutex_consistent(mutex: &Mutex) -> c_int {
     mutex.acquired(Acquired::Clean)
 }
 
-/// As in POSIX.
+/// As in POSIX. Its memory can be used for something else at once, as that of conditions and barriers.
 #[no_mangle]
 pub extern "C" fn pthread_mutex_destroy(mutex: &Mutex) -> c_int {
     match mutex.raw.try_lock(&Vm) {
         None => EBUSY,
         Some(how) => {
             mutex.raw.unlock(&Vm, how);
+            USERS.wait(&Vm, mutex);
             0
         }
     }
@@ -146,12 +167,16 @@ pub unsafe extern "C" fn pthread_cond_init(cond: *mut Cond, _: *const u8) -> c_i
 }
 
 fn wait(cond: &Cond, mutex: &Mutex, deadline: Option<u64>) -> c_int {
-    match cond.0.wait(&Vm, &mutex.raw, mutex.state(), deadline) {
-        Ok((how, woken)) => match mutex.acquired(how) {
-            0 if woken == Woken::TimedOut => ETIMEDOUT,
-            error => error,
-        },
-        Err(error) => number(error),
+    let sleep = || cond.0.sleep(&Vm, &mutex.raw, mutex.state(), deadline);
+    // The thread that destroys the condition may hold the mutex.
+    let woken = match USERS.using(&Vm, cond, sleep) {
+        Ok(slept) => slept.woken,
+        Err(error) => return number(error),
+    };
+    // Whatever the time: the caller must hold the mutex.
+    match pthread_mutex_lock(mutex) {
+        0 if woken == Woken::TimedOut => ETIMEDOUT,
+        result => result,
     }
 }
 
@@ -188,7 +213,8 @@ pub extern "C" fn pthread_cond_broadcast(cond: &Cond) -> c_int {
 
 /// As in POSIX.
 #[no_mangle]
-pub extern "C" fn pthread_cond_destroy(_: &Cond) -> c_int {
+pub extern "C" fn pthread_cond_destroy(cond: &Cond) -> c_int {
+    USERS.wait(&Vm, cond);
     0
 }
 
@@ -217,6 +243,10 @@ pub unsafe extern "C" fn pthread_barrier_init(
 /// As in POSIX. Returns `EPERM` if a thread died inside.
 #[no_mangle]
 pub extern "C" fn pthread_barrier_wait(barrier: &Barrier) -> c_int {
+    USERS.using(&Vm, barrier, || arrive(barrier))
+}
+
+fn arrive(barrier: &Barrier) -> c_int {
     let Ok(Acquired::Clean) = barrier.mutex.lock(&Vm, None) else { return EPERM };
     // SAFETY: under the mutex, which `wait` releases and takes again.
     unsafe {
@@ -247,6 +277,7 @@ pub extern "C" fn pthread_barrier_wait(barrier: &Barrier) -> c_int {
 
 /// As in POSIX.
 #[no_mangle]
-pub extern "C" fn pthread_barrier_destroy(_: &Barrier) -> c_int {
+pub extern "C" fn pthread_barrier_destroy(barrier: &Barrier) -> c_int {
+    USERS.wait(&Vm, barrier);
     0
 }

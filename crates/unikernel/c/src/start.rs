@@ -14,6 +14,7 @@ extern "C" {
 const NAME: &CStr = c"unikernel";
 
 fn run() -> u8 {
+    crate::locks::enter();
     // A zero byte follows each argument, in pages that stay mapped.
     let mut words: Vec<*const c_char> = Vec::new();
     words.push(NAME.as_ptr());

@@ -88,6 +88,7 @@ pub unsafe extern "C" fn pthread_create(
     let made = builder.spawn(move || {
         let Work(run, argument, own) = { work };
         SELF.set(own);
+        crate::locks::enter();
         finish(run(argument));
     });
     let Ok(handle) = made else {

@@ -110,6 +110,8 @@ pub(crate) fn gone(peer: Peer) -> bool {
 }
 
 impl Park for Vm {
+    // Each lock and release of a lock asks.
+    #[inline]
     fn me(&self) -> Peer {
         let boot = own_boot();
         // The tender's numbers are below `MAX_PEERS`.
