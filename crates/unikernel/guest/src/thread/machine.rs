@@ -21,8 +21,8 @@ pub(super) struct Machine {
 /// Threads without a joiner. Their stacks are freed when they are gone.
 static DETACHED: Mutex<Vec<Machine>> = Mutex::new(Vec::new());
 
-/// Calls `work` with the list. If a thread died while it held the lock, a new list takes the place of the old one, whose
-/// stacks stay allocated. `None` if this thread holds the lock.
+/// Calls `work` with the list. If a thread died while it held the lock, a new list takes the place of the old one,
+/// whose stacks stay allocated. `None` if this thread holds the lock.
 fn with_detached<R>(work: impl FnOnce(&mut Vec<Machine>) -> R) -> Option<R> {
     with_member(|me| {
         let mut list = match DETACHED.lock(me, None) {
