@@ -7,8 +7,9 @@
  * there, an image of its own that is mapped in that world only.
  *
  * One cokernel, one CPU: all state hangs off `kyozon` and `kyozon_world`, and
- * kyozon_lock orders everything that runs in process context. NMI context reads
- * only what was complete before `armed` was set.
+ * kyozon_lock orders everything that runs in process context, except mappings of
+ * the event ring. NMI context reads only what was complete before `armed` was
+ * set.
  */
 #ifndef KYOZON_H
 #define KYOZON_H

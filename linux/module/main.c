@@ -32,6 +32,13 @@ struct kyozon kyozon;
 
 static DEFINE_MUTEX(kyozon_lock);
 
+/*
+ * Whoever changes kyozon.events holds this too. mmap() takes it alone: it has
+ * mmap_lock, which a load takes at a fault on its images, under kyozon_lock.
+ * Nothing is copied from or to user memory under this lock.
+ */
+static DEFINE_MUTEX(events_lock);
+
 static const char *const exceptions[] = {
 	"#DE divide error", "#DB debug", "NMI", "#BP breakpoint",
 	"#OF overflow", "#BR bound range", "#UD invalid instruction",
@@ -99,45 +106,55 @@ static void report_stop(struct irq_work *work)
 	pr_warn("%s\n", line);
 }
 
+static void free_pages_of(struct page **pages, u32 count)
+{
+	while (count)
+		__free_page(pages[--count]);
+	kfree(pages);
+}
+
 /* A reader may keep the pages: version 0 marks them as no ring. */
 static void events_give(void)
 {
-	struct kyozon_event_ring *ring;
+	struct page **pages = kyozon.events;
+	u32 count = kyozon.event_pages;
+	struct kyozon_event_ring *ring = page_address(pages[0]);
 
-	if (kyozon.event_pages) {
-		ring = page_address(kyozon.events[0]);
-		WRITE_ONCE(ring->version, 0);
-	}
-	while (kyozon.event_pages)
-		__free_page(kyozon.events[--kyozon.event_pages]);
-	kfree(kyozon.events);
+	WRITE_ONCE(ring->version, 0);
+	mutex_lock(&events_lock);
 	kyozon.events = NULL;
+	kyozon.event_pages = 0;
+	mutex_unlock(&events_lock);
+	free_pages_of(pages, count);
 }
 
 /* Single pages with reference counts: a reader's mapping keeps them. */
 static int events_take(struct kyozon_load *load)
 {
 	struct kyozon_event_ring *ring;
+	struct page **pages;
+	u32 count;
 
-	kyozon.event_pages = 0;
-	kyozon.events = kcalloc(EVENT_PAGES, sizeof(*kyozon.events), GFP_KERNEL);
-	if (!kyozon.events)
+	pages = kcalloc(EVENT_PAGES, sizeof(*pages), GFP_KERNEL);
+	if (!pages)
 		return kyozon_err(load, -ENOMEM, "no memory for the event ring");
-	while (kyozon.event_pages < EVENT_PAGES) {
-		struct page *page = alloc_page(GFP_KERNEL | __GFP_ZERO);
-
-		if (!page) {
-			events_give();
+	for (count = 0; count < EVENT_PAGES; count++) {
+		pages[count] = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		if (!pages[count]) {
+			free_pages_of(pages, count);
 			return kyozon_err(load, -ENOMEM,
 					  "no memory for the event ring");
 		}
-		kyozon.events[kyozon.event_pages++] = page;
 	}
-	ring = page_address(kyozon.events[0]);
+	ring = page_address(pages[0]);
 	ring->version = KYOZON_EVENTS_VERSION;
 	ring->records = EVENT_RECORDS;
 	ring->tsc_khz = kyozon.tsc_khz;
 	ring->loaded_tsc = rdtsc();
+	mutex_lock(&events_lock);
+	kyozon.events = pages;
+	kyozon.event_pages = count;
+	mutex_unlock(&events_lock);
 	return 0;
 }
 
@@ -390,7 +407,7 @@ static int kyozon_mmap(struct file *file, struct vm_area_struct *vma)
 	if (vma->vm_flags & VM_WRITE)
 		return -EPERM;
 	vm_flags_clear(vma, VM_MAYWRITE);
-	mutex_lock(&kyozon_lock);
+	mutex_lock(&events_lock);
 	if (!kyozon.events)
 		error = -ENODEV;
 	else if (vma->vm_pgoff || pages > kyozon.event_pages)
@@ -398,7 +415,7 @@ static int kyozon_mmap(struct file *file, struct vm_area_struct *vma)
 	else
 		error = vm_insert_pages(vma, vma->vm_start, kyozon.events,
 					&pages);
-	mutex_unlock(&kyozon_lock);
+	mutex_unlock(&events_lock);
 	return error;
 }
 
