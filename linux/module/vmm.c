@@ -168,9 +168,11 @@ static void launch_here(void *error)
 		*(int *)error = -EIO;
 }
 
-static void seal_here(void *unused)
+/* @open: the last CPU that has no wall. */
+static void seal_here(void *open)
 {
-	call(KYOZON_CALL_SEAL);
+	if (!call(KYOZON_CALL_SEAL))
+		atomic_set(open, raw_smp_processor_id());
 }
 
 static void leave_here(void *unused)
@@ -236,8 +238,13 @@ static void give(void)
 static int take(struct kyozon_load *load, const struct kyozon_images *images)
 {
 	struct kyozon_tick *tick = &kyozon.tick;
-	int cpu, error;
+	atomic_t open = ATOMIC_INIT(-1);
+	int cpu, error, lost;
 
+	/* Since the first look one may have gone offline. Now none can. */
+	error = refuse_unused_cpus(load);
+	if (error)
+		return error;
 	error = kyozon_key_take(load, kyozon_vmm.key);
 	if (error)
 		return error;
@@ -261,8 +268,9 @@ static int take(struct kyozon_load *load, const struct kyozon_images *images)
 	kyozon_vmm.watched = true;
 	kyozon_vmm.launched = true;
 	for_each_online_cpu(cpu) {
-		smp_call_function_single(cpu, launch_here, &error, 1);
-		if (error) {
+		lost = smp_call_function_single(cpu, launch_here, &error, 1);
+		if (error || lost) {
+			error = error ?: lost;
 			leave_all();
 			kyozon_err(load, error,
 				   "CPU %d could not become a guest", cpu);
@@ -277,7 +285,14 @@ static int take(struct kyozon_load *load, const struct kyozon_images *images)
 				   KYOZON_VMM_VERSION);
 		goto give_status;
 	}
-	on_each_cpu(seal_here, NULL, 1);
+	on_each_cpu(seal_here, &open, 1);
+	if (atomic_read(&open) >= 0) {
+		leave_all();
+		error = kyozon_err(load, -EIO,
+				   "the wall does not close on CPU %d, which has lost its hypervisor: try again",
+				   atomic_read(&open));
+		goto give_status;
+	}
 	return 0;
 
 give_status:
