@@ -137,8 +137,8 @@ impl SuspectChanges {
     /// Drops the suspects of `page`: in `slice`, everything there is explained.
     pub fn clear(&mut self, page: usize, slice: u64) {
         self.count_call_changes(page, 0, slice);
+        self.restless.remove(&page);
         if !self.all.is_empty() {
-            self.restless.remove(&page);
             self.all.retain(|suspect| suspect.page != page);
         }
     }
