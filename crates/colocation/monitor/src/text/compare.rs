@@ -4,7 +4,7 @@ use super::baseline::Baseline;
 use super::code::{Code, INT3, JMP, NEAR_BYTES};
 use super::probes;
 use super::site_rules::{SiteRules, Verdict};
-use super::sites::{Site, SiteKind, Sites, SITE_BYTES};
+use super::sites::{SiteKind, Sites, SITE_BYTES};
 use super::window::{bytes, part, Window, MARGIN};
 use crate::check::Budget;
 use crate::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
@@ -423,14 +423,15 @@ fn site_bytes(bits: u64) -> [u8; SITE_BYTES] {
     [a, b, c, d, e, f]
 }
 
-/// Those of `sites` whose live bytes no record allows, with the bytes that the records require.
-pub(super) fn forbidden_sites<'s, M: KernelMemory>(
+/// The sites of page `number` whose live bytes no record allows, with the bytes that the records require.
+pub(super) fn forbidden_sites<M: KernelMemory>(
     rules: &mut SiteRules<'_, '_, M>,
     baseline: &Baseline,
-    sites: impl Iterator<Item = &'s Site>,
+    sites: &Sites,
+    number: usize,
 ) -> Vec<(u64, Code)> {
     let mut forbidden = Vec::new();
-    for site in sites {
+    for site in sites.page(number) {
         let (mut live, mut before) = ([0; SITE_BYTES], [0; SITE_BYTES]);
         let readable = rules.kernel.bytes(site.address, &mut live).is_some()
             && baseline.bytes(site.address, &mut before).is_some();
