@@ -27,7 +27,7 @@ struct attack {
 
 extern struct attack hide_list, hide_forged, hide_list_pid, hide_again;
 extern struct attack hide_twice, hide_thread, hide_handler, hide_probe;
-extern struct attack patch_text, patch_label, patch_rodata, filter_symbol;
+extern struct attack patch_text, patch_rodata, filter_symbol;
 
 /*
  * Called with interrupts off, right after the tampering: marks @attack active,

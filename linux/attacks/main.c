@@ -31,7 +31,7 @@
 static struct attack *const attacks[] = {
 	&hide_list, &hide_forged, &hide_list_pid, &hide_again, &hide_twice,
 	&hide_thread, &hide_handler, &hide_probe,
-	&patch_text, &patch_label, &patch_rodata, &filter_symbol,
+	&patch_text, &patch_rodata, &filter_symbol,
 };
 
 static DEFINE_MUTEX(lock);

@@ -4,11 +4,9 @@
  * none of Linux's records of patched text has an entry.
  */
 #include <linux/fs.h>
-#include <linux/jump_label.h>
 #include <linux/kernel.h>
 #include <linux/mm.h>
 #include <linux/string.h>
-#include <linux/tracepoint-defs.h>
 #include <linux/vmalloc.h>
 #include <asm/page.h>
 #include <asm/sections.h>
@@ -136,57 +134,6 @@ struct attack patch_text = {
 	.begin = text_begin,
 	.undo = text_undo,
 	.present = text_present,
-};
-
-static struct patch label;
-
-/* [KEY]: puts its first jump label into the other state. Default: a tracepoint's, which then looks for probes. */
-static int label_begin(struct attack *attack, char *argument)
-{
-	unsigned long key = symbol(*argument ? argument : "__tracepoint_sched_process_exit");
-	struct jump_entry *entry = (void *)symbol("__start___jump_table");
-	struct jump_entry *end = (void *)symbol("__stop___jump_table");
-
-	if (!key || !entry)
-		return -ENOENT;
-	if (!*argument)
-		key += offsetof(struct tracepoint, key);
-	while (entry < end && (unsigned long)jump_entry_key(entry) != key)
-		entry++;
-	if (entry >= end)
-		return -ENOENT;
-	label.at = (u8 *)jump_entry_code(entry);
-	if (label.at[0] == 0x66) {	/* xchg %ax,%ax; else nopl, both Linux's own */
-		label.bytes = 2;
-		label.bad[0] = 0xeb;
-		label.bad[1] = jump_entry_target(entry) - jump_entry_code(entry) - 2;
-	} else if (label.at[0] == 0x0f) {
-		s32 distance = jump_entry_target(entry) - jump_entry_code(entry) - 5;
-
-		label.bytes = 5;
-		label.bad[0] = 0xe9;
-		memcpy(label.bad + 1, &distance, sizeof(distance));
-	} else {
-		return -EBUSY;
-	}
-	return patch_begin(attack, &label);
-}
-
-static void label_undo(struct attack *attack)
-{
-	patch_undo(&label);
-}
-
-static bool label_present(struct attack *attack)
-{
-	return patch_present(&label);
-}
-
-struct attack patch_label = {
-	.name = "patch-label",
-	.begin = label_begin,
-	.undo = label_undo,
-	.present = label_present,
 };
 
 static struct patch rodata;

@@ -157,7 +157,6 @@ impl TextCheck {
             }
             match change.only_static_calls && probes::is_changing_calls(kernel, &layout.poke) {
                 true => Patching::StaticCall,
-                false if change.is_stale => Patching::State,
                 false if is_patched || change.touches_site && change.starts_with_breakpoint => {
                     Patching::Site
                 }

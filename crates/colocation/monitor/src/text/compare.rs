@@ -32,8 +32,6 @@ pub(super) struct Change {
     pub starts_with_breakpoint: bool,
     /// All changed bytes belong to sites of static calls.
     pub only_static_calls: bool,
-    /// It is a site in its other state.
-    pub is_stale: bool,
     /// The live and the expected bytes from up to 4 bytes earlier: the changed bytes may be the end of an instruction.
     pub code: Vec<u8>,
     pub expected_code: Vec<u8>,
@@ -43,11 +41,6 @@ pub(super) struct Change {
 impl Change {
     pub fn end(&self) -> u64 {
         self.address + self.found.len() as u64
-    }
-
-    /// Whether Linux may take long to change all that belongs to it.
-    pub fn is_slow(&self) -> bool {
-        self.only_static_calls || self.is_stale
     }
 
     pub fn overlaps(&self, other: &Change) -> bool {
@@ -61,8 +54,6 @@ struct Comparison {
     is_text: bool,
     /// The addresses of sites with forbidden contents, and whether each is a static call.
     sites: Vec<(Range<u64>, bool)>,
-    /// The sites that are in their other state, and the code that records require.
-    stale: Vec<(u64, Code)>,
 }
 
 impl Comparison {
@@ -84,11 +75,6 @@ impl Comparison {
             }
             match rules.judge(site, &live, &before) {
                 Verdict::Allowed(length) => self.window.accept(offset..offset + length),
-                // Not to be repaired with a change beside it.
-                Verdict::Stale(code) => {
-                    self.window.accept(offset..offset + code.bytes().len());
-                    self.stale.push((site.address, code));
-                }
                 Verdict::Forbidden(code) => {
                     self.window.set_expected(offset, code.bytes());
                     let bytes = site.address..site.address + code.bytes().len() as u64;
@@ -172,36 +158,12 @@ impl Comparison {
             words: self.words(start, end),
             touches_site: sites().next().is_some(),
             only_static_calls: self.is_static_calls(&changed),
-            is_stale: false,
             starts_with_breakpoint: bytes::<1>(&window.live, from) == Some([INT3]),
             code: part(&window.live, offset(code_address)..offset(end) + 11),
             expected_code: part(&window.expected, offset(code_address)..offset(end) + 11),
             code_address,
         };
         (change, last + 1)
-    }
-
-    /// The sites in their other state that begin in `page`. There are no words to repair: what is wrong may be Linux's
-    /// record.
-    fn stale_sites(&self, page: u64) -> impl Iterator<Item = Change> + '_ {
-        let here = self.stale.iter().filter(move |(at, _)| (page..page + PAGE_BYTES).contains(at));
-        here.filter_map(|&(address, expected)| {
-            let offset = self.window.offset(address)?;
-            let found = part(&self.window.live, offset..offset + expected.bytes().len());
-            Some(Change {
-                address,
-                expected: expected.bytes().to_vec(),
-                words: Vec::new(),
-                touches_site: true,
-                starts_with_breakpoint: false,
-                only_static_calls: false,
-                is_stale: true,
-                code: found.clone(),
-                expected_code: expected.bytes().to_vec(),
-                code_address: address,
-                found,
-            })
-        })
     }
 
     /// Whether every changed byte in `range` belongs to a static call.
@@ -362,7 +324,7 @@ impl StepWalk<'_> {
             }
             match rules.judge(site, &site_bytes(live), &site_bytes(before)) {
                 Verdict::Allowed(length) => left.accept(offset, length),
-                Verdict::Forbidden(_) | Verdict::Stale(_) => return None,
+                Verdict::Forbidden(_) => return None,
             }
         }
         while let Some(offset) = left.first() {
@@ -438,7 +400,7 @@ pub(super) fn forbidden_sites<M: KernelMemory>(
         if !readable {
             continue;
         }
-        if let Verdict::Forbidden(code) | Verdict::Stale(code) = rules.judge(site, &live, &before) {
+        if let Verdict::Forbidden(code) = rules.judge(site, &live, &before) {
             forbidden.push((site.address, code));
         }
     }
@@ -454,17 +416,10 @@ pub(super) fn compare_page<M: KernelMemory>(
 ) -> Option<Vec<Change>> {
     let page = baseline.address(number);
     let window = Window::read(rules.kernel, baseline, number)?;
-    let mut comparison = Comparison {
-        window,
-        is_text: baseline.is_text(page),
-        sites: Vec::new(),
-        stale: Vec::new(),
-    };
+    let mut comparison = Comparison { window, is_text: baseline.is_text(page), sites: Vec::new() };
     if comparison.is_text {
         comparison.judge_sites(rules, sites, number);
         comparison.judge_probes(rules);
     }
-    let mut changes = comparison.changes(page);
-    changes.extend(comparison.stale_sites(page));
-    Some(changes)
+    Some(comparison.changes(page))
 }

@@ -70,9 +70,6 @@ fn reason_to_hold<M: KernelMemory>(
     if evidence == Evidence::Refuted {
         return Some("the copy was taken after an earlier change");
     }
-    if change.is_stale {
-        return Some("perhaps the key or the record was changed, not the code");
-    }
     let proven = evidence == Evidence::Proven && !change.touches_site;
     if !is_text {
         let wild = |&(_, _, to): &(u64, u64, u64)| {

@@ -29,8 +29,6 @@ pub(super) enum Verdict {
     Allowed(usize),
     /// They are not allowed; this code is expected.
     Forbidden(Code),
-    /// They are the site's other state: Linux is patching it, or somebody else did. This code is expected.
-    Stale(Code),
 }
 
 /// The rules for one slice.
@@ -111,11 +109,8 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
         } else {
             (Code::nop5(), Code::near(JMP, at, to))
         };
-        let (expected, other) = if enabled != branch { (jump, nop) } else { (nop, jump) };
-        match only(expected, live) {
-            Verdict::Forbidden(_) if live.starts_with(other.bytes()) => Verdict::Stale(expected),
-            verdict => verdict,
-        }
+        let order = if enabled != branch { [jump, nop] } else { [nop, jump] };
+        any_of(&order, live)
     }
 
     fn call(
@@ -187,6 +182,9 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
         live: &[u8; SITE_BYTES],
         before: &[u8; SITE_BYTES],
     ) -> Verdict {
+        if live[..5] == *Code::nop5().bytes() {
+            return Verdict::Allowed(5);
+        }
         let mine = self.record_word(record.wrapping_add(ftrace.ip)) == Some(at);
         if live[0] == CALL && mine {
             let to = target(at, live).unwrap_or(0);
@@ -206,18 +204,12 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
         }
         let flags =
             self.kernel.u64(record.wrapping_add(ftrace.flags)).filter(|_| mine).unwrap_or(0);
-        let expected = match flags & (ENABLED | REGISTERS) {
+        Verdict::Forbidden(match flags & (ENABLED | REGISTERS) {
             ENABLED if before[0] != CALL => Code::near(CALL, at, ftrace.caller),
             flags if flags & ENABLED != 0 && before[0] == CALL => Code::new(&before[..5]),
             flags if flags & ENABLED != 0 => Code::near(CALL, at, ftrace.regs_caller),
             _ => Code::nop5(),
-        };
-        match only(expected, live) {
-            Verdict::Forbidden(_) if live.starts_with(Code::nop5().bytes()) => {
-                Verdict::Stale(expected)
-            }
-            verdict => verdict,
-        }
+        })
     }
 
     fn within_ftrace(
@@ -295,8 +287,13 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
 }
 
 fn only(code: Code, live: &[u8; SITE_BYTES]) -> Verdict {
-    match live.starts_with(code.bytes()) {
-        true => Verdict::Allowed(code.bytes().len()),
-        false => Verdict::Forbidden(code),
+    any_of(&[code], live)
+}
+
+/// Allows any of `codes`; if none matches, the first is expected.
+fn any_of(codes: &[Code], live: &[u8; SITE_BYTES]) -> Verdict {
+    match codes.iter().find(|code| live.starts_with(code.bytes())) {
+        Some(code) => Verdict::Allowed(code.bytes().len()),
+        None => Verdict::Forbidden(codes.first().copied().unwrap_or(Code::nop5())),
     }
 }

@@ -13,11 +13,9 @@ const CALL_DEFER_SLICES: u32 = 500;
 /// The same while sites of static calls are still becoming right. The limit exists because an attacker can also put
 /// sites right.
 const MAX_DEFER_SLICES: u32 = 30_000;
-/// Maximum number of unreported suspects at sites that Linux may be patching for long, and maximum number of all
-/// others; further changes wait for the next pass.
+/// Maximum number of unreported suspects at sites of static calls only, which may be postponed for long, and maximum
+/// number of all others; further changes wait for the next pass.
 const MAX_SUSPECTS: usize = 64;
-/// Maximum number of suspects in one page.
-const MAX_IN_PAGE: usize = 16;
 /// Maximum number of suspects, reported ones included.
 const MAX_TRACKED: usize = 1024;
 
@@ -29,18 +27,6 @@ pub(super) enum Patching {
     Site,
     /// All sites of a static call.
     StaticCall,
-    /// The sites of a key, or of a user of ftrace, one after the other.
-    State,
-}
-
-/// A page in which something is changed at each look, whatever it is.
-#[derive(Clone, Copy, Debug, Default)]
-struct Restless {
-    /// Consecutive looks.
-    looks: u32,
-    /// Once reported: the change that was, the pass of the next report, and the passes between that one and the
-    /// following. Such a page takes no place from other suspects.
-    reported: Option<(u64, u64, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,8 +45,6 @@ struct SuspectChange {
 #[derive(Debug, Default)]
 pub(super) struct SuspectChanges {
     all: Vec<SuspectChange>,
-    /// By page.
-    restless: BTreeMap<usize, Restless>,
     /// The number of changes at sites of static calls, by page.
     call_changes: BTreeMap<usize, usize>,
     /// The last slice in which that number fell in a page.
@@ -82,25 +66,20 @@ impl SuspectChanges {
             }
             suspect.page != page
         });
-        let waiting_now = |slow: bool| {
+        let waiting_now = |calls: bool| {
             let is_waiting = |suspect: &&SuspectChange| {
-                self.is_waiting(suspect) && suspect.change.is_slow() == slow
+                suspect.next_report.is_none() && suspect.change.only_static_calls == calls
             };
             self.all.iter().filter(is_waiting).count()
         };
         let mut waiting = [false, true].map(waiting_now);
-        let is_restless = self.is_restless(page);
-        let known_as = |change: &Change| {
-            old.iter().find(|suspect| suspect.change == *change).or_else(|| {
-                old.iter().find(|suspect| {
-                    suspect.next_report.is_none() && suspect.change.overlaps(change)
-                })
-            })
-        };
-        let mut here = changes.iter().filter(|change| known_as(change).is_some()).count();
         for change in changes {
-            let known = known_as(&change);
-            let slow = usize::from(change.is_slow());
+            let known = old.iter().find(|suspect| suspect.change == change).or_else(|| {
+                old.iter().find(|suspect| {
+                    suspect.next_report.is_none() && suspect.change.overlaps(&change)
+                })
+            });
+            let calls = usize::from(change.only_static_calls);
             let new = SuspectChange {
                 change,
                 page,
@@ -121,12 +100,8 @@ impl SuspectChanges {
                         ..new
                     });
                 }
-                None if here < MAX_IN_PAGE
-                    && (is_restless || waiting[slow] < MAX_SUSPECTS)
-                    && self.all.len() < MAX_TRACKED =>
-                {
-                    here += 1;
-                    waiting[slow] += 1;
+                None if waiting[calls] < MAX_SUSPECTS && self.all.len() < MAX_TRACKED => {
+                    waiting[calls] += 1;
                     self.all.push(new);
                 }
                 None => {}
@@ -137,7 +112,6 @@ impl SuspectChanges {
     /// Drops the suspects of `page`: in `slice`, everything there is explained.
     pub fn clear(&mut self, page: usize, slice: u64) {
         self.count_call_changes(page, 0, slice);
-        self.restless.remove(&page);
         if !self.all.is_empty() {
             self.all.retain(|suspect| suspect.page != page);
         }
@@ -159,21 +133,10 @@ impl SuspectChanges {
         self.all.iter().any(|suspect| suspect.page == page && suspect.last_slice == slice)
     }
 
-    /// Whether a change at `address` was reported and still stands, or others stand in its place.
+    /// Whether a change at `address` was reported and still stands.
     pub fn is_reported(&self, address: u64) -> bool {
         let at = |suspect: &&SuspectChange| suspect.change.address == address;
-        let mut pages = self.restless.values().filter_map(|restless| restless.reported);
-        pages.any(|(reported, _, _)| reported == address)
-            || self.all.iter().find(at).is_some_and(|suspect| suspect.next_report.is_some())
-    }
-
-    fn is_restless(&self, page: usize) -> bool {
-        self.restless.get(&page).is_some_and(|restless| restless.reported.is_some())
-    }
-
-    /// Whether `suspect` is to be looked at in each slice.
-    fn is_waiting(&self, suspect: &SuspectChange) -> bool {
-        suspect.next_report.is_none() && !self.is_restless(suspect.page)
+        self.all.iter().find(at).is_some_and(|suspect| suspect.next_report.is_some())
     }
 
     /// The page with the suspect whose last look is longest ago, if it had none in `slice`.
@@ -181,7 +144,7 @@ impl SuspectChanges {
         let waiting = self
             .all
             .iter()
-            .filter(|suspect| suspect.last_slice != slice && self.is_waiting(suspect));
+            .filter(|suspect| suspect.next_report.is_none() && suspect.last_slice != slice);
         waiting.min_by_key(|suspect| suspect.last_slice).map(|suspect| suspect.page)
     }
 
@@ -196,15 +159,11 @@ impl SuspectChanges {
     ) -> u64 {
         let mut deferred = 0;
         let last_progress = self.last_progress;
-        self.report_restless(page, pass, &patching, &mut report);
-        let is_restless = self.is_restless(page);
         for suspect in self.all.iter_mut().filter(|suspect| suspect.page == page) {
             let gap = match suspect.next_report {
                 Some((when, _)) if pass < when => continue,
                 Some((_, gap)) => gap,
-                None if suspect.unchanged < CONFIRM_SLICES
-                    && (suspect.slices < DEFER_SLICES || is_restless) =>
-                {
+                None if suspect.unchanged < CONFIRM_SLICES && suspect.slices < DEFER_SLICES => {
                     continue
                 }
                 None => {
@@ -216,7 +175,7 @@ impl SuspectChanges {
                         {
                             MAX_DEFER_SLICES
                         }
-                        Patching::StaticCall | Patching::State => CALL_DEFER_SLICES,
+                        Patching::StaticCall => CALL_DEFER_SLICES,
                     };
                     if suspect.slices < limit {
                         deferred += 1;
@@ -229,34 +188,6 @@ impl SuspectChanges {
             report(&suspect.change);
         }
         deferred
-    }
-
-    /// Calls `report` for a change of `page` if there was one at each of many looks, although Linux patches nothing
-    /// there: a change that never stays long enough to be confirmed.
-    fn report_restless(
-        &mut self,
-        page: usize,
-        pass: u64,
-        patching: impl Fn(&Change) -> Patching,
-        mut report: impl FnMut(&Change),
-    ) {
-        let mut here = self.all.iter_mut().filter(|suspect| suspect.page == page);
-        let Some(suspect) = here.find(|suspect| {
-            suspect.next_report.is_none() && patching(&suspect.change) == Patching::None
-        }) else {
-            self.restless.remove(&page);
-            return;
-        };
-        let restless = self.restless.entry(page).or_default();
-        restless.looks += 1;
-        let gap = match restless.reported {
-            None if restless.looks < DEFER_SLICES => return,
-            None => 1,
-            Some((_, when, _)) if pass < when => return,
-            Some((_, _, gap)) => gap,
-        };
-        restless.reported = Some((suspect.change.address, pass + gap, gap.saturating_mul(2)));
-        report(&suspect.change);
     }
 }
 
@@ -273,7 +204,6 @@ mod tests {
             touches_site: only_static_calls,
             starts_with_breakpoint: false,
             only_static_calls,
-            is_stale: false,
             code: Vec::new(),
             expected_code: Vec::new(),
             code_address: address,

@@ -144,48 +144,12 @@ fn breakpoint_at_a_site_is_deferred() {
 #[test]
 fn varying_change_is_reported() {
     let mut world = World::new();
-    let reported: Vec<u8> = (0..60)
-        .filter(|turn| {
-            world.put(VICTIM, &[*turn, 0x90]);
-            !world.pass().is_empty()
-        })
-        .collect();
-    assert_eq!(reported, [49, 50, 52, 56]);
-}
-
-/// It is never at one place for two looks.
-#[test]
-fn moving_change_is_reported() {
-    let mut world = World::new();
-    let mut old = (VICTIM, world.get(VICTIM));
-    let mut addresses = Vec::new();
+    let mut reported = 0;
     for turn in 0..60 {
-        world.set(old.0, old.1);
-        let place = VICTIM + 16 * (turn % 7);
-        old = (place, world.get(place));
-        world.set(place, !old.1);
-        addresses.extend(world.pass().iter().map(|finding| finding.address - place));
+        world.put(VICTIM, &[turn, 0x90]);
+        reported += world.pass().len();
     }
-    assert_eq!(addresses, [0; 4]);
-    world.set(old.0, old.1);
-    assert_eq!(world.passes(60), vec![]);
-}
-
-#[test]
-fn moving_changes_do_not_hide_another() {
-    let mut world = World::new();
-    world.set(POINTER, 0);
-    let mut found = Vec::new();
-    for turn in 0..60 {
-        // Each word of two pages, at each look with another value.
-        for word in 0..1024 {
-            let at = TEXT + 0x2000 + 8 * word;
-            world.set(at, world.get(at) ^ 1 << turn);
-        }
-        found.extend(world.pass().iter().map(|finding| finding.address));
-    }
-    assert_eq!(found.first(), Some(&POINTER));
-    assert!(found.iter().any(|&at| at < TEXT + TEXT_BYTES), "{found:x?}");
+    assert_eq!(reported, 1);
 }
 
 #[test]
