@@ -74,8 +74,8 @@ fn leads_to_apics(address: u32) -> bool {
     address >> 20 == 0xfee
 }
 
-/// The first `count` timers' routes, as far as a timer of Linux sends messages elsewhere: the offset of the address, and
-/// the value that it must get. Others are left as they are: `write` refuses messages to where they lead.
+/// The first `count` timers' routes, as far as a timer of Linux sends messages elsewhere: the offset of the address,
+/// and the value that it must get. Others are left as they are: `write` refuses messages to where they lead.
 pub fn stray_routes(
     ours: Ours,
     count: u32,
