@@ -99,14 +99,22 @@ mod image {
     fn watch(info: &'static StartInfo) -> Result<(), alloc::string::String> {
         use alloc::string::ToString;
         let memory = Memory(LinuxMemory::open().map_err(|error| error.to_string())?);
-        let profile = Profile::decode(data::loaded(info)).map_err(|error| error.to_string())?;
+        let budget = u64::from(info.budget_us) * info.tsc_khz / 1000;
+        // It takes many slices, of which most would be cut off.
+        let mut entered = linux::wait_tick().map_err(|error| error.to_string())?.entered_tsc;
+        let mut pause = || {
+            if clock::tsc().wrapping_sub(entered) > budget / 4 * 3 {
+                entered = linux::wait_tick().map_or(clock::tsc(), |tick| tick.entered_tsc);
+            }
+        };
+        let profile = Profile::decode_in_parts(data::loaded(info), &mut pause)
+            .map_err(|error| error.to_string())?;
         let kernel = Kernel::new(&profile, &memory);
         let repairs = info.parameter & MONITOR_REPORT_ONLY == 0;
         let mut server = Server::new(repairs, data::kept(info));
         for (check, share) in checks(&profile).map_err(|error| error.to_string())? {
             server.add(check, share);
         }
-        let budget = u64::from(info.budget_us) * info.tsc_khz / 1000;
         let mut slice = Slice::new(budget);
         let status = MonitorStatus {
             state: MONITOR_RUNNING,

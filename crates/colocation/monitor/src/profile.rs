@@ -70,11 +70,20 @@ impl<'a> Profile<'a> {
     ///
     /// [`ProfileError::Malformed`] with the first rule that `bytes` break.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, ProfileError> {
+        Self::decode_in_parts(bytes, &mut || {})
+    }
+
+    /// [`Profile::decode`] with calls of `pause` in between, some ten microseconds apart on a processor.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Profile::decode`].
+    pub fn decode_in_parts(bytes: &'a [u8], pause: &mut dyn FnMut()) -> Result<Self, ProfileError> {
         let header = Header::decode(bytes)?;
         let mut profile = Self { bytes, header, anchors: Anchors::default() };
-        profile.check_symbols()?;
-        profile.check_layouts()?;
-        profile.check_fingerprints()?;
+        profile.check_symbols(pause)?;
+        profile.check_layouts(pause)?;
+        profile.check_fingerprints(pause)?;
         profile.anchors = Anchors {
             page_offset_base: profile.symbol("page_offset_base"),
             vmalloc_base: profile.symbol("vmalloc_base"),

@@ -57,8 +57,8 @@ enum Phase {
     FindSites,
     /// Reading Linux's records of code.
     Records,
-    /// Correcting the copy of this page.
-    Verify(usize),
+    /// Correcting the copy of this page, from this part of its sites on.
+    Verify(usize, usize),
     /// Comparing the copy with the package's image.
     Compare,
     Watch(usize),
@@ -221,7 +221,7 @@ impl TextCheck {
         if ranges.is_empty() {
             return;
         }
-        for (address, code) in forbidden_sites(rules, &self.baseline, &self.sites, page) {
+        for (address, code) in forbidden_sites(rules, &self.baseline, self.sites.page(page)) {
             if ranges.iter().any(|range| range.contains(&address)) {
                 self.baseline.correct(address, code.bytes());
             }
@@ -238,7 +238,7 @@ impl TextCheck {
         match self.phase {
             Phase::Copy => between(0, FIND_SITES_FROM, 100 * self.baseline.copied() as u64 / pages),
             Phase::FindSites | Phase::Records => FIND_SITES_FROM,
-            Phase::Verify(page) => between(VERIFY_FROM, COMPARE_FROM, 100 * page as u64 / pages),
+            Phase::Verify(page, _) => between(VERIFY_FROM, COMPARE_FROM, 100 * page as u64 / pages),
             Phase::Compare => {
                 let percent = self.package.as_ref().map_or(100, |p| p.progress(profile));
                 between(COMPARE_FROM, 100, percent)
@@ -249,13 +249,26 @@ impl TextCheck {
 
     /// Corrects the copy of `page`: sites get the bytes that Linux's records require. Any other change since the copy
     /// was made stays a difference, except for the removal of a probe, whose breakpoint or jump was copied.
-    fn verify<M: KernelMemory>(&mut self, rules: &mut SiteRules<'_, '_, M>, page: usize) {
-        self.sites.sort_page(page);
-        for (address, code) in forbidden_sites(rules, &self.baseline, &self.sites, page) {
+    ///
+    /// One call is for one part of the sites; returns whether there are more.
+    fn verify<M: KernelMemory>(
+        &mut self,
+        rules: &mut SiteRules<'_, '_, M>,
+        page: usize,
+        part: usize,
+    ) -> bool {
+        if part == 0 {
+            self.sites.sort_page(page);
+        }
+        let (sites, more) = self.sites.part(page, part);
+        for (address, code) in forbidden_sites(rules, &self.baseline, sites) {
             self.baseline.correct(address, code.bytes());
         }
+        if more {
+            return true;
+        }
         if self.baseline.is_unchanged(rules.kernel, page) != Some(false) {
-            return;
+            return false;
         }
         let changes = compare_page(rules, &self.baseline, &self.sites, page).unwrap_or_default();
         for change in changes.iter().filter(|change| !change.touches_site) {
@@ -263,6 +276,7 @@ impl TextCheck {
                 self.baseline.correct(change.address, &change.found);
             }
         }
+        false
     }
 
     /// Does one unit of work; returns the number of pages when the pass is over.
@@ -290,14 +304,15 @@ impl TextCheck {
             }
             Phase::Records => {
                 let done = rules.records.advance(kernel, rules.layout, found);
-                let next = if self.pass == 0 { Phase::Verify(0) } else { Phase::Watch(0) };
+                let next = if self.pass == 0 { Phase::Verify(0, 0) } else { Phase::Watch(0) };
                 (if done { next } else { Phase::Records }, false)
             }
-            Phase::Verify(page) if self.baseline.is_text(self.baseline.address(page)) => {
-                self.verify(rules, page);
-                (Phase::Verify(page + 1), false)
+            Phase::Verify(page, part) if self.baseline.is_text(self.baseline.address(page)) => {
+                let more = self.verify(rules, page, part);
+                let next = if more { (page, part + 1) } else { (page + 1, 0) };
+                (Phase::Verify(next.0, next.1), false)
             }
-            Phase::Verify(_) => (Phase::Compare, false),
+            Phase::Verify(..) => (Phase::Compare, false),
             Phase::Compare => {
                 let done = self.package.as_mut().is_none_or(|package| {
                     package.advance(kernel, rules.layout, &mut self.baseline, found)

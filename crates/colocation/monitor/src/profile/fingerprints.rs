@@ -8,6 +8,7 @@
 //! all that is asked of the hash: it is a universal one, which costs a tenth of a cryptographic one.
 
 use super::format::Section;
+use super::validate::all;
 use super::{rule, Profile, ProfileError};
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -185,7 +186,7 @@ impl Profile<'_> {
         Mask { start: before + u64::from(u16::from_le_bytes([low, high])), bytes, kind }
     }
 
-    pub(super) fn check_fingerprints(&self) -> Result<(), ProfileError> {
+    pub(super) fn check_fingerprints(&self, pause: &mut dyn FnMut()) -> Result<(), ProfileError> {
         let [key, covered, fingerprints, masks] = self.header.fingerprints();
         let none = [key, covered, fingerprints, masks].iter().all(|section| section.count == 0);
         rule(none || key.count == 2, "the fingerprints have no key")?;
@@ -208,7 +209,7 @@ impl Profile<'_> {
             [.., kind] => kind <= MaskKind::Indirect as u8,
         };
         rule(
-            (0..masks.count).all(|i| known(self.u32_at(masks, i).to_le_bytes())),
+            all(0..masks.count, pause, |i| known(self.u32_at(masks, i).to_le_bytes())),
             "a mask is of an unknown kind",
         )
     }

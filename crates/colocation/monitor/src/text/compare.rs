@@ -4,7 +4,7 @@ use super::baseline::Baseline;
 use super::code::{Code, INT3, JMP, NEAR_BYTES};
 use super::probes;
 use super::site_rules::{SiteRules, Verdict};
-use super::sites::{SiteKind, Sites, SITE_BYTES};
+use super::sites::{Site, SiteKind, Sites, SITE_BYTES};
 use super::window::{bytes, part, Window, MARGIN};
 use crate::check::Budget;
 use crate::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
@@ -385,15 +385,14 @@ fn site_bytes(bits: u64) -> [u8; SITE_BYTES] {
     [a, b, c, d, e, f]
 }
 
-/// The sites of page `number` whose live bytes no record allows, with the bytes that the records require.
-pub(super) fn forbidden_sites<M: KernelMemory>(
+/// Those of `sites` whose live bytes no record allows, with the bytes that the records require.
+pub(super) fn forbidden_sites<'s, M: KernelMemory>(
     rules: &mut SiteRules<'_, '_, M>,
     baseline: &Baseline,
-    sites: &Sites,
-    number: usize,
+    sites: impl Iterator<Item = &'s Site>,
 ) -> Vec<(u64, Code)> {
     let mut forbidden = Vec::new();
-    for site in sites.page(number) {
+    for site in sites {
         let (mut live, mut before) = ([0; SITE_BYTES], [0; SITE_BYTES]);
         let readable = rules.kernel.bytes(site.address, &mut live).is_some()
             && baseline.bytes(site.address, &mut before).is_some();

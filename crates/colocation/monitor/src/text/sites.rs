@@ -13,6 +13,8 @@ const MAX_PAGE_SITES: usize = 1024;
 /// Bytes of the longest instruction at a site.
 pub(super) const SITE_BYTES: usize = 6;
 const END: u32 = u32::MAX;
+/// Sites that are judged together.
+const PART: usize = 32;
 
 /// The kind of a site, with the records that say what Linux writes there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +117,13 @@ impl Sites {
         })
         .take(MAX_PAGE_SITES)
     }
+
+    /// Part `part` of the sites of page `number`, and whether there may be more.
+    pub fn part(&self, number: usize, part: usize) -> (impl Iterator<Item = &Site>, bool) {
+        let from = part * PART;
+        let is_last = self.page(number).nth(from + PART).is_none();
+        (self.page(number).skip(from).take(PART), !is_last)
+    }
 }
 
 /// The stage of the search.
@@ -133,8 +142,9 @@ enum SearchStage {
 #[derive(Debug)]
 pub(super) struct SiteSearch(SearchStage);
 
-/// Entries per call of [`SiteSearch::advance`].
+/// Entries per call of [`SiteSearch::advance`], and trampolines, whose keys are looked up by name.
 const BATCH: u64 = 32;
+const TRAMPOLINES: usize = 4;
 
 impl SiteSearch {
     pub fn new() -> Self {
@@ -255,7 +265,7 @@ fn trampolines<M: KernelMemory>(
 ) -> Option<u64> {
     let mut symbols =
         kernel.profile.symbols_from(from).take_while(|s| s.address < layout.trampolines.end);
-    for symbol in symbols.by_ref().take(BATCH as usize) {
+    for symbol in symbols.by_ref().take(TRAMPOLINES) {
         let Some(name) = symbol.name.strip_prefix("__SCT__") else { continue };
         if let Some(key) = kernel.profile.symbol(&alloc::format!("__SCK__{name}")) {
             sites.add(layout, symbol.address, SiteKind::Trampoline { key });
