@@ -123,11 +123,11 @@ impl Data for Strict<'_> {
         self.0.bytes()
     }
     fn load_word(&self, at: usize) -> u64 {
-        assert!(inside(self.bytes(), at, 8) && at % 8 == 0, "loads the word at {at}");
+        assert!(inside(self.bytes(), at, 8) && at.is_multiple_of(8), "loads the word at {at}");
         self.0.load_word(at)
     }
     fn store_word(&self, at: usize, value: u64) {
-        assert!(inside(self.bytes(), at, 8) && at % 8 == 0, "stores the word at {at}");
+        assert!(inside(self.bytes(), at, 8) && at.is_multiple_of(8), "stores the word at {at}");
         self.0.store_word(at, value);
     }
     fn read(&self, at: usize, to: &mut [u8]) {
@@ -301,11 +301,11 @@ pub fn mpmc(input: &[u8]) -> u64 {
                 count.received(result.map(Some), &buffer);
             }
             8 => group.set_dead(script.number() & !me.me().bit()),
-            9 if len % 4 == 0 => {
+            9 if len.is_multiple_of(4) => {
                 control.words()[len % 4].store(script.number(), Relaxed);
                 count.rules_broken = true;
             }
-            10 if len % 2 == 0 => {
+            10 if len.is_multiple_of(2) => {
                 slots[len % SLOTS].words()[operation as usize >> 4 & 1]
                     .store(script.number(), Relaxed);
                 count.rules_broken = true;

@@ -131,7 +131,9 @@ impl<D: Data> Window<D> {
         let tail = control.reader.position.load(SeqCst);
         let head = control.writer.position.load(SeqCst);
         let window = Self { data, capacity: bytes as u64, tail, head, corrupt: false };
-        let in_step = head % WORD == 0 && tail % WORD == 0 && window.used() <= window.capacity;
+        let in_step = head.is_multiple_of(WORD)
+            && tail.is_multiple_of(WORD)
+            && window.used() <= window.capacity;
         in_step.then_some(window).ok_or(Error::Corrupt)
     }
 

@@ -70,7 +70,7 @@ impl Load for Hostile {
     fn load(&self, at: usize) -> u64 {
         assert!(at < WORDS, "loads word {at}");
         self.loads.set(self.loads.get() + 1);
-        if self.rarity.get() > 0 && self.random.next() % self.rarity.get() == 0 {
+        if self.rarity.get() > 0 && self.random.next().is_multiple_of(self.rarity.get()) {
             self.words.borrow_mut()[self.any(at)] = self.random.nasty();
         }
         self.words.borrow()[at]
@@ -109,7 +109,7 @@ fn a_hostile_peer_only_causes_wrong_data() {
         memory.rarity.set([3, 30, 300][seed as usize % 3]);
         for _ in 0..200 {
             let line = vec![memory.random.next() as u8; memory.random.next() as usize % 300];
-            if memory.random.next() % 2 == 0 {
+            if memory.random.next().is_multiple_of(2) {
                 bounded(&memory, || writer.write(1, 2, 3, 4, &line));
             }
             let check = memory.random.next() as usize % (MAX_CHECKS + 3);

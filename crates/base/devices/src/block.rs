@@ -98,7 +98,7 @@ impl Block {
         let inside = |bytes: u64| {
             let at = sector.checked_mul(SECTOR)?;
             let fits = at.checked_add(bytes)? <= disk.bytes();
-            (fits && bytes % SECTOR == 0 && bytes <= MAX_REQUEST).then_some(at)
+            (fits && bytes.is_multiple_of(SECTOR) && bytes <= MAX_REQUEST).then_some(at)
         };
         match kind {
             VIRTIO_BLK_T_IN => {

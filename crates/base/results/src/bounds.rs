@@ -126,11 +126,7 @@ fn check_table(dir: &Path, name: &str) -> Result<Vec<Line>> {
 
 /// Reads the bounds. Errors are one line and start with the field.
 fn parse(text: &str) -> Result<Vec<Bound>> {
-    let toml = toml::Deserializer::new(text);
-    let bounds: Bounds = serde_path_to_error::deserialize(toml).map_err(|error| {
-        let message = error.inner().message().replace('\n', ", ");
-        Error::field(error.path().to_string(), message)
-    })?;
+    let bounds: Bounds = file::from_toml(text)?;
     require(!bounds.bound.is_empty(), "bound", "none")?;
     for (i, bound) in bounds.bound.iter().enumerate() {
         bound.validate().map_err(|error| error.below(&format!("bound[{i}]")))?;

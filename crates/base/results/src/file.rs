@@ -1,6 +1,7 @@
 //! Files that are written completely or not at all.
 
 use crate::error::{Error, Result};
+use serde::de::DeserializeOwned;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,15 @@ pub(crate) fn write(dir: &Path, name: &str, text: &str) -> Result<PathBuf> {
 /// Reads the text of a file.
 pub(crate) fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).map_err(Error::io(path))
+}
+
+/// The value of a text in TOML. Errors are one line and start with the field, if the text is TOML.
+pub(crate) fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T> {
+    let message = |error: &toml::de::Error| error.message().replace('\n', ", ");
+    let toml =
+        toml::Deserializer::parse(text).map_err(|error| Error::field(".", message(&error)))?;
+    serde_path_to_error::deserialize(toml)
+        .map_err(|error| Error::field(error.path().to_string(), message(error.inner())))
 }
 
 /// The names of files in `dir` that end with `suffix`, without it, sorted.

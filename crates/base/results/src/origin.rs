@@ -61,7 +61,9 @@ pub(crate) fn now() -> String {
 
 /// Date in the proleptic Gregorian calendar from the time since 1970, UTC.
 fn date(since: Duration) -> String {
-    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     let seconds = since.as_secs();
     let (mut days, mut year, mut month) = (seconds / 86_400, 1970, 0);
     while days >= 365 + u64::from(leap(year)) {

@@ -97,11 +97,7 @@ impl Pages {
             return Ok(Self::default());
         }
         let parse = |text: &str| -> Result<Self> {
-            let toml = toml::Deserializer::new(text);
-            let pages: Self = serde_path_to_error::deserialize(toml).map_err(|error| {
-                let message = error.inner().message().replace('\n', ", ");
-                Error::field(error.path().to_string(), message)
-            })?;
+            let pages: Self = file::from_toml(text)?;
             pages.validate()?;
             Ok(pages)
         };

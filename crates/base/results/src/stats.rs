@@ -90,7 +90,7 @@ fn median_rank(n: usize) -> usize {
         weights.push(next);
     }
     // An even n has one count in the middle, and an odd n has two.
-    let middle_weight = if n % 2 == 0 { 1.0 } else { 2.0 };
+    let middle_weight = if n.is_multiple_of(2) { 1.0 } else { 2.0 };
     let outer: f64 = weights[1..].iter().rev().sum();
     let needed = 0.95 * (middle_weight + 2.0 * outer);
     let mut inside = middle_weight;

@@ -43,7 +43,7 @@ impl Space {
 }
 
 fn is_aligned<T>(address: u64) -> bool {
-    address % align_of::<T>() as u64 == 0
+    address.is_multiple_of(align_of::<T>() as u64)
 }
 
 #[cfg(test)]

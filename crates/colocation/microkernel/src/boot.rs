@@ -138,7 +138,7 @@ impl<F: Frames> Boot<'_, F> {
         let mut table = space.table(self.frames, self.memory, va)?;
         for i in 0..pages {
             let at = va + i * PAGE;
-            if at % TABLE_BYTES == 0 {
+            if at.is_multiple_of(TABLE_BYTES) {
                 table = space.table(self.frames, self.memory, at)?;
             }
             let page = self.memory.take()?;

@@ -34,7 +34,7 @@ impl Memory {
         for piece in &self.pieces[..self.count] {
             let inside = physical.wrapping_sub(piece.base);
             if inside < piece.bytes {
-                return (physical % PAGE == 0).then_some(before + inside);
+                return physical.is_multiple_of(PAGE).then_some(before + inside);
             }
             before += piece.bytes;
         }

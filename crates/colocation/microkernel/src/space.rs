@@ -179,7 +179,7 @@ impl Space {
 
     /// Copies words from the task's memory. False if `va` is not aligned or the task may not read all of it.
     pub fn read(&self, f: &mut impl Frames, va: u64, into: &mut [u64]) -> bool {
-        va % 8 == 0
+        va.is_multiple_of(8)
             && self.walk(f, va, into.len() * 8, false, |page, start, end, done| {
                 let to = &mut into[done / 8..done / 8 + (end - start) / 8];
                 to.copy_from_slice(&page[start / 8..end / 8]);
@@ -198,7 +198,7 @@ impl Space {
     /// Copies words to the task's memory. False, and nothing is copied, if `va` is not aligned or the task may not
     /// write all of it.
     pub fn write(&self, f: &mut impl Frames, va: u64, from: &[u64]) -> bool {
-        va % 8 == 0
+        va.is_multiple_of(8)
             && self.walk(f, va, from.len() * 8, true, |_, _, _, _| {})
             && self.walk(f, va, from.len() * 8, true, |page, start, end, done| {
                 page[start / 8..end / 8]
@@ -225,7 +225,7 @@ impl Space {
     pub fn shareable(&self, f: &mut impl Frames, va: u64) -> Option<u64> {
         let entry = *self.leaf(f, va)?;
         f.page(entry & ADDRESS)?;
-        (va % PAGE == 0).then_some(entry)
+        va.is_multiple_of(PAGE).then_some(entry)
     }
 
     /// Unmaps the page at `va`.
@@ -263,7 +263,7 @@ pub fn is_writable(entry: u64) -> bool {
 
 /// Whether `va` is a page of the share window.
 pub fn is_share_page(va: u64) -> bool {
-    va % PAGE == 0 && (TASK_SHARE_BASE..TASK_SHARE_BASE + TASK_SHARE_BYTES).contains(&va)
+    va.is_multiple_of(PAGE) && (TASK_SHARE_BASE..TASK_SHARE_BASE + TASK_SHARE_BYTES).contains(&va)
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
 
     /// The eight bytes at `address`; a single read if it is a multiple of 8.
     pub fn u64(&self, address: u64) -> Option<u64> {
-        if address % 8 == 0 {
+        if address.is_multiple_of(8) {
             return self.physical_word(self.physical(address)?);
         }
         self.array(address).map(u64::from_le_bytes)

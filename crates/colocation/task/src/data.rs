@@ -51,7 +51,7 @@ impl LinuxMemory {
     /// The word at `physical`, a multiple of 8; `None` if it is not in Linux's RAM.
     #[inline]
     pub fn word(&self, physical: u64) -> Option<u64> {
-        let good = physical % 8 == 0 && self.ram.contains(physical, 8);
+        let good = physical.is_multiple_of(8) && self.ram.contains(physical, 8);
         // SAFETY: in the window, aligned.
         good.then(|| unsafe { word(physical) })
     }
@@ -60,7 +60,7 @@ impl LinuxMemory {
     /// time; a write by this task would fault.
     #[inline]
     pub fn page(&self, physical: u64) -> Option<&[AtomicU64; 512]> {
-        let good = physical % 4096 == 0 && self.ram.contains(physical, 4096);
+        let good = physical.is_multiple_of(4096) && self.ram.contains(physical, 4096);
         // SAFETY: in the window, aligned, and mapped until the task ends. Atomics, since other CPUs write to
         // it; 8-byte loads work without write access.
         good.then(|| unsafe { &*((TASK_WINDOW_BASE + physical) as *const [AtomicU64; 512]) })

@@ -105,7 +105,7 @@ fn say_ticks() {
 fn idle_forever() -> ! {
     loop {
         idle();
-        if TICKS.load(Relaxed) % 1000 == 0 {
+        if TICKS.load(Relaxed).is_multiple_of(1000) {
             say_ticks();
         }
     }
@@ -236,7 +236,7 @@ fn keep(boot: &BootBlock, interval: u64) -> ! {
         publish(0, &status.to_words());
         idle();
         let ticks = TICKS.load(Relaxed);
-        if interval != 0 && ticks % interval == 0 {
+        if interval != 0 && ticks.is_multiple_of(interval) {
             print(format_args!("test keep: tick {ticks}"));
         }
         for number in 0..512 {

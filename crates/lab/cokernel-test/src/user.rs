@@ -198,7 +198,7 @@ pub extern "C" fn on_user(frame: &mut Frame) {
         if frame.rbx < before {
             WRONG.fetch_add(1, Relaxed);
         }
-        if ticks % 100 == 0 {
+        if ticks.is_multiple_of(100) {
             print(format_args!(
                 "test user_spin: ticks {ticks} progress {} wrong {}",
                 frame.rbx,
@@ -234,7 +234,7 @@ pub extern "C" fn on_user(frame: &mut Frame) {
         return;
     }
     // Idle in between: user state must survive it.
-    if snippet % 2 == 0 {
+    if snippet.is_multiple_of(2) {
         idle();
     }
     SNIPPET.store(snippet + 1, Relaxed);

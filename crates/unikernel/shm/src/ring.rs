@@ -21,7 +21,7 @@ const RING: usize = 4 << 20;
 const RECORD: core::ops::RangeInclusive<usize> = 64..=1 << 20;
 
 fn fits(record: usize) -> Result<(), Error> {
-    let fits = RECORD.contains(&record) && record % 8 == 0;
+    let fits = RECORD.contains(&record) && record.is_multiple_of(8);
     fits.then_some(()).ok_or(Error::RecordLength)
 }
 

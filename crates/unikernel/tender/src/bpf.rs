@@ -250,7 +250,7 @@ mod tests {
     fn dispatch_finds_the_label_of_each_number() {
         for count in 1..40 {
             let mut filter = Filter::new("other");
-            let label = |i: u32| if i % 3 == 0 { "trap" } else { "allow" };
+            let label = |i: u32| if i.is_multiple_of(3) { "trap" } else { "allow" };
             let cases = (0..count).rev().map(|i| (10 + 2 * i, label(i))).collect();
             filter.dispatch(cases, "other").unwrap();
             for (name, action) in [("trap", TRAP), ("allow", ALLOW), ("other", TRACE)] {

@@ -182,7 +182,8 @@ impl Layout {
             base >= p.base && base - p.base < p.bytes && bytes <= p.bytes - (base - p.base)
         };
         let code = self.pieces.iter().any(|p| p.execute && inside(p, entry, 1));
-        let aligned = (stack.base | stack.bytes) % PAGE == 0 && stack.bytes >= MIN_STACK_BYTES;
+        let aligned =
+            (stack.base | stack.bytes).is_multiple_of(PAGE) && stack.bytes >= MIN_STACK_BYTES;
         let stack_piece = self
             .pieces
             .iter()

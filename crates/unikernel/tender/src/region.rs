@@ -58,7 +58,7 @@ pub fn rights(number: u64) -> Option<u32> {
 /// `ERROR_FULL`: there is no room.
 pub fn place(regions: &[Region], bytes: u64, at: Option<u64>) -> Result<u64, i64> {
     let end = |base: u64| base.checked_add(bytes).filter(|end| *end <= REGION_END);
-    if bytes % PAGE != 0 || !(2 * PAGE..=REGION_END - REGION_BASE).contains(&bytes) {
+    if !bytes.is_multiple_of(PAGE) || !(2 * PAGE..=REGION_END - REGION_BASE).contains(&bytes) {
         return Err(ERROR_ARGUMENT);
     }
     let free = |base: u64| {

@@ -58,8 +58,10 @@ impl Data for Bytes<'_> {
         let mut bytes = [0; 8];
         match self.part(offset, 8) {
             // SAFETY: inside and aligned; the memory is mapped.
-            Some(place) if offset % 8 == 0 && WORDS => unsafe { word(place).load(Relaxed) },
-            Some(_) if offset % 8 == 0 => {
+            Some(place) if offset.is_multiple_of(8) && WORDS => unsafe {
+                word(place).load(Relaxed)
+            },
+            Some(_) if offset.is_multiple_of(8) => {
                 self.read(offset, &mut bytes);
                 u64::from_ne_bytes(bytes)
             }
@@ -71,8 +73,10 @@ impl Data for Bytes<'_> {
     fn store_word(&self, offset: usize, value: u64) {
         match self.part(offset, 8) {
             // SAFETY: inside and aligned; the memory is mapped.
-            Some(place) if offset % 8 == 0 && WORDS => unsafe { word(place).store(value, Relaxed) },
-            Some(_) if offset % 8 == 0 => self.write(offset, &value.to_ne_bytes()),
+            Some(place) if offset.is_multiple_of(8) && WORDS => unsafe {
+                word(place).store(value, Relaxed)
+            },
+            Some(_) if offset.is_multiple_of(8) => self.write(offset, &value.to_ne_bytes()),
             _ => {}
         }
     }
@@ -84,7 +88,7 @@ impl Data for Bytes<'_> {
             // SAFETY: both are mapped; a private buffer does not overlap the region.
             return unsafe { copy(to.as_mut_ptr(), place, to.len()) };
         }
-        let whole = if offset % 8 == 0 && WORDS { to.len() & !7 } else { 0 };
+        let whole = if offset.is_multiple_of(8) && WORDS { to.len() & !7 } else { 0 };
         let (words, rest) = to.split_at_mut(whole);
         for (i, chunk) in words.chunks_exact_mut(8).enumerate() {
             // SAFETY: inside; aligned, since `at` is and the memory's first byte.
@@ -104,7 +108,7 @@ impl Data for Bytes<'_> {
             // SAFETY: both are mapped; a private buffer does not overlap the region.
             return unsafe { copy(place, from.as_ptr(), from.len()) };
         }
-        let whole = if offset % 8 == 0 && WORDS { from.len() & !7 } else { 0 };
+        let whole = if offset.is_multiple_of(8) && WORDS { from.len() & !7 } else { 0 };
         let (words, rest) = from.split_at(whole);
         for (i, chunk) in words.chunks_exact(8).enumerate() {
             let value = u64::from_ne_bytes(chunk.try_into().unwrap_or_default());

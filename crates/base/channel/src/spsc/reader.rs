@@ -171,7 +171,7 @@ fn refresh_head<W: Word, D: Data>(
     let head = control.writer.position.load(SeqCst);
     let used = head.wrapping_sub(window.tail);
     // The writer's position only ever moves away from the reader's.
-    if head % WORD != 0 || used > window.capacity || used < window.used() {
+    if !head.is_multiple_of(WORD) || used > window.capacity || used < window.used() {
         return window.refuse();
     }
     window.head = head;

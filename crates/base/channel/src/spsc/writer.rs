@@ -170,7 +170,7 @@ fn has_room<W: Word, D: Data>(
     }
     let tail = control.reader.position.load(SeqCst);
     // The reader's position only ever comes nearer to the writer's.
-    if tail % WORD != 0 || window.head.wrapping_sub(tail) > window.used() {
+    if !tail.is_multiple_of(WORD) || window.head.wrapping_sub(tail) > window.used() {
         return window.refuse();
     }
     window.tail = tail;

@@ -27,7 +27,7 @@ const _: () = assert!(size_of::<Barrier>() == 24);
 
 /// The members' bits when all have arrived.
 fn goal(members: u64, phase: u64) -> u64 {
-    if phase % 2 == 0 {
+    if phase.is_multiple_of(2) {
         members
     } else {
         0

@@ -132,13 +132,13 @@ impl Data for Bytes {
         self.0.len()
     }
     fn load_word(&self, at: usize) -> u64 {
-        assert!(at % 8 == 0);
+        assert!(at.is_multiple_of(8));
         let mut bytes = [0; 8];
         self.read(at, &mut bytes);
         u64::from_le_bytes(bytes)
     }
     fn store_word(&self, at: usize, value: u64) {
-        assert!(at % 8 == 0);
+        assert!(at.is_multiple_of(8));
         self.write(at, &value.to_le_bytes());
     }
     fn read(&self, at: usize, to: &mut [u8]) {

@@ -88,7 +88,7 @@ fn invalid_files_are_refused() {
     let bound = |rest: &str| error(&format!("[[bound]]\nrow = 'image'\n{rest}"));
     assert_eq!(error("bound = []"), "bound: none");
     assert!(error("").contains("missing field `bound`"));
-    assert!(error("[[bound]").contains("invalid table header"));
+    assert!(error("[[bound]").contains("unclosed array table"));
     assert!(bound("at_most = 1\nwhy = 'w'\nslack = 1").contains("unknown field `slack`"));
     assert!(bound("at_most = 'x'\nwhy = 'w'").starts_with("bound[0].at_most: invalid type"));
     assert!(bound("at_most = 1").contains("missing field `why`"));

@@ -67,7 +67,7 @@ impl Nested {
         rights: Option<Rights>,
     ) -> Option<()> {
         let end = range.base.checked_add(range.bytes)?;
-        if (range.base | end) % PAGE != 0 || end > self.limit() {
+        if !(range.base | end).is_multiple_of(PAGE) || end > self.limit() {
             return None;
         }
         let mut at = range.base;

@@ -97,7 +97,7 @@ impl Header {
             "the image's size is out of range",
         )?;
         rule(
-            header.text % 4096 == 0 && header.text_physical % 4096 == 0,
+            header.text.is_multiple_of(4096) && header.text_physical.is_multiple_of(4096),
             "the image is not page-aligned",
         )?;
         rule(header.text_physical < 1 << 52, "the image lies beyond physical memory")?;

@@ -36,7 +36,7 @@ impl Stamp {
     ) -> Option<Self> {
         let start = kernel.u64(task.wrapping_add(layout.start_time))?;
         let signal = kernel.u64(task.wrapping_add(layout.signal))?;
-        (task % 16 == 0).then_some(Self { start, signal })
+        task.is_multiple_of(16).then_some(Self { start, signal })
     }
 
     /// Whether both are stamps of the same task, if its start time may have been rewritten.
@@ -76,7 +76,7 @@ pub fn pid_number<M: KernelMemory>(
     layout: &TaskLayout,
     pid: u64,
 ) -> Option<u32> {
-    if pid == 0 || pid % 8 != 0 {
+    if pid == 0 || !pid.is_multiple_of(8) {
         return None;
     }
     // A count of 0: the structure was freed.

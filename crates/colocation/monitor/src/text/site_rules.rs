@@ -235,7 +235,8 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
     /// The word at `address` in ftrace's records.
     fn record_word(&mut self, address: u64) -> Option<u64> {
         let page = address & !(PAGE_BYTES - 1);
-        let known = self.record_page.filter(|&(known, _)| known == page && address % 8 == 0);
+        let known =
+            self.record_page.filter(|&(known, _)| known == page && address.is_multiple_of(8));
         if let Some((_, words)) = known {
             return Some(words.get((address % PAGE_BYTES / 8) as usize)?.load(Relaxed));
         }

@@ -270,7 +270,7 @@ impl Space for KvmSpace {
     }
 }
 
-const _: () = assert!(SYSTEM_BYTES % LARGE_PAGE == 0);
+const _: () = assert!(SYSTEM_BYTES.is_multiple_of(LARGE_PAGE));
 const _: () = assert!(BLOCK_BASE + SYSTEM_BYTES + GUEST_MAX_MEMORY <= SHARED_BASE);
 const _: () = assert!(SHARED_BASE + SYSTEM_BYTES + GUEST_MAX_MEMORY <= REGION_BASE);
 

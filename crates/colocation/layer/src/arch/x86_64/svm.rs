@@ -253,7 +253,8 @@ global_asm!(
     stack_shift = const HOST_STACK_STRIDE.trailing_zeros(),
 );
 
-const _: () = assert!(HOST_STACK_STRIDE.is_power_of_two() && HOST_STACKS % HOST_STACK_STRIDE == 0);
+const _: () =
+    assert!(HOST_STACK_STRIDE.is_power_of_two() && HOST_STACKS.is_multiple_of(HOST_STACK_STRIDE));
 
 const _: () = assert!(offset_of!(Bare, rax) == 112 && offset_of!(Registers, rdi) == 32);
 

@@ -42,7 +42,7 @@ pub fn write(
     value: u64,
     current: impl Fn(u32) -> u32,
 ) -> Verdict {
-    if !matches!(bytes, 4 | 8) || offset as usize % bytes != 0 || offset >= PAGE {
+    if !matches!(bytes, 4 | 8) || !(offset as usize).is_multiple_of(bytes) || offset >= PAGE {
         return Refuse;
     }
     match offset {
@@ -178,7 +178,7 @@ mod tests {
         let configs = [0x4004, 0x4004, 0x4004, 0x4004, 0x8004, 0x4000];
         let current = |at: u32| {
             let timer = (at - 0x100) as usize / 0x20;
-            if at % 0x20 == 0 {
+            if at.is_multiple_of(0x20) {
                 configs[timer]
             } else {
                 routes[timer]
