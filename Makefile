@@ -26,8 +26,9 @@ help: ## Show this help
 	@echo "Kyozon: system software beside Linux"
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-# Tests need an additional tool.
-test soak: FOR := test
+# Tests need additional tools.
+test: FOR := test
+soak: FOR := soak
 
 setup: ## Install missing packages, download kernels into the cache
 	@scripts/setup.sh $(FOR)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# setup.sh [test]: installs missing packages, chooses a Rust toolchain, and writes it to $KYOZON_CACHE/env for the
+# setup.sh [test|soak]: installs missing packages, chooses a Rust toolchain, and writes it to $KYOZON_CACHE/env for the
 # Makefile. Changes nothing and uses no network if everything is installed.
 set -eu
 
@@ -79,14 +79,15 @@ for series in 6.12 6.1; do
 done
 
 # --- Rust ----------------------------------------------------------------------------------------------------------
-# Needed: cargo and rustc 1.85 or newer, and 'core' for x86_64-unknown-none: from rustup's target if it is installed or
-# can be added, otherwise built from the sources of Debian's web toolchain.
+# Needed: cargo and rustc of the workspace's rust-version or newer, and 'core' for x86_64-unknown-none: from rustup's
+# target if it is installed or can be added, otherwise built from the sources of Debian's web toolchain.
 target=x86_64-unknown-none
 build_std="-Zbuild-std=core,alloc -Zbuild-std-features=compiler-builtins-mem"
 
+floor=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$tree/Cargo.toml")
 new_enough() {
 	version=$("$1" --version 2>/dev/null | awk '{ print $2 }') || return 1
-	[ -n "$version" ] && [ "$(printf '%s\n1.85.0\n' "$version" | sort -V | head -n 1)" = 1.85.0 ]
+	[ -n "$version" ] && [ "$(printf '%s\n%s\n' "$version" "$floor" | sort -V | head -n 1)" = "$floor" ]
 }
 has_target() { [ -d "$("$1" --print sysroot 2>/dev/null)/lib/rustlib/$target/lib" ]; }
 
@@ -102,7 +103,7 @@ fi
 if [ -z "$rust" ]; then
 	install rustc-web cargo-web rust-web-src rustfmt-web rust-web-clippy lld
 	new_enough /usr/bin/rustc ||
-		fail "Debian's rustc is $(/usr/bin/rustc --version 2>&1 | head -n 1): at least 1.85 is needed"
+		fail "Debian's rustc is $(/usr/bin/rustc --version 2>&1 | head -n 1): at least $floor is needed"
 	rust=debian
 fi
 
@@ -127,11 +128,11 @@ mv "$cache/env.new" "$cache/env"
 
 # --- tools and crates from cargo -----------------------------------------------------------------------------------
 # Fuzzers link libFuzzer, which is C++.
-if [ "${1:-}" = test ] && ! command -v c++ >/dev/null; then
+if [ -n "${1:-}" ] && ! command -v c++ >/dev/null; then
 	(install g++) || log "cannot install g++: the fuzzers will be skipped"
 fi
-if [ "${1:-}" = test ] && [ ! -x "$bin/cargo-deny" ]; then
-	log "building cargo-deny, the licence check (once, some minutes)"
+if [ "${1:-}" = soak ] && [ ! -x "$bin/cargo-deny" ]; then
+	log "building cargo-deny, for known vulnerabilities (once, some minutes)"
 	"${CARGO:-cargo}" install --quiet --locked --debug --root "$cache/tools" --target-dir "$cache/target/tools" \
 		--version 0.18.3 cargo-deny >"$cache/cargo-deny.log" 2>&1 ||
 		log "cannot build cargo-deny, see $cache/cargo-deny.log: its test will be skipped"

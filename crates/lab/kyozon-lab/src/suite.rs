@@ -1,8 +1,10 @@
 //! Every test of the project, with one total.
 //!
 //! Checks need no guest and run first, cheapest first: [`files`], [`links`] and [`style`] read the source tree,
-//! [`tools`] runs compilers and their like. Scenarios ([`crate::scenario`]) follow, side by side.
+//! [`dependencies`] asks cargo, [`tools`] runs compilers and their like. Scenarios ([`crate::scenario`]) follow, side
+//! by side.
 
+mod dependencies;
 mod files;
 mod links;
 mod style;
@@ -66,13 +68,18 @@ impl Check {
 
 /// The checks, cheapest first. Fuzzing takes a minute, and in the nightly run an hour; Miri takes minutes and needs a
 /// nightly toolchain.
-const CHECKS: [Check; 12] = [
+const CHECKS: [Check; 14] = [
     Check::new("format", "the source is formatted", tools::format),
     Check::new("lint", "clippy reports nothing, in any crate", tools::lint),
     Check::new(
         "licences",
         "every dependency's licence is on the list, and kernel code stays apart",
-        tools::licences,
+        dependencies::licences,
+    ),
+    Check::new(
+        "rust-version",
+        "no dependency needs a newer Rust than the workspace says",
+        dependencies::rust_version,
     ),
     Check::new(
         "headers",
@@ -89,6 +96,14 @@ const CHECKS: [Check; 12] = [
     ),
     Check::new("unit", "unit tests of every crate", tools::unit),
     Check::new("fuzz", "no input breaks the parsers of untrusted bytes", tools::fuzzers),
+    Check {
+        nightly_only: true,
+        ..Check::new(
+            "advisories",
+            "no dependency has a known vulnerability, and cargo-deny agrees on licences",
+            tools::advisories,
+        )
+    },
     Check {
         nightly_only: true,
         ..Check::new("miri", "rings and locks have no undefined behaviour", tools::miri)
