@@ -18,6 +18,7 @@
  *	root hold MS		does nothing for MS ms, to compare with
  *	root msr NAME		rewrites a register (see rewrites) of its CPU
  *	root sleep		puts the machine to sleep (S3) by ACPI's port
+ *	root serial PORT	switches off the output of a serial port
  *	root nmis MS		floods its CPU with NMIs
  *	root init		resets its CPU by INIT and SIPI from another CPU
  *	root hotplug		removes kyozon.ko's veto against CPU hotplug
@@ -78,6 +79,7 @@ static const struct {
 	{ "hpet", root_hpet },
 	{ "msr", root_msr },
 	{ "sleep", root_sleep },
+	{ "serial", root_serial },
 	{ "nmis", root_nmis },
 	{ "init", root_init },
 	{ "hotplug", root_hotplug },

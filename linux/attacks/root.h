@@ -35,6 +35,7 @@ int root_disarm(struct kyozon *k, char *argument);
 int root_hold(struct kyozon *k, char *argument);
 int root_msr(struct kyozon *k, char *argument);
 int root_sleep(struct kyozon *k, char *argument);
+int root_serial(struct kyozon *k, char *argument);
 int root_nmis(struct kyozon *k, char *argument);
 int root_init(struct kyozon *k, char *argument);
 int root_call(struct kyozon *k, char *argument);

@@ -6,6 +6,7 @@
 #include <linux/cpuhotplug.h>
 #include <linux/delay.h>
 #include <linux/kernel.h>
+#include <linux/serial_reg.h>
 #include <linux/smp.h>
 #include <linux/string.h>
 #include <asm/apic.h>
@@ -103,6 +104,23 @@ int root_sleep(struct kyozon *k, char *unused)
 	outw(was | SLEEP_S3 | SLEEP_BEGIN, port);
 	outw(was, port);
 	root_report("sleep by port %#x", port);
+	return 0;
+}
+
+/* What the cokernel sends meanwhile comes back into the port. */
+int root_serial(struct kyozon *k, char *argument)
+{
+	unsigned int port;
+	u8 was, is;
+
+	if (kstrtouint(argument, 0, &port) || port > 0xfff8)
+		return -EINVAL;
+	was = inb(port + UART_MCR);
+	outb(was | UART_MCR_LOOP, port + UART_MCR);
+	is = inb(port + UART_MCR);
+	outb(was, port + UART_MCR);
+	root_report("serial %s was %#x is %#x", is == was ? "stays" : "changes",
+		    was, is);
 	return 0;
 }
 

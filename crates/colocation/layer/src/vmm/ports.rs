@@ -1,10 +1,14 @@
-//! Linux's accesses to the ports that put the machine to sleep.
+//! Linux's accesses to guarded ports: those that put the machine to sleep, and the cokernel's serial port.
 //!
 //! In the sleep state S3 memory keeps its contents, and Linux wakes up without a hypervisor below: it could then read
 //! what was hidden. So the bit that begins a sleep has no effect while Linux is a guest, unless the sleep is the one
 //! that switches the machine off: memory is lost with it, and a machine behind a locked wall can be switched off.
 //!
+//! The serial port is as if there were none: it reads as ones, and what Linux writes is lost.
+//!
 //! Reference: ACPI 6.5, 4.8.3.2.1 (PM1 control registers); AMD APM 2, 15.10.2 (the exit's information).
+
+use core::ops::Range;
 
 /// Bit 13 of the control register, SLP_EN, is this bit of its second byte.
 const SLEEP: u8 = 1 << 5;
@@ -12,6 +16,18 @@ const SLEEP: u8 = 1 << 5;
 /// Bits 10 to 12, SLP_TYP, are these of the same byte.
 const TYPE_SHIFT: u8 = 2;
 const TYPE: u8 = 7;
+
+/// Ports of a 16550.
+const SERIAL_PORTS: u32 = 8;
+
+/// The ports of the serial line at `port`, 0 for none.
+pub fn serial(port: u32) -> Range<u32> {
+    if port == 0 {
+        0..0
+    } else {
+        port..port + SERIAL_PORTS
+    }
+}
 
 /// A control register: its port, 0 for none, and the sleep type that switches the machine off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +66,21 @@ impl Access {
             bytes: (info >> 4 & 7) as u32,
             input: info & 1 != 0,
             string: info >> 2 & 1 != 0,
+        }
+    }
+
+    /// Whether a byte of it is one of `ports`.
+    pub fn touches(&self, ports: &Range<u32>) -> bool {
+        let first = u32::from(self.port);
+        first < ports.end && ports.start < first + self.bytes
+    }
+
+    /// RAX after a read of ports that do not exist; `rax` is its value before.
+    pub fn absent(&self, rax: u64) -> u64 {
+        match self.bytes {
+            1 => rax | 0xff,
+            2 => rax | 0xffff,
+            _ => 0xffff_ffff,
         }
     }
 
@@ -114,6 +145,28 @@ mod tests {
         for kind in 0..8 {
             assert_eq!(access.awake(SLP_EN | kind << 10, unknown), kind << 10);
         }
+    }
+
+    #[test]
+    fn any_byte_of_the_serial_port_is_guarded() {
+        let ports = serial(0x3e8);
+        let touches =
+            |port, bytes| Access { port, bytes, input: false, string: false }.touches(&ports);
+        assert!(touches(0x3e8, 1) && touches(0x3ef, 1) && touches(0x3e7, 2) && touches(0x3e5, 4));
+        assert!(!touches(0x3e7, 1) && !touches(0x3f0, 4) && !touches(0x3e4, 4));
+        let none = Access { port: 0, bytes: 4, input: false, string: false };
+        assert!(!none.touches(&serial(0)));
+    }
+
+    #[test]
+    fn absent_ports_read_as_ones() {
+        let read = |bytes| {
+            Access { port: 0, bytes, input: true, string: false }.absent(0x1122_3344_5566_7700)
+        };
+        assert_eq!(
+            [read(1), read(2), read(4)],
+            [0x1122_3344_5566_77ff, 0x1122_3344_5566_ffff, 0xffff_ffff]
+        );
     }
 
     #[test]

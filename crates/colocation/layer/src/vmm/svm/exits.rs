@@ -7,7 +7,7 @@ use super::names::{self, Or};
 use super::vmcb::*;
 use super::{apic, launch, park, trip, wall};
 use crate::arch::x86_64::{self as arch, svm};
-use crate::vmm::ports::{Access, Control};
+use crate::vmm::ports::{serial, Access, Control};
 use crate::vmm::registers::{self, efer, Write};
 use kyozon_abi::events::EVENT_NOTE;
 use kyozon_abi::vmm::*;
@@ -221,7 +221,7 @@ impl Cpu {
         }
     }
 
-    /// Linux accesses a port that can put the machine to sleep.
+    /// Linux accesses a port that can put the machine to sleep, or the cokernel's serial port.
     fn on_port(&mut self) {
         count(EXIT_OTHER);
         let vmcb = self.vmcb();
@@ -230,6 +230,16 @@ impl Cpu {
             return self.give(exception(GENERAL_PROTECTION, 0));
         }
         let Access { port, bytes, .. } = access;
+        if access.touches(&serial(entry().serial_port)) {
+            let what = if access.input { "read of" } else { "write to" };
+            self.refuse(format_args!("wall: {what} port {port:#x} from"));
+            let vmcb = self.vmcb();
+            if access.input {
+                vmcb.rax = access.absent(vmcb.rax);
+            }
+            vmcb.rip = vmcb.exit_info_2;
+            return;
+        }
         let (value, entry) = (vmcb.rax as u32, entry());
         let control = |i: usize| Control { port: entry.sleep_ports[i], off: entry.off_types[i] };
         let passed = access.awake(value, [control(0), control(1)]);

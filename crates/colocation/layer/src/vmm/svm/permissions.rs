@@ -4,6 +4,7 @@ use super::entry::{at, entry};
 use super::tables::Tables;
 use super::vmcb::{msr_bit, MAPPED};
 use crate::vmm::nested::PAGE;
+use crate::vmm::ports::serial;
 use crate::vmm::registers;
 
 /// FS, GS and KernelGS base: switched with the guest.
@@ -20,7 +21,8 @@ pub fn fill(tables: &Tables) {
     ports.fill(0);
     // Both bytes of each control register.
     let controls = entry().sleep_ports.into_iter().filter(|port| (1..0xffff).contains(port));
-    for port in controls.flat_map(|port| [port, port + 1]) {
+    let controls = controls.flat_map(|port| [port, port + 1]);
+    for port in controls.chain(serial(entry().serial_port)) {
         ports[port as usize / 8] |= 1 << (port % 8);
     }
     let linux = map(tables.linux_registers, 2);
