@@ -26,6 +26,9 @@ help: ## Show this help
 	@echo "Kyozon: system software beside Linux"
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
+# The suite starts no tests long after this.
+export KYOZON_STARTED := $(shell date +%s)
+
 # Tests need additional tools.
 test: FOR := test
 soak: FOR := soak
@@ -54,8 +57,8 @@ build: ## Build programs and images
 demo: setup ## Demonstrate the project on stock kernels
 	@$(LAB) demo
 
-test: setup ## Run every test; NAMES="part ..." runs those whose name contains a part
-	@$(LAB) test $(NAMES)
+test: setup ## Run every test; NAMES="part ..." for those whose names contain a part, CHANGED=COMMIT for what changed
+	@$(LAB) test $(NAMES) $(if $(CHANGED),--changed $(CHANGED))
 
 bench: setup ## Measure and write docs/results; TABLES="name ..." for some, CHECK=1 to check them against their bounds
 	@$(LAB) bench $(TABLES) $(if $(CHECK),--check)

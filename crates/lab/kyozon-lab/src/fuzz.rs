@@ -106,6 +106,7 @@ pub fn check(tree: &Path, mut cargo: Command, long: bool) -> Result<String> {
         &TARGETS,
         jobs::cpus(),
         |_| 1,
+        || true,
         |name| run(&target.join(HOST).join("release").join(name), &folder, name, seconds),
         |_| (),
         |name, returned| {

@@ -12,15 +12,17 @@ pub fn cpus() -> usize {
 /// Runs `jobs` in their order, as many at a time as fit into `cpus`; a job that takes more gets all of them.
 ///
 /// `started` receives the running jobs whenever they change, `ended` each job with its result: `None` if it panicked.
-/// The calling thread calls both.
+/// The calling thread calls both, and `go_on` before each start. When that returns false, no more jobs start: the
+/// others are returned.
 pub fn run<J: Sync, R: Send>(
     jobs: &[J],
     cpus: usize,
     takes: impl Fn(&J) -> usize,
+    go_on: impl Fn() -> bool,
     work: impl Fn(&J) -> R + Sync,
     started: impl Fn(&[&J]),
     mut ended: impl FnMut(&J, Option<R>),
-) {
+) -> Vec<&J> {
     let takes = |job: &J| takes(job).min(cpus);
     let (sender, results) = mpsc::channel();
     let work = &work;
@@ -29,7 +31,7 @@ pub fn run<J: Sync, R: Send>(
         let mut running: Vec<&J> = Vec::new();
         loop {
             let mut free = cpus - running.iter().map(|job| takes(job)).sum::<usize>();
-            while let Some(job) = waiting.next_if(|job| takes(job) <= free) {
+            while let Some(job) = waiting.next_if(|job| takes(job) <= free && go_on()) {
                 free -= takes(job);
                 running.push(job);
                 let sender = sender.clone();
@@ -47,7 +49,8 @@ pub fn run<J: Sync, R: Send>(
             running.retain(|other| !std::ptr::eq(*other, job));
             ended(job, returned);
         }
-    });
+        waiting.collect()
+    })
 }
 
 #[cfg(test)]
@@ -66,6 +69,7 @@ mod tests {
             jobs,
             cpus,
             |job| *job,
+            || true,
             |job| {
                 let now = taken.fetch_add((*job).min(cpus), SeqCst) + (*job).min(cpus);
                 max.fetch_max(now, SeqCst);
@@ -96,7 +100,16 @@ mod tests {
     fn a_panic_ends_one_job_only() {
         let mut outcomes = Vec::new();
         let work = |job: &u8| assert_ne!(*job, 1, "meant");
-        run(&[0, 1, 2], 1, |_| 1, work, |_| (), |job, returned| outcomes.push((*job, returned)));
+        let ended = |job: &u8, returned| outcomes.push((*job, returned));
+        run(&[0, 1, 2], 1, |_| 1, || true, work, |_| (), ended);
         assert_eq!(outcomes, [(0, Some(())), (1, None), (2, Some(()))]);
+    }
+
+    #[test]
+    fn jobs_that_may_not_start_are_returned() {
+        let done = AtomicUsize::new(0);
+        let work = |_: &u8| done.fetch_add(1, SeqCst);
+        let left = run(&[1, 2, 3], 1, |_| 1, || done.load(SeqCst) < 2, work, |_| (), |_, _| ());
+        assert_eq!(left, [&3]);
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! ```toml
 //! about = "one line: what it shows"
-//! cpus = 1                         # CPUs of this machine that host steps take; without it all of them
+//! timing = true                    # it measures time, or claims some: no other test runs beside it
+//! seconds = 60                     # about how long one run takes: tests that take long start first
 //! needs = ["root"]                 # root, kvm, tun, bochs, redis, nightly: skipped, visibly, if one is missing
 //!
-//! [guest]                          # one run for each kernel and each number of CPUs
+//! [guest]                          # one run for each kernel and each number of CPUs; if there is more than one
+//!                                  # isolation, too, one for each pair, and every combination in the nightly run
 //! kernels = ["6.12", "6.1"]
 //! nightly-kernels = ["6.1"]        # those of the kernels that only the nightly run takes
 //! smp = [1, 2]
@@ -35,7 +37,7 @@ use crate::{bochs, process};
 use anyhow::{Context, Result};
 use description::{Description, GuestPart, Isolation, Need};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,14 +64,20 @@ struct Variant {
 }
 
 impl Variant {
-    /// Each kernel with each number of CPUs and each isolation.
+    /// Each kernel with each number of CPUs and each isolation. If there are several of each, the nightly run has all
+    /// combinations; the other run has half of them, in which each pair of two properties occurs.
     fn all(guest: &GuestPart) -> Vec<Self> {
+        let isolations = guest.isolations();
+        let full = [guest.kernels.len(), guest.smp.len(), isolations.len()].contains(&1);
         let mut all = Vec::new();
-        for kernel in &guest.kernels {
-            for cpus in &guest.smp {
-                for (isolation, nightly_only) in guest.isolations() {
-                    let nightly_only = nightly_only || guest.nightly_kernels.contains(kernel);
-                    all.push(Self { kernel: kernel.clone(), cpus: *cpus, isolation, nightly_only });
+        for (i, kernel) in guest.kernels.iter().enumerate() {
+            for (j, cpus) in guest.smp.iter().enumerate() {
+                for (k, (isolation, nightly_only)) in isolations.iter().enumerate() {
+                    let in_half = full || (i + j + k).is_multiple_of(2);
+                    let nightly_only =
+                        *nightly_only || guest.nightly_kernels.contains(kernel) || !in_half;
+                    let (kernel, isolation) = (kernel.clone(), *isolation);
+                    all.push(Self { kernel, cpus: *cpus, isolation, nightly_only });
                 }
             }
         }
@@ -141,11 +149,30 @@ impl Case {
         self.variant.as_ref().is_some_and(|variant| variant.nightly_only)
     }
 
-    /// CPUs of this machine that it takes. A guest's CPUs are threads of its emulator. A host step takes all of them
-    /// unless its scenario has `cpus`, since it may measure time.
+    /// CPUs of this machine that it takes: one, although a guest may have more, or all if time matters to it.
     pub fn cpus(&self) -> usize {
-        let guest = self.variant.as_ref().map(|variant| variant.cpus as usize);
-        guest.or(self.description.cpus).unwrap_or(usize::MAX).max(1)
+        if self.description.timing {
+            usize::MAX
+        } else {
+            1
+        }
+    }
+
+    /// About how many seconds it takes.
+    pub fn seconds(&self) -> u32 {
+        self.description.seconds
+    }
+
+    /// Whether it reads `file`, a path from the source tree's root, or a file beside it or above its folder.
+    pub fn reads(&self, tree: &Path, file: &Path) -> bool {
+        let file = tree.join(file);
+        let files = self.description.guest.iter().flat_map(|guest| guest.files.values());
+        self.folder
+            .ancestors()
+            .take_while(|folder| *folder != tree)
+            .any(|folder| file.parent() == Some(folder))
+            || file.starts_with(&self.folder)
+            || files.map(|path| self.folder.join(path)).any(|path| file.starts_with(normal(&path)))
     }
 
     /// Runs it. `nightly` also runs scenarios that need `nightly`.
@@ -173,6 +200,18 @@ impl Case {
         }
         Ok(Ending::Passed)
     }
+}
+
+/// `path` without `..`.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(normal.pop()),
+            part => normal.push(part),
+        }
+    }
+    normal
 }
 
 #[cfg(test)]

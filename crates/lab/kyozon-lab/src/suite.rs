@@ -7,21 +7,31 @@
 mod dependencies;
 mod files;
 mod links;
+mod parts;
+mod report;
 mod style;
 mod tools;
 
 use crate::scenario::{cases, Case, Ending};
 use crate::{cache, jobs};
 use anyhow::{anyhow, ensure, Result};
+use parts::{changed, concerns};
+use report::{Count, Report};
+use std::cmp::Reverse;
+use std::env;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Time limit of one tool.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// Maximum CPUs of all guests that run at a time: each guest also takes up to 1 GiB of memory.
+/// Maximum CPUs of all tests that run at a time: each guest also takes up to 1 GiB of memory.
 const MAX_CPUS: usize = 4;
+
+/// After this time no more tests are started, except in the nightly run.
+const LAST_START: Duration = Duration::from_secs(80 * 60);
 
 /// Options of `kyozon-lab test`.
 #[derive(Debug, clap::Args)]
@@ -34,14 +44,9 @@ pub struct Options {
     /// Also run tests that take long
     #[arg(long)]
     nightly: bool,
-}
-
-/// How many tests of one entry of the suite passed, failed and were skipped.
-#[derive(Debug, Default, PartialEq)]
-struct Count {
-    passed: usize,
-    failed: usize,
-    skipped: usize,
+    /// Run the checks, and only those other tests that the changes since this commit concern
+    #[arg(long, value_name = "COMMIT")]
+    changed: Option<String>,
 }
 
 /// The count of an entry that did not fail, and a note for its line.
@@ -52,6 +57,8 @@ struct Check {
     name: &'static str,
     about: &'static str,
     nightly_only: bool,
+    /// It compiles or runs what was compiled, beside guests.
+    builds: bool,
     /// Runs it on the source tree; the flag asks for the longer, nightly run.
     run: fn(&Path, bool) -> Result<Outcome>,
 }
@@ -62,15 +69,19 @@ impl Check {
         about: &'static str,
         run: fn(&Path, bool) -> Result<Outcome>,
     ) -> Self {
-        Self { name, about, nightly_only: false, run }
+        Self { name, about, nightly_only: false, builds: false, run }
+    }
+
+    const fn building(self) -> Self {
+        Self { builds: true, ..self }
     }
 }
 
-/// The checks, cheapest first. Fuzzing takes a minute, and in the nightly run an hour; Miri takes minutes and needs a
+/// The checks, cheapest first: those that build last. Fuzzing takes a minute, and in the nightly run an hour; Miri takes minutes and needs a
 /// nightly toolchain.
 const CHECKS: [Check; 14] = [
     Check::new("format", "the source is formatted", tools::format),
-    Check::new("lint", "clippy reports nothing, in any crate", tools::lint),
+    Check::new("lint", "clippy reports nothing, in any crate", tools::lint).building(),
     Check::new(
         "licences",
         "every dependency's licence is on the list, and kernel code stays apart",
@@ -93,9 +104,10 @@ const CHECKS: [Check; 14] = [
         "bare-metal",
         "crates that run beside Linux build without an operating system",
         tools::bare_metal,
-    ),
-    Check::new("unit", "unit tests of every crate", tools::unit),
-    Check::new("fuzz", "no input breaks the parsers of untrusted bytes", tools::fuzzers),
+    )
+    .building(),
+    Check::new("unit", "unit tests of every crate", tools::unit).building(),
+    Check::new("fuzz", "no input breaks the parsers of untrusted bytes", tools::fuzzers).building(),
     Check {
         nightly_only: true,
         ..Check::new(
@@ -126,6 +138,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     };
     let mut cases = cases(&tree.join("tests"))?;
     cases.retain(|case| wanted(&case.name) && (options.nightly || !case.is_nightly_only()));
+    if let Some(since) = &options.changed {
+        let files = changed(&tree, since)?;
+        cases.retain(|case| files.iter().any(|file| concerns(&tree, file, case)));
+    }
     let mut checks = Vec::from(CHECKS);
     checks.retain(|check| wanted(check.name) && (options.nightly || !check.nightly_only));
     ensure!(
@@ -138,36 +154,103 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         cases.iter().for_each(|case| println!("{}: {}", case.name, case.about));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut total = Count::default();
-    for check in checks {
+    let report = Mutex::new(Report::new());
+    let add = |name: &str, cpus: usize, start: Instant, outcome: Result<Outcome>| {
+        let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.add(name, cpus, start.elapsed(), outcome);
+    };
+    let cpus = jobs::cpus().min(MAX_CPUS);
+    let (building, reading): (Vec<_>, Vec<_>) = checks.into_iter().partition(|check| check.builds);
+    for check in reading {
         announce(check.name);
-        let start = Instant::now();
-        total.add(check.name, start, (check.run)(&tree, options.nightly));
+        add(check.name, 1, Instant::now(), (check.run)(&tree, options.nightly));
     }
-    // Cases with few CPUs first: a case with many waits until all of them are free.
-    cases.sort_by_key(Case::cpus);
-    jobs::run(
-        &cases,
-        jobs::cpus().min(MAX_CPUS),
-        Case::cpus,
-        |case| (Instant::now(), case.run(options.nightly)),
+    // Those that measure time come last, one by one. Of the others, the longest come first.
+    cases.sort_by_key(|case| (case.cpus(), Reverse(case.seconds())));
+    let jobs: Vec<Job> =
+        Job::checks(&building).into_iter().chain(cases.iter().map(Job::Case)).collect();
+    let beside = if cases.is_empty() { cpus } else { 1 };
+    let started = started();
+    let left = jobs::run(
+        &jobs,
+        cpus,
+        |job| job.cpus(beside),
+        || options.nightly || started.elapsed().is_ok_and(|time| time < LAST_START),
+        |job| match job {
+            Job::Checks(checks) => checks.iter().for_each(|check| {
+                let start = Instant::now();
+                add(check.name, beside, start, (check.run)(&tree, options.nightly));
+            }),
+            Job::Case(case) => {
+                let start = Instant::now();
+                let outcome = case.run(options.nightly).map(|ending| match ending {
+                    Ending::Passed => one_passed(""),
+                    Ending::Skipped(why) => skipped(why),
+                });
+                add(&case.name, case.cpus().min(cpus), start, outcome);
+            }
+        },
         |running| match running {
-            [one] => announce(&one.name),
-            [first, rest @ ..] => announce(&format!("{} and {} more", first.name, rest.len())),
+            [one] => announce(one.name()),
+            [first, rest @ ..] => announce(&format!("{} and {} more", first.name(), rest.len())),
             [] => (),
         },
-        |case, returned| {
-            let (start, ending) =
-                returned.unwrap_or_else(|| (Instant::now(), Err(anyhow!("the test panicked"))));
-            let outcome = ending.map(|ending| match ending {
-                Ending::Passed => one_passed(""),
-                Ending::Skipped(why) => skipped(why),
-            });
-            total.add(&case.name, start, outcome);
+        |job, returned| {
+            if returned.is_none() {
+                add(job.name(), 1, Instant::now(), Err(anyhow!("the test panicked")));
+            }
         },
     );
-    println!("{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
-    Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    for job in left {
+        add(job.name(), 0, Instant::now(), Err(anyhow!("not started: 80 minutes are over")));
+    }
+    let mut report = report.into_inner().unwrap_or_else(PoisonError::into_inner);
+    report.close(options.is_whole());
+    println!("results: {}", report.write()?.display());
+    let (failed, line) = report.total();
+    println!("{line}");
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What has its CPUs to itself.
+enum Job<'a> {
+    /// Checks that share cargo's folder: one after the other.
+    Checks(&'a [Check]),
+    Case(&'a Case),
+}
+
+impl<'a> Job<'a> {
+    fn checks(checks: &'a [Check]) -> Option<Self> {
+        (!checks.is_empty()).then_some(Self::Checks(checks))
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Checks(checks) => checks[0].name,
+            Self::Case(case) => &case.name,
+        }
+    }
+
+    fn cpus(&self, checks: usize) -> usize {
+        match self {
+            Self::Checks(_) => checks,
+            Self::Case(case) => case.cpus(),
+        }
+    }
+}
+
+/// When make was started, which has installed and built everything since; without make, now.
+fn started() -> SystemTime {
+    let seconds = env::var("KYOZON_STARTED").ok().and_then(|seconds| seconds.parse().ok());
+    let by_make = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    seconds.map_or_else(SystemTime::now, by_make)
+}
+
+impl Options {
+    /// Whether every test of the daily run is wanted.
+    fn is_whole(&self) -> bool {
+        self.names.is_empty() && self.changed.is_none() && !self.nightly
+    }
 }
 
 /// Shows what is running, on a terminal only: a log has the results.
@@ -180,27 +263,6 @@ fn replace_line(text: &str) {
     use std::io::{stderr, IsTerminal};
     if stderr().is_terminal() {
         eprint!("\r\x1b[K{text}\r");
-    }
-}
-
-impl Count {
-    /// Adds the outcome of the entry `name`, which began at `start`, and prints its line.
-    fn add(&mut self, name: &str, start: Instant, outcome: Result<Outcome>) {
-        let (count, note) = outcome.unwrap_or_else(|error| {
-            let text = format!("{error:#}");
-            (Self { failed: 1, ..Self::default() }, text)
-        });
-        let word = match count {
-            Self { failed: 1.., .. } => "FAILED ",
-            Self { passed: 0, .. } => "skipped",
-            _ => "ok     ",
-        };
-        let note = if note.is_empty() { note } else { format!(": {note}") };
-        replace_line("");
-        println!("{word} {name} ({:.1} s){note}", start.elapsed().as_secs_f64());
-        self.passed += count.passed;
-        self.failed += count.failed;
-        self.skipped += count.skipped;
     }
 }
 

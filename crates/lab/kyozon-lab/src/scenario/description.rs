@@ -18,7 +18,10 @@ pub(super) struct Description {
     pub(super) about: String,
     #[serde(default)]
     pub(super) needs: Vec<Need>,
-    pub(super) cpus: Option<usize>,
+    #[serde(default)]
+    pub(super) timing: bool,
+    #[serde(default = "default_seconds")]
+    pub(super) seconds: u32,
     pub(super) guest: Option<GuestPart>,
     #[serde(default)]
     pub(super) step: Vec<Step>,
@@ -177,6 +180,10 @@ pub(super) struct Expect {
     pub(super) stderr_lines: Option<usize>,
     #[serde(default = "default_limit")]
     pub(super) limit: u64,
+}
+
+fn default_seconds() -> u32 {
+    20
 }
 
 fn default_limit() -> u64 {

@@ -33,12 +33,41 @@ fn each_variant_of_a_folder_is_a_case() {
 }
 
 #[test]
-fn cases_take_their_guests_cpus_or_all() {
-    let cpus = |toml: &str| host_case(toml).1.iter().map(Case::cpus).collect::<Vec<_>>();
-    let host = "[[host]]\nrun = 'true'\n";
-    assert_eq!(cpus(&format!("about = 'x'\n{host}")), [usize::MAX]);
-    let both = "[guest]\nkernels = ['6.1']\nsmp = [1, 2]\n[[step]]\nrun = 'true'\n";
-    assert_eq!(cpus(&format!("about = 'x'\ncpus = 3\n{both}{host}")), [1, 2, 3]);
+fn a_case_takes_one_cpu_unless_it_measures_time() {
+    let both =
+        "[guest]\nkernels = ['6.1']\nsmp = [2]\n[[step]]\nrun = 'true'\n[[host]]\nrun = 'true'\n";
+    let of = |head: &str| {
+        let (_tests, cases) = host_case(&format!("about = 'x'\n{head}\n{both}"));
+        cases.iter().map(|case| (case.cpus(), case.seconds())).collect::<Vec<_>>()
+    };
+    assert_eq!(of(""), [(1, 20), (1, 20)]);
+    assert_eq!(of("timing = true\nseconds = 90"), [(usize::MAX, 90), (usize::MAX, 90)]);
+}
+
+#[test]
+fn each_pair_of_properties_is_in_the_daily_run() {
+    let daily = |isolation: &str| {
+        let (_tests, cases) = host_case(&format!(
+            "about = 'x'\n[guest]\nsmp = [1, 2]\nkyozon = true\nisolation = {isolation}\n[[step]]\nrun = 'true'\n"
+        ));
+        let daily = cases.into_iter().filter(|case| !case.is_nightly_only());
+        daily.map(|case| case.name.split_once(' ').unwrap().1.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        daily("['none', 'vmm']"),
+        ["[6.12, 1 CPU]", "[6.12, 2 CPUs, vmm]", "[6.1, 1 CPU, vmm]", "[6.1, 2 CPUs]"]
+    );
+    assert_eq!(daily("['none']").len(), 4);
+}
+
+#[test]
+fn a_case_reads_its_folder_and_what_its_guest_gets() {
+    let (tests, cases) = host_case(
+        "about = 'x'\n[guest]\nkernels = ['6.1']\nfiles = { '/a' = '../../lib/a.sh' }\n[[step]]\nrun = 'true'\n",
+    );
+    let reads = |file: &str| cases[0].reads(tests.path(), Path::new(file));
+    assert!(reads("group/one/test.toml") && reads("group/one/cases/a") && reads("lib/a.sh"));
+    assert!(reads("group/shared.sh") && !reads("group/two/test.toml") && !reads("lib/b.sh"));
 }
 
 #[test]

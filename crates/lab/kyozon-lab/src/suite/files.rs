@@ -1,6 +1,7 @@
 //! Checks that read the files of the source tree.
 
-use super::{Count, Outcome, LIMIT};
+use super::report::Count;
+use super::{Outcome, LIMIT};
 use crate::process;
 use anyhow::{ensure, Context, Result};
 use std::fs;

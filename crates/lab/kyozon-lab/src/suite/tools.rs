@@ -1,6 +1,7 @@
 //! Checks that run a tool: cargo and its commands, clippy, cargo-deny, Miri, the fuzzers.
 
-use super::{one_passed, skipped, Count, Outcome, LIMIT};
+use super::report::Count;
+use super::{one_passed, skipped, Outcome, LIMIT};
 use crate::{fuzz, process, storm};
 use anyhow::{bail, ensure, Context, Result};
 use regex::Regex;

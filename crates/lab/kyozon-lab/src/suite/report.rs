@@ -1,0 +1,131 @@
+//! What became of the tests: a line for each, the total, the time of each part, and a file for other programs.
+
+use super::parts::{Part, PARTS};
+use super::{replace_line, Outcome};
+use crate::cache;
+use anyhow::Result;
+use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How many tests of one entry of the suite passed, failed and were skipped.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Count {
+    pub(super) passed: usize,
+    pub(super) failed: usize,
+    pub(super) skipped: usize,
+}
+
+/// The results so far.
+#[derive(Debug)]
+pub(super) struct Report {
+    total: Count,
+    parts: Vec<(Part, Duration, TestSuite)>,
+}
+
+impl Report {
+    pub(super) fn new() -> Self {
+        let part = |part: Part| (part, Duration::ZERO, TestSuite::new(part.name));
+        Self { total: Count::default(), parts: PARTS.map(part).into() }
+    }
+
+    /// Adds the outcome of the entry `name`, which had `cpus` CPUs of this machine for `time`, and prints its line.
+    pub(super) fn add(
+        &mut self,
+        name: &str,
+        cpus: usize,
+        time: Duration,
+        outcome: Result<Outcome>,
+    ) {
+        let (count, note) = outcome.unwrap_or_else(|error| {
+            let text = format!("{error:#}");
+            (Count { failed: 1, ..Count::default() }, text)
+        });
+        let (word, status) = match count {
+            Count { failed: 1.., .. } => {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                status.set_message(&note);
+                ("FAILED ", status)
+            }
+            Count { passed: 0, .. } => {
+                let mut status = TestCaseStatus::skipped();
+                status.set_message(&note);
+                ("skipped", status)
+            }
+            _ => ("ok     ", TestCaseStatus::success()),
+        };
+        let note = if note.is_empty() { note } else { format!(": {note}") };
+        replace_line("");
+        println!("{word} {name} ({:.1} s){note}", time.as_secs_f64());
+        self.total.passed += count.passed;
+        self.total.failed += count.failed;
+        self.total.skipped += count.skipped;
+        let part = Part::of(name);
+        let found = self.parts.iter_mut().find(|(other, ..)| other.name == part.name);
+        let (_, taken, suite) = found.expect("every part is in the list");
+        *taken += time * u32::try_from(cpus).unwrap_or(u32::MAX);
+        let mut case = TestCase::new(name, status);
+        case.set_time(time);
+        suite.add_test_case(case);
+    }
+
+    /// Prints what each part has taken. In the `whole` suite, a part that took too long is a failure.
+    pub(super) fn close(&mut self, whole: bool) {
+        let taken: Vec<_> = self.parts.iter().map(|(part, taken, _)| (*part, *taken)).collect();
+        for (part, taken) in taken {
+            let minutes = taken.as_secs_f64() / 60.0;
+            println!("{}: {minutes:.1} core-minutes of {}", part.name, part.minutes);
+            if whole && part.exceeded_by(taken) {
+                println!("FAILED  {}: more than 1.5 times its core-minutes", part.name);
+                self.total.failed += 1;
+            }
+        }
+    }
+
+    /// Writes the results in JUnit's format into the cache.
+    pub(super) fn write(&self) -> Result<PathBuf> {
+        let mut junit = Junit::new("kyozon");
+        junit.add_test_suites(self.parts.iter().map(|(_, _, suite)| suite.clone()));
+        let path = cache::folder("logs")?.join("junit.xml");
+        fs::write(&path, junit.to_string()?)?;
+        Ok(path)
+    }
+
+    /// The number of tests that failed, and the last line.
+    pub(super) fn total(&self) -> (usize, String) {
+        let Count { passed, failed, skipped } = self.total;
+        (failed, format!("{passed} passed, {failed} failed, {skipped} skipped"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::skipped;
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn errors_count_as_failures() {
+        let mut report = Report::new();
+        report.add("lint", 1, SECOND, Err(anyhow::anyhow!("no <reason>")));
+        report.add("unikernel/kv", 1, SECOND, Ok(skipped("why")));
+        assert_eq!(report.total(), (1, "0 passed, 1 failed, 1 skipped".to_owned()));
+        let mut junit = Junit::new("x");
+        junit.add_test_suites(report.parts.iter().map(|(_, _, suite)| suite.clone()));
+        let text = junit.to_string().unwrap();
+        assert!(text.contains(r#"failures="1""#), "{text}");
+        assert!(text.contains(r#"message="no &lt;reason&gt;""#), "{text}");
+    }
+
+    #[test]
+    fn a_part_that_takes_too_long_fails_in_the_whole_suite() {
+        let mut report = Report::new();
+        report.add("monitor/quiet [6.1, 1 CPU]", 2, SECOND * 3600, Ok(skipped("why")));
+        report.close(false);
+        assert_eq!(report.total().0, 0);
+        report.close(true);
+        assert_eq!(report.total().0, 1);
+    }
+}
