@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 pub struct Threads {
     start: Instant,
     spins: u32,
+    identity: u64,
     seats: [Seat; MAX_PEERS],
 }
 
@@ -40,8 +41,10 @@ pub struct Member {
 impl Threads {
     /// An empty group, whose threads check a condition `spins` times before they sleep.
     pub fn new(spins: u32) -> Arc<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         let seats = std::array::from_fn(|_| Seat::default());
-        Arc::new(Self { start: Instant::now(), spins, seats })
+        let identity = NEXT.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { start: Instant::now(), spins, identity, seats })
     }
 
     /// The calling thread becomes peer `number`; `None` if another thread has this number, or if it is not below
@@ -116,9 +119,13 @@ impl Peers for Member {
 
 // SAFETY: a seat has one thread at a time, and a member cannot leave its thread. A member that is dead for the others
 // was dropped, so nothing borrows from it any more: no guard, nor a reference that a guard gave out, even if the guard
-// was leaked. A member that was leaked never dies.
+// was leaked. A member that was leaked never dies. Groups are numbered as they are made.
 #[allow(unsafe_code)]
-unsafe impl TrustedGroup for Member {}
+unsafe impl TrustedGroup for Member {
+    fn identity(&self) -> u64 {
+        self.group.identity
+    }
+}
 
 #[cfg(test)]
 mod tests {

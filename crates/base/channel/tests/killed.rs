@@ -9,7 +9,7 @@ use kyozon_channel::park::Park;
 use kyozon_channel::sync::{Acquired, Barrier, Condvar, RawMutex, RawRwLock, Semaphore};
 use kyozon_channel::word::Word;
 use kyozon_channel::{mpmc, spsc};
-use peer_support::{kill_at, Bytes, Hooked};
+use peer_support::{clear_hook, kill_at, set_hook, Bytes, Hooked};
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -93,17 +93,69 @@ fn killed_while_waiting_for_a_mutex() {
 }
 
 #[test]
+fn a_waiter_that_gives_up_wakes_another() {
+    let world = FakeGroup::new();
+    let mutex = Rc::new(RawMutex::<Hooked>::default());
+    let (holder, first, second) = (world.peer(0), world.peer(1), world.peer(2));
+    assert_eq!(mutex.lock(&holder, None), Ok(Acquired::Clean));
+    // Both stay registered.
+    for waiter in [&first, &second] {
+        assert!(kill_at(12, || mutex.lock(waiter, None)).is_none());
+    }
+    world.take_woken();
+    assert!(mutex.unlock(&holder, Acquired::Clean));
+    assert_eq!(world.take_woken(), 1 << 1);
+    // Another peer acquires and releases the mutex at each step of the first waiter, so that none of its changes
+    // succeeds.
+    let world: &'static FakeGroup = Box::leak(Box::new(world));
+    let first = world.peer(1);
+    let (changed, mut held) = (mutex.clone(), false);
+    set_hook(move |_| {
+        let other = world.peer(3);
+        if held {
+            assert!(changed.unlock(&other, Acquired::Clean));
+        } else {
+            assert_eq!(changed.lock(&other, None), Ok(Acquired::Clean));
+        }
+        held = !held;
+    });
+    let result = mutex.lock(&first, Some(first.now() + 25));
+    clear_hook();
+    assert_eq!(result, Err(Error::TimedOut));
+    assert_eq!(world.take_woken() & 1 << 2, 1 << 2);
+}
+
+#[test]
 fn killed_while_reading_or_writing_under_a_lock() {
+    let mut poisoned = 0;
     at_each_step(|world, kill| {
-        let lock = RawRwLock::<Hooked, 16>::default();
+        let (lock, both) = (RawRwLock::<Hooked, 16>::default(), Both::default());
         let (victim, next) = (world.peer(VICTIM), world.peer(1));
         kill(&mut || {
             assert_eq!(lock.read(&victim, None), Ok(Acquired::Clean));
+            // A reader can change what has its own synchronization.
+            both.change();
             assert!(lock.unlock_read(&victim));
         });
-        assert_eq!(lock.write(&next, soon(&next)), Ok(Acquired::Clean));
+        let seen = lock.write(&next, soon(&next)).unwrap();
+        both.check(seen, &mut poisoned);
         assert!(lock.unlock_write(&next, Acquired::Clean));
         assert_eq!(lock.read(&next, soon(&next)), Ok(Acquired::Clean));
+    });
+    assert!(poisoned >= 4, "{poisoned}");
+    // The writer that finds the dead reader dies as well, or gives up.
+    at_each_step(|world, kill| {
+        let lock = RawRwLock::<Hooked, 16>::default();
+        let (reader, live) = (world.peer(VICTIM + 1), world.peer(2));
+        assert_eq!(lock.read(&reader, None), Ok(Acquired::Clean));
+        assert_eq!(lock.read(&live, None), Ok(Acquired::Clean));
+        world.set_dead(1 << (VICTIM + 1));
+        let victim = world.peer(VICTIM);
+        kill(&mut || assert_eq!(lock.write(&victim, soon(&victim)), Err(Error::TimedOut)));
+        world.set_dead(1 << (VICTIM + 1) | 1 << VICTIM);
+        assert!(lock.unlock_read(&live));
+        let next = world.peer(1);
+        assert_eq!(lock.write(&next, soon(&next)), Ok(Acquired::Poisoned));
     });
     let mut poisoned = 0;
     at_each_step(|world, kill| {

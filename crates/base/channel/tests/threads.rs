@@ -368,3 +368,18 @@ fn types_in_regions_are_plain() {
     shared::<[RawMutex; 3]>();
     trusted::<Member>();
 }
+
+#[test]
+fn a_lock_serves_one_group() {
+    let (mutex, lock) = (Mutex::new(String::from("mine")), RwLock::<_>::new(String::from("mine")));
+    let (one, other) = (Threads::new(SPINS), Threads::new(SPINS));
+    let owner = one.join(0).unwrap();
+    let (held, read) = (mutex.lock(&owner, None).unwrap(), lock.read(&owner, None).unwrap());
+    // The number of the live owner is that of a dead peer in the other group.
+    drop(other.join(0));
+    let stranger = other.join(1).unwrap();
+    assert!(matches!(mutex.lock(&stranger, None), Err(LockError::Failed(Error::NotAMember))));
+    assert!(matches!(lock.write(&stranger, None), Err(LockError::Failed(Error::NotAMember))));
+    assert!(matches!(lock.read(&stranger, None), Err(LockError::Failed(Error::NotAMember))));
+    assert_eq!((held.as_str(), read.as_str()), ("mine", "mine"));
+}

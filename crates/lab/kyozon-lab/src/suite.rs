@@ -77,8 +77,8 @@ impl Check {
     }
 }
 
-/// The checks, cheapest first: those that build last. Fuzzing takes a minute, and in the nightly run an hour; Miri takes minutes and needs a
-/// nightly toolchain.
+/// The checks, cheapest first: those that build last. Fuzzing takes a minute, and in the nightly run an hour. Miri
+/// takes minutes and needs a nightly toolchain.
 const CHECKS: [Check; 14] = [
     Check::new("format", "the source is formatted", tools::format),
     Check::new("lint", "clippy reports nothing, in any crate", tools::lint).building(),

@@ -50,4 +50,8 @@ impl<G: Peers> Peers for Brief<G> {
 }
 
 // SAFETY: numbers and deaths are those of the group itself.
-unsafe impl<G: TrustedGroup> TrustedGroup for Brief<G> {}
+unsafe impl<G: TrustedGroup> TrustedGroup for Brief<G> {
+    fn identity(&self) -> u64 {
+        self.0.identity()
+    }
+}

@@ -9,7 +9,7 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A group whose answers memory safety may depend on.
 ///
@@ -21,10 +21,45 @@ use core::sync::atomic::AtomicU64;
 /// [`crate::park::Peers::life`] reports a peer as dead only when no thread will ever use a reference again that borrows
 /// from this peer's `Self`. That the peer itself has stopped is not enough: safe code can leak a guard, and send what
 /// the guard leads to wherever the lifetimes allow. So a peer that can die must not get a `&'static Self`.
-pub unsafe trait TrustedGroup: Group {}
+///
+/// [`TrustedGroup::identity`] returns the same number for all peers of a group, and different numbers for groups that
+/// can reach the same lock. It is not 0.
+pub unsafe trait TrustedGroup: Group {
+    /// Tells this group from others: a lock serves only the first group that uses it, because another one knows nothing
+    /// of its owners.
+    fn identity(&self) -> u64;
+}
 
 // SAFETY: the same peers, and what borrows from a reference lives no longer than the reference.
-unsafe impl<G: TrustedGroup + ?Sized> TrustedGroup for &G {}
+unsafe impl<G: TrustedGroup + ?Sized> TrustedGroup for &G {
+    fn identity(&self) -> u64 {
+        (**self).identity()
+    }
+}
+
+/// The group that a lock serves: its identity, or 0.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+struct Bound<W>(W);
+
+impl<W: Word> Bound<W> {
+    /// Fails if the lock serves another group.
+    #[inline]
+    fn admit<G: TrustedGroup + ?Sized>(&self, group: &G) -> Result<(), Error> {
+        let known = self.0.load(Relaxed);
+        let identity = group.identity();
+        if known == identity || known == 0 && self.bind(identity) {
+            Ok(())
+        } else {
+            Err(Error::NotAMember)
+        }
+    }
+
+    #[cold]
+    fn bind(&self, identity: u64) -> bool {
+        self.0.replace(0, identity, Relaxed).map_or_else(|known| known == identity, |_| true)
+    }
+}
 
 /// Why a lock with data was not acquired, or was acquired poisoned.
 pub enum LockError<G> {
@@ -130,6 +165,7 @@ impl<G> core::error::Error for LockError<G> {}
 #[repr(C)]
 pub struct Mutex<T, W = AtomicU64> {
     raw: RawMutex<W>,
+    bound: Bound<W>,
     data: UnsafeCell<T>,
 }
 
@@ -150,18 +186,20 @@ pub struct MutexGuard<'a, T, G: TrustedGroup + ?Sized, W: Word = AtomicU64> {
 impl<T> Mutex<T> {
     /// A free mutex with this data.
     pub const fn new(data: T) -> Self {
-        Self { raw: RawMutex::new(), data: UnsafeCell::new(data) }
+        let bound = Bound(AtomicU64::new(0));
+        Self { raw: RawMutex::new(), bound, data: UnsafeCell::new(data) }
     }
 }
 
 impl<T, W: Word> Mutex<T, W> {
-    /// Acquires the mutex, like [`RawMutex::lock`].
+    /// Acquires the mutex, like [`RawMutex::lock`]; [`Error::NotAMember`] if it serves another group.
     #[inline]
     pub fn lock<'a, G: TrustedGroup + ?Sized>(
         &'a self,
         group: &'a G,
         deadline: Option<u64>,
     ) -> Locked<MutexGuard<'a, T, G, W>> {
+        self.bound.admit(group).map_err(LockError::Failed)?;
         self.guard(group, self.raw.lock(group, deadline).map_err(LockError::Failed)?)
     }
 
@@ -233,6 +271,7 @@ impl<T, G: TrustedGroup + ?Sized, W: Word> Drop for MutexGuard<'_, T, G, W> {
 #[repr(C)]
 pub struct RwLock<T, W: Word = AtomicU64, const PEERS: usize = 64> {
     raw: RawRwLock<W, PEERS>,
+    bound: Bound<W>,
     data: UnsafeCell<T>,
 }
 
@@ -260,18 +299,20 @@ pub struct WriteGuard<'a, T, G: TrustedGroup + ?Sized, W: Word = AtomicU64, cons
 impl<T, const PEERS: usize> RwLock<T, AtomicU64, PEERS> {
     /// A free lock with this data.
     pub const fn new(data: T) -> Self {
-        Self { raw: RawRwLock::new(), data: UnsafeCell::new(data) }
+        let bound = Bound(AtomicU64::new(0));
+        Self { raw: RawRwLock::new(), bound, data: UnsafeCell::new(data) }
     }
 }
 
 impl<T, W: Word, const PEERS: usize> RwLock<T, W, PEERS> {
-    /// Acquires the lock for reading, like [`RawRwLock::read`].
+    /// Acquires the lock for reading, like [`RawRwLock::read`]; [`Error::NotAMember`] also if it serves another group.
     #[inline]
     pub fn read<'a, G: TrustedGroup + ?Sized>(
         &'a self,
         group: &'a G,
         deadline: Option<u64>,
     ) -> Locked<ReadGuard<'a, T, G, W, PEERS>> {
+        self.bound.admit(group).map_err(LockError::Failed)?;
         let acquired = self.raw.read(group, deadline).map_err(LockError::Failed)?;
         let guard = ReadGuard { lock: self, group, not_send: PhantomData };
         match acquired {
@@ -280,13 +321,14 @@ impl<T, W: Word, const PEERS: usize> RwLock<T, W, PEERS> {
         }
     }
 
-    /// Acquires the lock for writing, like [`RawRwLock::write`].
+    /// Acquires the lock for writing, like [`RawRwLock::write`]; [`Error::NotAMember`] also if it serves another group.
     #[inline]
     pub fn write<'a, G: TrustedGroup + ?Sized>(
         &'a self,
         group: &'a G,
         deadline: Option<u64>,
     ) -> Locked<WriteGuard<'a, T, G, W, PEERS>> {
+        self.bound.admit(group).map_err(LockError::Failed)?;
         let then = self.raw.write(group, deadline).map_err(LockError::Failed)?;
         let unwinding = group.panicking();
         let not_send = PhantomData;

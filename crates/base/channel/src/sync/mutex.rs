@@ -64,7 +64,9 @@ impl<W: Word> RawMutex<W> {
         // The last look before a sleep is that of a registered waiter.
         let look = |effort| self.look(group, effort, effort == Effort::Thorough);
         let waited = self.waiters.wait(group, deadline, look);
-        if waited.woken && !matches!(waited.found, Some(Ok(_))) {
+        // A caller that gives up may have had the only wake-up, and have registered again without having marked the
+        // owner's word: then the owner wakes nobody.
+        if !matches!(waited.found, Some(Ok(_))) {
             self.waiters.wake_one(group);
         }
         waited.found.unwrap_or(Err(Error::TimedOut))

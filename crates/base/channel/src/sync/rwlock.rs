@@ -15,7 +15,8 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 /// A reader-writer lock without data, for peers below number `PEERS`.
 ///
-/// A dead reader changed nothing, so a writer ignores it. A dead writer leaves the lock poisoned.
+/// A dead writer leaves the lock poisoned. So does a dead reader, for the next writer: mutexes and atomics let a reader
+/// change the data.
 #[derive(Debug)]
 #[repr(C)]
 pub struct RawRwLock<W = AtomicU64, const PEERS: usize = 64> {
@@ -158,6 +159,7 @@ impl<W: Word, const PEERS: usize> RawRwLock<W, PEERS> {
         }
         let drained =
             self.writers.wait(group, deadline, |effort| self.drain_readers(group, effort));
+        let acquired = Acquired::from_word(self.writer.load(Relaxed));
         if drained.found.is_none() {
             self.unlock_write(group, acquired);
             return Err(Error::TimedOut);
@@ -175,6 +177,10 @@ impl<W: Word, const PEERS: usize> RawRwLock<W, PEERS> {
             if effort == Effort::Quick || !Owner::is_gone(reader, group) {
                 return None;
             }
+            // Before the slot is cleared: this peer may die, or give up, in between. If the flag is there already, or
+            // the others took this peer for dead, nothing changes.
+            let mine = group.me().word();
+            let _ = self.writer.replace(mine, mine | Acquired::Poisoned.flag(), SeqCst);
             // If this fails, a new peer with this number may be reading: the next check decides.
             slot.replace(word, 0, Acquire).ok()?;
         }
