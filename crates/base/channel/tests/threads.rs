@@ -43,9 +43,8 @@ fn limit(me: &Member) -> Option<u64> {
     Some(me.now() + 120_000_000_000)
 }
 
-/// Runs `body` in `count` threads of a group, each with its member.
-fn each<'a>(count: u8, body: impl Fn(&Member) + Send + Sync + 'a) {
-    let group = Threads::new(SPINS);
+/// Runs `body` in `count` threads of `group`, each with its member.
+fn each<'a>(group: &Arc<Threads>, count: u8, body: impl Fn(&Member) + Send + Sync + 'a) {
     thread::scope(|scope| {
         for number in 0..count {
             let (group, body) = (group.clone(), &body);
@@ -56,23 +55,25 @@ fn each<'a>(count: u8, body: impl Fn(&Member) + Send + Sync + 'a) {
 
 #[test]
 fn a_mutex_protects_a_counter() {
+    let group = Threads::new(SPINS);
     let memory = Memory::new(4096);
     let counter: &Mutex<u64> = memory.region().get(64).unwrap();
     let times = rounds(20_000);
-    each(4, |me| {
+    each(&group, 4, |me| {
         for _ in 0..times {
             *counter.lock(me, limit(me)).unwrap() += 1;
         }
     });
-    each(1, |me| assert_eq!(*counter.lock(me, None).unwrap(), 4 * times as u64));
+    each(&group, 1, |me| assert_eq!(*counter.lock(me, None).unwrap(), 4 * times as u64));
 }
 
 #[test]
 fn a_reader_never_sees_half_a_write() {
+    let group = Threads::new(SPINS);
     let memory = Memory::new(4096);
     let both: &RwLock<[u64; 2]> = memory.region().get(0).unwrap();
     let times = rounds(5_000);
-    each(4, |me| {
+    each(&group, 4, |me| {
         for round in 0..times {
             if round % 4 == usize::from(me.me().number()) {
                 let mut both = both.write(me, limit(me)).unwrap();
@@ -84,11 +85,14 @@ fn a_reader_never_sees_half_a_write() {
             }
         }
     });
-    each(1, |me| assert_eq!(both.read(me, None).unwrap()[0] as usize, times.div_ceil(4) * 4));
+    each(&group, 1, |me| {
+        assert_eq!(both.read(me, None).unwrap()[0] as usize, times.div_ceil(4) * 4)
+    });
 }
 
 #[test]
 fn a_queue_of_mutex_and_condvar_delivers_all() {
+    let group = Threads::new(SPINS);
     #[derive(Default)]
     struct Queue {
         items: Mutex<Vec<u64>>,
@@ -97,7 +101,7 @@ fn a_queue_of_mutex_and_condvar_delivers_all() {
     }
     let (queue, total) = (Queue::default(), Mutex::<u64>::new(0));
     let times = rounds(2_000) as u64;
-    each(4, |me| {
+    each(&group, 4, |me| {
         let makes = me.me().number() < 2;
         let mut sum = 0;
         for number in 1..=times {
@@ -120,15 +124,16 @@ fn a_queue_of_mutex_and_condvar_delivers_all() {
         }
         *total.lock(me, limit(me)).unwrap() += sum;
     });
-    each(1, |me| assert_eq!(*total.lock(me, None).unwrap(), times * (times + 1)));
+    each(&group, 1, |me| assert_eq!(*total.lock(me, None).unwrap(), times * (times + 1)));
 }
 
 #[test]
 fn a_semaphore_admits_two_at_a_time() {
+    let group = Threads::new(SPINS);
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     let (semaphore, inside) = (Semaphore::new(2), AtomicU32::new(0));
     let times = rounds(5_000);
-    each(4, |me| {
+    each(&group, 4, |me| {
         for _ in 0..times {
             semaphore.acquire(me, limit(me)).unwrap();
             assert!(inside.fetch_add(1, SeqCst) < 2);
@@ -141,11 +146,12 @@ fn a_semaphore_admits_two_at_a_time() {
 
 #[test]
 fn a_barrier_keeps_all_in_step() {
+    let group = Threads::new(SPINS);
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     let barrier = Barrier::new();
     let (steps, last) = ([const { AtomicUsize::new(0) }; 4], AtomicUsize::new(0));
     let times = rounds(500);
-    each(4, |me| {
+    each(&group, 4, |me| {
         for step in 1..=times {
             steps[usize::from(me.me().number())].store(step, Relaxed);
             if barrier.wait(me, 0b1111, limit(me)).unwrap() {
@@ -192,11 +198,12 @@ fn a_ring_between_two_delivers_everything() {
 
 #[test]
 fn a_ring_between_many_delivers_everything() {
+    let group = Threads::new(SPINS);
     const SLOTS: usize = 8;
     let memory = Memory::new(mpmc::bytes(SLOTS, 32).unwrap());
     let ring = memory.region().mpmc(0, SLOTS, 32).unwrap();
     let (times, total) = (rounds(10_000) as u64, Mutex::<u64>::new(0));
-    each(4, |me| {
+    each(&group, 4, |me| {
         let mut sum = 0;
         let mut last = [0; 2];
         for number in 1..=times {
@@ -219,7 +226,7 @@ fn a_ring_between_many_delivers_everything() {
         }
         *total.lock(me, limit(me)).unwrap() += sum;
     });
-    each(1, |me| assert_eq!(*total.lock(me, None).unwrap(), times * (times + 1)));
+    each(&group, 1, |me| assert_eq!(*total.lock(me, None).unwrap(), times * (times + 1)));
 }
 
 #[test]
