@@ -256,6 +256,7 @@ impl TaskCheck {
         let count = self.seen.clear(&mut self.random);
         self.pass = Pass::new(&self.layout, &mut self.random, self.pass.highest_pid);
         self.judging = None;
+        self.suspects.iter_mut().for_each(SuspectTask::pass_ended);
         self.set_aside_before = core::mem::take(&mut self.set_aside);
         Some(count as u64)
     }

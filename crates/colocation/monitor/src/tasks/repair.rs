@@ -169,12 +169,16 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         transaction.finish(self.links(view, node, before, behind))
     }
 
-    /// The task's `pid` structure: from the task, from its process, or from the index.
+    /// The task's `pid` structure: from the task, from its process, or from the index. `None` if they disagree on the
+    /// PID: it may be another task's.
     fn find_pid(&self) -> Option<u64> {
         let Self { kernel, layout, identity, task } = self;
         let own = kernel.u64(identity.task.wrapping_add(layout.thread_pid));
         let process =
             kernel.u64(task.signal.wrapping_add(layout.signal_tgid)).filter(|_| task.is_leader());
+        if identity.shows_another_pid() {
+            return None;
+        }
         let is_it = |pid: &u64| pid_number(kernel, layout, *pid) == Some(identity.pid);
         let indexed = indexed_pid(kernel, layout, identity.pid);
         let found = own.filter(is_it).or(process.filter(is_it)).or(indexed.filter(is_it))?;
@@ -215,7 +219,8 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         None
     }
 
-    /// Puts the task back into the list of type `kind` at its PID.
+    /// Puts the task back into the list of type `kind` at its PID. Linux has at most one task in it: if there is one, the
+    /// PID is that task's.
     fn restore_pid_list(&self, pid: u64, kind: usize) -> Option<Repair> {
         let Self { kernel, layout, identity, .. } = self;
         let own = identity.task.wrapping_add(layout.thread_pid);
@@ -230,14 +235,13 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
             let first = pid.wrapping_add(layout.pid_tasks[kind]).wrapping_add(layout.lists.first);
             let node = identity.task.wrapping_add(layout.pid_links[kind]);
             let link = node.wrapping_add(layout.lists.hash_next);
-            let other = kernel.u64(first)?;
-            transaction.put(first, node)?;
-            transaction.put(link, other)?;
-            transaction.put(node.wrapping_add(layout.lists.hash_prev), first)?;
-            if other != 0 {
-                transaction.put(other.wrapping_add(layout.lists.hash_prev), link)?;
+            if kernel.u64(first)? != 0 {
+                return None;
             }
-            links = self.links([view::PID, view::TGID][kind], node, first, other);
+            transaction.put(first, node)?;
+            transaction.put(link, 0)?;
+            transaction.put(node.wrapping_add(layout.lists.hash_prev), first)?;
+            links = self.links([view::PID, view::TGID][kind], node, first, 0);
         }
         transaction.finish(links)
     }

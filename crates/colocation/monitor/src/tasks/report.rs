@@ -48,14 +48,15 @@ pub fn finding<M: KernelMemory>(
     let found =
         if others == 0 { "in none".to_string() } else { format!("only in {}", names(others)) };
     let kind = if leads { "pid" } else { "tid" };
+    let number = if identity.shows_another_pid() {
+        format!("{} (its pid structure: {})", identity.shown_pid, identity.pid)
+    } else {
+        identity.pid.to_string()
+    };
     Finding {
         what: what.to_string(),
         address: identity.task,
-        symbol: format!(
-            "{}, {kind} {}{process}",
-            name(kernel, layout, identity.task),
-            identity.pid
-        ),
+        symbol: format!("{}, {kind} {number}{process}", name(kernel, layout, identity.task)),
         owner: "nobody".to_string(),
         expected: format!("in {}", names(views)),
         found,

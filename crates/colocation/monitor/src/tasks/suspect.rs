@@ -17,7 +17,7 @@ const MIN_RUNS: u32 = 20;
 /// Passes that must reach a task whose PID leads to another one before it is judged: Linux has no such task in a list
 /// for long.
 const REACHED_PASSES: u32 = 6;
-/// Looks after which memory that never runs is dropped.
+/// Looks after which memory that never runs, and that a whole pass did not reach, is dropped.
 const MAX_REMAINS_RECHECKS: u32 = 1024;
 /// Looks after which a task that claims to be new is judged: no fork takes that long.
 const MAX_NEW_RECHECKS: u32 = 4096;
@@ -88,8 +88,9 @@ pub struct SuspectTask {
     run_time: u64,
     runs: u32,
     excused: u32,
-    /// Passes that reached it with this identity.
+    /// Passes that reached it with this identity, and whether the last whole pass or the present one did.
     reached: u32,
+    reached_lately: (bool, bool),
 }
 
 /// Whether `task` is in the list of type `kind` at `pid`.
@@ -207,6 +208,7 @@ pub fn judge<M: KernelMemory>(
         runs: 0,
         excused: 0,
         reached: 1,
+        reached_lately: (true, true),
     })
 }
 
@@ -222,6 +224,12 @@ impl SuspectTask {
             if unreached != 0 && unreached == self.unreached { self.passes + 1 } else { 1 };
         self.unreached = unreached;
         self.reached = self.reached.saturating_add(1);
+        self.reached_lately.1 = true;
+    }
+
+    /// Records that a pass is over, which reached the task or did not.
+    pub fn pass_ended(&mut self) {
+        self.reached_lately = (self.reached_lately.1, false);
     }
 
     /// Looks at the task again. Linux must run between two calls.
@@ -292,7 +300,10 @@ impl SuspectTask {
         let stays = self.excuse == Excuse::Reused && self.reached >= REACHED_PASSES;
         if self.runs >= MIN_RUNS || self.excused >= limit || stays {
             Recheck::Confirmed(0)
-        } else if !claims && self.excused >= MAX_REMAINS_RECHECKS {
+        } else if !claims
+            && self.excused >= MAX_REMAINS_RECHECKS
+            && self.reached_lately == (false, false)
+        {
             Recheck::Clear
         } else {
             Recheck::Unsure

@@ -52,6 +52,8 @@ pub struct Identity {
     pub task: u64,
     /// PID in the initial namespace.
     pub pid: u32,
+    /// The PID that the task shows.
+    pub shown_pid: u32,
     stamp: Stamp,
 }
 
@@ -63,10 +65,16 @@ impl Identity {
         task: u64,
     ) -> Option<Self> {
         let stamp = Stamp::read(kernel, layout, task)?;
-        let shown = kernel.u32(task.wrapping_add(layout.pid))?;
+        let shown_pid = kernel.u32(task.wrapping_add(layout.pid))?;
         let pid_struct = kernel.u64(task.wrapping_add(layout.thread_pid))?;
-        let pid = pid_number(kernel, layout, pid_struct).unwrap_or(shown);
-        Some(Self { task, pid, stamp })
+        let pid = pid_number(kernel, layout, pid_struct).unwrap_or(shown_pid);
+        Some(Self { task, pid, shown_pid, stamp })
+    }
+
+    /// Whether the task shows a possible PID that is not that of its `pid` structure: one of them is forged.
+    pub fn shows_another_pid(&self) -> bool {
+        let possible = 1..=MAX_PID as u32;
+        self.shown_pid != self.pid && possible.contains(&self.shown_pid)
     }
 }
 

@@ -208,6 +208,20 @@ fn dropped_suspects_are_counted() {
     assert!(found.iter().all(|task| stands(*task)));
 }
 
+/// Slices so short that a pass takes hundreds of them: six passes are not over when 20 looks have seen it run.
+#[test]
+fn pid_that_leads_to_another_task_does_not_hide_one_that_runs() {
+    let (linux, [alone, ..]) = system(false);
+    hide(&linux, alone, view::TASKS | view::PID | view::TGID, Unlinked::Poison);
+    linux.index_remove(alone);
+    linux.spawn("other", 64, None);
+    let runs = |step| linux.put(alone + linux::RUN_TIME, u64::from(step));
+    let (findings, _, passes) = run(&linux, 150, 2, runs);
+    assert!(passes < 6, "{passes}");
+    assert!(!findings.is_empty() && findings.iter().all(|finding| finding.address == alone));
+    assert_eq!(run(&linux, 150, 2, |_| {}).0, vec![]);
+}
+
 /// It has a `pid` structure of its own, and sleeps.
 #[test]
 fn pid_that_leads_to_another_task_hides_nothing() {
@@ -216,4 +230,71 @@ fn pid_that_leads_to_another_task_hides_nothing() {
     let (_, slot) = linux.slot(64);
     linux.put(slot, linux.get(leader + linux::THREAD_PID));
     assert!(is_found(&linux, alone, SOON, |_| {}));
+}
+
+/// A task whose memory looks like the copy that a fork makes of process 1, except that it is in no list of that PID.
+fn with_pid_of_init(linux: &Linux, task: u64) -> u64 {
+    hide(linux, task, view::TASKS | view::PID | view::TGID, Unlinked::Poison);
+    let init = linux.live.borrow()[0];
+    linux.put(task + linux::THREAD_PID, linux.get(init + linux::THREAD_PID));
+    init
+}
+
+#[test]
+fn forged_pid_structure_hides_nothing_and_harms_nobody() {
+    for (shown, symbol) in [(64, "alone, pid 64 (its pid structure: 1)"), (1, "alone, pid 1")] {
+        let (linux, [alone, ..]) = system(false);
+        let init = with_pid_of_init(&linux, alone);
+        linux.put32(alone + linux::PID, shown);
+        let findings = find(&linux);
+        assert!(!findings.is_empty() && findings.iter().all(|finding| finding.address == alone));
+        assert_eq!((findings[0].symbol.as_str(), findings[0].repairs.len()), (symbol, 1));
+        linux.apply_all(&findings[0]);
+        // The process list has it again, and process 1 has its PID for itself.
+        let pid = linux.get(init + linux::THREAD_PID);
+        for kind in 0..2 {
+            let node = init + linux::LINKS + 16 * kind;
+            assert_eq!((linux.get(pid + linux::PID_TASKS + 8 * kind), linux.get(node)), (node, 0));
+        }
+    }
+}
+
+/// A session keeps the PID of its first process when that has ended.
+#[test]
+fn pid_that_no_task_has_is_not_given_to_a_hidden_one() {
+    let (linux, [alone, leader, ..]) = system(false);
+    hide(&linux, alone, view::TASKS | view::PID | view::TGID, Unlinked::Poison);
+    let pid = linux.get(leader + linux::THREAD_PID);
+    hide(&linux, leader, view::PID | view::TGID, Unlinked::Alone);
+    linux.put(leader + linux::SIGNAL, 0);
+    linux.put(alone + linux::THREAD_PID, pid);
+    let findings = find(&linux);
+    let finding = findings.iter().find(|finding| finding.address == alone).unwrap();
+    finding.repairs.iter().for_each(|repair| assert!(linux.apply(repair)));
+    assert_eq!(linux.get(pid + linux::PID_TASKS), 0);
+    assert_eq!(finding.repairs.len(), 1);
+}
+
+/// Passes take longer than the looks after which the memory of an exited task is dropped.
+#[test]
+fn pid_that_leads_to_another_task_hides_nothing_from_long_passes() {
+    let (linux, [alone, ..]) = system(false);
+    with_pid_of_init(&linux, alone);
+    let profile = Profile::decode(&linux.profile).unwrap();
+    let kernel = Kernel::new(&profile, &linux.memory);
+    let layout = check(&profile).layout;
+    let mut task = suspect::judge(&kernel, &layout, alone, view::CGROUP, 0).unwrap();
+    let confirmed = (0..10).any(|_| {
+        for _ in 0..2000 {
+            match task.recheck(&kernel, &layout) {
+                Recheck::Clear => panic!("dropped in the middle of a pass"),
+                Recheck::Confirmed(_) => return true,
+                _ => {}
+            }
+        }
+        task.another_pass(0);
+        task.pass_ended();
+        false
+    });
+    assert!(confirmed);
 }
