@@ -288,9 +288,15 @@ impl Cpu {
     /// Linux cannot continue on this CPU. If it is the cokernel's, the cokernel has stopped.
     fn end(&mut self, code: u64) -> ! {
         let vmcb = self.vmcb();
-        log::report(format_args!(
-            "wall: Linux has lost CPU {}: exit {code:#x}: {:#x} {:#x}, rip {:#x}",
-            self.index, vmcb.exit_info_1, vmcb.exit_info_2, vmcb.rip
+        log::report_last(format_args!(
+            "wall: Linux has lost CPU {}: exit {code:#x}: {:#x} {:#x}, rip {:#x}, cr0 {:#x}, cr4 {:#x}, efer {:#x}",
+            self.index,
+            vmcb.exit_info_1,
+            vmcb.exit_info_2,
+            vmcb.rip,
+            vmcb.cr0,
+            vmcb.cr4,
+            vmcb.efer
         ));
         if self.index == entry().cokernel_cpu {
             trip::on_lost_cpu(code, vmcb.rip);

@@ -41,6 +41,12 @@ pub fn report(arguments: core::fmt::Arguments<'_>) {
     write(EVENT_WALL, 0, Line::new(arguments).bytes());
 }
 
+/// Reports what can happen once only: no flood of attempts hides it.
+pub fn report_last(arguments: core::fmt::Arguments<'_>) {
+    count_finding();
+    write(EVENT_WALL, 0, Line::new(arguments).bytes());
+}
+
 /// Writes a line to the event ring and the serial line. Any CPU.
 pub fn write(kind: u32, code: u32, line: &[u8]) {
     // SAFETY: a field of the trip.
