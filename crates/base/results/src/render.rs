@@ -209,7 +209,7 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// Integers in full, other numbers to `significant` digits.
-fn digits(value: f64, significant: u32) -> String {
+pub(crate) fn digits(value: f64, significant: u32) -> String {
     if value.fract() == 0.0 {
         return format!("{value:.0}");
     }

@@ -17,7 +17,7 @@ mod trip;
 use crate::kernels::{Kernel, SERIES};
 use crate::{batch, cache, emulator, module, process, product, spec::Spec};
 use anyhow::{ensure, Context, Result};
-use kyozon_results::{check, parse_samples, render, Row, Table};
+use kyozon_results::{check, parse_samples, prose, render, Row, Table};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -75,6 +75,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         measure(&results).with_context(|| format!("table {name}"))?;
     }
     render(&results)?;
+    let tree = cache::tree()?;
+    for (page, text) in prose(&tree, &results)? {
+        fs::write(tree.join(&page), text).with_context(|| page)?;
+    }
     println!("{}", results.join("README.md").display());
     if options.check {
         let report = check(&results, None)?;

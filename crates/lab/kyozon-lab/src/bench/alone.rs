@@ -7,10 +7,23 @@ use std::time::Duration;
 
 /// A timer that sends messages and one more as guard, so that no register of the timer is accessed before the handler.
 pub const HPET: [&str; 4] = ["-global", "hpet.msi=on", "-global", "hpet.timers=4"];
+/// Timers that interrupt through the IO-APIC only, as most HPETs of AMD's chipsets do.
+pub const HPET_PIN: [&str; 2] = ["-global", "hpet.msi=off"];
 
 /// Boots `image`, a cokernel followed by its tasks, with the command line `append` and `extra` arguments for the
 /// emulator. Returns its serial output when it has powered the machine off; it must do so within `limit`.
 pub fn run(image: &[u8], append: &str, extra: &[String], limit: Duration) -> Result<String> {
+    run_with(&HPET, image, append, extra, limit)
+}
+
+/// As [`run`], with the timers of `hpet`.
+pub fn run_with(
+    hpet: &[&str],
+    image: &[u8],
+    append: &str,
+    extra: &[String],
+    limit: Duration,
+) -> Result<String> {
     let folder = cache::scratch()?;
     let initrd = folder.path().join("initrd");
     fs::write(&initrd, image).context("write the cokernel's image")?;
@@ -22,7 +35,7 @@ pub fn run(image: &[u8], append: &str, extra: &[String], limit: Duration) -> Res
     command
         .args(["-cpu", &format!("max{}", batch::WITHOUT_RANDOM)])
         .args(batch::FIXED_CLOCK)
-        .args(HPET);
+        .args(hpet);
     command.arg("-kernel").arg(product::file("alone.elf")?).arg("-initrd").arg(initrd);
     command.args(["-append", append]);
     command.args(["-serial", "file:ttyS0"]).args(extra);

@@ -27,11 +27,12 @@ struct Rate {
 #[derive(Debug, Deserialize)]
 struct Price {
     cycles: f64,
+    #[serde(default)]
+    from_other_cpu: bool,
 }
 
-/// Events without a charge. Accesses to memory-mapped devices have a column of their own, because their cost depends on
-/// the chipset. The cost of a VMEXIT is in the figure of its VMRUN.
-const LEFT_OUT: [&str; 2] = ["mmio", "vmexit"];
+/// Events without a charge: the cost of a VMEXIT is in the figure of its VMRUN.
+const LEFT_OUT: [&str; 1] = ["vmexit"];
 
 impl Costs {
     /// Reads the file in folder `results`.
@@ -62,10 +63,11 @@ impl Costs {
         Ok(cycles)
     }
 
-    /// Whether `cpu` has an entry of its own for `event`.
+    /// Whether `cpu` has a figure of its own for `event`, not one that was measured on another CPU.
     pub fn has(&self, cpu: &str, event: &str) -> bool {
         let event = self.substitute.get(event).map_or(event, String::as_str);
-        self.cpu.get(cpu).is_some_and(|cpu| cpu.event.contains_key(event))
+        let price = self.cpu.get(cpu).and_then(|cpu| cpu.event.get(event));
+        price.is_some_and(|price| !price.from_other_cpu)
     }
 
     fn price(&self, cpu: &str, event: &str) -> Result<f64> {
@@ -84,7 +86,7 @@ mod tests {
 
     fn costs() -> Costs {
         toml::from_str(
-            "[substitute]\nwrfsbase = \"swapgs\"\n\
+            "[substitute]\nwrfsbase = \"swapgs\"\nmmio = \"lidt\"\n\
              [cpu.a]\norder = \"in-order\"\ninstructions_per_cycle = { value = 1.0 }\n\
              event.lidt.cycles = 40\nevent.swapgs.cycles = 20\n\
              [cpu.b]\norder = \"out-of-order\"\ninstructions_per_cycle = { value = 2.0 }\nevent.lidt.cycles = 30\n",
@@ -100,8 +102,8 @@ mod tests {
     fn models_are_sums() {
         let costs = costs();
         assert_eq!(
-            costs.model("a", 100, &events(&[("lidt", 2), ("mmio", 9), ("vmexit", 1)])).unwrap(),
-            180.0
+            costs.model("a", 100, &events(&[("lidt", 2), ("mmio", 1), ("vmexit", 1)])).unwrap(),
+            220.0
         );
         assert_eq!(costs.model("b", 100, &events(&[("lidt", 2)])).unwrap(), 110.0);
         // Charged as another event, with another CPU's figure.
@@ -121,6 +123,7 @@ mod tests {
         let counted: &[&str] = &include!("../../../counter/src/events.in");
         assert!(LEFT_OUT.iter().all(|event| counted.contains(event)));
         assert!(costs.has("amd_k8", "vmrun") && !costs.has("core2_t7300", "vmrun"));
+        assert!(!costs.has("skylake", "vmrun"), "that figure is another CPU's");
         assert!(costs.cpus().any(|(_, order)| order == "in-order"));
         for (cpu, _) in costs.cpus() {
             for event in counted.iter().filter(|event| !LEFT_OUT.contains(event)) {

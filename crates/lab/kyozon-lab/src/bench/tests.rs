@@ -25,6 +25,15 @@ fn committed_pages_are_rendered_from_the_json() {
 }
 
 #[test]
+fn quoted_figures_are_those_of_the_json() {
+    let tree = results().join("../..");
+    for (page, text) in kyozon_results::prose(&tree, &results()).unwrap() {
+        let committed = fs::read_to_string(tree.join(&page)).unwrap();
+        assert!(committed == text, "a figure in {page} is stale: run kyozon-lab bench --render");
+    }
+}
+
+#[test]
 fn every_table_is_described() {
     for name in TABLES.iter().map(|(name, _)| *name).chain(["shm-paths"]) {
         described(&results(), name).unwrap();

@@ -3,8 +3,8 @@
 //! A plug-in of the emulator (`crates/lab/counter`) follows every instruction from the interrupt's gate to the
 //! return.
 
-use super::alone;
-use super::cokernel::{guest, workload, LIMIT, LINUXES, MODES};
+use super::alone::{self, HPET, HPET_PIN};
+use super::cokernel::{guest, workload, LIMIT, MODES};
 use super::costs::Costs;
 use super::{described, qemu_version};
 use crate::kernels::Kernel;
@@ -107,11 +107,32 @@ fn plugin_arguments(map: &str, out: &Path) -> Result<[String; 2]> {
     Ok(["-plugin".into(), format!("{},out={},{map},{COKERNEL}", plugin.display(), out.display())])
 }
 
-fn beside_linux(kernel: &Kernel, append: &str, isolation: &str) -> Result<Vec<Trip>> {
+/// A Linux beside which the cokernel is measured.
+struct Beside {
+    series: &'static str,
+    /// Words added to its command line.
+    append: &'static str,
+    hpet: &'static [&'static str],
+    /// What the groups' names add to mode and series.
+    suffix: &'static str,
+}
+
+/// Group of the cokernel without Linux whose ticks come through the IO-APIC, and the suffix of such groups.
+const PIN: &str = " IO-APIC";
+
+const BESIDES: [Beside; 4] = [
+    Beside { series: "6.12", append: "", hpet: &HPET, suffix: "" },
+    Beside { series: "6.12", append: "", hpet: &HPET_PIN, suffix: PIN },
+    Beside { series: "6.12", append: "mitigations=off", hpet: &HPET, suffix: " mitigations=off" },
+    Beside { series: "6.1", append: "", hpet: &HPET, suffix: "" },
+];
+
+fn beside_linux(kernel: &Kernel, beside: &Beside, isolation: &str) -> Result<Vec<Trip>> {
     let folder = cache::scratch()?;
     let out = folder.path().join("trips");
     let map = if isolation == "none" { BESIDE } else { BEHIND };
-    let mut spec = guest(kernel, append)?;
+    let mut spec = guest(kernel, beside.append)?;
+    spec.devices = beside.hpet.iter().map(|word| (*word).to_owned()).collect();
     spec.devices.extend(plugin_arguments(map, &out)?);
     let load = format!("--isolation {isolation} --hz {TICK_HZ} --parameter 0");
     let run = batch::run(&spec, &[&workload(&load, TICKS + MORE, TICKS + MORE)], LIMIT)?;
@@ -120,12 +141,12 @@ fn beside_linux(kernel: &Kernel, append: &str, isolation: &str) -> Result<Vec<Tr
         .with_context(|| format!("the cokernel beside Linux {}", kernel.release))
 }
 
-fn without_linux() -> Result<Vec<Trip>> {
+fn without_linux(hpet: &[&str]) -> Result<Vec<Trip>> {
     let folder = cache::scratch()?;
     let out = folder.path().join("trips");
     let image = fs::read(product::file("cokernel-test.bin")?)?;
     let append = format!("hz={TICK_HZ} parameter=0 ticks={}", TICKS + MORE);
-    alone::run(&image, &append, &plugin_arguments(ALONE, &out)?, LIMIT)?;
+    alone::run_with(hpet, &image, &append, &plugin_arguments(ALONE, &out)?, LIMIT)?;
     parse(&fs::read_to_string(out)?).context("the cokernel alone")
 }
 
@@ -169,6 +190,8 @@ fn modelled(costs: &Costs, cpu: &str, trips: &[Trip], stages: &[&str]) -> Result
 
 /// Stages up to the cokernel's tick handler.
 const TO_HANDLER: [&str; 2] = ["entry", "path"];
+/// Stages that are Kyozon's, to the cokernel and from it.
+const THERE_AND_BACK: [&str; 2] = ["path", "back"];
 
 /// Adds the rows of `group`. `than` has short and full names of the groups to which modelled cycles are compared.
 fn add(
@@ -183,22 +206,24 @@ fn add(
         table.rows.push(row("Linux before the module", group, trips, &["entry"])?);
         table.rows.push(row("Linux after the module", group, trips, &["exit"])?);
     }
-    table.rows.push(row("there and back", group, trips, &["path", "back"])?);
-    for (cpu, order) in costs.cpus() {
-        if group.starts_with("vmm") && !costs.has(cpu, "vmrun") {
-            continue;
-        }
-        let name = format!("{cpu} ({order})");
-        let samples = modelled(costs, cpu, trips, &TO_HANDLER)?;
-        let mut row = Row::from_samples(&name, "modelled cycles", &samples)?.group(group);
-        for (short, other) in than {
-            let of = |row: &&Row| row.group.as_deref() == Some(other) && row.name == name;
-            if let Some(other) = table.rows.iter().find(of) {
-                let times = (row.median / other.median * 100.0).round() / 100.0;
-                row = row.extra(&format!("times_{short}"), times);
+    table.rows.push(row("there and back", group, trips, &THERE_AND_BACK)?);
+    for (stages, way) in [(&TO_HANDLER, ""), (&THERE_AND_BACK, ", there and back")] {
+        for (cpu, order) in costs.cpus() {
+            if group.starts_with("vmm") && !costs.has(cpu, "vmrun") {
+                continue;
             }
+            let name = format!("{cpu} ({order}){way}");
+            let samples = modelled(costs, cpu, trips, stages)?;
+            let mut row = Row::from_samples(&name, "modelled cycles", &samples)?.group(group);
+            for (short, other) in than {
+                let of = |row: &&Row| row.group.as_deref() == Some(other) && row.name == name;
+                if let Some(other) = table.rows.iter().find(of) {
+                    let times = (row.median / other.median * 100.0).round() / 100.0;
+                    row = row.extra(&format!("times_{short}"), times);
+                }
+            }
+            table.rows.push(row);
         }
-        table.rows.push(row);
     }
     Ok(())
 }
@@ -207,14 +232,16 @@ fn add(
 pub fn measure(results: &Path) -> Result<()> {
     let costs = Costs::read(results)?;
     let mut table = described(results, "trip")?.version("qemu", &qemu_version()?);
-    add(&mut table, &costs, "alone", &without_linux()?, &[])?;
-    for (series, append, boot) in LINUXES {
+    add(&mut table, &costs, "alone", &without_linux(&HPET)?, &[])?;
+    add(&mut table, &costs, &format!("alone{PIN}"), &without_linux(&HPET_PIN)?, &[])?;
+    for beside in &BESIDES {
+        let Beside { series, suffix, .. } = beside;
         let kernel = Kernel::fetch(series, "cloud", false)?;
-        let mut than = vec![("alone", "alone".to_owned())];
+        let alone = if *suffix == PIN { suffix } else { "" };
+        let mut than = vec![("alone", format!("alone{alone}"))];
         for mode in MODES {
-            let suffix = if append.is_empty() { "" } else { boot };
-            let group = format!("{mode} {series} {suffix}").trim_end().to_owned();
-            let trips = beside_linux(&kernel, append, mode)?;
+            let group = format!("{mode} {series}{suffix}");
+            let trips = beside_linux(&kernel, beside, mode)?;
             add(&mut table, &costs, &group, &trips, &than)?;
             than.push((mode, group));
         }
@@ -258,8 +285,8 @@ mod tests {
         add(&mut table, &costs, "alone", &short, &[]).unwrap();
         add(&mut table, &costs, "none x", &short, &than).unwrap();
         add(&mut table, &costs, "vmm x", &long, &than).unwrap();
-        let rows: Vec<&Row> =
-            table.rows.iter().filter(|row| row.unit == "modelled cycles").collect();
+        let to_handler = |row: &&Row| row.unit == "modelled cycles" && !row.name.contains("back");
+        let rows: Vec<&Row> = table.rows.iter().filter(to_handler).collect();
         let names: Vec<_> = rows.iter().map(|row| (row.group.as_deref(), &*row.name)).collect();
         let [a, b] = ["a (in-order)", "b (in-order)"];
         assert_eq!(
