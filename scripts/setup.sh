@@ -131,6 +131,10 @@ mv "$cache/env.new" "$cache/env"
 if [ -n "${1:-}" ] && ! command -v c++ >/dev/null; then
 	(install g++) || log "cannot install g++: the fuzzers will be skipped"
 fi
+# The key-value store is tested with Redis' own client.
+if [ -n "${1:-}" ] && ! command -v redis-benchmark >/dev/null; then
+	(install redis-tools) || log "cannot install redis-tools: a test of the key-value store will be skipped"
+fi
 if [ "${1:-}" = soak ] && [ ! -x "$bin/cargo-deny" ]; then
 	log "building cargo-deny, for known vulnerabilities (once, some minutes)"
 	"${CARGO:-cargo}" install --quiet --locked --debug --root "$cache/tools" --target-dir "$cache/target/tools" \

@@ -105,7 +105,8 @@ impl Row {
     }
 
     /// `group/name`, or the name alone.
-    pub(crate) fn label(&self) -> String {
+    #[must_use]
+    pub fn label(&self) -> String {
         match &self.group {
             Some(group) => format!("{group}/{}", self.name),
             None => self.name.clone(),

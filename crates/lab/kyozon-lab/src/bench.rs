@@ -5,6 +5,7 @@ mod as_guest;
 mod cokernel;
 mod costs;
 mod delay;
+pub mod fresh;
 mod ipc;
 mod kv;
 mod latency;

@@ -79,7 +79,7 @@ impl Check {
 
 /// The checks, cheapest first: those that build last. Fuzzing takes a minute, and in the nightly run an hour. Miri
 /// takes minutes and needs a nightly toolchain.
-const CHECKS: [Check; 14] = [
+const CHECKS: [Check; 15] = [
     Check::new("format", "the source is formatted", tools::format),
     Check::new("lint", "clippy reports nothing, in any crate", tools::lint).building(),
     Check::new(
@@ -126,6 +126,14 @@ const CHECKS: [Check; 14] = [
             "storm",
             "random privileged operations inside Linux do not harm the cokernel behind the wall",
             tools::storm,
+        )
+    },
+    Check {
+        nightly_only: true,
+        ..Check::new(
+            "tables",
+            "the committed tables that count instructions are those of today's code, to 1 %",
+            tools::tables,
         )
     },
 ];

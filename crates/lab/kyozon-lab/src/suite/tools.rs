@@ -2,6 +2,7 @@
 
 use super::report::Count;
 use super::{one_passed, skipped, Outcome, LIMIT};
+use crate::bench::fresh;
 use crate::{fuzz, process, storm};
 use anyhow::{bail, ensure, Context, Result};
 use regex::Regex;
@@ -175,6 +176,14 @@ pub(super) fn storm(_tree: &Path, _nightly: bool) -> Result<Outcome> {
     let note =
         format!("{} runs, in {} of which Linux reset the machine", series.survived, series.resets);
     Ok((Count { passed: series.survived, failed: series.failures.len(), skipped: 0 }, note))
+}
+
+/// The tables that repeat, measured again.
+pub(super) fn tables(tree: &Path, _nightly: bool) -> Result<Outcome> {
+    let (tables, differences) = fresh::compare(&tree.join("docs/results"))?;
+    differences.iter().for_each(|line| eprintln!("{line}"));
+    let note = format!("{tables} tables; make bench measures them again");
+    Ok((Count { passed: 1, failed: differences.len(), skipped: 0 }, note))
 }
 
 /// Adds up the totals of `cargo test`.
