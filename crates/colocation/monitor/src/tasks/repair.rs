@@ -219,8 +219,8 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         None
     }
 
-    /// Puts the task back into the list of type `kind` at its PID. Linux has at most one task in it: if there is one, the
-    /// PID is that task's.
+    /// Puts the task back into the list of type `kind` at its PID. Linux has at most one task in it: if there is one,
+    /// the PID is that task's.
     fn restore_pid_list(&self, pid: u64, kind: usize) -> Option<Repair> {
         let Self { kernel, layout, identity, .. } = self;
         let own = identity.task.wrapping_add(layout.thread_pid);
