@@ -21,6 +21,9 @@
 //! `ours` is the module, the trampoline and the layer, or the hypervisor and the layer. The file has one line for each
 //! kind of trip: its count, then instructions and events of each stage.
 //!
+//! With `calls=1` it counts system calls instead, from a software interrupt to the instruction behind it, whoever makes
+//! them.
+//!
 //! Invariants:
 //!
 //! 1. One virtual CPU: with several, every figure would mix them, so the plug-in refuses to load.
@@ -31,6 +34,7 @@
 //!
 //! Must not know: the purpose of the figures, or the cost of an event.
 
+mod calls;
 mod code;
 mod plugin;
 mod trip;

@@ -1,5 +1,6 @@
 //! The border to QEMU: its plug-in interface, version 1 (docs/devel/tcg-plugins.rst in QEMU's sources).
 
+use crate::calls::Calls;
 use crate::code::{event, is_transfer, is_vmmcall};
 use crate::trip::{Block, Map, Recorder};
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr};
@@ -61,6 +62,8 @@ struct State {
     out: PathBuf,
     map: Map,
     recorder: Recorder,
+    /// Counts calls in place of trips.
+    calls: Option<Calls>,
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
@@ -77,29 +80,31 @@ fn with(f: impl FnOnce(&mut State)) {
 struct Options {
     out: PathBuf,
     map: Map,
+    calls: bool,
 }
 
-/// `out=FILE`, `ours=LOW-HIGH`, `cokernel=LOW-HIGH`; addresses are hexadecimal.
+/// `out=FILE`, `ours=LOW-HIGH`, `cokernel=LOW-HIGH`, `calls=1`; addresses are hexadecimal.
 fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<Options, String> {
     let range = |text: &str| -> Result<Range<u64>, String> {
         let bound = |text: &str| u64::from_str_radix(text, 16).map_err(|e| format!("{text}: {e}"));
         let (low, high) = text.split_once('-').ok_or(format!("{text}: not LOW-HIGH"))?;
         Ok(bound(low)?..bound(high)?)
     };
-    let (mut out, mut map) = (None, Map::default());
+    let (mut out, mut map, mut calls) = (None, Map::default(), false);
     for word in words {
         match word.split_once('=') {
             Some(("out", path)) => out = Some(PathBuf::from(path)),
             Some(("ours", text)) => map.ours.push(range(text)?),
             Some(("cokernel", text)) => map.cokernel = range(text)?,
-            _ => return Err(format!("{word}: not out=, ours= or cokernel=")),
+            Some(("calls", "1")) => calls = true,
+            _ => return Err(format!("{word}: not out=, ours=, cokernel= or calls=1")),
         }
     }
     let out = out.ok_or("out=FILE is missing")?;
     if map.ours.is_empty() || map.cokernel.is_empty() {
         return Err("ours= or cokernel= is missing".into());
     }
-    Ok(Options { out, map })
+    Ok(Options { out, map, calls })
 }
 
 /// Called once, when QEMU starts. If the result is not 0, QEMU ends with an error.
@@ -130,9 +135,10 @@ pub unsafe extern "C" fn qemu_plugin_install(
             return 1;
         }
     };
-    let Options { out, map } = options;
+    let Options { out, map, calls } = options;
+    let calls = calls.then(Calls::default);
     if let Ok(mut state) = STATE.lock() {
-        *state = Some(State { out, map: map.clone(), recorder: Recorder::new(map) });
+        *state = Some(State { out, map: map.clone(), recorder: Recorder::new(map), calls });
     }
     // SAFETY: QEMU's functions, as it declares them; the callbacks live as long as the process.
     unsafe {
@@ -190,7 +196,10 @@ extern "C" fn translated(_: Id, tb: Tb) {
 extern "C" fn executed(_: c_uint, data: *mut c_void) {
     // SAFETY: a block that `translated` made and that is never freed or written.
     let block = unsafe { &*data.cast::<Block>() };
-    with(|state| state.recorder.block(block));
+    with(|state| match &mut state.calls {
+        Some(calls) => calls.block(block),
+        None => state.recorder.block(block),
+    });
 }
 
 extern "C" fn accessed(_: c_uint, info: u32, address: u64, _: *mut c_void) {
@@ -199,12 +208,19 @@ extern "C" fn accessed(_: c_uint, info: u32, address: u64, _: *mut c_void) {
         let hwaddr = qemu_plugin_get_hwaddr(info, address);
         !hwaddr.is_null() && qemu_plugin_hwaddr_is_io(hwaddr)
     };
-    with(|state| state.recorder.access(address, mmio));
+    with(|state| match &mut state.calls {
+        Some(calls) => calls.access(mmio),
+        None => state.recorder.access(address, mmio),
+    });
 }
 
 extern "C" fn at_exit(_: Id, _: *mut c_void) {
     with(|state| {
-        if let Err(error) = std::fs::write(&state.out, state.recorder.report()) {
+        let report = match &state.calls {
+            Some(calls) => calls.report(),
+            None => state.recorder.report(),
+        };
+        if let Err(error) = std::fs::write(&state.out, report) {
             eprintln!("kyozon-counter: {}: {error}", state.out.display());
         }
     });

@@ -24,15 +24,18 @@ pub struct Block {
     pub halts: bool,
 }
 
-/// The cost of one stage of a trip.
+/// The cost of one stage of a trip, or of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Cost {
-    instructions: u32,
-    events: [u32; EVENTS.len()],
+pub struct Cost {
+    /// Number of instructions.
+    pub instructions: u32,
+    /// Number of events of each kind.
+    pub events: [u32; EVENTS.len()],
 }
 
 impl Cost {
-    fn add(&mut self, block: &Block) {
+    /// Adds the cost of a block.
+    pub fn add(&mut self, block: &Block) {
         self.instructions += block.instructions;
         for (sum, n) in self.events.iter_mut().zip(block.events) {
             *sum += u32::from(n);
@@ -46,6 +49,15 @@ impl Cost {
         }
         *other = Self::default();
     }
+}
+
+/// ` NAME INSTRUCTIONS EVENT=N ...`.
+pub fn describe(name: &str, cost: &Cost) -> String {
+    let mut text = format!(" {name} {}", cost.instructions);
+    for (event, n) in EVENTS.iter().zip(cost.events).filter(|(_, n)| *n > 0) {
+        let _ = write!(text, " {event}={n}");
+    }
+    text
 }
 
 /// Names of the stages, in the order of time.
@@ -298,10 +310,7 @@ impl Recorder {
         for (stages, count) in &self.trips {
             let _ = write!(text, "{count}");
             for (name, cost) in STAGES.iter().zip(stages) {
-                let _ = write!(text, " {name} {}", cost.instructions);
-                for (event, n) in EVENTS.iter().zip(cost.events).filter(|(_, n)| *n > 0) {
-                    let _ = write!(text, " {event}={n}");
-                }
+                text += &describe(name, cost);
             }
             text.push('\n');
         }

@@ -1,9 +1,11 @@
 //! Table `ipc`: the cost of the microkernel's calls, in instructions, with and without Linux beside it.
 
 use super::alone::{self, HPET};
+use super::costs::Costs;
+use super::trip::{kinds, plugin_arguments, Trip, ALONE};
 use super::{described, qemu_version};
 use crate::kernels::{Kernel, SERIES};
-use crate::{batch, product, spec::Spec};
+use crate::{batch, cache, product, spec::Spec};
 use anyhow::{ensure, Context, Result};
 use kyozon_results::{parse_histogram, Row, Table};
 use std::path::Path;
@@ -43,7 +45,7 @@ fn beside_linux(kernel: &Kernel) -> Result<String> {
 }
 
 /// The tasks' output without Linux.
-fn without_linux() -> Result<String> {
+fn without_linux(extra: &[String]) -> Result<String> {
     const PAGE: usize = 4096;
     let mut image = std::fs::read(product::file("cokernel.bin")?)?;
     let task = std::fs::read(product::file("task-test.bin")?)?;
@@ -53,7 +55,20 @@ fn without_linux() -> Result<String> {
     }
     let parameter = SAMPLES << 8 | SCRIPT;
     let append = format!("hz={TICK_HZ} budget=10000 parameter={parameter} ticks={TICKS}");
-    alone::run(&image, &append, &[], LIMIT)
+    alone::run(&image, &append, extra, LIMIT)
+}
+
+/// Instructions and events of the system call that does nothing, from the software interrupt to the task's next
+/// instruction: the cheapest of those that were made [`SAMPLES`] times.
+fn null_call() -> Result<Trip> {
+    let folder = cache::scratch()?;
+    let out = folder.path().join("calls");
+    let mut plugin = plugin_arguments(ALONE, &out)?;
+    plugin[1] += ",calls=1";
+    without_linux(&plugin)?;
+    let calls = kinds(&std::fs::read_to_string(out)?)?;
+    let often = calls.into_iter().filter(|call| call.count >= SAMPLES / 2);
+    often.min_by_key(|call| call.sum(&["call"]).instructions).context("no call was made often")
 }
 
 /// The `wanted` samples of the histogram `name`, from the lines that a test task printed without a failed call.
@@ -78,7 +93,14 @@ fn add(mut table: Table, group: &str, text: &str) -> Result<Table> {
 /// Measures and writes the table.
 pub fn measure(results: &Path) -> Result<()> {
     let mut table = described(results, "ipc")?.version("qemu", &qemu_version()?);
-    table = add(table, "alone", &without_linux()?)?;
+    table = add(table, "alone", &without_linux(&[])?)?;
+    let costs = Costs::read(results)?;
+    let call = null_call()?.sum(&["call"]);
+    for (cpu, order) in costs.cpus() {
+        let cycles = costs.model(cpu, call.instructions, &call.events)?;
+        let name = format!("null system call, {cpu} ({order})");
+        table = table.row(Row::from_samples(&name, "modelled cycles", &[cycles])?.group("alone"));
+    }
     for series in SERIES {
         let kernel = Kernel::fetch(series, "cloud", false)?;
         let text = beside_linux(&kernel).with_context(|| format!("beside Linux {series}"))?;

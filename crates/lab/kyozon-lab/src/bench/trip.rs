@@ -25,7 +25,7 @@ const BESIDE: &str = "ours=10000000-20000000,ours=ffffffffc0000000-ffffffffff000
 /// For mode vmm: addresses of the hypervisor and of the layer. No code of Linux is part of a trip.
 const BEHIND: &str = "ours=8000000-20000000";
 /// Without Linux: addresses of the program that replaces it.
-const ALONE: &str = "ours=100000-10000000";
+pub const ALONE: &str = "ours=100000-10000000";
 const COKERNEL: &str = "cokernel=20000000-30000000";
 
 /// Events with a bound; a row has their columns even if the count is 0.
@@ -33,9 +33,9 @@ const BOUND: [&str; 6] = ["cr3_write", "lidt", "lgdt", "ltr", "wrmsr", "mmio"];
 
 /// The cost of one stage of a trip.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Cost {
-    instructions: u64,
-    events: BTreeMap<String, u64>,
+pub struct Cost {
+    pub instructions: u64,
+    pub events: BTreeMap<String, u64>,
 }
 
 impl Cost {
@@ -49,14 +49,14 @@ impl Cost {
 
 /// One kind of trip, with the number of such trips.
 #[derive(Debug, Default, PartialEq)]
-struct Trip {
-    count: usize,
+pub struct Trip {
+    pub count: usize,
     stages: BTreeMap<String, Cost>,
 }
 
 impl Trip {
     /// The cost of several stages together.
-    fn sum(&self, stages: &[&str]) -> Cost {
+    pub fn sum(&self, stages: &[&str]) -> Cost {
         let mut sum = Cost::default();
         for cost in stages.iter().filter_map(|name| self.stages.get(*name)) {
             sum.add(cost);
@@ -67,6 +67,14 @@ impl Trip {
 
 /// The trips in the plug-in's file.
 fn parse(text: &str) -> Result<Vec<Trip>> {
+    let trips = kinds(text)?;
+    let all: usize = trips.iter().map(|trip| trip.count).sum();
+    ensure!(all >= TICKS, "{all} trips were recorded, not {TICKS}");
+    Ok(trips)
+}
+
+/// The lines of the plug-in's file.
+pub fn kinds(text: &str) -> Result<Vec<Trip>> {
     let mut trips = Vec::new();
     for line in text.lines() {
         let mut words = line.split_whitespace();
@@ -89,8 +97,6 @@ fn parse(text: &str) -> Result<Vec<Trip>> {
         }
         trips.push(trip);
     }
-    let all: usize = trips.iter().map(|trip| trip.count).sum();
-    ensure!(all >= TICKS, "{all} trips were recorded, not {TICKS}");
     Ok(trips)
 }
 
@@ -102,7 +108,7 @@ fn plugin() -> Result<PathBuf> {
 }
 
 /// `-plugin` and its value; the plug-in writes to `out`.
-fn plugin_arguments(map: &str, out: &Path) -> Result<[String; 2]> {
+pub fn plugin_arguments(map: &str, out: &Path) -> Result<[String; 2]> {
     let plugin = plugin()?;
     Ok(["-plugin".into(), format!("{},out={},{map},{COKERNEL}", plugin.display(), out.display())])
 }
