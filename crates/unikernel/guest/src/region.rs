@@ -229,6 +229,7 @@ impl Mapped {
     }
 }
 
+// The heartbeat stays the default one: a peer that only leaves the region wakes nobody.
 impl Park for Mapped {
     fn me(&self) -> Peer {
         Vm.me()
