@@ -49,12 +49,13 @@ pub fn arguments(spec: &Spec, initrd: &Path, command_line: &str) -> Result<Vec<S
     Ok(fixed.chain(chosen).chain(spec.devices.iter().cloned()).collect())
 }
 
-/// User and system time of a process from its `/proc/PID/stat`. The command's name may contain blanks and parentheses.
-fn cpu_time(stat: &str) -> Option<Duration> {
+/// User and system time of a process from its `/proc/PID/stat`; with `children`, of those of its children that have ended
+/// and were waited for. The command's name may contain blanks and parentheses.
+pub(crate) fn cpu_time(stat: &str, children: bool) -> Option<Duration> {
     /// `USER_HZ`, the same on every x86.
     const TICK: Duration = Duration::from_millis(10);
     let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace().skip(11);
+    let mut fields = fields.split_whitespace().skip(if children { 13 } else { 11 });
     let mut ticks = || fields.next()?.parse::<u32>().ok();
     Some(TICK * (ticks()? + ticks()?))
 }
@@ -97,7 +98,8 @@ impl Emulator {
     pub fn cpu_time(&mut self) -> Result<Duration> {
         let path = format!("/proc/{}/stat", self.group.child().id());
         let stat = fs::read_to_string(&path).with_context(|| path.clone())?;
-        cpu_time(&stat).with_context(|| format!("{path}: not in the format of proc_pid_stat(5)"))
+        cpu_time(&stat, false)
+            .with_context(|| format!("{path}: not in the format of proc_pid_stat(5)"))
     }
 
     /// Stops it, keeps its console in the cache, and returns an error of one line: `what`, and the reason.
@@ -203,8 +205,8 @@ mod tests {
     #[test]
     fn cpu_time_is_user_and_system_time() {
         let stat = "12 (a ) b) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0 4 0 99";
-        assert_eq!(cpu_time(stat), Some(Duration::from_secs(3)));
-        assert_eq!(cpu_time("12 (a) S 1 2"), None);
+        assert_eq!(cpu_time(stat, false), Some(Duration::from_secs(3)));
+        assert_eq!(cpu_time("12 (a) S 1 2", false), None);
     }
 
     #[test]

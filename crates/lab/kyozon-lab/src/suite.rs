@@ -4,6 +4,7 @@
 //! [`dependencies`] asks cargo, [`tools`] runs compilers and their like. Scenarios ([`crate::scenario`]) follow, side
 //! by side.
 
+mod before;
 mod dependencies;
 mod files;
 mod links;
@@ -162,7 +163,11 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         cases.iter().for_each(|case| println!("{}: {}", case.name, case.about));
         return Ok(ExitCode::SUCCESS);
     }
-    let report = Mutex::new(Report::new());
+    let mut report = Report::new();
+    if let Some(time) = before::cpu_time() {
+        report.add_before(time);
+    }
+    let report = Mutex::new(report);
     let add = |name: &str, cpus: usize, start: Instant, outcome: Result<Outcome>| {
         let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
         report.add(name, cpus, start.elapsed(), outcome);

@@ -1,6 +1,6 @@
 //! What became of the tests: a line for each, the total, the time of each part, and a file for other programs.
 
-use super::parts::{Part, PARTS};
+use super::parts::{Part, PARTS, SETUP};
 use super::{replace_line, Outcome};
 use crate::cache;
 use anyhow::Result;
@@ -68,6 +68,12 @@ impl Report {
         let mut case = TestCase::new(name, status);
         case.set_time(time);
         suite.add_test_case(case);
+    }
+
+    /// Adds the CPU time of what make did before.
+    pub(super) fn add_before(&mut self, time: Duration) {
+        let found = self.parts.iter_mut().find(|(part, ..)| *part == SETUP);
+        found.expect("every part is in the list").1 += time;
     }
 
     /// Prints what each part has taken. In the `whole` suite, a part that took too long is a failure.
