@@ -190,8 +190,9 @@ fn figures(experiments: &[Experiment], taken: &[Rounds]) -> Result<RowSet> {
     };
     let mut set = RowSet::default();
     for (experiment, rounds) in experiments.iter().zip(taken) {
-        let micro: Vec<f64> = rounds.iter().flatten().map(|ns| *ns as f64 / 1000.0).collect();
-        let row = Row::from_samples(experiment.name, "us", &micro)?;
+        let micro = |samples: &Vec<u64>| samples.iter().map(|ns| *ns as f64 / 1000.0).collect();
+        let micro: Vec<Vec<f64>> = rounds.iter().map(micro).collect();
+        let row = Row::from_rounds(experiment.name, "us", &micro)?;
         let Some(group) = experiment.group else {
             set.rows.push(row);
             let (of, to) =
@@ -229,13 +230,16 @@ fn figures(experiments: &[Experiment], taken: &[Rounds]) -> Result<RowSet> {
 
 /// The rows as lines of text: label, then median, both ends of its 95 % confidence interval and p99, in microseconds.
 pub fn text(set: &RowSet) -> String {
-    let mut text = String::from("8192 integers there and back, us: median, 95 % interval, p99\n");
+    let mut text = String::from(
+        "8192 integers there and back, us: median of the rounds, 95 % interval, p99 of all samples\n",
+    );
     for row in set.rows.iter().chain(&set.further) {
         let Row { name, median, ci95: [low, high], p99, .. } = row;
         let label =
             row.group.as_ref().map_or_else(|| name.clone(), |group| format!("{group}: {name}"));
         // Writing into a String cannot fail.
-        let _ = write!(text, "{label:<28} {median:>10.3} {low:>10.3} {high:>10.3} {p99:>10.3}");
+        let p99 = p99.map_or_else(|| "-".into(), |p99| format!("{p99:.3}"));
+        let _ = write!(text, "{label:<28} {median:>10.3} {low:>10.3} {high:>10.3} {p99:>10}");
         for (column, value) in &row.extra {
             let _ = write!(text, "  {column} {value:.3}");
         }
@@ -295,6 +299,7 @@ mod tests {
             let row = |row: &&Row| row.group.as_deref() == Some(group) && row.name == name;
             set.further.iter().find(row).unwrap()
         };
+        assert!(set.rows.iter().chain(&set.further).all(|row| row.n == 8), "n counts rounds");
         near(find(EXCHANGE, "vm : threads").ci95[1], 1.1);
         near(find(EXCHANGE, "vm-message : vm").ci95[0], 10.0);
         near(find("ring, 1 MiB", "vm : threads").median, 1.1);

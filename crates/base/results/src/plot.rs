@@ -100,7 +100,7 @@ fn panel(
         line(area, (low, y), (high, y), BLACK)?;
         line(area, (low, y - 5), (low, y + 5), BLACK)?;
         line(area, (high, y - 5), (high, y + 5), BLACK)?;
-        let p99 = scale.pixel(row.p99);
+        let p99 = row.p99.map_or(high, |p99| scale.pixel(p99));
         for x in (high..p99).step_by(6) {
             line(area, (x, y), ((x + 2).min(p99), y), BLACK)?;
         }

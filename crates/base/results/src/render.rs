@@ -126,7 +126,8 @@ fn page(table: &Table, pages: &Pages) -> String {
         explanation = wrap(&explanation, ""),
         interval = wrap(
             &format!(
-                "An interval is the 95 % confidence interval of the median, by order statistics. {absent}"
+                "An interval is the 95 % confidence interval of the median, by order statistics; n counts samples, \
+                 unless it names something else. {absent}"
             ),
             ""
         ),
@@ -146,10 +147,17 @@ fn rows<'a>(rows: &'a [Row], shown: &'a [String]) -> (String, Vec<String>) {
         ("group", false, Box::new(|row| row.group.clone().unwrap_or_default())),
         ("row", false, Box::new(|row| row.name.clone())),
         ("unit", false, Box::new(|row| row.unit.clone())),
-        ("n", true, Box::new(|row| row.n.to_string())),
+        (
+            "n",
+            true,
+            Box::new(|row| match &row.n_of {
+                Some(what) => format!("{} {what}", row.n),
+                None => row.n.to_string(),
+            }),
+        ),
         ("median", true, Box::new(|row| number(row.median))),
         ("interval", true, Box::new(|row| row.ci95.map(number).join(" to "))),
-        ("p99", true, Box::new(|row| number(row.p99))),
+        ("p99", true, Box::new(|row| row.p99.map(number).unwrap_or_default())),
         ("worst", true, Box::new(|row| number(row.worst))),
     ];
     for column in shown {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Names that an extra column must not have.
-const RESERVED: [&str; 6] = ["n", "median", "p99", "ci95", "avg", "worst"];
+const RESERVED: [&str; 7] = ["n", "n_of", "median", "p99", "ci95", "avg", "worst"];
 
 /// One measured quantity. Figures are in `unit`; [`Stats`] explains them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,12 +19,16 @@ pub struct Row {
     pub group: Option<String>,
     /// Unit of the figures: `instructions`, `modelled cycles`, `us`, `ratio`, `events`, ...
     pub unit: String,
-    /// Number of samples.
+    /// Number of samples, or of what `n_of` names.
     pub n: u64,
+    /// What `n` counts, in the plural: `rounds`. Without it, the table's page says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_of: Option<String>,
     /// Median.
     pub median: f64,
-    /// 99th percentile.
-    pub p99: f64,
+    /// 99th percentile of at least 100 samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99: Option<f64>,
     /// 95 % confidence interval of the median, `[low, high]`.
     pub ci95: [f64; 2],
     /// Arithmetic mean.
@@ -37,6 +41,9 @@ pub struct Row {
     /// Further columns, each with its own unit in its name or in the explanation of the table.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
+    /// The distribution of the samples, as [`Stats::quantiles`] gives it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub quantiles: BTreeMap<String, f64>,
 }
 
 /// The rows that one command measured: `kyozon bench --json` prints them, and the laboratory makes tables of them.
@@ -56,13 +63,27 @@ impl Row {
     ///
     /// As [`Stats::of`], with the name of the row.
     pub fn from_samples<S: Sample>(name: &str, unit: &str, samples: &[S]) -> Result<Self> {
-        let Stats { n, median, p99, ci95, avg, worst } = Stats::of(samples)
-            .map_err(|error| Error::Row { name: name.into(), error: Box::new(error) })?;
-        Ok(Self {
+        Ok(Self::new(name, unit, Stats::of(samples).map_err(in_row(name))?))
+    }
+
+    /// A row from rounds of samples in `unit`: `n`, the median and its interval are of the rounds' medians.
+    ///
+    /// # Errors
+    ///
+    /// As [`Stats::of_rounds`], with the name of the row.
+    pub fn from_rounds(name: &str, unit: &str, rounds: &[Vec<f64>]) -> Result<Self> {
+        let row = Self::new(name, unit, Stats::of_rounds(rounds).map_err(in_row(name))?);
+        Ok(row.counting("rounds"))
+    }
+
+    fn new(name: &str, unit: &str, stats: Stats) -> Self {
+        let Stats { n, median, p99, ci95, avg, worst } = stats;
+        Self {
             name: name.into(),
             group: None,
             unit: unit.into(),
             n,
+            n_of: None,
             median,
             p99,
             ci95,
@@ -70,7 +91,8 @@ impl Row {
             worst,
             note: None,
             extra: BTreeMap::new(),
-        })
+            quantiles: BTreeMap::new(),
+        }
     }
 
     /// A row of the ratios of paired samples: the first of `over` divided by the first of `under`, and so on.
@@ -80,7 +102,24 @@ impl Row {
     /// As [`Row::from_samples`].
     pub fn ratio(name: &str, over: &[f64], under: &[f64]) -> Result<Self> {
         let ratios: Vec<f64> = over.iter().zip(under).map(|(over, under)| over / under).collect();
-        Self::from_samples(name, "ratio", &ratios)
+        Ok(Self::from_samples(name, "ratio", &ratios)?.counting("rounds"))
+    }
+
+    /// Says what `n` counts.
+    #[must_use]
+    pub fn counting(mut self, what: &str) -> Self {
+        self.n_of = Some(what.into());
+        self
+    }
+
+    /// Adds the distribution of the row's `samples`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Stats::quantiles`], with the name of the row.
+    pub fn distribution<S: Sample>(mut self, samples: &[S]) -> Result<Self> {
+        self.quantiles = Stats::quantiles(samples).map_err(in_row(&self.name))?;
+        Ok(self)
     }
 
     /// Puts the row into a group.
@@ -117,7 +156,7 @@ impl Row {
     pub(crate) fn value(&self, value: &str) -> Option<f64> {
         match value {
             "median" => Some(self.median),
-            "p99" => Some(self.p99),
+            "p99" => self.p99,
             "avg" => Some(self.avg),
             "worst" => Some(self.worst),
             "low" => Some(self.ci95[0]),
@@ -134,8 +173,9 @@ impl Row {
         self.note.as_deref().map_or(Ok(()), |text| one_line("note", text))?;
         require(self.n > 0, "n", "no samples")?;
         let [low, high] = self.ci95;
-        let figures = [("median", self.median), ("p99", self.p99), ("avg", self.avg)];
-        for (field, figure) in figures.into_iter().chain([("worst", self.worst)]) {
+        self.n_of.as_deref().map_or(Ok(()), |text| one_line("n_of", text))?;
+        let figures = [("median", self.median), ("avg", self.avg), ("worst", self.worst)];
+        for (field, figure) in figures.into_iter().chain(self.p99.map(|p99| ("p99", p99))) {
             require(figure.is_finite(), field, "not a finite number")?;
             require(figure <= self.worst, field, "above `worst`")?;
         }
@@ -147,8 +187,17 @@ impl Row {
             require(!RESERVED.contains(&column.as_str()), &field, "reserved name")?;
             require(figure.is_finite(), &field, "not a finite number")?;
         }
-        Ok(())
+        let level = |text: &str| text.parse().is_ok_and(|level: f64| (0.0..=1.0).contains(&level));
+        require(self.quantiles.keys().all(|key| level(key)), "quantiles", "not a part of 1")?;
+        // Decimal fractions of this form are in order as texts, too.
+        let (figures, worst) = (self.quantiles.values(), |figure: &f64| *figure <= self.worst);
+        let right = figures.clone().is_sorted() && figures.clone().all(worst);
+        require(right, "quantiles", "not in order or above `worst`")
     }
+}
+
+fn in_row(name: &str) -> impl FnOnce(Error) -> Error + '_ {
+    move |error| Error::Row { name: name.into(), error: Box::new(error) }
 }
 
 #[cfg(test)]
@@ -170,7 +219,29 @@ mod tests {
     fn ratios_are_of_paired_samples() {
         let row = Row::ratio("vm : threads", &[2.0, 6.0, 3.0], &[1.0, 2.0, 3.0]).unwrap();
         assert_eq!((row.median, row.value("low"), row.value("high")), (2.0, Some(1.0), Some(3.0)));
+        assert_eq!(row.n_of.as_deref(), Some("rounds"));
         assert!(Row::ratio("x", &[1.0], &[0.0]).is_err());
+    }
+
+    #[test]
+    fn a_missing_p99_is_no_value() {
+        let row = Row::from_rounds("x", "us", &[vec![1.0, 2.0, 3.0], vec![4.0]]).unwrap();
+        assert_eq!((row.n, row.median, row.worst), (2, 3.0, 4.0));
+        assert_eq!((row.value("p99"), row.n_of.as_deref()), (None, Some("rounds")));
+    }
+
+    #[test]
+    fn distributions_are_checked() {
+        let row = Row::from_samples("x", "us", &[1.0, 2.0]).unwrap();
+        let row = row.distribution(&[1.0, 2.0]).unwrap();
+        row.validate().unwrap();
+        let with = |level: &str, figure: f64| {
+            let mut row = row.clone();
+            row.quantiles.insert(level.into(), figure);
+            row.validate().unwrap_err().to_string()
+        };
+        assert_eq!(with("2", 2.0), "quantiles: not a part of 1");
+        assert_eq!(with("0.5", 9.0), "quantiles: not in order or above `worst`");
     }
 
     #[test]
@@ -186,7 +257,7 @@ mod tests {
         assert_eq!(problem(Row { n: 0, ..row() }), "n: no samples");
         assert_eq!(problem(Row { unit: " ".into(), ..row() }), "unit: empty");
         assert_eq!(problem(row().note("a\nb")), "note: more than one line");
-        assert_eq!(problem(Row { p99: 4.0, ..row() }), "p99: above `worst`");
+        assert_eq!(problem(Row { p99: Some(4.0), ..row() }), "p99: above `worst`");
         assert_eq!(problem(Row { avg: f64::NAN, ..row() }), "avg: not a finite number");
         assert_eq!(problem(Row { ci95: [2.5, 3.0], ..row() }), "ci95: does not enclose `median`");
         assert_eq!(problem(row().extra("p99", 1.0)), "extra.p99: reserved name");

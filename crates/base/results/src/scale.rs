@@ -17,7 +17,8 @@ pub(crate) struct Scale {
 
 impl Scale {
     pub(crate) fn of(rows: &[&Row], left: i32, right: i32) -> Self {
-        let drawn = |row: &&Row| [row.median, row.p99, row.ci95[0], row.ci95[1]];
+        let drawn =
+            |row: &&Row| [row.median, row.p99.unwrap_or(row.median), row.ci95[0], row.ci95[1]];
         let drawn: Vec<f64> = rows.iter().flat_map(drawn).collect();
         let low = drawn.iter().copied().fold(f64::INFINITY, f64::min);
         let high = drawn.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -1,6 +1,7 @@
 //! The summary of a set of samples: median with its confidence interval, tail, average.
 
 use crate::error::{Error, Result};
+use std::collections::BTreeMap;
 
 /// `f64` represents every integer up to this one exactly.
 const EXACT: u64 = 1 << 53;
@@ -23,15 +24,25 @@ impl Sample for u64 {
     }
 }
 
+/// The 99th percentile of fewer samples than this says no more than the largest sample.
+pub(crate) const ENOUGH_FOR_P99: usize = 100;
+
+/// The parts of the samples, from none to all, for which [`Stats::quantiles`] gives a figure.
+const LEVELS: [f64; 33] = [
+    0.0, 0.001, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6,
+    0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.975, 0.98, 0.985, 0.99, 0.995, 0.998, 0.999,
+    0.9995, 1.0,
+];
+
 /// Summary of at least one sample, in the unit of the samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stats {
-    /// Number of samples.
+    /// Number of samples, or of rounds.
     pub n: u64,
     /// Middle sample, or the mean of the two in the middle.
     pub median: f64,
-    /// 99th percentile by nearest rank: always a sample.
-    pub p99: f64,
+    /// 99th percentile by nearest rank: always a sample. `None` for fewer than 100 samples.
+    pub p99: Option<f64>,
     /// 95 % confidence interval of the median, `[low, high]`: two order statistics, so it assumes nothing about the
     /// distribution. Fewer than six samples cannot give 95 %: then it is the smallest and the largest sample.
     pub ci95: [f64; 2],
@@ -48,15 +59,7 @@ impl Stats {
     ///
     /// There is no sample, or one has no exact finite `f64`.
     pub fn of<S: Sample>(samples: &[S]) -> Result<Self> {
-        if samples.is_empty() {
-            return Err(Error::NoSamples);
-        }
-        let mut sorted = Vec::with_capacity(samples.len());
-        for (index, sample) in samples.iter().enumerate() {
-            sorted.push(sample.value().ok_or(Error::Sample { index })?);
-        }
-        sorted.sort_by(f64::total_cmp);
-
+        let sorted = sorted(samples)?;
         let n = sorted.len();
         let (best, worst) = (sorted[0], sorted[n - 1]);
         let rank = median_rank(n);
@@ -65,12 +68,49 @@ impl Stats {
         Ok(Self {
             n: n as u64,
             median: f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]),
-            p99: sorted[(n * 99).div_ceil(100) - 1],
+            p99: (n >= ENOUGH_FOR_P99).then(|| sorted[(n * 99).div_ceil(100) - 1]),
             ci95: [sorted[rank - 1], sorted[n - rank]],
             avg,
             worst,
         })
     }
+
+    /// Summarises rounds of samples. Samples of one round depend on each other, so `n`, the median and its interval are
+    /// of the rounds' medians; the tail and the mean are of all samples.
+    ///
+    /// # Errors
+    ///
+    /// There is no round, or as [`Stats::of`] for a round.
+    pub fn of_rounds<S: Sample>(rounds: &[impl AsRef<[S]>]) -> Result<Self> {
+        let medians = |round| Ok(Self::of(AsRef::<[S]>::as_ref(round))?.median);
+        let medians = rounds.iter().map(medians).collect::<Result<Vec<f64>>>()?;
+        let all: Vec<S> = rounds.iter().flat_map(|round| round.as_ref()).copied().collect();
+        let Self { n, median, ci95, .. } = Self::of(&medians)?;
+        Ok(Self { n, median, ci95, ..Self::of(&all)? })
+    }
+
+    /// The distribution of `samples` in at most 33 points: the part of the samples, as a decimal fraction, and the
+    /// smallest sample that this part does not exceed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Stats::of`].
+    pub fn quantiles<S: Sample>(samples: &[S]) -> Result<BTreeMap<String, f64>> {
+        let sorted = sorted(samples)?;
+        // A product such as 0.07 * 100 is above the integer by an error of rounding.
+        let rank = |level: f64| (level * sorted.len() as f64 - 1e-6).ceil().max(1.0) as usize;
+        Ok(LEVELS.iter().map(|level| (level.to_string(), sorted[rank(*level) - 1])).collect())
+    }
+}
+
+fn sorted<S: Sample>(samples: &[S]) -> Result<Vec<f64>> {
+    if samples.is_empty() {
+        return Err(Error::NoSamples);
+    }
+    let value = |(index, sample): (usize, &S)| sample.value().ok_or(Error::Sample { index });
+    let mut sorted = samples.iter().enumerate().map(value).collect::<Result<Vec<f64>>>()?;
+    sorted.sort_by(f64::total_cmp);
+    Ok(sorted)
 }
 
 /// Largest `k >= 1` for which the `k`-th smallest and the `k`-th largest of `n` samples enclose the
@@ -126,24 +166,54 @@ mod tests {
     fn ten_samples_in_any_order() {
         let stats = Stats::of(&[70u64, 20, 30, 100, 50, 60, 10, 80, 90, 40]).unwrap();
         let expected =
-            Stats { n: 10, median: 55.0, p99: 100.0, ci95: [20.0, 90.0], avg: 55.0, worst: 100.0 };
+            Stats { n: 10, median: 55.0, p99: None, ci95: [20.0, 90.0], avg: 55.0, worst: 100.0 };
         assert_eq!(stats, expected);
     }
 
     #[test]
     fn nearest_rank() {
         let samples: Vec<u64> = (1..=200).collect();
-        assert_eq!(Stats::of(&samples).unwrap().p99, 198.0);
-        assert_eq!(Stats::of(&samples[..101]).unwrap().p99, 100.0);
-        assert_eq!(Stats::of(&samples[..100]).unwrap().p99, 99.0);
-        assert_eq!(Stats::of(&samples[..99]).unwrap().p99, 99.0);
+        assert_eq!(Stats::of(&samples).unwrap().p99, Some(198.0));
+        assert_eq!(Stats::of(&samples[..101]).unwrap().p99, Some(100.0));
+        assert_eq!(Stats::of(&samples[..100]).unwrap().p99, Some(99.0));
+    }
+
+    #[test]
+    fn fewer_than_a_hundred_samples_have_no_p99() {
+        let samples: Vec<u64> = (1..=99).collect();
+        assert_eq!(Stats::of(&samples).unwrap().p99, None);
+    }
+
+    #[test]
+    fn rounds_count_once_however_many_samples_they_have() {
+        let rounds: Vec<Vec<u64>> = (1..=8).map(|round| vec![round; 100]).collect();
+        let stats = Stats::of_rounds(&rounds).unwrap();
+        assert_eq!((stats.n, stats.median, stats.ci95), (8, 4.5, [1.0, 8.0]));
+        assert_eq!((stats.p99, stats.worst, stats.avg), (Some(8.0), 8.0, 4.5));
+        let tail = Stats::of_rounds(&[vec![1u64, 1, 9], vec![2, 2, 2]]).unwrap();
+        assert_eq!((tail.n, tail.median, tail.p99, tail.worst), (2, 1.5, None, 9.0));
+        assert!(Stats::of_rounds::<u64>(&[vec![1], vec![]]).is_err());
+        assert!(Stats::of_rounds::<u64>(&Vec::<Vec<u64>>::new()).is_err());
+    }
+
+    #[test]
+    fn quantiles_are_samples_in_order() {
+        let samples: Vec<u64> = (1..=1000).collect();
+        let quantiles = Stats::quantiles(&samples).unwrap();
+        assert_eq!(quantiles.len(), LEVELS.len());
+        for (level, expected) in
+            [("0", 1.0), ("0.15", 150.0), ("0.5", 500.0), ("0.99", 990.0), ("1", 1000.0)]
+        {
+            assert_eq!(quantiles[level], expected, "{level}");
+        }
+        assert!(quantiles.values().is_sorted());
     }
 
     #[test]
     fn one_sample() {
         let stats = Stats::of(&[2.5]).unwrap();
         assert_eq!((stats.n, stats.median, stats.ci95), (1, 2.5, [2.5, 2.5]));
-        assert_eq!((stats.p99, stats.avg, stats.worst), (2.5, 2.5, 2.5));
+        assert_eq!((stats.p99, stats.avg, stats.worst), (None, 2.5, 2.5));
     }
 
     #[test]

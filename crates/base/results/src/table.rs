@@ -5,6 +5,7 @@ use crate::file;
 use crate::origin::{self, Load};
 use crate::pages::Pages;
 use crate::row::Row;
+use crate::stats::ENOUGH_FOR_P99;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -115,9 +116,14 @@ impl Table {
         let text = file::read(&path)?;
         let parse = || -> Result<Self> {
             let mut json = serde_json::Deserializer::from_str(&text);
-            let table: Self = serde_path_to_error::deserialize(&mut json)
+            let mut table: Self = serde_path_to_error::deserialize(&mut json)
                 .map_err(|error| Error::Syntax(error.to_string()))?;
             json.end()?;
+            // Older files have the 99th percentile of any number of samples.
+            for row in &mut table.rows {
+                let few = row.n_of.is_none() && row.n < ENOUGH_FOR_P99 as u64;
+                row.p99 = row.p99.filter(|_| !few);
+            }
             let problem = format!("`{}` is not the name of the file", table.name);
             require(table.name == name, "name", &problem)?;
             table.validate()?;

@@ -49,8 +49,8 @@ pub fn arguments(spec: &Spec, initrd: &Path, command_line: &str) -> Result<Vec<S
     Ok(fixed.chain(chosen).chain(spec.devices.iter().cloned()).collect())
 }
 
-/// User and system time of a process from its `/proc/PID/stat`; with `children`, of those of its children that have ended
-/// and were waited for. The command's name may contain blanks and parentheses.
+/// User and system time of a process from its `/proc/PID/stat`; with `children`, of those of its children that have
+/// ended and were waited for. The command's name may contain blanks and parentheses.
 pub(crate) fn cpu_time(stat: &str, children: bool) -> Option<Duration> {
     /// `USER_HZ`, the same on every x86.
     const TICK: Duration = Duration::from_millis(10);

@@ -40,7 +40,6 @@ fn golden_json() {
       "unit": "instructions",
       "n": 3,
       "median": 182.0,
-      "p99": 190.0,
       "ci95": [
         180.0,
         190.0
@@ -57,7 +56,6 @@ fn golden_json() {
       "unit": "instructions",
       "n": 1,
       "median": 91.0,
-      "p99": 91.0,
       "ci95": [
         91.0,
         91.0
@@ -79,6 +77,20 @@ fn tables_round_trip() {
     read.load.end = 1.5;
     assert_eq!(read, example());
     assert_eq!(Table::read_all(path.parent().unwrap()).unwrap().len(), 1);
+}
+
+#[test]
+fn older_files_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = |n: u64| {
+        let text = example().to_json().unwrap();
+        let text = text.replace("\"n\": 3,", &format!("\"n\": {n}, \"p99\": 190.0,"));
+        fs::write(dir.path().join("boot.json"), text).unwrap();
+        Table::read(dir.path(), "boot").unwrap().rows[0].clone()
+    };
+    let row = old(3);
+    assert_eq!((row.p99, row.n_of, row.quantiles.len()), (None, None, 0));
+    assert_eq!(old(100).p99, Some(190.0));
 }
 
 #[test]

@@ -106,8 +106,9 @@ fn rows(steps: &[Step], ticks: &[u64], statuses: &[&[u8]]) -> Result<Vec<Row>> {
     let walls = statuses.iter().map(|status| wall(status)).collect::<Result<Vec<_>>>()?;
     let exits: Vec<u64> = walls.chunks_exact(2).map(|pair| pair[1].1 - pair[0].1).collect();
     rows.push(Row::from_samples("exits other than ticks, in both workloads", "exits", &exits)?);
-    let bytes: Vec<u64> = walls.iter().map(|(bytes, _)| *bytes).collect();
-    rows.push(Row::from_samples("nested tables", "bytes", &bytes)?);
+    let bytes = |pair: &[(u64, u64)]| pair.iter().map(|(bytes, _)| *bytes as f64).collect();
+    let bytes: Vec<Vec<f64>> = walls.chunks_exact(2).map(bytes).collect();
+    rows.push(Row::from_rounds("nested tables", "bytes", &bytes)?);
     Ok(rows)
 }
 

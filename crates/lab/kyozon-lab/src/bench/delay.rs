@@ -50,7 +50,8 @@ pub fn measure(results: &Path) -> Result<()> {
             let text = output.expect_success().with_context(|| format!("{name} on {series}"))?;
             let samples =
                 text.lines().map(|line| Ok(line.trim().parse()?)).collect::<Result<Vec<u64>>>()?;
-            table = table.row(Row::from_samples(name, "instructions", &samples)?.group(series));
+            let row = Row::from_samples(name, "instructions", &samples)?.group(series);
+            table = table.row(row.distribution(&samples)?);
         }
         table = table.version(&format!("linux {series}"), &kernel.version);
     }

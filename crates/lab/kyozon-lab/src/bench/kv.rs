@@ -21,8 +21,8 @@ const PIPELINES: [(usize, usize); 2] = [(1, 30_000), (16, 400_000)];
 const COMMANDS: [&str; 2] = ["SET", "GET"];
 /// Workers of the store.
 const WORKERS: &str = "2";
-/// Samples of each call.
-const CALLS: &str = "1000";
+/// Samples of each call in a round.
+const CALLS: &str = "100";
 /// Number of keys that the client chooses from.
 const KEYS: &str = "10000";
 /// The store's address.
@@ -167,14 +167,24 @@ fn rows(table: Table, group: &str, taken: &[(&str, &[f64])]) -> Result<Table> {
 }
 
 /// Adds two operations that front and workers need beside their work: giving a token when no peer sleeps, and a sleep
-/// whose time is already over. Neither waits.
-fn exits(table: Table, name: &str) -> Result<Table> {
-    let mut table = table;
-    for (row, experiment) in [("to give a token", "token"), ("to go to sleep", "nap")] {
-        let mut command = super::kyozon()?;
-        command.args(["run", "--backend", backend(name)]).arg(product::file("shm.elf")?);
-        let output = process::run_ok(command.args(["--", experiment, CALLS]), LIMIT)?;
-        table = table.row(Row::from_samples(row, "us", &super::micros(&output)?)?.group(name));
+/// whose time is already over. Neither waits. In each round every backend runs both.
+fn exits(mut table: Table, names: &[&str]) -> Result<Table> {
+    const OPERATIONS: [(&str, &str); 2] = [("to give a token", "token"), ("to go to sleep", "nap")];
+    let mut taken = vec![[const { Vec::new() }; OPERATIONS.len()]; names.len()];
+    for _ in 0..ROUNDS {
+        for (name, taken) in names.iter().zip(&mut taken) {
+            for ((_, experiment), taken) in OPERATIONS.iter().zip(taken) {
+                let mut command = super::kyozon()?;
+                command.args(["run", "--backend", backend(name)]).arg(product::file("shm.elf")?);
+                let output = process::run_ok(command.args(["--", experiment, CALLS]), LIMIT)?;
+                taken.push(super::micros(&output)?);
+            }
+        }
+    }
+    for (name, taken) in names.iter().zip(&taken) {
+        for ((row, _), rounds) in OPERATIONS.iter().zip(taken) {
+            table = table.row(Row::from_rounds(row, "us", rounds)?.group(name));
+        }
     }
     Ok(table)
 }
@@ -220,10 +230,8 @@ pub fn measure(results: &Path) -> Result<()> {
         }
     }
     stores.into_iter().try_for_each(Store::stop)?;
-    for backend in names.iter().filter(|name| **name != "threads") {
-        table = exits(table, backend)?;
-    }
-    table.write(results)?;
+    names.retain(|name| *name != "threads");
+    exits(table, &names)?.write(results)?;
     Ok(())
 }
 

@@ -66,7 +66,8 @@ impl Samples {
 pub fn measure(results: &Path) -> Result<()> {
     let mut table = described(results, "latency")?.version("qemu", &qemu_version()?);
     let reference = without_linux()?;
-    table = table.row(Row::from_samples("alone", "instructions", &reference.late)?);
+    let alone = Row::from_samples("alone", "instructions", &reference.late)?;
+    table = table.row(alone.distribution(&reference.late)?);
     for (series, append, group) in LINUXES {
         let kernel = Kernel::fetch(series, "cloud", false)?;
         table = table.version(&format!("linux {series}"), &kernel.version);
@@ -75,7 +76,8 @@ pub fn measure(results: &Path) -> Result<()> {
                 beside_linux(&kernel, append, mode).with_context(|| format!("isolation {mode}"))?;
             for (part, all) in [("", late), (" entry", entry), (" path", path)] {
                 let name = format!("{mode}{part} {series}");
-                table = table.row(Row::from_samples(&name, "instructions", &all)?.group(group));
+                let row = Row::from_samples(&name, "instructions", &all)?.group(group);
+                table = table.row(row.distribution(&all)?);
             }
         }
     }

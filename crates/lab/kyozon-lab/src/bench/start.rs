@@ -14,6 +14,9 @@ const STARTS: usize = 100;
 /// starts within a second.
 const ALONE: usize = 21;
 const QUIET: Duration = Duration::from_secs(2);
+/// Runs that start threads, and threads of each run.
+const RUNS: usize = 25;
+const THREADS: usize = 10;
 /// Time limit of a guest, in seconds.
 const LIMIT: &str = "60";
 
@@ -47,17 +50,21 @@ pub fn measure(results: &Path) -> Result<()> {
             thread::sleep(QUIET);
             alone.push(started()?);
         }
-        let output = run("shm.elf", &["--", "spawn", &STARTS.to_string()])?;
-        let threads = micros(&output)?;
-        ensure!(threads.len() == STARTS, "{} threads", threads.len());
+        let mut threads = Vec::new();
+        for _ in 0..RUNS {
+            let samples = micros(&run("shm.elf", &["--", "spawn", &THREADS.to_string()])?)?;
+            ensure!(samples.len() == THREADS, "{} threads", samples.len());
+            threads.push(samples);
+        }
         for (name, samples) in [
             ("first instruction", first),
             ("first instruction, after a rest", alone),
             ("hello, to its end", whole),
-            ("thread", threads),
         ] {
-            table = table.row(Row::from_samples(name, "us", &samples)?.group(backend));
+            let row = Row::from_samples(name, "us", &samples)?.counting("starts");
+            table = table.row(row.group(backend));
         }
+        table = table.row(Row::from_rounds("thread", "us", &threads)?.group(backend));
     }
     table.write(results)?;
     Ok(())

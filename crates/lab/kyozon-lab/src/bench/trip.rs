@@ -10,7 +10,7 @@ use super::{described, qemu_version};
 use crate::kernels::Kernel;
 use crate::{batch, cache, product};
 use anyhow::{ensure, Context, Result};
-use kyozon_results::{Row, Table};
+use kyozon_results::{Row, Stats, Table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -176,7 +176,7 @@ fn row(name: &str, group: &str, trips: &[Trip], stages: &[&str]) -> Result<Row> 
                 std::iter::repeat_n(cost.events.get(event).copied().unwrap_or(0), *count)
             })
             .collect();
-        let p99 = Row::from_samples(event, "events", &counts)?.p99;
+        let p99 = Stats::of(&counts)?.p99.context("too few trips for a 99th percentile")?;
         if p99 > 0.0 || BOUND.contains(&event.as_str()) {
             row = row.extra(event, p99);
         }
