@@ -8,15 +8,16 @@ use serde::Deserialize;
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bounds {
     bound: Vec<Bound>,
 }
 
-#[derive(Deserialize)]
+/// One bound of a table.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Bound {
+pub(crate) struct Bound {
     row: Option<String>,
     ratio: Option<[String; 2]>,
     #[serde(default = "median")]
@@ -28,6 +29,28 @@ struct Bound {
 
 fn median() -> String {
     "median".into()
+}
+
+/// A limit of a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Limit {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Limit {
+    pub(crate) fn figure(self) -> f64 {
+        match self {
+            Self::AtLeast(figure) | Self::AtMost(figure) => figure,
+        }
+    }
+
+    pub(crate) fn map(self, change: impl Fn(f64) -> f64) -> Self {
+        match self {
+            Self::AtLeast(figure) => Self::AtLeast(change(figure)),
+            Self::AtMost(figure) => Self::AtMost(change(figure)),
+        }
+    }
 }
 
 /// One bound, checked against its table.
@@ -113,8 +136,7 @@ fn bounds_path(dir: &Path, table: &str) -> PathBuf {
 }
 
 fn check_table(dir: &Path, name: &str) -> Result<Vec<Line>> {
-    let path = bounds_path(dir, name);
-    let bounds = parse(&file::read(&path)?).map_err(|error| error.in_file(&path))?;
+    let (path, bounds) = (bounds_path(dir, name), read(dir, name)?);
     let measured = dir.join(format!("{name}.json")).exists();
     let table = if measured { Some(Table::read(dir, name)?) } else { None };
     let line = |(i, bound): (usize, &Bound)| {
@@ -124,8 +146,17 @@ fn check_table(dir: &Path, name: &str) -> Result<Vec<Line>> {
     bounds.iter().enumerate().map(line).collect()
 }
 
+/// The bounds of the table `name`; none if they have no file.
+pub(crate) fn read(dir: &Path, name: &str) -> Result<Vec<Bound>> {
+    let path = bounds_path(dir, name);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    parse(&file::read(&path)?).map_err(|error| error.in_file(&path))
+}
+
 /// Reads the bounds. Errors are one line and start with the field.
-fn parse(text: &str) -> Result<Vec<Bound>> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Bound>> {
     let bounds: Bounds = file::from_toml(text)?;
     require(!bounds.bound.is_empty(), "bound", "none")?;
     for (i, bound) in bounds.bound.iter().enumerate() {
@@ -149,6 +180,30 @@ impl Bound {
         require(finite, "at_most", "`at_most` and `at_least` must be finite")?;
         let [low, high] = [limits[0].unwrap_or(f64::MIN), limits[1].unwrap_or(f64::MAX)];
         require(low <= high, "at_most", "below `at_least`")
+    }
+
+    /// The limits that the bound sets for one of the row's `values`.
+    pub(crate) fn limits(&self, row: &Row, values: &[&str]) -> Vec<Limit> {
+        let meant = self.row.as_ref().is_some_and(|name| called(row, name));
+        if !meant || !values.contains(&self.value.as_str()) {
+            return Vec::new();
+        }
+        self.both()
+    }
+
+    /// The limits that the bound sets for the ratio of two rows' medians.
+    pub(crate) fn limits_of_ratio(&self, over: &Row, under: &Row) -> Vec<Limit> {
+        match &self.ratio {
+            Some([a, b]) if called(over, a) && called(under, b) && self.value == "median" => {
+                self.both()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn both(&self) -> Vec<Limit> {
+        let limits = [self.at_least.map(Limit::AtLeast), self.at_most.map(Limit::AtMost)];
+        limits.into_iter().flatten().collect()
     }
 
     /// A bound on a missing figure fails; a bound that must not exist is an error.
@@ -196,6 +251,10 @@ impl Bound {
         let ratio = self.figure(over)? / self.figure(under)?;
         ratio.is_finite().then_some(ratio).ok_or_else(|| "the ratio is not finite".into())
     }
+}
+
+fn called(row: &Row, name: &str) -> bool {
+    row.name == name || row.label() == name
 }
 
 /// Whether a unit depends on the speed of the machine: `us`, `MB/s`, `events per second`, `cycles`

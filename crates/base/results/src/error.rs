@@ -50,8 +50,6 @@ pub enum Error {
         /// The system's error.
         error: io::Error,
     },
-    /// A plot that cannot be drawn: the drawing library's message.
-    Plot(String),
 }
 
 impl Display for Error {
@@ -64,7 +62,6 @@ impl Display for Error {
             Self::Text(message) | Self::Syntax(message) => write!(f, "{message}"),
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Plot(message) => write!(f, "plot: {message}"),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::error::{one_line, require, Error, Result};
 use crate::file;
+use crate::plot::Plot;
 use crate::row::Row;
 use crate::table::Table;
 use serde::Deserialize;
@@ -37,12 +38,17 @@ pub(crate) struct Description {
     /// Extra columns that the page shows; the others stay in the JSON.
     #[serde(default)]
     pub(crate) columns: Vec<String>,
+    /// The panels of the plot; without any, bars.
+    #[serde(default)]
+    pub(crate) plot: Vec<Plot>,
 }
 
 /// A line of the summary.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
+    /// The question that the line helps to answer: the heading above it.
+    pub(crate) question: String,
     /// The measured quantity.
     pub(crate) what: String,
     /// This project's figure.
@@ -114,9 +120,14 @@ impl Pages {
         for (name, description) in &self.table {
             one_line(&format!("table.{name}.title"), &description.title)?;
             one_line(&format!("table.{name}.explanation"), &description.explanation())?;
+            for (i, plot) in description.plot.iter().enumerate() {
+                let parent = format!("table.{name}.plot[{i}]");
+                plot.validate().map_err(|error| error.below(&parent))?;
+            }
         }
         for (i, entry) in self.summary.iter().enumerate() {
             let parent = format!("summary[{i}]");
+            one_line("question", &entry.question).map_err(|error| error.below(&parent))?;
             one_line("what", &entry.what).map_err(|error| error.below(&parent))?;
             if let Some(peer) = &entry.peer {
                 let one = peer.value.is_some() != peer.figure.is_some();
@@ -173,11 +184,21 @@ mod tests {
 
     #[test]
     fn errors_name_the_field() {
-        let entry = "[[summary]]\nwhat = 'w'\nours = { table = 'boot', row = 'alone' }\n";
+        let entry =
+            "[[summary]]\nquestion = 'q'\nwhat = 'w'\nours = { table = 'boot', row = 'alone' }\n";
         for (text, expected) in [
             ("[table.boot]\ntitle = ' '\nexplanation = 'e'", "pages.toml: table.boot.title: empty"),
             ("[table.boot]\ntitle = 't'", "pages.toml: table.boot: missing field `explanation`"),
-            ("[[summary]]\nwhat = 'w'", "pages.toml: summary[0]: missing field `ours`"),
+            ("[[summary]]\nwhat = 'w'", "pages.toml: summary[0]: missing field `question`"),
+            (
+                "[[summary]]\nquestion = 'q'\nwhat = 'w'",
+                "pages.toml: summary[0]: missing field `ours`",
+            ),
+            (
+                "[table.boot]\ntitle = 't'\nexplanation = 'e'\n[[table.boot.plot]]\nkind = 'lines'\n\
+                 title = 't'\nunit = 'us'",
+                "pages.toml: table.boot.plot[0].value: is for `lines`",
+            ),
             (
                 &format!("{entry}peer = {{ name = 'p' }}"),
                 "pages.toml: summary[0].peer: needs either",

@@ -1,169 +1,143 @@
-//! The plot of a table: a bar for each median, with its confidence interval and its 99th percentile.
+//! The plot of a table: panels below each other, as `pages.toml` chooses them.
 
-use crate::error::{Error, Result};
-use crate::render::number;
+mod canvas;
+mod curves;
+mod palette;
+mod rowwise;
+mod spec;
+mod stack;
+
+use crate::bounds::{Bound, Limit};
+use crate::render::{digits, number};
 use crate::row::Row;
-use crate::scale::Scale;
 use crate::table::Table;
-use plotters::coord::Shift;
-use plotters::drawing::DrawingAreaErrorKind;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use canvas::{fit, Anchor, Canvas, MARGIN, WIDTH};
+use palette::Role;
+use rowwise::{Item, Shape};
+use spec::Kind;
+pub(crate) use spec::Plot;
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+/// Height of the title and of a panel's heading.
+const TITLE: i32 = 42;
+const HEADING: i32 = 46;
 
-// All in pixels. No font is available for measuring: a character of size 13 counts as 8 wide.
-const WIDTH: i32 = 860;
-const TITLE: i32 = 60;
-const HEADING: i32 = 30;
-const BAR: i32 = 26;
-const AXIS: i32 = 36;
-const CHARACTER: i32 = 8;
-/// Space for the median beside the longest whisker.
-const FIGURE: i32 = 110;
-/// Maximum length of a label in characters; longer ones are cut.
-const LABEL: usize = 40;
-const COLOURS: [RGBColor; 6] = [
-    RGBColor(158, 188, 218),
-    RGBColor(253, 190, 133),
-    RGBColor(161, 217, 155),
-    RGBColor(188, 189, 220),
-    RGBColor(252, 174, 145),
-    RGBColor(200, 200, 200),
-];
-
-/// The plot of a table: one panel for each unit, in the order in which the units appear, and one colour for each group.
-///
-/// # Errors
-///
-/// The drawing library fails; a valid table does not cause that.
-pub(crate) fn svg(table: &Table) -> Result<String> {
-    let mut units: Vec<&str> = Vec::new();
-    let mut groups: Vec<&Option<String>> = Vec::new();
-    for row in &table.rows {
-        if !units.contains(&row.unit.as_str()) {
-            units.push(&row.unit);
-        }
-        if !groups.contains(&&row.group) {
-            groups.push(&row.group);
+/// The image of a table: `plots`, or bars if there are none. Limits of `bounds` are marked.
+pub(crate) fn svg(table: &Table, title: &str, plots: &[Plot], bounds: &[Bound]) -> String {
+    let standard = if plots.is_empty() { Plot::by_unit(table) } else { Vec::new() };
+    let mut canvas = Canvas::default();
+    canvas.text((MARGIN, 22), Anchor::Start, 18, &fit(title, 18, WIDTH - 2 * MARGIN));
+    let mut top = TITLE;
+    for plot in plots.iter().chain(&standard) {
+        let rows = plot.select(table);
+        if !rows.is_empty() {
+            top = panel(&mut canvas, top, plot, &rows, bounds);
         }
     }
-    let height = TITLE + units.len() as i32 * (HEADING + AXIS) + table.rows.len() as i32 * BAR;
-    let labels = table.rows.iter().map(|row| label(row).chars().count());
-    let left = labels.max().unwrap_or(0) as i32 * CHARACTER + 20;
+    canvas.finish(title, top)
+}
 
-    let mut text = String::new();
-    {
-        let area = SVGBackend::with_string(&mut text, (WIDTH as u32, height as u32));
-        let area = area.into_drawing_area();
-        area.fill(&WHITE)?;
-        write(&area, &table.title, (10, 20), HPos::Left, 18)?;
-        let key = "bar: median, |—|: its 95 % confidence interval, · · ·|: p99";
-        write(&area, key, (10, 44), HPos::Left, 12)?;
-        let mut top = TITLE;
-        for unit in units {
-            let rows: Vec<&Row> = table.rows.iter().filter(|row| row.unit == unit).collect();
-            let colour = |row: &Row| {
-                let group = groups.iter().position(|group| **group == row.group);
-                COLOURS[group.unwrap_or(0) % COLOURS.len()]
-            };
-            top = panel(&area, &rows, unit, (left, top), colour)?;
+/// Draws the rows below `top`, and returns where the next panel starts.
+fn panel(canvas: &mut Canvas, top: i32, plot: &Plot, rows: &[&Row], bounds: &[Bound]) -> i32 {
+    let drawn = rows.iter().any(|row| !row.quantiles.is_empty());
+    let key = match plot.kind {
+        Kind::Bars => "bar: median; line: its 95 % confidence interval",
+        Kind::Ratios => "dot: median; line: its 95 % confidence interval; ] at most, [ at least: the bound",
+        Kind::Percent => {
+            "dot: median; line: its 95 % confidence interval, both against the base's median; ] the bound"
         }
-        area.present()?;
-    }
-    Ok(text)
-}
-
-/// Draws the rows of one unit below and right of `corner`, and returns where the next panel starts.
-fn panel(
-    area: &Area<'_>,
-    rows: &[&Row],
-    unit: &str,
-    (left, top): (i32, i32),
-    colour: impl Fn(&Row) -> RGBColor,
-) -> Result<i32> {
-    let scale = Scale::of(rows, left, WIDTH - FIGURE);
-    let kind = if scale.log { ", logarithmic" } else { "" };
-    write(area, &format!("{unit}{kind}"), (left, top + HEADING / 2), HPos::Left, 13)?;
-    let first = top + HEADING;
-    let end = first + rows.len() as i32 * BAR;
-    for tick in scale.ticks() {
-        let x = scale.pixel(tick);
-        line(area, (x, first), (x, end + 4), RGBColor(210, 210, 210))?;
-        write(area, &short(tick), (x, end + 14), HPos::Center, 12)?;
-    }
-    for (i, row) in rows.iter().enumerate() {
-        let y = first + i as i32 * BAR + BAR / 2;
-        let bar = [(scale.pixel(scale.base()), y - 9), (scale.pixel(row.median), y + 9)];
-        area.draw(&Rectangle::new(bar, colour(row).filled()))?;
-        let [low, high] = row.ci95.map(|figure| scale.pixel(figure));
-        line(area, (low, y), (high, y), BLACK)?;
-        line(area, (low, y - 5), (low, y + 5), BLACK)?;
-        line(area, (high, y - 5), (high, y + 5), BLACK)?;
-        let p99 = row.p99.map_or(high, |p99| scale.pixel(p99));
-        for x in (high..p99).step_by(6) {
-            line(area, (x, y), ((x + 2).min(p99), y), BLACK)?;
+        Kind::Stack => "medians; at the end of a bar: their sum",
+        Kind::Lines => "from the medians",
+        Kind::Distribution if drawn => "part of the samples that have at most this figure",
+        Kind::Distribution => "dot: median; square: p99; cross: worst",
+    };
+    let limit = WIDTH - 2 * MARGIN;
+    canvas.text((MARGIN, top + 12), Anchor::Start, 14, &fit(&plot.title, 14, limit));
+    canvas.text((MARGIN, top + 31), Anchor::Start, 11, &fit(key, 11, limit));
+    let top = top + HEADING;
+    match plot.kind {
+        Kind::Bars => rowwise::draw(canvas, top, &bars(rows), &plot.unit, Shape::Bar),
+        Kind::Ratios => rowwise::draw(canvas, top, &ratios(rows, bounds), "ratio", Shape::Dot(1.0)),
+        Kind::Percent => {
+            let items = percent(rows, plot.base.as_deref().unwrap_or_default(), bounds);
+            rowwise::draw(canvas, top, &items, "per cent slower", Shape::Dot(0.0))
         }
-        line(area, (p99, y - 5), (p99, y + 5), BLACK)?;
-        write(area, &label(row), (left - 8, y), HPos::Right, 13)?;
-        let right = scale.pixel(row.median).max(high).max(p99).max(scale.pixel(scale.base()));
-        write(area, &number(row.median), (right + 6, y), HPos::Left, 12)?;
-    }
-    Ok(end + AXIS)
-}
-
-impl From<DrawingAreaErrorKind<std::io::Error>> for Error {
-    fn from(error: DrawingAreaErrorKind<std::io::Error>) -> Self {
-        Self::Plot(error.to_string())
+        Kind::Stack => stack::draw(canvas, top, rows, plot),
+        Kind::Lines => curves::sizes(canvas, top, rows, plot),
+        Kind::Distribution => distribution(canvas, top, rows, &plot.unit),
     }
 }
 
-fn label(row: &Row) -> String {
-    let label = row.label();
-    match label.char_indices().nth(LABEL) {
-        Some((end, _)) => format!("{}…", &label[..end]),
-        None => label,
+fn bars(rows: &[&Row]) -> Vec<Item> {
+    let item = |row: &&Row| Item::new(row, rows, row.median, row.ci95, figure(row.median));
+    rows.iter().map(item).collect()
+}
+
+fn ratios(rows: &[&Row], bounds: &[Bound]) -> Vec<Item> {
+    let item = |row: &&Row| {
+        let limits = |bound: &Bound| bound.limits(row, &["median", "low", "high"]);
+        let item = Item::new(row, rows, row.median, row.ci95, digits(row.median, 3));
+        item.limited(bounds.iter().flat_map(limits).collect())
+    };
+    rows.iter().map(item).collect()
+}
+
+/// The rows as differences from the medians of their bases: `work, base` is the base of `work, other`.
+fn percent(rows: &[&Row], base: &str, bounds: &[Bound]) -> Vec<Item> {
+    let item = |row: &&Row| {
+        let (work, _) = row.name.rsplit_once(", ")?;
+        let name = format!("{work}, {base}");
+        let of = rows.iter().find(|other| other.group == row.group && other.name == name)?;
+        let slower = |figure: f64| (figure / of.median - 1.0) * 100.0;
+        let at = slower(row.median);
+        let text = if row.name == name { "base".into() } else { format!("{at:+.3} %") };
+        let limits = |bound: &Bound| {
+            let ratios = bound.limits_of_ratio(row, of);
+            let ratios = ratios.into_iter().map(|limit| limit.map(|ratio| (ratio - 1.0) * 100.0));
+            let own = bound.limits(row, &["slower_percent"]);
+            own.into_iter().chain(ratios).collect::<Vec<Limit>>()
+        };
+        let item = Item::new(row, rows, at, row.ci95.map(slower), text);
+        Some(item.limited(bounds.iter().flat_map(limits).collect()))
+    };
+    rows.iter().filter_map(item).collect()
+}
+
+/// Curves of the rows with a distribution, and below them the others as median, p99 and worst.
+fn distribution(canvas: &mut Canvas, top: i32, rows: &[&Row], unit: &str) -> i32 {
+    let (curves, others): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().partition(|row| !row.quantiles.is_empty());
+    let top = if curves.is_empty() { top } else { curves::levels(canvas, top, &curves, unit) };
+    let item = |row: &&Row| {
+        let p99 = row.p99.map_or("–".into(), figure);
+        let text = format!("{} / {p99} / {}", figure(row.median), figure(row.worst));
+        let tail = [row.p99.unwrap_or(row.median), row.worst];
+        Item::new(row, &others, row.median, tail, text)
+    };
+    let items: Vec<Item> = others.iter().map(item).collect();
+    if items.is_empty() {
+        return top;
+    }
+    rowwise::draw(canvas, top, &items, unit, Shape::Tail)
+}
+
+/// The row's label among the others: without what all of them share.
+fn label(row: &Row, rows: &[&Row]) -> String {
+    let same_group = rows.iter().all(|other| other.group == row.group);
+    let same_name = rows.iter().all(|other| other.name == row.name);
+    match &row.group {
+        Some(group) if same_name && !same_group => group.clone(),
+        Some(group) if !same_group => format!("{group}: {}", row.name),
+        _ => row.name.clone(),
     }
 }
 
-/// The label of a tick, short because its neighbours leave space for about eight characters.
-fn short(tick: f64) -> String {
-    if tick.abs() >= 1e6 {
-        return format!("{:e}", tick.round());
+/// A figure of at most about six characters; `M` is a million.
+fn figure(value: f64) -> String {
+    if value.abs() >= 1e6 {
+        return format!("{} M", digits(value / 1e6, 4));
     }
-    number(tick)
-}
-
-fn write(area: &Area<'_>, text: &str, at: (i32, i32), side: HPos, size: i32) -> Result<()> {
-    let style = ("sans-serif", size).into_text_style(area).pos(Pos::new(side, VPos::Center));
-    Ok(area.draw(&Text::new(text, at, style))?)
-}
-
-fn line(area: &Area<'_>, from: (i32, i32), to: (i32, i32), colour: RGBColor) -> Result<()> {
-    Ok(area.draw(&PathElement::new([from, to], colour.stroke_width(1)))?)
+    number(value)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::table::tests::example;
-
-    fn row(name: &str, unit: &str, samples: &[f64]) -> Row {
-        Row::from_samples(name, unit, samples).unwrap()
-    }
-
-    #[test]
-    fn plots_are_well_formed() {
-        let table = example()
-            .row(row("a < b & c", "us", &[0.0, 0.0, 3.0]))
-            .row(row("difference", "us", &[-5.0]))
-            .row(row(&"long ".repeat(50), "ratio", &[2.75]));
-        let svg = svg(&table).unwrap();
-        assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{svg}");
-        assert!(svg.matches("<rect").count() > table.rows.len());
-        assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
-        assert!(svg.contains("a &lt; b &amp; c") && svg.contains("long …"));
-        assert_eq!([2e9, 1.5e6, 5e5].map(short), ["2e9", "1.5e6", "500000"]);
-        assert!(svg.contains("instructions\n") && svg.contains("ratio\n"));
-    }
-}
+mod tests;

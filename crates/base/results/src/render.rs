@@ -1,5 +1,6 @@
 //! The pages: a summary of all tables, and one page a table.
 
+use crate::bounds;
 use crate::error::Result;
 use crate::file;
 use crate::pages::{Entry, Measured, Pages};
@@ -19,7 +20,7 @@ const WIDTH: usize = 120;
 ///
 /// # Errors
 ///
-/// A table or `pages.toml` is invalid, and the old pages stay; or a file cannot be written.
+/// A table, its bounds or `pages.toml` is invalid, and the old pages stay; or a file cannot be written.
 pub fn render(dir: &Path) -> Result<()> {
     for (name, text) in pages(dir)? {
         file::write(dir, &name, &text)?;
@@ -31,32 +32,45 @@ pub fn render(dir: &Path) -> Result<()> {
 ///
 /// # Errors
 ///
-/// A table or `pages.toml` is invalid.
+/// A table, its bounds or `pages.toml` is invalid.
 pub fn pages(dir: &Path) -> Result<Vec<(String, String)>> {
     let pages = Pages::read(dir)?;
     let tables = Table::read_all(dir)?;
     let mut files = Vec::new();
     for table in &tables {
-        files.push((format!("{}.svg", table.name), plot::svg(table)?));
+        let (title, _) = words(table, &pages);
+        let plots = pages.table.get(&table.name).map_or(&[][..], |description| &description.plot);
+        let bounds = bounds::read(dir, &table.name)?;
+        files.push((format!("{}.svg", table.name), plot::svg(table, title, plots, &bounds)));
         files.push((format!("{}.md", table.name), page(table, &pages)));
     }
     files.push(("README.md".into(), front(&tables, &pages)));
     Ok(files)
 }
 
-/// The first page: the summary, then links to the tables.
+/// The first page: the questions with their answers, then links to the tables.
 fn front(tables: &[Table], pages: &Pages) -> String {
     let mut page = String::from("# Results\n\n");
     page += &wrap(
-        "Written by `make bench` from the JSON files and `pages.toml` beside this page, not by hand. Figures are medians; \
-         each table's page has the intervals. A ratio is this project's figure divided by the peer's.",
+        "Figures are medians; each table's page has the intervals. A ratio is this project's figure divided by the \
+         peer's. `make bench` writes this page from the JSON files and `pages.toml` beside it.",
         "",
     );
-    if !pages.summary.is_empty() {
-        page += "\n| what | this project | best peer, or the paper | ratio | plot |\n";
+    let mut questions: Vec<&str> = Vec::new();
+    for Entry { question, .. } in &pages.summary {
+        if !questions.contains(&question.as_str()) {
+            questions.push(question);
+        }
+    }
+    for question in questions {
+        page += &format!("\n## {question}\n\n");
+        page += "| what | this project | best peer, or the paper | ratio | plot |\n";
         page += "| --- | ---: | --- | ---: | --- |\n";
-        pages.summary.iter().for_each(|entry| page += &summary(entry, tables));
-        page += "\n";
+        let entries = pages.summary.iter().filter(|entry| entry.question == question);
+        entries.for_each(|entry| page += &summary(entry, tables));
+    }
+    if !pages.notes.is_empty() {
+        page += "\n## Peers\n\n";
         pages.notes.iter().for_each(|note| page += &wrap(note, "- "));
     }
     page += "\n## Tables\n\n";

@@ -1,58 +1,76 @@
 //! The axis of a plot.
 
-use crate::row::Row;
+/// If a scale around a centre spans more than this factor, it is logarithmic.
+const WIDE: f64 = 5.0;
+/// If the largest figure of a distribution is more than this many times the smallest, the scale is logarithmic.
+const SPREAD: f64 = 20.0;
+/// The part of a scale that is left free at an end without zero.
+const PADDING: f64 = 0.04;
+/// Maximum number of ticks.
+const TICKS: usize = 8;
 
-/// If the largest figure is more than this many times the smallest, the scale is logarithmic.
-const SPREAD: f64 = 50.0;
-
-/// The mapping from figures to horizontal pixels.
+/// The mapping from figures to pixels.
 pub(crate) struct Scale {
     low: f64,
     high: f64,
-    /// Whether it is logarithmic.
-    pub(crate) log: bool,
-    left: i32,
-    right: i32,
+    log: bool,
+    /// Pixels of `low` and of `high`.
+    ends: (i32, i32),
 }
 
 impl Scale {
-    pub(crate) fn of(rows: &[&Row], left: i32, right: i32) -> Self {
-        let drawn =
-            |row: &&Row| [row.median, row.p99.unwrap_or(row.median), row.ci95[0], row.ci95[1]];
-        let drawn: Vec<f64> = rows.iter().flat_map(drawn).collect();
-        let low = drawn.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = drawn.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if low > 0.0 && high / low > SPREAD {
-            // Below the smallest figure, so that its bar has a length.
-            let low = (low.log10() - 0.1).floor();
-            return Self { low: 10f64.powf(low), high, log: true, left, right };
-        }
-        let (low, high) = (low.min(0.0), high.max(0.0));
+    /// A linear scale that contains zero, for bars.
+    pub(crate) fn from_zero(figures: &[f64], ends: (i32, i32)) -> Self {
+        let (low, high) = range(figures, 0.0);
         let high = if low == high { 1.0 } else { high };
-        Self { low, high, log: false, left, right }
+        Self { low, high, log: false, ends }
     }
 
-    /// The figure at which bars start.
-    pub(crate) fn base(&self) -> f64 {
+    /// A scale that contains `centre`, for figures that are compared with it.
+    pub(crate) fn around(centre: f64, figures: &[f64], ends: (i32, i32)) -> Self {
+        let (low, high) = range(figures, centre);
+        if low > 0.0 && high / low > WIDE {
+            return Self::log(low, high, ends);
+        }
+        let padding = if low == high { 1.0 } else { (high - low) * PADDING };
+        Self { low: low - padding, high: high + padding, log: false, ends }
+    }
+
+    /// A scale for figures of any magnitude; linear ones contain zero.
+    pub(crate) fn spread(figures: &[f64], ends: (i32, i32)) -> Self {
+        let (low, high) = range(figures, figures.first().copied().unwrap_or(0.0));
+        if low > 0.0 && high / low > SPREAD {
+            return Self::log(low, high, ends);
+        }
+        Self::from_zero(figures, ends)
+    }
+
+    /// A logarithmic scale with free space at both ends.
+    fn log(low: f64, high: f64, ends: (i32, i32)) -> Self {
+        let padding = (high / low).powf(PADDING);
+        Self { low: low / padding, high: high * padding, log: true, ends }
+    }
+
+    /// What the axis says about the scale.
+    pub(crate) fn remark(&self) -> &'static str {
         if self.log {
-            self.low
+            ", logarithmic"
         } else {
-            0.0
+            ""
         }
     }
 
     pub(crate) fn pixel(&self, figure: f64) -> i32 {
         let map = |figure: f64| if self.log { figure.log10() } else { figure };
         let part = (map(figure) - map(self.low)) / (map(self.high) - map(self.low));
-        self.left + (part * f64::from(self.right - self.left)).round() as i32
+        let (from, to) = self.ends;
+        from + (part * f64::from(to - from)).round() as i32
     }
 
-    /// At most nine round figures within the scale.
+    /// A few round figures within the scale.
     pub(crate) fn ticks(&self) -> Vec<f64> {
         if self.log {
-            let (low, high) = (self.low.log10().round() as i32, self.high.log10().floor() as i32);
-            let step = ((high - low) / 8 + 1) as usize;
-            return (low..=high).step_by(step).map(|power| 10f64.powi(power)).collect();
+            return self.log_ticks();
         }
         let rough = (self.high - self.low) / 6.0;
         let power = 10f64.powf(rough.log10().floor());
@@ -61,31 +79,59 @@ impl Scale {
         let (low, high) = ((self.low / step).ceil() as i32, (self.high / step).floor() as i32);
         (low..=high).map(|i| f64::from(i) * step).collect()
     }
+
+    fn log_ticks(&self) -> Vec<f64> {
+        let powers = self.low.log10().floor() as i32..=self.high.log10().floor() as i32;
+        let within = |figure: &f64| (self.low..=self.high).contains(figure);
+        let ticks = |factors: &[f64]| -> Vec<f64> {
+            let decade = |power| factors.iter().map(move |factor| factor * 10f64.powi(power));
+            powers.clone().flat_map(decade).filter(within).collect()
+        };
+        let fine = ticks(&[1.0, 2.0, 5.0]);
+        if fine.len() <= TICKS {
+            return fine;
+        }
+        let decades = ticks(&[1.0]);
+        let step = decades.len() / TICKS + 1;
+        decades.into_iter().step_by(step).collect()
+    }
+}
+
+/// The smallest and the largest of the figures and `also`.
+fn range(figures: &[f64], also: f64) -> (f64, f64) {
+    let fold = |with: fn(f64, f64) -> f64| figures.iter().copied().fold(also, with);
+    (fold(f64::min), fold(f64::max))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn row(name: &str, unit: &str, samples: &[f64]) -> Row {
-        Row::from_samples(name, unit, samples).unwrap()
+    #[test]
+    fn bars_start_at_zero() {
+        let scale = Scale::from_zero(&[1.0, 50.0], (100, 200));
+        assert_eq!([0.0, 25.0, 50.0].map(|figure| scale.pixel(figure)), [100, 150, 200]);
+        assert_eq!(scale.ticks(), [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]);
+        assert_eq!(Scale::from_zero(&[0.0], (0, 400)).pixel(0.0), 0);
+        assert_eq!(Scale::from_zero(&[0.0, 10.0], (300, 0)).pixel(10.0), 0);
     }
 
     #[test]
-    fn scales() {
-        let (one, many) = (row("one", "us", &[1.0]), row("many", "us", &[50.0]));
-        let linear = Scale::of(&[&one, &many], 100, 200);
-        assert!(!linear.log);
-        assert_eq!([0.0, 25.0, 50.0].map(|figure| linear.pixel(figure)), [100, 150, 200]);
-        assert_eq!(linear.ticks(), [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]);
+    fn ratios_are_around_one() {
+        let scale = Scale::around(1.0, &[1.5, 2.0], (0, 108));
+        assert_eq!([1.0, 2.0].map(|figure| scale.pixel(figure)), [4, 104]);
+        let scale = Scale::around(1.0, &[0.5, 50.0], (0, 108));
+        assert_eq!([0.5, 5.0, 50.0].map(|figure| scale.pixel(figure)), [4, 54, 104]);
+        assert_eq!(scale.remark(), ", logarithmic");
+        assert_eq!(scale.ticks(), [0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0]);
+        assert_eq!(Scale::around(1.0, &[1.0], (0, 100)).pixel(1.0), 50);
+    }
 
-        let more = row("more", "us", &[1000.0]);
-        let log = Scale::of(&[&one, &more], 0, 400);
-        assert!(log.log);
-        assert_eq!([0.1, 1.0, 1000.0].map(|figure| log.pixel(figure)), [0, 100, 400]);
-        assert_eq!(log.ticks().len(), 5);
-
-        let zero = row("zero", "us", &[0.0]);
-        assert_eq!(Scale::of(&[&zero], 0, 400).pixel(0.0), 0);
+    #[test]
+    fn wide_spreads_are_logarithmic() {
+        assert_eq!(Scale::spread(&[10.0, 100.0], (0, 400)).remark(), "");
+        assert_eq!(Scale::spread(&[0.0, 1e6], (0, 400)).remark(), "");
+        let scale = Scale::spread(&[1.0, 1e12], (0, 400));
+        assert_eq!(scale.ticks(), [1.0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]);
     }
 }

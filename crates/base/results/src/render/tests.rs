@@ -11,14 +11,17 @@ From reset
 to main.'''
 columns = ['mmio']
 [[summary]]
+question = 'What does a boot cost?'
 what = 'Boot'
 ours = { table = 'boot', row = 'none', over = 'alone', unit = 'times alone' }
 peer = { name = 'the paper', value = 2.5 }
 [[summary]]
+question = 'What else?'
 what = 'Alone'
 ours = { table = 'boot', row = 'alone' }
 peer = { name = 'beside Linux', figure = { table = 'boot', row = 'default/none' } }
 [[summary]]
+question = 'What does a boot cost?'
 what = 'Other'
 ours = { table = 'absent', row = 'none' }
 ";
@@ -33,17 +36,26 @@ fn rendered(words: &str) -> impl Fn(&str) -> String {
 }
 
 #[test]
-fn golden_front() {
+fn golden_front_groups_lines_by_question() {
     let expected = "# Results
 
-Written by `make bench` from the JSON files and `pages.toml` beside this page, not by hand. Figures are medians; each
-table's page has the intervals. A ratio is this project's figure divided by the peer's.
+Figures are medians; each table's page has the intervals. A ratio is this project's figure divided by the peer's. `make
+bench` writes this page from the JSON files and `pages.toml` beside it.
+
+## What does a boot cost?
 
 | what | this project | best peer, or the paper | ratio | plot |
 | --- | ---: | --- | ---: | --- |
 | Boot | 2 times alone | the paper: 2.5 times alone | 0.8 | [plot](boot.svg) |
-| Alone | 91 instructions | beside Linux: 182 instructions | 0.5 | [plot](boot.svg) |
 | Other | not measured |  |  | [plot](absent.svg) |
+
+## What else?
+
+| what | this project | best peer, or the paper | ratio | plot |
+| --- | ---: | --- | ---: | --- |
+| Alone | 91 instructions | beside Linux: 182 instructions | 0.5 | [plot](boot.svg) |
+
+## Peers
 
 - A note.
 
