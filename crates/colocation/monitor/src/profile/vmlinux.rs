@@ -44,8 +44,7 @@ pub(super) struct LoadedImage {
 impl LoadedImage {
     /// Lays the file out so that its first byte is at `text`.
     fn new(file: &[u8], text: u64) -> Result<Self, ProfileError> {
-        let elf = Elf { file };
-        let (segments, end) = elf.segments()?;
+        let (segments, end) = Elf::parse(file)?.segments()?;
         let linked = segments.iter().map(|segment| segment.address).min();
         let linked = linked.ok_or(unusable("it has no loadable segment"))?;
         let top = segments.iter().map(|s| s.address + s.file.len() as u64).max().unwrap_or(linked);
@@ -162,7 +161,7 @@ pub(crate) fn fingerprints(
 ) -> Result<FingerprintSections, ProfileError> {
     let names = SymbolNames(symbols);
     let running = build_id(image.notes).ok_or(unusable("the running kernel has no build ID"))?;
-    let elf = Elf { file: image.vmlinux };
+    let elf = Elf::parse(image.vmlinux)?;
     elf.segments()?;
     if elf.build_id() != Some(running) {
         return Err(unusable("its build ID differs from the running kernel's"));

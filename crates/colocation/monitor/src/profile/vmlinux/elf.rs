@@ -1,16 +1,21 @@
 //! The parts of a 64-bit ELF file that the fingerprints need: loaded segments and the build ID.
+//!
+//! The crate `object` reads the headers and the notes; the checks of what they say are here.
 
 use super::{unusable, KERNEL_HALF};
 use crate::profile::ProfileError;
 use alloc::vec::Vec;
 use core::ops::Range;
+use object::elf::{FileHeader64, ProgramHeader64, NT_GNU_BUILD_ID, PT_LOAD, PT_NOTE};
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
+use object::{pod, LittleEndian};
+
+type Header = FileHeader64<LittleEndian>;
+const LE: LittleEndian = LittleEndian;
 
 pub(super) fn word(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
-
-/// `PT_LOAD`.
-const LOAD: u64 = 1;
 
 /// A loaded part of the file.
 pub(super) struct Segment {
@@ -20,42 +25,41 @@ pub(super) struct Segment {
 
 /// A 64-bit ELF file (System V ABI, chapters 4 and 5).
 pub(super) struct Elf<'a> {
-    pub file: &'a [u8],
+    file: &'a [u8],
+    header: &'a Header,
+    /// The program headers.
+    segments: &'a [ProgramHeader64<LittleEndian>],
 }
 
-impl Elf<'_> {
-    fn number<const N: usize>(&self, at: usize) -> Option<u64> {
-        let bytes: &[u8; N] = self.file.get(at..)?.first_chunk()?;
-        let mut word = [0; 8];
-        word.get_mut(..N)?.copy_from_slice(bytes);
-        Some(u64::from_le_bytes(word))
+impl<'a> Elf<'a> {
+    /// Finds the headers in `file`.
+    pub fn parse(file: &'a [u8]) -> Result<Self, ProfileError> {
+        let header = parse_header(file).ok_or(unusable("it is not a 64-bit ELF file"))?;
+        let segments = header.program_headers(LE, file);
+        let segments = segments.map_err(|_| unusable("its tables lie outside the file"))?;
+        Ok(Self { file, header, segments })
     }
 
     /// The segments of the kernel's part of the address space, and the end of the ELF file.
     pub fn segments(&self) -> Result<(Vec<Segment>, usize), ProfileError> {
-        if self.file.get(..6) != Some(b"\x7fELF\x02\x01") {
-            return Err(unusable("it is not a 64-bit ELF file"));
-        }
         self.read().ok_or(unusable("its tables lie outside the file"))
     }
 
     fn read(&self) -> Option<(Vec<Segment>, usize)> {
-        let length = self.file.len() as u64;
-        let (table, size, count) =
-            (self.number::<8>(32)?, self.number::<2>(54)?, self.number::<2>(56)?);
-        let sections =
-            self.number::<8>(40)?.checked_add(self.number::<2>(58)? * self.number::<2>(60)?)?;
+        let end_of = |table: u64, size: u16, count: u16| {
+            table.checked_add(u64::from(size) * u64::from(count))
+        };
+        let header = self.header;
+        let sections = end_of(header.e_shoff(LE), header.e_shentsize(LE), header.e_shnum(LE))?;
+        let table = end_of(header.e_phoff(LE), header.e_phentsize(LE), header.e_phnum(LE))?;
         let mut segments = Vec::new();
-        let mut end = sections.max(table.checked_add(size * count)?);
-        for number in 0..count {
-            let at = usize::try_from(table.checked_add(number * size)?).ok()?;
-            let offset = self.number::<8>(at.checked_add(8)?)?;
-            let address = self.number::<8>(at.checked_add(16)?)?;
-            let bytes = self.number::<8>(at.checked_add(32)?)?;
-            let behind = offset.checked_add(bytes).filter(|&end| end <= length)?;
+        let mut end = sections.max(table);
+        for segment in self.segments {
+            let (offset, bytes) = segment.file_range(LE);
+            let behind = offset.checked_add(bytes).filter(|&end| end <= self.file.len() as u64)?;
             end = end.max(behind);
-            let kind = self.number::<4>(at)?;
-            if kind == LOAD && address >= KERNEL_HALF {
+            let address = segment.p_vaddr(LE);
+            if segment.p_type(LE) == PT_LOAD && address >= KERNEL_HALF {
                 address.checked_add(bytes)?;
                 segments.push(Segment { address, file: offset as usize..behind as usize });
             }
@@ -63,55 +67,44 @@ impl Elf<'_> {
         // The relocations follow the section headers.
         Some((segments, usize::try_from(end).ok().filter(|&end| end <= self.file.len())?))
     }
-}
 
-impl Elf<'_> {
-    /// Address of the segment in the kernel's part of the address space that has `bytes` in memory. The file may end
-    /// after the headers.
-    pub fn kernel_segment(&self, bytes: u64) -> Option<u64> {
-        if self.file.get(..6) != Some(b"\x7fELF\x02\x01") {
-            return None;
-        }
-        let (table, size) = (self.number::<8>(32)?, self.number::<2>(54)?);
-        (0..self.number::<2>(56)?).find_map(|number| {
-            let at = usize::try_from(table.checked_add(number * size)?).ok()?;
-            let address = self.number::<8>(at.checked_add(16)?)?;
-            let found = self.number::<4>(at)? == LOAD
-                && self.number::<8>(at.checked_add(40)?)? == bytes
-                && address >= KERNEL_HALF;
-            found.then_some(address)
-        })
-    }
-}
-
-impl<'a> Elf<'a> {
     /// The build ID in the notes.
     pub fn build_id(&self) -> Option<&'a [u8]> {
-        /// `PT_NOTE`.
-        const NOTE: u64 = 4;
-        let (table, size) = (self.number::<8>(32)?, self.number::<2>(54)?);
-        (0..self.number::<2>(56)?).find_map(|number| {
-            let at = usize::try_from(table.checked_add(number * size)?).ok()?;
-            let start = usize::try_from(self.number::<8>(at.checked_add(8)?)?).ok()?;
-            let bytes = usize::try_from(self.number::<8>(at.checked_add(32)?)?).ok()?;
-            let notes = self.file.get(start..start.checked_add(bytes)?)?;
-            (self.number::<4>(at)? == NOTE).then(|| build_id(notes))?
-        })
+        let notes = self.segments.iter().filter(|segment| segment.p_type(LE) == PT_NOTE);
+        notes.filter_map(|notes| build_id(notes.data(LE, self.file).ok()?)).next()
     }
 }
 
-/// The build ID among `notes` (name `GNU`, type 3). A note is: bytes of the name, bytes of the description, type, then
-/// both, padded to words.
-pub(super) fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
-    loop {
-        let (head, rest) = notes.split_first_chunk::<12>()?;
-        let number = |at: usize| head.get(at..).and_then(word).unwrap_or(0);
-        let (name, described) = (number(0) as usize, number(4) as usize);
-        let start = name.checked_next_multiple_of(4)?;
-        let description = rest.get(start..start.checked_add(described)?)?;
-        if number(8) == 3 && rest.starts_with(b"GNU\0") && name == 4 {
-            return Some(description);
-        }
-        notes = rest.get(start + described.checked_next_multiple_of(4)?..)?;
+fn parse_header(file: &[u8]) -> Option<&Header> {
+    let header = Header::parse(file).ok()?;
+    header.is_little_endian().then_some(header)
+}
+
+/// Address of the segment in the kernel's part of the address space that has `bytes` in memory. The file may end after
+/// or within the headers; those that it contains are searched.
+pub(super) fn kernel_segment(file: &[u8], bytes: u64) -> Option<u64> {
+    let header = parse_header(file)?;
+    let size = size_of::<ProgramHeader64<LittleEndian>>();
+    if usize::from(header.e_phentsize(LE)) != size {
+        return None;
     }
+    let table = file.get(usize::try_from(header.e_phoff(LE)).ok()?..)?;
+    let count = usize::from(header.e_phnum(LE)).min(table.len() / size);
+    let (segments, _) =
+        pod::slice_from_bytes::<ProgramHeader64<LittleEndian>>(table, count).ok()?;
+    let found = segments.iter().find(|segment| {
+        segment.p_type(LE) == PT_LOAD
+            && segment.p_memsz(LE) == bytes
+            && segment.p_vaddr(LE) >= KERNEL_HALF
+    });
+    Some(found?.p_vaddr(LE))
+}
+
+/// The build ID among `notes`, which are padded to words whatever the segment's alignment is.
+pub(super) fn build_id(notes: &[u8]) -> Option<&[u8]> {
+    let notes = NoteIterator::<Header>::new(LE, 4, notes).ok()?;
+    let mut notes = notes.map_while(Result::ok);
+    let found =
+        notes.find(|note| note.n_type(LE) == NT_GNU_BUILD_ID && note.name_bytes() == b"GNU\0");
+    found.map(|note| note.desc())
 }

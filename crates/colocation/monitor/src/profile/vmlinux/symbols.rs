@@ -22,7 +22,7 @@
 //! Nothing says where the table is. The tokens `0` to `9` are found first, as names with digits use them; then each
 //! object must fit the others.
 
-use super::elf::{build_id, Elf};
+use super::elf::{build_id, kernel_segment, Elf};
 use super::unusable;
 use crate::profile::ProfileError;
 use alloc::string::String;
@@ -84,7 +84,7 @@ impl SymbolTable {
     /// It is no such image or of another build, or its table is not found.
     pub fn read(vmlinux: &[u8], notes: &[u8]) -> Result<Self, ProfileError> {
         let running = build_id(notes).ok_or(unusable("the running kernel has no build ID"))?;
-        let elf = Elf { file: vmlinux };
+        let elf = Elf::parse(vmlinux)?;
         let (segments, _) = elf.segments()?;
         if elf.build_id() != Some(running) {
             return Err(unusable("its build ID differs from the running kernel's"));
@@ -116,7 +116,7 @@ impl SymbolTable {
 /// The address of `_text` in the head of `/proc/kcore`, an ELF file with a segment for the kernel's image of
 /// `image_bytes` (Linux, `fs/proc/kcore.c`).
 pub fn text_start(kcore: &[u8], image_bytes: u64) -> Option<u64> {
-    Elf { file: kcore }.kernel_segment(image_bytes)
+    kernel_segment(kcore, image_bytes)
 }
 
 /// Bytes of the file that begin at a multiple of 8 in memory.
