@@ -2,19 +2,22 @@
 //!
 //! The file is untrusted. An accepted segment lies within the file, occupies whole pages of the task's image range that
 //! no other segment has, and is not both writable and executable. Tool Interface Standard ELF 1.2; System V ABI for
-//! x86-64, 4 and 5.
+//! x86-64, 4 and 5. The crate `object` describes the headers; its readers would need an allocator, so this module finds
+//! the headers itself.
 
 use crate::memory::PAGE;
 use kyozon_abi::layer::{IMAGE_MAGIC, IMAGE_TASK, LAYER_VERSION};
 use kyozon_abi::task::{TASK_BASE, TASK_IMAGE_END};
+use object::elf::{
+    FileHeader64, ProgramHeader64, ELFCLASS64, ELFDATA2LSB, ELFMAG, EM_X86_64, ET_EXEC, EV_CURRENT,
+    PF_W, PF_X, PT_LOAD,
+};
+use object::{pod, LittleEndian as LE};
 
 /// Maximum number of loaded segments.
 pub const SEGMENTS: usize = 8;
-const HEADER_BYTES: usize = 64;
-const SEGMENT_BYTES: usize = 56;
-const LOAD: u32 = 1;
-const EXECUTE: u32 = 1;
-const WRITE: u32 = 2;
+/// Maximum number of entries in the segment table.
+const ENTRIES: u16 = 64;
 
 /// A loaded part of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,27 +63,30 @@ impl<'a> Image<'a> {
     }
 
     fn read_elf(file: &'a [u8]) -> Result<Self, &'static str> {
-        let head = file.get(..HEADER_BYTES).ok_or("the file is too short")?;
-        // Class 64, little endian, version 1; executable, x86-64.
-        if head[..7] != [0x7f, b'E', b'L', b'F', 2, 1, 1]
-            || number(head, 16, 2) != Some(2)
-            || number(head, 18, 2) != Some(62)
+        let (head, _) =
+            pod::from_bytes::<FileHeader64<LE>>(file).map_err(|()| "the file is too short")?;
+        let ident = &head.e_ident;
+        if (ident.magic, ident.class, ident.data, ident.version)
+            != (ELFMAG, ELFCLASS64, ELFDATA2LSB, EV_CURRENT)
+            || head.e_type.get(LE) != ET_EXEC
+            || head.e_machine.get(LE) != EM_X86_64
         {
             return Err("not a static x86-64 executable");
         }
-        let word = |at, bytes| number(head, at, bytes).unwrap_or(0);
-        let (entry, table, size, count) = (word(24, 8), word(32, 8), word(54, 2), word(56, 2));
-        if size != SEGMENT_BYTES as u64 || count > 64 {
+        let (entry, table, count) =
+            (head.e_entry.get(LE), head.e_phoff.get(LE), head.e_phnum.get(LE));
+        if usize::from(head.e_phentsize.get(LE)) != size_of::<ProgramHeader64<LE>>()
+            || count > ENTRIES
+        {
             return Err("the segment table has an unknown format");
         }
+        let table = usize::try_from(table).ok().and_then(|at| {
+            pod::slice_from_bytes::<ProgramHeader64<LE>>(file.get(at..)?, count.into()).ok()
+        });
+        let (table, _) = table.ok_or("the segment table is outside the file")?;
         let mut image = Self { entry, ..Self::default() };
-        for i in 0..count {
-            let at = table.checked_add(i * size).and_then(|at| usize::try_from(at).ok());
-            let entry = at.and_then(|at| file.get(at..)?.get(..SEGMENT_BYTES));
-            let entry = entry.ok_or("the segment table is outside the file")?;
-            if number(entry, 0, 4) == Some(u64::from(LOAD)) {
-                image.add(file, entry)?;
-            }
+        for entry in table.iter().filter(|entry| entry.p_type.get(LE) == PT_LOAD) {
+            image.add(file, entry)?;
         }
         let executable = image
             .segments()
@@ -89,11 +95,11 @@ impl<'a> Image<'a> {
         executable.then_some(image).ok_or("the entry is not in executable code")
     }
 
-    fn add(&mut self, file: &'a [u8], entry: &[u8]) -> Result<(), &'static str> {
-        let word = |at, bytes| number(entry, at, bytes).unwrap_or(0);
-        let flags = word(4, 4) as u32;
-        let (offset, address, in_file, in_memory) =
-            (word(8, 8), word(16, 8), word(32, 8), word(40, 8));
+    fn add(&mut self, file: &'a [u8], entry: &ProgramHeader64<LE>) -> Result<(), &'static str> {
+        let flags = entry.p_flags.get(LE);
+        let (write, execute) = (flags.contains(PF_W), flags.contains(PF_X));
+        let (offset, address) = (entry.p_offset.get(LE), entry.p_vaddr.get(LE));
+        let (in_file, in_memory) = (entry.p_filesz.get(LE), entry.p_memsz.get(LE));
         if in_memory == 0 {
             return Ok(());
         }
@@ -105,7 +111,7 @@ impl<'a> Image<'a> {
         if address % PAGE != 0 {
             return Err("a segment does not start on a page");
         }
-        if flags & (WRITE | EXECUTE) == WRITE | EXECUTE {
+        if write && execute {
             return Err("a segment is writable and executable");
         }
         let bytes = usize::try_from(offset).ok().and_then(|from| {
@@ -114,13 +120,7 @@ impl<'a> Image<'a> {
         });
         let bytes =
             bytes.filter(|_| in_file <= in_memory).ok_or("a segment is outside the file")?;
-        let segment = Segment {
-            address,
-            bytes,
-            pages: in_memory.div_ceil(PAGE),
-            write: flags & WRITE != 0,
-            execute: flags & EXECUTE != 0,
-        };
+        let segment = Segment { address, bytes, pages: in_memory.div_ceil(PAGE), write, execute };
         let apart = |other: &Segment<'_>| {
             segment.address >= other.address + other.pages * PAGE
                 || other.address >= segment.address + segment.pages * PAGE
