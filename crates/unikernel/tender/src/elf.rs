@@ -1,22 +1,25 @@
 //! Parses and checks an image's headers: ELF64 (System V ABI, chapters 4 and 5; x86-64 psABI) with the rules of
 //! [`kyozon_abi::unikernel`].
 //!
-//! The bytes are untrusted. [`number`] reads every number and checks bounds; sums are checked for overflow; the numbers
-//! of segments and symbols are limited. This module has no unsafe code.
+//! The bytes are untrusted. [`at`] reads every structure and checks bounds; sums are checked for overflow; the numbers
+//! of segments and symbols are limited. This module has no unsafe code: the crate `object` describes the structures.
 
 use crate::error::{bail, ensure, Error, Result};
 use kyozon_abi::unikernel::*;
+use object::elf::{
+    FileHeader64, NoteHeader64, ProgramHeader64, SectionHeader64, Sym64, ELFCLASS64, ELFDATA2LSB,
+    EM_X86_64, ET_EXEC, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, PT_NOTE, PT_TLS, SHT_SYMTAB,
+    STT_FUNC, STT_NOTYPE,
+};
+use object::pod::{self, Pod};
+use object::{LittleEndian as LE, U32};
 use std::ops::Range;
 
+type Header = ProgramHeader64<LE>;
+
 const PAGE: u64 = 4096;
-const PT_LOAD: u64 = 1;
-const PT_DYNAMIC: u64 = 2;
-const PT_INTERP: u64 = 3;
-const PT_NOTE: u64 = 4;
-const PT_TLS: u64 = 7;
-const SHT_SYMTAB: u64 = 2;
 /// Maximum number of program headers, of which some do not describe memory.
-const MAX_HEADERS: u64 = 64;
+const MAX_HEADERS: u16 = 64;
 /// Maximum number of symbols that are searched.
 const MAX_SYMBOLS: usize = 1 << 20;
 
@@ -66,12 +69,14 @@ pub struct Image {
     pub tls: Tls,
 }
 
-/// The little-endian number of `N` bytes at the offset `at`.
-fn number<const N: usize>(bytes: &[u8], at: u64) -> Result<u64> {
-    let short = || Error::Image(format!("the file is truncated: no {N} bytes at offset {at:#x}"));
-    let at = usize::try_from(at).map_err(|_| short())?;
-    let field = at.checked_add(N).and_then(|end| bytes.get(at..end)).ok_or_else(short)?;
-    Ok(field.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+/// The structure at the offset `at`.
+fn at<T: Pod>(bytes: &[u8], at: u64) -> Result<&T> {
+    let rest = usize::try_from(at).ok().and_then(|at| bytes.get(at..));
+    let found = rest.and_then(|rest| pod::from_bytes(rest).ok());
+    found.map(|(structure, _)| structure).ok_or_else(|| {
+        let size = size_of::<T>();
+        Error::Image(format!("the file is truncated: no {size} bytes at offset {at:#x}"))
+    })
 }
 
 /// The range of `count` bytes at the offset `at` of the file. `what` names it in an error.
@@ -82,44 +87,26 @@ fn extent(file: &[u8], at: u64, count: u64, what: &str) -> Result<Range<usize>> 
     Ok(at as usize..end as usize)
 }
 
-/// One program header (figure 5-1 of the System V ABI).
-struct Header {
-    kind: u64,
-    flags: u64,
-    offset: u64,
-    address: u64,
-    file_bytes: u64,
-    bytes: u64,
-    align: u64,
-}
-
-fn headers(file: &[u8]) -> Result<Vec<Header>> {
-    let (table, size, count) =
-        (number::<8>(file, 0x20)?, number::<2>(file, 0x36)?, number::<2>(file, 0x38)?);
-    ensure!(Image, size == 56, "a program header has {size} bytes instead of 56");
+fn headers<'a>(file: &'a [u8], head: &FileHeader64<LE>) -> Result<Vec<&'a Header>> {
+    let (size, count) = (head.e_phentsize.get(LE), head.e_phnum.get(LE));
+    ensure!(
+        Image,
+        usize::from(size) == size_of::<Header>(),
+        "a program header has {size} bytes instead of 56"
+    );
     ensure!(
         Image,
         count <= MAX_HEADERS,
         "there are {count} program headers; at most {MAX_HEADERS} are allowed"
     );
-    (0..count)
-        .map(|i| {
-            let at = table.checked_add(i * size);
-            let at = at.ok_or_else(|| {
-                Error::Image("the offset of the program headers overflows".into())
-            })?;
-            extent(file, at, size, "a program header")?;
-            Ok(Header {
-                kind: number::<4>(file, at)?,
-                flags: number::<4>(file, at + 4)?,
-                offset: number::<8>(file, at + 8)?,
-                address: number::<8>(file, at + 16)?,
-                file_bytes: number::<8>(file, at + 32)?,
-                bytes: number::<8>(file, at + 40)?,
-                align: number::<8>(file, at + 48)?,
-            })
-        })
-        .collect()
+    let header = |i: u16| {
+        let from = head.e_phoff.get(LE).checked_add(u64::from(i) * u64::from(size));
+        let from =
+            from.ok_or_else(|| Error::Image("the offset of the program headers overflows".into()))?;
+        extent(file, from, size.into(), "a program header")?;
+        at(file, from)
+    };
+    (0..count).map(header).collect()
 }
 
 /// Parses an image's file and checks it against the rules.
@@ -129,16 +116,24 @@ fn headers(file: &[u8]) -> Result<Vec<Header>> {
 /// [`Error::Image`] names the first rule that the file breaks.
 pub fn parse(file: &[u8]) -> Result<Image> {
     ensure!(Image, file.starts_with(b"\x7fELF"), "this is not an ELF file");
-    let kind = (number::<1>(file, 4)?, number::<1>(file, 5)?, number::<2>(file, 18)?);
-    ensure!(Image, kind == (2, 1, 62), "this is not an ELF64 file for x86-64");
-    let headers = headers(file)?;
+    let head: &FileHeader64<LE> = at(file, 0)?;
+    let kind = (head.e_ident.class, head.e_ident.data, head.e_machine.get(LE));
+    ensure!(
+        Image,
+        kind == (ELFCLASS64, ELFDATA2LSB, EM_X86_64),
+        "this is not an ELF64 file for x86-64"
+    );
+    let headers = headers(file, head)?;
+    let of_type = |wanted| headers.iter().filter(move |h| h.p_type.get(LE) == wanted);
     let other = "this is a program for an operating system, not a unikernel";
-    ensure!(Image, headers.iter().all(|h| h.kind != PT_INTERP && h.kind != PT_DYNAMIC), "{other}");
-    ensure!(Image, number::<2>(file, 16)? == 2, "{other}: it is not linked at a fixed address");
-    check_version(file, &headers)?;
+    let linked = of_type(PT_INTERP).chain(of_type(PT_DYNAMIC)).next().is_some();
+    ensure!(Image, !linked, "{other}");
+    let fixed = head.e_type.get(LE) == ET_EXEC;
+    ensure!(Image, fixed, "{other}: it is not linked at a fixed address");
+    check_version(file, of_type(PT_NOTE).copied())?;
 
     let mut segments = Vec::new();
-    for header in headers.iter().filter(|h| h.kind == PT_LOAD && h.bytes != 0) {
+    for header in of_type(PT_LOAD).filter(|h| h.p_memsz.get(LE) != 0) {
         segments.push(segment(file, header)?);
         ensure!(
             Image,
@@ -165,7 +160,7 @@ pub fn parse(file: &[u8]) -> Result<Image> {
         "private segments have more than {}M",
         MAX_PRIVATE_BYTES >> 20
     );
-    let entry = number::<8>(file, 24)?;
+    let entry = head.e_entry.get(LE);
     let holds_entry = |s: &&Segment| s.execute && (s.base..s.base + s.bytes).contains(&entry);
     ensure!(
         Image,
@@ -173,7 +168,7 @@ pub fn parse(file: &[u8]) -> Result<Image> {
         "the entry point {entry:#x} is not in executable memory"
     );
 
-    let mut templates = headers.iter().filter(|h| h.kind == PT_TLS);
+    let mut templates = of_type(PT_TLS);
     let tls = templates.next().map(|header| tls(file, header)).transpose()?.unwrap_or_default();
     ensure!(
         Image,
@@ -184,7 +179,8 @@ pub fn parse(file: &[u8]) -> Result<Image> {
 }
 
 fn segment(file: &[u8], header: &Header) -> Result<Segment> {
-    let Header { address: base, bytes, file_bytes, flags, .. } = *header;
+    let (base, bytes) = (header.p_vaddr.get(LE), header.p_memsz.get(LE));
+    let (file_bytes, flags) = (header.p_filesz.get(LE), header.p_flags.get(LE).0);
     let end = base.checked_add(bytes).filter(|end| *end <= GUEST_IMAGE_END);
     ensure!(
         Image,
@@ -196,23 +192,25 @@ fn segment(file: &[u8], header: &Header) -> Result<Segment> {
         file_bytes <= bytes,
         "the segment at {base:#x} is longer in the file than in memory"
     );
-    ensure!(Image, flags & 3 != 3, "the segment at {base:#x} is writable and executable");
-    let file = extent(file, header.offset, file_bytes, &format!("the segment at {base:#x}"))?;
-    let (write, execute) = (flags & 2 != 0, flags & 1 != 0);
-    let private = write && flags & u64::from(SEGMENT_PRIVATE) != 0;
+    let (write, execute) = (flags & PF_W.0 != 0, flags & PF_X.0 != 0);
+    ensure!(Image, !(write && execute), "the segment at {base:#x} is writable and executable");
+    let offset = header.p_offset.get(LE);
+    let file = extent(file, offset, file_bytes, &format!("the segment at {base:#x}"))?;
+    let private = write && flags & SEGMENT_PRIVATE != 0;
     Ok(Segment { base, bytes, file, write, execute, private })
 }
 
 fn tls(file: &[u8], header: &Header) -> Result<Tls> {
-    let align = header.align.max(1);
+    let align = header.p_align.get(LE).max(1);
+    let (bytes, file_bytes) = (header.p_memsz.get(LE), header.p_filesz.get(LE));
     ensure!(
         Image,
-        header.bytes <= MAX_TLS_BYTES,
+        bytes <= MAX_TLS_BYTES,
         "the thread-local data has more than {MAX_TLS_BYTES} bytes"
     );
     ensure!(
         Image,
-        header.file_bytes <= header.bytes,
+        file_bytes <= bytes,
         "the thread-local data is longer in the file than in memory"
     );
     ensure!(
@@ -220,34 +218,34 @@ fn tls(file: &[u8], header: &Header) -> Result<Tls> {
         align.is_power_of_two() && align <= PAGE,
         "the thread-local data has alignment {align}: use a power of two up to {PAGE}"
     );
-    let file = extent(file, header.offset, header.file_bytes, "the thread-local data")?;
-    Ok(Tls { file, bytes: header.bytes, align })
+    let file = extent(file, header.p_offset.get(LE), file_bytes, "the thread-local data")?;
+    Ok(Tls { file, bytes, align })
 }
 
 /// Compares the interface version in the image's note with the tender's.
-fn check_version(file: &[u8], headers: &[Header]) -> Result<()> {
-    for header in headers.iter().filter(|h| h.kind == PT_NOTE) {
-        let notes = &file[extent(file, header.offset, header.file_bytes, "a note")?];
-        let mut at = 0;
+fn check_version<'a>(file: &[u8], headers: impl Iterator<Item = &'a Header>) -> Result<()> {
+    for header in headers {
+        let (offset, bytes) = (header.p_offset.get(LE), header.p_filesz.get(LE));
+        let notes = &file[extent(file, offset, bytes, "a note")?];
+        let mut from = 0;
         // Each iteration advances by at least 12 bytes.
-        while let (Ok(name), Ok(desc), Ok(kind)) =
-            (number::<4>(notes, at), number::<4>(notes, at + 4), number::<4>(notes, at + 8))
-        {
-            let content = at + 12 + name.next_multiple_of(4);
+        while let Ok(note) = at::<NoteHeader64<LE>>(notes, from) {
+            let (name, desc) = (u64::from(note.n_namesz.get(LE)), u64::from(note.n_descsz.get(LE)));
+            let content = from + 12 + name.next_multiple_of(4);
             if name == 7
-                && notes[at as usize + 12..].starts_with(b"Kyozon\0")
-                && kind == u64::from(NOTE_VERSION)
+                && notes[from as usize + 12..].starts_with(b"Kyozon\0")
+                && note.n_type.get(LE).0 == NOTE_VERSION
             {
-                let built = number::<4>(notes, content)?;
+                let built = at::<U32<LE>>(notes, content)?.get(LE);
                 ensure!(
                     Image,
-                    desc == 4 && built == u64::from(UNIKERNEL_VERSION),
+                    desc == 4 && built == UNIKERNEL_VERSION,
                     "the image was built for version {built} of the guest interface instead of {UNIKERNEL_VERSION}: \
                      rebuild it"
                 );
                 return Ok(());
             }
-            at = content + desc.next_multiple_of(4);
+            from = content + desc.next_multiple_of(4);
         }
     }
     bail!(Image, "the image is not a unikernel: it has no note named Kyozon")
@@ -266,32 +264,33 @@ pub struct Symbol {
 ///
 /// Invalid symbol tables also give `None`: symbols only help the reader of a report.
 pub fn symbol(file: &[u8], address: u64) -> Option<Symbol> {
-    let (table, size, count) = (
-        number::<8>(file, 0x28).ok()?,
-        number::<2>(file, 0x3a).ok()?,
-        number::<2>(file, 0x3c).ok()?,
-    );
-    let section = |i: u64| {
-        let at = table.checked_add(i.checked_mul(size)?)?;
-        (i < count && size == 64 && extent(file, at, 64, "").is_ok()).then_some(at)
+    let head: &FileHeader64<LE> = at(file, 0).ok()?;
+    let (size, count) = (head.e_shentsize.get(LE), head.e_shnum.get(LE));
+    let section = |i: u32| {
+        let wanted = i < count.into() && usize::from(size) == size_of::<SectionHeader64<LE>>();
+        let from = head.e_shoff.get(LE).checked_add(u64::from(i) * u64::from(size))?;
+        wanted.then(|| at::<SectionHeader64<LE>>(file, from).ok())?
     };
-    let content = |at: u64| {
-        let (offset, bytes) = (number::<8>(file, at + 24).ok()?, number::<8>(file, at + 32).ok()?);
+    let content = |section: &SectionHeader64<LE>| {
+        let (offset, bytes) = (section.sh_offset.get(LE), section.sh_size.get(LE));
         file.get(extent(file, offset, bytes, "").ok()?)
     };
-    let at = (0..count)
+    let table = (0..count.into())
         .filter_map(section)
-        .find(|at| number::<4>(file, at + 4).is_ok_and(|kind| kind == SHT_SYMTAB))?;
-    let names = content(section(number::<4>(file, at + 40).ok()?)?)?;
-    // A symbol has 24 bytes (figure 4-15). Functions have type 2, labels of assembly code type 0.
-    let best = content(at)?
-        .chunks_exact(24)
+        .find(|section| section.sh_type.get(LE) == SHT_SYMTAB)?;
+    let names = content(section(table.sh_link.get(LE))?)?;
+    let symbols = content(table)?;
+    let symbols: &[Sym64<LE>] =
+        pod::slice_from_bytes(symbols, symbols.len() / size_of::<Sym64<LE>>()).ok()?.0;
+    // Labels of assembly code have no type.
+    let best = symbols
+        .iter()
         .take(MAX_SYMBOLS)
-        .filter(|symbol| matches!(symbol[4] & 15, 0 | 2))
+        .filter(|symbol| matches!(symbol.st_type(), STT_NOTYPE | STT_FUNC))
         .filter_map(|symbol| {
-            let (value, bytes) = (number::<8>(symbol, 8).ok()?, number::<8>(symbol, 16).ok()?);
+            let (value, bytes) = (symbol.st_value.get(LE), symbol.st_size.get(LE));
             let contains = address.checked_sub(value)? < bytes.max(1);
-            contains.then(|| (value, number::<4>(symbol, 0).unwrap_or(0)))
+            contains.then(|| (value, symbol.st_name.get(LE)))
         })
         .max()?;
     let name = names.get(best.1 as usize..)?.split(|byte| *byte == 0).next()?;

@@ -33,10 +33,10 @@ pub fn image() -> Vec<u8> {
             put(&mut file, at + field, width, value);
         }
     };
-    header(0, PT_LOAD, 5, 0x1000, GUEST_IMAGE_BASE, 0x800, 0x800);
-    header(1, PT_LOAD, 6, 0x2000, GUEST_IMAGE_BASE + 0x1000, 0x10, 0x2345);
-    header(2, PT_NOTE, 4, 0x400, 0, 24, 24);
-    header(3, PT_TLS, 4, 0x2000, GUEST_IMAGE_BASE + 0x1000, 8, 0x20);
+    header(0, PT_LOAD.0.into(), 5, 0x1000, GUEST_IMAGE_BASE, 0x800, 0x800);
+    header(1, PT_LOAD.0.into(), 6, 0x2000, GUEST_IMAGE_BASE + 0x1000, 0x10, 0x2345);
+    header(2, PT_NOTE.0.into(), 4, 0x400, 0, 24, 24);
+    header(3, PT_TLS.0.into(), 4, 0x2000, GUEST_IMAGE_BASE + 0x1000, 8, 0x20);
     put(&mut file, 0x400, 4, 7);
     put(&mut file, 0x404, 4, 4);
     put(&mut file, 0x408, 4, u64::from(NOTE_VERSION));
@@ -94,7 +94,7 @@ fn each_broken_rule_has_its_error() {
         (0x38, 2, 0, "no note named"),
         (24, 8, GUEST_IMAGE_BASE + 0x800, "is not in executable memory"),
         (24, 8, GUEST_IMAGE_BASE + 0x1000, "is not in executable memory"),
-        (header(0, 0), 4, PT_INTERP, "a program for an operating system"),
+        (header(0, 0), 4, PT_INTERP.0.into(), "a program for an operating system"),
         (header(0, 4), 4, 7, "writable and executable"),
         (header(0, 8), 8, u64::MAX, "extends past the end of the file"),
         (header(0, 8), 8, 0x2900, "extends past the end of the file"),
@@ -110,7 +110,7 @@ fn each_broken_rule_has_its_error() {
         (header(3, 40), 8, MAX_TLS_BYTES + 1, "more than 1048576 bytes"),
         (header(3, 48), 8, 12, "has alignment 12:"),
         (header(3, 48), 8, 8192, "has alignment 8192:"),
-        (header(1, 0), 4, PT_TLS, "more than one segment of thread-local data"),
+        (header(1, 0), 4, PT_TLS.0.into(), "more than one segment of thread-local data"),
         (0x400, 4, u64::from(u32::MAX), "no note named"),
         (0x40c, 1, 0x21, "no note named"),
         (0x414, 4, 99, "version 99"),
@@ -167,7 +167,7 @@ fn an_address_inside_a_symbol_finds_it() {
         put(&mut file, sections + n * 64 + 32, 8, bytes);
         put(&mut file, sections + n * 64 + 40, 4, link);
     };
-    section(0, SHT_SYMTAB, symbols, 48, 1);
+    section(0, SHT_SYMTAB.0.into(), symbols, 48, 1);
     section(1, 3, names, 32, 0);
     file[names..names + 16].copy_from_slice(b"\0main\0_ZN1a1bE\0x");
     for (n, name, base, bytes) in [(0, 1, 0x10, 0x20), (1, 6, 0x30, 8)] {
