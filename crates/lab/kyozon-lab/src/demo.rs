@@ -60,12 +60,24 @@ The monitor must find, report and undo each attack. Then a module in Linux attac
 the monitor dies, in mode vmm a wall of nested paging stops the attack. Finally the demo unloads everything and
 checks that the machine is back in its original state.";
 
-/// Shows the monitor beside each stock kernel in each mode, then unikernels. The last line is the verdict.
-pub fn run() -> Result<ExitCode> {
+/// What to show.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Show these kernels only
+    #[arg(value_parser = SERIES.to_vec())]
+    kernels: Vec<String>,
+}
+
+/// Shows the monitor beside stock kernels in each mode, then unikernels. The last line is the verdict.
+pub fn run(options: &Options) -> Result<ExitCode> {
     println!("{INTRODUCTION}");
+    let wanted = |series: &&str| {
+        options.kernels.is_empty() || options.kernels.iter().any(|kernel| kernel == series)
+    };
+    let kernels: Vec<&str> = SERIES.iter().copied().filter(wanted).collect();
     let mut score = Score::default();
     let mut good = true;
-    for series in SERIES {
+    for &series in &kernels {
         let spec = match prepare(series) {
             Ok(spec) => spec,
             Err(error) => {
@@ -93,7 +105,7 @@ pub fn run() -> Result<ExitCode> {
         });
     }
     let Score { attacks, detected, repaired, attempts } = score;
-    let shows = SERIES.len() * MODES.len();
+    let shows = kernels.len() * MODES.len();
     good &= attacks == 2 * ATTACKS.len() * shows && detected == attacks && repaired == attacks;
     good &= attempts == shows;
     println!("\nTo stop devices that write to memory by themselves the wall needs an IOMMU; the emulated machine has none.");

@@ -79,7 +79,7 @@ enum Command {
     /// Repeat one run of the nightly test storm
     Storm(storm::Options),
     /// Show what the project does, on real kernels
-    Demo,
+    Demo(demo::Options),
     /// Measure and write docs/results; with --check, compare with the bounds beside each table
     Bench(bench::Options),
     /// Serve a unikernel's network, and check that a TCP server there echoes bytes
@@ -226,7 +226,7 @@ fn carry_out(command: Command) -> Result<ExitCode> {
         Command::Shell { guest } => shell(&guest.spec(Program::Qemu)?)?,
         Command::Storm(options) => storm::repeat(&options)?,
         Command::Test(options) => return suite::run(&options),
-        Command::Demo => return demo::run(),
+        Command::Demo(options) => return demo::run(&options),
         Command::Bench(options) => return bench::run(&options),
     }
     Ok(ExitCode::SUCCESS)
