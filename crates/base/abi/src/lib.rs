@@ -6,6 +6,7 @@
 //! | [`device`] | kernel module (`/dev/kyozon`) | the `kyozon` command |
 //! | [`events`] | cokernel and layer | every reader of the event ring |
 //! | [`task`] | microkernel | its user tasks |
+//! | [`library`] | kernel image of library Linux | its loader |
 //! | [`unikernel`] | tender | guest |
 //! | [`vmm`] | kernel module, and the layer in the cokernel's guest | hypervisor |
 //!
@@ -32,6 +33,7 @@ pub mod device;
 pub mod events;
 pub mod image;
 pub mod layer;
+pub mod library;
 pub mod line;
 pub mod task;
 pub mod unikernel;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use kyozon_abi::{device::*, events::*, layer::*, unikernel::*, vmm::*};
+use kyozon_abi::{device::*, events::*, layer::*, library::*, unikernel::*, vmm::*};
 use std::{fs, mem, path::Path, process::Command};
 
 fn root() -> &'static Path {
@@ -28,6 +28,7 @@ fn generate() -> String {
         "unikernel/device.rs",
         "unikernel/port.rs",
         "vmm.rs",
+        "library.rs",
     ];
     let text = common::generate(root(), &sources);
     // cbindgen prefixes all names in lower case; the kernel's style demands upper case for macros.
@@ -123,6 +124,12 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, RegionHeader, "kyozon_region_header": magic, version, generation, name, address, bytes, peers, reserved);
     layout!(c, DeviceInfo, "kyozon_device_info": name, kind, queues, features, doorbell, max_size,
         config_bytes, config);
+    layout!(c, LibraryHost, "kyozon_library_host": version, reserved, memory, memory_bytes, command_line, context, now,
+        realtime, print, park, unpark, mmio_read, mmio_write, seed);
+    layout!(c, LibraryKernel, "kyozon_library_kernel": version, reserved, start, call, service, interrupt, fixup,
+        halted);
+    layout!(c, LibraryThread, "kyozon_library_thread": host_stack, task, stack_top, done, submitted, kind, inside,
+        number, arguments, result, until, next, previous);
 
     let dir = tempfile::tempdir().expect("temporary directory");
     let file = dir.path().join("layout.c");

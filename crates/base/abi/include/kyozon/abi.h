@@ -1146,6 +1146,66 @@
 #define KYOZON_MAILBOX_BYTES 256
 
 /*
+ Version of this interface.
+ */
+#define KYOZON_LIBRARY_VERSION 1
+
+/*
+ Alignment of the kernel's memory in bytes: the largest block of Linux's page allocator.
+ */
+#define KYOZON_LIBRARY_MEMORY_ALIGN (4 << 20)
+
+/*
+ Minimum bytes of the kernel's memory, including its image.
+ */
+#define KYOZON_LIBRARY_MEMORY_MIN (32 << 20)
+
+/*
+ Maximum bytes of the command line, including the closing zero.
+ */
+#define KYOZON_LIBRARY_COMMAND_LINE_BYTES 2048
+
+/*
+ Number of interrupt lines. Line 0 belongs to the timer.
+ */
+#define KYOZON_LIBRARY_INTERRUPTS 64
+
+/*
+ A deadline that never comes.
+ */
+#define KYOZON_LIBRARY_NEVER 18446744073709551615ull
+
+/*
+ [`LibraryThread::kind`]: a system call.
+ */
+#define KYOZON_LIBRARY_SYSCALL 0
+
+/*
+ [`LibraryThread::kind`]: make a task for this host thread. The result is its thread id.
+ */
+#define KYOZON_LIBRARY_ATTACH 1
+
+/*
+ [`LibraryThread::kind`]: end this host thread's task.
+ */
+#define KYOZON_LIBRARY_DETACH 2
+
+/*
+ [`LibraryThread::done`]: the request is not complete.
+ */
+#define KYOZON_LIBRARY_PENDING 0
+
+/*
+ [`LibraryThread::done`]: the request is complete.
+ */
+#define KYOZON_LIBRARY_DONE 1
+
+/*
+ [`LibraryThread::done`]: the request is not complete, and the host thread waits.
+ */
+#define KYOZON_LIBRARY_PARKED 2
+
+/*
  The first bytes of an image. Text, read-only data and data follow in this order, each from a page boundary on.
  */
 struct kyozon_image_header {
@@ -2813,6 +2873,169 @@ struct kyozon_mailbox {
          The words of a status of the event ring.
          */
         uint64_t status[KYOZON_STATUS_WORDS];
+};
+
+/*
+ What the host offers. Function members are addresses.
+ */
+struct kyozon_library_host {
+        /*
+         [`LIBRARY_VERSION`].
+         */
+        uint32_t version;
+        /*
+         Zero.
+         */
+        uint32_t reserved;
+        /*
+         The kernel's memory, aligned to [`LIBRARY_MEMORY_ALIGN`]. It begins with the image; the rest is zero.
+         */
+        uint64_t memory;
+        /*
+         Bytes of the kernel's memory, a multiple of [`LIBRARY_MEMORY_ALIGN`].
+         */
+        uint64_t memory_bytes;
+        /*
+         Linux's command line, a string that ends with a zero.
+         */
+        uint64_t command_line;
+        /*
+         The first argument of each function below.
+         */
+        uint64_t context;
+        /*
+         `u64 now(context)`: nanoseconds that never go back.
+         */
+        uint64_t now;
+        /*
+         `u64 realtime(context)`: nanoseconds since 1970.
+         */
+        uint64_t realtime;
+        /*
+         `void print(context, const char *text, u64 bytes)`: text of the kernel's log.
+         */
+        uint64_t print;
+        /*
+         `void park(context, u32 *word, u32 value, u64 deadline)`: waits while `*word` is `value`, until `unpark` or the
+         deadline, on the clock of `now`. It may return early.
+         */
+        uint64_t park;
+        /*
+         `void unpark(context, u32 *word, u32 count)`: wakes up to `count` threads that wait on `word`.
+         */
+        uint64_t unpark;
+        /*
+         `u64 mmio_read(context, u64 address, u32 bytes)`: reads a device register.
+         */
+        uint64_t mmio_read;
+        /*
+         `void mmio_write(context, u64 address, u32 bytes, u64 value)`: writes a device register.
+         */
+        uint64_t mmio_write;
+        /*
+         Random bytes.
+         */
+        uint8_t seed[32];
+};
+
+/*
+ What the kernel offers. Function members are addresses.
+ */
+struct kyozon_library_kernel {
+        /*
+         [`LIBRARY_VERSION`].
+         */
+        uint32_t version;
+        /*
+         Zero.
+         */
+        uint32_t reserved;
+        /*
+         `i64 start(LibraryThread *)`: boots. The thread is not attached by this.
+         */
+        uint64_t start;
+        /*
+         `i64 call(LibraryThread *)`: performs the thread's request and waits until it is complete. `-ESHUTDOWN` after
+         the kernel halted; `-EDEADLK` from a signal handler that interrupted a call of the same thread.
+         */
+        uint64_t call;
+        /*
+         `void service(LibraryThread *)`: keeps time while no other thread does, until the kernel halts. One host thread
+         of its own runs it.
+         */
+        uint64_t service;
+        /*
+         `void interrupt(u32 line)`: raises an interrupt, from any host thread.
+         */
+        uint64_t interrupt;
+        /*
+         `u64 fixup(u64 ip)`: where to continue after a fault at `ip` on an address that a program passed, or 0 if the
+         fault is the kernel's own.
+         */
+        uint64_t fixup;
+        /*
+         Address of a `u32`: 0 while the kernel runs, 1 after a power-off, 2 after a panic.
+         */
+        uint64_t halted;
+};
+
+/*
+ A host thread, as the kernel knows it. The memory belongs to the host; it must not move while the thread is attached
+ or in a call.
+ */
+struct kyozon_library_thread {
+        /*
+         The kernel's: the host thread's stack pointer while it is in the kernel.
+         */
+        uint64_t host_stack;
+        /*
+         The kernel's: the thread's task, 0 if it has none.
+         */
+        uint64_t task;
+        /*
+         The kernel's: where the task's stack begins.
+         */
+        uint64_t stack_top;
+        /*
+         The kernel's: the word that the host thread waits on.
+         */
+        uint32_t done;
+        /*
+         The kernel's: 1 between submission and start of a request.
+         */
+        uint32_t submitted;
+        /*
+         The request: one of the kinds above.
+         */
+        uint32_t kind;
+        /*
+         The kernel's: 1 while the thread is inside `call`.
+         */
+        uint32_t inside;
+        /*
+         The number of the system call.
+         */
+        uint64_t number;
+        /*
+         Its arguments.
+         */
+        uint64_t arguments[6];
+        /*
+         The result.
+         */
+        int64_t result;
+        /*
+         The kernel's: until when this thread waits on behalf of the timer.
+         */
+        uint64_t until;
+        /*
+         The kernel's: list of attached threads, and of those to attach.
+         */
+        uint64_t next;
+        /*
+         The kernel's: the same.
+         */
+        uint64_t previous;
 };
 
 #endif  /* KYOZON_ABI_H */

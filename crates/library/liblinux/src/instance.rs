@@ -1,0 +1,218 @@
+//! A kernel in this process.
+
+use crate::fault::Registration;
+use crate::memory::Memory;
+use crate::process::{Log, Process};
+use crate::thread::Thread;
+use kyozon_abi::library::{LIBRARY_COMMAND_LINE_BYTES, LIBRARY_MEMORY_ALIGN, LIBRARY_MEMORY_MIN};
+use kyozon_library_host::image::{BadImage, Image};
+use kyozon_library_host::kernel::{Errno, Halted, Kernel, Record};
+use std::ffi::CString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::{fmt, fs, io};
+
+/// What to boot.
+pub struct Config {
+    image: PathBuf,
+    memory_bytes: usize,
+    command_line: String,
+    log: Log,
+}
+
+impl Config {
+    /// The kernel image at `image`, with 128 MiB of memory, and nowhere for its log.
+    pub fn new(image: impl AsRef<Path>) -> Self {
+        Self {
+            image: image.as_ref().into(),
+            memory_bytes: 128 << 20,
+            command_line: String::new(),
+            log: Box::new(|_| ()),
+        }
+    }
+
+    /// The kernel's memory in bytes, rounded up to whole 4 MiB. Host memory is taken when the kernel first uses it.
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory_bytes = bytes.next_multiple_of(LIBRARY_MEMORY_ALIGN as usize);
+        self
+    }
+
+    /// Adds an option to Linux's command line.
+    pub fn option(mut self, option: &str) -> Self {
+        if !self.command_line.is_empty() {
+            self.command_line.push(' ');
+        }
+        self.command_line.push_str(option);
+        self
+    }
+
+    /// Where the kernel's log goes.
+    pub fn log(mut self, log: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
+        self.log = Box::new(log);
+        self
+    }
+}
+
+/// Why a kernel does not boot, or does not halt.
+#[derive(Debug)]
+pub enum Error {
+    /// A file of the host.
+    File(PathBuf, io::Error),
+    /// The image is none.
+    Image(PathBuf, BadImage),
+    /// The host refuses memory, threads or signal handlers.
+    Host(io::Error),
+    /// Too little memory, a command line that is too long.
+    Config(String),
+    /// The kernel refuses.
+    Kernel(Errno),
+    /// The kernel panicked. The log has the reason.
+    Panicked,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Image(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Host(error) => write!(f, "the host refuses: {error}"),
+            Self::Config(why) => f.write_str(why),
+            Self::Kernel(errno) => {
+                write!(f, "the kernel refuses: {}", io::Error::from_raw_os_error(errno.0))
+            }
+            Self::Panicked => f.write_str("the kernel panicked; its log has the reason"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Errno> for Error {
+    fn from(errno: Errno) -> Self {
+        Self::Kernel(errno)
+    }
+}
+
+/// What lives as long as any thread of a kernel. Fields are dropped in this order.
+pub(crate) struct Shared {
+    service: Mutex<Option<JoinHandle<()>>>,
+    _faults: Registration,
+    pub(crate) kernel: Kernel<Process>,
+    _memory: Memory,
+}
+
+/// A running kernel. Dropping it does not halt the kernel while threads exist.
+#[derive(Clone)]
+pub struct Instance(pub(crate) Arc<Shared>);
+
+impl Instance {
+    /// Boots a kernel in this process, and attaches the calling thread.
+    pub fn in_process(config: Config) -> Result<(Self, Thread), Error> {
+        let path = config.image;
+        let at = |error| Error::File(path.clone(), error);
+        let file = File::open(&path).map_err(at)?;
+        let bytes = fs::read(&path).map_err(at)?;
+        let image = Image::parse(&bytes).map_err(|error| Error::Image(path.clone(), error))?;
+        let least = LIBRARY_MEMORY_MIN.max(2 * image.bytes);
+        if (config.memory_bytes as u64) < least {
+            let (has, least) = (config.memory_bytes >> 20, least.div_ceil(1 << 20));
+            return Err(Error::Config(format!(
+                "the kernel gets {has} MiB of memory, but needs at least {least}"
+            )));
+        }
+        if config.command_line.len() >= LIBRARY_COMMAND_LINE_BYTES {
+            let most = LIBRARY_COMMAND_LINE_BYTES - 1;
+            return Err(Error::Config(format!(
+                "the kernel's command line is longer than {most} bytes"
+            )));
+        }
+        let command_line = CString::new(config.command_line)
+            .map_err(|_| Error::Config("the kernel's command line contains a zero byte".into()))?;
+        let memory = Memory::map(&file, &image, config.memory_bytes).map_err(Error::Host)?;
+        // SAFETY: Memory::map placed and relocated the image; the memory lives in Shared, behind the kernel.
+        let kernel = unsafe {
+            let host = Process::new(config.log);
+            Kernel::new(
+                host,
+                memory.start(),
+                memory.bytes(),
+                image.entry,
+                command_line,
+                seed().map_err(Error::Host)?,
+            )
+        }?;
+        let range = memory.start() as usize..memory.start() as usize + image.bytes as usize;
+        let faults = Registration::new(range, kernel.fixup()).map_err(Error::Host)?;
+        let shared = Arc::new(Shared {
+            service: Mutex::new(None),
+            _faults: faults,
+            kernel,
+            _memory: memory,
+        });
+        let record = Record::default();
+        let started = shared.kernel.start(&record);
+        match shared.kernel.halted() {
+            Halted::Running => started?,
+            _ => return Err(Error::Panicked),
+        };
+        let service = {
+            let shared = shared.clone();
+            std::thread::Builder::new()
+                .name("linux-time".into())
+                .spawn(move || shared.kernel.service())
+        };
+        *shared.service.lock().expect("no panic while locked") =
+            Some(service.map_err(Error::Host)?);
+        let instance = Self(shared);
+        let thread = Thread::attached(instance.0.clone(), record);
+        Ok((instance, thread))
+    }
+
+    /// Attaches the calling thread, which gets a task: a thread of init, with init's files.
+    pub fn attach(&self) -> Result<Thread, Error> {
+        let record = Record::default();
+        self.0.kernel.attach(&record)?;
+        Ok(Thread::attached(self.0.clone(), record))
+    }
+
+    /// How the kernel ended, if it did.
+    pub fn halted(&self) -> Halted {
+        self.0.kernel.halted()
+    }
+
+    /// Writes everything back and halts. System calls of other threads fail with ESHUTDOWN; the kernel's memory is freed
+    /// with the last of them.
+    pub fn halt(self, thread: Thread) -> Result<(), Error> {
+        /// Numbers of reboot(2).
+        const MAGIC: [u64; 3] = [0xfee1_dead, 672_274_793, 0x4321_fedc];
+        // SAFETY: neither call takes an address.
+        unsafe {
+            thread.syscall(libc::SYS_sync, [0; 6]);
+            thread.syscall(libc::SYS_reboot, [MAGIC[0], MAGIC[1], MAGIC[2], 0, 0, 0]);
+        }
+        drop(thread);
+        if let Some(service) = self.0.service.lock().expect("no panic while locked").take() {
+            service
+                .join()
+                .map_err(|_| Error::Host(io::Error::other("the kernel's time keeper panicked")))?;
+        }
+        match self.halted() {
+            Halted::PoweredOff => Ok(()),
+            Halted::Panicked => Err(Error::Panicked),
+            Halted::Running => Err(Error::Config("the kernel did not halt".into())),
+        }
+    }
+}
+
+fn seed() -> io::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    // SAFETY: the buffer is valid.
+    let got = unsafe { libc::getrandom(seed.as_mut_ptr().cast(), seed.len(), 0) };
+    if got == seed.len() as isize {
+        Ok(seed)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}

@@ -1,0 +1,104 @@
+//! The kernel's memory: one range of this process, which begins with the kernel's image.
+
+use kyozon_abi::library::LIBRARY_MEMORY_ALIGN;
+use kyozon_library_host::image::{Image, PAGE};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr;
+
+/// A mapped kernel: image and memory. Unmapped when dropped.
+pub struct Memory {
+    map: *mut u8,
+    map_bytes: usize,
+    start: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to no thread.
+unsafe impl Send for Memory {}
+// SAFETY: this type gives out addresses only.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Maps `bytes`, a multiple of the interface's alignment, and in it the image from its file. Pages take memory when
+    /// the kernel touches them.
+    pub fn map(file: &File, image: &Image, bytes: usize) -> io::Result<Self> {
+        let map_bytes = bytes + LIBRARY_MEMORY_ALIGN as usize;
+        // SAFETY: a new mapping at an address of the system's choice.
+        let map = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                map_bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if map == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let map = map.cast::<u8>();
+        let start = map.wrapping_add(map.align_offset(LIBRARY_MEMORY_ALIGN as usize));
+        let memory = Self { map, map_bytes, start, bytes };
+        for segment in image.segments.iter().filter(|s| s.file_bytes > 0) {
+            let before = segment.address % PAGE;
+            let write = if segment.write { libc::PROT_WRITE } else { 0 };
+            let execute = if segment.execute { libc::PROT_EXEC } else { 0 };
+            // SAFETY: Image::parse checked that segments lie in whole pages of their own within image.bytes, which the
+            // caller compared with the memory's size: the range is in the mapping above.
+            let at = unsafe {
+                libc::mmap(
+                    start.add((segment.address - before) as usize).cast(),
+                    (segment.file_bytes + before) as usize,
+                    libc::PROT_READ | write | execute,
+                    libc::MAP_PRIVATE | libc::MAP_FIXED,
+                    file.as_raw_fd(),
+                    (segment.offset - before) as i64,
+                )
+            };
+            if at == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            // The rest of the last page holds what follows in the file.
+            let end = segment.address + segment.file_bytes;
+            if segment.write {
+                // SAFETY: the range ends with the page that was just mapped for writing.
+                unsafe {
+                    ptr::write_bytes(
+                        start.add(end as usize),
+                        0,
+                        (end.next_multiple_of(PAGE) - end) as usize,
+                    )
+                };
+            }
+        }
+        for relocation in &image.relocations {
+            // SAFETY: Image::parse checked that the word is in a segment. Only segments for writing have relocations:
+            // the linker refuses others (-z text).
+            unsafe {
+                let word = start.add(relocation.address as usize).cast::<u64>();
+                word.write_unaligned(start as u64 + relocation.value);
+            }
+        }
+        Ok(memory)
+    }
+
+    /// Where the kernel's memory starts.
+    pub fn start(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own, and what was in it is no longer used.
+        unsafe { libc::munmap(self.map.cast(), self.map_bytes) };
+    }
+}

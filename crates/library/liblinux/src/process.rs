@@ -1,0 +1,80 @@
+//! This process as the kernel's host.
+
+use kyozon_library_host::Host;
+use std::ptr;
+use std::sync::atomic::AtomicU32;
+
+/// Takes text of the kernel's log, any number of bytes at a time.
+pub type Log = Box<dyn Fn(&[u8]) + Send + Sync>;
+
+/// Clock, futexes and log of this process.
+pub struct Process {
+    log: Log,
+}
+
+impl Process {
+    /// A host whose kernel logs to `log`.
+    pub fn new(log: Log) -> Self {
+        Self { log }
+    }
+}
+
+fn clock(id: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is valid; the two clocks below exist on every Linux.
+    unsafe { libc::clock_gettime(id, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+impl Host for Process {
+    fn now(&self) -> u64 {
+        clock(libc::CLOCK_MONOTONIC)
+    }
+
+    fn realtime(&self) -> u64 {
+        clock(libc::CLOCK_REALTIME)
+    }
+
+    fn print(&self, text: &[u8]) {
+        (self.log)(text);
+    }
+
+    fn park(&self, word: &AtomicU32, value: u32, deadline: Option<u64>) {
+        let time = deadline.map(|ns| libc::timespec {
+            tv_sec: (ns / 1_000_000_000) as i64,
+            tv_nsec: (ns % 1_000_000_000) as i64,
+        });
+        // An absolute deadline on CLOCK_MONOTONIC, futex(2).
+        let operation = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: word and time live through the call.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                operation,
+                value,
+                time.as_ref().map_or(ptr::null(), ptr::from_ref),
+                ptr::null::<u32>(),
+                libc::FUTEX_BITSET_MATCH_ANY,
+            )
+        };
+    }
+
+    fn unpark(&self, word: &AtomicU32, count: u32) {
+        // SAFETY: a wake-up only compares the address; it may be of a word that has just been freed.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+                count,
+            )
+        };
+    }
+
+    fn mmio_read(&self, _address: u64, _bytes: u32) -> u64 {
+        u64::MAX
+    }
+
+    fn mmio_write(&self, _address: u64, _bytes: u32, _value: u64) {}
+}

@@ -1,0 +1,307 @@
+//! A kernel boots, answers system calls, halts, and boots again. The names follow the boot tests of the Linux Kernel
+//! Library.
+
+use liblinux::calls::Fd;
+use liblinux::{Config, Errno, Halted, Instance, Thread};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+fn image() -> String {
+    std::env::var("KYOZON_LINUX").expect("KYOZON_LINUX names a kernel image")
+}
+
+fn boot() -> (Instance, Thread) {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let sink = log.clone();
+    let config = Config::new(image())
+        .log(move |text| sink.lock().expect("no panic").extend_from_slice(text));
+    Instance::in_process(config).unwrap_or_else(|e| {
+        panic!("{e}\n{}", String::from_utf8_lossy(&log.lock().expect("no panic")))
+    })
+}
+
+/// Runs a test in a kernel of its own, and halts it.
+fn with_kernel(test: impl FnOnce(&Instance, &Thread)) {
+    let (instance, thread) = boot();
+    test(&instance, &thread);
+    instance.halt(thread).expect("halt");
+}
+
+/// A call without addresses.
+fn call(thread: &Thread, number: i64, arguments: [u64; 6]) -> i64 {
+    // SAFETY: callers pass numbers only, or addresses of live memory.
+    unsafe { thread.syscall(number, arguments) }
+}
+
+#[test]
+fn start_kernel() {
+    with_kernel(|instance, _| assert_eq!(instance.halted(), Halted::Running));
+}
+
+#[test]
+fn getpid_and_gettid() {
+    with_kernel(|_, thread| {
+        assert_eq!(call(thread, libc::SYS_getpid, [0; 6]), 1);
+        assert!(call(thread, libc::SYS_gettid, [0; 6]) > 1);
+    });
+}
+
+#[test]
+fn umask() {
+    with_kernel(|_, thread| {
+        call(thread, libc::SYS_umask, [0o777, 0, 0, 0, 0, 0]);
+        assert_eq!(call(thread, libc::SYS_umask, [0o022, 0, 0, 0, 0, 0]), 0o777);
+    });
+}
+
+#[test]
+fn create_write_seek_read_stat() {
+    with_kernel(|_, thread| {
+        let fd = thread.open("/file", libc::O_CREAT | libc::O_RDWR, 0o644).expect("create");
+        assert_eq!(thread.write(fd, b"test"), Ok(4));
+        assert_eq!(thread.seek(fd, 0, libc::SEEK_CUR), Ok(4));
+        assert_eq!(thread.seek(fd, -2, libc::SEEK_END), Ok(2));
+        assert_eq!(thread.seek(fd, 0, libc::SEEK_SET), Ok(0));
+        let mut buffer = [0; 8];
+        assert_eq!(thread.read(fd, &mut buffer), Ok(4));
+        assert_eq!(&buffer, b"test\0\0\0\0");
+        let stat = thread.stat("/file").expect("stat");
+        assert_eq!((stat.st_size, stat.st_mode), (4, libc::S_IFREG | 0o644));
+        assert_eq!(thread.close(fd), Ok(()));
+        assert_eq!(thread.close(fd), Err(Errno(libc::EBADF)));
+    });
+}
+
+#[test]
+fn fail_open() {
+    with_kernel(|_, thread| {
+        assert_eq!(thread.open("/none", libc::O_RDONLY, 0), Err(Errno(libc::ENOENT)));
+    });
+}
+
+#[test]
+fn mkdir_and_entries() {
+    with_kernel(|_, thread| {
+        thread.mkdir("/folder", 0o700).expect("mkdir");
+        for i in 0..1000 {
+            let fd = thread
+                .open(format!("/folder/{i}"), libc::O_CREAT | libc::O_WRONLY, 0o600)
+                .expect("create");
+            thread.close(fd).expect("close");
+        }
+        let fd = thread.open("/folder", libc::O_RDONLY | libc::O_DIRECTORY, 0).expect("open");
+        let mut names: Vec<u32> = thread
+            .entries(fd)
+            .expect("entries")
+            .iter()
+            .map(|entry| entry.name.to_str().expect("text").parse().expect("a number"))
+            .collect();
+        names.sort_unstable();
+        assert!(names.into_iter().eq(0..1000));
+    });
+}
+
+#[test]
+fn nanosleep() {
+    with_kernel(|_, thread| {
+        for ms in [1, 30] {
+            let time = libc::timespec { tv_sec: 0, tv_nsec: ms * 1_000_000 };
+            let before = Instant::now();
+            assert_eq!(
+                call(thread, libc::SYS_nanosleep, [&raw const time as u64, 0, 0, 0, 0, 0]),
+                0
+            );
+            let slept = before.elapsed();
+            let wanted = Duration::from_millis(ms as u64);
+            assert!(
+                slept >= wanted && slept < wanted + Duration::from_millis(500),
+                "{slept:?} instead of {wanted:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn pipe2() {
+    with_kernel(|_, thread| {
+        let mut ends = [0i32; 2];
+        assert_eq!(call(thread, libc::SYS_pipe2, [&raw mut ends as u64, 0, 0, 0, 0, 0]), 0);
+        let [read, write] = ends.map(Fd);
+        assert_eq!(thread.write(write, b"through"), Ok(7));
+        let mut buffer = [0; 7];
+        assert_eq!(thread.read(read, &mut buffer), Ok(7));
+        assert_eq!(&buffer, b"through");
+        thread.close(read).expect("close");
+        // SIGPIPE stays in the kernel; the call says why.
+        assert_eq!(thread.write(write, b"x"), Err(Errno(libc::EPIPE)));
+    });
+}
+
+#[test]
+fn epoll() {
+    with_kernel(|_, thread| {
+        let event = Fd(call(thread, libc::SYS_eventfd2, [0; 6]) as i32);
+        let epoll = call(thread, libc::SYS_epoll_create1, [0; 6]) as u64;
+        let mut interest = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 77 };
+        let add =
+            [epoll, libc::EPOLL_CTL_ADD as u64, event.0 as u64, &raw mut interest as u64, 0, 0];
+        assert_eq!(call(thread, libc::SYS_epoll_ctl, add), 0);
+        let mut seen = libc::epoll_event { events: 0, u64: 0 };
+        let wait = |seen: &mut libc::epoll_event, ms: u64| {
+            call(
+                thread,
+                libc::SYS_epoll_wait,
+                [epoll, std::ptr::from_mut(seen) as u64, 1, ms, 0, 0],
+            )
+        };
+        assert_eq!(wait(&mut seen, 5), 0);
+        thread.write(event, &1u64.to_le_bytes()).expect("signal");
+        assert_eq!(wait(&mut seen, 0), 1);
+        assert_eq!({ seen.u64 }, 77);
+    });
+}
+
+#[test]
+fn mount_proc_and_chdir() {
+    with_kernel(|_, thread| {
+        thread.mkdir("/proc", 0o555).expect("mkdir");
+        thread.mount("none", "/proc", "proc", 0, "").expect("mount");
+        let path = c"/proc";
+        assert_eq!(call(thread, libc::SYS_chdir, [path.as_ptr() as u64, 0, 0, 0, 0, 0]), 0);
+        let fd = thread.open("version", libc::O_RDONLY, 0).expect("open");
+        let mut buffer = [0; 200];
+        let bytes = thread.read(fd, &mut buffer).expect("read");
+        assert!(
+            buffer[..bytes].starts_with(b"Linux version 6.12."),
+            "{}",
+            String::from_utf8_lossy(&buffer)
+        );
+        thread.close(fd).expect("close");
+        assert_eq!(call(thread, libc::SYS_chdir, [c"/".as_ptr() as u64, 0, 0, 0, 0, 0]), 0);
+        thread.unmount("/proc").expect("unmount");
+    });
+}
+
+#[test]
+fn bad_addresses_give_efault() {
+    with_kernel(|_, thread| {
+        let fd =
+            thread.open("/file", libc::O_CREAT | libc::O_RDWR, 0o644).expect("create").0 as u64;
+        let efault = -i64::from(libc::EFAULT);
+        for address in [
+            0,
+            8,
+            0xdead_0000,
+            1 << 46,
+            (1 << 47) - 4096,
+            1 << 47,
+            1 << 60,
+            u64::MAX - 4096,
+            u64::MAX,
+        ] {
+            assert_eq!(
+                call(thread, libc::SYS_write, [fd, address, 100, 0, 0, 0]),
+                efault,
+                "write {address:#x}"
+            );
+            assert_eq!(
+                call(thread, libc::SYS_stat, [address, address, 0, 0, 0, 0]),
+                efault,
+                "stat {address:#x}"
+            );
+            assert_eq!(
+                call(thread, libc::SYS_pipe2, [address, 0, 0, 0, 0, 0]),
+                efault,
+                "pipe {address:#x}"
+            );
+        }
+        // Half of the buffer is mapped: that half is written.
+        // SAFETY: two new pages, of which the second is taken away.
+        let page = unsafe {
+            let page = libc::mmap(
+                std::ptr::null_mut(),
+                8192,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            libc::munmap(page.byte_add(4096), 4096);
+            page as u64
+        };
+        for (start, length) in [(4096 - 10, 20), (4096 - 8, 4096), (4096 - 3000, 6000)] {
+            let wrote = call(thread, libc::SYS_write, [fd, page + start, length, 0, 0, 0]);
+            assert!(
+                wrote == 4096 - start as i64 || wrote == efault,
+                "{wrote} of {length} from {start}"
+            );
+        }
+    });
+}
+
+#[test]
+fn many_syscall_threads() {
+    with_kernel(|instance, thread| {
+        let mut ends = [0i32; 2];
+        assert_eq!(call(thread, libc::SYS_pipe2, [&raw mut ends as u64, 0, 0, 0, 0, 0]), 0);
+        let [read, write] = ends.map(Fd);
+        let threads: Vec<_> = (0..16)
+            .map(|_| {
+                let instance = instance.clone();
+                std::thread::spawn(move || {
+                    let thread = instance.attach().expect("attach");
+                    for _ in 0..2000 {
+                        thread.write(write, b"x").expect("write");
+                        assert_eq!(call(&thread, libc::SYS_getpid, [0; 6]), 1);
+                    }
+                })
+            })
+            .collect();
+        let mut total = 0;
+        let mut buffer = [0; 100];
+        while total < 16 * 2000 {
+            total += thread.read(read, &mut buffer).expect("read");
+        }
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        assert_eq!(total, 16 * 2000);
+    });
+}
+
+#[test]
+fn stop_kernel_and_start_again() {
+    for _ in 0..20 {
+        with_kernel(|_, thread| assert_eq!(call(thread, libc::SYS_getpid, [0; 6]), 1));
+    }
+}
+
+#[test]
+fn halt_ends_calls_of_other_threads() {
+    let (instance, thread) = boot();
+    let other = instance.clone();
+    let (ready, wait) = std::sync::mpsc::channel();
+    let sleeper = std::thread::spawn(move || {
+        let thread = other.attach().expect("attach");
+        ready.send(()).expect("a receiver");
+        let forever = libc::timespec { tv_sec: 1 << 30, tv_nsec: 0 };
+        let slept = call(&thread, libc::SYS_nanosleep, [&raw const forever as u64, 0, 0, 0, 0, 0]);
+        (slept, call(&thread, libc::SYS_getpid, [0; 6]))
+    });
+    wait.recv().expect("attached");
+    std::thread::sleep(Duration::from_millis(50));
+    instance.halt(thread).expect("halt");
+    let shutdown = -i64::from(libc::ESHUTDOWN);
+    assert_eq!(sleeper.join().expect("no panic"), (shutdown, shutdown));
+}
+
+#[test]
+fn two_kernels_at_once() {
+    let (a, thread_a) = boot();
+    let (b, thread_b) = boot();
+    thread_a.mkdir("/only-in-a", 0o755).expect("mkdir");
+    assert!(thread_b.stat("/only-in-a").is_err());
+    a.halt(thread_a).expect("halt");
+    thread_b.mkdir("/b", 0o755).expect("mkdir");
+    b.halt(thread_b).expect("halt");
+}

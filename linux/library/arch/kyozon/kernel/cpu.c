@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One CPU, which host threads take turns to run.
+ *
+ * Kernel code runs on the stacks of its tasks. A host thread that enters takes the lock, leaves its own stack, and
+ * continues where the current task stopped; whatever the scheduler picks then runs on this host thread. It returns to
+ * its own stack at one of two points: when its own request is complete ("in user", the task's stack is empty), or when
+ * nothing is left to run (the idle task, inside arch_cpu_idle()). So a task may be run by one host thread and be
+ * completed by another, and switching tasks never switches host threads.
+ *
+ * Time. The timer's deadline is only a number. A host thread that waits for its request keeps time meanwhile
+ * ("keeper"); if none does, the service thread does.
+ */
+
+#include <linux/cpu.h>
+#include <linux/kernel.h>
+#include <linux/sched.h>
+#include <linux/sched/task_stack.h>
+#include <linux/start_kernel.h>
+#include <linux/time64.h>
+#include "kyozon.h"
+
+#define CPU_LOCKED	1
+#define CPU_WAITERS	2
+#define CPU_EVENT	4	/* interrupts or the deadline want a look */
+
+/* Rounds before a host thread that finds the CPU locked sleeps. */
+#define SPINS		200
+/* Nanoseconds after which the service thread looks again if another thread has the CPU. */
+#define SERVICE_RETRY	(10 * NSEC_PER_MSEC)
+
+struct kyozon_cpu kyozon_cpu = {
+	.deadline = KYOZON_LIBRARY_NEVER,
+	.until = KYOZON_LIBRARY_NEVER,
+	.service_until = KYOZON_LIBRARY_NEVER,
+};
+
+#define cpu	kyozon_cpu
+
+static bool cas(u32 *word, u32 old, u32 new)
+{
+	return __atomic_compare_exchange_n(word, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+static u32 load(const u32 *word)
+{
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+static noinline void lock_slowly(void)
+{
+	u32 waiters = 0;
+	u32 word;
+	int i;
+
+	for (i = 0; i < SPINS; i++) {
+		word = load(&cpu.word);
+		if (!(word & CPU_LOCKED) && cas(&cpu.word, word, word | CPU_LOCKED))
+			return;
+		asm volatile("pause");
+	}
+	for (;;) {
+		word = load(&cpu.word);
+		if (!(word & CPU_LOCKED)) {
+			/* Others may still wait: a thread that slept keeps the bit. */
+			if (cas(&cpu.word, word, word | CPU_LOCKED | waiters))
+				return;
+		} else if (word & CPU_WAITERS || cas(&cpu.word, word, word | CPU_WAITERS)) {
+			waiters = CPU_WAITERS;
+			host_park(&cpu.word, word | CPU_WAITERS, KYOZON_LIBRARY_NEVER);
+		}
+	}
+}
+
+static __always_inline void lock(void)
+{
+	if (unlikely(!cas(&cpu.word, 0, CPU_LOCKED)))
+		lock_slowly();
+}
+
+/* Continues what the CPU did last, on its stack, until it comes back. */
+static void resume(struct kyozon_library_thread *t, void (*in_user)(void))
+{
+	cpu.runner = t;
+	if (is_idle_task(current))
+		kyozon_switch((unsigned long *)&t->host_stack, current->thread.sp, NULL);
+	else
+		kyozon_enter((unsigned long *)&t->host_stack, current->thread.host->stack_top, in_user);
+}
+
+/* Somebody must look at the deadline in time: this thread if it is going to wait, otherwise the service thread. */
+static noinline void keep_time(struct kyozon_library_thread *t)
+{
+	cpu.until = cpu.deadline;
+	if (load(&t->done) != KYOZON_LIBRARY_DONE) {
+		cpu.keeper = t;
+		t->until = cpu.deadline;
+	} else {
+		__atomic_add_fetch(&cpu.service_word, 1, __ATOMIC_RELEASE);
+		host_unpark(&cpu.service_word, 1);
+	}
+}
+
+static noinline void unlock_slowly(struct kyozon_library_thread *t)
+{
+	u32 word;
+
+	for (;;) {
+		word = load(&cpu.word);
+		if (word & CPU_EVENT) {
+			__atomic_and_fetch(&cpu.word, ~CPU_EVENT, __ATOMIC_SEQ_CST);
+			if (cpu.halted)
+				continue;
+			kyozon_check_deadline();
+			if (READ_ONCE(kyozon_irqs_pending))
+				resume(t, kyozon_user_interrupt);
+			if (cpu.deadline < cpu.until)
+				keep_time(t);
+		} else if (cas(&cpu.word, word, 0)) {
+			if (word & CPU_WAITERS)
+				host_unpark(&cpu.word, 1);
+			return;
+		}
+	}
+}
+
+static __always_inline void unlock(struct kyozon_library_thread *t)
+{
+	if (unlikely(cpu.deadline < cpu.until) && !cpu.halted)
+		keep_time(t);
+	if (unlikely(!cas(&cpu.word, CPU_LOCKED, 0)))
+		unlock_slowly(t);
+}
+
+void kyozon_check_deadline(void)
+{
+	if (cpu.deadline != KYOZON_LIBRARY_NEVER && host_now() >= cpu.deadline)
+		__atomic_or_fetch(&kyozon_irqs_pending, 1, __ATOMIC_RELEASE);
+}
+
+static noinline void wait(struct kyozon_library_thread *t)
+{
+	u64 until;
+
+	while (load(&t->done) != KYOZON_LIBRARY_DONE) {
+		until = READ_ONCE(cpu.keeper) == t ? READ_ONCE(t->until) : KYOZON_LIBRARY_NEVER;
+		if (!cas(&t->done, KYOZON_LIBRARY_PENDING, KYOZON_LIBRARY_PARKED) &&
+		    load(&t->done) == KYOZON_LIBRARY_DONE)
+			break;
+		host_park(&t->done, KYOZON_LIBRARY_PARKED, until);
+		if (load(&t->done) == KYOZON_LIBRARY_DONE)
+			break;
+		if (until == KYOZON_LIBRARY_NEVER || host_now() < until)
+			continue;
+		__atomic_or_fetch(&cpu.word, CPU_EVENT, __ATOMIC_SEQ_CST);
+		lock();
+		if (cpu.keeper == t) {
+			cpu.keeper = NULL;
+			cpu.until = cpu.service_until;
+		}
+		unlock(t);
+	}
+}
+
+/* The request of t is complete. The host thread may free t as soon as it sees that. */
+void kyozon_complete(struct kyozon_library_thread *t, s64 result)
+{
+	if (cpu.keeper == t) {
+		cpu.keeper = NULL;
+		cpu.until = cpu.service_until;
+	}
+	t->result = result;
+	if (__atomic_exchange_n(&t->done, KYOZON_LIBRARY_DONE, __ATOMIC_ACQ_REL) == KYOZON_LIBRARY_PARKED)
+		host_unpark(&t->done, 1);
+}
+
+/* Back to the host thread that runs the CPU. The current task is in user, and its stack is forgotten. */
+void __noreturn kyozon_leave_cpu(void)
+{
+	kyozon_leave(cpu.runner->host_stack);
+}
+
+s64 kyozon_call(struct kyozon_library_thread *t)
+{
+	/* A signal handler of a thread that is inside would wait for its own thread. */
+	if (unlikely(t->inside))
+		return -EDEADLK;
+	t->inside = 1;
+	t->done = KYOZON_LIBRARY_PENDING;
+	lock();
+	if (unlikely(cpu.halted)) {
+		t->done = KYOZON_LIBRARY_DONE;
+		t->result = -ESHUTDOWN;
+	} else if (likely((u64)current == t->task)) {
+		cpu.runner = t;
+		kyozon_enter((unsigned long *)&t->host_stack, t->stack_top, kyozon_user_request);
+	} else {
+		t->submitted = 1;
+		resume(t, kyozon_user_submit);
+	}
+	unlock(t);
+	if (unlikely(load(&t->done) != KYOZON_LIBRARY_DONE))
+		wait(t);
+	t->inside = 0;
+	return t->result;
+}
+
+static void __ref start(void)
+{
+	start_kernel();
+	BUG();
+}
+
+s64 kyozon_start(struct kyozon_library_thread *t)
+{
+	t->done = KYOZON_LIBRARY_PENDING;
+	t->kind = KYOZON_LIBRARY_ATTACH;
+	t->submitted = 1;
+	lock();
+	cpu.runner = t;
+	kyozon_enter((unsigned long *)&t->host_stack, (unsigned long)init_stack + THREAD_SIZE, start);
+	unlock(t);
+	wait(t);
+	return t->result;
+}
+
+void kyozon_service(struct kyozon_library_thread *t)
+{
+	u32 word;
+	u64 now;
+
+	t->done = KYOZON_LIBRARY_DONE;
+	while (!load(&cpu.halted)) {
+		word = load(&cpu.service_word);
+		now = host_now();
+		/* A thread in the kernel looks at the deadline when it leaves, or enables interrupts. */
+		if (now >= READ_ONCE(cpu.deadline)) {
+			__atomic_or_fetch(&kyozon_irqs_pending, 1, __ATOMIC_RELEASE);
+			if (__atomic_fetch_or(&cpu.word, CPU_EVENT, __ATOMIC_SEQ_CST) & CPU_LOCKED) {
+				host_park(&cpu.service_word, word, now + SERVICE_RETRY);
+				continue;
+			}
+		}
+		lock();
+		if (cpu.halted) {
+			unlock(t);
+			return;
+		}
+		kyozon_check_deadline();
+		/* A task whose host thread computes must not keep the tick going. */
+		if (READ_ONCE(kyozon_irqs_pending))
+			resume(t, kyozon_user_retire);
+		cpu.service_until = cpu.deadline;
+		if (!cpu.keeper || cpu.deadline < cpu.until)
+			cpu.until = cpu.deadline;
+		now = cpu.service_until;
+		unlock(t);
+		host_park(&cpu.service_word, word, now);
+	}
+}
+
+void kyozon_interrupt(u32 line)
+{
+	struct kyozon_library_thread t = { .done = KYOZON_LIBRARY_DONE };
+
+	if (line >= KYOZON_LIBRARY_INTERRUPTS)
+		return;
+	__atomic_or_fetch(&kyozon_irqs_pending, 1UL << line, __ATOMIC_RELEASE);
+	if (__atomic_fetch_or(&cpu.word, CPU_EVENT, __ATOMIC_SEQ_CST) & CPU_LOCKED)
+		return;
+	lock();
+	unlock(&t);
+}
+
+void arch_cpu_idle(void)
+{
+	struct kyozon_library_thread *t = cpu.runner;
+
+	kyozon_check_deadline();
+	if (!READ_ONCE(kyozon_irqs_pending)) {
+		kyozon_switch(&current->thread.sp, t->host_stack, NULL);
+		/* Another host thread, or the same one later. */
+		kyozon_submit(cpu.runner);
+	}
+	raw_local_irq_enable();
+	raw_local_irq_disable();
+}
+
+static void stop(struct kyozon_library_thread *t)
+{
+	if (load(&t->done) != KYOZON_LIBRARY_DONE)
+		kyozon_complete(t, -ESHUTDOWN);
+}
+
+/* Nothing runs any more. Waiting host threads return; the caller of reboot(2) gets 0. */
+void __noreturn kyozon_halt(u32 reason)
+{
+	struct kyozon_library_thread *t;
+
+	__atomic_store_n(&cpu.halted, reason, __ATOMIC_RELEASE);
+	for (t = kyozon_threads; t; t = (void *)t->next)
+		stop(t);
+	stop(cpu.runner);
+	cpu.service_word++;
+	host_unpark(&cpu.service_word, 1);
+	kyozon_leave_cpu();
+}
