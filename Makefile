@@ -20,7 +20,7 @@ IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:al
 	kyozon-unikernel-examples:matmul:unikernel kyozon-kv:kv:unikernel \
 	kyozon-shm:shm:unikernel kyozon-unikernel-c:primes:c kyozon-unikernel-c:threads-test:c
 
-.PHONY: help setup build demo test bench soak shell install clean
+.PHONY: help setup build library demo test bench soak shell install clean
 
 help: ## Show this help
 	@echo "Kyozon: system software beside Linux"
@@ -54,10 +54,14 @@ build: ## Build programs and images
 		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon" "$(KYOZON_CACHE)/product/" && \
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_join.a" "$(KYOZON_CACHE)/product/libkyozon_join.a"
 
+library: ## Build library Linux
+	@$(ENV) && "$(CURDIR)/scripts/library.sh"
+
 demo: setup ## Demonstrate the project on stock kernels
 	@$(LAB) demo
 
 test: setup ## Run every test; NAMES="part ..." for those whose names contain a part, CHANGED=COMMIT for what changed
+	@$(ENV) && { nice -n 19 "$(CURDIR)/scripts/library.sh" 2>/dev/null & } # Its tests wait for it.
 	@$(LAB) test $(NAMES) $(if $(CHANGED),--changed $(CHANGED))
 
 bench: setup ## Measure and write docs/results; TABLES="name ..." for some, CHECK=1 to check them against their bounds

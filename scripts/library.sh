@@ -70,7 +70,8 @@ if [ ! -e "$cache/linux-$hash.elf" ]; then
 	kbuild() { make -s -C "$source" O="$build" ARCH=kyozon CC="ccache $compiler" HOSTCC="ccache $compiler" "$@"; }
 	kbuild library_defconfig >"$cache/build.log" 2>&1 || fail "cannot configure: see $cache/build.log"
 	# An option that the configuration names must not have got lost by a dependency.
-	missing=$(grep '^CONFIG_.*=' "$source/arch/kyozon/configs/library_defconfig" | grep -vxFf "$build/.config" | tr '\n' ' ')
+	defconfig=$source/arch/kyozon/configs/library_defconfig
+	missing=$(grep '^CONFIG_.*=' "$defconfig" | grep -vxFf "$build/.config" | tr '\n' ' ')
 	[ -z "$missing" ] || fail "the configuration lost $missing"
 	log "building Linux $series as a library (some minutes, once)"
 	start=$(date +%s)

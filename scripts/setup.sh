@@ -21,8 +21,8 @@ case $cache$tree in
 *) fail "KYOZON_CACHE is $cache: it must begin with /" ;;
 esac
 mkdir -p "$cache" 2>/dev/null || fail "cannot create $cache: set KYOZON_CACHE to a writable folder"
-# A complete cache takes 4 GB; an existing one needs little more.
-need=4500000
+# A complete cache takes 5 GB, and 2 GB more while library Linux is built; an existing one needs little more.
+need=6500000
 [ -f "$cache/env" ] && need=300000
 need=${KYOZON_MIN_FREE_KB:-$need}
 free=$(df -Pk "$cache" | awk 'END { print $4 }')
@@ -33,6 +33,8 @@ free=$(df -Pk "$cache" | awk 'END { print $4 }')
 # Compilers and the kernel's build tools; the emulator; the guests' programs; tools for module archives.
 packages="gcc gcc-12 libc6-dev make libelf1 pahole bc kmod xz-utils qemu-system-x86 seabios busybox-static"
 packages="$packages ca-certificates"
+# Library Linux is built from Debian's kernel source.
+packages="$packages bison ccache flex"
 
 missing() {
 	for package; do

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Copies. Small ones take overlapping loads and stores; large ones the string instructions, which every x86-64 processor
- * since 2013 runs at full width.
+ * Copies. Small ones take overlapping loads and stores; large ones the string instructions, which every x86-64
+ * processor since 2013 runs at full width.
  */
 
 #include <linux/export.h>

@@ -2,7 +2,7 @@
 #ifndef _ASM_KYOZON_EXTABLE_H
 #define _ASM_KYOZON_EXTABLE_H
 
-/* If the instruction at insn faults on a host address, execution continues at fixup. Both are relative to themselves. */
+/* If the instruction at insn faults, execution continues at fixup. Both are relative to themselves. */
 struct exception_table_entry {
 	int insn, fixup;
 };
