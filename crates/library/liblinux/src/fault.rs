@@ -1,5 +1,5 @@
-//! Bad addresses. The kernel reads and writes the memory that a system call names; if that faults, the kernel's own code
-//! at the faulting instruction says where to continue, and the call returns EFAULT.
+//! Bad addresses. The kernel reads and writes the memory that a system call names. If that faults, the kernel says
+//! where the code at the faulting instruction continues, and the call returns EFAULT.
 //!
 //! The handlers of SIGSEGV and SIGBUS are the process's. They are installed with the first kernel; a fault that is no
 //! kernel's goes to the handler that was there before.

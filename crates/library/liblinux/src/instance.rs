@@ -182,8 +182,8 @@ impl Instance {
         self.0.kernel.halted()
     }
 
-    /// Writes everything back and halts. System calls of other threads fail with ESHUTDOWN; the kernel's memory is freed
-    /// with the last of them.
+    /// Writes everything back and halts. System calls of other threads fail with ESHUTDOWN; the kernel's memory is
+    /// freed with the last of them.
     pub fn halt(self, thread: Thread) -> Result<(), Error> {
         /// Numbers of reboot(2).
         const MAGIC: [u64; 3] = [0xfee1_dead, 672_274_793, 0x4321_fedc];

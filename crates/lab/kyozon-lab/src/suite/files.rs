@@ -8,12 +8,16 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Every crate has the workspace's licence, and every file of kernel code names its own.
+/// Crates that load kernel code into their own process.
+const LINKS_KERNEL: [&str; 2] = ["crates/library/kyozon-linux/", "crates/library/liblinux/"];
+
+/// Every crate has its licence, and every file of kernel code names its own.
 pub(super) fn headers(tree: &Path, _nightly: bool) -> Result<Outcome> {
     let is_manifest = |file: &str| file.ends_with("/Cargo.toml");
     for (file, text) in committed(tree, "crates")?.into_iter().filter(|(file, _)| is_manifest(file))
     {
-        let line = "license.workspace = true";
+        let kernel = LINKS_KERNEL.iter().any(|folder| file.starts_with(folder));
+        let line = if kernel { "license = \"GPL-2.0-only\"" } else { "license.workspace = true" };
         ensure!(String::from_utf8_lossy(&text).contains(line), "{file}: add {line}");
     }
     let kernel_files = committed(tree, "linux")?;

@@ -21,7 +21,7 @@ const CHECKS: Part = Part { name: "checks", minutes: 11, folders: &[] };
 /// Not a test: make has installed and built everything before.
 pub(super) const SETUP: Part = Part { name: "setup and build", minutes: 12, folders: &[] };
 
-pub(super) const PARTS: [Part; 5] = [
+pub(super) const PARTS: [Part; 6] = [
     SETUP,
     CHECKS,
     Part {
@@ -31,6 +31,7 @@ pub(super) const PARTS: [Part; 5] = [
     },
     Part { name: "monitor", minutes: 12, folders: &["lab", "monitor"] },
     Part { name: "unikernels", minutes: 10, folders: &["unikernel"] },
+    Part { name: "library", minutes: 26, folders: &["library"] },
 ];
 
 impl Part {
@@ -54,7 +55,7 @@ const MONITOR: &[&str] = &["attacks/found", "lab/demo", "monitor/"];
 
 /// Beginnings of paths, with what their files concern: parts of names of tests. The first that fits decides; any other
 /// file concerns every test, unless a scenario reads it.
-const CONCERNED: [(&str, &[&str]); 12] = [
+const CONCERNED: [(&str, &[&str]); 14] = [
     ("docs/limits.md", &["attacks/root-listed"]),
     ("docs/", &[]),
     ("README.md", &[]),
@@ -66,6 +67,8 @@ const CONCERNED: [(&str, &[&str]); 12] = [
     ("crates/lab/unikernel-test/", &["unikernel/"]),
     ("crates/colocation/monitor", MONITOR),
     ("crates/colocation/", COLOCATION),
+    ("crates/library/", &["library/"]),
+    ("linux/library/", &["library/"]),
     ("linux/", COLOCATION),
 ];
 
