@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::slice;
 
 /// A file descriptor of a kernel. It is a number; nothing closes it by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,17 +17,36 @@ pub const CWD: Fd = Fd(libc::AT_FDCWD);
 /// A result of a kernel.
 pub type Result<T> = std::result::Result<T, Errno>;
 
-/// An argument: an address of the string's bytes, which must live through the call.
-pub(crate) fn text(path: impl AsRef<Path>) -> Result<CString> {
+/// An argument of a system call.
+pub enum Arg<'a> {
+    /// A number.
+    Number(u64),
+    /// The address of bytes that the kernel reads.
+    In(&'a [u8]),
+    /// The address of bytes that the kernel writes. It may leave the end as it was.
+    Out(&'a mut [u8]),
+}
+
+use Arg::{In, Number, Out};
+
+fn fd<'a>(fd: Fd) -> Arg<'a> {
+    Number(fd.0 as u64)
+}
+
+fn flags<'a>(flags: i32) -> Arg<'a> {
+    Number(flags as u64)
+}
+
+fn mode<'a>(mode: u32) -> Arg<'a> {
+    Number(u64::from(mode))
+}
+
+fn string(text: &CStr) -> Arg<'_> {
+    In(text.to_bytes_with_nul())
+}
+
+fn text(path: impl AsRef<Path>) -> Result<CString> {
     CString::new(path.as_ref().as_os_str().as_bytes()).map_err(|_| Errno(libc::EINVAL))
-}
-
-fn address<T: ?Sized>(value: &T) -> u64 {
-    std::ptr::from_ref(value).cast::<()>() as u64
-}
-
-fn address_mut<T: ?Sized>(value: &mut T) -> u64 {
-    std::ptr::from_mut(value).cast::<()>() as u64
 }
 
 /// One entry of a directory.
@@ -40,201 +60,227 @@ pub struct Entry {
     pub kind: u8,
 }
 
-impl Thread {
-    /// A call whose arguments name live memory of the right size, or none.
-    fn call(&self, number: i64, arguments: &[u64]) -> Result<u64> {
-        let mut six = [0; 6];
-        six[..arguments.len()].copy_from_slice(arguments);
-        // SAFETY: only the functions below call this, with addresses of what they borrow and its size.
-        let result = unsafe { self.syscall(number, six) };
-        if result < 0 {
-            Err(Errno(-result as i32))
-        } else {
-            Ok(result as u64)
-        }
-    }
+/// Bytes of a structure that the kernel writes.
+///
+/// # Safety
+///
+/// Every pattern of bits is a value of `T`.
+unsafe fn structure<T>(fill: impl FnOnce(Arg<'_>) -> Result<u64>) -> Result<T> {
+    let mut value = MaybeUninit::<T>::zeroed();
+    // SAFETY: the bytes are initialized, and the slice is the only reference to them.
+    let bytes =
+        unsafe { slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
+    fill(Out(bytes))?;
+    // SAFETY: the caller's promise.
+    Ok(unsafe { value.assume_init() })
+}
+
+/// A kernel's system calls, wherever the kernel is. Descriptors are the kernel's.
+///
+/// Methods are named after the calls that they make; errors are those of the call.
+pub trait Calls {
+    /// Makes a system call. Addresses are those of the caller's memory; structures that contain addresses cannot be
+    /// passed.
+    fn call(&self, number: i64, arguments: &mut [Arg<'_>]) -> Result<u64>;
 
     /// open(2). `flags` get `O_CLOEXEC`.
-    pub fn open(&self, path: impl AsRef<Path>, flags: i32, mode: u32) -> Result<Fd> {
-        self.open_at(CWD, &text(path)?, flags, mode)
+    fn open(&self, path: &Path, how: i32, rights: u32) -> Result<Fd> {
+        self.open_at(CWD, &text(path)?, how, rights)
     }
 
     /// openat(2). `flags` get `O_CLOEXEC`.
-    pub fn open_at(&self, folder: Fd, path: &CStr, flags: i32, mode: u32) -> Result<Fd> {
-        let flags = (flags | libc::O_CLOEXEC) as u64;
-        let arguments = [folder.0 as u64, path.as_ptr() as u64, flags, u64::from(mode)];
-        self.call(libc::SYS_openat, &arguments).map(|fd| Fd(fd as i32))
+    fn open_at(&self, folder: Fd, path: &CStr, how: i32, rights: u32) -> Result<Fd> {
+        let arguments = &mut [fd(folder), string(path), flags(how | libc::O_CLOEXEC), mode(rights)];
+        self.call(libc::SYS_openat, arguments).map(|fd| Fd(fd as i32))
     }
 
     /// close(2).
-    pub fn close(&self, fd: Fd) -> Result<()> {
-        self.call(libc::SYS_close, &[fd.0 as u64]).map(drop)
+    fn close(&self, file: Fd) -> Result<()> {
+        self.call(libc::SYS_close, &mut [fd(file)]).map(drop)
     }
 
     /// read(2).
-    pub fn read(&self, fd: Fd, buffer: &mut [u8]) -> Result<usize> {
-        let arguments = [fd.0 as u64, address_mut(buffer), buffer.len() as u64];
-        self.call(libc::SYS_read, &arguments).map(|bytes| bytes as usize)
+    fn read(&self, file: Fd, buffer: &mut [u8]) -> Result<usize> {
+        let bytes = Number(buffer.len() as u64);
+        self.call(libc::SYS_read, &mut [fd(file), Out(buffer), bytes]).map(|bytes| bytes as usize)
     }
 
     /// write(2).
-    pub fn write(&self, fd: Fd, buffer: &[u8]) -> Result<usize> {
-        let arguments = [fd.0 as u64, address(buffer), buffer.len() as u64];
-        self.call(libc::SYS_write, &arguments).map(|bytes| bytes as usize)
+    fn write(&self, file: Fd, buffer: &[u8]) -> Result<usize> {
+        let bytes = Number(buffer.len() as u64);
+        self.call(libc::SYS_write, &mut [fd(file), In(buffer), bytes]).map(|bytes| bytes as usize)
     }
 
     /// write(2) until all is written.
-    pub fn write_all(&self, fd: Fd, mut buffer: &[u8]) -> Result<()> {
+    fn write_all(&self, file: Fd, mut buffer: &[u8]) -> Result<()> {
         while !buffer.is_empty() {
-            buffer = &buffer[self.write(fd, buffer)?..];
+            buffer = &buffer[self.write(file, buffer)?..];
         }
         Ok(())
     }
 
-    /// pread(2).
-    pub fn pread(&self, fd: Fd, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let arguments = [fd.0 as u64, address_mut(buffer), buffer.len() as u64, offset];
-        self.call(libc::SYS_pread64, &arguments).map(|bytes| bytes as usize)
+    /// pread64(2).
+    fn pread(&self, file: Fd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let bytes = Number(buffer.len() as u64);
+        let arguments = &mut [fd(file), Out(buffer), bytes, Number(offset)];
+        self.call(libc::SYS_pread64, arguments).map(|bytes| bytes as usize)
     }
 
-    /// pwrite(2).
-    pub fn pwrite(&self, fd: Fd, buffer: &[u8], offset: u64) -> Result<usize> {
-        let arguments = [fd.0 as u64, address(buffer), buffer.len() as u64, offset];
-        self.call(libc::SYS_pwrite64, &arguments).map(|bytes| bytes as usize)
+    /// pwrite64(2).
+    fn pwrite(&self, file: Fd, buffer: &[u8], offset: u64) -> Result<usize> {
+        let bytes = Number(buffer.len() as u64);
+        let arguments = &mut [fd(file), In(buffer), bytes, Number(offset)];
+        self.call(libc::SYS_pwrite64, arguments).map(|bytes| bytes as usize)
     }
 
     /// lseek(2).
-    pub fn seek(&self, fd: Fd, offset: i64, whence: i32) -> Result<u64> {
-        self.call(libc::SYS_lseek, &[fd.0 as u64, offset as u64, whence as u64])
+    fn seek(&self, file: Fd, offset: i64, whence: i32) -> Result<u64> {
+        self.call(libc::SYS_lseek, &mut [fd(file), Number(offset as u64), flags(whence)])
     }
 
     /// ftruncate(2).
-    pub fn truncate(&self, fd: Fd, bytes: u64) -> Result<()> {
-        self.call(libc::SYS_ftruncate, &[fd.0 as u64, bytes]).map(drop)
+    fn truncate(&self, file: Fd, bytes: u64) -> Result<()> {
+        self.call(libc::SYS_ftruncate, &mut [fd(file), Number(bytes)]).map(drop)
     }
 
     /// fsync(2).
-    pub fn sync(&self, fd: Fd) -> Result<()> {
-        self.call(libc::SYS_fsync, &[fd.0 as u64]).map(drop)
+    fn fsync(&self, file: Fd) -> Result<()> {
+        self.call(libc::SYS_fsync, &mut [fd(file)]).map(drop)
     }
 
     /// syncfs(2): also reports an earlier failure to write.
-    pub fn sync_all(&self, fd: Fd) -> Result<()> {
-        self.call(libc::SYS_syncfs, &[fd.0 as u64]).map(drop)
+    fn sync_fs(&self, file: Fd) -> Result<()> {
+        self.call(libc::SYS_syncfs, &mut [fd(file)]).map(drop)
     }
 
     /// mkdir(2).
-    pub fn mkdir(&self, path: impl AsRef<Path>, mode: u32) -> Result<()> {
-        self.mkdir_at(CWD, &text(path)?, mode)
+    fn mkdir(&self, path: &Path, rights: u32) -> Result<()> {
+        self.mkdir_at(CWD, &text(path)?, rights)
     }
 
     /// mkdirat(2).
-    pub fn mkdir_at(&self, folder: Fd, path: &CStr, mode: u32) -> Result<()> {
-        self.call(libc::SYS_mkdirat, &[folder.0 as u64, path.as_ptr() as u64, u64::from(mode)])
-            .map(drop)
+    fn mkdir_at(&self, folder: Fd, path: &CStr, rights: u32) -> Result<()> {
+        self.call(libc::SYS_mkdirat, &mut [fd(folder), string(path), mode(rights)]).map(drop)
     }
 
     /// mknodat(2).
-    pub fn mknod_at(&self, folder: Fd, path: &CStr, mode: u32, device: u64) -> Result<()> {
-        self.call(
-            libc::SYS_mknodat,
-            &[folder.0 as u64, path.as_ptr() as u64, u64::from(mode), device],
-        )
-        .map(drop)
-    }
-
-    /// unlinkat(2), with `AT_REMOVEDIR` or 0.
-    pub fn unlink_at(&self, folder: Fd, path: &CStr, flags: i32) -> Result<()> {
-        self.call(libc::SYS_unlinkat, &[folder.0 as u64, path.as_ptr() as u64, flags as u64])
+    fn mknod_at(&self, folder: Fd, path: &CStr, kind: u32, device: u64) -> Result<()> {
+        self.call(libc::SYS_mknodat, &mut [fd(folder), string(path), mode(kind), Number(device)])
             .map(drop)
     }
 
+    /// unlinkat(2), with `AT_REMOVEDIR` or 0.
+    fn unlink_at(&self, folder: Fd, path: &CStr, how: i32) -> Result<()> {
+        self.call(libc::SYS_unlinkat, &mut [fd(folder), string(path), flags(how)]).map(drop)
+    }
+
     /// symlinkat(2).
-    pub fn symlink_at(&self, target: &CStr, folder: Fd, path: &CStr) -> Result<()> {
-        self.call(
-            libc::SYS_symlinkat,
-            &[target.as_ptr() as u64, folder.0 as u64, path.as_ptr() as u64],
-        )
-        .map(drop)
+    fn symlink_at(&self, target: &CStr, folder: Fd, path: &CStr) -> Result<()> {
+        self.call(libc::SYS_symlinkat, &mut [string(target), fd(folder), string(path)]).map(drop)
     }
 
     /// linkat(2) without flags.
-    pub fn link_at(&self, from: Fd, old: &CStr, to: Fd, new: &CStr) -> Result<()> {
-        let arguments = [from.0 as u64, old.as_ptr() as u64, to.0 as u64, new.as_ptr() as u64, 0];
-        self.call(libc::SYS_linkat, &arguments).map(drop)
+    fn link_at(&self, from: Fd, old: &CStr, to: Fd, new: &CStr) -> Result<()> {
+        self.call(libc::SYS_linkat, &mut [fd(from), string(old), fd(to), string(new), flags(0)])
+            .map(drop)
     }
 
     /// readlinkat(2).
-    pub fn read_link_at(&self, folder: Fd, path: &CStr) -> Result<Vec<u8>> {
+    fn read_link_at(&self, folder: Fd, path: &CStr) -> Result<Vec<u8>> {
         let mut buffer = vec![0; libc::PATH_MAX as usize];
-        let arguments = [
-            folder.0 as u64,
-            path.as_ptr() as u64,
-            address_mut(buffer.as_mut_slice()),
-            buffer.len() as u64,
-        ];
-        let bytes = self.call(libc::SYS_readlinkat, &arguments)?;
+        let size = Number(buffer.len() as u64);
+        let arguments = &mut [fd(folder), string(path), Out(&mut buffer), size];
+        let bytes = self.call(libc::SYS_readlinkat, arguments)?;
         buffer.truncate(bytes as usize);
         Ok(buffer)
     }
 
     /// newfstatat(2).
-    pub fn stat_at(&self, folder: Fd, path: &CStr, flags: i32) -> Result<libc::stat> {
-        let mut stat = MaybeUninit::<libc::stat>::uninit();
-        let arguments =
-            [folder.0 as u64, path.as_ptr() as u64, stat.as_mut_ptr() as u64, flags as u64];
-        self.call(libc::SYS_newfstatat, &arguments)?;
-        // SAFETY: the call succeeded, so the kernel wrote the structure, which is the host's.
-        Ok(unsafe { stat.assume_init() })
+    fn stat_at(&self, folder: Fd, path: &CStr, how: i32) -> Result<libc::stat> {
+        // SAFETY: the structure consists of integers.
+        unsafe {
+            structure(|stat| {
+                self.call(libc::SYS_newfstatat, &mut [fd(folder), string(path), stat, flags(how)])
+            })
+        }
     }
 
     /// stat(2).
-    pub fn stat(&self, path: impl AsRef<Path>) -> Result<libc::stat> {
+    fn stat(&self, path: &Path) -> Result<libc::stat> {
         self.stat_at(CWD, &text(path)?, 0)
     }
 
     /// fstatfs(2).
-    pub fn stat_fs(&self, fd: Fd) -> Result<libc::statfs> {
-        let mut stat = MaybeUninit::<libc::statfs>::uninit();
-        self.call(libc::SYS_fstatfs, &[fd.0 as u64, stat.as_mut_ptr() as u64])?;
-        // SAFETY: the call succeeded, so the kernel wrote the structure, which is the host's.
-        Ok(unsafe { stat.assume_init() })
+    fn stat_fs(&self, file: Fd) -> Result<libc::statfs> {
+        // SAFETY: the structure consists of integers.
+        unsafe { structure(|stat| self.call(libc::SYS_fstatfs, &mut [fd(file), stat])) }
     }
 
     /// fchownat(2), without following a symbolic link.
-    pub fn chown_at(&self, folder: Fd, path: &CStr, user: u32, group: u32) -> Result<()> {
-        let flags = libc::AT_SYMLINK_NOFOLLOW as u64;
-        let arguments =
-            [folder.0 as u64, path.as_ptr() as u64, u64::from(user), u64::from(group), flags];
-        self.call(libc::SYS_fchownat, &arguments).map(drop)
-    }
-
-    /// fchmodat(2).
-    pub fn chmod_at(&self, folder: Fd, path: &CStr, mode: u32) -> Result<()> {
-        self.call(libc::SYS_fchmodat, &[folder.0 as u64, path.as_ptr() as u64, u64::from(mode)])
+    fn chown_at(&self, folder: Fd, path: &CStr, user: u32, group: u32) -> Result<()> {
+        let how = flags(libc::AT_SYMLINK_NOFOLLOW);
+        self.call(libc::SYS_fchownat, &mut [fd(folder), string(path), mode(user), mode(group), how])
             .map(drop)
     }
 
+    /// fchmodat(2).
+    fn chmod_at(&self, folder: Fd, path: &CStr, rights: u32) -> Result<()> {
+        self.call(libc::SYS_fchmodat, &mut [fd(folder), string(path), mode(rights)]).map(drop)
+    }
+
     /// utimensat(2): access and modification time, without following a symbolic link.
-    pub fn set_times_at(&self, folder: Fd, path: &CStr, times: &[libc::timespec; 2]) -> Result<()> {
-        let flags = libc::AT_SYMLINK_NOFOLLOW as u64;
+    fn set_times_at(&self, folder: Fd, path: &CStr, times: &[libc::timespec; 2]) -> Result<()> {
+        // SAFETY: integers without padding between them.
+        let times =
+            unsafe { slice::from_raw_parts(times.as_ptr().cast::<u8>(), size_of_val(times)) };
+        let arguments =
+            &mut [fd(folder), string(path), In(times), flags(libc::AT_SYMLINK_NOFOLLOW)];
+        self.call(libc::SYS_utimensat, arguments).map(drop)
+    }
+
+    /// llistxattr(2): the names of extended attributes.
+    fn attributes(&self, path: &CStr) -> Result<Vec<CString>> {
+        let mut buffer = vec![0; 1 << 16];
+        let size = Number(buffer.len() as u64);
+        let bytes = self.call(libc::SYS_llistxattr, &mut [string(path), Out(&mut buffer), size])?;
+        let names = buffer[..bytes as usize].split_inclusive(|&byte| byte == 0);
+        Ok(names
+            .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
+            .map(CString::from)
+            .collect())
+    }
+
+    /// lgetxattr(2).
+    fn attribute(&self, path: &CStr, name: &CStr) -> Result<Vec<u8>> {
+        let mut buffer = vec![0; 1 << 16];
+        let size = Number(buffer.len() as u64);
+        let bytes = self
+            .call(libc::SYS_lgetxattr, &mut [string(path), string(name), Out(&mut buffer), size])?;
+        buffer.truncate(bytes as usize);
+        Ok(buffer)
+    }
+
+    /// lsetxattr(2) without flags.
+    fn set_attribute(&self, path: &CStr, name: &CStr, value: &[u8]) -> Result<()> {
+        let bytes = Number(value.len() as u64);
         self.call(
-            libc::SYS_utimensat,
-            &[folder.0 as u64, path.as_ptr() as u64, address(times), flags],
+            libc::SYS_lsetxattr,
+            &mut [string(path), string(name), In(value), bytes, flags(0)],
         )
         .map(drop)
     }
 
-    /// The entries of a directory that is open for reading.
-    pub fn entries(&self, folder: Fd) -> Result<Vec<Entry>> {
+    /// getdents64(2) to the end: the entries of a directory that is open for reading.
+    fn entries(&self, folder: Fd) -> Result<Vec<Entry>> {
         /// Where the name starts in a struct linux_dirent64.
         const NAME: usize = 19;
         let mut entries = Vec::new();
         let mut buffer = vec![0u8; 1 << 16];
         loop {
-            let arguments =
-                [folder.0 as u64, address_mut(buffer.as_mut_slice()), buffer.len() as u64];
-            let bytes = self.call(libc::SYS_getdents64, &arguments)? as usize;
+            let size = Number(buffer.len() as u64);
+            let bytes = self
+                .call(libc::SYS_getdents64, &mut [fd(folder), Out(&mut buffer), size])?
+                as usize;
             if bytes == 0 {
                 return Ok(entries);
             }
@@ -255,23 +301,35 @@ impl Thread {
     }
 
     /// mount(2).
-    pub fn mount(
-        &self,
-        source: &str,
-        target: impl AsRef<Path>,
-        kind: &str,
-        flags: u64,
-        data: &str,
-    ) -> Result<()> {
+    fn mount(&self, source: &str, target: &Path, kind: &str, how: u64, data: &str) -> Result<()> {
         let (source, target, kind, data) = (text(source)?, text(target)?, text(kind)?, text(data)?);
-        let pointer = |s: &CString| s.as_ptr() as u64;
-        let arguments = [pointer(&source), pointer(&target), pointer(&kind), flags, pointer(&data)];
-        self.call(libc::SYS_mount, &arguments).map(drop)
+        let arguments =
+            &mut [string(&source), string(&target), string(&kind), Number(how), string(&data)];
+        self.call(libc::SYS_mount, arguments).map(drop)
     }
 
-    /// umount2(2).
-    pub fn unmount(&self, target: impl AsRef<Path>) -> Result<()> {
-        let target = text(target)?;
-        self.call(libc::SYS_umount2, &[target.as_ptr() as u64, 0]).map(drop)
+    /// umount2(2) without flags.
+    fn unmount(&self, target: &Path) -> Result<()> {
+        self.call(libc::SYS_umount2, &mut [string(&text(target)?), flags(0)]).map(drop)
+    }
+}
+
+impl Calls for Thread {
+    fn call(&self, number: i64, arguments: &mut [Arg<'_>]) -> Result<u64> {
+        let mut six = [0; 6];
+        for (value, argument) in six.iter_mut().zip(arguments) {
+            *value = match argument {
+                Number(number) => *number,
+                In(bytes) => bytes.as_ptr() as u64,
+                Out(bytes) => bytes.as_mut_ptr() as u64,
+            };
+        }
+        // SAFETY: the methods above pass sizes that belong to the addresses; so must whoever calls this one with others.
+        let result = unsafe { self.syscall(number, six) };
+        if result < 0 {
+            Err(Errno(-result as i32))
+        } else {
+            Ok(result as u64)
+        }
     }
 }

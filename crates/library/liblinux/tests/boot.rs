@@ -1,8 +1,9 @@
 //! A kernel boots, answers system calls, halts, and boots again. The names follow the boot tests of the Linux Kernel
 //! Library.
 
-use liblinux::calls::Fd;
+use liblinux::calls::{Calls, Fd};
 use liblinux::{Config, Errno, Halted, Instance, Thread};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -57,7 +58,8 @@ fn umask() {
 #[test]
 fn create_write_seek_read_stat() {
     with_kernel(|_, thread| {
-        let fd = thread.open("/file", libc::O_CREAT | libc::O_RDWR, 0o644).expect("create");
+        let fd =
+            thread.open(Path::new("/file"), libc::O_CREAT | libc::O_RDWR, 0o644).expect("create");
         assert_eq!(thread.write(fd, b"test"), Ok(4));
         assert_eq!(thread.seek(fd, 0, libc::SEEK_CUR), Ok(4));
         assert_eq!(thread.seek(fd, -2, libc::SEEK_END), Ok(2));
@@ -65,7 +67,7 @@ fn create_write_seek_read_stat() {
         let mut buffer = [0; 8];
         assert_eq!(thread.read(fd, &mut buffer), Ok(4));
         assert_eq!(&buffer, b"test\0\0\0\0");
-        let stat = thread.stat("/file").expect("stat");
+        let stat = thread.stat(Path::new("/file")).expect("stat");
         assert_eq!((stat.st_size, stat.st_mode), (4, libc::S_IFREG | 0o644));
         assert_eq!(thread.close(fd), Ok(()));
         assert_eq!(thread.close(fd), Err(Errno(libc::EBADF)));
@@ -75,21 +77,22 @@ fn create_write_seek_read_stat() {
 #[test]
 fn fail_open() {
     with_kernel(|_, thread| {
-        assert_eq!(thread.open("/none", libc::O_RDONLY, 0), Err(Errno(libc::ENOENT)));
+        assert_eq!(thread.open(Path::new("/none"), libc::O_RDONLY, 0), Err(Errno(libc::ENOENT)));
     });
 }
 
 #[test]
 fn mkdir_and_entries() {
     with_kernel(|_, thread| {
-        thread.mkdir("/folder", 0o700).expect("mkdir");
+        thread.mkdir(Path::new("/folder"), 0o700).expect("mkdir");
         for i in 0..1000 {
             let fd = thread
-                .open(format!("/folder/{i}"), libc::O_CREAT | libc::O_WRONLY, 0o600)
+                .open(Path::new(&format!("/folder/{i}")), libc::O_CREAT | libc::O_WRONLY, 0o600)
                 .expect("create");
             thread.close(fd).expect("close");
         }
-        let fd = thread.open("/folder", libc::O_RDONLY | libc::O_DIRECTORY, 0).expect("open");
+        let fd =
+            thread.open(Path::new("/folder"), libc::O_RDONLY | libc::O_DIRECTORY, 0).expect("open");
         let mut names: Vec<u32> = thread
             .entries(fd)
             .expect("entries")
@@ -164,11 +167,11 @@ fn epoll() {
 #[test]
 fn mount_proc_and_chdir() {
     with_kernel(|_, thread| {
-        thread.mkdir("/proc", 0o555).expect("mkdir");
-        thread.mount("none", "/proc", "proc", 0, "").expect("mount");
+        thread.mkdir(Path::new("/proc"), 0o555).expect("mkdir");
+        thread.mount("none", Path::new("/proc"), "proc", 0, "").expect("mount");
         let path = c"/proc";
         assert_eq!(call(thread, libc::SYS_chdir, [path.as_ptr() as u64, 0, 0, 0, 0, 0]), 0);
-        let fd = thread.open("version", libc::O_RDONLY, 0).expect("open");
+        let fd = thread.open(Path::new("version"), libc::O_RDONLY, 0).expect("open");
         let mut buffer = [0; 200];
         let bytes = thread.read(fd, &mut buffer).expect("read");
         assert!(
@@ -178,7 +181,7 @@ fn mount_proc_and_chdir() {
         );
         thread.close(fd).expect("close");
         assert_eq!(call(thread, libc::SYS_chdir, [c"/".as_ptr() as u64, 0, 0, 0, 0, 0]), 0);
-        thread.unmount("/proc").expect("unmount");
+        thread.unmount(Path::new("/proc")).expect("unmount");
     });
 }
 
@@ -186,7 +189,8 @@ fn mount_proc_and_chdir() {
 fn bad_addresses_give_efault() {
     with_kernel(|_, thread| {
         let fd =
-            thread.open("/file", libc::O_CREAT | libc::O_RDWR, 0o644).expect("create").0 as u64;
+            thread.open(Path::new("/file"), libc::O_CREAT | libc::O_RDWR, 0o644).expect("create").0
+                as u64;
         let efault = -i64::from(libc::EFAULT);
         for address in [
             0,
@@ -299,9 +303,9 @@ fn halt_ends_calls_of_other_threads() {
 fn two_kernels_at_once() {
     let (a, thread_a) = boot();
     let (b, thread_b) = boot();
-    thread_a.mkdir("/only-in-a", 0o755).expect("mkdir");
-    assert!(thread_b.stat("/only-in-a").is_err());
+    thread_a.mkdir(Path::new("/only-in-a"), 0o755).expect("mkdir");
+    assert!(thread_b.stat(Path::new("/only-in-a")).is_err());
     a.halt(thread_a).expect("halt");
-    thread_b.mkdir("/b", 0o755).expect("mkdir");
+    thread_b.mkdir(Path::new("/b"), 0o755).expect("mkdir");
     b.halt(thread_b).expect("halt");
 }

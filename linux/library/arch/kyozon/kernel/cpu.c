@@ -154,10 +154,7 @@ static noinline void wait(struct kyozon_library_thread *t)
 			continue;
 		__atomic_or_fetch(&cpu.word, CPU_EVENT, __ATOMIC_SEQ_CST);
 		lock();
-		if (cpu.keeper == t) {
-			cpu.keeper = NULL;
-			cpu.until = cpu.service_until;
-		}
+		kyozon_stop_keeping(t);
 		unlock(t);
 	}
 }
@@ -165,10 +162,7 @@ static noinline void wait(struct kyozon_library_thread *t)
 /* The request of t is complete. The host thread may free t as soon as it sees that. */
 void kyozon_complete(struct kyozon_library_thread *t, s64 result)
 {
-	if (cpu.keeper == t) {
-		cpu.keeper = NULL;
-		cpu.until = cpu.service_until;
-	}
+	kyozon_stop_keeping(t);
 	t->result = result;
 	if (__atomic_exchange_n(&t->done, KYOZON_LIBRARY_DONE, __ATOMIC_ACQ_REL) == KYOZON_LIBRARY_PARKED)
 		host_unpark(&t->done, 1);

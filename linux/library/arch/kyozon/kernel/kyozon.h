@@ -59,6 +59,14 @@ struct kyozon_cpu {
 };
 extern struct kyozon_cpu kyozon_cpu;
 
+static inline void kyozon_stop_keeping(const struct kyozon_library_thread *t)
+{
+	if (unlikely(kyozon_cpu.keeper == t)) {
+		kyozon_cpu.keeper = NULL;
+		kyozon_cpu.until = kyozon_cpu.service_until;
+	}
+}
+
 s64 kyozon_start(struct kyozon_library_thread *t);
 s64 kyozon_call(struct kyozon_library_thread *t);
 void kyozon_service(struct kyozon_library_thread *t);

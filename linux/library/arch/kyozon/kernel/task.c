@@ -123,7 +123,10 @@ static void run_request(struct kyozon_library_thread *t)
 	if (unlikely(need_resched()) && single_task_running())
 		schedule();
 	if (likely(kyozon_cpu.runner == t && alone())) {
-		kyozon_complete(t, result);
+		/* The host thread itself is here, so that nobody waits. */
+		kyozon_stop_keeping(t);
+		t->result = result;
+		t->done = KYOZON_LIBRARY_DONE;
 		kyozon_leave_cpu();
 	}
 	kyozon_complete(t, result);
