@@ -50,12 +50,12 @@ impl Cursor {
     }
 
     /// Consumes the next `bytes` bytes and calls `with` on their slices, in order.
-    fn walk<M: Memory, E: From<Bad>>(
+    fn walk<'a, M: Memory, E: From<Bad>>(
         &mut self,
-        memory: &M,
+        memory: &'a M,
         bytes: usize,
         right: Permissions,
-        mut with: impl FnMut(VolatileSlice<'_>) -> Result<(), E>,
+        mut with: impl FnMut(VolatileSlice<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut left = bytes;
         while left > 0 {
@@ -146,11 +146,11 @@ impl Chain {
     ///
     /// # Errors
     /// Those of `with`; [`Bad::Short`] if fewer bytes are left.
-    pub fn read_with<M: Memory, E: From<Bad>>(
+    pub fn read_with<'a, M: Memory, E: From<Bad>>(
         &mut self,
-        memory: &M,
+        memory: &'a M,
         bytes: usize,
-        with: impl FnMut(VolatileSlice<'_>) -> Result<(), E>,
+        with: impl FnMut(VolatileSlice<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.reads.walk(memory, bytes, Permissions::Read, with)
     }
@@ -159,13 +159,49 @@ impl Chain {
     ///
     /// # Errors
     /// Those of `with`; [`Bad::Short`] if fewer bytes are left.
-    pub fn write_with<M: Memory, E: From<Bad>>(
+    pub fn write_with<'a, M: Memory, E: From<Bad>>(
         &mut self,
-        memory: &M,
+        memory: &'a M,
         bytes: usize,
-        with: impl FnMut(VolatileSlice<'_>) -> Result<(), E>,
+        with: impl FnMut(VolatileSlice<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.writes.walk(memory, bytes, Permissions::Write, with)
+    }
+
+    /// The next `bytes` bytes that the guest wrote, for a system call that takes several pieces.
+    ///
+    /// # Errors
+    /// [`Bad::Short`] if fewer bytes are left.
+    pub fn readable<'a, M: Memory>(
+        &mut self,
+        memory: &'a M,
+        bytes: u64,
+    ) -> Result<Vec<VolatileSlice<'a>>, Bad> {
+        let mut slices = Vec::new();
+        let bytes = usize::try_from(bytes).map_err(|_| Bad::Short)?;
+        self.read_with(memory, bytes, |slice| {
+            slices.push(slice);
+            Ok::<_, Bad>(())
+        })?;
+        Ok(slices)
+    }
+
+    /// The next `bytes` bytes that the device may write, for a system call that takes several pieces.
+    ///
+    /// # Errors
+    /// [`Bad::Short`] if fewer bytes are left.
+    pub fn writable<'a, M: Memory>(
+        &mut self,
+        memory: &'a M,
+        bytes: u64,
+    ) -> Result<Vec<VolatileSlice<'a>>, Bad> {
+        let mut slices = Vec::new();
+        let bytes = usize::try_from(bytes).map_err(|_| Bad::Short)?;
+        self.write_with(memory, bytes, |slice| {
+            slices.push(slice);
+            Ok::<_, Bad>(())
+        })?;
+        Ok(slices)
     }
 
     /// Skips memory to write, except the last `bytes` bytes.

@@ -1,72 +1,59 @@
 //! Storage of a block device's sectors.
 
-use std::fs::File;
-use std::io::{Error, ErrorKind, Result, Seek, SeekFrom};
-use vm_memory::{ReadVolatile, VolatileSlice, WriteVolatile};
+mod file;
+mod vectored;
+
+pub use file::FileDisk;
+
+use std::io::{Error, ErrorKind, Result};
+use vm_memory::VolatileSlice;
 
 /// Bytes of a sector, the unit of addresses (section 5.2.4).
 pub const SECTOR: u64 = 512;
+
+/// Properties of a disk that its guest learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a block: reads and writes of less cost more. A power of two, at least [`SECTOR`].
+    pub block: u32,
+    /// Bytes of a block of the medium: a power of two, at least `block`.
+    pub physical: u32,
+    /// Whether the disk takes discards and writes of zeros.
+    pub holes: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { block: SECTOR as u32, physical: 4096, holes: false }
+    }
+}
 
 /// A disk. Callers access only bytes that exist.
 pub trait Disk: Send {
     /// Size in bytes, a multiple of [`SECTOR`].
     fn bytes(&self) -> u64;
-    /// Fills a piece of the guest's memory from the disk's byte `at` on.
-    fn read(&mut self, at: u64, to: &mut VolatileSlice<'_>) -> Result<()>;
-    /// Writes a piece of the guest's memory to the disk from byte `at` on.
-    fn write(&mut self, at: u64, from: &VolatileSlice<'_>) -> Result<()>;
+    /// Fills pieces of the guest's memory from the disk's byte `at` on.
+    fn read(&mut self, at: u64, to: &[VolatileSlice<'_>]) -> Result<()>;
+    /// Writes pieces of the guest's memory to the disk from byte `at` on.
+    fn write(&mut self, at: u64, from: &[VolatileSlice<'_>]) -> Result<()>;
     /// Returns when all earlier writes survive a loss of power, as far as the host can ensure it.
     fn flush(&mut self) -> Result<()>;
-}
 
-/// A disk in a file. If another process shortens the file, access to the missing sectors fails.
-#[derive(Debug)]
-pub struct FileDisk {
-    file: File,
-    bytes: u64,
-}
-
-impl FileDisk {
-    /// A disk of all complete sectors in a file or block device.
-    ///
-    /// # Errors
-    /// An I/O error, or one of kind `InvalidInput` if there is no complete sector.
-    pub fn new(mut file: File) -> Result<Self> {
-        let bytes = file.seek(SeekFrom::End(0))? / SECTOR * SECTOR;
-        if bytes == 0 {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                "it is shorter than one sector of 512 bytes",
-            ));
-        }
-        Ok(Self { file, bytes })
-    }
-}
-
-fn io(error: vm_memory::VolatileMemoryError) -> Error {
-    match error {
-        vm_memory::VolatileMemoryError::IOError(error) => error,
-        other => Error::other(other),
-    }
-}
-
-impl Disk for FileDisk {
-    fn bytes(&self) -> u64 {
-        self.bytes
+    /// Its properties.
+    fn limits(&self) -> Limits {
+        Limits::default()
     }
 
-    fn read(&mut self, at: u64, to: &mut VolatileSlice<'_>) -> Result<()> {
-        self.file.seek(SeekFrom::Start(at))?;
-        self.file.read_exact_volatile(to).map_err(io)
+    /// Frees the storage of `bytes` bytes from byte `at` on. Their contents are zeros afterwards.
+    fn discard(&mut self, at: u64, bytes: u64) -> Result<()> {
+        let _ = (at, bytes);
+        Err(ErrorKind::Unsupported.into())
     }
 
-    fn write(&mut self, at: u64, from: &VolatileSlice<'_>) -> Result<()> {
-        self.file.seek(SeekFrom::Start(at))?;
-        self.file.write_all_volatile(from).map_err(io)
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.file.sync_data()
+    /// Fills `bytes` bytes from byte `at` on with zeros. With `unmap` it may free their storage.
+    fn write_zeros(&mut self, at: u64, bytes: u64, unmap: bool) -> Result<()> {
+        let _ = (at, bytes, unmap);
+        Err(ErrorKind::Unsupported.into())
     }
 }
 
@@ -98,17 +85,40 @@ impl Disk for MemoryDisk {
         self.0.len() as u64
     }
 
-    fn read(&mut self, at: u64, to: &mut VolatileSlice<'_>) -> Result<()> {
-        to.copy_from(self.piece(at, to.len())?);
+    fn read(&mut self, mut at: u64, to: &[VolatileSlice<'_>]) -> Result<()> {
+        for slice in to {
+            slice.copy_from(self.piece(at, slice.len())?);
+            at += slice.len() as u64;
+        }
         Ok(())
     }
 
-    fn write(&mut self, at: u64, from: &VolatileSlice<'_>) -> Result<()> {
-        from.copy_to(self.piece(at, from.len())?);
+    fn write(&mut self, mut at: u64, from: &[VolatileSlice<'_>]) -> Result<()> {
+        for slice in from {
+            slice.copy_to(self.piece(at, slice.len())?);
+            at += slice.len() as u64;
+        }
         Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
         Ok(())
     }
+
+    fn limits(&self) -> Limits {
+        Limits { holes: true, ..Limits::default() }
+    }
+
+    fn discard(&mut self, at: u64, bytes: u64) -> Result<()> {
+        self.write_zeros(at, bytes, true)
+    }
+
+    fn write_zeros(&mut self, at: u64, bytes: u64, _: bool) -> Result<()> {
+        let bytes = usize::try_from(bytes).map_err(Error::other)?;
+        self.piece(at, bytes)?.fill(0);
+        Ok(())
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,10 @@
-//! A guest with one queue, for tests and fuzzers.
+//! A guest with one queue, for tests and fuzzers. Several of them on one memory are a guest with several queues.
 //!
-//! Constants give the addresses of its parts, so that a test can overwrite them.
+//! Constants give the addresses of its parts, so that a test can overwrite them. [`driver`] writes registers, and
+//! [`wire`] is a backend of a network device.
+
+pub mod driver;
+pub mod wire;
 
 use crate::ring::Place;
 use std::sync::atomic::Ordering;
@@ -22,12 +26,16 @@ pub const USED: u64 = BASE + 0x3000;
 pub const FREE: u64 = BASE + 0x4000;
 /// Number of entries of the queue.
 pub const SIZE: u16 = 8;
+/// Distance of a part of a queue from the same part of the guest's next queue.
+pub const NEXT: u64 = 0x200;
 
 /// The guest.
 #[derive(Debug)]
 pub struct Guest {
     /// Its memory.
     pub memory: GuestMemoryMmap,
+    /// Offset of the queue's parts.
+    offset: u64,
     /// Index of the next descriptor to use.
     descriptor: u16,
     available: u16,
@@ -48,12 +56,19 @@ impl Default for Guest {
 impl Guest {
     /// A guest with empty rings in this memory, which other guests may use, too.
     pub fn with_memory(memory: GuestMemoryMmap) -> Self {
-        Self { memory, descriptor: 0, available: 0, used: 0 }
+        Self { memory, offset: 0, descriptor: 0, available: 0, used: 0 }
+    }
+
+    /// The same guest's queue with this number.
+    pub fn queue(&self, number: u64) -> Self {
+        Self { offset: number * NEXT, ..Self::with_memory(self.memory.clone()) }
     }
 
     /// Size and addresses of its queue.
     pub fn place(&self) -> Place {
-        Place { size: SIZE, descriptors: DESCRIPTORS, available: AVAILABLE, used: USED }
+        let [descriptors, available, used] =
+            [DESCRIPTORS, AVAILABLE, USED].map(|at| at + self.offset);
+        Place { size: SIZE, descriptors, available, used }
     }
 
     /// Writes `bytes` at `at`; does nothing outside the guest's memory.
@@ -75,7 +90,7 @@ impl Guest {
     /// Writes one descriptor.
     pub fn describe(&self, index: u16, address: u64, bytes: u32, flags: u16, next: u16) {
         let descriptor = RawDescriptor::from(Descriptor::new(address, bytes, flags, next));
-        let at = DESCRIPTORS + 16 * u64::from(index);
+        let at = self.offset + DESCRIPTORS + 16 * u64::from(index);
         let _ = self.memory.write_obj(descriptor, GuestAddress(at));
     }
 
@@ -95,20 +110,20 @@ impl Guest {
 
     /// Makes the entry that starts with the descriptor `head` available.
     pub fn offer(&mut self, head: u16) {
-        let slot = AVAILABLE + 4 + 2 * u64::from(self.available % SIZE);
+        let slot = self.offset + AVAILABLE + 4 + 2 * u64::from(self.available % SIZE);
         self.poke(slot, &head.to_le_bytes());
         self.available = self.available.wrapping_add(1);
-        let index = GuestAddress(AVAILABLE + 2);
+        let index = GuestAddress(self.offset + AVAILABLE + 2);
         let _ = self.memory.store(self.available.to_le(), index, Ordering::Release);
     }
 
     /// The next entry that the device returned: its first descriptor, and the bytes that the device wrote. The guest
     /// then asks to be woken for the entry after it.
     pub fn answer(&mut self) -> Option<(u32, u32)> {
-        if self.half(USED + 2) == self.used {
+        if self.half(self.offset + USED + 2) == self.used {
             return None;
         }
-        let slot = USED + 4 + 8 * u64::from(self.used % SIZE);
+        let slot = self.offset + USED + 4 + 8 * u64::from(self.used % SIZE);
         self.used = self.used.wrapping_add(1);
         self.wake_at(self.used);
         Some((u32::from_le_bytes(self.peek(slot)), u32::from_le_bytes(self.peek(slot + 4))))
@@ -116,11 +131,11 @@ impl Guest {
 
     /// Asks to be woken when `used` + 1 entries have returned.
     pub fn wake_at(&self, used: u16) {
-        self.poke(AVAILABLE + 4 + 2 * u64::from(SIZE), &used.to_le_bytes());
+        self.poke(self.offset + AVAILABLE + 4 + 2 * u64::from(SIZE), &used.to_le_bytes());
     }
 
     /// Whether the device asks the guest to ring for the next entry.
     pub fn is_asked_to_ring(&self) -> bool {
-        self.half(USED + 4 + 8 * u64::from(SIZE)) == self.available
+        self.half(self.offset + USED + 4 + 8 * u64::from(SIZE)) == self.available
     }
 }

@@ -104,13 +104,13 @@ impl Disk for Watched {
         DISK
     }
 
-    fn read(&mut self, at: u64, to: &mut VolatileSlice<'_>) -> Result<()> {
-        self.check(at, to.len());
+    fn read(&mut self, at: u64, to: &[VolatileSlice<'_>]) -> Result<()> {
+        self.check(at, to.iter().map(VolatileSlice::len).sum());
         self.disk.read(at, to)
     }
 
-    fn write(&mut self, at: u64, from: &VolatileSlice<'_>) -> Result<()> {
-        self.check(at, from.len());
+    fn write(&mut self, at: u64, from: &[VolatileSlice<'_>]) -> Result<()> {
+        self.check(at, from.iter().map(VolatileSlice::len).sum());
         assert!(!self.read_only, "a read-only disk is written");
         self.disk.write(at, from)
     }

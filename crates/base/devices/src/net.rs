@@ -1,4 +1,22 @@
-//! A network device (section 5.1) as a port of a network: it takes frames from its guest and gives frames to it.
+//! A network device (section 5.1).
+//!
+//! | item | contents |
+//! |---|---|
+//! | [`Net`] | a port of a network: it takes frames from its guest and gives frames to it; no offloads |
+//! | [`NetDevice`], [`port`] | a device behind a transport, with a backend and offloads |
+//! | [`backend`] | TAP device, socket of packets, stream, recorder |
+//! | [`header`] | the header before a frame, and what it may ask for |
+//! | `delivery` | a packet into the buffers of a guest |
+
+pub mod backend;
+mod delivery;
+mod device;
+pub mod header;
+pub mod port;
+
+pub use delivery::{deliver, Delivered};
+pub use device::{NetDevice, NetHandle};
+pub use header::Offloads;
 
 use crate::ring::{Bad, Ring, Served, State, FEATURES};
 use crate::Memory;
@@ -104,31 +122,13 @@ impl Net {
         if !matches!(ring.state(), State::Running) || frame.len() > self.max_frame() {
             return Given::Lost { wake: false };
         }
-        let Some((head, mut chain)) = ring.next(memory) else {
-            return match ring.state() {
-                State::Running => Given::NoRoom,
-                _ => Given::Lost { wake: true },
-            };
-        };
-        if chain.to_read() > 0 {
-            ring.fail(Bad::Kind);
-            return Given::Lost { wake: true };
+        // Without offloads every field is 0, except the number of buffers.
+        match deliver(ring, memory, &mut [0; HEADER], frame, false) {
+            Delivered::Taken => Given::Taken { wake: ring.wants_wake(memory) },
+            Delivered::NoRoom => Given::NoRoom,
+            Delivered::Short => Given::Lost { wake: ring.wants_wake(memory) },
+            Delivered::Ended => Given::Lost { wake: true },
         }
-        let bytes = HEADER + frame.len();
-        if chain.to_write() < bytes as u64 {
-            // The guest gets its memory back, with 0 bytes written.
-            ring.put(memory, head, chain, 0);
-            return Given::Lost { wake: ring.wants_wake(memory) };
-        }
-        // Without offloads every field is 0, except the number of buffers, which is 1 (section 5.1.6.4.1).
-        let mut header = [0; HEADER];
-        header[10] = 1;
-        if let Err(bad) = chain.write(memory, &header).and_then(|()| chain.write(memory, frame)) {
-            ring.fail(bad);
-            return Given::Lost { wake: true };
-        }
-        ring.put(memory, head, chain, bytes as u32);
-        Given::Taken { wake: ring.wants_wake(memory) }
     }
 }
 

@@ -6,11 +6,12 @@
 use crate::chain::Chain;
 use crate::Memory;
 use std::fmt;
+use std::sync::atomic::{fence, Ordering};
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
-use virtio_bindings::virtio_ring::VIRTIO_RING_F_EVENT_IDX;
+use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VRING_AVAIL_F_NO_INTERRUPT};
 use virtio_queue::desc::split::Descriptor;
 use virtio_queue::{Error, Queue, QueueOwnedT, QueueT};
-use vm_memory::GuestAddress;
+use vm_memory::{Bytes, GuestAddress};
 
 /// Feature bits of every device (section 6): among them event indices, by which each side names the entry for which it
 /// wants a notification.
@@ -103,13 +104,15 @@ pub struct Ring {
     queue: Queue,
     state: State,
     chain: Chain,
+    /// Number of entries returned since the last [`Ring::wants_wake`].
+    returned: u16,
 }
 
 impl Default for Ring {
     fn default() -> Self {
         // `MAX_SIZE` is a power of two.
         let Ok(queue) = Queue::new(MAX_SIZE) else { unreachable!("a size that queues can have") };
-        Self { queue, state: State::Stopped, chain: Chain::default() }
+        Self { queue, state: State::Stopped, chain: Chain::default(), returned: 0 }
     }
 }
 
@@ -133,6 +136,19 @@ impl Ring {
     /// # Errors
     /// [`Refused`]; the queue is stopped then, unless it was already running.
     pub fn start<M: Memory>(&mut self, memory: &M, place: Place) -> Result<(), Refused> {
+        self.start_with(memory, place, true)
+    }
+
+    /// Like [`Ring::start`], for a guest that uses event indices if `events`, and the flags of both rings otherwise.
+    ///
+    /// # Errors
+    /// [`Refused`]; the queue is stopped then, unless it was already running.
+    pub fn start_with<M: Memory>(
+        &mut self,
+        memory: &M,
+        place: Place,
+        events: bool,
+    ) -> Result<(), Refused> {
         if self.state == State::Running {
             return Err(Refused::Running);
         }
@@ -145,11 +161,12 @@ impl Ring {
                 .and_then(|()| queue.try_set_used_ring_address(GuestAddress(place.used)))
                 .map_err(|_| Refused::Address)
         });
-        queue.set_event_idx(true);
+        queue.set_event_idx(events);
         queue.set_ready(true);
         let placed =
             placed.and(if queue.is_valid(memory) { Ok(()) } else { Err(Refused::Address) });
         self.state = if placed.is_ok() { State::Running } else { State::Stopped };
+        self.returned = 0;
         // The guest may have written another event index: set the one that asks for the first entry.
         self.listen(memory);
         placed
@@ -209,11 +226,44 @@ impl Ring {
     /// Returns an entry to the guest, with `written` bytes written.
     pub fn put<M: Memory>(&mut self, memory: &M, head: u16, chain: Chain, written: u32) {
         self.chain = chain;
-        if self.state == State::Running {
-            if let Err(error) = self.queue.add_used(memory, head, written) {
-                self.state = State::Ended(error.into());
+        self.put_all(memory, &[(head, written)]);
+    }
+
+    /// Returns several entries, each with the bytes written. The guest sees all of them or none: a driver that finds
+    /// the first part of a frame expects the other parts.
+    pub fn put_all<M: Memory>(&mut self, memory: &M, entries: &[(u16, u32)]) {
+        if self.state == State::Running && !entries.is_empty() {
+            if let Err(bad) = self.try_put(memory, entries) {
+                self.state = State::Ended(bad);
             }
         }
+    }
+
+    fn try_put<M: Memory>(&mut self, memory: &M, entries: &[(u16, u32)]) -> Result<(), Bad> {
+        let (used, size) = (GuestAddress(self.queue.used_ring()), self.queue.size());
+        let mut index = self.queue.next_used();
+        for (head, written) in entries {
+            // Section 2.7.8. The ring was checked when the queue started, so no sum overflows.
+            let at = GuestAddress(used.0 + 4 + 8 * u64::from(index % size));
+            let element = [u32::from(*head), *written].map(u32::to_le_bytes).concat();
+            memory.write_slice(&element, at).map_err(|_| Bad::Address)?;
+            index = index.wrapping_add(1);
+        }
+        self.queue.set_next_used(index);
+        self.returned = self.returned.wrapping_add(entries.len() as u16);
+        let at = GuestAddress(used.0 + 2);
+        memory.store(index.to_le(), at, Ordering::Release).map_err(|_| Bad::Address)
+    }
+
+    /// Gives up the last `count` entries that [`Ring::next`] returned and that were not put back: they are the next
+    /// ones again.
+    pub fn undo(&mut self, count: usize) {
+        self.queue.set_next_avail(self.queue.next_avail().wrapping_sub(count as u16));
+    }
+
+    /// Number of entries of the queue.
+    pub fn size(&self) -> usize {
+        usize::from(self.queue.size())
     }
 
     /// Whether the guest wants to be woken for the entries returned since the last call.
@@ -221,9 +271,22 @@ impl Ring {
         if self.state != State::Running {
             return false;
         }
-        match self.queue.needs_notification(memory) {
+        let (available, size) = (self.queue.avail_ring(), u64::from(self.queue.size()));
+        let load = |offset| memory.load(GuestAddress(available + offset), Ordering::Relaxed);
+        // The index of returned entries is written before the guest's wish is read (section 2.7.7.2).
+        fence(Ordering::SeqCst);
+        let returned = std::mem::take(&mut self.returned);
+        let wake = if self.queue.event_idx_enabled() {
+            load(4 + 2 * size).map(|event| {
+                let since = self.queue.next_used().wrapping_sub(u16::from_le(event));
+                since.wrapping_sub(1) < returned
+            })
+        } else {
+            load(0).map(|flags| u16::from_le(flags) & VRING_AVAIL_F_NO_INTERRUPT as u16 == 0)
+        };
+        match wake {
             Ok(wake) => wake,
-            Err(error) => self.end::<()>(error.into()).is_some(),
+            Err(_) => self.end::<()>(Bad::Address).is_some(),
         }
     }
 
@@ -244,12 +307,21 @@ impl Ring {
     pub fn serve<M: Memory>(
         &mut self,
         memory: &M,
+        with: impl FnMut(&M, &mut Chain) -> Result<u32, Bad>,
+    ) -> Served {
+        self.serve_some(memory, self.size(), with)
+    }
+
+    /// Like [`Ring::serve`], but serves at most `max` entries.
+    pub fn serve_some<M: Memory>(
+        &mut self,
+        memory: &M,
+        max: usize,
         mut with: impl FnMut(&M, &mut Chain) -> Result<u32, Bad>,
     ) -> Served {
         if self.state != State::Running {
             return Served::default();
         }
-        let max = usize::from(self.queue.size());
         let mut count = 0;
         let mut more = true;
         while more && count < max {

@@ -145,7 +145,7 @@ fn filter(needs: &Needs) -> Result<Vec<sock_filter>> {
         allow(&TRACE_CALLS);
     }
     if disks {
-        allow(&[libc::SYS_fdatasync]);
+        allow(&[libc::SYS_preadv, libc::SYS_pwritev, libc::SYS_fdatasync]);
     }
     if pin {
         allow(&[libc::SYS_sched_setaffinity]);

@@ -4,16 +4,16 @@ use crate::fake::{Guest, FREE};
 use crate::ring::State;
 use std::fs::File;
 
-const DATA: u64 = FREE + 0x1000;
-const STATUS: u64 = FREE + 0x8000;
+pub(super) const DATA: u64 = FREE + 0x1000;
+pub(super) const STATUS: u64 = FREE + 0x8000;
 
-struct Setting {
-    guest: Guest,
-    ring: Ring,
-    block: Block,
+pub(super) struct Setting {
+    pub guest: Guest,
+    pub ring: Ring,
+    pub block: Block,
 }
 
-fn setting(disk: Box<dyn Disk>, read_only: bool) -> Setting {
+pub(super) fn setting(disk: Box<dyn Disk>, read_only: bool) -> Setting {
     let (guest, mut ring) = (Guest::default(), Ring::default());
     ring.start(&guest.memory, guest.place()).unwrap();
     Setting { guest, ring, block: Block::new(disk, read_only, "disk") }
@@ -33,9 +33,9 @@ impl Setting {
     }
 }
 
-const OK: u8 = VIRTIO_BLK_S_OK as u8;
-const IOERR: u8 = VIRTIO_BLK_S_IOERR as u8;
-const UNSUPP: u8 = VIRTIO_BLK_S_UNSUPP as u8;
+pub(super) const OK: u8 = VIRTIO_BLK_S_OK as u8;
+pub(super) const IOERR: u8 = VIRTIO_BLK_S_IOERR as u8;
+pub(super) const UNSUPP: u8 = VIRTIO_BLK_S_UNSUPP as u8;
 
 fn file_disk(bytes: u64) -> (File, Box<dyn Disk>) {
     let path = std::env::temp_dir().join(format!("kyozon-disk-{}-{bytes}", std::process::id()));
@@ -143,4 +143,81 @@ fn a_request_may_have_any_pieces() {
         s.guest.peek::<13>(DATA + 600),
         [244, 245, 246, 247, 248, 249, 250, 251, 252, 253, 254, 255, OK]
     );
+}
+
+/// A disk whose every operation fails with this error.
+struct Failing(i32);
+
+impl Failing {
+    fn error(&self) -> std::io::Result<()> {
+        Err(std::io::Error::from_raw_os_error(self.0))
+    }
+}
+
+impl Disk for Failing {
+    fn bytes(&self) -> u64 {
+        4096
+    }
+
+    fn read(&mut self, _: u64, _: &[vm_memory::VolatileSlice<'_>]) -> std::io::Result<()> {
+        self.error()
+    }
+
+    fn write(&mut self, _: u64, _: &[vm_memory::VolatileSlice<'_>]) -> std::io::Result<()> {
+        self.error()
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.error()
+    }
+}
+
+#[test]
+fn the_host_keeps_the_error_that_the_guest_does_not_see() {
+    use std::io::ErrorKind;
+    let mut s = setting(Box::new(Failing(libc::ENOSPC)), false);
+    let errors = s.block.errors();
+    assert_eq!((errors.count(), errors.last()), (0, None));
+    assert_eq!(s.request(VIRTIO_BLK_T_IN, 1, 512).0, IOERR);
+    assert_eq!(s.request(VIRTIO_BLK_T_OUT, 2, 1024).0, IOERR);
+    let last = errors.last().unwrap();
+    assert_eq!(
+        (errors.count(), last.kind, last.code),
+        (2, ErrorKind::StorageFull, Some(libc::ENOSPC))
+    );
+    assert_eq!(
+        last.to_string(),
+        "write of 1024 bytes at byte 1024: No space left on device (os error 28)"
+    );
+    assert_eq!(s.request(VIRTIO_BLK_T_FLUSH, 0, 0).0, IOERR);
+    assert_eq!(errors.last().unwrap().operation, "flush");
+    // A request that makes no sense is not the host's error.
+    assert_eq!((s.request(VIRTIO_BLK_T_IN, 100, 512).0, errors.count()), (IOERR, 3));
+    let mut s = setting(Box::new(Failing(libc::EOPNOTSUPP)), false);
+    assert_eq!(s.request(VIRTIO_BLK_T_OUT, 0, 512).0, UNSUPP);
+}
+
+#[test]
+fn a_guest_without_flushes_has_each_write_flushed() {
+    /// Takes writes, but no flush.
+    struct NoFlush;
+    impl Disk for NoFlush {
+        fn bytes(&self) -> u64 {
+            4096
+        }
+        fn read(&mut self, _: u64, _: &[vm_memory::VolatileSlice<'_>]) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn write(&mut self, _: u64, _: &[vm_memory::VolatileSlice<'_>]) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Failing(libc::EIO).error()
+        }
+    }
+    let mut s = setting(Box::new(NoFlush), false);
+    assert_eq!(s.request(VIRTIO_BLK_T_OUT, 0, 512).0, OK);
+    s.block.accept(0);
+    assert_eq!(s.request(VIRTIO_BLK_T_OUT, 0, 512).0, IOERR);
+    assert_eq!(s.request(VIRTIO_BLK_T_IN, 0, 512).0, OK);
 }

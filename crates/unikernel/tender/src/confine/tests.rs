@@ -67,11 +67,15 @@ fn files_programs_and_the_network_are_denied() {
 }
 
 #[test]
-fn fdatasync_is_allowed_only_with_disks() {
+fn calls_for_disks_are_allowed_only_with_disks() {
     for disks in [false, true] {
         let filter = filter(&Needs { disks, ..NOTHING }).unwrap();
-        let found = bpf::evaluate(&filter, 0xc000_003e, libc::SYS_fdatasync as u32, &[9]);
-        assert_eq!(found == ALLOW, disks);
+        for call in [libc::SYS_preadv, libc::SYS_pwritev, libc::SYS_fdatasync] {
+            let found = bpf::evaluate(&filter, 0xc000_003e, call as u32, &[9]);
+            assert_eq!(found == ALLOW, disks, "{call}");
+        }
+        let found = bpf::evaluate(&filter, 0xc000_003e, libc::SYS_fallocate as u32, &[9]);
+        assert_ne!(found, ALLOW);
     }
 }
 

@@ -1,0 +1,163 @@
+//! A disk in a file or on a block device.
+
+use super::{vectored, Disk, Limits, SECTOR};
+use rustix::fs::{fallocate, flock, FallocateFlags, FlockOperation};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result, Seek, SeekFrom};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::Path;
+
+/// A disk in a file. If another process shortens the file, access to the missing sectors fails.
+#[derive(Debug)]
+pub struct FileDisk {
+    file: File,
+    bytes: u64,
+    limits: Limits,
+    /// Whether the file system is not known to lack `FALLOC_FL_ZERO_RANGE`.
+    zero_range: bool,
+}
+
+/// Bytes that one write of zeros has.
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+
+impl FileDisk {
+    /// A disk of all complete sectors in a file or block device. It takes no discards.
+    ///
+    /// # Errors
+    /// An I/O error, or one of kind `InvalidInput` if there is no complete sector.
+    pub fn new(mut file: File) -> Result<Self> {
+        let bytes = file.seek(SeekFrom::End(0))? / SECTOR * SECTOR;
+        if bytes == 0 {
+            return Err(Error::new(
+                ErrorKind::InvalidInput,
+                "it is shorter than one sector of 512 bytes",
+            ));
+        }
+        Ok(Self { file, bytes, limits: Limits::default(), zero_range: true })
+    }
+
+    /// Opens and locks a file or block device, for writing if `write`. Takes discards if the file system has holes.
+    ///
+    /// # Errors
+    /// An I/O error; one of kind `InvalidInput` if it is no file, or has no complete sector; one of kind
+    /// `ResourceBusy` if another disk uses it and one of both can write.
+    pub fn open(path: &Path, write: bool) -> Result<Self> {
+        // The kind is checked before the file is opened, because opening a pipe waits for its other end.
+        let kind = std::fs::metadata(path)?.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            let text = "it is neither a file nor a block device: give the path of a disk image";
+            return Err(Error::new(ErrorKind::InvalidInput, text));
+        }
+        let file = File::options().read(true).write(write).open(path)?;
+        let lock = if write {
+            FlockOperation::NonBlockingLockExclusive
+        } else {
+            FlockOperation::NonBlockingLockShared
+        };
+        if flock(&file, lock).is_err() {
+            let text = "it is in use as another disk: only read-only disks can share a file";
+            return Err(Error::new(ErrorKind::ResourceBusy, text));
+        }
+        let mut disk = Self::new(file)?;
+        disk.limits = if kind.is_block_device() {
+            disk.device_limits(write)
+        } else {
+            let block = disk.file.metadata()?.blksize().clamp(SECTOR, 1 << 16) as u32;
+            let physical = block.checked_next_power_of_two().unwrap_or(4096);
+            Limits { block: SECTOR as u32, physical, holes: write && disk.has_holes() }
+        };
+        Ok(disk)
+    }
+
+    /// Whether the file system has `FALLOC_FL_PUNCH_HOLE`: asks for a hole behind the end of the file, which changes
+    /// nothing.
+    fn has_holes(&self) -> bool {
+        let end = self.file.metadata().map_or(self.bytes, |metadata| metadata.len());
+        let end = end.next_multiple_of(4096);
+        fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, end, 4096)
+            .is_ok()
+    }
+
+    fn device_limits(&self, write: bool) -> Limits {
+        let size = |request| {
+            let mut bytes: libc::c_uint = 0;
+            // SAFETY: both requests write an unsigned int.
+            let done = unsafe { libc::ioctl(self.file.as_raw_fd(), request, &raw mut bytes) };
+            let valid = done == 0 && bytes.is_power_of_two() && u64::from(bytes) >= SECTOR;
+            if valid {
+                bytes
+            } else {
+                SECTOR as u32
+            }
+        };
+        let block = size(libc::BLKSSZGET);
+        // Devices without discards answer with an error, which the guest's driver understands.
+        Limits { block, physical: size(libc::BLKPBSZGET).max(block), holes: write }
+    }
+
+    fn punch(&self, at: u64, bytes: u64) -> Result<()> {
+        let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(&self.file, mode, at, bytes).map_err(explained)
+    }
+
+    fn fill(&self, mut at: u64, mut bytes: u64) -> Result<()> {
+        while bytes > 0 {
+            let count = bytes.min(ZEROS.len() as u64);
+            self.file.write_all_at(&ZEROS[..count as usize], at)?;
+            (at, bytes) = (at + count, bytes - count);
+        }
+        Ok(())
+    }
+}
+
+fn explained(errno: Errno) -> Error {
+    if errno != Errno::OPNOTSUPP {
+        return errno.into();
+    }
+    let text = "the file system of the disk's file has no holes (FALLOC_FL_PUNCH_HOLE): \
+                move the file to ext4, xfs, btrfs or tmpfs, or mount without discards";
+    Error::new(ErrorKind::Unsupported, text)
+}
+
+impl Disk for FileDisk {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read(&mut self, at: u64, to: &[vm_memory::VolatileSlice<'_>]) -> Result<()> {
+        vectored::read(self.file.as_fd(), at, to)
+    }
+
+    fn write(&mut self, at: u64, from: &[vm_memory::VolatileSlice<'_>]) -> Result<()> {
+        vectored::write(self.file.as_fd(), at, from)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file.sync_data()
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn discard(&mut self, at: u64, bytes: u64) -> Result<()> {
+        self.punch(at, bytes)
+    }
+
+    fn write_zeros(&mut self, at: u64, bytes: u64, unmap: bool) -> Result<()> {
+        if unmap && self.limits.holes && self.punch(at, bytes).is_ok() {
+            return Ok(());
+        }
+        if self.zero_range {
+            let mode = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+            match fallocate(&self.file, mode, at, bytes) {
+                // tmpfs, for one, has holes but no zeroed ranges.
+                Err(Errno::OPNOTSUPP) => self.zero_range = false,
+                done => return done.map_err(Error::from),
+            }
+        }
+        self.fill(at, bytes)
+    }
+}

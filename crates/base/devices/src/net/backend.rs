@@ -1,0 +1,75 @@
+//! The other end of a network device: where its frames go, and where they come from.
+
+mod packet;
+mod pcap;
+mod stream;
+mod tap;
+
+pub use packet::{pair, Packet};
+pub use pcap::Pcap;
+pub use stream::Stream;
+pub use tap::Tap;
+
+use super::HEADER;
+use std::io::Result;
+use std::os::fd::BorrowedFd;
+
+/// Maximum bytes of a header and a frame that its receiver divides: 64 KiB of IP, Ethernet, two VLAN tags.
+pub const MAX_PACKET: usize = HEADER + (1 << 16) + super::ETHERNET + 8;
+
+/// A backend. A packet is a header (section 5.1.6) and a frame. No call waits: an error of kind `WouldBlock` means that
+/// the descriptor must become ready first.
+pub trait Backend: Send + Sync {
+    /// The feature bits that it provides, of [`super::header::OFFLOADS`].
+    fn offloads(&self) -> u64 {
+        0
+    }
+
+    /// Takes over the features that the guest accepted.
+    ///
+    /// # Errors
+    /// The host refuses them.
+    fn accept(&self, features: u64) -> Result<()> {
+        let _ = features;
+        Ok(())
+    }
+
+    /// Sends a packet. `sent` is 0 at first; if the call fails with `WouldBlock`, the next call must have the same
+    /// packet and the value that this call leaves. A packet of which `sent` is not 0 cannot be dropped.
+    ///
+    /// # Errors
+    /// `WouldBlock`; kind `BrokenPipe` or `ConnectionReset` if the other end is gone; another one if it does not take
+    /// this packet.
+    fn send(&self, packet: &[u8], sent: &mut usize) -> Result<()>;
+
+    /// Receives a packet into `to`, which has at least [`MAX_PACKET`] bytes. Returns its bytes; 0 if no more will come.
+    ///
+    /// # Errors
+    /// `WouldBlock`, or another one if no more packets will come.
+    fn receive(&self, to: &mut [u8]) -> Result<usize>;
+
+    /// The descriptor that becomes ready.
+    fn fd(&self) -> BorrowedFd<'_>;
+}
+
+impl<B: Backend + ?Sized> Backend for Box<B> {
+    fn offloads(&self) -> u64 {
+        (**self).offloads()
+    }
+
+    fn accept(&self, features: u64) -> Result<()> {
+        (**self).accept(features)
+    }
+
+    fn send(&self, packet: &[u8], sent: &mut usize) -> Result<()> {
+        (**self).send(packet, sent)
+    }
+
+    fn receive(&self, to: &mut [u8]) -> Result<usize> {
+        (**self).receive(to)
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        (**self).fd()
+    }
+}

@@ -1,0 +1,170 @@
+//! A network device behind a transport. Its thread waits for the backend; the guest's own thread sends.
+
+use super::backend::Backend;
+use super::port::{Counts, Port, Wait};
+use super::{Mac, Net, RECEIVE, TRANSMIT};
+use crate::mmio::{Device, Link};
+use crate::worker::{Bell, Worker};
+use crate::Memory;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use std::io::Result;
+use std::sync::{Arc, OnceLock};
+use virtio_bindings::virtio_ids::VIRTIO_ID_NET;
+
+/// How long packets wait for a backend that takes none, before they are lost. A driver that waits for 5 seconds warns.
+const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// Reports a change of the configuration space.
+type Changed = Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>;
+
+/// A network device.
+pub struct NetDevice {
+    handle: NetHandle,
+    /// Wakes the thread: the guest has buffers again, or the backend does not take a packet.
+    bell: Arc<Bell>,
+    worker: Option<Worker>,
+}
+
+/// The host's view of a network device.
+#[derive(Clone)]
+pub struct NetHandle {
+    port: Arc<Port>,
+    changed: Changed,
+}
+
+impl NetHandle {
+    /// Numbers of packets.
+    pub fn counts(&self) -> Counts {
+        self.port.counts()
+    }
+
+    /// Sets whether the guest has a link.
+    pub fn set_link(&self, up: bool) {
+        if self.port.set_up(up) {
+            if let Some(changed) = self.changed.get() {
+                changed();
+            }
+        }
+    }
+
+    /// Whether the guest has a link. It loses the link when the backend's other end is gone.
+    pub fn link(&self) -> bool {
+        self.port.is_up()
+    }
+}
+
+impl NetDevice {
+    /// A device with this address. Its frames have at most `mtu` bytes after the Ethernet header, unless their receiver
+    /// divides them.
+    ///
+    /// # Errors
+    /// Linux refuses another descriptor.
+    pub fn new(mac: Mac, mtu: u16, backend: Box<dyn Backend>) -> Result<Self> {
+        let handle =
+            NetHandle { port: Arc::new(Port::new(mac, mtu, backend)), changed: Arc::default() };
+        Ok(Self { handle, bell: Arc::new(Bell::new()?), worker: None })
+    }
+
+    /// The host's view. The result stays valid when the device has a transport.
+    pub fn handle(&self) -> NetHandle {
+        self.handle.clone()
+    }
+}
+
+fn work<M: Memory>(link: &Link<M>, handle: &NetHandle, bell: &Bell, stop: &Bell) {
+    let port = &handle.port;
+    let mut wait = Wait::Nothing;
+    loop {
+        if wait != Wait::Closed {
+            wait = port.receive(link);
+            if wait == Wait::Closed {
+                handle.set_link(false);
+            }
+        }
+        let blocked = port.is_blocked() && wait != Wait::Closed;
+        let timeout = match wait {
+            Wait::Nothing => Some(&Timespec { tv_sec: 0, tv_nsec: 0 }),
+            _ if blocked => Some(&PATIENCE),
+            _ => None,
+        };
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::IN, wait == Wait::Backend);
+        flags.set(PollFlags::OUT, blocked);
+        let fd = port.backend().fd();
+        let mut polls = vec![PollFd::new(stop, PollFlags::IN), PollFd::new(bell, PollFlags::IN)];
+        // An error of a descriptor would end each wait, whatever it waits for.
+        if !flags.is_empty() {
+            polls.push(PollFd::from_borrowed_fd(fd, flags));
+        }
+        // An interrupted wait has no events.
+        let events = poll(&mut polls, timeout).unwrap_or(1);
+        if !polls[0].revents().is_empty() {
+            return;
+        }
+        if !polls[1].revents().is_empty() {
+            bell.clear();
+        }
+        let ready =
+            polls.get(2).is_some_and(|poll| !poll.revents().difference(PollFlags::IN).is_empty());
+        let give_up = events == 0 && wait != Wait::Nothing;
+        if blocked && (ready || give_up) {
+            port.transmit(link, give_up);
+        } else if port.is_blocked() && wait == Wait::Closed {
+            port.transmit(link, true);
+        }
+    }
+}
+
+impl<M: Memory + Send + Sync + 'static> Device<M> for NetDevice {
+    fn kind(&self) -> u32 {
+        VIRTIO_ID_NET
+    }
+
+    fn features(&self) -> u64 {
+        self.handle.port.features()
+    }
+
+    fn queues(&self) -> usize {
+        Net::QUEUES
+    }
+
+    fn config(&self) -> Vec<u8> {
+        self.handle.port.config()
+    }
+
+    fn attach(&mut self, link: &Arc<Link<M>>) -> Result<()> {
+        let weak = Arc::downgrade(link);
+        let changed = move || {
+            if let Some(link) = weak.upgrade() {
+                link.config_changed();
+            }
+        };
+        // A device has one transport, so the cell is empty.
+        let _ = self.handle.changed.set(Box::new(changed));
+        let (link, handle, bell) = (link.clone(), self.handle.clone(), self.bell.clone());
+        let run = move |stop: &Bell| work(&link, &handle, &bell, stop);
+        self.worker = Some(Worker::start("virtio-net", run)?);
+        Ok(())
+    }
+
+    fn activate(&self, features: u64) -> Result<()> {
+        self.handle.port.accept(features)
+    }
+
+    fn notify(&self, link: &Link<M>, queue: usize) {
+        let port = &self.handle.port;
+        if queue == TRANSMIT {
+            port.transmit(link, false);
+        }
+        if queue == RECEIVE || port.is_blocked() {
+            self.bell.ring();
+        }
+    }
+
+    fn reset(&self) {
+        self.handle.port.reset();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,370 @@
+//! The work of a network device: packets from a guest's queue to a backend, and from there to the guest's other queue.
+//!
+//! Frames are copied once on each side: a header is checked in the copy, which the guest cannot change. Nothing waits
+//! here: results say what to wait for.
+
+use super::backend::{Backend, MAX_PACKET};
+use super::header::{check, Offloads, OFFLOADS};
+use super::{deliver, Delivered, Mac, Net, ETHERNET, HEADER, RECEIVE, TRANSMIT};
+use crate::chain::Chain;
+use crate::mmio::Link;
+use crate::ring::{Bad, Ring};
+use crate::Memory;
+use std::io::{ErrorKind, Result};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard};
+use virtio_bindings::virtio_net::*;
+
+/// Maximum number of packets for which the guest is woken at once.
+const BATCH: usize = 64;
+/// Maximum number of rounds over the guest's queue in one call.
+const ROUNDS: usize = 4;
+/// Bytes that a VLAN tag adds to a frame.
+const VLAN: usize = 4;
+
+/// Numbers of packets.
+#[derive(Debug, Default)]
+struct Counters {
+    sent: AtomicU64,
+    received: AtomicU64,
+    refused: AtomicU64,
+    lost_out: AtomicU64,
+    lost_in: AtomicU64,
+}
+
+/// Numbers of packets since the device was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets that the backend took.
+    pub sent: u64,
+    /// Packets that the guest took.
+    pub received: u64,
+    /// Packets of the guest that break a rule: too short, too long, or with a header that asks for too much.
+    pub refused: u64,
+    /// Packets of the guest that the backend did not take.
+    pub lost_out: u64,
+    /// Packets of the backend that the guest did not take.
+    pub lost_in: u64,
+}
+
+/// A packet that was taken from one side and not passed to the other one yet.
+struct Held {
+    bytes: Vec<u8>,
+    /// Bytes of the packet; 0 if there is none.
+    length: usize,
+    /// Bytes that the backend took.
+    sent: usize,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self { bytes: vec![0; MAX_PACKET], length: 0, sent: 0 }
+    }
+}
+
+impl Held {
+    /// The packet's header and frame.
+    fn parts(&mut self) -> Option<(&mut [u8; HEADER], &mut [u8])> {
+        self.bytes[..self.length].split_first_chunk_mut()
+    }
+
+    fn clear(&mut self) {
+        (self.length, self.sent) = (0, 0);
+    }
+}
+
+/// What to wait for before the next [`Port::receive`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// For nothing: there may be more packets.
+    Nothing,
+    /// For the backend's descriptor.
+    Backend,
+    /// For the guest: it has no buffers, or does not run.
+    Guest,
+    /// For ever: the backend's other end is gone.
+    Closed,
+}
+
+/// Progress of [`Port::transmit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Done,
+    More,
+    Blocked,
+}
+
+/// A device without its thread.
+pub struct Port {
+    net: Net,
+    backend: Box<dyn Backend>,
+    /// The features that the guest accepted.
+    accepted: AtomicU64,
+    out: Mutex<Held>,
+    back: Mutex<Held>,
+    /// The guest's queue has packets for which [`Port::transmit`] must be called again.
+    blocked: AtomicBool,
+    up: AtomicBool,
+    counters: Counters,
+}
+
+fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
+    held.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+impl Port {
+    /// A port with this address. Its frames have at most `mtu` bytes after the Ethernet header, unless their receiver
+    /// divides them.
+    pub fn new(mac: Mac, mtu: u16, backend: Box<dyn Backend>) -> Self {
+        Self {
+            net: Net::new(mac, mtu),
+            backend,
+            accepted: AtomicU64::new(0),
+            out: Mutex::default(),
+            back: Mutex::default(),
+            blocked: AtomicBool::new(false),
+            up: AtomicBool::new(true),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Feature bits.
+    pub fn features(&self) -> u64 {
+        let own = 1 << VIRTIO_NET_F_MRG_RXBUF | 1 << VIRTIO_NET_F_STATUS;
+        self.net.features() | own | self.backend.offloads() & OFFLOADS
+    }
+
+    /// The configuration space (section 5.1.4): address, status, queue pairs, MTU.
+    pub fn config(&self) -> Vec<u8> {
+        let mut config = self.net.config();
+        config[6] = if self.is_up() { VIRTIO_NET_S_LINK_UP as u8 } else { 0 };
+        config
+    }
+
+    /// Takes over the features that the guest accepted.
+    ///
+    /// # Errors
+    /// The backend cannot provide them.
+    pub fn accept(&self, features: u64) -> Result<()> {
+        self.backend.accept(features)?;
+        self.accepted.store(features, SeqCst);
+        Ok(())
+    }
+
+    /// Forgets held packets, except one of which the backend has a part.
+    pub fn reset(&self) {
+        lock(&self.back).clear();
+        let mut out = lock(&self.out);
+        if out.sent == 0 {
+            out.clear();
+        }
+    }
+
+    /// The backend.
+    pub fn backend(&self) -> &dyn Backend {
+        self.backend.as_ref()
+    }
+
+    /// Numbers of packets.
+    pub fn counts(&self) -> Counts {
+        let Counters { sent, received, refused, lost_out, lost_in } = &self.counters;
+        let [sent, received, refused, lost_out, lost_in] =
+            [sent, received, refused, lost_out, lost_in].map(|count| count.load(Relaxed));
+        Counts { sent, received, refused, lost_out, lost_in }
+    }
+
+    /// Whether the link is up. Without a link all packets are lost.
+    pub fn is_up(&self) -> bool {
+        self.up.load(SeqCst)
+    }
+
+    /// Sets whether the link is up. Returns whether that changed it.
+    pub fn set_up(&self, up: bool) -> bool {
+        self.up.swap(up, SeqCst) != up
+    }
+
+    /// Whether [`Port::transmit`] must be called again when the backend is ready.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked.load(SeqCst)
+    }
+
+    /// Maximum bytes of a frame that its receiver does not divide.
+    fn max_frame(&self) -> usize {
+        self.net.max_frame() + VLAN
+    }
+
+    /// Passes packets from the guest to the backend. With `give_up`, packets are lost that the backend does not take
+    /// now.
+    pub fn transmit<M: Memory>(&self, link: &Link<M>, give_up: bool) {
+        for _ in 0..ROUNDS {
+            let progress = link.serve(TRANSMIT, |ring, memory| {
+                let (progress, wake) = self.transmit_some(ring, memory, give_up);
+                self.blocked.store(progress != Progress::Done, SeqCst);
+                (progress, wake)
+            });
+            match progress {
+                Some(Progress::More) => {}
+                Some(_) => return,
+                None => return self.blocked.store(false, SeqCst),
+            }
+        }
+    }
+
+    fn transmit_some<M: Memory>(
+        &self,
+        ring: &mut Ring,
+        memory: &M,
+        give_up: bool,
+    ) -> (Progress, bool) {
+        let mut out = lock(&self.out);
+        let (mut progress, mut count) = (Progress::More, 0);
+        for _ in 0..ring.size() {
+            let flushed = self.flush(&mut out, give_up);
+            if !flushed && !give_up {
+                progress = Progress::Blocked;
+                break;
+            }
+            let Some((head, mut chain)) = ring.next(memory) else {
+                if !ring.listen(memory) {
+                    progress = if flushed { Progress::Done } else { Progress::Blocked };
+                    break;
+                }
+                continue;
+            };
+            // Otherwise the backend has a part of another packet.
+            let taken = if flushed {
+                self.take(&mut out, memory, &mut chain)
+            } else {
+                lost(&self.counters.lost_out)
+            };
+            if let Err(bad) = taken {
+                ring.fail(bad);
+                progress = Progress::Done;
+                break;
+            }
+            ring.put(memory, head, chain, 0);
+            count += 1;
+        }
+        if progress == Progress::More && !self.flush(&mut out, give_up) {
+            progress = Progress::Blocked;
+        }
+        (progress, count > 0 && ring.wants_wake(memory))
+    }
+
+    /// Takes a packet from the guest. Drops one that breaks a rule.
+    fn take<M: Memory>(
+        &self,
+        out: &mut Held,
+        memory: &M,
+        chain: &mut Chain,
+    ) -> std::result::Result<(), Bad> {
+        if chain.to_write() > 0 {
+            return Err(Bad::Kind);
+        }
+        let bytes = chain.to_read();
+        if bytes < HEADER as u64 {
+            return Err(Bad::Short);
+        }
+        if bytes < (HEADER + ETHERNET) as u64 || bytes > MAX_PACKET as u64 {
+            return lost(&self.counters.refused);
+        }
+        if !self.is_up() {
+            return lost(&self.counters.lost_out);
+        }
+        let bytes = bytes as usize;
+        chain.read(memory, &mut out.bytes[..bytes])?;
+        out.length = bytes;
+        let offloads = Offloads::from_guest(self.accepted.load(SeqCst));
+        let max = self.max_frame();
+        let checked = out.parts().map(|(header, frame)| check(header, frame, offloads, max, true));
+        if checked != Some(Ok(())) {
+            out.clear();
+            return lost(&self.counters.refused);
+        }
+        Ok(())
+    }
+
+    /// Sends the held packet. Returns whether there is none any more.
+    fn flush(&self, out: &mut Held, give_up: bool) -> bool {
+        let Held { bytes, length, sent } = out;
+        if *length == 0 {
+            return true;
+        }
+        let counter = match self.backend.send(&bytes[..*length], sent) {
+            Ok(()) => &self.counters.sent,
+            Err(error) if error.kind() == ErrorKind::WouldBlock && (!give_up || *sent > 0) => {
+                return false;
+            }
+            // Among others: the other end is gone, or the host refuses this packet.
+            Err(_) => &self.counters.lost_out,
+        };
+        counter.fetch_add(1, Relaxed);
+        out.clear();
+        true
+    }
+
+    /// Passes packets from the backend to the guest. A packet for which the guest has no buffers is held.
+    pub fn receive<M: Memory>(&self, link: &Link<M>) -> Wait {
+        let wait = link.serve(RECEIVE, |ring, memory| {
+            let (wait, returned) = self.receive_some(ring, memory);
+            (wait, returned && ring.wants_wake(memory))
+        });
+        wait.unwrap_or(Wait::Guest)
+    }
+
+    fn receive_some<M: Memory>(&self, ring: &mut Ring, memory: &M) -> (Wait, bool) {
+        let features = self.accepted.load(SeqCst);
+        let mergeable = features >> VIRTIO_NET_F_MRG_RXBUF & 1 != 0;
+        let mut back = lock(&self.back);
+        let mut returned = false;
+        for _ in 0..BATCH {
+            if back.length == 0 {
+                if let Some(wait) = self.fetch(&mut back, features) {
+                    return (wait, returned);
+                }
+            }
+            let Some((header, frame)) = back.parts() else { continue };
+            let counter = match deliver(ring, memory, header, frame, mergeable) {
+                Delivered::Taken => &self.counters.received,
+                Delivered::Short => &self.counters.lost_in,
+                Delivered::NoRoom if ring.listen(memory) => continue,
+                Delivered::NoRoom | Delivered::Ended => return (Wait::Guest, returned),
+            };
+            returned = true;
+            counter.fetch_add(1, Relaxed);
+            back.clear();
+        }
+        (Wait::Nothing, returned)
+    }
+
+    /// Fetches and checks the backend's next packet. Drops one that is not for the guest.
+    fn fetch(&self, back: &mut Held, features: u64) -> Option<Wait> {
+        match self.backend.receive(&mut back.bytes) {
+            Ok(0) => return Some(Wait::Closed),
+            Ok(bytes) => back.length = bytes.min(back.bytes.len()),
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock => return Some(Wait::Backend),
+                ErrorKind::Interrupted => return None,
+                _ => return Some(Wait::Closed),
+            },
+        }
+        let (offloads, max, up) = (Offloads::to_guest(features), self.max_frame(), self.is_up());
+        let checked = back.parts().map(|(header, frame)| {
+            up && frame.len() >= ETHERNET && check(header, frame, offloads, max, false).is_ok()
+        });
+        if checked != Some(true) {
+            back.clear();
+            self.counters.lost_in.fetch_add(1, Relaxed);
+        }
+        None
+    }
+}
+
+/// Counts a packet that is dropped.
+fn lost(counter: &AtomicU64) -> std::result::Result<(), Bad> {
+    counter.fetch_add(1, Relaxed);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

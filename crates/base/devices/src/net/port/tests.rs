@@ -1,0 +1,245 @@
+use super::*;
+use crate::fake::wire::Wire;
+use crate::fake::{Guest, FREE, SIZE};
+use vm_memory::GuestMemoryMmap;
+
+const ALL: u64 = u64::MAX;
+const NO_OFFLOADS: u64 = !OFFLOADS;
+
+struct Setting {
+    wire: Wire,
+    port: Port,
+    link: Link<GuestMemoryMmap>,
+    /// The guest's queues.
+    receive: Guest,
+    transmit: Guest,
+}
+
+fn setting(features: u64) -> Setting {
+    let (guest, wire) = (Guest::default(), Wire::new().unwrap());
+    let port = Port::new([2, 0, 0, 0, 0, 1], 1500, Box::new(wire.clone()));
+    let link = Link::new(guest.memory.clone(), 2, Box::new(|| {}));
+    let transmit = guest.queue(1);
+    assert!(link.start_queue(RECEIVE, guest.place(), true));
+    assert!(link.start_queue(TRANSMIT, transmit.place(), true));
+    link.start();
+    port.accept(features & port.features()).unwrap();
+    Setting { wire, port, link, receive: guest, transmit }
+}
+
+impl Setting {
+    /// The guest offers a packet with this header and a frame of `bytes` bytes.
+    fn offer(&mut self, header: &[u8], bytes: u32) {
+        self.transmit.poke(FREE, header);
+        self.transmit.ask(&[(FREE, header.len() as u32, false), (FREE + 0x100, bytes, false)]);
+    }
+
+    fn send(&mut self, header: &[u8], bytes: u32) -> Counts {
+        let before = self.port.counts();
+        self.offer(header, bytes);
+        self.port.transmit(&self.link, false);
+        let now = self.port.counts();
+        Counts {
+            sent: now.sent - before.sent,
+            refused: now.refused - before.refused,
+            lost_out: now.lost_out - before.lost_out,
+            ..Counts::default()
+        }
+    }
+
+    fn buffer(&mut self) {
+        self.receive.ask(&[(FREE + 0x4000, 2000, true)]);
+    }
+}
+
+const SENT: Counts = Counts { sent: 1, received: 0, refused: 0, lost_out: 0, lost_in: 0 };
+const REFUSED: Counts = Counts { sent: 0, refused: 1, ..SENT };
+const LOST: Counts = Counts { sent: 0, lost_out: 1, ..SENT };
+
+/// A header whose frame is divided into segments of TCP over IPv4.
+const DIVIDED: [u8; 12] = [1, 1, 54, 0, 200, 5, 34, 0, 16, 0, 0, 0];
+
+#[test]
+fn packets_keep_their_headers() {
+    let mut s = setting(ALL);
+    s.transmit.poke(FREE + 0x100, &[5; 9000]);
+    assert_eq!(s.send(&DIVIDED, 9000), SENT);
+    let packet = s.wire.state().from_device.pop().unwrap();
+    assert_eq!((&packet[..12], packet[12..] == [5; 9000]), (&DIVIDED[..], true));
+    assert!(s.transmit.answer().is_some());
+    s.buffer();
+    s.wire.give(&[&DIVIDED[..], &[6; 100]].concat());
+    assert_eq!(s.port.receive(&s.link), Wait::Backend);
+    assert_eq!(s.receive.answer().unwrap().1, 112);
+    // The number of buffers is the device's.
+    assert_eq!(s.receive.peek::<12>(FREE + 0x4000), [1, 1, 54, 0, 200, 5, 34, 0, 16, 0, 1, 0]);
+    assert_eq!(s.port.counts(), Counts { received: 1, ..SENT });
+}
+
+#[test]
+fn packets_that_break_a_rule_are_refused() {
+    for (header, bytes, features, want) in [
+        ([0; 12], 1518, NO_OFFLOADS, SENT),
+        ([0; 12], 1519, ALL, REFUSED),
+        ([0; 12], 13, ALL, REFUSED),
+        ([0; 12], 14, ALL, SENT),
+        (DIVIDED, 9000, NO_OFFLOADS, REFUSED),
+        (DIVIDED, 100, NO_OFFLOADS, REFUSED),
+        ([1, 0, 0, 0, 0, 0, 34, 0, 16, 0, 0, 0], 100, NO_OFFLOADS, REFUSED),
+        ([1, 0, 0, 0, 0, 0, 200, 0, 16, 0, 0, 0], 100, ALL, REFUSED),
+        ([0xff; 12], 100, ALL, REFUSED),
+    ] {
+        let mut s = setting(features);
+        assert_eq!(s.send(&header, bytes), want, "{header:?} {bytes}");
+        assert!(s.transmit.answer().is_some(), "the guest gets its memory back");
+        // The queue runs.
+        assert_eq!(s.send(&[0; 12], 100), SENT);
+    }
+    // More than any packet has: the whole memory of the guest three times.
+    let mut s = setting(ALL);
+    let all = (crate::fake::BASE, crate::fake::BYTES as u32, false);
+    s.transmit.ask(&[all, all, all]);
+    s.port.transmit(&s.link, false);
+    assert_eq!(s.port.counts(), REFUSED);
+}
+
+#[test]
+fn an_incomplete_packet_ends_the_queue() {
+    for pieces in [&[(FREE, 11, false)][..], &[(FREE, 100, false), (FREE, 100, true)]] {
+        let mut s = setting(ALL);
+        s.transmit.ask(pieces);
+        s.port.transmit(&s.link, false);
+        assert!(s.link.serve(TRANSMIT, |_, _| ((), false)).is_none());
+        assert!(s.link.serve(RECEIVE, |_, _| ((), false)).is_some());
+    }
+}
+
+#[test]
+fn a_backend_that_takes_nothing_holds_the_guests_packets() {
+    let mut s = setting(ALL);
+    s.wire.state().room = Some(0);
+    for _ in 0..3 {
+        s.offer(&[0; 12], 100);
+        s.port.transmit(&s.link, false);
+        assert!(s.port.is_blocked());
+    }
+    // One packet is held, and the others wait in the queue.
+    assert!(s.transmit.answer().is_some() && s.transmit.answer().is_none());
+    s.wire.state().room = None;
+    s.port.transmit(&s.link, false);
+    assert!(!s.port.is_blocked());
+    assert_eq!((s.port.counts().sent, s.wire.state().from_device.len()), (3, 3));
+    // Packets that wait for too long are lost.
+    s.wire.state().room = Some(0);
+    for _ in 0..3 {
+        s.offer(&[0; 12], 100);
+        s.port.transmit(&s.link, false);
+    }
+    s.port.transmit(&s.link, true);
+    assert_eq!((s.port.is_blocked(), s.port.counts().lost_out), (false, 3));
+    assert_eq!(s.send(&[0; 12], 100), Counts { sent: 0, ..SENT });
+}
+
+#[test]
+fn a_packet_of_which_the_backend_has_a_part_is_completed() {
+    let mut s = setting(ALL);
+    s.wire.state().room = Some(50);
+    s.offer(&[0; 12], 100);
+    s.offer(&[0; 12], 60);
+    s.port.transmit(&s.link, false);
+    s.port.transmit(&s.link, true);
+    // The other one is lost, but not this one, not even by a reset.
+    s.port.reset();
+    assert_eq!((s.port.counts().lost_out, s.port.is_blocked()), (1, true));
+    s.wire.state().room = None;
+    s.port.transmit(&s.link, false);
+    assert_eq!(s.wire.state().from_device.iter().map(Vec::len).collect::<Vec<_>>(), [112]);
+    assert!(!s.port.is_blocked());
+}
+
+#[test]
+fn frames_wait_until_the_guest_has_buffers() {
+    let mut s = setting(ALL);
+    for byte in 0..3 {
+        s.wire.give(&[&[0; 12][..], &[byte; 60]].concat());
+    }
+    for byte in 0..3 {
+        assert_eq!(s.port.receive(&s.link), Wait::Guest);
+        assert!(s.receive.is_asked_to_ring());
+        s.buffer();
+        assert_eq!(s.port.receive(&s.link), if byte < 2 { Wait::Guest } else { Wait::Backend });
+        assert_eq!(s.receive.answer().unwrap().1, 72);
+        assert_eq!(s.receive.peek(FREE + 0x4000 + 12), [byte; 60]);
+    }
+    assert_eq!(s.port.counts(), Counts { received: 3, sent: 0, ..SENT });
+    // A reset forgets the frame that is held.
+    s.wire.give(&[7; 72]);
+    s.port.receive(&s.link);
+    s.port.reset();
+    s.buffer();
+    assert_eq!((s.port.receive(&s.link), s.receive.answer()), (Wait::Backend, None));
+}
+
+#[test]
+fn frames_that_the_guest_cannot_take_are_lost() {
+    let mut s = setting(NO_OFFLOADS);
+    for packet in [
+        // Offloads that the guest did not accept, a frame that is too long or too short, no header.
+        [&DIVIDED[..], &[0; 100]].concat(),
+        [&[0; 12][..], &[0; 1519]].concat(),
+        vec![0; 12 + 13],
+        vec![0; 11],
+    ] {
+        s.buffer();
+        s.wire.give(&packet);
+        assert_eq!(s.port.receive(&s.link), Wait::Backend);
+        assert_eq!(s.receive.answer(), None);
+    }
+    assert_eq!(s.port.counts().lost_in, 4);
+    // Without merging a buffer is used for one frame.
+    let mut s = setting(ALL & !(1 << VIRTIO_NET_F_MRG_RXBUF));
+    s.receive.ask(&[(FREE, 50, true)]);
+    s.wire.give(&[0; 72]);
+    assert_eq!((s.port.receive(&s.link), s.receive.answer()), (Wait::Backend, Some((0, 0))));
+    assert_eq!(s.port.counts().lost_in, 1);
+}
+
+#[test]
+fn without_a_link_all_packets_are_lost() {
+    let mut s = setting(ALL);
+    assert!(s.port.set_up(false) && !s.port.set_up(false));
+    assert_eq!((s.port.config()[6], s.send(&[0; 12], 100)), (0, LOST));
+    s.buffer();
+    s.wire.give(&[0; 72]);
+    assert_eq!((s.port.receive(&s.link), s.receive.answer()), (Wait::Backend, None));
+    assert!(s.port.set_up(true));
+    assert_eq!((s.port.config()[6], s.send(&[0; 12], 100)), (1, SENT));
+    // The other end is gone.
+    s.wire.state().closed = true;
+    assert_eq!((s.port.receive(&s.link), s.send(&[0; 12], 100)), (Wait::Closed, LOST));
+}
+
+#[test]
+fn a_call_ends_although_there_is_always_more() {
+    let mut s = setting(ALL);
+    // Frames without end for a queue whose buffers are not used up.
+    for _ in 0..SIZE {
+        s.buffer();
+    }
+    s.port.set_up(false);
+    for _ in 0..1000 {
+        s.wire.give(&[0; 72]);
+    }
+    assert_eq!(s.port.receive(&s.link), Wait::Nothing);
+    assert_eq!(s.port.counts().lost_in, BATCH as u64);
+}
+
+#[test]
+fn a_device_that_does_not_run_takes_no_packets() {
+    let mut s = setting(ALL);
+    s.link.stop();
+    s.wire.give(&[0; 72]);
+    assert_eq!(s.port.receive(&s.link), Wait::Guest);
+    assert_eq!(s.wire.state().asked, 0);
+    assert_eq!(s.send(&[0; 12], 100), Counts { sent: 0, ..SENT });
+}
