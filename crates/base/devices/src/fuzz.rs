@@ -1,10 +1,15 @@
 //! A fuzzer's input as a hostile guest. A cargo-fuzz target is one line:
 //! `fuzz_target!(|input: &[u8]| { kyozon_devices::fuzz::block(input); });`
 //!
-//! The guest makes requests like an honest guest, and in between overwrites any part of its memory.
+//! The guest makes requests like an honest guest, and in between overwrites any part of its memory. [`registers`] also
+//! writes any register.
+
+mod registers;
+
+pub use registers::registers;
 
 use crate::block::Block;
-use crate::disk::{Disk, MemoryDisk, SECTOR};
+use crate::disk::{Disk, Limits, MemoryDisk, SECTOR};
 use crate::fake::{Guest, AVAILABLE, BASE, BYTES, DESCRIPTORS, FREE, SIZE, USED};
 use crate::net::{Given, Net};
 use crate::ring::{Place, Ring, State};
@@ -118,6 +123,20 @@ impl Disk for Watched {
     fn flush(&mut self) -> Result<()> {
         Ok(())
     }
+
+    fn limits(&self) -> Limits {
+        self.disk.limits()
+    }
+
+    fn discard(&mut self, at: u64, bytes: u64) -> Result<()> {
+        self.write_zeros(at, bytes, true)
+    }
+
+    fn write_zeros(&mut self, at: u64, bytes: u64, unmap: bool) -> Result<()> {
+        self.check(at, bytes as usize);
+        assert!(!self.read_only, "a read-only disk is written");
+        self.disk.write_zeros(at, bytes, unmap)
+    }
 }
 
 /// Plays the script on a ring; `serve` is the device. Returns the number of served requests.
@@ -230,5 +249,10 @@ mod tests {
     #[test]
     fn no_input_breaks_a_port() {
         assert!(inputs(0x5eed_0012).map(|input| net(&input)).sum::<u64>() > 1000);
+    }
+
+    #[test]
+    fn no_input_breaks_registers() {
+        assert!(inputs(0x5eed_0013).map(|input| registers(&input)).sum::<u64>() > 1000);
     }
 }
