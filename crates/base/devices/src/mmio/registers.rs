@@ -62,9 +62,11 @@ fn half(word: u64, half: u32) -> u32 {
 }
 
 fn set_half(word: &mut u64, half: u32, value: u32) {
-    let shift = 32 * half;
-    if half < 2 {
-        *word = *word & !(u64::from(u32::MAX) << shift) | u64::from(value) << shift;
+    let value = u64::from(value);
+    match half {
+        0 => *word = *word >> 32 << 32 | value,
+        1 => *word = *word << 32 >> 32 | value << 32,
+        _ => {}
     }
 }
 

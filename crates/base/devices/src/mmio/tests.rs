@@ -182,8 +182,12 @@ fn features_that_are_not_offered_are_refused() {
         assert_eq!(s.status(), DRIVER, "{half} {bits:#x}");
     }
     // A half that does not exist changes nothing.
-    set(&s.transport, VIRTIO_MMIO_DRIVER_FEATURES_SEL, 7);
-    set(&s.transport, VIRTIO_MMIO_DRIVER_FEATURES, u32::MAX);
+    for half in [2, 7, u32::MAX] {
+        set(&s.transport, VIRTIO_MMIO_DRIVER_FEATURES_SEL, half);
+        set(&s.transport, VIRTIO_MMIO_DRIVER_FEATURES, u32::MAX);
+        set(&s.transport, VIRTIO_MMIO_DEVICE_FEATURES_SEL, half);
+        assert_eq!(get(&s.transport, VIRTIO_MMIO_DEVICE_FEATURES), 0);
+    }
     assert_eq!(s.status(), DRIVER);
 }
 
