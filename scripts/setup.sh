@@ -35,6 +35,8 @@ packages="gcc gcc-12 libc6-dev make libelf1 pahole bc kmod xz-utils qemu-system-
 packages="$packages ca-certificates"
 # Library Linux is built from Debian's kernel source.
 packages="$packages bison ccache flex"
+# Its disks are made and checked by the file systems' own tools.
+packages="$packages btrfs-progs dosfstools e2fsprogs exfatprogs xfsprogs"
 
 missing() {
 	for package; do

@@ -150,13 +150,15 @@ impl<H: Host> Kernel<H> {
         self.with_thread(self.kernel.service, &Record::default());
     }
 
-    /// Raises an interrupt. The calling thread may run kernel code until the kernel is idle, so it must hold no lock
-    /// that [`Host::mmio_read`] or [`Host::mmio_write`] take, unless it is inside one of them.
-    pub fn interrupt(&self, line: u32) {
-        type Interrupt = unsafe extern "sysv64" fn(u32);
-        // SAFETY: the address is the kernel's function of this type.
+    /// The address of the function that raises an interrupt, from any thread, while this value lives. The calling
+    /// thread may run kernel code until the kernel is idle, so it must hold no lock that [`Host::mmio_read`] or
+    /// [`Host::mmio_write`] take, unless it is inside one of them.
+    pub fn interrupt(&self) -> extern "sysv64" fn(u32) {
+        // SAFETY: the address is the kernel's function of this type; it takes any number.
         unsafe {
-            core::mem::transmute::<*const (), Interrupt>(self.kernel.interrupt as *const ())(line)
+            core::mem::transmute::<*const (), extern "sysv64" fn(u32)>(
+                self.kernel.interrupt as *const (),
+            )
         }
     }
 

@@ -26,7 +26,7 @@ use core::sync::atomic::AtomicU32;
 
 /// What a host offers to a kernel. Any host thread calls any function at any time.
 ///
-/// No function may call the kernel, except [`kernel::Kernel::interrupt`].
+/// No function may call the kernel, except the function of [`kernel::Kernel::interrupt`].
 pub trait Host: Sync {
     /// Nanoseconds that never go back.
     fn now(&self) -> u64;

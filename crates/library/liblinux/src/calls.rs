@@ -324,7 +324,7 @@ impl Calls for Thread {
                 Out(bytes) => bytes.as_mut_ptr() as u64,
             };
         }
-        // SAFETY: the methods above pass sizes that belong to the addresses; so must whoever calls this one with others.
+        // SAFETY: the methods above pass sizes that belong to the addresses; so must other callers.
         let result = unsafe { self.syscall(number, six) };
         if result < 0 {
             Err(Errno(-result as i32))

@@ -1,18 +1,27 @@
 //! A kernel in this process.
 
+use crate::calls::Calls;
 use crate::fault::Registration;
 use crate::memory::Memory;
 use crate::process::{Log, Process};
 use crate::thread::Thread;
 use kyozon_abi::library::{LIBRARY_COMMAND_LINE_BYTES, LIBRARY_MEMORY_ALIGN, LIBRARY_MEMORY_MIN};
+use kyozon_devices::bus::{Bus, Slot};
+use kyozon_devices::mmio::Device;
+use kyozon_devices::ram::Ram;
 use kyozon_library_host::image::{BadImage, Image};
 use kyozon_library_host::kernel::{Errno, Halted, Kernel, Record};
 use std::ffi::CString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::{fmt, fs, io};
+
+/// Where devices' registers are: anywhere but in memory. Line 0 is the timer's.
+const FIRST_DEVICE: Slot = Slot { address: 0xd000_0000, irq: 1 };
+
+type AddDevice = Box<dyn FnOnce(&mut Bus<Ram>) -> io::Result<Slot> + Send>;
 
 /// What to boot.
 pub struct Config {
@@ -20,6 +29,7 @@ pub struct Config {
     memory_bytes: usize,
     command_line: String,
     log: Log,
+    devices: Vec<AddDevice>,
 }
 
 impl Config {
@@ -30,6 +40,7 @@ impl Config {
             memory_bytes: 128 << 20,
             command_line: String::new(),
             log: Box::new(|_| ()),
+            devices: Vec::new(),
         }
     }
 
@@ -45,6 +56,12 @@ impl Config {
             self.command_line.push(' ');
         }
         self.command_line.push_str(option);
+        self
+    }
+
+    /// Adds a device. Linux numbers disks (`/dev/vda`) and ports (`eth0`) in this order.
+    pub fn device(mut self, device: impl Device<Ram> + 'static) -> Self {
+        self.devices.push(Box::new(move |bus| bus.add(device)));
         self
     }
 
@@ -108,7 +125,8 @@ pub(crate) struct Shared {
 pub struct Instance(pub(crate) Arc<Shared>);
 
 impl Instance {
-    /// Boots a kernel in this process, and attaches the calling thread.
+    /// Boots a kernel in this process, and attaches the calling thread. The root file system is empty but for `/dev`,
+    /// `/proc` and `/sys`.
     pub fn in_process(config: Config) -> Result<(Self, Thread), Error> {
         let path = config.image;
         let at = |error| Error::File(path.clone(), error);
@@ -122,27 +140,25 @@ impl Instance {
                 "the kernel gets {has} MiB of memory, but needs at least {least}"
             )));
         }
-        if config.command_line.len() >= LIBRARY_COMMAND_LINE_BYTES {
+        let memory = Memory::map(&file, &image, config.memory_bytes).map_err(Error::Host)?;
+        let interrupt = Arc::new(OnceLock::<Interrupt>::new());
+        let bus = bus(&memory, interrupt.clone(), config.devices).map_err(Error::Host)?;
+        let command_line = format!("{} {}", bus.command_line(), config.command_line);
+        if command_line.len() >= LIBRARY_COMMAND_LINE_BYTES {
             let most = LIBRARY_COMMAND_LINE_BYTES - 1;
             return Err(Error::Config(format!(
                 "the kernel's command line is longer than {most} bytes"
             )));
         }
-        let command_line = CString::new(config.command_line)
+        let command_line = CString::new(command_line)
             .map_err(|_| Error::Config("the kernel's command line contains a zero byte".into()))?;
-        let memory = Memory::map(&file, &image, config.memory_bytes).map_err(Error::Host)?;
+        let host = Process::new(config.log, bus);
+        let seed = seed().map_err(Error::Host)?;
         // SAFETY: Memory::map placed and relocated the image; the memory lives in Shared, behind the kernel.
         let kernel = unsafe {
-            let host = Process::new(config.log);
-            Kernel::new(
-                host,
-                memory.start(),
-                memory.bytes(),
-                image.entry,
-                command_line,
-                seed().map_err(Error::Host)?,
-            )
+            Kernel::new(host, memory.start(), memory.bytes(), image.entry, command_line, seed)
         }?;
+        interrupt.get_or_init(|| kernel.interrupt());
         let range = memory.start() as usize..memory.start() as usize + image.bytes as usize;
         let faults = Registration::new(range, kernel.fixup()).map_err(Error::Host)?;
         let shared = Arc::new(Shared {
@@ -167,6 +183,14 @@ impl Instance {
             Some(service.map_err(Error::Host)?);
         let instance = Self(shared);
         let thread = Thread::attached(instance.0.clone(), record);
+        for (kind, path, rights) in
+            [("devtmpfs", "/dev", 0o755), ("proc", "/proc", 0o555), ("sysfs", "/sys", 0o555)]
+        {
+            let path = Path::new(path);
+            // The root file system has some of them already.
+            let _ = thread.mkdir(path, rights);
+            thread.mount("none", path, kind, 0, "")?;
+        }
         Ok((instance, thread))
     }
 
@@ -204,6 +228,29 @@ impl Instance {
             Halted::Running => Err(Error::Config("the kernel did not halt".into())),
         }
     }
+}
+
+type Interrupt = extern "sysv64" fn(u32);
+
+/// The devices. They raise interrupts as soon as the kernel's function is known; before, no driver runs.
+fn bus(
+    memory: &Memory,
+    interrupt: Arc<OnceLock<Interrupt>>,
+    devices: Vec<AddDevice>,
+) -> io::Result<Bus<Ram>> {
+    // SAFETY: the kernel's memory outlives the bus: both belong to Shared, and the bus to the kernel's host, which is
+    // dropped first. This process makes no references to it.
+    let ram = unsafe { Ram::new(memory.start(), memory.bytes()) };
+    let raise = move |line| {
+        if let Some(interrupt) = interrupt.get() {
+            interrupt(line);
+        }
+    };
+    let mut bus = Bus::new(ram, FIRST_DEVICE, Arc::new(raise))?;
+    for add in devices {
+        add(&mut bus)?;
+    }
+    Ok(bus)
 }
 
 fn seed() -> io::Result<[u8; 32]> {

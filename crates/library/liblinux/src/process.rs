@@ -1,5 +1,7 @@
 //! This process as the kernel's host.
 
+use kyozon_devices::bus::Bus;
+use kyozon_devices::ram::Ram;
 use kyozon_library_host::Host;
 use std::ptr;
 use std::sync::atomic::AtomicU32;
@@ -7,15 +9,16 @@ use std::sync::atomic::AtomicU32;
 /// Takes text of the kernel's log, any number of bytes at a time.
 pub type Log = Box<dyn Fn(&[u8]) + Send + Sync>;
 
-/// Clock, futexes and log of this process.
+/// Clock, futexes, log and devices of this process.
 pub struct Process {
     log: Log,
+    bus: Bus<Ram>,
 }
 
 impl Process {
-    /// A host whose kernel logs to `log`.
-    pub fn new(log: Log) -> Self {
-        Self { log }
+    /// A host whose kernel logs to `log`, with the devices on `bus`.
+    pub fn new(log: Log, bus: Bus<Ram>) -> Self {
+        Self { log, bus }
     }
 }
 
@@ -72,9 +75,11 @@ impl Host for Process {
         };
     }
 
-    fn mmio_read(&self, _address: u64, _bytes: u32) -> u64 {
-        u64::MAX
+    fn mmio_read(&self, address: u64, bytes: u32) -> u64 {
+        self.bus.access(address, bytes as u8, false, 0)
     }
 
-    fn mmio_write(&self, _address: u64, _bytes: u32, _value: u64) {}
+    fn mmio_write(&self, address: u64, bytes: u32, value: u64) {
+        self.bus.access(address, bytes as u8, true, value);
+    }
 }

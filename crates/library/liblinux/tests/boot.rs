@@ -2,23 +2,14 @@
 //! Library.
 
 use liblinux::calls::{Calls, Fd};
-use liblinux::{Config, Errno, Halted, Instance, Thread};
+use liblinux::{Errno, Halted, Instance, Thread};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-fn image() -> String {
-    std::env::var("KYOZON_LINUX").expect("KYOZON_LINUX names a kernel image")
-}
+mod common;
 
 fn boot() -> (Instance, Thread) {
-    let log = Arc::new(Mutex::new(Vec::new()));
-    let sink = log.clone();
-    let config = Config::new(image())
-        .log(move |text| sink.lock().expect("no panic").extend_from_slice(text));
-    Instance::in_process(config).unwrap_or_else(|e| {
-        panic!("{e}\n{}", String::from_utf8_lossy(&log.lock().expect("no panic")))
-    })
+    common::boot(common::config())
 }
 
 /// Runs a test in a kernel of its own, and halts it.
@@ -167,9 +158,9 @@ fn epoll() {
 #[test]
 fn mount_proc_and_chdir() {
     with_kernel(|_, thread| {
-        thread.mkdir(Path::new("/proc"), 0o555).expect("mkdir");
-        thread.mount("none", Path::new("/proc"), "proc", 0, "").expect("mount");
-        let path = c"/proc";
+        thread.mkdir(Path::new("/other"), 0o555).expect("mkdir");
+        thread.mount("none", Path::new("/other"), "proc", 0, "").expect("mount");
+        let path = c"/other";
         assert_eq!(call(thread, libc::SYS_chdir, [path.as_ptr() as u64, 0, 0, 0, 0, 0]), 0);
         let fd = thread.open(Path::new("version"), libc::O_RDONLY, 0).expect("open");
         let mut buffer = [0; 200];
@@ -181,7 +172,7 @@ fn mount_proc_and_chdir() {
         );
         thread.close(fd).expect("close");
         assert_eq!(call(thread, libc::SYS_chdir, [c"/".as_ptr() as u64, 0, 0, 0, 0, 0]), 0);
-        thread.unmount(Path::new("/proc")).expect("unmount");
+        thread.unmount(Path::new("/other")).expect("unmount");
     });
 }
 

@@ -1,0 +1,160 @@
+//! Disks with file systems. The names follow the disk tests of the Linux Kernel Library; the host's own tools make and
+//! check the file systems.
+
+mod common;
+
+use kyozon_devices::block::{Block, BlockDevice};
+use kyozon_devices::disk::FileDisk;
+use liblinux::calls::{Calls, CWD};
+use std::path::Path;
+use std::process::Command;
+
+const MOUNT: &str = "/mnt";
+
+/// Runs a tool of the host. It must succeed.
+fn tool(name: &str, arguments: &[&str], path: &Path) {
+    let mut command = Command::new(name);
+    let out =
+        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(arguments).arg(path).output();
+    let out = out.unwrap_or_else(|e| panic!("{name}: {e}"));
+    let text =
+        String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{name} {arguments:?}: {text}");
+}
+
+struct Kind {
+    name: &'static str,
+    make: (&'static str, &'static [&'static str]),
+    check: (&'static str, &'static [&'static str]),
+    megabytes: u64,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind { name: "ext4", make: ("mkfs.ext4", &["-q"]), check: ("e2fsck", &["-fn"]), megabytes: 64 },
+    Kind {
+        name: "xfs",
+        make: ("mkfs.xfs", &["-q"]),
+        check: ("xfs_repair", &["-n"]),
+        megabytes: 512,
+    },
+    Kind {
+        name: "btrfs",
+        make: ("mkfs.btrfs", &["-q"]),
+        check: ("btrfs", &["check", "-q"]),
+        megabytes: 256,
+    },
+    Kind {
+        name: "vfat",
+        make: ("mkfs.vfat", &["-F", "32"]),
+        check: ("fsck.vfat", &["-n"]),
+        megabytes: 64,
+    },
+    Kind {
+        name: "exfat",
+        make: ("mkfs.exfat", &[]),
+        check: ("fsck.exfat", &["-n"]),
+        megabytes: 64,
+    },
+];
+
+/// A pattern that differs from block to block.
+fn content(bytes: usize, seed: usize) -> Vec<u8> {
+    (0..bytes).map(|i| (i.wrapping_mul(31) + i / 4096 + seed) as u8).collect()
+}
+
+fn round_trip(kind: &Kind, threaded: bool) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("disk");
+    let file = std::fs::File::create(&path).expect("an image");
+    file.set_len(kind.megabytes << 20).expect("its size");
+    tool(kind.make.0, kind.make.1, &path);
+    let boot = || {
+        let disk = FileDisk::open(&path, true).expect("open the image");
+        let block = Block::new(Box::new(disk), false, "test").extended();
+        let device = if threaded {
+            BlockDevice::threaded(block).expect("a thread")
+        } else {
+            BlockDevice::inline(block)
+        };
+        let (instance, thread) = common::boot(common::config().device(device));
+        thread.mkdir(Path::new(MOUNT), 0o755).expect("mkdir");
+        thread.mount("/dev/vda", Path::new(MOUNT), kind.name, 0, "").expect("mount_dev");
+        (instance, thread)
+    };
+    let (instance, thread) = boot();
+    for i in 0..50usize {
+        let folder = format!("{MOUNT}/folder{}", i % 7);
+        if i < 7 {
+            thread.mkdir(Path::new(&folder), 0o755).expect("mkdir");
+        }
+        let path = format!("{folder}/file{i}");
+        let fd =
+            thread.open(Path::new(&path), libc::O_CREAT | libc::O_WRONLY, 0o644).expect("create");
+        thread.write_all(fd, &content(i * 7919, i)).expect("write");
+        if i % 10 == 0 {
+            thread.fsync(fd).expect("fsync");
+        }
+        thread.close(fd).expect("close");
+    }
+    thread.unmount(Path::new(MOUNT)).expect("umount_dev");
+    instance.halt(thread).expect("halt");
+    tool(kind.check.0, kind.check.1, &path);
+
+    let (instance, thread) = boot();
+    for i in 0..50usize {
+        let path = format!("{MOUNT}/folder{}/file{i}", i % 7);
+        let fd = thread.open(Path::new(&path), libc::O_RDONLY, 0).expect("open");
+        let mut buffer = vec![0; i * 7919 + 1];
+        let mut have = 0;
+        loop {
+            match thread.read(fd, &mut buffer[have..]).expect("read") {
+                0 => break,
+                bytes => have += bytes,
+            }
+        }
+        assert!(buffer[..have] == content(i * 7919, i), "{path}");
+        thread.close(fd).expect("close");
+    }
+    let folder =
+        thread.open_at(CWD, c"/mnt", libc::O_RDONLY | libc::O_DIRECTORY, 0).expect("opendir");
+    let entries = thread.entries(folder).expect("readdir");
+    assert_eq!(entries.iter().filter(|e| e.name.to_bytes().starts_with(b"folder")).count(), 7);
+    thread.close(folder).expect("closedir");
+    thread.unmount(Path::new(MOUNT)).expect("umount_dev");
+    instance.halt(thread).expect("halt");
+}
+
+#[test]
+fn ext4() {
+    round_trip(&KINDS[0], false);
+}
+
+#[test]
+fn ext4_served_by_a_thread() {
+    round_trip(&KINDS[0], true);
+}
+
+#[test]
+fn xfs() {
+    round_trip(&KINDS[1], false);
+}
+
+#[test]
+fn btrfs() {
+    round_trip(&KINDS[2], false);
+}
+
+#[test]
+fn btrfs_served_by_a_thread() {
+    round_trip(&KINDS[2], true);
+}
+
+#[test]
+fn vfat() {
+    round_trip(&KINDS[3], false);
+}
+
+#[test]
+fn exfat() {
+    round_trip(&KINDS[4], false);
+}
