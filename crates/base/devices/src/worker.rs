@@ -46,8 +46,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts a thread that runs `work` until the bell that it gets is rung. It handles no signals: those are for the
-    /// program's own threads.
+    /// Starts a thread that runs `work` until the bell that it gets is rung. It handles no signals from outside: those
+    /// are for the program's own threads.
     ///
     /// # Errors
     ///
@@ -72,15 +72,22 @@ impl Drop for Worker {
     }
 }
 
-/// Blocks all signals of the calling thread. A new thread inherits that. Dropping it restores the signals.
+/// Signals that an instruction causes. An interrupt may run the guest's code in this thread, whose faults have a handler.
+const FAULTS: [libc::c_int; 5] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
+
+/// Blocks the calling thread's signals, except faults. A new thread inherits that. Dropping it restores the signals.
 struct Blocked(libc::sigset_t);
 
 impl Blocked {
     fn all() -> Self {
-        // SAFETY: all zeros are a valid value, and both functions write only these two values.
+        // SAFETY: all zeros are a valid value, and the functions access only these two values.
         unsafe {
             let (mut all, mut before) = std::mem::zeroed();
             libc::sigfillset(&mut all);
+            for fault in FAULTS {
+                libc::sigdelset(&mut all, fault);
+            }
             libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
             Self(before)
         }

@@ -9,10 +9,11 @@ use crate::Memory;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use std::io::Result;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 use virtio_bindings::virtio_ids::VIRTIO_ID_NET;
 
 /// How long packets wait for a backend that takes none, before they are lost. A driver that waits for 5 seconds warns.
-const PATIENCE: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Reports a change of the configuration space.
 type Changed = Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>;
@@ -71,9 +72,15 @@ impl NetDevice {
     }
 }
 
+fn timespec(duration: Duration) -> Timespec {
+    Timespec { tv_sec: duration.as_secs() as i64, tv_nsec: duration.subsec_nanos().into() }
+}
+
 fn work<M: Memory>(link: &Link<M>, handle: &NetHandle, bell: &Bell, stop: &Bell) {
     let port = &handle.port;
     let mut wait = Wait::Nothing;
+    // Since when the backend does not take a packet.
+    let mut since: Option<Instant> = None;
     loop {
         if wait != Wait::Closed {
             wait = port.receive(link);
@@ -81,36 +88,36 @@ fn work<M: Memory>(link: &Link<M>, handle: &NetHandle, bell: &Bell, stop: &Bell)
                 handle.set_link(false);
             }
         }
-        let blocked = port.is_blocked() && wait != Wait::Closed;
-        let timeout = match wait {
-            Wait::Nothing => Some(&Timespec { tv_sec: 0, tv_nsec: 0 }),
-            _ if blocked => Some(&PATIENCE),
-            _ => None,
-        };
+        since = port.is_blocked().then(|| since.unwrap_or_else(Instant::now));
+        // A backend whose other end is gone takes no packet later.
+        let patience = if wait == Wait::Closed { Duration::ZERO } else { PATIENCE };
+        let left = since.map(|since| patience.saturating_sub(since.elapsed()));
+        let timeout = if wait == Wait::Nothing { Some(Duration::ZERO) } else { left };
         let mut flags = PollFlags::empty();
         flags.set(PollFlags::IN, wait == Wait::Backend);
-        flags.set(PollFlags::OUT, blocked);
-        let fd = port.backend().fd();
+        flags.set(PollFlags::OUT, since.is_some());
         let mut polls = vec![PollFd::new(stop, PollFlags::IN), PollFd::new(bell, PollFlags::IN)];
         // An error of a descriptor would end each wait, whatever it waits for.
         if !flags.is_empty() {
-            polls.push(PollFd::from_borrowed_fd(fd, flags));
+            polls.push(PollFd::from_borrowed_fd(port.backend().fd(), flags));
         }
         // An interrupted wait has no events.
-        let events = poll(&mut polls, timeout).unwrap_or(1);
+        let _ = poll(&mut polls, timeout.map(timespec).as_ref());
         if !polls[0].revents().is_empty() {
             return;
         }
         if !polls[1].revents().is_empty() {
             bell.clear();
         }
-        let ready =
-            polls.get(2).is_some_and(|poll| !poll.revents().difference(PollFlags::IN).is_empty());
-        let give_up = events == 0 && wait != Wait::Nothing;
-        if blocked && (ready || give_up) {
+        let events = polls.get(2).map_or(PollFlags::empty(), PollFd::revents);
+        let give_up = left == Some(Duration::ZERO);
+        if since.is_some() && (give_up || !events.difference(PollFlags::IN).is_empty()) {
+            let before = port.counts();
             port.transmit(link, give_up);
-        } else if port.is_blocked() && wait == Wait::Closed {
-            port.transmit(link, true);
+            if give_up || port.counts() != before {
+                // Patience begins again.
+                since = None;
+            }
         }
     }
 }

@@ -3,17 +3,20 @@ use rustix::event::{poll, PollFd, PollFlags};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
-fn a_dropped_worker_has_ended_and_took_no_signal() {
+fn a_dropped_worker_has_ended_and_took_only_faults() {
     let ended = Arc::new(AtomicBool::new(false));
     let set = ended.clone();
     let worker = Worker::start("test", move |stop| {
-        // SAFETY: both calls write only the given value.
-        let blocked = unsafe {
-            let mut now = std::mem::zeroed();
-            libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut now);
-            libc::sigismember(&now, libc::SIGINT)
+        let blocked = |signal| {
+            // SAFETY: both calls access only the given value.
+            unsafe {
+                let mut now = std::mem::zeroed();
+                libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut now);
+                libc::sigismember(&now, signal)
+            }
         };
-        assert_eq!(blocked, 1);
+        assert_eq!([libc::SIGINT, libc::SIGALRM, libc::SIGCHLD].map(blocked), [1; 3]);
+        assert_eq!(FAULTS.map(blocked), [0; 5]);
         poll(&mut [PollFd::new(stop, PollFlags::IN)], None).unwrap();
         set.store(true, Ordering::SeqCst);
     });

@@ -3,6 +3,7 @@ use crate::disk::{Disk, MemoryDisk};
 use crate::fake::driver::{get, notify, set, start, ALL};
 use crate::fake::{Guest, FREE};
 use crate::mmio::{Transport, Window};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -150,4 +151,39 @@ fn a_broken_queue_of_a_thread_asks_for_a_reset() {
     s.ask();
     s.raised.recv_timeout(LONG).unwrap();
     assert_eq!(s.guest.answer().unwrap().1, 513);
+}
+
+/// Tells where its stack is when it is read.
+struct Probe(Arc<AtomicUsize>);
+
+impl Disk for Probe {
+    fn bytes(&self) -> u64 {
+        4096
+    }
+
+    fn read(&mut self, _: u64, _: &[VolatileSlice<'_>]) -> Result<()> {
+        let here = 0_u8;
+        self.0.store((&raw const here).addr(), SeqCst);
+        Ok(())
+    }
+
+    fn write(&mut self, _: u64, _: &[VolatileSlice<'_>]) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_guests_call_needs_little_stack() {
+    let at = Arc::new(AtomicUsize::new(0));
+    let mut s = setting(BlockDevice::inline(block(Probe(at.clone()))));
+    let here = 0_u8;
+    s.ask();
+    let used = (&raw const here).addr() - at.load(SeqCst);
+    println!("{used} bytes of stack to the disk");
+    // A kernel's stack has 16 KiB. Without optimisation frames are several times larger.
+    assert!(used < if cfg!(debug_assertions) { 6144 } else { 2048 });
 }

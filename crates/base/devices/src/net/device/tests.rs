@@ -120,6 +120,26 @@ fn packets_that_the_backend_does_not_take_are_sent_or_lost_later() {
 }
 
 #[test]
+fn packets_for_a_peer_that_does_not_read_are_lost_after_a_second() {
+    let (ours, theirs) = pair().unwrap();
+    let mut s = setting(Box::new(ours));
+    let start = Instant::now();
+    while !s.handle.port.is_blocked() {
+        s.send(&[1; 1500]);
+    }
+    assert_eq!(s.handle.counts().lost_out, 0);
+    // Buffers for the other direction do not extend the wait.
+    wait_for(|| {
+        s.buffer(2000);
+        s.handle.counts().lost_out > 0
+    });
+    assert!(start.elapsed() >= PATIENCE);
+    wait_for(|| !s.handle.port.is_blocked());
+    assert!(s.handle.link());
+    drop(theirs);
+}
+
+#[test]
 fn the_other_ends_loss_is_the_links_loss() {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     let mut s = setting(Box::new(Stream::new(ours.into()).unwrap()));
