@@ -238,11 +238,11 @@ pub trait Calls {
         self.call(libc::SYS_utimensat, arguments).map(drop)
     }
 
-    /// llistxattr(2): the names of extended attributes.
-    fn attributes(&self, path: &CStr) -> Result<Vec<CString>> {
+    /// flistxattr(2): the names of extended attributes.
+    fn attributes(&self, file: Fd) -> Result<Vec<CString>> {
         let mut buffer = vec![0; 1 << 16];
         let size = Number(buffer.len() as u64);
-        let bytes = self.call(libc::SYS_llistxattr, &mut [string(path), Out(&mut buffer), size])?;
+        let bytes = self.call(libc::SYS_flistxattr, &mut [fd(file), Out(&mut buffer), size])?;
         let names = buffer[..bytes as usize].split_inclusive(|&byte| byte == 0);
         Ok(names
             .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
@@ -250,24 +250,29 @@ pub trait Calls {
             .collect())
     }
 
-    /// lgetxattr(2).
-    fn attribute(&self, path: &CStr, name: &CStr) -> Result<Vec<u8>> {
+    /// fgetxattr(2).
+    fn attribute(&self, file: Fd, name: &CStr) -> Result<Vec<u8>> {
         let mut buffer = vec![0; 1 << 16];
         let size = Number(buffer.len() as u64);
-        let bytes = self
-            .call(libc::SYS_lgetxattr, &mut [string(path), string(name), Out(&mut buffer), size])?;
+        let bytes =
+            self.call(libc::SYS_fgetxattr, &mut [fd(file), string(name), Out(&mut buffer), size])?;
         buffer.truncate(bytes as usize);
         Ok(buffer)
     }
 
-    /// lsetxattr(2) without flags.
-    fn set_attribute(&self, path: &CStr, name: &CStr, value: &[u8]) -> Result<()> {
+    /// fsetxattr(2) without flags.
+    fn set_attribute(&self, file: Fd, name: &CStr, value: &[u8]) -> Result<()> {
         let bytes = Number(value.len() as u64);
-        self.call(
-            libc::SYS_lsetxattr,
-            &mut [string(path), string(name), In(value), bytes, flags(0)],
-        )
-        .map(drop)
+        self.call(libc::SYS_fsetxattr, &mut [fd(file), string(name), In(value), bytes, flags(0)])
+            .map(drop)
+    }
+
+    /// Makes a folder this thread's root directory: no path leads out of it. Other threads keep theirs.
+    fn enter_root(&self, folder: &Path) -> Result<()> {
+        let folder = text(folder)?;
+        self.call(libc::SYS_unshare, &mut [flags(libc::CLONE_FS)])?;
+        self.call(libc::SYS_chroot, &mut [string(&folder)])?;
+        self.call(libc::SYS_chdir, &mut [string(c"/")]).map(drop)
     }
 
     /// getdents64(2) to the end: the entries of a directory that is open for reading.

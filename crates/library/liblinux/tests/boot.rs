@@ -300,3 +300,31 @@ fn two_kernels_at_once() {
     thread_b.mkdir(Path::new("/b"), 0o755).expect("mkdir");
     b.halt(thread_b).expect("halt");
 }
+
+/// A timer of the wheel, which the tick runs: receiving has a time limit.
+#[test]
+fn timers_of_the_tick_expire() {
+    with_kernel(|_, thread| {
+        let socket = call(
+            thread,
+            libc::SYS_socket,
+            [libc::AF_UNIX as u64, libc::SOCK_DGRAM as u64, 0, 0, 0, 0],
+        ) as u64;
+        let limit = libc::timeval { tv_sec: 0, tv_usec: 100_000 };
+        let option = [
+            socket,
+            libc::SOL_SOCKET as u64,
+            libc::SO_RCVTIMEO as u64,
+            &raw const limit as u64,
+            size_of_val(&limit) as u64,
+            0,
+        ];
+        assert_eq!(call(thread, libc::SYS_setsockopt, option), 0);
+        let mut byte = 0u8;
+        let before = Instant::now();
+        let received = call(thread, libc::SYS_recvfrom, [socket, &raw mut byte as u64, 1, 0, 0, 0]);
+        assert_eq!(received, -i64::from(libc::EAGAIN));
+        let waited = before.elapsed().as_millis();
+        assert!((90..2000).contains(&waited), "{waited} ms");
+    });
+}

@@ -14,6 +14,7 @@
 
 #include <linux/cpu.h>
 #include <linux/kernel.h>
+#include <linux/minmax.h>
 #include <linux/sched.h>
 #include <linux/sched/task_stack.h>
 #include <linux/start_kernel.h>
@@ -245,8 +246,7 @@ void kyozon_service(struct kyozon_library_thread *t)
 		if (READ_ONCE(kyozon_irqs_pending))
 			resume(t, kyozon_user_retire);
 		cpu.service_until = cpu.deadline;
-		if (!cpu.keeper || cpu.deadline < cpu.until)
-			cpu.until = cpu.deadline;
+		cpu.until = cpu.keeper ? min(cpu.keeper->until, cpu.deadline) : cpu.deadline;
 		now = cpu.service_until;
 		unlock(t);
 		host_park(&cpu.service_word, word, now);

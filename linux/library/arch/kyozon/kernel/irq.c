@@ -8,6 +8,7 @@
 #include <linux/interrupt.h>
 #include <linux/irq.h>
 #include <linux/irqdesc.h>
+#include <asm/irq_regs.h>
 #include "kyozon.h"
 
 unsigned long kyozon_irqs_enabled;
@@ -15,12 +16,16 @@ unsigned long kyozon_irqs_pending;
 
 void kyozon_run_irqs(void)
 {
+	/* The tick does nothing without registers; nothing reads these. */
+	static struct pt_regs regs;
+	struct pt_regs *outer;
 	unsigned long lines;
 
 	/* The outer call handles what comes meanwhile. */
 	if (in_hardirq() || !kyozon_irqs_enabled)
 		return;
 	kyozon_irqs_enabled = 0;
+	outer = set_irq_regs(&regs);
 	while ((lines = __atomic_exchange_n(&kyozon_irqs_pending, 0, __ATOMIC_ACQUIRE))) {
 		irq_enter();
 		if (lines & 1)
@@ -29,6 +34,7 @@ void kyozon_run_irqs(void)
 			generic_handle_irq(__ffs(lines));
 		irq_exit();
 	}
+	set_irq_regs(outer);
 	kyozon_irqs_enabled = 1;
 }
 

@@ -1,0 +1,125 @@
+//! The command line.
+
+use crate::fs::place::Place;
+use clap::{Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Linux as a library.
+#[derive(Parser)]
+#[command(name = "kyozon-linux", version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Work on files in images of file systems, without root and without mounting. IMAGE:/PATH names a file in an image
+    /// or a block device, IMAGE@2:/PATH one in its second partition
+    Fs {
+        /// Library Linux's image.
+        #[arg(long, env = "KYOZON_LINUX", default_value_os_t = default_image(), global = true, hide_default_value = true)]
+        linux: PathBuf,
+        /// The operation.
+        #[command(subcommand)]
+        command: Operation,
+    },
+}
+
+/// What to do with files.
+#[derive(Subcommand)]
+pub enum Operation {
+    /// List a folder
+    Ls {
+        /// With type, rights, links, owner, group, size and time
+        #[arg(short)]
+        long: bool,
+        /// IMAGE:/PATH
+        path: Place,
+    },
+    /// Write files to standard output
+    Cat {
+        /// IMAGE:/PATH
+        #[arg(required = true)]
+        paths: Vec<Place>,
+    },
+    /// Copy files and folders, either direction. Times, rights and holes are kept
+    Cp {
+        /// Folders with everything in them
+        #[arg(short, visible_short_alias = 'R')]
+        recursive: bool,
+        /// As -r; also keep owners, extended attributes, hard links and device nodes
+        #[arg(short)]
+        archive: bool,
+        /// What to copy, then where: a folder, or a new name
+        #[arg(required = true, num_args = 2..)]
+        paths: Vec<Place>,
+    },
+    /// Remove files
+    Rm {
+        /// Folders with everything in them
+        #[arg(short, visible_short_alias = 'R')]
+        recursive: bool,
+        /// IMAGE:/PATH
+        #[arg(required = true)]
+        paths: Vec<Place>,
+    },
+    /// Make folders
+    Mkdir {
+        /// Also the folders that lead there
+        #[arg(short)]
+        parents: bool,
+        /// IMAGE:/PATH
+        #[arg(required = true)]
+        paths: Vec<Place>,
+    },
+    /// Show everything about a file
+    Stat {
+        /// IMAGE:/PATH
+        path: Place,
+    },
+    /// List everything in a folder
+    Find {
+        /// Only names that match this pattern
+        #[arg(long)]
+        name: Option<glob::Pattern>,
+        /// Only files of this type
+        #[arg(long = "type")]
+        kind: Option<Kind>,
+        /// IMAGE:/PATH
+        path: Place,
+    },
+    /// Write an archive of a folder to standard output
+    Tar {
+        /// IMAGE:/PATH
+        path: Place,
+    },
+    /// Show the size of a file system
+    Df {
+        /// IMAGE:/
+        path: Place,
+    },
+}
+
+/// Types of files that find distinguishes.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Regular file
+    F,
+    /// Directory
+    D,
+    /// Symbolic link
+    L,
+}
+
+/// `../lib/kyozon/linux.elf` beside the program, where `make install` puts it.
+fn default_image() -> PathBuf {
+    let program = std::env::current_exe().unwrap_or_default();
+    let folder = program
+        .parent()
+        .and_then(|folder| folder.parent())
+        .unwrap_or(std::path::Path::new("/usr/local"));
+    folder.join("lib/kyozon/linux.elf")
+}

@@ -1,0 +1,171 @@
+//! Files in images of file systems.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`place`] | `IMAGE@PARTITION:/PATH`, or a path of the host |
+//! | [`session`] | a kernel with the images of a command, mounted |
+//! | [`walk`] | folders by descriptors, safe from names and links |
+//! | [`copy`] | files and folders from one kernel to another |
+//! | [`list`] | what is printed about files |
+//! | [`archive`] | a tar archive of a folder |
+
+pub mod archive;
+pub mod copy;
+pub mod list;
+pub mod place;
+pub mod session;
+pub mod walk;
+
+use crate::cli::Operation;
+use anyhow::{bail, ensure, Context, Result};
+use copy::{Copier, Keep};
+use liblinux::calls::{Calls, Fd};
+use place::Place;
+use session::Session;
+use std::ffi::CString;
+use std::io::{self, Write};
+use std::path::Path;
+use walk::{failed, Folder};
+
+/// Runs one command, with the library's image at `linux`.
+pub fn execute(linux: &Path, operation: Operation) -> Result<()> {
+    let places: Vec<&Place> = match &operation {
+        Operation::Ls { path, .. }
+        | Operation::Stat { path }
+        | Operation::Find { path, .. }
+        | Operation::Tar { path }
+        | Operation::Df { path } => vec![path],
+        Operation::Cat { paths }
+        | Operation::Cp { paths, .. }
+        | Operation::Rm { paths, .. }
+        | Operation::Mkdir { paths, .. } => paths.iter().collect(),
+    };
+    let copies = matches!(operation, Operation::Cp { .. });
+    if let Some(place) = places.iter().find(|place| place.image().is_none()) {
+        ensure!(copies, "{place} is not in an image: write IMAGE:/PATH");
+    }
+    ensure!(
+        places.iter().any(|place| place.image().is_some()),
+        "none of the paths is in an image: write IMAGE:/PATH"
+    );
+    let writes = |place: &Place| match &operation {
+        Operation::Cp { paths, .. } => {
+            paths.last().is_some_and(|last| last.image() == place.image())
+        }
+        Operation::Rm { .. } | Operation::Mkdir { .. } => true,
+        _ => false,
+    };
+    let mut session = Session::new(linux, &places, writes)?;
+    let done = perform(&session, &operation);
+    // The images' errors count even if the command noticed none.
+    let closed = session.close();
+    done.and(closed)
+}
+
+fn perform(session: &Session, operation: &Operation) -> Result<()> {
+    match operation {
+        Operation::Ls { long, path } => list::folder(session.calls(path), path.path(), *long),
+        Operation::Cat { paths } => {
+            paths.iter().try_for_each(|path| cat(session.calls(path), path.path()))
+        }
+        Operation::Cp { recursive, archive, paths } => {
+            copy_all(session, paths, *recursive || *archive, *archive)
+        }
+        Operation::Rm { recursive, paths } => paths.iter().try_for_each(|path| {
+            let (folder, name) = parent(session, path)?;
+            walk::remove(&folder, &name, *recursive)
+        }),
+        Operation::Mkdir { parents, paths } => {
+            paths.iter().try_for_each(|path| make(session.calls(path), path.path(), *parents))
+        }
+        Operation::Stat { path } => list::stat(session.calls(path), path.path()),
+        Operation::Find { name, kind, path } => {
+            list::find(session.calls(path), path.path(), path.path(), name.as_ref(), *kind)
+        }
+        Operation::Tar { path } => archive::write(session.calls(path), path.path()),
+        Operation::Df { path } => list::size(session.calls(path), path.path()),
+    }
+}
+
+/// The folder that a path is in, and its name there.
+fn parent<'a>(session: &'a Session, place: &Place) -> Result<(Folder<'a>, CString)> {
+    let path = place.path();
+    let name = path.file_name().with_context(|| format!("{place} has no name of its own"))?;
+    let folder = Folder::open(session.calls(place), path.parent().unwrap_or(Path::new(".")))?;
+    Ok((folder, walk::c_string(name)?))
+}
+
+fn cat(calls: &dyn Calls, path: &Path) -> Result<()> {
+    let file = calls.open(path, libc::O_RDONLY, 0).map_err(failed("open", path))?;
+    let mut out = io::stdout().lock();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match calls.read(file, &mut buffer).map_err(failed("read", path))? {
+            0 => break,
+            bytes => out.write_all(&buffer[..bytes]).context("standard output")?,
+        }
+    }
+    calls.close(file).map_err(failed("close", path))
+}
+
+fn make(calls: &dyn Calls, path: &Path, parents: bool) -> Result<()> {
+    if !parents {
+        return calls.mkdir(path, 0o777).map_err(failed("make", path));
+    }
+    let mut all: Vec<&Path> = path.ancestors().collect();
+    all.reverse();
+    for path in all {
+        match calls.mkdir(path, 0o777) {
+            Err(error) if error.0 != libc::EEXIST => return Err(failed("make", path)(error)),
+            _ => (),
+        }
+    }
+    ensure!(is_folder(calls, path), "{} exists and is not a folder", path.display());
+    Ok(())
+}
+
+fn is_folder(calls: &dyn Calls, path: &Path) -> bool {
+    calls.stat(path).is_ok_and(|stat| stat.st_mode & libc::S_IFMT == libc::S_IFDIR)
+}
+
+fn copy_all(session: &Session, paths: &[Place], recursive: bool, archive: bool) -> Result<()> {
+    let (to, from) = paths.split_last().context("cp needs two paths")?;
+    let target = to.path();
+    let into = is_folder(session.calls(to), target);
+    ensure!(into || from.len() == 1, "{to} is not a folder, so only one file can be copied there");
+    let mut copier = Copier::new(Keep { recursive, archive });
+    for place in from {
+        let source = place.path();
+        if place.image() == to.image() && place.image().is_some() && target.starts_with(source) {
+            bail!("{place} cannot be copied into itself");
+        }
+        // A root has no name: its contents are copied.
+        let Some(name) = source.file_name() else {
+            ensure!(
+                into && recursive,
+                "{place} is a folder: use -r, and an existing folder as the target"
+            );
+            let from = Folder::open(session.calls(place), source)?;
+            let to = Folder::open(session.calls(to), target)?;
+            copier.contents(&from, &to)?;
+            continue;
+        };
+        let (folder, new) = if into {
+            (Folder::open(session.calls(to), target)?, walk::c_string(name)?)
+        } else {
+            parent(session, to)?
+        };
+        let from = Folder::open(session.calls(place), source.parent().unwrap_or(Path::new(".")))?;
+        copier.entry(&from, &walk::c_string(name)?, &folder, &new)?;
+    }
+    // What is in the page cache reaches the image, or the error is known.
+    sync(session.calls(to), target)?;
+    copier.finish();
+    Ok(())
+}
+
+fn sync(calls: &dyn Calls, path: &Path) -> Result<()> {
+    let file: Fd = calls.open(path, libc::O_RDONLY, 0).map_err(failed("open", path))?;
+    calls.sync_fs(file).map_err(failed("write", path))?;
+    calls.close(file).map_err(failed("close", path))
+}

@@ -1,0 +1,17 @@
+//! Commands on library Linux.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`cli`] | the command line |
+//! | [`fs`] | files in images of file systems: list, copy, remove, archive |
+//! | [`host`] | the host's own system calls, in the form of the library's |
+//!
+//! Invariants:
+//!
+//! 1. What an image contains is hostile: a name from it never leads out of the folder that the user named.
+//! 2. A command that only reads opens the image for reading only.
+//! 3. A command ends with success only after the file system was unmounted and the image was written without an error.
+
+pub mod cli;
+pub mod fs;
+pub mod host;

@@ -1,0 +1,20 @@
+//! The program `kyozon-linux`: dispatches commands and prints one-line errors.
+
+use clap::Parser;
+use kyozon_linux::cli::{Cli, Command};
+use kyozon_linux::fs;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Fs { linux, command } => fs::execute(&linux, command),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let text = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
+            eprintln!("kyozon: {text}");
+            ExitCode::FAILURE
+        }
+    }
+}
