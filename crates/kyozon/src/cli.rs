@@ -7,6 +7,7 @@ mod values;
 use clap::{Parser, Subcommand, ValueEnum};
 pub use load::{Isolation, LoadOptions, Tick, Watch};
 pub use run::{Backend, RunOptions};
+use std::ffi::OsString;
 use std::path::PathBuf;
 pub use values::Target;
 
@@ -109,6 +110,13 @@ pub enum Command {
     BenchPart {
         /// The experiment's name, number of samples and argument
         words: Vec<String>,
+    },
+    /// Work on files in images of file systems by library Linux: ls, cat, cp, rm, mkdir, stat, find, tar, df
+    #[command(disable_help_flag = true)]
+    Fs {
+        /// A command and its arguments; help describes them
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
     },
     /// Print a completion script
     Completion {

@@ -8,6 +8,7 @@
 //! | [`colocation`] | load, unload and status, over the trait [`machine::Machine`] |
 //! | [`events`] | the event ring as text and as JSON |
 //! | [`groups`] | ps and kill: requests to the groups' keepers |
+//! | [`library`] | commands on library Linux, which another program has |
 //! | [`machine`] | this machine: its module, its `/dev/kyozon`; the only `unsafe` |
 //! | [`monitor`] | the monitor's requirements: a profile of the running kernel, and memory |
 //! | [`payload`] | unpacks the kernel in a bzImage |
@@ -32,6 +33,7 @@ pub mod events;
 mod fake;
 pub mod groups;
 pub mod key;
+pub mod library;
 pub mod machine;
 pub mod monitor;
 pub mod payload;

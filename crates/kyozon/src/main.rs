@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser};
 use kyozon::cli::{Bench, Cli, Command};
 use kyozon::machine::ThisMachine;
-use kyozon::{bench, colocation, events, groups, report, unikernel};
+use kyozon::{bench, colocation, events, groups, library, report, unikernel};
 use kyozon_tender::console;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -47,6 +47,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
             return events::print(&mut ThisMachine, &mut io::stdout().lock(), follow, json);
         }
         Command::Run(options) => return unikernel::run(&options),
+        Command::Fs { words } => return Err(library::run("fs", &words)),
         Command::Ps { json } => write!(out, "{}", groups::show(json)?)?,
         Command::Kill { target } => groups::kill(&target)?,
         Command::Bench { what: Bench::Shm, rounds, json } => {

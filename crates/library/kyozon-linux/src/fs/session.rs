@@ -16,6 +16,9 @@ const MAX_IMAGES: usize = 26;
 /// Bytes of the kernel's log that are kept for a message.
 const MAX_LOG: usize = 1 << 16;
 
+/// The kernel's log.
+type Log = Arc<Mutex<Vec<u8>>>;
+
 /// An image's file system.
 struct Mounted {
     image: Image,
@@ -61,7 +64,7 @@ fn without_journal(kind: &str) -> Option<&'static str> {
     }
 }
 
-fn mount(calls: &dyn Calls, device: &str, target: &Path, write: bool) -> Result<()> {
+fn mount(calls: &dyn Calls, device: &str, target: &Path, write: bool, log: &Log) -> Result<()> {
     let how = if write { 0 } else { libc::MS_RDONLY };
     let mut first = None;
     for kind in kinds(calls)? {
@@ -81,7 +84,7 @@ fn mount(calls: &dyn Calls, device: &str, target: &Path, write: bool) -> Result<
         }
     }
     match first {
-        Some((kind, errno)) => bail!("{kind}: {}", explain(errno)),
+        Some((kind, errno)) => bail!("{kind}: {} ({})", explain(errno), last_line(log)),
         None => bail!("no file system that the kernel knows"),
     }
 }
@@ -98,7 +101,7 @@ impl Session {
             }
         }
         anyhow::ensure!(images.len() <= MAX_IMAGES, "more than {MAX_IMAGES} images");
-        let log = Arc::new(Mutex::new(Vec::new()));
+        let log = Log::default();
         let sink = log.clone();
         let mut config = Config::new(linux).option("loglevel=4").log(move |text| {
             let mut log = sink.lock().unwrap_or_else(|e| e.into_inner());
@@ -108,8 +111,12 @@ impl Session {
         });
         let mut mounted = Vec::new();
         for (number, (image, write)) in images.iter().enumerate() {
-            let disk = FileDisk::open(&image.file, *write)
-                .with_context(|| image.file.display().to_string())?;
+            let disk = FileDisk::open(&image.file, *write).map_err(|error| {
+                let number = error.raw_os_error();
+                let text =
+                    number.map_or_else(|| error.to_string(), |number| explain(Errno(number)));
+                anyhow!("{}: {text}", image.file.display())
+            })?;
             let block = Block::new(Box::new(disk), !write, &format!("disk{number}")).extended();
             let device = BlockDevice::inline(block);
             mounted.push(Mounted {
@@ -119,21 +126,18 @@ impl Session {
             });
             config = config.device(device);
         }
-        let kernel = Instance::in_process(config).map_err(|e| {
-            anyhow!("{e}: {}", last_line(&log.lock().unwrap_or_else(|e| e.into_inner())))
-        })?;
+        let kernel =
+            Instance::in_process(config).map_err(|e| anyhow!("{e}: {}", last_line(&log)))?;
         let mut session = Self { inside: Vec::new(), kernel: Some(kernel), mounted };
-        let result = session.mount_all(&images);
-        if let Err(error) = result {
-            let text = last_line(&log.lock().unwrap_or_else(|e| e.into_inner()));
+        if let Err(error) = session.mount_all(&images, &log) {
             // The reason is what counts.
             let _ = session.close();
-            return Err(if text.is_empty() { error } else { error.context(text) });
+            return Err(error);
         }
         Ok(session)
     }
 
-    fn mount_all(&mut self, images: &[(&Image, bool)]) -> Result<()> {
+    fn mount_all(&mut self, images: &[(&Image, bool)], log: &Log) -> Result<()> {
         let (instance, calls) = self.kernel.as_ref().expect("a session that is not closed");
         calls
             .mkdir(Path::new("/images"), 0o700)
@@ -149,7 +153,7 @@ impl Session {
             if image.partition.is_some() && calls.stat(Path::new(&device)).is_err() {
                 bail!("{name} has no partition {partition}");
             }
-            mount(calls, &device, &mounted.target, *write).with_context(|| {
+            mount(calls, &device, &mounted.target, *write, log).with_context(|| {
                 let partitioned = calls.stat(Path::new(&format!("{device}1"))).is_ok();
                 let hint = if image.partition.is_none() && partitioned {
                     ": it has partitions, choose one by IMAGE@NUMBER:/PATH"
@@ -202,8 +206,9 @@ impl Session {
     }
 }
 
-/// The last line that the kernel logged, without its tags.
-fn last_line(log: &[u8]) -> String {
-    let text = String::from_utf8_lossy(log);
+/// The last line that the kernel logged.
+fn last_line(log: &Log) -> String {
+    let log = log.lock().unwrap_or_else(|e| e.into_inner());
+    let text = String::from_utf8_lossy(&log);
     text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
 }
