@@ -42,6 +42,7 @@ build: ## Build programs and images
 	@$(ENV) && "$(CURDIR)/scripts/own-target.sh"
 	@test -e "$(KYOZON_CACHE)/product/kyozon" || echo "build: programs and images (the first build takes some minutes)" >&2
 	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet -p kyozon-lab --bin kyozon-lab -p kyozon-counter --lib
+	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet -p kyozon-libc -p kyozon-libc-test-host
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet \
 		--target x86_64-unknown-linux-gnu -p kyozon-lab --bin kyozon-agent
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet --release \
@@ -98,4 +99,4 @@ install: ## Install command, library, images, manual page and DKMS source; DESTD
 	"$(PRODUCT)/kyozon" completion bash >"$(DESTDIR)$(PREFIX)/share/bash-completion/completions/kyozon"
 
 clean: ## Remove builds from the cache; downloads stay
-	@rm -rf "$(KYOZON_CACHE)/target" "$(KYOZON_CACHE)/modules" "$(KYOZON_CACHE)/product" "$(KYOZON_CACHE)/logs"
+	@rm -rf "$(KYOZON_CACHE)/target" "$(KYOZON_CACHE)/modules" "$(KYOZON_CACHE)/libc" "$(KYOZON_CACHE)/product" "$(KYOZON_CACHE)/logs"

@@ -139,6 +139,15 @@ fi
 if [ -n "${1:-}" ] && ! command -v redis-benchmark >/dev/null; then
 	(install redis-tools) || log "cannot install redis-tools: a test of the key-value store will be skipped"
 fi
+# The C library for programs on a host, and Rust's standard library that fits it.
+if [ -n "${1:-}" ]; then
+	"$tree/scripts/libc.sh" >/dev/null || log "cannot build the C library: its tests will fail"
+	musl=x86_64-unknown-linux-musl
+	if [ $rust = own ] && command -v rustup >/dev/null && [ ! -d "$(rustc --print target-libdir --target $musl)" ]; then
+		log "adding $musl with rustup"
+		timeout 300 rustup target add $musl >"$cache/rustup.log" 2>&1 || log "cannot add $musl: a test will be skipped"
+	fi
+fi
 if [ "${1:-}" = soak ] && [ ! -x "$bin/cargo-deny" ]; then
 	log "building cargo-deny, for known vulnerabilities (once, some minutes)"
 	"${CARGO:-cargo}" install --quiet --locked --debug --root "$cache/tools" --target-dir "$cache/target/tools" \

@@ -4,7 +4,7 @@
 //! about = "one line: what it shows"
 //! timing = true                    # it measures time, or claims some: no other test runs beside it
 //! seconds = 60                     # about how long one run takes: tests that take long start first
-//! needs = ["root"]                 # root, kvm, tun, bochs, redis, nightly: skipped, visibly, if one is missing
+//! needs = ["root"]                 # root, kvm, tun, bochs, redis, rust-musl, nightly: skipped, visibly, without it
 //!
 //! [guest]                          # one run for each kernel and each number of CPUs; if there is more than one
 //!                                  # isolation, too, one for each pair, and every combination in the nightly run
@@ -36,11 +36,11 @@ mod host;
 use crate::{bochs, process};
 use anyhow::{Context, Result};
 use description::{Description, GuestPart, Isolation, Need};
-use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{env, fs};
 
 /// One test: a scenario, or one variant of a scenario with a guest.
 #[derive(Debug)]
@@ -188,6 +188,9 @@ impl Case {
                     let found = process::run(client.arg("--version"), Duration::from_secs(20));
                     found.err().map(|_| "needs redis-tools")
                 }
+                Need::RustMusl => {
+                    rust_musl_missing().then_some("needs Rust's x86_64-unknown-linux-musl")
+                }
                 Need::Nightly => (!nightly).then_some("nightly only: 'make soak'"),
             };
             if let Some(why) = missing {
@@ -200,6 +203,14 @@ impl Case {
         }
         Ok(Ending::Passed)
     }
+}
+
+/// Whether rustc has no standard library for musl.
+fn rust_musl_missing() -> bool {
+    let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc.args(["--print", "target-libdir", "--target", "x86_64-unknown-linux-musl"]);
+    let answer = process::run_ok(&mut rustc, Duration::from_secs(20));
+    !answer.is_ok_and(|folder| Path::new(folder.trim()).is_dir())
 }
 
 /// `path` without `..`.

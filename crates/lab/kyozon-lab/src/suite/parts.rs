@@ -55,7 +55,7 @@ const MONITOR: &[&str] = &["attacks/found", "lab/demo", "monitor/"];
 
 /// Beginnings of paths, with what their files concern: parts of names of tests. The first that fits decides; any other
 /// file concerns every test, unless a scenario reads it.
-const CONCERNED: [(&str, &[&str]); 14] = [
+const CONCERNED: [(&str, &[&str]); 15] = [
     ("docs/limits.md", &["attacks/root-listed"]),
     ("docs/", &[]),
     ("README.md", &[]),
@@ -64,6 +64,7 @@ const CONCERNED: [(&str, &[&str]); 14] = [
     ("SECURITY.md", &[]),
     ("fuzz/", &[]),
     ("crates/unikernel/", &["unikernel/", "packaging/"]),
+    ("crates/library/libc/", &["library/libc/"]),
     ("crates/lab/unikernel-test/", &["unikernel/"]),
     ("crates/colocation/monitor", MONITOR),
     ("crates/colocation/", COLOCATION),
