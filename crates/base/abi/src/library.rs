@@ -72,10 +72,13 @@ pub struct LibraryHost {
     pub mmio_read: u64,
     /// `void mmio_write(context, u64 address, u32 bytes, u64 value)`: writes a device register.
     pub mmio_write: u64,
+    /// `i64 barrier(context)`: a full memory barrier on every running thread that calls the kernel; 0, or an error if the
+    /// host has none.
+    pub barrier: u64,
     /// Random bytes.
     pub seed: [u8; 32],
 }
-assert_size!(LibraryHost, 128);
+assert_size!(LibraryHost, 136);
 
 /// What the kernel offers. Function members are addresses.
 #[repr(C)]
@@ -134,5 +137,9 @@ pub struct LibraryThread {
     pub next: u64,
     /// The kernel's: the same.
     pub previous: u64,
+    /// The kernel's: 1 while the thread is inside under the biased lock.
+    pub busy: u32,
+    /// Zero.
+    pub reserved: u32,
 }
-assert_size!(LibraryThread, 128);
+assert_size!(LibraryThread, 136);

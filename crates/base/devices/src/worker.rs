@@ -72,7 +72,8 @@ impl Drop for Worker {
     }
 }
 
-/// Signals that an instruction causes. An interrupt may run the guest's code in this thread, whose faults have a handler.
+/// Signals that an instruction causes. An interrupt may run the guest's code in this thread, whose faults have a
+/// handler.
 const FAULTS: [libc::c_int; 5] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
 

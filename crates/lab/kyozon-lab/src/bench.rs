@@ -13,6 +13,7 @@ mod overhead;
 mod parallel;
 mod shm;
 mod start;
+mod syscalls;
 mod trip;
 
 use crate::kernels::{Kernel, SERIES};
@@ -40,7 +41,7 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table, by name.
-const TABLES: [(&str, Measure); 11] = [
+const TABLES: [(&str, Measure); 12] = [
     ("lab", lab),
     ("latency", latency::measure),
     ("trip", trip::measure),
@@ -52,6 +53,7 @@ const TABLES: [(&str, Measure); 11] = [
     ("start", start::measure),
     ("parallel", parallel::measure),
     ("kv", kv::measure),
+    ("syscalls", syscalls::measure),
 ];
 
 /// Measures the named tables, writes them, and renders all pages.

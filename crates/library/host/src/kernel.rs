@@ -77,6 +77,7 @@ impl<H: Host> Kernel<H> {
             unpark: unpark::<H> as *const () as u64,
             mmio_read: mmio_read::<H> as *const () as u64,
             mmio_write: mmio_write::<H> as *const () as u64,
+            barrier: barrier::<H> as *const () as u64,
             seed,
         });
         let mut kernel = LibraryKernel::default();
@@ -227,6 +228,15 @@ extern "sysv64" fn park<H: Host>(context: *const H, word: *mut u32, value: u32, 
 extern "sysv64" fn unpark<H: Host>(context: *const H, word: *mut u32, count: u32) {
     // SAFETY: the kernel passes the context back. The word is only an address to the host.
     unsafe { (*context).unpark(AtomicU32::from_ptr(word), count) }
+}
+
+extern "sysv64" fn barrier<H: Host>(context: *const H) -> i64 {
+    // SAFETY: the kernel passes the context back.
+    if unsafe { &*context }.barrier() {
+        0
+    } else {
+        -38 // ENOSYS
+    }
 }
 
 extern "sysv64" fn mmio_read<H: Host>(context: *const H, address: u64, bytes: u32) -> u64 {

@@ -39,6 +39,9 @@ pub trait Host: Sync {
     fn park(&self, word: &AtomicU32, value: u32, deadline: Option<u64>);
     /// Wakes up to `count` threads that wait on `word`.
     fn unpark(&self, word: &AtomicU32, count: u32);
+    /// A full memory barrier on every running thread that calls the kernel. False if the host has none: then a kernel
+    /// takes its lock by locked instructions.
+    fn barrier(&self) -> bool;
     /// Reads 1, 2, 4 or 8 bytes of a device's registers. An address without a device reads as ones.
     fn mmio_read(&self, address: u64, bytes: u32) -> u64;
     /// Writes 1, 2, 4 or 8 bytes of a device's registers.

@@ -26,6 +26,34 @@ pub enum Command {
         #[command(subcommand)]
         command: Operation,
     },
+    /// Measure system calls: prints a line for each, its name and the nanoseconds of one call
+    #[command(hide = true)]
+    BenchSyscalls {
+        /// Library Linux's image
+        #[arg(long, env = "KYOZON_LINUX", default_value_os_t = default_image(), hide_default_value = true)]
+        linux: PathBuf,
+        /// The kernel
+        kernel: Kernel,
+        /// A folder of that kernel in memory, for a file
+        #[arg(default_value = "/dev/shm")]
+        folder: PathBuf,
+    },
+    /// Measure time from the start to a running kernel and back: prints nanoseconds of CPU time
+    #[command(hide = true)]
+    BenchBoot {
+        /// Library Linux's image
+        #[arg(long, env = "KYOZON_LINUX", default_value_os_t = default_image(), hide_default_value = true)]
+        linux: PathBuf,
+    },
+}
+
+/// Kernels whose system calls are measured.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kernel {
+    /// Library Linux in this process
+    Direct,
+    /// The kernel that runs this process
+    Native,
 }
 
 /// What to do with files.

@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`bench`] | the time of system calls, by the same code on every kernel |
 //! | [`cli`] | the command line |
 //! | [`fs`] | files in images of file systems: list, copy, remove, archive |
 //! | [`host`] | the host's own system calls, in the form of the library's |
@@ -12,6 +13,7 @@
 //! 2. A command that only reads opens the image for reading only.
 //! 3. A command ends with success only after the file system was unmounted and the image was written without an error.
 
+pub mod bench;
 pub mod cli;
 pub mod fs;
 pub mod host;

@@ -2,12 +2,16 @@
 
 use clap::Parser;
 use kyozon_linux::cli::{Cli, Command};
-use kyozon_linux::fs;
+use kyozon_linux::{bench, fs};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Fs { linux, command } => fs::execute(&linux, command),
+        Command::BenchSyscalls { linux, kernel, folder } => {
+            bench::syscalls(&linux, kernel, &folder)
+        }
+        Command::BenchBoot { linux } => bench::boot(&linux),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -13,12 +13,19 @@ pub type Log = Box<dyn Fn(&[u8]) + Send + Sync>;
 pub struct Process {
     log: Log,
     bus: Bus<Ram>,
+    barriers: bool,
+}
+
+/// membarrier(2). Commands of linux/membarrier.h.
+fn membarrier(command: i32) -> bool {
+    // SAFETY: the call takes no address.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
 impl Process {
     /// A host whose kernel logs to `log`, with the devices on `bus`.
     pub fn new(log: Log, bus: Bus<Ram>) -> Self {
-        Self { log, bus }
+        Self { log, bus, barriers: membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) }
     }
 }
 
@@ -73,6 +80,10 @@ impl Host for Process {
                 count,
             )
         };
+    }
+
+    fn barrier(&self) -> bool {
+        self.barriers && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
     }
 
     fn mmio_read(&self, address: u64, bytes: u32) -> u64 {

@@ -2933,6 +2933,11 @@ struct kyozon_library_host {
          */
         uint64_t mmio_write;
         /*
+         `i64 barrier(context)`: a full memory barrier on every running thread that calls the kernel; 0, or an error if the
+         host has none.
+         */
+        uint64_t barrier;
+        /*
          Random bytes.
          */
         uint8_t seed[32];
@@ -3036,6 +3041,14 @@ struct kyozon_library_thread {
          The kernel's: the same.
          */
         uint64_t previous;
+        /*
+         The kernel's: 1 while the thread is inside under the biased lock.
+         */
+        uint32_t busy;
+        /*
+         Zero.
+         */
+        uint32_t reserved;
 };
 
 #endif  /* KYOZON_ABI_H */

@@ -46,7 +46,7 @@ fn kinds(calls: &dyn Calls) -> Result<Vec<String>> {
     };
     let text = read().map_err(|errno| anyhow!("the kernel's file systems: {}", explain(errno)))?;
     let text = String::from_utf8_lossy(&text);
-    // Lines with "nodev" are of file systems without a disk. ext4 serves ext2 and ext3; vfat's names are those of msdos.
+    // Lines with "nodev" are of file systems without a disk. ext4 serves ext2 and ext3, and vfat shows msdos.
     let kinds = text.lines().filter_map(|line| line.strip_prefix('\t'));
     Ok(kinds
         .filter(|kind| !matches!(*kind, "ext2" | "ext3" | "msdos" | "fuseblk"))

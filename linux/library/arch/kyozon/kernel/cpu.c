@@ -8,6 +8,11 @@
  * nothing is left to run (the idle task, inside arch_cpu_idle()). So a task may be run by one host thread and be
  * completed by another, and switching tasks never switches host threads.
  *
+ * Bias. A locked instruction costs more than a short system call. A host thread that took the lock many times in a row
+ * keeps it while it is in user, and enters and leaves by plain stores (its word busy). Another host thread takes the bias
+ * away, makes every thread pass a memory barrier, and waits until the owner is not busy; then the lock is its own. The
+ * barrier on one side makes plain stores and loads suffice on the other.
+ *
  * Time. The timer's deadline is only a number. A host thread that waits for its request keeps time meanwhile
  * ("keeper"); if none does, the service thread does.
  */
@@ -27,6 +32,8 @@
 
 /* Rounds before a host thread that finds the CPU locked sleeps. */
 #define SPINS		200
+/* Calls in a row after which the lock is biased. */
+#define BIAS_AFTER	64
 /* Nanoseconds after which the service thread looks again if another thread has the CPU. */
 #define SERVICE_RETRY	(10 * NSEC_PER_MSEC)
 
@@ -48,6 +55,27 @@ static u32 load(const u32 *word)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
+static bool cas_bias(struct kyozon_library_thread *old, struct kyozon_library_thread *new)
+{
+	return __atomic_compare_exchange_n(&cpu.bias, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+/* Takes the lock from the thread that it is biased to. */
+static bool revoke(void)
+{
+	struct kyozon_library_thread *owner = __atomic_load_n(&cpu.bias, __ATOMIC_SEQ_CST);
+	int i;
+
+	if (!owner || !cas_bias(owner, NULL))
+		return false;
+	host_barrier();
+	for (i = 0; load(&owner->busy) && i < SPINS; i++)
+		asm volatile("pause");
+	while (load(&owner->busy))
+		host_park(&owner->busy, 1, KYOZON_LIBRARY_NEVER);
+	return true;
+}
+
 static noinline void lock_slowly(void)
 {
 	u32 waiters = 0;
@@ -55,6 +83,8 @@ static noinline void lock_slowly(void)
 	int i;
 
 	for (i = 0; i < SPINS; i++) {
+		if (revoke())
+			return;
 		word = load(&cpu.word);
 		if (!(word & CPU_LOCKED) && cas(&cpu.word, word, word | CPU_LOCKED))
 			return;
@@ -68,6 +98,9 @@ static noinline void lock_slowly(void)
 				return;
 		} else if (word & CPU_WAITERS || cas(&cpu.word, word, word | CPU_WAITERS)) {
 			waiters = CPU_WAITERS;
+			/* The owner looks at the word after it has set the bias. */
+			if (revoke())
+				return;
 			host_park(&cpu.word, word | CPU_WAITERS, KYOZON_LIBRARY_NEVER);
 		}
 	}
@@ -77,6 +110,41 @@ static __always_inline void lock(void)
 {
 	if (unlikely(!cas(&cpu.word, 0, CPU_LOCKED)))
 		lock_slowly();
+}
+
+/* The thread is outside. A thread that took the bias away may wait for that. */
+static __always_inline void leave_biased(struct kyozon_library_thread *t)
+{
+	barrier();
+	WRITE_ONCE(t->busy, 0);
+	barrier();
+	if (unlikely(READ_ONCE(cpu.bias) != t))
+		host_unpark(&t->busy, 1);
+}
+
+static __always_inline bool enter_biased(struct kyozon_library_thread *t)
+{
+	if (READ_ONCE(cpu.bias) != t)
+		return false;
+	WRITE_ONCE(t->busy, 1);
+	barrier();
+	if (likely(READ_ONCE(cpu.bias) == t))
+		return true;
+	leave_biased(t);
+	return false;
+}
+
+/* Keeps the lock while t is in user, unless somebody wants it. */
+static noinline bool set_bias(struct kyozon_library_thread *t)
+{
+	cpu.streak = 0;
+	if (!host_barrier())
+		return false;
+	__atomic_store_n(&cpu.bias, t, __ATOMIC_SEQ_CST);
+	if (load(&cpu.word) == CPU_LOCKED)
+		return true;
+	/* If another thread was faster, the lock is its own. */
+	return !cas_bias(t, NULL);
 }
 
 /* Continues what the CPU did last, on its stack, until it comes back. */
@@ -129,6 +197,18 @@ static __always_inline void unlock(struct kyozon_library_thread *t)
 {
 	if (unlikely(cpu.deadline < cpu.until) && !cpu.halted)
 		keep_time(t);
+	if (t->busy) {
+		if (likely(READ_ONCE(cpu.word) == CPU_LOCKED && t->done == KYOZON_LIBRARY_DONE && t->task &&
+			   !cpu.halted) || !cas_bias(t, NULL)) {
+			leave_biased(t);
+			return;
+		}
+		/* It was biased to this thread, and is an ordinary lock again. */
+		t->busy = 0;
+	} else if (unlikely(cpu.streak >= BIAS_AFTER) && cpu.last == t && t->done == KYOZON_LIBRARY_DONE && t->task &&
+		   set_bias(t)) {
+		return;
+	}
 	if (unlikely(!cas(&cpu.word, CPU_LOCKED, 0)))
 		unlock_slowly(t);
 }
@@ -175,6 +255,15 @@ void __noreturn kyozon_leave_cpu(void)
 	kyozon_leave(cpu.runner->host_stack);
 }
 
+/* Lets everybody finish who takes the lock away. */
+static void pass(void)
+{
+	struct kyozon_library_thread t = { .done = KYOZON_LIBRARY_DONE };
+
+	lock();
+	unlock(&t);
+}
+
 s64 kyozon_call(struct kyozon_library_thread *t)
 {
 	/* A signal handler of a thread that is inside would wait for its own thread. */
@@ -182,7 +271,11 @@ s64 kyozon_call(struct kyozon_library_thread *t)
 		return -EDEADLK;
 	t->inside = 1;
 	t->done = KYOZON_LIBRARY_PENDING;
-	lock();
+	if (!enter_biased(t)) {
+		lock();
+		cpu.streak = cpu.last == t ? cpu.streak + 1 : 0;
+		cpu.last = t;
+	}
 	if (unlikely(cpu.halted)) {
 		t->done = KYOZON_LIBRARY_DONE;
 		t->result = -ESHUTDOWN;
@@ -196,6 +289,9 @@ s64 kyozon_call(struct kyozon_library_thread *t)
 	unlock(t);
 	if (unlikely(load(&t->done) != KYOZON_LIBRARY_DONE))
 		wait(t);
+	/* The host may free t now: nobody may still look at it. */
+	if (unlikely(t->kind == KYOZON_LIBRARY_DETACH))
+		pass();
 	t->inside = 0;
 	return t->result;
 }
@@ -231,7 +327,8 @@ void kyozon_service(struct kyozon_library_thread *t)
 		/* A thread in the kernel looks at the deadline when it leaves, or enables interrupts. */
 		if (now >= READ_ONCE(cpu.deadline)) {
 			__atomic_or_fetch(&kyozon_irqs_pending, 1, __ATOMIC_RELEASE);
-			if (__atomic_fetch_or(&cpu.word, CPU_EVENT, __ATOMIC_SEQ_CST) & CPU_LOCKED) {
+			if (__atomic_fetch_or(&cpu.word, CPU_EVENT, __ATOMIC_SEQ_CST) & CPU_LOCKED &&
+			    !READ_ONCE(cpu.bias)) {
 				host_park(&cpu.service_word, word, now + SERVICE_RETRY);
 				continue;
 			}
@@ -255,15 +352,17 @@ void kyozon_service(struct kyozon_library_thread *t)
 
 void kyozon_interrupt(u32 line)
 {
-	struct kyozon_library_thread t = { .done = KYOZON_LIBRARY_DONE };
-
 	if (line >= KYOZON_LIBRARY_INTERRUPTS)
 		return;
 	__atomic_or_fetch(&kyozon_irqs_pending, 1UL << line, __ATOMIC_RELEASE);
-	if (__atomic_fetch_or(&cpu.word, CPU_EVENT, __ATOMIC_SEQ_CST) & CPU_LOCKED)
+	/*
+	 * A thread in the kernel looks at the word when it leaves. The thread that the lock is biased to may be in user, but
+	 * not while it calls the host: that may be this call.
+	 */
+	if (__atomic_fetch_or(&cpu.word, CPU_EVENT, __ATOMIC_SEQ_CST) & CPU_LOCKED &&
+	    (!READ_ONCE(cpu.bias) || READ_ONCE(cpu.calling_host)))
 		return;
-	lock();
-	unlock(&t);
+	pass();
 }
 
 void arch_cpu_idle(void)

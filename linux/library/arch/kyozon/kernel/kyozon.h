@@ -40,6 +40,11 @@ static inline void host_unpark(u32 *word, u32 count)
 	HOST_CALL(void, unpark, (u64, u32 *, u32), word, count);
 }
 
+static inline bool host_barrier(void)
+{
+	return HOST_CALL(s64, barrier, (u64)) == 0;
+}
+
 /* kernel/switch.S */
 void *kyozon_switch(unsigned long *save, unsigned long sp, void *value);
 void kyozon_enter(unsigned long *save, unsigned long top, void (*fn)(void));
@@ -50,6 +55,10 @@ void kyozon_new_task(void);
 struct kyozon_cpu {
 	u32 word;			/* the lock, CPU_* bits */
 	u32 halted;			/* see struct kyozon_library_kernel */
+	struct kyozon_library_thread *bias;	/* owns the lock while it is in user, or NULL */
+	struct kyozon_library_thread *last;	/* took the lock last, and how often in a row */
+	u32 streak;
+	u32 calling_host;		/* in a function of the host that may raise interrupts */
 	struct kyozon_library_thread *runner;	/* the host thread that runs kernel code */
 	struct kyozon_library_thread *keeper;	/* waits on behalf of the timer, or NULL */
 	u64 deadline;			/* of the timer */

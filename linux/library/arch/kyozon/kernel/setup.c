@@ -72,14 +72,28 @@ void __init trap_init(void)
 {
 }
 
+/* A device may raise its interrupt before its function returns; see kyozon_interrupt(). */
+static void call_host(bool calling)
+{
+	WRITE_ONCE(kyozon_cpu.calling_host, calling);
+	mb();
+}
+
 u64 kyozon_mmio_read(const volatile void __iomem *address, u32 bytes)
 {
-	return HOST_CALL(u64, mmio_read, (u64, u64, u32), (u64)address, bytes);
+	u64 value;
+
+	call_host(true);
+	value = HOST_CALL(u64, mmio_read, (u64, u64, u32), (u64)address, bytes);
+	call_host(false);
+	return value;
 }
 
 void kyozon_mmio_write(volatile void __iomem *address, u32 bytes, u64 value)
 {
+	call_host(true);
 	HOST_CALL(void, mmio_write, (u64, u64, u32, u64), (u64)address, bytes, value);
+	call_host(false);
 }
 
 /* /proc/cpuinfo: the processors are the host's. */

@@ -109,8 +109,8 @@ static void detach(struct kyozon_library_thread *t)
 	kyozon_complete(t, 0);
 }
 
-/* Runs the current task's request. Returns if the host thread that runs the CPU must not leave now. */
-static void run_request(struct kyozon_library_thread *t)
+/* Runs the current task's request. Returns whether the host thread that runs the CPU leaves now: it has its result. */
+static bool run_request(struct kyozon_library_thread *t)
 {
 	s64 result;
 
@@ -127,9 +127,10 @@ static void run_request(struct kyozon_library_thread *t)
 		kyozon_stop_keeping(t);
 		t->result = result;
 		t->done = KYOZON_LIBRARY_DONE;
-		kyozon_leave_cpu();
+		return true;
 	}
 	kyozon_complete(t, result);
+	return false;
 }
 
 /* Runs requests of the current task for ever; sleeps between them. */
@@ -145,16 +146,20 @@ static void __noreturn user_loop(void)
 			schedule();
 		}
 		__set_current_state(TASK_RUNNING);
-		run_request(t);
+		if (run_request(t))
+			kyozon_leave_cpu();
 	}
 }
 
-/* The functions below run on the empty stack of the current task, which is in user. */
+/*
+ * The functions below run on the empty stack of the current task, which is in user. If they return, the host thread
+ * leaves the CPU.
+ */
 
 void kyozon_user_request(void)
 {
-	run_request(current->thread.host);
-	user_loop();
+	if (!run_request(current->thread.host))
+		user_loop();
 }
 
 void kyozon_user_submit(void)
@@ -166,9 +171,8 @@ void kyozon_user_submit(void)
 void kyozon_user_interrupt(void)
 {
 	kyozon_run_irqs();
-	if (alone())
-		kyozon_leave_cpu();
-	user_loop();
+	if (!alone())
+		user_loop();
 }
 
 void kyozon_user_retire(void)
