@@ -72,8 +72,8 @@ pub struct LibraryHost {
     pub mmio_read: u64,
     /// `void mmio_write(context, u64 address, u32 bytes, u64 value)`: writes a device register.
     pub mmio_write: u64,
-    /// `i64 barrier(context)`: a full memory barrier on every running thread that calls the kernel; 0, or an error if the
-    /// host has none.
+    /// `i64 barrier(context)`: a full memory barrier on every running thread that calls the kernel; 0, or an error if
+    /// the host has none.
     pub barrier: u64,
     /// Random bytes.
     pub seed: [u8; 32],

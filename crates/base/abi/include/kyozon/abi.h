@@ -2933,8 +2933,8 @@ struct kyozon_library_host {
          */
         uint64_t mmio_write;
         /*
-         `i64 barrier(context)`: a full memory barrier on every running thread that calls the kernel; 0, or an error if the
-         host has none.
+         `i64 barrier(context)`: a full memory barrier on every running thread that calls the kernel; 0, or an error if
+         the host has none.
          */
         uint64_t barrier;
         /*

@@ -93,8 +93,8 @@ fn figures(output: &str) -> Result<Vec<(&'static str, f64)>> {
     ROWS.iter().map(figure).collect()
 }
 
-/// Boots User-Mode Linux with the program as its first process. Returns what that printed, and the milliseconds that the
-/// kernel says it ran until then.
+/// Boots User-Mode Linux with the program as its first process. Returns what that printed, and the milliseconds that
+/// the kernel says it ran until then.
 fn peer() -> Result<(String, f64)> {
     let root = tempfile::tempdir()?;
     for folder in ["dev", "proc", "sys", "tmp"] {

@@ -9,9 +9,9 @@
  * completed by another, and switching tasks never switches host threads.
  *
  * Bias. A locked instruction costs more than a short system call. A host thread that took the lock many times in a row
- * keeps it while it is in user, and enters and leaves by plain stores (its word busy). Another host thread takes the bias
- * away, makes every thread pass a memory barrier, and waits until the owner is not busy; then the lock is its own. The
- * barrier on one side makes plain stores and loads suffice on the other.
+ * keeps it while it is in user, and enters and leaves by plain stores (its word busy). Another host thread takes the
+ * bias away, makes every thread pass a memory barrier, and waits until the owner is not busy; then the lock is its own.
+ * The barrier on one side makes plain stores and loads suffice on the other.
  *
  * Time. The timer's deadline is only a number. A host thread that waits for its request keeps time meanwhile
  * ("keeper"); if none does, the service thread does.
@@ -356,8 +356,8 @@ void kyozon_interrupt(u32 line)
 		return;
 	__atomic_or_fetch(&kyozon_irqs_pending, 1UL << line, __ATOMIC_RELEASE);
 	/*
-	 * A thread in the kernel looks at the word when it leaves. The thread that the lock is biased to may be in user, but
-	 * not while it calls the host: that may be this call.
+	 * A thread in the kernel looks at the word when it leaves. The thread that the lock is biased to may be in
+	 * user, but not while it calls the host: that may be this call.
 	 */
 	if (__atomic_fetch_or(&cpu.word, CPU_EVENT, __ATOMIC_SEQ_CST) & CPU_LOCKED &&
 	    (!READ_ONCE(cpu.bias) || READ_ONCE(cpu.calling_host)))

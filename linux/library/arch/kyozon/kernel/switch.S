@@ -40,9 +40,9 @@ SYM_FUNC_START(kyozon_switch)
 SYM_FUNC_END(kyozon_switch)
 
 /*
- * void kyozon_enter(unsigned long *save, unsigned long top, void (*fn)(void)): saves this stack and calls fn on an empty
- * one. top is a multiple of 16. If fn returns, execution continues on the stack that *save holds then. Processors predict
- * returns by counting calls, so that returning is much faster than kyozon_leave().
+ * void kyozon_enter(unsigned long *save, unsigned long top, void (*fn)(void)): saves this stack and calls fn on an
+ * empty one. top is a multiple of 16. If fn returns, execution continues on the stack that *save holds then. Processors
+ * predict returns by counting calls, so that returning is much faster than kyozon_leave().
  */
 SYM_FUNC_START(kyozon_enter)
 	SAVE
