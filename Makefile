@@ -59,7 +59,7 @@ build: ## Build programs and images
 library: ## Build library Linux
 	@$(ENV) && "$(CURDIR)/scripts/library.sh"
 
-demo: setup ## Demonstrate the project on stock kernels
+demo: setup library ## Demonstrate the project on stock kernels
 	@$(LAB) demo
 
 test: setup ## Run every test; NAMES="part ..." for those whose names contain a part, CHANGED=COMMIT for what changed
@@ -68,7 +68,7 @@ test: setup ## Run every test; NAMES="part ..." for those whose names contain a 
 		"$$CARGO_TARGET_DIR/debug/kyozon-lab" test $(NAMES) $(if $(CHANGED),--changed $(CHANGED)); status=$$?; \
 		wait; exit $$status
 
-bench: setup ## Measure and write docs/results; TABLES="name ..." for some, CHECK=1 to check them against their bounds
+bench: setup library ## Measure and write docs/results; TABLES="name ..." for some, CHECK=1 to check them against their bounds
 	@$(LAB) bench $(TABLES) $(if $(CHECK),--check)
 
 soak: setup ## Run every test, including the long ones

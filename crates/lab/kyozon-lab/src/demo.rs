@@ -1,6 +1,7 @@
 //! `make demo`: what the project does, on real kernels.
 
 mod attack;
+mod library;
 mod unikernels;
 
 use crate::emulator::complaints;
@@ -68,7 +69,7 @@ pub struct Options {
     kernels: Vec<String>,
 }
 
-/// Shows the monitor beside stock kernels in each mode, then unikernels. The last line is the verdict.
+/// Shows the monitor beside stock kernels in each mode, unikernels, and library Linux. The last line is the verdict.
 pub fn run(options: &Options) -> Result<ExitCode> {
     println!("{INTRODUCTION}");
     let wanted = |series: &&str| {
@@ -114,10 +115,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         println!("  FAILED   {error:#}");
     }
     good &= unikernels.is_ok();
+    let library = library::show();
+    if let Err(error) = &library {
+        println!("  FAILED   {error:#}");
+    }
+    good &= library.is_ok();
     println!(
         "\nverdict: {}: detected {detected}/{attacks}, repaired {repaired}/{attacks}",
         if good {
-            "every attack on stock kernels was found and undone, the walls held, and unikernels ran"
+            "every attack on stock kernels was found and undone, the walls held, unikernels and library Linux ran"
         } else {
             "FAILED"
         }
