@@ -3,59 +3,11 @@
 
 mod common;
 
-use kyozon_devices::block::{Block, BlockDevice};
-use kyozon_devices::disk::FileDisk;
+use common::{disk, tool, Kind, KINDS};
 use liblinux::calls::{Calls, CWD};
 use std::path::Path;
-use std::process::Command;
 
 const MOUNT: &str = "/mnt";
-
-/// Runs a tool of the host. It must succeed.
-fn tool(name: &str, arguments: &[&str], path: &Path) {
-    let mut command = Command::new(name);
-    let out =
-        command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(arguments).arg(path).output();
-    let out = out.unwrap_or_else(|e| panic!("{name}: {e}"));
-    let text =
-        String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "{name} {arguments:?}: {text}");
-}
-
-struct Kind {
-    name: &'static str,
-    make: (&'static str, &'static [&'static str]),
-    check: (&'static str, &'static [&'static str]),
-    megabytes: u64,
-}
-
-const KINDS: [Kind; 5] = [
-    Kind { name: "ext4", make: ("mkfs.ext4", &["-q"]), check: ("e2fsck", &["-fn"]), megabytes: 64 },
-    Kind {
-        name: "xfs",
-        make: ("mkfs.xfs", &["-q"]),
-        check: ("xfs_repair", &["-n"]),
-        megabytes: 512,
-    },
-    Kind {
-        name: "btrfs",
-        make: ("mkfs.btrfs", &["-q"]),
-        check: ("btrfs", &["check", "-q"]),
-        megabytes: 256,
-    },
-    Kind {
-        name: "vfat",
-        make: ("mkfs.vfat", &["-F", "32"]),
-        check: ("fsck.vfat", &["-n"]),
-        megabytes: 64,
-    },
-    Kind {
-        name: "exfat",
-        make: ("mkfs.exfat", &[]),
-        check: ("fsck.exfat", &["-n"]),
-        megabytes: 64,
-    },
-];
 
 /// A pattern that differs from block to block.
 fn content(bytes: usize, seed: usize) -> Vec<u8> {
@@ -64,19 +16,9 @@ fn content(bytes: usize, seed: usize) -> Vec<u8> {
 
 fn round_trip(kind: &Kind, threaded: bool) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("disk");
-    let file = std::fs::File::create(&path).expect("an image");
-    file.set_len(kind.megabytes << 20).expect("its size");
-    tool(kind.make.0, kind.make.1, &path);
+    let path = kind.make_image(folder.path());
     let boot = || {
-        let disk = FileDisk::open(&path, true).expect("open the image");
-        let block = Block::new(Box::new(disk), false, "test").extended();
-        let device = if threaded {
-            BlockDevice::threaded(block).expect("a thread")
-        } else {
-            BlockDevice::inline(block)
-        };
-        let (instance, thread) = common::boot(common::config().device(device));
+        let (instance, thread) = common::boot(common::config().device(disk(&path, threaded)));
         thread.mkdir(Path::new(MOUNT), 0o755).expect("mkdir");
         thread.mount("/dev/vda", Path::new(MOUNT), kind.name, 0, "").expect("mount_dev");
         (instance, thread)
