@@ -5,6 +5,7 @@ mod as_guest;
 mod cokernel;
 mod costs;
 mod delay;
+mod fileio;
 pub mod fresh;
 mod ipc;
 mod kv;
@@ -41,7 +42,7 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table, by name.
-const TABLES: [(&str, Measure); 12] = [
+const TABLES: [(&str, Measure); 13] = [
     ("lab", lab),
     ("latency", latency::measure),
     ("trip", trip::measure),
@@ -54,6 +55,7 @@ const TABLES: [(&str, Measure); 12] = [
     ("parallel", parallel::measure),
     ("kv", kv::measure),
     ("syscalls", syscalls::measure),
+    ("fileio", fileio::measure),
 ];
 
 /// Measures the named tables, writes them, and renders all pages.
@@ -70,7 +72,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let wanted =
         |name: &str| options.tables.is_empty() || options.tables.iter().any(|table| table == name);
     for (name, measure) in TABLES.iter().filter(|(name, _)| !options.render && wanted(name)) {
-        if let (true, "kv", Some(what)) = (options.tables.is_empty(), *name, kv::missing()) {
+        let missing = match *name {
+            "kv" => kv::missing(),
+            "fileio" => fileio::missing(),
+            _ => None,
+        };
+        if let (true, Some(what)) = (options.tables.is_empty(), missing) {
             eprintln!("not measuring {name}: needs {what}");
             continue;
         }

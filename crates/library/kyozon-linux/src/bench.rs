@@ -1,5 +1,7 @@
 //! The time of system calls, by the same code on every kernel.
 
+pub mod files;
+
 use crate::cli::Kernel;
 use crate::fs::walk::failed;
 use crate::host::Host;

@@ -38,6 +38,18 @@ pub enum Command {
         #[arg(default_value = "/dev/shm")]
         folder: PathBuf,
     },
+    /// Measure reading and writing files in records of 16 KiB: prints a line for each size and operation, and the
+    /// microseconds of a record
+    #[command(hide = true)]
+    BenchFileio {
+        /// Library Linux's image
+        #[arg(long, env = "KYOZON_LINUX", default_value_os_t = default_image(), hide_default_value = true)]
+        linux: PathBuf,
+        /// The kernel
+        kernel: Kernel,
+        /// For direct, a disk with an ext4; for native, a folder of one
+        place: PathBuf,
+    },
     /// Measure time from the start to a running kernel and back: prints nanoseconds of CPU time
     #[command(hide = true)]
     BenchBoot {

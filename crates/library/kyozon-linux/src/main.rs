@@ -11,6 +11,7 @@ fn main() -> ExitCode {
         Command::BenchSyscalls { linux, kernel, folder } => {
             bench::syscalls(&linux, kernel, &folder)
         }
+        Command::BenchFileio { linux, kernel, place } => bench::files::run(&linux, kernel, &place),
         Command::BenchBoot { linux } => bench::boot(&linux),
     };
     match result {
