@@ -5,7 +5,7 @@ use rustix::fs::{fallocate, flock, FallocateFlags, FlockOperation};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Seek, SeekFrom};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 
@@ -36,6 +36,14 @@ impl FileDisk {
             ));
         }
         Ok(Self { file, bytes, limits: Limits::default(), zero_range: true })
+    }
+
+    /// A disk whose properties are known: the file of another [`FileDisk`], which another process opened.
+    ///
+    /// # Errors
+    /// As [`FileDisk::new`].
+    pub fn with_limits(file: File, limits: Limits) -> Result<Self> {
+        Ok(Self { limits, ..Self::new(file)? })
     }
 
     /// Opens and locks a file or block device, for writing if `write`. Takes discards if the file system has holes.
@@ -109,6 +117,12 @@ impl FileDisk {
             (at, bytes) = (at + count, bytes - count);
         }
         Ok(())
+    }
+}
+
+impl AsFd for FileDisk {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 
