@@ -17,6 +17,9 @@ pub const CWD: Fd = Fd(libc::AT_FDCWD);
 /// A result of a kernel.
 pub type Result<T> = std::result::Result<T, Errno>;
 
+/// Bytes of a directory's entries beyond which it is damaged: no file system has one as large, and a cycle has no end.
+const MAX_ENTRIES_BYTES: usize = 1 << 30;
+
 /// An argument of a system call.
 pub enum Arg<'a> {
     /// A number.
@@ -114,7 +117,10 @@ pub trait Calls {
     /// write(2) until all is written.
     fn write_all(&self, file: Fd, mut buffer: &[u8]) -> Result<()> {
         while !buffer.is_empty() {
-            buffer = &buffer[self.write(file, buffer)?..];
+            match self.write(file, buffer)? {
+                0 => return Err(Errno(libc::EIO)),
+                bytes => buffer = &buffer[bytes..],
+            }
         }
         Ok(())
     }
@@ -281,6 +287,7 @@ pub trait Calls {
         const NAME: usize = 19;
         let mut entries = Vec::new();
         let mut buffer = vec![0u8; 1 << 16];
+        let mut total = 0;
         loop {
             let size = Number(buffer.len() as u64);
             let bytes = self
@@ -288,6 +295,10 @@ pub trait Calls {
                 as usize;
             if bytes == 0 {
                 return Ok(entries);
+            }
+            total += bytes;
+            if total > MAX_ENTRIES_BYTES {
+                return Err(Errno(libc::EFBIG));
             }
             let mut rest = &buffer[..bytes];
             while rest.len() > NAME {

@@ -181,12 +181,14 @@ impl<'a> Copier<'a> {
         while at < size {
             // A file system that knows no holes has one piece of data.
             let start = match from.seek(input, at as i64, libc::SEEK_DATA) {
-                Ok(start) => start,
+                Ok(start) if (at..=size).contains(&start) => start,
+                Ok(_) => bail!("{} became shorter while it was copied", source.display()),
                 Err(Errno(libc::ENXIO)) => break,
                 Err(_) => at,
             };
             let end =
                 from.seek(input, start as i64, libc::SEEK_HOLE).unwrap_or(size).clamp(start, size);
+            ensure!(end > at || start == size, "{}: a hole without an end", source.display());
             at = start;
             while at < end {
                 let want = (end - at).min(CHUNK as u64) as usize;
@@ -199,9 +201,11 @@ impl<'a> Copier<'a> {
                 let mut done = 0;
                 while done < bytes {
                     let buffer = &self.buffer[done..bytes];
-                    done += to
+                    let wrote = to
                         .pwrite(output, buffer, at + done as u64)
                         .map_err(failed("write", target))?;
+                    ensure!(wrote > 0, "cannot write {}", target.display());
+                    done += wrote;
                 }
                 at += bytes as u64;
                 self.bytes += bytes as u64;

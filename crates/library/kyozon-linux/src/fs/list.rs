@@ -115,7 +115,7 @@ pub fn stat(calls: &dyn Calls, path: &Path) -> Result<()> {
         format!("rights {} {:04o}", rights(stat.st_mode), stat.st_mode & 0o7777),
         format!("links {}", stat.st_nlink),
         format!("owner {} group {}", stat.st_uid, stat.st_gid),
-        format!("bytes {} on-disk {}", stat.st_size, stat.st_blocks * 512),
+        format!("bytes {} on-disk {}", stat.st_size, stat.st_blocks.saturating_mul(512)),
         format!("inode {}", stat.st_ino),
         format!("accessed {}", time(stat.st_atime)),
         format!("modified {}", time(stat.st_mtime)),
@@ -130,13 +130,14 @@ pub fn size(calls: &dyn Calls, path: &Path) -> Result<()> {
     let stat = calls.stat_fs(file).map_err(failed("read", path))?;
     calls.close(file).map_err(failed("close", path))?;
     let block = stat.f_bsize as u64;
-    let used = (stat.f_blocks - stat.f_bfree) * block;
+    // What an image says need not make sense.
+    let used = stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(block);
     let text = format!(
         "bytes {} used {used} available {}\nfiles {} used {}\n",
-        stat.f_blocks * block,
-        stat.f_bavail * block,
+        stat.f_blocks.saturating_mul(block),
+        stat.f_bavail.saturating_mul(block),
         stat.f_files,
-        stat.f_files - stat.f_ffree
+        stat.f_files.saturating_sub(stat.f_ffree)
     );
     out(text.as_bytes())
 }
