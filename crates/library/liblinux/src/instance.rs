@@ -1,6 +1,7 @@
 //! A kernel in this process.
 
 use crate::calls::Calls;
+use crate::confined::{self, Client, Confined};
 use crate::fault::Registration;
 use crate::memory::Memory;
 use crate::process::{Log, Process};
@@ -13,10 +14,11 @@ use kyozon_library_host::image::{BadImage, Image};
 use kyozon_library_host::kernel::{Errno, Halted, Kernel, Record};
 use std::ffi::CString;
 use std::fs::File;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{mpsc, Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
-use std::{fmt, fs, io};
+use std::{fmt, io};
 
 /// Where devices' registers are: anywhere but in memory. Line 0 is the timer's.
 const FIRST_DEVICE: Slot = Slot { address: 0xd000_0000, irq: 1 };
@@ -26,6 +28,7 @@ type AddDevice = Box<dyn FnOnce(&mut Bus<Ram>) -> io::Result<Slot> + Send>;
 /// What to boot.
 pub struct Config {
     image: PathBuf,
+    file: Option<File>,
     memory_bytes: usize,
     command_line: String,
     log: Log,
@@ -37,11 +40,18 @@ impl Config {
     pub fn new(image: impl AsRef<Path>) -> Self {
         Self {
             image: image.as_ref().into(),
+            file: None,
             memory_bytes: 128 << 20,
             command_line: String::new(),
             log: Box::new(|_| ()),
             devices: Vec::new(),
         }
+    }
+
+    /// Reads the image from an open file. Its path is for messages.
+    pub fn file(mut self, file: File) -> Self {
+        self.file = Some(file);
+        self
     }
 
     /// The kernel's memory in bytes, rounded up to whole 4 MiB. Host memory is taken when the kernel first uses it.
@@ -87,6 +97,8 @@ pub enum Error {
     Kernel(Errno),
     /// The kernel panicked. The log has the reason.
     Panicked,
+    /// The process of a confined kernel ended, or was ended. The text says why.
+    Ended(String),
 }
 
 impl fmt::Display for Error {
@@ -95,7 +107,7 @@ impl fmt::Display for Error {
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Image(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Host(error) => write!(f, "the host refuses: {error}"),
-            Self::Config(why) => f.write_str(why),
+            Self::Config(why) | Self::Ended(why) => f.write_str(why),
             Self::Kernel(errno) => {
                 write!(f, "the kernel refuses: {}", io::Error::from_raw_os_error(errno.0))
             }
@@ -124,14 +136,21 @@ pub(crate) struct Shared {
 #[derive(Clone)]
 pub struct Instance(pub(crate) Arc<Shared>);
 
-impl Instance {
-    /// Boots a kernel in this process, and attaches the calling thread. The root file system is empty but for `/dev`,
-    /// `/proc` and `/sys`.
-    pub fn in_process(config: Config) -> Result<(Self, Thread), Error> {
+/// A kernel that is ready to boot. Everything that booting and running need of the system has been taken: files, memory
+/// with code, threads. A process may give them up in between.
+pub struct Prepared {
+    shared: Arc<Shared>,
+    go: mpsc::Sender<()>,
+}
+
+impl Prepared {
+    /// Maps a kernel, and starts the thread that keeps its time.
+    pub fn new(config: Config) -> Result<Self, Error> {
         let path = config.image;
         let at = |error| Error::File(path.clone(), error);
-        let file = File::open(&path).map_err(at)?;
-        let bytes = fs::read(&path).map_err(at)?;
+        let mut file = config.file.map_or_else(|| File::open(&path), Ok).map_err(at)?;
+        let mut bytes = Vec::new();
+        file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(at)?;
         let image = Image::parse(&bytes).map_err(|error| Error::Image(path.clone(), error))?;
         let least = LIBRARY_MEMORY_MIN.max(2 * image.bytes);
         if (config.memory_bytes as u64) < least {
@@ -167,22 +186,22 @@ impl Instance {
             kernel,
             _memory: memory,
         });
+        let go = start_service(&shared).map_err(Error::Host)?;
+        Ok(Self { shared, go })
+    }
+
+    /// Boots, and attaches the calling thread.
+    pub fn boot(self) -> Result<(Instance, Thread), Error> {
+        let Self { shared, go } = self;
         let record = Record::default();
         let started = shared.kernel.start(&record);
         match shared.kernel.halted() {
             Halted::Running => started?,
             _ => return Err(Error::Panicked),
         };
-        let service = {
-            let shared = shared.clone();
-            std::thread::Builder::new()
-                .name("linux-time".into())
-                .spawn(move || shared.kernel.service())
-        };
-        *shared.service.lock().expect("no panic while locked") =
-            Some(service.map_err(Error::Host)?);
-        let instance = Self(shared);
-        let thread = Thread::attached(instance.0.clone(), record);
+        // The thread waits for it.
+        let _ = go.send(());
+        let thread = Thread::attached(shared.clone(), record);
         for (kind, path, rights) in
             [("devtmpfs", "/dev", 0o755), ("proc", "/proc", 0o555), ("sysfs", "/sys", 0o555)]
         {
@@ -191,7 +210,37 @@ impl Instance {
             let _ = thread.mkdir(path, rights);
             thread.mount("none", path, kind, 0, "")?;
         }
-        Ok((instance, thread))
+        Ok((Instance(shared), thread))
+    }
+}
+
+/// Starts the thread that keeps a kernel's time, once it has booted. Returns when the thread waits for that.
+fn start_service(shared: &Arc<Shared>) -> io::Result<mpsc::Sender<()>> {
+    let (go, booted) = mpsc::channel();
+    let (ready, started) = mpsc::channel();
+    let kernel = shared.clone();
+    let service = std::thread::Builder::new().name("linux-time".into()).spawn(move || {
+        // The receiver waits for it.
+        let _ = ready.send(());
+        if booted.recv().is_ok() {
+            kernel.kernel.service();
+        }
+    })?;
+    started.recv().map_err(io::Error::other)?;
+    *shared.service.lock().expect("no panic while locked") = Some(service);
+    Ok(go)
+}
+
+impl Instance {
+    /// Boots a kernel in this process, and attaches the calling thread. The root file system is empty but for `/dev`,
+    /// `/proc` and `/sys`.
+    pub fn in_process(config: Config) -> Result<(Self, Thread), Error> {
+        Prepared::new(config)?.boot()
+    }
+
+    /// Boots a kernel in a process of its own, which has given up everything that the kernel does not need.
+    pub fn confined(config: confined::Config) -> Result<(Confined, Client), Error> {
+        Confined::start(config)
     }
 
     /// Attaches the calling thread, which gets a task: a thread of init, with init's files.

@@ -1,0 +1,312 @@
+//! A kernel in a process of its own, which has given up everything that the kernel does not need. A defect of Linux
+//! that a hostile file-system image reaches stays there: it can change the image, waste the child's memory and time,
+//! and give wrong answers.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`child`] | the child: prepares, gives up, boots, serves |
+//! | `surrender`, `filter` | what it gives up: privileges, resources, system calls |
+//! | `spec` | what the parent wants of it, on its command line |
+//! | `area`, `slot`, `futex` | requests and answers in shared memory |
+//! | `client` | the parent's threads, which check the answers |
+//! | `process`, `text` | the child's start, death and last words |
+//!
+//! Invariants:
+//!
+//! 1. The kernel runs no instruction that an image can influence before the filter is installed.
+//! 2. The child has the descriptors of its disks, its image's and the shared memory's, and can use only the disks'.
+//! 3. Nothing that the child writes makes the parent panic, wait without end, or access memory that the caller did not
+//!    pass.
+//! 4. The child never outlives the parent. The parent reaps it.
+
+mod area;
+pub mod child;
+mod client;
+mod filter;
+mod futex;
+mod process;
+mod slot;
+mod spec;
+mod surrender;
+mod text;
+
+pub use client::Client;
+
+use crate::{calls, Errno, Error};
+use area::Area;
+use kyozon_devices::disk::{Disk as _, FileDisk};
+use process::{Child, Kill};
+use slot::{Kind, Request};
+use spec::Spec;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// What to boot.
+pub struct Config {
+    image: PathBuf,
+    program: Vec<OsString>,
+    memory_bytes: usize,
+    options: Vec<String>,
+    threads: usize,
+    limit: Duration,
+    disks: Vec<(FileDisk, bool)>,
+    probe: Option<[u64; 7]>,
+}
+
+/// The program that runs a confined kernel, beside the kernel's image.
+const PROGRAM: &str = "kyozon-linux";
+/// Its command.
+pub const COMMAND: &str = "confined-kernel";
+
+impl Config {
+    /// The kernel image at `image`, with 128 MiB of memory, for one thread. The program that runs it is `kyozon-linux`
+    /// beside the image.
+    pub fn new(image: impl AsRef<Path>) -> Self {
+        let image = image.as_ref();
+        Self {
+            image: image.into(),
+            program: vec![image.with_file_name(PROGRAM).into(), COMMAND.into()],
+            memory_bytes: 128 << 20,
+            options: Vec::new(),
+            threads: 1,
+            limit: Duration::from_secs(120),
+            disks: Vec::new(),
+            probe: None,
+        }
+    }
+
+    /// The program that runs the kernel, and its first arguments. It must pass the others to [`child::run`].
+    pub fn program(mut self, words: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.program = words.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The kernel's memory in bytes, as of [`Config::memory`](crate::Config::memory).
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+
+    /// Adds an option to Linux's command line.
+    pub fn option(mut self, option: &str) -> Self {
+        self.options.push(option.into());
+        self
+    }
+
+    /// Maximum number of threads at a time, including the one that boots.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// The time after which a call that is not complete ends the kernel: 120 seconds if this is not called.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Adds a disk, for writing if `write`. Linux numbers disks (`/dev/vda`) in this order.
+    pub fn disk(mut self, disk: FileDisk, write: bool) -> Self {
+        self.disks.push((disk, write));
+        self
+    }
+
+    /// Makes the child perform a system call, number and arguments, after it confined itself. For tests of that.
+    pub fn probe(mut self, call: [u64; 7]) -> Self {
+        self.probe = Some(call);
+        self
+    }
+}
+
+/// What the threads of a confined kernel share.
+pub(crate) struct Shared {
+    area: Arc<Area>,
+    child: Child,
+    limit: Duration,
+    /// Slots without a client.
+    free: Mutex<Vec<usize>>,
+    /// Locks files, as long as the child has them.
+    _disks: Vec<(FileDisk, bool)>,
+}
+
+impl Shared {
+    fn free(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.free.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Performs a request. EIO if the child has ended, or does not answer.
+    fn request(&self, slot: usize, request: &Request) -> calls::Result<u64> {
+        if !self.child.alive() {
+            return Err(Errno(libc::EIO));
+        }
+        let words = self.area.slot(slot);
+        let number = words.submit(request);
+        match words.wait(number, self.limit, || self.child.alive()) {
+            Some(result @ -4095..0) => Err(Errno(-result as i32)),
+            Some(result) => Ok(result as u64),
+            None => {
+                // Nothing happens to a child that has ended.
+                self.child.kill(Kill::Silent(self.limit));
+                Err(Errno(libc::EIO))
+            }
+        }
+    }
+
+    /// Ends a child whose answer was impossible.
+    fn distrust(&self) -> Errno {
+        self.child.kill(Kill::Nonsense);
+        Errno(libc::EIO)
+    }
+
+    fn release(&self, slot: usize) {
+        // A child that has ended has no tasks.
+        let _ = self.request(slot, &Request::plain(Kind::Detach, 0));
+        self.free().push(slot);
+    }
+
+    fn last_words(&self) -> String {
+        text::last_words(&self.area.read_log())
+    }
+}
+
+/// A running kernel in a process of its own. The process is killed when this value and all clients are dropped.
+#[derive(Clone)]
+pub struct Confined(Arc<Shared>);
+
+/// Closes all files of a new process but these when it executes its program.
+///
+/// # Safety
+///
+/// The caller is a child of fork.
+unsafe fn keep_only(files: &[RawFd]) -> io::Result<()> {
+    /// From linux/close_range.h.
+    const CLOSE_RANGE_CLOEXEC: u32 = 4;
+    // SAFETY: changes only flags of descriptors of this new process.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, 3, u32::MAX, CLOSE_RANGE_CLOEXEC) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        for file in files {
+            if libc::fcntl(*file, libc::F_SETFD, 0) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn command(config: &Config, area: &OwnedFd, image: &File) -> Result<Command, Error> {
+    let Some((program, first)) = config.program.split_first() else {
+        return Err(Error::Config("no program for the kernel".into()));
+    };
+    let disk = |(disk, write): &(FileDisk, bool)| spec::Disk {
+        fd: disk.as_fd().as_raw_fd(),
+        write: *write,
+        limits: disk.limits(),
+    };
+    let spec = Spec {
+        parent: std::process::id(),
+        area: area.as_raw_fd(),
+        slots: config.threads,
+        image: image.as_raw_fd(),
+        path: config.image.clone(),
+        memory_bytes: config.memory_bytes,
+        options: config.options.join(" "),
+        disks: config.disks.iter().map(disk).collect(),
+        probe: config.probe,
+    };
+    let mut files = vec![spec.area, spec.image];
+    files.extend(spec.disks.iter().map(|disk| disk.fd));
+    let mut command = Command::new(program);
+    command.args(first).args(spec.words()).env_clear().current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // SAFETY: the function makes only system calls.
+    unsafe { command.pre_exec(move || keep_only(&files)) };
+    Ok(command)
+}
+
+impl Confined {
+    pub(crate) fn start(config: Config) -> Result<(Self, Client), Error> {
+        let (area, area_file) = Area::create(config.threads).map_err(Error::Host)?;
+        let area = Arc::new(area);
+        let image =
+            File::open(&config.image).map_err(|error| Error::File(config.image.clone(), error))?;
+        let command = command(&config, &area_file, &image)?;
+        let program = PathBuf::from(command.get_program());
+        let child = Child::start(command, area.clone()).map_err(|e| Error::File(program, e))?;
+        let shared = Arc::new(Shared {
+            area,
+            child,
+            limit: config.limit,
+            free: Mutex::new((1..config.threads).rev().collect()),
+            _disks: config.disks,
+        });
+        let kernel = Self(shared.clone());
+        match shared.request(0, &Request::plain(Kind::Boot, 0)) {
+            Ok(0) => Ok((kernel, Client::new(shared, 0))),
+            Ok(_) => Err(kernel.error(shared.distrust())),
+            Err(errno) => Err(kernel.error(errno)),
+        }
+    }
+
+    /// The error of a failed request.
+    fn error(&self, errno: Errno) -> Error {
+        // The child that was killed a moment ago ends soon.
+        if errno.0 == libc::EIO {
+            self.0.child.wait(Duration::from_secs(5));
+        }
+        self.failure().map_or(Error::Kernel(errno), Error::Ended)
+    }
+
+    /// Attaches the calling thread, which gets a task.
+    pub fn attach(&self) -> Result<Client, Error> {
+        let Some(slot) = self.0.free().pop() else {
+            let most = self.0.area.slots();
+            return Err(Error::Config(format!("the confined kernel has {most} threads already")));
+        };
+        let client = Client::new(self.0.clone(), slot);
+        match self.0.request(slot, &Request::plain(Kind::Attach, 0)) {
+            Ok(_) => Ok(client),
+            Err(errno) => Err(self.error(errno)),
+        }
+    }
+
+    /// Writes everything back and halts. Clients of other threads get EIO.
+    pub fn halt(self, client: Client) -> Result<(), Error> {
+        // The child exits instead of answering.
+        let halted = client.halt();
+        if !self.0.child.wait(Duration::from_secs(5)) {
+            self.0.distrust();
+            self.0.child.wait(Duration::from_secs(5));
+        }
+        match self.failure() {
+            None if !self.0.child.alive() => Ok(()),
+            _ => Err(self.error(halted.err().unwrap_or(Errno(libc::EIO)))),
+        }
+    }
+
+    /// Why the kernel's process has ended, unless it runs or halted.
+    pub fn failure(&self) -> Option<String> {
+        match self.0.child.end()? {
+            (None, status) if status.success() => None,
+            (kill, status) => Some(process::explain(kill, status, &self.0.last_words())),
+        }
+    }
+
+    /// The last line of the kernel's log, without control characters.
+    pub fn last_words(&self) -> String {
+        self.0.last_words()
+    }
+
+    /// The process id of the child.
+    pub fn pid(&self) -> i32 {
+        self.0.child.pid()
+    }
+}
