@@ -22,9 +22,28 @@ pub enum Command {
         /// Library Linux's image.
         #[arg(long, env = "KYOZON_LINUX", default_value_os_t = default_image(), global = true, hide_default_value = true)]
         linux: PathBuf,
+        /// Run Linux in this process: faster, but an image that breaks Linux breaks this process
+        #[arg(long, global = true)]
+        in_process: bool,
+        /// End Linux if a call takes longer, in seconds
+        #[arg(
+            long,
+            global = true,
+            default_value_t = 120,
+            value_parser = clap::value_parser!(u64).range(1..),
+            conflicts_with = "in_process"
+        )]
+        limit: u64,
         /// The operation.
         #[command(subcommand)]
         command: Operation,
+    },
+    /// Run Linux for another process
+    #[command(hide = true)]
+    ConfinedKernel {
+        /// What liblinux passes
+        #[arg(allow_hyphen_values = true)]
+        words: Vec<String>,
     },
     /// Measure system calls: prints a line for each, its name and the nanoseconds of one call
     #[command(hide = true)]

@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`place`] | `IMAGE@PARTITION:/PATH`, or a path of the host |
+//! | [`kernel`] | a kernel, in this process or confined |
 //! | [`session`] | a kernel with the images of a command, mounted |
 //! | [`walk`] | folders by descriptors, safe from names and links |
 //! | [`copy`] | files and folders from one kernel to another |
@@ -11,6 +12,7 @@
 
 pub mod archive;
 pub mod copy;
+pub mod kernel;
 pub mod list;
 pub mod place;
 pub mod session;
@@ -25,10 +27,11 @@ use session::Session;
 use std::ffi::CString;
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::Duration;
 use walk::{failed, Folder};
 
-/// Runs one command, with the library's image at `linux`.
-pub fn execute(linux: &Path, operation: Operation) -> Result<()> {
+/// Runs one command, with the library's image at `linux`: confined, with a limit for each call, or in this process.
+pub fn execute(linux: &Path, confined: Option<Duration>, operation: Operation) -> Result<()> {
     let places: Vec<&Place> = match &operation {
         Operation::Ls { path, .. }
         | Operation::Stat { path }
@@ -55,11 +58,12 @@ pub fn execute(linux: &Path, operation: Operation) -> Result<()> {
         Operation::Rm { .. } | Operation::Mkdir { .. } => true,
         _ => false,
     };
-    let mut session = Session::new(linux, &places, writes)?;
+    let mut session = Session::new(linux, confined, &places, writes)?;
     let done = perform(&session, &operation);
     // The images' errors count even if the command noticed none.
     let closed = session.close();
-    done.and(closed)
+    // If the kernel died, the errors of calls say nothing.
+    session.died().and(done).and(closed)
 }
 
 fn perform(session: &Session, operation: &Operation) -> Result<()> {

@@ -11,7 +11,8 @@
 //!
 //! 1. What an image contains is hostile: a name from it never leads out of the folder that the user named.
 //! 2. A command that only reads opens the image for reading only.
-//! 3. A command ends with success only after the file system was unmounted and the image was written without an error.
+//! 3. Linux runs in a confined process, unless the user asks for speed; its answers are hostile, too.
+//! 4. A command ends with success only after the file system was unmounted and the image was written without an error.
 
 pub mod bench;
 pub mod cli;

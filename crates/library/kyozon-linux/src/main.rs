@@ -3,11 +3,17 @@
 use clap::Parser;
 use kyozon_linux::cli::{Cli, Command};
 use kyozon_linux::{bench, fs};
+use liblinux::confined::child;
 use std::process::ExitCode;
+use std::time::Duration;
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Command::Fs { linux, command } => fs::execute(&linux, command),
+        Command::Fs { linux, in_process, limit, command } => {
+            let limit = (!in_process).then_some(Duration::from_secs(limit));
+            fs::execute(&linux, limit, command)
+        }
+        Command::ConfinedKernel { words } => child::run(&words),
         Command::BenchSyscalls { linux, kernel, folder } => {
             bench::syscalls(&linux, kernel, &folder)
         }

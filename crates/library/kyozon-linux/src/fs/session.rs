@@ -1,37 +1,32 @@
 //! A kernel with the images of a command, mounted.
 
+use super::kernel::Kernel;
 use super::place::{Image, Place};
 use super::walk::explain;
 use crate::host::Host;
 use anyhow::{anyhow, bail, Context, Result};
-use kyozon_devices::block::{Block, BlockDevice, Errors};
 use kyozon_devices::disk::FileDisk;
 use liblinux::calls::Calls;
-use liblinux::{Config, Errno, Instance, Thread};
+use liblinux::Errno;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Linux numbers disks by letters.
 const MAX_IMAGES: usize = 26;
-/// Bytes of the kernel's log that are kept for a message.
-const MAX_LOG: usize = 1 << 16;
-
-/// The kernel's log.
-type Log = Arc<Mutex<Vec<u8>>>;
 
 /// An image's file system.
 struct Mounted {
     image: Image,
-    errors: Arc<Errors>,
     target: PathBuf,
 }
 
 /// The kernel. [`close`](Session::close) must end it.
 pub struct Session {
     /// Whose root directory is an image: links in it do not lead out. In the order of `mounted`.
-    inside: Vec<Thread>,
-    kernel: Option<(Instance, Thread)>,
+    inside: Vec<Box<dyn Calls>>,
+    kernel: Kernel,
     mounted: Vec<Mounted>,
+    died: Option<String>,
 }
 
 /// File systems that can be on a disk, in the order in which their drivers know them for certain.
@@ -64,7 +59,13 @@ fn without_journal(kind: &str) -> Option<&'static str> {
     }
 }
 
-fn mount(calls: &dyn Calls, device: &str, target: &Path, write: bool, log: &Log) -> Result<()> {
+fn mount(
+    kernel: &Kernel,
+    calls: &dyn Calls,
+    device: &str,
+    target: &Path,
+    write: bool,
+) -> Result<()> {
     let how = if write { 0 } else { libc::MS_RDONLY };
     let mut first = None;
     for kind in kinds(calls)? {
@@ -80,18 +81,25 @@ fn mount(calls: &dyn Calls, device: &str, target: &Path, write: bool, log: &Log)
                 eprintln!("kyozon: warning: the {kind} was not unmounted: what its journal has is not shown");
                 return Ok(());
             }
-            Err(errno) => first = first.or(Some((kind, errno))),
+            Err(errno) => {
+                first = first.or_else(|| Some((kind, errno, kernel.last_words())));
+            }
         }
     }
     match first {
-        Some((kind, errno)) => bail!("{kind}: {} ({})", explain(errno), last_line(log)),
+        Some((kind, errno, words)) => bail!("{kind}: {} ({words})", explain(errno)),
         None => bail!("no file system that the kernel knows"),
     }
 }
 
 impl Session {
     /// Boots, and mounts the images of `places`: for writing if `writes` says so of any place in it.
-    pub fn new(linux: &Path, places: &[&Place], writes: impl Fn(&Place) -> bool) -> Result<Self> {
+    pub fn new(
+        linux: &Path,
+        confined: Option<Duration>,
+        places: &[&Place],
+        writes: impl Fn(&Place) -> bool,
+    ) -> Result<Self> {
         let mut images: Vec<(&Image, bool)> = Vec::new();
         for place in places {
             let Some(image) = place.image() else { continue };
@@ -101,14 +109,7 @@ impl Session {
             }
         }
         anyhow::ensure!(images.len() <= MAX_IMAGES, "more than {MAX_IMAGES} images");
-        let log = Log::default();
-        let sink = log.clone();
-        let mut config = Config::new(linux).option("loglevel=4").log(move |text| {
-            let mut log = sink.lock().unwrap_or_else(|e| e.into_inner());
-            if log.len() < MAX_LOG {
-                log.extend_from_slice(text);
-            }
-        });
+        let mut disks = Vec::new();
         let mut mounted = Vec::new();
         for (number, (image, write)) in images.iter().enumerate() {
             let disk = FileDisk::open(&image.file, *write).map_err(|error| {
@@ -117,28 +118,29 @@ impl Session {
                     number.map_or_else(|| error.to_string(), |number| explain(Errno(number)));
                 anyhow!("{}: {text}", image.file.display())
             })?;
-            let block = Block::new(Box::new(disk), !write, &format!("disk{number}")).extended();
-            let device = BlockDevice::inline(block);
+            disks.push((disk, *write));
             mounted.push(Mounted {
                 image: (*image).clone(),
-                errors: device.errors(),
                 target: format!("/images/{number}").into(),
             });
-            config = config.device(device);
         }
-        let kernel =
-            Instance::in_process(config).map_err(|e| anyhow!("{e}: {}", last_line(&log)))?;
-        let mut session = Self { inside: Vec::new(), kernel: Some(kernel), mounted };
-        if let Err(error) = session.mount_all(&images, &log) {
+        let kernel = match confined {
+            Some(limit) => Kernel::confined(linux, disks, limit)?,
+            None => Kernel::in_process(linux, disks)?,
+        };
+        let mut session = Self { inside: Vec::new(), kernel, mounted, died: None };
+        if let Err(error) = session.mount_all(&images) {
             // The reason is what counts.
             let _ = session.close();
+            session.died()?;
             return Err(error);
         }
         Ok(session)
     }
 
-    fn mount_all(&mut self, images: &[(&Image, bool)], log: &Log) -> Result<()> {
-        let (instance, calls) = self.kernel.as_ref().expect("a session that is not closed");
+    fn mount_all(&mut self, images: &[(&Image, bool)]) -> Result<()> {
+        let kernel = &self.kernel;
+        let calls = kernel.calls()?;
         calls
             .mkdir(Path::new("/images"), 0o700)
             .map_err(|errno| anyhow!("/images: {}", explain(errno)))?;
@@ -153,7 +155,7 @@ impl Session {
             if image.partition.is_some() && calls.stat(Path::new(&device)).is_err() {
                 bail!("{name} has no partition {partition}");
             }
-            mount(calls, &device, &mounted.target, *write, log).with_context(|| {
+            mount(kernel, calls, &device, &mounted.target, *write).with_context(|| {
                 let partitioned = calls.stat(Path::new(&format!("{device}1"))).is_ok();
                 let hint = if image.partition.is_none() && partitioned {
                     ": it has partitions, choose one by IMAGE@NUMBER:/PATH"
@@ -162,7 +164,7 @@ impl Session {
                 };
                 format!("cannot mount {name}{hint}")
             })?;
-            let thread = instance.attach()?;
+            let thread = kernel.attach()?;
             thread
                 .enter_root(&mounted.target)
                 .map_err(|errno| anyhow!("{name}: {}", explain(errno)))?;
@@ -176,7 +178,7 @@ impl Session {
         match place.image() {
             Some(image) => {
                 let number = self.mounted.iter().position(|m| m.image == *image);
-                &self.inside[number.expect("every place's image is mounted")]
+                self.inside[number.expect("every place's image is mounted")].as_ref()
             }
             None => &Host,
         }
@@ -186,11 +188,11 @@ impl Session {
     pub fn close(&mut self) -> Result<()> {
         // Their root directories keep images busy.
         self.inside.clear();
-        let Some((instance, thread)) = self.kernel.take() else { return Ok(()) };
         let mut first = None;
-        for mounted in &self.mounted {
-            let unmounted = thread.unmount(&mounted.target);
-            if let Some(error) = mounted.errors.last() {
+        for (number, mounted) in self.mounted.iter().enumerate() {
+            let Ok(calls) = self.kernel.calls() else { return Ok(()) };
+            let unmounted = calls.unmount(&mounted.target);
+            if let Some(error) = self.kernel.disk_error(number) {
                 first = first.or(Some(anyhow!("{}: {error}", mounted.image.file.display())));
             }
             if let Err(errno) = unmounted {
@@ -201,14 +203,17 @@ impl Session {
                 }
             }
         }
-        instance.halt(thread)?;
+        let halted = self.kernel.halt();
+        self.died = self.kernel.died();
+        halted?;
         first.map_or(Ok(()), Err)
     }
-}
 
-/// The last line that the kernel logged.
-fn last_line(log: &Log) -> String {
-    let log = log.lock().unwrap_or_else(|e| e.into_inner());
-    let text = String::from_utf8_lossy(&log);
-    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
+    /// An error if the kernel's process ended before its time.
+    pub fn died(&self) -> Result<()> {
+        match &self.died {
+            Some(why) => bail!("{why}"),
+            None => Ok(()),
+        }
+    }
 }

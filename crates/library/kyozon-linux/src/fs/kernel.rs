@@ -1,0 +1,146 @@
+//! A kernel, in this process or confined.
+
+use anyhow::{anyhow, Context, Result};
+use kyozon_devices::block::{Block, BlockDevice, Errors};
+use kyozon_devices::disk::FileDisk;
+use liblinux::calls::Calls;
+use liblinux::confined::{self, Client};
+use liblinux::{Config, Confined, Error, Instance, Thread};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What the kernel logs: errors and worse.
+const OPTIONS: &str = "loglevel=4";
+/// Bytes of the log of a kernel in this process that are kept for a message.
+const MAX_LOG: usize = 1 << 16;
+
+/// Disks, and whether the kernel may write to them.
+pub type Disks = Vec<(FileDisk, bool)>;
+
+/// The log of a kernel in this process.
+type Log = Arc<Mutex<Vec<u8>>>;
+
+/// A kernel with a thread of its own. After [`halt`](Kernel::halt) it has none.
+pub enum Kernel {
+    /// In this process.
+    InProcess {
+        /// The kernel, and the thread that booted it.
+        running: Option<(Instance, Thread)>,
+        /// Its log.
+        log: Log,
+        /// Its disks' errors on the host.
+        errors: Vec<Arc<Errors>>,
+    },
+    /// In a confined process.
+    Confined {
+        /// The kernel.
+        kernel: Confined,
+        /// The thread that booted it.
+        client: Option<Client>,
+    },
+}
+
+impl Kernel {
+    /// Boots in this process.
+    pub fn in_process(linux: &Path, disks: Disks) -> Result<Self> {
+        let log = Log::default();
+        let sink = log.clone();
+        let mut config = Config::new(linux).option(OPTIONS).log(move |text| {
+            let mut log = sink.lock().unwrap_or_else(|e| e.into_inner());
+            if log.len() < MAX_LOG {
+                log.extend_from_slice(text);
+            }
+        });
+        let mut errors = Vec::new();
+        for (number, (disk, write)) in disks.into_iter().enumerate() {
+            let block = Block::new(Box::new(disk), !write, &format!("disk{number}")).extended();
+            let device = BlockDevice::inline(block);
+            errors.push(device.errors());
+            config = config.device(device);
+        }
+        let running =
+            Instance::in_process(config).map_err(|e| anyhow!("{e}: {}", last_line(&log)))?;
+        Ok(Self::InProcess { running: Some(running), log, errors })
+    }
+
+    /// Boots in a confined process: this program again. A call that takes longer than `limit` ends the kernel.
+    pub fn confined(linux: &Path, disks: Disks, limit: Duration) -> Result<Self> {
+        let mut config = confined::Config::new(linux)
+            .program(["/proc/self/exe", confined::COMMAND])
+            .option(OPTIONS)
+            // The one that boots, and one in each image.
+            .threads(1 + disks.len())
+            .limit(limit);
+        for (disk, write) in disks {
+            config = config.disk(disk, write);
+        }
+        let (kernel, client) = Instance::confined(config)?;
+        Ok(Self::Confined { kernel, client: Some(client) })
+    }
+
+    /// The system calls of the thread that booted.
+    pub fn calls(&self) -> Result<&dyn Calls> {
+        let calls: Option<&dyn Calls> = match self {
+            Self::InProcess { running, .. } => running.as_ref().map(|(_, thread)| thread as _),
+            Self::Confined { client, .. } => client.as_ref().map(|client| client as _),
+        };
+        calls.context("Linux has halted")
+    }
+
+    /// Attaches another task.
+    pub fn attach(&self) -> Result<Box<dyn Calls>> {
+        Ok(match self {
+            Self::InProcess { running, .. } => {
+                let (instance, _) = running.as_ref().context("Linux has halted")?;
+                Box::new(instance.attach()?)
+            }
+            Self::Confined { kernel, .. } => Box::new(kernel.attach()?),
+        })
+    }
+
+    /// The last error that the host had with a disk.
+    pub fn disk_error(&self, number: usize) -> Option<String> {
+        match self {
+            Self::InProcess { errors, .. } => errors.get(number)?.last().map(|e| e.to_string()),
+            Self::Confined { client, .. } => client.as_ref()?.disk_error(number),
+        }
+    }
+
+    /// The last line of its log.
+    pub fn last_words(&self) -> String {
+        match self {
+            Self::InProcess { log, .. } => last_line(log),
+            Self::Confined { kernel, .. } => kernel.last_words(),
+        }
+    }
+
+    /// Writes everything back and halts.
+    pub fn halt(&mut self) -> Result<(), Error> {
+        match self {
+            Self::InProcess { running, .. } => match running.take() {
+                Some((instance, thread)) => instance.halt(thread),
+                None => Ok(()),
+            },
+            Self::Confined { kernel, client } => match client.take() {
+                Some(client) => kernel.clone().halt(client),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Why a confined kernel's process ended before its time, once it has been halted.
+    pub fn died(&self) -> Option<String> {
+        match self {
+            Self::InProcess { .. } => None,
+            Self::Confined { kernel, .. } => kernel.failure(),
+        }
+    }
+}
+
+/// The last line that the kernel logged.
+fn last_line(log: &Log) -> String {
+    let log = log.lock().unwrap_or_else(|e| e.into_inner());
+    let text = String::from_utf8_lossy(&log);
+    text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
+}
