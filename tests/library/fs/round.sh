@@ -1,6 +1,6 @@
 #!/bin/sh
 # round.sh KIND MEGABYTES MKFS...: copies a tree into a new image and back, and compares; the file system's own checker
-# must find nothing. Prints one line.
+# must find nothing. Prints one line. FLAGS are options of kyozon fs.
 set -eu
 kind=$1 megabytes=$2
 shift 2
@@ -9,7 +9,7 @@ PATH=$PATH:/usr/sbin:/sbin
 image=$kind.img
 truncate -s "${megabytes}M" "$image"
 "$@" "$image" >mkfs.log 2>&1 || { cat mkfs.log; exit 1; }
-fs() { "$KYOZON_PRODUCT/kyozon-linux" fs "$@"; }
+fs() { "$KYOZON_PRODUCT/kyozon-linux" fs ${FLAGS:-} "$@"; }
 
 mkdir -p tree/empty tree/deep/er/still
 seq 100000 >tree/numbers
