@@ -4,7 +4,7 @@ pub mod files;
 
 use crate::cli::Kernel;
 use crate::fs::walk::failed;
-use crate::host::Host;
+use liblinux::host::Host;
 use anyhow::{anyhow, Result};
 use liblinux::calls::{Calls, Fd};
 use liblinux::{Config, Errno, Instance};

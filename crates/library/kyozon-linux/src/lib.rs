@@ -5,7 +5,6 @@
 //! | [`bench`] | the time of system calls, by the same code on every kernel |
 //! | [`cli`] | the command line |
 //! | [`fs`] | files in images of file systems: list, copy, remove, archive |
-//! | [`host`] | the host's own system calls, in the form of the library's |
 //!
 //! Invariants:
 //!
@@ -17,4 +16,3 @@
 pub mod bench;
 pub mod cli;
 pub mod fs;
-pub mod host;

@@ -28,9 +28,11 @@ pub enum Arg<'a> {
     In(&'a [u8]),
     /// The address of bytes that the kernel writes. It may leave the end as it was.
     Out(&'a mut [u8]),
+    /// The address of bytes that the kernel reads and writes.
+    InOut(&'a mut [u8]),
 }
 
-use Arg::{In, Number, Out};
+use Arg::{In, InOut, Number, Out};
 
 fn fd<'a>(fd: Fd) -> Arg<'a> {
     Number(fd.0 as u64)
@@ -337,7 +339,7 @@ impl Calls for Thread {
             *value = match argument {
                 Number(number) => *number,
                 In(bytes) => bytes.as_ptr() as u64,
-                Out(bytes) => bytes.as_mut_ptr() as u64,
+                Out(bytes) | InOut(bytes) => bytes.as_mut_ptr() as u64,
             };
         }
         // SAFETY: the methods above pass sizes that belong to the addresses; so must other callers.

@@ -4,6 +4,7 @@ use crate::calls::Calls;
 use crate::confined::{self, Client, Confined};
 use crate::fault::Registration;
 use crate::memory::Memory;
+use crate::net::Network;
 use crate::process::{Log, Process};
 use crate::thread::Thread;
 use kyozon_abi::library::{LIBRARY_COMMAND_LINE_BYTES, LIBRARY_MEMORY_ALIGN, LIBRARY_MEMORY_MIN};
@@ -210,6 +211,7 @@ impl Prepared {
             let _ = thread.mkdir(path, rights);
             thread.mount("none", path, kind, 0, "")?;
         }
+        thread.set_link("lo", true).map_err(|error| Error::Kernel(error.errno))?;
         Ok((Instance(shared), thread))
     }
 }
@@ -233,7 +235,7 @@ fn start_service(shared: &Arc<Shared>) -> io::Result<mpsc::Sender<()>> {
 
 impl Instance {
     /// Boots a kernel in this process, and attaches the calling thread. The root file system is empty but for `/dev`,
-    /// `/proc` and `/sys`.
+    /// `/proc` and `/sys`. The loopback interface is up; [`Network`] sets up others.
     pub fn in_process(config: Config) -> Result<(Self, Thread), Error> {
         Prepared::new(config)?.boot()
     }

@@ -5,6 +5,9 @@
 //! | [`instance`] | a kernel: boots, halts, and boots again |
 //! | [`thread`] | a host thread's task: raw system calls |
 //! | [`calls`] | system calls with checked arguments |
+//! | [`socket`] | sockets: connections, datagrams, options |
+//! | [`net`] | interfaces, addresses and routes |
+//! | [`host`] | the host's own system calls, by the same traits |
 //! | [`process`] | this process as the kernel's host: clock, futexes, log |
 //! | [`memory`] | the kernel's memory, with its image |
 //! | [`fault`] | bad addresses passed to system calls give EFAULT |
@@ -31,9 +34,13 @@
 pub mod calls;
 pub mod confined;
 pub mod fault;
+pub mod host;
 pub mod instance;
 pub mod memory;
+pub mod net;
+mod netlink;
 pub mod process;
+pub mod socket;
 pub mod thread;
 
 pub use confined::Confined;

@@ -3,7 +3,7 @@
 
 use crate::cli::Kernel;
 use crate::fs::walk::failed;
-use crate::host::Host;
+use liblinux::host::Host;
 use anyhow::{anyhow, Result};
 use kyozon_devices::block::{Block, BlockDevice};
 use kyozon_devices::disk::FileDisk;

@@ -3,7 +3,6 @@
 use super::kernel::Kernel;
 use super::place::{Image, Place};
 use super::walk::explain;
-use crate::host::Host;
 use anyhow::{anyhow, bail, Context, Result};
 use kyozon_devices::disk::FileDisk;
 use liblinux::calls::Calls;

@@ -1,7 +1,7 @@
-//! The host's own system calls, in the form of the library's: copying reads and writes both sides by the same code.
+//! The host's own system calls, in the form of the library's: the same code then uses both kernels.
 
-use liblinux::calls::{Arg, Calls, Result};
-use liblinux::Errno;
+use crate::calls::{Arg, Calls, Result};
+use crate::Errno;
 
 /// The kernel that runs this process.
 pub struct Host;
@@ -13,7 +13,7 @@ impl Calls for Host {
             *value = match argument {
                 Arg::Number(number) => *number,
                 Arg::In(bytes) => bytes.as_ptr() as u64,
-                Arg::Out(bytes) => bytes.as_mut_ptr() as u64,
+                Arg::Out(bytes) | Arg::InOut(bytes) => bytes.as_mut_ptr() as u64,
             };
         }
         let [a, b, c, d, e, f] = six;
