@@ -170,6 +170,23 @@ static noinline void keep_time(struct kyozon_library_thread *t)
 	}
 }
 
+/* Gives the lock up if its word has this value. */
+static __always_inline bool release(u32 word)
+{
+	u32 *wake = cpu.wake;
+
+	cpu.wake = NULL;
+	if (unlikely(!cas(&cpu.word, word, 0))) {
+		cpu.wake = wake;
+		return false;
+	}
+	if (unlikely(word & CPU_WAITERS))
+		host_unpark(&cpu.word, 1);
+	if (unlikely(wake))
+		host_unpark(wake, 1);
+	return true;
+}
+
 static noinline void unlock_slowly(struct kyozon_library_thread *t)
 {
 	u32 word;
@@ -185,9 +202,7 @@ static noinline void unlock_slowly(struct kyozon_library_thread *t)
 				resume(t, kyozon_user_interrupt);
 			if (cpu.deadline < cpu.until)
 				keep_time(t);
-		} else if (cas(&cpu.word, word, 0)) {
-			if (word & CPU_WAITERS)
-				host_unpark(&cpu.word, 1);
+		} else if (release(word)) {
 			return;
 		}
 	}
@@ -198,6 +213,8 @@ static __always_inline void unlock(struct kyozon_library_thread *t)
 	if (unlikely(cpu.deadline < cpu.until) && !cpu.halted)
 		keep_time(t);
 	if (t->busy) {
+		/* It takes the bias away. */
+		kyozon_wake();
 		if (likely(READ_ONCE(cpu.word) == CPU_LOCKED && t->done == KYOZON_LIBRARY_DONE && t->task &&
 			   !cpu.halted) || !cas_bias(t, NULL)) {
 			leave_biased(t);
@@ -205,11 +222,11 @@ static __always_inline void unlock(struct kyozon_library_thread *t)
 		}
 		/* It was biased to this thread, and is an ordinary lock again. */
 		t->busy = 0;
-	} else if (unlikely(cpu.streak >= BIAS_AFTER) && cpu.last == t && t->done == KYOZON_LIBRARY_DONE && t->task &&
-		   set_bias(t)) {
+	} else if (unlikely(cpu.streak >= BIAS_AFTER) && cpu.last == t && !cpu.wake &&
+		   t->done == KYOZON_LIBRARY_DONE && t->task && set_bias(t)) {
 		return;
 	}
-	if (unlikely(!cas(&cpu.word, CPU_LOCKED, 0)))
+	if (unlikely(!release(CPU_LOCKED)))
 		unlock_slowly(t);
 }
 
@@ -240,13 +257,18 @@ static noinline void wait(struct kyozon_library_thread *t)
 	}
 }
 
-/* The request of t is complete. The host thread may free t as soon as it sees that. */
+/*
+ * The request of t is complete. The host thread may free t as soon as it sees that. It is woken when the CPU is unlocked
+ * or runs another task: before, its next call would only wait for the lock.
+ */
 void kyozon_complete(struct kyozon_library_thread *t, s64 result)
 {
 	kyozon_stop_keeping(t);
 	t->result = result;
-	if (__atomic_exchange_n(&t->done, KYOZON_LIBRARY_DONE, __ATOMIC_ACQ_REL) == KYOZON_LIBRARY_PARKED)
-		host_unpark(&t->done, 1);
+	if (__atomic_exchange_n(&t->done, KYOZON_LIBRARY_DONE, __ATOMIC_ACQ_REL) == KYOZON_LIBRARY_PARKED) {
+		kyozon_wake();
+		cpu.wake = &t->done;
+	}
 }
 
 /* Back to the host thread that runs the CPU. The current task is in user, and its stack is forgotten. */

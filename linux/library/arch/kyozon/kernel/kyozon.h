@@ -65,8 +65,20 @@ struct kyozon_cpu {
 	u64 until;			/* the earliest time at which somebody will look at the deadline */
 	u64 service_until;		/* the service thread's */
 	u32 service_word;		/* the service thread waits on it */
+	u32 *wake;			/* a host thread to wake once the lock is free, or NULL */
 };
 extern struct kyozon_cpu kyozon_cpu;
+
+/* Wakes a host thread whose request is complete. */
+static inline void kyozon_wake(void)
+{
+	u32 *wake = kyozon_cpu.wake;
+
+	if (likely(!wake))
+		return;
+	kyozon_cpu.wake = NULL;
+	host_unpark(wake, 1);
+}
 
 static inline void kyozon_stop_keeping(const struct kyozon_library_thread *t)
 {

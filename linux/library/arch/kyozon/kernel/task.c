@@ -28,6 +28,8 @@ static struct task_struct *init;
 
 struct task_struct *__switch_to(struct task_struct *prev, struct task_struct *next)
 {
+	if (!is_idle_task(next))
+		kyozon_wake();
 	kyozon_current = next;
 	return kyozon_switch(&prev->thread.sp, next->thread.sp, prev);
 }
