@@ -13,6 +13,7 @@ pub use tap::Tap;
 use super::HEADER;
 use std::io::Result;
 use std::os::fd::BorrowedFd;
+use vm_memory::VolatileSlice;
 
 /// Maximum bytes of a header and a frame that its receiver divides: 64 KiB of IP, Ethernet, two VLAN tags.
 pub const MAX_PACKET: usize = HEADER + (1 << 16) + super::ETHERNET + 8;
@@ -42,6 +43,19 @@ pub trait Backend: Send + Sync {
     /// this packet.
     fn send(&self, packet: &[u8], sent: &mut usize) -> Result<()>;
 
+    /// Sends a packet whose frame lies in a guest's memory, without a copy of it. `None` if the backend takes copies only.
+    ///
+    /// # Errors
+    /// As for [`Backend::send`]; nothing is sent then.
+    fn send_pieces(
+        &self,
+        header: &[u8; HEADER],
+        frame: &[VolatileSlice<'_>],
+    ) -> Option<Result<()>> {
+        let _ = (header, frame);
+        None
+    }
+
     /// Receives a packet into `to`, which has at least [`MAX_PACKET`] bytes. Returns its bytes; 0 if no more will come.
     ///
     /// # Errors
@@ -63,6 +77,14 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
 
     fn send(&self, packet: &[u8], sent: &mut usize) -> Result<()> {
         (**self).send(packet, sent)
+    }
+
+    fn send_pieces(
+        &self,
+        header: &[u8; HEADER],
+        frame: &[VolatileSlice<'_>],
+    ) -> Option<Result<()>> {
+        (**self).send_pieces(header, frame)
     }
 
     fn receive(&self, to: &mut [u8]) -> Result<usize> {

@@ -101,6 +101,24 @@ pub fn check(
     max: usize,
     sent: bool,
 ) -> Result<(), Refused> {
+    if let Some((start, offset)) = check_header(header, frame.len(), offloads, max, sent)? {
+        complete(frame, start, offset);
+    }
+    Ok(())
+}
+
+/// As [`check`], of a frame with `bytes` bytes. Returns start and offset of a checksum that must be completed, which a
+/// frame of a guest never has.
+///
+/// # Errors
+/// Those of [`check`].
+pub fn check_header(
+    header: &mut [u8; HEADER],
+    bytes: usize,
+    offloads: Offloads,
+    max: usize,
+    sent: bool,
+) -> Result<Option<(usize, usize)>, Refused> {
     let Header { flags, kind, segment, start, offset } = parse(header);
     let congestion = kind & VIRTIO_NET_HDR_GSO_ECN as u8 != 0;
     let divided = match u32::from(kind) & !VIRTIO_NET_HDR_GSO_ECN {
@@ -111,7 +129,7 @@ pub fn check(
         _ => Some(false),
     };
     let valid = match divided {
-        None => !congestion && frame.len() <= max,
+        None => !congestion && bytes <= max,
         Some(allowed) => allowed && segment > 0 && (offloads.ecn || !congestion),
     };
     if !valid {
@@ -125,18 +143,17 @@ pub fn check(
         header[0] = VIRTIO_NET_HDR_F_DATA_VALID as u8;
     }
     if !partial {
-        return Ok(());
+        return Ok(None);
     }
-    if start + offset + 2 > frame.len() || (sent && !offloads.checksum) {
+    if start + offset + 2 > bytes || (sent && !offloads.checksum) {
         return Err(Refused);
     }
     if offloads.checksum {
         header[0] |= VIRTIO_NET_HDR_F_NEEDS_CSUM as u8;
-    } else {
-        complete(frame, start, offset);
-        header[6..10].fill(0);
+        return Ok(None);
     }
-    Ok(())
+    header[6..10].fill(0);
+    Ok(Some((start, offset)))
 }
 
 /// Completes a checksum (RFC 1071) over the bytes from `start` on. Its field, at `offset` from there, has the part for

@@ -9,11 +9,15 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use virtio_bindings::virtio_net::*;
+use vm_memory::VolatileSlice;
 
 // linux/if_tun.h.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
 const TUNSETVNETHDRSZ: libc::c_ulong = 0x4004_54d8;
+
+/// Maximum number of pieces of one system call (`UIO_MAXIOV` of the kernel).
+const MAX_PIECES: usize = 1024;
 
 /// A TAP device.
 #[derive(Debug)]
@@ -108,6 +112,27 @@ impl Backend for Tap {
 
     fn send(&self, packet: &[u8], _: &mut usize) -> Result<()> {
         (&self.file).write(packet).map(drop)
+    }
+
+    fn send_pieces(
+        &self,
+        header: &[u8; HEADER],
+        frame: &[VolatileSlice<'_>],
+    ) -> Option<Result<()>> {
+        if frame.len() >= MAX_PIECES {
+            return None;
+        }
+        let base = header.as_ptr().cast_mut().cast();
+        let mut vectors = vec![libc::iovec { iov_base: base, iov_len: HEADER }];
+        vectors.extend(frame.iter().map(|slice| libc::iovec {
+            iov_base: slice.ptr_guard_mut().as_ptr().cast(),
+            iov_len: slice.len(),
+        }));
+        // SAFETY: the vectors are the header and slices, whose memory is mapped while it is borrowed and is accessed by
+        // volatile accesses and system calls only. The call only reads it.
+        let sent =
+            unsafe { libc::writev(self.file.as_raw_fd(), vectors.as_ptr(), vectors.len() as i32) };
+        Some(if sent < 0 { Err(Error::last_os_error()) } else { Ok(()) })
     }
 
     fn receive(&self, to: &mut [u8]) -> Result<usize> {

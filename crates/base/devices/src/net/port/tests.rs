@@ -77,6 +77,31 @@ fn packets_keep_their_headers() {
 }
 
 #[test]
+fn large_frames_are_taken_from_the_guests_memory() {
+    let mut s = setting(ALL);
+    s.wire.state().direct = true;
+    let frame: Vec<u8> = (0..9000).map(|i| (i % 251) as u8).collect();
+    s.transmit.poke(FREE + 0x100, &frame);
+    assert_eq!(s.send(&DIVIDED, 9000), SENT);
+    assert_eq!(s.send(&[0; 12], 100), SENT);
+    assert_eq!(s.wire.state().taken_directly, 1);
+    // What does not fit now waits as a copy: the guest may use its memory again.
+    s.wire.state().room = Some(0);
+    assert_eq!(s.send(&DIVIDED, 9000), Counts { sent: 0, ..SENT });
+    s.transmit.poke(FREE + 0x100, &[0; 9000]);
+    s.wire.state().room = None;
+    s.port.transmit(&s.link, false);
+    let packet = [&DIVIDED[..], &frame].concat();
+    let sent = std::mem::take(&mut s.wire.state().from_device);
+    assert!(sent.len() == 3 && sent[0] == packet && sent[1].len() == 112 && sent[2] == packet);
+    assert_eq!(s.wire.state().taken_directly, 1);
+    // A header that breaks a rule, and a wire whose other end is gone.
+    assert_eq!(s.send(&[0; 12], 9000), REFUSED);
+    s.wire.state().closed = true;
+    assert_eq!(s.send(&DIVIDED, 9000), LOST);
+}
+
+#[test]
 fn packets_that_break_a_rule_are_refused() {
     for (header, bytes, features, want) in [
         ([0; 12], 1518, NO_OFFLOADS, SENT),
