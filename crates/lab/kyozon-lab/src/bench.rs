@@ -10,6 +10,7 @@ pub mod fresh;
 mod ipc;
 mod kv;
 mod latency;
+mod net;
 mod overhead;
 mod parallel;
 mod shm;
@@ -42,7 +43,7 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table, by name.
-const TABLES: [(&str, Measure); 13] = [
+const TABLES: [(&str, Measure); 14] = [
     ("lab", lab),
     ("latency", latency::measure),
     ("trip", trip::measure),
@@ -56,6 +57,7 @@ const TABLES: [(&str, Measure); 13] = [
     ("kv", kv::measure),
     ("syscalls", syscalls::measure),
     ("fileio", fileio::measure),
+    ("net", net::measure),
 ];
 
 /// Measures the named tables, writes them, and renders all pages.
@@ -75,6 +77,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         let missing = match *name {
             "kv" => kv::missing(),
             "fileio" => fileio::missing(),
+            "net" => net::missing(),
             _ => None,
         };
         if let (true, Some(what)) = (options.tables.is_empty(), missing) {
