@@ -86,6 +86,8 @@ if [ ! -e "$cache/linux-$hash.elf" ]; then
 	undefined=$(nm -u "$build/vmlinux" | head -n 3 | tr '\n' ' ')
 	[ -z "$undefined" ] || fail "undefined symbols: $undefined"
 	rm -f "$cache"/linux-*.elf
-	cp "$build/kyozon-linux.elf" "$cache/linux-$hash.elf"
+	cp "$build/kyozon-linux.elf" "$cache/linux-$hash.new"
+	mv "$cache/linux-$hash.new" "$cache/linux-$hash.elf"
 fi
-cmp -s "$cache/linux-$hash.elf" "$image" || cp "$cache/linux-$hash.elf" "$image"
+# A kernel that runs from the old file keeps it.
+cmp -s "$cache/linux-$hash.elf" "$image" || { cp "$cache/linux-$hash.elf" "$image.new" && mv "$image.new" "$image"; }

@@ -14,7 +14,7 @@
 use crate::assert_size;
 
 /// Version of this interface.
-pub const LIBRARY_VERSION: u32 = 1;
+pub const LIBRARY_VERSION: u32 = 2;
 
 /// Alignment of the kernel's memory in bytes: the largest block of Linux's page allocator.
 pub const LIBRARY_MEMORY_ALIGN: u64 = 4 << 20;

@@ -4,9 +4,9 @@ pub mod files;
 
 use crate::cli::Kernel;
 use crate::fs::walk::failed;
-use liblinux::host::Host;
 use anyhow::{anyhow, Result};
 use liblinux::calls::{Calls, Fd};
+use liblinux::host::Host;
 use liblinux::{Config, Errno, Instance};
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1148,7 +1148,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_LIBRARY_VERSION 1
+#define KYOZON_LIBRARY_VERSION 2
 
 /*
  Alignment of the kernel's memory in bytes: the largest block of Linux's page allocator.

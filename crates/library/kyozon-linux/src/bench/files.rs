@@ -3,11 +3,11 @@
 
 use crate::cli::Kernel;
 use crate::fs::walk::failed;
-use liblinux::host::Host;
 use anyhow::{anyhow, Result};
 use kyozon_devices::block::{Block, BlockDevice};
 use kyozon_devices::disk::FileDisk;
 use liblinux::calls::{Calls, Fd};
+use liblinux::host::Host;
 use liblinux::{Config, Instance};
 use std::path::Path;
 use std::time::Instant;

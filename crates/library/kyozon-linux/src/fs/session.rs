@@ -6,6 +6,7 @@ use super::walk::explain;
 use anyhow::{anyhow, bail, Context, Result};
 use kyozon_devices::disk::FileDisk;
 use liblinux::calls::Calls;
+use liblinux::host::Host;
 use liblinux::Errno;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

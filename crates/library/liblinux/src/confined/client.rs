@@ -47,6 +47,7 @@ fn place(number: i64, arguments: &[Arg<'_>]) -> Result<[Argument; ARGUMENTS]> {
                 continue;
             }
             Arg::In(bytes) => (bytes.len(), false),
+            Arg::InOut(bytes) => (bytes.len(), false),
             Arg::Out(bytes) => (bytes.len(), true),
         };
         let bytes = if may_be_short(number) { bytes.min(DATA_BYTES) } else { bytes };
@@ -101,7 +102,12 @@ impl Calls for Client {
     fn call(&self, number: i64, arguments: &mut [Arg<'_>]) -> Result<u64> {
         let placed = place(number, arguments)?;
         for (argument, placed) in arguments.iter().zip(placed) {
-            if let (Arg::In(bytes), Argument::Bytes(offset, count)) = (argument, placed) {
+            let bytes: &[u8] = match argument {
+                Arg::In(bytes) => bytes,
+                Arg::InOut(bytes) => bytes,
+                Arg::Out(_) | Arg::Number(_) => continue,
+            };
+            if let Argument::Bytes(offset, count) = placed {
                 if !self.shared.area.put(self.slot, offset, &bytes[..count]) {
                     return Err(Errno(libc::E2BIG));
                 }
@@ -117,7 +123,14 @@ impl Calls for Client {
             }
         }
         for (argument, placed) in arguments.iter_mut().zip(placed) {
-            let Arg::Out(bytes) = argument else { continue };
+            let bytes = match (argument, placed) {
+                (Arg::Out(bytes), _) => bytes,
+                (Arg::InOut(bytes), Argument::Bytes(offset, _)) => {
+                    self.get(offset, bytes)?;
+                    continue;
+                }
+                _ => continue,
+            };
             match placed {
                 Argument::Bytes(offset, count) => {
                     let count = count.min(usize::try_from(result).unwrap_or(count));
