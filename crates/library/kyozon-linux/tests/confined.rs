@@ -257,3 +257,16 @@ fn a_panic_is_one_clear_line() {
     assert_eq!(error.lines().count(), 1, "{error}");
     assert!(error.contains("Linux panicked") && error.contains("EXT4-fs"), "{error}");
 }
+
+#[test]
+fn a_starter_that_ignores_its_children_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    image(&folder.path().join("disk"), 8, ("mkfs.ext4", &["-q"]));
+    let out = Command::new("env")
+        .args(["--ignore-signal=CHLD", PROGRAM, "fs", "ls", "disk:/"])
+        .current_dir(folder.path())
+        .output()
+        .expect("the program");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    assert_eq!(out.stdout, b"lost+found\n");
+}

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`child`] | the child: prepares, gives up, boots, serves |
 //! | `surrender`, `filter` | what it gives up: privileges, resources, system calls |
-//! | `spec` | what the parent wants of it, on its command line |
+//! | `config`, `spec`, `command` | what the parent wants of it: as the caller says it, and on its command line |
 //! | `area`, `slot`, `futex` | requests and answers in shared memory |
 //! | `client` | the parent's threads, which check the answers |
 //! | `process`, `text` | the child's start, death and last words |
@@ -22,6 +22,8 @@
 mod area;
 pub mod child;
 mod client;
+mod command;
+mod config;
 mod filter;
 mod futex;
 mod process;
@@ -31,99 +33,17 @@ mod surrender;
 mod text;
 
 pub use client::Client;
+pub use config::{Config, COMMAND};
 
 use crate::{calls, Errno, Error};
 use area::Area;
-use kyozon_devices::disk::{Disk as _, FileDisk};
+use kyozon_devices::disk::FileDisk;
 use process::{Child, Kill};
 use slot::{Kind, Request};
-use spec::Spec;
-use std::ffi::OsString;
 use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-
-/// What to boot.
-pub struct Config {
-    image: PathBuf,
-    program: Vec<OsString>,
-    memory_bytes: usize,
-    options: Vec<String>,
-    threads: usize,
-    limit: Duration,
-    disks: Vec<(FileDisk, bool)>,
-    probe: Option<[u64; 7]>,
-}
-
-/// The program that runs a confined kernel, beside the kernel's image.
-const PROGRAM: &str = "kyozon-linux";
-/// Its command.
-pub const COMMAND: &str = "confined-kernel";
-
-impl Config {
-    /// The kernel image at `image`, with 128 MiB of memory, for one thread. The program that runs it is `kyozon-linux`
-    /// beside the image.
-    pub fn new(image: impl AsRef<Path>) -> Self {
-        let image = image.as_ref();
-        Self {
-            image: image.into(),
-            program: vec![image.with_file_name(PROGRAM).into(), COMMAND.into()],
-            memory_bytes: 128 << 20,
-            options: Vec::new(),
-            threads: 1,
-            limit: Duration::from_secs(120),
-            disks: Vec::new(),
-            probe: None,
-        }
-    }
-
-    /// The program that runs the kernel, and its first arguments. It must pass the others to [`child::run`].
-    pub fn program(mut self, words: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        self.program = words.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// The kernel's memory in bytes, as of [`Config::memory`](crate::Config::memory).
-    pub fn memory(mut self, bytes: usize) -> Self {
-        self.memory_bytes = bytes;
-        self
-    }
-
-    /// Adds an option to Linux's command line.
-    pub fn option(mut self, option: &str) -> Self {
-        self.options.push(option.into());
-        self
-    }
-
-    /// Maximum number of threads at a time, including the one that boots.
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads.max(1);
-        self
-    }
-
-    /// The time after which a call that is not complete ends the kernel: 120 seconds if this is not called.
-    pub fn limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
-        self
-    }
-
-    /// Adds a disk, for writing if `write`. Linux numbers disks (`/dev/vda`) in this order.
-    pub fn disk(mut self, disk: FileDisk, write: bool) -> Self {
-        self.disks.push((disk, write));
-        self
-    }
-
-    /// Makes the child perform a system call, number and arguments, after it confined itself. For tests of that.
-    pub fn probe(mut self, call: [u64; 7]) -> Self {
-        self.probe = Some(call);
-        self
-    }
-}
 
 /// What the threads of a confined kernel share.
 pub(crate) struct Shared {
@@ -180,65 +100,13 @@ impl Shared {
 #[derive(Clone)]
 pub struct Confined(Arc<Shared>);
 
-/// Closes all files of a new process but these when it executes its program.
-///
-/// # Safety
-///
-/// The caller is a child of fork.
-unsafe fn keep_only(files: &[RawFd]) -> io::Result<()> {
-    /// From linux/close_range.h.
-    const CLOSE_RANGE_CLOEXEC: u32 = 4;
-    // SAFETY: changes only flags of descriptors of this new process.
-    unsafe {
-        if libc::syscall(libc::SYS_close_range, 3, u32::MAX, CLOSE_RANGE_CLOEXEC) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        for file in files {
-            if libc::fcntl(*file, libc::F_SETFD, 0) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-    }
-    Ok(())
-}
-
-fn command(config: &Config, area: &OwnedFd, image: &File) -> Result<Command, Error> {
-    let Some((program, first)) = config.program.split_first() else {
-        return Err(Error::Config("no program for the kernel".into()));
-    };
-    let disk = |(disk, write): &(FileDisk, bool)| spec::Disk {
-        fd: disk.as_fd().as_raw_fd(),
-        write: *write,
-        limits: disk.limits(),
-    };
-    let spec = Spec {
-        parent: std::process::id(),
-        area: area.as_raw_fd(),
-        slots: config.threads,
-        image: image.as_raw_fd(),
-        path: config.image.clone(),
-        memory_bytes: config.memory_bytes,
-        options: config.options.join(" "),
-        disks: config.disks.iter().map(disk).collect(),
-        probe: config.probe,
-    };
-    let mut files = vec![spec.area, spec.image];
-    files.extend(spec.disks.iter().map(|disk| disk.fd));
-    let mut command = Command::new(program);
-    command.args(first).args(spec.words()).env_clear().current_dir("/");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // SAFETY: the function makes only system calls.
-    unsafe { command.pre_exec(move || keep_only(&files)) };
-    Ok(command)
-}
-
 impl Confined {
     pub(crate) fn start(config: Config) -> Result<(Self, Client), Error> {
         let (area, area_file) = Area::create(config.threads).map_err(Error::Host)?;
         let area = Arc::new(area);
         let image =
             File::open(&config.image).map_err(|error| Error::File(config.image.clone(), error))?;
-        let command = command(&config, &area_file, &image)?;
+        let command = command::command(&config, &area_file, &image)?;
         let program = PathBuf::from(command.get_program());
         let child = Child::start(command, area.clone()).map_err(|e| Error::File(program, e))?;
         let shared = Arc::new(Shared {

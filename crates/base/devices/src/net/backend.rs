@@ -43,7 +43,8 @@ pub trait Backend: Send + Sync {
     /// this packet.
     fn send(&self, packet: &[u8], sent: &mut usize) -> Result<()>;
 
-    /// Sends a packet whose frame lies in a guest's memory, without a copy of it. `None` if the backend takes copies only.
+    /// Sends a packet whose frame lies in a guest's memory, without a copy of it. Returns `None` if the backend takes
+    /// copies only.
     ///
     /// # Errors
     /// As for [`Backend::send`]; nothing is sent then.

@@ -5,8 +5,9 @@
 //!
 //!     net-speed IMAGE ROUNDS MILLISECONDS [CONDITION]
 //!
-//! takes the samples whose path, test and size contain the condition, `direct TCP_RR 1`, and prints a line for each sample: path, test, bytes of a message, variant, then MB/s (or microseconds per request for
-//! TCP_RR), and nanoseconds of CPU time per KiB (per request for TCP_RR) of this process, which is both ends.
+//! takes the samples whose path, test and size contain the condition, `direct TCP_RR 1`, and prints a line for each:
+//! path, test, bytes of a message, variant, MB/s (of TCP_RR microseconds per request), and nanoseconds of CPU time per
+//! KiB (of TCP_RR per request) of this process, which is both ends.
 
 mod cpu;
 mod place;

@@ -18,6 +18,9 @@ pub const REFUSED: i32 = 1;
 /// Exit status of a child whose kernel panicked.
 pub const PANICKED: i32 = 3;
 
+/// Exit status of a child whose end cannot be known.
+const UNKNOWN: i32 = 255;
+
 /// Why a child was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kill {
@@ -71,7 +74,8 @@ fn watch(mut child: Running, watched: &Watched, area: &Area) {
     {
         // Until it is reaped, its id belongs to nobody else. Whoever kills it holds the same lock.
         let mut state = watched.lock();
-        state.ended = child.wait().ok().or(Some(ExitStatus::from_raw(0)));
+        // A program that ignores SIGCHLD does not learn how its children ended: then nothing is known to be good.
+        state.ended = Some(child.wait().unwrap_or(ExitStatus::from_raw(UNKNOWN << 8)));
         watched.ended.store(true, Ordering::SeqCst);
     }
     for slot in 0..area.slots() {
