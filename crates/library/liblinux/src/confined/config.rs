@@ -39,7 +39,8 @@ impl Config {
         }
     }
 
-    /// The program that runs the kernel, and its first arguments. It must pass the others to [`child::run`](super::child::run).
+    /// The program that runs the kernel, and its first arguments. It must pass the others to
+    /// [`child::run`](super::child::run).
     pub fn program(mut self, words: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.program = words.into_iter().map(Into::into).collect();
         self

@@ -258,8 +258,8 @@ static noinline void wait(struct kyozon_library_thread *t)
 }
 
 /*
- * The request of t is complete. The host thread may free t as soon as it sees that. It is woken when the CPU is unlocked
- * or runs another task: before, its next call would only wait for the lock.
+ * The request of t is complete. The host thread may free t as soon as it sees that. It is woken when the CPU is
+ * unlocked or runs another task: before, its next call would only wait for the lock.
  */
 void kyozon_complete(struct kyozon_library_thread *t, s64 result)
 {
