@@ -9,8 +9,12 @@ use std::path::Path;
 use std::process::Command;
 
 /// Crates that load kernel code into their own process.
-const LINKS_KERNEL: [&str; 3] =
-    ["crates/library/capi/", "crates/library/kyozon-linux/", "crates/library/liblinux/"];
+const LINKS_KERNEL: [&str; 4] = [
+    "crates/library/capi/",
+    "crates/library/exec/",
+    "crates/library/kyozon-linux/",
+    "crates/library/liblinux/",
+];
 
 /// Every crate has its licence, and every file of kernel code names its own.
 pub(super) fn headers(tree: &Path, _nightly: bool) -> Result<Outcome> {

@@ -1,0 +1,181 @@
+//! Calls on a descriptor: the library's if the descriptor is.
+
+use super::Outcome::{Done, Native};
+use super::{error, inner, Call, Outcome};
+use crate::state::State;
+use crate::{descriptors, host, library};
+
+/// linux/fcntl.h.
+const F_DUPFD_CLOEXEC: u64 = libc::F_DUPFD_CLOEXEC as u64;
+
+pub(super) const CALLS: &[(i64, Call)] = &[
+    (libc::SYS_read, first),
+    (libc::SYS_write, first),
+    (libc::SYS_readv, first),
+    (libc::SYS_writev, first),
+    (libc::SYS_pread64, first),
+    (libc::SYS_pwrite64, first),
+    (libc::SYS_preadv, first),
+    (libc::SYS_pwritev, first),
+    (libc::SYS_preadv2, first),
+    (libc::SYS_pwritev2, first),
+    (libc::SYS_lseek, first),
+    (libc::SYS_fstat, first),
+    (libc::SYS_fstatfs, first),
+    (libc::SYS_fsync, first),
+    (libc::SYS_fdatasync, first),
+    (libc::SYS_syncfs, first),
+    (libc::SYS_sync_file_range, first),
+    (libc::SYS_ftruncate, first),
+    (libc::SYS_fallocate, first),
+    (libc::SYS_fadvise64, first),
+    (libc::SYS_readahead, first),
+    (libc::SYS_flock, first),
+    (libc::SYS_getdents, first),
+    (libc::SYS_getdents64, first),
+    (libc::SYS_fchmod, first),
+    (libc::SYS_fchown, first),
+    (libc::SYS_fgetxattr, first),
+    (libc::SYS_fsetxattr, first),
+    (libc::SYS_flistxattr, first),
+    (libc::SYS_fremovexattr, first),
+    (libc::SYS_ioctl, ioctl),
+    (libc::SYS_fcntl, fcntl),
+    (libc::SYS_dup, dup),
+    (libc::SYS_dup2, dup2),
+    (libc::SYS_dup3, dup3),
+    (libc::SYS_close, close),
+    (libc::SYS_close_range, close_range),
+    (libc::SYS_mmap, mmap),
+];
+
+/// Calls whose first argument is a descriptor, and that name no other.
+pub(super) fn first(state: &State, mut a: [u64; 6]) -> Outcome {
+    let Some(fd) = descriptors::get(a[0]) else { return Native };
+    a[0] = fd;
+    Done(inner(state, a))
+}
+
+fn ioctl(state: &State, a: [u64; 6]) -> Outcome {
+    // FIOCLEX, FIONCLEX: the flag is the placeholder's.
+    if [0x5450, 0x5451].contains(&a[1]) {
+        return Native;
+    }
+    first(state, a)
+}
+
+fn fcntl(state: &State, a: [u64; 6]) -> Outcome {
+    let Some(fd) = descriptors::get(a[0]) else { return Native };
+    match a[1] as i32 {
+        libc::F_GETFD | libc::F_SETFD => Native,
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => {
+            let inner = library::own_call(state, libc::SYS_dup, &[fd]);
+            installed(state, inner, descriptors::install(inner, a[1] == F_DUPFD_CLOEXEC, a[2]))
+        }
+        _ => first(state, a),
+    }
+}
+
+/// The result of an installation. If it failed, the library's descriptor is closed.
+pub(super) fn installed(state: &State, inner: i64, result: i64) -> Outcome {
+    if inner >= 0 && result < 0 {
+        library::own_call(state, libc::SYS_close, &[inner as u64]);
+    }
+    Done(result)
+}
+
+fn dup(state: &State, a: [u64; 6]) -> Outcome {
+    let Some(fd) = descriptors::get(a[0]) else { return Native };
+    let inner = library::own_call(state, libc::SYS_dup, &[fd]);
+    installed(state, inner, descriptors::install(inner, false, 0))
+}
+
+fn dup2(state: &State, a: [u64; 6]) -> Outcome {
+    if a[0] as u32 == a[1] as u32 {
+        return Native;
+    }
+    dup3(state, [a[0], a[1], 0, 0, 0, 0])
+}
+
+fn dup3(state: &State, a: [u64; 6]) -> Outcome {
+    if descriptors::private(a[1]) {
+        return error(libc::EBADF);
+    }
+    if a[0] as u32 == a[1] as u32 {
+        return error(libc::EINVAL);
+    }
+    let from = descriptors::get(a[0]);
+    let inner = match from {
+        Some(fd) => library::own_call(state, libc::SYS_dup, &[fd]),
+        None => 0,
+    };
+    if inner < 0 {
+        return Done(inner);
+    }
+    if let Some(old) = descriptors::forget(a[1]) {
+        library::own_call(state, libc::SYS_close, &[old]);
+    }
+    match from {
+        None => Done(host::call(libc::SYS_dup3, &[a[0], a[1], a[2]])),
+        Some(_) => {
+            let close_on_exec = a[2] & libc::O_CLOEXEC as u64 != 0;
+            installed(state, inner, descriptors::install_at(inner, a[1], close_on_exec))
+        }
+    }
+}
+
+fn close(state: &State, a: [u64; 6]) -> Outcome {
+    if descriptors::private(a[0]) {
+        return error(libc::EBADF);
+    }
+    super::wait::forget_epoll(state, a[0]);
+    let Some(inner) = descriptors::forget(a[0]) else { return Native };
+    let result = library::own_call(state, libc::SYS_close, &[inner]);
+    host::call(libc::SYS_close, &[a[0]]);
+    Done(result)
+}
+
+fn close_range(state: &State, a: [u64; 6]) -> Outcome {
+    if a[2] & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0 {
+        for fd in descriptors::within(a[0], a[1]) {
+            if let Some(inner) = descriptors::forget(fd) {
+                library::own_call(state, libc::SYS_close, &[inner]);
+            }
+        }
+    }
+    Done(descriptors::host_close_range(a[0], a[1], a[2]))
+}
+
+/// Files of the library: a private copy. The host's pages and the library's cannot be the same.
+fn mmap(state: &State, a: [u64; 6]) -> Outcome {
+    let flags = a[3] as i32;
+    let (false, Some(fd)) = (flags & libc::MAP_ANONYMOUS != 0, descriptors::get(a[4])) else {
+        return Native;
+    };
+    let kind = flags & libc::MAP_TYPE;
+    let write = a[2] & libc::PROT_WRITE as u64 != 0;
+    if kind != libc::MAP_PRIVATE && write {
+        return error(libc::ENODEV);
+    }
+    let flags = (flags & !libc::MAP_TYPE) | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let both = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+    let at = host::call(libc::SYS_mmap, &[a[0], a[1], both, flags as u64, u64::MAX, 0]);
+    if at < 0 {
+        return Done(at);
+    }
+    let at = at as u64;
+    let mut have = 0;
+    while have < a[1] {
+        let arguments = [fd, at + have, a[1] - have, a[5] + have];
+        match library::own_call(state, libc::SYS_pread64, &arguments) {
+            0 => break,
+            bytes if bytes > 0 => have += bytes as u64,
+            error => {
+                host::call(libc::SYS_munmap, &[at, a[1]]);
+                return Done(error);
+            }
+        }
+    }
+    host::call(libc::SYS_mprotect, &[at, a[1], a[2]]);
+    Done(at as i64)
+}

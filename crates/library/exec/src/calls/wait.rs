@@ -1,0 +1,388 @@
+//! Waiting for descriptors of both kernels: poll, select and epoll.
+//!
+//! A set of one kernel goes to that kernel. For a mixed set, both are asked without waiting; if neither has anything,
+//! the [bridge](crate::bridge) waits in the library while the program thread waits in the host.
+//!
+//! An epoll descriptor is the host's. If a library descriptor is added, it gets a counterpart in the library.
+
+use super::Outcome::{Done, Native};
+use super::{error, Call, Outcome};
+use crate::bridge::Bridge;
+use crate::state::State;
+use crate::{descriptors, host, library};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+pub(super) const CALLS: &[(i64, Call)] = &[
+    (libc::SYS_poll, poll),
+    (libc::SYS_ppoll, ppoll),
+    (libc::SYS_select, select),
+    (libc::SYS_pselect6, pselect),
+    (libc::SYS_epoll_ctl, epoll_ctl),
+    (libc::SYS_epoll_wait, epoll_wait),
+    (libc::SYS_epoll_pwait, epoll_wait),
+    (libc::SYS_epoll_pwait2, epoll_pwait2),
+];
+
+const NOW: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+/// Maximum number of entries: as many as there are descriptors.
+const MAX_ENTRIES: u64 = descriptors::MAX as u64;
+
+fn timespec(time: Duration) -> libc::timespec {
+    libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
+}
+
+fn address<T>(value: Option<&T>) -> u64 {
+    value.map_or(0, |value| &raw const *value as u64)
+}
+
+/// When a call that may take `time` ends.
+fn deadline(time: Option<Duration>) -> Option<Instant> {
+    time.and_then(|time| Instant::now().checked_add(time))
+}
+
+fn remaining(deadline: Option<Instant>) -> Option<libc::timespec> {
+    deadline.map(|end| timespec(end.saturating_duration_since(Instant::now())))
+}
+
+/// The entries that are the library's, or the host's. The others are kept out by a negative number.
+fn side(entries: &[libc::pollfd], inner: bool) -> Vec<libc::pollfd> {
+    let select = |&entry: &libc::pollfd| {
+        let found = if entry.fd < 0 { None } else { descriptors::get(entry.fd as u64) };
+        let fd = match (found, inner) {
+            (Some(fd), true) => fd as i32,
+            (None, false) => entry.fd,
+            _ => -1,
+        };
+        libc::pollfd { fd, revents: 0, ..entry }
+    };
+    entries.iter().map(select).collect()
+}
+
+fn ask_library(state: &State, set: &mut [libc::pollfd], time: Option<libc::timespec>) -> i64 {
+    let time = address(time.as_ref());
+    let arguments = [set.as_mut_ptr() as u64, set.len() as u64, time, 0, 8, 0];
+    library::program_call(state, libc::SYS_ppoll, arguments)
+}
+
+fn ask_host(set: &mut [libc::pollfd]) -> i64 {
+    let time = NOW;
+    let arguments = [set.as_mut_ptr() as u64, set.len() as u64, &raw const time as u64, 0, 8];
+    host::call(libc::SYS_ppoll, &arguments)
+}
+
+fn bridge(state: &State) -> Option<&Bridge> {
+    if state.bridge.get().is_none() {
+        let _ = state.bridge.set(Bridge::new()?);
+    }
+    state.bridge.get()
+}
+
+/// poll(2) over entries of both kernels.
+fn wait(state: &State, entries: &mut [libc::pollfd], time: Option<Duration>) -> i64 {
+    let end = deadline(time);
+    let mut inner = side(entries, true);
+    let mut hosts = side(entries, false);
+    let only_library = hosts.iter().all(|entry| entry.fd < 0);
+    loop {
+        let first = if only_library { remaining(end) } else { Some(NOW) };
+        let in_library = ask_library(state, &mut inner, first);
+        if in_library < 0 {
+            return in_library;
+        }
+        let in_host = if only_library { 0 } else { ask_host(&mut hosts) };
+        if in_host < 0 {
+            return in_host;
+        }
+        let expired = end.is_some_and(|end| Instant::now() >= end);
+        if in_library + in_host > 0 || expired {
+            for ((entry, inner), host) in entries.iter_mut().zip(&inner).zip(&hosts) {
+                entry.revents = inner.revents | host.revents;
+            }
+            return in_library + in_host;
+        }
+        if only_library {
+            continue;
+        }
+        let Some(bridge) = bridge(state) else { return -i64::from(libc::ENOMEM) };
+        let result = bridge.wait(state, hosts.clone(), inner.clone(), remaining(end));
+        if result < 0 {
+            return result;
+        }
+    }
+}
+
+fn poll_entries(state: &State, a: [u64; 6], time: Option<Duration>) -> Outcome {
+    let count = (a[1] & 0xffff_ffff).min(MAX_ENTRIES) as usize;
+    let mut entries = vec![libc::pollfd { fd: -1, events: 0, revents: 0 }; count];
+    // SAFETY: plain integers; nothing else refers to them.
+    let bytes = unsafe {
+        std::slice::from_raw_parts_mut(
+            entries.as_mut_ptr().cast::<u8>(),
+            count * size_of::<libc::pollfd>(),
+        )
+    };
+    if host::read(a[0], bytes) != Ok(bytes.len()) {
+        return Native;
+    }
+    if !entries.iter().any(|entry| entry.fd >= 0 && descriptors::get(entry.fd as u64).is_some()) {
+        return Native;
+    }
+    let result = wait(state, &mut entries, time);
+    if result >= 0 {
+        for (i, entry) in entries.iter().enumerate() {
+            let at = a[0] + (i * size_of::<libc::pollfd>()) as u64;
+            let _ = host::write_value(at, *entry);
+        }
+    }
+    Done(result)
+}
+
+fn milliseconds(value: u64) -> Option<Duration> {
+    u64::try_from(value as i32).ok().map(Duration::from_millis)
+}
+
+/// The duration at an address, or none for ever. `unit` is how many nanoseconds its second word counts.
+fn duration(address: u64, unit: u64) -> Result<Option<Duration>, i64> {
+    if address == 0 {
+        return Ok(None);
+    }
+    let [seconds, fraction]: [i64; 2] = host::read_value(address)?;
+    if seconds < 0 || !(0..(1_000_000_000 / unit) as i64).contains(&fraction) {
+        return Err(-i64::from(libc::EINVAL));
+    }
+    Ok(Some(Duration::new(seconds as u64, fraction as u32 * unit as u32)))
+}
+
+/// Runs `wait` with the signal mask at `address`, if there is one.
+fn masked(address: u64, wait: impl FnOnce() -> Outcome) -> Outcome {
+    if address == 0 {
+        return wait();
+    }
+    match host::read_value::<u64>(address) {
+        Ok(mask) => {
+            let before = host::set_mask(mask & !host::NEVER_BLOCKED);
+            let outcome = wait();
+            // A deferred signal has blocked the others until the program continues.
+            let pending = State::current()
+                .is_some_and(|s| s.pending.load(Ordering::Acquire) == 1);
+            if !pending {
+                host::set_mask(before);
+            }
+            outcome
+        }
+        Err(error) => Done(error),
+    }
+}
+
+fn poll(state: &State, a: [u64; 6]) -> Outcome {
+    if !descriptors::any_at_all() {
+        return Native;
+    }
+    poll_entries(state, a, milliseconds(a[2]))
+}
+
+fn ppoll(state: &State, a: [u64; 6]) -> Outcome {
+    if !descriptors::any_at_all() {
+        return Native;
+    }
+    match duration(a[2], 1) {
+        Ok(time) if a[3] == 0 => poll_entries(state, a, time),
+        Ok(time) => match poll_entries(state, [a[0], a[1], 0, 0, 0, 0], Some(Duration::ZERO)) {
+            Native => Native,
+            Done(0) => masked(a[3], || poll_entries(state, a, time)),
+            outcome => outcome,
+        },
+        Err(error) => Done(error),
+    }
+}
+
+/// Events of the three sets of select(2): linux/fs/select.c.
+const EVENTS: [i16; 3] = [
+    libc::POLLIN | libc::POLLHUP | libc::POLLERR | libc::POLLRDNORM | libc::POLLRDBAND,
+    libc::POLLOUT | libc::POLLERR | libc::POLLWRNORM | libc::POLLWRBAND,
+    libc::POLLPRI,
+];
+
+fn select_sets(state: &State, a: [u64; 6], time: Option<Duration>) -> Outcome {
+    let count = (a[0] as u32).min(MAX_ENTRIES as u32) as usize;
+    let words = count.div_ceil(64);
+    let mut sets = [vec![0u64; words], vec![0u64; words], vec![0u64; words]];
+    for (set, &address) in sets.iter_mut().zip(&a[1..4]) {
+        for (i, word) in set.iter_mut().enumerate().filter(|_| address != 0) {
+            match host::read_value(address + 8 * i as u64) {
+                Ok(value) => *word = value,
+                Err(error) => return Done(error),
+            }
+        }
+    }
+    let has = |set: &Vec<u64>, fd: usize| set[fd / 64] >> (fd % 64) & 1 == 1;
+    let mut entries = Vec::new();
+    for fd in 0..count {
+        let mut events = 0;
+        for (set, bits) in sets.iter().zip(EVENTS) {
+            if has(set, fd) {
+                events |= bits;
+            }
+        }
+        if events != 0 {
+            entries.push(libc::pollfd { fd: fd as i32, events, revents: 0 });
+        }
+    }
+    if !entries.iter().any(|entry| descriptors::get(entry.fd as u64).is_some()) {
+        return Native;
+    }
+    let result = wait(state, &mut entries, time);
+    if result < 0 {
+        return Done(result);
+    }
+    if entries.iter().any(|entry| entry.revents & libc::POLLNVAL != 0) {
+        return error(libc::EBADF);
+    }
+    let mut bits = 0;
+    let mut results = [vec![0u64; words], vec![0u64; words], vec![0u64; words]];
+    for entry in &entries {
+        let fd = entry.fd as usize;
+        for i in 0..3 {
+            if has(&sets[i], fd) && entry.revents & EVENTS[i] != 0 {
+                results[i][fd / 64] |= 1 << (fd % 64);
+                bits += 1;
+            }
+        }
+    }
+    for (set, &address) in results.iter().zip(&a[1..4]) {
+        for (i, &word) in set.iter().enumerate().filter(|_| address != 0) {
+            let _ = host::write_value(address + 8 * i as u64, word);
+        }
+    }
+    Done(bits)
+}
+
+fn select(state: &State, a: [u64; 6]) -> Outcome {
+    if !descriptors::any_at_all() {
+        return Native;
+    }
+    match duration(a[4], 1000) {
+        Ok(time) => select_sets(state, a, time),
+        Err(error) => Done(error),
+    }
+}
+
+fn pselect(state: &State, a: [u64; 6]) -> Outcome {
+    if !descriptors::any_at_all() {
+        return Native;
+    }
+    // The sixth argument points to the address of the mask and its size.
+    let mask = if a[5] == 0 { Ok(0) } else { host::read_value::<u64>(a[5]) };
+    match (duration(a[4], 1), mask) {
+        (Ok(time), Ok(mask)) => masked(mask, || select_sets(state, a, time)),
+        (Err(error), _) | (_, Err(error)) => Done(error),
+    }
+}
+
+/// The library's counterpart of an epoll descriptor plus 1, and how many members are the host's.
+struct Epoll {
+    inner: AtomicI32,
+    hosts: AtomicU32,
+}
+
+static EPOLLS: [Epoll; descriptors::MAX] =
+    [const { Epoll { inner: AtomicI32::new(0), hosts: AtomicU32::new(0) } }; descriptors::MAX];
+
+fn counterpart(fd: u64) -> Option<(&'static Epoll, Option<u64>)> {
+    let epoll = EPOLLS.get(fd as u32 as usize)?;
+    let inner = epoll.inner.load(Ordering::Acquire);
+    Some((epoll, (inner > 0).then(|| inner as u64 - 1)))
+}
+
+/// The descriptor is closed: so is its counterpart.
+pub(super) fn forget_epoll(state: &State, fd: u64) {
+    if let Some(epoll) = EPOLLS.get(fd as u32 as usize) {
+        epoll.hosts.store(0, Ordering::Relaxed);
+        let inner = epoll.inner.swap(0, Ordering::AcqRel);
+        if inner > 0 && library::present() {
+            library::own_call(state, libc::SYS_close, &[inner as u64 - 1]);
+        }
+    }
+}
+
+fn epoll_ctl(state: &State, a: [u64; 6]) -> Outcome {
+    let Some((epoll, inner)) = counterpart(a[0]) else { return Native };
+    let Some(fd) = descriptors::get(a[2]) else {
+        let result = host::call(libc::SYS_epoll_ctl, &a[..4]);
+        if result == 0 {
+            match a[1] as i32 {
+                libc::EPOLL_CTL_ADD => drop(epoll.hosts.fetch_add(1, Ordering::Relaxed)),
+                libc::EPOLL_CTL_DEL => drop(epoll.hosts.fetch_sub(1, Ordering::Relaxed)),
+                _ => (),
+            }
+        }
+        return Done(result);
+    };
+    let inner = match inner {
+        Some(inner) => inner,
+        None => {
+            let new = library::own_call(state, libc::SYS_epoll_create1, &[0]);
+            if new < 0 {
+                return Done(new);
+            }
+            epoll.inner.store(new as i32 + 1, Ordering::Release);
+            new as u64
+        }
+    };
+    Done(library::program_call(state, libc::SYS_epoll_ctl, [inner, a[1], fd, a[3], 0, 0]))
+}
+
+fn epoll_events(state: &State, a: [u64; 6], time: Option<Duration>) -> Outcome {
+    /// struct epoll_event is packed on x86-64.
+    const EVENT: u64 = 12;
+    let Some((epoll, Some(inner))) = counterpart(a[0]) else { return Native };
+    if a[2] as i32 <= 0 {
+        return error(libc::EINVAL);
+    }
+    let end = deadline(time);
+    let max = a[2] & 0xffff_ffff;
+    let mixed = epoll.hosts.load(Ordering::Relaxed) > 0;
+    loop {
+        let time = if mixed { Some(NOW) } else { remaining(end) };
+        let arguments = [inner, a[1], max, address(time.as_ref()), 0, 8];
+        let found = library::program_call(state, libc::SYS_epoll_pwait2, arguments);
+        if found < 0 || !mixed {
+            return Done(found);
+        }
+        let rest = max - found as u64;
+        let found = found
+            + match rest {
+                0 => 0,
+                rest => {
+                    let at = a[1] + EVENT * found as u64;
+                    host::call(libc::SYS_epoll_wait, &[a[0], at, rest, 0]).max(0)
+                }
+            };
+        if found > 0 || end.is_some_and(|end| Instant::now() >= end) {
+            return Done(found);
+        }
+        let Some(bridge) = bridge(state) else { return error(libc::ENOMEM) };
+        let entry = |fd: u64| libc::pollfd { fd: fd as i32, events: libc::POLLIN, revents: 0 };
+        let result = bridge.wait(state, vec![entry(a[0])], vec![entry(inner)], remaining(end));
+        if result < 0 {
+            return Done(result);
+        }
+    }
+}
+
+fn epoll_wait(state: &State, a: [u64; 6]) -> Outcome {
+    let mask = if state.number.get() as i64 == libc::SYS_epoll_pwait { a[4] } else { 0 };
+    match counterpart(a[0]) {
+        Some((_, Some(_))) => masked(mask, || epoll_events(state, a, milliseconds(a[3]))),
+        _ => Native,
+    }
+}
+
+fn epoll_pwait2(state: &State, a: [u64; 6]) -> Outcome {
+    match (counterpart(a[0]), duration(a[3], 1)) {
+        (Some((_, Some(_))), Ok(time)) => masked(a[4], || epoll_events(state, a, time)),
+        (Some((_, Some(_))), Err(error)) => Done(error),
+        _ => Native,
+    }
+}

@@ -1,0 +1,171 @@
+//! Descriptors. Their numbers are the host's: a descriptor of the library has a placeholder in the host's table, an
+//! `O_PATH` file with which the host's calls fail, so that numbers never collide. The placeholder also keeps the
+//! close-on-exec flag.
+
+use crate::{host, library};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::OnceLock;
+
+/// Numbers below this can belong to the library.
+pub const MAX: usize = 1 << 16;
+/// Descriptors of ours, from [`PRIVATE`] on.
+pub const PRIVATE_COUNT: u64 = 256;
+
+/// The library's number plus 1, or 0 for the host's descriptors.
+static LIBRARY: [AtomicI32; MAX] = [const { AtomicI32::new(0) }; MAX];
+/// How many are the library's.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+/// The file that placeholders duplicate.
+static PLACEHOLDER: OnceLock<u64> = OnceLock::new();
+/// The first number of our own descriptors. The program must not close them.
+static PRIVATE: OnceLock<u64> = OnceLock::new();
+
+/// Makes what the process opens from now on private: it gets high numbers. [`release_low`] ends this.
+pub fn occupy_low() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is valid.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    let base = limit.rlim_cur.clamp(2 * PRIVATE_COUNT, 4096) - PRIVATE_COUNT;
+    let path = c"/".as_ptr() as u64;
+    let cwd = libc::AT_FDCWD as u64;
+    let flags = (libc::O_PATH | libc::O_CLOEXEC) as u64;
+    let first = host::call(libc::SYS_openat, &[cwd, path, flags, 0]) as u64;
+    let dup = |least| {
+        let command = libc::F_DUPFD_CLOEXEC as u64;
+        host::call(libc::SYS_fcntl, &[first, command, least])
+    };
+    PLACEHOLDER.get_or_init(|| dup(base) as u64);
+    PRIVATE.get_or_init(|| base);
+    while (0..base as i64).contains(&dup(0)) {}
+}
+
+/// Frees the low numbers for the program, from `first` on.
+pub fn release_low(first: u64) {
+    let base = PRIVATE.get().expect("occupy_low was called");
+    host::call(libc::SYS_close_range, &[first, base - 1, 0]);
+}
+
+/// Whether the number is one of our own descriptors.
+pub fn private(fd: u64) -> bool {
+    PRIVATE.get().is_some_and(|&base| (base..base + PRIVATE_COUNT).contains(&(fd & 0xffff_ffff)))
+}
+
+/// The library's number of a descriptor, or nothing if it is the host's. System calls use the low half of a register.
+#[inline]
+pub fn get(fd: u64) -> Option<u64> {
+    let place = LIBRARY.get(fd as u32 as usize)?;
+    let value = place.load(Ordering::Acquire);
+    (value > 0).then(|| value as u64 - 1)
+}
+
+/// Whether the process has a descriptor of the library; with `inherited`, one that a new program would inherit.
+pub fn any(inherited: bool) -> bool {
+    if COUNT.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    let kept = |fd: u64| {
+        let flags = host::call(libc::SYS_fcntl, &[fd, libc::F_GETFD as u64]);
+        flags & i64::from(libc::FD_CLOEXEC) == 0
+    };
+    (0..MAX as u64).any(|fd| get(fd).is_some() && (!inherited || kept(fd)))
+}
+
+/// Gives the library's descriptor `inner` a number, which is at least `least`.
+pub fn install(inner: i64, close_on_exec: bool, least: u64) -> i64 {
+    if inner < 0 {
+        return inner;
+    }
+    let command = if close_on_exec { libc::F_DUPFD_CLOEXEC } else { libc::F_DUPFD } as u64;
+    let placeholder = *PLACEHOLDER.get().expect("occupy_low was called");
+    let fd = host::call(libc::SYS_fcntl, &[placeholder, command, least]);
+    if fd >= MAX as i64 {
+        host::call(libc::SYS_close, &[fd as u64]);
+        return -i64::from(libc::EMFILE);
+    }
+    if fd >= 0 {
+        map(fd as u64, inner);
+    }
+    fd
+}
+
+/// Gives the library's descriptor `inner` the number `fd`, which is free or the host's. The host closes what it had.
+pub fn install_at(inner: i64, fd: u64, close_on_exec: bool) -> i64 {
+    if fd >= MAX as u64 {
+        return -i64::from(libc::EBADF);
+    }
+    let placeholder = *PLACEHOLDER.get().expect("occupy_low was called");
+    let flags = if close_on_exec { libc::O_CLOEXEC } else { 0 } as u64;
+    let result = host::call(libc::SYS_dup3, &[placeholder, fd, flags]);
+    if result >= 0 {
+        map(fd, inner);
+    }
+    result
+}
+
+fn map(fd: u64, inner: i64) {
+    LIBRARY[fd as usize].store(inner as i32 + 1, Ordering::Release);
+    COUNT.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Forgets that `fd` is the library's, and returns its number there. The placeholder stays.
+pub fn forget(fd: u64) -> Option<u64> {
+    let place = LIBRARY.get(fd as u32 as usize)?;
+    let value = place.swap(0, Ordering::AcqRel);
+    (value > 0).then(|| {
+        COUNT.fetch_sub(1, Ordering::Relaxed);
+        value as u64 - 1
+    })
+}
+
+/// Forgets all: this process was forked.
+pub fn clear() {
+    library::leave();
+    (0..MAX as u64).for_each(|fd| {
+        if forget(fd).is_some() {
+            host::call(libc::SYS_close, &[fd]);
+        }
+    });
+}
+
+/// The numbers from `first` to `last` that are the library's.
+pub fn within(first: u64, last: u64) -> impl Iterator<Item = u64> {
+    let last = last.min(MAX as u64 - 1);
+    (first..=last).filter(|&fd| COUNT.load(Ordering::Relaxed) > 0 && get(fd).is_some())
+}
+
+/// Moves a descriptor of ours to a private number.
+pub fn move_up(fd: i64) -> Option<u64> {
+    if fd < 0 {
+        return None;
+    }
+    let base = *PRIVATE.get()?;
+    let high = host::call(libc::SYS_fcntl, &[fd as u64, libc::F_DUPFD_CLOEXEC as u64, base]);
+    host::call(libc::SYS_close, &[fd as u64]);
+    if high < 0 {
+        return None;
+    }
+    Some(high as u64)
+}
+
+/// close_range(2) of the host, without our own descriptors.
+pub fn host_close_range(first: u64, last: u64, flags: u64) -> i64 {
+    let (first, last) = (first & 0xffff_ffff, last & 0xffff_ffff);
+    let base = *PRIVATE.get().expect("occupy_low was called");
+    let end = base + PRIVATE_COUNT;
+    if first > last {
+        return -i64::from(libc::EINVAL);
+    }
+    let mut result = 0;
+    if first < base {
+        result = host::call(libc::SYS_close_range, &[first, last.min(base - 1), flags]);
+    }
+    if result == 0 && last >= end {
+        result = host::call(libc::SYS_close_range, &[first.max(end), last, flags]);
+    }
+    result
+}
+
+/// Whether any descriptor is the library's, without looking at each.
+pub fn any_at_all() -> bool {
+    COUNT.load(Ordering::Relaxed) > 0
+}

@@ -1,0 +1,309 @@
+//! The gate between a program and our code, in assembler.
+//!
+//! **In.** A stub ([`crate::patch`]) or the handler of SIGSYS continues at the entry, with the number in rax and the
+//! program's return address in rcx: both rcx and r11 are lost in a system call anyway. Numbers without a handler go to
+//! the host at once. For others the gate saves the registers, exchanges stack and FS base, and calls the dispatcher.
+//! Vector registers are saved too: compilers keep values in them across a `syscall` instruction, which preserves them.
+//!
+//! **Out.** The program's registers come from the thread's record. The gate executes the host's system calls itself,
+//! with the program's FS base and stack, so that signals, restarts and masks are the host's affair.
+//!
+//! Invariants:
+//!
+//! 1. While the selector is `PROGRAM`, FS base and stack are the program's.
+//! 2. A signal that arrives while the selector is `OURS` is deferred. If it arrives between `leave_start` and
+//!    `leave_end`, the way out starts again and finds it.
+//! 3. `start` to `end` is the range from which the host accepts system calls whatever the selector says: those that the
+//!    gate makes for the program, and the return from signal handlers.
+
+use crate::calls::TABLE;
+use crate::state::{Registers, State, PROGRAM};
+use std::arch::{asm, global_asm};
+use std::mem::offset_of;
+use std::ops::Range;
+
+/// What the dispatcher asks of the gate.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The result is in the registers.
+    Done = 0,
+    /// The host executes the call.
+    Native = 1,
+    /// The thread leaves the program.
+    Leave = 2,
+}
+
+/// Bytes below the stack pointer that belong to leaf functions, and 8 more: System V ABI for x86-64, 3.2.2.
+const BELOW_RED_ZONE: u32 = 128 + 8;
+
+global_asm!(
+    // Beyond the range: this system call raises SIGSYS, whose frame then gets all registers and the signal mask.
+    ".text",
+    ".p2align 6",
+    "kyozon_exec_bounce: syscall",
+    "ud2",
+    ".p2align 6",
+    ".globl kyozon_exec_start, kyozon_exec_bounce, kyozon_exec_entry, kyozon_exec_trapped, kyozon_exec_enter",
+    ".globl kyozon_exec_leave_start, kyozon_exec_leave_end, kyozon_exec_host_call, kyozon_exec_host_syscall",
+    ".globl kyozon_exec_host_abort, kyozon_exec_restorer, kyozon_exec_sigreturn, kyozon_exec_end",
+    "kyozon_exec_start:",
+    "kyozon_exec_trapped:",
+    "movb $1, %gs:{trapped}",
+    "jmp 1f",
+    "kyozon_exec_entry:",
+    "cmp ${calls}, %rax",
+    "jae 5f",
+    "lea {table}(%rip), %r11",
+    "cmpq $0, (%r11,%rax,8)",
+    "je 5f",
+    "1:",
+    "movb $0, %gs:{selector}",
+    "mov %rax, %gs:{rax}",
+    "mov %rdi, %gs:{rdi}",
+    "mov %rsi, %gs:{rsi}",
+    "mov %rdx, %gs:{rdx}",
+    "mov %r10, %gs:{r10}",
+    "mov %r8, %gs:{r8}",
+    "mov %r9, %gs:{r9}",
+    "mov %rsp, %gs:{rsp}",
+    "mov %rcx, %gs:{rip}",
+    "mov %rbx, %gs:{preserved}",
+    "mov %rbp, %gs:{preserved}+8",
+    "mov %r12, %gs:{preserved}+16",
+    "mov %r13, %gs:{preserved}+24",
+    "mov %r14, %gs:{preserved}+32",
+    "mov %r15, %gs:{preserved}+40",
+    ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15",
+    "movups %xmm\\n, %gs:{vectors}+16*\\n",
+    ".endr",
+    "rdfsbase %r11",
+    "mov %r11, %gs:{program_fs}",
+    "mov %gs:{host_fs}, %r11",
+    "wrfsbase %r11",
+    "mov %gs:{host_sp}, %rsp",
+    "mov %gs:{this}, %rdi",
+    "xor %ebp, %ebp",
+    "call {dispatch}",
+    "cmp $2, %eax",
+    "je 7f",
+    "mov %al, %gs:{native}",
+    // The way out. All that it uses is in the record, so that it can start again.
+    "kyozon_exec_leave_start:",
+    "cmpb $0, %gs:{pending}",
+    "jne 6f",
+    "mov %gs:{program_fs}, %r11",
+    "wrfsbase %r11",
+    ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15",
+    "movups %gs:{vectors}+16*\\n, %xmm\\n",
+    ".endr",
+    "mov %gs:{preserved}, %rbx",
+    "mov %gs:{preserved}+8, %rbp",
+    "mov %gs:{preserved}+16, %r12",
+    "mov %gs:{preserved}+24, %r13",
+    "mov %gs:{preserved}+32, %r14",
+    "mov %gs:{preserved}+40, %r15",
+    "mov %gs:{rdi}, %rdi",
+    "mov %gs:{rsi}, %rsi",
+    "mov %gs:{rdx}, %rdx",
+    "mov %gs:{r10}, %r10",
+    "mov %gs:{r8}, %r8",
+    "mov %gs:{r9}, %r9",
+    "mov %gs:{rsp}, %rsp",
+    "mov %gs:{rip}, %rcx",
+    "mov %gs:{rax}, %rax",
+    "cmpb $0, %gs:{native}",
+    "movb ${program}, %gs:{selector}",
+    "kyozon_exec_leave_end:",
+    "jne 5f",
+    "jmp *%rcx",
+    // The host's. The return address waits below the red zone, because a handler may make calls meanwhile.
+    "5:",
+    "lea -{below}(%rsp), %rsp",
+    "mov %rcx, (%rsp)",
+    "syscall",
+    "mov (%rsp), %rcx",
+    "lea {below}(%rsp), %rsp",
+    "jmp *%rcx",
+    // A signal is pending, and all others are blocked. Queue it, and return to the program through SIGSYS.
+    "6:",
+    "mov %gs:{host_fs}, %r11",
+    "wrfsbase %r11",
+    "mov %gs:{host_sp}, %rsp",
+    "mov %gs:{this}, %rdi",
+    "call {deliver}",
+    "mov %gs:{program_fs}, %r11",
+    "wrfsbase %r11",
+    ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15",
+    "movups %gs:{vectors}+16*\\n, %xmm\\n",
+    ".endr",
+    "mov %gs:{rsp}, %rsp",
+    "movb ${program}, %gs:{selector}",
+    "mov $-1, %rax",
+    "jmp kyozon_exec_bounce",
+    "7:",
+    "mov %gs:{host_sp}, %rsp",
+    "add $8, %rsp",
+    "pop %r15",
+    "pop %r14",
+    "pop %r13",
+    "pop %r12",
+    "pop %rbx",
+    "pop %rbp",
+    "ret",
+    // void enter(void): runs the program until its thread leaves.
+    "kyozon_exec_enter:",
+    "push %rbp",
+    "push %rbx",
+    "push %r12",
+    "push %r13",
+    "push %r14",
+    "push %r15",
+    "sub $8, %rsp",
+    "mov %rsp, %gs:{host_sp}",
+    "rdfsbase %r11",
+    "mov %r11, %gs:{host_fs}",
+    "jmp kyozon_exec_leave_start",
+    // i64 host_call(u64 number, const u64 arguments[6]): a system call of the host that a deferred signal interrupts,
+    // also one that arrives just before the instruction.
+    "kyozon_exec_host_call:",
+    "cmpb $0, %gs:{pending}",
+    "jne kyozon_exec_host_abort",
+    "mov %rdi, %rax",
+    "mov 0(%rsi), %rdi",
+    "mov 16(%rsi), %rdx",
+    "mov 24(%rsi), %r10",
+    "mov 32(%rsi), %r8",
+    "mov 40(%rsi), %r9",
+    "mov 8(%rsi), %rsi",
+    "kyozon_exec_host_syscall:",
+    "syscall",
+    "ret",
+    "kyozon_exec_host_abort:",
+    "mov $-4, %rax",
+    "ret",
+    // Unwinders recognize a signal's frame by these two instructions.
+    ".p2align 4",
+    "nop",
+    "kyozon_exec_restorer:",
+    "mov $15, %rax",
+    "kyozon_exec_sigreturn:",
+    "syscall",
+    "ud2",
+    "kyozon_exec_end:",
+    table = sym TABLE,
+    dispatch = sym crate::calls::dispatch,
+    deliver = sym crate::signals::deliver,
+    calls = const crate::calls::NUMBERS,
+    below = const BELOW_RED_ZONE,
+    program = const PROGRAM,
+    this = const offset_of!(State, this),
+    selector = const offset_of!(State, selector),
+    pending = const offset_of!(State, pending),
+    native = const offset_of!(State, native),
+    trapped = const offset_of!(State, trapped),
+    host_fs = const offset_of!(State, host_fs),
+    program_fs = const offset_of!(State, program_fs),
+    host_sp = const offset_of!(State, host_sp),
+    vectors = const offset_of!(State, vectors),
+    rax = const offset_of!(State, registers) + offset_of!(Registers, rax),
+    rdi = const offset_of!(State, registers) + offset_of!(Registers, rdi),
+    rsi = const offset_of!(State, registers) + offset_of!(Registers, rsi),
+    rdx = const offset_of!(State, registers) + offset_of!(Registers, rdx),
+    r10 = const offset_of!(State, registers) + offset_of!(Registers, r10),
+    r8 = const offset_of!(State, registers) + offset_of!(Registers, r8),
+    r9 = const offset_of!(State, registers) + offset_of!(Registers, r9),
+    rsp = const offset_of!(State, registers) + offset_of!(Registers, rsp),
+    rip = const offset_of!(State, registers) + offset_of!(Registers, rip),
+    preserved = const offset_of!(State, registers) + offset_of!(Registers, preserved),
+    options(att_syntax)
+);
+
+extern "C" {
+    fn kyozon_exec_start();
+    fn kyozon_exec_end();
+    fn kyozon_exec_bounce();
+    fn kyozon_exec_entry();
+    fn kyozon_exec_trapped();
+    fn kyozon_exec_enter();
+    fn kyozon_exec_leave_start();
+    fn kyozon_exec_leave_end();
+    fn kyozon_exec_host_call(number: u64, arguments: *const u64) -> i64;
+    fn kyozon_exec_host_syscall();
+    fn kyozon_exec_host_abort();
+    fn kyozon_exec_restorer();
+    fn kyozon_exec_sigreturn();
+}
+
+fn address(function: unsafe extern "C" fn()) -> u64 {
+    function as *const () as u64
+}
+
+/// The range from which the host accepts system calls.
+pub fn range() -> Range<u64> {
+    address(kyozon_exec_start)..address(kyozon_exec_end)
+}
+
+/// Where stubs continue.
+pub fn entry() -> u64 {
+    address(kyozon_exec_entry)
+}
+
+/// Where a system call continues that came by SIGSYS.
+pub fn trapped() -> u64 {
+    address(kyozon_exec_trapped)
+}
+
+/// The instruction behind the system call that asks the handler of SIGSYS to return to the program.
+pub fn bounced() -> u64 {
+    address(kyozon_exec_bounce) + 2
+}
+
+/// What a signal handler returns to.
+pub fn restorer() -> u64 {
+    address(kyozon_exec_restorer)
+}
+
+/// The system call of the restorer.
+pub fn sigreturn() -> u64 {
+    address(kyozon_exec_sigreturn)
+}
+
+/// Where our code continues after a signal that was deferred at `rip`.
+pub fn after_deferral(rip: u64) -> u64 {
+    let host_call = kyozon_exec_host_call as *const () as u64;
+    if (address(kyozon_exec_leave_start)..address(kyozon_exec_leave_end)).contains(&rip) {
+        address(kyozon_exec_leave_start)
+    } else if (host_call..=address(kyozon_exec_host_syscall)).contains(&rip) {
+        address(kyozon_exec_host_abort)
+    } else {
+        rip
+    }
+}
+
+/// Runs the program on the calling thread, with `mask` as its signal mask, until the thread leaves it. The caller has
+/// blocked all signals.
+///
+/// # Safety
+///
+/// The record's registers and FS base are those of a program that may run here.
+pub unsafe fn enter(state: &State, mask: u64) {
+    // SAFETY: the record lives until this function returns; FSGSBASE was checked at start.
+    unsafe { asm!("wrgsbase {}", in(reg) &raw const *state, options(nostack, preserves_flags)) };
+    crate::host::set_mask(mask);
+    // SAFETY: the caller's promise. The function preserves what the ABI says.
+    unsafe { kyozon_exec_enter() };
+    crate::host::set_mask(!crate::host::NEVER_BLOCKED);
+    // SAFETY: the thread is no program's any more.
+    unsafe { asm!("wrgsbase {}", in(reg) 0u64, options(nostack, preserves_flags)) };
+}
+
+/// A system call of the host from our code. A signal for the program ends it with `-EINTR`.
+///
+/// # Safety
+///
+/// As the system call itself. The calling thread is a program's.
+pub unsafe fn host_call(number: i64, arguments: [u64; 6]) -> i64 {
+    // SAFETY: the caller's promise.
+    unsafe { kyozon_exec_host_call(number as u64, arguments.as_ptr()) }
+}

@@ -1,0 +1,173 @@
+//! Runs unmodified Linux programs in this process. Their files below mount points and their Internet sockets are library
+//! Linux's; memory, threads, signals, processes and everything else are the host's.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`elf`], [`start`], [`program`] | a program's files in memory, its first stack, its heap |
+//! | [`gate`], [`state`] | between program and our code: registers, stacks, TLS |
+//! | [`trap`], [`patch`] | how a system call gets to the gate: SIGSYS at first, then a jump |
+//! | [`calls`] | the dispatcher: which calls are the library's |
+//! | [`descriptors`], [`paths`] | which descriptors and paths are the library's |
+//! | [`bridge`] | waits for both kernels at once |
+//! | [`threads`], [`process`] | clone, fork, execve, exit |
+//! | [`signals`], [`interrupt`] | handlers run in the program, and end waiting calls |
+//! | [`library`], [`host`] | calls of the two kernels |
+//!
+//! Invariants:
+//!
+//! 1. Our code never runs with the program's FS base, apart from signal handlers, which use no TLS.
+//! 2. A descriptor has one number, the host's. See [`descriptors`].
+//! 3. Whatever is not routed to the library is executed by the host as if this crate were not there.
+//!
+//! The program is as trusted as this process: it shares its memory, and nothing here confines it.
+//!
+//! Limits:
+//!
+//! - Programs that use the GS base, change FS by `wrfsbase` to nothing, or check their own code, do not run.
+//! - The vector registers' upper halves (AVX) are lost in calls that are handled here; xmm0 to xmm15 are kept.
+//! - A shared mapping of a library file for writing fails with ENODEV; other mappings are copies.
+//! - `SA_RESETHAND` is ignored. A signal mask of ppoll, pselect or sigsuspend must not contain SIGSYS.
+//! - Library descriptors cannot be sent over local sockets, nor be members of a nested epoll descriptor.
+//!
+//! Licence: GPL-2.0-only, as the kernel that it loads.
+
+pub mod bridge;
+pub mod calls;
+pub mod descriptors;
+pub mod elf;
+pub mod gate;
+pub mod host;
+pub mod interrupt;
+pub mod library;
+pub mod network;
+pub mod patch;
+pub mod paths;
+pub mod process;
+pub mod program;
+pub mod signals;
+pub mod start;
+pub mod state;
+pub mod threads;
+pub mod trap;
+
+use anyhow::{ensure, Context, Result};
+use kyozon_devices::block::{Block, BlockDevice};
+use kyozon_devices::disk::FileDisk;
+use liblinux::calls::Calls;
+use liblinux::{Config, Instance, Thread};
+use std::ffi::{CString, OsString};
+use std::path::{Path, PathBuf};
+
+/// A file system image and where programs see it.
+#[derive(Clone, Debug)]
+pub struct Mount {
+    /// The image's file.
+    pub image: PathBuf,
+    /// An absolute path.
+    pub point: PathBuf,
+    /// Its type.
+    pub kind: String,
+    /// The image must not change.
+    pub read_only: bool,
+}
+
+/// What to run, and in which surroundings.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The kernel image.
+    pub kernel: PathBuf,
+    /// Bytes of the library's memory.
+    pub memory: usize,
+    /// File system images.
+    pub mounts: Vec<Mount>,
+    /// Rewrite system calls that have raised SIGSYS.
+    pub rewrite: bool,
+    /// Print the library's log.
+    pub verbose: bool,
+    /// A command that runs in the same process, and ends with the first.
+    pub beside: Option<Vec<OsString>>,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+}
+
+/// Runs a program in this process. Returns only if it cannot start.
+pub fn run(options: Options) -> Result<std::convert::Infallible> {
+    // SAFETY: only looks the value up.
+    let fsgsbase = unsafe { libc::getauxval(libc::AT_HWCAP2) } & 2 != 0;
+    ensure!(fsgsbase, "this processor or kernel has no FSGSBASE instructions: Linux 5.9 or later is needed");
+    // Threads of ours must not get the program's signals.
+    let mask = host::set_mask(!host::NEVER_BLOCKED);
+    let low = free_descriptor();
+    descriptors::occupy_low();
+    let thread = boot(&options)?;
+    network::raise_loopback(&thread).context("the library's loopback")?;
+    mount(&thread, &options.mounts)?;
+    drop(thread);
+    interrupt::start().context("cannot start a thread")?;
+    if options.rewrite {
+        patch::enable().context("/proc/self/mem")?;
+    }
+    signals::install();
+    let state = start::program(&options.command)?;
+    let beside = options.beside.as_deref().map(start::program).transpose()?;
+    descriptors::release_low(low);
+    if let Some(beside) = beside {
+        threads::run_beside(beside, mask).context("cannot start a thread")?;
+    }
+    ensure!(threads::prepare(&state), "no syscall user dispatch: Linux 5.11 or later is needed");
+    threads::run_first(Box::leak(state), mask)
+}
+
+/// The lowest free number: what was inherited is the program's.
+fn free_descriptor() -> u64 {
+    let fd = host::call(libc::SYS_dup, &[0]);
+    host::call(libc::SYS_close, &[fd as u64]);
+    fd.max(3) as u64
+}
+
+fn boot(options: &Options) -> Result<Thread> {
+    let mut config = Config::new(&options.kernel).memory(options.memory);
+    if options.verbose {
+        config = config.log(|text| eprint!("{}", String::from_utf8_lossy(text)));
+    }
+    for mount in &options.mounts {
+        let disk = FileDisk::open(&mount.image, !mount.read_only)
+            .with_context(|| mount.image.display().to_string())?;
+        let block = Block::new(Box::new(disk), mount.read_only, "exec").extended();
+        config = config.device(BlockDevice::inline(block));
+    }
+    let (instance, thread) = Instance::in_process(config)?;
+    let limit = libc::rlimit { rlim_cur: descriptors::MAX as u64, rlim_max: descriptors::MAX as u64 };
+    // SAFETY: the structure is valid.
+    unsafe {
+        let limit = &raw const limit as u64;
+        thread.syscall(libc::SYS_prlimit64, [0, u64::from(libc::RLIMIT_NOFILE), limit, 0, 0, 0]);
+    }
+    library::set(instance);
+    Ok(thread)
+}
+
+fn mount(thread: &Thread, mounts: &[Mount]) -> Result<()> {
+    let mut points = Vec::new();
+    for (i, mount) in mounts.iter().enumerate() {
+        let point = paths::normalize(std::os::unix::ffi::OsStrExt::as_bytes(mount.point.as_os_str()));
+        let path = String::from_utf8(point.clone()).context("a mount point")?;
+        let mut folder = PathBuf::new();
+        for part in Path::new(&path) {
+            folder.push(part);
+            // Some exist.
+            let _ = thread.mkdir(&folder, 0o755);
+        }
+        let disk = format!("/dev/vd{}", char::from(b'a' + i as u8));
+        let flags = if mount.read_only { libc::MS_RDONLY } else { 0 };
+        thread.mount(&disk, Path::new(&path), &mount.kind, flags, "").map_err(|error| {
+            let error = std::io::Error::from_raw_os_error(error.0);
+            anyhow::anyhow!("{} as {}: {error}", mount.image.display(), mount.kind)
+        })?;
+        points.push(point);
+    }
+    let names = points.iter().map(|point| CString::new(point.clone()));
+    process::set_mounted(names.collect::<Result<_, _>>()?);
+    paths::set_mounts(points);
+    Ok(())
+}

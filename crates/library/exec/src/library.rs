@@ -1,0 +1,86 @@
+//! The library's kernel: one for the process. Program threads get a task with their first call.
+
+use crate::interrupt;
+use crate::state::State;
+use liblinux::{Error, Instance, Thread};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
+
+static INSTANCE: OnceLock<Instance> = OnceLock::new();
+/// Set in a forked process: the library's other threads are not in it.
+static LEFT: AtomicBool = AtomicBool::new(false);
+
+/// Makes `instance` the process's.
+pub fn set(instance: Instance) {
+    assert!(INSTANCE.set(instance).is_ok(), "one kernel for the process");
+}
+
+/// Whether the library serves this process: it does, unless the process was forked.
+pub fn present() -> bool {
+    !LEFT.load(Ordering::Relaxed)
+}
+
+/// This process was forked: the library stays with its parent.
+pub fn leave() {
+    LEFT.store(true, Ordering::Relaxed);
+}
+
+/// A task for the calling thread, which is no program's.
+pub fn attach() -> Result<Thread, Error> {
+    INSTANCE.get().expect("set before any thread starts").attach()
+}
+
+/// A system call of the library on a task of its own, for set-up.
+pub fn call(number: i64, arguments: &[u64]) -> i64 {
+    let mut six = [0; 6];
+    six[..arguments.len()].copy_from_slice(arguments);
+    match attach() {
+        // SAFETY: callers pass addresses of their own structures.
+        Ok(thread) => unsafe { thread.syscall(number, six) },
+        Err(_) => -i64::from(libc::EAGAIN),
+    }
+}
+
+fn task(state: &State) -> Option<&Thread> {
+    if let Some(task) = state.task.get() {
+        return Some(task);
+    }
+    let task = attach().ok()?;
+    // SAFETY: gettid takes no address.
+    let tid = unsafe { task.syscall(libc::SYS_gettid, [0; 6]) };
+    state.library_tid.store(tid as u32, Ordering::Relaxed);
+    Some(state.task.get_or_init(|| task))
+}
+
+/// A system call of the library for the program's thread. A signal for the program ends it with `-EINTR`.
+pub fn program_call(state: &State, number: i64, arguments: [u64; 6]) -> i64 {
+    let Some(task) = task(state) else { return -i64::from(libc::EAGAIN) };
+    if state.pending.load(Ordering::Acquire) == 1 {
+        return -i64::from(libc::EINTR);
+    }
+    state.library.store(1, Ordering::Release);
+    // SAFETY: the program's addresses; bad ones give EFAULT.
+    let result = if state.pending.load(Ordering::Acquire) == 1 {
+        -i64::from(libc::EINTR)
+    } else {
+        unsafe { task.syscall(number, arguments) }
+    };
+    state.library.store(0, Ordering::Release);
+    if state.pending.load(Ordering::Acquire) == 1 {
+        interrupt::settle(state);
+        // SAFETY: getppid takes no address. It clears the library's signal.
+        unsafe { task.syscall(libc::SYS_getppid, [0; 6]) };
+    }
+    result
+}
+
+/// A system call of the library on the program thread's task that is ours: signals do not end it.
+pub fn own_call(state: &State, number: i64, arguments: &[u64]) -> i64 {
+    let mut six = [0; 6];
+    six[..arguments.len()].copy_from_slice(arguments);
+    match task(state) {
+        // SAFETY: callers pass addresses of their own structures, or the program's.
+        Some(task) => unsafe { task.syscall(number, six) },
+        None => -i64::from(libc::EAGAIN),
+    }
+}

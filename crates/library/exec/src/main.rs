@@ -1,0 +1,64 @@
+//! `kyozon-linux-exec`: the command line of this crate.
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use kyozon_linux_exec::{run, Mount, Options};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Runs an unmodified program whose files and sockets are library Linux's.
+#[derive(Parser)]
+struct Arguments {
+    /// The kernel image.
+    #[arg(long, env = "KYOZON_LINUX", default_value = "/usr/local/lib/kyozon/linux.elf")]
+    kernel: PathBuf,
+    /// The library's memory in MiB.
+    #[arg(long, default_value_t = 128)]
+    memory: usize,
+    /// A file system image, where the program sees it, and options after another colon: a type (ext4), ro.
+    #[arg(long, value_name = "IMAGE:PATH[:OPTIONS]")]
+    mount: Vec<String>,
+    /// Leave system calls as they are: each raises SIGSYS.
+    #[arg(long)]
+    no_rewrite: bool,
+    /// Print the library's log.
+    #[arg(long)]
+    verbose: bool,
+    /// A second command in the same process, split at spaces. It ends with the program.
+    #[arg(long)]
+    beside: Option<String>,
+    /// The program and its arguments.
+    #[arg(trailing_var_arg = true, required = true)]
+    command: Vec<OsString>,
+}
+
+fn mount(text: &str) -> Result<Mount> {
+    let mut parts = text.split(':');
+    let image = parts.next().unwrap_or_default().into();
+    let point: PathBuf = parts.next().context("a mount is IMAGE:PATH")?.into();
+    anyhow::ensure!(point.is_absolute(), "{}: the path is not absolute", point.display());
+    let mut mount = Mount { image, point, kind: "ext4".into(), read_only: false };
+    for option in parts.flat_map(|options| options.split(',')) {
+        match option {
+            "ro" => mount.read_only = true,
+            kind => mount.kind = kind.into(),
+        }
+    }
+    Ok(mount)
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let mounts = arguments.mount.iter().map(|text| mount(text)).collect::<Result<_>>()?;
+    let split = |text: String| text.split_whitespace().map(OsString::from).collect();
+    run(Options {
+        kernel: arguments.kernel,
+        memory: arguments.memory << 20,
+        mounts,
+        rewrite: !arguments.no_rewrite,
+        verbose: arguments.verbose,
+        beside: arguments.beside.map(split),
+        command: arguments.command,
+    })?;
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! Signals: the host delivers them; the program's handlers run in the program.
+//!
+//! The host's handler of every signal that the program handles is [`kyozon_exec_signal`]. In the program, it continues
+//! at the program's handler, on the frame that the kernel made. In our code, a handler of the program would find a
+//! foreign FS base, and could call the library in the middle of a call. So the signal is deferred: it is noted, all
+//! others are blocked, and the way out of the gate queues it again and returns to the program's mask.
+//!
+//! A call of the library that waits must end, or the signal would wait too: the interrupter, a thread of ours, sends
+//! the library's task a signal of the library, so that the call returns `-EINTR`.
+
+use crate::host::{self, NEVER_BLOCKED};
+use crate::state::{State, PROGRAM};
+use crate::{gate, interrupt, trap};
+use std::arch::global_asm;
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+
+/// The kernel's struct sigaction.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Action {
+    /// `SIG_DFL`, `SIG_IGN` or a function.
+    pub handler: u64,
+    /// `SA_` flags.
+    pub flags: u64,
+    /// What a handler returns to.
+    pub restorer: u64,
+    /// Signals that are blocked meanwhile.
+    pub mask: u64,
+}
+
+const SIGNALS: usize = 65;
+const SA_RESTORER: u64 = 0x0400_0000;
+
+/// The program's handlers, by signal. Signal handlers read them.
+static HANDLERS: [AtomicU64; SIGNALS] = [const { AtomicU64::new(0) }; SIGNALS];
+/// The program's actions.
+static ACTIONS: Mutex<[Action; SIGNALS]> =
+    Mutex::new([Action { handler: 0, flags: 0, restorer: 0, mask: 0 }; SIGNALS]);
+/// Functions that repair faults of the library, for SIGSEGV and SIGBUS.
+static REPAIRS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+global_asm!(
+    ".text",
+    ".globl kyozon_exec_signal",
+    "kyozon_exec_signal:",
+    "cmpb ${program}, %gs:{selector}",
+    "jne {defer}",
+    "lea {handlers}(%rip), %rax",
+    "jmp *(%rax,%rdi,8)",
+    program = const PROGRAM,
+    selector = const offset_of!(State, selector),
+    handlers = sym HANDLERS,
+    defer = sym defer,
+    options(att_syntax)
+);
+
+extern "C" {
+    fn kyozon_exec_signal();
+}
+
+type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// Installs the handlers of SIGSYS and of faults. The library has booted.
+pub fn install() {
+    for (signal, repair) in [libc::SIGSEGV, libc::SIGBUS].into_iter().zip(&REPAIRS) {
+        let mut before = Action::default();
+        let action = Action {
+            handler: fault as *const () as u64,
+            flags: (libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER) as u64 | SA_RESTORER,
+            restorer: gate::restorer(),
+            mask: 0,
+        };
+        set(signal, Some(&action), Some(&mut before));
+        repair.store(before.handler, Ordering::Release);
+    }
+    let action = Action {
+        handler: trap::reflect as *const () as u64,
+        flags: (libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER) as u64 | SA_RESTORER,
+        restorer: gate::restorer(),
+        mask: 0,
+    };
+    set(libc::SIGSYS, Some(&action), None);
+    // Rust's runtime ignores it; programs expect the default.
+    set(libc::SIGPIPE, Some(&Action::default()), None);
+}
+
+fn set(signal: i32, new: Option<&Action>, old: Option<&mut Action>) -> i64 {
+    let new = new.map_or(0, |action| &raw const *action as u64);
+    let old = old.map_or(0, |action| &raw mut *action as u64);
+    host::call(libc::SYS_rt_sigaction, &[signal as u64, new, old, 8])
+}
+
+/// rt_sigaction(2) of the program.
+pub fn sigaction(signal: u64, new: u64, old: u64, bytes: u64) -> Result<i64, i64> {
+    if !(1..SIGNALS as u64).contains(&signal) || bytes != 8 {
+        return Err(-i64::from(libc::EINVAL));
+    }
+    let ours = [libc::SIGSEGV, libc::SIGBUS, libc::SIGSYS].contains(&(signal as i32));
+    let mut actions = ACTIONS.lock().expect("no panic while locked");
+    let before = &mut actions[signal as usize];
+    if !ours && before.handler <= 1 {
+        // Inherited, or set to be ignored by the host.
+        set(signal as i32, None, Some(before));
+    }
+    let previous = *before;
+    if new != 0 {
+        let action: Action = host::read_value(new)?;
+        if !ours {
+            let mut hosts = action;
+            hosts.mask &= !NEVER_BLOCKED;
+            if action.handler > 1 {
+                hosts.handler = kyozon_exec_signal as *const () as u64;
+                hosts.restorer = gate::restorer();
+                hosts.flags &= !(libc::SA_RESETHAND as u32 as u64);
+                hosts.flags |= libc::SA_SIGINFO as u64 | SA_RESTORER;
+            }
+            // The handler must be known before the first signal.
+            if action.handler > 1 {
+                HANDLERS[signal as usize].store(action.handler, Ordering::Release);
+            }
+            let result = set(signal as i32, Some(&hosts), None);
+            if result != 0 {
+                return Err(result);
+            }
+        } else {
+            HANDLERS[signal as usize].store(action.handler, Ordering::Release);
+        }
+        *before = action;
+    }
+    if old != 0 {
+        host::write_value(old, previous)?;
+    }
+    Ok(0)
+}
+
+/// Notes a signal that interrupted our code. TLS must not be used: the FS base may be either side's.
+extern "C" fn defer(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let Some(state) = State::current() else { return };
+    // SAFETY: the kernel passes the interrupted thread's context.
+    let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+    let mask = (&raw mut context.uc_sigmask).cast::<u64>();
+    // SAFETY: only this thread uses the member, and no other signal comes until the way out has read it. The kernel's
+    // mask has 64 bits.
+    unsafe {
+        let deferred = &mut *state.deferred.get();
+        deferred.signal = signal;
+        deferred.info = *info;
+        deferred.mask = *mask;
+        *mask = !NEVER_BLOCKED;
+    }
+    state.pending.store(1, Ordering::Release);
+    let rip = &mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
+    *rip = gate::after_deferral(*rip as u64) as i64;
+    if state.library.load(Ordering::Acquire) == 1 {
+        interrupt::request(state);
+    }
+}
+
+/// Called by the gate on its way out: queues the deferred signal again. All signals are blocked until the program
+/// continues.
+pub extern "C" fn deliver(state: &State) {
+    let pid = host::call(libc::SYS_getpid, &[]) as u64;
+    // SAFETY: only this thread uses the member.
+    let deferred = unsafe { &mut *state.deferred.get() };
+    let info = &raw const deferred.info as u64;
+    let signal = deferred.signal;
+    host::call(libc::SYS_rt_tgsigqueueinfo, &[pid, state.tid.get() as u64, signal as u64, info]);
+    let restart = {
+        let actions = ACTIONS.lock().expect("no panic while locked");
+        actions[signal as usize].flags & libc::SA_RESTART as u64 != 0
+    };
+    let native = state.native.swap(0, Ordering::Relaxed) == 1;
+    crate::calls::interrupted(state, native, restart);
+    state.pending.store(0, Ordering::Release);
+}
+
+/// The handler of SIGSEGV and SIGBUS: the program's faults are the program's, ours may be the library's.
+extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let programs =
+        State::current().filter(|state| state.selector.load(Ordering::Relaxed) == PROGRAM);
+    let handler = match programs {
+        Some(_) => HANDLERS[signal as usize].load(Ordering::Acquire),
+        None => REPAIRS[usize::from(signal == libc::SIGBUS)].load(Ordering::Acquire),
+    };
+    if handler > 1 {
+        // SAFETY: the program's handler, or liblinux's, which has this type.
+        unsafe { std::mem::transmute::<u64, Handler>(handler)(signal, info, context) };
+        return;
+    }
+    if let Some(state) = programs {
+        // The instruction runs again, and the signal has its default action.
+        state.selector.store(crate::state::OURS, Ordering::Relaxed);
+    }
+    set(signal, Some(&Action::default()), None);
+}
