@@ -9,7 +9,7 @@
 //! | [`calls`] | the dispatcher: which calls are the library's |
 //! | [`descriptors`], [`paths`] | which descriptors and paths are the library's |
 //! | [`bridge`] | waits for both kernels at once |
-//! | [`threads`], [`process`] | clone, fork, execve, exit |
+//! | [`threads`], [`process`], [`beside`] | clone, fork, execve, exit; a second program |
 //! | [`signals`], [`interrupt`] | handlers run in the program, and end waiting calls |
 //! | [`library`], [`host`] | calls of the two kernels |
 //!
@@ -31,6 +31,7 @@
 //!
 //! Licence: GPL-2.0-only, as the kernel that it loads.
 
+pub mod beside;
 pub mod bridge;
 pub mod calls;
 pub mod descriptors;
@@ -84,7 +85,7 @@ pub struct Options {
     pub rewrite: bool,
     /// Print the library's log.
     pub verbose: bool,
-    /// A command that runs in the same process, and ends with the first.
+    /// A command that runs in the same process, and ends with the first. The first starts when it listens.
     pub beside: Option<Vec<OsString>>,
     /// The program and its arguments.
     pub command: Vec<OsString>,
@@ -113,6 +114,7 @@ pub fn run(options: Options) -> Result<std::convert::Infallible> {
     descriptors::release_low(low);
     if let Some(beside) = beside {
         threads::run_beside(beside, mask).context("cannot start a thread")?;
+        beside::wait();
     }
     ensure!(threads::prepare(&state), "no syscall user dispatch: Linux 5.11 or later is needed");
     threads::run_first(Box::leak(state), mask)

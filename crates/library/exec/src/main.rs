@@ -24,7 +24,8 @@ struct Arguments {
     /// Print the library's log.
     #[arg(long)]
     verbose: bool,
-    /// A second command in the same process, split at spaces. It ends with the program.
+    /// A second command in the same process, split at spaces. The program starts when it listens on a socket, or after
+    /// ten seconds; it ends with the program.
     #[arg(long)]
     beside: Option<String>,
     /// The program and its arguments.

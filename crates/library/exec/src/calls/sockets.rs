@@ -13,7 +13,7 @@ pub(super) const CALLS: &[(i64, Call)] = &[
     (libc::SYS_accept4, accept4),
     (libc::SYS_connect, first),
     (libc::SYS_bind, first),
-    (libc::SYS_listen, first),
+    (libc::SYS_listen, listen),
     (libc::SYS_shutdown, first),
     (libc::SYS_getsockname, first),
     (libc::SYS_getpeername, first),
@@ -40,6 +40,14 @@ fn socket(state: &State, a: [u64; 6]) -> Outcome {
     let fd = inner(state, a);
     let close_on_exec = a[1] & libc::SOCK_CLOEXEC as u64 != 0;
     installed(state, fd, descriptors::install(fd, close_on_exec, 0))
+}
+
+fn listen(state: &State, a: [u64; 6]) -> Outcome {
+    let outcome = first(state, a);
+    if outcome == Done(0) {
+        crate::beside::listens();
+    }
+    outcome
 }
 
 fn accept(state: &State, a: [u64; 6]) -> Outcome {
