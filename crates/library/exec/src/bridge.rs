@@ -36,8 +36,7 @@ impl Bridge {
             }
             for mut entries in work {
                 entries.push(libc::pollfd { fd: stop as i32, events: libc::POLLIN, revents: 0 });
-                let arguments =
-                    [entries.as_mut_ptr() as u64, entries.len() as u64, 0, 0, 8, 0];
+                let arguments = [entries.as_mut_ptr() as u64, entries.len() as u64, 0, 0, 8, 0];
                 // SAFETY: the entries live through the call.
                 unsafe { thread.syscall(libc::SYS_ppoll, arguments) };
                 let one = 1u64;

@@ -27,7 +27,8 @@ fn structures<T: Copy>(file: &File, offset: u64, count: usize) -> std::io::Resul
     let mut bytes = vec![0u8; count * size_of::<T>()];
     file.read_exact_at(&mut bytes, offset)?;
     // SAFETY: T is one of the structures of integers of elf(5), for which all bits are valid.
-    let read = |i: usize| unsafe { bytes.as_ptr().add(i * size_of::<T>()).cast::<T>().read_unaligned() };
+    let read =
+        |i: usize| unsafe { bytes.as_ptr().add(i * size_of::<T>()).cast::<T>().read_unaligned() };
     Ok((0..count).map(read).collect())
 }
 
@@ -45,8 +46,7 @@ pub fn place(path: &Path) -> Result<Placed> {
         && [libc::ET_EXEC, libc::ET_DYN].contains(&header.e_type)
         && header.e_phentsize as usize == size_of::<libc::Elf64_Phdr>();
     ensure!(fits, "{}: not a program for x86-64", path.display());
-    let headers =
-        structures::<libc::Elf64_Phdr>(&file, header.e_phoff, header.e_phnum.into())?;
+    let headers = structures::<libc::Elf64_Phdr>(&file, header.e_phoff, header.e_phnum.into())?;
     let loads: Vec<_> = headers.iter().filter(|h| h.p_type == libc::PT_LOAD).collect();
     let (Some(first), Some(last)) = (loads.first(), loads.last()) else {
         bail!("{}: nothing to load", path.display());
@@ -60,7 +60,8 @@ pub fn place(path: &Path) -> Result<Placed> {
         0
     } else {
         let align = loads.iter().map(|h| h.p_align).max().unwrap_or(PAGE).max(PAGE);
-        let at = reserve(0, end - start + align, 0)?;
+        let bytes = end - start + align;
+        let at = reserve(crate::area::hint(bytes), bytes, 0)?;
         at.next_multiple_of(align) - start
     };
     for load in &loads {
@@ -75,9 +76,8 @@ pub fn place(path: &Path) -> Result<Placed> {
         }
         None => None,
     };
-    let within = |h: &&&libc::Elf64_Phdr| {
-        (h.p_offset..h.p_offset + h.p_filesz).contains(&header.e_phoff)
-    };
+    let within =
+        |h: &&&libc::Elf64_Phdr| (h.p_offset..h.p_offset + h.p_filesz).contains(&header.e_phoff);
     let phdr = loads.iter().find(within).map_or(0, |h| header.e_phoff - h.p_offset + h.p_vaddr);
     Ok(Placed {
         base,
@@ -90,9 +90,8 @@ pub fn place(path: &Path) -> Result<Placed> {
 
 fn map(at: u64, bytes: u64, protection: i32, flags: i32, file: i32, offset: u64) -> Result<u64> {
     // SAFETY: fixed mappings go into ranges that `reserve` returned.
-    let result = unsafe {
-        libc::mmap(at as *mut _, bytes as usize, protection, flags, file, offset as i64)
-    };
+    let result =
+        unsafe { libc::mmap(at as *mut _, bytes as usize, protection, flags, file, offset as i64) };
     ensure!(result != libc::MAP_FAILED, "mmap: {}", std::io::Error::last_os_error());
     Ok(result as u64)
 }

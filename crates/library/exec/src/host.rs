@@ -83,9 +83,8 @@ pub fn read(address: u64, buffer: &mut [u8]) -> Result<usize, i64> {
 pub fn read_value<T: Copy>(address: u64) -> Result<T, i64> {
     let mut value = std::mem::MaybeUninit::<T>::zeroed();
     // SAFETY: the bytes are initialized, and nothing else refers to them.
-    let bytes = unsafe {
-        std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>())
-    };
+    let bytes =
+        unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
     if read(address, bytes)? != size_of::<T>() {
         return Err(-i64::from(libc::EFAULT));
     }
@@ -95,7 +94,8 @@ pub fn read_value<T: Copy>(address: u64) -> Result<T, i64> {
 
 /// Writes a value to the program's memory.
 pub fn write_value<T: Copy>(address: u64, value: T) -> Result<(), i64> {
-    let local = libc::iovec { iov_base: (&raw const value).cast_mut().cast(), iov_len: size_of::<T>() };
+    let local =
+        libc::iovec { iov_base: (&raw const value).cast_mut().cast(), iov_len: size_of::<T>() };
     let remote = libc::iovec { iov_base: address as *mut _, iov_len: size_of::<T>() };
     let pid = call(libc::SYS_getpid, &[]) as u64;
     let (local, remote) = (&raw const local as u64, &raw const remote as u64);

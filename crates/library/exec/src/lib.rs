@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`elf`], [`start`], [`program`] | a program's files in memory, its first stack, its heap |
 //! | [`gate`], [`state`] | between program and our code: registers, stacks, TLS |
+//! | [`area`] | where files and heap go |
 //! | [`trap`], [`patch`] | how a system call gets to the gate: SIGSYS at first, then a jump |
 //! | [`calls`] | the dispatcher: which calls are the library's |
 //! | [`descriptors`], [`paths`] | which descriptors and paths are the library's |
@@ -31,6 +32,7 @@
 //!
 //! Licence: GPL-2.0-only, as the kernel that it loads.
 
+pub mod area;
 pub mod beside;
 pub mod bridge;
 pub mod calls;
@@ -95,7 +97,10 @@ pub struct Options {
 pub fn run(options: Options) -> Result<std::convert::Infallible> {
     // SAFETY: only looks the value up.
     let fsgsbase = unsafe { libc::getauxval(libc::AT_HWCAP2) } & 2 != 0;
-    ensure!(fsgsbase, "this processor or kernel has no FSGSBASE instructions: Linux 5.9 or later is needed");
+    ensure!(
+        fsgsbase,
+        "this processor or kernel has no FSGSBASE instructions: Linux 5.9 or later is needed"
+    );
     // Threads of ours must not get the program's signals.
     let mask = host::set_mask(!host::NEVER_BLOCKED);
     let low = free_descriptor();
@@ -139,7 +144,8 @@ fn boot(options: &Options) -> Result<Thread> {
         config = config.device(BlockDevice::inline(block));
     }
     let (instance, thread) = Instance::in_process(config)?;
-    let limit = libc::rlimit { rlim_cur: descriptors::MAX as u64, rlim_max: descriptors::MAX as u64 };
+    let limit =
+        libc::rlimit { rlim_cur: descriptors::MAX as u64, rlim_max: descriptors::MAX as u64 };
     // SAFETY: the structure is valid.
     unsafe {
         let limit = &raw const limit as u64;
@@ -152,7 +158,8 @@ fn boot(options: &Options) -> Result<Thread> {
 fn mount(thread: &Thread, mounts: &[Mount]) -> Result<()> {
     let mut points = Vec::new();
     for (i, mount) in mounts.iter().enumerate() {
-        let point = paths::normalize(std::os::unix::ffi::OsStrExt::as_bytes(mount.point.as_os_str()));
+        let point =
+            paths::normalize(std::os::unix::ffi::OsStrExt::as_bytes(mount.point.as_os_str()));
         let path = String::from_utf8(point.clone()).context("a mount point")?;
         let mut folder = PathBuf::new();
         for part in Path::new(&path) {

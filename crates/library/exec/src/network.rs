@@ -23,4 +23,3 @@ pub fn raise_loopback(thread: &Thread) -> std::io::Result<()> {
     call(libc::SYS_ioctl, [socket, libc::SIOCSIFFLAGS as u64, address, 0, 0, 0])?;
     call(libc::SYS_close, [socket, 0, 0, 0, 0, 0]).map(drop)
 }
-

@@ -24,7 +24,7 @@
 //! site keeps raising SIGSYS.
 
 use crate::host;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, OnceLock};
@@ -41,6 +41,8 @@ struct Patcher {
     memory: File,
     /// Which bytes of the pages of stubs are taken, by address of the page.
     pages: HashMap<u64, [bool; PAGE as usize]>,
+    /// Sites that cannot be rewritten.
+    refused: HashSet<u64>,
 }
 
 static PATCHER: OnceLock<Mutex<Patcher>> = OnceLock::new();
@@ -48,7 +50,9 @@ static PATCHER: OnceLock<Mutex<Patcher>> = OnceLock::new();
 /// Allows rewriting. Without this, every system call of the program raises SIGSYS.
 pub fn enable() -> std::io::Result<()> {
     let memory = OpenOptions::new().read(true).write(true).open("/proc/self/mem")?;
-    PATCHER.get_or_init(|| Mutex::new(Patcher { memory, pages: HashMap::new() }));
+    PATCHER.get_or_init(|| {
+        Mutex::new(Patcher { memory, pages: HashMap::new(), refused: HashSet::new() })
+    });
     Ok(())
 }
 
@@ -58,7 +62,9 @@ pub fn rewrite(site: u64) {
         // A forked process has its parent's file, which would write to the parent.
         if crate::library::present() {
             let mut patcher = patcher.lock().expect("no panic while locked");
-            let _ = patcher.rewrite(site);
+            if !patcher.refused.contains(&site) && patcher.rewrite(site).is_none() {
+                patcher.refused.insert(site);
+            }
         }
     }
 }

@@ -38,8 +38,7 @@ pub fn fork(state: &State, clone: Clone) -> i64 {
     let (registers, fs) = clone.child(state);
     let dropped = (libc::CLONE_VM | libc::CLONE_SETTLS | libc::CLONE_SIGHAND) as u64;
     let flags = (clone.flags & !dropped) | clone.exit_signal;
-    let result =
-        host::call(libc::SYS_clone, &[flags, 0, clone.parent_tid, clone.child_tid, 0]);
+    let result = host::call(libc::SYS_clone, &[flags, 0, clone.parent_tid, clone.child_tid, 0]);
     if result == 0 {
         descriptors::clear();
         threads::forked();

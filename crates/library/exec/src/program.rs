@@ -19,10 +19,10 @@ impl Program {
     /// A program of the file at `path`, with an empty heap.
     pub fn new(path: std::ffi::CString) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping at an address of the system's choice.
+        // SAFETY: a new mapping; the address is a hint.
         let heap = unsafe {
             libc::mmap(
-                std::ptr::null_mut(),
+                crate::area::hint(HEAP) as *mut _,
                 HEAP as usize,
                 libc::PROT_READ | libc::PROT_WRITE,
                 flags,

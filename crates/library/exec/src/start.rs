@@ -74,7 +74,12 @@ impl Stack {
     }
 }
 
-fn build(name: &CString, arguments: &[OsString], placed: &Placed, linker: Option<&Placed>) -> Result<u64> {
+fn build(
+    name: &CString,
+    arguments: &[OsString],
+    placed: &Placed,
+    linker: Option<&Placed>,
+) -> Result<u64> {
     let mut stack = Stack(elf::stack()?);
     let mut random = [0u8; 16];
     // SAFETY: the buffer is valid.

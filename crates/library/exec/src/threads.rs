@@ -93,13 +93,15 @@ pub fn spawn(state: &State, clone: Clone) -> i64 {
 /// Makes the calling thread a program's: its system calls will be dispatched, and it has no signal stack of ours.
 pub fn prepare(state: &State) -> bool {
     state.tid.set(host::call(libc::SYS_gettid, &[]) as i32);
-    let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+    let none =
+        libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
     host::call(libc::SYS_sigaltstack, &[&raw const none as u64, 0]);
     trap::arm(state).is_ok()
 }
 
 /// The calling thread has left the program.
 fn left(state: &State) {
+    trap::disarm();
     let address = state.clear_tid.get();
     if address != 0 && host::write_value(address, 0u32).is_ok() {
         // As the kernel does at a thread's end.
@@ -141,4 +143,3 @@ pub fn run_beside(state: Box<State>, mask: u64) -> std::io::Result<()> {
 pub fn forked() {
     LIVE.store(1, Ordering::Relaxed);
 }
-

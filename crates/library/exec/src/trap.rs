@@ -9,6 +9,7 @@ use std::io;
 
 /// prctl(2), linux/prctl.h.
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
+const PR_SYS_DISPATCH_OFF: u64 = 0;
 const PR_SYS_DISPATCH_ON: u64 = 1;
 /// siginfo_t's si_code for syscall user dispatch.
 const SYS_USER_DISPATCH: i32 = 2;
@@ -32,6 +33,11 @@ pub fn arm(state: &State) -> io::Result<()> {
     } else {
         Err(io::Error::from_raw_os_error(-result as i32))
     }
+}
+
+/// Ends it, before the selector's memory is freed: the host kills a thread whose selector has another value.
+pub fn disarm() {
+    host::call(libc::SYS_prctl, &[PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0]);
 }
 
 /// The handler of SIGSYS. FS base, stack and TLS are the program's.

@@ -146,11 +146,20 @@ fn close_range(state: &State, a: [u64; 6]) -> Outcome {
     Done(descriptors::host_close_range(a[0], a[1], a[2]))
 }
 
-/// Files of the library: a private copy. The host's pages and the library's cannot be the same.
+/// Files of the library: a private copy. The host's pages and the library's cannot be the same. Shared objects of the
+/// host go into our [area](crate::area).
 fn mmap(state: &State, a: [u64; 6]) -> Outcome {
     let flags = a[3] as i32;
-    let (false, Some(fd)) = (flags & libc::MAP_ANONYMOUS != 0, descriptors::get(a[4])) else {
+    if flags & libc::MAP_ANONYMOUS != 0 {
         return Native;
+    }
+    let Some(fd) = descriptors::get(a[4]) else {
+        // The flag has no meaning; dynamic linkers set it.
+        if a[0] != 0 || flags & libc::MAP_DENYWRITE == 0 {
+            return Native;
+        }
+        let hint = crate::area::hint(a[1]);
+        return Done(host::call(libc::SYS_mmap, &[hint, a[1], a[2], a[3], a[4], a[5]]));
     };
     let kind = flags & libc::MAP_TYPE;
     let write = a[2] & libc::PROT_WRITE as u64 != 0;

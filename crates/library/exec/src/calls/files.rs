@@ -257,9 +257,7 @@ fn symlink(state: &State, a: [u64; 6]) -> Outcome {
 
 fn symlinkat(state: &State, a: [u64; 6]) -> Outcome {
     resolve(a[1], a[2], |target| match target {
-        Target::Host(path) => {
-            Done(host::wait(libc::SYS_symlinkat, &[a[0], u64::from(CWD), path]))
-        }
+        Target::Host(path) => Done(host::wait(libc::SYS_symlinkat, &[a[0], u64::from(CWD), path])),
         Target::Library { folder, address } => Done(library::program_call(
             state,
             libc::SYS_symlinkat,

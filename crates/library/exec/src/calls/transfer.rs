@@ -31,9 +31,7 @@ impl End {
     fn call(self, state: &State, number: i64, a: [u64; 3]) -> i64 {
         match self {
             Self::Host(fd) => host::wait(number, &[fd, a[0], a[1], a[2]]),
-            Self::Library(fd) => {
-                library::program_call(state, number, [fd, a[0], a[1], a[2], 0, 0])
-            }
+            Self::Library(fd) => library::program_call(state, number, [fd, a[0], a[1], a[2], 0, 0]),
         }
     }
 
@@ -71,7 +69,11 @@ impl End {
 /// Moves at most `bytes`. Offsets are addresses of the program, or 0 for the files' positions.
 fn copy(state: &State, from: (End, u64), to: (End, u64), bytes: u64) -> i64 {
     let offset = |address: u64| -> Result<Option<u64>, i64> {
-        if address == 0 { Ok(None) } else { host::read_value(address).map(Some) }
+        if address == 0 {
+            Ok(None)
+        } else {
+            host::read_value(address).map(Some)
+        }
     };
     let (start, target) = match (offset(from.1), offset(to.1)) {
         (Ok(start), Ok(target)) => (start, target),

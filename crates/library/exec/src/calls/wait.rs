@@ -164,8 +164,7 @@ fn masked(address: u64, wait: impl FnOnce() -> Outcome) -> Outcome {
             let before = host::set_mask(mask & !host::NEVER_BLOCKED);
             let outcome = wait();
             // A deferred signal has blocked the others until the program continues.
-            let pending = State::current()
-                .is_some_and(|s| s.pending.load(Ordering::Acquire) == 1);
+            let pending = State::current().is_some_and(|s| s.pending.load(Ordering::Acquire) == 1);
             if !pending {
                 host::set_mask(before);
             }
