@@ -59,10 +59,10 @@ pub fn program_call(state: &State, number: i64, arguments: [u64; 6]) -> i64 {
         return -i64::from(libc::EINTR);
     }
     state.library.store(1, Ordering::Release);
-    // SAFETY: the program's addresses; bad ones give EFAULT.
     let result = if state.pending.load(Ordering::Acquire) == 1 {
         -i64::from(libc::EINTR)
     } else {
+        // SAFETY: the program's addresses; bad ones give EFAULT.
         unsafe { task.syscall(number, arguments) }
     };
     state.library.store(0, Ordering::Release);

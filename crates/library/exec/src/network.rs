@@ -20,6 +20,6 @@ pub fn raise_loopback(thread: &Thread) -> std::io::Result<()> {
     }
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
     let address = &raw const request as u64;
-    call(libc::SYS_ioctl, [socket, libc::SIOCSIFFLAGS as u64, address, 0, 0, 0])?;
+    call(libc::SYS_ioctl, [socket, libc::SIOCSIFFLAGS, address, 0, 0, 0])?;
     call(libc::SYS_close, [socket, 0, 0, 0, 0, 0]).map(drop)
 }

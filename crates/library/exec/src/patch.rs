@@ -24,6 +24,7 @@
 //! site keeps raising SIGSYS.
 
 use crate::host;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -92,9 +93,9 @@ impl Patcher {
         let range = landing..landing + STUB as u64;
         let (first, last) = (range.start / PAGE * PAGE, (range.end - 1) / PAGE * PAGE);
         for page in [first, last] {
-            if !self.pages.contains_key(&page) {
+            if let Entry::Vacant(entry) = self.pages.entry(page) {
                 map(page)?;
-                self.pages.insert(page, [false; PAGE as usize]);
+                entry.insert([false; PAGE as usize]);
             }
         }
         let place = |address: u64| (address / PAGE * PAGE, (address % PAGE) as usize);

@@ -41,7 +41,11 @@ pub fn disarm() {
 }
 
 /// The handler of SIGSYS. FS base, stack and TLS are the program's.
-pub extern "C" fn reflect(_: i32, info: *const libc::siginfo_t, context: *mut libc::c_void) {
+///
+/// # Safety
+///
+/// The kernel calls it.
+pub unsafe extern "C" fn reflect(_: i32, info: *const libc::siginfo_t, context: *mut libc::c_void) {
     let Some(state) = State::current() else { return };
     // SAFETY: the kernel passes a siginfo_t and the interrupted thread's context.
     let (code, context) = unsafe { ((*info).si_code, &mut *context.cast::<libc::ucontext_t>()) };
