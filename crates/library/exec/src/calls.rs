@@ -10,7 +10,7 @@ mod wait;
 
 use crate::gate::Way;
 use crate::state::State;
-use crate::{library, patch};
+use crate::{host, library, patch};
 use std::sync::atomic::Ordering;
 
 /// How a call ends.
@@ -68,7 +68,8 @@ pub extern "C" fn dispatch(state: &State) -> Way {
     let call = TABLE.get(registers.rax as usize).copied().flatten();
     let outcome = call.map_or(Outcome::Native, |call| call(state, registers.arguments()));
     match outcome {
-        Outcome::Native => Way::Native,
+        // Not made, because a signal is pending: the gate delivers it and starts the call again.
+        Outcome::Native | Outcome::Done(host::NOT_MADE) => Way::Native,
         Outcome::Leave => Way::Leave,
         Outcome::Done(result) => {
             state.change(|registers| registers.rax = result as u64);

@@ -180,7 +180,7 @@ global_asm!(
     "syscall",
     "ret",
     "kyozon_exec_host_abort:",
-    "mov $-4, %rax",
+    "mov ${not_made}, %rax",
     "ret",
     // Unwinders recognize a signal's frame by these two instructions.
     ".p2align 4",
@@ -196,6 +196,7 @@ global_asm!(
     deliver = sym crate::signals::deliver,
     calls = const crate::calls::NUMBERS,
     below = const BELOW_RED_ZONE,
+    not_made = const crate::host::NOT_MADE,
     program = const PROGRAM,
     this = const offset_of!(State, this),
     selector = const offset_of!(State, selector),
@@ -298,7 +299,8 @@ pub unsafe fn enter(state: &State, mask: u64) {
     unsafe { asm!("wrgsbase {}", in(reg) 0u64, options(nostack, preserves_flags)) };
 }
 
-/// A system call of the host from our code. A signal for the program ends it with `-EINTR`.
+/// A system call of the host from our code. A signal for the program ends it with `-EINTR`, or with
+/// [`NOT_MADE`](crate::host::NOT_MADE).
 ///
 /// # Safety
 ///

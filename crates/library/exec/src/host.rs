@@ -38,7 +38,11 @@ pub fn call(number: i64, arguments: &[u64]) -> i64 {
     unsafe { raw(number, six) }
 }
 
-/// As [`call`], but a signal for the program ends it with `-EINTR`.
+/// The result of a call that was not made, because a signal for the program was pending. Linux uses the number inside
+/// the kernel, as ERESTARTNOINTR.
+pub const NOT_MADE: i64 = -513;
+
+/// As [`call`], but a signal for the program ends it: with `-EINTR`, or with [`NOT_MADE`].
 pub fn wait(number: i64, arguments: &[u64]) -> i64 {
     let mut six = [0; 6];
     six[..arguments.len()].copy_from_slice(arguments);

@@ -1,7 +1,7 @@
 //! The library's kernel: one for the process. Program threads get a task with their first call.
 
-use crate::interrupt;
 use crate::state::State;
+use crate::{host, interrupt};
 use liblinux::{Error, Instance, Thread};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
@@ -52,15 +52,13 @@ fn task(state: &State) -> Option<&Thread> {
     Some(state.task.get_or_init(|| task))
 }
 
-/// A system call of the library for the program's thread. A signal for the program ends it with `-EINTR`.
+/// A system call of the library for the program's thread. A signal for the program ends it: with
+/// `-EINTR`, or with [`NOT_MADE`](host::NOT_MADE).
 pub fn program_call(state: &State, number: i64, arguments: [u64; 6]) -> i64 {
     let Some(task) = task(state) else { return -i64::from(libc::EAGAIN) };
-    if state.pending.load(Ordering::Acquire) == 1 {
-        return -i64::from(libc::EINTR);
-    }
     state.library.store(1, Ordering::Release);
     let result = if state.pending.load(Ordering::Acquire) == 1 {
-        -i64::from(libc::EINTR)
+        host::NOT_MADE
     } else {
         // SAFETY: the program's addresses; bad ones give EFAULT.
         unsafe { task.syscall(number, arguments) }

@@ -48,8 +48,16 @@ fn mount(text: &str) -> Result<Mount> {
     Ok(mount)
 }
 
-fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+/// The status if the program cannot start, as env(1) and others have it.
+const CANNOT_START: i32 = 125;
+
+fn main() {
+    let Err(error) = start(Arguments::parse());
+    eprintln!("kyozon-linux exec: {error:#}");
+    std::process::exit(CANNOT_START);
+}
+
+fn start(arguments: Arguments) -> Result<std::convert::Infallible> {
     let mounts = arguments.mount.iter().map(|text| mount(text)).collect::<Result<_>>()?;
     let split = |text: String| text.split_whitespace().map(OsString::from).collect();
     run(Options {
@@ -60,6 +68,5 @@ fn main() -> Result<()> {
         verbose: arguments.verbose,
         beside: arguments.beside.map(split),
         command: arguments.command,
-    })?;
-    Ok(())
+    })
 }

@@ -4,7 +4,6 @@ use super::Outcome::{Done, Native};
 use super::{error, Call, Outcome};
 use crate::state::State;
 use crate::{host, signals};
-use std::sync::atomic::Ordering;
 
 pub(super) const CALLS: &[(i64, Call)] = &[
     (libc::SYS_rt_sigaction, rt_sigaction),
@@ -21,7 +20,7 @@ fn rt_sigaction(_: &State, a: [u64; 6]) -> Outcome {
 }
 
 /// Without the signals that must not be blocked.
-fn rt_sigprocmask(state: &State, a: [u64; 6]) -> Outcome {
+fn rt_sigprocmask(_: &State, a: [u64; 6]) -> Outcome {
     if a[1] == 0 || a[3] != 8 || a[0] as i32 == libc::SIG_UNBLOCK {
         return Native;
     }
@@ -33,12 +32,8 @@ fn rt_sigprocmask(state: &State, a: [u64; 6]) -> Outcome {
         return Native;
     }
     let mask = mask & !host::NEVER_BLOCKED;
-    let result = host::wait(libc::SYS_rt_sigprocmask, &[a[0], &raw const mask as u64, a[2], 8]);
-    if result == -i64::from(libc::EINTR) && state.pending.load(Ordering::Acquire) == 1 {
-        // Not made: the mask is the deferred signal's. The gate starts the call again behind the handler.
-        return Native;
-    }
-    Done(result)
+    // If a signal is pending, the mask is that of the deferral: the call is not made, and starts again.
+    Done(host::wait(libc::SYS_rt_sigprocmask, &[a[0], &raw const mask as u64, a[2], 8]))
 }
 
 fn sigaltstack(state: &State, a: [u64; 6]) -> Outcome {

@@ -44,11 +44,19 @@ impl End {
         }
     }
 
+    /// As [`call`](Self::call), but a signal does not end it: what was read must be written.
+    fn insist(self, state: &State, number: i64, a: [u64; 3]) -> i64 {
+        match self {
+            Self::Host(fd) => host::call(number, &[fd, a[0], a[1], a[2]]),
+            Self::Library(fd) => library::own_call(state, number, &[fd, a[0], a[1], a[2]]),
+        }
+    }
+
     fn write(self, state: &State, buffer: &[u8], offset: Option<u64>) -> i64 {
         let (address, bytes) = (buffer.as_ptr() as u64, buffer.len() as u64);
         match offset {
-            Some(offset) => self.call(state, libc::SYS_pwrite64, [address, bytes, offset]),
-            None => self.call(state, libc::SYS_write, [address, bytes, 0]),
+            Some(offset) => self.insist(state, libc::SYS_pwrite64, [address, bytes, offset]),
+            None => self.insist(state, libc::SYS_write, [address, bytes, 0]),
         }
     }
 
@@ -58,10 +66,10 @@ impl End {
             Self::Host(fd) | Self::Library(fd) => fd,
         };
         let mut entry = libc::pollfd { fd: fd as i32, events: libc::POLLOUT, revents: 0 };
-        let arguments = [&raw mut entry as u64, 1, u64::MAX, 0, 0, 0];
+        let arguments = [&raw mut entry as u64, 1, u64::MAX];
         match self {
-            Self::Host(_) => host::wait(libc::SYS_poll, &arguments),
-            Self::Library(_) => library::program_call(state, libc::SYS_poll, arguments),
+            Self::Host(_) => host::call(libc::SYS_poll, &arguments),
+            Self::Library(_) => library::own_call(state, libc::SYS_poll, &arguments),
         }
     }
 }
@@ -94,7 +102,7 @@ fn copy(state: &State, from: (End, u64), to: (End, u64), bytes: u64) -> i64 {
             error => {
                 let back = (done - have) as u64;
                 let seek = [back, libc::SEEK_CUR as u64, 0];
-                if start.is_some() || from.0.call(state, libc::SYS_lseek, seek) >= 0 {
+                if start.is_some() || from.0.insist(state, libc::SYS_lseek, seek) >= 0 {
                     if done == 0 {
                         return error;
                     }
