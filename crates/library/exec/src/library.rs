@@ -42,6 +42,9 @@ pub fn call(number: i64, arguments: &[u64]) -> i64 {
 }
 
 fn task(state: &State) -> Option<&Thread> {
+    if !present() {
+        return None;
+    }
     if let Some(task) = state.task.get() {
         return Some(task);
     }
@@ -55,7 +58,7 @@ fn task(state: &State) -> Option<&Thread> {
 /// A system call of the library for the program's thread. A signal for the program ends it: with
 /// `-EINTR`, or with [`NOT_MADE`](host::NOT_MADE).
 pub fn program_call(state: &State, number: i64, arguments: [u64; 6]) -> i64 {
-    let Some(task) = task(state) else { return -i64::from(libc::EAGAIN) };
+    let Some(task) = task(state) else { return -i64::from(libc::EBADF) };
     state.library.store(1, Ordering::Release);
     let result = if state.pending.load(Ordering::Acquire) == 1 {
         host::NOT_MADE
@@ -79,6 +82,6 @@ pub fn own_call(state: &State, number: i64, arguments: &[u64]) -> i64 {
     match task(state) {
         // SAFETY: callers pass addresses of their own structures, or the program's.
         Some(task) => unsafe { task.syscall(number, six) },
-        None => -i64::from(libc::EAGAIN),
+        None => -i64::from(libc::EBADF),
     }
 }

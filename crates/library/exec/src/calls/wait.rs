@@ -294,12 +294,15 @@ fn counterpart(fd: u64) -> Option<(&'static Epoll, Option<u64>)> {
     Some((epoll, (inner > 0).then(|| inner as u64 - 1)))
 }
 
-/// The descriptor is closed: so is its counterpart.
-pub(super) fn forget_epoll(state: &State, fd: u64) {
-    if let Some(epoll) = EPOLLS.get(fd as u32 as usize) {
-        epoll.hosts.store(0, Ordering::Relaxed);
-        let inner = epoll.inner.swap(0, Ordering::AcqRel);
-        if inner > 0 && library::present() {
+/// The descriptors from `first` to `last` are closed: so are their counterparts.
+pub(super) fn forget_epolls(state: &State, first: u64, last: u64) {
+    let range = first as u32 as usize..=(last as u32 as usize).min(descriptors::MAX - 1);
+    for epoll in EPOLLS.get(range).into_iter().flatten() {
+        if epoll.hosts.load(Ordering::Relaxed) > 0 {
+            epoll.hosts.store(0, Ordering::Relaxed);
+        }
+        if epoll.inner.load(Ordering::Relaxed) > 0 {
+            let inner = epoll.inner.swap(0, Ordering::AcqRel);
             library::own_call(state, libc::SYS_close, &[inner as u64 - 1]);
         }
     }
