@@ -37,6 +37,8 @@ packages="$packages ca-certificates"
 packages="$packages bison ccache flex"
 # Its disks are made and checked by the file systems' own tools.
 packages="$packages btrfs-progs dosfstools e2fsprogs exfatprogs xfsprogs"
+# Programs that run on it unmodified.
+packages="$packages curl iperf3 python3 sqlite3 wget"
 
 missing() {
 	for package; do
