@@ -13,7 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHECK(what)	do { if (!(what)) { printf("line %d: %s: %s\n", __LINE__, #what, strerror(errno)); exit(1); } } while (0)
+#define CHECK(what)							\
+	do {								\
+		if (!(what)) {						\
+			printf("line %d: %s: %s\n", __LINE__, #what, strerror(errno));	\
+			exit(1);					\
+		}							\
+	} while (0)
 #define THREADS		4
 #define ROUNDS		3000
 

@@ -1,6 +1,7 @@
 //! The dispatcher: which system calls are handled here, and how. All others are the host's.
 
 mod descriptor;
+mod epoll;
 mod files;
 mod process;
 mod signal;
@@ -34,6 +35,7 @@ pub const NUMBERS: usize = 512;
 /// The handlers by number. The gate compares with zero before it saves anything.
 pub static TABLE: [Option<Call>; NUMBERS] = table(&[
     descriptor::CALLS,
+    epoll::CALLS,
     files::CALLS,
     process::CALLS,
     signal::CALLS,

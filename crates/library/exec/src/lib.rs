@@ -1,5 +1,5 @@
-//! Runs unmodified Linux programs in this process. Their files below mount points and their Internet sockets are library
-//! Linux's; memory, threads, signals, processes and everything else are the host's.
+//! Runs unmodified Linux programs in this process. Their files below mount points and their Internet sockets are the
+//! library's; memory, threads, signals, processes and everything else are the host's.
 //!
 //! | module | contents |
 //! |---|---|

@@ -112,7 +112,7 @@ fn dup3(state: &State, a: [u64; 6]) -> Outcome {
     if inner < 0 {
         return Done(inner);
     }
-    super::wait::forget_epolls(state, a[1], a[1]);
+    super::epoll::forget_epolls(state, a[1], a[1]);
     if let Some(old) = descriptors::forget(a[1]) {
         library::own_call(state, libc::SYS_close, &[old]);
     }
@@ -129,7 +129,7 @@ fn close(state: &State, a: [u64; 6]) -> Outcome {
     if descriptors::private(a[0]) {
         return error(libc::EBADF);
     }
-    super::wait::forget_epolls(state, a[0], a[0]);
+    super::epoll::forget_epolls(state, a[0], a[0]);
     let Some(inner) = descriptors::forget(a[0]) else { return Native };
     let result = library::own_call(state, libc::SYS_close, &[inner]);
     host::call(libc::SYS_close, &[a[0]]);
@@ -138,7 +138,7 @@ fn close(state: &State, a: [u64; 6]) -> Outcome {
 
 fn close_range(state: &State, a: [u64; 6]) -> Outcome {
     if a[2] & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0 {
-        super::wait::forget_epolls(state, a[0], a[1]);
+        super::epoll::forget_epolls(state, a[0], a[1]);
         for fd in descriptors::within(a[0], a[1]) {
             if let Some(inner) = descriptors::forget(fd) {
                 library::own_call(state, libc::SYS_close, &[inner]);

@@ -1,5 +1,5 @@
-//! Transfers between two descriptors. If both are of one kernel, it makes them; otherwise the bytes go through memory of
-//! ours.
+//! Transfers between two descriptors. If both are of one kernel, it makes them; otherwise the bytes go through our
+//! memory.
 
 use super::Outcome::{Done, Native};
 use super::{error, Call, Outcome};

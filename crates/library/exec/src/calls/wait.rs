@@ -1,16 +1,14 @@
-//! Waiting for descriptors of both kernels: poll, select and epoll.
+//! Waiting for descriptors of both kernels: poll and select.
 //!
 //! A set of one kernel goes to that kernel. For a mixed set, both are asked without waiting; if neither has anything,
 //! the [bridge](crate::bridge) waits in the library while the program thread waits in the host.
-//!
-//! An epoll descriptor is the host's. If a library descriptor is added, it gets a counterpart in the library.
 
 use super::Outcome::{Done, Native};
 use super::{error, Call, Outcome};
 use crate::bridge::Bridge;
 use crate::state::State;
 use crate::{descriptors, host, library};
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 pub(super) const CALLS: &[(i64, Call)] = &[
@@ -18,13 +16,9 @@ pub(super) const CALLS: &[(i64, Call)] = &[
     (libc::SYS_ppoll, ppoll),
     (libc::SYS_select, select),
     (libc::SYS_pselect6, pselect),
-    (libc::SYS_epoll_ctl, epoll_ctl),
-    (libc::SYS_epoll_wait, epoll_wait),
-    (libc::SYS_epoll_pwait, epoll_wait),
-    (libc::SYS_epoll_pwait2, epoll_pwait2),
 ];
 
-const NOW: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+pub(super) const NOW: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
 /// Maximum number of entries: as many as there are descriptors.
 const MAX_ENTRIES: u64 = descriptors::MAX as u64;
 
@@ -32,16 +26,16 @@ fn timespec(time: Duration) -> libc::timespec {
     libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
-fn address<T>(value: Option<&T>) -> u64 {
+pub(super) fn address<T>(value: Option<&T>) -> u64 {
     value.map_or(0, |value| &raw const *value as u64)
 }
 
 /// When a call that may take `time` ends.
-fn deadline(time: Option<Duration>) -> Option<Instant> {
+pub(super) fn deadline(time: Option<Duration>) -> Option<Instant> {
     time.and_then(|time| Instant::now().checked_add(time))
 }
 
-fn remaining(deadline: Option<Instant>) -> Option<libc::timespec> {
+pub(super) fn remaining(deadline: Option<Instant>) -> Option<libc::timespec> {
     deadline.map(|end| timespec(end.saturating_duration_since(Instant::now())))
 }
 
@@ -71,7 +65,7 @@ fn ask_host(set: &mut [libc::pollfd]) -> i64 {
     host::call(libc::SYS_ppoll, &arguments)
 }
 
-fn bridge(state: &State) -> Option<&Bridge> {
+pub(super) fn bridge(state: &State) -> Option<&Bridge> {
     if state.bridge.get().is_none() {
         let _ = state.bridge.set(Bridge::new()?);
     }
@@ -138,12 +132,12 @@ fn poll_entries(state: &State, a: [u64; 6], time: Option<Duration>) -> Outcome {
     Done(result)
 }
 
-fn milliseconds(value: u64) -> Option<Duration> {
+pub(super) fn milliseconds(value: u64) -> Option<Duration> {
     u64::try_from(value as i32).ok().map(Duration::from_millis)
 }
 
 /// The duration at an address, or none for ever. `unit` is how many nanoseconds its second word counts.
-fn duration(address: u64, unit: u64) -> Result<Option<Duration>, i64> {
+pub(super) fn duration(address: u64, unit: u64) -> Result<Option<Duration>, i64> {
     if address == 0 {
         return Ok(None);
     }
@@ -155,7 +149,7 @@ fn duration(address: u64, unit: u64) -> Result<Option<Duration>, i64> {
 }
 
 /// Runs `wait` with the signal mask at `address`, if there is one.
-fn masked(address: u64, wait: impl FnOnce() -> Outcome) -> Outcome {
+pub(super) fn masked(address: u64, wait: impl FnOnce() -> Outcome) -> Outcome {
     if address == 0 {
         return wait();
     }
@@ -276,115 +270,5 @@ fn pselect(state: &State, a: [u64; 6]) -> Outcome {
     match (duration(a[4], 1), mask) {
         (Ok(time), Ok(mask)) => masked(mask, || select_sets(state, a, time)),
         (Err(error), _) | (_, Err(error)) => Done(error),
-    }
-}
-
-/// The library's counterpart of an epoll descriptor plus 1, and how many members are the host's.
-struct Epoll {
-    inner: AtomicI32,
-    hosts: AtomicU32,
-}
-
-static EPOLLS: [Epoll; descriptors::MAX] =
-    [const { Epoll { inner: AtomicI32::new(0), hosts: AtomicU32::new(0) } }; descriptors::MAX];
-
-fn counterpart(fd: u64) -> Option<(&'static Epoll, Option<u64>)> {
-    let epoll = EPOLLS.get(fd as u32 as usize)?;
-    let inner = epoll.inner.load(Ordering::Acquire);
-    Some((epoll, (inner > 0).then(|| inner as u64 - 1)))
-}
-
-/// The descriptors from `first` to `last` are closed: so are their counterparts.
-pub(super) fn forget_epolls(state: &State, first: u64, last: u64) {
-    let range = first as u32 as usize..=(last as u32 as usize).min(descriptors::MAX - 1);
-    for epoll in EPOLLS.get(range).into_iter().flatten() {
-        if epoll.hosts.load(Ordering::Relaxed) > 0 {
-            epoll.hosts.store(0, Ordering::Relaxed);
-        }
-        if epoll.inner.load(Ordering::Relaxed) > 0 {
-            let inner = epoll.inner.swap(0, Ordering::AcqRel);
-            library::own_call(state, libc::SYS_close, &[inner as u64 - 1]);
-        }
-    }
-}
-
-fn epoll_ctl(state: &State, a: [u64; 6]) -> Outcome {
-    let Some((epoll, inner)) = counterpart(a[0]) else { return Native };
-    let Some(fd) = descriptors::get(a[2]) else {
-        let result = host::call(libc::SYS_epoll_ctl, &a[..4]);
-        if result == 0 {
-            match a[1] as i32 {
-                libc::EPOLL_CTL_ADD => drop(epoll.hosts.fetch_add(1, Ordering::Relaxed)),
-                libc::EPOLL_CTL_DEL => drop(epoll.hosts.fetch_sub(1, Ordering::Relaxed)),
-                _ => (),
-            }
-        }
-        return Done(result);
-    };
-    let inner = match inner {
-        Some(inner) => inner,
-        None => {
-            let new = library::own_call(state, libc::SYS_epoll_create1, &[0]);
-            if new < 0 {
-                return Done(new);
-            }
-            epoll.inner.store(new as i32 + 1, Ordering::Release);
-            new as u64
-        }
-    };
-    Done(library::program_call(state, libc::SYS_epoll_ctl, [inner, a[1], fd, a[3], 0, 0]))
-}
-
-fn epoll_events(state: &State, a: [u64; 6], time: Option<Duration>) -> Outcome {
-    /// struct epoll_event is packed on x86-64.
-    const EVENT: u64 = 12;
-    let Some((epoll, Some(inner))) = counterpart(a[0]) else { return Native };
-    if a[2] as i32 <= 0 {
-        return error(libc::EINVAL);
-    }
-    let end = deadline(time);
-    let max = a[2] & 0xffff_ffff;
-    let mixed = epoll.hosts.load(Ordering::Relaxed) > 0;
-    loop {
-        let time = if mixed { Some(NOW) } else { remaining(end) };
-        let arguments = [inner, a[1], max, address(time.as_ref()), 0, 8];
-        let found = library::program_call(state, libc::SYS_epoll_pwait2, arguments);
-        if found < 0 || !mixed {
-            return Done(found);
-        }
-        let rest = max - found as u64;
-        let found = found
-            + match rest {
-                0 => 0,
-                rest => {
-                    let at = a[1] + EVENT * found as u64;
-                    host::call(libc::SYS_epoll_wait, &[a[0], at, rest, 0]).max(0)
-                }
-            };
-        if found > 0 || end.is_some_and(|end| Instant::now() >= end) {
-            return Done(found);
-        }
-        let Some(bridge) = bridge(state) else { return error(libc::ENOMEM) };
-        let entry = |fd: u64| libc::pollfd { fd: fd as i32, events: libc::POLLIN, revents: 0 };
-        let result = bridge.wait(state, vec![entry(a[0])], vec![entry(inner)], remaining(end));
-        if result < 0 {
-            return Done(result);
-        }
-    }
-}
-
-fn epoll_wait(state: &State, a: [u64; 6]) -> Outcome {
-    let mask = if state.number.get() as i64 == libc::SYS_epoll_pwait { a[4] } else { 0 };
-    match counterpart(a[0]) {
-        Some((_, Some(_))) => masked(mask, || epoll_events(state, a, milliseconds(a[3]))),
-        _ => Native,
-    }
-}
-
-fn epoll_pwait2(state: &State, a: [u64; 6]) -> Outcome {
-    match (counterpart(a[0]), duration(a[3], 1)) {
-        (Some((_, Some(_))), Ok(time)) => masked(a[4], || epoll_events(state, a, time)),
-        (Some((_, Some(_))), Err(error)) => Done(error),
-        _ => Native,
     }
 }
