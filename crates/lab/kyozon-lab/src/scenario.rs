@@ -4,7 +4,7 @@
 //! about = "one line: what it shows"
 //! timing = true                    # it measures time, or claims some: no other test runs beside it
 //! seconds = 60                     # about how long one run takes: tests that take long start first
-//! needs = ["root"]                 # root, kvm, tun, bochs, redis, rust-musl, nightly: skipped, visibly, without it
+//! needs = ["root"]                 # root, kvm, tun, bochs, redis, redis-server, rust-musl, nightly
 //!
 //! [guest]                          # one run for each kernel and each number of CPUs; if there is more than one
 //!                                  # isolation, too, one for each pair, and every combination in the nightly run
@@ -183,11 +183,8 @@ impl Case {
                 Need::Tun => (!Path::new("/dev/net/tun").exists()).then_some("needs /dev/net/tun"),
                 Need::Kvm => (!Path::new("/dev/kvm").exists()).then_some("needs /dev/kvm"),
                 Need::Bochs => bochs::missing().map(|_| bochs::NEEDED),
-                Need::Redis => {
-                    let mut client = Command::new("redis-benchmark");
-                    let found = process::run(client.arg("--version"), Duration::from_secs(20));
-                    found.err().map(|_| "needs redis-tools")
-                }
+                Need::Redis => (!answers("redis-benchmark")).then_some("needs redis-tools"),
+                Need::RedisServer => (!answers("redis-server")).then_some("needs redis-server"),
                 Need::RustMusl => {
                     rust_musl_missing().then_some("needs Rust's x86_64-unknown-linux-musl")
                 }
@@ -203,6 +200,11 @@ impl Case {
         }
         Ok(Ending::Passed)
     }
+}
+
+/// Whether `program` says its version.
+fn answers(program: &str) -> bool {
+    process::run(Command::new(program).arg("--version"), Duration::from_secs(20)).is_ok()
 }
 
 /// Whether rustc has no standard library for musl.

@@ -38,6 +38,7 @@ pub(super) enum Need {
     Tun,
     Bochs,
     Redis,
+    RedisServer,
     RustMusl,
     Nightly,
 }
