@@ -36,16 +36,18 @@ fn structures<T: Copy>(file: &File, offset: u64, count: usize) -> std::io::Resul
 pub fn place(path: &Path) -> Result<Placed> {
     let file = File::open(path).with_context(|| path.display().to_string())?;
     let mut magic = [0; 4];
-    file.read_exact_at(&mut magic, 0).context("not a program")?;
+    file.read_exact_at(&mut magic, 0)
+        .with_context(|| format!("{}: not a program", path.display()))?;
     if magic.starts_with(b"#!") {
         bail!("{}: a script: run its interpreter, with the script as argument", path.display());
     }
-    let header = structures::<libc::Elf64_Ehdr>(&file, 0, 1)?[0];
+    let foreign = || format!("{}: not a program for x86-64", path.display());
+    let header = structures::<libc::Elf64_Ehdr>(&file, 0, 1).ok().with_context(foreign)?[0];
     let fits = header.e_ident[..5] == [0x7f, b'E', b'L', b'F', 2]
         && header.e_machine == libc::EM_X86_64
         && [libc::ET_EXEC, libc::ET_DYN].contains(&header.e_type)
         && header.e_phentsize as usize == size_of::<libc::Elf64_Phdr>();
-    ensure!(fits, "{}: not a program for x86-64", path.display());
+    ensure!(fits, foreign());
     let headers = structures::<libc::Elf64_Phdr>(&file, header.e_phoff, header.e_phnum.into())?;
     let loads: Vec<_> = headers.iter().filter(|h| h.p_type == libc::PT_LOAD).collect();
     let (Some(first), Some(last)) = (loads.first(), loads.last()) else {
