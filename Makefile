@@ -46,14 +46,15 @@ build: ## Build programs and images
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet \
 		--target x86_64-unknown-linux-gnu -p kyozon-lab --bin kyozon-agent
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet --release \
-		--target x86_64-unknown-linux-gnu -p kyozon -p kyozon-linux --bins
+		--target x86_64-unknown-linux-gnu -p kyozon -p kyozon-linux -p kyozon-linux-exec --bins
 	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet --release -p kyozon-join -p kyozon-linux-c
 	@$(ENV) && RUSTFLAGS=-Cforce-frame-pointers=yes "$${CARGO:-cargo}" build --locked --quiet --release \
 		--target x86_64-unknown-linux-gnu -p kyozon-kv --bin kv && mkdir -p "$(KYOZON_CACHE)/product" && \
 		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kv" "$(KYOZON_CACHE)/product/kv-threads"
 	@$(ENV) && "$(CURDIR)/scripts/images.sh" "$(KYOZON_CACHE)/product" $(IMAGES) && \
 		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon" "$(KYOZON_CACHE)/product/" && \
-		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-linux" "$(KYOZON_CACHE)/product/" && \
+		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-linux" \
+		"$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-linux-exec" "$(KYOZON_CACHE)/product/" && \
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_join.a" "$(KYOZON_CACHE)/product/libkyozon_join.a" && \
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_linux_c.a" "$(KYOZON_CACHE)/product/libkyozon-linux.a" && \
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_linux_c.so" "$(KYOZON_CACHE)/product/libkyozon-linux.so"
@@ -89,7 +90,7 @@ install: ## Install command, library, images, manual page and DKMS source; DESTD
 	install -D -m 755 "$(PRODUCT)/kyozon" "$(DESTDIR)$(PREFIX)/bin/kyozon"
 	install -d "$(DESTDIR)$(PREFIX)/lib/kyozon" "$(MODULE)/include/kyozon"
 	install -m 644 "$(PRODUCT)"/*.bin "$(PRODUCT)/shm.elf" "$(DESTDIR)$(PREFIX)/lib/kyozon"
-	test ! -e "$(PRODUCT)/linux.elf" || install -m 755 "$(PRODUCT)/kyozon-linux" "$(PRODUCT)/linux.elf" \
+	test ! -e "$(PRODUCT)/linux.elf" || install -m 755 "$(PRODUCT)/kyozon-linux" "$(PRODUCT)/kyozon-linux-exec" "$(PRODUCT)/linux.elf" \
 		"$(DESTDIR)$(PREFIX)/lib/kyozon"
 	install -m 755 "$(PRODUCT)/libkyozon-linux.so" "$(PRODUCT)/libkyozon-linux.a" "$(DESTDIR)$(PREFIX)/lib"
 	install -D -m 644 crates/library/capi/include/kyozon/linux.h "$(DESTDIR)$(PREFIX)/include/kyozon/linux.h"

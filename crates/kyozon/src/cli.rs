@@ -111,6 +111,13 @@ pub enum Command {
         /// The experiment's name, number of samples and argument
         words: Vec<String>,
     },
+    /// Run an unmodified program with files and Internet sockets of library Linux: [--mount IMAGE:/PATH]... -- PROGRAM
+    #[command(disable_help_flag = true)]
+    Exec {
+        /// Options, then the program and its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Work on files in images of file systems by library Linux: ls, cat, cp, rm, mkdir, stat, find, tar, df
     #[command(disable_help_flag = true)]
     Fs {

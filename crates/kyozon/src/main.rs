@@ -47,7 +47,8 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
             return events::print(&mut ThisMachine, &mut io::stdout().lock(), follow, json);
         }
         Command::Run(options) => return unikernel::run(&options),
-        Command::Fs { words } => return Err(library::run("fs", &words)),
+        Command::Fs { words } => return Err(library::fs(&words)),
+        Command::Exec { words } => return Err(library::exec(&words)),
         Command::Ps { json } => write!(out, "{}", groups::show(json)?)?,
         Command::Kill { target } => groups::kill(&target)?,
         Command::Bench { what: Bench::Shm, rounds, json } => {

@@ -1,5 +1,3 @@
 #!/bin/sh
-# linux.sh ARGUMENTS: kyozon-linux-exec with the kernel image of this tree.
-set -eu
-exec "${CARGO:-cargo}" run --locked --quiet --manifest-path "$TREE/Cargo.toml" -p kyozon-linux-exec -- \
-	--kernel "$KYOZON_PRODUCT/linux.elf" "$@"
+# linux.sh ARGUMENTS: kyozon exec with the program and the image of this build.
+exec "$KYOZON_PRODUCT/kyozon" exec "$@"
