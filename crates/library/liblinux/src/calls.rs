@@ -34,6 +34,19 @@ pub enum Arg<'a> {
 
 use Arg::{In, InOut, Number, Out};
 
+/// The arguments' words for a kernel that shares this process's memory.
+pub(crate) fn words(arguments: &mut [Arg<'_>]) -> [u64; 6] {
+    let mut six = [0; 6];
+    for (value, argument) in six.iter_mut().zip(arguments) {
+        *value = match argument {
+            Number(number) => *number,
+            In(bytes) => bytes.as_ptr() as u64,
+            Out(bytes) | InOut(bytes) => bytes.as_mut_ptr() as u64,
+        };
+    }
+    six
+}
+
 fn fd<'a>(fd: Fd) -> Arg<'a> {
     Number(fd.0 as u64)
 }
@@ -334,16 +347,8 @@ pub trait Calls {
 
 impl Calls for Thread {
     fn call(&self, number: i64, arguments: &mut [Arg<'_>]) -> Result<u64> {
-        let mut six = [0; 6];
-        for (value, argument) in six.iter_mut().zip(arguments) {
-            *value = match argument {
-                Number(number) => *number,
-                In(bytes) => bytes.as_ptr() as u64,
-                Out(bytes) | InOut(bytes) => bytes.as_mut_ptr() as u64,
-            };
-        }
         // SAFETY: the methods above pass sizes that belong to the addresses; so must other callers.
-        let result = unsafe { self.syscall(number, six) };
+        let result = unsafe { self.syscall(number, words(arguments)) };
         if result < 0 {
             Err(Errno(-result as i32))
         } else {

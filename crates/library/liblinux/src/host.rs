@@ -1,6 +1,6 @@
 //! The host's own system calls, in the form of the library's: the same code then uses both kernels.
 
-use crate::calls::{Arg, Calls, Result};
+use crate::calls::{words, Arg, Calls, Result};
 use crate::Errno;
 
 /// The kernel that runs this process.
@@ -8,15 +8,7 @@ pub struct Host;
 
 impl Calls for Host {
     fn call(&self, number: i64, arguments: &mut [Arg<'_>]) -> Result<u64> {
-        let mut six = [0u64; 6];
-        for (value, argument) in six.iter_mut().zip(arguments) {
-            *value = match argument {
-                Arg::Number(number) => *number,
-                Arg::In(bytes) => bytes.as_ptr() as u64,
-                Arg::Out(bytes) | Arg::InOut(bytes) => bytes.as_mut_ptr() as u64,
-            };
-        }
-        let [a, b, c, d, e, f] = six;
+        let [a, b, c, d, e, f] = words(arguments);
         // SAFETY: sizes belong to the addresses, as Calls::call demands.
         let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
         if result < 0 {

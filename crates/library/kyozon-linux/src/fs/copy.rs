@@ -7,7 +7,8 @@ use liblinux::Errno;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::PathBuf;
+use std::ptr;
 use std::time::{Duration, Instant};
 
 /// Bytes that one read takes.
@@ -20,6 +21,61 @@ pub struct Keep {
     pub recursive: bool,
     /// Also owners, extended attributes, hard links, device nodes and the set-user-id bits.
     pub archive: bool,
+}
+
+/// How a file is opened for reading: not through a link, and without waiting for a pipe's writer.
+const READ: i32 = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+
+/// An entry, and where its copy goes.
+struct Job<'x, 'a> {
+    from: &'x Folder<'x>,
+    name: &'x CStr,
+    to: &'x Folder<'a>,
+    new: &'x CStr,
+    /// The entry's own status.
+    stat: libc::stat,
+}
+
+impl Job<'_, '_> {
+    fn source(&self) -> PathBuf {
+        self.from.join(self.name)
+    }
+
+    fn target(&self) -> PathBuf {
+        self.to.join(self.new)
+    }
+}
+
+/// An open file of a kernel. It is closed when dropped.
+struct Open<'x> {
+    calls: &'x dyn Calls,
+    fd: Fd,
+    path: PathBuf,
+    closed: bool,
+}
+
+impl<'x> Open<'x> {
+    /// Opens an entry of a folder. `what` says in an error what failed.
+    fn new(folder: &'x Folder<'_>, name: &CStr, how: i32, what: &str) -> Result<Self> {
+        let path = folder.join(name);
+        let fd = folder.calls.open_at(folder.fd, name, how, 0o600).map_err(failed(what, &path))?;
+        Ok(Self { calls: folder.calls, fd, path, closed: false })
+    }
+
+    /// Closes it now, and reports what the kernel says.
+    fn close(mut self, what: &str) -> Result<()> {
+        self.closed = true;
+        self.calls.close(self.fd).map_err(failed(what, &self.path))
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.closed {
+            // A file that was only read has nothing to lose, and after an error another one counts.
+            let _ = self.calls.close(self.fd);
+        }
+    }
 }
 
 /// Copies, and counts what it copied.
@@ -65,49 +121,49 @@ impl<'a> Copier<'a> {
         new: &CStr,
     ) -> Result<()> {
         let stat = from.stat(name)?;
-        let path = from.join(name);
+        let job = Job { from, name, to, new, stat };
         if is_folder(&stat) {
-            ensure!(self.keep.recursive, "{} is a folder: use -r", path.display());
-            self.folder(from, name, to, new, &stat)?;
+            ensure!(self.keep.recursive, "{} is a folder: use -r", job.source().display());
+            self.folder(&job)?;
         } else {
-            self.file(from, name, to, new, &stat)?;
+            self.file(&job)?;
         }
         self.files += 1;
         self.show();
         Ok(())
     }
 
-    fn folder(
-        &mut self,
-        from: &Folder<'_>,
-        name: &CStr,
-        to: &Folder<'a>,
-        new: &CStr,
-        stat: &libc::stat,
-    ) -> Result<()> {
+    fn folder(&mut self, job: &Job<'_, 'a>) -> Result<()> {
+        let Job { from, name, to, new, .. } = *job;
         match to.calls.mkdir_at(to.fd, new, 0o700) {
             Err(error) if error.0 != libc::EEXIST => {
-                return Err(failed("make", &to.join(new))(error))
+                return Err(failed("make", &job.target())(error))
             }
             _ => (),
         }
         let target = to.enter(new)?;
         self.contents(&from.enter(name)?, &target)?;
-        self.attributes(from, name, to, new, stat)
+        self.attributes(job)
     }
 
-    fn file(
-        &mut self,
-        from: &Folder<'_>,
-        name: &CStr,
-        to: &Folder<'a>,
-        new: &CStr,
-        stat: &libc::stat,
-    ) -> Result<()> {
-        let target = to.join(new);
-        let exists = to.calls.stat_at(to.fd, new, libc::AT_SYMLINK_NOFOLLOW);
-        if exists.is_ok_and(|stat| !is_folder(&stat)) {
-            remove(to, new, false)?;
+    fn file(&mut self, job: &Job<'_, 'a>) -> Result<()> {
+        let Job { from, name, to, new, stat } = *job;
+        let target = job.target();
+        match to.calls.stat_at(to.fd, new, libc::AT_SYMLINK_NOFOLLOW) {
+            Ok(there) if is_folder(&there) => (),
+            Ok(there) => {
+                // Replacing it would remove what is to be copied.
+                let same = ptr::addr_eq(from.calls, to.calls)
+                    && (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino);
+                ensure!(
+                    !same,
+                    "{} and {} are the same file",
+                    job.source().display(),
+                    target.display()
+                );
+                remove(to, new, false)?;
+            }
+            Err(_) => (),
         }
         let several = self.keep.archive && stat.st_nlink > 1;
         if several {
@@ -122,12 +178,12 @@ impl<'a> Copier<'a> {
             to.calls.mknod_at(to.fd, new, kind, device).map_err(failed("make", &target))
         };
         match stat.st_mode & libc::S_IFMT {
-            libc::S_IFREG => self.data(from, name, to, new, stat)?,
+            libc::S_IFREG => self.data(job)?,
             libc::S_IFLNK => {
                 let link = from
                     .calls
                     .read_link_at(from.fd, name)
-                    .map_err(failed("read", &from.join(name)))?;
+                    .map_err(failed("read", &job.source()))?;
                 let link = CString::new(link)?;
                 to.calls.symlink_at(&link, to.fd, new).map_err(failed("make", &target))?;
             }
@@ -135,65 +191,48 @@ impl<'a> Copier<'a> {
             kind @ (libc::S_IFCHR | libc::S_IFBLK) if self.keep.archive => {
                 make(kind | 0o600, stat.st_rdev)?
             }
-            _ => bail!("{} is a device: use -a to copy the node", from.join(name).display()),
+            _ => bail!("{} is a device: use -a to copy the node", job.source().display()),
         }
         if several {
             // The folder stays open: the link may be asked for much later.
             self.links.insert((stat.st_dev, stat.st_ino), (to.again()?, new.into()));
         }
-        self.attributes(from, name, to, new, stat)
+        self.attributes(job)
     }
 
     /// The bytes of a regular file. Holes stay holes.
-    fn data(
-        &mut self,
-        from: &Folder<'_>,
-        name: &CStr,
-        to: &Folder<'a>,
-        new: &CStr,
-        stat: &libc::stat,
-    ) -> Result<()> {
-        let (source, target) = (from.join(name), to.join(new));
-        let how = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
-        let input = from.calls.open_at(from.fd, name, how, 0).map_err(failed("open", &source))?;
+    fn data(&mut self, job: &Job<'_, 'a>) -> Result<()> {
+        let Job { from, name, to, new, stat } = *job;
+        let input = Open::new(from, name, READ, "open")?;
         let how = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
-        let output = to.calls.open_at(to.fd, new, how, 0o600).map_err(failed("make", &target))?;
-        let copied =
-            self.stream(from.calls, input, &source, to.calls, output, &target, stat.st_size as u64);
+        let output = Open::new(to, new, how, "make")?;
+        self.stream(&input, &output, stat.st_size as u64)?;
         // Some file systems report a full disk when the file is closed.
-        let closed = to.calls.close(output).map_err(failed("write", &target));
-        from.calls.close(input).map_err(failed("read", &source))?;
-        copied.and(closed)
+        output.close("write")
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn stream(
-        &mut self,
-        from: &dyn Calls,
-        input: Fd,
-        source: &Path,
-        to: &dyn Calls,
-        output: Fd,
-        target: &Path,
-        size: u64,
-    ) -> Result<()> {
+    fn stream(&mut self, input: &Open<'_>, output: &Open<'_>, size: u64) -> Result<()> {
+        let (from, to) = (input.calls, output.calls);
+        let (source, target) = (input.path.as_path(), output.path.as_path());
         let mut at = 0;
         while at < size {
             // A file system that knows no holes has one piece of data.
-            let start = match from.seek(input, at as i64, libc::SEEK_DATA) {
+            let start = match from.seek(input.fd, at as i64, libc::SEEK_DATA) {
                 Ok(start) if (at..=size).contains(&start) => start,
                 Ok(_) => bail!("{} became shorter while it was copied", source.display()),
                 Err(Errno(libc::ENXIO)) => break,
                 Err(_) => at,
             };
-            let end =
-                from.seek(input, start as i64, libc::SEEK_HOLE).unwrap_or(size).clamp(start, size);
+            let end = from
+                .seek(input.fd, start as i64, libc::SEEK_HOLE)
+                .unwrap_or(size)
+                .clamp(start, size);
             ensure!(end > at || start == size, "{}: a hole without an end", source.display());
             at = start;
             while at < end {
                 let want = (end - at).min(CHUNK as u64) as usize;
                 let bytes = from
-                    .pread(input, &mut self.buffer[..want], at)
+                    .pread(input.fd, &mut self.buffer[..want], at)
                     .map_err(failed("read", source))?;
                 if bytes == 0 {
                     break;
@@ -202,7 +241,7 @@ impl<'a> Copier<'a> {
                 while done < bytes {
                     let buffer = &self.buffer[done..bytes];
                     let wrote = to
-                        .pwrite(output, buffer, at + done as u64)
+                        .pwrite(output.fd, buffer, at + done as u64)
                         .map_err(failed("write", target))?;
                     ensure!(wrote > 0, "cannot write {}", target.display());
                     done += wrote;
@@ -215,20 +254,14 @@ impl<'a> Copier<'a> {
                 bail!("{} became shorter while it was copied", source.display());
             }
         }
-        to.truncate(output, size).map_err(failed("write", target))
+        to.truncate(output.fd, size).map_err(failed("write", target))
     }
 
     /// Owner, rights, times and extended attributes, in the order in which they do not undo each other.
-    fn attributes(
-        &mut self,
-        from: &Folder<'_>,
-        name: &CStr,
-        to: &Folder<'a>,
-        new: &CStr,
-        stat: &libc::stat,
-    ) -> Result<()> {
-        let path = to.join(new);
-        let link = stat.st_mode & libc::S_IFMT == libc::S_IFLNK;
+    fn attributes(&mut self, job: &Job<'_, 'a>) -> Result<()> {
+        let Job { to, new, stat, .. } = *job;
+        let path = job.target();
+        let kind = stat.st_mode & libc::S_IFMT;
         let mut rights = stat.st_mode & 0o777;
         if self.keep.archive {
             match to.calls.chown_at(to.fd, new, stat.st_uid, stat.st_gid) {
@@ -236,11 +269,11 @@ impl<'a> Copier<'a> {
                 Err(Errno(libc::EPERM)) => self.lose("owners"),
                 Err(error) => return Err(failed("set the owner of", &path)(error)),
             }
-            if matches!(stat.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR) {
-                self.extended(from, name, to, new)?;
+            if matches!(kind, libc::S_IFREG | libc::S_IFDIR) {
+                self.extended(job)?;
             }
         }
-        if !link {
+        if kind != libc::S_IFLNK {
             to.calls.chmod_at(to.fd, new, rights).map_err(failed("set the rights of", &path))?;
         }
         let time = |tv_sec, tv_nsec| libc::timespec { tv_sec, tv_nsec };
@@ -250,43 +283,19 @@ impl<'a> Copier<'a> {
     }
 
     /// Extended attributes of files and folders. Those of other types belong to the kernel that made them.
-    fn extended(
-        &mut self,
-        from: &Folder<'_>,
-        name: &CStr,
-        to: &Folder<'a>,
-        new: &CStr,
-    ) -> Result<()> {
-        let how = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
-        let (source, target) = (from.join(name), to.join(new));
-        let input = from.calls.open_at(from.fd, name, how, 0).map_err(failed("open", &source))?;
-        let output = to.calls.open_at(to.fd, new, how, 0).map_err(failed("open", &target))?;
-        let copied = self.extended_of(from.calls, input, &source, to.calls, output, &target);
-        from.calls.close(input).map_err(failed("close", &source))?;
-        to.calls.close(output).map_err(failed("close", &target))?;
-        copied
-    }
-
-    fn extended_of(
-        &mut self,
-        from: &dyn Calls,
-        input: Fd,
-        source: &Path,
-        to: &dyn Calls,
-        output: Fd,
-        target: &Path,
-    ) -> Result<()> {
-        let names = match from.attributes(input) {
+    fn extended(&mut self, job: &Job<'_, 'a>) -> Result<()> {
+        let input = Open::new(job.from, job.name, READ, "open")?;
+        let output = Open::new(job.to, job.new, READ, "open")?;
+        let names = match input.calls.attributes(input.fd) {
             Err(Errno(libc::EOPNOTSUPP)) => return Ok(()),
-            names => names.map_err(failed("read the attributes of", source))?,
+            names => names.map_err(failed("read the attributes of", &input.path))?,
         };
         for attribute in names {
-            let value = from
-                .attribute(input, &attribute)
-                .map_err(failed("read an attribute of", source))?;
-            match to.set_attribute(output, &attribute, &value) {
+            let value = input.calls.attribute(input.fd, &attribute);
+            let value = value.map_err(failed("read an attribute of", &input.path))?;
+            match output.calls.set_attribute(output.fd, &attribute, &value) {
                 Err(Errno(libc::EPERM | libc::EOPNOTSUPP)) => self.lose("extended attributes"),
-                set => set.map_err(failed("set an attribute of", target))?,
+                set => set.map_err(failed("set an attribute of", &output.path))?,
             }
         }
         Ok(())
