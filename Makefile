@@ -59,10 +59,10 @@ build: ## Build programs and images
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_linux_c.a" "$(KYOZON_CACHE)/product/libkyozon-linux.a" && \
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_linux_c.so" "$(KYOZON_CACHE)/product/libkyozon-linux.so"
 
-library: ## Build library Linux
+library: setup ## Build library Linux
 	@$(ENV) && "$(CURDIR)/scripts/library.sh"
 
-demo: setup library ## Demonstrate the project on stock kernels
+demo: library ## Demonstrate the project on stock kernels
 	@$(LAB) demo
 
 test: setup ## Run every test; NAMES="part ..." for those whose names contain a part, CHANGED=COMMIT for what changed
@@ -71,7 +71,7 @@ test: setup ## Run every test; NAMES="part ..." for those whose names contain a 
 		"$$CARGO_TARGET_DIR/debug/kyozon-lab" test $(NAMES) $(if $(CHANGED),--changed $(CHANGED)); status=$$?; \
 		wait; exit $$status
 
-bench: setup library ## Measure and write docs/results; TABLES="name ..." for some, CHECK=1 to check them against their bounds
+bench: library ## Measure and write docs/results; TABLES="name ..." for some, CHECK=1 to check them against their bounds
 	@$(LAB) bench $(TABLES) $(if $(CHECK),--check)
 
 soak: setup ## Run every test, including the long ones
