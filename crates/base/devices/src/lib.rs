@@ -1,10 +1,11 @@
-//! Virtio block and net: one set of device models for tender and library Linux.
+//! Virtio block, net and file system: one set of device models for tender and library Linux.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`ring`] | a guest's split queue on top of `virtio-queue`, and the rules that end it |
 //! | [`chain`] | one checked entry of a queue: a guest's request |
 //! | [`block`], [`disk`] | a disk, in a file or in memory |
+//! | `directory` | a folder of the host as a file system (feature `directory`) |
 //! | [`net`] | a network port, which takes frames from its guest and gives frames to it; backends |
 //! | [`mmio`], [`bus`] | registers in front of a device, and the devices of a guest |
 //! | [`ram`] | memory of this process as a guest's memory |
@@ -21,7 +22,7 @@
 //! 3. A call ends after a bounded number of requests, each of bounded size, whatever the guest writes meanwhile.
 //!
 //! 4. There is unsafe code only where a system call or a process's memory needs it: `disk::vectored`, `disk::file`,
-//!    `net::backend::tap`, [`ram`] and [`worker`].
+//!    `net::backend::tap`, `directory`, [`ram`] and [`worker`].
 //!
 //! This crate must not know what drives a queue: a virtual machine's doorbell or a function call. Either its user calls
 //! [`block::Block::serve`] when the guest rang, and wakes the guest if the result says so, as the tender does. Or its
@@ -52,6 +53,8 @@
 pub mod block;
 pub mod bus;
 pub mod chain;
+#[cfg(feature = "directory")]
+pub mod directory;
 pub mod disk;
 pub mod fake;
 pub mod fuzz;
