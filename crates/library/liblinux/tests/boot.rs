@@ -38,6 +38,27 @@ fn getpid_and_gettid() {
     });
 }
 
+/// The flags of the largest mapping of this process, as /proc/self/smaps shows them.
+fn flags_of_largest_mapping() -> String {
+    let text = std::fs::read_to_string("/proc/self/smaps").expect("smaps");
+    let figures = text.lines().filter_map(|line| line.strip_prefix("Size:"));
+    let sizes = figures.map(|text| text.trim().trim_end_matches(" kB").parse::<u64>());
+    let flags = text.lines().filter_map(|line| line.strip_prefix("VmFlags:"));
+    let largest = sizes.zip(flags).max_by_key(|(size, _)| size.clone().expect("a number"));
+    largest.expect("a mapping").1.into()
+}
+
+#[test]
+fn memory_is_of_huge_pages() {
+    if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        return;
+    }
+    let (instance, thread) = common::boot(common::config().memory(1 << 30));
+    let flags = flags_of_largest_mapping();
+    assert!(flags.split(' ').any(|flag| flag == "hg"), "{flags}");
+    instance.halt(thread).expect("halt");
+}
+
 #[test]
 fn umask() {
     with_kernel(|_, thread| {
