@@ -5,6 +5,7 @@ mod common;
 
 use common::{disk, tool, Kind, KINDS};
 use liblinux::calls::{Calls, CWD};
+use liblinux::{Config, Thread};
 use std::path::Path;
 
 const MOUNT: &str = "/mnt";
@@ -99,4 +100,51 @@ fn vfat() {
 #[test]
 fn exfat() {
     round_trip(&KINDS[4], false);
+}
+
+/// A figure of /proc/meminfo or /proc/vmstat.
+fn figure(thread: &Thread, file: &str, name: &str) -> usize {
+    let fd = thread.open(Path::new(file), libc::O_RDONLY, 0).expect("open");
+    let mut buffer = vec![0; 1 << 16];
+    let bytes = thread.read(fd, &mut buffer).expect("read");
+    thread.close(fd).expect("close");
+    let text = String::from_utf8_lossy(&buffer[..bytes]);
+    let line = text.lines().find(|line| line.split([' ', ':']).next() == Some(name));
+    let words = line.expect(name).split_whitespace();
+    words.skip(1).next().and_then(|word| word.parse().ok()).expect(name)
+}
+
+/// Writes a file of 32 MiB, a quarter of the memory, to an ext4. Returns how many pages the kernel wrote back by then.
+fn written_back(config: Config) -> usize {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = Kind { megabytes: 128, ..KINDS[0] }.make_image(folder.path());
+    let (instance, thread) = common::boot(config.device(disk(&path, true)));
+    thread.mkdir(Path::new(MOUNT), 0o755).expect("mkdir");
+    thread.mount("/dev/vda", Path::new(MOUNT), "ext4", 0, "").expect("mount_dev");
+    let how = libc::O_CREAT | libc::O_WRONLY;
+    let fd = thread.open(Path::new("/mnt/file"), how, 0o644).expect("create");
+    for part in 0..32 {
+        thread.write_all(fd, &content(1 << 20, part)).expect("write");
+    }
+    let written = figure(&thread, "/proc/vmstat", "nr_written");
+    thread.fsync(fd).expect("fsync");
+    let all = figure(&thread, "/proc/vmstat", "nr_written");
+    assert!(all >= 8192, "fsync wrote {all} pages");
+    thread.close(fd).expect("close");
+    thread.unmount(Path::new(MOUNT)).expect("umount_dev");
+    instance.halt(thread).expect("halt");
+    written
+}
+
+#[test]
+fn a_quarter_of_the_memory_is_written_without_waiting_for_the_disk() {
+    let written = written_back(common::config());
+    assert!(written < 256, "{written} pages were written back");
+}
+
+#[test]
+fn a_caller_can_set_when_writing_back_begins() {
+    let option = "sysctl.vm.dirty_background_ratio=1 sysctl.vm.dirty_ratio=2";
+    let written = written_back(common::config().option(option));
+    assert!(written > 4096, "{written} pages were written back");
 }
