@@ -120,11 +120,23 @@ pub fn forget(fd: u64) -> Option<u64> {
 /// Forgets all: this process was forked.
 pub fn clear() {
     library::leave();
+    if !any_at_all() {
+        return;
+    }
     (0..MAX as u64).for_each(|fd| {
         if forget(fd).is_some() {
             host::call(libc::SYS_close, &[fd]);
         }
     });
+}
+
+/// Closes all: another program replaces this one.
+pub fn close_all(state: &crate::state::State) {
+    for fd in within(0, MAX as u64) {
+        if let Some(inner) = forget(fd) {
+            library::own_call(state, libc::SYS_close, &[inner]);
+        }
+    }
 }
 
 /// The numbers from `first` to `last` that are the library's.

@@ -38,9 +38,6 @@ pub fn place(path: &Path) -> Result<Placed> {
     let mut magic = [0; 4];
     file.read_exact_at(&mut magic, 0)
         .with_context(|| format!("{}: not a program", path.display()))?;
-    if magic.starts_with(b"#!") {
-        bail!("{}: a script: run its interpreter, with the script as argument", path.display());
-    }
     let foreign = || format!("{}: not a program for x86-64", path.display());
     let header = structures::<libc::Elf64_Ehdr>(&file, 0, 1).ok().with_context(foreign)?[0];
     let fits = header.e_ident[..5] == [0x7f, b'E', b'L', b'F', 2]

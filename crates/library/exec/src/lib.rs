@@ -10,7 +10,7 @@
 //! | [`calls`] | the dispatcher: which calls are the library's |
 //! | [`descriptors`], [`paths`] | which descriptors and paths are the library's |
 //! | [`bridge`] | waits for both kernels at once |
-//! | [`threads`], [`process`], [`beside`] | clone, fork, execve, exit; a second program |
+//! | [`threads`], [`process`], [`execve`], [`beside`] | clone, fork, exit; the next program; a second program |
 //! | [`signals`], [`interrupt`] | handlers run in the program, and end waiting calls |
 //! | [`library`], [`host`] | calls of the two kernels |
 //!
@@ -38,6 +38,7 @@ pub mod bridge;
 pub mod calls;
 pub mod descriptors;
 pub mod elf;
+pub mod execve;
 pub mod gate;
 pub mod host;
 pub mod interrupt;
@@ -59,7 +60,11 @@ use kyozon_devices::disk::FileDisk;
 use liblinux::calls::Calls;
 use liblinux::{Config, Instance, Thread};
 use std::ffi::{CString, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+
+/// The status if the program cannot start, as env(1) and others have it.
+pub const CANNOT_START: i32 = 125;
 
 /// A file system image and where programs see it.
 #[derive(Clone, Debug)]
@@ -91,6 +96,12 @@ pub struct Options {
     pub beside: Option<Vec<OsString>>,
     /// The program and its arguments.
     pub command: Vec<OsString>,
+    /// The program's file, if it is not the command's first word.
+    pub executable: Option<PathBuf>,
+    /// The working directory, if it is below a mount point.
+    pub directory: Option<PathBuf>,
+    /// No library: paths below mount points fail.
+    pub guard: bool,
 }
 
 /// Runs a program in this process. Returns only if it cannot start.
@@ -105,17 +116,30 @@ pub fn run(options: Options) -> Result<std::convert::Infallible> {
     let mask = host::set_mask(!host::NEVER_BLOCKED);
     let low = free_descriptor();
     descriptors::occupy_low();
-    let thread = boot(&options)?;
-    network::raise_loopback(&thread).context("the library's loopback")?;
-    mount(&thread, &options.mounts)?;
-    drop(thread);
-    interrupt::start().context("cannot start a thread")?;
+    execve::remember(&options)?;
+    if options.guard {
+        library::leave();
+        paths::set_mounts(options.mounts.iter().map(point).collect());
+    } else {
+        let thread = boot(&options)?;
+        network::raise_loopback(&thread).context("the library's loopback")?;
+        mount(&thread, &options.mounts)?;
+        if let Some(directory) = &options.directory {
+            let path = CString::new(directory.as_os_str().as_bytes())?;
+            let result = library::call(libc::SYS_chdir, &[path.as_ptr() as u64]);
+            ensure!(result == 0, failed(directory, liblinux::Errno(-result as i32)));
+        }
+        drop(thread);
+        interrupt::start().context("cannot start a thread")?;
+    }
+    paths::set_cwd(options.directory.map(|path| path.into_os_string().into_vec()));
     if options.rewrite {
         patch::enable().context("/proc/self/mem")?;
     }
     signals::install();
-    let state = start::program(&options.command)?;
-    let beside = options.beside.as_deref().map(start::program).transpose()?;
+    let state = start::program(&options.command, options.executable.as_deref())?;
+    let beside = options.beside.as_deref().map(|command| start::program(command, None));
+    let beside = beside.transpose()?;
     descriptors::release_low(low);
     if let Some(beside) = beside {
         threads::run_beside(beside, mask).context("cannot start a thread")?;
@@ -155,11 +179,19 @@ fn boot(options: &Options) -> Result<Thread> {
     Ok(thread)
 }
 
+fn failed(path: &Path, error: liblinux::Errno) -> anyhow::Error {
+    let error = std::io::Error::from_raw_os_error(error.0);
+    anyhow::anyhow!("{}: {error}", path.display())
+}
+
+fn point(mount: &Mount) -> Vec<u8> {
+    paths::normalize(mount.point.as_os_str().as_bytes())
+}
+
 fn mount(thread: &Thread, mounts: &[Mount]) -> Result<()> {
     let mut points = Vec::new();
     for (i, mount) in mounts.iter().enumerate() {
-        let point =
-            paths::normalize(std::os::unix::ffi::OsStrExt::as_bytes(mount.point.as_os_str()));
+        let point = point(mount);
         let path = String::from_utf8(point.clone()).context("a mount point")?;
         let mut folder = PathBuf::new();
         for part in Path::new(&path) {
@@ -169,10 +201,9 @@ fn mount(thread: &Thread, mounts: &[Mount]) -> Result<()> {
         }
         let disk = format!("/dev/vd{}", char::from(b'a' + i as u8));
         let flags = if mount.read_only { libc::MS_RDONLY } else { 0 };
-        thread.mount(&disk, Path::new(&path), &mount.kind, flags, "").map_err(|error| {
-            let error = std::io::Error::from_raw_os_error(error.0);
-            anyhow::anyhow!("{} as {}: {error}", mount.image.display(), mount.kind)
-        })?;
+        thread
+            .mount(&disk, Path::new(&path), &mount.kind, flags, "")
+            .map_err(|error| failed(&mount.image, error).context(format!("as {}", mount.kind)))?;
         points.push(point);
     }
     let names = points.iter().map(|point| CString::new(point.clone()));

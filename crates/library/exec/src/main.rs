@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use kyozon_linux_exec::{run, Mount, Options};
+use kyozon_linux_exec::{run, Mount, Options, CANNOT_START};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -28,6 +28,15 @@ struct Arguments {
     /// ten seconds; it ends with the program.
     #[arg(long)]
     beside: Option<String>,
+    /// The program's file, if it is not the command's first word: after execve(2).
+    #[arg(long, hide = true)]
+    executable: Option<PathBuf>,
+    /// The working directory, if it is below a mount point: after execve(2).
+    #[arg(long, hide = true)]
+    directory: Option<PathBuf>,
+    /// No library: paths below mount points fail. For programs that a forked process executes.
+    #[arg(long, hide = true)]
+    guard: bool,
     /// The program and its arguments.
     #[arg(trailing_var_arg = true, required = true)]
     command: Vec<OsString>,
@@ -48,9 +57,6 @@ fn mount(text: &str) -> Result<Mount> {
     Ok(mount)
 }
 
-/// The status if the program cannot start, as env(1) and others have it.
-const CANNOT_START: i32 = 125;
-
 fn main() {
     let Err(error) = start(Arguments::parse());
     eprintln!("kyozon-linux exec: {error:#}");
@@ -68,5 +74,8 @@ fn start(arguments: Arguments) -> Result<std::convert::Infallible> {
         verbose: arguments.verbose,
         beside: arguments.beside.map(split),
         command: arguments.command,
+        executable: arguments.executable,
+        directory: arguments.directory,
+        guard: arguments.guard,
     })
 }

@@ -28,6 +28,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 const PAGE: u64 = 4096;
@@ -47,6 +48,8 @@ struct Patcher {
 }
 
 static PATCHER: OnceLock<Mutex<Patcher>> = OnceLock::new();
+/// A forked process has its parent's file, which would write to the parent.
+static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Allows rewriting. Without this, every system call of the program raises SIGSYS.
 pub fn enable() -> std::io::Result<()> {
@@ -57,11 +60,15 @@ pub fn enable() -> std::io::Result<()> {
     Ok(())
 }
 
+/// This process was forked: its system calls that are not rewritten yet stay so.
+pub fn disable() {
+    FORKED.store(true, Ordering::Relaxed);
+}
+
 /// Rewrites the `syscall` instruction at `site`, if that is possible.
 pub fn rewrite(site: u64) {
     if let Some(patcher) = PATCHER.get() {
-        // A forked process has its parent's file, which would write to the parent.
-        if crate::library::present() {
+        if !FORKED.load(Ordering::Relaxed) {
             let mut patcher = patcher.lock().expect("no panic while locked");
             if !patcher.refused.contains(&site) && patcher.rewrite(site).is_none() {
                 patcher.refused.insert(site);

@@ -4,7 +4,7 @@
 //! Paths are compared as text, after `.`, `..` and repeated slashes are resolved. A symbolic link of the host that
 //! points into a mount point is not seen, nor is one in an image that points out of it.
 
-use crate::{host, library};
+use crate::host;
 use std::ffi::CString;
 use std::sync::{Mutex, OnceLock};
 
@@ -17,9 +17,9 @@ pub fn set_mounts(mounts: Vec<Vec<u8>>) {
     MOUNTS.get_or_init(|| mounts);
 }
 
-/// Whether any path is the library's.
+/// Whether any path is the library's, or would be if this process had it.
 pub fn any() -> bool {
-    library::present() && MOUNTS.get().is_some_and(|mounts| !mounts.is_empty())
+    MOUNTS.get().is_some_and(|mounts| !mounts.is_empty())
 }
 
 /// Whether the absolute path is in the library.

@@ -1,13 +1,13 @@
 //! Processes: fork, execve and the end.
 //!
-//! The library lives in one process. A forked process is a copy without the library's threads, so that it gets the
-//! host's files and sockets only. Fork therefore fails while the program has descriptors of the library, unless the
+//! The library lives in one process. A forked process is a copy without the library's threads: its paths below mount
+//! points fail, and all else is the host's. Fork therefore fails while the program has descriptors of the library, unless the
 //! child is sure to execute a program that does not inherit them (`CLONE_VFORK`). `CLONE_VM` without `CLONE_THREAD` is
 //! ignored: the child gets a copy of the memory.
 
 use crate::state::State;
 use crate::threads::{self, Clone};
-use crate::{descriptors, host, library, trap};
+use crate::{descriptors, host, library, patch, trap};
 use std::sync::OnceLock;
 
 /// File systems of images, to unmount at the end.
@@ -19,7 +19,7 @@ pub fn set_mounted(paths: Vec<std::ffi::CString>) {
 }
 
 /// Says on standard error what cannot be done.
-fn refuse(what: &str) -> i64 {
+pub fn refuse(what: &str) -> i64 {
     eprintln!("kyozon-linux exec: {what}");
     -i64::from(libc::ENOSYS)
 }
@@ -41,6 +41,7 @@ pub fn fork(state: &State, clone: Clone) -> i64 {
     let result = host::call(libc::SYS_clone, &[flags, 0, clone.parent_tid, clone.child_tid, 0]);
     if result == 0 {
         descriptors::clear();
+        patch::disable();
         threads::forked();
         state.tid.set(host::call(libc::SYS_gettid, &[]) as i32);
         state.registers.set(registers);
@@ -52,29 +53,20 @@ pub fn fork(state: &State, clone: Clone) -> i64 {
     result
 }
 
-/// Before the host executes another program in this process. An error means that it must not.
-pub fn before_exec(state: &State) -> Result<(), i64> {
-    if descriptors::any(true) {
-        return Err(refuse(
-            "execve: the new program would inherit descriptors of the library: set close-on-exec",
-        ));
+/// Writes everything back and unmounts the images.
+pub fn unmount() {
+    for path in MOUNTED.get().into_iter().flatten() {
+        library::call(libc::SYS_sync, &[]);
+        let flags = libc::MNT_DETACH as u64;
+        library::call(libc::SYS_umount2, &[path.as_ptr() as u64, 0]);
+        library::call(libc::SYS_umount2, &[path.as_ptr() as u64, flags]);
     }
-    if library::present() && MOUNTED.get().is_some_and(|mounted| !mounted.is_empty()) {
-        library::own_call(state, libc::SYS_sync, &[]);
-    }
-    Ok(())
 }
 
 /// Ends the process. What programs wrote to images is in the images.
 pub fn exit(status: u64) -> ! {
     if library::present() {
-        let mounted = MOUNTED.get().into_iter().flatten();
-        for path in mounted {
-            library::call(libc::SYS_sync, &[]);
-            let flags = libc::MNT_DETACH as u64;
-            library::call(libc::SYS_umount2, &[path.as_ptr() as u64, 0]);
-            library::call(libc::SYS_umount2, &[path.as_ptr() as u64, flags]);
-        }
+        unmount();
     }
     loop {
         host::call(libc::SYS_exit_group, &[status]);

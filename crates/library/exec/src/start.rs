@@ -4,8 +4,10 @@
 use crate::elf::{self, Placed};
 use crate::program::Program;
 use crate::state::{Registers, State};
-use anyhow::{Context, Result};
+use anyhow::{ensure, Context, Result};
 use std::ffi::{CString, OsString};
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,16 +47,50 @@ pub fn find(command: &Path) -> Result<PathBuf> {
         .with_context(|| format!("{}: not found in PATH", command.display()))
 }
 
-/// A thread that will start the program `arguments[0]`.
-pub fn program(arguments: &[OsString]) -> Result<Box<State>> {
-    let path = find(Path::new(&arguments[0]))?;
+/// Scripts whose interpreters are scripts, as execve(2) has it.
+const SCRIPTS: usize = 4;
+
+/// A thread that will start the program `arguments[0]`, or the file `executable` by that name.
+pub fn program(arguments: &[OsString], executable: Option<&Path>) -> Result<Box<State>> {
+    let mut arguments = arguments.to_vec();
+    let mut path = match executable {
+        Some(path) => path.to_path_buf(),
+        None => find(Path::new(&arguments[0]))?,
+    };
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    for _ in 0..SCRIPTS {
+        let Some(interpreter) = interpreter(&path)? else { break };
+        arguments.splice(..1, [interpreter.clone(), vec![path.into_os_string()]].concat());
+        path = interpreter[0].clone().into();
+    }
     let placed = elf::place(&path)?;
     let linker = placed.interpreter.as_deref().map(elf::place).transpose()?;
-    let name = CString::new(path.into_os_string().into_vec())?;
-    let stack = build(&name, arguments, &placed, linker.as_ref())?;
+    let stack = build(&name, &arguments, &placed, linker.as_ref())?;
     let entry = linker.as_ref().map_or(placed.entry, |linker| linker.entry);
     let registers = Registers { rsp: stack, rip: entry, ..Registers::default() };
-    Ok(State::new(Arc::new(Program::new(name)?), registers, 0))
+    let whole = path.canonicalize().unwrap_or(path);
+    let whole = CString::new(whole.into_os_string().into_vec())?;
+    Ok(State::new(Arc::new(Program::new(whole)?), registers, 0))
+}
+
+/// The interpreter of a script, and its argument.
+fn interpreter(path: &Path) -> Result<Option<Vec<OsString>>> {
+    /// BINPRM_BUF_SIZE of linux/binfmts.h.
+    const LINE: u64 = 256;
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    let mut line = Vec::new();
+    file.take(LINE).read_to_end(&mut line).with_context(|| path.display().to_string())?;
+    let Some(line) = line.strip_prefix(b"#!") else { return Ok(None) };
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
+    let blank = |byte: &u8| byte.is_ascii_whitespace();
+    let end = line.iter().position(blank).unwrap_or(line.len());
+    let (program, argument) = line.split_at(end);
+    ensure!(!program.is_empty(), "{}: the script names no interpreter", path.display());
+    let mut words = vec![OsString::from_vec(program.to_vec())];
+    if !argument.is_empty() {
+        words.push(OsString::from_vec(argument.trim_ascii().to_vec()));
+    }
+    Ok(Some(words))
 }
 
 /// Writes from the stack's end downwards.

@@ -6,6 +6,9 @@ use super::{error, inner, Call, Outcome};
 use crate::paths::{self, Place};
 use crate::state::State;
 use crate::{descriptors, host, library};
+use std::ffi::{CStr, CString};
+use std::os::unix::ffi::OsStringExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) const CALLS: &[(i64, Call)] = &[
     (libc::SYS_open, open),
@@ -59,7 +62,7 @@ pub(super) const CALLS: &[(i64, Call)] = &[
     (libc::SYS_getcwd, getcwd),
 ];
 
-const CWD: u32 = libc::AT_FDCWD as u32;
+pub(super) const CWD: u32 = libc::AT_FDCWD as u32;
 
 /// Where the path at `address` leads, from the directory `folder`. For a descriptor of the library, the number there
 /// takes its place, and the path stays.
@@ -92,10 +95,51 @@ fn resolve(folder: u64, address: u64, then: impl FnOnce(Target) -> Outcome) -> O
     match paths::place(&path) {
         Place::Host => Native,
         Place::HostAt(path) => then(Target::Host(path.as_ptr() as u64)),
+        Place::Library(path) if !library::present() => Done(out_of_reach(&path)),
         Place::Library(path) => {
             then(Target::Library { folder: u64::from(CWD), address: path.as_ptr() as u64 })
         }
     }
+}
+
+/// The error of a forked process for a path below a mount point, and once a line that says why.
+fn out_of_reach(path: &CStr) -> i64 {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        let path = path.to_string_lossy();
+        eprintln!("kyozon-linux exec: {path}: a forked process cannot reach files of the library");
+    }
+    -i64::from(libc::EIO)
+}
+
+/// The path of a program for execve(2), which is a file of the host. An empty path names the descriptor `folder`.
+pub(super) fn host_path(folder: u64, address: u64) -> Result<CString, i64> {
+    let path = paths::read(address)?;
+    let fail = |error: i32| -i64::from(error);
+    let string = |path: Vec<u8>| CString::new(path).map_err(|_| fail(libc::ENOENT));
+    if folder as u32 == CWD || path.first() == Some(&b'/') {
+        return match paths::place(&path) {
+            Place::Host => string(path),
+            Place::HostAt(path) => Ok(path),
+            Place::Library(path) if library::present() => {
+                let path = path.to_string_lossy();
+                let what = format!("execve: {path} is a file of the library: copy it to the host");
+                Err(crate::process::refuse(&what))
+            }
+            Place::Library(path) => Err(out_of_reach(&path)),
+        };
+    }
+    if descriptors::get(folder).is_some() {
+        let what = "execve: the program is a file of the library: copy it to the host";
+        return Err(crate::process::refuse(what));
+    }
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", folder as u32));
+    let mut whole = link.map_err(|_| fail(libc::EBADF))?.into_os_string().into_vec();
+    if !path.is_empty() {
+        whole.push(b'/');
+        whole.extend(path);
+    }
+    string(whole)
 }
 
 /// Calls whose first argument is a path.
@@ -231,7 +275,9 @@ fn two_paths(state: &State, folders: [u64; 2], addresses: [u64; 2], flags: u64) 
             arguments[2 * i] = folder;
             Done(0)
         });
-        debug_assert!(outcome != Outcome::Leave);
+        if kinds[i] == 0 && outcome != Native {
+            return outcome;
+        }
     }
     let [a, b, c, d] = arguments;
     match kinds {
@@ -313,6 +359,17 @@ fn fchdir(state: &State, a: [u64; 6]) -> Outcome {
 fn getcwd(state: &State, a: [u64; 6]) -> Outcome {
     match paths::cwd() {
         Some(_) if library::present() => Done(inner(state, a)),
-        _ => Native,
+        Some(path) => {
+            if a[1] <= path.len() as u64 {
+                return error(libc::ERANGE);
+            }
+            for (at, byte) in (a[0]..).zip(path.iter().copied().chain([0])) {
+                if let Err(error) = host::write_value(at, byte) {
+                    return Done(error);
+                }
+            }
+            Done(path.len() as i64 + 1)
+        }
+        None => Native,
     }
 }

@@ -1,10 +1,10 @@
 //! Threads, processes, and what the process's owner must not get from the host: heap, FS base, the program's name.
 
 use super::Outcome::{Done, Leave, Native};
-use super::{error, Call, Outcome};
+use super::{error, files, Call, Outcome};
 use crate::state::State;
 use crate::threads::{self, Clone};
-use crate::{host, process};
+use crate::{execve, host, process};
 
 pub(super) const CALLS: &[(i64, Call)] = &[
     (libc::SYS_brk, brk),
@@ -15,7 +15,7 @@ pub(super) const CALLS: &[(i64, Call)] = &[
     (libc::SYS_fork, fork),
     (libc::SYS_vfork, vfork),
     (libc::SYS_execve, execve),
-    (libc::SYS_execveat, execve),
+    (libc::SYS_execveat, execveat),
     (libc::SYS_exit, exit),
     (libc::SYS_exit_group, exit_group),
 ];
@@ -127,8 +127,19 @@ fn vfork(state: &State, _: [u64; 6]) -> Outcome {
     start(state, Clone { flags, exit_signal: libc::SIGCHLD as u64, ..Clone::default() })
 }
 
-fn execve(state: &State, _: [u64; 6]) -> Outcome {
-    process::before_exec(state).map_or_else(Done, |()| Native)
+fn execve(state: &State, a: [u64; 6]) -> Outcome {
+    execute(state, u64::from(files::CWD), a[0], a[1], a[2])
+}
+
+fn execveat(state: &State, a: [u64; 6]) -> Outcome {
+    execute(state, a[0], a[1], a[2], a[3])
+}
+
+fn execute(state: &State, folder: u64, path: u64, argv: u64, envp: u64) -> Outcome {
+    match files::host_path(folder, path) {
+        Ok(path) => execve::execute(state, &path, argv, envp).map_or(Native, Done),
+        Err(error) => Done(error),
+    }
 }
 
 fn exit(_: &State, _: [u64; 6]) -> Outcome {
