@@ -69,6 +69,9 @@ pub extern "C" fn dispatch(state: &State) -> Way {
     state.number.set(registers.rax);
     let call = TABLE.get(registers.rax as usize).copied().flatten();
     let outcome = call.map_or(Outcome::Native, |call| call(state, registers.arguments()));
+    if outcome == Outcome::Done(-i64::from(libc::EPIPE)) {
+        signal::broken_pipe(state, registers.arguments());
+    }
     match outcome {
         // Not made, because a signal is pending: the gate delivers it and starts the call again.
         Outcome::Native | Outcome::Done(host::NOT_MADE) => Way::Native,
@@ -110,7 +113,8 @@ pub fn interrupted(state: &State, native: bool, restart: bool) {
     let number = state.number.get();
     let registers = state.registers.get();
     let ended = registers.rax as i64 == -i64::from(libc::EINTR);
-    if native || (ended && restart && RESTARTED.contains(&(number as i64))) {
+    let restarted = || RESTARTED.contains(&(number as i64)) && !sockets::has_timeout(state);
+    if native || (ended && restart && restarted()) {
         state.change(|registers| {
             registers.rax = number;
             registers.rip -= 2;

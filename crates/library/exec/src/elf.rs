@@ -128,10 +128,18 @@ fn segment(file: &File, header: &libc::Elf64_Phdr, base: u64) -> Result<()> {
     Ok(())
 }
 
-/// Maps a stack and returns its end.
+/// Maps a stack of the size that the host allows, with a guard below, and returns its end.
 pub fn stack() -> Result<u64> {
-    const BYTES: u64 = 8 << 20;
+    /// As much as the kernel keeps free below a stack, `stack_guard_gap`.
+    const GUARD: u64 = 1 << 20;
+    /// Without a limit, and with a great one. Memory is taken when the program touches it.
+    const MOST: u64 = 1 << 30;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is valid.
+    unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) };
+    let bytes = limit.rlim_cur.clamp(GUARD, MOST).next_multiple_of(PAGE) + GUARD;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_NORESERVE;
-    let at = map(0, BYTES, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)?;
-    Ok(at + BYTES)
+    let at = map(0, bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)?;
+    map(at, GUARD, libc::PROT_NONE, flags | libc::MAP_FIXED, -1, 0)?;
+    Ok(at + bytes)
 }

@@ -6,7 +6,7 @@
 //!   would silently be the host's, and `cd /mnt && rm -rf *` in a shell would delete the wrong files.
 
 use crate::state::State;
-use crate::{descriptors, host, library, paths, process, Mount, Options};
+use crate::{descriptors, host, library, paths, process, vfork, Mount, Options};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
@@ -58,6 +58,7 @@ pub fn remember(options: &Options) -> std::io::Result<()> {
 
 /// Executes the program at the host's `path`. Returns only an error, or [`None`] if the host shall do it alone.
 pub fn execute(state: &State, path: &CString, argv: u64, envp: u64) -> Option<i64> {
+    vfork::show();
     let command = COMMAND.get()?;
     let forked = !library::present();
     if forked && !paths::any() {

@@ -10,7 +10,8 @@
 //! | [`calls`] | the dispatcher: which calls are the library's |
 //! | [`descriptors`], [`paths`] | which descriptors and paths are the library's |
 //! | [`bridge`] | waits for both kernels at once |
-//! | [`threads`], [`process`], [`execve`], [`beside`] | clone, fork, exit; the next program; a second program |
+//! | [`threads`], [`process`], [`vfork`], [`beside`] | clone, fork, exit; a second program |
+//! | [`execve`] | the next program |
 //! | [`signals`], [`interrupt`] | handlers run in the program, and end waiting calls |
 //! | [`library`], [`host`] | calls of the two kernels |
 //!
@@ -26,8 +27,8 @@
 //!
 //! - Programs that use the GS base, change FS by `wrfsbase` to nothing, or check their own code, do not run.
 //! - The vector registers' upper halves (AVX) are lost in calls that are handled here; xmm0 to xmm15 are kept.
-//! - A shared mapping of a library file for writing fails with ENODEV; other mappings are copies.
-//! - `SA_RESETHAND` is ignored. A signal mask of ppoll, pselect or sigsuspend must not contain SIGSYS.
+//! - A shared mapping of a library file that is open for writing fails with ENODEV; other mappings are copies.
+//! - A signal mask of ppoll, pselect or sigsuspend must not contain SIGSYS.
 //! - Library descriptors cannot be sent over local sockets, nor be members of a nested epoll descriptor.
 //!
 //! Licence: GPL-2.0-only, as the kernel that it loads.
@@ -53,6 +54,7 @@ pub mod start;
 pub mod state;
 pub mod threads;
 pub mod trap;
+pub mod vfork;
 
 use anyhow::{ensure, Context, Result};
 use kyozon_devices::block::{Block, BlockDevice};
@@ -129,6 +131,10 @@ pub fn run(options: Options) -> Result<std::convert::Infallible> {
             let result = library::call(libc::SYS_chdir, &[path.as_ptr() as u64]);
             ensure!(result == 0, failed(directory, liblinux::Errno(-result as i32)));
         }
+        // The library's tasks share one.
+        let mask = host::call(libc::SYS_umask, &[0]) as u64;
+        host::call(libc::SYS_umask, &[mask]);
+        library::call(libc::SYS_umask, &[mask]);
         drop(thread);
         interrupt::start().context("cannot start a thread")?;
     }

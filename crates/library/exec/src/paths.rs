@@ -90,6 +90,24 @@ pub fn read(address: u64) -> Result<Vec<u8>, i64> {
     Err(-i64::from(libc::ENAMETOOLONG))
 }
 
+/// The library's link to an open file, if the path is the host's link to a descriptor of the library.
+pub fn descriptor_link(path: &[u8]) -> Option<CString> {
+    let text = std::str::from_utf8(path).ok()?;
+    let number = match text {
+        "/dev/stdin" => 0,
+        "/dev/stdout" => 1,
+        "/dev/stderr" => 2,
+        _ => {
+            let own = format!("/proc/{}/fd/", std::process::id());
+            ["/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/", &own]
+                .iter()
+                .find_map(|folder| text.strip_prefix(folder)?.parse().ok())?
+        }
+    };
+    let inner = crate::descriptors::get(number)?;
+    CString::new(format!("/proc/self/fd/{inner}")).ok()
+}
+
 /// Where a path leads that is absolute, or relative to the working directory.
 pub fn place(path: &[u8]) -> Place {
     if path.is_empty() {

@@ -1,13 +1,13 @@
 //! Processes: fork, execve and the end.
 //!
 //! The library lives in one process. A forked process is a copy without the library's threads: its paths below mount
-//! points fail, and all else is the host's. Fork therefore fails while the program has descriptors of the library, unless the
-//! child is sure to execute a program that does not inherit them (`CLONE_VFORK`). `CLONE_VM` without `CLONE_THREAD` is
-//! ignored: the child gets a copy of the memory.
+//! points fail, and all else is the host's. Fork therefore fails while the program has descriptors of the library,
+//! unless the child is sure to execute a program that does not inherit them (`CLONE_VFORK`). `CLONE_VM` without
+//! `CLONE_THREAD` is ignored: the child gets a copy of the memory, see [`vfork`].
 
 use crate::state::State;
 use crate::threads::{self, Clone};
-use crate::{descriptors, host, library, patch, trap};
+use crate::{descriptors, host, library, patch, trap, vfork};
 use std::sync::OnceLock;
 
 /// File systems of images, to unmount at the end.
@@ -35,11 +35,14 @@ pub fn fork(state: &State, clone: Clone) -> i64 {
     } else if descriptors::any(false) {
         return refuse("fork: descriptors of the library cannot be shared with another process");
     }
+    let shared = clone.has(libc::CLONE_VFORK) && clone.has(libc::CLONE_VM);
+    let frames = if shared { vfork::Frames::new(state.registers.get().rsp) } else { None };
     let (registers, fs) = clone.child(state);
     let dropped = (libc::CLONE_VM | libc::CLONE_SETTLS | libc::CLONE_SIGHAND) as u64;
     let flags = (clone.flags & !dropped) | clone.exit_signal;
     let result = host::call(libc::SYS_clone, &[flags, 0, clone.parent_tid, clone.child_tid, 0]);
     if result == 0 {
+        vfork::set(frames);
         descriptors::clear();
         patch::disable();
         threads::forked();
@@ -49,6 +52,8 @@ pub fn fork(state: &State, clone: Clone) -> i64 {
         if trap::arm(state).is_err() {
             host::call(libc::SYS_exit_group, &[127]);
         }
+    } else if let Some(frames) = frames {
+        frames.take();
     }
     result
 }
@@ -65,6 +70,7 @@ pub fn unmount() {
 
 /// Ends the process. What programs wrote to images is in the images.
 pub fn exit(status: u64) -> ! {
+    vfork::show();
     if library::present() {
         unmount();
     }

@@ -38,6 +38,8 @@ static HANDLERS: [AtomicU64; SIGNALS] = [const { AtomicU64::new(0) }; SIGNALS];
 /// The program's actions.
 static ACTIONS: Mutex<[Action; SIGNALS]> =
     Mutex::new([Action { handler: 0, flags: 0, restorer: 0, mask: 0 }; SIGNALS]);
+/// Signals whose handlers run once more (`SA_RESETHAND`), by number: 64 is bit 0.
+static ONCE: AtomicU64 = AtomicU64::new(0);
 /// Functions that repair faults of the library, for SIGSEGV and SIGBUS.
 static REPAIRS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
@@ -47,12 +49,29 @@ global_asm!(
     "kyozon_exec_signal:",
     "cmpb ${program}, %gs:{selector}",
     "jne {defer}",
+    "cmpb $0, %gs:{remask}",
+    "jne 1f",
+    "2:",
+    "mov {once}(%rip), %rax",
+    "bt %rdi, %rax",
+    "jc {run_once}",
     "lea {handlers}(%rip), %rax",
     "jmp *(%rax,%rdi,8)",
+    // rdx: the context.
+    "1:",
+    "movb $0, %gs:{remask}",
+    "mov %gs:{masked}, %rax",
+    "mov %rax, {mask}(%rdx)",
+    "jmp 2b",
     program = const PROGRAM,
     selector = const offset_of!(State, selector),
+    remask = const offset_of!(State, remask),
+    masked = const offset_of!(State, masked),
+    mask = const offset_of!(libc::ucontext_t, uc_sigmask),
     handlers = sym HANDLERS,
     defer = sym defer,
+    once = sym ONCE,
+    run_once = sym run_once,
     options(att_syntax)
 );
 
@@ -86,6 +105,31 @@ pub fn install() {
     set(libc::SIGPIPE, Some(&Action::default()), None);
 }
 
+const fn once_bit(signal: i32) -> u64 {
+    1 << (signal as u32 % 64)
+}
+
+/// The program's action, as it is now.
+fn present(signal: usize, action: Action) -> Action {
+    let once = action.flags & libc::SA_RESETHAND as u32 as u64 != 0;
+    if once && action.handler > 1 && ONCE.load(Ordering::Acquire) & once_bit(signal as i32) == 0 {
+        return Action { handler: 0, ..action };
+    }
+    action
+}
+
+/// A handler that runs once. TLS must not be used: this runs in the program.
+extern "C" fn run_once(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    ONCE.fetch_and(!once_bit(signal), Ordering::AcqRel);
+    let default = Action::default();
+    let arguments = [signal as u64, &raw const default as u64, 0, 8, 0, 0];
+    // SAFETY: the structure is valid. The gate's system calls are the host's, also in the program.
+    unsafe { gate::host_call(libc::SYS_rt_sigaction, arguments) };
+    let handler = HANDLERS[signal as usize].load(Ordering::Acquire);
+    // SAFETY: the program's handler.
+    unsafe { std::mem::transmute::<u64, Handler>(handler)(signal, info, context) };
+}
+
 fn set(signal: i32, new: Option<&Action>, old: Option<&mut Action>) -> i64 {
     let new = new.map_or(0, |action| &raw const *action as u64);
     let old = old.map_or(0, |action| &raw mut *action as u64);
@@ -100,13 +144,19 @@ pub fn sigaction(signal: u64, new: u64, old: u64, bytes: u64) -> Result<i64, i64
     let ours = [libc::SIGSEGV, libc::SIGBUS, libc::SIGSYS].contains(&(signal as i32));
     let mut actions = ACTIONS.lock().expect("no panic while locked");
     let before = &mut actions[signal as usize];
-    if !ours && before.handler <= 1 {
+    if !ours && present(signal as usize, *before).handler <= 1 {
         // Inherited, or set to be ignored by the host.
         set(signal as i32, None, Some(before));
     }
-    let previous = *before;
+    let previous = present(signal as usize, *before);
     if new != 0 {
         let action: Action = host::read_value(new)?;
+        let once = action.handler > 1 && action.flags & libc::SA_RESETHAND as u32 as u64 != 0;
+        if once {
+            ONCE.fetch_or(once_bit(signal as i32), Ordering::AcqRel);
+        } else {
+            ONCE.fetch_and(!once_bit(signal as i32), Ordering::AcqRel);
+        }
         if !ours {
             let mut hosts = action;
             hosts.mask &= !NEVER_BLOCKED;
@@ -184,6 +234,11 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
         Some(_) => HANDLERS[signal as usize].load(Ordering::Acquire),
         None => REPAIRS[usize::from(signal == libc::SIGBUS)].load(Ordering::Acquire),
     };
+    if programs.is_some()
+        && ONCE.fetch_and(!once_bit(signal), Ordering::AcqRel) & once_bit(signal) != 0
+    {
+        HANDLERS[signal as usize].store(0, Ordering::Release);
+    }
     if handler > 1 {
         // SAFETY: the program's handler, or liblinux's, which has this type.
         unsafe { std::mem::transmute::<u64, Handler>(handler)(signal, info, context) };

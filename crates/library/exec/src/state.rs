@@ -75,6 +75,10 @@ pub struct State {
     pub trapped: AtomicU8,
     /// 1 during a call of the library.
     pub library: AtomicU8,
+    /// 1 if the next signal's handler returns to the mask [`State::masked`].
+    pub remask: AtomicU8,
+    /// The mask from before a call that waits with another one.
+    pub masked: Cell<u64>,
     /// FS base of our code.
     pub host_fs: Cell<u64>,
     /// FS base of the program.
@@ -120,6 +124,8 @@ impl State {
             native: AtomicU8::new(0),
             trapped: AtomicU8::new(0),
             library: AtomicU8::new(0),
+            remask: AtomicU8::new(0),
+            masked: Cell::new(0),
             host_fs: Cell::new(0),
             program_fs: Cell::new(fs),
             host_sp: Cell::new(0),

@@ -72,6 +72,7 @@ fn fcntl(state: &State, a: [u64; 6]) -> Outcome {
             let inner = library::own_call(state, libc::SYS_dup, &[fd]);
             installed(state, inner, descriptors::install(inner, a[1] == F_DUPFD_CLOEXEC, a[2]))
         }
+        libc::F_SETFL => first(state, [a[0], a[1], a[2] & !super::files::DIRECT, 0, 0, 0]),
         _ => first(state, a),
     }
 }
@@ -148,6 +149,12 @@ fn close_range(state: &State, a: [u64; 6]) -> Outcome {
     Done(descriptors::host_close_range(a[0], a[1], a[2]))
 }
 
+/// Whether the library's file is open for writing: a shared mapping would have to show what is written.
+fn writable(state: &State, fd: u64) -> bool {
+    let flags = library::own_call(state, libc::SYS_fcntl, &[fd, libc::F_GETFL as u64]);
+    flags as i32 & libc::O_ACCMODE != libc::O_RDONLY
+}
+
 /// Files of the library: a private copy. The host's pages and the library's cannot be the same. Shared objects of the
 /// host go into our [area](crate::area).
 fn mmap(state: &State, a: [u64; 6]) -> Outcome {
@@ -165,7 +172,7 @@ fn mmap(state: &State, a: [u64; 6]) -> Outcome {
     };
     let kind = flags & libc::MAP_TYPE;
     let write = a[2] & libc::PROT_WRITE as u64 != 0;
-    if kind != libc::MAP_PRIVATE && write {
+    if kind != libc::MAP_PRIVATE && (write || writable(state, fd)) {
         return error(libc::ENODEV);
     }
     let flags = (flags & !libc::MAP_TYPE) | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

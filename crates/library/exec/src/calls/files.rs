@@ -60,9 +60,14 @@ pub(super) const CALLS: &[(i64, Call)] = &[
     (libc::SYS_chdir, chdir),
     (libc::SYS_fchdir, fchdir),
     (libc::SYS_getcwd, getcwd),
+    (libc::SYS_umask, umask),
+    (libc::SYS_inotify_add_watch, inotify_add_watch),
 ];
 
 pub(super) const CWD: u32 = libc::AT_FDCWD as u32;
+
+/// The library cannot pin pages of the host. Reads and writes of such a file go through its page cache.
+pub(super) const DIRECT: u64 = libc::O_DIRECT as u64;
 
 /// Where the path at `address` leads, from the directory `folder`. For a descriptor of the library, the number there
 /// takes its place, and the path stays.
@@ -86,11 +91,26 @@ fn resolve(folder: u64, address: u64, then: impl FnOnce(Target) -> Outcome) -> O
         Err(_) => return Native,
     };
     let absolute = path.first() == Some(&b'/');
+    if let Some(link) = paths::descriptor_link(&path) {
+        return then(Target::Library { folder: u64::from(CWD), address: link.as_ptr() as u64 });
+    }
+    let mut path = path;
     if !absolute && folder as u32 != CWD {
-        return match inner_folder {
-            Some(folder) => then(Target::Library { folder, address }),
-            None => Native,
+        let Some(inner) = inner_folder else { return Native };
+        // Only with `..` can it lead out of the mount point.
+        let outside = path.split(|&byte| byte == b'/').any(|part| part == b"..");
+        let Some(mut whole) = outside.then(|| inner_path(inner)).flatten() else {
+            return then(Target::Library { folder: inner, address });
         };
+        whole.push(b'/');
+        whole.append(&mut path);
+        path = whole;
+        if paths::place(&path) == Place::Host {
+            let Ok(path) = CString::new(path) else { return Native };
+            let path = CString::new(paths::normalize(path.to_bytes())).unwrap_or_default();
+            return then(Target::Host(path.as_ptr() as u64));
+        }
+        return then(Target::Library { folder: inner, address });
     }
     match paths::place(&path) {
         Place::Host => Native,
@@ -100,6 +120,17 @@ fn resolve(folder: u64, address: u64, then: impl FnOnce(Target) -> Outcome) -> O
             then(Target::Library { folder: u64::from(CWD), address: path.as_ptr() as u64 })
         }
     }
+}
+
+/// The path of the library's directory.
+fn inner_path(fd: u64) -> Option<Vec<u8>> {
+    let link = CString::new(format!("/proc/self/fd/{fd}")).ok()?;
+    let mut buffer = vec![0u8; libc::PATH_MAX as usize];
+    let arguments = [link.as_ptr() as u64, buffer.as_mut_ptr() as u64, buffer.len() as u64];
+    let state = State::current()?;
+    let bytes = library::own_call(state, libc::SYS_readlink, &arguments);
+    buffer.truncate(usize::try_from(bytes).ok()?);
+    Some(buffer)
 }
 
 /// The error of a forked process for a path below a mount point, and once a line that says why.
@@ -187,7 +218,7 @@ fn open_target(state: &State, folder: u64, address: u64, flags: u64, mode: u64) 
             Done(host::wait(libc::SYS_openat, &[u64::from(CWD), path, flags, mode]))
         }
         Target::Library { folder, address } => {
-            let arguments = [folder, address, flags, mode, 0, 0];
+            let arguments = [folder, address, flags & !DIRECT, mode, 0, 0];
             let fd = library::program_call(state, libc::SYS_openat, arguments);
             opened(state, true, Done(fd), flags)
         }
@@ -215,11 +246,15 @@ fn openat2(state: &State, mut a: [u64; 6]) -> Outcome {
         }
         Target::Library { folder, address } => {
             (a[0], a[1]) = (folder, address);
-            // struct open_how begins with the flags.
-            match host::read_value::<u64>(a[2]) {
-                Ok(flags) => opened(state, true, Done(inner(state, a)), flags),
-                Err(error) => Done(error),
-            }
+            // struct open_how has flags, mode and resolve.
+            let mut how: [u64; 3] = match host::read_value(a[2]) {
+                Ok(how) if a[3] == size_of_val(&how) as u64 => how,
+                Ok(_) => return error(libc::E2BIG),
+                Err(error) => return Done(error),
+            };
+            how[0] &= !DIRECT;
+            a[2] = how.as_ptr() as u64;
+            opened(state, true, Done(inner(state, a)), how[0])
         }
     })
 }
@@ -372,4 +407,20 @@ fn getcwd(state: &State, a: [u64; 6]) -> Outcome {
         }
         None => Native,
     }
+}
+
+/// Files of both kernels are created with it.
+fn umask(state: &State, a: [u64; 6]) -> Outcome {
+    if library::present() {
+        library::own_call(state, libc::SYS_umask, &a[..1]);
+    }
+    Native
+}
+
+/// The host's descriptor cannot watch files of the library. Programs know this error: they look at the files instead.
+fn inotify_add_watch(_: &State, a: [u64; 6]) -> Outcome {
+    resolve(u64::from(CWD), a[1], |target| match target {
+        Target::Host(path) => Done(host::call(libc::SYS_inotify_add_watch, &[a[0], path, a[2]])),
+        Target::Library { .. } => error(libc::ENOSPC),
+    })
 }

@@ -68,3 +68,24 @@ fn accept4(state: &State, a: [u64; 6]) -> Outcome {
 fn io_uring(_: &State, _: [u64; 6]) -> Outcome {
     error(libc::ENOSYS)
 }
+
+/// Whether the call of the thread is one of a socket with a timeout: Linux does not start those again.
+pub(super) fn has_timeout(state: &State) -> bool {
+    let number = state.number.get() as i64;
+    let sends = [
+        libc::SYS_write,
+        libc::SYS_writev,
+        libc::SYS_sendto,
+        libc::SYS_sendmsg,
+        libc::SYS_sendmmsg,
+        libc::SYS_connect,
+    ];
+    let option = if sends.contains(&number) { libc::SO_SNDTIMEO } else { libc::SO_RCVTIMEO };
+    let Some(fd) = descriptors::get(state.registers.get().rdi) else { return false };
+    let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let mut bytes = size_of_val(&time) as u32;
+    let (value, length) = (&raw mut time as u64, &raw mut bytes as u64);
+    let arguments = [fd, libc::SOL_SOCKET as u64, option as u64, value, length];
+    let found = library::own_call(state, libc::SYS_getsockopt, &arguments) == 0;
+    found && (time.tv_sec, time.tv_usec) != (0, 0)
+}

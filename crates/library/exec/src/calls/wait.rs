@@ -148,23 +148,34 @@ pub(super) fn duration(address: u64, unit: u64) -> Result<Option<Duration>, i64>
     Ok(Some(Duration::new(seconds as u64, fraction as u32 * unit as u32)))
 }
 
-/// Runs `wait` with the signal mask at `address`, if there is one.
+/// Runs `wait` with the signal mask at `address`, if there is one. A signal that the mask lets through ends the call,
+/// runs its handler with that mask, and then returns to the mask from before.
 pub(super) fn masked(address: u64, wait: impl FnOnce() -> Outcome) -> Outcome {
     if address == 0 {
         return wait();
     }
-    match host::read_value::<u64>(address) {
-        Ok(mask) => {
-            let before = host::set_mask(mask & !host::NEVER_BLOCKED);
-            let outcome = wait();
-            // A deferred signal has blocked the others until the program continues.
-            let pending = State::current().is_some_and(|s| s.pending.load(Ordering::Acquire) == 1);
-            if !pending {
-                host::set_mask(before);
-            }
-            outcome
-        }
-        Err(error) => Done(error),
+    let (Some(state), Ok(mask)) = (State::current(), host::read_value::<u64>(address)) else {
+        return error(libc::EFAULT);
+    };
+    let mut before = 0u64;
+    // With a signal pending, all others are blocked and must stay so: then the call is not made.
+    let set = |mask: u64, before: *mut u64| {
+        let how = libc::SIG_SETMASK as u64;
+        let arguments = [how, &raw const mask as u64, before as u64, 8];
+        host::wait(libc::SYS_rt_sigprocmask, &arguments) == 0
+    };
+    if !set(mask & !host::NEVER_BLOCKED, &raw mut before) {
+        return Done(host::NOT_MADE);
+    }
+    let outcome = wait();
+    if set(before, std::ptr::null_mut()) && state.pending.load(Ordering::Acquire) == 0 {
+        return outcome;
+    }
+    state.masked.set(before);
+    state.remask.store(1, Ordering::Release);
+    match outcome {
+        Done(host::NOT_MADE) => error(libc::EINTR),
+        outcome => outcome,
     }
 }
 
@@ -197,19 +208,21 @@ const EVENTS: [i16; 3] = [
     libc::POLLPRI,
 ];
 
-fn select_sets(state: &State, a: [u64; 6], time: Option<Duration>) -> Outcome {
+/// The three sets of select(2), or none if all descriptors are the host's.
+struct Sets {
+    sets: [Vec<u64>; 3],
+    entries: Vec<libc::pollfd>,
+}
+
+fn read_sets(a: [u64; 6]) -> Result<Option<Sets>, i64> {
     let count = (a[0] as u32).min(MAX_ENTRIES as u32) as usize;
     let words = count.div_ceil(64);
     let mut sets = [vec![0u64; words], vec![0u64; words], vec![0u64; words]];
     for (set, &address) in sets.iter_mut().zip(&a[1..4]) {
         for (i, word) in set.iter_mut().enumerate().filter(|_| address != 0) {
-            match host::read_value(address + 8 * i as u64) {
-                Ok(value) => *word = value,
-                Err(error) => return Done(error),
-            }
+            *word = host::read_value(address + 8 * i as u64)?;
         }
     }
-    let has = |set: &Vec<u64>, fd: usize| set[fd / 64] >> (fd % 64) & 1 == 1;
     let mut entries = Vec::new();
     for fd in 0..count {
         let mut events = 0;
@@ -222,9 +235,17 @@ fn select_sets(state: &State, a: [u64; 6], time: Option<Duration>) -> Outcome {
             entries.push(libc::pollfd { fd: fd as i32, events, revents: 0 });
         }
     }
-    if !entries.iter().any(|entry| descriptors::get(entry.fd as u64).is_some()) {
-        return Native;
-    }
+    let library = entries.iter().any(|entry| descriptors::get(entry.fd as u64).is_some());
+    Ok(library.then_some(Sets { sets, entries }))
+}
+
+fn has(set: &[u64], fd: usize) -> bool {
+    set[fd / 64] >> (fd % 64) & 1 == 1
+}
+
+fn select_sets(state: &State, a: [u64; 6], found: Sets, time: Option<Duration>) -> Outcome {
+    let Sets { sets, mut entries } = found;
+    let words = sets[0].len();
     let result = wait(state, &mut entries, time);
     if result < 0 {
         return Done(result);
@@ -255,9 +276,10 @@ fn select(state: &State, a: [u64; 6]) -> Outcome {
     if !descriptors::any_at_all() {
         return Native;
     }
-    match duration(a[4], 1000) {
-        Ok(time) => select_sets(state, a, time),
-        Err(error) => Done(error),
+    match (duration(a[4], 1000), read_sets(a)) {
+        (Ok(time), Ok(Some(sets))) => select_sets(state, a, sets, time),
+        (Ok(_), Ok(None)) => Native,
+        (Err(error), _) | (_, Err(error)) => Done(error),
     }
 }
 
@@ -267,8 +289,9 @@ fn pselect(state: &State, a: [u64; 6]) -> Outcome {
     }
     // The sixth argument points to the address of the mask and its size.
     let mask = if a[5] == 0 { Ok(0) } else { host::read_value::<u64>(a[5]) };
-    match (duration(a[4], 1), mask) {
-        (Ok(time), Ok(mask)) => masked(mask, || select_sets(state, a, time)),
-        (Err(error), _) | (_, Err(error)) => Done(error),
+    match (duration(a[4], 1), mask, read_sets(a)) {
+        (Ok(time), Ok(mask), Ok(Some(sets))) => masked(mask, || select_sets(state, a, sets, time)),
+        (Ok(_), Ok(_), Ok(None)) => Native,
+        (Err(error), ..) | (_, Err(error), _) | (_, _, Err(error)) => Done(error),
     }
 }
