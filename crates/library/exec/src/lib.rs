@@ -20,13 +20,14 @@
 //! 1. Our code never runs with the program's FS base, apart from signal handlers, which use no TLS.
 //! 2. A descriptor has one number, the host's. See [`descriptors`].
 //! 3. Whatever is not routed to the library is executed by the host as if this crate were not there.
+//! 4. Our code and the library use no vector register but xmm0 to xmm15, which the gate saves: neither wider ones nor
+//!    mask registers. The C library's functions that would are replaced by those of `kyozon-library-strings`.
 //!
 //! The program is as trusted as this process: it shares its memory, and nothing here confines it.
 //!
 //! Limits:
 //!
 //! - Programs that use the GS base, change FS by `wrfsbase` to nothing, or check their own code, do not run.
-//! - The vector registers' upper halves (AVX) are lost in calls that are handled here; xmm0 to xmm15 are kept.
 //! - A shared mapping of a library file that is open for writing fails with ENODEV; other mappings are copies.
 //! - A signal mask of ppoll, pselect or sigsuspend must not contain SIGSYS.
 //! - Library descriptors cannot be sent over local sockets, nor be members of a nested epoll descriptor.
@@ -108,6 +109,7 @@ pub struct Options {
 
 /// Runs a program in this process. Returns only if it cannot start.
 pub fn run(options: Options) -> Result<std::convert::Infallible> {
+    kyozon_library_strings::link();
     // SAFETY: only looks the value up.
     let fsgsbase = unsafe { libc::getauxval(libc::AT_HWCAP2) } & 2 != 0;
     ensure!(
