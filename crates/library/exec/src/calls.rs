@@ -3,6 +3,7 @@
 mod descriptor;
 mod epoll;
 mod files;
+mod owned;
 mod process;
 mod signal;
 mod sockets;
@@ -11,8 +12,10 @@ mod wait;
 
 use crate::gate::Way;
 use crate::state::State;
-use crate::{host, library, patch};
-use std::sync::atomic::Ordering;
+use crate::{descriptors, host, library, patch};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+pub use owned::Owned;
 
 /// How a call ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,17 +35,66 @@ type List = &'static [(i64, Call)];
 /// Numbers from this on are the host's.
 pub const NUMBERS: usize = 512;
 
-/// The handlers by number. The gate compares with zero before it saves anything.
-pub static TABLE: [Option<Call>; NUMBERS] = table(&[
+/// The handlers by number.
+static TABLE: [Option<Call>; NUMBERS] = table(&[
     descriptor::CALLS,
     epoll::CALLS,
     files::CALLS,
+    owned::CALLS,
     process::CALLS,
     signal::CALLS,
     sockets::CALLS,
     transfer::CALLS,
     wait::CALLS,
 ]);
+
+/// How the gate treats a number: [`HOST`], [`DISPATCHED`], [`FIRST`] or [`PLAIN`].
+pub static ROUTES: [AtomicU8; NUMBERS] = [const { AtomicU8::new(HOST) }; NUMBERS];
+/// The host's.
+pub const HOST: u8 = 0;
+/// Goes to the dispatcher.
+pub const DISPATCHED: u8 = 1;
+/// Directly to the library if the first argument is one of its descriptors, otherwise to the host.
+pub const FIRST: u8 = 2;
+/// Directly to the library.
+pub const PLAIN: u8 = 3;
+
+/// Sets the routes, before any program runs.
+pub fn route(owned: Owned) {
+    for (number, call) in TABLE.iter().enumerate() {
+        let Some(call) = call else { continue };
+        let first = std::ptr::fn_addr_eq(*call, descriptor::first as Call);
+        ROUTES[number].store(if first { FIRST } else { DISPATCHED }, Ordering::Relaxed);
+    }
+    owned::route(owned);
+}
+
+/// A call in which nothing but a descriptor's number changes. FS base and TLS are the program's. Called by the gate.
+pub extern "C" fn direct(state: &State, route: u32) -> Way {
+    // SAFETY: only this thread uses the record, and nothing changes it meanwhile.
+    let registers = unsafe { &*state.registers.as_ptr() };
+    let number = registers.rax;
+    state.number.set(number);
+    let mut arguments = registers.arguments();
+    if route == u32::from(FIRST) {
+        match descriptors::get(arguments[0]) {
+            Some(fd) => arguments[0] = fd,
+            None => return Way::Native,
+        }
+    }
+    match library::direct_call(state, number as i64, arguments) {
+        None => Way::Dispatched,
+        Some(host::NOT_MADE) => Way::Native,
+        Some(result) => {
+            if result == -i64::from(libc::EPIPE) {
+                signal::broken_pipe(state, registers.arguments());
+            }
+            // SAFETY: as above; the reference is not used any more.
+            unsafe { (*state.registers.as_ptr()).rax = result as u64 };
+            Way::Done
+        }
+    }
+}
 
 const fn table(lists: &[List]) -> [Option<Call>; NUMBERS] {
     let mut table: [Option<Call>; NUMBERS] = [None; NUMBERS];

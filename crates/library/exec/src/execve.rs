@@ -6,7 +6,7 @@
 //!   would silently be the host's, and `cd /mnt && rm -rf *` in a shell would delete the wrong files.
 
 use crate::state::State;
-use crate::{descriptors, host, library, paths, process, vfork, Mount, Options};
+use crate::{descriptors, host, library, paths, process, vfork, Mount, Options, Owned};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
@@ -46,6 +46,12 @@ pub fn remember(options: &Options) -> std::io::Result<()> {
         let (image, point) = (image.as_os_str().as_bytes(), point.as_os_str().as_bytes());
         common.push(text(b"--mount")?);
         common.push(text(&[image, b":", point, b":", kind.as_bytes(), options].concat())?);
+    }
+    let Owned { credentials, ipc } = options.owned;
+    for (moves, class) in [(credentials, c"credentials"), (ipc, c"ipc")] {
+        if moves {
+            with_library.extend([c"--library".into(), class.into()]);
+        }
     }
     let guard = [vec![text(b"kyozon-linux-exec")?, text(b"--guard")?], common.clone()].concat();
     with_library.extend(common);

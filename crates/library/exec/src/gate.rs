@@ -2,7 +2,8 @@
 //!
 //! **In.** A stub ([`crate::patch`]) or the handler of SIGSYS continues at the entry, with the number in rax and the
 //! program's return address in rcx: both rcx and r11 are lost in a system call anyway. Numbers without a handler go to
-//! the host at once. For others the gate saves the registers, exchanges stack and FS base, and calls the dispatcher.
+//! the host at once. For others the gate saves the registers, exchanges the stack, and calls the library directly if
+//! nothing but a descriptor's number changes. Otherwise it exchanges the FS base, too, and calls the dispatcher.
 //! Vector registers are saved too: compilers keep values in them across a `syscall` instruction, which preserves them.
 //!
 //! **Out.** The program's registers come from the thread's record. The gate executes the host's system calls itself,
@@ -12,11 +13,11 @@
 //!
 //! 1. While the selector is `PROGRAM`, FS base and stack are the program's.
 //! 2. A signal that arrives while the selector is `OURS` is deferred. If it arrives between `leave_start` and
-//!    `leave_end`, the way out starts again and finds it.
+//!    `leave_end`, or `direct_start` and `direct_end`, the way out starts again and finds it.
 //! 3. `start` to `end` is the range from which the host accepts system calls whatever the selector says: those that the
 //!    gate makes for the program, and the return from signal handlers.
 
-use crate::calls::TABLE;
+use crate::calls::ROUTES;
 use crate::state::{Registers, State, PROGRAM};
 use std::arch::{asm, global_asm};
 use std::mem::offset_of;
@@ -32,6 +33,8 @@ pub enum Way {
     Native = 1,
     /// The thread leaves the program.
     Leave = 2,
+    /// A direct call is not possible: the dispatcher decides.
+    Dispatched = 3,
 }
 
 /// Bytes below the stack pointer that belong to leaf functions, and 8 more: System V ABI for x86-64, 3.2.2.
@@ -46,16 +49,19 @@ global_asm!(
     ".p2align 6",
     ".globl kyozon_exec_start, kyozon_exec_bounce, kyozon_exec_entry, kyozon_exec_trapped, kyozon_exec_enter",
     ".globl kyozon_exec_leave_start, kyozon_exec_leave_end, kyozon_exec_host_call, kyozon_exec_host_syscall",
+    ".globl kyozon_exec_direct_start, kyozon_exec_direct_end, kyozon_exec_copy, kyozon_exec_copy_end",
     ".globl kyozon_exec_host_abort, kyozon_exec_restorer, kyozon_exec_sigreturn, kyozon_exec_end",
     "kyozon_exec_start:",
     "kyozon_exec_trapped:",
     "movb $1, %gs:{trapped}",
+    "mov ${dispatched}, %r11d",
     "jmp 1f",
     "kyozon_exec_entry:",
     "cmp ${calls}, %rax",
     "jae 5f",
-    "lea {table}(%rip), %r11",
-    "cmpq $0, (%r11,%rax,8)",
+    "lea {routes}(%rip), %r11",
+    "movzbl (%r11,%rax), %r11d",
+    "test %r11d, %r11d",
     "je 5f",
     "1:",
     "movb $0, %gs:{selector}",
@@ -77,15 +83,50 @@ global_asm!(
     ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15",
     "movups %xmm\\n, %gs:{vectors}+16*\\n",
     ".endr",
+    "mov %gs:{host_sp}, %rsp",
+    "xor %ebp, %ebp",
+    "cmp ${dispatched}, %r11d",
+    "je 2f",
+    "mov %gs:{this}, %rdi",
+    "mov %r11d, %esi",
+    "call {direct}",
+    "cmp ${slow}, %eax",
+    "je 2f",
+    "mov %al, %gs:{native}",
+    // The way out of a direct call: FS base and preserved registers are the program's.
+    "kyozon_exec_direct_start:",
+    "cmpb $0, %gs:{pending}",
+    "jne 4f",
+    ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15",
+    "movups %gs:{vectors}+16*\\n, %xmm\\n",
+    ".endr",
+    "mov %gs:{preserved}+8, %rbp",
+    "mov %gs:{rdi}, %rdi",
+    "mov %gs:{rsi}, %rsi",
+    "mov %gs:{rdx}, %rdx",
+    "mov %gs:{r10}, %r10",
+    "mov %gs:{r8}, %r8",
+    "mov %gs:{r9}, %r9",
+    "mov %gs:{rsp}, %rsp",
+    "mov %gs:{rip}, %rcx",
+    "mov %gs:{rax}, %rax",
+    "cmpb $0, %gs:{native}",
+    "movb ${program}, %gs:{selector}",
+    "kyozon_exec_direct_end:",
+    "jne 5f",
+    "jmp *%rcx",
+    "4:",
+    "rdfsbase %r11",
+    "mov %r11, %gs:{program_fs}",
+    "jmp 6f",
+    "2:",
     "rdfsbase %r11",
     "mov %r11, %gs:{program_fs}",
     "mov %gs:{host_fs}, %r11",
     "wrfsbase %r11",
-    "mov %gs:{host_sp}, %rsp",
     "mov %gs:{this}, %rdi",
-    "xor %ebp, %ebp",
     "call {dispatch}",
-    "cmp $2, %eax",
+    "cmp ${leave}, %eax",
     "je 7f",
     "mov %al, %gs:{native}",
     // The way out. All that it uses is in the record, so that it can start again.
@@ -182,6 +223,13 @@ global_asm!(
     "kyozon_exec_host_abort:",
     "mov ${not_made}, %rax",
     "ret",
+    // u64 copy(void *to, const void *from, u64 bytes): returns the bytes that are missing after a fault.
+    "kyozon_exec_copy:",
+    "mov %rdx, %rcx",
+    "rep movsb",
+    "kyozon_exec_copy_end:",
+    "mov %rcx, %rax",
+    "ret",
     // Unwinders recognize a signal's frame by these two instructions.
     ".p2align 4",
     "nop",
@@ -191,7 +239,11 @@ global_asm!(
     "syscall",
     "ud2",
     "kyozon_exec_end:",
-    table = sym TABLE,
+    routes = sym ROUTES,
+    direct = sym crate::calls::direct,
+    dispatched = const crate::calls::DISPATCHED,
+    leave = const Way::Leave as u32,
+    slow = const Way::Dispatched as u32,
     dispatch = sym crate::calls::dispatch,
     deliver = sym crate::signals::deliver,
     calls = const crate::calls::NUMBERS,
@@ -229,6 +281,10 @@ extern "C" {
     fn kyozon_exec_enter();
     fn kyozon_exec_leave_start();
     fn kyozon_exec_leave_end();
+    fn kyozon_exec_direct_start();
+    fn kyozon_exec_direct_end();
+    fn kyozon_exec_copy(to: *mut u8, from: *const u8, bytes: u64) -> u64;
+    fn kyozon_exec_copy_end();
     fn kyozon_exec_host_call(number: u64, arguments: *const u64) -> i64;
     fn kyozon_exec_host_syscall();
     fn kyozon_exec_host_abort();
@@ -275,11 +331,29 @@ pub fn after_deferral(rip: u64) -> u64 {
     let host_call = kyozon_exec_host_call as *const () as u64;
     if (address(kyozon_exec_leave_start)..address(kyozon_exec_leave_end)).contains(&rip) {
         address(kyozon_exec_leave_start)
+    } else if (address(kyozon_exec_direct_start)..address(kyozon_exec_direct_end)).contains(&rip) {
+        address(kyozon_exec_direct_start)
     } else if (host_call..=address(kyozon_exec_host_syscall)).contains(&rip) {
         address(kyozon_exec_host_abort)
     } else {
         rip
     }
+}
+
+/// Copies bytes and returns how many are missing, because an address is bad.
+///
+/// # Safety
+///
+/// One of the ranges is the caller's, the other one the program's.
+pub unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) -> usize {
+    // SAFETY: the caller's promise; a fault continues at the function's end.
+    unsafe { kyozon_exec_copy(to, from, bytes as u64) as usize }
+}
+
+/// Where our code continues after a fault at `rip`, if it expected one.
+pub fn after_fault(rip: u64) -> Option<u64> {
+    let range = kyozon_exec_copy as *const () as u64..address(kyozon_exec_copy_end);
+    range.contains(&rip).then_some(range.end)
 }
 
 /// Runs the program on the calling thread, with `mask` as its signal mask, until the thread leaves it. The caller has

@@ -17,7 +17,7 @@
 //!
 //! Invariants:
 //!
-//! 1. Our code never runs with the program's FS base, apart from signal handlers, which use no TLS.
+//! 1. Our code never runs with the program's FS base, apart from signal handlers and [`calls::direct`], which use no TLS.
 //! 2. A descriptor has one number, the host's. See [`descriptors`].
 //! 3. Whatever is not routed to the library is executed by the host as if this crate were not there.
 //! 4. Our code and the library use no vector register but xmm0 to xmm15, which the gate saves: neither wider ones nor
@@ -58,6 +58,7 @@ pub mod trap;
 pub mod vfork;
 
 use anyhow::{ensure, Context, Result};
+pub use calls::Owned;
 use kyozon_devices::block::{Block, BlockDevice};
 use kyozon_devices::disk::FileDisk;
 use liblinux::calls::Calls;
@@ -72,7 +73,7 @@ pub const CANNOT_START: i32 = 125;
 /// A file system image and where programs see it.
 #[derive(Clone, Debug)]
 pub struct Mount {
-    /// The image's file.
+    /// The image's file. File systems in memory (tmpfs) have none.
     pub image: PathBuf,
     /// An absolute path.
     pub point: PathBuf,
@@ -80,6 +81,13 @@ pub struct Mount {
     pub kind: String,
     /// The image must not change.
     pub read_only: bool,
+}
+
+impl Mount {
+    /// Whether the file system has no image.
+    fn in_memory(&self) -> bool {
+        ["tmpfs", "ramfs"].contains(&self.kind.as_str())
+    }
 }
 
 /// What to run, and in which surroundings.
@@ -103,6 +111,8 @@ pub struct Options {
     pub executable: Option<PathBuf>,
     /// The working directory, if it is below a mount point.
     pub directory: Option<PathBuf>,
+    /// Calls that move to the library, besides those of its files and sockets.
+    pub owned: Owned,
     /// No library: paths below mount points fail.
     pub guard: bool,
 }
@@ -145,6 +155,7 @@ pub fn run(options: Options) -> Result<std::convert::Infallible> {
         patch::enable().context("/proc/self/mem")?;
     }
     signals::install();
+    calls::route(options.owned);
     let state = start::program(&options.command, options.executable.as_deref())?;
     let beside = options.beside.as_deref().map(|command| start::program(command, None));
     let beside = beside.transpose()?;
@@ -165,11 +176,11 @@ fn free_descriptor() -> u64 {
 }
 
 fn boot(options: &Options) -> Result<Thread> {
-    let mut config = Config::new(&options.kernel).memory(options.memory);
+    let mut config = Config::new(&options.kernel).memory(options.memory).around(library::AROUND);
     if options.verbose {
         config = config.log(|text| eprint!("{}", String::from_utf8_lossy(text)));
     }
-    for mount in &options.mounts {
+    for mount in options.mounts.iter().filter(|mount| !mount.in_memory()) {
         let disk = FileDisk::open(&mount.image, !mount.read_only)
             .with_context(|| mount.image.display().to_string())?;
         let block = Block::new(Box::new(disk), mount.read_only, "exec").extended();
@@ -198,8 +209,13 @@ fn point(mount: &Mount) -> Vec<u8> {
 
 fn mount(thread: &Thread, mounts: &[Mount]) -> Result<()> {
     let mut points = Vec::new();
-    for (i, mount) in mounts.iter().enumerate() {
+    let mut disks = (b'a'..=b'z').map(|letter| format!("/dev/vd{}", char::from(letter)));
+    for mount in mounts {
         let point = point(mount);
+        ensure!(
+            point != b"/",
+            "/ cannot be a mount point: programs and their libraries are the host's"
+        );
         let path = String::from_utf8(point.clone()).context("a mount point")?;
         let mut folder = PathBuf::new();
         for part in Path::new(&path) {
@@ -207,7 +223,8 @@ fn mount(thread: &Thread, mounts: &[Mount]) -> Result<()> {
             // Some exist.
             let _ = thread.mkdir(&folder, 0o755);
         }
-        let disk = format!("/dev/vd{}", char::from(b'a' + i as u8));
+        let disk = if mount.in_memory() { Some("none".into()) } else { disks.next() };
+        let disk = disk.context("too many images")?;
         let flags = if mount.read_only { libc::MS_RDONLY } else { 0 };
         thread
             .mount(&disk, Path::new(&path), &mount.kind, flags, "")

@@ -2,7 +2,9 @@
 
 use crate::state::State;
 use crate::{host, interrupt};
+use liblinux::process::Around;
 use liblinux::{Error, Instance, Thread};
+use std::arch::asm;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 
@@ -41,6 +43,34 @@ pub fn call(number: i64, arguments: &[u64]) -> i64 {
     }
 }
 
+/// Around calls of the kernel to its host: ordinary code needs our FS base.
+pub const AROUND: Around = Around { enter, leave: leave_host };
+
+/// No FS base.
+const UNCHANGED: u64 = u64::MAX;
+
+fn enter() -> u64 {
+    let Some(state) = State::current() else { return UNCHANGED };
+    let (before, ours): (u64, u64);
+    // SAFETY: reads a register; the base of our code belongs to this thread.
+    unsafe {
+        asm!("rdfsbase {}", out(reg) before, options(nomem, nostack, preserves_flags));
+        ours = state.host_fs.get();
+        if before == ours {
+            return UNCHANGED;
+        }
+        asm!("wrfsbase {}", in(reg) ours, options(nostack, preserves_flags));
+    }
+    before
+}
+
+fn leave_host(before: u64) {
+    if before != UNCHANGED {
+        // SAFETY: the base from before.
+        unsafe { asm!("wrfsbase {}", in(reg) before, options(nostack, preserves_flags)) };
+    }
+}
+
 fn task(state: &State) -> Option<&Thread> {
     if !present() {
         return None;
@@ -59,6 +89,21 @@ fn task(state: &State) -> Option<&Thread> {
 /// `-EINTR`, or with [`NOT_MADE`](host::NOT_MADE).
 pub fn program_call(state: &State, number: i64, arguments: [u64; 6]) -> i64 {
     let Some(task) = task(state) else { return -i64::from(libc::EBADF) };
+    task_call(state, task, number, arguments)
+}
+
+/// The same for a thread that may have the program's FS base: nothing if it needs a task first.
+#[inline]
+pub fn direct_call(state: &State, number: i64, arguments: [u64; 6]) -> Option<i64> {
+    if !present() {
+        return None;
+    }
+    Some(task_call(state, state.task.get()?, number, arguments))
+}
+
+/// No TLS is used here: calls of the kernel to its host are surrounded by [`enter`] and [`leave_host`].
+#[inline]
+fn task_call(state: &State, task: &Thread, number: i64, arguments: [u64; 6]) -> i64 {
     state.library.store(1, Ordering::Release);
     let result = if state.pending.load(Ordering::Acquire) == 1 {
         host::NOT_MADE

@@ -1,8 +1,8 @@
 //! `kyozon-linux-exec`: the command line of this crate.
 
 use anyhow::{Context, Result};
-use clap::Parser;
-use kyozon_linux_exec::{run, Mount, Options, CANNOT_START};
+use clap::{Parser, ValueEnum};
+use kyozon_linux_exec::{run, Mount, Options, Owned, CANNOT_START};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -15,9 +15,14 @@ struct Arguments {
     /// The library's memory in MiB.
     #[arg(long, default_value_t = 128)]
     memory: usize,
-    /// A file system image, where the program sees it, and options after another colon: a type (ext4), ro.
+    /// A file system image, where the program sees it, and options after another colon: a type (ext4), ro. Type
+    /// tmpfs needs no image.
     #[arg(long, value_name = "IMAGE:PATH[:OPTIONS]")]
     mount: Vec<String>,
+    /// Calls that move to the library: credentials (ids of the process, its user and groups), ipc (pipes, eventfds, local
+    /// sockets), or all.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    library: Vec<Class>,
     /// Leave system calls as they are: each raises SIGSYS.
     #[arg(long)]
     no_rewrite: bool,
@@ -40,6 +45,14 @@ struct Arguments {
     /// The program and its arguments.
     #[arg(trailing_var_arg = true, required = true)]
     command: Vec<OsString>,
+}
+
+/// A class of system calls.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Class {
+    Credentials,
+    Ipc,
+    All,
 }
 
 fn mount(text: &str) -> Result<Mount> {
@@ -66,6 +79,8 @@ fn main() {
 fn start(arguments: Arguments) -> Result<std::convert::Infallible> {
     let mounts = arguments.mount.iter().map(|text| mount(text)).collect::<Result<_>>()?;
     let split = |text: String| text.split_whitespace().map(OsString::from).collect();
+    let moves =
+        |class| arguments.library.iter().any(|&other| other == class || other == Class::All);
     run(Options {
         kernel: arguments.kernel,
         memory: arguments.memory << 20,
@@ -76,6 +91,7 @@ fn start(arguments: Arguments) -> Result<std::convert::Infallible> {
         command: arguments.command,
         executable: arguments.executable,
         directory: arguments.directory,
+        owned: Owned { credentials: moves(Class::Credentials), ipc: moves(Class::Ipc) },
         guard: arguments.guard,
     })
 }

@@ -228,6 +228,14 @@ pub extern "C" fn deliver(state: &State) {
 
 /// The handler of SIGSEGV and SIGBUS: the program's faults are the program's, ours may be the library's.
 extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes the interrupted thread's context.
+    let rip = unsafe {
+        &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize]
+    };
+    if let Some(next) = gate::after_fault(*rip as u64) {
+        *rip = next as i64;
+        return;
+    }
     let programs =
         State::current().filter(|state| state.selector.load(Ordering::Relaxed) == PROGRAM);
     let handler = match programs {

@@ -5,7 +5,7 @@ use crate::confined::{self, Client, Confined};
 use crate::fault::Registration;
 use crate::memory::Memory;
 use crate::net::Network;
-use crate::process::{Log, Process};
+use crate::process::{Around, Log, Process};
 use crate::thread::Thread;
 use kyozon_abi::library::{LIBRARY_COMMAND_LINE_BYTES, LIBRARY_MEMORY_ALIGN, LIBRARY_MEMORY_MIN};
 use kyozon_devices::bus::{Bus, Slot};
@@ -40,6 +40,7 @@ pub struct Config {
     memory_bytes: usize,
     command_line: String,
     log: Log,
+    around: Option<Around>,
     devices: Vec<AddDevice>,
 }
 
@@ -52,6 +53,7 @@ impl Config {
             memory_bytes: 128 << 20,
             command_line: String::new(),
             log: Box::new(|_| ()),
+            around: None,
             devices: Vec::new(),
         }
     }
@@ -80,6 +82,12 @@ impl Config {
     /// Adds a device. Linux numbers disks (`/dev/vda`) and ports (`eth0`) in this order.
     pub fn device(mut self, device: impl Device<Ram> + 'static) -> Self {
         self.devices.push(Box::new(move |bus| bus.add(device)));
+        self
+    }
+
+    /// What surrounds each call of the kernel to this process.
+    pub fn around(mut self, around: Around) -> Self {
+        self.around = Some(around);
         self
     }
 
@@ -179,7 +187,7 @@ impl Prepared {
         }
         let command_line = CString::new(command_line)
             .map_err(|_| Error::Config("the kernel's command line contains a zero byte".into()))?;
-        let host = Process::new(config.log, bus);
+        let host = Process::new(config.log, bus, config.around);
         let seed = seed().map_err(Error::Host)?;
         // SAFETY: Memory::map placed and relocated the image; the memory lives in Shared, behind the kernel.
         let kernel = unsafe {

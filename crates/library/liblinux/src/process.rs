@@ -9,11 +9,33 @@ use std::sync::atomic::AtomicU32;
 /// Takes text of the kernel's log, any number of bytes at a time.
 pub type Log = Box<dyn Fn(&[u8]) + Send + Sync>;
 
+/// Functions around each call of the kernel to this process, for programs whose threads enter the kernel in a state in
+/// which ordinary code must not run.
+#[derive(Clone, Copy)]
+pub struct Around {
+    /// Makes ordinary code possible. The result goes to `leave`.
+    pub enter: fn() -> u64,
+    /// Goes back to the state from before.
+    pub leave: fn(u64),
+}
+
+/// The end of a call to this process.
+struct Ordinary(Option<(Around, u64)>);
+
+impl Drop for Ordinary {
+    fn drop(&mut self) {
+        if let Some((around, before)) = self.0 {
+            (around.leave)(before);
+        }
+    }
+}
+
 /// Clock, futexes, log and devices of this process.
 pub struct Process {
     log: Log,
     bus: Bus<Ram>,
     barriers: bool,
+    around: Option<Around>,
 }
 
 /// membarrier(2). Commands of linux/membarrier.h.
@@ -24,8 +46,14 @@ fn membarrier(command: i32) -> bool {
 
 impl Process {
     /// A host whose kernel logs to `log`, with the devices on `bus`.
-    pub fn new(log: Log, bus: Bus<Ram>) -> Self {
-        Self { log, bus, barriers: membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) }
+    pub fn new(log: Log, bus: Bus<Ram>, around: Option<Around>) -> Self {
+        let barriers = membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+        Self { log, bus, barriers, around }
+    }
+
+    #[inline]
+    fn ordinary(&self) -> Ordinary {
+        Ordinary(self.around.map(|around| (around, (around.enter)())))
     }
 }
 
@@ -38,18 +66,22 @@ fn clock(id: libc::clockid_t) -> u64 {
 
 impl Host for Process {
     fn now(&self) -> u64 {
+        let _ordinary = self.ordinary();
         clock(libc::CLOCK_MONOTONIC)
     }
 
     fn realtime(&self) -> u64 {
+        let _ordinary = self.ordinary();
         clock(libc::CLOCK_REALTIME)
     }
 
     fn print(&self, text: &[u8]) {
+        let _ordinary = self.ordinary();
         (self.log)(text);
     }
 
     fn park(&self, word: &AtomicU32, value: u32, deadline: Option<u64>) {
+        let _ordinary = self.ordinary();
         let time = deadline.map(|ns| libc::timespec {
             tv_sec: (ns / 1_000_000_000) as i64,
             tv_nsec: (ns % 1_000_000_000) as i64,
@@ -71,6 +103,7 @@ impl Host for Process {
     }
 
     fn unpark(&self, word: &AtomicU32, count: u32) {
+        let _ordinary = self.ordinary();
         // SAFETY: a wake-up only compares the address; it may be of a word that has just been freed.
         unsafe {
             libc::syscall(
@@ -83,14 +116,17 @@ impl Host for Process {
     }
 
     fn barrier(&self) -> bool {
+        let _ordinary = self.ordinary();
         self.barriers && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
     }
 
     fn mmio_read(&self, address: u64, bytes: u32) -> u64 {
+        let _ordinary = self.ordinary();
         self.bus.access(address, bytes as u8, false, 0)
     }
 
     fn mmio_write(&self, address: u64, bytes: u32, value: u64) {
+        let _ordinary = self.ordinary();
         self.bus.access(address, bytes as u8, true, value);
     }
 }

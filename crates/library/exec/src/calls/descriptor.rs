@@ -126,7 +126,7 @@ fn dup3(state: &State, a: [u64; 6]) -> Outcome {
     }
 }
 
-fn close(state: &State, a: [u64; 6]) -> Outcome {
+pub(super) fn close(state: &State, a: [u64; 6]) -> Outcome {
     if descriptors::private(a[0]) {
         return error(libc::EBADF);
     }

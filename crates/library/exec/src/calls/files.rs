@@ -61,6 +61,7 @@ pub(super) const CALLS: &[(i64, Call)] = &[
     (libc::SYS_fchdir, fchdir),
     (libc::SYS_getcwd, getcwd),
     (libc::SYS_umask, umask),
+    (libc::SYS_chroot, chroot),
     (libc::SYS_inotify_add_watch, inotify_add_watch),
 ];
 
@@ -422,5 +423,13 @@ fn inotify_add_watch(_: &State, a: [u64; 6]) -> Outcome {
     resolve(u64::from(CWD), a[1], |target| match target {
         Target::Host(path) => Done(host::call(libc::SYS_inotify_add_watch, &[a[0], path, a[2]])),
         Target::Library { .. } => error(libc::ENOSPC),
+    })
+}
+
+/// The root is the host's.
+fn chroot(_: &State, a: [u64; 6]) -> Outcome {
+    resolve(u64::from(CWD), a[0], |target| match target {
+        Target::Host(path) => Done(host::call(libc::SYS_chroot, &[path])),
+        Target::Library { .. } => error(libc::EPERM),
     })
 }

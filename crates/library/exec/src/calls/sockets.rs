@@ -34,7 +34,9 @@ const FAMILIES: [i32; 4] = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, lib
 fn socket(state: &State, a: [u64; 6]) -> Outcome {
     let family = a[0] as i32;
     let routed = family != libc::AF_NETLINK || a[2] as i32 == libc::NETLINK_ROUTE;
-    if !FAMILIES.contains(&family) || !routed || !library::present() {
+    let ours =
+        FAMILIES.contains(&family) || (family == libc::AF_UNIX && super::owned::local_sockets());
+    if !ours || !routed || !library::present() {
         return Native;
     }
     let fd = inner(state, a);
