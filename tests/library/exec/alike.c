@@ -35,6 +35,7 @@
 	} while (0)
 
 static int folder;
+static const char *path;
 static char buffer[8192] __attribute__((aligned(4096)));
 static volatile int handled;
 
@@ -180,7 +181,7 @@ static void links(void)
 
 static void dots(void)
 {
-	int fd = openat(folder, "../etc/../etc/passwd", O_RDONLY), other;
+	int fd = openat(folder, "../../../../../../../../etc/passwd", O_RDONLY), other;
 
 	CHECK(fd >= 0 && read(fd, buffer, 4) == 4 && !close(fd));
 	CHECK(!mkdirat(folder, "dots", 0700));
@@ -189,8 +190,6 @@ static void dots(void)
 	CHECK(other >= 0 && !close(other) && !close(fd) && !unlinkat(folder, "inner", 0));
 	CHECK(!unlinkat(folder, "dots", AT_REMOVEDIR));
 }
-
-static const char *path;
 
 /* A watch sees files of the folder, or there is none. */
 static void watch(void)
@@ -242,6 +241,54 @@ static void reset(void)
 	CHECK(!sigaction(SIGUSR2, NULL, &now) && now.sa_handler == SIG_DFL);
 }
 
+/* New descriptors have the lowest number that is free; one that is closed is gone. */
+static void numbers(void)
+{
+	enum { MOST = 40 };
+	char open_now[MOST] = { 0 }, name[300];
+	struct stat stat;
+	int i, fd, lowest, round, flags;
+
+	snprintf(name, sizeof(name), "%s/numbers", path);
+	for (i = 0; i < MOST; i++)
+		open_now[i] = fcntl(i, F_GETFD) != -1;
+	for (round = 0; round < 20000; round++) {
+		for (lowest = 0; open_now[lowest]; lowest++)
+			;
+		fd = random() % MOST;
+		flags = random() % 2 ? O_CLOEXEC : 0;
+		if (lowest < MOST - 2 && random() % 2) {
+			fd = random() % 3 ? open(name, O_RDWR | O_CREAT | flags, 0600) :
+			     random() % 2 ? open("/dev/null", O_RDONLY | flags) : fcntl(folder, F_DUPFD, 0);
+			CHECK(fd == lowest);
+			open_now[fd] = 1;
+		} else if (fd > 2 && fd != folder) {
+			CHECK(close(fd) == (open_now[fd] ? 0 : -1));
+			open_now[fd] = 0;
+			switch (random() % 4) {
+			case 0:
+				CHECK(fstat(fd, &stat) == -1 && errno == EBADF);
+				break;
+			case 1:
+				CHECK(fcntl(fd, F_GETFD) == -1 && errno == EBADF);
+				break;
+			case 2:
+				CHECK(dup(fd) == -1 && errno == EBADF);
+			}
+		}
+		if (open_now[fd] && fd > 2 && !(round % 7))
+			CHECK(fcntl(fd, F_SETFD, random() % 2) == 0);
+	}
+	for (i = 3; i < MOST; i++)
+		if (i != folder && open_now[i])
+			CHECK(!close(i));
+	for (i = 0; i < 2; i++) {
+		fd = open(name, O_RDWR | (i ? O_CLOEXEC : 0));
+		CHECK(fd > 2 && fcntl(fd, F_GETFD) == (i ? FD_CLOEXEC : 0) && !close(fd));
+	}
+	CHECK(!unlink(name));
+}
+
 static void spawn(void)
 {
 	char *words[] = { "none", NULL };
@@ -256,6 +303,7 @@ int main(int argc, char **argv)
 		{ "direct", direct }, { "shared", shared }, { "masks", masks }, { "umask", masked_files },
 		{ "broken-pipe", broken_pipe }, { "timeout", timeout }, { "links", links }, { "dots", dots },
 		{ "watch", watch }, { "stack", stack }, { "reset", reset }, { "spawn", spawn },
+		{ "numbers", numbers },
 	};
 	unsigned int i;
 

@@ -12,7 +12,7 @@ mod wait;
 
 use crate::gate::Way;
 use crate::state::State;
-use crate::{descriptors, host, library, patch};
+use crate::{descriptors, host, library, patch, reserve};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use owned::Owned;
@@ -79,6 +79,7 @@ pub extern "C" fn direct(state: &State, route: u32) -> Way {
     if route == u32::from(FIRST) {
         match descriptors::get(arguments[0]) {
             Some(fd) => arguments[0] = fd,
+            None if reserve::RESERVED.load(Ordering::Relaxed) != 0 => return Way::Dispatched,
             None => return Way::Native,
         }
     }
@@ -120,7 +121,13 @@ pub extern "C" fn dispatch(state: &State) -> Way {
     }
     state.number.set(registers.rax);
     let call = TABLE.get(registers.rax as usize).copied().flatten();
+    if !KEEPS_RESERVE.contains(&(registers.rax as i64)) {
+        reserve::release();
+    }
     let outcome = call.map_or(Outcome::Native, |call| call(state, registers.arguments()));
+    if outcome == Outcome::Native {
+        reserve::release();
+    }
     if outcome == Outcome::Done(-i64::from(libc::EPIPE)) {
         signal::broken_pipe(state, registers.arguments());
     }
@@ -134,6 +141,19 @@ pub extern "C" fn dispatch(state: &State) -> Way {
         }
     }
 }
+
+/// Calls that leave the descriptors of the host alone if they are the library's.
+const KEEPS_RESERVE: [i64; 9] = [
+    libc::SYS_open,
+    libc::SYS_openat,
+    libc::SYS_close,
+    libc::SYS_stat,
+    libc::SYS_lstat,
+    libc::SYS_newfstatat,
+    libc::SYS_statx,
+    libc::SYS_access,
+    libc::SYS_unlink,
+];
 
 /// Calls that a signal with `SA_RESTART` does not end, signal(7).
 const RESTARTED: [i64; 20] = [

@@ -2,8 +2,8 @@
 //! `O_PATH` file with which the host's calls fail, so that numbers never collide. The placeholder also keeps the
 //! close-on-exec flag.
 
-use crate::{host, library};
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use crate::{host, library, reserve};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU8, Ordering};
 use std::sync::OnceLock;
 
 /// Numbers below this can belong to the library.
@@ -13,6 +13,11 @@ pub const PRIVATE_COUNT: u64 = 256;
 
 /// The library's number plus 1, or 0 for the host's descriptors.
 static LIBRARY: [AtomicI32; MAX] = [const { AtomicI32::new(0) }; MAX];
+/// Whether a placeholder has the flag close-on-exec: [`NO`], [`YES`], or not known, because the program changed it.
+static CLOSE_ON_EXEC: [AtomicU8; MAX] = [const { AtomicU8::new(NO) }; MAX];
+const NO: u8 = 0;
+const YES: u8 = 1;
+const UNKNOWN: u8 = 2;
 /// How many are the library's.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// The file that placeholders duplicate.
@@ -75,15 +80,26 @@ pub fn install(inner: i64, close_on_exec: bool, least: u64) -> i64 {
     if inner < 0 {
         return inner;
     }
+    if least == 0 {
+        if let Some(fd) = reserve::take(close_on_exec) {
+            map(fd, inner, close_on_exec);
+            return fd as i64;
+        }
+    }
+    reserve::release();
     let command = if close_on_exec { libc::F_DUPFD_CLOEXEC } else { libc::F_DUPFD } as u64;
     let placeholder = *PLACEHOLDER.get().expect("occupy_low was called");
+    let before = reserve::before();
     let fd = host::call(libc::SYS_fcntl, &[placeholder, command, least]);
     if fd >= MAX as i64 {
         host::call(libc::SYS_close, &[fd as u64]);
         return -i64::from(libc::EMFILE);
     }
     if fd >= 0 {
-        map(fd as u64, inner);
+        map(fd as u64, inner, close_on_exec);
+        if least == 0 {
+            reserve::found(before, fd as u64);
+        }
     }
     fd
 }
@@ -97,14 +113,31 @@ pub fn install_at(inner: i64, fd: u64, close_on_exec: bool) -> i64 {
     let flags = if close_on_exec { libc::O_CLOEXEC } else { 0 } as u64;
     let result = host::call(libc::SYS_dup3, &[placeholder, fd, flags]);
     if result >= 0 {
-        map(fd, inner);
+        map(fd, inner, close_on_exec);
     }
     result
 }
 
-fn map(fd: u64, inner: i64) {
+fn map(fd: u64, inner: i64, close_on_exec: bool) {
+    CLOSE_ON_EXEC[fd as usize].store(u8::from(close_on_exec), Ordering::Relaxed);
     LIBRARY[fd as usize].store(inner as i32 + 1, Ordering::Release);
     COUNT.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Whether the placeholder has the flag close-on-exec, if that is known.
+pub fn close_on_exec(fd: u64) -> Option<bool> {
+    match CLOSE_ON_EXEC.get(fd as u32 as usize)?.load(Ordering::Relaxed) {
+        UNKNOWN => None,
+        flag => Some(flag == YES),
+    }
+}
+
+/// The program changes the flags of descriptors from `first` to `last`.
+pub fn flags_change(first: u64, last: u64) {
+    let range = first as u32 as usize..=(last as u32 as usize).min(MAX - 1);
+    for flag in CLOSE_ON_EXEC.get(range).into_iter().flatten() {
+        flag.store(UNKNOWN, Ordering::Relaxed);
+    }
 }
 
 /// Forgets that `fd` is the library's, and returns its number there. The placeholder stays.

@@ -62,7 +62,7 @@ global_asm!(
     "lea {routes}(%rip), %r11",
     "movzbl (%r11,%rax), %r11d",
     "test %r11d, %r11d",
-    "je 5f",
+    "je 3f",
     "1:",
     "movb $0, %gs:{selector}",
     "mov %rax, %gs:{rax}",
@@ -158,7 +158,12 @@ global_asm!(
     "kyozon_exec_leave_end:",
     "jne 5f",
     "jmp *%rcx",
-    // The host's. The return address waits below the red zone, because a handler may make calls meanwhile.
+    // The host's, unless the dispatcher has something to do before.
+    "3:",
+    "mov ${dispatched}, %r11d",
+    "cmpl $0, {reserved}(%rip)",
+    "jne 1b",
+    // The host executes the call. The return address waits below the red zone: a handler may make calls meanwhile.
     "5:",
     "lea -{below}(%rsp), %rsp",
     "mov %rcx, (%rsp)",
@@ -240,6 +245,7 @@ global_asm!(
     "ud2",
     "kyozon_exec_end:",
     routes = sym ROUTES,
+    reserved = sym crate::reserve::RESERVED,
     direct = sym crate::calls::direct,
     dispatched = const crate::calls::DISPATCHED,
     leave = const Way::Leave as u32,

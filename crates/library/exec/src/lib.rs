@@ -8,7 +8,7 @@
 //! | [`area`] | where files and heap go |
 //! | [`trap`], [`patch`] | how a system call gets to the gate: SIGSYS at first, then a jump |
 //! | [`calls`] | the dispatcher: which calls are the library's |
-//! | [`descriptors`], [`paths`] | which descriptors and paths are the library's |
+//! | [`descriptors`], [`reserve`], [`paths`] | which descriptors and paths are the library's |
 //! | [`bridge`] | waits for both kernels at once |
 //! | [`threads`], [`process`], [`vfork`], [`beside`] | clone, fork, exit; a second program |
 //! | [`execve`] | the next program |
@@ -17,7 +17,8 @@
 //!
 //! Invariants:
 //!
-//! 1. Our code never runs with the program's FS base, apart from signal handlers and [`calls::direct`], which use no TLS.
+//! 1. Our code never runs with the program's FS base, apart from signal handlers and [`calls::direct`], which use no
+//!    TLS.
 //! 2. A descriptor has one number, the host's. See [`descriptors`].
 //! 3. Whatever is not routed to the library is executed by the host as if this crate were not there.
 //! 4. Our code and the library use no vector register but xmm0 to xmm15, which the gate saves: neither wider ones nor
@@ -50,6 +51,7 @@ pub mod patch;
 pub mod paths;
 pub mod process;
 pub mod program;
+pub mod reserve;
 pub mod signals;
 pub mod start;
 pub mod state;

@@ -19,8 +19,8 @@ struct Arguments {
     /// tmpfs needs no image.
     #[arg(long, value_name = "IMAGE:PATH[:OPTIONS]")]
     mount: Vec<String>,
-    /// Calls that move to the library: credentials (ids of the process, its user and groups), ipc (pipes, eventfds, local
-    /// sockets), or all.
+    /// Calls that move to the library: credentials (ids of the process, its user and groups), ipc (pipes, eventfds,
+    /// local sockets), or all.
     #[arg(long, value_enum, value_delimiter = ',')]
     library: Vec<Class>,
     /// Leave system calls as they are: each raises SIGSYS.

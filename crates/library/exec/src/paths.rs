@@ -22,8 +22,50 @@ pub fn any() -> bool {
     MOUNTS.get().is_some_and(|mounts| !mounts.is_empty())
 }
 
+/// A short absolute path without anything to resolve, as most paths are. It needs no memory.
+pub struct Short {
+    buffer: [u8; 256],
+    length: usize,
+}
+
+impl Short {
+    /// The path at an address of the program, if it is one.
+    pub fn read(address: u64) -> Option<Self> {
+        let mut path = Self { buffer: [0; 256], length: 0 };
+        // Not beyond the page: the next one may be missing.
+        let most = path.buffer.len().min(4096 - (address % 4096) as usize);
+        let bytes = host::read(address, &mut path.buffer[..most]).ok()?;
+        let mut before = 0;
+        for (i, &byte) in path.buffer[..bytes].iter().enumerate() {
+            match byte {
+                0 if i > 1 && before != b'/' => {
+                    path.length = i;
+                    break;
+                }
+                0 => return None,
+                b'/' if before == b'/' => return None,
+                b'.' if before == b'/' => return None,
+                _ if i == 0 && byte != b'/' => return None,
+                _ => before = byte,
+            }
+        }
+        let special = |folder: &[u8]| path.buffer[..path.length].starts_with(folder);
+        (path.length > 0 && !special(b"/dev/") && !special(b"/proc/")).then_some(path)
+    }
+
+    /// Its bytes, without the zero.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.length]
+    }
+
+    /// The address of a copy that does not change any more.
+    pub fn address(&self) -> u64 {
+        self.buffer.as_ptr() as u64
+    }
+}
+
 /// Whether the absolute path is in the library.
-fn mounted(path: &[u8]) -> bool {
+pub fn mounted(path: &[u8]) -> bool {
     let below = |mount: &Vec<u8>| {
         path.strip_prefix(mount.as_slice()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     };
@@ -92,6 +134,9 @@ pub fn read(address: u64) -> Result<Vec<u8>, i64> {
 
 /// The library's link to an open file, if the path is the host's link to a descriptor of the library.
 pub fn descriptor_link(path: &[u8]) -> Option<CString> {
+    if !path.starts_with(b"/dev/") && !path.starts_with(b"/proc/") {
+        return None;
+    }
     let text = std::str::from_utf8(path).ok()?;
     let number = match text {
         "/dev/stdin" => 0,

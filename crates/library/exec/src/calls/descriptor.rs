@@ -3,7 +3,7 @@
 use super::Outcome::{Done, Native};
 use super::{error, inner, Call, Outcome};
 use crate::state::State;
-use crate::{descriptors, host, library};
+use crate::{descriptors, host, library, reserve};
 
 /// linux/fcntl.h.
 const F_DUPFD_CLOEXEC: u64 = libc::F_DUPFD_CLOEXEC as u64;
@@ -59,6 +59,7 @@ pub(super) fn first(state: &State, mut a: [u64; 6]) -> Outcome {
 fn ioctl(state: &State, a: [u64; 6]) -> Outcome {
     // FIOCLEX, FIONCLEX: the flag is the placeholder's.
     if [0x5450, 0x5451].contains(&a[1]) {
+        descriptors::flags_change(a[0], a[0]);
         return Native;
     }
     first(state, a)
@@ -67,7 +68,11 @@ fn ioctl(state: &State, a: [u64; 6]) -> Outcome {
 fn fcntl(state: &State, a: [u64; 6]) -> Outcome {
     let Some(fd) = descriptors::get(a[0]) else { return Native };
     match a[1] as i32 {
-        libc::F_GETFD | libc::F_SETFD => Native,
+        libc::F_GETFD => Native,
+        libc::F_SETFD => {
+            descriptors::flags_change(a[0], a[0]);
+            Native
+        }
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => {
             let inner = library::own_call(state, libc::SYS_dup, &[fd]);
             installed(state, inner, descriptors::install(inner, a[1] == F_DUPFD_CLOEXEC, a[2]))
@@ -131,15 +136,23 @@ pub(super) fn close(state: &State, a: [u64; 6]) -> Outcome {
         return error(libc::EBADF);
     }
     super::epoll::forget_epolls(state, a[0], a[0]);
-    let Some(inner) = descriptors::forget(a[0]) else { return Native };
+    let inner = descriptors::forget(a[0]);
+    reserve::closing(a[0]);
+    let Some(inner) = inner else { return Native };
     let result = library::own_call(state, libc::SYS_close, &[inner]);
-    host::call(libc::SYS_close, &[a[0]]);
+    let keep = |close_on_exec| reserve::keep(a[0] & 0xffff_ffff, close_on_exec);
+    if !descriptors::close_on_exec(a[0]).is_some_and(keep) {
+        host::call(libc::SYS_close, &[a[0]]);
+    }
     Done(result)
 }
 
 fn close_range(state: &State, a: [u64; 6]) -> Outcome {
-    if a[2] & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0 {
+    if a[2] & u64::from(libc::CLOSE_RANGE_CLOEXEC) != 0 {
+        descriptors::flags_change(a[0], a[1]);
+    } else {
         super::epoll::forget_epolls(state, a[0], a[1]);
+        reserve::closing(a[0]);
         for fd in descriptors::within(a[0], a[1]) {
             if let Some(inner) = descriptors::forget(fd) {
                 library::own_call(state, libc::SYS_close, &[inner]);

@@ -86,6 +86,14 @@ fn resolve(folder: u64, address: u64, then: impl FnOnce(Target) -> Outcome) -> O
             None => Native,
         };
     }
+    if let Some(path) = paths::Short::read(address) {
+        if !paths::mounted(path.bytes()) {
+            return Native;
+        }
+        if library::present() {
+            return then(Target::Library { folder: u64::from(CWD), address: path.address() });
+        }
+    }
     let path = match paths::read(address) {
         Ok(path) => path,
         // The kernel that is asked will find the same.
@@ -216,6 +224,7 @@ fn opened(state: &State, inner: bool, outcome: Outcome, flags: u64) -> Outcome {
 fn open_target(state: &State, folder: u64, address: u64, flags: u64, mode: u64) -> Outcome {
     resolve(folder, address, |target| match target {
         Target::Host(path) => {
+            crate::reserve::release();
             Done(host::wait(libc::SYS_openat, &[u64::from(CWD), path, flags, mode]))
         }
         Target::Library { folder, address } => {
