@@ -114,4 +114,11 @@ void kyozon_timer(void);
 /* kernel/fault.c */
 u64 kyozon_fixup(u64 ip);
 
+/* kernel/vmap.c: called for the functions with these names, without __wrap_. */
+struct page;
+void *__wrap_vm_map_ram(struct page **pages, unsigned int count, int node);
+void __wrap_vm_unmap_ram(const void *address, unsigned int count);
+void *__wrap_vmap(struct page **pages, unsigned int count, unsigned long flags, pgprot_t prot);
+void __wrap_vunmap(const void *address);
+
 #endif
