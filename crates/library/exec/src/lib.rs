@@ -13,6 +13,7 @@
 //! | [`threads`], [`process`], [`vfork`], [`beside`] | clone, fork, exit; a second program |
 //! | [`execve`] | the next program |
 //! | [`signals`], [`interrupt`] | handlers run in the program, and end waiting calls |
+//! | [`direction`] | which thread gets a signal for the process |
 //! | [`library`], [`host`] | calls of the two kernels |
 //!
 //! Invariants:
@@ -40,6 +41,7 @@ pub mod beside;
 pub mod bridge;
 pub mod calls;
 pub mod descriptors;
+pub mod direction;
 pub mod elf;
 pub mod execve;
 pub mod gate;

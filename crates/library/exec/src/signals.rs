@@ -49,6 +49,18 @@ global_asm!(
     "kyozon_exec_signal:",
     "cmpb ${program}, %gs:{selector}",
     "jne {defer}",
+    // The code in rsi's siginfo_t, if it is an encoded one.
+    "mov {code}(%rsi), %eax",
+    "sub ${encoded}, %eax",
+    "neg %eax",
+    "cmp ${most}, %eax",
+    "ja 5f",
+    "mov %eax, {code}(%rsi)",
+    "5:",
+    "mov {first}(%rip), %eax",
+    "cmp %eax, %gs:{tid}",
+    "jne 3f",
+    "4:",
     "cmpb $0, %gs:{remask}",
     "jne 1f",
     "2:",
@@ -63,10 +75,28 @@ global_asm!(
     "mov %gs:{masked}, %rax",
     "mov %rax, {mask}(%rdx)",
     "jmp 2b",
+    // Another thread than the first. The stack is as at any call.
+    "3:",
+    "push %rdi",
+    "push %rsi",
+    "push %rdx",
+    "call {send_on}",
+    "pop %rdx",
+    "pop %rsi",
+    "pop %rdi",
+    "test %al, %al",
+    "je 4b",
+    "ret",
     program = const PROGRAM,
     selector = const offset_of!(State, selector),
     remask = const offset_of!(State, remask),
     masked = const offset_of!(State, masked),
+    tid = const offset_of!(State, tid),
+    code = const offset_of!(libc::siginfo_t, si_code),
+    encoded = const crate::direction::ENCODED,
+    most = const crate::direction::MOST,
+    first = sym crate::direction::FIRST,
+    send_on = sym crate::direction::send_on,
     mask = const offset_of!(libc::ucontext_t, uc_sigmask),
     handlers = sym HANDLERS,
     defer = sym defer,
@@ -214,6 +244,7 @@ pub extern "C" fn deliver(state: &State) {
     let pid = host::call(libc::SYS_getpid, &[]) as u64;
     // SAFETY: only this thread uses the member.
     let deferred = unsafe { &mut *state.deferred.get() };
+    deferred.info.si_code = crate::direction::encode(deferred.info.si_code);
     let info = &raw const deferred.info as u64;
     let signal = deferred.signal;
     host::call(libc::SYS_rt_tgsigqueueinfo, &[pid, state.tid.get() as u64, signal as u64, info]);

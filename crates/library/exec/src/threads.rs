@@ -2,7 +2,7 @@
 //! is ordinary code. It enters the program with the registers that clone(2) asks for.
 
 use crate::state::{Registers, State};
-use crate::{gate, host, trap};
+use crate::{direction, gate, host, trap};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::sync_channel;
 
@@ -115,6 +115,7 @@ fn left(state: &State) {
 
 /// Runs the program's first thread, which is the process's.
 pub fn run_first(state: &State, mask: u64) -> ! {
+    direction::FIRST.store(state.tid.get(), Ordering::Relaxed);
     // SAFETY: the loader made the registers.
     unsafe { gate::enter(state, mask) };
     left(state);
