@@ -1,5 +1,7 @@
 //! Table `fileio`: files in records of 16 KiB, on an ext4 in an image: by library Linux, and by the host through a loop
-//! device on the same image.
+//! device on the same image. And copies of a large file into images, by `kyozon fs` with its defaults and by cp.
+
+mod copies;
 
 use super::described;
 use crate::{process, product};
@@ -66,12 +68,13 @@ pub fn measure(results: &Path) -> Result<()> {
             table.row(Row::from_samples("native", "us", native)?.counting("rounds").group(&group));
         table = table.row(Row::ratio("direct : native", direct, native)?.group(&group));
     }
-    table.write(results)?;
+    copies::measure(table, folder.path())?.write(results)?;
     Ok(())
 }
 
 fn run(command: &mut Command) -> Result<String> {
     command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    command.env("KYOZON_LINUX", product::file("linux.elf").context("run make library")?);
     process::run_ok(command, LIMIT)
 }
 
@@ -88,7 +91,7 @@ fn once(kernel: &str, image: &Path) -> Result<String> {
         command.args(["-m", "sh", "-c", script, "sh"]).arg(image).arg(&program);
         command
     };
-    run(command.env("KYOZON_LINUX", product::file("linux.elf").context("run make library")?))
+    run(&mut command)
 }
 
 /// Lines of a size in KiB, an operation, and the microseconds of a record.
