@@ -32,6 +32,7 @@ export KYOZON_STARTED := $(shell date +%s)
 # Tests need additional tools.
 test: FOR := test
 soak: FOR := soak
+bench: FOR := bench
 
 setup: ## Install missing packages, download kernels into the cache
 	@scripts/setup.sh $(FOR)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# setup.sh [test|soak]: installs missing packages, chooses a Rust toolchain, and writes it to $KYOZON_CACHE/env for the
-# Makefile. Changes nothing and uses no network if everything is installed.
+# setup.sh [test|soak|bench]: installs missing packages, chooses a Rust toolchain, and writes it to $KYOZON_CACHE/env
+# for the Makefile. Changes nothing and uses no network if everything is installed.
 set -eu
 
 fail() { echo "setup: $*" >&2; exit 1; }
@@ -134,15 +134,20 @@ mv "$cache/env.new" "$cache/env"
 
 # --- tools and crates from cargo -----------------------------------------------------------------------------------
 # Fuzzers link libFuzzer, which is C++.
-if [ -n "${1:-}" ] && ! command -v c++ >/dev/null; then
+case ${1:-} in test | soak) tests=yes ;; *) tests= ;; esac
+if [ -n "$tests" ] && ! command -v c++ >/dev/null; then
 	(install g++) || log "cannot install g++: the fuzzers will be skipped"
 fi
-# The key-value store is tested with Redis' own client.
+# The key-value store is tested and measured with Redis' own client.
 if [ -n "${1:-}" ] && ! command -v redis-benchmark >/dev/null; then
 	(install redis-tools) || log "cannot install redis-tools: a test of the key-value store will be skipped"
 fi
+# Library Linux is measured beside User-Mode Linux.
+if [ "${1:-}" = bench ] && ! command -v linux.uml >/dev/null; then
+	(install user-mode-linux) || log "cannot install user-mode-linux: its rows of a table will be missing"
+fi
 # The C library for programs on a host, and Rust's standard library that fits it.
-if [ -n "${1:-}" ]; then
+if [ -n "$tests" ]; then
 	"$tree/scripts/libc.sh" >/dev/null || log "cannot build the C library: its tests will fail"
 	musl=x86_64-unknown-linux-musl
 	if [ $rust = own ] && command -v rustup >/dev/null && [ ! -d "$(rustc --print target-libdir --target $musl)" ]; then

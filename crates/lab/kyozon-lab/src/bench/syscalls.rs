@@ -2,22 +2,26 @@
 //!
 //! The same program measures on each kernel. Rounds alternate between the kernels.
 
+mod uml;
+
 use super::described;
 use crate::{process, product};
-use anyhow::{ensure, Context, Result};
+use anyhow::{Context, Result};
 use kyozon_results::Row;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use uml::UserMode;
 
 /// Rounds. In each, every kernel is measured once; odd rounds reverse the order.
 const ROUNDS: usize = 25;
 /// Boots whose CPU time is taken.
 const BOOTS: usize = 50;
 /// Rounds with User-Mode Linux, which takes seconds each.
-const PEER_ROUNDS: usize = 5;
+const PEER_ROUNDS: usize = 9;
+/// Its boots.
+const PEER_BOOTS: usize = 9;
 const LIMIT: Duration = Duration::from_secs(60);
 /// The kernels, in the order of the table.
 const KERNELS: [&str; 3] = ["direct", "native", "uml"];
@@ -26,9 +30,13 @@ const ROWS: [&str; 6] = ["getpid", "read", "write", "fstat", "open-close", "pipe
 /// Measures and writes the table.
 pub fn measure(results: &Path) -> Result<()> {
     let image = product::file("linux.elf").context("run make library")?;
-    // On some processors User-Mode Linux cannot start a process: it knows smaller floating-point states only.
-    let peer_works =
-        peer().map_err(|error| eprintln!("syscalls: without User-Mode Linux: {error:#}")).is_ok();
+    let peer = UserMode::new()
+        .map_err(|error| eprintln!("syscalls: without User-Mode Linux: {error:#}"))
+        .ok();
+    let note = |row: Row, kernel| match peer.as_ref().and_then(UserMode::note) {
+        Some(note) if kernel == "uml" => row.note(note),
+        _ => row,
+    };
     // Nanoseconds by kernel and row, one figure a round.
     let mut times: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
     for round in 0..ROUNDS {
@@ -36,14 +44,11 @@ pub fn measure(results: &Path) -> Result<()> {
         if round % 2 == 1 {
             kernels.reverse();
         }
-        for kernel in kernels
-            .into_iter()
-            .filter(|kernel| *kernel != "uml" || (peer_works && round < PEER_ROUNDS))
-        {
-            let output = if kernel == "uml" {
-                peer()?.0
-            } else {
-                program(&image, &["bench-syscalls", kernel])?
+        for kernel in kernels {
+            let output = match &peer {
+                _ if kernel != "uml" => program(&image, &["bench-syscalls", kernel])?,
+                Some(peer) if round < PEER_ROUNDS => peer.syscalls()?,
+                _ => continue,
             };
             for (row, ns) in figures(&output)? {
                 times.entry((kernel, row)).or_default().push(ns);
@@ -58,19 +63,23 @@ pub fn measure(results: &Path) -> Result<()> {
         let of = |kernel| {
             times.get(&(kernel, row)).with_context(|| format!("no figure for {row}, {kernel}"))
         };
-        for kernel in KERNELS.into_iter().filter(|kernel| *kernel != "uml" || peer_works) {
+        for kernel in KERNELS.into_iter().filter(|kernel| *kernel != "uml" || peer.is_some()) {
             let figures = Row::from_samples(kernel, "ns", of(kernel)?)?.counting("rounds");
-            table = table.row(figures.group(row));
+            table = table.row(note(figures.group(row), kernel));
         }
         table = table.row(Row::ratio("direct : native", of("direct")?, of("native")?)?.group(row));
+        if peer.is_some() {
+            table = table.row(Row::ratio("direct : uml", of("direct")?, of("uml")?)?.group(row));
+        }
     }
     let boots =
         (0..BOOTS).map(|_| Ok(program(&image, &["bench-boot"])?.trim().parse::<f64>()? / 1e6));
     let boots = boots.collect::<Result<Vec<_>>>()?;
     table = table.row(Row::from_samples("direct", "ms", &boots)?.counting("boots").group("boot"));
-    if peer_works {
-        let boots = (0..PEER_ROUNDS).map(|_| Ok(peer()?.1)).collect::<Result<Vec<_>>>()?;
-        table = table.row(Row::from_samples("uml", "ms", &boots)?.counting("boots").group("boot"));
+    if let Some(peer) = &peer {
+        let boots = (0..PEER_BOOTS).map(|_| peer.boot()).collect::<Result<Vec<_>>>()?;
+        let figures = Row::from_samples("uml", "ms", &boots)?.counting("boots").group("boot");
+        table = table.row(note(figures, "uml"));
     }
     table.write(results)?;
     Ok(())
@@ -91,35 +100,4 @@ fn figures(output: &str) -> Result<Vec<(&'static str, f64)>> {
         Ok((*row, ns))
     };
     ROWS.iter().map(figure).collect()
-}
-
-/// Boots User-Mode Linux with the program as its first process. Returns what that printed, and the milliseconds that
-/// the kernel says it ran until then.
-fn peer() -> Result<(String, f64)> {
-    let root = tempfile::tempdir()?;
-    for folder in ["dev", "proc", "sys", "tmp"] {
-        fs::create_dir(root.path().join(folder))?;
-    }
-    fs::copy(product::file("kyozon-linux")?, root.path().join("kyozon-linux"))?;
-    let mut command = Command::new("linux.uml");
-    command.args([
-        "mem=128M",
-        "root=/dev/root",
-        "rootfstype=hostfs",
-        "rw",
-        "init=/kyozon-linux",
-        "panic=-1",
-    ]);
-    command.arg(format!("rootflags={}", root.path().display()));
-    // What follows goes to the first process.
-    command.args(["con=null", "con0=null,fd:1", "--", "bench-syscalls", "native", "/tmp"]);
-    let finished = process::run(&mut command, LIMIT)?;
-    let output = finished.stdout;
-    ensure!(output.contains("\npipe "), "it does not run a process on this processor");
-    let line = output
-        .lines()
-        .find(|line| line.contains("as init process"))
-        .context("no time of the boot")?;
-    let seconds = line.trim().trim_start_matches('[').split(']').next().unwrap_or_default().trim();
-    Ok((output.clone(), seconds.parse::<f64>()? * 1000.0))
 }
