@@ -1,5 +1,6 @@
 //! Storage of a block device's sectors.
 
+mod busy;
 mod file;
 mod vectored;
 

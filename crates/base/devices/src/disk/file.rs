@@ -1,13 +1,13 @@
 //! A disk in a file or on a block device.
 
-use super::{vectored, Disk, Limits, SECTOR};
+use super::{busy, vectored, Disk, Limits, SECTOR};
 use rustix::fs::{fallocate, flock, FallocateFlags, FlockOperation};
 use rustix::io::Errno;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind, Result, Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 /// A disk in a file. If another process shortens the file, access to the missing sectors fails.
 #[derive(Debug)]
@@ -50,23 +50,40 @@ impl FileDisk {
     ///
     /// # Errors
     /// An I/O error; one of kind `InvalidInput` if it is no file, or has no complete sector; one of kind
-    /// `ResourceBusy` if another disk uses it and one of both can write.
+    /// `ResourceBusy` if another disk uses it and one of both can write, or if the host has mounted what is to be
+    /// written.
     pub fn open(path: &Path, write: bool) -> Result<Self> {
         // The kind is checked before the file is opened, because opening a pipe waits for its other end.
-        let kind = std::fs::metadata(path)?.file_type();
+        let metadata = std::fs::metadata(path)?;
+        let kind = metadata.file_type();
         if !kind.is_file() && !kind.is_block_device() {
             let text = "it is neither a file nor a block device: give the path of a disk image";
             return Err(Error::new(ErrorKind::InvalidInput, text));
         }
-        let file = File::options().read(true).write(write).open(path)?;
+        if let (true, Some(device)) = (write && kind.is_file(), loop_device(&metadata)) {
+            return Err(busy(&format!(
+                "the host has it as {}: detach that first",
+                device.display()
+            )));
+        }
+        // Linux gives a block device exclusively only if it is not mounted, nor part of another device.
+        let how = if write && kind.is_block_device() { libc::O_EXCL } else { 0 };
+        let file = File::options().read(true).write(write).custom_flags(how).open(path);
+        let file = file.map_err(|error| match error.raw_os_error() {
+            Some(libc::EBUSY) => {
+                busy("the host has mounted it, or uses it otherwise: unmount it first")
+            }
+            _ => error,
+        })?;
         let lock = if write {
             FlockOperation::NonBlockingLockExclusive
         } else {
             FlockOperation::NonBlockingLockShared
         };
         if flock(&file, lock).is_err() {
-            let text = "it is in use as another disk: only read-only disks can share a file";
-            return Err(Error::new(ErrorKind::ResourceBusy, text));
+            return Err(busy(
+                "it is in use as another disk: only read-only disks can share a file",
+            ));
         }
         let mut disk = Self::new(file)?;
         disk.limits = if kind.is_block_device() {
@@ -77,6 +94,18 @@ impl FileDisk {
             Limits { block: SECTOR as u32, physical, holes: write && disk.has_holes() }
         };
         Ok(disk)
+    }
+
+    /// Whether the host has mounted the disk, or uses it otherwise, at this moment. What is read from it then may be
+    /// old or inconsistent.
+    #[must_use]
+    pub fn is_busy(path: &Path) -> bool {
+        let Ok(metadata) = std::fs::metadata(path) else { return false };
+        if metadata.file_type().is_block_device() {
+            let exclusive = File::options().read(true).custom_flags(libc::O_EXCL).open(path);
+            return exclusive.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY));
+        }
+        loop_device(&metadata).is_some()
     }
 
     /// Whether the file system has `FALLOC_FL_PUNCH_HOLE`: asks for a hole behind the end of the file, which changes
@@ -124,6 +153,14 @@ impl AsFd for FileDisk {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+fn loop_device(metadata: &Metadata) -> Option<PathBuf> {
+    busy::loop_device(Path::new(busy::DEVICES), metadata)
+}
+
+fn busy(text: &str) -> Error {
+    Error::new(ErrorKind::ResourceBusy, text)
 }
 
 fn explained(errno: Errno) -> Error {

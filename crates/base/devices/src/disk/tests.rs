@@ -95,3 +95,22 @@ fn writers_exclude_other_users_of_a_file() {
         assert!(FileDisk::open(no_file.as_ref(), false).is_err(), "{no_file}");
     }
 }
+
+/// Linux lists loop devices by the name that their file had; the same file may have others.
+#[test]
+fn a_file_of_a_loop_device_is_found_under_any_name() {
+    let file = Temporary::new("loop", 8192);
+    let other = Temporary::new("other", 8192);
+    let link = file.0.with_extension("link");
+    std::fs::hard_link(&file.0, &link).unwrap();
+    let devices = file.0.with_extension("sys");
+    std::fs::create_dir_all(devices.join("loop7/loop")).unwrap();
+    std::fs::create_dir_all(devices.join("sda")).unwrap();
+    std::fs::write(devices.join("loop7/loop/backing_file"), format!("{}\n", file.0.display()))
+        .unwrap();
+    let device = |path: &PathBuf| busy::loop_device(&devices, &std::fs::metadata(path).unwrap());
+    let found = (device(&file.0), device(&link), device(&other.0));
+    std::fs::remove_dir_all(&devices).unwrap();
+    std::fs::remove_file(&link).unwrap();
+    assert_eq!(found, (Some("/dev/loop7".into()), Some("/dev/loop7".into()), None));
+}

@@ -118,6 +118,10 @@ impl Session {
                     number.map_or_else(|| error.to_string(), |number| explain(Errno(number)));
                 anyhow!("{}: {text}", image.file.display())
             })?;
+            if !write && FileDisk::is_busy(&image.file) {
+                let name = image.file.display();
+                eprintln!("kyozon: warning: {name} is in use by the host: what is read may be old or inconsistent");
+            }
             disks.push((disk, *write));
             mounted.push(Mounted {
                 image: (*image).clone(),
