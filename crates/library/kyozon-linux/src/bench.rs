@@ -3,7 +3,7 @@
 pub mod files;
 
 use crate::cli::Kernel;
-use crate::fs::walk::failed;
+use crate::fs::failure::failed;
 use anyhow::{anyhow, Result};
 use liblinux::calls::{Calls, Fd};
 use liblinux::host::Host;
@@ -135,7 +135,7 @@ fn cpu_time() -> Result<Duration> {
         let error = std::io::Error::last_os_error();
         return Err(anyhow!(
             "{}",
-            crate::fs::walk::explain(Errno(error.raw_os_error().unwrap_or(libc::EIO)))
+            crate::fs::failure::explain(Errno(error.raw_os_error().unwrap_or(libc::EIO)))
         ));
     }
     Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))

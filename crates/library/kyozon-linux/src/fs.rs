@@ -6,29 +6,37 @@
 //! | [`kernel`] | a kernel, in this process or confined |
 //! | [`session`] | a kernel with the images of a command, mounted |
 //! | [`walk`] | folders by descriptors, safe from names and links |
+//! | [`failure`] | errors, and whether a command goes on after one |
+//! | [`attributes`] | owner, rights, times and extended attributes |
 //! | [`copy`] | files and folders from one kernel to another |
+//! | [`progress`] | how far a command is, on a terminal |
 //! | [`list`] | what is printed about files |
 //! | [`archive`] | a tar archive of a folder |
 
 pub mod archive;
+pub mod attributes;
 pub mod copy;
+pub mod failure;
 pub mod kernel;
 pub mod list;
 pub mod place;
+pub mod progress;
 pub mod session;
 pub mod walk;
 
 use crate::cli::Operation;
-use anyhow::{bail, ensure, Context, Result};
-use copy::{Copier, Keep};
-use liblinux::calls::{Calls, Fd};
+use crate::interrupt;
+use anyhow::{ensure, Context, Result};
+use copy::{operands, Keep};
+use failure::{failed, Tolerated};
+use liblinux::calls::Calls;
 use place::Place;
 use session::Session;
 use std::ffi::CString;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
-use walk::{failed, Folder};
+use walk::Folder;
 
 /// Runs one command, with the library's image at `linux`: confined, with a limit for each call, or in this process.
 pub fn execute(linux: &Path, confined: Option<Duration>, operation: Operation) -> Result<()> {
@@ -70,17 +78,19 @@ fn perform(session: &Session, operation: &Operation) -> Result<()> {
     match operation {
         Operation::Ls { long, path } => list::folder(session.calls(path), path.path(), *long),
         Operation::Cat { paths } => {
-            paths.iter().try_for_each(|path| cat(session.calls(path), path.path()))
+            each(session, paths, "shown", |path| cat(session.calls(path), path.path()))
         }
-        Operation::Cp { recursive, archive, paths } => {
-            copy_all(session, paths, *recursive || *archive, *archive)
-        }
-        Operation::Rm { recursive, paths } => paths.iter().try_for_each(|path| {
+        Operation::Cp { recursive, archive, paths } => operands::copy(
+            session,
+            paths,
+            Keep { recursive: *recursive || *archive, archive: *archive },
+        ),
+        Operation::Rm { recursive, paths } => each(session, paths, "removed", |path| {
             let (folder, name) = parent(session, path)?;
             walk::remove(&folder, &name, *recursive)
         }),
         Operation::Mkdir { parents, paths } => {
-            paths.iter().try_for_each(|path| make(session.calls(path), path.path(), *parents))
+            each(session, paths, "made", |path| make(session.calls(path), path.path(), *parents))
         }
         Operation::Stat { path } => list::stat(session.calls(path), path.path()),
         Operation::Find { name, kind, path } => {
@@ -89,6 +99,23 @@ fn perform(session: &Session, operation: &Operation) -> Result<()> {
         Operation::Tar { path } => archive::write(session.calls(path), path.path()),
         Operation::Df { path } => list::size(session.calls(path), path.path()),
     }
+}
+
+/// Does something with each path. With several, an error with one of them does not keep the others from it.
+fn each(
+    session: &Session,
+    paths: &[Place],
+    what: &str,
+    act: impl Fn(&Place) -> Result<()>,
+) -> Result<()> {
+    if let [path] = paths {
+        return act(path);
+    }
+    let mut tolerated = Tolerated::default();
+    for path in paths {
+        tolerated.pass(act(path), &[session.calls(path)])?;
+    }
+    tolerated.end(what)
 }
 
 /// The folder that a path is in, and its name there.
@@ -104,6 +131,7 @@ fn cat(calls: &dyn Calls, path: &Path) -> Result<()> {
     let mut out = io::stdout().lock();
     let mut buffer = vec![0; 1 << 20];
     loop {
+        interrupt::check()?;
         match calls.read(file, &mut buffer).map_err(failed("read", path))? {
             0 => break,
             bytes => out.write_all(&buffer[..bytes]).context("standard output")?,
@@ -130,46 +158,4 @@ fn make(calls: &dyn Calls, path: &Path, parents: bool) -> Result<()> {
 
 fn is_folder(calls: &dyn Calls, path: &Path) -> bool {
     calls.stat(path).is_ok_and(|stat| stat.st_mode & libc::S_IFMT == libc::S_IFDIR)
-}
-
-fn copy_all(session: &Session, paths: &[Place], recursive: bool, archive: bool) -> Result<()> {
-    let (to, from) = paths.split_last().context("cp needs two paths")?;
-    let target = to.path();
-    let into = is_folder(session.calls(to), target);
-    ensure!(into || from.len() == 1, "{to} is not a folder, so only one file can be copied there");
-    let mut copier = Copier::new(Keep { recursive, archive });
-    for place in from {
-        let source = place.path();
-        if place.image() == to.image() && place.image().is_some() && target.starts_with(source) {
-            bail!("{place} cannot be copied into itself");
-        }
-        // A root has no name: its contents are copied.
-        let Some(name) = source.file_name() else {
-            ensure!(
-                into && recursive,
-                "{place} is a folder: use -r, and an existing folder as the target"
-            );
-            let from = Folder::open(session.calls(place), source)?;
-            let to = Folder::open(session.calls(to), target)?;
-            copier.contents(&from, &to)?;
-            continue;
-        };
-        let (folder, new) = if into {
-            (Folder::open(session.calls(to), target)?, walk::c_string(name)?)
-        } else {
-            parent(session, to)?
-        };
-        let from = Folder::open(session.calls(place), source.parent().unwrap_or(Path::new(".")))?;
-        copier.entry(&from, &walk::c_string(name)?, &folder, &new)?;
-    }
-    // What is in the page cache reaches the image, or the error is known.
-    sync(session.calls(to), target)?;
-    copier.finish();
-    Ok(())
-}
-
-fn sync(calls: &dyn Calls, path: &Path) -> Result<()> {
-    let file: Fd = calls.open(path, libc::O_RDONLY, 0).map_err(failed("open", path))?;
-    calls.sync_fs(file).map_err(failed("write", path))?;
-    calls.close(file).map_err(failed("close", path))
 }

@@ -5,6 +5,7 @@
 //! | [`bench`] | the time of system calls, by the same code on every kernel |
 //! | [`cli`] | the command line |
 //! | [`fs`] | files in images of file systems: list, copy, remove, archive |
+//! | [`interrupt`] | signals that end a command between two steps |
 //!
 //! Invariants:
 //!
@@ -16,3 +17,4 @@
 pub mod bench;
 pub mod cli;
 pub mod fs;
+pub mod interrupt;

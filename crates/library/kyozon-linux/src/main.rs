@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use kyozon_linux::cli::{Cli, Command};
-use kyozon_linux::{bench, fs};
+use kyozon_linux::{bench, fs, interrupt};
 use liblinux::confined::child;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,6 +14,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Fs { linux, in_process, limit, command } => {
             let limit = (!in_process).then_some(Duration::from_secs(limit));
+            interrupt::install();
             fs::execute(&linux, limit, command)
         }
         Command::ConfinedKernel { words } => child::run(&words),
@@ -27,7 +28,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let text = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
-            eprintln!("kyozon: {text}");
+            eprintln!("kyozon: {}", fs::failure::printable(&text));
+            interrupt::end();
             ExitCode::FAILURE
         }
     }

@@ -67,6 +67,12 @@ fn text(path: impl AsRef<Path>) -> Result<CString> {
     CString::new(path.as_ref().as_os_str().as_bytes()).map_err(|_| Errno(libc::EINVAL))
 }
 
+/// The names of a list of extended attributes.
+fn names(list: &[u8]) -> Vec<CString> {
+    let names = list.split_inclusive(|&byte| byte == 0);
+    names.filter_map(|name| CStr::from_bytes_with_nul(name).ok()).map(CString::from).collect()
+}
+
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -264,11 +270,7 @@ pub trait Calls {
         let mut buffer = vec![0; 1 << 16];
         let size = Number(buffer.len() as u64);
         let bytes = self.call(libc::SYS_flistxattr, &mut [fd(file), Out(&mut buffer), size])?;
-        let names = buffer[..bytes as usize].split_inclusive(|&byte| byte == 0);
-        Ok(names
-            .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
-            .map(CString::from)
-            .collect())
+        Ok(names(&buffer[..bytes as usize]))
     }
 
     /// fgetxattr(2).
@@ -286,6 +288,47 @@ pub trait Calls {
         let bytes = Number(value.len() as u64);
         self.call(libc::SYS_fsetxattr, &mut [fd(file), string(name), In(value), bytes, flags(0)])
             .map(drop)
+    }
+
+    /// A path to an entry of a folder, for calls that take no folder. By default it makes the folder the thread's
+    /// working directory.
+    fn entry(&self, folder: Fd, name: &CStr) -> Result<CString> {
+        self.call(libc::SYS_fchdir, &mut [fd(folder)])?;
+        Ok(name.into())
+    }
+
+    /// llistxattr(2): the names of extended attributes of an entry; of a link, not of its target.
+    fn attributes_at(&self, folder: Fd, name: &CStr) -> Result<Vec<CString>> {
+        let name = &self.entry(folder, name)?;
+        let mut buffer = vec![0; 1 << 16];
+        let size = Number(buffer.len() as u64);
+        let bytes = self.call(libc::SYS_llistxattr, &mut [string(name), Out(&mut buffer), size])?;
+        Ok(names(&buffer[..bytes as usize]))
+    }
+
+    /// lgetxattr(2) of an entry.
+    fn attribute_at(&self, folder: Fd, name: &CStr, attribute: &CStr) -> Result<Vec<u8>> {
+        let name = &self.entry(folder, name)?;
+        let mut buffer = vec![0; 1 << 16];
+        let size = Number(buffer.len() as u64);
+        let arguments = &mut [string(name), string(attribute), Out(&mut buffer), size];
+        let bytes = self.call(libc::SYS_lgetxattr, arguments)?;
+        buffer.truncate(bytes as usize);
+        Ok(buffer)
+    }
+
+    /// lsetxattr(2) of an entry, without flags.
+    fn set_attribute_at(
+        &self,
+        folder: Fd,
+        name: &CStr,
+        attribute: &CStr,
+        value: &[u8],
+    ) -> Result<()> {
+        let name = &self.entry(folder, name)?;
+        let bytes = Number(value.len() as u64);
+        let arguments = &mut [string(name), string(attribute), In(value), bytes, flags(0)];
+        self.call(libc::SYS_lsetxattr, arguments).map(drop)
     }
 
     /// Makes a folder this thread's root directory: no path leads out of it. Other threads keep theirs.

@@ -1,7 +1,8 @@
 //! The host's own system calls, in the form of the library's: the same code then uses both kernels.
 
-use crate::calls::{words, Arg, Calls, Result};
+use crate::calls::{words, Arg, Calls, Fd, Result};
 use crate::Errno;
+use std::ffi::{CStr, CString};
 
 /// The kernel that runs this process.
 pub struct Host;
@@ -17,5 +18,11 @@ impl Calls for Host {
         } else {
             Ok(result as u64)
         }
+    }
+
+    /// The working directory of a process is not one thread's.
+    fn entry(&self, folder: Fd, name: &CStr) -> Result<CString> {
+        let folder = format!("/proc/self/fd/{}/", folder.0);
+        CString::new([folder.as_bytes(), name.to_bytes()].concat()).map_err(|_| Errno(libc::EINVAL))
     }
 }

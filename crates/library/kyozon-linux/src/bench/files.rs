@@ -3,7 +3,7 @@
 //! and synchronized.
 
 use crate::cli::Kernel;
-use crate::fs::walk::failed;
+use crate::fs::failure::failed;
 use anyhow::{anyhow, Result};
 use kyozon_devices::block::{Block, BlockDevice};
 use kyozon_devices::disk::FileDisk;

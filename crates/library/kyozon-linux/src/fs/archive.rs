@@ -1,6 +1,7 @@
 //! A tar archive of a folder, on standard output.
 
-use super::walk::{failed, Folder};
+use super::failure::failed;
+use super::walk::Folder;
 use anyhow::{Context, Result};
 use liblinux::calls::{Calls, Fd};
 use std::collections::HashMap;

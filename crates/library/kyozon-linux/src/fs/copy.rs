@@ -1,18 +1,25 @@
 //! Files and folders from one kernel to another.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`operands`] | which entry the paths of a command name, and where its copy goes |
+//! | `stream` | the bytes of a file; holes stay holes |
 
-use super::walk::{explain, failed, is_folder, remove, Folder};
+pub mod operands;
+mod stream;
+
+use super::attributes::{Attributes, Lost};
+use super::failure::{failed, Tolerated};
+use super::progress::Progress;
+use super::walk::{c_string, is_folder, remove, Folder};
+use crate::interrupt;
 use anyhow::{bail, ensure, Result};
-use liblinux::calls::{Calls, Fd};
+use liblinux::calls::CWD;
 use liblinux::Errno;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::ptr;
-use std::time::{Duration, Instant};
-
-/// Bytes that one read takes.
-const CHUNK: usize = 1 << 20;
 
 /// What a copy keeps.
 #[derive(Debug, Clone, Copy)]
@@ -23,20 +30,26 @@ pub struct Keep {
     pub archive: bool,
 }
 
-/// How a file is opened for reading: not through a link, and without waiting for a pipe's writer.
-const READ: i32 = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+/// What a file is, on one kernel.
+type Identity = (u64, u64);
 
-/// An entry, and where its copy goes.
-struct Job<'x, 'a> {
-    from: &'x Folder<'x>,
-    name: &'x CStr,
-    to: &'x Folder<'a>,
-    new: &'x CStr,
-    /// The entry's own status.
-    stat: libc::stat,
+fn identity(stat: &libc::stat) -> Identity {
+    (stat.st_dev, stat.st_ino)
 }
 
-impl Job<'_, '_> {
+/// An entry, and where its copy goes.
+struct Job<'x> {
+    from: &'x Folder<'x>,
+    name: &'x CStr,
+    to: &'x Folder<'x>,
+    new: &'x CStr,
+    /// The entry's own status, or that of the file to which it leads.
+    stat: libc::stat,
+    /// A link is followed: the user named it.
+    follow: bool,
+}
+
+impl Job<'_> {
     fn source(&self) -> PathBuf {
         self.from.join(self.name)
     }
@@ -44,97 +57,76 @@ impl Job<'_, '_> {
     fn target(&self) -> PathBuf {
         self.to.join(self.new)
     }
-}
 
-/// An open file of a kernel. It is closed when dropped.
-struct Open<'x> {
-    calls: &'x dyn Calls,
-    fd: Fd,
-    path: PathBuf,
-    closed: bool,
-}
-
-impl<'x> Open<'x> {
-    /// Opens an entry of a folder. `what` says in an error what failed.
-    fn new(folder: &'x Folder<'_>, name: &CStr, how: i32, what: &str) -> Result<Self> {
-        let path = folder.join(name);
-        let fd = folder.calls.open_at(folder.fd, name, how, 0o600).map_err(failed(what, &path))?;
-        Ok(Self { calls: folder.calls, fd, path, closed: false })
-    }
-
-    /// Closes it now, and reports what the kernel says.
-    fn close(mut self, what: &str) -> Result<()> {
-        self.closed = true;
-        self.calls.close(self.fd).map_err(failed(what, &self.path))
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        if !self.closed {
-            // A file that was only read has nothing to lose, and after an error another one counts.
-            let _ = self.calls.close(self.fd);
-        }
+    /// Whether both sides are of one kernel.
+    fn one_kernel(&self) -> bool {
+        ptr::addr_eq(self.from.calls, self.to.calls)
     }
 }
 
 /// Copies, and counts what it copied.
-pub struct Copier<'a> {
+pub struct Copier {
     keep: Keep,
-    /// Where the first name of a file with several was copied: by device and inode.
-    links: HashMap<(u64, u64), (Folder<'a>, CString)>,
-    buffer: Vec<u8>,
-    files: u64,
-    bytes: u64,
-    /// What could not be kept, each named once.
-    lost: Vec<&'static str>,
-    shown: Instant,
-    terminal: bool,
+    /// The path of the first copy of each file with several names.
+    links: HashMap<Identity, PathBuf>,
+    /// The folders that lead to the target, which must not be copied into it.
+    above: Vec<Identity>,
+    /// Files of the host that are images of this command.
+    images: HashSet<Identity>,
+    progress: Progress,
+    lost: Lost,
+    tolerated: Tolerated,
 }
 
-impl<'a> Copier<'a> {
-    /// A copier that has copied nothing.
-    pub fn new(keep: Keep) -> Self {
+impl Copier {
+    /// A copier that has copied nothing. It does not replace `images`.
+    pub fn new(keep: Keep, images: HashSet<Identity>) -> Self {
         Self {
             keep,
             links: HashMap::new(),
-            buffer: vec![0; CHUNK],
-            files: 0,
-            bytes: 0,
-            lost: Vec::new(),
-            shown: Instant::now(),
-            terminal: std::io::stderr().is_terminal(),
+            above: Vec::new(),
+            images,
+            progress: Progress::start(),
+            lost: Lost::default(),
+            tolerated: Tolerated::default(),
         }
     }
 
-    /// Everything in a folder.
-    pub fn contents(&mut self, from: &Folder<'_>, to: &Folder<'a>) -> Result<()> {
-        from.entries()?.iter().try_for_each(|entry| self.entry(from, &entry.name, to, &entry.name))
+    /// Everything in a folder. An entry that cannot be copied is reported and left out.
+    fn contents(&mut self, from: &Folder<'_>, to: &Folder<'_>) -> Result<()> {
+        for entry in from.entries()? {
+            let done = self.entry(from, &entry.name, to, &entry.name, false);
+            self.tolerated.pass(done, &[from.calls, to.calls])?;
+        }
+        Ok(())
     }
 
     /// One entry, under a new name.
-    pub fn entry(
+    fn entry(
         &mut self,
         from: &Folder<'_>,
         name: &CStr,
-        to: &Folder<'a>,
+        to: &Folder<'_>,
         new: &CStr,
+        follow: bool,
     ) -> Result<()> {
-        let stat = from.stat(name)?;
-        let job = Job { from, name, to, new, stat };
+        interrupt::check()?;
+        let stat = if follow { from.stat_target(name)? } else { from.stat(name)? };
+        let job = Job { from, name, to, new, stat, follow };
         if is_folder(&stat) {
             ensure!(self.keep.recursive, "{} is a folder: use -r", job.source().display());
             self.folder(&job)?;
         } else {
             self.file(&job)?;
         }
-        self.files += 1;
-        self.show();
+        self.progress.file();
         Ok(())
     }
 
-    fn folder(&mut self, job: &Job<'_, 'a>) -> Result<()> {
-        let Job { from, name, to, new, .. } = *job;
+    fn folder(&mut self, job: &Job<'_>) -> Result<()> {
+        let Job { from, name, to, new, follow, stat } = *job;
+        let inside_itself = job.one_kernel() && self.above.contains(&identity(&stat));
+        ensure!(!inside_itself, "{} cannot be copied into itself", job.source().display());
         match to.calls.mkdir_at(to.fd, new, 0o700) {
             Err(error) if error.0 != libc::EEXIST => {
                 return Err(failed("make", &job.target())(error))
@@ -142,43 +134,56 @@ impl<'a> Copier<'a> {
             _ => (),
         }
         let target = to.enter(new)?;
-        self.contents(&from.enter(name)?, &target)?;
-        self.attributes(job)
+        let source = if follow { from.follow(name)? } else { from.enter(name)? };
+        let done = self.contents(&source, &target);
+        // A copy that ends early leaves folders that can be used.
+        done.and(self.attributes(job))
     }
 
-    fn file(&mut self, job: &Job<'_, 'a>) -> Result<()> {
-        let Job { from, name, to, new, stat } = *job;
-        let target = job.target();
-        match to.calls.stat_at(to.fd, new, libc::AT_SYMLINK_NOFOLLOW) {
-            Ok(there) if is_folder(&there) => (),
-            Ok(there) => {
-                // Replacing it would remove what is to be copied.
-                let same = ptr::addr_eq(from.calls, to.calls)
-                    && (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino);
-                ensure!(
-                    !same,
-                    "{} and {} are the same file",
-                    job.source().display(),
-                    target.display()
-                );
-                remove(to, new, false)?;
-            }
-            Err(_) => (),
+    /// Removes what has the copy's name, unless that would lose it.
+    fn make_room(&self, job: &Job<'_>) -> Result<()> {
+        let Job { from, name, to, new, stat, .. } = *job;
+        let there = match to.calls.stat_at(to.fd, new, libc::AT_SYMLINK_NOFOLLOW) {
+            // A folder cannot be replaced: the call that makes the copy says so.
+            Ok(there) if !is_folder(&there) => there,
+            _ => return Ok(()),
+        };
+        if job.one_kernel() {
+            // The entry that is copied may be a link to the one that would be removed.
+            let leads_there =
+                from.stat_target(name).is_ok_and(|target| identity(&target) == identity(&there));
+            ensure!(
+                identity(&there) != identity(&stat) && !leads_there,
+                "{} and {} are the same file",
+                job.source().display(),
+                job.target().display()
+            );
         }
+        if to.is_host() && self.images.contains(&identity(&there)) {
+            bail!("{} is an image of this command", job.target().display());
+        }
+        remove(to, new, false)
+    }
+
+    fn file(&mut self, job: &Job<'_>) -> Result<()> {
+        let Job { from, name, to, new, stat, .. } = *job;
+        let target = job.target();
+        let kind = stat.st_mode & libc::S_IFMT;
+        if matches!(kind, libc::S_IFCHR | libc::S_IFBLK) && !self.keep.archive {
+            bail!("{} is a device: use -a to copy the node", job.source().display());
+        }
+        self.make_room(job)?;
         let several = self.keep.archive && stat.st_nlink > 1;
         if several {
-            if let Some((folder, first)) = self.links.get(&(stat.st_dev, stat.st_ino)) {
+            if let Some(first) = self.links.get(&identity(&stat)) {
                 return to
                     .calls
-                    .link_at(folder.fd, first, to.fd, new)
+                    .link_at(CWD, &c_string(first.as_os_str())?, to.fd, new)
                     .map_err(failed("link", &target));
             }
         }
-        let make = |kind, device| {
-            to.calls.mknod_at(to.fd, new, kind, device).map_err(failed("make", &target))
-        };
-        match stat.st_mode & libc::S_IFMT {
-            libc::S_IFREG => self.data(job)?,
+        match kind {
+            libc::S_IFREG => stream::copy(job, &mut self.progress)?,
             libc::S_IFLNK => {
                 let link = from
                     .calls
@@ -187,143 +192,56 @@ impl<'a> Copier<'a> {
                 let link = CString::new(link)?;
                 to.calls.symlink_at(&link, to.fd, new).map_err(failed("make", &target))?;
             }
-            kind @ (libc::S_IFIFO | libc::S_IFSOCK) => make(kind | 0o600, 0)?,
-            kind @ (libc::S_IFCHR | libc::S_IFBLK) if self.keep.archive => {
-                make(kind | 0o600, stat.st_rdev)?
+            kind => {
+                let device =
+                    if matches!(kind, libc::S_IFCHR | libc::S_IFBLK) { stat.st_rdev } else { 0 };
+                to.calls
+                    .mknod_at(to.fd, new, kind | 0o600, device)
+                    .map_err(failed("make", &target))?;
             }
-            _ => bail!("{} is a device: use -a to copy the node", job.source().display()),
         }
         if several {
-            // The folder stays open: the link may be asked for much later.
-            self.links.insert((stat.st_dev, stat.st_ino), (to.again()?, new.into()));
+            self.links.insert(identity(&stat), target);
         }
         self.attributes(job)
     }
 
-    /// The bytes of a regular file. Holes stay holes.
-    fn data(&mut self, job: &Job<'_, 'a>) -> Result<()> {
-        let Job { from, name, to, new, stat } = *job;
-        let input = Open::new(from, name, READ, "open")?;
-        let how = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
-        let output = Open::new(to, new, how, "make")?;
-        self.stream(&input, &output, stat.st_size as u64)?;
-        // Some file systems report a full disk when the file is closed.
-        output.close("write")
+    fn attributes(&mut self, job: &Job<'_>) -> Result<()> {
+        // The attributes of a link that was followed are its target's, which has another name.
+        let archive = self.keep.archive && !job.follow;
+        let attributes = Attributes::read(job.from, job.name, &job.stat, archive)?;
+        attributes.set(job.to, job.new, &mut self.lost)
     }
 
-    fn stream(&mut self, input: &Open<'_>, output: &Open<'_>, size: u64) -> Result<()> {
-        let (from, to) = (input.calls, output.calls);
-        let (source, target) = (input.path.as_path(), output.path.as_path());
-        let mut at = 0;
-        while at < size {
-            // A file system that knows no holes has one piece of data.
-            let start = match from.seek(input.fd, at as i64, libc::SEEK_DATA) {
-                Ok(start) if (at..=size).contains(&start) => start,
-                Ok(_) => bail!("{} became shorter while it was copied", source.display()),
-                Err(Errno(libc::ENXIO)) => break,
-                Err(_) => at,
-            };
-            let end = from
-                .seek(input.fd, start as i64, libc::SEEK_HOLE)
-                .unwrap_or(size)
-                .clamp(start, size);
-            ensure!(end > at || start == size, "{}: a hole without an end", source.display());
-            at = start;
-            while at < end {
-                let want = (end - at).min(CHUNK as u64) as usize;
-                let bytes = from
-                    .pread(input.fd, &mut self.buffer[..want], at)
-                    .map_err(failed("read", source))?;
-                if bytes == 0 {
-                    break;
-                }
-                let mut done = 0;
-                while done < bytes {
-                    let buffer = &self.buffer[done..bytes];
-                    let wrote = to
-                        .pwrite(output.fd, buffer, at + done as u64)
-                        .map_err(failed("write", target))?;
-                    ensure!(wrote > 0, "cannot write {}", target.display());
-                    done += wrote;
-                }
-                at += bytes as u64;
-                self.bytes += bytes as u64;
-                self.show();
-            }
-            if at < end {
-                bail!("{} became shorter while it was copied", source.display());
-            }
-        }
-        to.truncate(output.fd, size).map_err(failed("write", target))
+    /// Names what could not be kept. An error if something could not be copied.
+    pub fn finish(self) -> Result<()> {
+        drop(self.progress);
+        self.lost.warn();
+        self.tolerated.end("copied")
     }
+}
 
-    /// Owner, rights, times and extended attributes, in the order in which they do not undo each other.
-    fn attributes(&mut self, job: &Job<'_, 'a>) -> Result<()> {
-        let Job { to, new, stat, .. } = *job;
-        let path = job.target();
-        let kind = stat.st_mode & libc::S_IFMT;
-        let mut rights = stat.st_mode & 0o777;
-        if self.keep.archive {
-            match to.calls.chown_at(to.fd, new, stat.st_uid, stat.st_gid) {
-                Ok(()) => rights = stat.st_mode & 0o7777,
-                Err(Errno(libc::EPERM)) => self.lose("owners"),
-                Err(error) => return Err(failed("set the owner of", &path)(error)),
-            }
-            if matches!(kind, libc::S_IFREG | libc::S_IFDIR) {
-                self.extended(job)?;
-            }
+/// The folders that lead to a folder, and the folder itself.
+fn ancestors(folder: &Folder<'_>) -> Result<Vec<Identity>> {
+    let mut all: Vec<Identity> = Vec::new();
+    let mut at = folder.again()?;
+    loop {
+        let stat = at.stat(c".")?;
+        // The root directory is its own parent.
+        if all.last() == Some(&identity(&stat)) {
+            return Ok(all);
         }
-        if kind != libc::S_IFLNK {
-            to.calls.chmod_at(to.fd, new, rights).map_err(failed("set the rights of", &path))?;
-        }
-        let time = |tv_sec, tv_nsec| libc::timespec { tv_sec, tv_nsec };
-        let times =
-            [time(stat.st_atime, stat.st_atime_nsec), time(stat.st_mtime, stat.st_mtime_nsec)];
-        to.calls.set_times_at(to.fd, new, &times).map_err(failed("set the times of", &path))
-    }
-
-    /// Extended attributes of files and folders. Those of other types belong to the kernel that made them.
-    fn extended(&mut self, job: &Job<'_, 'a>) -> Result<()> {
-        let input = Open::new(job.from, job.name, READ, "open")?;
-        let output = Open::new(job.to, job.new, READ, "open")?;
-        let names = match input.calls.attributes(input.fd) {
-            Err(Errno(libc::EOPNOTSUPP)) => return Ok(()),
-            names => names.map_err(failed("read the attributes of", &input.path))?,
+        all.push(identity(&stat));
+        at = match at.enter(c"..") {
+            Ok(parent) => parent,
+            // A folder of the host above which the user may not look is none that the user copies.
+            Err(_) if folder.is_host() => return Ok(all),
+            Err(error) => return Err(error),
         };
-        for attribute in names {
-            let value = input.calls.attribute(input.fd, &attribute);
-            let value = value.map_err(failed("read an attribute of", &input.path))?;
-            match output.calls.set_attribute(output.fd, &attribute, &value) {
-                Err(Errno(libc::EPERM | libc::EOPNOTSUPP)) => self.lose("extended attributes"),
-                set => set.map_err(failed("set an attribute of", &output.path))?,
-            }
-        }
-        Ok(())
     }
+}
 
-    fn lose(&mut self, what: &'static str) {
-        if !self.lost.contains(&what) {
-            self.lost.push(what);
-        }
-    }
-
-    /// A line about progress on a terminal, a few times a second.
-    fn show(&mut self) {
-        if self.terminal && self.shown.elapsed() > Duration::from_millis(200) {
-            self.shown = Instant::now();
-            eprint!("\r{} files, {} MiB ", self.files, self.bytes >> 20);
-            // Nobody misses a line of progress.
-            let _ = std::io::stderr().flush();
-        }
-    }
-
-    /// Names what could not be kept.
-    pub fn finish(self) {
-        if self.terminal {
-            eprintln!("\r{} files, {} MiB", self.files, self.bytes >> 20);
-        }
-        for what in self.lost {
-            eprintln!("kyozon: warning: {what} were not kept: {}", explain(Errno(libc::EPERM)));
-        }
-    }
+/// What [`Errno`] says of an entry that does not exist.
+fn is_missing(errno: Errno) -> bool {
+    matches!(errno.0, libc::ENOENT | libc::ENOTDIR)
 }

@@ -1,6 +1,7 @@
 //! What is printed about files.
 
-use super::walk::{c_string, failed, is_folder, Folder};
+use super::failure::failed;
+use super::walk::{c_string, is_folder, Folder};
 use crate::cli::Kind;
 use anyhow::{Context, Result};
 use liblinux::calls::{Calls, CWD};

@@ -1,9 +1,10 @@
 //! Where a file is: `IMAGE:/PATH`, `IMAGE@PARTITION:/PATH`, or a path of the host.
 
-use std::convert::Infallible;
+use clap::builder::{MapValueParser, OsStringValueParser, TypedValueParser, ValueParserFactory};
+use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 /// An image and one of its partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,22 +34,77 @@ impl Place {
     }
 }
 
-impl FromStr for Place {
-    type Err = Infallible;
+/// What the host has under a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Nothing,
+    Folder,
+    File,
+}
 
-    /// The path in an image begins with a slash, so `:/` marks its start. A path of the host that contains it can be
-    /// written with `.//` instead of the slash.
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        let Some((image, _)) = text.split_once(":/") else {
-            return Ok(Self { image: None, path: text.into() });
-        };
-        let path = PathBuf::from(&text[image.len() + 1..]);
-        let (file, partition) =
-            match image.rsplit_once('@').map(|(file, number)| (file, number.parse())) {
-                Some((file, Ok(number))) if number > 0 => (file, Some(number)),
-                _ => (image, None),
-            };
-        Ok(Self { image: Some(Image { file: file.into(), partition }), path })
+fn kind(path: &Path) -> Kind {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Kind::Folder,
+        Ok(_) => Kind::File,
+        Err(_) => Kind::Nothing,
+    }
+}
+
+impl Image {
+    /// Takes an image's name apart. A file that has the whole name is the image.
+    fn parse(name: &OsStr, kind: impl Fn(&Path) -> Kind) -> Self {
+        let bytes = name.as_bytes();
+        let number = bytes.iter().rposition(|&byte| byte == b'@').and_then(|at| {
+            let number: u32 = std::str::from_utf8(&bytes[at + 1..]).ok()?.parse().ok()?;
+            (number > 0).then_some((OsStr::from_bytes(&bytes[..at]), number))
+        });
+        match number {
+            Some((file, number)) if kind(Path::new(name)) != Kind::File => {
+                Self { file: file.into(), partition: Some(number) }
+            }
+            _ => Self { file: name.into(), partition: None },
+        }
+    }
+}
+
+impl Place {
+    /// The place that a word of a command line names.
+    #[must_use]
+    pub fn parse(text: &OsStr) -> Self {
+        Self::parse_with(text, kind)
+    }
+
+    /// The path in an image begins with a slash, so `:/` ends the image's name: the first one behind the name of a file
+    /// that exists. Without such a file, a path in a folder that exists is the host's.
+    fn parse_with(text: &OsStr, kind: impl Fn(&Path) -> Kind) -> Self {
+        let bytes = text.as_bytes();
+        let mut images =
+            bytes.windows(2).enumerate().filter(|(_, pair)| pair == b":/").map(|(at, _)| {
+                let image = Image::parse(OsStr::from_bytes(&bytes[..at]), &kind);
+                Self { image: Some(image), path: OsStr::from_bytes(&bytes[at + 1..]).into() }
+            });
+        let Some(first) = images.next() else { return Self { image: None, path: text.into() } };
+        let exists =
+            |place: &Self| place.image().is_some_and(|image| kind(&image.file) == Kind::File);
+        if exists(&first) {
+            return first;
+        }
+        if let Some(other) = images.find(exists) {
+            return other;
+        }
+        let folder = Path::new(text).parent().is_some_and(|parent| kind(parent) == Kind::Folder);
+        if folder {
+            return Self { image: None, path: text.into() };
+        }
+        first
+    }
+}
+
+impl ValueParserFactory for Place {
+    type Parser = MapValueParser<OsStringValueParser, fn(OsString) -> Self>;
+
+    fn value_parser() -> Self::Parser {
+        OsStringValueParser::new().map(|text| Self::parse(&text))
     }
 }
 
@@ -69,8 +125,14 @@ impl fmt::Display for Place {
 mod tests {
     use super::*;
 
+    /// On a host with these files and folders.
     fn place(text: &str) -> (Option<(&'static str, Option<u32>)>, String) {
-        let place: Place = text.parse().expect("infallible");
+        let host = |path: &Path| match path.to_str().expect("text") {
+            "disk.img" | "both" | "both@1" | "disk@7" | "a:/disk" => Kind::File,
+            "folder:" | "a:" => Kind::Folder,
+            _ => Kind::Nothing,
+        };
+        let place = Place::parse_with(OsStr::new(text), host);
         let image = place
             .image()
             .map(|i| (&*i.file.to_str().expect("text").to_owned().leak(), i.partition));
@@ -85,5 +147,30 @@ mod tests {
         assert_eq!(place("disk@0:/x"), (Some(("disk@0", None)), "/x".into()));
         assert_eq!(place("a:b"), (None, "a:b".into()));
         assert_eq!(place("/tmp/x"), (None, "/tmp/x".into()));
+    }
+
+    #[test]
+    fn a_file_of_the_whole_name_is_the_image() {
+        assert_eq!(place("both@1:/x"), (Some(("both@1", None)), "/x".into()));
+        assert_eq!(place("both@2:/x"), (Some(("both", Some(2))), "/x".into()));
+        assert_eq!(place("disk@7:/x"), (Some(("disk@7", None)), "/x".into()));
+    }
+
+    #[test]
+    fn colons_in_paths() {
+        assert_eq!(place("folder:/x"), (None, "folder:/x".into()));
+        assert_eq!(place("a:/disk:/x"), (Some(("a:/disk", None)), "/x".into()));
+        assert_eq!(place("disk.img:/x:/y"), (Some(("disk.img", None)), "/x:/y".into()));
+    }
+
+    #[test]
+    fn names_that_are_not_text() {
+        let place = Place::parse(OsStr::from_bytes(b"disk\xff@2:/\xfe"));
+        let image = place.image().expect("an image");
+        assert_eq!(image.file.as_os_str().as_bytes(), b"disk\xff");
+        assert_eq!(
+            (image.partition, place.path().as_os_str().as_bytes()),
+            (Some(2), &b"/\xfe"[..])
+        );
     }
 }

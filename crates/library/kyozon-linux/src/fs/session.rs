@@ -1,13 +1,15 @@
 //! A kernel with the images of a command, mounted.
 
+use super::failure::explain;
 use super::kernel::Kernel;
 use super::place::{Image, Place};
-use super::walk::explain;
+use super::walk::HOST;
 use anyhow::{anyhow, bail, Context, Result};
 use kyozon_devices::disk::FileDisk;
 use liblinux::calls::Calls;
-use liblinux::host::Host;
 use liblinux::Errno;
+use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -177,6 +179,12 @@ impl Session {
         Ok(())
     }
 
+    /// The images, by device and inode of their files.
+    pub fn files(&self) -> HashSet<(u64, u64)> {
+        let status = self.mounted.iter().map(|mounted| std::fs::metadata(&mounted.image.file));
+        status.flatten().map(|status| (status.dev(), status.ino())).collect()
+    }
+
     /// The kernel that has a place's file.
     pub fn calls(&self, place: &Place) -> &dyn Calls {
         match place.image() {
@@ -184,7 +192,7 @@ impl Session {
                 let number = self.mounted.iter().position(|m| m.image == *image);
                 self.inside[number.expect("every place's image is mounted")].as_ref()
             }
-            None => &Host,
+            None => HOST,
         }
     }
 

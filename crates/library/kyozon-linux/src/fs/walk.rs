@@ -1,27 +1,18 @@
 //! Folders by descriptors. Names come from images and may be hostile: each is looked up in its folder, never through a
 //! path, and links are not followed.
 
+use super::failure::failed;
+use crate::interrupt;
 use anyhow::{anyhow, ensure, Result};
 use liblinux::calls::{Calls, Entry, Fd, CWD};
-use liblinux::Errno;
+use liblinux::host::Host;
 use std::ffi::{CStr, CString, OsStr};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::ptr;
 
 /// Folders within folders that a command follows.
 pub const MAX_DEPTH: usize = 1000;
-
-/// Makes an error of a failed call: what failed, on which file, and why.
-pub fn failed<'a>(what: &'a str, path: &'a Path) -> impl Fn(Errno) -> anyhow::Error + 'a {
-    move |errno| anyhow!("cannot {what} {}: {}", path.display(), explain(errno))
-}
-
-/// What an error number means.
-pub fn explain(errno: Errno) -> String {
-    let text = io::Error::from_raw_os_error(errno.0).to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
-}
 
 /// A string for the kernel.
 pub fn c_string(name: &OsStr) -> Result<CString> {
@@ -51,15 +42,18 @@ const OPEN: i32 = libc::O_RDONLY | libc::O_DIRECTORY;
 impl<'a> Folder<'a> {
     /// Opens a folder that the user named. Links in its path are followed.
     pub fn open(calls: &'a dyn Calls, path: &Path) -> Result<Self> {
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let name = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let fd = calls
-            .open_at(CWD, &c_string(path.as_os_str())?, OPEN, 0)
-            .map_err(failed("open", path))?;
+            .open_at(CWD, &c_string(name.as_os_str())?, OPEN, 0)
+            .map_err(failed("open", name))?;
         Ok(Self { calls, fd, path: path.into(), depth: 0 })
     }
 
     /// The path of an entry, for messages.
     pub fn join(&self, name: &CStr) -> PathBuf {
+        if name == c"." {
+            return self.path.clone();
+        }
         self.path.join(OsStr::from_bytes(name.to_bytes()))
     }
 
@@ -72,6 +66,18 @@ impl<'a> Folder<'a> {
             .open_at(self.fd, name, OPEN | libc::O_NOFOLLOW, 0)
             .map_err(failed("open", &path))?;
         Ok(Self { calls: self.calls, fd, path, depth: self.depth + 1 })
+    }
+
+    /// Opens the folder that an entry is, or to which it leads.
+    pub fn follow(&self, name: &CStr) -> Result<Self> {
+        let path = self.join(name);
+        let fd = self.calls.open_at(self.fd, name, OPEN, 0).map_err(failed("open", &path))?;
+        Ok(Self { calls: self.calls, fd, path, depth: self.depth })
+    }
+
+    /// Whether the folder is the host's.
+    pub fn is_host(&self) -> bool {
+        ptr::addr_eq(self.calls, ptr::from_ref(HOST))
     }
 
     /// The same folder, under another descriptor.
@@ -100,6 +106,71 @@ impl<'a> Folder<'a> {
         let stat = self.calls.stat_at(self.fd, name, libc::AT_SYMLINK_NOFOLLOW);
         stat.map_err(failed("read", &self.join(name)))
     }
+
+    /// The status of the file that an entry is, or to which it leads.
+    pub fn stat_target(&self, name: &CStr) -> Result<libc::stat> {
+        self.calls.stat_at(self.fd, name, 0).map_err(failed("read", &self.join(name)))
+    }
+}
+
+/// The host's calls. There is one value, so that its folders can be told from an image's.
+pub static HOST: &Host = &Host;
+
+/// An open file of a kernel. It is closed when dropped.
+pub struct Open<'x> {
+    /// The kernel.
+    pub calls: &'x dyn Calls,
+    /// Its descriptor.
+    pub fd: Fd,
+    /// Its path, for messages.
+    pub path: PathBuf,
+    closed: bool,
+}
+
+impl<'x> Open<'x> {
+    /// Opens an entry of a folder. `what` says in an error what failed.
+    pub fn new(folder: &Folder<'x>, name: &CStr, how: i32, what: &str) -> Result<Self> {
+        let path = folder.join(name);
+        let fd = folder.calls.open_at(folder.fd, name, how, 0o600).map_err(failed(what, &path))?;
+        Ok(Self { calls: folder.calls, fd, path, closed: false })
+    }
+
+    /// Makes a new file in a folder.
+    pub fn create(folder: &Folder<'x>, name: &CStr) -> Result<Self> {
+        let how = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
+        Self::new(folder, name, how, "make")
+    }
+
+    /// Writes all bytes from `at` on.
+    pub fn write_at(&self, mut bytes: &[u8], mut at: u64) -> Result<()> {
+        while !bytes.is_empty() {
+            let wrote = self.calls.pwrite(self.fd, bytes, at);
+            let wrote = wrote.map_err(failed("write", &self.path))?;
+            ensure!(wrote > 0, "cannot write {}", self.path.display());
+            (bytes, at) = (&bytes[wrote..], at + wrote as u64);
+        }
+        Ok(())
+    }
+
+    /// Closes it now, and reports what the kernel says.
+    pub fn close(mut self, what: &str) -> Result<()> {
+        self.closed = true;
+        self.calls.close(self.fd).map_err(failed(what, &self.path))
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.closed {
+            // A file that was only read has nothing to lose, and after an error another one counts.
+            let _ = self.calls.close(self.fd);
+        }
+    }
+}
+
+/// Writes back the file system that a folder is in, and reports earlier failures of that.
+pub fn sync(folder: &Folder<'_>) -> Result<()> {
+    folder.calls.sync_fs(folder.fd).map_err(failed("write", &folder.path))
 }
 
 /// Whether a status is that of a folder.
@@ -109,6 +180,7 @@ pub fn is_folder(stat: &libc::stat) -> bool {
 
 /// Removes an entry, with everything in it if `recursive`.
 pub fn remove(folder: &Folder<'_>, name: &CStr, recursive: bool) -> Result<()> {
+    interrupt::check()?;
     let path = folder.join(name);
     let mut how = 0;
     if is_folder(&folder.stat(name)?) {

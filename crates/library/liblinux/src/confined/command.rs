@@ -18,8 +18,12 @@ use std::process::{Command, Stdio};
 unsafe fn keep_only(files: &[RawFd]) -> io::Result<()> {
     /// From linux/close_range.h.
     const CLOSE_RANGE_CLOEXEC: u32 = 4;
-    // SAFETY: changes only flags of descriptors of this new process.
+    // SAFETY: changes only flags of descriptors and signals of this new process.
     unsafe {
+        // A terminal sends these to parent and child. The parent decides when the kernel ends.
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
         if libc::syscall(libc::SYS_close_range, 3, u32::MAX, CLOSE_RANGE_CLOEXEC) != 0 {
             return Err(io::Error::last_os_error());
         }

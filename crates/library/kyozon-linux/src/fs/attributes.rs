@@ -1,0 +1,104 @@
+//! Owner, rights, times and extended attributes of an entry.
+
+use super::failure::{explain, failed};
+use super::walk::Folder;
+use anyhow::Result;
+use liblinux::Errno;
+use std::ffi::{CStr, CString};
+
+/// What could not be kept, each named once.
+#[derive(Debug, Default)]
+pub struct Lost(Vec<&'static str>);
+
+impl Lost {
+    /// Adds one.
+    pub fn note(&mut self, what: &'static str) {
+        if !self.0.contains(&what) {
+            self.0.push(what);
+        }
+    }
+
+    /// Warns about all.
+    pub fn warn(&self) {
+        for what in &self.0 {
+            eprintln!("kyozon: warning: {what} were not kept: {}", explain(Errno(libc::EPERM)));
+        }
+    }
+}
+
+/// An entry's owner.
+#[derive(Debug, Clone, Copy)]
+pub struct Owner {
+    /// The user.
+    pub user: u32,
+    /// The group.
+    pub group: u32,
+}
+
+/// What an entry gets.
+#[derive(Debug, Clone)]
+pub struct Attributes {
+    /// Type and rights, as `st_mode`.
+    pub mode: u32,
+    /// Its owner; without one, that of the kernel's task, and no set-user-id bits.
+    pub owner: Option<Owner>,
+    /// Access and modification time.
+    pub times: [libc::timespec; 2],
+    /// Extended attributes.
+    pub extended: Vec<(CString, Vec<u8>)>,
+}
+
+impl Attributes {
+    /// Those of an entry, with owner and extended attributes if `archive`.
+    pub fn read(from: &Folder<'_>, name: &CStr, stat: &libc::stat, archive: bool) -> Result<Self> {
+        let time = |tv_sec, tv_nsec| libc::timespec { tv_sec, tv_nsec };
+        Ok(Self {
+            mode: stat.st_mode,
+            owner: archive.then_some(Owner { user: stat.st_uid, group: stat.st_gid }),
+            times: [
+                time(stat.st_atime, stat.st_atime_nsec),
+                time(stat.st_mtime, stat.st_mtime_nsec),
+            ],
+            extended: if archive { extended(from, name)? } else { Vec::new() },
+        })
+    }
+
+    /// Gives them to an entry, in the order in which they do not undo each other.
+    pub fn set(&self, to: &Folder<'_>, name: &CStr, lost: &mut Lost) -> Result<()> {
+        let path = to.join(name);
+        let mut rights = self.mode & 0o777;
+        if let Some(Owner { user, group }) = self.owner {
+            match to.calls.chown_at(to.fd, name, user, group) {
+                Ok(()) => rights = self.mode & 0o7777,
+                Err(Errno(libc::EPERM)) => lost.note("owners"),
+                Err(error) => return Err(failed("set the owner of", &path)(error)),
+            }
+        }
+        for (attribute, value) in &self.extended {
+            match to.calls.set_attribute_at(to.fd, name, attribute, value) {
+                Err(Errno(libc::EPERM | libc::EOPNOTSUPP)) => lost.note("extended attributes"),
+                set => set.map_err(failed("set an attribute of", &path))?,
+            }
+        }
+        if self.mode & libc::S_IFMT != libc::S_IFLNK {
+            to.calls.chmod_at(to.fd, name, rights).map_err(failed("set the rights of", &path))?;
+        }
+        to.calls.set_times_at(to.fd, name, &self.times).map_err(failed("set the times of", &path))
+    }
+}
+
+/// The extended attributes of an entry; a link's, not its target's.
+pub fn extended(from: &Folder<'_>, name: &CStr) -> Result<Vec<(CString, Vec<u8>)>> {
+    let path = from.join(name);
+    let names = match from.calls.attributes_at(from.fd, name) {
+        Err(Errno(libc::EOPNOTSUPP)) => return Ok(Vec::new()),
+        names => names.map_err(failed("read the attributes of", &path))?,
+    };
+    names
+        .into_iter()
+        .map(|attribute| {
+            let value = from.calls.attribute_at(from.fd, name, &attribute);
+            Ok((attribute, value.map_err(failed("read an attribute of", &path))?))
+        })
+        .collect()
+}

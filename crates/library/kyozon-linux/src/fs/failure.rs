@@ -1,0 +1,78 @@
+//! Errors of a kernel's calls, and whether a command goes on after one.
+
+use liblinux::calls::Calls;
+use liblinux::Errno;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A call that failed: what failed, on which file, and why.
+#[derive(Debug)]
+pub struct Failure {
+    what: String,
+    path: PathBuf,
+    /// The kernel's number.
+    pub errno: Errno,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} {}: {}", self.what, self.path.display(), explain(self.errno))
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Makes an error of a failed call: what failed, on which file, and why.
+pub fn failed<'a>(what: &'a str, path: &'a Path) -> impl Fn(Errno) -> anyhow::Error + 'a {
+    move |errno| Failure { what: what.into(), path: path.into(), errno }.into()
+}
+
+/// What an error number means.
+pub fn explain(errno: Errno) -> String {
+    let text = io::Error::from_raw_os_error(errno.0).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// Text without control characters, which a terminal would obey.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// Whether the next file would fail likewise: a full or read-only file system, a signal, or a kernel that has ended.
+pub fn is_final(error: &anyhow::Error, kernels: &[&dyn Calls]) -> bool {
+    let errno = error.downcast_ref::<Failure>().map(|failure| failure.errno.0);
+    matches!(errno, Some(libc::ENOSPC | libc::EDQUOT | libc::EROFS | libc::ESHUTDOWN))
+        || crate::interrupt::received()
+        || kernels.iter().any(|calls| calls.call(libc::SYS_getpid, &mut []).is_err())
+}
+
+/// Errors after which a command goes on. Each is printed at once.
+#[derive(Debug, Default)]
+pub struct Tolerated(u64);
+
+impl Tolerated {
+    /// Prints an error and forgets it, unless it is final.
+    pub fn pass(
+        &mut self,
+        result: anyhow::Result<()>,
+        kernels: &[&dyn Calls],
+    ) -> anyhow::Result<()> {
+        let Err(error) = result else { return Ok(()) };
+        if is_final(&error, kernels) {
+            return Err(error);
+        }
+        self.0 += 1;
+        eprintln!("kyozon: warning: {}", printable(&format!("{error:#}")));
+        Ok(())
+    }
+
+    /// An error if there was one: `what` says what was not done with how many files.
+    pub fn end(self, what: &str) -> anyhow::Result<()> {
+        match self.0 {
+            0 => Ok(()),
+            1 => anyhow::bail!("1 file was not {what}: the warning says why"),
+            count => anyhow::bail!("{count} files were not {what}: the warnings say why"),
+        }
+    }
+}
