@@ -1,6 +1,6 @@
 #!/bin/sh
-# operands.sh: copies by several forms of paths into an image and out of it. Results must be those of GNU cp on the host.
-# Prints one line for each difference, and a last one.
+# operands.sh: copies by several forms of paths into an image and out of it. Results must be those of GNU cp on the
+# host. Prints one line for each difference, and a last one.
 set -u
 cd "$SCRATCH"
 PATH=$PATH:/usr/sbin:/sbin
@@ -11,7 +11,9 @@ mkdir -p base/d/sub base/t/d base/sparse
 echo 1 >base/f; echo 2 >base/d/f; echo 3 >base/d/sub/x; echo 4 >base/t/d/f
 ln -s f base/sl; ln -s d base/sd; ln -s nowhere base/dang
 # The tree as a line for each entry: type, rights, links' targets, contents.
-show() { (cd "$1" && find . -mindepth 1 ! -name lost+found -printf '%P %y %m %l\n' -type f -exec cat {} \; | LC_ALL=C sort); }
+show() {
+	(cd "$1" && find . -mindepth 1 ! -name lost+found -printf '%P %y %m %l\n' -type f -exec cat {} \;) | LC_ALL=C sort
+}
 
 # same FLAGS FROM... TO: in one file system, on the host and in an image.
 same() {

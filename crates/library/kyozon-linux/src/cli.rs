@@ -34,6 +34,9 @@ pub enum Command {
             conflicts_with = "in_process"
         )]
         limit: u64,
+        /// Linux's memory, in MiB. The host gives what is used. xfs needs 512 to remove or make 100 000 files
+        #[arg(long, global = true, default_value_t = 512, value_parser = memory)]
+        memory: usize,
         /// The operation.
         #[command(subcommand)]
         command: Operation,
@@ -150,8 +153,17 @@ pub enum Operation {
         /// IMAGE:/PATH
         path: Place,
     },
-    /// Write an archive of a folder to standard output
+    /// Write an archive of a folder to standard output, or put one from standard input into a folder
     Tar {
+        /// Write an archive, which is what it does without -x
+        #[arg(short, conflicts_with = "extract")]
+        create: bool,
+        /// Put the archive's files into the folder
+        #[arg(short = 'x')]
+        extract: bool,
+        /// The archive, instead of standard output or input
+        #[arg(short)]
+        file: Option<PathBuf>,
         /// IMAGE:/PATH
         path: Place,
     },
@@ -171,6 +183,16 @@ pub enum Kind {
     D,
     /// Symbolic link
     L,
+}
+
+/// MiB of a kernel's memory.
+fn memory(text: &str) -> Result<usize, String> {
+    let number: usize = text.parse().map_err(|_| "a number of MiB is needed".to_owned())?;
+    if (1..=1 << 20).contains(&number) {
+        Ok(number)
+    } else {
+        Err("from 1 MiB to 1 TiB".into())
+    }
 }
 
 /// `../lib/kyozon/linux.elf` beside the program, where `make install` puts it.

@@ -29,22 +29,22 @@ use crate::interrupt;
 use anyhow::{ensure, Context, Result};
 use copy::{operands, Keep};
 use failure::{failed, Tolerated};
+use kernel::Boot;
 use liblinux::calls::Calls;
 use place::Place;
 use session::Session;
 use std::ffi::CString;
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::Duration;
 use walk::Folder;
 
-/// Runs one command, with the library's image at `linux`: confined, with a limit for each call, or in this process.
-pub fn execute(linux: &Path, confined: Option<Duration>, operation: Operation) -> Result<()> {
+/// Runs one command.
+pub fn execute(boot: &Boot, operation: Operation) -> Result<()> {
     let places: Vec<&Place> = match &operation {
         Operation::Ls { path, .. }
         | Operation::Stat { path }
         | Operation::Find { path, .. }
-        | Operation::Tar { path }
+        | Operation::Tar { path, .. }
         | Operation::Df { path } => vec![path],
         Operation::Cat { paths }
         | Operation::Cp { paths, .. }
@@ -64,9 +64,10 @@ pub fn execute(linux: &Path, confined: Option<Duration>, operation: Operation) -
             paths.last().is_some_and(|last| last.image() == place.image())
         }
         Operation::Rm { .. } | Operation::Mkdir { .. } => true,
+        Operation::Tar { extract, .. } => *extract,
         _ => false,
     };
-    let mut session = Session::new(linux, confined, &places, writes)?;
+    let mut session = Session::new(boot, &places, writes)?;
     let done = perform(&session, &operation);
     // The images' errors count even if the command noticed none.
     let closed = session.close();
@@ -96,7 +97,10 @@ fn perform(session: &Session, operation: &Operation) -> Result<()> {
         Operation::Find { name, kind, path } => {
             list::find(session.calls(path), path.path(), path.path(), name.as_ref(), *kind)
         }
-        Operation::Tar { path } => archive::write(session.calls(path), path.path()),
+        Operation::Tar { extract: true, file, path, .. } => {
+            archive::extract(session, path, file.as_deref())
+        }
+        Operation::Tar { file, path, .. } => archive::create(session, path, file.as_deref()),
         Operation::Df { path } => list::size(session.calls(path), path.path()),
     }
 }

@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use kyozon_linux::cli::{Cli, Command};
+use kyozon_linux::fs::kernel::Boot;
 use kyozon_linux::{bench, fs, interrupt};
 use liblinux::confined::child;
 use std::process::ExitCode;
@@ -12,10 +13,11 @@ fn main() -> ExitCode {
     // SAFETY: the default action is no code, and there are no other threads yet.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     let result = match Cli::parse().command {
-        Command::Fs { linux, in_process, limit, command } => {
-            let limit = (!in_process).then_some(Duration::from_secs(limit));
+        Command::Fs { linux, in_process, limit, memory, command } => {
+            let confined = (!in_process).then_some(Duration::from_secs(limit));
             interrupt::install();
-            fs::execute(&linux, limit, command)
+            let boot = Boot { linux, confined, memory_bytes: memory << 20 };
+            fs::execute(&boot, command)
         }
         Command::ConfinedKernel { words } => child::run(&words),
         Command::BenchSyscalls { linux, kernel, folder } => {

@@ -6,7 +6,7 @@ use kyozon_devices::disk::FileDisk;
 use liblinux::calls::Calls;
 use liblinux::confined::{self, Client};
 use liblinux::{Config, Confined, Error, Instance, Thread};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,6 +20,17 @@ pub type Disks = Vec<(FileDisk, bool)>;
 
 /// The log of a kernel in this process.
 type Log = Arc<Mutex<Vec<u8>>>;
+
+/// What to boot.
+#[derive(Debug, Clone)]
+pub struct Boot {
+    /// Library Linux's image.
+    pub linux: PathBuf,
+    /// The limit for each call of a confined kernel; none for a kernel in this process.
+    pub confined: Option<Duration>,
+    /// Bytes of the kernel's memory. The host gives what is used.
+    pub memory_bytes: usize,
+}
 
 /// A kernel with a thread of its own. After [`halt`](Kernel::halt) it has none.
 pub enum Kernel {
@@ -43,15 +54,16 @@ pub enum Kernel {
 
 impl Kernel {
     /// Boots in this process.
-    pub fn in_process(linux: &Path, disks: Disks) -> Result<Self> {
+    pub fn in_process(boot: &Boot, disks: Disks) -> Result<Self> {
         let log = Log::default();
         let sink = log.clone();
-        let mut config = Config::new(linux).option(OPTIONS).log(move |text| {
-            let mut log = sink.lock().unwrap_or_else(|e| e.into_inner());
-            if log.len() < MAX_LOG {
-                log.extend_from_slice(text);
-            }
-        });
+        let mut config =
+            Config::new(&boot.linux).option(OPTIONS).memory(boot.memory_bytes).log(move |text| {
+                let mut log = sink.lock().unwrap_or_else(|e| e.into_inner());
+                if log.len() < MAX_LOG {
+                    log.extend_from_slice(text);
+                }
+            });
         let mut errors = Vec::new();
         for (number, (disk, write)) in disks.into_iter().enumerate() {
             let block = Block::new(Box::new(disk), !write, &format!("disk{number}")).extended();
@@ -65,10 +77,11 @@ impl Kernel {
     }
 
     /// Boots in a confined process: this program again. A call that takes longer than `limit` ends the kernel.
-    pub fn confined(linux: &Path, disks: Disks, limit: Duration) -> Result<Self> {
-        let mut config = confined::Config::new(linux)
+    pub fn confined(boot: &Boot, disks: Disks, limit: Duration) -> Result<Self> {
+        let mut config = confined::Config::new(&boot.linux)
             .program(["/proc/self/exe", confined::COMMAND])
             .option(OPTIONS)
+            .memory(boot.memory_bytes)
             // The one that boots, and one in each image.
             .threads(1 + disks.len())
             .limit(limit);

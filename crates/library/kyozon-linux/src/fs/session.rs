@@ -1,7 +1,7 @@
 //! A kernel with the images of a command, mounted.
 
 use super::failure::explain;
-use super::kernel::Kernel;
+use super::kernel::{Boot, Kernel};
 use super::place::{Image, Place};
 use super::walk::HOST;
 use anyhow::{anyhow, bail, Context, Result};
@@ -11,7 +11,6 @@ use liblinux::Errno;
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Linux numbers disks by letters.
 const MAX_IMAGES: usize = 26;
@@ -96,12 +95,7 @@ fn mount(
 
 impl Session {
     /// Boots, and mounts the images of `places`: for writing if `writes` says so of any place in it.
-    pub fn new(
-        linux: &Path,
-        confined: Option<Duration>,
-        places: &[&Place],
-        writes: impl Fn(&Place) -> bool,
-    ) -> Result<Self> {
+    pub fn new(boot: &Boot, places: &[&Place], writes: impl Fn(&Place) -> bool) -> Result<Self> {
         let mut images: Vec<(&Image, bool)> = Vec::new();
         for place in places {
             let Some(image) = place.image() else { continue };
@@ -130,9 +124,9 @@ impl Session {
                 target: format!("/images/{number}").into(),
             });
         }
-        let kernel = match confined {
-            Some(limit) => Kernel::confined(linux, disks, limit)?,
-            None => Kernel::in_process(linux, disks)?,
+        let kernel = match boot.confined {
+            Some(limit) => Kernel::confined(boot, disks, limit)?,
+            None => Kernel::in_process(boot, disks)?,
         };
         let mut session = Self { inside: Vec::new(), kernel, mounted, died: None };
         if let Err(error) = session.mount_all(&images) {
