@@ -2,7 +2,8 @@
 # operands.sh: copies by several forms of paths into an image and out of it. Results must be those of GNU cp on the
 # host. Prints one line for each difference, and a last one.
 set -u
-cd "$SCRATCH"
+# A folder of its own: what another case left there may be a link.
+cd "$(mktemp -d "$SCRATCH/work.XXXXXX")" || exit 1
 PATH=$PATH:/usr/sbin:/sbin
 fs() { "$KYOZON_PRODUCT/kyozon-linux" fs "$@"; }
 export KYOZON_LINUX="$KYOZON_PRODUCT/linux.elf"
@@ -41,6 +42,7 @@ same f d/f t
 same nope f t
 same d f t
 same -a sl sd dang t
+ln base/f base/hard; ln -s ../f base/t/to; same d/f sl; same d/f t/to; same f hard; same hard sl; rm base/hard
 same -r sd/ t
 rm -rf host; mkdir host
 # A folder is not copied into itself, however the target is named.
@@ -48,6 +50,11 @@ fs cp -r a.img:/d a.img:/sd 2>&1; fs cp -r a.img:/d a.img:/d/sub/new 2>&1; fs cp
 fs find a.img:/d --type d
 # Everything out of an image, to a name that does not exist.
 fs cp -r a.img:/ host/new; show host/new >got; mkdir out2; fs cp -r a.img:/ out2; show out2 >want; cmp want got
+# Devices and pipes of the host are written and read, not replaced.
+mkfifo pipe; { read line <pipe; echo "read $line"; } & fs cp a.img:/f pipe; wait $!
+ln -s /proc/self/fd/1 stdout; fs cp a.img:/f stdout | cat; [ -L stdout ] || echo "the link is gone"
+if mknod null c 1 3 2>/dev/null; then fs cp a.img:/f null; [ -c null ] || echo "the device is gone"; fi
+echo piped | fs cp /dev/stdin a.img:/from-pipe && fs cat a.img:/from-pipe
 # The image itself is not replaced.
 echo >a.img.2; fs cp a.img:/f a.img 2>&1
 # Entries that cannot be copied do not keep the others from it, and folders get their rights.

@@ -20,6 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
 use std::path::PathBuf;
 use std::ptr;
+use stream::Goes;
 
 /// What a copy keeps.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +38,26 @@ fn identity(stat: &libc::stat) -> Identity {
     (stat.st_dev, stat.st_ino)
 }
 
+/// How a command comes to an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    /// It is in a folder that is copied.
+    ByFolder,
+    /// The user named it.
+    AsEntry,
+    /// The user named it, and means the file to which it leads.
+    AsFile,
+}
+
+fn is_link(stat: &libc::stat) -> bool {
+    stat.st_mode & libc::S_IFMT == libc::S_IFLNK
+}
+
+/// Whether it is a device, a pipe or a socket.
+fn is_special(stat: &libc::stat) -> bool {
+    !matches!(stat.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFLNK | libc::S_IFDIR)
+}
+
 /// An entry, and where its copy goes.
 struct Job<'x> {
     from: &'x Folder<'x>,
@@ -45,7 +66,9 @@ struct Job<'x> {
     new: &'x CStr,
     /// The entry's own status, or that of the file to which it leads.
     stat: libc::stat,
-    /// A link is followed: the user named it.
+    /// The user named it.
+    operand: bool,
+    /// A link is followed.
     follow: bool,
 }
 
@@ -95,7 +118,7 @@ impl Copier {
     /// Everything in a folder. An entry that cannot be copied is reported and left out.
     fn contents(&mut self, from: &Folder<'_>, to: &Folder<'_>) -> Result<()> {
         for entry in from.entries()? {
-            let done = self.entry(from, &entry.name, to, &entry.name, false);
+            let done = self.entry(from, &entry.name, to, &entry.name, Named::ByFolder);
             self.tolerated.pass(done, &[from.calls, to.calls])?;
         }
         Ok(())
@@ -108,11 +131,13 @@ impl Copier {
         name: &CStr,
         to: &Folder<'_>,
         new: &CStr,
-        follow: bool,
+        named: Named,
     ) -> Result<()> {
         interrupt::check()?;
+        let follow = named == Named::AsFile;
+        let operand = named != Named::ByFolder;
         let stat = if follow { from.stat_target(name)? } else { from.stat(name)? };
-        let job = Job { from, name, to, new, stat, follow };
+        let job = Job { from, name, to, new, stat, operand, follow };
         if is_folder(&stat) {
             ensure!(self.keep.recursive, "{} is a folder: use -r", job.source().display());
             self.folder(&job)?;
@@ -124,7 +149,7 @@ impl Copier {
     }
 
     fn folder(&mut self, job: &Job<'_>) -> Result<()> {
-        let Job { from, name, to, new, follow, stat } = *job;
+        let Job { from, name, to, new, follow, stat, .. } = *job;
         let inside_itself = job.one_kernel() && self.above.contains(&identity(&stat));
         ensure!(!inside_itself, "{} cannot be copied into itself", job.source().display());
         match to.calls.mkdir_at(to.fd, new, 0o700) {
@@ -140,39 +165,56 @@ impl Copier {
         done.and(self.attributes(job))
     }
 
-    /// Removes what has the copy's name, unless that would lose it.
-    fn make_room(&self, job: &Job<'_>) -> Result<()> {
+    /// Decides what becomes of an entry that has the copy's name, and removes it if the copy replaces it.
+    fn make_room(&self, job: &Job<'_>, regular: bool) -> Result<Goes> {
         let Job { from, name, to, new, stat, .. } = *job;
         let there = match to.calls.stat_at(to.fd, new, libc::AT_SYMLINK_NOFOLLOW) {
             // A folder cannot be replaced: the call that makes the copy says so.
             Ok(there) if !is_folder(&there) => there,
-            _ => return Ok(()),
+            _ => return Ok(Goes::New),
         };
+        let leads_to = to.stat_target(new).ok().filter(|target| !is_folder(target));
+        // As cp of GNU writes through a link or device that the user names: /dev/stdout is one.
+        let named = job.operand && regular;
+        let through = leads_to.filter(|target| named && (is_link(&there) || is_special(target)));
         if job.one_kernel() {
             // The entry that is copied may be a link to the one that would be removed.
             let leads_there =
                 from.stat_target(name).is_ok_and(|target| identity(&target) == identity(&there));
+            let same = identity(&there) == identity(&stat)
+                || through.is_some_and(|target| identity(&target) == identity(&stat));
             ensure!(
-                identity(&there) != identity(&stat) && !leads_there,
+                !same && !leads_there,
                 "{} and {} are the same file",
                 job.source().display(),
                 job.target().display()
             );
         }
-        if to.is_host() && self.images.contains(&identity(&there)) {
-            bail!("{} is an image of this command", job.target().display());
+        if to.is_host() {
+            let target = leads_to.unwrap_or(there);
+            let image = self.images.contains(&identity(&target));
+            ensure!(!image, "{} is an image of this command", job.target().display());
+            if through.is_none() && is_special(&there) {
+                bail!("{} is there and is no file: remove it first", job.target().display());
+            }
         }
-        remove(to, new, false)
+        if through.is_some() {
+            return Ok(Goes::Through);
+        }
+        remove(to, new, false)?;
+        Ok(Goes::New)
     }
 
     fn file(&mut self, job: &Job<'_>) -> Result<()> {
         let Job { from, name, to, new, stat, .. } = *job;
         let target = job.target();
         let kind = stat.st_mode & libc::S_IFMT;
-        if matches!(kind, libc::S_IFCHR | libc::S_IFBLK) && !self.keep.archive {
+        // Without -r, a pipe or device stands for what can be read from it.
+        let regular = kind == libc::S_IFREG || !self.keep.recursive;
+        if !regular && matches!(kind, libc::S_IFCHR | libc::S_IFBLK) && !self.keep.archive {
             bail!("{} is a device: use -a to copy the node", job.source().display());
         }
-        self.make_room(job)?;
+        let goes = self.make_room(job, regular)?;
         let several = self.keep.archive && stat.st_nlink > 1;
         if several {
             if let Some(first) = self.links.get(&identity(&stat)) {
@@ -183,7 +225,13 @@ impl Copier {
             }
         }
         match kind {
-            libc::S_IFREG => stream::copy(job, &mut self.progress)?,
+            _ if regular => {
+                stream::copy(job, goes, &mut self.progress)?;
+                // What is there keeps its attributes. A pipe or device has none that a file could have.
+                if goes == Goes::Through || kind != libc::S_IFREG {
+                    return Ok(());
+                }
+            }
             libc::S_IFLNK => {
                 let link = from
                     .calls

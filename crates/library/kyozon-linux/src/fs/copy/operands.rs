@@ -1,6 +1,6 @@
 //! Which entry each path of a command names, and where its copy goes: as cp of GNU decides it.
 
-use super::{ancestors, identity, is_missing, Copier, Keep};
+use super::{ancestors, identity, is_missing, Copier, Keep, Named};
 use crate::fs::failure::failed;
 use crate::fs::place::Place;
 use crate::fs::session::Session;
@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// An entry that a path names: its folder and its name there. A folder without a name of its own, such as a root, is in
 /// itself.
-struct Named<'a> {
+struct Operand<'a> {
     folder: Folder<'a>,
     name: CString,
     /// Its contents are meant, not the entry.
@@ -23,17 +23,17 @@ struct Named<'a> {
     slash: bool,
 }
 
-fn named<'a>(calls: &'a dyn Calls, path: &Path) -> Result<Named<'a>> {
+fn named<'a>(calls: &'a dyn Calls, path: &Path) -> Result<Operand<'a>> {
     let bytes = path.as_os_str().as_bytes();
     let dot = bytes == b"." || bytes.ends_with(b"/.") || bytes.ends_with(b"/./");
     match path.file_name().filter(|_| !dot) {
-        Some(name) => Ok(Named {
+        Some(name) => Ok(Operand {
             folder: Folder::open(calls, path.parent().unwrap_or(Path::new(".")))?,
             name: c_string(name)?,
             contents: false,
             slash: bytes.ends_with(b"/"),
         }),
-        None => Ok(Named {
+        None => Ok(Operand {
             folder: Folder::open(calls, path)?,
             name: c".".into(),
             contents: true,
@@ -45,7 +45,7 @@ fn named<'a>(calls: &'a dyn Calls, path: &Path) -> Result<Named<'a>> {
 /// Where copies go.
 struct Target<'a> {
     place: &'a Place,
-    named: Named<'a>,
+    named: Operand<'a>,
     /// The folder that gets the copies, if the path names one.
     whole: Option<Folder<'a>>,
     /// The names that got copies.
@@ -89,9 +89,10 @@ fn one(
     target: &mut Target<'_>,
     copier: &mut Copier,
 ) -> Result<()> {
-    let Named { folder, name, contents, slash } = named(session.calls(place), place.path())?;
+    let Operand { folder, name, contents, slash } = named(session.calls(place), place.path())?;
     // A link that the user names stands for its file, unless links are copied as links.
     let follow = slash || !copier.keep.recursive;
+    let how = if follow { Named::AsFile } else { Named::AsEntry };
     let stat = if follow { folder.stat_target(&name)? } else { folder.stat(&name)? };
     if is_folder(&stat) {
         ensure!(copier.keep.recursive, "{place} is a folder: use -r");
@@ -105,9 +106,9 @@ fn one(
         bail!("{} is not a folder", target.place);
     }
     let Some(whole) = &target.whole else {
-        return copier.entry(&folder, &name, &target.named.folder, &target.named.name, follow);
+        return copier.entry(&folder, &name, &target.named.folder, &target.named.name, how);
     };
     let twice = !is_folder(&stat) && !target.made.insert(name.clone());
     ensure!(!twice, "{place}: this command has copied another file of that name there");
-    copier.entry(&folder, &name, whole, &name, follow)
+    copier.entry(&folder, &name, whole, &name, how)
 }

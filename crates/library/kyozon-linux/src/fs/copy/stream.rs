@@ -14,14 +14,49 @@ const CHUNK: usize = 1 << 20;
 /// How a file is opened for reading: without waiting for a pipe's writer.
 const READ: i32 = libc::O_RDONLY | libc::O_NONBLOCK;
 
-/// Makes a file's copy.
-pub fn copy(job: &Job<'_>, progress: &mut Progress) -> Result<()> {
+/// Where a copy goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Goes {
+    /// Into a new file.
+    New,
+    /// Into the file or device that is there, or to which a link leads that is there.
+    Through,
+}
+
+/// Copies a file's bytes.
+pub fn copy(job: &Job<'_>, goes: Goes, progress: &mut Progress) -> Result<()> {
+    let regular = job.stat.st_mode & libc::S_IFMT == libc::S_IFREG;
     let no_link = if job.follow { 0 } else { libc::O_NOFOLLOW };
-    let input = Open::new(job.from, job.name, READ | no_link, "open")?;
-    let output = Open::create(job.to, job.new)?;
-    bytes(&input, &output, job.stat.st_size as u64, progress)?;
+    // A pipe that the user names is read to its end; another file never makes the command wait.
+    let how = if regular { READ | no_link } else { libc::O_RDONLY | no_link };
+    let input = Open::new(job.from, job.name, how, "open")?;
+    let output = match goes {
+        Goes::New => Open::create(job.to, job.new)?,
+        Goes::Through => Open::new(job.to, job.new, libc::O_WRONLY | libc::O_TRUNC, "open")?,
+    };
+    if regular && goes == Goes::New {
+        bytes(&input, &output, job.stat.st_size as u64, progress)?;
+    } else {
+        all(&input, &output, progress)?;
+    }
     // Some file systems report a full disk when the file is closed.
     output.close("write")
+}
+
+/// Reads to the end, and writes one piece behind the other.
+fn all(input: &Open<'_>, output: &Open<'_>, progress: &mut Progress) -> Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        interrupt::check().with_context(|| format!("{} is incomplete", output.path.display()))?;
+        let bytes = match input.calls.read(input.fd, &mut buffer) {
+            Ok(0) => return Ok(()),
+            Err(Errno(libc::EINTR)) => continue,
+            bytes => bytes.map_err(failed("read", &input.path))?,
+        };
+        let wrote = output.calls.write_all(output.fd, &buffer[..bytes]);
+        wrote.map_err(failed("write", &output.path))?;
+        progress.bytes(bytes);
+    }
 }
 
 fn bytes(input: &Open<'_>, output: &Open<'_>, size: u64, progress: &mut Progress) -> Result<()> {
