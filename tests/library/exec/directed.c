@@ -65,7 +65,7 @@ static int other_thread(void)
 int main(void)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct sigaction action = { .sa_handler = handler };
+	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_NODEFER };
 	pthread_t thread;
 
 	server = socket(AF_INET, SOCK_STREAM, 0);

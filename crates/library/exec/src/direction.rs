@@ -2,19 +2,38 @@
 //! SIGSYS makes its thread look for pending signals, and it may take one before the first thread wakes up. Such a
 //! signal is sent on to the first thread, which may be waiting for nothing else.
 
+use crate::state::State;
 use crate::{gate, host};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 /// The first thread's id. Read by assembler.
 pub static FIRST: AtomicI32 = AtomicI32::new(0);
+/// Its record.
+static RECORD: AtomicPtr<State> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Notes the first thread, whose record lives as long as the process.
+pub fn set_first(state: &State) {
+    RECORD.store((&raw const *state).cast_mut(), Ordering::Release);
+    FIRST.store(state.tid.get(), Ordering::Release);
+}
+
+/// The mask of the program's first thread while a signal is deferred there and all others wait for it.
+fn deferring() -> Option<u64> {
+    // SAFETY: the record lives. Only its thread writes the mask, before it sets the flag.
+    unsafe {
+        let state = RECORD.load(Ordering::Acquire).as_ref()?;
+        let deferring = state.deferring.load(Ordering::Acquire) == 1;
+        deferring.then(|| (&raw const (*state.deferred.get()).mask).read_volatile())
+    }
+}
 
 /// linux/signal.h: sent by the kernel.
 const SI_KERNEL: i32 = 0x80;
 
 /// What the host never blocks.
 const UNBLOCKABLE: u64 = host::bit(libc::SIGKILL) | host::bit(libc::SIGSTOP);
-/// How often to look again if the first thread blocks all signals.
-const TRIES: u32 = 100;
+/// How often to look again if the first thread blocks all signals: it may be about to return from a deferral.
+const TRIES: u32 = 10;
 
 /// A thread must not queue a signal that looks as if the host's kernel had sent it. Such codes are queued below this
 /// number, and handlers get them as they were.
@@ -47,10 +66,9 @@ pub unsafe extern "C" fn send_on(signal: i32, info: *const libc::siginfo_t) -> b
         return false;
     }
     let first = FIRST.load(Ordering::Relaxed) as u64;
-    // While a signal is deferred there, all others wait for it.
     let mut tries = 0;
     loop {
-        match blocked(first) {
+        match deferring().or_else(|| blocked(first)) {
             Some(mask) if mask & host::bit(signal) == 0 => break,
             Some(mask) if mask == !host::NEVER_BLOCKED & !UNBLOCKABLE && tries < TRIES => {
                 tries += 1

@@ -8,7 +8,6 @@
 use crate::state::State;
 use crate::threads::{self, Clone};
 use crate::{descriptors, direction, host, library, patch, trap, vfork};
-use std::sync::atomic::Ordering;
 use std::sync::OnceLock;
 
 /// File systems of images, to unmount at the end.
@@ -48,7 +47,7 @@ pub fn fork(state: &State, clone: Clone) -> i64 {
         patch::disable();
         threads::forked();
         state.tid.set(host::call(libc::SYS_gettid, &[]) as i32);
-        direction::FIRST.store(state.tid.get(), Ordering::Relaxed);
+        direction::set_first(state);
         state.registers.set(registers);
         state.program_fs.set(fs);
         if trap::arm(state).is_err() {

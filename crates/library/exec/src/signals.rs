@@ -230,6 +230,7 @@ extern "C" fn defer(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
         deferred.mask = *mask;
         *mask = !NEVER_BLOCKED;
     }
+    state.deferring.store(1, Ordering::Release);
     state.pending.store(1, Ordering::Release);
     let rip = &mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
     *rip = gate::after_deferral(*rip as u64) as i64;

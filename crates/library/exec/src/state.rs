@@ -75,6 +75,8 @@ pub struct State {
     pub trapped: AtomicU8,
     /// 1 during a call of the library.
     pub library: AtomicU8,
+    /// 1 from the deferral of a signal until the program continues with its mask.
+    pub deferring: AtomicU8,
     /// 1 if the next signal's handler returns to the mask [`State::masked`].
     pub remask: AtomicU8,
     /// The mask from before a call that waits with another one.
@@ -124,6 +126,7 @@ impl State {
             native: AtomicU8::new(0),
             trapped: AtomicU8::new(0),
             library: AtomicU8::new(0),
+            deferring: AtomicU8::new(0),
             remask: AtomicU8::new(0),
             masked: Cell::new(0),
             host_fs: Cell::new(0),

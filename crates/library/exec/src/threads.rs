@@ -115,7 +115,7 @@ fn left(state: &State) {
 
 /// Runs the program's first thread, which is the process's.
 pub fn run_first(state: &State, mask: u64) -> ! {
-    direction::FIRST.store(state.tid.get(), Ordering::Relaxed);
+    direction::set_first(state);
     // SAFETY: the loader made the registers.
     unsafe { gate::enter(state, mask) };
     left(state);

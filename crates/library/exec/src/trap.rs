@@ -6,6 +6,7 @@
 use crate::state::State;
 use crate::{gate, host};
 use std::io;
+use std::sync::atomic::Ordering;
 
 /// prctl(2), linux/prctl.h.
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
@@ -90,4 +91,5 @@ fn resume(state: &State, context: &mut libc::ucontext_t) {
     let mask = unsafe { (*state.deferred.get()).mask };
     // SAFETY: the kernel's mask has 64 bits, at the start of the field.
     unsafe { (&raw mut context.uc_sigmask).cast::<u64>().write(mask) };
+    state.deferring.store(0, Ordering::Release);
 }
