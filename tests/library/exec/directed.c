@@ -79,7 +79,8 @@ int main(void)
 		if (accept(server, NULL, NULL) != -1 || errno != EINTR)
 			return 1;
 	pthread_join(thread, NULL);
-	if (elsewhere)
+	/* Linux itself chooses another thread while the first one has a signal pending. */
+	if (elsewhere > ROUNDS / 10)
 		printf("%d signals in another thread\n", elsewhere);
 	else if (other_thread())
 		printf("no signal in another thread\n");
