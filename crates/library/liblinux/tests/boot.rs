@@ -322,6 +322,38 @@ fn two_kernels_at_once() {
     b.halt(thread_b).expect("halt");
 }
 
+/// How many ticks came while the CPU was not idle.
+fn ticks(thread: &Thread) -> u64 {
+    let fd = thread.open(Path::new("/proc/stat"), libc::O_RDONLY, 0).expect("open");
+    let mut buffer = [0; 4096];
+    let bytes = thread.read(fd, &mut buffer).expect("read");
+    thread.close(fd).expect("close");
+    let text = String::from_utf8_lossy(&buffer[..bytes]).into_owned();
+    // "cpu", user, nice, system, idle ..., in hundredths of a second: each tick counts as one.
+    let mut counts = text.split_whitespace().skip(1).map(|word| word.parse().unwrap_or(0));
+    counts.by_ref().take(3).sum()
+}
+
+/// A thread that makes many calls keeps the CPU's lock. Time must also go on in a call that takes long.
+#[test]
+fn the_tick_goes_on_during_a_long_call() {
+    let (instance, thread) = common::boot(common::config().memory(512 << 20));
+    let how = libc::O_CREAT | libc::O_WRONLY;
+    let file = thread.open(Path::new("/large"), how, 0o600).expect("create");
+    let buffer = vec![1; 256 << 20];
+    for _ in 0..1000 {
+        call(&thread, libc::SYS_getpid, [0; 6]);
+    }
+    let (before, start) = (ticks(&thread), std::time::Instant::now());
+    assert_eq!(thread.write(file, &buffer).expect("write"), buffer.len());
+    let (count, took) = (ticks(&thread) - before, start.elapsed());
+    // The kernel's tick has 10 ms, and may be late.
+    assert!(u128::from(count) >= took.as_millis() / 40, "{count} ticks in {took:?}");
+    assert!(took > Duration::from_millis(80), "the write took only {took:?}");
+    thread.close(file).expect("close");
+    instance.halt(thread).expect("halt");
+}
+
 /// A timer of the wheel, which the tick runs: receiving has a time limit.
 #[test]
 fn timers_of_the_tick_expire() {

@@ -34,7 +34,7 @@
 #define SPINS		200
 /* Calls in a row after which the lock is biased. */
 #define BIAS_AFTER	64
-/* Nanoseconds after which the service thread looks again if another thread has the CPU. */
+/* Nanoseconds after which a thread that keeps time looks again if another thread has the CPU. */
 #define SERVICE_RETRY	(10 * NSEC_PER_MSEC)
 
 struct kyozon_cpu kyozon_cpu = {
@@ -60,8 +60,16 @@ static bool cas_bias(struct kyozon_library_thread *old, struct kyozon_library_th
 	return __atomic_compare_exchange_n(&cpu.bias, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
+/* Sleeps while a word has a value. Who keeps time does so meanwhile: the owner's system call may take long. */
+static void park(u32 *word, u32 value, bool timing)
+{
+	host_park(word, value, timing ? host_now() + SERVICE_RETRY : KYOZON_LIBRARY_NEVER);
+	if (timing)
+		kyozon_check_deadline();
+}
+
 /* Takes the lock from the thread that it is biased to. */
-static bool revoke(void)
+static bool revoke(bool timing)
 {
 	struct kyozon_library_thread *owner = __atomic_load_n(&cpu.bias, __ATOMIC_SEQ_CST);
 	int i;
@@ -72,18 +80,18 @@ static bool revoke(void)
 	for (i = 0; load(&owner->busy) && i < SPINS; i++)
 		asm volatile("pause");
 	while (load(&owner->busy))
-		host_park(&owner->busy, 1, KYOZON_LIBRARY_NEVER);
+		park(&owner->busy, 1, timing);
 	return true;
 }
 
-static noinline void lock_slowly(void)
+static noinline void lock_slowly(bool timing)
 {
 	u32 waiters = 0;
 	u32 word;
 	int i;
 
 	for (i = 0; i < SPINS; i++) {
-		if (revoke())
+		if (revoke(timing))
 			return;
 		word = load(&cpu.word);
 		if (!(word & CPU_LOCKED) && cas(&cpu.word, word, word | CPU_LOCKED))
@@ -99,9 +107,9 @@ static noinline void lock_slowly(void)
 		} else if (word & CPU_WAITERS || cas(&cpu.word, word, word | CPU_WAITERS)) {
 			waiters = CPU_WAITERS;
 			/* The owner looks at the word after it has set the bias. */
-			if (revoke())
+			if (revoke(timing))
 				return;
-			host_park(&cpu.word, word | CPU_WAITERS, KYOZON_LIBRARY_NEVER);
+			park(&cpu.word, word | CPU_WAITERS, timing);
 		}
 	}
 }
@@ -109,7 +117,7 @@ static noinline void lock_slowly(void)
 static __always_inline void lock(void)
 {
 	if (unlikely(!cas(&cpu.word, 0, CPU_LOCKED)))
-		lock_slowly();
+		lock_slowly(false);
 }
 
 /* The thread is outside. A thread that took the bias away may wait for that. */
@@ -251,7 +259,7 @@ static noinline void wait(struct kyozon_library_thread *t)
 		if (until == KYOZON_LIBRARY_NEVER || host_now() < until)
 			continue;
 		__atomic_or_fetch(&cpu.word, CPU_EVENT, __ATOMIC_SEQ_CST);
-		lock();
+		lock_slowly(true);
 		kyozon_stop_keeping(t);
 		unlock(t);
 	}
@@ -355,7 +363,7 @@ void kyozon_service(struct kyozon_library_thread *t)
 				continue;
 			}
 		}
-		lock();
+		lock_slowly(true);
 		if (cpu.halted) {
 			unlock(t);
 			return;
