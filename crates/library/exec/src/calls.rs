@@ -42,6 +42,7 @@ static TABLE: [Option<Call>; NUMBERS] = table(&[
     files::CALLS,
     owned::CALLS,
     process::CALLS,
+    crate::seam::CALLS,
     signal::CALLS,
     sockets::CALLS,
     transfer::CALLS,
@@ -186,6 +187,9 @@ pub fn interrupted(state: &State, native: bool, restart: bool) {
     let registers = state.registers.get();
     let ended = registers.rax as i64 == -i64::from(libc::EINTR);
     let restarted = || RESTARTED.contains(&(number as i64)) && !sockets::has_timeout(state);
+    if crate::seam::interrupted(state, restart, restarted) {
+        return;
+    }
     if native || (ended && restart && restarted()) {
         state.change(|registers| {
             registers.rax = number;

@@ -19,6 +19,7 @@
 
 use crate::calls::ROUTES;
 use crate::state::{Registers, State, PROGRAM};
+use kyozon_libc::seam::Thread;
 use std::arch::{asm, global_asm};
 use std::mem::offset_of;
 use std::ops::Range;
@@ -51,6 +52,10 @@ global_asm!(
     ".globl kyozon_exec_leave_start, kyozon_exec_leave_end, kyozon_exec_host_call, kyozon_exec_host_syscall",
     ".globl kyozon_exec_direct_start, kyozon_exec_direct_end, kyozon_exec_copy, kyozon_exec_copy_end",
     ".globl kyozon_exec_host_abort, kyozon_exec_restorer, kyozon_exec_sigreturn, kyozon_exec_end",
+    ".globl kyozon_exec_seam_call, kyozon_exec_seam_again, kyozon_exec_seam_dispatched, kyozon_exec_seam_leave_start",
+    ".globl kyozon_exec_seam_leave_end, kyozon_exec_seam_native, kyozon_exec_seam_return, kyozon_exec_seam_interrupted",
+    ".globl kyozon_exec_seam_start_thread, kyozon_exec_seam_unmap_exit, kyozon_exec_seam_unmapped",
+    ".globl kyozon_exec_seam_end",
     "kyozon_exec_start:",
     "kyozon_exec_trapped:",
     "movb $1, %gs:{trapped}",
@@ -188,6 +193,7 @@ global_asm!(
     "mov $-1, %rax",
     "jmp kyozon_exec_bounce",
     "7:",
+    "kyozon_exec_leave_thread:",
     "mov %gs:{host_sp}, %rsp",
     "add $8, %rsp",
     "pop %r15",
@@ -243,6 +249,7 @@ global_asm!(
     "kyozon_exec_sigreturn:",
     "syscall",
     "ud2",
+    include_str!("seam.s"),
     "kyozon_exec_end:",
     routes = sym ROUTES,
     reserved = sym crate::reserve::RESERVED,
@@ -275,6 +282,18 @@ global_asm!(
     rsp = const offset_of!(State, registers) + offset_of!(Registers, rsp),
     rip = const offset_of!(State, registers) + offset_of!(Registers, rip),
     preserved = const offset_of!(State, registers) + offset_of!(Registers, preserved),
+    // Those of seam.s.
+    interrupted = const -libc::EINTR,
+    clone = const libc::SYS_clone,
+    exit = const libc::SYS_exit,
+    unmap_exit = const crate::seam::UNMAP_EXIT,
+    thread_flags = const crate::seam::THREAD_FLAGS,
+    thread_function = const offset_of!(Thread, function),
+    thread_argument = const offset_of!(Thread, argument),
+    thread_stack = const offset_of!(Thread, stack_end),
+    thread_fs = const offset_of!(Thread, fs_base),
+    thread_tid = const offset_of!(Thread, tid),
+    thread_clear_tid = const offset_of!(Thread, clear_tid),
     options(att_syntax)
 );
 
@@ -342,7 +361,7 @@ pub fn after_deferral(rip: u64) -> u64 {
     } else if (host_call..=address(kyozon_exec_host_syscall)).contains(&rip) {
         address(kyozon_exec_host_abort)
     } else {
-        rip
+        crate::seam::after_deferral(rip)
     }
 }
 

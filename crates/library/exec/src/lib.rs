@@ -7,6 +7,7 @@
 //! | [`gate`], [`state`] | between program and our code: registers, stacks, TLS |
 //! | [`area`] | where files and heap go |
 //! | [`trap`], [`patch`] | how a system call gets to the gate: SIGSYS at first, then a jump |
+//! | [`seam`] | how it gets to the dispatcher from a program of Kyozon's C library: by a call |
 //! | [`calls`] | the dispatcher: which calls are the library's |
 //! | [`descriptors`], [`reserve`], [`paths`] | which descriptors and paths are the library's |
 //! | [`bridge`] | waits for both kernels at once |
@@ -54,6 +55,7 @@ pub mod paths;
 pub mod process;
 pub mod program;
 pub mod reserve;
+pub mod seam;
 pub mod signals;
 pub mod start;
 pub mod state;

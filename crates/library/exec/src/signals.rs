@@ -31,6 +31,8 @@ pub struct Action {
 }
 
 const SIGNALS: usize = 65;
+/// asm-generic/siginfo.h: a single step.
+const TRAP_TRACE: i32 = 2;
 const SA_RESTORER: u64 = 0x0400_0000;
 
 /// The program's handlers, by signal. Signal handlers read them.
@@ -64,6 +66,22 @@ global_asm!(
     "cmpb $0, %gs:{remask}",
     "jne 1f",
     "2:",
+    // A call through the seam may be about to start.
+    "mov {rip}(%rdx), %rax",
+    "lea kyozon_exec_seam_call(%rip), %rcx",
+    "cmp %rcx, %rax",
+    "jb 6f",
+    "lea kyozon_exec_seam_end(%rip), %rcx",
+    "cmp %rcx, %rax",
+    "jae 6f",
+    "push %rdi",
+    "push %rsi",
+    "push %rdx",
+    "call {seam}",
+    "pop %rdx",
+    "pop %rsi",
+    "pop %rdi",
+    "6:",
     "mov {once}(%rip), %rax",
     "bt %rdi, %rax",
     "jc {run_once}",
@@ -102,6 +120,8 @@ global_asm!(
     defer = sym defer,
     once = sym ONCE,
     run_once = sym run_once,
+    seam = sym crate::seam::signal,
+    rip = const offset_of!(libc::ucontext_t, uc_mcontext) + 8 * libc::REG_RIP as usize,
     options(att_syntax)
 );
 
@@ -199,6 +219,7 @@ pub fn sigaction(signal: u64, new: u64, old: u64, bytes: u64) -> Result<i64, i64
             // The handler must be known before the first signal.
             if action.handler > 1 {
                 HANDLERS[signal as usize].store(action.handler, Ordering::Release);
+                crate::seam::set_restart(signal, action.flags & libc::SA_RESTART as u64 != 0);
             }
             let result = set(signal as i32, Some(&hosts), None);
             if result != 0 {
@@ -218,6 +239,11 @@ pub fn sigaction(signal: u64, new: u64, old: u64, bytes: u64) -> Result<i64, i64
 /// Notes a signal that interrupted our code. TLS must not be used: the FS base may be either side's.
 extern "C" fn defer(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let Some(state) = State::current() else { return };
+    // The program's trap flag: its single steps do not go into a call, as they do not go into the host's kernel.
+    // SAFETY: the kernel passes a siginfo_t.
+    if signal == libc::SIGTRAP && unsafe { (*info).si_code } == TRAP_TRACE {
+        return;
+    }
     // SAFETY: the kernel passes the interrupted thread's context.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
     let mask = (&raw mut context.uc_sigmask).cast::<u64>();

@@ -5,6 +5,7 @@ use crate::elf::{self, Placed};
 use crate::program::Program;
 use crate::state::{Registers, State};
 use anyhow::{ensure, Context, Result};
+use kyozon_libc::seam::AT_KYOZON;
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -142,6 +143,8 @@ fn build(
         (libc::AT_EXECFN, file),
         (libc::AT_PLATFORM, platform),
         (libc::AT_RANDOM, random),
+        // Other programs ignore it.
+        (AT_KYOZON, crate::seam::address()),
     ] {
         words.extend([key, value]);
     }

@@ -45,3 +45,45 @@ pub struct Thread {
     /// Becomes 0 when the thread ends; one waiter of this futex wakes.
     pub clear_tid: *mut c_int,
 }
+
+/// Whether a system call may wait. It then returns `-EINTR` after a handler without `SA_RESTART`, from the call's first
+/// instruction on: signal(7), and the header's rules.
+#[must_use]
+pub fn waits(number: c_long) -> bool {
+    matches!(
+        number,
+        libc::SYS_read
+            | libc::SYS_write
+            | libc::SYS_readv
+            | libc::SYS_writev
+            | libc::SYS_open
+            | libc::SYS_openat
+            | libc::SYS_poll
+            | libc::SYS_ppoll
+            | libc::SYS_select
+            | libc::SYS_pselect6
+            | libc::SYS_epoll_wait
+            | libc::SYS_epoll_pwait
+            | libc::SYS_pause
+            | libc::SYS_rt_sigsuspend
+            | libc::SYS_rt_sigtimedwait
+            | libc::SYS_nanosleep
+            | libc::SYS_clock_nanosleep
+            | libc::SYS_futex
+            | libc::SYS_wait4
+            | libc::SYS_waitid
+            | libc::SYS_accept
+            | libc::SYS_accept4
+            | libc::SYS_connect
+            | libc::SYS_recvfrom
+            | libc::SYS_recvmsg
+            | libc::SYS_sendto
+            | libc::SYS_sendmsg
+            | libc::SYS_flock
+            | libc::SYS_msgrcv
+            | libc::SYS_msgsnd
+            | libc::SYS_semop
+            | libc::SYS_mq_timedreceive
+            | libc::SYS_mq_timedsend
+    )
+}

@@ -5,6 +5,7 @@
 //! and then wait.
 
 use crate::machine;
+use kyozon_libc::seam::waits;
 use std::ffi::{c_int, c_long};
 use std::io;
 use std::mem::transmute;
@@ -103,44 +104,4 @@ unsafe extern "C" fn on_signal(
         // SAFETY: The program has set this handler, and the kernel has been told so afterwards.
         unsafe { transmute::<usize, Handler>(own.load(SeqCst))(signal, info, context) };
     }
-}
-
-/// Whether a call may wait, and then returns `-EINTR` after a handler without `SA_RESTART`: signal(7).
-fn waits(number: c_long) -> bool {
-    matches!(
-        number,
-        libc::SYS_read
-            | libc::SYS_write
-            | libc::SYS_readv
-            | libc::SYS_writev
-            | libc::SYS_open
-            | libc::SYS_openat
-            | libc::SYS_poll
-            | libc::SYS_ppoll
-            | libc::SYS_select
-            | libc::SYS_pselect6
-            | libc::SYS_epoll_wait
-            | libc::SYS_epoll_pwait
-            | libc::SYS_pause
-            | libc::SYS_rt_sigsuspend
-            | libc::SYS_rt_sigtimedwait
-            | libc::SYS_nanosleep
-            | libc::SYS_clock_nanosleep
-            | libc::SYS_futex
-            | libc::SYS_wait4
-            | libc::SYS_waitid
-            | libc::SYS_accept
-            | libc::SYS_accept4
-            | libc::SYS_connect
-            | libc::SYS_recvfrom
-            | libc::SYS_recvmsg
-            | libc::SYS_sendto
-            | libc::SYS_sendmsg
-            | libc::SYS_flock
-            | libc::SYS_msgrcv
-            | libc::SYS_msgsnd
-            | libc::SYS_semop
-            | libc::SYS_mq_timedreceive
-            | libc::SYS_mq_timedsend
-    )
 }
