@@ -156,7 +156,10 @@ pub fn run(options: Options) -> Result<std::convert::Infallible> {
         drop(thread);
         interrupt::start().context("cannot start a thread")?;
     }
-    paths::set_cwd(options.directory.map(|path| path.into_os_string().into_vec()));
+    let directory = options.directory.map(|path| path.into_os_string().into_vec());
+    // Of the program's directory on the host, an image at the root knows nothing.
+    let root = paths::mounted(b"/").then(|| b"/".to_vec());
+    paths::set_cwd(directory.or(root));
     if options.rewrite {
         patch::enable().context("/proc/self/mem")?;
     }
@@ -213,31 +216,42 @@ fn point(mount: &Mount) -> Vec<u8> {
     paths::normalize(mount.point.as_os_str().as_bytes())
 }
 
+/// Where an image is mounted that becomes the root of the library.
+const ROOT: &str = "/root-image";
+
 fn mount(thread: &Thread, mounts: &[Mount]) -> Result<()> {
-    let mut points = Vec::new();
     let mut disks = (b'a'..=b'z').map(|letter| format!("/dev/vd{}", char::from(letter)));
+    let mut places = Vec::new();
     for mount in mounts {
-        let point = point(mount);
-        ensure!(
-            point != b"/",
-            "/ cannot be a mount point: programs and their libraries are the host's"
-        );
-        let path = String::from_utf8(point.clone()).context("a mount point")?;
+        let disk = if mount.in_memory() { Some("none".into()) } else { disks.next() };
+        places.push((point(mount), disk.context("too many images")?, mount));
+    }
+    // The root, then what is mounted in it.
+    places.sort_by_key(|(point, _, _)| point != b"/");
+    let has_root = places.first().is_some_and(|(point, _, _)| point == b"/");
+    let top = if has_root { ROOT } else { "" };
+    for (point, disk, mount) in &places {
+        let path = format!("{top}{}", std::str::from_utf8(point).context("a mount point")?);
         let mut folder = PathBuf::new();
         for part in Path::new(&path) {
             folder.push(part);
             // Some exist.
             let _ = thread.mkdir(&folder, 0o755);
         }
-        let disk = if mount.in_memory() { Some("none".into()) } else { disks.next() };
-        let disk = disk.context("too many images")?;
         let flags = if mount.read_only { libc::MS_RDONLY } else { 0 };
         thread
-            .mount(&disk, Path::new(&path), &mount.kind, flags, "")
+            .mount(disk, Path::new(&path), &mount.kind, flags, "")
             .map_err(|error| failed(&mount.image, error).context(format!("as {}", mount.kind)))?;
-        points.push(point);
     }
-    let names = points.iter().map(|point| CString::new(point.clone()));
+    if has_root {
+        let root = CString::new(ROOT)?;
+        for (number, path) in [(libc::SYS_chroot, root.as_c_str()), (libc::SYS_chdir, c"/")] {
+            let result = library::call(number, &[path.as_ptr() as u64]);
+            ensure!(result == 0, failed(Path::new(ROOT), liblinux::Errno(-result as i32)));
+        }
+    }
+    let points: Vec<_> = places.into_iter().map(|(point, _, _)| point).collect();
+    let names = points.iter().rev().map(|point| CString::new(point.clone()));
     process::set_mounted(names.collect::<Result<_, _>>()?);
     paths::set_mounts(points);
     Ok(())

@@ -3,6 +3,8 @@
 //!
 //! Paths are compared as text, after `.`, `..` and repeated slashes are resolved. A symbolic link of the host that
 //! points into a mount point is not seen, nor is one in an image that points out of it.
+//!
+//! An image that is mounted at `/` has all paths but those of the host's devices and processes ([`HOST`]).
 
 use crate::host;
 use std::ffi::CString;
@@ -64,12 +66,24 @@ impl Short {
     }
 }
 
+/// What is the host's even if an image is mounted at `/`.
+const HOST: [&[u8]; 3] = [b"/dev", b"/proc", b"/sys"];
+
+/// Whether an image that is mounted at `mount` has the absolute path.
+fn owns(mount: &[u8], path: &[u8]) -> bool {
+    let below = |mount: &[u8]| {
+        path.strip_prefix(mount).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    };
+    if mount == b"/" {
+        !HOST.into_iter().any(below)
+    } else {
+        below(mount)
+    }
+}
+
 /// Whether the absolute path is in the library.
 pub fn mounted(path: &[u8]) -> bool {
-    let below = |mount: &Vec<u8>| {
-        path.strip_prefix(mount.as_slice()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
-    };
-    MOUNTS.get().is_some_and(|mounts| mounts.iter().any(below))
+    MOUNTS.get().is_some_and(|mounts| mounts.iter().any(|mount| owns(mount, path)))
 }
 
 /// The absolute path without `.`, `..` and repeated slashes.

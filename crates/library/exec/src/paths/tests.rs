@@ -20,3 +20,13 @@ fn a_mount_point_owns_what_is_below_it_only() {
     assert_eq!(place(b"../../etc/passwd"), Place::HostAt(c"/etc/passwd".into()));
     set_cwd(None);
 }
+
+#[test]
+fn an_image_at_the_root_owns_all_but_devices_and_processes() {
+    for path in ["/", "/file", "/devices", "/processes/proc"] {
+        assert!(owns(b"/", path.as_bytes()), "{path}");
+    }
+    for path in ["/dev", "/dev/null", "/proc/self/exe", "/sys"] {
+        assert!(!owns(b"/", path.as_bytes()), "{path}");
+    }
+}
