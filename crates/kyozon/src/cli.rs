@@ -118,6 +118,20 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
+    /// Compile or link a C program whose system calls are function calls of library Linux: gcc's arguments
+    #[command(disable_help_flag = true)]
+    Cc {
+        /// Arguments of gcc; --rust-flags prints the flags with which rustc makes such a program
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
+    /// Compile or link such a program in C++: g++'s arguments
+    #[command(name = "c++", disable_help_flag = true)]
+    Cxx {
+        /// Arguments of g++
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Work on files in images of file systems by library Linux: ls, cat, cp, rm, mkdir, stat, find, tar, df
     #[command(disable_help_flag = true)]
     Fs {

@@ -20,17 +20,35 @@ pub fn exec(words: &[OsString]) -> Error {
     start("kyozon-linux-exec", |image| ["--kernel".into(), image], words)
 }
 
+/// Becomes `kyozon-cc`, or `kyozon-c++`, the compiler for programs that run on library Linux. Returns only an error.
+pub fn compiler(name: &str, words: &[OsString]) -> Error {
+    let program = match find(name) {
+        Ok(program) => program,
+        Err(error) => return error,
+    };
+    let error = Command::new(&program).args(words).exec();
+    anyhow!("{}: {error}", program.display())
+}
+
+/// A program beside this one, or in the folder of an installation.
+fn find(name: &str) -> Result<PathBuf, Error> {
+    let own = env::current_exe().unwrap_or_default();
+    let beside = |folder: &str| own.parent().map(|parent| parent.join(folder).join(name));
+    [beside("../lib/kyozon"), beside(".")]
+        .into_iter()
+        .flatten()
+        .find(|path| path.is_file())
+        .ok_or_else(|| anyhow!("{name} not found beside {}: run make install", own.display()))
+}
+
 fn start<const N: usize>(
     name: &str,
     first: impl FnOnce(OsString) -> [OsString; N],
     words: &[OsString],
 ) -> Error {
-    let own = env::current_exe().unwrap_or_default();
-    let beside = |folder: &str| own.parent().map(|parent| parent.join(folder).join(name));
-    let found =
-        [beside("../lib/kyozon"), beside(".")].into_iter().flatten().find(|path| path.is_file());
-    let Some(program) = found else {
-        return anyhow!("{name} not found beside {}: run make install", own.display());
+    let program = match find(name) {
+        Ok(program) => program,
+        Err(error) => return error,
     };
     let image: PathBuf = match env::var_os("KYOZON_LINUX") {
         Some(image) => image.into(),

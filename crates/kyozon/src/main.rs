@@ -49,6 +49,8 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Run(options) => return unikernel::run(&options),
         Command::Fs { words } => return Err(library::fs(&words)),
         Command::Exec { words } => return Err(library::exec(&words)),
+        Command::Cc { words } => return Err(library::compiler("kyozon-cc", &words)),
+        Command::Cxx { words } => return Err(library::compiler("kyozon-c++", &words)),
         Command::Ps { json } => write!(out, "{}", groups::show(json)?)?,
         Command::Kill { target } => groups::kill(&target)?,
         Command::Bench { what: Bench::Shm, rounds, json } => {

@@ -17,6 +17,8 @@ pub struct Sysroot(PathBuf);
 pub enum Error {
     /// The folder is not a sysroot.
     NoSysroot(PathBuf),
+    /// The sysroot in this folder has no C++ library.
+    NoCxx(PathBuf),
     /// rustc cannot be asked.
     NoRustc(String),
     /// The standard library for [`RUST_TARGET`] is not in this folder.
@@ -28,7 +30,12 @@ impl fmt::Display for Error {
         match self {
             Self::NoSysroot(folder) => write!(
                 f,
-                "{} has no C library: set KYOZON_SYSROOT to the folder that scripts/libc.sh prints",
+                "{} has no C library: run make install, or set KYOZON_SYSROOT to the folder that scripts/libc.sh prints",
+                folder.display()
+            ),
+            Self::NoCxx(folder) => write!(
+                f,
+                "{} has no C++ library: set KYOZON_SYSROOT to the folder that scripts/libcxx.sh prints",
                 folder.display()
             ),
             Self::NoRustc(why) => write!(f, "cannot run rustc: {why}: install Rust, or set RUSTC"),
@@ -60,6 +67,18 @@ impl Sysroot {
         command.arg(with("--sysroot=", &self.0));
         command.arg(with("-specs=", &self.0.join("lib/gcc.specs"))).arg("-fPIE");
         command
+    }
+
+    /// The compiler `gxx`, set up for programs in C++. It accepts g++'s arguments.
+    ///
+    /// # Errors
+    ///
+    /// The sysroot has no C++ library.
+    pub fn gxx(&self, gxx: &OsString) -> Result<Command, Error> {
+        if !self.0.join("lib/libstdc++.a").is_file() {
+            return Err(Error::NoCxx(self.0.clone()));
+        }
+        Ok(self.gcc(gxx))
     }
 }
 
