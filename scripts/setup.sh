@@ -146,9 +146,13 @@ fi
 if [ "${1:-}" = bench ] && ! command -v linux.uml >/dev/null; then
 	(install user-mode-linux) || log "cannot install user-mode-linux: its rows of a table will be missing"
 fi
-# The C library for programs on a host, and Rust's standard library that fits it.
+# The C and C++ library for programs on a host, the stock C library that they are compared with, and Rust's standard
+# library that fits it.
+if [ -n "$tests" ] && ! command -v musl-gcc >/dev/null; then
+	(install musl-tools) || log "cannot install musl-tools: tests of the C library will fail"
+fi
 if [ -n "$tests" ]; then
-	"$tree/scripts/libc.sh" >/dev/null || log "cannot build the C library: its tests will fail"
+	"$tree/scripts/libcxx.sh" >/dev/null || log "cannot build the C and C++ library: their tests will fail"
 	musl=x86_64-unknown-linux-musl
 	if [ $rust = own ] && command -v rustup >/dev/null && [ ! -d "$(rustc --print target-libdir --target $musl)" ]; then
 		log "adding $musl with rustup"
@@ -162,6 +166,10 @@ if [ "${1:-}" = soak ] && [ ! -x "$bin/cargo-deny" ]; then
 		log "cannot build cargo-deny, see $cache/cargo-deny.log: its test will be skipped"
 	rm -rf "$cache/target/tools"
 fi
+
+# Programs of others that tests compile.
+[ -z "$tests" ] || "${CARGO:-cargo}" fetch --locked --quiet --manifest-path "$tree/tests/library/libc/real/Cargo.toml" \
+	2>"$cache/cargo.log" || log "cannot download Lua's source: a test will fail unless it is there"
 
 cd "$tree"
 "${CARGO:-cargo}" fetch --locked --quiet 2>"$cache/cargo.log" ||

@@ -2,13 +2,13 @@
 //!
 //! The library is musl. A system call of a program is a call through a pointer that the program gets from its host.
 //! `scripts/libc.sh` builds the library: it takes Debian's source package, replaces the files in `musl/`, and checks
-//! that no system-call instruction is left.
+//! that no system-call instruction is left. `scripts/libcxx.sh` adds the C++ library of gcc.
 //!
 //! | place | purpose |
 //! |---|---|
 //! | `include/kyozon/seam.h` | what program and host promise each other |
 //! | `musl/` | the files of musl that differ |
-//! | `gcc.specs` | how gcc compiles and links a program |
+//! | `gcc.specs`, `gxx.specs` | how gcc compiles and links a program; what differs with a C++ library |
 //! | [`seam`] | the header's structures, for hosts in Rust |
 //! | [`sysroot`] | gcc and rustc, set up for such programs |
 //! | `test-host/` | a host for tests, on Linux's own system calls |
