@@ -20,7 +20,7 @@ IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:al
 	kyozon-unikernel-examples:matmul:unikernel kyozon-kv:kv:unikernel \
 	kyozon-shm:shm:unikernel kyozon-unikernel-c:primes:c kyozon-unikernel-c:threads-test:c
 
-.PHONY: help setup build library demo test bench soak shell install clean
+.PHONY: help setup build library sysroot demo test bench soak shell install clean
 
 help: ## Show this help
 	@echo "Kyozon: system software beside Linux"
@@ -47,7 +47,7 @@ build: ## Build programs and images
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet \
 		--target x86_64-unknown-linux-gnu -p kyozon-lab --bin kyozon-agent
 	@$(ENV) && RUSTFLAGS="-Ctarget-feature=+crt-static -Cstrip=symbols" "$${CARGO:-cargo}" build --locked --quiet --release \
-		--target x86_64-unknown-linux-gnu -p kyozon -p kyozon-linux -p kyozon-linux-exec --bins
+		--target x86_64-unknown-linux-gnu -p kyozon -p kyozon-linux -p kyozon-linux-exec -p kyozon-libc --bins
 	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet --release -p kyozon-join -p kyozon-linux-c
 	@$(ENV) && RUSTFLAGS=-Cforce-frame-pointers=yes "$${CARGO:-cargo}" build --locked --quiet --release \
 		--target x86_64-unknown-linux-gnu -p kyozon-kv --bin kv && mkdir -p "$(KYOZON_CACHE)/product" && \
@@ -55,13 +55,21 @@ build: ## Build programs and images
 	@$(ENV) && "$(CURDIR)/scripts/images.sh" "$(KYOZON_CACHE)/product" $(IMAGES) && \
 		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon" "$(KYOZON_CACHE)/product/" && \
 		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-linux" \
-		"$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-linux-exec" "$(KYOZON_CACHE)/product/" && \
+		"$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-linux-exec" \
+		"$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-cc" "$(KYOZON_CACHE)/product/" && \
+		ln -sf kyozon-cc "$(KYOZON_CACHE)/product/kyozon-c++" && \
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_join.a" "$(KYOZON_CACHE)/product/libkyozon_join.a" && \
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_linux_c.a" "$(KYOZON_CACHE)/product/libkyozon-linux.a" && \
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_linux_c.so" "$(KYOZON_CACHE)/product/libkyozon-linux.so"
 
-library: setup ## Build library Linux
+library: setup ## Build library Linux, and the C and C++ library for programs of its own
 	@$(ENV) && "$(CURDIR)/scripts/library.sh"
+	@$(MAKE) --no-print-directory sysroot
+
+sysroot:
+	@# Without a C++ compiler, C alone.
+	@$(ENV) && sysroot=$$("$(CURDIR)/scripts/libcxx.sh" || "$(CURDIR)/scripts/libc.sh") && \
+		ln -sfn "$$sysroot" "$(KYOZON_CACHE)/product/libc"
 
 demo: library ## Demonstrate the project on stock kernels
 	@$(LAB) demo
@@ -93,6 +101,10 @@ install: ## Install command, library, images, manual page and DKMS source; DESTD
 	install -m 644 "$(PRODUCT)"/*.bin "$(PRODUCT)/shm.elf" "$(DESTDIR)$(PREFIX)/lib/kyozon"
 	test ! -e "$(PRODUCT)/linux.elf" || install -m 755 "$(PRODUCT)/kyozon-linux" "$(PRODUCT)/kyozon-linux-exec" "$(PRODUCT)/linux.elf" \
 		"$(DESTDIR)$(PREFIX)/lib/kyozon"
+	install -m 755 "$(PRODUCT)/kyozon-cc" "$(DESTDIR)$(PREFIX)/lib/kyozon"
+	ln -sf kyozon-cc "$(DESTDIR)$(PREFIX)/lib/kyozon/kyozon-c++"
+	rm -rf "$(DESTDIR)$(PREFIX)/lib/kyozon/libc"
+	test ! -e "$(PRODUCT)/libc" || cp -r --no-preserve=ownership "$(PRODUCT)/libc/." "$(DESTDIR)$(PREFIX)/lib/kyozon/libc"
 	install -m 755 "$(PRODUCT)/libkyozon-linux.so" "$(PRODUCT)/libkyozon-linux.a" "$(DESTDIR)$(PREFIX)/lib"
 	install -D -m 644 crates/library/capi/include/kyozon/linux.h "$(DESTDIR)$(PREFIX)/include/kyozon/linux.h"
 	install -d "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
