@@ -1,4 +1,5 @@
-/* Files, folders, mappings, pipes and sockets, in the folder that is the argument. */
+/* Files, folders, mappings, pipes and sockets, in the folder that is the argument. With another one, mappings are
+ * private, as library Linux has them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 
 int main(int argc, char **argv)
 {
-	CHECK(argc == 2 && !chdir(argv[1]));
+	CHECK(argc >= 2 && !chdir(argv[1]));
 	CHECK(!mkdir("folder", 0700) && mkdir("folder", 0700) == -1 && errno == EEXIST);
 
 	FILE *file = fopen("folder/file", "w");
@@ -26,10 +27,11 @@ int main(int argc, char **argv)
 	int fd = open("folder/file", O_RDWR);
 	char line[8] = "";
 	CHECK(fd >= 0 && pread(fd, line, 7, 7 * 1234) == 7 && !strcmp(line, "001234\n"));
-	char *map = mmap(NULL, 70000, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	int private = argc > 2;
+	char *map = mmap(NULL, 70000, PROT_READ | PROT_WRITE, private ? MAP_PRIVATE : MAP_SHARED, fd, 0);
 	CHECK(map != MAP_FAILED && !memcmp(map + 7 * 9999, "009999\n", 7));
 	map[0] = 'x';
-	CHECK(!munmap(map, 70000) && pread(fd, line, 7, 0) == 7 && line[0] == 'x');
+	CHECK(!munmap(map, 70000) && pread(fd, line, 7, 0) == 7 && line[0] == (private ? '0' : 'x'));
 	CHECK(!ftruncate(fd, 10) && lseek(fd, 0, SEEK_END) == 10 && !close(fd) && close(fd) == -1 && errno == EBADF);
 
 	DIR *folder = opendir("folder");
