@@ -1,6 +1,7 @@
 //! Table `syscalls`: the time of system calls of library Linux, of the host, and of User-Mode Linux; and of boots.
 //!
-//! The same program measures on each kernel. Rounds alternate between the kernels.
+//! The same program measures on each kernel. Rounds alternate between the kernels. For `exec` it is the executable that
+//! measures the host, unmodified: its system calls are instructions.
 
 mod uml;
 
@@ -24,7 +25,7 @@ const PEER_ROUNDS: usize = 9;
 const PEER_BOOTS: usize = 9;
 const LIMIT: Duration = Duration::from_secs(60);
 /// The kernels, in the order of the table.
-const KERNELS: [&str; 3] = ["direct", "native", "uml"];
+const KERNELS: [&str; 4] = ["direct", "exec", "native", "uml"];
 const ROWS: [&str; 6] = ["getpid", "read", "write", "fstat", "open-close", "pipe"];
 
 /// Measures and writes the table.
@@ -46,6 +47,7 @@ pub fn measure(results: &Path) -> Result<()> {
         }
         for kernel in kernels {
             let output = match &peer {
+                _ if kernel == "exec" => unmodified(&image)?,
                 _ if kernel != "uml" => program(&image, &["bench-syscalls", kernel])?,
                 Some(peer) if round < PEER_ROUNDS => peer.syscalls()?,
                 _ => continue,
@@ -68,6 +70,7 @@ pub fn measure(results: &Path) -> Result<()> {
             table = table.row(note(figures.group(row), kernel));
         }
         table = table.row(Row::ratio("direct : native", of("direct")?, of("native")?)?.group(row));
+        table = table.row(Row::ratio("exec : native", of("exec")?, of("native")?)?.group(row));
         if peer.is_some() {
             table = table.row(Row::ratio("direct : uml", of("direct")?, of("uml")?)?.group(row));
         }
@@ -88,6 +91,14 @@ pub fn measure(results: &Path) -> Result<()> {
 fn program(image: &Path, words: &[&str]) -> Result<String> {
     let mut command = Command::new(product::file("kyozon-linux")?);
     process::run_ok(command.env("KYOZON_LINUX", image).args(words), LIMIT)
+}
+
+/// The program for the host, under `kyozon exec`: with all that the library can serve, and a file in its memory.
+fn unmodified(image: &Path) -> Result<String> {
+    let mut command = Command::new(product::file("kyozon-linux-exec")?);
+    command.args(["--library", "all", "--mount", "none:/memory:tmpfs", "--kernel"]).arg(image);
+    command.arg("--").arg(product::file("kyozon-linux")?);
+    process::run_ok(command.args(["bench-syscalls", "native", "/memory"]), LIMIT)
 }
 
 /// Lines of a row's name and its nanoseconds.
