@@ -8,7 +8,7 @@ esac
 export KYOZON_SYSROOT
 case $1 in
 *.c) "$KYOZON_PRODUCT/kyozon" cc -std=gnu11 -O2 -Wall -Wextra -Werror -I "$TREE/tests/library/libc" "$1" -o "$2" ;;
-*.cc) "$KYOZON_PRODUCT/kyozon" c++ -std=c++17 -O2 -Wall -Wextra -Werror "$1" -o "$2" ;;
+*.cc) "$KYOZON_PRODUCT/kyozon" c++ -std=c++17 -O1 -Wall -Wextra -Werror "$1" -o "$2" ;;
 *.rs)
 	# shellcheck disable=SC2046 # a word list
 	"${RUSTC:-rustc}" -O $(kyozon-cc --rust-flags) --target x86_64-unknown-linux-musl "$1" -o "$2"

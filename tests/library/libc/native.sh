@@ -3,6 +3,6 @@
 set -eu
 case $1 in
 *.c) musl-gcc -std=gnu11 -O2 -I "$TREE/tests/library/libc" "$1" -o "$2" ;;
-*.cc) g++ -std=c++17 -O2 -pthread "$1" -o "$2" ;;
+*.cc) g++ -std=c++17 -O1 -pthread "$1" -o "$2" ;;
 *.rs) "${RUSTC:-rustc}" -O "$1" -o "$2" ;;
 esac

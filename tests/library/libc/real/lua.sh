@@ -15,6 +15,6 @@ case $compiler in
 cc) language=c native=cc ;;
 c++) language=c++ native=c++ ;;
 esac
-set -- -O1 -w -DLUA_USE_POSIX -I "$source" -x $language "$here/real/lua.c" "$source"/*.c -x none -lm
+set -- -O0 -w -DLUA_USE_POSIX -I "$source" -x $language "$here/real/lua.c" "$source"/*.c -x none -lm
 "$KYOZON_PRODUCT/kyozon" "$compiler" "$@" -o "$program"
 $native "$@" -o "$program-native"
