@@ -122,6 +122,12 @@ static void masks(void)
 			result = sigsuspend(&none);
 		CHECK(result == -1 && errno == EINTR && handled == 1 && blocked());
 	}
+	/* Also with two signals. */
+	sigaddset(&usr1, SIGUSR2);
+	CHECK(!sigaction(SIGUSR2, &action, NULL) && !sigprocmask(SIG_BLOCK, &usr1, NULL));
+	CHECK(!kill(getpid(), SIGUSR1) && !kill(getpid(), SIGUSR2));
+	for (handled = 0; handled < 2;)
+		CHECK(ppoll(&entry, 1, &time, &none) == -1 && errno == EINTR && handled && blocked());
 	CHECK(write(a, "x", 1) == 1 && pselect(b + 1, &set, NULL, NULL, &time, &none) == 1 && blocked());
 	CHECK(!sigprocmask(SIG_UNBLOCK, &usr1, NULL) && !close(a) && !close(b) && !close(ep));
 }
@@ -289,6 +295,38 @@ static void numbers(void)
 	CHECK(!unlink(name));
 }
 
+static volatile int code;
+
+static void note(int signal, siginfo_t *info, void *context)
+{
+	handled++;
+	code = info->si_code;
+}
+
+/* A signal of a fault that a process or a timer sends. */
+static void sent(void)
+{
+	struct sigaction action = { .sa_sigaction = note, .sa_flags = SA_SIGINFO };
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, usual = { .sa_handler = SIG_DFL };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL };
+	struct itimerspec time = { .it_value.tv_nsec = 20000000 };
+	int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL }, a, b, i;
+	timer_t timer;
+
+	connection(&a, &b);
+	for (i = 0; i < 4; i++) {
+		handled = 0;
+		CHECK(!sigaction(signals[i], &action, NULL) && !kill(getpid(), signals[i]));
+		CHECK(handled == 1 && code == SI_USER);
+		event.sigev_signo = signals[i];
+		CHECK(!timer_create(CLOCK_MONOTONIC, &event, &timer) && !timer_settime(timer, 0, &time, NULL));
+		CHECK(read(b, buffer, 1) == -1 && errno == EINTR && handled == 2 && code == SI_TIMER);
+		CHECK(!timer_delete(timer) && !sigaction(signals[i], &ignore, NULL) && !kill(getpid(), signals[i]));
+		CHECK(!sigaction(signals[i], &usual, NULL) && handled == 2 && !blocked());
+	}
+	CHECK(!close(a) && !close(b));
+}
+
 static void spawn(void)
 {
 	char *words[] = { "none", NULL };
@@ -303,7 +341,7 @@ int main(int argc, char **argv)
 		{ "direct", direct }, { "shared", shared }, { "masks", masks }, { "umask", masked_files },
 		{ "broken-pipe", broken_pipe }, { "timeout", timeout }, { "links", links }, { "dots", dots },
 		{ "watch", watch }, { "stack", stack }, { "reset", reset }, { "spawn", spawn },
-		{ "numbers", numbers },
+		{ "numbers", numbers }, { "sent", sent },
 	};
 	unsigned int i;
 

@@ -31,7 +31,7 @@ fn deferring() -> Option<u64> {
 const SI_KERNEL: i32 = 0x80;
 
 /// What the host never blocks.
-const UNBLOCKABLE: u64 = host::bit(libc::SIGKILL) | host::bit(libc::SIGSTOP);
+pub const UNBLOCKABLE: u64 = host::bit(libc::SIGKILL) | host::bit(libc::SIGSTOP);
 /// How often to look again if the first thread blocks all signals: it may be about to return from a deferral.
 const TRIES: u32 = 10;
 
@@ -47,6 +47,14 @@ pub fn encode(code: i32) -> i32 {
         ENCODED - code
     } else {
         code
+    }
+}
+
+/// The code that [`encode`] got.
+pub fn decode(code: i32) -> i32 {
+    match ENCODED.wrapping_sub(code) {
+        before if (0..=MOST as i32).contains(&before) => before,
+        _ => code,
     }
 }
 
@@ -82,6 +90,23 @@ pub unsafe extern "C" fn send_on(signal: i32, info: *const libc::siginfo_t) -> b
     let mut info = unsafe { *info };
     info.si_code = encode(code);
     call(libc::SYS_rt_tgsigqueueinfo, [pid, first, signal as u64, &raw const info as u64]) == 0
+}
+
+/// Sends a signal that a thread of ours got to the program's first thread.
+///
+/// # Safety
+///
+/// A signal handler passes on what it got.
+pub unsafe fn pass_on(signal: i32, info: *const libc::siginfo_t) {
+    let first = FIRST.load(Ordering::Relaxed);
+    // SAFETY: the kernel passes a siginfo_t.
+    let mut info = unsafe { *info };
+    info.si_code = encode(info.si_code);
+    if i64::from(first) != host::call(libc::SYS_gettid, &[]) {
+        let pid = host::call(libc::SYS_getpid, &[]) as u64;
+        let info = &raw const info as u64;
+        host::call(libc::SYS_rt_tgsigqueueinfo, &[pid, first as u64, signal as u64, info]);
+    }
 }
 
 /// A system call of the host, while the program runs.

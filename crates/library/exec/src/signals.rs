@@ -8,6 +8,7 @@
 //! A call of the library that waits must end, or the signal would wait too: the interrupter, a thread of ours, sends
 //! the library's task a signal of the library, so that the call returns `-EINTR`.
 
+use crate::direction::UNBLOCKABLE;
 use crate::host::{self, NEVER_BLOCKED};
 use crate::state::{State, PROGRAM};
 use crate::{gate, interrupt, trap};
@@ -246,7 +247,14 @@ extern "C" fn defer(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
     }
     // SAFETY: the kernel passes the interrupted thread's context.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+    let rip = &mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
+    *rip = gate::after_deferral(*rip as u64) as i64;
     let mask = (&raw mut context.uc_sigmask).cast::<u64>();
+    if state.pending.load(Ordering::Acquire) == 1 {
+        // SAFETY: as the kernel passed it; the kernel's mask has 64 bits.
+        unsafe { defer_second(state, signal, &*info, &mut *mask) };
+        return;
+    }
     // SAFETY: only this thread uses the member, and no other signal comes until the way out has read it. The kernel's
     // mask has 64 bits.
     unsafe {
@@ -258,23 +266,48 @@ extern "C" fn defer(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
     }
     state.deferring.store(1, Ordering::Release);
     state.pending.store(1, Ordering::Release);
-    let rip = &mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
-    *rip = gate::after_deferral(*rip as u64) as i64;
     if state.library.load(Ordering::Acquire) == 1 {
         interrupt::request(state);
     }
 }
 
+/// A signal that came together with the deferred one: the kernel made both frames at once, and this one is the outer.
+/// It waits in the host.
+fn defer_second(state: &State, signal: i32, info: &libc::siginfo_t, mask: &mut u64) {
+    let all = !NEVER_BLOCKED;
+    if *mask | UNBLOCKABLE == all {
+        // One of those that are never blocked came later. It cannot wait.
+        return;
+    }
+    let how = libc::SIG_BLOCK as u64;
+    host::call(libc::SYS_rt_sigprocmask, &[how, &raw const all as u64, 0, 8]);
+    // SAFETY: only this thread uses the member, and no signal comes meanwhile.
+    unsafe { (*state.deferred.get()).mask = *mask };
+    *mask = all;
+    if host::bit(signal) & NEVER_BLOCKED == 0 {
+        queue(state, signal, *info);
+    }
+}
+
+/// Sends a signal to the calling thread once more.
+fn queue(state: &State, signal: i32, mut info: libc::siginfo_t) {
+    info.si_code = crate::direction::encode(info.si_code);
+    let pid = host::call(libc::SYS_getpid, &[]) as u64;
+    let arguments = [pid, state.tid.get() as u64, signal as u64, &raw const info as u64];
+    host::call(libc::SYS_rt_tgsigqueueinfo, &arguments);
+}
+
 /// Called by the gate on its way out: queues the deferred signal again. All signals are blocked until the program
 /// continues.
 pub extern "C" fn deliver(state: &State) {
-    let pid = host::call(libc::SYS_getpid, &[]) as u64;
     // SAFETY: only this thread uses the member.
-    let deferred = unsafe { &mut *state.deferred.get() };
-    deferred.info.si_code = crate::direction::encode(deferred.info.si_code);
-    let info = &raw const deferred.info as u64;
-    let signal = deferred.signal;
-    host::call(libc::SYS_rt_tgsigqueueinfo, &[pid, state.tid.get() as u64, signal as u64, info]);
+    let (signal, info) = unsafe { ((*state.deferred.get()).signal, (*state.deferred.get()).info) };
+    // One that is never blocked would come at once, and be deferred again. Nothing faults until the program continues.
+    // SIGSYS is the way to the program.
+    let block = host::bit(signal) & NEVER_BLOCKED & !host::bit(libc::SIGSYS);
+    let how = libc::SIG_BLOCK as u64;
+    host::call(libc::SYS_rt_sigprocmask, &[how, &raw const block as u64, 0, 8]);
+    queue(state, signal, info);
     let restart = {
         let actions = ACTIONS.lock().expect("no panic while locked");
         actions[signal as usize].flags & libc::SA_RESTART as u64 != 0
@@ -282,6 +315,56 @@ pub extern "C" fn deliver(state: &State) {
     let native = state.native.swap(0, Ordering::Relaxed) == 1;
     crate::calls::interrupted(state, native, restart);
     state.pending.store(0, Ordering::Release);
+}
+
+/// The program's handler of a signal that this module handles for it. One with `SA_RESETHAND` runs once.
+fn take_handler(signal: i32) -> u64 {
+    let handler = HANDLERS[signal as usize].load(Ordering::Acquire);
+    if ONCE.fetch_and(!once_bit(signal), Ordering::AcqRel) & once_bit(signal) != 0 {
+        HANDLERS[signal as usize].store(0, Ordering::Release);
+    }
+    handler
+}
+
+/// SIGSEGV, SIGBUS or SIGSYS that a process has sent: no instruction will raise it again.
+///
+/// # Safety
+///
+/// A signal handler passes on what it got.
+pub unsafe fn sent(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let state = State::current();
+    let ours = state.is_none_or(|state| state.selector.load(Ordering::Relaxed) != PROGRAM);
+    match HANDLERS[signal as usize].load(Ordering::Acquire) {
+        0 => {
+            if let Some(state) = state {
+                state.selector.store(crate::state::OURS, Ordering::Relaxed);
+            }
+            set(signal, Some(&Action::default()), None);
+            let pid = host::call(libc::SYS_getpid, &[]) as u64;
+            let tid = host::call(libc::SYS_gettid, &[]) as u64;
+            host::call(libc::SYS_tgkill, &[pid, tid, signal as u64]);
+        }
+        handler if handler == libc::SIG_IGN as u64 => (),
+        _ if !ours => {
+            let handler = take_handler(signal);
+            // SAFETY: the kernel passes a siginfo_t; the program's handler has this type.
+            unsafe {
+                (*info).si_code = crate::direction::decode((*info).si_code);
+                std::mem::transmute::<u64, Handler>(handler)(signal, info, context);
+            }
+        }
+        _ => match state {
+            // One signal waits at a time; SIGSYS is the way to the program, and cannot.
+            Some(state) => {
+                if state.pending.load(Ordering::Acquire) == 0 && signal != libc::SIGSYS {
+                    defer(signal, info, context);
+                }
+            }
+            // A thread of ours.
+            // SAFETY: the kernel passes a siginfo_t.
+            None => unsafe { crate::direction::pass_on(signal, info) },
+        },
+    }
 }
 
 /// The handler of SIGSEGV and SIGBUS: the program's faults are the program's, ours may be the library's.
@@ -294,17 +377,18 @@ extern "C" fn fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
         *rip = next as i64;
         return;
     }
+    // SAFETY: the kernel passes a siginfo_t.
+    if unsafe { (*info).si_code } <= libc::SI_USER {
+        // SAFETY: this is the handler.
+        unsafe { sent(signal, info, context) };
+        return;
+    }
     let programs =
         State::current().filter(|state| state.selector.load(Ordering::Relaxed) == PROGRAM);
     let handler = match programs {
-        Some(_) => HANDLERS[signal as usize].load(Ordering::Acquire),
+        Some(_) => take_handler(signal),
         None => REPAIRS[usize::from(signal == libc::SIGBUS)].load(Ordering::Acquire),
     };
-    if programs.is_some()
-        && ONCE.fetch_and(!once_bit(signal), Ordering::AcqRel) & once_bit(signal) != 0
-    {
-        HANDLERS[signal as usize].store(0, Ordering::Release);
-    }
     if handler > 1 {
         // SAFETY: the program's handler, or liblinux's, which has this type.
         unsafe { std::mem::transmute::<u64, Handler>(handler)(signal, info, context) };

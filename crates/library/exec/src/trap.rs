@@ -46,13 +46,20 @@ pub fn disarm() {
 /// # Safety
 ///
 /// The kernel calls it.
-pub unsafe extern "C" fn reflect(_: i32, info: *const libc::siginfo_t, context: *mut libc::c_void) {
-    let Some(state) = State::current() else { return };
-    // SAFETY: the kernel passes a siginfo_t and the interrupted thread's context.
-    let (code, context) = unsafe { ((*info).si_code, &mut *context.cast::<libc::ucontext_t>()) };
-    if code != SYS_USER_DISPATCH {
+pub unsafe extern "C" fn reflect(
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    // SAFETY: the kernel passes a siginfo_t.
+    let code = unsafe { (*info).si_code };
+    let (Some(state), SYS_USER_DISPATCH) = (State::current(), code) else {
+        // SAFETY: this is the handler.
+        unsafe { crate::signals::sent(signal, info, context) };
         return;
-    }
+    };
+    // SAFETY: the kernel passes the interrupted thread's context.
+    let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
     let registers = &mut context.uc_mcontext.gregs;
     let rip = registers[libc::REG_RIP as usize];
     if rip as u64 == gate::bounced() {
@@ -88,7 +95,12 @@ fn resume(state: &State, context: &mut libc::ucontext_t) {
         registers[register as usize] = value as i64;
     }
     // SAFETY: only this thread reads and writes the member, and a second signal cannot be deferred before this returns.
-    let mask = unsafe { (*state.deferred.get()).mask };
+    let (signal, mask) = unsafe { ((*state.deferred.get()).signal, (*state.deferred.get()).mask) };
+    // The handler returns to the mask from before the call: so it must be the first, and below it no other.
+    let mask = match state.remask.load(Ordering::Relaxed) {
+        1 => !(host::bit(signal) | host::NEVER_BLOCKED),
+        _ => mask,
+    };
     // SAFETY: the kernel's mask has 64 bits, at the start of the field.
     unsafe { (&raw mut context.uc_sigmask).cast::<u64>().write(mask) };
     state.deferring.store(0, Ordering::Release);
