@@ -17,6 +17,7 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -327,6 +328,22 @@ static void sent(void)
 	CHECK(!close(a) && !close(b));
 }
 
+/* A debugger starts its program so. */
+static void traced(void)
+{
+	int status;
+	pid_t pid = vfork();
+
+	if (!pid) {
+		if (!ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+			execl("/bin/sh", "sh", "-c", "exit 3", NULL);
+		_exit(127);
+	}
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+	CHECK(!ptrace(PTRACE_CONT, pid, NULL, NULL) && waitpid(pid, &status, 0) == pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+}
+
 static void spawn(void)
 {
 	char *words[] = { "none", NULL };
@@ -342,6 +359,7 @@ int main(int argc, char **argv)
 		{ "broken-pipe", broken_pipe }, { "timeout", timeout }, { "links", links }, { "dots", dots },
 		{ "watch", watch }, { "stack", stack }, { "reset", reset }, { "spawn", spawn },
 		{ "numbers", numbers }, { "sent", sent },
+		{ "traced", traced },
 	};
 	unsigned int i;
 

@@ -6,7 +6,7 @@
 //!   would silently be the host's, and `cd /mnt && rm -rf *` in a shell would delete the wrong files.
 
 use crate::state::State;
-use crate::{descriptors, host, library, paths, process, vfork, Mount, Options, Owned};
+use crate::{descriptors, host, library, paths, process, trap, vfork, Mount, Options, Owned};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
@@ -67,7 +67,7 @@ pub fn execute(state: &State, path: &CString, argv: u64, envp: u64) -> Option<i6
     vfork::show();
     let command = COMMAND.get()?;
     let forked = !library::present();
-    if forked && !paths::any() {
+    if forked && (!paths::any() || trap::traced()) {
         return None;
     }
     if descriptors::any(true) {

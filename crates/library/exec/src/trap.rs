@@ -6,7 +6,7 @@
 use crate::state::State;
 use crate::{gate, host};
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// prctl(2), linux/prctl.h.
 const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
@@ -34,6 +34,20 @@ pub fn arm(state: &State) -> io::Result<()> {
     } else {
         Err(io::Error::from_raw_os_error(-result as i32))
     }
+}
+
+/// This process is traced: SIGSYS would stop it for its tracer, which expects signals of the program only.
+static TRACED: AtomicBool = AtomicBool::new(false);
+
+/// The calling process, which has one thread and no library, lets its parent trace it.
+pub fn trace() {
+    TRACED.store(true, Ordering::Relaxed);
+    disarm();
+}
+
+/// Whether system calls are no longer dispatched, for the sake of a tracer.
+pub fn traced() -> bool {
+    TRACED.load(Ordering::Relaxed)
 }
 
 /// Ends it, before the selector's memory is freed: the host kills a thread whose selector has another value.

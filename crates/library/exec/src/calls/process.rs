@@ -4,7 +4,7 @@ use super::Outcome::{Done, Leave, Native};
 use super::{error, files, Call, Outcome};
 use crate::state::State;
 use crate::threads::{self, Clone};
-use crate::{execve, host, process};
+use crate::{execve, host, library, process, trap};
 
 pub(super) const CALLS: &[(i64, Call)] = &[
     (libc::SYS_brk, brk),
@@ -15,6 +15,7 @@ pub(super) const CALLS: &[(i64, Call)] = &[
     (libc::SYS_fork, fork),
     (libc::SYS_vfork, vfork),
     (libc::SYS_execve, execve),
+    (libc::SYS_ptrace, ptrace),
     (libc::SYS_execveat, execveat),
     (libc::SYS_exit, exit),
     (libc::SYS_exit_group, exit_group),
@@ -140,6 +141,18 @@ fn execute(state: &State, folder: u64, path: u64, argv: u64, envp: u64) -> Outco
         Ok(path) => execve::execute(state, &path, argv, envp).map_or(Native, Done),
         Err(error) => Done(error),
     }
+}
+
+/// A child that will be traced becomes the host's alone: a debugger starts its programs so. SIGSYS would stop it while
+/// its parent, in vfork(2), waits for its execve(2).
+fn ptrace(_: &State, a: [u64; 6]) -> Outcome {
+    if a[0] == u64::from(libc::PTRACE_TRACEME) {
+        if library::present() {
+            return error(libc::EPERM);
+        }
+        trap::trace();
+    }
+    Native
 }
 
 fn exit(_: &State, _: [u64; 6]) -> Outcome {
