@@ -328,6 +328,24 @@ static void sent(void)
 	CHECK(!close(a) && !close(b));
 }
 
+/* A file does not grow beyond the limit. */
+static void sizes(void)
+{
+	struct sigaction action = { .sa_handler = handler };
+	struct rlimit limit, small;
+	int fd = openat(folder, "sizes", O_RDWR | O_CREAT, 0600);
+
+	handled = 0;
+	CHECK(fd >= 0 && !sigaction(SIGXFSZ, &action, NULL) && !getrlimit(RLIMIT_FSIZE, &limit));
+	small = limit;
+	small.rlim_cur = 4096;
+	CHECK(!setrlimit(RLIMIT_FSIZE, &small) && write(fd, buffer, 8192) == 4096 && !handled);
+	CHECK(write(fd, buffer, 1) == -1 && errno == EFBIG && handled == 1);
+	CHECK(ftruncate(fd, 8192) == -1 && errno == EFBIG && handled == 2);
+	CHECK(!setrlimit(RLIMIT_FSIZE, &limit) && write(fd, buffer, 8192) == 8192 && handled == 2);
+	CHECK(!close(fd) && !unlinkat(folder, "sizes", 0));
+}
+
 /* A debugger starts its program so. */
 static void traced(void)
 {
@@ -358,7 +376,7 @@ int main(int argc, char **argv)
 		{ "direct", direct }, { "shared", shared }, { "masks", masks }, { "umask", masked_files },
 		{ "broken-pipe", broken_pipe }, { "timeout", timeout }, { "links", links }, { "dots", dots },
 		{ "watch", watch }, { "stack", stack }, { "reset", reset }, { "spawn", spawn },
-		{ "numbers", numbers }, { "sent", sent },
+		{ "numbers", numbers }, { "sent", sent }, { "sizes", sizes },
 		{ "traced", traced },
 	};
 	unsigned int i;

@@ -3,6 +3,7 @@
 mod descriptor;
 mod epoll;
 mod files;
+mod limits;
 mod owned;
 mod process;
 mod signal;
@@ -15,6 +16,7 @@ use crate::state::State;
 use crate::{descriptors, host, library, patch, reserve};
 use std::sync::atomic::{AtomicU8, Ordering};
 
+pub use limits::limit_files;
 pub use owned::Owned;
 
 /// How a call ends.
@@ -40,6 +42,7 @@ static TABLE: [Option<Call>; NUMBERS] = table(&[
     descriptor::CALLS,
     epoll::CALLS,
     files::CALLS,
+    limits::CALLS,
     owned::CALLS,
     process::CALLS,
     crate::seam::CALLS,
@@ -88,8 +91,8 @@ pub extern "C" fn direct(state: &State, route: u32) -> Way {
         None => Way::Dispatched,
         Some(host::NOT_MADE) => Way::Native,
         Some(result) => {
-            if result == -i64::from(libc::EPIPE) {
-                signal::broken_pipe(state, registers.arguments());
+            if result < 0 {
+                signal::failed(state, registers.arguments(), result);
             }
             // SAFETY: as above; the reference is not used any more.
             unsafe { (*state.registers.as_ptr()).rax = result as u64 };
@@ -129,8 +132,10 @@ pub extern "C" fn dispatch(state: &State) -> Way {
     if outcome == Outcome::Native {
         reserve::release();
     }
-    if outcome == Outcome::Done(-i64::from(libc::EPIPE)) {
-        signal::broken_pipe(state, registers.arguments());
+    if let Outcome::Done(result) = outcome {
+        if result < 0 {
+            signal::failed(state, registers.arguments(), result);
+        }
     }
     match outcome {
         // Not made, because a signal is pending: the gate delivers it and starts the call again.

@@ -153,6 +153,9 @@ pub fn run(options: Options) -> Result<std::convert::Infallible> {
         let mask = host::call(libc::SYS_umask, &[0]) as u64;
         host::call(libc::SYS_umask, &[mask]);
         library::call(libc::SYS_umask, &[mask]);
+        calls::limit_files()
+            .map_err(|error| std::io::Error::from_raw_os_error(-error as i32))
+            .context("the limit of file sizes")?;
         drop(thread);
         interrupt::start().context("cannot start a thread")?;
     }

@@ -71,17 +71,24 @@ fn sigaltstack(state: &State, a: [u64; 6]) -> Outcome {
     Done(0)
 }
 
-/// What a write to a broken connection of the library brings, as in the host. `a` are the call's arguments.
-pub(super) fn broken_pipe(state: &State, a: [u64; 6]) {
+/// Sends the signal that comes with an error, as the host does. `a` are the call's arguments.
+pub(super) fn failed(state: &State, a: [u64; 6], error: i64) {
+    let signal = match -error as i32 {
+        libc::EPIPE if breaks(state, a) => libc::SIGPIPE,
+        libc::EFBIG if super::limits::exceeded(state) => libc::SIGXFSZ,
+        _ => return,
+    };
+    let pid = host::call(libc::SYS_getpid, &[]) as u64;
+    host::call(libc::SYS_tgkill, &[pid, state.tid.get() as u64, signal as u64]);
+}
+
+/// Whether EPIPE means that a connection is broken, and the program wants to be killed for it.
+fn breaks(state: &State, a: [u64; 6]) -> bool {
     let flags = match state.number.get() as i64 {
         libc::SYS_write | libc::SYS_writev | libc::SYS_sendfile | libc::SYS_splice => 0,
         libc::SYS_sendto | libc::SYS_sendmmsg => a[3],
         libc::SYS_sendmsg => a[2],
-        _ => return,
+        _ => return false,
     };
-    if flags & libc::MSG_NOSIGNAL as u64 == 0 {
-        let pid = host::call(libc::SYS_getpid, &[]) as u64;
-        let (tid, signal) = (state.tid.get() as u64, libc::SIGPIPE as u64);
-        host::call(libc::SYS_tgkill, &[pid, tid, signal]);
-    }
+    flags & libc::MSG_NOSIGNAL as u64 == 0
 }
