@@ -1,5 +1,6 @@
 //! The dispatcher: which system calls are handled here, and how. All others are the host's.
 
+mod credentials;
 mod descriptor;
 mod epoll;
 mod files;
@@ -39,6 +40,7 @@ pub const NUMBERS: usize = 512;
 
 /// The handlers by number.
 static TABLE: [Option<Call>; NUMBERS] = table(&[
+    credentials::CALLS,
     descriptor::CALLS,
     epoll::CALLS,
     files::CALLS,

@@ -16,6 +16,7 @@
 //! | [`signals`], [`interrupt`] | handlers run in the program, and end waiting calls |
 //! | [`direction`] | which thread gets a signal for the process |
 //! | [`library`], [`host`] | calls of the two kernels |
+//! | [`credentials`] | the rights that threads have in the library |
 //!
 //! Invariants:
 //!
@@ -41,6 +42,7 @@ pub mod area;
 pub mod beside;
 pub mod bridge;
 pub mod calls;
+pub mod credentials;
 pub mod descriptors;
 pub mod direction;
 pub mod elf;
@@ -137,6 +139,7 @@ pub fn run(options: Options) -> Result<std::convert::Infallible> {
     let low = free_descriptor();
     descriptors::occupy_low();
     execve::remember(&options)?;
+    credentials::start();
     if options.guard {
         library::leave();
         paths::set_mounts(options.mounts.iter().map(point).collect());

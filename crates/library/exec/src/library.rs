@@ -1,7 +1,7 @@
 //! The library's kernel: one for the process. Program threads get a task with their first call.
 
 use crate::state::State;
-use crate::{host, interrupt};
+use crate::{credentials, host, interrupt};
 use liblinux::process::Around;
 use liblinux::{Error, Instance, Thread};
 use std::arch::asm;
@@ -81,8 +81,23 @@ fn task(state: &State) -> Option<&Thread> {
     let task = attach().ok()?;
     // SAFETY: gettid takes no address.
     let tid = unsafe { task.syscall(libc::SYS_gettid, [0; 6]) };
+    credentials::adopt(&|number, a| short_call(&task, number, a)).ok()?;
     state.library_tid.store(tid as u32, Ordering::Relaxed);
     Some(state.task.get_or_init(|| task))
+}
+
+fn short_call(task: &Thread, number: i64, a: [u64; 3]) -> i64 {
+    // SAFETY: callers pass addresses of their own structures.
+    unsafe { task.syscall(number, [a[0], a[1], a[2], 0, 0, 0]) }
+}
+
+/// The credentials of the calling thread have changed in the host.
+pub fn follow_credentials(state: &State) -> Result<(), i64> {
+    match state.task.get() {
+        Some(task) if present() => credentials::follow(&|number, a| short_call(task, number, a)),
+        // A task that is made later adopts them.
+        _ => Ok(()),
+    }
 }
 
 /// A system call of the library for the program's thread. A signal for the program ends it: with
