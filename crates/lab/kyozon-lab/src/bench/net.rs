@@ -77,8 +77,11 @@ fn parse(output: &str) -> Result<BTreeMap<Group, [Taken; VARIANTS.len()]>> {
 
 /// Adds the rows of one group.
 fn rows(mut table: Table, group: &Group, taken: &[Taken; VARIANTS.len()]) -> Result<Table> {
-    let (unit, column) =
-        if group.test == "TCP_RR" { ("us", "CPU ns each") } else { ("MB/s", "CPU ns/KiB") };
+    let (unit, column) = if group.test.starts_with("TCP_RR") {
+        ("us", "CPU ns each")
+    } else {
+        ("MB/s", "CPU ns/KiB")
+    };
     let label = group.label();
     let [library, native] = taken;
     ensure!(library.figures.len() == native.figures.len(), "{label}: a sample is missing");

@@ -1,4 +1,4 @@
-//! CPU time.
+//! CPUs and their time.
 
 use std::mem::MaybeUninit;
 
@@ -14,4 +14,24 @@ pub fn nanoseconds() -> f64 {
         .iter()
         .map(|time| time.tv_sec as f64 * 1e9 + time.tv_usec as f64 * 1e3)
         .sum()
+}
+
+/// The CPUs that the calling thread may use.
+pub fn allowed() -> Vec<usize> {
+    // SAFETY: the set consists of integers, and the calls access only the set.
+    unsafe {
+        let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed().assume_init();
+        libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
+        (0..libc::CPU_SETSIZE as usize).filter(|cpu| libc::CPU_ISSET(*cpu, &set)).collect()
+    }
+}
+
+/// Keeps the calling thread on a CPU.
+pub fn pin(cpu: usize) {
+    // SAFETY: as above.
+    unsafe {
+        let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed().assume_init();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
+    }
 }

@@ -20,8 +20,11 @@ pub enum Test {
     TcpMaerts,
     /// The variant sends datagrams. Those that the peer receives count.
     UdpStream,
-    /// The variant sends a request and waits for an answer of the same size.
+    /// The variant sends a request and waits for an answer of the same size. Each end stays on a CPU of its own:
+    /// without that, the scheduler of the host decides whether a wake-up crosses CPUs, which costs more than all else.
     TcpRr,
+    /// The same with both ends on one CPU.
+    TcpRrOneCpu,
 }
 
 impl fmt::Display for Test {
@@ -31,6 +34,7 @@ impl fmt::Display for Test {
             Self::TcpMaerts => "TCP_MAERTS",
             Self::UdpStream => "UDP_STREAM",
             Self::TcpRr => "TCP_RR",
+            Self::TcpRrOneCpu => "TCP_RR_ONE_CPU",
         })
     }
 }
@@ -42,7 +46,7 @@ const BATCH: usize = 16;
 /// Time after which a receiver of datagrams asks whether more will come.
 const SILENCE: Duration = Duration::from_millis(20);
 
-/// Takes a sample. Returns MB/s and nanoseconds of CPU time per KiB; of [`Test::TcpRr`], microseconds and nanoseconds
+/// Takes a sample. Returns MB/s and nanoseconds of CPU time per KiB; of requests, microseconds and nanoseconds
 /// of CPU time per request.
 pub fn take(
     test: Test,
@@ -57,10 +61,16 @@ pub fn take(
     let before = cpu::nanoseconds();
     let (units, seconds) = std::thread::scope(|scope| {
         let over = &over;
-        let served =
-            scope.spawn(move || serve(test, size, time, &*peer.attach(), to.port(), &ready, over));
+        let served = scope.spawn(move || {
+            place(test, 1);
+            serve(test, size, time, &*peer.attach(), to.port(), &ready, over)
+        });
         wait.recv().map_err(|_| "the peer ended")?;
-        let used = scope.spawn(move || client(test, size, time, &*side.attach(), to)).join();
+        let used = scope.spawn(move || {
+            place(test, 0);
+            client(test, size, time, &*side.attach(), to)
+        });
+        let used = used.join();
         over.store(true, SeqCst);
         let served = served.join().map_err(|_| "the peer panicked")?;
         let used = used.map_err(|_| "the client panicked")?;
@@ -78,9 +88,19 @@ pub fn take(
     }
     let units = units as f64;
     Ok(match test {
-        Test::TcpRr => [seconds * 1e6 / units, cpu / units],
+        Test::TcpRr | Test::TcpRrOneCpu => [seconds * 1e6 / units, cpu / units],
         _ => [units / seconds / 1e6, cpu / units * 1024.0],
     })
+}
+
+/// Keeps the thread of an end, 0 or 1, on its CPU, if the test says which.
+fn place(test: Test, end: usize) {
+    let cpus = cpu::allowed();
+    match test {
+        Test::TcpRr => cpu::pin(cpus[end % cpus.len()]),
+        Test::TcpRrOneCpu => cpu::pin(cpus[0]),
+        _ => {}
+    }
 }
 
 /// Number of bytes or requests, and seconds that they took.
@@ -111,7 +131,7 @@ fn serve(
     let socket = kernel.accept(listener)?;
     let counted = match test {
         Test::TcpMaerts => send(kernel, socket, size, time).map(|()| (0, 0.0)),
-        Test::TcpRr => answer(kernel, socket, size).map(|()| (0, 0.0)),
+        Test::TcpRr | Test::TcpRrOneCpu => answer(kernel, socket, size).map(|()| (0, 0.0)),
         _ => receive(kernel, socket),
     };
     kernel.close(socket)?;
@@ -131,7 +151,7 @@ fn client(test: Test, size: usize, time: Duration, kernel: &dyn Calls, to: Socke
     kernel.connect(socket, to)?;
     let counted = match test {
         Test::TcpMaerts => receive(kernel, socket),
-        Test::TcpRr => ask(kernel, socket, size, time),
+        Test::TcpRr | Test::TcpRrOneCpu => ask(kernel, socket, size, time),
         _ => send(kernel, socket, size, time).map(|()| (0, 0.0)),
     };
     kernel.close(socket)?;
