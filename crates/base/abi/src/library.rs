@@ -14,7 +14,7 @@
 use crate::assert_size;
 
 /// Version of this interface.
-pub const LIBRARY_VERSION: u32 = 2;
+pub const LIBRARY_VERSION: u32 = 3;
 
 /// Alignment of the kernel's memory in bytes: the largest block of Linux's page allocator.
 pub const LIBRARY_MEMORY_ALIGN: u64 = 4 << 20;
@@ -68,6 +68,9 @@ pub struct LibraryHost {
     pub park: u64,
     /// `void unpark(context, u32 *word, u32 count)`: wakes up to `count` threads that wait on `word`.
     pub unpark: u64,
+    /// `void wait(context, u32 *word, u32 value, u64 deadline)`: as `park`, for a thread that waits until its request is
+    /// complete. It may call `interrupt` meanwhile, and so complete the request itself.
+    pub wait: u64,
     /// `u64 mmio_read(context, u64 address, u32 bytes)`: reads a device register.
     pub mmio_read: u64,
     /// `void mmio_write(context, u64 address, u32 bytes, u64 value)`: writes a device register.
@@ -78,7 +81,7 @@ pub struct LibraryHost {
     /// Random bytes.
     pub seed: [u8; 32],
 }
-assert_size!(LibraryHost, 136);
+assert_size!(LibraryHost, 144);
 
 /// What the kernel offers. Function members are addresses.
 #[repr(C)]

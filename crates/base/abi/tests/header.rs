@@ -125,7 +125,7 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, DeviceInfo, "kyozon_device_info": name, kind, queues, features, doorbell, max_size,
         config_bytes, config);
     layout!(c, LibraryHost, "kyozon_library_host": version, reserved, memory, memory_bytes, command_line, context, now,
-        realtime, print, park, unpark, mmio_read, mmio_write, barrier, seed);
+        realtime, print, park, unpark, wait, mmio_read, mmio_write, barrier, seed);
     layout!(c, LibraryKernel, "kyozon_library_kernel": version, reserved, start, call, service, interrupt, fixup,
         halted);
     layout!(c, LibraryThread, "kyozon_library_thread": host_stack, task, stack_top, done, submitted, kind, inside,

@@ -1,6 +1,7 @@
 //! A bus: places devices' registers at addresses, and finds the device of an access.
 
 use crate::mmio::{Device, Transport, Window, WINDOW};
+use crate::poller::Poller;
 use crate::Memory;
 use std::fmt::Write;
 use std::io::{Error, ErrorKind, Result};
@@ -26,6 +27,7 @@ pub struct Bus<M> {
     memory: M,
     first: Slot,
     raise: RaiseNumber,
+    poller: Arc<Poller>,
 }
 
 impl<M: Memory + Clone + Send + Sync + 'static> Bus<M> {
@@ -39,7 +41,7 @@ impl<M: Memory + Clone + Send + Sync + 'static> Bus<M> {
             let text = format!("the address {:#x} is not a multiple of 4 KiB", first.address);
             return Err(Error::new(ErrorKind::InvalidInput, text));
         }
-        Ok(Self { windows: Vec::new(), memory, first, raise })
+        Ok(Self { windows: Vec::new(), memory, first, raise, poller: Arc::default() })
     }
 
     /// Adds a device. The guest finds it if it is on the command line at boot.
@@ -50,8 +52,15 @@ impl<M: Memory + Clone + Send + Sync + 'static> Bus<M> {
         let slot = self.slot(self.windows.len()).ok_or(ErrorKind::InvalidInput)?;
         let raise = self.raise.clone();
         let raise = Box::new(move || raise(slot.irq));
-        self.windows.push(Box::new(Transport::new(device, self.memory.clone(), raise)?));
+        let memory = self.memory.clone();
+        let transport = Transport::with_poller(device, memory, raise, &self.poller)?;
+        self.windows.push(Box::new(transport));
         Ok(slot)
+    }
+
+    /// Lets threads of the guest serve its devices while they wait.
+    pub fn poller(&self) -> &Arc<Poller> {
+        &self.poller
     }
 
     fn slot(&self, number: usize) -> Option<Slot> {

@@ -204,6 +204,31 @@ impl Chain {
         Ok(slices)
     }
 
+    /// Appends all memory that the device may write to `slices`. Nothing is consumed.
+    ///
+    /// # Errors
+    /// [`Bad::Address`] never: the addresses were checked when the pieces were added.
+    pub fn show_writable<'a, M: Memory>(
+        &self,
+        memory: &'a M,
+        slices: &mut Vec<VolatileSlice<'a>>,
+    ) -> Result<(), Bad> {
+        let Cursor { pieces, piece, used, .. } = &self.writes;
+        let mut used = *used;
+        for (address, bytes) in pieces.iter().skip(*piece) {
+            let (at, count) = (GuestAddress(address.0 + used as u64), bytes - used);
+            used = 0;
+            if count == 0 {
+                continue;
+            }
+            let found = memory.get_slices(at, count, Permissions::Write);
+            for slice in found.map_err(|_| Bad::Address)? {
+                slices.push(slice.map_err(|_| Bad::Address)?);
+            }
+        }
+        Ok(())
+    }
+
     /// Skips memory to write, except the last `bytes` bytes.
     pub fn skip_writes_but(&mut self, bytes: u64) {
         while self.writes.left > bytes {

@@ -10,6 +10,7 @@
 //! | [`mmio`], [`bus`] | registers in front of a device, and the devices of a guest |
 //! | [`ram`] | memory of this process as a guest's memory |
 //! | [`worker`] | a device's thread |
+//! | [`poller`] | threads that serve devices while they wait for something else |
 //! | [`fake`], [`fuzz`] | a guest for tests, and a fuzzer's input as a hostile guest |
 //!
 //! Sections are those of the specification, Virtual I/O Device (VIRTIO) version 1.2.
@@ -60,6 +61,7 @@ pub mod fake;
 pub mod fuzz;
 pub mod mmio;
 pub mod net;
+pub mod poller;
 pub mod ram;
 pub mod ring;
 pub mod worker;

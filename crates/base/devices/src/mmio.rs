@@ -15,6 +15,7 @@ mod registers;
 pub use link::{Link, Raise};
 use registers::Registers;
 
+use crate::poller::Poller;
 use crate::Memory;
 use std::io::Result;
 use std::sync::{Arc, Mutex};
@@ -33,12 +34,13 @@ pub trait Device<M>: Send + Sync {
     fn queues(&self) -> usize;
     /// The configuration space.
     fn config(&self) -> Vec<u8>;
-    /// Takes over the link to the transport, before the guest's first access. A device with a thread starts it here.
+    /// Takes over the link to the transport, before the guest's first access. A device with a thread starts it here,
+    /// and may let pollers do the thread's work.
     ///
     /// # Errors
     /// Linux refuses a thread.
-    fn attach(&mut self, link: &Arc<Link<M>>) -> Result<()> {
-        let _ = link;
+    fn attach(&mut self, link: &Arc<Link<M>>, poller: &Arc<Poller>) -> Result<()> {
+        let _ = (link, poller);
         Ok(())
     }
     /// The guest's driver starts with these features.
@@ -73,9 +75,22 @@ impl<M: Memory, D: Device<M>> Transport<M, D> {
     ///
     /// # Errors
     /// Those of [`Device::attach`].
-    pub fn new(mut device: D, memory: M, raise: Raise) -> Result<Self> {
+    pub fn new(device: D, memory: M, raise: Raise) -> Result<Self> {
+        Self::with_poller(device, memory, raise, &Arc::default())
+    }
+
+    /// Like [`Transport::new`], of a device that pollers may serve.
+    ///
+    /// # Errors
+    /// Those of [`Device::attach`].
+    pub fn with_poller(
+        mut device: D,
+        memory: M,
+        raise: Raise,
+        poller: &Arc<Poller>,
+    ) -> Result<Self> {
         let link = Arc::new(Link::new(memory, device.queues(), raise));
-        device.attach(&link)?;
+        device.attach(&link, poller)?;
         let registers = Mutex::new(Registers::new(device.features(), device.queues()));
         Ok(Self { device, link, registers })
     }

@@ -7,10 +7,12 @@
 //! | [`backend`] | TAP device, socket of packets, stream, recorder |
 //! | [`header`] | the header before a frame, and what it may ask for |
 //! | `delivery` | a packet into the buffers of a guest |
+//! | `direct` | the same without a copy |
 
 pub mod backend;
 mod delivery;
 mod device;
+mod direct;
 pub mod header;
 pub mod port;
 

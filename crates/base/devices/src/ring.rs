@@ -5,6 +5,7 @@
 
 use crate::chain::Chain;
 use crate::Memory;
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{fence, Ordering};
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
@@ -103,7 +104,10 @@ pub struct Served {
 pub struct Ring {
     queue: Queue,
     state: State,
-    chain: Chain,
+    /// Entries that [`Ring::look_ahead`] took and that are not used yet, in order.
+    ahead: VecDeque<(u16, Chain)>,
+    /// Chains without an entry, to be used again.
+    spare: Vec<Chain>,
     /// Number of entries returned since the last [`Ring::wants_wake`].
     returned: u16,
 }
@@ -112,7 +116,8 @@ impl Default for Ring {
     fn default() -> Self {
         // `MAX_SIZE` is a power of two.
         let Ok(queue) = Queue::new(MAX_SIZE) else { unreachable!("a size that queues can have") };
-        Self { queue, state: State::Stopped, chain: Chain::default(), returned: 0 }
+        let (ahead, spare) = (VecDeque::new(), Vec::new());
+        Self { queue, state: State::Stopped, ahead, spare, returned: 0 }
     }
 }
 
@@ -167,6 +172,7 @@ impl Ring {
             placed.and(if queue.is_valid(memory) { Ok(()) } else { Err(Refused::Address) });
         self.state = if placed.is_ok() { State::Running } else { State::Stopped };
         self.returned = 0;
+        self.ahead.clear();
         // The guest may have written another event index: set the one that asks for the first entry.
         self.listen(memory);
         placed
@@ -175,6 +181,7 @@ impl Ring {
     /// Stops the queue: its memory is no longer read or written.
     pub fn stop(&mut self) {
         self.state = State::Stopped;
+        self.ahead.clear();
     }
 
     fn end<T>(&mut self, bad: Bad) -> Option<T> {
@@ -188,7 +195,39 @@ impl Ring {
         if self.state != State::Running {
             return None;
         }
-        let mut chain = std::mem::take(&mut self.chain);
+        self.ahead.pop_front().or_else(|| self.next_new(memory))
+    }
+
+    /// Looks at the next entries of a running queue, until they have `bytes` bytes to write together, or are `max`
+    /// entries, or are all that the guest has added. They stay the next ones. A bad entry ends the queue.
+    pub fn look_ahead<M: Memory>(
+        &mut self,
+        memory: &M,
+        bytes: u64,
+        max: usize,
+    ) -> &mut VecDeque<(u16, Chain)> {
+        let mut room: u64 = self.ahead.iter().map(|(_, chain)| chain.to_write()).sum();
+        while room < bytes && self.ahead.len() < max && self.state == State::Running {
+            let Some((head, chain)) = self.next_new(memory) else { break };
+            room = room.saturating_add(chain.to_write());
+            self.ahead.push_back((head, chain));
+        }
+        &mut self.ahead
+    }
+
+    /// Returns the next entries, which [`Ring::look_ahead`] showed, with as many bytes written as `written` has for
+    /// each. The guest sees all of them or none: a driver that finds the first part of a frame expects the other parts.
+    pub fn put_ahead<M: Memory>(&mut self, memory: &M, written: &[u32]) {
+        let count = written.len().min(self.ahead.len());
+        let entries: Vec<_> =
+            self.ahead.iter().zip(written).map(|((head, _), written)| (*head, *written)).collect();
+        let used = self.ahead.drain(..count).map(|(_, chain)| chain);
+        self.spare.extend(used);
+        self.put_all(memory, &entries);
+    }
+
+    fn next_new<M: Memory>(&mut self, memory: &M) -> Option<(u16, Chain)> {
+        let mut chain = self.spare.pop().unwrap_or_default();
         chain.clear();
         let max = usize::from(self.queue.size());
         let descriptors = match self.queue.iter(memory) {
@@ -196,7 +235,7 @@ impl Ring {
             Err(error) => return self.end(error.into()),
         };
         let Some(descriptors) = descriptors else {
-            self.chain = chain;
+            self.spare.push(chain);
             return None;
         };
         let head = descriptors.head_index();
@@ -225,13 +264,12 @@ impl Ring {
 
     /// Returns an entry to the guest, with `written` bytes written.
     pub fn put<M: Memory>(&mut self, memory: &M, head: u16, chain: Chain, written: u32) {
-        self.chain = chain;
+        self.spare.push(chain);
         self.put_all(memory, &[(head, written)]);
     }
 
-    /// Returns several entries, each with the bytes written. The guest sees all of them or none: a driver that finds
-    /// the first part of a frame expects the other parts.
-    pub fn put_all<M: Memory>(&mut self, memory: &M, entries: &[(u16, u32)]) {
+    /// Returns several entries, each with the bytes written. The guest sees all of them or none.
+    fn put_all<M: Memory>(&mut self, memory: &M, entries: &[(u16, u32)]) {
         if self.state == State::Running && !entries.is_empty() {
             if let Err(bad) = self.try_put(memory, entries) {
                 self.state = State::Ended(bad);
@@ -253,12 +291,6 @@ impl Ring {
         self.returned = self.returned.wrapping_add(entries.len() as u16);
         let at = GuestAddress(used.0 + 2);
         memory.store(index.to_le(), at, Ordering::Release).map_err(|_| Bad::Address)
-    }
-
-    /// Gives up the last `count` entries that [`Ring::next`] returned and that were not put back: they are the next
-    /// ones again.
-    pub fn undo(&mut self, count: usize) {
-        self.queue.set_next_avail(self.queue.next_avail().wrapping_sub(count as u16));
     }
 
     /// Number of entries of the queue.

@@ -75,6 +75,7 @@ impl<H: Host> Kernel<H> {
             print: print::<H> as *const () as u64,
             park: park::<H> as *const () as u64,
             unpark: unpark::<H> as *const () as u64,
+            wait: wait::<H> as *const () as u64,
             mmio_read: mmio_read::<H> as *const () as u64,
             mmio_write: mmio_write::<H> as *const () as u64,
             barrier: barrier::<H> as *const () as u64,
@@ -218,6 +219,17 @@ extern "sysv64" fn park<H: Host>(context: *const H, word: *mut u32, value: u32, 
     // SAFETY: the kernel passes the context back; the word is the kernel's, or in a record whose thread this is.
     unsafe {
         (*context).park(
+            AtomicU32::from_ptr(word),
+            value,
+            (deadline != LIBRARY_NEVER).then_some(deadline),
+        )
+    }
+}
+
+extern "sysv64" fn wait<H: Host>(context: *const H, word: *mut u32, value: u32, deadline: u64) {
+    // SAFETY: the kernel passes the context back; the word is in a record whose thread this is.
+    unsafe {
+        (*context).wait(
             AtomicU32::from_ptr(word),
             value,
             (deadline != LIBRARY_NEVER).then_some(deadline),

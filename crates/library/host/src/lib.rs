@@ -39,6 +39,11 @@ pub trait Host: Sync {
     fn park(&self, word: &AtomicU32, value: u32, deadline: Option<u64>);
     /// Wakes up to `count` threads that wait on `word`.
     fn unpark(&self, word: &AtomicU32, count: u32);
+    /// As [`park`](Host::park), for a thread that waits until its request is complete, and holds nothing. It may raise
+    /// interrupts meanwhile: a host lets it serve devices.
+    fn wait(&self, word: &AtomicU32, value: u32, deadline: Option<u64>) {
+        self.park(word, value, deadline);
+    }
     /// A full memory barrier on every running thread that calls the kernel. False if the host has none: then a kernel
     /// takes its lock by locked instructions.
     fn barrier(&self) -> bool;

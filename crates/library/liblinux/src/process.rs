@@ -5,6 +5,7 @@ use kyozon_devices::ram::Ram;
 use kyozon_library_host::Host;
 use std::ptr;
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 /// Takes text of the kernel's log, any number of bytes at a time.
 pub type Log = Box<dyn Fn(&[u8]) + Send + Sync>;
@@ -102,8 +103,20 @@ impl Host for Process {
         };
     }
 
+    fn wait(&self, word: &AtomicU32, value: u32, deadline: Option<u64>) {
+        let _ordinary = self.ordinary();
+        let until = |deadline: u64| deadline.saturating_sub(clock(libc::CLOCK_MONOTONIC));
+        let left = || deadline.map(|deadline| Duration::from_nanos(until(deadline)));
+        if !self.bus.poller().wait(word, value, left) {
+            self.park(word, value, deadline);
+        }
+    }
+
     fn unpark(&self, word: &AtomicU32, count: u32) {
         let _ordinary = self.ordinary();
+        if self.bus.poller().wake(word) {
+            return;
+        }
         // SAFETY: a wake-up only compares the address; it may be of a word that has just been freed.
         unsafe {
             libc::syscall(

@@ -1148,7 +1148,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_LIBRARY_VERSION 2
+#define KYOZON_LIBRARY_VERSION 3
 
 /*
  Alignment of the kernel's memory in bytes: the largest block of Linux's page allocator.
@@ -2924,6 +2924,11 @@ struct kyozon_library_host {
          `void unpark(context, u32 *word, u32 count)`: wakes up to `count` threads that wait on `word`.
          */
         uint64_t unpark;
+        /*
+         `void wait(context, u32 *word, u32 value, u64 deadline)`: as `park`, for a thread that waits until its request is
+         complete. It may call `interrupt` meanwhile, and so complete the request itself.
+         */
+        uint64_t wait;
         /*
          `u64 mmio_read(context, u64 address, u32 bytes)`: reads a device register.
          */

@@ -2,6 +2,7 @@
 
 use super::{Block, Errors};
 use crate::mmio::{Device, Link};
+use crate::poller::Poller;
 use crate::ring::MAX_SIZE;
 use crate::worker::{Bell, Worker};
 use crate::Memory;
@@ -95,7 +96,7 @@ impl<M: Memory + Send + Sync + 'static> Device<M> for BlockDevice {
         self.config.clone()
     }
 
-    fn attach(&mut self, link: &Arc<Link<M>>) -> Result<()> {
+    fn attach(&mut self, link: &Arc<Link<M>>, _: &Arc<Poller>) -> Result<()> {
         if let Some(bell) = &self.bell {
             let (link, block, bell) = (link.clone(), self.block.clone(), bell.clone());
             let run = move |stop: &Bell| work(&link, &block, &bell, stop);

@@ -2,6 +2,7 @@
 
 use super::Directory;
 use crate::mmio::{Device, Link};
+use crate::poller::Poller;
 use crate::ring::FEATURES;
 use crate::worker::{Bell, Worker};
 use crate::Memory;
@@ -103,7 +104,7 @@ impl<M: Memory + Send + Sync + 'static> Device<M> for DirectoryDevice {
         self.config.clone()
     }
 
-    fn attach(&mut self, link: &Arc<Link<M>>) -> Result<()> {
+    fn attach(&mut self, link: &Arc<Link<M>>, _: &Arc<Poller>) -> Result<()> {
         let (link, directory, bell) = (link.clone(), self.directory.clone(), self.bell.clone());
         let run = move |stop: &Bell| work(&link, &directory, &bell, stop);
         self.worker = Some(Worker::start("virtio-fs", run)?);

@@ -102,6 +102,7 @@ impl Player {
                 for (to, from) in packet.iter_mut().take(HEADER).zip(number.to_le_bytes()) {
                     *to = from & 0x85;
                 }
+                wire.state().direct = kind & 8 != 0;
                 wire.state().room = (kind & 6 == 0).then_some(usize::from(count) % 100);
                 wire.give(&packet);
                 self.queues[RECEIVE].ask(&[(FREE + 0x800, u32::from(count) % 700, true)]);

@@ -18,6 +18,10 @@ use vm_memory::VolatileSlice;
 /// Maximum bytes of a header and a frame that its receiver divides: 64 KiB of IP, Ethernet, two VLAN tags.
 pub const MAX_PACKET: usize = HEADER + (1 << 16) + super::ETHERNET + 8;
 
+/// Maximum number of pieces of a frame in one call (`UIO_MAXIOV` of the kernel, less one each for the header and for
+/// what has no room).
+pub const MAX_PIECES: usize = 1022;
+
 /// A backend. A packet is a header (section 5.1.6) and a frame. No call waits: an error of kind `WouldBlock` means that
 /// the descriptor must become ready first.
 pub trait Backend: Send + Sync {
@@ -63,6 +67,27 @@ pub trait Backend: Send + Sync {
     /// `WouldBlock`, or another one if no more packets will come.
     fn receive(&self, to: &mut [u8]) -> Result<usize>;
 
+    /// Receives a packet: its header into `header`, its frame into a guest's memory, and
+    /// the part of it that has no room there into `rest`. Returns the packet's bytes as [`Backend::receive`] does; `None`
+    /// if the backend makes copies only.
+    ///
+    /// # Errors
+    /// As for [`Backend::receive`].
+    fn receive_pieces(
+        &self,
+        header: &mut [u8; HEADER],
+        frame: &[VolatileSlice<'_>],
+        rest: &mut [u8],
+    ) -> Option<Result<usize>> {
+        let _ = (header, frame, rest);
+        None
+    }
+
+    /// Whether received packets may be in this backend, so that its descriptor does not announce them.
+    fn holds_packets(&self) -> bool {
+        false
+    }
+
     /// The descriptor that becomes ready.
     fn fd(&self) -> BorrowedFd<'_>;
 }
@@ -90,6 +115,19 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
 
     fn receive(&self, to: &mut [u8]) -> Result<usize> {
         (**self).receive(to)
+    }
+
+    fn receive_pieces(
+        &self,
+        header: &mut [u8; HEADER],
+        frame: &[VolatileSlice<'_>],
+        rest: &mut [u8],
+    ) -> Option<Result<usize>> {
+        (**self).receive_pieces(header, frame, rest)
+    }
+
+    fn holds_packets(&self) -> bool {
+        (**self).holds_packets()
     }
 
     fn fd(&self) -> BorrowedFd<'_> {

@@ -28,39 +28,41 @@ pub fn deliver<M: Memory>(
     mergeable: bool,
 ) -> Delivered {
     let bytes = (HEADER + frame.len()) as u64;
-    let mut chains: Vec<(u16, Chain)> = Vec::new();
-    let mut room = 0;
-    while room < bytes && (mergeable || chains.is_empty()) {
-        let Some((head, chain)) = ring.next(memory) else {
-            if ring.state() != State::Running {
-                return Delivered::Ended;
-            }
-            let all = chains.len() == ring.size();
-            ring.undo(chains.len());
-            return if all { Delivered::Short } else { Delivered::NoRoom };
-        };
-        if chain.to_read() > 0 {
-            return end(ring, Bad::Kind);
+    let max = if mergeable { ring.size() } else { 1 };
+    let chains = ring.look_ahead(memory, bytes, max);
+    let (mut count, mut room) = (0, 0);
+    for (_, chain) in chains.iter().take(max).take_while(|(_, chain)| chain.to_read() == 0) {
+        if room >= bytes {
+            break;
         }
         room += chain.to_write();
-        chains.push((head, chain));
+        count += 1;
+    }
+    let all = chains.len();
+    if ring.state() != State::Running {
+        return Delivered::Ended;
+    }
+    if room < bytes && count < all.min(max) {
+        return end(ring, Bad::Kind);
+    }
+    if room < bytes && mergeable {
+        return if all == ring.size() { Delivered::Short } else { Delivered::NoRoom };
     }
     if room < bytes {
-        // The guest gets its memory back, with 0 bytes written.
-        let entries: Vec<_> = chains.iter().map(|(head, _)| (*head, 0)).collect();
-        ring.put_all(memory, &entries);
-        return Delivered::Short;
+        // The guest gets its memory back.
+        ring.put_ahead(memory, &vec![0; count]);
+        return if count > 0 { Delivered::Short } else { Delivered::NoRoom };
     }
-    header[10..].copy_from_slice(&(chains.len() as u16).to_le_bytes());
-    match write(memory, &mut chains, header, frame) {
-        Ok(entries) => {
-            ring.put_all(memory, &entries);
-            match ring.state() {
-                State::Running => Delivered::Taken,
-                _ => Delivered::Ended,
-            }
-        }
-        Err(bad) => end(ring, bad),
+    header[10..].copy_from_slice(&(count as u16).to_le_bytes());
+    let chains = ring.look_ahead(memory, 0, 0);
+    let written = match write(memory, chains.iter_mut().take(count), header, frame) {
+        Ok(written) => written,
+        Err(bad) => return end(ring, bad),
+    };
+    ring.put_ahead(memory, &written);
+    match ring.state() {
+        State::Running => Delivered::Taken,
+        _ => Delivered::Ended,
     }
 }
 
@@ -69,15 +71,15 @@ fn end(ring: &mut Ring, bad: Bad) -> Delivered {
     Delivered::Ended
 }
 
-/// Writes to buffers that have enough room together. Returns their entries.
-fn write<M: Memory>(
+/// Writes to buffers that have enough room together. Returns the bytes in each.
+fn write<'a, M: Memory>(
     memory: &M,
-    chains: &mut [(u16, Chain)],
+    chains: impl Iterator<Item = &'a mut (u16, Chain)>,
     header: &[u8],
     mut frame: &[u8],
-) -> Result<Vec<(u16, u32)>, Bad> {
-    let mut entries = Vec::with_capacity(chains.len());
-    for (i, (head, chain)) in chains.iter_mut().enumerate() {
+) -> Result<Vec<u32>, Bad> {
+    let mut entries = Vec::new();
+    for (i, (_, chain)) in chains.enumerate() {
         let mut written = 0;
         if i == 0 {
             // The header lies in the first buffer as a whole.
@@ -87,7 +89,7 @@ fn write<M: Memory>(
         let count = usize::try_from(chain.to_write()).unwrap_or(usize::MAX).min(frame.len());
         let (now, later) = frame.split_at(count);
         chain.write(memory, now)?;
-        entries.push((*head, (written + count) as u32));
+        entries.push((written + count) as u32);
         frame = later;
     }
     Ok(entries)

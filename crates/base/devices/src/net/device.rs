@@ -1,13 +1,15 @@
-//! A network device behind a transport. Its thread waits for the backend; the guest's own thread sends.
+//! A network device behind a transport. Its thread, or a poller, waits for the backend; the guest's own thread sends.
 
 use super::backend::Backend;
 use super::port::{Counts, Port, Wait};
 use super::{Mac, Net, RECEIVE, TRANSMIT};
 use crate::mmio::{Device, Link};
+use crate::poller::{Plan, Poller, Seat, Source};
 use crate::worker::{Bell, Worker};
 use crate::Memory;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use std::io::Result;
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use virtio_bindings::virtio_ids::VIRTIO_ID_NET;
@@ -76,47 +78,93 @@ fn timespec(duration: Duration) -> Timespec {
     Timespec { tv_sec: duration.as_secs() as i64, tv_nsec: duration.subsec_nanos().into() }
 }
 
-fn work<M: Memory>(link: &Link<M>, handle: &NetHandle, bell: &Bell, stop: &Bell) {
-    let port = &handle.port;
-    let mut wait = Wait::Nothing;
-    // Since when the backend does not take a packet.
-    let mut since: Option<Instant> = None;
-    loop {
-        if wait != Wait::Closed {
-            wait = port.receive(link);
-            if wait == Wait::Closed {
-                handle.set_link(false);
+/// The work that the backend's descriptor announces, for pollers.
+struct Receive<M> {
+    link: Arc<Link<M>>,
+    port: Arc<Port>,
+}
+
+impl<M: Memory + Send + Sync> Source for Receive<M> {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.port.backend().fd()
+    }
+
+    fn serve(&self) -> bool {
+        match self.port.receive_soon(&self.link) {
+            Wait::Backend => true,
+            Wait::Nothing => !self.port.backend().holds_packets(),
+            Wait::Guest | Wait::Closed => false,
+        }
+    }
+}
+
+/// The device's thread.
+struct Thread<M> {
+    link: Arc<Link<M>>,
+    handle: NetHandle,
+    bell: Arc<Bell>,
+    seat: Seat,
+}
+
+impl<M: Memory> Thread<M> {
+    fn run(mut self, stop: &Bell) {
+        let Self { link, handle, bell, seat } = &mut self;
+        let port = &handle.port;
+        let mut wait = Wait::Nothing;
+        // Whether the backend may have packets.
+        let mut ready = true;
+        // Since when the backend does not take a packet.
+        let mut since: Option<Instant> = None;
+        loop {
+            if wait != Wait::Closed && ready {
+                wait = port.receive(link);
+                if wait == Wait::Closed {
+                    handle.set_link(false);
+                }
             }
-        }
-        since = port.is_blocked().then(|| since.unwrap_or_else(Instant::now));
-        // A backend whose other end is gone takes no packet later.
-        let patience = if wait == Wait::Closed { Duration::ZERO } else { PATIENCE };
-        let left = since.map(|since| patience.saturating_sub(since.elapsed()));
-        let timeout = if wait == Wait::Nothing { Some(Duration::ZERO) } else { left };
-        let mut flags = PollFlags::empty();
-        flags.set(PollFlags::IN, wait == Wait::Backend);
-        flags.set(PollFlags::OUT, since.is_some());
-        let mut polls = vec![PollFd::new(stop, PollFlags::IN), PollFd::new(bell, PollFlags::IN)];
-        // An error of a descriptor would end each wait, whatever it waits for.
-        if !flags.is_empty() {
-            polls.push(PollFd::from_borrowed_fd(port.backend().fd(), flags));
-        }
-        // An interrupted wait has no events.
-        let _ = poll(&mut polls, timeout.map(timespec).as_ref());
-        if !polls[0].revents().is_empty() {
-            return;
-        }
-        if !polls[1].revents().is_empty() {
-            bell.clear();
-        }
-        let events = polls.get(2).map_or(PollFlags::empty(), PollFd::revents);
-        let give_up = left == Some(Duration::ZERO);
-        if since.is_some() && (give_up || !events.difference(PollFlags::IN).is_empty()) {
-            let before = port.counts();
-            port.transmit(link, give_up);
-            if give_up || port.counts() != before {
-                // Patience begins again.
-                since = None;
+            since = port.is_blocked().then(|| since.unwrap_or_else(Instant::now));
+            // A backend whose other end is gone takes no packet later.
+            let patience = if wait == Wait::Closed { Duration::ZERO } else { PATIENCE };
+            let left = since.map(|since| patience.saturating_sub(since.elapsed()));
+            let (watch, time) = match wait {
+                Wait::Backend => match seat.plan() {
+                    Plan::Watch => (true, None),
+                    Plan::Stand(time) => (false, time),
+                },
+                _ => {
+                    seat.keep();
+                    (false, (wait == Wait::Nothing).then_some(Duration::ZERO))
+                }
+            };
+            let timeout = time.into_iter().chain(left).min();
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::IN, watch);
+            flags.set(PollFlags::OUT, since.is_some());
+            let mut polls =
+                vec![PollFd::new(stop, PollFlags::IN), PollFd::new(&**bell, PollFlags::IN)];
+            // An error of a descriptor would end each wait, whatever it waits for.
+            if !flags.is_empty() {
+                polls.push(PollFd::from_borrowed_fd(port.backend().fd(), flags));
+            }
+            // An interrupted wait has no events.
+            let _ = poll(&mut polls, timeout.map(timespec).as_ref());
+            seat.woken();
+            if !polls[0].revents().is_empty() {
+                return;
+            }
+            if !polls[1].revents().is_empty() {
+                bell.clear();
+            }
+            let events = polls.get(2).map_or(PollFlags::empty(), PollFd::revents);
+            ready = wait != Wait::Backend || watch && !events.is_empty() || seat.is_returned();
+            let give_up = left == Some(Duration::ZERO);
+            if since.is_some() && (give_up || !events.difference(PollFlags::IN).is_empty()) {
+                let before = port.counts();
+                port.transmit(link, give_up);
+                if give_up || port.counts() != before {
+                    // Patience begins again.
+                    since = None;
+                }
             }
         }
     }
@@ -139,7 +187,7 @@ impl<M: Memory + Send + Sync + 'static> Device<M> for NetDevice {
         self.handle.port.config()
     }
 
-    fn attach(&mut self, link: &Arc<Link<M>>) -> Result<()> {
+    fn attach(&mut self, link: &Arc<Link<M>>, poller: &Arc<Poller>) -> Result<()> {
         let weak = Arc::downgrade(link);
         let changed = move || {
             if let Some(link) = weak.upgrade() {
@@ -148,9 +196,11 @@ impl<M: Memory + Send + Sync + 'static> Device<M> for NetDevice {
         };
         // A device has one transport, so the cell is empty.
         let _ = self.handle.changed.set(Box::new(changed));
-        let (link, handle, bell) = (link.clone(), self.handle.clone(), self.bell.clone());
-        let run = move |stop: &Bell| work(&link, &handle, &bell, stop);
-        self.worker = Some(Worker::start("virtio-net", run)?);
+        let (handle, bell) = (self.handle.clone(), self.bell.clone());
+        let receive = Arc::new(Receive { link: link.clone(), port: handle.port.clone() });
+        let seat = poller.add(receive, bell.clone())?;
+        let thread = Thread { link: link.clone(), handle, bell, seat };
+        self.worker = Some(Worker::start("virtio-net", move |stop| thread.run(stop))?);
         Ok(())
     }
 

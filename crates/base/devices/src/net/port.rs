@@ -1,12 +1,12 @@
 //! The work of a network device: packets from a guest's queue to a backend, and from there to the guest's other queue.
 //!
-//! Headers, and frames unless the backend takes them from the guest's memory, are copied once on each side: a header is
-//! checked in the copy, which the guest cannot change. Nothing waits
-//! here: results say what to wait for.
+//! Headers are copied once on each side, and checked in the copy, which the guest cannot change. Small frames are copied,
+//! too; a backend reads large ones from the guest's memory and writes them there. Nothing waits here: results say what
+//! to wait for.
 
 use super::backend::{Backend, MAX_PACKET};
 use super::header::{check, check_header, Offloads, OFFLOADS};
-use super::{deliver, Delivered, Mac, Net, ETHERNET, HEADER, RECEIVE, TRANSMIT};
+use super::{deliver, direct, Delivered, Mac, Net, ETHERNET, HEADER, RECEIVE, TRANSMIT};
 use crate::chain::Chain;
 use crate::mmio::Link;
 use crate::ring::{Bad, Ring};
@@ -22,6 +22,10 @@ const BATCH: usize = 64;
 const ROUNDS: usize = 4;
 /// Bytes of the smallest packet of which a copy costs more than a system call with several pieces.
 const LARGE: usize = 2048;
+/// Number of small packets in a row after which packets are small.
+const SMALL: usize = 16;
+/// Number of packets that came one by one after which [`Port::receive_soon`] looks for more.
+const LOOK: usize = 8;
 /// Bytes that a VLAN tag adds to a frame.
 const VLAN: usize = 4;
 
@@ -76,6 +80,32 @@ impl Held {
     }
 }
 
+/// The way to the guest.
+#[derive(Default)]
+struct Back {
+    held: Held,
+    /// Packets are large: they go to the guest's memory without a copy.
+    large: bool,
+    /// Number of small packets since the last large one.
+    small: usize,
+    /// Packets come one by one.
+    single: bool,
+    /// Number of packets since the last look for more than one.
+    looked: usize,
+}
+
+impl Back {
+    /// Learns from a packet of this size.
+    fn learn(&mut self, bytes: usize) {
+        if bytes >= LARGE {
+            (self.large, self.small) = (true, 0);
+        } else if self.large {
+            self.small += 1;
+            self.large = self.small < SMALL;
+        }
+    }
+}
+
 /// What to wait for before the next [`Port::receive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -97,6 +127,20 @@ enum Progress {
     Blocked,
 }
 
+/// Outcome of a packet that is not copied.
+enum Direct {
+    /// The guest has it.
+    Taken,
+    /// It is not for the guest, or there is none this time.
+    Lost,
+    /// It is held: the guest has too few buffers.
+    Held,
+    /// Packets must be copied.
+    Copy,
+    /// There is none.
+    Wait(Wait),
+}
+
 /// A device without its thread.
 pub struct Port {
     net: Net,
@@ -104,15 +148,15 @@ pub struct Port {
     /// The features that the guest accepted.
     accepted: AtomicU64,
     out: Mutex<Held>,
-    back: Mutex<Held>,
+    back: Mutex<Back>,
     /// The guest's queue has packets for which [`Port::transmit`] must be called again.
     blocked: AtomicBool,
     up: AtomicBool,
     counters: Counters,
 }
 
-fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
-    held.lock().unwrap_or_else(|e| e.into_inner())
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl Port {
@@ -156,7 +200,7 @@ impl Port {
 
     /// Forgets held packets, except one of which the backend has a part.
     pub fn reset(&self) {
-        lock(&self.back).clear();
+        lock(&self.back).held.clear();
         let mut out = lock(&self.out);
         if out.sent == 0 {
             out.clear();
@@ -325,36 +369,123 @@ impl Port {
 
     /// Passes packets from the backend to the guest. A packet for which the guest has no buffers is held.
     pub fn receive<M: Memory>(&self, link: &Link<M>) -> Wait {
+        self.receive_up_to(link, BATCH)
+    }
+
+    /// As [`Port::receive`], for a thread that will look again before it sleeps. Packets that come one by one reach the
+    /// guest without a call of the backend that finds no other one.
+    pub fn receive_soon<M: Memory>(&self, link: &Link<M>) -> Wait {
+        let max = {
+            let mut back = lock(&self.back);
+            back.looked += 1;
+            let single = back.single && !back.looked.is_multiple_of(LOOK);
+            if single && !self.backend.holds_packets() {
+                1
+            } else {
+                BATCH
+            }
+        };
+        self.receive_up_to(link, max)
+    }
+
+    fn receive_up_to<M: Memory>(&self, link: &Link<M>, max: usize) -> Wait {
         let wait = link.serve(RECEIVE, |ring, memory| {
-            let (wait, returned) = self.receive_some(ring, memory);
+            let (wait, returned) = self.receive_some(ring, memory, max);
             (wait, returned && ring.wants_wake(memory))
         });
         wait.unwrap_or(Wait::Guest)
     }
 
-    fn receive_some<M: Memory>(&self, ring: &mut Ring, memory: &M) -> (Wait, bool) {
+    fn receive_some<M: Memory>(&self, ring: &mut Ring, memory: &M, max: usize) -> (Wait, bool) {
         let features = self.accepted.load(SeqCst);
         let mergeable = features >> VIRTIO_NET_F_MRG_RXBUF & 1 != 0;
         let mut back = lock(&self.back);
-        let mut returned = false;
-        for _ in 0..BATCH {
-            if back.length == 0 {
-                if let Some(wait) = self.fetch(&mut back, features) {
-                    return (wait, returned);
+        let (mut returned, mut count) = (false, 0);
+        let wait = loop {
+            if count == max {
+                break Wait::Nothing;
+            }
+            count += 1;
+            if back.held.length == 0 && mergeable && back.large {
+                match self.receive_directly(ring, memory, &mut back, features) {
+                    Direct::Taken => {
+                        returned = true;
+                        continue;
+                    }
+                    Direct::Lost => continue,
+                    Direct::Wait(wait) => break wait,
+                    Direct::Held | Direct::Copy => {}
                 }
             }
-            let Some((header, frame)) = back.parts() else { continue };
+            if back.held.length == 0 {
+                if let Some(wait) = self.fetch(&mut back.held, features) {
+                    break wait;
+                }
+            }
+            let length = back.held.length;
+            let Some((header, frame)) = back.held.parts() else { continue };
             let counter = match deliver(ring, memory, header, frame, mergeable) {
                 Delivered::Taken => &self.counters.received,
                 Delivered::Short => &self.counters.lost_in,
                 Delivered::NoRoom if ring.listen(memory) => continue,
-                Delivered::NoRoom | Delivered::Ended => return (Wait::Guest, returned),
+                Delivered::NoRoom | Delivered::Ended => break Wait::Guest,
             };
             returned = true;
             counter.fetch_add(1, Relaxed);
-            back.clear();
+            back.learn(length);
+            back.held.clear();
+        };
+        if max > 1 {
+            // The last call of the backend found none.
+            back.single = wait == Wait::Backend && count <= 2;
         }
-        (Wait::Nothing, returned)
+        (wait, returned)
+    }
+
+    /// Passes a packet from the backend to the guest without a copy, or holds it.
+    fn receive_directly<M: Memory>(
+        &self,
+        ring: &mut Ring,
+        memory: &M,
+        back: &mut Back,
+        features: u64,
+    ) -> Direct {
+        let (offloads, max) = (Offloads::to_guest(features), self.max_frame());
+        let Some((header, rest)) = back.held.bytes.split_first_chunk_mut() else {
+            return Direct::Copy;
+        };
+        // A guest that checks checksums gets a complete one, for which the frame must be private.
+        if !offloads.checksum {
+            return Direct::Copy;
+        }
+        let got = match direct::receive(ring, memory, self.backend(), header, rest) {
+            None => return Direct::Copy,
+            Some(Err(error)) if error.kind() == ErrorKind::Interrupted => return Direct::Lost,
+            Some(Err(error)) if error.kind() == ErrorKind::WouldBlock => {
+                return Direct::Wait(Wait::Backend);
+            }
+            Some(Err(_)) => return Direct::Wait(Wait::Closed),
+            Some(Ok(got)) if got.bytes == 0 => return Direct::Wait(Wait::Closed),
+            Some(Ok(got)) => got,
+        };
+        let checked = check_header(header, got.frame, offloads, max, false);
+        if !self.is_up() || got.frame < ETHERNET || checked != Ok(None) {
+            self.counters.lost_in.fetch_add(1, Relaxed);
+            return Direct::Lost;
+        }
+        match got.give(ring, memory, header, rest) {
+            Delivered::Taken => {
+                self.counters.received.fetch_add(1, Relaxed);
+                back.learn(HEADER + got.frame);
+                Direct::Taken
+            }
+            Delivered::Ended => Direct::Wait(Wait::Guest),
+            Delivered::NoRoom | Delivered::Short => {
+                got.take_back(ring, memory, rest);
+                back.held.length = HEADER + got.frame;
+                Direct::Held
+            }
+        }
     }
 
     /// Fetches and checks the backend's next packet. Drops one that is not for the guest.

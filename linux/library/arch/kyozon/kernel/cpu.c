@@ -253,7 +253,7 @@ static noinline void wait(struct kyozon_library_thread *t)
 		if (!cas(&t->done, KYOZON_LIBRARY_PENDING, KYOZON_LIBRARY_PARKED) &&
 		    load(&t->done) == KYOZON_LIBRARY_DONE)
 			break;
-		host_park(&t->done, KYOZON_LIBRARY_PARKED, until);
+		host_wait(&t->done, KYOZON_LIBRARY_PARKED, until);
 		if (load(&t->done) == KYOZON_LIBRARY_DONE)
 			break;
 		if (until == KYOZON_LIBRARY_NEVER || host_now() < until)

@@ -35,6 +35,12 @@ static inline void host_park(u32 *word, u32 value, u64 deadline)
 	HOST_CALL(void, park, (u64, u32 *, u32, u64), word, value, deadline);
 }
 
+/* For a host thread that has left the kernel: it may raise interrupts while it waits. */
+static inline void host_wait(u32 *word, u32 value, u64 deadline)
+{
+	HOST_CALL(void, wait, (u64, u32 *, u32, u64), word, value, deadline);
+}
+
 static inline void host_unpark(u32 *word, u32 count)
 {
 	HOST_CALL(void, unpark, (u64, u32 *, u32), word, count);

@@ -80,6 +80,10 @@ impl<B: Backend> Backend for Pcap<B> {
         Ok(bytes)
     }
 
+    fn holds_packets(&self) -> bool {
+        self.backend.holds_packets()
+    }
+
     fn fd(&self) -> BorrowedFd<'_> {
         self.backend.fd()
     }

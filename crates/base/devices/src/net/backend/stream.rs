@@ -114,6 +114,10 @@ impl Backend for Stream {
         }
     }
 
+    fn holds_packets(&self) -> bool {
+        true
+    }
+
     fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -3,10 +3,10 @@
 
 use super::super::header::{FROM_GUEST, TO_GUEST};
 use super::super::{Offloads, HEADER};
-use super::Backend;
+use super::{Backend, MAX_PIECES};
 use rustix::fs::{fcntl_getfl, fcntl_setfl, OFlags};
 use std::fs::File;
-use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use virtio_bindings::virtio_net::*;
 use vm_memory::VolatileSlice;
@@ -15,9 +15,6 @@ use vm_memory::VolatileSlice;
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
 const TUNSETVNETHDRSZ: libc::c_ulong = 0x4004_54d8;
-
-/// Maximum number of pieces of one system call (`UIO_MAXIOV` of the kernel).
-const MAX_PIECES: usize = 1024;
 
 /// A TAP device.
 #[derive(Debug)]
@@ -98,6 +95,14 @@ impl Tap {
     }
 }
 
+fn vector(at: *mut u8, bytes: usize) -> libc::iovec {
+    libc::iovec { iov_base: at.cast(), iov_len: bytes }
+}
+
+fn piece(slice: &VolatileSlice<'_>) -> libc::iovec {
+    vector(slice.ptr_guard_mut().as_ptr(), slice.len())
+}
+
 impl Backend for Tap {
     fn offloads(&self) -> u64 {
         let udp = 1 << VIRTIO_NET_F_HOST_USO
@@ -111,7 +116,7 @@ impl Backend for Tap {
     }
 
     fn send(&self, packet: &[u8], _: &mut usize) -> Result<()> {
-        (&self.file).write(packet).map(drop)
+        Ok(rustix::io::write(&self.file, packet).map(drop)?)
     }
 
     fn send_pieces(
@@ -119,15 +124,11 @@ impl Backend for Tap {
         header: &[u8; HEADER],
         frame: &[VolatileSlice<'_>],
     ) -> Option<Result<()>> {
-        if frame.len() >= MAX_PIECES {
+        if frame.len() > MAX_PIECES {
             return None;
         }
-        let base = header.as_ptr().cast_mut().cast();
-        let mut vectors = vec![libc::iovec { iov_base: base, iov_len: HEADER }];
-        vectors.extend(frame.iter().map(|slice| libc::iovec {
-            iov_base: slice.ptr_guard_mut().as_ptr().cast(),
-            iov_len: slice.len(),
-        }));
+        let header = vector(header.as_ptr().cast_mut(), HEADER);
+        let vectors: Vec<_> = [header].into_iter().chain(frame.iter().map(piece)).collect();
         // SAFETY: the vectors are the header and slices, whose memory is mapped while it is borrowed and is accessed by
         // volatile accesses and system calls only. The call only reads it.
         let sent =
@@ -136,7 +137,27 @@ impl Backend for Tap {
     }
 
     fn receive(&self, to: &mut [u8]) -> Result<usize> {
-        (&self.file).read(to)
+        Ok(rustix::io::read(&self.file, to)?)
+    }
+
+    fn receive_pieces(
+        &self,
+        header: &mut [u8; HEADER],
+        frame: &[VolatileSlice<'_>],
+        rest: &mut [u8],
+    ) -> Option<Result<usize>> {
+        if frame.len() > MAX_PIECES {
+            return None;
+        }
+        let (header, rest) =
+            (vector(header.as_mut_ptr(), HEADER), vector(rest.as_mut_ptr(), rest.len()));
+        let vectors: Vec<_> =
+            [header].into_iter().chain(frame.iter().map(piece)).chain([rest]).collect();
+        // SAFETY: the vectors are header and rest, which are borrowed mutably, and slices, whose memory is mapped while
+        // it is borrowed and is accessed by volatile accesses and system calls only.
+        let received =
+            unsafe { libc::readv(self.file.as_raw_fd(), vectors.as_ptr(), vectors.len() as i32) };
+        Some(usize::try_from(received).map_err(|_| Error::last_os_error()))
     }
 
     fn fd(&self) -> BorrowedFd<'_> {

@@ -268,3 +268,77 @@ fn a_device_that_does_not_run_takes_no_packets() {
     assert_eq!(s.wire.state().asked, 0);
     assert_eq!(s.send(&[0; 12], 100), Counts { sent: 0, ..SENT });
 }
+
+#[test]
+fn large_packets_are_received_without_a_copy_until_they_are_small() {
+    let mut s = setting(ALL);
+    s.wire.state().direct = true;
+    let mut give = |bytes: usize| {
+        let buffers = 1 + bytes / 1989;
+        for i in 0..buffers as u64 {
+            s.receive.ask(&[(FREE + 0x4000 + 0x800 * i, 2000, true)]);
+        }
+        let before = s.wire.state().given_directly;
+        let frame: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
+        s.wire.give(&[&DIVIDED[..], &frame].concat());
+        assert_eq!(s.port.receive(&s.link), Wait::Backend);
+        let answers: Vec<_> = std::iter::from_fn(|| s.receive.answer()).collect();
+        let written: u32 = answers.iter().map(|(_, bytes)| bytes).sum();
+        assert_eq!((written as usize, answers.len()), (HEADER + bytes, buffers));
+        s.wire.state().given_directly - before
+    };
+    // The first one says that others will be large.
+    assert_eq!([3000, 3000, 100, 3000].map(&mut give), [0, 1, 1, 1]);
+    for _ in 0..SMALL {
+        assert_eq!(give(100), 1);
+    }
+    assert_eq!([100, 3000, 3000].map(&mut give), [0, 0, 1]);
+}
+
+#[test]
+fn headers_that_ask_for_too_much_use_no_buffers() {
+    let mut s = setting(ALL);
+    s.wire.state().direct = true;
+    s.receive.ask(&[(FREE + 0x4000, 4000, true)]);
+    s.wire.give(&[&DIVIDED[..], &[1; 3000]].concat());
+    assert_eq!(s.port.receive(&s.link), Wait::Backend);
+    assert!(s.receive.answer().is_some());
+    s.receive.ask(&[(FREE + 0x4000, 4000, true)]);
+    // An unknown kind, a checksum outside the frame, a frame that is too long to be undivided, one that is too short.
+    let refused: [(&[u8], usize); 4] =
+        [(&[0, 2], 3000), (&[1, 1, 54, 0, 200, 5, 255, 255], 3000), (&[], 3000), (&[], 13)];
+    for (header, bytes) in refused {
+        let mut packet = vec![0; HEADER + bytes];
+        packet[..header.len()].copy_from_slice(header);
+        let before = s.port.counts().lost_in;
+        s.wire.give(&packet);
+        assert_eq!(s.port.receive(&s.link), Wait::Backend);
+        assert_eq!((s.receive.answer(), s.port.counts().lost_in), (None, before + 1));
+    }
+    assert_eq!(s.wire.state().given_directly, 4);
+    s.wire.give(&[&[0; HEADER][..], &[9; 100]].concat());
+    assert_eq!(s.port.receive(&s.link), Wait::Backend);
+    assert_eq!(s.receive.answer().unwrap().1, 112);
+    assert_eq!(s.receive.peek::<12>(FREE + 0x4000), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0]);
+}
+
+#[test]
+fn packets_that_come_one_by_one_need_one_call_each() {
+    let mut s = setting(ALL);
+    let packet = [&[0; HEADER][..], &[9; 100]].concat();
+    for _ in 0..32 {
+        s.buffer();
+        s.wire.give(&packet);
+        assert!(matches!(s.port.receive_soon(&s.link), Wait::Nothing | Wait::Backend));
+        assert_eq!(s.receive.answer().unwrap().1, 112);
+    }
+    let asked = s.wire.state().asked;
+    assert!((32..=32 + 32 / LOOK + 2).contains(&asked), "{asked} calls");
+    // Packets that do not: all of them, after some calls.
+    (0..SIZE).for_each(|_| s.buffer());
+    (0..SIZE).for_each(|_| s.wire.give(&packet));
+    for _ in 0..LOOK {
+        s.port.receive_soon(&s.link);
+    }
+    assert_eq!(std::iter::from_fn(|| s.receive.answer()).count(), usize::from(SIZE));
+}
