@@ -5,9 +5,10 @@
 //!
 //!     net-speed IMAGE ROUNDS MILLISECONDS [CONDITION]
 //!
-//! takes the samples whose path, test, size and variant contain the condition, `direct TCP_RR 1 library`, and prints a line for each:
-//! path, test, bytes of a message, variant, MB/s (of TCP_RR microseconds per request), and nanoseconds of CPU time per
-//! KiB (of TCP_RR per request) of this process, which is both ends.
+//! takes the samples whose path, test, size and variant contain the condition, `direct TCP_RR 1 library`, and prints a
+//! line for each: path, test, bytes of a message, variant, MB/s (of TCP_RR microseconds per request), and nanoseconds of
+//! CPU time per KiB (of TCP_RR per request) of this process, which is both ends: all, and those outside the host's
+//! kernel, in programs and the library.
 
 mod cpu;
 mod place;
@@ -50,8 +51,8 @@ fn main() -> place::Result<()> {
                         let result = sample::take(test, size, time, side, place.peer(), to)?;
                         // The first round warms caches and neighbours' addresses, and is not counted.
                         if round > 0 {
-                            let [figure, cpu] = result;
-                            println!("{condition} {name} {figure:.4} {cpu:.4}");
+                            let [figure, cpu, programs] = result;
+                            println!("{condition} {name} {figure:.4} {cpu:.4} {programs:.4}");
                         }
                     }
                 }

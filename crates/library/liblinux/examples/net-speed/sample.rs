@@ -46,8 +46,8 @@ const BATCH: usize = 16;
 /// Time after which a receiver of datagrams asks whether more will come.
 const SILENCE: Duration = Duration::from_millis(20);
 
-/// Takes a sample. Returns MB/s and nanoseconds of CPU time per KiB; of requests, microseconds and nanoseconds
-/// of CPU time per request.
+/// Takes a sample. Returns MB/s, nanoseconds of CPU time per KiB, and those of them in programs; of requests,
+/// microseconds, and nanoseconds per request.
 pub fn take(
     test: Test,
     size: usize,
@@ -55,7 +55,7 @@ pub fn take(
     side: &dyn Side,
     peer: &dyn Side,
     to: SocketAddr,
-) -> std::result::Result<[f64; 2], String> {
+) -> std::result::Result<[f64; 3], String> {
     let (ready, wait) = channel();
     let over = AtomicBool::new(false);
     let before = cpu::nanoseconds();
@@ -82,15 +82,17 @@ pub fn take(
         let counts = if matches!(test, Test::TcpStream | Test::UdpStream) { served } else { used };
         Ok::<_, String>(counts)
     })?;
-    let cpu = cpu::nanoseconds() - before;
+    let after = cpu::nanoseconds();
+    let [programs, host] = [after[0] - before[0], after[1] - before[1]];
     if units == 0 {
         return Err(format!("{test} {size}: nothing arrived"));
     }
     let units = units as f64;
-    Ok(match test {
-        Test::TcpRr | Test::TcpRrOneCpu => [seconds * 1e6 / units, cpu / units],
-        _ => [units / seconds / 1e6, cpu / units * 1024.0],
-    })
+    let (figure, unit) = match test {
+        Test::TcpRr | Test::TcpRrOneCpu => (seconds * 1e6 / units, 1.0),
+        _ => (units / seconds / 1e6, 1024.0),
+    };
+    Ok([figure, (programs + host) / units * unit, programs / units * unit])
 }
 
 /// Keeps the thread of an end, 0 or 1, on its CPU, if the test says which.
