@@ -18,6 +18,8 @@ use virtio_bindings::virtio_net::*;
 
 /// Maximum number of packets for which the guest is woken at once.
 const BATCH: usize = 64;
+/// Bytes after which the guest is woken, too: what it copies should still be in the processor's cache.
+const BATCH_BYTES: usize = 256 << 10;
 /// Maximum number of rounds over the guest's queue in one call.
 const ROUNDS: usize = 4;
 /// Bytes of the smallest packet of which a copy costs more than a system call with several pieces.
@@ -129,8 +131,8 @@ enum Progress {
 
 /// Outcome of a packet that is not copied.
 enum Direct {
-    /// The guest has it.
-    Taken,
+    /// The guest has it, a packet of this many bytes.
+    Taken(usize),
     /// It is not for the guest, or there is none this time.
     Lost,
     /// It is held: the guest has too few buffers.
@@ -400,16 +402,17 @@ impl Port {
         let features = self.accepted.load(SeqCst);
         let mergeable = features >> VIRTIO_NET_F_MRG_RXBUF & 1 != 0;
         let mut back = lock(&self.back);
-        let (mut returned, mut count) = (false, 0);
+        let (mut returned, mut count, mut bytes) = (false, 0, 0);
         let wait = loop {
-            if count == max {
+            if count == max || bytes >= BATCH_BYTES {
                 break Wait::Nothing;
             }
             count += 1;
             if back.held.length == 0 && mergeable && back.large {
                 match self.receive_directly(ring, memory, &mut back, features) {
-                    Direct::Taken => {
+                    Direct::Taken(length) => {
                         returned = true;
+                        bytes += length;
                         continue;
                     }
                     Direct::Lost => continue,
@@ -477,7 +480,7 @@ impl Port {
             Delivered::Taken => {
                 self.counters.received.fetch_add(1, Relaxed);
                 back.learn(HEADER + got.frame);
-                Direct::Taken
+                Direct::Taken(HEADER + got.frame)
             }
             Delivered::Ended => Direct::Wait(Wait::Guest),
             Delivered::NoRoom | Delivered::Short => {
