@@ -68,8 +68,8 @@ pub struct LibraryHost {
     pub park: u64,
     /// `void unpark(context, u32 *word, u32 count)`: wakes up to `count` threads that wait on `word`.
     pub unpark: u64,
-    /// `void wait(context, u32 *word, u32 value, u64 deadline)`: as `park`, for a thread that waits until its request is
-    /// complete. It may call `interrupt` meanwhile, and so complete the request itself.
+    /// `void wait(context, u32 *word, u32 value, u64 deadline)`: as `park`, for a thread that waits for the end of its
+    /// request. It may call `interrupt` meanwhile, and so complete the request itself.
     pub wait: u64,
     /// `u64 mmio_read(context, u64 address, u32 bytes)`: reads a device register.
     pub mmio_read: u64,

@@ -2925,8 +2925,8 @@ struct kyozon_library_host {
          */
         uint64_t unpark;
         /*
-         `void wait(context, u32 *word, u32 value, u64 deadline)`: as `park`, for a thread that waits until its request is
-         complete. It may call `interrupt` meanwhile, and so complete the request itself.
+         `void wait(context, u32 *word, u32 value, u64 deadline)`: as `park`, for a thread that waits for the end of its
+         request. It may call `interrupt` meanwhile, and so complete the request itself.
          */
         uint64_t wait;
         /*

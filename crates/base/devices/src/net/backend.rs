@@ -68,8 +68,8 @@ pub trait Backend: Send + Sync {
     fn receive(&self, to: &mut [u8]) -> Result<usize>;
 
     /// Receives a packet: its header into `header`, its frame into a guest's memory, and
-    /// the part of it that has no room there into `rest`. Returns the packet's bytes as [`Backend::receive`] does; `None`
-    /// if the backend makes copies only.
+    /// the part of it that has no room there into `rest`. Returns the packet's bytes as [`Backend::receive`] does, or
+    /// `None` if the backend makes copies only.
     ///
     /// # Errors
     /// As for [`Backend::receive`].

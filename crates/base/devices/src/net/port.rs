@@ -1,8 +1,8 @@
 //! The work of a network device: packets from a guest's queue to a backend, and from there to the guest's other queue.
 //!
-//! Headers are copied once on each side, and checked in the copy, which the guest cannot change. Small frames are copied,
-//! too; a backend reads large ones from the guest's memory and writes them there. Nothing waits here: results say what
-//! to wait for.
+//! Headers are copied once on each side, and checked in the copy, which the guest cannot change. Small frames are
+//! copied, too; a backend reads large ones from the guest's memory and writes them there. Nothing waits here: results
+//! say what to wait for.
 
 use super::backend::{Backend, MAX_PACKET};
 use super::header::{check, check_header, Offloads, OFFLOADS};

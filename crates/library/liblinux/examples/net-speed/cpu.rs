@@ -2,8 +2,8 @@
 
 use std::mem::MaybeUninit;
 
-/// Nanoseconds that all threads of this process computed: in programs, of which the library is a part, and in the host's
-/// kernel.
+/// Nanoseconds that all threads of this process computed: in programs, of which the library is a part, and in the
+/// host's kernel.
 pub fn nanoseconds() -> [f64; 2] {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the structure is valid; the call cannot fail for this process. It consists of integers.

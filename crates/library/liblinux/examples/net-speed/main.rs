@@ -6,8 +6,8 @@
 //!     net-speed IMAGE ROUNDS MILLISECONDS [CONDITION]
 //!
 //! takes the samples whose path, test, size and variant contain the condition, `direct TCP_RR 1 library`, and prints a
-//! line for each: path, test, bytes of a message, variant, MB/s (of TCP_RR microseconds per request), and nanoseconds of
-//! CPU time per KiB (of TCP_RR per request) of this process, which is both ends: all, and those outside the host's
+//! line for each: path, test, bytes of a message, variant, MB/s (of TCP_RR microseconds per request), and nanoseconds
+//! of CPU time per KiB (of TCP_RR per request) of this process, which is both ends: all, and those outside the host's
 //! kernel, in programs and the library.
 
 mod cpu;
