@@ -1,4 +1,10 @@
 //! System calls with checked arguments: strings and buffers instead of addresses.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`inodes`] | more of them, on inodes that descriptors name |
+
+pub mod inodes;
 
 use crate::{Errno, Thread};
 use std::ffi::{CStr, CString};
@@ -18,7 +24,7 @@ pub const CWD: Fd = Fd(libc::AT_FDCWD);
 pub type Result<T> = std::result::Result<T, Errno>;
 
 /// Bytes of a directory's entries beyond which it is damaged: no file system has one as large, and a cycle has no end.
-const MAX_ENTRIES_BYTES: usize = 1 << 30;
+pub const MAX_ENTRIES_BYTES: usize = 1 << 30;
 
 /// An argument of a system call.
 pub enum Arg<'a> {
@@ -341,8 +347,6 @@ pub trait Calls {
 
     /// getdents64(2) to the end: the entries of a directory that is open for reading.
     fn entries(&self, folder: Fd) -> Result<Vec<Entry>> {
-        /// Where the name starts in a struct linux_dirent64.
-        const NAME: usize = 19;
         let mut entries = Vec::new();
         let mut buffer = vec![0u8; 1 << 16];
         let mut total = 0;
@@ -358,19 +362,8 @@ pub trait Calls {
             if total > MAX_ENTRIES_BYTES {
                 return Err(Errno(libc::EFBIG));
             }
-            let mut rest = &buffer[..bytes];
-            while rest.len() > NAME {
-                let length = usize::from(u16::from_le_bytes([rest[16], rest[17]]))
-                    .clamp(NAME + 1, rest.len());
-                let (entry, after) = rest.split_at(length);
-                rest = after;
-                let name =
-                    CStr::from_bytes_until_nul(&entry[NAME..]).map_err(|_| Errno(libc::EIO))?;
-                if name != c"." && name != c".." {
-                    let inode = u64::from_le_bytes(entry[..8].try_into().expect("8 bytes"));
-                    entries.push(Entry { name: name.into(), inode, kind: entry[18] });
-                }
-            }
+            let some = inodes::parse(&buffer[..bytes])?.into_iter().map(|some| some.entry);
+            entries.extend(some.filter(|entry| !matches!(entry.name.to_bytes(), b"." | b"..")));
         }
     }
 

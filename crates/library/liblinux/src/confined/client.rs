@@ -27,8 +27,14 @@ fn may_be_short(number: i64) -> bool {
 /// The argument with the buffer, if a call returns the number of its bytes that it used.
 fn counted(number: i64) -> Option<usize> {
     match number {
-        libc::SYS_getdents64 | libc::SYS_flistxattr | libc::SYS_llistxattr => Some(1),
-        libc::SYS_readlinkat | libc::SYS_fgetxattr | libc::SYS_lgetxattr => Some(2),
+        libc::SYS_getdents64
+        | libc::SYS_flistxattr
+        | libc::SYS_listxattr
+        | libc::SYS_llistxattr => Some(1),
+        libc::SYS_readlinkat
+        | libc::SYS_fgetxattr
+        | libc::SYS_getxattr
+        | libc::SYS_lgetxattr => Some(2),
         _ => may_be_short(number).then_some(1),
     }
 }
