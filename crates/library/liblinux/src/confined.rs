@@ -168,6 +168,11 @@ impl Confined {
         }
     }
 
+    /// Waits until the kernel's process has ended, or for `limit`. Returns whether it has.
+    pub fn wait(&self, limit: Duration) -> bool {
+        self.0.child.wait(limit)
+    }
+
     /// The last line of the kernel's log, without control characters.
     pub fn last_words(&self) -> String {
         self.0.last_words()

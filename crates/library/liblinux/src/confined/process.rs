@@ -9,9 +9,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child as Running, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Exit status of a child that logged why it cannot start.
 pub const REFUSED: i32 = 1;
@@ -41,6 +41,8 @@ struct State {
 struct Watched {
     state: Mutex<State>,
     ended: AtomicBool,
+    /// Signalled when it has ended.
+    end: Condvar,
 }
 
 impl Watched {
@@ -78,6 +80,7 @@ fn watch(mut child: Running, watched: &Watched, area: &Area) {
         state.ended = Some(child.wait().unwrap_or(ExitStatus::from_raw(UNKNOWN << 8)));
         watched.ended.store(true, Ordering::SeqCst);
     }
+    watched.end.notify_all();
     for slot in 0..area.slots() {
         area.slot(slot).stir();
     }
@@ -97,8 +100,8 @@ impl Child {
                 }
             };
             let state = State { pid: child.id() as libc::pid_t, kill: None, ended: None };
-            let watched =
-                Arc::new(Watched { state: Mutex::new(state), ended: AtomicBool::new(false) });
+            let (state, ended, end) = (Mutex::new(state), AtomicBool::new(false), Condvar::new());
+            let watched = Arc::new(Watched { state, ended, end });
             // The same.
             let _ = send.send(Ok(watched.clone()));
             drop(send);
@@ -125,10 +128,10 @@ impl Child {
 
     /// Waits until it has ended, or for `limit`. Returns whether it has.
     pub fn wait(&self, limit: Duration) -> bool {
-        let start = Instant::now();
-        while self.alive() && start.elapsed() < limit {
-            thread::sleep(Duration::from_millis(1));
-        }
+        let running = |state: &mut State| state.ended.is_none();
+        let state = self.watched.lock();
+        // A thread that panicked with the lock has changed nothing that matters here.
+        drop(self.watched.end.wait_timeout_while(state, limit, running));
         !self.alive()
     }
 
