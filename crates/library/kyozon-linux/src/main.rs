@@ -16,7 +16,7 @@ fn main() -> ExitCode {
         Command::Fs { linux, in_process, limit, memory, command } => {
             let confined = (!in_process).then_some(Duration::from_secs(limit));
             interrupt::install();
-            let boot = Boot { linux, confined, memory_bytes: memory << 20 };
+            let boot = Boot { linux, confined, memory_bytes: memory << 20, tasks: 0 };
             fs::execute(&boot, command)
         }
         Command::ConfinedKernel { words } => child::run(&words),

@@ -30,6 +30,40 @@ pub struct Boot {
     pub confined: Option<Duration>,
     /// Bytes of the kernel's memory. The host gives what is used.
     pub memory_bytes: usize,
+    /// How many tasks can be attached, besides one for each image.
+    pub tasks: usize,
+}
+
+/// Attaches tasks of a kernel to any thread.
+#[derive(Clone)]
+pub enum Tasks {
+    /// In this process.
+    InProcess(Instance),
+    /// In a confined process.
+    Confined(Confined),
+}
+
+impl Tasks {
+    /// Attaches the calling thread.
+    pub fn attach(&self) -> Result<Box<dyn Calls>, Error> {
+        Ok(match self {
+            Self::InProcess(instance) => Box::new(instance.attach()?),
+            Self::Confined(kernel) => Box::new(kernel.attach()?),
+        })
+    }
+
+    /// Waits until a confined kernel's process has ended, and says why unless it halted. For ever if the kernel is in
+    /// this process.
+    pub fn wait_for_death(&self) -> Option<String> {
+        const LONG: Duration = Duration::from_secs(3600);
+        loop {
+            match self {
+                Self::InProcess(_) => std::thread::sleep(LONG),
+                Self::Confined(kernel) if kernel.wait(LONG) => return kernel.failure(),
+                Self::Confined(_) => (),
+            }
+        }
+    }
 }
 
 /// A kernel with a thread of its own. After [`halt`](Kernel::halt) it has none.
@@ -83,7 +117,7 @@ impl Kernel {
             .option(OPTIONS)
             .memory(boot.memory_bytes)
             // The one that boots, and one in each image.
-            .threads(1 + disks.len())
+            .threads(1 + disks.len() + boot.tasks)
             .limit(limit);
         for (disk, write) in disks {
             config = config.disk(disk, write);
@@ -101,14 +135,14 @@ impl Kernel {
         calls.context("Linux has halted")
     }
 
-    /// Attaches another task.
-    pub fn attach(&self) -> Result<Box<dyn Calls>> {
+    /// What attaches more tasks.
+    pub fn tasks(&self) -> Result<Tasks> {
         Ok(match self {
             Self::InProcess { running, .. } => {
                 let (instance, _) = running.as_ref().context("Linux has halted")?;
-                Box::new(instance.attach()?)
+                Tasks::InProcess(instance.clone())
             }
-            Self::Confined { kernel, .. } => Box::new(kernel.attach()?),
+            Self::Confined { kernel, .. } => Tasks::Confined(kernel.clone()),
         })
     }
 

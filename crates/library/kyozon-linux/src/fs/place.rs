@@ -23,6 +23,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// The root directory of an image.
+    pub fn root(image: Image) -> Self {
+        Self { image: Some(image), path: "/".into() }
+    }
+
     /// The image, if the place is in one.
     pub fn image(&self) -> Option<&Image> {
         self.image.as_ref()
@@ -97,6 +102,14 @@ impl Place {
             return Self { image: None, path: text.into() };
         }
         first
+    }
+}
+
+impl ValueParserFactory for Image {
+    type Parser = MapValueParser<OsStringValueParser, fn(OsString) -> Self>;
+
+    fn value_parser() -> Self::Parser {
+        OsStringValueParser::new().map(|name| Self::parse(&name, kind))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A kernel with the images of a command, mounted.
 
 use super::failure::explain;
-use super::kernel::{Boot, Kernel};
+use super::kernel::{Boot, Kernel, Tasks};
 use super::place::{Image, Place};
 use super::walk::HOST;
 use anyhow::{anyhow, bail, Context, Result};
@@ -15,10 +15,31 @@ use std::path::{Path, PathBuf};
 /// Linux numbers disks by letters.
 const MAX_IMAGES: usize = 26;
 
+/// How images are mounted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// The only kind of file system that is tried.
+    pub kind: Option<&'a str>,
+    /// User and group of all files, if the file system has no owners.
+    pub owner: Option<(u32, u32)>,
+}
+
+impl Options<'_> {
+    /// Options of mount(2).
+    fn data(&self, kind: &str) -> String {
+        match (kind, self.owner) {
+            ("vfat" | "exfat", Some((user, group))) => format!("uid={user},gid={group}"),
+            _ => String::new(),
+        }
+    }
+}
+
 /// An image's file system.
 struct Mounted {
     image: Image,
     target: PathBuf,
+    /// The name of its driver, once it is mounted.
+    kind: String,
 }
 
 /// The kernel. [`close`](Session::close) must end it.
@@ -66,12 +87,19 @@ fn mount(
     device: &str,
     target: &Path,
     write: bool,
-) -> Result<()> {
+    options: &Options<'_>,
+) -> Result<String> {
     let how = if write { 0 } else { libc::MS_RDONLY };
     let mut first = None;
-    for kind in kinds(calls)? {
-        match calls.mount(device, target, &kind, how, "") {
-            Ok(()) => return Ok(()),
+    let mut kinds = kinds(calls)?;
+    if let Some(only) = options.kind {
+        let all = kinds.join(", ");
+        kinds.retain(|kind| kind == only);
+        anyhow::ensure!(!kinds.is_empty(), "the kernel knows no {only}, but {all}");
+    }
+    for kind in kinds {
+        match calls.mount(device, target, &kind, how, &options.data(&kind)) {
+            Ok(()) => return Ok(kind),
             Err(Errno(libc::EINVAL)) => (),
             // Its journal has to be replayed, and the image is open for reading only.
             Err(Errno(libc::EROFS)) if !write => {
@@ -80,7 +108,7 @@ fn mount(
                     .mount(device, target, &kind, how, option)
                     .map_err(|errno| anyhow!("{kind}: {}", explain(errno)))?;
                 eprintln!("kyozon: warning: the {kind} was not unmounted: what its journal has is not shown");
-                return Ok(());
+                return Ok(kind);
             }
             Err(errno) => {
                 first = first.or_else(|| Some((kind, errno, kernel.last_words())));
@@ -89,13 +117,26 @@ fn mount(
     }
     match first {
         Some((kind, errno, words)) => bail!("{kind}: {} ({words})", explain(errno)),
-        None => bail!("no file system that the kernel knows"),
+        None => match options.kind {
+            Some(only) => bail!("it contains no {only}"),
+            None => bail!("no file system that the kernel knows"),
+        },
     }
 }
 
 impl Session {
     /// Boots, and mounts the images of `places`: for writing if `writes` says so of any place in it.
     pub fn new(boot: &Boot, places: &[&Place], writes: impl Fn(&Place) -> bool) -> Result<Self> {
+        Self::with(boot, places, writes, &Options::default())
+    }
+
+    /// As [`new`](Session::new), with options.
+    pub fn with(
+        boot: &Boot,
+        places: &[&Place],
+        writes: impl Fn(&Place) -> bool,
+        options: &Options<'_>,
+    ) -> Result<Self> {
         let mut images: Vec<(&Image, bool)> = Vec::new();
         for place in places {
             let Some(image) = place.image() else { continue };
@@ -122,6 +163,7 @@ impl Session {
             mounted.push(Mounted {
                 image: (*image).clone(),
                 target: format!("/images/{number}").into(),
+                kind: String::new(),
             });
         }
         let kernel = match boot.confined {
@@ -129,7 +171,7 @@ impl Session {
             None => Kernel::in_process(boot, disks)?,
         };
         let mut session = Self { inside: Vec::new(), kernel, mounted, died: None };
-        if let Err(error) = session.mount_all(&images) {
+        if let Err(error) = session.mount_all(&images, options) {
             // The reason is what counts.
             let _ = session.close();
             session.died()?;
@@ -138,13 +180,14 @@ impl Session {
         Ok(session)
     }
 
-    fn mount_all(&mut self, images: &[(&Image, bool)]) -> Result<()> {
+    fn mount_all(&mut self, images: &[(&Image, bool)], options: &Options<'_>) -> Result<()> {
         let kernel = &self.kernel;
         let calls = kernel.calls()?;
         calls
             .mkdir(Path::new("/images"), 0o700)
             .map_err(|errno| anyhow!("/images: {}", explain(errno)))?;
-        for (number, (mounted, (image, write))) in self.mounted.iter().zip(images).enumerate() {
+        let tasks = kernel.tasks()?;
+        for (number, (mounted, (image, write))) in self.mounted.iter_mut().zip(images).enumerate() {
             let disk = char::from(b'a' + number as u8);
             let partition = image.partition.map(|n| n.to_string()).unwrap_or_default();
             let device = format!("/dev/vd{disk}{partition}");
@@ -155,7 +198,8 @@ impl Session {
             if image.partition.is_some() && calls.stat(Path::new(&device)).is_err() {
                 bail!("{name} has no partition {partition}");
             }
-            mount(kernel, calls, &device, &mounted.target, *write).with_context(|| {
+            let done = mount(kernel, calls, &device, &mounted.target, *write, options);
+            mounted.kind = done.with_context(|| {
                 let partitioned = calls.stat(Path::new(&format!("{device}1"))).is_ok();
                 let hint = if image.partition.is_none() && partitioned {
                     ": it has partitions, choose one by IMAGE@NUMBER:/PATH"
@@ -164,13 +208,24 @@ impl Session {
                 };
                 format!("cannot mount {name}{hint}")
             })?;
-            let thread = kernel.attach()?;
+            let thread = tasks.attach()?;
             thread
                 .enter_root(&mounted.target)
                 .map_err(|errno| anyhow!("{name}: {}", explain(errno)))?;
             self.inside.push(thread);
         }
         Ok(())
+    }
+
+    /// What attaches more tasks of the kernel.
+    pub fn tasks(&self) -> Result<Tasks> {
+        self.kernel.tasks()
+    }
+
+    /// The name of the driver of a place's file system.
+    pub fn kind(&self, place: &Place) -> &str {
+        let mounted = self.mounted.iter().find(|mounted| Some(&mounted.image) == place.image());
+        mounted.map_or("", |mounted| &mounted.kind)
     }
 
     /// The images, by device and inode of their files.
