@@ -146,6 +146,10 @@ fi
 if [ "${1:-}" = bench ] && ! command -v linux.uml >/dev/null; then
 	(install user-mode-linux) || log "cannot install user-mode-linux: its rows of a table will be missing"
 fi
+# Mounts by users other than root are made by the set-user-id program of FUSE.
+if [ -n "$tests" ] && ! command -v fusermount3 >/dev/null; then
+	(install fuse3) || log "cannot install fuse3: a test of mounts will be skipped"
+fi
 # The C and C++ library for programs on a host, the stock C library that they are compared with, and Rust's standard
 # library that fits it.
 if [ -n "$tests" ] && ! command -v musl-gcc >/dev/null; then

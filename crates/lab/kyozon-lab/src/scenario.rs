@@ -4,7 +4,7 @@
 //! about = "one line: what it shows"
 //! timing = true                    # it measures time, or claims some: no other test runs beside it
 //! seconds = 60                     # about how long one run takes: tests that take long start first
-//! needs = ["root"]                 # root, kvm, tun, bochs, redis, redis-server, rust-musl, nightly
+//! needs = ["root"]                 # root, kvm, tun, fuse, bochs, redis, redis-server, rust-musl, nightly
 //!
 //! [guest]                          # one run for each kernel and each number of CPUs; if there is more than one
 //!                                  # isolation, too, one for each pair, and every combination in the nightly run
@@ -182,6 +182,7 @@ impl Case {
                 Need::Root => (!rustix::process::geteuid().is_root()).then_some("needs root"),
                 Need::Tun => (!Path::new("/dev/net/tun").exists()).then_some("needs /dev/net/tun"),
                 Need::Kvm => (!Path::new("/dev/kvm").exists()).then_some("needs /dev/kvm"),
+                Need::Fuse => fuse_missing(),
                 Need::Bochs => bochs::missing().map(|_| bochs::NEEDED),
                 Need::Redis => (!answers("redis-benchmark")).then_some("needs redis-tools"),
                 Need::RedisServer => (!answers("redis-server")).then_some("needs redis-server"),
@@ -205,6 +206,15 @@ impl Case {
 /// Whether `program` says its version.
 fn answers(program: &str) -> bool {
     process::run(Command::new(program).arg("--version"), Duration::from_secs(20)).is_ok()
+}
+
+/// What FUSE lacks here.
+fn fuse_missing() -> Option<&'static str> {
+    if !Path::new("/dev/fuse").exists() {
+        Some("needs /dev/fuse")
+    } else {
+        (!answers("fusermount3")).then_some("needs fuse3")
+    }
 }
 
 /// Whether rustc has no standard library for musl.

@@ -36,6 +36,7 @@ pub(super) enum Need {
     Root,
     Kvm,
     Tun,
+    Fuse,
     Bochs,
     Redis,
     RedisServer,
