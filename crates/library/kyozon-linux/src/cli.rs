@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::fs::place::Place;
+use crate::fs::place::{Image, Place};
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -172,6 +172,30 @@ pub enum Operation {
         /// IMAGE:/
         path: Place,
     },
+    /// Show the file system of an image in a folder of this machine, by FUSE. `fusermount3 -u FOLDER` ends that
+    Mount(Mount),
+}
+
+/// What to mount, and how.
+#[derive(clap::Args)]
+pub struct Mount {
+    /// For reading only: the image stays as it is
+    #[arg(short, long)]
+    pub read_only: bool,
+    /// The kind of file system, such as ext4. Without it, the kernel finds out
+    #[arg(long)]
+    pub kind: Option<String>,
+    /// Stay in the foreground
+    #[arg(short, long)]
+    pub foreground: bool,
+    /// Let other users in, with the rights that the image gives them. Without it, only the user who mounts has access,
+    /// and to everything
+    #[arg(long)]
+    pub allow_other: bool,
+    /// IMAGE, or IMAGE@2 for its second partition
+    pub image: Image,
+    /// Where its files appear
+    pub folder: PathBuf,
 }
 
 /// Types of files that find distinguishes.

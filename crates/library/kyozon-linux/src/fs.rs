@@ -12,6 +12,7 @@
 //! | [`progress`] | how far a command is, on a terminal |
 //! | [`list`] | what is printed about files |
 //! | [`archive`] | a tar archive of a folder |
+//! | [`mount`] | a file system in a folder of the host |
 
 pub mod archive;
 pub mod attributes;
@@ -19,6 +20,7 @@ pub mod copy;
 pub mod failure;
 pub mod kernel;
 pub mod list;
+pub mod mount;
 pub mod place;
 pub mod progress;
 pub mod session;
@@ -50,6 +52,7 @@ pub fn execute(boot: &Boot, operation: Operation) -> Result<()> {
         | Operation::Cp { paths, .. }
         | Operation::Rm { paths, .. }
         | Operation::Mkdir { paths, .. } => paths.iter().collect(),
+        Operation::Mount(what) => return mount::run(boot, what),
     };
     let copies = matches!(operation, Operation::Cp { .. });
     if let Some(place) = places.iter().find(|place| place.image().is_none()) {
@@ -102,6 +105,7 @@ fn perform(session: &Session, operation: &Operation) -> Result<()> {
         }
         Operation::Tar { file, path, .. } => archive::create(session, path, file.as_deref()),
         Operation::Df { path } => list::size(session.calls(path), path.path()),
+        Operation::Mount(_) => anyhow::bail!("a mount has a session of its own"),
     }
 }
 

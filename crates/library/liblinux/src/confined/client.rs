@@ -31,10 +31,9 @@ fn counted(number: i64) -> Option<usize> {
         | libc::SYS_flistxattr
         | libc::SYS_listxattr
         | libc::SYS_llistxattr => Some(1),
-        libc::SYS_readlinkat
-        | libc::SYS_fgetxattr
-        | libc::SYS_getxattr
-        | libc::SYS_lgetxattr => Some(2),
+        libc::SYS_readlinkat | libc::SYS_fgetxattr | libc::SYS_getxattr | libc::SYS_lgetxattr => {
+            Some(2)
+        }
         _ => may_be_short(number).then_some(1),
     }
 }
