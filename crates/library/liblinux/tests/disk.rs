@@ -110,8 +110,8 @@ fn figure(thread: &Thread, file: &str, name: &str) -> usize {
     thread.close(fd).expect("close");
     let text = String::from_utf8_lossy(&buffer[..bytes]);
     let line = text.lines().find(|line| line.split([' ', ':']).next() == Some(name));
-    let words = line.expect(name).split_whitespace();
-    words.skip(1).next().and_then(|word| word.parse().ok()).expect(name)
+    let mut words = line.expect(name).split_whitespace();
+    words.nth(1).and_then(|word| word.parse().ok()).expect(name)
 }
 
 /// Writes a file of 32 MiB, a quarter of the memory, to an ext4. Returns how many pages the kernel wrote back by then.
