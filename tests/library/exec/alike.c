@@ -362,6 +362,27 @@ static void traced(void)
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 3);
 }
 
+/* Descriptors up to the limit can be used and closed. */
+static void many(void)
+{
+	struct rlimit limit, now;
+	int *fds = malloc(4096 * sizeof(int)), count = 0, i;
+
+	CHECK(!getrlimit(RLIMIT_NOFILE, &limit));
+	now = limit;
+	now.rlim_cur = limit.rlim_max < 4096 ? limit.rlim_max : 4096;
+	CHECK(!setrlimit(RLIMIT_NOFILE, &now));
+	while (count < 4096 && (fds[count] = openat(folder, ".", O_RDONLY)) >= 0)
+		count++;
+	CHECK(count > (int)now.rlim_cur - 64);
+	for (i = 0; i < count; i += 2)
+		CHECK(!close(fds[i]));
+	CHECK(!close_range(fds[1], ~0U, 0) && fcntl(fds[count - 1], F_GETFD) == -1);
+	i = openat(folder, ".", O_RDONLY);
+	CHECK(i >= 0 && !close(i) && !setrlimit(RLIMIT_NOFILE, &limit));
+	free(fds);
+}
+
 static void spawn(void)
 {
 	char *words[] = { "none", NULL };
@@ -377,7 +398,7 @@ int main(int argc, char **argv)
 		{ "broken-pipe", broken_pipe }, { "timeout", timeout }, { "links", links }, { "dots", dots },
 		{ "watch", watch }, { "stack", stack }, { "reset", reset }, { "spawn", spawn },
 		{ "numbers", numbers }, { "sent", sent }, { "sizes", sizes },
-		{ "traced", traced },
+		{ "traced", traced }, { "many", many },
 	};
 	unsigned int i;
 

@@ -47,7 +47,7 @@ impl Bridge {
             }
             // SAFETY: close takes no address.
             unsafe { thread.syscall(libc::SYS_close, [stop as u64, 0, 0, 0, 0, 0]) };
-            host::call(libc::SYS_close, &[ready]);
+            crate::descriptors::close_private(ready);
         });
         host::set_mask(mask);
         thread.ok()?;

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 /// Numbers below this can belong to the library.
 pub const MAX: usize = 1 << 16;
-/// Descriptors of ours, from [`PRIVATE`] on.
+/// Descriptors of ours are among this many numbers from [`PRIVATE`] on. The others are the program's.
 pub const PRIVATE_COUNT: u64 = 256;
 
 /// The library's number plus 1, or 0 for the host's descriptors.
@@ -24,6 +24,9 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 static PLACEHOLDER: OnceLock<u64> = OnceLock::new();
 /// The first number of our own descriptors. The program must not close them.
 static PRIVATE: OnceLock<u64> = OnceLock::new();
+/// Which of those numbers are ours. Before the program starts, [`UNKNOWN`] marks what was inherited.
+static OURS: [AtomicU8; PRIVATE_COUNT as usize] =
+    [const { AtomicU8::new(NO) }; PRIVATE_COUNT as usize];
 
 /// Makes what the process opens from now on private: it gets high numbers. [`release_low`] ends this.
 pub fn occupy_low() {
@@ -31,6 +34,9 @@ pub fn occupy_low() {
     // SAFETY: the structure is valid.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
     let base = limit.rlim_cur.clamp(2 * PRIVATE_COUNT, 4096) - PRIVATE_COUNT;
+    for (_, ours) in (base..).zip(&OURS).filter(|&(fd, _)| open(fd)) {
+        ours.store(UNKNOWN, Ordering::Relaxed);
+    }
     let path = c"/".as_ptr() as u64;
     let cwd = libc::AT_FDCWD as u64;
     let flags = (libc::O_PATH | libc::O_CLOEXEC) as u64;
@@ -44,15 +50,36 @@ pub fn occupy_low() {
     while (0..base as i64).contains(&dup(0)) {}
 }
 
-/// Frees the low numbers for the program, from `first` on.
+/// Frees the low numbers for the program, from `first` on, and those of the high ones that are not ours.
 pub fn release_low(first: u64) {
-    let base = PRIVATE.get().expect("occupy_low was called");
+    let base = *PRIVATE.get().expect("occupy_low was called");
     host::call(libc::SYS_close_range, &[first, base - 1, 0]);
+    for (fd, ours) in (base..).zip(&OURS) {
+        let inherited = ours.load(Ordering::Relaxed) == UNKNOWN;
+        ours.store(if open(fd) && !inherited { YES } else { NO }, Ordering::Relaxed);
+    }
+}
+
+fn open(fd: u64) -> bool {
+    host::call(libc::SYS_fcntl, &[fd, libc::F_GETFD as u64]) >= 0
+}
+
+/// The mark of a number that may be ours.
+fn mark(fd: u64) -> Option<&'static AtomicU8> {
+    OURS.get(usize::try_from((fd & 0xffff_ffff).checked_sub(*PRIVATE.get()?)?).ok()?)
 }
 
 /// Whether the number is one of our own descriptors.
 pub fn private(fd: u64) -> bool {
-    PRIVATE.get().is_some_and(|&base| (base..base + PRIVATE_COUNT).contains(&(fd & 0xffff_ffff)))
+    mark(fd).is_some_and(|ours| ours.load(Ordering::Relaxed) != NO)
+}
+
+/// Closes a descriptor of ours that [`move_up`] made.
+pub fn close_private(fd: u64) {
+    if let Some(ours) = mark(fd) {
+        ours.store(NO, Ordering::Relaxed);
+    }
+    host::call(libc::SYS_close, &[fd]);
 }
 
 /// The library's number of a descriptor, or nothing if it is the host's. System calls use the low half of a register.
@@ -189,6 +216,9 @@ pub fn move_up(fd: i64) -> Option<u64> {
     if high < 0 {
         return None;
     }
+    if let Some(ours) = mark(high as u64) {
+        ours.store(YES, Ordering::Relaxed);
+    }
     Some(high as u64)
 }
 
@@ -203,6 +233,11 @@ pub fn host_close_range(first: u64, last: u64, flags: u64) -> i64 {
     let mut result = 0;
     if first < base {
         result = host::call(libc::SYS_close_range, &[first, last.min(base - 1), flags]);
+    }
+    for fd in (first.max(base)..=last.min(end - 1)).filter(|&fd| !private(fd)) {
+        if result == 0 {
+            result = host::call(libc::SYS_close_range, &[fd, fd, flags]);
+        }
     }
     if result == 0 && last >= end {
         result = host::call(libc::SYS_close_range, &[first.max(end), last, flags]);
