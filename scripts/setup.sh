@@ -36,7 +36,7 @@ packages="$packages ca-certificates"
 # Library Linux is built from Debian's kernel source.
 packages="$packages bison ccache flex"
 # Its disks are made and checked by the file systems' own tools.
-packages="$packages btrfs-progs dosfstools e2fsprogs erofs-utils exfatprogs xfsprogs"
+packages="$packages btrfs-progs dosfstools e2fsprogs erofs-utils exfatprogs qemu-utils xfsprogs"
 # Programs that run on it unmodified.
 packages="$packages curl iperf3 python3 sqlite3 wget"
 

@@ -2,9 +2,17 @@
 
 mod busy;
 mod file;
+#[cfg(feature = "qcow2")]
+mod image;
+#[cfg(feature = "qcow2")]
+mod qcow2;
 mod vectored;
 
 pub use file::FileDisk;
+#[cfg(feature = "qcow2")]
+pub use image::{Image, Opened};
+#[cfg(feature = "qcow2")]
+pub use qcow2::Qcow2Disk;
 
 use std::io::{Error, ErrorKind, Result};
 use vm_memory::VolatileSlice;

@@ -117,6 +117,12 @@ impl FileDisk {
             .is_ok()
     }
 
+    /// The file, still locked.
+    #[cfg(feature = "qcow2")]
+    pub(super) fn into_file(self) -> File {
+        self.file
+    }
+
     fn device_limits(&self, write: bool) -> Limits {
         let size = |request| {
             let mut bytes: libc::c_uint = 0;

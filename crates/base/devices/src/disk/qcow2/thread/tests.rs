@@ -1,0 +1,70 @@
+use super::super::tests::{image, qemu_img};
+use super::*;
+use std::fs;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// Small numbers that look random.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self, limit: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// Writes, frees and writes back, until something fails. Returns whether nothing did.
+fn work(opened: &mut Opened, header: Header) -> bool {
+    let bytes = header.bytes();
+    let mut numbers = Numbers(7);
+    (0..120).all(|round| {
+        let at = numbers.next(bytes / 512) * 512;
+        let count = ((1 + numbers.next(256)) * 512).min(bytes - at);
+        let job = match numbers.next(6) {
+            0 | 1 if !header.has_zeros() => Job::Flush,
+            0 => Job::Zeros { at, bytes: count, unmap: true },
+            1 => Job::Zeros { at, bytes: count, unmap: false },
+            2 => Job::Flush,
+            _ => Job::Write(at, vec![round as u8; count as usize]),
+        };
+        opened.run(job).is_ok()
+    }) && opened.run(Job::Flush).is_ok()
+}
+
+/// Works on a copy of an image, and is killed after some writes. Returns whether it was not.
+fn crash(original: &Path, path: &Path, writes: u64) -> bool {
+    fs::copy(original, path).unwrap();
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    let end = file.metadata().unwrap().len();
+    let header = Header::read(file.as_fd(), end, true).unwrap().unwrap();
+    let storage = Descriptor::new(file, end, header.l1());
+    let mut opened = Opened::new(storage.clone(), header, true).unwrap();
+    storage.fail_after(writes);
+    work(&mut opened, header)
+}
+
+#[test]
+fn a_crash_after_any_write_leaks_at_most() {
+    for (options, megabytes, step) in [
+        ("compat=1.1,cluster_size=512", 12, 307),
+        ("compat=1.1,cluster_size=512,refcount_bits=64", 12, 311),
+        ("compat=1.1,cluster_size=4096", 64, 29),
+        ("compat=1.1,cluster_size=65536", 1024, 3),
+        ("compat=0.10,cluster_size=512", 12, 313),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let original = image(folder.path(), options, megabytes);
+        let path = folder.path().join("copy");
+        let mut writes = 0;
+        while !crash(&original, &path, writes) {
+            let (code, text) = qemu_img(&["check", "-f", "qcow2"], &path);
+            assert!(code == 0 || code == 3, "{options}: after {writes} writes: {code}: {text}");
+            writes += step;
+            assert!(writes < 100_000, "{options}: it never ends");
+        }
+        let (code, text) = qemu_img(&["check", "-f", "qcow2"], &path);
+        assert_eq!(code, 0, "{options}: {text}");
+    }
+}
