@@ -37,7 +37,7 @@ pub use config::{Config, COMMAND};
 
 use crate::{calls, Errno, Error};
 use area::Area;
-use kyozon_devices::disk::FileDisk;
+use kyozon_devices::disk::Image;
 use process::{Child, Kill};
 use slot::{Kind, Request};
 use std::fs::File;
@@ -53,7 +53,7 @@ pub(crate) struct Shared {
     /// Slots without a client.
     free: Mutex<Vec<usize>>,
     /// Locks files, as long as the child has them.
-    _disks: Vec<(FileDisk, bool)>,
+    _disks: Vec<(Image, bool)>,
 }
 
 impl Shared {

@@ -2,7 +2,7 @@
 
 use anyhow::{anyhow, Context, Result};
 use kyozon_devices::block::{Block, BlockDevice, Errors};
-use kyozon_devices::disk::FileDisk;
+use kyozon_devices::disk::{Disk as _, Image, Qcow2Disk};
 use liblinux::calls::Calls;
 use liblinux::confined::{self, Client};
 use liblinux::{Config, Confined, Error, Instance, Thread};
@@ -16,7 +16,7 @@ const OPTIONS: &str = "loglevel=4";
 const MAX_LOG: usize = 1 << 16;
 
 /// Disks, and whether the kernel may write to them.
-pub type Disks = Vec<(FileDisk, bool)>;
+pub type Disks = Vec<(Image, bool)>;
 
 /// The log of a kernel in this process.
 type Log = Arc<Mutex<Vec<u8>>>;
@@ -76,6 +76,8 @@ pub enum Kernel {
         log: Log,
         /// Its disks' errors on the host.
         errors: Vec<Arc<Errors>>,
+        /// Those that are qcow2.
+        qcow2: Vec<Qcow2Disk>,
     },
     /// In a confined process.
     Confined {
@@ -98,16 +100,21 @@ impl Kernel {
                     log.extend_from_slice(text);
                 }
             });
-        let mut errors = Vec::new();
+        let (mut errors, mut qcow2) = (Vec::new(), Vec::new());
         for (number, (disk, write)) in disks.into_iter().enumerate() {
-            let block = Block::new(Box::new(disk), !write, &format!("disk{number}")).extended();
+            let opened = disk.disk(write)?;
+            if let Some(disk) = opened.qcow2 {
+                disk.check()?;
+                qcow2.push(disk);
+            }
+            let block = Block::new(opened.disk, !write, &format!("disk{number}")).extended();
             let device = BlockDevice::inline(block);
             errors.push(device.errors());
             config = config.device(device);
         }
         let running =
             Instance::in_process(config).map_err(|e| anyhow!("{e}: {}", last_line(&log)))?;
-        Ok(Self::InProcess { running: Some(running), log, errors })
+        Ok(Self::InProcess { running: Some(running), log, errors, qcow2 })
     }
 
     /// Boots in a confined process: this program again. A call that takes longer than `limit` ends the kernel.
@@ -165,8 +172,12 @@ impl Kernel {
     /// Writes everything back and halts.
     pub fn halt(&mut self) -> Result<(), Error> {
         match self {
-            Self::InProcess { running, .. } => match running.take() {
-                Some((instance, thread)) => instance.halt(thread),
+            Self::InProcess { running, qcow2, .. } => match running.take() {
+                Some((instance, thread)) => {
+                    instance.halt(thread)?;
+                    // Not every file system flushes its disk when it is unmounted.
+                    qcow2.iter_mut().try_for_each(|disk| disk.flush()).map_err(Error::Host)
+                }
                 None => Ok(()),
             },
             Self::Confined { kernel, client } => match client.take() {

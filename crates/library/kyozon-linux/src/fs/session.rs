@@ -5,7 +5,7 @@ use super::kernel::{Boot, Kernel, Tasks};
 use super::place::{Image, Place};
 use super::walk::HOST;
 use anyhow::{anyhow, bail, Context, Result};
-use kyozon_devices::disk::FileDisk;
+use kyozon_devices::disk::{FileDisk, Image as Disk};
 use liblinux::calls::Calls;
 use liblinux::Errno;
 use std::collections::HashSet;
@@ -149,7 +149,7 @@ impl Session {
         let mut disks = Vec::new();
         let mut mounted = Vec::new();
         for (number, (image, write)) in images.iter().enumerate() {
-            let disk = FileDisk::open(&image.file, *write).map_err(|error| {
+            let disk = Disk::open(&image.file, *write).map_err(|error| {
                 let number = error.raw_os_error();
                 let text =
                     number.map_or_else(|| error.to_string(), |number| explain(Errno(number)));

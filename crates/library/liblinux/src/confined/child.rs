@@ -12,7 +12,7 @@ use crate::calls::{Arg, Calls};
 use crate::instance::Prepared;
 use crate::{Config, Halted, Instance, Thread};
 use kyozon_devices::block::{Block, BlockDevice, Errors};
-use kyozon_devices::disk::{Disk as _, FileDisk};
+use kyozon_devices::disk::{Disk as _, Image, Qcow2Disk};
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::panic;
@@ -20,6 +20,8 @@ use std::sync::{Arc, Barrier, Mutex, OnceLock};
 
 /// Bytes of addresses beside the kernel's memory: the program, its heap, stacks.
 const MORE_MEMORY: u64 = 1 << 30;
+/// Bytes of addresses for each qcow2 image: up to 160 tables of 2 MiB, the L1 table, and a heap of the thread.
+const QCOW2_MEMORY: u64 = 768 << 20;
 /// Bytes of a thread's stack. Kernel code has stacks of its own.
 const STACK_BYTES: usize = 256 << 10;
 
@@ -30,6 +32,7 @@ struct Server {
     area: Arc<Area>,
     instance: OnceLock<Instance>,
     errors: Vec<Arc<Errors>>,
+    qcow2: Vec<Qcow2Disk>,
 }
 
 /// Runs the kernel that the words of the command line describe, and exits.
@@ -66,7 +69,13 @@ fn start(spec: &Spec) -> i32 {
     }));
     let refused = log.clone();
     match prepare(spec, area, log) {
-        Ok((server, prepared)) => serve_boot(&server, prepared),
+        Ok((server, prepared)) => match open(&server) {
+            Ok(()) => serve_boot(&server, prepared),
+            Err(why) => {
+                refused(format!("\n{why}\n").as_bytes());
+                REFUSED
+            }
+        },
         Err(why) => {
             refused(format!("\n{why}\n").as_bytes());
             REFUSED
@@ -91,25 +100,30 @@ fn prepare(
         .memory(spec.memory_bytes)
         .option(&spec.options)
         .log(log);
-    let mut errors = Vec::new();
+    let (mut errors, mut qcow2) = (Vec::new(), Vec::new());
     let mut largest = 0;
     for (number, disk) in spec.disks.iter().enumerate() {
-        let Disk { fd, write, limits } = *disk;
-        let file = FileDisk::with_limits(inherited(fd), limits).map_err(|e| e.to_string())?;
+        let Disk { fd, write, limits, qcow2: is_qcow2 } = *disk;
+        let image = Image::inherited(inherited(fd), write, limits, is_qcow2);
+        let image = image.map_err(|e| e.to_string())?;
         if write {
-            largest = file.bytes().max(largest);
+            largest = image.largest().max(largest);
         }
-        let block = Block::new(Box::new(file), !write, &format!("disk{number}")).extended();
+        let opened = image.disk(write).map_err(|e| e.to_string())?;
+        qcow2.extend(opened.qcow2);
+        let block = Block::new(opened.disk, !write, &format!("disk{number}")).extended();
         let device = BlockDevice::inline(block);
         errors.push(device.errors());
         config = config.device(device);
     }
     let prepared = Prepared::new(config).map_err(|e| e.to_string())?;
-    let server = Arc::new(Server { area, instance: OnceLock::new(), errors });
+    let more = MORE_MEMORY + QCOW2_MEMORY * qcow2.len() as u64;
+    let server = Arc::new(Server { area, instance: OnceLock::new(), errors, qcow2 });
     threads(&server)?;
-    // The kernel never writes behind the end of a disk.
-    let memory = spec.memory_bytes as u64 + server.area.bytes() as u64 + MORE_MEMORY;
-    surrender::resources(memory, largest.next_multiple_of(1 << 20))
+    // The kernel never writes behind the end of a disk. A qcow2 image grows up to its disk's size and its tables'.
+    let memory = spec.memory_bytes as u64 + server.area.bytes() as u64 + more;
+    let largest = largest.checked_next_multiple_of(1 << 20).unwrap_or(u64::MAX);
+    surrender::resources(memory, largest)
         .map_err(|e| format!("cannot set resource limits: {e}"))?;
     filter::install(&mut filter::program(&spec.disks))
         .map_err(|e| format!("cannot install a system-call filter: {e}"))?;
@@ -137,6 +151,16 @@ fn threads(server: &Arc<Server>) -> Result<()> {
     }
     started.wait();
     Ok(())
+}
+
+/// Reads the tables of qcow2 images, which may be hostile: only now.
+fn open(server: &Server) -> Result<()> {
+    server.qcow2.iter().try_for_each(|disk| disk.check().map_err(|e| e.to_string()))
+}
+
+/// Writes back the tables of qcow2 images: not every file system flushes its disk when it is unmounted.
+fn flush(server: &Server) -> Result<()> {
+    server.qcow2.iter().try_for_each(|disk| disk.clone().flush().map_err(|e| e.to_string()))
 }
 
 /// Waits for the request to boot, and serves the first slot.
@@ -204,7 +228,13 @@ fn perform(server: &Server, slot: usize, thread: &mut Option<Thread>, request: &
         Kind::Halt => {
             let Some(thread) = thread.take() else { return -i64::from(libc::ESRCH) };
             exit(match instance.clone().halt(thread) {
-                Ok(()) => 0,
+                Ok(()) => match flush(server) {
+                    Ok(()) => 0,
+                    Err(why) => {
+                        server.area.log(format!("\n{why}\n").as_bytes());
+                        REFUSED
+                    }
+                },
                 Err(crate::Error::Panicked) => PANICKED,
                 Err(error) => {
                     server.area.log(format!("\n{error}\n").as_bytes());

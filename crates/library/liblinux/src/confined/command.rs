@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::spec::{self, Spec};
 use crate::Error;
-use kyozon_devices::disk::{Disk as _, FileDisk};
+use kyozon_devices::disk::Image;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -41,10 +41,11 @@ pub fn command(config: &Config, area: &OwnedFd, image: &File) -> Result<Command,
     let Some((program, first)) = config.program.split_first() else {
         return Err(Error::Config("no program for the kernel".into()));
     };
-    let disk = |(disk, write): &(FileDisk, bool)| spec::Disk {
+    let disk = |(disk, write): &(Image, bool)| spec::Disk {
         fd: disk.as_fd().as_raw_fd(),
         write: *write,
-        limits: disk.limits(),
+        limits: disk.file_limits(),
+        qcow2: disk.is_qcow2(),
     };
     let spec = Spec {
         parent: std::process::id(),

@@ -1,6 +1,6 @@
 //! What a confined kernel is.
 
-use kyozon_devices::disk::FileDisk;
+use kyozon_devices::disk::Image;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub struct Config {
     pub(super) options: Vec<String>,
     pub(super) threads: usize,
     pub(super) limit: Duration,
-    pub(super) disks: Vec<(FileDisk, bool)>,
+    pub(super) disks: Vec<(Image, bool)>,
     pub(super) probe: Option<[u64; 7]>,
 }
 
@@ -71,8 +71,8 @@ impl Config {
     }
 
     /// Adds a disk, for writing if `write`. Linux numbers disks (`/dev/vda`) in this order.
-    pub fn disk(mut self, disk: FileDisk, write: bool) -> Self {
-        self.disks.push((disk, write));
+    pub fn disk(mut self, disk: impl Into<Image>, write: bool) -> Self {
+        self.disks.push((disk.into(), write));
         self
     }
 

@@ -14,6 +14,8 @@ pub struct Disk {
     pub write: bool,
     /// Its properties.
     pub limits: Limits,
+    /// The file is a qcow2 image.
+    pub qcow2: bool,
 }
 
 /// A child's task.
@@ -58,7 +60,7 @@ impl Spec {
         ];
         words.extend(self.disks.iter().map(|disk| {
             let Limits { block, physical, holes } = disk.limits;
-            format!("{},{},{block},{physical},{}", disk.fd, disk.write, holes)
+            format!("{},{},{block},{physical},{holes},{}", disk.fd, disk.write, disk.qcow2)
         }));
         words
     }
@@ -73,14 +75,15 @@ impl Spec {
             numbers => Some(list(numbers)?.try_into().ok()?),
         };
         let disk = |word: &String| {
-            let [fd, write, block, physical, holes] =
+            let [fd, write, block, physical, holes, qcow2] =
                 word.split(',').collect::<Vec<_>>().try_into().ok()?;
             let limits = Limits {
                 block: block.parse().ok()?,
                 physical: physical.parse().ok()?,
                 holes: holes.parse().ok()?,
             };
-            Some(Disk { fd: fd.parse().ok()?, write: write.parse().ok()?, limits })
+            let (fd, write) = (fd.parse().ok()?, write.parse().ok()?);
+            Some(Disk { fd, write, limits, qcow2: qcow2.parse().ok()? })
         };
         Some(Self {
             parent: parent.parse().ok()?,

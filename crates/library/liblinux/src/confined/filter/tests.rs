@@ -22,7 +22,7 @@ fn decide(program: &[sock_filter], architecture: u32, number: u32, arguments: &[
 }
 
 fn filter() -> Vec<sock_filter> {
-    let disk = |fd, write| Disk { fd, write, limits: Limits::default() };
+    let disk = |fd, write| Disk { fd, write, limits: Limits::default(), qcow2: false };
     program(&[disk(7, true), disk(8, false)])
 }
 

@@ -10,8 +10,13 @@ fn spec() -> Spec {
         memory_bytes: 1 << 27,
         options: "loglevel=4 quiet".into(),
         disks: vec![
-            Disk { fd: 7, write: true, limits: Limits { block: 512, physical: 4096, holes: true } },
-            Disk { fd: 8, write: false, limits: Limits::default() },
+            Disk {
+                fd: 7,
+                write: true,
+                limits: Limits { block: 512, physical: 4096, holes: true },
+                qcow2: true,
+            },
+            Disk { fd: 8, write: false, limits: Limits::default(), qcow2: false },
         ],
         probe: Some([2, 0, u64::MAX, 0, 0, 0, 1]),
     }
