@@ -18,7 +18,7 @@ pub struct Image {
 pub struct Opened {
     /// The disk.
     pub disk: Box<dyn Disk>,
-    /// The same disk if it is qcow2. Who ends without dropping `disk` must flush it.
+    /// The same disk if it is qcow2. Who ends without dropping `disk` must write it back.
     pub qcow2: Option<Qcow2Disk>,
 }
 

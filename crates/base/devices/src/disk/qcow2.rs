@@ -48,6 +48,14 @@ impl Qcow2Disk {
         self.run(Job::Open).map(drop)
     }
 
+    /// Gives everything to the host, which need not have it on its disk yet.
+    ///
+    /// # Errors
+    /// An I/O error.
+    pub fn write_back(&self) -> Result<()> {
+        self.run(Job::WriteBack).map(drop)
+    }
+
     fn run(&self, job: Job) -> Result<Vec<u8>> {
         let gone = || Error::other("the driver of the qcow2 image failed");
         let (answer, answered) = sync_channel(1);

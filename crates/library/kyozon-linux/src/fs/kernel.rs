@@ -2,7 +2,7 @@
 
 use anyhow::{anyhow, Context, Result};
 use kyozon_devices::block::{Block, BlockDevice, Errors};
-use kyozon_devices::disk::{Disk as _, Image, Qcow2Disk};
+use kyozon_devices::disk::{Image, Qcow2Disk};
 use liblinux::calls::Calls;
 use liblinux::confined::{self, Client};
 use liblinux::{Config, Confined, Error, Instance, Thread};
@@ -176,7 +176,7 @@ impl Kernel {
                 Some((instance, thread)) => {
                     instance.halt(thread)?;
                     // Not every file system flushes its disk when it is unmounted.
-                    qcow2.iter_mut().try_for_each(|disk| disk.flush()).map_err(Error::Host)
+                    qcow2.iter().try_for_each(Qcow2Disk::write_back).map_err(Error::Host)
                 }
                 None => Ok(()),
             },

@@ -12,7 +12,7 @@ use crate::calls::{Arg, Calls};
 use crate::instance::Prepared;
 use crate::{Config, Halted, Instance, Thread};
 use kyozon_devices::block::{Block, BlockDevice, Errors};
-use kyozon_devices::disk::{Disk as _, Image, Qcow2Disk};
+use kyozon_devices::disk::{Image, Qcow2Disk};
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::panic;
@@ -159,8 +159,8 @@ fn open(server: &Server) -> Result<()> {
 }
 
 /// Writes back the tables of qcow2 images: not every file system flushes its disk when it is unmounted.
-fn flush(server: &Server) -> Result<()> {
-    server.qcow2.iter().try_for_each(|disk| disk.clone().flush().map_err(|e| e.to_string()))
+fn write_back(server: &Server) -> Result<()> {
+    server.qcow2.iter().try_for_each(|disk| disk.write_back().map_err(|e| e.to_string()))
 }
 
 /// Waits for the request to boot, and serves the first slot.
@@ -228,7 +228,7 @@ fn perform(server: &Server, slot: usize, thread: &mut Option<Thread>, request: &
         Kind::Halt => {
             let Some(thread) = thread.take() else { return -i64::from(libc::ESRCH) };
             exit(match instance.clone().halt(thread) {
-                Ok(()) => match flush(server) {
+                Ok(()) => match write_back(server) {
                     Ok(()) => 0,
                     Err(why) => {
                         server.area.log(format!("\n{why}\n").as_bytes());

@@ -30,7 +30,9 @@ pub enum Job {
         /// Storage is not needed.
         unmap: bool,
     },
-    /// Writes back.
+    /// Gives everything to the host.
+    WriteBack,
+    /// The same, and waits until it survives a loss of power.
     Flush,
 }
 
@@ -62,6 +64,7 @@ impl Opened {
             Job::Zeros { at, bytes, unmap: false } => {
                 self.settle(|image| image.access.write_zeroes(at, bytes))
             }
+            Job::WriteBack => self.flush(),
             Job::Flush => self.flush().and_then(|()| self.access.sync()),
         }
         .map(|()| Vec::new())
