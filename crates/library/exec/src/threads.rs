@@ -126,6 +126,7 @@ pub fn run_first(state: &State, mask: u64) -> ! {
 
 /// Runs `state` on a new thread, beside the first program.
 pub fn run_beside(state: Box<State>, mask: u64) -> std::io::Result<()> {
+    crate::beside::set(&state);
     let parcel = Parcel(state);
     LIVE.fetch_add(1, Ordering::Relaxed);
     let run = move || {

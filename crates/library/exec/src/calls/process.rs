@@ -4,7 +4,7 @@ use super::Outcome::{Done, Leave, Native};
 use super::{error, files, Call, Outcome};
 use crate::state::State;
 use crate::threads::{self, Clone};
-use crate::{execve, host, library, process, trap};
+use crate::{beside, execve, host, library, process, trap};
 
 pub(super) const CALLS: &[(i64, Call)] = &[
     (libc::SYS_brk, brk),
@@ -159,6 +159,9 @@ fn exit(_: &State, _: [u64; 6]) -> Outcome {
     Leave
 }
 
-fn exit_group(_: &State, a: [u64; 6]) -> Outcome {
+fn exit_group(state: &State, a: [u64; 6]) -> Outcome {
+    if beside::has(state) {
+        return Leave;
+    }
     process::exit(a[0])
 }
