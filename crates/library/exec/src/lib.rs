@@ -175,6 +175,7 @@ pub fn run(options: Options) -> Result<std::convert::Infallible> {
     let beside = options.beside.as_deref().map(|command| start::program(command, None));
     let beside = beside.transpose()?;
     descriptors::release_low(low);
+    kyozon_standard::close_again();
     if let Some(beside) = beside {
         threads::run_beside(beside, mask).context("cannot start a thread")?;
         beside::wait();
