@@ -2,15 +2,36 @@
 
 use crate::fs::place::{Image, Place};
 use clap::{Parser, Subcommand, ValueEnum};
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 /// Linux as a library.
 #[derive(Parser)]
-#[command(name = "kyozon-linux", version)]
+#[command(name = "kyozon", bin_name = "kyozon", version)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// The command line of this process.
+    pub fn read() -> Self {
+        Self::parse_from(usual(std::env::args_os()))
+    }
+}
+
+/// find's own options have one dash: those that `fs find` has, too, get the second one.
+fn usual(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.collect();
+    if let Some(at) = words.iter().position(|word| word == "find") {
+        for word in &mut words[at..] {
+            if ["-name", "-type", "-print0"].iter().any(|option| word == option) {
+                *word = [OsStr::new("-"), word].into_iter().collect();
+            }
+        }
+    }
+    words
 }
 
 /// The commands.
@@ -19,9 +40,9 @@ pub enum Command {
     /// Work on files in images of file systems, without root and without mounting. IMAGE:/PATH names a file in an image
     /// or a block device, IMAGE@2:/PATH one in its second partition
     Fs {
-        /// Library Linux's image.
-        #[arg(long, env = "KYOZON_LINUX", default_value_os_t = default_image(), global = true, hide_default_value = true)]
-        linux: PathBuf,
+        /// Library Linux's image. Without it, that of the environment's KYOZON_LINUX, or the one beside the program
+        #[arg(long, global = true)]
+        linux: Option<PathBuf>,
         /// Run Linux in this process: faster, but an image that breaks Linux breaks this process
         #[arg(long, global = true)]
         in_process: bool,
@@ -98,6 +119,12 @@ pub enum Operation {
         /// With type, rights, links, owner, group, size and time
         #[arg(short)]
         long: bool,
+        /// Also names that begin with a dot, which are always shown
+        #[arg(short)]
+        all: bool,
+        /// One name a line, which is always so
+        #[arg(short = '1')]
+        one: bool,
         /// IMAGE:/PATH
         path: Place,
     },
@@ -115,6 +142,18 @@ pub enum Operation {
         /// As -r; also keep owners, extended attributes, hard links and device nodes
         #[arg(short)]
         archive: bool,
+        /// Also keep owners. Rights and times are always kept
+        #[arg(short)]
+        preserve: bool,
+        /// Replace what is there, which is the default
+        #[arg(short)]
+        force: bool,
+        /// Replace nothing
+        #[arg(short, conflicts_with = "force")]
+        no_clobber: bool,
+        /// Print each copy
+        #[arg(short)]
+        verbose: bool,
         /// What to copy, then where: a folder, or a new name
         #[arg(required = true, num_args = 2..)]
         paths: Vec<Place>,
@@ -124,6 +163,9 @@ pub enum Operation {
         /// Folders with everything in them
         #[arg(short, visible_short_alias = 'R')]
         recursive: bool,
+        /// It is no error if there is no such file
+        #[arg(short)]
+        force: bool,
         /// IMAGE:/PATH
         #[arg(required = true)]
         paths: Vec<Place>,
@@ -150,6 +192,9 @@ pub enum Operation {
         /// Only files of this type
         #[arg(long = "type")]
         kind: Option<Kind>,
+        /// End paths with a zero byte, for xargs -0
+        #[arg(long)]
+        print0: bool,
         /// IMAGE:/PATH
         path: Place,
     },
@@ -168,7 +213,14 @@ pub enum Operation {
         path: Place,
     },
     /// Show the size of a file system
+    #[command(disable_help_flag = true)]
     Df {
+        /// Sizes for people
+        #[arg(short = 'h')]
+        human: bool,
+        /// Print help
+        #[arg(long, action = clap::ArgAction::Help)]
+        help: Option<bool>,
         /// IMAGE:/
         path: Place,
     },
@@ -207,6 +259,29 @@ pub enum Kind {
     D,
     /// Symbolic link
     L,
+    /// Pipe
+    P,
+    /// Socket
+    S,
+    /// Block device
+    B,
+    /// Character device
+    C,
+}
+
+impl Kind {
+    /// Its `DT_` constant.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::F => libc::DT_REG,
+            Self::D => libc::DT_DIR,
+            Self::L => libc::DT_LNK,
+            Self::P => libc::DT_FIFO,
+            Self::S => libc::DT_SOCK,
+            Self::B => libc::DT_BLK,
+            Self::C => libc::DT_CHR,
+        }
+    }
 }
 
 /// MiB of a kernel's memory.
@@ -217,6 +292,11 @@ fn memory(text: &str) -> Result<usize, String> {
     } else {
         Err("from 1 MiB to 1 TiB".into())
     }
+}
+
+/// The image if the command line names none.
+pub fn image() -> PathBuf {
+    std::env::var_os("KYOZON_LINUX").map_or_else(default_image, PathBuf::from)
 }
 
 /// `../lib/kyozon/linux.elf` beside the program, where `make install` puts it.

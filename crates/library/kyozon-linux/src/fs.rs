@@ -9,22 +9,28 @@
 //! | [`failure`] | errors, and whether a command goes on after one |
 //! | [`attributes`] | owner, rights, times and extended attributes |
 //! | [`copy`] | files and folders from one kernel to another |
+//! | [`attach`] | which file system a disk has |
+//! | [`written`] | whether an image is still what its name names |
+//! | [`output`] | standard output |
 //! | [`progress`] | how far a command is, on a terminal |
 //! | [`list`] | what is printed about files |
 //! | [`archive`] | a tar archive of a folder |
 //! | [`mount`] | a file system in a folder of the host |
 
 pub mod archive;
+pub mod attach;
 pub mod attributes;
 pub mod copy;
 pub mod failure;
 pub mod kernel;
 pub mod list;
 pub mod mount;
+pub mod output;
 pub mod place;
 pub mod progress;
 pub mod session;
 pub mod walk;
+pub mod written;
 
 use crate::cli::Operation;
 use crate::interrupt;
@@ -36,7 +42,6 @@ use liblinux::calls::Calls;
 use place::Place;
 use session::Session;
 use std::ffi::CString;
-use std::io::{self, Write};
 use std::path::Path;
 use walk::Folder;
 
@@ -47,7 +52,7 @@ pub fn execute(boot: &Boot, operation: Operation) -> Result<()> {
         | Operation::Stat { path }
         | Operation::Find { path, .. }
         | Operation::Tar { path, .. }
-        | Operation::Df { path } => vec![path],
+        | Operation::Df { path, .. } => vec![path],
         Operation::Cat { paths }
         | Operation::Cp { paths, .. }
         | Operation::Rm { paths, .. }
@@ -71,41 +76,52 @@ pub fn execute(boot: &Boot, operation: Operation) -> Result<()> {
         _ => false,
     };
     let mut session = Session::new(boot, &places, writes)?;
-    let done = perform(&session, &operation);
+    let done = perform(&session, &operation).and(output::flush());
     // The images' errors count even if the command noticed none.
     let closed = session.close();
-    // If the kernel died, the errors of calls say nothing.
-    session.died().and(done).and(closed)
+    // If the kernel died, or the host had an error, the errors of calls say less.
+    session.died()?;
+    closed.after(done)
 }
 
 fn perform(session: &Session, operation: &Operation) -> Result<()> {
     match operation {
-        Operation::Ls { long, path } => list::folder(session.calls(path), path.path(), *long),
+        Operation::Ls { long, path, .. } => list::folder(session.calls(path), path.path(), *long),
         Operation::Cat { paths } => {
             each(session, paths, "shown", |path| cat(session.calls(path), path.path()))
         }
-        Operation::Cp { recursive, archive, paths } => operands::copy(
-            session,
-            paths,
-            Keep { recursive: *recursive || *archive, archive: *archive },
-        ),
-        Operation::Rm { recursive, paths } => each(session, paths, "removed", |path| {
-            let (folder, name) = parent(session, path)?;
-            walk::remove(&folder, &name, *recursive)
+        Operation::Cp { recursive, archive, preserve, no_clobber, verbose, paths, .. } => {
+            let keep = Keep {
+                recursive: *recursive || *archive,
+                archive: *archive,
+                owner: *archive || *preserve,
+                there: *no_clobber,
+                verbose: *verbose,
+            };
+            operands::copy(session, paths, keep)
+        }
+        Operation::Rm { recursive, force, paths } => each(session, paths, "removed", |path| {
+            let removed = parent(session, path)
+                .and_then(|(folder, name)| walk::remove(&folder, &name, *recursive));
+            match removed {
+                Err(error) if *force && failure::is_missing(&error) => Ok(()),
+                removed => removed,
+            }
         }),
         Operation::Mkdir { parents, paths } => {
             each(session, paths, "made", |path| make(session.calls(path), path.path(), *parents))
         }
         Operation::Stat { path } => list::stat(session.calls(path), path.path()),
-        Operation::Find { name, kind, path } => {
-            list::find(session.calls(path), path.path(), path.path(), name.as_ref(), *kind)
+        Operation::Find { name, kind, print0, path } => {
+            let wanted = list::Wanted { name: name.clone(), kind: *kind, zero: *print0 };
+            list::find(session.calls(path), path.path(), &wanted)
         }
         Operation::Tar { extract: true, file, path, .. } => {
             archive::extract(session, path, file.as_deref())
         }
         Operation::Tar { file, path, .. } => archive::create(session, path, file.as_deref()),
-        Operation::Df { path } => list::size(session.calls(path), path.path()),
         Operation::Mount(_) => anyhow::bail!("a mount has a session of its own"),
+        Operation::Df { human, path, .. } => list::size(session.calls(path), path.path(), *human),
     }
 }
 
@@ -136,13 +152,12 @@ fn parent<'a>(session: &'a Session, place: &Place) -> Result<(Folder<'a>, CStrin
 
 fn cat(calls: &dyn Calls, path: &Path) -> Result<()> {
     let file = calls.open(path, libc::O_RDONLY, 0).map_err(failed("open", path))?;
-    let mut out = io::stdout().lock();
     let mut buffer = vec![0; 1 << 20];
     loop {
         interrupt::check()?;
         match calls.read(file, &mut buffer).map_err(failed("read", path))? {
             0 => break,
-            bytes => out.write_all(&buffer[..bytes]).context("standard output")?,
+            bytes => output::write(&buffer[..bytes])?,
         }
     }
     calls.close(file).map_err(failed("close", path))

@@ -1,7 +1,6 @@
 //! The program `kyozon-linux`: dispatches commands and prints one-line errors.
 
-use clap::Parser;
-use kyozon_linux::cli::{Cli, Command};
+use kyozon_linux::cli::{self, Cli, Command};
 use kyozon_linux::fs::kernel::Boot;
 use kyozon_linux::{bench, fs, interrupt};
 use liblinux::confined::child;
@@ -12,10 +11,14 @@ fn main() -> ExitCode {
     // A program that ignores SIGCHLD passes that on; then nobody learns how a confined kernel's process ended.
     // SAFETY: the default action is no code, and there are no other threads yet.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-    let result = match Cli::parse().command {
+    // A limit on the size of files (ulimit -f) is then an error of the call, which has a message.
+    // SAFETY: as above.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let result = match Cli::read().command {
         Command::Fs { linux, in_process, limit, memory, command } => {
             let confined = (!in_process).then_some(Duration::from_secs(limit));
             interrupt::install();
+            let linux = linux.unwrap_or_else(cli::image);
             let boot = Boot { linux, confined, memory_bytes: memory << 20, tasks: 0 };
             fs::execute(&boot, command)
         }
@@ -29,8 +32,15 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let text = format!("{error:#}").split_whitespace().collect::<Vec<_>>().join(" ");
-            eprintln!("kyozon: {}", fs::failure::printable(&text));
+            if fs::output::is_closed(&error) {
+                // SAFETY: the default action ends the process, as it ends other programs of which nobody reads the
+                // output.
+                unsafe {
+                    libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+                    libc::raise(libc::SIGPIPE);
+                }
+            }
+            eprintln!("kyozon: {}", fs::failure::printable(&format!("{error:#}")));
             interrupt::end();
             ExitCode::FAILURE
         }

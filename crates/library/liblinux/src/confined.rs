@@ -96,13 +96,22 @@ impl Shared {
     }
 }
 
+/// The error of a host that refuses shared memory.
+fn explained(error: std::io::Error) -> Error {
+    if error.raw_os_error() == Some(libc::EFBIG) {
+        let text = "the limit on the size of files (ulimit -f) also holds for Linux's memory: raise it to 8 MiB or more";
+        return Error::Config(text.into());
+    }
+    Error::Host(error)
+}
+
 /// A running kernel in a process of its own. The process is killed when this value and all clients are dropped.
 #[derive(Clone)]
 pub struct Confined(Arc<Shared>);
 
 impl Confined {
     pub(crate) fn start(config: Config) -> Result<(Self, Client), Error> {
-        let (area, area_file) = Area::create(config.threads).map_err(Error::Host)?;
+        let (area, area_file) = Area::create(config.threads).map_err(explained)?;
         let area = Arc::new(area);
         let image =
             File::open(&config.image).map_err(|error| Error::File(config.image.clone(), error))?;
@@ -176,6 +185,11 @@ impl Confined {
     /// The last line of the kernel's log, without control characters.
     pub fn last_words(&self) -> String {
         self.0.last_words()
+    }
+
+    /// The end of the kernel's log. Anything can be in it.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&self.0.area.read_log()).into_owned()
     }
 
     /// The process id of the child.

@@ -10,6 +10,7 @@ pub mod headers;
 pub mod read;
 pub mod write;
 
+use super::output;
 use super::place::Place;
 use super::session::Session;
 use super::walk::{sync, Folder};
@@ -26,6 +27,7 @@ const BUFFER: usize = 1 << 20;
 pub fn create(session: &Session, place: &Place, file: Option<&Path>) -> Result<()> {
     let folder = Folder::open(session.calls(place), place.path())?;
     let Some(file) = file.filter(|file| *file != Path::new("-")) else {
+        output::exists()?;
         let out = io::stdout().lock();
         ensure!(
             !out.is_terminal(),

@@ -1,6 +1,6 @@
 //! Owner, rights, times and extended attributes of an entry.
 
-use super::failure::{explain, failed};
+use super::failure::{explain, failed, warn};
 use super::walk::Folder;
 use anyhow::Result;
 use liblinux::Errno;
@@ -21,7 +21,7 @@ impl Lost {
     /// Warns about all.
     pub fn warn(&self) {
         for what in &self.0 {
-            eprintln!("kyozon: warning: {what} were not kept: {}", explain(Errno(libc::EPERM)));
+            warn(&format!("{what} were not kept: {}", explain(Errno(libc::EPERM))));
         }
     }
 }

@@ -8,8 +8,9 @@
 pub mod operands;
 mod stream;
 
-use super::attributes::{Attributes, Lost};
+use super::attributes::{Attributes, Lost, Owner};
 use super::failure::{failed, Tolerated};
+use super::output;
 use super::progress::Progress;
 use super::walk::{c_string, is_folder, remove, Folder};
 use crate::interrupt;
@@ -18,6 +19,7 @@ use liblinux::calls::CWD;
 use liblinux::Errno;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr;
 use stream::Goes;
@@ -29,6 +31,12 @@ pub struct Keep {
     pub recursive: bool,
     /// Also owners, extended attributes, hard links, device nodes and the set-user-id bits.
     pub archive: bool,
+    /// Also owners and the set-user-id bits.
+    pub owner: bool,
+    /// Also what has the name of a copy: it is not replaced.
+    pub there: bool,
+    /// Each copy is printed.
+    pub verbose: bool,
 }
 
 /// What a file is, on one kernel.
@@ -214,7 +222,16 @@ impl Copier {
         if !regular && matches!(kind, libc::S_IFCHR | libc::S_IFBLK) && !self.keep.archive {
             bail!("{} is a device: use -a to copy the node", job.source().display());
         }
+        let exists = || to.calls.stat_at(to.fd, new, libc::AT_SYMLINK_NOFOLLOW).is_ok();
+        if self.keep.there && exists() {
+            return Ok(());
+        }
         let goes = self.make_room(job, regular)?;
+        if self.keep.verbose {
+            let [source, target] = [job.source(), target.clone()]
+                .map(|path| output::name(path.as_os_str().as_bytes()));
+            output::write(&[&source[..], b" -> ", &target[..], b"\n"].concat())?;
+        }
         let several = self.keep.archive && stat.st_nlink > 1;
         if several {
             if let Some(first) = self.links.get(&identity(&stat)) {
@@ -257,7 +274,10 @@ impl Copier {
     fn attributes(&mut self, job: &Job<'_>) -> Result<()> {
         // The attributes of a link that was followed are its target's, which has another name.
         let archive = self.keep.archive && !job.follow;
-        let attributes = Attributes::read(job.from, job.name, &job.stat, archive)?;
+        let mut attributes = Attributes::read(job.from, job.name, &job.stat, archive)?;
+        if self.keep.owner {
+            attributes.owner = Some(Owner { user: job.stat.st_uid, group: job.stat.st_gid });
+        }
         attributes.set(job.to, job.new, &mut self.lost)
     }
 

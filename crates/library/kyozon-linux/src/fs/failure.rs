@@ -1,9 +1,11 @@
 //! Errors of a kernel's calls, and whether a command goes on after one.
 
+use super::output::quoted;
 use liblinux::calls::Calls;
 use liblinux::Errno;
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// A call that failed: what failed, on which file, and why.
@@ -17,7 +19,9 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {} {}: {}", self.what, self.path.display(), explain(self.errno))
+        let path = quoted(self.path.as_os_str().as_bytes());
+        let path = String::from_utf8_lossy(&path);
+        write!(f, "cannot {} {path}: {}", self.what, explain(self.errno))
     }
 }
 
@@ -34,9 +38,25 @@ pub fn explain(errno: Errno) -> String {
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// Text without control characters, which a terminal would obey.
+/// A message without control characters, which a terminal would obey, and without the numbers of the host's errors.
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    let mut parts = text.split(" (os error ");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        plain.push_str(rest.strip_prefix(')').unwrap_or(rest));
+    }
+    let shown = |c: char| match c {
+        '\n' => ' ',
+        c if c.is_control() => '?',
+        c => c,
+    };
+    plain.trim_end().chars().map(shown).collect()
+}
+
+/// Prints a warning.
+pub fn warn(text: &str) {
+    eprintln!("kyozon: warning: {}", printable(text));
 }
 
 /// Whether the next file would fail likewise: a full or read-only file system, a signal, or a kernel that has ended.
@@ -45,6 +65,12 @@ pub fn is_final(error: &anyhow::Error, kernels: &[&dyn Calls]) -> bool {
     matches!(errno, Some(libc::ENOSPC | libc::EDQUOT | libc::EROFS | libc::ESHUTDOWN))
         || crate::interrupt::received()
         || kernels.iter().any(|calls| calls.call(libc::SYS_getpid, &mut []).is_err())
+}
+
+/// Whether the error is that a file, or a folder that leads to it, does not exist.
+pub fn is_missing(error: &anyhow::Error) -> bool {
+    let errno = error.downcast_ref::<Failure>().map(|failure| failure.errno.0);
+    matches!(errno, Some(libc::ENOENT | libc::ENOTDIR))
 }
 
 /// Errors after which a command goes on. Each is printed at once.
@@ -63,7 +89,7 @@ impl Tolerated {
             return Err(error);
         }
         self.0 += 1;
-        eprintln!("kyozon: warning: {}", printable(&format!("{error:#}")));
+        warn(&format!("{error:#}"));
         Ok(())
     }
 
@@ -74,5 +100,17 @@ impl Tolerated {
             1 => anyhow::bail!("1 file was not {what}: the warning says why"),
             count => anyhow::bail!("{count} files were not {what}: the warnings say why"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line_that_a_terminal_shows() {
+        let host = io::Error::from_raw_os_error(libc::ENOSPC);
+        assert_eq!(printable(&format!("a: {host}: b")), "a: No space left on device: b");
+        assert_eq!(printable("new\nline \u{1b}[31mred\u{9b}"), "new line ?[31mred?");
     }
 }

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What the kernel logs: errors and worse.
-const OPTIONS: &str = "loglevel=4";
+/// What the kernel logs: warnings and worse. Some file systems give the reason of an error as a warning.
+const OPTIONS: &str = "loglevel=5";
 /// Bytes of the log of a kernel in this process that are kept for a message.
 const MAX_LOG: usize = 1 << 16;
 
@@ -118,13 +118,14 @@ impl Kernel {
     }
 
     /// Boots in a confined process: this program again. A call that takes longer than `limit` ends the kernel.
-    pub fn confined(boot: &Boot, disks: Disks, limit: Duration) -> Result<Self> {
+    /// Besides `boot.tasks`, `images` tasks can be attached.
+    pub fn confined(boot: &Boot, disks: Disks, images: usize, limit: Duration) -> Result<Self> {
         let mut config = confined::Config::new(&boot.linux)
             .program(["/proc/self/exe", confined::COMMAND])
             .option(OPTIONS)
             .memory(boot.memory_bytes)
             // The one that boots, and one in each image.
-            .threads(1 + disks.len() + boot.tasks)
+            .threads(1 + images + boot.tasks)
             .limit(limit);
         for (disk, write) in disks {
             config = config.disk(disk, write);
@@ -161,11 +162,14 @@ impl Kernel {
         }
     }
 
-    /// The last line of its log.
-    pub fn last_words(&self) -> String {
+    /// Its log.
+    pub fn log(&self) -> String {
         match self {
-            Self::InProcess { log, .. } => last_line(log),
-            Self::Confined { kernel, .. } => kernel.last_words(),
+            Self::InProcess { log, .. } => {
+                let log = log.lock().unwrap_or_else(|e| e.into_inner());
+                String::from_utf8_lossy(&log).into_owned()
+            }
+            Self::Confined { kernel, .. } => kernel.log(),
         }
     }
 

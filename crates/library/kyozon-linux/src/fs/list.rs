@@ -1,18 +1,15 @@
 //! What is printed about files.
 
 use super::failure::failed;
+use super::output;
 use super::walk::{c_string, is_folder, Folder};
 use crate::cli::Kind;
-use anyhow::{Context, Result};
+use crate::interrupt;
+use anyhow::Result;
 use liblinux::calls::{Calls, CWD};
 use std::ffi::CStr;
-use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-fn out(bytes: &[u8]) -> Result<()> {
-    io::stdout().lock().write_all(bytes).context("standard output")
-}
 
 fn kind(mode: u32) -> char {
     match mode & libc::S_IFMT {
@@ -64,16 +61,39 @@ fn time(seconds: i64) -> String {
     )
 }
 
+fn is_device(stat: &libc::stat) -> bool {
+    matches!(stat.st_mode & libc::S_IFMT, libc::S_IFCHR | libc::S_IFBLK)
+}
+
+/// A device's numbers.
+fn device(stat: &libc::stat) -> String {
+    format!("{}, {}", libc::major(stat.st_rdev), libc::minor(stat.st_rdev))
+}
+
 fn line(stat: &libc::stat) -> String {
+    let size = if is_device(stat) { device(stat) } else { stat.st_size.to_string() };
     format!(
         "{} {:>3} {:>5} {:>5} {:>12} {} ",
         rights(stat.st_mode),
         stat.st_nlink,
         stat.st_uid,
         stat.st_gid,
-        stat.st_size,
+        size,
         time(stat.st_mtime)
     )
+}
+
+fn type_word(stat: &libc::stat) -> &'static str {
+    match stat.st_mode & libc::S_IFMT {
+        libc::S_IFREG => "file",
+        libc::S_IFDIR => "folder",
+        libc::S_IFLNK => "link",
+        libc::S_IFCHR => "character-device",
+        libc::S_IFBLK => "block-device",
+        libc::S_IFIFO => "pipe",
+        libc::S_IFSOCK => "socket",
+        _ => "unknown",
+    }
 }
 
 fn entry(folder: &Folder<'_>, name: &CStr, long: bool) -> Result<()> {
@@ -81,20 +101,20 @@ fn entry(folder: &Folder<'_>, name: &CStr, long: bool) -> Result<()> {
     if long {
         let stat = folder.stat(name)?;
         text.extend_from_slice(line(&stat).as_bytes());
-        text.extend_from_slice(name.to_bytes());
+        text.extend_from_slice(&output::name(name.to_bytes()));
         if stat.st_mode & libc::S_IFMT == libc::S_IFLNK {
             let target = folder
                 .calls
                 .read_link_at(folder.fd, name)
                 .map_err(failed("read", &folder.join(name)))?;
             text.extend_from_slice(b" -> ");
-            text.extend_from_slice(&target);
+            text.extend_from_slice(&output::name(&target));
         }
     } else {
-        text.extend_from_slice(name.to_bytes());
+        text.extend_from_slice(&output::name(name.to_bytes()));
     }
     text.push(b'\n');
-    out(&text)
+    output::write(&text)
 }
 
 /// The entries of a folder, or the file itself.
@@ -112,21 +132,45 @@ pub fn folder(calls: &dyn Calls, path: &Path, long: bool) -> Result<()> {
 pub fn stat(calls: &dyn Calls, path: &Path) -> Result<()> {
     let stat = calls.stat_at(CWD, &c_string(path.as_os_str())?, libc::AT_SYMLINK_NOFOLLOW);
     let stat = stat.map_err(failed("read", path))?;
-    let lines = [
+    let at = |seconds, nanoseconds: i64| format!("{}.{nanoseconds:09}", time(seconds));
+    let mut lines = vec![
         format!("rights {} {:04o}", rights(stat.st_mode), stat.st_mode & 0o7777),
+        format!("type {}", type_word(&stat)),
         format!("links {}", stat.st_nlink),
         format!("owner {} group {}", stat.st_uid, stat.st_gid),
         format!("bytes {} on-disk {}", stat.st_size, stat.st_blocks.saturating_mul(512)),
         format!("inode {}", stat.st_ino),
-        format!("accessed {}", time(stat.st_atime)),
-        format!("modified {}", time(stat.st_mtime)),
-        format!("changed {}", time(stat.st_ctime)),
+        format!("accessed {}", at(stat.st_atime, stat.st_atime_nsec)),
+        format!("modified {}", at(stat.st_mtime, stat.st_mtime_nsec)),
+        format!("changed {}", at(stat.st_ctime, stat.st_ctime_nsec)),
     ];
-    out((lines.join("\n") + "\n").as_bytes())
+    if is_device(&stat) {
+        lines.push(format!("device {}", device(&stat)));
+    }
+    output::write((lines.join("\n") + "\n").as_bytes())?;
+    if stat.st_mode & libc::S_IFMT == libc::S_IFLNK {
+        let target = calls.read_link_at(CWD, &c_string(path.as_os_str())?);
+        let target = output::name(&target.map_err(failed("read", path))?);
+        output::write(&[b"target ", &target[..], b"\n"].concat())?;
+    }
+    Ok(())
+}
+
+/// A number of bytes, for people if `human`.
+fn bytes(number: u64, human: bool) -> String {
+    let unit = number.max(1).ilog2() / 10;
+    if !human || unit == 0 {
+        return number.to_string();
+    }
+    format!(
+        "{:.1}{}",
+        number as f64 / f64::from(1 << 10).powi(unit as i32),
+        b"-KMGTPE"[unit as usize] as char
+    )
 }
 
 /// Size of a file system.
-pub fn size(calls: &dyn Calls, path: &Path) -> Result<()> {
+pub fn size(calls: &dyn Calls, path: &Path, human: bool) -> Result<()> {
     let file = calls.open(path, libc::O_RDONLY, 0).map_err(failed("open", path))?;
     let stat = calls.stat_fs(file).map_err(failed("read", path))?;
     calls.close(file).map_err(failed("close", path))?;
@@ -134,48 +178,71 @@ pub fn size(calls: &dyn Calls, path: &Path) -> Result<()> {
     // What an image says need not make sense.
     let used = stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(block);
     let text = format!(
-        "bytes {} used {used} available {}\nfiles {} used {}\n",
-        stat.f_blocks.saturating_mul(block),
-        stat.f_bavail.saturating_mul(block),
+        "bytes {} used {} available {}\nfiles {} used {}\n",
+        bytes(stat.f_blocks.saturating_mul(block), human),
+        bytes(used, human),
+        bytes(stat.f_bavail.saturating_mul(block), human),
         stat.f_files,
         stat.f_files.saturating_sub(stat.f_ffree)
     );
-    out(text.as_bytes())
+    output::write(text.as_bytes())
 }
 
-/// The paths of everything in a folder that matches.
-pub fn find(
-    calls: &dyn Calls,
-    path: &Path,
-    shown: &Path,
-    name: Option<&glob::Pattern>,
-    only: Option<Kind>,
-) -> Result<()> {
-    descend(&Folder::open(calls, path)?, shown, name, only)
+/// What `find` prints.
+pub struct Wanted {
+    /// Names.
+    pub name: Option<glob::Pattern>,
+    /// Types.
+    pub kind: Option<Kind>,
+    /// Paths end with a zero byte, which no name contains.
+    pub zero: bool,
 }
 
-fn descend(
-    folder: &Folder<'_>,
-    shown: &Path,
-    name: Option<&glob::Pattern>,
-    only: Option<Kind>,
-) -> Result<()> {
-    for entry in folder.entries()? {
-        let stat = folder.stat(&entry.name)?;
-        let path = shown.join(std::ffi::OsStr::from_bytes(entry.name.to_bytes()));
-        let wanted = only.is_none_or(|kind| {
-            stat.st_mode & libc::S_IFMT
-                == match kind {
-                    Kind::F => libc::S_IFREG,
-                    Kind::D => libc::S_IFDIR,
-                    Kind::L => libc::S_IFLNK,
-                }
-        });
-        if wanted && name.is_none_or(|pattern| pattern.matches(&entry.name.to_string_lossy())) {
-            out(&[path.as_os_str().as_bytes(), b"\n"].concat())?;
+impl Wanted {
+    /// Prints a path if its name and type match. The type is a `DT_` constant.
+    fn show(&self, path: &Path, name: &CStr, kind: u8) -> Result<()> {
+        let typed = self.kind.is_none_or(|wanted| kind == wanted.number());
+        let named =
+            self.name.as_ref().is_none_or(|pattern| pattern.matches(&name.to_string_lossy()));
+        if !typed || !named {
+            return Ok(());
         }
-        if is_folder(&stat) {
-            descend(&folder.enter(&entry.name)?, &path, name, only)?;
+        let path = path.as_os_str().as_bytes();
+        if self.zero {
+            return output::write(&[path, b"\0"].concat());
+        }
+        output::write(&[&output::name(path)[..], b"\n"].concat())
+    }
+}
+
+/// The `DT_` constant of a status.
+fn number(stat: &libc::stat) -> u8 {
+    (stat.st_mode >> 12 & 0o17) as u8
+}
+
+/// The paths of everything in a folder that matches; of anything else, its own.
+pub fn find(calls: &dyn Calls, path: &Path, wanted: &Wanted) -> Result<()> {
+    let stat = calls.stat_at(CWD, &c_string(path.as_os_str())?, libc::AT_SYMLINK_NOFOLLOW);
+    let stat = stat.map_err(failed("read", path))?;
+    if !is_folder(&stat) && !path.as_os_str().as_bytes().ends_with(b"/") {
+        let name = c_string(path.file_name().unwrap_or_default())?;
+        return wanted.show(path, &name, number(&stat));
+    }
+    descend(&Folder::open(calls, path)?, path, wanted)
+}
+
+fn descend(folder: &Folder<'_>, shown: &Path, wanted: &Wanted) -> Result<()> {
+    for entry in folder.entries()? {
+        interrupt::check()?;
+        // A status costs a search of the folder on file systems without an index, such as vfat.
+        let kind = match entry.kind {
+            libc::DT_UNKNOWN => number(&folder.stat(&entry.name)?),
+            kind => kind,
+        };
+        let path = shown.join(std::ffi::OsStr::from_bytes(entry.name.to_bytes()));
+        wanted.show(&path, &entry.name, kind)?;
+        if kind == libc::DT_DIR {
+            descend(&folder.enter(&entry.name)?, &path, wanted)?;
         }
     }
     Ok(())
@@ -191,6 +258,16 @@ mod tests {
         assert_eq!(time(951_782_400), "2000-02-29 00:00:00");
         assert_eq!(time(-1), "1969-12-31 23:59:59");
         assert_eq!(time(4_102_444_800), "2100-01-01 00:00:00");
+    }
+
+    #[test]
+    fn bytes_for_people() {
+        assert_eq!(bytes(1023, true), "1023");
+        assert_eq!(bytes(1536, true), "1.5K");
+        assert_eq!(bytes(3 << 30, true), "3.0G");
+        assert_eq!(bytes(u64::MAX, true), "16.0E");
+        assert_eq!(bytes(1536, false), "1536");
+        assert_eq!(bytes(0, true), "0");
     }
 
     #[test]

@@ -32,10 +32,11 @@ mod server;
 mod signals;
 mod worker;
 
+use super::attach::Options;
 use super::failure::{explain, failed};
 use super::kernel::{Boot, Tasks};
 use super::place::Place;
-use super::session::{Options, Session};
+use super::session::Session;
 use crate::cli::Mount;
 use anyhow::{anyhow, ensure, Result};
 use fuser::{Config, MountOption, SessionACL, SessionUnmounter};
@@ -136,7 +137,7 @@ pub fn run(boot: &Boot, what: &Mount) -> Result<()> {
     if died {
         std::process::exit(1);
     }
-    let ended = session.died().and(closed);
+    let ended = session.died().and(closed.after(Ok(())));
     if let (Err(error), Messages::Log) = (&ended, messages) {
         messages.say(&format!("{error:#}"));
     }
@@ -150,7 +151,9 @@ fn told(path: &Path, error: &io::Error) -> anyhow::Error {
 
 /// An image that cannot be written can be read.
 fn hint(error: anyhow::Error, write: bool) -> anyhow::Error {
-    let denied = [libc::EACCES, libc::EROFS, libc::EPERM].map(|number| explain(Errno(number)));
+    let mut denied =
+        [libc::EACCES, libc::EROFS, libc::EPERM].map(|number| explain(Errno(number))).to_vec();
+    denied.push("it can only be read".into());
     let text = format!("{error:#}");
     if write && denied.iter().any(|why| text.ends_with(why.as_str())) {
         return anyhow!("{text}: use -r to mount it for reading");

@@ -3,7 +3,7 @@
 
 use super::headers::{Entry, Headers};
 use crate::fs::attributes::{Attributes, Lost, Owner};
-use crate::fs::failure::failed;
+use crate::fs::failure::{failed, warn};
 use crate::fs::progress::Progress;
 use crate::fs::walk::{is_folder, remove, Folder, Open};
 use crate::interrupt;
@@ -106,7 +106,7 @@ impl<R: Read> Extraction<'_, R> {
             kind => {
                 let shown = String::from_utf8_lossy(&entry.path).into_owned();
                 let kind = char::from(kind.as_byte());
-                eprintln!("kyozon: warning: {shown}: entries of type {kind} are left out");
+                warn(&format!("{shown}: entries of type {kind} are left out"));
                 return Ok(());
             }
         };

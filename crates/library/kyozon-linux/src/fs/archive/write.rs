@@ -1,7 +1,7 @@
 //! Writes an archive: ustar headers, and records of pax for what they have no place for.
 
 use crate::fs::attributes::extended;
-use crate::fs::failure::failed;
+use crate::fs::failure::{failed, warn};
 use crate::fs::walk::{is_folder, Folder, Open};
 use crate::interrupt;
 use anyhow::{bail, ensure, Context, Result};
@@ -110,10 +110,10 @@ impl<W: Write> Archive<W> {
                 Ok(attribute) if !attribute.contains('=') => {
                     entry.record(&format!("SCHILY.xattr.{attribute}"), value);
                 }
-                _ => eprintln!(
-                    "kyozon: warning: {}: archives cannot have an attribute of such a name",
+                _ => warn(&format!(
+                    "{}: archives cannot have an attribute of such a name",
                     folder.join(name).display()
-                ),
+                )),
             }
         }
         match kind {
@@ -142,7 +142,7 @@ impl<W: Write> Archive<W> {
             }
             _ => {
                 let path = folder.join(name);
-                eprintln!("kyozon: warning: {}: archives have no sockets", path.display());
+                warn(&format!("{}: archives have no sockets", path.display()));
                 Ok(())
             }
         }

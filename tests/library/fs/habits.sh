@@ -1,0 +1,30 @@
+#!/bin/sh
+# habits.sh: options and behaviour that users of GNU's ls, cp, rm, find and df expect. Prints what they see.
+set -u
+cd "$(mktemp -d "$SCRATCH/work.XXXXXX")" || exit 1
+PATH=$PATH:/usr/sbin:/sbin
+export KYOZON_LINUX="$KYOZON_PRODUCT/linux.elf"
+k="$KYOZON_PRODUCT/kyozon"
+fs() { "$k" fs "$@" 2>&1; }
+mkdir -p tree/d; echo 1 >tree/f; ln -s f tree/l; mkfifo tree/p; echo 2 >"tree/d/$(printf 'new\nline')"
+cp tree/f "$(printf 'tree/esc\033[31mred')"; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("tree/s")'
+truncate -s 16M a.img; mkfs.ext4 -qF -d tree a.img; fs rm -r a.img:/lost+found
+
+echo "ls"; fs ls -la1 a.img:/f | sed 's/  *[0-9]* *[0-9]* .* f$/ f/'; fs ls a.img:/ | tr '\033' E
+export k; echo "terminal"; script -qec '"$k" fs ls a.img:/; "$k" fs find a.img:/d' /dev/null </dev/null | tr -d '\r'
+echo "find"; fs find a.img:/f; fs find a.img:/l; fs find a.img:/ -name '[fl]' -type l; fs find --type p a.img:/
+fs find --type s a.img:/; fs find --type b a.img:/; fs find a.img:/d -type f -print0 | od -An -c
+echo "rm"; fs rm -f a.img:/none a.img:/f/none; fs rm -rf a.img:/none; fs rm a.img:/none; echo "status $?"
+fs rm "a.img:/$(printf 'a\nb\033')"
+echo "cp"; echo other >other; fs cp -n other a.img:/f; fs cat a.img:/f; fs cp -fv other a.img:/f; fs cat a.img:/f
+chmod 4755 other; fs cp -p other a.img:/own; fs stat a.img:/own | grep -e rights -e type
+echo "df"; fs df a.img:/ | grep -c 'bytes [0-9]* used'; fs df -h a.img:/ | grep -c 'bytes [0-9.]*M used'
+echo "usage"; fs rm | grep Usage; fs cp --help | grep Usage
+# Standard output that cannot take anything is not the image's error.
+echo "output"; for full in "cat a.img:/f" "find a.img:/" "tar a.img:/d"; do "$k" fs $full 2>&1 >/dev/full; done
+for closed in "ls a.img:/" "cat a.img:/f" "find a.img:/" "stat a.img:/" "tar a.img:/d"; do
+	"$k" fs $closed 2>&1 >&-; echo "status $?"
+done
+"$k" fs cp other a.img:/c >&- <&-; echo "status $?"
+seq 200000 >many; fs cp many a.img:/
+bash -c '"$KYOZON_PRODUCT/kyozon" fs cat a.img:/many | head -n 1; echo "${PIPESTATUS[0]}"'
