@@ -3,7 +3,7 @@
 use crate::calls::Calls;
 use crate::confined::{self, Client, Confined};
 use crate::fault::Registration;
-use crate::memory::Memory;
+use crate::memory::{Memory, View};
 use crate::net::Network;
 use crate::process::{Around, Log, Process};
 use crate::thread::Thread;
@@ -15,7 +15,6 @@ use kyozon_library_host::image::{BadImage, Image};
 use kyozon_library_host::kernel::{Errno, Halted, Kernel, Record};
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::{mpsc, Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
@@ -167,10 +166,11 @@ impl Prepared {
     pub fn new(config: Config) -> Result<Self, Error> {
         let path = config.image;
         let at = |error| Error::File(path.clone(), error);
-        let mut file = config.file.map_or_else(|| File::open(&path), Ok).map_err(at)?;
-        let mut bytes = Vec::new();
-        file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(at)?;
-        let image = Image::parse(&bytes).map_err(|error| Error::Image(path.clone(), error))?;
+        let file = config.file.map_or_else(|| File::open(&path), Ok).map_err(at)?;
+        let view = View::map(&file).map_err(at)?;
+        let image = Image::parse(view.bytes());
+        let image = image.map_err(|error| Error::Image(path.clone(), error))?;
+        drop(view);
         let least = LIBRARY_MEMORY_MIN.max(2 * image.bytes);
         if (config.memory_bytes as u64) < least {
             let (has, least) = (config.memory_bytes >> 20, least.div_ceil(1 << 20));

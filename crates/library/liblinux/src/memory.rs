@@ -7,6 +7,13 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
+/// Where a kernel's memory begins, at the least: above what programs put at low addresses. At boot, Linux looks at every
+/// 4 MiB below its memory (`init_unavailable_range`). At the addresses that the host chooses, below 128 TiB, that takes
+/// longer than the rest of the boot.
+const START: usize = 64 << 30;
+/// The start is a random multiple of this, and below 1 TiB, where the files of `kyozon exec` begin.
+const STEP: usize = 8 << 20;
+
 /// A mapped kernel: image and memory. Unmapped when dropped.
 pub struct Memory {
     map: *mut u8,
@@ -25,10 +32,10 @@ impl Memory {
     /// the kernel touches them: huge pages if the host has them.
     pub fn map(file: &File, image: &Image, bytes: usize) -> io::Result<Self> {
         let map_bytes = bytes + LIBRARY_MEMORY_ALIGN as usize;
-        // SAFETY: a new mapping at an address of the system's choice.
+        // SAFETY: a new mapping. The address is a hint: if it is taken, the host chooses another.
         let map = unsafe {
             libc::mmap(
-                ptr::null_mut(),
+                ptr::without_provenance_mut(low()),
                 map_bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
@@ -99,9 +106,65 @@ impl Memory {
     }
 }
 
+/// A file's bytes, mapped for reading: most pages of an image are never looked at.
+pub struct View {
+    map: *mut u8,
+    bytes: usize,
+}
+
+impl View {
+    /// Maps a whole file. It must not get shorter while it is in use, which holds for a running kernel's image anyway.
+    pub fn map(file: &File) -> io::Result<Self> {
+        let status = file.metadata()?;
+        if status.is_dir() {
+            return Err(io::Error::from_raw_os_error(libc::EISDIR));
+        }
+        let bytes = usize::try_from(status.len()).map_err(io::Error::other)?;
+        if bytes == 0 {
+            return Ok(Self { map: ptr::null_mut(), bytes });
+        }
+        let (rights, how) = (libc::PROT_READ, libc::MAP_PRIVATE);
+        // SAFETY: a new mapping at an address of the system's choice.
+        let map = unsafe { libc::mmap(ptr::null_mut(), bytes, rights, how, file.as_raw_fd(), 0) };
+        if map == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { map: map.cast(), bytes })
+    }
+
+    /// The file's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        if self.map.is_null() {
+            return &[];
+        }
+        // SAFETY: the mapping lives as long as this value; nobody changes an image in place: scripts replace the file.
+        unsafe { std::slice::from_raw_parts(self.map, self.bytes) }
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        if !self.map.is_null() {
+            // SAFETY: the mapping is this value's own.
+            unsafe { libc::munmap(self.map.cast(), self.bytes) };
+        }
+    }
+}
+
+/// An address for a kernel's memory.
+fn low() -> usize {
+    let mut random = 0u16;
+    // SAFETY: the buffer is valid. Without random bytes the memory begins at START, or elsewhere if that is taken.
+    unsafe { libc::getrandom((&raw mut random).cast(), size_of::<u16>(), libc::GRND_NONBLOCK) };
+    START + usize::from(random) * STEP
+}
+
 impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: the mapping is this value's own, and what was in it is no longer used.
         unsafe { libc::munmap(self.map.cast(), self.map_bytes) };
     }
 }
+
+#[cfg(test)]
+mod tests;
