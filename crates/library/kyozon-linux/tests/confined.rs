@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{children, eventually, finish, fs, image, linux, runs, tool, PROGRAM};
+use common::{children, eventually, finish, fs, image, linux, program, runs, tool};
 use kyozon_devices::disk::FileDisk;
 use liblinux::calls::{Arg, Calls, Fd};
 use liblinux::confined::{Client, Config, COMMAND};
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn config() -> Config {
-    Config::new(linux()).program([PROGRAM, COMMAND])
+    Config::new(linux()).program([program().into_os_string(), COMMAND.into()])
 }
 
 fn boot(config: Config) -> (Confined, Client) {
@@ -175,7 +175,8 @@ fn a_child_that_cannot_start_says_why() {
     let folder = tempfile::tempdir().expect("a folder");
     let none = folder.path().join("linux.elf");
     std::fs::write(&none, "no kernel").expect("a file");
-    let config = |path: &Path| Config::new(path).program([PROGRAM, COMMAND]);
+    let config =
+        |path: &Path| Config::new(path).program([program().into_os_string(), COMMAND.into()]);
     let why = |config| Instance::confined(config).err().expect("an error").to_string();
     let text = why(config(&none));
     assert!(text.contains("does not start") && text.contains("not a kernel image"), "{text}");
@@ -263,7 +264,9 @@ fn a_starter_that_ignores_its_children_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     image(&folder.path().join("disk"), 8, ("mkfs.ext4", &["-q"]));
     let out = Command::new("env")
-        .args(["--ignore-signal=CHLD", PROGRAM, "fs", "ls", "disk:/"])
+        .arg("--ignore-signal=CHLD")
+        .arg(program())
+        .args(["fs", "ls", "disk:/"])
         .current_dir(folder.path())
         .output()
         .expect("the program");

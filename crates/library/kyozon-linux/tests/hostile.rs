@@ -11,6 +11,7 @@ mod common;
 use common::{finish, fs, image};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -62,7 +63,7 @@ fn used_blocks(file: &File) -> Vec<u64> {
             break;
         }
         at = data as u64 / 4096 * 4096;
-        if file.read_exact_at(&mut block, at).is_ok() && block.iter().any(|&byte| byte != 0) {
+        if file.read_exact_at(&mut block, at).is_ok() && block != [0; 4096] {
             blocks.push(at);
         }
         at += 4096;
@@ -212,17 +213,14 @@ fn attack(folder: &Path, host: &Path) -> Result<bool, String> {
 /// A checksum of an image's used blocks.
 fn used_hash(path: &Path) -> u64 {
     let file = File::open(path).expect("the image");
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut hash = DefaultHasher::new();
     let mut block = [0; 4096];
     for at in used_blocks(&file) {
         file.read_exact_at(&mut block, at).expect("a block");
-        for word in block.chunks_exact(8) {
-            hash ^= u64::from_le_bytes(word.try_into().expect("8 bytes"));
-            hash = hash.wrapping_mul(0x100_0000_01b3).rotate_left(5);
-        }
-        hash ^= at;
+        hash.write(&block);
+        hash.write_u64(at);
     }
-    hash
+    hash.finish()
 }
 
 /// Small files in several folders.

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{image, linux, tool, PROGRAM};
+use common::{image, linux, program, tool};
 use kyozon_devices::disk::FileDisk;
 use liblinux::calls::{Calls, Fd, Result};
 use liblinux::confined::{Client, Config, COMMAND};
@@ -24,7 +24,7 @@ fn content(number: usize) -> Vec<u8> {
 }
 
 fn boot(disk: &Path, kind: &str) -> (Confined, Client) {
-    let config = Config::new(linux()).program([PROGRAM, COMMAND]);
+    let config = Config::new(linux()).program([program().into_os_string(), COMMAND.into()]);
     let disk = FileDisk::open(disk, true).expect("open the image");
     let (kernel, client) =
         Instance::confined(config.disk(disk, true)).unwrap_or_else(|e| panic!("{e}"));

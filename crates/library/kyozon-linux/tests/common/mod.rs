@@ -6,8 +6,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The program under test.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_kyozon-linux");
+/// The program under test: `KYOZON_PROGRAM`, or the one that cargo built for this test.
+pub fn program() -> PathBuf {
+    std::env::var_os("KYOZON_PROGRAM")
+        .map_or_else(|| env!("CARGO_BIN_EXE_kyozon-linux").into(), PathBuf::from)
+}
 
 /// The kernel image.
 pub fn linux() -> PathBuf {
@@ -36,7 +39,7 @@ pub fn image(path: &Path, megabytes: u64, make: (&str, &[&str])) {
 
 /// A `kyozon-linux fs` in a folder.
 pub fn fs(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(PROGRAM);
+    let mut command = Command::new(program());
     command.arg("fs").args(arguments).current_dir(folder).stdin(Stdio::null());
     command
 }
