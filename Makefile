@@ -75,10 +75,7 @@ demo: library ## Demonstrate the project on stock kernels
 	@$(LAB) demo
 
 test: setup ## Run every test; NAMES="part ..." for those whose names contain a part, CHANGED=COMMIT for what changed
-	@# Library Linux is built beside the first tests; its own wait for it.
-	@$(ENV) && case "$(NAMES)" in ""|*library*) nice -n 19 "$(CURDIR)/scripts/library.sh" 2>/dev/null & esac; \
-		"$$CARGO_TARGET_DIR/debug/kyozon-lab" test $(NAMES) $(if $(CHANGED),--changed $(CHANGED)); status=$$?; \
-		wait; exit $$status
+	@$(LAB) test $(NAMES) $(if $(CHANGED),--changed $(CHANGED))
 
 bench: library ## Measure and write docs/results; TABLES="name ..." for some, CHECK=1 to check them against their bounds
 	@$(LAB) bench $(TABLES) $(if $(CHECK),--check)

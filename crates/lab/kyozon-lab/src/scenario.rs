@@ -158,6 +158,12 @@ impl Case {
         }
     }
 
+    /// Whether it runs library Linux on this machine.
+    pub fn needs_library(&self) -> bool {
+        self.name.starts_with("library/")
+            || self.description.host.iter().any(|step| step.run.contains("scripts/library.sh"))
+    }
+
     /// About how many seconds it takes.
     pub fn seconds(&self) -> u32 {
         self.description.seconds

@@ -7,6 +7,7 @@
 mod before;
 mod dependencies;
 mod files;
+mod library;
 mod links;
 mod parts;
 mod report;
@@ -16,7 +17,8 @@ mod tools;
 use crate::scenario::{cases, Case, Ending};
 use crate::{cache, jobs};
 use anyhow::{anyhow, ensure, Result};
-use parts::{changed, concerns};
+use library::Library;
+use parts::{changed, concerns, LIBRARY};
 use report::{Count, Report};
 use std::cmp::Reverse;
 use std::env;
@@ -173,15 +175,24 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         report.add(name, cpus, start.elapsed(), outcome);
     };
     let cpus = jobs::cpus().min(MAX_CPUS);
+    let library = cases.iter().any(Case::needs_library).then(|| Library::start(&tree));
     let (building, reading): (Vec<_>, Vec<_>) = checks.into_iter().partition(|check| check.builds);
     for check in reading {
         announce(check.name);
         add(check.name, 1, Instant::now(), (check.run)(&tree, options.nightly));
     }
-    // Those that measure time come last, one by one. Of the others, the longest come first.
-    cases.sort_by_key(|case| (case.cpus(), Reverse(case.seconds())));
-    let jobs: Vec<Job> =
+    // Those that measure time come last, one by one. Of the others, the longest come first, and those that need the
+    // library when it is built.
+    cases.sort_by_key(|case| {
+        let needs = case.needs_library();
+        (case.cpus(), needs, Reverse(case.seconds()))
+    });
+    let mut jobs: Vec<Job> =
         Job::checks(&building).into_iter().chain(cases.iter().map(Job::Case)).collect();
+    if let Some(library) = &library {
+        let first = jobs.iter().position(Job::needs_library).unwrap_or(jobs.len());
+        jobs.insert(first, Job::Library(library));
+    }
     let beside = if cases.is_empty() { cpus } else { 1 };
     let started = started();
     let left = jobs::run(
@@ -194,6 +205,13 @@ pub fn run(options: &Options) -> Result<ExitCode> {
                 let start = Instant::now();
                 add(check.name, beside, start, (check.run)(&tree, options.nightly));
             }),
+            Job::Library(library) => match library.wait() {
+                Ok(time) => {
+                    let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+                    report.add(LIBRARY.name, 1, time, Ok(one_passed("CPU time")));
+                }
+                Err(error) => add(LIBRARY.name, 0, Instant::now(), Err(error)),
+            },
             Job::Case(case) => {
                 let start = Instant::now();
                 let outcome = case.run(options.nightly).map(|ending| match ending {
@@ -229,6 +247,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 enum Job<'a> {
     /// Checks that share cargo's folder: one after the other.
     Checks(&'a [Check]),
+    /// The end of the library's build. The jobs behind it start after that.
+    Library(&'a Library),
     Case(&'a Case),
 }
 
@@ -240,6 +260,7 @@ impl<'a> Job<'a> {
     fn name(&self) -> &str {
         match self {
             Self::Checks(checks) => checks[0].name,
+            Self::Library(_) => LIBRARY.name,
             Self::Case(case) => &case.name,
         }
     }
@@ -247,8 +268,13 @@ impl<'a> Job<'a> {
     fn cpus(&self, checks: usize) -> usize {
         match self {
             Self::Checks(_) => checks,
+            Self::Library(_) => usize::MAX,
             Self::Case(case) => case.cpus(),
         }
+    }
+
+    fn needs_library(&self) -> bool {
+        matches!(self, Self::Case(case) if case.needs_library())
     }
 }
 
