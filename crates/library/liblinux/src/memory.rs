@@ -7,9 +7,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
-/// Where a kernel's memory begins, at the least: above what programs put at low addresses. At boot, Linux looks at every
-/// 4 MiB below its memory (`init_unavailable_range`). At the addresses that the host chooses, below 128 TiB, that takes
-/// longer than the rest of the boot.
+/// Where a kernel's memory begins, at the least: above what programs put at low addresses. At boot, Linux looks at
+/// every 4 MiB below its memory (`init_unavailable_range`). At the addresses that the host chooses, below 128 TiB, that
+/// takes longer than the rest of the boot.
 const START: usize = 64 << 30;
 /// The start is a random multiple of this, and below 1 TiB, where the files of `kyozon exec` begin.
 const STEP: usize = 8 << 20;
