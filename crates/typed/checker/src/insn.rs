@@ -22,6 +22,10 @@ pub const RBP: Register = 5;
 pub const RSI: Register = 6;
 /// rdi
 pub const RDI: Register = 7;
+/// r8
+pub const R8: Register = 8;
+/// r9
+pub const R9: Register = 9;
 
 /// An operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +78,33 @@ pub enum Condition {
     GreaterEqual,
     LessEqual,
     Greater,
+}
+
+impl Condition {
+    /// All conditions, by the number in their opcodes.
+    pub const ALL: [Condition; 16] = [
+        Condition::Overflow,
+        Condition::NotOverflow,
+        Condition::Below,
+        Condition::AboveEqual,
+        Condition::Equal,
+        Condition::NotEqual,
+        Condition::BelowEqual,
+        Condition::Above,
+        Condition::Sign,
+        Condition::NotSign,
+        Condition::Parity,
+        Condition::NotParity,
+        Condition::Less,
+        Condition::GreaterEqual,
+        Condition::LessEqual,
+        Condition::Greater,
+    ];
+
+    /// The condition that holds if this one does not.
+    pub fn inverse(self) -> Condition {
+        Condition::ALL[self as usize ^ 1]
+    }
 }
 
 /// What an instruction does. `d` and `s` are [`Insn::destination`] and [`Insn::source`].
@@ -209,4 +240,20 @@ pub struct Insn {
     pub memory: Memory,
     /// Immediate, sign-extended to 64 bits, and the distance of jumps and calls.
     pub immediate: i64,
+}
+
+impl Insn {
+    /// A nop of no length: what a decoder starts from.
+    pub const BLANK: Insn = Insn {
+        op: Op::Nop,
+        length: 0,
+        size: 8,
+        width: 8,
+        result_bits: 0,
+        by_cl: false,
+        destination: Operand::None,
+        source: Operand::None,
+        memory: Memory { base: None, index: None, displacement: 0, relative: false },
+        immediate: 0,
+    };
 }

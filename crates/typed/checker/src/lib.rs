@@ -1,6 +1,85 @@
 //! The trusted part of typed code: shows of machine code that it can only touch what its types name.
+//!
+//! A program that [`check`] accepts, in an image as [`program`] describes and on a stack of [`STACK`] bytes at a multiple
+//! of its size,
+//!
+//! 1. reads and writes only the region that was reserved for it, its own frames, and its read-only data;
+//! 2. continues only at instructions that were checked, and leaves only by a return, a call of an import, or a fault;
+//! 3. uses its stack down to [`FLOOR`] - [`SLACK`] bytes above the stack's end and no further;
+//! 4. returns with the caller's stack pointer and callee-saved registers;
+//! 5. never makes an address, or what another function left in a register, into data;
+//! 6. faults only by an access of the region, by a division, by a vector operand that is not aligned, or by ud2.
+//!
+//! It may loop for ever, and the contents of the region are arbitrary: every byte there may change at any time.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`program`] | the file format and the image |
+//! | [`decode`], [`insn`] | an allow-list decoder, and what it says about an instruction |
+//! | [`range`], [`value`] | types: sets of numbers, and what a place holds |
+//! | [`state`], [`frame`] | what is known before an instruction |
+//! | [`heads`] | annotations of loop heads |
+//! | `transfer`, `access`, `condition` | what instructions, memory accesses and conditions do to the state |
+//! | [`flow`] | the pass over a function |
+//! | [`error`] | why a program is refused |
+//!
+//! Everything that the checker allocates is passed in as slices, so a kernel bounds its memory. Its time is linear in the
+//! size of the text, times the depth of frames.
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod access;
+mod bytes;
+mod condition;
 pub mod decode;
+pub mod error;
+pub mod flow;
+pub mod frame;
+pub mod heads;
 pub mod insn;
+pub mod program;
+pub mod range;
+pub mod state;
+mod transfer;
+pub mod value;
+
+/// Bytes that a program may never use at the low end of its stack: [`SLACK`], and 16 KiB for interrupts and faults.
+pub const FLOOR: u32 = 20 << 10;
+/// Bytes that a function may use below what it has checked.
+pub const SLACK: u32 = 4 << 10;
+/// Bytes of a program's stack. It lies at a multiple of its size, so the low 16 bits of rsp are its height.
+pub const STACK: u32 = 64 << 10;
+
+use error::{Error, Rule};
+use flow::{check_function, Memory, Strict};
+use program::{Host, Program};
+
+/// What a host needs to run an accepted program.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict<'a> {
+    /// The program.
+    pub program: Program<'a>,
+    /// How many offsets of instructions that access the region, and so may fault, were written. They are sorted.
+    pub faults: usize,
+}
+
+/// Checks a program. `faults` receives the offsets, in the text, of the instructions that access the region.
+///
+/// # Errors
+///
+/// The first broken rule, and where.
+pub fn check<'a>(
+    file: &'a [u8],
+    host: Host,
+    memory: &mut Memory<'_>,
+    faults: &mut [u32],
+) -> Result<Verdict<'a>, Error> {
+    let malformed =
+        |malformed| Error { function: 0, offset: 0, op: None, rule: Rule::File(malformed) };
+    let program = Program::parse(file, host).map_err(malformed)?;
+    let mut judge = Strict { faults, count: 0 };
+    for function in 0..program.function_count() {
+        check_function(&program, function, program.annotations(function), memory, &mut judge)?;
+    }
+    Ok(Verdict { program, faults: judge.count })
+}

@@ -1,0 +1,252 @@
+//! Reads and writes: of registers, of memory, and where memory may be touched.
+
+use crate::error::{Error, Rule};
+use crate::flow::{Judge, Pass};
+use crate::insn::{Memory, Operand, Register, RSP};
+use crate::range::{ones, Range};
+use crate::state::{Flags, Place, Side};
+use crate::value::Value;
+
+/// The sum of two places' values, of 8 bytes: of numbers, or of an address and a number.
+pub(crate) fn add(a: Value, b: Value) -> Value {
+    match (a, b) {
+        (Value::Number(x), Value::Number(y)) => Value::Number(x.wrapping_add(y)),
+        (Value::Image(x), Value::Number(y)) | (Value::Number(y), Value::Image(x)) => {
+            Value::Image(x.wrapping_add(y))
+        }
+        (Value::Stack(offset), Value::Number(y)) | (Value::Number(y), Value::Stack(offset)) => {
+            let distance = y.single().and_then(|y| i32::try_from(y as i64).ok());
+            distance
+                .and_then(|distance| offset.checked_add(distance))
+                .map_or(Value::UNKNOWN, Value::Stack)
+        }
+        _ => Value::UNKNOWN,
+    }
+}
+
+impl<J: Judge> Pass<'_, '_, J> {
+    /// The address of a memory operand.
+    pub(crate) fn address(&self) -> Value {
+        let Memory { base, index, displacement, relative } = self.insn.memory;
+        let displacement = displacement as i64 as u64;
+        if relative {
+            return Value::Image(Range::constant((self.next as u64).wrapping_add(displacement)));
+        }
+        let mut address = Value::constant(displacement);
+        if let Some(base) = base {
+            address = add(address, self.state.get(base));
+        }
+        if let Some((index, scale)) = index {
+            let scaled = match self.state.get(index) {
+                Value::Number(range) => Value::Number(range.shift_left(scale as u32, 64)),
+                other if scale == 0 => other,
+                _ => Value::UNKNOWN,
+            };
+            address = add(address, scaled);
+        }
+        address
+    }
+
+    /// Whether `size` bytes at each of these addresses lie in the memory reserved for the region.
+    fn in_region(&self, range: Range, size: u8) -> bool {
+        let host = self.program.host();
+        let end = range.high().checked_add(size as u64);
+        range.low() >= host.region && end.is_some_and(|end| end - host.region <= host.reserved)
+    }
+
+    /// Whether `size` bytes at each of these distances from the image lie in the read-only data.
+    fn in_read_only(&self, range: Range, size: u8) -> bool {
+        let start = self.program.read_only_start() as u64;
+        let length = self.program.read_only().len() as u64;
+        let end = range.high().checked_add(size as u64);
+        range.low() >= start && end.is_some_and(|end| end - start <= length)
+    }
+
+    /// Whether `size` bytes at this offset are arguments on the stack.
+    fn in_arguments(&self, offset: i32, size: u8) -> bool {
+        let end = 8 + 8 * self.signature.stack as i64;
+        offset >= 8 && offset as i64 + size as i64 <= end
+    }
+
+    /// Loads the memory operand, of `size` bytes.
+    pub(crate) fn load(&mut self, size: u8) -> Result<Value, Error> {
+        let data = if size == 16 { Value::ANY } else { Value::data(size) };
+        let address = self.address();
+        match address {
+            Value::Stack(offset) if self.frame.contains(offset, size) => {
+                return Ok(self.frame.read(offset, size));
+            }
+            Value::Stack(offset) if self.in_arguments(offset, size) => return Ok(data),
+            Value::Number(range) if self.in_region(range, size) => {
+                self.faults = true;
+                return Ok(data);
+            }
+            Value::Image(range) => {
+                if let Some(entry) = self.program.table_entry(range).filter(|_| size == 8) {
+                    return Ok(entry);
+                }
+                if self.in_read_only(range, size) {
+                    return Ok(data);
+                }
+            }
+            _ => (),
+        }
+        self.broken(Rule::Address { size, write: false, found: address })?;
+        Ok(data)
+    }
+
+    /// Stores `size` bytes of a value into the memory operand. With 16, the value stands for data.
+    pub(crate) fn store(&mut self, size: u8, value: Value) -> Result<(), Error> {
+        let address = self.address();
+        match address {
+            Value::Stack(offset) if self.frame.contains(offset, size) => {
+                self.forget_slots();
+                self.frame.write(offset, size, value);
+                return Ok(());
+            }
+            Value::Stack(offset) if self.in_arguments(offset, size) => (),
+            Value::Number(range) if self.in_region(range, size) => self.faults = true,
+            _ => return self.broken(Rule::Address { size, write: true, found: address }),
+        }
+        self.need_data(size.min(8), value)
+    }
+
+    /// Flags that stem from a slot no longer tell of it.
+    pub(crate) fn forget_slots(&mut self) {
+        let slot = |side: Side| matches!(side.place, Place::Slot(_));
+        match self.state.flags {
+            Flags::Compare(a, b, _) if slot(a) || slot(b) => self.state.flags = Flags::Data,
+            Flags::Result { side, carry, .. } if slot(side) => {
+                self.state.flags = if carry { Flags::Data } else { Flags::Tainted };
+            }
+            _ => (),
+        }
+    }
+
+    /// Checks that the lowest `size` bytes of a value are data.
+    pub(crate) fn need_data(&mut self, size: u8, value: Value) -> Result<(), Error> {
+        if value.is_data(size) {
+            return Ok(());
+        }
+        self.broken(Rule::NotData { size, found: value })
+    }
+
+    /// An operand of `size` bytes, zero-extended.
+    pub(crate) fn read(&mut self, operand: Operand, size: u8) -> Result<Value, Error> {
+        Ok(match operand {
+            Operand::Register(register) => self.state.get(register).truncate(size),
+            Operand::High(register) => {
+                let known = self.state.get(register).data_bytes() & 2 != 0;
+                if known {
+                    Value::data(1)
+                } else {
+                    Value::Bytes(0xfe)
+                }
+            }
+            Operand::Immediate => {
+                Value::constant(self.insn.immediate as u64 & ones(size as u32 * 8))
+            }
+            Operand::Memory => self.load(size)?.truncate(size),
+            Operand::Vector => Value::ANY,
+            Operand::None => Value::UNKNOWN,
+        })
+    }
+
+    /// Writes `size` bytes of a value to an operand.
+    pub(crate) fn write(&mut self, operand: Operand, size: u8, value: Value) -> Result<(), Error> {
+        match operand {
+            Operand::Register(register) => self.set_part(register, size, value),
+            Operand::High(register) => {
+                let old = self.state.get(register);
+                let new = match (old, value.operand(1)) {
+                    (Value::Number(whole), Some(_)) => {
+                        Value::Number(whole.replace_low(Range::bytes(2), 16))
+                    }
+                    (_, Some(_)) => Value::known(old.data_bytes() | 2),
+                    (_, None) => Value::known(old.data_bytes() & !2),
+                };
+                self.set(register, new)
+            }
+            Operand::Memory => self.store(size, value),
+            Operand::Vector => Ok(()),
+            Operand::Immediate | Operand::None => self.broken(Rule::Form),
+        }
+    }
+
+    /// Writes the lowest `size` bytes of a register; four bytes clear the upper half.
+    pub(crate) fn set_part(
+        &mut self,
+        register: Register,
+        size: u8,
+        value: Value,
+    ) -> Result<(), Error> {
+        let new = match size {
+            8 => value,
+            4 => value.truncate(4),
+            _ => {
+                let old = self.state.get(register);
+                match (old, value.operand(size)) {
+                    (Value::Number(whole), Some(part)) => {
+                        Value::Number(whole.replace_low(part, size as u32 * 8))
+                    }
+                    _ => {
+                        let low = ones(size as u32) as u8;
+                        Value::known(old.data_bytes() & !low | value.data_bytes() & low)
+                    }
+                }
+            }
+        };
+        self.set(register, new)
+    }
+
+    /// Writes a register.
+    pub(crate) fn set(&mut self, register: Register, value: Value) -> Result<(), Error> {
+        self.state.registers[register as usize & 15] = value;
+        self.fresh += 1;
+        self.state.identities[register as usize & 15] = self.fresh;
+        if register == RSP {
+            return self.moved_stack_pointer(value);
+        }
+        Ok(())
+    }
+
+    /// The rules for a new stack pointer.
+    fn moved_stack_pointer(&mut self, value: Value) -> Result<(), Error> {
+        let Value::Stack(offset) = value else {
+            self.frame.set_depth(0);
+            return self.broken(Rule::StackPointer { found: value });
+        };
+        if offset > 0 || offset % 8 != 0 {
+            self.frame.set_depth(0);
+            return self.broken(Rule::StackPointer { found: value });
+        }
+        let bytes = offset.unsigned_abs();
+        if bytes > self.function.frame {
+            self.frame.set_depth(self.function.frame);
+            return self.broken(Rule::Frame { declared: self.function.frame, found: bytes });
+        }
+        self.frame.set_depth(bytes);
+        if (offset as i64) < self.state.room as i64 - crate::SLACK as i64 {
+            return self.broken(Rule::NoStackCheck { checked: self.state.room, needed: offset });
+        }
+        Ok(())
+    }
+
+    /// An operand of a comparison whose value is `range`: where it is, if all of that place was compared.
+    pub(crate) fn side(&self, operand: Operand, size: u8, range: Range) -> Side {
+        let place = match operand {
+            Operand::Register(register) => match self.state.get(register) {
+                Value::Number(whole) if whole.high() <= ones(size as u32 * 8) => {
+                    Place::Registers(self.state.identities[register as usize & 15])
+                }
+                _ => Place::Nowhere,
+            },
+            Operand::Memory => match self.address() {
+                Value::Stack(offset) if size >= 4 => Place::Slot(offset),
+                _ => Place::Nowhere,
+            },
+            _ => Place::Nowhere,
+        };
+        Side { place, range }
+    }
+}

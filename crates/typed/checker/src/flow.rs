@@ -1,0 +1,618 @@
+//! One pass over a function in the order of its text.
+//!
+//! A jump forward leaves its state at its target, where it is joined with what else comes there. A jump back must fit
+//! the state that was kept at its target, an annotated head. So each instruction is looked at once, and what can reach it
+//! is known by then.
+//!
+//! Text that nothing reaches is not looked at: a jump to it would have been seen before, or leads to a head.
+
+use crate::decode::decode;
+use crate::error::{Error, Rule};
+use crate::frame::{Frame, Undo};
+use crate::heads::{Heads, Item, Location};
+use crate::insn::{Condition, Insn, RAX, RSP};
+use crate::program::{Callee, Function, Program, Signature, ARGUMENTS};
+use crate::state::{Flags, Identity, State, CALLEE_SAVED};
+use crate::value::Value;
+
+/// Decides what happens when a rule is broken. Only [`Strict`] gives a verdict that may be believed; a tool that looks
+/// for annotations goes on.
+pub trait Judge {
+    /// A rule is broken. To return `Ok` is to go on as if it were not.
+    fn broken(&mut self, error: Error) -> Result<(), Error>;
+
+    /// The instruction at this offset of the text accesses the region, and so may fault.
+    fn faults(&mut self, offset: u32) -> Result<(), Error>;
+
+    /// The pass came to a head; its annotation was not applied yet. Something flows in from above, or the state is the
+    /// one at the last instruction before.
+    fn head(&mut self, _head: u32, _flows_in: bool, _state: View<'_>) {}
+
+    /// A jump back, to a head or to where one is missing.
+    fn jump_back(&mut self, _head: u32, _state: View<'_>) {}
+}
+
+/// What is known at a place, for tools that look for annotations.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The general registers.
+    pub registers: &'a [Value; 16],
+    /// The granules of the frame, see [`crate::frame`].
+    pub frame: &'a [Value],
+}
+
+/// Refuses at the first broken rule.
+pub struct Strict<'a> {
+    /// Offsets of the instructions that may fault.
+    pub faults: &'a mut [u32],
+    /// How many of these there are.
+    pub count: usize,
+}
+
+impl Judge for Strict<'_> {
+    fn broken(&mut self, error: Error) -> Result<(), Error> {
+        Err(error)
+    }
+
+    fn faults(&mut self, offset: u32) -> Result<(), Error> {
+        let memory = Error { function: 0, offset, op: None, rule: Rule::Memory };
+        *self.faults.get_mut(self.count).ok_or(memory)? = offset;
+        self.count += 1;
+        Ok(())
+    }
+}
+
+/// A state that waits for the pass to come to a place, or that was kept at a head.
+#[derive(Clone, Copy, Debug)]
+pub struct Label {
+    state: State,
+    depth: u32,
+}
+
+impl Label {
+    /// A label that is not in use.
+    pub const BLANK: Label = Label { state: State::BLANK, depth: 0 };
+}
+
+/// The memory of the checker. How much of it bounds the functions that can be checked: a function needs one label for
+/// each place that waits at one time and for each head, and for each label as many granules as its frame has.
+pub struct Memory<'m> {
+    /// States.
+    pub labels: &'m mut [Label],
+    /// Frames.
+    pub granules: &'m mut [Value],
+    /// Numbers: five for each label.
+    pub numbers: &'m mut [u32],
+}
+
+/// The labels of one function.
+struct Labels<'m> {
+    labels: &'m mut [Label],
+    granules: &'m mut [Value],
+    /// Granules of each label.
+    stride: usize,
+    /// Labels that are not in use; the first `free_count`.
+    free: &'m mut [u32],
+    free_count: usize,
+    /// Labels up to this one were never in use.
+    used: usize,
+    /// Places that wait, with their labels: sorted, the first place last.
+    waiting: &'m mut [[u32; 2]],
+    waiting_count: usize,
+    /// Heads with their labels, sorted.
+    heads: &'m mut [[u32; 2]],
+    head_count: usize,
+}
+
+impl<'m> Labels<'m> {
+    fn new(memory: &'m mut Memory<'_>, stride: usize) -> (Self, &'m mut [Value]) {
+        let (current, granules) = memory.granules.split_at_mut(stride.min(memory.granules.len()));
+        let mut count = memory.labels.len().min(memory.numbers.len() / 5);
+        if let Some(fit) = granules.len().checked_div(stride) {
+            count = count.min(fit);
+        }
+        let (free, numbers) = memory.numbers.split_at_mut(count);
+        let (pairs, _) = numbers.as_chunks_mut::<2>();
+        let (waiting, heads) = pairs.split_at_mut(count);
+        let labels = Labels {
+            labels: &mut memory.labels[..count],
+            granules,
+            stride,
+            free,
+            free_count: 0,
+            used: 0,
+            waiting,
+            waiting_count: 0,
+            heads,
+            head_count: 0,
+        };
+        (labels, current)
+    }
+
+    /// Keeps a state.
+    fn keep(&mut self, state: &State, frame: &[Value]) -> Option<u32> {
+        let label = if self.free_count > 0 {
+            self.free_count -= 1;
+            self.free[self.free_count]
+        } else if self.used < self.labels.len() {
+            self.used += 1;
+            self.used as u32 - 1
+        } else {
+            return None;
+        };
+        let at = label as usize * self.stride;
+        self.granules[at..at + frame.len()].copy_from_slice(frame);
+        self.labels[label as usize] = Label { state: *state, depth: frame.len() as u32 };
+        Some(label)
+    }
+
+    fn state(&self, label: u32) -> &State {
+        &self.labels[label as usize].state
+    }
+
+    fn frame(&self, label: u32) -> &[Value] {
+        let at = label as usize * self.stride;
+        &self.granules[at..at + self.labels[label as usize].depth as usize]
+    }
+
+    /// Joins a state into one that was kept.
+    fn join(&mut self, label: u32, state: &State, frame: &[Value], fresh: &mut Identity) {
+        let at = label as usize * self.stride;
+        let kept = &mut self.labels[label as usize];
+        let mut joined = Frame::of(&mut self.granules[at..at + self.stride], kept.depth as usize);
+        joined.join(frame);
+        kept.depth = joined.used().len() as u32;
+        kept.state.join(state, fresh);
+    }
+
+    /// Leaves a state at a place that the pass has not come to.
+    fn leave(
+        &mut self,
+        place: u32,
+        state: &State,
+        frame: &[Value],
+        fresh: &mut Identity,
+    ) -> Option<()> {
+        let found = self.waiting[..self.waiting_count].binary_search_by(|w| place.cmp(&w[0]));
+        match found {
+            Ok(n) => self.join(self.waiting[n][1], state, frame, fresh),
+            Err(n) => {
+                let label = self.keep(state, frame)?;
+                self.waiting.copy_within(n..self.waiting_count, n + 1);
+                self.waiting[n] = [place, label];
+                self.waiting_count += 1;
+            }
+        }
+        Some(())
+    }
+
+    /// The first place that waits.
+    fn next(&self) -> Option<u32> {
+        self.waiting[..self.waiting_count].last().map(|w| w[0])
+    }
+
+    /// Takes the label of the first place that waits; its state stays as it is until another is kept.
+    fn take(&mut self) -> Option<u32> {
+        self.waiting_count = self.waiting_count.checked_sub(1)?;
+        let label = self.waiting[self.waiting_count][1];
+        self.free[self.free_count] = label;
+        self.free_count += 1;
+        Some(label)
+    }
+
+    fn keep_head(&mut self, place: u32, state: &State, frame: &[Value]) -> Option<()> {
+        let label = self.keep(state, frame)?;
+        self.heads[self.head_count] = [place, label];
+        self.head_count += 1;
+        Some(())
+    }
+
+    fn head(&self, place: u32) -> Option<u32> {
+        let heads = &self.heads[..self.head_count];
+        heads.binary_search_by_key(&place, |h| h[0]).ok().map(|n| heads[n][1])
+    }
+}
+
+/// The pass over one function.
+pub(crate) struct Pass<'p, 'm, J> {
+    pub program: &'p Program<'p>,
+    pub function: Function,
+    pub signature: Signature,
+    pub judge: &'m mut J,
+    pub state: State,
+    pub frame: Frame<'m>,
+    pub fresh: Identity,
+    pub insn: Insn,
+    /// Offset of the instruction.
+    pub at: u32,
+    /// Offset of the one after it.
+    pub next: u32,
+    /// The instruction accesses the region.
+    pub faults: bool,
+    /// The place before the next instruction can be reached.
+    live: bool,
+    decoded: bool,
+    labels: Labels<'m>,
+}
+
+/// Checks one function of a program.
+pub fn check_function<J: Judge>(
+    program: &Program<'_>,
+    function: u32,
+    annotations: &[u8],
+    memory: &mut Memory<'_>,
+    judge: &mut J,
+) -> Result<(), Error> {
+    let function = program.function(function);
+    let signature = program.signature(function.signature);
+    let (labels, granules) = Labels::new(memory, function.frame as usize / 4);
+    let mut pass = Pass {
+        program,
+        function,
+        signature,
+        judge,
+        state: State::entry(signature),
+        frame: Frame::new(granules),
+        fresh: 16,
+        insn: Insn::BLANK,
+        at: function.start,
+        next: function.start,
+        faults: false,
+        live: true,
+        decoded: false,
+        labels,
+    };
+    if pass.frame.capacity() < function.frame as usize / 4 {
+        return Err(pass.error(Rule::Memory));
+    }
+    let heads = Heads::new(annotations, function.start).map_err(|bad| pass.error(bad.into()))?;
+    pass.run(heads)
+}
+
+impl<J: Judge> Pass<'_, '_, J> {
+    fn error(&self, rule: Rule) -> Error {
+        let op = self.decoded.then_some(self.insn.op);
+        Error { function: self.function.index, offset: self.at, op, rule }
+    }
+
+    /// A rule is broken here.
+    pub(crate) fn broken(&mut self, rule: Rule) -> Result<(), Error> {
+        let error = self.error(rule);
+        self.judge.broken(error)
+    }
+
+    fn run(&mut self, mut heads: Heads<'_>) -> Result<(), Error> {
+        loop {
+            self.decoded = false;
+            self.arrive(&mut heads)?;
+            if !self.live {
+                return Ok(());
+            }
+            if self.at >= self.function.end {
+                return Err(self.error(Rule::End));
+            }
+            let text = &self.program.text()[self.at as usize..self.function.end as usize];
+            self.insn = decode(text).map_err(|refusal| self.error(Rule::Decode(refusal)))?;
+            self.decoded = true;
+            self.next = self.at + self.insn.length as u32;
+            self.faults = false;
+            self.live = self.step()?;
+            if self.faults {
+                self.judge.faults(self.at)?;
+            }
+            self.at = self.next;
+        }
+    }
+
+    /// Takes in what waits at this place, and the annotation of a head. If nothing comes here, goes on to the next
+    /// place where something does; if there is none, the pass is at its end.
+    fn arrive(&mut self, heads: &mut Heads<'_>) -> Result<(), Error> {
+        if !self.live {
+            let waits = self.labels.next().map(u64::from);
+            let place = match (waits, heads.next()) {
+                (None, None) => return Ok(()),
+                (Some(place), None) | (None, Some(place)) => place,
+                (Some(one), Some(other)) => one.min(other),
+            };
+            if place < self.at as u64 || place >= self.function.end as u64 {
+                return Err(self.error(Rule::Annotation));
+            }
+            self.at = place as u32;
+        }
+        match self.labels.next() {
+            Some(place) if place < self.at => return Err(self.error(Rule::Middle(place))),
+            Some(place) if place == self.at => {
+                if let Some(label) = self.labels.take() {
+                    let (state, frame) = (self.labels.state(label), self.labels.frame(label));
+                    if self.live {
+                        self.frame.join(frame);
+                        self.state.join(state, &mut self.fresh);
+                    } else {
+                        self.frame.restore(frame);
+                        self.state = *state;
+                    }
+                    self.live = true;
+                }
+            }
+            _ => (),
+        }
+        match heads.next() {
+            Some(place) if place < self.at as u64 => Err(self.error(Rule::Annotation)),
+            Some(place) if place == self.at as u64 => self.head(heads),
+            _ => Ok(()),
+        }
+    }
+
+    /// Applies the annotation of a head, and keeps the state for the jumps back to it.
+    fn head(&mut self, heads: &mut Heads<'_>) -> Result<(), Error> {
+        let flows_in = self.live;
+        self.live = true;
+        let view = View { registers: &self.state.registers, frame: self.frame.used() };
+        self.judge.head(self.at, flows_in, view);
+        self.state.flags = Flags::Tainted;
+        for identity in &mut self.state.identities {
+            self.fresh += 1;
+            *identity = self.fresh;
+        }
+        let bad = self.error(Rule::Annotation);
+        heads.read(bad, |item| self.annotate(item, flows_in))?;
+        match self.labels.keep_head(self.at, &self.state, self.frame.used()) {
+            Some(()) => Ok(()),
+            None => Err(self.error(Rule::Memory)),
+        }
+    }
+
+    /// One item of a head's annotation.
+    fn annotate(&mut self, item: Item, flows_in: bool) -> Result<(), Error> {
+        let (location, mut value) = match item {
+            Item::Type(location, value) => (location, value),
+            Item::Depth(offset) => (Location::Register(RSP), Value::Stack(offset)),
+            Item::Unchecked => {
+                self.state.room = 8;
+                return Ok(());
+            }
+        };
+        let current = match location {
+            Location::Register(register) => Some(self.state.get(register)),
+            Location::Slot(slot) => self.frame.slot(slot),
+        };
+        let Some(found) = current else {
+            return Err(self.error(Rule::Annotation));
+        };
+        if flows_in && !found.within(value) {
+            self.broken(Rule::Head { head: self.at, location, expected: value, found })?;
+            value = found.join(value);
+        }
+        match location {
+            Location::Register(RSP) if !flows_in => self.set(RSP, value),
+            Location::Register(register) => {
+                self.state.registers[register as usize & 15] = value;
+                Ok(())
+            }
+            Location::Slot(slot) => {
+                self.frame.set_slot(slot, value);
+                Ok(())
+            }
+        }
+    }
+
+    /// The state flows to a place of the text, by a jump from here.
+    pub(crate) fn flow(&mut self, target: i64) -> Result<(), Error> {
+        let inside = (self.function.start as i64..self.function.end as i64).contains(&target);
+        if inside {
+            let place = target as u32;
+            if place >= self.next {
+                let left =
+                    self.labels.leave(place, &self.state, self.frame.used(), &mut self.fresh);
+                return left.ok_or_else(|| self.error(Rule::Memory));
+            }
+            let view = View { registers: &self.state.registers, frame: self.frame.used() };
+            self.judge.jump_back(place, view);
+            if let Some(head) = self.labels.head(place) {
+                return self.flow_back(place, head);
+            }
+            if place != self.function.start {
+                return self.broken(Rule::NoHead(place));
+            }
+        }
+        match self.program.callee(target) {
+            Some(callee) => self.tail_call(callee),
+            None => self.broken(Rule::Target(target)),
+        }
+    }
+
+    /// A jump back: nothing may be weaker than at the head.
+    fn flow_back(&mut self, head: u32, label: u32) -> Result<(), Error> {
+        let kept = self.labels.state(label);
+        let (function, offset) = (self.function.index, self.at);
+        let op = Some(self.insn.op);
+        for register in 0..16 {
+            let (found, expected) = (self.state.registers[register], kept.registers[register]);
+            if !found.within(expected) {
+                let location = Location::Register(register as u8);
+                let rule = Rule::Head { head, location, expected, found };
+                self.judge.broken(Error { function, offset, op, rule })?;
+            }
+        }
+        let judge = &mut *self.judge;
+        self.frame.compare(self.labels.frame(label), |slot, found, expected| {
+            let rule = Rule::Head { head, location: Location::Slot(slot), expected, found };
+            judge.broken(Error { function, offset, op, rule })
+        })?;
+        if self.state.room > self.labels.state(label).room {
+            return self.broken(Rule::HeadRoom(head));
+        }
+        Ok(())
+    }
+
+    /// A call: arguments are checked, and what the callee may change is forgotten.
+    pub(crate) fn call(&mut self, callee: Callee) -> Result<(), Error> {
+        match self.callee_signature(callee)? {
+            Some(signature) => self.call_to(signature),
+            None => Ok(()),
+        }
+    }
+
+    /// A call of a function with this signature.
+    pub(crate) fn call_to(&mut self, signature: Signature) -> Result<(), Error> {
+        self.check_arguments(signature)?;
+        let Value::Stack(top) = self.state.get(RSP) else {
+            return self.broken(Rule::StackPointer { found: self.state.get(RSP) });
+        };
+        if top < self.state.room {
+            self.broken(Rule::NoStackCheck { checked: self.state.room, needed: top })?;
+        }
+        for index in 0..signature.stack {
+            let offset = top + 8 * index as i32;
+            let inside = self.frame.contains(offset, 8);
+            let found = if inside { self.frame.read(offset, 8) } else { Value::UNKNOWN };
+            if !found.is_data(8) {
+                self.broken(Rule::StackArgument { index, found })?;
+            }
+            if inside {
+                self.frame.write(offset, 8, Value::ANY);
+            }
+        }
+        for register in (0..16).filter(|&r| r != RSP && !CALLEE_SAVED.contains(&r)) {
+            self.set(register, Value::UNKNOWN)?;
+        }
+        if let Some(result) = signature.result {
+            self.set(RAX, Value::Number(result))?;
+        }
+        self.state.flags = Flags::Tainted;
+        Ok(())
+    }
+
+    /// A jump that leaves the function for another one.
+    pub(crate) fn tail_call(&mut self, callee: Callee) -> Result<(), Error> {
+        if let Callee::Thunk(register) = callee {
+            if let Value::Target(table) = self.state.get(register) {
+                return self.jump_table(table);
+            }
+        }
+        if callee == Callee::Return {
+            return self.leave();
+        }
+        match self.callee_signature(callee)? {
+            Some(signature) => self.tail_call_to(signature),
+            None => Ok(()),
+        }
+    }
+
+    fn tail_call_to(&mut self, signature: Signature) -> Result<(), Error> {
+        self.check_arguments(signature)?;
+        if signature.stack > self.signature.stack {
+            self.broken(Rule::TailArguments)?;
+        }
+        if let Some(expected) = self.signature.result {
+            if !signature.result.is_some_and(|result| result.within(expected)) {
+                self.broken(Rule::TailResult)?;
+            }
+        }
+        self.check_saved()
+    }
+
+    /// A return.
+    pub(crate) fn leave(&mut self) -> Result<(), Error> {
+        if let Some(expected) = self.signature.result {
+            let found = self.state.get(RAX);
+            if !found.within(Value::Number(expected)) {
+                self.broken(Rule::Result { expected, found })?;
+            }
+        }
+        self.check_saved()
+    }
+
+    /// The stack pointer and the callee-saved registers are as at the entry.
+    fn check_saved(&mut self) -> Result<(), Error> {
+        let found = self.state.get(RSP);
+        if found != Value::Stack(0) {
+            self.broken(Rule::StackPointer { found })?;
+        }
+        for register in CALLEE_SAVED {
+            let found = self.state.get(register);
+            if found != Value::Saved(register) {
+                self.broken(Rule::NotSaved { register, found })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn callee_signature(&mut self, callee: Callee) -> Result<Option<Signature>, Error> {
+        let signature = match callee {
+            Callee::Function(function) => function.signature,
+            Callee::Import(n) => self.program.import(n).signature,
+            Callee::Thunk(register) => match self.state.get(register) {
+                Value::Entry(table) => self.program.call_table(table).signature,
+                found => {
+                    self.broken(Rule::Indirect { found })?;
+                    return Ok(None);
+                }
+            },
+            Callee::Return => {
+                self.broken(Rule::Form)?;
+                return Ok(None);
+            }
+        };
+        Ok(Some(self.program.signature(signature)))
+    }
+
+    fn check_arguments(&mut self, signature: Signature) -> Result<(), Error> {
+        for (register, argument) in ARGUMENTS.into_iter().zip(signature.arguments) {
+            let Some(expected) = argument else { break };
+            let found = self.state.get(register);
+            if !found.within(Value::Number(expected)) {
+                self.broken(Rule::Argument { register, expected, found })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The address of a call table's entry, or of a place in this function: leads there.
+    pub(crate) fn jump_indirect(&mut self, value: Value) -> Result<(), Error> {
+        self.need_indirect()?;
+        match value {
+            Value::Target(table) => self.jump_table(table),
+            Value::Entry(table) => {
+                let signature = self.program.call_table(table).signature;
+                self.tail_call_to(self.program.signature(signature))
+            }
+            found => self.broken(Rule::Indirect { found }),
+        }
+    }
+
+    /// An indirect branch of the text's own.
+    pub(crate) fn need_indirect(&mut self) -> Result<(), Error> {
+        if self.program.indirect_branches() {
+            return Ok(());
+        }
+        self.broken(Rule::Thunk)
+    }
+
+    /// All places that a jump table leads to.
+    fn jump_table(&mut self, table: u16) -> Result<(), Error> {
+        for target in self.program.targets(self.program.jump_table(table)) {
+            let inside = (self.function.start as i64..self.function.end as i64).contains(&target);
+            if !inside {
+                return self.broken(Rule::Target(target));
+            }
+            self.flow(target)?;
+        }
+        Ok(())
+    }
+
+    /// A conditional jump: whether the next instruction can be reached.
+    pub(crate) fn branch(&mut self, condition: Condition, target: i64) -> Result<bool, Error> {
+        if !self.state.may_test(condition) {
+            self.broken(Rule::Flags)?;
+        }
+        let before = self.state;
+        let mut undo = Undo::default();
+        if self.state.assume(&mut self.frame, condition, &mut undo) {
+            self.flow(target)?;
+        }
+        self.frame.undo(undo);
+        self.state = before;
+        Ok(self.state.assume(&mut self.frame, condition.inverse(), &mut Undo::default()))
+    }
+}

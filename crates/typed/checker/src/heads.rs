@@ -1,0 +1,189 @@
+//! The annotations of a function: one for each loop head, in the order of the text.
+//!
+//! A head is the target of a jump from below, or from a jump table. Its annotation lists the places whose type there is
+//! weaker than what flows in from above. If nothing flows in from above, it lists the places whose type is other than
+//! at the last instruction before.
+//!
+//! ```text
+//! LEB128   distance from the last head, or from the function's start
+//! byte     which of the parts below follow
+//! bit 7    LEB128: 8-byte units from the stack pointer up to its value at the function's entry
+//! bit 0    u16: mask of registers that are unknown
+//! bit 1    u16: mask of registers that are any number
+//! bit 2    u16: mask of registers that are any number of 32 bits
+//! bit 3    slots: LEB128 count, then LEB128 4 * step + kind for each. The step leads from the last listed granule (first
+//!          from -1) to this one. Kinds: 0 unknown (4 bytes), 1 u32 (4 bytes), 2 any number (8 bytes),
+//!          3 unknown (8 bytes)
+//! bit 4    ranges: LEB128 count, then for each a place, a byte with the stride (bit 7: of an image address), LEB128 of
+//!          low and of high - low in units of 2^stride
+//! bit 5    others: LEB128 count, then for each a place, a byte with the kind, LEB128 of its operand. Kinds: 0 bytes,
+//!          1 stack (signed), 2 saved, 3 entry, 4 distance, 5 target
+//! bit 6    the depth of the stack is not checked at the head
+//! ```
+//!
+//! A place is LEB128: 0 to 15 a register, else 16 + 2 * granule, plus 1 for a slot of 8 bytes. The granule is that of
+//! the slot's lower half: granule n lies 4 * (n + 1) bytes below the return address.
+
+use crate::bytes::Reader;
+use crate::frame::Slot;
+use crate::range::Range;
+use crate::value::Value;
+
+/// A register or a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Location {
+    /// A general register.
+    Register(u8),
+    /// A slot of the frame.
+    Slot(Slot),
+}
+
+impl core::fmt::Display for Location {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match *self {
+            Location::Register(n) => f.write_str(crate::value::REGISTERS[n as usize & 15]),
+            Location::Slot(slot) => {
+                let size = if slot.pair { 8 } else { 4 };
+                write!(f, "[stack-{}, {size} bytes]", 4 * (slot.granule + 1))
+            }
+        }
+    }
+}
+
+/// One item of an annotation.
+pub(crate) enum Item {
+    /// At this head, this location has this type.
+    Type(Location, Value),
+    /// The stack pointer is at this offset.
+    Depth(i32),
+    /// The depth of the stack is not checked.
+    Unchecked,
+}
+
+/// The annotations that are left of a function.
+pub(crate) struct Heads<'a> {
+    reader: Reader<'a>,
+    next: Option<u64>,
+}
+
+/// The bytes are no annotation.
+#[derive(Debug)]
+pub(crate) struct BadAnnotation;
+
+impl<'a> Heads<'a> {
+    /// The annotations of the function that starts at this offset of the text.
+    pub fn new(bytes: &'a [u8], start: u32) -> Result<Self, BadAnnotation> {
+        let mut heads = Heads { reader: Reader::new(bytes), next: None };
+        heads.advance(start as u64, 0)?;
+        Ok(heads)
+    }
+
+    /// Where the next head is.
+    pub fn next(&self) -> Option<u64> {
+        self.next
+    }
+
+    fn advance(&mut self, from: u64, least: u64) -> Result<(), BadAnnotation> {
+        self.next = if self.reader.is_empty() {
+            None
+        } else {
+            let step = self.reader.leb32().ok_or(BadAnnotation)? as u64;
+            if step < least {
+                return Err(BadAnnotation);
+            }
+            Some(from + step)
+        };
+        Ok(())
+    }
+
+    /// Reads the next head's annotation; `bad` is returned if it is malformed.
+    pub fn read<E: Copy>(
+        &mut self,
+        bad: E,
+        mut item: impl FnMut(Item) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let at = self.next.ok_or(bad)?;
+        let parts = self.reader.u8().ok_or(bad)?;
+        if parts & 0x80 != 0 {
+            let units = self.reader.leb32().ok_or(bad)?;
+            item(Item::Depth(
+                i32::try_from(units).ok().and_then(|n| n.checked_mul(-8)).ok_or(bad)?,
+            ))?;
+        }
+        for (bit, value) in [(0, Value::UNKNOWN), (1, Value::ANY), (2, Value::data(4))] {
+            if parts >> bit & 1 != 0 {
+                let mask = self.reader.u16().ok_or(bad)?;
+                for register in (0..16).filter(|n| mask >> n & 1 != 0) {
+                    item(Item::Type(Location::Register(register), value))?;
+                }
+            }
+        }
+        if parts & 0x08 != 0 {
+            let mut granule = u32::MAX;
+            for _ in 0..self.reader.leb32().ok_or(bad)? {
+                let code = self.reader.leb32().ok_or(bad)?;
+                granule = granule.wrapping_add(code >> 2);
+                let (pair, value) = match code & 3 {
+                    0 => (false, Value::UNKNOWN),
+                    1 => (false, Value::data(4)),
+                    2 => (true, Value::ANY),
+                    _ => (true, Value::UNKNOWN),
+                };
+                item(Item::Type(Location::Slot(Slot { granule, pair }), value))?;
+            }
+        }
+        for (bit, parse) in
+            [(4, parse_range as fn(&mut Reader<'_>) -> Option<Value>), (5, parse_other)]
+        {
+            if parts >> bit & 1 != 0 {
+                for _ in 0..self.reader.leb32().ok_or(bad)? {
+                    let location = parse_location(&mut self.reader).ok_or(bad)?;
+                    let value = parse(&mut self.reader).ok_or(bad)?;
+                    item(Item::Type(location, value))?;
+                }
+            }
+        }
+        if parts & 0x40 != 0 {
+            item(Item::Unchecked)?;
+        }
+        self.advance(at, 1).map_err(|BadAnnotation| bad)
+    }
+}
+
+fn parse_location(reader: &mut Reader<'_>) -> Option<Location> {
+    let n = reader.leb32()?;
+    Some(match n.checked_sub(16) {
+        None => Location::Register(n as u8),
+        Some(slot) => Location::Slot(Slot { granule: slot >> 1, pair: slot & 1 != 0 }),
+    })
+}
+
+fn parse_range(reader: &mut Reader<'_>) -> Option<Value> {
+    let kind = reader.u8()?;
+    let stride = kind & 0x7f;
+    let low = reader.leb()?;
+    let steps = reader.leb()?;
+    if stride > 62 {
+        return None;
+    }
+    let width = steps.checked_mul(1 << stride)?;
+    let range = Range::new(low, low.checked_add(width)?, stride);
+    Some(if kind & 0x80 != 0 { Value::Image(range) } else { Value::Number(range) })
+}
+
+fn parse_other(reader: &mut Reader<'_>) -> Option<Value> {
+    let kind = reader.u8()?;
+    if kind == 1 {
+        return Some(Value::Stack(reader.signed()?));
+    }
+    let operand = reader.leb32()?;
+    let table = u16::try_from(operand).ok();
+    match kind {
+        0 => Some(Value::known(u8::try_from(operand).ok()?)),
+        2 => (operand < 16).then_some(Value::Saved(operand as u8)),
+        3 => table.map(Value::Entry),
+        4 => table.map(Value::Distance),
+        5 => table.map(Value::Target),
+        _ => None,
+    }
+}

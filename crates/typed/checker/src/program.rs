@@ -1,0 +1,597 @@
+//! The file: header, signatures, functions, tables, imports, annotations, read-only data, text.
+//!
+//! All fields are little endian. The file holds no pointers and needs no relocation: its text refers to the rest of
+//! the image by distances.
+//!
+//! ```text
+//! offset  bytes  header
+//!      0      8  "KYZTYPED"
+//!      8      4  version: 1
+//!     12      4  flags: bit 0, the text has indirect branches of its own (without, it calls the thunks)
+//!     16      8  start of the region
+//!     24      4  T, bytes of text
+//!     28      4  R, bytes of read-only data
+//!     32      4  number of signatures
+//!     36      4  number of functions
+//!     40      4  number of call tables
+//!     44      4  number of jump tables
+//!     48      4  number of imports
+//!     52      4  number of entries of all call tables
+//!     56      4  A, bytes of annotations
+//!     60      4  entry: the function where the program starts
+//!     64         signatures, 12 bytes each: result, number of arguments in registers, their 6 types, number of
+//!                8-byte arguments on the stack, 3 zeros. Types: 0 none, 1 any, 2 u32, 3 u16, 4 u8
+//!                functions, 12 bytes each, in the order of the text: start in the text (4), start in the
+//!                annotations (4), signature (2), deepest frame in units of 8 bytes (2)
+//!                call tables, 8 bytes each: first of its entries (4), their number (2), signature (2)
+//!                entries of call tables, 4 bytes each: function
+//!                jump tables, 12 bytes each: start in the read-only data (4), number of entries (4), function (4)
+//!                imports, 4 bytes each: number that the host knows it by (2), signature (2)
+//!                annotations, A bytes: see `heads`
+//!                read-only data, R bytes
+//!                text, T bytes
+//!                what follows is the runtime's own: contents of the region, names
+//! ```
+//!
+//! The image in memory, each part at a multiple of 64 bytes from the image's start:
+//!
+//! ```text
+//! text | read-only data | call tables, 8 bytes per entry | stubs, 16 bytes each
+//! ```
+//!
+//! The loader fills in the call tables (addresses of functions) and the stubs. There is one stub for each import (a jump
+//! to the host's gate), then one for each general register (a jump to the address in it, by the kernel's thunk if it has
+//! one), then one that returns.
+
+use crate::bytes::{u16_at, u32_at};
+use crate::insn::{Register, R8, R9, RCX, RDI, RDX, RSI};
+use crate::range::Range;
+use crate::value::Value;
+
+/// First bytes of a file.
+pub const MAGIC: &[u8; 8] = b"KYZTYPED";
+/// Version of the format.
+pub const VERSION: u32 = 1;
+/// Bytes of the header.
+pub const HEADER: usize = 64;
+/// Bytes of a stub.
+pub const STUB: u32 = 16;
+/// Parts of the image start at multiples of this.
+pub const ALIGN: u32 = 64;
+/// Largest text, and largest read-only data.
+pub const MOST_BYTES: u32 = 1 << 28;
+/// Most functions, table entries, imports and so on.
+pub const MOST_ITEMS: u32 = 1 << 20;
+/// Deepest frame in bytes.
+pub const MOST_FRAME: u32 = 16 << 10;
+/// Most arguments on the stack.
+pub const MOST_STACK_ARGUMENTS: u8 = 64;
+
+/// The registers of the first six arguments.
+pub const ARGUMENTS: [Register; 6] = [RDI, RSI, RDX, RCX, R8, R9];
+
+/// Why a file is refused before its text is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// It does not begin with the magic.
+    Magic,
+    /// Its version is another.
+    Version(u32),
+    /// It ends within this part.
+    Truncated(&'static str),
+    /// A count or size is larger than the limit.
+    TooLarge(&'static str),
+    /// Entry n of a part has a field that is out of range or reserved.
+    Field(&'static str, u32),
+    /// The region's start is not what the host provides.
+    Region(u64),
+    /// It has indirect branches of its own, and the host wants thunks.
+    IndirectBranches,
+}
+
+impl core::fmt::Display for Malformed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Malformed::Magic => {
+                f.write_str("not a typed program: its first bytes are not KYZTYPED")
+            }
+            Malformed::Version(v) => {
+                write!(f, "version {v} of the format; this checker knows {VERSION}")
+            }
+            Malformed::Truncated(part) => write!(f, "the file ends within its {part}"),
+            Malformed::TooLarge(part) => write!(f, "too many or too large: {part}"),
+            Malformed::Field(part, n) => write!(f, "{part} {n}: a field is out of range"),
+            Malformed::Region(at) => {
+                write!(f, "made for a region at {at:#x}, which this host does not have")
+            }
+            Malformed::IndirectBranches => f.write_str(
+                "the text has indirect branches of its own; this host allows thunks only",
+            ),
+        }
+    }
+}
+
+/// Arguments and result of functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// Type of each register argument, in the order of [`ARGUMENTS`].
+    pub arguments: [Option<Range>; 6],
+    /// 8-byte arguments on the stack; any numbers.
+    pub stack: u8,
+    /// Type of rax at the return.
+    pub result: Option<Range>,
+}
+
+impl Signature {
+    const BYTES: usize = 12;
+
+    fn parse(b: &[u8]) -> Option<Signature> {
+        let mut arguments = [None; 6];
+        let count = b[1] as usize;
+        for (n, argument) in arguments.iter_mut().enumerate() {
+            *argument = number_type(b[2 + n])?;
+            if argument.is_some() != (n < count) {
+                return None;
+            }
+        }
+        if count > 6 || b[8] > MOST_STACK_ARGUMENTS || b[9..12] != [0; 3] {
+            return None;
+        }
+        Some(Signature { arguments, stack: b[8], result: number_type(b[0])? })
+    }
+}
+
+/// The type of a code: none for no value.
+fn number_type(code: u8) -> Option<Option<Range>> {
+    Some(match code {
+        0 => None,
+        1 => Some(Range::ANY),
+        2 => Some(Range::U32),
+        3 => Some(Range::bytes(2)),
+        4 => Some(Range::bytes(1)),
+        _ => return None,
+    })
+}
+
+/// One function of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its number.
+    pub index: u32,
+    /// First byte in the text.
+    pub start: u32,
+    /// First byte after it.
+    pub end: u32,
+    /// Number of its signature.
+    pub signature: u16,
+    /// Deepest frame in bytes.
+    pub frame: u32,
+}
+
+/// A table of functions of one signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallTable {
+    /// Number of its first entry among all.
+    pub first: u32,
+    /// Number of entries.
+    pub count: u32,
+    /// Signature of each.
+    pub signature: u16,
+}
+
+/// A table of places in one function, in the read-only data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JumpTable {
+    /// Its start in the read-only data.
+    pub start: u32,
+    /// Number of entries, each of four bytes: the distance from the table's start to a place in the text.
+    pub count: u32,
+    /// The function that may use it.
+    pub function: u32,
+}
+
+/// A function of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Import {
+    /// The number that the host knows it by.
+    pub number: u16,
+    /// Number of its signature.
+    pub signature: u16,
+}
+
+/// Where a direct call or jump leads that leaves its function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callee {
+    /// A function of the program.
+    Function(Function),
+    /// An import.
+    Import(u32),
+    /// The thunk that continues at the address in a register.
+    Thunk(Register),
+    /// The stub that returns.
+    Return,
+}
+
+/// What the host provides and demands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Start of the region.
+    pub region: u64,
+    /// Bytes reserved for it with its guard. An access within them may fault, and ends the program.
+    pub reserved: u64,
+    /// The text may have indirect calls, indirect jumps and returns of its own. A kernel that uses thunks against
+    /// speculation says no.
+    pub indirect_branches: bool,
+}
+
+/// A parsed file. Everything but text and annotations is in range.
+#[derive(Clone, Copy, Debug)]
+pub struct Program<'a> {
+    host: Host,
+    indirect_branches: bool,
+    signatures: &'a [u8],
+    functions: &'a [u8],
+    call_tables: &'a [u8],
+    entries: &'a [u8],
+    jump_tables: &'a [u8],
+    imports: &'a [u8],
+    annotations: &'a [u8],
+    read_only: &'a [u8],
+    text: &'a [u8],
+    rest: &'a [u8],
+    /// The function where the program starts.
+    pub entry: u32,
+}
+
+const FUNCTION: usize = 12;
+const CALL_TABLE: usize = 8;
+const ENTRY: usize = 4;
+const JUMP_TABLE: usize = 12;
+const IMPORT: usize = 4;
+
+const fn align(offset: u32) -> u32 {
+    (offset + ALIGN - 1) & !(ALIGN - 1)
+}
+
+impl<'a> Program<'a> {
+    /// Takes a file apart and checks all that is not text.
+    pub fn parse(file: &'a [u8], host: Host) -> Result<Self, Malformed> {
+        if file.get(..8) != Some(MAGIC) {
+            return Err(Malformed::Magic);
+        }
+        let field = |at| u32_at(file, at).ok_or(Malformed::Truncated("header"));
+        let version = field(8)?;
+        if version != VERSION {
+            return Err(Malformed::Version(version));
+        }
+        let flags = field(12)?;
+        if flags > 1 {
+            return Err(Malformed::Field("flags", flags));
+        }
+        if flags == 1 && !host.indirect_branches {
+            return Err(Malformed::IndirectBranches);
+        }
+        let region = field(16)? as u64 | (field(20)? as u64) << 32;
+        if region != host.region {
+            return Err(Malformed::Region(region));
+        }
+        let mut rest = file.get(HEADER..).ok_or(Malformed::Truncated("header"))?;
+        let mut part = |name, at, bytes: usize, most| {
+            let count = field(at)?;
+            if count > most {
+                return Err(Malformed::TooLarge(name));
+            }
+            let (head, tail) =
+                rest.split_at_checked(count as usize * bytes).ok_or(Malformed::Truncated(name))?;
+            rest = tail;
+            Ok(head)
+        };
+        let signatures = part("signatures", 32, Signature::BYTES, u16::MAX as u32)?;
+        let functions = part("functions", 36, FUNCTION, MOST_ITEMS)?;
+        let call_tables = part("call tables", 40, CALL_TABLE, u16::MAX as u32)?;
+        let entries = part("entries of call tables", 52, ENTRY, MOST_ITEMS)?;
+        let jump_tables = part("jump tables", 44, JUMP_TABLE, u16::MAX as u32)?;
+        let imports = part("imports", 48, IMPORT, u16::MAX as u32)?;
+        let annotations = part("annotations", 56, 1, MOST_BYTES)?;
+        let read_only = part("read-only data", 28, 1, MOST_BYTES)?;
+        let text = part("text", 24, 1, MOST_BYTES)?;
+        let program = Program {
+            host,
+            indirect_branches: flags == 1,
+            signatures,
+            functions,
+            call_tables,
+            entries,
+            jump_tables,
+            imports,
+            annotations,
+            read_only,
+            text,
+            rest,
+            entry: field(60)?,
+        };
+        program.check_fields()?;
+        Ok(program)
+    }
+
+    fn check_fields(&self) -> Result<(), Malformed> {
+        for (n, b) in self.signatures.chunks_exact(Signature::BYTES).enumerate() {
+            Signature::parse(b).ok_or(Malformed::Field("signature", n as u32))?;
+        }
+        let signatures = (self.signatures.len() / Signature::BYTES) as u16;
+        let mut last = None;
+        for n in 0..self.function_count() {
+            let f = self.function(n);
+            let start = self.annotation_start(n);
+            let in_order = match last {
+                None => f.start == 0 && start == 0,
+                Some((text, annotations)) => f.start > text && start >= annotations,
+            };
+            last = Some((f.start, start));
+            if !in_order
+                || f.start >= f.end
+                || start as usize > self.annotations.len()
+                || f.signature >= signatures
+                || f.frame > MOST_FRAME
+            {
+                return Err(Malformed::Field("function", n));
+            }
+        }
+        let functions = self.function_count();
+        if self.entry >= functions {
+            return Err(Malformed::Field("entry", self.entry));
+        }
+        let mut next = 0;
+        for n in 0..self.call_table_count() {
+            let t = self.call_table(n);
+            if t.first != next || t.count == 0 || t.signature >= signatures {
+                return Err(Malformed::Field("call table", n as u32));
+            }
+            next += t.count;
+            for at in t.first..next {
+                let function = u32_at(self.entries, at as usize * ENTRY).filter(|&f| f < functions);
+                let fits = function.is_some_and(|f| self.function(f).signature == t.signature);
+                if !fits {
+                    return Err(Malformed::Field("entry of call tables", at));
+                }
+            }
+        }
+        if next as usize * ENTRY != self.entries.len() {
+            return Err(Malformed::Field("entry of call tables", next));
+        }
+        let mut end = 0;
+        for n in 0..self.jump_table_count() {
+            let t = self.jump_table(n);
+            let bytes = t.count as u64 * 4;
+            if t.start < end
+                || !t.start.is_multiple_of(4)
+                || t.count == 0
+                || t.start as u64 + bytes > self.read_only.len() as u64
+                || t.function >= functions
+            {
+                return Err(Malformed::Field("jump table", n as u32));
+            }
+            end = t.start + bytes as u32;
+        }
+        for n in 0..self.import_count() {
+            if self.import(n).signature >= signatures {
+                return Err(Malformed::Field("import", n));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the host provides.
+    pub fn host(&self) -> Host {
+        self.host
+    }
+
+    /// Whether the text may have indirect branches and returns of its own.
+    pub fn indirect_branches(&self) -> bool {
+        self.indirect_branches
+    }
+
+    /// The machine code.
+    pub fn text(&self) -> &'a [u8] {
+        self.text
+    }
+
+    /// The read-only data.
+    pub fn read_only(&self) -> &'a [u8] {
+        self.read_only
+    }
+
+    /// What follows the text in the file.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Where the read-only data lies in the image.
+    pub fn read_only_start(&self) -> u32 {
+        align(self.text.len() as u32)
+    }
+
+    /// Where the call tables lie in the image.
+    pub fn call_tables_start(&self) -> u32 {
+        align(self.read_only_start() + self.read_only.len() as u32)
+    }
+
+    /// Where the stubs lie in the image.
+    pub fn stubs_start(&self) -> u32 {
+        align(self.call_tables_start() + self.entries.len() as u32 * 2)
+    }
+
+    /// Bytes of the image.
+    pub fn image_size(&self) -> u32 {
+        self.stubs_start() + (self.import_count() + 17) * STUB
+    }
+
+    /// Number of functions.
+    pub fn function_count(&self) -> u32 {
+        (self.functions.len() / FUNCTION) as u32
+    }
+
+    /// Function n, which must exist.
+    pub fn function(&self, n: u32) -> Function {
+        let at = n as usize * FUNCTION;
+        let end = u32_at(self.functions, at + FUNCTION).unwrap_or(self.text.len() as u32);
+        Function {
+            index: n,
+            start: u32_at(self.functions, at).unwrap_or(u32::MAX),
+            end: end.min(self.text.len() as u32),
+            signature: u16_at(self.functions, at + 8).unwrap_or(u16::MAX),
+            frame: u16_at(self.functions, at + 10).unwrap_or(u16::MAX) as u32 * 8,
+        }
+    }
+
+    fn annotation_start(&self, n: u32) -> u32 {
+        u32_at(self.functions, n as usize * FUNCTION + 4).unwrap_or(self.annotations.len() as u32)
+    }
+
+    /// The annotations of function n.
+    pub fn annotations(&self, n: u32) -> &'a [u8] {
+        let start = self.annotation_start(n) as usize;
+        let end = self.annotation_start(n + 1) as usize;
+        self.annotations.get(start..end).unwrap_or(&[])
+    }
+
+    /// Signature n, which must exist.
+    pub fn signature(&self, n: u16) -> Signature {
+        let at = n as usize * Signature::BYTES;
+        self.signatures
+            .get(at..at + Signature::BYTES)
+            .and_then(Signature::parse)
+            .unwrap_or(Signature { arguments: [None; 6], stack: 0, result: None })
+    }
+
+    /// Number of call tables.
+    pub fn call_table_count(&self) -> u16 {
+        (self.call_tables.len() / CALL_TABLE) as u16
+    }
+
+    /// Call table n, which must exist.
+    pub fn call_table(&self, n: u16) -> CallTable {
+        let at = n as usize * CALL_TABLE;
+        CallTable {
+            first: u32_at(self.call_tables, at).unwrap_or(u32::MAX),
+            count: u16_at(self.call_tables, at + 4).unwrap_or(0) as u32,
+            signature: u16_at(self.call_tables, at + 6).unwrap_or(u16::MAX),
+        }
+    }
+
+    /// The functions of all call tables, in the order of their entries.
+    pub fn entries(&self) -> impl Iterator<Item = u32> + 'a {
+        self.entries.chunks_exact(ENTRY).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+    }
+
+    /// Number of jump tables.
+    pub fn jump_table_count(&self) -> u16 {
+        (self.jump_tables.len() / JUMP_TABLE) as u16
+    }
+
+    /// Jump table n, which must exist.
+    pub fn jump_table(&self, n: u16) -> JumpTable {
+        let at = n as usize * JUMP_TABLE;
+        let field = |offset| u32_at(self.jump_tables, at + offset).unwrap_or(u32::MAX);
+        JumpTable { start: field(0), count: field(4), function: field(8) }
+    }
+
+    /// The places that a jump table leads to, as offsets in the text; they can be anything.
+    pub fn targets(&self, table: JumpTable) -> impl Iterator<Item = i64> + 'a {
+        let start = table.start as usize;
+        let base = self.read_only_start() as i64 + table.start as i64;
+        let bytes = self.read_only.get(start..start + table.count as usize * 4).unwrap_or(&[]);
+        bytes
+            .chunks_exact(4)
+            .map(move |b| base + i32::from_le_bytes([b[0], b[1], b[2], b[3]]) as i64)
+    }
+
+    /// Number of imports.
+    pub fn import_count(&self) -> u32 {
+        (self.imports.len() / IMPORT) as u32
+    }
+
+    /// Import n, which must exist.
+    pub fn import(&self, n: u32) -> Import {
+        let at = n as usize * IMPORT;
+        Import {
+            number: u16_at(self.imports, at).unwrap_or(u16::MAX),
+            signature: u16_at(self.imports, at + 2).unwrap_or(u16::MAX),
+        }
+    }
+
+    /// What begins at this offset of the image.
+    pub fn callee(&self, offset: i64) -> Option<Callee> {
+        if let Some(stub) = offset.checked_sub(self.stubs_start() as i64).filter(|&at| at >= 0) {
+            let n = u32::try_from(stub / STUB as i64).ok().filter(|_| stub % STUB as i64 == 0)?;
+            let imports = self.import_count();
+            return match n.checked_sub(imports) {
+                None => Some(Callee::Import(n)),
+                Some(register @ 0..=15) => Some(Callee::Thunk(register as Register)),
+                Some(16) => Some(Callee::Return),
+                Some(_) => None,
+            };
+        }
+        let offset = u32::try_from(offset).ok()?;
+        let (mut low, mut high) = (0, self.function_count());
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.function(middle).start < offset {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        (low < self.function_count() && self.function(low).start == offset)
+            .then(|| Callee::Function(self.function(low)))
+    }
+
+    /// What an aligned read of 8 bytes at an address of this range gives, if that is within one call table.
+    pub(crate) fn table_entry(&self, range: Range) -> Option<Value> {
+        let start = self.call_tables_start() as u64;
+        let first = range.low().checked_sub(start)?;
+        if !first.is_multiple_of(8) || range.stride() < 3 {
+            return None;
+        }
+        let (mut low, mut high) = (0, self.call_table_count());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let t = self.call_table(middle);
+            if (t.first as u64 + t.count as u64) * 8 <= first {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let t = self.call_table(low);
+        let end = start + (t.first as u64 + t.count as u64) * 8;
+        (low < self.call_table_count() && range.high() < end).then_some(Value::Entry(low))
+    }
+
+    /// What a signed read of 4 bytes at an address of this range gives, if that is within one jump table of the function.
+    pub(crate) fn jump_distance(&self, range: Range, function: u32) -> Option<Value> {
+        let start = self.read_only_start() as u64;
+        let first = range.low().checked_sub(start)?;
+        if range.stride() < 2 {
+            return None;
+        }
+        let (mut low, mut high) = (0, self.jump_table_count());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let t = self.jump_table(middle);
+            if t.start as u64 + t.count as u64 * 4 <= first {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if low >= self.jump_table_count() {
+            return None;
+        }
+        let t = self.jump_table(low);
+        let inside = first >= t.start as u64
+            && (first - t.start as u64).is_multiple_of(4)
+            && range.high() - start < t.start as u64 + t.count as u64 * 4;
+        (inside && t.function == function).then_some(Value::Distance(low))
+    }
+}

@@ -1,0 +1,228 @@
+//! What is known before an instruction: registers, flags, how much of the stack was checked. The frame is apart.
+
+use crate::condition::{refine, refine_sign};
+use crate::frame::{Frame, Undo};
+use crate::insn::{Condition, Register, RBP, RBX, RSP};
+use crate::program::{Signature, ARGUMENTS};
+use crate::range::{ones, Range};
+use crate::value::Value;
+
+/// Registers that a function must leave as they were.
+pub(crate) const CALLEE_SAVED: [Register; 6] = [RBX, RBP, 12, 13, 14, 15];
+
+/// Names the contents of registers: two registers of the same identity hold the same.
+pub(crate) type Identity = u32;
+
+/// One operand of a comparison, as it was when it was compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Side {
+    /// Where it is.
+    pub place: Place,
+    /// What it was.
+    pub range: Range,
+}
+
+/// Where a compared number is, so that the outcome tells something of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In no place that is followed: a constant, memory, a part of a register.
+    Nowhere,
+    /// In all registers of this identity.
+    Registers(Identity),
+    /// In the frame at this offset.
+    Slot(i32),
+}
+
+/// What the flags stem from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flags {
+    /// From something that is not data: a branch would tell of it.
+    Tainted,
+    /// From data, nothing more is known.
+    Data,
+    /// From the comparison of two numbers of so many bytes.
+    Compare(Side, Side, u8),
+    /// From an operation whose result of so many bytes is here: only zero and sign are followed. The carry is left from
+    /// something that is not data if `carry` is false.
+    Result {
+        /// The result.
+        side: Side,
+        /// Its bytes.
+        size: u8,
+        /// The carry stems from data.
+        carry: bool,
+    },
+    /// From the comparison of the low 16 bits of a stack address, which has this offset, with this number.
+    Depth(i32, u16),
+}
+
+/// Registers and flags.
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    pub(crate) registers: [Value; 16],
+    pub(crate) identities: [Identity; 16],
+    pub(crate) flags: Flags,
+    /// The stack was checked down to this offset: its address is at least [`crate::FLOOR`] above the stack's end.
+    pub(crate) room: i32,
+}
+
+impl State {
+    /// A state in which nothing is known.
+    pub const BLANK: State = State {
+        registers: [Value::UNKNOWN; 16],
+        identities: [0; 16],
+        flags: Flags::Tainted,
+        room: 8,
+    };
+
+    /// The state at the entry of a function.
+    pub(crate) fn entry(signature: Signature) -> State {
+        let mut state = State::BLANK;
+        for (register, argument) in ARGUMENTS.into_iter().zip(signature.arguments) {
+            if let Some(range) = argument {
+                state.registers[register as usize] = Value::Number(range);
+            }
+        }
+        for register in CALLEE_SAVED {
+            state.registers[register as usize] = Value::Saved(register);
+        }
+        state.registers[RSP as usize] = Value::Stack(0);
+        for (n, identity) in state.identities.iter_mut().enumerate() {
+            *identity = n as Identity;
+        }
+        state
+    }
+
+    /// Whether a condition depends on data only.
+    pub(crate) fn may_test(&self, condition: Condition) -> bool {
+        use Condition::*;
+        match self.flags {
+            Flags::Tainted => false,
+            Flags::Result { carry: false, .. } => {
+                !matches!(condition, Below | AboveEqual | BelowEqual | Above)
+            }
+            _ => true,
+        }
+    }
+
+    pub(crate) fn get(&self, register: Register) -> Value {
+        self.registers[register as usize & 15]
+    }
+
+    /// What holds in this state and in `other`; `fresh` makes new identities.
+    pub(crate) fn join(&mut self, other: &State, fresh: &mut Identity) {
+        for n in 0..16 {
+            if self.registers[n] != other.registers[n] {
+                self.registers[n] = self.registers[n].join(other.registers[n]);
+            }
+            if self.identities[n] != other.identities[n] {
+                *fresh += 1;
+                self.identities[n] = *fresh;
+            }
+        }
+        if self.flags != other.flags {
+            self.flags = match (self.flags, other.flags) {
+                (Flags::Tainted, _) | (_, Flags::Tainted) => Flags::Tainted,
+                _ => Flags::Data,
+            };
+        }
+        self.room = self.room.max(other.room);
+    }
+
+    /// Takes in what a condition that holds says. False if it cannot hold.
+    pub(crate) fn assume(
+        &mut self,
+        frame: &mut Frame<'_>,
+        condition: Condition,
+        undo: &mut Undo,
+    ) -> bool {
+        let Some(bounds) = outcome(self.flags, condition) else {
+            return false;
+        };
+        for (side, size, (low, high)) in bounds.into_iter().flatten() {
+            let clamp = |value: Value| match value {
+                Value::Number(range) => range.clamp(low, high).map(Value::Number),
+                other => Some(other),
+            };
+            match side.place {
+                Place::Nowhere => (),
+                Place::Registers(identity) => {
+                    for n in 0..16 {
+                        if self.identities[n] == identity {
+                            match clamp(self.registers[n]) {
+                                Some(value) => self.registers[n] = value,
+                                None => return false,
+                            }
+                        }
+                    }
+                }
+                Place::Slot(offset) => {
+                    if !frame.refine(offset, size, clamp, undo) {
+                        return false;
+                    }
+                }
+            }
+        }
+        if let Flags::Depth(offset, limit) = self.flags {
+            let proven = match condition {
+                Condition::AboveEqual => limit as u32,
+                Condition::Above => limit as u32 + 1,
+                _ => 0,
+            };
+            if proven >= crate::FLOOR {
+                self.room = self.room.min(offset);
+            }
+        }
+        true
+    }
+
+    /// What the value of a register is if a condition holds; none if it cannot hold.
+    pub(crate) fn value_if(&self, register: Register, condition: Condition) -> Option<Value> {
+        let value = self.get(register);
+        let identity = self.identities[register as usize & 15];
+        let mut result = value;
+        for (side, _, (low, high)) in outcome(self.flags, condition)?.into_iter().flatten() {
+            if let (Place::Registers(same), Value::Number(range)) = (side.place, result) {
+                if same == identity {
+                    result = Value::Number(range.clamp(low, high)?);
+                }
+            }
+        }
+        Some(result)
+    }
+}
+
+/// An operand of a comparison with the interval that it must lie in.
+type Bound = (Side, u8, (u64, u64));
+
+/// What a condition says of the operands that the flags stem from. None if it cannot hold.
+fn outcome(flags: Flags, condition: Condition) -> Option<[Option<Bound>; 2]> {
+    let interval = |range: Range| (range.low(), range.high());
+    let sign = matches!(condition, Condition::Sign | Condition::NotSign);
+    match flags {
+        Flags::Compare(a, b, size) if !sign => {
+            let bits = size as u32 * 8;
+            let (x, y) = refine(condition, interval(a.range), interval(b.range), bits)?;
+            // A stride can exclude what an interval does not.
+            a.range.clamp(x.0, x.1)?;
+            b.range.clamp(y.0, y.1)?;
+            Some([Some((a, size, x)), Some((b, size, y))])
+        }
+        Flags::Result { side: a, size, .. } => {
+            let bits = size as u32 * 8;
+            let x = match condition {
+                Condition::Sign | Condition::NotSign => {
+                    refine_sign(condition == Condition::Sign, interval(a.range), bits)?
+                }
+                Condition::Equal | Condition::NotEqual => {
+                    refine(condition, interval(a.range), (0, 0), bits)?.0
+                }
+                _ => return Some([None, None]),
+            };
+            a.range.clamp(x.0, x.1)?;
+            debug_assert!(x.1 <= ones(bits));
+            Some([Some((a, size, x)), None])
+        }
+        _ => Some([None, None]),
+    }
+}

@@ -1,0 +1,515 @@
+//! What each instruction does to the state.
+
+use crate::access::add;
+use crate::error::{Error, Rule};
+use crate::flow::{Judge, Pass};
+use crate::insn::{Condition, Insn, Op, Operand, RAX, RBP, RCX, RDX, RSP};
+use crate::range::{ones, Range};
+use crate::state::Flags;
+use crate::value::Value;
+
+/// A number computed from operands that may be no numbers.
+fn computed(range: Option<Range>) -> Value {
+    range.map_or(Value::UNKNOWN, Value::Number)
+}
+
+impl<J: Judge> Pass<'_, '_, J> {
+    /// Takes one instruction into the state: whether the next one can be reached.
+    pub(crate) fn step(&mut self) -> Result<bool, Error> {
+        let Insn { op, size, width, destination, source, immediate, .. } = self.insn;
+        let bits = size as u32 * 8;
+        let target = self.next as i64 + immediate;
+        match op {
+            Op::Nop => (),
+            Op::Move => {
+                let value = self.read(source, size)?;
+                self.write(destination, size, value)?;
+                if let (Operand::Register(from), Operand::Register(to)) = (source, destination) {
+                    let same = self.state.get(from) == self.state.get(to);
+                    if same && (size == 8 || size == 4 && self.state.get(to).number().is_some()) {
+                        self.state.identities[to as usize & 15] =
+                            self.state.identities[from as usize & 15];
+                    }
+                }
+            }
+            Op::MoveZero => {
+                let value = self.read(source, width)?;
+                self.write(destination, size, value)?;
+            }
+            Op::MoveSign => self.move_sign()?,
+            Op::Lea => {
+                let address = self.address();
+                self.write(destination, size, address)?;
+            }
+            Op::Add | Op::Sub => self.add_or_sub()?,
+            Op::Compare => self.compare()?,
+            Op::Test => self.test()?,
+            Op::And | Op::Or | Op::Xor => self.logic()?,
+            Op::AddCarry | Op::SubBorrow => {
+                let a = self.read(destination, size)?;
+                let b = self.read(source, size)?;
+                let carry = self.state.may_test(Condition::Below);
+                // x - x - carry depends on the carry only.
+                let same =
+                    op == Op::SubBorrow && source == destination && source != Operand::Memory;
+                let data = carry && (same || a.is_data(size) && b.is_data(size));
+                self.write_data(data)?;
+            }
+            Op::Increment | Op::Decrement => {
+                let carry = self.state.may_test(Condition::Below);
+                let one = Range::constant(1);
+                let x = self.read(destination, size)?.operand(size);
+                let sum = x.map(|x| {
+                    if op == Op::Increment { x.wrapping_add(one) } else { x.wrapping_sub(one) }
+                        .truncate(bits)
+                });
+                self.write(destination, size, computed(sum))?;
+                self.set_result(sum, carry);
+            }
+            Op::Negate => {
+                let x = self.read(destination, size)?.operand(size);
+                let result = x.map(|x| Range::constant(0).wrapping_sub(x).truncate(bits));
+                self.write(destination, size, computed(result))?;
+                self.set_result(result, true);
+            }
+            Op::Not => {
+                let x = self.read(destination, size)?.operand(size);
+                self.write(destination, size, computed(x.map(|x| x.not(bits))))?;
+            }
+            Op::ShiftLeft | Op::ShiftRight | Op::ShiftArithmetic | Op::Rotate => self.shift()?,
+            Op::ShiftDouble => {
+                let a = self.read(destination, size)?;
+                let b = self.read(source, size)?;
+                let count = if self.insn.by_cl { self.state.get(RCX) } else { Value::constant(0) };
+                let data = a.is_data(size) && b.is_data(size) && count.is_data(1);
+                let flags = self.state.flags;
+                self.write_data(data)?;
+                // With a count of 0 the flags stay.
+                if flags == Flags::Tainted {
+                    self.state.flags = Flags::Tainted;
+                }
+            }
+            Op::MultiplyImmediate | Op::Multiply => {
+                let (a, b) = if op == Op::Multiply {
+                    (self.read(destination, size)?, self.read(source, size)?)
+                } else {
+                    (self.read(source, size)?, self.read(Operand::Immediate, size)?)
+                };
+                let product = match (a.operand(size), b.operand(size)) {
+                    (Some(a), Some(b)) => Some(a.multiply(b, bits)),
+                    _ => None,
+                };
+                self.write(destination, size, computed(product))?;
+                self.set_flags(product.is_some());
+            }
+            Op::MultiplyWide => {
+                let data =
+                    self.read(source, size)?.is_data(size) && self.state.get(RAX).is_data(size);
+                self.set_wide(data)?;
+            }
+            Op::Divide => {
+                let divisor = self.read(source, size)?;
+                self.need_data(size, divisor)?;
+                let rax = self.state.get(RAX);
+                self.need_data(if size == 1 { 2 } else { size }, rax)?;
+                if size > 1 {
+                    let rdx = self.state.get(RDX);
+                    self.need_data(size, rdx)?;
+                }
+                self.set_wide(true)?;
+            }
+            Op::SignIntoRdx => {
+                let sign = self.state.get(RAX).operand(size).map(|x| {
+                    let positive = x.high() <= ones(bits - 1);
+                    if positive {
+                        Range::constant(0)
+                    } else {
+                        Range::bytes(size)
+                    }
+                });
+                self.set_part(RDX, size, computed(sign))?;
+            }
+            Op::SignInRax => {
+                let x = self.state.get(RAX).operand(size / 2);
+                self.set_part(RAX, size, computed(x.map(|x| x.sign_extend(bits / 2, bits))))?;
+            }
+            Op::Push => self.push()?,
+            Op::Pop => {
+                let Operand::Register(register) = destination else {
+                    self.broken(Rule::Form)?;
+                    return Ok(true);
+                };
+                let value = self.pop()?;
+                self.set(register, value)?;
+            }
+            Op::Leave => {
+                let rbp = self.state.get(RBP);
+                self.set(RSP, rbp)?;
+                let value = self.pop()?;
+                self.set(RBP, value)?;
+            }
+            Op::Exchange => {
+                let a = self.read(destination, size)?;
+                let b = self.read(source, size)?;
+                self.write(destination, size, b)?;
+                self.write(source, size, a)?;
+            }
+            Op::ExchangeAdd => {
+                let a = self.read(destination, size)?;
+                let b = self.read(source, size)?;
+                let sum = match (a.operand(size), b.operand(size)) {
+                    (Some(a), Some(b)) => Some(a.wrapping_add(b).truncate(bits)),
+                    _ => None,
+                };
+                self.write(source, size, a)?;
+                self.write(destination, size, computed(sum))?;
+                self.set_flags(sum.is_some());
+            }
+            Op::CompareExchange => {
+                let old = self.read(destination, size)?;
+                let new = self.read(source, size)?;
+                let rax = self.state.get(RAX);
+                for value in [old, new, rax] {
+                    self.need_data(size, value)?;
+                }
+                self.set_part(RAX, size, Value::data(size))?;
+                self.write(destination, size, Value::data(size))?;
+                self.set_flags(true);
+            }
+            Op::Set(condition) => {
+                let known = self.state.may_test(condition);
+                let bit = if known { Value::Number(Range::to(1)) } else { Value::UNKNOWN };
+                self.write(destination, 1, bit)?;
+            }
+            Op::MoveIf(condition) => self.move_if(condition)?,
+            Op::BitTest => {
+                let data = self.read(destination, size)?.is_data(size)
+                    && self.read(source, size)?.is_data(size);
+                self.set_flags(data);
+            }
+            Op::BitChange => {
+                let data = self.read(destination, size)?.is_data(size)
+                    && self.read(source, size)?.is_data(size);
+                self.write_data(data)?;
+            }
+            Op::BitScan => {
+                let found = Range::to(bits as u64 - 1);
+                let old = self.read(destination, size)?;
+                let x = self.read(source, size)?.operand(size);
+                let result = match x {
+                    Some(x) if x.low() > 0 => Value::Number(found),
+                    Some(_) => old.join(Value::Number(found)),
+                    None => Value::UNKNOWN,
+                };
+                self.write(destination, size, result)?;
+                self.set_flags(x.is_some());
+            }
+            Op::BitCount => {
+                let data = self.read(source, size)?.is_data(size);
+                let count = data.then(|| Range::to(bits as u64));
+                self.write(destination, size, computed(count))?;
+                self.set_flags(data);
+            }
+            Op::ByteSwap => {
+                let data = self.read(destination, size)?.is_data(size);
+                self.write(destination, size, computed(data.then(|| Range::bytes(size))))?;
+            }
+            Op::Jump => {
+                self.flow(target)?;
+                return Ok(false);
+            }
+            Op::JumpIf(condition) => return self.branch(condition, target),
+            Op::JumpIndirect => {
+                let value = self.read(source, 8)?;
+                self.jump_indirect(value)?;
+                return Ok(false);
+            }
+            Op::Call => match self.program.callee(target) {
+                Some(callee) => self.call(callee)?,
+                None => self.broken(Rule::Target(target))?,
+            },
+            Op::CallIndirect => {
+                let value = self.read(source, 8)?;
+                self.call_indirect(value)?;
+            }
+            Op::Return => {
+                self.need_indirect()?;
+                self.leave()?;
+                return Ok(false);
+            }
+            Op::Trap => return Ok(false),
+            Op::Vector | Op::VectorToRegister | Op::VectorCompare => self.vector()?,
+        }
+        Ok(true)
+    }
+
+    /// Flags that tell nothing but that they stem from data, or not.
+    fn set_flags(&mut self, data: bool) {
+        self.state.flags = if data { Flags::Data } else { Flags::Tainted };
+    }
+
+    /// Flags of a result that was written to the destination; none if it is no data.
+    fn set_result(&mut self, result: Option<Range>, carry: bool) {
+        let Insn { size, destination, .. } = self.insn;
+        self.state.flags = match result {
+            Some(range) => Flags::Result { side: self.side(destination, size, range), size, carry },
+            None => Flags::Tainted,
+        };
+    }
+
+    /// Writes any data, or something unknown, to the destination, with flags.
+    fn write_data(&mut self, data: bool) -> Result<(), Error> {
+        let Insn { size, destination, .. } = self.insn;
+        self.write(destination, size, if data { Value::data(size) } else { Value::UNKNOWN })?;
+        self.set_flags(data);
+        Ok(())
+    }
+
+    fn move_sign(&mut self) -> Result<(), Error> {
+        let Insn { size, width, destination, source, .. } = self.insn;
+        if let (Operand::Memory, 4, 8) = (source, width, size) {
+            if let Value::Image(range) = self.address() {
+                if let Some(distance) = self.program.jump_distance(range, self.function.index) {
+                    return self.write(destination, 8, distance);
+                }
+            }
+        }
+        let value = self.read(source, width)?.operand(width);
+        let extended = value.map(|x| x.sign_extend(width as u32 * 8, size as u32 * 8));
+        self.write(destination, size, computed(extended))
+    }
+
+    fn add_or_sub(&mut self) -> Result<(), Error> {
+        let Insn { op, size, destination, source, .. } = self.insn;
+        let bits = size as u32 * 8;
+        if op == Op::Sub && source == destination && source != Operand::Memory {
+            self.write(destination, size, Value::constant(0))?;
+            self.state.flags = Flags::Data;
+            return Ok(());
+        }
+        let a = self.read(destination, size)?;
+        let b = self.read(source, size)?;
+        if let (Some(a), Some(b)) = (a.operand(size), b.operand(size)) {
+            let sum =
+                if op == Op::Add { a.wrapping_add(b) } else { a.wrapping_sub(b) }.truncate(bits);
+            self.write(destination, size, Value::Number(sum))?;
+            self.set_result(Some(sum), true);
+            return Ok(());
+        }
+        let result = match (op, a, b) {
+            _ if size != 8 => Value::UNKNOWN,
+            (Op::Add, Value::Image(at), Value::Distance(table))
+            | (Op::Add, Value::Distance(table), Value::Image(at)) => {
+                let start = self.program.read_only_start() + self.program.jump_table(table).start;
+                if at.single() == Some(start as u64) {
+                    Value::Target(table)
+                } else {
+                    Value::UNKNOWN
+                }
+            }
+            (Op::Add, a, b) => add(a, b),
+            (_, a, Value::Number(b)) => add(a, Value::Number(Range::constant(0).wrapping_sub(b))),
+            _ => Value::UNKNOWN,
+        };
+        self.write(destination, size, result)?;
+        self.state.flags = Flags::Tainted;
+        Ok(())
+    }
+
+    fn compare(&mut self) -> Result<(), Error> {
+        let Insn { size, destination, source, immediate, .. } = self.insn;
+        let a = self.read(destination, size)?;
+        let b = self.read(source, size)?;
+        self.state.flags = match (a.operand(size), b.operand(size)) {
+            (Some(a), Some(b)) => {
+                Flags::Compare(self.side(destination, size, a), self.side(source, size, b), size)
+            }
+            _ => match (destination, source) {
+                (Operand::Register(register), Operand::Immediate) if size == 2 => {
+                    match self.state.get(register) {
+                        Value::Stack(offset) => Flags::Depth(offset, immediate as u16),
+                        _ => Flags::Tainted,
+                    }
+                }
+                _ => Flags::Tainted,
+            },
+        };
+        Ok(())
+    }
+
+    fn test(&mut self) -> Result<(), Error> {
+        let Insn { size, destination, source, .. } = self.insn;
+        let a = self.read(destination, size)?;
+        let b = self.read(source, size)?;
+        self.state.flags = match (a.operand(size), b.operand(size)) {
+            (Some(a), Some(_)) if destination == source => {
+                Flags::Result { side: self.side(destination, size, a), size, carry: true }
+            }
+            (Some(_), Some(_)) => Flags::Data,
+            _ => Flags::Tainted,
+        };
+        Ok(())
+    }
+
+    fn logic(&mut self) -> Result<(), Error> {
+        let Insn { op, size, destination, source, immediate, .. } = self.insn;
+        let bits = size as u32 * 8;
+        let a = self.read(destination, size)?.operand(size);
+        let b = self.read(source, size)?.operand(size);
+        let all = Some(Range::constant(ones(bits)));
+        let none = Some(Range::constant(0));
+        let same = source == destination && source != Operand::Memory;
+        let result = match (op, a, b) {
+            (Op::Xor, _, _) if same => none,
+            (Op::And, None, _) if source == Operand::Immediate && immediate == 0 => none,
+            (Op::Or, None, _) if source == Operand::Immediate && immediate == -1 => all,
+            (Op::And, Some(a), Some(b)) => Some(if same { a } else { a.and(b) }),
+            (Op::Or, Some(a), Some(b)) => Some(if same { a } else { a.or(b) }),
+            (_, Some(a), Some(b)) => Some(a.xor(b)),
+            _ => None,
+        };
+        self.write(destination, size, computed(result))?;
+        self.set_result(result, true);
+        Ok(())
+    }
+
+    fn shift(&mut self) -> Result<(), Error> {
+        let Insn { op, size, destination, source, immediate, .. } = self.insn;
+        let bits = size as u32 * 8;
+        let x = self.read(destination, size)?.operand(size);
+        let most = if size == 8 { 63 } else { 31 };
+        let count = match source {
+            Operand::Immediate => Some(Range::constant(immediate as u64 & most)),
+            _ => self.state.get(RCX).operand(1).map(|count| count.and(Range::constant(most))),
+        };
+        let before = self.state.flags;
+        let result = match (x, count) {
+            (Some(x), Some(count)) => Some(match (op, count.single()) {
+                (Op::ShiftLeft, Some(count)) => x.shift_left(count as u32, bits),
+                (Op::ShiftRight, Some(count)) => x.shift_right(count as u32),
+                (Op::ShiftArithmetic, Some(count)) => x.shift_arithmetic(count as u32, bits),
+                (Op::ShiftRight, None) => Range::to(x.high()),
+                (Op::ShiftArithmetic, None) if x.high() <= ones(bits - 1) => Range::to(x.high()),
+                _ => Range::bytes(size),
+            }),
+            _ => None,
+        };
+        self.write(destination, size, computed(result))?;
+        let always = count.is_some_and(|count| count.low() > 0);
+        if op != Op::Rotate && always {
+            self.set_result(result, true);
+        } else if before == Flags::Tainted || result.is_none() {
+            // With a count of 0 the flags stay, and a rotation changes only some.
+            self.state.flags = Flags::Tainted;
+        } else {
+            let carry = !matches!(before, Flags::Result { carry: false, .. });
+            self.set_flags(carry);
+        }
+        Ok(())
+    }
+
+    /// The result of a wide multiplication or division, in rax and rdx.
+    fn set_wide(&mut self, data: bool) -> Result<(), Error> {
+        let size = self.insn.size;
+        let value = |size| if data { Value::data(size) } else { Value::UNKNOWN };
+        if size == 1 {
+            self.set_part(RAX, 2, value(2))?;
+        } else {
+            self.set_part(RAX, size, value(size))?;
+            self.set_part(RDX, size, value(size))?;
+        }
+        self.set_flags(data);
+        Ok(())
+    }
+
+    fn push(&mut self) -> Result<(), Error> {
+        let source = self.insn.source;
+        let value = match source {
+            Operand::Immediate => Value::constant(self.insn.immediate as u64),
+            _ => self.read(source, 8)?,
+        };
+        let moved = add(self.state.get(RSP), Value::constant(-8i64 as u64));
+        self.set(RSP, moved)?;
+        match moved {
+            Value::Stack(offset) if self.frame.contains(offset, 8) => {
+                self.forget_slots();
+                self.frame.write(offset, 8, value);
+                Ok(())
+            }
+            found => self.broken(Rule::StackPointer { found }),
+        }
+    }
+
+    fn pop(&mut self) -> Result<Value, Error> {
+        match self.state.get(RSP) {
+            Value::Stack(offset) if self.frame.contains(offset, 8) => {
+                let value = self.frame.read(offset, 8);
+                self.set(RSP, Value::Stack(offset + 8))?;
+                Ok(value)
+            }
+            found => {
+                self.broken(Rule::StackPointer { found })?;
+                Ok(Value::UNKNOWN)
+            }
+        }
+    }
+
+    fn move_if(&mut self, condition: Condition) -> Result<(), Error> {
+        let Insn { size, destination, source, .. } = self.insn;
+        let value = self.read(source, size)?;
+        let (Operand::Register(to), true) = (destination, self.state.may_test(condition)) else {
+            return self.write(destination, size, Value::UNKNOWN);
+        };
+        let moved = match source {
+            Operand::Register(from) => {
+                self.state.value_if(from, condition).map(|value| value.truncate(size))
+            }
+            _ => Some(value),
+        };
+        let kept = self.state.value_if(to, condition.inverse()).map(|value| value.truncate(size));
+        let result = match (moved, kept) {
+            (Some(moved), Some(kept)) => moved.join(kept),
+            (Some(value), None) | (None, Some(value)) => value,
+            (None, None) => Value::UNKNOWN,
+        };
+        self.write(destination, size, result)
+    }
+
+    fn call_indirect(&mut self, value: Value) -> Result<(), Error> {
+        self.need_indirect()?;
+        match value {
+            Value::Entry(table) => {
+                let signature = self.program.call_table(table).signature;
+                self.call_to(self.program.signature(signature))
+            }
+            found => self.broken(Rule::Indirect { found }),
+        }
+    }
+
+    fn vector(&mut self) -> Result<(), Error> {
+        let Insn { op, size, width, result_bits, destination, source, .. } = self.insn;
+        match source {
+            Operand::Memory => {
+                let value = self.load(width)?;
+                self.need_data(width.min(8), value)?;
+            }
+            Operand::Register(_) | Operand::High(_) => {
+                let value = self.read(source, size)?;
+                self.need_data(size, value)?;
+            }
+            Operand::Vector | Operand::Immediate | Operand::None => (),
+        }
+        match destination {
+            Operand::Vector | Operand::None => (),
+            Operand::Memory => self.store(width, Value::ANY)?,
+            Operand::Register(register) if op == Op::VectorToRegister => {
+                self.set_part(register, size, Value::Number(Range::to(ones(result_bits as u32))))?;
+            }
+            _ => self.broken(Rule::Form)?,
+        }
+        if op == Op::VectorCompare {
+            self.state.flags = Flags::Data;
+        }
+        Ok(())
+    }
+}
