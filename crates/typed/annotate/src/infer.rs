@@ -1,0 +1,459 @@
+//! Finds the annotations of a function: the pass of the checker, repeated.
+//!
+//! 1. Rounds of the pass, each with what the last one found: a head becomes as weak as what jumps back to it. Ranges that
+//!    keep growing are widened, to constants of the function and at last to all numbers.
+//! 2. The other way: each head gets exactly what came to it in the last round, while the function still passes. This
+//!    recovers what widening gave away.
+//! 3. Shorter forms where the function still passes with them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kyozon_typed_checker::decode::decode;
+use kyozon_typed_checker::error::{Error, Rule};
+use kyozon_typed_checker::flow::{check_function, Judge, Strict, View};
+use kyozon_typed_checker::frame::{Frame, Slot};
+use kyozon_typed_checker::heads::Location;
+use kyozon_typed_checker::insn::{Op, Operand};
+use kyozon_typed_checker::program::Program;
+use kyozon_typed_checker::range::Range;
+use kyozon_typed_checker::value::Value;
+
+use crate::annotation::{encode, Head, Heads};
+use crate::memory::Arena;
+
+/// Rounds until ranges are widened, and rounds after which they become all numbers.
+const EXACT: u32 = 3;
+const THRESHOLDS: u32 = 12;
+/// Rounds in which a function's heads must have become stable.
+const MOST_ROUNDS: u32 = 400;
+
+/// Types of all places at a head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Types {
+    registers: [Value; 16],
+    frame: Vec<Value>,
+}
+
+impl Types {
+    fn of(view: View<'_>) -> Types {
+        Types { registers: *view.registers, frame: view.frame.to_vec() }
+    }
+
+    fn join(&mut self, other: &Types) {
+        for (mine, theirs) in self.registers.iter_mut().zip(other.registers) {
+            *mine = mine.join(theirs);
+        }
+        let depth = self.frame.len();
+        let mut frame = Frame::of(&mut self.frame, depth);
+        frame.join(&other.frame);
+        let depth = frame.used().len();
+        self.frame.truncate(depth);
+    }
+
+    /// The slots of a frame, each with its value.
+    fn slots(frame: &[Value]) -> BTreeMap<Slot, Value> {
+        let mut slots = BTreeMap::new();
+        let mut granule = 0;
+        while granule < frame.len() {
+            let pair = frame[granule] == Value::Upper && granule + 1 < frame.len();
+            granule += usize::from(pair);
+            slots.insert(Slot { granule: granule as u32, pair }, frame[granule]);
+            granule += 1;
+        }
+        slots
+    }
+
+    fn places(&self) -> BTreeMap<Location, Value> {
+        let registers =
+            self.registers.iter().enumerate().map(|(n, &v)| (Location::Register(n as u8), v));
+        let slots =
+            Types::slots(&self.frame).into_iter().map(|(slot, v)| (Location::Slot(slot), v));
+        registers.chain(slots).collect()
+    }
+}
+
+/// One head while its annotation is looked for.
+#[derive(Clone, Debug, Default)]
+struct Wanted {
+    /// What came from above in the last round, or the state before.
+    base: Option<Types>,
+    flows_in: bool,
+    /// What it is to say.
+    types: Option<Types>,
+    unchecked: bool,
+    /// How often each place became weaker.
+    growth: BTreeMap<Location, u32>,
+}
+
+impl Wanted {
+    /// What the head has to say beside its base. While heads change, bases do too: a head into which nothing flows
+    /// then says all.
+    fn annotation(&self, stable: bool) -> Head {
+        let mut head = Head { unchecked: self.unchecked, ..Head::default() };
+        if let Some(types) = &self.types {
+            head.types = types.places();
+            if let Some(base) = self.base.as_ref().filter(|_| stable || self.flows_in) {
+                let before = base.places();
+                head.types.retain(|place, value| before.get(place) != Some(value));
+            }
+        }
+        head
+    }
+}
+
+/// What a round finds out.
+#[derive(Default)]
+struct Round {
+    /// Heads that are missing.
+    missing: BTreeSet<u32>,
+    /// What came to each head: from above, and by jumps back.
+    base: BTreeMap<u32, (bool, Types)>,
+    back: BTreeMap<u32, Types>,
+    unchecked: BTreeSet<u32>,
+    /// Broken rules that no annotation mends.
+    broken: Vec<Error>,
+    /// A head was too strong.
+    weaker: bool,
+}
+
+impl Judge for Round {
+    fn broken(&mut self, error: Error) -> Result<(), Error> {
+        match error.rule {
+            Rule::NoHead(place) => {
+                self.missing.insert(place);
+            }
+            Rule::Head { .. } => self.weaker = true,
+            Rule::HeadRoom(head) => {
+                self.unchecked.insert(head);
+            }
+            _ => self.broken.push(error),
+        }
+        Ok(())
+    }
+
+    fn faults(&mut self, _offset: u32) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn head(&mut self, head: u32, flows_in: bool, state: View<'_>) {
+        self.base.insert(head, (flows_in, Types::of(state)));
+    }
+
+    fn jump_back(&mut self, head: u32, state: View<'_>) {
+        let types = Types::of(state);
+        match self.back.get_mut(&head) {
+            Some(before) => before.join(&types),
+            None => {
+                self.back.insert(head, types);
+            }
+        }
+    }
+}
+
+/// Finds the annotations of one function of a program.
+///
+/// # Errors
+///
+/// The first rule that the function breaks with any annotation that was tried.
+pub fn infer(program: &Program<'_>, function: u32, arena: &mut Arena) -> Result<Heads, Error> {
+    Search { program, function, start: program.function(function).start, arena }.run()
+}
+
+struct Search<'a, 'p> {
+    program: &'a Program<'p>,
+    function: u32,
+    start: u32,
+    arena: &'a mut Arena,
+}
+
+impl Search<'_, '_> {
+    fn run(&mut self) -> Result<Heads, Error> {
+        let thresholds = self.thresholds();
+        let mut wanted: BTreeMap<u32, Wanted> = BTreeMap::new();
+        let mut rounds = 0;
+        let broken = loop {
+            let round = self.round(&wanted)?;
+            rounds += 1;
+            if !take_in(&mut wanted, &round, &thresholds) {
+                break round.broken;
+            }
+            if rounds == MOST_ROUNDS {
+                return Err(round.broken.first().copied().unwrap_or(self.no_fixpoint()));
+            }
+        };
+        let mut broken = broken;
+        for _ in 0..4 {
+            let tight = self.tighten(&wanted)?;
+            let round = self.round(&tight)?;
+            if round.weaker || !round.missing.is_empty() || !round.unchecked.is_empty() {
+                break;
+            }
+            let same = wanted.iter().zip(&tight).all(|(a, b)| a.1.types == b.1.types);
+            wanted = tight;
+            broken = round.broken;
+            if same {
+                break;
+            }
+        }
+        if let Some(error) = broken.first() {
+            return Err(*error);
+        }
+        let heads = annotations(&wanted, true);
+        self.passes(&heads)?;
+        Ok(self.shorten(heads))
+    }
+
+    fn no_fixpoint(&self) -> Error {
+        Error { function: self.function, offset: self.start, op: None, rule: Rule::Annotation }
+    }
+
+    fn round(&mut self, wanted: &BTreeMap<u32, Wanted>) -> Result<Round, Error> {
+        let mut round = Round::default();
+        let bytes = encode(&annotations(wanted, false), self.start);
+        check_function(self.program, self.function, &bytes, &mut self.arena.memory(), &mut round)?;
+        Ok(round)
+    }
+
+    /// Each head gets exactly what comes to it with the heads as they are.
+    fn tighten(&mut self, wanted: &BTreeMap<u32, Wanted>) -> Result<BTreeMap<u32, Wanted>, Error> {
+        let round = self.round(wanted)?;
+        let mut tight = wanted.clone();
+        for (at, head) in &mut tight {
+            let base = round.base.get(at);
+            let mut types = match (base, round.back.get(at)) {
+                (Some((true, base)), Some(back)) => {
+                    let mut types = base.clone();
+                    types.join(back);
+                    types
+                }
+                (Some((true, base)), None) => base.clone(),
+                (_, Some(back)) => back.clone(),
+                _ => continue,
+            };
+            if let Some(old) = &head.types {
+                // What joins give in another order must not be weaker than before.
+                if old.frame.len() == types.frame.len() {
+                    keep_stronger(&mut types, old);
+                }
+            }
+            head.types = Some(types);
+            head.base = base.map(|b| b.1.clone());
+        }
+        Ok(tight)
+    }
+
+    /// Whether the checker accepts the function with these heads.
+    fn passes(&mut self, heads: &Heads) -> Result<(), Error> {
+        let bytes = encode(heads, self.start);
+        let length = self.program.function(self.function).end - self.start;
+        let mut faults = vec![0; length as usize];
+        let mut strict = Strict { faults: &mut faults, count: 0 };
+        check_function(self.program, self.function, &bytes, &mut self.arena.memory(), &mut strict)
+    }
+
+    /// Tries shorter forms of ranges: all at once, then by head, then one by one.
+    fn shorten(&mut self, mut heads: Heads) -> Heads {
+        for weaker in [weaken_slots as fn(Location, Value) -> Option<Value>, weaken] {
+            let all: Vec<(u32, Location)> = heads
+                .iter()
+                .flat_map(|(&at, head)| {
+                    head.types.iter().map(move |(&place, &value)| (at, place, value))
+                })
+                .filter_map(|(at, place, value)| weaker(place, value).map(|_| (at, place)))
+                .collect();
+            self.shorten_part(&mut heads, &all, weaker);
+        }
+        heads
+    }
+
+    fn shorten_part(
+        &mut self,
+        heads: &mut Heads,
+        part: &[(u32, Location)],
+        weaker: fn(Location, Value) -> Option<Value>,
+    ) {
+        if part.is_empty() {
+            return;
+        }
+        let mut tried = heads.clone();
+        for (at, place) in part {
+            if let Some(value) = tried.get_mut(at).and_then(|head| head.types.get_mut(place)) {
+                *value = weaker(*place, *value).unwrap_or(*value);
+            }
+        }
+        if self.passes(&tried).is_ok() {
+            *heads = tried;
+        } else if part.len() > 1 {
+            let (one, other) = part.split_at(part.len() / 2);
+            self.shorten_part(heads, one, weaker);
+            self.shorten_part(heads, other, weaker);
+        }
+    }
+
+    /// Numbers that ranges of this function are likely to end at.
+    fn thresholds(&self) -> BTreeSet<u64> {
+        let mut all = BTreeSet::from([
+            0,
+            0x7f,
+            0xff,
+            0x7fff,
+            0xffff,
+            0x7fff_ffff,
+            0xffff_ffff,
+            i64::MAX as u64,
+            u64::MAX,
+        ]);
+        let function = self.program.function(self.function);
+        let mut at = function.start as usize;
+        while at < function.end as usize {
+            let Ok(insn) = decode(&self.program.text()[at..function.end as usize]) else {
+                at += 1;
+                continue;
+            };
+            at += usize::from(insn.length);
+            let number = matches!(
+                insn.op,
+                Op::Compare | Op::Move | Op::And | Op::Add | Op::Sub | Op::MoveZero
+            );
+            if number && insn.source == Operand::Immediate {
+                for value in [insn.immediate as u64, insn.immediate as u32 as u64] {
+                    all.extend([value.wrapping_sub(1), value, value.wrapping_add(1)]);
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Takes what a round found into the heads. False if nothing changed.
+fn take_in(wanted: &mut BTreeMap<u32, Wanted>, round: &Round, thresholds: &BTreeSet<u64>) -> bool {
+    let mut changed = false;
+    for &place in &round.missing {
+        changed |= wanted.insert(place, Wanted::default()).is_none();
+    }
+    for &place in &round.unchecked {
+        if let Some(head) = wanted.get_mut(&place) {
+            changed |= !head.unchecked;
+            head.unchecked = true;
+        }
+    }
+    for (at, head) in wanted {
+        let mut incoming = Vec::new();
+        if let Some((flows_in, base)) = round.base.get(at) {
+            changed |= head.base.as_ref() != Some(base) || head.flows_in != *flows_in;
+            head.base = Some(base.clone());
+            head.flows_in = *flows_in;
+            incoming.extend(flows_in.then_some(base));
+        }
+        incoming.extend(round.back.get(at));
+        for other in incoming {
+            let Some(types) = &mut head.types else {
+                head.types = Some(other.clone());
+                changed = true;
+                continue;
+            };
+            let mut joined = types.clone();
+            joined.join(other);
+            if joined != *types {
+                widen(&mut joined, types, &mut head.growth, thresholds);
+                *types = joined;
+                changed = true;
+            }
+        }
+    }
+    changed
+}
+
+/// Widens what grew from `old` to `new`.
+fn widen(
+    new: &mut Types,
+    old: &Types,
+    growth: &mut BTreeMap<Location, u32>,
+    thresholds: &BTreeSet<u64>,
+) {
+    let mut wide = |place, value: &mut Value, before: Value| {
+        let (Value::Number(range), Value::Number(was)) = (*value, before) else { return };
+        if range == was {
+            return;
+        }
+        let count = growth.entry(place).or_default();
+        *count += 1;
+        if *count <= EXACT {
+            return;
+        }
+        let known = |x: u64| thresholds.iter().copied().find(|&t| t >= x);
+        let low = if range.low() < was.low() {
+            thresholds.range(..=range.low()).next_back().copied().unwrap_or(0)
+        } else {
+            range.low()
+        };
+        let high = if range.high() > was.high() {
+            known(range.high()).unwrap_or(u64::MAX)
+        } else {
+            range.high()
+        };
+        let step = (1u64 << range.stride().min(62)) - 1;
+        // The ends must be members.
+        let low = range.low() - (range.low().saturating_sub(low) & !step);
+        *value = Value::Number(match *count {
+            n if n <= THRESHOLDS => Range::new(low, high, range.stride()),
+            n if n <= THRESHOLDS + 2 && high <= u64::from(u32::MAX) => Range::U32,
+            _ => Range::ANY,
+        });
+    };
+    for n in 0..16 {
+        wide(Location::Register(n as u8), &mut new.registers[n], old.registers[n]);
+    }
+    if new.frame.len() == old.frame.len() {
+        for (granule, (value, before)) in new.frame.iter_mut().zip(&old.frame).enumerate() {
+            wide(Location::Slot(Slot { granule: granule as u32, pair: false }), value, *before);
+        }
+    }
+}
+
+/// Keeps, place by place, the stronger of two types.
+fn keep_stronger(types: &mut Types, old: &Types) {
+    for (value, before) in types.registers.iter_mut().zip(old.registers) {
+        if before.within(*value) {
+            *value = before;
+        }
+    }
+    for granule in 0..types.frame.len() {
+        let same_shape = |n: usize| types.frame[n] == Value::Upper && old.frame[n] == Value::Upper;
+        let single = |frame: &[Value], n: usize| {
+            frame[n] != Value::Upper && (n == 0 || frame[n - 1] != Value::Upper)
+        };
+        let comparable = granule > 0 && same_shape(granule - 1)
+            || single(&types.frame, granule) && single(&old.frame, granule);
+        if comparable && old.frame[granule].within(types.frame[granule]) {
+            types.frame[granule] = old.frame[granule];
+        }
+    }
+}
+
+fn annotations(wanted: &BTreeMap<u32, Wanted>, stable: bool) -> Heads {
+    wanted.iter().map(|(&at, head)| (at, head.annotation(stable))).collect()
+}
+
+/// A weaker type with a shorter form.
+fn weaken(place: Location, value: Value) -> Option<Value> {
+    match value {
+        Value::Number(Range::ANY | Range::U32) => None,
+        Value::Number(range)
+            if range.high() <= u64::from(u32::MAX) && matches!(place, Location::Register(_)) =>
+        {
+            Some(Value::data(4))
+        }
+        _ => weaken_slots(place, value),
+    }
+}
+
+fn weaken_slots(place: Location, value: Value) -> Option<Value> {
+    match (value, place) {
+        (Value::Number(Range::ANY | Range::U32), _) => None,
+        (Value::Number(_), Location::Slot(Slot { pair: false, .. })) => Some(Value::data(4)),
+        (Value::Number(_), _) => Some(Value::ANY),
+        (Value::Bytes(known), _) if known != 0 => Some(Value::UNKNOWN),
+        _ => None,
+    }
+}

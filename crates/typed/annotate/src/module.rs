@@ -1,0 +1,176 @@
+//! A program that is being made, and its file.
+
+use kyozon_typed_checker::program::{HEADER, MAGIC, VERSION};
+
+use crate::annotation::{encode, Heads};
+
+/// Type of an argument or a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum NumberType {
+    /// Any number.
+    Any = 1,
+    /// Of 32 bits.
+    U32 = 2,
+    /// Of 16 bits.
+    U16 = 3,
+    /// Of 8 bits.
+    U8 = 4,
+}
+
+/// Arguments and result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Signature {
+    /// Types of the arguments in rdi, rsi, rdx, rcx, r8, r9: at most six.
+    pub arguments: Vec<NumberType>,
+    /// Number of 8-byte arguments on the stack.
+    pub stack: u8,
+    /// Type of rax at the return.
+    pub result: Option<NumberType>,
+}
+
+/// One function. It ends where the next one starts.
+#[derive(Clone, Debug, Default)]
+pub struct Function {
+    /// Name, for messages.
+    pub name: String,
+    /// Start in the text.
+    pub start: u32,
+    /// Number of its signature.
+    pub signature: u16,
+    /// Deepest frame in bytes; a multiple of 8.
+    pub frame: u32,
+    /// Annotations.
+    pub heads: Heads,
+}
+
+/// A table of functions of one signature.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallTable {
+    /// Number of the signature.
+    pub signature: u16,
+    /// The functions.
+    pub functions: Vec<u32>,
+}
+
+/// A table of places in one function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JumpTable {
+    /// Start in the read-only data.
+    pub start: u32,
+    /// Number of 4-byte entries.
+    pub count: u32,
+    /// The function.
+    pub function: u32,
+}
+
+/// A function of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Import {
+    /// The number that the host knows it by.
+    pub number: u16,
+    /// Number of its signature.
+    pub signature: u16,
+}
+
+/// All that a file holds.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    /// Start of the region.
+    pub region: u64,
+    /// The text has indirect branches and returns of its own.
+    pub indirect_branches: bool,
+    /// Signatures.
+    pub signatures: Vec<Signature>,
+    /// Functions in the order of the text.
+    pub functions: Vec<Function>,
+    /// Call tables.
+    pub call_tables: Vec<CallTable>,
+    /// Jump tables in the order of the read-only data.
+    pub jump_tables: Vec<JumpTable>,
+    /// Imports.
+    pub imports: Vec<Import>,
+    /// The function where the program starts.
+    pub entry: u32,
+    /// Read-only data.
+    pub read_only: Vec<u8>,
+    /// Machine code.
+    pub text: Vec<u8>,
+    /// What follows in the file: the runtime's own.
+    pub rest: Vec<u8>,
+}
+
+impl Module {
+    /// The file. What is out of range in the module is out of range in the file, and the checker says so.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut annotations = Vec::new();
+        let mut starts = Vec::new();
+        for function in &self.functions {
+            starts.push(annotations.len() as u32);
+            annotations.extend(encode(&function.heads, function.start));
+        }
+        let entries: Vec<u32> =
+            self.call_tables.iter().flat_map(|t| t.functions.iter().copied()).collect();
+        let numbers = [
+            self.text.len(),
+            self.read_only.len(),
+            self.signatures.len(),
+            self.functions.len(),
+            self.call_tables.len(),
+            self.jump_tables.len(),
+            self.imports.len(),
+            entries.len(),
+            annotations.len(),
+            self.entry as usize,
+        ];
+        out.extend(MAGIC);
+        out.extend(VERSION.to_le_bytes());
+        out.extend(u32::from(self.indirect_branches).to_le_bytes());
+        out.extend(self.region.to_le_bytes());
+        for number in numbers {
+            out.extend((number as u32).to_le_bytes());
+        }
+        debug_assert_eq!(out.len(), HEADER);
+        for signature in &self.signatures {
+            out.push(signature.result.map_or(0, |t| t as u8));
+            out.push(signature.arguments.len() as u8);
+            let mut types = [0; 6];
+            for (code, argument) in types.iter_mut().zip(&signature.arguments) {
+                *code = *argument as u8;
+            }
+            out.extend(types);
+            out.extend([signature.stack, 0, 0, 0]);
+        }
+        for (function, annotations) in self.functions.iter().zip(starts) {
+            out.extend(function.start.to_le_bytes());
+            out.extend(annotations.to_le_bytes());
+            out.extend(function.signature.to_le_bytes());
+            out.extend(((function.frame / 8) as u16).to_le_bytes());
+        }
+        let mut first = 0u32;
+        for table in &self.call_tables {
+            out.extend(first.to_le_bytes());
+            out.extend((table.functions.len() as u16).to_le_bytes());
+            out.extend(table.signature.to_le_bytes());
+            first += table.functions.len() as u32;
+        }
+        for entry in entries {
+            out.extend(entry.to_le_bytes());
+        }
+        for table in &self.jump_tables {
+            for field in [table.start, table.count, table.function] {
+                out.extend(field.to_le_bytes());
+            }
+        }
+        for import in &self.imports {
+            out.extend(import.number.to_le_bytes());
+            out.extend(import.signature.to_le_bytes());
+        }
+        out.extend(annotations);
+        out.extend(&self.read_only);
+        out.extend(&self.text);
+        out.extend(&self.rest);
+        out
+    }
+}

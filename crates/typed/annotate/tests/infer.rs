@@ -1,0 +1,84 @@
+//! Annotations that are found for machine code as a compiler writes it.
+
+use kyozon_typed_annotate::infer::infer;
+use kyozon_typed_annotate::memory::{verify, Arena};
+use kyozon_typed_annotate::module::{Function, Module, NumberType, Signature};
+use kyozon_typed_checker::error::Rule;
+use kyozon_typed_checker::program::{Host, Program};
+
+const HOST: Host = Host { region: 0x1000_0000, reserved: 40 << 30, indirect_branches: true };
+
+fn module(text: &[u8]) -> Module {
+    Module {
+        region: HOST.region,
+        indirect_branches: true,
+        signatures: vec![Signature {
+            arguments: vec![NumberType::Any; 2],
+            stack: 0,
+            result: Some(NumberType::Any),
+        }],
+        functions: vec![Function { frame: 64, ..Function::default() }],
+        text: text.to_vec(),
+        ..Module::default()
+    }
+}
+
+/// The module with the annotations that were found.
+fn annotated(mut module: Module) -> Module {
+    let bytes = module.to_bytes();
+    let program = Program::parse(&bytes, HOST).expect("well-formed");
+    let heads = infer(&program, 0, &mut Arena::default()).expect("safe code");
+    module.functions[0].heads = heads;
+    module
+}
+
+#[test]
+fn a_bounded_loop_gets_a_range() {
+    // mov $0x10000000, %eax; 1: movb $1, (%rax); add $16, %rax; cmp $0x10001000, %rax; jne 1b; ret
+    let text = [
+        0xb8, 0, 0, 0, 0x10, 0xc6, 0x00, 0x01, 0x48, 0x83, 0xc0, 0x10, 0x48, 0x3d, 0, 0x10, 0,
+        0x10, 0x75, 0xf1, 0xc3,
+    ];
+    let module = annotated(module(&text));
+    assert_eq!(module.functions[0].heads.keys().collect::<Vec<_>>(), [&5]);
+    let (_, faults) = verify(&module.to_bytes(), HOST, &mut Arena::default()).expect("accepted");
+    assert_eq!(faults, [5]);
+}
+
+#[test]
+fn a_rotated_loop_gets_its_whole_state() {
+    // xor %eax, %eax; jmp 2f; 1: mov %edi, %ecx; movzbl 0x10000000(%rcx), %ecx; add %rcx, %rax; inc %edi
+    // 2: dec %esi; jns 1b; ret
+    let text = [
+        0x31, 0xc0, 0xeb, 0x0e, 0x89, 0xf9, 0x0f, 0xb6, 0x89, 0, 0, 0, 0x10, 0x48, 0x01, 0xc8,
+        0xff, 0xc7, 0xff, 0xce, 0x79, 0xee, 0xc3,
+    ];
+    let module = annotated(module(&text));
+    let (_, faults) = verify(&module.to_bytes(), HOST, &mut Arena::default()).expect("accepted");
+    assert_eq!(faults, [6]);
+}
+
+#[test]
+fn a_loop_that_walks_out_is_refused_with_its_reason() {
+    // mov $0x10000000, %eax; 1: movb $1, (%rax); add $16, %rax; dec %esi; jne 1b; ret
+    let text = [
+        0xb8, 0, 0, 0, 0x10, 0xc6, 0x00, 0x01, 0x48, 0x83, 0xc0, 0x10, 0xff, 0xce, 0x75, 0xf5, 0xc3,
+    ];
+    let bytes = module(&text).to_bytes();
+    let program = Program::parse(&bytes, HOST).expect("well-formed");
+    let error = infer(&program, 0, &mut Arena::default()).expect_err("the address has no bound");
+    assert!(matches!(error.rule, Rule::Address { write: true, .. }), "{error}");
+    assert_eq!(error.offset, 5);
+}
+
+#[test]
+fn without_annotations_a_loop_is_refused() {
+    let text = [0x90, 0xeb, 0xfe];
+    let error =
+        verify(&module(&text).to_bytes(), HOST, &mut Arena::default()).expect_err("no head");
+    assert_eq!(error.rule, Rule::NoHead(1));
+    assert_eq!(
+        error.to_string(),
+        "function 0, text offset 0x1, Jump: jump back to 0x1, which has no annotation"
+    );
+}
