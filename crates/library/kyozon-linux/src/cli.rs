@@ -224,8 +224,41 @@ pub enum Operation {
         /// IMAGE:/
         path: Place,
     },
+    /// Do several operations, one a line, as they are written behind `kyozon fs`
+    Batch(Batch),
     /// Show the file system of an image in a folder of this machine, by FUSE. `fusermount3 -u FOLDER` ends that
     Mount(Mount),
+}
+
+/// Several operations.
+#[derive(clap::Args)]
+pub struct Batch {
+    /// The file with the lines, instead of standard input
+    #[arg(short)]
+    pub file: Option<PathBuf>,
+    /// The image of paths that begin with :/, such as :/etc
+    pub image: Option<Image>,
+}
+
+/// A line of a batch.
+#[derive(Parser)]
+#[command(
+    name = "batch",
+    no_binary_name = true,
+    disable_help_flag = true,
+    disable_help_subcommand = true
+)]
+pub struct Line {
+    /// The operation.
+    #[command(subcommand)]
+    pub operation: Operation,
+}
+
+impl Line {
+    /// The operation that words name.
+    pub fn parse_words(words: impl Iterator<Item = OsString>) -> Result<Operation, clap::Error> {
+        Self::try_parse_from(usual(words)).map(|line| line.operation)
+    }
 }
 
 /// What to mount, and how.

@@ -13,7 +13,7 @@ pub mod write;
 use super::output;
 use super::place::Place;
 use super::session::Session;
-use super::walk::{sync, Folder};
+use super::walk::Folder;
 use anyhow::{ensure, Context, Result};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IsTerminal, Write};
@@ -60,5 +60,5 @@ pub fn extract(session: &Session, place: &Place, file: Option<&Path>) -> Result<
         None => read::read(&folder, BufReader::with_capacity(BUFFER, io::stdin().lock())),
     };
     // What was put there is on the disk, also if the archive has an error behind it.
-    done.and(sync(&folder))
+    done.and(session.sync(&folder))
 }

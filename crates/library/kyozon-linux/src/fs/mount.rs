@@ -106,7 +106,7 @@ pub fn run(boot: &Boot, what: &Mount) -> Result<()> {
     let options = Options { kind: what.kind.as_deref(), owner: Some(owner) };
     let boot = Boot { tasks: THREADS, ..boot.clone() };
     let mut session =
-        Session::with(&boot, &[&place], |_| write, &options).map_err(|error| hint(error, write))?;
+        Session::with(&boot, &[(&place, write)], &options).map_err(|error| hint(error, write))?;
     let (sender, events) = channel();
     let started = serve(&session, &place, what.allow_other, sender.clone()).and_then(|server| {
         let mounted = Mounted::new(server.clone(), &session, &place, what, &file, &folder);

@@ -1,5 +1,6 @@
 //! Where a file is: `IMAGE:/PATH`, `IMAGE@PARTITION:/PATH`, or a path of the host.
 
+use anyhow::{Context, Result};
 use clap::builder::{MapValueParser, OsStringValueParser, TypedValueParser, ValueParserFactory};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -26,6 +27,17 @@ impl Place {
     /// The root directory of an image.
     pub fn root(image: Image) -> Self {
         Self { image: Some(image), path: "/".into() }
+    }
+
+    /// A path that begins with `:/` is one in `image`; `@2:/` begins one in its second partition.
+    pub fn complete(&mut self, image: Option<&Image>) -> Result<()> {
+        let text = self.to_string();
+        if let Some(own) = self.image.as_mut().filter(|own| own.file.as_os_str().is_empty()) {
+            let image = image.with_context(|| format!("{text} has no image: write IMAGE:/PATH"))?;
+            own.file = image.file.clone();
+            own.partition = own.partition.or(image.partition);
+        }
+        Ok(())
     }
 
     /// The image, if the place is in one.
@@ -174,6 +186,21 @@ mod tests {
         assert_eq!(place("folder:/x"), (None, "folder:/x".into()));
         assert_eq!(place("a:/disk:/x"), (Some(("a:/disk", None)), "/x".into()));
         assert_eq!(place("disk.img:/x:/y"), (Some(("disk.img", None)), "/x:/y".into()));
+    }
+
+    #[test]
+    fn places_without_an_image_get_one() {
+        let image = Image { file: "disk".into(), partition: Some(3) };
+        let completed = |text: &str| {
+            let mut place = Place::parse(OsStr::new(text));
+            place.complete(Some(&image)).unwrap();
+            place.to_string()
+        };
+        assert_eq!(completed(":/x"), "disk@3:/x");
+        assert_eq!(completed("@2:/x"), "disk@2:/x");
+        assert_eq!(completed("other:/x"), "other:/x");
+        assert_eq!(completed("/x"), "/x");
+        assert!(Place::parse(OsStr::new("@2:/x")).complete(None).is_err());
     }
 
     #[test]

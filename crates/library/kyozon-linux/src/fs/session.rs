@@ -4,12 +4,13 @@ use super::attach::{mount, Options};
 use super::failure::{explain, warn};
 use super::kernel::{Boot, Kernel, Tasks};
 use super::place::{Image, Place};
-use super::walk::HOST;
+use super::walk::{sync, Folder, HOST};
 use super::written::Written;
 use anyhow::{anyhow, bail, Context, Error, Result};
 use kyozon_devices::disk::{FileDisk, Image as Disk};
 use liblinux::calls::Calls;
 use liblinux::Errno;
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -37,6 +38,8 @@ pub struct Session {
     /// Disks that are open for writing.
     written: Vec<Written>,
     died: Option<String>,
+    /// Whether what is written reaches the images at the end only.
+    lazy: Cell<bool>,
 }
 
 /// What went wrong with the images, whatever the command noticed.
@@ -95,16 +98,12 @@ impl Wanted<'_> {
     }
 }
 
-/// The disks of the kernel, and what of them it mounts: for writing if `writes` says so of any place in it.
-fn plan<'a>(
-    places: &[&'a Place],
-    writes: impl Fn(&Place) -> bool,
-) -> (Vec<Wanted<'a>>, Vec<Mounted>) {
+/// The disks of the kernel, and what of them it mounts: for writing if any place in it is to be written.
+fn plan<'a>(places: &[(&'a Place, bool)]) -> (Vec<Wanted<'a>>, Vec<Mounted>) {
     let mut disks: Vec<Wanted<'a>> = Vec::new();
     let mut mounted: Vec<Mounted> = Vec::new();
-    for place in places {
+    for &(place, write) in places {
         let Some(image) = place.image() else { continue };
-        let write = writes(place);
         // The partitions of a disk share it: Linux sees one device.
         let known = disks.iter().position(|known| same_file(known.file, &image.file));
         let disk = known.unwrap_or(disks.len());
@@ -127,19 +126,14 @@ fn plan<'a>(
 }
 
 impl Session {
-    /// Boots, and mounts the images of `places`: for writing if `writes` says so of any place in it.
-    pub fn new(boot: &Boot, places: &[&Place], writes: impl Fn(&Place) -> bool) -> Result<Self> {
-        Self::with(boot, places, writes, &Options::default())
+    /// Boots, and mounts the images of places: for writing if any place in it is to be written.
+    pub fn new(boot: &Boot, places: &[(&Place, bool)]) -> Result<Self> {
+        Self::with(boot, places, &Options::default())
     }
 
     /// As [`new`](Session::new), with options.
-    pub fn with(
-        boot: &Boot,
-        places: &[&Place],
-        writes: impl Fn(&Place) -> bool,
-        options: &Options<'_>,
-    ) -> Result<Self> {
-        let (wanted, mounted) = plan(places, writes);
+    pub fn with(boot: &Boot, places: &[(&Place, bool)], options: &Options<'_>) -> Result<Self> {
+        let (wanted, mounted) = plan(places);
         anyhow::ensure!(wanted.len() <= MAX_DISKS, "more than {MAX_DISKS} images");
         let mut disks = Vec::new();
         let mut written = Vec::new();
@@ -154,7 +148,14 @@ impl Session {
             Some(limit) => Kernel::confined(boot, disks, mounted.len(), limit)?,
             None => Kernel::in_process(boot, disks)?,
         };
-        let mut session = Self { inside: Vec::new(), kernel, mounted, written, died: None };
+        let mut session = Self {
+            inside: Vec::new(),
+            kernel,
+            mounted,
+            written,
+            died: None,
+            lazy: Cell::new(false),
+        };
         if let Err(error) = session.mount_all(options) {
             // The reason is what counts.
             let closed = session.close();
@@ -230,6 +231,26 @@ impl Session {
         }
     }
 
+    /// From now on, [`sync`](Session::sync) does nothing: [`sync_all`](Session::sync_all) does it for all.
+    pub fn be_lazy(&self) {
+        self.lazy.set(true);
+    }
+
+    /// Writes back the file system that a folder is in, and reports earlier failures of that.
+    pub fn sync(&self, folder: &Folder<'_>) -> Result<()> {
+        if self.lazy.get() {
+            return Ok(());
+        }
+        sync(folder)
+    }
+
+    /// Writes back all file systems that are written.
+    pub fn sync_all(&self) -> Result<()> {
+        let mut written =
+            self.mounted.iter().zip(&self.inside).filter(|(mounted, _)| mounted.write);
+        written.try_for_each(|(_, calls)| sync(&Folder::open(calls.as_ref(), Path::new("/"))?))
+    }
+
     /// Unmounts and halts.
     pub fn close(&mut self) -> Closed {
         // Their root directories keep images busy.
@@ -260,6 +281,11 @@ impl Session {
             closed.host = closed.host.or(lost);
         }
         closed
+    }
+
+    /// Whether the kernel answers no more.
+    pub fn has_ended(&self) -> bool {
+        self.inside.iter().any(|calls| calls.call(libc::SYS_getpid, &mut []).is_err())
     }
 
     /// An error if the kernel's process ended before its time.

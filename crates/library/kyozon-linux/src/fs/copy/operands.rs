@@ -4,7 +4,7 @@ use super::{ancestors, identity, is_missing, Copier, Keep, Named};
 use crate::fs::failure::failed;
 use crate::fs::place::Place;
 use crate::fs::session::Session;
-use crate::fs::walk::{c_string, is_folder, sync, Folder};
+use crate::fs::walk::{c_string, is_folder, Folder};
 use anyhow::{bail, ensure, Context, Result};
 use liblinux::calls::Calls;
 use std::collections::HashSet;
@@ -79,7 +79,7 @@ pub fn copy(session: &Session, paths: &[Place], keep: Keep) -> Result<()> {
         }
     }
     // What is in the page cache reaches the image, or the error is known.
-    sync(target.whole.as_ref().unwrap_or(&target.named.folder))?;
+    session.sync(target.whole.as_ref().unwrap_or(&target.named.folder))?;
     copier.finish()
 }
 
