@@ -5,8 +5,14 @@
 //! `KYOZON_MUTATIONS` is the number of images of each file system (20 if it is not set), `KYOZON_SEED` the first seed.
 //! A failure names the seed of its image, and keeps the image in the folder `KYOZON_KEEP`, if that is set. With
 //! `KYOZON_SHOW`, each line is shown.
+//!
+//! With the folder `KYOZON_TOTALS`, these are pieces of a longer run: each file system has a file there with what was
+//! done, and goes on behind its last seed until it has a multiple of `KYOZON_MUTATIONS` images, or for
+//! `KYOZON_SECONDS`. Failures are recorded, and do not end the run.
 
 mod common;
+#[path = "hostile/totals.rs"]
+mod totals;
 
 use common::{finish, fs, image};
 use std::collections::BTreeMap;
@@ -18,9 +24,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use totals::Totals;
 
-/// Maximum duration of one command.
-const LIMIT: Duration = Duration::from_secs(30);
+/// Maximum duration of one command: several calls that take as long as they may.
+const LIMIT: Duration = Duration::from_secs(60);
 /// Used blocks with a super block: the boot region of exFAT has three, super blocks of other file systems one.
 const FIRST_BLOCKS: usize = 3;
 /// Seconds of one call of the kernel.
@@ -235,7 +242,7 @@ fn tree(root: &Path) {
     std::fs::write(root.join("b/small"), "small\n").expect("a file");
 }
 
-fn attacks(make: (&str, &[&str]), megabytes: u64) {
+fn attacks(name: &str, make: (&str, &[&str]), megabytes: u64) {
     let folder = tempfile::tempdir().expect("a folder");
     let host = folder.path().join("host");
     let work = folder.path().join("work");
@@ -248,66 +255,73 @@ fn attacks(make: (&str, &[&str]), megabytes: u64) {
     image(&base, megabytes, make);
     let filled = fs(&work, &["cp", "-r", "tree", "../base:/"]).status().expect("the program");
     assert!(filled.success(), "the image cannot be filled");
-    let (first, count) = (variable("KYOZON_SEED", 1), variable("KYOZON_MUTATIONS", 20));
-    let mut worked = 0;
-    for seed in first..first + count {
-        let path = work.join("image");
-        let copy = || {
-            let mut copy = Command::new("cp");
-            copy.args(["--sparse=always", "--reflink=auto"]).arg(&base).arg(&path);
-            assert!(copy.status().expect("cp").success());
-            mutate(&path, seed, make.0 == "mkfs.btrfs").expect("a mutation");
-        };
-        copy();
-        match attack(&work, &host) {
-            Ok(all) => worked += usize::from(all),
-            Err(why) => {
-                if let Some(keep) = std::env::var_os("KYOZON_KEEP") {
-                    copy();
-                    let kept = Path::new(&keep).join(format!("{}-{seed}", make.0));
-                    std::fs::copy(&path, kept).expect("a copy");
-                }
-                panic!("{} seed {seed}: {why}", make.0);
+    let path = work.join("image");
+    let copy = |seed| {
+        let mut copy = Command::new("cp");
+        copy.args(["--sparse=always", "--reflink=auto"]).arg(&base).arg(&path);
+        assert!(copy.status().expect("cp").success());
+        mutate(&path, seed, make.0 == "mkfs.btrfs").expect("a mutation");
+    };
+    let mut totals = Totals::open(name, variable("KYOZON_SEED", 1));
+    let count = variable("KYOZON_MUTATIONS", 20);
+    let (start, seconds) = (Instant::now(), variable("KYOZON_SECONDS", u64::MAX));
+    let mut failures = Vec::new();
+    loop {
+        let seed = totals.next_seed();
+        copy(seed);
+        let ended = attack(&work, &host);
+        if let Err(why) = &ended {
+            if let Some(keep) = std::env::var_os("KYOZON_KEEP") {
+                copy(seed);
+                std::fs::copy(&path, Path::new(&keep).join(format!("{name}-{seed}")))
+                    .expect("a copy");
             }
+            failures.push(format!("{name} seed {seed}: {why}"));
         }
-        std::fs::remove_dir_all(work.join("out")).expect("the copies");
+        totals.add(ended.as_ref().is_ok_and(|all| *all), ended.is_err());
+        let _ = std::fs::remove_dir_all(work.join("out"));
+        let done = totals.images().is_multiple_of(count) || start.elapsed().as_secs() >= seconds;
+        if done || (!totals.is_kept() && !failures.is_empty()) {
+            break;
+        }
     }
-    println!("{}: {count} images, {worked} of them usable", make.0);
+    println!("{name}: {totals}");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]
 fn ext4() {
-    attacks(("mkfs.ext4", &["-q"]), 64);
+    attacks("ext4", ("mkfs.ext4", &["-q"]), 64);
 }
 
 /// Without checksums, damage reaches more code.
 #[test]
 fn ext4_without_checksums() {
-    attacks(("mkfs.ext4", &["-q", "-O", "^metadata_csum,^64bit"]), 64);
+    attacks("ext4_without_checksums", ("mkfs.ext4", &["-q", "-O", "^metadata_csum,^64bit"]), 64);
 }
 
 #[test]
 fn xfs() {
-    attacks(("mkfs.xfs", &["-q"]), 300);
+    attacks("xfs", ("mkfs.xfs", &["-q"]), 300);
 }
 
 #[test]
 fn xfs_without_checksums() {
-    attacks(("mkfs.xfs", &["-q", "-m", "crc=0"]), 300);
+    attacks("xfs_without_checksums", ("mkfs.xfs", &["-q", "-m", "crc=0"]), 300);
 }
 
 /// Without copies of its nodes, and with their checksums corrected.
 #[test]
 fn btrfs() {
-    attacks(("mkfs.btrfs", &["-q", "-m", "single"]), 128);
+    attacks("btrfs", ("mkfs.btrfs", &["-q", "-m", "single"]), 128);
 }
 
 #[test]
 fn vfat() {
-    attacks(("mkfs.vfat", &["-F", "32"]), 64);
+    attacks("vfat", ("mkfs.vfat", &["-F", "32"]), 64);
 }
 
 #[test]
 fn exfat() {
-    attacks(("mkfs.exfat", &[]), 64);
+    attacks("exfat", ("mkfs.exfat", &[]), 64);
 }

@@ -44,23 +44,30 @@ pub fn fs(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Waits for a process, which is killed after `limit`.
+/// Waits for a process, which is killed after `limit`. Time in which this process did not run does not count: it was
+/// stopped, or the machine is loaded, and so was the child.
 pub fn finish(mut child: Child, limit: Duration) -> Option<Output> {
+    /// Longer than a turn takes on an idle machine.
+    const TURN: Duration = Duration::from_millis(10);
     let pid = child.id();
-    let start = Instant::now();
+    let (mut taken, mut last) = (Duration::ZERO, Instant::now());
     // The pipes are emptied by wait_with_output, so it gets a thread of its own.
     let stdout = child.stdout.take().map(drain);
     let stderr = child.stderr.take().map(drain);
     let status = loop {
         match child.try_wait().expect("a child") {
             Some(status) => break status,
-            None if start.elapsed() > limit => {
+            None if taken > limit => {
                 let _ = child.kill();
                 let _ = child.wait();
                 eprintln!("process {pid} took longer than {limit:?}");
                 return None;
             }
-            None => thread::sleep(Duration::from_millis(2)),
+            None => {
+                thread::sleep(Duration::from_millis(2));
+                taken += last.elapsed().min(TURN);
+                last = Instant::now();
+            }
         }
     };
     let read = |pipe: Option<thread::JoinHandle<Vec<u8>>>| {
