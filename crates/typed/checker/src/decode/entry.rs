@@ -1,22 +1,26 @@
 //! What the opcode table holds of an instruction, and the index that finds it.
 
 use super::table::*;
-use crate::insn::{Condition, Op};
+use crate::insn::{Condition, Op, Operand};
 
 /// Where an operand comes from. [`super::table`] explains the letters.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Slot {
-    N,
-    G,
-    E,
-    B,
-    V,
-    W,
-    O,
-    A,
-    C,
-    I,
-}
+#[rustfmt::skip]
+pub(super) enum Slot { N, G, E, B, O, A, C, V, W, I }
+
+/// What operand a [`Slot`] is, without and with memory in ModRM.rm. The registers have no number yet.
+pub(super) const KINDS: [[Operand; 2]; 10] = [
+    [Operand::None; 2],
+    [Operand::Register(0); 2],
+    [Operand::Register(0), Operand::Memory],
+    [Operand::Register(0), Operand::Memory],
+    [Operand::Register(0); 2],
+    [Operand::Register(0); 2],
+    [Operand::Register(0); 2],
+    [Operand::Vector; 2],
+    [Operand::Vector, Operand::Memory],
+    [Operand::Immediate; 2],
+];
 
 /// The size of the operation.
 #[derive(Clone, Copy)]
@@ -41,7 +45,7 @@ pub(super) const SIZES: [[u8; 4]; 6] =
     [[1; 4], [4, 2, 8, 0], [4, 4, 8, 8], [8; 4], [4; 4], [0, 0, 8, 0]];
 
 /// The immediate.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Imm {
     /// None.
     No,
@@ -55,8 +59,12 @@ pub(super) enum Imm {
     One,
 }
 
+/// Bytes of the immediate by [`Imm`] and half the size of the operation.
+pub(super) const IMMEDIATES: [[u32; 8]; 5] =
+    [[0; 8], [1; 8], [1, 2, 4, 4, 4, 4, 4, 4], [1, 2, 4, 4, 8, 8, 8, 8], [0; 8]];
+
 /// Whether there is a ModRM byte, and which are allowed.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// The opcode is not in the table.
     Refused,
@@ -72,8 +80,8 @@ pub(super) enum Form {
     Register,
     /// A ModRM byte whose memory operand is not accessed.
     Hint,
-    /// Exactly this ModRM byte.
-    Exact(u8),
+    /// Exactly the ModRM byte in [`Entry::bits`].
+    Exact,
 }
 
 /// What a row of the table says.
@@ -95,20 +103,12 @@ pub(super) struct Entry {
 
 /// An instruction with a ModRM byte.
 pub(super) const fn op(op: Op, destination: Slot, source: Slot, size: Size) -> Entry {
-    let immediate = Imm::No;
-    let form = Form::Any;
-    Entry {
-        op,
-        destination,
-        source,
-        size,
-        width: 0,
-        immediate,
-        form,
-        lock: false,
-        by_cl: false,
-        bits: 0,
-    }
+    #[rustfmt::skip]
+    let entry = Entry {
+        op, destination, source, size, width: 0,
+        immediate: Imm::No, form: Form::Any, lock: false, by_cl: false, bits: 0,
+    };
+    entry
 }
 
 /// An instruction without a ModRM byte.
@@ -123,47 +123,18 @@ pub(super) const fn vector(destination: Slot, source: Slot, width: u8) -> Entry 
     op(Op::Vector, destination, source, Size::Dword).width(width)
 }
 
+#[rustfmt::skip]
 impl Entry {
-    pub const fn imm(mut self, immediate: Imm) -> Entry {
-        self.immediate = immediate;
-        self
-    }
-    pub const fn width(mut self, width: u8) -> Entry {
-        self.width = width;
-        self
-    }
-    pub const fn bits(mut self, bits: u8) -> Entry {
-        self.bits = bits;
-        self
-    }
-    pub const fn lock(mut self) -> Entry {
-        self.lock = true;
-        self
-    }
-    pub const fn by_cl(mut self) -> Entry {
-        self.by_cl = true;
-        self
-    }
-    pub const fn no_rex(mut self) -> Entry {
-        self.form = Form::NoRex;
-        self
-    }
-    pub const fn memory(mut self) -> Entry {
-        self.form = Form::Memory;
-        self
-    }
-    pub const fn register(mut self) -> Entry {
-        self.form = Form::Register;
-        self
-    }
-    pub const fn hint(mut self) -> Entry {
-        self.form = Form::Hint;
-        self
-    }
-    pub const fn exact(mut self, modrm: u8) -> Entry {
-        self.form = Form::Exact(modrm);
-        self
-    }
+    pub const fn imm(mut self, immediate: Imm) -> Entry { self.immediate = immediate; self }
+    pub const fn width(mut self, width: u8) -> Entry { self.width = width; self }
+    pub const fn bits(mut self, bits: u8) -> Entry { self.bits = bits; self }
+    pub const fn lock(mut self) -> Entry { self.lock = true; self }
+    pub const fn by_cl(mut self) -> Entry { self.by_cl = true; self }
+    pub const fn no_rex(mut self) -> Entry { self.form = Form::NoRex; self }
+    pub const fn memory(mut self) -> Entry { self.form = Form::Memory; self }
+    pub const fn register(mut self) -> Entry { self.form = Form::Register; self }
+    pub const fn hint(mut self) -> Entry { self.form = Form::Hint; self }
+    pub const fn exact(mut self, modrm: u8) -> Entry { self.form = Form::Exact; self.bits = modrm; self }
 }
 
 /// Opcodes of all maps and prefixes.
@@ -246,8 +217,14 @@ impl Builder {
             self.groups += 1;
         }
         let group = (self.table.index[key] - GROUP) as usize;
-        assert!(self.table.groups[group][reg as usize] == 0, "two rows for one opcode");
-        self.table.groups[group][reg as usize] = entry;
+        let mut i = 0;
+        while i < 8 {
+            if reg >> i & 1 != 0 {
+                assert!(self.table.groups[group][i] == 0, "two rows for one opcode");
+                self.table.groups[group][i] = entry;
+            }
+            i += 1;
+        }
     }
 }
 
@@ -268,7 +245,7 @@ const fn build() -> Table {
         }
         j = 0;
         while j < ARITHMETIC_GROUPS.len() {
-            builder.add(&ARITHMETIC_GROUPS[j], 0, i, op, lock);
+            builder.add(&ARITHMETIC_GROUPS[j], 0, 1 << i, op, lock);
             j += 1;
         }
         i += 1;

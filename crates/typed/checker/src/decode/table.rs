@@ -37,7 +37,7 @@ pub(super) const X38: u8 = 2;
 pub(super) const X3A: u8 = 3;
 
 /// The row is for every value of ModRM.reg.
-pub(super) const ANY: u8 = 8;
+pub(super) const ANY: u8 = 0xff;
 
 /// Stands for the condition in the opcode's low bits: the index has the right one.
 const CC: Condition = Condition::Overflow;
@@ -47,6 +47,7 @@ pub(super) struct Row {
     pub prefix: u8,
     pub first: u8,
     pub last: u8,
+    /// Values of ModRM.reg, as bits.
     pub reg: u8,
     pub entry: Entry,
 }
@@ -59,8 +60,9 @@ const fn row(map: u8, prefix: u8, opcode: u8, entry: Entry) -> Row {
     rows(map, prefix, opcode, opcode, ANY, entry)
 }
 
+/// For one value of ModRM.reg.
 const fn group(map: u8, prefix: u8, opcode: u8, reg: u8, entry: Entry) -> Row {
-    rows(map, prefix, opcode, opcode, reg, entry)
+    rows(map, prefix, opcode, opcode, 1 << reg, entry)
 }
 
 /// The eight arithmetic operations, in the order of their numbers: opcodes 00 to 3D, and reg of 80, 81 and 83.
@@ -84,9 +86,13 @@ pub(super) const ARITHMETIC_GROUPS: [Row; 3] = [
     row(ONE, SIZE, 0x83, op(Add, E, I, Sized).imm(Ib)),
 ];
 
-/// Shifts by their number in reg. rcl, rcr (2, 3) and the alias of shl (6) are left out.
-pub(super) const SHIFTS: [(u8, crate::insn::Op); 5] =
-    [(0, Rotate), (1, Rotate), (4, ShiftLeft), (5, ShiftRight), (7, ShiftArithmetic)];
+/// Shifts by their numbers in reg, as bits. rcl, rcr (2, 3) and the alias of shl (6) are left out.
+pub(super) const SHIFTS: [(u8, crate::insn::Op); 4] = [
+    (1 << 0 | 1 << 1, Rotate),
+    (1 << 4, ShiftLeft),
+    (1 << 5, ShiftRight),
+    (1 << 7, ShiftArithmetic),
+];
 
 /// Their operands.
 pub(super) const SHIFT_GROUPS: [Row; 6] = [
@@ -139,17 +145,13 @@ pub(super) const ROWS: &[Row] = &[
     group(ONE, NONE, 0xf6, 0, op(Test, E, I, Byte).imm(Ib)),
     group(ONE, NONE, 0xf6, 2, op(Not, E, N, Byte).lock()),
     group(ONE, NONE, 0xf6, 3, op(Negate, E, N, Byte).lock()),
-    group(ONE, NONE, 0xf6, 4, op(MultiplyWide, N, E, Byte)),             // mul
-    group(ONE, NONE, 0xf6, 5, op(MultiplyWide, N, E, Byte)),             // imul
-    group(ONE, NONE, 0xf6, 6, op(Divide, N, E, Byte)),                   // div
-    group(ONE, NONE, 0xf6, 7, op(Divide, N, E, Byte)),                   // idiv
+    rows(ONE, NONE, 0xf6, 0xf6, 1 << 4 | 1 << 5, op(MultiplyWide, N, E, Byte)),        // mul, imul
+    rows(ONE, NONE, 0xf6, 0xf6, 1 << 6 | 1 << 7, op(Divide, N, E, Byte)),              // div, idiv
     group(ONE, SIZE, 0xf7, 0, op(Test, E, I, Sized).imm(Iz)),
     group(ONE, SIZE, 0xf7, 2, op(Not, E, N, Sized).lock()),
     group(ONE, SIZE, 0xf7, 3, op(Negate, E, N, Sized).lock()),
-    group(ONE, SIZE, 0xf7, 4, op(MultiplyWide, N, E, Sized)),
-    group(ONE, SIZE, 0xf7, 5, op(MultiplyWide, N, E, Sized)),
-    group(ONE, SIZE, 0xf7, 6, op(Divide, N, E, Sized)),
-    group(ONE, SIZE, 0xf7, 7, op(Divide, N, E, Sized)),
+    rows(ONE, SIZE, 0xf7, 0xf7, 1 << 4 | 1 << 5, op(MultiplyWide, N, E, Sized)),
+    rows(ONE, SIZE, 0xf7, 0xf7, 1 << 6 | 1 << 7, op(Divide, N, E, Sized)),
     group(ONE, NONE, 0xfe, 0, op(Increment, E, N, Byte).lock()),
     group(ONE, NONE, 0xfe, 1, op(Decrement, E, N, Byte).lock()),
     group(ONE, SIZE, 0xff, 0, op(Increment, E, N, Sized).lock()),
@@ -164,8 +166,8 @@ pub(super) const ROWS: &[Row] = &[
     group(TWO, SIZE, 0x1f, 0, op(Nop, N, N, Dword).hint()),
     rows(TWO, SIZE, 0x40, 0x4f, ANY, op(MoveIf(CC), G, E, Sized)),
     rows(TWO, NONE, 0x80, 0x8f, ANY, plain(JumpIf(CC), N, N, Quad).imm(Iz)),
-    rows(TWO, NONE, 0x90, 0x9f, 0, op(Set(CC), E, N, Byte)),
-    row(TWO, SIZE, 0xa3, op(BitTest, E, G, Sized).register()),           // in memory, the bit number is part of the address
+    rows(TWO, NONE, 0x90, 0x9f, 1 << 0, op(Set(CC), E, N, Byte)),
+    row(TWO, SIZE, 0xa3, op(BitTest, E, G, Sized).register()),           // in memory, reg would be part of the address
     row(TWO, SIZE, 0xa4, op(ShiftDouble, E, G, Sized).imm(Ib)),          // shld
     row(TWO, SIZE, 0xa5, op(ShiftDouble, E, G, Sized).by_cl()),
     row(TWO, SIZE, 0xab, op(BitChange, E, G, Sized).register()),         // bts
@@ -182,9 +184,7 @@ pub(super) const ROWS: &[Row] = &[
     row(TWO, NONE, 0xb7, op(MoveZero, G, E, Wide).width(2)),
     row(TWO, PF3, 0xb8, op(BitCount, G, E, Wide)),                       // popcnt
     group(TWO, SIZE, 0xba, 4, op(BitTest, E, I, Sized).imm(Ib)),
-    group(TWO, SIZE, 0xba, 5, op(BitChange, E, I, Sized).imm(Ib).lock()),
-    group(TWO, SIZE, 0xba, 6, op(BitChange, E, I, Sized).imm(Ib).lock()),
-    group(TWO, SIZE, 0xba, 7, op(BitChange, E, I, Sized).imm(Ib).lock()),
+    rows(TWO, SIZE, 0xba, 0xba, 1 << 5 | 1 << 6 | 1 << 7, op(BitChange, E, I, Sized).imm(Ib).lock()), // bts, btr, btc
     row(TWO, SIZE, 0xbb, op(BitChange, E, G, Sized).register()),         // btc
     row(TWO, SIZE, 0xbc, op(BitScan, G, E, Sized)),
     row(TWO, SIZE, 0xbd, op(BitScan, G, E, Sized)),
@@ -234,16 +234,9 @@ pub(super) const ROWS: &[Row] = &[
     row(TWO, P66, 0x6e, op(Vector, V, E, Wide)),                         // movd, movq
     row(TWO, P66, 0x6f, vector(V, W, 16)),                               // movdqa
     row(TWO, P66, 0x70, vector(V, W, 16).imm(Ib)),
-    group(TWO, P66, 0x71, 2, vector(W, N, 16).register().imm(Ib)),       // psrlw
-    group(TWO, P66, 0x71, 4, vector(W, N, 16).register().imm(Ib)),       // psraw
-    group(TWO, P66, 0x71, 6, vector(W, N, 16).register().imm(Ib)),       // psllw
-    group(TWO, P66, 0x72, 2, vector(W, N, 16).register().imm(Ib)),       // psrld
-    group(TWO, P66, 0x72, 4, vector(W, N, 16).register().imm(Ib)),       // psrad
-    group(TWO, P66, 0x72, 6, vector(W, N, 16).register().imm(Ib)),       // pslld
-    group(TWO, P66, 0x73, 2, vector(W, N, 16).register().imm(Ib)),       // psrlq
-    group(TWO, P66, 0x73, 3, vector(W, N, 16).register().imm(Ib)),       // psrldq
-    group(TWO, P66, 0x73, 6, vector(W, N, 16).register().imm(Ib)),       // psllq
-    group(TWO, P66, 0x73, 7, vector(W, N, 16).register().imm(Ib)),       // pslldq
+    // psrlw, psraw, psllw, psrld, psrad, pslld; psrlq, psrldq, psllq, pslldq, all by an immediate.
+    rows(TWO, P66, 0x71, 0x72, 1 << 2 | 1 << 4 | 1 << 6, vector(W, N, 16).register().imm(Ib)),
+    rows(TWO, P66, 0x73, 0x73, 1 << 2 | 1 << 3 | 1 << 6 | 1 << 7, vector(W, N, 16).register().imm(Ib)),
     rows(TWO, P66, 0x74, 0x76, ANY, vector(V, W, 16)),
     rows(TWO, P66, 0x7c, 0x7d, ANY, vector(V, W, 16)),
     row(TWO, P66, 0x7e, op(VectorToRegister, E, V, Wide)),               // movd, movq
