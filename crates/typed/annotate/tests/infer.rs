@@ -6,7 +6,8 @@ use kyozon_typed_annotate::module::{Function, Module, NumberType, Signature};
 use kyozon_typed_checker::error::Rule;
 use kyozon_typed_checker::program::{Host, Program};
 
-const HOST: Host = Host { region: 0x1000_0000, reserved: 40 << 30, indirect_branches: true };
+const HOST: Host =
+    Host { region: 0x1000_0000, reserved: 40 << 30, indirect_branches: true, tracking: false };
 
 fn module(text: &[u8]) -> Module {
     Module {

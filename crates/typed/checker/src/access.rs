@@ -25,8 +25,8 @@ pub(crate) fn add(a: Value, b: Value) -> Value {
 }
 
 impl<J: Judge> Pass<'_, '_, J> {
-    /// The address of a memory operand.
-    pub(crate) fn address(&self) -> Value {
+    /// The address of the memory operand, from the registers as they are: before the instruction changes them.
+    pub(crate) fn compute_address(&self) -> Value {
         let Memory { base, index, displacement, relative } = self.insn.memory;
         let displacement = displacement as i64 as u64;
         if relative {
@@ -71,7 +71,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     /// Loads the memory operand, of `size` bytes.
     pub(crate) fn load(&mut self, size: u8) -> Result<Value, Error> {
         let data = if size == 16 { Value::ANY } else { Value::data(size) };
-        let address = self.address();
+        let address = self.address;
         match address {
             Value::Stack(offset) if self.frame.contains(offset, size) => {
                 return Ok(self.frame.read(offset, size));
@@ -97,7 +97,7 @@ impl<J: Judge> Pass<'_, '_, J> {
 
     /// Stores `size` bytes of a value into the memory operand. With 16, the value stands for data.
     pub(crate) fn store(&mut self, size: u8, value: Value) -> Result<(), Error> {
-        let address = self.address();
+        let address = self.address;
         match address {
             Value::Stack(offset) if self.frame.contains(offset, size) => {
                 self.forget_slots();
@@ -116,8 +116,10 @@ impl<J: Judge> Pass<'_, '_, J> {
         let slot = |side: Side| matches!(side.place, Place::Slot(_));
         match self.state.flags {
             Flags::Compare(a, b, _) if slot(a) || slot(b) => self.state.flags = Flags::Data,
-            Flags::Result { side, carry, .. } if slot(side) => {
-                self.state.flags = if carry { Flags::Data } else { Flags::Tainted };
+            Flags::Result { side, carry, overflow, .. } if slot(side) => {
+                let zero = true;
+                let data = carry && overflow;
+                self.state.flags = if data { Flags::Data } else { Flags::Partial { carry, zero } };
             }
             _ => (),
         }
@@ -241,7 +243,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                 }
                 _ => Place::Nowhere,
             },
-            Operand::Memory => match self.address() {
+            Operand::Memory => match self.address {
                 Value::Stack(offset) if size >= 4 => Place::Slot(offset),
                 _ => Place::Nowhere,
             },

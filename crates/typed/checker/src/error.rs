@@ -110,6 +110,8 @@ pub enum Rule {
     Thunk,
     /// A jump leads to no instruction, function or stub.
     Target(i64),
+    /// A jump table leads to a place without endbr64, which the host needs.
+    Landing(u32),
     /// A jump leads into an instruction.
     Middle(u32),
     /// A jump back leads to a place without an annotation.
@@ -131,6 +133,8 @@ pub enum Rule {
     Annotation,
     /// The function goes on behind its end.
     End,
+    /// Jumps through tables have more edges than the function has bytes, four times over.
+    TableEdges,
     /// An operand form that the type system has no rule for.
     Form,
     /// The checker's memory does not suffice.
@@ -207,6 +211,7 @@ impl fmt::Display for Rule {
                 f.write_str("expected a thunk: the file's flags have no indirect branches")
             }
             Rule::Target(at) => write!(f, "no instruction, function or stub begins at {at:#x}"),
+            Rule::Landing(at) => write!(f, "expected endbr64 at {at:#x}, where a jump table leads"),
             Rule::Middle(at) => {
                 write!(f, "a jump leads into the middle of an instruction, to {at:#x}")
             }
@@ -219,6 +224,7 @@ impl fmt::Display for Rule {
                 f.write_str("malformed annotation, or one that is at no instruction")
             }
             Rule::End => f.write_str("the function goes on behind its end"),
+            Rule::TableEdges => f.write_str("too many edges from jump tables"),
             Rule::Form => f.write_str("operands that this checker has no rule for"),
             Rule::Memory => f.write_str("too many labels for the checker's memory"),
         }

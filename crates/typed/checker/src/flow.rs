@@ -223,6 +223,8 @@ pub(crate) struct Pass<'p, 'm, J> {
     pub frame: Frame<'m>,
     pub fresh: Identity,
     pub insn: Insn,
+    /// Address of its memory operand.
+    pub address: Value,
     /// Offset of the instruction.
     pub at: u32,
     /// Offset of the one after it.
@@ -232,6 +234,8 @@ pub(crate) struct Pass<'p, 'm, J> {
     /// The place before the next instruction can be reached.
     live: bool,
     decoded: bool,
+    /// Edges from jump tables so far.
+    table_edges: u32,
     labels: Labels<'m>,
 }
 
@@ -255,6 +259,8 @@ pub fn check_function<J: Judge>(
         frame: Frame::new(granules),
         fresh: 16,
         insn: Insn::BLANK,
+        address: Value::UNKNOWN,
+        table_edges: 0,
         at: function.start,
         next: function.start,
         faults: false,
@@ -356,6 +362,10 @@ impl<J: Judge> Pass<'_, '_, J> {
         }
         let bad = self.error(Rule::Annotation);
         heads.read(bad, |item| self.annotate(item, flows_in))?;
+        if !matches!(self.state.get(RSP), Value::Stack(_)) {
+            // A jump back could come with another frame.
+            return Err(self.error(Rule::StackPointer { found: self.state.get(RSP) }));
+        }
         match self.labels.keep_head(self.at, &self.state, self.frame.used()) {
             Some(()) => Ok(()),
             None => Err(self.error(Rule::Memory)),
@@ -372,6 +382,16 @@ impl<J: Judge> Pass<'_, '_, J> {
                 return Ok(());
             }
         };
+        let exists = match value {
+            Value::Entry(table) => table < self.program.call_table_count(),
+            Value::Distance(table) | Value::Target(table) => {
+                table < self.program.jump_table_count()
+            }
+            _ => true,
+        };
+        if !exists {
+            return Err(self.error(Rule::Annotation));
+        }
         let current = match location {
             Location::Register(register) => Some(self.state.get(register)),
             Location::Slot(slot) => self.frame.slot(slot),
@@ -591,10 +611,19 @@ impl<J: Judge> Pass<'_, '_, J> {
 
     /// All places that a jump table leads to.
     fn jump_table(&mut self, table: u16) -> Result<(), Error> {
-        for target in self.program.targets(self.program.jump_table(table)) {
+        let table = self.program.jump_table(table);
+        // Otherwise many jumps through a long table would take more than linear time.
+        self.table_edges = self.table_edges.saturating_add(table.count);
+        if self.table_edges > 4 * (self.function.end - self.function.start) {
+            return Err(self.error(Rule::TableEdges));
+        }
+        for target in self.program.targets(table) {
             let inside = (self.function.start as i64..self.function.end as i64).contains(&target);
             if !inside {
                 return self.broken(Rule::Target(target));
+            }
+            if !self.program.is_landing(target as u32) {
+                self.broken(Rule::Landing(target as u32))?;
             }
             self.flow(target)?;
         }

@@ -188,9 +188,10 @@ pub enum Op {
     BitTest,
     /// Carry = bit s of d; then set, reset or complement it. Operands as above.
     BitChange,
-    /// d = number of a bit of s (bsf, bsr): d is unchanged if s is 0.
+    /// d = number of a bit of s (bsf, bsr), d unchanged if s is 0; or a count up to 8 * size (tzcnt, lzcnt), which a
+    /// processor without these instructions takes for the others.
     BitScan,
-    /// d = count in s (popcnt, lzcnt, tzcnt), at most 8 * size. Flags.
+    /// d = count in s (popcnt), at most 8 * size. Flags.
     BitCount,
     /// d = d with its bytes in reverse order, d a register.
     ByteSwap,

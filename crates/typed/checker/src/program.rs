@@ -85,6 +85,8 @@ pub enum Malformed {
     Field(&'static str, u32),
     /// The region's start is not what the host provides.
     Region(u64),
+    /// This function is called indirectly, and does not begin with endbr64, which the host needs.
+    Landing(u32),
     /// It has indirect branches of its own, and the host wants thunks.
     IndirectBranches,
 }
@@ -103,6 +105,12 @@ impl core::fmt::Display for Malformed {
             Malformed::Field(part, n) => write!(f, "{part} {n}: a field is out of range"),
             Malformed::Region(at) => {
                 write!(f, "made for a region at {at:#x}, which this host does not have")
+            }
+            Malformed::Landing(n) => {
+                write!(
+                    f,
+                    "function {n} is called indirectly and must begin with endbr64 on this host"
+                )
             }
             Malformed::IndirectBranches => f.write_str(
                 "the text has indirect branches of its own; this host allows thunks only",
@@ -222,7 +230,12 @@ pub struct Host {
     /// The text may have indirect calls, indirect jumps and returns of its own. A kernel that uses thunks against
     /// speculation says no.
     pub indirect_branches: bool,
+    /// Where indirect branches lead, the text must have endbr64: the processor's indirect branch tracking is on.
+    pub tracking: bool,
 }
+
+/// endbr64
+const LANDING: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
 /// A parsed file. Everything but text and annotations is in range.
 #[derive(Clone, Copy, Debug)]
@@ -341,6 +354,9 @@ impl<'a> Program<'a> {
         if self.entry >= functions {
             return Err(Malformed::Field("entry", self.entry));
         }
+        if !self.is_landing(self.function(self.entry).start) {
+            return Err(Malformed::Landing(self.entry));
+        }
         let mut next = 0;
         for n in 0..self.call_table_count() {
             let t = self.call_table(n);
@@ -353,6 +369,11 @@ impl<'a> Program<'a> {
                 let fits = function.is_some_and(|f| self.function(f).signature == t.signature);
                 if !fits {
                     return Err(Malformed::Field("entry of call tables", at));
+                }
+                if let Some(function) =
+                    function.filter(|&f| !self.is_landing(self.function(f).start))
+                {
+                    return Err(Malformed::Landing(function));
                 }
             }
         }
@@ -379,6 +400,12 @@ impl<'a> Program<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an indirect branch may lead to this offset of the text on this host.
+    pub(crate) fn is_landing(&self, offset: u32) -> bool {
+        !self.host.tracking
+            || self.text.get(offset as usize..).is_some_and(|text| text.starts_with(&LANDING))
     }
 
     /// What the host provides.

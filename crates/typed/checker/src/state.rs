@@ -42,8 +42,7 @@ pub(crate) enum Flags {
     Data,
     /// From the comparison of two numbers of so many bytes.
     Compare(Side, Side, u8),
-    /// From an operation whose result of so many bytes is here: only zero and sign are followed. The carry is left from
-    /// something that is not data if `carry` is false.
+    /// From an operation whose result of so many bytes is here: only zero and sign are followed.
     Result {
         /// The result.
         side: Side,
@@ -51,6 +50,15 @@ pub(crate) enum Flags {
         size: u8,
         /// The carry stems from data.
         carry: bool,
+        /// The overflow flag stems from data.
+        overflow: bool,
+    },
+    /// Only these flags stem from data; an instruction left the others as they were, or may have.
+    Partial {
+        /// The carry does.
+        carry: bool,
+        /// The zero flag does.
+        zero: bool,
     },
     /// From the comparison of the low 16 bits of a stack address, which has this offset, with this number.
     Depth(i32, u16),
@@ -96,13 +104,27 @@ impl State {
     /// Whether a condition depends on data only.
     pub(crate) fn may_test(&self, condition: Condition) -> bool {
         use Condition::*;
+        let needs_carry = matches!(condition, Below | AboveEqual | BelowEqual | Above);
+        let needs_overflow =
+            matches!(condition, Overflow | NotOverflow | Less | GreaterEqual | LessEqual | Greater);
         match self.flags {
             Flags::Tainted => false,
-            Flags::Result { carry: false, .. } => {
-                !matches!(condition, Below | AboveEqual | BelowEqual | Above)
+            Flags::Result { carry, overflow, .. } => {
+                (carry || !needs_carry) && (overflow || !needs_overflow)
             }
-            _ => true,
+            Flags::Partial { carry, zero } => match condition {
+                Below | AboveEqual => carry,
+                Equal | NotEqual => zero,
+                BelowEqual | Above => carry && zero,
+                _ => false,
+            },
+            Flags::Data | Flags::Compare(..) | Flags::Depth(..) => true,
         }
+    }
+
+    /// Whether all flags stem from data.
+    pub(crate) fn flags_are_data(&self) -> bool {
+        Condition::ALL.into_iter().all(|condition| self.may_test(condition))
     }
 
     pub(crate) fn get(&self, register: Register) -> Value {
@@ -121,10 +143,8 @@ impl State {
             }
         }
         if self.flags != other.flags {
-            self.flags = match (self.flags, other.flags) {
-                (Flags::Tainted, _) | (_, Flags::Tainted) => Flags::Tainted,
-                _ => Flags::Data,
-            };
+            let data = self.flags_are_data() && other.flags_are_data();
+            self.flags = if data { Flags::Data } else { Flags::Tainted };
         }
         self.room = self.room.max(other.room);
     }

@@ -19,6 +19,9 @@ impl<J: Judge> Pass<'_, '_, J> {
         let Insn { op, size, width, destination, source, immediate, .. } = self.insn;
         let bits = size as u32 * 8;
         let target = self.next as i64 + immediate;
+        if op == Op::Lea || destination == Operand::Memory || source == Operand::Memory {
+            self.address = self.compute_address();
+        }
         match op {
             Op::Nop => (),
             Op::Move => {
@@ -38,8 +41,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             }
             Op::MoveSign => self.move_sign()?,
             Op::Lea => {
-                let address = self.address();
-                self.write(destination, size, address)?;
+                self.write(destination, size, self.address)?;
             }
             Op::Add | Op::Sub => self.add_or_sub()?,
             Op::Compare => self.compare()?,
@@ -64,13 +66,13 @@ impl<J: Judge> Pass<'_, '_, J> {
                         .truncate(bits)
                 });
                 self.write(destination, size, computed(sum))?;
-                self.set_result(sum, carry);
+                self.set_result(sum, carry, true);
             }
             Op::Negate => {
                 let x = self.read(destination, size)?.operand(size);
                 let result = x.map(|x| Range::constant(0).wrapping_sub(x).truncate(bits));
                 self.write(destination, size, computed(result))?;
-                self.set_result(result, true);
+                self.set_result(result, true, true);
             }
             Op::Not => {
                 let x = self.read(destination, size)?.operand(size);
@@ -82,12 +84,12 @@ impl<J: Judge> Pass<'_, '_, J> {
                 let b = self.read(source, size)?;
                 let count = if self.insn.by_cl { self.state.get(RCX) } else { Value::constant(0) };
                 let data = a.is_data(size) && b.is_data(size) && count.is_data(1);
-                let flags = self.state.flags;
-                self.write_data(data)?;
-                // With a count of 0 the flags stay.
-                if flags == Flags::Tainted {
-                    self.state.flags = Flags::Tainted;
-                }
+                let moves =
+                    !self.insn.by_cl && immediate as u64 & (if size == 8 { 63 } else { 31 }) != 0;
+                let value = if data { Value::data(size) } else { Value::UNKNOWN };
+                self.write(destination, size, value)?;
+                // With a count of 0 the flags stay, else the overflow flag can.
+                self.set_some_flags(data, moves, moves);
             }
             Op::MultiplyImmediate | Op::Multiply => {
                 let (a, b) = if op == Op::Multiply {
@@ -100,7 +102,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                     _ => None,
                 };
                 self.write(destination, size, computed(product))?;
-                self.set_flags(product.is_some());
+                self.set_some_flags(product.is_some(), true, false);
             }
             Op::MultiplyWide => {
                 let data =
@@ -161,6 +163,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                     (Some(a), Some(b)) => Some(a.wrapping_add(b).truncate(bits)),
                     _ => None,
                 };
+                // With one register as both, the sum stays.
                 self.write(source, size, a)?;
                 self.write(destination, size, computed(sum))?;
                 self.set_flags(sum.is_some());
@@ -172,8 +175,14 @@ impl<J: Judge> Pass<'_, '_, J> {
                 for value in [old, new, rax] {
                     self.need_data(size, value)?;
                 }
-                self.set_part(RAX, size, Value::data(size))?;
-                self.write(destination, size, Value::data(size))?;
+                // With 4 bytes, what is not written keeps its upper half.
+                self.set_maybe(RAX, size, Value::data(size))?;
+                match destination {
+                    Operand::Register(register) => {
+                        self.set_maybe(register, size, Value::data(size))?
+                    }
+                    _ => self.write(destination, size, Value::data(size))?,
+                }
                 self.set_flags(true);
             }
             Op::Set(condition) => {
@@ -185,24 +194,29 @@ impl<J: Judge> Pass<'_, '_, J> {
             Op::BitTest => {
                 let data = self.read(destination, size)?.is_data(size)
                     && self.read(source, size)?.is_data(size);
-                self.set_flags(data);
+                self.set_some_flags(data, true, false);
             }
             Op::BitChange => {
                 let data = self.read(destination, size)?.is_data(size)
                     && self.read(source, size)?.is_data(size);
-                self.write_data(data)?;
+                let value = if data { Value::data(size) } else { Value::UNKNOWN };
+                self.write(destination, size, value)?;
+                self.set_some_flags(data, true, false);
             }
             Op::BitScan => {
-                let found = Range::to(bits as u64 - 1);
-                let old = self.read(destination, size)?;
                 let x = self.read(source, size)?.operand(size);
-                let result = match x {
-                    Some(x) if x.low() > 0 => Value::Number(found),
-                    Some(_) => old.join(Value::Number(found)),
-                    None => Value::UNKNOWN,
+                let Operand::Register(register) = destination else {
+                    self.broken(Rule::Form)?;
+                    return Ok(true);
                 };
-                self.write(destination, size, result)?;
-                self.set_flags(x.is_some());
+                // lzcnt and tzcnt count to the width; a processor without them runs bsr and bsf.
+                let found = Value::Number(Range::to(bits as u64));
+                match x {
+                    Some(x) if x.low() > 0 => self.set_part(register, size, found)?,
+                    Some(_) => self.set_maybe(register, size, found)?,
+                    None => self.set(register, Value::UNKNOWN)?,
+                }
+                self.set_some_flags(x.is_some(), false, true);
             }
             Op::BitCount => {
                 let data = self.read(source, size)?.is_data(size);
@@ -248,11 +262,30 @@ impl<J: Judge> Pass<'_, '_, J> {
         self.state.flags = if data { Flags::Data } else { Flags::Tainted };
     }
 
+    /// Flags after an instruction that sets the carry or the zero flag, and may leave the others as they were.
+    fn set_some_flags(&mut self, data: bool, carry: bool, zero: bool) {
+        self.state.flags = match (data, self.state.flags_are_data()) {
+            (false, _) => Flags::Tainted,
+            (true, true) => Flags::Data,
+            (true, false) => Flags::Partial { carry, zero },
+        };
+    }
+
+    /// Writes a register, or leaves all of it as it was.
+    fn set_maybe(&mut self, register: u8, size: u8, value: Value) -> Result<(), Error> {
+        let old = self.state.get(register);
+        self.set_part(register, size, value)?;
+        self.set(register, self.state.get(register).join(old))
+    }
+
     /// Flags of a result that was written to the destination; none if it is no data.
-    fn set_result(&mut self, result: Option<Range>, carry: bool) {
+    fn set_result(&mut self, result: Option<Range>, carry: bool, overflow: bool) {
         let Insn { size, destination, .. } = self.insn;
         self.state.flags = match result {
-            Some(range) => Flags::Result { side: self.side(destination, size, range), size, carry },
+            Some(range) => {
+                let side = self.side(destination, size, range);
+                Flags::Result { side, size, carry, overflow }
+            }
             None => Flags::Tainted,
         };
     }
@@ -268,7 +301,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     fn move_sign(&mut self) -> Result<(), Error> {
         let Insn { size, width, destination, source, .. } = self.insn;
         if let (Operand::Memory, 4, 8) = (source, width, size) {
-            if let Value::Image(range) = self.address() {
+            if let Value::Image(range) = self.address {
                 if let Some(distance) = self.program.jump_distance(range, self.function.index) {
                     return self.write(destination, 8, distance);
                 }
@@ -293,7 +326,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             let sum =
                 if op == Op::Add { a.wrapping_add(b) } else { a.wrapping_sub(b) }.truncate(bits);
             self.write(destination, size, Value::Number(sum))?;
-            self.set_result(Some(sum), true);
+            self.set_result(Some(sum), true, true);
             return Ok(());
         }
         let result = match (op, a, b) {
@@ -327,7 +360,12 @@ impl<J: Judge> Pass<'_, '_, J> {
             _ => match (destination, source) {
                 (Operand::Register(register), Operand::Immediate) if size == 2 => {
                     match self.state.get(register) {
-                        Value::Stack(offset) => Flags::Depth(offset, immediate as u16),
+                        // Further down, the address may lie below the stack, where its low bits mean nothing.
+                        Value::Stack(offset)
+                            if offset as i64 >= self.state.room as i64 - crate::FLOOR as i64 =>
+                        {
+                            Flags::Depth(offset, immediate as u16)
+                        }
                         _ => Flags::Tainted,
                     }
                 }
@@ -343,7 +381,8 @@ impl<J: Judge> Pass<'_, '_, J> {
         let b = self.read(source, size)?;
         self.state.flags = match (a.operand(size), b.operand(size)) {
             (Some(a), Some(_)) if destination == source => {
-                Flags::Result { side: self.side(destination, size, a), size, carry: true }
+                let side = self.side(destination, size, a);
+                Flags::Result { side, size, carry: true, overflow: true }
             }
             (Some(_), Some(_)) => Flags::Data,
             _ => Flags::Tainted,
@@ -369,7 +408,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             _ => None,
         };
         self.write(destination, size, computed(result))?;
-        self.set_result(result, true);
+        self.set_result(result, true, true);
         Ok(())
     }
 
@@ -382,7 +421,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             Operand::Immediate => Some(Range::constant(immediate as u64 & most)),
             _ => self.state.get(RCX).operand(1).map(|count| count.and(Range::constant(most))),
         };
-        let before = self.state.flags;
+        let before = self.state.flags_are_data();
         let result = match (x, count) {
             (Some(x), Some(count)) => Some(match (op, count.single()) {
                 (Op::ShiftLeft, Some(count)) => x.shift_left(count as u32, bits),
@@ -397,13 +436,11 @@ impl<J: Judge> Pass<'_, '_, J> {
         self.write(destination, size, computed(result))?;
         let always = count.is_some_and(|count| count.low() > 0);
         if op != Op::Rotate && always {
-            self.set_result(result, true);
-        } else if before == Flags::Tainted || result.is_none() {
-            // With a count of 0 the flags stay, and a rotation changes only some.
-            self.state.flags = Flags::Tainted;
+            // The overflow flag is defined for a count of 1 only.
+            self.set_result(result, true, before);
         } else {
-            let carry = !matches!(before, Flags::Result { carry: false, .. });
-            self.set_flags(carry);
+            // With a count of 0 the flags stay, and a rotation changes only the carry and the overflow flag.
+            self.set_some_flags(result.is_some(), always, false);
         }
         Ok(())
     }
@@ -418,7 +455,8 @@ impl<J: Judge> Pass<'_, '_, J> {
             self.set_part(RAX, size, value(size))?;
             self.set_part(RDX, size, value(size))?;
         }
-        self.set_flags(data);
+        // A division leaves the flags undefined, a multiplication all but carry and overflow.
+        self.set_some_flags(data, self.insn.op == Op::MultiplyWide, false);
         Ok(())
     }
 

@@ -188,8 +188,8 @@ pub(super) const ROWS: &[Row] = &[
     row(TWO, SIZE, 0xbb, op(BitChange, E, G, Sized).register()),         // btc
     row(TWO, SIZE, 0xbc, op(BitScan, G, E, Sized)),
     row(TWO, SIZE, 0xbd, op(BitScan, G, E, Sized)),
-    row(TWO, PF3, 0xbc, op(BitCount, G, E, Wide)),                       // tzcnt
-    row(TWO, PF3, 0xbd, op(BitCount, G, E, Wide)),                       // lzcnt
+    row(TWO, PF3, 0xbc, op(BitScan, G, E, Wide)), // tzcnt
+    row(TWO, PF3, 0xbd, op(BitScan, G, E, Wide)), // lzcnt
     row(TWO, SIZE, 0xbe, op(MoveSign, G, B, Sized).width(1)),
     row(TWO, NONE, 0xbf, op(MoveSign, G, E, Wide).width(2)),
     row(TWO, NONE, 0xc0, op(ExchangeAdd, E, G, Byte).lock()),
