@@ -65,8 +65,15 @@ fn ioctl(state: &State, a: [u64; 6]) -> Outcome {
     first(state, a)
 }
 
-fn fcntl(state: &State, a: [u64; 6]) -> Outcome {
-    let Some(fd) = descriptors::get(a[0]) else { return Native };
+fn fcntl(state: &State, mut a: [u64; 6]) -> Outcome {
+    let Some(fd) = descriptors::get(a[0]) else {
+        let owner = super::owned::process_id(a[2]);
+        if a[1] as i32 == libc::F_SETOWN && owner != a[2] {
+            a[2] = owner;
+            return Done(host::call(libc::SYS_fcntl, &a));
+        }
+        return Native;
+    };
     match a[1] as i32 {
         libc::F_GETFD => Native,
         libc::F_SETFD => {

@@ -1,7 +1,7 @@
 //! Resource limits that hold in the library, too: the size of files.
 
 use super::Outcome::{Done, Native};
-use super::{Call, Outcome};
+use super::{owned, Call, Outcome};
 use crate::state::State;
 use crate::{host, library};
 
@@ -60,10 +60,16 @@ fn setrlimit(_: &State, a: [u64; 6]) -> Outcome {
     changed(host::call(libc::SYS_setrlimit, &a[..2]))
 }
 
-fn prlimit(_: &State, a: [u64; 6]) -> Outcome {
+fn prlimit(_: &State, mut a: [u64; 6]) -> Outcome {
+    let process = owned::process_id(a[0]);
     if a[1] as u32 as u64 != FILE_SIZE || a[2] == 0 || !library::present() {
-        return Native;
+        if process == a[0] {
+            return Native;
+        }
+        a[0] = process;
+        return Done(host::call(libc::SYS_prlimit64, &a[..4]));
     }
+    a[0] = process;
     // Of whatever process: the own one's limit is asked for.
     changed(host::call(libc::SYS_prlimit64, &a[..4]))
 }

@@ -7,7 +7,7 @@ use super::Outcome::{Done, Native};
 use super::{error, Call, Outcome, PLAIN, ROUTES};
 use crate::state::State;
 use crate::{descriptors, host, library};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,8 +20,6 @@ pub struct Owned {
 
 pub(super) const CALLS: &[(i64, Call)] = &[
     (libc::SYS_getpid, plain),
-    (libc::SYS_getppid, plain),
-    (libc::SYS_getpgrp, plain),
     (libc::SYS_getuid, plain),
     (libc::SYS_geteuid, plain),
     (libc::SYS_getgid, plain),
@@ -29,11 +27,35 @@ pub(super) const CALLS: &[(i64, Call)] = &[
     (libc::SYS_getresuid, plain),
     (libc::SYS_getresgid, plain),
     (libc::SYS_getgroups, plain),
-    (libc::SYS_kill, send),
-    (libc::SYS_tgkill, send),
-    (libc::SYS_rt_sigqueueinfo, send),
-    (libc::SYS_rt_tgsigqueueinfo, send),
-    (libc::SYS_pidfd_open, send),
+    (libc::SYS_kill, named),
+    (libc::SYS_tkill, named),
+    (libc::SYS_tgkill, named),
+    (libc::SYS_rt_sigqueueinfo, named),
+    (libc::SYS_rt_tgsigqueueinfo, named),
+    (libc::SYS_pidfd_open, named),
+    (libc::SYS_getpgid, named),
+    (libc::SYS_setpgid, named),
+    (libc::SYS_getsid, named),
+    (libc::SYS_sched_setaffinity, named),
+    (libc::SYS_sched_getaffinity, named),
+    (libc::SYS_sched_setscheduler, named),
+    (libc::SYS_sched_getscheduler, named),
+    (libc::SYS_sched_setparam, named),
+    (libc::SYS_sched_getparam, named),
+    (libc::SYS_sched_setattr, named),
+    (libc::SYS_sched_getattr, named),
+    (libc::SYS_sched_rr_get_interval, named),
+    (libc::SYS_process_vm_readv, named),
+    (libc::SYS_process_vm_writev, named),
+    (libc::SYS_migrate_pages, named),
+    (libc::SYS_move_pages, named),
+    (libc::SYS_kcmp, named),
+    (libc::SYS_get_robust_list, named),
+    (libc::SYS_perf_event_open, named),
+    (libc::SYS_getpriority, named),
+    (libc::SYS_setpriority, named),
+    (libc::SYS_ioprio_get, named),
+    (libc::SYS_ioprio_set, named),
     (libc::SYS_pipe, pipe),
     (libc::SYS_pipe2, pipe),
     (libc::SYS_eventfd, eventfd),
@@ -47,6 +69,9 @@ const IPC: [i64; 5] =
 /// The library's id of the process.
 const INIT: u64 = 1;
 
+/// The host's id of the process with the library, if the program knows it by that id.
+static PROCESS: AtomicU64 = AtomicU64::new(0);
+
 static LOCAL_SOCKETS: AtomicBool = AtomicBool::new(false);
 
 /// Whether local sockets are the library's.
@@ -57,6 +82,9 @@ pub(super) fn local_sockets() -> bool {
 /// Sets the routes of calls that do not move to the host, and of others that need no dispatcher to the library.
 pub(super) fn route(owned: Owned) {
     LOCAL_SOCKETS.store(owned.ipc, Ordering::Relaxed);
+    if owned.credentials {
+        PROCESS.store(host::call(libc::SYS_getpid, &[]) as u64, Ordering::Relaxed);
+    }
     for &(number, call) in CALLS {
         let moves = if IPC.contains(&number) { owned.ipc } else { owned.credentials };
         let route = &ROUTES[number as usize];
@@ -76,15 +104,41 @@ fn plain(state: &State, a: [u64; 6]) -> Outcome {
     Native
 }
 
-/// Signals are the host's, and the program knows the library's id of its process.
-fn send(state: &State, mut a: [u64; 6]) -> Outcome {
-    let number = state.number.get();
-    let routed = ROUTES[number as usize].load(Ordering::Relaxed) != super::HOST;
-    if !routed || a[0] as u32 != INIT as u32 || !library::present() {
+/// The host's id of the process that the program names by `id`. It knows the process with the library by its id there,
+/// and so do forked processes; in the host, another one has that id.
+pub(super) fn process_id(id: u64) -> u64 {
+    match PROCESS.load(Ordering::Relaxed) {
+        0 => id,
+        process if id as u32 == INIT as u32 => process,
+        _ => id,
+    }
+}
+
+/// linux/ioprio.h.
+const IOPRIO_WHO_PROCESS: u64 = 1;
+
+/// A call of the host that names a process.
+fn named(state: &State, mut a: [u64; 6]) -> Outcome {
+    let number = state.number.get() as i64;
+    let names: &[usize] = match number {
+        libc::SYS_setpgid | libc::SYS_kcmp => &[0, 1],
+        libc::SYS_perf_event_open => &[1],
+        libc::SYS_getpriority | libc::SYS_setpriority if a[0] as u32 == libc::PRIO_PROCESS => &[1],
+        libc::SYS_ioprio_get | libc::SYS_ioprio_set if a[0] as u32 as u64 == IOPRIO_WHO_PROCESS => {
+            &[1]
+        }
+        libc::SYS_getpriority | libc::SYS_setpriority => &[],
+        libc::SYS_ioprio_get | libc::SYS_ioprio_set => &[],
+        _ => &[0],
+    };
+    let before = a;
+    for &name in names {
+        a[name] = process_id(a[name]);
+    }
+    if a == before {
         return Native;
     }
-    a[0] = host::call(libc::SYS_getpid, &[]) as u64;
-    Done(host::call(number as i64, &a))
+    Done(host::call(number, &a))
 }
 
 /// Two new descriptors of the library, which `call` makes, for the program's memory at `address`.

@@ -1,7 +1,7 @@
 //! Threads, processes, and what the process's owner must not get from the host: heap, FS base, the program's name.
 
 use super::Outcome::{Done, Leave, Native};
-use super::{error, files, Call, Outcome};
+use super::{error, files, owned, Call, Outcome};
 use crate::state::State;
 use crate::threads::{self, Clone};
 use crate::{beside, execve, host, library, process, trap};
@@ -145,7 +145,7 @@ fn execute(state: &State, folder: u64, path: u64, argv: u64, envp: u64) -> Outco
 
 /// A child that will be traced becomes the host's alone: a debugger starts its programs so. SIGSYS would stop it while
 /// its parent, in vfork(2), waits for its execve(2).
-fn ptrace(_: &State, a: [u64; 6]) -> Outcome {
+fn ptrace(_: &State, mut a: [u64; 6]) -> Outcome {
     if a[0] == u64::from(libc::PTRACE_TRACEME) {
         if library::present() {
             return error(libc::EPERM);
