@@ -11,10 +11,12 @@ pub const MAX: usize = 1 << 16;
 /// Descriptors of ours are among this many numbers from [`PRIVATE`] on. The others are the program's.
 pub const PRIVATE_COUNT: u64 = 256;
 
-/// The library's number plus 1, or 0 for the host's descriptors.
+/// The library's number plus 1, or 0 for the host's descriptors, or [`LEFT`].
 static LIBRARY: [AtomicI32; MAX] = [const { AtomicI32::new(0) }; MAX];
 /// Whether a placeholder has the flag close-on-exec: [`NO`], [`YES`], or not known, because the program changed it.
 static CLOSE_ON_EXEC: [AtomicU8; MAX] = [const { AtomicU8::new(NO) }; MAX];
+/// In a forked process: a descriptor of the library, which stayed with its parent.
+const LEFT: i32 = -1;
 const NO: u8 = 0;
 const YES: u8 = 1;
 const UNKNOWN: u8 = 2;
@@ -28,12 +30,23 @@ static PRIVATE: OnceLock<u64> = OnceLock::new();
 static OURS: [AtomicU8; PRIVATE_COUNT as usize] =
     [const { AtomicU8::new(NO) }; PRIVATE_COUNT as usize];
 
-/// Makes what the process opens from now on private: it gets high numbers. [`release_low`] ends this.
-pub fn occupy_low() {
+/// The limit of open files below which there is no room for descriptors of ours.
+pub const LEAST_LIMIT: u64 = PRIVATE_COUNT + 32;
+
+/// The limit of open files.
+pub fn limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is valid.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    let base = limit.rlim_cur.clamp(2 * PRIVATE_COUNT, 4096) - PRIVATE_COUNT;
+    limit.rlim_cur
+}
+
+/// Low numbers that are occupied for a while.
+pub struct Low(Vec<u64>);
+
+/// Makes what the process opens from now on private: it gets high numbers. [`release_low`] ends this.
+pub fn occupy_low() -> Low {
+    let base = limit().clamp(2 * PRIVATE_COUNT, 4096) - PRIVATE_COUNT;
     for (_, ours) in (base..).zip(&OURS).filter(|&(fd, _)| open(fd)) {
         ours.store(UNKNOWN, Ordering::Relaxed);
     }
@@ -47,13 +60,18 @@ pub fn occupy_low() {
     };
     PLACEHOLDER.get_or_init(|| dup(base) as u64);
     PRIVATE.get_or_init(|| base);
-    while (0..base as i64).contains(&dup(0)) {}
+    let low = |fd: &i64| (0..base as i64).contains(fd);
+    let occupied = std::iter::repeat_with(|| dup(0)).take_while(low).map(|fd| fd as u64);
+    Low(std::iter::once(first).chain(occupied).collect())
 }
 
-/// Frees the low numbers for the program, from `first` on, and those of the high ones that are not ours.
-pub fn release_low(first: u64) {
+/// Frees the low numbers for the program, and those of the high ones that are not ours. Numbers among them that the
+/// process inherited stay open.
+pub fn release_low(Low(occupied): Low) {
     let base = *PRIVATE.get().expect("occupy_low was called");
-    host::call(libc::SYS_close_range, &[first, base - 1, 0]);
+    for run in occupied.chunk_by(|&fd, &next| fd + 1 == next) {
+        host::call(libc::SYS_close_range, &[run[0], run[run.len() - 1], 0]);
+    }
     for (fd, ours) in (base..).zip(&OURS) {
         let inherited = ours.load(Ordering::Relaxed) == UNKNOWN;
         ours.store(if open(fd) && !inherited { YES } else { NO }, Ordering::Relaxed);
@@ -186,8 +204,14 @@ pub fn clear() {
     (0..MAX as u64).for_each(|fd| {
         if forget(fd).is_some() {
             host::call(libc::SYS_close, &[fd]);
+            LIBRARY[fd as usize].store(LEFT, Ordering::Release);
         }
     });
+}
+
+/// Whether the number was a descriptor of the library before this process was forked.
+pub fn left(fd: u64) -> bool {
+    LIBRARY.get(fd as u32 as usize).is_some_and(|place| place.load(Ordering::Relaxed) == LEFT)
 }
 
 /// Closes all: another program replaces this one.

@@ -78,6 +78,10 @@ pub fn execute(state: &State, path: &CString, argv: u64, envp: u64) -> Option<i6
     if !forked && command.beside {
         return Some(process::refuse("execve: the program of --beside would end"));
     }
+    if descriptors::limit() < descriptors::LEAST_LIMIT {
+        let what = "execve: the limit of open files (RLIMIT_NOFILE) is too low for the library";
+        return Some(process::refuse(what));
+    }
     if let Err(error) = executable(path) {
         return Some(error);
     }

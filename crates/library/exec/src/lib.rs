@@ -136,8 +136,13 @@ pub fn run(options: Options) -> Result<std::convert::Infallible> {
     );
     // Threads of ours must not get the program's signals.
     let mask = host::set_mask(!host::NEVER_BLOCKED);
-    let low = free_descriptor();
-    descriptors::occupy_low();
+    let limit = descriptors::limit();
+    ensure!(
+        limit >= descriptors::LEAST_LIMIT,
+        "the limit of open files is {limit}: set it to {} or more by ulimit -n",
+        descriptors::LEAST_LIMIT
+    );
+    let low = descriptors::occupy_low();
     execve::remember(&options)?;
     credentials::start();
     if options.guard {
@@ -180,15 +185,9 @@ pub fn run(options: Options) -> Result<std::convert::Infallible> {
         threads::run_beside(beside, mask).context("cannot start a thread")?;
         beside::wait();
     }
+    start::name(options.executable.as_deref().unwrap_or(Path::new(&options.command[0])));
     ensure!(threads::prepare(&state), "no syscall user dispatch: Linux 5.11 or later is needed");
     threads::run_first(Box::leak(state), mask)
-}
-
-/// The lowest free number: what was inherited is the program's.
-fn free_descriptor() -> u64 {
-    let fd = host::call(libc::SYS_dup, &[0]);
-    host::call(libc::SYS_close, &[fd as u64]);
-    fd.max(3) as u64
 }
 
 fn boot(options: &Options) -> Result<Thread> {

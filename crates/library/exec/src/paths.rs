@@ -167,6 +167,18 @@ pub fn descriptor_link(path: &[u8]) -> Option<CString> {
     CString::new(format!("/proc/self/fd/{inner}")).ok()
 }
 
+/// Whether the path is the host's link to the file of this process, which is our command and not the program.
+pub fn executable_link(path: &[u8]) -> bool {
+    let Some(process) = path.strip_prefix(b"/proc/").and_then(|rest| rest.strip_suffix(b"/exe"))
+    else {
+        return false;
+    };
+    match process {
+        b"self" | b"thread-self" => true,
+        number => number == std::process::id().to_string().as_bytes(),
+    }
+}
+
 /// Where a path leads that is absolute, or relative to the working directory.
 pub fn place(path: &[u8]) -> Place {
     if path.is_empty() {

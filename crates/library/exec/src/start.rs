@@ -48,6 +48,14 @@ pub fn find(command: &Path) -> Result<PathBuf> {
         .with_context(|| format!("{}: not found in PATH", command.display()))
 }
 
+/// Gives the calling thread, which will run the command, the name that execve(2) gives it.
+pub fn name(command: &Path) {
+    if let Ok(name) = CString::new(command.file_name().unwrap_or_default().as_bytes()) {
+        // SAFETY: the string ends with a zero; the kernel takes its first 15 bytes.
+        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+    }
+}
+
 /// Scripts whose interpreters are scripts, as execve(2) has it.
 const SCRIPTS: usize = 4;
 

@@ -59,7 +59,8 @@ pub fn spawn(state: &State, clone: Clone) -> i64 {
     let (send, receive) = sync_channel(1);
     let mask = host::set_mask(!host::NEVER_BLOCKED);
     LIVE.fetch_add(1, Ordering::Relaxed);
-    let thread = std::thread::Builder::new().name("program".into()).spawn(move || {
+    // It inherits the name of this one.
+    let thread = std::thread::Builder::new().spawn(move || {
         let parcel = parcel;
         let state = parcel.0;
         let tid = host::call(libc::SYS_gettid, &[]);

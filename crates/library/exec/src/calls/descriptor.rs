@@ -130,7 +130,14 @@ fn dup3(state: &State, a: [u64; 6]) -> Outcome {
         library::own_call(state, libc::SYS_close, &[old]);
     }
     match from {
-        None => Done(host::call(libc::SYS_dup3, &[a[0], a[1], a[2]])),
+        None => {
+            let result = host::call(libc::SYS_dup3, &[a[0], a[1], a[2]]);
+            if result == -i64::from(libc::EBADF) && descriptors::left(a[0]) {
+                // The program may report the error to a pipe that it does not have either.
+                crate::process::refuse("dup: a forked process has no descriptors of the library");
+            }
+            Done(result)
+        }
         Some(_) => {
             let close_on_exec = a[2] & libc::O_CLOEXEC as u64 != 0;
             installed(state, inner, descriptors::install_at(inner, a[1], close_on_exec))
@@ -143,8 +150,14 @@ pub(super) fn close(state: &State, a: [u64; 6]) -> Outcome {
         return error(libc::EBADF);
     }
     super::epoll::forget_epolls(state, a[0], a[0]);
+    let left = descriptors::left(a[0]);
     let inner = descriptors::forget(a[0]);
     reserve::closing(a[0]);
+    if left {
+        // The number may be another file's by now. The program closes what its parent had, in any case.
+        host::call(libc::SYS_close, &[a[0]]);
+        return Done(0);
+    }
     let Some(inner) = inner else { return Native };
     let result = library::own_call(state, libc::SYS_close, &[inner]);
     let keep = |close_on_exec| reserve::keep(a[0] & 0xffff_ffff, close_on_exec);

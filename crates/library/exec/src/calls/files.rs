@@ -153,8 +153,11 @@ fn out_of_reach(path: &CStr) -> i64 {
 }
 
 /// The path of a program for execve(2), which is a file of the host. An empty path names the descriptor `folder`.
-pub(super) fn host_path(folder: u64, address: u64) -> Result<CString, i64> {
+pub(super) fn host_path(state: &State, folder: u64, address: u64) -> Result<CString, i64> {
     let path = paths::read(address)?;
+    if paths::executable_link(&path) {
+        return Ok(state.program.path.clone());
+    }
     let fail = |error: i32| -i64::from(error);
     let string = |path: Vec<u8>| CString::new(path).map_err(|_| fail(libc::ENOENT));
     if folder as u32 == CWD || path.first() == Some(&b'/') {
@@ -222,7 +225,7 @@ fn opened(state: &State, inner: bool, outcome: Outcome, flags: u64) -> Outcome {
 }
 
 fn open_target(state: &State, folder: u64, address: u64, flags: u64, mode: u64) -> Outcome {
-    resolve(folder, address, |target| match target {
+    let outcome = resolve(folder, address, |target| match target {
         Target::Host(path) => {
             crate::reserve::release();
             Done(host::wait(libc::SYS_openat, &[u64::from(CWD), path, flags, mode]))
@@ -232,7 +235,12 @@ fn open_target(state: &State, folder: u64, address: u64, flags: u64, mode: u64) 
             let fd = library::program_call(state, libc::SYS_openat, arguments);
             opened(state, true, Done(fd), flags)
         }
-    })
+    });
+    if outcome == Native && paths::read(address).is_ok_and(|path| paths::executable_link(&path)) {
+        let path = state.program.path.as_ptr() as u64;
+        return Done(host::wait(libc::SYS_openat, &[u64::from(CWD), path, flags, mode]));
+    }
+    outcome
 }
 
 fn open(state: &State, a: [u64; 6]) -> Outcome {
@@ -271,8 +279,7 @@ fn openat2(state: &State, mut a: [u64; 6]) -> Outcome {
 
 /// `/proc/self/exe` is the program, not our command.
 fn executable(state: &State, address: u64, buffer: u64, bytes: u64) -> Option<Outcome> {
-    let path = paths::read(address).ok()?;
-    if path != b"/proc/self/exe" {
+    if !paths::executable_link(&paths::read(address).ok()?) {
         return None;
     }
     let own = state.program.path.to_bytes();

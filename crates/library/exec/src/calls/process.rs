@@ -137,8 +137,15 @@ fn execveat(state: &State, a: [u64; 6]) -> Outcome {
 }
 
 fn execute(state: &State, folder: u64, path: u64, argv: u64, envp: u64) -> Outcome {
-    match files::host_path(folder, path) {
-        Ok(path) => execve::execute(state, &path, argv, envp).map_or(Native, Done),
+    match files::host_path(state, folder, path) {
+        Ok(path) => match execve::execute(state, &path, argv, envp) {
+            Some(result) => Done(result),
+            // The host would execute our command.
+            None if *path == *state.program.path => {
+                Done(host::call(libc::SYS_execve, &[path.as_ptr() as u64, argv, envp]))
+            }
+            None => Native,
+        },
         Err(error) => Done(error),
     }
 }
@@ -151,6 +158,9 @@ fn ptrace(_: &State, mut a: [u64; 6]) -> Outcome {
             return error(libc::EPERM);
         }
         trap::trace();
+    } else if owned::process_id(a[1]) != a[1] {
+        a[1] = owned::process_id(a[1]);
+        return Done(host::call(libc::SYS_ptrace, &a));
     }
     Native
 }
