@@ -37,7 +37,7 @@ fn decode_short(bytes: &[u8]) -> Result<Insn, Refusal> {
     result
 }
 
-const NO_MEMORY: Memory = Memory { base: None, index: None, displacement: 0, relative: false };
+const NO_MEMORY: Memory = Insn::BLANK.memory;
 
 /// What the ModRM byte, the SIB byte and REX say.
 struct ModRm {
@@ -228,19 +228,7 @@ fn padding(window: &[u8; 16], repeated: u8, read: &mut u32) -> Result<Insn, Refu
     if reader.at > 15 {
         return Err(Refusal::TooLong);
     }
-    let none = Operand::None;
-    Ok(Insn {
-        op: Op::Nop,
-        length: reader.at as u8,
-        size: 4,
-        width: 4,
-        result_bits: 0,
-        by_cl: false,
-        destination: none,
-        source: none,
-        memory: NO_MEMORY,
-        immediate: 0,
-    })
+    Ok(Insn { length: reader.at as u8, ..Insn::BLANK })
 }
 
 /// Why an opcode that is not in the table is refused.

@@ -179,7 +179,7 @@ impl Builder {
         let mut offset = 0;
         while offset <= row.last - row.first {
             let opcode = row.first + offset;
-            let condition = CONDITIONS[(opcode & 15) as usize];
+            let condition = Condition::ALL[(opcode & 15) as usize];
             let exact = match op {
                 Op::JumpIf(_) => Op::JumpIf(condition),
                 Op::MoveIf(_) => Op::MoveIf(condition),
@@ -267,10 +267,3 @@ const fn build() -> Table {
 const fn key(map: u8, prefix: u8, opcode: u8) -> usize {
     ((map & 3) as usize) << 10 | ((prefix & 3) as usize) << 8 | opcode as usize
 }
-
-#[rustfmt::skip]
-const CONDITIONS: [Condition; 16] = {
-    use Condition::*;
-    [Overflow, NotOverflow, Below, AboveEqual, Equal, NotEqual, BelowEqual, Above,
-     Sign, NotSign, Parity, NotParity, Less, GreaterEqual, LessEqual, Greater]
-};

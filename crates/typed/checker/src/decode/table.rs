@@ -186,8 +186,8 @@ pub(super) const ROWS: &[Row] = &[
     group(TWO, SIZE, 0xba, 4, op(BitTest, E, I, Sized).imm(Ib)),
     rows(TWO, SIZE, 0xba, 0xba, 1 << 5 | 1 << 6 | 1 << 7, op(BitChange, E, I, Sized).imm(Ib).lock()), // bts, btr, btc
     row(TWO, SIZE, 0xbb, op(BitChange, E, G, Sized).register()),         // btc
-    row(TWO, SIZE, 0xbc, op(BitScan, G, E, Sized)),
-    row(TWO, SIZE, 0xbd, op(BitScan, G, E, Sized)),
+    row(TWO, SIZE, 0xbc, op(BitScan, G, E, Sized)),                      // bsf
+    row(TWO, SIZE, 0xbd, op(BitScan, G, E, Sized)),                      // bsr
     row(TWO, PF3, 0xbc, op(BitScan, G, E, Wide)), // tzcnt
     row(TWO, PF3, 0xbd, op(BitScan, G, E, Wide)), // lzcnt
     row(TWO, SIZE, 0xbe, op(MoveSign, G, B, Sized).width(1)),

@@ -24,6 +24,7 @@ pub fn compare(
     same("length", usize::from(insn.length), iced.len())?;
     operation(insn, iced)?;
     flow(insn, iced)?;
+    size(insn, iced)?;
     operands(insn, iced)?;
     accesses(insn, iced, factory)
 }
@@ -150,6 +151,23 @@ fn flow(insn: &Insn, iced: &Instruction) -> Result<(), String> {
         same("target", target, iced.near_branch64())?;
     }
     Ok(())
+}
+
+/// The size where no register operand shows it.
+fn size(insn: &Insn, iced: &Instruction) -> Result<(), String> {
+    let in_memory = [insn.destination, insn.source].contains(&Operand::Memory);
+    let expected = match (insn.op, iced.mnemonic()) {
+        (_, Mnemonic::Cbw | Mnemonic::Cwd) => 2,
+        (_, Mnemonic::Cwde | Mnemonic::Cdq) => 4,
+        (_, Mnemonic::Cdqe | Mnemonic::Cqo) => 8,
+        (Op::Jump | Op::JumpIf(_) | Op::JumpIndirect | Op::Call | Op::CallIndirect, _) => 8,
+        (Op::Return | Op::Push | Op::Pop | Op::Leave, _) => 8,
+        (Op::MoveZero | Op::MoveSign, _) => insn.size,
+        (Op::Vector | Op::VectorToRegister | Op::VectorCompare, _) => insn.size,
+        _ if in_memory => insn.width,
+        _ => insn.size,
+    };
+    same("size", insn.size, expected)
 }
 
 /// An operand in the checker's words, and the bytes of a register.
