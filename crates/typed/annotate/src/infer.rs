@@ -1,7 +1,7 @@
 //! Finds the annotations of a function: the pass of the checker, repeated.
 //!
-//! 1. Rounds of the pass, each with what the last one found: a head becomes as weak as what jumps back to it. Ranges that
-//!    keep growing are widened, to constants of the function and at last to all numbers.
+//! 1. Rounds of the pass, each with what the last one found: a head becomes as weak as what jumps back to it. Ranges
+//!    that keep growing are widened, to constants of the function and at last to all numbers.
 //! 2. The other way: each head gets exactly what came to it in the last round, while the function still passes. This
 //!    recovers what widening gave away.
 //! 3. Shorter forms where the function still passes with them.

@@ -168,7 +168,8 @@ impl fmt::Display for Rule {
             Rule::Decode(refusal) => refusal.fmt(f),
             Rule::Address { size, write, found } => {
                 let access = if write { "write" } else { "read" };
-                write!(f, "{access} of {size} bytes: expected an address of the region, frame or read-only data, found {found}")
+                let expected = "an address of the region, frame or read-only data";
+                write!(f, "{access} of {size} bytes: expected {expected}, found {found}")
             }
             Rule::NotData { size, found } => {
                 write!(f, "expected {size} bytes of data, found {found}")
@@ -192,7 +193,8 @@ impl fmt::Display for Rule {
                 write!(f, "{}: expected its value at entry, found {found}", name(register))
             }
             Rule::StackPointer { found } => {
-                write!(f, "rsp: expected a known multiple of 8 in the frame, at a return its value at entry, found {found}")
+                let expected = "a known multiple of 8 in the frame, at a return its value at entry";
+                write!(f, "rsp: expected {expected}, found {found}")
             }
             Rule::Frame { declared, found } => {
                 write!(f, "expected a frame of at most {declared} bytes, found {found}")

@@ -1,8 +1,8 @@
 //! One pass over a function in the order of its text.
 //!
 //! A jump forward leaves its state at its target, where it is joined with what else comes there. A jump back must fit
-//! the state that was kept at its target, an annotated head. So each instruction is looked at once, and what can reach it
-//! is known by then.
+//! the state that was kept at its target, an annotated head. So each instruction is looked at once, and what can
+//! reach it is known by then.
 //!
 //! Text that nothing reaches is not looked at: a jump to it would have been seen before, or leads to a head.
 

@@ -11,8 +11,8 @@
 //! bit 0    u16: mask of registers that are unknown
 //! bit 1    u16: mask of registers that are any number
 //! bit 2    u16: mask of registers that are any number of 32 bits
-//! bit 3    slots: LEB128 count, then LEB128 4 * step + kind for each. The step leads from the last listed granule (first
-//!          from -1) to this one. Kinds: 0 unknown (4 bytes), 1 u32 (4 bytes), 2 any number (8 bytes),
+//! bit 3    slots: LEB128 count, then LEB128 4 * step + kind for each. The step leads from the last listed granule
+//!          (first from -1) to this one. Kinds: 0 unknown (4 bytes), 1 u32 (4 bytes), 2 any number (8 bytes),
 //!          3 unknown (8 bytes)
 //! bit 4    ranges: LEB128 count, then for each a place, a byte with the stride (bit 7: of an image address), LEB128 of
 //!          low and of high - low in units of 2^stride

@@ -1,7 +1,7 @@
 //! The trusted part of typed code: shows of machine code that it can only touch what its types name.
 //!
-//! A program that [`check`] accepts, in an image as [`program`] describes and on a stack of [`STACK`] bytes at a multiple
-//! of its size,
+//! A program that [`check`] accepts, in an image as [`program`] describes and on a stack of [`STACK`] bytes at a
+//! multiple of its size,
 //!
 //! 1. reads and writes only the region that was reserved for it, its own frames, and its read-only data;
 //! 2. continues only at instructions that were checked, and leaves only by a return, a call of an import, or a fault;
@@ -23,8 +23,8 @@
 //! | [`flow`] | the pass over a function |
 //! | [`error`] | why a program is refused |
 //!
-//! Everything that the checker allocates is passed in as slices, so a kernel bounds its memory. Its time is linear in the
-//! size of the text, times the depth of frames.
+//! Everything that the checker allocates is passed in as slices, so a kernel bounds its memory. Its time is linear in
+//! the size of the text, times the depth of frames.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -39,9 +39,9 @@
 //! text | read-only data | call tables, 8 bytes per entry | stubs, 16 bytes each
 //! ```
 //!
-//! The loader fills in the call tables (addresses of functions) and the stubs. There is one stub for each import (a jump
-//! to the host's gate), then one for each general register (a jump to the address in it, by the kernel's thunk if it has
-//! one), then one that returns.
+//! The loader fills in the call tables (addresses of functions) and the stubs. There is one stub for each import (a
+//! jump to the host's gate), then one for each general register (a jump to the address in it, by the kernel's thunk if
+//! it has one), then one that returns.
 
 use crate::bytes::{u16_at, u32_at};
 use crate::insn::{Register, R8, R9, RCX, RDI, RDX, RSI};
@@ -595,7 +595,8 @@ impl<'a> Program<'a> {
         (low < self.call_table_count() && range.high() < end).then_some(Value::Entry(low))
     }
 
-    /// What a signed read of 4 bytes at an address of this range gives, if that is within one jump table of the function.
+    /// What a signed read of 4 bytes at an address of this range gives, if that is within one jump table of the
+    /// function.
     pub(crate) fn jump_distance(&self, range: Range, function: u32) -> Option<Value> {
         let start = self.read_only_start() as u64;
         let first = range.low().checked_sub(start)?;
