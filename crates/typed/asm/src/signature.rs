@@ -1,0 +1,68 @@
+//! Signatures as text: `(any, u32; stack 2) -> u8`.
+
+use kyozon_typed_annotate::module::{NumberType, Signature};
+
+use crate::cursor::Cursor;
+use crate::error::Complaint;
+
+const TYPES: [(&str, NumberType); 4] = [
+    ("any", NumberType::Any),
+    ("u32", NumberType::U32),
+    ("u16", NumberType::U16),
+    ("u8", NumberType::U8),
+];
+
+fn number_type(cursor: &mut Cursor<'_>) -> Result<NumberType, Complaint> {
+    let name = cursor.name("a type")?;
+    TYPES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|&(_, t)| t)
+        .ok_or_else(|| format!("type `{name}` of an argument or result: write any, u32, u16 or u8"))
+}
+
+fn type_name(t: NumberType) -> &'static str {
+    TYPES.iter().find(|(_, known)| *known == t).map_or("any", |(name, _)| name)
+}
+
+/// Reads a signature.
+pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Signature, Complaint> {
+    let mut signature = Signature::default();
+    cursor.need("(")?;
+    while !cursor.take(")") {
+        if cursor.take(";") {
+            if !cursor.take_word("stack") {
+                return Err("expected `stack` and the number of arguments there after `;`".into());
+            }
+            signature.stack = u8::try_from(cursor.number()?)
+                .map_err(|_| "too many arguments on the stack: at most 64".to_string())?;
+            cursor.need(")")?;
+            break;
+        }
+        if !signature.arguments.is_empty() {
+            cursor.need(",")?;
+        }
+        signature.arguments.push(number_type(cursor)?);
+    }
+    if signature.arguments.len() > 6 {
+        return Err("more than 6 arguments in registers: write further ones as `; stack N`".into());
+    }
+    if cursor.take("->") {
+        signature.result = Some(number_type(cursor)?);
+    }
+    Ok(signature)
+}
+
+/// Writes a signature.
+pub(crate) fn print(signature: &Signature) -> String {
+    let arguments: Vec<_> = signature.arguments.iter().map(|&t| type_name(t)).collect();
+    let mut text = format!("({}", arguments.join(", "));
+    if signature.stack > 0 {
+        text += &format!("; stack {}", signature.stack);
+    }
+    text += ")";
+    if let Some(result) = signature.result {
+        text += &format!(" -> {}", type_name(result));
+    }
+    text
+}
