@@ -1,0 +1,4 @@
+# An endless loop.
+.func f ()
+.head
+again:  jmp     again

@@ -1,0 +1,4 @@
+# A return of the program's own.
+.indirect
+.func f ()
+        .return

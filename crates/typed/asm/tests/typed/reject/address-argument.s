@@ -1,0 +1,5 @@
+# expect: read of 8 bytes.*found any
+# An argument is a number, not an address.
+.func f (any, any)
+        mov     (%rdi), %rax
+        .return

@@ -1,0 +1,11 @@
+# expect: read of 1 bytes
+# The upper half of a slot was overwritten.
+.func f (any, any) frame 16
+        sub     $16, %rsp
+        mov     %edi, %edi
+        mov     %rdi, (%rsp)
+        mov     %esi, 4(%rsp)
+        mov     (%rsp), %rdi
+        movzbl  0x10000000(%rdi), %eax
+        add     $16, %rsp
+        .return

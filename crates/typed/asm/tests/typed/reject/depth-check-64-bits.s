@@ -1,0 +1,9 @@
+# expect: expected a check of the stack|flags
+# The upper bits of the stack pointer are no height.
+.func f (any, any)
+        cmp     $0x6000, %rsp
+        jb      out
+        call    g
+out:    .return
+.func g ()
+        .return

@@ -1,0 +1,9 @@
+# expect: expected a check of the stack
+# The check comes after the call.
+.func f (any, any)
+        call    g
+        cmp     $0x6000, %sp
+        jb      out
+out:    .return
+.func g ()
+        .return

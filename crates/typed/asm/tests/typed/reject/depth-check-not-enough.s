@@ -1,0 +1,9 @@
+# expect: expected a check of the stack
+# Above the floor must be proven: above 0x4ffe is not enough.
+.func f (any, any)
+        cmp     $0x4ffe, %sp
+        jbe     out
+        call    g
+out:    .return
+.func g ()
+        .return

@@ -1,0 +1,11 @@
+# expect: expected a check of the stack
+# One path leads around the check.
+.func f (any, any)
+        test    %edi, %edi
+        je      over
+        cmp     $0x6000, %sp
+        jb      out
+over:   call    g
+out:    .return
+.func g ()
+        .return

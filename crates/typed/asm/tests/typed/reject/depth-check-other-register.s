@@ -1,0 +1,9 @@
+# expect: expected a check of the stack
+# A number is no height.
+.func f (any, any)
+        cmp     $0x6000, %di
+        jb      out
+        call    g
+out:    .return
+.func g ()
+        .return

@@ -1,0 +1,9 @@
+# expect: expected a check of the stack
+# A signed comparison of the height proves nothing.
+.func f (any, any)
+        cmp     $0x6000, %sp
+        jl      out
+        call    g
+out:    .return
+.func g ()
+        .return

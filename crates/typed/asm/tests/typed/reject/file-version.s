@@ -1,0 +1,5 @@
+# expect: version 2
+# The version is another.
+# patch: 8 02
+.func f (any)
+        .return

@@ -1,0 +1,5 @@
+# expect: rsp: expected
+# The return address cannot be popped.
+.func f (any, any)
+        pop     %rax
+        .return

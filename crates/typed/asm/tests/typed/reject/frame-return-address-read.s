@@ -1,0 +1,5 @@
+# expect: read of 8 bytes.*stack\+0
+# The return address has no name.
+.func f (any, any)
+        mov     (%rsp), %rax
+        .return

@@ -1,0 +1,5 @@
+# expect: rsp: expected
+# xchg writes the stack pointer too.
+.func f (any, any)
+        xchg    %rdi, %rsp
+        .return

@@ -1,0 +1,8 @@
+# expect: read of 1 bytes
+# The overflow flag is no comparison.
+.func f (any, any)
+        cmp     $100, %rdi
+        jo      out
+        movzbl  0x10000000(%rdi), %eax
+out:    nop
+        .return

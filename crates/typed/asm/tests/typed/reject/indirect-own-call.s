@@ -1,0 +1,19 @@
+# expect: expected a thunk
+# The file says that it has no indirect calls.
+.func f (any, any)
+        cmp     $0x6000, %sp
+        jb      out
+        mov     t(%rip), %rax
+        mov     $1, %edi
+        call    *%rax
+out:    .return
+.func g (u32) -> any
+        xor     %eax, %eax
+        .return
+.func h (u32) -> any
+        xor     %eax, %eax
+        .return
+.calltable t (u32) -> any: g, h, g, h
+.calltable other (): e
+.func e ()
+        .return

@@ -1,0 +1,5 @@
+# expect: unknown opcode|prefix|not allowed|REX
+# The instruction is not in the table.
+.func f (any, any)
+        mov     %fs:0x10000000, %rax
+        .return

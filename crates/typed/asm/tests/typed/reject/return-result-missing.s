@@ -1,0 +1,5 @@
+# expect: result rax: expected any, found unknown
+# rax was not set.
+.func f (any) -> any
+        nop
+        .return

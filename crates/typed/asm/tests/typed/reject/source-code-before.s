@@ -1,0 +1,5 @@
+# expect: code before the first .func
+# Code belongs to a function.
+        nop
+.func f ()
+        .return

@@ -1,0 +1,5 @@
+# expect: source-fact.s:4: .fact is reserved
+# A word for a later version.
+.func f ()
+        .fact   rdi < rsi
+        .return

@@ -1,0 +1,5 @@
+# expect: .head before any .func
+# Heads are in functions.
+.head rax: any
+.func f ()
+        .return

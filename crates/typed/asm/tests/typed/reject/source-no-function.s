@@ -1,0 +1,3 @@
+# expect: no function: declare each by .func
+# A program has functions.
+        nop

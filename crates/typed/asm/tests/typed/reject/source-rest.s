@@ -1,0 +1,4 @@
+# expect: expected the end of the line
+# Nothing follows a directive.
+.func f () deep 8
+        .return
