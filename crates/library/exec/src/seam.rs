@@ -15,23 +15,12 @@
 use crate::calls::{Call, Outcome};
 use crate::host;
 use crate::state::State;
-use kyozon_libc::seam::{waits, Seam, Thread, VERSION};
-use std::ffi::{c_int, c_long, c_ulong, c_void};
+use kyozon_libc::seam::{waits, Seam};
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The number of a call that Linux does not have: `unmap_exit` of the seam.
 pub const UNMAP_EXIT: i64 = 511;
-
-/// What `start_thread` of the seam asks of clone(2).
-pub const THREAD_FLAGS: i32 = libc::CLONE_VM
-    | libc::CLONE_FS
-    | libc::CLONE_FILES
-    | libc::CLONE_SIGHAND
-    | libc::CLONE_THREAD
-    | libc::CLONE_SYSVSEM
-    | libc::CLONE_SETTLS
-    | libc::CLONE_PARENT_SETTID
-    | libc::CLONE_CHILD_CLEARTID;
 
 /// The handler of [`UNMAP_EXIT`].
 pub(crate) const CALLS: &[(i64, Call)] = &[(UNMAP_EXIT, unmap_exit)];
@@ -39,26 +28,12 @@ pub(crate) const CALLS: &[(i64, Call)] = &[(UNMAP_EXIT, unmap_exit)];
 /// Signals whose handlers have `SA_RESTART`, a bit for each. Signal handlers read it.
 static RESTART: AtomicU64 = AtomicU64::new(0);
 
-static SEAM: Seam = Seam {
-    version: VERSION,
-    call: kyozon_exec_seam_call,
-    start_thread: kyozon_exec_seam_start_thread,
-    unmap_exit: kyozon_exec_seam_unmap_exit,
-};
-
 // In seam.s.
+kyozon_libc::seam!(FUNCTIONS: kyozon_exec_seam_call, kyozon_exec_seam_start_thread, kyozon_exec_seam_unmap_exit);
+
+static SEAM: Seam = FUNCTIONS;
+
 extern "C" {
-    fn kyozon_exec_seam_call(
-        number: c_long,
-        a1: c_long,
-        a2: c_long,
-        a3: c_long,
-        a4: c_long,
-        a5: c_long,
-        a6: c_long,
-    ) -> c_long;
-    fn kyozon_exec_seam_start_thread(thread: *const Thread) -> c_int;
-    fn kyozon_exec_seam_unmap_exit(base: *mut c_void, bytes: c_ulong) -> !;
     fn kyozon_exec_seam_again();
     fn kyozon_exec_seam_dispatched();
     fn kyozon_exec_seam_leave_start();

@@ -25,23 +25,8 @@ kyozon_exec_seam_enter:
 	je	kyozon_exec_seam_native
 	mov	${dispatched}, %r11d
 kyozon_exec_seam_dispatched:
-	movb	$0, %gs:{selector}
-	mov	%rax, %gs:{rax}
-	mov	%rdi, %gs:{rdi}
-	mov	%rsi, %gs:{rsi}
-	mov	%rdx, %gs:{rdx}
-	mov	%r10, %gs:{r10}
-	mov	%r8, %gs:{r8}
-	mov	%r9, %gs:{r9}
-	mov	%rsp, %gs:{rsp}
-	mov	%rcx, %gs:{rip}
-	// For a new thread or process, and for the return through SIGSYS. The dispatcher preserves them.
-	mov	%rbx, %gs:{preserved}
-	mov	%rbp, %gs:{preserved}+8
-	mov	%r12, %gs:{preserved}+16
-	mov	%r13, %gs:{preserved}+24
-	mov	%r14, %gs:{preserved}+32
-	mov	%r15, %gs:{preserved}+40
+	// Also what the dispatcher preserves: for a new thread or process, and for the return through SIGSYS.
+	kyozon_exec_save
 	mov	%gs:{host_sp}, %rsp
 	mov	%gs:{this}, %rdi
 	cmp	${dispatched}, %r11d
@@ -76,15 +61,7 @@ kyozon_exec_seam_dispatched:
 kyozon_exec_seam_leave_start:
 	cmpb	$0, %gs:{pending}
 	jne	3f
-	mov	%gs:{rdi}, %rdi
-	mov	%gs:{rsi}, %rsi
-	mov	%gs:{rdx}, %rdx
-	mov	%gs:{r10}, %r10
-	mov	%gs:{r8}, %r8
-	mov	%gs:{r9}, %r9
-	mov	%gs:{rsp}, %rsp
-	mov	%gs:{rip}, %rcx
-	mov	%gs:{rax}, %rax
+	kyozon_exec_load_arguments
 	movb	${program}, %gs:{selector}
 kyozon_exec_seam_leave_end:
 	jmp	*%rcx

@@ -46,6 +46,45 @@ pub struct Thread {
     pub clear_tid: *mut c_int,
 }
 
+/// What [`Seam::start_thread`] asks of clone(2).
+pub const THREAD_FLAGS: c_int = libc::CLONE_VM
+    | libc::CLONE_FS
+    | libc::CLONE_FILES
+    | libc::CLONE_SIGHAND
+    | libc::CLONE_THREAD
+    | libc::CLONE_SYSVSEM
+    | libc::CLONE_SETTLS
+    | libc::CLONE_PARENT_SETTID
+    | libc::CLONE_CHILD_CLEARTID;
+
+/// Declares a host's functions, which are written in assembly, and defines a constant with the [`Seam`] of them.
+#[macro_export]
+macro_rules! seam {
+    ($name:ident: $call:ident, $start_thread:ident, $unmap_exit:ident) => {
+        extern "C" {
+            fn $call(
+                number: ::core::ffi::c_long,
+                a1: ::core::ffi::c_long,
+                a2: ::core::ffi::c_long,
+                a3: ::core::ffi::c_long,
+                a4: ::core::ffi::c_long,
+                a5: ::core::ffi::c_long,
+                a6: ::core::ffi::c_long,
+            ) -> ::core::ffi::c_long;
+            fn $start_thread(thread: *const $crate::seam::Thread) -> ::core::ffi::c_int;
+            fn $unmap_exit(base: *mut ::core::ffi::c_void, bytes: ::core::ffi::c_ulong) -> !;
+        }
+
+        /// The host's functions.
+        pub const $name: $crate::seam::Seam = $crate::seam::Seam {
+            version: $crate::seam::VERSION,
+            call: $call,
+            start_thread: $start_thread,
+            unmap_exit: $unmap_exit,
+        };
+    };
+}
+
 /// Whether a system call may wait. It then returns `-EINTR` after a handler without `SA_RESTART`, from the call's first
 /// instruction on: signal(7), and the header's rules.
 #[must_use]

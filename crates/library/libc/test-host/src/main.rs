@@ -31,14 +31,6 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::{env, fs};
 
-/// What the program gets.
-const SEAM: Seam = Seam {
-    version: seam::VERSION,
-    call: machine::kyozon_host_call,
-    start_thread: machine::kyozon_host_start_thread,
-    unmap_exit: machine::kyozon_host_unmap_exit,
-};
-
 const USAGE: &str = "usage: kyozon-libc-test-host [--seam-version NUMBER] PROGRAM [ARGUMENT]...";
 
 fn main() -> ExitCode {
@@ -59,7 +51,8 @@ fn run(arguments: &[OsString]) -> Result<Infallible, String> {
     let within = |problem: String| format!("{}: {problem}", program.display());
     let file = fs::read(program).map_err(|error| within(error.to_string()))?;
     let image = Image::map(&file).map_err(within)?;
-    let stack = stack::build(&image, arguments, Box::leak(Box::new(Seam { version, ..SEAM })))?;
+    let stack =
+        stack::build(&image, arguments, Box::leak(Box::new(Seam { version, ..machine::SEAM })))?;
     signals::reset()?;
     // A program that refuses its host enters the kernel by itself.
     if version == seam::VERSION {

@@ -4,9 +4,9 @@
 //! page, so that a filter can tell their system calls from any others.
 
 use crate::signals;
-use kyozon_libc::seam::Thread;
+use kyozon_libc::seam::{Thread, THREAD_FLAGS};
 use std::arch::{asm, global_asm};
-use std::ffi::{c_int, c_long, c_ulong, c_void};
+use std::ffi::{c_int, c_long};
 use std::mem::offset_of;
 
 global_asm!(
@@ -86,8 +86,7 @@ global_asm!(
     fs_base = const offset_of!(Thread, fs_base),
     tid = const offset_of!(Thread, tid),
     clear_tid = const offset_of!(Thread, clear_tid),
-    thread = const libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND | libc::CLONE_THREAD
-        | libc::CLONE_SYSVSEM | libc::CLONE_SETTLS | libc::CLONE_PARENT_SETTID | libc::CLONE_CHILD_CLEARTID,
+    thread = const THREAD_FLAGS,
     clone = const libc::SYS_clone,
     munmap = const libc::SYS_munmap,
     exit = const libc::SYS_exit,
@@ -102,16 +101,6 @@ extern "C" {
     static kyozon_host_interrupted: u8;
     static kyozon_host_restorer: u8;
 
-    /// `kyozon_seam.call`.
-    pub fn kyozon_host_call(
-        number: c_long,
-        a1: c_long,
-        a2: c_long,
-        a3: c_long,
-        a4: c_long,
-        a5: c_long,
-        a6: c_long,
-    ) -> c_long;
     /// A system call as the kernel offers it.
     pub fn kyozon_host_plain_call(
         number: c_long,
@@ -122,11 +111,9 @@ extern "C" {
         a5: c_long,
         a6: c_long,
     ) -> c_long;
-    /// `kyozon_seam.start_thread`.
-    pub fn kyozon_host_start_thread(thread: *const Thread) -> c_int;
-    /// `kyozon_seam.unmap_exit`.
-    pub fn kyozon_host_unmap_exit(base: *mut c_void, bytes: c_ulong) -> !;
 }
+
+kyozon_libc::seam!(SEAM: kyozon_host_call, kyozon_host_start_thread, kyozon_host_unmap_exit);
 
 /// First address of the functions, and the address after the last. They share a page.
 pub fn functions() -> (u64, u64) {
