@@ -2,38 +2,16 @@
  * What a program sees is what it sees without exec. The argument is a folder: of an image, or of the host. Each test
  * prints a line.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
+#include "check.h"
 #include <setjmp.h>
-#include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/select.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#define CHECK(what)							\
-	do {								\
-		if (!(what)) {						\
-			printf("line %d: %s: %s\n", __LINE__, #what, strerror(errno));	\
-			exit(1);					\
-		}							\
-	} while (0)
 
 static int folder;
 static const char *path;
@@ -48,14 +26,11 @@ static void handler(int signal)
 /* A connection of the library; its ends. */
 static void connection(int *a, int *b)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t bytes = sizeof(address);
-	int server = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in address;
+	int server = listening(&address);
 
-	CHECK(!bind(server, (void *)&address, bytes) && !listen(server, 1));
-	CHECK(!getsockname(server, (void *)&address, &bytes));
 	*a = socket(AF_INET, SOCK_STREAM, 0);
-	CHECK(!connect(*a, (void *)&address, bytes));
+	CHECK(!connect(*a, (void *)&address, sizeof(address)));
 	*b = accept(server, NULL, NULL);
 	CHECK(*b >= 0 && !close(server));
 }

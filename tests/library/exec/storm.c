@@ -1,25 +1,6 @@
 /* Threads call both kernels while timers interrupt them, and handlers call both kernels, too. */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
+#include "check.h"
 
-#define CHECK(what)							\
-	do {								\
-		if (!(what)) {						\
-			printf("line %d: %s: %s\n", __LINE__, #what, strerror(errno));	\
-			exit(1);					\
-		}							\
-	} while (0)
 #define THREADS		4
 #define ROUNDS		3000
 

@@ -2,31 +2,9 @@
  * Linux keeps all vector registers, masks, and the control words of floating point across a system call. Fills them,
  * makes calls of the library, and compares. The argument is a folder of an image.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
+#include "check.h"
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/time.h>
-#include <unistd.h>
-
-#define CHECK(what)							\
-	do {								\
-		if (!(what)) {						\
-			printf("line %d: %s: %s\n", __LINE__, #what, strerror(errno));	\
-			exit(1);					\
-		}							\
-	} while (0)
 
 struct registers {
 	unsigned char vectors[32][64];
