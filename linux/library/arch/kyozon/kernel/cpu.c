@@ -60,7 +60,10 @@ static bool cas_bias(struct kyozon_library_thread *old, struct kyozon_library_th
 	return __atomic_compare_exchange_n(&cpu.bias, &old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* Sleeps while a word has a value. Who keeps time does so meanwhile: the owner's system call may take long. */
+/*
+ * Sleeps while a word has a value. If the thread keeps time (timing), it wakes up now and then and looks at the timer's
+ * deadline: the thread that has the CPU may be in a long system call, and looks only at its end.
+ */
 static void park(u32 *word, u32 value, bool timing)
 {
 	host_park(word, value, timing ? host_now() + SERVICE_RETRY : KYOZON_LIBRARY_NEVER);
