@@ -66,4 +66,10 @@ entry() { printf '\0\0\0\0\203\0\0\0\0%b\0\0\0\200\0\0' "$1"; }
 { entry '\010'; entry '\210'; } | into bs=1 seek=446; printf '\125\252' | into bs=1 seek=510
 truncate -s 16M p; mkfs.ext4 -qF p; into if=p bs=1M seek=1; mkfs.vfat p >/dev/null; into if=p bs=1M seek=17
 fs cp f d.img@1:/ && fs cp d.img@1:/f other@2:/g && fs ls d.img@2:/; fs cp d.img@1:/f other@1:/
+# A disk with blocks of 4 KiB has its partition table elsewhere.
+truncate -s 16M p; mkfs.ext4 -qF -b 4096 p; /usr/bin/python3 "$TREE/tests/library/fs/images.py" gpt large p
+fs cp f large@1:/ && fs cat large@1:/f
+# A broken qcow2 image is named.
+qemu-img create -q -f qcow2 q 16M; /usr/bin/python3 "$TREE/tests/library/fs/images.py" qcow2 q
+for how in "" --in-process; do fs $how mkdir q:/x | sed 's/entry.*/entry/'; done
 echo "end"

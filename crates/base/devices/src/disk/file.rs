@@ -117,6 +117,13 @@ impl FileDisk {
             .is_ok()
     }
 
+    /// Gives the disk blocks of another size.
+    #[cfg(feature = "qcow2")]
+    pub(super) fn set_block(&mut self, block: u32) {
+        self.limits.block = block;
+        self.limits.physical = self.limits.physical.max(block);
+    }
+
     /// The file, still locked.
     #[cfg(feature = "qcow2")]
     pub(super) fn into_file(self) -> File {

@@ -28,13 +28,18 @@ impl Image {
     /// # Errors
     /// Those of [`FileDisk::open`]; one of kind `InvalidData` or `Unsupported` if it is qcow2 that cannot be used.
     pub fn open(path: &Path, write: bool) -> Result<Self> {
-        let file = FileDisk::open(path, write)?;
+        let mut file = FileDisk::open(path, write)?;
         // The file must be able to grow.
         let qcow2 = if std::fs::metadata(path)?.is_file() {
             Header::read(file.as_fd(), file.bytes(), write)?
         } else {
             None
         };
+        if qcow2.is_none() && std::fs::metadata(path)?.is_file() {
+            if let Some(block) = block_of_partitions(file.as_fd()) {
+                file.set_block(block);
+            }
+        }
         Ok(Self { file, qcow2 })
     }
 
@@ -80,6 +85,19 @@ impl Image {
         let disk = Qcow2Disk::new(self.file.into_file(), end, header, write)?;
         Ok(Opened { disk: Box::new(disk.clone()), qcow2: Some(disk) })
     }
+}
+
+/// Bytes of a block of the disk that a raw image is of, if it has a partition table that tells it: GPT's header is in
+/// the second block (UEFI 2.10, section 5.3.2).
+fn block_of_partitions(file: BorrowedFd<'_>) -> Option<u32> {
+    let has_header = |block: u32| {
+        let mut signature = [0; 8];
+        let read = rustix::io::pread(file, &mut signature, block.into());
+        read == Ok(signature.len()) && &signature == b"EFI PART"
+    };
+    let end = rustix::fs::fstat(file).ok()?.st_size;
+    let large = !has_header(512) && has_header(4096) && end % 4096 == 0;
+    large.then_some(4096)
 }
 
 impl From<FileDisk> for Image {

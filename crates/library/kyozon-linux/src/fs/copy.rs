@@ -4,9 +4,11 @@
 //! |---|---|
 //! | [`operands`] | which entry the paths of a command name, and where its copy goes |
 //! | `stream` | the bytes of a file; holes stay holes |
+//! | `tree` | folders with everything in them |
 
 pub mod operands;
 mod stream;
+mod tree;
 
 use super::attributes::{Attributes, Lost, Owner};
 use super::failure::{failed, Tolerated};
@@ -23,6 +25,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr;
 use stream::Goes;
+use tree::Made;
 
 /// What a copy keeps.
 #[derive(Debug, Clone, Copy)]
@@ -123,41 +126,40 @@ impl Copier {
         }
     }
 
-    /// Everything in a folder. An entry that cannot be copied is reported and left out.
-    fn contents(&mut self, from: &Folder<'_>, to: &Folder<'_>) -> Result<()> {
-        for entry in from.entries()? {
-            let done = self.entry(from, &entry.name, to, &entry.name, Named::ByFolder);
-            self.tolerated.pass(done, &[from.calls, to.calls])?;
-        }
-        Ok(())
-    }
-
-    /// One entry, under a new name.
-    fn entry(
+    /// Copies an entry that is no folder. Makes the copy of a folder, and returns both: their contents come next.
+    fn begin<'a>(
         &mut self,
-        from: &Folder<'_>,
+        from: &Folder<'a>,
         name: &CStr,
-        to: &Folder<'_>,
+        to: &Folder<'a>,
         new: &CStr,
         named: Named,
-    ) -> Result<()> {
+    ) -> Result<Option<(Folder<'a>, Folder<'a>, Made)>> {
         interrupt::check()?;
         let follow = named == Named::AsFile;
         let operand = named != Named::ByFolder;
         let stat = if follow { from.stat_target(name)? } else { from.stat(name)? };
         let job = Job { from, name, to, new, stat, operand, follow };
-        if is_folder(&stat) {
-            ensure!(self.keep.recursive, "{} is a folder: use -r", job.source().display());
-            self.folder(&job)?;
-        } else {
+        if !is_folder(&stat) {
             self.file(&job)?;
+            self.progress.file();
+            return Ok(None);
         }
+        ensure!(self.keep.recursive, "{} is a folder: use -r", job.source().display());
+        let (source, target) = self.folder(&job, from, to)?;
         self.progress.file();
-        Ok(())
+        let made = Made { name: name.into(), new: new.into(), stat, operand, follow };
+        Ok(Some((source, target, made)))
     }
 
-    fn folder(&mut self, job: &Job<'_>) -> Result<()> {
-        let Job { from, name, to, new, follow, stat, .. } = *job;
+    /// Makes the copy of a folder, and opens both.
+    fn folder<'a>(
+        &self,
+        job: &Job<'_>,
+        from: &Folder<'a>,
+        to: &Folder<'a>,
+    ) -> Result<(Folder<'a>, Folder<'a>)> {
+        let Job { name, new, follow, stat, .. } = *job;
         let inside_itself = job.one_kernel() && self.above.contains(&identity(&stat));
         ensure!(!inside_itself, "{} cannot be copied into itself", job.source().display());
         match to.calls.mkdir_at(to.fd, new, 0o700) {
@@ -168,9 +170,7 @@ impl Copier {
         }
         let target = to.enter(new)?;
         let source = if follow { from.follow(name)? } else { from.enter(name)? };
-        let done = self.contents(&source, &target);
-        // A copy that ends early leaves folders that can be used.
-        done.and(self.attributes(job))
+        Ok((source, target))
     }
 
     /// Decides what becomes of an entry that has the copy's name, and removes it if the copy replaces it.

@@ -20,12 +20,22 @@ pub struct Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = quoted(self.path.as_os_str().as_bytes());
-        let path = String::from_utf8_lossy(&path);
+        let path = shortened(&String::from_utf8_lossy(&path));
         write!(f, "cannot {} {path}: {}", self.what, explain(self.errno))
     }
 }
 
 impl std::error::Error for Failure {}
+
+/// A path that is not longer than a message should be: the folders in the middle are left out.
+fn shortened(path: &str) -> String {
+    const MOST: usize = 300;
+    if path.len() <= MOST {
+        return path.to_owned();
+    }
+    let cut = |at: usize| (at..).find(|&at| path.is_char_boundary(at)).unwrap_or(path.len());
+    format!("{}...{}", &path[..cut(MOST / 3)], &path[cut(path.len() - MOST / 2)..])
+}
 
 /// Makes an error of a failed call: what failed, on which file, and why.
 pub fn failed<'a>(what: &'a str, path: &'a Path) -> impl Fn(Errno) -> anyhow::Error + 'a {
@@ -106,6 +116,14 @@ impl Tolerated {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_paths_keep_both_ends() {
+        assert_eq!(shortened("/short"), "/short");
+        let path = format!("/first/{}/last", "ö/".repeat(1000));
+        let short = shortened(&path);
+        assert!(short.starts_with("/first/ö") && short.ends_with("ö/last") && short.len() < 300);
+    }
 
     #[test]
     fn a_message_is_one_line_that_a_terminal_shows() {

@@ -76,8 +76,8 @@ pub enum Kernel {
         log: Log,
         /// Its disks' errors on the host.
         errors: Vec<Arc<Errors>>,
-        /// Those that are qcow2.
-        qcow2: Vec<Qcow2Disk>,
+        /// Those that are qcow2, with their numbers.
+        qcow2: Vec<(usize, Qcow2Disk)>,
     },
     /// In a confined process.
     Confined {
@@ -89,7 +89,7 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// Boots in this process.
+    /// Boots in this process. Errors, here and later, name disks by their numbers: `disk0: `.
     pub fn in_process(boot: &Boot, disks: Disks) -> Result<Self> {
         let log = Log::default();
         let sink = log.clone();
@@ -104,8 +104,8 @@ impl Kernel {
         for (number, (disk, write)) in disks.into_iter().enumerate() {
             let opened = disk.disk(write)?;
             if let Some(disk) = opened.qcow2 {
-                disk.check()?;
-                qcow2.push(disk);
+                disk.check().with_context(|| format!("disk{number}"))?;
+                qcow2.push((number, disk));
             }
             let block = Block::new(opened.disk, !write, &format!("disk{number}")).extended();
             let device = BlockDevice::inline(block);
@@ -180,7 +180,10 @@ impl Kernel {
                 Some((instance, thread)) => {
                     instance.halt(thread)?;
                     // Not every file system flushes its disk when it is unmounted.
-                    qcow2.iter().try_for_each(Qcow2Disk::write_back).map_err(Error::Host)
+                    qcow2.iter().try_for_each(|(number, disk)| {
+                        let wrote = disk.write_back();
+                        wrote.map_err(|e| Error::Ended(format!("disk{number}: {e}")))
+                    })
                 }
                 None => Ok(()),
             },

@@ -2,12 +2,12 @@
 
 use super::failure::failed;
 use super::output;
-use super::walk::{c_string, is_folder, Folder};
+use super::walk::{c_string, is_folder, Folder, Level, Levels};
 use crate::cli::Kind;
 use crate::interrupt;
 use anyhow::Result;
 use liblinux::calls::{Calls, CWD};
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -228,24 +228,32 @@ pub fn find(calls: &dyn Calls, path: &Path, wanted: &Wanted) -> Result<()> {
         let name = c_string(path.file_name().unwrap_or_default())?;
         return wanted.show(path, &name, number(&stat));
     }
-    descend(&Folder::open(calls, path)?, path, wanted)
-}
-
-fn descend(folder: &Folder<'_>, shown: &Path, wanted: &Wanted) -> Result<()> {
-    for entry in folder.entries()? {
+    let mut path = path.to_owned();
+    let mut levels = Levels::empty();
+    levels.enter(Folder::open(calls, &path)?, None, ())?;
+    loop {
         interrupt::check()?;
+        let Some((Level { folder, .. }, entry)) = levels.next_entry() else {
+            path.pop();
+            match levels.leave()? {
+                Some(_) => continue,
+                None => return Ok(()),
+            }
+        };
         // A status costs a search of the folder on file systems without an index, such as vfat.
         let kind = match entry.kind {
             libc::DT_UNKNOWN => number(&folder.stat(&entry.name)?),
             kind => kind,
         };
-        let path = shown.join(std::ffi::OsStr::from_bytes(entry.name.to_bytes()));
+        path.push(OsStr::from_bytes(entry.name.to_bytes()));
         wanted.show(&path, &entry.name, kind)?;
         if kind == libc::DT_DIR {
-            descend(&folder.enter(&entry.name)?, &path, wanted)?;
+            let inside = folder.enter(&entry.name)?;
+            levels.enter(inside, None, ())?;
+        } else {
+            path.pop();
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@ pub struct Session {
     mounted: Vec<Mounted>,
     /// Disks that are open for writing.
     written: Vec<Written>,
+    /// The names of all disks.
+    names: Vec<PathBuf>,
     died: Option<String>,
     /// Whether what is written reaches the images at the end only.
     lazy: Cell<bool>,
@@ -74,6 +76,14 @@ fn same_file(a: &Path, b: &Path) -> bool {
 /// Whether both are one file system.
 fn same(a: &Image, b: &Image) -> bool {
     a.partition == b.partition && same_file(&a.file, &b.file)
+}
+
+/// A message of the kernel's process, which knows disks by their numbers.
+fn named(text: &str, names: &[PathBuf]) -> String {
+    let names = names.iter().enumerate();
+    names.fold(text.to_owned(), |text, (number, name)| {
+        text.replace(&format!("disk{number}: "), &format!("{}: ", name.display()))
+    })
 }
 
 /// A disk of the kernel.
@@ -135,9 +145,9 @@ impl Session {
     pub fn with(boot: &Boot, places: &[(&Place, bool)], options: &Options<'_>) -> Result<Self> {
         let (wanted, mounted) = plan(places);
         anyhow::ensure!(wanted.len() <= MAX_DISKS, "more than {MAX_DISKS} images");
-        let mut disks = Vec::new();
-        let mut written = Vec::new();
+        let (mut disks, mut written, mut names) = (Vec::new(), Vec::new(), Vec::new());
         for wanted in wanted {
+            names.push(wanted.file.to_owned());
             let disk = wanted.open()?;
             if wanted.write {
                 written.push(Written::new(wanted.file, &disk)?);
@@ -145,14 +155,16 @@ impl Session {
             disks.push((disk, wanted.write));
         }
         let kernel = match boot.confined {
-            Some(limit) => Kernel::confined(boot, disks, mounted.len(), limit)?,
-            None => Kernel::in_process(boot, disks)?,
+            Some(limit) => Kernel::confined(boot, disks, mounted.len(), limit),
+            None => Kernel::in_process(boot, disks),
         };
+        let kernel = kernel.map_err(|error| anyhow!("{}", named(&format!("{error:#}"), &names)))?;
         let mut session = Self {
             inside: Vec::new(),
             kernel,
             mounted,
             written,
+            names,
             died: None,
             lazy: Cell::new(false),
         };
@@ -272,9 +284,9 @@ impl Session {
             }
         }
         let halted = self.kernel.halt();
-        self.died = self.kernel.died();
+        self.died = self.kernel.died().map(|why| named(&why, &self.names));
         if let Err(error) = halted {
-            closed.unmounted = Some(error.into());
+            closed.unmounted = Some(anyhow!("{}", named(&error.to_string(), &self.names)));
         }
         if self.died.is_none() {
             let lost = self.written.iter().find_map(|written| written.check().err());

@@ -1,6 +1,10 @@
 //! Folders by descriptors. Names come from images and may be hostile: each is looked up in its folder, never through a
 //! path, and links are not followed.
 
+mod levels;
+
+pub use levels::{Level, Levels};
+
 use super::failure::failed;
 use crate::interrupt;
 use anyhow::{anyhow, ensure, Result};
@@ -10,9 +14,6 @@ use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
-
-/// Folders within folders that a command follows.
-pub const MAX_DEPTH: usize = 1000;
 
 /// A string for the kernel.
 pub fn c_string(name: &OsStr) -> Result<CString> {
@@ -27,13 +28,16 @@ pub struct Folder<'a> {
     pub fd: Fd,
     /// Its path, for messages.
     pub path: PathBuf,
-    depth: usize,
+    /// Device and inode, if it is closed for a while.
+    suspended: Option<(u64, u64)>,
 }
 
 impl Drop for Folder<'_> {
     fn drop(&mut self) {
-        // A folder that was only read has nothing to lose.
-        let _ = self.calls.close(self.fd);
+        if self.suspended.is_none() {
+            // A folder that was only read has nothing to lose.
+            let _ = self.calls.close(self.fd);
+        }
     }
 }
 
@@ -46,7 +50,7 @@ impl<'a> Folder<'a> {
         let fd = calls
             .open_at(CWD, &c_string(name.as_os_str())?, OPEN, 0)
             .map_err(failed("open", name))?;
-        Ok(Self { calls, fd, path: path.into(), depth: 0 })
+        Ok(Self { calls, fd, path: path.into(), suspended: None })
     }
 
     /// The path of an entry, for messages.
@@ -60,19 +64,18 @@ impl<'a> Folder<'a> {
     /// Opens a folder in this one. It must not be a link.
     pub fn enter(&self, name: &CStr) -> Result<Self> {
         let path = self.join(name);
-        ensure!(self.depth < MAX_DEPTH, "{}: more than {MAX_DEPTH} folders deep", path.display());
         let fd = self
             .calls
             .open_at(self.fd, name, OPEN | libc::O_NOFOLLOW, 0)
             .map_err(failed("open", &path))?;
-        Ok(Self { calls: self.calls, fd, path, depth: self.depth + 1 })
+        Ok(Self { calls: self.calls, fd, path, suspended: None })
     }
 
     /// Opens the folder that an entry is, or to which it leads.
     pub fn follow(&self, name: &CStr) -> Result<Self> {
         let path = self.join(name);
         let fd = self.calls.open_at(self.fd, name, OPEN, 0).map_err(failed("open", &path))?;
-        Ok(Self { calls: self.calls, fd, path, depth: self.depth })
+        Ok(Self { calls: self.calls, fd, path, suspended: None })
     }
 
     /// Whether the folder is the host's.
@@ -83,7 +86,32 @@ impl<'a> Folder<'a> {
     /// The same folder, under another descriptor.
     pub fn again(&self) -> Result<Self> {
         let fd = self.calls.open_at(self.fd, c".", OPEN, 0).map_err(failed("open", &self.path))?;
-        Ok(Self { calls: self.calls, fd, path: self.path.clone(), depth: self.depth })
+        Ok(Self { calls: self.calls, fd, path: self.path.clone(), suspended: None })
+    }
+
+    fn identity(&self) -> Result<(u64, u64)> {
+        self.stat(c".").map(|stat| (stat.st_dev, stat.st_ino))
+    }
+
+    /// Closes the folder until [`resume`](Folder::resume). Until then it must not be used.
+    fn suspend(&mut self) -> Result<()> {
+        self.suspended = Some(self.identity()?);
+        // Paths of all folders above each other would take a lot of memory.
+        self.path = PathBuf::new();
+        // A folder that was only read has nothing to lose.
+        let _ = self.calls.close(self.fd);
+        Ok(())
+    }
+
+    /// Opens a suspended folder again: the one that `inside` is in.
+    fn resume(&mut self, inside: &Self) -> Result<()> {
+        let Some(identity) = self.suspended else { return Ok(()) };
+        let path = inside.path.parent().unwrap_or(Path::new("/")).to_owned();
+        let fd = self.calls.open_at(inside.fd, c"..", OPEN, 0).map_err(failed("open", &path))?;
+        (self.fd, self.path, self.suspended) = (fd, path, None);
+        // Others may have moved the folder; what is above it now is none of the command's.
+        ensure!(self.identity()? == identity, "{} was moved meanwhile", self.path.display());
+        Ok(())
     }
 
     /// What is in it, sorted by name.
@@ -99,6 +127,14 @@ impl<'a> Folder<'a> {
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
+    }
+
+    /// Whether an entry is a folder. File systems that know the types of entries need not read them for that.
+    pub fn has_folder(&self, entry: &Entry) -> Result<bool> {
+        match entry.kind {
+            libc::DT_UNKNOWN => self.stat(&entry.name).map(|stat| is_folder(&stat)),
+            kind => Ok(kind == libc::DT_DIR),
+        }
     }
 
     /// An entry's own status; a link's, not its target's.
@@ -178,16 +214,31 @@ pub fn is_folder(stat: &libc::stat) -> bool {
     stat.st_mode & libc::S_IFMT == libc::S_IFDIR
 }
 
+fn unlink(folder: &Folder<'_>, name: &CStr, how: i32) -> Result<()> {
+    interrupt::check()?;
+    folder.calls.unlink_at(folder.fd, name, how).map_err(failed("remove", &folder.join(name)))
+}
+
 /// Removes an entry, with everything in it if `recursive`.
 pub fn remove(folder: &Folder<'_>, name: &CStr, recursive: bool) -> Result<()> {
-    interrupt::check()?;
-    let path = folder.join(name);
-    let mut how = 0;
-    if is_folder(&folder.stat(name)?) {
-        ensure!(recursive, "{} is a folder: use -r", path.display());
-        let inside = folder.enter(name)?;
-        inside.entries()?.iter().try_for_each(|entry| remove(&inside, &entry.name, true))?;
-        how = libc::AT_REMOVEDIR;
+    if !is_folder(&folder.stat(name)?) {
+        return unlink(folder, name, 0);
     }
-    folder.calls.unlink_at(folder.fd, name, how).map_err(failed("remove", &path))
+    ensure!(recursive, "{} is a folder: use -r", folder.join(name).display());
+    let mut levels = Levels::empty();
+    levels.enter(folder.enter(name)?, None, CString::from(name))?;
+    loop {
+        if let Some((Level { folder, .. }, entry)) = levels.next_entry() {
+            if folder.has_folder(&entry)? {
+                let inside = folder.enter(&entry.name)?;
+                levels.enter(inside, None, entry.name)?;
+            } else {
+                unlink(folder, &entry.name, 0)?;
+            }
+            continue;
+        }
+        let Some(left) = levels.leave()? else { return Ok(()) };
+        let above = levels.last().map_or(folder, |level| &level.folder);
+        unlink(above, &left.note, libc::AT_REMOVEDIR)?;
+    }
 }

@@ -32,7 +32,8 @@ struct Server {
     area: Arc<Area>,
     instance: OnceLock<Instance>,
     errors: Vec<Arc<Errors>>,
-    qcow2: Vec<Qcow2Disk>,
+    /// With their disks' numbers.
+    qcow2: Vec<(usize, Qcow2Disk)>,
 }
 
 /// Runs the kernel that the words of the command line describe, and exits.
@@ -110,7 +111,7 @@ fn prepare(
             largest = image.largest().max(largest);
         }
         let opened = image.disk(write).map_err(|e| e.to_string())?;
-        qcow2.extend(opened.qcow2);
+        qcow2.extend(opened.qcow2.map(|disk| (number, disk)));
         let block = Block::new(opened.disk, !write, &format!("disk{number}")).extended();
         let device = BlockDevice::inline(block);
         errors.push(device.errors());
@@ -155,12 +156,18 @@ fn threads(server: &Arc<Server>) -> Result<()> {
 
 /// Reads the tables of qcow2 images, which may be hostile: only now.
 fn open(server: &Server) -> Result<()> {
-    server.qcow2.iter().try_for_each(|disk| disk.check().map_err(|e| e.to_string()))
+    each(server, Qcow2Disk::check)
 }
 
 /// Writes back the tables of qcow2 images: not every file system flushes its disk when it is unmounted.
 fn write_back(server: &Server) -> Result<()> {
-    server.qcow2.iter().try_for_each(|disk| disk.write_back().map_err(|e| e.to_string()))
+    each(server, Qcow2Disk::write_back)
+}
+
+/// The parent knows the names of disks by their numbers.
+fn each(server: &Server, act: impl Fn(&Qcow2Disk) -> std::io::Result<()>) -> Result<()> {
+    let mut disks = server.qcow2.iter();
+    disks.try_for_each(|(number, disk)| act(disk).map_err(|e| format!("disk{number}: {e}")))
 }
 
 /// Waits for the request to boot, and serves the first slot.

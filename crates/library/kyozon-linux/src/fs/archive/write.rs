@@ -2,7 +2,7 @@
 
 use crate::fs::attributes::extended;
 use crate::fs::failure::{failed, warn};
-use crate::fs::walk::{is_folder, Folder, Open};
+use crate::fs::walk::{is_folder, Folder, Level, Levels, Open};
 use crate::interrupt;
 use anyhow::{bail, ensure, Context, Result};
 use liblinux::Errno;
@@ -21,7 +21,7 @@ const BLOCK: usize = 512;
 /// Writes the contents of a folder.
 pub fn write(folder: &Folder<'_>, out: impl Write) -> Result<()> {
     let mut archive = Archive { builder: Builder::new(out), links: HashMap::new() };
-    archive.contents(folder, Path::new(""))?;
+    archive.contents(folder)?;
     archive.builder.into_inner().and_then(|mut out| out.flush()).context("the archive")
 }
 
@@ -83,15 +83,30 @@ fn time(seconds: i64, nanoseconds: i64) -> String {
 }
 
 impl<W: Write> Archive<W> {
-    fn contents(&mut self, folder: &Folder<'_>, inside: &Path) -> Result<()> {
-        for entry in folder.entries()? {
-            let name = inside.join(OsStr::from_bytes(entry.name.to_bytes()));
-            self.entry(folder, &entry.name, &name)?;
+    fn contents(&mut self, folder: &Folder<'_>) -> Result<()> {
+        let mut inside = PathBuf::new();
+        let mut levels = Levels::empty();
+        levels.enter(folder.again()?, None, ())?;
+        loop {
+            let Some((Level { folder, .. }, entry)) = levels.next_entry() else {
+                inside.pop();
+                match levels.leave()? {
+                    Some(_) => continue,
+                    None => return Ok(()),
+                }
+            };
+            inside.push(OsStr::from_bytes(entry.name.to_bytes()));
+            if self.entry(folder, &entry.name, &inside)? {
+                let next = folder.enter(&entry.name)?;
+                levels.enter(next, None, ())?;
+            } else {
+                inside.pop();
+            }
         }
-        Ok(())
     }
 
-    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, inside: &Path) -> Result<()> {
+    /// Appends an entry. Returns whether it is a folder, whose contents come next.
+    fn entry(&mut self, folder: &Folder<'_>, name: &CStr, inside: &Path) -> Result<bool> {
         interrupt::check()?;
         let stat = folder.stat(name)?;
         let kind = stat.st_mode & libc::S_IFMT;
@@ -101,7 +116,8 @@ impl<W: Write> Archive<W> {
             if let Some(first) = self.links.get(&stat.st_ino) {
                 entry.link(first.as_os_str().as_bytes());
                 entry.header.set_entry_type(EntryType::Link);
-                return self.append(entry, io::empty());
+                self.append(entry, io::empty())?;
+                return Ok(false);
             }
             self.links.insert(stat.st_ino, inside.into());
         }
@@ -119,8 +135,7 @@ impl<W: Write> Archive<W> {
         match kind {
             libc::S_IFDIR => {
                 entry.header.set_entry_type(EntryType::Directory);
-                self.append(entry, io::empty())?;
-                self.contents(&folder.enter(name)?, inside)
+                self.append(entry, io::empty())
             }
             libc::S_IFREG => self.file(folder, name, entry, stat.st_size as u64, inside),
             libc::S_IFLNK => {
@@ -145,7 +160,8 @@ impl<W: Write> Archive<W> {
                 warn(&format!("{}: archives have no sockets", path.display()));
                 Ok(())
             }
-        }
+        }?;
+        Ok(kind == libc::S_IFDIR)
     }
 
     fn append(&mut self, mut entry: Described, data: impl Read) -> Result<()> {
