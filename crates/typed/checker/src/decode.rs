@@ -234,15 +234,16 @@ fn padding(window: &[u8; 16], repeated: u8, read: &mut u32) -> Result<Insn, Refu
 /// Why an opcode that is not in the table is refused.
 #[cold]
 fn refusal(map: u8, prefix: u8, opcode: u8, reg: u8, read: &mut u32) -> Refusal {
-    let allowed = |prefix, reg| TABLE.entry(map, prefix, opcode, reg).form != Form::Refused;
+    let allowed =
+        |prefix| (0..8).any(|reg| TABLE.entry(map, prefix, opcode, reg).form != Form::Refused);
     match (map, opcode) {
         (ONE, 0x26 | 0x2e | 0x36 | 0x3e | 0x64 | 0x65 | 0x67) => misplaced(opcode),
         (ONE, 0x66 | 0xf0 | 0xf2 | 0xf3 | 0x40..=0x4f) => Refusal::Rex,
-        _ if (0..8).any(|reg| allowed(prefix, reg)) => {
+        _ if allowed(prefix) => {
             *read += 1;
             Refusal::Extension(map, opcode, reg)
         }
-        _ if (0..4).any(|prefix| allowed(prefix, reg)) && prefix != NONE => {
+        _ if prefix != NONE && (0..4).any(allowed) => {
             Refusal::Prefix([0, 0x66, 0xf3, 0xf2][usize::from(prefix & 3)])
         }
         _ => Refusal::Opcode(map, opcode),
