@@ -7,9 +7,18 @@ use iced_x86::{
 };
 use kyozon_typed_checker::insn::{Insn, Memory, Op, Operand};
 
-/// Decodes one instruction.
+/// Decodes one instruction as Intel's processors do.
 pub fn decode(bytes: &[u8]) -> Instruction {
     Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE).decode()
+}
+
+/// Fails if AMD's processors understand the instruction in another way. With prefix 66, their branches have 16 bits.
+pub fn compare_vendors(bytes: &[u8], intel: &Instruction) -> Result<(), String> {
+    let amd = Decoder::with_ip(64, bytes, 0, DecoderOptions::AMD).decode();
+    if amd.eq_all_bits(intel) {
+        return Ok(());
+    }
+    Err(format!("AMD: {:?} of {} bytes", amd.code(), amd.len()))
 }
 
 /// Fails unless iced-x86 says the same of the instruction as the checker.

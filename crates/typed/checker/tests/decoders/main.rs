@@ -7,7 +7,7 @@ mod text;
 mod yaxpeax;
 
 use iced_x86::InstructionInfoFactory;
-use kyozon_typed_checker::decode::decode;
+use kyozon_typed_checker::decode::{decode, Refusal};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use yaxpeax_x86::amd64::InstDecoder;
@@ -43,6 +43,7 @@ impl Judge {
         let theirs = iced::decode(bytes);
         let results = [
             iced::compare(&insn, &theirs, &mut self.factory),
+            iced::compare_vendors(bytes, &theirs),
             yaxpeax::compare(&insn, bytes, &self.yaxpeax),
         ];
         for message in results.into_iter().filter_map(Result::err) {
@@ -179,6 +180,9 @@ fn random_bytes(seconds: u64) {
         for _ in 0..10_000 {
             let bytes = (u128::from(random.next()) << 64 | u128::from(random.next())).to_le_bytes();
             judge.judge(&bytes);
+            let shorter = decode(&bytes[..random.next() as usize % 16]);
+            let whole = decode(&bytes);
+            assert!(shorter == whole || shorter == Err(Refusal::Truncated), "{bytes:02x?}");
         }
     }
     judge.end("random bytes");

@@ -2,13 +2,13 @@
 
 use kyozon_typed_checker::insn::{Insn, Memory, Op, Operand as Ours};
 use yaxpeax_arch::LengthedInstruction;
-use yaxpeax_x86::amd64::{InstDecoder, Instruction, Opcode, Operand, RegSpec};
+use yaxpeax_x86::amd64::{register_class, InstDecoder, Instruction, Opcode, Operand, RegSpec};
 
 /// yaxpeax-x86 2.2 says 8 bytes for the loads of bt and movd that have 4, and 16 for those of cvtdq2pd that have 8.
 const MISSIZED: [Opcode; 6] =
     [Opcode::BT, Opcode::BTS, Opcode::BTR, Opcode::BTC, Opcode::MOVQ, Opcode::CVTDQ2PD];
 
-/// Fails unless yaxpeax-x86 finds the same length and address.
+/// Fails unless yaxpeax-x86 finds the same length, address and operands.
 pub fn compare(insn: &Insn, bytes: &[u8], decoder: &InstDecoder) -> Result<(), String> {
     let theirs = decoder.decode_slice(bytes).map_err(|e| format!("yaxpeax-x86: {e}"))?;
     let length = theirs.len().to_const() as usize;
@@ -37,7 +37,59 @@ pub fn compare(insn: &Insn, bytes: &[u8], decoder: &InstDecoder) -> Result<(), S
             insn.width
         ));
     }
+    operands(insn, &theirs)
+}
+
+/// The operands that the checker names, in their order. yaxpeax-x86 2.2 has a vector as the second operand of pinsrb,
+/// pinsrd and pinsrq.
+fn operands(insn: &Insn, theirs: &Instruction) -> Result<(), String> {
+    let mut ours: Vec<_> =
+        [insn.destination, insn.source].into_iter().filter(|o| *o != Ours::None).collect();
+    match theirs.opcode() {
+        Opcode::PINSRB | Opcode::PINSRD | Opcode::PINSRQ => ours.truncate(1),
+        // One opcode has them the other way round, which is the same.
+        Opcode::XCHG if ours[0] != operand(&theirs.operand(0)).0 => ours.reverse(),
+        _ => {}
+    }
+    for (i, ours) in ours.into_iter().enumerate() {
+        let (their, immediate) = operand(&theirs.operand(i as u8));
+        if ours != their || immediate.is_some_and(|value| value != insn.immediate) {
+            let found = (their, immediate);
+            return Err(format!(
+                "operand {i} for yaxpeax-x86: {ours:?}, it has {found:?} in {theirs}"
+            ));
+        }
+    }
     Ok(())
+}
+
+/// An operand in the checker's words, and the value of an immediate.
+fn operand(theirs: &Operand) -> (Ours, Option<i64>) {
+    let value = match *theirs {
+        Operand::ImmediateI8 { imm } => imm.into(),
+        Operand::ImmediateU8 { imm } => i64::from(imm as i8),
+        Operand::ImmediateI16 { imm } => imm.into(),
+        Operand::ImmediateU16 { imm } => i64::from(imm as i16),
+        Operand::ImmediateI32 { imm } => imm.into(),
+        Operand::ImmediateU32 { imm } => i64::from(imm as i32),
+        Operand::ImmediateI64 { imm } => imm,
+        Operand::ImmediateU64 { imm } => imm as i64,
+        Operand::Register { reg } => {
+            let ours = match (reg.class(), reg.num()) {
+                (register_class::X, _) => Ours::Vector,
+                (register_class::B, number @ 4..) => Ours::High(number - 4),
+                (register_class::B | register_class::RB, number) => Ours::Register(number),
+                (register_class::Q | register_class::D | register_class::W, number) => {
+                    Ours::Register(number)
+                }
+                _ => Ours::None,
+            };
+            return (ours, None);
+        }
+        ref other if other.is_memory() => return (Ours::Memory, None),
+        _ => return (Ours::None, None),
+    };
+    (Ours::Immediate, Some(value))
 }
 
 fn memory(theirs: &Instruction) -> Option<Memory> {
