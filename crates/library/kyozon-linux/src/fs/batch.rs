@@ -82,10 +82,16 @@ fn parse(script: &[u8], image: Option<&Image>, input: bool) -> Result<Vec<Step>>
                 break words;
             }
             // A quote, or a backslash at the end, continues in the next line.
-            let (more, _) = lines.next().context("a quote does not end").with_context(step)?;
-            text.push(b'\n');
-            text.extend_from_slice(more);
-            ensure!(text.len() <= MAX_LINE, "line {line}: a quote does not end");
+            loop {
+                let (more, _) = lines.next().context("a quote does not end").with_context(step)?;
+                let continues = text.last() == Some(&b'\\');
+                text.push(b'\n');
+                text.extend_from_slice(more);
+                ensure!(text.len() <= MAX_LINE, "line {line}: a quote does not end");
+                if continues || more.iter().any(|byte| b"'\"".contains(byte)) {
+                    break;
+                }
+            }
         };
         if words.is_empty() {
             ensure!(!may_fail, "line {line}: an operation is missing behind the -");
