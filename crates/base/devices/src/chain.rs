@@ -229,6 +229,22 @@ impl Chain {
         Ok(())
     }
 
+    /// Makes all memory to read unread again.
+    pub fn rewind(&mut self) {
+        let Cursor { pieces, piece, used, left } = &mut self.reads;
+        (*piece, *used) = (0, 0);
+        *left = pieces.iter().map(|(_, bytes)| *bytes as u64).sum();
+    }
+
+    /// Skips memory to read.
+    pub fn skip_reads(&mut self, bytes: usize) {
+        let mut left = bytes;
+        while left > 0 {
+            let Some((_, count)) = self.reads.next(left) else { return };
+            left -= count;
+        }
+    }
+
     /// Skips memory to write, except the last `bytes` bytes.
     pub fn skip_writes_but(&mut self, bytes: u64) {
         while self.writes.left > bytes {

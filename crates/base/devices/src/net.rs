@@ -8,12 +8,16 @@
 //! | [`header`] | the header before a frame, and what it may ask for |
 //! | `delivery` | a packet into the buffers of a guest |
 //! | `direct` | the same without a copy |
+//! | `merge` | several packets of a guest as one |
+//! | `pace` | for how many packets a guest rings |
 
 pub mod backend;
 mod delivery;
 mod device;
 mod direct;
 pub mod header;
+mod merge;
+mod pace;
 pub mod port;
 
 pub use delivery::{deliver, Delivered};

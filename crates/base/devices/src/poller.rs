@@ -37,6 +37,8 @@ pub trait Source: Send + Sync {
     /// Does a bounded part of the work. Returns whether the descriptor announces the rest. If it does not, the device's
     /// thread must look after it.
     fn serve(&self) -> bool;
+    /// Does what the device holds back until a thread waits: one is going to.
+    fn pause(&self) {}
 }
 
 struct Device {
@@ -70,6 +72,8 @@ pub struct Poller {
     watching: AtomicU64,
     /// Devices whose threads wait for the end of a turn.
     asleep: AtomicU64,
+    /// Devices that hold work back until a thread waits: a bit for each.
+    holding: AtomicU64,
     /// The host does not let a thread wait for descriptors until a deadline.
     refused: AtomicBool,
 }
@@ -115,6 +119,7 @@ impl Poller {
     /// The calling thread may run the guest's code, as in an interrupt: it must hold no lock that this code takes.
     pub fn wait(&self, word: &AtomicU32, value: u32, left: impl Fn() -> Option<Duration>) -> bool {
         let Some(wait) = self.wait.get() else { return false };
+        self.pause();
         let own = word.as_ptr() as usize;
         if self.word.load(SeqCst) != 0
             || self.refused.load(SeqCst)
@@ -130,11 +135,22 @@ impl Poller {
                 break;
             }
             self.wait_once(wait, word, value, left);
+            self.pause();
         }
         self.word.store(0, SeqCst);
         self.turns.fetch_add(1, SeqCst);
         self.ring(&self.asleep);
         true
+    }
+
+    fn pause(&self) {
+        let mut numbers = self.holding.load(SeqCst);
+        while numbers != 0 {
+            if let Some(device) = self.devices().get(numbers.trailing_zeros() as usize) {
+                device.source.pause();
+            }
+            numbers &= numbers - 1;
+        }
     }
 
     fn wait_once(&self, wait: &Wait, word: &AtomicU32, value: u32, left: Option<Duration>) {
@@ -238,7 +254,34 @@ pub struct Seat {
     seen: u64,
 }
 
+/// How a device tells a poller that it holds work back.
+#[derive(Clone)]
+pub struct Holder {
+    poller: Arc<Poller>,
+    number: usize,
+}
+
+impl Holder {
+    /// A number that changes whenever a thread begins to serve devices, or ceases to.
+    pub fn turn(&self) -> u64 {
+        self.poller.turns.load(SeqCst)
+    }
+
+    /// Sets whether [`Source::pause`] is called when a thread is going to wait.
+    pub fn hold(&self, holds: bool) {
+        let (set, bit) = (&self.poller.holding, 1 << self.number);
+        if (set.load(SeqCst) & bit != 0) != holds {
+            let _ = if holds { set.fetch_or(bit, SeqCst) } else { set.fetch_and(!bit, SeqCst) };
+        }
+    }
+}
+
 impl Seat {
+    /// The device's way to hold work back.
+    pub fn holder(&self) -> Holder {
+        Holder { poller: self.poller.clone(), number: self.number }
+    }
+
     /// Lets pollers serve the device, and says how the device's thread waits until [`Seat::woken`].
     pub fn plan(&mut self) -> Plan {
         let poller = &self.poller;

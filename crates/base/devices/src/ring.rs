@@ -198,6 +198,11 @@ impl Ring {
         self.ahead.pop_front().or_else(|| self.next_new(memory))
     }
 
+    /// Makes an entry that [`Ring::next`] returned the next one again.
+    pub fn unget(&mut self, head: u16, chain: Chain) {
+        self.ahead.push_front((head, chain));
+    }
+
     /// Looks at the next entries of a running queue, until they have `bytes` bytes to write together, or are `max`
     /// entries, or are all that the guest has added. They stay the next ones. A bad entry ends the queue.
     pub fn look_ahead<M: Memory>(
@@ -331,6 +336,26 @@ impl Ring {
         match self.queue.enable_notification(memory) {
             Ok(more) => more,
             Err(error) => self.end::<()>(error.into()).is_some(),
+        }
+    }
+
+    /// Asks the guest to ring when it has added `count` more entries. Returns whether they are already there, so that
+    /// no ring will come. A guest without event indices rings for each entry.
+    pub fn listen_for<M: Memory>(&mut self, memory: &M, count: usize) -> bool {
+        if count < 2 || !self.queue.event_idx_enabled() || self.state != State::Running {
+            return self.listen(memory);
+        }
+        let (count, next) = (count as u16, self.queue.next_avail());
+        let at = self.queue.used_ring() + 4 + 8 * u64::from(self.queue.size());
+        let event = next.wrapping_add(count - 1).to_le();
+        let there =
+            memory.store(event, GuestAddress(at), Ordering::Relaxed).map_err(|_| Bad::Address);
+        // The wish is written before the guest's index is read (section 2.7.10).
+        fence(Ordering::SeqCst);
+        let there = there.and_then(|()| Ok(self.queue.avail_idx(memory, Ordering::Acquire)?));
+        match there {
+            Ok(index) => index.0.wrapping_sub(next) >= count,
+            Err(bad) => self.end::<()>(bad).is_some(),
         }
     }
 

@@ -44,7 +44,7 @@ impl Device<GuestMemoryMmap> for Polled {
     fn notify(&self, link: &Link<GuestMemoryMmap>, queue: usize) {
         match queue {
             RECEIVE => drop(self.0.receive(link)),
-            _ => self.0.transmit(link, false),
+            _ => drop(self.0.transmit(link, false)),
         }
     }
 

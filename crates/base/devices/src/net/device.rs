@@ -1,10 +1,11 @@
 //! A network device behind a transport. Its thread, or a poller, waits for the backend; the guest's own thread sends.
 
 use super::backend::Backend;
+use super::pace::TICK;
 use super::port::{Counts, Port, Wait};
 use super::{Mac, Net, RECEIVE, TRANSMIT};
 use crate::mmio::{Device, Link};
-use crate::poller::{Plan, Poller, Seat, Source};
+use crate::poller::{Holder, Plan, Poller, Seat, Source};
 use crate::worker::{Bell, Worker};
 use crate::Memory;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -25,6 +26,7 @@ pub struct NetDevice {
     handle: NetHandle,
     /// Wakes the thread: the guest has buffers again, or the backend does not take a packet.
     bell: Arc<Bell>,
+    holder: OnceLock<Holder>,
     worker: Option<Worker>,
 }
 
@@ -65,7 +67,7 @@ impl NetDevice {
     pub fn new(mac: Mac, mtu: u16, backend: Box<dyn Backend>) -> Result<Self> {
         let handle =
             NetHandle { port: Arc::new(Port::new(mac, mtu, backend)), changed: Arc::default() };
-        Ok(Self { handle, bell: Arc::new(Bell::new()?), worker: None })
+        Ok(Self { handle, bell: Arc::new(Bell::new()?), holder: OnceLock::new(), worker: None })
     }
 
     /// The host's view. The result stays valid when the device has a transport.
@@ -82,6 +84,7 @@ fn timespec(duration: Duration) -> Timespec {
 struct Receive<M> {
     link: Arc<Link<M>>,
     port: Arc<Port>,
+    bell: Arc<Bell>,
 }
 
 impl<M: Memory + Send + Sync> Source for Receive<M> {
@@ -96,6 +99,12 @@ impl<M: Memory + Send + Sync> Source for Receive<M> {
             Wait::Guest | Wait::Closed => false,
         }
     }
+
+    fn pause(&self) {
+        if self.port.pause(&self.link) {
+            self.bell.ring();
+        }
+    }
 }
 
 /// The device's thread.
@@ -104,11 +113,12 @@ struct Thread<M> {
     handle: NetHandle,
     bell: Arc<Bell>,
     seat: Seat,
+    holder: Holder,
 }
 
 impl<M: Memory> Thread<M> {
     fn run(mut self, stop: &Bell) {
-        let Self { link, handle, bell, seat } = &mut self;
+        let Self { link, handle, bell, seat, holder } = &mut self;
         let port = &handle.port;
         let mut wait = Wait::Nothing;
         // Whether the backend may have packets.
@@ -136,6 +146,11 @@ impl<M: Memory> Thread<M> {
                     (false, (wait == Wait::Nothing).then_some(Duration::ZERO))
                 }
             };
+            // Then who sends looks for packets, too, and this thread only if nobody sends.
+            let holding = port.is_holding();
+            holder.hold(holding);
+            let watch = watch && !holding;
+            let time = time.into_iter().chain(holding.then_some(TICK)).min();
             let timeout = time.into_iter().chain(left).min();
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, watch);
@@ -156,7 +171,12 @@ impl<M: Memory> Thread<M> {
                 bell.clear();
             }
             let events = polls.get(2).map_or(PollFlags::empty(), PollFd::revents);
-            ready = wait != Wait::Backend || watch && !events.is_empty() || seat.is_returned();
+            let quiet = holding && port.tick(link);
+            ready = wait != Wait::Backend
+                || watch && !events.is_empty()
+                || quiet
+                || port.must_look()
+                || seat.is_returned();
             let give_up = left == Some(Duration::ZERO);
             if since.is_some() && (give_up || !events.difference(PollFlags::IN).is_empty()) {
                 let before = port.counts();
@@ -197,9 +217,13 @@ impl<M: Memory + Send + Sync + 'static> Device<M> for NetDevice {
         // A device has one transport, so the cell is empty.
         let _ = self.handle.changed.set(Box::new(changed));
         let (handle, bell) = (self.handle.clone(), self.bell.clone());
-        let receive = Arc::new(Receive { link: link.clone(), port: handle.port.clone() });
+        let receive =
+            Arc::new(Receive { link: link.clone(), port: handle.port.clone(), bell: bell.clone() });
         let seat = poller.add(receive, bell.clone())?;
-        let thread = Thread { link: link.clone(), handle, bell, seat };
+        // As above.
+        let _ = self.holder.set(seat.holder());
+        let holder = seat.holder();
+        let thread = Thread { link: link.clone(), handle, bell, seat, holder };
         self.worker = Some(Worker::start("virtio-net", move |stop| thread.run(stop))?);
         Ok(())
     }
@@ -211,7 +235,15 @@ impl<M: Memory + Send + Sync + 'static> Device<M> for NetDevice {
     fn notify(&self, link: &Link<M>, queue: usize) {
         let port = &self.handle.port;
         if queue == TRANSMIT {
-            port.transmit(link, false);
+            let Some(holder) = self.holder.get() else { return };
+            port.set_turn(holder.turn());
+            if port.transmit(link, false) {
+                holder.hold(true);
+                self.bell.ring();
+            }
+            if port.is_holding() && port.receive_between(link) == Wait::Closed {
+                self.bell.ring();
+            }
         }
         if queue == RECEIVE || port.is_blocked() {
             self.bell.ring();

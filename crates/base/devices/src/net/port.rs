@@ -4,12 +4,14 @@
 //! copied, too; a backend reads large ones from the guest's memory and writes them there. Nothing waits here: results
 //! say what to wait for.
 
+mod transmit;
+
 use super::backend::{Backend, MAX_PACKET};
 use super::header::{check, check_header, Offloads, OFFLOADS};
-use super::{deliver, direct, Delivered, Mac, Net, ETHERNET, HEADER, RECEIVE, TRANSMIT};
-use crate::chain::Chain;
+use super::pace::Pace;
+use super::{deliver, direct, Delivered, Mac, Net, ETHERNET, HEADER, RECEIVE};
 use crate::mmio::Link;
-use crate::ring::{Bad, Ring};
+use crate::ring::Ring;
 use crate::Memory;
 use std::io::{ErrorKind, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
@@ -20,8 +22,6 @@ use virtio_bindings::virtio_net::*;
 const BATCH: usize = 64;
 /// Bytes after which the guest is woken, too: what it copies should still be in the processor's cache.
 const BATCH_BYTES: usize = 256 << 10;
-/// Maximum number of rounds over the guest's queue in one call.
-const ROUNDS: usize = 4;
 /// Bytes of the smallest packet of which a copy costs more than a system call with several pieces.
 const LARGE: usize = 2048;
 /// Number of small packets in a row after which packets are small.
@@ -63,11 +63,13 @@ struct Held {
     length: usize,
     /// Bytes that the backend took.
     sent: usize,
+    /// Number of the guest's packets in it.
+    packets: u64,
 }
 
 impl Default for Held {
     fn default() -> Self {
-        Self { bytes: vec![0; MAX_PACKET], length: 0, sent: 0 }
+        Self { bytes: vec![0; MAX_PACKET], length: 0, sent: 0, packets: 1 }
     }
 }
 
@@ -121,14 +123,6 @@ pub enum Wait {
     Closed,
 }
 
-/// Progress of [`Port::transmit`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
-    Done,
-    More,
-    Blocked,
-}
-
 /// Outcome of a packet that is not copied.
 enum Direct {
     /// The guest has it, a packet of this many bytes.
@@ -154,6 +148,11 @@ pub struct Port {
     /// The guest's queue has packets for which [`Port::transmit`] must be called again.
     blocked: AtomicBool,
     up: AtomicBool,
+    pace: Pace,
+    /// Changes when a thread of the guest waits.
+    turn: AtomicU64,
+    /// [`Port::receive_between`] found that the device's thread has to look.
+    look: AtomicBool,
     counters: Counters,
 }
 
@@ -173,6 +172,9 @@ impl Port {
             back: Mutex::default(),
             blocked: AtomicBool::new(false),
             up: AtomicBool::new(true),
+            pace: Pace::default(),
+            turn: AtomicU64::new(0),
+            look: AtomicBool::new(false),
             counters: Counters::default(),
         }
     }
@@ -203,6 +205,7 @@ impl Port {
     /// Forgets held packets, except one of which the backend has a part.
     pub fn reset(&self) {
         lock(&self.back).held.clear();
+        self.pace.reset();
         let mut out = lock(&self.out);
         if out.sent == 0 {
             out.clear();
@@ -242,133 +245,6 @@ impl Port {
         self.net.max_frame() + VLAN
     }
 
-    /// Passes packets from the guest to the backend. With `give_up`, packets are lost that the backend does not take
-    /// now.
-    pub fn transmit<M: Memory>(&self, link: &Link<M>, give_up: bool) {
-        for _ in 0..ROUNDS {
-            let progress = link.serve(TRANSMIT, |ring, memory| {
-                let (progress, wake) = self.transmit_some(ring, memory, give_up);
-                self.blocked.store(progress != Progress::Done, SeqCst);
-                (progress, wake)
-            });
-            match progress {
-                Some(Progress::More) => {}
-                Some(_) => return,
-                None => return self.blocked.store(false, SeqCst),
-            }
-        }
-    }
-
-    fn transmit_some<M: Memory>(
-        &self,
-        ring: &mut Ring,
-        memory: &M,
-        give_up: bool,
-    ) -> (Progress, bool) {
-        let mut out = lock(&self.out);
-        let (mut progress, mut count) = (Progress::More, 0);
-        for _ in 0..ring.size() {
-            let flushed = self.flush(&mut out, give_up);
-            if !flushed && !give_up {
-                progress = Progress::Blocked;
-                break;
-            }
-            let Some((head, mut chain)) = ring.next(memory) else {
-                if !ring.listen(memory) {
-                    progress = if flushed { Progress::Done } else { Progress::Blocked };
-                    break;
-                }
-                continue;
-            };
-            // Otherwise the backend has a part of another packet.
-            let taken = if flushed {
-                self.take(&mut out, memory, &mut chain)
-            } else {
-                counted(&self.counters.lost_out)
-            };
-            if let Err(bad) = taken {
-                ring.fail(bad);
-                progress = Progress::Done;
-                break;
-            }
-            ring.put(memory, head, chain, 0);
-            count += 1;
-        }
-        if progress == Progress::More && !self.flush(&mut out, give_up) {
-            progress = Progress::Blocked;
-        }
-        (progress, count > 0 && ring.wants_wake(memory))
-    }
-
-    /// Takes a packet from the guest. Drops one that breaks a rule.
-    fn take<M: Memory>(
-        &self,
-        out: &mut Held,
-        memory: &M,
-        chain: &mut Chain,
-    ) -> std::result::Result<(), Bad> {
-        if chain.to_write() > 0 {
-            return Err(Bad::Kind);
-        }
-        let bytes = chain.to_read();
-        if bytes < HEADER as u64 {
-            return Err(Bad::Short);
-        }
-        if bytes < (HEADER + ETHERNET) as u64 || bytes > MAX_PACKET as u64 {
-            return counted(&self.counters.refused);
-        }
-        if !self.is_up() {
-            return counted(&self.counters.lost_out);
-        }
-        let bytes = bytes as usize;
-        let (header, frame) = out.bytes[..bytes].split_at_mut(HEADER);
-        let mut checked = [0; HEADER];
-        chain.read(memory, &mut checked)?;
-        let (offloads, max) = (Offloads::from_guest(self.accepted.load(SeqCst)), self.max_frame());
-        if !matches!(check_header(&mut checked, frame.len(), offloads, max, true), Ok(None)) {
-            return counted(&self.counters.refused);
-        }
-        if bytes < LARGE {
-            chain.read(memory, frame)?;
-        } else {
-            let pieces = chain.readable(memory, frame.len() as u64)?;
-            match self.backend.send_pieces(&checked, &pieces) {
-                Some(Ok(())) => return counted(&self.counters.sent),
-                Some(Err(error)) if error.kind() != ErrorKind::WouldBlock => {
-                    return counted(&self.counters.lost_out);
-                }
-                _ => {}
-            }
-            // The guest gets its memory back: a copy waits for the backend.
-            let mut done = 0;
-            for piece in pieces {
-                done += piece.copy_to(&mut frame[done..]);
-            }
-        }
-        header.copy_from_slice(&checked);
-        out.length = bytes;
-        Ok(())
-    }
-
-    /// Sends the held packet. Returns whether there is none any more.
-    fn flush(&self, out: &mut Held, give_up: bool) -> bool {
-        let Held { bytes, length, sent } = out;
-        if *length == 0 {
-            return true;
-        }
-        let counter = match self.backend.send(&bytes[..*length], sent) {
-            Ok(()) => &self.counters.sent,
-            Err(error) if error.kind() == ErrorKind::WouldBlock && (!give_up || *sent > 0) => {
-                return false;
-            }
-            // Among others: the other end is gone, or the host refuses this packet.
-            Err(_) => &self.counters.lost_out,
-        };
-        counter.fetch_add(1, Relaxed);
-        out.clear();
-        true
-    }
-
     /// Passes packets from the backend to the guest. A packet for which the guest has no buffers is held.
     pub fn receive<M: Memory>(&self, link: &Link<M>) -> Wait {
         self.receive_up_to(link, BATCH)
@@ -388,6 +264,20 @@ impl Port {
             }
         };
         self.receive_up_to(link, max)
+    }
+
+    /// As [`Port::receive_soon`], for a thread that has just passed on packets of the guest.
+    pub fn receive_between<M: Memory>(&self, link: &Link<M>) -> Wait {
+        let wait = self.receive_soon(link);
+        if wait != Wait::Backend {
+            self.look.store(true, SeqCst);
+        }
+        wait
+    }
+
+    /// Whether [`Port::receive_between`] left something to the device's thread.
+    pub fn must_look(&self) -> bool {
+        self.look.swap(false, SeqCst)
     }
 
     fn receive_up_to<M: Memory>(&self, link: &Link<M>, max: usize) -> Wait {
@@ -512,12 +402,6 @@ impl Port {
         }
         None
     }
-}
-
-/// Counts a packet that nothing else happens to.
-fn counted(counter: &AtomicU64) -> std::result::Result<(), Bad> {
-    counter.fetch_add(1, Relaxed);
-    Ok(())
 }
 
 #[cfg(test)]

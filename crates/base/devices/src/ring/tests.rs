@@ -201,3 +201,32 @@ fn a_busy_guest_does_not_occupy_the_device() {
     });
     assert_eq!(served, Served { count: usize::from(SIZE), wake: true, more: true });
 }
+
+#[test]
+fn a_guest_rings_for_several_entries() {
+    let (mut guest, mut ring) = started();
+    for _ in 0..1000 {
+        assert!(!ring.listen_for(&guest.memory, 3));
+        for last in [false, false, true] {
+            let before = guest.is_asked_to_ring();
+            guest.ask(&[(FREE, 4, false)]);
+            assert_eq!(before, last);
+        }
+        assert!(ring.listen_for(&guest.memory, 3), "they are there");
+        assert!(!ring.listen_for(&guest.memory, 4));
+        // An entry that was not served is the next one again, unread.
+        let (head, mut chain) = ring.next(&guest.memory).unwrap();
+        chain.skip_reads(1);
+        assert_eq!(chain.to_read(), 3);
+        chain.rewind();
+        ring.unget(head, chain);
+        assert_eq!(
+            ring.serve(&guest.memory, |_, chain| {
+                assert_eq!(chain.to_read(), 4);
+                Ok(0)
+            })
+            .count,
+            3
+        );
+    }
+}

@@ -76,6 +76,46 @@ fn library_to_host_tcp() {
     instance.halt(thread).expect("halt");
 }
 
+#[test]
+fn small_messages_arrive_while_their_sender_computes() {
+    let test = "small_messages_arrive_while_their_sender_computes";
+    let Some((instance, thread, handle)) = setting(test) else { return };
+    let listener = Host.tcp_listener(at(HOST[0], 2000)).expect("listen");
+    let receiver = Host.udp(at(HOST[0], 2001)).expect("a socket");
+    let stream = thread.tcp_stream(at(HOST[0], 2000)).expect("connect");
+    let accepted = Host.accept(listener).expect("accept");
+    let sender = thread.socket(libc::AF_INET, libc::SOCK_DGRAM, 0).expect("a socket");
+    thread.connect(sender, at(HOST[0], 2001)).expect("connect");
+    for round in 0..20_u64 {
+        // More than what makes packets wait; then the thread calls the library no more.
+        let mut sent = vec![0; 100 * 1000];
+        flow::fill(&mut sent, round, 0);
+        for piece in sent.chunks(1000) {
+            thread.send_all(stream, piece).expect("send");
+        }
+        let mut got = vec![0; sent.len()];
+        assert_eq!(Host.receive_all(accepted, &mut got), Ok(got.len()));
+        assert!(got == sent, "round {round}");
+        // Datagrams stay datagrams.
+        for piece in sent[..40_000].chunks(700) {
+            thread.send(sender, piece, 0).expect("send");
+        }
+        let mut piece = [0; 1000];
+        for want in sent[..40_000].chunks(700) {
+            assert_eq!(Host.receive(receiver, &mut piece, 0), Ok(want.len()));
+            assert!(piece[..want.len()] == *want, "round {round}");
+        }
+    }
+    assert_eq!((handle.counts().refused, handle.counts().lost_out), (0, 0));
+    for socket in [stream, sender] {
+        thread.close(socket).expect("close");
+    }
+    for socket in [accepted, listener, receiver] {
+        Host.close(socket).expect("close");
+    }
+    instance.halt(thread).expect("halt");
+}
+
 /// Checks that segments of both directions were larger than the MTU: [`BYTES`] crossed twice, both ways.
 fn large_segments(handle: &NetHandle) {
     let counts = handle.counts();

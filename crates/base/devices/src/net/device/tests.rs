@@ -191,3 +191,25 @@ fn a_reset_device_uses_no_memory_until_it_starts_again() {
     s.buffer(2000);
     assert_eq!(s.received(), 72);
 }
+
+#[test]
+fn packets_of_a_guest_that_does_not_ring_are_sent() {
+    let wire = Wire::new().unwrap();
+    let mut s = setting(Box::new(wire.clone()));
+    for _ in 0..32 {
+        s.send(&[5; 200]);
+    }
+    // The guest has sent many packets without a pause, and now computes.
+    s.transmit.poke(FREE, &[0; HEADER]);
+    s.transmit.ask(&[(FREE, 500, false)]);
+    let end = Instant::now() + LONG;
+    while wire.state().from_device.len() < 33 {
+        assert!(Instant::now() < end, "the packet still waits");
+        std::thread::yield_now();
+    }
+    // Later it rings for each packet again.
+    while !s.transmit.is_asked_to_ring() {
+        assert!(Instant::now() < end);
+        std::thread::yield_now();
+    }
+}

@@ -1,6 +1,7 @@
 use super::*;
 use crate::fake::wire::Wire;
 use crate::fake::{Guest, FREE, SIZE};
+use crate::net::TRANSMIT;
 use vm_memory::GuestMemoryMmap;
 
 const ALL: u64 = u64::MAX;
@@ -341,4 +342,81 @@ fn packets_that_come_one_by_one_need_one_call_each() {
         s.port.receive_soon(&s.link);
     }
     assert_eq!(std::iter::from_fn(|| s.receive.answer()).count(), usize::from(SIZE));
+}
+
+/// A packet of TCP over IPv4 with its header, whose data begin at `place`.
+fn segment(place: u32, data: &[u8]) -> Vec<u8> {
+    let mut packet = vec![1, 0, 0, 0, 0, 0, 34, 0, 16, 0, 0, 0];
+    packet.extend([7; 12]);
+    packet.extend([8, 0, 0x45, 0, 0, (40 + data.len()) as u8, 0, 0, 0x40, 0, 64, 6, 0, 0]);
+    packet.extend([10, 0, 0, 1, 10, 0, 0, 2, 1, 1, 2, 2]);
+    packet.extend(place.to_be_bytes());
+    packet.extend([0, 0, 0, 0, 0x50, 0x10, 1, 1, 0, 0, 0, 0]);
+    [&packet[..], data].concat()
+}
+
+impl Setting {
+    /// The guest offers these packets, at most two.
+    fn offer_segments(&mut self, packets: &[Vec<u8>]) {
+        for (at, packet) in (FREE..).step_by(0x1000).zip(packets) {
+            self.transmit.poke(at, packet);
+            self.transmit.ask(&[(at, packet.len() as u32, false)]);
+        }
+    }
+}
+
+#[test]
+fn packets_that_wait_are_passed_on_as_one() {
+    let mut s = setting(ALL);
+    let two = [segment(0, &[1; 100]), segment(100, &[2; 100])];
+    // One by one, while the guest makes pauses.
+    s.offer_segments(&two);
+    assert!(!s.port.transmit(&s.link, false));
+    assert_eq!(std::mem::take(&mut s.wire.state().from_device), two);
+    // Many without a pause.
+    let began = (0..16).filter(|_| {
+        s.offer_segments(&two);
+        s.port.transmit(&s.link, false)
+    });
+    assert_eq!((began.count(), s.port.is_holding()), (1, true));
+    s.wire.state().from_device.clear();
+    for direct in [false, true] {
+        s.wire.state().direct = direct;
+        s.offer_segments(&two);
+        let before = s.port.counts();
+        assert!(!s.port.pause(&s.link));
+        assert_eq!(s.port.counts().sent, before.sent + 2);
+        let packets = std::mem::take(&mut s.wire.state().from_device);
+        let (header, data) = packets[0].split_at(12 + 54);
+        assert_eq!((packets.len(), &header[..6]), (1, &[1, 1, 54, 0, 100, 0][..]));
+        assert_eq!(data, [[1; 100], [2; 100]].concat());
+    }
+    // Others keep their order, and a backend that is full gets the packet later.
+    let last = [segment(300, &[3; 100]), segment(500, &[4; 100])];
+    s.offer_segments(&last);
+    s.wire.state().room = Some(0);
+    s.port.transmit(&s.link, false);
+    assert!(s.port.is_blocked() && s.wire.state().from_device.is_empty());
+    s.wire.state().room = None;
+    s.port.transmit(&s.link, false);
+    assert_eq!(std::mem::take(&mut s.wire.state().from_device), last);
+    assert_eq!((s.port.counts().lost_out, s.port.counts().refused), (0, 0));
+}
+
+#[test]
+fn what_waits_for_no_ring_is_passed_on_by_a_tick() {
+    let mut s = setting(ALL);
+    for _ in 0..32 {
+        s.offer_segments(&[segment(0, &[1; 100])]);
+        s.port.transmit(&s.link, false);
+    }
+    assert!(s.port.is_holding() && !s.port.tick(&s.link), "the guest was not quiet");
+    s.wire.state().from_device.clear();
+    s.offer_segments(&[segment(0, &[1; 100])]);
+    assert!(s.port.tick(&s.link));
+    assert_eq!(s.wire.state().from_device.len(), 1);
+    while s.port.is_holding() {
+        s.port.tick(&s.link);
+    }
+    assert!(s.transmit.is_asked_to_ring());
 }
