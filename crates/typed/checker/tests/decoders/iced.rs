@@ -38,6 +38,22 @@ pub fn compare(
     accesses(insn, iced, factory)
 }
 
+/// Fails if the instruction is the same without one of its prefixes: a later processor may give it another meaning.
+pub fn compare_prefixes(insn: &Insn, bytes: &[u8], whole: &Instruction) -> Result<(), String> {
+    // Padding, and `rep ret`.
+    if matches!(insn.op, Op::Nop | Op::Return) {
+        return Ok(());
+    }
+    let prefixes = bytes.iter().take_while(|byte| matches!(byte, 0x66 | 0xf2 | 0xf3)).count();
+    for i in 0..prefixes {
+        let shorter = decode(&[&bytes[..i], &bytes[i + 1..]].concat());
+        if shorter.code() == whole.code() {
+            return Err(format!("redundant prefix: {:02x}", bytes[i]));
+        }
+    }
+    Ok(())
+}
+
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: T, theirs: T) -> Result<(), String> {
     if ours == theirs {
         return Ok(());

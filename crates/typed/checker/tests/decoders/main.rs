@@ -44,6 +44,7 @@ impl Judge {
         let results = [
             iced::compare(&insn, &theirs, &mut self.factory),
             iced::compare_vendors(bytes, &theirs),
+            iced::compare_prefixes(&insn, bytes, &theirs),
             yaxpeax::compare(&insn, bytes, &self.yaxpeax),
         ];
         for message in results.into_iter().filter_map(Result::err) {
