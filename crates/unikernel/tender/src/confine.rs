@@ -4,9 +4,9 @@
 //! A system call that the tender does not need fails with `EPERM`. The allowed calls are those that the standard
 //! library and the backend need while guests run. Landlock is a second barrier, if the kernel has it.
 
-use crate::bpf::{self, fail_with, Condition, Filter, ALLOW};
 use crate::error::{Context, Result};
 use crate::process::{CLONE, DOOR_NUMBER};
+use kyozon_bpf::{self as bpf, fail_with, Condition, Filter, Threads, ALLOW};
 use landlock::{
     Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreatedAttr, ABI,
@@ -194,7 +194,7 @@ fn filter(needs: &Needs) -> Result<Vec<sock_filter>> {
     filter.end(fail_with(libc::ENOSYS));
     filter.label("yes");
     filter.end(ALLOW);
-    filter.finish()
+    Ok(filter.finish()?)
 }
 
 /// Denies access to the file system by Landlock, except for the core file's folder.
@@ -233,7 +233,7 @@ pub fn give_up_files(core: Option<&Path>) -> Result<()> {
 ///
 /// The kernel refuses the filter.
 pub fn give_up_calls(needs: &Needs) -> Result<()> {
-    bpf::install(&filter(needs)?)
+    bpf::install(&filter(needs)?, Threads::Calling).context("seccomp")
 }
 
 #[cfg(test)]

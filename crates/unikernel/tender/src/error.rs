@@ -55,6 +55,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl From<kyozon_bpf::Error> for Error {
+    fn from(error: kyozon_bpf::Error) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         Self::System(error)

@@ -47,7 +47,6 @@
 pub mod backend;
 mod bond;
 pub mod boot;
-mod bpf;
 pub mod calls;
 pub mod clock;
 pub mod confine;

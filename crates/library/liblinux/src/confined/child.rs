@@ -126,7 +126,7 @@ fn prepare(
     let largest = largest.checked_next_multiple_of(1 << 20).unwrap_or(u64::MAX);
     surrender::resources(memory, largest)
         .map_err(|e| format!("cannot set resource limits: {e}"))?;
-    filter::install(&mut filter::program(&spec.disks))
+    filter::install(&spec.disks)
         .map_err(|e| format!("cannot install a system-call filter: {e}"))?;
     if let Some([number, a, b, c, d, e, f]) = spec.probe {
         // SAFETY: tests pass calls that the filter refuses, or that change nothing.

@@ -71,10 +71,10 @@ fn calls_for_disks_are_allowed_only_with_disks() {
     for disks in [false, true] {
         let filter = filter(&Needs { disks, ..NOTHING }).unwrap();
         for call in [libc::SYS_preadv, libc::SYS_pwritev, libc::SYS_fdatasync] {
-            let found = bpf::evaluate(&filter, 0xc000_003e, call as u32, &[9]);
+            let found = kyozon_bpf::evaluate(&filter, 0xc000_003e, call as u32, &[9]);
             assert_eq!(found == ALLOW, disks, "{call}");
         }
-        let found = bpf::evaluate(&filter, 0xc000_003e, libc::SYS_fallocate as u32, &[9]);
+        let found = kyozon_bpf::evaluate(&filter, 0xc000_003e, libc::SYS_fallocate as u32, &[9]);
         assert_ne!(found, ALLOW);
     }
 }
@@ -83,7 +83,7 @@ fn calls_for_disks_are_allowed_only_with_disks() {
 fn a_machine_needs_no_calls_of_processes() {
     let allowed = |processes, spawns, call: i64| {
         let filter = filter(&Needs { processes, spawns, ..NOTHING }).unwrap();
-        bpf::evaluate(&filter, 0xc000_003e, call as u32, &[0; 6]) == ALLOW
+        kyozon_bpf::evaluate(&filter, 0xc000_003e, call as u32, &[0; 6]) == ALLOW
     };
     for (call, traced, spawned) in [
         (libc::SYS_ptrace, true, true),
@@ -103,7 +103,7 @@ fn messages_use_one_socket_only() {
     const ARCH: u32 = 0xc000_003e;
     let action = |socket, call: i64, fd: u64| {
         let filter = filter(&Needs { socket, ..NOTHING }).unwrap();
-        bpf::evaluate(&filter, ARCH, call as u32, &[fd])
+        kyozon_bpf::evaluate(&filter, ARCH, call as u32, &[fd])
     };
     for call in [libc::SYS_sendmsg, libc::SYS_recvmsg] {
         assert_eq!(action(Some(9), call, 9), ALLOW);
@@ -120,7 +120,7 @@ fn creating_guests_is_allowed_only_for_spawning() {
     let (none, machines, processes) =
         (of(Spawns::Nothing), of(Spawns::Machines), of(Spawns::Processes));
     let action = |program: &[sock_filter], number: i64, arguments: &[u64]| {
-        bpf::evaluate(program, ARCH, number as u32, arguments) == ALLOW
+        kyozon_bpf::evaluate(program, ARCH, number as u32, arguments) == ALLOW
     };
     let thread = (libc::CLONE_VM | libc::CLONE_THREAD) as u64;
     for program in [&none, &machines, &processes] {
@@ -158,8 +158,9 @@ fn creating_guests_is_allowed_only_for_spawning() {
 fn only_own_threads_can_be_signalled() {
     let filter = filter(&NOTHING).unwrap();
     let own = u64::from(std::process::id());
-    let action =
-        |pid: u64| bpf::evaluate(&filter, 0xc000_003e, libc::SYS_tgkill as u32, &[pid, pid, 9]);
+    let action = |pid: u64| {
+        kyozon_bpf::evaluate(&filter, 0xc000_003e, libc::SYS_tgkill as u32, &[pid, pid, 9])
+    };
     assert_eq!(action(own), ALLOW);
     for other in [0, 1, own - 1, own + 1, u64::MAX] {
         assert_eq!(action(other), fail_with(libc::EPERM), "{other}");
@@ -167,7 +168,7 @@ fn only_own_threads_can_be_signalled() {
     // Guests' processes are signalled by descriptor; descriptors of other processes cannot be opened.
     let of = |processes, call: i64| {
         let filter = super::filter(&Needs { processes, spawns: Spawns::Processes, ..NOTHING });
-        bpf::evaluate(&filter.unwrap(), 0xc000_003e, call as u32, &[9]) == ALLOW
+        kyozon_bpf::evaluate(&filter.unwrap(), 0xc000_003e, call as u32, &[9]) == ALLOW
     };
     assert!(of(true, libc::SYS_pidfd_send_signal) && !of(false, libc::SYS_pidfd_send_signal));
     assert!(!of(true, libc::SYS_pidfd_open) && !of(true, libc::SYS_kill));

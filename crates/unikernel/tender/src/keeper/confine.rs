@@ -1,8 +1,8 @@
 //! Confines the keeper before it serves: it keeps the groups' folders and the system calls that it needs.
 
-use crate::bpf::{self, fail_with, Filter, ALLOW};
 use crate::confine::{check_signal_target, ALWAYS};
 use crate::error::{Context, Result};
+use kyozon_bpf::{self as bpf, fail_with, Filter, Threads, ALLOW};
 use landlock::{
     Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreatedAttr, ABI,
@@ -63,5 +63,5 @@ pub fn confine(base: &Path) -> Result<()> {
     filter.end(fail_with(libc::EPERM));
     filter.label("yes");
     filter.end(ALLOW);
-    bpf::install(&filter.finish()?)
+    bpf::install(&filter.finish()?, Threads::Calling).context("seccomp")
 }

@@ -2,8 +2,8 @@
 //! other call into an exception of the guest.
 
 use super::descriptors::{DOORBELLS, DOORBELL_COUNT};
-use crate::bpf::{Condition, Filter, ALLOW, TRACE, TRAP};
 use crate::error::Result;
+use kyozon_bpf::{Condition, Filter, ALLOW, TRACE, TRAP};
 use libc::sock_filter;
 
 /// System-call number of the door. No kernel has this call; without a tracer it would fail.
@@ -35,13 +35,13 @@ pub fn program() -> Result<Vec<sock_filter>> {
     filter.end(TRACE);
     filter.label("bad");
     filter.end(TRAP);
-    filter.finish()
+    Ok(filter.finish()?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bpf::evaluate;
+    use kyozon_bpf::evaluate;
 
     const ARCH: u32 = 0xc000_003e;
 

@@ -1,33 +1,14 @@
 use super::*;
+use kyozon_bpf::{evaluate, ARCH};
 use kyozon_devices::disk::Limits;
-
-/// The filter's decision, as the kernel computes it.
-fn decide(program: &[sock_filter], architecture: u32, number: u32, arguments: &[u64]) -> u32 {
-    let mut data = [number.to_le_bytes(), architecture.to_le_bytes(), [0; 4], [0; 4]].concat();
-    data.extend(arguments.iter().flat_map(|argument| argument.to_le_bytes()));
-    data.resize(64, 0);
-    let (mut at, mut value) = (0, 0u32);
-    loop {
-        let i = &program[at];
-        let jump = |yes: bool| usize::from(if yes { i.jt } else { i.jf });
-        at += 1;
-        match i.code {
-            LOAD => value = u32::from_le_bytes(data[i.k as usize..][..4].try_into().expect("4")),
-            RETURN => return i.k,
-            EQUAL => at += jump(value == i.k),
-            ANY_OF => at += jump(value & i.k != 0),
-            code => panic!("{code:#x}"),
-        }
-    }
-}
 
 fn filter() -> Vec<sock_filter> {
     let disk = |fd, write| Disk { fd, write, limits: Limits::default(), qcow2: false };
-    program(&[disk(7, true), disk(8, false)])
+    program(&[disk(7, true), disk(8, false)]).expect("a consistent filter")
 }
 
 fn allowed(number: i64, arguments: &[u64]) -> bool {
-    decide(&filter(), ARCHITECTURE, number as u32, arguments) == ALLOW
+    evaluate(&filter(), ARCH, number as u32, arguments) == ALLOW
 }
 
 #[test]
@@ -88,8 +69,8 @@ fn memory_is_not_executable_and_of_no_file() {
 #[test]
 fn other_architectures_are_refused() {
     let futex = libc::SYS_futex as u32;
-    assert_eq!(decide(&filter(), ARCHITECTURE, futex, &[]), ALLOW);
-    assert_eq!(decide(&filter(), 0x4000_0003, futex, &[]), KILL);
+    assert_eq!(evaluate(&filter(), ARCH, futex, &[]), ALLOW);
+    assert_eq!(evaluate(&filter(), 0x4000_0003, futex, &[]), KILL);
     // x32 has an extra bit in the number.
-    assert_eq!(decide(&filter(), ARCHITECTURE, futex | 0x4000_0000, &[]), KILL);
+    assert_eq!(evaluate(&filter(), ARCH, futex | 0x4000_0000, &[]), KILL);
 }
