@@ -13,8 +13,8 @@ use kyozon_typed_checker::value::Value;
 pub struct Head {
     /// Types of places.
     pub types: BTreeMap<Location, Value>,
-    /// The depth of the stack is not checked there.
-    pub unchecked: bool,
+    /// The stack is checked down to the stack pointer there, and no further is known.
+    pub checked: bool,
 }
 
 /// The heads of a function by their offsets in the text.
@@ -85,7 +85,7 @@ fn encode_head(out: &mut Vec<u8>, head: &Head) {
             _ => others.push((place, value)),
         }
     }
-    let lists = [!slots.is_empty(), !ranges.is_empty(), !others.is_empty(), head.unchecked];
+    let lists = [!slots.is_empty(), !ranges.is_empty(), !others.is_empty(), head.checked];
     let parts = masks.iter().map(|&mask| mask != 0).chain(lists).chain([depth.is_some()]);
     out.push(parts.enumerate().map(|(bit, there)| u8::from(there) << bit).sum());
     if let Some(depth) = depth {

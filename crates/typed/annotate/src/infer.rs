@@ -89,7 +89,10 @@ impl Wanted {
     /// What the head has to say beside its base. While heads change, bases do too: a head into which nothing flows
     /// then says all.
     fn annotation(&self, stable: bool) -> Head {
-        let mut head = Head { unchecked: self.unchecked, ..Head::default() };
+        let mut head = Head {
+            checked: !self.unchecked && self.base.is_some() && !self.flows_in,
+            ..Head::default()
+        };
         if let Some(types) = &self.types {
             head.types = types.places();
             if let Some(base) = self.base.as_ref().filter(|_| stable || self.flows_in) {

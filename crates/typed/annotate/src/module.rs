@@ -25,6 +25,8 @@ pub struct Signature {
     pub arguments: Vec<NumberType>,
     /// Number of 8-byte arguments on the stack.
     pub stack: u8,
+    /// Bit n: only the lower four bytes of stack argument n are data.
+    pub halves: u32,
     /// Type of rax at the return.
     pub result: Option<NumberType>,
 }
@@ -140,7 +142,8 @@ impl Module {
                 *code = *argument as u8;
             }
             out.extend(types);
-            out.extend([signature.stack, 0, 0, 0]);
+            out.push(signature.stack);
+            out.extend(&signature.halves.to_le_bytes()[..3]);
         }
         for (function, annotations) in self.functions.iter().zip(starts) {
             out.extend(function.start.to_le_bytes());

@@ -16,6 +16,7 @@ fn module(text: &[u8]) -> Module {
         signatures: vec![Signature {
             arguments: vec![NumberType::Any; 2],
             stack: 0,
+            halves: 0,
             result: Some(NumberType::Any),
         }],
         functions: vec![Function { frame: 64, ..Function::default() }],

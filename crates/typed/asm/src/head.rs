@@ -1,4 +1,4 @@
-//! Items of `.head`: `rax: u32, dword [stack-12]: [0, 64, 4], unchecked`.
+//! Items of `.head`: `rax: u32, dword [stack-12]: [0, 64, 4], checked`.
 
 use kyozon_typed_annotate::annotation::Head;
 use kyozon_typed_checker::frame::Slot;
@@ -29,8 +29,8 @@ pub(crate) enum Type {
 pub(crate) enum Item {
     /// A place has a type.
     Type(Location, Type),
-    /// `unchecked`
-    Unchecked,
+    /// `checked`
+    Checked,
 }
 
 /// Reads the items of one directive.
@@ -40,8 +40,8 @@ pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Vec<Item>, Complaint> {
         if !items.is_empty() {
             cursor.need(",")?;
         }
-        if cursor.take_word("unchecked") {
-            items.push(Item::Unchecked);
+        if cursor.take_word("checked") {
+            items.push(Item::Checked);
             continue;
         }
         let location = parse_location(cursor)?;
@@ -53,7 +53,7 @@ pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Vec<Item>, Complaint> {
 
 fn register(cursor: &mut Cursor<'_>) -> Result<u8, Complaint> {
     cursor.take("%");
-    let name = cursor.name("a 64-bit register, [stack-N], dword [stack-N] or unchecked")?;
+    let name = cursor.name("a 64-bit register, [stack-N], dword [stack-N] or checked")?;
     let found = REGISTERS.iter().position(|known| *known == name);
     found.map(|n| n as u8).ok_or_else(|| format!("`{name}`: expected a 64-bit register, as rax"))
 }
@@ -181,8 +181,8 @@ pub(crate) fn print(head: &Head) -> String {
         };
         items.push(format!("{place}: {kind}"));
     }
-    if head.unchecked {
-        items.push("unchecked".into());
+    if head.checked {
+        items.push("checked".into());
     }
     items.join(", ")
 }

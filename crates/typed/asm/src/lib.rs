@@ -67,7 +67,8 @@
 //!
 //! # Signatures
 //!
-//! `(any, u32; stack 2) -> u8`: two arguments in registers, two of 8 bytes on the stack, a result in rax. Types are
+//! `(any, u32; stack 2) -> u8`: two arguments in registers, two of 8 bytes on the stack, a result in rax. After
+//! `stack 3 u32 0 2`, only the lower four bytes of the first and the third are data. Types are
 //! `any` (64 bits), `u32`, `u16` and `u8` (zero-extended). At most six arguments are in registers: rdi, rsi, rdx, rcx,
 //! r8, r9. The first on the stack is at `8(%rsp)` when the function begins.
 //!
@@ -78,7 +79,7 @@
 //! flows in from above (the instruction before is a jump), it lists what is other than at the instruction before.
 //!
 //! A place is a 64-bit register, a slot of the frame as `[stack-24]` (8 bytes) or `dword [stack-12]`, counted from the
-//! return address, or the word `unchecked`: whether the depth of the stack was checked is forgotten. Types:
+//! return address, or the word `checked`: the stack is checked down to the stack pointer, and no further is known. Types:
 //!
 //! | type | the place holds |
 //! |---|---|

@@ -215,8 +215,8 @@ impl Link<'_> {
 
     fn add_item(&self, head: &mut Head, item: &Item) -> Result<(), Complaint> {
         let (location, kind) = match item {
-            Item::Unchecked => {
-                head.unchecked = true;
+            Item::Checked => {
+                head.checked = true;
                 return Ok(());
             }
             Item::Type(location, kind) => (*location, kind),

@@ -64,6 +64,7 @@ fn signature(signature: program::Signature) -> Signature {
     Signature {
         arguments: signature.arguments.into_iter().flatten().map(number_type).collect(),
         stack: signature.stack,
+        halves: signature.halves,
         result: signature.result.map(number_type),
     }
 }
@@ -171,6 +172,6 @@ fn read_head(reader: &mut Reader<'_>) -> Option<Head> {
         };
         head.types.insert(location, value);
     }
-    head.unchecked = has(6);
+    head.checked = has(6);
     Some(head)
 }

@@ -35,7 +35,17 @@ pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Signature, Complaint> {
                 return Err("expected `stack` and the number of arguments there after `;`".into());
             }
             signature.stack = u8::try_from(cursor.number()?)
-                .map_err(|_| "too many arguments on the stack: at most 64".to_string())?;
+                .map_err(|_| "too many arguments on the stack: at most 24".to_string())?;
+            if cursor.take_word("u32") {
+                while !cursor.take(")") {
+                    let n = u32::try_from(cursor.number()?)
+                        .ok()
+                        .filter(|&n| n < u32::from(signature.stack));
+                    let n = n.ok_or("`u32` needs numbers of arguments on the stack, from 0")?;
+                    signature.halves |= 1 << n.min(31);
+                }
+                break;
+            }
             cursor.need(")")?;
             break;
         }
@@ -59,6 +69,12 @@ pub(crate) fn print(signature: &Signature) -> String {
     let mut text = format!("({}", arguments.join(", "));
     if signature.stack > 0 {
         text += &format!("; stack {}", signature.stack);
+    }
+    if signature.halves != 0 {
+        text += " u32";
+        for n in (0..signature.stack).filter(|n| signature.halves >> n & 1 != 0) {
+            text += &format!(" {n}");
+        }
     }
     text += ")";
     if let Some(result) = signature.result {

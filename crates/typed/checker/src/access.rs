@@ -20,8 +20,15 @@ pub(crate) fn add(a: Value, b: Value) -> Value {
                 .and_then(|distance| offset.checked_add(distance))
                 .map_or(Value::UNKNOWN, Value::Stack)
         }
-        _ => Value::UNKNOWN,
+        _ => low_part(a, b),
     }
+}
+
+/// What is known of a result each of whose bytes depends on bytes up to its own only, as in a sum: the lowest bytes are
+/// data as far as those of both operands are.
+pub(crate) fn low_part(a: Value, b: Value) -> Value {
+    let known = a.data_bytes() & b.data_bytes();
+    Value::known(known & !known.wrapping_add(1))
 }
 
 impl<J: Judge> Pass<'_, '_, J> {
@@ -40,7 +47,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             let scaled = match self.state.get(index) {
                 Value::Number(range) => Value::Number(range.shift_left(scale as u32, 64)),
                 other if scale == 0 => other,
-                _ => Value::UNKNOWN,
+                other => low_part(other, other),
             };
             address = add(address, scaled);
         }
@@ -68,6 +75,13 @@ impl<J: Judge> Pass<'_, '_, J> {
         offset >= 8 && offset as i64 + size as i64 <= end
     }
 
+    /// Whether bytes of stack arguments are data.
+    fn are_arguments(&self, offset: i32, size: u8) -> bool {
+        let upper_half =
+            |at: i32| (at & 4 != 0) && self.signature.halves >> ((at - 8) / 8) & 1 != 0;
+        self.in_arguments(offset, size) && !(offset..offset + size as i32).any(upper_half)
+    }
+
     /// Loads the memory operand, of `size` bytes.
     pub(crate) fn load(&mut self, size: u8) -> Result<Value, Error> {
         let data = if size == 16 { Value::ANY } else { Value::data(size) };
@@ -76,7 +90,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             Value::Stack(offset) if self.frame.contains(offset, size) => {
                 return Ok(self.frame.read(offset, size));
             }
-            Value::Stack(offset) if self.in_arguments(offset, size) => return Ok(data),
+            Value::Stack(offset) if self.are_arguments(offset, size) => return Ok(data),
             Value::Number(range) if self.in_region(range, size) => {
                 self.faults = true;
                 return Ok(data);

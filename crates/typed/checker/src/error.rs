@@ -58,6 +58,8 @@ pub enum Rule {
     StackArgument {
         /// Its number.
         index: u8,
+        /// Its bytes: 4 or 8.
+        size: u8,
         /// What it is.
         found: Value,
     },
@@ -177,8 +179,8 @@ impl fmt::Display for Rule {
             Rule::Argument { register, expected, found } => {
                 write!(f, "argument {}: expected {expected}, found {found}", name(register))
             }
-            Rule::StackArgument { index, found } => {
-                write!(f, "stack argument {index}: expected 8 bytes of data, found {found}")
+            Rule::StackArgument { index, size, found } => {
+                write!(f, "stack argument {index}: expected {size} bytes of data, found {found}")
             }
             Rule::Result { expected, found } => {
                 write!(f, "result rax: expected {expected}, found {found}")

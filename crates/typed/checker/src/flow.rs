@@ -377,10 +377,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         let (location, mut value) = match item {
             Item::Type(location, value) => (location, value),
             Item::Depth(offset) => (Location::Register(RSP), Value::Stack(offset)),
-            Item::Unchecked => {
-                self.state.room = 8;
-                return Ok(());
-            }
+            Item::Checked => return self.assume_checked(flows_in),
         };
         let exists = match value {
             Value::Entry(table) => table < self.program.call_table_count(),
@@ -414,6 +411,18 @@ impl<J: Judge> Pass<'_, '_, J> {
                 Ok(())
             }
         }
+    }
+
+    /// A head says that the stack is checked down to the stack pointer, and nothing of what is further down.
+    fn assume_checked(&mut self, flows_in: bool) -> Result<(), Error> {
+        let Value::Stack(offset) = self.state.get(RSP) else {
+            return self.broken(Rule::StackPointer { found: self.state.get(RSP) });
+        };
+        if flows_in && self.state.room > offset {
+            return self.broken(Rule::HeadRoom(self.at));
+        }
+        self.state.room = offset;
+        Ok(())
     }
 
     /// The state flows to a place of the text, by a jump from here.
@@ -484,13 +493,14 @@ impl<J: Judge> Pass<'_, '_, J> {
         }
         for index in 0..signature.stack {
             let offset = top + 8 * index as i32;
+            let size = if signature.halves >> index & 1 != 0 { 4 } else { 8 };
             let inside = self.frame.contains(offset, 8);
-            let found = if inside { self.frame.read(offset, 8) } else { Value::UNKNOWN };
-            if !found.is_data(8) {
-                self.broken(Rule::StackArgument { index, found })?;
+            let found = if inside { self.frame.read(offset, size) } else { Value::UNKNOWN };
+            if !found.is_data(size) {
+                self.broken(Rule::StackArgument { index, size, found })?;
             }
             if inside {
-                self.frame.write(offset, 8, Value::ANY);
+                self.frame.write(offset, size, Value::data(size));
             }
         }
         for register in (0..16).filter(|&r| r != RSP && !CALLEE_SAVED.contains(&r)) {
@@ -521,7 +531,11 @@ impl<J: Judge> Pass<'_, '_, J> {
 
     fn tail_call_to(&mut self, signature: Signature) -> Result<(), Error> {
         self.check_arguments(signature)?;
-        if signature.stack > self.signature.stack {
+        let mut words = 0..signature.stack;
+        let half = |signature: Signature, n: u8| signature.halves >> n & 1 != 0;
+        if signature.stack > self.signature.stack
+            || words.any(|n| half(self.signature, n) && !half(signature, n))
+        {
             self.broken(Rule::TailArguments)?;
         }
         if let Some(expected) = self.signature.result {

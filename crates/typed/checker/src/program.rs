@@ -20,7 +20,8 @@
 //!     56      4  A, bytes of annotations
 //!     60      4  entry: the function where the program starts
 //!     64         signatures, 12 bytes each: result, number of arguments in registers, their 6 types, number of
-//!                8-byte arguments on the stack, 3 zeros. Types: 0 none, 1 any, 2 u32, 3 u16, 4 u8
+//!                8-byte arguments on the stack, and 3 bytes with a bit for each of these whose upper four bytes are
+//!                not data. Types: 0 none, 1 any, 2 u32, 3 u16, 4 u8
 //!                functions, 12 bytes each, in the order of the text: start in the text (4), start in the
 //!                annotations (4), signature (2), deepest frame in units of 8 bytes (2)
 //!                call tables, 8 bytes each: first of its entries (4), their number (2), signature (2)
@@ -65,7 +66,7 @@ pub const MOST_ITEMS: u32 = 1 << 20;
 /// Deepest frame in bytes.
 pub const MOST_FRAME: u32 = 16 << 10;
 /// Most arguments on the stack.
-pub const MOST_STACK_ARGUMENTS: u8 = 64;
+pub const MOST_STACK_ARGUMENTS: u8 = 24;
 
 /// The registers of the first six arguments.
 pub const ARGUMENTS: [Register; 6] = [RDI, RSI, RDX, RCX, R8, R9];
@@ -126,6 +127,8 @@ pub struct Signature {
     pub arguments: [Option<Range>; 6],
     /// 8-byte arguments on the stack; any numbers.
     pub stack: u8,
+    /// Bit n: only the lower four bytes of stack argument n are data.
+    pub halves: u32,
     /// Type of rax at the return.
     pub result: Option<Range>,
 }
@@ -142,10 +145,11 @@ impl Signature {
                 return None;
             }
         }
-        if count > 6 || b[8] > MOST_STACK_ARGUMENTS || b[9..12] != [0; 3] {
+        let halves = u32::from_le_bytes([b[9], b[10], b[11], 0]);
+        if count > 6 || b[8] > MOST_STACK_ARGUMENTS || halves >> b[8] != 0 {
             return None;
         }
-        Some(Signature { arguments, stack: b[8], result: number_type(b[0])? })
+        Some(Signature { arguments, stack: b[8], halves, result: number_type(b[0])? })
     }
 }
 
@@ -488,7 +492,7 @@ impl<'a> Program<'a> {
         self.signatures
             .get(at..at + Signature::BYTES)
             .and_then(Signature::parse)
-            .unwrap_or(Signature { arguments: [None; 6], stack: 0, result: None })
+            .unwrap_or(Signature { arguments: [None; 6], stack: 0, halves: 0, result: None })
     }
 
     /// Number of call tables.

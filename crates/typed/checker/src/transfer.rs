@@ -1,6 +1,6 @@
 //! What each instruction does to the state.
 
-use crate::access::add;
+use crate::access::{add, low_part};
 use crate::error::{Error, Rule};
 use crate::flow::{Judge, Pass};
 use crate::insn::{Condition, Insn, Op, Operand, RAX, RBP, RCX, RDX, RSP};
@@ -330,7 +330,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             return Ok(());
         }
         let result = match (op, a, b) {
-            _ if size != 8 => Value::UNKNOWN,
+            _ if size != 8 => low_part(a, b),
             (Op::Add, Value::Image(at), Value::Distance(table))
             | (Op::Add, Value::Distance(table), Value::Image(at)) => {
                 let start = self.program.read_only_start() + self.program.jump_table(table).start;
@@ -342,7 +342,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             }
             (Op::Add, a, b) => add(a, b),
             (_, a, Value::Number(b)) => add(a, Value::Number(Range::constant(0).wrapping_sub(b))),
-            _ => Value::UNKNOWN,
+            _ => low_part(a, b),
         };
         self.write(destination, size, result)?;
         self.state.flags = Flags::Tainted;
