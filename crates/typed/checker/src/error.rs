@@ -94,7 +94,7 @@ pub enum Rule {
         found: u32,
     },
     /// Before a call, and before the stack pointer falls more than [`crate::SLACK`] bytes, its low 16 bits must be
-    /// compared with a number of at least [`crate::FLOOR`].
+    /// compared with a number: see [`crate::FLOOR`].
     NoStackCheck {
         /// Offset down to which the stack was checked.
         checked: i32,

@@ -5,7 +5,7 @@
 //!
 //! 1. reads and writes only the region that was reserved for it, its own frames, and its read-only data;
 //! 2. continues only at instructions that were checked, and leaves only by a return, a call of an import, or a fault;
-//! 3. uses its stack down to [`FLOOR`] - [`SLACK`] bytes above the stack's end and no further;
+//! 3. uses its stack down to [`RESERVE`] bytes above the stack's end and no further;
 //! 4. returns with the caller's stack pointer and callee-saved registers;
 //! 5. never makes an address, or what another function left in a register, into data;
 //! 6. faults only by an access of the region, by a division, by a vector operand that is not aligned, or by ud2.
@@ -43,10 +43,13 @@ pub mod state;
 mod transfer;
 pub mod value;
 
-/// Bytes that a program may never use at the low end of its stack: [`SLACK`], and 16 KiB for interrupts and faults.
-pub const FLOOR: u32 = 20 << 10;
+/// Bytes at the low end of a program's stack that it never uses: interrupts and faults need them.
+pub const RESERVE: u32 = 16 << 10;
+/// A function is called with at least so many bytes of stack. It proves that by a comparison of the low 16 bits of a
+/// stack address with a constant; 0x5000 leaves 256 bytes to push arguments.
+pub const FLOOR: u32 = 0x5000 - 256;
 /// Bytes that a function may use below what it has checked.
-pub const SLACK: u32 = 4 << 10;
+pub const SLACK: u32 = FLOOR - RESERVE;
 /// Bytes of a program's stack. It lies at a multiple of its size, so the low 16 bits of rsp are its height.
 pub const STACK: u32 = 64 << 10;
 

@@ -70,7 +70,7 @@ pub struct State {
     pub(crate) registers: [Value; 16],
     pub(crate) identities: [Identity; 16],
     pub(crate) flags: Flags,
-    /// The stack was checked down to this offset: its address is at least [`crate::FLOOR`] above the stack's end.
+    /// The stack was checked down to this offset: that is at least [`crate::FLOOR`] bytes above the stack's end.
     pub(crate) room: i32,
 }
 
@@ -184,14 +184,13 @@ impl State {
             }
         }
         if let Flags::Depth(offset, limit) = self.flags {
-            let proven = match condition {
-                Condition::AboveEqual => limit as u32,
-                Condition::Above => limit as u32 + 1,
+            let height = match condition {
+                Condition::AboveEqual => limit as i32,
+                Condition::Above => limit as i32 + 1,
                 _ => 0,
             };
-            if proven >= crate::FLOOR {
-                self.room = self.room.min(offset);
-            }
+            // What is left above the floor is checked too.
+            self.room = self.room.min(offset.saturating_sub(height - crate::FLOOR as i32));
         }
         true
     }

@@ -1,11 +1,11 @@
 # expect: expected a check of the stack
 # The check was for a smaller frame.
-.func f (any, any) frame 64
-        cmp     $0x6000, %sp
+.func f (any, any) frame 512
+        cmp     $0x5000, %sp
         jb      out
-        sub     $64, %rsp
+        sub     $512, %rsp
         call    g
-        add     $64, %rsp
+        add     $512, %rsp
 out:    .return
 .func g ()
         .return

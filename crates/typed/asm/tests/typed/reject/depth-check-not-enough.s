@@ -1,7 +1,7 @@
 # expect: expected a check of the stack
-# Above the floor must be proven: above 0x4ffe is not enough.
+# Above the floor must be proven: above 0x4efe is not enough.
 .func f (any, any)
-        cmp     $0x4ffe, %sp
+        cmp     $0x4efe, %sp
         jbe     out
         call    g
 out:    .return

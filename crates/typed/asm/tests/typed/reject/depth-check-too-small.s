@@ -1,7 +1,7 @@
 # expect: expected a check of the stack
 # The number is below the floor.
 .func f (any, any)
-        cmp     $0x4fff, %sp
+        cmp     $0x4eff, %sp
         jb      out
         call    g
 out:    .return
