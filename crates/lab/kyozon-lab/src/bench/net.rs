@@ -42,6 +42,9 @@ struct Taken {
     cpu: Vec<f64>,
     /// The part of it outside the host's kernel.
     programs: Vec<f64>,
+    /// Calls of the TAP device, and nanoseconds in them.
+    calls: Vec<f64>,
+    inside: Vec<f64>,
 }
 
 /// Conditions that have a group of rows.
@@ -64,8 +67,8 @@ fn parse(output: &str) -> Result<BTreeMap<Group, [Taken; VARIANTS.len()]>> {
     let mut groups = BTreeMap::<Group, [Taken; VARIANTS.len()]>::new();
     for line in output.lines() {
         let words: Vec<_> = line.split(' ').collect();
-        let [path, test, bytes, variant, figure, cpu, programs] = words[..] else {
-            bail!("the line {line:?} has not seven words");
+        let [path, test, bytes, variant, figure, cpu, programs, calls, inside] = words[..] else {
+            bail!("the line {line:?} has not nine words");
         };
         let at = VARIANTS.iter().position(|name| *name == variant);
         let at = at.with_context(|| format!("the line {line:?} names an unknown variant"))?;
@@ -74,6 +77,8 @@ fn parse(output: &str) -> Result<BTreeMap<Group, [Taken; VARIANTS.len()]>> {
         taken.figures.push(figure.parse()?);
         taken.cpu.push(cpu.parse()?);
         taken.programs.push(programs.parse()?);
+        taken.calls.push(calls.parse()?);
+        taken.inside.push(inside.parse()?);
     }
     Ok(groups)
 }
@@ -88,11 +93,15 @@ fn rows(mut table: Table, group: &Group, taken: &[Taken; VARIANTS.len()]) -> Res
     let label = group.label();
     let [library, native] = taken;
     ensure!(library.figures.len() == native.figures.len(), "{label}: a sample is missing");
-    for (name, Taken { figures, cpu, programs }) in VARIANTS.iter().zip(taken) {
-        let cpu = Row::from_samples(name, "ns", cpu)?.median;
-        let programs = Row::from_samples(name, "ns", programs)?.median;
-        let row = Row::from_samples(name, unit, figures)?.extra(column, cpu);
-        let row = row.extra("outside the host's kernel", programs);
+    for (name, Taken { figures, cpu, programs, calls, inside }) in VARIANTS.iter().zip(taken) {
+        let mut row = Row::from_samples(name, unit, figures)?;
+        let tap = [("TAP calls", calls), ("ns in TAP calls", inside)];
+        for (column, values) in [(column, cpu), ("outside the host's kernel", programs)]
+            .into_iter()
+            .chain(tap.into_iter().filter(|_| *name == "library"))
+        {
+            row = row.extra(column, Row::from_samples(name, "", values)?.median);
+        }
         table = table.row(row.group(&label));
     }
     for (name, over, under) in [
@@ -143,10 +152,10 @@ mod tests {
 
     #[test]
     fn samples_are_read_by_group_and_variant() {
-        let output = "direct TCP_RR 1 native 4.0 3900 400\n\
-                      direct TCP_RR 1 library 6.0 7800 3000\n\
-                      direct TCP_STREAM 64 library 100.0 10 5\n\
-                      direct TCP_STREAM 64 native 50.0 20 5\n";
+        let output = "direct TCP_RR 1 native 4.0 3900 400 0 0\n\
+                      direct TCP_RR 1 library 6.0 7800 3000 2 1500\n\
+                      direct TCP_STREAM 64 library 100.0 10 5 1 2\n\
+                      direct TCP_STREAM 64 native 50.0 20 5 0 0\n";
         let groups = parse(output).unwrap();
         let labels: Vec<_> = groups.keys().map(Group::label).collect();
         assert_eq!(labels, ["direct, TCP_RR, 1 byte", "direct, TCP_STREAM, 64 bytes"]);
@@ -156,12 +165,14 @@ mod tests {
         assert_eq!(ratios, [1.5, 2.0]);
         assert_eq!(table.rows[0].extra["CPU ns each"], 7800.0);
         assert_eq!(table.rows[0].extra["outside the host's kernel"], 3000.0);
-        assert!(parse("direct TCP_RR 1 other 4.0 3900 1").is_err() && parse("a b").is_err());
+        let tap = ["TAP calls", "ns in TAP calls"].map(|name| table.rows[0].extra[name]);
+        assert_eq!((tap, table.rows[1].extra.contains_key("TAP calls")), ([2.0, 1500.0], false));
+        assert!(parse("direct TCP_RR 1 other 4.0 3900 1 0 0").is_err() && parse("a b").is_err());
     }
 
     #[test]
     fn a_missing_sample_is_an_error() {
-        let groups = parse("direct TCP_RR 1 native 4.0 3900 1\n").unwrap();
+        let groups = parse("direct TCP_RR 1 native 4.0 3900 1 0 0\n").unwrap();
         let (group, taken) = groups.first_key_value().unwrap();
         assert!(rows(Table::new("net", "t", "e", "c"), group, taken).is_err());
     }

@@ -8,9 +8,11 @@
 //! takes the samples whose path, test, size and variant contain the condition, `direct TCP_RR 1 library`, and prints a
 //! line for each: path, test, bytes of a message, variant, MB/s (of TCP_RR microseconds per request), and nanoseconds
 //! of CPU time per KiB (of TCP_RR per request) of this process, which is both ends: all, and those outside the host's
-//! kernel, in programs and the library.
+//! kernel, in programs and the library. Of the library two figures follow, for the same unit: calls of the TAP device,
+//! and nanoseconds in them.
 
 mod cpu;
+mod meter;
 mod place;
 mod sample;
 
@@ -48,11 +50,12 @@ fn main() -> place::Result<()> {
                     }
                     for (name, side) in variants {
                         let to = place.peer_address(path, name);
-                        let result = sample::take(test, size, time, side, place.peer(), to)?;
+                        let result =
+                            sample::take(test, size, time, side, place.peer(), to, place.meter())?;
                         // The first round warms caches and neighbours' addresses, and is not counted.
                         if round > 0 {
-                            let [figure, cpu, programs] = result;
-                            println!("{condition} {name} {figure:.4} {cpu:.4} {programs:.4}");
+                            let figures = result.map(|figure| format!("{figure:.4}")).join(" ");
+                            println!("{condition} {name} {figures}");
                         }
                     }
                 }

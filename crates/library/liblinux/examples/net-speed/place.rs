@@ -7,6 +7,7 @@
 //!
 //! The router forwards to the peer over a veth pair, whose end at the router has a token bucket filter of 10 Gbit/s.
 
+use crate::meter::{Meter, Metered};
 use kyozon_devices::net::backend::Tap;
 use kyozon_devices::net::NetDevice;
 use liblinux::calls::Calls;
@@ -19,6 +20,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::process::Command;
+use std::sync::Arc;
 
 /// A result of any work here.
 pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -123,6 +125,7 @@ pub struct Place {
     native: Namespace,
     library: Instance,
     thread: Thread,
+    meter: Arc<Meter>,
 }
 
 impl Place {
@@ -151,10 +154,11 @@ impl Place {
         let gateway = "10.4.0.1".parse()?;
         native.run(|| Ok(Host.add_route("10.3.0.0/24", gateway)?))?;
 
-        let mut config = Config::new(image);
+        let (mut config, meter) = (Config::new(image), Arc::new(Meter::default()));
         for (number, tap) in [direct, routed].into_iter().enumerate() {
             let mac = [2, 0, 0, 0, 0, number as u8 + 1];
-            config = config.device(NetDevice::new(mac, 1500, Box::new(tap))?);
+            let metered = Metered { tap, meter: meter.clone() };
+            config = config.device(NetDevice::new(mac, 1500, Box::new(metered))?);
         }
         let (library, thread) = Instance::in_process(config)?;
         for (name, address) in [("eth0", "10.2.0.2/24"), ("eth1", "10.5.0.2/24")] {
@@ -162,7 +166,12 @@ impl Place {
             thread.set_link(name, true)?;
         }
         thread.add_route("10.3.0.0/24", "10.5.0.1".parse()?)?;
-        Ok(Self { peer, native, library, thread })
+        Ok(Self { peer, native, library, thread, meter })
+    }
+
+    /// The calls of the library's TAP devices.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
     }
 
     /// The peer.

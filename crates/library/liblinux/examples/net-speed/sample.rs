@@ -1,6 +1,7 @@
 //! One sample: a connection or a socket, used for a given time.
 
 use crate::cpu;
+use crate::meter::Meter;
 use crate::place::Side;
 use liblinux::calls::{Calls, Fd, Result};
 use liblinux::socket::Sockets;
@@ -47,7 +48,7 @@ const BATCH: usize = 16;
 const SILENCE: Duration = Duration::from_millis(20);
 
 /// Takes a sample. Returns MB/s, nanoseconds of CPU time per KiB, and those of them in programs; of requests,
-/// microseconds, and nanoseconds per request.
+/// microseconds, and nanoseconds per request. Calls of the TAP device and nanoseconds in them follow.
 pub fn take(
     test: Test,
     size: usize,
@@ -55,10 +56,11 @@ pub fn take(
     side: &dyn Side,
     peer: &dyn Side,
     to: SocketAddr,
-) -> std::result::Result<[f64; 3], String> {
+    meter: &Meter,
+) -> std::result::Result<[f64; 5], String> {
     let (ready, wait) = channel();
     let over = AtomicBool::new(false);
-    let before = cpu::nanoseconds();
+    let (before, tap) = (cpu::nanoseconds(), meter.read());
     let (units, seconds) = std::thread::scope(|scope| {
         let over = &over;
         let served = scope.spawn(move || {
@@ -83,6 +85,8 @@ pub fn take(
         Ok::<_, String>(counts)
     })?;
     let after = cpu::nanoseconds();
+    let tapped = meter.read();
+    let [calls, inside] = [tapped[0] - tap[0], tapped[1] - tap[1]];
     let [programs, host] = [after[0] - before[0], after[1] - before[1]];
     if units == 0 {
         return Err(format!("{test} {size}: nothing arrived"));
@@ -92,7 +96,9 @@ pub fn take(
         Test::TcpRr | Test::TcpRrOneCpu => (seconds * 1e6 / units, 1.0),
         _ => (units / seconds / 1e6, 1024.0),
     };
-    Ok([figure, (programs + host) / units * unit, programs / units * unit])
+    let each = [programs + host, programs, calls, inside].map(|value| value / units * unit);
+    let [cpu, programs, calls, inside] = each;
+    Ok([figure, cpu, programs, calls, inside])
 }
 
 /// Keeps the thread of an end, 0 or 1, on its CPU, if the test says which.
