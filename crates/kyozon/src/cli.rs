@@ -132,7 +132,8 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
-    /// Work on files in images of file systems by library Linux: ls, cat, cp, rm, mkdir, stat, find, tar, df
+    /// Work on files in images of file systems by library Linux: ls, cat, cp, rm, mkdir, stat, find, tar, df, batch,
+    /// mount
     #[command(disable_help_flag = true)]
     Fs {
         /// A command and its arguments; help describes them

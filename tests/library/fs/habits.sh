@@ -18,6 +18,13 @@ echo "rm"; fs rm -f a.img:/none a.img:/f/none; fs rm -rf a.img:/none; fs rm a.im
 fs rm "a.img:/$(printf 'a\nb\033')"
 echo "cp"; echo other >other; fs cp -n other a.img:/f; fs cat a.img:/f; fs cp -fv other a.img:/f; fs cat a.img:/f
 chmod 4755 other; fs cp -p other a.img:/own; fs stat a.img:/own | grep -e rights -e type
+echo "stat"; fs stat a.img:/l | sed 's/ [0-9].*/ .../'; fs stat a.img:/ | grep -c .
+# Not every file system of the host has them.
+if setfattr -n user.colour -v blue tree/f 2>/dev/null; then
+	fs cp -a tree/f a.img:/attributes; fs stat a.img:/attributes | grep attribute
+else
+	echo "attribute user.colour bytes 4"
+fi
 echo "df"; fs df a.img:/ | grep -c 'bytes [0-9]* used'; fs df -h a.img:/ | grep -c 'bytes [0-9.]*M used'
 echo "usage"; fs rm | grep Usage; fs cp --help | grep Usage
 # Standard output that cannot take anything is not the image's error.
@@ -25,6 +32,6 @@ echo "output"; for full in "cat a.img:/f" "find a.img:/" "tar a.img:/d"; do "$k"
 for closed in "ls a.img:/" "cat a.img:/f" "find a.img:/" "stat a.img:/" "tar a.img:/d"; do
 	"$k" fs $closed 2>&1 >&-; echo "status $?"
 done
-"$k" fs cp other a.img:/c >&- <&-; echo "status $?"
+"$k" fs cp other a.img:/c >&- <&-; echo "status $?"; fs batch a.img <&-; fs tar -x a.img:/ <&-
 seq 200000 >many; fs cp many a.img:/
 bash -c '"$KYOZON_PRODUCT/kyozon" fs cat a.img:/many | head -n 1; echo "${PIPESTATUS[0]}"'

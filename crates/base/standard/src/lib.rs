@@ -35,12 +35,24 @@ pub fn was_closed(fd: u8) -> bool {
     CLOSED.load(Ordering::Relaxed) & 1 << fd != 0
 }
 
+/// An error unless the program was started with standard input: the one that reading it would have.
+///
+/// # Errors
+/// EBADF.
+pub fn input() -> Result<(), Error> {
+    check(0)
+}
+
 /// An error unless the program was started with standard output: the one that writing to it would have.
 ///
 /// # Errors
 /// EBADF.
 pub fn output() -> Result<(), Error> {
-    if was_closed(1) {
+    check(1)
+}
+
+fn check(fd: u8) -> Result<(), Error> {
+    if was_closed(fd) {
         return Err(Error::from_raw_os_error(libc::EBADF));
     }
     Ok(())
@@ -66,6 +78,7 @@ mod tests {
         let closed = (0..3).filter(|&fd| was_closed(fd)).map(|fd| fd.to_string());
         assert_eq!(closed.collect::<String>(), expected);
         assert_eq!(output().is_err(), expected.contains('1'));
+        assert_eq!(input().is_err(), expected.contains('0'));
         close_again();
         for fd in 0..3 {
             assert_eq!(is_open(fd), !expected.contains(&fd.to_string()));

@@ -238,6 +238,21 @@ pub trait Calls {
         }
     }
 
+    /// statx(2) with what newfstatat(2) lacks: the time of birth, if the file system has it.
+    fn stat_birth_at(&self, folder: Fd, path: &CStr, how: i32) -> Result<Option<libc::timespec>> {
+        let mask = mode(libc::STATX_BTIME);
+        // SAFETY: the structure consists of integers.
+        let status: libc::statx = unsafe {
+            structure(|status| {
+                let arguments = &mut [fd(folder), string(path), flags(how), mask, status];
+                self.call(libc::SYS_statx, arguments)
+            })?
+        };
+        let libc::statx_timestamp { tv_sec, tv_nsec, .. } = status.stx_btime;
+        let known = status.stx_mask & libc::STATX_BTIME != 0;
+        Ok(known.then_some(libc::timespec { tv_sec, tv_nsec: tv_nsec.into() }))
+    }
+
     /// stat(2).
     fn stat(&self, path: &Path) -> Result<libc::stat> {
         self.stat_at(CWD, &text(path)?, 0)

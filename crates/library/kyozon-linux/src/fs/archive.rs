@@ -57,7 +57,9 @@ pub fn extract(session: &Session, place: &Place, file: Option<&Path>) -> Result<
             let file = File::open(name).with_context(|| name.display().to_string())?;
             read::read(&folder, BufReader::with_capacity(BUFFER, file))
         }
-        None => read::read(&folder, BufReader::with_capacity(BUFFER, io::stdin().lock())),
+        None => kyozon_standard::input().context("standard input").and_then(|()| {
+            read::read(&folder, BufReader::with_capacity(BUFFER, io::stdin().lock()))
+        }),
     };
     // What was put there is on the disk, also if the archive has an error behind it.
     done.and(session.sync(&folder))

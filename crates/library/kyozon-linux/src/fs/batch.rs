@@ -37,6 +37,7 @@ pub fn run(boot: &Boot, what: &Batch) -> Result<()> {
             script = std::fs::read(name).with_context(|| name.display().to_string())?;
         }
         None => {
+            kyozon_standard::input().context("standard input")?;
             std::io::stdin().lock().read_to_end(&mut script).context("standard input")?;
         }
     }

@@ -1,5 +1,6 @@
 //! What is printed about files.
 
+use super::attributes::extended;
 use super::failure::failed;
 use super::output;
 use super::walk::{c_string, is_folder, Folder, Level, Levels};
@@ -130,8 +131,14 @@ pub fn folder(calls: &dyn Calls, path: &Path, long: bool) -> Result<()> {
 
 /// Everything about a file, one value a line.
 pub fn stat(calls: &dyn Calls, path: &Path) -> Result<()> {
-    let stat = calls.stat_at(CWD, &c_string(path.as_os_str())?, libc::AT_SYMLINK_NOFOLLOW);
-    let stat = stat.map_err(failed("read", path))?;
+    let (folder, name) = match path.file_name() {
+        Some(name) => {
+            let above = path.parent().unwrap_or(Path::new("/"));
+            (Folder::open(calls, above)?, c_string(name)?)
+        }
+        None => (Folder::open(calls, path)?, c".".into()),
+    };
+    let stat = folder.stat(&name)?;
     let at = |seconds, nanoseconds: i64| format!("{}.{nanoseconds:09}", time(seconds));
     let mut lines = vec![
         format!("rights {} {:04o}", rights(stat.st_mode), stat.st_mode & 0o7777),
@@ -144,14 +151,23 @@ pub fn stat(calls: &dyn Calls, path: &Path) -> Result<()> {
         format!("modified {}", at(stat.st_mtime, stat.st_mtime_nsec)),
         format!("changed {}", at(stat.st_ctime, stat.st_ctime_nsec)),
     ];
+    let born = calls.stat_birth_at(folder.fd, &name, libc::AT_SYMLINK_NOFOLLOW);
+    if let Some(born) = born.map_err(failed("read", path))? {
+        lines.push(format!("born {}", at(born.tv_sec, born.tv_nsec)));
+    }
     if is_device(&stat) {
         lines.push(format!("device {}", device(&stat)));
     }
     output::write((lines.join("\n") + "\n").as_bytes())?;
     if stat.st_mode & libc::S_IFMT == libc::S_IFLNK {
-        let target = calls.read_link_at(CWD, &c_string(path.as_os_str())?);
+        let target = calls.read_link_at(folder.fd, &name);
         let target = output::name(&target.map_err(failed("read", path))?);
         output::write(&[b"target ", &target[..], b"\n"].concat())?;
+    }
+    for (attribute, value) in extended(&folder, &name)? {
+        let attribute = output::name(attribute.to_bytes());
+        let bytes = format!(" bytes {}\n", value.len());
+        output::write(&[b"attribute ", &attribute[..], bytes.as_bytes()].concat())?;
     }
     Ok(())
 }
