@@ -13,8 +13,8 @@ use kyozon_typed_checker::value::Value;
 pub struct Head {
     /// Types of places.
     pub types: BTreeMap<Location, Value>,
-    /// The stack is checked down to the stack pointer there, and no further is known.
-    pub checked: bool,
+    /// The stack is checked down to this offset from its value at the function's entry.
+    pub checked: Option<i32>,
 }
 
 /// The heads of a function by their offsets in the text.
@@ -85,7 +85,7 @@ fn encode_head(out: &mut Vec<u8>, head: &Head) {
             _ => others.push((place, value)),
         }
     }
-    let lists = [!slots.is_empty(), !ranges.is_empty(), !others.is_empty(), head.checked];
+    let lists = [!slots.is_empty(), !ranges.is_empty(), !others.is_empty(), head.checked.is_some()];
     let parts = masks.iter().map(|&mask| mask != 0).chain(lists).chain([depth.is_some()]);
     out.push(parts.enumerate().map(|(bit, there)| u8::from(there) << bit).sum());
     if let Some(depth) = depth {
@@ -128,5 +128,8 @@ fn encode_head(out: &mut Vec<u8>, head: &Head) {
             out.push(kind);
             leb(out, operand);
         }
+    }
+    if let Some(offset) = head.checked {
+        leb(out, u64::from((8 - offset).unsigned_abs()));
     }
 }

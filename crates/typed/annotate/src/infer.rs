@@ -80,7 +80,8 @@ struct Wanted {
     flows_in: bool,
     /// What it is to say.
     types: Option<Types>,
-    unchecked: bool,
+    /// What the head says of the stack that was checked, if it has to.
+    room: Option<i32>,
     /// How often each place became weaker.
     growth: BTreeMap<Location, u32>,
 }
@@ -89,10 +90,7 @@ impl Wanted {
     /// What the head has to say beside its base. While heads change, bases do too: a head into which nothing flows
     /// then says all.
     fn annotation(&self, stable: bool) -> Head {
-        let mut head = Head {
-            checked: !self.unchecked && self.base.is_some() && !self.flows_in,
-            ..Head::default()
-        };
+        let mut head = Head { checked: self.room, ..Head::default() };
         if let Some(types) = &self.types {
             head.types = types.places();
             if let Some(base) = self.base.as_ref().filter(|_| stable || self.flows_in) {
@@ -112,11 +110,21 @@ struct Round {
     /// What came to each head: from above, and by jumps back.
     base: BTreeMap<u32, (bool, Types)>,
     back: BTreeMap<u32, Types>,
+    /// The least checked stack that comes to each head.
+    room: BTreeMap<u32, i32>,
+    /// Heads that claim more.
     unchecked: BTreeSet<u32>,
     /// Broken rules that no annotation mends.
     broken: Vec<Error>,
     /// A head was too strong.
     weaker: bool,
+}
+
+impl Round {
+    fn comes(&mut self, head: u32, room: i32) {
+        let least = self.room.entry(head).or_insert(room);
+        *least = room.max(*least);
+    }
 }
 
 impl Judge for Round {
@@ -140,9 +148,13 @@ impl Judge for Round {
 
     fn head(&mut self, head: u32, flows_in: bool, state: View<'_>) {
         self.base.insert(head, (flows_in, Types::of(state)));
+        if flows_in {
+            self.comes(head, state.room);
+        }
     }
 
     fn jump_back(&mut self, head: u32, state: View<'_>) {
+        self.comes(head, state.room);
         let types = Types::of(state);
         match self.back.get_mut(&head) {
             Some(before) => before.join(&types),
@@ -334,12 +346,6 @@ fn take_in(wanted: &mut BTreeMap<u32, Wanted>, round: &Round, thresholds: &BTree
     for &place in &round.missing {
         changed |= wanted.insert(place, Wanted::default()).is_none();
     }
-    for &place in &round.unchecked {
-        if let Some(head) = wanted.get_mut(&place) {
-            changed |= !head.unchecked;
-            head.unchecked = true;
-        }
-    }
     for (at, head) in wanted {
         let mut incoming = Vec::new();
         if let Some((flows_in, base)) = round.base.get(at) {
@@ -347,6 +353,15 @@ fn take_in(wanted: &mut BTreeMap<u32, Wanted>, round: &Round, thresholds: &BTree
             head.base = Some(base.clone());
             head.flows_in = *flows_in;
             incoming.extend(flows_in.then_some(base));
+        }
+        // Nothing that flows in says what was checked, or what jumps back brings less.
+        if !head.flows_in || round.unchecked.contains(at) || head.room.is_some() {
+            if let Some(&room) =
+                round.room.get(at).filter(|&&room| head.room.is_none_or(|old| old < room))
+            {
+                head.room = Some(room);
+                changed = true;
+            }
         }
         incoming.extend(round.back.get(at));
         for other in incoming {

@@ -29,8 +29,8 @@ pub(crate) enum Type {
 pub(crate) enum Item {
     /// A place has a type.
     Type(Location, Type),
-    /// `checked`
-    Checked,
+    /// `checked: stack-N`
+    Checked(i32),
 }
 
 /// Reads the items of one directive.
@@ -41,7 +41,11 @@ pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Vec<Item>, Complaint> {
             cursor.need(",")?;
         }
         if cursor.take_word("checked") {
-            items.push(Item::Checked);
+            cursor.need(":")?;
+            if !cursor.take_word("stack") {
+                return Err("expected `stack-N` after `checked:`".into());
+            }
+            items.push(Item::Checked(parse_offset(cursor)?));
             continue;
         }
         let location = parse_location(cursor)?;
@@ -181,8 +185,8 @@ pub(crate) fn print(head: &Head) -> String {
         };
         items.push(format!("{place}: {kind}"));
     }
-    if head.checked {
-        items.push("checked".into());
+    if let Some(offset) = head.checked {
+        items.push(format!("checked: stack{offset:+}"));
     }
     items.join(", ")
 }

@@ -79,8 +79,7 @@
 //! flows in from above (the instruction before is a jump), it lists what is other than at the instruction before.
 //!
 //! A place is a 64-bit register, a slot of the frame as `[stack-24]` (8 bytes) or `dword [stack-12]`, counted from the
-//! return address, or the word `checked`: the stack is checked down to the stack pointer, and no further is known.
-//! Types:
+//! return address, or the word `checked: stack-N`: the stack is checked down to N bytes below it. Types:
 //!
 //! | type | the place holds |
 //! |---|---|

@@ -215,8 +215,11 @@ impl Link<'_> {
 
     fn add_item(&self, head: &mut Head, item: &Item) -> Result<(), Complaint> {
         let (location, kind) = match item {
-            Item::Checked => {
-                head.checked = true;
+            Item::Checked(offset) => {
+                if *offset > 8 {
+                    return Err("checked: expected an offset of at most +8".into());
+                }
+                head.checked = Some(*offset);
                 return Ok(());
             }
             Item::Type(location, kind) => (*location, kind),

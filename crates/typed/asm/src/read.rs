@@ -172,6 +172,8 @@ fn read_head(reader: &mut Reader<'_>) -> Option<Head> {
         };
         head.types.insert(location, value);
     }
-    head.checked = has(6);
+    if has(6) {
+        head.checked = Some(8 - i32::try_from(reader.leb32()?).ok()?);
+    }
     Some(head)
 }

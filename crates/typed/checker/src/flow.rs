@@ -39,6 +39,8 @@ pub struct View<'a> {
     pub registers: &'a [Value; 16],
     /// The granules of the frame, see [`crate::frame`].
     pub frame: &'a [Value],
+    /// The stack is checked down to this offset.
+    pub room: i32,
 }
 
 /// Refuses at the first broken rule.
@@ -353,7 +355,11 @@ impl<J: Judge> Pass<'_, '_, J> {
     fn head(&mut self, heads: &mut Heads<'_>) -> Result<(), Error> {
         let flows_in = self.live;
         self.live = true;
-        let view = View { registers: &self.state.registers, frame: self.frame.used() };
+        let view = View {
+            registers: &self.state.registers,
+            frame: self.frame.used(),
+            room: self.state.room,
+        };
         self.judge.head(self.at, flows_in, view);
         self.state.flags = Flags::Tainted;
         for identity in &mut self.state.identities {
@@ -377,7 +383,13 @@ impl<J: Judge> Pass<'_, '_, J> {
         let (location, mut value) = match item {
             Item::Type(location, value) => (location, value),
             Item::Depth(offset) => (Location::Register(RSP), Value::Stack(offset)),
-            Item::Checked => return self.assume_checked(flows_in),
+            Item::Checked(offset) => {
+                if flows_in && self.state.room > offset {
+                    self.broken(Rule::HeadRoom(self.at))?;
+                }
+                self.state.room = offset;
+                return Ok(());
+            }
         };
         let exists = match value {
             Value::Entry(table) => table < self.program.call_table_count(),
@@ -413,18 +425,6 @@ impl<J: Judge> Pass<'_, '_, J> {
         }
     }
 
-    /// A head says that the stack is checked down to the stack pointer, and nothing of what is further down.
-    fn assume_checked(&mut self, flows_in: bool) -> Result<(), Error> {
-        let Value::Stack(offset) = self.state.get(RSP) else {
-            return self.broken(Rule::StackPointer { found: self.state.get(RSP) });
-        };
-        if flows_in && self.state.room > offset {
-            return self.broken(Rule::HeadRoom(self.at));
-        }
-        self.state.room = offset;
-        Ok(())
-    }
-
     /// The state flows to a place of the text, by a jump from here.
     pub(crate) fn flow(&mut self, target: i64) -> Result<(), Error> {
         let inside = (self.function.start as i64..self.function.end as i64).contains(&target);
@@ -435,7 +435,11 @@ impl<J: Judge> Pass<'_, '_, J> {
                     self.labels.leave(place, &self.state, self.frame.used(), &mut self.fresh);
                 return left.ok_or_else(|| self.error(Rule::Memory));
             }
-            let view = View { registers: &self.state.registers, frame: self.frame.used() };
+            let view = View {
+                registers: &self.state.registers,
+                frame: self.frame.used(),
+                room: self.state.room,
+            };
             self.judge.jump_back(place, view);
             if let Some(head) = self.labels.head(place) {
                 return self.flow_back(place, head);

@@ -18,7 +18,7 @@
 //!          low and of high - low in units of 2^stride
 //! bit 5    others: LEB128 count, then for each a place, a byte with the kind, LEB128 of its operand. Kinds: 0 bytes,
 //!          1 stack (signed), 2 saved, 3 entry, 4 distance, 5 target
-//! bit 6    the stack is checked down to the stack pointer, and no further is known
+//! bit 6    LEB128: the stack is checked down to 8 minus this many bytes from its value at the function's entry
 //! ```
 //!
 //! A place is LEB128: 0 to 15 a register, else 16 + 2 * granule, plus 1 for a slot of 8 bytes. The granule is that of
@@ -56,8 +56,8 @@ pub(crate) enum Item {
     Type(Location, Value),
     /// The stack pointer is at this offset.
     Depth(i32),
-    /// The stack is checked down to the stack pointer.
-    Checked,
+    /// The stack is checked down to this offset.
+    Checked(i32),
 }
 
 /// The annotations that are left of a function.
@@ -144,7 +144,8 @@ impl<'a> Heads<'a> {
             }
         }
         if parts & 0x40 != 0 {
-            item(Item::Checked)?;
+            let below = self.reader.leb32().and_then(|n| i32::try_from(n).ok()).ok_or(bad)?;
+            item(Item::Checked(8 - below))?;
         }
         self.advance(at, 1).map_err(|BadAnnotation| bad)
     }

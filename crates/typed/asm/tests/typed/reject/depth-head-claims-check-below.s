@@ -4,7 +4,7 @@
         push    %rbx
         mov     %edi, %ebx
         jmp     test
-.head rax: unknown, rcx: unknown, rdx: unknown, rsi: unknown, rdi: unknown, r8: unknown, r9: unknown, r10: unknown, r11: unknown, checked
+.head rax: unknown, rcx: unknown, rdx: unknown, rsi: unknown, rdi: unknown, r8: unknown, r9: unknown, r10: unknown, r11: unknown, checked: stack-8
 again:  call    g
 test:   dec     %ebx
         jne     again

@@ -3,7 +3,7 @@
 .func f (any) frame 8
         push    %rbx
         mov     %edi, %ebx
-.head rbx: u32, rax: unknown, rcx: unknown, rdx: unknown, rsi: unknown, rdi: unknown, r8: unknown, r9: unknown, r10: unknown, r11: unknown, checked
+.head rbx: u32, rax: unknown, rcx: unknown, rdx: unknown, rsi: unknown, rdi: unknown, r8: unknown, r9: unknown, r10: unknown, r11: unknown, checked: stack-8
 again:  call    g
         sub     $1, %ebx
         jne     again
