@@ -505,6 +505,11 @@ impl<J: Judge> Pass<'_, '_, J> {
             }
             if inside {
                 self.frame.write(offset, size, Value::data(size));
+                if size == 4 {
+                    // The callee may write data there: what is data stays data, but not the same.
+                    let upper = self.frame.read(offset + 4, 4).data_bytes();
+                    self.frame.write(offset + 4, 4, Value::known(upper).truncate(4));
+                }
             }
         }
         for register in (0..16).filter(|&r| r != RSP && !CALLEE_SAVED.contains(&r)) {
