@@ -7,6 +7,8 @@ use std::os::fd::BorrowedFd;
 const MAGIC: [u8; 4] = *b"QFI\xfb";
 /// Bytes of the header that count: all of version 3.
 const BYTES: usize = 104;
+/// Maximum bytes of a backing file's name.
+const MAX_NAME: usize = 1023;
 /// Maximum bytes of the table of tables, and of the table of reference counts: those of QEMU.
 const MAX_L1: u64 = 32 << 20;
 const MAX_REFERENCES: u64 = 8 << 20;
@@ -44,6 +46,27 @@ fn unsupported(text: &str) -> Error {
     no(ErrorKind::Unsupported, text)
 }
 
+fn word(header: &[u8; BYTES], at: usize) -> u32 {
+    u32::from_be_bytes([0, 1, 2, 3].map(|i| header[at + i]))
+}
+
+fn long(header: &[u8; BYTES], at: usize) -> u64 {
+    u64::from(word(header, at)) << 32 | u64::from(word(header, at + 4))
+}
+
+/// Fills the buffer from byte `at` of the file on, and returns how many bytes the file has there.
+fn read(file: BorrowedFd<'_>, to: &mut [u8], at: u64) -> Result<usize> {
+    let mut done = 0;
+    while done < to.len() {
+        let rest = &mut [IoSliceMut::new(&mut to[done..])];
+        done += match rustix::io::preadv(file, rest, at.saturating_add(done as u64))? {
+            0 => break,
+            count => count,
+        };
+    }
+    Ok(done)
+}
+
 impl Header {
     /// Reads the header of a file of `end` bytes, which is to be written if `write`. None if it is no qcow2 image.
     ///
@@ -51,32 +74,31 @@ impl Header {
     /// An I/O error, or why the image cannot be used.
     pub fn read(file: BorrowedFd<'_>, end: u64, write: bool) -> Result<Option<Self>> {
         let mut bytes = [0; BYTES];
-        let mut done = 0;
-        while done < BYTES.min(end as usize) {
-            let rest = &mut [IoSliceMut::new(&mut bytes[done..])];
-            done += match rustix::io::preadv(file, rest, done as u64)? {
-                0 => break,
-                count => count,
-            };
+        let known = BYTES.min(end as usize);
+        read(file, &mut bytes[..known], 0)?;
+        if bytes[..4] != MAGIC {
+            return Ok(None);
         }
-        if bytes[..4] == MAGIC {
-            Self::parse(&bytes, write).map(Some)
-        } else {
-            Ok(None)
+        let (name, length) = (long(&bytes, 8), word(&bytes, 16) as usize);
+        if name == 0 {
+            return Self::parse(&bytes, write).map(Some);
         }
+        // Whoever made the image has chosen the name: it may be that of any file of this machine.
+        let mut text = [0; MAX_NAME];
+        let text = &mut text[..length.min(MAX_NAME)];
+        let bytes = read(file, text, name).unwrap_or(0);
+        let name = String::from_utf8_lossy(&text[..bytes]).escape_debug().to_string();
+        Err(unsupported(&format!(
+            "has the backing file {name}: if it may have that, make one file of both by qemu-img convert -O qcow2"
+        )))
     }
 
     fn parse(header: &[u8; BYTES], write: bool) -> Result<Self> {
-        let word = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|i| header[at + i]));
-        let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
+        let (word, long) = (|at| word(header, at), |at| long(header, at));
         let version = word(4);
         if !(2..=3).contains(&version) {
             let text = format!("has version {version}: only 2 and 3 are known");
             return Err(unsupported(&text));
-        }
-        if long(8) != 0 {
-            let text = "has a backing file: make one file of both by qemu-img convert -O qcow2";
-            return Err(unsupported(text));
         }
         if word(32) != 0 {
             return Err(unsupported("is encrypted: decrypt it by qemu-img convert -O qcow2"));
@@ -114,7 +136,11 @@ impl Header {
             return Err(broken("L1 table"));
         }
         let (references_at, references) = (long(48), u64::from(word(56)) << cluster_bits);
-        if references > MAX_REFERENCES || references_at % cluster != 0 || references_at > MAX_DISK {
+        if references == 0
+            || references > MAX_REFERENCES
+            || references_at % cluster != 0
+            || references_at > MAX_DISK
+        {
             return Err(broken("table of reference counts"));
         }
         Ok(Self { version, bytes, cluster_bits, l1_at, l1_bytes })

@@ -34,7 +34,6 @@ fn what_cannot_be_used_is_refused_with_the_reason() {
     for (at, value, reason) in [
         (4, 1, "version 1"),
         (4, 4, "version 4"),
-        (12, 4096, "backing file"),
         (32, 2, "encrypted"),
         (76, 1, "not closed"),
         (76, 2, "corrupt"),
@@ -52,6 +51,7 @@ fn what_cannot_be_used_is_refused_with_the_reason() {
         (36, u32::MAX, "L1 table"),
         (44, 512, "L1 table"),
         (40, u32::MAX, "L1 table"),
+        (56, 0, "reference counts"),
         (56, 129, "reference counts"),
         (56, u32::MAX, "reference counts"),
         (52, 1, "reference counts"),
@@ -61,6 +61,26 @@ fn what_cannot_be_used_is_refused_with_the_reason() {
         put(&mut header, at, value);
         let error = Header::parse(&header, true).unwrap_err().to_string();
         assert!(error.contains(reason), "{at}: {error}");
+    }
+}
+
+#[test]
+fn a_backing_file_is_refused_by_its_name() {
+    use std::io::Write;
+    use std::os::fd::AsFd;
+    for (at, length, name) in [
+        (104, 12, "/etc/sha\\u{1b}dow: if"),
+        (104, u32::MAX, "/etc/sha\\u{1b}dow: if"),
+        (u32::MAX, 12, "file : if"),
+    ] {
+        let mut header = header();
+        put(&mut header, 8, if at == u32::MAX { at } else { 0 });
+        put(&mut header, 12, at);
+        put(&mut header, 16, length);
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[&header[..], b"/etc/sha\x1bdow"].concat()).unwrap();
+        let error = Header::read(file.as_fd(), 116, false).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
     }
 }
 
