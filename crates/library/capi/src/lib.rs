@@ -94,8 +94,9 @@ unsafe fn config(options: &Options) -> Result<Config, String> {
         let path = unsafe { string(disk.path, "a disk's path") }?;
         let file = FileDisk::open(Path::new(path), disk.read_only == 0)
             .map_err(|error| format!("{path}: {error}"))?;
-        let block =
-            Block::new(Box::new(file), disk.read_only != 0, &format!("disk{number}")).extended();
+        let block = Block::new(Box::new(file), disk.read_only != 0, &format!("disk{number}"))
+            .extended()
+            .ends_at_error();
         config = config
             .device(BlockDevice::threaded(block).map_err(|error| format!("{path}: {error}"))?);
     }

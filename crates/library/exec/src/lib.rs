@@ -198,7 +198,7 @@ fn boot(options: &Options) -> Result<Thread> {
     for mount in options.mounts.iter().filter(|mount| !mount.in_memory()) {
         let disk = FileDisk::open(&mount.image, !mount.read_only)
             .with_context(|| mount.image.display().to_string())?;
-        let block = Block::new(Box::new(disk), mount.read_only, "exec").extended();
+        let block = Block::new(Box::new(disk), mount.read_only, "exec").extended().ends_at_error();
         config = config.device(BlockDevice::inline(block));
     }
     let (instance, thread) = Instance::in_process(config)?;

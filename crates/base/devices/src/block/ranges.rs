@@ -4,6 +4,7 @@ use super::{Block, Failed, SENSELESS, UNSUPPORTED};
 use crate::chain::Chain;
 use crate::disk::SECTOR;
 use crate::Memory;
+use std::io::{Error, ErrorKind};
 use virtio_bindings::virtio_blk::VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP;
 
 /// Bytes of a range: sector, number of sectors, flags.
@@ -89,6 +90,8 @@ impl Block {
         let flags = VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP;
         for Range { at, bytes, unmap } in self.ranges(memory, chain, (1, MAX_ZEROS), flags)? {
             let done = self.disk.write_zeros(at, bytes, unmap);
+            let unsupported = |error: &Error| error.kind() == ErrorKind::Unsupported;
+            self.ended |= self.ends_at_error && done.as_ref().is_err_and(|e| !unsupported(e));
             self.errors.check("write of zeros", at, bytes, done)?;
             if !self.has(virtio_bindings::virtio_blk::VIRTIO_BLK_F_FLUSH) {
                 self.flush()?;

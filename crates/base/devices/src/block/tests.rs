@@ -221,3 +221,76 @@ fn a_guest_without_flushes_has_each_write_flushed() {
     assert_eq!(s.request(VIRTIO_BLK_T_OUT, 0, 512).0, IOERR);
     assert_eq!(s.request(VIRTIO_BLK_T_IN, 0, 512).0, OK);
 }
+
+#[test]
+fn after_a_failed_flush_nothing_is_written() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    /// Counts writes, and fails in the first flush.
+    struct FirstFlush(Arc<AtomicU32>, bool);
+    impl Disk for FirstFlush {
+        fn bytes(&self) -> u64 {
+            4096
+        }
+        fn read(&mut self, _: u64, _: &[vm_memory::VolatileSlice<'_>]) -> std::io::Result<()> {
+            Ok(())
+        }
+        fn write(&mut self, _: u64, _: &[vm_memory::VolatileSlice<'_>]) -> std::io::Result<()> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            if std::mem::take(&mut self.1) {
+                Failing(libc::ENOSPC).error()
+            } else {
+                Ok(())
+            }
+        }
+    }
+    let writes = Arc::default();
+    let mut s = setting(Box::new(FirstFlush(Arc::clone(&writes), true)), false);
+    assert_eq!(s.request(VIRTIO_BLK_T_OUT, 0, 512).0, OK);
+    assert_eq!(s.request(VIRTIO_BLK_T_FLUSH, 0, 0).0, IOERR);
+    assert_eq!(s.request(VIRTIO_BLK_T_OUT, 0, 512).0, IOERR);
+    assert_eq!(s.request(VIRTIO_BLK_T_FLUSH, 0, 0).0, IOERR);
+    assert_eq!(s.request(VIRTIO_BLK_T_IN, 0, 512).0, OK);
+    // The first error is the one that counts.
+    let errors = s.block.errors();
+    assert_eq!((errors.count(), writes.load(Ordering::Relaxed)), (1, 1));
+}
+
+#[test]
+fn a_disk_that_ends_at_an_error_takes_no_more_writes() {
+    /// Has no room for the second sector.
+    struct Small(MemoryDisk);
+    impl Disk for Small {
+        fn bytes(&self) -> u64 {
+            self.0.bytes()
+        }
+        fn read(&mut self, at: u64, to: &[vm_memory::VolatileSlice<'_>]) -> std::io::Result<()> {
+            self.0.read(at, to)
+        }
+        fn write(&mut self, at: u64, from: &[vm_memory::VolatileSlice<'_>]) -> std::io::Result<()> {
+            if at == SECTOR {
+                return Failing(libc::ENOSPC).error();
+            }
+            self.0.write(at, from)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    for ends in [false, true] {
+        let mut s = setting(Box::new(Small(MemoryDisk::new(vec![0; 4096]))), false);
+        if ends {
+            s.block = s.block.ends_at_error();
+        }
+        s.guest.poke(DATA, &[7; 512]);
+        assert_eq!(s.request(VIRTIO_BLK_T_OUT, 0, 512).0, OK);
+        assert_eq!(s.request(VIRTIO_BLK_T_OUT, 1, 512).0, IOERR);
+        let after = if ends { IOERR } else { OK };
+        assert_eq!(s.request(VIRTIO_BLK_T_OUT, 2, 512).0, after);
+        assert_eq!(s.request(VIRTIO_BLK_T_FLUSH, 0, 0).0, after);
+        assert_eq!((s.request(VIRTIO_BLK_T_IN, 0, 512).0, s.guest.peek::<1>(DATA)), (OK, [7]));
+        assert_eq!(s.block.errors().count(), 1);
+    }
+}

@@ -107,7 +107,9 @@ impl Kernel {
                 disk.check().with_context(|| format!("disk{number}"))?;
                 qcow2.push((number, disk));
             }
-            let block = Block::new(opened.disk, !write, &format!("disk{number}")).extended();
+            let block = Block::new(opened.disk, !write, &format!("disk{number}"))
+                .extended()
+                .ends_at_error();
             let device = BlockDevice::inline(block);
             errors.push(device.errors());
             config = config.device(device);

@@ -112,7 +112,8 @@ fn prepare(
         }
         let opened = image.disk(write).map_err(|e| e.to_string())?;
         qcow2.extend(opened.qcow2.map(|disk| (number, disk)));
-        let block = Block::new(opened.disk, !write, &format!("disk{number}")).extended();
+        let block =
+            Block::new(opened.disk, !write, &format!("disk{number}")).extended().ends_at_error();
         let device = BlockDevice::inline(block);
         errors.push(device.errors());
         config = config.device(device);

@@ -13,7 +13,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Result};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Bytes of an entry.
@@ -26,6 +26,8 @@ struct Inner {
     end: AtomicU64,
     l1: Range<u64>,
     waiting: Mutex<BTreeMap<u64, Vec<u8>>>,
+    /// All writes fail.
+    stopped: AtomicBool,
     helper: CommonStorageHelper,
     /// Number of writes before all others fail, as if the process had been killed.
     #[cfg(test)]
@@ -45,6 +47,7 @@ impl Descriptor {
             end,
             l1,
             waiting,
+            stopped: AtomicBool::new(false),
             helper,
             #[cfg(test)]
             writes_left: u64::MAX.into(),
@@ -70,6 +73,11 @@ impl Descriptor {
         Ok(())
     }
 
+    /// Writes nothing any more.
+    pub fn stop(&self) {
+        self.0.stopped.store(true, Ordering::Relaxed);
+    }
+
     /// Makes all writes but the next `writes` fail.
     #[cfg(test)]
     pub fn fail_after(&self, writes: u64) {
@@ -85,6 +93,9 @@ impl Descriptor {
 
     fn write_all(&self, mut at: u64, mut from: &mut [IoSlice<'_>]) -> Result<()> {
         IoSlice::advance_slices(&mut from, 0);
+        if self.0.stopped.load(Ordering::Relaxed) {
+            return Err(Error::other("an error before left its tables unwritten"));
+        }
         #[cfg(test)]
         self.count()?;
         while !from.is_empty() {

@@ -82,9 +82,10 @@ impl Opened {
         Ok(())
     }
 
+    /// Writes the tables. If that fails, what they lead to may be lost, and nothing more is written.
     fn flush(&self) -> Result<()> {
-        self.access.flush()?;
-        self.file.commit()
+        let done = self.access.flush().and_then(|()| self.file.commit());
+        done.inspect_err(|_| self.file.stop())
     }
 
     /// Does something, and writes entries of the L1 table that wait then.

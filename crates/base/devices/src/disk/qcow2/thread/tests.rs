@@ -116,3 +116,27 @@ fn a_crash_while_reference_counts_grow_leaks_at_most() {
         assert!(writes > 2, "a block, its place and data are three writes");
     }
 }
+
+#[test]
+fn after_tables_could_not_be_written_nothing_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = image(folder.path(), "compat=1.1,cluster_size=512", 12);
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    let end = file.metadata().unwrap().len();
+    let header = Header::read(file.as_fd(), end, true).unwrap().unwrap();
+    let storage = Descriptor::new(file, end, header.l1());
+    let mut opened = Opened::new(storage.clone(), header, true).unwrap();
+    opened.run(Job::Write(0, vec![1; 512])).unwrap();
+    opened.run(Job::Write(512, vec![2; 512])).unwrap();
+    storage.fail_after(0);
+    opened.run(Job::Flush).unwrap_err();
+    // There is room again.
+    storage.fail_after(u64::MAX);
+    let before = fs::read(&path).unwrap();
+    opened.run(Job::Write(1024, vec![3; 512])).unwrap_err();
+    opened.run(Job::Flush).unwrap_err();
+    opened.run(Job::WriteBack).unwrap_err();
+    assert_eq!(opened.run(Job::Read(512, 1)).unwrap(), [2]);
+    drop(opened);
+    assert!(fs::read(&path).unwrap() == before);
+}
