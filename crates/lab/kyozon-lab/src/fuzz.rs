@@ -14,8 +14,8 @@ use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Names of the targets and of their binaries.
-const TARGETS: [&str; 8] =
-    ["elf", "spsc", "mpmc", "block", "net", "registers", "frames", "commands"];
+const TARGETS: [&str; 9] =
+    ["elf", "spsc", "mpmc", "block", "net", "registers", "frames", "commands", "typed"];
 /// Seconds of each target in every run of the suite: about a minute in all.
 const SHORT: u64 = 10;
 /// Seconds of each target in the nightly run.

@@ -61,7 +61,7 @@ const MONITOR: &[&str] = &["attacks/found", "lab/demo", "monitor/"];
 
 /// Beginnings of paths, with what their files concern: parts of names of tests. The first that fits decides; any other
 /// file concerns every test, unless a scenario reads it.
-const CONCERNED: [(&str, &[&str]); 15] = [
+const CONCERNED: [(&str, &[&str]); 16] = [
     ("docs/limits.md", &["attacks/root-listed"]),
     ("docs/", &[]),
     ("README.md", &[]),
@@ -69,6 +69,7 @@ const CONCERNED: [(&str, &[&str]); 15] = [
     ("CONTRIBUTING.md", &[]),
     ("SECURITY.md", &[]),
     ("fuzz/", &[]),
+    ("crates/typed/", &[]),
     ("crates/unikernel/", &["unikernel/", "packaging/"]),
     ("crates/library/libc/", &["library/libc/"]),
     ("crates/lab/unikernel-test/", &["unikernel/"]),
