@@ -104,8 +104,17 @@ pub(super) fn advisories(tree: &Path, _nightly: bool) -> Result<Outcome> {
 }
 
 /// The crates that run without an operating system.
-const BARE: [&str; 9] =
-    ["abi", "channel", "colocation", "microkernel", "task", "monitor", "monitor-task", "typed-checker", "unikernel"];
+const BARE: [&str; 9] = [
+    "abi",
+    "channel",
+    "colocation",
+    "microkernel",
+    "task",
+    "monitor",
+    "monitor-task",
+    "typed-checker",
+    "unikernel",
+];
 
 /// The bare-metal crates build without an operating system.
 pub(super) fn bare_metal(tree: &Path, _nightly: bool) -> Result<Outcome> {
