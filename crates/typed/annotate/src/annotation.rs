@@ -15,6 +15,8 @@ pub struct Head {
     pub types: BTreeMap<Location, Value>,
     /// The stack is checked down to this offset from its value at the function's entry.
     pub checked: Option<i32>,
+    /// The flags stem from data.
+    pub flags: bool,
 }
 
 /// The heads of a function by their offsets in the text.
@@ -85,7 +87,12 @@ fn encode_head(out: &mut Vec<u8>, head: &Head) {
             _ => others.push((place, value)),
         }
     }
-    let lists = [!slots.is_empty(), !ranges.is_empty(), !others.is_empty(), head.checked.is_some()];
+    let lists = [
+        !slots.is_empty(),
+        !ranges.is_empty(),
+        !others.is_empty() || head.flags,
+        head.checked.is_some(),
+    ];
     let parts = masks.iter().map(|&mask| mask != 0).chain(lists).chain([depth.is_some()]);
     out.push(parts.enumerate().map(|(bit, there)| u8::from(there) << bit).sum());
     if let Some(depth) = depth {
@@ -113,7 +120,11 @@ fn encode_head(out: &mut Vec<u8>, head: &Head) {
         }
     }
     if lists[2] {
-        leb(out, others.len() as u64);
+        leb(out, others.len() as u64 + u64::from(head.flags));
+        if head.flags {
+            location(out, Location::Register(RSP));
+            out.push(6);
+        }
         for (place, value) in others {
             location(out, place);
             let (kind, operand) = match value {

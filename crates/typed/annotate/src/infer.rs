@@ -82,6 +82,10 @@ struct Wanted {
     types: Option<Types>,
     /// What the head says of the stack that was checked, if it has to.
     room: Option<i32>,
+    /// The head says that the flags stem from data.
+    flags: bool,
+    /// Flags came that do not.
+    tainted: bool,
     /// How often each place became weaker.
     growth: BTreeMap<Location, u32>,
 }
@@ -90,7 +94,7 @@ impl Wanted {
     /// What the head has to say beside its base. While heads change, bases do too: a head into which nothing flows
     /// then says all.
     fn annotation(&self, stable: bool) -> Head {
-        let mut head = Head { checked: self.room, ..Head::default() };
+        let mut head = Head { checked: self.room, flags: self.flags, ..Head::default() };
         if let Some(types) = &self.types {
             head.types = types.places();
             if let Some(base) = self.base.as_ref().filter(|_| stable || self.flows_in) {
@@ -112,6 +116,8 @@ struct Round {
     back: BTreeMap<u32, Types>,
     /// The least checked stack that comes to each head.
     room: BTreeMap<u32, i32>,
+    /// Heads to which flags come that do not stem from data.
+    tainted: BTreeSet<u32>,
     /// Heads that claim more.
     unchecked: BTreeSet<u32>,
     /// Broken rules that no annotation mends.
@@ -121,9 +127,12 @@ struct Round {
 }
 
 impl Round {
-    fn comes(&mut self, head: u32, room: i32) {
-        let least = self.room.entry(head).or_insert(room);
-        *least = room.max(*least);
+    fn comes(&mut self, head: u32, state: View<'_>) {
+        let least = self.room.entry(head).or_insert(state.room);
+        *least = state.room.max(*least);
+        if !state.flags {
+            self.tainted.insert(head);
+        }
     }
 }
 
@@ -133,7 +142,7 @@ impl Judge for Round {
             Rule::NoHead(place) => {
                 self.missing.insert(place);
             }
-            Rule::Head { .. } => self.weaker = true,
+            Rule::Head { .. } | Rule::HeadFlags(_) => self.weaker = true,
             Rule::HeadRoom(head) => {
                 self.unchecked.insert(head);
             }
@@ -149,12 +158,12 @@ impl Judge for Round {
     fn head(&mut self, head: u32, flows_in: bool, state: View<'_>) {
         self.base.insert(head, (flows_in, Types::of(state)));
         if flows_in {
-            self.comes(head, state.room);
+            self.comes(head, state);
         }
     }
 
     fn jump_back(&mut self, head: u32, state: View<'_>) {
-        self.comes(head, state.room);
+        self.comes(head, state);
         let types = Types::of(state);
         match self.back.get_mut(&head) {
             Some(before) => before.join(&types),
@@ -189,7 +198,8 @@ impl Search<'_, '_> {
         let broken = loop {
             let round = self.round(&wanted)?;
             rounds += 1;
-            if !take_in(&mut wanted, &round, &thresholds) {
+            let reads_flags = |at| self.reads_flags(at);
+            if !take_in(&mut wanted, &round, &thresholds, &reads_flags) {
                 break round.broken;
             }
             if rounds == MOST_ROUNDS {
@@ -305,6 +315,17 @@ impl Search<'_, '_> {
         }
     }
 
+    /// Whether the instruction at this place depends on the flags that it finds.
+    fn reads_flags(&self, at: u32) -> bool {
+        let text = self.program.text().get(at as usize..).unwrap_or(&[]);
+        decode(text).is_ok_and(|insn| {
+            matches!(
+                insn.op,
+                Op::JumpIf(_) | Op::Set(_) | Op::MoveIf(_) | Op::AddCarry | Op::SubBorrow
+            )
+        })
+    }
+
     /// Numbers that ranges of this function are likely to end at.
     fn thresholds(&self) -> BTreeSet<u64> {
         let mut all = BTreeSet::from([
@@ -341,7 +362,12 @@ impl Search<'_, '_> {
 }
 
 /// Takes what a round found into the heads. False if nothing changed.
-fn take_in(wanted: &mut BTreeMap<u32, Wanted>, round: &Round, thresholds: &BTreeSet<u64>) -> bool {
+fn take_in(
+    wanted: &mut BTreeMap<u32, Wanted>,
+    round: &Round,
+    thresholds: &BTreeSet<u64>,
+    reads_flags: &dyn Fn(u32) -> bool,
+) -> bool {
     let mut changed = false;
     for &place in &round.missing {
         changed |= wanted.insert(place, Wanted::default()).is_none();
@@ -364,6 +390,12 @@ fn take_in(wanted: &mut BTreeMap<u32, Wanted>, round: &Round, thresholds: &BTree
             }
         }
         incoming.extend(round.back.get(at));
+        if !incoming.is_empty() {
+            head.tainted |= round.tainted.contains(at);
+            let flags = !head.tainted && reads_flags(*at);
+            changed |= head.flags != flags;
+            head.flags = flags;
+        }
         for other in incoming {
             let Some(types) = &mut head.types else {
                 head.types = Some(other.clone());

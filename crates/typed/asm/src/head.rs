@@ -31,6 +31,8 @@ pub(crate) enum Item {
     Type(Location, Type),
     /// `checked: stack-N`
     Checked(i32),
+    /// `flags`
+    Flags,
 }
 
 /// Reads the items of one directive.
@@ -39,6 +41,10 @@ pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Vec<Item>, Complaint> {
     while !cursor.is_empty() {
         if !items.is_empty() {
             cursor.need(",")?;
+        }
+        if cursor.take_word("flags") {
+            items.push(Item::Flags);
+            continue;
         }
         if cursor.take_word("checked") {
             cursor.need(":")?;
@@ -57,7 +63,7 @@ pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Vec<Item>, Complaint> {
 
 fn register(cursor: &mut Cursor<'_>) -> Result<u8, Complaint> {
     cursor.take("%");
-    let name = cursor.name("a 64-bit register, [stack-N], dword [stack-N] or checked")?;
+    let name = cursor.name("a 64-bit register, [stack-N], dword [stack-N], checked or flags")?;
     let found = REGISTERS.iter().position(|known| *known == name);
     found.map(|n| n as u8).ok_or_else(|| format!("`{name}`: expected a 64-bit register, as rax"))
 }
@@ -184,6 +190,9 @@ pub(crate) fn print(head: &Head) -> String {
             other => other.to_string(),
         };
         items.push(format!("{place}: {kind}"));
+    }
+    if head.flags {
+        items.push("flags".into());
     }
     if let Some(offset) = head.checked {
         items.push(format!("checked: stack{offset:+}"));

@@ -79,7 +79,8 @@
 //! flows in from above (the instruction before is a jump), it lists what is other than at the instruction before.
 //!
 //! A place is a 64-bit register, a slot of the frame as `[stack-24]` (8 bytes) or `dword [stack-12]`, counted from the
-//! return address, or the word `checked: stack-N`: the stack is checked down to N bytes below it. Types:
+//! return address. `checked: stack-N` says that the stack is checked down to N bytes below the return address, `flags`
+//! that the flags stem from data. Types:
 //!
 //! | type | the place holds |
 //! |---|---|

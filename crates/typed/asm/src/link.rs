@@ -215,6 +215,10 @@ impl Link<'_> {
 
     fn add_item(&self, head: &mut Head, item: &Item) -> Result<(), Complaint> {
         let (location, kind) = match item {
+            Item::Flags => {
+                head.flags = true;
+                return Ok(());
+            }
             Item::Checked(offset) => {
                 if *offset > 8 {
                     return Err("checked: expected an offset of at most +8".into());

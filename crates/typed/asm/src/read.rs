@@ -159,6 +159,10 @@ fn read_head(reader: &mut Reader<'_>) -> Option<Head> {
     for _ in 0..if has(5) { reader.leb32()? } else { 0 } {
         let location = reader.location()?;
         let kind = reader.u8()?;
+        if kind == 6 {
+            head.flags = true;
+            continue;
+        }
         let operand = reader.leb32()?;
         let table = u16::try_from(operand).ok();
         let value = match kind {

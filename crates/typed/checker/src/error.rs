@@ -131,6 +131,8 @@ pub enum Rule {
     },
     /// A jump back has less checked stack than its head.
     HeadRoom(u32),
+    /// A jump back has flags that do not stem from data, as its head says.
+    HeadFlags(u32),
     /// The annotations of the function are malformed.
     Annotation,
     /// The function goes on behind its end.
@@ -224,6 +226,9 @@ impl fmt::Display for Rule {
                 write!(f, "head {head:#x}, {location}: expected {expected}, found {found}")
             }
             Rule::HeadRoom(head) => write!(f, "head {head:#x}: expected a checked stack as there"),
+            Rule::HeadFlags(head) => {
+                write!(f, "head {head:#x}: expected flags that stem from data")
+            }
             Rule::Annotation => {
                 f.write_str("malformed annotation, or one that is at no instruction")
             }

@@ -41,6 +41,8 @@ pub struct View<'a> {
     pub frame: &'a [Value],
     /// The stack is checked down to this offset.
     pub room: i32,
+    /// The flags stem from data.
+    pub flags: bool,
 }
 
 /// Refuses at the first broken rule.
@@ -359,15 +361,24 @@ impl<J: Judge> Pass<'_, '_, J> {
             registers: &self.state.registers,
             frame: self.frame.used(),
             room: self.state.room,
+            flags: self.state.flags_are_data(),
         };
         self.judge.head(self.at, flows_in, view);
+        let flags = self.state.flags_are_data();
         self.state.flags = Flags::Tainted;
         for identity in &mut self.state.identities {
             self.fresh += 1;
             *identity = self.fresh;
         }
         let bad = self.error(Rule::Annotation);
-        heads.read(bad, |item| self.annotate(item, flows_in))?;
+        heads.read(bad, |item| match item {
+            Item::Flags if flows_in && !flags => self.broken(Rule::Flags),
+            Item::Flags => {
+                self.state.flags = Flags::Data;
+                Ok(())
+            }
+            item => self.annotate(item, flows_in),
+        })?;
         if !matches!(self.state.get(RSP), Value::Stack(_)) {
             // A jump back could come with another frame.
             return Err(self.error(Rule::StackPointer { found: self.state.get(RSP) }));
@@ -383,6 +394,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         let (location, mut value) = match item {
             Item::Type(location, value) => (location, value),
             Item::Depth(offset) => (Location::Register(RSP), Value::Stack(offset)),
+            Item::Flags => return Ok(()),
             Item::Checked(offset) => {
                 if flows_in && self.state.room > offset {
                     self.broken(Rule::HeadRoom(self.at))?;
@@ -439,6 +451,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                 registers: &self.state.registers,
                 frame: self.frame.used(),
                 room: self.state.room,
+                flags: self.state.flags_are_data(),
             };
             self.judge.jump_back(place, view);
             if let Some(head) = self.labels.head(place) {
@@ -472,6 +485,9 @@ impl<J: Judge> Pass<'_, '_, J> {
             let rule = Rule::Head { head, location: Location::Slot(slot), expected, found };
             judge.broken(Error { function, offset, op, rule })
         })?;
+        if self.labels.state(label).flags == Flags::Data && !self.state.flags_are_data() {
+            self.broken(Rule::HeadFlags(head))?;
+        }
         if self.state.room > self.labels.state(label).room {
             return self.broken(Rule::HeadRoom(head));
         }

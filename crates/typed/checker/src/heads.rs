@@ -17,7 +17,8 @@
 //! bit 4    ranges: LEB128 count, then for each a place, a byte with the stride (bit 7: of an image address), LEB128 of
 //!          low and of high - low in units of 2^stride
 //! bit 5    others: LEB128 count, then for each a place, a byte with the kind, LEB128 of its operand. Kinds: 0 bytes,
-//!          1 stack (signed), 2 saved, 3 entry, 4 distance, 5 target
+//!          1 stack (signed), 2 saved, 3 entry, 4 distance, 5 target; 6, with place 4 and no operand: the flags stem
+//!          from data
 //! bit 6    LEB128: the stack is checked down to 8 minus this many bytes from its value at the function's entry
 //! ```
 //!
@@ -26,6 +27,7 @@
 
 use crate::bytes::Reader;
 use crate::frame::Slot;
+use crate::insn::RSP;
 use crate::range::Range;
 use crate::value::Value;
 
@@ -58,6 +60,8 @@ pub(crate) enum Item {
     Depth(i32),
     /// The stack is checked down to this offset.
     Checked(i32),
+    /// The flags stem from data.
+    Flags,
 }
 
 /// The annotations that are left of a function.
@@ -132,15 +136,17 @@ impl<'a> Heads<'a> {
                 item(Item::Type(Location::Slot(Slot { granule, pair }), value))?;
             }
         }
-        for (bit, parse) in
-            [(4, parse_range as fn(&mut Reader<'_>) -> Option<Value>), (5, parse_other)]
-        {
-            if parts >> bit & 1 != 0 {
-                for _ in 0..self.reader.leb32().ok_or(bad)? {
-                    let location = parse_location(&mut self.reader).ok_or(bad)?;
-                    let value = parse(&mut self.reader).ok_or(bad)?;
-                    item(Item::Type(location, value))?;
-                }
+        if parts & 0x10 != 0 {
+            for _ in 0..self.reader.leb32().ok_or(bad)? {
+                let location = parse_location(&mut self.reader).ok_or(bad)?;
+                let value = parse_range(&mut self.reader).ok_or(bad)?;
+                item(Item::Type(location, value))?;
+            }
+        }
+        if parts & 0x20 != 0 {
+            for _ in 0..self.reader.leb32().ok_or(bad)? {
+                let location = parse_location(&mut self.reader).ok_or(bad)?;
+                item(parse_other(&mut self.reader, location).ok_or(bad)?)?;
             }
         }
         if parts & 0x40 != 0 {
@@ -172,19 +178,23 @@ fn parse_range(reader: &mut Reader<'_>) -> Option<Value> {
     Some(if kind & 0x80 != 0 { Value::Image(range) } else { Value::Number(range) })
 }
 
-fn parse_other(reader: &mut Reader<'_>) -> Option<Value> {
+fn parse_other(reader: &mut Reader<'_>, location: Location) -> Option<Item> {
     let kind = reader.u8()?;
-    if kind == 1 {
-        return Some(Value::Stack(reader.signed()?));
-    }
-    let operand = reader.leb32()?;
-    let table = u16::try_from(operand).ok();
-    match kind {
-        0 => Some(Value::known(u8::try_from(operand).ok()?)),
-        2 => (operand < 16).then_some(Value::Saved(operand as u8)),
-        3 => table.map(Value::Entry),
-        4 => table.map(Value::Distance),
-        5 => table.map(Value::Target),
-        _ => None,
-    }
+    let value = match kind {
+        1 => Value::Stack(reader.signed()?),
+        6 => return (location == Location::Register(RSP)).then_some(Item::Flags),
+        _ => {
+            let operand = reader.leb32()?;
+            let table = u16::try_from(operand).ok();
+            match kind {
+                0 => Value::known(u8::try_from(operand).ok()?),
+                2 if operand < 16 => Value::Saved(operand as u8),
+                3 => Value::Entry(table?),
+                4 => Value::Distance(table?),
+                5 => Value::Target(table?),
+                _ => return None,
+            }
+        }
+    };
+    Some(Item::Type(location, value))
 }
