@@ -355,7 +355,9 @@ impl<'a> Program<'a> {
             }
         }
         let functions = self.function_count();
-        if self.entry >= functions {
+        // A host calls the entry with register arguments only.
+        if self.entry >= functions || self.signature(self.function(self.entry).signature).stack > 0
+        {
             return Err(Malformed::Field("entry", self.entry));
         }
         if !self.is_landing(self.function(self.entry).start) {

@@ -5,3 +5,6 @@
 .func g (; stack 1) -> any
         mov     8(%rsp), %rax
         .return
+.entry start
+.func start ()
+        .return

@@ -3,3 +3,6 @@
 .func g (; stack 1 u32 0) -> any
         mov     8(%rsp), %rax
         .return
+.entry start
+.func start ()
+        .return

@@ -3,3 +3,6 @@
 .func f (; stack 2)
         mov     24(%rsp), %rax
         .return
+.entry start
+.func start ()
+        .return

@@ -3,3 +3,6 @@
 .func f (; stack 1)
         mov     12(%rsp), %rax
         .return
+.entry start
+.func start ()
+        .return

@@ -3,3 +3,6 @@
 .func f (; stack 1)
         mov     %rbx, 8(%rsp)
         .return
+.entry start
+.func start ()
+        .return

@@ -4,3 +4,6 @@
         jmp     g
 .func g (; stack 1)
         .return
+.entry start
+.func start ()
+        .return
