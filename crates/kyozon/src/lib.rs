@@ -13,6 +13,7 @@
 //! | [`monitor`] | the monitor's requirements: a profile of the running kernel, and memory |
 //! | [`payload`] | unpacks the kernel in a bzImage |
 //! | [`report`] | the status as text and as JSON |
+//! | [`typed`] | assembler, checker and disassembler of typed code |
 //! | [`unikernel`] | run, by the tender |
 //!
 //! Invariants:
@@ -38,5 +39,6 @@ pub mod machine;
 pub mod monitor;
 pub mod payload;
 pub mod report;
+pub mod typed;
 pub mod unikernel;
 pub mod watch;

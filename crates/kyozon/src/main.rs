@@ -3,7 +3,7 @@
 use clap::{CommandFactory, Parser};
 use kyozon::cli::{Bench, Cli, Command};
 use kyozon::machine::ThisMachine;
-use kyozon::{bench, colocation, events, groups, library, report, unikernel};
+use kyozon::{bench, colocation, events, groups, library, report, typed, unikernel};
 use kyozon_tender::console;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -51,6 +51,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Exec { words } => return Err(library::exec(&words)),
         Command::Cc { words } => return Err(library::compiler("kyozon-cc", &words)),
         Command::Cxx { words } => return Err(library::compiler("kyozon-c++", &words)),
+        Command::Typed(command) => write!(out, "{}", typed::run(&command)?)?,
         Command::Ps { json } => write!(out, "{}", groups::show(json)?)?,
         Command::Kill { target } => groups::kill(&target)?,
         Command::Bench { what: Bench::Shm, rounds, json } => {

@@ -82,6 +82,8 @@ struct Wanted {
     types: Option<Types>,
     /// What the head says of the stack that was checked, if it has to.
     room: Option<i32>,
+    /// A jump back brought less than the head had.
+    unchecked: bool,
     /// The head says that the flags stem from data.
     flags: bool,
     /// Flags came that do not.
@@ -380,11 +382,12 @@ fn take_in(
             head.flows_in = *flows_in;
             incoming.extend(flows_in.then_some(base));
         }
-        // Nothing that flows in says what was checked, or what jumps back brings less.
-        if !head.flows_in || round.unchecked.contains(at) || head.room.is_some() {
-            if let Some(&room) =
-                round.room.get(at).filter(|&&room| head.room.is_none_or(|old| old < room))
-            {
+        // What was checked has to be said if nothing flows in, or if what jumps back brings less.
+        head.unchecked |= round.unchecked.contains(at);
+        if head.flows_in && !head.unchecked {
+            changed |= head.room.take().is_some();
+        } else if let Some(&room) = round.room.get(at) {
+            if head.room.is_none_or(|old| old < room) {
                 head.room = Some(room);
                 changed = true;
             }

@@ -151,6 +151,8 @@ impl From<BadAnnotation> for Rule {
     }
 }
 
+impl core::error::Error for Error {}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Rule::File(malformed) = self.rule {

@@ -1,0 +1,207 @@
+//! The commands on typed code: assembler, checker, disassembler.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, Context, Result};
+use clap::Subcommand;
+use kyozon_typed_annotate::infer::infer;
+use kyozon_typed_annotate::memory::{verify, Arena};
+use kyozon_typed_annotate::module::Module;
+use kyozon_typed_asm::{assemble_with_lines, disassemble};
+use kyozon_typed_checker::program::{Host, Program, HEADER};
+
+/// Bytes that a host reserves for the region: each 32-bit index, scaled by up to 8, plus each 32-bit offset.
+const RESERVED: u64 = 40 << 30;
+
+/// A command on typed code.
+#[derive(Debug, Subcommand)]
+pub enum Typed {
+    /// Assemble a source, check the program, and write its file
+    Asm {
+        /// The source: GNU assembler with typed directives
+        source: PathBuf,
+        /// The file to write; by default the source's name with .typed instead of .s
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Find the annotations of functions that have none
+        #[arg(long)]
+        infer: bool,
+    },
+    /// Check a file: exit status 0 if the checker accepts it, 1 with the reason if not
+    Check {
+        /// The file
+        file: PathBuf,
+        /// Accept only what a kernel with thunks against speculation accepts
+        #[arg(long)]
+        thunks: bool,
+        /// Accept only what a kernel with indirect branch tracking accepts
+        #[arg(long)]
+        tracking: bool,
+    },
+    /// Print the source of a file; its text is not checked
+    Disasm {
+        /// The file
+        file: PathBuf,
+    },
+}
+
+/// Runs a command: what it prints.
+///
+/// # Errors
+///
+/// The source or file is wrong, unsafe, or cannot be read or written.
+pub fn run(command: &Typed) -> Result<String> {
+    match command {
+        Typed::Asm { source, output, infer } => assemble(source, output.as_deref(), *infer),
+        Typed::Check { file, thunks, tracking } => {
+            let bytes = read(file)?;
+            let host = Host { indirect_branches: !thunks, tracking: *tracking, ..host(&bytes) };
+            accepted(&bytes, host).with_context(|| file.display().to_string())
+        }
+        Typed::Disasm { file } => disassemble(&read(file)?)
+            .map_err(|error| anyhow::anyhow!("{}: {error}", file.display())),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| path.display().to_string())
+}
+
+/// A host with the region that the file was made for.
+fn host(file: &[u8]) -> Host {
+    let region = file.get(16..24).filter(|_| file.len() >= HEADER);
+    let region =
+        region.map_or(0, |bytes| bytes.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte)));
+    Host { region, reserved: RESERVED, indirect_branches: true, tracking: false }
+}
+
+/// One line about an accepted file.
+fn accepted(file: &[u8], host: Host) -> Result<String> {
+    let (verdict, faults) = verify(file, host, &mut Arena::default())?;
+    let program = verdict.program;
+    let annotations: usize =
+        (0..program.function_count()).map(|n| program.annotations(n).len()).sum();
+    Ok(format!(
+        "accepted: {} functions, {} bytes of text, {annotations} of annotations; {} instructions may fault\n",
+        program.function_count(),
+        program.text().len(),
+        faults.len()
+    ))
+}
+
+fn assemble(source: &Path, output: Option<&Path>, find: bool) -> Result<String> {
+    let text = fs::read_to_string(source).with_context(|| source.display().to_string())?;
+    let (mut module, lines) = assemble_with_lines(&text, &source.display().to_string())?;
+    let explain = |error: &_| anyhow::anyhow!("{}", lines.explain(error));
+    if find {
+        annotate(&mut module).map_err(|error| explain(&error))?;
+    }
+    let file = module.to_bytes();
+    let host = host(&file);
+    verify(&file, host, &mut Arena::default()).map_err(|error| explain(&error))?;
+    let output = match output {
+        Some(path) => path.to_owned(),
+        None => source.with_extension("typed"),
+    };
+    if output == source {
+        bail!("{} would be replaced by the program: use --output", source.display());
+    }
+    write(&output, &file)?;
+    Ok(format!("{}: {}", output.display(), accepted(&file, host)?))
+}
+
+/// Finds the annotations of functions that have none.
+fn annotate(module: &mut Module) -> Result<(), kyozon_typed_checker::error::Error> {
+    let file = module.to_bytes();
+    let Ok(program) = Program::parse(&file, host(&file)) else {
+        // The check that follows says why.
+        return Ok(());
+    };
+    let mut arena = Arena::default();
+    for n in 0..program.function_count() {
+        if program.annotations(n).is_empty() {
+            module.functions[n as usize].heads = infer(&program, n, &mut arena)?;
+        }
+    }
+    Ok(())
+}
+
+/// Replaces a file in one step.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(OsString::from(format!(".{}", std::process::id())));
+    let temporary = path.with_file_name(name);
+    let result = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    if result.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    result.with_context(|| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder =
+            std::env::temp_dir().join(format!("kyozon-typed-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    const LOOP: &str = "
+.indirect
+.func fill (any)
+        mov     $0x10000000, %eax
+again:  movb    $1, (%rax)
+        add     $16, %rax
+        cmp     $0x10001000, %rax
+        jne     again
+        ret
+";
+
+    #[test]
+    fn a_source_becomes_a_file_that_is_accepted_and_disassembled() {
+        let folder = folder("good");
+        let source = folder.join("fill.s");
+        fs::write(&source, LOOP).unwrap();
+        let asm = Typed::Asm { source: source.clone(), output: None, infer: true };
+        let line = run(&asm).unwrap();
+        assert!(
+            line.contains("accepted: 1 functions") && line.contains("1 instructions may fault"),
+            "{line}"
+        );
+        let file = folder.join("fill.typed");
+        let check = |thunks| run(&Typed::Check { file: file.clone(), thunks, tracking: false });
+        assert!(check(false).is_ok());
+        let refused = format!("{:#}", check(true).unwrap_err());
+        assert!(refused.contains("thunks"), "{refused}");
+        let text = run(&Typed::Disasm { file: file.clone() }).unwrap();
+        assert!(text.contains(".head"), "{text}");
+        fs::write(&source, text).unwrap();
+        let before = fs::read(&file).unwrap();
+        run(&Typed::Asm { source, output: Some(file.clone()), infer: false }).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), before);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_wrong_source_leaves_nothing() {
+        let folder = folder("bad");
+        let source = folder.join("fill.s");
+        for (text, infer, message) in [
+            (LOOP.to_owned(), false, "fill.s:8: "),
+            (LOOP.replace("cmp     $0x10001000, %rax", "dec %edi"), true, "fill.s:5: "),
+            (".func f (".to_owned(), false, "fill.s:1: "),
+        ] {
+            fs::write(&source, text).unwrap();
+            let error = run(&Typed::Asm { source: source.clone(), output: None, infer });
+            let error = format!("{:#}", error.unwrap_err());
+            assert!(error.contains(message), "{error}");
+            assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
