@@ -24,7 +24,8 @@
 //! | [`error`] | why a program is refused |
 //!
 //! Everything that the checker allocates is passed in as slices, so a kernel bounds its memory. Its time is linear in
-//! the size of the text, times the depth of frames.
+//! the size of the text, times the depth of frames; a program made for that purpose can add, for each jump, a move of
+//! as many numbers as labels wait.
 #![no_std]
 #![forbid(unsafe_code)]
 
