@@ -312,6 +312,11 @@ fn noise() {
                 _ => queue.put(AVAILABLE + 4 + at % 16, 2, value % 10),
             }
         }
+        // On a busy machine the device may not have looked yet.
+        let until = clock::now() + 10_000_000;
+        while ended <= 10 && queue.state() != QUEUE_FAILED && clock::now() < until {
+            sleep::park(Some(clock::now() + 100_000));
+        }
         ended += u32::from(queue.state() == QUEUE_FAILED);
     }
     // The device may have overwritten the heap, as the entries told it to: nothing more is allocated.
