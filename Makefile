@@ -51,10 +51,10 @@ build: ## Build programs and images
 	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet --release -p kyozon-join -p kyozon-linux-c
 	@$(ENV) && RUSTFLAGS=-Cforce-frame-pointers=yes "$${CARGO:-cargo}" build --locked --quiet --release \
 		--target x86_64-unknown-linux-gnu -p kyozon-kv --bin kv && mkdir -p "$(KYOZON_CACHE)/product" && \
-		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kv" "$(KYOZON_CACHE)/product/kv-threads"
+		cp --remove-destination "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kv" "$(KYOZON_CACHE)/product/kv-threads"
 	@$(ENV) && "$(CURDIR)/scripts/images.sh" "$(KYOZON_CACHE)/product" $(IMAGES) && \
-		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon" "$(KYOZON_CACHE)/product/" && \
-		cp "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-linux" \
+		cp --remove-destination "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon" "$(KYOZON_CACHE)/product/" && \
+		cp --remove-destination "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-linux" \
 		"$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-linux-exec" \
 		"$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-cc" "$(KYOZON_CACHE)/product/" && \
 		ln -sf kyozon-cc "$(KYOZON_CACHE)/product/kyozon-c++" && \
