@@ -95,6 +95,9 @@ fn encode_head(out: &mut Vec<u8>, head: &Head) {
     ];
     let parts = masks.iter().map(|&mask| mask != 0).chain(lists).chain([depth.is_some()]);
     out.push(parts.enumerate().map(|(bit, there)| u8::from(there) << bit).sum());
+    if let Some(offset) = head.checked {
+        leb(out, u64::from((8 - offset).unsigned_abs()));
+    }
     if let Some(depth) = depth {
         leb(out, u64::from(depth));
     }
@@ -139,8 +142,5 @@ fn encode_head(out: &mut Vec<u8>, head: &Head) {
             out.push(kind);
             leb(out, operand);
         }
-    }
-    if let Some(offset) = head.checked {
-        leb(out, u64::from((8 - offset).unsigned_abs()));
     }
 }

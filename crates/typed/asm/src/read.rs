@@ -124,6 +124,9 @@ fn read_head(reader: &mut Reader<'_>) -> Option<Head> {
     let mut head = Head::default();
     let parts = reader.u8()?;
     let has = |bit: u8| parts >> bit & 1 != 0;
+    if has(6) {
+        head.checked = Some(8 - i32::try_from(reader.leb32()?).ok()?);
+    }
     if has(7) {
         let depth = i32::try_from(reader.leb32()?).ok()?.checked_mul(-8)?;
         head.types.insert(Location::Register(RSP), Value::Stack(depth));
@@ -175,9 +178,6 @@ fn read_head(reader: &mut Reader<'_>) -> Option<Head> {
             _ => return None,
         };
         head.types.insert(location, value);
-    }
-    if has(6) {
-        head.checked = Some(8 - i32::try_from(reader.leb32()?).ok()?);
     }
     Some(head)
 }

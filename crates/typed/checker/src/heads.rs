@@ -7,6 +7,7 @@
 //! ```text
 //! LEB128   distance from the last head, or from the function's start
 //! byte     which of the parts below follow
+//! bit 6    LEB128: the stack is checked down to 8 minus this many bytes from its value at the function's entry
 //! bit 7    LEB128: 8-byte units from the stack pointer up to its value at the function's entry
 //! bit 0    u16: mask of registers that are unknown
 //! bit 1    u16: mask of registers that are any number
@@ -19,7 +20,6 @@
 //! bit 5    others: LEB128 count, then for each a place, a byte with the kind, LEB128 of its operand. Kinds: 0 bytes,
 //!          1 stack (signed), 2 saved, 3 entry, 4 distance, 5 target; 6, with place 4 and no operand: the flags stem
 //!          from data
-//! bit 6    LEB128: the stack is checked down to 8 minus this many bytes from its value at the function's entry
 //! ```
 //!
 //! A place is LEB128: 0 to 15 a register, else 16 + 2 * granule, plus 1 for a slot of 8 bytes. The granule is that of
@@ -108,6 +108,10 @@ impl<'a> Heads<'a> {
     ) -> Result<(), E> {
         let at = self.next.ok_or(bad)?;
         let parts = self.reader.u8().ok_or(bad)?;
+        if parts & 0x40 != 0 {
+            let below = self.reader.leb32().and_then(|n| i32::try_from(n).ok()).ok_or(bad)?;
+            item(Item::Checked(8 - below))?;
+        }
         if parts & 0x80 != 0 {
             let units = self.reader.leb32().ok_or(bad)?;
             item(Item::Depth(
@@ -148,10 +152,6 @@ impl<'a> Heads<'a> {
                 let location = parse_location(&mut self.reader).ok_or(bad)?;
                 item(parse_other(&mut self.reader, location).ok_or(bad)?)?;
             }
-        }
-        if parts & 0x40 != 0 {
-            let below = self.reader.leb32().and_then(|n| i32::try_from(n).ok()).ok_or(bad)?;
-            item(Item::Checked(8 - below))?;
         }
         self.advance(at, 1).map_err(|BadAnnotation| bad)
     }
