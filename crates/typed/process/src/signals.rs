@@ -1,10 +1,10 @@
 //! Faults of programs, as signals.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::io;
 use std::ptr::{addr_of_mut, null_mut};
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::Once;
+use std::sync::OnceLock;
 
 use crate::enter::{leave, Run};
 
@@ -50,21 +50,28 @@ static SEEN: Seen =
 /// The signals that a program can cause, and the one that ends its time.
 const SIGNALS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGALRM];
 
-/// Installs the handler, once in a process, on a stack of its own.
+/// Installs the handler, once in a process, and a stack for it, once in each thread: the program's may be the reason.
 pub(crate) fn install() -> io::Result<()> {
-    static ONCE: Once = Once::new();
-    let mut result = Ok(());
-    ONCE.call_once(|| result = install_handlers());
-    result?;
-    // Each thread needs its own stack for signals: the program's may be the reason.
+    /// None, or the error's number.
+    static HANDLERS: OnceLock<Option<i32>> = OnceLock::new();
+    thread_local!(static READY: Cell<bool> = const { Cell::new(false) });
+    let failed = HANDLERS
+        .get_or_init(|| install_handlers().err().map(|error| error.raw_os_error().unwrap_or(0)));
+    if let Some(number) = failed {
+        return Err(io::Error::from_raw_os_error(*number));
+    }
+    if READY.get() {
+        return Ok(());
+    }
     let memory: &'static mut [u8] = Box::leak(vec![0; 1 << 16].into_boxed_slice());
     let stack =
         libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
     // SAFETY: the memory is never freed.
-    match unsafe { libc::sigaltstack(&stack, null_mut()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+    if unsafe { libc::sigaltstack(&stack, null_mut()) } != 0 {
+        return Err(io::Error::last_os_error());
     }
+    READY.set(true);
+    Ok(())
 }
 
 fn install_handlers() -> io::Result<()> {
