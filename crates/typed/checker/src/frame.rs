@@ -68,21 +68,12 @@ impl<'a> Frame<'a> {
 
     /// The four bytes of one granule.
     fn half(&self, granule: usize) -> Value {
-        if self.granules[granule] == Value::Upper {
-            upper_half(self.granules[granule + 1])
-        } else {
-            self.granules[granule].truncate(4)
-        }
+        half_of(self.granules, granule)
     }
 
     /// Eight bytes, of which `granule` has the lower half.
     fn pair(&self, granule: usize) -> Value {
-        if self.is_lower(granule) {
-            return self.granules[granule];
-        }
-        let lower = self.half(granule).data_bytes() & 0xf;
-        let upper = self.half(granule - 1).data_bytes() & 0xf;
-        Value::known(upper << 4 | lower)
+        pair_of(self.granules, granule)
     }
 
     /// Makes sure that a granule is not half of an 8-byte value.
@@ -283,10 +274,8 @@ fn upper_half(whole: Value) -> Value {
 fn half_of(granules: &[Value], i: usize) -> Value {
     if granules[i] == Value::Upper {
         granules.get(i + 1).map_or(Value::UNKNOWN, |&whole| upper_half(whole))
-    } else if i > 0 && granules[i - 1] == Value::Upper {
-        granules[i].truncate(4)
     } else {
-        granules[i]
+        granules[i].truncate(4)
     }
 }
 
