@@ -1,8 +1,14 @@
 //! Descriptors that are closed when nobody uses them any more: by the next thread that makes system calls.
 
-use liblinux::calls::{Calls, Fd};
+use liblinux::calls::{Calls, Fd, Result};
+use liblinux::Errno;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often, and how many milliseconds apart, room is looked for before a disk is full.
+const PATIENCE: [u64; 4] = [0, 1, 10, 50];
 
 /// An open descriptor of the kernel.
 pub struct Held {
@@ -53,4 +59,22 @@ impl Closing {
             let _ = calls.close(fd);
         }
     }
+
+    /// Does what takes room on the disk. The host tells this process that a deleted file is unused only after the
+    /// program that deleted it goes on, and perhaps to another thread: its room may be free in a moment.
+    pub fn with_room<T>(&self, calls: &dyn Calls, work: impl Fn() -> Result<T>) -> Result<T> {
+        for pause in PATIENCE {
+            match work() {
+                Err(Errno(libc::ENOSPC | libc::EDQUOT)) => {
+                    sleep(Duration::from_millis(pause));
+                    self.sweep(calls);
+                }
+                done => return done,
+            }
+        }
+        work()
+    }
 }
+
+#[cfg(test)]
+mod tests;

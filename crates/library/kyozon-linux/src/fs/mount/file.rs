@@ -59,7 +59,8 @@ impl Server {
         let mut done = 0;
         while done < data.len() {
             let at = offset.saturating_add(done as u64);
-            match worker.calls.pwrite(open.fd(), &data[done..], at) {
+            let write = || worker.calls.pwrite(open.fd(), &data[done..], at);
+            match self.closing.with_room(&*worker.calls, write) {
                 Ok(0) => break,
                 Ok(count) => done += count,
                 Err(_) if done > 0 => break,
@@ -96,7 +97,8 @@ impl Server {
         bytes: u64,
     ) -> Result<()> {
         let open = self.handles.get(file)?;
-        worker.calls.allocate(open.fd(), how, at, bytes)
+        let allocate = || worker.calls.allocate(open.fd(), how, at, bytes);
+        self.closing.with_room(&*worker.calls, allocate)
     }
 
     /// lseek: where data or a hole is

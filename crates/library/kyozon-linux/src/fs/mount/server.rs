@@ -36,7 +36,8 @@ pub struct Server {
     pub handles: Handles,
     /// Whether other users have access, which the host checks.
     pub shared: bool,
-    closing: Arc<Closing>,
+    /// Descriptors that wait for being closed.
+    pub closing: Arc<Closing>,
     tasks: Tasks,
     /// Whether requests are served. Each holds it while it is.
     serving: RwLock<bool>,
