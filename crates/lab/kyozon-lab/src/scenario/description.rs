@@ -222,7 +222,10 @@ impl Expect {
                 let found = Regex::new(pattern)
                     .with_context(|| format!("{name} = {pattern:?}"))?
                     .is_match(text);
-                ensure!(found, "{what:?}: {name} has no match for {pattern:?}: {text:?}");
+                let said = process::last_line(&stderr)
+                    .filter(|_| name == "stdout")
+                    .map_or_else(String::new, |line| format!("; last line of stderr: {line}"));
+                ensure!(found, "{what:?}: {name} has no match for {pattern:?}: {text:?}{said}");
             }
         }
         if let Some(lines) = self.stderr_lines {
