@@ -1,5 +1,6 @@
 # lib.sh: what the scripts here share. They run in a mount namespace of their own: no mount outlives them.
-set -eu
+set -eEu
+trap 'echo "$0: line $LINENO failed" >&2' ERR
 PATH=$PATH:/usr/sbin:/sbin
 export KYOZON_LINUX="$KYOZON_PRODUCT/linux.elf"
 

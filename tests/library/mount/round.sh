@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/bin/bash
 # round.sh KIND MEGABYTES MKFS...: everyday programs on a mounted image. Prints one line. FLAGS are options of mount.
 . "$(dirname "$0")/lib.sh"
 kind=$1 megabytes=$2
