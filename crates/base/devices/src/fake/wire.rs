@@ -21,6 +21,8 @@ pub struct State {
     pub room: Option<usize>,
     /// It takes frames from the guest's memory, and gives them there.
     pub direct: bool,
+    /// It takes datagrams that IP has to divide.
+    pub datagrams: bool,
     /// Number of packets that it took from there.
     pub taken_directly: usize,
     /// Number of packets that it gave there.
@@ -59,6 +61,10 @@ impl Wire {
 impl Backend for Wire {
     fn offloads(&self) -> u64 {
         OFFLOADS
+    }
+
+    fn takes_datagrams(&self) -> bool {
+        self.state().datagrams
     }
 
     fn send(&self, packet: &[u8], sent: &mut usize) -> Result<()> {

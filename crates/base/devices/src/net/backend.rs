@@ -30,6 +30,12 @@ pub trait Backend: Send + Sync {
         0
     }
 
+    /// Whether it takes datagrams that are longer than the network's maximum (`VIRTIO_NET_HDR_GSO_UDP`), whatever the
+    /// guest accepted.
+    fn takes_datagrams(&self) -> bool {
+        false
+    }
+
     /// Takes over the features that the guest accepted.
     ///
     /// # Errors
@@ -95,6 +101,10 @@ pub trait Backend: Send + Sync {
 impl<B: Backend + ?Sized> Backend for Box<B> {
     fn offloads(&self) -> u64 {
         (**self).offloads()
+    }
+
+    fn takes_datagrams(&self) -> bool {
+        (**self).takes_datagrams()
     }
 
     fn accept(&self, features: u64) -> Result<()> {

@@ -1,8 +1,8 @@
 //! Several packets of one flow as one, which its receiver divides again (segmentation offload).
 //!
 //! A stack that gets small messages makes small packets, and each costs a backend a system call and its receiver a
-//! walk through all layers. Packets with equal headers whose data follow each other are therefore passed on as one.
-//! Headers are compared in private copies; the data stay in the guest's memory.
+//! walk through all layers. Packets with equal headers whose data follow each other are therefore passed on as one; so
+//! are all fragments of a datagram. Headers are compared in private copies; the data stay in the guest's memory.
 
 use super::header::Offloads;
 use super::{ETHERNET, HEADER};
@@ -22,6 +22,7 @@ const PUSH: u8 = 0x08;
 /// Offsets in the headers of IP.
 const IPV4_LENGTH: usize = ETHERNET + 2;
 const IPV4_ID: usize = ETHERNET + 4;
+const IPV4_FRAGMENT: usize = ETHERNET + 6;
 const IPV4_SUM: usize = ETHERNET + 10;
 const IPV6_LENGTH: usize = ETHERNET + 4;
 
@@ -29,6 +30,17 @@ const IPV6_LENGTH: usize = ETHERNET + 4;
 enum Transport {
     Tcp,
     Udp,
+    /// Fragments of a datagram (RFC 791).
+    Fragments(Fragments),
+}
+
+/// What a run of fragments has of its datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fragments {
+    /// The bytes that UDP's header states, if its fragment is the first.
+    stated: Option<usize>,
+    /// Whether the last one is there.
+    ends: bool,
 }
 
 /// The headers of a packet that can be merged with others.
@@ -45,7 +57,7 @@ pub struct Headers {
     data: usize,
     /// Bytes of data in each segment but the last.
     segment: usize,
-    /// The next data's place in the stream.
+    /// The next data's place in the stream, or the datagram.
     next: u32,
 }
 
@@ -103,7 +115,7 @@ impl Headers {
         }
         let inner = match transport {
             Transport::Tcp => usize::from(start.get(outer + 12)? >> 4) * 4,
-            Transport::Udp => 8,
+            _ => 8,
         };
         let length = outer + inner;
         let stated = match (v6, transport) {
@@ -125,12 +137,58 @@ impl Headers {
                 let place = [4, 5, 6, 7].map(|at| start[outer + at]);
                 u32::from_be_bytes(place).wrapping_add(data as u32)
             }
-            Transport::Udp if usize::from(half(start, outer + 4)) != 8 + data => return None,
-            Transport::Udp => 0,
+            _ if usize::from(half(start, outer + 4)) != 8 + data => return None,
+            _ => 0,
         };
         let mut bytes = [0; MAX_HEADERS];
         bytes[..length].copy_from_slice(&start[..length]);
         Some(Self { bytes, length, outer, v6, transport, data, segment, next })
+    }
+
+    /// The header of a fragment of a UDP datagram over IPv4. UDP's own header counts as data: only the first one has
+    /// it. Arguments and result are those of [`Headers::new`].
+    pub fn of_fragment(header: &[u8; HEADER], start: &[u8], frame: usize) -> Option<Self> {
+        let length = ETHERNET + 20;
+        let plain = header.iter().all(|byte| *byte == 0) && start.len() > length;
+        let kind = |start: &[u8]| (half(start, 12), start[ETHERNET], start[ETHERNET + 9]);
+        if !plain || kind(start) != (0x0800, 0x45, libc::IPPROTO_UDP as u8) {
+            return None;
+        }
+        let place = half(start, IPV4_FRAGMENT);
+        let (more, next) = (place & 0x2000 != 0, usize::from(place & 0x1fff) * 8);
+        // A fragment that may not be divided has a bit that the others here have not.
+        if place & 0xc000 != 0 || usize::from(half(start, IPV4_LENGTH)) + ETHERNET != frame {
+            return None;
+        }
+        let data = frame.checked_sub(length)?;
+        let stated = match next {
+            0 if start.len() < length + 8 => return None,
+            0 => Some(usize::from(half(start, length + 4))),
+            _ => None,
+        };
+        if more && !data.is_multiple_of(8) || !more && stated.is_some() {
+            return None;
+        }
+        let mut bytes = [0; MAX_HEADERS];
+        bytes[..length].copy_from_slice(&start[..length]);
+        Some(Self {
+            bytes,
+            length,
+            outer: length,
+            v6: false,
+            transport: Transport::Fragments(Fragments { stated, ends: !more }),
+            data,
+            segment: data,
+            next: (next + data) as u32,
+        })
+    }
+
+    /// Whether what was appended makes a packet. Fragments do only if all are there.
+    pub fn is_whole(&self) -> bool {
+        match self.transport {
+            Transport::Fragments(Fragments { stated, ends }) => ends && stated == Some(self.data),
+            _ => true,
+        }
     }
 
     /// Bytes of all headers.
@@ -149,8 +207,11 @@ impl Headers {
         if self.v6 {
             set_half(&mut bytes, IPV6_LENGTH, 0);
         } else {
-            for at in [IPV4_LENGTH, IPV4_ID, IPV4_SUM] {
-                set_half(&mut bytes, at, 0);
+            set_half(&mut bytes, IPV4_LENGTH, 0);
+            set_half(&mut bytes, IPV4_SUM, 0);
+            // Fragments are known by it.
+            if !matches!(self.transport, Transport::Fragments(_)) {
+                set_half(&mut bytes, IPV4_ID, 0);
             }
         }
         let inner = &mut bytes[self.outer..];
@@ -161,6 +222,7 @@ impl Headers {
                 set_half(inner, 16, 0);
             }
             Transport::Udp => inner[4..8].fill(0),
+            Transport::Fragments(_) => set_half(&mut bytes, IPV4_FRAGMENT, 0),
         }
         bytes
     }
@@ -174,6 +236,10 @@ impl Headers {
                 u32::from_be_bytes(place) == self.next
             }
             Transport::Udp => data.div_ceil(self.segment) <= MAX_DATAGRAMS,
+            Transport::Fragments(fragments) => {
+                let begins = fragments.stated.is_some() && !fragments.ends;
+                begins && other.next as usize - other.data == self.next as usize
+            }
         };
         // Only the last segment may be shorter. A packet with longer ones begins anew.
         let fits = self.data.is_multiple_of(self.segment)
@@ -185,20 +251,25 @@ impl Headers {
         {
             return false;
         }
-        if self.transport == Transport::Tcp {
-            self.bytes[self.outer + 13] |= other.bytes[other.outer + 13] & PUSH;
+        match (&mut self.transport, other.transport) {
+            (Transport::Tcp, _) => {
+                self.bytes[self.outer + 13] |= other.bytes[other.outer + 13] & PUSH;
+            }
+            (Transport::Fragments(first), Transport::Fragments(last)) => first.ends = last.ends,
+            _ => (),
         }
         (self.data, self.next) = (data, other.next);
         true
     }
 
-    /// The header before the frame of all packets, and the frame's headers.
+    /// The header before the frame of all packets, and the frame's headers. They must be [whole](Self::is_whole).
     pub fn finish(&mut self) -> ([u8; HEADER], &mut [u8]) {
         let Self { length, outer, data, segment, .. } = *self;
         let (kind, field, protocol) = match (self.transport, self.v6) {
             (Transport::Tcp, false) => (VIRTIO_NET_HDR_GSO_TCPV4, 16, libc::IPPROTO_TCP),
             (Transport::Tcp, true) => (VIRTIO_NET_HDR_GSO_TCPV6, 16, libc::IPPROTO_TCP),
             (Transport::Udp, _) => (VIRTIO_NET_HDR_GSO_UDP_L4, 6, libc::IPPROTO_UDP),
+            (Transport::Fragments(_), _) => return self.finish_fragments(),
         };
         let inner = length - outer + data;
         let bytes = &mut self.bytes[..length];
@@ -223,6 +294,21 @@ impl Headers {
         for (at, value) in [(2, length), (4, segment), (6, outer), (8, field)] {
             header[at..at + 2].copy_from_slice(&(value as u16).to_le_bytes());
         }
+        (header, bytes)
+    }
+
+    /// The datagram of fragments, which its receiver divides as it was. Its checksum is complete.
+    fn finish_fragments(&mut self) -> ([u8; HEADER], &mut [u8]) {
+        let bytes = &mut self.bytes[..self.length];
+        set_half(bytes, IPV4_LENGTH, (self.length - ETHERNET + self.data) as u16);
+        set_half(bytes, IPV4_FRAGMENT, 0);
+        set_half(bytes, IPV4_SUM, 0);
+        let complete = !sum(0, &bytes[ETHERNET..]);
+        set_half(bytes, IPV4_SUM, complete);
+        let mut header = [0; HEADER];
+        header[1] = VIRTIO_NET_HDR_GSO_UDP as u8;
+        header[2..4].copy_from_slice(&((self.length + 8) as u16).to_le_bytes());
+        header[4..6].copy_from_slice(&(self.segment as u16).to_le_bytes());
         (header, bytes)
     }
 }

@@ -111,6 +111,11 @@ impl Backend for Tap {
         (FROM_GUEST | TO_GUEST) & if self.udp { u64::MAX } else { !udp }
     }
 
+    /// Linux does since 4.15, also if nothing else has this offload any more.
+    fn takes_datagrams(&self) -> bool {
+        true
+    }
+
     fn accept(&self, features: u64) -> Result<()> {
         self.set(Offloads::to_guest(features))
     }

@@ -183,3 +183,120 @@ fn divided_packets_are_joined() {
     assert!(all.append(&divided(2000, 500)) && !all.append(&divided(2500, 200)));
     assert_eq!((all.data, all.finish().0[4]), (2500, 200));
 }
+
+/// The fragments of a datagram with these data, each with at most `most` bytes.
+fn fragments(data: &[u8], most: usize) -> Vec<Vec<u8>> {
+    let mut whole = vec![0x30, 0x39, 0, 53, 0, 0, 1, 2];
+    set_half(&mut whole, 4, 8 + data.len() as u16);
+    whole.extend(data);
+    let pieces = whole.chunks(most).enumerate();
+    let fragment = |(at, piece): (usize, &[u8])| {
+        let mut frame = Packet::new(false, libc::IPPROTO_UDP as u8, &[], 0, piece).frame;
+        let more = usize::from((at + 1) * most < whole.len()) << 13;
+        set_half(&mut frame, IPV4_FRAGMENT, (more | (at * most / 8)) as u16);
+        set_half(&mut frame, IPV4_SUM, 0);
+        let complete = !sum(0, &frame[ETHERNET..ETHERNET + 20]);
+        set_half(&mut frame, IPV4_SUM, complete);
+        frame
+    };
+    pieces.map(fragment).collect()
+}
+
+fn fragment(frame: &[u8]) -> Option<Headers> {
+    Headers::of_fragment(&[0; HEADER], &frame[..frame.len().min(MAX_HEADERS)], frame.len())
+}
+
+/// Joins fragments as far as that goes. Returns how many were joined.
+fn joined(frames: &[Vec<u8>]) -> (Headers, usize) {
+    let mut all = fragment(&frames[0]).unwrap();
+    let rest = frames[1..].iter();
+    let count = rest.take_while(|frame| fragment(frame).is_some_and(|next| all.append(&next)));
+    let count = 1 + count.count();
+    (all, count)
+}
+
+#[test]
+fn all_fragments_of_a_datagram_are_one_packet() {
+    for (bytes, most) in [(65507, 1480), (1473, 1480), (2953, 1480), (2952, 1480), (100, 8)] {
+        let data: Vec<u8> = (0..=250).cycle().take(bytes).collect();
+        let frames = fragments(&data, most);
+        let (mut all, count) = joined(&frames);
+        assert_eq!((count, all.is_whole()), (frames.len(), true), "{bytes}");
+        let (header, frame) = all.finish();
+        let size = (most as u16).to_le_bytes();
+        assert_eq!(header, [0, 3, 42, 0, size[0], size[1], 0, 0, 0, 0, 0, 0]);
+        // As a datagram that was never divided.
+        let whole = fragments(&data, 1 << 16);
+        assert_eq!(frame, &whole[0][..34], "{bytes}");
+    }
+}
+
+#[test]
+fn fragments_of_which_one_is_missing_are_no_packet() {
+    let frames = fragments(&[5; 5000], 1480);
+    for missing in 0..frames.len() {
+        let mut some = frames.clone();
+        some.remove(missing);
+        let (all, count) = joined(&some);
+        let before = if missing == 0 { 1 } else { missing };
+        assert_eq!((count, all.is_whole()), (before, false), "{missing}");
+    }
+    let twice = [&frames[..2], &frames[1..]].concat();
+    assert!(joined(&twice).1 == 2 && !joined(&twice).0.is_whole());
+    // Nothing follows the last.
+    let two = [frames.clone(), frames.clone()].concat();
+    assert!(joined(&two).1 == frames.len() && joined(&two).0.is_whole());
+    // UDP's header states another length.
+    let mut long = frames.clone();
+    set_half(&mut long[0], 38, 5009);
+    assert!(!joined(&long).0.is_whole());
+    // Fragments of several sizes.
+    let mixed = [&frames[..1], &fragments(&[5; 5000], 1472)[1..]].concat();
+    assert_eq!(joined(&mixed).1, 1);
+}
+
+#[test]
+fn fragments_that_differ_stay_apart() {
+    let frames = fragments(&[5; 5000], 1480);
+    // Addresses, type of service, number, time to live.
+    for at in [0, 6, 15, 18, 19, 22, 26, 30] {
+        let mut other = frames.clone();
+        other[1][at] ^= 0x11;
+        assert_eq!(joined(&other).1, 1, "{at}");
+    }
+}
+
+#[test]
+fn what_is_no_fragment_of_a_datagram_stays_as_it_is() {
+    let frames = fragments(&[5; 5000], 1480);
+    let changed = |which: usize, at: usize, value: u8| {
+        let mut frame = frames[which].clone();
+        frame[at] = value;
+        fragment(&frame)
+    };
+    assert!(changed(0, 22, 9).is_some());
+    // No fragment, one that may not be divided, a reserved bit, options, another protocol, a wrong length, IPv6.
+    for (at, value) in [(20, 0), (20, 0x60), (20, 0xa0), (14, 0x46), (23, 6), (17, 0), (12, 0x86)] {
+        assert!(changed(0, at, value).is_none(), "{at} {value:#x}");
+    }
+    // One that is not the last and whose bytes are no multiple of 8.
+    let mut odd = frames[1].clone();
+    odd.pop();
+    set_half(&mut odd, IPV4_LENGTH, 20 + 1479);
+    assert!(fragment(&odd).is_none());
+    let mut header = [0; HEADER];
+    header[0] = 1;
+    assert!(Headers::of_fragment(&header, &frames[0][..MAX_HEADERS], frames[0].len()).is_none());
+    // Whatever the bytes are, and wherever they end.
+    for end in 0..frames[0].len() {
+        assert!(fragment(&frames[0][..end]).is_none());
+    }
+    // More than a datagram can have.
+    let mut all = fragment(&frames[0]).unwrap();
+    for at in 1..46 {
+        let mut next = frames[1].clone();
+        set_half(&mut next, IPV4_FRAGMENT, 0x2000 | (at * 1480 / 8) as u16);
+        assert_eq!(all.append(&fragment(&next).unwrap()), at < 44, "{at}");
+    }
+    assert!(!all.is_whole());
+}

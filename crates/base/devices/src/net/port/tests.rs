@@ -356,7 +356,7 @@ fn segment(place: u32, data: &[u8]) -> Vec<u8> {
 }
 
 impl Setting {
-    /// The guest offers these packets, at most two.
+    /// The guest offers these packets, at most three.
     fn offer_segments(&mut self, packets: &[Vec<u8>]) {
         for (at, packet) in (FREE..).step_by(0x1000).zip(packets) {
             self.transmit.poke(at, packet);
@@ -419,4 +419,78 @@ fn what_waits_for_no_ring_is_passed_on_by_a_tick() {
         s.port.tick(&s.link);
     }
     assert!(s.transmit.is_asked_to_ring());
+}
+
+/// A fragment of a datagram of 216 bytes, with its header. Each but the last has 96 bytes.
+fn fragment(at: usize) -> Vec<u8> {
+    let (more, data) = if at < 2 { (0x20, 96) } else { (0, 24) };
+    let mut packet = vec![0; 12];
+    packet.extend([7; 12]);
+    packet.extend([8, 0, 0x45, 0, 0, 20 + data, 5, 5, more, at as u8 * 12, 64, 17, 0, 0]);
+    packet.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+    packet.extend(vec![at as u8; data as usize]);
+    if at == 0 {
+        packet[12 + 34..][..8].copy_from_slice(&[1, 1, 2, 2, 0, 216, 0, 0]);
+    }
+    packet
+}
+
+/// A guest that makes no pauses, so that packets wait.
+fn busy(datagrams: bool) -> Setting {
+    let mut s = setting(ALL);
+    s.wire.state().datagrams = datagrams;
+    for _ in 0..32 {
+        s.offer_segments(&[segment(0, &[1; 100])]);
+        s.port.transmit(&s.link, false);
+    }
+    assert!(s.port.is_holding());
+    s.wire.state().from_device.clear();
+    s
+}
+
+#[test]
+fn a_datagram_in_fragments_is_passed_on_as_one() {
+    for direct in [false, true] {
+        let mut s = busy(true);
+        s.wire.state().direct = direct;
+        let before = s.port.counts();
+        s.offer_segments(&[fragment(0), fragment(1), fragment(2)]);
+        s.port.pause(&s.link);
+        assert_eq!(s.port.counts().sent, before.sent + 3);
+        let packets = std::mem::take(&mut s.wire.state().from_device);
+        let (header, data) = packets[0].split_at(12 + 34);
+        assert_eq!((packets.len(), &header[..6]), (1, &[0, 3, 42, 0, 96, 0][..]));
+        assert_eq!(&header[12 + 16..12 + 22], [0, 236, 5, 5, 0, 0]);
+        assert_eq!(data, [&fragment(0)[46..], &fragment(1)[46..], &fragment(2)[46..]].concat());
+    }
+    // For a backend that cannot divide it.
+    let mut s = busy(false);
+    let all = [fragment(0), fragment(1), fragment(2)];
+    s.offer_segments(&all);
+    s.port.pause(&s.link);
+    assert_eq!(s.wire.state().from_device, all);
+}
+
+#[test]
+fn fragments_that_are_not_all_there_keep_their_order() {
+    let (f, tcp) = (fragment, segment(0, &[9; 20]));
+    let orders =
+        [vec![f(0), f(1)], vec![f(1), f(2)], vec![f(0), f(1), tcp.clone()], vec![f(0), f(2), f(1)]];
+    for order in orders {
+        let mut s = busy(true);
+        s.offer_segments(&order);
+        s.port.pause(&s.link);
+        assert_eq!(s.wire.state().from_device, order);
+        assert_eq!(s.port.counts().lost_out, 0);
+        assert_eq!(std::iter::from_fn(|| s.transmit.answer()).count(), 32 + order.len());
+        // Also if the backend is full between them.
+        let mut s = busy(true);
+        s.offer_segments(&order);
+        s.wire.state().room = Some(order[0].len());
+        s.port.transmit(&s.link, false);
+        assert!(s.port.is_blocked());
+        s.wire.state().room = None;
+        s.port.transmit(&s.link, false);
+        assert_eq!(s.wire.state().from_device, order);
+    }
 }

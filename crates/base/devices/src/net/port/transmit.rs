@@ -29,6 +29,8 @@ struct Group<'a> {
     pieces: Vec<VolatileSlice<'a>>,
     /// Bytes of `pieces`.
     bytes: usize,
+    /// Number of pieces and bytes of the first packet.
+    first: (usize, usize),
     chains: Vec<(u16, Chain)>,
 }
 
@@ -39,6 +41,7 @@ impl Group<'_> {
             headers: None,
             pieces: Vec::new(),
             bytes: 0,
+            first: (0, 0),
             chains: Vec::new(),
         }
     }
@@ -169,6 +172,7 @@ impl Port {
                 group.chains.push((head, chain));
                 if !joined {
                     (group.header, group.headers) = (header, headers);
+                    group.first = (group.pieces.len(), group.bytes);
                 }
                 Ok(true)
             });
@@ -224,19 +228,25 @@ impl Port {
         if !matches!(check_header(&mut checked, frame, offloads, max, true), Ok(None)) {
             return dropped(&self.counters.refused);
         }
-        if !merge || !offloads.large() || checked[0] == 0 {
+        let fragments = self.backend.takes_datagrams() && checked[0] == 0;
+        if !merge || !(offloads.large() && checked[0] != 0 || fragments) {
             return Ok(Some((checked, None)));
         }
         let mut start = [0; MAX_HEADERS];
         let start = &mut start[..frame.min(MAX_HEADERS)];
         chain.read(memory, start)?;
-        let headers = Headers::new(&checked, start, frame, offloads);
+        let headers = if fragments {
+            Headers::of_fragment(&checked, start, frame)
+        } else {
+            Headers::new(&checked, start, frame, offloads)
+        };
         chain.rewind();
         chain.skip_reads(HEADER + headers.as_ref().map_or(0, Headers::length));
         Ok(Some((checked, headers)))
     }
 
-    /// Sends a group of packets, or holds a copy of it. The guest gets its memory back.
+    /// Sends a group of packets, or holds a copy of it. The guest gets its memory back. Of a group that is not whole,
+    /// only the first packet is sent, and the others are the next ones again.
     fn send<'a, M: Memory>(
         &self,
         out: &mut Held,
@@ -244,10 +254,18 @@ impl Port {
         memory: &'a M,
         group: &mut Group<'a>,
     ) {
-        let count = group.chains.len();
-        if count == 0 {
+        if group.chains.is_empty() {
             return;
         }
+        if group.headers.as_ref().is_some_and(|headers| !headers.is_whole()) {
+            for (head, mut chain) in group.chains.drain(1..).rev() {
+                chain.rewind();
+                ring.unget(head, chain);
+            }
+            group.pieces.truncate(group.first.0);
+            group.bytes = group.first.1;
+        }
+        let count = group.chains.len();
         let mut headers = group.headers.take();
         let (header, start) = match &mut headers {
             None => (group.header, &mut [][..]),
