@@ -47,6 +47,10 @@ impl Backend for Metered {
         self.tap.offloads()
     }
 
+    fn takes_datagrams(&self) -> bool {
+        self.tap.takes_datagrams()
+    }
+
     fn accept(&self, features: u64) -> Result<()> {
         self.tap.accept(features)
     }

@@ -463,6 +463,22 @@ fn a_datagram_in_fragments_is_passed_on_as_one() {
         assert_eq!(&header[12 + 16..12 + 22], [0, 236, 5, 5, 0, 0]);
         assert_eq!(data, [&fragment(0)[46..], &fragment(1)[46..], &fragment(2)[46..]].concat());
     }
+    // The rest comes after a ring.
+    let mut s = busy(true);
+    s.offer_segments(&[fragment(0), fragment(1)]);
+    s.port.transmit(&s.link, false);
+    assert!(s.wire.state().from_device.is_empty());
+    for (at, packet) in [(FREE + 0x2000, fragment(2)), (FREE + 0x3000, fragment(0))] {
+        s.transmit.poke(at, &packet);
+        s.transmit.ask(&[(at, packet.len() as u32, false)]);
+    }
+    s.port.transmit(&s.link, false);
+    assert_eq!(s.wire.state().from_device.len(), 1);
+    // It never comes.
+    while s.port.is_holding() {
+        s.port.tick(&s.link);
+    }
+    assert_eq!(s.wire.state().from_device[1..], [fragment(0)]);
     // For a backend that cannot divide it.
     let mut s = busy(false);
     let all = [fragment(0), fragment(1), fragment(2)];
@@ -487,10 +503,10 @@ fn fragments_that_are_not_all_there_keep_their_order() {
         let mut s = busy(true);
         s.offer_segments(&order);
         s.wire.state().room = Some(order[0].len());
-        s.port.transmit(&s.link, false);
+        s.port.pause(&s.link);
         assert!(s.port.is_blocked());
         s.wire.state().room = None;
-        s.port.transmit(&s.link, false);
+        s.port.pause(&s.link);
         assert_eq!(s.wire.state().from_device, order);
     }
 }

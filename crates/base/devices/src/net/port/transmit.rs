@@ -35,6 +35,22 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
+    /// Whether it lacks packets, without which its packets cannot be one.
+    fn is_partial(&self) -> bool {
+        self.headers.as_ref().is_some_and(|headers| !headers.is_whole())
+    }
+
+    /// Makes all packets but the first `keep` ones the next ones again.
+    fn give_back(&mut self, ring: &mut Ring, keep: usize) {
+        for (head, mut chain) in self.chains.drain(keep..).rev() {
+            chain.rewind();
+            ring.unget(head, chain);
+        }
+        let (pieces, bytes) = if keep == 0 { (0, 0) } else { self.first };
+        self.pieces.truncate(pieces);
+        self.bytes = bytes;
+    }
+
     fn new() -> Self {
         Self {
             header: [0; HEADER],
@@ -49,12 +65,18 @@ impl Group<'_> {
 
 impl Port {
     /// Passes packets from the guest to the backend. With `give_up`, packets are lost that the backend does not take
-    /// now. Returns whether packets may wait for a ring from now on, which the device's thread has to know.
+    /// now. Returns whether packets may wait for a ring from now on, which the device's thread has to know. While they
+    /// may, a part of a datagram waits for the rest.
     pub fn transmit<M: Memory>(&self, link: &Link<M>, give_up: bool) -> bool {
+        self.transmit_until(link, give_up, give_up)
+    }
+
+    /// Like [`Port::transmit`]; with `all`, nothing waits.
+    fn transmit_until<M: Memory>(&self, link: &Link<M>, give_up: bool, all: bool) -> bool {
         let mut began = false;
         for _ in 0..ROUNDS {
             let progress = link.serve(TRANSMIT, |ring, memory| {
-                let (progress, wake, now) = self.transmit_some(ring, memory, give_up);
+                let (progress, wake, now) = self.transmit_some(ring, memory, give_up, all);
                 began |= now;
                 self.blocked.store(progress != Progress::Done, SeqCst);
                 (progress, wake)
@@ -84,7 +106,7 @@ impl Port {
     /// A thread of the guest is going to wait: passes on what waits for a ring. The result is that of
     /// [`Port::transmit`].
     pub fn pause<M: Memory>(&self, link: &Link<M>) -> bool {
-        self.pace.pause() && self.transmit(link, false)
+        self.pace.pause() && self.transmit_until(link, false, true)
     }
 
     /// Passes on what has waited for a ring since the last tick. Returns whether the guest was quiet meanwhile: then
@@ -92,7 +114,7 @@ impl Port {
     pub fn tick<M: Memory>(&self, link: &Link<M>) -> bool {
         let quiet = self.pace.tick();
         if quiet {
-            self.transmit(link, false);
+            self.transmit_until(link, false, true);
         }
         quiet
     }
@@ -102,6 +124,7 @@ impl Port {
         ring: &mut Ring,
         memory: &M,
         give_up: bool,
+        all: bool,
     ) -> (Progress, bool, bool) {
         let mut out = lock(&self.out);
         let mut group = Group::new();
@@ -116,7 +139,9 @@ impl Port {
                 break;
             }
             let Some((head, mut chain)) = ring.next(memory) else {
-                if !group.chains.is_empty() {
+                if holding && !all && group.is_partial() {
+                    group.give_back(ring, 0);
+                } else if !group.chains.is_empty() {
                     self.send(&mut out, ring, memory, &mut group);
                     continue;
                 }
@@ -257,13 +282,8 @@ impl Port {
         if group.chains.is_empty() {
             return;
         }
-        if group.headers.as_ref().is_some_and(|headers| !headers.is_whole()) {
-            for (head, mut chain) in group.chains.drain(1..).rev() {
-                chain.rewind();
-                ring.unget(head, chain);
-            }
-            group.pieces.truncate(group.first.0);
-            group.bytes = group.first.1;
+        if group.is_partial() {
+            group.give_back(ring, 1);
         }
         let count = group.chains.len();
         let mut headers = group.headers.take();
