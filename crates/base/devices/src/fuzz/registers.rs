@@ -70,6 +70,7 @@ impl Player {
         let (memory, second) = (guest.memory.clone(), guest.queue(1));
         let (window, wire): (Box<dyn Window>, _) = if net {
             let wire = Wire::new().ok()?;
+            wire.state().datagrams = true;
             let port = Port::new([2, 0, 0, 0, 0, 1], 1500, Box::new(wire.clone()));
             (Box::new(Transport::new(Polled(port), memory, raise).ok()?), Some(wire))
         } else {

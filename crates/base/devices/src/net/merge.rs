@@ -162,7 +162,8 @@ impl Headers {
         }
         let data = frame.checked_sub(length)?;
         let stated = match next {
-            0 if start.len() < length + 8 => return None,
+            // Who divides a datagram makes a checksum for it, and not all have one.
+            0 if start.len() < length + 8 || half(start, length + 6) == 0 => return None,
             0 => Some(usize::from(half(start, length + 4))),
             _ => None,
         };
@@ -297,7 +298,8 @@ impl Headers {
         (header, bytes)
     }
 
-    /// The datagram of fragments, which its receiver divides as it was. Its checksum is complete.
+    /// The datagram of fragments, which its receiver divides as it was. Its checksum is complete; Linux makes it anew
+    /// where it divides.
     fn finish_fragments(&mut self) -> ([u8; HEADER], &mut [u8]) {
         let bytes = &mut self.bytes[..self.length];
         set_half(bytes, IPV4_LENGTH, (self.length - ETHERNET + self.data) as u16);

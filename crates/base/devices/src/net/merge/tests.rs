@@ -279,6 +279,9 @@ fn what_is_no_fragment_of_a_datagram_stays_as_it_is() {
     for (at, value) in [(20, 0), (20, 0x60), (20, 0xa0), (14, 0x46), (23, 6), (17, 0), (12, 0x86)] {
         assert!(changed(0, at, value).is_none(), "{at} {value:#x}");
     }
+    let mut free = frames[0].clone();
+    set_half(&mut free, 40, 0);
+    assert!(fragment(&free).is_none(), "no checksum");
     // One that is not the last and whose bytes are no multiple of 8.
     let mut odd = frames[1].clone();
     odd.pop();

@@ -430,7 +430,7 @@ fn fragment(at: usize) -> Vec<u8> {
     packet.extend([10, 0, 0, 1, 10, 0, 0, 2]);
     packet.extend(vec![at as u8; data as usize]);
     if at == 0 {
-        packet[12 + 34..][..8].copy_from_slice(&[1, 1, 2, 2, 0, 216, 0, 0]);
+        packet[12 + 34..][..8].copy_from_slice(&[1, 1, 2, 2, 0, 216, 9, 9]);
     }
     packet
 }
@@ -509,4 +509,15 @@ fn fragments_that_are_not_all_there_keep_their_order() {
         s.port.pause(&s.link);
         assert_eq!(s.wire.state().from_device, order);
     }
+}
+
+#[test]
+fn a_part_of_a_datagram_waits_only_while_packets_may() {
+    let mut s = busy(true);
+    // As large as packets for which the guest rings one by one.
+    assert!(!s.port.pace.passed_on(31, 64 << 20, 0));
+    s.offer_segments(&[fragment(0), fragment(1)]);
+    s.port.transmit(&s.link, false);
+    assert!(!s.port.is_holding());
+    assert_eq!(s.wire.state().from_device, [fragment(0), fragment(1)]);
 }

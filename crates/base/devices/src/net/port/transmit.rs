@@ -46,9 +46,11 @@ impl Group<'_> {
             chain.rewind();
             ring.unget(head, chain);
         }
-        let (pieces, bytes) = if keep == 0 { (0, 0) } else { self.first };
-        self.pieces.truncate(pieces);
-        self.bytes = bytes;
+        if keep == 0 {
+            (self.headers, self.first) = (None, (0, 0));
+        }
+        self.pieces.truncate(self.first.0);
+        self.bytes = self.first.1;
     }
 
     fn new() -> Self {
@@ -124,7 +126,7 @@ impl Port {
         ring: &mut Ring,
         memory: &M,
         give_up: bool,
-        all: bool,
+        mut all: bool,
     ) -> (Progress, bool, bool) {
         let mut out = lock(&self.out);
         let mut group = Group::new();
@@ -139,7 +141,8 @@ impl Port {
                 break;
             }
             let Some((head, mut chain)) = ring.next(memory) else {
-                if holding && !all && group.is_partial() {
+                let waits = holding && !all && group.is_partial();
+                if waits {
                     group.give_back(ring, 0);
                 } else if !group.chains.is_empty() {
                     self.send(&mut out, ring, memory, &mut group);
@@ -152,6 +155,11 @@ impl Port {
                     std::mem::take(&mut bytes),
                     turn,
                 );
+                // Nothing waits any more, and neither a pause nor a tick would pass it on.
+                if waits && !self.pace.is_holding() {
+                    all = true;
+                    continue;
+                }
                 if !ring.listen_for(memory, self.pace.packets(ring.size())) {
                     progress = if flushed { Progress::Done } else { Progress::Blocked };
                     break;
@@ -351,3 +359,6 @@ fn counted(counter: &AtomicU64) -> std::result::Result<(), Bad> {
     counter.fetch_add(1, Relaxed);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
