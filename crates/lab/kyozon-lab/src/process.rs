@@ -146,6 +146,15 @@ pub fn last_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).rfind(|line| !line.is_empty())
 }
 
+/// Where and why a Rust test panicked first, by what its harness printed.
+pub fn panic_message(text: &str) -> Option<String> {
+    let mut lines = text.lines().skip_while(|line| !line.contains(" panicked at "));
+    let place = lines.next()?;
+    let why: Vec<&str> =
+        lines.take_while(|line| !line.is_empty() && !line.starts_with("note: ")).take(5).collect();
+    Some(format!("{place} {}", why.join(" ")))
+}
+
 /// The bytes read from a pipe so far, by a thread.
 struct Collected {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -195,6 +204,16 @@ mod tests {
         let error =
             run_ok(&mut sh("echo no space >&2; exit 1"), Duration::from_secs(10)).unwrap_err();
         assert!(error.to_string().ends_with("no space"), "{error}");
+    }
+
+    #[test]
+    fn a_panic_has_its_place_and_message() {
+        let printed =
+            "running 1 test\n---- a stdout ----\n\nthread 'a' (7) panicked at b.rs:1:2:\n\
+                       left: 1\nright: 2\nnote: run with RUST_BACKTRACE\n";
+        let message = panic_message(printed).unwrap();
+        assert_eq!(message, "thread 'a' (7) panicked at b.rs:1:2: left: 1 right: 2");
+        assert_eq!(panic_message("error: test failed"), None);
     }
 
     #[test]

@@ -202,18 +202,19 @@ impl Expect {
         if output.timed_out {
             bail!("{what:?} did not end within {} s", self.limit);
         }
-        let last_line = || {
-            process::last_line(&stderr)
-                .or(process::last_line(&stdout))
-                .unwrap_or("no output")
-                .to_owned()
+        // Where tests run, the last line says only that one failed.
+        let reason = || {
+            let last = process::last_line(&stderr).or(process::last_line(&stdout));
+            process::panic_message(&stdout)
+                .or(last.map(str::to_owned))
+                .unwrap_or_else(|| "no output".to_owned())
         };
         ensure!(
             output.status == self.status,
             "{what:?} ended with status {}, not {}: {}",
             output.status,
             self.status,
-            last_line()
+            reason()
         );
         for (name, pattern, text) in
             [("stdout", &self.stdout, &stdout), ("stderr", &self.stderr, &stderr)]
