@@ -8,6 +8,7 @@ use std::io::{Error, ErrorKind, Result, Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// A disk in a file. If another process shortens the file, access to the missing sectors fails.
 #[derive(Debug)]
@@ -17,6 +18,24 @@ pub struct FileDisk {
     limits: Limits,
     /// Whether the file system is not known to lack `FALLOC_FL_ZERO_RANGE`.
     zero_range: bool,
+}
+
+/// For how long a lock is waited for. A process that another thread starts has it too, until it runs its program: it
+/// can be held for a moment after the disk that it was taken for.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Locks a file.
+fn locked(file: &File, how: FlockOperation) -> bool {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match flock(file, how) {
+            Ok(()) => return true,
+            Err(Errno::AGAIN | Errno::INTR) if Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(_) => return false,
+        }
+    }
 }
 
 /// Bytes that one write of zeros has.
@@ -80,7 +99,7 @@ impl FileDisk {
         } else {
             FlockOperation::NonBlockingLockShared
         };
-        if flock(&file, lock).is_err() {
+        if !locked(&file, lock) {
             return Err(busy(
                 "it is in use as another disk: only read-only disks can share a file",
             ));

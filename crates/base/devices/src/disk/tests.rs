@@ -1,5 +1,6 @@
 use super::*;
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
@@ -94,6 +95,21 @@ fn writers_exclude_other_users_of_a_file() {
     for no_file in ["/dev/null", "/", "/nonexistent"] {
         assert!(FileDisk::open(no_file.as_ref(), false).is_err(), "{no_file}");
     }
+}
+
+/// As where another thread starts a program: between fork and exec, its process has all that is open here.
+#[test]
+fn a_lock_that_a_new_process_still_shares_is_waited_for() {
+    let path = Temporary::new("shared-lock", 8192);
+    let disk = FileDisk::open(&path.0, true).unwrap();
+    let shared = disk.as_fd().try_clone_to_owned().unwrap();
+    drop(disk);
+    let other = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        drop(shared);
+    });
+    FileDisk::open(&path.0, true).unwrap();
+    other.join().unwrap();
 }
 
 /// Linux lists loop devices by the name that their file had; the same file may have others.
