@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{bail, Context, Result};
 use clap::Subcommand;
-use kyozon_typed_annotate::infer::infer;
 use kyozon_typed_annotate::memory::{verify, Arena};
-use kyozon_typed_annotate::module::Module;
 use kyozon_typed_asm::{assemble_with_lines, disassemble};
-use kyozon_typed_checker::program::{Host, Program, HEADER};
+use kyozon_typed_checker::program::{Host, HEADER};
 
 /// Bytes that a host reserves for the region: each 32-bit index, scaled by up to 8, plus each 32-bit offset.
 const RESERVED: u64 = 40 << 30;
@@ -95,12 +93,13 @@ fn assemble(source: &Path, output: Option<&Path>, find: bool) -> Result<String> 
     let text = fs::read_to_string(source).with_context(|| source.display().to_string())?;
     let (mut module, lines) = assemble_with_lines(&text, &source.display().to_string())?;
     let explain = |error: &_| anyhow::anyhow!("{}", lines.explain(error));
+    let host = Host { region: module.region, ..host(&[]) };
+    let mut arena = Arena::default();
     if find {
-        annotate(&mut module).map_err(|error| explain(&error))?;
+        module.infer(host, &mut arena).map_err(|errors| explain(&errors[0]))?;
     }
     let file = module.to_bytes();
-    let host = host(&file);
-    verify(&file, host, &mut Arena::default()).map_err(|error| explain(&error))?;
+    verify(&file, host, &mut arena).map_err(|error| explain(&error))?;
     let output = match output {
         Some(path) => path.to_owned(),
         None => source.with_extension("typed"),
@@ -110,22 +109,6 @@ fn assemble(source: &Path, output: Option<&Path>, find: bool) -> Result<String> 
     }
     write(&output, &file)?;
     Ok(format!("{}: {}", output.display(), accepted(&file, host)?))
-}
-
-/// Finds the annotations of functions that have none.
-fn annotate(module: &mut Module) -> Result<(), kyozon_typed_checker::error::Error> {
-    let file = module.to_bytes();
-    let Ok(program) = Program::parse(&file, host(&file)) else {
-        // The check that follows says why.
-        return Ok(());
-    };
-    let mut arena = Arena::default();
-    for n in 0..program.function_count() {
-        if program.annotations(n).is_empty() {
-            module.functions[n as usize].heads = infer(&program, n, &mut arena)?;
-        }
-    }
-    Ok(())
 }
 
 /// Replaces a file in one step.

@@ -1,8 +1,11 @@
 //! A program that is being made, and its file.
 
-use kyozon_typed_checker::program::{HEADER, MAGIC, VERSION};
+use kyozon_typed_checker::error::{Error, Rule};
+use kyozon_typed_checker::program::{Host, Program, HEADER, MAGIC, VERSION};
 
 use crate::annotation::{encode, Heads};
+use crate::infer::infer;
+use crate::memory::Arena;
 
 /// Type of an argument or a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,6 +106,33 @@ pub struct Module {
 }
 
 impl Module {
+    /// Finds the annotations of each function that has none, so that the checker accepts it on this host.
+    ///
+    /// # Errors
+    ///
+    /// One error for each function for which there are none, in the order of the text: the first rule that it breaks.
+    /// The others have their annotations. A malformed module gives one error, and nothing is changed.
+    pub fn infer(&mut self, host: Host, arena: &mut Arena) -> Result<(), Vec<Error>> {
+        let file = self.to_bytes();
+        let program = Program::parse(&file, host).map_err(|malformed| {
+            vec![Error { function: 0, offset: 0, op: None, rule: Rule::File(malformed) }]
+        })?;
+        let mut errors = Vec::new();
+        for (n, function) in self.functions.iter_mut().enumerate() {
+            if function.heads.is_empty() {
+                match infer(&program, n as u32, arena) {
+                    Ok(heads) => function.heads = heads,
+                    Err(error) => errors.push(error),
+                }
+            }
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(errors)
+        }
+    }
+
     /// The file. What is out of range in the module is out of range in the file, and the checker says so.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();

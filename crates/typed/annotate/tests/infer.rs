@@ -4,7 +4,7 @@ use kyozon_typed_annotate::infer::infer;
 use kyozon_typed_annotate::memory::{verify, Arena};
 use kyozon_typed_annotate::module::{Function, Module, NumberType, Signature};
 use kyozon_typed_checker::error::Rule;
-use kyozon_typed_checker::program::{Host, Program};
+use kyozon_typed_checker::program::{Host, Malformed, Program};
 
 const HOST: Host =
     Host { region: 0x1000_0000, reserved: 40 << 30, indirect_branches: true, tracking: false };
@@ -83,4 +83,28 @@ fn without_annotations_a_loop_is_refused() {
         error.to_string(),
         "function 0, text offset 0x1, Jump: jump back to 0x1, which has no annotation"
     );
+}
+
+#[test]
+fn each_function_without_annotations_is_named() {
+    // Twice: nop; 1: movb $1, (%rdi); dec %esi; jne 1b; ret. Between them: nop; 1: dec %esi; jne 1b; ret.
+    let bad = [0x90, 0xc6, 0x07, 0x01, 0xff, 0xce, 0x75, 0xf9, 0xc3];
+    let good = [0x90, 0xff, 0xce, 0x75, 0xfc, 0xc3];
+    let mut module = module(&[&bad[..], &good, &bad].concat());
+    module.signatures[0].result = None;
+    let function = |start| Function { start, ..Function::default() };
+    module.functions = vec![function(0), function(9), function(15)];
+    let errors = module.infer(HOST, &mut Arena::default()).expect_err("two stores go anywhere");
+    let places: Vec<_> = errors.iter().map(|error| (error.function, error.offset)).collect();
+    assert_eq!(places, [(0, 1), (2, 16)]);
+    assert_eq!(module.functions[1].heads.keys().collect::<Vec<_>>(), [&10]);
+}
+
+#[test]
+fn a_malformed_module_stays_as_it_is() {
+    let mut module = module(&[0xc3]);
+    module.entry = 1;
+    let errors = module.infer(HOST, &mut Arena::default()).expect_err("no such function");
+    assert_eq!(errors.len(), 1);
+    assert_eq!(errors[0].rule, Rule::File(Malformed::Field("entry", 1)));
 }
