@@ -7,10 +7,10 @@ use crate::annotation::{encode, Heads};
 use crate::infer::infer;
 use crate::memory::Arena;
 
-/// Type of an argument or a result.
+/// Type of an argument or a result: its code in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum NumberType {
+pub enum Type {
     /// Any number.
     Any = 1,
     /// Of 32 bits.
@@ -19,19 +19,30 @@ pub enum NumberType {
     U16 = 3,
     /// Of 8 bits.
     U8 = 4,
+    /// Anything, in an argument that the function does not use as data. No result, and not of an import.
+    Unknown = 5,
+}
+
+impl Type {
+    /// The type of a code in the file, which must not be 0.
+    pub fn of(code: u8) -> Option<Type> {
+        [Type::Any, Type::U32, Type::U16, Type::U8, Type::Unknown]
+            .into_iter()
+            .find(|&known| known as u8 == code)
+    }
 }
 
 /// Arguments and result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Signature {
     /// Types of the arguments in rdi, rsi, rdx, rcx, r8, r9: at most six.
-    pub arguments: Vec<NumberType>,
+    pub arguments: Vec<Type>,
     /// Number of 8-byte arguments on the stack.
     pub stack: u8,
     /// Bit n: only the lower four bytes of stack argument n are data.
     pub halves: u32,
     /// Type of rax at the return.
-    pub result: Option<NumberType>,
+    pub result: Option<Type>,
 }
 
 /// One function. It ends where the next one starts.

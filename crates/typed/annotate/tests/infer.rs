@@ -2,7 +2,7 @@
 
 use kyozon_typed_annotate::infer::infer;
 use kyozon_typed_annotate::memory::{verify, Arena};
-use kyozon_typed_annotate::module::{Function, Module, NumberType, Signature};
+use kyozon_typed_annotate::module::{Function, Module, Signature, Type};
 use kyozon_typed_checker::error::Rule;
 use kyozon_typed_checker::program::{Host, Malformed, Program};
 
@@ -14,10 +14,10 @@ fn module(text: &[u8]) -> Module {
         region: HOST.region,
         indirect_branches: true,
         signatures: vec![Signature {
-            arguments: vec![NumberType::Any; 2],
+            arguments: vec![Type::Any; 2],
             stack: 0,
             halves: 0,
-            result: Some(NumberType::Any),
+            result: Some(Type::Any),
         }],
         functions: vec![Function { frame: 64, ..Function::default() }],
         text: text.to_vec(),

@@ -70,7 +70,9 @@
 //! `(any, u32; stack 2) -> u8`: two arguments in registers, two of 8 bytes on the stack, a result in rax. After
 //! `stack 3 u32 0 2`, only the lower four bytes of the first and the third are data. Types are
 //! `any` (64 bits), `u32`, `u16` and `u8` (zero-extended). At most six arguments are in registers: rdi, rsi, rdx, rcx,
-//! r8, r9. The first on the stack is at `8(%rsp)` when the function begins.
+//! r8, r9. The first on the stack is at `8(%rsp)` when the function begins. An argument of type `unknown` takes a
+//! register that the caller need not set: the function can pass it on as `unknown`, nothing else. Results, and
+//! arguments of imports, have another type.
 //!
 //! # Heads
 //!

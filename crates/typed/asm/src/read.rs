@@ -2,7 +2,7 @@
 
 use kyozon_typed_annotate::annotation::{Head, Heads};
 use kyozon_typed_annotate::module::{
-    CallTable, Function, Import, JumpTable, Module, NumberType, Signature,
+    CallTable, Function, Import, JumpTable, Module, Signature, Type,
 };
 use kyozon_typed_checker::frame::Slot;
 use kyozon_typed_checker::heads::Location;
@@ -20,7 +20,7 @@ pub(crate) fn read(file: &[u8]) -> Result<Module, Complaint> {
     let host = Host { region, reserved: 0, indirect_branches: true, tracking: false };
     let program = Program::parse(file, host).map_err(|malformed| malformed.to_string())?;
     let count = file.get(32..36).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
-    let signatures = (0..count.unwrap_or(0)).map(|n| signature(program.signature(n as u16)));
+    let signatures = (0..count.unwrap_or(0)).map(|n| signature(&program, n as u16));
     let entries: Vec<u32> = program.entries().collect();
     let mut module = Module {
         region: host.region,
@@ -54,18 +54,13 @@ pub(crate) fn read(file: &[u8]) -> Result<Module, Complaint> {
     Ok(module)
 }
 
-fn signature(signature: program::Signature) -> Signature {
-    let number_type = |range: Range| match range.high() {
-        0xff => NumberType::U8,
-        0xffff => NumberType::U16,
-        0xffff_ffff => NumberType::U32,
-        _ => NumberType::Any,
-    };
+fn signature(program: &Program<'_>, n: u16) -> Signature {
+    let (bytes, parsed) = (program.signature_bytes(n), program.signature(n));
     Signature {
-        arguments: signature.arguments.into_iter().flatten().map(number_type).collect(),
-        stack: signature.stack,
-        halves: signature.halves,
-        result: signature.result.map(number_type),
+        arguments: bytes[2..8].iter().filter_map(|&code| Type::of(code)).collect(),
+        stack: parsed.stack,
+        halves: parsed.halves,
+        result: Type::of(bytes[0]),
     }
 }
 

@@ -1,27 +1,26 @@
 //! Signatures as text: `(any, u32; stack 2) -> u8`.
 
-use kyozon_typed_annotate::module::{NumberType, Signature};
+use kyozon_typed_annotate::module::{Signature, Type};
 
 use crate::cursor::Cursor;
 use crate::error::Complaint;
 
-const TYPES: [(&str, NumberType); 4] = [
-    ("any", NumberType::Any),
-    ("u32", NumberType::U32),
-    ("u16", NumberType::U16),
-    ("u8", NumberType::U8),
+const TYPES: [(&str, Type); 5] = [
+    ("any", Type::Any),
+    ("u32", Type::U32),
+    ("u16", Type::U16),
+    ("u8", Type::U8),
+    ("unknown", Type::Unknown),
 ];
 
-fn number_type(cursor: &mut Cursor<'_>) -> Result<NumberType, Complaint> {
+fn passed(cursor: &mut Cursor<'_>) -> Result<Type, Complaint> {
     let name = cursor.name("a type")?;
-    TYPES
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|&(_, t)| t)
-        .ok_or_else(|| format!("type `{name}` of an argument or result: write any, u32, u16 or u8"))
+    TYPES.iter().find(|(known, _)| *known == name).map(|&(_, t)| t).ok_or_else(|| {
+        format!("type `{name}` of an argument or result: write any, u32, u16, u8 or unknown")
+    })
 }
 
-fn type_name(t: NumberType) -> &'static str {
+fn type_name(t: Type) -> &'static str {
     TYPES.iter().find(|(_, known)| *known == t).map_or("any", |(name, _)| name)
 }
 
@@ -52,13 +51,16 @@ pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Signature, Complaint> {
         if !signature.arguments.is_empty() {
             cursor.need(",")?;
         }
-        signature.arguments.push(number_type(cursor)?);
+        signature.arguments.push(passed(cursor)?);
     }
     if signature.arguments.len() > 6 {
         return Err("more than 6 arguments in registers: write further ones as `; stack N`".into());
     }
     if cursor.take("->") {
-        signature.result = Some(number_type(cursor)?);
+        signature.result = Some(passed(cursor)?).filter(|&t| t != Type::Unknown);
+        if signature.result.is_none() {
+            return Err("a result is not `unknown`: leave `-> unknown` out".into());
+        }
     }
     Ok(signature)
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use kyozon_typed_annotate::module::Signature;
+use kyozon_typed_annotate::module::{Signature, Type};
 use kyozon_typed_checker::program::MOST_FRAME;
 
 use crate::cursor::Cursor;
@@ -200,6 +200,9 @@ impl Declarations {
                 let number = u16::try_from(c.number()?)
                     .map_err(|_| "the number of an import has 16 bits".to_string())?;
                 let signature = self.signature(c)?;
+                if self.signatures[usize::from(signature)].arguments.contains(&Type::Unknown) {
+                    return Err("an import has no `unknown` argument: write what it takes".into());
+                }
                 self.imports.push(Import { name, number, signature });
             }
             ".calltable" => {

@@ -6,7 +6,6 @@ use crate::decode::Refusal;
 use crate::heads::{BadAnnotation, Location};
 use crate::insn::{Op, Register};
 use crate::program::Malformed;
-use crate::range::Range;
 use crate::value::{Value, REGISTERS};
 
 /// A broken rule, and where.
@@ -50,7 +49,7 @@ pub enum Rule {
         /// Its register.
         register: Register,
         /// The signature's type.
-        expected: Range,
+        expected: Value,
         /// What it is.
         found: Value,
     },
@@ -66,7 +65,7 @@ pub enum Rule {
     /// The result has the type that the signature says.
     Result {
         /// The signature's type.
-        expected: Range,
+        expected: Value,
         /// What rax is.
         found: Value,
     },

@@ -531,9 +531,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         for register in (0..16).filter(|&r| r != RSP && !CALLEE_SAVED.contains(&r)) {
             self.set(register, Value::UNKNOWN)?;
         }
-        if let Some(result) = signature.result {
-            self.set(RAX, Value::Number(result))?;
-        }
+        self.set(RAX, signature.result)?;
         self.state.flags = Flags::Tainted;
         Ok(())
     }
@@ -563,21 +561,17 @@ impl<J: Judge> Pass<'_, '_, J> {
         {
             self.broken(Rule::TailArguments)?;
         }
-        if let Some(expected) = self.signature.result {
-            if !signature.result.is_some_and(|result| result.within(expected)) {
-                self.broken(Rule::TailResult)?;
-            }
+        if !signature.result.within(self.signature.result) {
+            self.broken(Rule::TailResult)?;
         }
         self.check_saved()
     }
 
     /// A return.
     pub(crate) fn leave(&mut self) -> Result<(), Error> {
-        if let Some(expected) = self.signature.result {
-            let found = self.state.get(RAX);
-            if !found.within(Value::Number(expected)) {
-                self.broken(Rule::Result { expected, found })?;
-            }
+        let (expected, found) = (self.signature.result, self.state.get(RAX));
+        if !found.within(expected) {
+            self.broken(Rule::Result { expected, found })?;
         }
         self.check_saved()
     }
@@ -617,10 +611,9 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     fn check_arguments(&mut self, signature: Signature) -> Result<(), Error> {
-        for (register, argument) in ARGUMENTS.into_iter().zip(signature.arguments) {
-            let Some(expected) = argument else { break };
+        for (register, expected) in ARGUMENTS.into_iter().zip(signature.arguments) {
             let found = self.state.get(register);
-            if !found.within(Value::Number(expected)) {
+            if !found.within(expected) {
                 self.broken(Rule::Argument { register, expected, found })?;
             }
         }

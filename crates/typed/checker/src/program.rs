@@ -21,7 +21,8 @@
 //!     60      4  entry: the function where the program starts
 //!     64         signatures, 12 bytes each: result, number of arguments in registers, their 6 types, number of
 //!                8-byte arguments on the stack, and 3 bytes with a bit for each of these whose upper four bytes are
-//!                not data. Types: 0 none, 1 any, 2 u32, 3 u16, 4 u8
+//!                not data. Types: 0 none, 1 any, 2 u32, 3 u16, 4 u8; 5 for an argument that can be anything, but
+//!                not of an import, whose code need not look at what it gets
 //!                functions, 12 bytes each, in the order of the text: start in the text (4), start in the
 //!                annotations (4), signature (2), deepest frame in units of 8 bytes (2)
 //!                call tables, 8 bytes each: first of its entries (4), their number (2), signature (2)
@@ -68,6 +69,8 @@ pub const MOST_FRAME: u32 = 16 << 10;
 /// Most arguments on the stack.
 pub const MOST_STACK_ARGUMENTS: u8 = 24;
 
+/// The code of an argument that can be anything.
+const UNKNOWN: u8 = 5;
 /// The registers of the first six arguments.
 pub const ARGUMENTS: [Register; 6] = [RDI, RSI, RDX, RCX, R8, R9];
 
@@ -123,44 +126,47 @@ impl core::fmt::Display for Malformed {
 /// Arguments and result of functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// Type of each register argument, in the order of [`ARGUMENTS`].
-    pub arguments: [Option<Range>; 6],
+    /// Type of the registers of [`ARGUMENTS`] at the entry.
+    pub arguments: [Value; 6],
     /// 8-byte arguments on the stack; any numbers.
     pub stack: u8,
     /// Bit n: only the lower four bytes of stack argument n are data.
     pub halves: u32,
-    /// Type of rax at the return.
-    pub result: Option<Range>,
+    /// Type of rax at the return; unknown if there is no result.
+    pub result: Value,
 }
 
 impl Signature {
-    const BYTES: usize = 12;
+    /// Bytes of a signature in the file.
+    pub const BYTES: usize = 12;
+    const NONE: Signature =
+        Signature { arguments: [Value::UNKNOWN; 6], stack: 0, halves: 0, result: Value::UNKNOWN };
 
-    fn parse(b: &[u8]) -> Option<Signature> {
-        let mut arguments = [None; 6];
+    fn parse(b: &[u8; Signature::BYTES]) -> Option<Signature> {
+        let mut arguments = [Value::UNKNOWN; 6];
         let count = b[1] as usize;
         for (n, argument) in arguments.iter_mut().enumerate() {
-            *argument = number_type(b[2 + n])?;
-            if argument.is_some() != (n < count) {
+            *argument = passed(b[2 + n])?;
+            if (b[2 + n] != 0) != (n < count) {
                 return None;
             }
         }
         let halves = u32::from_le_bytes([b[9], b[10], b[11], 0]);
-        if count > 6 || b[8] > MOST_STACK_ARGUMENTS || halves >> b[8] != 0 {
+        if count > 6 || b[0] == UNKNOWN || b[8] > MOST_STACK_ARGUMENTS || halves >> b[8] != 0 {
             return None;
         }
-        Some(Signature { arguments, stack: b[8], halves, result: number_type(b[0])? })
+        Some(Signature { arguments, stack: b[8], halves, result: passed(b[0])? })
     }
 }
 
-/// The type of a code: none for no value.
-fn number_type(code: u8) -> Option<Option<Range>> {
+/// The type of what a code says is passed.
+fn passed(code: u8) -> Option<Value> {
     Some(match code {
-        0 => None,
-        1 => Some(Range::ANY),
-        2 => Some(Range::U32),
-        3 => Some(Range::bytes(2)),
-        4 => Some(Range::bytes(1)),
+        0 | UNKNOWN => Value::UNKNOWN,
+        1 => Value::ANY,
+        2 => Value::data(4),
+        3 => Value::data(2),
+        4 => Value::data(1),
         _ => return None,
     })
 }
@@ -332,7 +338,7 @@ impl<'a> Program<'a> {
     }
 
     fn check_fields(&self) -> Result<(), Malformed> {
-        for (n, b) in self.signatures.chunks_exact(Signature::BYTES).enumerate() {
+        for (n, b) in self.signatures.as_chunks().0.iter().enumerate() {
             Signature::parse(b).ok_or(Malformed::Field("signature", n as u32))?;
         }
         let signatures = (self.signatures.len() / Signature::BYTES) as u16;
@@ -401,7 +407,8 @@ impl<'a> Program<'a> {
             end = t.start + bytes as u32;
         }
         for n in 0..self.import_count() {
-            if self.import(n).signature >= signatures {
+            let signature = self.import(n).signature;
+            if signature >= signatures || self.signature_bytes(signature)[2..8].contains(&UNKNOWN) {
                 return Err(Malformed::Field("import", n));
             }
         }
@@ -490,11 +497,12 @@ impl<'a> Program<'a> {
 
     /// Signature n, which must exist.
     pub fn signature(&self, n: u16) -> Signature {
-        let at = n as usize * Signature::BYTES;
-        self.signatures
-            .get(at..at + Signature::BYTES)
-            .and_then(Signature::parse)
-            .unwrap_or(Signature { arguments: [None; 6], stack: 0, halves: 0, result: None })
+        Signature::parse(self.signature_bytes(n)).unwrap_or(Signature::NONE)
+    }
+
+    /// The bytes of signature n, which must exist.
+    pub fn signature_bytes(&self, n: u16) -> &'a [u8; Signature::BYTES] {
+        self.signatures.as_chunks().0.get(n as usize).unwrap_or(&[0; Signature::BYTES])
     }
 
     /// Number of call tables.

@@ -87,9 +87,7 @@ impl State {
     pub(crate) fn entry(signature: Signature) -> State {
         let mut state = State::BLANK;
         for (register, argument) in ARGUMENTS.into_iter().zip(signature.arguments) {
-            if let Some(range) = argument {
-                state.registers[register as usize] = Value::Number(range);
-            }
+            state.registers[register as usize] = argument;
         }
         for register in CALLEE_SAVED {
             state.registers[register as usize] = Value::Saved(register);

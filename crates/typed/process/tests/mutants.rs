@@ -119,8 +119,9 @@ fn child() {
         let mut arguments = [0; 6];
         for (n, argument) in arguments.iter_mut().enumerate() {
             let entry = verdict.program.function(verdict.program.entry);
-            let most =
-                verdict.program.signature(entry.signature).arguments[n].map_or(0, |t| t.high());
+            let most = verdict.program.signature(entry.signature).arguments[n]
+                .operand(8)
+                .map_or(0, |t| t.high());
             *argument = match random.below(4) {
                 0 => random.next() & most,
                 1 => (random.next() % 16) & most,

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use generate::{instruction, instructions, operation};
 use kyozon_typed_annotate::annotation::Head;
 use kyozon_typed_annotate::memory::Arena;
-use kyozon_typed_annotate::module::{Function, Module, NumberType, Signature};
+use kyozon_typed_annotate::module::{Function, Module, Signature, Type};
 use kyozon_typed_checker::error::Error;
 use kyozon_typed_checker::flow::{check_function, Judge, View};
 use kyozon_typed_checker::insn::RSP;
@@ -60,7 +60,7 @@ impl Judge for Watch {
 fn check(code: &[u8], arena: &mut Arena) -> Option<Known> {
     let mut function = Function { name: "f".into(), frame: FRAME as u32, ..Function::default() };
     function.heads.insert(code.len() as u32, Head::default());
-    let arguments = vec![NumberType::Any; ARGUMENTS.len()];
+    let arguments = vec![Type::Any; ARGUMENTS.len()];
     let module = Module {
         region: HOST.region,
         indirect_branches: true,

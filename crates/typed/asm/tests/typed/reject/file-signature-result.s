@@ -1,5 +1,5 @@
 # expect: signature 0: a field is out of range
-# An unknown type of the result.
-# patch: 64 05
+# The code of a result is none that exists.
+# patch: 64 09
 .func f (any)
         .return
