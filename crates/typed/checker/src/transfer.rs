@@ -18,7 +18,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     pub(crate) fn step(&mut self) -> Result<bool, Error> {
         let Insn { op, size, width, destination, source, immediate, .. } = self.insn;
         let bits = size as u32 * 8;
-        let target = self.next as i64 + immediate;
+        let target = (self.next as i64).wrapping_add(immediate);
         if op == Op::Lea || destination == Operand::Memory || source == Operand::Memory {
             self.address = self.compute_address();
         }
