@@ -540,6 +540,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     pub(crate) fn tail_call(&mut self, callee: Callee) -> Result<(), Error> {
         if let Callee::Thunk(register) = callee {
             if let Value::Target(table) = self.state.get(register) {
+                self.check_thunk_room()?;
                 return self.jump_table(table);
             }
         }
@@ -639,6 +640,16 @@ impl<J: Judge> Pass<'_, '_, J> {
             return Ok(());
         }
         self.broken(Rule::Thunk)
+    }
+
+    /// A thunk may push the address that it jumps to.
+    fn check_thunk_room(&mut self) -> Result<(), Error> {
+        let Value::Stack(top) = self.state.get(RSP) else { return Ok(()) };
+        let (checked, needed) = (self.state.room, top - 8);
+        if needed < checked - crate::SLACK as i32 {
+            return self.broken(Rule::NoStackCheck { checked, needed });
+        }
+        Ok(())
     }
 
     /// All places that a jump table leads to.
