@@ -31,8 +31,8 @@ impl<T> Entry<T> {
         Entry { handle, kind, flags: FdFlags(0), base, inheriting, preopen: None }
     }
 
-    /// A directory that the program finds under the n-th of its names. Without [`Rights::FD_WRITE`] and its like in `inheriting`,
-    /// no file below it can be written.
+    /// A directory that the program finds under the n-th of its names. Without [`Rights::FD_WRITE`] and its like in
+    /// `inheriting`, no file below it can be written.
     pub fn preopen(handle: T, n: usize) -> Entry<T> {
         Entry { preopen: Some(n), ..Entry::new(handle, FileType::Directory) }
     }
