@@ -2,7 +2,7 @@
 #![no_main]
 
 use kyozon_typed_annotate::memory::{verify, Arena};
-use kyozon_typed_annotate::module::{Function, Module, NumberType, Signature};
+use kyozon_typed_annotate::module::{Function, Module, Signature, Type};
 use kyozon_typed_checker::flow::{check_function, Strict};
 use kyozon_typed_checker::program::{Host, Program};
 use libfuzzer_sys::fuzz_target;
@@ -19,10 +19,10 @@ fuzz_target!(|input: &[u8]| {
     }
     let (heads, text) = rest.split_at((*annotations as usize).min(rest.len()));
     let signature = Signature {
-        arguments: vec![NumberType::Any, NumberType::U32],
+        arguments: vec![Type::Any, Type::U32, Type::Unknown],
         stack: 2,
         halves: 2,
-        result: (kind & 2 != 0).then_some(NumberType::Any),
+        result: (kind & 2 != 0).then_some(Type::Any),
     };
     let file = Module {
         region: HOST.region,
