@@ -31,10 +31,12 @@ impl<T> Entry<T> {
         Entry { handle, kind, flags: FdFlags(0), base, inheriting, preopen: None }
     }
 
-    /// A directory that the program finds under the n-th of its names. Without [`Rights::FD_WRITE`] and its like in
-    /// `inheriting`, no file below it can be written.
-    pub fn preopen(handle: T, n: usize) -> Entry<T> {
-        Entry { preopen: Some(n), ..Entry::new(handle, FileType::Directory) }
+    /// A directory that the program finds under the n-th of its names. By it and what is below it, the program has
+    /// these rights: [`Rights::ALL`] or, for example, [`Rights::READ_ONLY`].
+    pub fn preopen(handle: T, n: usize, rights: Rights) -> Entry<T> {
+        let entry = Entry::new(handle, FileType::Directory);
+        let base = entry.base.and(rights);
+        Entry { base, inheriting: rights, preopen: Some(n), ..entry }
     }
 
     /// Fails with [`Errno::Notcapable`] without these rights.

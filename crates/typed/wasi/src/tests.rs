@@ -64,7 +64,7 @@ fn with(test: impl FnOnce(&mut Test<'_>)) {
         Entry::new(host.handle(pipe), FileType::Unknown),
         Entry::new(host.handle(file), FileType::RegularFile),
         Entry::new(host.handle(socket), FileType::SocketStream),
-        Entry::preopen(host.handle(0), 0),
+        Entry::preopen(host.handle(0), 0, Rights::ALL),
     ];
     let mut descriptors: Vec<_> = entries.into_iter().map(Some).collect();
     descriptors.resize_with(8, || None);

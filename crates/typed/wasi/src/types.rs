@@ -321,6 +321,19 @@ impl Rights {
         .or(Rights::SOCK_SHUTDOWN)
         .or(Rights::SOCK_ACCEPT);
 
+    /// What changes nothing: the rights of a directory that a program may only read, and of what is below it.
+    pub const READ_ONLY: Rights = Rights::FD_READ
+        .or(Rights::FD_SEEK)
+        .or(Rights::FD_TELL)
+        .or(Rights::FD_FDSTAT_SET_FLAGS)
+        .or(Rights::FD_ADVISE)
+        .or(Rights::PATH_OPEN)
+        .or(Rights::FD_READDIR)
+        .or(Rights::PATH_READLINK)
+        .or(Rights::PATH_FILESTAT_GET)
+        .or(Rights::FD_FILESTAT_GET)
+        .or(Rights::POLL_FD_READWRITE);
+
     /// The rights that mean something for a descriptor of this type.
     pub const fn of(kind: FileType) -> Rights {
         match kind {

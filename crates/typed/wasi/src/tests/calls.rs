@@ -337,6 +337,29 @@ fn rights_are_inherited_and_never_grow() {
 }
 
 #[test]
+fn nothing_changes_by_a_directory_that_is_read_only() {
+    with(|t| {
+        let read_only = Rights::READ_ONLY;
+        t.succeed(
+            Function::FdFdstatSetRights,
+            &[3, Rights::DIRECTORY.and(read_only).0, read_only.0],
+        );
+        let fd = t.open_with(3, "d/g", 0, 0, read_only, 0).unwrap();
+        let [at, count] = t.buffers(&[(0x200, 5)]);
+        t.succeed(Function::FdRead, &[fd, at, count, OUT64]);
+        t.fail(Function::FdWrite, &[fd, at, count, OUT64], Errno::Notcapable);
+        t.fail(Function::FdFilestatSetSize, &[fd, 0], Errno::Notcapable);
+        assert_eq!(t.open_with(3, "n", 0, CREAT, read_only, 0), Err(Errno::Notcapable));
+        assert_eq!(t.open_with(3, "f", 0, TRUNC, read_only, 0), Err(Errno::Notcapable));
+        let write = Rights::FD_WRITE;
+        assert_eq!(t.open_with(3, "f", 0, 0, write, 0), Err(Errno::Notcapable));
+        let [at, length] = t.text("d/g");
+        t.fail(Function::PathUnlinkFile, &[3, at, length], Errno::Notcapable);
+        t.fail(Function::PathRename, &[3, at, length, 3, at, length], Errno::Notcapable);
+    });
+}
+
+#[test]
 fn links_are_made_read_and_cut_off() {
     with(|t| {
         let [target, length] = t.text("../f");
