@@ -1,0 +1,137 @@
+//! What a program is given.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use kyozon_typed_wasi::types::{FileType, Rights};
+use kyozon_typed_wasi::{Entry, Host, Program, Scratch, Storage, Wasi};
+use rustix::fs::OFlags;
+
+use crate::convert;
+use crate::host::Process;
+
+/// Most descriptors of a program.
+const DESCRIPTORS: usize = 1024;
+/// Most directories on the way to a file.
+const DEPTH: usize = 256;
+
+/// A directory that a program finds under a name.
+#[derive(Debug)]
+pub struct Directory {
+    /// The name, for example `/` or `.`.
+    pub name: Vec<u8>,
+    /// The directory, opened for reading.
+    pub handle: OwnedFd,
+    /// What the program may do by it and below it: for example [`Rights::ALL`] or [`Rights::READ_ONLY`].
+    pub rights: Rights,
+}
+
+/// What a program starts with.
+#[derive(Debug, Default)]
+pub struct Start {
+    /// Its arguments, its name first.
+    pub arguments: Vec<Vec<u8>>,
+    /// Its environment, as `name=value`.
+    pub environment: Vec<Vec<u8>>,
+    /// Its first descriptors: standard input, output and error. A descriptor that is open only for reading cannot be
+    /// written, and the reverse.
+    pub standard: Vec<OwnedFd>,
+    /// Its directories. They follow the standard descriptors, so the first is number 3 if those are three.
+    pub directories: Vec<Directory>,
+    /// Descriptors after the directories: sockets that are connected, or that listen.
+    pub sockets: Vec<OwnedFd>,
+}
+
+impl Start {
+    /// A start with the process's own standard input, output and error.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left.
+    pub fn with_own_standard() -> io::Result<Start> {
+        let own = [
+            io::stdin().as_fd().try_clone_to_owned()?,
+            io::stdout().as_fd().try_clone_to_owned()?,
+            io::stderr().as_fd().try_clone_to_owned()?,
+        ];
+        Ok(Start { standard: own.into(), ..Start::default() })
+    }
+
+    /// Calls `use_` with the interface of a program that starts so. Its descriptors are closed afterwards.
+    ///
+    /// # Errors
+    ///
+    /// An argument, variable or name has a zero byte, there are more than 1,024 descriptors, or the kernel does not
+    /// tell what a descriptor is.
+    pub fn run<R>(self, use_: impl FnOnce(&mut Wasi<'_, Process>) -> R) -> io::Result<R> {
+        let names: Vec<&[u8]> =
+            self.directories.iter().map(|directory| directory.name.as_slice()).collect();
+        let arguments = strings(&self.arguments);
+        let environment = strings(&self.environment);
+        for string in [&arguments, &environment, &names].into_iter().flatten() {
+            if string.contains(&0) {
+                let string = string.escape_ascii();
+                let message = format!("\"{string}\" has a zero byte: remove it");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            }
+        }
+        let mut descriptors = Vec::new();
+        for handle in self.standard {
+            descriptors.push(Some(entry(handle)?));
+        }
+        let mut directories = Vec::new();
+        for (n, directory) in self.directories.iter().enumerate() {
+            // The names stay in use while the program runs.
+            let handle = directory.handle.try_clone()?;
+            directories.push(Some(Entry::preopen(handle, n, directory.rights)));
+        }
+        descriptors.append(&mut directories);
+        for handle in self.sockets {
+            descriptors.push(Some(entry(handle)?));
+        }
+        if descriptors.len() > DESCRIPTORS {
+            let message = format!("{} descriptors: at most {DESCRIPTORS}", descriptors.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        descriptors.resize_with(DESCRIPTORS, || None);
+        let [mut first, mut second] = [(); 2].map(|()| Vec::new());
+        first.resize_with(DEPTH, || None);
+        second.resize_with(DEPTH, || None);
+        let mut scratch = Box::new(Scratch::new());
+        let storage = Storage {
+            descriptors: &mut descriptors,
+            entered: [&mut first, &mut second],
+            scratch: &mut scratch,
+        };
+        let program =
+            Program { arguments: &arguments, environment: &environment, preopens: &names };
+        Ok(use_(&mut Wasi::new(Process::new(), storage, program)))
+    }
+}
+
+fn strings(strings: &[Vec<u8>]) -> Vec<&[u8]> {
+    strings.iter().map(Vec::as_slice).collect()
+}
+
+/// A descriptor with the rights that its type and the way it was opened leave.
+fn entry(handle: OwnedFd) -> io::Result<Entry<OwnedFd>> {
+    let flags = rustix::fs::fcntl_getfl(&handle)?;
+    let kind = Process::new()
+        .status(&handle)
+        .map_err(|error| io::Error::other(format!("cannot find a descriptor's type: {error:?}")))?
+        .kind;
+    let mut lost = Rights::NONE;
+    if flags & OFlags::ACCMODE == OFlags::WRONLY {
+        lost = lost.or(Rights::FD_READ);
+    }
+    if flags & OFlags::ACCMODE == OFlags::RDONLY {
+        let write = Rights::FD_WRITE.or(Rights::FD_ALLOCATE).or(Rights::FD_FILESTAT_SET_SIZE);
+        lost = lost.or(write);
+    }
+    // By these rights, C libraries find out whether a device is a terminal.
+    if kind == FileType::CharacterDevice && rustix::termios::isatty(&handle) {
+        lost = lost.or(Rights::FD_SEEK).or(Rights::FD_TELL);
+    }
+    let entry = Entry::new(handle, kind);
+    Ok(Entry { flags: convert::from_oflags(flags), base: entry.base.without(lost), ..entry })
+}

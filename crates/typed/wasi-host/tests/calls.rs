@@ -1,0 +1,250 @@
+//! Clocks, files, polling, sockets and signals of a process.
+
+mod common;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use common::{directory, Guest, DATA, OUT};
+use kyozon_typed_wasi::types::Rights;
+use kyozon_typed_wasi::{Errno, Function};
+use kyozon_typed_wasi_host::Start;
+
+/// Runs a test on a program that has these descriptors.
+fn with(sockets: Vec<OwnedFd>, test: impl FnOnce(&mut Guest<'_, '_>)) {
+    let start = Start { sockets, ..Start::default() };
+    start.run(|wasi| test(&mut Guest::new(wasi))).unwrap();
+}
+
+/// One subscription: type, descriptor or clock, timeout.
+fn subscription(kind: u8, number: u32, timeout: u64) -> Vec<u8> {
+    let mut bytes = vec![0; 48];
+    bytes[0] = kind + 1;
+    bytes[8] = kind;
+    bytes[16..20].copy_from_slice(&number.to_le_bytes());
+    if kind == 0 {
+        bytes[24..32].copy_from_slice(&timeout.to_le_bytes());
+    }
+    bytes
+}
+
+/// Userdata, error, bytes and flags of the events.
+fn poll(guest: &mut Guest<'_, '_>, subscriptions: &[Vec<u8>]) -> Vec<(u64, u8, u64, u8)> {
+    let at = guest.put(&subscriptions.concat());
+    let count = subscriptions.len() as u64;
+    guest.call(Function::PollOneoff, &[at, DATA, count, OUT]).unwrap();
+    (0..guest.u32(OUT))
+        .map(|n| {
+            let event = guest.bytes(DATA + 32 * n, 32);
+            (guest.u64(DATA + 32 * n), event[8], guest.u64(DATA + 32 * n + 16), event[24])
+        })
+        .collect()
+}
+
+#[test]
+fn clocks_agree_with_the_process() {
+    with(Vec::new(), |guest| {
+        for clock in 0..4 {
+            guest.call(Function::ClockResGet, &[clock, OUT]).unwrap();
+            assert!((1..=10_000_000).contains(&guest.u64(OUT)), "{clock}");
+        }
+        let before = UNIX_EPOCH.elapsed().unwrap();
+        guest.call(Function::ClockTimeGet, &[0, 0, OUT]).unwrap();
+        let now = Duration::from_nanos(guest.u64(OUT));
+        assert!(before <= now && now <= UNIX_EPOCH.elapsed().unwrap());
+        guest.call(Function::ClockTimeGet, &[1, 0, OUT]).unwrap();
+        let first = guest.u64(OUT);
+        let start = Instant::now();
+        assert_eq!(poll(guest, &[subscription(0, 1, 20_000_000)]), [(1, 0, 0, 0)]);
+        assert!(start.elapsed() >= Duration::from_millis(20));
+        guest.call(Function::ClockTimeGet, &[1, 0, OUT]).unwrap();
+        assert!(guest.u64(OUT) - first >= 20_000_000);
+        guest.call(Function::SchedYield, &[]).unwrap();
+    });
+}
+
+#[test]
+fn random_bytes_differ() {
+    with(Vec::new(), |guest| {
+        guest.call(Function::RandomGet, &[DATA, 600]).unwrap();
+        let bytes = guest.bytes(DATA, 600);
+        guest.call(Function::RandomGet, &[DATA, 600]).unwrap();
+        assert_ne!(bytes, guest.bytes(DATA, 600));
+        assert!(bytes[568..].iter().any(|&byte| byte != 0), "the last part was not filled");
+    });
+}
+
+#[test]
+fn a_file_lives_through_all_its_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let directories = vec![directory(folder.path(), "/", Rights::ALL)];
+    let path = folder.path().join("file");
+    let start = Start { directories, ..Start::default() };
+    let run = start.run(|wasi| {
+        let guest = &mut Guest::new(wasi);
+        let fd = guest.open("file", 0, 1, Rights::ALL).unwrap();
+        assert_eq!(guest.write(fd, b"hello world"), Ok(11));
+        let [one, two] = [[DATA, 3], [DATA + 100, 100]];
+        let [at, count] = guest.buffers(&[one, two]);
+        guest.call(Function::FdPread, &[fd, at, count, 4, OUT]).unwrap();
+        assert_eq!(guest.u32(OUT), 7);
+        assert_eq!(
+            (guest.bytes(DATA, 3), guest.bytes(DATA + 100, 4)),
+            (b"o w".into(), b"orld".into())
+        );
+        let text = guest.text("HE");
+        let [at, count] = guest.buffers(&[text]);
+        guest.call(Function::FdPwrite, &[fd, at, count, 0, OUT]).unwrap();
+        guest.call(Function::FdTell, &[fd, OUT]).unwrap();
+        assert_eq!(guest.u64(OUT), 11);
+        guest.call(Function::FdSeek, &[fd, -5i64 as u64, 2, OUT]).unwrap();
+        assert_eq!(guest.read(fd).unwrap(), b"world");
+        assert_eq!(guest.call(Function::FdSeek, &[fd, -1i64 as u64, 0, OUT]), Err(Errno::Inval));
+        guest.call(Function::FdAdvise, &[fd, 0, 0, 1]).unwrap();
+        guest.call(Function::FdAllocate, &[fd, 0, 20]).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), 20);
+        guest.call(Function::FdFilestatSetSize, &[fd, 5]).unwrap();
+        guest.call(Function::FdDatasync, &[fd]).unwrap();
+        guest.call(Function::FdSync, &[fd]).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"HEllo");
+        let times = [fd, 1_000_000_007, 2_000_000_009, 5];
+        guest.call(Function::FdFilestatSetTimes, &times).unwrap();
+        guest.call(Function::FdFilestatGet, &[fd, OUT]).unwrap();
+        let meta = fs::metadata(&path).unwrap();
+        let status: Vec<u64> = (0..8).map(|n| guest.u64(OUT + 8 * n)).collect();
+        let changed = meta.ctime() as u64 * 1_000_000_000 + meta.ctime_nsec() as u64;
+        let expected = [meta.dev(), meta.ino(), 4, 1, 5, 1_000_000_007, 2_000_000_009, changed];
+        assert_eq!(status, expected);
+        assert_eq!((meta.atime(), meta.atime_nsec(), meta.mtime()), (1, 7, 2));
+        guest.call(Function::FdFdstatSetFlags, &[fd, 1]).unwrap();
+        guest.call(Function::FdSeek, &[fd, 0, 0, OUT]).unwrap();
+        assert_eq!(guest.write(fd, b"!"), Ok(1));
+        assert_eq!(fs::read(&path).unwrap(), b"HEllo!");
+        // Both files are always ready.
+        let events = poll(guest, &[subscription(1, fd as u32, 0), subscription(2, fd as u32, 0)]);
+        assert_eq!(events, [(2, 0, 0, 0), (3, 0, 1, 0)]);
+        guest.close(fd);
+    });
+    run.unwrap();
+}
+
+#[test]
+fn a_directory_that_is_read_only_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "contents").unwrap();
+    let directories = vec![directory(folder.path(), "/", Rights::READ_ONLY)];
+    let start = Start { directories, ..Start::default() };
+    let run = start.run(|wasi| {
+        let guest = &mut Guest::new(wasi);
+        let fd = guest.open("file", 0, 0, Rights::READ_ONLY).unwrap();
+        assert_eq!(guest.read(fd).unwrap(), b"contents");
+        assert_eq!(guest.write(fd, b"x"), Err(Errno::Notcapable));
+        for (flags, rights) in [(0, Rights::FD_WRITE), (1, Rights::FD_READ), (8, Rights::FD_READ)] {
+            assert_eq!(guest.open("file", 0, flags, rights), Err(Errno::Notcapable));
+        }
+    });
+    run.unwrap();
+}
+
+#[test]
+fn standard_descriptors_have_the_rights_of_their_mode() {
+    let (read, write) = std::io::pipe().unwrap();
+    let null = fs::File::open("/dev/null").unwrap();
+    let standard = vec![read.into(), write.into(), null.into()];
+    let start = Start { standard, ..Start::default() };
+    let run = start.run(|wasi| {
+        let guest = &mut Guest::new(wasi);
+        assert_eq!(guest.write(0, b"x"), Err(Errno::Notcapable));
+        assert_eq!(guest.read(1), Err(Errno::Notcapable));
+        assert_eq!(guest.write(1, b"pipe"), Ok(4));
+        assert_eq!(poll(guest, &[subscription(1, 0, 0)]), [(2, 0, 4, 0)]);
+        assert_eq!(guest.read(0).unwrap(), b"pipe");
+        let events = poll(guest, &[subscription(1, 0, 0), subscription(0, 1, 1_000_000)]);
+        assert_eq!(events, [(1, 0, 0, 0)], "an empty pipe is not ready");
+        guest.close(1);
+        assert_eq!(poll(guest, &[subscription(1, 0, 0)]), [(2, 0, 0, 1)]);
+        assert_eq!(guest.read(0).unwrap(), b"");
+        assert_eq!(guest.read(2).unwrap(), b"");
+        assert_eq!(guest.call(Function::FdSeek, &[0, 0, 0, OUT]), Err(Errno::Spipe));
+    });
+    run.unwrap();
+}
+
+#[test]
+fn a_listening_socket_accepts_and_both_sides_talk() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    with(vec![listener.into()], |guest| {
+        let waits = subscription(0, 1, 1_000_000);
+        assert_eq!(poll(guest, &[subscription(1, 0, 0), waits]), [(1, 0, 0, 0)]);
+        let mut peer = TcpStream::connect(address).unwrap();
+        assert_eq!(poll(guest, &[subscription(1, 0, 0)]).len(), 1);
+        guest.call(Function::SockAccept, &[0, 4, OUT]).unwrap();
+        let fd = guest.u32(OUT);
+        let [at, count] = guest.buffers(&[[DATA, 4], [DATA + 4, 100]]);
+        let receive = [fd, at, count, 0, OUT, OUT + 4];
+        assert_eq!(guest.call(Function::SockRecv, &receive), Err(Errno::Again));
+        peer.write_all(b"to the program").unwrap();
+        assert_eq!(poll(guest, &[subscription(1, fd as u32, 0)]), [(2, 0, 14, 0)]);
+        for flags in [1, 0] {
+            let [at, count] = guest.buffers(&[[DATA, 4], [DATA + 4, 100]]);
+            guest.call(Function::SockRecv, &[fd, at, count, flags, OUT, OUT + 4]).unwrap();
+            assert_eq!(guest.bytes(DATA, guest.u32(OUT)), b"to the program");
+        }
+        let text = guest.text("from it");
+        let [at, count] = guest.buffers(&[text]);
+        guest.call(Function::SockSend, &[fd, at, count, 0, OUT]).unwrap();
+        assert_eq!(guest.u32(OUT), 7);
+        guest.call(Function::SockShutdown, &[fd, 2]).unwrap();
+        let mut received = String::new();
+        peer.read_to_string(&mut received).unwrap();
+        assert_eq!(received, "from it");
+        let text = guest.text("more");
+        let [at, count] = guest.buffers(&[text]);
+        let send = [fd, at, count, 0, OUT];
+        assert_eq!(guest.call(Function::SockSend, &send), Err(Errno::Pipe));
+        peer.shutdown(Shutdown::Both).unwrap();
+        assert_eq!(poll(guest, &[subscription(1, fd as u32, 0)]), [(2, 0, 0, 1)]);
+    });
+}
+
+#[test]
+fn a_datagram_that_is_too_long_is_cut_off() {
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    with(vec![theirs.into()], |guest| {
+        ours.send(b"datagram").unwrap();
+        let [at, count] = guest.buffers(&[[DATA, 4]]);
+        guest.call(Function::SockRecv, &[0, at, count, 0, OUT, OUT + 4]).unwrap();
+        assert_eq!((guest.u32(OUT), guest.bytes(OUT + 4, 2)), (4, vec![1, 0]));
+        guest.call(Function::FdFdstatGet, &[0, DATA]).unwrap();
+        assert_eq!(guest.bytes(DATA, 1), [5]);
+    });
+}
+
+/// The variable by which this test's program knows that it is to raise the signal.
+const SIGNAL: &str = "KYOZON_TEST_SIGNAL";
+
+#[test]
+fn signals_are_real() {
+    if let Ok(signal) = std::env::var(SIGNAL) {
+        let signal = signal.parse().unwrap();
+        with(Vec::new(), |guest| guest.call(Function::ProcRaise, &[signal]).unwrap());
+        return;
+    }
+    // The interface's number, and Linux's. The last one is ignored.
+    for (number, linux) in
+        [(9, Some(9)), (15, Some(15)), (10, Some(10)), (30, Some(31)), (16, None)]
+    {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "signals_are_real"]).env(SIGNAL, number.to_string());
+        let status = child.output().unwrap().status;
+        assert_eq!(status.signal(), linux, "signal {number}: {status}");
+    }
+}
