@@ -150,6 +150,10 @@ fi
 if [ -n "$tests" ] && ! command -v fusermount3 >/dev/null; then
 	(install fuse3) || log "cannot install fuse3: a test of mounts will be skipped"
 fi
+# What is copied into an image and out of it has extended attributes.
+if [ -n "$tests" ] && ! command -v setfattr >/dev/null; then
+	(install attr) || log "cannot install attr: tests of file systems will fail"
+fi
 # The C and C++ library for programs on a host, the stock C library that they are compared with, and Rust's standard
 # library that fits it.
 if [ -n "$tests" ] && ! command -v musl-gcc >/dev/null; then
