@@ -644,7 +644,9 @@ impl<J: Judge> Pass<'_, '_, J> {
 
     /// A thunk may push the address that it jumps to.
     fn check_thunk_room(&mut self) -> Result<(), Error> {
-        let Value::Stack(top) = self.state.get(RSP) else { return Ok(()) };
+        let Value::Stack(top) = self.state.get(RSP) else {
+            return self.broken(Rule::StackPointer { found: self.state.get(RSP) });
+        };
         let (checked, needed) = (self.state.room, top - 8);
         if needed < checked - crate::SLACK as i32 {
             return self.broken(Rule::NoStackCheck { checked, needed });
