@@ -242,8 +242,14 @@ impl<J: Judge> Pass<'_, '_, J> {
             return self.broken(Rule::Frame { declared: self.function.frame, found: bytes });
         }
         self.frame.set_depth(bytes);
-        if (offset as i64) < self.state.room as i64 - crate::SLACK as i64 {
-            return self.broken(Rule::NoStackCheck { checked: self.state.room, needed: offset });
+        self.check_room(offset)
+    }
+
+    /// The stack may be used down to this offset without a further check.
+    pub(crate) fn check_room(&mut self, needed: i32) -> Result<(), Error> {
+        let checked = self.state.room;
+        if (needed as i64) < checked as i64 - crate::SLACK as i64 {
+            return self.broken(Rule::NoStackCheck { checked, needed });
         }
         Ok(())
     }

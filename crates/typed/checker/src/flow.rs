@@ -647,11 +647,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         let Value::Stack(top) = self.state.get(RSP) else {
             return self.broken(Rule::StackPointer { found: self.state.get(RSP) });
         };
-        let (checked, needed) = (self.state.room, top - 8);
-        if needed < checked - crate::SLACK as i32 {
-            return self.broken(Rule::NoStackCheck { checked, needed });
-        }
-        Ok(())
+        self.check_room(top - 8)
     }
 
     /// All places that a jump table leads to.
