@@ -13,12 +13,14 @@ pub const BUFFERS: usize = 1024;
 /// Most subscriptions of one `poll_oneoff`.
 pub const SUBSCRIPTIONS: usize = 256;
 
-/// Room for what a call works on: about 38 KiB, with contents only during a call.
+/// Room for what a call works on: at most 33 KiB, with contents only during a call.
 pub struct Scratch {
     pub(crate) paths: [Path; 2],
     pub(crate) buffers: [Buffer; BUFFERS],
     pub(crate) subscriptions: [Subscription; SUBSCRIPTIONS],
 }
+
+const _: () = assert!(size_of::<Scratch>() <= 33 << 10);
 
 impl Scratch {
     /// Empty room.
