@@ -2,6 +2,7 @@
 
 use crate::host::{Host, Status, Time};
 use crate::memory::{check, write_u32, write_u64, Buffer, Memory};
+use crate::table::Entry;
 use crate::types::{Advice, Errno, FdFlags, FileType, Rights, TimeFlags, Whence};
 use crate::wasi::{Wasi, BUFFERS};
 
@@ -79,6 +80,16 @@ pub(crate) fn write_status<M: Memory + ?Sized>(
 /// An offset in a file. Hosts count in signed numbers.
 fn offset(offset: u64) -> Result<u64, Errno> {
     i64::try_from(offset).map(|_| offset).map_err(|_| Errno::Inval)
+}
+
+/// Fails if data cannot be accessed at this offset; without one, the descriptor's own is meant.
+fn may_access_at<T>(entry: &Entry<T>, from: Option<u64>) -> Result<(), Errno> {
+    if let Some(from) = from {
+        seekable(entry.kind)?;
+        entry.need(Rights::FD_SEEK)?;
+        offset(from)?;
+    }
+    Ok(())
 }
 
 impl<H: Host> Wasi<'_, H> {
@@ -208,11 +219,7 @@ impl<H: Host> Wasi<'_, H> {
             return Err(Errno::Isdir);
         }
         entry.need(Rights::FD_READ)?;
-        if let Some(from) = from {
-            seekable(entry.kind)?;
-            entry.need(Rights::FD_SEEK)?;
-            offset(from)?;
-        }
+        may_access_at(entry, from)?;
         check(memory, result, 1, 4)?;
         let buffers = load_buffers(&mut self.scratch.buffers, buffers, count, memory)?;
         let bytes = self.host.read(&entry.handle, memory, buffers, from)?;
@@ -229,11 +236,7 @@ impl<H: Host> Wasi<'_, H> {
         memory: &mut H::Memory,
     ) -> Result<(), Errno> {
         let entry = self.table.get(fd)?.need(Rights::FD_WRITE)?;
-        if let Some(from) = from {
-            seekable(entry.kind)?;
-            entry.need(Rights::FD_SEEK)?;
-            offset(from)?;
-        }
+        may_access_at(entry, from)?;
         check(memory, result, 1, 4)?;
         let buffers = load_buffers(&mut self.scratch.buffers, buffers, count, memory)?;
         let bytes = self.host.write(&entry.handle, memory, buffers, from)?;

@@ -47,8 +47,18 @@ fn no_slash<H: Host>(host: &mut H, place: &Place<'_, H::Handle>) -> Result<(), E
     Ok(())
 }
 
-/// Resolves a path of a call, in its own room.
+/// Resolves a path of a call, in the first room or in one that is named.
 macro_rules! resolve {
+    ($wasi:ident, $argument:expr, $rights:expr, $follow:expr, $memory:ident) => {
+        resolve!(
+            $wasi,
+            (&mut $wasi.walks[0], &mut $wasi.scratch.paths[0]),
+            $argument,
+            $rights,
+            $follow,
+            $memory
+        )
+    };
     ($wasi:ident, $room:expr, $argument:expr, $rights:expr, $follow:expr, $memory:ident) => {{
         let (fd, at, bytes) = $argument;
         let directory = $wasi.table.directory(fd, $rights)?;
@@ -67,14 +77,7 @@ impl<H: Host> Wasi<'_, H> {
         memory: &mut H::Memory,
     ) -> Result<(), Errno> {
         let right = Rights::PATH_CREATE_DIRECTORY;
-        let place = resolve!(
-            self,
-            (&mut self.walks[0], &mut self.scratch.paths[0]),
-            (fd, at, bytes),
-            right,
-            Follow::Never,
-            memory
-        );
+        let place = resolve!(self, (fd, at, bytes), right, Follow::Never, memory);
         let name = place.last.or(Errno::Exist, Errno::Exist)?;
         self.host.create_directory(place.directory, name)
     }
@@ -91,14 +94,7 @@ impl<H: Host> Wasi<'_, H> {
         let follow = lookup(flags)?;
         check(memory, result, 1, STATUS)?;
         let right = Rights::PATH_FILESTAT_GET;
-        let place = resolve!(
-            self,
-            (&mut self.walks[0], &mut self.scratch.paths[0]),
-            (fd, at, bytes),
-            right,
-            follow,
-            memory
-        );
+        let place = resolve!(self, (fd, at, bytes), right, follow, memory);
         let status = self.host.status_at(place.directory, place.last.or_dot())?;
         if status.kind == FileType::SymbolicLink && follow == Follow::Always {
             // It was none when the path was resolved.
@@ -122,14 +118,7 @@ impl<H: Host> Wasi<'_, H> {
         let follow = lookup(flags)?;
         let (accessed, modified) = times(accessed, modified, which)?;
         let right = Rights::PATH_FILESTAT_SET_TIMES;
-        let place = resolve!(
-            self,
-            (&mut self.walks[0], &mut self.scratch.paths[0]),
-            (fd, at, bytes),
-            right,
-            follow,
-            memory
-        );
+        let place = resolve!(self, (fd, at, bytes), right, follow, memory);
         directory_before_slash(&mut self.host, &place)?;
         self.host.set_times_at(place.directory, place.last.or_dot(), accessed, modified)
     }
@@ -202,14 +191,7 @@ impl<H: Host> Wasi<'_, H> {
             return Err(Errno::Notcapable);
         }
         let number = self.table.vacant()?;
-        let place = resolve!(
-            self,
-            (&mut self.walks[0], &mut self.scratch.paths[0]),
-            path,
-            needed,
-            follow,
-            memory
-        );
+        let place = resolve!(self, path, needed, follow, memory);
         if place.slash {
             if create {
                 return Err(Errno::Isdir);
@@ -246,12 +228,10 @@ impl<H: Host> Wasi<'_, H> {
     ) -> Result<(), Errno> {
         check(memory, buffer, bytes, 1)?;
         check(memory, result, 1, 4)?;
-        let (fd, at, path_bytes) = path;
-        let directory = self.table.directory(fd, Rights::PATH_READLINK)?;
         let [first, second] = &mut self.scratch.paths;
-        first.load(memory, at, path_bytes)?;
-        let walk = &mut self.walks[0];
-        let place = walk.resolve(&mut self.host, &directory.handle, first, Follow::BeforeSlash)?;
+        let room = (&mut self.walks[0], first);
+        let right = Rights::PATH_READLINK;
+        let place = resolve!(self, room, path, right, Follow::BeforeSlash, memory);
         directory_before_slash(&mut self.host, &place)?;
         let name = place.last.or(Errno::Inval, Errno::Inval)?;
         let link = second.link();
@@ -269,14 +249,7 @@ impl<H: Host> Wasi<'_, H> {
         memory: &mut H::Memory,
     ) -> Result<(), Errno> {
         let right = Rights::PATH_REMOVE_DIRECTORY;
-        let place = resolve!(
-            self,
-            (&mut self.walks[0], &mut self.scratch.paths[0]),
-            (fd, at, bytes),
-            right,
-            Follow::Never,
-            memory
-        );
+        let place = resolve!(self, (fd, at, bytes), right, Follow::Never, memory);
         let name = place.last.or(Errno::Inval, Errno::Notempty)?;
         self.host.remove_directory(place.directory, name)
     }
@@ -323,11 +296,8 @@ impl<H: Host> Wasi<'_, H> {
             Some(b'/') => return Err(Errno::Notcapable),
             Some(_) => {}
         }
-        let (fd, at, bytes) = path;
-        let directory = self.table.directory(fd, Rights::PATH_SYMLINK)?;
-        first.load(memory, at, bytes)?;
-        let walk = &mut self.walks[0];
-        let place = walk.resolve(&mut self.host, &directory.handle, first, Follow::Never)?;
+        let room = (&mut self.walks[0], first);
+        let place = resolve!(self, room, path, Rights::PATH_SYMLINK, Follow::Never, memory);
         let name = place.last.or(Errno::Exist, Errno::Exist)?;
         no_slash(&mut self.host, &place)?;
         self.host.create_symlink(target, place.directory, name)
@@ -341,14 +311,7 @@ impl<H: Host> Wasi<'_, H> {
         memory: &mut H::Memory,
     ) -> Result<(), Errno> {
         let right = Rights::PATH_UNLINK_FILE;
-        let place = resolve!(
-            self,
-            (&mut self.walks[0], &mut self.scratch.paths[0]),
-            (fd, at, bytes),
-            right,
-            Follow::Never,
-            memory
-        );
+        let place = resolve!(self, (fd, at, bytes), right, Follow::Never, memory);
         let Last::Name(name) = place.last else { return Err(Errno::Isdir) };
         directory_before_slash(&mut self.host, &place)?;
         if place.slash {
