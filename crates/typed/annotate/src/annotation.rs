@@ -83,7 +83,7 @@ fn encode_head(out: &mut Vec<u8>, head: &Head) {
                 slots.push((slot.granule, slot_kind(slot, value).unwrap_or(0)));
             }
             (_, Value::Number(range)) => ranges.push((place, range, 0)),
-            (_, Value::Image(range)) => ranges.push((place, range, 0x80)),
+            (_, Value::Image(range)) => ranges.push((place, range.into(), 0x80)),
             _ => others.push((place, value)),
         }
     }

@@ -117,9 +117,7 @@ fn parse_type(cursor: &mut Cursor<'_>) -> Result<Type, Complaint> {
         "stack" => Type::Value(Value::Stack(parse_offset(cursor)?)),
         "image" => {
             cursor.need("+")?;
-            let range = if cursor.take_word("any") {
-                Range::ANY
-            } else if cursor.take_word("u32") {
+            let range = if cursor.take_word("u32") {
                 Range::U32
             } else if cursor.take_word("u16") {
                 Range::bytes(2)
@@ -128,7 +126,8 @@ fn parse_type(cursor: &mut Cursor<'_>) -> Result<Type, Complaint> {
             } else {
                 parse_range(cursor)?
             };
-            Type::Value(Value::Image(range))
+            let distance = range.short().ok_or("image+N: N has at most 32 bits")?;
+            Type::Value(Value::Image(distance))
         }
         "entry" => Type::Entry(of(cursor)?),
         "distance" => Type::Distance(of(cursor)?),

@@ -245,7 +245,7 @@ impl Link<'_> {
             Type::Distance(name) => Value::Distance(jump_table(name)?),
             Type::Target(name) => Value::Target(jump_table(name)?),
             Type::Address(name) => match self.symbol_address(name, self.object.find(name))? {
-                Address::Image(at) => Value::Image(Range::constant(at as u64)),
+                Address::Image(at) => Value::image(Range::constant(at as u64)),
                 Address::Absolute(n) => Value::constant(n),
             },
         };

@@ -152,7 +152,7 @@ fn read_head(reader: &mut Reader<'_>) -> Option<Head> {
         let width = reader.leb()?.checked_mul(1u64.checked_shl(u32::from(stride))?)?;
         let range = Range::new(low, low.checked_add(width)?, stride);
         let image = kind & 0x80 != 0;
-        head.types.insert(location, if image { Value::Image(range) } else { Value::Number(range) });
+        head.types.insert(location, if image { Value::image(range) } else { Value::Number(range) });
     }
     for _ in 0..if has(5) { reader.leb32()? } else { 0 } {
         let location = reader.location()?;

@@ -12,7 +12,7 @@ pub(crate) fn add(a: Value, b: Value) -> Value {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => Value::Number(x.wrapping_add(y)),
         (Value::Image(x), Value::Number(y)) | (Value::Number(y), Value::Image(x)) => {
-            Value::Image(x.wrapping_add(y))
+            Value::image(Range::from(x).wrapping_add(y))
         }
         (Value::Stack(offset), Value::Number(y)) | (Value::Number(y), Value::Stack(offset)) => {
             let distance = y.single().and_then(|y| i32::try_from(y as i64).ok());
@@ -37,7 +37,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         let Memory { base, index, displacement, relative } = self.insn.memory;
         let displacement = displacement as i64 as u64;
         if relative {
-            return Value::Image(Range::constant((self.next as u64).wrapping_add(displacement)));
+            return Value::image(Range::constant((self.next as u64).wrapping_add(displacement)));
         }
         let mut address = Value::constant(displacement);
         if let Some(base) = base {
@@ -96,6 +96,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                 return Ok(data);
             }
             Value::Image(range) => {
+                let range = range.into();
                 if let Some(entry) = self.program.table_entry(range).filter(|_| size == 8) {
                     return Ok(entry);
                 }

@@ -142,26 +142,24 @@ fn instruction(window: &[u8; 16], read: &mut u32) -> Result<Insn, Refusal> {
         *read = length;
         return Err(Refusal::Lock);
     }
-    let mut insn = Insn {
-        op: entry.op,
+    let (op, result_bits) = match entry.op {
+        Op::VectorToRegister if destination == Operand::Memory => (Op::Vector, 0),
+        Op::VectorToRegister if entry.bits == 0 => (entry.op, 8 * size),
+        Op::VectorToRegister => (entry.op, entry.bits),
+        op => (op, 0),
+    };
+    Ok(Insn {
+        op,
         length: length as u8,
         size,
         width: if entry.width == 0 { size } else { entry.width },
-        result_bits: 0,
+        result_bits,
         by_cl: entry.by_cl,
         destination,
         source: operand(entry.source),
-        memory: m.memory,
+        memory: if op == Op::Nop { NO_MEMORY } else { m.memory },
         immediate: if entry.immediate == Imm::One { 1 } else { immediate },
-    };
-    match insn.op {
-        Op::VectorToRegister if destination == Operand::Memory => insn.op = Op::Vector,
-        Op::VectorToRegister if entry.bits == 0 => insn.result_bits = 8 * size,
-        Op::VectorToRegister => insn.result_bits = entry.bits,
-        Op::Nop => insn.memory = NO_MEMORY,
-        _ => {}
-    }
-    Ok(insn)
+    })
 }
 
 impl Reader {

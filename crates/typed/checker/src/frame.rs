@@ -186,21 +186,15 @@ impl<'a> Frame<'a> {
         }
         let mut i = 0;
         while i < depth {
-            if self.granules[i] == Value::Upper {
-                if i + 1 < depth {
-                    let value = pair_of(other, i + 1);
-                    if self.granules[i + 1] != value {
-                        self.granules[i + 1] = self.granules[i + 1].join(value);
-                    }
-                }
-                i += 2;
-            } else {
-                let value = half_of(other, i);
-                if self.granules[i] != value {
-                    self.granules[i] = self.granules[i].join(value);
-                }
-                i += 1;
+            // Most places are the same in both. A value in one granule has no more than four bytes, so it is the same
+            // where the other frame has eight.
+            let pair = self.granules[i] == Value::Upper && i + 1 < depth;
+            let lower = i + pair as usize;
+            if self.granules[lower] != other[lower] || self.granules[i] != other[i] {
+                let value = if pair { pair_of(other, lower) } else { half_of(other, i) };
+                self.granules[lower] = self.granules[lower].join(value);
             }
+            i = lower + 1;
         }
     }
 

@@ -175,7 +175,7 @@ fn parse_range(reader: &mut Reader<'_>) -> Option<Value> {
     }
     let width = steps.checked_mul(1 << stride)?;
     let range = Range::new(low, low.checked_add(width)?, stride);
-    Some(if kind & 0x80 != 0 { Value::Image(range) } else { Value::Number(range) })
+    Some(if kind & 0x80 != 0 { Value::Image(range.short()?) } else { Value::Number(range) })
 }
 
 fn parse_other(reader: &mut Reader<'_>, location: Location) -> Option<Item> {

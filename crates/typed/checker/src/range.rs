@@ -10,6 +10,28 @@ pub struct Range {
     low: u64,
     high: u64,
     stride: u8,
+    spare: Spare,
+}
+
+/// A byte with one value. The others are room for the tag of [`crate::value::Value`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Spare {
+    Zero,
+}
+
+/// A range of 32-bit numbers, in less memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Short {
+    low: u32,
+    high: u32,
+    stride: u8,
+}
+
+impl From<Short> for Range {
+    fn from(x: Short) -> Range {
+        Range::make(x.low.into(), x.high.into(), x.stride)
+    }
 }
 
 /// The largest number of so many bits (1 to 64).
@@ -24,13 +46,17 @@ const fn below(stride: u8) -> u64 {
 
 impl Range {
     /// Every number.
-    pub const ANY: Range = Range { low: 0, high: u64::MAX, stride: 0 };
+    pub const ANY: Range = Range::make(0, u64::MAX, 0);
     /// Every number of 32 bits.
     pub const U32: Range = Range::to(u32::MAX as u64);
 
+    const fn make(low: u64, high: u64, stride: u8) -> Range {
+        Range { low, high, stride, spare: Spare::Zero }
+    }
+
     /// One number.
     pub const fn constant(value: u64) -> Range {
-        Range { low: value, high: value, stride: 63 }
+        Range::make(value, value, 63)
     }
 
     /// The numbers from 0 to `high`.
@@ -38,7 +64,7 @@ impl Range {
         if high == 0 {
             return Range::constant(0);
         }
-        Range { low: 0, high, stride: 0 }
+        Range::make(0, high, 0)
     }
 
     /// The numbers of so many bytes (1, 2, 4 or 8).
@@ -54,7 +80,13 @@ impl Range {
         if low == high {
             return Range::constant(low);
         }
-        Range { low, high, stride }
+        Range::make(low, high, stride)
+    }
+
+    /// The same in less memory, if its members have 32 bits.
+    pub fn short(self) -> Option<Short> {
+        let (low, high) = (self.low.try_into().ok()?, self.high.try_into().ok()?);
+        Some(Short { low, high, stride: self.stride })
     }
 
     /// The smallest member.

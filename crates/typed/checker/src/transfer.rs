@@ -302,7 +302,9 @@ impl<J: Judge> Pass<'_, '_, J> {
         let Insn { size, width, destination, source, .. } = self.insn;
         if let (Operand::Memory, 4, 8) = (source, width, size) {
             if let Value::Image(range) = self.address {
-                if let Some(distance) = self.program.jump_distance(range, self.function.index) {
+                if let Some(distance) =
+                    self.program.jump_distance(range.into(), self.function.index)
+                {
                     return self.write(destination, 8, distance);
                 }
             }
@@ -334,7 +336,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             (Op::Add, Value::Image(at), Value::Distance(table))
             | (Op::Add, Value::Distance(table), Value::Image(at)) => {
                 let start = self.program.read_only_start() + self.program.jump_table(table).start;
-                if at.single() == Some(start as u64) {
+                if Range::from(at).single() == Some(start as u64) {
                     Value::Target(table)
                 } else {
                     Value::UNKNOWN

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::insn::Register;
-use crate::range::{ones, Range};
+use crate::range::{ones, Range, Short};
 
 /// The type of a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,7 +14,7 @@ pub enum Value {
     /// Plain data, with what is known of it.
     Number(Range),
     /// The start of the program's image (its text), plus a number.
-    Image(Range),
+    Image(Short),
     /// The stack pointer at the function's entry, plus this.
     Stack(i32),
     /// What this register held at the function's entry, and must hold again when it returns.
@@ -28,6 +28,9 @@ pub enum Value {
     /// In a stack granule only: the upper half of the 8-byte value whose lower half is the granule below.
     Upper,
 }
+
+// States are arrays of values that are copied and joined all the time.
+const _: () = assert!(size_of::<Value>() == 24);
 
 impl Value {
     /// Nothing is known, nothing may be done with it.
@@ -52,6 +55,11 @@ impl Value {
         } else {
             Value::Bytes(bytes)
         }
+    }
+
+    /// The start of the image plus a number; unknown if that is far outside of it.
+    pub fn image(distance: Range) -> Value {
+        distance.short().map_or(Value::UNKNOWN, Value::Image)
     }
 
     /// The number it is.
@@ -96,7 +104,7 @@ impl Value {
     pub fn join(self, other: Value) -> Value {
         match (self, other) {
             (Value::Number(x), Value::Number(y)) => Value::Number(x.join(y)),
-            (Value::Image(x), Value::Image(y)) => Value::Image(x.join(y)),
+            (Value::Image(x), Value::Image(y)) => Value::image(Range::from(x).join(y.into())),
             _ if self == other => self,
             _ => Value::known(self.data_bytes() & other.data_bytes()),
         }
@@ -105,9 +113,8 @@ impl Value {
     /// Whether a place of this type may be used as one of type `other`.
     pub fn within(self, other: Value) -> bool {
         match (self, other) {
-            (Value::Number(x), Value::Number(y)) | (Value::Image(x), Value::Image(y)) => {
-                x.within(y)
-            }
+            (Value::Number(x), Value::Number(y)) => x.within(y),
+            (Value::Image(x), Value::Image(y)) => Range::from(x).within(y.into()),
             (_, Value::Bytes(needed)) => self.data_bytes() & needed == needed,
             _ => self == other,
         }
@@ -120,7 +127,7 @@ impl fmt::Display for Value {
             Value::Bytes(0) => f.write_str("unknown"),
             Value::Bytes(known) => write!(f, "bytes {known:#x}"),
             Value::Number(range) => write!(f, "{range}"),
-            Value::Image(range) => write!(f, "image+{range}"),
+            Value::Image(range) => write!(f, "image+{}", Range::from(range)),
             Value::Stack(offset) => write!(f, "stack{offset:+}"),
             Value::Saved(register) => write!(f, "saved {}", REGISTERS[register as usize & 15]),
             Value::Entry(table) => write!(f, "entry of call table {table}"),
@@ -161,8 +168,8 @@ mod tests {
             Value::constant(8),
             Value::constant(16),
             Value::data(4),
-            Value::Image(Range::constant(4)),
-            Value::Image(Range::to(8)),
+            Value::image(Range::constant(4)),
+            Value::image(Range::to(8)),
             Value::Stack(-8),
             Value::Stack(-16),
             Value::Saved(3),
