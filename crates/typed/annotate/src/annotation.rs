@@ -34,6 +34,11 @@ fn leb(out: &mut Vec<u8>, mut n: u64) {
     }
 }
 
+/// The number whose LEB128 form stands for a signed one.
+fn signed(n: i32) -> u64 {
+    u64::from((n << 1 ^ n >> 31) as u32)
+}
+
 fn location(out: &mut Vec<u8>, location: Location) {
     leb(
         out,
@@ -132,15 +137,24 @@ fn encode_head(out: &mut Vec<u8>, head: &Head) {
             location(out, place);
             let (kind, operand) = match value {
                 Value::Bytes(known) => (0, u64::from(known)),
-                Value::Stack(offset) => (1, u64::from((offset << 1 ^ offset >> 31) as u32)),
+                Value::Stack(offset) => (1, signed(offset)),
                 Value::Saved(register) => (2, u64::from(register)),
                 Value::Entry(table) => (3, u64::from(table)),
                 Value::Distance(table) => (4, u64::from(table)),
                 Value::Target(table) => (5, u64::from(table)),
+                Value::Length(origin) => (7, u64::from(origin)),
+                Value::View { spot, write, exact } => {
+                    (8 + u8::from(write) + 2 * u8::from(exact), u64::from(spot.origin))
+                }
+                Value::Index(spot) => (12, u64::from(spot.origin)),
                 Value::Number(_) | Value::Image(_) | Value::Upper => unreachable!("written above"),
             };
             out.push(kind);
             leb(out, operand);
+            if let Value::View { spot, .. } | Value::Index(spot) = value {
+                leb(out, signed(spot.low));
+                leb(out, signed(spot.room));
+            }
         }
     }
 }

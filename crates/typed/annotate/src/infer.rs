@@ -425,7 +425,16 @@ fn widen(
     thresholds: &BTreeSet<u64>,
 ) {
     let mut wide = |place, value: &mut Value, before: Value| {
-        let (Value::Number(range), Value::Number(was)) = (*value, before) else { return };
+        let (Value::Number(range), Value::Number(was)) = (*value, before) else {
+            if matches!(value, Value::View { .. } | Value::Index(_)) && *value != before {
+                let count = growth.entry(place).or_default();
+                *count += 1;
+                if *count > EXACT {
+                    *value = value.number().map_or(Value::UNKNOWN, Value::Number);
+                }
+            }
+            return;
+        };
         if range == was {
             return;
         }

@@ -21,12 +21,17 @@ pub enum Type {
     U8 = 4,
     /// Anything, in an argument that the function does not use as data. No result, and not of an import.
     Unknown = 5,
+    /// A view with its length, as the result of an import whose number says so.
+    View = 6,
+    /// The same of a view that may be written.
+    WritableView = 7,
 }
 
 impl Type {
     /// The type of a code in the file, which must not be 0.
     pub fn of(code: u8) -> Option<Type> {
-        [Type::Any, Type::U32, Type::U16, Type::U8, Type::Unknown]
+        use Type::*;
+        [Any, U32, U16, U8, Unknown, View, WritableView]
             .into_iter()
             .find(|&known| known as u8 == code)
     }

@@ -107,8 +107,13 @@ impl<'a> Image<'a> {
             Piece::Byte(_) => None,
         });
         let tables = self.module.jump_tables.iter().flat_map(|table| self.targets(table));
-        let labels: BTreeSet<u64> =
-            jumps.chain(tables).filter(|at| self.pieces.contains_key(at)).collect();
+        let heads = self.module.functions.iter().flat_map(|f| f.heads.values());
+        let origins = heads.flat_map(|head| head.types.values()).filter_map(|value| value.origin());
+        let labels: BTreeSet<u64> = jumps
+            .chain(tables)
+            .chain(origins.map(u64::from))
+            .filter(|at| self.pieces.contains_key(at))
+            .collect();
         self.labels = labels;
     }
 
@@ -209,7 +214,11 @@ impl<'a> Image<'a> {
             }
             let heads = self.module.functions.get(function).map(|f| &f.heads);
             if let Some(head) = heads.and_then(|heads| heads.get(&(at as u32))) {
-                let _ = writeln!(out, "{}", format!(".head {}", head::print(head)).trim_end());
+                let _ = writeln!(
+                    out,
+                    "{}",
+                    format!(".head {}", head::print(head, &|at| self.name(at.into()))).trim_end()
+                );
             }
             match piece {
                 Piece::Byte(byte) => write_bytes(&[*byte], out),

@@ -4,7 +4,7 @@ use kyozon_typed_annotate::annotation::Head;
 use kyozon_typed_checker::frame::Slot;
 use kyozon_typed_checker::heads::Location;
 use kyozon_typed_checker::range::Range;
-use kyozon_typed_checker::value::{Value, REGISTERS};
+use kyozon_typed_checker::value::{Spot, Value, REGISTERS};
 
 use crate::cursor::Cursor;
 use crate::error::Complaint;
@@ -22,6 +22,8 @@ pub(crate) enum Type {
     Target(String),
     /// `address of NAME`
     Address(String),
+    /// Of the view that the call at a label gives; the value has origin 0.
+    View(String, Value),
 }
 
 /// One item.
@@ -133,14 +135,44 @@ fn parse_type(cursor: &mut Cursor<'_>) -> Result<Type, Complaint> {
         "distance" => Type::Distance(of(cursor)?),
         "target" => Type::Target(of(cursor)?),
         "address" => Type::Address(of(cursor)?),
+        "length" => Type::View(of(cursor)?, Value::Length(0)),
+        "index" => Type::View(of(cursor)?, Value::Index(parse_spot(cursor)?)),
+        "view" | "writable_view" => {
+            let (name, write) = (of(cursor)?, word != "view");
+            if !cursor.take_word("at") {
+                let spot = parse_spot(cursor)?;
+                return Ok(Type::View(name, Value::View { spot, write, exact: false }));
+            }
+            let low = signed(cursor)?;
+            let spot = Spot { origin: 0, low, room: -low };
+            Type::View(name, Value::View { spot, write, exact: true })
+        }
         _ => {
             return Err(format!(
                 "type `{word}`: write any, u32, u16, u8, a number, [low, high, step], unknown, \
-                 bytes MASK, saved REGISTER, stack-N, image+N, or entry, distance, target or \
-                 address of a name"
+                 bytes MASK, saved REGISTER, stack-N, image+N, or entry, distance, target, address, \
+                 length, index, view or writable_view of a name"
             ))
         }
     })
+}
+
+/// `from N room N`, without the origin.
+fn parse_spot(cursor: &mut Cursor<'_>) -> Result<Spot, Complaint> {
+    let mut number = |word: &str| {
+        if !cursor.take_word(word) {
+            return Err(format!("expected `{word}` and a number"));
+        }
+        signed(cursor)
+    };
+    Ok(Spot { origin: 0, low: number("from")?, room: number("room")? })
+}
+
+/// A number of 31 bits with its sign.
+fn signed(cursor: &mut Cursor<'_>) -> Result<i32, Complaint> {
+    let negative = cursor.take("-");
+    let n = i32::try_from(cursor.number()?).map_err(|_| "a distance has at most 31 bits")?;
+    Ok(if negative { -n } else { n })
 }
 
 fn parse_offset(cursor: &mut Cursor<'_>) -> Result<i32, Complaint> {
@@ -171,7 +203,8 @@ fn parse_range(cursor: &mut Cursor<'_>) -> Result<Range, Complaint> {
 }
 
 /// Writes what a head says; tables are named by `call_table` and `jump_table` and their numbers.
-pub(crate) fn print(head: &Head) -> String {
+/// `name` gives the label of a call.
+pub(crate) fn print(head: &Head, name: &dyn Fn(u32) -> String) -> String {
     let mut items: Vec<String> = Vec::new();
     for (location, value) in &head.types {
         let place = match location {
@@ -185,6 +218,16 @@ pub(crate) fn print(head: &Head) -> String {
             Value::Entry(n) => format!("entry of call_table{n}"),
             Value::Distance(n) => format!("distance of jump_table{n}"),
             Value::Target(n) => format!("target of jump_table{n}"),
+            Value::Length(origin) => format!("length of {}", name(*origin)),
+            Value::Index(Spot { origin, low, room }) => {
+                format!("index of {} from {low} room {room}", name(*origin))
+            }
+            Value::View { spot: Spot { origin, low, room }, write, exact } => {
+                let view = if *write { "writable_view" } else { "view" };
+                let place =
+                    if *exact { format!("at {low}") } else { format!("from {low} room {room}") };
+                format!("{view} of {} {place}", name(*origin))
+            }
             Value::Upper => "unknown".into(),
             other => other.to_string(),
         };

@@ -59,8 +59,8 @@
 //! | `.return` | returns by the host's thunk, or by `ret` after `.indirect` |
 //! | `.entry NAME` | the program starts at this function (first one if not given) |
 //! | `.region ADDRESS` | start of the region (0x10000000 if not given) |
+//! | `.fact`, `.view` | reserved: types in `.head` say what is known of views |
 //! | `.indirect` | the text has returns, indirect calls and jumps of its own; before the first `.return` |
-//! | `.fact`, `.view` | reserved |
 //!
 //! The section `.rest` becomes what follows the text in the file. There is no `.data`: what a program changes lies in
 //! the region, whose first contents are the runtime's matter.
@@ -72,7 +72,8 @@
 //! `any` (64 bits), `u32`, `u16` and `u8` (zero-extended). At most six arguments are in registers: rdi, rsi, rdx, rcx,
 //! r8, r9. The first on the stack is at `8(%rsp)` when the function begins. An argument of type `unknown` takes a
 //! register that the caller need not set: the function can pass it on as `unknown`, nothing else. Results, and
-//! arguments of imports, have another type.
+//! arguments of imports, have another type. The result of an import whose number has bit 15 is `view`, with bit 14 too
+//! `writable_view`: an address in rax, and the length in rdx.
 //!
 //! # Heads
 //!
@@ -95,6 +96,36 @@
 //! | `entry of NAME` | an entry of this call table |
 //! | `distance of NAME`, `target of NAME` | an entry of this jump table; the table's address plus an entry |
 //! | `address of NAME`, `image+[0, 64, 8]` | the address of something in the image |
+//! | `view of CALL at 8` | byte 8 of the view that the call at this label gave |
+//! | `view of CALL from 8 room 4` | the address of a byte from 8 on, with at least 4 bytes of the view from there on |
+//! | `writable_view of ...` | the same in a view that may be written |
+//! | `length of CALL` | the view's length |
+//! | `index of CALL from 8 room 4` | a number from 8 on that is at most the view's length minus 4 |
+//!
+//! # Views
+//!
+//! ```
+//! # let source = "
+//! .import packet 0x8000 () -> view        # the view in rax, its length in rdx
+//! .func last () -> u8                     # the last byte, or 0
+//!         cmp     $0x5000, %sp
+//!         jb      none
+//!         call    packet
+//!         lea     -1(%rdx), %rcx          # of an empty view, a large number
+//!         cmp     %rdx, %rcx
+//!         jae     none
+//!         movzbl  (%rax,%rcx), %eax
+//!         .return
+//! none:   xor     %eax, %eax
+//!         .return
+//! # ";
+//! # use kyozon_typed_annotate::memory::{verify, Arena};
+//! # use kyozon_typed_checker::program::Host;
+//! # let file = kyozon_typed_asm::assemble(source, "view.s").unwrap().to_bytes();
+//! # let host =
+//! #     Host { region: 0x1000_0000, reserved: 40 << 30, indirect_branches: false, tracking: false };
+//! # verify(&file, host, &mut Arena::default()).unwrap();
+//! ```
 //!
 //! # Indirect calls and jumps
 //!

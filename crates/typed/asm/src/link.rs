@@ -8,7 +8,7 @@ use kyozon_typed_checker::frame::Slot;
 use kyozon_typed_checker::heads::Location;
 use kyozon_typed_checker::program::{ALIGN, STUB};
 use kyozon_typed_checker::range::Range;
-use kyozon_typed_checker::value::{Value, REGISTERS};
+use kyozon_typed_checker::value::{Spot, Value, REGISTERS};
 use object::elf;
 
 use crate::error::Complaint;
@@ -248,6 +248,19 @@ impl Link<'_> {
                 Address::Image(at) => Value::image(Range::constant(at as u64)),
                 Address::Absolute(n) => Value::constant(n),
             },
+            Type::View(name, value) => {
+                let Some(Place::In(Part::Text, at)) = self.object.find(name) else {
+                    return Err(format!("`{name}` is no label of a call that gives a view"));
+                };
+                let origin = at as u32;
+                match *value {
+                    Value::View { spot, write, exact } => {
+                        Value::View { spot: Spot { origin, ..spot }, write, exact }
+                    }
+                    Value::Index(spot) => Value::Index(Spot { origin, ..spot }),
+                    _ => Value::Length(origin),
+                }
+            }
         };
         // The file lists slots of these types apart, by their granules only: one slot each.
         if let Location::Slot(Slot { granule, pair }) = location {

@@ -9,7 +9,7 @@ use kyozon_typed_checker::heads::Location;
 use kyozon_typed_checker::insn::RSP;
 use kyozon_typed_checker::program::{self, Host, Program};
 use kyozon_typed_checker::range::Range;
-use kyozon_typed_checker::value::Value;
+use kyozon_typed_checker::value::{Spot, Value};
 
 use crate::error::Complaint;
 
@@ -62,6 +62,11 @@ fn signature(program: &Program<'_>, n: u16) -> Signature {
         halves: parsed.halves,
         result: Type::of(bytes[0]),
     }
+}
+
+/// The signed number that a LEB128 number stands for.
+fn signed(n: u32) -> i32 {
+    (n >> 1) as i32 ^ -((n & 1) as i32)
 }
 
 /// Annotation bytes that were not read yet.
@@ -165,11 +170,20 @@ fn read_head(reader: &mut Reader<'_>) -> Option<Head> {
         let table = u16::try_from(operand).ok();
         let value = match kind {
             0 => Value::known(u8::try_from(operand).ok()?),
-            1 => Value::Stack((operand >> 1) as i32 ^ -((operand & 1) as i32)),
+            1 => Value::Stack(signed(operand)),
             2 => Value::Saved(u8::try_from(operand).ok().filter(|&n| n < 16)?),
             3 => Value::Entry(table?),
             4 => Value::Distance(table?),
             5 => Value::Target(table?),
+            7 => Value::Length(operand),
+            8..=12 => {
+                let (low, room) = (signed(reader.leb32()?), signed(reader.leb32()?));
+                let spot = Spot { origin: operand, low, room };
+                match kind {
+                    12 => Value::Index(spot),
+                    _ => Value::View { spot, write: kind & 1 != 0, exact: kind & 2 != 0 },
+                }
+            }
             _ => return None,
         };
         head.types.insert(location, value);

@@ -5,12 +5,14 @@ use kyozon_typed_annotate::module::{Signature, Type};
 use crate::cursor::Cursor;
 use crate::error::Complaint;
 
-const TYPES: [(&str, Type); 5] = [
+const TYPES: [(&str, Type); 7] = [
     ("any", Type::Any),
     ("u32", Type::U32),
     ("u16", Type::U16),
     ("u8", Type::U8),
     ("unknown", Type::Unknown),
+    ("view", Type::View),
+    ("writable_view", Type::WritableView),
 ];
 
 fn passed(cursor: &mut Cursor<'_>) -> Result<Type, Complaint> {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use kyozon_typed_annotate::module::{Signature, Type};
-use kyozon_typed_checker::program::MOST_FRAME;
+use kyozon_typed_checker::program::{MOST_FRAME, RETURNS_VIEW, VIEW_IS_WRITABLE};
 
 use crate::cursor::Cursor;
 use crate::error::Complaint;
@@ -203,6 +203,19 @@ impl Declarations {
                 if self.signatures[usize::from(signature)].arguments.contains(&Type::Unknown) {
                     return Err("an import has no `unknown` argument: write what it takes".into());
                 }
+                let view = match number & (RETURNS_VIEW | VIEW_IS_WRITABLE) {
+                    RETURNS_VIEW => Some(Type::View),
+                    0 | VIEW_IS_WRITABLE => None,
+                    _ => Some(Type::WritableView),
+                };
+                let result = self.signatures[usize::from(signature)].result;
+                if result.filter(|&t| matches!(t, Type::View | Type::WritableView)) != view {
+                    return Err(
+                        "bit 15 of an import's number says that it returns a view, bit 14 \
+                                that the view is writable: its signature must say the same"
+                            .into(),
+                    );
+                }
                 self.imports.push(Import { name, number, signature });
             }
             ".calltable" => {
@@ -262,6 +275,10 @@ impl Declarations {
     fn func(&mut self, c: &mut Cursor<'_>, line: u32) -> Result<String, Complaint> {
         let text = c.name("the name of a function")?.to_string();
         let signature = self.signature(c)?;
+        let result = self.signatures[usize::from(signature)].result;
+        if matches!(result, Some(Type::View | Type::WritableView)) {
+            return Err("only an import returns a view: return what was read from it".into());
+        }
         let frame = if c.take_word("frame") { c.number()? } else { 0 };
         let bytes = u32::try_from(frame).ok().filter(|&n| n % 8 == 0 && n <= MOST_FRAME);
         let Some(frame) = bytes else {

@@ -5,23 +5,21 @@ use crate::flow::{Judge, Pass};
 use crate::insn::{Memory, Operand, Register, RSP};
 use crate::range::{ones, Range};
 use crate::state::{Flags, Place, Side};
-use crate::value::Value;
+use crate::value::{Spot, Value};
 
 /// The sum of two places' values, of 8 bytes: of numbers, or of an address and a number.
 pub(crate) fn add(a: Value, b: Value) -> Value {
-    match (a, b) {
-        (Value::Number(x), Value::Number(y)) => Value::Number(x.wrapping_add(y)),
-        (Value::Image(x), Value::Number(y)) | (Value::Number(y), Value::Image(x)) => {
-            Value::image(Range::from(x).wrapping_add(y))
-        }
-        (Value::Stack(offset), Value::Number(y)) | (Value::Number(y), Value::Stack(offset)) => {
-            let distance = y.single().and_then(|y| i32::try_from(y as i64).ok());
-            distance
-                .and_then(|distance| offset.checked_add(distance))
-                .map_or(Value::UNKNOWN, Value::Stack)
-        }
-        _ => low_part(a, b),
+    let sum = |x: Range, y| Value::Number(x.wrapping_add(y));
+    match (a, b, a.number(), b.number()) {
+        (Value::Number(x), Value::Number(y), ..) => sum(x, y),
+        (.., Some(x), Some(y)) => a.moved(b).or_else(|| b.moved(a)).unwrap_or(sum(x, y)),
+        _ => a.moved(b).or_else(|| b.moved(a)).unwrap_or(low_part(a, b)),
     }
+}
+
+/// Whether the `size` bytes from a place in a view on are in it.
+fn in_view(spot: Spot, size: u8) -> bool {
+    spot.low >= 0 && spot.room >= size as i32
 }
 
 /// What is known of a result each of whose bytes depends on bytes up to its own only, as in a sum: the lowest bytes are
@@ -44,19 +42,21 @@ impl<J: Judge> Pass<'_, '_, J> {
             address = add(address, self.state.get(base));
         }
         if let Some((index, scale)) = index {
-            let scaled = match self.state.get(index) {
-                Value::Number(range) => Value::Number(range.shift_left(scale as u32, 64)),
-                other if scale == 0 => other,
-                other => low_part(other, other),
+            let index = self.state.get(index);
+            let scaled = match index.number() {
+                _ if scale == 0 => index,
+                Some(range) => Value::Number(range.shift_left(scale as u32, 64)),
+                None => low_part(index, index),
             };
             address = add(address, scaled);
         }
         address
     }
 
-    /// Whether `size` bytes at each of these addresses lie in the memory reserved for the region.
-    fn in_region(&self, range: Range, size: u8) -> bool {
+    /// Whether `size` bytes at this address lie in the memory reserved for the region.
+    fn in_region(&self, address: Value, size: u8) -> bool {
         let host = self.program.host();
+        let Some(range) = address.number() else { return false };
         let end = range.high().checked_add(size as u64);
         range.low() >= host.region && end.is_some_and(|end| end - host.region <= host.reserved)
     }
@@ -91,7 +91,8 @@ impl<J: Judge> Pass<'_, '_, J> {
                 return Ok(self.frame.read(offset, size));
             }
             Value::Stack(offset) if self.are_arguments(offset, size) => return Ok(data),
-            Value::Number(range) if self.in_region(range, size) => {
+            Value::View { spot, .. } if in_view(spot, size) => return Ok(data),
+            _ if self.in_region(address, size) => {
                 self.faults = true;
                 return Ok(data);
             }
@@ -120,7 +121,8 @@ impl<J: Judge> Pass<'_, '_, J> {
                 return Ok(());
             }
             Value::Stack(offset) if self.in_arguments(offset, size) => (),
-            Value::Number(range) if self.in_region(range, size) => self.faults = true,
+            Value::View { spot, write: true, .. } if in_view(spot, size) => (),
+            _ if self.in_region(address, size) => self.faults = true,
             _ => return self.broken(Rule::Address { size, write: true, found: address }),
         }
         self.need_data(size.min(8), value)
@@ -153,12 +155,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         Ok(match operand {
             Operand::Register(register) => self.state.get(register).truncate(size),
             Operand::High(register) => {
-                let known = self.state.get(register).data_bytes() & 2 != 0;
-                if known {
-                    Value::data(1)
-                } else {
-                    Value::Bytes(0xfe)
-                }
+                Value::Bytes(self.state.get(register).data_bytes() >> 1 | 0xfe).truncate(1)
             }
             Operand::Immediate => {
                 Value::constant(self.insn.immediate as u64 & ones(size as u32 * 8))
@@ -175,10 +172,8 @@ impl<J: Judge> Pass<'_, '_, J> {
             Operand::Register(register) => self.set_part(register, size, value),
             Operand::High(register) => {
                 let old = self.state.get(register);
-                let new = match (old, value.operand(1)) {
-                    (Value::Number(whole), Some(_)) => {
-                        Value::Number(whole.replace_low(Range::bytes(2), 16))
-                    }
+                let new = match (old.number(), value.operand(1)) {
+                    (Some(whole), Some(_)) => Value::Number(whole.replace_low(Range::bytes(2), 16)),
                     (_, Some(_)) => Value::known(old.data_bytes() | 2),
                     (_, None) => Value::known(old.data_bytes() & !2),
                 };
@@ -202,8 +197,8 @@ impl<J: Judge> Pass<'_, '_, J> {
             4 => value.truncate(4),
             _ => {
                 let old = self.state.get(register);
-                match (old, value.operand(size)) {
-                    (Value::Number(whole), Some(part)) => {
+                match (old.number(), value.operand(size)) {
+                    (Some(whole), Some(part)) => {
                         Value::Number(whole.replace_low(part, size as u32 * 8))
                     }
                     _ => {
@@ -255,11 +250,11 @@ impl<J: Judge> Pass<'_, '_, J> {
         Ok(())
     }
 
-    /// An operand of a comparison whose value is `range`: where it is, if all of that place was compared.
-    pub(crate) fn side(&self, operand: Operand, size: u8, range: Range) -> Side {
+    /// An operand of a comparison, which has this value: where it is, if all of that place was compared.
+    pub(crate) fn side(&self, operand: Operand, size: u8, value: Value) -> Side {
         let place = match operand {
-            Operand::Register(register) => match self.state.get(register) {
-                Value::Number(whole) if whole.high() <= ones(size as u32 * 8) => {
+            Operand::Register(register) => match self.state.get(register).number() {
+                Some(whole) if whole.high() <= ones(size as u32 * 8) => {
                     Place::Registers(self.state.identities[register as usize & 15])
                 }
                 _ => Place::Nowhere,
@@ -270,6 +265,6 @@ impl<J: Judge> Pass<'_, '_, J> {
             },
             _ => Place::Nowhere,
         };
-        Side { place, range }
+        Side { place, value }
     }
 }

@@ -173,7 +173,7 @@ impl fmt::Display for Rule {
             Rule::Decode(refusal) => refusal.fmt(f),
             Rule::Address { size, write, found } => {
                 let access = if write { "write" } else { "read" };
-                let expected = "an address of the region, frame or read-only data";
+                let expected = "an address of the region, frame, read-only data or a view";
                 write!(f, "{access} of {size} bytes: expected {expected}, found {found}")
             }
             Rule::NotData { size, found } => {
@@ -205,10 +205,7 @@ impl fmt::Display for Rule {
                 write!(f, "expected a frame of at most {declared} bytes, found {found}")
             }
             Rule::NoStackCheck { checked, needed } => {
-                write!(
-                    f,
-                    "expected a check of the stack down to {needed:+}, found one to {checked:+}"
-                )
+                write!(f, "expected a stack checked down to {needed:+}, found {checked:+}")
             }
             Rule::Flags => f.write_str("expected flags that stem from data"),
             Rule::Indirect { found } => {

@@ -10,10 +10,10 @@ use crate::decode::decode;
 use crate::error::{Error, Rule};
 use crate::frame::{Frame, Undo};
 use crate::heads::{Heads, Item, Location};
-use crate::insn::{Condition, Insn, RAX, RSP};
+use crate::insn::{Condition, Insn, RAX, RDX, RSP};
 use crate::program::{Callee, Function, Program, Signature, ARGUMENTS};
 use crate::state::{Flags, Identity, State, CALLEE_SAVED};
-use crate::value::Value;
+use crate::value::{Spot, Value};
 
 /// Decides what happens when a rule is broken. Only [`Strict`] gives a verdict that may be believed; a tool that looks
 /// for annotations goes on.
@@ -43,6 +43,13 @@ pub struct View<'a> {
     pub room: i32,
     /// The flags stem from data.
     pub flags: bool,
+}
+
+impl<'a> View<'a> {
+    fn of(state: &'a State, frame: &'a [Value]) -> Self {
+        let (registers, room, flags) = (&state.registers, state.room, state.flags_are_data());
+        View { registers, frame, room, flags }
+    }
 }
 
 /// Refuses at the first broken rule.
@@ -357,13 +364,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     fn head(&mut self, heads: &mut Heads<'_>) -> Result<(), Error> {
         let flows_in = self.live;
         self.live = true;
-        let view = View {
-            registers: &self.state.registers,
-            frame: self.frame.used(),
-            room: self.state.room,
-            flags: self.state.flags_are_data(),
-        };
-        self.judge.head(self.at, flows_in, view);
+        self.judge.head(self.at, flows_in, View::of(&self.state, self.frame.used()));
         let flags = self.state.flags_are_data();
         self.state.flags = Flags::Tainted;
         for identity in &mut self.state.identities {
@@ -371,30 +372,24 @@ impl<J: Judge> Pass<'_, '_, J> {
             *identity = self.fresh;
         }
         let bad = self.error(Rule::Annotation);
-        heads.read(bad, |item| match item {
-            Item::Flags if flows_in && !flags => self.broken(Rule::Flags),
-            Item::Flags => {
-                self.state.flags = Flags::Data;
-                Ok(())
-            }
-            item => self.annotate(item, flows_in),
-        })?;
+        heads.read(bad, |item| self.annotate(item, flows_in, flags))?;
         if !matches!(self.state.get(RSP), Value::Stack(_)) {
             // A jump back could come with another frame.
             return Err(self.error(Rule::StackPointer { found: self.state.get(RSP) }));
         }
-        match self.labels.keep_head(self.at, &self.state, self.frame.used()) {
-            Some(()) => Ok(()),
-            None => Err(self.error(Rule::Memory)),
-        }
+        let kept = self.labels.keep_head(self.at, &self.state, self.frame.used());
+        kept.ok_or_else(|| self.error(Rule::Memory))
     }
 
-    /// One item of a head's annotation.
-    fn annotate(&mut self, item: Item, flows_in: bool) -> Result<(), Error> {
+    /// One item of a head's annotation. `flags` says whether the flags stem from data that flow in.
+    fn annotate(&mut self, item: Item, flows_in: bool, flags: bool) -> Result<(), Error> {
         let (location, mut value) = match item {
             Item::Type(location, value) => (location, value),
             Item::Depth(offset) => (Location::Register(RSP), Value::Stack(offset)),
-            Item::Flags => return Ok(()),
+            Item::Flags => {
+                self.state.flags = Flags::Data;
+                return if flows_in && !flags { self.broken(Rule::Flags) } else { Ok(()) };
+            }
             Item::Checked(offset) => {
                 if flows_in && self.state.room > offset {
                     self.broken(Rule::HeadRoom(self.at))?;
@@ -410,14 +405,11 @@ impl<J: Judge> Pass<'_, '_, J> {
             }
             _ => true,
         };
-        if !exists {
-            return Err(self.error(Rule::Annotation));
-        }
         let current = match location {
             Location::Register(register) => Some(self.state.get(register)),
             Location::Slot(slot) => self.frame.slot(slot),
         };
-        let Some(found) = current else {
+        let Some(found) = current.filter(|_| exists) else {
             return Err(self.error(Rule::Annotation));
         };
         if flows_in && !found.within(value) {
@@ -425,16 +417,11 @@ impl<J: Judge> Pass<'_, '_, J> {
             value = found.join(value);
         }
         match location {
-            Location::Register(RSP) if !flows_in => self.set(RSP, value),
-            Location::Register(register) => {
-                self.state.registers[register as usize & 15] = value;
-                Ok(())
-            }
-            Location::Slot(slot) => {
-                self.frame.set_slot(slot, value);
-                Ok(())
-            }
+            Location::Register(RSP) if !flows_in => return self.set(RSP, value),
+            Location::Register(register) => self.state.registers[register as usize & 15] = value,
+            Location::Slot(slot) => self.frame.set_slot(slot, value),
         }
+        Ok(())
     }
 
     /// The state flows to a place of the text, by a jump from here.
@@ -447,13 +434,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                     self.labels.leave(place, &self.state, self.frame.used(), &mut self.fresh);
                 return left.ok_or_else(|| self.error(Rule::Memory));
             }
-            let view = View {
-                registers: &self.state.registers,
-                frame: self.frame.used(),
-                room: self.state.room,
-                flags: self.state.flags_are_data(),
-            };
-            self.judge.jump_back(place, view);
+            self.judge.jump_back(place, View::of(&self.state, self.frame.used()));
             if let Some(head) = self.labels.head(place) {
                 return self.flow_back(place, head);
             }
@@ -532,6 +513,13 @@ impl<J: Judge> Pass<'_, '_, J> {
             self.set(register, Value::UNKNOWN)?;
         }
         self.set(RAX, signature.result)?;
+        if let Value::View { spot, write, exact } = signature.result {
+            // No place has anything of an earlier run: when the call runs first, nothing can, and each instruction has
+            // one state for all its runs.
+            let origin = self.at;
+            self.set(RAX, Value::View { spot: Spot { origin, ..spot }, write, exact })?;
+            self.set(RDX, Value::Length(origin))?;
+        }
         self.state.flags = Flags::Tainted;
         Ok(())
     }

@@ -45,7 +45,7 @@ impl<'a> Frame<'a> {
         let depth = bytes as usize / 4;
         if depth > self.depth {
             self.granules[self.depth..depth].fill(Value::UNKNOWN);
-        } else if depth > 0 && self.granules[depth - 1] == Value::Upper {
+        } else if depth > 0 && matches!(self.granules[depth - 1], Value::Upper) {
             // The upper half stays of a value whose lower half is lost.
             self.split(depth - 1);
         }
@@ -63,7 +63,7 @@ impl<'a> Frame<'a> {
     }
 
     fn is_lower(&self, granule: usize) -> bool {
-        granule > 0 && self.granules[granule - 1] == Value::Upper
+        granule > 0 && matches!(self.granules[granule - 1], Value::Upper)
     }
 
     /// The four bytes of one granule.
@@ -166,14 +166,16 @@ impl<'a> Frame<'a> {
         let Some(value) = change(self.granules[granule]) else {
             return false;
         };
-        undo.push(granule, self.granules[granule]);
+        if let Some(change) = undo.iter_mut().find(|change| change.is_none()) {
+            *change = Some((granule, self.granules[granule]));
+        }
         self.granules[granule] = value;
         true
     }
 
     /// Takes refinements back. Nothing else may have changed since.
     pub fn undo(&mut self, undo: Undo) {
-        for (granule, value) in undo.changes.into_iter().flatten().rev() {
+        for (granule, value) in undo.into_iter().flatten().rev() {
             self.granules[granule] = value;
         }
     }
@@ -188,7 +190,7 @@ impl<'a> Frame<'a> {
         while i < depth {
             // Most places are the same in both. A value in one granule has no more than four bytes, so it is the same
             // where the other frame has eight.
-            let pair = self.granules[i] == Value::Upper && i + 1 < depth;
+            let pair = matches!(self.granules[i], Value::Upper) && i + 1 < depth;
             let lower = i + pair as usize;
             if self.granules[lower] != other[lower] || self.granules[i] != other[i] {
                 let value = if pair { pair_of(other, lower) } else { half_of(other, i) };
@@ -207,7 +209,7 @@ impl<'a> Frame<'a> {
     ) -> Result<(), E> {
         let mut i = 0;
         while i < kept.len() {
-            let pair = kept[i] == Value::Upper;
+            let pair = matches!(kept[i], Value::Upper);
             let lower = i + pair as usize;
             let slot = Slot { granule: lower as u32, pair };
             let value = self.slot(slot).unwrap_or(Value::UNKNOWN);
@@ -236,18 +238,7 @@ impl<'a> Frame<'a> {
 }
 
 /// What [`Frame::refine`] replaced: both operands of a comparison can be slots.
-#[derive(Default)]
-pub struct Undo {
-    changes: [Option<(usize, Value)>; 2],
-}
-
-impl Undo {
-    fn push(&mut self, granule: usize, value: Value) {
-        if let Some(place) = self.changes.iter_mut().find(|change| change.is_none()) {
-            *place = Some((granule, value));
-        }
-    }
-}
+pub type Undo = [Option<(usize, Value)>; 2];
 
 /// A place of 4 or 8 bytes in a frame: the granule of its lower half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -259,14 +250,14 @@ pub struct Slot {
 }
 
 fn upper_half(whole: Value) -> Value {
-    match whole {
-        Value::Number(range) => Value::Number(range.shift_right(32)),
-        other => Value::Bytes(other.data_bytes() >> 4 | 0xf0).truncate(4),
+    match whole.number() {
+        Some(range) => Value::Number(range.shift_right(32)),
+        None => Value::Bytes(whole.data_bytes() >> 4 | 0xf0).truncate(4),
     }
 }
 
 fn half_of(granules: &[Value], i: usize) -> Value {
-    if granules[i] == Value::Upper {
+    if matches!(granules[i], Value::Upper) {
         granules.get(i + 1).map_or(Value::UNKNOWN, |&whole| upper_half(whole))
     } else {
         granules[i].truncate(4)
@@ -274,7 +265,7 @@ fn half_of(granules: &[Value], i: usize) -> Value {
 }
 
 fn pair_of(granules: &[Value], lower: usize) -> Value {
-    if granules[lower - 1] == Value::Upper {
+    if matches!(granules[lower - 1], Value::Upper) {
         return granules[lower];
     }
     let known = half_of(granules, lower).data_bytes() & 0xf

@@ -19,7 +19,8 @@
 //!          low and of high - low in units of 2^stride
 //! bit 5    others: LEB128 count, then for each a place, a byte with the kind, LEB128 of its operand. Kinds: 0 bytes,
 //!          1 stack (signed), 2 saved, 3 entry, 4 distance, 5 target; 6, with place 4 and no operand: the flags stem
-//!          from data
+//!          from data; 7 length, with its origin; 12 index, and 8 view, plus 1 if writable, plus 2 if exact, with
+//!          origin, low and room (signed)
 //! ```
 //!
 //! A place is LEB128: 0 to 15 a register, else 16 + 2 * granule, plus 1 for a slot of 8 bytes. The granule is that of
@@ -29,7 +30,7 @@ use crate::bytes::Reader;
 use crate::frame::Slot;
 use crate::insn::RSP;
 use crate::range::Range;
-use crate::value::Value;
+use crate::value::{Spot, Value};
 
 /// A register or a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -182,6 +183,15 @@ fn parse_other(reader: &mut Reader<'_>, location: Location) -> Option<Item> {
     let kind = reader.u8()?;
     let value = match kind {
         1 => Value::Stack(reader.signed()?),
+        7 => Value::Length(reader.leb32()?),
+        8..=12 => {
+            let (origin, low, room) = (reader.leb32()?, reader.signed()?, reader.signed()?);
+            let spot = Spot { origin, low, room };
+            match kind {
+                12 => Value::Index(Some(spot).filter(|spot| spot.low >= 0)?),
+                _ => Value::View { spot, write: kind & 1 != 0, exact: kind & 2 != 0 },
+            }
+        }
         6 => return (location == Location::Register(RSP)).then_some(Item::Flags),
         _ => {
             let operand = reader.leb32()?;

@@ -61,45 +61,24 @@ pub struct Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
+#[rustfmt::skip]
 pub enum Condition {
-    Overflow,
-    NotOverflow,
-    Below,
-    AboveEqual,
-    Equal,
-    NotEqual,
-    BelowEqual,
-    Above,
-    Sign,
-    NotSign,
-    Parity,
-    NotParity,
-    Less,
-    GreaterEqual,
-    LessEqual,
-    Greater,
+    Overflow, NotOverflow, Below, AboveEqual, Equal, NotEqual, BelowEqual, Above,
+    Sign, NotSign, Parity, NotParity, Less, GreaterEqual, LessEqual, Greater,
 }
 
 impl Condition {
     /// All conditions, by the number in their opcodes.
-    pub const ALL: [Condition; 16] = [
-        Condition::Overflow,
-        Condition::NotOverflow,
-        Condition::Below,
-        Condition::AboveEqual,
-        Condition::Equal,
-        Condition::NotEqual,
-        Condition::BelowEqual,
-        Condition::Above,
-        Condition::Sign,
-        Condition::NotSign,
-        Condition::Parity,
-        Condition::NotParity,
-        Condition::Less,
-        Condition::GreaterEqual,
-        Condition::LessEqual,
-        Condition::Greater,
-    ];
+    #[rustfmt::skip]
+    pub const ALL: [Condition; 16] = {
+        use Condition::*;
+        [
+            Overflow, NotOverflow, Below, AboveEqual,
+            Equal, NotEqual, BelowEqual, Above,
+            Sign, NotSign, Parity, NotParity,
+            Less, GreaterEqual, LessEqual, Greater,
+        ]
+    };
 
     /// The condition that holds if this one does not.
     pub fn inverse(self) -> Condition {

@@ -3,7 +3,8 @@
 //! A program that [`check`] accepts, in an image as [`program`] describes and on a stack of [`STACK`] bytes at a
 //! multiple of its size,
 //!
-//! 1. reads and writes only the region that was reserved for it, its own frames, and its read-only data;
+//! 1. reads and writes only the region that was reserved for it, its own frames, its read-only data, and the views that
+//!    its imports give;
 //! 2. continues only at instructions that were checked, and leaves only by a return, a call of an import, or a fault;
 //! 3. uses its stack down to [`RESERVE`] bytes above the stack's end and no further;
 //! 4. returns with the caller's stack pointer and callee-saved registers;

@@ -22,7 +22,8 @@
 //!     64         signatures, 12 bytes each: result, number of arguments in registers, their 6 types, number of
 //!                8-byte arguments on the stack, and 3 bytes with a bit for each of these whose upper four bytes are
 //!                not data. Types: 0 none, 1 any, 2 u32, 3 u16, 4 u8; 5 for an argument that can be anything, but
-//!                not of an import, whose code need not look at what it gets
+//!                not of an import, whose code need not look at what it gets; 6 and 7 for the result of an import
+//!                that returns a view, see below
 //!                functions, 12 bytes each, in the order of the text: start in the text (4), start in the
 //!                annotations (4), signature (2), deepest frame in units of 8 bytes (2)
 //!                call tables, 8 bytes each: first of its entries (4), their number (2), signature (2)
@@ -44,11 +45,16 @@
 //! The loader fills in the call tables (addresses of functions) and the stubs. There is one stub for each import (a
 //! jump to the host's gate), then one for each general register (a jump to the address in it, by the kernel's thunk if
 //! it has one), then one that returns.
+//!
+//! An import whose number has bit 15 returns a view: the address of some memory in rax, and its length in rdx, at most
+//! [`MOST_VIEW`](crate::value::MOST_VIEW) bytes. The memory stays accessible until the program ends, and an access does
+//! not fault. With code 6 the program reads it, with bit 14 and code 7 it writes it too. Its contents may change at any
+//! time. The file cannot make a view of what another import returns, because the number says which imports do.
 
 use crate::bytes::{u16_at, u32_at};
 use crate::insn::{Register, R8, R9, RCX, RDI, RDX, RSI};
 use crate::range::Range;
-use crate::value::Value;
+use crate::value::{Spot, Value};
 
 /// First bytes of a file.
 pub const MAGIC: &[u8; 8] = b"KYZTYPED";
@@ -71,6 +77,13 @@ pub const MOST_STACK_ARGUMENTS: u8 = 24;
 
 /// The code of an argument that can be anything.
 const UNKNOWN: u8 = 5;
+/// The codes of a view as a result, which only imports have.
+const VIEW: u8 = 6;
+const WRITABLE_VIEW: u8 = 7;
+/// Bits of an import's number: it returns a view, and the view may be written.
+pub const RETURNS_VIEW: u16 = 0x8000;
+/// See [`RETURNS_VIEW`].
+pub const VIEW_IS_WRITABLE: u16 = 0x4000;
 /// The registers of the first six arguments.
 pub const ARGUMENTS: [Register; 6] = [RDI, RSI, RDX, RCX, R8, R9];
 
@@ -111,10 +124,7 @@ impl core::fmt::Display for Malformed {
                 write!(f, "made for a region at {at:#x}, which this host does not have")
             }
             Malformed::Landing(n) => {
-                write!(
-                    f,
-                    "function {n} is called indirectly and must begin with endbr64 on this host"
-                )
+                write!(f, "function {n} is called indirectly: it must begin with endbr64 here")
             }
             Malformed::IndirectBranches => f.write_str(
                 "the text has indirect branches of its own; this host allows thunks only",
@@ -147,7 +157,7 @@ impl Signature {
         let count = b[1] as usize;
         for (n, argument) in arguments.iter_mut().enumerate() {
             *argument = passed(b[2 + n])?;
-            if (b[2 + n] != 0) != (n < count) {
+            if (b[2 + n] != 0) != (n < count) || b[2 + n] > UNKNOWN {
                 return None;
             }
         }
@@ -167,6 +177,10 @@ fn passed(code: u8) -> Option<Value> {
         2 => Value::data(4),
         3 => Value::data(2),
         4 => Value::data(1),
+        VIEW | WRITABLE_VIEW => {
+            let spot = Spot { origin: 0, low: 0, room: 0 };
+            Value::View { spot, write: code == WRITABLE_VIEW, exact: true }
+        }
         _ => return None,
     })
 }
@@ -276,6 +290,20 @@ const fn align(offset: u32) -> u32 {
     (offset + ALIGN - 1) & !(ALIGN - 1)
 }
 
+/// The first of `count` items that is behind what is looked for; items are in order.
+fn first(count: u32, behind: impl Fn(u32) -> bool) -> Option<u32> {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = (low + high) / 2;
+        if behind(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    (low < count).then_some(low)
+}
+
 impl<'a> Program<'a> {
     /// Takes a file apart and checks all that is not text.
     pub fn parse(file: &'a [u8], host: Host) -> Result<Self, Malformed> {
@@ -355,6 +383,7 @@ impl<'a> Program<'a> {
                 || f.start >= f.end
                 || start as usize > self.annotations.len()
                 || f.signature >= signatures
+                || matches!(self.signature(f.signature).result, Value::View { .. })
                 || f.frame > MOST_FRAME
             {
                 return Err(Malformed::Field("function", n));
@@ -407,8 +436,14 @@ impl<'a> Program<'a> {
             end = t.start + bytes as u32;
         }
         for n in 0..self.import_count() {
-            let signature = self.import(n).signature;
-            if signature >= signatures || self.signature_bytes(signature)[2..8].contains(&UNKNOWN) {
+            let import = self.import(n);
+            let codes = self.signature_bytes(import.signature);
+            let view = match import.number & (RETURNS_VIEW | VIEW_IS_WRITABLE) {
+                RETURNS_VIEW => codes[0] == VIEW,
+                0 | VIEW_IS_WRITABLE => codes[0] < VIEW,
+                _ => codes[0] == WRITABLE_VIEW,
+            };
+            if import.signature >= signatures || codes[2..8].contains(&UNKNOWN) || !view {
                 return Err(Malformed::Field("import", n));
             }
         }
@@ -574,66 +609,40 @@ impl<'a> Program<'a> {
             };
         }
         let offset = u32::try_from(offset).ok()?;
-        let (mut low, mut high) = (0, self.function_count());
-        while low < high {
-            let middle = (low + high) / 2;
-            if self.function(middle).start < offset {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        (low < self.function_count() && self.function(low).start == offset)
-            .then(|| Callee::Function(self.function(low)))
+        let n = first(self.function_count(), |n| self.function(n).start >= offset)?;
+        Some(self.function(n)).filter(|f| f.start == offset).map(Callee::Function)
     }
 
     /// What an aligned read of 8 bytes at an address of this range gives, if that is within one call table.
     pub(crate) fn table_entry(&self, range: Range) -> Option<Value> {
         let start = self.call_tables_start() as u64;
-        let first = range.low().checked_sub(start)?;
-        if !first.is_multiple_of(8) || range.stride() < 3 {
+        let offset = range.low().checked_sub(start)?;
+        if !offset.is_multiple_of(8) || range.stride() < 3 {
             return None;
         }
-        let (mut low, mut high) = (0, self.call_table_count());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let t = self.call_table(middle);
-            if (t.first as u64 + t.count as u64) * 8 <= first {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        let t = self.call_table(low);
-        let end = start + (t.first as u64 + t.count as u64) * 8;
-        (low < self.call_table_count() && range.high() < end).then_some(Value::Entry(low))
+        let end = |n| {
+            let t = self.call_table(n as u16);
+            start + (t.first as u64 + t.count as u64) * 8
+        };
+        let n = first(self.call_table_count().into(), |n| end(n) > range.low())?;
+        (range.high() < end(n)).then_some(Value::Entry(n as u16))
     }
 
     /// What a signed read of 4 bytes at an address of this range gives, if that is within one jump table of the
     /// function.
     pub(crate) fn jump_distance(&self, range: Range, function: u32) -> Option<Value> {
         let start = self.read_only_start() as u64;
-        let first = range.low().checked_sub(start)?;
+        let offset = range.low().checked_sub(start)?;
         if range.stride() < 2 {
             return None;
         }
-        let (mut low, mut high) = (0, self.jump_table_count());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let t = self.jump_table(middle);
-            if t.start as u64 + t.count as u64 * 4 <= first {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        if low >= self.jump_table_count() {
-            return None;
-        }
-        let t = self.jump_table(low);
-        let inside = first >= t.start as u64
-            && (first - t.start as u64).is_multiple_of(4)
-            && range.high() - start < t.start as u64 + t.count as u64 * 4;
-        (inside && t.function == function).then_some(Value::Distance(low))
+        let end = |t: JumpTable| t.start as u64 + t.count as u64 * 4;
+        let count = self.jump_table_count();
+        let n = first(count.into(), |n| end(self.jump_table(n as u16)) > offset)? as u16;
+        let t = self.jump_table(n);
+        let inside = offset >= t.start as u64
+            && (offset - t.start as u64).is_multiple_of(4)
+            && range.high() - start < end(t);
+        (inside && t.function == function).then_some(Value::Distance(n))
     }
 }

@@ -5,7 +5,7 @@ use core::fmt;
 /// The numbers x with low <= x <= high and x - low a multiple of 2^stride.
 ///
 /// Normal form: high is a member; stride is 63 if low = high, else at most 62.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Range {
     low: u64,
     high: u64,
@@ -14,7 +14,7 @@ pub struct Range {
 }
 
 /// A byte with one value. The others are room for the tag of [`crate::value::Value`].
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 enum Spare {
     Zero,
@@ -304,12 +304,6 @@ impl Range {
             return Range::new(upper | part.low, upper | part.high, part.stride);
         }
         Range::new(self.low & !mask, self.high | mask, 0)
-    }
-}
-
-impl fmt::Debug for Range {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

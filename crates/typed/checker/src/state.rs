@@ -5,7 +5,7 @@ use crate::frame::{Frame, Undo};
 use crate::insn::{Condition, Register, RBP, RBX, RSP};
 use crate::program::{Signature, ARGUMENTS};
 use crate::range::{ones, Range};
-use crate::value::Value;
+use crate::value::{Spot, Value};
 
 /// Registers that a function must leave as they were.
 pub(crate) const CALLEE_SAVED: [Register; 6] = [RBX, RBP, 12, 13, 14, 15];
@@ -18,8 +18,14 @@ pub(crate) type Identity = u32;
 pub(crate) struct Side {
     /// Where it is.
     pub place: Place,
-    /// What it was.
-    pub range: Range,
+    /// What it was: a number.
+    pub value: Value,
+}
+
+impl Side {
+    fn range(self) -> Range {
+        self.value.number().unwrap_or(Range::ANY)
+    }
 }
 
 /// Where a compared number is, so that the outcome tells something of it.
@@ -157,17 +163,13 @@ impl State {
         let Some(bounds) = outcome(self.flags, condition) else {
             return false;
         };
-        for (side, size, (low, high)) in bounds.into_iter().flatten() {
-            let clamp = |value: Value| match value {
-                Value::Number(range) => range.clamp(low, high).map(Value::Number),
-                other => Some(other),
-            };
-            match side.place {
+        for bound in bounds.into_iter().flatten() {
+            match bound.side.place {
                 Place::Nowhere => (),
                 Place::Registers(identity) => {
                     for n in 0..16 {
                         if self.identities[n] == identity {
-                            match clamp(self.registers[n]) {
+                            match bound.narrow(self.registers[n]) {
                                 Some(value) => self.registers[n] = value,
                                 None => return false,
                             }
@@ -175,7 +177,7 @@ impl State {
                     }
                 }
                 Place::Slot(offset) => {
-                    if !frame.refine(offset, size, clamp, undo) {
+                    if !frame.refine(offset, bound.size, |value| bound.narrow(value), undo) {
                         return false;
                     }
                 }
@@ -198,19 +200,40 @@ impl State {
         let value = self.get(register);
         let identity = self.identities[register as usize & 15];
         let mut result = value;
-        for (side, _, (low, high)) in outcome(self.flags, condition)?.into_iter().flatten() {
-            if let (Place::Registers(same), Value::Number(range)) = (side.place, result) {
-                if same == identity {
-                    result = Value::Number(range.clamp(low, high)?);
-                }
+        for bound in outcome(self.flags, condition)?.into_iter().flatten() {
+            if bound.side.place == Place::Registers(identity) {
+                result = bound.narrow(result)?;
             }
         }
         Some(result)
     }
 }
 
-/// An operand of a comparison with the interval that it must lie in.
-type Bound = (Side, u8, (u64, u64));
+/// An operand of a comparison, of `size` bytes, with the interval that it must lie in.
+struct Bound {
+    side: Side,
+    size: u8,
+    interval: (u64, u64),
+    /// With this many bytes from there on, it is within the view of this origin.
+    room: Option<(u32, i32)>,
+}
+
+impl Bound {
+    /// What a place holds whose value was compared; none if nothing is left of it.
+    fn narrow(&self, value: Value) -> Option<Value> {
+        if let (Some((origin, room)), Some(range)) = (self.room, value.number()) {
+            let index = i32::try_from(range.low().max(self.interval.0)).ok();
+            let index = index.map(|low| Value::Index(Spot { origin, low, room }));
+            return Some(index.filter(|&index| !value.within(index)).unwrap_or(value));
+        }
+        match value {
+            Value::Number(range) => {
+                range.clamp(self.interval.0, self.interval.1).map(Value::Number)
+            }
+            other => Some(other),
+        }
+    }
+}
 
 /// What a condition says of the operands that the flags stem from. None if it cannot hold.
 fn outcome(flags: Flags, condition: Condition) -> Option<[Option<Bound>; 2]> {
@@ -219,26 +242,34 @@ fn outcome(flags: Flags, condition: Condition) -> Option<[Option<Bound>; 2]> {
     match flags {
         Flags::Compare(a, b, size) if !sign => {
             let bits = size as u32 * 8;
-            let (x, y) = refine(condition, interval(a.range), interval(b.range), bits)?;
+            let (x, y) = refine(condition, interval(a.range()), interval(b.range()), bits)?;
             // A stride can exclude what an interval does not.
-            a.range.clamp(x.0, x.1)?;
-            b.range.clamp(y.0, y.1)?;
-            Some([Some((a, size, x)), Some((b, size, y))])
+            a.range().clamp(x.0, x.1)?;
+            b.range().clamp(y.0, y.1)?;
+            let room = |limit: Side, less, not_more| match limit.value {
+                Value::Length(origin) if condition == less => Some((origin, 1)),
+                Value::Length(origin) if condition == not_more => Some((origin, 0)),
+                _ => None,
+            };
+            let below = room(b, Condition::Below, Condition::BelowEqual);
+            let above = room(a, Condition::Above, Condition::AboveEqual);
+            let bound = |side, interval, room| Some(Bound { side, size, interval, room });
+            Some([bound(a, x, below), bound(b, y, above)])
         }
         Flags::Result { side: a, size, .. } => {
             let bits = size as u32 * 8;
             let x = match condition {
                 Condition::Sign | Condition::NotSign => {
-                    refine_sign(condition == Condition::Sign, interval(a.range), bits)?
+                    refine_sign(condition == Condition::Sign, interval(a.range()), bits)?
                 }
                 Condition::Equal | Condition::NotEqual => {
-                    refine(condition, interval(a.range), (0, 0), bits)?.0
+                    refine(condition, interval(a.range()), (0, 0), bits)?.0
                 }
                 _ => return Some([None, None]),
             };
-            a.range.clamp(x.0, x.1)?;
+            a.range().clamp(x.0, x.1)?;
             debug_assert!(x.1 <= ones(bits));
-            Some([Some((a, size, x)), None])
+            Some([Some(Bound { side: a, size, interval: x, room: None }), None])
         }
         _ => Some([None, None]),
     }

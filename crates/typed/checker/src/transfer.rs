@@ -24,20 +24,17 @@ impl<J: Judge> Pass<'_, '_, J> {
         }
         match op {
             Op::Nop => (),
-            Op::Move => {
-                let value = self.read(source, size)?;
+            Op::Move | Op::MoveZero => {
+                let value = self.read(source, width)?;
                 self.write(destination, size, value)?;
                 if let (Operand::Register(from), Operand::Register(to)) = (source, destination) {
+                    // A part that is the same number as the whole is all of it.
                     let same = self.state.get(from) == self.state.get(to);
-                    if same && (size == 8 || size == 4 && self.state.get(to).number().is_some()) {
+                    if same && size >= 4 && self.state.get(to).number().is_some() {
                         self.state.identities[to as usize & 15] =
                             self.state.identities[from as usize & 15];
                     }
                 }
-            }
-            Op::MoveZero => {
-                let value = self.read(source, width)?;
-                self.write(destination, size, value)?;
             }
             Op::MoveSign => self.move_sign()?,
             Op::Lea => {
@@ -86,8 +83,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                 let data = a.is_data(size) && b.is_data(size) && count.is_data(1);
                 let moves =
                     !self.insn.by_cl && immediate as u64 & (if size == 8 { 63 } else { 31 }) != 0;
-                let value = if data { Value::data(size) } else { Value::UNKNOWN };
-                self.write(destination, size, value)?;
+                self.write(destination, size, computed(data.then(|| Range::bytes(size))))?;
                 // With a count of 0 the flags stay, else the overflow flag can.
                 self.set_some_flags(data, moves, moves);
             }
@@ -121,14 +117,9 @@ impl<J: Judge> Pass<'_, '_, J> {
                 self.set_wide(true)?;
             }
             Op::SignIntoRdx => {
-                let sign = self.state.get(RAX).operand(size).map(|x| {
-                    let positive = x.high() <= ones(bits - 1);
-                    if positive {
-                        Range::constant(0)
-                    } else {
-                        Range::bytes(size)
-                    }
-                });
+                let sign = self.state.get(RAX).operand(size);
+                let sign = sign
+                    .map(|x| Range::to(if x.high() <= ones(bits - 1) { 0 } else { ones(bits) }));
                 self.set_part(RDX, size, computed(sign))?;
             }
             Op::SignInRax => {
@@ -137,12 +128,8 @@ impl<J: Judge> Pass<'_, '_, J> {
             }
             Op::Push => self.push()?,
             Op::Pop => {
-                let Operand::Register(register) = destination else {
-                    self.broken(Rule::Form)?;
-                    return Ok(true);
-                };
                 let value = self.pop()?;
-                self.set(register, value)?;
+                self.write(destination, 8, value)?;
             }
             Op::Leave => {
                 let rbp = self.state.get(RBP);
@@ -191,16 +178,12 @@ impl<J: Judge> Pass<'_, '_, J> {
                 self.write(destination, 1, bit)?;
             }
             Op::MoveIf(condition) => self.move_if(condition)?,
-            Op::BitTest => {
+            Op::BitTest | Op::BitChange => {
                 let data = self.read(destination, size)?.is_data(size)
                     && self.read(source, size)?.is_data(size);
-                self.set_some_flags(data, true, false);
-            }
-            Op::BitChange => {
-                let data = self.read(destination, size)?.is_data(size)
-                    && self.read(source, size)?.is_data(size);
-                let value = if data { Value::data(size) } else { Value::UNKNOWN };
-                self.write(destination, size, value)?;
+                if op == Op::BitChange {
+                    self.write(destination, size, computed(data.then(|| Range::bytes(size))))?;
+                }
                 self.set_some_flags(data, true, false);
             }
             Op::BitScan => {
@@ -283,7 +266,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         let Insn { size, destination, .. } = self.insn;
         self.state.flags = match result {
             Some(range) => {
-                let side = self.side(destination, size, range);
+                let side = self.side(destination, size, Value::Number(range));
                 Flags::Result { side, size, carry, overflow }
             }
             None => Flags::Tainted,
@@ -293,7 +276,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     /// Writes any data, or something unknown, to the destination, with flags.
     fn write_data(&mut self, data: bool) -> Result<(), Error> {
         let Insn { size, destination, .. } = self.insn;
-        self.write(destination, size, if data { Value::data(size) } else { Value::UNKNOWN })?;
+        self.write(destination, size, computed(data.then(|| Range::bytes(size))))?;
         self.set_flags(data);
         Ok(())
     }
@@ -343,8 +326,10 @@ impl<J: Judge> Pass<'_, '_, J> {
                 }
             }
             (Op::Add, a, b) => add(a, b),
-            (_, a, Value::Number(b)) => add(a, Value::Number(Range::constant(0).wrapping_sub(b))),
-            _ => low_part(a, b),
+            (_, a, b) => match b.number() {
+                Some(b) => add(a, Value::Number(Range::constant(0).wrapping_sub(b))),
+                None => low_part(a, b),
+            },
         };
         self.write(destination, size, result)?;
         self.state.flags = Flags::Tainted;
@@ -356,7 +341,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         let a = self.read(destination, size)?;
         let b = self.read(source, size)?;
         self.state.flags = match (a.operand(size), b.operand(size)) {
-            (Some(a), Some(b)) => {
+            (Some(_), Some(_)) => {
                 Flags::Compare(self.side(destination, size, a), self.side(source, size, b), size)
             }
             _ => match (destination, source) {
@@ -382,7 +367,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         let a = self.read(destination, size)?;
         let b = self.read(source, size)?;
         self.state.flags = match (a.operand(size), b.operand(size)) {
-            (Some(a), Some(_)) if destination == source => {
+            (Some(_), Some(_)) if destination == source => {
                 let side = self.side(destination, size, a);
                 Flags::Result { side, size, carry: true, overflow: true }
             }

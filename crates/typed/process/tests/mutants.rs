@@ -4,6 +4,8 @@
 //! Each program and its mutants run in a child. `KYOZON_SECONDS` is the time for all, `KYOZON_SEED` the start of the
 //! random numbers, which a failure names.
 
+mod fake;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -18,8 +20,6 @@ const HOST: Host =
 const ACCESSIBLE: usize = 1 << 20;
 /// Time of one run.
 const LIMIT: Duration = Duration::from_millis(3);
-
-extern "C" fn import() {}
 
 /// xorshift64*
 struct Random(u64);
@@ -115,7 +115,8 @@ fn child() {
         }
         tried += 1;
         let Ok((verdict, faults)) = verify(&mutant, HOST, &mut arena) else { continue };
-        let image = Image::load(verdict, &faults, &[import as extern "C" fn(); 64]).expect("loads");
+        let imports = fake::imports(random.below(40));
+        let image = Image::load(verdict, &faults, &imports).expect("loads");
         let mut arguments = [0; 6];
         for (n, argument) in arguments.iter_mut().enumerate() {
             let entry = verdict.program.function(verdict.program.entry);

@@ -1,4 +1,4 @@
-# expect: expected a check of the stack|flags
+# expect: expected a stack checked|flags
 # The upper bits of the stack pointer are no height.
 .func f (any, any)
         cmp     $0x6000, %rsp

@@ -1,4 +1,4 @@
-# expect: expected a check of the stack
+# expect: expected a stack checked
 # The check comes after the call.
 .func f (any, any)
         call    g

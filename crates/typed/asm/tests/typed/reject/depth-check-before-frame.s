@@ -1,4 +1,4 @@
-# expect: expected a check of the stack
+# expect: expected a stack checked
 # The check was for a smaller frame.
 .func f (any, any) frame 512
         cmp     $0x5000, %sp

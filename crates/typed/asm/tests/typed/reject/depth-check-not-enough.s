@@ -1,4 +1,4 @@
-# expect: expected a check of the stack
+# expect: expected a stack checked
 # Above the floor must be proven: above 0x4efe is not enough.
 .func f (any, any)
         cmp     $0x4efe, %sp

@@ -1,4 +1,4 @@
-# expect: expected a check of the stack
+# expect: expected a stack checked
 # One path leads around the check.
 .func f (any, any)
         test    %edi, %edi

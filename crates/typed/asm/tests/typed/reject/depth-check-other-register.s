@@ -1,4 +1,4 @@
-# expect: expected a check of the stack
+# expect: expected a stack checked
 # A number is no height.
 .func f (any, any)
         cmp     $0x6000, %di

@@ -1,4 +1,4 @@
-# expect: expected a check of the stack
+# expect: expected a stack checked
 # A signed comparison of the height proves nothing.
 .func f (any, any)
         cmp     $0x6000, %sp

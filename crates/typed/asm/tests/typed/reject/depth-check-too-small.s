@@ -1,4 +1,4 @@
-# expect: expected a check of the stack
+# expect: expected a stack checked
 # The number is below the floor.
 .func f (any, any)
         cmp     $0x4eff, %sp

@@ -1,4 +1,4 @@
-# expect: expected a check of the stack|flags
+# expect: expected a stack checked|flags
 # An address as far below as the floor can wrap.
 .func f (any, any) frame 16128
         lea     -0x5000(%rsp), %rax

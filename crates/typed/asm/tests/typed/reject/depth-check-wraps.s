@@ -1,4 +1,4 @@
-# expect: expected a check of the stack|flags
+# expect: expected a stack checked|flags
 # An address far below wraps to the top of the stack.
 .func f (any, any) frame 16128
         lea     -0x10000(%rsp), %rax

@@ -1,4 +1,4 @@
-# expect: expected a check of the stack
+# expect: expected a stack checked
 # The call is on the side of the short stack.
 .func f (any, any)
         cmp     $0x6000, %sp

@@ -1,4 +1,4 @@
-# expect: expected a check of the stack
+# expect: expected a stack checked
 # Many small steps are a large one.
 .func f (any, any) frame 8192
         sub     $2048, %rsp

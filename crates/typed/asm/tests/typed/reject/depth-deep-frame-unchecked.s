@@ -1,4 +1,4 @@
-# expect: expected a check of the stack
+# expect: expected a stack checked
 # More than 4 KiB below the last check.
 .func f (any, any) frame 8192
         sub     $4096, %rsp

@@ -1,4 +1,4 @@
-# expect: expected a check of the stack
+# expect: expected a stack checked
 # An import needs a check too.
 .import log 1 ()
 .func f ()

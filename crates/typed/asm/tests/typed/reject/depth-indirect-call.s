@@ -1,4 +1,4 @@
-# expect: expected a check of the stack
+# expect: expected a stack checked
 # An indirect call needs a check too.
 .func f (any, any)
         mov     t(%rip), %rax

@@ -1,4 +1,4 @@
-# expect: expected a check of the stack
+# expect: expected a stack checked
 # A call needs a check of the stack.
 .func f (any, any)
         call    g

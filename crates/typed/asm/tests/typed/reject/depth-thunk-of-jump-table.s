@@ -1,4 +1,4 @@
-# expect: expected a check of the stack
+# expect: expected a stack checked
 # The thunk of an indirect jump pushes below the deepest stack that needs no check.
 .func f (any) -> any frame 3832
         sub     $3832, %rsp

@@ -1,0 +1,13 @@
+# expect: read of 1 bytes.*room 0
+# The byte after the one that is there.
+.import packet 0x8000 () -> view
+.func f (any) -> any
+        cmp     $0x5000, %sp
+        jb      out
+        call    packet
+        mov     0x10000000, %ecx
+        cmp     %rdx, %rcx
+        jae     out
+        movzbl  1(%rax,%rcx), %eax
+out:    xor     %eax, %eax
+        .return

@@ -1,0 +1,13 @@
+# expect: read of 1 bytes.*found unknown
+# The length is compared with the index, and is less.
+.import packet 0x8000 () -> view
+.func f (any) -> any
+        cmp     $0x5000, %sp
+        jb      out
+        call    packet
+        mov     0x10000000, %ecx
+        cmp     %rcx, %rdx
+        ja      out
+        movzbl  (%rax,%rcx), %eax
+out:    xor     %eax, %eax
+        .return

@@ -1,0 +1,13 @@
+# expect: read of 1 bytes.*found unknown
+# Twice an index is not below the length.
+.import packet 0x8000 () -> view
+.func f (any) -> any
+        cmp     $0x5000, %sp
+        jb      out
+        call    packet
+        mov     0x10000000, %ecx
+        cmp     %rdx, %rcx
+        jae     out
+        movzbl  (%rax,%rcx,2), %eax
+out:    xor     %eax, %eax
+        .return
