@@ -21,9 +21,13 @@ use kyozon_typed_checker::value::Value;
 use crate::annotation::{encode, Head, Heads};
 use crate::memory::Arena;
 
-/// Rounds until ranges are widened, and rounds after which they become all numbers.
+/// Rounds until ranges are widened, rounds in which they are widened to what something is compared with, and rounds
+/// after which they become all numbers.
 const EXACT: u32 = 3;
-const THRESHOLDS: u32 = 12;
+const COMPARED: u32 = 15;
+const THRESHOLDS: u32 = 24;
+/// Most instructions between a head and one that depends on the flags there.
+const MOST_MOVES: u32 = 16;
 /// Rounds in which a function's heads must have become stable.
 const MOST_ROUNDS: u32 = 400;
 
@@ -317,20 +321,30 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Whether the instruction at this place depends on the flags that it finds.
+    /// Whether an instruction depends on the flags as they are at this place.
     fn reads_flags(&self, at: u32) -> bool {
-        let text = self.program.text().get(at as usize..).unwrap_or(&[]);
-        decode(text).is_ok_and(|insn| {
-            matches!(
-                insn.op,
-                Op::JumpIf(_) | Op::Set(_) | Op::MoveIf(_) | Op::AddCarry | Op::SubBorrow
-            )
-        })
+        use Op::*;
+        let mut at = i64::from(at);
+        // Moves of spilled values can stand between a jump's target and what tests the flags.
+        for _ in 0..MOST_MOVES {
+            let text = usize::try_from(at).ok().and_then(|at| self.program.text().get(at..));
+            let Ok(insn) = decode(text.unwrap_or(&[])) else { return false };
+            at += i64::from(insn.length);
+            match insn.op {
+                JumpIf(_) | Set(_) | MoveIf(_) | AddCarry | SubBorrow => return true,
+                Jump => at += insn.immediate,
+                Nop | Move | MoveZero | MoveSign | Lea | Push | Pop | Exchange | Not | ByteSwap => {
+                }
+                SignIntoRdx | SignInRax | Vector | VectorToRegister => {}
+                _ => return false,
+            }
+        }
+        false
     }
 
-    /// Numbers that ranges of this function are likely to end at.
-    fn thresholds(&self) -> BTreeSet<u64> {
-        let mut all = BTreeSet::from([
+    /// Numbers that ranges of this function are likely to end at: those that something is compared with, and all.
+    fn thresholds(&self) -> [BTreeSet<u64>; 2] {
+        let mut compared = BTreeSet::from([
             0,
             0x7f,
             0xff,
@@ -341,6 +355,7 @@ impl Search<'_, '_> {
             i64::MAX as u64,
             u64::MAX,
         ]);
+        let mut others = BTreeSet::new();
         let function = self.program.function(self.function);
         let mut at = function.start as usize;
         while at < function.end as usize {
@@ -354,12 +369,14 @@ impl Search<'_, '_> {
                 Op::Compare | Op::Move | Op::And | Op::Add | Op::Sub | Op::MoveZero
             );
             if number && insn.source == Operand::Immediate {
+                let mine = if insn.op == Op::Compare { &mut compared } else { &mut others };
                 for value in [insn.immediate as u64, insn.immediate as u32 as u64] {
-                    all.extend([value.wrapping_sub(1), value, value.wrapping_add(1)]);
+                    mine.extend([value.wrapping_sub(1), value, value.wrapping_add(1)]);
                 }
             }
         }
-        all
+        others.extend(&compared);
+        [compared, others]
     }
 }
 
@@ -367,7 +384,7 @@ impl Search<'_, '_> {
 fn take_in(
     wanted: &mut BTreeMap<u32, Wanted>,
     round: &Round,
-    thresholds: &BTreeSet<u64>,
+    thresholds: &[BTreeSet<u64>; 2],
     reads_flags: &dyn Fn(u32) -> bool,
 ) -> bool {
     let mut changed = false;
@@ -422,7 +439,7 @@ fn widen(
     new: &mut Types,
     old: &Types,
     growth: &mut BTreeMap<Location, u32>,
-    thresholds: &BTreeSet<u64>,
+    thresholds: &[BTreeSet<u64>; 2],
 ) {
     let mut wide = |place, value: &mut Value, before: Value| {
         let (Value::Number(range), Value::Number(was)) = (*value, before) else {
@@ -443,6 +460,7 @@ fn widen(
         if *count <= EXACT {
             return;
         }
+        let thresholds = &thresholds[usize::from(*count > COMPARED)];
         let known = |x: u64| thresholds.iter().copied().find(|&t| t >= x);
         let low = if range.low() < was.low() {
             thresholds.range(..=range.low()).next_back().copied().unwrap_or(0)

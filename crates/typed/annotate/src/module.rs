@@ -1,7 +1,10 @@
 //! A program that is being made, and its file.
 
+use std::collections::BTreeMap;
+
+use kyozon_typed_checker::decode::decode;
 use kyozon_typed_checker::error::{Error, Rule};
-use kyozon_typed_checker::program::{Host, Program, HEADER, MAGIC, VERSION};
+use kyozon_typed_checker::program::{Host, Program, ARGUMENTS, HEADER, MAGIC, VERSION};
 
 use crate::annotation::{encode, Heads};
 use crate::infer::infer;
@@ -124,29 +127,76 @@ pub struct Module {
 impl Module {
     /// Finds the annotations of each function that has none, so that the checker accepts it on this host.
     ///
+    /// Compilers leave a register undefined if the function that they call does not use it. Such an argument becomes
+    /// [`Type::Unknown`].
+    ///
     /// # Errors
     ///
     /// One error for each function for which there are none, in the order of the text: the first rule that it breaks.
     /// The others have their annotations. A malformed module gives one error, and nothing is changed.
     pub fn infer(&mut self, host: Host, arena: &mut Arena) -> Result<(), Vec<Error>> {
-        let file = self.to_bytes();
-        let program = Program::parse(&file, host).map_err(|malformed| {
-            vec![Error { function: 0, offset: 0, op: None, rule: Rule::File(malformed) }]
-        })?;
-        let mut errors = Vec::new();
-        for (n, function) in self.functions.iter_mut().enumerate() {
-            if function.heads.is_empty() {
-                match infer(&program, n as u32, arena) {
-                    Ok(heads) => function.heads = heads,
-                    Err(error) => errors.push(error),
+        let mut errors = BTreeMap::new();
+        let bare = |&n: &u32| self.functions[n as usize].heads.is_empty();
+        let mut wanted: Vec<u32> = (0..self.functions.len() as u32).filter(bare).collect();
+        while !wanted.is_empty() {
+            let file = self.to_bytes();
+            let program = Program::parse(&file, host).map_err(|malformed| {
+                vec![Error { function: 0, offset: 0, op: None, rule: Rule::File(malformed) }]
+            })?;
+            for n in wanted.drain(..) {
+                match infer(&program, n, arena) {
+                    Ok(heads) => self.functions[n as usize].heads = heads,
+                    Err(error) => _ = errors.insert(n, error),
+                }
+            }
+            let callers: Vec<u32> = errors.keys().copied().collect();
+            for n in callers {
+                if self.make_argument_unknown(&errors[&n], host, arena) {
+                    errors.remove(&n);
+                    wanted.push(n);
                 }
             }
         }
         if errors.is_empty() {
             Ok(())
         } else {
-            Err(errors)
+            Err(errors.into_values().collect())
         }
+    }
+
+    /// If a call was refused for an argument that the callee does not use, makes it unknown. False if it is used, or
+    /// if the callee is in a call table, whose functions have one signature.
+    fn make_argument_unknown(&mut self, error: &Error, host: Host, arena: &mut Arena) -> bool {
+        let Rule::Argument { register, .. } = error.rule else { return false };
+        let Some(argument) = ARGUMENTS.iter().position(|&r| r == register) else { return false };
+        let at = error.offset as usize;
+        let Ok(call) = decode(&self.text[at..]) else { return false };
+        let target = at as i64 + i64::from(call.length) + call.immediate;
+        let Some(callee) = self.functions.iter().position(|f| i64::from(f.start) == target) else {
+            return false;
+        };
+        if self.call_tables.iter().any(|table| table.functions.contains(&(callee as u32))) {
+            return false;
+        }
+        let mut tried = self.clone();
+        let function = &mut tried.functions[callee];
+        let mut signature = self.signatures[usize::from(function.signature)].clone();
+        signature.arguments[argument] = Type::Unknown;
+        let known = self.signatures.iter().position(|s| *s == signature);
+        let Ok(number) = u16::try_from(known.unwrap_or(self.signatures.len())) else {
+            return false;
+        };
+        function.signature = number;
+        if known.is_none() {
+            tried.signatures.push(signature);
+        }
+        let file = tried.to_bytes();
+        let heads =
+            Program::parse(&file, host).ok().and_then(|p| infer(&p, callee as u32, arena).ok());
+        let Some(heads) = heads else { return false };
+        tried.functions[callee].heads = heads;
+        *self = tried;
+        true
     }
 
     /// The file. What is out of range in the module is out of range in the file, and the checker says so.

@@ -2,8 +2,8 @@
 
 use kyozon_typed_annotate::infer::infer;
 use kyozon_typed_annotate::memory::{verify, Arena};
-use kyozon_typed_annotate::module::{Function, Module, Signature, Type};
-use kyozon_typed_checker::error::Rule;
+use kyozon_typed_annotate::module::{CallTable, Function, Module, Signature, Type};
+use kyozon_typed_checker::error::{Error, Rule};
 use kyozon_typed_checker::program::{Host, Malformed, Program};
 
 const HOST: Host =
@@ -107,4 +107,72 @@ fn a_malformed_module_stays_as_it_is() {
     let errors = module.infer(HOST, &mut Arena::default()).expect_err("no such function");
     assert_eq!(errors.len(), 1);
     assert_eq!(errors[0].rule, Rule::File(Malformed::Field("entry", 1)));
+}
+
+/// `f` calls `g` with the stack pointer as first argument: mov %rsp, %rdi; cmp $0x5000, %sp; jb 1f; call g; 1: ret.
+const CALL: [u8; 16] =
+    [0x48, 0x89, 0xe7, 0x66, 0x81, 0xfc, 0, 0x50, 0x72, 5, 0xe8, 1, 0, 0, 0, 0xc3];
+
+fn caller(callee: &[u8]) -> Module {
+    let mut module = module(&[&CALL[..], callee].concat());
+    module.signatures[0].result = None;
+    let function = |start| Function { start, ..Function::default() };
+    module.functions = vec![function(0), function(16)];
+    module
+}
+
+#[test]
+fn an_argument_that_is_not_used_becomes_unknown() {
+    // mov %rsi, 0x10000000; ret
+    let mut module = caller(&[0x48, 0x89, 0x34, 0x25, 0, 0, 0, 0x10, 0xc3]);
+    module.infer(HOST, &mut Arena::default()).expect("annotations");
+    let signature = &module.signatures[usize::from(module.functions[1].signature)];
+    assert_eq!(signature.arguments, [Type::Unknown, Type::Any]);
+    assert_eq!(module.signatures[0].arguments, [Type::Any; 2]);
+    assert_eq!(module.functions[0].signature, 0);
+    verify(&module.to_bytes(), HOST, &mut Arena::default()).expect("accepted");
+}
+
+#[test]
+fn an_argument_that_is_used_stays_as_it_is() {
+    // mov %rdi, 0x10000000; ret
+    let mut module = caller(&[0x48, 0x89, 0x3c, 0x25, 0, 0, 0, 0x10, 0xc3]);
+    let errors = module.infer(HOST, &mut Arena::default()).expect_err("an address is stored");
+    assert!(matches!(errors[..], [Error { function: 0, rule: Rule::Argument { .. }, .. }]));
+    assert_eq!(module.signatures.len(), 1);
+}
+
+#[test]
+fn an_argument_of_a_function_in_a_call_table_stays_as_it_is() {
+    let mut module = caller(&[0x48, 0x89, 0x34, 0x25, 0, 0, 0, 0x10, 0xc3]);
+    module.call_tables = vec![CallTable { signature: 0, functions: vec![1] }];
+    let errors = module.infer(HOST, &mut Arena::default()).expect_err("the table has a signature");
+    assert_eq!(errors.len(), 1);
+    assert_eq!(module.signatures.len(), 1);
+}
+
+#[test]
+fn a_counter_ends_at_the_number_that_it_is_compared_with() {
+    // xor %ecx, %ecx; 1: movl $n, 0x10000000 for each n, so that the function has many numbers
+    let mut text = vec![0x31, 0xc9];
+    for n in 4..20u8 {
+        text.extend([0xc7, 0x04, 0x25, 0, 0, 0, 0x10, n, 0, 0, 0]);
+    }
+    // mov %ecx, %eax; imul $0x1000000, %rax, %rax; movb $1, 0x10000000(%rax); inc %ecx; cmp $40, %ecx; jne; ret
+    text.extend([0x89, 0xc8, 0x48, 0x69, 0xc0, 0, 0, 0, 0x01]);
+    text.extend([0xc6, 0x80, 0, 0, 0, 0x10, 1, 0xff, 0xc1, 0x83, 0xf9, 40, 0x0f, 0x85]);
+    let back = -(text.len() as i32 + 4 - 2);
+    text.extend(back.to_le_bytes());
+    text.push(0xc3);
+    let mut module = module(&text);
+    module.signatures[0].result = None;
+    module.infer(HOST, &mut Arena::default()).expect("annotations");
+}
+
+#[test]
+fn flags_live_over_moves_at_a_head() {
+    // test %edi, %edi; nop; 1: mov %rsi, %rax; je 2f; sub $1, %edi; jmp 1b; 2: ret
+    let text = [0x85, 0xff, 0x90, 0x48, 0x89, 0xf0, 0x74, 0x05, 0x83, 0xef, 0x01, 0xeb, 0xf6, 0xc3];
+    let module = annotated(module(&text));
+    assert!(module.functions[0].heads[&3].flags);
 }
