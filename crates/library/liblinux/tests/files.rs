@@ -1,6 +1,7 @@
 //! Random operations on files, compared with a model, and many threads at once.
 //!
-//! `KYOZON_SECONDS` sets how long each test runs, `KYOZON_SEED` repeats one.
+//! `KYOZON_SECONDS` sets how long each test runs, `KYOZON_SEED` repeats one. A test that passes adds a line to its
+//! file in the folder `KYOZON_TOTALS`, if that is set: its seconds, and the operations or rounds in them.
 
 mod common;
 
@@ -8,7 +9,8 @@ use common::{disk, tool, Kind, KINDS};
 use liblinux::calls::{Calls, Fd, CWD};
 use liblinux::{Errno, Thread};
 use std::ffi::CString;
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const MOUNT: &str = "/mnt";
@@ -17,8 +19,21 @@ const SIZE: usize = 256 << 10;
 const THREADS: usize = 64;
 
 fn duration() -> Duration {
-    let seconds = std::env::var("KYOZON_SECONDS").map_or(8, |text| text.parse().expect("a number"));
+    let seconds = std::env::var("KYOZON_SECONDS").map_or(6, |text| text.parse().expect("a number"));
     Duration::from_secs(seconds)
+}
+
+/// Counts what a test did: a short line, so that runs beside each other lose none.
+fn add_to_total(test: &str, kind: &Kind, start: Instant, count: usize) {
+    let Some(folder) = std::env::var_os("KYOZON_TOTALS") else { return };
+    let path = PathBuf::from(folder).join(format!("{}.{test}", kind.name));
+    let line = format!("{} {count}\n", start.elapsed().as_secs());
+    std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(line.as_bytes()))
+        .expect("the totals' folder");
 }
 
 /// Xorshift: any seed but 0 has a long period.
@@ -157,10 +172,12 @@ fn random_operations(kind: &Kind) {
         file.fd = open();
         assert!(file.read_all() == file.model, "after {} operations and a mount", file.operations);
     }
+    let operations = file.operations;
     thread.close(file.fd).expect("close");
     thread.unmount(Path::new(MOUNT)).expect("unmount");
     instance.halt(thread).expect("halt");
     tool(kind.check.0, kind.check.1, &path);
+    add_to_total("operations", kind, start, operations);
 }
 
 #[test]
@@ -181,6 +198,11 @@ fn random_operations_on_btrfs() {
 #[test]
 fn random_operations_on_vfat() {
     random_operations(&KINDS[3]);
+}
+
+#[test]
+fn random_operations_on_exfat() {
+    random_operations(&KINDS[4]);
 }
 
 /// One thread's files: made, filled, renamed, read back, removed, beside the files of all others.
@@ -218,26 +240,57 @@ fn work(thread: &Thread, number: usize, end: Instant) -> usize {
     rounds
 }
 
-#[test]
-fn many_threads_at_once() {
+/// Works in many threads; the file system is checked at the end.
+fn many_threads(kind: &Kind) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = KINDS[0].make_image(folder.path());
+    let path = kind.make_image(folder.path());
     let (instance, thread) = common::boot(common::config().device(disk(&path, true)));
     thread.mkdir(Path::new(MOUNT), 0o755).expect("mkdir");
-    thread.mount("/dev/vda", Path::new(MOUNT), KINDS[0].name, 0, "").expect("mount");
-    let end = Instant::now() + duration();
-    std::thread::scope(|scope| {
+    thread.mount("/dev/vda", Path::new(MOUNT), kind.name, 0, "").expect("mount");
+    let start = Instant::now();
+    let rounds = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..THREADS)
             .map(|number| {
                 let instance = &instance;
+                let end = start + duration();
                 scope.spawn(move || work(&instance.attach().expect("attach"), number, end))
             })
             .collect();
+        let mut sum = 0;
         for (number, worker) in workers.into_iter().enumerate() {
-            assert!(worker.join().expect("no panic") > 0, "thread {number} did nothing");
+            let rounds = worker.join().expect("no panic");
+            assert!(rounds > 0, "thread {number} did nothing");
+            sum += rounds;
         }
+        sum
     });
     thread.unmount(Path::new(MOUNT)).expect("unmount");
     instance.halt(thread).expect("halt");
-    tool(KINDS[0].check.0, KINDS[0].check.1, &path);
+    tool(kind.check.0, kind.check.1, &path);
+    add_to_total("threads", kind, start, rounds);
+}
+
+#[test]
+fn many_threads_on_ext4() {
+    many_threads(&KINDS[0]);
+}
+
+#[test]
+fn many_threads_on_xfs() {
+    many_threads(&KINDS[1]);
+}
+
+#[test]
+fn many_threads_on_btrfs() {
+    many_threads(&KINDS[2]);
+}
+
+#[test]
+fn many_threads_on_vfat() {
+    many_threads(&KINDS[3]);
+}
+
+#[test]
+fn many_threads_on_exfat() {
+    many_threads(&KINDS[4]);
 }
