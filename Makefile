@@ -71,7 +71,8 @@ sysroot:
 	@$(ENV) && sysroot=$$("$(CURDIR)/scripts/libcxx.sh" || "$(CURDIR)/scripts/libc.sh") && \
 		ln -sfn "$$sysroot" "$(KYOZON_CACHE)/product/libc"
 
-demo: library ## Demonstrate the project on stock kernels
+demo: setup ## Demonstrate the project on stock kernels
+	@$(ENV) && "$(CURDIR)/scripts/library.sh"
 	@$(LAB) demo
 
 test: setup ## Run every test; NAMES="part ..." for those whose names contain a part, CHANGED=COMMIT for what changed
