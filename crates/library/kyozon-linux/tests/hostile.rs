@@ -8,7 +8,7 @@
 //!
 //! With the folder `KYOZON_TOTALS`, these are pieces of a longer run: each file system has a file there with what was
 //! done, and goes on behind its last seed until it has a multiple of `KYOZON_MUTATIONS` images, or for
-//! `KYOZON_SECONDS`. Failures are recorded, and do not end the run.
+//! `KYOZON_SECONDS`. Failures are recorded, and do not end the run. Several runs at once share the files.
 
 mod common;
 #[path = "hostile/totals.rs"]
@@ -264,10 +264,12 @@ fn attacks(name: &str, make: (&str, &[&str]), megabytes: u64) {
     };
     let mut totals = Totals::open(name, variable("KYOZON_SEED", 1));
     let count = variable("KYOZON_MUTATIONS", 20);
+    // Another run may count images meanwhile.
+    let goal = (totals.images() / count + 1) * count;
     let (start, seconds) = (Instant::now(), variable("KYOZON_SECONDS", u64::MAX));
     let mut failures = Vec::new();
     loop {
-        let seed = totals.next_seed();
+        let seed = totals.take_seed();
         copy(seed);
         let ended = attack(&work, &host);
         if let Err(why) = &ended {
@@ -278,9 +280,9 @@ fn attacks(name: &str, make: (&str, &[&str]), megabytes: u64) {
             }
             failures.push(format!("{name} seed {seed}: {why}"));
         }
-        totals.add(ended.as_ref().is_ok_and(|all| *all), ended.is_err());
+        totals.add(seed, ended.as_ref().is_ok_and(|all| *all), ended.is_err());
         let _ = std::fs::remove_dir_all(work.join("out"));
-        let done = totals.images().is_multiple_of(count) || start.elapsed().as_secs() >= seconds;
+        let done = totals.images() >= goal || start.elapsed().as_secs() >= seconds;
         if done || (!totals.is_kept() && !failures.is_empty()) {
             break;
         }
