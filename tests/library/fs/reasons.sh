@@ -38,6 +38,21 @@ for kind in ext4 xfs btrfs; do
 	fs mkdir j.img:/made && fs cat j.img:/new
 done 2>/dev/null
 
+# An error that Linux recorded in the journal or in the superblock, then a damaged journal: read, but not written.
+record() {
+	rm -f n.img; truncate -s 16M n.img; mkfs.ext4 -qF "$@" n.img; debugfs -w -R 'write f f' n.img 2>/dev/null >&2
+	at=$(($(debugfs -R 'bmap <8> 0' n.img 2>/dev/null) * 1024))
+}
+refused() {
+	before=$(sha256sum n.img); fs cat n.img:/f; fs cp f n.img:/g; [ "$before" = "$(sha256sum n.img)" ] || echo changed
+}
+record; printf '\377\377\377\373' | dd of=n.img bs=1 seek=$((at + 32)) conv=notrunc status=none; refused
+e2fsck -fy n.img >/dev/null 2>&1; fs cp f n.img:/g && fs cat n.img:/g
+for journal in -Ohas_journal -O^has_journal; do
+	record $journal; debugfs -w -R 'set_super_value state 3' n.img 2>/dev/null; refused
+done
+record; damage n.img "$at"; refused
+
 # The host removes, replaces or truncates the image meanwhile, or limits its size.
 mkfifo pipe
 meanwhile() {

@@ -11,7 +11,7 @@
 //! | [`failure`] | errors, and whether a command goes on after one |
 //! | [`attributes`] | owner, rights, times and extended attributes |
 //! | [`copy`] | files and folders from one kernel to another |
-//! | [`attach`] | which file system a disk has |
+//! | [`attach`], [`ext4`] | which file system a disk has, and whether it has recorded an error |
 //! | [`written`] | whether an image is still what its name names |
 //! | [`output`] | standard output |
 //! | [`progress`] | how far a command is, on a terminal |
@@ -24,6 +24,7 @@ pub mod attach;
 pub mod attributes;
 pub mod batch;
 pub mod copy;
+pub mod ext4;
 pub mod failure;
 pub mod kernel;
 pub mod list;

@@ -1,5 +1,6 @@
 //! Which file system a disk has, and how it is mounted.
 
+use super::ext4;
 use super::failure::{explain, warn};
 use super::kernel::Kernel;
 use anyhow::{anyhow, bail, ensure, Result};
@@ -120,6 +121,18 @@ fn too_short(line: &str) -> bool {
     words.iter().any(|words| line.contains(words))
 }
 
+/// Why a driver could not use its journal, if that is what a line of it and its error are about.
+fn journal(kind: &str, errno: Errno, line: &str) -> Option<&'static str> {
+    match errno.0 {
+        // The journal has to be replayed, and the image is open for reading only. btrfs says EIO.
+        libc::EROFS | libc::EIO => Some("was not unmounted: what its journal has is not shown"),
+        _ if kind == "ext4" && line.contains("journal") => {
+            Some("is shown without its journal, which is damaged: check it with e2fsck")
+        }
+        _ => None,
+    }
+}
+
 /// Mounts a disk or partition. Returns the name of its file system's driver.
 pub fn mount(
     kernel: &Kernel,
@@ -139,26 +152,44 @@ pub fn mount(
     }
     for kind in kinds {
         let before = kernel.log();
-        let data = options.data(&kind);
-        let Err(errno) = calls.mount(device, target, &kind, how, &data) else { return Ok(kind) };
-        // Its journal has to be replayed, and the image is open for reading only. btrfs says EIO.
-        let journal = matches!(errno.0, libc::EROFS | libc::EIO) && !write;
-        if let Some(option) = without_journal(&kind).filter(|_| journal) {
+        let mut data = options.data(&kind);
+        let has_error = kind == "ext4" && ext4::has_recorded_error(calls, device);
+        if has_error {
+            // To replay a journal that ended with an error is for the checker to decide.
+            ensure!(!write, "{kind}: it has recorded an error: check it with e2fsck, then write");
+            data.push_str("noload");
+        }
+        let Err(errno) = calls.mount(device, target, &kind, how, &data) else {
+            if has_error {
+                warn(&format!(
+                    "the {kind} has recorded an error: it is shown without its journal; check it with e2fsck"
+                ));
+            }
+            return Ok(kind);
+        };
+        let line = reason(&kind, &before, &kernel.log());
+        let says = line.as_deref().unwrap_or_default();
+        let unused = journal(&kind, errno, says);
+        if let (Some(option), Some(why), false) = (without_journal(&kind), unused, write) {
             if calls.mount(device, target, &kind, how, option).is_ok() {
-                warn(&format!("the {kind} was not unmounted: what its journal has is not shown"));
+                warn(&format!("the {kind} {why}"));
                 return Ok(kind);
             }
         }
         ensure!(errno.0 != libc::EACCES || !write, "{kind}: it can only be read");
-        let line = reason(&kind, &before, &kernel.log());
-        let says = line.as_deref().unwrap_or_default();
         if !too_short(says) && (errno.0 != libc::EINVAL || recognized(&kind, says)) {
-            first = first.or(Some((kind, errno, line)));
+            let advice = match journal(&kind, errno, says) {
+                Some(_) if kind == "ext4" => ": check it with e2fsck",
+                _ => "",
+            };
+            first = first.or(Some((kind, errno, line, advice)));
         }
     }
     match first {
-        Some((kind, errno, Some(line))) => bail!("{kind}: {} ({line})", explain(errno)),
-        Some((kind, errno, None)) => bail!("{kind}: {}", explain(errno)),
+        Some((kind, errno, Some(line), advice)) => {
+            bail!("{kind}: {} ({line}){advice}", explain(errno))
+        }
+        Some((kind, errno, None, advice)) => bail!("{kind}: {}{advice}", explain(errno)),
         None => match options.kind {
             Some(only) => bail!("it contains no {only}"),
             None => bail!("no file system that the kernel knows"),
