@@ -3,6 +3,8 @@
 mod busy;
 mod file;
 #[cfg(feature = "qcow2")]
+mod foreign;
+#[cfg(feature = "qcow2")]
 mod image;
 #[cfg(feature = "qcow2")]
 mod qcow2;

@@ -68,7 +68,7 @@ pub mod vfork;
 use anyhow::{ensure, Context, Result};
 pub use calls::Owned;
 use kyozon_devices::block::{Block, BlockDevice};
-use kyozon_devices::disk::FileDisk;
+use kyozon_devices::disk::Image;
 use liblinux::calls::Calls;
 use liblinux::{Config, Instance, Thread};
 use std::ffi::{CString, OsString};
@@ -195,12 +195,19 @@ fn boot(options: &Options) -> Result<Thread> {
     if options.verbose {
         config = config.log(|text| eprint!("{}", String::from_utf8_lossy(text)));
     }
+    let mut qcow2 = Vec::new();
     for mount in options.mounts.iter().filter(|mount| !mount.in_memory()) {
-        let disk = FileDisk::open(&mount.image, !mount.read_only)
-            .with_context(|| mount.image.display().to_string())?;
-        let block = Block::new(Box::new(disk), mount.read_only, "exec").extended().ends_at_error();
+        let write = !mount.read_only;
+        let disk = Image::open(&mount.image, write).and_then(|image| image.disk(write));
+        let disk = disk.with_context(|| mount.image.display().to_string())?;
+        if let Some(disk) = disk.qcow2 {
+            disk.check().with_context(|| mount.image.display().to_string())?;
+            qcow2.push((mount.image.clone(), disk));
+        }
+        let block = Block::new(disk.disk, mount.read_only, "exec").extended().ends_at_error();
         config = config.device(BlockDevice::inline(block));
     }
+    process::set_qcow2(qcow2);
     let (instance, thread) = Instance::in_process(config)?;
     let limit =
         libc::rlimit { rlim_cur: descriptors::MAX as u64, rlim_max: descriptors::MAX as u64 };

@@ -8,10 +8,20 @@
 use crate::state::State;
 use crate::threads::{self, Clone};
 use crate::{descriptors, direction, host, library, patch, trap, vfork};
+use kyozon_devices::disk::Qcow2Disk;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// File systems of images, to unmount at the end.
 static MOUNTED: OnceLock<Vec<std::ffi::CString>> = OnceLock::new();
+
+/// The images in the format qcow2, which the end writes back.
+static QCOW2: OnceLock<Vec<(PathBuf, Qcow2Disk)>> = OnceLock::new();
+
+/// Names the images in the format qcow2 that [`exit`] writes back.
+pub fn set_qcow2(images: Vec<(PathBuf, Qcow2Disk)>) {
+    QCOW2.get_or_init(|| images);
+}
 
 /// Names the file systems that [`exit`] unmounts.
 pub fn set_mounted(paths: Vec<std::ffi::CString>) {
@@ -66,6 +76,12 @@ pub fn unmount() {
         let flags = libc::MNT_DETACH as u64;
         library::call(libc::SYS_umount2, &[path.as_ptr() as u64, 0]);
         library::call(libc::SYS_umount2, &[path.as_ptr() as u64, flags]);
+    }
+    // Not every file system flushes its disk when it is unmounted.
+    for (image, disk) in QCOW2.get().into_iter().flatten() {
+        if let Err(error) = disk.write_back() {
+            eprintln!("kyozon-linux exec: {}: {error}", image.display());
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A file with the contents of a disk: raw, or in the format qcow2.
 
+use super::foreign;
 use super::qcow2::{Header, Qcow2Disk};
 use super::{Disk, FileDisk, Limits};
 use std::fs::File;
@@ -7,7 +8,8 @@ use std::io::Result;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-/// An image. A file that begins with the magic number of qcow2 is one; anything else is raw.
+/// An image. A file that begins with the magic number of qcow2 is one; formats that are known otherwise are refused,
+/// and anything else is raw.
 #[derive(Debug)]
 pub struct Image {
     file: FileDisk,
@@ -26,17 +28,16 @@ impl Image {
     /// Opens and locks an image as [`FileDisk::open`] does.
     ///
     /// # Errors
-    /// Those of [`FileDisk::open`]; one of kind `InvalidData` or `Unsupported` if it is qcow2 that cannot be used.
+    /// Those of [`FileDisk::open`]; one of kind `InvalidData` or `Unsupported` if it is qcow2 that cannot be used
+    /// or has another format.
     pub fn open(path: &Path, write: bool) -> Result<Self> {
         let mut file = FileDisk::open(path, write)?;
-        // The file must be able to grow.
-        let qcow2 = if std::fs::metadata(path)?.is_file() {
-            Header::read(file.as_fd(), file.bytes(), write)?
-        } else {
-            None
-        };
-        if qcow2.is_none() && std::fs::metadata(path)?.is_file() {
-            if let Some(block) = block_of_partitions(file.as_fd()) {
+        // The file must be able to grow, which a device does not.
+        let mut qcow2 = None;
+        if std::fs::metadata(path)?.is_file() {
+            foreign::refuse(file.as_fd())?;
+            qcow2 = Header::read(file.as_fd(), file.bytes(), write)?;
+            if let (None, Some(block)) = (qcow2, block_of_partitions(file.as_fd())) {
                 file.set_block(block);
             }
         }

@@ -97,7 +97,9 @@ impl Header {
         let (word, long) = (|at| word(header, at), |at| long(header, at));
         let version = word(4);
         if !(2..=3).contains(&version) {
-            let text = format!("has version {version}: only 2 and 3 are known");
+            let text = format!(
+                "has version {version}, not 2 or 3: make a raw one of it by qemu-img convert -O raw"
+            );
             return Err(unsupported(&text));
         }
         if word(32) != 0 {
