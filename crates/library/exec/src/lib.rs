@@ -252,9 +252,15 @@ fn mount(thread: &Thread, mounts: &[Mount]) -> Result<()> {
             let _ = thread.mkdir(&folder, 0o755);
         }
         let flags = if mount.read_only { libc::MS_RDONLY } else { 0 };
-        thread
-            .mount(disk, Path::new(&path), &mount.kind, flags, "")
-            .map_err(|error| failed(&mount.image, error).context(format!("as {}", mount.kind)))?;
+        let mounted = thread.mount(disk, Path::new(&path), &mount.kind, flags, "");
+        mounted.map_err(|error| match error.0 {
+            libc::EACCES if !mount.read_only => anyhow::anyhow!(
+                "{}: {} can only be read: mount it with ro behind another colon",
+                mount.image.display(),
+                mount.kind
+            ),
+            _ => failed(&mount.image, error).context(format!("as {}", mount.kind)),
+        })?;
     }
     if has_root {
         let root = CString::new(ROOT)?;

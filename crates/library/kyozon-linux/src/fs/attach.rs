@@ -15,6 +15,8 @@ pub struct Options<'a> {
     pub kind: Option<&'a str>,
     /// User and group of all files, if the file system has no owners.
     pub owner: Option<(u32, u32)>,
+    /// The rights that the file system gives hold for `owner`, too.
+    pub enforced: bool,
 }
 
 impl Options<'_> {
@@ -29,6 +31,14 @@ impl Options<'_> {
         }
         if let ("vfat" | "exfat", Some((user, group))) = (kind, self.owner) {
             all.push(format!("uid={user},gid={group}"));
+        }
+        // The owners of an ISO image are users of the machine that made it, and nobody can change its rights. root
+        // needs neither.
+        if let ("iso9660", Some((user @ 1.., group))) = (kind, self.owner) {
+            all.push(format!("uid={user},gid={group}"));
+            if self.enforced {
+                all.push("overriderockperm,mode=0555,dmode=0555".to_owned());
+            }
         }
         all.join(",")
     }
@@ -223,9 +233,14 @@ mod tests {
 
     #[test]
     fn options_of_a_file_system_without_owners() {
-        let options = Options { kind: None, owner: Some((1, 2)) };
+        let mut options = Options { owner: Some((1, 2)), ..Options::default() };
         assert_eq!(options.data("vfat"), "utf8,iocharset=iso8859-1,uid=1,gid=2");
         assert_eq!(options.data("exfat"), "uid=1,gid=2");
         assert_eq!(options.data("ext4"), "");
+        assert_eq!(options.data("iso9660"), "uid=1,gid=2");
+        options.enforced = true;
+        assert_eq!(options.data("iso9660"), "uid=1,gid=2,overriderockperm,mode=0555,dmode=0555");
+        options.owner = Some((0, 0));
+        assert_eq!(options.data("iso9660"), "");
     }
 }

@@ -103,7 +103,8 @@ pub fn run(boot: &Boot, what: &Mount) -> Result<()> {
     let write = !what.read_only;
     // SAFETY: the calls take nothing and cannot fail.
     let owner = unsafe { (libc::getuid(), libc::getgid()) };
-    let options = Options { kind: what.kind.as_deref(), owner: Some(owner) };
+    let options =
+        Options { kind: what.kind.as_deref(), owner: Some(owner), enforced: what.allow_other };
     let boot = Boot { tasks: THREADS, ..boot.clone() };
     let mut session =
         Session::with(&boot, &[(&place, write)], &options).map_err(|error| hint(error, write))?;
