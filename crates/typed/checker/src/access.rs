@@ -224,14 +224,13 @@ impl<J: Judge> Pass<'_, '_, J> {
 
     /// The rules for a new stack pointer.
     fn moved_stack_pointer(&mut self, value: Value) -> Result<(), Error> {
-        let Value::Stack(offset) = value else {
-            self.frame.set_depth(0);
-            return self.broken(Rule::StackPointer { found: value });
+        let offset = match value {
+            Value::Stack(offset) if offset <= 0 && offset % 8 == 0 => offset,
+            found => {
+                self.frame.set_depth(0);
+                return self.broken(Rule::StackPointer { found });
+            }
         };
-        if offset > 0 || offset % 8 != 0 {
-            self.frame.set_depth(0);
-            return self.broken(Rule::StackPointer { found: value });
-        }
         let bytes = offset.unsigned_abs();
         if bytes > self.function.frame {
             self.frame.set_depth(self.function.frame);

@@ -167,73 +167,62 @@ impl fmt::Display for Error {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use Rule::*;
         let name = |register: Register| REGISTERS[register as usize & 15];
         match *self {
-            Rule::File(malformed) => malformed.fmt(f),
-            Rule::Decode(refusal) => refusal.fmt(f),
-            Rule::Address { size, write, found } => {
+            File(malformed) => malformed.fmt(f),
+            Decode(refusal) => refusal.fmt(f),
+            Address { size, write, found } => {
                 let access = if write { "write" } else { "read" };
                 let expected = "an address of the region, frame, read-only data or a view";
                 write!(f, "{access} of {size} bytes: expected {expected}, found {found}")
             }
-            Rule::NotData { size, found } => {
-                write!(f, "expected {size} bytes of data, found {found}")
-            }
-            Rule::Argument { register, expected, found } => {
+            NotData { size, found } => write!(f, "expected {size} bytes of data, found {found}"),
+            Argument { register, expected, found } => {
                 write!(f, "argument {}: expected {expected}, found {found}", name(register))
             }
-            Rule::StackArgument { index, size, found } => {
+            StackArgument { index, size, found } => {
                 write!(f, "stack argument {index}: expected {size} bytes of data, found {found}")
             }
-            Rule::Result { expected, found } => {
+            Result { expected, found } => {
                 write!(f, "result rax: expected {expected}, found {found}")
             }
-            Rule::TailResult => {
-                f.write_str("tail call: expected a callee with this function's result")
-            }
-            Rule::TailArguments => {
+            TailResult => f.write_str("tail call: expected a callee with this function's result"),
+            TailArguments => {
                 f.write_str("tail call: expected a callee without further stack arguments")
             }
-            Rule::NotSaved { register, found } => {
+            NotSaved { register, found } => {
                 write!(f, "{}: expected its value at entry, found {found}", name(register))
             }
-            Rule::StackPointer { found } => {
+            StackPointer { found } => {
                 let expected = "a known multiple of 8 in the frame, at a return its value at entry";
                 write!(f, "rsp: expected {expected}, found {found}")
             }
-            Rule::Frame { declared, found } => {
+            Frame { declared, found } => {
                 write!(f, "expected a frame of at most {declared} bytes, found {found}")
             }
-            Rule::NoStackCheck { checked, needed } => {
+            NoStackCheck { checked, needed } => {
                 write!(f, "expected a stack checked down to {needed:+}, found {checked:+}")
             }
-            Rule::Flags => f.write_str("expected flags that stem from data"),
-            Rule::Indirect { found } => {
+            Flags => f.write_str("expected flags that stem from data"),
+            Indirect { found } => {
                 write!(f, "expected an entry of a call or jump table, found {found}")
             }
-            Rule::Thunk => {
-                f.write_str("expected a thunk: the file's flags have no indirect branches")
-            }
-            Rule::Target(at) => write!(f, "no instruction, function or stub begins at {at:#x}"),
-            Rule::Landing(at) => write!(f, "expected endbr64 at {at:#x}, where a jump table leads"),
-            Rule::Middle(at) => {
-                write!(f, "a jump leads into the middle of an instruction, to {at:#x}")
-            }
-            Rule::NoHead(at) => write!(f, "jump back to {at:#x}, which has no annotation"),
-            Rule::Head { head, location, expected, found } => {
+            Thunk => f.write_str("expected a thunk: the file's flags have no indirect branches"),
+            Target(at) => write!(f, "no instruction, function or stub begins at {at:#x}"),
+            Landing(at) => write!(f, "expected endbr64 at {at:#x}, where a jump table leads"),
+            Middle(at) => write!(f, "a jump leads into the middle of an instruction, to {at:#x}"),
+            NoHead(at) => write!(f, "jump back to {at:#x}, which has no annotation"),
+            Head { head, location, expected, found } => {
                 write!(f, "head {head:#x}, {location}: expected {expected}, found {found}")
             }
-            Rule::HeadRoom(head) => write!(f, "head {head:#x}: expected a checked stack as there"),
-            Rule::HeadFlags(head) => {
-                write!(f, "head {head:#x}: expected flags that stem from data")
-            }
-            Rule::Annotation => {
-                f.write_str("malformed annotation, or one that is at no instruction")
-            }
-            Rule::End => f.write_str("the function goes on behind its end"),
-            Rule::TableEdges => f.write_str("too many edges from jump tables"),
-            Rule::Form => f.write_str("operands that this checker has no rule for"),
-            Rule::Memory => f.write_str("too many labels for the checker's memory"),
+            HeadRoom(head) => write!(f, "head {head:#x}: expected a checked stack as there"),
+            HeadFlags(head) => write!(f, "head {head:#x}: expected flags that stem from data"),
+            Annotation => f.write_str("malformed annotation, or one that is at no instruction"),
+            End => f.write_str("the function goes on behind its end"),
+            TableEdges => f.write_str("too many edges from jump tables"),
+            Form => f.write_str("operands that this checker has no rule for"),
+            Memory => f.write_str("too many labels for the checker's memory"),
         }
     }
 }

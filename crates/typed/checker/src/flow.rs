@@ -261,13 +261,17 @@ pub fn check_function<J: Judge>(
     let function = program.function(function);
     let signature = program.signature(function.signature);
     let (labels, granules) = Labels::new(memory, function.frame as usize / 4);
+    if granules.len() < function.frame as usize / 4 {
+        let (function, offset) = (function.index, function.start);
+        return Err(Error { function, offset, op: None, rule: Rule::Memory });
+    }
     let mut pass = Pass {
         program,
         function,
         signature,
         judge,
         state: State::entry(signature),
-        frame: Frame::new(granules),
+        frame: Frame::of(granules, 0),
         fresh: 16,
         insn: Insn::BLANK,
         address: Value::UNKNOWN,
@@ -279,9 +283,6 @@ pub fn check_function<J: Judge>(
         decoded: false,
         labels,
     };
-    if pass.frame.capacity() < function.frame as usize / 4 {
-        return Err(pass.error(Rule::Memory));
-    }
     let heads = Heads::new(annotations, function.start).map_err(|bad| pass.error(bad.into()))?;
     pass.run(heads)
 }

@@ -13,19 +13,9 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// An empty frame in this memory, whose length is the deepest it can become.
-    pub fn new(granules: &'a mut [Value]) -> Self {
-        Frame { granules, depth: 0 }
-    }
-
-    /// A frame that was kept in this memory.
+    /// A frame that was kept in this memory, or an empty one. The memory's length is the deepest it can become.
     pub fn of(granules: &'a mut [Value], depth: usize) -> Self {
         Frame { granules, depth }
-    }
-
-    /// Granules of the deepest frame.
-    pub fn capacity(&self) -> usize {
-        self.granules.len()
     }
 
     /// What is in use, and must be kept to restore it.
@@ -282,7 +272,7 @@ mod tests {
     const U8: Value = Value::data(1);
 
     fn frame(memory: &mut [Value], bytes: u32) -> Frame<'_> {
-        let mut frame = Frame::new(memory);
+        let mut frame = Frame::of(memory, 0);
         frame.set_depth(bytes);
         frame
     }

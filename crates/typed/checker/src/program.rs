@@ -110,23 +110,18 @@ pub enum Malformed {
 
 impl core::fmt::Display for Malformed {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        use Malformed::*;
         match self {
-            Malformed::Magic => {
-                f.write_str("not a typed program: its first bytes are not KYZTYPED")
-            }
-            Malformed::Version(v) => {
-                write!(f, "version {v} of the format; this checker knows {VERSION}")
-            }
-            Malformed::Truncated(part) => write!(f, "the file ends within its {part}"),
-            Malformed::TooLarge(part) => write!(f, "too many or too large: {part}"),
-            Malformed::Field(part, n) => write!(f, "{part} {n}: a field is out of range"),
-            Malformed::Region(at) => {
-                write!(f, "made for a region at {at:#x}, which this host does not have")
-            }
-            Malformed::Landing(n) => {
+            Magic => f.write_str("not a typed program: its first bytes are not KYZTYPED"),
+            Version(v) => write!(f, "version {v} of the format; this checker knows {VERSION}"),
+            Truncated(part) => write!(f, "the file ends within its {part}"),
+            TooLarge(part) => write!(f, "too many or too large: {part}"),
+            Field(part, n) => write!(f, "{part} {n}: a field is out of range"),
+            Region(at) => write!(f, "made for a region at {at:#x}, which this host does not have"),
+            Landing(n) => {
                 write!(f, "function {n} is called indirectly: it must begin with endbr64 here")
             }
-            Malformed::IndirectBranches => f.write_str(
+            IndirectBranches => f.write_str(
                 "the text has indirect branches of its own; this host allows thunks only",
             ),
         }
