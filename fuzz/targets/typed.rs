@@ -5,6 +5,7 @@ use kyozon_typed_annotate::memory::{verify, Arena};
 use kyozon_typed_annotate::module::{Function, Module, Signature, Type};
 use kyozon_typed_checker::flow::{check_function, Strict};
 use kyozon_typed_checker::program::{Host, Program};
+use kyozon_typed_checker::WORK;
 use libfuzzer_sys::fuzz_target;
 
 const HOST: Host =
@@ -36,5 +37,6 @@ fuzz_target!(|input: &[u8]| {
     let Ok(program) = Program::parse(&file, HOST) else { return };
     let mut faults = vec![0; text.len()];
     let mut judge = Strict { faults: &mut faults, count: 0 };
-    let _ = check_function(&program, 0, heads, &mut arena.memory(), &mut judge);
+    let mut work = WORK.0 * text.len() as u64 + WORK.1;
+    let _ = check_function(&program, 0, heads, &mut arena.memory(), &mut work, &mut judge);
 });

@@ -241,7 +241,8 @@ impl Search<'_, '_> {
     fn round(&mut self, wanted: &BTreeMap<u32, Wanted>) -> Result<Round, Error> {
         let mut round = Round::default();
         let bytes = encode(&annotations(wanted, false), self.start);
-        check_function(self.program, self.function, &bytes, &mut self.arena.memory(), &mut round)?;
+        let (program, memory) = (self.program, &mut self.arena.memory());
+        check_function(program, self.function, &bytes, memory, &mut { u64::MAX }, &mut round)?;
         Ok(round)
     }
 
@@ -279,7 +280,8 @@ impl Search<'_, '_> {
         let length = self.program.function(self.function).end - self.start;
         let mut faults = vec![0; length as usize];
         let mut strict = Strict { faults: &mut faults, count: 0 };
-        check_function(self.program, self.function, &bytes, &mut self.arena.memory(), &mut strict)
+        let (program, memory) = (self.program, &mut self.arena.memory());
+        check_function(program, self.function, &bytes, memory, &mut { u64::MAX }, &mut strict)
     }
 
     /// Tries shorter forms of ranges: all at once, then by head, then one by one.

@@ -1,10 +1,12 @@
 //! Annotations that are found for machine code as a compiler writes it.
 
+use kyozon_typed_annotate::annotation::Head;
 use kyozon_typed_annotate::infer::infer;
 use kyozon_typed_annotate::memory::{verify, Arena};
 use kyozon_typed_annotate::module::{CallTable, Function, Module, Signature, Type};
 use kyozon_typed_checker::error::{Error, Rule};
-use kyozon_typed_checker::program::{Host, Malformed, Program};
+use kyozon_typed_checker::flow::{check_function, Strict};
+use kyozon_typed_checker::program::{Host, Malformed, Program, MOST_FRAME};
 
 const HOST: Host =
     Host { region: 0x1000_0000, reserved: 40 << 30, indirect_branches: true, tracking: false };
@@ -175,4 +177,72 @@ fn flags_live_over_moves_at_a_head() {
     let text = [0x85, 0xff, 0x90, 0x48, 0x89, 0xf0, 0x74, 0x05, 0x83, 0xef, 0x01, 0xeb, 0xf6, 0xc3];
     let module = annotated(module(&text));
     assert!(module.functions[0].heads[&3].flags);
+}
+
+/// A function with the deepest frame: cmp $0xa000, %sp; jb 1f; sub $0x4000, %rsp; then `body`; 1: ud2.
+fn deepest(body: &[u8]) -> Module {
+    let start = [0x66, 0x81, 0xfc, 0, 0xa0, 0x0f, 0x82];
+    let sub = [0x48, 0x81, 0xec, 0, 0x40, 0, 0];
+    let distance = ((sub.len() + body.len()) as u32).to_le_bytes();
+    let mut module = module(&[&start[..], &distance, &sub[..], body, &[0x0f, 0x0b]].concat());
+    module.functions[0].frame = MOST_FRAME;
+    module
+}
+
+/// How many values the check of a function counts.
+fn work(module: &Module) -> u64 {
+    let bytes = module.to_bytes();
+    let program = Program::parse(&bytes, HOST).expect("well-formed");
+    let (mut arena, mut left, mut faults) = (Arena::default(), u64::MAX, [0; 1]);
+    let mut strict = Strict { faults: &mut faults, count: 0 };
+    let annotations = program.annotations(0);
+    check_function(&program, 0, annotations, &mut arena.memory(), &mut left, &mut strict)
+        .expect("accepted");
+    u64::MAX - left
+}
+
+#[test]
+fn heads_on_all_instructions_of_a_deep_frame_are_refused() {
+    let with_heads = |count: u32| {
+        let mut module = deepest(&vec![0x90; count as usize]);
+        module.functions[0].heads = (18..18 + count).map(|at| (at, Head::default())).collect();
+        module
+    };
+    let few = with_heads(100).to_bytes();
+    verify(&few, HOST, &mut Arena::default()).expect("accepted");
+    let many = with_heads(400).to_bytes();
+    let error = verify(&many, HOST, &mut Arena::default()).expect_err("too much is kept");
+    assert_eq!(error.rule, Rule::Work);
+}
+
+#[test]
+fn copies_and_joins_are_counted() {
+    let granules = u64::from(MOST_FRAME) / 4;
+    let [one, two] = [1, 2].map(|jumps| {
+        // ucomiss %xmm0, %xmm0; then jz +0, each of which is kept and joined.
+        let jumps = [0x74, 0].repeat(jumps);
+        work(&deepest(&[&[0x0f, 0x2e, 0xc0][..], &jumps].concat()))
+    });
+    assert!(two - one >= 2 * granules && two - one < 3 * granules);
+    // lea 0x4000(%rsp), %rsp; lea -0x4000(%rsp), %rsp
+    let down = [0x48, 0x8d, 0xa4, 0x24, 0, 0xc0, 0xff, 0xff];
+    let up = [0x48, 0x8d, 0xa4, 0x24, 0, 0x40, 0, 0];
+    let [one, two] = [1, 2].map(|moves| work(&deepest(&[up, down].concat().repeat(moves))));
+    assert!(two - one >= granules && two - one < 2 * granules);
+}
+
+#[test]
+fn places_that_wait_are_counted() {
+    let [one, two] = [1000u32, 2000].map(|jumps| {
+        // ucomiss %xmm0, %xmm0; then jz to each of as many nops, and ud2.
+        let mut text = vec![0x0f, 0x2e, 0xc0];
+        for jump in 0..jumps {
+            let distance = 6 * (jumps - jump - 1) + jump;
+            text.extend([&[0x0f, 0x84][..], &distance.to_le_bytes()].concat());
+        }
+        text.extend(vec![0x90; jumps as usize]);
+        text.extend([0x0f, 0x0b]);
+        work(&module(&text))
+    });
+    assert!(two - 2 * one > 1000 * 1000 / 16, "{one} {two}");
 }

@@ -236,6 +236,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             self.frame.set_depth(self.function.frame);
             return self.broken(Rule::Frame { declared: self.function.frame, found: bytes });
         }
+        self.work((bytes as usize / 4).saturating_sub(self.frame.used().len()))?;
         self.frame.set_depth(bytes);
         self.check_room(offset)
     }

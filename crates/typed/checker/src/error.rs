@@ -136,8 +136,8 @@ pub enum Rule {
     Annotation,
     /// The function goes on behind its end.
     End,
-    /// Jumps through tables have more edges than the function has bytes, four times over.
-    TableEdges,
+    /// Jumps and heads have more values to copy, join and compare than [`crate::WORK`].
+    Work,
     /// An operand form that the type system has no rule for.
     Form,
     /// The checker's memory does not suffice.
@@ -220,7 +220,7 @@ impl fmt::Display for Rule {
             HeadFlags(head) => write!(f, "head {head:#x}: expected flags that stem from data"),
             Annotation => f.write_str("malformed annotation, or one that is at no instruction"),
             End => f.write_str("the function goes on behind its end"),
-            TableEdges => f.write_str("too many edges from jump tables"),
+            Work => f.write_str("too many jumps and heads with so deep a frame for so little text"),
             Form => f.write_str("operands that this checker has no rule for"),
             Memory => f.write_str("too many labels for the checker's memory"),
         }

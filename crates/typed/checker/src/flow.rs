@@ -15,6 +15,9 @@ use crate::program::{Callee, Function, Program, Signature, ARGUMENTS};
 use crate::state::{Flags, Identity, State, CALLEE_SAVED};
 use crate::value::{Spot, Value};
 
+/// Values that a state counts for, beside its frame.
+const STATE: usize = 32;
+
 /// Decides what happens when a rule is broken. Only [`Strict`] gives a verdict that may be believed; a tool that looks
 /// for annotations goes on.
 pub trait Judge {
@@ -245,17 +248,19 @@ pub(crate) struct Pass<'p, 'm, J> {
     /// The place before the next instruction can be reached.
     live: bool,
     decoded: bool,
-    /// Edges from jump tables so far.
-    table_edges: u32,
+    /// Values that may still be copied, joined or compared.
+    work: &'m mut u64,
     labels: Labels<'m>,
 }
 
-/// Checks one function of a program.
+/// Checks one function of a program. `work` is how many values of registers and frames may be copied, joined and
+/// compared, and becomes how many are left: it bounds the time.
 pub fn check_function<J: Judge>(
     program: &Program<'_>,
     function: u32,
     annotations: &[u8],
     memory: &mut Memory<'_>,
+    work: &mut u64,
     judge: &mut J,
 ) -> Result<(), Error> {
     let function = program.function(function);
@@ -275,7 +280,7 @@ pub fn check_function<J: Judge>(
         fresh: 16,
         insn: Insn::BLANK,
         address: Value::UNKNOWN,
-        table_edges: 0,
+        work,
         at: function.start,
         next: function.start,
         faults: false,
@@ -297,6 +302,13 @@ impl<J: Judge> Pass<'_, '_, J> {
     pub(crate) fn broken(&mut self, rule: Rule) -> Result<(), Error> {
         let error = self.error(rule);
         self.judge.broken(error)
+    }
+
+    /// Counts values that are about to be copied, joined or compared.
+    pub(crate) fn work(&mut self, values: usize) -> Result<(), Error> {
+        let left = self.work.checked_sub(values as u64);
+        *self.work = left.ok_or_else(|| self.error(Rule::Work))?;
+        Ok(())
     }
 
     fn run(&mut self, mut heads: Heads<'_>) -> Result<(), Error> {
@@ -341,6 +353,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             Some(place) if place < self.at => return Err(self.error(Rule::Middle(place))),
             Some(place) if place == self.at => {
                 if let Some(label) = self.labels.take() {
+                    self.work(STATE + self.labels.frame(label).len())?;
                     let (state, frame) = (self.labels.state(label), self.labels.frame(label));
                     if self.live {
                         self.frame.join(frame);
@@ -365,6 +378,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     fn head(&mut self, heads: &mut Heads<'_>) -> Result<(), Error> {
         let flows_in = self.live;
         self.live = true;
+        self.work(STATE + self.frame.used().len())?;
         self.judge.head(self.at, flows_in, View::of(&self.state, self.frame.used()));
         let flags = self.state.flags_are_data();
         self.state.flags = Flags::Tainted;
@@ -430,6 +444,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         let inside = (self.function.start as i64..self.function.end as i64).contains(&target);
         if inside {
             let place = target as u32;
+            self.work(STATE + self.frame.used().len() + self.labels.waiting_count / 8)?;
             if place >= self.next {
                 let left =
                     self.labels.leave(place, &self.state, self.frame.used(), &mut self.fresh);
@@ -642,11 +657,6 @@ impl<J: Judge> Pass<'_, '_, J> {
     /// All places that a jump table leads to.
     fn jump_table(&mut self, table: u16) -> Result<(), Error> {
         let table = self.program.jump_table(table);
-        // Otherwise many jumps through a long table would take more than linear time.
-        self.table_edges = self.table_edges.saturating_add(table.count);
-        if self.table_edges > 4 * (self.function.end - self.function.start) {
-            return Err(self.error(Rule::TableEdges));
-        }
         for target in self.program.targets(table) {
             let inside = (self.function.start as i64..self.function.end as i64).contains(&target);
             if !inside {

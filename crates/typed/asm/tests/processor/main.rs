@@ -72,8 +72,9 @@ fn check(code: &[u8], arena: &mut Arena) -> Option<Known> {
     };
     let file = module.to_bytes();
     let program = Program::parse(&file, HOST).expect("the file is well formed");
-    let mut watch = Watch(None);
-    check_function(&program, 0, program.annotations(0), &mut arena.memory(), &mut watch).ok()?;
+    let (mut watch, mut work) = (Watch(None), u64::MAX);
+    let annotations = program.annotations(0);
+    check_function(&program, 0, annotations, &mut arena.memory(), &mut work, &mut watch).ok()?;
     watch.0
 }
 
