@@ -11,12 +11,17 @@ use crate::error::{Error, Rule};
 use crate::frame::{Frame, Undo};
 use crate::heads::{Heads, Item, Location};
 use crate::insn::{Condition, Insn, RAX, RDX, RSP};
-use crate::program::{Callee, Function, Program, Signature, ARGUMENTS};
+use crate::program::{Callee, Function, Program, Signature, ARGUMENTS, MOST_BYTES};
 use crate::state::{Flags, Identity, State, CALLEE_SAVED};
 use crate::value::{Spot, Value};
+use crate::WORK;
 
 /// Values that a state counts for, beside its frame.
 const STATE: usize = 32;
+
+// Identities have 32 bits. A byte of text makes 6 at most, because an indirect call of 2 bytes makes 12. A join makes
+// 16 and counts for 32 values or more.
+const _: () = assert!((6 + WORK.0 / 2) * MOST_BYTES as u64 + WORK.1 < u32::MAX as u64);
 
 /// Decides what happens when a rule is broken. Only [`Strict`] gives a verdict that may be believed; a tool that looks
 /// for annotations goes on.

@@ -66,8 +66,8 @@ pub const HEADER: usize = 64;
 pub const STUB: u32 = 16;
 /// Parts of the image start at multiples of this.
 pub const ALIGN: u32 = 64;
-/// Largest text, and largest read-only data.
-pub const MOST_BYTES: u32 = 1 << 28;
+/// Largest text, and largest read-only data. The pass numbers what registers hold with 32 bits.
+pub const MOST_BYTES: u32 = 1 << 25;
 /// Most functions, table entries, imports and so on.
 pub const MOST_ITEMS: u32 = 1 << 20;
 /// Deepest frame in bytes.

@@ -1,5 +1,5 @@
 # expect: too many or too large: annotations
 # More annotations than allowed.
-# patch: 59 20
+# patch: 56 01 00 00 02
 .func f (any)
         .return

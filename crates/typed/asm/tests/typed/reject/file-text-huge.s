@@ -1,5 +1,5 @@
 # expect: too many or too large: text
 # The text is larger than allowed.
-# patch: 27 20
+# patch: 24 01 00 00 02
 .func f (any)
         .return

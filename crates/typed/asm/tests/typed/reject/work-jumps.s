@@ -1,4 +1,4 @@
-# expect: work-jumps.s:[0-9]+: function 0, text offset 0x[0-9a-f]+: too many jumps and heads with so deep a frame for so little text
+# expect: work-jumps.s:[0-9]+: function 0, text offset 0x[0-9a-f]+: too many jumps and heads with so deep a frame
 # Each jump copies a frame of 16 KiB, and joins it at the next instruction.
 .func f (any) frame 16384
         cmp     $0xa000, %sp
