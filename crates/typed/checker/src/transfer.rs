@@ -79,10 +79,11 @@ impl<J: Judge> Pass<'_, '_, J> {
             Op::ShiftDouble => {
                 let a = self.read(destination, size)?;
                 let b = self.read(source, size)?;
-                let count = if self.insn.by_cl { self.state.get(RCX) } else { Value::constant(0) };
-                let data = a.is_data(size) && b.is_data(size) && count.is_data(1);
-                let moves =
-                    !self.insn.by_cl && immediate as u64 & (if size == 8 { 63 } else { 31 }) != 0;
+                let count = self.shift_count(self.insn.by_cl);
+                // With a count of more than 16, 2 bytes and the flags are undefined.
+                let defined = count.is_some_and(|count| count.high() <= bits as u64);
+                let data = a.is_data(size) && b.is_data(size) && defined;
+                let moves = count.is_some_and(|count| count.low() > 0);
                 self.write(destination, size, computed(data.then(|| Range::bytes(size))))?;
                 // With a count of 0 the flags stay, else the overflow flag can.
                 self.set_some_flags(data, moves, moves);
@@ -399,15 +400,20 @@ impl<J: Judge> Pass<'_, '_, J> {
         Ok(())
     }
 
+    /// The count of a shift: an immediate, or cl.
+    fn shift_count(&self, by_cl: bool) -> Option<Range> {
+        let most = if self.insn.size == 8 { 63 } else { 31 };
+        if !by_cl {
+            return Some(Range::constant(self.insn.immediate as u64 & most));
+        }
+        self.state.get(RCX).operand(1).map(|count| count.and(Range::constant(most)))
+    }
+
     fn shift(&mut self) -> Result<(), Error> {
-        let Insn { op, size, destination, source, immediate, .. } = self.insn;
+        let Insn { op, size, destination, source, .. } = self.insn;
         let bits = size as u32 * 8;
         let x = self.read(destination, size)?.operand(size);
-        let most = if size == 8 { 63 } else { 31 };
-        let count = match source {
-            Operand::Immediate => Some(Range::constant(immediate as u64 & most)),
-            _ => self.state.get(RCX).operand(1).map(|count| count.and(Range::constant(most))),
-        };
+        let count = self.shift_count(source != Operand::Immediate);
         let before = self.state.flags_are_data();
         let result = match (x, count) {
             (Some(x), Some(count)) => Some(match (op, count.single()) {
@@ -423,8 +429,10 @@ impl<J: Judge> Pass<'_, '_, J> {
         self.write(destination, size, computed(result))?;
         let always = count.is_some_and(|count| count.low() > 0);
         if op != Op::Rotate && always {
-            // The overflow flag is defined for a count of 1 only.
-            self.set_result(result, true, before);
+            // The overflow flag is defined for a count of 1 only. The carry is the last bit that was shifted out, and
+            // undefined if all were.
+            let few = count.is_some_and(|count| count.high() < bits as u64);
+            self.set_result(result, before || few || op == Op::ShiftArithmetic, before);
         } else {
             // With a count of 0 the flags stay, and a rotation changes only the carry and the overflow flag.
             self.set_some_flags(result.is_some(), always, false);
