@@ -57,6 +57,9 @@ if mknod null c 1 3 2>/dev/null; then fs cp a.img:/f null; [ -c null ] || echo "
 echo piped | fs cp /dev/stdin a.img:/from-pipe && fs cat a.img:/from-pipe
 # The image itself is not replaced.
 echo >a.img.2; fs cp a.img:/f a.img 2>&1
+# Nor copied while it changes.
+mkdir with; ln a.img with/hard; echo w >with/w; fs cp a.img a.img:/self 2>&1; fs cp -r with a.img:/ 2>&1
+fs find a.img:/with; fs rm -r a.img:/with
 # Entries that cannot be copied do not keep the others from it, and folders get their rights.
 mkdir many; echo a >many/a; mknod many/b c 1 3 2>/dev/null || mkfifo many/b; echo c >many/c; chmod 750 many
 if [ -c many/b ]; then fs cp -r many a.img:/ 2>error; echo "status $?"; cat error; else cat <<-end

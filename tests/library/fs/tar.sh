@@ -52,6 +52,7 @@ hostile() { fs tar -x a.img:/in <h.tar; echo "$1: status $?"; }
 tar -C h -P --transform 's,x/f,/evil,' -cf h.tar x/f; hostile absolute
 tar -C h -P --transform 's,x/f,../evil,' -cf h.tar x/f; hostile dots
 for link in l up; do tar -C h --transform "s,x/f,$link/evil," -cf h.tar $link x/f; hostile $link; done
+fs mkdir -p a.img:/in/over/x; tar -C h --transform 's,x/f,over,' -cf h.tar x/f; hostile over
 head -c 2000 in.tar >h.tar; hostile truncated
 gzip <in.tar >h.tar; hostile compressed
 fs find a.img:/ --name evil

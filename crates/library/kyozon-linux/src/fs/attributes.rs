@@ -2,26 +2,36 @@
 
 use super::failure::{explain, failed, warn};
 use super::walk::Folder;
-use anyhow::Result;
+use anyhow::{bail, Result};
 use liblinux::Errno;
 use std::ffi::{CStr, CString};
 
-/// What could not be kept, each named once.
+/// What could not be kept.
 #[derive(Debug, Default)]
-pub struct Lost(Vec<&'static str>);
+pub struct Lost {
+    /// What the file system or the user cannot keep for any file, each named once.
+    kinds: Vec<&'static str>,
+    /// Extended attributes that are too large for the file system.
+    large: u64,
+}
 
 impl Lost {
-    /// Adds one.
-    pub fn note(&mut self, what: &'static str) {
-        if !self.0.contains(&what) {
-            self.0.push(what);
+    /// Adds what no file keeps.
+    fn note(&mut self, what: &'static str) {
+        if !self.kinds.contains(&what) {
+            self.kinds.push(what);
         }
     }
 
-    /// Warns about all.
-    pub fn warn(&self) {
-        for what in &self.0 {
+    /// Warns about all. An error if an attribute was too large.
+    pub fn end(self) -> Result<()> {
+        for what in &self.kinds {
             warn(&format!("{what} were not kept: {}", explain(Errno(libc::EPERM))));
+        }
+        match self.large {
+            0 => Ok(()),
+            1 => bail!("1 extended attribute was not kept: the warning says why"),
+            count => bail!("{count} extended attributes were not kept: the warnings say why"),
         }
     }
 }
@@ -77,6 +87,12 @@ impl Attributes {
         for (attribute, value) in &self.extended {
             match to.calls.set_attribute_at(to.fd, name, attribute, value) {
                 Err(Errno(libc::EPERM | libc::EOPNOTSUPP)) => lost.note("extended attributes"),
+                // It may be only this attribute that has no room: then the other files have some.
+                Err(error @ Errno(libc::ENOSPC | libc::E2BIG | libc::ERANGE)) => {
+                    let what = format!("set {} of", attribute.to_string_lossy());
+                    warn(&failed(&what, &path)(error).to_string());
+                    lost.large += 1;
+                }
                 set => set.map_err(failed("set an attribute of", &path))?,
             }
         }

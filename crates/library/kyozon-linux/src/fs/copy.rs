@@ -113,7 +113,7 @@ pub struct Copier {
 }
 
 impl Copier {
-    /// A copier that has copied nothing. It does not replace `images`.
+    /// A copier that has copied nothing. It does not replace `images`, nor copy them while it changes one.
     pub fn new(keep: Keep, images: HashSet<Identity>) -> Self {
         Self {
             keep,
@@ -219,6 +219,8 @@ impl Copier {
         let kind = stat.st_mode & libc::S_IFMT;
         // Without -r, a pipe or device stands for what can be read from it.
         let regular = kind == libc::S_IFREG || !self.keep.recursive;
+        let image = from.is_host() && !to.is_host() && self.images.contains(&identity(&stat));
+        ensure!(!image, "{} is an image of this command", job.source().display());
         if !regular && matches!(kind, libc::S_IFCHR | libc::S_IFBLK) && !self.keep.archive {
             bail!("{} is a device: use -a to copy the node", job.source().display());
         }
@@ -284,8 +286,8 @@ impl Copier {
     /// Names what could not be kept. An error if something could not be copied.
     pub fn finish(self) -> Result<()> {
         drop(self.progress);
-        self.lost.warn();
-        self.tolerated.end("copied")
+        let lost = self.lost.end();
+        self.tolerated.end("copied").and(lost)
     }
 }
 

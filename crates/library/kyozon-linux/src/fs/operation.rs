@@ -1,6 +1,7 @@
 //! The operations: which files they have, and what they do.
 
-use super::copy::{operands, Keep};
+use super::copy::operands::{self, ends_with_dot};
+use super::copy::Keep;
 use super::failure::{self, failed, Tolerated};
 use super::place::{Image, Place};
 use super::session::Session;
@@ -135,10 +136,11 @@ fn each(
     tolerated.end(what)
 }
 
-/// The folder that a path is in, and its name there.
+/// The folder that a path is in, and its name there. As for rm of GNU, `d/.` is not a name of the folder `d`.
 fn parent<'a>(session: &'a Session, place: &Place) -> Result<(Folder<'a>, CString)> {
     let path = place.path();
-    let name = path.file_name().with_context(|| format!("{place} has no name of its own"))?;
+    let name = path.file_name().filter(|_| !ends_with_dot(path));
+    let name = name.with_context(|| format!("{place} has no name of its own"))?;
     let folder = Folder::open(session.calls(place), path.parent().unwrap_or(Path::new(".")))?;
     Ok((folder, walk::c_string(name)?))
 }

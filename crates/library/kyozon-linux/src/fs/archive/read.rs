@@ -28,8 +28,8 @@ pub fn read(to: &Folder<'_>, from: impl Read) -> Result<()> {
     let done = extraction.all();
     // What is there is complete, also if the archive is not.
     let folders = extraction.finish_folders();
-    extraction.lost.warn();
-    done.and(folders)
+    let lost = extraction.lost.end();
+    done.and(folders).and(lost)
 }
 
 struct Extraction<'a, R: Read> {
@@ -118,6 +118,8 @@ impl<R: Read> Extraction<'_, R> {
             self.folders.push((names_of.to_vec(), attributes));
             return Ok(());
         }
+        let over = there.as_ref().is_some_and(is_folder);
+        ensure!(!over, "{} is a folder, and in the archive it is none", path.display());
         if entry.kind == EntryType::Link {
             let target = names(&entry.link)?;
             let (first, leads) =

@@ -23,10 +23,18 @@ struct Operand<'a> {
     slash: bool,
 }
 
+/// Whether a path's last name is `.`, which [`Path`] leaves out.
+pub fn ends_with_dot(path: &Path) -> bool {
+    let mut bytes = path.as_os_str().as_bytes();
+    while let Some(shorter) = bytes.strip_suffix(b"/") {
+        bytes = shorter;
+    }
+    bytes == b"." || bytes.ends_with(b"/.")
+}
+
 fn named<'a>(calls: &'a dyn Calls, path: &Path) -> Result<Operand<'a>> {
     let bytes = path.as_os_str().as_bytes();
-    let dot = bytes == b"." || bytes.ends_with(b"/.") || bytes.ends_with(b"/./");
-    match path.file_name().filter(|_| !dot) {
+    match path.file_name().filter(|_| !ends_with_dot(path)) {
         Some(name) => Ok(Operand {
             folder: Folder::open(calls, path.parent().unwrap_or(Path::new(".")))?,
             name: c_string(name)?,

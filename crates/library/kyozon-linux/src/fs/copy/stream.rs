@@ -34,7 +34,8 @@ pub fn copy(job: &Job<'_>, goes: Goes, progress: &mut Progress) -> Result<()> {
         Goes::New => Open::create(job.to, job.new)?,
         Goes::Through => Open::new(job.to, job.new, libc::O_WRONLY | libc::O_TRUNC, "open")?,
     };
-    if regular && goes == Goes::New {
+    // Files of procfs have content, but no size.
+    if regular && goes == Goes::New && job.stat.st_size > 0 {
         bytes(&input, &output, job.stat.st_size as u64, progress)?;
     } else {
         all(&input, &output, progress)?;
