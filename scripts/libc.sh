@@ -13,7 +13,6 @@ cache=${KYOZON_CACHE:-${HOME:?libc: HOME is not set: set KYOZON_CACHE to the cac
 tree=$(cd "$(dirname "$0")/.." && pwd)
 version=1.2.3
 sha256=7d5b0b6062521e4627e099e4c9dc8248d32a30285e959b7eecaa780cf8cfd4a4
-archive=$cache/downloads/musl_$version.orig.tar.gz
 gcc=${KYOZON_GCC:-gcc}
 
 command -v "$gcc" >/dev/null || fail "$gcc not found: run make setup, or set KYOZON_GCC"
@@ -32,55 +31,6 @@ print_if_built() {
 }
 print_if_built
 
-is_genuine() { echo "$sha256  $1" | sha256sum --check --status; }
-
-# private_sources FOLDER: apt's configuration for this machine's sources with their source packages, which few machines
-# have enabled, in FOLDER. The machine's own lists of packages stay as they are.
-private_sources() {
-	mkdir -p "$1/sources" "$1/lists/partial" "$1/cache/archives/partial"
-	eval "$("${apt}apt-config" shell list Dir::Etc::sourcelist/f parts Dir::Etc::sourceparts/d)"
-	for file in "$list" "$parts"/*.list "$parts"/*.sources; do
-		[ -f "$file" ] || continue
-		case $file in
-		*.list) sed -n 's/^deb\(-src\)\{0,1\}[[:space:]]/deb-src /p' ;;
-		*.sources) sed 's/^Types:.*/Types: deb-src/' ;;
-		esac <"$file" >"$1/sources/${file##*/}"
-	done
-	# Hooks clean or inspect the machine's own lists.
-	cat >"$1/apt.conf" <<-END
-		#clear APT::Update::Pre-Invoke;
-		#clear APT::Update::Post-Invoke;
-		#clear APT::Update::Post-Invoke-Success;
-		APT::Sandbox::User "";
-		Dir::Cache "$1/cache";
-		Dir::Etc::sourcelist "/dev/null";
-		Dir::Etc::sourceparts "$1/sources";
-		Dir::State::lists "$1/lists";
-	END
-}
-
-reason() { grep -m 1 '^E: ' "$1" || echo "apt gave no reason"; }
-
-# download FOLDER: puts musl's source archive into the cache, by way of FOLDER.
-download() {
-	apt=${KYOZON_APT_PREFIX:+$KYOZON_APT_PREFIX/}
-	command -v "${apt}apt-get" >/dev/null || fail "apt-get not found: put musl $version's source archive at $archive"
-	log "downloading musl $version"
-	private_sources "$1/apt"
-	# A source that has no source packages is an error, but not of those that have them.
-	"${apt}apt-get" -q -c "$1/apt/apt.conf" update >"$1/log" 2>&1 || true
-	# Debian's version changes with each revision of the package; the archive stays.
-	package=$("${apt}apt-cache" -c "$1/apt/apt.conf" showsrc musl 2>>"$1/log" |
-		awk -v sha256=$sha256 '/^Version:/ { version = $2 } $1 == sha256 { print version; exit }')
-	[ -n "$package" ] ||
-		fail "no source of apt has musl $version ($(reason "$1/log")): is there a network, and a source of Debian 12?"
-	(cd "$1" && "${apt}apt-get" -q -c apt/apt.conf source --download-only --tar-only "musl=$package" >>log 2>&1) ||
-		fail "cannot download musl $package ($(reason "$1/log")): is there a network?"
-	is_genuine "$1/${archive##*/}" || fail "${archive##*/} differs from the known one: its SHA-256 is not $sha256"
-	mkdir -p "$cache/downloads"
-	mv "$1/${archive##*/}" "$archive"
-}
-
 # Number of instructions in an object file or a library that enter a kernel.
 kernel_entries() {
 	objdump -d --no-show-raw-insn "$1" >"$work/code" || fail "cannot disassemble $1"
@@ -96,7 +46,7 @@ work=$(mktemp -d "$cache/libc/build.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
-[ -f "$archive" ] && is_genuine "$archive" || download "$work"
+archive=$("$tree/scripts/source.sh" musl "musl_$version.orig.tar.gz" $sha256)
 
 log "building musl $version (once, about a minute)"
 tar -xzf "$archive" -C "$work"
