@@ -1,7 +1,7 @@
 //! Reads and writes: of registers, of memory, and where memory may be touched.
 
-use crate::error::{Error, Rule};
-use crate::flow::{Judge, Pass};
+use crate::error::Rule;
+use crate::flow::{Judge, Pass, Step};
 use crate::insn::{Memory, Operand, Register, RSP};
 use crate::range::{ones, Range};
 use crate::state::{Flags, Place, Side};
@@ -37,10 +37,8 @@ impl<J: Judge> Pass<'_, '_, J> {
         if relative {
             return Value::image(Range::constant((self.next as u64).wrapping_add(displacement)));
         }
-        let mut address = Value::constant(displacement);
-        if let Some(base) = base {
-            address = add(address, self.state.get(base));
-        }
+        let displacement = Value::constant(displacement);
+        let mut address = base.map_or(displacement, |base| add(self.state.get(base), displacement));
         if let Some((index, scale)) = index {
             let index = self.state.get(index);
             let scaled = match index.number() {
@@ -83,7 +81,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// Loads the memory operand, of `size` bytes.
-    pub(crate) fn load(&mut self, size: u8) -> Result<Value, Error> {
+    pub(crate) fn load(&mut self, size: u8) -> Step<Value> {
         let data = if size == 16 { Value::ANY } else { Value::data(size) };
         let address = self.address;
         match address {
@@ -112,7 +110,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// Stores `size` bytes of a value into the memory operand. With 16, the value stands for data.
-    pub(crate) fn store(&mut self, size: u8, value: Value) -> Result<(), Error> {
+    pub(crate) fn store(&mut self, size: u8, value: Value) -> Step {
         let address = self.address;
         match address {
             Value::Stack(offset) if self.frame.contains(offset, size) => {
@@ -143,7 +141,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// Checks that the lowest `size` bytes of a value are data.
-    pub(crate) fn need_data(&mut self, size: u8, value: Value) -> Result<(), Error> {
+    pub(crate) fn need_data(&mut self, size: u8, value: Value) -> Step {
         if value.is_data(size) {
             return Ok(());
         }
@@ -151,7 +149,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// An operand of `size` bytes, zero-extended.
-    pub(crate) fn read(&mut self, operand: Operand, size: u8) -> Result<Value, Error> {
+    pub(crate) fn read(&mut self, operand: Operand, size: u8) -> Step<Value> {
         Ok(match operand {
             Operand::Register(register) => self.state.get(register).truncate(size),
             Operand::High(register) => {
@@ -167,7 +165,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// Writes `size` bytes of a value to an operand.
-    pub(crate) fn write(&mut self, operand: Operand, size: u8, value: Value) -> Result<(), Error> {
+    pub(crate) fn write(&mut self, operand: Operand, size: u8, value: Value) -> Step {
         match operand {
             Operand::Register(register) => self.set_part(register, size, value),
             Operand::High(register) => {
@@ -186,12 +184,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// Writes the lowest `size` bytes of a register; four bytes clear the upper half.
-    pub(crate) fn set_part(
-        &mut self,
-        register: Register,
-        size: u8,
-        value: Value,
-    ) -> Result<(), Error> {
+    pub(crate) fn set_part(&mut self, register: Register, size: u8, value: Value) -> Step {
         let new = match size {
             8 => value,
             4 => value.truncate(4),
@@ -212,7 +205,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// Writes a register.
-    pub(crate) fn set(&mut self, register: Register, value: Value) -> Result<(), Error> {
+    pub(crate) fn set(&mut self, register: Register, value: Value) -> Step {
         self.state.registers[register as usize & 15] = value;
         self.fresh += 1;
         self.state.identities[register as usize & 15] = self.fresh;
@@ -223,7 +216,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// The rules for a new stack pointer.
-    fn moved_stack_pointer(&mut self, value: Value) -> Result<(), Error> {
+    fn moved_stack_pointer(&mut self, value: Value) -> Step {
         let offset = match value {
             Value::Stack(offset) if offset <= 0 && offset % 8 == 0 => offset,
             found => {
@@ -242,7 +235,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// The stack may be used down to this offset without a further check.
-    pub(crate) fn check_room(&mut self, needed: i32) -> Result<(), Error> {
+    pub(crate) fn check_room(&mut self, needed: i32) -> Step {
         let checked = self.state.room;
         if (needed as i64) < checked as i64 - crate::SLACK as i64 {
             return self.broken(Rule::NoStackCheck { checked, needed });

@@ -18,20 +18,27 @@ use table::{NONE, ONE, P66, PF2, PF3, TWO, X38, X3A};
 /// Decodes the instruction at the beginning of `bytes`. Reads no further than its end.
 #[inline]
 pub fn decode(bytes: &[u8]) -> Result<Insn, Refusal> {
+    let mut insn = Insn::BLANK;
+    decode_into(bytes, &mut insn).map(|()| insn)
+}
+
+/// The same into a place, because copies of what was just written in small parts are slow.
+#[inline]
+pub(crate) fn decode_into(bytes: &[u8], insn: &mut Insn) -> Result<(), Refusal> {
     match bytes.first_chunk() {
-        Some(window) => instruction(window, &mut 0),
-        None => decode_short(bytes),
+        Some(window) => instruction(window, insn, &mut 0),
+        None => decode_short(bytes, insn),
     }
 }
 
 /// The same for less than 16 bytes: whatever needs a byte behind them is truncated.
 #[cold]
-fn decode_short(bytes: &[u8]) -> Result<Insn, Refusal> {
+fn decode_short(bytes: &[u8], insn: &mut Insn) -> Result<(), Refusal> {
     let mut window = [0; 16];
     window[..bytes.len()].copy_from_slice(bytes);
     let mut read = 0;
-    let result = instruction(&window, &mut read);
-    if result.map_or(read, |insn| insn.length.into()) > bytes.len() as u32 {
+    let result = instruction(&window, insn, &mut read);
+    if result.map_or(read, |()| insn.length.into()) > bytes.len() as u32 {
         return Err(Refusal::Truncated);
     }
     result
@@ -57,7 +64,7 @@ struct Reader {
 }
 
 /// `read` becomes the number of bytes that led to a refusal.
-fn instruction(window: &[u8; 16], read: &mut u32) -> Result<Insn, Refusal> {
+fn instruction(window: &[u8; 16], insn: &mut Insn, read: &mut u32) -> Result<(), Refusal> {
     let mut reader = Reader::new(window);
     let (mut prefix, mut lock) = (NONE, false);
     let mut byte = reader.byte();
@@ -67,7 +74,7 @@ fn instruction(window: &[u8; 16], read: &mut u32) -> Result<Insn, Refusal> {
             0x66 if prefix == NONE => prefix = P66,
             0xf2 if prefix == NONE => prefix = PF2,
             0xf3 if prefix == NONE => prefix = PF3,
-            _ => return padding(window, byte, read),
+            _ => return padding(window, byte, read).map(|padding| *insn = padding),
         }
         byte = reader.byte();
     }
@@ -148,7 +155,7 @@ fn instruction(window: &[u8; 16], read: &mut u32) -> Result<Insn, Refusal> {
         Op::VectorToRegister => (entry.op, entry.bits),
         op => (op, 0),
     };
-    Ok(Insn {
+    *insn = Insn {
         op,
         length: length as u8,
         size,
@@ -159,7 +166,8 @@ fn instruction(window: &[u8; 16], read: &mut u32) -> Result<Insn, Refusal> {
         source: operand(entry.source),
         memory: if op == Op::Nop { NO_MEMORY } else { m.memory },
         immediate: if entry.immediate == Imm::One { 1 } else { immediate },
-    })
+    };
+    Ok(())
 }
 
 impl Reader {

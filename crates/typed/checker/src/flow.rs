@@ -6,13 +6,15 @@
 //!
 //! Text that nothing reaches is not looked at: a jump to it would have been seen before, or leads to a head.
 
-use crate::decode::decode;
+use core::cmp::Ordering;
+
+use crate::decode::decode_into;
 use crate::error::{Error, Rule};
-use crate::frame::{Frame, Undo};
+use crate::frame::Frame;
 use crate::heads::{Heads, Item, Location};
 use crate::insn::{Condition, Insn, RAX, RDX, RSP};
 use crate::program::{Callee, Function, Program, Signature, ARGUMENTS, MOST_BYTES};
-use crate::state::{Flags, Identity, State, CALLEE_SAVED};
+use crate::state::{Flags, Identity, State, Undo, CALLEE_SAVED, SCRATCH};
 use crate::value::{Spot, Value};
 use crate::WORK;
 
@@ -210,10 +212,10 @@ impl<'m> Labels<'m> {
         self.waiting[..self.waiting_count].last().map(|w| w[0])
     }
 
-    /// Takes the label of the first place that waits; its state stays as it is until another is kept.
-    fn take(&mut self) -> Option<u32> {
-        self.waiting_count = self.waiting_count.checked_sub(1)?;
-        let label = self.waiting[self.waiting_count][1];
+    /// Takes the label of this place if it is the first that waits; its state stays as it is until another is kept.
+    fn take(&mut self, place: u32) -> Option<u32> {
+        let &[_, label] = self.waiting[..self.waiting_count].last().filter(|w| w[0] == place)?;
+        self.waiting_count -= 1;
         self.free[self.free_count] = label;
         self.free_count += 1;
         Some(label)
@@ -231,6 +233,13 @@ impl<'m> Labels<'m> {
         heads.binary_search_by_key(&place, |h| h[0]).ok().map(|n| heads[n][1])
     }
 }
+
+/// A rule is broken, and the pass ends. The error is in the pass, so that what returns values does not have to be able
+/// to return an error, which is larger.
+#[derive(Clone, Copy)]
+pub(crate) struct Stop;
+
+pub(crate) type Step<T = ()> = Result<T, Stop>;
 
 /// The pass over one function.
 pub(crate) struct Pass<'p, 'm, J> {
@@ -256,6 +265,8 @@ pub(crate) struct Pass<'p, 'm, J> {
     /// Values that may still be copied, joined or compared.
     work: &'m mut u64,
     labels: Labels<'m>,
+    /// Why the pass ended with [`Stop`].
+    refusal: Error,
 }
 
 /// Checks one function of a program. `work` is how many values of registers and frames may be copied, joined and
@@ -271,9 +282,10 @@ pub fn check_function<J: Judge>(
     let function = program.function(function);
     let signature = program.signature(function.signature);
     let (labels, granules) = Labels::new(memory, function.frame as usize / 4);
+    let (index, offset) = (function.index, function.start);
+    let refusal = Error { function: index, offset, op: None, rule: Rule::Memory };
     if granules.len() < function.frame as usize / 4 {
-        let (function, offset) = (function.index, function.start);
-        return Err(Error { function, offset, op: None, rule: Rule::Memory });
+        return Err(refusal);
     }
     let mut pass = Pass {
         program,
@@ -292,9 +304,10 @@ pub fn check_function<J: Judge>(
         live: true,
         decoded: false,
         labels,
+        refusal,
     };
     let heads = Heads::new(annotations, function.start).map_err(|bad| pass.error(bad.into()))?;
-    pass.run(heads)
+    pass.run(heads).map_err(|Stop| pass.refusal)
 }
 
 impl<J: Judge> Pass<'_, '_, J> {
@@ -303,20 +316,32 @@ impl<J: Judge> Pass<'_, '_, J> {
         Error { function: self.function.index, offset: self.at, op, rule }
     }
 
+    /// Keeps the error with which the pass ends.
+    #[cold]
+    fn refuse(&mut self, error: Error) -> Stop {
+        self.refusal = error;
+        Stop
+    }
+
+    #[cold]
+    fn stop(&mut self, rule: Rule) -> Stop {
+        self.refuse(self.error(rule))
+    }
+
     /// A rule is broken here.
-    pub(crate) fn broken(&mut self, rule: Rule) -> Result<(), Error> {
+    pub(crate) fn broken(&mut self, rule: Rule) -> Step {
         let error = self.error(rule);
-        self.judge.broken(error)
+        self.judge.broken(error).map_err(|error| self.refuse(error))
     }
 
     /// Counts values that are about to be copied, joined or compared.
-    pub(crate) fn work(&mut self, values: usize) -> Result<(), Error> {
+    pub(crate) fn work(&mut self, values: usize) -> Step {
         let left = self.work.checked_sub(values as u64);
-        *self.work = left.ok_or_else(|| self.error(Rule::Work))?;
+        *self.work = left.ok_or_else(|| self.stop(Rule::Work))?;
         Ok(())
     }
 
-    fn run(&mut self, mut heads: Heads<'_>) -> Result<(), Error> {
+    fn run(&mut self, mut heads: Heads<'_>) -> Step {
         loop {
             self.decoded = false;
             self.arrive(&mut heads)?;
@@ -324,16 +349,17 @@ impl<J: Judge> Pass<'_, '_, J> {
                 return Ok(());
             }
             if self.at >= self.function.end {
-                return Err(self.error(Rule::End));
+                return Err(self.stop(Rule::End));
             }
             let text = &self.program.text()[self.at as usize..self.function.end as usize];
-            self.insn = decode(text).map_err(|refusal| self.error(Rule::Decode(refusal)))?;
+            let decoded = decode_into(text, &mut self.insn);
+            decoded.map_err(|refusal| self.stop(Rule::Decode(refusal)))?;
             self.decoded = true;
             self.next = self.at + self.insn.length as u32;
             self.faults = false;
             self.live = self.step()?;
             if self.faults {
-                self.judge.faults(self.at)?;
+                self.judge.faults(self.at).map_err(|error| self.refuse(error))?;
             }
             self.at = self.next;
         }
@@ -341,46 +367,43 @@ impl<J: Judge> Pass<'_, '_, J> {
 
     /// Takes in what waits at this place, and the annotation of a head. If nothing comes here, goes on to the next
     /// place where something does; if there is none, the pass is at its end.
-    fn arrive(&mut self, heads: &mut Heads<'_>) -> Result<(), Error> {
+    fn arrive(&mut self, heads: &mut Heads<'_>) -> Step {
+        let waits = self.labels.next().map_or(u64::MAX, u64::from);
+        let head = heads.next().unwrap_or(u64::MAX);
+        let next = waits.min(head);
+        if next == u64::MAX || self.live && next > self.at as u64 {
+            return Ok(());
+        }
         if !self.live {
-            let waits = self.labels.next().map(u64::from);
-            let place = match (waits, heads.next()) {
-                (None, None) => return Ok(()),
-                (Some(place), None) | (None, Some(place)) => place,
-                (Some(one), Some(other)) => one.min(other),
-            };
-            if place < self.at as u64 || place >= self.function.end as u64 {
-                return Err(self.error(Rule::Annotation));
+            if next < self.at as u64 || next >= self.function.end as u64 {
+                return Err(self.stop(Rule::Annotation));
             }
-            self.at = place as u32;
+            self.at = next as u32;
         }
-        match self.labels.next() {
-            Some(place) if place < self.at => return Err(self.error(Rule::Middle(place))),
-            Some(place) if place == self.at => {
-                if let Some(label) = self.labels.take() {
-                    self.work(STATE + self.labels.frame(label).len())?;
-                    let (state, frame) = (self.labels.state(label), self.labels.frame(label));
-                    if self.live {
-                        self.frame.join(frame);
-                        self.state.join(state, &mut self.fresh);
-                    } else {
-                        self.frame.restore(frame);
-                        self.state = *state;
-                    }
-                    self.live = true;
-                }
+        if waits < self.at as u64 {
+            return Err(self.stop(Rule::Middle(waits as u32)));
+        }
+        if let Some(label) = self.labels.take(self.at) {
+            self.work(STATE + self.labels.frame(label).len())?;
+            let (state, frame) = (self.labels.state(label), self.labels.frame(label));
+            if self.live {
+                self.frame.join(frame);
+                self.state.join(state, &mut self.fresh);
+            } else {
+                self.frame.restore(frame);
+                self.state = *state;
             }
-            _ => (),
+            self.live = true;
         }
-        match heads.next() {
-            Some(place) if place < self.at as u64 => Err(self.error(Rule::Annotation)),
-            Some(place) if place == self.at as u64 => self.head(heads),
-            _ => Ok(()),
+        match head.cmp(&(self.at as u64)) {
+            Ordering::Less => Err(self.stop(Rule::Annotation)),
+            Ordering::Equal => self.head(heads),
+            Ordering::Greater => Ok(()),
         }
     }
 
     /// Applies the annotation of a head, and keeps the state for the jumps back to it.
-    fn head(&mut self, heads: &mut Heads<'_>) -> Result<(), Error> {
+    fn head(&mut self, heads: &mut Heads<'_>) -> Step {
         let flows_in = self.live;
         self.live = true;
         self.work(STATE + self.frame.used().len())?;
@@ -391,18 +414,19 @@ impl<J: Judge> Pass<'_, '_, J> {
             self.fresh += 1;
             *identity = self.fresh;
         }
-        let bad = self.error(Rule::Annotation);
+        let bad = self.stop(Rule::Annotation);
         heads.read(bad, |item| self.annotate(item, flows_in, flags))?;
         if !matches!(self.state.get(RSP), Value::Stack(_)) {
             // A jump back could come with another frame.
-            return Err(self.error(Rule::StackPointer { found: self.state.get(RSP) }));
+            let found = self.state.get(RSP);
+            return Err(self.stop(Rule::StackPointer { found }));
         }
         let kept = self.labels.keep_head(self.at, &self.state, self.frame.used());
-        kept.ok_or_else(|| self.error(Rule::Memory))
+        kept.ok_or_else(|| self.stop(Rule::Memory))
     }
 
     /// One item of a head's annotation. `flags` says whether the flags stem from data that flow in.
-    fn annotate(&mut self, item: Item, flows_in: bool, flags: bool) -> Result<(), Error> {
+    fn annotate(&mut self, item: Item, flows_in: bool, flags: bool) -> Step {
         let (location, mut value) = match item {
             Item::Type(location, value) => (location, value),
             Item::Depth(offset) => (Location::Register(RSP), Value::Stack(offset)),
@@ -430,7 +454,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             Location::Slot(slot) => self.frame.slot(slot),
         };
         let Some(found) = current.filter(|_| exists) else {
-            return Err(self.error(Rule::Annotation));
+            return Err(self.stop(Rule::Annotation));
         };
         if flows_in && !found.within(value) {
             self.broken(Rule::Head { head: self.at, location, expected: value, found })?;
@@ -445,7 +469,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// The state flows to a place of the text, by a jump from here.
-    pub(crate) fn flow(&mut self, target: i64) -> Result<(), Error> {
+    pub(crate) fn flow(&mut self, target: i64) -> Step {
         let inside = (self.function.start as i64..self.function.end as i64).contains(&target);
         if inside {
             let place = target as u32;
@@ -453,7 +477,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             if place >= self.next {
                 let left =
                     self.labels.leave(place, &self.state, self.frame.used(), &mut self.fresh);
-                return left.ok_or_else(|| self.error(Rule::Memory));
+                return left.ok_or_else(|| self.stop(Rule::Memory));
             }
             self.judge.jump_back(place, View::of(&self.state, self.frame.used()));
             if let Some(head) = self.labels.head(place) {
@@ -470,23 +494,22 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// A jump back: nothing may be weaker than at the head.
-    fn flow_back(&mut self, head: u32, label: u32) -> Result<(), Error> {
-        let kept = self.labels.state(label);
-        let (function, offset) = (self.function.index, self.at);
-        let op = Some(self.insn.op);
+    fn flow_back(&mut self, head: u32, label: u32) -> Step {
         for register in 0..16 {
-            let (found, expected) = (self.state.registers[register], kept.registers[register]);
-            if !found.within(expected) {
-                let location = Location::Register(register as u8);
-                let rule = Rule::Head { head, location, expected, found };
-                self.judge.broken(Error { function, offset, op, rule })?;
+            let expected = self.labels.state(label).get(register);
+            let found = self.state.get(register);
+            if !found.same(expected) && !found.within(expected) {
+                let location = Location::Register(register);
+                self.broken(Rule::Head { head, location, expected, found })?;
             }
         }
+        let here = self.error(Rule::NoHead(head));
         let judge = &mut *self.judge;
-        self.frame.compare(self.labels.frame(label), |slot, found, expected| {
+        let differs = self.frame.compare(self.labels.frame(label), |slot, found, expected| {
             let rule = Rule::Head { head, location: Location::Slot(slot), expected, found };
-            judge.broken(Error { function, offset, op, rule })
-        })?;
+            judge.broken(Error { rule, ..here })
+        });
+        differs.map_err(|error| self.refuse(error))?;
         if self.labels.state(label).flags == Flags::Data && !self.state.flags_are_data() {
             self.broken(Rule::HeadFlags(head))?;
         }
@@ -497,15 +520,13 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// A call: arguments are checked, and what the callee may change is forgotten.
-    pub(crate) fn call(&mut self, callee: Callee) -> Result<(), Error> {
-        match self.callee_signature(callee)? {
-            Some(signature) => self.call_to(signature),
-            None => Ok(()),
-        }
+    pub(crate) fn call(&mut self, callee: Callee) -> Step {
+        let signature = self.callee_signature(callee)?;
+        self.call_to(signature)
     }
 
     /// A call of a function with this signature.
-    pub(crate) fn call_to(&mut self, signature: Signature) -> Result<(), Error> {
+    pub(crate) fn call_to(&mut self, signature: Signature) -> Step {
         self.check_arguments(signature)?;
         let Value::Stack(top) = self.state.get(RSP) else {
             return self.broken(Rule::StackPointer { found: self.state.get(RSP) });
@@ -530,7 +551,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                 }
             }
         }
-        for register in (0..16).filter(|&r| r != RSP && !CALLEE_SAVED.contains(&r)) {
+        for register in SCRATCH {
             self.set(register, Value::UNKNOWN)?;
         }
         self.set(RAX, signature.result)?;
@@ -546,7 +567,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// A jump that leaves the function for another one.
-    pub(crate) fn tail_call(&mut self, callee: Callee) -> Result<(), Error> {
+    pub(crate) fn tail_call(&mut self, callee: Callee) -> Step {
         if let Callee::Thunk(register) = callee {
             if let Value::Target(table) = self.state.get(register) {
                 self.check_thunk_room()?;
@@ -556,13 +577,11 @@ impl<J: Judge> Pass<'_, '_, J> {
         if callee == Callee::Return {
             return self.leave();
         }
-        match self.callee_signature(callee)? {
-            Some(signature) => self.tail_call_to(signature),
-            None => Ok(()),
-        }
+        let signature = self.callee_signature(callee)?;
+        self.tail_call_to(signature)
     }
 
-    fn tail_call_to(&mut self, signature: Signature) -> Result<(), Error> {
+    fn tail_call_to(&mut self, signature: Signature) -> Step {
         self.check_arguments(signature)?;
         let mut words = 0..signature.stack;
         let half = |signature: Signature, n: u8| signature.halves >> n & 1 != 0;
@@ -578,7 +597,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// A return.
-    pub(crate) fn leave(&mut self) -> Result<(), Error> {
+    pub(crate) fn leave(&mut self) -> Step {
         let (expected, found) = (self.signature.result, self.state.get(RAX));
         if !found.within(expected) {
             self.broken(Rule::Result { expected, found })?;
@@ -587,7 +606,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// The stack pointer and the callee-saved registers are as at the entry.
-    fn check_saved(&mut self) -> Result<(), Error> {
+    fn check_saved(&mut self) -> Step {
         let found = self.state.get(RSP);
         if found != Value::Stack(0) {
             self.broken(Rule::StackPointer { found })?;
@@ -601,26 +620,24 @@ impl<J: Judge> Pass<'_, '_, J> {
         Ok(())
     }
 
-    fn callee_signature(&mut self, callee: Callee) -> Result<Option<Signature>, Error> {
-        let signature = match callee {
-            Callee::Function(function) => function.signature,
-            Callee::Import(n) => self.program.import(n).signature,
-            Callee::Thunk(register) => match self.state.get(register) {
-                Value::Entry(table) => self.program.call_table(table).signature,
-                found => {
-                    self.broken(Rule::Indirect { found })?;
-                    return Ok(None);
-                }
-            },
-            Callee::Return => {
-                self.broken(Rule::Form)?;
-                return Ok(None);
-            }
-        };
-        Ok(Some(self.program.signature(signature)))
+    fn callee_signature(&mut self, callee: Callee) -> Step<Signature> {
+        match callee {
+            Callee::Function(function) => Ok(self.program.signature(function.signature)),
+            Callee::Import(n) => Ok(self.program.signature(self.program.import(n).signature)),
+            Callee::Thunk(register) => self.entry_signature(self.state.get(register)),
+            Callee::Return => self.broken(Rule::Form).map(|()| Signature::NONE),
+        }
     }
 
-    fn check_arguments(&mut self, signature: Signature) -> Result<(), Error> {
+    /// The signature of an entry of a call table.
+    pub(crate) fn entry_signature(&mut self, value: Value) -> Step<Signature> {
+        match value {
+            Value::Entry(n) => Ok(self.program.signature(self.program.call_table(n).signature)),
+            found => self.broken(Rule::Indirect { found }).map(|()| Signature::NONE),
+        }
+    }
+
+    fn check_arguments(&mut self, signature: Signature) -> Step {
         for (register, expected) in ARGUMENTS.into_iter().zip(signature.arguments) {
             let found = self.state.get(register);
             if !found.within(expected) {
@@ -631,20 +648,17 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// The address of a call table's entry, or of a place in this function: leads there.
-    pub(crate) fn jump_indirect(&mut self, value: Value) -> Result<(), Error> {
+    pub(crate) fn jump_indirect(&mut self, value: Value) -> Step {
         self.need_indirect()?;
-        match value {
-            Value::Target(table) => self.jump_table(table),
-            Value::Entry(table) => {
-                let signature = self.program.call_table(table).signature;
-                self.tail_call_to(self.program.signature(signature))
-            }
-            found => self.broken(Rule::Indirect { found }),
+        if let Value::Target(table) = value {
+            return self.jump_table(table);
         }
+        let signature = self.entry_signature(value)?;
+        self.tail_call_to(signature)
     }
 
     /// An indirect branch of the text's own.
-    pub(crate) fn need_indirect(&mut self) -> Result<(), Error> {
+    pub(crate) fn need_indirect(&mut self) -> Step {
         if self.program.indirect_branches() {
             return Ok(());
         }
@@ -652,7 +666,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// A thunk may push the address that it jumps to.
-    fn check_thunk_room(&mut self) -> Result<(), Error> {
+    fn check_thunk_room(&mut self) -> Step {
         let Value::Stack(top) = self.state.get(RSP) else {
             return self.broken(Rule::StackPointer { found: self.state.get(RSP) });
         };
@@ -660,7 +674,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// All places that a jump table leads to.
-    fn jump_table(&mut self, table: u16) -> Result<(), Error> {
+    fn jump_table(&mut self, table: u16) -> Step {
         let table = self.program.jump_table(table);
         for target in self.program.targets(table) {
             let inside = (self.function.start as i64..self.function.end as i64).contains(&target);
@@ -676,17 +690,17 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// A conditional jump: whether the next instruction can be reached.
-    pub(crate) fn branch(&mut self, condition: Condition, target: i64) -> Result<bool, Error> {
+    pub(crate) fn branch(&mut self, condition: Condition, target: i64) -> Step<bool> {
         if !self.state.may_test(condition) {
             self.broken(Rule::Flags)?;
         }
-        let before = self.state;
+        let room = self.state.room;
         let mut undo = Undo::default();
         if self.state.assume(&mut self.frame, condition, &mut undo) {
             self.flow(target)?;
         }
-        self.frame.undo(undo);
-        self.state = before;
+        self.state.undo(&mut self.frame, undo);
+        self.state.room = room;
         Ok(self.state.assume(&mut self.frame, condition.inverse(), &mut Undo::default()))
     }
 }

@@ -133,16 +133,10 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Changes a number that was compared: of 8 bytes, or of the 4 of one granule. False if nothing is left of it.
-    pub fn refine(
-        &mut self,
-        offset: i32,
-        size: u8,
-        change: impl Fn(Value) -> Option<Value>,
-        undo: &mut Undo,
-    ) -> bool {
+    /// The number that was compared at this place: of 8 bytes, or of the 4 of one granule.
+    pub fn compared(&self, offset: i32, size: u8) -> Option<Value> {
         if !self.contains(offset, size) || offset % 4 != 0 {
-            return true;
+            return None;
         }
         let granule = Self::index(offset);
         let whole = match size {
@@ -150,24 +144,12 @@ impl<'a> Frame<'a> {
             4 => !self.is_lower(granule) && self.granules[granule] != Value::Upper,
             _ => false,
         };
-        if !whole {
-            return true;
-        }
-        let Some(value) = change(self.granules[granule]) else {
-            return false;
-        };
-        if let Some(change) = undo.iter_mut().find(|change| change.is_none()) {
-            *change = Some((granule, self.granules[granule]));
-        }
-        self.granules[granule] = value;
-        true
+        whole.then_some(self.granules[granule])
     }
 
-    /// Takes refinements back. Nothing else may have changed since.
-    pub fn undo(&mut self, undo: Undo) {
-        for (granule, value) in undo.into_iter().flatten().rev() {
-            self.granules[granule] = value;
-        }
+    /// Replaces what [`Frame::compared`] returned.
+    pub fn set_compared(&mut self, offset: i32, value: Value) {
+        self.granules[Self::index(offset)] = value;
     }
 
     /// What holds in this frame and in `other`, which another path brought to the same place.
@@ -176,15 +158,16 @@ impl<'a> Frame<'a> {
         if depth < self.depth {
             self.set_depth(depth as u32 * 4);
         }
+        let (mine, theirs) = (&mut self.granules[..depth], &other[..depth]);
         let mut i = 0;
         while i < depth {
             // Most places are the same in both. A value in one granule has no more than four bytes, so it is the same
             // where the other frame has eight.
-            let pair = matches!(self.granules[i], Value::Upper) && i + 1 < depth;
+            let pair = matches!(mine[i], Value::Upper) && i + 1 < depth;
             let lower = i + pair as usize;
-            if self.granules[lower] != other[lower] || self.granules[i] != other[i] {
+            if !mine[lower].same(theirs[lower]) || pair && !matches!(theirs[i], Value::Upper) {
                 let value = if pair { pair_of(other, lower) } else { half_of(other, i) };
-                self.granules[lower] = self.granules[lower].join(value);
+                mine[lower] = mine[lower].join(value);
             }
             i = lower + 1;
         }
@@ -201,10 +184,13 @@ impl<'a> Frame<'a> {
         while i < kept.len() {
             let pair = matches!(kept[i], Value::Upper);
             let lower = i + pair as usize;
-            let slot = Slot { granule: lower as u32, pair };
-            let value = self.slot(slot).unwrap_or(Value::UNKNOWN);
-            if !value.within(kept[lower]) {
-                differ(slot, value, kept[lower])?;
+            let same = self.used().get(lower).is_some_and(|value| value.same(kept[lower]));
+            if !same || pair && !matches!(self.granules[i], Value::Upper) {
+                let slot = Slot { granule: lower as u32, pair };
+                let value = self.slot(slot).unwrap_or(Value::UNKNOWN);
+                if !value.within(kept[lower]) {
+                    differ(slot, value, kept[lower])?;
+                }
             }
             i = lower + 1;
         }
@@ -226,9 +212,6 @@ impl<'a> Frame<'a> {
         self.write(offset, if slot.pair { 8 } else { 4 }, value);
     }
 }
-
-/// What [`Frame::refine`] replaced: both operands of a comparison can be slots.
-pub type Undo = [Option<(usize, Value)>; 2];
 
 /// A place of 4 or 8 bytes in a frame: the granule of its lower half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -412,16 +395,14 @@ mod tests {
         let mut f = frame(&mut memory, 32);
         f.write(-8, 8, Value::ANY);
         f.write(-12, 4, Value::data(4));
-        let small = |_: Value| Some(Value::Number(Range::to(9)));
-        f.refine(-8, 8, small, &mut Undo::default());
-        let mut undo = Undo::default();
-        f.refine(-12, 4, small, &mut undo);
-        assert_eq!(f.read(-8, 8), Value::Number(Range::to(9)));
-        assert_eq!(f.read(-12, 4), Value::Number(Range::to(9)));
-        f.undo(undo);
-        assert_eq!(f.read(-12, 4), Value::data(4));
-        f.write(-8, 8, Value::ANY);
-        f.refine(-8, 4, small, &mut Undo::default());
-        assert_eq!(f.read(-8, 8), Value::ANY);
+        let small = Value::Number(Range::to(9));
+        for (offset, size, value) in [(-8, 8, Value::ANY), (-12, 4, Value::data(4))] {
+            assert_eq!(f.compared(offset, size), Some(value));
+            f.set_compared(offset, small);
+            assert_eq!(f.read(offset, size), small);
+        }
+        for (offset, size) in [(-8, 4), (-4, 4), (-12, 8), (-10, 4), (-36, 4), (8, 8)] {
+            assert_eq!(f.compared(offset, size), None, "{offset} {size}");
+        }
     }
 }

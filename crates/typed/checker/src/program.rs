@@ -144,7 +144,8 @@ pub struct Signature {
 impl Signature {
     /// Bytes of a signature in the file.
     pub const BYTES: usize = 12;
-    const NONE: Signature =
+    /// Nothing is passed.
+    pub(crate) const NONE: Signature =
         Signature { arguments: [Value::UNKNOWN; 6], stack: 0, halves: 0, result: Value::UNKNOWN };
 
     fn parse(b: &[u8; Signature::BYTES]) -> Option<Signature> {

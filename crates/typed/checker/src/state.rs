@@ -1,14 +1,16 @@
 //! What is known before an instruction: registers, flags, how much of the stack was checked. The frame is apart.
 
 use crate::condition::{refine, refine_sign};
-use crate::frame::{Frame, Undo};
-use crate::insn::{Condition, Register, RBP, RBX, RSP};
+use crate::frame::Frame;
+use crate::insn::{Condition, Register, R8, R9, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP};
 use crate::program::{Signature, ARGUMENTS};
 use crate::range::{ones, Range};
 use crate::value::{Spot, Value};
 
 /// Registers that a function must leave as they were.
 pub(crate) const CALLEE_SAVED: [Register; 6] = [RBX, RBP, 12, 13, 14, 15];
+/// Registers that a function may change.
+pub(crate) const SCRATCH: [Register; 9] = [RAX, RCX, RDX, RSI, RDI, R8, R9, 10, 11];
 
 /// Names the contents of registers: two registers of the same identity hold the same.
 pub(crate) type Identity = u32;
@@ -38,6 +40,9 @@ pub(crate) enum Place {
     /// In the frame at this offset.
     Slot(i32),
 }
+
+/// What conditions narrowed: both operands of a comparison, with their values before.
+pub(crate) type Undo = [Option<(Place, Value)>; 2];
 
 /// What the flags stem from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +133,11 @@ impl State {
 
     /// Whether all flags stem from data.
     pub(crate) fn flags_are_data(&self) -> bool {
-        Condition::ALL.into_iter().all(|condition| self.may_test(condition))
+        match self.flags {
+            Flags::Tainted | Flags::Partial { .. } => false,
+            Flags::Result { carry, overflow, .. } => carry && overflow,
+            Flags::Data | Flags::Compare(..) | Flags::Depth(..) => true,
+        }
     }
 
     pub(crate) fn get(&self, register: Register) -> Value {
@@ -138,7 +147,7 @@ impl State {
     /// What holds in this state and in `other`; `fresh` makes new identities.
     pub(crate) fn join(&mut self, other: &State, fresh: &mut Identity) {
         for n in 0..16 {
-            if self.registers[n] != other.registers[n] {
+            if !self.registers[n].same(other.registers[n]) {
                 self.registers[n] = self.registers[n].join(other.registers[n]);
             }
             if self.identities[n] != other.identities[n] {
@@ -163,24 +172,20 @@ impl State {
         let Some(bounds) = outcome(self.flags, condition) else {
             return false;
         };
-        for bound in bounds.into_iter().flatten() {
-            match bound.side.place {
-                Place::Nowhere => (),
+        for (bound, undo) in bounds.into_iter().flatten().zip(undo) {
+            let place = bound.side.place;
+            let current = match place {
+                Place::Nowhere => None,
                 Place::Registers(identity) => {
-                    for n in 0..16 {
-                        if self.identities[n] == identity {
-                            match bound.narrow(self.registers[n]) {
-                                Some(value) => self.registers[n] = value,
-                                None => return false,
-                            }
-                        }
-                    }
+                    let register = self.identities.iter().position(|&n| n == identity);
+                    register.map(|n| self.registers[n])
                 }
-                Place::Slot(offset) => {
-                    if !frame.refine(offset, bound.size, |value| bound.narrow(value), undo) {
-                        return false;
-                    }
-                }
+                Place::Slot(offset) => frame.compared(offset, bound.size),
+            };
+            if let Some(value) = current {
+                let Some(narrow) = bound.narrow(value) else { return false };
+                *undo = Some((place, value));
+                self.replace(frame, place, narrow);
             }
         }
         if let Flags::Depth(offset, limit) = self.flags {
@@ -193,6 +198,29 @@ impl State {
             self.room = self.room.min(offset.saturating_sub(height - crate::FLOOR as i32));
         }
         true
+    }
+
+    /// A place that was compared holds this.
+    fn replace(&mut self, frame: &mut Frame<'_>, place: Place, value: Value) {
+        match place {
+            Place::Nowhere => (),
+            // They hold the same, so what is true of one is true of all.
+            Place::Registers(identity) => {
+                for (register, _) in
+                    self.registers.iter_mut().zip(self.identities).filter(|r| r.1 == identity)
+                {
+                    *register = value;
+                }
+            }
+            Place::Slot(offset) => frame.set_compared(offset, value),
+        }
+    }
+
+    /// Takes back what [`State::assume`] narrowed. Nothing else may have changed since.
+    pub(crate) fn undo(&mut self, frame: &mut Frame<'_>, undo: Undo) {
+        for (place, value) in undo.into_iter().flatten().rev() {
+            self.replace(frame, place, value);
+        }
     }
 
     /// What the value of a register is if a condition holds; none if it cannot hold.
@@ -272,5 +300,19 @@ fn outcome(flags: Flags, condition: Condition) -> Option<[Option<Bound>; 2]> {
             Some([Some(Bound { side: a, size, interval: x, room: None }), None])
         }
         _ => Some([None, None]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    #[test]
+    fn a_call_keeps_or_forgets_each_register() {
+        let mut all = [&CALLEE_SAVED[..], &SCRATCH, &[RSP]].concat();
+        all.sort();
+        assert!(all.into_iter().eq(0..16));
     }
 }

@@ -1,8 +1,8 @@
 //! What each instruction does to the state.
 
 use crate::access::{add, low_part};
-use crate::error::{Error, Rule};
-use crate::flow::{Judge, Pass};
+use crate::error::Rule;
+use crate::flow::{Judge, Pass, Step};
 use crate::insn::{Condition, Insn, Op, Operand, RAX, RBP, RCX, RDX, RSP};
 use crate::range::{ones, Range};
 use crate::state::Flags;
@@ -15,7 +15,7 @@ fn computed(range: Option<Range>) -> Value {
 
 impl<J: Judge> Pass<'_, '_, J> {
     /// Takes one instruction into the state: whether the next one can be reached.
-    pub(crate) fn step(&mut self) -> Result<bool, Error> {
+    pub(crate) fn step(&mut self) -> Step<bool> {
         let Insn { op, size, width, destination, source, immediate, .. } = self.insn;
         let bits = size as u32 * 8;
         let target = (self.next as i64).wrapping_add(immediate);
@@ -228,7 +228,9 @@ impl<J: Judge> Pass<'_, '_, J> {
             },
             Op::CallIndirect => {
                 let value = self.read(source, 8)?;
-                self.call_indirect(value)?;
+                self.need_indirect()?;
+                let signature = self.entry_signature(value)?;
+                self.call_to(signature)?;
             }
             Op::Return => {
                 self.need_indirect()?;
@@ -256,7 +258,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// Writes a register, or leaves all of it as it was.
-    fn set_maybe(&mut self, register: u8, size: u8, value: Value) -> Result<(), Error> {
+    fn set_maybe(&mut self, register: u8, size: u8, value: Value) -> Step {
         let old = self.state.get(register);
         self.set_part(register, size, value)?;
         self.set(register, self.state.get(register).join(old))
@@ -275,14 +277,14 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// Writes any data, or something unknown, to the destination, with flags.
-    fn write_data(&mut self, data: bool) -> Result<(), Error> {
+    fn write_data(&mut self, data: bool) -> Step {
         let Insn { size, destination, .. } = self.insn;
         self.write(destination, size, computed(data.then(|| Range::bytes(size))))?;
         self.set_flags(data);
         Ok(())
     }
 
-    fn move_sign(&mut self) -> Result<(), Error> {
+    fn move_sign(&mut self) -> Step {
         let Insn { size, width, destination, source, .. } = self.insn;
         if let (Operand::Memory, 4, 8) = (source, width, size) {
             if let Value::Image(range) = self.address {
@@ -298,7 +300,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         self.write(destination, size, computed(extended))
     }
 
-    fn add_or_sub(&mut self) -> Result<(), Error> {
+    fn add_or_sub(&mut self) -> Step {
         let Insn { op, size, destination, source, .. } = self.insn;
         let bits = size as u32 * 8;
         if op == Op::Sub && source == destination && source != Operand::Memory {
@@ -337,7 +339,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         Ok(())
     }
 
-    fn compare(&mut self) -> Result<(), Error> {
+    fn compare(&mut self) -> Step {
         let Insn { size, destination, source, immediate, .. } = self.insn;
         let a = self.read(destination, size)?;
         let b = self.read(source, size)?;
@@ -363,7 +365,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         Ok(())
     }
 
-    fn test(&mut self) -> Result<(), Error> {
+    fn test(&mut self) -> Step {
         let Insn { size, destination, source, .. } = self.insn;
         let a = self.read(destination, size)?;
         let b = self.read(source, size)?;
@@ -378,7 +380,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         Ok(())
     }
 
-    fn logic(&mut self) -> Result<(), Error> {
+    fn logic(&mut self) -> Step {
         let Insn { op, size, destination, source, immediate, .. } = self.insn;
         let bits = size as u32 * 8;
         let a = self.read(destination, size)?.operand(size);
@@ -409,7 +411,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         self.state.get(RCX).operand(1).map(|count| count.and(Range::constant(most)))
     }
 
-    fn shift(&mut self) -> Result<(), Error> {
+    fn shift(&mut self) -> Step {
         let Insn { op, size, destination, source, .. } = self.insn;
         let bits = size as u32 * 8;
         let x = self.read(destination, size)?.operand(size);
@@ -441,7 +443,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     /// The result of a wide multiplication or division, in rax and rdx.
-    fn set_wide(&mut self, data: bool) -> Result<(), Error> {
+    fn set_wide(&mut self, data: bool) -> Step {
         let size = self.insn.size;
         let value = |size| if data { Value::data(size) } else { Value::UNKNOWN };
         if size == 1 {
@@ -455,7 +457,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         Ok(())
     }
 
-    fn push(&mut self) -> Result<(), Error> {
+    fn push(&mut self) -> Step {
         let source = self.insn.source;
         let value = match source {
             Operand::Immediate => Value::constant(self.insn.immediate as u64),
@@ -473,7 +475,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         }
     }
 
-    fn pop(&mut self) -> Result<Value, Error> {
+    fn pop(&mut self) -> Step<Value> {
         match self.state.get(RSP) {
             Value::Stack(offset) if self.frame.contains(offset, 8) => {
                 let value = self.frame.read(offset, 8);
@@ -487,7 +489,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         }
     }
 
-    fn move_if(&mut self, condition: Condition) -> Result<(), Error> {
+    fn move_if(&mut self, condition: Condition) -> Step {
         let Insn { size, destination, source, .. } = self.insn;
         let value = self.read(source, size)?;
         let (Operand::Register(to), true) = (destination, self.state.may_test(condition)) else {
@@ -508,18 +510,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         self.write(destination, size, result)
     }
 
-    fn call_indirect(&mut self, value: Value) -> Result<(), Error> {
-        self.need_indirect()?;
-        match value {
-            Value::Entry(table) => {
-                let signature = self.program.call_table(table).signature;
-                self.call_to(self.program.signature(signature))
-            }
-            found => self.broken(Rule::Indirect { found }),
-        }
-    }
-
-    fn vector(&mut self) -> Result<(), Error> {
+    fn vector(&mut self) -> Step {
         let Insn { op, size, width, result_bits, destination, source, .. } = self.insn;
         match source {
             Operand::Memory => {

@@ -112,6 +112,16 @@ impl Value {
         distance.short().map_or(Value::UNKNOWN, Value::Image)
     }
 
+    /// Whether both are equal. This is inlined for the most frequent types.
+    #[inline(always)]
+    pub(crate) fn same(self, other: Value) -> bool {
+        match (self, other) {
+            (Value::Number(x), Value::Number(y)) => x == y,
+            (Value::Bytes(x), Value::Bytes(y)) => x == y,
+            _ => self == other,
+        }
+    }
+
     /// The number it is.
     #[inline(always)]
     pub fn number(self) -> Option<Range> {
