@@ -1,13 +1,13 @@
 //! Random instructions.
 
 use kyozon_typed_checker::decode::decode;
-use kyozon_typed_checker::insn::{Insn, Op, Operand, RAX, RDX, RSP};
+use kyozon_typed_checker::insn::{Insn, Op, Operand, Register, RAX, RBP, RBX, RDX, RSP};
 
-use crate::machine::FRAME;
+use crate::machine::{Code, FRAME};
 use crate::random::Random;
 
 /// Operations that programs consist of.
-pub const OPERATIONS: [&str; 38] = [
+pub const OPERATIONS: [&str; 43] = [
     "Move",
     "MoveZero",
     "MoveSign",
@@ -46,7 +46,15 @@ pub const OPERATIONS: [&str; 38] = [
     "BitScan",
     "BitCount",
     "ByteSwap",
+    "Push",
+    "Pop",
+    "Leave",
+    "JumpIf",
+    "Call",
 ];
+
+/// The counter of loops.
+const COUNTER: Register = 15;
 
 /// Opcodes of one byte, and the last bytes of those that begin with 0F. Some are refused.
 const ONE: &[u8] = &[
@@ -121,18 +129,21 @@ fn bytes(random: &mut Random, reads_flags: bool) -> Vec<u8> {
     code
 }
 
-/// An instruction that touches the frame at most, and leaves the stack pointer alone. The last one of a program often
-/// reads the flags.
-pub fn instruction(random: &mut Random, last: bool) -> Vec<u8> {
+/// An instruction that touches the frame at most, and leaves the stack pointer and the registers in `keep` alone. The
+/// last one of a program often reads the flags.
+fn instruction(random: &mut Random, last: bool, keep: &[Register]) -> Vec<u8> {
     loop {
         let reads_flags = last && random.below(3) != 0 || random.below(10) == 0;
         let mut code = bytes(random, reads_flags);
         let Ok(insn) = decode(&code) else { continue };
         code.truncate(insn.length.into());
-        let known = OPERATIONS.contains(&operation(insn.op).as_str());
+        let known = OPERATIONS[..38].contains(&operation(insn.op).as_str());
         let swaps = matches!(insn.op, Op::Exchange | Op::ExchangeAdd);
-        let stack = Operand::Register(RSP);
-        if !known || insn.destination == stack || swaps && insn.source == stack {
+        let kept = |operand: Operand| match operand {
+            Operand::Register(n) | Operand::High(n) => n == RSP || keep.contains(&n),
+            _ => false,
+        };
+        if !known || kept(insn.destination) || swaps && kept(insn.source) {
             continue;
         }
         let memory = insn.memory;
@@ -146,7 +157,7 @@ pub fn instruction(random: &mut Random, last: bool) -> Vec<u8> {
         }
         // A division that does not fault: of a number below 2^31 by one from 1 to 1000.
         let Operand::Register(divisor) = insn.source else { continue };
-        if insn.size < 4 || [RAX, RDX, RSP].contains(&divisor) {
+        if insn.size < 4 || [RAX, RDX].contains(&divisor) || kept(insn.source) {
             continue;
         }
         let mut safe = vec![0xba, 0, 0, 0, 0, 0xb8];
@@ -156,4 +167,114 @@ pub fn instruction(random: &mut Random, last: bool) -> Vec<u8> {
         safe.extend(code);
         return safe;
     }
+}
+
+/// push, pop or leave, at most times of registers, or lea of the frame's end into rbp.
+fn stack(random: &mut Random, keep: &[Register]) -> Vec<u8> {
+    let register = random.below(16) as u8;
+    let (rex, low) = (0x40 | register >> 3, register & 7);
+    match random.below(10) {
+        0..3 => vec![rex, 0x50 | low],
+        3 => vec![0x6a, random.any() as u8],
+        4 => vec![0xff, 0x74, 0x24, 8 * random.below(8) as u8],
+        5..8 if !keep.contains(&register) && register != RSP => vec![rex, 0x58 | low],
+        8 if !keep.contains(&RBP) => vec![0x48, 0x8d, 0x6c, 0x24, 8 * random.below(8) as u8],
+        _ => vec![0xc9],
+    }
+}
+
+/// Instructions, some of them under a condition, that leave the registers in `keep` alone; perhaps with calls.
+fn block(random: &mut Random, calls: bool, last: bool, keep: &[Register]) -> Vec<u8> {
+    let mut code = Vec::new();
+    let count = 1 + random.below(7);
+    // Where a forward jump's distance is, until it has one.
+    let mut open = None;
+    for n in 0..count {
+        let inside = n > 0 && n + 1 < count;
+        if inside && open.is_none() && random.below(5) == 0 {
+            code.extend([0x70 | random.below(16) as u8, 0]);
+            open = Some(code.len());
+            continue;
+        }
+        match random.below(8) {
+            0 => code.extend(stack(random, keep)),
+            // The distance comes later.
+            1 if calls => code.extend([0xe8, 0, 0, 0, 0]),
+            _ => code.extend(instruction(random, last && n + 1 == count, keep)),
+        }
+        if let Some(start) = open.filter(|_| random.below(2) == 0) {
+            code[start - 1] = (code.len() - start) as u8;
+            open = None;
+        }
+    }
+    if let Some(start) = open {
+        code[start - 1] = (code.len() - start) as u8;
+    }
+    code
+}
+
+/// A block that runs a few times.
+fn repeated(random: &mut Random, calls: bool) -> Vec<u8> {
+    let times = 1 + random.below(20) as u8;
+    let down = random.below(2) == 0;
+    // mov $start, %r15d
+    let mut code = vec![0x41, 0xbf, if down { times } else { 0 }, 0, 0, 0];
+    let head = code.len();
+    code.extend(block(random, calls, false, &[COUNTER]));
+    let jump = if down {
+        // dec %r15d; jne
+        code.extend([0x41, 0xff, 0xcf]);
+        0x75
+    } else {
+        // inc %r15d; cmp $times, %r15d; jb, jne or jl
+        code.extend([0x41, 0xff, 0xc7, 0x41, 0x83, 0xff, times]);
+        random.pick(&[0x72, 0x75, 0x7c])
+    };
+    let distance = code.len() + 2 - head;
+    code.extend([jump, (distance as u8).wrapping_neg()]);
+    // With a longer distance there is no jump back.
+    code.truncate(if distance <= 128 { code.len() } else { code.len() - 2 });
+    code
+}
+
+/// A function that makes a frame and then does something with it and with registers, in a loop or with calls.
+pub fn program(random: &mut Random) -> Code {
+    let (calls, loops) = (random.below(4) == 0, random.below(4) == 0);
+    let mut callee = Vec::new();
+    let mut function = Vec::new();
+    if calls {
+        // mov %edi, %eax; instructions; mov %rbx, which is no data, to registers; ret
+        callee.extend([0x89, 0xf8]);
+        for _ in 0..random.below(4) {
+            callee.extend(instruction(random, false, &[RBX, RBP, 12, 13, 14, 15]));
+        }
+        for register in [1, 2, 6, 7, 8, 9, 10, 11] {
+            if random.below(2) == 0 {
+                callee.extend([0x48 | register >> 3, 0x89, 0xd8 | register & 7]);
+            }
+        }
+        callee.push(0xc3);
+        // cmp $0x6000, %sp; jae over ud2
+        function.extend([0x66, 0x81, 0xfc, 0, 0x60, 0x73, 0x02, 0x0f, 0x0b]);
+    }
+    // sub $FRAME, %rsp
+    function.extend([0x48, 0x83, 0xec, FRAME as u8]);
+    if loops {
+        if random.below(2) == 0 {
+            function.extend(block(random, calls, false, &[]));
+        }
+        function.extend(repeated(random, calls));
+    }
+    if !loops || random.below(2) == 0 {
+        function.extend(block(random, calls, true, &[]));
+    }
+    let mut at = 0;
+    while let Ok(insn) = decode(&function[at..]) {
+        at += usize::from(insn.length);
+        if insn.op == Op::Call {
+            let distance = -((callee.len() + at) as i32);
+            function[at - 4..at].copy_from_slice(&distance.to_le_bytes());
+        }
+    }
+    Code { callee, function }
 }

@@ -7,18 +7,29 @@ use kyozon_typed_checker::program::ARGUMENTS;
 
 use crate::random::Random;
 
-/// Bytes of the program's frame.
+/// Bytes of the frame that a program makes at its start.
 pub const FRAME: usize = 64;
+/// Bytes of its deepest frame.
+pub const DEPTH: usize = 96;
 /// Bytes of each of the two stacks, which lie at multiples of it.
 const STACK: u64 = 1 << 16;
 /// The flags that instructions set: carry, parity, adjust, zero, sign, overflow.
 const FLAGS: u32 = 0x8d5;
+/// The adjust flag, which no condition tests.
+const ADJUST: u64 = 0x10;
 
-/// Registers before and after a run, and the frame after it.
+/// Registers before and after a run, and the flags that conditions test and the deepest frame after it.
 pub struct Run {
     pub before: [u64; 16],
     pub after: [u64; 16],
-    pub frame: [u8; FRAME],
+    pub flags: u64,
+    pub frame: [u8; DEPTH],
+}
+
+/// A function, and another one in front of it that it may call.
+pub struct Code {
+    pub callee: Vec<u8>,
+    pub function: Vec<u8>,
 }
 
 /// Memory for code, for registers, and for two stacks.
@@ -55,7 +66,7 @@ impl Machine {
     }
 
     /// Runs code with the same arguments twice. All else is different, at most times.
-    pub fn run_twice(&mut self, code: &[u8], random: &mut Random) -> [Run; 2] {
+    pub fn run_twice(&mut self, code: &Code, random: &mut Random) -> [Run; 2] {
         let arguments = ARGUMENTS.map(|_| random.operand());
         let same = random.below(4) == 0;
         let others: [u64; 16] = std::array::from_fn(|_| random.operand());
@@ -69,9 +80,11 @@ impl Machine {
         })
     }
 
-    /// Runs code that has no jumps out of it, and touches nothing but [`FRAME`] bytes below the stack pointer.
-    fn run(&mut self, program: &[u8], before: [u64; 16], random: &mut Random) -> Run {
+    /// Runs code that has no jumps out of it, and touches nothing but [`DEPTH`] bytes below the stack pointer and what
+    /// its calls push.
+    fn run(&mut self, program: &Code, before: [u64; 16], random: &mut Random) -> Run {
         let (after, stack) = (self.registers + 128, self.registers + 256);
+        let flags = self.registers + 264;
         let mut code = vec![0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57];
         mov(&mut code, 0x89, RSP.into(), stack);
         // push flags; popf
@@ -79,28 +92,36 @@ impl Machine {
         code.extend((0x202 | random.any() as u32 & FLAGS).to_le_bytes());
         code.push(0x9d);
         (0..16).for_each(|n| mov(&mut code, 0x8b, n, self.registers + 8 * n as u64));
-        code.extend(program);
+        // jmp
+        code.push(0xe9);
+        code.extend((program.callee.len() as u32).to_le_bytes());
+        code.extend(&program.callee);
+        code.extend(&program.function);
         (0..16).for_each(|n| mov(&mut code, 0x89, n, after + 8 * n as u64));
         mov(&mut code, 0x8b, RSP.into(), stack);
+        // pushf; pop flags
+        code.extend([0x9c, 0x8f, 0x04, 0x25]);
+        code.extend((flags as u32).to_le_bytes());
         code.extend([0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x5d, 0x5b, 0xc3]);
         assert!(code.len() <= 4096, "the code has a page");
 
         let top = before[RSP as usize];
-        let mut run = Run { before, after: [0; 16], frame: [0; FRAME] };
+        let mut run = Run { before, after: [0; 16], flags: 0, frame: [0; DEPTH] };
         // SAFETY: The three mappings are this machine's, and large enough. The code saves and restores what the calling
         // convention asks for; the checker found that the program in it writes
-        // general registers, flags and its frame only.
+        // general registers, flags and its frame only, and calls nothing but the function in front of it.
         unsafe {
             std::ptr::copy_nonoverlapping(code.as_ptr(), self.code as *mut u8, code.len());
             std::ptr::copy_nonoverlapping(before.as_ptr(), self.registers as *mut u64, 16);
-            for n in 0..2 * FRAME as u64 / 8 {
-                ((top - 2 * FRAME as u64 + 8 * n) as *mut u64).write(random.operand());
+            for n in 0..2 * DEPTH as u64 / 8 {
+                ((top - 2 * DEPTH as u64 + 8 * n) as *mut u64).write(random.operand());
             }
             let code: extern "C" fn() = std::mem::transmute(self.code as *const u8);
             code();
             std::ptr::copy_nonoverlapping(after as *const u64, run.after.as_mut_ptr(), 16);
-            let frame = (top - FRAME as u64) as *const u8;
-            std::ptr::copy_nonoverlapping(frame, run.frame.as_mut_ptr(), FRAME);
+            run.flags = *(flags as *const u64) & u64::from(FLAGS) & !ADJUST;
+            let frame = (top - DEPTH as u64) as *const u8;
+            std::ptr::copy_nonoverlapping(frame, run.frame.as_mut_ptr(), DEPTH);
         }
         run
     }

@@ -1,29 +1,32 @@
 //! What the checker says of random code is compared with what the processor does.
 //!
-//! The code has no calls, and no memory but its frame. It runs twice: with the same arguments, and with other values in
-//! all other registers, in the flags and in the stack. So it shows two things:
+//! The code has no memory but its frame; it may call one function, and have one loop. It runs twice: with the same
+//! arguments, and with other values in all other registers, in the flags and in the stack. So it shows two things:
 //!
 //! - a place has a value that its type allows;
-//! - a place that the checker takes for data depends on data only.
+//! - a place, or the flags, that the checker takes for data depends on data only.
 //!
-//! `KYOZON_PROGRAMS` is how many programs are tried, `KYOZON_SEED` where their numbers begin.
+//! `KYOZON_PROGRAMS` is how many programs are tried, or `KYOZON_SECONDS` for how long; `KYOZON_SEED` is where their
+//! numbers begin.
 
 mod generate;
 mod machine;
 mod random;
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
-use generate::{instruction, instructions, operation};
+use generate::{instructions, operation, program};
 use kyozon_typed_annotate::annotation::Head;
+use kyozon_typed_annotate::infer::infer;
 use kyozon_typed_annotate::memory::Arena;
 use kyozon_typed_annotate::module::{Function, Module, Signature, Type};
 use kyozon_typed_checker::error::Error;
 use kyozon_typed_checker::flow::{check_function, Judge, View};
-use kyozon_typed_checker::insn::RSP;
+use kyozon_typed_checker::insn::{Op, RSP};
 use kyozon_typed_checker::program::{Host, Program, ARGUMENTS};
 use kyozon_typed_checker::value::{Value, REGISTERS};
-use machine::{Machine, Run, FRAME};
+use machine::{Code, Machine, Run, DEPTH};
 use random::Random;
 
 /// Programs that are tried if the environment does not say.
@@ -37,9 +40,10 @@ const HOST: Host =
 struct Known {
     registers: [Value; 16],
     frame: Vec<Value>,
+    flags: bool,
 }
 
-/// Keeps what is known at the only head.
+/// Keeps what is known at the last head.
 struct Watch(Option<Known>);
 
 impl Judge for Watch {
@@ -51,56 +55,56 @@ impl Judge for Watch {
         Ok(())
     }
 
-    fn head(&mut self, _head: u32, _flows_in: bool, state: View<'_>) {
-        self.0 = Some(Known { registers: *state.registers, frame: state.frame.to_vec() });
+    fn head(&mut self, _head: u32, flows_in: bool, state: View<'_>) {
+        let (registers, frame) = (*state.registers, state.frame.to_vec());
+        self.0 = flows_in.then_some(Known { registers, frame, flags: state.flags });
     }
 }
 
 /// What the checker knows at the end of this code; nothing if it refuses the code.
-fn check(code: &[u8], arena: &mut Arena) -> Option<Known> {
-    let mut function = Function { name: "f".into(), frame: FRAME as u32, ..Function::default() };
-    function.heads.insert(code.len() as u32, Head::default());
-    let arguments = vec![Type::Any; ARGUMENTS.len()];
-    let module = Module {
+fn check(code: &Code, arena: &mut Arena) -> Option<Known> {
+    let arguments = |count| vec![Type::Any; count];
+    let signatures = vec![
+        Signature { arguments: arguments(2), result: Some(Type::Any), ..Signature::default() },
+        Signature { arguments: arguments(ARGUMENTS.len()), ..Signature::default() },
+    ];
+    let start = code.callee.len() as u32;
+    let frame = DEPTH as u32;
+    let mut functions = vec![Function { name: "callee".into(), ..Function::default() }];
+    functions.push(Function {
+        name: "f".into(),
+        start,
+        signature: 1,
+        frame,
+        ..Function::default()
+    });
+    if code.callee.is_empty() {
+        functions.remove(0);
+    }
+    let last = functions.len() - 1;
+    let mut module = Module {
         region: HOST.region,
         indirect_branches: true,
-        signatures: vec![Signature { arguments, ..Signature::default() }],
-        functions: vec![function],
-        // Behind the head, ud2.
-        text: [code, &[0x0f, 0x0b]].concat(),
+        signatures,
+        functions,
+        // At the end, ud2.
+        text: [&code.callee[..], &code.function, &[0x0f, 0x0b]].concat(),
         ..Module::default()
     };
     let file = module.to_bytes();
     let program = Program::parse(&file, HOST).expect("the file is well formed");
+    let mut heads = infer(&program, last as u32, arena).ok()?;
+    heads.insert(start + code.function.len() as u32, Head::default());
+    module.functions[last].heads = heads;
+    let file = module.to_bytes();
+    let program = Program::parse(&file, HOST).expect("the file is well formed");
     let (mut watch, mut work) = (Watch(None), u64::MAX);
-    let annotations = program.annotations(0);
-    check_function(&program, 0, annotations, &mut arena.memory(), &mut work, &mut watch).ok()?;
+    for function in 0..program.function_count() {
+        let annotations = program.annotations(function);
+        let memory = &mut arena.memory();
+        check_function(&program, function, annotations, memory, &mut work, &mut watch).ok()?;
+    }
     watch.0
-}
-
-/// Code that makes a frame and then does something with it and with registers, some of it under a condition.
-fn program(random: &mut Random) -> Vec<u8> {
-    let mut code = vec![0x48, 0x83, 0xec, FRAME as u8];
-    let count = 1 + random.below(7);
-    // Where a forward jump's distance is, until it has one.
-    let mut open = None;
-    for n in 0..count {
-        let inside = n > 0 && n + 1 < count;
-        if inside && open.is_none() && random.below(5) == 0 {
-            code.extend([0x70 | random.below(16) as u8, 0]);
-            open = Some(code.len());
-            continue;
-        }
-        code.extend(instruction(random, n + 1 == count));
-        if let Some(start) = open.filter(|_| random.below(2) == 0) {
-            code[start - 1] = (code.len() - start) as u8;
-            open = None;
-        }
-    }
-    if let Some(start) = open {
-        code[start - 1] = (code.len() - start) as u8;
-    }
-    code
 }
 
 /// Whether two runs agree with what is known of a place of `size` bytes.
@@ -138,15 +142,19 @@ fn differences(known: &Known, runs: &[Run; 2]) -> Vec<String> {
         let pair = known.frame[granule] == Value::Upper;
         let lower = granule + usize::from(pair);
         let size = if pair { 8 } else { 4 };
-        let start = FRAME - 4 * (lower + 1);
+        let start = DEPTH - 4 * (lower + 1);
         let read = |run: &Run| {
             let mut bytes = [0; 8];
             bytes[..size].copy_from_slice(&run.frame[start..start + size]);
             u64::from_le_bytes(bytes)
         };
         let found = [read(&runs[0]), read(&runs[1])];
-        compare(format!("[rsp+{start}], {size} bytes"), known.frame[lower], found, size);
+        let place = format!("[stack-{}], {size} bytes", DEPTH - start);
+        compare(place, known.frame[lower], found, size);
         granule = lower + 1;
+    }
+    if known.flags && runs[0].flags != runs[1].flags {
+        wrong.push(format!("flags: data, found {:#x} and {:#x}", runs[0].flags, runs[1].flags));
     }
     wrong
 }
@@ -162,16 +170,24 @@ fn what_is_known_of_random_code_holds_on_the_processor() {
     let mut machine = Machine::new();
     let mut arena = Arena::new(64, 1 << 14);
     let mut operations = BTreeMap::<String, u32>::new();
-    for _ in 0..number("KYOZON_PROGRAMS", PROGRAMS) {
+    let seconds = number("KYOZON_SECONDS", 0);
+    let programs = if seconds > 0 { u64::MAX } else { number("KYOZON_PROGRAMS", PROGRAMS) };
+    let (start, limit) = (Instant::now(), Duration::from_secs(seconds));
+    let (mut tried, mut accepted, mut loops) = (0u64, 0u64, 0u64);
+    while tried < programs && (seconds == 0 || start.elapsed() < limit) {
+        tried += 1;
         let code = program(&mut random);
         let Some(known) = check(&code, &mut arena) else { continue };
-        for (_, insn) in instructions(&code) {
+        accepted += 1;
+        for (_, insn) in instructions(&code.function) {
             *operations.entry(operation(insn.op)).or_default() += 1;
+            loops += u64::from(matches!(insn.op, Op::JumpIf(_)) && insn.immediate < 0);
         }
         for _ in 0..RUNS {
             let runs = machine.run_twice(&code, &mut random);
             let wrong = differences(&known, &runs);
-            let listing: Vec<_> = instructions(&code)
+            let listing: Vec<_> = instructions(&code.callee)
+                .chain(instructions(&code.function))
                 .map(|(bytes, insn)| format!("{bytes:02x?} {:?}", insn.op))
                 .collect();
             assert!(
@@ -186,4 +202,6 @@ fn what_is_known_of_random_code_holds_on_the_processor() {
     let missing: Vec<_> =
         generate::OPERATIONS.iter().filter(|name| !operations.contains_key(**name)).collect();
     assert!(missing.is_empty(), "no program has {missing:?}");
+    assert!(loops > 0, "no program has a loop");
+    println!("{tried} programs, {accepted} accepted and run, {loops} of them with a loop");
 }
