@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use kyozon_typed_wasi::host::{Direction, DirectoryEntry, Host, Open, Ready, Status, Time};
 use kyozon_typed_wasi::types::{
-    Advice, Clock, FdFlags, FileType, ReceiveFlags, ShutdownFlags, Signal, Whence,
+    Advice, Clock, FdFlags, FileType, ReceiveFlags, ShutdownFlags, Whence,
 };
 use kyozon_typed_wasi::{Buffer, Errno};
 use rustix::event::{poll, PollFd, PollFlags};
@@ -357,12 +357,6 @@ impl Host for Process {
     fn yield_now(&mut self) -> Result<(), Errno> {
         rustix::thread::sched_yield();
         Ok(())
-    }
-
-    fn raise(&mut self, signal: Signal) -> Result<(), Errno> {
-        // SAFETY: raise touches no memory. A handler that the process has installed must be sound for any signal.
-        let result = unsafe { libc::raise(signal.to_linux()) };
-        count(result as isize).map(|_| ())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Clocks, files, polling, sockets and signals of a process.
+//! Clocks, files, polling, sockets and limits of a process.
 
 mod common;
 
@@ -8,8 +8,6 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
-use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use common::{directory, Guest, DATA, OUT};
@@ -228,23 +226,13 @@ fn a_datagram_that_is_too_long_is_cut_off() {
     });
 }
 
-/// The variable by which this test's program knows that it is to raise the signal.
-const SIGNAL: &str = "KYOZON_TEST_SIGNAL";
-
 #[test]
-fn signals_are_real() {
-    if let Ok(signal) = std::env::var(SIGNAL) {
-        let signal = signal.parse().unwrap();
-        with(Vec::new(), |guest| guest.call(Function::ProcRaise, &[signal]).unwrap());
-        return;
-    }
-    // The interface's number, and Linux's. The last one is ignored.
-    for (number, linux) in
-        [(9, Some(9)), (15, Some(15)), (10, Some(10)), (30, Some(31)), (16, None)]
-    {
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "signals_are_real"]).env(SIGNAL, number.to_string());
-        let status = child.output().unwrap().status;
-        assert_eq!(status.signal(), linux, "signal {number}: {status}");
-    }
+fn a_program_does_not_raise_signals_in_its_host() {
+    // The host would end by the first and stop by the second.
+    with(Vec::new(), |guest| {
+        let mut all = [0; kyozon_typed_wasi::PARAMETERS];
+        all[0] = 9;
+        assert_eq!(guest.exit(Function::ProcRaise, &all), Some(137));
+        assert_eq!(guest.call(Function::ProcRaise, &[18]), Err(Errno::Notsup));
+    });
 }

@@ -1,9 +1,7 @@
 //! What a host does: primitive operations on handles. It needs to know nothing of descriptors, rights or paths.
 
 use crate::memory::{Buffer, Memory};
-use crate::types::{
-    Advice, Clock, Errno, FdFlags, FileType, ReceiveFlags, ShutdownFlags, Signal, Whence,
-};
+use crate::types::{Advice, Clock, Errno, FdFlags, FileType, ReceiveFlags, ShutdownFlags, Whence};
 
 /// The attributes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -302,7 +300,4 @@ pub trait Host {
 
     /// Lets others run.
     fn yield_now(&mut self) -> Result<(), Errno>;
-
-    /// Sends a signal to the program. If the signal ends it, this may not return.
-    fn raise(&mut self, signal: Signal) -> Result<(), Errno>;
 }

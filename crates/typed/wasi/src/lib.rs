@@ -43,7 +43,9 @@
 //! | `fd_readdir`: serial number of `..` | 0 |
 //! | `path_readlink` with a buffer that is too short | the target, cut off |
 //! | `poll_oneoff` with a clock of processor time | an event with `notsup` |
-//! | `proc_raise` of signal 0 | succeeds |
+//! | `proc_raise` of signal 0, or of one that is ignored by default | succeeds |
+//! | `proc_raise` of a signal that stops | `notsup` |
+//! | `proc_raise` of another signal | the program ends with 128 and Linux's number of the signal |
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -3,12 +3,33 @@
 use crate::host::Host;
 use crate::memory::{check, write_u32, write_u64, Memory};
 use crate::types::{Clock, Errno, Signal};
-use crate::wasi::Wasi;
+use crate::wasi::{Exit, Wasi};
+
+/// A shell adds this to the number of the signal that ended a program.
+const SIGNALLED: u32 = 128;
 
 /// Bytes of strings, each with its terminating zero.
 fn size(strings: &[&[u8]]) -> Result<u32, Errno> {
     let bytes: u64 = strings.iter().map(|string| string.len() as u64 + 1).sum();
     u32::try_from(bytes).map_err(|_| Errno::Overflow)
+}
+
+/// Delivers a signal with its default action, as programs have no handlers. The host does not send it: its process is
+/// not the program's alone.
+///
+/// # Errors
+///
+/// The signal ends the program.
+pub(crate) fn proc_raise(signal: u32) -> Result<Result<(), Errno>, Exit> {
+    if signal == 0 {
+        return Ok(Ok(()));
+    }
+    match Signal::from_number(signal) {
+        None => Ok(Err(Errno::Inval)),
+        Some(Signal::Chld | Signal::Cont | Signal::Urg | Signal::Winch) => Ok(Ok(())),
+        Some(Signal::Stop | Signal::Tstp | Signal::Ttin | Signal::Ttou) => Ok(Err(Errno::Notsup)),
+        Some(signal) => Err(Exit(SIGNALLED + signal.to_linux() as u32)),
+    }
 }
 
 impl<H: Host> Wasi<'_, H> {
@@ -63,13 +84,6 @@ impl<H: Host> Wasi<'_, H> {
     ) -> Result<(), Errno> {
         let clock = Clock::from_number(clock).ok_or(Errno::Inval)?;
         write_u64(memory, result, self.host.clock_time(clock)?)
-    }
-
-    pub(crate) fn proc_raise(&mut self, signal: u32) -> Result<(), Errno> {
-        if signal == 0 {
-            return Ok(());
-        }
-        self.host.raise(Signal::from_number(signal).ok_or(Errno::Inval)?)
     }
 
     pub(crate) fn random_get(

@@ -4,6 +4,7 @@ use crate::function::{Function, PARAMETERS};
 use crate::host::Host;
 use crate::memory::Buffer;
 use crate::poll::Subscription;
+use crate::process::proc_raise;
 use crate::table::{Entry, Table};
 use crate::types::Errno;
 use crate::walk::{Path, Walk};
@@ -116,10 +117,11 @@ impl<'a, H: Host> Wasi<'a, H> {
         arguments: &[u64; PARAMETERS],
         memory: &mut H::Memory,
     ) -> Result<u16, Exit> {
-        if function == Function::ProcExit {
-            return Err(Exit(arguments[0] as u32));
-        }
-        let result = self.dispatch(function, &Arguments(arguments), memory);
+        let result = match function {
+            Function::ProcExit => return Err(Exit(arguments[0] as u32)),
+            Function::ProcRaise => proc_raise(arguments[0] as u32)?,
+            _ => self.dispatch(function, &Arguments(arguments), memory),
+        };
         Ok(result.map_or_else(|error| error as u16, |()| 0))
     }
 
@@ -175,8 +177,7 @@ impl<'a, H: Host> Wasi<'a, H> {
             Function::PathUnlinkFile => self.path_unlink_file(w(0), w(1), w(2), m),
             Function::PollOneoff => self.poll_oneoff(w(0), w(1), w(2), w(3), m),
             // Handled by the caller.
-            Function::ProcExit => Err(Errno::Nosys),
-            Function::ProcRaise => self.proc_raise(w(0)),
+            Function::ProcExit | Function::ProcRaise => Err(Errno::Nosys),
             Function::SchedYield => self.host.yield_now(),
             Function::RandomGet => self.random_get(w(0), w(1), m),
             Function::SockAccept => self.sock_accept(w(0), w(1), w(2), m),

@@ -44,6 +44,11 @@ impl<'w, 'a> Guest<'w, 'a> {
         }
     }
 
+    /// The code with which the program ends by this call.
+    pub fn exit(&mut self, function: Function, arguments: &[u64; PARAMETERS]) -> Option<u32> {
+        self.wasi.call(function, arguments, &mut self.region).err().map(|exit| exit.0)
+    }
+
     /// Puts bytes into the memory until the next call.
     pub fn put(&mut self, bytes: &[u8]) -> u64 {
         let at = self.next;

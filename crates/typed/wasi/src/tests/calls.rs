@@ -67,14 +67,29 @@ fn random_bytes_fill_exactly_the_buffer() {
 }
 
 #[test]
-fn a_program_exits_and_raises_signals() {
+fn a_program_exits() {
     with(|t| {
         assert_eq!(t.try_call(Function::ProcExit, &[42]), Err(Exit(42)));
-        t.succeed(Function::ProcRaise, &[0]);
-        t.succeed(Function::ProcRaise, &[15]);
-        t.fail(Function::ProcRaise, &[31], Errno::Inval);
         t.succeed(Function::SchedYield, &[]);
-        assert_eq!(t.log(), ["raise Term", "yield"]);
+        assert_eq!(t.log(), ["yield"]);
+    });
+}
+
+#[test]
+fn signals_have_their_default_action_on_the_program_only() {
+    with(|t| {
+        for ignored in [0, 16, 17, 22, 27] {
+            t.succeed(Function::ProcRaise, &[ignored]);
+        }
+        for stops in 18..=21 {
+            t.fail(Function::ProcRaise, &[stops], Errno::Notsup);
+        }
+        // The interface's number, and Linux's.
+        for (signal, linux) in [(1, 1), (6, 6), (9, 9), (15, 15), (23, 24), (30, 31)] {
+            assert_eq!(t.try_call(Function::ProcRaise, &[signal]), Err(Exit(128 + linux)));
+        }
+        t.fail(Function::ProcRaise, &[31], Errno::Inval);
+        assert_eq!(t.log(), [""; 0]);
     });
 }
 

@@ -9,9 +9,7 @@ use std::vec::Vec;
 
 use crate::host::{Direction, DirectoryEntry, Host, Open, Ready, Status, Time};
 use crate::memory::{Buffer, Memory};
-use crate::types::{
-    Advice, Clock, Errno, FdFlags, FileType, ReceiveFlags, ShutdownFlags, Signal, Whence,
-};
+use crate::types::{Advice, Clock, Errno, FdFlags, FileType, ReceiveFlags, ShutdownFlags, Whence};
 
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -515,12 +513,6 @@ impl Host for Fake {
     fn yield_now(&mut self) -> Result<(), Errno> {
         self.step()?;
         self.log("yield");
-        Ok(())
-    }
-
-    fn raise(&mut self, signal: Signal) -> Result<(), Errno> {
-        self.step()?;
-        self.log(std::format!("raise {signal:?}"));
         Ok(())
     }
 }
