@@ -65,7 +65,13 @@ impl Host for Process {
 
     fn open(&mut self, at: &OwnedFd, name: &[u8], how: Open) -> Result<OwnedFd, Errno> {
         let mode = if how.create { Mode::from_raw_mode(0o666) } else { Mode::empty() };
-        rustix::fs::openat(at, name, convert::open(how), mode).map_err(error)
+        let flags = convert::open(how);
+        // Without this flag, a named pipe makes its opener wait for the other side, perhaps for ever.
+        let handle = rustix::fs::openat(at, name, flags | OFlags::NONBLOCK, mode).map_err(error)?;
+        if !flags.contains(OFlags::NONBLOCK) {
+            rustix::fs::fcntl_setfl(&handle, flags).map_err(error)?;
+        }
+        Ok(handle)
     }
 
     fn status_at(&mut self, at: &OwnedFd, name: &[u8]) -> Result<Status, Errno> {

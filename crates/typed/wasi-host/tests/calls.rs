@@ -236,3 +236,33 @@ fn a_program_does_not_raise_signals_in_its_host() {
         assert_eq!(guest.call(Function::ProcRaise, &[18]), Err(Errno::Notsup));
     });
 }
+
+#[test]
+fn named_pipes_are_opened_without_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let directories = vec![directory(folder.path(), "/", Rights::ALL)];
+    let start = Start { directories, ..Start::default() };
+    let run = start.run(|wasi| {
+        let guest = &mut Guest::new(wasi);
+        assert_eq!(guest.open("pipe", 0, 0, Rights::FD_WRITE), Err(Errno::Nxio));
+        let reader = guest.open("pipe", 0, 0, Rights::STREAM.without(Rights::FD_WRITE)).unwrap();
+        assert_eq!(guest.read(reader).unwrap(), b"", "nobody writes");
+        let writer = guest.open("pipe", 0, 0, Rights::FD_WRITE).unwrap();
+        assert_eq!(guest.write(writer, b"through"), Ok(7));
+        assert_eq!(guest.read(reader).unwrap(), b"through");
+        // Only opening did not wait.
+        guest.call(Function::FdFdstatGet, &[reader, DATA]).unwrap();
+        assert_eq!(guest.bytes(DATA + 2, 2), [0, 0]);
+        let late = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            let mut writer = fs::File::options().write(true).open(path).unwrap();
+            writer.write_all(b"late").unwrap();
+        });
+        assert_eq!(guest.read(reader).unwrap(), b"late");
+        late.join().unwrap();
+    });
+    run.unwrap();
+}

@@ -108,11 +108,12 @@ pub trait Host {
     /// [`Errno::Notdir`] or [`Errno::Loop`] for a symbolic link.
     fn open_directory(&mut self, at: &Self::Handle, name: &[u8]) -> Result<Self::Handle, Errno>;
 
-    /// Opens a file or directory. The name may be `.`.
+    /// Opens a file or directory, and waits for nobody. The name may be `.`.
     ///
     /// # Errors
     ///
-    /// [`Errno::Loop`] or [`Errno::Notdir`] for a symbolic link.
+    /// [`Errno::Loop`] or [`Errno::Notdir`] for a symbolic link; [`Errno::Nxio`] for a named pipe that would be written
+    /// and that nobody reads.
     fn open(&mut self, at: &Self::Handle, name: &[u8], how: Open) -> Result<Self::Handle, Errno>;
 
     /// The attributes of what a name means: a symbolic link's own. The name may be `.`.

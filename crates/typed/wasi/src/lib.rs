@@ -46,6 +46,7 @@
 //! | `proc_raise` of signal 0, or of one that is ignored by default | succeeds |
 //! | `proc_raise` of a signal that stops | `notsup` |
 //! | `proc_raise` of another signal | the program ends with 128 and Linux's number of the signal |
+//! | `path_open` of a named pipe | does not wait; `nxio` to write what nobody reads |
 #![no_std]
 #![forbid(unsafe_code)]
 
