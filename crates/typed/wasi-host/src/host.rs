@@ -11,6 +11,7 @@ use kyozon_typed_wasi::types::{
 use kyozon_typed_wasi::{Buffer, Errno};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RawDir, SeekFrom};
+use rustix::io::retry_on_intr;
 use rustix::net::{Shutdown, SocketFlags};
 
 use crate::convert::{self, error};
@@ -317,7 +318,7 @@ impl Host for Process {
     fn ready(&mut self, handle: &OwnedFd, direction: Direction) -> Result<Option<Ready>, Errno> {
         let mut fds = [PollFd::new(handle, events(direction))];
         let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut fds, Some(&now)).map_err(error)?;
+        retry_on_intr(|| poll(&mut fds, Some(&now))).map_err(error)?;
         let events = fds[0].revents();
         if events.is_empty() {
             return Ok(None);
@@ -339,7 +340,11 @@ impl Host for Process {
         let mut fds: Vec<PollFd<'_>> =
             handles.map(|(handle, direction)| PollFd::new(handle, events(direction))).collect();
         let timeout = timeout.map(convert::to_timespec);
-        poll(&mut fds, timeout.as_ref()).map(|_| ()).map_err(error)
+        match poll(&mut fds, timeout.as_ref()) {
+            // The process handled a signal, which is no event of the program's.
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(number) => Err(error(number)),
+        }
     }
 
     fn clock_resolution(&mut self, clock: Clock) -> Result<u64, Errno> {

@@ -237,6 +237,31 @@ fn a_program_does_not_raise_signals_in_its_host() {
     });
 }
 
+extern "C" fn handle(_signal: libc::c_int) {}
+
+#[test]
+fn a_signal_to_the_process_does_not_end_a_wait() {
+    // SAFETY: the handler does nothing. No other test uses this signal.
+    unsafe { libc::signal(libc::SIGUSR2, handle as *const () as usize) };
+    // SAFETY: always sound.
+    let thread = unsafe { libc::pthread_self() };
+    let (start, wait) = (Instant::now(), Duration::from_millis(200));
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while start.elapsed() < wait / 2 {
+                // SAFETY: the thread waits for the end of the scope.
+                unsafe { libc::pthread_kill(thread, libc::SIGUSR2) };
+                std::thread::sleep(wait / 20);
+            }
+        });
+        with(Vec::new(), |guest| {
+            let events = poll(guest, &[subscription(0, 1, wait.as_nanos() as u64)]);
+            assert_eq!(events, [(1, 0, 0, 0)]);
+        });
+        assert!(start.elapsed() >= wait);
+    });
+}
+
 #[test]
 fn named_pipes_are_opened_without_waiting() {
     let folder = tempfile::tempdir().unwrap();
