@@ -87,6 +87,10 @@ impl Host for Process {
         accessed: Time,
         modified: Time,
     ) -> Result<(), Errno> {
+        if accessed == Time::Keep && modified == Time::Keep {
+            // Linux does not even look the name up.
+            return self.status_at(at, name).map(|_| ());
+        }
         let times = convert::timestamps(accessed, modified);
         rustix::fs::utimensat(at, name, &times, AtFlags::SYMLINK_NOFOLLOW).map_err(error)
     }
@@ -144,8 +148,10 @@ impl Host for Process {
             let entry = entry.map_err(error)?;
             let name = entry.file_name();
             let kind = match entry.file_type() {
-                // Some file systems do not keep the type in the directory.
-                rustix::fs::FileType::Unknown => self.status_at(directory, name.to_bytes())?.kind,
+                // Some file systems do not keep the type in the directory. Meanwhile the file may have gone.
+                rustix::fs::FileType::Unknown => self
+                    .status_at(directory, name.to_bytes())
+                    .map_or(FileType::Unknown, |status| status.kind),
                 kind => convert::file_type(kind),
             };
             let (next, inode) = (entry.next_entry_cookie(), entry.ino());

@@ -54,7 +54,7 @@ fn outside(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u64, u64, [i64; 2])> {
 fn call(guest: &mut Guest<'_, '_>, words: &[&str]) -> Result<String, Errno> {
     let has = |word| words[1..].contains(&word);
     let follow = u64::from(has("follow"));
-    let options = ["follow", "create", "exclusive", "truncate", "directory"];
+    let options = ["follow", "create", "exclusive", "truncate", "directory", "keep"];
     let paths: Vec<&str> = words[1..]
         .iter()
         .filter(|word| !options.contains(*word))
@@ -75,7 +75,8 @@ fn call(guest: &mut Guest<'_, '_>, words: &[&str]) -> Result<String, Errno> {
         }
         "stat" => done(guest.call(Function::PathFilestatGet, &[0, follow, at, length, OUT])),
         "times" => {
-            let arguments = [0, follow, at, length, 1, 1, 5];
+            let which = if has("keep") { 0 } else { 5 };
+            let arguments = [0, follow, at, length, 1, 1, which];
             done(guest.call(Function::PathFilestatSetTimes, &arguments))
         }
         "mkdir" => done(guest.call(Function::PathCreateDirectory, &[0, at, length])),
