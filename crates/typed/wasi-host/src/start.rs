@@ -6,11 +6,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use kyozon_typed_wasi::types::{FileType, Rights};
 use kyozon_typed_wasi::{Entry, Host, Program, Scratch, Storage, Wasi};
 use rustix::fs::OFlags;
+use rustix::process::{getrlimit, Resource};
 
 use crate::convert;
 use crate::host::Process;
 
-/// Most descriptors of a program.
+/// Most descriptors of a program. It has at most a quarter of those that the process may open, so that the process does
+/// not run out of them when the program does.
 const DESCRIPTORS: usize = 1024;
 /// Most directories on the way to a file.
 const DEPTH: usize = 256;
@@ -34,7 +36,8 @@ pub struct Start {
     /// Its environment, as `name=value`.
     pub environment: Vec<Vec<u8>>,
     /// Its first descriptors: standard input, output and error. A descriptor that is open only for reading cannot be
-    /// written, and the reverse.
+    /// written, and the reverse; one that appends can do nothing else to the file. The program cannot change their
+    /// flags, as the process may share them with others. A directory among them gives access to nothing.
     pub standard: Vec<OwnedFd>,
     /// Its directories. They follow the standard descriptors, so the first is number 3 if those are three.
     pub directories: Vec<Directory>,
@@ -61,8 +64,8 @@ impl Start {
     ///
     /// # Errors
     ///
-    /// An argument, variable or name has a zero byte, there are more than 1,024 descriptors, or the kernel does not
-    /// tell what a descriptor is.
+    /// An argument, variable or name has a zero byte, the handle of a directory is something else, there are more
+    /// descriptors than 1,024 or a quarter of the process's limit, or the kernel does not tell what a descriptor is.
     pub fn run<R>(self, use_: impl FnOnce(&mut Wasi<'_, Process>) -> R) -> io::Result<R> {
         let names: Vec<&[u8]> =
             self.directories.iter().map(|directory| directory.name.as_slice()).collect();
@@ -77,10 +80,19 @@ impl Start {
         }
         let mut descriptors = Vec::new();
         for handle in self.standard {
-            descriptors.push(Some(entry(handle)?));
+            let entry = entry(handle)?;
+            let base = entry.base.without(Rights::FD_FDSTAT_SET_FLAGS);
+            descriptors.push(Some(Entry { base, ..entry }));
         }
         let mut directories = Vec::new();
         for (n, directory) in self.directories.iter().enumerate() {
+            if kind(&directory.handle)? != FileType::Directory {
+                let name = directory.name.escape_ascii();
+                let message = format!(
+                    "\"{name}\" is not a directory: give the program a directory by this name"
+                );
+                return Err(io::Error::new(io::ErrorKind::NotADirectory, message));
+            }
             // The names stay in use while the program runs.
             let handle = directory.handle.try_clone()?;
             directories.push(Some(Entry::preopen(handle, n, directory.rights)));
@@ -89,11 +101,16 @@ impl Start {
         for handle in self.sockets {
             descriptors.push(Some(entry(handle)?));
         }
-        if descriptors.len() > DESCRIPTORS {
-            let message = format!("{} descriptors: at most {DESCRIPTORS}", descriptors.len());
+        let most = most_descriptors();
+        if descriptors.len() > most {
+            let message = format!(
+                "{} descriptors: at most {most}; the most are {DESCRIPTORS}, with a limit of {} open files (ulimit -n)",
+                descriptors.len(),
+                4 * DESCRIPTORS
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        descriptors.resize_with(DESCRIPTORS, || None);
+        descriptors.resize_with(most, || None);
         let [mut first, mut second] = [(); 2].map(|()| Vec::new());
         first.resize_with(DEPTH, || None);
         second.resize_with(DEPTH, || None);
@@ -113,25 +130,43 @@ fn strings(strings: &[Vec<u8>]) -> Vec<&[u8]> {
     strings.iter().map(Vec::as_slice).collect()
 }
 
+/// The number of descriptors that a program can have.
+fn most_descriptors() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    let quarter = limit.and_then(|limit| usize::try_from(limit / 4).ok());
+    quarter.map_or(DESCRIPTORS, |quarter| quarter.min(DESCRIPTORS))
+}
+
+/// The type of a file.
+fn kind(handle: &OwnedFd) -> io::Result<FileType> {
+    let status = Process::new().status(handle);
+    let kind = status.map(|status| status.kind);
+    kind.map_err(|error| io::Error::other(format!("cannot find a descriptor's type: {error:?}")))
+}
+
 /// A descriptor with the rights that its type and the way it was opened leave.
 fn entry(handle: OwnedFd) -> io::Result<Entry<OwnedFd>> {
     let flags = rustix::fs::fcntl_getfl(&handle)?;
-    let kind = Process::new()
-        .status(&handle)
-        .map_err(|error| io::Error::other(format!("cannot find a descriptor's type: {error:?}")))?
-        .kind;
-    let mut lost = Rights::NONE;
-    if flags & OFlags::ACCMODE == OFlags::WRONLY {
-        lost = lost.or(Rights::FD_READ);
+    let kind = kind(&handle)?;
+    let entry = Entry::new(handle, kind);
+    if kind == FileType::Directory {
+        // Only a directory with a name says what may be done below it.
+        let base = Rights::FD_FILESTAT_GET;
+        return Ok(Entry { base, inheriting: Rights::NONE, ..entry });
     }
-    if flags & OFlags::ACCMODE == OFlags::RDONLY {
-        let write = Rights::FD_WRITE.or(Rights::FD_ALLOCATE).or(Rights::FD_FILESTAT_SET_SIZE);
-        lost = lost.or(write);
+    let resize = Rights::FD_ALLOCATE.or(Rights::FD_FILESTAT_SET_SIZE);
+    let mut lost = Rights::NONE;
+    match flags & OFlags::ACCMODE {
+        OFlags::WRONLY => lost = Rights::FD_READ,
+        OFlags::RDONLY => lost = Rights::FD_WRITE.or(resize).or(Rights::FD_FILESTAT_SET_TIMES),
+        _ => {}
+    }
+    if flags.contains(OFlags::APPEND) {
+        lost = lost.or(resize);
     }
     // By these rights, C libraries find out whether a device is a terminal.
-    if kind == FileType::CharacterDevice && rustix::termios::isatty(&handle) {
+    if kind == FileType::CharacterDevice && rustix::termios::isatty(&entry.handle) {
         lost = lost.or(Rights::FD_SEEK).or(Rights::FD_TELL);
     }
-    let entry = Entry::new(handle, kind);
     Ok(Entry { flags: convert::from_oflags(flags), base: entry.base.without(lost), ..entry })
 }

@@ -8,6 +8,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
+use std::process::Command;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use common::{directory, Guest, DATA, OUT};
@@ -263,6 +264,55 @@ fn a_signal_to_the_process_does_not_end_a_wait() {
 }
 
 #[test]
+fn standard_descriptors_are_shared_so_their_flags_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let [log, input] = ["log", "input"].map(|name| folder.path().join(name));
+    fs::write(&log, "old\n").unwrap();
+    fs::write(&input, "input").unwrap();
+    let standard = vec![
+        fs::File::open(&input).unwrap().into(),
+        fs::File::options().append(true).open(&log).unwrap().into(),
+        fs::File::open(folder.path()).unwrap().into(),
+    ];
+    let before = fs::metadata(&input).unwrap().modified().unwrap();
+    let start = Start { standard, ..Start::default() };
+    let run = start.run(|wasi| {
+        let guest = &mut Guest::new(wasi);
+        for fd in 0..3 {
+            for flags in [0, 4] {
+                let call = guest.call(Function::FdFdstatSetFlags, &[fd, flags]);
+                assert_eq!(call, Err(Errno::Notcapable));
+            }
+        }
+        let times = [0, 0, 0, 5];
+        assert_eq!(guest.call(Function::FdFilestatSetTimes, &times), Err(Errno::Notcapable));
+        // What appends does nothing else.
+        assert_eq!(guest.call(Function::FdFilestatSetSize, &[1, 0]), Err(Errno::Notcapable));
+        assert_eq!(guest.call(Function::FdAllocate, &[1, 0, 9]), Err(Errno::Notcapable));
+        guest.call(Function::FdSeek, &[1, 0, 0, OUT]).unwrap();
+        assert_eq!(guest.write(1, b"new"), Ok(3));
+        // A directory without a name gives access to nothing.
+        let [at, length] = guest.text("made");
+        let arguments = [2, 0, at, length, 1, 0, 0, 0, OUT];
+        assert_eq!(guest.call(Function::PathOpen, &arguments), Err(Errno::Notcapable));
+        let list = [2, DATA, 100, 0, OUT];
+        assert_eq!(guest.call(Function::FdReaddir, &list), Err(Errno::Notcapable));
+        guest.call(Function::FdFilestatGet, &[2, OUT]).unwrap();
+    });
+    run.unwrap();
+    assert_eq!(fs::read_to_string(&log).unwrap(), "old\nnew");
+    assert_eq!(fs::metadata(&input).unwrap().modified().unwrap(), before);
+}
+
+#[test]
+fn a_directory_must_be_one() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let directories = vec![directory(file.path(), "/", Rights::ALL)];
+    let error = Start { directories, ..Start::default() }.run(|_| ()).unwrap_err();
+    assert!(error.to_string().starts_with("\"/\" is not a directory: "), "{error}");
+}
+
+#[test]
 fn named_pipes_are_opened_without_waiting() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pipe");
@@ -290,4 +340,37 @@ fn named_pipes_are_opened_without_waiting() {
         late.join().unwrap();
     });
     run.unwrap();
+}
+
+/// The variable by which this test's program knows that its limit of open files is low.
+const LIMITED: &str = "KYOZON_TEST_LIMITED";
+
+#[test]
+fn a_program_leaves_descriptors_to_its_host() {
+    if std::env::var_os(LIMITED).is_none() {
+        let mut child = Command::new("sh");
+        child.args(["-c", "ulimit -n 256; exec \"$0\" \"$@\""]);
+        child.arg(std::env::current_exe().unwrap());
+        let name = "a_program_leaves_descriptors_to_its_host";
+        let output = child.args(["--exact", name]).env(LIMITED, "1").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let directories = vec![directory(folder.path(), "/", Rights::ALL)];
+    let start = Start { directories, ..Start::default() };
+    let run = start.run(|wasi| {
+        let guest = &mut Guest::new(wasi);
+        for fd in 1..64 {
+            assert_eq!(guest.open("file", 0, 0, Rights::FD_READ), Ok(fd));
+        }
+        assert_eq!(guest.open("file", 0, 0, Rights::FD_READ), Err(Errno::Mfile));
+        let host: Vec<_> = (0..100).map(|_| fs::File::open("/dev/null")).collect();
+        assert!(host.iter().all(Result::is_ok), "the host ran out of descriptors");
+    });
+    run.unwrap();
+    let standard = (0..65).map(|_| fs::File::open("/dev/null").unwrap().into()).collect();
+    let error = Start { standard, ..Start::default() }.run(|_| ()).unwrap_err();
+    assert!(error.to_string().starts_with("65 descriptors: at most 64"), "{error}");
 }
