@@ -54,11 +54,13 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
     };
     let Some(ticks) = &cokernel.ticks else { return false };
     // SAFETY: no trip is running.
-    let due = !SILENT.load(SeqCst) && ticks.is_due(unsafe { &*trip }, now);
+    let due = ticks.is_due(unsafe { &*trip }, now);
     let slack = ticks.slack_tsc;
-    if due {
+    // SAFETY: no trip is running.
+    let scheduled = unsafe { (*trip).next_tsc };
+    if due && !SILENT.load(SeqCst) {
         // SAFETY: no trip is running.
-        let (scheduled, period) = unsafe { ((*trip).next_tsc, (*trip).period_tsc) };
+        let period = unsafe { (*trip).period_tsc };
         if now.wrapping_sub(scheduled) as i64 > (period / PROMPT) as i64 {
             (cokernel.doubt, cokernel.irregular_tsc) = (true, now);
             restore_apic_id();
@@ -80,15 +82,21 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
         cokernel.swallow -= 1;
         true
     } else {
-        cokernel
-            .wrap_tsc
-            .is_some_and(|wrap| (now.wrapping_add(slack).wrapping_sub(wrap) as i64) >= 0)
+        let wrapped = |wrap| (now.wrapping_add(slack).wrapping_sub(wrap) as i64) >= 0;
+        // If it is due, the ticks were stopped: the timer may have sent it before.
+        cokernel.wrap_tsc.is_some_and(wrapped) || due && casts_doubt(scheduled, now)
     };
-    if ours {
-        count(EXIT_TICK);
-        (cokernel.doubt, cokernel.irregular_tsc) = (true, now);
+    if !ours {
+        return false;
     }
-    ours
+    (cokernel.doubt, cokernel.irregular_tsc) = (true, now);
+    // It may be Linux's all the same, such as the one that stops this CPU before a crash kernel starts. While ticks
+    // come, Linux gets an extra one after the next. After the last one Linux gets this.
+    if SILENT.load(SeqCst) {
+        return false;
+    }
+    count(EXIT_TICK);
+    true
 }
 
 /// Whether an NMI at `now` that no tick explains may be the timer's, or one sent in place of a tick, all the same.
@@ -110,10 +118,12 @@ pub fn note_guard(now: u64) {
 }
 
 /// Two NMIs that come at once are merged. If the tick's was late, it may contain another one: Linux, which checks all
-/// its sources at each NMI, then gets an extra one, at a limited rate.
+/// its sources at each NMI, then gets an extra one, at a limited rate. If this was the last trip, Linux gets one in any
+/// case: no later one can make up for what the trip has taken.
 fn send_extra_nmi(cokernel: &mut Cokernel, cpu: &mut Cpu) {
     let now = arch::tsc();
-    if cokernel.doubt && now.wrapping_sub(cokernel.asked_tsc) > ASK_MS * entry().tsc_khz {
+    let asks = || now.wrapping_sub(cokernel.asked_tsc) > ASK_MS * entry().tsc_khz;
+    if SILENT.load(SeqCst) || cokernel.doubt && asks() {
         (cokernel.doubt, cokernel.asked_tsc) = (false, now);
         cpu.give_nmi_in_doubt();
     }
