@@ -58,8 +58,8 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
     let slack = ticks.slack_tsc;
     // SAFETY: no trip is running.
     let scheduled = unsafe { (*trip).next_tsc };
-    if due && !SILENT.load(SeqCst) {
-        // SAFETY: no trip is running.
+    if due && enter() {
+        // SAFETY: no other code uses the trip now.
         let period = unsafe { (*trip).period_tsc };
         if now.wrapping_sub(scheduled) as i64 > (period / PROMPT) as i64 {
             (cokernel.doubt, cokernel.irregular_tsc) = (true, now);
@@ -67,7 +67,6 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
         }
         count(EXIT_TICK);
         cpu.woken = false;
-        INSIDE.store(true, SeqCst);
         run(cokernel, cpu, trip, now);
         INSIDE.store(false, SeqCst);
         send_extra_nmi(cokernel, cpu);
@@ -97,6 +96,21 @@ pub fn on_nmi(cpu: &mut Cpu) -> bool {
     }
     count(EXIT_TICK);
     true
+}
+
+/// Begins a trip, unless the ticks are stopped.
+///
+/// This CPU writes INSIDE and then reads SILENT; [`stop`] on another CPU writes SILENT and then reads INSIDE. All four
+/// accesses have one order, so at least one of the two reads the other's write: either there is no trip, or `stop`
+/// waits for it.
+#[inline(always)]
+fn enter() -> bool {
+    INSIDE.store(true, SeqCst);
+    let runs = !SILENT.load(SeqCst);
+    if !runs {
+        INSIDE.store(false, SeqCst);
+    }
+    runs
 }
 
 /// Whether an NMI at `now` that no tick explains may be the timer's, or one sent in place of a tick, all the same.
@@ -186,10 +200,16 @@ fn guard(ticks: &mut Ticks, trip: &mut Trip, now: u64) {
         note_guard(now);
         restore_apic_id();
     }
-    if !ticks.timer.is_as_set() {
+    if !ticks.timer.is_as_set() && !SILENT.load(SeqCst) {
         log::report(format_args!("wall: the tick's timer was changed; it is set anew"));
         ticks.timer.set_up();
         ticks.timer.enable();
+        // `stop` on another CPU writes SILENT and then switches the timer off. The read of the timer returns after the
+        // write above has reached it. If SILENT is still false then, the timer will be switched off after it was
+        // switched on here; if not, it is switched off here.
+        if ticks.timer.is_as_set() && SILENT.load(SeqCst) {
+            ticks.timer.disable();
+        }
     }
     trip.stale += u32::from(ticks.guard_may_have_come(trip));
     trip.guard_tsc = now + (trip.deadline_tsc - now).min(trip.period_tsc);
