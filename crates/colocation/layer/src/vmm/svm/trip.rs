@@ -369,6 +369,8 @@ fn report_late(own: u32, limit_ms: i64) {
     }
     REVIVED_TSC.store(now, Relaxed);
     log::report(format_args!("wall: no tick for {} ms, CPU {}", late / khz, e.cokernel_cpu));
+    // The serial line is fed at ticks.
+    log::drain_serial();
     if own == e.cokernel_cpu {
         restore_apic_id();
         apic::send_nmi(own);
