@@ -80,7 +80,7 @@ impl Held {
     }
 
     fn clear(&mut self) {
-        (self.length, self.sent) = (0, 0);
+        (self.length, self.sent, self.packets) = (0, 0, 1);
     }
 }
 

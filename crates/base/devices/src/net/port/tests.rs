@@ -488,6 +488,23 @@ fn a_datagram_in_fragments_is_passed_on_as_one() {
 }
 
 #[test]
+fn packets_after_a_group_count_as_one() {
+    let mut s = busy(false);
+    s.offer_segments(&[segment(0, &[1; 100]), segment(100, &[2; 100])]);
+    let before = s.port.counts().sent;
+    s.port.pause(&s.link);
+    assert_eq!(s.port.counts().sent, before + 2);
+    while s.port.is_holding() {
+        s.port.tick(&s.link);
+    }
+    for count in 3..6 {
+        s.offer_segments(&[segment(0, &[1; 100])]);
+        s.port.transmit(&s.link, false);
+        assert_eq!(s.port.counts().sent, before + count);
+    }
+}
+
+#[test]
 fn fragments_that_are_not_all_there_keep_their_order() {
     let (f, tcp) = (fragment, segment(0, &[9; 20]));
     let orders =
