@@ -10,6 +10,7 @@ mod namespace;
 mod pair;
 mod ping;
 mod recorder;
+mod routed;
 mod serving;
 mod stream;
 mod stress;

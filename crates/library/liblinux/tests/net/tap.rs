@@ -47,6 +47,16 @@ fn icmp_tap() {
 }
 
 #[test]
+fn udp_and_fragments_tap() {
+    let Some((instance, thread, handle)) = setting("udp_and_fragments_tap") else { return };
+    for host in HOST {
+        flow::datagrams(&thread, &Host, at(host, 2000));
+    }
+    assert_eq!((handle.counts().refused, handle.counts().lost_out), (0, 0));
+    instance.halt(thread).expect("halt");
+}
+
+#[test]
 fn host_to_library_tcp() {
     let Some((instance, thread, handle)) = setting("host_to_library_tcp") else { return };
     for address in LIBRARY {
