@@ -382,23 +382,22 @@ impl<J: Judge> Pass<'_, '_, J> {
 
     fn logic(&mut self) -> Step {
         let Insn { op, size, destination, source, immediate, .. } = self.insn;
-        let bits = size as u32 * 8;
-        let a = self.read(destination, size)?.operand(size);
-        let b = self.read(source, size)?.operand(size);
-        let all = Some(Range::constant(ones(bits)));
-        let none = Some(Range::constant(0));
+        let (x, y) = (self.read(destination, size)?, self.read(source, size)?);
+        let (a, b) = (x.operand(size), y.operand(size));
+        let all = Some(Range::constant(ones(size as u32 * 8)));
         let same = source == destination && source != Operand::Memory;
         let result = match (op, a, b) {
-            (Op::Xor, _, _) if same => none,
-            (Op::And, None, _) if source == Operand::Immediate && immediate == 0 => none,
+            (Op::Xor, _, _) if same => Some(Range::constant(0)),
             (Op::Or, None, _) if source == Operand::Immediate && immediate == -1 => all,
             (Op::And, Some(a), Some(b)) => Some(if same { a } else { a.and(b) }),
             (Op::Or, Some(a), Some(b)) => Some(if same { a } else { a.or(b) }),
             (_, Some(a), Some(b)) => Some(a.xor(b)),
             _ => None,
         };
-        self.write(destination, size, computed(result))?;
-        self.set_result(result, true, true);
+        let bytes = x.truncate(size).bytewise(y.truncate(size), op == Op::And);
+        let value = result.map_or(bytes, Value::Number);
+        self.write(destination, size, value)?;
+        self.set_result(value.operand(size), true, true);
         Ok(())
     }
 

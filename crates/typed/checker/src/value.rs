@@ -199,6 +199,14 @@ impl Value {
         self.truncate(size).number()
     }
 
+    /// The result of an operation whose bytes depend only on the operands' bytes at the same place. An and makes 0 of
+    /// anything where the other operand has 0.
+    pub(crate) fn bytewise(self, other: Value, and: bool) -> Value {
+        let limit = self.number().or(other.number()).filter(|_| and).map_or(u64::MAX, Range::high);
+        let zero = (0xff_u32 << (8 - limit.leading_zeros() / 8)) as u8;
+        Value::known(self.data_bytes() & other.data_bytes() | zero)
+    }
+
     /// What holds for both.
     pub fn join(self, other: Value) -> Value {
         match (self, other) {
@@ -353,6 +361,25 @@ mod tests {
                     assert!(!(a.within(b) && b.within(c)) || a.within(c), "{a} {b} {c}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn bytewise_operations_keep_data_apart_from_what_is_not() {
+        let bit = Value::Number(Range::to(1));
+        let low = Value::Bytes(1);
+        for (a, b, and, expected) in [
+            (low, bit, true, Value::ANY),
+            (bit, low, true, Value::ANY),
+            (low, bit, false, low),
+            (low, low, true, low),
+            (Value::UNKNOWN, bit, true, Value::Bytes(0xfe)),
+            (Value::UNKNOWN, Value::constant(0), true, Value::ANY),
+            (Value::UNKNOWN, Value::constant(0x100), true, Value::Bytes(0xfc)),
+            (Value::Stack(0), Value::constant(u64::MAX), true, Value::UNKNOWN),
+            (Value::Bytes(6), Value::Bytes(3), false, Value::Bytes(2)),
+        ] {
+            assert_eq!(a.bytewise(b, and), expected, "{a} {b} {and}");
         }
     }
 }
