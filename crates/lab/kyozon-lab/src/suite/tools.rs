@@ -104,7 +104,7 @@ pub(super) fn advisories(tree: &Path, _nightly: bool) -> Result<Outcome> {
 }
 
 /// The crates that run without an operating system.
-const BARE: [&str; 9] = [
+const BARE: [&str; 10] = [
     "abi",
     "channel",
     "colocation",
@@ -113,6 +113,7 @@ const BARE: [&str; 9] = [
     "monitor",
     "monitor-task",
     "typed-checker",
+    "typed-manifest",
     "unikernel",
 ];
 
