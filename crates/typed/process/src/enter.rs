@@ -2,7 +2,22 @@
 
 use std::arch::naked_asm;
 
-/// How a run is left, shared with the signal handler.
+use crate::signals::RUN;
+use crate::space::Space;
+
+/// What an import of a gated image leads to: its number and its first six general arguments. Returns the result, or
+/// none to end the run.
+pub(crate) type Calls<'a> = dyn FnMut(&mut Space, u32, &[u64; 6]) -> Option<u64> + 'a;
+
+/// The functions of the host during a run.
+pub(crate) struct Outside<'a> {
+    pub space: *mut Space,
+    pub calls: &'a mut Calls<'a>,
+    /// One of them ended the run.
+    pub ended: bool,
+}
+
+/// How a run is left, shared with the signal handler and with imports.
 #[repr(C)]
 pub(crate) struct Run {
     /// The stack pointer to leave with.
@@ -11,6 +26,8 @@ pub(crate) struct Run {
     pub result: u64,
     /// Bit n is set if the n-th planted register changed (rbx, rbp, r12 to r15).
     pub changed: u64,
+    /// For [`gate`]: an [`Outside`]. Null if no import leads there.
+    pub outside: *mut Outside<'static>,
 }
 
 /// Calls a program. Returns 0 after its return, 1 if the signal handler left it by [`leave`].
@@ -109,4 +126,71 @@ pub(crate) unsafe extern "C" fn leave(run: *mut Run) -> u64 {
         "pop rbp",
         "ret",
     )
+}
+
+/// What the host's function returned.
+#[repr(C)]
+struct Answer {
+    result: u64,
+    /// 1 if the run ends.
+    ends: u64,
+}
+
+/// Where imports of a gated image lead, with the import's number in eax: calls [`call_outside`] on the host's stack,
+/// because a program's has little room. It returns to the program, or makes [`enter`] return 1.
+///
+/// # Safety
+///
+/// Only a program that runs may come here, as by a call.
+#[unsafe(naked)]
+pub(crate) unsafe extern "C" fn gate() {
+    // On the program's stack: the arguments, and rbx, which holds that stack's pointer meanwhile. The host's stack is
+    // free below what `enter` kept.
+    naked_asm!(
+        "push r9",
+        "push r8",
+        "push rcx",
+        "push rdx",
+        "push rsi",
+        "push rdi",
+        "mov rdx, rsp",
+        "push rbx",
+        "mov rbx, rsp",
+        "mov esi, eax",
+        "mov rdi, [rip + {run}]",
+        "mov rsp, [rdi]",
+        "and rsp, -16",
+        "call {call_outside}",
+        "test edx, edx",
+        "jnz 2f",
+        "mov rsp, rbx",
+        "pop rbx",
+        "add rsp, 48",
+        "ret",
+        "2:",
+        "mov rdi, [rip + {run}]",
+        "jmp {leave}",
+        run = sym RUN,
+        call_outside = sym call_outside,
+        leave = sym leave,
+    )
+}
+
+/// Calls the host's function.
+///
+/// # Safety
+///
+/// A program runs, and `run` is its; `arguments` points to six numbers.
+unsafe extern "C" fn call_outside(
+    run: *mut Run,
+    import: u32,
+    arguments: *const [u64; 6],
+) -> Answer {
+    // SAFETY: the run's owner waits in `enter`, and nothing else refers to what it announced.
+    let (outside, arguments) = unsafe { (&mut *(*run).outside, &*arguments) };
+    // SAFETY: as above.
+    let space = unsafe { &mut *outside.space };
+    let result = (outside.calls)(space, import, arguments);
+    outside.ended = result.is_none();
+    Answer { result: result.unwrap_or(0), ends: u64::from(result.is_none()) }
 }

@@ -8,12 +8,14 @@ use kyozon_typed_checker::insn::Op;
 use kyozon_typed_checker::program::STUB;
 use kyozon_typed_checker::Verdict;
 
-use crate::enter::{enter, Run};
+use crate::enter::{enter, gate, Calls, Outside, Run};
 use crate::signals::{self, Outcome, Signal};
 use crate::space::{Mapping, Space};
 
 /// Bytes above the program's first frame that must stay as they are.
 const CANARY: usize = 256;
+/// Bytes of the jump to [`gate`].
+const GATE: usize = 13;
 
 /// A loaded program.
 pub struct Image<'a> {
@@ -34,9 +36,44 @@ impl<'a> Image<'a> {
         faults: &'a [u32],
         imports: &[extern "C" fn()],
     ) -> io::Result<Image<'a>> {
+        Image::place(verdict, faults, |number, _| {
+            let function = imports
+                .get(usize::from(number))
+                .ok_or_else(|| io::Error::other(format!("import {number} does not exist")))?;
+            // movabs $function, %rax; jmp *%rax
+            let mut stub = vec![0x48, 0xb8];
+            stub.extend((*function as usize).to_le_bytes());
+            stub.extend([0xff, 0xe0]);
+            Ok(stub)
+        })
+    }
+
+    /// Loads an accepted program whose imports all lead to what [`Self::run_with`] is given.
+    ///
+    /// # Errors
+    ///
+    /// Memory is short.
+    pub(crate) fn load_gated(verdict: Verdict<'a>, faults: &'a [u32]) -> io::Result<Image<'a>> {
+        Image::place(verdict, faults, |number, distance| {
+            // mov $number, %eax; jmp to the image's end
+            let mut stub = vec![0xb8];
+            stub.extend(u32::from(number).to_le_bytes());
+            stub.push(0xe9);
+            stub.extend((distance - 10).to_le_bytes());
+            Ok(stub)
+        })
+    }
+
+    /// Loads a program. `import` makes the stub for an import's number, at this distance from the jump to [`gate`],
+    /// which lies at the image's end.
+    fn place(
+        verdict: Verdict<'a>,
+        faults: &'a [u32],
+        import: impl Fn(u16, u32) -> io::Result<Vec<u8>>,
+    ) -> io::Result<Image<'a>> {
         let program = verdict.program;
-        let mut memory =
-            Mapping::new(0, program.image_size() as usize, libc::PROT_READ | libc::PROT_WRITE)?;
+        let end = program.image_size() as usize;
+        let mut memory = Mapping::new(0, end + GATE, libc::PROT_READ | libc::PROT_WRITE)?;
         memory.write(0, program.text());
         memory.write(program.read_only_start() as usize, program.read_only());
         let start = memory.start() as u64;
@@ -47,14 +84,9 @@ impl<'a> Image<'a> {
         }
         let stub = |n: u32| (program.stubs_start() + n * STUB) as usize;
         for n in 0..program.import_count() {
-            let number = program.import(n).number;
-            let Some(function) = imports.get(usize::from(number)) else {
-                return Err(io::Error::other(format!("import {number} does not exist")));
-            };
-            // movabs $function, %rax; jmp *%rax
-            memory.write(stub(n), &[0x48, 0xb8]);
-            memory.write(stub(n) + 2, &(*function as usize).to_le_bytes());
-            memory.write(stub(n) + 10, &[0xff, 0xe0]);
+            let code = import(program.import(n).number, (end - stub(n)) as u32)?;
+            debug_assert!(code.len() <= STUB as usize);
+            memory.write(stub(n), &code);
         }
         for register in 0..16u8 {
             let at = stub(program.import_count() + u32::from(register));
@@ -62,17 +94,35 @@ impl<'a> Image<'a> {
             memory.write(at, &[0x40 | register >> 3, 0xff, 0xe0 | register & 7]);
         }
         memory.write(stub(program.import_count() + 16), &[0xc3]);
+        // movabs $gate, %r11; jmp *%r11
+        memory.write(end, &[0x49, 0xbb]);
+        memory.write(end + 2, &(gate as *const () as usize).to_le_bytes());
+        memory.write(end + 10, &[0x41, 0xff, 0xe3]);
         memory.protect(0, memory.bytes(), libc::PROT_READ | libc::PROT_EXEC)?;
         signals::install()?;
         Ok(Image { memory, verdict, faults })
     }
 
-    /// Calls the entry with these arguments; further register arguments are 0. Ends the program after `limit`.
+    /// Calls the entry with these arguments; further register arguments are 0. Ends the program after `limit`, if that
+    /// is not zero.
     ///
     /// # Panics
     ///
     /// The program did what the checker excludes.
     pub fn run(&self, space: &mut Space, arguments: [u64; 6], limit: Duration) -> Outcome {
+        self.run_with(space, arguments, limit, &mut |_, import, _| {
+            panic!("import {import} of an image that is not gated")
+        })
+    }
+
+    /// As [`Self::run`]; `calls` is what the imports of a gated image lead to.
+    pub(crate) fn run_with<'c>(
+        &self,
+        space: &'c mut Space,
+        arguments: [u64; 6],
+        limit: Duration,
+        calls: &'c mut Calls<'c>,
+    ) -> Outcome {
         let program = self.verdict.program;
         let entry =
             self.memory.start().wrapping_add(program.function(program.entry).start as usize);
@@ -80,7 +130,9 @@ impl<'a> Image<'a> {
         // SAFETY: the end of the stack, which is writable and not in use.
         let canary = unsafe { std::slice::from_raw_parts_mut(top, CANARY) };
         canary.fill(0x5a);
-        let mut run = Run { stack: 0, result: 0, changed: 0 };
+        let mut outside = Outside { space, calls, ended: false };
+        let pointer = (&raw mut outside).cast();
+        let mut run = Run { stack: 0, result: 0, changed: 0, outside: pointer };
         signals::begin(&mut run, self.memory.start(), program.text().len());
         signals::set_timer(limit.as_micros() as i64);
         // SAFETY: the checker accepted the program, the image is as it described, and the stack is a program's.
@@ -94,7 +146,11 @@ impl<'a> Image<'a> {
             assert_eq!(run.changed, 0, "callee-saved registers changed");
             return Outcome::Returned(run.result);
         }
-        self.outcome(space, signal)
+        if outside.ended {
+            return Outcome::Left;
+        }
+        // SAFETY: the run is over, so that no function of the host uses it.
+        self.outcome(unsafe { &*outside.space }, signal)
     }
 
     fn outcome(&self, space: &Space, signal: Signal) -> Outcome {

@@ -12,9 +12,11 @@ compile_error!("typed programs are x86-64 code, and faults are read from Linux's
 
 mod enter;
 mod image;
+mod instance;
 mod signals;
 mod space;
 
 pub use image::Image;
+pub use instance::{Call, Host, Instance, Slot};
 pub use signals::Outcome;
 pub use space::Space;

@@ -23,6 +23,8 @@ pub enum Outcome {
     Trap(u32),
     /// The time was over.
     TimeOut,
+    /// A function of the host ended it.
+    Left,
 }
 
 /// What the handler saw.
@@ -35,7 +37,7 @@ pub(crate) struct Signal {
 }
 
 /// The run that is under way, and the text it may be interrupted in. One thread at a time runs a program.
-static RUN: AtomicPtr<Run> = AtomicPtr::new(null_mut());
+pub(crate) static RUN: AtomicPtr<Run> = AtomicPtr::new(null_mut());
 /// The thread that runs it.
 static THREAD: AtomicI32 = AtomicI32::new(0);
 static TEXT: AtomicUsize = AtomicUsize::new(0);

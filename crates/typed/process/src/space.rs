@@ -64,6 +64,18 @@ impl Mapping {
         // SAFETY: within the mapping, which does not overlap a slice of Rust's. The caller keeps it writable.
         unsafe { self.start.as_ptr().add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
     }
+
+    /// Copies bytes from a part that is readable.
+    pub fn read(&self, at: usize, bytes: &mut [u8]) {
+        assert!(
+            at.checked_add(bytes.len()).is_some_and(|end| end <= self.bytes),
+            "outside of the mapping"
+        );
+        // SAFETY: within the mapping, which does not overlap a slice of Rust's. The caller keeps it readable.
+        unsafe {
+            self.start.as_ptr().add(at).copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len())
+        }
+    }
 }
 
 impl Drop for Mapping {
@@ -112,6 +124,25 @@ impl Space {
     /// What the region is.
     pub fn host(&self) -> Host {
         self.host
+    }
+
+    /// Makes a part of the region memory; its start and length are multiples of a page.
+    ///
+    /// # Errors
+    ///
+    /// Memory is short.
+    pub fn open(&mut self, at: usize, bytes: usize) -> io::Result<()> {
+        self.region.protect(at, bytes, libc::PROT_READ | libc::PROT_WRITE)
+    }
+
+    /// The address of a place in the region.
+    pub(crate) fn address(&mut self, at: usize) -> *mut u8 {
+        self.region.start().wrapping_add(at)
+    }
+
+    /// Copies bytes from the accessible part of the region.
+    pub fn read(&self, at: usize, bytes: &mut [u8]) {
+        self.region.read(at, bytes);
     }
 
     /// Copies bytes into the accessible part of the region.
