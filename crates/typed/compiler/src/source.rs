@@ -1,0 +1,510 @@
+//! The C source of a program.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write;
+
+use kyozon_typed_manifest::{self as manifest, GROW, MODULE, SLOT, START};
+
+use crate::contents::Contents;
+use crate::function::Translator;
+use crate::program::{passing, Function, Passed, Program};
+use crate::wasm::{Constant, FunctionType, Kind, Mode, Type};
+use crate::Error;
+
+/// Bits of a reference to a function that hold its index in the call table of its type.
+const INDEX: u32 = 20;
+/// Most functions of one type that have references.
+const MOST_REFERENCES: usize = 1 << 15;
+const PRELUDE: &str = include_str!("prelude.c");
+
+/// The C type of a value.
+pub(crate) fn c_type(t: Type) -> &'static str {
+    match t {
+        Type::I64 => "u64",
+        Type::F32 => "f32",
+        Type::F64 => "f64",
+        Type::V128 => "v128",
+        Type::I32 | Type::Funcref | Type::Externref => "u32",
+    }
+}
+
+/// The C variable for a place of the operand stack.
+pub(crate) fn variable(place: usize, t: Type) -> String {
+    let letter = match t {
+        Type::Funcref | Type::Externref => 'i',
+        t => t.letter(),
+    };
+    format!("s{place}{letter}")
+}
+
+/// What the assembler must know of a C function.
+pub(crate) struct Declared {
+    pub kind: FunctionType,
+    /// It is called indirectly, or the program's entry.
+    pub landing: bool,
+}
+
+/// A program in C, and what its assembly needs beside.
+pub(crate) struct Compiled {
+    pub c: String,
+    /// Functions by name.
+    pub functions: HashMap<String, Declared>,
+    /// Imports in the order of their numbers.
+    pub imports: Vec<(String, FunctionType)>,
+    /// Call tables: name, type, functions.
+    pub tables: Vec<(String, FunctionType, Vec<String>)>,
+    pub manifest: Vec<u8>,
+}
+
+/// Functions of modules: numbers of the module and of the function among its own.
+pub(crate) type Functions = BTreeSet<(usize, usize)>;
+
+/// The functions of the modules that a C function stands for: one, or none.
+pub(crate) fn function_of(name: &str) -> Option<(usize, usize)> {
+    let (module, function) = name.strip_prefix('f')?.split_once('_')?;
+    Some((module.parse().ok()?, function.parse().ok()?))
+}
+
+/// A program while it is translated.
+pub(crate) struct Source<'p, 'a> {
+    pub program: &'p Program<'a>,
+    /// Numbers of types of functions, from 1.
+    pub types: HashMap<FunctionType, u32>,
+    /// Functions with references, by the number of their type.
+    references: BTreeMap<u32, Vec<Function>>,
+    /// Types of indirect calls.
+    pub called: BTreeSet<u32>,
+    /// Pairs of memories that bytes are copied between; from the runtime's if the second is none.
+    copied: BTreeSet<(usize, Option<usize>)>,
+    /// Memories that are filled.
+    pub filled: BTreeSet<usize>,
+    /// Memories that grow.
+    pub grown: BTreeSet<usize>,
+    /// Functions whose indices the C compiler must not know.
+    pub opaque: &'p Functions,
+}
+
+impl<'p, 'a> Source<'p, 'a> {
+    pub fn new(program: &'p Program<'a>, opaque: &'p Functions) -> Self {
+        Source {
+            program,
+            types: program.types(),
+            references: BTreeMap::new(),
+            called: BTreeSet::new(),
+            copied: BTreeSet::new(),
+            filled: BTreeSet::new(),
+            grown: BTreeSet::new(),
+            opaque,
+        }
+    }
+
+    /// A slot of the call area.
+    pub fn slot(&self, n: usize, t: Type) -> String {
+        format!("AT({}m, {:#x}, 0)", c_type(t), self.program.region + (n * SLOT) as u64)
+    }
+
+    pub fn global(&self, n: usize) -> String {
+        let global = &self.program.globals[n];
+        format!("AT({}m, {:#x}, 0)", c_type(global.kind.value), global.address)
+    }
+
+    /// The function that copies into a memory.
+    pub fn copy(&mut self, to: usize, from: Option<usize>) -> String {
+        self.copied.insert((to, from));
+        copy_name(to, from)
+    }
+
+    /// The value of a reference to a function.
+    pub fn reference(&mut self, function: Function) -> Result<u32, Error> {
+        let t = self.types[self.program.function_type(function)];
+        let functions = self.references.entry(t).or_default();
+        let known = functions.iter().position(|&known| known == function);
+        let index = known.unwrap_or_else(|| {
+            functions.push(function);
+            functions.len() - 1
+        });
+        if index >= MOST_REFERENCES {
+            return Err(Error::new("more than 32768 functions of one type are in tables"));
+        }
+        if t >= 1 << (32 - INDEX) {
+            return Err(Error::new("more than 4095 types of functions"));
+        }
+        Ok(t << INDEX | index as u32)
+    }
+
+    /// The head of a C function.
+    pub fn prototype(&self, name: &str, kind: &FunctionType) -> String {
+        let result = kind.results.first().map_or("void", |&t| c_type(t));
+        let arguments = self.register_arguments(kind);
+        let text = if arguments.is_empty() { "void".into() } else { arguments.join(", ") };
+        format!("HIDDEN {result} {name}({text})")
+    }
+
+    fn register_arguments(&self, kind: &FunctionType) -> Vec<String> {
+        let passed = passing(&kind.arguments).into_iter().enumerate();
+        let registers = passed.filter(|(_, passed)| *passed == Passed::Register);
+        registers.map(|(n, _)| format!("{} l{n}", c_type(kind.arguments[n]))).collect()
+    }
+
+    /// A C expression or initial value; none if it depends on the run.
+    fn bytes(&mut self, instance: usize, constant: Constant) -> Result<Option<Vec<u8>>, Error> {
+        Ok(Some(match constant {
+            Constant::Bits(Type::I32 | Type::F32, bits) => (bits as u32).to_le_bytes().to_vec(),
+            Constant::Bits(_, bits) => bits.to_le_bytes().to_vec(),
+            Constant::Vector(bits) => bits.to_le_bytes().to_vec(),
+            Constant::Null => vec![0; 4],
+            Constant::Function(n) => {
+                let function = self.program.instances[instance].functions[n as usize];
+                self.reference(function)?.to_le_bytes().to_vec()
+            }
+            Constant::Global(_) => return Ok(None),
+        }))
+    }
+
+    /// The C source and what belongs to it.
+    pub fn compile(mut self) -> Result<Compiled, Error> {
+        let program = self.program;
+        let mut bodies = String::new();
+        let mut contents = Contents::new(program);
+        for (n, instance) in program.instances.iter().enumerate() {
+            bodies += &self.start(n, &mut contents)?;
+            for index in 0..instance.module.functions.len() {
+                let body = Translator::new(&mut self, n, index)
+                    .and_then(|translator| translator.translate(index));
+                bodies += &body.map_err(|error| instance.module.in_function(index, error))?;
+            }
+        }
+        let exports = self.exports();
+        bodies += &self.dispatcher(&exports);
+        let mut functions = HashMap::new();
+        let mut declare = |name: String, kind: &FunctionType, landing| {
+            functions.insert(name, Declared { kind: kind.clone(), landing });
+        };
+        let mut head = String::from(PRELUDE);
+        let mut imports = Vec::new();
+        for (n, function) in program.host.iter().enumerate() {
+            let name = format!("i{n}");
+            let _ = writeln!(head, "{};", self.prototype(&name, &function.kind));
+            contents.import(&function.module, &function.name, &function.kind.text());
+            imports.push((name, function.kind.clone()));
+        }
+        if !self.grown.is_empty() {
+            let kind = FunctionType { arguments: vec![Type::I32; 2], results: vec![Type::I32] };
+            contents.import(MODULE, GROW, &kind.text());
+            imports.push(("grow".into(), kind));
+            head += "HIDDEN u32 grow(u32 memory, u32 pages);\n";
+        }
+        for &n in &self.grown {
+            let (size, most) = (program.memories[n].size, program.memories[n].most());
+            let _ = writeln!(
+                head,
+                "HIDDEN __attribute__((noinline)) u32 grow{n}(u32 count)\n{{\n\
+                 u32 old = load32({size:#x});\n\
+                 if ((u64)old + count > {most} || !grow({n}, old + count)) return -1u;\n\
+                 store32({size:#x}, old + count);\nreturn old;\n}}"
+            );
+            let kind = FunctionType { arguments: vec![Type::I32], results: vec![Type::I32] };
+            declare(format!("grow{n}"), &kind, false);
+        }
+        let empty = FunctionType::default();
+        let copies: Vec<_> = self.copied.iter().copied().collect();
+        let three = FunctionType { arguments: vec![Type::I32; 3], ..FunctionType::default() };
+        for (to, from) in copies {
+            let (to_base, name) = (program.memories[to].base, copy_name(to, from));
+            let from_base = from.map_or(program.region, |n| program.memories[n].base);
+            let _ = writeln!(
+                head,
+                "HIDDEN __attribute__((noinline)) void {name}(u32 to, u32 from, u32 count)\n\
+                 {{ copy_bytes({to_base:#x}, {from_base:#x}, to, from, count); }}"
+            );
+            declare(name, &three, false);
+        }
+        for &n in &self.filled {
+            let base = program.memories[n].base;
+            let _ = writeln!(
+                head,
+                "HIDDEN __attribute__((noinline)) void fill{n}(u32 to, u32 value, u32 count)\n\
+                 {{ fill_bytes({base:#x}, to, value, count); }}"
+            );
+            declare(format!("fill{n}"), &three, false);
+        }
+        for (n, instance) in program.instances.iter().enumerate() {
+            let _ = writeln!(head, "HIDDEN void start{n}(void);");
+            declare(format!("start{n}"), &empty, false);
+            for (index, &t) in instance.module.functions.iter().enumerate() {
+                let (name, kind) = (format!("f{n}_{index}"), &instance.module.types[t as usize]);
+                let _ = writeln!(head, "{};", self.prototype(&name, kind));
+                let number = self.types[kind];
+                let function = Function::Own(n, index);
+                let landing =
+                    self.references.get(&number).is_some_and(|list| list.contains(&function));
+                declare(name, kind, landing);
+            }
+        }
+        let any = FunctionType { arguments: vec![Type::I64], ..FunctionType::default() };
+        declare("entry".into(), &any, true);
+        let mut tables = Vec::new();
+        let kinds: BTreeMap<u32, FunctionType> =
+            self.types.iter().map(|(kind, &n)| (n, kind.clone())).collect();
+        for (number, kind) in &kinds {
+            let list = self.references.get(number).filter(|_| self.called.contains(number));
+            if !self.called.contains(number) {
+                continue;
+            }
+            let mut names = Vec::new();
+            for &function in list.into_iter().flatten() {
+                names.push(match function {
+                    Function::Own(instance, n) => format!("f{instance}_{n}"),
+                    Function::Host(n) => {
+                        let name = format!("h{n}");
+                        head += &self.wrapper(&name, &format!("i{n}"), kind);
+                        declare(name.clone(), kind, true);
+                        name
+                    }
+                });
+            }
+            head += &self.indirect(*number, kind, names.len());
+            if let Some(first) = names.first().cloned() {
+                names.resize(names.len().next_power_of_two(), first);
+                tables.push((format!("t{number}"), kind.clone(), names));
+            }
+        }
+        let manifest = contents.finish(&exports);
+        Ok(Compiled { c: head + &bodies, functions, imports, tables, manifest })
+    }
+
+    /// Names of arguments that are passed in registers.
+    fn forwarded(&self, kind: &FunctionType) -> Vec<String> {
+        let passed = passing(&kind.arguments).into_iter().enumerate();
+        let registers = passed.filter(|(_, passed)| *passed == Passed::Register);
+        registers.map(|(n, _)| format!("l{n}")).collect()
+    }
+
+    /// A function that calls another one of the same type.
+    fn wrapper(&self, name: &str, callee: &str, kind: &FunctionType) -> String {
+        let leave = if kind.results.is_empty() { "" } else { "return " };
+        let arguments = self.forwarded(kind).join(", ");
+        format!("{} {{ {leave}{callee}({arguments}); }}\n", self.prototype(name, kind))
+    }
+
+    /// The function that calls by a table's entry: its type is compared, its index is bounded again.
+    fn indirect(&self, number: u32, kind: &FunctionType, count: usize) -> String {
+        let result = kind.results.first().map_or("void", |&t| c_type(t));
+        let mut declared = vec!["u32 code".to_string()];
+        declared.extend(self.register_arguments(kind));
+        let head = format!("INLINE {result} c{number}({})", declared.join(", "));
+        if count == 0 {
+            return format!("{head} {{ trap(); }}\n");
+        }
+        let types = self.register_arguments(kind);
+        let types = if types.is_empty() { "void".into() } else { types.join(", ") };
+        let mask = count.next_power_of_two() - 1;
+        let leave = if kind.results.is_empty() { "" } else { "return " };
+        let arguments = self.forwarded(kind).join(", ");
+        format!(
+            "extern HIDDEN {result} (*const t{number}[{}])({types});\n\
+             {head} {{\ntrap_if(code >> {INDEX} != {number});\n\
+             {leave}t{number}[code & {mask}]({arguments});\n}}\n",
+            mask + 1
+        )
+    }
+
+    /// What happens when a module is started; and its first contents.
+    fn start(&mut self, number: usize, contents: &mut Contents) -> Result<String, Error> {
+        let program = self.program;
+        let instance = &program.instances[number];
+        let mut text = format!("HIDDEN __attribute__((cold)) void start{number}(void) {{\n");
+        for (n, global) in program.globals.iter().enumerate() {
+            let (owner, value) = global.value;
+            if owner != number {
+                continue;
+            }
+            match (self.bytes(number, value)?, value) {
+                (Some(bytes), _) => contents.add(global.address, bytes),
+                (None, Constant::Global(from)) => {
+                    let from = self.global(instance.globals[from as usize]);
+                    let _ = writeln!(text, "{} = {from};", self.global(n));
+                }
+                (None, _) => (),
+            }
+        }
+        for (segment, elements) in instance.elements.iter().zip(&instance.module.elements) {
+            let mut bytes = Vec::new();
+            for (n, &item) in elements.items.iter().enumerate() {
+                match (self.bytes(number, item)?, item) {
+                    (None, Constant::Global(from)) => {
+                        let from = self.global(instance.globals[from as usize]);
+                        let at = segment.base + 4 * n as u64;
+                        let _ = writeln!(text, "store32({at:#x}, {from});");
+                        bytes.extend([0; 4]);
+                    }
+                    (item, _) => bytes.extend(item.unwrap_or_default()),
+                }
+            }
+            contents.add(segment.base, bytes);
+            let dropped = matches!(elements.mode, Mode::Declared);
+            let length = if dropped { 0 } else { segment.length };
+            contents.add(segment.size, length.to_le_bytes().to_vec());
+            if let Mode::Active(table, offset) = elements.mode {
+                let table = &program.tables[instance.tables[table as usize]];
+                let offset = self.offset(number, offset);
+                let _ = writeln!(
+                    text,
+                    "table_copy({:#x}, {:#x}, {:#x}, {:#x}, {offset}, 0, {length});\n\
+                     store32({:#x}, 0);",
+                    table.base, table.size, segment.base, segment.size, segment.size
+                );
+            }
+        }
+        for (segment, data) in instance.data.iter().zip(&instance.module.data) {
+            let length = segment.length;
+            match data.mode {
+                Mode::Active(memory, Constant::Bits(_, offset)) if segment.placed => {
+                    let memory = &program.memories[instance.memories[memory as usize]];
+                    contents.add(memory.base + offset, data.bytes.to_vec());
+                }
+                Mode::Active(memory, offset) => {
+                    contents.add(segment.base, data.bytes.to_vec());
+                    let memory = instance.memories[memory as usize];
+                    let offset = self.offset(number, offset);
+                    let copy = self.copy(memory, None);
+                    let start = segment.base - program.region;
+                    let _ = writeln!(
+                        text,
+                        "memory_range({:#x}, {offset}, {length});\n\
+                         {copy}({offset}, {start}u, {length}u);",
+                        program.memories[memory].size
+                    );
+                }
+                _ => {
+                    contents.add(segment.base, data.bytes.to_vec());
+                    contents.add(segment.size, length.to_le_bytes().to_vec());
+                }
+            }
+        }
+        if let Some(function) = instance.module.start {
+            match instance.functions[function as usize] {
+                Function::Own(instance, n) => text += &format!("f{instance}_{n}();\n"),
+                Function::Host(n) => text += &format!("i{n}();\n"),
+            }
+        }
+        text += "}\n";
+        Ok(text)
+    }
+
+    /// The offset of an active segment.
+    fn offset(&self, instance: usize, constant: Constant) -> String {
+        match constant {
+            Constant::Bits(_, bits) => format!("{}u", bits as u32),
+            Constant::Global(n) => {
+                self.global(self.program.instances[instance].globals[n as usize])
+            }
+            _ => "0".into(),
+        }
+    }
+
+    /// Exports; functions with their numbers for the dispatcher.
+    fn exports(&self) -> Vec<(Option<Function>, Exported)> {
+        let program = self.program;
+        let mut list = Vec::new();
+        let mut functions = 0;
+        for (n, instance) in program.instances.iter().enumerate() {
+            for export in &instance.module.exports {
+                let index = export.index as usize;
+                let name = if program.instances.len() > 1 {
+                    format!("{n}.{}", export.name)
+                } else {
+                    export.name.to_string()
+                };
+                let distance = |address: u64| (address - program.region) as u32;
+                let (function, kind, number, signature) = match export.kind {
+                    Kind::Function => {
+                        let function = instance.functions[index];
+                        let signature = program.function_type(function).text();
+                        functions += 1;
+                        (Some(function), manifest::Kind::Function, functions - 1, signature)
+                    }
+                    Kind::Memory => (
+                        None,
+                        manifest::Kind::Memory,
+                        instance.memories[index] as u32,
+                        String::new(),
+                    ),
+                    Kind::Global => {
+                        let global = &program.globals[instance.globals[index]];
+                        let letter = global.kind.value.letter().to_string();
+                        (None, manifest::Kind::Global, distance(global.address), letter)
+                    }
+                    Kind::Table => {
+                        let table = &program.tables[instance.tables[index]];
+                        (None, manifest::Kind::Table, distance(table.size), String::new())
+                    }
+                };
+                list.push((function, Exported { kind, number, name, signature }));
+            }
+        }
+        list
+    }
+
+    /// The entry: calls an export or a start function by its number.
+    fn dispatcher(&self, exports: &[(Option<Function>, Exported)]) -> String {
+        let mut text = String::from(
+            "HIDDEN __attribute__((cold)) void entry(u64 number) {\nswitch ((u32)number) {\n",
+        );
+        for n in 0..self.program.instances.len() as u32 {
+            let _ = writeln!(text, "case {}u: start{n}(); return;", START + n);
+        }
+        for (function, export) in exports {
+            let Some(function) = *function else { continue };
+            let kind = self.program.function_type(function);
+            let _ = writeln!(text, "case {}u: {{", export.number);
+            for (n, &t) in kind.arguments.iter().enumerate() {
+                let _ = writeln!(text, "{} a{n} = {};", c_type(t), self.slot(n, t));
+            }
+            let mut values = Vec::new();
+            for (n, passed) in passing(&kind.arguments).into_iter().enumerate() {
+                match passed {
+                    Passed::Register => values.push(format!("a{n}")),
+                    Passed::Slot(slot) => {
+                        let slot = self.slot(slot, kind.arguments[n]);
+                        let _ = writeln!(text, "{slot} = a{n};");
+                    }
+                }
+            }
+            let name = match function {
+                Function::Own(instance, n) => format!("f{instance}_{n}"),
+                Function::Host(n) => format!("i{n}"),
+            };
+            let call = format!("{name}({})", values.join(", "));
+            // Further results are in the call area from slot 0, and move up by one.
+            for (n, &t) in kind.results.iter().enumerate() {
+                let value = if n == 0 { call.clone() } else { self.slot(n - 1, t) };
+                let _ = writeln!(text, "{} r{n} = {value};", c_type(t));
+            }
+            if kind.results.is_empty() {
+                let _ = writeln!(text, "{call};");
+            }
+            for (n, &t) in kind.results.iter().enumerate() {
+                let _ = writeln!(text, "{} = r{n};", self.slot(n, t));
+            }
+            text += "return;\n}\n";
+        }
+        text += "}\ntrap();\n}\n";
+        text
+    }
+}
+
+/// What a manifest says of an export.
+pub(crate) struct Exported {
+    pub kind: manifest::Kind,
+    pub number: u32,
+    pub name: String,
+    pub signature: String,
+}
+
+fn copy_name(to: usize, from: Option<usize>) -> String {
+    match from {
+        Some(from) => format!("copy{to}_{from}"),
+        None => format!("copy{to}_runtime"),
+    }
+}
