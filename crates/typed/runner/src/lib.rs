@@ -1,0 +1,155 @@
+//! Runs compiled programs with WASI in this process: checks a file, binds its imports, calls `_start`.
+//!
+//! The checker decides anew for each run; nothing that a file says of itself is believed. What a program reaches beside
+//! its memory is what [`Start`] gives it. It runs on the thread that calls [`run`], one program at a time.
+//!
+//! The crate must not know how programs are compiled.
+
+use std::cell::Cell;
+use std::fmt;
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use kyozon_typed_annotate::memory::{verify, Arena};
+use kyozon_typed_checker::program::Host;
+use kyozon_typed_manifest::{Import, Kind, Manifest};
+use kyozon_typed_process::{Call, Instance, Outcome};
+use kyozon_typed_wasi::function::Type;
+use kyozon_typed_wasi::{Exit, Function, MODULE, PARAMETERS};
+use kyozon_typed_wasi_host::Region;
+pub use kyozon_typed_wasi_host::{Directory, Start};
+
+/// The function that a command has.
+const MAIN: &str = "_start";
+/// Arguments of integers that are passed in registers.
+const REGISTERS: usize = 6;
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// With this code; 0 after a return.
+    Exit(u32),
+    /// It trapped, at this offset of the text.
+    Trap(Trap, u32),
+    /// The time was over.
+    TimeOut,
+}
+
+/// Why a program trapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trap {
+    /// An access found no memory.
+    Memory,
+    /// A division has no result.
+    Division,
+    /// Anything else, such as `unreachable`, a wrong index or type of a function, or the end of the stack.
+    Other,
+}
+
+impl fmt::Display for Trap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Trap::Memory => "an access outside of its memory",
+            Trap::Division => "a division by zero, or whose result is too large",
+            Trap::Other => "unreachable code, a wrong index or type, or the end of its stack",
+        })
+    }
+}
+
+/// The function that an import names.
+fn bind(import: &Import<'_>) -> Result<Function, String> {
+    let Import { module, name, signature } = import;
+    if *module != MODULE {
+        return Err(format!("import {module}.{name}: there are only functions of {MODULE}"));
+    }
+    let function = Function::by_name(name)
+        .ok_or_else(|| format!("import {name}: WASI has no such function"))?;
+    let letter = |t: &Type| if *t == Type::I32 { 'i' } else { 'I' };
+    let known = function.signature();
+    let mut text: String = known.parameters.iter().map(letter).collect();
+    text.push(':');
+    text.extend(known.result.then_some('i'));
+    if *signature != text {
+        return Err(format!("import {name}: its type is {text}, not {signature}"));
+    }
+    Ok(function)
+}
+
+/// The arguments of a call: registers, then the call area.
+fn arguments(call: &Call<'_>, count: usize) -> [u64; PARAMETERS] {
+    let mut all = [0; PARAMETERS];
+    all[..REGISTERS].copy_from_slice(&call.arguments);
+    for (n, argument) in all.iter_mut().enumerate().take(count).skip(REGISTERS) {
+        let slot = call.slot(n - REGISTERS);
+        *argument = slot.iter().take(8).rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
+    }
+    all
+}
+
+/// Runs a compiled program, for a host that reserves `reserved` bytes for the region. Ends it after `limit`, if that is
+/// not zero.
+///
+/// # Errors
+///
+/// The checker refuses the file; it was not compiled from WebAssembly; it is not a command of WASI; the start is wrong;
+/// the region's address is taken; memory is short.
+pub fn run(file: &[u8], reserved: u64, start: Start, limit: Duration) -> Result<Ended, String> {
+    let host = Host { region: region(file), reserved, indirect_branches: true, tracking: false };
+    let mut arena = Arena::default();
+    let (verdict, faults) =
+        verify(file, host, &mut arena).map_err(|error| format!("refused: {error}"))?;
+    let manifest =
+        Manifest::parse(verdict.program.rest(), reserved).map_err(|error| error.to_string())?;
+    let main = manifest
+        .exports()
+        .find(|export| export.kind == Kind::Function && export.name == MAIN)
+        .ok_or("it exports no function _start, so it is not a command of WASI")?;
+    if main.signature != ":" {
+        return Err(format!("the type of _start is {}, not :", main.signature));
+    }
+    let mut instance = Instance::new(verdict, &faults)
+        .map_err(|error| format!("cannot load the program: {error}"))?;
+    // The import that makes memories longer is the instance's own.
+    let functions: Vec<Option<Function>> = manifest
+        .imports()
+        .map(|import| match import.module {
+            kyozon_typed_manifest::MODULE => Ok(None),
+            _ => bind(&import).map(Some),
+        })
+        .collect::<Result<_, _>>()?;
+    let code = Cell::new(0);
+    let ended = start.run(|wasi| {
+        let mut calls = |call: &mut Call<'_>| {
+            let function = functions[call.import]?;
+            let arguments = arguments(call, function.signature().parameters.len());
+            let (memory, bytes) = call.memory(0).unwrap_or((NonNull::dangling().as_ptr(), 0));
+            // SAFETY: the memory stays mapped, readable and writable during the call, and no reference leads there.
+            let mut region = unsafe { Region::new(memory, bytes) };
+            match wasi.call(function, &arguments, &mut region) {
+                Ok(result) => Some(u64::from(result)),
+                Err(Exit(number)) => {
+                    code.set(number);
+                    None
+                }
+            }
+        };
+        match instance.start(0, limit, &mut calls) {
+            Outcome::Returned(_) => instance.call(main.number, &[], limit, &mut calls),
+            other => other,
+        }
+    });
+    Ok(match ended.map_err(|error| error.to_string())? {
+        Outcome::Returned(_) => Ended::Exit(0),
+        Outcome::Left => Ended::Exit(code.get()),
+        Outcome::Fault(at) => Ended::Trap(Trap::Memory, at),
+        Outcome::Division(at) => Ended::Trap(Trap::Division, at),
+        Outcome::Trap(at) | Outcome::Alignment(at) => Ended::Trap(Trap::Other, at),
+        Outcome::TimeOut => Ended::TimeOut,
+    })
+}
+
+/// The region that a file was made for.
+fn region(file: &[u8]) -> u64 {
+    let bytes = file.get(16..24).and_then(|bytes| bytes.try_into().ok());
+    bytes.map_or(0, u64::from_le_bytes)
+}
