@@ -154,6 +154,12 @@ fi
 if [ -n "$tests" ] && ! command -v setfattr >/dev/null; then
 	(install attr) || log "cannot install attr: tests of file systems will fail"
 fi
+# C programs are compiled to WebAssembly for tests of typed code.
+wasi="clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32"
+# shellcheck disable=SC2086 # a word list
+if [ -n "$tests" ] && [ -n "$(missing $wasi)" ]; then
+	(install $wasi) || log "cannot install $wasi: tests of typed code will be skipped"
+fi
 # The C and C++ library for programs on a host, the stock C library that they are compared with, and Rust's standard
 # library that fits it.
 if [ -n "$tests" ] && ! command -v musl-gcc >/dev/null; then

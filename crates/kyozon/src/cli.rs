@@ -140,7 +140,7 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
-    /// Typed code, which a checker proves safe: assemble, check, disassemble
+    /// Typed code, which a checker proves safe: compile, run, check, assemble, disassemble
     #[command(subcommand)]
     Typed(crate::typed::Typed),
     /// Print a completion script

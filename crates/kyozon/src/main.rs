@@ -3,6 +3,7 @@
 use clap::{CommandFactory, Parser};
 use kyozon::cli::{Bench, Cli, Command};
 use kyozon::machine::ThisMachine;
+use kyozon::typed::Typed;
 use kyozon::{bench, colocation, events, groups, library, report, typed, unikernel};
 use kyozon_tender::console;
 use std::io::{self, Write};
@@ -51,6 +52,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Exec { words } => return Err(library::exec(&words)),
         Command::Cc { words } => return Err(library::compiler("kyozon-cc", &words)),
         Command::Cxx { words } => return Err(library::compiler("kyozon-c++", &words)),
+        Command::Typed(Typed::Run(options)) => return typed::execute(&options),
         Command::Typed(command) => write!(out, "{}", typed::run(&command)?)?,
         Command::Ps { json } => write!(out, "{}", groups::show(json)?)?,
         Command::Kill { target } => groups::kill(&target)?,

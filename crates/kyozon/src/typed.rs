@@ -1,4 +1,8 @@
-//! The commands on typed code: assembler, checker, disassembler.
+//! The commands on typed code: assembler, checker, disassembler, compiler, and a host in a process.
+
+mod cache;
+mod compile;
+mod execute;
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,6 +13,8 @@ use clap::Subcommand;
 use kyozon_typed_annotate::memory::{verify, Arena};
 use kyozon_typed_asm::{assemble_with_lines, disassemble};
 use kyozon_typed_checker::program::{Host, HEADER};
+
+pub use execute::{run as execute, Options as RunOptions};
 
 /// Bytes that a host reserves for the region: each 32-bit index, scaled by up to 8, plus each 32-bit offset.
 const RESERVED: u64 = 40 << 30;
@@ -38,14 +44,32 @@ pub enum Typed {
         #[arg(long)]
         tracking: bool,
     },
+    /// Compile a program in WebAssembly, check the result, and write its file
+    Compile {
+        /// The program, in WebAssembly's binary format
+        program: PathBuf,
+        /// The file to write; by default the program's name with .typed instead of .wasm
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// The C compiler: a gcc
+        #[arg(long, value_name = "PROGRAM", default_value = "gcc")]
+        cc: String,
+    },
     /// Print the source of a file; its text is not checked
     Disasm {
         /// The file
         file: PathBuf,
     },
+    /// Run a program of WASI in this process: WebAssembly, or a file that was compiled
+    ///
+    /// WebAssembly is compiled and kept in $XDG_CACHE_HOME/kyozon-typed (~/.cache/kyozon-typed). Each run is checked.
+    ///
+    /// The program reaches the files below the directories that --dir and --dir-ro give it, the standard input, output
+    /// and error, and clocks. The exit status is the program's own; 120 if it trapped.
+    Run(RunOptions),
 }
 
-/// Runs a command: what it prints.
+/// Runs a command other than [`Typed::Run`], which is for [`execute()`]: what it prints.
 ///
 /// # Errors
 ///
@@ -58,6 +82,8 @@ pub fn run(command: &Typed) -> Result<String> {
             let host = Host { indirect_branches: !thunks, tracking: *tracking, ..host(&bytes) };
             accepted(&bytes, host).with_context(|| file.display().to_string())
         }
+        Typed::Compile { program, output, cc } => compile::run(program, output.as_deref(), cc),
+        Typed::Run(_) => bail!("a program's own output is not collected"),
         Typed::Disasm { file } => disassemble(&read(file)?)
             .map_err(|error| anyhow::anyhow!("{}: {error}", file.display())),
     }
@@ -185,6 +211,27 @@ again:  movb    $1, (%rax)
             assert!(error.contains(message), "{error}");
             assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn only_webassembly_is_compiled() {
+        let folder = folder("compile");
+        let program = folder.join("program.wasm");
+        let compile = |program: &Path, output: Option<&Path>| {
+            let output = output.map(Path::to_owned);
+            let command = Typed::Compile { program: program.to_owned(), output, cc: "gcc".into() };
+            format!("{:#}", run(&command).unwrap_err())
+        };
+        fs::write(&program, LOOP).unwrap();
+        let error = compile(&program, None);
+        assert!(error.contains("program.wasm: not WebAssembly"), "{error}");
+        fs::write(&program, b"\0asm\x01\0\0\0").unwrap();
+        let error = compile(&program, Some(&program));
+        assert!(error.contains("would be replaced by its own code"), "{error}");
+        let error = compile(&folder.join("none.wasm"), None);
+        assert!(error.contains("none.wasm: No such file"), "{error}");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -4,7 +4,7 @@
 //! about = "one line: what it shows"
 //! timing = true                    # it measures time, or claims some: no other test runs beside it
 //! seconds = 60                     # about how long one run takes: tests that take long start first
-//! needs = ["root"]                 # root, kvm, tun, fuse, bochs, redis, redis-server, rust-musl, nightly
+//! needs = ["root"]                 # root, kvm, tun, fuse, bochs, redis, redis-server, rust-musl, wasi, nightly
 //!
 //! [guest]                          # one run for each kernel and each number of CPUs; if there is more than one
 //!                                  # isolation, too, one for each pair, and every combination in the nightly run
@@ -195,6 +195,7 @@ impl Case {
                 Need::RustMusl => {
                     rust_musl_missing().then_some("needs Rust's x86_64-unknown-linux-musl")
                 }
+                Need::Wasi => wasi_missing(),
                 Need::Nightly => (!nightly).then_some("nightly only: 'make soak'"),
             };
             if let Some(why) = missing {
@@ -220,6 +221,17 @@ fn fuse_missing() -> Option<&'static str> {
         Some("needs /dev/fuse")
     } else {
         (!answers("fusermount3")).then_some("needs fuse3")
+    }
+}
+
+/// What is missing to compile C for WASI.
+fn wasi_missing() -> Option<&'static str> {
+    if !Path::new("/usr/lib/wasm32-wasi/libc.a").exists() {
+        Some("needs wasi-libc")
+    } else if !Path::new("/usr/lib/llvm-14/lib/clang/14.0.6/lib/wasi").exists() {
+        Some("needs libclang-rt-14-dev-wasm32")
+    } else {
+        (!(answers("clang-14") && answers("wasm-ld-14"))).then_some("needs clang-14 and lld-14")
     }
 }
 
