@@ -154,8 +154,8 @@ fi
 if [ -n "$tests" ] && ! command -v setfattr >/dev/null; then
 	(install attr) || log "cannot install attr: tests of file systems will fail"
 fi
-# C programs are compiled to WebAssembly for tests of typed code.
-wasi="clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32"
+# C programs are compiled to WebAssembly for tests of typed code. Tcl puts SQLite's source file together.
+wasi="clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32 tcl"
 # shellcheck disable=SC2086 # a word list
 if [ -n "$tests" ] && [ -n "$(missing $wasi)" ]; then
 	(install $wasi) || log "cannot install $wasi: tests of typed code will be skipped"
