@@ -142,6 +142,8 @@ pub enum Rule {
     Form,
     /// The checker's memory does not suffice.
     Memory,
+    /// The host ended the check.
+    Stopped,
 }
 
 impl From<BadAnnotation> for Rule {
@@ -223,6 +225,7 @@ impl fmt::Display for Rule {
             Work => f.write_str("too many jumps and heads with so deep a frame for so little text"),
             Form => f.write_str("operands that this checker has no rule for"),
             Memory => f.write_str("too many labels for the checker's memory"),
+            Stopped => f.write_str("the check was stopped here"),
         }
     }
 }

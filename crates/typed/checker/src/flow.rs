@@ -34,6 +34,11 @@ pub trait Judge {
     /// The instruction at this offset of the text accesses the region, and so may fault.
     fn faults(&mut self, offset: u32) -> Result<(), Error>;
 
+    /// Whether to go on. Asked for each instruction and each edge from a jump; no other step takes longer than a join.
+    fn go_on(&mut self) -> bool {
+        true
+    }
+
     /// The pass came to a head; its annotation was not applied yet. Something flows in from above, or the state is the
     /// one at the last instruction before.
     fn head(&mut self, _head: u32, _flows_in: bool, _state: View<'_>) {}
@@ -351,6 +356,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             if self.at >= self.function.end {
                 return Err(self.stop(Rule::End));
             }
+            self.go_on()?;
             let text = &self.program.text()[self.at as usize..self.function.end as usize];
             let decoded = decode_into(text, &mut self.insn);
             decoded.map_err(|refusal| self.stop(Rule::Decode(refusal)))?;
@@ -468,8 +474,16 @@ impl<J: Judge> Pass<'_, '_, J> {
         Ok(())
     }
 
+    fn go_on(&mut self) -> Step {
+        if self.judge.go_on() {
+            return Ok(());
+        }
+        Err(self.stop(Rule::Stopped))
+    }
+
     /// The state flows to a place of the text, by a jump from here.
     pub(crate) fn flow(&mut self, target: i64) -> Step {
+        self.go_on()?;
         let inside = (self.function.start as i64..self.function.end as i64).contains(&target);
         if inside {
             let place = target as u32;
