@@ -7,6 +7,7 @@
 //! | [`events`] | cokernel and layer | every reader of the event ring |
 //! | [`task`] | microkernel | its user tasks |
 //! | [`library`] | kernel image of library Linux | its loader |
+//! | [`typed`] | kernel module of typed code (`/dev/kyozon-typed`) | the `kyozon` command; the checker in the module |
 //! | [`unikernel`] | tender | guest |
 //! | [`vmm`] | kernel module, and the layer in the cokernel's guest | hypervisor |
 //!
@@ -36,6 +37,7 @@ pub mod layer;
 pub mod library;
 pub mod line;
 pub mod task;
+pub mod typed;
 pub mod unikernel;
 pub mod vmm;
 

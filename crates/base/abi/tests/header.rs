@@ -2,7 +2,7 @@
 
 mod common;
 
-use kyozon_abi::{device::*, events::*, layer::*, library::*, unikernel::*, vmm::*};
+use kyozon_abi::{device::*, events::*, layer::*, library::*, typed::*, unikernel::*, vmm::*};
 use std::{fs, mem, path::Path, process::Command};
 
 fn root() -> &'static Path {
@@ -29,6 +29,7 @@ fn generate() -> String {
         "unikernel/port.rs",
         "vmm.rs",
         "library.rs",
+        "typed.rs",
     ];
     let text = common::generate(root(), &sources);
     // cbindgen prefixes all names in lower case; the kernel's style demands upper case for macros.
@@ -130,6 +131,10 @@ fn c_compiler_agrees_on_every_layout() {
         halted);
     layout!(c, LibraryThread, "kyozon_library_thread": host_stack, task, stack_top, done, submitted, kind, inside,
         number, arguments, result, until, next, previous, busy, reserved);
+    layout!(c, TypedCheck, "kyozon_typed_check": version, flags, file, contents, message);
+    layout!(c, TypedContents, "kyozon_typed_contents": functions, text_bytes, annotation_bytes, faults);
+    layout!(c, TypedChecker, "kyozon_typed_checker": file, file_bytes, memory, memory_bytes, faults, fault_room,
+        message, message_bytes, host, result, contents);
 
     let dir = tempfile::tempdir().expect("temporary directory");
     let file = dir.path().join("layout.c");

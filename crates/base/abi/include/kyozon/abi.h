@@ -1206,6 +1206,76 @@
 #define KYOZON_LIBRARY_PARKED 2
 
 /*
+ Version of the requests.
+ */
+#define KYOZON_TYPED_VERSION 1
+
+/*
+ Start of the region that programs for the kernel are made for.
+ */
+#define KYOZON_TYPED_REGION 268435456
+
+/*
+ Bytes that are reserved for the region: each 32-bit index, scaled by up to 8, plus each 32-bit offset.
+ */
+#define KYOZON_TYPED_RESERVED (40 << 30)
+
+/*
+ Most bytes of a program's file.
+ */
+#define KYOZON_TYPED_MAX_FILE (16 << 20)
+
+/*
+ Bytes of the line that explains why a request failed, including the closing zero.
+ */
+#define KYOZON_TYPED_MESSAGE_BYTES 256
+
+/*
+ `ioctl` request: [`TypedCheck`], `_IOWR('K', 16, struct kyozon_typed_check)`.
+ */
+#define KYOZON_IOCTL_TYPED_CHECK 3240643344
+
+/*
+ [`TypedChecker::host`]: the text may have indirect branches of its own.
+ */
+#define KYOZON_TYPED_INDIRECT_BRANCHES 1
+
+/*
+ [`TypedChecker::host`]: indirect branch tracking is on.
+ */
+#define KYOZON_TYPED_TRACKING 2
+
+/*
+ [`TypedChecker::host`]: the checker panics, for a test of what follows.
+ */
+#define KYOZON_TYPED_PANIC 2147483648
+
+/*
+ [`TypedChecker::result`]: the program is safe.
+ */
+#define KYOZON_TYPED_ACCEPTED 0
+
+/*
+ [`TypedChecker::result`]: a rule is broken; `message` has it.
+ */
+#define KYOZON_TYPED_REFUSED 1
+
+/*
+ [`TypedChecker::result`]: `memory` does not suffice for this program.
+ */
+#define KYOZON_TYPED_NO_MEMORY 2
+
+/*
+ [`TypedChecker::result`]: the module ended the check.
+ */
+#define KYOZON_TYPED_STOPPED 3
+
+/*
+ [`TypedChecker::result`]: the checker has a bug; `message` has the place.
+ */
+#define KYOZON_TYPED_PANICKED 4
+
+/*
  The first bytes of an image. Text, read-only data and data follow in this order, each from a page boundary on.
  */
 struct kyozon_image_header {
@@ -3054,6 +3124,105 @@ struct kyozon_library_thread {
          Zero.
          */
         uint32_t reserved;
+};
+
+/*
+ What the checker says about an accepted program.
+ */
+struct kyozon_typed_contents {
+        /*
+         Number of functions.
+         */
+        uint32_t functions;
+        /*
+         Bytes of text.
+         */
+        uint32_t text_bytes;
+        /*
+         Bytes of annotations.
+         */
+        uint32_t annotation_bytes;
+        /*
+         Number of instructions that may fault.
+         */
+        uint32_t faults;
+};
+
+/*
+ A program to check. If it is refused, the error is `ENOEXEC` and `message` has the broken rule; after another error
+ `message` says what was wrong with the request.
+ */
+struct kyozon_typed_check {
+        /*
+         [`TYPED_VERSION`].
+         */
+        uint32_t version;
+        /*
+         Zero.
+         */
+        uint32_t flags;
+        /*
+         The program's file.
+         */
+        struct kyozon_image file;
+        /*
+         What an accepted program has.
+         */
+        struct kyozon_typed_contents contents;
+        /*
+         A C string.
+         */
+        uint8_t message[KYOZON_TYPED_MESSAGE_BYTES];
+};
+
+/*
+ A call of the checker. Addresses are the kernel's.
+ */
+struct kyozon_typed_checker {
+        /*
+         The file, which nothing else writes to.
+         */
+        uint64_t file;
+        /*
+         Its bytes.
+         */
+        uint64_t file_bytes;
+        /*
+         Memory for the checker, at a multiple of 8.
+         */
+        uint64_t memory;
+        /*
+         Its bytes.
+         */
+        uint64_t memory_bytes;
+        /*
+         Receives the offsets, in the text, of the instructions that may fault: 4 bytes each, sorted.
+         */
+        uint64_t faults;
+        /*
+         How many there is room for.
+         */
+        uint64_t fault_room;
+        /*
+         Receives a line, a C string.
+         */
+        uint64_t message;
+        /*
+         Its room.
+         */
+        uint64_t message_bytes;
+        /*
+         Sum of `TYPED_INDIRECT_BRANCHES`, `TYPED_TRACKING` and `TYPED_PANIC`.
+         */
+        uint32_t host;
+        /*
+         `TYPED_ACCEPTED` and so on.
+         */
+        uint32_t result;
+        /*
+         What an accepted program has.
+         */
+        struct kyozon_typed_contents contents;
 };
 
 #endif  /* KYOZON_ABI_H */
