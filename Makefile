@@ -58,6 +58,7 @@ build: ## Build programs and images
 		"$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-linux-exec" \
 		"$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-cc" "$(KYOZON_CACHE)/product/" && \
 		ln -sf kyozon-cc "$(KYOZON_CACHE)/product/kyozon-c++" && \
+		"$(CURDIR)/scripts/checker.sh" "$(KYOZON_CACHE)/product/checker.S" && \
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_join.a" "$(KYOZON_CACHE)/product/libkyozon_join.a" && \
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_linux_c.a" "$(KYOZON_CACHE)/product/libkyozon-linux.a" && \
 		objcopy --strip-debug "$$CARGO_TARGET_DIR/release/libkyozon_linux_c.so" "$(KYOZON_CACHE)/product/libkyozon-linux.so"

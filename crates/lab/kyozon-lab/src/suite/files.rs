@@ -8,12 +8,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Crates that load kernel code into their own process.
-const LINKS_KERNEL: [&str; 4] = [
+/// Crates that are linked with kernel code, or load it into their own process.
+const LINKS_KERNEL: [&str; 5] = [
     "crates/library/capi/",
     "crates/library/exec/",
     "crates/library/kyozon-linux/",
     "crates/library/liblinux/",
+    "crates/typed/kernel/",
 ];
 
 /// Every crate has its licence, and every file of kernel code names its own.

@@ -62,7 +62,7 @@ const MONITOR: &[&str] = &["attacks/found", "lab/demo", "monitor/"];
 
 /// Beginnings of paths, with what their files concern: parts of names of tests. The first that fits decides; any other
 /// file concerns every test, unless a scenario reads it.
-const CONCERNED: [(&str, &[&str]); 16] = [
+const CONCERNED: [(&str, &[&str]); 17] = [
     ("docs/limits.md", &["attacks/root-listed"]),
     ("docs/", &[]),
     ("README.md", &[]),
@@ -78,6 +78,7 @@ const CONCERNED: [(&str, &[&str]); 16] = [
     ("crates/colocation/", COLOCATION),
     ("crates/library/", &["library/"]),
     ("linux/library/", &["library/"]),
+    ("linux/typed/", &["typed/", "packaging/"]),
     ("linux/", COLOCATION),
 ];
 

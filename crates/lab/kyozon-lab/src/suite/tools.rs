@@ -84,14 +84,15 @@ const UNIKERNELS: [&str; 5] = [
     "kyozon-unikernel-test",
 ];
 
-/// Packages with images, and the feature that adds each image.
-const IMAGES: [(&str, &str); 6] = [
+/// Packages with code for bare metal only, and the feature that adds it, if it takes one.
+const IMAGES: [(&str, &str); 7] = [
     ("kyozon-colocation", "image"),
     ("kyozon-colocation", "svm"),
     ("kyozon-colocation", "alone"),
     ("kyozon-microkernel", "image"),
     ("kyozon-cokernel-test", "image"),
     ("kyozon-task-test", "image"),
+    ("kyozon-typed-kernel", ""),
 ];
 
 /// No dependency has a known vulnerability; cargo-deny needs the network for the list of them.
@@ -104,7 +105,7 @@ pub(super) fn advisories(tree: &Path, _nightly: bool) -> Result<Outcome> {
 }
 
 /// The crates that run without an operating system.
-const BARE: [&str; 10] = [
+const BARE: [&str; 11] = [
     "abi",
     "channel",
     "colocation",
@@ -113,6 +114,7 @@ const BARE: [&str; 10] = [
     "monitor",
     "monitor-task",
     "typed-checker",
+    "typed-kernel",
     "typed-manifest",
     "unikernel",
 ];

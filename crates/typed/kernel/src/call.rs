@@ -1,0 +1,158 @@
+//! A call of the checker, without addresses.
+
+use core::fmt::{self, Write};
+
+use kyozon_abi::typed::{
+    TypedContents, TYPED_ACCEPTED, TYPED_INDIRECT_BRANCHES, TYPED_NO_MEMORY, TYPED_REFUSED,
+    TYPED_REGION, TYPED_RESERVED, TYPED_STOPPED, TYPED_TRACKING,
+};
+use kyozon_typed_checker::check_while;
+use kyozon_typed_checker::error::Rule;
+use kyozon_typed_checker::flow::Memory;
+use kyozon_typed_checker::program::Host;
+
+/// Instructions and edges between two calls of `pause`. One takes at most the join of two frames of 16 KiB, some ten
+/// microseconds.
+const STEPS: u32 = 256;
+
+/// Checks a file. The message is written if it is not accepted.
+pub(crate) fn call(
+    file: &[u8],
+    host: u32,
+    memory: &mut Memory<'_>,
+    faults: &mut [u32],
+    message: &mut Message<'_>,
+    mut pause: impl FnMut() -> bool,
+) -> (u32, TypedContents) {
+    let mut steps = 0;
+    let go_on = || {
+        steps += 1;
+        steps % STEPS != 0 || pause()
+    };
+    match check_while(file, host_of(host), memory, faults, go_on) {
+        Ok(verdict) => {
+            let program = verdict.program;
+            let annotations = (0..program.function_count()).map(|n| program.annotations(n).len());
+            let contents = TypedContents {
+                functions: program.function_count(),
+                text_bytes: program.text().len() as u32,
+                annotation_bytes: annotations.sum::<usize>() as u32,
+                faults: verdict.faults as u32,
+            };
+            (TYPED_ACCEPTED, contents)
+        }
+        Err(error) => {
+            let _ = write!(message, "{error}");
+            let result = match error.rule {
+                Rule::Memory => TYPED_NO_MEMORY,
+                Rule::Stopped => TYPED_STOPPED,
+                _ => TYPED_REFUSED,
+            };
+            (result, TypedContents::default())
+        }
+    }
+}
+
+/// What the module's kernel provides and demands.
+fn host_of(flags: u32) -> Host {
+    Host {
+        region: TYPED_REGION,
+        reserved: TYPED_RESERVED,
+        indirect_branches: flags & TYPED_INDIRECT_BRANCHES != 0,
+        tracking: flags & TYPED_TRACKING != 0,
+    }
+}
+
+/// A C string in memory of its user's; what does not fit is cut off.
+pub(crate) struct Message<'a> {
+    bytes: &'a mut [u8],
+    used: usize,
+}
+
+impl<'a> Message<'a> {
+    /// An empty one.
+    pub(crate) fn new(bytes: &'a mut [u8]) -> Self {
+        if let Some(first) = bytes.first_mut() {
+            *first = 0;
+        }
+        Message { bytes, used: 0 }
+    }
+}
+
+impl Write for Message<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.bytes.len().saturating_sub(self.used + 1);
+        let count = text.len().min(room);
+        let place = self.bytes.get_mut(self.used..).unwrap_or_default();
+        for (to, from) in place.iter_mut().zip(text.bytes().take(count).chain([0])) {
+            *to = from;
+        }
+        self.used += count;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::mem::MaybeUninit;
+
+    use super::*;
+    use crate::arena::cut;
+
+    /// Result, contents and message of a source.
+    fn verdict(source: &str, memory: usize, pauses: usize) -> (u32, TypedContents, String) {
+        let file = kyozon_typed_asm::assemble(source, "test.s").unwrap().to_bytes();
+        let mut words = vec![MaybeUninit::uninit(); memory / 8];
+        let (mut faults, mut line) = ([0; 16], [b'x'; 256]);
+        let mut left = pauses;
+        let pause = || {
+            left = left.saturating_sub(1);
+            left > 0
+        };
+        let (result, contents) =
+            call(&file, 0, &mut cut(&mut words), &mut faults, &mut Message::new(&mut line), pause);
+        let end = line.iter().position(|&byte| byte == 0).expect("a C string");
+        (result, contents, String::from_utf8(line[..end].to_vec()).unwrap())
+    }
+
+    const GOOD: &str = ".func f ()\nmovb $1, 0x10000000\n.return\n";
+
+    #[test]
+    fn a_good_program_is_accepted() {
+        let (result, contents, message) = verdict(GOOD, 1 << 20, 2);
+        assert_eq!((result, message.as_str()), (TYPED_ACCEPTED, ""));
+        assert_eq!((contents.functions, contents.faults), (1, 1));
+    }
+
+    #[test]
+    fn a_bad_program_is_refused_with_the_rule() {
+        let (result, _, message) = verdict(".func f (any)\nmovb $1, (%rdi)\n.return\n", 1 << 20, 2);
+        assert_eq!(result, TYPED_REFUSED);
+        assert!(message.contains("write of 1 bytes"), "{message}");
+    }
+
+    #[test]
+    fn little_memory_is_told_apart() {
+        let jumps = ".func f (any)\ntest %edi, %edi\nje 1f\nnop\n1: .return\n";
+        assert_eq!(verdict(jumps, 1 << 10, 2).0, TYPED_NO_MEMORY);
+        assert_eq!(verdict(jumps, 1 << 20, 2).0, TYPED_ACCEPTED);
+    }
+
+    #[test]
+    fn a_long_check_pauses_and_can_be_stopped() {
+        let long = format!(".func f ()\n{}.return\n", "nop\n".repeat(10 * STEPS as usize));
+        assert_eq!(verdict(&long, 1 << 20, 100).0, TYPED_ACCEPTED);
+        let (result, _, message) = verdict(&long, 1 << 20, 3);
+        assert_eq!(result, TYPED_STOPPED);
+        assert!(message.contains("stopped"), "{message}");
+    }
+
+    #[test]
+    fn a_message_is_cut_off_at_its_room() {
+        let mut bytes = [b'x'; 8];
+        let [first, second] = ["12345", "6789"];
+        let _ = write!(Message::new(&mut bytes), "{first}{second}");
+        assert_eq!(&bytes, b"1234567\0");
+        let _ = write!(Message::new(&mut []), "{first}");
+    }
+}
