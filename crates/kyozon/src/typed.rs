@@ -3,21 +3,23 @@
 mod cache;
 mod compile;
 mod execute;
+mod kernel;
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, ensure, Context, Result};
 use clap::Subcommand;
+use kyozon_abi::typed::{TypedContents, TYPED_RESERVED};
+use kyozon_tender::console;
 use kyozon_typed_annotate::memory::{verify, Arena};
 use kyozon_typed_asm::{assemble_with_lines, disassemble};
+use kyozon_typed_checker::error::Rule;
 use kyozon_typed_checker::program::{Host, HEADER};
 
 pub use execute::{run as execute, Options as RunOptions};
-
-/// Bytes that a host reserves for the region: each 32-bit index, scaled by up to 8, plus each 32-bit offset.
-const RESERVED: u64 = 40 << 30;
 
 /// A command on typed code.
 #[derive(Debug, Subcommand)]
@@ -33,16 +35,20 @@ pub enum Typed {
         #[arg(long)]
         infer: bool,
     },
-    /// Check a file: exit status 0 if the checker accepts it, 1 with the reason if not
+    /// Check files: exit status 0 if the checker accepts them, 1 with the reason if not
     Check {
-        /// The file
-        file: PathBuf,
+        /// The files
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
         /// Accept only what a kernel with thunks against speculation accepts
         #[arg(long)]
         thunks: bool,
         /// Accept only what a kernel with indirect branch tracking accepts
         #[arg(long)]
         tracking: bool,
+        /// Let this machine's kernel check them, with the module kyozon-typed
+        #[arg(long, conflicts_with_all = ["thunks", "tracking"])]
+        kernel: bool,
     },
     /// Compile a program in WebAssembly, check the result, and write its file
     Compile {
@@ -77,10 +83,16 @@ pub enum Typed {
 pub fn run(command: &Typed) -> Result<String> {
     match command {
         Typed::Asm { source, output, infer } => assemble(source, output.as_deref(), *infer),
-        Typed::Check { file, thunks, tracking } => {
-            let bytes = read(file)?;
-            let host = Host { indirect_branches: !thunks, tracking: *tracking, ..host(&bytes) };
-            accepted(&bytes, host).with_context(|| file.display().to_string())
+        Typed::Check { files, kernel: true, .. } => {
+            let device = kernel::device()?;
+            check(files, |file| kernel::check(&device, file))
+        }
+        Typed::Check { files, thunks, tracking, kernel: false } => {
+            let mut arena = small_arena();
+            check(files, |file| {
+                let host = Host { indirect_branches: !thunks, tracking: *tracking, ..host(file) };
+                accepted(file, host, &mut arena)
+            })
         }
         Typed::Compile { program, output, cc } => compile::run(program, output.as_deref(), cc),
         Typed::Run(_) => bail!("a program's own output is not collected"),
@@ -98,21 +110,68 @@ fn host(file: &[u8]) -> Host {
     let region = file.get(16..24).filter(|_| file.len() >= HEADER);
     let region =
         region.map_or(0, |bytes| bytes.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte)));
-    Host { region, reserved: RESERVED, indirect_branches: true, tracking: false }
+    Host { region, reserved: TYPED_RESERVED, indirect_branches: true, tracking: false }
 }
 
-/// One line about an accepted file.
-fn accepted(file: &[u8], host: Host) -> Result<String> {
-    let (verdict, faults) = verify(file, host, &mut Arena::default())?;
+/// Checks files: a line about one; about several, prints a line for each that names it.
+fn check(
+    files: &[PathBuf],
+    mut accepted: impl FnMut(&[u8]) -> Result<TypedContents>,
+) -> Result<String> {
+    let mut check = |file: &Path| -> Result<String> {
+        let contents = accepted(&read(file)?).with_context(|| file.display().to_string())?;
+        Ok(accepted_line(contents))
+    };
+    if let [file] = files {
+        return check(file);
+    }
+    let mut refused = 0;
+    for file in files {
+        match check(file) {
+            Ok(line) => print(&format!("{}: {line}", file.display()))?,
+            Err(error) => {
+                refused += 1;
+                console::message(&format!("kyozon: {error:#}"));
+            }
+        }
+    }
+    ensure!(refused == 0, "{refused} of {} files were not accepted", files.len());
+    Ok(String::new())
+}
+
+fn print(line: &str) -> Result<()> {
+    std::io::stdout().write_all(line.as_bytes()).context("write to standard output")
+}
+
+/// Memory that suffices for most programs, and is ready sooner than the default.
+fn small_arena() -> Arena {
+    Arena::new(1 << 9, 1 << 18)
+}
+
+/// What an accepted file has. If the memory does not suffice, it is replaced by more.
+fn accepted(file: &[u8], host: Host, arena: &mut Arena) -> Result<TypedContents> {
+    let mut result = verify(file, host, arena);
+    if result.as_ref().is_err_and(|error| error.rule == Rule::Memory) {
+        *arena = Arena::default();
+        result = verify(file, host, arena);
+    }
+    let (verdict, faults) = result?;
     let program = verdict.program;
-    let annotations: usize =
-        (0..program.function_count()).map(|n| program.annotations(n).len()).sum();
-    Ok(format!(
-        "accepted: {} functions, {} bytes of text, {annotations} of annotations; {} instructions may fault\n",
-        program.function_count(),
-        program.text().len(),
-        faults.len()
-    ))
+    let annotations = (0..program.function_count()).map(|n| program.annotations(n).len());
+    Ok(TypedContents {
+        functions: program.function_count(),
+        text_bytes: program.text().len() as u32,
+        annotation_bytes: annotations.sum::<usize>() as u32,
+        faults: faults.len() as u32,
+    })
+}
+
+fn accepted_line(contents: TypedContents) -> String {
+    let TypedContents { functions, text_bytes, annotation_bytes, faults } = contents;
+    format!(
+        "accepted: {functions} functions, {text_bytes} bytes of text, {annotation_bytes} of annotations; {faults} \
+         instructions may fault\n"
+    )
 }
 
 fn assemble(source: &Path, output: Option<&Path>, find: bool) -> Result<String> {
@@ -134,7 +193,8 @@ fn assemble(source: &Path, output: Option<&Path>, find: bool) -> Result<String> 
         bail!("{} would be replaced by the program: use --output", source.display());
     }
     write(&output, &file)?;
-    Ok(format!("{}: {}", output.display(), accepted(&file, host)?))
+    let contents = accepted(&file, host, &mut arena)?;
+    Ok(format!("{}: {}", output.display(), accepted_line(contents)))
 }
 
 /// Replaces a file in one step.
@@ -183,10 +243,16 @@ again:  movb    $1, (%rax)
             "{line}"
         );
         let file = folder.join("fill.typed");
-        let check = |thunks| run(&Typed::Check { file: file.clone(), thunks, tracking: false });
+        let check = |thunks| {
+            let files = vec![file.clone()];
+            run(&Typed::Check { files, thunks, tracking: false, kernel: false })
+        };
         assert!(check(false).is_ok());
         let refused = format!("{:#}", check(true).unwrap_err());
         assert!(refused.contains("thunks"), "{refused}");
+        let several = vec![file.clone(), folder.join("none"), file.clone()];
+        let check = Typed::Check { files: several, thunks: false, tracking: false, kernel: false };
+        assert_eq!(format!("{:#}", run(&check).unwrap_err()), "1 of 3 files were not accepted");
         let text = run(&Typed::Disasm { file: file.clone() }).unwrap();
         assert!(text.contains(".head"), "{text}");
         fs::write(&source, text).unwrap();

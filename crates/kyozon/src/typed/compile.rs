@@ -6,7 +6,7 @@ use anyhow::{bail, Context, Result};
 use kyozon_typed_annotate::memory::{verify, Arena};
 use kyozon_typed_compiler::{link, Part};
 
-use super::{accepted, read, write};
+use super::{accepted, accepted_line, read, small_arena, write};
 
 /// Compiles a program: the file, which the checker accepts.
 pub(super) fn compile(wasm: &[u8], cc: &str) -> Result<Vec<u8>> {
@@ -29,5 +29,6 @@ pub(super) fn run(program: &Path, output: Option<&Path>, cc: &str) -> Result<Str
     let file = compile(&wasm, cc).with_context(|| program.display().to_string())?;
     write(&output, &file)?;
     let host = super::host(&file);
-    Ok(format!("{}: {}", output.display(), accepted(&file, host)?))
+    let contents = accepted(&file, host, &mut small_arena())?;
+    Ok(format!("{}: {}", output.display(), accepted_line(contents)))
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail, Context, Result};
 use clap::Args;
+use kyozon_abi::typed::TYPED_RESERVED;
 use kyozon_tender::console;
 use kyozon_typed_annotate::memory::{verify, Arena};
 use kyozon_typed_runner::{Directory, Ended, Start};
@@ -16,7 +17,7 @@ use kyozon_typed_wasi::types::Rights;
 
 use super::cache::Place;
 use super::compile::compile;
-use super::{host, read, RESERVED};
+use super::{host, read};
 
 /// Exit status after a trap, and after the limit of time.
 const TRAPPED: u8 = 120;
@@ -63,7 +64,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         bytes
     };
     let limit = Duration::from_secs(options.time_limit.unwrap_or(0));
-    let ended = kyozon_typed_runner::run(&file, RESERVED, start, limit)
+    let ended = kyozon_typed_runner::run(&file, TYPED_RESERVED, start, limit)
         .map_err(|message| anyhow!("{}: {message}", name()))?;
     Ok(match ended {
         // As for any program of Linux, the lowest eight bits.
