@@ -58,6 +58,23 @@ pub fn with_attacks(spec: Spec) -> Result<Spec> {
     Ok(spec.file("/m/kyozon-attacks.ko", 0o644, fs::read(built.file)?))
 }
 
+/// Builds `kyozon-typed.ko` for `kernel`, with the checker.
+fn typed_module(kernel: &Kernel) -> Result<module::Module> {
+    let checker = fs::read(file("checker.S")?)?;
+    module::build_with(&cache::tree()?.join("linux/typed"), kernel, &[("checker.S", &checker)])
+}
+
+/// Adds the module of typed code and the command at the paths of an installation.
+pub fn install_typed(spec: Spec) -> Result<Spec> {
+    let built = typed_module(&spec.kernel)?;
+    if let Some(warning) = built.warnings.first() {
+        anyhow::bail!("linux/typed builds with a warning for {}: {warning}", spec.kernel.release);
+    }
+    let place = format!("/lib/modules/{}/extra/kyozon-typed.ko", spec.kernel.release);
+    let spec = spec.file(&place, 0o644, fs::read(&built.file)?);
+    Ok(spec.file("/bin/kyozon", 0o755, fs::read(file("kyozon")?)?))
+}
+
 /// Adds module, images and command at the paths of an installation.
 pub fn install(spec: Spec) -> Result<Spec> {
     let built = module(&spec.kernel)?;

@@ -32,6 +32,7 @@
 mod description;
 mod guest;
 mod host;
+mod typed;
 
 use crate::{bochs, process};
 use anyhow::{Context, Result};

@@ -1,7 +1,7 @@
 //! A scenario's steps in a guest.
 
 use super::description::{GuestPart, Isolation};
-use super::{Case, Variant};
+use super::{typed, Case, Variant};
 use crate::emulator::{complaints, keep_console};
 use crate::guest::{Ended, Guest, Output};
 use crate::kernels::Kernel;
@@ -66,6 +66,14 @@ impl Case {
         };
         if part.kyozon {
             spec = product::install(spec)?;
+        }
+        if !part.typed.is_empty() {
+            spec = product::install_typed(spec)?;
+        }
+        for folder in &part.typed {
+            for (name, contents) in typed::assemble(&cache::tree()?.join(folder))? {
+                spec = spec.file(&format!("/m/typed/{name}"), 0o644, contents);
+            }
         }
         for source in &part.build {
             let built = module::build(&cache::tree()?.join(source), &kernel)?;
