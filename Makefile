@@ -91,12 +91,13 @@ shell: setup ## Start a guest with a shell on this terminal; ARGS="--kernel 6.1 
 PREFIX ?= /usr/local
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 MODULE := $(DESTDIR)/usr/src/kyozon-$(VERSION)
+TYPED := $(DESTDIR)/usr/src/kyozon-typed-$(VERSION)
 PRODUCT := $(KYOZON_CACHE)/product
 
 install: ## Install command, library, images, manual page and DKMS source; DESTDIR, PREFIX (/usr/local)
 	@test -x "$(PRODUCT)/kyozon" || { echo "install: no build found in $(KYOZON_CACHE): run 'make setup' first, not as root; with sudo, pass KYOZON_CACHE" >&2; exit 1; }
 	install -D -m 755 "$(PRODUCT)/kyozon" "$(DESTDIR)$(PREFIX)/bin/kyozon"
-	install -d "$(DESTDIR)$(PREFIX)/lib/kyozon" "$(MODULE)/include/kyozon"
+	install -d "$(DESTDIR)$(PREFIX)/lib/kyozon" "$(MODULE)/include/kyozon" "$(TYPED)/include/kyozon"
 	install -m 644 "$(PRODUCT)"/*.bin "$(PRODUCT)/shm.elf" "$(DESTDIR)$(PREFIX)/lib/kyozon"
 	test ! -e "$(PRODUCT)/linux.elf" || install -m 755 "$(PRODUCT)/kyozon-linux" "$(PRODUCT)/kyozon-linux-exec" "$(PRODUCT)/linux.elf" \
 		"$(DESTDIR)$(PREFIX)/lib/kyozon"
@@ -114,7 +115,10 @@ install: ## Install command, library, images, manual page and DKMS source; DESTD
 	install -m 644 linux/module/Kbuild linux/module/*.[chS] "$(MODULE)"
 	linux/module/image-hashes.sh "$(PRODUCT)"/*.bin >"$(MODULE)/image_hashes.h"
 	install -m 644 crates/base/abi/include/kyozon/abi.h "$(MODULE)/include/kyozon"
-	sed 's/@VERSION@/$(VERSION)/' packaging/dkms.conf >"$(MODULE)/dkms.conf"
+	sed 's/@NAME@/kyozon/; s/@VERSION@/$(VERSION)/' packaging/dkms.conf >"$(MODULE)/dkms.conf"
+	install -m 644 linux/typed/Kbuild linux/typed/*.[chS] "$(PRODUCT)/checker.S" "$(TYPED)"
+	install -m 644 crates/base/abi/include/kyozon/abi.h "$(TYPED)/include/kyozon"
+	sed 's/@NAME@/kyozon-typed/; s/@VERSION@/$(VERSION)/' packaging/dkms.conf >"$(TYPED)/dkms.conf"
 	install -D -m 644 packaging/60-kyozon.rules "$(DESTDIR)/lib/udev/rules.d/60-kyozon.rules"
 	install -d "$(DESTDIR)$(PREFIX)/share/man/man1" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
 	"$(PRODUCT)/kyozon" man >"$(DESTDIR)$(PREFIX)/share/man/man1/kyozon.1"
