@@ -54,8 +54,7 @@ pub const SLACK: u32 = FLOOR - RESERVE;
 /// Bytes of a program's stack. It lies at a multiple of its size, so the low 16 bits of rsp are its height.
 pub const STACK: u32 = 64 << 10;
 /// Values of registers and frames that a check copies, joins and compares at most: so many for each byte of the text,
-/// and so many more. Without a limit its time would be that of the text times the depth of its frames. sqlite needs 5
-/// for each byte, the function of sqlite that needs most 12.
+/// and so many more. Without a limit its time would be that of the text times the depth of its frames.
 pub const WORK: (u64, u64) = (192, 1 << 20);
 
 use error::{Error, Rule};
