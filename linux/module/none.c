@@ -109,7 +109,7 @@ static __always_inline void run(struct kyozon_tick *tick,
 	if (unlikely(pair(&trip->result) | pair(&trip->foreign) |
 		     trip->machine_check))
 		unusual(tick, trip);
-	if (unlikely(!kyozon.armed)) {
+	if (unlikely(!READ_ONCE(kyozon.armed))) {
 		if (tick->source->leave)
 			tick->source->leave();
 		tick->end_tsc = rdtsc();
@@ -135,7 +135,9 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 	if (raw_smp_processor_id() != kyozon.cpu)
 		return kyozon_park_here();
 	now = rdtsc();
-	if (likely(kyozon.armed)) {
+	/* In this order, see abandon(). */
+	smp_store_mb(kyozon.in_trip, true);
+	if (likely(READ_ONCE(kyozon.armed))) {
 		int claimed = 1;
 
 		/*
@@ -146,9 +148,11 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 			claimed = tick->source->claim();
 		if (likely(claimed > 0))
 			run(tick, trip, now);
+		WRITE_ONCE(kyozon.in_trip, false);
 		if (claimed)
 			return NMI_HANDLED;
 	}
+	WRITE_ONCE(kyozon.in_trip, false);
 	if (tick->overdue) {
 		tick->overdue--;
 		return NMI_HANDLED;
@@ -237,7 +241,11 @@ static int stop(const struct kyozon_image *key)
 
 #define LAST_TRIP_US	20000
 
-/* Waits for the last trip: Linux stops its CPU by an NMI next. */
+/*
+ * Waits for the last trip: Linux stops its CPU by an NMI next. The CPU writes
+ * in_trip before it reads armed, and here it is the other way round: either
+ * that CPU begins no trip, or it is seen here.
+ */
 static void abandon(bool all)
 {
 	u64 end = rdtsc() + div_u64(LAST_TRIP_US * kyozon.tsc_khz, 1000);
@@ -247,10 +255,10 @@ static void abandon(bool all)
 	kyozon_silence();
 	if (raw_smp_processor_id() == kyozon.cpu)
 		return;
-	while (READ_ONCE(kyozon_world.trip.inside) && (s64)(rdtsc() - end) < 0)
+	smp_mb();
+	while (READ_ONCE(kyozon.in_trip) && (s64)(rdtsc() - end) < 0)
 		cpu_relax();
 	/* The end of that trip may have armed the timer again. */
-	udelay(10);
 	kyozon_silence();
 }
 
