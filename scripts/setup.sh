@@ -160,18 +160,19 @@ wasi="clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32 tcl"
 if [ -n "$tests" ] && [ -n "$(missing $wasi)" ]; then
 	(install $wasi) || log "cannot install $wasi: tests of typed code will be skipped"
 fi
-# The C and C++ library for programs on a host, the stock C library that they are compared with, and Rust's standard
-# library that fits it.
+# The C and C++ library for programs on a host, and the stock C library that they are compared with.
 if [ -n "$tests" ] && ! command -v musl-gcc >/dev/null; then
 	(install musl-tools) || log "cannot install musl-tools: tests of the C library will fail"
 fi
 if [ -n "$tests" ]; then
 	"$tree/scripts/libcxx.sh" >/dev/null || log "cannot build the C and C++ library: their tests will fail"
-	musl=x86_64-unknown-linux-musl
-	if [ $rust = own ] && command -v rustup >/dev/null && [ ! -d "$(rustc --print target-libdir --target $musl)" ]; then
-		log "adding $musl with rustup"
-		timeout 300 rustup target add $musl >"$cache/rustup.log" 2>&1 || log "cannot add $musl: a test will be skipped"
-	fi
+	# Standard libraries for programs that tests compile.
+	for std in x86_64-unknown-linux-musl wasm32-wasip1; do
+		[ $rust = own ] && command -v rustup >/dev/null || continue
+		[ ! -d "$(rustc --print target-libdir --target $std)" ] || continue
+		log "adding $std with rustup"
+		timeout 300 rustup target add $std >"$cache/rustup.log" 2>&1 || log "cannot add $std: a test will be skipped"
+	done
 fi
 if [ "${1:-}" = soak ] && [ ! -x "$bin/cargo-deny" ]; then
 	log "building cargo-deny, for known vulnerabilities (once, some minutes)"

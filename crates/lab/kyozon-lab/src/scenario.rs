@@ -4,7 +4,7 @@
 //! about = "one line: what it shows"
 //! timing = true                    # it measures time, or claims some: no other test runs beside it
 //! seconds = 60                     # about how long one run takes: tests that take long start first
-//! needs = ["root"]                 # root, kvm, tun, fuse, bochs, redis, redis-server, rust-musl, wasi, nightly
+//! needs = ["root"]  # root, kvm, tun, fuse, bochs, redis, redis-server, rust-musl, rust-wasi, wasi, nightly
 //!
 //! [guest]                          # one run for each kernel and each number of CPUs; if there is more than one
 //!                                  # isolation, too, one for each pair, and every combination in the nightly run
@@ -193,8 +193,10 @@ impl Case {
                 Need::Bochs => bochs::missing().map(|_| bochs::NEEDED),
                 Need::Redis => (!answers("redis-benchmark")).then_some("needs redis-tools"),
                 Need::RedisServer => (!answers("redis-server")).then_some("needs redis-server"),
-                Need::RustMusl => {
-                    rust_musl_missing().then_some("needs Rust's x86_64-unknown-linux-musl")
+                Need::RustMusl => rust_std_missing("x86_64-unknown-linux-musl")
+                    .then_some("needs Rust's x86_64-unknown-linux-musl"),
+                Need::RustWasi => {
+                    rust_std_missing("wasm32-wasip1").then_some("needs Rust's wasm32-wasip1")
                 }
                 Need::Wasi => wasi_missing(),
                 Need::Nightly => (!nightly).then_some("nightly only: 'make soak'"),
@@ -236,10 +238,10 @@ fn wasi_missing() -> Option<&'static str> {
     }
 }
 
-/// Whether rustc has no standard library for musl.
-fn rust_musl_missing() -> bool {
+/// Whether rustc has no standard library for `target`.
+fn rust_std_missing(target: &str) -> bool {
     let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    rustc.args(["--print", "target-libdir", "--target", "x86_64-unknown-linux-musl"]);
+    rustc.args(["--print", "target-libdir", "--target", target]);
     let answer = process::run_ok(&mut rustc, Duration::from_secs(20));
     !answer.is_ok_and(|folder| Path::new(folder.trim()).is_dir())
 }

@@ -41,6 +41,7 @@ pub(super) enum Need {
     Redis,
     RedisServer,
     RustMusl,
+    RustWasi,
     Wasi,
     Nightly,
 }
