@@ -4,7 +4,7 @@ use crate::error::Rule;
 use crate::flow::{Judge, Pass, Step};
 use crate::insn::{Memory, Operand, Register, RSP};
 use crate::range::{ones, Range};
-use crate::state::{Flags, Place, Side};
+use crate::state::{Origin, Place, Side};
 use crate::value::{Spot, Value};
 
 /// The sum of two places' values, of 8 bytes: of numbers, or of an address and a number.
@@ -129,14 +129,11 @@ impl<J: Judge> Pass<'_, '_, J> {
     /// Flags that stem from a slot no longer tell of it.
     pub(crate) fn forget_slots(&mut self) {
         let slot = |side: Side| matches!(side.place, Place::Slot(_));
-        match self.state.flags {
-            Flags::Compare(a, b, _) if slot(a) || slot(b) => self.state.flags = Flags::Data,
-            Flags::Result { side, carry, overflow, .. } if slot(side) => {
-                let zero = true;
-                let data = carry && overflow;
-                self.state.flags = if data { Flags::Data } else { Flags::Partial { carry, zero } };
-            }
-            _ => (),
+        match self.state.flags.origin {
+            Origin::Compare(a, b, _) if !slot(a) && !slot(b) => (),
+            Origin::Result(side, _) if !slot(side) => (),
+            Origin::Depth(..) => (),
+            _ => self.state.flags.origin = Origin::Unknown,
         }
     }
 

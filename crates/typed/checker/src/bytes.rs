@@ -59,16 +59,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The u32 at a byte offset.
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    let b = bytes.get(at..at.checked_add(4)?)?;
-    Some(u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+/// The u32 at a byte offset, which must be in a record.
+pub(crate) fn u32_at<const N: usize>(record: &[u8; N], at: usize) -> u32 {
+    u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]])
 }
 
-/// The u16 at a byte offset.
-pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    let b = bytes.get(at..at.checked_add(2)?)?;
-    Some(u16::from_le_bytes([b[0], b[1]]))
+/// The u16 at a byte offset, which must be in a record.
+pub(crate) fn u16_at<const N: usize>(record: &[u8; N], at: usize) -> u16 {
+    u16::from_le_bytes([record[at], record[at + 1]])
 }
 
 #[cfg(test)]

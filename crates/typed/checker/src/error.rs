@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::decode::Refusal;
-use crate::heads::{BadAnnotation, Location};
+use crate::heads::Location;
 use crate::insn::{Op, Register};
 use crate::program::Malformed;
 use crate::value::{Value, REGISTERS};
@@ -144,12 +144,6 @@ pub enum Rule {
     Memory,
     /// The host ended the check.
     Stopped,
-}
-
-impl From<BadAnnotation> for Rule {
-    fn from(_: BadAnnotation) -> Rule {
-        Rule::Annotation
-    }
 }
 
 impl core::error::Error for Error {}

@@ -68,14 +68,16 @@ impl<'a> View<'a> {
 }
 
 /// Refuses at the first broken rule.
-pub struct Strict<'a> {
+pub struct Strict<'a, F> {
     /// Offsets of the instructions that may fault.
     pub faults: &'a mut [u32],
     /// How many of these there are.
     pub count: usize,
+    /// Whether to go on.
+    pub go_on: F,
 }
 
-impl Judge for Strict<'_> {
+impl<F: FnMut() -> bool> Judge for Strict<'_, F> {
     fn broken(&mut self, error: Error) -> Result<(), Error> {
         Err(error)
     }
@@ -85,6 +87,10 @@ impl Judge for Strict<'_> {
         *self.faults.get_mut(self.count).ok_or(memory)? = offset;
         self.count += 1;
         Ok(())
+    }
+
+    fn go_on(&mut self) -> bool {
+        (self.go_on)()
     }
 }
 
@@ -311,7 +317,8 @@ pub fn check_function<J: Judge>(
         labels,
         refusal,
     };
-    let heads = Heads::new(annotations, function.start).map_err(|bad| pass.error(bad.into()))?;
+    let heads = Heads::new(annotations, function.start);
+    let heads = heads.ok_or_else(|| pass.error(Rule::Annotation))?;
     pass.run(heads).map_err(|Stop| pass.refusal)
 }
 
@@ -415,7 +422,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         self.work(STATE + self.frame.used().len())?;
         self.judge.head(self.at, flows_in, View::of(&self.state, self.frame.used()));
         let flags = self.state.flags_are_data();
-        self.state.flags = Flags::Tainted;
+        self.state.flags = Flags::new(false);
         for identity in &mut self.state.identities {
             self.fresh += 1;
             *identity = self.fresh;
@@ -435,9 +442,8 @@ impl<J: Judge> Pass<'_, '_, J> {
     fn annotate(&mut self, item: Item, flows_in: bool, flags: bool) -> Step {
         let (location, mut value) = match item {
             Item::Type(location, value) => (location, value),
-            Item::Depth(offset) => (Location::Register(RSP), Value::Stack(offset)),
             Item::Flags => {
-                self.state.flags = Flags::Data;
+                self.state.flags = Flags::new(true);
                 return if flows_in && !flags { self.broken(Rule::Flags) } else { Ok(()) };
             }
             Item::Checked(offset) => {
@@ -524,7 +530,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             judge.broken(Error { rule, ..here })
         });
         differs.map_err(|error| self.refuse(error))?;
-        if self.labels.state(label).flags == Flags::Data && !self.state.flags_are_data() {
+        if self.labels.state(label).flags_are_data() && !self.state.flags_are_data() {
             self.broken(Rule::HeadFlags(head))?;
         }
         if self.state.room > self.labels.state(label).room {
@@ -576,7 +582,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             self.set(RAX, Value::View { spot: Spot { origin, ..spot }, write, exact })?;
             self.set(RDX, Value::Length(origin))?;
         }
-        self.state.flags = Flags::Tainted;
+        self.state.flags = Flags::new(false);
         Ok(())
     }
 

@@ -57,8 +57,6 @@ impl core::fmt::Display for Location {
 pub(crate) enum Item {
     /// At this head, this location has this type.
     Type(Location, Value),
-    /// The stack pointer is at this offset.
-    Depth(i32),
     /// The stack is checked down to this offset.
     Checked(i32),
     /// The flags stem from data.
@@ -71,16 +69,12 @@ pub(crate) struct Heads<'a> {
     next: Option<u64>,
 }
 
-/// The bytes are no annotation.
-#[derive(Debug)]
-pub(crate) struct BadAnnotation;
-
 impl<'a> Heads<'a> {
-    /// The annotations of the function that starts at this offset of the text.
-    pub fn new(bytes: &'a [u8], start: u32) -> Result<Self, BadAnnotation> {
+    /// The annotations of the function that starts at this offset of the text; none if they are malformed.
+    pub fn new(bytes: &'a [u8], start: u32) -> Option<Self> {
         let mut heads = Heads { reader: Reader::new(bytes), next: None };
         heads.advance(start as u64, 0)?;
-        Ok(heads)
+        Some(heads)
     }
 
     /// Where the next head is.
@@ -88,17 +82,13 @@ impl<'a> Heads<'a> {
         self.next
     }
 
-    fn advance(&mut self, from: u64, least: u64) -> Result<(), BadAnnotation> {
-        self.next = if self.reader.is_empty() {
-            None
-        } else {
-            let step = self.reader.leb32().ok_or(BadAnnotation)? as u64;
-            if step < least {
-                return Err(BadAnnotation);
-            }
-            Some(from + step)
-        };
-        Ok(())
+    fn advance(&mut self, from: u64, least: u32) -> Option<()> {
+        self.next = None;
+        if !self.reader.is_empty() {
+            let step = self.reader.leb32().filter(|&step| step >= least)?;
+            self.next = Some(from + step as u64);
+        }
+        Some(())
     }
 
     /// Reads the next head's annotation; `bad` is returned if it is malformed.
@@ -115,9 +105,8 @@ impl<'a> Heads<'a> {
         }
         if parts & 0x80 != 0 {
             let units = self.reader.leb32().ok_or(bad)?;
-            item(Item::Depth(
-                i32::try_from(units).ok().and_then(|n| n.checked_mul(-8)).ok_or(bad)?,
-            ))?;
+            let offset = i32::try_from(units).ok().and_then(|n| n.checked_mul(-8)).ok_or(bad)?;
+            item(Item::Type(Location::Register(RSP), Value::Stack(offset)))?;
         }
         for (bit, value) in [(0, Value::UNKNOWN), (1, Value::ANY), (2, Value::data(4))] {
             if parts >> bit & 1 != 0 {
@@ -154,7 +143,7 @@ impl<'a> Heads<'a> {
                 item(parse_other(&mut self.reader, location).ok_or(bad)?)?;
             }
         }
-        self.advance(at, 1).map_err(|BadAnnotation| bad)
+        self.advance(at, 1).ok_or(bad)
     }
 }
 

@@ -58,7 +58,7 @@ pub const STACK: u32 = 64 << 10;
 pub const WORK: (u64, u64) = (192, 1 << 20);
 
 use error::{Error, Rule};
-use flow::{check_function, Judge, Memory, Strict};
+use flow::{check_function, Memory, Strict};
 use program::{Host, Program};
 
 /// What a host needs to run an accepted program.
@@ -100,31 +100,11 @@ pub fn check_while<'a>(
     let malformed =
         |malformed| Error { function: 0, offset: 0, op: None, rule: Rule::File(malformed) };
     let program = Program::parse(file, host).map_err(malformed)?;
-    let mut judge = Stoppable { strict: Strict { faults, count: 0 }, go_on };
+    let mut judge = Strict { faults, count: 0, go_on };
     let mut work = WORK.0 * program.text().len() as u64 + WORK.1;
     for function in 0..program.function_count() {
         let annotations = program.annotations(function);
         check_function(&program, function, annotations, memory, &mut work, &mut judge)?;
     }
-    Ok(Verdict { program, faults: judge.strict.count })
-}
-
-/// [`Strict`], with an end that comes from outside.
-struct Stoppable<'a, F> {
-    strict: Strict<'a>,
-    go_on: F,
-}
-
-impl<F: FnMut() -> bool> Judge for Stoppable<'_, F> {
-    fn broken(&mut self, error: Error) -> Result<(), Error> {
-        self.strict.broken(error)
-    }
-
-    fn faults(&mut self, offset: u32) -> Result<(), Error> {
-        self.strict.faults(offset)
-    }
-
-    fn go_on(&mut self) -> bool {
-        (self.go_on)()
-    }
+    Ok(Verdict { program, faults: judge.count })
 }

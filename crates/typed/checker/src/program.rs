@@ -262,12 +262,12 @@ const LANDING: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 pub struct Program<'a> {
     host: Host,
     indirect_branches: bool,
-    signatures: &'a [u8],
-    functions: &'a [u8],
-    call_tables: &'a [u8],
-    entries: &'a [u8],
-    jump_tables: &'a [u8],
-    imports: &'a [u8],
+    signatures: &'a [[u8; Signature::BYTES]],
+    functions: &'a [[u8; 12]],
+    call_tables: &'a [[u8; 8]],
+    entries: &'a [[u8; 4]],
+    jump_tables: &'a [[u8; 12]],
+    imports: &'a [[u8; 4]],
     annotations: &'a [u8],
     read_only: &'a [u8],
     text: &'a [u8],
@@ -275,12 +275,6 @@ pub struct Program<'a> {
     /// The function where the program starts.
     pub entry: u32,
 }
-
-const FUNCTION: usize = 12;
-const CALL_TABLE: usize = 8;
-const ENTRY: usize = 4;
-const JUMP_TABLE: usize = 12;
-const IMPORT: usize = 4;
 
 const fn align(offset: u32) -> u32 {
     (offset + ALIGN - 1) & !(ALIGN - 1)
@@ -306,25 +300,25 @@ impl<'a> Program<'a> {
         if file.get(..8) != Some(MAGIC) {
             return Err(Malformed::Magic);
         }
-        let field = |at| u32_at(file, at).ok_or(Malformed::Truncated("header"));
-        let version = field(8)?;
+        let (header, mut rest) = file.split_first_chunk().ok_or(Malformed::Truncated("header"))?;
+        let field = |at| u32_at::<HEADER>(header, at);
+        let version = field(8);
         if version != VERSION {
             return Err(Malformed::Version(version));
         }
-        let flags = field(12)?;
+        let flags = field(12);
         if flags > 1 {
             return Err(Malformed::Field("flags", flags));
         }
         if flags == 1 && !host.indirect_branches {
             return Err(Malformed::IndirectBranches);
         }
-        let region = field(16)? as u64 | (field(20)? as u64) << 32;
+        let region = field(16) as u64 | (field(20) as u64) << 32;
         if region != host.region {
             return Err(Malformed::Region(region));
         }
-        let mut rest = file.get(HEADER..).ok_or(Malformed::Truncated("header"))?;
         let mut part = |name, at, bytes: usize, most| {
-            let count = field(at)?;
+            let count = field(at);
             if count > most {
                 return Err(Malformed::TooLarge(name));
             }
@@ -333,12 +327,12 @@ impl<'a> Program<'a> {
             rest = tail;
             Ok(head)
         };
-        let signatures = part("signatures", 32, Signature::BYTES, u16::MAX as u32)?;
-        let functions = part("functions", 36, FUNCTION, MOST_ITEMS)?;
-        let call_tables = part("call tables", 40, CALL_TABLE, u16::MAX as u32)?;
-        let entries = part("entries of call tables", 52, ENTRY, MOST_ITEMS)?;
-        let jump_tables = part("jump tables", 44, JUMP_TABLE, u16::MAX as u32)?;
-        let imports = part("imports", 48, IMPORT, u16::MAX as u32)?;
+        let signatures = part("signatures", 32, Signature::BYTES, u16::MAX as u32)?.as_chunks().0;
+        let functions = part("functions", 36, 12, MOST_ITEMS)?.as_chunks().0;
+        let call_tables = part("call tables", 40, 8, u16::MAX as u32)?.as_chunks().0;
+        let entries = part("entries of call tables", 52, 4, MOST_ITEMS)?.as_chunks().0;
+        let jump_tables = part("jump tables", 44, 12, u16::MAX as u32)?.as_chunks().0;
+        let imports = part("imports", 48, 4, u16::MAX as u32)?.as_chunks().0;
         let annotations = part("annotations", 56, 1, MOST_BYTES)?;
         let read_only = part("read-only data", 28, 1, MOST_BYTES)?;
         let text = part("text", 24, 1, MOST_BYTES)?;
@@ -355,17 +349,17 @@ impl<'a> Program<'a> {
             read_only,
             text,
             rest,
-            entry: field(60)?,
+            entry: field(60),
         };
         program.check_fields()?;
         Ok(program)
     }
 
     fn check_fields(&self) -> Result<(), Malformed> {
-        for (n, b) in self.signatures.as_chunks().0.iter().enumerate() {
+        for (n, b) in self.signatures.iter().enumerate() {
             Signature::parse(b).ok_or(Malformed::Field("signature", n as u32))?;
         }
-        let signatures = (self.signatures.len() / Signature::BYTES) as u16;
+        let signatures = self.signatures.len() as u16;
         let mut last = None;
         for n in 0..self.function_count() {
             let f = self.function(n);
@@ -402,7 +396,8 @@ impl<'a> Program<'a> {
             }
             next += t.count;
             for at in t.first..next {
-                let function = u32_at(self.entries, at as usize * ENTRY).filter(|&f| f < functions);
+                let function = self.entries.get(at as usize).map(|b| u32_at(b, 0));
+                let function = function.filter(|&f| f < functions);
                 let fits = function.is_some_and(|f| self.function(f).signature == t.signature);
                 if !fits {
                     return Err(Malformed::Field("entry of call tables", at));
@@ -414,7 +409,7 @@ impl<'a> Program<'a> {
                 }
             }
         }
-        if next as usize * ENTRY != self.entries.len() {
+        if next as usize != self.entries.len() {
             return Err(Malformed::Field("entry of call tables", next));
         }
         let mut end = 0;
@@ -489,7 +484,7 @@ impl<'a> Program<'a> {
 
     /// Where the stubs lie in the image.
     pub fn stubs_start(&self) -> u32 {
-        align(self.call_tables_start() + self.entries.len() as u32 * 2)
+        align(self.call_tables_start() + self.entries.len() as u32 * 8)
     }
 
     /// Bytes of the image.
@@ -499,24 +494,25 @@ impl<'a> Program<'a> {
 
     /// Number of functions.
     pub fn function_count(&self) -> u32 {
-        (self.functions.len() / FUNCTION) as u32
+        self.functions.len() as u32
     }
 
     /// Function n, which must exist.
     pub fn function(&self, n: u32) -> Function {
-        let at = n as usize * FUNCTION;
-        let end = u32_at(self.functions, at + FUNCTION).unwrap_or(self.text.len() as u32);
+        let b = &self.functions[n as usize];
+        let text = self.text.len() as u32;
+        let end = self.functions.get(n as usize + 1).map_or(text, |next| u32_at(next, 0));
         Function {
             index: n,
-            start: u32_at(self.functions, at).unwrap_or(u32::MAX),
-            end: end.min(self.text.len() as u32),
-            signature: u16_at(self.functions, at + 8).unwrap_or(u16::MAX),
-            frame: u16_at(self.functions, at + 10).unwrap_or(u16::MAX) as u32 * 8,
+            start: u32_at(b, 0),
+            end: end.min(text),
+            signature: u16_at(b, 8),
+            frame: u16_at(b, 10) as u32 * 8,
         }
     }
 
     fn annotation_start(&self, n: u32) -> u32 {
-        u32_at(self.functions, n as usize * FUNCTION + 4).unwrap_or(self.annotations.len() as u32)
+        self.functions.get(n as usize).map_or(self.annotations.len() as u32, |b| u32_at(b, 4))
     }
 
     /// The annotations of function n.
@@ -533,39 +529,34 @@ impl<'a> Program<'a> {
 
     /// The bytes of signature n, which must exist.
     pub fn signature_bytes(&self, n: u16) -> &'a [u8; Signature::BYTES] {
-        self.signatures.as_chunks().0.get(n as usize).unwrap_or(&[0; Signature::BYTES])
+        self.signatures.get(n as usize).unwrap_or(&[0; Signature::BYTES])
     }
 
     /// Number of call tables.
     pub fn call_table_count(&self) -> u16 {
-        (self.call_tables.len() / CALL_TABLE) as u16
+        self.call_tables.len() as u16
     }
 
     /// Call table n, which must exist.
     pub fn call_table(&self, n: u16) -> CallTable {
-        let at = n as usize * CALL_TABLE;
-        CallTable {
-            first: u32_at(self.call_tables, at).unwrap_or(u32::MAX),
-            count: u16_at(self.call_tables, at + 4).unwrap_or(0) as u32,
-            signature: u16_at(self.call_tables, at + 6).unwrap_or(u16::MAX),
-        }
+        let b = &self.call_tables[n as usize];
+        CallTable { first: u32_at(b, 0), count: u16_at(b, 4) as u32, signature: u16_at(b, 6) }
     }
 
     /// The functions of all call tables, in the order of their entries.
     pub fn entries(&self) -> impl Iterator<Item = u32> + 'a {
-        self.entries.chunks_exact(ENTRY).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+        self.entries.iter().map(|b| u32_at(b, 0))
     }
 
     /// Number of jump tables.
     pub fn jump_table_count(&self) -> u16 {
-        (self.jump_tables.len() / JUMP_TABLE) as u16
+        self.jump_tables.len() as u16
     }
 
     /// Jump table n, which must exist.
     pub fn jump_table(&self, n: u16) -> JumpTable {
-        let at = n as usize * JUMP_TABLE;
-        let field = |offset| u32_at(self.jump_tables, at + offset).unwrap_or(u32::MAX);
-        JumpTable { start: field(0), count: field(4), function: field(8) }
+        let b = &self.jump_tables[n as usize];
+        JumpTable { start: u32_at(b, 0), count: u32_at(b, 4), function: u32_at(b, 8) }
     }
 
     /// The places that a jump table leads to, as offsets in the text; they can be anything.
@@ -573,23 +564,18 @@ impl<'a> Program<'a> {
         let start = table.start as usize;
         let base = self.read_only_start() as i64 + table.start as i64;
         let bytes = self.read_only.get(start..start + table.count as usize * 4).unwrap_or(&[]);
-        bytes
-            .chunks_exact(4)
-            .map(move |b| base + i32::from_le_bytes([b[0], b[1], b[2], b[3]]) as i64)
+        bytes.as_chunks().0.iter().map(move |&b| base + i32::from_le_bytes(b) as i64)
     }
 
     /// Number of imports.
     pub fn import_count(&self) -> u32 {
-        (self.imports.len() / IMPORT) as u32
+        self.imports.len() as u32
     }
 
     /// Import n, which must exist.
     pub fn import(&self, n: u32) -> Import {
-        let at = n as usize * IMPORT;
-        Import {
-            number: u16_at(self.imports, at).unwrap_or(u16::MAX),
-            signature: u16_at(self.imports, at + 2).unwrap_or(u16::MAX),
-        }
+        let b = &self.imports[n as usize];
+        Import { number: u16_at(b, 0), signature: u16_at(b, 2) }
     }
 
     /// What begins at this offset of the image.

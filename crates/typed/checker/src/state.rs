@@ -44,33 +44,38 @@ pub(crate) enum Place {
 /// What conditions narrowed: both operands of a comparison, with their values before.
 pub(crate) type Undo = [Option<(Place, Value)>; 2];
 
+/// The flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flags {
+    /// Which of them stem from data, as bits: a branch on another one would tell of what is not data.
+    pub data: u8,
+    /// What else is known.
+    pub origin: Origin,
+}
+
+/// The bits of [`Flags::data`]; the last one is for sign and parity.
+pub(crate) const CARRY: u8 = 1;
+pub(crate) const ZERO: u8 = 2;
+pub(crate) const OVERFLOW: u8 = 4;
+pub(crate) const SIGN: u8 = 8;
+pub(crate) const ALL: u8 = 15;
+
+impl Flags {
+    /// All of them stem from data, or none.
+    pub fn new(data: bool) -> Flags {
+        Flags { data: if data { ALL } else { 0 }, origin: Origin::Unknown }
+    }
+}
+
 /// What the flags stem from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flags {
-    /// From something that is not data: a branch would tell of it.
-    Tainted,
-    /// From data, nothing more is known.
-    Data,
+pub(crate) enum Origin {
+    /// Nothing is known of it.
+    Unknown,
     /// From the comparison of two numbers of so many bytes.
     Compare(Side, Side, u8),
     /// From an operation whose result of so many bytes is here: only zero and sign are followed.
-    Result {
-        /// The result.
-        side: Side,
-        /// Its bytes.
-        size: u8,
-        /// The carry stems from data.
-        carry: bool,
-        /// The overflow flag stems from data.
-        overflow: bool,
-    },
-    /// Only these flags stem from data; an instruction left the others as they were, or may have.
-    Partial {
-        /// The carry does.
-        carry: bool,
-        /// The zero flag does.
-        zero: bool,
-    },
+    Result(Side, u8),
     /// From the comparison of the low 16 bits of a stack address, which has this offset, with this number.
     Depth(i32, u16),
 }
@@ -90,7 +95,7 @@ impl State {
     pub const BLANK: State = State {
         registers: [Value::UNKNOWN; 16],
         identities: [0; 16],
-        flags: Flags::Tainted,
+        flags: Flags { data: 0, origin: Origin::Unknown },
         room: 8,
     };
 
@@ -112,32 +117,22 @@ impl State {
 
     /// Whether a condition depends on data only.
     pub(crate) fn may_test(&self, condition: Condition) -> bool {
-        use Condition::*;
-        let needs_carry = matches!(condition, Below | AboveEqual | BelowEqual | Above);
-        let needs_overflow =
-            matches!(condition, Overflow | NotOverflow | Less | GreaterEqual | LessEqual | Greater);
-        match self.flags {
-            Flags::Tainted => false,
-            Flags::Result { carry, overflow, .. } => {
-                (carry || !needs_carry) && (overflow || !needs_overflow)
-            }
-            Flags::Partial { carry, zero } => match condition {
-                Below | AboveEqual => carry,
-                Equal | NotEqual => zero,
-                BelowEqual | Above => carry && zero,
-                _ => false,
-            },
-            Flags::Data | Flags::Compare(..) | Flags::Depth(..) => true,
-        }
+        const NEEDED: [u8; 8] = [
+            OVERFLOW,
+            CARRY,
+            ZERO,
+            CARRY | ZERO,
+            SIGN,
+            SIGN,
+            OVERFLOW | SIGN,
+            OVERFLOW | SIGN | ZERO,
+        ];
+        NEEDED[condition as usize / 2] & !self.flags.data == 0
     }
 
     /// Whether all flags stem from data.
     pub(crate) fn flags_are_data(&self) -> bool {
-        match self.flags {
-            Flags::Tainted | Flags::Partial { .. } => false,
-            Flags::Result { carry, overflow, .. } => carry && overflow,
-            Flags::Data | Flags::Compare(..) | Flags::Depth(..) => true,
-        }
+        self.flags.data == ALL
     }
 
     pub(crate) fn get(&self, register: Register) -> Value {
@@ -155,9 +150,9 @@ impl State {
                 self.identities[n] = *fresh;
             }
         }
-        if self.flags != other.flags {
-            let data = self.flags_are_data() && other.flags_are_data();
-            self.flags = if data { Flags::Data } else { Flags::Tainted };
+        self.flags.data &= other.flags.data;
+        if self.flags.origin != other.flags.origin {
+            self.flags.origin = Origin::Unknown;
         }
         self.room = self.room.max(other.room);
     }
@@ -169,7 +164,7 @@ impl State {
         condition: Condition,
         undo: &mut Undo,
     ) -> bool {
-        let Some(bounds) = outcome(self.flags, condition) else {
+        let Some(bounds) = outcome(self.flags.origin, condition) else {
             return false;
         };
         for (bound, undo) in bounds.into_iter().flatten().zip(undo) {
@@ -188,7 +183,7 @@ impl State {
                 self.replace(frame, place, narrow);
             }
         }
-        if let Flags::Depth(offset, limit) = self.flags {
+        if let Origin::Depth(offset, limit) = self.flags.origin {
             let height = match condition {
                 Condition::AboveEqual => limit as i32,
                 Condition::Above => limit as i32 + 1,
@@ -228,7 +223,7 @@ impl State {
         let value = self.get(register);
         let identity = self.identities[register as usize & 15];
         let mut result = value;
-        for bound in outcome(self.flags, condition)?.into_iter().flatten() {
+        for bound in outcome(self.flags.origin, condition)?.into_iter().flatten() {
             if bound.side.place == Place::Registers(identity) {
                 result = bound.narrow(result)?;
             }
@@ -264,11 +259,11 @@ impl Bound {
 }
 
 /// What a condition says of the operands that the flags stem from. None if it cannot hold.
-fn outcome(flags: Flags, condition: Condition) -> Option<[Option<Bound>; 2]> {
+fn outcome(origin: Origin, condition: Condition) -> Option<[Option<Bound>; 2]> {
     let interval = |range: Range| (range.low(), range.high());
     let sign = matches!(condition, Condition::Sign | Condition::NotSign);
-    match flags {
-        Flags::Compare(a, b, size) if !sign => {
+    match origin {
+        Origin::Compare(a, b, size) if !sign => {
             let bits = size as u32 * 8;
             let (x, y) = refine(condition, interval(a.range()), interval(b.range()), bits)?;
             // A stride can exclude what an interval does not.
@@ -284,7 +279,7 @@ fn outcome(flags: Flags, condition: Condition) -> Option<[Option<Bound>; 2]> {
             let bound = |side, interval, room| Some(Bound { side, size, interval, room });
             Some([bound(a, x, below), bound(b, y, above)])
         }
-        Flags::Result { side: a, size, .. } => {
+        Origin::Result(a, size) => {
             let bits = size as u32 * 8;
             let x = match condition {
                 Condition::Sign | Condition::NotSign => {

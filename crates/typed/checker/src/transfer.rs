@@ -5,7 +5,7 @@ use crate::error::Rule;
 use crate::flow::{Judge, Pass, Step};
 use crate::insn::{Condition, Insn, Op, Operand, RAX, RBP, RCX, RDX, RSP};
 use crate::range::{ones, Range};
-use crate::state::Flags;
+use crate::state::{Flags, Origin, ALL, CARRY, OVERFLOW, SIGN, ZERO};
 use crate::value::Value;
 
 /// A number computed from operands that may be no numbers.
@@ -40,7 +40,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             Op::Lea => {
                 self.write(destination, size, self.address)?;
             }
-            Op::Add | Op::Sub => self.add_or_sub()?,
+            Op::Add | Op::Sub | Op::Increment | Op::Decrement => self.add_or_sub()?,
             Op::Compare => self.compare()?,
             Op::Test => self.test()?,
             Op::And | Op::Or | Op::Xor => self.logic()?,
@@ -54,22 +54,11 @@ impl<J: Judge> Pass<'_, '_, J> {
                 let data = carry && (same || a.is_data(size) && b.is_data(size));
                 self.write_data(data)?;
             }
-            Op::Increment | Op::Decrement => {
-                let carry = self.state.may_test(Condition::Below);
-                let one = Range::constant(1);
-                let x = self.read(destination, size)?.operand(size);
-                let sum = x.map(|x| {
-                    if op == Op::Increment { x.wrapping_add(one) } else { x.wrapping_sub(one) }
-                        .truncate(bits)
-                });
-                self.write(destination, size, computed(sum))?;
-                self.set_result(sum, carry, true);
-            }
             Op::Negate => {
                 let x = self.read(destination, size)?.operand(size);
                 let result = x.map(|x| Range::constant(0).wrapping_sub(x).truncate(bits));
                 self.write(destination, size, computed(result))?;
-                self.set_result(result, true, true);
+                self.set_result(result, ALL);
             }
             Op::Not => {
                 let x = self.read(destination, size)?.operand(size);
@@ -86,7 +75,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                 let moves = count.is_some_and(|count| count.low() > 0);
                 self.write(destination, size, computed(data.then(|| Range::bytes(size))))?;
                 // With a count of 0 the flags stay, else the overflow flag can.
-                self.set_some_flags(data, moves, moves);
+                self.set_some_flags(data, if moves { CARRY | ZERO } else { 0 });
             }
             Op::MultiplyImmediate | Op::Multiply => {
                 let (a, b) = if op == Op::Multiply {
@@ -99,7 +88,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                     _ => None,
                 };
                 self.write(destination, size, computed(product))?;
-                self.set_some_flags(product.is_some(), true, false);
+                self.set_some_flags(product.is_some(), CARRY);
             }
             Op::MultiplyWide => {
                 let data =
@@ -154,7 +143,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                 // With one register as both, the sum stays.
                 self.write(source, size, a)?;
                 self.write(destination, size, computed(sum))?;
-                self.set_flags(sum.is_some());
+                self.state.flags = Flags::new(sum.is_some());
             }
             Op::CompareExchange => {
                 let old = self.read(destination, size)?;
@@ -171,7 +160,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                     }
                     _ => self.write(destination, size, Value::data(size))?,
                 }
-                self.set_flags(true);
+                self.state.flags = Flags::new(true);
             }
             Op::Set(condition) => {
                 let known = self.state.may_test(condition);
@@ -185,7 +174,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                 if op == Op::BitChange {
                     self.write(destination, size, computed(data.then(|| Range::bytes(size))))?;
                 }
-                self.set_some_flags(data, true, false);
+                self.set_some_flags(data, CARRY);
             }
             Op::BitScan => {
                 let x = self.read(source, size)?.operand(size);
@@ -200,13 +189,13 @@ impl<J: Judge> Pass<'_, '_, J> {
                     Some(_) => self.set_maybe(register, size, found)?,
                     None => self.set(register, Value::UNKNOWN)?,
                 }
-                self.set_some_flags(x.is_some(), false, true);
+                self.set_some_flags(x.is_some(), ZERO);
             }
             Op::BitCount => {
                 let data = self.read(source, size)?.is_data(size);
                 let count = data.then(|| Range::to(bits as u64));
                 self.write(destination, size, computed(count))?;
-                self.set_flags(data);
+                self.state.flags = Flags::new(data);
             }
             Op::ByteSwap => {
                 let data = self.read(destination, size)?.is_data(size);
@@ -243,18 +232,10 @@ impl<J: Judge> Pass<'_, '_, J> {
         Ok(true)
     }
 
-    /// Flags that tell nothing but that they stem from data, or not.
-    fn set_flags(&mut self, data: bool) {
-        self.state.flags = if data { Flags::Data } else { Flags::Tainted };
-    }
-
-    /// Flags after an instruction that sets the carry or the zero flag, and may leave the others as they were.
-    fn set_some_flags(&mut self, data: bool, carry: bool, zero: bool) {
-        self.state.flags = match (data, self.state.flags_are_data()) {
-            (false, _) => Flags::Tainted,
-            (true, true) => Flags::Data,
-            (true, false) => Flags::Partial { carry, zero },
-        };
+    /// Flags after an instruction that sets some of them, and may leave the others as they were.
+    fn set_some_flags(&mut self, data: bool, set: u8) {
+        self.state.flags.origin = Origin::Unknown;
+        self.state.flags.data = if data { self.state.flags.data | set } else { 0 };
     }
 
     /// Writes a register, or leaves all of it as it was.
@@ -264,15 +245,15 @@ impl<J: Judge> Pass<'_, '_, J> {
         self.set(register, self.state.get(register).join(old))
     }
 
-    /// Flags of a result that was written to the destination; none if it is no data.
-    fn set_result(&mut self, result: Option<Range>, carry: bool, overflow: bool) {
+    /// Flags of a result that was written to the destination; none if it is no data. `data` is as in [`Flags`].
+    fn set_result(&mut self, result: Option<Range>, data: u8) {
         let Insn { size, destination, .. } = self.insn;
         self.state.flags = match result {
             Some(range) => {
                 let side = self.side(destination, size, Value::Number(range));
-                Flags::Result { side, size, carry, overflow }
+                Flags { data, origin: Origin::Result(side, size) }
             }
-            None => Flags::Tainted,
+            None => Flags::new(false),
         };
     }
 
@@ -280,7 +261,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     fn write_data(&mut self, data: bool) -> Step {
         let Insn { size, destination, .. } = self.insn;
         self.write(destination, size, computed(data.then(|| Range::bytes(size))))?;
-        self.set_flags(data);
+        self.state.flags = Flags::new(data);
         Ok(())
     }
 
@@ -305,22 +286,25 @@ impl<J: Judge> Pass<'_, '_, J> {
         let bits = size as u32 * 8;
         if op == Op::Sub && source == destination && source != Operand::Memory {
             self.write(destination, size, Value::constant(0))?;
-            self.state.flags = Flags::Data;
+            self.state.flags = Flags::new(true);
             return Ok(());
         }
+        let adds = matches!(op, Op::Add | Op::Increment);
         let a = self.read(destination, size)?;
-        let b = self.read(source, size)?;
+        let (b, carry) = match op {
+            Op::Add | Op::Sub => (self.read(source, size)?, CARRY),
+            _ => (Value::constant(1), self.state.flags.data & CARRY),
+        };
         if let (Some(a), Some(b)) = (a.operand(size), b.operand(size)) {
-            let sum =
-                if op == Op::Add { a.wrapping_add(b) } else { a.wrapping_sub(b) }.truncate(bits);
+            let sum = if adds { a.wrapping_add(b) } else { a.wrapping_sub(b) }.truncate(bits);
             self.write(destination, size, Value::Number(sum))?;
-            self.set_result(Some(sum), true, true);
+            self.set_result(Some(sum), carry | ZERO | OVERFLOW | SIGN);
             return Ok(());
         }
-        let result = match (op, a, b) {
+        let result = match (adds, a, b) {
             _ if size != 8 => low_part(a, b),
-            (Op::Add, Value::Image(at), Value::Distance(table))
-            | (Op::Add, Value::Distance(table), Value::Image(at)) => {
+            (true, Value::Image(at), Value::Distance(table))
+            | (true, Value::Distance(table), Value::Image(at)) => {
                 let start = self.program.read_only_start() + self.program.jump_table(table).start;
                 if Range::from(at).single() == Some(start as u64) {
                     Value::Target(table)
@@ -328,14 +312,14 @@ impl<J: Judge> Pass<'_, '_, J> {
                     Value::UNKNOWN
                 }
             }
-            (Op::Add, a, b) => add(a, b),
+            (true, a, b) => add(a, b),
             (_, a, b) => match b.number() {
                 Some(b) => add(a, Value::Number(Range::constant(0).wrapping_sub(b))),
                 None => low_part(a, b),
             },
         };
         self.write(destination, size, result)?;
-        self.state.flags = Flags::Tainted;
+        self.state.flags = Flags::new(false);
         Ok(())
     }
 
@@ -343,25 +327,23 @@ impl<J: Judge> Pass<'_, '_, J> {
         let Insn { size, destination, source, immediate, .. } = self.insn;
         let a = self.read(destination, size)?;
         let b = self.read(source, size)?;
-        self.state.flags = match (a.operand(size), b.operand(size)) {
-            (Some(_), Some(_)) => {
-                Flags::Compare(self.side(destination, size, a), self.side(source, size, b), size)
-            }
-            _ => match (destination, source) {
-                (Operand::Register(register), Operand::Immediate) if size == 2 => {
-                    match self.state.get(register) {
-                        // Further down, the address may lie below the stack, where its low bits mean nothing.
-                        Value::Stack(offset)
-                            if offset as i64 >= self.state.room as i64 - crate::FLOOR as i64 =>
-                        {
-                            Flags::Depth(offset, immediate as u16)
-                        }
-                        _ => Flags::Tainted,
-                    }
-                }
-                _ => Flags::Tainted,
-            },
+        let stack = match destination {
+            Operand::Register(register) if size == 2 => self.state.get(register),
+            _ => Value::UNKNOWN,
         };
+        let origin = match (stack, source) {
+            _ if a.is_data(size) && b.is_data(size) => {
+                Origin::Compare(self.side(destination, size, a), self.side(source, size, b), size)
+            }
+            // Further down, the address may lie below the stack, where its low bits mean nothing.
+            (Value::Stack(offset), Operand::Immediate)
+                if offset as i64 >= self.state.room as i64 - crate::FLOOR as i64 =>
+            {
+                Origin::Depth(offset, immediate as u16)
+            }
+            _ => Origin::Unknown,
+        };
+        self.state.flags = Flags { origin, ..Flags::new(origin != Origin::Unknown) };
         Ok(())
     }
 
@@ -369,14 +351,10 @@ impl<J: Judge> Pass<'_, '_, J> {
         let Insn { size, destination, source, .. } = self.insn;
         let a = self.read(destination, size)?;
         let b = self.read(source, size)?;
-        self.state.flags = match (a.operand(size), b.operand(size)) {
-            (Some(_), Some(_)) if destination == source => {
-                let side = self.side(destination, size, a);
-                Flags::Result { side, size, carry: true, overflow: true }
-            }
-            (Some(_), Some(_)) => Flags::Data,
-            _ => Flags::Tainted,
-        };
+        self.state.flags = Flags::new(a.is_data(size) && b.is_data(size));
+        if destination == source && a.is_data(size) {
+            self.state.flags.origin = Origin::Result(self.side(destination, size, a), size);
+        }
         Ok(())
     }
 
@@ -397,7 +375,7 @@ impl<J: Judge> Pass<'_, '_, J> {
         let bytes = x.truncate(size).bytewise(y.truncate(size), op == Op::And);
         let value = result.map_or(bytes, Value::Number);
         self.write(destination, size, value)?;
-        self.set_result(value.operand(size), true, true);
+        self.set_result(value.operand(size), ALL);
         Ok(())
     }
 
@@ -415,7 +393,6 @@ impl<J: Judge> Pass<'_, '_, J> {
         let bits = size as u32 * 8;
         let x = self.read(destination, size)?.operand(size);
         let count = self.shift_count(source != Operand::Immediate);
-        let before = self.state.flags_are_data();
         let result = match (x, count) {
             (Some(x), Some(count)) => Some(match (op, count.single()) {
                 (Op::ShiftLeft, Some(count)) => x.shift_left(count as u32, bits),
@@ -433,10 +410,12 @@ impl<J: Judge> Pass<'_, '_, J> {
             // The overflow flag is defined for a count of 1 only. The carry is the last bit that was shifted out, and
             // undefined if all were.
             let few = count.is_some_and(|count| count.high() < bits as u64);
-            self.set_result(result, before || few || op == Op::ShiftArithmetic, before);
+            let carry = if few || op == Op::ShiftArithmetic { CARRY } else { 0 };
+            let data = self.state.flags.data | carry | ZERO | SIGN;
+            self.set_result(result, data);
         } else {
             // With a count of 0 the flags stay, and a rotation changes only the carry and the overflow flag.
-            self.set_some_flags(result.is_some(), always, false);
+            self.set_some_flags(result.is_some(), if always { CARRY } else { 0 });
         }
         Ok(())
     }
@@ -452,7 +431,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             self.set_part(RDX, size, value(size))?;
         }
         // A division leaves the flags undefined, a multiplication all but carry and overflow.
-        self.set_some_flags(data, self.insn.op == Op::MultiplyWide, false);
+        self.set_some_flags(data, if self.insn.op == Op::MultiplyWide { CARRY } else { 0 });
         Ok(())
     }
 
@@ -531,7 +510,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             _ => self.broken(Rule::Form)?,
         }
         if op == Op::VectorCompare {
-            self.state.flags = Flags::Data;
+            self.state.flags = Flags::new(true);
         }
         Ok(())
     }
