@@ -1,8 +1,8 @@
 //! Every test of the project, with one total.
 //!
-//! Checks need no guest and run first, cheapest first: [`files`], [`links`] and [`style`] read the source tree,
-//! [`dependencies`] asks cargo, [`tools`] runs compilers and their like. Scenarios ([`crate::scenario`]) follow, side
-//! by side.
+//! Checks need no guest and run first, cheapest first: [`files`], [`links`], [`size`] and [`style`] read the source
+//! tree, [`dependencies`] asks cargo, [`tools`] runs compilers and their like. Scenarios ([`crate::scenario`]) follow,
+//! side by side.
 
 mod before;
 mod dependencies;
@@ -11,6 +11,7 @@ mod library;
 mod links;
 mod parts;
 mod report;
+mod size;
 mod style;
 mod tools;
 
@@ -82,7 +83,7 @@ impl Check {
 
 /// The checks, cheapest first: those that build last. Fuzzing takes a minute, and in the nightly run an hour. Miri
 /// takes minutes and needs a nightly toolchain.
-const CHECKS: [Check; 15] = [
+const CHECKS: [Check; 16] = [
     Check::new("format", "the source is formatted", tools::format),
     Check::new("lint", "clippy reports nothing, in any crate", tools::lint).building(),
     Check::new(
@@ -102,6 +103,7 @@ const CHECKS: [Check; 15] = [
     ),
     Check::new("text", "every committed file is text, none is a program", files::text),
     Check::new("style", "lines fit into 120 columns, and modes have one name each", style::check),
+    Check::new("size", "the checker of typed code has at most 4,000 code lines", size::check),
     Check::new("links", "files and functions that the documentation names exist", links::check),
     Check::new(
         "bare-metal",
