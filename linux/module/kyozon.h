@@ -338,7 +338,7 @@ const struct kyozon_mode *kyozon_mode(u32 mode);
 struct kyozon {
 	const struct kyozon_mode *as;
 	bool armed;		/* NMI context may enter the cokernel's world */
-	bool in_trip;		/* mode none: its CPU is about to, or has */
+	bool in_trip;		/* mode none: a trip may be running */
 	u32 state;
 	u32 cpu;
 	u32 mode;

@@ -130,6 +130,7 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 {
 	struct kyozon_tick *tick = &kyozon.tick;
 	struct kyozon_trip *trip = &kyozon_world.trip;
+	int claimed = 0;
 	u64 now;
 
 	if (raw_smp_processor_id() != kyozon.cpu)
@@ -138,8 +139,7 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 	/* In this order, see abandon(). */
 	smp_store_mb(kyozon.in_trip, true);
 	if (likely(READ_ONCE(kyozon.armed))) {
-		int claimed = 1;
-
+		claimed = 1;
 		/*
 		 * Linux's TSC rate may be off by more than the slack. A clock
 		 * that needs an acknowledgement gets it here.
@@ -148,11 +148,10 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 			claimed = tick->source->claim();
 		if (likely(claimed > 0))
 			run(tick, trip, now);
-		WRITE_ONCE(kyozon.in_trip, false);
-		if (claimed)
-			return NMI_HANDLED;
 	}
 	WRITE_ONCE(kyozon.in_trip, false);
+	if (claimed)
+		return NMI_HANDLED;
 	if (tick->overdue) {
 		tick->overdue--;
 		return NMI_HANDLED;
@@ -242,9 +241,10 @@ static int stop(const struct kyozon_image *key)
 #define LAST_TRIP_US	20000
 
 /*
- * Waits for the last trip: Linux stops its CPU by an NMI next. The CPU writes
- * in_trip before it reads armed, and here it is the other way round: either
- * that CPU begins no trip, or it is seen here.
+ * Waits for the last trip: Linux stops its CPU by an NMI next. That CPU writes
+ * in_trip and then reads armed; this one writes armed and then reads in_trip.
+ * All four accesses have one order, so at least one of the two reads the
+ * other's write: either no trip begins, or this one waits for it.
  */
 static void abandon(bool all)
 {
