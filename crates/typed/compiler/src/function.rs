@@ -51,19 +51,67 @@ pub(crate) struct Translator<'s, 'p, 'a> {
     dead: Option<u32>,
 }
 
-/// Name and arity of an operator: that of its visitor, without `visit_`.
-fn describe(operator: &Operator<'_>) -> (&'static str, &'static str) {
-    macro_rules! names {
+/// What an operator of the prelude is.
+struct Described {
+    /// That of its visitor, without `visit_`.
+    name: &'static str,
+    arity: &'static str,
+    memory: Option<MemArg>,
+    lanes: Vec<u8>,
+}
+
+/// Memory argument and lanes of an operator with fields of these names.
+macro_rules! immediates {
+    ($operator:ident $op:ident memarg) => {
+        if let Operator::$op { memarg } = $operator {
+            (Some(*memarg), Vec::new())
+        } else {
+            NONE
+        }
+    };
+    ($operator:ident $op:ident memarg lane) => {
+        if let Operator::$op { memarg, lane } = $operator {
+            (Some(*memarg), vec![*lane])
+        } else {
+            NONE
+        }
+    };
+    ($operator:ident $op:ident lane) => {
+        if let Operator::$op { lane } = $operator {
+            (None, vec![*lane])
+        } else {
+            NONE
+        }
+    };
+    ($operator:ident $op:ident lanes) => {
+        if let Operator::$op { lanes } = $operator {
+            (None, lanes.to_vec())
+        } else {
+            NONE
+        }
+    };
+    ($($other:ident)*) => {
+        NONE
+    };
+}
+
+fn describe(operator: &Operator<'_>) -> Described {
+    const NONE: (Option<MemArg>, Vec<u8>) = (None, Vec::new());
+    macro_rules! descriptions {
         ($( @$proposal:ident $op:ident $({ $($field:ident: $t:ty),* })?
             => $visit:ident ($($arity:tt)*) )*) => {
             match operator {
-                $( Operator::$op { .. } => (stringify!($visit), stringify!($($arity)*)), )*
-                _ => ("visit_unknown", ""),
+                $( Operator::$op { .. } => (
+                    stringify!($visit),
+                    stringify!($($arity)*),
+                    immediates!(operator $op $($($field)*)?),
+                ), )*
+                _ => ("visit_unknown", "", NONE),
             }
         };
     }
-    let (name, arity) = wasmparser::for_each_operator!(names);
-    (name.strip_prefix("visit_").unwrap_or(name), arity)
+    let (name, arity, (memory, lanes)) = wasmparser::for_each_operator!(descriptions);
+    Described { name: name.strip_prefix("visit_").unwrap_or(name), arity, memory, lanes }
 }
 
 /// Arguments and results of an operator that has a fixed number of them.
@@ -72,6 +120,11 @@ fn arity(text: &str) -> Option<(usize, usize)> {
     let numbers = numbers.strip_prefix("memarg ").unwrap_or(numbers);
     let (arguments, results) = numbers.split_once(" -> ")?;
     Some((arguments.parse().ok()?, results.parse().ok()?))
+}
+
+/// Whether an operator has a name in the prelude's part on vectors.
+fn is_vector(name: &str) -> bool {
+    name.split_once('_').is_some_and(|(prefix, _)| prefix == "v128" || prefix.contains('x'))
 }
 
 /// Type of the result of an operator with this name.
@@ -366,6 +419,11 @@ impl<'s, 'p, 'a> Translator<'s, 'p, 'a> {
             Operator::F64Const { value } => {
                 self.push_value(Type::F64, &format!("f64_bits({:#x}ull)", value.bits()))
             }
+            Operator::V128Const { value } => {
+                let value = value.i128() as u128;
+                let (low, high) = (value as u64, (value >> 64) as u64);
+                self.push_value(Type::V128, &format!("(v128){{{low:#x}ull, {high:#x}ull}}"))
+            }
             Operator::RefNull { hty } => self.push_value(null_type(hty)?, "0"),
             Operator::RefIsNull => {
                 let value = self.pop();
@@ -478,19 +536,14 @@ impl<'s, 'p, 'a> Translator<'s, 'p, 'a> {
 
     /// An operator that the prelude has.
     fn prelude(&mut self, operator: &Operator<'_>) -> Result<(), Error> {
-        let (name, text) = describe(operator);
-        if name.split_once('_').is_some_and(|(prefix, _)| prefix == "v128" || prefix.contains('x'))
-        {
-            let what = format!("operator {name} is not supported: compile without vectors (SIMD)");
-            return Err(Error::new(what));
-        }
+        let Described { name, arity: text, memory, lanes } = describe(operator);
         let known = arity(text).zip(result_type(name));
         let Some(((arguments, results), t)) = known else {
             return Err(Error::new(format!("operator {name} is not supported")));
         };
         let mut values: Vec<String> = (0..arguments).map(|_| self.pop()).collect();
         values.reverse();
-        if let Some(memarg) = memory_argument(operator) {
+        if let Some(memarg) = memory {
             // WebAssembly 2.0 has one memory.
             let (base, _) = self.memory(0);
             if self.opaque {
@@ -498,6 +551,8 @@ impl<'s, 'p, 'a> Translator<'s, 'p, 'a> {
             }
             values.insert(0, format!("{:#x}", base + memarg.offset));
         }
+        values.extend(lanes.iter().map(u8::to_string));
+        self.source.vectors |= is_vector(name);
         let call = format!("{name}({})", values.join(", "));
         if results == 0 {
             self.line(&format!("{call};"));
@@ -587,58 +642,5 @@ impl<'s, 'p, 'a> Translator<'s, 'p, 'a> {
     fn table_entry(&self, table: u32, index: &str) -> String {
         let (base, size) = self.table(table);
         format!("table_get({base:#x}, {size:#x}, {index})")
-    }
-}
-
-/// The memory argument of a load or store.
-fn memory_argument(operator: &Operator<'_>) -> Option<MemArg> {
-    use Operator::*;
-    match *operator {
-        I32Load { memarg }
-        | I64Load { memarg }
-        | F32Load { memarg }
-        | F64Load { memarg }
-        | I32Load8S { memarg }
-        | I32Load8U { memarg }
-        | I32Load16S { memarg }
-        | I32Load16U { memarg }
-        | I64Load8S { memarg }
-        | I64Load8U { memarg }
-        | I64Load16S { memarg }
-        | I64Load16U { memarg }
-        | I64Load32S { memarg }
-        | I64Load32U { memarg }
-        | I32Store { memarg }
-        | I64Store { memarg }
-        | F32Store { memarg }
-        | F64Store { memarg }
-        | I32Store8 { memarg }
-        | I32Store16 { memarg }
-        | I64Store8 { memarg }
-        | I64Store16 { memarg }
-        | I64Store32 { memarg }
-        | V128Load { memarg }
-        | V128Load8x8S { memarg }
-        | V128Load8x8U { memarg }
-        | V128Load16x4S { memarg }
-        | V128Load16x4U { memarg }
-        | V128Load32x2S { memarg }
-        | V128Load32x2U { memarg }
-        | V128Load8Splat { memarg }
-        | V128Load16Splat { memarg }
-        | V128Load32Splat { memarg }
-        | V128Load64Splat { memarg }
-        | V128Load32Zero { memarg }
-        | V128Load64Zero { memarg }
-        | V128Store { memarg }
-        | V128Load8Lane { memarg, .. }
-        | V128Load16Lane { memarg, .. }
-        | V128Load32Lane { memarg, .. }
-        | V128Load64Lane { memarg, .. }
-        | V128Store8Lane { memarg, .. }
-        | V128Store16Lane { memarg, .. }
-        | V128Store32Lane { memarg, .. }
-        | V128Store64Lane { memarg, .. } => Some(memarg),
-        _ => None,
     }
 }

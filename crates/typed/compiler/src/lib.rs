@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `wasm` | a module, validated and taken apart |
 //! | `program` | several modules: what imports stand for, and where everything lies |
-//! | `function`, `source`, `prelude.c` | the program in C |
+//! | `function`, `source`, `prelude.c`, `vectors.c` | the program in C |
 //! | `cc` | runs the C compiler |
 //! | `text` | its assembly as typed assembly |
 //! | `contents` | the manifest: see [`kyozon_typed_manifest`] |

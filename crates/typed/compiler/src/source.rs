@@ -16,6 +16,7 @@ const INDEX: u32 = 20;
 /// Most functions of one type that have references.
 const MOST_REFERENCES: usize = 1 << 15;
 const PRELUDE: &str = include_str!("prelude.c");
+const VECTORS: &str = include_str!("vectors.c");
 
 /// The C type of a value.
 pub(crate) fn c_type(t: Type) -> &'static str {
@@ -80,6 +81,8 @@ pub(crate) struct Source<'p, 'a> {
     pub filled: BTreeSet<usize>,
     /// Memories that grow.
     pub grown: BTreeSet<usize>,
+    /// There are operators on vectors.
+    pub vectors: bool,
     /// Functions whose indices the C compiler must not know.
     pub opaque: &'p Functions,
 }
@@ -94,6 +97,7 @@ impl<'p, 'a> Source<'p, 'a> {
             copied: BTreeSet::new(),
             filled: BTreeSet::new(),
             grown: BTreeSet::new(),
+            vectors: false,
             opaque,
         }
     }
@@ -181,6 +185,9 @@ impl<'p, 'a> Source<'p, 'a> {
             functions.insert(name, Declared { kind: kind.clone(), landing });
         };
         let mut head = String::from(PRELUDE);
+        if self.vectors {
+            head += VECTORS;
+        }
         let mut imports = Vec::new();
         for (n, function) in program.host.iter().enumerate() {
             let name = format!("i{n}");

