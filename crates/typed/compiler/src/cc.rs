@@ -38,7 +38,7 @@ const FLAGS: [&str; 24] = [
 ];
 
 /// For gcc.
-const GCC: [&str; 16] = [
+const GCC: [&str; 17] = [
     // It takes stores to overlapping constant addresses for stores to different places.
     "-fno-dse",
     "-mindirect-branch=thunk-extern",
@@ -58,6 +58,8 @@ const GCC: [&str; 16] = [
     "-fno-tree-loop-distribute-patterns",
     // Counters stay indices, so that what was compared is what is used.
     "-fno-ivopts",
+    // With the ranges of indices it adds the memory's address in 32 bits, and addresses by the registers' lower halves.
+    "-fno-tree-vrp",
     "-fsignaling-nans",
     "-fno-split-loops",
 ];
