@@ -2,7 +2,7 @@
 
 use std::arch::naked_asm;
 
-use crate::signals::RUN;
+use crate::signals::{self, Outcome, RUN};
 use crate::space::Space;
 
 /// What an import of a gated image leads to: its number and its first six general arguments. Returns the result, or
@@ -13,8 +13,8 @@ pub(crate) type Calls<'a> = dyn FnMut(&mut Space, u32, &[u64; 6]) -> Option<u64>
 pub(crate) struct Outside<'a> {
     pub space: *mut Space,
     pub calls: &'a mut Calls<'a>,
-    /// One of them ended the run.
-    pub ended: bool,
+    /// How one of them ended the run.
+    pub ended: Option<Outcome>,
 }
 
 /// How a run is left, shared with the signal handler and with imports.
@@ -191,6 +191,9 @@ unsafe extern "C" fn call_outside(
     // SAFETY: as above.
     let space = unsafe { &mut *outside.space };
     let result = (outside.calls)(space, import, arguments);
-    outside.ended = result.is_none();
-    Answer { result: result.unwrap_or(0), ends: u64::from(result.is_none()) }
+    outside.ended = match result {
+        None => Some(Outcome::Left),
+        Some(_) => signals::is_due().then_some(Outcome::TimeOut),
+    };
+    Answer { result: result.unwrap_or(0), ends: u64::from(outside.ended.is_some()) }
 }

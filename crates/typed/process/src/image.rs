@@ -1,5 +1,6 @@
 //! A program in memory, and its runs.
 
+use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ const GATE: usize = 13;
 pub struct Image<'a> {
     memory: Mapping,
     verdict: Verdict<'a>,
-    faults: &'a [u32],
+    faults: Cow<'a, [u32]>,
 }
 
 impl<'a> Image<'a> {
@@ -33,7 +34,7 @@ impl<'a> Image<'a> {
     /// Memory is short, or an import has no function.
     pub fn load(
         verdict: Verdict<'a>,
-        faults: &'a [u32],
+        faults: impl Into<Cow<'a, [u32]>>,
         imports: &[extern "C" fn()],
     ) -> io::Result<Image<'a>> {
         Image::place(verdict, faults, |number, _| {
@@ -53,7 +54,10 @@ impl<'a> Image<'a> {
     /// # Errors
     ///
     /// Memory is short.
-    pub(crate) fn load_gated(verdict: Verdict<'a>, faults: &'a [u32]) -> io::Result<Image<'a>> {
+    pub(crate) fn load_gated(
+        verdict: Verdict<'a>,
+        faults: impl Into<Cow<'a, [u32]>>,
+    ) -> io::Result<Image<'a>> {
         Image::place(verdict, faults, |number, distance| {
             // mov $number, %eax; jmp to the image's end
             let mut stub = vec![0xb8];
@@ -68,7 +72,7 @@ impl<'a> Image<'a> {
     /// which lies at the image's end.
     fn place(
         verdict: Verdict<'a>,
-        faults: &'a [u32],
+        faults: impl Into<Cow<'a, [u32]>>,
         import: impl Fn(u16, u32) -> io::Result<Vec<u8>>,
     ) -> io::Result<Image<'a>> {
         let program = verdict.program;
@@ -100,7 +104,7 @@ impl<'a> Image<'a> {
         memory.write(end + 10, &[0x41, 0xff, 0xe3]);
         memory.protect(0, memory.bytes(), libc::PROT_READ | libc::PROT_EXEC)?;
         signals::install()?;
-        Ok(Image { memory, verdict, faults })
+        Ok(Image { memory, verdict, faults: faults.into() })
     }
 
     /// Calls the entry with these arguments; further register arguments are 0. Ends the program after `limit`, if that
@@ -130,7 +134,7 @@ impl<'a> Image<'a> {
         // SAFETY: the end of the stack, which is writable and not in use.
         let canary = unsafe { std::slice::from_raw_parts_mut(top, CANARY) };
         canary.fill(0x5a);
-        let mut outside = Outside { space, calls, ended: false };
+        let mut outside = Outside { space, calls, ended: None };
         let pointer = (&raw mut outside).cast();
         let mut run = Run { stack: 0, result: 0, changed: 0, outside: pointer };
         signals::begin(&mut run, self.memory.start(), program.text().len());
@@ -146,8 +150,8 @@ impl<'a> Image<'a> {
             assert_eq!(run.changed, 0, "callee-saved registers changed");
             return Outcome::Returned(run.result);
         }
-        if outside.ended {
-            return Outcome::Left;
+        if let Some(ended) = outside.ended {
+            return ended;
         }
         // SAFETY: the run is over, so that no function of the host uses it.
         self.outcome(unsafe { &*outside.space }, signal)

@@ -1,6 +1,8 @@
 //! A compiled program in a process: memory as its manifest says, calls of its exports, and its calls of the host.
 
+use std::borrow::Cow;
 use std::io;
+use std::slice;
 use std::time::Duration;
 
 use kyozon_typed_checker::Verdict;
@@ -42,11 +44,14 @@ impl Call<'_> {
         slot
     }
 
-    /// Start and bytes of a memory. While the call lasts, it stays mapped, readable and writable.
-    pub fn memory(&mut self, n: usize) -> Option<(*mut u8, usize)> {
+    /// A memory. The program, which is stopped, does not reach it meanwhile.
+    pub fn memory(&mut self, n: usize) -> Option<&mut [u8]> {
         let memory = self.memories.get(n)?;
         let bytes = u64::from(memory.initial) * PAGE;
-        Some((self.space.address(memory.distance as usize), bytes as usize))
+        let start = self.space.address(memory.distance as usize);
+        // SAFETY: so many bytes were opened from there on and stay readable and writable while the call lasts. It has
+        // the space for itself, and other code reaches it only by the space.
+        Some(unsafe { slice::from_raw_parts_mut(start, bytes as usize) })
     }
 }
 
@@ -75,7 +80,7 @@ impl<'a> Instance<'a> {
     ///
     /// The manifest is malformed, the region's address is taken, memory is short, or the program has an import that
     /// the manifest does not have.
-    pub fn new(verdict: Verdict<'a>, faults: &'a [u32]) -> io::Result<Self> {
+    pub fn new(verdict: Verdict<'a>, faults: impl Into<Cow<'a, [u32]>>) -> io::Result<Self> {
         let (program, host) = (verdict.program, verdict.program.host());
         let manifest = Manifest::parse(program.rest(), host.reserved).map_err(io::Error::other)?;
         let imports = manifest.imports().count();

@@ -18,5 +18,5 @@ mod space;
 
 pub use image::Image;
 pub use instance::{Call, Host, Instance, Slot};
-pub use signals::Outcome;
+pub use signals::{is_due, stop, Outcome};
 pub use space::Space;

@@ -3,7 +3,7 @@
 use std::cell::{Cell, UnsafeCell};
 use std::io;
 use std::ptr::{addr_of_mut, null_mut};
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 use crate::enter::{leave, Run};
@@ -90,12 +90,21 @@ fn install_handlers() -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the run is to end when the function of the host returns.
+static DUE: AtomicBool = AtomicBool::new(false);
+
+/// Whether the time was over while a function of the host runs: it should return.
+pub fn is_due() -> bool {
+    DUE.load(Ordering::Relaxed)
+}
+
 /// Announces a run in this text. The signal mask is as it is outside.
 pub(crate) fn begin(run: *mut Run, text: *const u8, bytes: usize) {
     TEXT.store(text as usize, Ordering::Relaxed);
     TEXT_END.store(text as usize + bytes, Ordering::Relaxed);
     // SAFETY: no conditions.
     THREAD.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+    DUE.store(false, Ordering::Relaxed);
     RUN.store(run, Ordering::Release);
 }
 
@@ -114,13 +123,20 @@ extern "C" fn handler(number: i32, info: *mut libc::siginfo_t, context: *mut lib
     let text = TEXT.load(Ordering::Relaxed) as u64..TEXT_END.load(Ordering::Relaxed) as u64;
     if run.is_null() || !text.contains(&instruction) {
         if number == libc::SIGALRM {
-            // The timer interrupts any thread. In an import, or after the end, the next tick comes.
+            // The timer interrupts any thread. A function of the host is the last one of the run.
             let thread = THREAD.load(Ordering::Relaxed);
-            // SAFETY: both calls may be made in a signal handler.
-            unsafe {
-                if !run.is_null() && libc::gettid() != thread {
-                    libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGALRM);
+            // SAFETY: the calls may be made in a signal handler.
+            match unsafe { libc::gettid() } == thread {
+                true => {
+                    DUE.store(true, Ordering::Relaxed);
+                    // In case it is just about to wait.
+                    stop();
                 }
+                // SAFETY: as above.
+                false if !run.is_null() => unsafe {
+                    libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGALRM);
+                },
+                false => {}
             }
             return;
         }
@@ -140,6 +156,14 @@ extern "C" fn handler(number: i32, info: *mut libc::siginfo_t, context: *mut lib
     }
     registers[libc::REG_RIP as usize] = leave as *const () as i64;
     registers[libc::REG_RDI as usize] = run as i64;
+}
+
+/// Ends the run that is under way, if there is one, as if its time were over: in a function of the host, when that
+/// returns. It may be called in a signal handler.
+pub fn stop() {
+    if !RUN.load(Ordering::Acquire).is_null() {
+        set_timer(1000);
+    }
 }
 
 /// A timer that interrupts the program again and again until it is stopped.

@@ -1,22 +1,24 @@
 //! Runs compiled programs with WASI in this process: checks a file, binds its imports, calls `_start`.
 //!
 //! The checker decides anew for each run; nothing that a file says of itself is believed. What a program reaches beside
-//! its memory is what [`Start`] gives it. It runs on the thread that calls [`run`], one program at a time.
+//! its memory is what [`Start`] gives it. It runs on the thread that calls [`run`], one program at a time; or, by
+//! [`Command`], with the interface of any host.
 //!
 //! The crate must not know how programs are compiled.
 
 use std::cell::Cell;
 use std::fmt;
-use std::ptr::NonNull;
 use std::time::Duration;
 
-use kyozon_typed_annotate::memory::{verify, Arena};
+use kyozon_typed_annotate::memory::verify;
+pub use kyozon_typed_annotate::memory::Arena;
 use kyozon_typed_checker::program::Host;
 use kyozon_typed_manifest::{Import, Kind, Manifest};
+pub use kyozon_typed_process::{is_due, stop};
 use kyozon_typed_process::{Call, Instance, Outcome};
 use kyozon_typed_wasi::function::Type;
-use kyozon_typed_wasi::{Exit, Function, MODULE, PARAMETERS};
-use kyozon_typed_wasi_host::Region;
+use kyozon_typed_wasi::{Exit, Function, Wasi, MODULE, PARAMETERS};
+use kyozon_typed_wasi_host::Process;
 pub use kyozon_typed_wasi_host::{Directory, Start};
 
 /// The function that a command has.
@@ -33,6 +35,27 @@ pub enum Ended {
     Trap(Trap, u32),
     /// The time was over.
     TimeOut,
+}
+
+impl Ended {
+    /// The exit status for the shell: the program's own (the lowest eight bits, as for any program of Linux), 120 after
+    /// a trap, 124 after the limit of time.
+    pub fn status(&self) -> u8 {
+        match self {
+            Ended::Exit(code) => *code as u8,
+            Ended::Trap(..) => 120,
+            Ended::TimeOut => 124,
+        }
+    }
+
+    /// What a user should be told: nothing of a program that ended by itself.
+    pub fn message(&self) -> Option<String> {
+        match self {
+            Ended::Exit(_) => None,
+            Ended::Trap(trap, offset) => Some(format!("trap at {offset:#x}: {trap}")),
+            Ended::TimeOut => Some("the time limit was reached".into()),
+        }
+    }
 }
 
 /// Why a program trapped.
@@ -86,46 +109,58 @@ fn arguments(call: &Call<'_>, count: usize) -> [u64; PARAMETERS] {
     all
 }
 
-/// Runs a compiled program, for a host that reserves `reserved` bytes for the region. Ends it after `limit`, if that is
-/// not zero.
-///
-/// # Errors
-///
-/// The checker refuses the file; it was not compiled from WebAssembly; it is not a command of WASI; the start is wrong;
-/// the region's address is taken; memory is short.
-pub fn run(file: &[u8], reserved: u64, start: Start, limit: Duration) -> Result<Ended, String> {
-    let host = Host { region: region(file), reserved, indirect_branches: true, tracking: false };
-    let mut arena = Arena::default();
-    let (verdict, faults) =
-        verify(file, host, &mut arena).map_err(|error| format!("refused: {error}"))?;
-    let manifest =
-        Manifest::parse(verdict.program.rest(), reserved).map_err(|error| error.to_string())?;
-    let main = manifest
-        .exports()
-        .find(|export| export.kind == Kind::Function && export.name == MAIN)
-        .ok_or("it exports no function _start, so it is not a command of WASI")?;
-    if main.signature != ":" {
-        return Err(format!("the type of _start is {}, not :", main.signature));
+/// A command of WASI: a compiled program, checked and loaded.
+pub struct Command<'a> {
+    instance: Instance<'a>,
+    /// The number of its function [`MAIN`].
+    main: u32,
+    /// Its imports. The one that makes memories longer is the instance's own.
+    functions: Vec<Option<Function>>,
+}
+
+impl<'a> Command<'a> {
+    /// Checks a compiled program and loads it, for a host that reserves `reserved` bytes for the region.
+    ///
+    /// # Errors
+    ///
+    /// The checker refuses the file; it was not compiled from WebAssembly; it is not a command of WASI; the region's
+    /// address is taken; memory is short.
+    pub fn load(file: &'a [u8], reserved: u64, arena: &mut Arena) -> Result<Self, String> {
+        let region = region(file);
+        let host = Host { region, reserved, indirect_branches: true, tracking: false };
+        let (verdict, faults) =
+            verify(file, host, arena).map_err(|error| format!("refused: {error}"))?;
+        let manifest =
+            Manifest::parse(verdict.program.rest(), reserved).map_err(|error| error.to_string())?;
+        let main = manifest
+            .exports()
+            .find(|export| export.kind == Kind::Function && export.name == MAIN)
+            .ok_or("it exports no function _start, so it is not a command of WASI")?;
+        if main.signature != ":" {
+            return Err(format!("the type of _start is {}, not :", main.signature));
+        }
+        let functions = manifest
+            .imports()
+            .map(|import| match import.module {
+                kyozon_typed_manifest::MODULE => Ok(None),
+                _ => bind(&import).map(Some),
+            })
+            .collect::<Result<_, _>>()?;
+        let instance = Instance::new(verdict, faults)
+            .map_err(|error| format!("cannot load the program: {error}"))?;
+        Ok(Command { instance, main: main.number, functions })
     }
-    let mut instance = Instance::new(verdict, &faults)
-        .map_err(|error| format!("cannot load the program: {error}"))?;
-    // The import that makes memories longer is the instance's own.
-    let functions: Vec<Option<Function>> = manifest
-        .imports()
-        .map(|import| match import.module {
-            kyozon_typed_manifest::MODULE => Ok(None),
-            _ => bind(&import).map(Some),
-        })
-        .collect::<Result<_, _>>()?;
-    let code = Cell::new(0);
-    let ended = start.run(|wasi| {
+
+    /// Runs it with an interface. Ends it after `limit`, if that is not zero.
+    pub fn run<H>(mut self, wasi: &mut Wasi<'_, H>, limit: Duration) -> Ended
+    where
+        H: kyozon_typed_wasi::Host<Memory = [u8]>,
+    {
+        let code = Cell::new(0);
         let mut calls = |call: &mut Call<'_>| {
-            let function = functions[call.import]?;
+            let function = self.functions[call.import]?;
             let arguments = arguments(call, function.signature().parameters.len());
-            let (memory, bytes) = call.memory(0).unwrap_or((NonNull::dangling().as_ptr(), 0));
-            // SAFETY: the memory stays mapped, readable and writable during the call, and no reference leads there.
-            let mut region = unsafe { Region::new(memory, bytes) };
-            match wasi.call(function, &arguments, &mut region) {
+            match wasi.call(function, &arguments, call.memory(0).unwrap_or_default()) {
                 Ok(result) => Some(u64::from(result)),
                 Err(Exit(number)) => {
                     code.set(number);
@@ -133,19 +168,33 @@ pub fn run(file: &[u8], reserved: u64, start: Start, limit: Duration) -> Result<
                 }
             }
         };
-        match instance.start(0, limit, &mut calls) {
-            Outcome::Returned(_) => instance.call(main.number, &[], limit, &mut calls),
+        let ended = match self.instance.start(0, limit, &mut calls) {
+            Outcome::Returned(_) => self.instance.call(self.main, &[], limit, &mut calls),
             other => other,
+        };
+        match ended {
+            Outcome::Returned(_) => Ended::Exit(0),
+            Outcome::Left => Ended::Exit(code.get()),
+            Outcome::Fault(at) => Ended::Trap(Trap::Memory, at),
+            Outcome::Division(at) => Ended::Trap(Trap::Division, at),
+            Outcome::Trap(at) | Outcome::Alignment(at) => Ended::Trap(Trap::Other, at),
+            Outcome::TimeOut => Ended::TimeOut,
         }
-    });
-    Ok(match ended.map_err(|error| error.to_string())? {
-        Outcome::Returned(_) => Ended::Exit(0),
-        Outcome::Left => Ended::Exit(code.get()),
-        Outcome::Fault(at) => Ended::Trap(Trap::Memory, at),
-        Outcome::Division(at) => Ended::Trap(Trap::Division, at),
-        Outcome::Trap(at) | Outcome::Alignment(at) => Ended::Trap(Trap::Other, at),
-        Outcome::TimeOut => Ended::TimeOut,
-    })
+    }
+}
+
+/// Loads a compiled program as [`Command::load`] does, and runs it in this process. Ends it after `limit`, if that is
+/// not zero.
+///
+/// # Errors
+///
+/// Those of [`Command::load`], and the start is wrong.
+pub fn run(file: &[u8], reserved: u64, start: Start, limit: Duration) -> Result<Ended, String> {
+    let mut arena = Arena::default();
+    let command = Command::load(file, reserved, &mut arena)?;
+    let host = Process::ending(is_due);
+    let ended = start.run_on(host, |handle| handle, |wasi| command.run(wasi, limit));
+    ended.map_err(|error| error.to_string())
 }
 
 /// The region that a file was made for.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kyozon_typed_compiler::{compile, RESERVED};
 use kyozon_typed_runner::{run, Directory, Ended, Start, Trap};
@@ -108,6 +108,23 @@ fn an_endless_loop_ends_with_its_time() {
     let text = r#"(module (func (export "_start") (loop (br 0))))"#;
     let ended = run_for(text, Start::default(), Duration::from_millis(100));
     assert_eq!(ended, Ok(Ended::TimeOut));
+}
+
+#[test]
+fn a_program_that_waits_ends_with_its_time() {
+    let text = r#"(module
+        (import "wasi_snapshot_preview1" "poll_oneoff"
+            (func $poll (param i32 i32 i32 i32) (result i32)))
+        (memory (export "memory") 1)
+        (func (export "_start")
+            (i32.store (i32.const 16) (i32.const 1))
+            (i64.store (i32.const 24) (i64.const 3600000000000))
+            (loop (drop (call $poll (i32.const 0) (i32.const 64) (i32.const 1) (i32.const 128)))
+                (br 0))))"#;
+    let before = Instant::now();
+    let ended = run_for(text, Start::default(), Duration::from_secs(1));
+    assert_eq!(ended, Ok(Ended::TimeOut));
+    assert!(before.elapsed() < Duration::from_secs(300));
 }
 
 #[test]

@@ -15,14 +15,15 @@ use rustix::io::retry_on_intr;
 use rustix::net::{Shutdown, SocketFlags};
 
 use crate::convert::{self, error};
-use crate::region::Region;
 
 /// Bytes for directory entries: some hundred of them.
 const ENTRIES: usize = 8192;
 
 /// The host for programs in this process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Process {
+    /// Whether the program is to end, so that it waits no longer.
+    ends: fn() -> bool,
     /// Room for the buffers of a call.
     vectors: Vec<libc::iovec>,
 }
@@ -38,15 +39,40 @@ fn count(result: isize) -> Result<u32, Errno> {
     }
 }
 
+impl Default for Process {
+    fn default() -> Process {
+        Process::new()
+    }
+}
+
 impl Process {
     /// A host.
     pub fn new() -> Process {
-        Process::default()
+        Process::ending(|| false)
+    }
+
+    /// A host whose program waits no longer after a signal to the process if `ends` then says that it is to end.
+    pub fn ending(ends: fn() -> bool) -> Process {
+        Process { ends, vectors: Vec::new() }
+    }
+
+    /// Makes the vectors those of these buffers.
+    fn set_vectors(&mut self, memory: &mut [u8], buffers: &[Buffer]) -> Result<(), Errno> {
+        let (start, size) = (memory.as_mut_ptr(), memory.len());
+        self.vectors.clear();
+        for buffer in buffers {
+            let (at, iov_len) = (buffer.at as usize, buffer.bytes as usize);
+            if at + iov_len > size {
+                return Err(Errno::Fault);
+            }
+            self.vectors.push(libc::iovec { iov_base: start.wrapping_add(at).cast(), iov_len });
+        }
+        Ok(())
     }
 
     /// A message of these buffers.
-    fn message(&mut self, memory: &Region, buffers: &[Buffer]) -> Result<libc::msghdr, Errno> {
-        memory.vectors(buffers, &mut self.vectors)?;
+    fn message(&mut self, memory: &mut [u8], buffers: &[Buffer]) -> Result<libc::msghdr, Errno> {
+        self.set_vectors(memory, buffers)?;
         // SAFETY: zeros are a msghdr without name, buffers and control data.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = self.vectors.as_mut_ptr();
@@ -57,7 +83,7 @@ impl Process {
 
 impl Host for Process {
     type Handle = OwnedFd;
-    type Memory = Region;
+    type Memory = [u8];
 
     fn open_directory(&mut self, at: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -165,11 +191,11 @@ impl Host for Process {
     fn read(
         &mut self,
         handle: &OwnedFd,
-        memory: &mut Region,
+        memory: &mut [u8],
         buffers: &[Buffer],
         offset: Option<u64>,
     ) -> Result<u32, Errno> {
-        memory.vectors(buffers, &mut self.vectors)?;
+        self.set_vectors(memory, buffers)?;
         let (fd, vectors) = (handle.as_raw_fd(), self.vectors.as_ptr());
         let length = self.vectors.len() as libc::c_int;
         count(match offset {
@@ -187,11 +213,11 @@ impl Host for Process {
     fn write(
         &mut self,
         handle: &OwnedFd,
-        memory: &mut Region,
+        memory: &mut [u8],
         buffers: &[Buffer],
         offset: Option<u64>,
     ) -> Result<u32, Errno> {
-        memory.vectors(buffers, &mut self.vectors)?;
+        self.set_vectors(memory, buffers)?;
         let (fd, vectors) = (handle.as_raw_fd(), self.vectors.as_ptr());
         let length = self.vectors.len() as libc::c_int;
         count(match offset {
@@ -283,7 +309,7 @@ impl Host for Process {
     fn receive(
         &mut self,
         handle: &OwnedFd,
-        memory: &mut Region,
+        memory: &mut [u8],
         buffers: &[Buffer],
         flags: ReceiveFlags,
     ) -> Result<(u32, bool), Errno> {
@@ -304,7 +330,7 @@ impl Host for Process {
     fn send(
         &mut self,
         handle: &OwnedFd,
-        memory: &mut Region,
+        memory: &mut [u8],
         buffers: &[Buffer],
     ) -> Result<u32, Errno> {
         let message = self.message(memory, buffers)?;
@@ -345,10 +371,11 @@ impl Host for Process {
     ) -> Result<(), Errno> {
         let mut fds: Vec<PollFd<'_>> =
             handles.map(|(handle, direction)| PollFd::new(handle, events(direction))).collect();
-        let timeout = timeout.map(convert::to_timespec);
+        let timeout = timeout.map(|time| convert::to_timespec(Time::At(time)));
         match poll(&mut fds, timeout.as_ref()) {
-            // The process handled a signal, which is no event of the program's.
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Ok(_) => Ok(()),
+            // The process handled a signal, which is no event of the program's unless it is to end.
+            Err(rustix::io::Errno::INTR) if !(self.ends)() => Ok(()),
             Err(number) => Err(error(number)),
         }
     }

@@ -11,9 +11,7 @@ compile_error!("numbers of errors and signals are those of Linux on x86-64");
 
 mod convert;
 mod host;
-mod region;
 mod start;
 
 pub use host::Process;
-pub use region::Region;
 pub use start::{Directory, Start};

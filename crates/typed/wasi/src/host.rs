@@ -282,6 +282,10 @@ pub trait Host {
     ) -> Result<Option<Ready>, Errno>;
 
     /// Waits until one of the handles may be ready, or so many nanoseconds have passed, if given. It may return early.
+    ///
+    /// # Errors
+    ///
+    /// [`Errno::Intr`] if the program is to end, or for another reason has to run.
     fn wait(
         &mut self,
         handles: &mut dyn Iterator<Item = (&Self::Handle, Direction)>,

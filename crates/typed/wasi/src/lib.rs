@@ -21,7 +21,7 @@
 //! | [`host`], [`memory`] | what a host implements |
 //! | [`function`] | names and signatures |
 //! | [`types`] | errors, rights, flags, enumerations |
-//! | `linux` | Linux's numbers of errors and signals |
+//! | [`linux`] | Linux's numbers, for hosts that are Linux or a library of it |
 //! | `wasi` | dispatch |
 //! | `table`, `walk` | descriptors; path resolution |
 //! | `process`, `descriptor`, `path`, `poll`, `socket` | the functions |
@@ -56,7 +56,7 @@ extern crate std;
 mod descriptor;
 pub mod function;
 pub mod host;
-mod linux;
+pub mod linux;
 pub mod memory;
 mod path;
 mod poll;

@@ -1,6 +1,9 @@
 //! Linux's numbers, for hosts that are Linux or a library of it. They are those of x86-64.
 
-use crate::types::{Errno, Signal};
+use crate::host::{Open, Time};
+use crate::types::{Advice, Clock, Errno, FdFlags, FileType, Signal};
+
+const SECOND: u64 = 1_000_000_000;
 
 /// Errors in the order of Linux's numbers, from 1 on.
 const ERRORS: [Option<Errno>; 133] = {
@@ -82,5 +85,120 @@ impl Signal {
             Signal::Pwr => 30,
             Signal::Sys => 31,
         }
+    }
+}
+
+/// `O_SYNC` contains `O_DSYNC` and is also `O_RSYNC`, so they come first.
+const FLAGS: [(FdFlags, u32); 5] = [
+    (FdFlags::SYNC, 0o4_010_000),
+    (FdFlags::RSYNC, 0o4_010_000),
+    (FdFlags::DSYNC, 0o10_000),
+    (FdFlags::APPEND, 0o2_000),
+    (FdFlags::NONBLOCK, 0o4_000),
+];
+
+impl FdFlags {
+    /// The `O_` flags of open(2) and fcntl(2).
+    pub fn to_linux(self) -> u32 {
+        let set = FLAGS.iter().filter(|(flag, _)| self.contains(*flag));
+        set.fold(0, |all, (_, linux)| all | linux)
+    }
+
+    /// The flags among `O_` flags.
+    pub fn from_linux(mut linux: u32) -> FdFlags {
+        let mut all = FdFlags(0);
+        for (flag, bits) in FLAGS {
+            if linux & bits == bits {
+                all = all.or(flag);
+                linux &= !bits;
+            }
+        }
+        all
+    }
+}
+
+impl Open {
+    /// The `O_` flags of open(2): a symbolic link is not followed, and a terminal does not become the process's.
+    pub fn to_linux(self) -> u32 {
+        const NOCTTY: u32 = 0o400;
+        const NOFOLLOW: u32 = 0o400_000;
+        let access = match (self.read, self.write) {
+            (true, true) => 2,
+            (false, true) => 1,
+            (_, false) => 0,
+        };
+        let flags = [
+            (self.create, 0o100),
+            (self.create && self.exclusive, 0o200),
+            (self.truncate, 0o1_000),
+            (self.directory, 0o200_000),
+        ];
+        let set = flags.iter().filter(|(condition, _)| *condition);
+        set.fold(access | NOCTTY | NOFOLLOW | self.flags.to_linux(), |all, (_, flag)| all | flag)
+    }
+}
+
+impl FileType {
+    /// The type in the mode of stat(2). A socket's is only known of an open one.
+    pub fn from_linux_mode(mode: u32) -> FileType {
+        FileType::from_linux_entry((mode >> 12 & 15) as u8)
+    }
+
+    /// The type in an entry of a directory, getdents64(2).
+    pub fn from_linux_entry(kind: u8) -> FileType {
+        match kind {
+            2 => FileType::CharacterDevice,
+            4 => FileType::Directory,
+            6 => FileType::BlockDevice,
+            8 => FileType::RegularFile,
+            10 => FileType::SymbolicLink,
+            12 => FileType::SocketStream,
+            _ => FileType::Unknown,
+        }
+    }
+}
+
+impl Advice {
+    /// The `POSIX_FADV_` number of posix_fadvise(2).
+    pub const fn to_linux(self) -> u32 {
+        match self {
+            Advice::Normal => 0,
+            Advice::Random => 1,
+            Advice::Sequential => 2,
+            Advice::Willneed => 3,
+            Advice::Dontneed => 4,
+            Advice::Noreuse => 5,
+        }
+    }
+}
+
+impl Clock {
+    /// The number of clock_gettime(2).
+    pub const fn to_linux(self) -> u32 {
+        match self {
+            Clock::Realtime => 0,
+            Clock::Monotonic => 1,
+            Clock::ProcessCpu => 2,
+            Clock::ThreadCpu => 3,
+        }
+    }
+}
+
+impl Time {
+    /// Seconds and nanoseconds of a timespec for utimensat(2).
+    pub const fn to_linux(self) -> [i64; 2] {
+        match self {
+            Time::Keep => [0, 0x3fff_fffe],
+            Time::Now => [0, 0x3fff_ffff],
+            Time::At(time) => [(time / SECOND) as i64, (time % SECOND) as i64],
+        }
+    }
+}
+
+/// Nanoseconds of a timespec. What lies before 1970 or beyond 64 bits becomes the nearest that is told.
+pub fn nanoseconds(seconds: i64, nanoseconds: u64) -> u64 {
+    match u64::try_from(seconds) {
+        Ok(seconds) => seconds.saturating_mul(SECOND).saturating_add(nanoseconds),
+        Err(_) => 0,
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use kyozon_typed_wasi::types::Rights;
 use kyozon_typed_wasi::{Errno, Function, Memory, Wasi, PARAMETERS};
-use kyozon_typed_wasi_host::{Directory, Process, Region};
+use kyozon_typed_wasi_host::{Directory, Process};
 
 /// Where results are written.
 pub const OUT: u64 = 8;
@@ -16,9 +16,8 @@ const STRINGS: u64 = 0x1000;
 
 pub struct Guest<'w, 'a> {
     pub wasi: &'w mut Wasi<'a, Process>,
-    region: Region,
+    memory: Box<[u8]>,
     next: u64,
-    _memory: Box<[u8]>,
 }
 
 pub fn directory(path: &Path, name: &str, rights: Rights) -> Directory {
@@ -28,17 +27,14 @@ pub fn directory(path: &Path, name: &str, rights: Rights) -> Directory {
 
 impl<'w, 'a> Guest<'w, 'a> {
     pub fn new(wasi: &'w mut Wasi<'a, Process>) -> Guest<'w, 'a> {
-        let mut memory = vec![0; 1 << 16].into_boxed_slice();
-        // SAFETY: the box stays as long as the region, and is not touched.
-        let region = unsafe { Region::new(memory.as_mut_ptr(), memory.len()) };
-        Guest { wasi, region, next: STRINGS, _memory: memory }
+        Guest { wasi, memory: vec![0; 1 << 16].into_boxed_slice(), next: STRINGS }
     }
 
     pub fn call(&mut self, function: Function, arguments: &[u64]) -> Result<(), Errno> {
         self.next = STRINGS;
         let mut all = [0; PARAMETERS];
         all[..arguments.len()].copy_from_slice(arguments);
-        match self.wasi.call(function, &all, &mut self.region).expect("the program exits") {
+        match self.wasi.call(function, &all, &mut self.memory).expect("the program exits") {
             0 => Ok(()),
             error => Err(Errno::from_number(error.into()).expect("an error of the interface")),
         }
@@ -46,13 +42,13 @@ impl<'w, 'a> Guest<'w, 'a> {
 
     /// The code with which the program ends by this call.
     pub fn exit(&mut self, function: Function, arguments: &[u64; PARAMETERS]) -> Option<u32> {
-        self.wasi.call(function, arguments, &mut self.region).err().map(|exit| exit.0)
+        self.wasi.call(function, arguments, &mut self.memory).err().map(|exit| exit.0)
     }
 
     /// Puts bytes into the memory until the next call.
     pub fn put(&mut self, bytes: &[u8]) -> u64 {
         let at = self.next;
-        self.region.write(at as u32, bytes).unwrap();
+        self.memory.write(at as u32, bytes).unwrap();
         self.next = at + bytes.len() as u64;
         at
     }
@@ -69,7 +65,7 @@ impl<'w, 'a> Guest<'w, 'a> {
 
     pub fn bytes(&self, at: u64, length: u64) -> Vec<u8> {
         let mut bytes = vec![0; length as usize];
-        self.region.read(at as u32, &mut bytes).unwrap();
+        self.memory.read(at as u32, &mut bytes).unwrap();
         bytes
     }
 
