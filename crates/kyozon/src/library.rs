@@ -22,6 +22,15 @@ pub fn fs(words: &[OsString]) -> Error {
     become_it(Command::new(&program).arg("fs").args(words).env(VARIABLE, image))
 }
 
+/// Becomes `kyozon-linux typed-run`. Returns only an error.
+pub fn typed(words: &[OsString]) -> Error {
+    let (program, image) = match image("kyozon-linux") {
+        Ok(found) => found,
+        Err(error) => return error,
+    };
+    become_it(Command::new(&program).arg("typed-run").args(words).env(VARIABLE, image))
+}
+
 /// Becomes `kyozon-linux-exec`. Returns only an error.
 pub fn exec(words: &[OsString]) -> Error {
     let (program, image) = match image("kyozon-linux-exec") {

@@ -2,33 +2,34 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{anyhow, bail, Context, Result};
+use anyhow::{anyhow, bail, Context, Error, Result};
 use clap::Args;
 use kyozon_abi::typed::TYPED_RESERVED;
 use kyozon_tender::console;
 use kyozon_typed_annotate::memory::{verify, Arena};
-use kyozon_typed_runner::{Directory, Ended, Start};
+use kyozon_typed_runner::{Directory, Start};
 use kyozon_typed_wasi::types::Rights;
+use rustix::fs::{memfd_create, MemfdFlags};
 
 use super::cache::Place;
 use super::compile::compile;
 use super::{host, read};
-
-/// Exit status after a trap, and after the limit of time.
-const TRAPPED: u8 = 120;
-const TIME_OUT: u8 = 124;
+use crate::library;
 
 /// Options of `kyozon typed run`.
 #[derive(Debug, Args)]
 pub struct Options {
     /// The program
     pub program: PathBuf,
-    /// Give the program a directory, by its own name or as GUEST; may be repeated
+    /// Give the program a directory, by its own name or as GUEST; may be repeated. IMAGE:/PATH is a directory in an
+    /// image of a file system, as for kyozon fs
     #[arg(long, value_name = "HOST[::GUEST]")]
     pub dir: Vec<OsString>,
     /// Give the program a directory that it can only read; may be repeated
@@ -37,6 +38,10 @@ pub struct Options {
     /// Set a variable of the program's environment, which is empty otherwise; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<OsString>,
+    /// With directories in images: run Linux in this process. Then a system call is a function call, but an image that
+    /// breaks Linux breaks this process
+    #[arg(long)]
+    pub in_process: bool,
     /// End the program after so many seconds, with exit status 124
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86400))]
     pub time_limit: Option<u64>,
@@ -56,28 +61,26 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<ExitCode> {
     let program = &options.program;
     let name = || program.display().to_string();
-    let start = start(options)?;
+    let in_images = directories(options).any(|(word, _)| path_in_image(split(word).0).is_some());
+    if options.in_process && !in_images {
+        bail!("--in-process: no directory is in an image: give one by --dir IMAGE:/PATH");
+    }
+    check_environment(&options.env)?;
+    let start = if in_images { None } else { Some(start(options)?) };
     let bytes = read(program)?;
     let file = if bytes.starts_with(b"\0asm") {
         compiled(&bytes, &options.cc).with_context(name)?
     } else {
         bytes
     };
+    let Some(start) = start else { return Err(with_images(options, &file)) };
     let limit = Duration::from_secs(options.time_limit.unwrap_or(0));
     let ended = kyozon_typed_runner::run(&file, TYPED_RESERVED, start, limit)
         .map_err(|message| anyhow!("{}: {message}", name()))?;
-    Ok(match ended {
-        // As for any program of Linux, the lowest eight bits.
-        Ended::Exit(code) => ExitCode::from(code as u8),
-        Ended::Trap(trap, offset) => {
-            console::message(&format!("kyozon: {}: trap at {offset:#x}: {trap}", name()));
-            ExitCode::from(TRAPPED)
-        }
-        Ended::TimeOut => {
-            console::message(&format!("kyozon: {}: the time limit was reached", name()));
-            ExitCode::from(TIME_OUT)
-        }
-    })
+    if let Some(message) = ended.message() {
+        console::message(&format!("kyozon: {}: {message}", name()));
+    }
+    Ok(ended.status().into())
 }
 
 /// What is kept of an earlier run if the checker accepts it, or a new file.
@@ -100,31 +103,88 @@ fn start(options: &Options) -> Result<Start> {
     let name = options.program.file_name().unwrap_or_default();
     start.arguments.push(name.as_bytes().to_vec());
     start.arguments.extend(options.arguments.iter().map(|a| a.as_bytes().to_vec()));
-    for variable in &options.env {
-        if !variable.as_bytes().contains(&b'=') {
-            bail!("--env {}: say NAME=VALUE", variable.display());
-        }
-        start.environment.push(variable.as_bytes().to_vec());
-    }
-    for (list, rights) in [(&options.dir, Rights::ALL), (&options.dir_ro, Rights::READ_ONLY)] {
-        for word in list {
-            let (host, name) = split(word);
-            let directory = File::open(host)
-                .and_then(|file| Ok((file.metadata()?.is_dir(), file)))
-                .with_context(|| host.display().to_string())?;
-            let (true, file) = directory else { bail!("{} is not a directory", host.display()) };
-            start.directories.push(Directory { name, handle: file.into(), rights });
-        }
+    start.environment.extend(options.env.iter().map(|v| v.as_bytes().to_vec()));
+    for (word, rights) in directories(options) {
+        let (host, name) = split(word);
+        let directory = File::open(host)
+            .and_then(|file| Ok((file.metadata()?.is_dir(), file)))
+            .with_context(|| host.display().to_string())?;
+        let (true, file) = directory else { bail!("{} is not a directory", host.display()) };
+        start.directories.push(Directory { name, handle: file.into(), rights });
     }
     Ok(start)
 }
 
-/// The two names of a directory: `HOST` or `HOST::GUEST`.
+/// The directories, and what may be done in them.
+fn directories(options: &Options) -> impl Iterator<Item = (&OsString, Rights)> {
+    let writable = options.dir.iter().map(|word| (word, Rights::ALL));
+    writable.chain(options.dir_ro.iter().map(|word| (word, Rights::READ_ONLY)))
+}
+
+fn check_environment(variables: &[OsString]) -> Result<()> {
+    match variables.iter().find(|variable| !variable.as_bytes().contains(&b'=')) {
+        Some(variable) => bail!("--env {}: say NAME=VALUE", variable.display()),
+        None => Ok(()),
+    }
+}
+
+/// Where the path in an image begins, if a directory is in one and not the host's.
+fn path_in_image(host: &Path) -> Option<usize> {
+    let colon = host.as_os_str().as_bytes().windows(2).position(|pair| pair == b":/")?;
+    (!host.is_dir()).then_some(colon + 1)
+}
+
+/// Becomes the program that runs typed programs on library Linux. Returns only an error.
+fn with_images(options: &Options, file: &[u8]) -> Error {
+    let name = options.program.file_name().unwrap_or_default();
+    // It is inherited, and ends with the program.
+    let memory = memfd_create("kyozon-typed", MemfdFlags::empty()).map(File::from);
+    let memory = match memory.map_err(Error::from).and_then(|mut memory| {
+        memory.write_all(file)?;
+        Ok(memory)
+    }) {
+        Ok(memory) => memory,
+        Err(error) => return error.context("a copy of the program in memory"),
+    };
+    let mut words: Vec<OsString> = Vec::new();
+    for (option, list) in [("--dir", &options.dir), ("--dir-ro", &options.dir_ro)] {
+        for word in list {
+            words.extend([option.into(), explicit(word)]);
+        }
+    }
+    for variable in &options.env {
+        words.extend(["--env".into(), variable.clone()]);
+    }
+    if let Some(seconds) = options.time_limit {
+        words.extend(["--time-limit".into(), seconds.to_string().into()]);
+    }
+    if options.in_process {
+        words.push("--in-process".into());
+    }
+    words.push(format!("/proc/self/fd/{}", memory.as_raw_fd()).into());
+    words.extend([name.into(), "--".into()]);
+    words.extend(options.arguments.iter().cloned());
+    library::typed(&words)
+}
+
+/// A directory with the name that the program finds it by: by default its own, or its path in the image.
+fn explicit(word: &OsStr) -> OsString {
+    let (host, name) = split(word);
+    let mut explicit = host.as_os_str().to_owned();
+    explicit.push("::");
+    explicit.push(OsStr::from_bytes(&name));
+    explicit
+}
+
+/// The two names of a directory: `HOST` or `HOST::GUEST`. One in an image has its path there for the second.
 fn split(word: &OsStr) -> (&Path, Vec<u8>) {
     let bytes = word.as_bytes();
     match bytes.windows(2).rposition(|pair| pair == b"::") {
         Some(at) => (Path::new(OsStr::from_bytes(&bytes[..at])), bytes[at + 2..].to_vec()),
-        None => (Path::new(word), word.to_owned().into_vec()),
+        None => {
+            let path = path_in_image(Path::new(word)).unwrap_or(0);
+            (Path::new(word), bytes[path..].to_vec())
+        }
     }
 }
 
@@ -134,9 +194,14 @@ mod tests {
 
     #[test]
     fn a_directory_has_its_own_name_or_another() {
-        for (word, host, guest) in
-            [("/tmp", "/tmp", "/tmp"), (".::/", ".", "/"), ("a::b::c", "a::b", "c")]
-        {
+        for (word, host, guest) in [
+            ("/tmp", "/tmp", "/tmp"),
+            (".::/", ".", "/"),
+            ("a::b::c", "a::b", "c"),
+            ("disk.img:/a", "disk.img:/a", "/a"),
+            ("disk.img@2:/::x", "disk.img@2:/", "x"),
+            ("disk.img:/::/", "disk.img:/", "/"),
+        ] {
             let expected = (Path::new(host), guest.as_bytes().to_vec());
             assert_eq!(split(OsStr::new(word)), expected);
         }

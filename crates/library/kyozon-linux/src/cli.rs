@@ -1,9 +1,11 @@
 //! The command line.
 
+use crate::fs::kernel::Boot;
 use crate::fs::place::{Image, Place};
 use clap::{Parser, Subcommand, ValueEnum};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Linux as a library.
 #[derive(Parser)]
@@ -40,28 +42,16 @@ pub enum Command {
     /// Work on files in images of file systems, without root and without mounting. IMAGE:/PATH names a file in an image
     /// or a block device, IMAGE@2:/PATH one in its second partition
     Fs {
-        /// Library Linux's image. Without it, that of the environment's KYOZON_LINUX, or the one beside the program
-        #[arg(long, global = true)]
-        linux: Option<PathBuf>,
-        /// Run Linux in this process: faster, but an image that breaks Linux breaks this process
-        #[arg(long, global = true)]
-        in_process: bool,
-        /// End Linux if a call takes longer, in seconds
-        #[arg(
-            long,
-            global = true,
-            default_value_t = 120,
-            value_parser = clap::value_parser!(u64).range(1..),
-            conflicts_with = "in_process"
-        )]
-        limit: u64,
-        /// Linux's memory, in MiB. The host gives what is used. xfs needs 512 to remove or make 100 000 files
-        #[arg(long, global = true, default_value_t = 512, value_parser = memory)]
-        memory: usize,
+        /// The kernel.
+        #[command(flatten)]
+        kernel: KernelOptions,
         /// The operation.
         #[command(subcommand)]
         command: Operation,
     },
+    /// Run a typed program whose directories are in images
+    #[command(hide = true)]
+    TypedRun(crate::typed::Options),
     /// Run Linux for another process
     #[command(hide = true)]
     ConfinedKernel {
@@ -100,6 +90,38 @@ pub enum Command {
         #[arg(long, env = "KYOZON_LINUX", default_value_os_t = default_image(), hide_default_value = true)]
         linux: PathBuf,
     },
+}
+
+/// The kernel for files in images.
+#[derive(clap::Args)]
+pub struct KernelOptions {
+    /// Library Linux's image. Without it, that of the environment's KYOZON_LINUX, or the one beside the program
+    #[arg(long, global = true)]
+    pub linux: Option<PathBuf>,
+    /// Run Linux in this process: faster, but an image that breaks Linux breaks this process
+    #[arg(long, global = true)]
+    pub in_process: bool,
+    /// End Linux if a call takes longer, in seconds
+    #[arg(
+        long,
+        global = true,
+        default_value_t = 120,
+        value_parser = clap::value_parser!(u64).range(1..),
+        conflicts_with = "in_process"
+    )]
+    pub limit: u64,
+    /// Linux's memory, in MiB. The host gives what is used. xfs needs 512 to remove or make 100 000 files
+    #[arg(long, global = true, default_value_t = 512, value_parser = memory)]
+    pub memory: usize,
+}
+
+impl KernelOptions {
+    /// What to boot.
+    pub fn boot(&self) -> Boot {
+        let linux = self.linux.clone().unwrap_or_else(image);
+        let confined = (!self.in_process).then_some(Duration::from_secs(self.limit));
+        Boot { linux, confined, memory_bytes: self.memory << 20, tasks: 0 }
+    }
 }
 
 /// Kernels whose system calls are measured.
@@ -328,7 +350,7 @@ fn memory(text: &str) -> Result<usize, String> {
 }
 
 /// The image if the command line names none.
-pub fn image() -> PathBuf {
+fn image() -> PathBuf {
     std::env::var_os("KYOZON_LINUX").map_or_else(default_image, PathBuf::from)
 }
 

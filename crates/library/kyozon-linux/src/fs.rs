@@ -54,7 +54,7 @@ pub fn execute(boot: &Boot, operation: Operation) -> Result<()> {
 }
 
 /// Does something with images: boots, mounts, and unmounts them again.
-fn within(
+pub(crate) fn within(
     boot: &Boot,
     places: &[(&place::Place, bool)],
     act: impl FnOnce(&Session) -> Result<()>,

@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP. The first one ends a command between two steps, so that images are unmounted; the second
-//! one ends the process at once.
+//! SIGINT, SIGTERM and SIGHUP. The first one ends a command between two steps, so that images are unmounted, and a
+//! typed program that runs; the second one ends the process at once.
 
 use anyhow::{bail, Result};
 use std::ptr;
@@ -9,6 +9,7 @@ static RECEIVED: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn note(signal: libc::c_int) {
     RECEIVED.store(signal, Ordering::SeqCst);
+    kyozon_typed_runner::stop();
 }
 
 /// Handles the signals from here on, but those that the process ignores (nohup).

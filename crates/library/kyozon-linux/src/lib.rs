@@ -6,6 +6,7 @@
 //! | [`cli`] | the command line |
 //! | [`fs`] | files in images of file systems: list, copy, remove, archive |
 //! | [`interrupt`] | signals that end a command between two steps |
+//! | [`typed`] | typed programs whose files are in images |
 //!
 //! Invariants:
 //!
@@ -18,3 +19,4 @@ pub mod bench;
 pub mod cli;
 pub mod fs;
 pub mod interrupt;
+pub mod typed;

@@ -1,11 +1,14 @@
 //! The program `kyozon-linux`: dispatches commands and prints one-line errors.
 
-use kyozon_linux::cli::{self, Cli, Command};
-use kyozon_linux::fs::kernel::Boot;
-use kyozon_linux::{bench, fs, interrupt};
+use kyozon_linux::cli::{Cli, Command};
+use kyozon_linux::{bench, fs, interrupt, typed};
 use liblinux::confined::child;
 use std::process::ExitCode;
-use std::time::Duration;
+
+/// The exit status of a command that did what it should.
+fn succeeded((): ()) -> ExitCode {
+    ExitCode::SUCCESS
+}
 
 fn main() -> ExitCode {
     // A program that ignores SIGCHLD passes that on; then nobody learns how a confined kernel's process ended.
@@ -15,22 +18,25 @@ fn main() -> ExitCode {
     // SAFETY: as above.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let result = match Cli::read().command {
-        Command::Fs { linux, in_process, limit, memory, command } => {
-            let confined = (!in_process).then_some(Duration::from_secs(limit));
+        Command::Fs { kernel, command } => {
             interrupt::install();
-            let linux = linux.unwrap_or_else(cli::image);
-            let boot = Boot { linux, confined, memory_bytes: memory << 20, tasks: 0 };
-            fs::execute(&boot, command)
+            fs::execute(&kernel.boot(), command).map(succeeded)
+        }
+        Command::TypedRun(options) => {
+            interrupt::install();
+            typed::run(&options)
         }
         Command::ConfinedKernel { words } => child::run(&words),
         Command::BenchSyscalls { linux, kernel, folder } => {
-            bench::syscalls(&linux, kernel, &folder)
+            bench::syscalls(&linux, kernel, &folder).map(succeeded)
         }
-        Command::BenchFileio { linux, kernel, place } => bench::files::run(&linux, kernel, &place),
-        Command::BenchBoot { linux } => bench::boot(&linux),
+        Command::BenchFileio { linux, kernel, place } => {
+            bench::files::run(&linux, kernel, &place).map(succeeded)
+        }
+        Command::BenchBoot { linux } => bench::boot(&linux).map(succeeded),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) => {
             if fs::output::is_closed(&error) {
                 // SAFETY: the default action ends the process, as it ends other programs of which nobody reads the
