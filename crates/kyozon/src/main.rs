@@ -52,6 +52,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Exec { words } => return Err(library::exec(&words)),
         Command::Cc { words } => return Err(library::compiler("kyozon-cc", &words)),
         Command::Cxx { words } => return Err(library::compiler("kyozon-c++", &words)),
+        Command::Typed(Typed::Cc { words }) => return typed::cc(&words),
         Command::Typed(Typed::Run(options)) => return typed::execute(&options),
         Command::Typed(command) => write!(out, "{}", typed::run(&command)?)?,
         Command::Ps { json } => write!(out, "{}", groups::show(json)?)?,

@@ -1,6 +1,7 @@
 //! The commands on typed code: assembler, checker, disassembler, compiler, and a host in a process.
 
 mod cache;
+mod cc;
 mod compile;
 mod execute;
 mod kernel;
@@ -19,6 +20,7 @@ use kyozon_typed_asm::{assemble_with_lines, disassemble};
 use kyozon_typed_checker::error::Rule;
 use kyozon_typed_checker::program::{Host, HEADER};
 
+pub use cc::run as cc;
 pub use execute::{run as execute, Options as RunOptions};
 
 /// A command on typed code.
@@ -34,6 +36,14 @@ pub enum Typed {
         /// Find the annotations of functions that have none
         #[arg(long)]
         infer: bool,
+    },
+    /// Compile or link a C program for WASI to typed code: clang's arguments
+    #[command(disable_help_flag = true)]
+    Cc {
+        /// Arguments of clang. Without -c and the like, the output (-o, or a.out) is typed code that kyozon typed run
+        /// takes
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
     },
     /// Check files: exit status 0 if the checker accepts them, 1 with the reason if not
     Check {
@@ -75,7 +85,7 @@ pub enum Typed {
     Run(RunOptions),
 }
 
-/// Runs a command other than [`Typed::Run`], which is for [`execute()`]: what it prints.
+/// Runs a command: what it prints. [`Typed::Run`] and [`Typed::Cc`] are for [`execute()`] and [`cc()`].
 ///
 /// # Errors
 ///
@@ -95,7 +105,7 @@ pub fn run(command: &Typed) -> Result<String> {
             })
         }
         Typed::Compile { program, output, cc } => compile::run(program, output.as_deref(), cc),
-        Typed::Run(_) => bail!("a program's own output is not collected"),
+        Typed::Run(_) | Typed::Cc { .. } => bail!("another program's output is not collected"),
         Typed::Disasm { file } => disassemble(&read(file)?)
             .map_err(|error| anyhow::anyhow!("{}: {error}", file.display())),
     }
