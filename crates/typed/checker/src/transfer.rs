@@ -391,8 +391,15 @@ impl<J: Judge> Pass<'_, '_, J> {
     fn shift(&mut self) -> Step {
         let Insn { op, size, destination, source, .. } = self.insn;
         let bits = size as u32 * 8;
-        let x = self.read(destination, size)?.operand(size);
+        let value = self.read(destination, size)?;
         let count = self.shift_count(source != Operand::Immediate);
+        // What a shift to the left drops need not be data. The carry is the lowest bit of that.
+        let left = match (op, count.and_then(Range::single)) {
+            (Op::ShiftLeft, Some(count)) => bits.saturating_sub(count as u32) as u8,
+            _ => bits as u8,
+        };
+        let x = value.operand(left.div_ceil(8).max(1));
+        let carried = value.is_data(size.min(left / 8 + 1));
         let result = match (x, count) {
             (Some(x), Some(count)) => Some(match (op, count.single()) {
                 (Op::ShiftLeft, Some(count)) => x.shift_left(count as u32, bits),
@@ -411,8 +418,8 @@ impl<J: Judge> Pass<'_, '_, J> {
             // undefined if all were.
             let few = count.is_some_and(|count| count.high() < bits as u64);
             let carry = if few || op == Op::ShiftArithmetic { CARRY } else { 0 };
-            let data = self.state.flags.data | carry | ZERO | SIGN;
-            self.set_result(result, data);
+            let data = if carried { self.state.flags.data | carry } else { 0 };
+            self.set_result(result, data | ZERO | SIGN);
         } else {
             // With a count of 0 the flags stay, and a rotation changes only the carry and the overflow flag.
             self.set_some_flags(result.is_some(), if always { CARRY } else { 0 });
