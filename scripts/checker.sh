@@ -34,7 +34,7 @@ function target(operand) {
 	sub(/^\*/, "", operand)
 	if (operand ~ /^%r[0-9a-z]+$/)
 		return substr(operand, 2)
-	if (operand !~ /\(.*\)$/)
+	if (operand !~ /\(.*\)$/ || operand ~ /GOTPCREL/)
 		fail("unknown operand of an indirect branch")
 	print "\tmovq\t" operand ", %r11"
 	return "r11"
@@ -77,11 +77,11 @@ $1 == ".size" && (substr($2, 1, length($2) - 1) in is_function) {
 	next
 }
 $1 == "retq" { print "\tRET"; next }
-# core is compiled to call these by the table of a dynamic linker.
-$1 == "callq" && $2 ~ /^\*[a-z]+@GOTPCREL\(%rip\)$/ {
+# core is compiled to reach these by the table of a dynamic linker.
+($1 == "callq" || $1 == "jmpq") && $2 ~ /^\*[a-z]+@GOTPCREL\(%rip\)$/ {
 	sub(/^\*/, "", $2)
 	sub(/@GOTPCREL.*/, "", $2)
-	print "\tcall\t" $2
+	print "\t" ($1 == "callq" ? "call" : "jmp") "\t" $2
 	next
 }
 $1 == "callq" && $2 ~ /^\*/ { print "\tCALL_NOSPEC " target($2); next }
