@@ -36,7 +36,7 @@ fuzz_target!(|input: &[u8]| {
     .to_bytes();
     let Ok(program) = Program::parse(&file, HOST) else { return };
     let mut faults = vec![0; text.len()];
-    let mut judge = Strict { faults: &mut faults, count: 0, go_on: || true };
+    let mut judge = Strict { faults: &mut faults, count: 0, vectors: false, go_on: || true };
     let mut work = WORK.0 * text.len() as u64 + WORK.1;
     let _ = check_function(&program, 0, heads, &mut arena.memory(), &mut work, &mut judge);
 });

@@ -279,7 +279,7 @@ impl Search<'_, '_> {
         let bytes = encode(heads, self.start);
         let length = self.program.function(self.function).end - self.start;
         let mut faults = vec![0; length as usize];
-        let mut strict = Strict { faults: &mut faults, count: 0, go_on: || true };
+        let mut strict = Strict { faults: &mut faults, count: 0, vectors: false, go_on: || true };
         let (program, memory) = (self.program, &mut self.arena.memory());
         check_function(program, self.function, &bytes, memory, &mut { u64::MAX }, &mut strict)
     }

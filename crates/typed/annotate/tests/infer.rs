@@ -194,7 +194,7 @@ fn work(module: &Module) -> u64 {
     let bytes = module.to_bytes();
     let program = Program::parse(&bytes, HOST).expect("well-formed");
     let (mut arena, mut left, mut faults) = (Arena::default(), u64::MAX, [0; 1]);
-    let mut strict = Strict { faults: &mut faults, count: 0, go_on: || true };
+    let mut strict = Strict { faults: &mut faults, count: 0, vectors: false, go_on: || true };
     let annotations = program.annotations(0);
     check_function(&program, 0, annotations, &mut arena.memory(), &mut left, &mut strict)
         .expect("accepted");

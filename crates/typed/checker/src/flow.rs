@@ -34,6 +34,9 @@ pub trait Judge {
     /// The instruction at this offset of the text accesses the region, and so may fault.
     fn faults(&mut self, offset: u32) -> Result<(), Error>;
 
+    /// The pass decoded an instruction that can be reached.
+    fn instruction(&mut self, _insn: &Insn) {}
+
     /// Whether to go on. Asked for each instruction and each edge from a jump; no other step takes longer than a join.
     fn go_on(&mut self) -> bool {
         true
@@ -73,6 +76,8 @@ pub struct Strict<'a, F> {
     pub faults: &'a mut [u32],
     /// How many of these there are.
     pub count: usize,
+    /// Whether an instruction that can be reached uses vector registers.
+    pub vectors: bool,
     /// Whether to go on.
     pub go_on: F,
 }
@@ -87,6 +92,10 @@ impl<F: FnMut() -> bool> Judge for Strict<'_, F> {
         *self.faults.get_mut(self.count).ok_or(memory)? = offset;
         self.count += 1;
         Ok(())
+    }
+
+    fn instruction(&mut self, insn: &Insn) {
+        self.vectors |= insn.uses_vectors();
     }
 
     fn go_on(&mut self) -> bool {
@@ -368,6 +377,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             let decoded = decode_into(text, &mut self.insn);
             decoded.map_err(|refusal| self.stop(Rule::Decode(refusal)))?;
             self.decoded = true;
+            self.judge.instruction(&self.insn);
             self.next = self.at + self.insn.length as u32;
             self.faults = false;
             self.live = self.step()?;

@@ -223,6 +223,13 @@ pub struct Insn {
 }
 
 impl Insn {
+    /// Whether it uses vector registers, or their control register.
+    pub fn uses_vectors(&self) -> bool {
+        matches!(self.op, Op::Vector | Op::VectorToRegister | Op::VectorCompare)
+            || self.destination == Operand::Vector
+            || self.source == Operand::Vector
+    }
+
     /// A nop of no length: what a decoder starts from.
     pub const BLANK: Insn = Insn {
         op: Op::Nop,

@@ -68,6 +68,8 @@ pub struct Verdict<'a> {
     pub program: Program<'a>,
     /// How many offsets of instructions that access the region, and so may fault, were written. They are sorted.
     pub faults: usize,
+    /// Whether an instruction that can be reached uses vector registers.
+    pub vectors: bool,
 }
 
 /// Checks a program. `faults` receives the offsets, in the text, of the instructions that access the region.
@@ -100,11 +102,11 @@ pub fn check_while<'a>(
     let malformed =
         |malformed| Error { function: 0, offset: 0, op: None, rule: Rule::File(malformed) };
     let program = Program::parse(file, host).map_err(malformed)?;
-    let mut judge = Strict { faults, count: 0, go_on };
+    let mut judge = Strict { faults, count: 0, vectors: false, go_on };
     let mut work = WORK.0 * program.text().len() as u64 + WORK.1;
     for function in 0..program.function_count() {
         let annotations = program.annotations(function);
         check_function(&program, function, annotations, memory, &mut work, &mut judge)?;
     }
-    Ok(Verdict { program, faults: judge.count })
+    Ok(Verdict { program, faults: judge.count, vectors: judge.vectors })
 }
