@@ -34,12 +34,13 @@ MODULE_PARM_DESC(check_panics, "Every check panics, for tests");
 
 static DEFINE_MUTEX(check_lock);
 
-/* The check that runs, under check_lock. */
+/* The call of the crate that runs, under check_lock. */
 static struct {
-	struct kyozon_typed_checker request;
+	char *message;
 	struct task_struct *task;
 	unsigned long stack;
-} check;
+	bool panicked;
+} call;
 
 static void *big_alloc(size_t bytes)
 {
@@ -89,29 +90,41 @@ bool kyozon_typed_pause(void)
 /* The checker's panic handler. Does not return. */
 void kyozon_typed_panicked(const char *file, size_t bytes, u32 line)
 {
-	struct kyozon_typed_checker *request = &check.request;
-
 	/* Only the task that checks can get here, on its stack. */
-	BUG_ON(check.task != current);
-	snprintf((char *)request->message, request->message_bytes,
+	BUG_ON(call.task != current);
+	snprintf(call.message, KYOZON_TYPED_MESSAGE_BYTES,
 		 "the checker failed, which is a bug: %.*s:%u",
 		 (int)min_t(size_t, bytes, 128), file, line);
-	request->result = KYOZON_TYPED_PANICKED;
-	typed_guard_leave(check.stack);
+	call.panicked = true;
+	typed_guard_leave(call.stack);
+}
+
+/* Whether the function returned. If not, message has the reason. */
+static bool guarded(void (*function)(void *), void *request, char *message)
+{
+	call.message = message;
+	call.task = current;
+	call.panicked = false;
+	typed_guard_call(function, request, &call.stack);
+	call.task = NULL;
+	if (call.panicked)
+		pr_err_ratelimited("%s\n", message);
+	return !call.panicked;
 }
 
 /* One attempt, with so much memory. */
 static int check_once(struct typed_program *program, size_t bytes,
 		      char *message)
 {
-	struct kyozon_typed_checker *request = &check.request;
+	struct kyozon_typed_checker request;
 	void *memory = big_alloc(bytes);
+	bool returned;
 
 	if (!memory)
 		return typed_err(message, -ENOMEM,
 				 "no memory for the check: it needs %zu MiB",
 				 bytes >> 20);
-	*request = (struct kyozon_typed_checker) {
+	request = (struct kyozon_typed_checker) {
 		.file = (unsigned long)program->file,
 		.file_bytes = program->bytes,
 		.memory = (unsigned long)memory,
@@ -121,24 +134,22 @@ static int check_once(struct typed_program *program, size_t bytes,
 		.message = (unsigned long)message,
 		.message_bytes = KYOZON_TYPED_MESSAGE_BYTES,
 		.host = host(),
-		/* A panic must never look like this. */
-		.result = KYOZON_TYPED_PANICKED,
 	};
-	check.task = current;
-	typed_guard_call(request, &check.stack);
-	check.task = NULL;
-	program->contents = request->contents;
+	returned = guarded(kyozon_typed_check, &request, message);
 	kvfree(memory);
+	if (!returned)
+		return -ENOEXEC;
+	program->contents = request.contents;
+	program->image_bytes = request.image_bytes;
+	program->properties = request.properties;
 
-	switch (request->result) {
+	switch (request.result) {
 	case KYOZON_TYPED_ACCEPTED:
 		return 0;
 	case KYOZON_TYPED_NO_MEMORY:
 		return -E2BIG;
 	case KYOZON_TYPED_STOPPED:
 		return -EINTR;
-	case KYOZON_TYPED_PANICKED:
-		pr_err_ratelimited("%s\n", message);
 	}
 	return -ENOEXEC;
 }
@@ -202,4 +213,64 @@ void typed_program_give(struct typed_program *program)
 {
 	kvfree(program->file);
 	kvfree(program->faults);
+}
+
+static int build(const struct typed_program *program, struct typed_code *code,
+		 u8 *image, char *message)
+{
+	struct kyozon_typed_build request = {
+		.file = (unsigned long)program->file,
+		.file_bytes = program->bytes,
+		.image = (unsigned long)image,
+		.image_bytes = program->image_bytes,
+		.address = typed_code_address(code),
+		.gates = (unsigned long)typed_gates,
+		.gate_count = typed_gate_count,
+		.thunks = (unsigned long)typed_thunks,
+		.message = (unsigned long)message,
+		.message_bytes = KYOZON_TYPED_MESSAGE_BYTES,
+		.host = host(),
+	};
+	bool returned;
+	int error;
+
+	error = mutex_lock_killable(&check_lock);
+	if (error)
+		return error;
+	returned = guarded(kyozon_typed_build, &request, message);
+	mutex_unlock(&check_lock);
+	if (!returned || request.result != KYOZON_TYPED_ACCEPTED)
+		return -ENOEXEC;
+	code->entry = request.entry;
+	code->properties = request.properties;
+	memcpy(code->masks, request.masks, sizeof(code->masks));
+	return 0;
+}
+
+int typed_program_load(const struct typed_program *program,
+		       struct typed_code *code, char *message)
+{
+	u8 *image;
+	int error;
+
+	error = typed_code_take(code, program, message);
+	if (error)
+		return error;
+	image = big_alloc(program->image_bytes);
+	if (image)
+		error = build(program, code, image, message);
+	else
+		error = typed_err(message, -ENOMEM,
+				  "no memory for an image of %u bytes",
+				  program->image_bytes);
+	if (!error) {
+		error = typed_code_write(code, image, program->image_bytes,
+					 program->faults, program->contents.faults);
+		if (error)
+			typed_err(message, error, "no memory to write the program's code");
+	}
+	kvfree(image);
+	if (error)
+		typed_code_give(code);
+	return error;
 }

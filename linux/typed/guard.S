@@ -10,10 +10,10 @@
 	.text
 
 /*
- * void typed_guard_call(struct kyozon_typed_checker *request,
+ * void typed_guard_call(void (*function)(void *request), void *request,
  *			 unsigned long *stack)
  *
- * Calls kyozon_typed_check(request). Until that returns, *stack is what
+ * Calls function(request). Until that returns, *stack is what
  * typed_guard_leave() takes.
  */
 SYM_FUNC_START(typed_guard_call)
@@ -24,8 +24,10 @@ SYM_FUNC_START(typed_guard_call)
 	pushq	%r14
 	pushq	%r15
 	subq	$8, %rsp		/* calls are made at a multiple of 16 */
-	movq	%rsp, (%rsi)
-	call	kyozon_typed_check
+	movq	%rsp, (%rdx)
+	movq	%rdi, %rax
+	movq	%rsi, %rdi
+	CALL_NOSPEC rax
 	addq	$8, %rsp
 	popq	%r15
 	popq	%r14

@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* /dev/kyozon-typed: checks programs. Who may open it may use the checker. */
+/*
+ * /dev/kyozon-typed: checks and runs programs. Who may open it may run them.
+ * An open device has one program and one run of it.
+ */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <asm/cpufeature.h>
 
 #include "typed.h"
+
+struct typed_open {
+	struct mutex lock;
+	struct typed_code code;
+	/* of a run that was interrupted, or NULL */
+	struct typed_context *context;
+};
 
 int typed_err(char *message, int error, const char *format, ...)
 {
@@ -18,24 +30,59 @@ int typed_err(char *message, int error, const char *format, ...)
 	return error;
 }
 
-static int do_check(struct kyozon_typed_check *check)
+static int check_version(u32 version, u32 flags, char *message)
+{
+	if (version == KYOZON_TYPED_VERSION && !flags)
+		return 0;
+	return typed_err(message, -EINVAL,
+			 "version %u of the interface; this module has %u",
+			 version, KYOZON_TYPED_VERSION);
+}
+
+static void unload(struct typed_open *open)
+{
+	typed_context_give(open->context);
+	open->context = NULL;
+	typed_code_give(&open->code);
+}
+
+static int load(struct typed_open *open, const struct typed_program *program,
+		char *message)
+{
+	int error;
+
+	if (program->properties & KYOZON_TYPED_USES_VECTORS)
+		return typed_err(message, -EOPNOTSUPP,
+				 "the program uses vector registers, which this module does not run yet");
+	if (!mutex_trylock(&open->lock))
+		return typed_err(message, -EBUSY,
+				 "another thread runs the program of this device");
+	unload(open);
+	error = typed_program_load(program, &open->code, message);
+	mutex_unlock(&open->lock);
+	return error;
+}
+
+/* Without an open device, the program is checked only. */
+static int do_check(struct typed_open *open, struct kyozon_typed_check *check)
 {
 	struct typed_program program;
 	int error;
 
-	if (check->version != KYOZON_TYPED_VERSION || check->flags)
-		return typed_err(check->message, -EINVAL,
-				 "version %u of the interface; this module has %u",
-				 check->version, KYOZON_TYPED_VERSION);
+	error = check_version(check->version, check->flags, check->message);
+	if (error)
+		return error;
 	error = typed_program_take(&program, &check->file, check->message);
 	if (error)
 		return error;
 	check->contents = program.contents;
+	if (open)
+		error = load(open, &program, check->message);
 	typed_program_give(&program);
-	return 0;
+	return error;
 }
 
-static long ioctl_check(void __user *arg)
+static long ioctl_check(struct typed_open *open, void __user *arg)
 {
 	struct kyozon_typed_check *check = memdup_user(arg, sizeof(*check));
 	long error;
@@ -44,10 +91,47 @@ static long ioctl_check(void __user *arg)
 		return PTR_ERR(check);
 	memset(check->message, 0, sizeof(check->message));
 	memset(&check->contents, 0, sizeof(check->contents));
-	error = do_check(check);
+	error = do_check(open, check);
 	if (copy_to_user(arg, check, sizeof(*check)))
 		error = -EFAULT;
 	kfree(check);
+	return error;
+}
+
+static int do_run(struct typed_open *open, struct kyozon_typed_run *run)
+{
+	int error;
+
+	error = check_version(run->version, run->flags, run->message);
+	if (error)
+		return error;
+	if (!mutex_trylock(&open->lock))
+		return typed_err(run->message, -EBUSY,
+				 "another thread runs the program of this device");
+	if (open->code.pages)
+		error = typed_run(&open->code, &open->context, run);
+	else
+		error = typed_err(run->message, -ENOEXEC,
+				  "no program was loaded by this device");
+	mutex_unlock(&open->lock);
+	return error;
+}
+
+static long ioctl_run(struct typed_open *open, void __user *arg)
+{
+	struct kyozon_typed_run *run = memdup_user(arg, sizeof(*run));
+	long error;
+
+	if (IS_ERR(run))
+		return PTR_ERR(run);
+	memset(run->message, 0, sizeof(run->message));
+	run->result = 0;
+	run->outcome = 0;
+	run->offset = 0;
+	error = do_run(open, run);
+	if (copy_to_user(arg, run, sizeof(*run)))
+		error = -EFAULT;
+	kfree(run);
 	return error;
 }
 
@@ -56,13 +140,40 @@ static long typed_ioctl(struct file *file, unsigned int request,
 {
 	switch (request) {
 	case KYOZON_IOCTL_TYPED_CHECK:
-		return ioctl_check((void __user *)arg);
+		return ioctl_check(NULL, (void __user *)arg);
+	case KYOZON_IOCTL_TYPED_LOAD:
+		return ioctl_check(file->private_data, (void __user *)arg);
+	case KYOZON_IOCTL_TYPED_RUN:
+		return ioctl_run(file->private_data, (void __user *)arg);
 	}
 	return -ENOTTY;
 }
 
+static int typed_open(struct inode *inode, struct file *file)
+{
+	struct typed_open *open = kzalloc(sizeof(*open), GFP_KERNEL_ACCOUNT);
+
+	if (!open)
+		return -ENOMEM;
+	mutex_init(&open->lock);
+	file->private_data = open;
+	return 0;
+}
+
+/* Nothing runs: a request holds the file. */
+static int typed_release(struct inode *inode, struct file *file)
+{
+	struct typed_open *open = file->private_data;
+
+	unload(open);
+	kfree(open);
+	return 0;
+}
+
 static const struct file_operations typed_fops = {
 	.owner = THIS_MODULE,
+	.open = typed_open,
+	.release = typed_release,
 	.unlocked_ioctl = typed_ioctl,
 };
 
@@ -75,12 +186,29 @@ static struct miscdevice typed_device = {
 
 static int __init typed_init(void)
 {
-	return misc_register(&typed_device);
+	int error;
+
+	if (boot_cpu_has(X86_FEATURE_XENPV)) {
+		pr_err("a paravirtualized guest of Xen has no kernel mode\n");
+		return -ENODEV;
+	}
+	error = typed_container_init();
+	if (error)
+		return error;
+	error = typed_run_init();
+	if (error)
+		return error;
+	error = misc_register(&typed_device);
+	if (error)
+		typed_run_exit();
+	return error;
 }
 
+/* An open device holds the module. */
 static void __exit typed_exit(void)
 {
 	misc_deregister(&typed_device);
+	typed_run_exit();
 }
 
 module_init(typed_init);

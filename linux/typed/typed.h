@@ -13,6 +13,8 @@
 
 #include <kyozon/abi.h>
 
+#include "enter.h"
+
 #undef pr_fmt
 #define pr_fmt(fmt) "kyozon-typed: " fmt
 
@@ -27,6 +29,8 @@ struct typed_program {
 	/* offsets, in the text, of the instructions that may fault; sorted */
 	u32 *faults;
 	struct kyozon_typed_contents contents;
+	u32 image_bytes;
+	u32 properties;
 };
 
 /*
@@ -37,15 +41,75 @@ int typed_program_take(struct typed_program *program,
 		       const struct kyozon_image *file, char *message);
 void typed_program_give(struct typed_program *program);
 
+/* container.c: the code of programs, which executes */
+struct typed_code {
+	/* 0: there is none */
+	unsigned int pages;
+	unsigned int page;
+	u32 entry;
+	u32 properties;
+	/* what each argument of the entry may be */
+	u64 masks[6];
+};
+
+int typed_container_init(void);
+/* Finds room for an accepted program. On failure, message has the reason. */
+int typed_code_take(struct typed_code *code, const struct typed_program *program,
+		    char *message);
+/* Where its image will lie. */
+u64 typed_code_address(const struct typed_code *code);
+int typed_code_write(const struct typed_code *code, const u8 *image, size_t bytes,
+		     const u32 *faults, unsigned int count);
+void typed_code_give(struct typed_code *code);
+/* The offset, in a program's text, of an address. */
+u32 typed_code_offset(const struct typed_code *code, unsigned long address);
+/* The instruction that faulted, by the return address of its fixup's call. */
+unsigned long typed_fault_address(unsigned long fixup);
+/* Whether it is an address of a program. */
+bool typed_in_image(unsigned long address);
+
+/* check.c: makes the image of an accepted program and writes it. */
+int typed_program_load(const struct typed_program *program,
+		       struct typed_code *code, char *message);
+
+/* run.c: runs of programs */
+struct typed_context;
+int typed_run_init(void);
+void typed_run_exit(void);
+/*
+ * Starts a program if there is no context, and goes on with it if there is one.
+ * Returns -EINTR and a context if the caller has to go to user mode first.
+ */
+int typed_run(const struct typed_code *code, struct typed_context **context,
+	      struct kyozon_typed_run *run);
+/* Ends a program that was interrupted. */
+void typed_context_give(struct typed_context *context);
+extern const struct kyozon_typed_gate typed_gates[];
+extern const unsigned int typed_gate_count;
+
+/* run.c, called by enter.S on the task's stack */
+bool typed_yield(struct typed_context *context);
+long typed_getpid(void);
+long typed_write(u64 handle, u64 address, u64 bytes,
+		 struct typed_context *context);
+
+/* enter.S */
+unsigned int typed_enter(struct typed_context *context);
+extern u8 typed_image[], typed_fixups[];
+extern u8 typed_returned[], typed_faulted[], typed_trapped[], typed_interrupted[];
+extern u8 typed_gate_exit[], typed_gate_getpid[], typed_gate_write[];
+extern const u64 typed_thunks[KYOZON_TYPED_THUNKS];
+
 /* guard.S */
-void typed_guard_call(struct kyozon_typed_checker *request,
+void typed_guard_call(void (*function)(void *request), void *request,
 		      unsigned long *stack);
 void typed_guard_leave(unsigned long stack);
 
 /* checker.S calls these two; see crates/typed/kernel/src/ffi.rs */
 bool kyozon_typed_pause(void);
 void kyozon_typed_panicked(const char *file, size_t bytes, u32 line);
-/* checker.S */
-void kyozon_typed_check(struct kyozon_typed_checker *request);
+/* checker.S; struct kyozon_typed_checker and struct kyozon_typed_build */
+void kyozon_typed_check(void *request);
+void kyozon_typed_build(void *request);
 
 #endif

@@ -1,7 +1,8 @@
 //! The interfaces of the kernel module that hosts typed code.
 //!
-//! **Sides.** [`TypedCheck`]: the module (`/dev/kyozon-typed`), and the `kyozon` command. [`TypedChecker`]: the
-//! module's C code, and the checker that is linked with it; both are built together.
+//! **Sides.** [`TypedCheck`] and [`TypedRun`]: the module (`/dev/kyozon-typed`), and the `kyozon` command.
+//! [`TypedChecker`] and [`TypedBuild`]: the module's C code, and the crate that is linked with it; both are built
+//! together.
 //!
 //! **Version.** [`TYPED_VERSION`]. The module refuses a request with another version.
 //!
@@ -18,14 +19,30 @@ pub const TYPED_VERSION: u32 = 1;
 /// Start of the region that programs for the kernel are made for.
 pub const TYPED_REGION: u64 = 0x1000_0000;
 /// Bytes that are reserved for the region: each 32-bit index, scaled by up to 8, plus each 32-bit offset.
-pub const TYPED_RESERVED: u64 = 40 << 30;
+pub const TYPED_RESERVED: u64 = 0xa_0000_0000;
 /// Most bytes of a program's file.
 pub const TYPED_MAX_FILE: u64 = 16 << 20;
 /// Bytes of the line that explains why a request failed, including the closing zero.
 pub const TYPED_MESSAGE_BYTES: usize = 256;
 
+/// Handles that a program can have.
+pub const TYPED_HANDLES: usize = 16;
+
 /// `ioctl` request: [`TypedCheck`], `_IOWR('K', 16, struct kyozon_typed_check)`.
 pub const IOCTL_TYPED_CHECK: u32 = 0xc128_4b10;
+/// `ioctl` request: [`TypedCheck`], `_IOWR('K', 17, struct kyozon_typed_check)`. As `IOCTL_TYPED_CHECK`; the program
+/// then belongs to this open device, in place of an earlier one, and can be run. The error is `ENOSPC` while other
+/// programs need the module's room for code.
+pub const IOCTL_TYPED_LOAD: u32 = 0xc128_4b11;
+/// `ioctl` request: [`TypedRun`], `_IOWR('K', 18, struct kyozon_typed_run)`.
+pub const IOCTL_TYPED_RUN: u32 = 0xc188_4b12;
+
+/// Number of the import that ends the program: Linux's number of the system call, as for each of these.
+pub const TYPED_EXIT: u32 = 60;
+/// Number of the import that returns the process's id.
+pub const TYPED_GETPID: u32 = 39;
+/// Number of the import that writes to the file of a handle.
+pub const TYPED_WRITE: u32 = 1;
 
 /// A program to check. If it is refused, the error is `ENOEXEC` and `message` has the broken rule; after another error
 /// `message` says what was wrong with the request.
@@ -60,12 +77,58 @@ pub struct TypedContents {
 }
 assert_size!(TypedContents, 16);
 
+/// [`TypedRun::outcome`]: the entry returned `result`, or 0 if it has no result.
+pub const TYPED_RETURNED: u32 = 0;
+/// [`TypedRun::outcome`]: the program ended itself, with `result`.
+pub const TYPED_EXITED: u32 = 1;
+/// [`TypedRun::outcome`]: the instruction at `offset` accessed an address of the region where there is no memory.
+pub const TYPED_FAULTED: u32 = 2;
+/// [`TypedRun::outcome`]: the division at `offset` has no result.
+pub const TYPED_DIVIDED: u32 = 3;
+/// [`TypedRun::outcome`]: the program executed ud2 at `offset`.
+pub const TYPED_TRAPPED: u32 = 4;
+
+/// Runs the program of an open device in kernel mode, in the caller's address space: its region is what is mapped from
+/// [`TYPED_REGION`] on, for [`TYPED_RESERVED`] bytes.
+///
+/// `EINTR` says that the caller has a signal to handle, or other work on its way to user mode. The program keeps its
+/// state, and the same request continues it. `EBUSY`: another thread runs it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TypedRun {
+    /// [`TYPED_VERSION`].
+    pub version: u32,
+    /// Zero.
+    pub flags: u32,
+    /// Arguments of the entry; of each, the part that its signature names.
+    pub arguments: [u64; 6],
+    /// Descriptors of the files that the program's handles 0, 1 and so on are for; -1 for none.
+    pub handles: [i32; TYPED_HANDLES],
+    /// What the entry returned.
+    pub result: u64,
+    /// `TYPED_RETURNED` and so on.
+    pub outcome: u32,
+    /// Offset in the text.
+    pub offset: u32,
+    /// A C string.
+    pub message: [u8; TYPED_MESSAGE_BYTES],
+}
+assert_size!(TypedRun, 392);
+
 /// [`TypedChecker::host`]: the text may have indirect branches of its own.
 pub const TYPED_INDIRECT_BRANCHES: u32 = 1;
 /// [`TypedChecker::host`]: indirect branch tracking is on.
 pub const TYPED_TRACKING: u32 = 2;
 /// [`TypedChecker::host`]: the checker panics, for a test of what follows.
 pub const TYPED_PANIC: u32 = 0x8000_0000;
+
+/// [`TypedChecker::properties`]: an instruction uses vector registers.
+pub const TYPED_USES_VECTORS: u32 = 1;
+/// [`TypedBuild::properties`]: the entry has a result. Without one, rax has what must not be made known.
+pub const TYPED_HAS_RESULT: u32 = 1;
+
+/// Thunks that an image needs: one for each general register, and one that returns.
+pub const TYPED_THUNKS: usize = 17;
 
 /// [`TypedChecker::result`]: the program is safe.
 pub const TYPED_ACCEPTED: u32 = 0;
@@ -104,12 +167,69 @@ pub struct TypedChecker {
     pub result: u32,
     /// What an accepted program has.
     pub contents: TypedContents,
+    /// Bytes of the image of an accepted program.
+    pub image_bytes: u32,
+    /// `TYPED_USES_VECTORS`, or 0.
+    pub properties: u32,
 }
-assert_size!(TypedChecker, 88);
+assert_size!(TypedChecker, 96);
+
+/// A function of the kernel that programs can import.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TypedGate {
+    /// Where it begins.
+    pub address: u64,
+    /// The number of such an import.
+    pub number: u32,
+    /// Arguments in registers; each is a number, and so is the result.
+    pub arguments: u32,
+}
+assert_size!(TypedGate, 16);
+
+/// Makes the image of a program that the checker accepted. Addresses are the kernel's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TypedBuild {
+    /// The file, the one that was accepted.
+    pub file: u64,
+    /// Its bytes.
+    pub file_bytes: u64,
+    /// Receives the image.
+    pub image: u64,
+    /// Its room.
+    pub image_bytes: u64,
+    /// Where the image will lie: a multiple of 64.
+    pub address: u64,
+    /// An array of [`TypedGate`].
+    pub gates: u64,
+    /// How many.
+    pub gate_count: u64,
+    /// An array of the addresses of [`TYPED_THUNKS`] thunks.
+    pub thunks: u64,
+    /// Receives a line, a C string.
+    pub message: u64,
+    /// Its room.
+    pub message_bytes: u64,
+    /// As for the checker.
+    pub host: u32,
+    /// `TYPED_ACCEPTED`, `TYPED_REFUSED` or `TYPED_PANICKED`.
+    pub result: u32,
+    /// Offset of the entry.
+    pub entry: u32,
+    /// `TYPED_HAS_RESULT`, or 0.
+    pub properties: u32,
+    /// What the entry's arguments may be: 0 where nothing is passed.
+    pub masks: [u64; 6],
+}
+assert_size!(TypedBuild, 144);
+
+const fn iowr<T>(number: u32) -> u32 {
+    (3 << 30) | ((size_of::<T>() as u32) << 16) | (0x4b << 8) | number
+}
 
 const _: () = {
-    assert!(
-        IOCTL_TYPED_CHECK
-            == (3 << 30) | ((size_of::<TypedCheck>() as u32) << 16) | (0x4b << 8) | 16
-    );
+    assert!(IOCTL_TYPED_CHECK == iowr::<TypedCheck>(16));
+    assert!(IOCTL_TYPED_LOAD == iowr::<TypedCheck>(17));
+    assert!(IOCTL_TYPED_RUN == iowr::<TypedRun>(18));
 };

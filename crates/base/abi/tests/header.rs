@@ -1,4 +1,4 @@
-//! `include/kyozon/abi.h` matches this crate, and a C compiler computes the same sizes and offsets.
+//! `include/kyozon/abi.h` matches this crate, and a C compiler computes the same sizes, offsets and shifts.
 
 mod common;
 
@@ -60,8 +60,20 @@ macro_rules! layout {
     };
 }
 
+/// A line of C for each constant that the header computes by a shift, which in C may be one of an int.
+fn shifted_constants() -> String {
+    let header = fs::read_to_string(root().join("include/kyozon/abi.h")).expect("the header");
+    let assertion = |line: &str| {
+        let (name, value) = line.strip_prefix("#define ")?.split_once(' ')?;
+        let (number, shift) = value.strip_prefix('(')?.strip_suffix(')')?.split_once(" << ")?;
+        let value = number.parse::<u64>().ok()? << shift.parse::<u32>().ok()?;
+        Some(format!("_Static_assert({name} == {value}, \"{name}\");\n"))
+    };
+    header.lines().filter_map(assertion).collect()
+}
+
 #[test]
-fn c_compiler_agrees_on_every_layout() {
+fn c_compiler_agrees_on_every_layout_and_shift() {
     let mut c = String::from("#include <stddef.h>\n#include \"kyozon/abi.h\"\n");
     layout!(c, ImageHeader, "kyozon_image_header": magic, version, kind, base, text_bytes, rodata_bytes, data_bytes,
         memory_bytes, entry);
@@ -134,7 +146,14 @@ fn c_compiler_agrees_on_every_layout() {
     layout!(c, TypedCheck, "kyozon_typed_check": version, flags, file, contents, message);
     layout!(c, TypedContents, "kyozon_typed_contents": functions, text_bytes, annotation_bytes, faults);
     layout!(c, TypedChecker, "kyozon_typed_checker": file, file_bytes, memory, memory_bytes, faults, fault_room,
-        message, message_bytes, host, result, contents);
+        message, message_bytes, host, result, contents, image_bytes, properties);
+    layout!(c, TypedRun, "kyozon_typed_run": version, flags, arguments, handles, result, outcome, offset, message);
+    layout!(c, TypedGate, "kyozon_typed_gate": address, number, arguments);
+    layout!(c, TypedBuild, "kyozon_typed_build": file, file_bytes, image, image_bytes, address, gates, gate_count,
+        thunks, message, message_bytes, host, result, entry, properties, masks);
+    let shifts = shifted_constants();
+    assert!(!shifts.is_empty());
+    c.push_str(&shifts);
 
     let dir = tempfile::tempdir().expect("temporary directory");
     let file = dir.path().join("layout.c");

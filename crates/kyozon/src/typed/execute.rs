@@ -14,13 +14,13 @@ use clap::Args;
 use kyozon_abi::typed::TYPED_RESERVED;
 use kyozon_tender::console;
 use kyozon_typed_annotate::memory::{verify, Arena};
-use kyozon_typed_runner::{Directory, Start};
+use kyozon_typed_runner::{Directory, Start, TRAPPED};
 use kyozon_typed_wasi::types::Rights;
 use rustix::fs::{memfd_create, MemfdFlags};
 
 use super::cache::Place;
 use super::compile::compile;
-use super::{host, read};
+use super::{host, kernel, read};
 use crate::library;
 
 /// Options of `kyozon typed run`.
@@ -48,6 +48,13 @@ pub struct Options {
     /// The C compiler: a gcc
     #[arg(long, value_name = "PROGRAM", default_value = "gcc")]
     pub cc: String,
+    /// Run a typed program in kernel mode, with the module kyozon-typed
+    #[arg(long, conflicts_with_all = ["dir", "dir_ro", "env", "in_process", "time_limit", "cc", "arguments"])]
+    pub kernel: bool,
+    /// With --kernel: MiB of memory at the start of the region
+    #[arg(long, value_name = "MIB", default_value = "16", requires = "kernel")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub memory: u16,
     /// The program's arguments
     #[arg(last = true)]
     pub arguments: Vec<OsString>,
@@ -59,6 +66,9 @@ pub struct Options {
 ///
 /// The program cannot be read, compiled or loaded, the checker refuses it, or a directory cannot be opened.
 pub fn run(options: &Options) -> Result<ExitCode> {
+    if options.kernel {
+        return run_in_kernel(&options.program, usize::from(options.memory) << 20);
+    }
     let program = &options.program;
     let name = || program.display().to_string();
     let in_images = directories(options).any(|(word, _)| path_in_image(split(word).0).is_some());
@@ -81,6 +91,22 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         console::message(&format!("kyozon: {}: {message}", name()));
     }
     Ok(ended.status().into())
+}
+
+fn run_in_kernel(program: &Path, memory: usize) -> Result<ExitCode> {
+    let name = || program.display().to_string();
+    let file = read(program)?;
+    if file.starts_with(b"\0asm") {
+        bail!("{}: WebAssembly: the kernel runs programs of typed assembly only", name());
+    }
+    let device = kernel::device()?;
+    Ok(match kernel::run(&device, &file, memory).with_context(name)? {
+        kernel::Ended::Exit(result) => ExitCode::from(result as u8),
+        kernel::Ended::Trap(why, at) => {
+            console::message(&format!("kyozon: {}: trap at {at:#x}: {why}", name()));
+            ExitCode::from(TRAPPED)
+        }
+    })
 }
 
 /// What is kept of an earlier run if the checker accepts it, or a new file.

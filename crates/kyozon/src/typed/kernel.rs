@@ -1,13 +1,16 @@
 //! The module that hosts typed code, by its `/dev/kyozon-typed`.
 
 use crate::machine::message;
-use anyhow::{anyhow, Result};
+use anyhow::{anyhow, Context, Result};
 use kyozon_abi::device::Image;
 use kyozon_abi::typed::{
-    TypedCheck, TypedContents, IOCTL_TYPED_CHECK, TYPED_MESSAGE_BYTES, TYPED_VERSION,
+    TypedCheck, TypedContents, TypedRun, IOCTL_TYPED_CHECK, IOCTL_TYPED_LOAD, IOCTL_TYPED_RUN,
+    TYPED_DIVIDED, TYPED_EXITED, TYPED_FAULTED, TYPED_HANDLES, TYPED_MESSAGE_BYTES, TYPED_REGION,
+    TYPED_RESERVED, TYPED_RETURNED, TYPED_VERSION,
 };
 use rustix::io::Errno;
 use rustix::ioctl::{ioctl, Updater};
+use rustix::mm::{mmap_anonymous, mprotect, MapFlags, MprotectFlags, ProtFlags};
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 
@@ -28,8 +31,16 @@ pub(super) fn device() -> Result<File> {
 }
 
 /// Lets the kernel check a program.
-#[allow(unsafe_code)]
 pub(super) fn check(device: &File, file: &[u8]) -> Result<TypedContents> {
+    request_check::<{ IOCTL_TYPED_CHECK as _ }>(device, file)
+}
+
+/// A request about the file of a program: what the program has.
+#[allow(unsafe_code)]
+fn request_check<const OPCODE: rustix::ioctl::Opcode>(
+    device: &File,
+    file: &[u8],
+) -> Result<TypedContents> {
     let mut request = TypedCheck {
         version: TYPED_VERSION,
         flags: 0,
@@ -37,12 +48,15 @@ pub(super) fn check(device: &File, file: &[u8]) -> Result<TypedContents> {
         contents: TypedContents::default(),
         message: [0; TYPED_MESSAGE_BYTES],
     };
-    // SAFETY: the opcode encodes the size of `TypedCheck`, and the kernel writes no more than that. The file lives
+    // SAFETY: both opcodes encode the size of `TypedCheck`, and the kernel writes no more than that. The file lives
     // across this call, which only reads it.
-    let outcome = unsafe {
-        ioctl(device, Updater::<{ IOCTL_TYPED_CHECK as _ }, TypedCheck>::new(&mut request))
-    };
-    outcome.map_err(|error| match message(&request.message) {
+    let outcome = unsafe { ioctl(device, Updater::<OPCODE, TypedCheck>::new(&mut request)) };
+    outcome.map_err(|error| refusal(error, &request.message))?;
+    Ok(request.contents)
+}
+
+fn refusal(error: Errno, line: &[u8]) -> anyhow::Error {
+    match message(line) {
         Some(line) => anyhow!("{line}"),
         None if error == Errno::NOTTY => {
             anyhow!(
@@ -50,6 +64,74 @@ pub(super) fn check(device: &File, file: &[u8]) -> Result<TypedContents> {
             )
         }
         None => anyhow!("the module refuses: {error}"),
+    }
+}
+
+/// How a program ended.
+pub(super) enum Ended {
+    /// It returned from its entry or ended itself, with this number.
+    Exit(u64),
+    /// Why, and where in its text.
+    Trap(&'static str, u32),
+}
+
+/// Lets the kernel check a program and run it, with `memory` bytes at the start of its region. Its handles 0 to 2 are
+/// this process's standard input, output and error.
+#[allow(unsafe_code)]
+pub(super) fn run(device: &File, file: &[u8], memory: usize) -> Result<Ended> {
+    request_check::<{ IOCTL_TYPED_LOAD as _ }>(device, file)?;
+    map_region(memory)?;
+    let mut handles = [-1; TYPED_HANDLES];
+    handles[..3].copy_from_slice(&[0, 1, 2]);
+    let mut request = TypedRun {
+        version: TYPED_VERSION,
+        flags: 0,
+        arguments: [0; 6],
+        handles,
+        result: 0,
+        outcome: 0,
+        offset: 0,
+        message: [0; TYPED_MESSAGE_BYTES],
+    };
+    loop {
+        // SAFETY: the opcode encodes the size of `TypedRun`, and the kernel writes no more than that. The program
+        // writes in its region only, which belongs to nothing else here.
+        let outcome = unsafe {
+            ioctl(device, Updater::<{ IOCTL_TYPED_RUN as _ }, TypedRun>::new(&mut request))
+        };
+        match outcome {
+            Ok(()) => break,
+            // Signals were handled on the way here. The program goes on where it was.
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(refusal(error, &request.message)),
+        }
+    }
+    Ok(match request.outcome {
+        TYPED_RETURNED | TYPED_EXITED => Ended::Exit(request.result),
+        outcome => Ended::Trap(why(outcome), request.offset),
+    })
+}
+
+fn why(outcome: u32) -> &'static str {
+    match outcome {
+        TYPED_FAULTED => "an access of the region where there is no memory",
+        TYPED_DIVIDED => "a division without a result",
+        _ => "ud2",
+    }
+}
+
+/// Reserves the region; its first bytes become memory of zeros. It lasts as long as this process.
+#[allow(unsafe_code)]
+fn map_region(memory: usize) -> Result<()> {
+    let start = TYPED_REGION as *mut core::ffi::c_void;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
+    // SAFETY: a new mapping, which replaces none.
+    let region =
+        unsafe { mmap_anonymous(start, TYPED_RESERVED as usize, ProtFlags::empty(), flags) };
+    let region = region.with_context(|| {
+        format!("cannot reserve {} GiB of addresses from {TYPED_REGION:#x}", TYPED_RESERVED >> 30)
     })?;
-    Ok(request.contents)
+    // SAFETY: the mapping is this function's own.
+    unsafe { mprotect(region, memory, MprotectFlags::READ | MprotectFlags::WRITE) }
+        .context("cannot get memory for the region")
 }

@@ -4,16 +4,28 @@ use core::fmt::{self, Write};
 
 use kyozon_abi::typed::{
     TypedContents, TYPED_ACCEPTED, TYPED_INDIRECT_BRANCHES, TYPED_NO_MEMORY, TYPED_REFUSED,
-    TYPED_REGION, TYPED_RESERVED, TYPED_STOPPED, TYPED_TRACKING,
+    TYPED_REGION, TYPED_RESERVED, TYPED_STOPPED, TYPED_TRACKING, TYPED_USES_VECTORS,
 };
 use kyozon_typed_checker::check_while;
 use kyozon_typed_checker::error::Rule;
 use kyozon_typed_checker::flow::Memory;
-use kyozon_typed_checker::program::Host;
+use kyozon_typed_checker::program::{Host, Program};
+
+use crate::image::{build, Entry, Place};
 
 /// Instructions and edges between two calls of `pause`. One takes at most the join of two frames of 16 KiB, some ten
 /// microseconds.
 const STEPS: u32 = 256;
+
+/// What is said about an accepted program.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Accepted {
+    pub(crate) contents: TypedContents,
+    /// Bytes of its image.
+    pub(crate) image: u32,
+    /// `TYPED_USES_VECTORS`, or 0.
+    pub(crate) properties: u32,
+}
 
 /// Checks a file. The message is written if it is not accepted.
 pub(crate) fn call(
@@ -23,7 +35,7 @@ pub(crate) fn call(
     faults: &mut [u32],
     message: &mut Message<'_>,
     mut pause: impl FnMut() -> bool,
-) -> (u32, TypedContents) {
+) -> (u32, Accepted) {
     let mut steps = 0;
     let go_on = || {
         steps += 1;
@@ -39,7 +51,8 @@ pub(crate) fn call(
                 annotation_bytes: annotations.sum::<usize>() as u32,
                 faults: verdict.faults as u32,
             };
-            (TYPED_ACCEPTED, contents)
+            let properties = if verdict.vectors { TYPED_USES_VECTORS } else { 0 };
+            (TYPED_ACCEPTED, Accepted { contents, image: program.image_size(), properties })
         }
         Err(error) => {
             let _ = write!(message, "{error}");
@@ -48,9 +61,26 @@ pub(crate) fn call(
                 Rule::Stopped => TYPED_STOPPED,
                 _ => TYPED_REFUSED,
             };
-            (result, TypedContents::default())
+            (result, Accepted::default())
         }
     }
+}
+
+/// Makes the image of a file that was accepted for this host. The message is written if that fails.
+pub(crate) fn image(
+    file: &[u8],
+    host: u32,
+    place: Place<'_>,
+    message: &mut Message<'_>,
+) -> Option<Entry> {
+    let program = Program::parse(file, host_of(host));
+    let entry = match program.map(|program| build(&program, place)) {
+        Ok(Ok(entry)) => return Some(entry),
+        Ok(Err(refusal)) => write!(message, "{refusal}"),
+        Err(malformed) => write!(message, "{malformed}"),
+    };
+    let _ = entry;
+    None
 }
 
 /// What the module's kernel provides and demands.
@@ -109,7 +139,7 @@ mod tests {
             left = left.saturating_sub(1);
             left > 0
         };
-        let (result, contents) =
+        let (result, Accepted { contents, .. }) =
             call(&file, 0, &mut cut(&mut words), &mut faults, &mut Message::new(&mut line), pause);
         let end = line.iter().position(|&byte| byte == 0).expect("a C string");
         (result, contents, String::from_utf8(line[..end].to_vec()).unwrap())

@@ -2,10 +2,14 @@
 
 use core::mem::MaybeUninit;
 
-use kyozon_abi::typed::{TypedChecker, TYPED_PANIC};
+use kyozon_abi::typed::{
+    TypedBuild, TypedChecker, TypedGate, TYPED_ACCEPTED, TYPED_HAS_RESULT, TYPED_PANIC,
+    TYPED_REFUSED, TYPED_THUNKS,
+};
 
 use crate::arena::cut;
-use crate::call::{call, Message};
+use crate::call::{call, image, Message};
+use crate::image::Place;
 
 /// Memory of the module's as a slice.
 ///
@@ -37,8 +41,38 @@ pub unsafe extern "C" fn kyozon_typed_check(request: &mut TypedChecker) {
     assert!(request.host & TYPED_PANIC == 0, "a test wants a panic");
     let mut message = Message::new(message);
     let mut memory = cut(words);
-    (request.result, request.contents) =
-        call(file, request.host, &mut memory, faults, &mut message, pause);
+    let (result, accepted) = call(file, request.host, &mut memory, faults, &mut message, pause);
+    request.result = result;
+    request.contents = accepted.contents;
+    request.image_bytes = accepted.image;
+    request.properties = accepted.properties;
+}
+
+/// Makes the image of a program.
+///
+/// # Safety
+///
+/// As for [`kyozon_typed_check`]. The file is one that was accepted for the same host, and has not changed since.
+#[no_mangle]
+pub unsafe extern "C" fn kyozon_typed_build(request: &mut TypedBuild) {
+    // SAFETY: the caller's promise; the five are apart from each other.
+    let (file, target, gates, thunks, message) = unsafe {
+        (
+            slice::<u8>(request.file, request.file_bytes),
+            slice::<u8>(request.image, request.image_bytes),
+            slice::<TypedGate>(request.gates, request.gate_count),
+            slice::<u64>(request.thunks, TYPED_THUNKS as u64),
+            slice::<u8>(request.message, request.message_bytes),
+        )
+    };
+    let place = Place { image: target, address: request.address, gates, thunks };
+    let entry = image(file, request.host, place, &mut Message::new(message));
+    request.result = if entry.is_some() { TYPED_ACCEPTED } else { TYPED_REFUSED };
+    if let Some(entry) = entry {
+        request.entry = entry.offset;
+        request.masks = entry.masks;
+        request.properties = if entry.result { TYPED_HAS_RESULT } else { 0 };
+    }
 }
 
 /// Lets other tasks run; whether to go on.

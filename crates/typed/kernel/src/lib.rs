@@ -1,4 +1,4 @@
-//! The checker of typed code as a function that a kernel module calls.
+//! The checker of typed code as a function that a kernel module calls, and a second one that makes images.
 //!
 //! `scripts/checker.sh` compiles this crate to assembly, which the kernel's own build then takes like a file of the
 //! module: see `linux/typed`. There is no allocator, no variable, no floating point, and no unwinding.
@@ -12,3 +12,4 @@
 mod arena;
 mod call;
 pub mod ffi;
+mod image;

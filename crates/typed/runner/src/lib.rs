@@ -26,6 +26,9 @@ const MAIN: &str = "_start";
 /// Arguments of integers that are passed in registers.
 const REGISTERS: usize = 6;
 
+/// The exit status after a trap.
+pub const TRAPPED: u8 = 120;
+
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -38,12 +41,12 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// The exit status for the shell: the program's own (the lowest eight bits, as for any program of Linux), 120 after
-    /// a trap, 124 after the limit of time.
+    /// The exit status for the shell: the program's own (the lowest eight bits, as for any program of Linux),
+    /// [`TRAPPED`] after a trap, 124 after the limit of time.
     pub fn status(&self) -> u8 {
         match self {
             Ended::Exit(code) => *code as u8,
-            Ended::Trap(..) => 120,
+            Ended::Trap(..) => TRAPPED,
             Ended::TimeOut => 124,
         }
     }

@@ -1218,7 +1218,7 @@
 /*
  Bytes that are reserved for the region: each 32-bit index, scaled by up to 8, plus each 32-bit offset.
  */
-#define KYOZON_TYPED_RESERVED (40 << 30)
+#define KYOZON_TYPED_RESERVED 42949672960
 
 /*
  Most bytes of a program's file.
@@ -1231,9 +1231,66 @@
 #define KYOZON_TYPED_MESSAGE_BYTES 256
 
 /*
+ Handles that a program can have.
+ */
+#define KYOZON_TYPED_HANDLES 16
+
+/*
  `ioctl` request: [`TypedCheck`], `_IOWR('K', 16, struct kyozon_typed_check)`.
  */
 #define KYOZON_IOCTL_TYPED_CHECK 3240643344
+
+/*
+ `ioctl` request: [`TypedCheck`], `_IOWR('K', 17, struct kyozon_typed_check)`. As `IOCTL_TYPED_CHECK`; the program
+ then belongs to this open device, in place of an earlier one, and can be run. The error is `ENOSPC` while other
+ programs need the module's room for code.
+ */
+#define KYOZON_IOCTL_TYPED_LOAD 3240643345
+
+/*
+ `ioctl` request: [`TypedRun`], `_IOWR('K', 18, struct kyozon_typed_run)`.
+ */
+#define KYOZON_IOCTL_TYPED_RUN 3246934802
+
+/*
+ Number of the import that ends the program: Linux's number of the system call, as for each of these.
+ */
+#define KYOZON_TYPED_EXIT 60
+
+/*
+ Number of the import that returns the process's id.
+ */
+#define KYOZON_TYPED_GETPID 39
+
+/*
+ Number of the import that writes to the file of a handle.
+ */
+#define KYOZON_TYPED_WRITE 1
+
+/*
+ [`TypedRun::outcome`]: the entry returned `result`, or 0 if it has no result.
+ */
+#define KYOZON_TYPED_RETURNED 0
+
+/*
+ [`TypedRun::outcome`]: the program ended itself, with `result`.
+ */
+#define KYOZON_TYPED_EXITED 1
+
+/*
+ [`TypedRun::outcome`]: the instruction at `offset` accessed an address of the region where there is no memory.
+ */
+#define KYOZON_TYPED_FAULTED 2
+
+/*
+ [`TypedRun::outcome`]: the division at `offset` has no result.
+ */
+#define KYOZON_TYPED_DIVIDED 3
+
+/*
+ [`TypedRun::outcome`]: the program executed ud2 at `offset`.
+ */
+#define KYOZON_TYPED_TRAPPED 4
 
 /*
  [`TypedChecker::host`]: the text may have indirect branches of its own.
@@ -1249,6 +1306,21 @@
  [`TypedChecker::host`]: the checker panics, for a test of what follows.
  */
 #define KYOZON_TYPED_PANIC 2147483648
+
+/*
+ [`TypedChecker::properties`]: an instruction uses vector registers.
+ */
+#define KYOZON_TYPED_USES_VECTORS 1
+
+/*
+ [`TypedBuild::properties`]: the entry has a result. Without one, rax has what must not be made known.
+ */
+#define KYOZON_TYPED_HAS_RESULT 1
+
+/*
+ Thunks that an image needs: one for each general register, and one that returns.
+ */
+#define KYOZON_TYPED_THUNKS 17
 
 /*
  [`TypedChecker::result`]: the program is safe.
@@ -3176,6 +3248,48 @@ struct kyozon_typed_check {
 };
 
 /*
+ Runs the program of an open device in kernel mode, in the caller's address space: its region is what is mapped from
+ [`TYPED_REGION`] on, for [`TYPED_RESERVED`] bytes.
+
+ `EINTR` says that the caller has a signal to handle, or other work on its way to user mode. The program keeps its
+ state, and the same request continues it. `EBUSY`: another thread runs it.
+ */
+struct kyozon_typed_run {
+        /*
+         [`TYPED_VERSION`].
+         */
+        uint32_t version;
+        /*
+         Zero.
+         */
+        uint32_t flags;
+        /*
+         Arguments of the entry; of each, the part that its signature names.
+         */
+        uint64_t arguments[6];
+        /*
+         Descriptors of the files that the program's handles 0, 1 and so on are for; -1 for none.
+         */
+        int32_t handles[KYOZON_TYPED_HANDLES];
+        /*
+         What the entry returned.
+         */
+        uint64_t result;
+        /*
+         `TYPED_RETURNED` and so on.
+         */
+        uint32_t outcome;
+        /*
+         Offset in the text.
+         */
+        uint32_t offset;
+        /*
+         A C string.
+         */
+        uint8_t message[KYOZON_TYPED_MESSAGE_BYTES];
+};
+
+/*
  A call of the checker. Addresses are the kernel's.
  */
 struct kyozon_typed_checker {
@@ -3223,6 +3337,98 @@ struct kyozon_typed_checker {
          What an accepted program has.
          */
         struct kyozon_typed_contents contents;
+        /*
+         Bytes of the image of an accepted program.
+         */
+        uint32_t image_bytes;
+        /*
+         `TYPED_USES_VECTORS`, or 0.
+         */
+        uint32_t properties;
+};
+
+/*
+ A function of the kernel that programs can import.
+ */
+struct kyozon_typed_gate {
+        /*
+         Where it begins.
+         */
+        uint64_t address;
+        /*
+         The number of such an import.
+         */
+        uint32_t number;
+        /*
+         Arguments in registers; each is a number, and so is the result.
+         */
+        uint32_t arguments;
+};
+
+/*
+ Makes the image of a program that the checker accepted. Addresses are the kernel's.
+ */
+struct kyozon_typed_build {
+        /*
+         The file, the one that was accepted.
+         */
+        uint64_t file;
+        /*
+         Its bytes.
+         */
+        uint64_t file_bytes;
+        /*
+         Receives the image.
+         */
+        uint64_t image;
+        /*
+         Its room.
+         */
+        uint64_t image_bytes;
+        /*
+         Where the image will lie: a multiple of 64.
+         */
+        uint64_t address;
+        /*
+         An array of [`TypedGate`].
+         */
+        uint64_t gates;
+        /*
+         How many.
+         */
+        uint64_t gate_count;
+        /*
+         An array of the addresses of [`TYPED_THUNKS`] thunks.
+         */
+        uint64_t thunks;
+        /*
+         Receives a line, a C string.
+         */
+        uint64_t message;
+        /*
+         Its room.
+         */
+        uint64_t message_bytes;
+        /*
+         As for the checker.
+         */
+        uint32_t host;
+        /*
+         `TYPED_ACCEPTED`, `TYPED_REFUSED` or `TYPED_PANICKED`.
+         */
+        uint32_t result;
+        /*
+         Offset of the entry.
+         */
+        uint32_t entry;
+        /*
+         `TYPED_HAS_RESULT`, or 0.
+         */
+        uint32_t properties;
+        /*
+         What the entry's arguments may be: 0 where nothing is passed.
+         */
+        uint64_t masks[6];
 };
 
 #endif  /* KYOZON_ABI_H */

@@ -1,0 +1,220 @@
+//! The image of an accepted program: its text and data as they are, and the addresses that only a host knows.
+
+use core::fmt;
+
+use kyozon_abi::typed::TypedGate;
+use kyozon_typed_checker::program::{Import, Program, STUB};
+use kyozon_typed_checker::value::Value;
+
+/// int3, which fills what is neither text nor a stub.
+const FILL: u8 = 0xcc;
+
+/// Codes of results in a signature that fit each number: none, and any.
+const FITTING_RESULTS: [u8; 2] = [0, 1];
+
+/// Where an image is written, and what it refers to.
+pub(crate) struct Place<'a> {
+    /// Receives the image.
+    pub(crate) image: &'a mut [u8],
+    /// Where it will lie.
+    pub(crate) address: u64,
+    /// What programs can import.
+    pub(crate) gates: &'a [TypedGate],
+    /// Addresses of thunks: one for each general register, and one that returns.
+    pub(crate) thunks: &'a [u64],
+}
+
+/// How the program of an image is called.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Its offset in the image.
+    pub(crate) offset: u32,
+    /// What each argument may be: 0 where nothing is passed.
+    pub(crate) masks: [u64; 6],
+    /// Whether it has a result.
+    pub(crate) result: bool,
+}
+
+/// Why an image is not built.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It has more bytes than there is room for.
+    Room(u32, usize),
+    /// No gate has the number of this import.
+    Import(u32, Import),
+    /// An import's signature is not the gate's.
+    Signature(u32, Import, u32),
+    /// The code is out of reach of a jump.
+    Far(u64),
+    /// Something follows the text.
+    Rest,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Room(bytes, room) => {
+                write!(f, "the program needs {bytes} bytes of code and tables; there is room for {room}")
+            }
+            Refusal::Import(n, import) => {
+                write!(f, "import {n}: this kernel has no function {}", import.number)
+            }
+            Refusal::Signature(n, import, arguments) => write!(
+                f,
+                "import {n}: function {} has {arguments} arguments in registers, and any number as result",
+                import.number
+            ),
+            Refusal::Rest => f.write_str(
+                "first contents of memory, or names, follow its text: this kernel runs programs without",
+            ),
+            Refusal::Far(address) => write!(f, "{address:#x} is out of a jump's reach"),
+        }
+    }
+}
+
+/// Writes the image.
+pub(crate) fn build(program: &Program<'_>, place: Place<'_>) -> Result<Entry, Refusal> {
+    if !program.rest().is_empty() {
+        return Err(Refusal::Rest);
+    }
+    let Place { image, address, gates, thunks } = place;
+    let (bytes, room) = (program.image_size(), image.len());
+    let image = image.get_mut(..bytes as usize).ok_or(Refusal::Room(bytes, room))?;
+    image.fill(FILL);
+    put(image, 0, program.text());
+    put(image, program.read_only_start(), program.read_only());
+    for (n, function) in (0..).zip(program.entries()) {
+        let function = address + u64::from(program.function(function).start);
+        put(image, program.call_tables_start() + 8 * n, &function.to_le_bytes());
+    }
+    for n in 0..program.import_count() {
+        let import = program.import(n);
+        let gate = gates.iter().find(|gate| gate.number == u32::from(import.number));
+        let gate = gate.ok_or(Refusal::Import(n, import))?;
+        let signature = program.signature_bytes(import.signature);
+        let fits = FITTING_RESULTS.contains(&signature[0])
+            && u32::from(signature[1]) == gate.arguments
+            && signature[8] == 0;
+        if !fits {
+            return Err(Refusal::Signature(n, import, gate.arguments));
+        }
+        jump(image, address, program.stubs_start() + n * STUB, gate.address)?;
+    }
+    let first = program.stubs_start() + program.import_count() * STUB;
+    for (n, &thunk) in (0..).zip(thunks) {
+        jump(image, address, first + n * STUB, thunk)?;
+    }
+    Ok(entry(program))
+}
+
+fn entry(program: &Program<'_>) -> Entry {
+    let function = program.function(program.entry);
+    let signature = program.signature(function.signature);
+    let mask = |argument| match argument {
+        Value::Number(range) => range.high(),
+        _ => 0,
+    };
+    let masks = signature.arguments.map(mask);
+    Entry { offset: function.start, masks, result: signature.result != Value::UNKNOWN }
+}
+
+fn put(image: &mut [u8], at: u32, bytes: &[u8]) {
+    image[at as usize..][..bytes.len()].copy_from_slice(bytes);
+}
+
+/// Writes `jmp target` at an offset of the image.
+fn jump(image: &mut [u8], address: u64, at: u32, target: u64) -> Result<(), Refusal> {
+    let behind = address.wrapping_add(u64::from(at) + 5);
+    let distance = target.wrapping_sub(behind) as i64;
+    let distance = i32::try_from(distance).map_err(|_| Refusal::Far(target))?;
+    put(image, at, &[0xe9]);
+    put(image, at + 1, &distance.to_le_bytes());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use kyozon_abi::typed::{TYPED_REGION, TYPED_RESERVED};
+    use kyozon_typed_checker::program::Host;
+
+    use super::*;
+
+    const ADDRESS: u64 = 0xffff_ffff_c000_0000;
+    const GATES: [TypedGate; 2] = [
+        TypedGate { address: ADDRESS - 0x1000, number: 1, arguments: 0 },
+        TypedGate { address: ADDRESS + 0x10_0000, number: 2, arguments: 3 },
+    ];
+    const HOST: Host = Host {
+        region: TYPED_REGION,
+        reserved: TYPED_RESERVED,
+        indirect_branches: false,
+        tracking: false,
+    };
+
+    fn image(source: &str, room: usize) -> Result<Vec<u8>, String> {
+        let file = kyozon_typed_asm::assemble(source, "test.s").unwrap().to_bytes();
+        let program = Program::parse(&file, HOST).unwrap();
+        let mut image = vec![0; room];
+        let thunks: Vec<u64> = (0..17).map(|n| ADDRESS + 0x20_0000 + 64 * n).collect();
+        let place = Place { image: &mut image, address: ADDRESS, gates: &GATES, thunks: &thunks };
+        build(&program, place).map_err(|why| why.to_string())?;
+        image.truncate(program.image_size() as usize);
+        Ok(image)
+    }
+
+    /// Where the stub n leads.
+    fn target(image: &[u8], stub: usize) -> u64 {
+        assert_eq!(image[stub], 0xe9);
+        let distance = i32::from_le_bytes(image[stub + 1..stub + 5].try_into().unwrap());
+        ADDRESS.wrapping_add(stub as u64 + 5).wrapping_add_signed(distance.into())
+    }
+
+    #[test]
+    fn stubs_lead_to_gates_and_thunks() {
+        let source =
+            ".import write 2 (any, any, any) -> any\n.import id 1 () -> any\n.func f ()\n.return\n";
+        let image = image(source, 4096).unwrap();
+        let stubs = image.len() - 19 * STUB as usize;
+        assert_eq!(target(&image, stubs), ADDRESS + 0x10_0000);
+        assert_eq!(target(&image, stubs + 16), ADDRESS - 0x1000);
+        for n in 0..17 {
+            assert_eq!(target(&image, stubs + 32 + 16 * n), ADDRESS + 0x20_0000 + 64 * n as u64);
+        }
+    }
+
+    #[test]
+    fn an_import_has_the_signature_of_its_gate() {
+        for (import, message) in [
+            (".import f 3 ()", "import 0: this kernel has no function 3"),
+            (".import f 1 (any) -> any", "import 0: function 1 has 0 arguments"),
+            (".import f 1 () -> u32", "import 0: function 1 has 0 arguments"),
+            (".import f 2 (any, any) -> any", "import 0: function 2 has 3 arguments"),
+        ] {
+            let error = image(&format!("{import}\n.func g ()\n.return\n"), 4096).unwrap_err();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_entry_gets_what_its_signature_names() {
+        let source = ".func f ()\n.return\n.entry g\n.func g (any, u32, u16, u8, unknown) -> any\nxor %eax, %eax\n.return\n";
+        let file = kyozon_typed_asm::assemble(source, "test.s").unwrap().to_bytes();
+        let program = Program::parse(&file, HOST).unwrap();
+        let Entry { offset, masks, result } = entry(&program);
+        assert_eq!(masks, [u64::MAX, 0xffff_ffff, 0xffff, 0xff, 0, 0]);
+        assert!(result && offset > 0);
+    }
+
+    #[test]
+    fn contents_of_memory_are_refused() {
+        let source = ".func f ()\n.return\n.section .rest\n.byte 1\n";
+        let error = image(source, 4096).unwrap_err();
+        assert!(error.starts_with("first contents of memory"), "{error}");
+    }
+
+    #[test]
+    fn a_large_program_is_refused() {
+        let error = image(".func f ()\n.return\n", 100).unwrap_err();
+        assert!(error.ends_with("there is room for 100"), "{error}");
+    }
+}

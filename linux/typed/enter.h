@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What C and assembly share about a program that runs. */
+#ifndef KYOZON_TYPED_ENTER_H
+#define KYOZON_TYPED_ENTER_H
+
+/* A stack lies at a multiple of its size, and its context at its upper end. */
+#define TYPED_STACK_BYTES	0x10000
+#define TYPED_CONTEXT_BYTES	0x200
+
+/* Offsets in struct typed_context */
+#define TYPED_CONTEXT_STACK	0
+#define TYPED_CONTEXT_RESUME	8
+#define TYPED_CONTEXT_AT	16
+#define TYPED_CONTEXT_RESULT	24
+#define TYPED_CONTEXT_ATTENTION	32
+
+/* How typed_enter() was left. */
+#define TYPED_LEFT_RETURN	0
+#define TYPED_LEFT_EXIT		1
+#define TYPED_LEFT_FAULT	2
+#define TYPED_LEFT_TRAP		3
+#define TYPED_LEFT_INTERRUPTED	4
+
+/*
+ * A function of C returns this (-ERESTARTSYS) if a signal came first: it shall
+ * be called again when the program continues.
+ */
+#define TYPED_AGAIN		(-512)
+
+/*
+ * The container: images, and a call for each instruction that may fault. One in
+ * so many bytes may; an image with more of them takes more pages.
+ */
+#define TYPED_IMAGE_BYTES	0x200000
+#define TYPED_BYTES_PER_FAULT	8
+#define TYPED_FAULTS		(TYPED_IMAGE_BYTES / TYPED_BYTES_PER_FAULT)
+#define TYPED_FIXUP_BYTES	5
+
+#endif

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Runs a program that the checker accepted, in the caller's address space.
+ *
+ * A program may loop for ever, and a kernel with voluntary preemption does not
+ * take the CPU from kernel code. So a timer looks every millisecond, on the CPU
+ * of the program and while it executes: if the task should yield or has a
+ * signal, the program continues in typed_interrupted, not where it was. It then
+ * leaves to user mode with its state kept, as a task does that has a signal.
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/kdebug.h>
+#include <linux/mm.h>
+#include <linux/nospec.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+#include <linux/version.h>
+#include <asm/irq_regs.h>
+#include <asm/trapnr.h>
+
+#include "typed.h"
+
+#ifndef CONFIG_PREEMPT_NOTIFIERS
+#error "the kernel has no CONFIG_PREEMPT_NOTIFIERS, which CONFIG_KVM selects"
+#endif
+
+#define TICK	ms_to_ktime(1)
+
+/* A program that does not execute: what enter.S has on its stack. */
+struct typed_frame {
+	unsigned long r15, r14, r13, r12, r11, r10, r9, r8;
+	unsigned long di, si, bp, bx, dx, cx, ax;
+	unsigned long flags;
+	unsigned long ip;
+	/* The first frame only: where the entry returns to. */
+	unsigned long caller;
+};
+
+struct typed_context {
+	/* enter.S knows these five. The stack pointer of the task, outside: */
+	unsigned long stack;
+	/* a struct typed_frame, */
+	unsigned long resume;
+	/* an address of the program, or of a fixup, */
+	unsigned long at;
+	u64 result;
+	/* whether a gate shall call typed_yield() */
+	u32 attention;
+
+	int trap;
+	struct preempt_notifier notifier;
+	struct hrtimer timer;
+	/* only while the program executes */
+	struct file *handles[KYOZON_TYPED_HANDLES];
+};
+static_assert(sizeof(struct typed_context) <= TYPED_CONTEXT_BYTES);
+static_assert(offsetof(struct typed_context, stack) == TYPED_CONTEXT_STACK);
+static_assert(offsetof(struct typed_context, resume) == TYPED_CONTEXT_RESUME);
+static_assert(offsetof(struct typed_context, at) == TYPED_CONTEXT_AT);
+static_assert(offsetof(struct typed_context, result) == TYPED_CONTEXT_RESULT);
+static_assert(offsetof(struct typed_context, attention) == TYPED_CONTEXT_ATTENTION);
+static_assert(TYPED_AGAIN == -ERESTARTSYS);
+
+static struct typed_context *context_of(unsigned long stack)
+{
+	return (void *)((stack | (TYPED_STACK_BYTES - 1)) -
+			(TYPED_CONTEXT_BYTES - 1));
+}
+
+static unsigned long lowest_byte(struct typed_context *context)
+{
+	return (unsigned long)context & ~(TYPED_STACK_BYTES - 1ul);
+}
+
+static bool in_program(struct pt_regs *regs)
+{
+	return !user_mode(regs) && typed_in_image(regs->ip);
+}
+
+/* Whether there is something to do that a task does on its way to user mode. */
+static bool must_leave(void)
+{
+	return signal_pending(current) || test_thread_flag(TIF_NOTIFY_RESUME);
+}
+
+/*
+ * Grace periods of RCU's tasks end when each task has scheduled of its own
+ * accord. To be preempted, which kernels do that preempt fully, is not that.
+ */
+static bool tasks_rcu_waits(void)
+{
+#ifdef CONFIG_TASKS_RCU
+	return READ_ONCE(current->rcu_tasks_holdout);
+#else
+	return false;
+#endif
+}
+
+/* The program's task executes on this CPU. */
+static enum hrtimer_restart tick(struct hrtimer *timer)
+{
+	struct typed_context *context = container_of(timer, struct typed_context, timer);
+	struct pt_regs *regs = get_irq_regs();
+
+	if (need_resched() || must_leave() || tasks_rcu_waits()) {
+		if (regs && in_program(regs)) {
+			context->at = regs->ip;
+			regs->ip = (unsigned long)typed_interrupted;
+		} else {
+			WRITE_ONCE(context->attention, 1);
+		}
+	}
+	hrtimer_forward_now(timer, TICK);
+	return HRTIMER_RESTART;
+}
+
+static void start_timer(struct preempt_notifier *notifier, int cpu)
+{
+	struct typed_context *context;
+
+	context = container_of(notifier, struct typed_context, notifier);
+	hrtimer_start(&context->timer, TICK, HRTIMER_MODE_REL_PINNED_HARD);
+}
+
+/* The timer is this CPU's, so its function does not run now. */
+static void stop_timer(struct preempt_notifier *notifier, struct task_struct *next)
+{
+	struct typed_context *context;
+
+	context = container_of(notifier, struct typed_context, notifier);
+	hrtimer_try_to_cancel(&context->timer);
+}
+
+static struct preempt_ops on_cpu = {
+	.sched_in = start_timer,
+	.sched_out = stop_timer,
+};
+
+/* The program was interrupted, or is in a gate. Whether it goes on. */
+bool typed_yield(struct typed_context *context)
+{
+	WRITE_ONCE(context->attention, 0);
+	cond_resched_tasks_rcu_qs();
+	return !must_leave();
+}
+
+long typed_getpid(void)
+{
+	return task_tgid_vnr(current);
+}
+
+static struct file *file_of(struct typed_context *context, u64 handle)
+{
+	if (handle >= KYOZON_TYPED_HANDLES)
+		return NULL;
+	return context->handles[array_index_nospec(handle, KYOZON_TYPED_HANDLES)];
+}
+
+static bool in_region(u64 address, u64 bytes)
+{
+	u64 start = address - KYOZON_TYPED_REGION;
+
+	return start <= KYOZON_TYPED_RESERVED &&
+	       bytes <= KYOZON_TYPED_RESERVED - start;
+}
+
+static ssize_t write_file(struct file *file, u64 address, size_t bytes)
+{
+	bool locked = file->f_mode & FMODE_ATOMIC_POS;
+	loff_t *position = NULL;
+	struct iov_iter iter;
+	ssize_t written;
+
+	iov_iter_ubuf(&iter, WRITE, u64_to_user_ptr(address), bytes);
+	if (locked)
+		mutex_lock(&file->f_pos_lock);
+	if (!(file->f_mode & FMODE_STREAM))
+		position = &file->f_pos;
+	/* Since 6.8, vfs_iter_write() does this. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+	file_start_write(file);
+#endif
+	written = vfs_iter_write(file, &iter, position, 0);
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+	file_end_write(file);
+#endif
+	if (locked)
+		mutex_unlock(&file->f_pos_lock);
+	return written;
+}
+
+/* What a system call would leave to its restart. */
+static long restarted(long result)
+{
+	switch (result) {
+	case -ERESTARTNOINTR:
+	case -ERESTARTNOHAND:
+	case -ERESTART_RESTARTBLOCK:
+		return -ERESTARTSYS;
+	}
+	return result;
+}
+
+/* Nothing is known of the arguments but that they are numbers. */
+long typed_write(u64 handle, u64 address, u64 bytes,
+		 struct typed_context *context)
+{
+	struct file *file = file_of(context, handle);
+
+	if (!file)
+		return -EBADF;
+	if (!in_region(address, bytes))
+		return -EFAULT;
+	return restarted(write_file(file, address, min_t(u64, bytes, MAX_RW_COUNT)));
+}
+
+const struct kyozon_typed_gate typed_gates[] = {
+	{ (unsigned long)typed_gate_exit, KYOZON_TYPED_EXIT, 1 },
+	{ (unsigned long)typed_gate_getpid, KYOZON_TYPED_GETPID, 0 },
+	{ (unsigned long)typed_gate_write, KYOZON_TYPED_WRITE, 3 },
+};
+const unsigned int typed_gate_count = ARRAY_SIZE(typed_gates);
+
+/* An exception of a program, other than a page fault. */
+static int trapped(struct notifier_block *block, unsigned long why, void *data)
+{
+	struct die_args *args = data;
+	struct typed_context *context;
+
+	if ((why != DIE_TRAP && why != DIE_GPF) || !in_program(args->regs))
+		return NOTIFY_DONE;
+	context = context_of(args->regs->sp);
+	context->at = args->regs->ip;
+	context->trap = args->trapnr;
+	args->regs->ip = (unsigned long)typed_trapped;
+	return NOTIFY_STOP;
+}
+
+static struct notifier_block traps = { .notifier_call = trapped };
+
+static void give_handles(struct typed_context *context)
+{
+	unsigned int n;
+
+	for (n = 0; n < KYOZON_TYPED_HANDLES; n++) {
+		if (context->handles[n])
+			fput(context->handles[n]);
+		context->handles[n] = NULL;
+	}
+}
+
+/*
+ * A program that does not execute holds no files: a cycle of files that hold
+ * each other would last for ever.
+ */
+static int take_handles(struct typed_context *context, struct kyozon_typed_run *run)
+{
+	unsigned int n;
+
+	for (n = 0; n < KYOZON_TYPED_HANDLES; n++) {
+		if (run->handles[n] < 0)
+			continue;
+		context->handles[n] = fget(run->handles[n]);
+		if (!context->handles[n]) {
+			give_handles(context);
+			return typed_err(run->message, -EBADF,
+					 "handle %u: descriptor %d is not open",
+					 n, run->handles[n]);
+		}
+	}
+	return 0;
+}
+
+static struct typed_context *context_take(const struct typed_code *code,
+					  const u64 *arguments)
+{
+	unsigned int order = get_order(TYPED_STACK_BYTES);
+	struct typed_context *context;
+	struct typed_frame *frame;
+	unsigned long stack;
+
+	stack = __get_free_pages(GFP_KERNEL_ACCOUNT | __GFP_ZERO, order);
+	if (!stack)
+		return NULL;
+	context = context_of(stack);
+	preempt_notifier_init(&context->notifier, &on_cpu);
+	hrtimer_init(&context->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	context->timer.function = tick;
+
+	frame = (struct typed_frame *)context - 1;
+	context->resume = (unsigned long)frame;
+	frame->di = arguments[0] & code->masks[0];
+	frame->si = arguments[1] & code->masks[1];
+	frame->dx = arguments[2] & code->masks[2];
+	frame->cx = arguments[3] & code->masks[3];
+	frame->r8 = arguments[4] & code->masks[4];
+	frame->r9 = arguments[5] & code->masks[5];
+	frame->flags = X86_EFLAGS_FIXED | X86_EFLAGS_IF;
+	if (cpu_feature_enabled(X86_FEATURE_SMAP))
+		frame->flags |= X86_EFLAGS_AC;
+	frame->ip = typed_code_address(code) + code->entry;
+	frame->caller = (unsigned long)typed_returned;
+	return context;
+}
+
+void typed_context_give(struct typed_context *context)
+{
+	if (context)
+		free_pages(lowest_byte(context), get_order(TYPED_STACK_BYTES));
+}
+
+static unsigned int enter(struct typed_context *context)
+{
+	unsigned int left;
+
+	preempt_disable();
+	preempt_notifier_register(&context->notifier);
+	start_timer(&context->notifier, smp_processor_id());
+	preempt_enable();
+
+	left = typed_enter(context);
+
+	preempt_disable();
+	preempt_notifier_unregister(&context->notifier);
+	stop_timer(&context->notifier, NULL);
+	preempt_enable();
+	return left;
+}
+
+static void explain(const struct typed_code *code, unsigned int left,
+		    struct typed_context *context, struct kyozon_typed_run *run)
+{
+	switch (left) {
+	case TYPED_LEFT_RETURN:
+		run->outcome = KYOZON_TYPED_RETURNED;
+		if (code->properties & KYOZON_TYPED_HAS_RESULT)
+			run->result = context->result;
+		break;
+	case TYPED_LEFT_EXIT:
+		run->outcome = KYOZON_TYPED_EXITED;
+		run->result = context->result;
+		break;
+	case TYPED_LEFT_FAULT:
+		run->outcome = KYOZON_TYPED_FAULTED;
+		run->offset = typed_code_offset(code, typed_fault_address(context->at));
+		break;
+	case TYPED_LEFT_TRAP:
+		run->outcome = context->trap == X86_TRAP_DE ? KYOZON_TYPED_DIVIDED :
+							      KYOZON_TYPED_TRAPPED;
+		run->offset = typed_code_offset(code, context->at);
+		break;
+	}
+}
+
+int typed_run(const struct typed_code *code, struct typed_context **context,
+	      struct kyozon_typed_run *run)
+{
+	unsigned int left;
+	int error;
+
+	if (!*context)
+		*context = context_take(code, run->arguments);
+	if (!*context)
+		return typed_err(run->message, -ENOMEM,
+				 "no memory for a stack of 64 KiB");
+	error = take_handles(*context, run);
+	if (error)
+		return error;
+	left = enter(*context);
+	give_handles(*context);
+	if (left == TYPED_LEFT_INTERRUPTED)
+		return -EINTR;
+	explain(code, left, *context, run);
+	typed_context_give(*context);
+	*context = NULL;
+	/* The page faults of a killed task fail. */
+	return fatal_signal_pending(current) ? -EINTR : 0;
+}
+
+int typed_run_init(void)
+{
+	int error = register_die_notifier(&traps);
+
+	/*
+	 * Each switch of tasks then looks for notifiers. This patches the
+	 * scheduler, which interrupts every CPU: too much for each program.
+	 */
+	if (!error)
+		preempt_notifier_inc();
+	return error;
+}
+
+void typed_run_exit(void)
+{
+	preempt_notifier_dec();
+	unregister_die_notifier(&traps);
+}

@@ -1,0 +1,6 @@
+# Counts for ever.
+.func main ()
+        xor     %eax, %eax
+.head rax: any
+again:  inc     %rax
+        jmp     again

@@ -1,0 +1,3 @@
+.func main ()
+        nop
+        ud2

@@ -1,0 +1,4 @@
+# Uses a vector register.
+.func main ()
+        xorps   %xmm0, %xmm0
+        .return
