@@ -243,6 +243,7 @@ static int build(const struct typed_program *program, struct typed_code *code,
 		return -ENOEXEC;
 	code->entry = request.entry;
 	code->properties = request.properties;
+	code->vectors = program->properties & KYOZON_TYPED_USES_VECTORS;
 	memcpy(code->masks, request.masks, sizeof(code->masks));
 	return 0;
 }

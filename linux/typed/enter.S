@@ -82,17 +82,6 @@ SYM_FUNC_START(typed_returned)
 SYM_FUNC_END(typed_returned)
 STACK_FRAME_NON_STANDARD typed_returned
 
-/* A fixup called this: the address behind it tells which instruction faulted. */
-SYM_FUNC_START(typed_faulted)
-	ASM_CLAC
-	popq %rsi
-	CONTEXT rdi
-	movq %rsi, TYPED_CONTEXT_AT(%rdi)
-	movl $TYPED_LEFT_FAULT, %eax
-	jmp .Lleave
-SYM_FUNC_END(typed_faulted)
-STACK_FRAME_NON_STANDARD typed_faulted
-
 /* The die notifier continued here. */
 SYM_FUNC_START(typed_trapped)
 	ASM_CLAC
@@ -138,14 +127,31 @@ SYM_FUNC_START(typed_interrupted)
 	movq %rbx, %rdi
 	movq TYPED_CONTEXT_STACK(%rbx), %rsp
 	call typed_yield
+.Lgo_on:
 	movq %rbx, %rdi
-	testb %al, %al
-	movl $TYPED_LEFT_INTERRUPTED, %eax
-	jz .Lleave
+	testl %eax, %eax
+	jnz .Lleave
 	movq TYPED_CONTEXT_RESUME(%rbx), %rsp
 	jmp .Lresume
 SYM_FUNC_END(typed_interrupted)
 STACK_FRAME_NON_STANDARD typed_interrupted
+
+/*
+ * A fixup called this: the address behind the call tells which instruction
+ * faulted. Registers and flags are the program's, as of that instruction.
+ */
+SYM_FUNC_START(typed_faulted)
+	pushfq
+	ASM_CLAC
+	SAVE
+	CONTEXT rbx
+	movq %rsp, TYPED_CONTEXT_RESUME(%rbx)
+	movq %rbx, %rdi
+	movq TYPED_CONTEXT_STACK(%rbx), %rsp
+	call typed_fault
+	jmp .Lgo_on
+SYM_FUNC_END(typed_faulted)
+STACK_FRAME_NON_STANDARD typed_faulted
 
 /* A gate continues here: the address to continue at is on the program's stack. */
 SYM_FUNC_START_LOCAL(typed_attention)
@@ -159,6 +165,32 @@ SYM_FUNC_END(typed_attention)
 STACK_FRAME_NON_STANDARD typed_attention
 
 /*
+ * A gate's function is no part of a section for vector registers. The first of
+ * these keeps its arguments, the second one its result.
+ */
+SYM_FUNC_START_LOCAL(typed_pause)
+	pushq %rdi
+	pushq %rsi
+	pushq %rdx
+	pushq %rcx
+	pushq %r8
+	call typed_pause_vectors
+	popq %r8
+	popq %rcx
+	popq %rdx
+	popq %rsi
+	popq %rdi
+	RET
+SYM_FUNC_END(typed_pause)
+
+SYM_FUNC_START_LOCAL(typed_continue)
+	pushq %rax
+	call typed_continue_vectors
+	popq %rax
+	RET
+SYM_FUNC_END(typed_continue)
+
+/*
  * Gates. An import of a program leads here: numbers in the registers of the ABI,
  * at most three of them. C gets the context as the fourth argument.
  */
@@ -167,9 +199,21 @@ STACK_FRAME_NON_STANDARD typed_attention
 	movq %rsp, %rbx
 	CONTEXT rcx
 	movq TYPED_CONTEXT_STACK(%rcx), %rsp
+	cmpl $0, TYPED_CONTEXT_VECTORS(%rcx)
+	jne .Lvectors_\name
 	call typed_\name
+.Lcalled_\name:
 	movq %rbx, %rsp
 	popq %rbx
+.endm
+
+/* Behind the gate's end: a program with vector registers. */
+.macro GATE_VECTORS name
+.Lvectors_\name:
+	call typed_pause
+	call typed_\name
+	call typed_continue
+	jmp .Lcalled_\name
 .endm
 
 .macro GATE_RETURN
@@ -186,6 +230,7 @@ SYM_FUNC_START(typed_gate_\name)
 	ASM_CLAC
 	GATE_CALL \name
 	GATE_RETURN
+	GATE_VECTORS \name
 SYM_FUNC_END(typed_gate_\name)
 STACK_FRAME_NON_STANDARD typed_gate_\name
 .endm
@@ -209,6 +254,7 @@ SYM_FUNC_START(typed_gate_\name)
 	leaq typed_gate_\name(%rip), %rax
 	pushq %rax
 	jmp typed_attention
+	GATE_VECTORS \name
 SYM_FUNC_END(typed_gate_\name)
 STACK_FRAME_NON_STANDARD typed_gate_\name
 .endm

@@ -5,7 +5,7 @@
 
 /* A stack lies at a multiple of its size, and its context at its upper end. */
 #define TYPED_STACK_BYTES	0x10000
-#define TYPED_CONTEXT_BYTES	0x200
+#define TYPED_CONTEXT_BYTES	0x400
 
 /* Offsets in struct typed_context */
 #define TYPED_CONTEXT_STACK	0
@@ -13,13 +13,15 @@
 #define TYPED_CONTEXT_AT	16
 #define TYPED_CONTEXT_RESULT	24
 #define TYPED_CONTEXT_ATTENTION	32
+#define TYPED_CONTEXT_VECTORS	36
 
-/* How typed_enter() was left. */
-#define TYPED_LEFT_RETURN	0
-#define TYPED_LEFT_EXIT		1
-#define TYPED_LEFT_FAULT	2
-#define TYPED_LEFT_TRAP		3
-#define TYPED_LEFT_INTERRUPTED	4
+/* How typed_enter() was left; of a function of C, that it is not left. */
+#define TYPED_GOES_ON		0
+#define TYPED_LEFT_RETURN	1
+#define TYPED_LEFT_EXIT		2
+#define TYPED_LEFT_FAULT	3
+#define TYPED_LEFT_TRAP		4
+#define TYPED_LEFT_INTERRUPTED	5
 
 /*
  * A function of C returns this (-ERESTARTSYS) if a signal came first: it shall

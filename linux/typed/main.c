@@ -51,9 +51,6 @@ static int load(struct typed_open *open, const struct typed_program *program,
 {
 	int error;
 
-	if (program->properties & KYOZON_TYPED_USES_VECTORS)
-		return typed_err(message, -EOPNOTSUPP,
-				 "the program uses vector registers, which this module does not run yet");
 	if (!mutex_trylock(&open->lock))
 		return typed_err(message, -EBUSY,
 				 "another thread runs the program of this device");

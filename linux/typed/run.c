@@ -7,6 +7,11 @@
  * of the program and while it executes: if the task should yield or has a
  * signal, the program continues in typed_interrupted, not where it was. It then
  * leaves to user mode with its state kept, as a task does that has a signal.
+ *
+ * A program that uses vector registers runs in a section of kernel_fpu_begin(),
+ * where nothing may sleep. Page faults then lead to typed_fault(), which brings
+ * the page in outside of the section. All that enter.S does is in the section,
+ * but for the functions of gates.
  */
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -20,7 +25,10 @@
 #include <linux/slab.h>
 #include <linux/uio.h>
 #include <linux/version.h>
+#include <asm/fpu/api.h>
+#include <asm/fpu/types.h>
 #include <asm/irq_regs.h>
+#include <asm/special_insns.h>
 #include <asm/trapnr.h>
 
 #include "typed.h"
@@ -30,6 +38,13 @@
 #endif
 
 #define TICK	ms_to_ktime(1)
+
+/* What exceptions of vector operations do, and of x87: nothing. */
+#define MXCSR_MASKED	0x1f80
+#define FCW_MASKED	0x37f
+
+/* How often an access faults in a row at one address until it is given up. */
+#define TRIES	8
 
 /* A program that does not execute: what enter.S has on its stack. */
 struct typed_frame {
@@ -42,17 +57,24 @@ struct typed_frame {
 };
 
 struct typed_context {
-	/* enter.S knows these five. The stack pointer of the task, outside: */
+	/* enter.S knows these six. The stack pointer of the task, outside: */
 	unsigned long stack;
 	/* a struct typed_frame, */
 	unsigned long resume;
-	/* an address of the program, or of a fixup, */
+	/* an address of the program, */
 	unsigned long at;
 	u64 result;
 	/* whether a gate shall call typed_yield() */
 	u32 attention;
+	/* whether the program uses vector registers */
+	u32 vectors;
 
 	int trap;
+	/* a program with vector registers: its last fault */
+	unsigned long fault_at, fault_address;
+	unsigned int tries;
+	/* while it does not execute */
+	struct fxregs_state registers __aligned(16);
 	struct preempt_notifier notifier;
 	struct hrtimer timer;
 	/* only while the program executes */
@@ -64,6 +86,7 @@ static_assert(offsetof(struct typed_context, resume) == TYPED_CONTEXT_RESUME);
 static_assert(offsetof(struct typed_context, at) == TYPED_CONTEXT_AT);
 static_assert(offsetof(struct typed_context, result) == TYPED_CONTEXT_RESULT);
 static_assert(offsetof(struct typed_context, attention) == TYPED_CONTEXT_ATTENTION);
+static_assert(offsetof(struct typed_context, vectors) == TYPED_CONTEXT_VECTORS);
 static_assert(TYPED_AGAIN == -ERESTARTSYS);
 
 static struct typed_context *context_of(unsigned long stack)
@@ -141,12 +164,98 @@ static struct preempt_ops on_cpu = {
 	.sched_out = stop_timer,
 };
 
-/* The program was interrupted, or is in a gate. Whether it goes on. */
-bool typed_yield(struct typed_context *context)
+/*
+ * In a section, page faults must not sleep. kernel_fpu_begin() does not say so
+ * in kernels that do not count sections without preemption.
+ */
+static void begin_section(void)
+{
+	kernel_fpu_begin();
+	pagefault_disable();
+}
+
+static void end_section(void)
+{
+	pagefault_enable();
+	kernel_fpu_end();
+}
+
+/* Whether vector registers have upper parts that Linux has enabled. */
+static bool upper_parts __ro_after_init;
+
+/*
+ * The registers may be anyone's when a section begins. A program uses no more
+ * than xmm0 to xmm15; their upper parts, if they are not zero, make it slow.
+ */
+static void clear_registers(void)
+{
+	if (upper_parts) {
+		asm volatile("vzeroall");
+		return;
+	}
+	asm volatile("xorps %xmm0, %xmm0\n\t"
+		     "xorps %xmm1, %xmm1\n\t"
+		     "xorps %xmm2, %xmm2\n\t"
+		     "xorps %xmm3, %xmm3\n\t"
+		     "xorps %xmm4, %xmm4\n\t"
+		     "xorps %xmm5, %xmm5\n\t"
+		     "xorps %xmm6, %xmm6\n\t"
+		     "xorps %xmm7, %xmm7\n\t"
+		     "xorps %xmm8, %xmm8\n\t"
+		     "xorps %xmm9, %xmm9\n\t"
+		     "xorps %xmm10, %xmm10\n\t"
+		     "xorps %xmm11, %xmm11\n\t"
+		     "xorps %xmm12, %xmm12\n\t"
+		     "xorps %xmm13, %xmm13\n\t"
+		     "xorps %xmm14, %xmm14\n\t"
+		     "xorps %xmm15, %xmm15");
+}
+
+/* Around the function of a gate: vector registers are the caller's to save. */
+void typed_pause_vectors(void)
+{
+	end_section();
+}
+
+void typed_continue_vectors(void)
+{
+	begin_section();
+	clear_registers();
+}
+
+static void save_registers(struct typed_context *context)
+{
+	if (!context->vectors)
+		return;
+	asm volatile("fxsaveq %0" : "=m" (context->registers));
+	end_section();
+}
+
+static void load_registers(struct typed_context *context)
+{
+	if (!context->vectors)
+		return;
+	begin_section();
+	clear_registers();
+	asm volatile("fxrstorq %0" : : "m" (context->registers));
+}
+
+/* Lets other tasks run; whether the program may go on. */
+static bool let_others(struct typed_context *context)
 {
 	WRITE_ONCE(context->attention, 0);
 	cond_resched_tasks_rcu_qs();
 	return !must_leave();
+}
+
+/* The program was interrupted, or is in a gate. Whether it goes on. */
+unsigned int typed_yield(struct typed_context *context)
+{
+	save_registers(context);
+	if (!let_others(context))
+		return TYPED_LEFT_INTERRUPTED;
+	load_registers(context);
+	return TYPED_GOES_ON;
 }
 
 long typed_getpid(void)
@@ -167,6 +276,65 @@ static bool in_region(u64 address, u64 bytes)
 
 	return start <= KYOZON_TYPED_RESERVED &&
 	       bytes <= KYOZON_TYPED_RESERVED - start;
+}
+
+static bool bring_in(unsigned long address, unsigned int flags)
+{
+	bool unlocked;
+	int error;
+
+	mmap_read_lock(current->mm);
+	error = fixup_user_fault(current->mm, address, flags, &unlocked);
+	mmap_read_unlock(current->mm);
+	return !error;
+}
+
+/*
+ * The processor keeps the address of a fault, but not whether it was a write.
+ * So the page is brought in for writing if it can be. What fails is tried again
+ * a few times: it may have been a read, or an interrupt had a fault of its own
+ * before the address was read. An operand that is not aligned leaves the address
+ * of before, which is 0 from the second time on.
+ */
+static unsigned int vector_fault(struct typed_context *context, unsigned long address)
+{
+	bool inside = in_region(address, 1);
+
+	if (context->fault_at != context->at || context->fault_address != address)
+		context->tries = 0;
+	context->fault_at = context->at;
+	context->fault_address = address;
+	if (inside && bring_in(address, FAULT_FLAG_WRITE))
+		return TYPED_GOES_ON;
+	if (context->tries++ < TRIES) {
+		if (inside)
+			bring_in(address, 0);
+		return TYPED_GOES_ON;
+	}
+	if (address)
+		return TYPED_LEFT_FAULT;
+	context->trap = X86_TRAP_GP;
+	return TYPED_LEFT_TRAP;
+}
+
+/* The program's access faulted, and Linux could not handle that. */
+unsigned int typed_fault(struct typed_context *context)
+{
+	struct typed_frame *frame = (struct typed_frame *)context->resume;
+	unsigned long address = native_read_cr2();
+	unsigned int left;
+
+	frame->ip = typed_fault_address(frame->ip);
+	context->at = frame->ip;
+	if (!context->vectors)
+		return TYPED_LEFT_FAULT;
+	save_registers(context);
+	left = vector_fault(context, address);
+	if (!let_others(context))
+		return TYPED_LEFT_INTERRUPTED;
+	load_registers(context);
+	native_write_cr2(0);
+	return left;
 }
 
 static ssize_t write_file(struct file *file, u64 address, size_t bytes)
@@ -291,6 +459,9 @@ static struct typed_context *context_take(const struct typed_code *code,
 	preempt_notifier_init(&context->notifier, &on_cpu);
 	hrtimer_init(&context->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	context->timer.function = tick;
+	context->vectors = code->vectors;
+	context->registers.cwd = FCW_MASKED;
+	context->registers.mxcsr = MXCSR_MASKED;
 
 	frame = (struct typed_frame *)context - 1;
 	context->resume = (unsigned long)frame;
@@ -323,13 +494,27 @@ static unsigned int enter(struct typed_context *context)
 	start_timer(&context->notifier, smp_processor_id());
 	preempt_enable();
 
+	load_registers(context);
 	left = typed_enter(context);
+	if (context->vectors && left != TYPED_LEFT_INTERRUPTED)
+		end_section();
 
 	preempt_disable();
 	preempt_notifier_unregister(&context->notifier);
 	stop_timer(&context->notifier, NULL);
 	preempt_enable();
 	return left;
+}
+
+static u32 outcome_of(int trap)
+{
+	switch (trap) {
+	case X86_TRAP_DE:
+		return KYOZON_TYPED_DIVIDED;
+	case X86_TRAP_GP:
+		return KYOZON_TYPED_MISALIGNED;
+	}
+	return KYOZON_TYPED_TRAPPED;
 }
 
 static void explain(const struct typed_code *code, unsigned int left,
@@ -347,11 +532,10 @@ static void explain(const struct typed_code *code, unsigned int left,
 		break;
 	case TYPED_LEFT_FAULT:
 		run->outcome = KYOZON_TYPED_FAULTED;
-		run->offset = typed_code_offset(code, typed_fault_address(context->at));
+		run->offset = typed_code_offset(code, context->at);
 		break;
 	case TYPED_LEFT_TRAP:
-		run->outcome = context->trap == X86_TRAP_DE ? KYOZON_TYPED_DIVIDED :
-							      KYOZON_TYPED_TRAPPED;
+		run->outcome = outcome_of(context->trap);
 		run->offset = typed_code_offset(code, context->at);
 		break;
 	}
@@ -386,6 +570,7 @@ int typed_run_init(void)
 {
 	int error = register_die_notifier(&traps);
 
+	upper_parts = cpu_has_xfeatures(XFEATURE_MASK_YMM, NULL);
 	/*
 	 * Each switch of tasks then looks for notifiers. This patches the
 	 * scheduler, which interrupts every CPU: too much for each program.

@@ -48,6 +48,7 @@ struct typed_code {
 	unsigned int page;
 	u32 entry;
 	u32 properties;
+	bool vectors;
 	/* what each argument of the entry may be */
 	u64 masks[6];
 };
@@ -88,7 +89,10 @@ extern const struct kyozon_typed_gate typed_gates[];
 extern const unsigned int typed_gate_count;
 
 /* run.c, called by enter.S on the task's stack */
-bool typed_yield(struct typed_context *context);
+unsigned int typed_yield(struct typed_context *context);
+unsigned int typed_fault(struct typed_context *context);
+void typed_pause_vectors(void);
+void typed_continue_vectors(void);
 long typed_getpid(void);
 long typed_write(u64 handle, u64 address, u64 bytes,
 		 struct typed_context *context);

@@ -5,6 +5,7 @@ run() {
 	echo "$1 $?"
 }
 for name in hello errors deep table pages exit guard far divide trap; do run $name; done 2>/dev/null
+for name in clear sums pages guard align; do run vector-$name; done 2>/dev/null
 
 kyozon typed run --kernel /m/typed/programs/loop.typed &
 loop=$!

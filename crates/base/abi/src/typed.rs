@@ -87,6 +87,8 @@ pub const TYPED_FAULTED: u32 = 2;
 pub const TYPED_DIVIDED: u32 = 3;
 /// [`TypedRun::outcome`]: the program executed ud2 at `offset`.
 pub const TYPED_TRAPPED: u32 = 4;
+/// [`TypedRun::outcome`]: a vector operand of the instruction at `offset` is not aligned.
+pub const TYPED_MISALIGNED: u32 = 5;
 
 /// Runs the program of an open device in kernel mode, in the caller's address space: its region is what is mapped from
 /// [`TYPED_REGION`] on, for [`TYPED_RESERVED`] bytes.

@@ -5,8 +5,8 @@ use anyhow::{anyhow, Context, Result};
 use kyozon_abi::device::Image;
 use kyozon_abi::typed::{
     TypedCheck, TypedContents, TypedRun, IOCTL_TYPED_CHECK, IOCTL_TYPED_LOAD, IOCTL_TYPED_RUN,
-    TYPED_DIVIDED, TYPED_EXITED, TYPED_FAULTED, TYPED_HANDLES, TYPED_MESSAGE_BYTES, TYPED_REGION,
-    TYPED_RESERVED, TYPED_RETURNED, TYPED_VERSION,
+    TYPED_DIVIDED, TYPED_EXITED, TYPED_FAULTED, TYPED_HANDLES, TYPED_MESSAGE_BYTES,
+    TYPED_MISALIGNED, TYPED_REGION, TYPED_RESERVED, TYPED_RETURNED, TYPED_VERSION,
 };
 use rustix::io::Errno;
 use rustix::ioctl::{ioctl, Updater};
@@ -116,6 +116,7 @@ fn why(outcome: u32) -> &'static str {
     match outcome {
         TYPED_FAULTED => "an access of the region where there is no memory",
         TYPED_DIVIDED => "a division without a result",
+        TYPED_MISALIGNED => "a vector operand that is not aligned",
         _ => "ud2",
     }
 }

@@ -1293,6 +1293,11 @@
 #define KYOZON_TYPED_TRAPPED 4
 
 /*
+ [`TypedRun::outcome`]: a vector operand of the instruction at `offset` is not aligned.
+ */
+#define KYOZON_TYPED_MISALIGNED 5
+
+/*
  [`TypedChecker::host`]: the text may have indirect branches of its own.
  */
 #define KYOZON_TYPED_INDIRECT_BRANCHES 1
