@@ -192,14 +192,15 @@ SYM_FUNC_END(typed_continue)
 
 /*
  * Gates. An import of a program leads here: numbers in the registers of the ABI,
- * at most three of them. C gets the context as the fourth argument.
+ * at most four of them. C gets the context as the argument behind these, in the
+ * register that is named.
  */
-.macro GATE_CALL name
+.macro GATE_CALL name register
 	pushq %rbx
 	movq %rsp, %rbx
-	CONTEXT rcx
-	movq TYPED_CONTEXT_STACK(%rcx), %rsp
-	cmpl $0, TYPED_CONTEXT_VECTORS(%rcx)
+	CONTEXT \register
+	movq TYPED_CONTEXT_STACK(%\register), %rsp
+	cmpl $0, TYPED_CONTEXT_VECTORS(%\register)
 	jne .Lvectors_\name
 	call typed_\name
 .Lcalled_\name:
@@ -224,11 +225,11 @@ SYM_FUNC_END(typed_continue)
 	RET
 .endm
 
-/* A gate for a function that does not sleep. */
-.macro GATE name
+/* A gate for a function that no signal interrupts. */
+.macro GATE name register
 SYM_FUNC_START(typed_gate_\name)
 	ASM_CLAC
-	GATE_CALL \name
+	GATE_CALL \name \register
 	GATE_RETURN
 	GATE_VECTORS \name
 SYM_FUNC_END(typed_gate_\name)
@@ -236,21 +237,23 @@ STACK_FRAME_NON_STANDARD typed_gate_\name
 .endm
 
 /* A gate for a function that returns TYPED_AGAIN when a signal came. */
-.macro GATE_SLEEPS name
+.macro GATE_SLEEPS name register
 SYM_FUNC_START(typed_gate_\name)
 	ASM_CLAC
+	pushq %rcx
 	pushq %rdx
 	pushq %rsi
 	pushq %rdi
-	GATE_CALL \name
+	GATE_CALL \name \register
 	cmpq $TYPED_AGAIN, %rax
 	je .Lagain_\name
-	addq $24, %rsp
+	addq $32, %rsp
 	GATE_RETURN
 .Lagain_\name:
 	popq %rdi
 	popq %rsi
 	popq %rdx
+	popq %rcx
 	leaq typed_gate_\name(%rip), %rax
 	pushq %rax
 	jmp typed_attention
@@ -259,8 +262,13 @@ SYM_FUNC_END(typed_gate_\name)
 STACK_FRAME_NON_STANDARD typed_gate_\name
 .endm
 
-	GATE getpid
-	GATE_SLEEPS write
+	GATE getpid rdi
+	GATE_SLEEPS read rcx
+	GATE_SLEEPS write rcx
+	GATE_SLEEPS pread r8
+	GATE_SLEEPS pwrite r8
+	GATE fstat rdx
+	GATE lseek rcx
 
 SYM_FUNC_START(typed_gate_exit)
 	ASM_CLAC

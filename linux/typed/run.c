@@ -13,16 +13,22 @@
  * the page in outside of the section. All that enter.S does is in the section,
  * but for the functions of gates.
  */
+#include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/fsnotify.h>
 #include <linux/hrtimer.h>
 #include <linux/kdebug.h>
+#include <linux/kdev_t.h>
 #include <linux/mm.h>
 #include <linux/nospec.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/stat.h>
+#include <linux/uaccess.h>
+#include <linux/uidgid.h>
 #include <linux/uio.h>
 #include <linux/version.h>
 #include <asm/fpu/api.h>
@@ -79,6 +85,8 @@ struct typed_context {
 	struct hrtimer timer;
 	/* only while the program executes */
 	struct file *handles[KYOZON_TYPED_HANDLES];
+	/* the handles that were read from, and written to, since it was entered */
+	u32 checked[2];
 };
 static_assert(sizeof(struct typed_context) <= TYPED_CONTEXT_BYTES);
 static_assert(offsetof(struct typed_context, stack) == TYPED_CONTEXT_STACK);
@@ -337,31 +345,6 @@ unsigned int typed_fault(struct typed_context *context)
 	return left;
 }
 
-static ssize_t write_file(struct file *file, u64 address, size_t bytes)
-{
-	bool locked = file->f_mode & FMODE_ATOMIC_POS;
-	loff_t *position = NULL;
-	struct iov_iter iter;
-	ssize_t written;
-
-	iov_iter_ubuf(&iter, WRITE, u64_to_user_ptr(address), bytes);
-	if (locked)
-		mutex_lock(&file->f_pos_lock);
-	if (!(file->f_mode & FMODE_STREAM))
-		position = &file->f_pos;
-	/* Since 6.8, vfs_iter_write() does this. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
-	file_start_write(file);
-#endif
-	written = vfs_iter_write(file, &iter, position, 0);
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
-	file_end_write(file);
-#endif
-	if (locked)
-		mutex_unlock(&file->f_pos_lock);
-	return written;
-}
-
 /* What a system call would leave to its restart. */
 static long restarted(long result)
 {
@@ -374,23 +357,219 @@ static long restarted(long result)
 	return result;
 }
 
-/* Nothing is known of the arguments but that they are numbers. */
-long typed_write(u64 handle, u64 address, u64 bytes,
-		 struct typed_context *context)
+/*
+ * The first transfer of a run goes through vfs_iter_read() or vfs_iter_write(),
+ * which ask security modules; later ones call the file alone, as accesses of a
+ * mapping do. Both tell fsnotify.
+ */
+static ssize_t transfer_direct(struct file *file, unsigned int direction,
+			       struct iov_iter *iter, loff_t *position)
+{
+	struct kiocb request;
+	ssize_t done;
+
+	init_sync_kiocb(&request, file);
+	request.ki_pos = position ? *position : 0;
+	if (direction == READ) {
+		done = file->f_op->read_iter(&request, iter);
+		if (done >= 0)
+			fsnotify_access(file);
+	} else {
+		file_start_write(file);
+		done = file->f_op->write_iter(&request, iter);
+		file_end_write(file);
+		if (done > 0)
+			fsnotify_modify(file);
+	}
+	if (position && done > 0)
+		*position = request.ki_pos;
+	return done;
+}
+
+static ssize_t transfer_checked(struct file *file, unsigned int direction,
+				struct iov_iter *iter, loff_t *position)
+{
+	ssize_t done;
+
+	if (direction == READ)
+		return vfs_iter_read(file, iter, position, 0);
+	/* Since 6.8, vfs_iter_write() does this. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+	file_start_write(file);
+#endif
+	done = vfs_iter_write(file, iter, position, 0);
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+	file_end_write(file);
+#endif
+	return done;
+}
+
+/* What vfs_iter_read() looks at for each transfer. */
+static bool is_plain(loff_t position)
+{
+	return position >= 0 && position <= LLONG_MAX - MAX_RW_COUNT;
+}
+
+static ssize_t transfer_at(struct typed_context *context, u64 handle,
+			   unsigned int direction, u64 address, u64 bytes,
+			   loff_t *position)
+{
+	struct file *file = context->handles[handle];
+	u32 bit = BIT(handle);
+	struct iov_iter iter;
+	ssize_t done;
+
+	iov_iter_ubuf(&iter, direction, u64_to_user_ptr(address),
+		      min_t(u64, bytes, MAX_RW_COUNT));
+	if (context->checked[direction] & bit && (!position || is_plain(*position)))
+		return transfer_direct(file, direction, &iter, position);
+	done = transfer_checked(file, direction, &iter, position);
+	if (done > 0)
+		context->checked[direction] |= bit;
+	return done;
+}
+
+static void lock_position(struct file *file)
+{
+	if (file->f_mode & FMODE_ATOMIC_POS)
+		mutex_lock(&file->f_pos_lock);
+}
+
+static void unlock_position(struct file *file)
+{
+	if (file->f_mode & FMODE_ATOMIC_POS)
+		mutex_unlock(&file->f_pos_lock);
+}
+
+/* Of the arguments of these nothing is known but that they are numbers. */
+static long transfer(struct typed_context *context, unsigned int direction,
+		     u64 handle, u64 address, u64 bytes)
 {
 	struct file *file = file_of(context, handle);
+	loff_t *position = NULL;
+	ssize_t done;
 
 	if (!file)
 		return -EBADF;
 	if (!in_region(address, bytes))
 		return -EFAULT;
-	return restarted(write_file(file, address, min_t(u64, bytes, MAX_RW_COUNT)));
+	if (!(file->f_mode & FMODE_STREAM))
+		position = &file->f_pos;
+	lock_position(file);
+	done = transfer_at(context, handle, direction, address, bytes, position);
+	unlock_position(file);
+	return restarted(done);
+}
+
+static long transfer_from(struct typed_context *context, unsigned int direction,
+			  u64 handle, u64 address, u64 bytes, loff_t position)
+{
+	struct file *file = file_of(context, handle);
+	fmode_t mode = direction == READ ? FMODE_PREAD : FMODE_PWRITE;
+
+	if (!file)
+		return -EBADF;
+	if (position < 0)
+		return -EINVAL;
+	if (!(file->f_mode & mode))
+		return -ESPIPE;
+	if (!in_region(address, bytes))
+		return -EFAULT;
+	return restarted(transfer_at(context, handle, direction, address, bytes,
+				     &position));
+}
+
+long typed_read(u64 handle, u64 address, u64 bytes,
+		struct typed_context *context)
+{
+	return transfer(context, READ, handle, address, bytes);
+}
+
+long typed_write(u64 handle, u64 address, u64 bytes,
+		 struct typed_context *context)
+{
+	return transfer(context, WRITE, handle, address, bytes);
+}
+
+long typed_pread(u64 handle, u64 address, u64 bytes, u64 position,
+		 struct typed_context *context)
+{
+	return transfer_from(context, READ, handle, address, bytes, position);
+}
+
+long typed_pwrite(u64 handle, u64 address, u64 bytes, u64 position,
+		  struct typed_context *context)
+{
+	return transfer_from(context, WRITE, handle, address, bytes, position);
+}
+
+/* What fstat() tells. */
+static void describe(struct stat *to, const struct kstat *from)
+{
+	struct user_namespace *ns = current_user_ns();
+
+	memset(to, 0, sizeof(*to));
+	to->st_dev = new_encode_dev(from->dev);
+	to->st_ino = from->ino;
+	to->st_nlink = from->nlink;
+	to->st_mode = from->mode;
+	to->st_uid = from_kuid_munged(ns, from->uid);
+	to->st_gid = from_kgid_munged(ns, from->gid);
+	to->st_rdev = new_encode_dev(from->rdev);
+	to->st_size = from->size;
+	to->st_blksize = from->blksize;
+	to->st_blocks = from->blocks;
+	to->st_atime = from->atime.tv_sec;
+	to->st_atime_nsec = from->atime.tv_nsec;
+	to->st_mtime = from->mtime.tv_sec;
+	to->st_mtime_nsec = from->mtime.tv_nsec;
+	to->st_ctime = from->ctime.tv_sec;
+	to->st_ctime_nsec = from->ctime.tv_nsec;
+}
+
+long typed_fstat(u64 handle, u64 address, struct typed_context *context)
+{
+	struct file *file = file_of(context, handle);
+	struct kstat about;
+	struct stat stat;
+	int error;
+
+	if (!file)
+		return -EBADF;
+	if (!in_region(address, sizeof(stat)))
+		return -EFAULT;
+	error = vfs_getattr(&file->f_path, &about, STATX_BASIC_STATS, 0);
+	if (error)
+		return error;
+	describe(&stat, &about);
+	return copy_to_user(u64_to_user_ptr(address), &stat, sizeof(stat)) ? -EFAULT : 0;
+}
+
+long typed_lseek(u64 handle, u64 offset, u64 whence,
+		 struct typed_context *context)
+{
+	struct file *file = file_of(context, handle);
+	loff_t at;
+
+	if (!file)
+		return -EBADF;
+	if (whence > SEEK_MAX)
+		return -EINVAL;
+	lock_position(file);
+	at = vfs_llseek(file, offset, whence);
+	unlock_position(file);
+	return at;
 }
 
 const struct kyozon_typed_gate typed_gates[] = {
 	{ (unsigned long)typed_gate_exit, KYOZON_TYPED_EXIT, 1 },
 	{ (unsigned long)typed_gate_getpid, KYOZON_TYPED_GETPID, 0 },
+	{ (unsigned long)typed_gate_read, KYOZON_TYPED_READ, 3 },
 	{ (unsigned long)typed_gate_write, KYOZON_TYPED_WRITE, 3 },
+	{ (unsigned long)typed_gate_pread, KYOZON_TYPED_PREAD, 4 },
+	{ (unsigned long)typed_gate_pwrite, KYOZON_TYPED_PWRITE, 4 },
+	{ (unsigned long)typed_gate_fstat, KYOZON_TYPED_FSTAT, 2 },
+	{ (unsigned long)typed_gate_lseek, KYOZON_TYPED_LSEEK, 3 },
 };
 const unsigned int typed_gate_count = ARRAY_SIZE(typed_gates);
 
@@ -430,6 +609,7 @@ static int take_handles(struct typed_context *context, struct kyozon_typed_run *
 {
 	unsigned int n;
 
+	memset(context->checked, 0, sizeof(context->checked));
 	for (n = 0; n < KYOZON_TYPED_HANDLES; n++) {
 		if (run->handles[n] < 0)
 			continue;

@@ -94,14 +94,25 @@ unsigned int typed_fault(struct typed_context *context);
 void typed_pause_vectors(void);
 void typed_continue_vectors(void);
 long typed_getpid(void);
+long typed_read(u64 handle, u64 address, u64 bytes,
+		struct typed_context *context);
 long typed_write(u64 handle, u64 address, u64 bytes,
+		 struct typed_context *context);
+long typed_pread(u64 handle, u64 address, u64 bytes, u64 position,
+		 struct typed_context *context);
+long typed_pwrite(u64 handle, u64 address, u64 bytes, u64 position,
+		  struct typed_context *context);
+long typed_fstat(u64 handle, u64 address, struct typed_context *context);
+long typed_lseek(u64 handle, u64 offset, u64 whence,
 		 struct typed_context *context);
 
 /* enter.S */
 unsigned int typed_enter(struct typed_context *context);
 extern u8 typed_image[], typed_fixups[];
 extern u8 typed_returned[], typed_faulted[], typed_trapped[], typed_interrupted[];
-extern u8 typed_gate_exit[], typed_gate_getpid[], typed_gate_write[];
+extern u8 typed_gate_exit[], typed_gate_getpid[], typed_gate_read[];
+extern u8 typed_gate_write[], typed_gate_pread[], typed_gate_pwrite[];
+extern u8 typed_gate_fstat[], typed_gate_lseek[];
 extern const u64 typed_thunks[KYOZON_TYPED_THUNKS];
 
 /* guard.S */

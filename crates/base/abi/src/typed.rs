@@ -41,8 +41,18 @@ pub const IOCTL_TYPED_RUN: u32 = 0xc188_4b12;
 pub const TYPED_EXIT: u32 = 60;
 /// Number of the import that returns the process's id.
 pub const TYPED_GETPID: u32 = 39;
-/// Number of the import that writes to the file of a handle.
+/// Number of the import that reads from the file of a handle: handle, address, bytes.
+pub const TYPED_READ: u32 = 0;
+/// Number of the import that writes to the file of a handle: handle, address, bytes.
 pub const TYPED_WRITE: u32 = 1;
+/// Number of the import that writes a `struct stat` about the file of a handle: handle, address.
+pub const TYPED_FSTAT: u32 = 5;
+/// Number of the import that moves the position of the file of a handle: handle, offset, and from where.
+pub const TYPED_LSEEK: u32 = 8;
+/// Number of the import that reads at a position: handle, address, bytes, position.
+pub const TYPED_PREAD: u32 = 17;
+/// Number of the import that writes at a position: handle, address, bytes, position.
+pub const TYPED_PWRITE: u32 = 18;
 
 /// A program to check. If it is refused, the error is `ENOEXEC` and `message` has the broken rule; after another error
 /// `message` says what was wrong with the request.

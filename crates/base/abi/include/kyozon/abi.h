@@ -1263,9 +1263,34 @@
 #define KYOZON_TYPED_GETPID 39
 
 /*
- Number of the import that writes to the file of a handle.
+ Number of the import that reads from the file of a handle: handle, address, bytes.
+ */
+#define KYOZON_TYPED_READ 0
+
+/*
+ Number of the import that writes to the file of a handle: handle, address, bytes.
  */
 #define KYOZON_TYPED_WRITE 1
+
+/*
+ Number of the import that writes a `struct stat` about the file of a handle: handle, address.
+ */
+#define KYOZON_TYPED_FSTAT 5
+
+/*
+ Number of the import that moves the position of the file of a handle: handle, offset, and from where.
+ */
+#define KYOZON_TYPED_LSEEK 8
+
+/*
+ Number of the import that reads at a position: handle, address, bytes, position.
+ */
+#define KYOZON_TYPED_PREAD 17
+
+/*
+ Number of the import that writes at a position: handle, address, bytes, position.
+ */
+#define KYOZON_TYPED_PWRITE 18
 
 /*
  [`TypedRun::outcome`]: the entry returned `result`, or 0 if it has no result.
