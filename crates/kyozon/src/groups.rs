@@ -50,13 +50,14 @@ pub fn show(as_json: bool) -> Result<String> {
 }
 
 /// Resident memory of a process in bytes; `None` if it is gone.
-fn resident(pid: i32) -> Option<u64> {
+pub(crate) fn resident(pid: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }
 
-fn size(bytes: u64) -> String {
+/// Bytes, for people.
+pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         b if b >= 10 << 30 => format!("{}G", b >> 30),
         b if b >= 10 << 20 => format!("{}M", b >> 20),
@@ -64,7 +65,8 @@ fn size(bytes: u64) -> String {
     }
 }
 
-fn age(milliseconds: u64) -> String {
+/// A time, for people.
+pub(crate) fn age(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
     match seconds {
         0..=99 => format!("{seconds}s"),
@@ -101,11 +103,14 @@ fn text(listings: &[Listing], resident: impl Fn(i32) -> Option<u64>) -> String {
             ]);
         }
     }
-    let widths: Vec<usize> = (0..rows[0].len())
-        .map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
-        .collect();
-    let line = |row: &[String; 10]| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+    table(&rows)
+}
+
+/// Lines of cells, the first of them titles, in columns.
+pub(crate) fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let line = |row: &[String; COLUMNS]| {
+        let cells = row.iter().enumerate().map(|(n, cell)| format!("{cell:0$}", width(n)));
         let cells: Vec<_> = cells.collect();
         cells.join("  ").trim_end().to_owned() + "\n"
     };

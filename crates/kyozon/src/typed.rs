@@ -5,6 +5,7 @@ mod cc;
 mod compile;
 mod execute;
 mod kernel;
+mod ps;
 
 use std::ffi::OsString;
 use std::fs;
@@ -76,6 +77,14 @@ pub enum Typed {
         /// The file
         file: PathBuf,
     },
+    /// List the processes whose programs run in kernel mode: CPU time and resident memory
+    ///
+    /// Processes that this user may not look at are omitted.
+    Ps {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Run a program of WASI in this process: WebAssembly, or a file that was compiled
     ///
     /// WebAssembly is compiled and kept in $XDG_CACHE_HOME/kyozon-typed (~/.cache/kyozon-typed). Each run is checked.
@@ -105,6 +114,7 @@ pub fn run(command: &Typed) -> Result<String> {
             })
         }
         Typed::Compile { program, output, cc } => compile::run(program, output.as_deref(), cc),
+        Typed::Ps { json } => ps::run(*json),
         Typed::Run(_) | Typed::Cc { .. } => bail!("another program's output is not collected"),
         Typed::Disasm { file } => disassemble(&read(file)?)
             .map_err(|error| anyhow::anyhow!("{}: {error}", file.display())),

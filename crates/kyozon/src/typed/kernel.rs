@@ -15,7 +15,7 @@ use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 
 /// The module's device.
-const DEVICE: &str = "/dev/kyozon-typed";
+pub(super) const DEVICE: &str = "/dev/kyozon-typed";
 
 /// Opens the device.
 pub(super) fn device() -> Result<File> {
