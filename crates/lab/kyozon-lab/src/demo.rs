@@ -2,6 +2,7 @@
 
 mod attack;
 mod library;
+mod typed;
 mod unikernels;
 
 use crate::emulator::complaints;
@@ -69,7 +70,8 @@ pub struct Options {
     kernels: Vec<String>,
 }
 
-/// Shows the monitor beside stock kernels in each mode, unikernels, and library Linux. The last line is the verdict.
+/// Shows the monitor beside stock kernels in each mode, unikernels, library Linux, and typed code. The last line is the
+/// verdict.
 pub fn run(options: &Options) -> Result<ExitCode> {
     println!("{INTRODUCTION}");
     let wanted = |series: &&str| {
@@ -120,10 +122,16 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         println!("  FAILED   {error:#}");
     }
     good &= library.is_ok();
+    let typed = kernels.first().map_or(Ok(()), |series| typed::show(series));
+    if let Err(error) = &typed {
+        println!("  FAILED   {error:#}");
+    }
+    good &= typed.is_ok();
     println!(
         "\nverdict: {}: detected {detected}/{attacks}, repaired {repaired}/{attacks}",
         if good {
-            "every attack on stock kernels was found and undone, the walls held, unikernels and library Linux ran"
+            "every attack on stock kernels was found and undone, the walls held; unikernels, library Linux and typed \
+             code ran"
         } else {
             "FAILED"
         }

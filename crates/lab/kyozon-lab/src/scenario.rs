@@ -32,7 +32,7 @@
 mod description;
 mod guest;
 mod host;
-mod typed;
+pub mod typed;
 
 use crate::{bochs, process};
 use anyhow::{Context, Result};

@@ -7,7 +7,7 @@ use std::path::Path;
 /// Assembles each `.s` of a folder, without a check: names, as `FOLDER/NAME.typed`, and files. What a comment
 /// `# patch: OFFSET BYTE...` says is written over the file's bytes. A source with a comment `# expect: ...` may be one
 /// that the assembler refuses; it is left out.
-pub(super) fn assemble(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+pub fn assemble(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let read = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let paths = read.filter_map(|entry| Some(entry.ok()?.path()));
     let mut paths: Vec<_> =

@@ -1,0 +1,7 @@
+# Stores anywhere: the annotation says less of the index than is true.
+.func main ()
+        xor     %eax, %eax
+.head rax: [0, 4095, 1]
+more:   movb    $1, 0x10000000(%rax)
+        inc     %rax
+        jmp     more
