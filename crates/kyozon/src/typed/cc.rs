@@ -17,6 +17,8 @@ use super::{read, write};
 /// The names of clang, in the order in which they are tried.
 const CLANGS: [&str; 8] =
     ["clang", "clang-14", "clang-15", "clang-16", "clang-17", "clang-18", "clang-19", "clang-20"];
+/// What a program is compiled for, unless an argument says otherwise.
+const TARGET: [&str; 2] = ["--target=wasm32-wasi", "-msimd128"];
 /// Arguments with which clang links nothing.
 const PARTIAL: [&str; 10] =
     ["-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "--version", "--help", "-v", "-###"];
@@ -94,7 +96,7 @@ fn without_output(words: &[OsString]) -> Result<(Vec<OsString>, PathBuf)> {
 /// Runs the first clang that there is.
 fn clang(words: &[OsString]) -> Result<ExitCode> {
     for name in CLANGS {
-        match Command::new(name).arg("--target=wasm32-wasi").args(words).status() {
+        match Command::new(name).args(TARGET).args(words).status() {
             // A signal has no code.
             Ok(status) => return Ok(status.code().map_or(1, |code| code as u8).into()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
