@@ -13,6 +13,7 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use rustix::time::Timespec;
 use serde_json::json;
+use std::array;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -108,9 +109,10 @@ fn text(listings: &[Listing], resident: impl Fn(i32) -> Option<u64>) -> String {
 
 /// Lines of cells, the first of them titles, in columns.
 pub(crate) fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths: [usize; COLUMNS] =
+        array::from_fn(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0));
     let line = |row: &[String; COLUMNS]| {
-        let cells = row.iter().enumerate().map(|(n, cell)| format!("{cell:0$}", width(n)));
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
         let cells: Vec<_> = cells.collect();
         cells.join("  ").trim_end().to_owned() + "\n"
     };
