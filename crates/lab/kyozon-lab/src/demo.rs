@@ -112,21 +112,9 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     good &= attacks == 2 * ATTACKS.len() * shows && detected == attacks && repaired == attacks;
     good &= attempts == shows;
     println!("\nTo stop devices that write to memory by themselves the wall needs an IOMMU; the emulated machine has none.");
-    let unikernels = unikernels::show();
-    if let Err(error) = &unikernels {
-        println!("  FAILED   {error:#}");
-    }
-    good &= unikernels.is_ok();
-    let library = library::show();
-    if let Err(error) = &library {
-        println!("  FAILED   {error:#}");
-    }
-    good &= library.is_ok();
-    let typed = kernels.first().map_or(Ok(()), |series| typed::show(series));
-    if let Err(error) = &typed {
-        println!("  FAILED   {error:#}");
-    }
-    good &= typed.is_ok();
+    good &= succeeds(unikernels::show);
+    good &= succeeds(library::show);
+    good &= kernels.first().is_none_or(|series| succeeds(|| typed::show(series)));
     println!(
         "\nverdict: {}: detected {detected}/{attacks}, repaired {repaired}/{attacks}",
         if good {
@@ -137,6 +125,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         }
     );
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether a part of the demo succeeds; if not, prints why.
+fn succeeds(show: impl FnOnce() -> Result<()>) -> bool {
+    let outcome = show();
+    if let Err(error) = &outcome {
+        println!("  FAILED   {error:#}");
+    }
+    outcome.is_ok()
 }
 
 /// One kernel in one mode. Returns the lines that were not printed, and the score if nothing failed.

@@ -15,7 +15,7 @@ const PROGRAMS: &str = "/m/typed/programs";
 /// The kernel's taint: an unsigned module of another tree was loaded.
 const TAINT: &str = "12288";
 
-/// What a program does, the script that runs it, and what the output must contain. Its last line is shown if `shows`.
+/// What a program does, the script that runs it, and what the output must contain. Its first line is shown if `shows`.
 struct Step {
     title: &'static str,
     run: &'static str,
