@@ -1,4 +1,4 @@
-# Counts to 20 million in each of 15 registers, which an interruption must not change: 1 if all agree.
+# Counts to 60 million in each of 15 registers, which an interruption must not change: 1 if all agree.
 .func main () -> any frame 48
         push    %rbx
         push    %rbp
@@ -38,7 +38,7 @@ again:  inc     %rcx
         inc     %r14
         inc     %r15
         inc     %rax
-        cmp     $20000000, %rax
+        cmp     $60000000, %rax
         jne     again
         xor     %rax, %rcx
         xor     %rax, %rdx
