@@ -21,6 +21,7 @@
 #include <linux/kdebug.h>
 #include <linux/kdev_t.h>
 #include <linux/mm.h>
+#include <linux/moduleparam.h>
 #include <linux/nospec.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
@@ -357,10 +358,15 @@ static long restarted(long result)
 	return result;
 }
 
+static bool skip_hooks;
+module_param(skip_hooks, bool, 0644);
+MODULE_PARM_DESC(skip_hooks,
+		 "whether only a run's first read and first write of a handle ask security modules (N)");
+
 /*
- * The first transfer of a run goes through vfs_iter_read() or vfs_iter_write(),
- * which ask security modules; later ones call the file alone, as accesses of a
- * mapping do. Both tell fsnotify.
+ * A transfer goes through vfs_iter_read() or vfs_iter_write(), which ask
+ * security modules. With skip_hooks the first one of a run does; later ones call
+ * the file alone, as accesses of a mapping do. Both tell fsnotify.
  */
 static ssize_t transfer_direct(struct file *file, unsigned int direction,
 			       struct iov_iter *iter, loff_t *position)
@@ -410,18 +416,19 @@ static bool is_plain(loff_t position)
 	return position >= 0 && position <= LLONG_MAX - MAX_RW_COUNT;
 }
 
-static ssize_t transfer_at(struct typed_context *context, u64 handle,
-			   unsigned int direction, u64 address, u64 bytes,
-			   loff_t *position)
+/* The handle is one of a file. */
+static ssize_t transfer_at(struct typed_context *context, struct file *file,
+			   u64 handle, unsigned int direction, u64 address,
+			   u64 bytes, loff_t *position)
 {
-	struct file *file = context->handles[handle];
 	u32 bit = BIT(handle);
 	struct iov_iter iter;
 	ssize_t done;
 
 	iov_iter_ubuf(&iter, direction, u64_to_user_ptr(address),
 		      min_t(u64, bytes, MAX_RW_COUNT));
-	if (context->checked[direction] & bit && (!position || is_plain(*position)))
+	if (READ_ONCE(skip_hooks) && context->checked[direction] & bit &&
+	    (!position || is_plain(*position)))
 		return transfer_direct(file, direction, &iter, position);
 	done = transfer_checked(file, direction, &iter, position);
 	if (done > 0)
@@ -456,7 +463,7 @@ static long transfer(struct typed_context *context, unsigned int direction,
 	if (!(file->f_mode & FMODE_STREAM))
 		position = &file->f_pos;
 	lock_position(file);
-	done = transfer_at(context, handle, direction, address, bytes, position);
+	done = transfer_at(context, file, handle, direction, address, bytes, position);
 	unlock_position(file);
 	return restarted(done);
 }
@@ -475,8 +482,8 @@ static long transfer_from(struct typed_context *context, unsigned int direction,
 		return -ESPIPE;
 	if (!in_region(address, bytes))
 		return -EFAULT;
-	return restarted(transfer_at(context, handle, direction, address, bytes,
-				     &position));
+	return restarted(transfer_at(context, file, handle, direction, address,
+				     bytes, &position));
 }
 
 long typed_read(u64 handle, u64 address, u64 bytes,
