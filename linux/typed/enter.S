@@ -166,7 +166,8 @@ STACK_FRAME_NON_STANDARD typed_attention
 
 /*
  * A gate's function is no part of a section for vector registers. The first of
- * these keeps its arguments, the second one its result.
+ * these keeps its arguments, the second one its result. Both are called on the
+ * task's stack at a multiple of 16, and call C at one.
  */
 SYM_FUNC_START_LOCAL(typed_pause)
 	pushq %rdi

@@ -302,8 +302,9 @@ static bool bring_in(unsigned long address, unsigned int flags)
  * The processor keeps the address of a fault, but not whether it was a write.
  * So the page is brought in for writing if it can be. What fails is tried again
  * a few times: it may have been a read, or an interrupt had a fault of its own
- * before the address was read. An operand that is not aligned leaves the address
- * of before, which is 0 from the second time on.
+ * before the address was read. An operand that is not aligned (Intel SDM 3A 6.15,
+ * "Interrupt 13") leaves the address of before, which is 0 from the second time
+ * on: only page faults write it (same place, "Interrupt 14").
  */
 static unsigned int vector_fault(struct typed_context *context, unsigned long address)
 {
