@@ -38,9 +38,8 @@ pub const ATTACKS: [Attack; 4] = [
     },
 ];
 
-/// Seconds of the guest's time within which the monitor must find an attack: a pass over the kernel's code takes up to
-/// one, and what it finds is looked at again.
-const WITHIN: f64 = 1.1;
+/// Seconds of the guest's time within which the monitor must find an attack.
+const WITHIN: f64 = 1.0;
 
 /// The outcome of one attack; times are seconds after it.
 pub struct Seen {
