@@ -49,12 +49,12 @@ impl<'a> Image<'a> {
         })
     }
 
-    /// Loads an accepted program whose imports all lead to what [`Self::run_with`] is given.
+    /// Loads an accepted program whose imports all lead to what [`Engine::enter`](crate::Engine::enter) is given.
     ///
     /// # Errors
     ///
     /// Memory is short.
-    pub(crate) fn load_gated(
+    pub fn load_gated(
         verdict: Verdict<'a>,
         faults: impl Into<Cow<'a, [u32]>>,
     ) -> io::Result<Image<'a>> {

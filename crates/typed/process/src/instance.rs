@@ -5,6 +5,7 @@ use std::io;
 use std::slice;
 use std::time::Duration;
 
+use kyozon_typed_checker::program::Program;
 use kyozon_typed_checker::Verdict;
 use kyozon_typed_manifest::{Import, Manifest, Memory, GROW, MODULE, PAGE, SLOT, START};
 
@@ -15,9 +16,42 @@ use crate::space::Space;
 /// A value, as it lies in a slot of the call area.
 pub type Slot = [u8; SLOT];
 
-/// A program with its memory.
-pub struct Instance<'a> {
-    image: Image<'a>,
+/// What an engine does when the program calls an import: its number and first six arguments that are integers or
+/// references. Returns the result, or none to end the run.
+pub type Calls<'c> = dyn FnMut(&mut Space, &mut [Memory], u32, &[u64; 6]) -> Option<u64> + 'c;
+
+/// What executes a program in its memory.
+pub trait Engine {
+    /// Calls the entry with the number of an export or a start function. Ends it after `limit`, if that is not zero.
+    fn enter(
+        &mut self,
+        space: &mut Space,
+        memories: &mut [Memory],
+        number: u32,
+        limit: Duration,
+        calls: &mut Calls<'_>,
+    ) -> Outcome;
+}
+
+impl Engine for Image<'_> {
+    fn enter(
+        &mut self,
+        space: &mut Space,
+        memories: &mut [Memory],
+        number: u32,
+        limit: Duration,
+        calls: &mut Calls<'_>,
+    ) -> Outcome {
+        let arguments = [u64::from(number), 0, 0, 0, 0, 0];
+        self.run_with(space, arguments, limit, &mut |space, import, arguments| {
+            calls(space, memories, import, arguments)
+        })
+    }
+}
+
+/// A program with its memory, executed in this process or by another engine.
+pub struct Instance<'a, E = Image<'a>> {
+    engine: E,
     space: Space,
     manifest: Manifest<'a>,
     /// The memories; their initial pages are those that they have now.
@@ -78,10 +112,21 @@ impl<'a> Instance<'a> {
     ///
     /// # Errors
     ///
-    /// The manifest is malformed, the region's address is taken, memory is short, or the program has an import that
-    /// the manifest does not have.
+    /// Those of [`Self::on`].
     pub fn new(verdict: Verdict<'a>, faults: impl Into<Cow<'a, [u32]>>) -> io::Result<Self> {
-        let (program, host) = (verdict.program, verdict.program.host());
+        Instance::on(verdict.program, || Image::load_gated(verdict, faults))
+    }
+}
+
+impl<'a, E: Engine> Instance<'a, E> {
+    /// Makes the memory of a program that was compiled, and an engine that executes it.
+    ///
+    /// # Errors
+    ///
+    /// The manifest is malformed, the region's address is taken, memory is short, the program has an import that the
+    /// manifest does not have, or `engine` fails.
+    pub fn on(program: Program<'a>, engine: impl FnOnce() -> io::Result<E>) -> io::Result<Self> {
+        let host = program.host();
         let manifest = Manifest::parse(program.rest(), host.reserved).map_err(io::Error::other)?;
         let imports = manifest.imports().count();
         let numbers = (0..program.import_count()).map(|n| program.import(n).number);
@@ -97,7 +142,7 @@ impl<'a> Instance<'a> {
         }
         let grow = manifest.imports().position(|i| (i.module, i.name) == (MODULE, GROW));
         Ok(Instance {
-            image: Image::load_gated(verdict, faults)?,
+            engine: engine()?,
             space,
             memories: manifest.memories().collect(),
             grow: grow.map(|n| n as u32),
@@ -106,15 +151,14 @@ impl<'a> Instance<'a> {
     }
 
     /// The functions that the program calls, in the order of their numbers.
-    pub fn imports(&self) -> impl Iterator<Item = Import<'a>> + use<'a> {
+    pub fn imports(&self) -> impl Iterator<Item = Import<'a>> + use<'a, E> {
         self.manifest.imports()
     }
 
     /// Calls the entry with the number of an export or a start function.
     fn enter(&mut self, number: u32, limit: Duration, host: &mut Host<'_>) -> Outcome {
-        let Instance { image, space, memories, grow: own, .. } = self;
-        let arguments = [u64::from(number), 0, 0, 0, 0, 0];
-        image.run_with(space, arguments, limit, &mut |space, import, arguments| {
+        let Instance { engine, space, memories, grow: own, .. } = self;
+        engine.enter(space, memories, number, limit, &mut |space, memories, import, arguments| {
             if Some(import) == *own {
                 return Some(grow(space, memories, arguments));
             }

@@ -17,6 +17,6 @@ mod signals;
 mod space;
 
 pub use image::Image;
-pub use instance::{Call, Host, Instance, Slot};
-pub use signals::{is_due, stop, Outcome};
+pub use instance::{Call, Calls, Engine, Host, Instance, Slot};
+pub use signals::{is_due, stop, timed, Outcome};
 pub use space::Space;

@@ -2,9 +2,10 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::io;
-use std::ptr::{addr_of_mut, null_mut};
+use std::ptr::{addr_of_mut, null, null_mut, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use crate::enter::{leave, Run};
 
@@ -164,6 +165,23 @@ pub fn stop() {
     if !RUN.load(Ordering::Acquire).is_null() {
         set_timer(1000);
     }
+}
+
+/// Calls `run`, which executes a program outside of this process's text, and makes [`is_due`] true after `limit`, if
+/// that is not zero. From then on a signal interrupts this thread again and again, so that it waits for nothing.
+///
+/// # Errors
+///
+/// Signals cannot be handled.
+pub fn timed<R>(limit: Duration, run: impl FnOnce() -> R) -> io::Result<R> {
+    install()?;
+    // No instruction is in an empty text, so the handler does not look at the run.
+    begin(NonNull::dangling().as_ptr(), null(), 0);
+    set_timer(limit.as_micros() as i64);
+    let result = run();
+    set_timer(0);
+    end();
+    Ok(result)
 }
 
 /// A timer that interrupts the program again and again until it is stopped.

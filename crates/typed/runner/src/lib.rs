@@ -8,14 +8,16 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use kyozon_typed_annotate::memory::verify;
 pub use kyozon_typed_annotate::memory::Arena;
-use kyozon_typed_checker::program::Host;
+use kyozon_typed_checker::program::{Host, Program};
 use kyozon_typed_manifest::{Import, Kind, Manifest};
-pub use kyozon_typed_process::{is_due, stop};
-use kyozon_typed_process::{Call, Instance, Outcome};
+pub use kyozon_typed_manifest::{Memory, MAGIC};
+pub use kyozon_typed_process::{is_due, stop, timed, Calls, Engine, Outcome, Space};
+use kyozon_typed_process::{Call, Image, Instance};
 use kyozon_typed_wasi::function::Type;
 use kyozon_typed_wasi::{Exit, Function, Wasi, MODULE, PARAMETERS};
 use kyozon_typed_wasi_host::Process;
@@ -113,8 +115,8 @@ fn arguments(call: &Call<'_>, count: usize) -> [u64; PARAMETERS] {
 }
 
 /// A command of WASI: a compiled program, checked and loaded.
-pub struct Command<'a> {
-    instance: Instance<'a>,
+pub struct Command<'a, E = Image<'a>> {
+    instance: Instance<'a, E>,
     /// The number of its function [`MAIN`].
     main: u32,
     /// Its imports. The one that makes memories longer is the instance's own.
@@ -126,15 +128,41 @@ impl<'a> Command<'a> {
     ///
     /// # Errors
     ///
-    /// The checker refuses the file; it was not compiled from WebAssembly; it is not a command of WASI; the region's
-    /// address is taken; memory is short.
+    /// The checker refuses the file, or an error of [`Self::on`].
     pub fn load(file: &'a [u8], reserved: u64, arena: &mut Arena) -> Result<Self, String> {
-        let region = region(file);
-        let host = Host { region, reserved, indirect_branches: true, tracking: false };
-        let (verdict, faults) =
-            verify(file, host, arena).map_err(|error| format!("refused: {error}"))?;
+        let (verdict, faults) = verify(file, host(file, reserved), arena)
+            .map_err(|error| format!("refused: {error}"))?;
+        Command::on(verdict.program, |_| Image::load_gated(verdict, faults))
+    }
+}
+
+impl<'a, E: Engine> Command<'a, E> {
+    /// Loads a compiled program that another engine checks and executes. `engine` gets the functions that its imports
+    /// name, by their numbers. The one that makes memories longer has none.
+    ///
+    /// # Errors
+    ///
+    /// The file is malformed, or an error of [`Self::on`].
+    pub fn load_on(
+        file: &'a [u8],
+        reserved: u64,
+        engine: impl FnOnce(&[Option<Function>]) -> io::Result<E>,
+    ) -> Result<Self, String> {
+        let program = Program::parse(file, host(file, reserved)).map_err(|e| e.to_string())?;
+        Command::on(program, engine)
+    }
+
+    /// # Errors
+    ///
+    /// The program was not compiled from WebAssembly; it is not a command of WASI; the region's address is taken;
+    /// memory is short; or `engine` fails.
+    fn on(
+        program: Program<'a>,
+        engine: impl FnOnce(&[Option<Function>]) -> io::Result<E>,
+    ) -> Result<Self, String> {
+        let reserved = program.host().reserved;
         let manifest =
-            Manifest::parse(verdict.program.rest(), reserved).map_err(|error| error.to_string())?;
+            Manifest::parse(program.rest(), reserved).map_err(|error| error.to_string())?;
         let main = manifest
             .exports()
             .find(|export| export.kind == Kind::Function && export.name == MAIN)
@@ -142,28 +170,44 @@ impl<'a> Command<'a> {
         if main.signature != ":" {
             return Err(format!("the type of _start is {}, not :", main.signature));
         }
-        let functions = manifest
+        let functions: Vec<_> = manifest
             .imports()
             .map(|import| match import.module {
                 kyozon_typed_manifest::MODULE => Ok(None),
                 _ => bind(&import).map(Some),
             })
             .collect::<Result<_, _>>()?;
-        let instance = Instance::new(verdict, faults)
+        let instance = Instance::on(program, || engine(&functions))
             .map_err(|error| format!("cannot load the program: {error}"))?;
         Ok(Command { instance, main: main.number, functions })
     }
 
     /// Runs it with an interface. Ends it after `limit`, if that is not zero.
-    pub fn run<H>(mut self, wasi: &mut Wasi<'_, H>, limit: Duration) -> Ended
+    pub fn run<H>(self, wasi: &mut Wasi<'_, H>, limit: Duration) -> Ended
+    where
+        H: kyozon_typed_wasi::Host<Memory = [u8]>,
+    {
+        self.run_watched(wasi, limit, |_| ())
+    }
+
+    /// As [`Self::run`]. `watch` sees the interface before the program runs, and after each call that it answered.
+    pub fn run_watched<H>(
+        mut self,
+        wasi: &mut Wasi<'_, H>,
+        limit: Duration,
+        mut watch: impl FnMut(&mut Wasi<'_, H>),
+    ) -> Ended
     where
         H: kyozon_typed_wasi::Host<Memory = [u8]>,
     {
         let code = Cell::new(0);
+        watch(wasi);
         let mut calls = |call: &mut Call<'_>| {
             let function = self.functions[call.import]?;
             let arguments = arguments(call, function.signature().parameters.len());
-            match wasi.call(function, &arguments, call.memory(0).unwrap_or_default()) {
+            let answer = wasi.call(function, &arguments, call.memory(0).unwrap_or_default());
+            watch(wasi);
+            match answer {
                 Ok(result) => Some(u64::from(result)),
                 Err(Exit(number)) => {
                     code.set(number);
@@ -200,8 +244,9 @@ pub fn run(file: &[u8], reserved: u64, start: Start, limit: Duration) -> Result<
     ended.map_err(|error| error.to_string())
 }
 
-/// The region that a file was made for.
-fn region(file: &[u8]) -> u64 {
+/// A host with the region that a file was made for.
+fn host(file: &[u8], reserved: u64) -> Host {
     let bytes = file.get(16..24).and_then(|bytes| bytes.try_into().ok());
-    bytes.map_or(0, u64::from_le_bytes)
+    let region = bytes.map_or(0, u64::from_le_bytes);
+    Host { region, reserved, indirect_branches: true, tracking: false }
 }

@@ -105,6 +105,11 @@ impl<'a, H: Host> Wasi<'a, H> {
         &mut self.host
     }
 
+    /// A descriptor of the program.
+    pub fn descriptor(&self, fd: u32) -> Option<&Entry<H::Handle>> {
+        self.table.get(fd).ok()
+    }
+
     /// Calls a function. `arguments` are the parameters of its Wasm type; further ones are ignored. Returns the
     /// program's result: the number of an [`Errno`], or 0.
     ///
