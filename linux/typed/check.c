@@ -215,7 +215,8 @@ void typed_program_give(struct typed_program *program)
 	kvfree(program->faults);
 }
 
-static int build(const struct typed_program *program, struct typed_code *code,
+static int build(const struct typed_program *program,
+		 const struct typed_imports *imports, struct typed_code *code,
 		 u8 *image, char *message)
 {
 	struct kyozon_typed_build request = {
@@ -227,6 +228,9 @@ static int build(const struct typed_program *program, struct typed_code *code,
 		.gates = (unsigned long)typed_gates,
 		.gate_count = typed_gate_count,
 		.thunks = (unsigned long)typed_thunks,
+		.imports = imports->named ? (unsigned long)imports->numbers : 0,
+		.import_count = imports->count,
+		.outside = (unsigned long)typed_outside,
 		.message = (unsigned long)message,
 		.message_bytes = KYOZON_TYPED_MESSAGE_BYTES,
 		.host = host(),
@@ -245,10 +249,13 @@ static int build(const struct typed_program *program, struct typed_code *code,
 	code->properties = request.properties;
 	code->vectors = program->properties & KYOZON_TYPED_USES_VECTORS;
 	memcpy(code->masks, request.masks, sizeof(code->masks));
+	memcpy(code->outside_arguments, request.outside_arguments,
+	       sizeof(code->outside_arguments));
 	return 0;
 }
 
 int typed_program_load(const struct typed_program *program,
+		       const struct typed_imports *imports,
 		       struct typed_code *code, char *message)
 {
 	u8 *image;
@@ -259,7 +266,7 @@ int typed_program_load(const struct typed_program *program,
 		return error;
 	image = big_alloc(program->image_bytes);
 	if (image)
-		error = build(program, code, image, message);
+		error = build(program, imports, code, image, message);
 	else
 		error = typed_err(message, -ENOMEM,
 				  "no memory for an image of %u bytes",

@@ -165,6 +165,36 @@ SYM_FUNC_END(typed_attention)
 STACK_FRAME_NON_STANDARD typed_attention
 
 /*
+ * The process answers a call: eax has its number, and the address to continue at
+ * is on the program's stack.
+ */
+SYM_FUNC_START_LOCAL(typed_outside_call)
+	pushfq
+	ASM_CLAC
+	SAVE
+	CONTEXT rbx
+	movq %rsp, TYPED_CONTEXT_RESUME(%rbx)
+	movq %rbx, %rdi
+	movq TYPED_CONTEXT_STACK(%rbx), %rsp
+	call typed_call_outside
+	jmp .Lgo_on
+SYM_FUNC_END(typed_outside_call)
+STACK_FRAME_NON_STANDARD typed_outside_call
+
+/* Gates for imports that the process answers: one for each number. */
+	.balign TYPED_OUTSIDE_GATE_BYTES
+SYM_FUNC_START(typed_outside_gates)
+	.set number, 0
+	.rept TYPED_OUTSIDE_GATES
+	movl $number, %eax
+	jmp typed_outside_call
+	.balign TYPED_OUTSIDE_GATE_BYTES
+	.set number, number + 1
+	.endr
+SYM_FUNC_END(typed_outside_gates)
+STACK_FRAME_NON_STANDARD typed_outside_gates
+
+/*
  * A gate's function is no part of a section for vector registers. The first of
  * these keeps its arguments, the second one its result. Both are called on the
  * task's stack at a multiple of 16, and call C at one.
@@ -175,7 +205,11 @@ SYM_FUNC_START_LOCAL(typed_pause)
 	pushq %rdx
 	pushq %rcx
 	pushq %r8
+	pushq %r9
+	subq $8, %rsp
 	call typed_pause_vectors
+	addq $8, %rsp
+	popq %r9
 	popq %r8
 	popq %rcx
 	popq %rdx
@@ -193,7 +227,7 @@ SYM_FUNC_END(typed_continue)
 
 /*
  * Gates. An import of a program leads here: numbers in the registers of the ABI,
- * at most four of them. C gets the context as the argument behind these, in the
+ * at most five of them. C gets the context as the argument behind these, in the
  * register that is named.
  */
 .macro GATE_CALL name register
@@ -263,6 +297,48 @@ SYM_FUNC_END(typed_gate_\name)
 STACK_FRAME_NON_STANDARD typed_gate_\name
 .endm
 
+.macro POP_ARGUMENTS
+	popq %rdi
+	popq %rsi
+	popq %rdx
+	popq %rcx
+	popq %r8
+.endm
+
+/*
+ * A gate for a function of WASI. If that returns TYPED_OUTSIDE, the process makes
+ * the call, with the arguments as they were.
+ */
+.macro GATE_WASI name register number
+SYM_FUNC_START(typed_gate_wasi_\name)
+	ASM_CLAC
+	pushq %r8
+	pushq %rcx
+	pushq %rdx
+	pushq %rsi
+	pushq %rdi
+	GATE_CALL wasi_\name \register
+	cmpq $TYPED_AGAIN, %rax
+	je .Lagain_wasi_\name
+	cmpq $TYPED_OUTSIDE, %rax
+	je .Loutside_wasi_\name
+	addq $40, %rsp
+	GATE_RETURN
+.Lagain_wasi_\name:
+	POP_ARGUMENTS
+	leaq typed_gate_wasi_\name(%rip), %rax
+	pushq %rax
+	jmp typed_attention
+.Loutside_wasi_\name:
+	POP_ARGUMENTS
+	movl $\number, %eax
+	ASM_STAC
+	jmp typed_outside_call
+	GATE_VECTORS wasi_\name
+SYM_FUNC_END(typed_gate_wasi_\name)
+STACK_FRAME_NON_STANDARD typed_gate_wasi_\name
+.endm
+
 	GATE getpid rdi
 	GATE_SLEEPS read rcx
 	GATE_SLEEPS write rcx
@@ -270,6 +346,14 @@ STACK_FRAME_NON_STANDARD typed_gate_\name
 	GATE_SLEEPS pwrite r8
 	GATE fstat rdx
 	GATE lseek rcx
+	GATE_WASI read r8 TYPED_WASI_FD_READ
+	GATE_WASI write r8 TYPED_WASI_FD_WRITE
+	GATE_WASI pread r9 TYPED_WASI_FD_PREAD
+	GATE_WASI pwrite r9 TYPED_WASI_FD_PWRITE
+	GATE_WASI seek r8 TYPED_WASI_FD_SEEK
+	GATE_WASI tell rdx TYPED_WASI_FD_TELL
+	GATE_WASI status rdx TYPED_WASI_FD_FILESTAT_GET
+	GATE_WASI time rcx TYPED_WASI_CLOCK_TIME_GET
 
 SYM_FUNC_START(typed_gate_exit)
 	ASM_CLAC

@@ -22,12 +22,29 @@
 #define TYPED_LEFT_FAULT	3
 #define TYPED_LEFT_TRAP		4
 #define TYPED_LEFT_INTERRUPTED	5
+#define TYPED_LEFT_CALL		6
 
 /*
  * A function of C returns this (-ERESTARTSYS) if a signal came first: it shall
  * be called again when the program continues.
  */
 #define TYPED_AGAIN		(-512)
+/* A function of WASI returns this, which is no result, if the process shall. */
+#define TYPED_OUTSIDE		(-4096)
+
+/* Gates for imports that the process answers, and the bytes of one. */
+#define TYPED_OUTSIDE_GATES	64
+#define TYPED_OUTSIDE_GATE_BYTES	16
+
+/* Numbers of functions of WASI, for calls that the process makes. */
+#define TYPED_WASI_CLOCK_TIME_GET	0x105
+#define TYPED_WASI_FD_FILESTAT_GET	0x10d
+#define TYPED_WASI_FD_PREAD	0x110
+#define TYPED_WASI_FD_PWRITE	0x113
+#define TYPED_WASI_FD_READ	0x114
+#define TYPED_WASI_FD_SEEK	0x117
+#define TYPED_WASI_FD_TELL	0x119
+#define TYPED_WASI_FD_WRITE	0x11a
 
 /*
  * The container: images, and a call for each instruction that may fault. One in

@@ -46,23 +46,43 @@ static void unload(struct typed_open *open)
 	typed_code_give(&open->code);
 }
 
-static int load(struct typed_open *open, const struct typed_program *program,
-		char *message)
+static int take_imports(struct typed_imports *imports,
+			const struct kyozon_typed_load *request)
 {
+	imports->named = request->imports;
+	imports->count = request->import_count;
+	if (imports->count > KYOZON_TYPED_OUTSIDE_GATES)
+		return -EINVAL;
+	if (copy_from_user(imports->numbers, u64_to_user_ptr(request->imports),
+			   imports->count * sizeof(*imports->numbers)))
+		return -EFAULT;
+	return 0;
+}
+
+static int load(struct typed_open *open, const struct typed_program *program,
+		struct kyozon_typed_load *request)
+{
+	char *message = request->check.message;
+	struct typed_imports imports;
 	int error;
 
+	error = take_imports(&imports, request);
+	if (error)
+		return typed_err(message, error, "%llu imports: at most %d, at an address of readable memory",
+				 request->import_count, KYOZON_TYPED_OUTSIDE_GATES);
 	if (!mutex_trylock(&open->lock))
 		return typed_err(message, -EBUSY,
 				 "another thread runs the program of this device");
 	unload(open);
-	error = typed_program_load(program, &open->code, message);
+	error = typed_program_load(program, &imports, &open->code, message);
 	mutex_unlock(&open->lock);
 	return error;
 }
 
 /* Without an open device, the program is checked only. */
-static int do_check(struct typed_open *open, struct kyozon_typed_check *check)
+static int do_check(struct typed_open *open, struct kyozon_typed_load *request)
 {
+	struct kyozon_typed_check *check = &request->check;
 	struct typed_program program;
 	int error;
 
@@ -74,24 +94,31 @@ static int do_check(struct typed_open *open, struct kyozon_typed_check *check)
 		return error;
 	check->contents = program.contents;
 	if (open)
-		error = load(open, &program, check->message);
+		error = load(open, &program, request);
 	typed_program_give(&program);
 	return error;
 }
 
 static long ioctl_check(struct typed_open *open, void __user *arg)
 {
-	struct kyozon_typed_check *check = memdup_user(arg, sizeof(*check));
+	size_t bytes = open ? sizeof(struct kyozon_typed_load) : sizeof(struct kyozon_typed_check);
+	struct kyozon_typed_load *request = kzalloc(sizeof(*request), GFP_KERNEL);
+	struct kyozon_typed_check *check;
 	long error;
 
-	if (IS_ERR(check))
-		return PTR_ERR(check);
+	if (!request)
+		return -ENOMEM;
+	check = &request->check;
+	if (copy_from_user(request, arg, bytes)) {
+		kfree(request);
+		return -EFAULT;
+	}
 	memset(check->message, 0, sizeof(check->message));
 	memset(&check->contents, 0, sizeof(check->contents));
-	error = do_check(open, check);
+	error = do_check(open, request);
 	if (copy_to_user(arg, check, sizeof(*check)))
 		error = -EFAULT;
-	kfree(check);
+	kfree(request);
 	return error;
 }
 
@@ -122,7 +149,6 @@ static long ioctl_run(struct typed_open *open, void __user *arg)
 	if (IS_ERR(run))
 		return PTR_ERR(run);
 	memset(run->message, 0, sizeof(run->message));
-	run->result = 0;
 	run->outcome = 0;
 	run->offset = 0;
 	error = do_run(open, run);

@@ -13,32 +13,21 @@
  * the page in outside of the section. All that enter.S does is in the section,
  * but for the functions of gates.
  */
-#include <linux/cred.h>
 #include <linux/file.h>
-#include <linux/fs.h>
-#include <linux/fsnotify.h>
 #include <linux/hrtimer.h>
 #include <linux/kdebug.h>
-#include <linux/kdev_t.h>
 #include <linux/mm.h>
-#include <linux/moduleparam.h>
-#include <linux/nospec.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/stat.h>
-#include <linux/uaccess.h>
-#include <linux/uidgid.h>
-#include <linux/uio.h>
-#include <linux/version.h>
 #include <asm/fpu/api.h>
 #include <asm/fpu/types.h>
 #include <asm/irq_regs.h>
 #include <asm/special_insns.h>
 #include <asm/trapnr.h>
 
-#include "typed.h"
+#include "context.h"
 
 #ifndef CONFIG_PREEMPT_NOTIFIERS
 #error "the kernel has no CONFIG_PREEMPT_NOTIFIERS, which CONFIG_KVM selects"
@@ -53,42 +42,6 @@
 /* How often an access faults in a row at one address until it is given up. */
 #define TRIES	8
 
-/* A program that does not execute: what enter.S has on its stack. */
-struct typed_frame {
-	unsigned long r15, r14, r13, r12, r11, r10, r9, r8;
-	unsigned long di, si, bp, bx, dx, cx, ax;
-	unsigned long flags;
-	unsigned long ip;
-	/* The first frame only: where the entry returns to. */
-	unsigned long caller;
-};
-
-struct typed_context {
-	/* enter.S knows these six. The stack pointer of the task, outside: */
-	unsigned long stack;
-	/* a struct typed_frame, */
-	unsigned long resume;
-	/* an address of the program, */
-	unsigned long at;
-	u64 result;
-	/* whether a gate shall call typed_yield() */
-	u32 attention;
-	/* whether the program uses vector registers */
-	u32 vectors;
-
-	int trap;
-	/* a program with vector registers: its last fault */
-	unsigned long fault_at, fault_address;
-	unsigned int tries;
-	/* while it does not execute */
-	struct fxregs_state registers __aligned(16);
-	struct preempt_notifier notifier;
-	struct hrtimer timer;
-	/* only while the program executes */
-	struct file *handles[KYOZON_TYPED_HANDLES];
-	/* the handles that were read from, and written to, since it was entered */
-	u32 checked[2];
-};
 static_assert(sizeof(struct typed_context) <= TYPED_CONTEXT_BYTES);
 static_assert(offsetof(struct typed_context, stack) == TYPED_CONTEXT_STACK);
 static_assert(offsetof(struct typed_context, resume) == TYPED_CONTEXT_RESUME);
@@ -97,6 +50,15 @@ static_assert(offsetof(struct typed_context, result) == TYPED_CONTEXT_RESULT);
 static_assert(offsetof(struct typed_context, attention) == TYPED_CONTEXT_ATTENTION);
 static_assert(offsetof(struct typed_context, vectors) == TYPED_CONTEXT_VECTORS);
 static_assert(TYPED_AGAIN == -ERESTARTSYS);
+static_assert(TYPED_OUTSIDE_GATES == KYOZON_TYPED_OUTSIDE_GATES);
+static_assert(TYPED_WASI_CLOCK_TIME_GET == KYOZON_TYPED_WASI_CLOCK_TIME_GET);
+static_assert(TYPED_WASI_FD_FILESTAT_GET == KYOZON_TYPED_WASI_FD_FILESTAT_GET);
+static_assert(TYPED_WASI_FD_PREAD == KYOZON_TYPED_WASI_FD_PREAD);
+static_assert(TYPED_WASI_FD_PWRITE == KYOZON_TYPED_WASI_FD_PWRITE);
+static_assert(TYPED_WASI_FD_READ == KYOZON_TYPED_WASI_FD_READ);
+static_assert(TYPED_WASI_FD_SEEK == KYOZON_TYPED_WASI_FD_SEEK);
+static_assert(TYPED_WASI_FD_TELL == KYOZON_TYPED_WASI_FD_TELL);
+static_assert(TYPED_WASI_FD_WRITE == KYOZON_TYPED_WASI_FD_WRITE);
 
 static struct typed_context *context_of(unsigned long stack)
 {
@@ -267,24 +229,17 @@ unsigned int typed_yield(struct typed_context *context)
 	return TYPED_GOES_ON;
 }
 
+/* The program calls a function that the process answers. */
+unsigned int typed_call_outside(struct typed_context *context)
+{
+	save_registers(context);
+	context->called = true;
+	return TYPED_LEFT_CALL;
+}
+
 long typed_getpid(void)
 {
 	return task_tgid_vnr(current);
-}
-
-static struct file *file_of(struct typed_context *context, u64 handle)
-{
-	if (handle >= KYOZON_TYPED_HANDLES)
-		return NULL;
-	return context->handles[array_index_nospec(handle, KYOZON_TYPED_HANDLES)];
-}
-
-static bool in_region(u64 address, u64 bytes)
-{
-	u64 start = address - KYOZON_TYPED_REGION;
-
-	return start <= KYOZON_TYPED_RESERVED &&
-	       bytes <= KYOZON_TYPED_RESERVED - start;
 }
 
 static bool bring_in(unsigned long address, unsigned int flags)
@@ -308,7 +263,7 @@ static bool bring_in(unsigned long address, unsigned int flags)
  */
 static unsigned int vector_fault(struct typed_context *context, unsigned long address)
 {
-	bool inside = in_region(address, 1);
+	bool inside = typed_in_region(address, 1);
 
 	if (context->fault_at != context->at || context->fault_address != address)
 		context->tries = 0;
@@ -347,228 +302,6 @@ unsigned int typed_fault(struct typed_context *context)
 	return left;
 }
 
-/* What a system call would leave to its restart. */
-static long restarted(long result)
-{
-	switch (result) {
-	case -ERESTARTNOINTR:
-	case -ERESTARTNOHAND:
-	case -ERESTART_RESTARTBLOCK:
-		return -ERESTARTSYS;
-	}
-	return result;
-}
-
-static bool skip_hooks;
-module_param(skip_hooks, bool, 0644);
-MODULE_PARM_DESC(skip_hooks,
-		 "whether only a run's first read and first write of a handle ask security modules (N)");
-
-/*
- * A transfer goes through vfs_iter_read() or vfs_iter_write(), which ask
- * security modules. With skip_hooks the first one of a run does; later ones call
- * the file alone, as accesses of a mapping do. Both tell fsnotify.
- */
-static ssize_t transfer_direct(struct file *file, unsigned int direction,
-			       struct iov_iter *iter, loff_t *position)
-{
-	struct kiocb request;
-	ssize_t done;
-
-	init_sync_kiocb(&request, file);
-	request.ki_pos = position ? *position : 0;
-	if (direction == READ) {
-		done = file->f_op->read_iter(&request, iter);
-		if (done >= 0)
-			fsnotify_access(file);
-	} else {
-		file_start_write(file);
-		done = file->f_op->write_iter(&request, iter);
-		file_end_write(file);
-		if (done > 0)
-			fsnotify_modify(file);
-	}
-	if (position && done > 0)
-		*position = request.ki_pos;
-	return done;
-}
-
-static ssize_t transfer_checked(struct file *file, unsigned int direction,
-				struct iov_iter *iter, loff_t *position)
-{
-	ssize_t done;
-
-	if (direction == READ)
-		return vfs_iter_read(file, iter, position, 0);
-	/* Since 6.8, vfs_iter_write() does this. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
-	file_start_write(file);
-#endif
-	done = vfs_iter_write(file, iter, position, 0);
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
-	file_end_write(file);
-#endif
-	return done;
-}
-
-/* What vfs_iter_read() looks at for each transfer. */
-static bool is_plain(loff_t position)
-{
-	return position >= 0 && position <= LLONG_MAX - MAX_RW_COUNT;
-}
-
-/* The handle is one of a file. */
-static ssize_t transfer_at(struct typed_context *context, struct file *file,
-			   u64 handle, unsigned int direction, u64 address,
-			   u64 bytes, loff_t *position)
-{
-	u32 bit = BIT(handle);
-	struct iov_iter iter;
-	ssize_t done;
-
-	iov_iter_ubuf(&iter, direction, u64_to_user_ptr(address),
-		      min_t(u64, bytes, MAX_RW_COUNT));
-	if (READ_ONCE(skip_hooks) && context->checked[direction] & bit &&
-	    (!position || is_plain(*position)))
-		return transfer_direct(file, direction, &iter, position);
-	done = transfer_checked(file, direction, &iter, position);
-	if (done > 0)
-		context->checked[direction] |= bit;
-	return done;
-}
-
-static void lock_position(struct file *file)
-{
-	if (file->f_mode & FMODE_ATOMIC_POS)
-		mutex_lock(&file->f_pos_lock);
-}
-
-static void unlock_position(struct file *file)
-{
-	if (file->f_mode & FMODE_ATOMIC_POS)
-		mutex_unlock(&file->f_pos_lock);
-}
-
-/* Of the arguments of these nothing is known but that they are numbers. */
-static long transfer(struct typed_context *context, unsigned int direction,
-		     u64 handle, u64 address, u64 bytes)
-{
-	struct file *file = file_of(context, handle);
-	loff_t *position = NULL;
-	ssize_t done;
-
-	if (!file)
-		return -EBADF;
-	if (!in_region(address, bytes))
-		return -EFAULT;
-	if (!(file->f_mode & FMODE_STREAM))
-		position = &file->f_pos;
-	lock_position(file);
-	done = transfer_at(context, file, handle, direction, address, bytes, position);
-	unlock_position(file);
-	return restarted(done);
-}
-
-static long transfer_from(struct typed_context *context, unsigned int direction,
-			  u64 handle, u64 address, u64 bytes, loff_t position)
-{
-	struct file *file = file_of(context, handle);
-	fmode_t mode = direction == READ ? FMODE_PREAD : FMODE_PWRITE;
-
-	if (!file)
-		return -EBADF;
-	if (position < 0)
-		return -EINVAL;
-	if (!(file->f_mode & mode))
-		return -ESPIPE;
-	if (!in_region(address, bytes))
-		return -EFAULT;
-	return restarted(transfer_at(context, file, handle, direction, address,
-				     bytes, &position));
-}
-
-long typed_read(u64 handle, u64 address, u64 bytes,
-		struct typed_context *context)
-{
-	return transfer(context, READ, handle, address, bytes);
-}
-
-long typed_write(u64 handle, u64 address, u64 bytes,
-		 struct typed_context *context)
-{
-	return transfer(context, WRITE, handle, address, bytes);
-}
-
-long typed_pread(u64 handle, u64 address, u64 bytes, u64 position,
-		 struct typed_context *context)
-{
-	return transfer_from(context, READ, handle, address, bytes, position);
-}
-
-long typed_pwrite(u64 handle, u64 address, u64 bytes, u64 position,
-		  struct typed_context *context)
-{
-	return transfer_from(context, WRITE, handle, address, bytes, position);
-}
-
-/* What fstat() tells. */
-static void describe(struct stat *to, const struct kstat *from)
-{
-	struct user_namespace *ns = current_user_ns();
-
-	memset(to, 0, sizeof(*to));
-	to->st_dev = new_encode_dev(from->dev);
-	to->st_ino = from->ino;
-	to->st_nlink = from->nlink;
-	to->st_mode = from->mode;
-	to->st_uid = from_kuid_munged(ns, from->uid);
-	to->st_gid = from_kgid_munged(ns, from->gid);
-	to->st_rdev = new_encode_dev(from->rdev);
-	to->st_size = from->size;
-	to->st_blksize = from->blksize;
-	to->st_blocks = from->blocks;
-	to->st_atime = from->atime.tv_sec;
-	to->st_atime_nsec = from->atime.tv_nsec;
-	to->st_mtime = from->mtime.tv_sec;
-	to->st_mtime_nsec = from->mtime.tv_nsec;
-	to->st_ctime = from->ctime.tv_sec;
-	to->st_ctime_nsec = from->ctime.tv_nsec;
-}
-
-long typed_fstat(u64 handle, u64 address, struct typed_context *context)
-{
-	struct file *file = file_of(context, handle);
-	struct kstat about;
-	struct stat stat;
-	int error;
-
-	if (!file)
-		return -EBADF;
-	if (!in_region(address, sizeof(stat)))
-		return -EFAULT;
-	error = vfs_getattr(&file->f_path, &about, STATX_BASIC_STATS, 0);
-	if (error)
-		return error;
-	describe(&stat, &about);
-	return copy_to_user(u64_to_user_ptr(address), &stat, sizeof(stat)) ? -EFAULT : 0;
-}
-
-long typed_lseek(u64 handle, u64 offset, u64 whence,
-		 struct typed_context *context)
-{
-	struct file *file = file_of(context, handle);
-	loff_t at;
-
-	if (!file)
-		return -EBADF;
-	if (whence > SEEK_MAX)
-		return -EINVAL;
-	lock_position(file);
-	at = vfs_llseek(file, offset, whence);
-	unlock_position(file);
-	return at;
-}
-
 const struct kyozon_typed_gate typed_gates[] = {
 	{ (unsigned long)typed_gate_exit, KYOZON_TYPED_EXIT, 1 },
 	{ (unsigned long)typed_gate_getpid, KYOZON_TYPED_GETPID, 0 },
@@ -578,8 +311,17 @@ const struct kyozon_typed_gate typed_gates[] = {
 	{ (unsigned long)typed_gate_pwrite, KYOZON_TYPED_PWRITE, 4 },
 	{ (unsigned long)typed_gate_fstat, KYOZON_TYPED_FSTAT, 2 },
 	{ (unsigned long)typed_gate_lseek, KYOZON_TYPED_LSEEK, 3 },
+	{ (unsigned long)typed_gate_wasi_read, KYOZON_TYPED_WASI_FD_READ, 4 },
+	{ (unsigned long)typed_gate_wasi_write, KYOZON_TYPED_WASI_FD_WRITE, 4 },
+	{ (unsigned long)typed_gate_wasi_pread, KYOZON_TYPED_WASI_FD_PREAD, 5 },
+	{ (unsigned long)typed_gate_wasi_pwrite, KYOZON_TYPED_WASI_FD_PWRITE, 5 },
+	{ (unsigned long)typed_gate_wasi_seek, KYOZON_TYPED_WASI_FD_SEEK, 4 },
+	{ (unsigned long)typed_gate_wasi_tell, KYOZON_TYPED_WASI_FD_TELL, 2 },
+	{ (unsigned long)typed_gate_wasi_status, KYOZON_TYPED_WASI_FD_FILESTAT_GET, 2 },
+	{ (unsigned long)typed_gate_wasi_time, KYOZON_TYPED_WASI_CLOCK_TIME_GET, 3 },
 };
 const unsigned int typed_gate_count = ARRAY_SIZE(typed_gates);
+u64 typed_outside[TYPED_OUTSIDE_GATES] __ro_after_init;
 
 /* An exception of a program, other than a page fault. */
 static int trapped(struct notifier_block *block, unsigned long why, void *data)
@@ -618,6 +360,7 @@ static int take_handles(struct typed_context *context, struct kyozon_typed_run *
 	unsigned int n;
 
 	memset(context->checked, 0, sizeof(context->checked));
+	memcpy(context->operations, run->operations, sizeof(context->operations));
 	for (n = 0; n < KYOZON_TYPED_HANDLES; n++) {
 		if (run->handles[n] < 0)
 			continue;
@@ -630,6 +373,27 @@ static int take_handles(struct typed_context *context, struct kyozon_typed_run *
 		}
 	}
 	return 0;
+}
+
+static int take_memory(struct typed_context *context, struct kyozon_typed_run *run)
+{
+	if (run->memory_bytes && !typed_in_region(run->memory, run->memory_bytes))
+		return typed_err(run->message, -EINVAL,
+				 "%llu bytes of memory at %#llx are not in the region",
+				 run->memory_bytes, run->memory);
+	context->memory = run->memory;
+	context->memory_bytes = run->memory_bytes;
+	return 0;
+}
+
+/* The process answers the call that the program waits in. */
+static void answer(struct typed_context *context, u64 result)
+{
+	struct typed_frame *frame = (struct typed_frame *)context->resume;
+
+	if (context->called)
+		frame->ax = result;
+	context->called = false;
 }
 
 static struct typed_context *context_take(const struct typed_code *code,
@@ -684,7 +448,7 @@ static unsigned int enter(struct typed_context *context)
 
 	load_registers(context);
 	left = typed_enter(context);
-	if (context->vectors && left != TYPED_LEFT_INTERRUPTED)
+	if (context->vectors && left != TYPED_LEFT_INTERRUPTED && left != TYPED_LEFT_CALL)
 		end_section();
 
 	preempt_disable();
@@ -703,6 +467,35 @@ static u32 outcome_of(int trap)
 		return KYOZON_TYPED_MISALIGNED;
 	}
 	return KYOZON_TYPED_TRAPPED;
+}
+
+/* Arguments of a call, in registers. */
+static unsigned int arguments_of(const struct typed_code *code, u32 number)
+{
+	unsigned int n;
+
+	if (number < TYPED_OUTSIDE_GATES)
+		return code->outside_arguments[number];
+	for (n = 0; n < typed_gate_count; n++)
+		if (typed_gates[n].number == number)
+			return typed_gates[n].arguments;
+	return 0;
+}
+
+static void explain_call(const struct typed_code *code, struct typed_context *context,
+			 struct kyozon_typed_run *run)
+{
+	struct typed_frame *frame = (struct typed_frame *)context->resume;
+	const u64 registers[] = {
+		frame->di, frame->si, frame->dx, frame->cx, frame->r8, frame->r9,
+	};
+	unsigned int n;
+
+	run->outcome = KYOZON_TYPED_CALLED;
+	run->offset = frame->ax;
+	memset(run->arguments, 0, sizeof(run->arguments));
+	for (n = 0; n < arguments_of(code, run->offset); n++)
+		run->arguments[n] = registers[n];
 }
 
 static void explain(const struct typed_code *code, unsigned int left,
@@ -726,30 +519,38 @@ static void explain(const struct typed_code *code, unsigned int left,
 		run->outcome = outcome_of(context->trap);
 		run->offset = typed_code_offset(code, context->at);
 		break;
+	case TYPED_LEFT_CALL:
+		explain_call(code, context, run);
+		break;
 	}
 }
 
 int typed_run(const struct typed_code *code, struct typed_context **context,
 	      struct kyozon_typed_run *run)
 {
+	u64 result = run->result;
 	unsigned int left;
 	int error;
 
+	run->result = 0;
 	if (!*context)
 		*context = context_take(code, run->arguments);
 	if (!*context)
 		return typed_err(run->message, -ENOMEM,
 				 "no memory for a stack of 64 KiB");
-	error = take_handles(*context, run);
+	error = take_memory(*context, run) ?: take_handles(*context, run);
 	if (error)
 		return error;
+	answer(*context, result);
 	left = enter(*context);
 	give_handles(*context);
 	if (left == TYPED_LEFT_INTERRUPTED)
 		return -EINTR;
 	explain(code, left, *context, run);
-	typed_context_give(*context);
-	*context = NULL;
+	if (left != TYPED_LEFT_CALL) {
+		typed_context_give(*context);
+		*context = NULL;
+	}
 	/* The page faults of a killed task fail. */
 	return fatal_signal_pending(current) ? -EINTR : 0;
 }
@@ -757,7 +558,11 @@ int typed_run(const struct typed_code *code, struct typed_context **context,
 int typed_run_init(void)
 {
 	int error = register_die_notifier(&traps);
+	unsigned int n;
 
+	for (n = 0; n < TYPED_OUTSIDE_GATES; n++)
+		typed_outside[n] = (unsigned long)typed_outside_gates +
+				   n * TYPED_OUTSIDE_GATE_BYTES;
 	upper_parts = cpu_has_xfeatures(XFEATURE_MASK_YMM, NULL);
 	/*
 	 * Each switch of tasks then looks for notifiers. This patches the

@@ -51,6 +51,8 @@ struct typed_code {
 	bool vectors;
 	/* what each argument of the entry may be */
 	u64 masks[6];
+	/* arguments, in registers, of each import that the process answers */
+	u8 outside_arguments[KYOZON_TYPED_OUTSIDE_GATES];
 };
 
 int typed_container_init(void);
@@ -69,8 +71,17 @@ unsigned long typed_fault_address(unsigned long fixup);
 /* Whether it is an address of a program. */
 bool typed_in_image(unsigned long address);
 
+/* Which functions the imports of a program mean; see struct kyozon_typed_load. */
+struct typed_imports {
+	u64 count;
+	/* whether the process says so */
+	bool named;
+	u32 numbers[KYOZON_TYPED_OUTSIDE_GATES];
+};
+
 /* check.c: makes the image of an accepted program and writes it. */
 int typed_program_load(const struct typed_program *program,
+		       const struct typed_imports *imports,
 		       struct typed_code *code, char *message);
 
 /* run.c: runs of programs */
@@ -88,12 +99,17 @@ void typed_context_give(struct typed_context *context);
 extern const struct kyozon_typed_gate typed_gates[];
 extern const unsigned int typed_gate_count;
 
+/* Addresses of gates for imports that the process answers, by their numbers. */
+extern u64 typed_outside[TYPED_OUTSIDE_GATES];
+
 /* run.c, called by enter.S on the task's stack */
 unsigned int typed_yield(struct typed_context *context);
 unsigned int typed_fault(struct typed_context *context);
+unsigned int typed_call_outside(struct typed_context *context);
 void typed_pause_vectors(void);
 void typed_continue_vectors(void);
 long typed_getpid(void);
+/* files.c */
 long typed_read(u64 handle, u64 address, u64 bytes,
 		struct typed_context *context);
 long typed_write(u64 handle, u64 address, u64 bytes,
@@ -105,6 +121,21 @@ long typed_pwrite(u64 handle, u64 address, u64 bytes, u64 position,
 long typed_fstat(u64 handle, u64 address, struct typed_context *context);
 long typed_lseek(u64 handle, u64 offset, u64 whence,
 		 struct typed_context *context);
+/* wasi.c */
+long typed_wasi_read(u64 descriptor, u64 at, u64 count, u64 result,
+		     struct typed_context *context);
+long typed_wasi_write(u64 descriptor, u64 at, u64 count, u64 result,
+		      struct typed_context *context);
+long typed_wasi_pread(u64 descriptor, u64 at, u64 count, u64 position, u64 result,
+		      struct typed_context *context);
+long typed_wasi_pwrite(u64 descriptor, u64 at, u64 count, u64 position, u64 result,
+		       struct typed_context *context);
+long typed_wasi_seek(u64 descriptor, u64 distance, u64 whence, u64 result,
+		     struct typed_context *context);
+long typed_wasi_tell(u64 descriptor, u64 result, struct typed_context *context);
+long typed_wasi_status(u64 descriptor, u64 result, struct typed_context *context);
+long typed_wasi_time(u64 clock, u64 precision, u64 result,
+		     struct typed_context *context);
 
 /* enter.S */
 unsigned int typed_enter(struct typed_context *context);
@@ -113,6 +144,11 @@ extern u8 typed_returned[], typed_faulted[], typed_trapped[], typed_interrupted[
 extern u8 typed_gate_exit[], typed_gate_getpid[], typed_gate_read[];
 extern u8 typed_gate_write[], typed_gate_pread[], typed_gate_pwrite[];
 extern u8 typed_gate_fstat[], typed_gate_lseek[];
+extern u8 typed_gate_wasi_read[], typed_gate_wasi_write[];
+extern u8 typed_gate_wasi_pread[], typed_gate_wasi_pwrite[];
+extern u8 typed_gate_wasi_seek[], typed_gate_wasi_tell[];
+extern u8 typed_gate_wasi_status[], typed_gate_wasi_time[];
+extern u8 typed_outside_gates[];
 extern const u64 typed_thunks[KYOZON_TYPED_THUNKS];
 
 /* guard.S */

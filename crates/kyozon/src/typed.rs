@@ -3,6 +3,7 @@
 mod cache;
 mod cc;
 mod compile;
+mod engine;
 mod execute;
 mod kernel;
 mod ps;

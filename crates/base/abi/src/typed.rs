@@ -1,6 +1,6 @@
 //! The interfaces of the kernel module that hosts typed code.
 //!
-//! **Sides.** [`TypedCheck`] and [`TypedRun`]: the module (`/dev/kyozon-typed`), and the `kyozon` command.
+//! **Sides.** [`TypedCheck`], [`TypedLoad`] and [`TypedRun`]: the module (`/dev/kyozon-typed`), and the `kyozon` command.
 //! [`TypedChecker`] and [`TypedBuild`]: the module's C code, and the crate that is linked with it; both are built
 //! together.
 //!
@@ -14,7 +14,7 @@ use crate::device::Image;
 use core::mem::size_of;
 
 /// Version of the requests.
-pub const TYPED_VERSION: u32 = 1;
+pub const TYPED_VERSION: u32 = 2;
 
 /// Start of the region that programs for the kernel are made for.
 pub const TYPED_REGION: u64 = 0x1000_0000;
@@ -30,12 +30,10 @@ pub const TYPED_HANDLES: usize = 16;
 
 /// `ioctl` request: [`TypedCheck`], `_IOWR('K', 16, struct kyozon_typed_check)`.
 pub const IOCTL_TYPED_CHECK: u32 = 0xc128_4b10;
-/// `ioctl` request: [`TypedCheck`], `_IOWR('K', 17, struct kyozon_typed_check)`. As `IOCTL_TYPED_CHECK`; the program
-/// then belongs to this open device, in place of an earlier one, and can be run. The error is `ENOSPC` while other
-/// programs need the module's room for code.
-pub const IOCTL_TYPED_LOAD: u32 = 0xc128_4b11;
+/// `ioctl` request: [`TypedLoad`], `_IOWR('K', 17, struct kyozon_typed_load)`.
+pub const IOCTL_TYPED_LOAD: u32 = 0xc138_4b11;
 /// `ioctl` request: [`TypedRun`], `_IOWR('K', 18, struct kyozon_typed_run)`.
-pub const IOCTL_TYPED_RUN: u32 = 0xc188_4b12;
+pub const IOCTL_TYPED_RUN: u32 = 0xc1d8_4b12;
 
 /// Number of the import that ends the program: Linux's number of the system call, as for each of these.
 pub const TYPED_EXIT: u32 = 60;
@@ -54,6 +52,46 @@ pub const TYPED_PREAD: u32 = 17;
 /// Number of the import that writes at a position: handle, address, bytes, position.
 pub const TYPED_PWRITE: u32 = 18;
 
+/// [`TypedLoad::imports`]: the process answers calls of this import.
+pub const TYPED_OUTSIDE: u32 = 0xffff_ffff;
+/// Imports that a process can answer: the first ones of a program's file.
+pub const TYPED_OUTSIDE_GATES: usize = 64;
+/// WASI preview 1 of a compiled program's first memory: a function's number is this plus its place in WASI's
+/// definition, in alphabetical order. The kernel answers what succeeds at once, by `TypedRun::handles` and
+/// `operations`; the process answers all else. So it does for functions of which the kernel has none.
+pub const TYPED_WASI: u32 = 0x100;
+/// Number of `clock_time_get`.
+pub const TYPED_WASI_CLOCK_TIME_GET: u32 = TYPED_WASI + 5;
+/// Number of `fd_filestat_get`.
+pub const TYPED_WASI_FD_FILESTAT_GET: u32 = TYPED_WASI + 13;
+/// Number of `fd_pread`.
+pub const TYPED_WASI_FD_PREAD: u32 = TYPED_WASI + 16;
+/// Number of `fd_pwrite`.
+pub const TYPED_WASI_FD_PWRITE: u32 = TYPED_WASI + 19;
+/// Number of `fd_read`.
+pub const TYPED_WASI_FD_READ: u32 = TYPED_WASI + 20;
+/// Number of `fd_seek`.
+pub const TYPED_WASI_FD_SEEK: u32 = TYPED_WASI + 23;
+/// Number of `fd_tell`.
+pub const TYPED_WASI_FD_TELL: u32 = TYPED_WASI + 25;
+/// Number of `fd_write`.
+pub const TYPED_WASI_FD_WRITE: u32 = TYPED_WASI + 26;
+
+/// [`TypedRun::operations`]: `fd_read`.
+pub const TYPED_MAY_READ: u32 = 1;
+/// [`TypedRun::operations`]: `fd_write`.
+pub const TYPED_MAY_WRITE: u32 = 2;
+/// [`TypedRun::operations`]: `fd_pread`.
+pub const TYPED_MAY_PREAD: u32 = 4;
+/// [`TypedRun::operations`]: `fd_pwrite`.
+pub const TYPED_MAY_PWRITE: u32 = 8;
+/// [`TypedRun::operations`]: `fd_seek`.
+pub const TYPED_MAY_SEEK: u32 = 16;
+/// [`TypedRun::operations`]: `fd_tell`.
+pub const TYPED_MAY_TELL: u32 = 32;
+/// [`TypedRun::operations`]: `fd_filestat_get`.
+pub const TYPED_MAY_STATUS: u32 = 64;
+
 /// A program to check. If it is refused, the error is `ENOEXEC` and `message` has the broken rule; after another error
 /// `message` says what was wrong with the request.
 #[repr(C)]
@@ -71,6 +109,22 @@ pub struct TypedCheck {
     pub message: [u8; TYPED_MESSAGE_BYTES],
 }
 assert_size!(TypedCheck, 296);
+
+/// A program to check, as by [`TypedCheck`], and to load: it then belongs to this open device, in place of an earlier
+/// one, and can be run. The error is `ENOSPC` while other programs need the module's room for code.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TypedLoad {
+    /// The program.
+    pub check: TypedCheck,
+    /// For each number that an import has in the file, from 0 on, the number of the function that answers it; an array
+    /// of u32. If the kernel has no such function, the process answers. Null: an import has the function's own
+    /// number, and the kernel has it.
+    pub imports: u64,
+    /// How many: at most `TYPED_OUTSIDE_GATES`.
+    pub import_count: u64,
+}
+assert_size!(TypedLoad, 312);
 
 /// What the checker says about an accepted program.
 #[repr(C)]
@@ -99,6 +153,9 @@ pub const TYPED_DIVIDED: u32 = 3;
 pub const TYPED_TRAPPED: u32 = 4;
 /// [`TypedRun::outcome`]: a vector operand of the instruction at `offset` is not aligned.
 pub const TYPED_MISALIGNED: u32 = 5;
+/// [`TypedRun::outcome`]: the program calls the import number `offset`, with `arguments`. The next request answers
+/// with `result`, and continues it.
+pub const TYPED_CALLED: u32 = 6;
 
 /// Runs the program of an open device in kernel mode, in the caller's address space: its region is what is mapped from
 /// [`TYPED_REGION`] on, for [`TYPED_RESERVED`] bytes.
@@ -112,20 +169,27 @@ pub struct TypedRun {
     pub version: u32,
     /// Zero.
     pub flags: u32,
-    /// Arguments of the entry; of each, the part that its signature names.
+    /// Arguments of the entry; of each, the part that its signature names. After `TYPED_CALLED`, those of the import;
+    /// 0 where its signature names none.
     pub arguments: [u64; 6],
     /// Descriptors of the files that the program's handles 0, 1 and so on are for; -1 for none.
     pub handles: [i32; TYPED_HANDLES],
-    /// What the entry returned.
+    /// For each handle, what functions of WASI may do with it: a sum of `TYPED_MAY_READ` and so on.
+    pub operations: [u32; TYPED_HANDLES],
+    /// For functions of WASI: where the program's memory begins,
+    pub memory: u64,
+    /// and its bytes, all of them within the region.
+    pub memory_bytes: u64,
+    /// What the entry returned. To go on after `TYPED_CALLED`: what the import returns.
     pub result: u64,
     /// `TYPED_RETURNED` and so on.
     pub outcome: u32,
-    /// Offset in the text.
+    /// Offset in the text, or the number of an import.
     pub offset: u32,
     /// A C string.
     pub message: [u8; TYPED_MESSAGE_BYTES],
 }
-assert_size!(TypedRun, 392);
+assert_size!(TypedRun, 472);
 
 /// [`TypedChecker::host`]: the text may have indirect branches of its own.
 pub const TYPED_INDIRECT_BRANCHES: u32 = 1;
@@ -201,7 +265,7 @@ assert_size!(TypedGate, 16);
 
 /// Makes the image of a program that the checker accepted. Addresses are the kernel's.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct TypedBuild {
     /// The file, the one that was accepted.
     pub file: u64,
@@ -219,6 +283,12 @@ pub struct TypedBuild {
     pub gate_count: u64,
     /// An array of the addresses of [`TYPED_THUNKS`] thunks.
     pub thunks: u64,
+    /// An array of u32, as [`TypedLoad::imports`]; null for none.
+    pub imports: u64,
+    /// How many.
+    pub import_count: u64,
+    /// An array of the addresses of [`TYPED_OUTSIDE_GATES`] gates for imports that the process answers.
+    pub outside: u64,
     /// Receives a line, a C string.
     pub message: u64,
     /// Its room.
@@ -233,8 +303,10 @@ pub struct TypedBuild {
     pub properties: u32,
     /// What the entry's arguments may be: 0 where nothing is passed.
     pub masks: [u64; 6],
+    /// Arguments, in registers, of each import that the process answers.
+    pub outside_arguments: [u8; TYPED_OUTSIDE_GATES],
 }
-assert_size!(TypedBuild, 144);
+assert_size!(TypedBuild, 232);
 
 const fn iowr<T>(number: u32) -> u32 {
     (3 << 30) | ((size_of::<T>() as u32) << 16) | (0x4b << 8) | number
@@ -242,6 +314,6 @@ const fn iowr<T>(number: u32) -> u32 {
 
 const _: () = {
     assert!(IOCTL_TYPED_CHECK == iowr::<TypedCheck>(16));
-    assert!(IOCTL_TYPED_LOAD == iowr::<TypedCheck>(17));
+    assert!(IOCTL_TYPED_LOAD == iowr::<TypedLoad>(17));
     assert!(IOCTL_TYPED_RUN == iowr::<TypedRun>(18));
 };

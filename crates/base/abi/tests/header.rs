@@ -144,13 +144,16 @@ fn c_compiler_agrees_on_every_layout_and_shift() {
     layout!(c, LibraryThread, "kyozon_library_thread": host_stack, task, stack_top, done, submitted, kind, inside,
         number, arguments, result, until, next, previous, busy, reserved);
     layout!(c, TypedCheck, "kyozon_typed_check": version, flags, file, contents, message);
+    layout!(c, TypedLoad, "kyozon_typed_load": check, imports, import_count);
     layout!(c, TypedContents, "kyozon_typed_contents": functions, text_bytes, annotation_bytes, faults);
     layout!(c, TypedChecker, "kyozon_typed_checker": file, file_bytes, memory, memory_bytes, faults, fault_room,
         message, message_bytes, host, result, contents, image_bytes, properties);
-    layout!(c, TypedRun, "kyozon_typed_run": version, flags, arguments, handles, result, outcome, offset, message);
+    layout!(c, TypedRun, "kyozon_typed_run": version, flags, arguments, handles, operations, memory,
+        memory_bytes, result, outcome, offset, message);
     layout!(c, TypedGate, "kyozon_typed_gate": address, number, arguments);
     layout!(c, TypedBuild, "kyozon_typed_build": file, file_bytes, image, image_bytes, address, gates, gate_count,
-        thunks, message, message_bytes, host, result, entry, properties, masks);
+        thunks, imports, import_count, outside, message, message_bytes, host, result, entry, properties, masks,
+        outside_arguments);
     let shifts = shifted_constants();
     assert!(!shifts.is_empty());
     c.push_str(&shifts);

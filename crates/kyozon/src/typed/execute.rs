@@ -14,13 +14,14 @@ use clap::Args;
 use kyozon_abi::typed::TYPED_RESERVED;
 use kyozon_tender::console;
 use kyozon_typed_annotate::memory::{verify, Arena};
-use kyozon_typed_runner::{Directory, Start, TRAPPED};
+use kyozon_typed_checker::program::Program;
+use kyozon_typed_runner::{Directory, Start, MAGIC, TRAPPED};
 use kyozon_typed_wasi::types::Rights;
 use rustix::fs::{memfd_create, MemfdFlags};
 
 use super::cache::Place;
 use super::compile::compile;
-use super::{host, kernel, read};
+use super::{engine, host, kernel, read};
 use crate::library;
 
 /// Options of `kyozon typed run`.
@@ -48,13 +49,13 @@ pub struct Options {
     /// The C compiler: a gcc
     #[arg(long, value_name = "PROGRAM", default_value = "gcc")]
     pub cc: String,
-    /// Run a typed program in kernel mode, with the module kyozon-typed
-    #[arg(long, conflicts_with_all = ["dir", "dir_ro", "env", "in_process", "time_limit", "cc", "arguments"])]
+    /// Run the program in kernel mode, with the module kyozon-typed
+    #[arg(long, conflicts_with = "in_process")]
     pub kernel: bool,
-    /// With --kernel: MiB of memory at the start of the region
-    #[arg(long, value_name = "MIB", default_value = "16", requires = "kernel")]
+    /// With --kernel, for a program that was written in assembly: MiB of memory at the start of the region (16)
+    #[arg(long, value_name = "MIB", requires = "kernel")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=4096))]
-    pub memory: u16,
+    pub memory: Option<u16>,
     /// The program's arguments
     #[arg(last = true)]
     pub arguments: Vec<OsString>,
@@ -66,44 +67,71 @@ pub struct Options {
 ///
 /// The program cannot be read, compiled or loaded, the checker refuses it, or a directory cannot be opened.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    if options.kernel {
-        return run_in_kernel(&options.program, usize::from(options.memory) << 20);
-    }
     let program = &options.program;
     let name = || program.display().to_string();
     let in_images = directories(options).any(|(word, _)| path_in_image(split(word).0).is_some());
     if options.in_process && !in_images {
         bail!("--in-process: no directory is in an image: give one by --dir IMAGE:/PATH");
     }
+    if options.kernel && in_images {
+        bail!(
+            "--kernel: a directory is in an image: mount it, or run the program without --kernel"
+        );
+    }
     check_environment(&options.env)?;
     let start = if in_images { None } else { Some(start(options)?) };
+    let device = options.kernel.then(kernel::device).transpose()?;
     let bytes = read(program)?;
     let file = if bytes.starts_with(b"\0asm") {
         compiled(&bytes, &options.cc).with_context(name)?
     } else {
         bytes
     };
-    let Some(start) = start else { return Err(with_images(options, &file)) };
     let limit = Duration::from_secs(options.time_limit.unwrap_or(0));
-    let ended = kyozon_typed_runner::run(&file, TYPED_RESERVED, start, limit)
-        .map_err(|message| anyhow!("{}: {message}", name()))?;
+    let Some(start) = start else { return Err(with_images(options, &file)) };
+    let ended = match device {
+        Some(device) if !is_compiled(&file) => {
+            check_assembly(options).with_context(name)?;
+            let memory = usize::from(options.memory.unwrap_or(16)) << 20;
+            return run_assembly(&device, &file, memory, &name());
+        }
+        Some(device) => {
+            if options.memory.is_some() {
+                bail!("{}: --memory: a compiled program has the memory that it asks for", name());
+            }
+            engine::run(&device, &file, start, limit).with_context(name)?
+        }
+        None => kyozon_typed_runner::run(&file, TYPED_RESERVED, start, limit)
+            .map_err(|message| anyhow!("{}: {message}", name()))?,
+    };
     if let Some(message) = ended.message() {
         console::message(&format!("kyozon: {}: {message}", name()));
     }
     Ok(ended.status().into())
 }
 
-fn run_in_kernel(program: &Path, memory: usize) -> Result<ExitCode> {
-    let name = || program.display().to_string();
-    let file = read(program)?;
-    if file.starts_with(b"\0asm") {
-        bail!("{}: WebAssembly: the kernel runs programs of typed assembly only", name());
+/// Whether a file was compiled from WebAssembly: a manifest follows its text.
+fn is_compiled(file: &[u8]) -> bool {
+    let program = Program::parse(file, host(file));
+    program.is_ok_and(|program| program.rest().starts_with(MAGIC))
+}
+
+/// Fails for options that are for compiled programs.
+fn check_assembly(options: &Options) -> Result<()> {
+    let Options { dir, dir_ro, env, time_limit, arguments, .. } = options;
+    let lists = [("--dir", dir), ("--dir-ro", dir_ro), ("--env", env), ("arguments", arguments)];
+    let mut given = lists.iter().filter(|(_, list)| !list.is_empty()).map(|(name, _)| *name);
+    match given.next().or(time_limit.map(|_| "--time-limit")) {
+        Some(option) => bail!("{option}: a program that was written in assembly takes none"),
+        None => Ok(()),
     }
-    let device = kernel::device()?;
-    Ok(match kernel::run(&device, &file, memory).with_context(name)? {
+}
+
+fn run_assembly(device: &File, file: &[u8], memory: usize, name: &str) -> Result<ExitCode> {
+    Ok(match kernel::run(device, file, memory).with_context(|| name.to_string())? {
         kernel::Ended::Exit(result) => ExitCode::from(result as u8),
         kernel::Ended::Trap(why, at) => {
-            console::message(&format!("kyozon: {}: trap at {at:#x}: {why}", name()));
+            console::message(&format!("kyozon: {name}: trap at {at:#x}: {why}"));
             ExitCode::from(TRAPPED)
         }
     })

@@ -4,9 +4,10 @@ use crate::machine::message;
 use anyhow::{anyhow, Context, Result};
 use kyozon_abi::device::Image;
 use kyozon_abi::typed::{
-    TypedCheck, TypedContents, TypedRun, IOCTL_TYPED_CHECK, IOCTL_TYPED_LOAD, IOCTL_TYPED_RUN,
-    TYPED_DIVIDED, TYPED_EXITED, TYPED_FAULTED, TYPED_HANDLES, TYPED_MESSAGE_BYTES,
-    TYPED_MISALIGNED, TYPED_REGION, TYPED_RESERVED, TYPED_RETURNED, TYPED_VERSION,
+    TypedCheck, TypedContents, TypedLoad, TypedRun, IOCTL_TYPED_CHECK, IOCTL_TYPED_LOAD,
+    IOCTL_TYPED_RUN, TYPED_DIVIDED, TYPED_EXITED, TYPED_FAULTED, TYPED_HANDLES,
+    TYPED_MESSAGE_BYTES, TYPED_MISALIGNED, TYPED_REGION, TYPED_RESERVED, TYPED_RETURNED,
+    TYPED_VERSION,
 };
 use rustix::io::Errno;
 use rustix::ioctl::{ioctl, Updater};
@@ -31,31 +32,46 @@ pub(super) fn device() -> Result<File> {
 }
 
 /// Lets the kernel check a program.
+#[allow(unsafe_code)]
 pub(super) fn check(device: &File, file: &[u8]) -> Result<TypedContents> {
-    request_check::<{ IOCTL_TYPED_CHECK as _ }>(device, file)
+    let mut request = request_about(file);
+    // SAFETY: the opcode encodes the size of `TypedCheck`, and the kernel writes no more than that. The file lives
+    // across this call, which only reads it.
+    let outcome = unsafe {
+        ioctl(device, Updater::<{ IOCTL_TYPED_CHECK as _ }, TypedCheck>::new(&mut request))
+    };
+    outcome.map_err(|error| refusal(error, &request.message))?;
+    Ok(request.contents)
 }
 
-/// A request about the file of a program: what the program has.
+/// Lets the kernel check a program and load it. `imports` says which functions its imports mean, if these have not the
+/// functions' own numbers.
 #[allow(unsafe_code)]
-fn request_check<const OPCODE: rustix::ioctl::Opcode>(
-    device: &File,
-    file: &[u8],
-) -> Result<TypedContents> {
-    let mut request = TypedCheck {
+pub(super) fn load(device: &File, file: &[u8], imports: Option<&[u32]>) -> Result<()> {
+    let mut request = TypedLoad {
+        check: request_about(file),
+        imports: imports.map_or(0, |imports| imports.as_ptr() as u64),
+        import_count: imports.map_or(0, |imports| imports.len() as u64),
+    };
+    // SAFETY: the opcode encodes the size of `TypedLoad`, and the kernel writes no more than that. File and imports live
+    // across this call, which only reads them.
+    let outcome = unsafe {
+        ioctl(device, Updater::<{ IOCTL_TYPED_LOAD as _ }, TypedLoad>::new(&mut request))
+    };
+    outcome.map_err(|error| refusal(error, &request.check.message))
+}
+
+fn request_about(file: &[u8]) -> TypedCheck {
+    TypedCheck {
         version: TYPED_VERSION,
         flags: 0,
         file: Image { address: file.as_ptr() as u64, bytes: file.len() as u64 },
         contents: TypedContents::default(),
         message: [0; TYPED_MESSAGE_BYTES],
-    };
-    // SAFETY: both opcodes encode the size of `TypedCheck`, and the kernel writes no more than that. The file lives
-    // across this call, which only reads it.
-    let outcome = unsafe { ioctl(device, Updater::<OPCODE, TypedCheck>::new(&mut request)) };
-    outcome.map_err(|error| refusal(error, &request.message))?;
-    Ok(request.contents)
+    }
 }
 
-fn refusal(error: Errno, line: &[u8]) -> anyhow::Error {
+pub(super) fn refusal(error: Errno, line: &[u8]) -> anyhow::Error {
     match message(line) {
         Some(line) => anyhow!("{line}"),
         None if error == Errno::NOTTY => {
@@ -75,31 +91,38 @@ pub(super) enum Ended {
     Trap(&'static str, u32),
 }
 
+/// A request to run a program that has no files and no memory.
+pub(super) const RUN: TypedRun = TypedRun {
+    version: TYPED_VERSION,
+    flags: 0,
+    arguments: [0; 6],
+    handles: [-1; TYPED_HANDLES],
+    operations: [0; TYPED_HANDLES],
+    memory: 0,
+    memory_bytes: 0,
+    result: 0,
+    outcome: 0,
+    offset: 0,
+    message: [0; TYPED_MESSAGE_BYTES],
+};
+
+/// Lets the kernel run the program of a device, or continue it: the number of the error says why it did not.
+#[allow(unsafe_code)]
+pub(super) fn enter(device: &File, request: &mut TypedRun) -> Result<(), Errno> {
+    // SAFETY: the opcode encodes the size of `TypedRun`, and the kernel writes no more than that. The program writes in
+    // its region only, of which this process keeps no references meanwhile.
+    unsafe { ioctl(device, Updater::<{ IOCTL_TYPED_RUN as _ }, TypedRun>::new(request)) }
+}
+
 /// Lets the kernel check a program and run it, with `memory` bytes at the start of its region. Its handles 0 to 2 are
 /// this process's standard input, output and error.
-#[allow(unsafe_code)]
 pub(super) fn run(device: &File, file: &[u8], memory: usize) -> Result<Ended> {
-    request_check::<{ IOCTL_TYPED_LOAD as _ }>(device, file)?;
+    load(device, file, None)?;
     map_region(memory)?;
-    let mut handles = [-1; TYPED_HANDLES];
-    handles[..3].copy_from_slice(&[0, 1, 2]);
-    let mut request = TypedRun {
-        version: TYPED_VERSION,
-        flags: 0,
-        arguments: [0; 6],
-        handles,
-        result: 0,
-        outcome: 0,
-        offset: 0,
-        message: [0; TYPED_MESSAGE_BYTES],
-    };
+    let mut request = RUN;
+    request.handles[..3].copy_from_slice(&[0, 1, 2]);
     loop {
-        // SAFETY: the opcode encodes the size of `TypedRun`, and the kernel writes no more than that. The program
-        // writes in its region only, which belongs to nothing else here.
-        let outcome = unsafe {
-            ioctl(device, Updater::<{ IOCTL_TYPED_RUN as _ }, TypedRun>::new(&mut request))
-        };
-        match outcome {
+        match enter(device, &mut request) {
             Ok(()) => break,
             // Signals were handled on the way here. The program goes on where it was.
             Err(Errno::INTR) => {}

@@ -3,8 +3,8 @@
 use core::mem::MaybeUninit;
 
 use kyozon_abi::typed::{
-    TypedBuild, TypedChecker, TypedGate, TYPED_ACCEPTED, TYPED_HAS_RESULT, TYPED_PANIC,
-    TYPED_REFUSED, TYPED_THUNKS,
+    TypedBuild, TypedChecker, TypedGate, TYPED_ACCEPTED, TYPED_HAS_RESULT, TYPED_OUTSIDE_GATES,
+    TYPED_PANIC, TYPED_REFUSED, TYPED_THUNKS,
 };
 
 use crate::arena::cut;
@@ -25,8 +25,8 @@ unsafe fn slice<'a, T>(address: u64, count: u64) -> &'a mut [T] {
 ///
 /// # Safety
 ///
-/// The addresses in `request` are memory of the sizes there, not null and aligned for their contents, which nothing
-/// else uses until this returns, or until the panic handler leaves it.
+/// The addresses in `request` are memory of the sizes there, not null (but for imports) and aligned for their
+/// contents, which nothing else uses until this returns, or until the panic handler leaves it.
 #[no_mangle]
 pub unsafe extern "C" fn kyozon_typed_check(request: &mut TypedChecker) {
     // SAFETY: the caller's promise; the five are apart from each other.
@@ -55,22 +55,26 @@ pub unsafe extern "C" fn kyozon_typed_check(request: &mut TypedChecker) {
 /// As for [`kyozon_typed_check`]. The file is one that was accepted for the same host, and has not changed since.
 #[no_mangle]
 pub unsafe extern "C" fn kyozon_typed_build(request: &mut TypedBuild) {
-    // SAFETY: the caller's promise; the five are apart from each other.
-    let (file, target, gates, thunks, message) = unsafe {
+    // SAFETY: the caller's promise; the seven are apart from each other.
+    let (file, target, gates, thunks, outside, imports, message) = unsafe {
         (
             slice::<u8>(request.file, request.file_bytes),
             slice::<u8>(request.image, request.image_bytes),
             slice::<TypedGate>(request.gates, request.gate_count),
             slice::<u64>(request.thunks, TYPED_THUNKS as u64),
+            slice::<u64>(request.outside, TYPED_OUTSIDE_GATES as u64),
+            (request.imports != 0).then(|| slice::<u32>(request.imports, request.import_count)),
             slice::<u8>(request.message, request.message_bytes),
         )
     };
-    let place = Place { image: target, address: request.address, gates, thunks };
+    let imports = imports.map(|numbers| &*numbers);
+    let place = Place { image: target, address: request.address, gates, thunks, imports, outside };
     let entry = image(file, request.host, place, &mut Message::new(message));
     request.result = if entry.is_some() { TYPED_ACCEPTED } else { TYPED_REFUSED };
     if let Some(entry) = entry {
         request.entry = entry.offset;
         request.masks = entry.masks;
+        request.outside_arguments = entry.outside_arguments;
         request.properties = if entry.result { TYPED_HAS_RESULT } else { 0 };
     }
 }

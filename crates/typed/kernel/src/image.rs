@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-use kyozon_abi::typed::TypedGate;
-use kyozon_typed_checker::program::{Import, Program, STUB};
+use kyozon_abi::typed::{TypedGate, TYPED_OUTSIDE_GATES};
+use kyozon_typed_checker::program::{Import, Program, Signature, STUB};
 use kyozon_typed_checker::value::Value;
 
 /// int3, which fills what is neither text nor a stub.
@@ -22,6 +22,11 @@ pub(crate) struct Place<'a> {
     pub(crate) gates: &'a [TypedGate],
     /// Addresses of thunks: one for each general register, and one that returns.
     pub(crate) thunks: &'a [u64],
+    /// If the process says what its imports mean: for each number, that of a gate. A number without a gate means that
+    /// the process answers.
+    pub(crate) imports: Option<&'a [u32]>,
+    /// Addresses of gates for imports that the process answers, by their numbers in the file.
+    pub(crate) outside: &'a [u64],
 }
 
 /// How the program of an image is called.
@@ -33,6 +38,8 @@ pub(crate) struct Entry {
     pub(crate) masks: [u64; 6],
     /// Whether it has a result.
     pub(crate) result: bool,
+    /// Arguments, in registers, of each import that the process answers.
+    pub(crate) outside_arguments: [u8; TYPED_OUTSIDE_GATES],
 }
 
 /// Why an image is not built.
@@ -42,8 +49,12 @@ pub(crate) enum Refusal {
     Room(u32, usize),
     /// No gate has the number of this import.
     Import(u32, Import),
+    /// The process says nothing of this import.
+    Unnamed(u32, Import),
     /// An import's signature is not the gate's.
     Signature(u32, Import, u32),
+    /// The process cannot answer an import with this signature.
+    Outside(u32),
     /// The code is out of reach of a jump.
     Far(u64),
     /// Something follows the text.
@@ -59,6 +70,13 @@ impl fmt::Display for Refusal {
             Refusal::Import(n, import) => {
                 write!(f, "import {n}: this kernel has no function {}", import.number)
             }
+            Refusal::Unnamed(n, import) => {
+                write!(f, "import {n}: the request does not say what number {} is", import.number)
+            }
+            Refusal::Outside(n) => write!(
+                f,
+                "import {n}: the process answers functions of numbers in registers, with any number as result"
+            ),
             Refusal::Signature(n, import, arguments) => write!(
                 f,
                 "import {n}: function {} has {arguments} arguments in registers, and any number as result",
@@ -74,10 +92,10 @@ impl fmt::Display for Refusal {
 
 /// Writes the image.
 pub(crate) fn build(program: &Program<'_>, place: Place<'_>) -> Result<Entry, Refusal> {
-    if !program.rest().is_empty() {
+    let Place { image, address, gates, thunks, imports, outside } = place;
+    if imports.is_none() && !program.rest().is_empty() {
         return Err(Refusal::Rest);
     }
-    let Place { image, address, gates, thunks } = place;
     let (bytes, room) = (program.image_size(), image.len());
     let image = image.get_mut(..bytes as usize).ok_or(Refusal::Room(bytes, room))?;
     image.fill(FILL);
@@ -87,24 +105,41 @@ pub(crate) fn build(program: &Program<'_>, place: Place<'_>) -> Result<Entry, Re
         let function = address + u64::from(program.function(function).start);
         put(image, program.call_tables_start() + 8 * n, &function.to_le_bytes());
     }
+    let mut outside_arguments = [0; TYPED_OUTSIDE_GATES];
     for n in 0..program.import_count() {
         let import = program.import(n);
-        let gate = gates.iter().find(|gate| gate.number == u32::from(import.number));
-        let gate = gate.ok_or(Refusal::Import(n, import))?;
-        let signature = program.signature_bytes(import.signature);
-        let fits = FITTING_RESULTS.contains(&signature[0])
-            && u32::from(signature[1]) == gate.arguments
-            && signature[8] == 0;
-        if !fits {
-            return Err(Refusal::Signature(n, import, gate.arguments));
-        }
-        jump(image, address, program.stubs_start() + n * STUB, gate.address)?;
+        let number = usize::from(import.number);
+        let meant = match imports {
+            None => Some(u32::from(import.number)),
+            Some(numbers) => Some(*numbers.get(number).ok_or(Refusal::Unnamed(n, import))?),
+        };
+        let gate = gates.iter().find(|gate| Some(gate.number) == meant);
+        let arguments = numbers(program.signature_bytes(import.signature));
+        let target = match (gate, imports) {
+            (Some(gate), _) if arguments.map(u32::from) == Some(gate.arguments) => gate.address,
+            (Some(gate), _) => return Err(Refusal::Signature(n, import, gate.arguments)),
+            (None, None) => return Err(Refusal::Import(n, import)),
+            (None, Some(_)) => {
+                let place = outside_arguments.get_mut(number).zip(arguments);
+                let (place, arguments) = place.ok_or(Refusal::Outside(n))?;
+                *place = arguments;
+                *outside.get(number).ok_or(Refusal::Outside(n))?
+            }
+        };
+        jump(image, address, program.stubs_start() + n * STUB, target)?;
     }
     let first = program.stubs_start() + program.import_count() * STUB;
     for (n, &thunk) in (0..).zip(thunks) {
         jump(image, address, first + n * STUB, thunk)?;
     }
-    Ok(entry(program))
+    Ok(Entry { outside_arguments, ..entry(program) })
+}
+
+/// The number of arguments of a signature that has them in registers only, and any number as result. The checker has
+/// seen that the arguments of imports are numbers.
+fn numbers(signature: &[u8; Signature::BYTES]) -> Option<u8> {
+    let [result, count, _, _, _, _, _, _, stack, ..] = *signature;
+    (FITTING_RESULTS.contains(&result) && stack == 0).then_some(count)
 }
 
 fn entry(program: &Program<'_>) -> Entry {
@@ -115,7 +150,12 @@ fn entry(program: &Program<'_>) -> Entry {
         _ => 0,
     };
     let masks = signature.arguments.map(mask);
-    Entry { offset: function.start, masks, result: signature.result != Value::UNKNOWN }
+    Entry {
+        offset: function.start,
+        masks,
+        result: signature.result != Value::UNKNOWN,
+        outside_arguments: [0; TYPED_OUTSIDE_GATES],
+    }
 }
 
 fn put(image: &mut [u8], at: u32, bytes: &[u8]) {
@@ -151,15 +191,36 @@ mod tests {
         tracking: false,
     };
 
+    /// Address n of a gate for an import that the process answers.
+    const fn outside(n: u64) -> u64 {
+        ADDRESS + 0x30_0000 + 16 * n
+    }
+
     fn image(source: &str, room: usize) -> Result<Vec<u8>, String> {
+        built(source, room, None).map(|(image, _)| image)
+    }
+
+    fn built(
+        source: &str,
+        room: usize,
+        imports: Option<&[u32]>,
+    ) -> Result<(Vec<u8>, Entry), String> {
         let file = kyozon_typed_asm::assemble(source, "test.s").unwrap().to_bytes();
         let program = Program::parse(&file, HOST).unwrap();
         let mut image = vec![0; room];
         let thunks: Vec<u64> = (0..17).map(|n| ADDRESS + 0x20_0000 + 64 * n).collect();
-        let place = Place { image: &mut image, address: ADDRESS, gates: &GATES, thunks: &thunks };
-        build(&program, place).map_err(|why| why.to_string())?;
+        let outside: Vec<u64> = (0..TYPED_OUTSIDE_GATES as u64).map(outside).collect();
+        let place = Place {
+            image: &mut image,
+            address: ADDRESS,
+            gates: &GATES,
+            thunks: &thunks,
+            imports,
+            outside: &outside,
+        };
+        let entry = build(&program, place).map_err(|why| why.to_string())?;
         image.truncate(program.image_size() as usize);
-        Ok(image)
+        Ok((image, entry))
     }
 
     /// Where the stub n leads.
@@ -196,11 +257,40 @@ mod tests {
     }
 
     #[test]
+    fn a_process_says_which_gate_an_import_has_and_answers_others() {
+        let source =
+            ".import id 0 () -> any\n.import grow 1 (u32, any) -> any\n.import end 2 (u32)\n\
+            .func f ()\n.return\n.section .rest\n.byte 1\n";
+        let (image, entry) = built(source, 4096, Some(&[1, u32::MAX, 7])).unwrap();
+        let stubs = image.len() - 20 * STUB as usize;
+        assert_eq!(target(&image, stubs), ADDRESS - 0x1000);
+        assert_eq!(target(&image, stubs + 16), outside(1));
+        assert_eq!(target(&image, stubs + 32), outside(2));
+        assert_eq!(entry.outside_arguments[..4], [0, 2, 1, 0]);
+    }
+
+    #[test]
+    fn a_process_answers_numbers_only() {
+        for (import, message) in [
+            ("63 (any, any, any, any, any, any) -> any", None),
+            ("64 ()", Some("import 0: the process answers functions of numbers")),
+            ("65 ()", Some("import 0: the request does not say what number 65 is")),
+            ("0 (any) -> u32", Some("import 0: the process answers")),
+            ("0 (any, any, any, any, any, any; stack 1)", Some("import 0: the process answers")),
+        ] {
+            let source = format!(".import f {import}\n.func g ()\n.return\n");
+            let error = built(&source, 4096, Some(&[u32::MAX; 65])).err();
+            let starts = |text: &str| error.as_ref().is_some_and(|error| error.starts_with(text));
+            assert!(message.map_or(error.is_none(), starts), "{import}: {error:?}");
+        }
+    }
+
+    #[test]
     fn the_entry_gets_what_its_signature_names() {
         let source = ".func f ()\n.return\n.entry g\n.func g (any, u32, u16, u8, unknown) -> any\nxor %eax, %eax\n.return\n";
         let file = kyozon_typed_asm::assemble(source, "test.s").unwrap().to_bytes();
         let program = Program::parse(&file, HOST).unwrap();
-        let Entry { offset, masks, result } = entry(&program);
+        let Entry { offset, masks, result, .. } = entry(&program);
         assert_eq!(masks, [u64::MAX, 0xffff_ffff, 0xffff, 0xff, 0, 0]);
         assert!(result && offset > 0);
     }

@@ -1208,7 +1208,7 @@
 /*
  Version of the requests.
  */
-#define KYOZON_TYPED_VERSION 1
+#define KYOZON_TYPED_VERSION 2
 
 /*
  Start of the region that programs for the kernel are made for.
@@ -1241,16 +1241,14 @@
 #define KYOZON_IOCTL_TYPED_CHECK 3240643344
 
 /*
- `ioctl` request: [`TypedCheck`], `_IOWR('K', 17, struct kyozon_typed_check)`. As `IOCTL_TYPED_CHECK`; the program
- then belongs to this open device, in place of an earlier one, and can be run. The error is `ENOSPC` while other
- programs need the module's room for code.
+ `ioctl` request: [`TypedLoad`], `_IOWR('K', 17, struct kyozon_typed_load)`.
  */
-#define KYOZON_IOCTL_TYPED_LOAD 3240643345
+#define KYOZON_IOCTL_TYPED_LOAD 3241691921
 
 /*
  `ioctl` request: [`TypedRun`], `_IOWR('K', 18, struct kyozon_typed_run)`.
  */
-#define KYOZON_IOCTL_TYPED_RUN 3246934802
+#define KYOZON_IOCTL_TYPED_RUN 3252177682
 
 /*
  Number of the import that ends the program: Linux's number of the system call, as for each of these.
@@ -1293,6 +1291,98 @@
 #define KYOZON_TYPED_PWRITE 18
 
 /*
+ [`TypedLoad::imports`]: the process answers calls of this import.
+ */
+#define KYOZON_TYPED_OUTSIDE 4294967295
+
+/*
+ Imports that a process can answer: the first ones of a program's file.
+ */
+#define KYOZON_TYPED_OUTSIDE_GATES 64
+
+/*
+ WASI preview 1 of a compiled program's first memory: a function's number is this plus its place in WASI's
+ definition, in alphabetical order. The kernel answers what succeeds at once, by `TypedRun::handles` and
+ `operations`; the process answers all else. So it does for functions of which the kernel has none.
+ */
+#define KYOZON_TYPED_WASI 256
+
+/*
+ Number of `clock_time_get`.
+ */
+#define KYOZON_TYPED_WASI_CLOCK_TIME_GET (KYOZON_TYPED_WASI + 5)
+
+/*
+ Number of `fd_filestat_get`.
+ */
+#define KYOZON_TYPED_WASI_FD_FILESTAT_GET (KYOZON_TYPED_WASI + 13)
+
+/*
+ Number of `fd_pread`.
+ */
+#define KYOZON_TYPED_WASI_FD_PREAD (KYOZON_TYPED_WASI + 16)
+
+/*
+ Number of `fd_pwrite`.
+ */
+#define KYOZON_TYPED_WASI_FD_PWRITE (KYOZON_TYPED_WASI + 19)
+
+/*
+ Number of `fd_read`.
+ */
+#define KYOZON_TYPED_WASI_FD_READ (KYOZON_TYPED_WASI + 20)
+
+/*
+ Number of `fd_seek`.
+ */
+#define KYOZON_TYPED_WASI_FD_SEEK (KYOZON_TYPED_WASI + 23)
+
+/*
+ Number of `fd_tell`.
+ */
+#define KYOZON_TYPED_WASI_FD_TELL (KYOZON_TYPED_WASI + 25)
+
+/*
+ Number of `fd_write`.
+ */
+#define KYOZON_TYPED_WASI_FD_WRITE (KYOZON_TYPED_WASI + 26)
+
+/*
+ [`TypedRun::operations`]: `fd_read`.
+ */
+#define KYOZON_TYPED_MAY_READ 1
+
+/*
+ [`TypedRun::operations`]: `fd_write`.
+ */
+#define KYOZON_TYPED_MAY_WRITE 2
+
+/*
+ [`TypedRun::operations`]: `fd_pread`.
+ */
+#define KYOZON_TYPED_MAY_PREAD 4
+
+/*
+ [`TypedRun::operations`]: `fd_pwrite`.
+ */
+#define KYOZON_TYPED_MAY_PWRITE 8
+
+/*
+ [`TypedRun::operations`]: `fd_seek`.
+ */
+#define KYOZON_TYPED_MAY_SEEK 16
+
+/*
+ [`TypedRun::operations`]: `fd_tell`.
+ */
+#define KYOZON_TYPED_MAY_TELL 32
+
+/*
+ [`TypedRun::operations`]: `fd_filestat_get`.
+ */
+#define KYOZON_TYPED_MAY_STATUS 64
+
+/*
  [`TypedRun::outcome`]: the entry returned `result`, or 0 if it has no result.
  */
 #define KYOZON_TYPED_RETURNED 0
@@ -1321,6 +1411,12 @@
  [`TypedRun::outcome`]: a vector operand of the instruction at `offset` is not aligned.
  */
 #define KYOZON_TYPED_MISALIGNED 5
+
+/*
+ [`TypedRun::outcome`]: the program calls the import number `offset`, with `arguments`. The next request answers
+ with `result`, and continues it.
+ */
+#define KYOZON_TYPED_CALLED 6
 
 /*
  [`TypedChecker::host`]: the text may have indirect branches of its own.
@@ -3278,6 +3374,27 @@ struct kyozon_typed_check {
 };
 
 /*
+ A program to check, as by [`TypedCheck`], and to load: it then belongs to this open device, in place of an earlier
+ one, and can be run. The error is `ENOSPC` while other programs need the module's room for code.
+ */
+struct kyozon_typed_load {
+        /*
+         The program.
+         */
+        struct kyozon_typed_check check;
+        /*
+         For each number that an import has in the file, from 0 on, the number of the function that answers it; an array
+         of u32. If the kernel has no such function, the process answers. Null: an import has the function's own
+         number, and the kernel has it.
+         */
+        uint64_t imports;
+        /*
+         How many: at most `TYPED_OUTSIDE_GATES`.
+         */
+        uint64_t import_count;
+};
+
+/*
  Runs the program of an open device in kernel mode, in the caller's address space: its region is what is mapped from
  [`TYPED_REGION`] on, for [`TYPED_RESERVED`] bytes.
 
@@ -3294,7 +3411,8 @@ struct kyozon_typed_run {
          */
         uint32_t flags;
         /*
-         Arguments of the entry; of each, the part that its signature names.
+         Arguments of the entry; of each, the part that its signature names. After `TYPED_CALLED`, those of the import;
+         0 where its signature names none.
          */
         uint64_t arguments[6];
         /*
@@ -3302,7 +3420,19 @@ struct kyozon_typed_run {
          */
         int32_t handles[KYOZON_TYPED_HANDLES];
         /*
-         What the entry returned.
+         For each handle, what functions of WASI may do with it: a sum of `TYPED_MAY_READ` and so on.
+         */
+        uint32_t operations[KYOZON_TYPED_HANDLES];
+        /*
+         For functions of WASI: where the program's memory begins,
+         */
+        uint64_t memory;
+        /*
+         and its bytes, all of them within the region.
+         */
+        uint64_t memory_bytes;
+        /*
+         What the entry returned. To go on after `TYPED_CALLED`: what the import returns.
          */
         uint64_t result;
         /*
@@ -3310,7 +3440,7 @@ struct kyozon_typed_run {
          */
         uint32_t outcome;
         /*
-         Offset in the text.
+         Offset in the text, or the number of an import.
          */
         uint32_t offset;
         /*
@@ -3432,6 +3562,18 @@ struct kyozon_typed_build {
          */
         uint64_t thunks;
         /*
+         An array of u32, as [`TypedLoad::imports`]; null for none.
+         */
+        uint64_t imports;
+        /*
+         How many.
+         */
+        uint64_t import_count;
+        /*
+         An array of the addresses of [`TYPED_OUTSIDE_GATES`] gates for imports that the process answers.
+         */
+        uint64_t outside;
+        /*
          Receives a line, a C string.
          */
         uint64_t message;
@@ -3459,6 +3601,10 @@ struct kyozon_typed_build {
          What the entry's arguments may be: 0 where nothing is passed.
          */
         uint64_t masks[6];
+        /*
+         Arguments, in registers, of each import that the process answers.
+         */
+        uint8_t outside_arguments[KYOZON_TYPED_OUTSIDE_GATES];
 };
 
 #endif  /* KYOZON_ABI_H */
