@@ -14,6 +14,8 @@
 //! isolation = ["none", "vmm"]      # with kyozon: the default of `kyozon load` in this run; without the key both,
 //!                                  # vmm in the nightly run only
 //! build = ["tests/lab/hello"]      # modules of this tree, in the guest as /m/NAME.ko
+//! typed = ["tests/typed/programs"] # folders of typed assembly, in the guest as /m/typed/FOLDER/NAME.typed
+//! wasi = ["files"]                 # programs of tests/typed/wasi/programs, in the guest as /m/wasi/NAME.typed
 //! deterministic = true             # run twice; both runs must be equal to the instruction
 //!
 //! [[step]]                         # in the guest

@@ -75,6 +75,10 @@ impl Case {
                 spec = spec.file(&format!("/m/typed/{name}"), 0o644, contents);
             }
         }
+        for name in &part.wasi {
+            let file = typed::compiled(name)?;
+            spec = spec.file(&format!("/m/wasi/{name}.typed"), 0o644, file);
+        }
         for source in &part.build {
             let built = module::build(&cache::tree()?.join(source), &kernel)?;
             ensure!(

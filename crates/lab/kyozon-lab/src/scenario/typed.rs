@@ -1,8 +1,17 @@
 //! Typed programs for a guest, from sources of this tree.
 
+use crate::{cache, process, product};
 use anyhow::{bail, Context, Result};
 use std::fs;
-use std::path::Path;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// The crates that compile typed code.
+const COMPILER: [&str; 5] = ["annotate", "asm", "checker", "compiler", "manifest"];
+/// Time limit of a compilation: SQLite takes some minutes.
+const COMPILATION: Duration = Duration::from_secs(1800);
 
 /// Assembles each `.s` of a folder, without a check: names, as `FOLDER/NAME.typed`, and files. What a comment
 /// `# patch: OFFSET BYTE...` says is written over the file's bytes. A source with a comment `# expect: ...` may be one
@@ -30,6 +39,46 @@ pub fn assemble(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
         programs.push((format!("{group}/{name}.typed"), file));
     }
     Ok(programs)
+}
+
+/// Compiles a program of `tests/typed/wasi/programs` from WebAssembly to typed code: its file. What was compiled before,
+/// by the same compiler, is in the cache.
+pub fn compiled(name: &str) -> Result<Vec<u8>> {
+    let tree = cache::tree()?;
+    let mut script = Command::new(tree.join("scripts/wasi.sh"));
+    let folder = process::run_ok(script.arg(name), COMPILATION)?;
+    let wasm = Path::new(folder.trim()).join(format!("{name}.wasm"));
+    let mut hasher = DefaultHasher::new();
+    fs::read(&wasm).with_context(|| wasm.display().to_string())?.hash(&mut hasher);
+    for part in COMPILER {
+        hash_sources(&tree.join("crates/typed").join(part).join("src"), &mut hasher)?;
+    }
+    let file = cache::folder("typed")?.join(format!("{name}-{:016x}", hasher.finish()));
+    if !file.exists() {
+        let fresh = file.with_extension("new");
+        let mut compile = Command::new(product::file("kyozon")?);
+        compile.args(["typed", "compile"]).arg(&wasm).arg("-o").arg(&fresh);
+        process::run_ok(&mut compile, COMPILATION)?;
+        fs::rename(&fresh, &file).with_context(|| file.display().to_string())?;
+    }
+    fs::read(&file).with_context(|| file.display().to_string())
+}
+
+/// Hashes names and contents of files, in the order of their names.
+fn hash_sources(folder: &Path, hasher: &mut impl Hasher) -> Result<()> {
+    let read = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    let mut paths: Vec<PathBuf> =
+        read.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            hash_sources(&path, hasher)?;
+            continue;
+        }
+        path.file_name().hash(hasher);
+        fs::read(&path).with_context(|| path.display().to_string())?.hash(hasher);
+    }
+    Ok(())
 }
 
 fn patch(file: &mut [u8], comment: &str) -> Result<()> {
