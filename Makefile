@@ -29,7 +29,8 @@ help: ## Show this help
 # The suite starts no tests long after this.
 export KYOZON_STARTED := $(shell date +%s)
 
-# Tests need additional tools.
+# These need additional tools.
+demo: FOR := demo
 test: FOR := test
 soak: FOR := soak
 bench: FOR := bench

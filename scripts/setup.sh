@@ -1,5 +1,5 @@
 #!/bin/sh
-# setup.sh [test|soak|bench]: installs missing packages, chooses a Rust toolchain, and writes it to $KYOZON_CACHE/env
+# setup.sh [demo|test|soak|bench]: installs missing packages, chooses a Rust toolchain, and writes it to $KYOZON_CACHE/env
 # for the Makefile. Changes nothing and uses no network if everything is installed.
 set -eu
 
@@ -134,16 +134,21 @@ mv "$cache/env.new" "$cache/env"
 
 # --- tools and crates from cargo -----------------------------------------------------------------------------------
 # Fuzzers link libFuzzer, which is C++.
-case ${1:-} in test | soak) tests=yes ;; *) tests= ;; esac
+tests='' measures='' shows=''
+case ${1:-} in
+test | soak) tests=yes ;;
+bench) measures=yes ;;
+demo) shows=yes ;;
+esac
 if [ -n "$tests" ] && ! command -v c++ >/dev/null; then
 	(install g++) || log "cannot install g++: the fuzzers will be skipped"
 fi
 # The key-value store is tested and measured with Redis' own client.
-if [ -n "${1:-}" ] && ! command -v redis-benchmark >/dev/null; then
+if [ -n "$tests$measures" ] && ! command -v redis-benchmark >/dev/null; then
 	(install redis-tools) || log "cannot install redis-tools: a test of the key-value store will be skipped"
 fi
 # Library Linux is measured beside User-Mode Linux.
-if [ "${1:-}" = bench ] && ! command -v linux.uml >/dev/null; then
+if [ -n "$measures" ] && ! command -v linux.uml >/dev/null; then
 	(install user-mode-linux) || log "cannot install user-mode-linux: its rows of a table will be missing"
 fi
 # Mounts by users other than root are made by the set-user-id program of FUSE.
@@ -154,11 +159,11 @@ fi
 if [ -n "$tests" ] && ! command -v setfattr >/dev/null; then
 	(install attr) || log "cannot install attr: tests of file systems will fail"
 fi
-# C programs are compiled to WebAssembly for tests of typed code. Tcl puts SQLite's source file together.
+# C programs are compiled to WebAssembly for typed code. Tcl puts SQLite's source file together.
 wasi="clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32 tcl"
 # shellcheck disable=SC2086 # a word list
-if [ -n "$tests" ] && [ -n "$(missing $wasi)" ]; then
-	(install $wasi) || log "cannot install $wasi: tests of typed code will be skipped"
+if [ -n "$tests$shows" ] && [ -n "$(missing $wasi)" ]; then
+	(install $wasi) || log "cannot install $wasi: programs of WASI will be skipped"
 fi
 # The C and C++ library for programs on a host, and the stock C library that they are compared with.
 if [ -n "$tests" ] && ! command -v musl-gcc >/dev/null; then

@@ -230,7 +230,7 @@ fn fuse_missing() -> Option<&'static str> {
 }
 
 /// What is missing to compile C for WASI.
-fn wasi_missing() -> Option<&'static str> {
+pub fn wasi_missing() -> Option<&'static str> {
     if !Path::new("/usr/lib/wasm32-wasi/libc.a").exists() {
         Some("needs wasi-libc")
     } else if !Path::new("/usr/lib/llvm-14/lib/clang/14.0.6/lib/wasi").exists() {

@@ -3,9 +3,11 @@
 use crate::emulator::complaints;
 use crate::guest::Guest;
 use crate::kernels::Kernel;
-use crate::scenario::typed;
-use crate::{cache, product, spec::Spec};
+use crate::scenario::{typed, wasi_missing};
+use crate::{cache, process, product, spec::Spec};
 use anyhow::{ensure, Context, Result};
+use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 /// Time limit of a step.
@@ -58,6 +60,11 @@ const STEPS: [Step; 5] = [
     },
 ];
 
+/// SQLite's directory and arguments. It prints its version, what it finds in the database, and a check of all of it.
+const SQLITE: &str = "data::data --env TMPDIR=data -- data/database";
+/// The last line of a run that went well.
+const WHOLE: &str = "integrity_check ok";
+
 /// Shows them beside a kernel of a series.
 pub fn show(series: &str) -> Result<()> {
     println!("\nTyped code on Linux {series}: programs run in kernel mode, once the kernel has checked them");
@@ -65,6 +72,13 @@ pub fn show(series: &str) -> Result<()> {
     let mut spec = product::install_typed(Spec::new(&kernel))?;
     for (name, file) in typed::assemble(&cache::tree()?.join("tests/typed/programs"))? {
         spec = spec.file(&format!("/m/typed/{name}"), 0o644, file);
+    }
+    let database = match wasi_missing() {
+        None => Some(typed::compiled("sqlite").context("SQLite")?),
+        Some(_) => None,
+    };
+    if let Some(file) = &database {
+        spec = spec.file("/m/sqlite.typed", 0o644, file.clone());
     }
     let mut guest = Guest::boot(&spec)?;
     let mut ask = |script: &str| -> Result<String> {
@@ -84,11 +98,40 @@ pub fn show(series: &str) -> Result<()> {
         let line = line.map(|line| line.split_once(".typed: ").map_or(line, |(_, line)| line));
         println!("  {}{}", step.title, line.map(|line| format!(": {line}")).unwrap_or_default());
     }
+    match &database {
+        Some(file) => {
+            let run = format!("kyozon typed run --kernel /m/sqlite.typed --dir {SQLITE}");
+            let said = ask(&format!("mkdir -p /tmp/work/data; cd /tmp/work; {run}"))?;
+            show_sqlite(file, &said)?;
+        }
+        None => println!("  skipped  SQLite: {}", wasi_missing().unwrap_or_default()),
+    }
     let taint = ask("rmmod kyozon-typed && cat /proc/sys/kernel/tainted")?;
     ensure!(taint.trim() == TAINT, "the kernel is tainted: {}", taint.trim());
     let console = guest.shutdown()?.console;
     let complaints = complaints(&console);
     ensure!(complaints.is_empty(), "the kernel complains: {}", complaints[0]);
     println!("  removed  the module; Linux had nothing to report");
+    Ok(())
+}
+
+/// Shows what SQLite said in kernel mode, and that it says the same on a file in an image.
+fn show_sqlite(file: &[u8], said: &str) -> Result<()> {
+    let version = said.lines().next().unwrap_or_default();
+    ensure!(said.trim_end().ends_with(WHOLE), "SQLite in kernel mode: {said:?}");
+    println!(
+        "  ran      {version}, from unmodified source by way of WebAssembly, on a file: {WHOLE}"
+    );
+    let folder = tempfile::tempdir()?;
+    fs::write(folder.path().join("sqlite.typed"), file)?;
+    let script = format!(
+        "PATH=$PATH:/usr/sbin:/sbin; truncate -s 64M disk.img && mkfs.ext4 -q disk.img && \"$0\" fs mkdir disk.img:/data &&
+        \"$0\" typed run --in-process sqlite.typed --dir disk.img:/{SQLITE}"
+    );
+    let mut command = Command::new("sh");
+    command.arg("-euc").arg(script).arg(product::file("kyozon")?).current_dir(folder.path());
+    let other = process::run_ok(&mut command, LIMIT)?;
+    ensure!(other == said, "SQLite over library Linux says something else: {other:?}");
+    println!("  ran      the same program over library Linux, on a file in an image of ext4: it says the same");
     Ok(())
 }

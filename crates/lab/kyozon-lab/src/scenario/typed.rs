@@ -55,6 +55,7 @@ pub fn compiled(name: &str) -> Result<Vec<u8>> {
     }
     let file = cache::folder("typed")?.join(format!("{name}-{:016x}", hasher.finish()));
     if !file.exists() {
+        eprintln!("lab: compiling {name} to typed code (once; SQLite takes some minutes)");
         let fresh = file.with_extension("new");
         let mut compile = Command::new(product::file("kyozon")?);
         compile.args(["typed", "compile"]).arg(&wasm).arg("-o").arg(&fresh);
