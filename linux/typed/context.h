@@ -23,6 +23,13 @@ struct typed_frame {
 	unsigned long caller;
 };
 
+struct typed_pins;
+
+/* A view: the address in rax, the length in rdx. */
+struct typed_view {
+	u64 address, bytes;
+};
+
 struct typed_context {
 	/* enter.S knows these six. The stack pointer of the task, outside: */
 	unsigned long stack;
@@ -44,6 +51,8 @@ struct typed_context {
 	struct fxregs_state registers __aligned(16);
 	struct preempt_notifier notifier;
 	struct hrtimer timer;
+	/* what views show, until the program ends */
+	struct typed_pins *pins;
 	/* whether it waits for the process's answer to a call */
 	bool called;
 	/* only while the program executes: its files, and what WASI may do with them */
@@ -68,6 +77,12 @@ static inline u64 typed_handle_index(u64 handle)
 	return array_index_nospec(handle, KYOZON_TYPED_HANDLES);
 }
 
+static inline struct file *typed_file(const struct typed_context *context, u64 handle)
+{
+	return handle < KYOZON_TYPED_HANDLES ?
+	       context->handles[typed_handle_index(handle)] : NULL;
+}
+
 /*
  * files.c: transfers, at the file's position and at another one. The handle is
  * one of the file. A result may be TYPED_AGAIN.
@@ -78,5 +93,9 @@ long typed_transfer_from(struct typed_context *context, struct file *file,
 			 u64 handle, unsigned int direction,
 			 struct iov_iter *iter, loff_t position);
 loff_t typed_seek(struct file *file, u64 offset, unsigned int whence);
+
+/* views.c */
+struct typed_view typed_file_view(u64 handle, u64 offset, struct typed_context *context);
+void typed_pins_give(struct typed_context *context);
 
 #endif

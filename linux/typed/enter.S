@@ -196,8 +196,8 @@ STACK_FRAME_NON_STANDARD typed_outside_gates
 
 /*
  * A gate's function is no part of a section for vector registers. The first of
- * these keeps its arguments, the second one its result. Both are called on the
- * task's stack at a multiple of 16, and call C at one.
+ * these keeps its arguments, the second one its result, also a view. Both are
+ * called on the task's stack at a multiple of 16, and call C at one.
  */
 SYM_FUNC_START_LOCAL(typed_pause)
 	pushq %rdi
@@ -220,7 +220,11 @@ SYM_FUNC_END(typed_pause)
 
 SYM_FUNC_START_LOCAL(typed_continue)
 	pushq %rax
+	pushq %rdx
+	subq $8, %rsp
 	call typed_continue_vectors
+	addq $8, %rsp
+	popq %rdx
 	popq %rax
 	RET
 SYM_FUNC_END(typed_continue)
@@ -346,6 +350,7 @@ STACK_FRAME_NON_STANDARD typed_gate_wasi_\name
 	GATE_SLEEPS pwrite r8
 	GATE fstat rdx
 	GATE lseek rcx
+	GATE file_view rdx
 	GATE_WASI read r8 TYPED_WASI_FD_READ
 	GATE_WASI write r8 TYPED_WASI_FD_WRITE
 	GATE_WASI pread r9 TYPED_WASI_FD_PREAD

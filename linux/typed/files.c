@@ -14,13 +14,6 @@
 
 #include "context.h"
 
-static struct file *file_of(struct typed_context *context, u64 handle)
-{
-	if (handle >= KYOZON_TYPED_HANDLES)
-		return NULL;
-	return context->handles[typed_handle_index(handle)];
-}
-
 /* What a system call would leave to its restart. */
 static long restarted(long result)
 {
@@ -170,7 +163,7 @@ static long transfer(struct typed_context *context, unsigned int direction,
 		     u64 handle, u64 address, u64 bytes)
 {
 	struct iov_iter iter = buffer(direction, address, bytes);
-	struct file *file = file_of(context, handle);
+	struct file *file = typed_file(context, handle);
 
 	if (!file)
 		return -EBADF;
@@ -183,7 +176,7 @@ static long transfer_from(struct typed_context *context, unsigned int direction,
 			  u64 handle, u64 address, u64 bytes, loff_t position)
 {
 	struct iov_iter iter = buffer(direction, address, bytes);
-	struct file *file = file_of(context, handle);
+	struct file *file = typed_file(context, handle);
 
 	if (!file)
 		return -EBADF;
@@ -242,7 +235,7 @@ static void describe(struct stat *to, const struct kstat *from)
 
 long typed_fstat(u64 handle, u64 address, struct typed_context *context)
 {
-	struct file *file = file_of(context, handle);
+	struct file *file = typed_file(context, handle);
 	struct kstat about;
 	struct stat stat;
 	int error;
@@ -261,7 +254,7 @@ long typed_fstat(u64 handle, u64 address, struct typed_context *context)
 long typed_lseek(u64 handle, u64 offset, u64 whence,
 		 struct typed_context *context)
 {
-	struct file *file = file_of(context, handle);
+	struct file *file = typed_file(context, handle);
 
 	if (!file)
 		return -EBADF;

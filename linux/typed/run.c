@@ -311,6 +311,7 @@ const struct kyozon_typed_gate typed_gates[] = {
 	{ (unsigned long)typed_gate_pwrite, KYOZON_TYPED_PWRITE, 4 },
 	{ (unsigned long)typed_gate_fstat, KYOZON_TYPED_FSTAT, 2 },
 	{ (unsigned long)typed_gate_lseek, KYOZON_TYPED_LSEEK, 3 },
+	{ (unsigned long)typed_gate_file_view, KYOZON_TYPED_FILE_VIEW, 2 },
 	{ (unsigned long)typed_gate_wasi_read, KYOZON_TYPED_WASI_FD_READ, 4 },
 	{ (unsigned long)typed_gate_wasi_write, KYOZON_TYPED_WASI_FD_WRITE, 4 },
 	{ (unsigned long)typed_gate_wasi_pread, KYOZON_TYPED_WASI_FD_PREAD, 5 },
@@ -433,8 +434,10 @@ static struct typed_context *context_take(const struct typed_code *code,
 
 void typed_context_give(struct typed_context *context)
 {
-	if (context)
-		free_pages(lowest_byte(context), get_order(TYPED_STACK_BYTES));
+	if (!context)
+		return;
+	typed_pins_give(context);
+	free_pages(lowest_byte(context), get_order(TYPED_STACK_BYTES));
 }
 
 static unsigned int enter(struct typed_context *context)

@@ -51,6 +51,10 @@ pub const TYPED_LSEEK: u32 = 8;
 pub const TYPED_PREAD: u32 = 17;
 /// Number of the import that writes at a position: handle, address, bytes, position.
 pub const TYPED_PWRITE: u32 = 18;
+/// Number of the import that gives a view of the file of a handle, from an offset on: handle, offset. It is memory of
+/// the page cache, up to the end of the page or file, and stays until the program ends. It is empty at the file's end, and
+/// if the file or the limit of locked memory (RLIMIT_MEMLOCK, in steps of some 2 MiB) does not allow it.
+pub const TYPED_FILE_VIEW: u32 = 0x8009;
 
 /// [`TypedLoad::imports`]: the process answers calls of this import.
 pub const TYPED_OUTSIDE: u32 = 0xffff_ffff;

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use kyozon_abi::typed::{TypedGate, TYPED_OUTSIDE_GATES};
-use kyozon_typed_checker::program::{Import, Program, Signature, STUB};
+use kyozon_typed_checker::program::{Import, Program, Signature, RETURNS_VIEW, STUB};
 use kyozon_typed_checker::value::Value;
 
 /// int3, which fills what is neither text nor a stub.
@@ -114,7 +114,7 @@ pub(crate) fn build(program: &Program<'_>, place: Place<'_>) -> Result<Entry, Re
             Some(numbers) => Some(*numbers.get(number).ok_or(Refusal::Unnamed(n, import))?),
         };
         let gate = gates.iter().find(|gate| Some(gate.number) == meant);
-        let arguments = numbers(program.signature_bytes(import.signature));
+        let arguments = arguments(program.signature_bytes(import.signature), import.number);
         let target = match (gate, imports) {
             (Some(gate), _) if arguments.map(u32::from) == Some(gate.arguments) => gate.address,
             (Some(gate), _) => return Err(Refusal::Signature(n, import, gate.arguments)),
@@ -135,11 +135,12 @@ pub(crate) fn build(program: &Program<'_>, place: Place<'_>) -> Result<Entry, Re
     Ok(Entry { outside_arguments, ..entry(program) })
 }
 
-/// The number of arguments of a signature that has them in registers only, and any number as result. The checker has
-/// seen that the arguments of imports are numbers.
-fn numbers(signature: &[u8; Signature::BYTES]) -> Option<u8> {
+/// The number of arguments of a signature that has them in registers only, and any number or a view as result. The
+/// checker has seen that the arguments of imports are numbers, and that an import's number says whether it gives a view.
+fn arguments(signature: &[u8; Signature::BYTES], number: u16) -> Option<u8> {
     let [result, count, _, _, _, _, _, _, stack, ..] = *signature;
-    (FITTING_RESULTS.contains(&result) && stack == 0).then_some(count)
+    let fits = number & RETURNS_VIEW != 0 || FITTING_RESULTS.contains(&result);
+    (fits && stack == 0).then_some(count)
 }
 
 fn entry(program: &Program<'_>) -> Entry {
@@ -180,9 +181,10 @@ mod tests {
     use super::*;
 
     const ADDRESS: u64 = 0xffff_ffff_c000_0000;
-    const GATES: [TypedGate; 2] = [
+    const GATES: [TypedGate; 3] = [
         TypedGate { address: ADDRESS - 0x1000, number: 1, arguments: 0 },
         TypedGate { address: ADDRESS + 0x10_0000, number: 2, arguments: 3 },
+        TypedGate { address: ADDRESS + 0x10_0100, number: 0x8009, arguments: 1 },
     ];
     const HOST: Host = Host {
         region: TYPED_REGION,
@@ -250,6 +252,12 @@ mod tests {
             (".import f 1 (any) -> any", "import 0: function 1 has 0 arguments"),
             (".import f 1 () -> u32", "import 0: function 1 has 0 arguments"),
             (".import f 2 (any, any) -> any", "import 0: function 2 has 3 arguments"),
+            (".import f 0x8001 () -> view", "import 0: this kernel has no function 32769"),
+            (
+                ".import f 0xc009 (any) -> writable_view",
+                "import 0: this kernel has no function 49161",
+            ),
+            (".import f 0x8009 () -> view", "import 0: function 32777 has 1 arguments"),
         ] {
             let error = image(&format!("{import}\n.func g ()\n.return\n"), 4096).unwrap_err();
             assert!(error.starts_with(message), "{error}");

@@ -1291,6 +1291,13 @@
 #define KYOZON_TYPED_PWRITE 18
 
 /*
+ Number of the import that gives a view of the file of a handle, from an offset on: handle, offset. It is memory of
+ the page cache, up to the end of the page or file, and stays until the program ends. It is empty at the file's end, and
+ if the file or the limit of locked memory (RLIMIT_MEMLOCK, in steps of some 2 MiB) does not allow it.
+ */
+#define KYOZON_TYPED_FILE_VIEW 32777
+
+/*
  [`TypedLoad::imports`]: the process answers calls of this import.
  */
 #define KYOZON_TYPED_OUTSIDE 4294967295
