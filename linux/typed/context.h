@@ -12,6 +12,7 @@
 
 struct file;
 struct iov_iter;
+struct kstat;
 
 /* A program that does not execute: what enter.S has on its stack. */
 struct typed_frame {
@@ -60,8 +61,8 @@ struct typed_context {
 	u32 operations[KYOZON_TYPED_HANDLES];
 	/* WASI's memory, which lies in the region */
 	u64 memory, memory_bytes;
-	/* the handles that were read from, and written to, since it was entered */
-	u32 checked[2];
+	/* the handles that were read from, written to, and asked about, since it was entered */
+	u32 checked[3];
 };
 
 static inline bool typed_in_region(u64 address, u64 bytes)
@@ -92,6 +93,8 @@ long typed_transfer(struct typed_context *context, struct file *file, u64 handle
 long typed_transfer_from(struct typed_context *context, struct file *file,
 			 u64 handle, unsigned int direction,
 			 struct iov_iter *iter, loff_t position);
+int typed_status(struct typed_context *context, struct file *file, u64 handle,
+		 struct kstat *about);
 loff_t typed_seek(struct file *file, u64 offset, unsigned int whence);
 
 /* views.c */

@@ -29,7 +29,10 @@ static long restarted(long result)
 static bool skip_hooks;
 module_param(skip_hooks, bool, 0644);
 MODULE_PARM_DESC(skip_hooks,
-		 "whether only a run's first read and first write of a handle ask security modules (N)");
+		 "whether only a run's first read, write and fstat of a handle ask security modules (N)");
+
+/* In a context's record of what was checked, beside READ and WRITE. */
+#define STATUS	2
 
 /*
  * A transfer goes through vfs_iter_read() or vfs_iter_write(), which ask
@@ -209,6 +212,21 @@ long typed_pwrite(u64 handle, u64 address, u64 bytes, u64 position,
 	return transfer_from(context, WRITE, handle, address, bytes, position);
 }
 
+/* As for transfers: with skip_hooks security modules are asked the first time. */
+int typed_status(struct typed_context *context, struct file *file, u64 handle,
+		 struct kstat *about)
+{
+	u32 *asked = &context->checked[STATUS];
+	int error;
+
+	if (READ_ONCE(skip_hooks) && *asked & BIT(handle))
+		return vfs_getattr_nosec(&file->f_path, about, STATX_BASIC_STATS, 0);
+	error = vfs_getattr(&file->f_path, about, STATX_BASIC_STATS, 0);
+	if (!error)
+		*asked |= BIT(handle);
+	return error;
+}
+
 /* What fstat() tells. */
 static void describe(struct stat *to, const struct kstat *from)
 {
@@ -244,7 +262,7 @@ long typed_fstat(u64 handle, u64 address, struct typed_context *context)
 		return -EBADF;
 	if (!typed_in_region(address, sizeof(stat)))
 		return -EFAULT;
-	error = vfs_getattr(&file->f_path, &about, STATX_BASIC_STATS, 0);
+	error = typed_status(context, file, handle, &about);
 	if (error)
 		return error;
 	describe(&stat, &about);

@@ -17,6 +17,7 @@
 #include <linux/hrtimer.h>
 #include <linux/kdebug.h>
 #include <linux/mm.h>
+#include <linux/pid.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
@@ -237,9 +238,12 @@ unsigned int typed_call_outside(struct typed_context *context)
 	return TYPED_LEFT_CALL;
 }
 
+/* A task's own namespace is the deepest one in which it has a number. */
 long typed_getpid(void)
 {
-	return task_tgid_vnr(current);
+	struct pid *pid = task_tgid(current);
+
+	return pid->numbers[pid->level].nr;
 }
 
 static bool bring_in(unsigned long address, unsigned int flags)

@@ -220,7 +220,7 @@ long typed_wasi_status(u64 descriptor, u64 result, struct typed_context *context
 	struct kstat about;
 
 	if (!file || !in_memory(context, result, sizeof(status)) ||
-	    vfs_getattr(&file->f_path, &about, STATX_BASIC_STATS, 0) ||
+	    typed_status(context, file, (u32)descriptor, &about) ||
 	    S_ISSOCK(about.mode))
 		return TYPED_OUTSIDE;
 	status.device = new_encode_dev(about.dev);
