@@ -17,6 +17,7 @@ mod shm;
 mod start;
 mod syscalls;
 mod trip;
+mod typed_calls;
 
 use crate::kernels::{Kernel, SERIES};
 use crate::{batch, cache, emulator, module, process, product, spec::Spec};
@@ -43,7 +44,7 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table, by name.
-const TABLES: [(&str, Measure); 14] = [
+const TABLES: [(&str, Measure); 15] = [
     ("lab", lab),
     ("latency", latency::measure),
     ("trip", trip::measure),
@@ -58,6 +59,7 @@ const TABLES: [(&str, Measure); 14] = [
     ("syscalls", syscalls::measure),
     ("fileio", fileio::measure),
     ("net", net::measure),
+    ("typed-calls", typed_calls::measure),
 ];
 
 /// Measures the named tables, writes them, and renders all pages.

@@ -36,6 +36,8 @@ mod guest;
 mod host;
 pub mod typed;
 
+pub use guest::compile;
+
 use crate::{bochs, process};
 use anyhow::{Context, Result};
 use description::{Description, GuestPart, Isolation, Need};

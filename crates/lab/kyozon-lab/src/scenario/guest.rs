@@ -179,7 +179,7 @@ fn files_at(path: &str, source: &Path) -> Result<Vec<(String, PathBuf)>> {
 }
 
 /// Name and contents of the static executable of a C program.
-fn compile(source: &Path) -> Result<(String, Vec<u8>)> {
+pub fn compile(source: &Path) -> Result<(String, Vec<u8>)> {
     let scratch = cache::scratch()?;
     let out = scratch.path().join("program");
     let mut cc = Command::new("gcc");

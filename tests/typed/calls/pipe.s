@@ -1,0 +1,22 @@
+# Repeats a write to a pipe and a read of it as often as the argument says. Returns the last result.
+.import read 0 (any, any, any) -> any
+.import write 1 (any, any, any) -> any
+.func main (any) -> any frame 8
+        push    %rbx
+        mov     $-1, %rax
+        cmp     $0x5000, %sp
+        jb      out
+        mov     %rdi, %rbx
+.head rbx: any, rax: any, rdi: unknown
+again:  mov     $1, %edi
+        mov     $0x10000000, %esi
+        mov     $1, %edx
+        call    write
+        xor     %edi, %edi
+        mov     $0x10000000, %esi
+        mov     $1, %edx
+        call    read
+        dec     %rbx
+        jne     again
+out:    pop     %rbx
+        .return
