@@ -162,7 +162,7 @@ fi
 # C programs are compiled to WebAssembly for typed code. Tcl puts SQLite's source file together.
 wasi="clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32 tcl"
 # shellcheck disable=SC2086 # a word list
-if [ -n "$tests$shows" ] && [ -n "$(missing $wasi)" ]; then
+if [ -n "$tests$measures$shows" ] && [ -n "$(missing $wasi)" ]; then
 	(install $wasi) || log "cannot install $wasi: programs of WASI will be skipped"
 fi
 # The C and C++ library for programs on a host, and the stock C library that they are compared with.

@@ -17,6 +17,7 @@ mod shm;
 mod start;
 mod syscalls;
 mod trip;
+mod typed;
 mod typed_calls;
 
 use crate::kernels::{Kernel, SERIES};
@@ -44,7 +45,7 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table, by name.
-const TABLES: [(&str, Measure); 15] = [
+const TABLES: [(&str, Measure); 16] = [
     ("lab", lab),
     ("latency", latency::measure),
     ("trip", trip::measure),
@@ -60,6 +61,7 @@ const TABLES: [(&str, Measure); 15] = [
     ("fileio", fileio::measure),
     ("net", net::measure),
     ("typed-calls", typed_calls::measure),
+    ("typed", typed::measure),
 ];
 
 /// Measures the named tables, writes them, and renders all pages.
@@ -80,6 +82,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             "kv" => kv::missing(),
             "fileio" => fileio::missing(),
             "net" => net::missing(),
+            "typed" => typed::missing(),
             _ => None,
         };
         if let (true, Some(what)) = (options.tables.is_empty(), missing) {

@@ -47,9 +47,15 @@ pub fn compiled(name: &str) -> Result<Vec<u8>> {
     let tree = cache::tree()?;
     let mut script = Command::new(tree.join("scripts/wasi.sh"));
     let folder = process::run_ok(script.arg(name), COMPILATION)?;
-    let wasm = Path::new(folder.trim()).join(format!("{name}.wasm"));
+    let file = compiled_wasm(name, &Path::new(folder.trim()).join(format!("{name}.wasm")))?;
+    fs::read(&file).with_context(|| file.display().to_string())
+}
+
+/// Compiles a file of WebAssembly to typed code, and returns where that is in the cache.
+pub fn compiled_wasm(name: &str, wasm: &Path) -> Result<PathBuf> {
+    let tree = cache::tree()?;
     let mut hasher = DefaultHasher::new();
-    fs::read(&wasm).with_context(|| wasm.display().to_string())?.hash(&mut hasher);
+    fs::read(wasm).with_context(|| wasm.display().to_string())?.hash(&mut hasher);
     for part in COMPILER {
         hash_sources(&tree.join("crates/typed").join(part).join("src"), &mut hasher)?;
     }
@@ -58,11 +64,11 @@ pub fn compiled(name: &str) -> Result<Vec<u8>> {
         eprintln!("lab: compiling {name} to typed code (once; SQLite takes some minutes)");
         let fresh = file.with_extension("new");
         let mut compile = Command::new(product::file("kyozon")?);
-        compile.args(["typed", "compile"]).arg(&wasm).arg("-o").arg(&fresh);
+        compile.args(["typed", "compile"]).arg(wasm).arg("-o").arg(&fresh);
         process::run_ok(&mut compile, COMPILATION)?;
         fs::rename(&fresh, &file).with_context(|| file.display().to_string())?;
     }
-    fs::read(&file).with_context(|| file.display().to_string())
+    Ok(file)
 }
 
 /// Hashes names and contents of files, in the order of their names.
