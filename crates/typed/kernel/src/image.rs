@@ -53,6 +53,8 @@ pub(crate) enum Refusal {
     Unnamed(u32, Import),
     /// An import's signature is not the gate's.
     Signature(u32, Import, u32),
+    /// A view for a number, or a number for a view.
+    View(u32),
     /// The process cannot answer an import with this signature.
     Outside(u32),
     /// The code is out of reach of a jump.
@@ -73,6 +75,10 @@ impl fmt::Display for Refusal {
             Refusal::Unnamed(n, import) => {
                 write!(f, "import {n}: the request does not say what number {} is", import.number)
             }
+            Refusal::View(n) => write!(
+                f,
+                "import {n}: a function that gives a view and one that gives a number cannot stand for each other"
+            ),
             Refusal::Outside(n) => write!(
                 f,
                 "import {n}: the process answers functions of numbers in registers, with any number as result"
@@ -114,6 +120,9 @@ pub(crate) fn build(program: &Program<'_>, place: Place<'_>) -> Result<Entry, Re
             Some(numbers) => Some(*numbers.get(number).ok_or(Refusal::Unnamed(n, import))?),
         };
         let gate = gates.iter().find(|gate| Some(gate.number) == meant);
+        if gate.is_some_and(|gate| gives_view(gate.number) != gives_view(import.number.into())) {
+            return Err(Refusal::View(n));
+        }
         let arguments = arguments(program.signature_bytes(import.signature), import.number);
         let target = match (gate, imports) {
             (Some(gate), _) if arguments.map(u32::from) == Some(gate.arguments) => gate.address,
@@ -139,8 +148,14 @@ pub(crate) fn build(program: &Program<'_>, place: Place<'_>) -> Result<Entry, Re
 /// checker has seen that the arguments of imports are numbers, and that an import's number says whether it gives a view.
 fn arguments(signature: &[u8; Signature::BYTES], number: u16) -> Option<u8> {
     let [result, count, _, _, _, _, _, _, stack, ..] = *signature;
-    let fits = number & RETURNS_VIEW != 0 || FITTING_RESULTS.contains(&result);
+    let fits = gives_view(number.into()) || FITTING_RESULTS.contains(&result);
     (fits && stack == 0).then_some(count)
+}
+
+/// Whether the function of this number gives a view: its result is an address, which a program must not take for a
+/// number.
+fn gives_view(number: u32) -> bool {
+    number & u32::from(RETURNS_VIEW) != 0
 }
 
 fn entry(program: &Program<'_>) -> Entry {
@@ -291,6 +306,13 @@ mod tests {
             let starts = |text: &str| error.as_ref().is_some_and(|error| error.starts_with(text));
             assert!(message.map_or(error.is_none(), starts), "{import}: {error:?}");
         }
+    }
+
+    #[test]
+    fn a_process_names_no_view_for_a_number() {
+        let source = ".import f 0 (any) -> any\n.func g ()\n.return\n";
+        let error = built(source, 4096, Some(&[0x8009])).unwrap_err();
+        assert!(error.starts_with("import 0: a function that gives a view"), "{error}");
     }
 
     #[test]
