@@ -78,6 +78,18 @@ static struct file *file_for(const struct typed_context *context, u32 descriptor
 	return context->operations[handle] & operation ? context->handles[handle] : NULL;
 }
 
+/*
+ * Likewise, of a file that tells an error again when the process makes the call.
+ * A socket tells it once: then it is at its end.
+ */
+static struct file *file_to_transfer(const struct typed_context *context,
+				     u32 descriptor, u32 operation)
+{
+	struct file *file = file_for(context, descriptor, operation);
+
+	return file && !S_ISSOCK(file_inode(file)->i_mode) ? file : NULL;
+}
+
 /* Whether these buffers can be used: what they name lies within the memory. */
 static bool take_buffers(const struct typed_context *context, struct buffers *buffers,
 			 unsigned int direction, u32 at, u32 count)
@@ -115,7 +127,7 @@ static long transfer(struct typed_context *context, unsigned int direction,
 		     u32 descriptor, u32 at, u32 count, u32 result)
 {
 	u32 operation = direction == READ ? KYOZON_TYPED_MAY_READ : KYOZON_TYPED_MAY_WRITE;
-	struct file *file = file_for(context, descriptor, operation);
+	struct file *file = file_to_transfer(context, descriptor, operation);
 	struct buffers buffers;
 
 	if (!file || !in_memory(context, result, sizeof(u32)) ||
@@ -129,7 +141,7 @@ static long transfer_from(struct typed_context *context, unsigned int direction,
 			  u32 descriptor, u32 at, u32 count, u64 position, u32 result)
 {
 	u32 operation = direction == READ ? KYOZON_TYPED_MAY_PREAD : KYOZON_TYPED_MAY_PWRITE;
-	struct file *file = file_for(context, descriptor, operation);
+	struct file *file = file_to_transfer(context, descriptor, operation);
 	struct buffers buffers;
 
 	if (!file || !in_memory(context, result, sizeof(u32)) ||
