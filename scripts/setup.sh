@@ -1,6 +1,6 @@
 #!/bin/sh
-# setup.sh [demo|test|soak|bench]: installs missing packages, chooses a Rust toolchain, and writes it to $KYOZON_CACHE/env
-# for the Makefile. Changes nothing and uses no network if everything is installed.
+# setup.sh [demo|test|soak|bench]: installs missing packages, chooses a Rust toolchain, and writes it to
+# $KYOZON_CACHE/env for the Makefile. Changes nothing and uses no network if everything is installed.
 set -eu
 
 fail() { echo "setup: $*" >&2; exit 1; }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * calls NAME FILE DESCRIPTOR: for one operation, compares Linux's system call with the call of a program in kernel mode.
- * FILE is the typed program, which repeats the operation as often as its argument says. DESCRIPTOR is a file's name, or
- * `pipe`. Prints samples: ticks of the time-stamp counter for one operation, in both ways. A sample is the difference of
- * two runs, one of which is twice as long as the other.
+ * calls NAME FILE DESCRIPTOR: for one operation, compares Linux's system call with the call of a program in kernel
+ * mode. FILE is the typed program, which repeats the operation as often as its argument says. DESCRIPTOR is a file's
+ * name, or `pipe`. Prints samples: ticks of the time-stamp counter for one operation, in both ways. A sample is the
+ * difference of two runs, one of which is twice as long as the other.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * mutate SECONDS SEED FILE...: changes files of typed programs at random, loads them by /dev/kyozon-typed, and runs what
- * the kernel accepts, with arguments, files and answers that are random too. Prints how many were tried and accepted.
- * A program reaches this process's memory by its region only: pages beside the region must keep their contents.
+ * mutate SECONDS SEED FILE...: changes files of typed programs at random, loads them by /dev/kyozon-typed, and runs
+ * what the kernel accepts, with arguments, files and answers that are random too. Prints how many were tried and
+ * accepted. A program reaches this process's memory by its region only: pages beside the region must keep their
+ * contents.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-# Prints the FNV-1a hash, of 64 bits, of the file that is standard input. It reads the page cache where it lies. Returns 0,
-# or 1 if it did not see the whole file.
+# Prints the FNV-1a hash, of 64 bits, of the file that is standard input. It reads the page cache where it lies.
+# Returns 0, or 1 if it did not see the whole file.
 .import view 0x8009 (any, any) -> view
 .import fstat 5 (any, any) -> any
 .import write 1 (any, any, any) -> any

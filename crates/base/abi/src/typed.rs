@@ -1,6 +1,6 @@
 //! The interfaces of the kernel module that hosts typed code.
 //!
-//! **Sides.** [`TypedCheck`], [`TypedLoad`] and [`TypedRun`]: the module (`/dev/kyozon-typed`), and the `kyozon` command.
+//! **Sides.** [`TypedCheck`], [`TypedLoad`] and [`TypedRun`]: the module (`/dev/kyozon-typed`), and the command.
 //! [`TypedChecker`] and [`TypedBuild`]: the module's C code, and the crate that is linked with it; both are built
 //! together.
 //!
@@ -52,7 +52,7 @@ pub const TYPED_PREAD: u32 = 17;
 /// Number of the import that writes at a position: handle, address, bytes, position.
 pub const TYPED_PWRITE: u32 = 18;
 /// Number of the import that gives a view of the file of a handle, from an offset on: handle, offset. It is memory of
-/// the page cache, up to the end of the page or file, and stays until the program ends. It is empty at the file's end, and
+/// the page cache, up to the end of the page or file, and stays until the program ends. It is empty at the end, and
 /// if the file or the limit of locked memory (RLIMIT_MEMLOCK, in steps of some 2 MiB) does not allow it.
 pub const TYPED_FILE_VIEW: u32 = 0x8009;
 

@@ -53,8 +53,8 @@ pub(super) fn load(device: &File, file: &[u8], imports: Option<&[u32]>) -> Resul
         imports: imports.map_or(0, |imports| imports.as_ptr() as u64),
         import_count: imports.map_or(0, |imports| imports.len() as u64),
     };
-    // SAFETY: the opcode encodes the size of `TypedLoad`, and the kernel writes no more than that. File and imports live
-    // across this call, which only reads them.
+    // SAFETY: the opcode encodes the size of `TypedLoad`, and the kernel writes no more than that. File and imports
+    // live across this call, which only reads them.
     let outcome = unsafe {
         ioctl(device, Updater::<{ IOCTL_TYPED_LOAD as _ }, TypedLoad>::new(&mut request))
     };

@@ -145,7 +145,8 @@ pub(crate) fn build(program: &Program<'_>, place: Place<'_>) -> Result<Entry, Re
 }
 
 /// The number of arguments of a signature that has them in registers only, and any number or a view as result. The
-/// checker has seen that the arguments of imports are numbers, and that an import's number says whether it gives a view.
+/// checker has seen that the arguments of imports are numbers, and that an import's number says whether it gives a
+/// view.
 fn arguments(signature: &[u8; Signature::BYTES], number: u16) -> Option<u8> {
     let [result, count, _, _, _, _, _, _, stack, ..] = *signature;
     let fits = gives_view(number.into()) || FITTING_RESULTS.contains(&result);

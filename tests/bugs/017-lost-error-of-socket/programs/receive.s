@@ -1,4 +1,5 @@
-# Returns what import 0, WASI's fd_read, returns for descriptor 0 and the buffer that is named at 0; the count goes to 32.
+# Returns what import 0, WASI's fd_read, returns for descriptor 0 and the buffer that is named at 0; the count goes
+# to 32.
 .import fd_read 0 (any, any, any, any) -> any
 .func main () -> any frame 8
         sub     $8, %rsp

@@ -125,8 +125,8 @@ fn show_sqlite(file: &[u8], said: &str) -> Result<()> {
     let folder = tempfile::tempdir()?;
     fs::write(folder.path().join("sqlite.typed"), file)?;
     let script = format!(
-        "PATH=$PATH:/usr/sbin:/sbin; truncate -s 64M disk.img && mkfs.ext4 -q disk.img && \"$0\" fs mkdir disk.img:/data &&
-        \"$0\" typed run --in-process sqlite.typed --dir disk.img:/{SQLITE}"
+        "PATH=$PATH:/usr/sbin:/sbin; truncate -s 64M disk.img && mkfs.ext4 -q disk.img &&
+        \"$0\" fs mkdir disk.img:/data && \"$0\" typed run --in-process sqlite.typed --dir disk.img:/{SQLITE}"
     );
     let mut command = Command::new("sh");
     command.arg("-euc").arg(script).arg(product::file("kyozon")?).current_dir(folder.path());

@@ -41,8 +41,8 @@ pub fn assemble(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(programs)
 }
 
-/// Compiles a program of `tests/typed/wasi/programs` from WebAssembly to typed code: its file. What was compiled before,
-/// by the same compiler, is in the cache.
+/// Compiles a program of `tests/typed/wasi/programs` from WebAssembly to typed code: its file. What was compiled
+/// before, by the same compiler, is in the cache.
 pub fn compiled(name: &str) -> Result<Vec<u8>> {
     let tree = cache::tree()?;
     let mut script = Command::new(tree.join("scripts/wasi.sh"));

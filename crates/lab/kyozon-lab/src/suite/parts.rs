@@ -35,7 +35,7 @@ pub(super) const PARTS: [Part; 8] = [
     Part { name: "monitor", minutes: 12, folders: &["lab", "monitor"] },
     Part { name: "unikernels", minutes: 10, folders: &["unikernel"] },
     Part { name: "library", minutes: 6, folders: &["library"] },
-    Part { name: "typed code", minutes: 14, folders: &["typed"] },
+    Part { name: "typed code", minutes: 18, folders: &["typed"] },
 ];
 
 impl Part {
