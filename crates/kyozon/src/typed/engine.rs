@@ -16,7 +16,7 @@ use kyozon_abi::typed::{
     TYPED_MISALIGNED, TYPED_OUTSIDE, TYPED_RESERVED, TYPED_RETURNED, TYPED_WASI,
 };
 use kyozon_typed_runner::{
-    is_due, timed, Calls, Command, Ended, Engine, Memory, Outcome, Space, Start,
+    is_due, timed, Calls, Command, Ended, Engine, Memory, Outcome, Space, Start, PAGE,
 };
 use kyozon_typed_wasi::types::{FileType, Rights};
 use kyozon_typed_wasi::{Entry, Function, Host, Wasi};
@@ -24,9 +24,6 @@ use kyozon_typed_wasi_host::Process;
 use rustix::io::Errno;
 
 use super::kernel;
-
-/// Bytes of a page of a program's memory.
-const PAGE: u64 = 64 << 10;
 
 /// The program's first descriptors.
 #[derive(Clone, Copy)]

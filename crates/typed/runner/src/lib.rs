@@ -15,7 +15,7 @@ use kyozon_typed_annotate::memory::verify;
 pub use kyozon_typed_annotate::memory::Arena;
 use kyozon_typed_checker::program::{Host, Program};
 use kyozon_typed_manifest::{Import, Kind, Manifest};
-pub use kyozon_typed_manifest::{Memory, MAGIC};
+pub use kyozon_typed_manifest::{Memory, MAGIC, PAGE};
 pub use kyozon_typed_process::{is_due, stop, timed, Calls, Engine, Outcome, Space};
 use kyozon_typed_process::{Call, Image, Instance};
 use kyozon_typed_wasi::function::Type;
