@@ -1292,7 +1292,7 @@
 
 /*
  Number of the import that gives a view of the file of a handle, from an offset on: handle, offset. It is memory of
- the page cache, up to the end of the page or file, and stays until the program ends. It is empty at the file's end, and
+ the page cache, up to the end of the page or file, and stays until the program ends. It is empty at the end, and
  if the file or the limit of locked memory (RLIMIT_MEMLOCK, in steps of some 2 MiB) does not allow it.
  */
 #define KYOZON_TYPED_FILE_VIEW 32777
