@@ -87,8 +87,8 @@ bool kyozon_typed_pause(void)
 	return !fatal_signal_pending(current);
 }
 
-/* The checker's panic handler. Does not return. */
-void kyozon_typed_panicked(const char *file, size_t bytes, u32 line)
+/* The checker's panic handler. Does not return, as tracers of functions expect. */
+notrace void kyozon_typed_panicked(const char *file, size_t bytes, u32 line)
 {
 	/* Only the task that checks can get here, on its stack. */
 	BUG_ON(call.task != current);
