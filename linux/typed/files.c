@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The functions that programs call on files, by handles. */
 #include <linux/cred.h>
+#include <linux/err.h>
 #include <linux/fs.h>
 #include <linux/fsnotify.h>
 #include <linux/kdev_t.h>
@@ -14,9 +15,17 @@
 
 #include "context.h"
 
+/*
+ * Transfers are short. So what they consist of is inlined into the functions
+ * that programs call, where the direction is constant; and variables have
+ * initializers, because Linux may be built to clear those that have none.
+ */
+
 /* What a system call would leave to its restart. */
-static long restarted(long result)
+static __always_inline long restarted(long result)
 {
+	if (likely(result >= 0))
+		return result;
 	switch (result) {
 	case -ERESTARTNOINTR:
 	case -ERESTARTNOHAND:
@@ -39,14 +48,14 @@ MODULE_PARM_DESC(skip_hooks,
  * security modules. With skip_hooks the first one of a run does; later ones call
  * the file alone, as accesses of a mapping do. Both tell fsnotify.
  */
-static ssize_t transfer_direct(struct file *file, unsigned int direction,
-			       struct iov_iter *iter, loff_t *position)
+static __always_inline ssize_t transfer_direct(struct file *file, unsigned int direction,
+					       struct iov_iter *iter, loff_t *position)
 {
-	struct kiocb request;
+	struct kiocb request = {};
 	ssize_t done;
 
 	init_sync_kiocb(&request, file);
-	request.ki_pos = position ? *position : 0;
+	request.ki_pos = *position;
 	if (direction == READ) {
 		done = file->f_op->read_iter(&request, iter);
 		if (done >= 0)
@@ -58,8 +67,7 @@ static ssize_t transfer_direct(struct file *file, unsigned int direction,
 		if (done > 0)
 			fsnotify_modify(file);
 	}
-	if (position && done > 0)
-		*position = request.ki_pos;
+	*position = request.ki_pos;
 	return done;
 }
 
@@ -72,6 +80,9 @@ static ssize_t transfer_checked(struct file *file, unsigned int direction,
 		return vfs_iter_read(file, iter, position, 0);
 	/* Since 6.8, vfs_iter_write() does this. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+	/* It may wait long for what vfs_iter_write() then refuses. */
+	if (!(file->f_mode & FMODE_WRITE))
+		return -EBADF;
 	file_start_write(file);
 #endif
 	done = vfs_iter_write(file, iter, position, 0);
@@ -81,21 +92,21 @@ static ssize_t transfer_checked(struct file *file, unsigned int direction,
 	return done;
 }
 
-/* What vfs_iter_read() looks at for each transfer. */
-static bool is_plain(loff_t position)
+/* Whether vfs_iter_read() would call the file, if security modules agree. */
+static __always_inline bool is_plain(const struct iov_iter *iter, loff_t position)
 {
-	return position >= 0 && position <= LLONG_MAX - MAX_RW_COUNT;
+	return position >= 0 && position <= LLONG_MAX - MAX_RW_COUNT && iov_iter_count(iter);
 }
 
-static ssize_t transfer_at(struct typed_context *context, struct file *file,
-			   u64 handle, unsigned int direction,
-			   struct iov_iter *iter, loff_t *position)
+static __always_inline ssize_t transfer_at(struct typed_context *context, struct file *file,
+					   u64 handle, unsigned int direction,
+					   struct iov_iter *iter, loff_t *position)
 {
 	u32 bit = BIT(handle);
 	ssize_t done;
 
 	if (READ_ONCE(skip_hooks) && context->checked[direction] & bit &&
-	    (!position || is_plain(*position)))
+	    is_plain(iter, *position))
 		return transfer_direct(file, direction, iter, position);
 	done = transfer_checked(file, direction, iter, position);
 	if (done > 0)
@@ -103,35 +114,40 @@ static ssize_t transfer_at(struct typed_context *context, struct file *file,
 	return done;
 }
 
-static void lock_position(struct file *file)
+static __always_inline void lock_position(struct file *file)
 {
 	if (file->f_mode & FMODE_ATOMIC_POS)
 		mutex_lock(&file->f_pos_lock);
 }
 
-static void unlock_position(struct file *file)
+static __always_inline void unlock_position(struct file *file)
 {
 	if (file->f_mode & FMODE_ATOMIC_POS)
 		mutex_unlock(&file->f_pos_lock);
 }
 
-long typed_transfer(struct typed_context *context, struct file *file, u64 handle,
-		    unsigned int direction, struct iov_iter *iter)
+/* A stream's position is always 0. Another one stays where it is after an error. */
+static __always_inline long transfer(struct typed_context *context, struct file *file,
+				     u64 handle, unsigned int direction,
+				     struct iov_iter *iter)
 {
-	loff_t *position = NULL;
+	bool moves = !(file->f_mode & FMODE_STREAM);
+	loff_t position = 0;
 	ssize_t done;
 
-	if (!(file->f_mode & FMODE_STREAM))
-		position = &file->f_pos;
 	lock_position(file);
-	done = transfer_at(context, file, handle, direction, iter, position);
+	if (moves)
+		position = file->f_pos;
+	done = transfer_at(context, file, handle, direction, iter, &position);
+	if (moves && done >= 0)
+		file->f_pos = position;
 	unlock_position(file);
 	return restarted(done);
 }
 
-long typed_transfer_from(struct typed_context *context, struct file *file,
-			 u64 handle, unsigned int direction,
-			 struct iov_iter *iter, loff_t position)
+static __always_inline long transfer_from(struct typed_context *context, struct file *file,
+					  u64 handle, unsigned int direction,
+					  struct iov_iter *iter, loff_t position)
 {
 	fmode_t mode = direction == READ ? FMODE_PREAD : FMODE_PWRITE;
 
@@ -140,6 +156,19 @@ long typed_transfer_from(struct typed_context *context, struct file *file,
 	if (!(file->f_mode & mode))
 		return -ESPIPE;
 	return restarted(transfer_at(context, file, handle, direction, iter, &position));
+}
+
+long typed_transfer(struct typed_context *context, struct file *file, u64 handle,
+		    unsigned int direction, struct iov_iter *iter)
+{
+	return transfer(context, file, handle, direction, iter);
+}
+
+long typed_transfer_from(struct typed_context *context, struct file *file,
+			 u64 handle, unsigned int direction,
+			 struct iov_iter *iter, loff_t position)
+{
+	return transfer_from(context, file, handle, direction, iter, position);
 }
 
 loff_t typed_seek(struct file *file, u64 offset, unsigned int whence)
@@ -152,64 +181,71 @@ loff_t typed_seek(struct file *file, u64 offset, unsigned int whence)
 	return at;
 }
 
-static struct iov_iter buffer(unsigned int direction, u64 address, u64 bytes)
+/*
+ * The file of a handle, or an error, and a program's buffer for a transfer. Of
+ * the arguments nothing is known but that they are numbers.
+ */
+static __always_inline struct file *prepare(const struct typed_context *context,
+					    unsigned int direction, u64 handle,
+					    u64 address, u64 bytes, struct iov_iter *iter)
 {
-	struct iov_iter iter;
+	struct file *file = typed_file(context, handle);
 
-	iov_iter_ubuf(&iter, direction, u64_to_user_ptr(address),
+	if (!file)
+		return ERR_PTR(-EBADF);
+	if (!typed_in_region(address, bytes))
+		return ERR_PTR(-EFAULT);
+	iov_iter_ubuf(iter, direction, u64_to_user_ptr(address),
 		      min_t(u64, bytes, MAX_RW_COUNT));
-	return iter;
+	return file;
 }
 
-/* Of the arguments of these nothing is known but that they are numbers. */
-static long transfer(struct typed_context *context, unsigned int direction,
-		     u64 handle, u64 address, u64 bytes)
+static __always_inline long transfer_buffer(struct typed_context *context,
+					    unsigned int direction, u64 handle,
+					    u64 address, u64 bytes)
 {
-	struct iov_iter iter = buffer(direction, address, bytes);
-	struct file *file = typed_file(context, handle);
+	struct iov_iter iter = {};
+	struct file *file = prepare(context, direction, handle, address, bytes, &iter);
 
-	if (!file)
-		return -EBADF;
-	if (!typed_in_region(address, bytes))
-		return -EFAULT;
-	return typed_transfer(context, file, handle, direction, &iter);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	return transfer(context, file, handle, direction, &iter);
 }
 
-static long transfer_from(struct typed_context *context, unsigned int direction,
-			  u64 handle, u64 address, u64 bytes, loff_t position)
+static __always_inline long transfer_buffer_from(struct typed_context *context,
+						 unsigned int direction, u64 handle,
+						 u64 address, u64 bytes, loff_t position)
 {
-	struct iov_iter iter = buffer(direction, address, bytes);
-	struct file *file = typed_file(context, handle);
+	struct iov_iter iter = {};
+	struct file *file = prepare(context, direction, handle, address, bytes, &iter);
 
-	if (!file)
-		return -EBADF;
-	if (!typed_in_region(address, bytes))
-		return -EFAULT;
-	return typed_transfer_from(context, file, handle, direction, &iter, position);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	return transfer_from(context, file, handle, direction, &iter, position);
 }
 
 long typed_read(u64 handle, u64 address, u64 bytes,
 		struct typed_context *context)
 {
-	return transfer(context, READ, handle, address, bytes);
+	return transfer_buffer(context, READ, handle, address, bytes);
 }
 
 long typed_write(u64 handle, u64 address, u64 bytes,
 		 struct typed_context *context)
 {
-	return transfer(context, WRITE, handle, address, bytes);
+	return transfer_buffer(context, WRITE, handle, address, bytes);
 }
 
 long typed_pread(u64 handle, u64 address, u64 bytes, u64 position,
 		 struct typed_context *context)
 {
-	return transfer_from(context, READ, handle, address, bytes, position);
+	return transfer_buffer_from(context, READ, handle, address, bytes, position);
 }
 
 long typed_pwrite(u64 handle, u64 address, u64 bytes, u64 position,
 		  struct typed_context *context)
 {
-	return transfer_from(context, WRITE, handle, address, bytes, position);
+	return transfer_buffer_from(context, WRITE, handle, address, bytes, position);
 }
 
 /* As for transfers: with skip_hooks security modules are asked the first time. */
@@ -227,12 +263,11 @@ int typed_status(struct typed_context *context, struct file *file, u64 handle,
 	return error;
 }
 
-/* What fstat() tells. */
+/* What fstat() tells; the rest of the structure is zero. */
 static void describe(struct stat *to, const struct kstat *from)
 {
 	struct user_namespace *ns = current_user_ns();
 
-	memset(to, 0, sizeof(*to));
 	to->st_dev = new_encode_dev(from->dev);
 	to->st_ino = from->ino;
 	to->st_nlink = from->nlink;
@@ -251,11 +286,14 @@ static void describe(struct stat *to, const struct kstat *from)
 	to->st_ctime_nsec = from->ctime.tv_nsec;
 }
 
+/* No part of it is padding, which an initializer need not clear. */
+static_assert(sizeof(struct stat) == 18 * sizeof(long));
+
 long typed_fstat(u64 handle, u64 address, struct typed_context *context)
 {
 	struct file *file = typed_file(context, handle);
+	struct stat stat = {};
 	struct kstat about;
-	struct stat stat;
 	int error;
 
 	if (!file)
