@@ -54,8 +54,10 @@ struct typed_context {
 	struct hrtimer timer;
 	/* what views show, until the program ends */
 	struct typed_pins *pins;
-	/* whether it waits for the process's answer to a call */
+	/* whether it waits for the process's answer to a call, */
 	bool called;
+	/* and the error that it ended with here; 0 if it was not made */
+	int failed;
 	/* only while the program executes: its files, and what WASI may do with them */
 	struct file *handles[KYOZON_TYPED_HANDLES];
 	u32 operations[KYOZON_TYPED_HANDLES];

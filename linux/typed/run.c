@@ -500,6 +500,8 @@ static void explain_call(const struct typed_code *code, struct typed_context *co
 
 	run->outcome = KYOZON_TYPED_CALLED;
 	run->offset = frame->ax;
+	run->result = context->failed;
+	context->failed = 0;
 	memset(run->arguments, 0, sizeof(run->arguments));
 	for (n = 0; n < arguments_of(code, run->offset); n++)
 		run->arguments[n] = registers[n];
@@ -532,32 +534,40 @@ static void explain(const struct typed_code *code, unsigned int left,
 	}
 }
 
+static void end_run(struct typed_context **context)
+{
+	typed_context_give(*context);
+	*context = NULL;
+}
+
 int typed_run(const struct typed_code *code, struct typed_context **context,
 	      struct kyozon_typed_run *run)
 {
 	u64 result = run->result;
+	bool begins = !*context;
 	unsigned int left;
 	int error;
 
 	run->result = 0;
-	if (!*context)
+	if (begins)
 		*context = context_take(code, run->arguments);
 	if (!*context)
 		return typed_err(run->message, -ENOMEM,
 				 "no memory for a stack of 64 KiB");
 	error = take_memory(*context, run) ?: take_handles(*context, run);
-	if (error)
+	if (error) {
+		if (begins)
+			end_run(context);
 		return error;
+	}
 	answer(*context, result);
 	left = enter(*context);
 	give_handles(*context);
 	if (left == TYPED_LEFT_INTERRUPTED)
 		return -EINTR;
 	explain(code, left, *context, run);
-	if (left != TYPED_LEFT_CALL) {
-		typed_context_give(*context);
-		*context = NULL;
-	}
+	if (left != TYPED_LEFT_CALL)
+		end_run(context);
 	/* The page faults of a killed task fail. */
 	return fatal_signal_pending(current) ? -EINTR : 0;
 }

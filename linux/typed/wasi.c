@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Functions of WASI preview 1 that a compiled program calls often. They do what
- * succeeds at once; a call that they return TYPED_OUTSIDE for is made again, as
- * if it had not been made here, by the process, which knows all the rules and
- * errors.
+ * Functions of WASI preview 1 that a compiled program calls often. A call that
+ * they return TYPED_OUTSIDE for goes to the process, which knows all the rules
+ * and errors. If a transfer failed, the process is told Linux's error; if not,
+ * nothing was done, and it makes the call from the start.
  *
  * Pointers and lengths have 32 bits, and may be anything. The upper half of a
  * register that passes one is not looked at.
@@ -78,18 +78,6 @@ static struct file *file_for(const struct typed_context *context, u32 descriptor
 	return context->operations[handle] & operation ? context->handles[handle] : NULL;
 }
 
-/*
- * Likewise, of a file that tells an error again when the process makes the call.
- * A socket tells it once: then it is at its end.
- */
-static struct file *file_to_transfer(const struct typed_context *context,
-				     u32 descriptor, u32 operation)
-{
-	struct file *file = file_for(context, descriptor, operation);
-
-	return file && !S_ISSOCK(file_inode(file)->i_mode) ? file : NULL;
-}
-
 /* Whether these buffers can be used: what they name lies within the memory. */
 static bool take_buffers(const struct typed_context *context, struct buffers *buffers,
 			 unsigned int direction, u32 at, u32 count)
@@ -112,14 +100,16 @@ static bool take_buffers(const struct typed_context *context, struct buffers *bu
 	return total <= MAX_RW_COUNT;
 }
 
-static long transferred(const struct typed_context *context, long done, u32 result)
+static long transferred(struct typed_context *context, long done, u32 result)
 {
 	u32 bytes = done;
 
 	if (done == TYPED_AGAIN)
 		return TYPED_AGAIN;
-	if (done < 0)
+	if (done < 0) {
+		context->failed = done;
 		return TYPED_OUTSIDE;
+	}
 	return give(context, result, &bytes, sizeof(bytes));
 }
 
@@ -127,7 +117,7 @@ static long transfer(struct typed_context *context, unsigned int direction,
 		     u32 descriptor, u32 at, u32 count, u32 result)
 {
 	u32 operation = direction == READ ? KYOZON_TYPED_MAY_READ : KYOZON_TYPED_MAY_WRITE;
-	struct file *file = file_to_transfer(context, descriptor, operation);
+	struct file *file = file_for(context, descriptor, operation);
 	struct buffers buffers;
 
 	if (!file || !in_memory(context, result, sizeof(u32)) ||
@@ -141,7 +131,7 @@ static long transfer_from(struct typed_context *context, unsigned int direction,
 			  u32 descriptor, u32 at, u32 count, u64 position, u32 result)
 {
 	u32 operation = direction == READ ? KYOZON_TYPED_MAY_PREAD : KYOZON_TYPED_MAY_PWRITE;
-	struct file *file = file_to_transfer(context, descriptor, operation);
+	struct file *file = file_for(context, descriptor, operation);
 	struct buffers buffers;
 
 	if (!file || !in_memory(context, result, sizeof(u32)) ||

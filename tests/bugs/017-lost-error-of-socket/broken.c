@@ -71,6 +71,9 @@ int main(int argc, char **argv)
 		printf("the kernel's result: %d\n", (int)run.result);
 		return 1;
 	}
-	printf("the process reads: %s\n", read(socket, &byte, 1) < 0 ? strerror(errno) : "no error");
+	if (run.result)
+		printf("the kernel was told: %s\n", strerror(-run.result));
+	else
+		printf("the process is told: %s\n", read(socket, &byte, 1) < 0 ? strerror(errno) : "no error");
 	return 0;
 }

@@ -157,8 +157,9 @@ pub const TYPED_DIVIDED: u32 = 3;
 pub const TYPED_TRAPPED: u32 = 4;
 /// [`TypedRun::outcome`]: a vector operand of the instruction at `offset` is not aligned.
 pub const TYPED_MISALIGNED: u32 = 5;
-/// [`TypedRun::outcome`]: the program calls the import number `offset`, with `arguments`. The next request answers
-/// with `result`, and continues it.
+/// [`TypedRun::outcome`]: the program calls the import number `offset`, with `arguments`. If `result` is not 0, the
+/// kernel made the call, which ended with this error: Linux's number, negative. The next request answers with `result`,
+/// and continues the program.
 pub const TYPED_CALLED: u32 = 6;
 
 /// Runs the program of an open device in kernel mode, in the caller's address space: its region is what is mapped from
@@ -184,7 +185,7 @@ pub struct TypedRun {
     pub memory: u64,
     /// and its bytes, all of them within the region.
     pub memory_bytes: u64,
-    /// What the entry returned. To go on after `TYPED_CALLED`: what the import returns.
+    /// What the entry returned; after `TYPED_CALLED`, an error or 0. To go on after it: what the import returns.
     pub result: u64,
     /// `TYPED_RETURNED` and so on.
     pub outcome: u32,

@@ -1,7 +1,8 @@
 //! The kernel as what executes a compiled program.
 //!
-//! The kernel does by itself what functions of WASI do often and at once, on the files that this process names; all
-//! other calls come here, and this process answers them as it does for a program that it runs itself.
+//! The kernel does by itself what functions of WASI do often, on the files that this process names. It makes the other
+//! calls known, and this process answers them as it does for a program that it runs itself. Of a call that the kernel
+//! made and that failed, it tells the program the error.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -18,7 +19,7 @@ use kyozon_abi::typed::{
 use kyozon_typed_runner::{
     is_due, timed, Calls, Command, Ended, Engine, Memory, Outcome, Space, Start, PAGE,
 };
-use kyozon_typed_wasi::types::{FileType, Rights};
+use kyozon_typed_wasi::types::{self, FileType, Rights};
 use kyozon_typed_wasi::{Entry, Function, Host, Wasi};
 use kyozon_typed_wasi_host::Process;
 use rustix::io::Errno;
@@ -118,7 +119,13 @@ impl Kernel<'_> {
             if request.outcome != TYPED_CALLED {
                 break;
             }
-            match calls(space, memories, self.import(request.offset), &request.arguments) {
+            let answer = match failed(request.result) {
+                Some(error) => Some(error as u64),
+                None => {
+                    calls(space, memories, self.import(request.offset), &request.arguments)
+                }
+            };
+            match answer {
                 _ if is_due() => return Ok(Outcome::TimeOut),
                 Some(result) => request.result = result,
                 None => return Ok(Outcome::Left),
@@ -132,6 +139,12 @@ impl Kernel<'_> {
             _ => Outcome::Trap(request.offset),
         })
     }
+}
+
+/// The error of a call that the kernel made.
+fn failed(result: u64) -> Option<types::Errno> {
+    let number = (result as i64).checked_neg().and_then(|n| i32::try_from(n).ok());
+    (result != 0).then(|| types::Errno::from_linux(number.unwrap_or_default()))
 }
 
 impl Engine for Kernel<'_> {

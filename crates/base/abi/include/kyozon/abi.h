@@ -1420,8 +1420,9 @@
 #define KYOZON_TYPED_MISALIGNED 5
 
 /*
- [`TypedRun::outcome`]: the program calls the import number `offset`, with `arguments`. The next request answers
- with `result`, and continues it.
+ [`TypedRun::outcome`]: the program calls the import number `offset`, with `arguments`. If `result` is not 0, the
+ kernel made the call, which ended with this error: Linux's number, negative. The next request answers with `result`,
+ and continues the program.
  */
 #define KYOZON_TYPED_CALLED 6
 
@@ -3439,7 +3440,7 @@ struct kyozon_typed_run {
          */
         uint64_t memory_bytes;
         /*
-         What the entry returned. To go on after `TYPED_CALLED`: what the import returns.
+         What the entry returned; after `TYPED_CALLED`, an error or 0. To go on after it: what the import returns.
          */
         uint64_t result;
         /*
