@@ -6,6 +6,7 @@
 #include <linux/hrtimer.h>
 #include <linux/nospec.h>
 #include <linux/preempt.h>
+#include <linux/skbuff.h>
 #include <asm/fpu/types.h>
 
 #include "typed.h"
@@ -54,6 +55,7 @@ struct typed_context {
 	struct hrtimer timer;
 	/* what views show, until the program ends */
 	struct typed_pins *pins;
+	struct sk_buff_head packets;
 	/* whether it waits for the process's answer to a call, */
 	bool called;
 	/* and the error that it ended with here; 0 if it was not made */
@@ -102,5 +104,9 @@ loff_t typed_seek(struct file *file, u64 offset, unsigned int whence);
 /* views.c */
 struct typed_view typed_file_view(u64 handle, u64 offset, struct typed_context *context);
 void typed_pins_give(struct typed_context *context);
+
+/* packets.c */
+struct typed_view typed_packet_view(u64 handle, struct typed_context *context);
+void typed_packets_give(struct typed_context *context);
 
 #endif

@@ -351,6 +351,7 @@ STACK_FRAME_NON_STANDARD typed_gate_wasi_\name
 	GATE fstat rdx
 	GATE lseek rcx
 	GATE file_view rdx
+	GATE packet_view rsi
 	GATE_WASI read r8 TYPED_WASI_FD_READ
 	GATE_WASI write r8 TYPED_WASI_FD_WRITE
 	GATE_WASI pread r9 TYPED_WASI_FD_PREAD

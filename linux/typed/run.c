@@ -316,6 +316,7 @@ const struct kyozon_typed_gate typed_gates[] = {
 	{ (unsigned long)typed_gate_fstat, KYOZON_TYPED_FSTAT, 2 },
 	{ (unsigned long)typed_gate_lseek, KYOZON_TYPED_LSEEK, 3 },
 	{ (unsigned long)typed_gate_file_view, KYOZON_TYPED_FILE_VIEW, 2 },
+	{ (unsigned long)typed_gate_packet_view, KYOZON_TYPED_PACKET_VIEW, 1 },
 	{ (unsigned long)typed_gate_wasi_read, KYOZON_TYPED_WASI_FD_READ, 4 },
 	{ (unsigned long)typed_gate_wasi_write, KYOZON_TYPED_WASI_FD_WRITE, 4 },
 	{ (unsigned long)typed_gate_wasi_pread, KYOZON_TYPED_WASI_FD_PREAD, 5 },
@@ -416,6 +417,7 @@ static struct typed_context *context_take(const struct typed_code *code,
 	preempt_notifier_init(&context->notifier, &on_cpu);
 	hrtimer_init(&context->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	context->timer.function = tick;
+	__skb_queue_head_init(&context->packets);
 	context->vectors = code->vectors;
 	context->registers.cwd = FCW_MASKED;
 	context->registers.mxcsr = MXCSR_MASKED;
@@ -441,6 +443,7 @@ void typed_context_give(struct typed_context *context)
 	if (!context)
 		return;
 	typed_pins_give(context);
+	typed_packets_give(context);
 	free_pages(lowest_byte(context), get_order(TYPED_STACK_BYTES));
 }
 

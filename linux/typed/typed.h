@@ -144,7 +144,7 @@ extern u8 typed_returned[], typed_faulted[], typed_trapped[], typed_interrupted[
 extern u8 typed_gate_exit[], typed_gate_getpid[], typed_gate_read[];
 extern u8 typed_gate_write[], typed_gate_pread[], typed_gate_pwrite[];
 extern u8 typed_gate_fstat[], typed_gate_lseek[];
-extern u8 typed_gate_file_view[];
+extern u8 typed_gate_file_view[], typed_gate_packet_view[];
 extern u8 typed_gate_wasi_read[], typed_gate_wasi_write[];
 extern u8 typed_gate_wasi_pread[], typed_gate_wasi_pwrite[];
 extern u8 typed_gate_wasi_seek[], typed_gate_wasi_tell[];

@@ -6,6 +6,7 @@ mod compile;
 mod engine;
 mod execute;
 mod kernel;
+mod packets;
 mod ps;
 
 use std::ffi::OsString;

@@ -55,6 +55,10 @@ pub const TYPED_PWRITE: u32 = 18;
 /// the page cache, up to the end of the page or file, and stays until the program ends. It is empty at the end, and
 /// if the file or the limit of locked memory (RLIMIT_MEMLOCK, in steps of some 2 MiB) does not allow it.
 pub const TYPED_FILE_VIEW: u32 = 0x8009;
+/// Number of the import that receives a packet by the packet socket of a handle, and gives a view of what of it lies in
+/// one piece: its headers at least. The packet stays until the program ends, and so long counts towards the socket's
+/// memory (SO_RCVBUF). The view is empty if there is no packet.
+pub const TYPED_PACKET_VIEW: u32 = 0x800a;
 
 /// [`TypedLoad::imports`]: the process answers calls of this import.
 pub const TYPED_OUTSIDE: u32 = 0xffff_ffff;

@@ -121,9 +121,7 @@ impl Kernel<'_> {
             }
             let answer = match failed(request.result) {
                 Some(error) => Some(error as u64),
-                None => {
-                    calls(space, memories, self.import(request.offset), &request.arguments)
-                }
+                None => calls(space, memories, self.import(request.offset), &request.arguments),
             };
             match answer {
                 _ if is_due() => return Ok(Outcome::TimeOut),

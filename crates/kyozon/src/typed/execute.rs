@@ -21,7 +21,7 @@ use rustix::fs::{memfd_create, MemfdFlags};
 
 use super::cache::Place;
 use super::compile::compile;
-use super::{engine, host, kernel, read};
+use super::{engine, host, kernel, packets, read};
 use crate::library;
 
 /// Options of `kyozon typed run`.
@@ -56,6 +56,10 @@ pub struct Options {
     #[arg(long, value_name = "MIB", requires = "kernel")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub memory: Option<u16>,
+    /// With --kernel, for a program that was written in assembly: give it the packets of a network interface, as handle
+    /// 3, and run it again when there are more, until it ends itself
+    #[arg(long, value_name = "INTERFACE", requires = "kernel")]
+    pub packets: Option<String>,
     /// The program's arguments
     #[arg(last = true)]
     pub arguments: Vec<OsString>,
@@ -93,11 +97,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         Some(device) if !is_compiled(&file) => {
             check_assembly(options).with_context(name)?;
             let memory = usize::from(options.memory.unwrap_or(16)) << 20;
-            return run_assembly(&device, &file, memory, &name());
+            let packets = options.packets.as_deref().map(packets::socket).transpose()?;
+            return run_assembly(&device, &file, &kernel::Assembly { memory, packets }, &name());
         }
         Some(device) => {
             if options.memory.is_some() {
                 bail!("{}: --memory: a compiled program has the memory that it asks for", name());
+            }
+            if options.packets.is_some() {
+                bail!("{}: --packets: WASI has no packets, for a compiled program", name());
             }
             engine::run(&device, &file, start, limit).with_context(name)?
         }
@@ -127,8 +135,13 @@ fn check_assembly(options: &Options) -> Result<()> {
     }
 }
 
-fn run_assembly(device: &File, file: &[u8], memory: usize, name: &str) -> Result<ExitCode> {
-    Ok(match kernel::run(device, file, memory).with_context(|| name.to_string())? {
+fn run_assembly(
+    device: &File,
+    file: &[u8],
+    assembly: &kernel::Assembly,
+    name: &str,
+) -> Result<ExitCode> {
+    Ok(match kernel::run(device, file, assembly).with_context(|| name.to_string())? {
         kernel::Ended::Exit(result) => ExitCode::from(result as u8),
         kernel::Ended::Trap(why, at) => {
             console::message(&format!("kyozon: {name}: trap at {at:#x}: {why}"));

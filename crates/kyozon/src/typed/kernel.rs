@@ -1,5 +1,6 @@
 //! The module that hosts typed code, by its `/dev/kyozon-typed`.
 
+use super::packets;
 use crate::machine::message;
 use anyhow::{anyhow, Context, Result};
 use kyozon_abi::device::Image;
@@ -14,6 +15,7 @@ use rustix::ioctl::{ioctl, Updater};
 use rustix::mm::{mmap_anonymous, mprotect, MapFlags, MprotectFlags, ProtFlags};
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// The module's device.
 pub(super) const DEVICE: &str = "/dev/kyozon-typed";
@@ -114,25 +116,44 @@ pub(super) fn enter(device: &File, request: &mut TypedRun) -> Result<(), Errno> 
     unsafe { ioctl(device, Updater::<{ IOCTL_TYPED_RUN as _ }, TypedRun>::new(request)) }
 }
 
-/// Lets the kernel check a program and run it, with `memory` bytes at the start of its region. Its handles 0 to 2 are
-/// this process's standard input, output and error.
-pub(super) fn run(device: &File, file: &[u8], memory: usize) -> Result<Ended> {
+/// What a program in assembly has beside its code.
+pub(super) struct Assembly {
+    /// Bytes of memory at the start of its region.
+    pub(super) memory: usize,
+    /// A socket for packets, its handle 3.
+    pub(super) packets: Option<OwnedFd>,
+}
+
+/// Lets the kernel check a program and run it. Its handles 0 to 2 are this process's standard input, output and error.
+/// If it has a socket for packets and returns, it runs again when there are more.
+pub(super) fn run(device: &File, file: &[u8], assembly: &Assembly) -> Result<Ended> {
     load(device, file, None)?;
-    map_region(memory)?;
+    map_region(assembly.memory)?;
+    loop {
+        let request = run_once(device, assembly)?;
+        return Ok(match (request.outcome, &assembly.packets) {
+            (TYPED_RETURNED, Some(socket)) => {
+                packets::wait(socket)?;
+                continue;
+            }
+            (TYPED_RETURNED | TYPED_EXITED, _) => Ended::Exit(request.result),
+            (outcome, _) => Ended::Trap(why(outcome), request.offset),
+        });
+    }
+}
+
+fn run_once(device: &File, assembly: &Assembly) -> Result<TypedRun> {
     let mut request = RUN;
     request.handles[..3].copy_from_slice(&[0, 1, 2]);
+    request.handles[3] = assembly.packets.as_ref().map_or(-1, AsRawFd::as_raw_fd);
     loop {
         match enter(device, &mut request) {
-            Ok(()) => break,
+            Ok(()) => return Ok(request),
             // Signals were handled on the way here. The program goes on where it was.
             Err(Errno::INTR) => {}
             Err(error) => return Err(refusal(error, &request.message)),
         }
     }
-    Ok(match request.outcome {
-        TYPED_RETURNED | TYPED_EXITED => Ended::Exit(request.result),
-        outcome => Ended::Trap(why(outcome), request.offset),
-    })
 }
 
 fn why(outcome: u32) -> &'static str {

@@ -1298,6 +1298,13 @@
 #define KYOZON_TYPED_FILE_VIEW 32777
 
 /*
+ Number of the import that receives a packet by the packet socket of a handle, and gives a view of what of it lies in
+ one piece: its headers at least. The packet stays until the program ends, and so long counts towards the socket's
+ memory (SO_RCVBUF). The view is empty if there is no packet.
+ */
+#define KYOZON_TYPED_PACKET_VIEW 32778
+
+/*
  [`TypedLoad::imports`]: the process answers calls of this import.
  */
 #define KYOZON_TYPED_OUTSIDE 4294967295
