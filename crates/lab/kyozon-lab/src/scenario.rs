@@ -16,6 +16,8 @@
 //! build = ["tests/lab/hello"]      # modules of this tree, in the guest as /m/NAME.ko
 //! typed = ["tests/typed/programs"] # folders of typed assembly, in the guest as /m/typed/FOLDER/NAME.typed
 //! wasi = ["files"]                 # programs of tests/typed/wasi/programs, in the guest as /m/wasi/NAME.typed
+//! suite = ["i32"]                  # scripts of WebAssembly's official test suite, in the guest as
+//!                                  # /m/suite/SCRIPT-LINE.typed, with a list of these and their assertions
 //! deterministic = true             # run twice; both runs must be equal to the instruction
 //!
 //! [[step]]                         # in the guest

@@ -15,6 +15,8 @@ mod size;
 mod style;
 mod tools;
 
+pub(crate) use tools::cargo;
+
 use crate::scenario::{cases, Case, Ending};
 use crate::{cache, jobs};
 use anyhow::{anyhow, ensure, Result};

@@ -67,7 +67,7 @@ impl Case {
         if part.kyozon {
             spec = product::install(spec)?;
         }
-        if !part.typed.is_empty() {
+        if !part.typed.is_empty() || !part.suite.is_empty() {
             spec = product::install_typed(spec)?;
         }
         for folder in &part.typed {
@@ -78,6 +78,11 @@ impl Case {
         for name in &part.wasi {
             let file = typed::compiled(name)?;
             spec = spec.file(&format!("/m/wasi/{name}.typed"), 0o644, file);
+        }
+        if !part.suite.is_empty() {
+            for (name, file) in typed::suite(&part.suite)? {
+                spec = spec.file(&format!("/m/suite/{name}"), 0o644, file);
+            }
         }
         for source in &part.build {
             let built = module::build(&cache::tree()?.join(source), &kernel)?;

@@ -1,11 +1,13 @@
 //! Typed programs for a guest, from sources of this tree.
 
+use crate::suite::cargo;
 use crate::{cache, process, product};
 use anyhow::{bail, Context, Result};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The crates that compile typed code.
@@ -49,6 +51,28 @@ pub fn compiled(name: &str) -> Result<Vec<u8>> {
     let folder = process::run_ok(script.arg(name), COMPILATION)?;
     let file = compiled_wasm(name, &Path::new(folder.trim()).join(format!("{name}.wasm")))?;
     fs::read(&file).with_context(|| file.display().to_string())
+}
+
+/// Commands of WASI that make the assertions of scripts of WebAssembly's official test suite, compiled to typed code:
+/// names and files. `wrong` has an assertion that does not hold, `list` the numbers of assertions of the others. One
+/// caller at a time: all write the same files.
+pub fn suite(scripts: &[String]) -> Result<Vec<(String, Vec<u8>)>> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = cache::folder("typed/suite")?;
+    let mut example = cargo(&cache::tree()?);
+    example.args(["run", "--locked", "--quiet", "-p", "kyozon-typed-compiler", "--example"]);
+    example.arg("suite-commands").arg("--").arg(&folder).args(scripts);
+    let list = process::run_ok(&mut example, COMPILATION)?;
+    let mut files = Vec::new();
+    let names = list.lines().filter_map(|line| line.split(' ').next());
+    for name in names.chain(["wrong"]) {
+        let file = compiled_wasm(name, &folder.join(format!("{name}.wasm")))?;
+        let contents = fs::read(&file).with_context(|| file.display().to_string())?;
+        files.push((format!("{name}.typed"), contents));
+    }
+    files.push(("list".into(), list.into_bytes()));
+    Ok(files)
 }
 
 /// Compiles a file of WebAssembly to typed code, and returns where that is in the cache.

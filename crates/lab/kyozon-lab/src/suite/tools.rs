@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Cargo, to be run in the source tree.
-pub(super) fn cargo(tree: &Path) -> Command {
+pub(crate) fn cargo(tree: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(tree).env_remove("RUSTFLAGS").env("CARGO_TERM_COLOR", "never");
     command
