@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Rounds. In each, both builds run once; odd rounds reverse the order.
+/// In each round, both builds of all kernels run once; odd rounds reverse the order.
 const ROUNDS: usize = 15;
 /// Measurements of the check, each of them the median of many.
 const CHECKS: usize = 5;
@@ -36,7 +36,16 @@ pub fn missing() -> Option<String> {
     wasi_missing().map(|needs| needs.trim_start_matches("needs ").to_owned())
 }
 
-/// A kernel's time in milliseconds, and the line with its sum.
+/// The first number in what `program --version` prints.
+fn version_of(program: &str) -> Result<String> {
+    let text = process::run_ok(Command::new(program).arg("--version"), Duration::from_secs(20))?;
+    let line = text.lines().next().with_context(|| format!("{program} has no version"))?;
+    let number = |word: &&str| word.starts_with(|first: char| first.is_ascii_digit());
+    let number = line.split_whitespace().find(number).unwrap_or(line);
+    Ok(number.trim_end_matches(')').to_owned())
+}
+
+/// A kernel's CPU time in milliseconds, and the line with its sum.
 fn run(command: &mut Command, kernel: &str) -> Result<(f64, String)> {
     let output = process::run_ok(command.arg(kernel), LIMIT).with_context(|| kernel.to_owned())?;
     parse(&output).with_context(|| format!("{kernel}: {output:?}"))
@@ -97,10 +106,13 @@ pub fn measure(results: &Path) -> Result<()> {
     let folder = cache::scratch()?;
     let (native, file) = builds(folder.path())?;
     let mut table = described(results, "typed")?;
-    let mut ratios = Vec::new();
-    for kernel in KERNELS {
-        let (mut direct, mut checked) = (Vec::new(), Vec::new());
-        for round in 0..ROUNDS {
+    for compiler in [CLANG, "gcc"] {
+        table = table.version(compiler, &version_of(compiler)?);
+    }
+    // What else the machine does then hits all kernels alike.
+    let mut times = vec![(Vec::new(), Vec::new()); KERNELS.len()];
+    for round in 0..ROUNDS {
+        for (kernel, (direct, checked)) in KERNELS.into_iter().zip(&mut times) {
             let natively = || run(&mut Command::new(&native), kernel);
             let as_typed = || {
                 let mut command = Command::new(product::file("kyozon")?);
@@ -117,12 +129,15 @@ pub fn measure(results: &Path) -> Result<()> {
             direct.push(one.0);
             checked.push(other.0);
         }
-        for (name, times) in [("native", &direct), ("typed", &checked)] {
+    }
+    let mut ratios = Vec::new();
+    for (kernel, (direct, checked)) in KERNELS.into_iter().zip(&times) {
+        for (name, times) in [("native", direct), ("typed", checked)] {
             let row = Row::from_samples(name, "ms", times)?.counting("rounds");
             table = table.row(row.group(kernel));
         }
-        table = table.row(Row::ratio("typed : native", &checked, &direct)?.group(kernel));
-        ratios.push(checked.iter().zip(&direct).map(|(over, under)| over / under).collect());
+        table = table.row(Row::ratio("typed : native", checked, direct)?.group(kernel));
+        ratios.push(checked.iter().zip(direct).map(|(over, under)| over / under).collect());
     }
     let row = Row::from_samples("typed : native", "ratio", &means(&ratios))?.counting("rounds");
     table = table.row(row.group("geometric mean"));
