@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * calls NAME FILE DESCRIPTOR: for one operation, compares Linux's system call with the call of a program in kernel
- * mode. FILE is the typed program, which repeats the operation as often as its argument says. DESCRIPTOR is a file's
- * name, or `pipe`. Prints samples: ticks of the time-stamp counter for one operation, in both ways. A sample is the
- * difference of two runs, one of which is twice as long as the other.
+ * calls FILE: for each operation, compares Linux's system call with the call of a program in kernel mode. FILE is the
+ * typed program calls.s. Prints samples: ticks of the time-stamp counter for one operation, in both ways. A sample is
+ * the difference of two runs, one of which is twice as long as the other.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +28,34 @@
 static const uintptr_t memory = KYOZON_TYPED_REGION;
 static int device, files[2];
 
+/* Numbers of loops in calls.s */
+enum loop { GETPID, FSTAT, READ, WRITE, PREAD, PWRITE, PIPE };
+
+static const struct operation {
+	const char *name;
+	enum loop loop;
+	long bytes;
+	/* NULL: a pipe */
+	const char *file;
+	/* the file's position is its start before each run, */
+	int rewinds;
+	/* and it is empty */
+	int empty;
+} operations[] = {
+	{ "getpid", GETPID, 0, "/tmp/file" },
+	{ "read", READ, 1, "/dev/zero" },
+	{ "write", WRITE, 1, "/dev/null" },
+	{ "fstat", FSTAT, 0, "/tmp/file" },
+	{ "pread", PREAD, 1, "/tmp/file" },
+	{ "pwrite", PWRITE, 1, "/tmp/file" },
+	{ "pipe", PIPE, 1, NULL },
+	/* IOzone's */
+	{ "write-16K", WRITE, LARGE, "/tmp/file", 1, 1 },
+	{ "re-write-16K", WRITE, LARGE, "/tmp/file", 1 },
+	{ "read-16K", READ, LARGE, "/tmp/file", 1 },
+	{ "re-read-16K", PREAD, LARGE, "/tmp/file" },
+};
+
 static void fail(const char *what)
 {
 	fprintf(stderr, "%s: %s\n", what, strerror(errno));
@@ -50,46 +77,53 @@ static inline long call(long number, long a, long b, long c, long d)
 
 #define LOOP(body) do { for (long n = 0; n < count; n++) { body; } } while (0)
 
-static void native(const char *name, long count)
+static void native(const struct operation *operation, long count)
 {
-	long last = -1;
+	long last = -1, bytes = operation->bytes;
 
-	if (!strcmp(name, "getpid"))
+	switch (operation->loop) {
+	case GETPID:
 		LOOP(last = call(SYS_getpid, 0, 0, 0, 0));
-	else if (!strcmp(name, "pread"))
-		LOOP(last = call(SYS_pread64, files[0], memory, 1, 0));
-	else if (!strcmp(name, "pwrite"))
-		LOOP(last = call(SYS_pwrite64, files[0], memory, 1, 0));
-	else if (!strcmp(name, "pread-16K"))
-		LOOP(last = call(SYS_pread64, files[0], memory, LARGE, 0));
-	else if (!strcmp(name, "pwrite-16K"))
-		LOOP(last = call(SYS_pwrite64, files[0], memory, LARGE, 0));
-	else if (!strcmp(name, "read"))
-		LOOP(last = call(SYS_read, files[0], memory, 1, 0));
-	else if (!strcmp(name, "write"))
-		LOOP(last = call(SYS_write, files[0], memory, 1, 0));
-	else if (!strcmp(name, "fstat"))
+		break;
+	case FSTAT:
 		LOOP(last = call(SYS_fstat, files[0], memory, 0, 0));
-	else if (!strcmp(name, "pipe"))
-		LOOP(call(SYS_write, files[1], memory, 1, 0); last = call(SYS_read, files[0], memory, 1, 0));
-	if (last < 0)
-		fail(name);
+		break;
+	case READ:
+		LOOP(last = call(SYS_read, files[0], memory, bytes, 0));
+		break;
+	case WRITE:
+		LOOP(last = call(SYS_write, files[1], memory, bytes, 0));
+		break;
+	case PREAD:
+		LOOP(last = call(SYS_pread64, files[0], memory, bytes, 0));
+		break;
+	case PWRITE:
+		LOOP(last = call(SYS_pwrite64, files[0], memory, bytes, 0));
+		break;
+	case PIPE:
+		LOOP(call(SYS_write, files[1], memory, bytes, 0); last = call(SYS_read, files[0], memory, bytes, 0));
+		break;
+	}
+	if (last < bytes)
+		fail(operation->name);
 }
 
-static void typed(const char *name, long count)
+static void typed(const struct operation *operation, long count)
 {
 	static struct kyozon_typed_run request;
 
 	memset(&request, 0, sizeof(request));
 	request.version = KYOZON_TYPED_VERSION;
 	request.arguments[0] = count;
+	request.arguments[1] = operation->loop;
+	request.arguments[2] = operation->bytes;
 	for (int n = 0; n < KYOZON_TYPED_HANDLES; n++)
 		request.handles[n] = n < 2 ? files[n] : -1;
 	while (ioctl(device, KYOZON_IOCTL_TYPED_RUN, &request))
 		if (errno != EINTR)
 			fail((const char *)request.message);
 	/* The program's last result is the operation's. */
-	if (request.outcome != KYOZON_TYPED_RETURNED || (long)request.result < 0)
+	if (request.outcome != KYOZON_TYPED_RETURNED || (long)request.result < operation->bytes)
 		fail("the typed program");
 }
 
@@ -110,25 +144,58 @@ static void load(const char *path)
 		fail((const char *)request.check.message);
 }
 
-static void sample(const char *way, const char *name, void (*run)(const char *, long))
+static uint64_t ticks(const struct operation *operation, void (*run)(const struct operation *, long), long count)
 {
-	run(name, COUNT);
-	for (int n = 0; n < SAMPLES; n++) {
-		uint64_t start = __rdtsc(), middle, end;
+	uint64_t start;
 
-		run(name, COUNT);
-		middle = __rdtsc();
-		run(name, 2 * COUNT);
-		end = __rdtsc();
-		printf("%s %s %.2f\n", name, way, (double)(int64_t)(end - 2 * middle + start) / COUNT);
+	if (operation->empty && ftruncate(files[0], 0))
+		fail("ftruncate");
+	if (operation->rewinds)
+		lseek(files[0], 0, SEEK_SET);
+	start = __rdtsc();
+	run(operation, count);
+	return __rdtsc() - start;
+}
+
+static void sample(const char *way, const struct operation *operation, void (*run)(const struct operation *, long))
+{
+	ticks(operation, run, COUNT);
+	for (int n = 0; n < SAMPLES; n++) {
+		uint64_t one = ticks(operation, run, COUNT), two = ticks(operation, run, 2 * COUNT);
+
+		printf("%s %s %.2f\n", operation->name, way, (double)(int64_t)(two - one) / COUNT);
 	}
+}
+
+/* Files have something to read, as much as the longest run does; devices do not keep it. */
+static void open_files(const struct operation *operation)
+{
+	static char large[LARGE];
+
+	if (!operation->file) {
+		if (pipe(files))
+			fail("pipe");
+		return;
+	}
+	files[0] = open(operation->file, O_RDWR | O_CREAT, 0600);
+	files[1] = files[0];
+	if (files[0] < 0)
+		fail(operation->file);
+	for (long n = 0; n < (operation->rewinds ? 2 * COUNT : 1); n++)
+		if (write(files[0], large, LARGE) != LARGE)
+			fail(operation->file);
+}
+
+static void close_files(void)
+{
+	close(files[0]);
+	if (files[1] != files[0])
+		close(files[1]);
 }
 
 int main(int argc, char **argv)
 {
-	static char large[LARGE];
-
-	if (argc != 4)
+	if (argc != 2)
 		return 2;
 	/* A heap at a random address may lie in the region. */
 	if (!(personality(0xffffffff) & ADDR_NO_RANDOMIZE)) {
@@ -144,21 +211,14 @@ int main(int argc, char **argv)
 	device = open("/dev/kyozon-typed", O_RDWR);
 	if (device < 0)
 		fail("/dev/kyozon-typed");
-	if (!strcmp(argv[3], "pipe")) {
-		if (pipe(files))
-			fail("pipe");
-	} else {
-		files[0] = open(argv[3], O_RDWR | O_CREAT, 0600);
-		files[1] = files[0];
-		if (files[0] < 0)
-			fail(argv[3]);
-		/* Files have something to read; devices do not keep it. */
-		if (write(files[0], large, LARGE) != LARGE)
-			fail(argv[3]);
+	load(argv[1]);
+	for (size_t n = 0; n < sizeof(operations) / sizeof(*operations); n++) {
+		const struct operation *operation = &operations[n];
+
+		open_files(operation);
+		sample("call", operation, native);
+		sample("typed", operation, typed);
+		close_files();
 	}
-	load(argv[2]);
-	native(argv[1], 1);
-	sample("call", argv[1], native);
-	sample("typed", argv[1], typed);
 	return 0;
 }
