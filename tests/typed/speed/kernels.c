@@ -224,7 +224,7 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], kernels[n].name))
 			continue;
 		prepare();
-		start();
+		start(argc, argv);
 		for (int i = 0; i < kernels[n].times; i++)
 			kernels[n].run();
 		finish();

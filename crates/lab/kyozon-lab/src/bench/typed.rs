@@ -1,84 +1,34 @@
 //! Table `typed`: the speed of compiled programs against native ones, and of the check.
 
+mod work;
+
 use super::described;
 use crate::scenario::{typed, wasi_missing};
-use crate::{cache, process, product};
-use anyhow::{ensure, Context, Result};
+use crate::{cache, process};
+use anyhow::{Context, Result};
 use kyozon_results::Row;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// In each round, both builds of all kernels run once; odd rounds reverse the order.
+/// In each round, every work runs once in each way.
 const ROUNDS: usize = 15;
 /// Measurements of the check, each of them the median of many.
 const CHECKS: usize = 5;
 const LIMIT: Duration = Duration::from_secs(120);
-/// Both compilers' version and level.
-const CLANG: &str = "clang-14";
-const KERNELS: [&str; 12] = [
-    "gemm",
-    "2mm",
-    "syrk",
-    "atax",
-    "bicg",
-    "mvt",
-    "trisolv",
-    "lu",
-    "jacobi-2d",
-    "heat-3d",
-    "seidel-2d",
-    "floyd-warshall",
-];
 
 /// What is missing to measure.
 pub fn missing() -> Option<String> {
     wasi_missing().map(|needs| needs.trim_start_matches("needs ").to_owned())
 }
 
-/// The first number in what `program --version` prints.
+/// The first line of what `program --version` prints, without its name.
 fn version_of(program: &str) -> Result<String> {
     let text = process::run_ok(Command::new(program).arg("--version"), Duration::from_secs(20))?;
     let line = text.lines().next().with_context(|| format!("{program} has no version"))?;
     let number = |word: &&str| word.starts_with(|first: char| first.is_ascii_digit());
     let number = line.split_whitespace().find(number).unwrap_or(line);
     Ok(number.trim_end_matches(')').to_owned())
-}
-
-/// A kernel's CPU time in milliseconds, and the line with its sum.
-fn run(command: &mut Command, kernel: &str) -> Result<(f64, String)> {
-    let output = process::run_ok(command.arg(kernel), LIMIT).with_context(|| kernel.to_owned())?;
-    parse(&output).with_context(|| format!("{kernel}: {output:?}"))
-}
-
-fn parse(output: &str) -> Result<(f64, String)> {
-    let (time, sum) = output.split_once('\n').context("two lines are missing")?;
-    let ns: f64 = time.strip_suffix(" ns").context("no time")?.parse()?;
-    ensure!(sum.starts_with("sum "), "no sum");
-    Ok((ns / 1e6, sum.trim().to_owned()))
-}
-
-/// The program for this machine, and as typed code.
-fn builds(folder: &Path) -> Result<(PathBuf, PathBuf)> {
-    let source = cache::tree()?.join("tests/typed/speed/kernels.c");
-    let (native, wasm) = (folder.join("kernels"), folder.join("kernels.wasm"));
-    let build = |options: &[&str], to: &Path| {
-        let mut clang = Command::new(CLANG);
-        process::run_ok(clang.arg("-O2").args(options).arg(&source).arg("-o").arg(to), LIMIT)
-    };
-    build(&[], &native)?;
-    build(&["--target=wasm32-wasi", "-msimd128"], &wasm)?;
-    Ok((native, typed::compiled_wasm("kernels", &wasm)?))
-}
-
-/// The geometric mean of the ratios of each round.
-fn means(ratios: &[Vec<f64>]) -> Vec<f64> {
-    let rounds = ratios.first().map_or(0, Vec::len);
-    let mean = |round: usize| {
-        let logarithms: f64 = ratios.iter().map(|kernel| kernel[round].ln()).sum();
-        (logarithms / ratios.len() as f64).exp()
-    };
-    (0..rounds).map(mean).collect()
 }
 
 /// Speeds of the check and of the decoder alone, from the line of the example `speed`.
@@ -103,44 +53,24 @@ fn checks() -> Result<Vec<(f64, f64)>> {
 
 /// Measures and writes the table.
 pub fn measure(results: &Path) -> Result<()> {
-    let folder = cache::scratch()?;
-    let (native, file) = builds(folder.path())?;
+    let (programs, mut all) = work::all()?;
     let mut table = described(results, "typed")?;
-    for compiler in [CLANG, "gcc"] {
+    for compiler in ["clang-14", "gcc"] {
         table = table.version(compiler, &version_of(compiler)?);
     }
-    // What else the machine does then hits all kernels alike.
-    let mut times = vec![(Vec::new(), Vec::new()); KERNELS.len()];
+    for program in programs.iter().filter(|program| !program.version.is_empty()) {
+        table = table.version(program.name, &program.version);
+    }
+    // What else the machine does then hits all work alike.
     for round in 0..ROUNDS {
-        for (kernel, (direct, checked)) in KERNELS.into_iter().zip(&mut times) {
-            let natively = || run(&mut Command::new(&native), kernel);
-            let as_typed = || {
-                let mut command = Command::new(product::file("kyozon")?);
-                run(command.args(["typed", "run"]).arg(&file).arg("--"), kernel)
-            };
-            let (one, other) = if round % 2 == 0 {
-                let one = natively()?;
-                (one, as_typed()?)
-            } else {
-                let other = as_typed()?;
-                (natively()?, other)
-            };
-            ensure!(one.1 == other.1, "{kernel}: {} natively, {} as typed code", one.1, other.1);
-            direct.push(one.0);
-            checked.push(other.0);
+        for work in &mut all {
+            work.round(&programs, round)?;
         }
     }
-    let mut ratios = Vec::new();
-    for (kernel, (direct, checked)) in KERNELS.into_iter().zip(&times) {
-        for (name, times) in [("native", direct), ("typed", checked)] {
-            let row = Row::from_samples(name, "ms", times)?.counting("rounds");
-            table = table.row(row.group(kernel));
-        }
-        table = table.row(Row::ratio("typed : native", checked, direct)?.group(kernel));
-        ratios.push(checked.iter().zip(direct).map(|(over, under)| over / under).collect());
+    for work in &all {
+        table = work.rows(&programs)?.into_iter().fold(table, |table, row| table.row(row));
     }
-    let row = Row::from_samples("typed : native", "ratio", &means(&ratios))?.counting("rounds");
-    table = table.row(row.group("geometric mean"));
+    table = work::means(&programs, &all)?.into_iter().fold(table, |table, row| table.row(row));
     let (checks, decodes): (Vec<f64>, Vec<f64>) = checks()?.into_iter().unzip();
     for (name, speeds) in [("check", &checks), ("decode alone", &decodes)] {
         table = table.row(Row::from_samples(name, "MB/s", speeds)?.group("SQLite"));
@@ -152,20 +82,6 @@ pub fn measure(results: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn output_has_a_time_and_a_sum() {
-        assert_eq!(parse("1500000 ns\nsum 2.5\n").unwrap(), (1.5, "sum 2.5".into()));
-        for bad in ["", "1 ns\n", "x ns\nsum 1\n", "1\nsum 1\n"] {
-            assert!(parse(bad).is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn means_are_geometric() {
-        let means = means(&[vec![1.0, 2.0], vec![4.0, 2.0]]);
-        assert!((means[0] - 2.0).abs() < 1e-9 && (means[1] - 2.0).abs() < 1e-9);
-    }
 
     #[test]
     fn speeds_are_in_the_line() {

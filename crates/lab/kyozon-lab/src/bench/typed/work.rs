@@ -1,0 +1,190 @@
+//! The programs of table `typed`, the ways to run them, and what each way took.
+
+use crate::scenario::typed;
+use crate::{cache, process, product};
+use anyhow::{ensure, Context, Result};
+use kyozon_results::Row;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Time limits of one run, and of a build with its download.
+const LIMIT: Duration = Duration::from_secs(120);
+const BUILD: Duration = Duration::from_secs(1800);
+const KERNELS: [&str; 12] = [
+    "gemm",
+    "2mm",
+    "syrk",
+    "atax",
+    "bicg",
+    "mvt",
+    "trisolv",
+    "lu",
+    "jacobi-2d",
+    "heat-3d",
+    "seidel-2d",
+    "floyd-warshall",
+];
+const LIBRARIES: [&str; 8] = ["sqlite", "bzip2", "lz4", "zlib", "xz", "lua", "libb2", "libsodium"];
+/// The name of the way that the others are compared with.
+const NATIVE: &str = "native";
+
+/// What a program of `tests/typed/speed` computes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    Kernel,
+    Library,
+}
+
+/// A program of `tests/typed/speed`, built in all ways.
+pub struct Program {
+    pub name: &'static str,
+    ways: Vec<(&'static str, Vec<OsString>)>,
+    /// The library's version; empty without one.
+    pub version: String,
+}
+
+/// Some work of a program, and the milliseconds that it took in each round, by each way.
+pub struct Work {
+    pub name: &'static str,
+    pub kind: Kind,
+    program: usize,
+    times: Vec<Vec<f64>>,
+}
+
+impl Program {
+    fn build(name: &'static str) -> Result<Self> {
+        let mut script = Command::new(cache::tree()?.join("scripts/speed.sh"));
+        let folder = process::run_ok(script.arg(name), BUILD)?;
+        let folder = Path::new(folder.trim());
+        let file = typed::compiled_wasm(name, &folder.join(format!("{name}.wasm")))?;
+        let words = |words: &[&Path]| words.iter().map(|word| word.into()).collect();
+        let kyozon: PathBuf = product::file("kyozon")?;
+        let typed = words(&[&kyozon, "typed".as_ref(), "run".as_ref(), &file, "--".as_ref()]);
+        let version = folder.join("version");
+        let version =
+            fs::read_to_string(&version).with_context(|| version.display().to_string())?;
+        let ways = vec![(NATIVE, words(&[&folder.join(name)])), ("typed", typed)];
+        Ok(Self { name, ways, version: version.trim().to_owned() })
+    }
+}
+
+/// All programs, and all work.
+pub fn all() -> Result<(Vec<Program>, Vec<Work>)> {
+    let mut programs = Vec::new();
+    for name in LIBRARIES.into_iter().chain(["kernels"]) {
+        programs.push(Program::build(name)?);
+    }
+    let work = |name, kind, program: usize| {
+        let times = vec![Vec::new(); programs[program].ways.len()];
+        Work { name, kind, program, times }
+    };
+    let libraries = LIBRARIES.into_iter().enumerate();
+    let mut all: Vec<Work> = libraries.map(|(n, name)| work(name, Kind::Library, n)).collect();
+    all.extend(KERNELS.into_iter().map(|name| work(name, Kind::Kernel, LIBRARIES.len())));
+    Ok((programs, all))
+}
+
+impl Work {
+    /// Runs the work once in each way. The first way differs from round to round. All must compute the same.
+    pub fn round(&mut self, programs: &[Program], round: usize) -> Result<()> {
+        let ways = &programs[self.program].ways;
+        let mut sums = Vec::new();
+        for n in 0..ways.len() {
+            let way = (n + round) % ways.len();
+            let (name, words) = &ways[way];
+            let mut command = Command::new(&words[0]);
+            let output = process::run_ok(command.args(&words[1..]).arg(self.name), LIMIT)
+                .and_then(|output| parse(&output).with_context(|| format!("{output:?}")))
+                .with_context(|| format!("{}, {name}", self.name))?;
+            self.times[way].push(output.0);
+            sums.push((name, output.1));
+        }
+        let equal = sums.windows(2).all(|pair| pair[0].1 == pair[1].1);
+        ensure!(equal, "{}: the results differ: {sums:?}", self.name);
+        Ok(())
+    }
+
+    /// The rows of the work: the times of each way, and their ratios to those of the native one.
+    pub fn rows(&self, programs: &[Program]) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        let ways = || programs[self.program].ways.iter().zip(&self.times);
+        for ((name, _), times) in ways() {
+            rows.push(Row::from_samples(name, "ms", times)?.counting("rounds"));
+        }
+        for ((name, _), times) in ways().skip(1) {
+            rows.push(Row::ratio(&ratio_name(name), times, &self.times[0])?);
+        }
+        Ok(rows.into_iter().map(|row| row.group(self.name)).collect())
+    }
+
+    /// The ratios of a way to the native one, if it was measured.
+    fn ratios(&self, programs: &[Program], way: &str) -> Option<Vec<f64>> {
+        let ways = &programs[self.program].ways;
+        let way = ways.iter().position(|(name, _)| *name == way)?;
+        Some(self.times[way].iter().zip(&self.times[0]).map(|(over, under)| over / under).collect())
+    }
+}
+
+fn ratio_name(way: &str) -> String {
+    format!("{way} : {NATIVE}")
+}
+
+/// Rows of geometric means: of each way, for all work, and for each kind.
+pub fn means(programs: &[Program], all: &[Work]) -> Result<Vec<Row>> {
+    let kinds = [
+        (None, "geometric mean"),
+        (Some(Kind::Library), "geometric mean, libraries"),
+        (Some(Kind::Kernel), "geometric mean, kernels"),
+    ];
+    let mut rows = Vec::new();
+    for (kind, group) in kinds {
+        for (way, _) in programs[0].ways.iter().skip(1) {
+            let of_kind = all.iter().filter(|work| kind.is_none_or(|kind| work.kind == kind));
+            let ratios: Option<Vec<_>> = of_kind.map(|work| work.ratios(programs, way)).collect();
+            let ratios = ratios.with_context(|| format!("{way} was not measured everywhere"))?;
+            let row = Row::from_samples(&ratio_name(way), "ratio", &by_rounds(&ratios))?;
+            rows.push(row.counting("rounds").group(group));
+        }
+    }
+    Ok(rows)
+}
+
+/// The geometric mean of the ratios of each round.
+fn by_rounds(ratios: &[Vec<f64>]) -> Vec<f64> {
+    let rounds = ratios.first().map_or(0, Vec::len);
+    let mean = |round: usize| {
+        let logarithms: f64 = ratios.iter().map(|work| work[round].ln()).sum();
+        (logarithms / ratios.len() as f64).exp()
+    };
+    (0..rounds).map(mean).collect()
+}
+
+/// The milliseconds and the line with the sum.
+fn parse(output: &str) -> Result<(f64, String)> {
+    let (time, sum) = output.split_once('\n').context("two lines are missing")?;
+    let ns: f64 = time.strip_suffix(" ns").context("no time")?.parse()?;
+    ensure!(sum.starts_with("sum "), "no sum");
+    Ok((ns / 1e6, sum.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_has_a_time_and_a_sum() {
+        assert_eq!(parse("1500000 ns\nsum 2.5\n").unwrap(), (1.5, "sum 2.5".into()));
+        for bad in ["", "1 ns\n", "x ns\nsum 1\n", "1\nsum 1\n"] {
+            assert!(parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn means_are_geometric() {
+        let means = by_rounds(&[vec![1.0, 2.0], vec![4.0, 2.0]]);
+        assert!((means[0] - 2.0).abs() < 1e-9 && (means[1] - 2.0).abs() < 1e-9);
+    }
+}
