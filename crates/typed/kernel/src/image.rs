@@ -57,6 +57,8 @@ pub(crate) enum Refusal {
     View(u32),
     /// The process cannot answer an import with this signature.
     Outside(u32),
+    /// The process answers another import of this number, which has other arguments.
+    Again(u32, Import),
     /// The code is out of reach of a jump.
     Far(u64),
     /// Something follows the text.
@@ -82,6 +84,11 @@ impl fmt::Display for Refusal {
             Refusal::Outside(n) => write!(
                 f,
                 "import {n}: the process answers functions of numbers in registers, with any number as result"
+            ),
+            Refusal::Again(n, import) => write!(
+                f,
+                "import {n}: another import of number {} has another number of arguments",
+                import.number
             ),
             Refusal::Signature(n, import, arguments) => write!(
                 f,
@@ -111,7 +118,7 @@ pub(crate) fn build(program: &Program<'_>, place: Place<'_>) -> Result<Entry, Re
         let function = address + u64::from(program.function(function).start);
         put(image, program.call_tables_start() + 8 * n, &function.to_le_bytes());
     }
-    let mut outside_arguments = [0; TYPED_OUTSIDE_GATES];
+    let mut outside_arguments = [None; TYPED_OUTSIDE_GATES];
     for n in 0..program.import_count() {
         let import = program.import(n);
         let number = usize::from(import.number);
@@ -131,7 +138,11 @@ pub(crate) fn build(program: &Program<'_>, place: Place<'_>) -> Result<Entry, Re
             (None, Some(_)) => {
                 let place = outside_arguments.get_mut(number).zip(arguments);
                 let (place, arguments) = place.ok_or(Refusal::Outside(n))?;
-                *place = arguments;
+                // A call is known by its number only. Registers behind its arguments may hold addresses.
+                if place.is_some_and(|earlier| earlier != arguments) {
+                    return Err(Refusal::Again(n, import));
+                }
+                *place = Some(arguments);
                 *outside.get(number).ok_or(Refusal::Outside(n))?
             }
         };
@@ -141,6 +152,7 @@ pub(crate) fn build(program: &Program<'_>, place: Place<'_>) -> Result<Entry, Re
     for (n, &thunk) in (0..).zip(thunks) {
         jump(image, address, first + n * STUB, thunk)?;
     }
+    let outside_arguments = outside_arguments.map(Option::unwrap_or_default);
     Ok(Entry { outside_arguments, ..entry(program) })
 }
 
@@ -306,6 +318,19 @@ mod tests {
             let error = built(&source, 4096, Some(&[u32::MAX; 65])).err();
             let starts = |text: &str| error.as_ref().is_some_and(|error| error.starts_with(text));
             assert!(message.map_or(error.is_none(), starts), "{import}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_answers_a_number_with_the_same_arguments() {
+        let twice = |second: &str| {
+            let imports = format!(".import f 1 (any) -> any\n.import g 1 {second}\n");
+            built(&format!("{imports}.func h ()\n.return\n"), 4096, Some(&[0, u32::MAX]))
+        };
+        assert_eq!(twice("(u32)").unwrap().1.outside_arguments[..3], [0, 1, 0]);
+        for second in ["()", "(any, any)"] {
+            let error = twice(second).unwrap_err();
+            assert!(error.starts_with("import 1: another import of number 1"), "{error}");
         }
     }
 
