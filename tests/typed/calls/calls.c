@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * calls FILE: for each operation, compares Linux's system call with the call of a program in kernel mode. FILE is the
- * typed program calls.s. Prints samples: ticks of the time-stamp counter for one operation, in both ways. A sample is
+ * calls FILE VECTORS: for each operation, compares Linux's system call with the call of a program in kernel mode. FILE
+ * is the typed program calls.s; VECTORS is vectors.s, for the last operation. Prints samples: ticks of the time-stamp counter for one operation, in both ways. A sample is
  * the difference of two runs, one of which is twice as long as the other.
  */
 #include <errno.h>
@@ -55,6 +55,7 @@ static const struct operation {
 	{ "read-16K", READ, LARGE, "/tmp/file", 1 },
 	{ "re-read-16K", PREAD, LARGE, "/tmp/file" },
 };
+static const struct operation vectors = { "getpid-vectors", GETPID, 0, "/tmp/file" };
 
 static void fail(const char *what)
 {
@@ -193,9 +194,17 @@ static void close_files(void)
 		close(files[1]);
 }
 
+static void compare(const struct operation *operation)
+{
+	open_files(operation);
+	sample("call", operation, native);
+	sample("typed", operation, typed);
+	close_files();
+}
+
 int main(int argc, char **argv)
 {
-	if (argc != 2)
+	if (argc != 3)
 		return 2;
 	/* A heap at a random address may lie in the region. */
 	if (!(personality(0xffffffff) & ADDR_NO_RANDOMIZE)) {
@@ -212,13 +221,9 @@ int main(int argc, char **argv)
 	if (device < 0)
 		fail("/dev/kyozon-typed");
 	load(argv[1]);
-	for (size_t n = 0; n < sizeof(operations) / sizeof(*operations); n++) {
-		const struct operation *operation = &operations[n];
-
-		open_files(operation);
-		sample("call", operation, native);
-		sample("typed", operation, typed);
-		close_files();
-	}
+	for (size_t n = 0; n < sizeof(operations) / sizeof(*operations); n++)
+		compare(&operations[n]);
+	load(argv[2]);
+	compare(&vectors);
 	return 0;
 }

@@ -14,8 +14,9 @@ use std::time::Duration;
 /// Time limit of one guest, in real time.
 const LIMIT: Duration = Duration::from_secs(1200);
 /// Operations of `tests/typed/calls/calls.c`.
-const CALLS: [&str; 11] = [
+const CALLS: [&str; 12] = [
     "getpid",
+    "getpid-vectors",
     "read",
     "write",
     "fstat",
@@ -73,7 +74,7 @@ fn run(kernel: &Kernel, append: &str) -> Result<Samples> {
     }
     let (_, program) = compile(&folder.join("calls.c"))?;
     spec = spec.file("/bin/calls", 0o755, program);
-    let each = "calls /m/typed/calls/calls.typed";
+    let each = "calls /m/typed/calls/calls.typed /m/typed/calls/vectors.typed";
     // Linux tests its ciphers when it has booted.
     let prepare = "while pidof cryptomgr_test >/dev/null; do sleep 1; done\n\
         insmod /lib/modules/*/extra/kyozon-typed.ko";
