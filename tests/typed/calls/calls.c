@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * * calls FILE VECTORS: for each operation, compares Linux's system call with the call of a program in kernel
+ * calls FILE VECTORS: for each operation, compares Linux's system call with the call of a program in kernel
  * mode. FILE is the typed program calls.s; VECTORS is vectors.s, for the last operation. Prints samples: ticks of
  * the time-stamp counter for one operation, in both ways. A sample is the difference of two runs, one of which is
  * twice as long as the other.
