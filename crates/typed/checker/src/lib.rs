@@ -86,8 +86,9 @@ pub fn check<'a>(
     check_while(file, host, memory, faults, || true)
 }
 
-/// As [`check`], but asks `go_on` for each instruction and each edge from a jump, so that a kernel can schedule, and
-/// ends with [`Rule::Stopped`] when it says no.
+/// As [`check`], but asks `go_on` for each instruction, each edge from a jump, and each item of
+/// [`Program::parse_with`], so that a kernel can schedule. Ends with [`Rule::Stopped`] at the next instruction or edge
+/// for which it says no.
 ///
 /// # Errors
 ///
@@ -97,11 +98,11 @@ pub fn check_while<'a>(
     host: Host,
     memory: &mut Memory<'_>,
     faults: &mut [u32],
-    go_on: impl FnMut() -> bool,
+    mut go_on: impl FnMut() -> bool,
 ) -> Result<Verdict<'a>, Error> {
     let malformed =
         |malformed| Error { function: 0, offset: 0, op: None, rule: Rule::File(malformed) };
-    let program = Program::parse(file, host).map_err(malformed)?;
+    let program = Program::parse_with(file, host, || _ = go_on()).map_err(malformed)?;
     let mut judge = Strict { faults, count: 0, vectors: false, go_on };
     let mut work = WORK.0 * program.text().len() as u64 + WORK.1;
     for function in 0..program.function_count() {

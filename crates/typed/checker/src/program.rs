@@ -297,6 +297,12 @@ fn first(count: u32, behind: impl Fn(u32) -> bool) -> Option<u32> {
 impl<'a> Program<'a> {
     /// Takes a file apart and checks all that is not text.
     pub fn parse(file: &'a [u8], host: Host) -> Result<Self, Malformed> {
+        Self::parse_with(file, host, || ())
+    }
+
+    /// As [`Program::parse`], but calls `step` for each function and each entry of call tables. A file can have
+    /// [`MOST_ITEMS`] of both, and a kernel must schedule meanwhile.
+    pub fn parse_with(file: &'a [u8], host: Host, step: impl FnMut()) -> Result<Self, Malformed> {
         if file.get(..8) != Some(MAGIC) {
             return Err(Malformed::Magic);
         }
@@ -351,17 +357,18 @@ impl<'a> Program<'a> {
             rest,
             entry: field(60),
         };
-        program.check_fields()?;
+        program.check_fields(step)?;
         Ok(program)
     }
 
-    fn check_fields(&self) -> Result<(), Malformed> {
+    fn check_fields(&self, mut step: impl FnMut()) -> Result<(), Malformed> {
         for (n, b) in self.signatures.iter().enumerate() {
             Signature::parse(b).ok_or(Malformed::Field("signature", n as u32))?;
         }
         let signatures = self.signatures.len() as u16;
         let mut last = None;
         for n in 0..self.function_count() {
+            step();
             let f = self.function(n);
             let start = self.annotation_start(n);
             let in_order = match last {
@@ -396,6 +403,7 @@ impl<'a> Program<'a> {
             }
             next += t.count;
             for at in t.first..next {
+                step();
                 let function = self.entries.get(at as usize).map(|b| u32_at(b, 0));
                 let function = function.filter(|&f| f < functions);
                 let fits = function.is_some_and(|f| self.function(f).signature == t.signature);

@@ -13,8 +13,8 @@ use kyozon_typed_checker::program::{Host, Program};
 
 use crate::image::{build, Entry, Place};
 
-/// Instructions and edges between two calls of `pause`. One takes at most the join of two frames of 16 KiB, some ten
-/// microseconds.
+/// Instructions, edges, functions and table entries between two calls of `pause`. One takes at most the join of two
+/// frames of 16 KiB, some ten microseconds.
 const STEPS: u32 = 256;
 
 /// What is said about an accepted program.
@@ -34,17 +34,16 @@ pub(crate) fn call(
     memory: &mut Memory<'_>,
     faults: &mut [u32],
     message: &mut Message<'_>,
-    mut pause: impl FnMut() -> bool,
+    pause: impl FnMut() -> bool,
 ) -> (u32, Accepted) {
-    let mut steps = 0;
-    let go_on = || {
-        steps += 1;
-        steps % STEPS != 0 || pause()
-    };
-    match check_while(file, host_of(host), memory, faults, go_on) {
+    let mut go_on = now_and_then(pause);
+    match check_while(file, host_of(host), memory, faults, &mut go_on) {
         Ok(verdict) => {
             let program = verdict.program;
-            let annotations = (0..program.function_count()).map(|n| program.annotations(n).len());
+            let annotations = (0..program.function_count()).map(|n| {
+                go_on();
+                program.annotations(n).len()
+            });
             let contents = TypedContents {
                 functions: program.function_count(),
                 text_bytes: program.text().len() as u32,
@@ -72,8 +71,10 @@ pub(crate) fn image(
     host: u32,
     place: Place<'_>,
     message: &mut Message<'_>,
+    pause: impl FnMut() -> bool,
 ) -> Option<Entry> {
-    let program = Program::parse(file, host_of(host));
+    let mut go_on = now_and_then(pause);
+    let program = Program::parse_with(file, host_of(host), || _ = go_on());
     let entry = match program.map(|program| build(&program, place)) {
         Ok(Ok(entry)) => return Some(entry),
         Ok(Err(refusal)) => write!(message, "{refusal}"),
@@ -81,6 +82,15 @@ pub(crate) fn image(
     };
     let _ = entry;
     None
+}
+
+/// Calls `pause` for one in [`STEPS`] steps; whether to go on.
+fn now_and_then(mut pause: impl FnMut() -> bool) -> impl FnMut() -> bool {
+    let mut steps = 0;
+    move || {
+        steps += 1;
+        steps % STEPS != 0 || pause()
+    }
 }
 
 /// What the module's kernel provides and demands.
@@ -175,6 +185,24 @@ mod tests {
         let (result, _, message) = verdict(&long, 1 << 20, 3);
         assert_eq!(result, TYPED_STOPPED);
         assert!(message.contains("stopped"), "{message}");
+    }
+
+    #[test]
+    fn what_precedes_the_text_pauses_too() {
+        let functions: String =
+            (0..10 * STEPS).map(|n| format!(".func f{n} ()\n.return\n")).collect();
+        let mut file = kyozon_typed_asm::assemble(&functions, "test.s").unwrap().to_bytes();
+        // The entry is no function, which is seen after all functions.
+        file[60..64].fill(0xff);
+        let (mut words, mut pauses) = ([MaybeUninit::uninit(); 128], 0);
+        let pause = || {
+            pauses += 1;
+            true
+        };
+        let (mut memory, mut line) = (cut(&mut words), [0; 256]);
+        let message = &mut Message::new(&mut line);
+        assert_eq!(call(&file, 0, &mut memory, &mut [], message, pause).0, TYPED_REFUSED);
+        assert_eq!(pauses, 10);
     }
 
     #[test]

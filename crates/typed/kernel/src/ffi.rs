@@ -69,7 +69,7 @@ pub unsafe extern "C" fn kyozon_typed_build(request: &mut TypedBuild) {
     };
     let imports = imports.map(|numbers| &*numbers);
     let place = Place { image: target, address: request.address, gates, thunks, imports, outside };
-    let entry = image(file, request.host, place, &mut Message::new(message));
+    let entry = image(file, request.host, place, &mut Message::new(message), pause);
     request.result = if entry.is_some() { TYPED_ACCEPTED } else { TYPED_REFUSED };
     if let Some(entry) = entry {
         request.entry = entry.offset;
