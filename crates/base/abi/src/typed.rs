@@ -65,8 +65,8 @@ pub const TYPED_OUTSIDE: u32 = 0xffff_ffff;
 /// Imports that a process can answer: the first ones of a program's file.
 pub const TYPED_OUTSIDE_GATES: usize = 64;
 /// WASI preview 1 of a compiled program's first memory: a function's number is this plus its place in WASI's
-/// definition, in alphabetical order. The kernel answers what succeeds at once, by `TypedRun::handles` and
-/// `operations`; the process answers all else. So it does for functions of which the kernel has none.
+/// definition, in alphabetical order. The kernel makes the calls of those that follow, if `TypedRun::handles` and
+/// `operations` allow it; the process answers all other calls, and those that failed.
 pub const TYPED_WASI: u32 = 0x100;
 /// Number of `clock_time_get`.
 pub const TYPED_WASI_CLOCK_TIME_GET: u32 = TYPED_WASI + 5;

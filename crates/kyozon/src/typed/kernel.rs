@@ -131,14 +131,11 @@ pub(super) fn run(device: &File, file: &[u8], assembly: &Assembly) -> Result<End
     map_region(assembly.memory)?;
     loop {
         let request = run_once(device, assembly)?;
-        return Ok(match (request.outcome, &assembly.packets) {
-            (TYPED_RETURNED, Some(socket)) => {
-                packets::wait(socket)?;
-                continue;
-            }
-            (TYPED_RETURNED | TYPED_EXITED, _) => Ended::Exit(request.result),
-            (outcome, _) => Ended::Trap(why(outcome), request.offset),
-        });
+        match (request.outcome, &assembly.packets) {
+            (TYPED_RETURNED, Some(socket)) => packets::wait(socket)?,
+            (TYPED_RETURNED | TYPED_EXITED, _) => return Ok(Ended::Exit(request.result)),
+            (outcome, _) => return Ok(Ended::Trap(why(outcome), request.offset)),
+        }
     }
 }
 

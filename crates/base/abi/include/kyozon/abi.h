@@ -1316,8 +1316,8 @@
 
 /*
  WASI preview 1 of a compiled program's first memory: a function's number is this plus its place in WASI's
- definition, in alphabetical order. The kernel answers what succeeds at once, by `TypedRun::handles` and
- `operations`; the process answers all else. So it does for functions of which the kernel has none.
+ definition, in alphabetical order. The kernel makes the calls of those that follow, if `TypedRun::handles` and
+ `operations` allow it; the process answers all other calls, and those that failed.
  */
 #define KYOZON_TYPED_WASI 256
 
