@@ -3,5 +3,6 @@
 
 pub mod annotation;
 pub mod infer;
+pub mod layout;
 pub mod memory;
 pub mod module;

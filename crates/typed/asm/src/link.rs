@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use kyozon_typed_annotate::annotation::Head;
+use kyozon_typed_annotate::layout::Layout;
 use kyozon_typed_annotate::module::{self, Module};
 use kyozon_typed_checker::frame::Slot;
 use kyozon_typed_checker::heads::Location;
-use kyozon_typed_checker::program::{ALIGN, STUB};
 use kyozon_typed_checker::range::Range;
 use kyozon_typed_checker::value::{Spot, Value, REGISTERS};
 use object::elf;
@@ -40,30 +40,28 @@ pub(crate) fn link(
     object: &ObjectFile,
     lines: &Lines,
 ) -> Result<Module, Located> {
-    let align = |n: u64| n.next_multiple_of(u64::from(ALIGN));
-    let read_only = align(object.text.len() as u64);
-    let call_tables = align(read_only + object.read_only.len() as u64);
-    let entries: usize = declarations.call_tables.iter().map(|t| t.functions.len()).sum();
-    let stubs = align(call_tables + 8 * entries as u64);
+    let entries = declarations.call_tables.iter().map(|t| t.functions.len()).sum();
+    let imports = declarations.imports.len();
+    let layout = Layout::new(object.text.len(), object.read_only.len(), entries, imports);
 
     let mut outside = HashMap::new();
-    let mut next = call_tables;
+    let mut next = layout.call_tables;
     for table in &declarations.call_tables {
         outside.insert(table.name.text.clone(), next);
         next += 8 * table.functions.len() as u64;
     }
-    let mut stub = stubs;
-    let imports = declarations.imports.iter().map(|import| import.name.text.clone());
-    let thunks = REGISTERS.iter().map(|register| format!("__x86_indirect_thunk_{register}"));
-    for name in imports.chain(thunks).chain(["__x86_return_thunk".to_string()]) {
-        outside.insert(name, stub);
-        stub += u64::from(STUB);
+    for (n, import) in declarations.imports.iter().enumerate() {
+        outside.insert(import.name.text.clone(), layout.import(n));
     }
+    for (n, register) in (0..).zip(REGISTERS) {
+        outside.insert(format!("__x86_indirect_thunk_{register}"), layout.thunk(n));
+    }
+    outside.insert("__x86_return_thunk".to_string(), layout.return_thunk());
     let mut link = Link {
         declarations,
         object,
         lines,
-        read_only,
+        read_only: layout.read_only,
         outside,
         functions: HashMap::new(),
         jump_tables: HashMap::new(),
