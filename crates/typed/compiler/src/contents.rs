@@ -2,8 +2,8 @@
 
 use kyozon_typed_manifest::{HEADER, MAGIC};
 
+use crate::exports::Exported;
 use crate::program::{Function, Program};
-use crate::source::Exported;
 
 /// A manifest that is being made.
 pub(crate) struct Contents {

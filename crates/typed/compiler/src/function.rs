@@ -52,9 +52,9 @@ pub(crate) struct Translator<'s, 'p, 'a> {
 }
 
 /// What an operator of the prelude is.
-struct Described {
+pub(crate) struct Described {
     /// That of its visitor, without `visit_`.
-    name: &'static str,
+    pub name: &'static str,
     arity: &'static str,
     memory: Option<MemArg>,
     lanes: Vec<u8>,
@@ -95,7 +95,7 @@ macro_rules! immediates {
     };
 }
 
-fn describe(operator: &Operator<'_>) -> Described {
+pub(crate) fn describe(operator: &Operator<'_>) -> Described {
     const NONE: (Option<MemArg>, Vec<u8>) = (None, Vec::new());
     macro_rules! descriptions {
         ($( @$proposal:ident $op:ident $({ $($field:ident: $t:ty),* })?
@@ -365,8 +365,9 @@ impl<'s, 'p, 'a> Translator<'s, 'p, 'a> {
                 let index = self.pop();
                 let entry = self.table_entry(table_index, &index);
                 let kind = &self.instance.module.types[type_index as usize];
-                let name = format!("c{}", self.source.types[kind]);
-                self.source.called.insert(self.source.types[kind]);
+                let number = self.source.number(kind);
+                let name = format!("c{number}");
+                self.source.called.insert(number);
                 self.call(&name, Some(entry), kind);
             }
             Operator::Drop => {

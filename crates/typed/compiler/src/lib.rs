@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `wasm` | a module, validated and taken apart |
 //! | `program` | several modules: what imports stand for, and where everything lies |
+//! | `references`, `start`, `exports` | what each back end needs to know of a program |
 //! | `function`, `source`, `prelude.c`, `vectors.c` | the program in C |
 //! | `cc` | runs the C compiler |
 //! | `text` | its assembly as typed assembly |
@@ -27,9 +28,12 @@
 mod cc;
 mod contents;
 mod error;
+mod exports;
 mod function;
 mod program;
+mod references;
 mod source;
+mod start;
 mod text;
 mod wasm;
 

@@ -1,20 +1,19 @@
 //! The C source of a program.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
-use kyozon_typed_manifest::{self as manifest, GROW, MODULE, SLOT, START};
+use kyozon_typed_manifest::{GROW, MODULE, SLOT, START};
 
 use crate::contents::Contents;
+use crate::exports::{exports, Exported};
 use crate::function::Translator;
 use crate::program::{passing, Function, Passed, Program};
-use crate::wasm::{Constant, FunctionType, Kind, Mode, Type};
+use crate::references::{References, INDEX};
+use crate::start::{self, Offset, Step};
+use crate::wasm::{FunctionType, Type};
 use crate::Error;
 
-/// Bits of a reference to a function that hold its index in the call table of its type.
-const INDEX: u32 = 20;
-/// Most functions of one type that have references.
-const MOST_REFERENCES: usize = 1 << 15;
 const PRELUDE: &str = include_str!("prelude.c");
 const VECTORS: &str = include_str!("vectors.c");
 
@@ -69,10 +68,7 @@ pub(crate) fn function_of(name: &str) -> Option<(usize, usize)> {
 /// A program while it is translated.
 pub(crate) struct Source<'p, 'a> {
     pub program: &'p Program<'a>,
-    /// Numbers of types of functions, from 1.
-    pub types: HashMap<FunctionType, u32>,
-    /// Functions with references, by the number of their type.
-    references: BTreeMap<u32, Vec<Function>>,
+    references: References,
     /// Types of indirect calls.
     pub called: BTreeSet<u32>,
     /// Pairs of memories that bytes are copied between; from the runtime's if the second is none.
@@ -91,8 +87,7 @@ impl<'p, 'a> Source<'p, 'a> {
     pub fn new(program: &'p Program<'a>, opaque: &'p Functions) -> Self {
         Source {
             program,
-            types: program.types(),
-            references: BTreeMap::new(),
+            references: References::new(program),
             called: BTreeSet::new(),
             copied: BTreeSet::new(),
             filled: BTreeSet::new(),
@@ -120,20 +115,12 @@ impl<'p, 'a> Source<'p, 'a> {
 
     /// The value of a reference to a function.
     pub fn reference(&mut self, function: Function) -> Result<u32, Error> {
-        let t = self.types[self.program.function_type(function)];
-        let functions = self.references.entry(t).or_default();
-        let known = functions.iter().position(|&known| known == function);
-        let index = known.unwrap_or_else(|| {
-            functions.push(function);
-            functions.len() - 1
-        });
-        if index >= MOST_REFERENCES {
-            return Err(Error::new("more than 32768 functions of one type are in tables"));
-        }
-        if t >= 1 << (32 - INDEX) {
-            return Err(Error::new("more than 4095 types of functions"));
-        }
-        Ok(t << INDEX | index as u32)
+        self.references.value(self.program, function)
+    }
+
+    /// The number of a type of functions.
+    pub fn number(&self, kind: &FunctionType) -> u32 {
+        self.references.types[kind]
     }
 
     /// The head of a C function.
@@ -150,21 +137,6 @@ impl<'p, 'a> Source<'p, 'a> {
         registers.map(|(n, _)| format!("{} l{n}", c_type(kind.arguments[n]))).collect()
     }
 
-    /// A C expression or initial value; none if it depends on the run.
-    fn bytes(&mut self, instance: usize, constant: Constant) -> Result<Option<Vec<u8>>, Error> {
-        Ok(Some(match constant {
-            Constant::Bits(Type::I32 | Type::F32, bits) => (bits as u32).to_le_bytes().to_vec(),
-            Constant::Bits(_, bits) => bits.to_le_bytes().to_vec(),
-            Constant::Vector(bits) => bits.to_le_bytes().to_vec(),
-            Constant::Null => vec![0; 4],
-            Constant::Function(n) => {
-                let function = self.program.instances[instance].functions[n as usize];
-                self.reference(function)?.to_le_bytes().to_vec()
-            }
-            Constant::Global(_) => return Ok(None),
-        }))
-    }
-
     /// The C source and what belongs to it.
     pub fn compile(mut self) -> Result<Compiled, Error> {
         let program = self.program;
@@ -178,7 +150,7 @@ impl<'p, 'a> Source<'p, 'a> {
                 bodies += &body.map_err(|error| instance.module.in_function(index, error))?;
             }
         }
-        let exports = self.exports();
+        let exports = exports(program);
         bodies += &self.dispatcher(&exports);
         let mut functions = HashMap::new();
         let mut declare = |name: String, kind: &FunctionType, landing| {
@@ -241,25 +213,20 @@ impl<'p, 'a> Source<'p, 'a> {
             for (index, &t) in instance.module.functions.iter().enumerate() {
                 let (name, kind) = (format!("f{n}_{index}"), &instance.module.types[t as usize]);
                 let _ = writeln!(head, "{};", self.prototype(&name, kind));
-                let number = self.types[kind];
                 let function = Function::Own(n, index);
-                let landing =
-                    self.references.get(&number).is_some_and(|list| list.contains(&function));
+                let landing = self.references.of_type(self.number(kind)).contains(&function);
                 declare(name, kind, landing);
             }
         }
         let any = FunctionType { arguments: vec![Type::I64], ..FunctionType::default() };
         declare("entry".into(), &any, true);
         let mut tables = Vec::new();
-        let kinds: BTreeMap<u32, FunctionType> =
-            self.types.iter().map(|(kind, &n)| (n, kind.clone())).collect();
-        for (number, kind) in &kinds {
-            let list = self.references.get(number).filter(|_| self.called.contains(number));
+        for (number, kind) in &self.references.kinds() {
             if !self.called.contains(number) {
                 continue;
             }
             let mut names = Vec::new();
-            for &function in list.into_iter().flatten() {
+            for &function in self.references.of_type(*number) {
                 names.push(match function {
                     Function::Own(instance, n) => format!("f{instance}_{n}"),
                     Function::Host(n) => {
@@ -319,138 +286,50 @@ impl<'p, 'a> Source<'p, 'a> {
     /// What happens when a module is started; and its first contents.
     fn start(&mut self, number: usize, contents: &mut Contents) -> Result<String, Error> {
         let program = self.program;
-        let instance = &program.instances[number];
         let mut text = format!("HIDDEN __attribute__((cold)) void start{number}(void) {{\n");
-        for (n, global) in program.globals.iter().enumerate() {
-            let (owner, value) = global.value;
-            if owner != number {
-                continue;
-            }
-            match (self.bytes(number, value)?, value) {
-                (Some(bytes), _) => contents.add(global.address, bytes),
-                (None, Constant::Global(from)) => {
-                    let from = self.global(instance.globals[from as usize]);
-                    let _ = writeln!(text, "{} = {from};", self.global(n));
+        for step in start::steps(program, number, &mut self.references, contents)? {
+            let _ = match step {
+                Step::Global { to, from } => {
+                    writeln!(text, "{} = {};", self.global(to), self.global(from))
                 }
-                (None, _) => (),
-            }
-        }
-        for (segment, elements) in instance.elements.iter().zip(&instance.module.elements) {
-            let mut bytes = Vec::new();
-            for (n, &item) in elements.items.iter().enumerate() {
-                match (self.bytes(number, item)?, item) {
-                    (None, Constant::Global(from)) => {
-                        let from = self.global(instance.globals[from as usize]);
-                        let at = segment.base + 4 * n as u64;
-                        let _ = writeln!(text, "store32({at:#x}, {from});");
-                        bytes.extend([0; 4]);
-                    }
-                    (item, _) => bytes.extend(item.unwrap_or_default()),
+                Step::Entry { at, from } => {
+                    writeln!(text, "store32({at:#x}, {});", self.global(from))
                 }
-            }
-            contents.add(segment.base, bytes);
-            let dropped = matches!(elements.mode, Mode::Declared);
-            let length = if dropped { 0 } else { segment.length };
-            contents.add(segment.size, length.to_le_bytes().to_vec());
-            if let Mode::Active(table, offset) = elements.mode {
-                let table = &program.tables[instance.tables[table as usize]];
-                let offset = self.offset(number, offset);
-                let _ = writeln!(
-                    text,
-                    "table_copy({:#x}, {:#x}, {:#x}, {:#x}, {offset}, 0, {length});\n\
-                     store32({:#x}, 0);",
-                    table.base, table.size, segment.base, segment.size, segment.size
-                );
-            }
-        }
-        for (segment, data) in instance.data.iter().zip(&instance.module.data) {
-            let length = segment.length;
-            match data.mode {
-                Mode::Active(memory, Constant::Bits(_, offset)) if segment.placed => {
-                    let memory = &program.memories[instance.memories[memory as usize]];
-                    contents.add(memory.base + offset, data.bytes.to_vec());
+                Step::Elements { table, segment, offset, length } => {
+                    let table = &program.tables[table];
+                    let offset = self.offset(offset);
+                    writeln!(
+                        text,
+                        "table_copy({:#x}, {:#x}, {:#x}, {:#x}, {offset}, 0, {length});\n\
+                         store32({:#x}, 0);",
+                        table.base, table.size, segment.base, segment.size, segment.size
+                    )
                 }
-                Mode::Active(memory, offset) => {
-                    contents.add(segment.base, data.bytes.to_vec());
-                    let memory = instance.memories[memory as usize];
-                    let offset = self.offset(number, offset);
+                Step::Data { memory, segment, offset } => {
+                    let (offset, length) = (self.offset(offset), segment.length);
                     let copy = self.copy(memory, None);
                     let start = segment.base - program.region;
-                    let _ = writeln!(
+                    writeln!(
                         text,
                         "memory_range({:#x}, {offset}, {length});\n\
                          {copy}({offset}, {start}u, {length}u);",
                         program.memories[memory].size
-                    );
+                    )
                 }
-                _ => {
-                    contents.add(segment.base, data.bytes.to_vec());
-                    contents.add(segment.size, length.to_le_bytes().to_vec());
-                }
-            }
-        }
-        if let Some(function) = instance.module.start {
-            match instance.functions[function as usize] {
-                Function::Own(instance, n) => text += &format!("f{instance}_{n}();\n"),
-                Function::Host(n) => text += &format!("i{n}();\n"),
-            }
+                Step::Call(Function::Own(instance, n)) => writeln!(text, "f{instance}_{n}();"),
+                Step::Call(Function::Host(n)) => writeln!(text, "i{n}();"),
+            };
         }
         text += "}\n";
         Ok(text)
     }
 
     /// The offset of an active segment.
-    fn offset(&self, instance: usize, constant: Constant) -> String {
-        match constant {
-            Constant::Bits(_, bits) => format!("{}u", bits as u32),
-            Constant::Global(n) => {
-                self.global(self.program.instances[instance].globals[n as usize])
-            }
-            _ => "0".into(),
+    fn offset(&self, offset: Offset) -> String {
+        match offset {
+            Offset::Constant(n) => format!("{n}u"),
+            Offset::Global(n) => self.global(n),
         }
-    }
-
-    /// Exports; functions with their numbers for the dispatcher.
-    fn exports(&self) -> Vec<(Option<Function>, Exported)> {
-        let program = self.program;
-        let mut list = Vec::new();
-        let mut functions = 0;
-        for (n, instance) in program.instances.iter().enumerate() {
-            for export in &instance.module.exports {
-                let index = export.index as usize;
-                let name = if program.instances.len() > 1 {
-                    format!("{n}.{}", export.name)
-                } else {
-                    export.name.to_string()
-                };
-                let distance = |address: u64| (address - program.region) as u32;
-                let (function, kind, number, signature) = match export.kind {
-                    Kind::Function => {
-                        let function = instance.functions[index];
-                        let signature = program.function_type(function).text();
-                        functions += 1;
-                        (Some(function), manifest::Kind::Function, functions - 1, signature)
-                    }
-                    Kind::Memory => (
-                        None,
-                        manifest::Kind::Memory,
-                        instance.memories[index] as u32,
-                        String::new(),
-                    ),
-                    Kind::Global => {
-                        let global = &program.globals[instance.globals[index]];
-                        let letter = global.kind.value.letter().to_string();
-                        (None, manifest::Kind::Global, distance(global.address), letter)
-                    }
-                    Kind::Table => {
-                        let table = &program.tables[instance.tables[index]];
-                        (None, manifest::Kind::Table, distance(table.size), String::new())
-                    }
-                };
-                list.push((function, Exported { kind, number, name, signature }));
-            }
-        }
-        list
     }
 
     /// The entry: calls an export or a start function by its number.
@@ -499,14 +378,6 @@ impl<'p, 'a> Source<'p, 'a> {
         text += "}\ntrap();\n}\n";
         text
     }
-}
-
-/// What a manifest says of an export.
-pub(crate) struct Exported {
-    pub kind: manifest::Kind,
-    pub number: u32,
-    pub name: String,
-    pub signature: String,
 }
 
 fn copy_name(to: usize, from: Option<usize>) -> String {
