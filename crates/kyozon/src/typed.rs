@@ -24,6 +24,7 @@ use kyozon_typed_checker::error::Rule;
 use kyozon_typed_checker::program::{Host, HEADER};
 
 pub use cc::run as cc;
+pub use compile::{Compiler, Kind};
 pub use execute::{run as execute, Options as RunOptions};
 
 /// A command on typed code.
@@ -70,9 +71,9 @@ pub enum Typed {
         /// The file to write; by default the program's name with .typed instead of .wasm
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// The C compiler: a gcc
-        #[arg(long, value_name = "PROGRAM", default_value = "gcc")]
-        cc: String,
+        /// How it is compiled
+        #[command(flatten)]
+        compiler: Compiler,
     },
     /// Print the source of a file; its text is not checked
     Disasm {
@@ -115,7 +116,9 @@ pub fn run(command: &Typed) -> Result<String> {
                 accepted(file, host, &mut arena)
             })
         }
-        Typed::Compile { program, output, cc } => compile::run(program, output.as_deref(), cc),
+        Typed::Compile { program, output, compiler } => {
+            compile::run(program, output.as_deref(), compiler)
+        }
         Typed::Ps { json } => ps::run(*json),
         Typed::Run(_) | Typed::Cc { .. } => bail!("another program's output is not collected"),
         Typed::Disasm { file } => disassemble(&read(file)?)
@@ -308,7 +311,8 @@ again:  movb    $1, (%rax)
         let program = folder.join("program.wasm");
         let compile = |program: &Path, output: Option<&Path>| {
             let output = output.map(Path::to_owned);
-            let command = Typed::Compile { program: program.to_owned(), output, cc: "gcc".into() };
+            let compiler = Compiler { backend: Kind::C, cc: "gcc".into() };
+            let command = Typed::Compile { program: program.to_owned(), output, compiler };
             format!("{:#}", run(&command).unwrap_err())
         };
         fs::write(&program, LOOP).unwrap();

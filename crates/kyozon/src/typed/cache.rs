@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
 
+use kyozon_typed_compiler::BackEnd;
 use sha2::{Digest, Sha256};
 
 use super::write;
@@ -16,18 +17,18 @@ pub(super) struct Place(PathBuf);
 
 impl Place {
     /// The place for what this compiler makes of a program; none if there is no home or this program is not found.
-    pub fn new(wasm: &[u8], cc: &str) -> Option<Place> {
+    pub fn new(wasm: &[u8], back_end: BackEnd<'_>) -> Option<Place> {
         let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let folder =
             absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
         let compiler = fs::metadata(env::current_exe().ok()?).ok()?;
         let mut hash = Sha256::new();
         hash.update(wasm);
-        // Another build of this program, or another C compiler, makes other code.
+        // Another build of this program, or another back end, makes other code.
         for number in [compiler.len() as i64, compiler.mtime(), compiler.mtime_nsec()] {
             hash.update(number.to_le_bytes());
         }
-        hash.update(cc);
+        hash.update(format!("{back_end:?}"));
         let name: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         Some(Place(folder.join("kyozon-typed").join(name)))
     }

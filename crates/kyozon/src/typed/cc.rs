@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{bail, Context, Result};
+use kyozon_typed_compiler::BackEnd;
 
 use super::compile::compile;
 use super::{read, write};
@@ -43,7 +44,8 @@ pub fn run(words: &[OsString]) -> Result<ExitCode> {
     if status != ExitCode::SUCCESS || !linked.exists() {
         return Ok(status);
     }
-    let file = compile(&read(&linked)?, "gcc").with_context(|| output.display().to_string())?;
+    let file = compile(&read(&linked)?, BackEnd::C("gcc"))
+        .with_context(|| output.display().to_string())?;
     write(&output, &file)?;
     let executable = fs::Permissions::from_mode(0o777 & !umask());
     fs::set_permissions(&output, executable).with_context(|| output.display().to_string())?;

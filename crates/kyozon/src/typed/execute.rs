@@ -15,12 +15,13 @@ use kyozon_abi::typed::TYPED_RESERVED;
 use kyozon_tender::console;
 use kyozon_typed_annotate::memory::{verify, Arena};
 use kyozon_typed_checker::program::Program;
+use kyozon_typed_compiler::BackEnd;
 use kyozon_typed_runner::{Directory, Start, MAGIC, TRAPPED};
 use kyozon_typed_wasi::types::Rights;
 use rustix::fs::{memfd_create, MemfdFlags};
 
 use super::cache::Place;
-use super::compile::compile;
+use super::compile::{compile, Compiler};
 use super::{engine, host, kernel, packets, read};
 use crate::library;
 
@@ -46,9 +47,9 @@ pub struct Options {
     /// End the program after so many seconds, with exit status 124
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86400))]
     pub time_limit: Option<u64>,
-    /// The C compiler: a gcc
-    #[arg(long, value_name = "PROGRAM", default_value = "gcc")]
-    pub cc: String,
+    /// How it is compiled, if it is in WebAssembly
+    #[command(flatten)]
+    pub compiler: Compiler,
     /// Run the program in kernel mode, with the module kyozon-typed
     #[arg(long, conflicts_with = "in_process")]
     pub kernel: bool,
@@ -87,7 +88,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let device = options.kernel.then(kernel::device).transpose()?;
     let bytes = read(program)?;
     let file = if bytes.starts_with(b"\0asm") {
-        compiled(&bytes, &options.cc).with_context(name)?
+        compiled(&bytes, options.compiler.back_end()).with_context(name)?
     } else {
         bytes
     };
@@ -151,14 +152,14 @@ fn run_assembly(
 }
 
 /// What is kept of an earlier run if the checker accepts it, or a new file.
-fn compiled(wasm: &[u8], cc: &str) -> Result<Vec<u8>> {
-    let place = Place::new(wasm, cc);
+fn compiled(wasm: &[u8], back_end: BackEnd<'_>) -> Result<Vec<u8>> {
+    let place = Place::new(wasm, back_end);
     let kept = place.as_ref().and_then(Place::read);
     if let Some(file) = kept.filter(|file| verify(file, host(file), &mut Arena::default()).is_ok())
     {
         return Ok(file);
     }
-    let file = compile(wasm, cc)?;
+    let file = compile(wasm, back_end)?;
     if let Some(place) = place {
         place.write(&file);
     }

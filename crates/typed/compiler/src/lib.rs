@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! WebAssembly -> C -> clang or gcc -> assembly -> typed assembly -> file, with annotations
+//!             -> Cranelift -> machine code -> file, with annotations
 //! ```
 //!
 //! | module | contents |
@@ -12,6 +13,7 @@
 //! | `function`, `source`, `prelude.c`, `vectors.c` | the program in C |
 //! | `cc` | runs the C compiler |
 //! | `text` | its assembly as typed assembly |
+//! | `clif` | the program by Cranelift, with the feature `cranelift` |
 //! | `contents` | the manifest: see [`kyozon_typed_manifest`] |
 //!
 //! # How WebAssembly becomes machine code
@@ -26,6 +28,8 @@
 #![forbid(unsafe_code)]
 
 mod cc;
+#[cfg(feature = "cranelift")]
+mod clif;
 mod contents;
 mod error;
 mod exports;
@@ -61,14 +65,23 @@ pub struct Part<'a> {
     pub from: Vec<(String, usize)>,
 }
 
-/// Compiles one module for any host, by this C compiler (see [`Linked::assemble`]): returns the file.
+/// What makes the machine code.
+#[derive(Clone, Copy, Debug)]
+pub enum BackEnd<'a> {
+    /// A C compiler of this name or path: a gcc, or a clang if the name says so.
+    C(&'a str),
+    /// Cranelift, if this crate was built with its feature: no C compiler and no assembler is needed.
+    Cranelift,
+}
+
+/// Compiles one module for any host (see [`Linked::assemble`]): returns the file.
 ///
 /// # Errors
 ///
 /// The module is invalid or has what is not supported; no C compiler or assembler; the annotator fails.
-pub fn compile(wasm: &[u8], cc: &str) -> Result<Vec<u8>, Error> {
+pub fn compile(wasm: &[u8], back_end: BackEnd<'_>) -> Result<Vec<u8>, Error> {
     let parts = [Part { wasm, from: Vec::new() }];
-    let module = link(&parts)?.assemble(cc, &mut Arena::default())?;
+    let module = link(&parts)?.assemble(back_end, &mut Arena::default())?;
     Ok(module.to_bytes())
 }
 
@@ -110,16 +123,42 @@ impl Linked<'_> {
         }
     }
 
-    /// The program with its annotations. `cc` is the name or path of a C compiler: a gcc, or a clang if the name says
-    /// so. The memory is for the annotator; many programs can take turns with it.
-    ///
-    /// A function that the checker refuses is compiled a second time, so that the C compiler knows less of its
-    /// indices; a third time with all others, because it may be part of them.
+    /// The program with its annotations. The memory is for the annotator; many programs can take turns with it.
     ///
     /// # Errors
     ///
-    /// A function has what is not supported; no C compiler or assembler; the annotator fails.
-    pub fn assemble(&self, cc: &str, arena: &mut Arena) -> Result<Module, Error> {
+    /// A function has what is not supported; no C compiler or assembler, or no Cranelift; the annotator fails.
+    pub fn assemble(&self, back_end: BackEnd<'_>, arena: &mut Arena) -> Result<Module, Error> {
+        match back_end {
+            BackEnd::C(cc) => self.by_c(cc, arena),
+            #[cfg(feature = "cranelift")]
+            BackEnd::Cranelift => self.by_cranelift(arena),
+            #[cfg(not(feature = "cranelift"))]
+            BackEnd::Cranelift => {
+                Err(Error::new("no Cranelift in this build: build it with --features cranelift"))
+            }
+        }
+    }
+
+    #[cfg(feature = "cranelift")]
+    fn by_cranelift(&self, arena: &mut Arena) -> Result<Module, Error> {
+        let (mut module, symbols) = clif::compile(&self.program)?;
+        let Err(errors) = module.infer(self.host(), arena) else { return Ok(module) };
+        let Some(first) = errors.first() else {
+            return Err(Error::new("the checker refuses the program"));
+        };
+        let error = Error::new(format!("the checker refuses what Cranelift makes: {first}"));
+        Err(match symbols.get(first.function as usize) {
+            Some(&clif::Symbol::Own(module, n)) => {
+                self.program.instances[module].module.in_function(n, error)
+            }
+            _ => error,
+        })
+    }
+
+    /// A function that the checker refuses is compiled a second time, so that the C compiler knows less of its
+    /// indices; a third time with all others, because it may be part of them.
+    fn by_c(&self, cc: &str, arena: &mut Arena) -> Result<Module, Error> {
         let mut opaque = Functions::new();
         let mut attempts = 0;
         loop {

